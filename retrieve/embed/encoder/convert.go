@@ -1,0 +1,216 @@
+package encoder
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"ibid/retrieve/embed/encoder/kernel"
+)
+
+// maxFile is the size of the largest file that is read.
+const maxFile = 1 << 30
+
+// A tensor is an entry of a safetensors file.
+type tensor struct {
+	Type    string   `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// A checkpoint is a safetensors file: the length of a JSON object as u64, the
+// object with the tensors by name, and their data.
+type checkpoint struct {
+	from    io.ReaderAt
+	data    int64 // where the data begins
+	size    int64 // of the file
+	tensors map[string]tensor
+}
+
+func readCheckpoint(from io.ReaderAt, size int64) (*checkpoint, error) {
+	var start [8]byte
+	if _, err := from.ReadAt(start[:], 0); err != nil {
+		return nil, fmt.Errorf("reading the weights: %w", err)
+	}
+	length := binary.LittleEndian.Uint64(start[:])
+	if length > 1<<20 || int64(length)+8 > size {
+		return nil, fmt.Errorf("the weights are no safetensors file: its header would have %d bytes", length)
+	}
+	c := &checkpoint{from: from, data: 8 + int64(length), size: size}
+	var raw map[string]json.RawMessage
+	if err := json.NewDecoder(io.NewSectionReader(from, 8, int64(length))).Decode(&raw); err != nil {
+		return nil, fmt.Errorf("the weights are no safetensors file: %w", err)
+	}
+	delete(raw, "__metadata__")
+	c.tensors = make(map[string]tensor, len(raw))
+	for name, entry := range raw {
+		var t tensor
+		if err := json.Unmarshal(entry, &t); err != nil {
+			return nil, fmt.Errorf("the tensor %.100q of the weights: %w", name, err)
+		}
+		c.tensors[strings.TrimPrefix(name, "bert.")] = t
+	}
+	return c, nil
+}
+
+// dims returns the dimensions of a matrix; 0 if there is none of the name.
+func (c *checkpoint) dims(name string) (rows, columns int) {
+	if t := c.tensors[name]; len(t.Shape) == 2 {
+		return t.Shape[0], t.Shape[1]
+	}
+	return 0, 0
+}
+
+// read returns the numbers of a tensor, which must have so many.
+func (c *checkpoint) read(name string, want int) ([]float32, error) {
+	t, known := c.tensors[name]
+	if !known {
+		return nil, fmt.Errorf("the weights have no tensor %s", name)
+	}
+	n := 1
+	for _, d := range t.Shape {
+		if d < 0 || d > maxFile || n > maxFile {
+			return nil, fmt.Errorf("the tensor %s has the shape %v", name, t.Shape)
+		}
+		n *= d
+	}
+	from, to := t.Offsets[0], t.Offsets[1]
+	if t.Type != "F32" || n != want || from < 0 || to < from || to > c.size-c.data || to-from != 4*int64(n) {
+		return nil, fmt.Errorf("the tensor %s is %s %v at %v, instead of %d float32", name, t.Type, t.Shape, t.Offsets, want)
+	}
+	data := make([]byte, 4*n)
+	if _, err := c.from.ReadAt(data, c.data+from); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("reading the tensor %s: %w", name, err)
+	}
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		if x := float64(out[i]); math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, fmt.Errorf("the tensor %s has a number that is not finite", name)
+		}
+	}
+	return out, nil
+}
+
+// shape returns what the tensors say about the model's size.
+func (c *checkpoint) shape() (s Shape) {
+	s.Words, s.Width = c.dims("embeddings.word_embeddings.weight")
+	s.Positions, _ = c.dims("embeddings.position_embeddings.weight")
+	s.Inner, _ = c.dims("encoder.layer.0.intermediate.dense.weight")
+	for c.tensors[fmt.Sprintf("encoder.layer.%d.output.dense.weight", s.Layers)].Type != "" {
+		s.Layers++
+	}
+	return s
+}
+
+// A converter reads the arrays of a model; the first error stays.
+type converter struct {
+	*checkpoint
+	err error
+}
+
+func (c *converter) floats(name string, n int) []float32 {
+	if c.err != nil {
+		return make([]float32, n)
+	}
+	var out []float32
+	if out, c.err = c.read(name, n); c.err != nil {
+		return make([]float32, n)
+	}
+	return out
+}
+
+func (c *converter) norm(name string, width int) layerNorm {
+	return layerNorm{c.floats(name+".weight", width), c.floats(name+".bias", width)}
+}
+
+// weights reads and rounds layers of one input, whose columns follow one another.
+func (c *converter) weights(w *kernel.Weights, names ...string) {
+	var matrix []float32
+	for _, name := range names {
+		matrix = append(matrix, c.floats(name+".weight", w.In*w.Out/len(names))...)
+		w.Bias = append(w.Bias, c.floats(name+".bias", w.Out/len(names))...)
+	}
+	w.Pack(matrix)
+}
+
+// Convert writes the model file of a checkpoint in the safetensors format, with
+// the vocabulary given in the order of the ids. The weights may be of any origin:
+// a damaged or hostile file is an error.
+func Convert(to io.Writer, facts Facts, weights io.ReaderAt, size int64, words []string) error {
+	if size > maxFile {
+		return fmt.Errorf("the weights have %d bytes, and the limit is %d", size, maxFile)
+	}
+	from, err := readCheckpoint(weights, size)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, w := range words {
+		if strings.ContainsAny(w, "\n") {
+			return fmt.Errorf("the vocabulary has the word %q", w)
+		}
+		text.WriteString(w + "\n")
+	}
+	m := &Model{Header: Header{facts, from.shape(), text.Len()}}
+	if err := m.check(); err != nil {
+		return err
+	}
+	if len(words) != m.Words {
+		return fmt.Errorf("the vocabulary has %d words, and the weights have vectors for %d", len(words), m.Words)
+	}
+	if _, err := newVocabulary(text.String(), m.Words); err != nil {
+		return err
+	}
+	sections := m.sections()
+	if err := m.fill(&converter{checkpoint: from}); err != nil {
+		return err
+	}
+	return m.write(to, []byte(text.String()), sections)
+}
+
+// fill sets the arrays of a model from the tensors, whose names are those of
+// Hugging Face's BertModel.
+func (m *Model) fill(c *converter) error {
+	const embeddings = "embeddings."
+	m.roundWords(c.floats(embeddings+"word_embeddings.weight", m.Words*m.Width))
+	m.positions = c.floats(embeddings+"position_embeddings.weight", m.Positions*m.Width)
+	_, width := c.dims(embeddings + "token_type_embeddings.weight")
+	segments, _ := c.dims(embeddings + "token_type_embeddings.weight")
+	if width != m.Width || segments < 1 || segments > 16 {
+		return fmt.Errorf("the weights have %d vectors of %d for segments", segments, width)
+	}
+	segment := c.floats(embeddings+"token_type_embeddings.weight", segments*width)
+	for i := range m.positions {
+		m.positions[i] += segment[i%width]
+	}
+	m.norm = c.norm(embeddings+"LayerNorm", m.Width)
+	for i := range m.layers {
+		l, name := &m.layers[i], fmt.Sprintf("encoder.layer.%d.", i)
+		c.weights(&l.attend, name+"attention.self.query", name+"attention.self.key", name+"attention.self.value")
+		root := float32(math.Sqrt(float64(m.Width / m.Heads)))
+		for j := range m.Width { // of the queries
+			l.attend.Scale[j] /= root
+			l.attend.Bias[j] /= root
+		}
+		c.weights(&l.join, name+"attention.output.dense")
+		l.joined = c.norm(name+"attention.output.LayerNorm", m.Width)
+		c.weights(&l.widen, name+"intermediate.dense")
+		c.weights(&l.narrow, name+"output.dense")
+		l.narrowed = c.norm(name+"output.LayerNorm", m.Width)
+	}
+	return c.err
+}
+
+// roundWords rounds each word's vector to int8.
+func (m *Model) roundWords(matrix []float32) {
+	m.words, m.wordScale = make([]int8, len(matrix)), make([]float32, m.Words)
+	for i := range m.wordScale {
+		at := i * m.Width
+		m.wordScale[i] = kernel.Round(m.words[at:at+m.Width], matrix[at:at+m.Width])
+	}
+}

@@ -1,0 +1,129 @@
+// Package encoder runs transformer encoders of BERT's family, which turn texts into
+// vectors that are near where the meanings are: far better than the built-in table
+// of package embed, and some hundred times slower. It needs no service and no
+// other library: the arithmetic is in package kernel.
+//
+// A model is a file, made by [Convert] from a checkpoint, that [Open] maps into
+// memory. [Known] is the table of models that the program can fetch.
+package encoder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"ibid/retrieve/embed/encoder/kernel"
+)
+
+// A Model makes vectors. It is safe for concurrent use.
+type Model struct {
+	Header
+	vocabulary *vocabulary
+	words      []int8    // a rounded vector for each word
+	wordScale  []float32 // of each vector
+	positions  []float32 // a vector for each position, with that of the first segment
+	norm       layerNorm
+	layers     []layer
+
+	kernel  kernel.Kernel
+	scratch sync.Pool // of *scratch
+	unmap   func() error
+}
+
+// Space names the model and its dimensions: "all-MiniLM-L6-v2-int8/384".
+func (m *Model) Space() string { return fmt.Sprintf("%s-int8/%d", m.Name, m.Width) }
+
+// Fast reports whether there is assembly for this processor. Without it, a text
+// takes seconds.
+func (m *Model) Fast() bool { return m.kernel != kernel.Portable }
+
+// EmbedQuestion returns the vector of a question, of unit length.
+func (m *Model) EmbedQuestion(ctx context.Context, text string) ([]float32, error) {
+	rows, err := m.embed(ctx, m.QuestionPrefix, []string{text}, m.MaxTokens)
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// EmbedPassages returns a vector of unit length for each text, in order. Of a text
+// with more tokens than the limit, the first count; no limit above MaxTokens has
+// an effect.
+func (m *Model) EmbedPassages(ctx context.Context, texts []string, limit int) ([][]float32, error) {
+	return m.embed(ctx, m.PassagePrefix, texts, min(limit, m.MaxTokens))
+}
+
+// batchRows is how many tokens are computed together, unless one text has more: so
+// many that loading the weights takes little of the time, and so few that the
+// intermediate results stay in the second cache.
+const batchRows = 192
+
+func (m *Model) embed(ctx context.Context, prefix string, texts []string, limit int) ([][]float32, error) {
+	rows := make([][]float32, len(texts))
+	tokens := make([][]int32, len(texts))
+	group, encoding := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for first, count := 0, 0; first < len(texts); first, count = first+count, 0 {
+		for total := 0; first+count < len(texts); count++ {
+			i := first + count
+			if tokens[i] == nil {
+				tokens[i] = m.vocabulary.tokens(prefix+texts[i], limit)
+			}
+			if total += len(tokens[i]); count > 0 && total > batchRows {
+				break
+			}
+		}
+		batch, out := tokens[first:first+count], rows[first:first+count]
+		group.Go(func() error {
+			if encoding.Err() != nil {
+				return context.Cause(encoding)
+			}
+			return m.encode(batch, out)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("encoding %d texts with %s: %w", len(texts), m.Name, err)
+	}
+	return rows, nil
+}
+
+// encode sets the vectors of a batch of texts.
+func (m *Model) encode(batch [][]int32, out [][]float32) error {
+	s, _ := m.scratch.Get().(*scratch)
+	if s == nil {
+		s = &scratch{}
+	}
+	defer m.scratch.Put(s)
+	m.forward(s, batch)
+	first := 0
+	for i, ids := range batch {
+		n := len(ids)
+		if m.Pooling == firstPooling {
+			n = 1
+		}
+		sum := make([]float64, m.Width)
+		for row := first; row < first+n; row++ {
+			for j, x := range s.x[row*m.Width : (row+1)*m.Width] {
+				sum[j] += float64(x)
+			}
+		}
+		var square float64
+		for _, x := range sum {
+			square += x * x
+		}
+		if !(square > 0) || math.IsInf(square, 0) {
+			return errors.New("its vectors are not finite: the model file is damaged")
+		}
+		out[i] = make([]float32, m.Width)
+		for j, x := range sum {
+			out[i][j] = float32(x / math.Sqrt(square))
+		}
+		first += len(ids)
+	}
+	return nil
+}

@@ -1,0 +1,375 @@
+package encoder
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/retrieve/embed/encoder/kernel"
+)
+
+var tiny = struct {
+	facts Facts
+	shape Shape
+	words []string
+}{
+	Facts{Name: "tiny", Heads: 2, Epsilon: 1e-12, Pooling: meanPooling, MaxTokens: 40},
+	Shape{Layers: 2, Width: 64, Inner: 128, Words: 16, Positions: 48},
+	[]string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "cafe", "har", "##bour", "##s", "!", "灯", "a", "##a", "light", "[", "]", "b"},
+}
+
+// tinyTensors are random weights of the tiny model, by name, with their shapes.
+func tinyTensors() (shapes map[string][]int, data map[string][]float32) {
+	s := tiny.shape
+	shapes = map[string][]int{
+		"embeddings.word_embeddings.weight": {s.Words, s.Width}, "embeddings.position_embeddings.weight": {s.Positions, s.Width},
+		"embeddings.token_type_embeddings.weight": {2, s.Width},
+	}
+	dense := func(name string, out, in int) { shapes[name+".weight"], shapes[name+".bias"] = []int{out, in}, []int{out} }
+	norm := func(name string) { shapes[name+".weight"], shapes[name+".bias"] = []int{s.Width}, []int{s.Width} }
+	norm("embeddings.LayerNorm")
+	for i := range s.Layers {
+		l := fmt.Sprintf("encoder.layer.%d.", i)
+		for _, name := range []string{"self.query", "self.key", "self.value", "output.dense"} {
+			dense(l+"attention."+name, s.Width, s.Width)
+		}
+		dense(l+"intermediate.dense", s.Inner, s.Width)
+		dense(l+"output.dense", s.Width, s.Inner)
+		norm(l + "attention.output.LayerNorm")
+		norm(l + "output.LayerNorm")
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	data = make(map[string][]float32)
+	for _, name := range sortedKeys(shapes) {
+		n := shapes[name][0]
+		if len(shapes[name]) == 2 {
+			n *= shapes[name][1]
+		}
+		for range n {
+			data[name] = append(data[name], float32(r.NormFloat64()*.2))
+		}
+	}
+	return shapes, data
+}
+
+func sortedKeys[V any](m map[string]V) (names []string) {
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// tinyCheckpoint is the safetensors file of the tiny model, after a change of its
+// header.
+func tinyCheckpoint(t testing.TB, change func(map[string]any)) []byte {
+	shapes, tensors := tinyTensors()
+	header := map[string]any{"__metadata__": map[string]string{"format": "pt"}}
+	var data []byte
+	for _, name := range sortedKeys(shapes) {
+		start := len(data)
+		for _, x := range tensors[name] {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+		}
+		header["bert."+name] = map[string]any{"dtype": "F32", "shape": shapes[name], "data_offsets": []int{start, len(data)}}
+	}
+	change(header)
+	text, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, data)
+}
+
+func convertTiny(t testing.TB, checkpoint []byte) ([]byte, error) {
+	var file bytes.Buffer
+	err := Convert(&file, tiny.facts, bytes.NewReader(checkpoint), int64(len(checkpoint)), tiny.words)
+	return file.Bytes(), err
+}
+
+func tinyModel(t testing.TB) (*Model, []byte) {
+	file, err := convertTiny(t, tinyCheckpoint(t, func(map[string]any) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), FileName("tiny"))
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, file
+}
+
+// reference computes the vector of a text in float64, straight from the tensors.
+func reference(ids []int32) []float64 {
+	_, tensors := tinyTensors()
+	width, heads := tiny.shape.Width, tiny.facts.Heads
+	get := func(name string, at, n int) []float32 { return tensors[name][at*n : (at+1)*n] }
+	dense := func(name string, rows [][]float64) [][]float64 {
+		out := make([][]float64, len(rows))
+		for i, row := range rows {
+			for j, b := range tensors[name+".bias"] {
+				sum := float64(b)
+				for l, w := range get(name+".weight", j, len(row)) {
+					sum += row[l] * float64(w)
+				}
+				out[i] = append(out[i], sum)
+			}
+		}
+		return out
+	}
+	norm := func(name string, x, y [][]float64) {
+		for i := range x {
+			var mean, variance float64
+			for j := range x[i] {
+				x[i][j] += y[i][j]
+				mean += x[i][j] / float64(width)
+			}
+			for _, v := range x[i] {
+				variance += (v - mean) * (v - mean) / float64(width)
+			}
+			for j, v := range x[i] {
+				x[i][j] = (v-mean)/math.Sqrt(variance+1e-12)*float64(tensors[name+".weight"][j]) + float64(tensors[name+".bias"][j])
+			}
+		}
+	}
+	x, y := make([][]float64, len(ids)), make([][]float64, len(ids))
+	for i, id := range ids {
+		x[i], y[i] = make([]float64, width), make([]float64, width)
+		for j := range width {
+			x[i][j] = float64(get("embeddings.word_embeddings.weight", int(id), width)[j])
+			y[i][j] = float64(get("embeddings.position_embeddings.weight", i, width)[j] + tensors["embeddings.token_type_embeddings.weight"][j])
+		}
+	}
+	norm("embeddings.LayerNorm", x, y)
+	for i := range tiny.shape.Layers {
+		l := fmt.Sprintf("encoder.layer.%d.", i)
+		q, k, v := dense(l+"attention.self.query", x), dense(l+"attention.self.key", x), dense(l+"attention.self.value", x)
+		joined := make([][]float64, len(x))
+		for at := range x {
+			joined[at] = make([]float64, width)
+			for head := 0; head < width; head += width / heads {
+				var total float64
+				sum := make([]float64, width/heads)
+				for other := range x {
+					var score float64
+					for d := head; d < head+width/heads; d++ {
+						score += q[at][d] * k[other][d]
+					}
+					weight := math.Exp(score / math.Sqrt(float64(width/heads)))
+					total += weight
+					for d := range sum {
+						sum[d] += weight * v[other][head+d]
+					}
+				}
+				for d := range sum {
+					joined[at][head+d] = sum[d] / total
+				}
+			}
+		}
+		norm(l+"attention.output.LayerNorm", x, dense(l+"attention.output.dense", joined))
+		inner := dense(l+"intermediate.dense", x)
+		for _, row := range inner {
+			for j, u := range row {
+				row[j] = u / 2 * (1 + math.Erf(u/math.Sqrt2))
+			}
+		}
+		norm(l+"output.LayerNorm", x, dense(l+"output.dense", inner))
+	}
+	mean := make([]float64, width)
+	for _, row := range x {
+		for j, u := range row {
+			mean[j] += u
+		}
+	}
+	return mean
+}
+
+func cosine[A, B float32 | float64](a []A, b []B) float64 {
+	var dot, aa, bb float64
+	for i := range a {
+		dot, aa, bb = dot+float64(a[i])*float64(b[i]), aa+float64(a[i])*float64(a[i]), bb+float64(b[i])*float64(b[i])
+	}
+	return dot / math.Sqrt(aa*bb)
+}
+
+// TestReference compares whole models with the definition, for each kernel, and
+// texts embedded together with each alone.
+func TestReference(t *testing.T) {
+	m, _ := tinyModel(t)
+	texts := []string{"", "Harbours", "a light café!", strings.Repeat("harbour light b ", 30), "灯[a]", strings.Repeat("a ", 33)}
+	for _, m.kernel = range []kernel.Kernel{kernel.Portable, kernel.AVX2, kernel.VNNI} {
+		if !m.kernel.Available() {
+			t.Logf("%v needs another processor", m.kernel)
+			continue
+		}
+		together, err := m.EmbedPassages(t.Context(), texts, m.MaxTokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range texts {
+			alone, err := m.EmbedQuestion(t.Context(), text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(alone, together[i]) {
+				t.Errorf("%v: %q has another vector next to other texts", m.kernel, text)
+			}
+			if c := cosine(alone, reference(m.vocabulary.tokens(text, m.MaxTokens))); c < .998 {
+				t.Errorf("%v: %q has a cosine of %v with the reference", m.kernel, text, c)
+			}
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	m, _ := tinyModel(t)
+	for _, c := range []struct {
+		text, want string
+		limit      int
+	}{
+		{"", "[CLS] [SEP]", 9},
+		{"Café cafe\u0301 CAFE\u00ad", "[CLS] cafe cafe cafe [SEP]", 9},
+		{"harbours\u0000 a\u200da\ufffd!\taaa", "[CLS] har ##bour ##s a ##a ! a ##a ##a [SEP]", 20},
+		{"harbouring light", "[CLS] [UNK] light [SEP]", 9}, // its first pieces are taken back
+		{"灯灯a", "[CLS] 灯 灯 a [SEP]", 9},
+		{"[SEP]a", "[CLS] [ [UNK] ] a [SEP]", 9},
+		{strings.Repeat("a", 100) + " b", "[CLS] a" + strings.Repeat(" ##a", 99) + " b [SEP]", 200},
+		{strings.Repeat("a", 101) + " b", "[CLS] [UNK] b [SEP]", 200},
+		{"a b a b a b", "[CLS] a b [SEP]", 4},
+		{"b aaaaaaaa", "[CLS] b a ##a [SEP]", 5},
+	} {
+		var got []string
+		for _, id := range m.vocabulary.tokens(c.text, c.limit) {
+			got = append(got, tiny.words[id])
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%q: %s, want %s", c.text, s, c.want)
+		}
+	}
+}
+
+// TestHostileCheckpoint checks that a file which lies about itself is refused.
+func TestHostileCheckpoint(t *testing.T) {
+	const name = "bert.encoder.layer.1.output.dense.weight"
+	tensor := func(key string, value any) func(map[string]any) {
+		return func(h map[string]any) { h[name].(map[string]any)[key] = value }
+	}
+	for want, change := range map[string]func(map[string]any){
+		"is F16":            tensor("dtype", "F16"),
+		"has the shape":     tensor("shape", []int{-1, 8}),
+		"instead of":        tensor("data_offsets", []int64{1 << 40, 1<<40 + 4*64*128}),
+		"at [8 4]":          tensor("data_offsets", []int64{8, 4}),
+		"no tensor encoder": func(h map[string]any) { delete(h, "bert.encoder.layer.0.attention.self.key.bias") },
+		"for segments":      func(h map[string]any) { delete(h, "bert.embeddings.token_type_embeddings.weight") },
+		"describes no model": func(h map[string]any) {
+			h["bert.embeddings.word_embeddings.weight"].(map[string]any)["shape"] = []int{1 << 30, 64}
+		},
+	} {
+		if _, err := convertTiny(t, tinyCheckpoint(t, change)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not contain %q", err, want)
+		}
+	}
+}
+
+func FuzzCheckpoint(f *testing.F) {
+	whole := tinyCheckpoint(f, func(map[string]any) {})
+	f.Add(whole[:2000])
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if file, err := convertTiny(t, data); err == nil {
+			if _, err := parse(file); err != nil {
+				t.Errorf("a converted file is refused: %v", err)
+			}
+		}
+	})
+}
+
+// TestDamagedFile checks that no damage is read, with the right checksum or a wrong
+// one, and that no such file crashes the program.
+func TestDamagedFile(t *testing.T) {
+	_, file := tinyModel(t)
+	body := file[:len(file)-sha256.Size]
+	seal := func(body []byte) []byte {
+		sum := sha256.Sum256(body)
+		return slices.Concat(body, sum[:])
+	}
+	if _, err := parse(seal(body)); err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(file); at += 1 + at/8 {
+		damaged := slices.Clone(file)
+		damaged[at] ^= 4
+		if _, err := parse(damaged); !errors.Is(err, ErrFile) {
+			t.Errorf("byte %d changed: %v", at, err)
+		}
+		if _, err := parse(file[:at]); !errors.Is(err, ErrFile) {
+			t.Errorf("cut after %d bytes: %v", at, err)
+		}
+	}
+	for _, c := range [][2]string{{`"layers":2`, `"layers":3`}, {`"width":64`, `"width":65`}, {`"words":16`, `"words":99`},
+		{`"heads":2`, `"heads":4`}, {`"max_tokens":40`, `"max_tokens":49`}, {`"word_bytes":`, `"word_bytes":-`}, {"[CLS]", "[CL ]"}} {
+		hostile := bytes.Replace(slices.Clone(body), []byte(c[0]), []byte(c[1]), 1)
+		if _, err := parse(seal(hostile)); !errors.Is(err, ErrFile) {
+			t.Errorf("%s for %s: %v", c[1], c[0], err)
+		}
+	}
+}
+
+// TestDamagedWeights checks that numbers which are not finite end as an error, not
+// as scores.
+func TestDamagedWeights(t *testing.T) {
+	m, _ := tinyModel(t)
+	m.norm.gain = slices.Repeat([]float32{float32(math.NaN())}, m.Width)
+	if rows, err := m.EmbedPassages(t.Context(), []string{"a"}, 9); err == nil {
+		t.Errorf("vectors %v", rows)
+	}
+}
+
+// TestEnglish compares the cosines of sentences under the real weights with those
+// of a float32 implementation of all-MiniLM-L6-v2.
+func TestEnglish(t *testing.T) {
+	path := os.Getenv("IBID_ENCODER")
+	if path == "" {
+		t.Skip("needs the weights: run 'ibid setup english' and set IBID_ENCODER to the file that it makes")
+	}
+	m, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{
+		"The harbour light is lit at dusk.", "When is the light lit?", "A lighthouse keeper's wages in 1893", "How do I reset my password?",
+		"Click on 'Forgot password' below the form, and follow the link in the mail.", "Ein Satz auf Deutsch über Straßen und Flüsse.",
+	}
+	want := [][]float64{{}, {.48321}, {.38994, .2338}, {.01809, .16471, -.01864}, {.03163, .05254, -.03641, .66631},
+		{.01194, .04494, .07778, -.00234, -.02437}}
+	rows, err := m.EmbedPassages(t.Context(), texts, m.MaxTokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, cosines := range want {
+		for j, c := range cosines {
+			if got := cosine(rows[i], rows[j]); math.Abs(got-c) > .02 {
+				t.Errorf("%q and %q: %.4f, want %.4f", texts[i], texts[j], got, c)
+			}
+		}
+	}
+}

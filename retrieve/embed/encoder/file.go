@@ -1,0 +1,238 @@
+package encoder
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"unsafe"
+
+	"ibid/retrieve/embed/encoder/kernel"
+)
+
+// A model file, all little endian, with each part padded to a multiple of 64 bytes:
+//
+//	magic     "IBIDENC1", and the length of the header as u32
+//	header    a JSON object: [Header]
+//	words     the vocabulary: every word in the order of the ids, each ended by \n
+//	sections  the arrays of [Model.sections], in that order
+//	checksum  SHA-256 of all the bytes before it
+const (
+	magic     = "IBIDENC1"
+	align     = 64
+	maxHeader = 64 << 10
+)
+
+// A Header says what is in a model file.
+type Header struct {
+	Facts
+	Shape
+	WordBytes int `json:"word_bytes"` // length of the vocabulary
+}
+
+// A Shape is the size of a model.
+type Shape struct {
+	Layers    int `json:"layers"`
+	Width     int `json:"width"`     // of a vector
+	Inner     int `json:"inner"`     // of the layers' hidden vectors
+	Words     int `json:"words"`     // in the vocabulary
+	Positions int `json:"positions"` // that have a vector
+}
+
+// check bounds what a damaged or hostile header can request.
+func (h Header) check() error {
+	switch {
+	case h.Layers < 1 || h.Layers > 48, h.Width < 1 || h.Width > 2048, h.Inner < 1 || h.Inner > 8192,
+		h.Words < 1 || h.Words > 1<<19, h.Positions < 3 || h.Positions > 8192, h.WordBytes < 1 || h.WordBytes > 64<<20,
+		h.Width%kernel.Panel != 0, h.Inner%kernel.Panel != 0,
+		h.Heads < 1 || h.Width%h.Heads != 0 || h.Width/h.Heads%kernel.Lane != 0,
+		h.MaxTokens < 3 || h.MaxTokens > h.Positions, h.Pooling != meanPooling && h.Pooling != firstPooling, !(h.Epsilon > 0):
+		return fmt.Errorf("its header describes no model that can be run: %+v", h)
+	}
+	return nil
+}
+
+// A section is an array of a model: a *[]int8, *[]int32 or *[]float32, and its
+// length.
+type section struct {
+	array any
+	n     int
+}
+
+// sections are the arrays of a model of m's shape.
+func (m *Model) sections() []section {
+	h := m.Header
+	all := []section{{&m.words, h.Words * h.Width}, {&m.wordScale, h.Words}, {&m.positions, h.Positions * h.Width}}
+	all = append(all, m.norm.sections(h.Width)...)
+	m.layers = make([]layer, h.Layers)
+	for i := range m.layers {
+		l := &m.layers[i]
+		l.attend = kernel.Weights{In: h.Width, Out: 3 * h.Width}
+		l.join = kernel.Weights{In: h.Width, Out: h.Width}
+		l.widen = kernel.Weights{In: h.Width, Out: h.Inner}
+		l.narrow = kernel.Weights{In: h.Inner, Out: h.Width}
+		for _, w := range []*kernel.Weights{&l.attend, &l.join, &l.widen, &l.narrow} {
+			all = append(all, section{&w.Levels, w.In * w.Out}, section{&w.Scale, w.Out}, section{&w.Bias, w.Out}, section{&w.Start, w.Out})
+		}
+		all = append(all, l.joined.sections(h.Width)...)
+		all = append(all, l.narrowed.sections(h.Width)...)
+	}
+	return all
+}
+
+func (n *layerNorm) sections(width int) []section {
+	return []section{{&n.gain, width}, {&n.shift, width}}
+}
+
+// bytes returns the memory of a section's array.
+func (s section) bytes() []byte {
+	switch array := s.array.(type) {
+	case *[]int8:
+		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(*array))), s.size())
+	case *[]int32:
+		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(*array))), s.size())
+	default:
+		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(*array.(*[]float32)))), s.size())
+	}
+}
+
+// view makes the section's array the given memory, which begins at a multiple of
+// 64 and is as long as the section.
+func (s section) view(data []byte) {
+	start := unsafe.Pointer(unsafe.SliceData(data))
+	switch array := s.array.(type) {
+	case *[]int8:
+		*array = unsafe.Slice((*int8)(start), s.n)
+	case *[]int32:
+		*array = unsafe.Slice((*int32)(start), s.n)
+	case *[]float32:
+		*array = unsafe.Slice((*float32)(start), s.n)
+	}
+}
+
+func (s section) size() int {
+	if _, single := s.array.(*[]int8); single {
+		return s.n
+	}
+	return 4 * s.n
+}
+
+func padded(n int) int { return (n + align - 1) / align * align }
+
+// ErrFile is what [Open] reports of a file that is no whole model.
+var ErrFile = errors.New("this is no whole model file: run 'ibid setup' again")
+
+// parse checks the data of a file and makes a model that uses its memory.
+func parse(data []byte) (*Model, error) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		return nil, errors.New("the encoder does not run on big-endian processors")
+	}
+	const start = len(magic) + 4
+	if len(data) < start+sha256.Size || string(data[:len(magic)]) != magic {
+		return nil, fmt.Errorf("%w (it does not begin as one)", ErrFile)
+	}
+	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
+	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
+		return nil, fmt.Errorf("%w (its checksum does not match)", ErrFile)
+	}
+	length := int(binary.LittleEndian.Uint32(data[len(magic):]))
+	if length > maxHeader || start+length > len(body) {
+		return nil, fmt.Errorf("%w (its header has %d bytes)", ErrFile, length)
+	}
+	m := &Model{kernel: kernel.Best()}
+	err := json.Unmarshal(body[start:start+length], &m.Header)
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", ErrFile, err)
+	}
+	at := padded(start + length)
+	words, sections := at, m.sections()
+	at += padded(m.WordBytes)
+	total := at
+	for _, s := range sections {
+		total += padded(s.size())
+	}
+	if total != len(body) {
+		return nil, fmt.Errorf("%w (%d bytes instead of %d)", ErrFile, len(body), total)
+	}
+	for _, s := range sections {
+		s.view(body[at : at+s.size()])
+		at += padded(s.size())
+	}
+	if m.vocabulary, err = newVocabulary(string(body[words:words+m.WordBytes]), m.Words); err != nil {
+		return nil, fmt.Errorf("%w (%w)", ErrFile, err)
+	}
+	return m, nil
+}
+
+// Open maps a model file into memory and verifies its checksum. The caller closes
+// the model.
+func Open(path string) (*Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxFile || info.Size() == 0 {
+		return nil, fmt.Errorf("%s: %w (%d bytes)", path, ErrFile, info.Size())
+	}
+	data, unmap, err := mapFile(f, int(info.Size()))
+	if err != nil {
+		return nil, fmt.Errorf("mapping %s: %w", path, err)
+	}
+	m, err := parse(data)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unmap())
+	}
+	m.unmap = unmap
+	return m, nil
+}
+
+// Close releases the memory of a model that is no longer used.
+func (m *Model) Close() error { return m.unmap() }
+
+// A sealer writes the parts of a file, padded, and sums them.
+type sealer struct {
+	to  *bufio.Writer
+	sum hash.Hash
+	err error
+}
+
+func (s *sealer) write(part []byte) {
+	for _, b := range [][]byte{part, make([]byte, padded(len(part))-len(part))} {
+		if s.err == nil {
+			_, s.err = s.to.Write(b)
+			s.sum.Write(b)
+		}
+	}
+}
+
+// write writes a model as a file.
+func (m *Model) write(to io.Writer, words []byte, sections []section) error {
+	header, err := json.Marshal(m.Header)
+	if err != nil {
+		return err
+	}
+	s := &sealer{to: bufio.NewWriter(to), sum: sha256.New()}
+	s.write(append(binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(header))), header...))
+	s.write(words)
+	for _, part := range sections {
+		s.write(part.bytes())
+	}
+	if s.err == nil {
+		_, s.err = s.to.Write(s.sum.Sum(nil))
+	}
+	return errors.Join(s.err, s.to.Flush())
+}

@@ -1,0 +1,245 @@
+// Package kernel has the arithmetic of a transformer encoder: products of int8
+// matrices with dynamic quantisation, products of small float32 matrices, and the
+// functions between them. On amd64 it is assembly for AVX-512 VNNI or AVX2, and
+// plain Go everywhere else; the tests compare each kernel with plain Go.
+//
+// Matrices are in row-major order. Their rows are padded to a multiple of [Tile],
+// so that no kernel has a case for the last rows; what is computed for the padding
+// has no meaning.
+package kernel
+
+import "math"
+
+const (
+	// Tile is the number of rows that the matrix products compute at a time.
+	Tile = 6
+	// Panel is the number of columns that a product with [Weights] computes at a
+	// time: their number is a multiple of it.
+	Panel = 64
+	// Lane is the number of columns that [Kernel.Product] computes at a time.
+	Lane = 32
+	// quad is how many products of bytes an instruction adds to one sum. The
+	// inner dimension of a product with weights is a multiple of it.
+	quad = 4
+	// steps is the largest rounded value, either way.
+	steps = 127
+	// bias makes rounded activations unsigned, as VNNI needs them.
+	bias = 128
+)
+
+// A Kernel is one implementation of all the functions.
+type Kernel int
+
+// The kernels, slowest first.
+const (
+	Portable Kernel = iota
+	AVX2            // with FMA
+	VNNI            // AVX-512
+)
+
+// String names the kernel.
+func (k Kernel) String() string { return [...]string{"portable", "AVX2", "AVX-512 VNNI"}[k] }
+
+// Pad returns the number of rows that a matrix of n rows is stored with.
+func Pad(n int) int { return (n + Tile - 1) / Tile * Tile }
+
+// Weights are the matrix W and the vector b of a layer that computes x·W + b. A
+// column of W is rounded to int8 with a scale of its own.
+type Weights struct {
+	In, Out int
+	// Levels are the rounded weights, in panels of 64 columns: weight (i, j) is at
+	// ((j/64 * In/4 + i/4) * 64 + j%64) * 4 + i%4, so that the four weights which
+	// VPDPBUSD adds up are neighbours and a vector is 16 columns.
+	Levels []int8
+	Scale  []float32 // of each column
+	Bias   []float32 // of each column
+	// Start is -128 times the sum of each column's levels: what the bias of the
+	// activations adds to each product.
+	Start []int32
+}
+
+// Pack rounds a matrix stored as Out rows of In weights, as checkpoints have it,
+// into w.Levels, w.Scale and w.Start.
+func (w *Weights) Pack(matrix []float32) {
+	w.Levels = make([]int8, w.In*w.Out)
+	w.Scale, w.Start = make([]float32, w.Out), make([]int32, w.Out)
+	for j := range w.Out {
+		column := matrix[j*w.In : (j+1)*w.In]
+		scale, inverse := scaleOf(largest(column))
+		w.Scale[j] = scale
+		for i, x := range column {
+			level := round(x * inverse)
+			w.Levels[w.place(i, j)] = int8(level)
+			w.Start[j] -= bias * level
+		}
+	}
+}
+
+func (w *Weights) place(i, j int) int {
+	return ((j/Panel*(w.In/quad)+i/quad)*Panel+j%Panel)*quad + i%quad
+}
+
+// Rows are the rounded rows of a matrix. The same value may have another byte for
+// another kernel.
+type Rows struct {
+	Width int
+	Bytes []byte    // a padded number of rows
+	Scale []float32 // of each row
+}
+
+// Quantise rounds the n rows of x, each of the given width, into r, whose memory
+// it uses again. The width is a multiple of 8.
+func (k Kernel) Quantise(r *Rows, x []float32, n, width int) {
+	padded := Pad(n)
+	if cap(r.Bytes) < padded*width || cap(r.Scale) < padded {
+		r.Bytes, r.Scale = make([]byte, padded*width), make([]float32, padded)
+	}
+	r.Width, r.Bytes, r.Scale = width, r.Bytes[:padded*width], r.Scale[:padded]
+	for i := range n {
+		r.Scale[i] = k.quantise(r.Bytes[i*width:(i+1)*width], x[i*width:(i+1)*width])
+	}
+}
+
+// Multiply computes out = r·W + b. The rows of out have w.Out columns.
+func (k Kernel) Multiply(out []float32, r *Rows, w *Weights) {
+	if r.Width != w.In || len(out) < len(r.Scale)*w.Out || w.In%quad != 0 || w.Out%Panel != 0 || len(w.Levels) < w.In*w.Out {
+		panic("kernel: the shapes of a product do not fit")
+	}
+	for at := 0; at < w.Out; at += Panel {
+		k.multiply(out[at:], r, w, at)
+	}
+}
+
+// multiplyPlain computes the columns at … at+Panel.
+func multiplyPlain(out []float32, r *Rows, w *Weights, at int) {
+	levels := w.Levels[at*w.In:]
+	for row, scale := range r.Scale {
+		var sums [Panel]int32
+		for i, b := range r.Bytes[row*r.Width : (row+1)*r.Width] {
+			a := int32(int8(b))
+			for j := range sums {
+				sums[j] += a * int32(levels[(i/quad*Panel+j)*quad+i%quad])
+			}
+		}
+		for j, sum := range sums {
+			out[row*w.Out+j] = float32(sum)*(scale*w.Scale[at+j]) + w.Bias[at+j]
+		}
+	}
+}
+
+// A Matrix is a part of a larger matrix whose rows are Stride apart.
+type Matrix struct {
+	Data   []float32
+	Stride int
+}
+
+// Product computes c = a·b, where a has so many rows and inner columns, and c so
+// many columns, a multiple of [Lane]. All rows of the padding of a and c are in
+// memory.
+func (k Kernel) Product(c, a, b Matrix, rows, inner, columns int) {
+	rows = Pad(rows)
+	if rows == 0 || inner == 0 || columns == 0 {
+		return
+	}
+	// The last element of each must be there.
+	_ = c.Data[(rows-1)*c.Stride+columns-1]
+	_ = a.Data[(rows-1)*a.Stride+inner-1]
+	_ = b.Data[(inner-1)*b.Stride+columns-1]
+	k.product(c, a, b, rows, inner, columns)
+}
+
+func productPlain(c, a, b Matrix, rows, inner, columns int) {
+	for i := range rows {
+		out := c.Data[i*c.Stride:][:columns]
+		clear(out)
+		for l, x := range a.Data[i*a.Stride:][:inner] {
+			for j, y := range b.Data[l*b.Stride:][:columns] {
+				out[j] += x * y
+			}
+		}
+	}
+}
+
+// softmaxPlain replaces each x by e^x divided by the sum of all.
+func softmaxPlain(row []float32) {
+	highest := row[0]
+	for _, x := range row {
+		highest = max(highest, x)
+	}
+	var sum float32
+	for i, x := range row {
+		row[i] = float32(math.Exp(float64(x - highest)))
+		sum += row[i]
+	}
+	for i := range row {
+		row[i] /= sum
+	}
+}
+
+// geluPlain replaces each x by x·Φ(x), where Φ is the distribution function of the
+// standard normal distribution (Hendrycks and Gimpel, "Gaussian error linear
+// units", 2016).
+func geluPlain(x []float32) {
+	for i, v := range x {
+		x[i] = float32(float64(v) * .5 * math.Erfc(-float64(v)/math.Sqrt2))
+	}
+}
+
+// normalisePlain adds y to x, and scales x to mean 0 and variance 1, then by gain
+// and shift (Ba, Kiros and Hinton, "Layer normalization", 2016).
+func normalisePlain(x, y, gain, shift []float32, epsilon float32) {
+	var sum float32
+	for i := range x {
+		x[i] += y[i]
+		sum += x[i]
+	}
+	mean := sum / float32(len(x))
+	var square float32
+	for _, v := range x {
+		square += (v - mean) * (v - mean)
+	}
+	inverse := 1 / float32(math.Sqrt(float64(square/float32(len(x))+epsilon)))
+	for i, v := range x {
+		x[i] = (v-mean)*inverse*gain[i] + shift[i]
+	}
+}
+
+// quantisePlain rounds a row to signed bytes, and returns the scale.
+func quantisePlain(out []byte, x []float32) float32 {
+	scale, inverse := scaleOf(largest(x))
+	for i, v := range x {
+		out[i] = byte(int8(round(v * inverse)))
+	}
+	return scale
+}
+
+func largest(x []float32) (most float32) {
+	for _, v := range x {
+		most = max(most, v, -v)
+	}
+	return most
+}
+
+// scaleOf returns the scale of numbers up to most, and its inverse: both 0 if there
+// is no finite one.
+func scaleOf(most float32) (scale, inverse float32) {
+	scale, inverse = most/steps, steps/most
+	if !(most > 0) || math.IsInf(float64(inverse), 0) || math.IsInf(float64(most), 0) {
+		return 0, 0
+	}
+	return scale, inverse
+}
+
+// round returns the nearest whole number, the even one of two.
+func round(x float32) int32 {
+	return max(-steps, min(steps, int32(math.RoundToEven(float64(x)))))
+}
+
+// Round rounds a row to signed bytes of the returned scale.
+func Round(levels []int8, row []float32) (scale float32) {
+	scale, inverse := scaleOf(largest(row))
+	for i, x := range row {
+		levels[i] = int8(round(x * inverse))
+	}
+	return scale
+}

@@ -1,0 +1,173 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// kernels are those that this processor can run; the others cannot be tested here.
+func kernels(t testing.TB) (out []Kernel) {
+	for _, k := range []Kernel{Portable, AVX2, VNNI} {
+		if k.Available() {
+			out = append(out, k)
+		} else {
+			t.Logf("%v needs another processor", k)
+		}
+	}
+	return out
+}
+
+var random = rand.New(rand.NewPCG(7, 11))
+
+func normal(n int, scale float64) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(random.NormFloat64() * scale)
+	}
+	return out
+}
+
+// near fails unless the numbers agree to within so much of the largest.
+func near(t *testing.T, what string, got, want []float32, tolerance float64) {
+	t.Helper()
+	most := float64(largest(want))
+	for i := range want {
+		if d := math.Abs(float64(got[i]) - float64(want[i])); !(d <= tolerance*most) {
+			t.Fatalf("%s: element %d is %v, want %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+// TestMultiply compares with the definition, in whole numbers and then in float64.
+func TestMultiply(t *testing.T) {
+	for _, c := range []struct{ rows, in, out int }{{0, 8, 64}, {1, 8, 64}, {6, 8, 64}, {7, 64, 128}, {13, 384, 64}, {5, 1536, 192}} {
+		matrix, x := normal(c.in*c.out, .1), normal(c.rows*c.in, 3)
+		if c.rows > 1 {
+			clear(x[:c.in]) // a row of zeros has no scale
+			for i := range c.in {
+				x[c.in+i], matrix[i] = 1, -1 // the largest products
+			}
+		}
+		w := &Weights{In: c.in, Out: c.out, Bias: normal(c.out, 1)}
+		w.Pack(matrix)
+		for _, k := range kernels(t) {
+			t.Run(fmt.Sprintf("%v/%dx%dx%d", k, c.rows, c.in, c.out), func(t *testing.T) {
+				var rows Rows
+				k.Quantise(&rows, x, c.rows, c.in)
+				out := make([]float32, Pad(c.rows)*c.out)
+				k.Multiply(out, &rows, w)
+				want, exact := make([]float32, c.rows*c.out), make([]float32, c.rows*c.out)
+				signed := make([]byte, c.in)
+				for i := range c.rows {
+					scale := quantisePlain(signed, x[i*c.in:(i+1)*c.in])
+					for j := range c.out {
+						var sum int32
+						var real float64
+						for l := range c.in {
+							sum += int32(int8(signed[l])) * int32(w.Levels[w.place(l, j)])
+							real += float64(x[i*c.in+l]) * float64(matrix[j*c.in+l])
+						}
+						want[i*c.out+j] = float32(float64(sum)*float64(scale)*float64(w.Scale[j]) + float64(w.Bias[j]))
+						exact[i*c.out+j] = float32(real + float64(w.Bias[j]))
+					}
+				}
+				near(t, "rounded", out, want, 1e-6)
+				near(t, "true", out, exact, .03)
+			})
+		}
+	}
+}
+
+// TestQuantise compares the bytes of each kernel, whatever they are offset by.
+func TestQuantise(t *testing.T) {
+	for name, x := range map[string][]float32{
+		"normal": normal(384, 1), "zero": make([]float32, 16), "ties": {127, 2.5, 3.5, -2.5, -3.5, .5, -.5, -127},
+		"tiny": {1e-44, 0, 0, 0, 0, 0, 0, 0}, "huge": {3e38, -3e38, 1, 0, 0, 0, 0, 0},
+	} {
+		want := make([]byte, len(x))
+		scale := quantisePlain(want, x)
+		for _, k := range kernels(t) {
+			got := make([]byte, len(x)+1)
+			got[len(x)] = 99
+			if s := k.quantise(got[:len(x)], x); s != scale {
+				t.Errorf("%s, %v: scale %v, want %v", name, k, s, scale)
+			}
+			for i := range want {
+				if k == VNNI {
+					got[i] -= bias
+				}
+			}
+			if !slices.Equal(got[:len(x)], want) || got[len(x)] != 99 {
+				t.Errorf("%s, %v: %v, want %v", name, k, got, want)
+			}
+		}
+	}
+}
+
+func TestProduct(t *testing.T) {
+	for _, c := range []struct{ rows, inner, columns, stride int }{{1, 1, 32, 40}, {6, 32, 64, 64}, {20, 33, 96, 100}} {
+		a := Matrix{normal(Pad(c.rows)*c.stride, 1), c.stride}
+		b := Matrix{normal(c.inner*c.stride, 1), c.stride}
+		var want []float32
+		for _, k := range kernels(t) {
+			out := Matrix{make([]float32, Pad(c.rows)*c.stride), c.stride}
+			k.Product(out, a, b, c.rows, c.inner, c.columns)
+			if k == Portable {
+				want = out.Data
+			}
+			near(t, k.String(), out.Data, want, 1e-6)
+		}
+	}
+}
+
+// TestRows compares the functions of single rows with plain Go, at the ends of
+// their ranges too.
+func TestRows(t *testing.T) {
+	ends := []float32{0, -1e30, 1e30, 5, -5, 10, -10, .001, -.001, 87, -87, 100, -100, 1, -1, -0.75}
+	for _, x := range [][]float32{normal(8, 1), normal(384, 4), normal(1536, 100), ends} {
+		n := len(x)
+		y, gain, shift := normal(n, 1), normal(n, 1), normal(n, 1)
+		for _, k := range kernels(t) {
+			got, want := slices.Clone(x), slices.Clone(x)
+			k.Softmax(got)
+			softmaxPlain(want)
+			near(t, k.String()+" softmax", got, want, 1e-6)
+
+			got, want = slices.Clone(x), slices.Clone(x)
+			k.GELU(got)
+			geluPlain(want)
+			for i := range want {
+				if d := math.Abs(float64(got[i] - want[i])); !(d <= 1e-6*max(1, math.Abs(float64(want[i])))) {
+					t.Fatalf("%v: GELU(%v) = %v, want %v", k, x[i], got[i], want[i])
+				}
+			}
+			if slices.Equal(x, ends) {
+				continue // squares leave the range of float32
+			}
+			got, want = slices.Clone(x), slices.Clone(x)
+			k.Normalise(got, y, gain, shift, 1e-12)
+			normalisePlain(want, y, gain, shift, 1e-12)
+			near(t, k.String()+" layer norm", got, want, 1e-5)
+		}
+	}
+}
+
+func BenchmarkMultiply(b *testing.B) {
+	const rows, in, out = 126, 384, 1536
+	w := &Weights{In: in, Out: out, Bias: make([]float32, out)}
+	w.Pack(normal(in*out, 1))
+	x, to := normal(rows*in, 1), make([]float32, rows*out)
+	for _, k := range kernels(b) {
+		b.Run(k.String(), func(b *testing.B) {
+			var r Rows
+			k.Quantise(&r, x, rows, in)
+			b.SetBytes(rows * in * out) // multiplications
+			for b.Loop() {
+				k.Multiply(to, &r, w)
+			}
+		})
+	}
+}
