@@ -35,7 +35,9 @@ func tinyTensors() (shapes map[string][]int, data map[string][]float32) {
 		"embeddings.word_embeddings.weight": {s.Words, s.Width}, "embeddings.position_embeddings.weight": {s.Positions, s.Width},
 		"embeddings.token_type_embeddings.weight": {2, s.Width},
 	}
-	dense := func(name string, out, in int) { shapes[name+".weight"], shapes[name+".bias"] = []int{out, in}, []int{out} }
+	dense := func(name string, out, in int) {
+		shapes[name+".weight"], shapes[name+".bias"] = []int{out, in}, []int{out}
+	}
 	norm := func(name string) { shapes[name+".weight"], shapes[name+".bias"] = []int{s.Width}, []int{s.Width} }
 	norm("embeddings.LayerNorm")
 	for i := range s.Layers {
