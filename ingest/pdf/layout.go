@@ -200,6 +200,7 @@ const maxColumns = 4
 // ordered puts pieces in reading order: columns one after the other, each from
 // top to bottom, and what spans columns in between.
 func ordered(in []line, depth int) []line {
+	byTop(in)
 	if gutter, ok := gutterOf(in); ok && depth < maxColumns {
 		var out, left, right []line
 		flush := func() {
@@ -207,7 +208,6 @@ func ordered(in []line, depth int) []line {
 			out = append(out, ordered(right, depth+1)...)
 			left, right = nil, nil
 		}
-		byTop(in)
 		for _, l := range in {
 			switch {
 			case l.x1 <= gutter:
@@ -222,7 +222,9 @@ func ordered(in []line, depth int) []line {
 		flush()
 		return out
 	}
-	byTop(in)
+	if above, table, below := labelled(in); table != nil {
+		return slices.Concat(ordered(above, depth+1), table, ordered(below, depth+1))
+	}
 	return rows(in)
 }
 
