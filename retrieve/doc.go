@@ -2,10 +2,10 @@
 //
 // An [Index] is what the rest of the program uses: it stores documents that
 // package ingest has read and split, and searches them. It is built on one
-// [State], the durable truth (ibid/retrieve/state), one [Searcher], which finds
-// candidates and can be rebuilt from the state at any time (ibid/retrieve/index is
-// the embedded one), and one [Embedder] (ibid/retrieve/embed is the built-in one).
-// Package ibid/retrieve/library opens them together:
+// [State], the durable truth ([ibid/retrieve/state]), one [Searcher], which finds
+// candidates and can be rebuilt from the state at any time ([ibid/retrieve/index] is
+// the embedded one), and one [Embedder] ([ibid/retrieve/embed] is the built-in one).
+// Package [ibid/retrieve/library] opens them together:
 //
 //	lib, err := library.Open(ctx, library.Place{Data: dir}, embedder, library.Options{})
 //	…

@@ -3,7 +3,6 @@ package retrieve
 import (
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -239,17 +238,12 @@ func TestNearer(t *testing.T) {
 	}
 }
 
-// TestTermsOfEndlessWord: where there is no word but only letters, the time
-// that it takes grows with their number alone.
+// Where there is no word but only letters, the index has the start of them. A
+// step that were quadratic in their number would not end here.
 func TestTermsOfEndlessWord(t *testing.T) {
-	text := "die Länge ist nicht die der " + strings.Repeat("ä", 1<<18)
-	start := time.Now()
-	terms := flat(indexed(text))
+	terms := flat(indexed("die Länge ist nicht die der " + strings.Repeat("ä", 1<<19)))
 	if last := terms[len(terms)-1]; last != strings.Repeat("a", maxTerm) {
 		t.Errorf("the word is found by %q", last)
-	}
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }
 

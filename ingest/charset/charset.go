@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -45,6 +46,9 @@ func Decode(data []byte, declared string) (string, error) {
 	return textual(string(out))
 }
 
+// hz matches the Chinese text of HZ-GB-2312, pairs of 7-bit characters in ~{ and ~}.
+var hz = regexp.MustCompile(`~\{(?:[!-w][!-~]){2,}~\}`)
+
 // encodingOf returns the encoding, nil for UTF-8, and the data without its
 // byte order mark.
 func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error) {
@@ -59,6 +63,8 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 	}
 	switch {
 	case bytes.Contains(data, []byte("\x1b$)C")): // ISO-2022-KR
+		return nil, nil, ErrEncoding
+	case len(hz.FindAllIndex(data, 3)) == 3: // more than a template's ~{name~}
 		return nil, nil, ErrEncoding
 	case bytes.Contains(data, []byte("\x1b$")):
 		return japanese.ISO2022JP, data, nil

@@ -269,6 +269,7 @@ func TestUnsupportedEncodings(t *testing.T) {
 	}
 	for name, data := range map[string]string{
 		"ISO-2022-KR": "\x1b$)C\x0e?*;g@{\x0f \x0e?9<v\x0f, abc",
+		"HZ":          "~{<:Ky2;VP~}, ~{SCNo~} 9, ~{VP9z~}\n",
 		"EBCDIC":      ebcdic,
 	} {
 		if got, err := Decode([]byte(data), ""); !errors.Is(err, ErrEncoding) {
