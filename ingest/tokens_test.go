@@ -99,8 +99,8 @@ func TestCountTokensIsExact(t *testing.T) {
 		"\u0301a", "図書館九点開門。", "ภาษาไทย",
 		"👩‍👩‍👧‍👦 family", "Ⅷ", "ǅ", "ª", "a_b", "__init__", "(x)", " (x", "\x00\x01a", "a\u200bb", "\ufeffa", "\xff", "\xff\xfe \xc3", "a\xe9b",
 		"\xe5\x9b", " \xe5\x9b\xbe\x9b", "\xed\xa0\x80",
-		strings.Repeat("a", maxPiece), strings.Repeat(" ", maxPiece) + "x", strings.Repeat("-", maxPiece) + "\n", strings.Repeat("图", maxPiece/3),
-		strings.Repeat("7", 3*maxPiece),
+		strings.Repeat("a", maxPiece), strings.Repeat(" ", maxPiece) + "x", strings.Repeat("-", maxPiece) + "\n",
+		strings.Repeat("图", maxPiece/3), strings.Repeat("7", 3*maxPiece),
 	} {
 		sameCount(t, text)
 	}

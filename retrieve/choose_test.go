@@ -115,8 +115,8 @@ func TestDiversity(t *testing.T) {
 
 // Copies are one passage; what differs in one word, number or sign is two.
 func TestCopies(t *testing.T) {
-	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of the " +
-		"years, so that nobody had to go without."
+	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of " +
+		"the years, so that nobody had to go without."
 	for _, c := range []struct {
 		name, other string
 		copy        bool

@@ -11,7 +11,8 @@ import (
 func TestLanguage(t *testing.T) {
 	for _, c := range []struct{ code, question, text, common string }{
 		{"da", "Hvor mange skibe er der i havnen?", "Skibet ligger ved kajen, og det er det største som havnen har set.", "havn skib"},
-		{"de", "Wie teuer sind die Häuser in dieser Straße?", "Das Haus ist das älteste, und es steht an der Straße nach Norden.", "haus strass"},
+		{"de", "Wie teuer sind die Häuser in dieser Straße?", "Das Haus ist das älteste, und es steht an der Straße nach Norden.",
+			"haus strass"},
 		{"es", "¿Cuántas ciudades hay en la provincia?", "La ciudad es la más grande de las provincias del norte y no tiene puerto.",
 			"ciudad provinci"},
 		{"fi", "Mitä talossa on?", "Talot ovat vanhoja ja ne ovat meren rannalla, mutta niissä ei ole ketään.", "talo"},

@@ -132,7 +132,8 @@ func (l *catalog) requireDocuments(ctx context.Context) error {
 		return &Problem{Status: http.StatusServiceUnavailable, Code: "not_ready",
 			Detail: fmt.Sprintf("the documents are still being read, %d of %d: ask again in a moment", i.Done, i.Total)}
 	}
-	return &Problem{Status: http.StatusNotFound, Code: "empty_library", Detail: "the library is empty: run 'ibid ingest FOLDER' and ask again"}
+	return &Problem{Status: http.StatusNotFound, Code: "empty_library",
+		Detail: "the library is empty: run 'ibid ingest FOLDER' and ask again"}
 }
 
 // scope is the filter with a collection that was named outside it. It fails for a

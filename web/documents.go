@@ -136,7 +136,8 @@ func (d *documents) viewer(c echo.Context) error {
 		return d.sendOriginal(c, doc)
 	}
 	x := excerptOf(doc, r)
-	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x, Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: !d.isHere(c, doc)}
+	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x,
+		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: !d.isHere(c, doc)}
 	if !page.Elsewhere {
 		page.Drawn, page.Original = d.drawnLinks(c, doc, x, r.At), d.originalLink(doc, x, r.At)
 	}

@@ -162,7 +162,8 @@ func TestBrowserPages(t *testing.T) {
 		t.Parallel()
 		s := newScene(t, nil)
 		start := strings.Index(handbook().Text, "Nobody sails")
-		b := s.newTabAt(t, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43), "mark#quote")
+		b := s.newTabAt(t, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43),
+			"mark#quote")
 		b.look("viewer")
 		b.do(chromedp.Navigate(s.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS("h1")))
 		b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)

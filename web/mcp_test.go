@@ -275,7 +275,8 @@ func TestMCPTools(t *testing.T) {
 // text, and that none is large.
 func TestMCPReadsAllOfADocument(t *testing.T) {
 	for name, text := range map[string]string{
-		"lines": strings.Repeat("A line of text in a long document, größer.\n", 3000), "one line": strings.Repeat("größer", 20_000), "short": "é",
+		"lines":    strings.Repeat("A line of text in a long document, größer.\n", 3000),
+		"one line": strings.Repeat("größer", 20_000), "short": "é",
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mcpServer{asking: &asking{catalog: &catalog{Library: shelf{{ID: "a/b", Root: "a", Path: "b", Title: "b", Text: text}}}}}

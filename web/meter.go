@@ -170,7 +170,8 @@ func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 			}
 		}
 		if used.Reported {
-			span.SetAttributes(attribute.Int("gen_ai.usage.input_tokens", used.Prompt), attribute.Int("gen_ai.usage.output_tokens", used.Completion))
+			span.SetAttributes(attribute.Int("gen_ai.usage.input_tokens", used.Prompt),
+				attribute.Int("gen_ai.usage.output_tokens", used.Completion))
 		}
 		if failed != nil {
 			markFailed(span, failureKind(failed))

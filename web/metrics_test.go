@@ -175,7 +175,8 @@ func TestMetricsOfModels(t *testing.T) {
 			if !yield(answer.Piece{Text: "no"}, nil) {
 				return
 			}
-			yield(answer.Piece{Finish: "stop", Usage: answer.Tokens{Prompt: 1000, Completion: 200, Reasoning: 50, Reported: true, Requests: 1}}, nil)
+			used := answer.Tokens{Prompt: 1000, Completion: 200, Reasoning: 50, Reported: true, Requests: 1}
+			yield(answer.Piece{Finish: "stop", Usage: used}, nil)
 		}
 	}), "m", nil)
 	if m.Model(nil, "m", nil) != nil {

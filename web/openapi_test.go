@@ -297,7 +297,8 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 			continue
 		}
 		p := s.of(f.Type)
-		if omitted := strings.Contains(options, "omit"); f.Type.Kind() == reflect.Pointer && !omitted && !strings.HasSuffix(t.Name(), "Request") {
+		omitted := strings.Contains(options, "omit")
+		if f.Type.Kind() == reflect.Pointer && !omitted && !strings.HasSuffix(t.Name(), "Request") {
 			p = object{"anyOf": []any{p, object{"type": "null"}}}
 		}
 		switch {
@@ -692,9 +693,10 @@ func schemaNames() map[string]string {
 	return map[string]string{
 		"web.answered": "Answer", "web.askRequest": "AskRequest", "web.searchRequest": "SearchRequest",
 		"web.summarizeRequest": "SummarizeRequest",
-		"web.runRequest":       "RunRequest", "web.feedbackRequest": "FeedbackRequest", "web.searched": "SearchResult", "web.answerRecord": "Run",
-		"web.begunRun":   "BegunRun",
-		"web.listedRuns": "RunList", "web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList",
+		"web.runRequest":       "RunRequest", "web.feedbackRequest": "FeedbackRequest", "web.searched": "SearchResult",
+		"web.answerRecord": "Run",
+		"web.begunRun":     "BegunRun",
+		"web.listedRuns":   "RunList", "web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList",
 		"web.shownDocument": "Document", "web.drawnLink": "DrawnPage",
 		"web.block": "Block", "web.span": "BlockRun", "web.listedCollections": "CollectionList", "web.collection": "Collection",
 		"web.collectionRoot": "CollectionRoot",

@@ -14,7 +14,8 @@ import (
 // form submits a form as a browser does.
 func (k *keyed) form(t *testing.T, path string, fields url.Values, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	return k.send(t, "POST", path, fields.Encode(), append(headers, "Content-Type: application/x-www-form-urlencoded", "Accept: text/html")...)
+	return k.send(t, "POST", path, fields.Encode(),
+		append(headers, "Content-Type: application/x-www-form-urlencoded", "Accept: text/html")...)
 }
 
 // TestSession checks that a browser signs in once, returns to its page, and signs

@@ -71,8 +71,8 @@ func TestTooMany(t *testing.T) {
 		"/v1/chat/completions": {`{"model":"ibid","messages":[{"role":"user","content":"why?"}]}`, "rate_limit_exceeded", "application/json"},
 	} {
 		w := call(h, "POST", path, want[0], asEvents...)
-		if w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != want[2] || !strings.Contains(w.Body.String(),
-			`"code":"`+want[1]+`"`) {
+		if w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != want[2] ||
+			!strings.Contains(w.Body.String(), `"code":"`+want[1]+`"`) {
 			t.Errorf("%s over the limit: %d %v: %s", path, w.Code, w.Header(), w.Body)
 		}
 	}

@@ -150,8 +150,8 @@ func handbook() *ingest.Document {
 		heading := b.Len()
 		fmt.Fprintf(&b, "%d. On the water\n", page+1)
 		for range 5 {
-			b.WriteString("\nEvery member who takes a boat out writes the time, the crew and the plan into the log at the office, and strikes the " +
-				"line out again after coming back. A boat that is not back an hour after its time is looked for.\n")
+			b.WriteString("\nEvery member who takes a boat out writes the time, the crew and the plan into the log at the office, and strikes " +
+				"the line out again after coming back. A boat that is not back an hour after its time is looked for.\n")
 		}
 		if page == 8 {
 			b.WriteString("\nNobody sails alone before the end of April. Whoever is under sixteen sails with an instructor aboard, and wears a " +

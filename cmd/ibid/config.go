@@ -31,15 +31,17 @@ type storeConfig struct {
 
 // placeConfig selects where a library is stored.
 type placeConfig struct {
-	Data              string        `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
-	Store             storeURL      `help:"${store_help}" placeholder:"URL" group:"Store"`
-	StorePasswordFile string        `help:"File with the password of --store; default: $IBID_STORE_PASSWORD." placeholder:"FILE" group:"Store"`
-	StoreWait         time.Duration `help:"How long to wait for a database that restarts." default:"5m" placeholder:"DURATION" group:"Store"`
+	Data              string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
+	Store             storeURL `help:"${store_help}" placeholder:"URL" group:"Store"`
+	StorePasswordFile string   `help:"File with the password of --store; default: $IBID_STORE_PASSWORD." placeholder:"FILE" group:"Store"`
+
+	StoreWait time.Duration `help:"How long to wait for a database that restarts." default:"5m" placeholder:"DURATION" group:"Store"`
 }
 
 // embedConfig selects how texts become vectors.
 type embedConfig struct {
-	EmbedModel    string `help:"Embedding model at an OpenAI-compatible endpoint; default: the built-in one." placeholder:"NAME" group:"Store"`
+	EmbedModel string `help:"Embedding model at an OpenAI-compatible endpoint; default: the built-in one." placeholder:"NAME" group:"Store"`
+
 	EmbedBaseURL  string `help:"Endpoint of the embedding model; default: --base-url." placeholder:"URL" group:"Store"`
 	EmbedParallel int    `help:"Concurrent requests to the embedding model." default:"4" placeholder:"N" group:"Store"`
 	EmbedRate     int    `help:"Requests per minute to the embedding model; 0: no limit." default:"0" placeholder:"N" group:"Store"`

@@ -311,7 +311,8 @@ func typeInto(t *testing.T, script string, env ...string) string {
 	shell.Dir = home
 	shell.WaitDelay = 10 * time.Second
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "IBID_") && !strings.HasPrefix(v, "XDG_") && !strings.HasPrefix(v, "OPENAI_") && !strings.HasPrefix(v, "HOME=") {
+		if !strings.HasPrefix(v, "IBID_") && !strings.HasPrefix(v, "XDG_") && !strings.HasPrefix(v, "OPENAI_") &&
+			!strings.HasPrefix(v, "HOME=") {
 			shell.Env = append(shell.Env, v)
 		}
 	}

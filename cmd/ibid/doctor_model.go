@@ -167,7 +167,8 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 			fmt.Sprintf("make sure that the server's context length is at least %d", window)}
 	}
 	if read := last.Usage.Prompt; float64(read) < readShare*float64(sent) {
-		return finding{check, stateFailed, fmt.Sprintf("the server read %d of about %d prompt tokens: it truncates prompts silently", read, sent),
+		return finding{check, stateFailed,
+			fmt.Sprintf("the server read %d of about %d prompt tokens: it truncates prompts silently", read, sent),
 			fmt.Sprintf("raise its context length to %d or more (OLLAMA_CONTEXT_LENGTH for Ollama, --ctx-size for llama.cpp, "+
 				"--max-model-len for vLLM), or set --context-tokens %d", window, max(read, 512))}
 	}

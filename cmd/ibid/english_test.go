@@ -170,13 +170,13 @@ func englishRoom(p string) string {
 	return roomOf(path.Dir(p))
 }
 
-// maxColumns is the length of a line of Go, in characters; a tab is one.
-const maxColumns = 140
+// maxColumns is the longest line of Go, in characters; a tab is one.
+const maxColumns = 139
 
 // longLined are rooms whose lines may be longer.
 var longLined = []string{"answer", "cite"}
 
-// TestColumns looks for lines of Go that are too long without their raw strings.
+// TestColumns looks for lines of Go of 140 or more columns without their raw strings.
 // Tags are counted.
 func TestColumns(t *testing.T) {
 	t.Parallel()

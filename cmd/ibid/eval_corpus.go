@@ -24,10 +24,11 @@ import (
 // corpusConfig says which documents a set's questions are asked about. The store
 // has no environment variables: one that is set for serving is not for measuring.
 type corpusConfig struct {
-	Data              string   `help:"Data directory kept for the next run; unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
-	Store             storeURL `help:"Database to use instead of a data directory: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
-	StorePasswordFile string   `help:"File with the password of --store; else $IBID_STORE_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
-	Split             string   `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
+	Data  string   `help:"Data directory kept for the next run; unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
+	Store storeURL `help:"Database to use instead of a data directory: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
+
+	StorePasswordFile string `help:"File with the password of --store; else $IBID_STORE_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
+	Split             string `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
 	embedConfig
 	rerankConfig
 }

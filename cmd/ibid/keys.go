@@ -91,8 +91,8 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 			Key string `json:"key"`
 		}{lineOf(k), key})
 	}
-	fmt.Fprintf(s.stderr, "ibid: this is the key %s; it is shown only once. Send it as 'Authorization: Bearer KEY', or give it to the page.\n",
-		printable(c.Name))
+	fmt.Fprintf(s.stderr, "ibid: this is the key %s; it is shown only once. "+
+		"Send it as 'Authorization: Bearer KEY', or give it to the page.\n", printable(c.Name))
 	_, err = fmt.Fprintln(s.stdout, key)
 	return err
 }

@@ -146,8 +146,8 @@ func (l *openedLibrary) refuseEmpty(ctx context.Context, f retrieve.Filter) erro
 		if err := l.refuseEmpty(ctx, collection); err != nil {
 			return err
 		}
-		return fmt.Errorf("no document in %s matches --path-prefix, --format, --tag, --author, --language, --since and --until: omit one of them",
-			l.place)
+		return fmt.Errorf("no document in %s matches --path-prefix, --format, --tag, --author, --language, --since and --until: "+
+			"omit one of them", l.place)
 	}
 	if f.Collection != "" {
 		return fmt.Errorf("the collection %q in %s has no documents: ingest a folder with 'ibid ingest --collection %s FOLDER'",

@@ -31,9 +31,11 @@ import (
 )
 
 type serveCmd struct {
-	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to sync in the background, in addition to those ingested before."`
-	Addr       string   `help:"Address to listen on; port 0 picks a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
-	PublicURL  string   `help:"Address at which people reach the server, if not its own." name:"public-url" placeholder:"URL" group:"Server"`
+	Folders []string `arg:"" optional:"" name:"folder" help:"Folders to sync in the background, in addition to those ingested before."`
+
+	Addr      string `help:"Address to listen on; port 0 picks a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
+	PublicURL string `help:"Address at which people reach the server, if not its own." name:"public-url" placeholder:"URL" group:"Server"`
+
 	AllowHost  []string `help:"Additional host name to answer to; repeatable." placeholder:"NAME" group:"Server"`
 	JSON       bool     `help:"Log a JSON object per line to standard error." name:"json" group:"Server"`
 	Watch      bool     `help:"Watch the folders and re-read files that change." default:"true" negatable:""`

@@ -83,7 +83,8 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("calls %v", roles)
 	}
 	// A finished run is deleted.
-	if out, errs, code := ibid(t, data, "summarize", "--resume", sum.Run); code != 1 || !strings.Contains(errs, "there is no unfinished run") {
+	out, errs, code = ibid(t, data, "summarize", "--resume", sum.Run)
+	if code != 1 || !strings.Contains(errs, "there is no unfinished run") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 

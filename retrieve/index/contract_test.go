@@ -69,8 +69,9 @@ func (l *candidate) put(root, path string, meta map[string]string, angle float64
 	if l.numbers[id] == 0 {
 		l.numbers[id] = int64(len(l.numbers) + 1)
 	}
-	c := retrieve.Change{Document: l.numbers[id], Info: retrieve.DocumentInfo{Collection: map[string]string{"a": "default", "b": "work"}[root],
-		Document: ingest.Document{ID: id, Root: root, Path: path, Format: "text", Meta: meta}}}
+	c := retrieve.Change{Document: l.numbers[id], Info: retrieve.DocumentInfo{
+		Collection: map[string]string{"a": "default", "b": "work"}[root],
+		Document:   ingest.Document{ID: id, Root: root, Path: path, Format: "text", Meta: meta}}}
 	if strings.HasSuffix(path, ".md") {
 		c.Info.Format = "markdown"
 	}

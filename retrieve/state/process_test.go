@@ -102,7 +102,8 @@ func startChild(t *testing.T, dir string, seed uint64, acked map[string]int) *pr
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	p := &process{cmd: exec.Command(self), acked: acked, tried: make(map[string][]int), first: make(chan struct{}), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command(self), acked: acked, tried: make(map[string][]int),
+		first: make(chan struct{}), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("%s=%d", childSeed, seed))
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()

@@ -139,8 +139,8 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")
-	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C", "--auth=scram-sha-256",
-		"--pwfile="+secret, "--no-sync")).CombinedOutput()
+	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C",
+		"--auth=scram-sha-256", "--pwfile="+secret, "--no-sync")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -207,7 +207,9 @@ func ReadQuestions(fsys fs.FS, name string) (questions []Question, unknown []str
 }
 
 // fieldNames are the names of a question's fields, in any case.
-var fieldNames = [...]string{"id", "question", "kind", "worded", "answer", "answers", "words", "documents", "pages", "quotes", "answerable"}
+var fieldNames = [...]string{
+	"id", "question", "kind", "worded", "answer", "answers", "words", "documents", "pages", "quotes", "answerable",
+}
 
 // A list is a JSON list, or one of its items.
 type list[T any] []T
