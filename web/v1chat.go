@@ -175,7 +175,8 @@ func (r *chatRequest) ask() (a v1Ask, err error) {
 		}
 	}
 	a = v1Ask{model: r.Model, stream: r.Stream, stops: r.Stop}
-	if a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens}); err != nil {
+	a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens})
+	if err != nil {
 		return a, err
 	}
 	if a.question, err = conversation(r.Messages); err != nil {
