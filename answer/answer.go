@@ -55,6 +55,9 @@ type Answerer struct {
 	NoFallback bool
 	// Gate is how passages are judged; empty means [GateAuto].
 	Gate GateKind
+	// Unproved says what becomes of a statement that nothing bears out, or that is
+	// beside the question; empty means that statements are shown unproved.
+	Unproved Unproved
 	// Embedder may be the *embed.Model that compares the words of question and
 	// passages, if one is loaded already. For nil and any other embedder one is
 	// loaded at the first question: the chances are calibrated on that model,
@@ -63,8 +66,8 @@ type Answerer struct {
 	// Prompts are the prompt templates; nil means [prompt.Default].
 	Prompts *prompt.Templates
 
-	// JudgeCalls is how many passages of a question a model may judge, not
-	// counting retries; 0 means 12, less than 0 no limit. Within a limit, a
+	// JudgeCalls is how many passages and statements of a question a model
+	// may judge, not counting retries; 0 means 12, less than 0 no limit. Within a limit, a
 	// model whose calls have all failed, for three passages at least, judges no
 	// further one.
 	JudgeCalls int
@@ -120,9 +123,10 @@ const (
 // left running when the range ends.
 func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		r := a.newAsking(yield, q.Recorder)
+		defer r.proving.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r := a.newAsking(yield, q.Recorder)
 		r.question = q
 		if err := r.answer(ctx); err != nil && !r.stopped {
 			yield(nil, err)
@@ -138,6 +142,11 @@ type asking struct {
 	asked    string // the standalone question
 	writes   bool   // a model writes the answer
 	reading  *extract.Reading
+
+	judged       int            // passages and statements that were put to a judge
+	judgedTokens int            // what that may have cost
+	proof        *proof         // of the answer that is being written
+	proving      sync.WaitGroup // its calls
 }
 
 func (a *Answerer) newAsking(yield func(Event, error) bool, recorder *replay.Recorder) *asking {

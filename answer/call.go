@@ -57,7 +57,7 @@ func (c *caller) promptOf(role Role) string {
 }
 
 // newNonce makes the mark of a request's fences.
-func newNonce() string { return strings.ToLower(rand.Text()[:12]) }
+func newNonce() string { return strings.ToLower(rand.Text()[:8]) }
 
 // left is how many calls the budget still has.
 func (c *caller) left() int {
@@ -70,7 +70,7 @@ func (c *caller) left() int {
 // addUsage adds the cost of a call to the usage.
 func (c *caller) addUsage(k *call) {
 	c.usage.Calls += k.requests()
-	if k.prompt.Role == RoleJudge {
+	if k.prompt.Role == RoleJudge || k.prompt.Role == RoleVerify {
 		c.usage.JudgeCalls += k.requests()
 	}
 	c.usage.PromptTokens += k.tokens.Prompt

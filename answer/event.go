@@ -101,6 +101,32 @@ type Stepped struct {
 	Lost []int `json:"lost"`
 }
 
+// Verified says what the proof of a statement came to where that was more than to
+// show it as it was written. It comes before the statement's Text.
+type Verified struct {
+	Statement string  `json:"statement"` // without labels
+	Verdict   Outcome `json:"verdict"`
+	// By is "code", "model", or "unjudged" (without budget, time or a usable judge).
+	By string `json:"by"`
+	// Found is the label of the passage that bears out a statement which cited
+	// none: it was added. Idle are labels that were removed, since their passages
+	// add nothing to those of the others.
+	Found  int   `json:"found,omitempty"`
+	Idle   []int `json:"idle,omitempty"`
+	Calls  int   `json:"calls"` // requests to a model spent on it, repeated ones included
+	Tokens int   `json:"tokens"`
+}
+
+// An Outcome is what became of a statement.
+type Outcome string
+
+// The outcomes.
+const (
+	Cleared Outcome = "cleared"
+	Marked  Outcome = "marked"  // the judge said no twice: it is shown as doubtful
+	Dropped Outcome = "dropped" // … it is not shown
+)
+
 // Unanswered says that the documents do not answer the question.
 type Unanswered struct {
 	// Reason is "nothing_found", "nothing_relevant" or "no_answer" (passages
@@ -159,6 +185,7 @@ func (Kept) Kind() string       { return "kept" }
 func (Draft) Kind() string      { return "draft" }
 func (Text) Kind() string       { return "text" }
 func (Stepped) Kind() string    { return "stepped" }
+func (Verified) Kind() string   { return "verified" }
 func (Unanswered) Kind() string { return "unanswered" }
 func (Fallback) Kind() string   { return "fallback" }
 func (Incomplete) Kind() string { return "incomplete" }

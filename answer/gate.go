@@ -52,14 +52,18 @@ func afterNo(chance float64) float64 {
 	return chance / (chance + verdictRatio*(1-chance))
 }
 
+// wordTokens is room for a verdict alone, with what a model puts before it.
+const wordTokens = 8
+
 // verdictTokens is room for a verdict and a reason of [maxReasonWords] words in
 // any tokenizer. A Model adds what it needs to think.
 const verdictTokens = 64
 
-// The values of Judged.By.
+// The values of Judged.By and Verified.By.
 const (
 	byScore  = "score"
 	byModel  = "model"
+	byCode   = "code" // of Verified
 	unjudged = "unjudged"
 )
 
@@ -76,7 +80,6 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 	}
 	r.usage.Looked = len(found)
 	var open []int // for the model to judge
-	budget := or(r.JudgeCalls, defaultJudgeCalls)
 	for i, p := range found {
 		g.judged[i] = r.scored(p)
 		j := &g.judged[i]
@@ -86,8 +89,8 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 		sure := j.Chance > surelyOn || j.Chance < surelyOff && retrieve.Language(p.Text) == retrieve.Language(r.asked)
 		switch {
 		case kind == GateScore || kind == GateOff || kind == GateBoth && sure:
-		case budget != 0:
-			budget--
+		case r.mayJudge(0):
+			r.judged++
 			open = append(open, i)
 		default:
 			j.By = unjudged
@@ -100,6 +103,13 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 		return nil, err
 	}
 	return g.judged, g.run(ctx)
+}
+
+// mayJudge reports whether the budget has room for one more call of a judge that
+// costs so many tokens.
+func (r *asking) mayJudge(tokens int) bool {
+	most := or(r.JudgeCalls, defaultJudgeCalls)
+	return (most < 0 || r.judged < most) && (r.JudgeTokens <= 0 || r.judgedTokens+tokens <= r.JudgeTokens)
 }
 
 // scored decides on a passage by its chance of being on topic.
@@ -141,7 +151,6 @@ type openPassage struct {
 // decided by score.
 func (g *gate) prepare(found []retrieve.Passage, open []int) error {
 	same := map[Prompt]int{} // passages of the same words
-	tokens := 0
 	for n, i := range open {
 		e := g.writer.Truncate(prompt.NewEvidence(1, found[i]), g.writer.Window()/2)
 		p, err := g.write(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
@@ -149,12 +158,14 @@ func (g *gate) prepare(found []retrieve.Passage, open []int) error {
 			return err
 		}
 		p.MaxTokens = verdictTokens
-		if tokens += g.writer.Size(p.System, p.User) + verdictTokens; g.JudgeTokens > 0 && tokens > g.JudgeTokens {
+		tokens := g.writer.Size(p.System, p.User) + verdictTokens
+		if g.JudgeTokens > 0 && g.judgedTokens+tokens > g.JudgeTokens {
 			for _, i := range open[n:] {
 				g.judged[i].By = unjudged
 			}
 			break
 		}
+		g.judgedTokens += tokens
 		c := g.call(p)
 		c.again = 2 * same[p]
 		same[p]++
@@ -164,21 +175,30 @@ func (g *gate) prepare(found []retrieve.Passage, open []int) error {
 	return nil
 }
 
-// limit bounds the time for judging: JudgeTime, or half of the time that the
-// context leaves if that is less, since verdicts are of no use without time to
-// answer.
+// limit bounds the time for judging passages.
 func (g *gate) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := cmp.Or(g.JudgeTime, defaultJudgeTime)
+	limit := g.judgeTime(ctx)
 	g.deadline = fmt.Sprintf("judging the passages took longer than %s (--gate-time)", limit)
-	if end, ok := ctx.Deadline(); ok {
-		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
-			limit, g.deadline = half, "judging the passages took half of the available time"
-		}
+	if limit != cmp.Or(g.JudgeTime, defaultJudgeTime) {
+		g.deadline = "judging the passages took half of the available time"
 	}
 	if limit <= 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, limit)
+}
+
+// judgeTime is how long a judge may take: JudgeTime, or half of the time that the
+// context leaves if that is less, since verdicts are of no use without time to
+// answer. It is 0 or less where there is no limit.
+func (r *asking) judgeTime(ctx context.Context) time.Duration {
+	limit := cmp.Or(r.JudgeTime, defaultJudgeTime)
+	if end, ok := ctx.Deadline(); ok {
+		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
+			return half
+		}
+	}
+	return limit
 }
 
 // run makes the calls, some at a time, and emits all verdicts in order.
@@ -317,7 +337,7 @@ func askJudge(ctx context.Context, m Model, first call) verdict {
 		c := first
 		c.again += len(v.calls)
 		v.calls = append(v.calls, &c)
-		var j judgement
+		j := judgement{word: c.prompt.Role == RoleVerify}
 		v.err = nil
 		for piece, err := range c.pieces(ctx, m) {
 			if err != nil {
@@ -325,7 +345,7 @@ func askJudge(ctx context.Context, m Model, first call) verdict {
 				break
 			}
 			done := j.add(piece)
-			c.enough = j.verdict != ""
+			c.enough = j.verdict != "" || j.word && done
 			if done {
 				break
 			}

@@ -94,6 +94,7 @@ func onlyMember(object string) string {
 // that is not blank, or from all lines if that has none, and a reason from what
 // follows it.
 type judgement struct {
+	word    bool // the first word decides: nothing else was asked for
 	reply   strings.Builder
 	verdict Decision // empty while unknown
 	reason  string
@@ -110,6 +111,10 @@ const (
 func (j *judgement) add(piece string) (done bool) {
 	j.reply.WriteString(piece)
 	text := strings.TrimLeftFunc(j.reply.String(), unicode.IsSpace)
+	if j.word {
+		word := firstWord.FindString(text)
+		return word != "" && len(word) < len(text)
+	}
 	first, rest, ended := strings.Cut(text, "\n")
 	if len(first) > maxVerdictBytes {
 		j.verdict, j.reason = gradeCut(first)
@@ -137,6 +142,10 @@ func (j *judgement) add(piece string) (done bool) {
 // end returns the verdict of a reply that ends here.
 func (j *judgement) end(cut bool) (Decision, string) {
 	switch {
+	case j.word:
+		if j.verdict = Grade(j.reply.String()); j.verdict == Unparsable {
+			j.verdict = gradeWord(undress(firstWord.FindString(j.reply.String())))
+		}
 	case j.verdict == "" && cut:
 		j.verdict, j.reason = gradeCut(j.reply.String())
 	case j.verdict == "":
@@ -144,6 +153,9 @@ func (j *judgement) end(cut bool) (Decision, string) {
 	}
 	return j.verdict, shortReason(j.reason)
 }
+
+// firstWord is a yes or no that a reply begins with.
+var firstWord = regexp.MustCompile("^[\\s\"'`*]*(?i:yes|no)\\b")
 
 // gradeCut reads a reply whose end is missing: only what no end can change is a
 // verdict. With a number after them, only such ones are left.

@@ -27,7 +27,7 @@ func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	m := &mapping{asking: r, passages: r.label(kept, packed, duplicates), batches: batches}
+	m := &mapping{asking: r, passages: r.label(ctx, kept, packed, duplicates), batches: batches}
 	if r.stopped {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 		}
 		shown = shown || text != ""
 		text = out.add(text)
-		return text == "" || m.emit(Text{Text: text})
+		return text == "" || m.say(text)
 	})
 	m.addUsage(c)
 	if m.stopped {
@@ -169,16 +169,19 @@ func (m *mapping) endCombined(c *call, parts []Part, reply *heldReply, out *siev
 			m.warnMissing()
 			return errNoAnswer
 		}
-		m.emit(Text{Text: out.add(strings.TrimLeft(text, " \t\r\n"))})
+		m.say(out.add(strings.TrimLeft(text, " \t\r\n")))
 	}
 	if rest := out.end(); rest != "" {
-		m.emit(Text{Text: rest})
+		m.say(rest)
 	}
 	done.Changed, done.Invented, done.Lost = true, out.invented, without(shown, out.cited)
 	if failed != nil {
 		done.Changed, done.Reason = false, modelError
 	}
 	m.emitStep(done)
+	if err := m.endProof(); err != nil {
+		return err
+	}
 	switch {
 	case failed != nil:
 		m.emit(Incomplete{Reason: incompleteReason(failed)})
@@ -194,7 +197,10 @@ func (m *mapping) endCombined(c *call, parts []Part, reply *heldReply, out *siev
 // joinParts emits the partial answers one after the other, since they could not
 // be combined.
 func (m *mapping) joinParts(parts []Part, why error) error {
-	m.emit(Text{Text: joined(parts)})
+	m.say(joined(parts))
+	if err := m.endProof(); err != nil {
+		return err
+	}
 	if len(parts) > 1 || !parts[0].whole || !errors.Is(why, errNoCallsLeft) { // else there was nothing to combine
 		m.emit(Incomplete{Reason: "the parts could not be combined: " + incompleteReason(why)})
 	} else {

@@ -28,6 +28,7 @@ const (
 	RoleJudge    Role = "judge"
 	RoleAnswer   Role = "answer"
 	RoleRefine   Role = "refine"
+	RoleVerify   Role = "verify"
 	RoleMap      Role = "map"
 	RoleCollapse Role = "collapse"
 	RoleCombine  Role = "combine"

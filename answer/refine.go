@@ -37,7 +37,7 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 	if err != nil {
 		return err
 	}
-	l := &refiner{asking: r, passages: r.label(kept, packed, duplicates), batches: batches, settled: map[int]bool{}}
+	l := &refiner{asking: r, passages: r.label(ctx, kept, packed, duplicates), batches: batches, settled: map[int]bool{}}
 	for len(l.batches) > 0 && !r.stopped {
 		b := l.batches[0]
 		if l.draft != "" && !r.fits(l.draft, b) {
@@ -199,7 +199,7 @@ func (s *refineStep) show(piece string) bool {
 	case piece == "":
 		return true
 	case s.last:
-		return s.emit(Text{Text: piece})
+		return s.say(piece)
 	}
 	return s.emit(Draft{Step: s.steps, Text: piece})
 }
@@ -279,7 +279,7 @@ func (l *refiner) end() error {
 		return nil
 	case l.streamed:
 	case l.draft != "":
-		l.emit(Text{Text: l.draft})
+		l.say(l.draft)
 		if l.cut {
 			l.broken = reachedLength
 		}
@@ -290,6 +290,9 @@ func (l *refiner) end() error {
 	default:
 		l.warnMissed(l.missed)
 		return errNoAnswer
+	}
+	if err := l.endProof(); err != nil {
+		return err
 	}
 	if l.summary == nil { // a summary is Incomplete then
 		l.warnMissed(l.missed)
@@ -319,9 +322,10 @@ func (l *refiner) lacking() string {
 
 // label fixes the labels of the packed passages by emitting Kept, reports the
 // passages that go into no call, and returns those that do.
-func (r *asking) label(kept []retrieve.Passage, packed int, duplicates []retrieve.Passage) []retrieve.Passage {
+func (r *asking) label(ctx context.Context, kept []retrieve.Passage, packed int, duplicates []retrieve.Passage) []retrieve.Passage {
 	labelled := slices.Clone(kept[:packed])
 	r.emit(Kept{Passages: labelled})
+	r.beginProof(ctx, labelled)
 	r.skipPassages("budget", kept[packed:])
 	r.skipPassages("near_duplicate", duplicates)
 	return labelled

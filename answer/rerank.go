@@ -70,7 +70,7 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	m := &mapping{asking: r, passages: r.label(kept, min(len(kept), r.left()), duplicates)}
+	m := &mapping{asking: r, passages: r.label(ctx, kept, min(len(kept), r.left()), duplicates)}
 	if r.stopped {
 		return nil
 	}
@@ -102,7 +102,10 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 		best.Text = extract.Labelled(strings.TrimRight(best.Text, " \t\n"), best.Labels[0], "")
 	}
 	r.usage.Used = 1
-	r.emit(Text{Text: best.Text})
+	r.say(best.Text)
+	if err := r.endProof(); err != nil {
+		return err
+	}
 	m.warnMissing()
 	if !best.whole {
 		r.emit(Incomplete{Reason: reachedLength})

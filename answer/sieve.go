@@ -76,10 +76,10 @@ func (s *sieve) token(t marker.Token) {
 		if !slices.Contains(s.cited, id) {
 			s.cited = append(s.cited, id)
 		}
-		n := strconv.Itoa(id)
-		s.out = append(s.out, "["+n+"]"...)
 		if s.sure {
-			s.out = append(s.out, "(id="+n+")"...)
+			s.out = appendLabels(s.out, []int{id})
+		} else {
+			s.out = append(s.out, "["+strconv.Itoa(id)+"]"...)
 		}
 	}
 	switch {
@@ -87,10 +87,22 @@ func (s *sieve) token(t marker.Token) {
 		s.out = append(s.out[:from], t.Text...)
 	case kept:
 	case s.sure:
-		s.out = append(s.out, "[0](id=)"...)
+		s.out = appendLabels(s.out, nil)
 	default:
 		s.out = bytes.TrimRight(s.out, " ")
 	}
+}
+
+// appendLabels writes labels in the seed form, or marks the place of removed ones.
+func appendLabels(out []byte, labels []int) []byte {
+	if len(labels) == 0 {
+		return append(out, "[0](id=)"...)
+	}
+	for _, l := range labels {
+		n := strconv.Itoa(l)
+		out = append(out, "["+n+"](id="+n+")"...)
+	}
+	return out
 }
 
 // sift sieves a whole text. Its labels have the form that a model is asked for,

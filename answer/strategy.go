@@ -66,7 +66,7 @@ func findStrategy(name string, model bool) (*strategy, error) {
 
 // passagePrompts are all prompts that show passages found for a question.
 func passagePrompts() []string {
-	names := []string{prompt.Judge}
+	names := []string{prompt.Judge, prompt.Verify}
 	for _, s := range strategies() {
 		names = append(names, s.prompts...)
 	}

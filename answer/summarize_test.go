@@ -218,7 +218,7 @@ func TestSummaryDoesNotShrink(t *testing.T) {
 		want           string
 		incomplete     string
 	}{
-		{"no progress", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), "", "", "the model did not make the parts shorter in round 1"},
+		{"no progress", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), "", "", "the model did not make the parts shorter in round"},
 		{"longer", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), long, "", "the model did not make the parts shorter in round 1"},
 		{"too long a part", long, "They sailed [1].", "They sailed [1](id=1).", ""},
 	} {

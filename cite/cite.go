@@ -44,6 +44,9 @@ type Quoted struct {
 // A Citation is one place in the answer where a passage is cited.
 type Citation struct {
 	Number int `json:"number"`
+	// By says who cites: the model, or Ibid, which found the passage of a sentence
+	// that cites none.
+	By By `json:"by"`
 	// TextStart and TextEnd are the byte range, in the answer's text, of the
 	// sentence that the citation supports.
 	TextStart int    `json:"text_start"`
@@ -69,14 +72,23 @@ type Citation struct {
 	Original string `json:"original,omitempty"`
 }
 
+// By says who cites a passage.
+type By string
+
+// Who cites.
+const (
+	Written By = "written"
+	Found   By = "found"
+)
+
 // Unsupported marks a sentence of the answer that makes a claim which no citation
 // supports. It comes when the sentence has ended.
 type Unsupported struct {
 	// TextStart and TextEnd are the sentence's byte range in the answer's text.
 	TextStart int `json:"text_start"`
 	TextEnd   int `json:"text_end"`
-	// Reason is "uncited" or "weak" (each citation is weak, and so are all of
-	// them together).
+	// Reason is "uncited", "weak" (each citation is weak, and so are all of them
+	// together) or "doubted" (a judge said no to it twice).
 	Reason string `json:"reason"`
 }
 

@@ -34,7 +34,10 @@ type Answer struct {
 	Citations   []Citation      `json:"citations"`
 	Unsupported []Unsupported   `json:"unsupported"`
 	Judged      []answer.Judged `json:"judged"`
-	Drafts      []Draft         `json:"drafts"`
+	// Verified has the statements of the answer whose proof took more than their
+	// citations; those that were dropped are not in Text.
+	Verified []answer.Verified `json:"verified"`
+	Drafts   []Draft           `json:"drafts"`
 	// Steps say how each call for the answer ended, and which labels it used.
 	Steps    []answer.Stepped   `json:"steps"`
 	Nearest  []retrieve.Passage `json:"nearest"`
@@ -87,6 +90,8 @@ func (f *Fold) Add(e answer.Event) {
 	switch e := e.(type) {
 	case answer.Judged:
 		a.Judged = append(slices.DeleteFunc(a.Judged, func(j answer.Judged) bool { return j.Passage == e.Passage }), e)
+	case answer.Verified:
+		a.Verified = append(a.Verified, e)
 	case answer.Stepped:
 		a.Steps = append(a.Steps, e)
 	case answer.Draft:
@@ -126,7 +131,7 @@ func (f *Fold) Answer() Answer {
 	a.List = list(a.Sources)
 	a.Sources, a.Citations, a.Unsupported = notNil(a.Sources), notNil(a.Citations), notNil(a.Unsupported)
 	a.Judged, a.Steps, a.Nearest, a.Warnings = notNil(a.Judged), notNil(a.Steps), notNil(a.Nearest), notNil(a.Warnings)
-	a.Drafts = notNil(a.Drafts)
+	a.Drafts, a.Verified = notNil(a.Drafts), notNil(a.Verified)
 	for i := range a.Drafts {
 		a.Drafts[i].Text = string(f.drafts[i])
 	}

@@ -9,8 +9,8 @@ import (
 	"ibid/answer"
 	"ibid/cite/marker"
 	"ibid/cite/rewrite"
+	"ibid/cite/sentence"
 	"ibid/cite/support"
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -67,13 +67,14 @@ type numbering struct {
 
 	decoder  decoder
 	rewriter *rewrite.Rewriter
-	text     []byte        // the answer so far
-	refs     []span        // the printed references in it
-	uses     int           // uses of the rewriter that were announced
-	cited    int           // numbers announced
-	pending  []rewrite.Use // of sentences that have not ended
-	splitter splitter
-	last     sentence
+	text     []byte          // the answer so far
+	refs     []sentence.Span // the printed references in it
+	uses     int             // uses of the rewriter that were announced
+	cited    int             // numbers announced
+	pending  []rewrite.Use   // of sentences that have not ended
+	splitter sentence.Splitter
+	last     proof
+	verified []answer.Verified // statements with a label that was found, or doubted
 	finished bool
 
 	draft     *rewrite.Rewriter
@@ -90,14 +91,7 @@ func newNumbering(o Options) *numbering {
 	if o.Link == nil {
 		o.Link = func(retrieve.Passage, int, int) string { return "" }
 	}
-	return &numbering{options: o, prover: support.Prover{Stem: retrieve.Stem, Sentences: sentencesOf}}
-}
-
-func sentencesOf(text string) (spans []support.Span) {
-	for s := range ingest.Sentences(text) {
-		spans = append(spans, support.Span{Start: s.Start, End: s.End})
-	}
-	return spans
+	return &numbering{options: o, prover: answer.Prover()}
 }
 
 func (n *numbering) event(e answer.Event, yield yielder) bool {
@@ -121,6 +115,12 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 		return yield(e, nil)
 	case answer.Judged:
 		e.Reason = rewrite.Neutral(e.Reason)
+		return yield(e, nil)
+	case answer.Verified:
+		if e.Found != 0 || e.Verdict == answer.Marked {
+			n.verified = append(n.verified, e)
+		}
+		e.Statement = rewrite.Neutral(e.Statement)
 		return yield(e, nil)
 	case answer.Warning:
 		e.Message = rewrite.Neutral(e.Message)
@@ -207,7 +207,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 		}
 	}
 	for {
-		s, ok := n.splitter.next(n.text, n.refs, final)
+		s, ok := n.splitter.Next(n.text, n.refs, final)
 		if !ok {
 			return !final || n.yieldUnsupported(yield)
 		}

@@ -2,35 +2,39 @@ package cite
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"ibid/answer"
 	"ibid/cite/rewrite"
+	"ibid/cite/sentence"
 	"ibid/cite/support"
 	"ibid/retrieve"
 )
 
-// A sentence is the last sentence of the answer that has ended, with the
+// A proof is the last sentence of the answer that has ended, with the
 // references on lines of their own that follow it.
-type sentence struct {
-	at      span
+type proof struct {
+	at      sentence.Span
 	claim   string                // without references, list signs and asides
 	found   map[int]support.Quote // its quotes, by label
 	labels  []int                 // of found, in order
 	states  bool                  // it states something that needs a source
 	best    support.Verdict       // the best of its quotes; empty without any
 	listing bool                  // the heading of a list of sources came after it
+	doubted bool                  // a judge said no
+	added   int                   // the label that was found for it
 }
 
 // endSentence yields the quotes of a sentence that has ended.
-func (n *numbering) endSentence(s span, yield yielder) bool {
+func (n *numbering) endSentence(s sentence.Span, yield yielder) bool {
 	last := &n.last
 	plain := n.plain(s)
-	claim := withoutLead(plain)
+	claim := sentence.WithoutLead(plain)
 	referred := len(plain) < s.End-s.Start
-	switch words := pointers(claim); {
+	switch words := sentence.Pointers(claim); {
 	case last.at.End > 0 && words > 0 && !referred:
 		// The heading of a list of sources, which are those of the sentence above.
 		last.listing = true
@@ -45,9 +49,11 @@ func (n *numbering) endSentence(s span, yield yielder) bool {
 			return false
 		}
 		prose := n.without(n.rewriter.Code(), s)
-		*last = sentence{
-			at: s, claim: withoutAsides(claim), found: make(map[int]support.Quote),
-			states: isClaim(prose) || len(prose) == s.End-s.Start && isShortClaim(prose, plain),
+		verified := n.verifiedAs(claim)
+		*last = proof{
+			at: s, claim: sentence.WithoutAsides(claim), found: make(map[int]support.Quote),
+			doubted: verified.Verdict == answer.Marked, added: verified.Found,
+			states: sentence.States(string(n.text[s.Start:s.End]), prose, plain),
 		}
 	}
 
@@ -67,7 +73,7 @@ func (n *numbering) endSentence(s span, yield yielder) bool {
 
 // takePending removes the uses up to the end of a sentence from those pending
 // and returns them, one for each label.
-func (n *numbering) takePending(s span) (cited []rewrite.Use) {
+func (n *numbering) takePending(s sentence.Span) (cited []rewrite.Use) {
 	for len(n.pending) > 0 && n.pending[0].Start <= s.End {
 		u := n.pending[0]
 		if u.Start == s.End && u.End > u.Start {
@@ -83,18 +89,18 @@ func (n *numbering) takePending(s span) (cited []rewrite.Use) {
 
 // listed reports whether a sentence is an entry of a list of sources: a line
 // that begins or ends with a reference, and has no full stop.
-func (n *numbering) listed(s span) bool {
+func (n *numbering) listed(s sentence.Span) bool {
 	before := bytes.TrimRight(n.text[:s.Start], " \t>")
 	if len(before) > 0 && before[len(before)-1] != '\n' {
 		return false
 	}
 	plain := strings.TrimRight(n.plain(s), " ")
-	if r, _ := utf8.DecodeLastRuneInString(plain); isStop(r) {
+	if r, _ := utf8.DecodeLastRuneInString(plain); sentence.IsStop(r) {
 		return false
 	}
-	begin := s.End - len(withoutLead(string(n.text[s.Start:s.End])))
-	i, _ := slices.BinarySearchFunc(n.refs, s.End, func(r span, at int) int { return r.Start - at })
-	return refAt(n.refs, begin) > 0 || i > 0 && n.refs[i-1].End == s.End
+	begin := s.End - len(sentence.WithoutLead(string(n.text[s.Start:s.End])))
+	i, _ := slices.BinarySearchFunc(n.refs, s.End, func(r sentence.Span, at int) int { return r.Start - at })
+	return sentence.RefAt(n.refs, begin) > 0 || i > 0 && n.refs[i-1].End == s.End
 }
 
 // findQuotes finds the quotes of the last sentence. If one of several is weak,
@@ -144,6 +150,9 @@ func (n *numbering) yieldUnsupported(yield yielder) bool {
 	states := s.states
 	s.states = false
 	switch {
+	case s.doubted:
+		s.doubted = false
+		return yield(Unsupported{s.at.Start, s.at.End, "doubted"}, nil)
 	case states && s.best == "":
 		return yield(Unsupported{s.at.Start, s.at.End, "uncited"}, nil)
 	case states && s.best == support.Weak:
@@ -152,29 +161,33 @@ func (n *numbering) yieldUnsupported(yield yielder) bool {
 	return true
 }
 
-// withoutLead removes what is before a sentence without being part of it: signs
-// of quotes, headings and lists, the number of a list item, the border and the
-// running number of a table's row. A number there is no fact that needs a
-// source.
-func withoutLead(claim string) string {
-	s := claim[len(leadingSigns.FindString(claim)):]
-	return s[len(itemNumber.FindString(s)):]
+// verifiedAs returns the verified statement that a sentence is, or is a part of.
+func (n *numbering) verifiedAs(claim string) (found answer.Verified) {
+	letters := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsNumber(r) {
+				return r
+			}
+			return -1
+		}, s)
+	}
+	words := letters(claim)
+	for _, v := range n.verified {
+		if words != "" && strings.Contains(letters(v.Statement), words) {
+			found = v
+		}
+	}
+	return found
 }
 
-var (
-	leadingSigns = regexp.MustCompile(`^[ \t\r\n>#|]*(?:- )?(?:\* )?(?:\+ )?(?:• )?(?:– )?`)
-	itemNumber   = regexp.MustCompile(`^[*_( \t]*(?i:step )?\d{1,3}(?:` + // "1. ", "**2)** ", "Step 3: " or "4 |"
-		`[.)*_: \t]*(?:[.):][.)*_: \t]*[ \t]|[ \t][.)*_: \t]*[.):])[.)*_: \t]*|[ \t]*\|[ \t]*)`)
-)
-
 // plain returns the text of a range without the references in it.
-func (n *numbering) plain(s span) string { return n.without(n.refs, s) }
+func (n *numbering) plain(s sentence.Span) string { return n.without(n.refs, s) }
 
 // without returns the text of a range without the sorted spans of cut.
-func (n *numbering) without(cut []span, s span) string {
+func (n *numbering) without(cut []sentence.Span, s sentence.Span) string {
 	var b strings.Builder
 	at := s.Start
-	i, _ := slices.BinarySearchFunc(cut, s.Start, func(c span, at int) int { return c.End - at })
+	i, _ := slices.BinarySearchFunc(cut, s.Start, func(c sentence.Span, at int) int { return c.End - at })
 	for ; i < len(cut) && cut[i].Start < s.End; i++ {
 		b.Write(n.text[at:max(at, cut[i].Start)])
 		at = min(max(at, cut[i].End), s.End)
@@ -184,11 +197,16 @@ func (n *numbering) without(cut []span, s span) string {
 }
 
 // citation returns a citation whose quote was found.
-func (n *numbering) citation(u rewrite.Use, s span) Citation {
+func (n *numbering) citation(u rewrite.Use, s sentence.Span) Citation {
 	p, q := n.passages[u.ID-1], n.last.found[u.ID]
 	p.Heading, p.Anchor = p.PlaceAt(p.Start + q.Start)
+	by := Written
+	if u.ID == n.last.added {
+		by = Found
+	}
 	return Citation{
 		Number:    u.Number,
+		By:        by,
 		TextStart: s.Start,
 		TextEnd:   s.End,
 		Passage:   p.ID,

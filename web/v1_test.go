@@ -428,7 +428,7 @@ func TestV1SystemPrompt(t *testing.T) {
 		replies := func(r openaitest.Request) openaitest.Reply {
 			switch r.Role {
 			case "judge":
-				judges = append(judges, regexp.MustCompile(`[a-z0-9]{12}`).ReplaceAllString(r.Prompt(), "NONCE"))
+				judges = append(judges, regexp.MustCompile(`[a-z0-9]{8}`).ReplaceAllString(r.Prompt(), "NONCE"))
 				if strings.Contains(r.Prompt(), "marks") && strings.Contains(question, "mooring") {
 					return openaitest.Reply{Text: "yes"}
 				}

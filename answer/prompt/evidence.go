@@ -116,7 +116,8 @@ func trimTitle(title, heading string) string {
 	return strings.TrimPrefix(heading, title+ingest.HeadingSeparator)
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(Inert(s)), " ") }
+// oneLine makes text inert and puts it on one line, where it must be inert again.
+func oneLine(s string) string { return Inert(strings.Join(strings.Fields(Inert(s)), " ")) }
 
 // Inert makes text of unknown origin harmless in a prompt: it removes invisible
 // characters, and makes brackets round that could be read as a label.

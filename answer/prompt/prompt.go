@@ -34,6 +34,7 @@ const (
 	Collapse  = "collapse"
 	Combine   = "combine"
 	Rerank    = "rerank"
+	Verify    = "verify"
 	Summarize = "summarize" // in place of Answer for a summary
 	Extend    = "extend"    // in place of Refine for a summary
 )
@@ -64,6 +65,8 @@ func subjectsOf(name string) []string {
 		return []string{"history"}
 	case Collapse, Combine:
 		return []string{"part"}
+	case Verify:
+		return []string{"statement"}
 	}
 	return []string{"evidence"}
 }
@@ -101,6 +104,10 @@ type Slots struct {
 	Words int
 	// History holds the turns before the question (condense only).
 	History []Turn
+	// Statement is a sentence of an answer (verify only), From the title and the
+	// heading of the passage that says it, where one does. Again asks in other words.
+	Statement, From string
+	Again           bool
 	// Style is how the reply should sound (answer, refine, combine and rerank
 	// only); empty says nothing.
 	Style string
@@ -200,6 +207,7 @@ func (t *Templates) try(name string) error {
 	const mark = "x7sample"
 	all := Slots{
 		Question: mark + "question", Nonce: sampleNonce, First: 1, Draft: mark + "draft", Parts: []string{mark + "part"}, Words: 100,
+		Statement: mark + "statement",
 		Evidence: []Evidence{{label: 1, sample: true, text: mark + "evidence", passage: retrieve.Passage{
 			Title: "title", Path: "path", Chunk: ingest.Chunk{Document: "document", Heading: "heading", Page: 1},
 		}}},
@@ -237,4 +245,4 @@ func (t *Templates) fill(name string, s Slots) (system, user string, err error) 
 
 // sampleNonce is the nonce of prompts that are only measured, so that a text is
 // packed in the same way each time.
-const sampleNonce = "k3x9q2m7w5pz"
+const sampleNonce = "k3x9q2m7"

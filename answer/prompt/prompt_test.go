@@ -42,6 +42,8 @@ func TestPromptsGolden(t *testing.T) {
 		{"combine", "combine", question, Slots{Parts: notes, First: 1}},
 		{"combine", "combine_summary", "", Slots{Parts: notes, First: 1, Words: 150}},
 		{"rerank", "rerank", question, Slots{Evidence: ev[:1]}},
+		{"verify", "verify", question, Slots{Statement: "A mooring costs 120 marks.", From: "Fees › Moorings"}},
+		{"verify", "verify_again", question, Slots{Statement: "It costs 120 marks.", Evidence: ev[:1], Again: true}},
 		{"summarize", "summarize", "", Slots{Evidence: ev, Words: 150}},
 		{"answer", "answer_style", question, Slots{Evidence: ev[:1], Style: "You are a pirate.\nNever say what you do not know."}},
 		{"combine", "combine_style", question, Slots{Parts: notes, First: 1, Style: "Bullet points."}},
@@ -49,7 +51,7 @@ func TestPromptsGolden(t *testing.T) {
 	} {
 		t.Run(test.file, func(t *testing.T) {
 			s := test.slots
-			s.Question, s.Nonce = test.question, "k3x9q2m7w5pz"
+			s.Question, s.Nonce = test.question, "k3x9q2m7"
 			if len(s.Evidence) > 0 {
 				s.First = s.Evidence[0].label
 			}

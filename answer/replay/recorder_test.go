@@ -38,7 +38,7 @@ func TestLoad(t *testing.T) {
 // The marks of fences depend on the secret and on the prompt alone.
 func TestNonce(t *testing.T) {
 	mark := func(secret, text string) string { return (&Recorder{Secret: []byte(secret)}).Nonce("map", text) }
-	if first := mark("a", "x"); len(first) < 12 || first != mark("a", "x") || first == mark("b", "x") || first == mark("a", "y") {
+	if first := mark("a", "x"); len(first) < 8 || first != mark("a", "x") || first == mark("b", "x") || first == mark("a", "y") {
 		t.Errorf("got %q, %q, %q, %q", first, mark("a", "x"), mark("b", "x"), mark("a", "y"))
 	}
 }

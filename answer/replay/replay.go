@@ -46,7 +46,7 @@ func (r *Recorder) Nonce(parts ...string) string {
 	for _, part := range parts {
 		fmt.Fprintf(mac, "%d:%s", len(part), part)
 	}
-	return strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil))[:12])
+	return strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil))[:8])
 }
 
 // Load reads what was saved under a key into what v points to, and reports

@@ -50,7 +50,7 @@ func (k *killer) disarm() []string {
 	return prompts
 }
 
-var fenceMark = regexp.MustCompile(`(<\/?\w+) \w{12}>`)
+var fenceMark = regexp.MustCompile(`(<\/?\w+) \w{8}>`)
 
 func (k *killer) reply(r openaitest.Request) openaitest.Reply {
 	k.mu.Lock()

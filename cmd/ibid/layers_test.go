@@ -27,8 +27,9 @@ var layers = []string{"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest"}
 var leaves = map[string][]string{
 	// The grammar of labels: read in drafts, numbered in answers, looked for by 'ibid cite'.
 	"cite/marker":   {"cite", "cite/rewrite", "answer", "cmd/ibid"},
-	"cite/rewrite":  {"cite", "web", "cmd/ibid"},    // numbers in a text: pure
-	"cite/support":  {"cite", "answer", "cmd/ibid"}, // whether passages support a sentence: pure
+	"cite/rewrite":  {"cite", "cite/sentence", "web", "cmd/ibid"}, // numbers in a text: pure
+	"cite/sentence": {"cite", "answer"},                           // the sentences of a growing text: pure
+	"cite/support":  {"cite", "answer", "cmd/ibid"},               // whether passages support a sentence: pure
 	"data":          nil,
 	"data/datatest": {"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest", "data"}, // for tests: sets and campaigns
 	"cmd/ibid/eval": {"cmd/ibid"},                                                        // the metrics: pure
@@ -86,10 +87,11 @@ var forbidden = map[string][]string{
 	// Pure: no model, no store, no network.
 	"cite": {"net/...", "database/sql/...", "os/...", "syscall/...", "golang.org/x/net/...",
 		"ibid/answer/openai/...", "ibid/retrieve/state/...", "ibid/retrieve/index/...", "ibid/retrieve/library", "ibid/retrieve/embed/..."},
-	"cite/marker":  {"net/...", "database/sql/...", "os/...", "syscall/..."},
-	"cite/rewrite": {"net/...", "database/sql/...", "os/...", "syscall/..."},
-	"cite/support": {"net/...", "database/sql/...", "os/...", "syscall/..."},
-	"ingest":       {"net/http/...", "log/...", "flag"},
+	"cite/marker":   {"net/...", "database/sql/...", "os/...", "syscall/..."},
+	"cite/rewrite":  {"net/...", "database/sql/...", "os/...", "syscall/..."},
+	"cite/sentence": {"net/...", "database/sql/...", "os/...", "syscall/..."},
+	"cite/support":  {"net/...", "database/sql/...", "os/...", "syscall/..."},
+	"ingest":        {"net/http/...", "log/...", "flag"},
 	// Readers get bytes: they open no file and start no process.
 	"ingest/format": {"net/http/...", "log/...", "flag", "os/...", "ibid/ingest/child/..."},
 	"retrieve":      {"net/http/...", "log/...", "flag", "os/exec"},

@@ -216,6 +216,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 	}
 	a := &answer.Answerer{
 		Gate:          answer.GateKind(c.Gate),
+		Unproved:      answer.Unproved(c.Unproved),
 		NoFallback:    c.NoFallback,
 		ContextTokens: c.ContextTokens,
 		StepTokens:    c.StepTokens,

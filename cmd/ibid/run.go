@@ -111,6 +111,8 @@ func parseError(err error) error {
 var longTags = kong.Vars{
 	"auth_help": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
 		"by --addr or --public-url; 'ibid keys make' makes one.",
+	"unproved_help": "What happens to a sentence that is not borne out, or beside the question: drop,mark,off. " +
+		"Off shows sentences without proving them.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider look when the model finds no answer.",
 	"gate_time_help": "Time per question for judging; 0s: no limit. The score decides on the rest.",

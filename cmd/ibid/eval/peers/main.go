@@ -31,13 +31,18 @@ const (
 
 func main() {
 	questions := flag.String("questions", "", "`FILE` of questions with their answers, one JSON object per line")
+	var e errors
+	flag.IntVar(&e.verdicts, "wrong", 1, "wrong verdicts in ten")
+	flag.IntVar(&e.misled, "misled", 1, "of six off-topic sentences that resemble the question, those quoted")
+	flag.BoolVar(&e.alike, "alike", false, "a verdict on a statement is as wrong when asked for again")
+	flag.StringVar(&e.seed, "seed", "", "changes what it errs about")
 	flag.Parse()
-	if err := serve(*questions); err != nil {
+	if err := serve(*questions, e); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(questions string) error {
+func serve(questions string, e errors) error {
 	table, err := readQuestions(questions)
 	if err != nil {
 		return fmt.Errorf("reading the questions: %w", err)
@@ -46,7 +51,7 @@ func serve(questions string) error {
 	if err != nil {
 		return fmt.Errorf("reading the built-in vectors: %w", err)
 	}
-	w := &writer{questions: table, written: map[string][]part{}}
+	w := &writer{questions: table, errors: e, written: map[string][]part{}}
 	l := &callLog{replies: map[int]reply{}}
 	l.model = &openaitest.Handler{
 		Model: "scripted", FirstToken: toFirstToken, PerToken: perToken,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-var answered = map[string]question{fold("When does the office open?"): {"When does the office open?", []string{"nine o'clock"}}}
+var answered = map[string]question{fold("When does the office open?"): {"When does the office open?", []string{"nine o'clock"}, errors{verdicts: 1}}}
 
 const (
 	office = "The office opens at nine o'clock. It closes at five."
@@ -105,7 +105,7 @@ func TestBrackets(t *testing.T) {
 func TestErrs(t *testing.T) {
 	wrong, n := 0, 3000
 	for i := range n {
-		q := question{"What is fact " + strings.Repeat("x", i%50) + words(strings.Repeat("y", i/50)) + "?", []string{"never written"}}
+		q := question{"What is fact " + strings.Repeat("x", i%50) + words(strings.Repeat("y", i/50)) + "?", []string{"never written"}, errors{verdicts: 1}}
 		if q.verdict(boats) {
 			wrong++
 		}
@@ -114,6 +114,6 @@ func TestErrs(t *testing.T) {
 		}
 	}
 	if share := float64(wrong) / float64(n); share < 0.07 || share > 0.13 {
-		t.Errorf("%.3f of the verdicts are wrong, want one in %d", share, wrongVerdict)
+		t.Errorf("%.3f of the verdicts are wrong, want one in ten", share)
 	}
 }

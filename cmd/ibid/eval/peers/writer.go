@@ -17,6 +17,16 @@ import (
 type question struct {
 	Question string   `json:"question"`
 	Answers  []string `json:"answers"`
+	errors   errors
+}
+
+// errors are how often the model errs. Errors depend on the question and the
+// sentence only, so they are the same for every tool.
+type errors struct {
+	verdicts int    // wrong ones in ten
+	misled   int    // of six off-topic sentences that resemble the question, those quoted
+	alike    bool   // asked again, it errs again
+	seed     string // changes which
 }
 
 func readQuestions(name string) (map[string]question, error) {
@@ -37,11 +47,7 @@ func readQuestions(name string) (map[string]question, error) {
 	return table, lines.Err()
 }
 
-// How often the model errs. Errors depend on the question and the sentence only,
-// so they are the same for every tool.
 const (
-	wrongVerdict = 10 // one verdict in ten is wrong
-	distracted   = 6  // one in six off-topic sentences that resemble the question is quoted
 	mostParts    = 4  // statements of an answer
 	longest      = 60 // words of a statement
 	short        = 5  // letters of an answer that may be found anywhere
@@ -52,6 +58,7 @@ const (
 // some that do not.
 type writer struct {
 	questions map[string]question
+	errors    errors
 
 	mu      sync.Mutex
 	written map[string][]part // by the text, to recognise drafts
@@ -77,7 +84,10 @@ type written struct {
 func (w *writer) reply(p prompt) (string, written) {
 	s := written{Tool: p.tool, Judge: p.judge}
 	q := w.questions[fold(p.question)]
-	q.Question = p.question
+	q.Question, q.errors = p.question, w.errors
+	if p.statement != "" {
+		return map[bool]string{true: "yes", false: "no"}[q.belongs(p)], s
+	}
 	if p.judge {
 		if len(p.passages) > 0 && q.verdict(p.passages[0].text) {
 			return "yes", s
@@ -187,7 +197,7 @@ func (q question) choose(text string) string {
 		return answer
 	}
 	near, score := q.nearest(sentences)
-	if score >= 2 && hash(q.Question+fold(near))%distracted == 0 {
+	if score >= 2 && int(hash(q.errors.seed+q.Question+fold(near))%6) < q.errors.misled {
 		return near
 	}
 	return ""
@@ -199,8 +209,27 @@ func (q question) verdict(text string) bool {
 	if !right {
 		sentence, _ = q.nearest(sentences)
 	}
-	return right != (hash("verdict"+q.Question+fold(sentence))%wrongVerdict == 0)
+	return right != q.errs("verdict"+q.Question+fold(sentence))
 }
+
+// belongs is the verdict on a statement: whether it holds an answer, as one of the
+// passages does, if there are any.
+func (q question) belongs(p prompt) bool {
+	holds := func(text string) bool {
+		_, ok := q.holding(split(text))
+		return ok
+	}
+	right := holds(p.statement) && (len(p.passages) == 0 ||
+		slices.ContainsFunc(p.passages, func(x passage) bool { return holds(x.text) }))
+	time := "first"
+	if p.again && !q.errors.alike {
+		time = "second"
+	}
+	return right != q.errs(time+q.Question+fold(p.statement))
+}
+
+// errs reports whether a verdict is wrong.
+func (q question) errs(what string) bool { return int(hash(q.errors.seed+what)%10) < q.errors.verdicts }
 
 // holding returns the sentence that contains one of the answers. Short answers
 // such as "1961" occur elsewhere too, so they count only in a passage that shares
@@ -295,7 +324,9 @@ func hash(text string) uint64 {
 // A prompt is what a tool asks, independent of its wording and layout.
 type prompt struct {
 	layout
-	judge      bool // asks for a verdict on its only passage
+	judge      bool // asks for a verdict on its only passage, or on a statement
+	statement  string
+	again      bool // in other words
 	structured bool // asks for a JSON object with query_satisfied and answer
 	question   string
 	draft      string // the answer to improve, if any
@@ -326,6 +357,8 @@ const dontKnow = "I don't know."
 // layouts are those of answer/prompt, langchain_peer.py, haystack_peer.py,
 // LlamaIndex's CitationQueryEngine and Refine, and txtai. The first match counts.
 var layouts = []layout{
+	{"ibid", []string{"You check a statement"}, regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence \w+>`),
+		drafts, nil, "", ""},
 	{"ibid", []string{"<evidence "}, regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence \w+>`),
 		regexp.MustCompile(`(?s)<answer \w+>\n(.*?)\n</answer \w+>`),
 		func(s string, marks [][]int) string { return s + "." + brackets(marks) }, "NO ANSWER", "NO CHANGE"},
@@ -343,6 +376,7 @@ var (
 	documents = regexp.MustCompile(`(?s)<document id=(\d+)>\n(.*?)\n</document>`)
 	drafts    = regexp.MustCompile(`(?s)<answer>\n(.*?)\n</answer>`)
 	asked     = regexp.MustCompile(`(?m)^(?:Question|Query|question): (.*)$`)
+	stated    = regexp.MustCompile(`(?m)^Statement: (.*)$`)
 	source    = regexp.MustCompile(`(?m)^Source (\d+):\n`)
 )
 
@@ -356,6 +390,9 @@ func parse(system, user string) prompt {
 	}
 	p := prompt{layout: layouts[i]}
 	p.judge = p.tool == "ibid" && strings.HasPrefix(system, "You decide whether")
+	if m := stated.FindStringSubmatch(user); m != nil && strings.HasPrefix(system, "You check a statement") {
+		p.judge, p.statement, p.again = true, m[1], strings.Contains(user, "of use to a reader")
+	}
 	p.structured = p.cite == nil && strings.Contains(system+user, "query_satisfied")
 	if found := asked.FindAllStringSubmatch(user, -1); found != nil {
 		p.question = found[len(found)-1][1]

@@ -1,4 +1,4 @@
-package cite
+package sentence
 
 import (
 	"strings"
@@ -16,9 +16,9 @@ func isWordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r))
 }
 
-// pointers counts the words of a short text if all of them only lead to a
+// Pointers counts the words of a short text if all of them only lead to a
 // reference; it is -1 if one does not.
-func pointers(text string) int {
+func Pointers(text string) int {
 	n := 0
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isWordRune(r) }) {
 		if !pointing[strings.ToLower(word)] {
@@ -31,13 +31,13 @@ func pointers(text string) int {
 
 // onlyPoints reports whether a line of the text has references, words that lead
 // to them, and nothing else.
-func onlyPoints(text []byte, refs []span, line span) bool {
+func onlyPoints(text []byte, refs []Span, line Span) bool {
 	words, found := 0, false
 	for i, looked := line.Start, 0; i < line.End; looked++ {
 		if looked == 2*maxLook {
 			return false
 		}
-		if to := refAt(refs, i); to > 0 {
+		if to := RefAt(refs, i); to > 0 {
 			i, found = to, true
 			continue
 		}
@@ -49,12 +49,12 @@ func onlyPoints(text []byte, refs []span, line span) bool {
 		end := i
 		for end < line.End && end-i <= maxLook {
 			r, size := utf8.DecodeRune(text[end:])
-			if !isWordRune(r) || refAt(refs, end) > 0 {
+			if !isWordRune(r) || RefAt(refs, end) > 0 {
 				break
 			}
 			end += size
 		}
-		if pointers(string(text[i:end])) < 0 {
+		if Pointers(string(text[i:end])) < 0 {
 			return false
 		}
 		words++
@@ -63,8 +63,8 @@ func onlyPoints(text []byte, refs []span, line span) bool {
 	return found && words > 0
 }
 
-// withoutAsides removes brackets that only led to a reference, such as "(see )".
-func withoutAsides(claim string) string {
+// WithoutAsides removes brackets that only led to a reference, such as "(see )".
+func WithoutAsides(claim string) string {
 	const longest = 64
 	var b strings.Builder
 	kept := 0
@@ -73,7 +73,7 @@ func withoutAsides(claim string) string {
 			continue
 		}
 		inner, _, closed := strings.Cut(claim[i+1:min(len(claim), i+longest)], ")")
-		if closed && pointers(inner) > 0 {
+		if closed && Pointers(inner) > 0 {
 			b.WriteString(strings.TrimRight(claim[kept:i], " "))
 			i += len(inner) + 1
 			kept = i + 1

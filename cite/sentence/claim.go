@@ -1,4 +1,4 @@
-package cite
+package sentence
 
 import (
 	"cmp"
@@ -8,6 +8,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 )
+
+// States reports whether a sentence states something that needs a source. written
+// is the sentence, prose the same without code, plain without references.
+func States(written, prose, plain string) bool {
+	return isClaim(prose) || len(prose) == len(written) && isShortClaim(prose, plain)
+}
 
 // isClaim reports whether a sentence states something that needs a source: it has
 // at least four words or ideographs, asks nothing, and is neither a heading nor
@@ -46,7 +52,7 @@ func isShortClaim(written, plain string) bool {
 	if strings.HasPrefix(written, "#") {
 		return false
 	}
-	s := strings.TrimSpace(withoutLead(plain))
+	s := strings.TrimSpace(WithoutLead(plain))
 	bold := strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
 	s = strings.TrimFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune("*_\"'“”’)", r)
@@ -55,7 +61,7 @@ func isShortClaim(written, plain string) bool {
 	if size == 0 || strings.ContainsRune("?？:：", last) {
 		return false
 	}
-	stop := isStop(last)
+	stop := IsStop(last)
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("|*_,;()!", r) })
 	for i := range words {
 		words[i] = strings.TrimRight(words[i], ".")
@@ -137,3 +143,18 @@ func isAuxiliary(word string) bool {
 	}
 	return false
 }
+
+// WithoutLead removes what is before a sentence without being part of it: signs
+// of quotes, headings and lists, the number of a list item, the border and the
+// running number of a table's row. A number there is no fact that needs a
+// source.
+func WithoutLead(claim string) string {
+	s := claim[len(leadingSigns.FindString(claim)):]
+	return s[len(itemNumber.FindString(s)):]
+}
+
+var (
+	leadingSigns = regexp.MustCompile(`^[ \t\r\n>#|]*(?:- )?(?:\* )?(?:\+ )?(?:• )?(?:– )?`)
+	itemNumber   = regexp.MustCompile(`^[*_( \t]*(?i:step )?\d{1,3}(?:` + // "1. ", "**2)** ", "Step 3: " or "4 |"
+		`[.)*_: \t]*(?:[.):][.)*_: \t]*[ \t]|[ \t][.)*_: \t]*[.):])[.)*_: \t]*|[ \t]*\|[ \t]*)`)
+)

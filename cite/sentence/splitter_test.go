@@ -1,4 +1,4 @@
-package cite
+package sentence
 
 import (
 	"slices"
@@ -54,13 +54,13 @@ func TestSentences(t *testing.T) {
 		}
 		// A growing text has the same sentences.
 		var grown []string
-		var sp splitter
+		var sp Splitter
 		for n := 0; n <= len(text); n++ {
 			for n < len(text) && !utf8.RuneStart(text[n]) {
 				n++
 			}
 			for {
-				s, ok := sp.next([]byte(text[:n]), nil, n == len(text))
+				s, ok := sp.Next([]byte(text[:n]), nil, n == len(text))
 				if !ok {
 					break
 				}
@@ -74,10 +74,10 @@ func TestSentences(t *testing.T) {
 }
 
 // splitSentences returns the sentences of a whole text.
-func splitSentences(text string) (found []span) {
-	var s splitter
+func splitSentences(text string) (found []Span) {
+	var s Splitter
 	for {
-		sentence, ok := s.next([]byte(text), nil, true)
+		sentence, ok := s.Next([]byte(text), nil, true)
 		if !ok {
 			return found
 		}

@@ -1,4 +1,7 @@
-package cite
+// Package sentence finds the sentences of a text that grows, and tells those that
+// state something from headings, announcements and lists of sources. It knows
+// English best, and no layer of Ibid.
+package sentence
 
 import (
 	"regexp"
@@ -10,12 +13,13 @@ import (
 	"ibid/cite/rewrite"
 )
 
-type span = rewrite.Span
+// A Span is a byte range of a text.
+type Span = rewrite.Span
 
-// A splitter finds the sentences of a growing text. A sentence has no white
+// A Splitter finds the sentences of a growing text. A sentence has no white
 // space at its ends; a printed reference after a full stop belongs to the
 // sentence before it. Headings, list items and lines of a table are sentences.
-type splitter struct {
+type Splitter struct {
 	at    int  // looked at so far
 	start int  // of the sentence, once open
 	end   int  // after its last character that is no white space
@@ -26,11 +30,11 @@ type splitter struct {
 // a line end.
 const maxLook = 64
 
-// next returns the next sentence that has ended. refs are the printed
+// Next returns the next sentence that has ended. refs are the printed
 // references in the text, in order; final means that the text is complete.
-func (s *splitter) next(text []byte, refs []span, final bool) (span, bool) {
+func (s *Splitter) Next(text []byte, refs []Span, final bool) (Span, bool) {
 	for s.at < len(text) {
-		if end := refAt(refs, s.at); end > 0 {
+		if end := RefAt(refs, s.at); end > 0 {
 			s.ink(end)
 			continue
 		}
@@ -40,7 +44,7 @@ func (s *splitter) next(text []byte, refs []span, final bool) (span, bool) {
 		switch {
 		case r == '\n':
 			v, end = s.line(text, refs, final)
-		case isStop(r) && s.open:
+		case IsStop(r) && s.open:
 			v, end = s.stop(text, refs, final)
 		case unicode.IsSpace(r):
 			s.at += size
@@ -51,7 +55,7 @@ func (s *splitter) next(text []byte, refs []span, final bool) (span, bool) {
 		}
 		switch v {
 		case undecided:
-			return span{}, false
+			return Span{}, false
 		case holds:
 			if s.open {
 				return s.close(end), true
@@ -68,25 +72,25 @@ func (s *splitter) next(text []byte, refs []span, final bool) (span, bool) {
 	if final && s.open {
 		return s.close(s.end), true
 	}
-	return span{}, false
+	return Span{}, false
 }
 
-func (s *splitter) ink(end int) {
+func (s *Splitter) ink(end int) {
 	if !s.open {
 		s.open, s.start = true, s.at
 	}
 	s.at, s.end = end, end
 }
 
-func (s *splitter) close(end int) span {
+func (s *Splitter) close(end int) Span {
 	s.open = false
 	s.at = max(s.at, end)
-	return span{Start: s.start, End: end}
+	return Span{Start: s.start, End: end}
 }
 
-// refAt returns the end of the reference printed at a place, or 0.
-func refAt(refs []span, at int) int {
-	i, ok := slices.BinarySearchFunc(refs, at, func(r span, at int) int { return r.Start - at })
+// RefAt returns the end of the reference printed at a place, or 0.
+func RefAt(refs []Span, at int) int {
+	i, ok := slices.BinarySearchFunc(refs, at, func(r Span, at int) int { return r.Start - at })
 	if !ok {
 		return 0
 	}
@@ -102,7 +106,7 @@ const (
 )
 
 // line decides whether the line end at s.at ends the sentence.
-func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
+func (s *Splitter) line(text []byte, refs []Span, final bool) (verdict, int) {
 	if !s.open {
 		return fails, 0
 	}
@@ -113,7 +117,7 @@ func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
 	for last > s.start && (text[last] == '*' || text[last] == '_') {
 		last--
 	}
-	if text[last] == ':' || text[last] == '|' || onlyPoints(text, refs, span{Start: s.start, End: s.end}) {
+	if text[last] == ':' || text[last] == '|' || onlyPoints(text, refs, Span{Start: s.start, End: s.end}) {
 		return holds, s.end
 	}
 	rest := text[s.at+1:]
@@ -128,7 +132,7 @@ func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
 		}
 		return holds, s.end
 	}
-	if refAt(refs, s.start) > 0 && refAt(refs, s.at+1+i) > 0 {
+	if RefAt(refs, s.start) > 0 && RefAt(refs, s.at+1+i) > 0 {
 		return holds, s.end // each line begins with its own reference
 	}
 	switch rest[0] {
@@ -153,7 +157,7 @@ func isListLead(c byte) bool {
 var listItem = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
 // stop decides whether the full stop at s.at ends the sentence.
-func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
+func (s *Splitter) stop(text []byte, refs []Span, final bool) (verdict, int) {
 	first, size := utf8.DecodeRune(text[s.at:])
 	i := s.at + size
 	spaced := isWide(first)
@@ -169,7 +173,7 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 			}
 			return holds, end
 		}
-		if to := refAt(refs, i); to > 0 {
+		if to := RefAt(refs, i); to > 0 {
 			i, end = to, to
 			continue
 		}
@@ -181,7 +185,7 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 			spaced, blank = true, true
 			i += size
 			continue
-		case !blank && isStop(r):
+		case !blank && IsStop(r):
 			return fails, 0 // the last one decides
 		case !blank && strings.ContainsRune("\"'”’)]»」』）】*_`", r):
 			i += size
@@ -209,10 +213,10 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 
 // refLine ends a sentence at end or, if the line at next has only references,
 // after these.
-func refLine(text []byte, refs []span, next, end int, final bool) (verdict, int) {
+func refLine(text []byte, refs []Span, next, end int, final bool) (verdict, int) {
 	i, last := next, 0
 	for range maxLook {
-		if to := refAt(refs, i); to > 0 {
+		if to := RefAt(refs, i); to > 0 {
 			i, last = to, to
 		} else if i < len(text) && strings.IndexByte(" \t\r,;()", text[i]) >= 0 {
 			i++
@@ -232,14 +236,15 @@ func refLine(text []byte, refs []span, next, end int, final bool) (verdict, int)
 	return holds, end
 }
 
-func isStop(r rune) bool { return strings.ContainsRune(".!?…。！？．｡", r) }
+// IsStop reports whether a sentence may end with r.
+func IsStop(r rune) bool { return strings.ContainsRune(".!?…。！？．｡", r) }
 
 // isWide reports whether r is a full stop that no space follows.
-func isWide(r rune) bool { return r >= 0x3000 && isStop(r) }
+func isWide(r rune) bool { return r >= 0x3000 && IsStop(r) }
 
 // wordBefore returns the letters, digits and dots before the full stop at s.at,
 // or "" if they are too many for an abbreviation.
-func (s *splitter) wordBefore(text []byte) string {
+func (s *Splitter) wordBefore(text []byte) string {
 	const longest = 12
 	word := text[s.start:s.at]
 	i := len(word)
@@ -302,7 +307,7 @@ func wordSet(words string) map[string]bool {
 // abbreviated reports whether the full stop at s.at belongs to the word before
 // it: an initial, a known abbreviation or the number of a list item. next is the
 // character after the spaces.
-func (s *splitter) abbreviated(text []byte, next rune) bool {
+func (s *Splitter) abbreviated(text []byte, next rune) bool {
 	w := s.wordBefore(text)
 	if w != "" && len(w) == s.at-s.start && strings.Trim(w, "0123456789") == "" {
 		return true

@@ -1,0 +1,411 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"ibid/answer/extract"
+	"ibid/answer/prompt"
+	"ibid/answer/statement"
+	"ibid/cite/support"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// Unproved is what becomes of a statement that two questions to the judge have
+// found wanting.
+type Unproved string
+
+// What may become of it.
+const (
+	UnprovedDrop Unproved = "drop" // it is not shown
+	UnprovedMark Unproved = "mark" // it is shown, and Verified says so
+	UnprovedOff  Unproved = "off"  // as empty: nothing is proved
+)
+
+// Prover returns what compares statements with passages.
+func Prover() support.Prover {
+	return support.Prover{Stem: retrieve.Stem, Sentences: func(text string) (spans []support.Span) {
+		for s := range ingest.Sentences(text) {
+			spans = append(spans, support.Span{Start: s.Start, End: s.End})
+		}
+		return spans
+	}}
+}
+
+// A proof checks an answer statement by statement while it is being written. Code
+// clears most at once. A judge is asked about the others while the model writes
+// on, and nothing after them is shown until it has replied.
+type proof struct {
+	*asking
+	ctx      context.Context // of the strategy that writes
+	passages []retrieve.Passage
+	prover   support.Prover
+	judge    Model // nil: code alone decides, and drops nothing
+
+	units  *statement.Splitter
+	queue  statement.Queue
+	lead   string // what the last lead announces
+	open   []*openStatement
+	same   map[Prompt]int // calls with the same prompt
+	places chan struct{}  // for as many calls at a time
+	health judgeHealth
+	limit  time.Duration // for all verdicts together; 0 for none
+	spent  atomic.Int64  // of it
+	warned bool
+}
+
+// An openStatement is one that the judge was asked about.
+type openStatement struct {
+	number  int // in the queue
+	event   Verified
+	shown   string
+	verdict chan verdict
+}
+
+// beginProof begins the proof of an answer from labelled passages.
+func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
+	r.proof = nil
+	if r.Unproved == "" || r.Unproved == UnprovedOff || r.Gate == GateOff || r.summary != nil {
+		return
+	}
+	p := &proof{
+		asking: r, ctx: ctx, passages: passages, prover: Prover(), units: statement.NewSplitter(len(passages)),
+		same: map[Prompt]int{}, places: make(chan struct{}, r.parallel), limit: r.judgeTime(ctx),
+	}
+	if r.Gate != GateScore {
+		if p.judge = r.GateModel; p.judge == nil {
+			p.judge = r.Model
+		}
+	}
+	p.health.budgeted = r.JudgeCalls >= 0
+	r.proof = p
+}
+
+// say emits the next piece of the answer, or has it proved.
+func (r *asking) say(text string) bool {
+	p := r.proof
+	if p == nil {
+		return r.emit(Text{Text: text})
+	}
+	return p.add(p.units.Add(text)) && p.settle(false)
+}
+
+// endProof shows what is left of the answer. It returns errNoAnswer if nothing
+// was shown.
+func (r *asking) endProof() error {
+	p := r.proof
+	if p == nil {
+		return nil
+	}
+	r.proof = nil
+	units, space := p.units.End()
+	if !p.add(units) {
+		return nil
+	}
+	p.queue.Close()
+	if !p.settle(true) {
+		return nil
+	}
+	if err := canceled(p.ctx); err != nil {
+		return err
+	}
+	if !p.queue.Kept() {
+		return errNoAnswer
+	}
+	if space != "" {
+		r.emit(Text{Text: space})
+	}
+	return nil
+}
+
+// add proves units, and reports whether to continue.
+func (p *proof) add(units []statement.Unit) bool {
+	for _, u := range units {
+		number := p.queue.Push(u)
+		switch {
+		case u.Kind == statement.Lead:
+			p.lead = u.Plain
+		case u.Kind == statement.Claim:
+			if !p.prove(u, number) {
+				return false
+			}
+		}
+	}
+	return !p.stopped
+}
+
+// settle decides about the statements whose verdicts have come, all of them if
+// all is set, and shows what may be shown.
+func (p *proof) settle(all bool) bool {
+	waiting := p.open[:0]
+	for _, o := range p.open {
+		if all {
+			p.decide(o, <-o.verdict)
+			continue
+		}
+		select {
+		case v := <-o.verdict:
+			p.decide(o, v)
+		default:
+			waiting = append(waiting, o)
+		}
+	}
+	p.open = waiting
+	for text, ok := p.queue.Next(); ok; text, ok = p.queue.Next() {
+		if !p.emit(Text{Text: text}) {
+			return false
+		}
+	}
+	return !p.stopped
+}
+
+// A finding is what code finds about a statement.
+type finding struct {
+	quotes []support.Quote // by passage
+	near   []int           // the labels that it cites, or of all passages; the best first
+	borne  bool            // by what it cites, or by the passage found for it
+	found  int             // the label of that
+	idle   []int           // cited labels that add nothing
+	sure   bool            // no two verdicts can overrule that it is on topic
+}
+
+// find compares a statement with the passages that it cites, or with all if it
+// cites none.
+func (p *proof) find(u statement.Unit) finding {
+	f := finding{quotes: make([]support.Quote, len(p.passages)), near: u.Labels()}
+	cited := len(f.near) > 0
+	for i := 0; !cited && i < len(p.passages); i++ {
+		f.near = append(f.near, i+1)
+	}
+	evidence := make([]support.Passage, len(f.near))
+	for i, label := range f.near {
+		passage := p.passages[label-1]
+		evidence[i] = support.Passage{Text: passage.Text, Title: passage.Title, Heading: passage.Heading}
+		f.quotes[label-1] = p.prover.Find(u.Plain, evidence[i])
+		f.borne = f.borne || f.quotes[label-1].Verdict != support.Weak
+	}
+	weak := func(label int) bool { return f.quotes[label-1].Verdict == support.Weak }
+	if cited && len(f.near) > 1 && slices.ContainsFunc(f.near, weak) {
+		together := p.prover.Join(u.Plain, evidence)
+		joined := together.Support >= support.Threshold
+		f.borne = f.borne || joined
+		for i, label := range f.near {
+			if f.borne && weak(label) && !(joined && together.Parts[i]) &&
+				retrieve.Language(p.passages[label-1].Text) == retrieve.Language(u.Plain) {
+				f.idle = append(f.idle, label)
+			}
+		}
+	}
+	slices.SortStableFunc(f.near, func(a, b int) int { return cmp.Compare(f.quotes[b-1].Support, f.quotes[a-1].Support) })
+	if !cited && f.borne {
+		f.found = f.near[0]
+	}
+	for _, label := range f.near {
+		if chance, _ := p.reading.Chance(p.passages[label-1]); f.borne && !weak(label) && afterNo(afterNo(chance)) > .5 {
+			f.sure = true
+		}
+	}
+	return f
+}
+
+// prove clears a statement, or has the judge asked about it.
+func (p *proof) prove(u statement.Unit, number int) bool {
+	f := p.find(u)
+	o := &openStatement{
+		number: number, shown: relabel(u, f.idle, f.found),
+		event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle},
+	}
+	calls := p.calls(u, f)
+	if f.borne && f.sure || calls == nil {
+		if !f.borne && p.judge != nil {
+			o.event.By = unjudged
+		}
+		p.conclude(o)
+		return !p.stopped
+	}
+	o.verdict = make(chan verdict, 1)
+	p.open = append(p.open, o)
+	p.proving.Go(func() { o.verdict <- p.ask(calls) })
+	return true
+}
+
+// excerpt is the most tokens of a passage that the judge is shown, where its quote
+// is not longer.
+const excerpt = 80
+
+// nowhere is the support below which code itself says no to a statement: not a
+// third of its words are in a passage.
+const nowhere = .2
+
+// calls returns the calls about a statement, two of which must say no, counting
+// code's; none without a judge, or without a budget. A judge is shown passages
+// unless code has found that they say it.
+func (p *proof) calls(u statement.Unit, f finding) []call {
+	if p.judge == nil || f.borne && f.sure {
+		return nil
+	}
+	s := prompt.Slots{Statement: p.writer.Fit(u.Plain, p.writer.Window()/8)}
+	if u.Listed() && p.lead != "" {
+		s.Statement = p.writer.Fit(p.lead, p.writer.Window()/8) + " " + s.Statement
+	}
+	if best := f.near[0]; f.borne {
+		e := prompt.NewEvidence(best, p.passages[best-1])
+		s.From = e.Title()
+		if heading, err := e.Heading(); err == nil {
+			s.From += " › " + heading
+		}
+	}
+	for _, label := range f.near[:min(len(f.near), 2)] {
+		if !f.borne {
+			s.Evidence = append(s.Evidence, p.excerpt(label, f.quotes[label-1].Span))
+		}
+	}
+	var calls []call
+	tokens := 0
+	wordings := []bool{false, true}
+	if f.quotes[f.near[0]-1].Support < nowhere {
+		wordings = wordings[:1]
+	}
+	for _, again := range wordings {
+		s.Again = again
+		q, err := p.write(RoleVerify, s)
+		if err != nil {
+			p.warn("a statement could not be checked: %s", err)
+			return nil
+		}
+		q.MaxTokens = wordTokens
+		c := p.call(q)
+		c.again = 2 * p.same[q]
+		p.same[q]++
+		tokens = max(tokens, p.writer.Size(q.System, q.User)+wordTokens)
+		calls = append(calls, *c)
+	}
+	if !p.mayJudge(tokens) {
+		return nil
+	}
+	p.judged++
+	p.judgedTokens += tokens
+	return calls
+}
+
+// excerpt returns the part of a passage around a quote.
+func (p *proof) excerpt(label int, quote support.Span) prompt.Evidence {
+	passage := p.passages[label-1]
+	from, to := quote.Start, quote.End
+	for s := range ingest.Sentences(passage.Text) {
+		if s.End > quote.Start && s.Start < quote.End || p.writer.Count(passage.Text[min(from, s.Start):max(to, s.End)]) <= excerpt {
+			from, to = min(from, s.Start), max(to, s.End)
+		}
+	}
+	passage.Text = p.writer.Fit(passage.Text[from:to], 2*excerpt)
+	return prompt.NewEvidence(label, passage)
+}
+
+// ask has the judge decide about a statement: a second time, in other words, when
+// it says no.
+func (p *proof) ask(calls []call) (v verdict) {
+	select {
+	case p.places <- struct{}{}:
+		defer func() { <-p.places }()
+	case <-p.ctx.Done():
+		return verdict{err: p.ctx.Err()}
+	}
+	for _, c := range calls {
+		ctx := p.ctx
+		if p.limit > 0 {
+			left := p.limit - time.Duration(p.spent.Load())
+			if left <= 0 {
+				return verdict{late: true, calls: v.calls}
+			}
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, left)
+			defer cancel()
+		}
+		if broken, _ := p.health.broken(); broken {
+			return verdict{calls: v.calls}
+		}
+		asked := time.Now()
+		next := askJudge(ctx, p.judge, c)
+		p.spent.Add(int64(time.Since(asked)))
+		next.calls = append(v.calls, next.calls...)
+		if v = next; v.decision == Errored && ctx.Err() != nil {
+			v.late = true
+			return v
+		}
+		if p.health.record(v); v.decision != Irrelevant {
+			return v
+		}
+	}
+	return v
+}
+
+// decide takes a verdict.
+func (p *proof) decide(o *openStatement, v verdict) {
+	before := p.usage
+	for _, c := range v.calls {
+		p.addUsage(c)
+	}
+	o.event.Calls = p.usage.Calls - before.Calls
+	o.event.Tokens = p.usage.PromptTokens + p.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
+	o.event.By = byModel
+	switch {
+	case v.decision == Relevant:
+	case v.decision != Irrelevant || v.late:
+		o.event.By = unjudged
+		if !p.warned && p.ctx.Err() == nil {
+			p.warned = true
+			p.warn("statements of the answer could not be checked by the judge: %s", cmp.Or(v.reason, "it failed, or took too long"))
+		}
+	case p.Unproved == UnprovedMark:
+		o.event.Verdict = Marked
+	default:
+		o.event.Verdict, o.event.Found, o.event.Idle = Dropped, 0, nil
+	}
+	p.conclude(o)
+}
+
+// conclude reports a decision, unless there is nothing to say about it.
+func (p *proof) conclude(o *openStatement) {
+	v := statement.Keep
+	if o.event.Verdict == Dropped {
+		v = statement.Drop
+	}
+	p.queue.Decide(o.number, v, o.shown)
+	if o.event.By != byCode || o.event.Found != 0 || len(o.event.Idle) > 0 {
+		p.emit(o.event)
+	}
+}
+
+// relabel returns the text of a unit without idle labels, and with one that was
+// found.
+func relabel(u statement.Unit, idle []int, found int) string {
+	if found != 0 {
+		text, border := u.Text, ""
+		if u.Listed() {
+			text = strings.TrimRight(text, "| \t")
+			border = u.Text[len(text):]
+		}
+		return extract.Labelled(text, found, border) + border
+	}
+	if len(idle) == 0 {
+		return u.Text
+	}
+	var out strings.Builder
+	at := 0
+	for _, m := range u.Marks {
+		kept := without(m.Labels, idle)
+		if len(kept) == len(m.Labels) {
+			continue
+		}
+		out.WriteString(u.Text[at:m.Start])
+		out.Write(appendLabels(nil, kept))
+		at = m.End
+	}
+	out.WriteString(u.Text[at:])
+	return out.String()
+}

@@ -1,0 +1,169 @@
+package statement
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Verdict is what is to become of a unit.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Open Verdict = iota
+	Keep
+	Drop
+)
+
+// A Queue holds the units of one answer, in their order, until it is known
+// whether they are shown. The zero value is ready.
+type Queue struct {
+	units   []queued
+	removed int // units that are no longer in the queue
+	closed  bool
+
+	kept, fell bool // a claim, or something verbatim, was shown; was dropped
+	began      bool // something was shown
+	last       Verdict
+	space      *string // before the units that were dropped since the last one shown
+}
+
+type queued struct {
+	Unit
+	verdict Verdict
+	shown   string // in place of Text
+}
+
+// Push adds the next unit, and returns the number by which a verdict on it is
+// given. Only claims need one.
+func (q *Queue) Push(u Unit) int {
+	v := queued{Unit: u, shown: u.Text}
+	if u.Kind == Verbatim {
+		v.verdict = Keep
+	}
+	q.units = append(q.units, v)
+	return q.removed + len(q.units) - 1
+}
+
+// Decide gives the verdict on a claim. shown is what is shown of it.
+func (q *Queue) Decide(number int, v Verdict, shown string) {
+	u := &q.units[number-q.removed]
+	u.verdict, u.shown = v, shown
+}
+
+// Close says that no further unit comes.
+func (q *Queue) Close() { q.closed = true }
+
+// Kept reports whether anything was shown that the answer consists of, or the
+// answer never stated anything.
+func (q *Queue) Kept() bool { return q.kept || !q.fell }
+
+// Next returns the next piece of the text that may be shown.
+func (q *Queue) Next() (text string, ok bool) {
+	for len(q.units) > 0 {
+		u := q.units[0]
+		v := q.verdict()
+		if v == Open {
+			return "", false
+		}
+		q.units = q.units[1:]
+		q.removed++
+		if u.Kind == Claim || u.Kind == Verbatim {
+			q.last = v
+			q.kept = q.kept || v == Keep
+			q.fell = q.fell || v == Drop
+		}
+		if v == Keep {
+			return q.separator(u.Space) + u.shown, true
+		}
+		if q.space == nil {
+			q.space = &u.Space
+		}
+	}
+	return "", false
+}
+
+// separator returns the white space before a unit that is shown. After dropped
+// ones it is theirs, if that separates more.
+func (q *Queue) separator(own string) string {
+	before := q.space
+	q.space = nil
+	first := !q.began
+	q.began = true
+	switch {
+	case before == nil:
+		return own
+	case first:
+		return *before
+	}
+	lines := strings.Count(own, "\n")
+	if strings.Count(*before, "\n") <= lines {
+		return own
+	}
+	indent := ""
+	if lines > 0 {
+		indent = own[strings.LastIndexByte(own, '\n')+1:]
+	}
+	return (*before)[:strings.LastIndexByte(*before, '\n')+1] + indent
+}
+
+// verdict returns what becomes of the first unit.
+func (q *Queue) verdict() Verdict {
+	u, v := q.units[0], Keep
+	switch {
+	case u.Kind == Claim || u.Kind == Verbatim:
+		return u.verdict
+	case u.Kind == Lead:
+		v = q.introduces(u.introduces, false)
+	case u.Kind == Trailer && q.last == Drop:
+		v = Drop
+	}
+	if v == Keep && !q.kept {
+		// Nothing is shown before it is certain that there is an answer.
+		return q.introduces(func(Unit, int) bool { return true }, q.fell)
+	}
+	return v
+}
+
+// introduces returns the verdict on the first unit as one that falls with those
+// that come after it, as far as they belong to it: i is how many are between. fell
+// says that some have been dropped.
+func (q *Queue) introduces(belongs func(next Unit, i int) bool, fell bool) Verdict {
+	open := !q.closed
+	for i, u := range q.units[1:] {
+		if !belongs(u.Unit, i) {
+			open = slices.ContainsFunc(q.units[1:1+i], func(u queued) bool { return u.Kind == Claim && u.verdict == Open })
+			break
+		}
+		if u.verdict == Keep {
+			return Keep
+		}
+		open = open || u.Kind == Claim && u.verdict == Open
+		fell = fell || u.verdict == Drop
+	}
+	switch {
+	case open:
+		return Open
+	case fell:
+		return Drop
+	}
+	return Keep
+}
+
+// introduces reports whether a lead introduces a unit, given that it introduces
+// the i units between them.
+func (u Unit) introduces(next Unit, i int) bool {
+	switch {
+	case u.level > 0: // a heading: all up to the next of its rank
+		return next.level == 0 || next.level > u.level
+	case next.level > 0:
+		return false
+	case u.head:
+		return next.Text[0] == '|' && strings.Count(next.Space, "\n") == 1
+	case i == 0:
+		return true
+	case u.indent > 0: // an item: those that are indented more
+		return next.listed && next.indent > u.indent
+	}
+	return next.listed
+}

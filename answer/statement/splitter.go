@@ -1,0 +1,264 @@
+package statement
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ibid/cite/marker"
+	"ibid/cite/sentence"
+)
+
+// A Splitter finds the units of a text. Make one with [NewSplitter].
+type Splitter struct {
+	scanner   *marker.Scanner
+	sentences sentence.Splitter
+
+	text  []byte
+	marks []Mark
+	refs  []sentence.Span // of the marks
+	code  []code
+
+	at     int             // end of the last unit
+	next   sentence.Span   // the next one, as far as it is known; empty for none
+	inCode bool            // the last sentence of next ends in a code span
+	after  []sentence.Span // sentences after it that are known
+	row    bool            // the last unit was a row of a table
+}
+
+// A code is a code span or a fenced block, with its fences.
+type code struct {
+	sentence.Span
+	block bool
+}
+
+// NewSplitter returns a splitter for a text whose labels are 1 to known.
+func NewSplitter(known int) *Splitter {
+	return &Splitter{scanner: marker.NewScanner(marker.Default, known)}
+}
+
+// Add takes the next piece of the text and returns the units that it ends.
+func (s *Splitter) Add(piece string) []Unit {
+	s.scanner.Feed([]byte(piece), s.take)
+	return s.cut(false)
+}
+
+// End returns the units that are left, and the white space after the last.
+func (s *Splitter) End() (units []Unit, space string) {
+	s.scanner.Close(s.take)
+	units = s.cut(true)
+	return units, string(s.text[s.at:])
+}
+
+func (s *Splitter) take(t marker.Token) {
+	start := len(s.text)
+	s.text = append(s.text, t.Text...)
+	at := sentence.Span{Start: start, End: len(s.text)}
+	switch last := len(s.code) - 1; {
+	case t.Marker && !t.Boundary:
+		s.marks = append(s.marks, Mark{at, slices.Clone(t.IDs)})
+		s.refs = append(s.refs, at)
+	case t.Code && last >= 0 && s.code[last].End == start:
+		s.code[last].End = at.End
+	case t.Code:
+		from := 0
+		if last >= 0 {
+			from = s.code[last].End
+		}
+		at.Start = from + len(bytes.TrimRight(s.text[from:start], "`"))
+		if at.Start == start {
+			at.Start = from + len(bytes.TrimRight(s.text[from:start], "~"))
+		}
+		fence := s.text[at.Start:]
+		s.code = append(s.code, code{at, bytes.HasPrefix(fence, []byte("```")) || bytes.HasPrefix(fence, []byte("~~~"))})
+	}
+}
+
+// cut returns the units that have ended.
+func (s *Splitter) cut(final bool) (units []Unit) {
+	for {
+		more := s.next.End > 0
+		if more {
+			var known bool
+			if more, known = s.continues(final); !known {
+				return units
+			}
+			if !more {
+				units = append(units, s.unit())
+			}
+		}
+		found, ok := s.sentence(final)
+		switch {
+		case !ok && more && final:
+			return append(units, s.unit())
+		case !ok:
+			return units
+		case found.End <= s.at: // in a block that has been taken
+		case more:
+			s.extend(found.End)
+		default:
+			s.begin(found)
+		}
+	}
+}
+
+// sentence returns the next sentence that has ended.
+func (s *Splitter) sentence(final bool) (sentence.Span, bool) {
+	if n := len(s.after); n > 0 {
+		found := s.after[n-1]
+		s.after = s.after[:n-1]
+		return found, true
+	}
+	return s.sentences.Next(s.text, s.refs, final)
+}
+
+// begin begins a unit with a sentence, up to the block of code in it, if any.
+func (s *Splitter) begin(found sentence.Span) {
+	found = s.trim(sentence.Span{Start: max(found.Start, s.at), End: found.End})
+	s.next = found
+	s.extend(found.End)
+	for _, c := range s.code {
+		if !c.block || c.End <= found.Start || c.Start >= found.End {
+			continue
+		}
+		rest := sentence.Span{Start: c.Start, End: found.End}
+		if c.Start <= found.Start {
+			rest.Start = c.End
+		}
+		if rest.Start < rest.End {
+			s.next = s.trim(sentence.Span{Start: found.Start, End: rest.Start})
+			if rest = s.trim(rest); rest.Start < rest.End {
+				s.after = append(s.after, rest)
+			}
+		}
+		return
+	}
+}
+
+// extend adds a sentence to the next unit.
+func (s *Splitter) extend(end int) {
+	s.next.End, s.inCode = max(s.next.End, end), false
+	for _, c := range s.code {
+		if !c.block && c.Start < s.next.End && s.next.End < c.End {
+			s.next.End, s.inCode = c.End, true
+		}
+	}
+}
+
+// trim removes the white space around a span.
+func (s *Splitter) trim(a sentence.Span) sentence.Span {
+	inner := s.text[a.Start:a.End]
+	a.Start += len(inner) - len(bytes.TrimLeftFunc(inner, unicode.IsSpace))
+	a.End = max(a.Start, a.End-len(inner)+len(bytes.TrimRightFunc(inner, unicode.IsSpace)))
+	return a
+}
+
+// listLead is the sign of a list item, as in package sentence.
+var listLead = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
+
+// continues reports whether the next unit has more than the sentences that it has
+// so far: a list item has all of its own, and no unit ends in code. Where known is
+// false, the text that decides has not come.
+func (s *Splitter) continues(final bool) (more, known bool) {
+	u := &s.next
+	for _, c := range s.code {
+		if c.block && c.Start < u.End && u.End <= c.End {
+			u.End = s.trim(c.Span).End
+			return false, final || c.End < len(s.text)
+		}
+	}
+	if s.inCode {
+		return true, true
+	}
+	item := s.text[u.Start:u.End]
+	if !listLead.Match(item) || announces(string(item)) {
+		return false, true
+	}
+	rest := s.text[u.End:]
+	at := bytes.IndexFunc(rest, func(r rune) bool { return r == '\n' || !unicode.IsSpace(r) })
+	if at < 0 {
+		return false, final
+	}
+	if rest[at] != '\n' {
+		return true, true
+	}
+	line := bytes.TrimLeft(rest[at+1:], " \t\r")
+	const longest = len("123456789. ")
+	switch {
+	case len(line) == 0:
+		return false, final
+	case strings.IndexByte("\n#|>`~", line[0]) >= 0:
+		return false, true
+	case len(line) < longest && !final:
+		return false, false
+	}
+	return !listLead.Match(line), true
+}
+
+// announces reports whether a text ends in a colon.
+func announces(text string) bool { return strings.HasSuffix(strings.TrimRight(text, "*_ "), ":") }
+
+// delimiters is the row under the head of a table.
+var delimiters = regexp.MustCompile(`^[|: \t-]+$`)
+
+// unit returns the next unit, which has ended.
+func (s *Splitter) unit() Unit {
+	a := s.next
+	u := Unit{Space: string(s.text[s.at:a.Start]), Text: string(s.text[a.Start:a.End])}
+	var plain, prose strings.Builder
+	from := a.Start
+	for _, m := range s.marks {
+		if m.Start < a.Start || m.End > a.End {
+			continue
+		}
+		plain.Write(s.text[from:m.Start])
+		from = m.End
+		u.Marks = append(u.Marks, Mark{sentence.Span{Start: m.Start - a.Start, End: m.End - a.Start}, m.Labels})
+	}
+	plain.Write(s.text[from:a.End])
+	from, verbatim := a.Start, u.Text[0] == '>'
+	for _, c := range s.code {
+		if c.Start < a.Start || c.End > a.End {
+			verbatim = verbatim || c.block && c.Start < a.End && a.Start < c.End
+			continue
+		}
+		prose.Write(s.text[from:c.Start])
+		from = c.End
+		verbatim = verbatim || c.block
+	}
+	prose.Write(s.text[from:a.End])
+	u.Plain = strings.TrimSpace(sentence.WithoutLead(plain.String()))
+	s.classify(&u, verbatim, prose.String(), plain.String())
+	s.at, s.next = a.End, sentence.Span{}
+	return u
+}
+
+func (s *Splitter) classify(u *Unit, verbatim bool, prose, plain string) {
+	head := u.Text[0] == '|' && !(s.row && strings.Count(u.Space, "\n") == 1)
+	item := listLead.MatchString(u.Text)
+	u.listed = item || u.Text[0] == '|'
+	if item {
+		u.indent = len(u.Space) - strings.LastIndexByte(u.Space, '\n')
+	}
+	s.row = u.Text[0] == '|'
+	switch words := sentence.Pointers(u.Plain); {
+	case verbatim:
+		u.Kind = Verbatim
+	case u.Text[0] == '#':
+		u.Kind, u.level = Lead, len(u.Text)-len(strings.TrimLeft(u.Text, "#"))
+	case head, s.row && delimiters.MatchString(u.Text):
+		u.Kind, u.head = Lead, true
+	case words >= 0 && len(u.Marks) > 0:
+		u.Kind = Trailer
+	case words == 0:
+		u.Kind = Aside
+	case announces(u.Plain):
+		u.Kind = Lead
+	case u.listed || len(u.Marks) > 0 || sentence.States(u.Text, prose, plain):
+		u.Kind = Claim
+	default:
+		u.Kind = Aside
+	}
+}

@@ -1,0 +1,166 @@
+package statement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func split(pieces ...string) (units []Unit, space string) {
+	s := NewSplitter(9)
+	for _, p := range pieces {
+		units = append(units, s.Add(p)...)
+	}
+	rest, space := s.End()
+	return append(units, rest...), space
+}
+
+// A "¦" separates the units of the texts, and each begins with its kind.
+func TestUnits(t *testing.T) {
+	kinds := map[Kind]string{Claim: "C", Verbatim: "V", Lead: "L", Aside: "A", Trailer: "T"}
+	for _, text := range []string{
+		"C:A mooring costs 120 marks.[1]¦C: Members pay half of that [2].",
+		"A:Sure!¦C: A mooring costs 120 marks.¦A: Shall I go on?",
+		"L:# Fees¦L:\n\nThese are the fees:¦C:\n- moorings: 120 marks.[1] For a year.¦C:\n- the slip[2]\n  for an hour¦C:\n\nBoth are due in May each year.",
+		"L:| place | fee |¦L:\n|---|---|¦C:\n| mooring | 120 |¦C:\n| slip | 4 |",
+		"L:Run this:¦V:\n```sh\nibid ask. It answers.\n\nls\n```¦C:\nIt prints the answer and its sources.",
+		"V:> A mooring costs 120 marks.¦C:\n\nSo the handbook says on page four.[1]",
+		"C:The list has `row. [2] Next` in its second line.¦T:\n\n[1]",
+		"C:One boat is red today.¦T:\n\nSources: [1], [2]",
+		"C:1. The first boat is red.¦C:\n2. The second boat is not.¦A:\n\nThanks.",
+	} {
+		var want []string
+		for u := range strings.SplitSeq(text, "¦") {
+			want = append(want, u)
+		}
+		whole := ""
+		for _, u := range want {
+			whole += u[2:]
+		}
+		units, space := split(whole)
+		var got []string
+		for _, u := range units {
+			got = append(got, kinds[u.Kind]+":"+u.Space+u.Text)
+		}
+		if !slices.Equal(got, want) || space != "" {
+			t.Errorf("\n got %q\nwant %q", got, want)
+		}
+	}
+}
+
+var fragments = []string{"A mooring costs 120 marks.", " ", "\n", "\n\n", "- ", "1. ", "# Fees\n", "These are:\n", "| a | b |\n", "|---|---|\n",
+	"```\n", "`x. Y`", "> ", "[1]", "[2](id=2)", "[1, 2]", "Sure!", "and so on", "Ünü. ", "~~~", "**", "?"}
+
+// However a text is cut, its units are the same, and together they are the text.
+func TestAnyCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(fragments), 0, 30).Draw(t, "text"), "")
+		whole, space := split(text)
+		var joined strings.Builder
+		for _, u := range whole {
+			joined.WriteString(u.Space + u.Text)
+		}
+		if got := joined.String() + space; got != text {
+			t.Fatalf("together %q", got)
+		}
+		var pieces []string
+		for rest := text; rest != ""; {
+			n := rapid.IntRange(1, min(len(rest), 7)).Draw(t, "n")
+			pieces, rest = append(pieces, rest[:n]), rest[n:]
+		}
+		cut, end := split(pieces...)
+		if fmt.Sprint(cut, end) != fmt.Sprint(whole, space) {
+			t.Fatalf("cut %q\n got %+v\nwant %+v", pieces, cut, whole)
+		}
+	})
+}
+
+// show returns what a queue shows when the units that contain a word of drop are
+// dropped, with the verdicts given in an order.
+func show(units []Unit, drop func(Unit) bool, order func([]int)) (text string, kept bool) {
+	var q Queue
+	read := func() {
+		for piece, ok := q.Next(); ok; piece, ok = q.Next() {
+			text += piece
+		}
+	}
+	var claims []int
+	for i, u := range units {
+		if q.Push(u); u.Kind == Claim {
+			claims = append(claims, i)
+		}
+		read()
+	}
+	order(claims)
+	for i, n := range claims {
+		if i == len(claims)/2 {
+			q.Close()
+		}
+		v := Keep
+		if drop(units[n]) {
+			v = Drop
+		}
+		q.Decide(n, v, units[n].Text)
+		read()
+	}
+	q.Close()
+	read()
+	return text, q.Kept()
+}
+
+func TestQueue(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"nothing falls", "Sure! One boat is red here. Anything else?", "Sure! One boat is red here. Anything else?"},
+		{"in the middle", "One boat is red here. A boat is wrong there. Two boats are blue here.", "One boat is red here. Two boats are blue here."},
+		{"the first", "A boat is wrong there. Two boats are blue here.", "Two boats are blue here."},
+		{"a paragraph", "One boat is red here.\n\nA boat is wrong there. Two boats are blue here.", "One boat is red here.\n\nTwo boats are blue here."},
+		{"an opening and all", "Sure! A boat is wrong there. Anything else?", ""},
+		{"a lead-in", "One boat is red here. These are wrong:\n\n- wrong one\n- wrong two\n\nTwo boats are blue here.",
+			"One boat is red here.\n\nTwo boats are blue here."},
+		{"an item", "These are here:\n\n- wrong one\n- the blue one", "These are here:\n\n- the blue one"},
+		{"a section", "# Boats\n\nA boat is wrong there.\n\n## More\n\nIt is wrong as well.\n\n# Fees\n\nOne boat is red here.",
+			"# Fees\n\nOne boat is red here."},
+		{"a table", "One boat is red here.\n\n| a | b |\n|---|---|\n| wrong | 1 |\n\nTwo boats are blue here.",
+			"One boat is red here.\n\nTwo boats are blue here."},
+		{"references of their own", "One boat is red here. A boat is wrong there.\n\n[1]", "One boat is red here."},
+		{"code", "A boat is wrong there:\n\n```\nwrong\n```\n", "A boat is wrong there:\n\n```\nwrong\n```"},
+		{"states nothing", "Hello!", "Hello!"},
+	} {
+		units, _ := split(test.text)
+		wrong := func(u Unit) bool { return strings.Contains(u.Text, "wrong") }
+		for _, order := range []func([]int){func([]int) {}, slices.Reverse[[]int]} {
+			if got, kept := show(units, wrong, order); got != test.want || kept != (test.want != "") {
+				t.Errorf("%s:\n got %q, %t\nwant %q", test.name, got, kept, test.want)
+			}
+		}
+	}
+}
+
+// The order of the verdicts does not matter, what is dropped is not shown, and
+// nothing is shown unless something is kept.
+func TestAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		units, _ := split(strings.Join(rapid.SliceOfN(rapid.SampledFrom(fragments), 0, 30).Draw(t, "text"), ""))
+		dropped := map[string]bool{}
+		for _, u := range units {
+			dropped[u.Text] = rapid.Bool().Draw(t, "drop")
+		}
+		drop := func(u Unit) bool { return dropped[u.Text] }
+		want, kept := show(units, drop, func([]int) {})
+		got, _ := show(units, drop, func(n []int) { copy(n, rapid.Permutation(n).Draw(t, "order")) })
+		if got != want || !kept && want != "" {
+			t.Fatalf("%q, kept %t, and in another order %q", want, kept, got)
+		}
+		all, _ := show(units, func(Unit) bool { return false }, func([]int) {})
+		joined := ""
+		for _, u := range units {
+			joined += u.Space + u.Text
+		}
+		if all != joined {
+			t.Fatalf("nothing dropped: %q of %q", all, joined)
+		}
+	})
+}
