@@ -6,8 +6,8 @@
 // support the sentence. [Collect] folds the same events into one [Answer], so
 // that the stream and the object cannot differ.
 //
-// The numbers are the work of package rewrite, which also serves other texts, and
-// the proof that of package support. What counts as a marker is decided by the
+// The numbers are the work of package rewrite, which also serves other texts, the
+// sentences that of package sentence, and the proof that of package support. What counts as a marker is decided by the
 // grammar in package marker. None of them knows a model, a store or a network.
 package cite
 

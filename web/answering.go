@@ -279,7 +279,7 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 	whole, err := cite.Collect(tee(events, func(e answer.Event) error {
 		l.noteDocuments(e)
 		switch e.(type) {
-		case answer.Stepped, cite.Unsupported, cite.Placed:
+		case answer.Stepped, answer.Verified, cite.Unsupported, cite.Placed:
 			return nil // these are in the object of the event "done"
 		}
 		return pass(e.Kind(), e)

@@ -358,10 +358,31 @@ func stepsText(a cite.Answer) string {
 	for _, s := range a.Steps {
 		fmt.Fprintf(&b, "%2d. %s of %s: %s\n", s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s))
 	}
+	if len(a.Verified) > 0 {
+		b.WriteString("\nstatements that were checked before they were shown:\n")
+	}
+	for _, v := range a.Verified {
+		fmt.Fprintf(&b, "    %s by %s: “%s”%s\n", v.Verdict, v.By, rewrite.Neutral(oneLine(v.Statement, 300)), verifiedNote(v))
+	}
 	for _, d := range a.Drafts {
 		fmt.Fprintf(&b, "\ndraft of step %d:\n%s\n", d.Step, strings.TrimSpace(d.Text))
 	}
 	return b.String()
+}
+
+// verifiedNote says what the proof of a statement changed, and what it cost.
+func verifiedNote(v answer.Verified) string {
+	note := ""
+	if v.Calls > 0 {
+		note += fmt.Sprintf(", %s", counted(v.Calls, "call"))
+	}
+	if v.Found > 0 {
+		note += fmt.Sprintf(", added label %d", v.Found)
+	}
+	if len(v.Idle) > 0 {
+		note += fmt.Sprintf(", removed labels %v", v.Idle)
+	}
+	return note
 }
 
 func stepOutcome(s answer.Stepped) string {

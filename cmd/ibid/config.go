@@ -119,7 +119,7 @@ type modelConfig struct {
 	GateModel     string        `help:"Model that judges passages; default: --model." placeholder:"NAME" group:"Model"`
 	RefineModel   string        `help:"Model for the steps after the first; default: --model." placeholder:"NAME" group:"Model"`
 	Gate          string        `help:"${gate_help}" enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
-	GateCalls     int           `help:"Passages and statements per question that a model judges; 0: no limit." default:"12" placeholder:"N" group:"Model"`
+	GateCalls     int           `help:"${gate_calls_help}" default:"12" placeholder:"N" group:"Model"`
 	GateTokens    int           `help:"Tokens per question for judging; 0: no limit." default:"0" placeholder:"N" group:"Model"`
 	GateTime      time.Duration `help:"${gate_time_help}" default:"1m" placeholder:"TIME" group:"Model"`
 	Unproved      string        `help:"${unproved_help}" enum:"drop,mark,off" default:"drop" placeholder:"HOW" group:"Model"`

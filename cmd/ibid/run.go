@@ -115,7 +115,8 @@ var longTags = kong.Vars{
 		"Off shows sentences without proving them.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider look when the model finds no answer.",
-	"gate_time_help": "Time per question for judging; 0s: no limit. The score decides on the rest.",
+	"gate_calls_help": "Passages and statements per question that a model judges; 0: no limit.",
+	"gate_time_help":  "Time per question for judging; 0s: no limit. The score decides on the rest.",
 	"ocr_help": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +
 		"default: tesseract's own.",
 	"profile_help": "Which markers count: default takes all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +

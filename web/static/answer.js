@@ -234,6 +234,7 @@ export class AnswerView {
     for (const link of this.textBox.querySelectorAll(".cite")) {
       const under = this.#under(link);
       link.classList.toggle("weak", under.length > 0 && under.every((c) => c.verdict === "weak"));
+      link.classList.toggle("found", under.length > 0 && under.every((c) => c.by === "found"));
       if (under.length) link.href = documentURL(under[0].document, under[0].start, under[0].end);
     }
   }
@@ -339,7 +340,8 @@ function storedEvent(kind, data) {
       const { usage, indexing } = data;
       const judged = (data.judged || []).map(({ passage, document, title, heading, page, verdict, by, reason, wider }) => ({ passage, document, title, heading, page, verdict, by, reason, wider }));
       const sources = (data.sources || []).map(({ number, passages }) => ({ number, passages: (passages || []).map(({ id }) => ({ id })) }));
-      return { usage, indexing, judged, sources };
+      const verified = (data.verified || []).filter((v) => v.verdict === "dropped").map(({ statement, verdict }) => ({ statement, verdict }));
+      return { usage, indexing, judged, sources, verified };
     }
     case "unanswered":
       return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };

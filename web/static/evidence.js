@@ -25,6 +25,10 @@ export function evidence(answer, passages, drafts, opener) {
           el("span", { class: "facts" }, [cited.has(j.passage) ? `cited as ${cited.get(j.passage).join(", ")}` : "", j.wider ? "read in a second look" : "", place(j), j.reason, j.by === "unjudged" ? "ranked by search score" : ""].filter(Boolean).join(" · "))));
     })));
   }
+  const dropped = (answer.verified || []).filter((v) => v.verdict === "dropped");
+  if (dropped.length) {
+    parts.push(el("h4", {}, "Left out, since the model itself says no to it"), el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
+  }
   if (drafts.size) {
     parts.push(el("h4", {}, "Earlier drafts"), el("ol", { class: "drafts" }, ...[...drafts.values()].map((html) => {
       const box = el("li", {});
@@ -37,7 +41,7 @@ export function evidence(answer, passages, drafts, opener) {
   const used = answer.usage?.used ?? answer.sources?.length ?? 0;
   const again = looked.filter((j) => j.wider).length;
   const summary = looked.length
-    ? `Checked ${plural(answer.usage?.looked ?? looked.length, "passage", "passages")}${again ? `, looked again at ${again}` : ""}, used ${used}`
+    ? `Checked ${plural(answer.usage?.looked ?? looked.length, "passage", "passages")}${again ? `, looked again at ${again}` : ""}, used ${used}${dropped.length ? `, left out ${plural(dropped.length, "statement", "statements")}` : ""}`
     : "Earlier drafts";
   return [
     parts.length ? el("details", { class: "evidence" }, el("summary", {}, summary), ...parts) : "",

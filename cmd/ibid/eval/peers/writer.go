@@ -48,10 +48,10 @@ func readQuestions(name string) (map[string]question, error) {
 }
 
 const (
-	mostParts    = 4  // statements of an answer
-	longest      = 60 // words of a statement
-	short        = 5  // letters of an answer that may be found anywhere
-	outOfRange   = 99 // a label that no passage has
+	mostParts  = 4  // statements of an answer
+	longest    = 60 // words of a statement
+	short      = 5  // letters of an answer that may be found anywhere
+	outOfRange = 99 // a label that no passage has
 )
 
 // A writer is the scripted model: it quotes sentences that contain an answer, and

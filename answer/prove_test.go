@@ -1,0 +1,141 @@
+package answer
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"ibid/answer/replay"
+)
+
+// proofLibrary has passages about two subjects, none of which is surely about the fee.
+func proofLibrary() found {
+	f := passages("The mooring fee is 120 marks. The crane lifts boats on Mondays in May.", "Members of the club pay half of it. Ice covers the bay in winter.",
+		"Boats are painted in March by their owners.")
+	for i := range f {
+		f[i].Title = "Fee"
+		f[i].Scores.Lexical, f[i].Scores.Dense = .1, .1
+	}
+	return f
+}
+
+// proving writes an answer, and doubts statements by their words: what the judge is
+// asked first, and in other words.
+func proving(answers []string, first, again string) *script {
+	write := byRole(map[Role][]string{RoleAnswer: answers})
+	return &script{cut: byRune, reply: func(p Prompt) (string, error) {
+		if p.Role != RoleVerify {
+			return write(p)
+		}
+		doubted := first
+		if strings.Contains(p.User, "of use to a reader") {
+			doubted = again
+		}
+		_, statement, _ := strings.Cut(p.User, "\nStatement: ")
+		statement, _, _ = strings.Cut(statement, "\n")
+		if doubted != "" && strings.Contains(statement, doubted) {
+			return "No, it does not", nil
+		}
+		return "yes", nil
+	}}
+}
+
+func TestProof(t *testing.T) {
+	const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
+	for _, test := range []struct {
+		name, answer, first, again string
+		how                        Unproved
+		gate                       GateKind
+		calls                      int // JudgeCalls
+		text, event                string
+	}{
+		{name: "cleared", answer: fee + " " + crane, text: fee + " " + crane, event: "Verdict:cleared By:model"},
+		{name: "one no", answer: fee + " " + crane, first: "crane", text: fee + " " + crane, event: "Calls:2"},
+		{name: "two noes", answer: fee + " " + crane, first: "crane", again: "crane", text: fee, event: "Verdict:dropped By:model"},
+		{name: "the first falls", answer: crane + "\n\n" + fee, first: "crane", again: "crane", text: fee},
+		{name: "marked", how: UnprovedMark, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane,
+			event: "Verdict:marked"},
+		{name: "off", how: UnprovedOff, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
+		{name: "no judge", gate: GateScore, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
+		{name: "no budget", calls: 1, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
+		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
+		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
+			text: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks[1] |"},
+		{name: "nowhere", answer: fee + " Kangaroos jump over tall fences daily.", first: "Kangaroos", text: fee, event: "Calls:1"},
+		{name: "an idle label", answer: "The mooring fee is 120 marks.[1][3]", text: "The mooring fee is 120 marks.[1][0](id=)", event: "Idle:[3]"},
+		{name: "two bear it out", answer: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]",
+			text: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]"},
+		{name: "code", answer: fee + "\n\n```\nthe crane\n```", first: "crane", again: "crane", text: fee + "\n\n```\nthe crane\n```"},
+		{name: "a list", answer: "These are known:\n\n- the mooring fee, 120 marks[1]\n- the crane[1]\n", first: "crane", again: "crane",
+			text: "These are known:\n\n- the mooring fee, 120 marks[1]\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := proving([]string{test.answer}, test.first, test.again)
+			a := &Answerer{Retriever: proofLibrary(), Model: m, Gate: test.gate, Unproved: test.how, JudgeCalls: test.calls}
+			if test.how == "" {
+				a.Unproved = UnprovedDrop
+			}
+			got := read(a.Ask(t.Context(), Question{Text: "mooring fee"}))
+			if got.err != nil || got.text != test.text || !strings.Contains(got.String(), test.event) {
+				t.Errorf("want %q and %s in\n%s", test.text, test.event, got)
+			}
+			if strings.Contains(got.String(), "warning") {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+}
+
+// Where nothing is left of an answer, Ibid looks wider, and then refuses.
+func TestNothingProved(t *testing.T) {
+	for answer, want := range map[string]string{
+		"The mooring fee is 120 marks.[1]": `text "The mooring fee is 120 marks.[1]"`,
+		"Sure! The crane is for rent.[1]":  "unanswered {Reason:no_answer",
+	} {
+		m := proving([]string{"Sure! The crane lifts boats on Mondays in May.[1]", answer}, "crane", "crane")
+		library := proofLibrary()
+		library = append(library[1:2:2], library[2], library[0])
+		got := read((&Answerer{Retriever: nearest(library), Model: m, Unproved: UnprovedDrop}).Ask(t.Context(), Question{Text: "mooring fee"}))
+		if got.err != nil || !strings.Contains(got.String(), want) || got.text != "" && strings.Contains(got.text, "Sure") {
+			t.Errorf("want %s in\n%s", want, got)
+		}
+	}
+}
+
+// A proof that is resumed repeats no call that has ended.
+func TestProofResumed(t *testing.T) {
+	const answer = "The mooring fee is 120 marks.[1] The crane lifts boats on Mondays in May.[1] Members of the club pay half of it.[2]"
+	journal := &memoryJournal{replies: map[string][]byte{}}
+	ask := func(m Model) transcript {
+		a := &Answerer{Retriever: proofLibrary(), Model: m, Unproved: UnprovedDrop, Parallel: 1}
+		return read(a.Ask(t.Context(), Question{Text: "mooring fee", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: journal}}))
+	}
+	ended := map[Prompt]bool{}
+	down := proving([]string{answer}, "crane", "crane")
+	reply := down.reply
+	down.reply = func(p Prompt) (string, error) {
+		if p.Role == RoleVerify && len(ended) > 1 {
+			return "", errors.New("the server has gone")
+		}
+		ended[p] = true
+		return reply(p)
+	}
+	ask(down)
+	whole := proving([]string{answer}, "crane", "crane")
+	got := ask(whole)
+	if want := "The mooring fee is 120 marks.[1] Members of the club pay half of it.[2]"; got.text != want {
+		t.Errorf("want %q in\n%s", want, got)
+	}
+	for _, p := range whole.calls {
+		if ended[p] {
+			t.Errorf("asked again: %s %s", p.Role, p.User)
+		}
+	}
+	if len(whole.calls) == 0 || len(ended) != 2 {
+		t.Errorf("%d calls had ended, %d were left", len(ended), len(whole.calls))
+	}
+	third := proving([]string{answer}, "", "")
+	if again := ask(third); len(third.calls) > 0 || again.text != got.text {
+		t.Errorf("%d calls, %q", len(third.calls), again.text)
+	}
+}
