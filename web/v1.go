@@ -240,7 +240,7 @@ func (o *openAI) chat(c echo.Context) error {
 // completionRequest is the body of POST /v1/completions, except for what is ignored.
 type completionRequest struct {
 	Model         string        `json:"model"`
-	Prompt        content       `json:"prompt"`
+	Prompt        stringList    `json:"prompt"`
 	Stream        bool          `json:"stream"`
 	StreamOptions streamOptions `json:"stream_options"`
 	N             *int          `json:"n"`
@@ -270,10 +270,10 @@ func (o *openAI) completions(c echo.Context) error {
 		return unsupported("echo", "the prompt is a question here: leave echo and suffix out")
 	case r.Logprobs != nil:
 		return unsupported("logprobs", "the probabilities of tokens are not known here: leave logprobs out")
-	case strings.TrimSpace(r.Prompt.text) == "":
-		return badValue("prompt", "prompt is missing: it is the question, a text or a list with one text")
+	case len(r.Prompt) != 1 || strings.TrimSpace(r.Prompt[0]) == "":
+		return badValue("prompt", "prompt has %d texts: it is the question, a text or a list with one text", len(r.Prompt))
 	}
-	a := v1Ask{model: r.Model, question: askRequest{Question: r.Prompt.text, Collection: collection}, stream: r.Stream, stops: r.Stop}
+	a := v1Ask{model: r.Model, question: askRequest{Question: r.Prompt[0], Collection: collection}, stream: r.Stream, stops: r.Stop}
 	if a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens}); err != nil {
 		return err
 	}

@@ -138,7 +138,10 @@ func (s *stringList) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		b = slices.Concat([]byte("["), b, []byte("]"))
 	}
-	return json.Unmarshal(b, (*[]string)(s))
+	if json.Unmarshal(b, (*[]string)(s)) != nil {
+		return badValue("question", "the question is a text, or a list of texts")
+	}
+	return nil
 }
 
 // A vectorFilter compares a member of the filters of this server with a value, or
@@ -217,7 +220,7 @@ func (o *openAI) searchVectors(c echo.Context) error {
 	}
 	var r vectorSearchRequest
 	if _, err := decodeV1(c, &r); err != nil {
-		return err
+		return inField("query", err)
 	}
 	most := 10
 	if r.Most != nil {

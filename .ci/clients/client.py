@@ -4,6 +4,7 @@ import json
 import sys
 
 import openai
+from pydantic import BaseModel
 
 url, question = sys.argv[1] + "/v1", sys.argv[2]
 messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
@@ -35,6 +36,36 @@ for chunk in client.chat.completions.create(model="ibid", messages=messages, str
         text += choice.delta.content or ""
         notes += getattr(choice.delta, "annotations", None) or []
 tell("openai (Python)", "stream", text, notes, citations, usage=usage.total_tokens)
+
+# The Responses API, whole and as a stream, which continues the first response.
+def flat(response):
+    return [{"url_citation": plain(a)} for a in response.output[0].content[0].annotations if a.type == "url_citation"]
+
+
+first = client.responses.create(model="ibid", instructions="Be brief.", input=question)
+tell("openai (Python)", "responses", first.output_text, flat(first))
+with client.responses.stream(model="ibid", instructions="Be brief.", input=question, previous_response_id=first.id) as stream:
+    text = "".join(e.delta for e in stream if e.type == "response.output_text.delta")
+    done = stream.get_final_response()
+assert done.output_text == text and done.previous_response_id == first.id
+tell("openai (Python)", "resp. stream", text, flat(done))
+tell("openai (Python)", "completion", client.completions.create(model="ibid", prompt=question).choices[0].text)
+
+
+class Lighting(BaseModel):
+    when: str
+
+
+parsed = client.responses.parse(model="ibid", input=question, text_format=Lighting)
+assert parsed.output_parsed.when == "at dusk" and len(flat(parsed)) == 2, parsed
+parsed = client.chat.completions.parse(model="ibid", messages=messages, response_format=Lighting).choices[0].message
+assert parsed.parsed.when == "at dusk" and len(parsed.annotations) == 2, parsed
+weather = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+offered = client.chat.completions.create(model="ibid", messages=messages, tools=[weather] * 36)
+assert offered.choices[0].message.content == said.content, offered
+found = client.vector_stores.search("default", query=question).data
+assert "lantern" in found[0].content[0].text and found[0].file_id in [f.id for f in client.files.list()], found
+assert "Boats lie ashore" in client.files.content(client.files.list().data[0].id).text
 
 # What its own helper makes of the stream.
 with client.chat.completions.stream(model="ibid", messages=messages) as stream:

@@ -3,7 +3,8 @@
 import json
 import sys
 
-from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
+from pydantic import BaseModel
 
 url, question = sys.argv[1] + "/v1", sys.argv[2]
 
@@ -17,6 +18,19 @@ chat = ChatOpenAI(model="ibid", base_url=url, api_key="none", max_retries=0)
 turns = [("system", "Be brief."), ("user", question)]
 tell("whole", chat.invoke(turns).content)
 tell("stream", "".join(chunk.content for chunk in chat.stream(turns)))
+
+responses = ChatOpenAI(model="ibid", base_url=url, api_key="none", max_retries=0, use_responses_api=True)
+tell("responses", responses.invoke(turns).text)
+tell("completion", OpenAI(model="ibid", base_url=url, api_key="none", max_retries=0).invoke(question))
+
+
+class Lighting(BaseModel):
+    when: str
+
+
+for method in ("json_schema", "function_calling"):
+    assert chat.with_structured_output(Lighting, method=method).invoke(question).when == "at dusk"
+assert chat.bind_tools([Lighting]).invoke(turns).content == chat.invoke(turns).content
 
 embedder = OpenAIEmbeddings(model="ibid", base_url=url, api_key="none", check_embedding_ctx_length=False)
 assert len(embedder.embed_query("a lantern")) == len(embedder.embed_documents(["a lantern", "a boat"])[1])

@@ -20,8 +20,11 @@ func main() {
 	h := &openaitest.Handler{Model: "scripted", Key: "sk-upstream", Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`lantern is lit`), Reply: openaitest.Reply{Text: "yes"}},
 		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no\nabout something else"}},
-		openaitest.Rule{Prompt: regexp.MustCompile(`^\s*Give this chat a title`), Reply: openaitest.Reply{Text: "Lanterns 🏮"}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`^\s*(Give this chat|### Task:\nGenerate) a (concise )?title`), Reply: openaitest.Reply{Text: "Lanterns 🏮"}},
 		openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+			if strings.Contains(r.System, "JSON schema") {
+				return openaitest.Reply{Text: `{"when": "at dusk"}`}
+			}
 			var b strings.Builder
 			for i, m := range shown.FindAllStringSubmatch(r.User, -1) {
 				fmt.Fprintf(&b, "%s The lantern is lit at dusk.[%s] ", []string{"🏮", "灯り。", "Plain."}[i%3], m[1])

@@ -15,13 +15,13 @@ def plain(text):
     return re.sub(r"\[\[(\d+)\]\]\([^)\s]+\)", r"[\1]", text).split("\n\n- [1]")[0]
 
 
-print(f"{'client':<22}{'how':<8}{'text':>6}{'links':>7}{'annotations':>13}{'citations':>11}")
+print(f"{'client':<24}{'how':<15}{'text':>6}{'links':>7}{'annotations':>13}{'citations':>11}")
 for line in lines:
     text = line["text"]
     if "sources" in line:  # MCP has no links in the text
         if text != plain(first["text"]) or len(set(line["sources"])) != len(sources):
             wrong.append(f"{line['client']}, {line['how']}: {len(line['sources'])} sources under {text!r}")
-        print(f"{line['client']:<22}{line['how']:<8}{len(text):>6}{'-':>7}{'-':>13}{len(line['sources']):>11}")
+        print(f"{line['client']:<24}{line['how']:<15}{len(text):>6}{'-':>7}{'-':>13}{len(line['sources']):>11}")
         continue
     links = re.findall(r"\[\[(\d+)\]\]\(([^)\s]+)\)", text)
     notes, citations = line.get("annotations"), line.get("citations")
@@ -37,8 +37,8 @@ for line in lines:
             wrong.append(f"{name}: annotations {notes} for the links {links}")
         wrong += [f"{name}: the annotation {n} is about other words" for n, (number, u) in zip(notes, links) if n["text"] != f"[[{number}]]({u})"]
     shown = ["-" if x is None else str(len({n["url"] for n in x})) for x in (notes,)]
-    print(f"{line['client']:<22}{line['how']:<8}{len(text):>6}{len({u for _, u in links}):>7}{shown[0]:>13}{'-' if citations is None else len(citations):>11}")
-if len(lines) != 14:
-    wrong.append(f"{len(lines)} lines of 14")
-print(f"figure: {len(lines)} ways of 6 clients, {len({plain(line['text']) for line in lines})} text, {len(sources or [])} sources")
+    print(f"{line['client']:<24}{line['how']:<15}{len(text):>6}{len({u for _, u in links}):>7}{shown[0]:>13}{'-' if citations is None else len(citations):>11}")
+if len(lines) != 39:
+    wrong.append(f"{len(lines)} lines of 39")
+print(f"figure: {len(lines)} ways of {len({line['client'] for line in lines})} clients, {len({plain(line['text']) for line in lines})} text, {len(sources or [])} sources")
 sys.exit("\n".join(wrong) or 0)
