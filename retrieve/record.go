@@ -12,6 +12,10 @@ type Archive interface {
 	// of its documents has been deleted. It deletes records that have expired,
 	// and the oldest until [MaxRecords] and [MaxRecordBytes] hold.
 	KeepRecord(ctx context.Context, r Record) error
+	// Finish stores records as KeepRecord does and deletes jobs, all at once, so that
+	// others find a job or its record at any time. It skips the records of deleted
+	// documents: stored reports for each whether it was stored.
+	Finish(ctx context.Context, records []Record, jobs []string) (stored []bool, err error)
 	// Record returns a record; [ErrNotFound] if there is none, or it has expired
 	// or is damaged.
 	Record(ctx context.Context, id string) (Record, error)

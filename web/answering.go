@@ -108,6 +108,9 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 		return nil, fmt.Errorf("encoding a request: %w", err)
 	}
 	ctx := c.Request().Context()
+	if err := a.live.waitRoom(ctx); err != nil {
+		return nil, fmt.Errorf("waiting for the store: %w", err)
+	}
 	l := &liveAnswer{Record: retrieve.Record{Kind: t.kind, By: callerID(c), Spec: request, Started: time.Now()},
 		httpID: c.Response().Header().Get(echo.HeaderXRequestID), keep: t.record, background: background, recorder: t.recorder, cancel: cancel}
 	if l.recorder == nil {
@@ -196,7 +199,7 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 		return err
 	}
 	ended := errPanicked
-	defer func() { a.storeOutcome(ctx, l, ended) }()
+	defer func() { a.storeLater(ctx, l, ended) }()
 	var out *eventStream
 	var send func(event) error
 	if wantsEvents(c.Request()) {
@@ -349,38 +352,4 @@ func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
 		return ended
 	}
 	return err
-}
-
-// storeOutcome stores the record of an answer, and then deletes its run unless it can be
-// resumed, so that other servers find one or the other at any time. It stores
-// nothing when another server has resumed the run.
-func (a *answering) storeOutcome(ctx context.Context, l *liveAnswer, err error) {
-	// After that time others may have claimed the run.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
-	defer cancel()
-	lost := l.recorder.Lost(ctx)
-	recorded := false
-	if l.keep && l.ID != "" && a.ledger != nil && a.keep > 0 && !lost {
-		if r, ok := l.toStore(a.keep); ok {
-			err := a.ledger.KeepRecord(ctx, r)
-			if recorded = err == nil; !recorded && !errors.Is(err, retrieve.ErrNotFound) {
-				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", l.ID, "error", err)
-			}
-		}
-	}
-	resumable, failed := l.recorder.Settle(ctx, err)
-	if failed != nil { // the reader has the answer: a connection that breaks off would say otherwise
-		a.logger.WarnContext(ctx, "a run could not be ended in the store: it is offered for resuming", "run", l.ID, "error", failed)
-	}
-	inMemory := !recorded && !lost && l.background
-	l.mu.Lock()
-	l.resumable, l.settled = resumable, true
-	l.notify()
-	if inMemory {
-		l.startIdle()
-	}
-	l.mu.Unlock()
-	if !inMemory {
-		a.live.remove(l)
-	}
 }

@@ -194,9 +194,19 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	if change != nil {
 		change(&o)
 	}
+	if o.Answers == nil {
+		o.Answers = new(Answers)
+	}
 	e, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A reply has ended when the recorder of the test has it: tests read the ledger then.
+	e.Pre(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			defer func() { _ = o.Answers.waitStored(context.WithoutCancel(c.Request().Context())) }()
+			return next(c)
+		}
+	})
 	return e
 }

@@ -54,6 +54,7 @@ type liveAnswer struct {
 	background      bool             // continue without a reader, for [patience]
 	recorder        *replay.Recorder // nil for one that cannot be resumed
 	incomplete      bool             // the owner's
+	cut             bool             // the client wanted no more: nobody resumes it
 	cancel          context.CancelCauseFunc
 	answers         *Answers
 
@@ -234,11 +235,14 @@ type Answers struct {
 	mu     sync.Mutex // guards what follows; taken before that of an answer
 	live   map[string]*liveAnswer
 	closed bool
+
+	outcomes outcomeQueue
 }
 
 // Shutdown starts no more answers in the background, and waits for those under
-// way. When ctx is done it stops them and waits until they are recorded.
+// way. When ctx is done it stops them. It returns when all that have ended are recorded.
 func (a *Answers) Shutdown(ctx context.Context) {
+	defer func() { _ = a.waitStored(context.WithoutCancel(ctx)) }()
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()

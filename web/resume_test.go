@@ -139,9 +139,9 @@ func (l *stuckLedger) Begin(ctx context.Context, r retrieve.Job) error {
 	return l.ledger.Begin(ctx, r)
 }
 
-func (l *stuckLedger) KeepRecord(ctx context.Context, r retrieve.Record) error {
-	l.records++
-	return l.ledger.KeepRecord(ctx, r)
+func (l *stuckLedger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) ([]bool, error) {
+	l.records += len(records)
+	return l.ledger.Finish(ctx, records, jobs)
 }
 
 type fullDisk struct{ retrieve.Ledger }

@@ -163,7 +163,7 @@ func (r *runs) work(ctx context.Context, l *liveAnswer, t task, citing cite.Opti
 				slog.Any("error", v), slog.String("stack", string(debug.Stack())))
 			l.markEnded(ctx, ended)
 		}
-		r.storeOutcome(ctx, l, ended)
+		r.storeLater(ctx, l, ended)
 	}()
 	_, err := r.collectEvents(l, r.events(ctx, l, t, citing), nil)
 	_, ended = r.endAnswer(ctx, l, err, nil)
@@ -422,6 +422,9 @@ func (r *runs) list(c echo.Context) error {
 		return reply(c, http.StatusOK, list)
 	}
 	ctx := c.Request().Context()
+	if err := r.live.waitStored(ctx); err != nil {
+		return fmt.Errorf("waiting for records: %w", err)
+	}
 	var after retrieve.Record
 	if id := c.QueryParam("after"); id != "" {
 		after, err = r.ledger.Record(ctx, id)

@@ -140,6 +140,22 @@ func (l *ledger) KeepRecord(_ context.Context, r retrieve.Record) error {
 	return l.broken
 }
 
+func (l *ledger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) ([]bool, error) {
+	stored := make([]bool, len(records))
+	for i, r := range records {
+		if err := l.KeepRecord(ctx, r); err != nil {
+			return stored, err
+		}
+		stored[i] = true
+	}
+	for _, id := range jobs {
+		if err := l.End(ctx, id); err != nil {
+			return stored, err
+		}
+	}
+	return stored, nil
+}
+
 func (l *ledger) Record(_ context.Context, id string) (retrieve.Record, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -869,4 +885,46 @@ func TestReadersComeAndGo(t *testing.T) {
 	close(words)
 	wg.Wait()
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// A slowLedger stores nothing until it is released, and counts its transactions.
+type slowLedger struct {
+	*ledger
+	ready   chan struct{}
+	batches []int
+}
+
+func (l *slowLedger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) ([]bool, error) {
+	<-l.ready
+	l.batches = append(l.batches, len(records))
+	return l.ledger.Finish(ctx, records, jobs)
+}
+
+// TestRepliesDoNotWait checks that replies end while the store does not reply, that
+// it later gets their records in batches, and that a stopping server waits for it.
+func TestRepliesDoNotWait(t *testing.T) {
+	var answers Answers
+	l := &slowLedger{ledger: newLedger(), ready: make(chan struct{})}
+	o := Options{Asker: newScript(newShelf()), Searcher: newShelf(), Library: newShelf(), Logger: slog.New(slog.DiscardHandler),
+		Addr: "127.0.0.1:8080", Ledger: l, KeepAnswers: time.Hour, Answers: &answers}
+	h, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const asked = 2*maxBatch + 1
+	last := ""
+	for range asked {
+		w := v1(h, `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What is the mooring fee?"}]}`)
+		if last = w.Header().Get(runHeader); w.Code != 200 || !strings.HasSuffix(w.Body.String(), "data: [DONE]\n\n") {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+last, ""), 200); r.State != stateDone || len(l.records) != 0 {
+		t.Errorf("before it is stored the last is %s, and %d records are stored", r.State, len(l.records))
+	}
+	close(l.ready)
+	answers.Shutdown(t.Context())
+	if len(l.records) != asked || len(l.runs) != 0 || len(l.batches) > 4 {
+		t.Errorf("%d of %d records, %d runs left, in batches of %v", len(l.records), asked, len(l.runs), l.batches)
+	}
 }

@@ -81,7 +81,7 @@ func (o *openAI) collectionOf(c echo.Context, model string) (collection string, 
 }
 
 // answer replies with the answer to a request, in the form of an encoder.
-func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) (err error) {
+func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if a.output != nil && o.upstream == nil {
 		return unsupported(a.output.param, "this server has no model (--model), which would write the JSON: leave %s out", a.output.param)
 	}
@@ -95,14 +95,8 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) (err error)
 	if err != nil {
 		return err
 	}
-	ended, cut := errPanicked, false
-	defer func() {
-		o.storeOutcome(ctx, l, ended)
-		if l.recorder != nil && cut {
-			// Nobody resumes what was cut because the client wanted no more.
-			err = errors.Join(err, o.ledger.End(context.WithoutCancel(ctx), l.ID))
-		}
-	}()
+	ended := errPanicked
+	defer func() { o.storeLater(ctx, l, ended) }()
 	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
 		links: o.links}
 	r.text = &linkedText{stops: a.stops, maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
@@ -116,7 +110,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) (err error)
 	citing := o.citing(c)
 	citing.Places = true
 	whole, err := o.collectEvents(l, tee(o.events(ctx, l, t, citing), r.add), nil)
-	if cut = errors.Is(err, errEnough); cut {
+	if l.cut = errors.Is(err, errEnough); l.cut {
 		l.keep, err = false, nil
 	}
 	_, ended = o.endAnswer(ctx, l, err, r.out)

@@ -238,15 +238,24 @@ func (r *Recorder) Settle(ctx context.Context, err error) (kept bool, _ error) {
 	}
 	ctx, cancel := atEnd(ctx)
 	defer cancel()
-	done := r.outcome == Refused || r.outcome == Done && err == nil
-	if !done || r.Lost(ctx) {
+	if !r.Conclude(ctx, err) {
 		return true, r.Release(ctx)
 	}
 	if r.ledger == nil {
 		return false, nil
 	}
-	if r.stopProlonging != nil {
+	return false, r.ledger.End(ctx, r.ID)
+}
+
+// Conclude reports whether Settle would end the job, for a caller that ends several at
+// a time with [retrieve.Archive.Finish], and then releases those that are kept.
+func (r *Recorder) Conclude(ctx context.Context, err error) (ended bool) {
+	if r == nil {
+		return true
+	}
+	ended = (r.outcome == Refused || r.outcome == Done && err == nil) && !r.Lost(ctx)
+	if ended && r.stopProlonging != nil {
 		r.stopProlonging()
 	}
-	return false, r.ledger.End(ctx, r.ID)
+	return ended
 }

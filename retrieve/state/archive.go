@@ -16,27 +16,53 @@ import (
 const recordsLock = "records"
 
 func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
-	most := l.s.limits.OrDefault()
-	r.Documents = slices.Compact(slices.Sorted(slices.Values(r.Documents)))
-	return within(ctx, l.s.update, func(t *tx) error {
-		if err := t.lock(recordsLock); err != nil {
-			return err
+	return within(ctx, l.s.update, func(t *tx) error { return t.keepRecord(r) }, "storing the record of the run %s", r.ID)
+}
+
+func (l ledger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) (stored []bool, err error) {
+	err = within(ctx, l.s.update, func(t *tx) error {
+		stored = make([]bool, len(records))
+		for i, r := range records {
+			err := t.keepRecord(r)
+			if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+				return err
+			}
+			stored[i] = err == nil
 		}
-		for _, d := range r.Documents {
-			n := 0
-			if err := sought(t.row(`SELECT 1 FROM ibid.documents WHERE key = ?`, keyOf(d)).Scan(&n)); err != nil {
+		for _, id := range jobs {
+			if err := t.deleteJobs(`id = ?`, id); err != nil {
 				return err
 			}
 		}
-		if err := t.deleteRecords(`id = ? OR expires <= ?`, r.ID, r.Ended.UnixMicro()); err != nil {
+		return nil
+	}, "storing %d records and ending %d runs", len(records), len(jobs))
+	if err != nil {
+		clear(stored)
+	}
+	return stored, err
+}
+
+// keepRecord changes nothing when one of the record's documents has been deleted.
+func (t *tx) keepRecord(r retrieve.Record) error {
+	most := t.s.limits.OrDefault()
+	r.Documents = slices.Compact(slices.Sorted(slices.Values(r.Documents)))
+	if err := t.lock(recordsLock); err != nil {
+		return err
+	}
+	for _, d := range r.Documents {
+		n := 0
+		if err := sought(t.row(`SELECT 1 FROM ibid.documents WHERE key = ?`, keyOf(d)).Scan(&n)); err != nil {
 			return err
 		}
-		if err := t.insertRecord(r); err != nil {
-			return err
-		}
-		drop := func(id string) error { return t.deleteRecords(`id = ?`, id) }
-		return t.makeRoom("records", "started", r.ID, most.Records, most.RecordBytes, drop)
-	}, "storing the record of the run %s", r.ID)
+	}
+	if err := t.deleteRecords(`id = ? OR expires <= ?`, r.ID, r.Ended.UnixMicro()); err != nil {
+		return err
+	}
+	if err := t.insertRecord(r); err != nil {
+		return err
+	}
+	drop := func(id string) error { return t.deleteRecords(`id = ?`, id) }
+	return t.makeRoom("records", "started", r.ID, most.Records, most.RecordBytes, drop)
 }
 
 const (

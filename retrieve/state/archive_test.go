@@ -305,3 +305,26 @@ func TestQuotedTogether(t *testing.T) {
 		}
 	})
 }
+
+// Finish stores the records of documents that exist, and deletes the jobs.
+func TestFinish(t *testing.T) {
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		ctx, start := t.Context(), now()
+		for _, id := range []string{"1", "2", "3"} {
+			must(t, a.Ledger().Begin(ctx, retrieve.Job{ID: id, Kind: "ask", Started: start, Secret: []byte("s"), Spec: []byte("{}")}))
+		}
+		quoting := record("2", start, 2)
+		quoting.Documents = []string{"docs/deleted.md"}
+		stored, err := b.Ledger().Finish(ctx, []retrieve.Record{record("1", start, 1), quoting, record("3", start, 3)}, []string{"1", "2"})
+		must(t, err)
+		if !slices.Equal(stored, []bool{true, false, true}) {
+			t.Errorf("stored %v", stored)
+		}
+		wantIDs(t, "after the end", recordIDs(t, a, "", 9), "3", "1")
+		for _, id := range []string{"1", "2", "3"} {
+			if _, err := a.Ledger().Job(ctx, id); errors.Is(err, retrieve.ErrNotFound) != (id != "3") {
+				t.Errorf("the job %s: %v", id, err)
+			}
+		}
+	})
+}
