@@ -50,8 +50,8 @@ const (
 )
 
 // Kept fixes the labels: Passages[i] is evidence [i+1] in every prompt and in
-// every Draft and Text of this answer. It is for the citation filter, which
-// removes it from the stream.
+// every Draft and Text of this answer. It is for the citation filter and for
+// those who show the text; clients get no such event.
 type Kept struct {
 	Passages []retrieve.Passage
 }

@@ -28,7 +28,7 @@ type Cited struct {
 
 // Placed is the place of a printed number in the answer's text; the same words in
 // code, for example, are no number. It comes before the text that shows the
-// number, and only if [Options.Places] is set.
+// number.
 type Placed struct {
 	Number int `json:"number"`
 	Start  int `json:"start"`

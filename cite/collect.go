@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
+	"sync"
 
 	"ibid/answer"
 	"ibid/cite/rewrite"
@@ -26,9 +26,13 @@ type Answer struct {
 	// "model_failed".
 	Fallback string `json:"fallback,omitempty"`
 	Text     string `json:"text"`
+	// Places are where Text has the printed numbers of sources.
+	Places []Placed `json:"places"`
+	// Unknown are addresses in Text that no passage for the answer has.
+	Unknown []string `json:"unknown_addresses,omitempty"`
 	// List is the list of the sources as text, to be appended to Text; empty if
 	// nothing is cited. A source is named by its original on the web if there is
-	// one, otherwise by its document. Names and titles are neutral.
+	// one, otherwise by its document.
 	List        string          `json:"list"`
 	Sources     []Source        `json:"sources"`
 	Citations   []Citation      `json:"citations"`
@@ -77,8 +81,9 @@ func Collect(events iter.Seq2[answer.Event, error]) (Answer, error) {
 // A Fold builds an [Answer] from numbered events one by one, for callers that
 // forward the events too. The zero value is ready.
 type Fold struct {
-	answer Answer
-	text   []byte
+	answer  Answer
+	text    []byte
+	unknown func(text string) []string // addresses; nil before the passages are known
 	// drafts hold the texts of answer.Drafts.
 	drafts  [][]byte
 	refused bool // there was an Unanswered
@@ -98,6 +103,8 @@ func (f *Fold) Add(e answer.Event) {
 		f.addDraft(e)
 	case answer.Text:
 		f.text = append(f.text, e.Text...)
+	case answer.Kept:
+		f.unknown = UnknownAddresses(e.Passages)
 	case answer.Unanswered:
 		a.Reason = e.Reason
 		a.Nearest = e.Nearest
@@ -115,6 +122,8 @@ func (f *Fold) Add(e answer.Event) {
 		a.Sources = append(a.Sources, Source{
 			Number: e.Number, Document: e.Document, Title: e.Title, Link: e.Link, Original: e.Original, Passages: []SourcePassage{},
 		})
+	case Placed:
+		a.Places = append(a.Places, e)
 	case Quoted:
 		a.Citations = append(a.Citations, e.Citation)
 		f.addPassage(e.Citation)
@@ -129,6 +138,10 @@ func (f *Fold) Answer() Answer {
 	a.Text = string(f.text)
 	a.Answered = len(f.text) > 0 && !f.refused
 	a.List = list(a.Sources)
+	if f.unknown != nil {
+		a.Unknown = f.unknown(a.Text)
+	}
+	a.Places = notNil(a.Places)
 	a.Sources, a.Citations, a.Unsupported = notNil(a.Sources), notNil(a.Citations), notNil(a.Unsupported)
 	a.Judged, a.Steps, a.Nearest, a.Warnings = notNil(a.Judged), notNil(a.Steps), notNil(a.Nearest), notNil(a.Warnings)
 	a.Drafts, a.Verified = notNil(a.Drafts), notNil(a.Verified)
@@ -161,7 +174,7 @@ func (f *Fold) addDraft(e answer.Draft) {
 func (f *Fold) refuse(text string) {
 	f.refused = true
 	f.text = []byte(text)
-	f.answer.Sources, f.answer.Citations, f.answer.Unsupported = nil, nil, nil
+	f.answer.Sources, f.answer.Places, f.answer.Citations, f.answer.Unsupported = nil, nil, nil, nil
 }
 
 // addPassage adds a quote to its source, once.
@@ -188,19 +201,30 @@ func (f *Fold) addPassage(c Citation) {
 	}
 }
 
-// list returns the list of the sources as text. The names that documents have
-// are made neutral for their place after the number.
-func list(sources []Source) string {
-	const number = "- [1] "
-	neutral := func(words string) string {
-		words = strings.NewReplacer("\r", " ", "\n", " ").Replace(words)
-		return strings.TrimPrefix(rewrite.Neutral(number+words), number)
+// UnknownAddresses returns what finds the addresses in a text that are neither in
+// passages nor those of their documents.
+func UnknownAddresses(passages []retrieve.Passage) func(text string) []string {
+	known := sync.OnceValue(func() rewrite.Addresses {
+		known := rewrite.Addresses{}
+		for _, p := range passages {
+			known.Add(p.Text)
+			known.Add(p.Title + "\n" + p.Heading + "\n" + p.Meta["url"])
+		}
+		return known
+	})
+	return func(text string) []string {
+		if len(rewrite.Addresses{}.Missing(text)) == 0 {
+			return nil // most texts: the passages need not be read
+		}
+		return known().Missing(text)
 	}
+}
+
+// list returns the list of the sources as text.
+func list(sources []Source) string {
 	refs := make([]rewrite.Reference, len(sources))
 	for i, s := range sources {
-		refs[i] = rewrite.Reference{Number: s.Number, Document: rewrite.Document{
-			Source: cmp.Or(s.Original, neutral(s.Document)), Title: neutral(s.Title),
-		}}
+		refs[i] = rewrite.Reference{Number: s.Number, Document: rewrite.Document{Source: cmp.Or(s.Original, s.Document), Title: s.Title}}
 	}
 	return string(rewrite.Text.List(nil, refs))
 }

@@ -23,20 +23,16 @@ type Options struct {
 	// document, or of the document if end is not after start; "" if there is
 	// none. An address with a scheme other than http or https is not used.
 	Link func(p retrieve.Passage, start, end int) string
-	// Places adds a [Placed] for each printed number.
-	Places bool
 }
 
 // Number turns the labels in an answer's events into numbered citations.
 //
-// It drops Kept. In Text it replaces labels by [1], [2] … by first use, with
-// [Cited] before the text that shows a number first, and adds [Quoted] and
-// [Unsupported] when a sentence has ended. From Draft it removes the labels and
-// puts those cited on its last piece. The words of both are otherwise those of the
-// model: whoever shows them escapes them. What a model may have written elsewhere
-// (reasons, warnings, a rewritten question) is made [rewrite.Neutral]; the rest
-// passes unchanged. Text held back comes before Unanswered, Incomplete, Usage, an
-// error and the end.
+// In Text it replaces labels by [1], [2] … by first use, with [Cited] and [Placed]
+// before the text that shows a number, and adds [Quoted] and [Unsupported] when a
+// sentence has ended. From Draft it removes the labels and puts those cited on its
+// last piece. Everything else passes unchanged: whoever shows words of a model or a
+// document escapes them. Text held back comes before Unanswered, Incomplete, Usage,
+// an error and the end.
 //
 // The sequence is lazy and can be ranged over as often as events can. Breaking
 // out of it breaks out of events.
@@ -97,34 +93,17 @@ func newNumbering(o Options) *numbering {
 func (n *numbering) event(e answer.Event, yield yielder) bool {
 	switch e := e.(type) {
 	case answer.Kept:
-		return n.keep(e.Passages, yield)
+		return n.keep(e.Passages, yield) && yield(e, nil)
 	case answer.Draft:
 		return n.addDraft(e, yield)
 	case answer.Text:
 		return n.addText(e.Text, yield)
-	case answer.Unanswered:
-		e.Text = rewrite.Neutral(e.Text)
+	case answer.Unanswered, answer.Incomplete, answer.Usage:
 		return n.finish(yield) && yield(e, nil)
-	case answer.Incomplete:
-		e.Reason = rewrite.Neutral(e.Reason)
-		return n.finish(yield) && yield(e, nil)
-	case answer.Usage:
-		return n.finish(yield) && yield(e, nil)
-	case answer.Retrieved:
-		e.Question = rewrite.Neutral(e.Question) // a model wrote it if there is a history
-		return yield(e, nil)
-	case answer.Judged:
-		e.Reason = rewrite.Neutral(e.Reason)
-		return yield(e, nil)
 	case answer.Verified:
 		if e.Found != 0 || e.Verdict == answer.Marked {
 			n.verified = append(n.verified, e)
 		}
-		e.Statement = rewrite.Neutral(e.Statement)
-		return yield(e, nil)
-	case answer.Warning:
-		e.Message = rewrite.Neutral(e.Message)
-		return yield(e, nil)
 	}
 	return yield(e, nil)
 }
@@ -196,7 +175,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 		}
 	}
 	for _, u := range uses {
-		if n.options.Places && u.End > u.Start && !yield(Placed{Number: u.Number, Start: u.Start, End: u.End}, nil) {
+		if u.End > u.Start && !yield(Placed{Number: u.Number, Start: u.Start, End: u.End}, nil) {
 			return false
 		}
 	}

@@ -74,6 +74,10 @@ func transcript(t *testing.T, events iter.Seq2[answer.Event, error]) string {
 			text += e.Text
 			continue
 		}
+		switch e.(type) {
+		case answer.Kept, cite.Placed: // TestPlaced
+			continue
+		}
 		flush()
 		switch e := e.(type) {
 		case cite.Cited:
@@ -528,30 +532,19 @@ func TestNumberHostile(t *testing.T) {
 	}
 }
 
-// The words of the answer are the model's; what else it may have written is neutral.
+// The words of a model and of documents are not changed.
 func TestNumberLeavesTheText(t *testing.T) {
-	const hostile, tame = "x\x1b ![a](https://evil.com)", "x ! [a] (evil.com)"
-	a := collect(t, cite.Options{}, answer.Retrieved{Question: hostile}, answer.Judged{Reason: hostile}, answer.Kept{},
-		answer.Warning{Message: hostile}, answer.Text{Text: hostile}, answer.Incomplete{Reason: hostile})
-	if a.Text != hostile {
-		t.Errorf("the text is %q", a.Text)
-	}
-	for name, got := range map[string]string{"judged": a.Judged[0].Reason, "warning": a.Warnings[0], "reason": a.Reason} {
-		if got != tame {
-			t.Errorf("%s: got %q, want %q", name, got, tame)
+	const hostile = "x\x1b ![a](https://evil.com)"
+	a := collect(t, cite.Options{}, answer.Judged{Reason: hostile}, answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0, "https://known.com")}},
+		answer.Warning{Message: hostile}, answer.Text{Text: hostile + " known.com"}, answer.Incomplete{Reason: hostile})
+	for name, got := range map[string]string{"text": strings.TrimSuffix(a.Text, " known.com"), "judged": a.Judged[0].Reason, "warning": a.Warnings[0],
+		"reason": a.Reason} {
+		if got != hostile {
+			t.Errorf("%s: got %q, want %q", name, got, hostile)
 		}
 	}
-	for e := range cite.Number(stream(answer.Retrieved{Question: hostile}, answer.Unanswered{Text: hostile}), cite.Options{}) {
-		switch e := e.(type) {
-		case answer.Retrieved:
-			if e.Question != tame {
-				t.Errorf("question: got %q, want %q", e.Question, tame)
-			}
-		case answer.Unanswered:
-			if e.Text != tame {
-				t.Errorf("unanswered: got %q, want %q", e.Text, tame)
-			}
-		}
+	if want := []string{"https://evil.com"}; !slices.Equal(a.Unknown, want) {
+		t.Errorf("unknown addresses: got %q, want %q", a.Unknown, want)
 	}
 }
 
@@ -627,7 +620,7 @@ func TestPlaced(t *testing.T) {
 	for size := 1; size <= len(whole); size++ {
 		events := stream(append([]answer.Event{answer.Kept{Passages: make([]retrieve.Passage, 2)}}, pieces(whole, size)...)...)
 		text, places := "", []cite.Placed(nil)
-		for e, err := range cite.Number(events, cite.Options{Places: true}) {
+		for e, err := range cite.Number(events, cite.Options{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

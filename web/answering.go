@@ -212,6 +212,9 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 	last, ended = a.endAnswer(ctx, l, err, out)
 	switch {
 	case ended == nil && out == nil:
+		if wantsMarkdown(c) {
+			whole.Markdown = asMarkdown(whole.Answer, true)
+		}
 		return reply(c, http.StatusOK, whole)
 	case ended == nil || out.failure() != nil:
 		return ended
@@ -224,12 +227,15 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 	return err
 }
 
-// openStream opens a stream of events, with HTML if the query asks for it.
+func wantsMarkdown(c echo.Context) bool { return c.QueryParam("markdown") == "1" }
+
+// openStream opens a stream of events, with HTML and Markdown if the query asks for them.
 func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *eventStream {
 	out := newEventStream(c.Response(), cancel)
 	if c.QueryParam("html") == "1" {
 		out.render(a.markdown)
 	}
+	out.markdown = wantsMarkdown(c)
 	return out
 }
 
@@ -244,9 +250,6 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 	return func(yield func(answer.Event, error) bool) {
 		m := &answerMeter{Metrics: a.metrics, tracer: a.tracer, ctx: ctx, kind: kindName(kind), began: time.Now()}
 		events := tee(events, func(e answer.Event) error {
-			if _, kept := e.(answer.Kept); kept { // which numbering takes out
-				m.endGate()
-			}
 			a.model.note(e)
 			return nil
 		})
@@ -282,13 +285,13 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 	whole, err := cite.Collect(tee(events, func(e answer.Event) error {
 		l.noteDocuments(e)
 		switch e.(type) {
-		case answer.Stepped, answer.Verified, cite.Unsupported, cite.Placed:
-			return nil // these are in the object of the event "done"
+		case answer.Kept, answer.Stepped, answer.Verified, cite.Unsupported, cite.Placed:
+			return nil // not for clients, or in the object of the event "done"
 		}
 		return pass(e.Kind(), e)
 	}))
 	l.incomplete = whole.Incomplete
-	reply := answered{whole, a.indexing()}
+	reply := answered{Answer: whole, Indexing: a.indexing()}
 	if err == nil {
 		err = pass("done", reply)
 	}

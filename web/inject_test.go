@@ -11,11 +11,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-	nethtml "golang.org/x/net/html"
 	"golang.org/x/tools/txtar"
 
 	"ibid/answer"
@@ -56,59 +54,6 @@ func hostileTexts(t testing.TB) []hostileText {
 	return texts
 }
 
-// foreign describes what must not reach a reader, in addition to what a parser
-// of Markdown or HTML finds.
-var foreign = map[string]*regexp.Regexp{
-	"an address": regexp.MustCompile(`(?i)//[a-z0-9]|www\.[a-z0-9]|\b(https?|ftp|javascript|data|mailto|xmpp|vbscript|file|ms-msdt|search-ms):/?[a-z0-9]`),
-	"a control":  regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{2028}\x{2029}]`),
-	"something invisible": regexp.MustCompile(`[\x{ad}\x{34f}\x{61c}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180e}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}-\x{206f}\x{3164}\x{feff}\x{ffa0}\x{fff9}-\x{fffb}\x{1bca0}-\x{1bca3}\x{1d173}-\x{1d17a}\x{e0000}-\x{e0fff}]|` +
-		`[\x00-\x7f\x{200c}\x{200d}][\x{200c}\x{200d}]`),
-}
-
-// foreignIn names what in a text is more than words, or returns "".
-func foreignIn(text string) string {
-	for what, re := range foreign {
-		if at := re.FindString(text); at != "" {
-			return fmt.Sprintf("%s (%q)", what, at)
-		}
-	}
-	if !utf8.ValidString(text) {
-		return "invalid UTF-8"
-	}
-	if what := activeIn(text); what != "" {
-		return what
-	}
-	// A client may decode references once too often.
-	if what := activeIn(nethtml.UnescapeString(text)); what != "" {
-		return "references to " + what
-	}
-	return ""
-}
-
-// wordsOf returns the words of a reply that a model may have written or that
-// clients show unchanged, by their place. The text of the answer and its drafts,
-// exact data of documents (titles, quotes, headings) and Ibid's own links are not
-// among them: who shows them escapes them.
-func wordsOf(t testing.TB, kind string, data []byte) map[string]string {
-	t.Helper()
-	var e struct {
-		Question, Reason, Message, List, HTML string
-		Judged                                []answer.Judged
-		Warnings                              []string
-	}
-	if err := json.Unmarshal(data, &e); err != nil {
-		t.Fatalf("%v in %s", err, data)
-	}
-	words := map[string]string{"reason": e.Reason, "message": e.Message, "list": e.List, "question": e.Question}
-	for i, j := range e.Judged {
-		words[fmt.Sprintf("judged %d", i)] = j.Reason
-	}
-	for i, w := range e.Warnings {
-		words[fmt.Sprintf("warning %d", i)] = w
-	}
-	return words
-}
-
 // hostileScript makes a model send a text in pieces wherever it can.
 func hostileScript(lib shelf, evidence retrieve.Passage, text string, pieces []string) []any {
 	events := []any{
@@ -140,8 +85,8 @@ func hostileShelf(text string) (shelf, retrieve.Passage) {
 
 // TestInjectionAtEverySplit makes a model send every hostile text as the answer,
 // as a draft and everywhere else that it can write, whole, in characters, in
-// bytes and in two pieces (a campaign cuts at every byte). Messages contain only
-// words, and the HTML for the page only the page's own elements.
+// bytes and in two pieces (a campaign cuts at every byte). Copies contain only words
+// and Ibid's own links, and the HTML for the page only the page's own elements.
 func TestInjectionAtEverySplit(t *testing.T) {
 	t.Parallel()
 	random := datatest.Rand(t)
@@ -169,20 +114,12 @@ func TestInjectionAtEverySplit(t *testing.T) {
 	handler := newHandler(t, func(o *Options) { o.Library, o.Asker = all, script })
 	streams, seen := 0, map[string]bool{}
 	for i, h := range texts {
-		check := func(where, words string) {
-			if !seen[words] {
-				seen[words] = true
-				if what := foreignIn(words); what != "" {
-					t.Errorf("%s, %s: %s has %s: %q", h.file, h.name, where, what, words)
-				}
-			}
-		}
 		whole := ""
 		for n, pieces := range cutsOf[i] {
 			question := fmt.Sprintf("%d %d", i, n)
 			path := "/api/ask"
 			if n < 2 {
-				path += "?html=1"
+				path += "?html=1&markdown=1"
 			}
 			streams++
 			for _, e := range eventsOf(t, call(handler, "POST", path, `{"question":"`+question+`"}`, asEvents...).Body.Bytes()) {
@@ -194,15 +131,22 @@ func TestInjectionAtEverySplit(t *testing.T) {
 					if what := pageElementIn(b.HTML); what != "" {
 						t.Errorf("%s, %s: a block has %s: %s", h.file, h.name, what, b.HTML)
 					}
-					for _, what := range []string{"a control", "something invisible"} {
-						if at := foreign[what].FindString(b.HTML); at != "" {
+					for what, re := range hidden {
+						if at := re.FindString(b.HTML); at != "" {
 							t.Errorf("%s, %s: a block has %s (%q): %s", h.file, h.name, what, at, b.HTML)
 						}
 					}
 					continue
 				}
-				for where, words := range wordsOf(t, e.kind, e.data) {
-					check(e.kind+" "+where, words)
+				if e.kind == "markdown" {
+					var copied markdownEvent
+					if err := json.Unmarshal(e.data, &copied); err != nil {
+						t.Fatal(err)
+					}
+					seen[copied.Markdown] = true
+					if what := liveIn(copied.Markdown); what != "" {
+						t.Errorf("%s, %s: the copy has %s: %q", h.file, h.name, what, copied.Markdown)
+					}
 				}
 				if e.kind == "done" {
 					if whole = cmp.Or(whole, string(e.data)); whole != string(e.data) {
@@ -212,7 +156,7 @@ func TestInjectionAtEverySplit(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("figure: hostile texts in %d streams: %d different replies, 0 with an address, image, element or control character",
+	t.Logf("figure: hostile texts in %d streams: %d different copies, 0 with a link, image, element or control character",
 		streams, len(seen))
 }
 

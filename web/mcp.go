@@ -171,7 +171,7 @@ func (m *mcpServer) toolFailed(ctx context.Context, err error) *mcp.CallToolResu
 	if p.Request != "" {
 		text += " (request " + p.Request + ")"
 	}
-	result := textResult(rewrite.Neutral(text))
+	result := textResult(rewrite.Escape(text))
 	result.IsError = true
 	return result
 }
@@ -223,10 +223,11 @@ func (m *mcpServer) ask(ctx context.Context, req *mcp.CallToolRequest, in mcpQue
 	for _, p := range a.Nearest {
 		out.Nearest = append(out.Nearest, passageFor(ctx, p))
 	}
+	texts := []string{asMarkdown(a, false)}
 	if list := sourcesText(out); list != "" {
-		return textResult(rewrite.Neutral(a.Text), list), out, nil
+		texts = append(texts, list)
 	}
-	return textResult(rewrite.Neutral(a.Text)), out, nil
+	return textResult(texts...), out, nil
 }
 
 func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, in mcpQuestion) (cite.Answer, error) {
@@ -252,14 +253,14 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, in mcp
 func sourcesText(a *mcpAnswer) string {
 	var b strings.Builder
 	for _, source := range a.Sources {
-		b.WriteString(oneLine(fmt.Sprintf("[%d] %s (%s)", source.Number, source.Title, source.Document)))
+		fmt.Fprintf(&b, "[%d] %s (%s)", source.Number, rewrite.EscapeTitle(source.Title), rewrite.EscapeTitle(source.Document))
 		if source.Link != "" {
 			fmt.Fprintf(&b, " %s", source.Link)
 		}
 		b.WriteByte('\n')
 		for _, p := range source.Passages {
 			if p.Quote != "" {
-				fmt.Fprintf(&b, "    bytes %d-%d: “%s”\n", p.Start, p.End, oneLine(p.Quote))
+				fmt.Fprintf(&b, "    bytes %d-%d: “%s”\n", p.Start, p.End, rewrite.Escape(oneLine(p.Quote)))
 			}
 		}
 	}
@@ -267,13 +268,15 @@ func sourcesText(a *mcpAnswer) string {
 		if i == 0 {
 			b.WriteString("The nearest passages:\n")
 		}
-		fmt.Fprintf(&b, "- %s (%s), bytes %d-%d\n", oneLine(p.Title), oneLine(p.Document), p.Start, p.End)
+		fmt.Fprintf(&b, "- %s (%s), bytes %d-%d\n", rewrite.EscapeTitle(p.Title), rewrite.EscapeTitle(p.Document), p.Start, p.End)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// oneLine is a document's text on one line, and neutral.
-func oneLine(text string) string { return strings.Join(strings.Fields(rewrite.Neutral(text)), " ") }
+// oneLine is a document's text on one line, without invisible characters that act.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(string(rewrite.Visible([]byte(text)))), " ")
+}
 
 // reportProgress returns what reports events to clients that ask for progress. It
 // fails when the client has gone.
@@ -340,7 +343,7 @@ type mcpPassage struct {
 
 func passageFor(ctx context.Context, p retrieve.Passage) mcpPassage {
 	out := mcpPassage{ID: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, Start: p.Start, End: p.End,
-		Score: p.Score, Text: rewrite.Neutral(p.Text), Resource: resourceOf(p.Document)}
+		Score: p.Score, Text: p.Text, Resource: resourceOf(p.Document)}
 	if base := mcpRequestFrom(ctx).base; base != "" {
 		out.Link = Link(base, p.Document, p.Start, p.End)
 	}
@@ -365,11 +368,11 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQu
 	for i, passage := range found.Passages {
 		p := passageFor(ctx, passage)
 		out.Passages = append(out.Passages, p)
-		fmt.Fprintf(&b, "%d. %s (%s), bytes %d-%d", i+1, oneLine(p.Title), oneLine(p.Document), p.Start, p.End)
+		fmt.Fprintf(&b, "%d. %s (%s), bytes %d-%d", i+1, rewrite.EscapeTitle(p.Title), rewrite.EscapeTitle(p.Document), p.Start, p.End)
 		if p.Page > 0 {
 			fmt.Fprintf(&b, ", page %d", p.Page)
 		}
-		fmt.Fprintf(&b, ", score %.3f\n%s\n\n", p.Score, strings.TrimSpace(p.Text))
+		fmt.Fprintf(&b, ", score %.3f\n%s\n\n", p.Score, rewrite.Escape(strings.TrimSpace(p.Text)))
 	}
 	if len(out.Passages) == 0 {
 		b.WriteString("Nothing was found.")

@@ -63,7 +63,7 @@ func (m *mcpServer) resourceFailed(ctx context.Context, err error) error {
 	if p.Status < 500 {
 		code = jsonrpc.CodeInvalidParams
 	}
-	return &jsonrpc.Error{Code: code, Message: rewrite.Neutral(p.Detail)}
+	return &jsonrpc.Error{Code: code, Message: p.Detail}
 }
 
 // maxResource is how much of a document's text a resource has, in bytes.
@@ -86,7 +86,7 @@ func (m *mcpServer) readDocument(ctx context.Context, req *mcp.ReadResourceReque
 	if len(text) > maxResource {
 		text = text[:runeStart(text, maxResource)]
 	}
-	contents := []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: rewrite.Neutral(text),
+	contents := []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: text,
 		Meta: mcp.Meta{"title": oneLine(d.Title), "bytes": len(d.Text), "truncated": len(text) < len(d.Text)}}}
 	return &mcp.ReadResourceResult{Contents: contents}, nil
 }
@@ -127,11 +127,11 @@ func (m *mcpServer) readSource(ctx context.Context, _ *mcp.CallToolRequest, in m
 	if err != nil {
 		return m.toolFailed(ctx, fmt.Errorf("reading a source: %w", err)), nil, nil
 	}
-	head := fmt.Sprintf("%s (%s), bytes %d-%d of %d", oneLine(out.Title), oneLine(out.Document), out.Start, out.End, out.Bytes)
+	head := fmt.Sprintf("%s (%s), bytes %d-%d of %d", rewrite.EscapeTitle(out.Title), rewrite.EscapeTitle(out.Document), out.Start, out.End, out.Bytes)
 	if out.Page > 0 {
 		head += fmt.Sprintf(", from page %d of %d", out.Page, out.Pages)
 	}
-	return textResult(head + "\n\n" + out.Text), out, nil
+	return textResult(head + "\n\n" + rewrite.Escape(out.Text)), out, nil
 }
 
 func (m *mcpServer) textAt(ctx context.Context, in mcpPlace) (*mcpText, error) {
@@ -198,7 +198,7 @@ func (in mcpPlace) markedRange(d *ingest.Document) (from, to int, err error) {
 	return runeStart(d.Text, in.Start), runeEnd(d.Text, in.End), nil
 }
 
-// withoutMarks is neutral text that contains neither ⟦ nor ⟧.
+// withoutMarks is text that contains neither ⟦ nor ⟧.
 func withoutMarks(text string) string {
-	return strings.NewReplacer("⟦", "[", "⟧", "]").Replace(rewrite.Neutral(text))
+	return strings.NewReplacer("⟦", "[", "⟧", "]").Replace(text)
 }

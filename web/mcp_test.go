@@ -172,7 +172,7 @@ func TestMCP(t *testing.T) {
 						t.Errorf("link %q", source.Link)
 					}
 				}
-				if list := r.Content[1].(*mcp.TextContent).Text; !strings.Contains(list, "[1] Moorings (club/handbook/mooring.md)") ||
+				if list := r.Content[1].(*mcp.TextContent).Text; !strings.Contains(list, "[1] Moorings (`club/handbook/mooring.md`)") ||
 					!strings.Contains(list, "“The mooring fee is 240 crowns a season.”") {
 					t.Errorf("the sources read %q", list)
 				}
@@ -223,7 +223,7 @@ func TestMCPTools(t *testing.T) {
 		want            string // in the text
 	}{
 		{"search", `{"question":"mooring"}`, false,
-			"1. Moorings (club/handbook/mooring.md), bytes 10-49, score 0.500\nThe mooring fee is 240 crowns a season."},
+			"1. Moorings (`club/handbook/mooring.md`), bytes 10-49, score 0.500\nThe mooring fee is 240 crowns a season."},
 		{"search", `{"question":"nothing of it"}`, false, "Nothing was found."},
 		{"search", `{"question":"mooring","top_k":101}`, true, "top_k is 101: give 1 to 100"},
 		{"search", `{"question":"mooring","collection":"none"}`, true, `no document in the collection "none": check its name`},
@@ -240,14 +240,14 @@ func TestMCPTools(t *testing.T) {
 		{"ask", `{"question":"panics"}`, true, "something went wrong"},
 		{"read_source", fmt.Sprintf(`{"document":"club/handbook/mooring.md","start":%d,"end":%d}`, fee.Start, fee.End), false,
 			"Moorings\n\n⟦The mooring fee is 240 crowns a season.⟧ It is due"},
-		{"read_source", `{"document":"club/handbook/mooring.md"}`, false, "Moorings (club/handbook/mooring.md), bytes 0-"},
+		{"read_source", `{"document":"club/handbook/mooring.md"}`, false, "Moorings (`club/handbook/mooring.md`), bytes 0-"},
 		{"read_source", `{"document":"club/guide.pdf","page":2}`, false, "from page 2 of 2\n\nDogs are welcome on the pier."},
 		{"read_source", `{"document":"club/guide.pdf","page":3}`, true, "there is no text on page 3"},
 		{"read_source", `{"document":"club/handbook/mooring.md","page":1}`, true, "has no pages"},
 		{"read_source", `{"document":"club/guide.pdf","page":1,"start":4}`, true, "not both"},
 		{"read_source", `{"document":"club/guide.pdf","start":4,"end":100000}`, true, "search again"},
 		{"read_source", `{"document":"club/guide.pdf","start":-1}`, true, "search again"},
-		{"read_source", `{"document":"club/none.pdf"}`, true, "there is no document \"club/none.pdf\""},
+		{"read_source", `{"document":"club/none.pdf"}`, true, "there is no document \"`club/none.pdf`\""},
 	} {
 		text, r := func() (string, *mcp.CallToolResult) {
 			defer func() {

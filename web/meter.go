@@ -72,6 +72,8 @@ func (m *answerMeter) measure(e answer.Event) {
 		m.found = time.Now()
 		m.observeStage("retrieve", m.began)
 		m.span("retrieve", m.began, attribute.Int("ibid.passages", len(e.Passages)))
+	case answer.Kept:
+		m.endGate()
 	case answer.Judged:
 		m.verdicts.WithLabelValues(string(e.Decision), e.By).Inc()
 	case answer.Unanswered:

@@ -571,10 +571,10 @@ func TestOpenAPIReplies(t *testing.T) {
 	for _, q := range []string{question, `{"question":"drafted"}`, `{"question":"pizza"}`, `{"question":"evil"}`, `{"question":"cut short"}`,
 		`{"question":"breaks at once"}`, `{"question":"breaks later"}`, `{"question":"other space"}`, `{"question":"gone"}`} {
 		ask("POST", "/api/ask", q)
-		ask("POST", "/api/ask?html=1", q, asEvents...)
+		ask("POST", "/api/ask?html=1&markdown=1", q, asEvents...)
 	}
 	id := into[begunRun](t, ask("POST", "/api/runs", question), 202).ID
-	ask("GET", "/api/runs/"+id, "")
+	ask("GET", "/api/runs/"+id+"?markdown=1", "")
 	events := eventsOf(t, ask("GET", "/api/runs/"+id+"?html=1", "", asEvents...).Body.Bytes())
 	last := ""
 	for _, e := range events {
@@ -684,7 +684,7 @@ func schemaRoots() []any {
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
-		answer.Warning{}, answer.Usage{}, blockEvent{},
+		answer.Warning{}, answer.Usage{}, blockEvent{}, markdownEvent{},
 	}
 }
 
@@ -719,6 +719,6 @@ func schemaNames() map[string]string {
 		"web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
 		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList",
 		"web.vectorUsage": "EmbeddingUsage",
-		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "answer.Draft": "DraftPiece",
+		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece",
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/answer/prompt"
-	"ibid/cite/rewrite"
 	"ibid/retrieve"
 )
 
@@ -124,11 +123,8 @@ func questionProblem(err *answer.QuestionError) *Problem {
 }
 
 // modelProblem passes on a model's error, which contains neither key nor prompt.
-// What the model's server said is untrusted.
 func modelProblem(err *openai.Error) *Problem {
-	neutral := *err
-	neutral.Detail = rewrite.Neutral(neutral.Detail)
-	p := &Problem{Status: http.StatusBadGateway, Code: "model_" + string(err.Kind), Detail: neutral.Error(), retryAfter: err.RetryAfter}
+	p := &Problem{Status: http.StatusBadGateway, Code: "model_" + string(err.Kind), Detail: err.Error(), retryAfter: err.RetryAfter}
 	if err.Kind == openai.TimedOut {
 		p.Status = http.StatusGatewayTimeout
 	}

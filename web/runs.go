@@ -69,8 +69,10 @@ type answerRecord struct {
 	// Answer is the data of its event done, Error that of its event error.
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  json.RawMessage `json:"error,omitempty"`
-	Events string          `json:"events"`
-	URL    string          `json:"url"`
+	// Markdown is the answer as Markdown, if the query asks for it.
+	Markdown string `json:"markdown,omitempty"`
+	Events   string `json:"events"`
+	URL      string `json:"url"`
 
 	log    []event
 	by     string // id of the caller's key
@@ -321,6 +323,12 @@ func (r *runs) show(c echo.Context) error {
 
 func (r *runs) replyRecord(c echo.Context, record *answerRecord) error {
 	record.Events, record.URL = r.addressesOf(c, record.ID)
+	if wantsMarkdown(c) && record.Answer != nil {
+		var err error
+		if record.Markdown, err = recordMarkdown(record.Answer); err != nil {
+			return err
+		}
+	}
 	return reply(c, http.StatusOK, record)
 }
 

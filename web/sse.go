@@ -24,6 +24,7 @@ import (
 type eventStream struct {
 	stopAlive func()
 	page      *pageStream // nil unless the answer is sent as HTML too
+	markdown  bool        // the answer is sent as Markdown too, before its end
 
 	mu     sync.Mutex // guards what follows
 	w      *echo.Response
@@ -68,16 +69,33 @@ func keepAlive(write func() error, failed func(error)) (stop func()) {
 
 // render adds the blocks of the answer as HTML.
 func (s *eventStream) render(m *markdown) {
-	s.page = &pageStream{markdown: m, answer: newRendering(m, 0), write: func(kind string, v any) error {
-		data, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Errorf("encoding a %s event: %w", kind, err)
-		}
-		return s.write(event{kind: kind, data: data}.append(nil))
-	}}
+	s.page = &pageStream{markdown: m, answer: newRendering(m, 0), write: s.writeEvent}
+}
+
+// writeEvent sends an event without an id: what is sent only to those who ask for it.
+func (s *eventStream) writeEvent(kind string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding a %s event: %w", kind, err)
+	}
+	return s.write(event{kind: kind, data: data}.append(nil))
+}
+
+// A markdownEvent is the answer as Markdown, with links: the event "markdown".
+type markdownEvent struct {
+	Markdown string `json:"markdown"`
 }
 
 func (s *eventStream) send(e event) error {
+	if s.markdown && e.kind == "done" {
+		text, err := recordMarkdown(e.data)
+		if err == nil {
+			err = s.writeEvent("markdown", markdownEvent{text})
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if s.page == nil {
 		return s.write(e.append(nil))
 	}

@@ -180,7 +180,7 @@ func TestV1Cut(t *testing.T) {
 				})
 			})
 			w := v1(h, `{"model":"ibid","stream":`+stream+`,`+limit+`,"messages":[{"role":"user","content":"Count."}]}`)
-			if !strings.Contains(w.Body.String(), "one two") || strings.Contains(w.Body.String(), "three") || !stopped {
+			if !strings.Contains(w.Body.String(), "two") || strings.Contains(w.Body.String(), "three") || !stopped {
 				t.Errorf("%s, stream %s: stopped %t: %s", limit, stream, stopped, w.Body)
 			}
 			if _, err := l.Job(t.Context(), w.Header().Get(runHeader)); !errors.Is(err, retrieve.ErrNotFound) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -414,10 +415,7 @@ func (e *chatEncoder) end(r *v1Reply) error {
 func (*chatEncoder) fail(r *v1Reply, p *Problem) error { return r.out.write(v1ErrorEvent(p)) }
 
 func titleOf(c cite.Cited) string {
-	if title := strings.Join(strings.Fields(rewrite.Neutral(c.Title)), " "); title != "" {
-		return title
-	}
-	return rewrite.Neutral(c.Document)
+	return cmp.Or(oneLine(c.Title), oneLine(c.Document))
 }
 
 // sourcesOf returns the shown sources in the forms of other clients.
@@ -432,7 +430,7 @@ func sourcesOf(shown []cite.Cited, all []cite.Source) chatSources {
 			}
 			for _, p := range s.Passages {
 				if p.Quote != "" {
-					u.Document = append(u.Document, rewrite.Neutral(p.Quote))
+					u.Document = append(u.Document, rewrite.Escape(p.Quote))
 					u.Metadata = append(u.Metadata, uiSourceDetail{c.Link, titleOf(c), p.Page, true})
 				}
 			}

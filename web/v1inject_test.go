@@ -5,36 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/text"
-
 	"ibid/data/datatest"
 )
-
-// ownLinks are links to the viewer.
-var ownLinks = regexp.MustCompile(`\]\(http://127\.0\.0\.1:8080/documents/[^)\s]*\)`)
-
-// foreignInChat names what in a chat is more than words and links to the viewer,
-// or returns "".
-func foreignInChat(content string) string {
-	doc := chatMarkdown.Parser().Parse(text.NewReader([]byte(content)))
-	found := ""
-	_ = ast.Walk(doc, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
-		if l, ok := n.(*ast.Link); ok && !strings.HasPrefix(string(l.Destination), "http://127.0.0.1:8080/documents/") {
-			found = "a link to " + string(l.Destination)
-			return ast.WalkStop, nil
-		}
-		return ast.WalkContinue, nil
-	})
-	if found != "" {
-		return found
-	}
-	return foreignIn(ownLinks.ReplaceAllString(content, "]"))
-}
 
 // TestInjectionIntoV1 makes a model send every hostile text around a citation of
 // a document with that text and title: clients of the OpenAI API receive only
@@ -71,10 +46,10 @@ func TestInjectionIntoV1(t *testing.T) {
 			}
 			words := []string{content}
 			for _, s := range last.Sources {
-				words = append(append(words, s.Source.Name), s.Document...)
+				words = append(words, s.Document...)
 			}
 			for _, text := range words {
-				if what := foreignInChat(text); what != "" {
+				if what := liveIn(text); what != "" {
 					t.Errorf("%s, %s: %s in %q", h.file, h.name, what, text)
 				}
 			}

@@ -107,9 +107,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 		r.out = newEventStream(c.Response(), cancel)
 		defer r.out.close()
 	}
-	citing := o.citing(c)
-	citing.Places = true
-	whole, err := o.collectEvents(l, tee(o.events(ctx, l, t, citing), r.add), nil)
+	whole, err := o.collectEvents(l, tee(o.events(ctx, l, t, o.citing(c)), r.add), nil)
 	if l.cut = errors.Is(err, errEnough); l.cut {
 		l.keep, err = false, nil
 	}
@@ -141,8 +139,10 @@ func (r *v1Reply) add(e answer.Event) error {
 	switch e := e.(type) {
 	case cite.Cited:
 		r.text.sources[e.Number] = e
+	case answer.Kept:
+		r.text.escaper.Unknown = cite.UnknownAddresses(e.Passages)
 	case cite.Placed:
-		r.text.neutral.numbers = append(r.text.neutral.numbers, e)
+		r.text.numbers = append(r.text.numbers, e)
 	case answer.Text:
 		return r.text.append(e.Text)
 	case answer.Unanswered:
@@ -186,7 +186,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 		return err
 	case r.reason != "":
 		r.finish = "length"
-		err = r.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.MarkdownText(r.reason), ".")))
+		err = r.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.EscapeTitle(r.reason), ".")))
 	case r.fellBack:
 		err = r.text.addRaw("\n\n(The model gave no answer, so sentences of the documents are quoted.)")
 	}
@@ -197,27 +197,12 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	switch {
 	case r.text.cut != "":
 	case len(r.shown) > 0:
-		err = r.text.addRaw(r.list())
+		err = r.text.addRaw(r.text.list(r.shown))
 	case a.Answered && r.reason == "":
 		err = r.text.addRaw(uncited)
 	}
 	r.annotations, r.usage = r.text.annotations, r.usageOf(q, a.Usage)
 	return err
-}
-
-func (r *v1Reply) list() string {
-	var b strings.Builder
-	b.WriteString("\n")
-	for _, c := range r.shown {
-		fmt.Fprintf(&b, "\n- [%d] ", c.Number)
-		title := rewrite.MarkdownText(titleOf(c))
-		if r.links && c.Link != "" {
-			fmt.Fprintf(&b, "[%s](%s)", title, linkTarget(c.Link))
-		} else {
-			b.WriteString(title)
-		}
-	}
-	return b.String()
 }
 
 func (r *v1Reply) usageOf(q askRequest, u answer.Usage) chatUsage {

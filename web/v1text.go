@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,7 +35,7 @@ type urlCitation struct {
 }
 
 // A linkedText turns the text of an answer into that of a message of the OpenAI
-// API, which clients show as Markdown: it is made neutral, numbers become links with
+// API, which clients show as Markdown: it is escaped, numbers become links with
 // annotations, and it is cut at stop sequences and at the maximum of tokens.
 type linkedText struct {
 	stops     []string // before which it is cut
@@ -42,55 +43,26 @@ type linkedText struct {
 	links     bool
 	write     func(string) error
 
-	neutral neutralText
-	text    []byte // of the answer, neutral, with plain numbers
-	sent    int    // bytes of it that are sent
+	escaper rewrite.Escaper
+	text    []byte // of the answer
+	sent    int    // bytes of it that the escaper has
 	counted int    // bytes of it that are counted
 	tokens  int    // in those
 	cut     string // why it is cut: "stop" or "length"; empty if it is not
 
 	sources     map[int]cite.Cited
-	numbers     []cite.Placed // that are not sent yet
+	numbers     []cite.Placed // that the escaper does not have yet
 	runes       int           // of the content
 	annotations []annotation
 }
 
-// A neutralText makes the text of an answer neutral, and moves its numbers.
-type neutralText struct {
-	rewrite.Neutralizer
-	numbers       []cite.Placed // to come, at their offsets in the answer
-	read, written int
-}
-
-// add returns the next piece and the numbers in it, at their offsets in what was
-// returned.
-func (t *neutralText) add(piece string) (out []byte, numbers []cite.Placed) {
-	for len(t.numbers) > 0 && t.numbers[0].End <= t.read+len(piece) {
-		n := t.numbers[0]
-		t.numbers = t.numbers[1:]
-		out = t.Append(out, []byte(piece[:n.Start-t.read]))
-		var start int
-		out, start = t.AppendNumber(out, []byte(piece[n.Start-t.read:n.End-t.read]))
-		piece, t.read = piece[n.End-t.read:], n.End
-		numbers = append(numbers, cite.Placed{Number: n.Number, Start: t.written + start, End: t.written + len(out)})
-	}
-	out = t.Append(out, []byte(piece))
-	t.read += len(piece)
-	t.written += len(out)
-	return out, numbers
-}
-
 // append adds a piece of the answer. After a cut it fails with errEnough.
 func (t *linkedText) append(piece string) error {
-	text, numbers := t.neutral.add(piece)
-	t.text, t.numbers = append(t.text, text...), append(t.numbers, numbers...)
+	t.text = append(t.text, piece...)
 	return t.advance(false)
 }
 
-func (t *linkedText) close() error {
-	t.text = t.neutral.Close(t.text)
-	return t.advance(true)
-}
+func (t *linkedText) close() error { return t.advance(true) }
 
 // advance sends what can no longer change.
 func (t *linkedText) advance(final bool) error {
@@ -117,7 +89,7 @@ func (t *linkedText) advance(final bool) error {
 			to = n.Start
 		}
 	}
-	if err := t.sendTo(to); err != nil {
+	if err := t.sendTo(to, final || t.cut != ""); err != nil {
 		return err
 	}
 	if t.cut != "" {
@@ -180,26 +152,29 @@ func wordEnd(b []byte, final bool) int {
 	return 0
 }
 
-func (t *linkedText) sendTo(to int) error {
-	var b strings.Builder
+// sendTo sends the text up to a place; last means that no more of it is sent.
+func (t *linkedText) sendTo(to int, last bool) error {
+	var out []byte
 	for len(t.numbers) > 0 && t.numbers[0].End <= to {
 		n := t.numbers[0]
 		t.numbers = t.numbers[1:]
-		b.Write(t.text[t.sent:n.Start])
-		start := t.runes + utf8.RuneCountInString(b.String())
-		number := string(t.text[n.Start:n.End])
-		c := t.sources[n.Number]
+		number, c := string(t.text[n.Start:n.End]), t.sources[n.Number]
 		if t.links && c.Link != "" {
 			number = fmt.Sprintf("[%s](%s)", number, linkTarget(c.Link))
 		}
-		b.WriteString(number)
+		var at int
+		out, at = t.escaper.AppendNumber(t.escaper.Append(out, t.text[t.sent:n.Start]), []byte(number))
+		start := t.runes + utf8.RuneCount(out[:at])
 		t.annotations = append(t.annotations, annotation{"url_citation", urlCitation{
 			Start: start, End: start + utf8.RuneCountInString(number), URL: c.Link, Title: titleOf(c)}, n.Number})
 		t.sent = n.End
 	}
-	b.Write(t.text[t.sent:max(to, t.sent)])
+	out = t.escaper.Append(out, t.text[t.sent:max(to, t.sent)])
 	t.sent = max(to, t.sent)
-	return t.addRaw(b.String())
+	if last {
+		out = t.escaper.Close(out)
+	}
+	return t.addRaw(string(out))
 }
 
 func (t *linkedText) addRaw(piece string) error {
@@ -220,6 +195,56 @@ func (t *linkedText) shownSources() []cite.Cited {
 	}
 	slices.SortFunc(out, func(a, b cite.Cited) int { return a.Number - b.Number })
 	return out
+}
+
+// list is the list of the sources shown.
+func (t *linkedText) list(shown []cite.Cited) string {
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, c := range shown {
+		fmt.Fprintf(&b, "\n- [%d] ", c.Number)
+		title := rewrite.EscapeTitle(titleOf(c))
+		if t.links && c.Link != "" {
+			fmt.Fprintf(&b, "[%s](%s)", title, linkTarget(c.Link))
+		} else {
+			b.WriteString(title)
+		}
+	}
+	return b.String()
+}
+
+// asMarkdown returns the text of an answer as Markdown, as /v1 sends it, with
+// links and the list of its sources if links is set.
+func asMarkdown(a cite.Answer, links bool) string {
+	var b strings.Builder
+	write := func(piece string) error {
+		b.WriteString(piece)
+		return nil
+	}
+	t := linkedText{links: links, write: write, sources: map[int]cite.Cited{}}
+	for _, s := range a.Sources {
+		t.sources[s.Number] = cite.Cited{Number: s.Number, Document: s.Document, Title: s.Title, Link: s.Link}
+	}
+	t.numbers = a.Places
+	t.escaper.Unknown = func(text string) []string {
+		return slices.DeleteFunc(slices.Clone(a.Unknown), func(address string) bool { return !strings.Contains(text, address) })
+	}
+	// Nothing cuts this text, and a strings.Builder has no errors.
+	_ = t.append(a.Text)
+	_ = t.close()
+	if shown := t.shownSources(); links && len(shown) > 0 {
+		b.WriteString(t.list(shown))
+	}
+	return b.String()
+}
+
+// recordMarkdown is asMarkdown of a stored answer, with links.
+func recordMarkdown(stored []byte) (string, error) {
+	var a cite.Answer
+	if err := json.Unmarshal(stored, &a); err != nil {
+		return "", fmt.Errorf("reading a stored answer: %w", err)
+	}
+	return asMarkdown(a, true), nil
 }
 
 // linkTarget escapes an address as the target of a Markdown link.

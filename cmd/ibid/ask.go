@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,6 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
-	"ibid/cite/rewrite"
 	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -195,12 +195,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 		}
 	}
 	for _, src := range a.Sources {
-		entry := fmt.Sprintf("[%d] %s (", src.Number, src.Title)
-		if src.Original == "" {
-			b.WriteString(rewrite.Neutral(entry+src.Document) + ")\n")
-		} else {
-			b.WriteString(rewrite.Neutral(entry) + src.Original + ")\n")
-		}
+		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, cmp.Or(src.Original, src.Document))
 		for _, p := range src.Passages {
 			if p.Quote == "" {
 				continue
@@ -209,13 +204,13 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 			if weak[quote{p.ID, p.Start, p.End}] {
 				mark = "weak: "
 			}
-			b.WriteString(rewrite.Neutral(fmt.Sprintf("    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))))
+			fmt.Fprintf(&b, "    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))
 		}
 	}
 	if !a.Answered && len(a.Nearest) > 0 {
 		b.WriteString("\nnearest passages:\n")
 		for _, p := range a.Nearest {
-			b.WriteString(rewrite.Neutral(fmt.Sprintf("  - %s\n", passageName(p))))
+			fmt.Fprintf(&b, "  - %s\n", passageName(p))
 		}
 	}
 	if _, err := io.WriteString(stdout, printable(b.String())); err != nil {
@@ -330,7 +325,7 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 		if known {
 			chance = fmt.Sprintf("%.3f", j.Chance)
 		}
-		fmt.Fprintf(&b, "%2d. %-10s %5s  %s\n", i+1, state, chance, rewrite.Neutral(passageName(p)))
+		fmt.Fprintf(&b, "%2d. %-10s %5s  %s\n", i+1, state, chance, passageName(p))
 		if known {
 			by := "by " + j.By
 			if j.By == "unjudged" {
@@ -340,7 +335,7 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 				by = "in the wider look, since the passages before had no answer"
 			}
 			if j.Reason != "" {
-				by += ": " + rewrite.Neutral(oneLine(j.Reason, 300))
+				by += ": " + oneLine(j.Reason, 300)
 			}
 			b.WriteString("    " + by + "\n")
 		}
@@ -362,7 +357,7 @@ func stepsText(a cite.Answer) string {
 		b.WriteString("\nstatements that were checked before they were shown:\n")
 	}
 	for _, v := range a.Verified {
-		fmt.Fprintf(&b, "    %s by %s: “%s”%s\n", v.Verdict, v.By, rewrite.Neutral(oneLine(v.Statement, 300)), verifiedNote(v))
+		fmt.Fprintf(&b, "    %s by %s: “%s”%s\n", v.Verdict, v.By, oneLine(v.Statement, 300), verifiedNote(v))
 	}
 	for _, d := range a.Drafts {
 		fmt.Fprintf(&b, "\ndraft of step %d:\n%s\n", d.Step, strings.TrimSpace(d.Text))

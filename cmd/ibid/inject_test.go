@@ -7,16 +7,18 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
 	"golang.org/x/tools/txtar"
 
 	"ibid/answer/openai/openaitest"
-	"ibid/cite"
-	"ibid/cite/rewrite"
 	"ibid/data/datatest"
 )
 
@@ -49,97 +51,15 @@ func hostileTexts(t *testing.T) (texts []string) {
 	return texts
 }
 
-// A face is an interface that shows answers. It returns the text that a reader of
-// the answer gets, by its place, except exact data of documents and, where the
-// client shows it, the text of the answer.
+// A face is an interface that shows answers: it returns what a reader gets, by its
+// place.
 type face func(t *testing.T, at running, data, question string, flags []string) map[string]string
 
-// faces are all interfaces.
+// faces are the interfaces that escape what they show. Others send the words as they are.
 var faces = map[string]face{
-	"JSON":     jsonFace,
-	"stream":   streamFace,
-	"record":   recordFace,
 	"terminal": terminalFace,
 	"MCP":      mcpFace,
 	"OpenAI":   openAIFace,
-}
-
-func bodyOf(question string) string {
-	b, err := json.Marshal(map[string]string{"question": question})
-	if err != nil {
-		panic(err) // a string
-	}
-	return string(b)
-}
-
-func jsonFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
-	status, _, reply := post(t, at.url+"/api/ask", "application/json", bodyOf(question))
-	if status != http.StatusOK {
-		t.Fatalf("status %d: %s", status, reply)
-	}
-	return wordsOf(t, reply)
-}
-
-// wordsOf returns the text of an answer, an event or an error.
-func wordsOf(t *testing.T, object []byte) map[string]string {
-	t.Helper()
-	var o struct {
-		cite.Answer
-		Question, Message, Detail string
-	}
-	if err := json.Unmarshal(object, &o); err != nil {
-		t.Fatalf("%v in %s", err, object)
-	}
-	words := map[string]string{"reason": o.Reason, "list": o.List, "question": o.Question, "message": o.Message, "detail": o.Detail,
-		"warnings": strings.Join(o.Warnings, "\n")}
-	for i, j := range o.Judged {
-		words[fmt.Sprintf("judged %d", i)] = j.Reason
-	}
-	return words
-}
-
-func streamFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
-	status, _, reply := post(t, at.url+"/api/ask", "text/event-stream", bodyOf(question))
-	if status != http.StatusOK {
-		t.Fatalf("status %d: %s", status, reply)
-	}
-	words := map[string]string{}
-	for part := range strings.SplitSeq(strings.TrimSpace(string(reply)), "\n\n") {
-		_, event, _ := strings.Cut(part, "event: ")
-		kind, data, ok := strings.Cut(event, "\ndata: ")
-		if !ok {
-			continue // a comment
-		}
-		data, _, _ = strings.Cut(data, "\n")
-		for where, w := range wordsOf(t, []byte(data)) {
-			// Pieces of a text are read together.
-			words[kind+" "+where] += w
-			if kind == "judged" || kind == "warning" {
-				words[kind+" "+where] += "\n"
-			}
-		}
-	}
-	return words
-}
-
-func recordFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
-	_, header, _ := post(t, at.url+"/api/ask", "application/json", bodyOf(question))
-	id := header.Get("Ibid-Run")
-	if id == "" {
-		t.Fatal("the answer has no id")
-	}
-	resp, err := http.Get(at.url + "/api/runs/" + id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var record struct {
-		Answer json.RawMessage `json:"answer"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&record); err != nil || resp.StatusCode != http.StatusOK || len(record.Answer) == 0 {
-		t.Fatalf("the record of an answer: %s, %v", resp.Status, err)
-	}
-	return wordsOf(t, record.Answer)
 }
 
 // hereWords matches the program's own messages on standard error.
@@ -169,18 +89,6 @@ func mcpFace(t *testing.T, at running, _, question string, _ []string) map[strin
 	for i, c := range r.Content {
 		words[fmt.Sprintf("content %d", i)] = own.ReplaceAllString(c.(*mcp.TextContent).Text, "")
 	}
-	structured, err := json.Marshal(r.StructuredContent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o struct {
-		Reason   string
-		Warnings []string
-	}
-	if err := json.Unmarshal(structured, &o); err != nil {
-		t.Fatal(err)
-	}
-	words["reason"], words["warnings"] = o.Reason, strings.Join(o.Warnings, "\n")
 	return words
 }
 
@@ -216,7 +124,7 @@ func openAIFace(t *testing.T, at running, _, question string, _ []string) map[st
 		}
 		// Links of our own, and no other.
 		own := regexp.MustCompile(`\]\(` + regexp.QuoteMeta(at.url) + `/documents/[!-'*-~]*\)`)
-		words[fmt.Sprintf("content, stream %t", stream)] = own.ReplaceAllString(text, "]")
+		words[fmt.Sprintf("content, stream %t", stream)] = own.ReplaceAllString(text, ")")
 	}
 	return words
 }
@@ -241,8 +149,7 @@ func obedient(texts []string, r openaitest.Request) string {
 
 // TestInjection runs the program with a model that obeys anybody. What the model
 // says, and the text, names, titles, headings, cells and metadata of hostile
-// documents, come out of every face as mere words; the text of an answer itself is
-// checked where it is shown.
+// documents, come out of every face as mere words.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	all := datatest.Pick(t, hostileTexts(t))
@@ -273,6 +180,9 @@ func TestInjection(t *testing.T) {
 	ready(t, server.url)
 
 	looked := 0
+	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
+	tags := regexp.MustCompile(`<([a-z][a-z0-9]*)[^>]*`)
+	harmless := strings.Fields("p em strong del code pre ul ol li h1 h2 h3 h4 h5 h6 hr br blockquote table thead tbody tr th td")
 	check := func(t *testing.T, words map[string]string) {
 		t.Helper()
 		for where, w := range words {
@@ -283,14 +193,14 @@ func TestInjection(t *testing.T) {
 				}
 				continue
 			}
-			// What is neutral has nothing in it for a parser of Markdown or HTML:
-			// package web tests that.
-			if n := rewrite.Neutral(w); n != w {
-				i := 0
-				for i < min(len(n), len(w)) && n[i] == w[i] {
-					i++
+			var page bytes.Buffer
+			if err := markdown.Convert([]byte(w), &page); err != nil {
+				t.Fatal(err)
+			}
+			for _, tag := range tags.FindAllStringSubmatch(page.String(), -1) {
+				if !slices.Contains(harmless, tag[1]) {
+					t.Errorf("%s has %s", where, tag[0])
 				}
-				t.Errorf("%s is not neutral at %q", where, w[max(0, i-40):min(len(w), i+40)])
 			}
 		}
 	}

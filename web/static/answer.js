@@ -1,7 +1,7 @@
 // One question and its answer, which grows with each event.
 
 import { Blocks } from "./blocks.js";
-import { copy, markdown } from "./copy.js";
+import { copy, fenced } from "./copy.js";
 import { base, byId, documentURL, el, place, plural } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { attach } from "./peek.js";
@@ -103,6 +103,10 @@ export class AnswerView {
   on_marked({ index, html }) {
     this.doubted = true;
     this.blocks.put(index, html);
+  }
+
+  on_markdown({ markdown }) {
+    this.markdown = markdown;
   }
 
   on_quoted(citation) {
@@ -263,7 +267,7 @@ export class AnswerView {
   #buttons() {
     const button = (words, onclick) => el("button", { type: "button", class: "plain", onclick }, words);
     const copied = button("Copy", async () => {
-      const done = await copy(this.markdown());
+      const done = await copy(this.markdown || fenced(this.text));
       copied.textContent = done ? "Copied" : "Copying was blocked";
       if (done) this.say("Copied with links to the sources.");
       setTimeout(() => (copied.textContent = "Copy"), 2000);
@@ -311,17 +315,6 @@ export class AnswerView {
     return [el("span", { class: "ratings" }, ...buttons)];
   }
 
-  // markdown returns the answer with links to its sources.
-  markdown() {
-    const cites = [...this.textBox.querySelectorAll(".cite")]
-      .map((c) => ({ number: Number(c.dataset.number), at: Number(c.dataset.at), href: c.href }));
-    const sources = [...this.numbers.values()].map((c) => {
-      const first = this.citations.find((q) => q.number === c.number) || {};
-      return { number: c.number, title: c.title || c.document, place: place({ ...c, ...first }), href: documentURL(c.document, first.start, first.end) };
-    });
-    return markdown(this.text, cites, sources);
-  }
-
   // turns returns the question and answer as the history of the next question.
   get turns() {
     const said = this.unanswered ? this.refusal : this.text;
@@ -345,7 +338,7 @@ function storedEvent(kind, data) {
     }
     case "unanswered":
       return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };
-    case "cited": case "text": case "marked": case "quoted": case "incomplete": case "warning":
+    case "cited": case "text": case "markdown": case "marked": case "quoted": case "incomplete": case "warning":
       return data;
   }
   return null;

@@ -107,7 +107,7 @@ export class Conversation {
     try {
       view.run = await begin();
       this.#save();
-      const url = new URL(`api/runs/${encodeURIComponent(view.run)}?html=1`, base);
+      const url = new URL(`api/runs/${encodeURIComponent(view.run)}?html=1&markdown=1`, base);
       const lost = () => {
         this.reachable(false);
         view.reconnecting();

@@ -1,0 +1,476 @@
+package rewrite
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// An Escaper prints a text for clients that render Markdown, while it streams: its
+// words look the same there, and none is a link, an image or an element. The zero
+// value is ready to use.
+//
+// Addresses, HTML and character references become code, which no renderer makes
+// live:
+//
+//	https://a.b/c     `https://a.b/c`
+//	#include <a.h>    #include `<a.h>`
+//
+// A backslash, which renderers remove, is put before signs that would make a link,
+// an image or the definition of one ("](", "![", "]:"), and before backticks and
+// tildes that are not surely code. Code stays as it is where all renderers agree
+// that it is code: fenced blocks, code spans on one line, lines indented after
+// a paragraph. Invisible characters that act are removed (see [Visible]).
+type Escaper struct {
+	// Unknown returns the addresses in a text that are not in the sources, which are
+	// marked. Nil marks only those of more than 2 KB.
+	Unknown func(text string) []string
+
+	decoder decoder
+	held    []byte // what is not decided
+	next    next   // what comes after held
+	title   bool   // the text is a title: no Markdown in it
+	out     []byte // the caller's slice, during a call
+
+	// The end of the output.
+	last    byte // 0 at the beginning
+	slashed bool // it ends in an odd number of backslashes
+	tildes  int  // at its end
+
+	// The line.
+	begun    bool // what kind of line it is has been decided
+	verbatim bool // it is code
+	piped    bool // it has a code span with "|" in it, where readers of tables may cut
+	cut      bool // the line before was piped
+
+	// The lines before.
+	fence   fence
+	table   bool // since the last blank line there was what may begin the rows of a table
+	wrapped bool // no blank line is between this line and a paragraph
+	nested  bool // the last paragraph may be part of a list, quote or note
+}
+
+// A fence is an open fenced block.
+type fence struct {
+	prefix string // of all its lines: spaces and ">"
+	run    string // that opened it
+}
+
+type next uint8
+
+const (
+	nextMore   next = iota // more of the text
+	nextNumber             // the number of a source
+	nextEnd                // nothing
+)
+
+// Limits in bytes.
+const (
+	maxWord    = 256  // longer words are looked at in halves
+	maxSpan    = 400  // a code span; an element
+	maxLine    = 4096 // a line whose beginning decides what it is
+	maxRun     = 64   // backticks in a row
+	maxElement = 64   // the beginning of an element without an end
+)
+
+// unknownAddress comes after addresses that are not in the sources.
+const unknownAddress = " [address not in the sources]"
+
+// Escape returns a whole text as an [Escaper] prints it.
+func Escape(text string) string {
+	var e Escaper
+	return string(e.Close(e.Append(nil, []byte(text))))
+}
+
+// EscapeTitle returns words of a document, such as its title, as text on one line
+// of Markdown, also inside a link.
+func EscapeTitle(words string) string {
+	e := Escaper{title: true}
+	return string(e.Close(e.Append(nil, []byte(strings.Join(strings.Fields(words), " ")))))
+}
+
+// Append appends what is decided after the next piece, cut anywhere.
+func (e *Escaper) Append(dst, piece []byte) []byte {
+	return e.advance(dst, e.decoder.decode(piece), nextMore)
+}
+
+// AppendNumber appends the printed number of a source, and returns where it is.
+func (e *Escaper) AppendNumber(dst, number []byte) (out []byte, start int) {
+	e.out = e.advance(dst, e.decoder.end(), nextNumber)
+	if !e.begun {
+		e.begun, e.wrapped, e.nested = true, true, true
+	}
+	e.insert("")
+	start = len(e.out)
+	e.emit(string(number))
+	return e.out, start
+}
+
+// Close appends what was held back, and ends a block of code.
+func (e *Escaper) Close(dst []byte) []byte {
+	e.out = e.advance(dst, e.decoder.end(), nextEnd)
+	if e.fence.run != "" {
+		if e.last != '\n' {
+			e.emit("\n")
+		}
+		e.emit(e.fence.prefix + e.fence.run)
+	}
+	return e.out
+}
+
+func (e *Escaper) advance(dst, text []byte, next next) []byte {
+	e.out, e.held, e.next = dst, append(e.held, text...), next
+	whole := e.held
+	for len(e.held) > 0 {
+		decided := false
+		switch {
+		case e.begun || e.title:
+			decided = e.inline()
+		case e.fence.run != "":
+			decided = e.beginCode()
+		default:
+			decided = e.beginLine()
+		}
+		if !decided {
+			break
+		}
+	}
+	e.held = whole[:copy(whole, e.held)]
+	return e.out
+}
+
+// take appends the next n bytes of the text.
+func (e *Escaper) take(n int) bool {
+	text := e.held[:n]
+	e.held = e.held[n:]
+	if !e.title {
+		e.emit(string(text))
+		return true
+	}
+	for _, r := range string(text) {
+		if r < utf8.RuneSelf && strings.IndexByte("\\`*_[]<>|~&!$#{}", byte(r)) >= 0 {
+			e.insert(`\`)
+		}
+		e.emit(string(r))
+	}
+	return true
+}
+
+// insert appends a sign of Markdown, which the text does not escape.
+func (e *Escaper) insert(sign string) {
+	if e.slashed {
+		e.emit(`\`)
+	}
+	e.emit(sign)
+}
+
+func (e *Escaper) emit(s string) {
+	if s == "" {
+		return
+	}
+	e.out = append(e.out, s...)
+	slashes := len(s) - len(strings.TrimRight(s, `\`))
+	e.slashed = (slashes%2 == 1) != (slashes == len(s) && e.slashed)
+	tildes := len(s) - len(strings.TrimRight(s, `~`))
+	if tildes == len(s) {
+		tildes += e.tildes
+	}
+	e.tildes, e.last = tildes, s[len(s)-1]
+}
+
+// line returns the rest of the line with its end. It is not whole if its end is
+// missing or too far; wait reports whether more text may have the end.
+func (e *Escaper) line() (line []byte, whole, wait bool) {
+	line = e.held[:min(len(e.held), maxLine)]
+	if n := bytes.IndexByte(line, '\n'); n >= 0 {
+		return line[:n+1], true, false
+	}
+	short := len(line) < maxLine
+	return line, short && e.next == nextEnd, short && e.next == nextMore
+}
+
+// beginLine decides what kind of line begins.
+func (e *Escaper) beginLine() bool {
+	line, whole, wait := e.line()
+	text := bytes.TrimLeft(line, " \t>")
+	prefix := line[:len(line)-len(text)]
+	if len(text) == 0 && wait {
+		return false
+	}
+	sign, _ := utf8.DecodeRune(text)
+	switch {
+	case whole && (len(text) == 0 || sign == '\n'):
+		e.begun, e.wrapped = true, false
+		e.table = e.table && bytes.IndexByte(prefix, '>') >= 0
+		return true
+	case !e.wrapped && !e.nested && isIndented(prefix):
+		e.begun, e.verbatim = true, true
+		return true
+	case sign == '`', sign == '~':
+		run := signs(text, byte(sign))
+		if wait && (run >= 3 || run == len(text)) {
+			return false
+		}
+		if whole && e.opensFence(prefix, text, run) {
+			return true
+		}
+	case len(text) > 0 && strings.IndexByte("-:|+=", text[0]) >= 0:
+		rest := bytes.TrimLeft(text, "-:|+= \t>")
+		if len(rest) == 0 && wait {
+			return false
+		}
+		if whole && len(bytes.TrimLeft(rest, "\n")) == 0 && bytes.IndexByte(text, '-') >= 0 {
+			e.table = true
+			if e.cut { // not the rule of a table's head: code would be cut at "|"
+				e.take(len(prefix))
+				e.insert(`\`)
+			}
+		}
+	}
+	plain := len(prefix) == 0 && (unicode.IsLetter(sign) || sign == '#' || bytes.HasPrefix(text, []byte("**")))
+	if sign == '*' && len(text) == 1 && wait {
+		return false
+	}
+	e.nested = e.wrapped && e.nested || !plain
+	e.begun, e.wrapped = true, true
+	return true
+}
+
+// isIndented reports whether what begins a line makes it a line of code.
+func isIndented(prefix []byte) bool {
+	tab := bytes.IndexByte(prefix, '\t')
+	return bytes.IndexByte(prefix, '>') < 0 && (len(prefix) >= 4 || tab >= 0)
+}
+
+func signs(b []byte, sign byte) (n int) {
+	for n < len(b) && b[n] == sign {
+		n++
+	}
+	return n
+}
+
+// opensFence reports whether a line opens a fenced block for all readers, and
+// begins it. Inside lists and quotes some may see a paragraph with a code span, so
+// the block has backticks there and beginCode is strict.
+func (e *Escaper) opensFence(prefix, text []byte, run int) bool {
+	if run < 3 || bytes.ContainsAny(text[run:], "`~") || bytes.IndexByte(prefix, '\t') >= 0 || len(prefix) > 0 && text[0] == '~' {
+		return false
+	}
+	e.fence = fence{string(prefix), string(text[:run])}
+	e.begun, e.verbatim = true, true
+	return true
+}
+
+// beginCode decides what kind of line of a fenced block begins.
+func (e *Escaper) beginCode() bool {
+	f := e.fence
+	line, whole, wait := e.line()
+	text := bytes.TrimLeft(line, " ")
+	if wait && (f.prefix != "" || len(text) == 0 || text[0] == f.run[0]) {
+		return false
+	}
+	var closes, doubtful bool
+	if f.prefix == "" {
+		run := signs(text, f.run[0])
+		ends := run >= len(f.run) && len(line)-len(text) <= 3 && len(bytes.Trim(text, "`~ \t\n")) == 0
+		closes = ends && len(bytes.Trim(text[run:], " \n")) == 0
+		doubtful = ends && !closes
+	} else {
+		inside, within := bytes.CutPrefix(bytes.TrimRight(line, " \n"), []byte(f.prefix))
+		blank := string(inside) == strings.TrimRight(f.prefix, " ")
+		closes = within && string(inside) == f.run
+		doubtful = !closes && (!within && !blank || bytes.Contains(inside, []byte("```")) || !whole)
+	}
+	switch {
+	case doubtful: // some readers end the block here
+		e.emit(f.prefix + f.run + "\n")
+		e.fence, e.nested, e.wrapped = fence{}, true, true
+		return true
+	case closes:
+		e.fence, e.nested, e.wrapped = fence{}, f.prefix != "", false
+	}
+	e.begun, e.verbatim = true, true
+	return true
+}
+
+// inline decides the next part of a line.
+func (e *Escaper) inline() bool {
+	b := e.held
+	if e.verbatim && b[0] != '\n' {
+		if n := bytes.IndexByte(b, '\n'); n >= 0 {
+			return e.take(n)
+		}
+		return e.take(len(b))
+	}
+	switch c := b[0]; c {
+	case '\n':
+		e.begun, e.verbatim, e.cut, e.piped = false, false, e.piped, false
+		return e.take(1)
+	case '`':
+		if !e.title {
+			return e.backticks()
+		}
+	case '~':
+		if e.tildes == 2 && !e.title {
+			e.insert(`\`)
+		}
+	case '(', ':':
+		if e.last == ']' {
+			e.insert(`\`)
+			return e.take(1)
+		}
+	case '!', '^', '<':
+		if len(b) == 1 && e.next == nextMore {
+			return false
+		}
+		if c == '<' && len(b) > 1 && opensElement(b[1]) {
+			return e.element()
+		}
+		if c != '<' && !e.title && !e.slashed && (len(b) == 1 && e.next == nextNumber || len(b) > 1 && b[1] == '[') {
+			e.insert(`\`)
+		}
+	}
+	return e.word()
+}
+
+func opensElement(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?' || c == '\\'
+}
+
+// backticks decides a run of backticks: it opens a code span or is text.
+func (e *Escaper) backticks() bool {
+	b := e.held
+	run := signs(b[:min(len(b), maxRun)], '`')
+	if e.slashed {
+		return e.take(1)
+	}
+	if run == len(b) && run < maxRun && e.next == nextMore {
+		return false
+	}
+	if e.last != '`' && e.last != '\\' && run < maxRun {
+		end, known := spanEnd(b, run, e.next != nextMore)
+		if !known {
+			return false
+		}
+		if piped := end > 0 && bytes.IndexByte(b[:end], '|') >= 0; end > 0 && !(piped && e.table) {
+			e.piped = e.piped || piped
+			return e.take(end)
+		}
+	}
+	for range run {
+		e.insert(`\`)
+		e.take(1)
+	}
+	return true
+}
+
+// spanEnd returns the end of the code span that a run of backticks opens, or 0 if
+// there is none, once that is known.
+func spanEnd(b []byte, run int, final bool) (end int, known bool) {
+	for i := run; i < run+maxSpan; {
+		if i == len(b) {
+			return 0, final
+		}
+		if b[i] == '\n' {
+			break
+		}
+		n := signs(b[i:], '`')
+		if n <= run && i+n == len(b) && !final {
+			return 0, false
+		}
+		if i += n; n == run {
+			return i, true
+		}
+		if n == 0 {
+			i++
+		}
+	}
+	return 0, true
+}
+
+// element prints what may be an element of HTML as code: all of it if it ends on
+// the line, otherwise its beginning.
+func (e *Escaper) element() bool {
+	b := e.held
+	end := bytes.IndexAny(b[:min(len(b), maxSpan)], ">|\n")
+	if end < 0 && len(b) < maxSpan && e.next == nextMore {
+		return false
+	}
+	if end > 0 && b[end] == '>' {
+		return e.code(end + 1)
+	}
+	n := 1
+	for n < min(len(b), maxElement) && b[n] < utf8.RuneSelf && strings.IndexByte(" \t\n<>`|", b[n]) < 0 {
+		n++
+	}
+	return e.code(n)
+}
+
+// word decides a word, or what is between words.
+func (e *Escaper) word() bool {
+	b := e.held
+	n := wordEnd(b[:min(len(b), maxWord)])
+	switch {
+	case n == 0:
+		_, n = utf8.DecodeRune(b)
+		return e.take(n)
+	case n == len(b) && n < maxWord && e.next == nextMore:
+		return false
+	case !isActive(b[:n]):
+		if n > maxWord-utf8.UTFMax {
+			for n = maxWord / 2; !utf8.RuneStart(b[n]); {
+				n--
+			}
+		}
+		return e.take(n)
+	}
+	if n = addressEnd(b, n); n == len(b) && n < maxAddress && e.next == nextMore {
+		return false
+	}
+	if marks := signs(b, '_'); marks > 0 {
+		return e.take(marks)
+	}
+	if !tooLong(n) {
+		n = len(trimAddress(b[:n]))
+	}
+	return e.code(n)
+}
+
+// tooLong reports whether an address of n bytes may have been cut.
+func tooLong(n int) bool { return n > maxAddress-utf8.UTFMax }
+
+// code prints the next n bytes as code, and says if there is an address in it that
+// is not known.
+func (e *Escaper) code(n int) bool {
+	text := string(e.held[:n])
+	unknown := tooLong(n) || e.Unknown != nil && len(e.Unknown(text)) > 0
+	if e.last == '`' { // two code spans in a row would be one
+		_, first := utf8.DecodeRuneInString(text)
+		if text[0] < utf8.RuneSelf && unicode.IsPunct(rune(text[0])) || strings.IndexByte("<&$+=^`|~", text[0]) >= 0 {
+			e.insert(`\`)
+		}
+		e.emit(text[:first])
+		text = text[first:]
+	}
+	e.held = e.held[n:]
+	run := "`"
+	for strings.Contains(text, run) {
+		run += "`"
+	}
+	switch {
+	case text == "":
+	case text[0] == '`' || text[len(text)-1] == '`' ||
+		// Some finders of mail addresses take a backtick for a part of one.
+		strings.Contains(text, "@") && strings.IndexByte(" \t\n(\x00", e.last) < 0:
+		e.insert(run + " ")
+		e.emit(text + " " + run)
+	default:
+		e.insert(run)
+		e.emit(text + run)
+	}
+	if unknown {
+		e.emit(unknownAddress)
+	}
+	return true
+}

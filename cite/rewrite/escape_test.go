@@ -1,0 +1,158 @@
+package rewrite_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	"pgregory.net/rapid"
+
+	"ibid/cite/rewrite"
+)
+
+func TestEscape(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"address", "see https://a.b/c, (HTTP://x.y) or www.z.q.", "see `https://a.b/c`, (`HTTP://x.y`) or `www.z.q`."},
+		{"brackets of an address", "(https://a.b/c_(d)) [https://a.b/c]", "(`https://a.b/c_(d)`) [`https://a.b/c`]"},
+		{"emphasis", "**https://a.b** _www.a.b_ *a@b.cd*", "**`https://a.b`** _`www.a.b`_ *` a@b.cd `*"},
+		{"mail and schemes", "a@b.c git@github.com:a/b.git mailto:x postgres://u:p@h/d @me 3 @ 5 std::vector a: b",
+			"`a@b.c` `git@github.com:a/b.git` `mailto:x` `postgres://u:p@h/d` @me 3 @ 5 std::vector a: b"},
+		{"host", "evil.com a//b e.g. 3.14 1.2.3.4 Node.js //x // y", "`evil.com` `a//b` e.g. 3.14 `1.2.3.4` `Node.js` `//x` // y"},
+		{"another script", "见https://a.b。は例え.jpで", "`见https://a.b`。`は例え.jpで`"},
+		{"element", "#include <stdio.h> a <b and c> </p><!-- x --> <?php 1 < 2 <3 <-", "#include `<stdio.h>` a `<b and c>` `</p>`\\<`!-- x -->` `<?php` 1 < 2 <3 <-"},
+		{"element that does not end", "<img src=//a.b\nx", "`<img` src=`//a.b`\nx"},
+		{"element with backticks", "<a `b`>", "``<a `b`>``"},
+		{"reference", "&lt; &#60; &ltx AT&T &", "`&lt`; `&#60`; `&ltx` AT&T &"},
+		{"link", "[x](https://a.b) [[1]](y) f[0](y)", "[x]\\(`https://a.b`) [[1]]\\(y) f[0]\\(y)"},
+		{"image", "![x](y.png) vec![1] good!", "\\![x]\\(`y.png`) vec\\![1] good!"},
+		{"note", "a^[b] ^[1]", "a\\^[b] \\^[1]"},
+		{"definition", "[a]: b\n[c\nd]:\n[1]: x", "[a]\\: b\n[c\nd]\\:\n[1]\\: x"},
+		{"backslashes", `\![a] !\[ \https://a.b \\<b> https:\/\/a.b`, "\\![a] !\\[ `\\https://a.b` \\\\`<b>` `https:\\/\\/a.b`"},
+		{"code span", "`<b>` and `` ` `` or `a|b` and ` alone", "`<b>` and `` ` `` or `a|b` and \\` alone"},
+		{"code spans in a row", "`a`https://b.c`d` https://e.f`g`", "`a`h`ttps://b.c`\\`d` https://e.f`g\\`"},
+		{"code span after a backslash", "\\`a` \\\\`b`", "\\`a` \\\\`b\\`"},
+		{"code in a table", "|a|b|\n|-|-|\n|`x|y`|z|", "|a|b|\n|-|-|\n|\\`x|y\\`|z|"},
+		{"code in the head of a table", "a `x|y` b\n|-|-|\n", "a `x|y` b\n\\|-|-|\n"},
+		{"fence", "```sh\ncurl https://a.b\n```\nhttps://a.b", "```sh\ncurl https://a.b\n```\n`https://a.b`"},
+		{"fence in a list", "1. Do:\n\n   ```sh\n   curl https://a.b\n\n   x\n   ```\n\n   https://a.b",
+			"1. Do:\n\n   ```sh\n   curl https://a.b\n\n   x\n   ```\n\n   `https://a.b`"},
+		{"fence in a quote", "> ```\n> <b>\n> ```\n<b>", "> ```\n> <b>\n> ```\n`<b>`"},
+		{"fence that leaves its list", "- a\n  ```\nhttps://a.b\n", "- a\n  ```\n  ```\n`https://a.b`\n"},
+		{"fence without an end", "~~~\n<b>", "~~~\n<b>\n~~~"},
+		{"fence with an odd end", "```\na\n```~~\n<b>\n```", "```\na\n```\n\\`\\`\\`~~\n`<b>`\n```\n```"},
+		{"no fence", "- ```\n~~~ `\n  ~~~\n", "- \\`\\`\\`\n~~\\~ \\`\n  ~~\\~\n"},
+		{"fence in a fence", "````\n```\n<b>\n```\n````\n<b>", "````\n```\n<b>\n```\n````\n`<b>`"},
+		{"indented code", "Run:\n\n    curl https://a.b\n\n    x\n\nhttps://a.b", "Run:\n\n    curl https://a.b\n\n    x\n\n`https://a.b`"},
+		{"indented in a list", "- Run:\n\n    https://a.b\nx\n\n    https://a.b", "- Run:\n\n    `https://a.b`\nx\n\n    `https://a.b`"},
+		{"hidden", "ht\u200btp\u2060s://a.b \x1b[31m\u202e", "`https://a.b` [31m"},
+		{"long words", strings.Repeat("a", 300) + ".com", strings.Repeat("a", 128) + "`" + strings.Repeat("a", 172) + ".com`"},
+		{"long address", "x://" + strings.Repeat("a", 2100), "`x://" + strings.Repeat("a", 2044) + "` [address not in the sources]" + strings.Repeat("a", 56)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := rewrite.Escape(tt.text); got != tt.want {
+				t.Errorf("%s\ngot  %q\nwant %q", tt.text, got, tt.want)
+			}
+			checkEscapePieces(t, tt.text)
+		})
+	}
+}
+
+// escapeIn escapes a text in pieces of n bytes, with numbers where it has "§".
+func escapeIn(text string, n int) string {
+	var e rewrite.Escaper
+	var out []byte
+	for i, part := range strings.Split(text, "§") {
+		if i > 0 {
+			out, _ = e.AppendNumber(out, []byte("[1]"))
+		}
+		for piece := range slices.Chunk([]byte(part), n) {
+			out = e.Append(out, piece)
+		}
+	}
+	return string(e.Close(out))
+}
+
+func checkEscapePieces(t rapid.TB, text string) {
+	t.Helper()
+	whole := escapeIn(text, max(1, len(text)))
+	for _, n := range []int{1, 2, 3, 7, 64} {
+		if got := escapeIn(text, n); got != whole {
+			t.Fatalf("%q in pieces of %d:\n got %q\nwant %q", text, n, got, whole)
+		}
+	}
+}
+
+// dangerous are the parts of hostile texts, whole and cut.
+var dangerous = strings.Split("https://|http:|//|/|\\|ht|tp|s|:|www.|ww|w|.|evil.com|evil|javascript:|data:|@|a@b.c|[|]|(|)|](|![|!|[a]:|]:|[1]|[2](id=2)|"+
+	"[9](id=9)|【1】|<|>|<img src=x>|</|<!--|b|&|#|&lt;|gt;|`|``|```|~~~|\n|\n\n|\n    |\n  ```\n|\n```\n|\n> |\n- |\n|-|-|\n|\n1. | |  |\t|> |_|*|\"|'|word|"+
+	"Größe|図書|§|\u200b|\u202e|\x1b[31m|\r|\x00|❤|\xe3|\x80|\xff", "|")
+
+func hostileText(t *rapid.T) string {
+	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(dangerous, "|")), 0, 24).Draw(t, "parts"), "")
+}
+
+func TestEscapeAtEverySplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkEscapePieces(t, hostileText(t)) })
+}
+
+func FuzzEscape(f *testing.F) {
+	for _, s := range dangerous {
+		f.Add(s + "x" + s)
+	}
+	f.Fuzz(func(t *testing.T, text string) { checkEscapePieces(t, text) })
+}
+
+// TestEscapeOnlyAdds checks that nothing but signs of Markdown is added to honest
+// texts: without backslashes, backticks and spaces they are the same.
+func TestEscapeOnlyAdds(t *testing.T) {
+	bare := strings.NewReplacer("`", "", `\`, "", " ", "").Replace
+	for _, f := range honestTexts(t) {
+		if got := rewrite.Escape(string(f.Data)); bare(got) != bare(string(f.Data)) {
+			t.Errorf("%s:\n%s", f.Name, got)
+		}
+	}
+}
+
+func honestTexts(t testing.TB) []txtar.File {
+	t.Helper()
+	data, err := os.ReadFile("testdata/honest.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return txtar.Parse(data).Files
+}
+
+func TestAddresses(t *testing.T) {
+	known := rewrite.Addresses{}
+	known.Add("See https://Library.example/hours/#top, help@library.example and main.go (git@host.example:a/b.git).")
+	for text, want := range map[string]string{
+		"library.example/hours http://www.library.example/hours#x mailto:help@library.example": "",
+		"library.example":                        "",
+		"https://library.example/other":          "https://library.example/other",
+		"`evil.com` e.g. other.go 1.2.3.4 a@b c": "evil.com",
+		"[x](//evil.example/y) tel:+123":         "//evil.example/y tel:+123",
+	} {
+		if got := strings.Join(known.Missing(text), " "); got != want {
+			t.Errorf("%q: missing %q, want %q", text, got, want)
+		}
+	}
+	e := rewrite.Escaper{Unknown: known.Missing}
+	if got := string(e.Close(e.Append(nil, []byte("https://library.example/hours https://evil.com <a href=//evil.com>")))); got !=
+		"`https://library.example/hours` `https://evil.com` [address not in the sources] `<a href=//evil.com>` [address not in the sources]" {
+		t.Error(got)
+	}
+}
+
+func BenchmarkEscape(b *testing.B) {
+	links := strings.Repeat("[the hours](https://library.example/hours) <b>&lt;x&gt;</b> ![](//a.b) www.c.d mail@e.f ", 10000)
+	for name, text := range map[string]string{"prose": prose, "links": links} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				escapeIn(text, 64)
+			}
+		})
+	}
+}

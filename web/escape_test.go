@@ -1,0 +1,188 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/util"
+	nethtml "golang.org/x/net/html"
+	"golang.org/x/tools/txtar"
+	"pgregory.net/rapid"
+
+	"ibid/cite/rewrite"
+)
+
+// chatMarkdown is Markdown with every extension that chat clients use.
+var chatMarkdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
+	goldmark.WithRendererOptions(html.WithUnsafe()))
+
+// plainElements are the elements of paragraphs, lists, tables and code.
+var plainElements = strings.Fields(`html head body p em strong del code pre ul ol li h1 h2 h3 h4 h5 h6 hr br blockquote
+	table thead tbody tr th td dl dt dd input`)
+
+// elementIn returns the first element, comment or attribute of a page that is
+// not allowed.
+func elementIn(page string, allowed []string, attributes ...string) string {
+	root, err := nethtml.Parse(strings.NewReader(page))
+	if err != nil {
+		return err.Error()
+	}
+	for n := range root.Descendants() {
+		switch n.Type {
+		case nethtml.ElementNode:
+			if !slices.Contains(allowed, n.Data) {
+				return n.Data
+			}
+			for _, a := range n.Attr {
+				if !slices.Contains(attributes, a.Key) || strings.Contains(a.Val, "url") {
+					return n.Data + " " + a.Key
+				}
+			}
+		case nethtml.CommentNode, nethtml.DoctypeNode:
+			return "comment"
+		}
+	}
+	return ""
+}
+
+var (
+	// ownLinks are links to the viewer.
+	ownLinks = regexp.MustCompile(`^(http://127\.0\.0\.1:8080)?/documents/[!-~]*$`)
+	// linkable is what finders of links act on where no element is around it.
+	linkable = regexp.MustCompile(`(?i)//[a-z0-9]|www\.[a-z0-9]|\b(https?|ftp|javascript|data|mailto|xmpp|vbscript|file|ms-msdt|search-ms):/?[a-z0-9]|` +
+		`[\pL\pN-]\.(com|net|org|example)\b|[a-z0-9]@[a-z0-9-]+\.[a-z]|<[a-z/!?]|&(#\d|[a-z]+;)`)
+	// hidden is what nobody sees, and what commands a terminal.
+	hidden = map[string]*regexp.Regexp{
+		"a control": regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{2028}\x{2029}]`),
+		"something invisible": regexp.MustCompile(`[\x{ad}\x{34f}\x{61c}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180e}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}` +
+			`\x{2060}-\x{206f}\x{3164}\x{feff}\x{ffa0}\x{fff9}-\x{fffb}\x{1bca0}-\x{1bca3}\x{1d173}-\x{1d17a}\x{e0000}-\x{e0fff}]|` +
+			`[\x00-\x7f\x{200c}\x{200d}][\x{200c}\x{200d}]`),
+	}
+)
+
+// liveIn names what in Markdown is more than words and links to the viewer, as a
+// client shows it, or returns "".
+func liveIn(markdown string) string {
+	for what, re := range hidden {
+		if at := re.FindString(markdown); at != "" {
+			return fmt.Sprintf("%s (%q)", what, at)
+		}
+	}
+	var page bytes.Buffer
+	if err := chatMarkdown.Convert([]byte(markdown), &page); err != nil {
+		return err.Error()
+	}
+	root, err := nethtml.Parse(&page)
+	if err != nil {
+		return err.Error()
+	}
+	for n := range root.Descendants() {
+		switch {
+		case n.Type == nethtml.CommentNode, n.Type == nethtml.DoctypeNode:
+			return "a comment"
+		case n.Type == nethtml.ElementNode && n.Data == "a":
+			if len(n.Attr) != 1 || !ownLinks.MatchString(n.Attr[0].Val) {
+				return fmt.Sprintf("a link %v", n.Attr)
+			}
+		case n.Type == nethtml.ElementNode && !slices.Contains(plainElements, n.Data):
+			return "the element " + n.Data
+		case n.Type == nethtml.TextNode && n.Parent.Data != "code":
+			if at := linkable.FindString(n.Data); at != "" {
+				return fmt.Sprintf("what may become a link (%q)", at)
+			}
+		}
+	}
+	return ""
+}
+
+// wordsMarkdown reads blocks, emphasis and code, and nothing that links.
+var wordsMarkdown = goldmark.New(goldmark.WithParser(parser.NewParser(
+	parser.WithBlockParsers(util.Prioritized(parser.NewSetextHeadingParser(), 100), util.Prioritized(parser.NewThematicBreakParser(), 200),
+		util.Prioritized(parser.NewListParser(), 300), util.Prioritized(parser.NewListItemParser(), 400),
+		util.Prioritized(parser.NewCodeBlockParser(), 500), util.Prioritized(parser.NewATXHeadingParser(), 600),
+		util.Prioritized(parser.NewFencedCodeBlockParser(), 700), util.Prioritized(parser.NewBlockquoteParser(), 800),
+		util.Prioritized(parser.NewParagraphParser(), 1000)),
+	parser.WithInlineParsers(util.Prioritized(parser.NewCodeSpanParser(), 100), util.Prioritized(parser.NewEmphasisParser(), 500)))),
+	goldmark.WithExtensions(extension.Table))
+
+// shown returns the words of Markdown as a reader sees them.
+func shown(t testing.TB, markdown string) string {
+	t.Helper()
+	var page bytes.Buffer
+	if err := wordsMarkdown.Convert([]byte(markdown), &page); err != nil {
+		t.Fatal(err)
+	}
+	root, err := nethtml.Parse(&page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for n := range root.Descendants() {
+		if n.Type == nethtml.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return b.String()
+}
+
+// TestEscapedIsOnlyWords checks that a renderer finds nothing live in escaped
+// texts, and that a link has one target whatever its title is.
+func TestEscapedIsOnlyWords(t *testing.T) {
+	parts := []string{
+		"https://evil.com/a?b=c", "http://", "https:", "//evil.com", "/", "\\", "ftp://e.com", "www.evil.com", "www.", "evil.com", "xmpp:a@b.com",
+		"mailto:", "a@b.com", "javascript:x", "data:text/html,x",
+		"[", "]", "(", ")", "](", "![", "!", "[a]", "[a][b]", "\n[a]: /x\n", "]:", ":", "[1]", "[^1]", "\n[^1]: x\n", "<", ">",
+		"<img src=x onerror=y>", "<a href=//e.com>", "</p>", "<!--", "-->", "<![CDATA[", "<?", "<svg/onload=x>", "<script>",
+		"&", "&lt;", "&#60;", "&#x3C", "&colon;", "&NewLine;", "&lbrack;", "&sol;", "#", ";", "`", "``", "```", "```\n", "\n```\n", "~~~\n", "$", "\n",
+		"\n\n", " ", "\n    ", "\n  ```\n", "\n   ```sh\n", "\t", "> ", "\n> ```\n", "- ", "\n- a\n", "1. ", "* ", "**", "_", "|", "|-|\n", "\n|-|-|\n", "\"", "'", "x", "= ", "---\n",
+		"\u200b", "\u202e", "\x1b", "\r", "\x00", "\u00a0", "\u2028",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		words := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 30).Draw(t, "parts"), "")
+		if out := rewrite.Escape(words); liveIn(out) != "" {
+			t.Fatalf("%q, from %q, has %s", out, words, liveIn(out))
+		}
+		titled := "[" + rewrite.EscapeTitle(words) + "](/documents/x)"
+		if what := liveIn(titled); what != "" {
+			t.Fatalf("%q, from %q, has %s", titled, words, what)
+		}
+	})
+}
+
+func honestFiles(t testing.TB) []txtar.File {
+	t.Helper()
+	data, err := os.ReadFile("../cite/rewrite/testdata/honest.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return txtar.Parse(data).Files
+}
+
+// TestHonestTexts checks that not a byte changes, as rendered, in texts that are
+// worth copying exactly.
+func TestHonestTexts(t *testing.T) {
+	files := honestFiles(t)
+	for _, f := range files {
+		text := string(f.Data)
+		const ampersand = "\ue000" // of no character reference
+		want := strings.ReplaceAll(shown(t, strings.ReplaceAll(text, "&", ampersand)), ampersand, "&")
+		if got := shown(t, rewrite.Escape(text)); got != want {
+			t.Errorf("%s is shown as\n%s\nwant\n%s", f.Name, got, want)
+		}
+		if what := liveIn(rewrite.Escape(text)); what != "" {
+			t.Errorf("%s has %s", f.Name, what)
+		}
+	}
+	if len(files) < 60 {
+		t.Errorf("only %d texts", len(files))
+	}
+}
