@@ -24,6 +24,8 @@ type Options struct {
 	// [DefaultReranked].
 	Reranker Reranker
 	Reranked int
+	// Encoder, if not nil, scores the best candidates of each search again.
+	Encoder Encoder
 	// Rebuilding, if not nil, is called while the search index is rebuilt, with
 	// the numbers of documents that are in it and of all.
 	Rebuilding func(done, total int)
@@ -55,6 +57,8 @@ type Index struct {
 	opts     Options
 	outlines outlines
 	follower *follower
+
+	encodings encodings
 }
 
 // NewIndex returns an index of the state's documents. If they are embedded in
@@ -293,8 +297,11 @@ func (x *Index) search(ctx context.Context, q Query, vector []float32) ([]Passag
 			limit = min(furtherDown*limit, maxCandidates)
 			continue
 		}
-		if x.opts.Reranker != nil || q.Diversity > 0 {
-			if all, err = x.rerank(r, q, all); err == nil {
+		if x.opts.Encoder != nil || x.opts.Reranker != nil || q.Diversity > 0 {
+			if err = x.encode(r, q, all); err == nil {
+				all, err = x.rerank(r, q, all)
+			}
+			if err == nil {
 				groups, err = r.choose(all, q, q.Diversity)
 			}
 			if err != nil {

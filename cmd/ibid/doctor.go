@@ -13,6 +13,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/embed/encoder"
 	"ibid/retrieve/library"
 	"ibid/retrieve/state"
 )
@@ -74,6 +75,7 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	up.add(ok("version", "%s", built()))
 	embedder := c.checkEmbedder(ctx, s, up)
+	up.add(c.checkEncoder())
 	c.checkStore(ctx, s, up, embedder)
 	up.add(c.checkPDF(ctx))
 	up.add(c.checkOCR())
@@ -124,6 +126,29 @@ func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings, up *check
 		up.add(ok(check, "%s, built in: no service needed", embedder.Space()))
 	}
 	return embedder
+}
+
+// checkEncoder says whether there is a model that orders passages better.
+func (c *doctorCmd) checkEncoder() finding {
+	const check = "encoder"
+	m, err := c.encoder()
+	switch {
+	case c.EmbedModel != "":
+		return ok(check, "none is used with --embed-model")
+	case err != nil:
+		return finding{check, stateWarning, err.Error(), "delete the file and run 'ibid setup english'"}
+	case m != nil:
+		f := ok(check, "%s orders the best passages of each search", m.Name)
+		if err := m.Close(); err != nil {
+			f.State, f.Detail, f.Next = stateWarning, err.Error(), "run 'ibid doctor' again"
+		}
+		return f
+	case !encoder.Fast():
+		return ok(check, "none: this processor is too slow for one")
+	}
+	f := ok(check, "none")
+	f.Next = "run 'ibid setup english' for a model that orders English passages better"
+	return f
 }
 
 const (

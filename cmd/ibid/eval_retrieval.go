@@ -15,6 +15,7 @@ import (
 
 	"ibid/cmd/ibid/eval"
 	"ibid/retrieve"
+	"ibid/retrieve/embed/encoder"
 )
 
 type evalRetrievalCmd struct {
@@ -22,6 +23,7 @@ type evalRetrievalCmd struct {
 	Metrics []string `help:"${retrieval_metrics_help}" default:"${retrieval_metrics}" placeholder:"NAME@K"`
 	Against string   `help:"File that an earlier run wrote with --details; each search is compared with itself there." placeholder:"FILE"`
 	JSON    bool     `help:"Print one JSON object." name:"json"`
+	Encoder string   `help:"Model file from 'ibid setup': measure a search with it too." placeholder:"FILE"`
 	Sample  int      `help:"Ask only N of the queries, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
 	Details string   `help:"File to write one JSON object per query to." placeholder:"FILE"`
 	thresholdConfig
@@ -35,18 +37,31 @@ type measuredSearch struct {
 	values  [][]float64 // [metric][query]
 }
 
-// searches are the three built-in ones and, with a reranker, a fourth.
-func (c *evalRetrievalCmd) searches(getenv func(string) string) ([]measuredSearch, error) {
+// searches are the three built-in ones and, if they are configured, those with an
+// encoder and with a reranker. The caller closes the encoder.
+func (c *evalRetrievalCmd) searches(getenv func(string) string) (_ []measuredSearch, closer func() error, _ error) {
 	all := []measuredSearch{
 		{name: "bm25", options: retrieve.Options{Mode: retrieve.LexicalOnly}},
 		{name: "dense", options: retrieve.Options{Mode: retrieve.DenseOnly}},
 		{name: wholeSearch, options: retrieve.Options{Mode: retrieve.Hybrid}},
 	}
-	if c.RerankModel == "" {
-		return all, nil
+	closer = func() error { return nil }
+	if c.Encoder != "" {
+		m, err := encoder.Open(c.Encoder)
+		if err != nil {
+			return nil, nil, usageError("--encoder: %w", err)
+		}
+		closer = m.Close
+		all = append(all, measuredSearch{name: "encoded", options: retrieve.Options{Encoder: m}})
 	}
-	options, err := c.index(c.endpointConfig, getenv)
-	return append(all, measuredSearch{name: "reranked", options: options}), err
+	if c.RerankModel != "" {
+		options, err := c.index(c.endpointConfig, getenv)
+		if err != nil {
+			return nil, nil, errors.Join(err, closer())
+		}
+		all = append(all, measuredSearch{name: "reranked", options: options})
+	}
+	return all, closer, nil
 }
 
 // wholeSearch is the search that users run. Figures without the name of a search
@@ -59,6 +74,7 @@ type retrievalReport struct {
 	BM25      map[string]float64 `json:"bm25"`
 	Dense     map[string]float64 `json:"dense"`
 	Hybrid    map[string]float64 `json:"hybrid"`
+	Encoded   map[string]float64 `json:"encoded,omitempty"`  // with an encoder
 	Reranked  map[string]float64 `json:"reranked,omitempty"` // with a reranker
 	Compared  []comparedPair     `json:"compared"`
 	Skipped   int                `json:"skipped"` // queries without a relevant document
@@ -80,10 +96,11 @@ type comparedPair struct {
 
 // Run measures each search on every query that has a relevant document.
 func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) {
-	searches, err := c.searches(s.getenv)
+	searches, closer, err := c.searches(s.getenv)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, closer()) }()
 	metrics, limits, err := c.parseMetrics(searches)
 	if err != nil {
 		return err
@@ -116,7 +133,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		name: filepath.Base(c.Dir), searches: searches, metrics: metrics,
 	}
 	figures := report.addFigures()
-	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}}[:len(searches)-1] { // hybrid and bm25, hybrid and dense, reranked and hybrid
+	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}}[:len(searches)-1] { // hybrid with bm25 and dense; others with hybrid
 		a, b := searches[p[0]], searches[p[1]]
 		report.Compared = append(report.Compared, comparedPair{a.name, b.name, metrics[0].String(), eval.Compare(a.values[0], b.values[0])})
 	}
@@ -220,19 +237,19 @@ func ownEntries(set *eval.Set) map[string]bool {
 // addFigures fills in the means of each search, and returns them by all the names
 // that a threshold may have.
 func (r *retrievalReport) addFigures() (figures []eval.MeasuredFigure) {
-	var all [4]map[string]float64
-	for i, x := range r.searches {
-		all[i] = make(map[string]float64)
+	all := make(map[string]map[string]float64)
+	for _, x := range r.searches {
+		all[x.name] = make(map[string]float64)
 		for m, metric := range r.metrics {
 			name, mean := metric.String(), eval.Mean(x.values[m])
-			all[i][name] = mean
+			all[x.name][name] = mean
 			figures = append(figures, eval.MeasuredFigure{Name: x.name + "." + name, Unit: eval.ShareUnit, Value: mean})
 			if x.name == wholeSearch {
 				figures = append(figures, eval.MeasuredFigure{Name: name, Unit: eval.ShareUnit, Value: mean})
 			}
 		}
 	}
-	r.BM25, r.Dense, r.Hybrid, r.Reranked = all[0], all[1], all[2], all[3]
+	r.BM25, r.Dense, r.Hybrid, r.Encoded, r.Reranked = all["bm25"], all["dense"], all[wholeSearch], all["encoded"], all["reranked"]
 	return figures
 }
 

@@ -22,6 +22,7 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
+	"ibid/retrieve/embed/encoder"
 	"ibid/retrieve/library"
 	"ibid/retrieve/state"
 	"ibid/web"
@@ -32,6 +33,7 @@ type openedLibrary struct {
 	*library.Library
 	place    placeConfig
 	embedder retrieve.Embedder
+	encoder  *encoder.Model // nil if there is none
 	reader   *ingest.Reader // of commands that read files; otherwise nil
 }
 
@@ -51,11 +53,21 @@ func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surr
 	if err != nil {
 		return nil, err
 	}
+	m, err := c.encoder()
+	if err != nil {
+		fmt.Fprintf(s.stderr, "ibid: searching without the encoder: %s\n", printable(err.Error()))
+	}
+	if m != nil {
+		o.Encoder = m
+	}
 	lib, err := newLibrary(ctx, c.placeConfig, store, wrap(embedder), o, s)
 	if err != nil {
+		if m != nil {
+			err = errors.Join(err, m.Close())
+		}
 		return nil, errors.Join(err, store.Close())
 	}
-	lib.embedder = embedder
+	lib.embedder, lib.encoder = embedder, m
 	return lib, nil
 }
 
@@ -134,7 +146,11 @@ func (l *openedLibrary) close() error {
 	if l.reader != nil {
 		l.reader.Close()
 	}
-	return l.Library.Close()
+	err := l.Library.Close()
+	if l.encoder != nil {
+		err = errors.Join(err, l.encoder.Close())
+	}
+	return err
 }
 
 // refuseEmpty explains what to do if there is nothing to ask.

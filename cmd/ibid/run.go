@@ -38,6 +38,7 @@ type cli struct {
 	Verify    verifyCmd    `cmd:"" help:"Compare everything stored with its checksums. Exit code 4 if something is damaged."`
 	Backup    backupCmd    `cmd:"" help:"Copy the library into one verified file; safe while Ibid is running."`
 	Compact   compactCmd   `cmd:"" help:"Reclaim disk space from deleted documents."`
+	Setup     setupCmd     `cmd:"" help:"Get optional parts, such as a model that orders passages better."`
 	Doctor    doctorCmd    `cmd:"" help:"Show what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
 	Eval      evalCmd      `cmd:"" help:"Measure the searches, the gate and the answers on questions with known answers."`
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources, as a filter."`
@@ -113,6 +114,7 @@ var longTags = kong.Vars{
 		"by --addr or --public-url; 'ibid keys make' makes one.",
 	"unproved_help": "What happens to a sentence that is not borne out, or beside the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
+	"from_help": "File or folder, or URL of an archive, with the part's weights, instead of a package client.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider look when the model finds no answer.",
 	"gate_calls_help": "Passages and statements per question that a model judges; 0: no limit.",

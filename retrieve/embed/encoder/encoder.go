@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -38,9 +39,12 @@ type Model struct {
 // Space names the model and its dimensions: "all-MiniLM-L6-v2-int8/384".
 func (m *Model) Space() string { return fmt.Sprintf("%s-int8/%d", m.Name, m.Width) }
 
-// Fast reports whether there is assembly for this processor. Without it, a text
+// Knows reports whether the model was trained on a language, an ISO 639-1 code.
+func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages, language) }
+
+// Fast reports whether there is assembly for this processor. Without it, a passage
 // takes seconds.
-func (m *Model) Fast() bool { return m.kernel != kernel.Portable }
+func Fast() bool { return kernel.Best() != kernel.Portable }
 
 // EmbedQuestion returns the vector of a question, of unit length.
 func (m *Model) EmbedQuestion(ctx context.Context, text string) ([]float32, error) {

