@@ -121,6 +121,7 @@ type call struct {
 	tokens   Tokens
 	made     bool // a model was called, or the journal had the reply
 	finish   string
+	yes      float64 // the chance of a yes; 0 where it is not known
 	// enough is set by the consumer of the reply when the rest does not matter:
 	// the call counts as complete although its reply is cut.
 	enough  bool
@@ -167,6 +168,7 @@ func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool
 		}
 		c.text = append(c.text, piece.Text...)
 		c.finish = piece.Finish
+		c.yes = max(c.yes, piece.Yes)
 		if piece.Text != "" && !yield(piece.Text, nil) {
 			left = true
 			break
@@ -194,9 +196,10 @@ func (c *call) requests() int {
 
 // A savedReply is a complete call as a journal has it.
 type savedReply struct {
-	Text   []byte `json:"text"`   // bytes: no encoding may change a prompt made of it
-	Finish string `json:"finish"` // empty where the call was left because enough had come
-	Usage  Tokens `json:"usage"`
+	Text   []byte  `json:"text"`   // bytes: no encoding may change a prompt made of it
+	Finish string  `json:"finish"` // empty where the call was left because enough had come
+	Usage  Tokens  `json:"usage"`
+	Yes    float64 `json:"yes,omitempty"`
 }
 
 // key names the call in the journal.
@@ -213,13 +216,13 @@ func (c *call) load(ctx context.Context) bool {
 		c.unsaved = err
 	}
 	if ok {
-		c.text, c.finish, c.tokens, c.made = s.Text, s.Finish, s.Usage, true
+		c.text, c.finish, c.tokens, c.yes, c.made = s.Text, s.Finish, s.Usage, s.Yes, true
 	}
 	return ok
 }
 
 func (c *call) save(ctx context.Context) {
-	if err := c.recorder.Save(ctx, c.key(), savedReply{Text: c.text, Finish: c.finish, Usage: c.tokens}); err != nil {
+	if err := c.recorder.Save(ctx, c.key(), savedReply{Text: c.text, Finish: c.finish, Usage: c.tokens, Yes: c.yes}); err != nil {
 		c.unsaved = err
 	}
 }

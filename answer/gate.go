@@ -53,7 +53,7 @@ func afterNo(chance float64) float64 {
 }
 
 // wordTokens is room for a verdict alone, with what a model puts before it.
-const wordTokens = 8
+const wordTokens = 16
 
 // verdictTokens is room for a verdict and a reason of [maxReasonWords] words in
 // any tokenizer. A Model adds what it needs to think.
@@ -344,7 +344,7 @@ func askJudge(ctx context.Context, m Model, first call) verdict {
 				v.err = err
 				break
 			}
-			done := j.add(piece)
+			done := j.add(piece) || c.yes > 0
 			c.enough = j.verdict != "" || j.word && done
 			if done {
 				break
@@ -357,7 +357,13 @@ func askJudge(ctx context.Context, m Model, first call) verdict {
 			}
 			continue
 		}
-		if v.decision, v.reason = j.end(c.finish == "length"); v.decision != Unparsable {
+		switch v.decision, v.reason = j.end(c.finish == "length"); {
+		case c.yes >= .5:
+			v.decision = Relevant
+		case c.yes > 0:
+			v.decision = Irrelevant
+		}
+		if v.decision != Unparsable {
 			return v
 		}
 		v.reason = "the judge's reply could not be read"

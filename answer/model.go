@@ -45,6 +45,9 @@ type Prompt struct {
 	// count: for a server that counts them, a Model makes sure that a reply
 	// comes, unless Hard is set.
 	MaxTokens int
+	// Verdict says that a yes or no is asked for, and nothing else: a Model gets the
+	// odds of the two, or restricts the reply, as far as its server can.
+	Verdict bool
 	// Hard lets MaxTokens bound thoughts too, even if no reply is left then.
 	Hard bool
 }
@@ -52,6 +55,9 @@ type Prompt struct {
 // A Piece is the next part of a model's reply.
 type Piece struct {
 	Text string
+	// Yes is the chance of a yes against a no, above 0 and below 1, on the pieces of
+	// a verdict; 0 where it is not known.
+	Yes float64
 	// Finish is "stop" or "length" on the last piece, else empty.
 	Finish string
 	// Usage is what the call cost: in all on the last piece and with an error;

@@ -278,7 +278,7 @@ func (p *proof) calls(u statement.Unit, f finding) []call {
 			p.warn("a statement could not be checked: %s", err)
 			return nil
 		}
-		q.MaxTokens = wordTokens
+		q.MaxTokens, q.Verdict = wordTokens, true
 		c := p.call(q)
 		c.again = 2 * p.same[q]
 		p.same[q]++

@@ -22,7 +22,9 @@ import (
 type Client struct {
 	*upstream
 	// Parts of a request that the server has refused are left out.
-	noUsage, noTemperature, newMaxTokens atomic.Bool
+	noUsage, noTemperature, newMaxTokens, noOdds, noFormat atomic.Bool
+	// odds is set when the server has sent the chances of the words of a verdict.
+	odds atomic.Bool
 	// thinks is set when a reply shows that the model thinks before it answers,
 	// without room for that in ReasoningTokens. Servers count thoughts against the
 	// requested length, so no length is requested any more.
@@ -75,8 +77,8 @@ func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error
 		}
 	}
 	retries := c.o.Retries
-	if p.Role == answer.RoleJudge {
-		// The gate calls a judge a second time itself; retries here would multiply
+	if p.Role == answer.RoleJudge || p.Role == answer.RoleVerify {
+		// Package answer calls a judge a second time itself; retries here would multiply
 		// the two. Error.RetryIn tells it how long to wait.
 		retries = 0
 	}
@@ -128,6 +130,9 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 				idle.Reset(afterDone)
 				return c.unbound(r, p)
 			}
+			if req.LogProbs && !r.rated {
+				c.noOdds.Store(true) // it takes the parameter, and does nothing
+			}
 			r.end(p)
 			idle.Reset(afterDone) // for stream.Close
 			return nil
@@ -170,6 +175,18 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 	}
 	if !c.noTemperature.Load() {
 		req.Temperature = math.SmallestNonzeroFloat32 // see exactZero
+	}
+	switch {
+	case p.Verdict && !c.noOdds.Load():
+		req.LogProbs, req.TopLogProbs = true, topOdds
+		if c.odds.Load() {
+			p.MaxTokens = 1
+		}
+	case p.Verdict && !c.noFormat.Load():
+		req.ResponseFormat = &openai.ChatCompletionResponseFormat{
+			Type:       openai.ChatCompletionResponseFormatTypeJSONSchema,
+			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: "verdict", Strict: true, Schema: verdictSchema},
+		}
 	}
 	if p.MaxTokens > 0 && (p.Hard || !c.thinks.Load()) {
 		if n := p.MaxTokens + c.o.ReasoningTokens; c.newMaxTokens.Load() {
@@ -215,6 +232,9 @@ func (c *Client) adapt(req openai.ChatCompletionRequest, e *Error) *Error {
 		{req.StreamOptions != nil, "stream_options", &c.noUsage},
 		{req.StreamOptions != nil, "include_usage", &c.noUsage},
 		{req.Temperature != 0, "temperature", &c.noTemperature},
+		{req.LogProbs, "logprobs", &c.noOdds},
+		{req.ResponseFormat != nil, "response_format", &c.noFormat},
+		{req.ResponseFormat != nil, "json_schema", &c.noFormat},
 		//lint:ignore SA1019 see request
 		{req.MaxTokens != 0, "max_completion_tokens", &c.newMaxTokens}, // the name to use instead
 	} {
@@ -234,6 +254,8 @@ type chunk struct {
 		Delta   content `json:"delta"`
 		Message content `json:"message"` // of a whole reply, in place of Delta
 		Finish  string  `json:"finish_reason"`
+		// Odds are the chances of the tokens in Delta, in place of the likeliest.
+		Odds *openai.LogProbs `json:"logprobs"`
 	} `json:"choices"`
 	Usage *openai.Usage `json:"usage"`
 }
@@ -284,6 +306,12 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	for _, choice := range ch.Choices {
 		if choice.Index != 0 {
 			continue
+		}
+		if choice.Odds != nil && r.text.Len() == 0 {
+			r.rated = r.rated || len(choice.Odds.Content) > 0
+			if r.yes = yes(choice.Odds.Content); r.yes > 0 {
+				c.odds.Store(true)
+			}
 		}
 		for _, m := range []content{choice.Delta, choice.Message} {
 			text, thought := m.Content.text+m.Refusal, m.Content.thought
@@ -338,6 +366,8 @@ type reply struct {
 	usage    *openai.Usage
 	requests int
 	size     int           // bytes of text and thoughts
+	rated    bool          // the chances of words have come
+	yes      float64       // that of a yes, before the first word of a verdict
 	lost     answer.Tokens // of a request that gave only thoughts
 	thinker  thinker
 	text     strings.Builder
@@ -367,7 +397,7 @@ func (r *reply) say(text string) bool {
 	usage.Requests = r.requests
 	usage.Completion += r.thinking()
 	usage.Reasoning += r.thinking()
-	r.stopped = !r.yield(answer.Piece{Text: text, Usage: usage}, nil)
+	r.stopped = !r.yield(answer.Piece{Text: text, Yes: r.yes, Usage: usage}, nil)
 	return !r.stopped
 }
 

@@ -1,0 +1,35 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+)
+
+// topOdds is for how many words in place of a verdict's first the chances are
+// requested: the most that every server allows.
+const topOdds = 5
+
+// verdictSchema restricts a reply where the server does not tell chances.
+var verdictSchema = json.RawMessage(`{"type":"object","properties":{"verdict":{"type":"string","enum":["yes","no"]}},` +
+	`"required":["verdict"],"additionalProperties":false}`)
+
+// yes returns the chance of a yes against a no as the first token of a reply; 0
+// unless the two are likelier than all else.
+func yes(tokens []openai.LogProb) float64 {
+	if len(tokens) == 0 {
+		return 0
+	}
+	chance := map[string]float64{}
+	for _, t := range tokens[0].TopLogProbs {
+		chance[strings.ToLower(strings.Trim(t.Token, " \t\r\nĠ▁\"'*"))] += math.Exp(t.LogProb)
+	}
+	both := chance["yes"] + chance["no"]
+	if both < .5 {
+		return 0
+	}
+	const least = .001 // of either, since a model is never so sure
+	return min(1-least, max(least, chance["yes"]/both))
+}
