@@ -2,7 +2,7 @@ package ingest
 
 import "context"
 
-// A Sink is what a [Syncer] needs of a store.
+// A Sink is a store that a [Syncer] updates.
 //
 // Its methods are durable when they return nil: a crash afterwards loses
 // nothing, a crash before leaves the document as it was.
@@ -27,7 +27,7 @@ type Preparer interface {
 	Prepare(ctx context.Context, doc *Document, chunks []Chunk) (store func(context.Context) error, err error)
 }
 
-// Stored is what a [Syncer] needs to know about a stored document.
+// Stored describes a stored document to a [Syncer].
 type Stored struct {
 	Digest string // [Document.Digest]
 	Reader string // of [Document.Meta], under [ReaderKey]
@@ -44,7 +44,7 @@ type Lister interface {
 	Listings(ctx context.Context, root Root) (ids []string, err error)
 }
 
-// An Action is what a sync did with one file.
+// An Action is the result of syncing one file.
 type Action string
 
 // The actions. Added + updated + unchanged + renamed + skipped + failed are

@@ -257,7 +257,7 @@ type listing struct {
 	*memory
 	mu    sync.Mutex
 	lists map[string][]byte // by id
-	looks []string          // ids, of what was looked into
+	looks []string          // ids of the containers that were opened
 }
 
 func (l *listing) Listing(_ context.Context, id string) ([]byte, error) {

@@ -29,7 +29,7 @@ type keptList struct {
 // wayOfLooking is increased when listings change.
 const wayOfLooking = 1
 
-// listVersion identifies what a listing depends on other than the bytes.
+// listVersion identifies everything except the bytes that a listing depends on.
 func (r *Reader) listVersion() string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, wayOfLooking, r.maxBytes(), archive.DefaultLimits())

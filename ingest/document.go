@@ -25,7 +25,7 @@ type (
 	SkipError = format.SkipError
 )
 
-// ReaderKey is the name in [Document.Meta] of what a PDF file was read by.
+// ReaderKey is the key in [Document.Meta] of the reader of a PDF file.
 const ReaderKey = format.ReaderKey
 
 // RowAnchor is [format.RowAnchor].

@@ -34,7 +34,7 @@ type fileFormat struct {
 	outside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
 }
 
-// formats lists what is read, in the order of messages.
+// formats lists the formats that are read, in the order of messages.
 func formats() []fileFormat {
 	return []fileFormat{
 		{name: "markdown", said: "Markdown (.md, .mdx)",

@@ -16,9 +16,9 @@ import (
 )
 
 // RunChild does the work of a child process when getenv says that this is one:
-// it reads the files that come through stdin and writes what it read to stdout.
-// ran is false in every other process. Call it before anything else, in main
-// and in the TestMain of every package that reads documents:
+// it reads files from stdin and writes their documents to stdout. ran is false
+// in every other process. Call it before anything else, in main and in the
+// TestMain of every package that reads documents:
 //
 //	if code, ran := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
 //		os.Exit(code)
@@ -28,7 +28,7 @@ func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Wri
 	return child.Run(getenv, stdin, stdout, stderr, new(workshop).handle, map[string]func() error{roleCompiler: compiler})
 }
 
-// A childRequest says what a child does with the bytes that go with it.
+// A childRequest is a request to a child, which goes with the bytes of a file.
 type childRequest struct {
 	Format string
 	Path   string  // [Document.Path]; its ending may say more than the format
@@ -96,7 +96,7 @@ type pdfJob struct {
 // named, and those that were read are kept.
 const pdfPatience = (child.Seconds - 4) * time.Second
 
-// A workshop is what a child keeps between files.
+// A workshop is the state that a child keeps between files.
 type workshop struct {
 	engine *pdfium.Engine // nil until it is needed
 }
@@ -198,7 +198,7 @@ func (w *workshop) source(job pdfJob, data []byte) (source *pdf.Source, done fun
 	}), done, nil
 }
 
-// withRecognised adds what was recognised on the pages of a source.
+// withRecognised adds the recognised words to the pages of a source.
 func withRecognised(source *pdf.Source, tables map[int][]byte) *pdf.Source {
 	return source.Map(func(n int, page pdf.Drawn) pdf.Drawn {
 		if table, ok := tables[n]; ok && len(page.Glyphs) == 0 {

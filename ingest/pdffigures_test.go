@@ -181,7 +181,7 @@ func TestPDFShelf(t *testing.T) {
 	}
 }
 
-// letters counts what is not white space.
+// letters counts the characters other than white space.
 func letters(s string) int {
 	n := 0
 	for _, r := range s {

@@ -92,7 +92,7 @@ func GetPDFium(folder string) string {
 		b.Package, strings.TrimPrefix(b.Path, "package/"), folder)
 }
 
-// A pdfState is what a Reader looks for once.
+// A pdfState holds the plan of a Reader, which is made once.
 type pdfState struct {
 	found, compiled sync.Once
 	plan            pdfPlan

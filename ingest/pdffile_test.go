@@ -126,7 +126,7 @@ func TestPDFiumHelps(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is said.
+// The error names the fault of the file.
 func TestPDFErrors(t *testing.T) {
 	for name, r := range bothReaders(t) {
 		for _, tt := range []struct {

@@ -80,7 +80,7 @@ func (r *Reader) refuse(name string, size int64) error {
 
 // Read reads one file in the format of its name. The caller sets the document's
 // id and root. The error is a [*SkipError] if there is nothing to read in the
-// file; any other says what is wrong with it.
+// file; any other describes a fault of the file.
 func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document, error) {
 	err := r.refuse(name, int64(len(data)))
 	if err != nil {

@@ -163,7 +163,7 @@ func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode
 // rules found between s and next. first is set if s begins the block.
 func runsOn(s, next string, first bool) bool {
 	r, _ := utf8.DecodeRuneInString(next)
-	// A lone closing quote or bracket belongs to what it closes.
+	// A lone closing quote or bracket belongs to the sentence before it.
 	if len(next) <= 4 && strings.Trim(next, `"'”’»)]`) == "" {
 		return true
 	}

@@ -39,20 +39,21 @@ type Syncer struct {
 // maxSinkFailures is how many failures in a row end the sync.
 const maxSinkFailures = 3
 
-// Sync reads what changed below fsys and updates the sink. It yields the change
-// of each file in order of path, then the removed documents. Only documents of
-// this root are touched.
+// Sync reads the files below fsys that changed and updates the sink. It yields
+// the change of each file in order of path, then the removed documents. Only
+// documents of this root are touched.
 //
 // Files are compared by digest and only changed ones are read; a file whose
 // text is stored under a path that is gone is renamed and keeps its vectors.
 // A file that cannot be read keeps its stored version, and so do the documents
-// below a folder that cannot be listed. [LeftOut] names what is no part of the
-// folder. Symbolic links are not followed and special files never opened. Open
-// the folder with [os.Root.FS], so that nothing outside it can be reached.
+// below a folder that cannot be listed. [LeftOut] names the files that are not
+// part of the folder. Symbolic links are not followed and special files never
+// opened. Open the folder with [os.Root.FS], so that nothing outside it can be
+// reached.
 //
 // The sequence is lazy and single-use. When ctx is done, documents in progress
-// are stored first, then the sequence ends with the context's error; what was
-// yielded is durable. An error ends the sequence; a failure of one file is a
+// are stored first, then the sequence ends with the context's error; yielded
+// changes are durable. An error ends the sequence; a failure of one file is a
 // [Change] in it.
 func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
@@ -74,7 +75,7 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	defer end()
 	known, err := s.Sink.Known(ctx, root)
 	if err != nil {
-		return Change{}, fmt.Errorf("reading what is stored of %s: %w", root.Name, err)
+		return Change{}, fmt.Errorf("listing the stored documents of %s: %w", root.Name, err)
 	}
 	folder.known = known
 	if !fs.ValidPath(name) || name == "." {

@@ -345,7 +345,7 @@ func TestBetterReader(t *testing.T) {
 	}
 	sink := newMemory()
 	for _, step := range []struct {
-		what, stored string // what is stored is marked as read by stored before
+		what, stored string // stored documents are marked as read by stored before
 		want         Action
 		reader       string
 	}{

@@ -116,8 +116,9 @@ func TestUploadBrokenOff(t *testing.T) {
 	}
 }
 
-// The next sync removes what a crash left, and stores what it had not. It leaves
-// an upload alone that is being received, and neither counts.
+// The next sync removes the leftovers of a crash, and stores the uploads that
+// were not stored. It leaves an upload alone that is being received, and
+// neither counts.
 func TestUploadsAfterACrash(t *testing.T) {
 	u, sink, files := newUploads(t)
 	u.MaxTotal = 100

@@ -26,7 +26,7 @@ type file struct {
 func (s *folderSync) prepare(ctx context.Context) error {
 	known, err := s.Sink.Known(ctx, s.root)
 	if err != nil {
-		return fmt.Errorf("reading what is stored of %s: %w", s.root.Name, err)
+		return fmt.Errorf("listing the stored documents of %s: %w", s.root.Name, err)
 	}
 	s.known = known
 	if err := s.walk(ctx, ".", nil); err != nil {

@@ -89,7 +89,7 @@ const (
 // ErrCopyChanging reports that the source changed during the copy, so that the
 // target differs from it.
 var ErrCopyChanging = errors.New("the source changed while it was copied: " +
-	"the copied documents are complete; run the copy again for what has changed")
+	"the copied documents are complete; run the copy again for the changes since")
 
 // ErrCopyRefused reports that the target cannot store anything of the source.
 var ErrCopyRefused = errors.New("nothing was copied")
@@ -342,7 +342,7 @@ func readWhole(ctx context.Context, s State, id string) (d whole, err error) {
 	return d, err
 }
 
-// listings copies what was found in the archives and mails of a root, except
+// listings copies the listings of the archives and mails of a root, except
 // those with a document that failed: they must be read again.
 func (c *Copy) listings(ctx context.Context, root ingest.Root) error {
 	ids, err := c.From.Listings(ctx, root.Name)

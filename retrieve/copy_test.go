@@ -202,7 +202,7 @@ func TestCopyRefuses(t *testing.T) {
 	}
 }
 
-// TestCopyResumes: what was stored before an error is not sent again.
+// TestCopyResumes: documents stored before an error are not sent again.
 func TestCopyResumes(t *testing.T) {
 	from := openState(t, t.TempDir())
 	fillLibrary(t, from, 20)

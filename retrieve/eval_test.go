@@ -130,8 +130,8 @@ func TestRetrievalQuality(t *testing.T) {
 	}
 }
 
-// TestLanguages holds the analyser to what a plain one does in each language, and
-// in a campaign hybrid search too.
+// TestLanguages compares the analyser with a plain one in each language, and in
+// a campaign hybrid search too.
 func TestLanguages(t *testing.T) {
 	notRaced(t)
 	m := embedded(t)

@@ -144,7 +144,7 @@ func TestFilterJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"language":"GER"}`), &f); f.Language != "de" || err != nil {
 		t.Errorf("GER is the language %q, %v", f.Language, err)
 	}
-	// Requests cannot choose what they may see.
+	// Requests cannot choose the collections that they may see.
 	if err := json.Unmarshal([]byte(`{"Collections":["a"],"-":["a"]}`), &f); f.Collections != nil || err != nil {
 		t.Errorf("collections of the asker's own: %q, %v", f.Collections, err)
 	}

@@ -50,7 +50,7 @@ func (f *follower) run(ctx context.Context, search func() error) error {
 	}
 }
 
-// follow applies to the searcher what has changed in the state.
+// follow applies the changes of the state to the searcher.
 func (f *follower) follow(ctx context.Context) error {
 	if have, now, err := f.revisions(ctx); err != nil || have == now {
 		return err

@@ -110,7 +110,7 @@ func BenchmarkFuse(b *testing.B) {
 	}
 }
 
-// Thousands of candidates cost what they cost to mix, and not the square of it.
+// The cost of mixing thousands of candidates does not grow with their square.
 func TestFuseOfMany(t *testing.T) {
 	all := make([]*scored, 60_000) // whose square is 28 GB of likenesses
 	for i := range all {

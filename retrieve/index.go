@@ -93,7 +93,8 @@ func CheckSpace(ctx context.Context, state State, m Embedder) (stored bool, err 
 	return space != "", nil
 }
 
-// Known returns what is stored of the root, by path, without damaged documents.
+// Known returns the stored documents of the root, by path, without damaged
+// ones.
 func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
 	documents, err := x.state.Documents(ctx, Filter{Root: root.Name})
 	if err != nil {
@@ -111,7 +112,7 @@ func (x *Index) Listing(ctx context.Context, id string) ([]byte, error) {
 	return x.state.Listing(ctx, id)
 }
 
-// KeepListing stores what was found in the archive or mail with the id.
+// KeepListing stores the listing of the archive or mail with the id.
 func (x *Index) KeepListing(ctx context.Context, root ingest.Root, id string, listing []byte) error {
 	return x.state.KeepListing(ctx, root.Name, id, listing)
 }
@@ -308,8 +309,8 @@ func (x *Index) search(ctx context.Context, q Query, vector []float32) ([]Passag
 				return nil, err
 			}
 		}
-		// A writer changed what was just found: search again, a few times, so that
-		// its new words are found.
+		// A writer changed a document that was just found: search again, a few times,
+		// so that its new words are found.
 		if r.lost > 0 && attempt < 2 {
 			attempt++
 			if err := x.follower.follow(ctx); err != nil {

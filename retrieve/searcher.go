@@ -6,13 +6,13 @@ import (
 )
 
 // A Searcher finds candidates and owns nothing: it follows the table of changes
-// of one [State], and what it loses is rebuilt from there. It belongs to one
-// embedding space. The [Index] computes the scores on what it returns.
+// of one [State], and can be rebuilt from it. It belongs to one embedding
+// space. The [Index] computes the scores of its results.
 //
 // A Searcher is safe for concurrent use.
 type Searcher interface {
 	// Apply brings the searcher up to date with changes, in the order of their
-	// revisions. A change to a document replaces what is known of it; applying a
+	// revisions. A change to a document replaces its earlier version; applying a
 	// change again changes nothing. Changes that were applied are found by every
 	// search that begins after Apply returns.
 	Apply(ctx context.Context, changes []Change) error
@@ -34,13 +34,13 @@ type Searcher interface {
 	Evidence(ctx context.Context, hits []Hit, terms []string) ([]Evidence, error)
 	// Stats counts what BM25 needs, over everything indexed (not filtered).
 	Stats(ctx context.Context, terms []string) (Stats, error)
-	// Close makes what was applied as durable as the searcher keeps it, and
-	// releases it; closing it again does nothing.
+	// Close makes the applied changes as durable as the searcher supports, and
+	// releases its resources; closing it again does nothing.
 	Close() error
 }
 
-// ErrIndexDamaged is wrapped by the errors of a [Searcher] that found what it
-// keeps damaged. Reset and the changes of the state make it whole.
+// ErrIndexDamaged is wrapped by the errors of a [Searcher] that found its data
+// damaged. Reset, and then applying the changes of the state, repairs it.
 var ErrIndexDamaged = errors.New("the search index is damaged")
 
 // A Hit is a chunk that a [Searcher] found.
@@ -52,7 +52,7 @@ type Hit struct {
 
 func (h Hit) version() Version { return Version{h.Document, h.Generation} }
 
-// Evidence is what a [Searcher] knows of one chunk.
+// Evidence is the data for the scores of one chunk.
 type Evidence struct {
 	Hit    Hit
 	Vector []float32 // must not be changed; valid until the searcher is closed

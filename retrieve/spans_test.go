@@ -143,7 +143,7 @@ func (l *letters) find(words string, share float64) (ingest.Span, bool) {
 type spanFigures struct {
 	recall    float64 // share of the wanted text that was found
 	precision float64 // share of the found text that was wanted
-	iou       float64 // what was found of the wanted, in all that was wanted or found; overlap counts twice
+	iou       float64 // wanted characters that were found, of all wanted or found; overlap counts twice
 	tokens    float64 // found for a question
 }
 

@@ -66,16 +66,16 @@ type State interface {
 	KeepListing(ctx context.Context, root, id string, listing []byte) error
 	Listings(ctx context.Context, root string) (ids []string, err error)
 
-	// Excerpts returns what the spans ask for, in their order.
+	// Excerpts returns an excerpt for each span, in their order.
 	Excerpts(ctx context.Context, spans []Span) ([]Excerpt, error)
 	// Count counts what Documents would list, and its chunks.
 	Count(ctx context.Context, f Filter) (documents, chunks int, err error)
 	// DocumentChunks returns all chunks of a document with their vectors of the
 	// space in use; [ErrNotFound] if there is no such document.
 	DocumentChunks(ctx context.Context, id string) ([]ingest.Chunk, [][]float32, error)
-	// Chunks returns the chunks of the hits, in their order, with what is known
-	// of their documents. A hit whose generation is no longer stored, or whose
-	// chunk is damaged, is left out.
+	// Chunks returns the chunks of the hits, in their order, with the metadata of
+	// their documents. A hit whose generation is no longer stored, or whose chunk
+	// is damaged, is left out.
 	Chunks(ctx context.Context, hits []Hit) ([]Candidate, error)
 
 	// Vectors returns the stored vector of the space for each digest, nil where
@@ -98,11 +98,11 @@ type State interface {
 
 	// Revision is that of the latest change by any process. It is cheap.
 	Revision(ctx context.Context) (int64, error)
-	// Changes gives what has changed after a revision, in the order of the
-	// revisions: for each document at most its latest change, so that the changes
-	// after 0 are all the documents. Vectors are those of the space; if it is not
-	// the one in use, the error is a [*SpaceError]. A document that is damaged
-	// comes as deleted.
+	// Changes yields the changes after a revision, in the order of the revisions:
+	// for each document at most its latest change, so that the changes after 0 are
+	// all the documents. Vectors are those of the space; if it is not the one in
+	// use, the error is a [*SpaceError]. A document that is damaged comes as
+	// deleted.
 	Changes(ctx context.Context, space string, after int64) iter.Seq2[Change, error]
 
 	Ledger() Ledger
@@ -185,7 +185,7 @@ type Span struct {
 // stored it.
 type Version struct{ Document, Generation int64 }
 
-// An Excerpt is what a [Span] asked for.
+// An Excerpt is the text of a [Span].
 type Excerpt struct {
 	// Stored is false if the version is no longer stored, its text is shorter, or
 	// its sections are damaged. Then the excerpt has neither.

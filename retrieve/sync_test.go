@@ -123,7 +123,7 @@ func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 	check("by another process", syncFolder(t, newIndex(t, openState(t, dir), m), root, files), []string{"updated b/c.md"}, 1, "oar")
 }
 
-// What is deleted is in no table, no index and no byte of the library.
+// A deleted document is in no table, no index and no byte of the library.
 func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
 	dir := t.TempDir()
 	lib, err := library.Open(t.Context(), library.Place{Data: dir}, testSpace, library.Options{})

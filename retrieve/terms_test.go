@@ -105,8 +105,8 @@ func covers(text, asked string) float64 {
 	return s.Coverage
 }
 
-// TestMeetings: what is written in one way is found when it is asked for in
-// another, by no small part of what the question says.
+// TestMeetings: a word written in one way is found when it is asked for in
+// another, by no small part of the question's terms.
 func TestMeetings(t *testing.T) {
 	for _, c := range []struct {
 		text      string
@@ -213,7 +213,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestNearer: of two texts the one that has what was asked for comes first.
+// TestNearer: of two texts the one that matches the question comes first.
 func TestNearer(t *testing.T) {
 	for _, c := range []struct{ question, right, wrong string }{
 		{"IPv6", "it has IPv6", "it has IPv4"},

@@ -32,7 +32,8 @@ type askCmd struct {
 	storeConfig
 }
 
-// A questionSpec is everything that decides on an answer, except what is stored.
+// A questionSpec is everything that decides on an answer, except the stored
+// documents.
 type questionSpec struct {
 	Question, Strategy       string
 	EmbedModel, EmbedBaseURL string

@@ -71,8 +71,8 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	return nil
 }
 
-// A printing writes only what is safe on a terminal. Each write must be whole
-// characters.
+// A printing writes only characters that are safe on a terminal. Each write
+// must be whole characters.
 type printing struct{ w io.Writer }
 
 func (p printing) Write(b []byte) (int, error) {

@@ -53,7 +53,7 @@ type readConfig struct {
 	OCR string `help:"${ocr_help}" name:"ocr" placeholder:"NAMES" group:"Store"`
 }
 
-// reader returns the reader of files, which caches what it needs in the data
+// reader returns the reader of files, which has its caches in the data
 // directory. The caller closes it.
 func (c readConfig) reader(data string) *ingest.Reader {
 	return &ingest.Reader{PDF: ingest.PDFOptions{Helped: true, Folder: data, Languages: c.OCR}}
@@ -213,12 +213,12 @@ func (c authConfig) proxies() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// logConfig selects what is logged.
+// logConfig selects the log's level and content.
 type logConfig struct {
 	LogLevel slog.Level `help:"Lowest level that is logged to standard error: debug, info, warn or error." default:"info" placeholder:"LEVEL"`
 }
 
-// resumeConfig resumes what was interrupted.
+// resumeConfig resumes an interrupted run.
 type resumeConfig struct {
 	Resume bool `help:"Resume an interrupted run: the last one, or the one whose id is given as the argument."`
 }

@@ -51,8 +51,8 @@ func TestDamageIsNamed(t *testing.T) {
 	}
 }
 
-// Whichever command it is that sets a damaged database aside names what is
-// lost: the next one does not know of it.
+// The command that sets a damaged database aside names the lost documents: the
+// next one does not know of them.
 func TestLossIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"reembed"}, {"forget", "docs"}, {"search", "slipway"}} {

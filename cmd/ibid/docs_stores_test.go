@@ -15,7 +15,7 @@ const storeServer = "db.example.org"
 
 // TestPagesStores runs the commands of the pages about stores on servers in their
 // order, on the sample library. The prelude substitutes the servers of the tests.
-// What is served or copied must answer, with citations.
+// A served or copied library must answer, with citations.
 func TestPagesStores(t *testing.T) {
 	t.Parallel()
 	server := os.Getenv(statetest.Env)

@@ -197,7 +197,7 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 	}
 }
 
-// checkLibrary checks what is in a store. It returns an error if the store
+// checkLibrary checks the content of a store. It returns an error if the store
 // cannot be read.
 func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *checkup, embedder retrieve.Embedder,
 	check, what string) error {
@@ -250,7 +250,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 	}
 	for _, d := range damaged {
 		up.damaged = true
-		up.add(finding{"damage", stateWarning, damageLine(d), "run 'ibid ingest' on its folder, which re-reads what is damaged"})
+		up.add(finding{"damage", stateWarning, damageLine(d), "run 'ibid ingest' on its folder, which re-reads damaged documents"})
 	}
 	c.checkFolders(roots, up)
 	return nil

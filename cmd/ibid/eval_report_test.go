@@ -120,7 +120,7 @@ func TestEvalReportKeepsTheFolder(t *testing.T) {
 	}
 }
 
-// What a model does wrong is reported, counted and paid for.
+// A model's faults are reported, counted and paid for.
 func TestEvalReportWithAModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -220,7 +220,7 @@ func TestEvalReportErrors(t *testing.T) {
 	}
 }
 
-// Interrupted, the report is on what was done, and says so.
+// Interrupted, the report covers the questions asked so far, and says so.
 func TestEvalReportInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, club)

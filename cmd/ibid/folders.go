@@ -43,7 +43,8 @@ func (c syncConfig) folders(lib *openedLibrary, paths []string, watch bool) []*f
 	return folders
 }
 
-// checkFolders makes the folders' paths absolute, and refuses what is no folder.
+// checkFolders makes the folders' paths absolute, and refuses paths that are
+// not folders.
 func checkFolders(folders []string) ([]string, error) {
 	abs := make([]string, 0, len(folders))
 	for _, f := range folders {

@@ -165,8 +165,8 @@ func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 	return folder, want
 }
 
-// Every file of a large folder is listed once. An interrupted run resumes: what it
-// listed is stored.
+// Every file of a large folder is listed once. An interrupted run resumes: the
+// files it listed are stored.
 func TestInterruptedIngestGoesOn(t *testing.T) {
 	t.Parallel()
 	n := datatest.Cases(t, 10_000)

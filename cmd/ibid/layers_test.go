@@ -120,7 +120,7 @@ func TestImportsRunOneWay(t *testing.T) {
 	})
 }
 
-// importFaults returns what is wrong with the imports of a file.
+// importFaults returns the faults of the imports of a file.
 func importFaults(pkg string, file *ast.File, name string) (faults []string) {
 	room := roomOf(pkg)
 	test := strings.HasSuffix(name, "_test.go")

@@ -71,7 +71,7 @@ func trackedFiles(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// linkFault returns what is wrong with a link of a page, and whether it leads
+// linkFault returns the fault of a link of a page, if any, and whether it leads
 // into the repository.
 func linkFault(page, link string, files map[string]bool, pages map[string]outline) (ours bool, fault string) {
 	u, err := url.Parse(link)

@@ -54,7 +54,7 @@ func countedOut(room, tokens int) string {
 	return b.String() + " [1]."
 }
 
-// A reading is what one reader of a stream received.
+// A reading is the events that one reader of a stream received.
 type reading struct {
 	status     int
 	retryAfter string

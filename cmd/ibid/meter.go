@@ -135,7 +135,7 @@ func short(d time.Duration) string {
 
 // printable takes the characters out of s that could command a terminal:
 // controls but tab and line feed, and the invisible formatting characters that
-// can reorder or hide what is shown.
+// can reorder or hide text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

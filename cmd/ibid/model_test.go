@@ -13,7 +13,7 @@ import (
 
 // With a model the gated loop runs end to end over HTTP: off-topic passages
 // are skipped with the judge's reason, the model's labels become numbers by
-// first use, what it invents is dropped, and the answer streams.
+// first use, labels that it invents are dropped, and the answer streams.
 func TestAskWithAModel(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()

@@ -38,9 +38,10 @@ func mustExec(t *testing.T, name string, args ...string) {
 }
 
 // TestPowerCut uploads documents to a server whose data directory is on a disk of
-// its own, has another process write the search index, and cuts the power. What was
-// acknowledged is there afterwards, byte by byte; the library and its index are
-// whole. A file that was not made durable is lost, which shows that the cut is one.
+// its own, has another process write the search index, and cuts the power.
+// Every acknowledged document is there afterwards, byte by byte; the library
+// and its index are whole. A file that was not made durable is lost, which
+// shows that the cut is one.
 func TestPowerCut(t *testing.T) {
 	datatest.CampaignOnly(t)
 	if os.Getuid() != 0 {

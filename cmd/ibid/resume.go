@@ -54,8 +54,8 @@ func (r recorder) resume(ctx context.Context, id string, spec any) (*replay.Reco
 	return nil, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", id, r.place, maxRunDays)
 }
 
-// resumeOr returns what is recorded of the run to resume, and the run, or without
-// --resume what a new run is to record.
+// resumeOr returns the specification of the run to resume, and the run; without
+// --resume, the specification of a fresh run.
 func resumeOr[S any](
 	ctx context.Context, r recorder, c resumeConfig, id string, fresh func() (S, error),
 ) (spec S, run *replay.Recorder, err error) {

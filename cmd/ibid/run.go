@@ -44,7 +44,7 @@ type cli struct {
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources, as a filter."`
 }
 
-// surroundings is what a command uses of the outside world.
+// surroundings is the environment of a command.
 type surroundings struct {
 	getenv         func(string) string
 	stdin          io.Reader

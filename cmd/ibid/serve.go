@@ -61,12 +61,12 @@ type serveCmd struct {
 	storeConfig
 }
 
-// stopTime is how long a server takes to stop. Answers that are cut off use what
-// is left of it after the drain, 2 s, to report that.
+// stopTime is how long a server takes to stop. Answers that are cut off have
+// the time after the drain, 2 s, to report that.
 const stopTime = 8 * time.Second
 
 // Run listens at once, syncs the folders in the background, and answers from
-// what is stored.
+// the stored documents.
 func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.check(); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *serveCmd) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// A server is what a running 'ibid serve' consists of.
+// A server is a running 'ibid serve'.
 type server struct {
 	*serveCmd
 	paths   []string // of the folders, absolute
@@ -377,7 +377,7 @@ func (srv *server) serveMetrics(ctx context.Context, background *sync.WaitGroup)
 	return nil
 }
 
-// logContents logs what a server without folders answers from.
+// logContents logs the content of the library of a server without folders.
 func (srv *server) logContents(ctx context.Context) error {
 	documents, _, err := srv.lib.State.Count(ctx, retrieve.Filter{})
 	if err != nil {

@@ -22,8 +22,8 @@ var hours = map[string]string{
 	"boats.md": "# Boats\n\nThe dinghies stand on the slipway. A keelboat needs two hands.\n",
 }
 
-// A server answers over HTTP, and what the command line ingests meanwhile is
-// answered from at once.
+// A server answers over HTTP, and at once from documents that the command line
+// ingests meanwhile.
 func TestServerSeesWhatTheCommandLineIngests(t *testing.T) {
 	t.Parallel()
 	data, folder, second := t.TempDir(), t.TempDir(), t.TempDir()
@@ -198,7 +198,7 @@ func TestTwoWritersOneReader(t *testing.T) {
 	writing.Wait()
 	t.Logf("figure: %d ingests in each of two processes, and %d questions meanwhile, without an error", rounds, questions)
 
-	// What is in the store is what is in the folders, to the last document.
+	// The store has the documents of the folders, to the last one.
 	want := map[string]bool{}
 	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)

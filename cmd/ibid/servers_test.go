@@ -176,8 +176,8 @@ func (s *served) testFolder(t *testing.T, folder string, documents int) {
 	})
 }
 
-// testIngest: all servers find what is ingested at their next question, and no
-// longer what is forgotten.
+// testIngest: at their next question all servers find documents that were
+// ingested, and none that were forgotten.
 func (s *served) testIngest(t *testing.T) {
 	s.t = t
 	for n := range 3 {

@@ -97,7 +97,7 @@ func inShell(c shellCommand) (reply shellReply, err error) {
 	return reply, err
 }
 
-// outputs collects what a command writes.
+// outputs collects the output of a command.
 type outputs struct {
 	mu  sync.Mutex
 	all []shellOutput

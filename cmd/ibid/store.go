@@ -125,8 +125,9 @@ func (c placeConfig) address(password string) (string, error) {
 // passwordVariable holds the password of the store.
 const passwordVariable = "IBID_STORE_PASSWORD"
 
-// openStore opens the state of a library and names on stderr what is damaged and
-// left out: a later start no longer knows what was set aside.
+// openStore opens the state of a library and names on stderr the damaged
+// documents, which are left out: a later start no longer knows which rows were
+// set aside.
 func openStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store, error) {
 	store, err := startStore(ctx, c, s)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"ibid/retrieve/state"
 )
 
-// upkeepConfig is what the commands that maintain a library share.
+// upkeepConfig has the flags that the commands that maintain a library share.
 type upkeepConfig struct {
 	placeConfig
 	JSON bool `help:"Print a JSON object." name:"json"`
@@ -221,7 +221,7 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}{c.Root, n}, fmt.Sprintf("removed %s with %s\n", c.Root, counted(n, "document")))
 }
 
-// purgeIndex removes every trace of what was deleted from the search index.
+// purgeIndex removes every trace of deleted documents from the search index.
 func (c placeConfig) purgeIndex(ctx context.Context, s surroundings) error {
 	store, err := startStore(ctx, c, s)
 	if err != nil {

@@ -31,8 +31,8 @@ type Entry struct {
 	// Skip says why the entry has nothing to read, Failed why it cannot be
 	// read; both are empty for a readable file.
 	Skip, Failed string
-	// Archive marks a nested archive that failed: what is stored of it may
-	// still be valid.
+	// Archive marks a nested archive that failed; its stored members may still be
+	// valid.
 	Archive bool
 }
 

@@ -128,7 +128,7 @@ const (
 	ascii   class = 8  // added to ASCII letters
 	foreign class = 16 // added to letters of scripts other than Latin
 
-	kind = ascii - 1 // the class without what is added
+	kind = ascii - 1 // the class without flags
 )
 
 // order returns the likelihood of the order of the characters: of each one

@@ -30,7 +30,7 @@ const (
 	Seconds   = 30        // of processor time and of the clock, for one request
 	MaxOutput = 256 << 20 // bytes of a reply
 
-	maxErrors = 64 << 10 // bytes of what a child writes to standard error
+	maxErrors = 64 << 10 // bytes of a child's standard error that are kept
 	maxStack  = 64 << 20
 	// maxRequests is how many requests a child answers before it is replaced:
 	// leaks of parsers must not add up.
@@ -262,8 +262,8 @@ func (c *process) exchange(request any, data []byte) (frame, error) {
 	return reply, nil
 }
 
-// readComplaint returns the beginning of what the child writes to standard error
-// during one request.
+// readComplaint returns the beginning of the child's standard error during one
+// request.
 func (c *process) readComplaint() string {
 	var words strings.Builder
 	for {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A wish says what a child of these tests does.
+// A wish is an order to a child process of these tests.
 type wish struct{ Do, Path string }
 
 // A result is its reply.
@@ -308,7 +308,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := c.stdin.Close(); err != nil { // what a death does
+		if err := c.stdin.Close(); err != nil { // as when the process dies
 			t.Fatal(err)
 		}
 		if err := c.cmd.Wait(); err != nil {

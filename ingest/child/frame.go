@@ -18,7 +18,7 @@ type frame struct {
 // A frame begins with one byte for last and eight for each of the two lengths.
 const frameHead = 17
 
-// endOfErrors ends on standard error what a child says about one request.
+// endOfErrors ends a child's messages about one request on standard error.
 const endOfErrors = 0
 
 var errTooMuch = errors.New("the message is too long")

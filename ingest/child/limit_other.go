@@ -38,7 +38,7 @@ func limitProcess() error {
 // watchMemory is how often a child looks at its memory.
 const watchMemory = 50 * time.Millisecond
 
-// memoryInUse returns what the Go runtime holds of the system's memory.
+// memoryInUse returns the memory that the Go runtime holds, in bytes.
 func memoryInUse() uint64 {
 	figures := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(figures)

@@ -38,8 +38,8 @@ type Task struct {
 	MaxOutput int // in bytes
 }
 
-// Run returns what the process wrote to standard output. The error of one that
-// fails is the first line of its standard error.
+// Run returns the standard output of the process. The error of one that fails
+// is the first line of its standard error.
 func (t Task) Run(ctx context.Context) ([]byte, error) {
 	timed, cancel := context.WithTimeout(ctx, t.Limit)
 	defer cancel()
@@ -96,7 +96,7 @@ func (t Task) command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// capped keeps at most limit bytes of what is written to it. The buffer is not
+// capped keeps the first limit bytes that are written to it. The buffer is not
 // embedded, because its ReadFrom would bypass the limit.
 type capped struct {
 	kept  bytes.Buffer

@@ -112,8 +112,8 @@ func (w *codeWriter) write() {
 	w.body(start, len(w.lines))
 }
 
-// declared returns the name of what a line declares, and whether others are
-// declared in it; the name is empty for other lines.
+// declared returns the name that a line declares, and whether it may contain
+// other declarations; the name is empty if the line declares nothing.
 func (w *codeWriter) declared(i int) (name string, isType bool) {
 	line := w.lines[i]
 	if w.declares == nil || len(line) > maxDeclaration || w.isComment(strings.TrimSpace(line)) {

@@ -63,7 +63,7 @@ func leftOut(n *html.Node) bool {
 	return false
 }
 
-// prune removes from a tree what is no content.
+// prune removes the nodes without content from a tree.
 func prune(n *html.Node) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
@@ -111,8 +111,8 @@ func mainContent(root *html.Node) *html.Node {
 	return whole
 }
 
-// articleOf returns what a browser's reader view would show; nil if the page has
-// no article.
+// articleOf returns the article that a browser's reader view would show; nil if
+// the page has none.
 func articleOf(root *html.Node) *html.Node {
 	parser := readability.NewParser()
 	parser.DisableJSONLD = true

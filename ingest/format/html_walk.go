@@ -61,7 +61,7 @@ var blockElements = map[atom.Atom]bool{
 	atom.Table: true, atom.Caption: true, atom.Hgroup: true, atom.Option: true,
 }
 
-// block walks one node and what is in it.
+// block walks one node and its descendants.
 func (w *htmlWalker) block(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:

@@ -8,13 +8,13 @@ import (
 // A language says which lines begin a declaration. Nesting follows the
 // indentation.
 type language struct {
-	// declares is a regular expression that gives the name of what a line declares,
-	// in its first group that matches anything; empty for none.
+	// declares is a regular expression whose first non-empty group is the name that
+	// a line declares; empty for none.
 	declares  string
 	comments  [][2]string // what begins a comment, and what ends it; empty for the end of the line
 	loose     bool        // a declaration must not be a mere call or a prototype
 	docstring bool        // a text in a declaration is its comment
-	nested    bool        // what a line declares may hold others, up to the next line without indentation
+	nested    bool        // a declaration may contain others, up to the next line without indentation
 }
 
 var (

@@ -33,7 +33,8 @@ var (
 		"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5, "subparagraph": 6, "frametitle": 3,
 	}
 	texLists = set(`itemize enumerate description compactitem compactenum thebibliography`)
-	// texWhole are the environments that are read at once, by what they hold.
+	// texWhole are the environments that are read at once, with the kind of their
+	// content.
 	texWhole = map[string]string{
 		"verbatim": "code", "lstlisting": "code", "minted": "code", "Verbatim": "code", "alltt": "code",
 		"tabular": "table", "tabularx": "table", "longtable": "table", "tabulary": "table",
@@ -77,8 +78,8 @@ func (r *texReader) next(line string) {
 	}
 }
 
-// part reads a command, given what follows it in its line, and returns what is
-// left of the last line that it read.
+// part reads a command, given the rest of its line, and returns the rest of the
+// last line that it read.
 func (r *texReader) part(name, rest string) string {
 	switch name {
 	case "":
@@ -117,7 +118,7 @@ func (r *texReader) part(name, rest string) string {
 	return rest
 }
 
-// cutMatch returns a text without what a pattern finds at its start.
+// cutMatch returns a text without a match of the pattern at its start.
 func cutMatch(pattern *regexp.Regexp, text string) string {
 	return text[len(pattern.FindString(text)):]
 }
@@ -125,8 +126,8 @@ func cutMatch(pattern *regexp.Regexp, text string) string {
 // maxTeXArgument is the length of the longest argument.
 const maxTeXArgument = 4000
 
-// argument returns what is between the next braces, which may close in a later
-// line, and what follows them.
+// argument returns the text between the next braces, which may close in a later
+// line, and the rest of that line.
 func (r *texReader) argument(rest string) (inside, after string) {
 	rest = cutMatch(texOptions, rest)
 	if !strings.HasPrefix(rest, "{") {
@@ -211,7 +212,8 @@ func (r *texReader) environment(name, rest string) string {
 	return cutMatch(texSized, cutMatch(texOptions, rest))
 }
 
-// body returns what is in an environment, and what follows its end in the line.
+// body returns the content of an environment, and the rest of the line of its
+// end.
 func (r *texReader) body(name, rest string) (body, after string) {
 	closing := `\end{` + name + `}`
 	r.mark(r.at)

@@ -15,7 +15,7 @@ const (
 	maxOutputBytes = 2000
 )
 
-// A notebook is what is read of a Jupyter file (nbformat 4).
+// A notebook has the fields of a Jupyter file (nbformat 4) that are read.
 type notebook struct {
 	Metadata struct {
 		Title    string
@@ -29,7 +29,7 @@ type notebookCell struct {
 	Type    string    `json:"cell_type"`
 	Source  manyLines // of any cell
 	Outputs []struct {
-		Text  manyLines // what was printed
+		Text  manyLines // printed output
 		Error string    `json:"ename"`
 		Value string    `json:"evalue"`
 		Data  struct {

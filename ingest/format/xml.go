@@ -218,7 +218,7 @@ func (w *xmlWriter) element(n *xmlNode, level int) {
 	}
 }
 
-// data adds an element to the line if it is one text, or writes what is in it.
+// data adds an element to the line if it is one text, or writes its content.
 func (w *xmlWriter) data(n *xmlNode, level int) {
 	attrs := n.attributes()
 	text := ""
@@ -242,7 +242,7 @@ func (w *xmlWriter) data(n *xmlNode, level int) {
 	w.children(n, level)
 }
 
-// children writes what is in an element.
+// children writes the content of an element.
 func (w *xmlWriter) children(n *xmlNode, level int) {
 	for _, k := range n.kids {
 		if k.name != "" {

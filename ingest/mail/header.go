@@ -133,8 +133,7 @@ func (h header) params(name string) (value string, params map[string]string) {
 	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
-// decodeTransfer decodes a content transfer encoding and skips what is broken
-// in it.
+// decodeTransfer decodes a content transfer encoding and skips invalid parts.
 func decodeTransfer(body []byte, encoding string) []byte {
 	switch encoding {
 	case "base64":

@@ -1,6 +1,6 @@
 // Package mail reads messages (RFC 5322, MIME) and mailboxes (mbox) as they
 // occur in practice: truncated, wrongly encoded or without headers. It returns
-// no errors: what it cannot parse is text or is left out.
+// no errors: parts that it cannot parse are text or are left out.
 package mail
 
 import (

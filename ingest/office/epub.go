@@ -136,7 +136,7 @@ func (f *file) bookPackage() (*book, error) {
 // packageName returns the name of the package document.
 func (f *file) packageName() (name string) {
 	if x, err := f.xml("META-INF/container.xml"); err == nil {
-		_ = x.find(func(e element) { // of a damaged part, what was found counts
+		_ = x.find(func(e element) { // the elements before the damage count
 			if e.Name.Local == "rootfile" && name == "" {
 				name = attr(e, "full-path")
 			}

@@ -156,7 +156,7 @@ func (f *numberFormat) literal(text string) {
 	}
 }
 
-// bracket reads what is in square brackets: elapsed time, a currency or a
+// bracket reads the content of square brackets: elapsed time, a currency or a
 // condition. Colours and languages are ignored.
 func (f *numberFormat) bracket(in string) {
 	switch low := strings.ToLower(in); {

@@ -67,7 +67,7 @@ const (
 )
 
 // A limitError refuses a file. Any other error in the middle of a file is
-// damage, and what was read before it is kept.
+// damage, and the text before it is kept.
 type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return e.reason }
@@ -229,7 +229,7 @@ func (f *file) properties() (title string) {
 	return title
 }
 
-// The methods below count what is written.
+// The methods below count the written bytes.
 
 // pieceCost is the overhead of a paragraph, section or record in bytes.
 const pieceCost = 64

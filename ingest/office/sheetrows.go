@@ -63,7 +63,7 @@ func (s *sheet) begin() {
 	}
 }
 
-// rest writes what is on the sheet outside its rows.
+// rest writes the content of the sheet outside its rows.
 func (s *sheet) rest(blocks []block) {
 	if len(blocks) > 0 {
 		s.begin()
@@ -232,7 +232,7 @@ func (s *sheet) spread(r sheetRow) map[int]string {
 	return names
 }
 
-// shortName drops what is too long for a name.
+// shortName drops the part that is too long for a name.
 func shortName(s string) string {
 	if len(s) > maxName {
 		return ""

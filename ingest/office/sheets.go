@@ -60,7 +60,7 @@ func (f *file) workbook(main string) error {
 
 func on1(s string) bool { return s == "1" || s == "true" }
 
-// A workbookReader holds what the sheets of a workbook share.
+// A workbookReader holds the data that the sheets of a workbook share.
 type workbookReader struct {
 	*file
 	shared   []byte // all strings, joined

@@ -294,7 +294,7 @@ func everyCosine(x *Index, q []float32, k int) []retrieve.Hit {
 	return t.ranked()
 }
 
-// BenchmarkSearch measures what a question needs of the index.
+// BenchmarkSearch measures the calls that a question makes to the index.
 func BenchmarkSearch(b *testing.B) {
 	libraries(b, func(b *testing.B, l *library, dir string) {
 		x, err := Open(dir, benchOptions)

@@ -15,7 +15,7 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// A prepared is a change with what a segment keeps of it.
+// A prepared is a change with the data that a segment keeps of it.
 type prepared struct {
 	*retrieve.Change
 	dims    int // of the vectors, if there are any
@@ -108,7 +108,7 @@ func (c *content) segment() (*segment, error) {
 	return newSegment("", b.Bytes(), false)
 }
 
-// merged returns the content of the parts without what is deleted, or nil if
+// merged returns the content of the parts without deleted chunks, or nil if
 // nothing is left.
 func merged(parts []part) *content {
 	type origin struct {
@@ -127,7 +127,7 @@ func merged(parts []part) *content {
 	}
 	slices.SortFunc(all, func(a, b origin) int { return cmp.Compare(a.number, b.number) })
 	c := &content{dims: int(parts[0].Dims), firsts: []uint32{0}}
-	moved := make([][]int32, len(parts)) // by slot, the new one; -1 for what is deleted
+	moved := make([][]int32, len(parts)) // by slot, the new one; -1 for a deleted one
 	for i := range parts {
 		c.revision = max(c.revision, parts[i].Revision)
 		moved[i] = slices.Repeat([]int32{-1}, int(parts[i].Chunks))

@@ -10,15 +10,15 @@ import (
 	"github.com/philippgille/chromem-go"
 )
 
-// A collection has the vectors of what a filter selects in a segment, also of
-// chunks that are deleted, under their slots.
+// A collection has the vectors of the chunks that a filter selects in a
+// segment, including deleted ones, by slot.
 //
 // It has no vectors in mapped memory: chromem-go reads them in goroutines of its
 // own, where [guard] cannot turn a fault into an error. It has those of a segment
 // in memory without a copy, and copies of those in a file.
 type collection = chromem.Collection
 
-// collect returns the collection of what a filter selects.
+// collect returns the collection of the selected chunks.
 func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

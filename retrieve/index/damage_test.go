@@ -55,7 +55,7 @@ func made(t *testing.T) (dir string, h *history, revision int64) {
 }
 
 // TestDamage changes bytes of the files of an index, cuts them or removes them.
-// All searches then find what they must, or return an error that wraps
+// All searches then have the right results, or return an error that wraps
 // ErrIndexDamaged. After that, Reset and the changes make the index whole.
 func TestDamage(t *testing.T) {
 	source, h, revision := made(t)
@@ -326,8 +326,8 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 	})
 }
 
-// TestLost removes the directory of an open index: everything remains found, and
-// what is new remains in memory.
+// TestLost removes the directory of an open index: everything remains found,
+// and new documents remain in memory.
 func TestLost(t *testing.T) {
 	dir, h, revision := made(t)
 	x, err := Open(dir, Options{Library: "library", Space: "test/8", Flush: 50})

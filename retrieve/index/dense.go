@@ -96,7 +96,7 @@ func newClosest(unit []float32, k int) *closest {
 // scanRows is the number of rows that are scanned at a time.
 const scanRows = 1024
 
-// scan scans what is chosen of a segment.
+// scan scans the chosen chunks of a segment.
 func (c *closest) scan(ctx context.Context, part int32, s *segment, only *chosen) error {
 	var products [scanRows]int32
 	var words [scanRows / 64]uint64

@@ -13,7 +13,7 @@ type record struct {
 	labels retrieve.Labels
 }
 
-// texts and lists are what is stored of a record, the id first.
+// texts and lists are the stored fields of a record, the id first.
 func (r *record) texts() [6]*string {
 	return [6]*string{&r.info.ID, &r.info.Root, &r.info.Path, &r.info.Collection, &r.info.Format, (*string)(&r.labels.Date)}
 }
@@ -76,7 +76,7 @@ func (u *unpacker) bytes() []byte {
 	return b
 }
 
-// text returns a text in the memory of what is read.
+// text returns a text that shares the memory of the input.
 func (u *unpacker) text() string {
 	b := u.bytes()
 	return unsafe.String(unsafe.SliceData(b), len(b))

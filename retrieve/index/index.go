@@ -1,5 +1,5 @@
 // Package index is the embedded [retrieve.Searcher]: immutable segments in
-// memory-mapped files, and segments in memory with what is new.
+// memory-mapped files, and segments in memory with new documents.
 //
 // [Index.Apply] makes a small segment in memory of the documents that changed,
 // and notes which documents of older segments are deleted by that. Segments in
@@ -7,12 +7,13 @@
 // chunks, they are written to a file, and files are merged in the background in
 // the same way. A manifest names the segment files with their deleted documents.
 // Files never change: they are written under a temporary name, made durable and
-// renamed, and so is the manifest. What is in memory when a process ends is lost;
-// the manifest's revision says what to apply again.
+// renamed, and so is the manifest. Segments in memory are lost when the process
+// ends; the manifest's revision says which changes to apply again.
 //
 // Several processes may use one directory. The one that has the lock file writes;
-// the others map its segments, and keep in memory what is newer than the manifest.
-// In a directory that cannot be written everything new remains in memory.
+// the others map its segments, and keep newer documents than the manifest's in
+// memory. In a directory that cannot be written everything new remains in
+// memory.
 //
 // Each block of a segment has a checksum, which is checked before the block is
 // used for the first time. An error that wraps [retrieve.ErrIndexDamaged] is
@@ -58,11 +59,11 @@ type Index struct {
 
 	// mu is held to change what follows and current, not to search.
 	mu   sync.Mutex
-	base struct { // what the manifest describes
+	base struct { // the content of the manifest
 		revision int64
 		files    []part
 	}
-	recent []death // what the changes after base.revision delete
+	recent []death // deletions by the changes after base.revision
 	memory []part  // with the documents of those changes
 	lock   *os.File
 	closed bool
@@ -124,7 +125,7 @@ func (x *Index) refresh(ctx context.Context) error {
 	}
 	info, err := os.Stat(filepath.Join(x.dir, manifestName))
 	if err != nil {
-		return nil // what was read remains valid
+		return nil // the manifest that was read remains valid
 	}
 	if last := x.seen.Load(); last != nil && os.SameFile(*last, info) && (*last).ModTime().Equal(info.ModTime()) &&
 		(*last).Size() == info.Size() {
@@ -140,8 +141,8 @@ func (x *Index) refresh(ctx context.Context) error {
 	return x.note(guard(x.follow))
 }
 
-// follow reads the manifest and adopts what it describes, unless it is of another
-// index or older than what is already known. x.mu is held.
+// follow reads the manifest and adopts its segments, unless it is of another
+// index or older than the one already known. x.mu is held.
 func (x *Index) follow() error {
 	for attempt := 0; ; attempt++ {
 		m, info, err := readManifest(x.dir)
@@ -327,8 +328,8 @@ func (x *Index) Reset(ctx context.Context) error {
 // takes less time to apply fewer again.
 const worthwhile = 64
 
-// Close implements [retrieve.Searcher]. What is in memory is written to a file if
-// it is more than a few chunks.
+// Close implements [retrieve.Searcher]. Segments in memory are written to a
+// file if they have more than a few chunks.
 func (x *Index) Close() error {
 	x.pause()
 	defer x.resume()

@@ -67,13 +67,13 @@ type search struct {
 
 	found  []scored[float32] // chunks
 	scores best[float32]     // the k highest scores
-	least  float32           // what a score must reach, more than 0
+	least  float32           // lowest score of a candidate, more than 0
 
 	lengths []int32 // of the slots of the window
 	// Of each slot of the window, all zero between two.
 	sums [windowSlots]float32
-	// The slots of the window that may be found. What is after them is written
-	// to and not read, up to one place after the last slot.
+	// The slots of the window that may be found. The elements after them, up to one
+	// after the last slot, are written and not read.
 	candidates [2 * windowSlots]uint16
 }
 
@@ -170,7 +170,7 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 	clear(x.sums[first-base : end-base])
 }
 
-// scan adds what a term weighs to the sums of the window's chunks, and those
+// scan adds a term's weights to the sums of the window's chunks, and those
 // whose sums reach need by that to the n candidates; it returns how many there
 // are then. Whether a chunk is one cannot be predicted, so there is no branch.
 func (x *search) scan(c *cursor, need float32, n uint) uint {
@@ -193,7 +193,7 @@ func (x *search) scan(c *cursor, need float32, n uint) uint {
 	return n
 }
 
-// rank computes the scores of what was found again, the highest first.
+// rank computes the scores of the found chunks again, the highest first.
 func (x *search) rank(t *top) {
 	sortScored(x.found)
 	for _, f := range x.found {

@@ -28,7 +28,7 @@ const (
 	blockPostings = 128
 )
 
-// A skip is what a search needs to know of 128 postings to pass over them.
+// A skip summarizes 128 postings, so that a search can pass over them.
 type skip struct {
 	First uint32 // slot of the first
 	End   uint32 // offset, after all skips, of the end of its bytes

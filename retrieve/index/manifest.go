@@ -130,8 +130,8 @@ func removeFiles(dir, prefix string, f func(name string) bool) {
 	}
 }
 
-// writeTemp writes a temporary file, and returns its name when it is durable. The
-// next process that writes removes what is left over.
+// writeTemp writes a temporary file, and returns its name when it is durable.
+// The next process that writes removes files that are left over.
 func writeTemp(dir string, write func(io.Writer) error) (name string, err error) {
 	f, err := os.CreateTemp(dir, tempPrefix)
 	if err != nil {

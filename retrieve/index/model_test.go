@@ -142,7 +142,7 @@ const (
 	bm25Error   = 1e-9
 )
 
-// ranked compares what was found with the best k of all.
+// ranked compares the hits with the best k of all.
 func ranked(what string, got []retrieve.Hit, all []graded, k int, rounding float64) error {
 	k = max(0, min(k, len(all)))
 	if len(got) != k {

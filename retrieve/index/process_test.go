@@ -180,8 +180,8 @@ func (c *child) kill(t *testing.T) {
 }
 
 // TestKill kills a process at random moments of applying changes and of writing
-// and merging files, always in the same directory. What is then in the directory
-// is exactly the history up to its revision, and the next process continues.
+// and merging files, always in the same directory. The directory then has
+// exactly the history up to its revision, and the next process continues.
 func TestKill(t *testing.T) {
 	kills := datatest.Cases(t, 400)
 	r := datatest.Rand(t)

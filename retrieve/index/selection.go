@@ -29,8 +29,8 @@ func (s selection) some(first, end int32) bool {
 	return slices.ContainsFunc(s[first/64:(end+63)/64], func(w uint64) bool { return w != 0 })
 }
 
-// A chosen is what one search may find of a segment: what a filter selected,
-// except what is deleted.
+// A chosen is the chunks of a segment that one search may find: those that the
+// filter selects and that are not deleted.
 type chosen struct {
 	*filtered
 	deleted selection // nil for nothing
@@ -38,8 +38,8 @@ type chosen struct {
 	dead    int       // those of them that are deleted
 }
 
-// choose returns what a search with the filter may find of each part, and how
-// many chunks that is, with those deleted.
+// choose returns the chunks of each part that a search with the filter may
+// find, and their number including deleted ones.
 func (v *snapshot) choose(f retrieve.Filter) (parts []chosen, all int) {
 	parts = make([]chosen, len(v.parts))
 	for i, p := range v.parts {
@@ -71,8 +71,8 @@ func (c *chosen) word(i int) uint64 {
 	return w
 }
 
-// A filtered is what a filter selects in a segment, also of documents that are
-// deleted.
+// A filtered is the chunks that a filter selects in a segment, including those
+// of deleted documents.
 type filtered struct {
 	filter retrieve.Filter
 	slots  selection // nil for all
@@ -95,7 +95,7 @@ const (
 	maxCollections = 4
 )
 
-// selected returns what the filter selects.
+// selected returns the chunks that the filter selects.
 func (s *segment) selected(f retrieve.Filter) *filtered {
 	s.mu.Lock()
 	defer s.mu.Unlock()

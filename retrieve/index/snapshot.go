@@ -35,7 +35,7 @@ func newSnapshot(revision int64, files, memory []part) *snapshot {
 // mean is the mean length of the chunks.
 func (s *snapshot) mean() float64 { return float64(s.words) / float64(max(1, s.chunks)) }
 
-// A part is a segment without what was deleted since it was written.
+// A part is a segment without the chunks deleted since it was written.
 type part struct {
 	*segment
 	deaths *deaths // nil for none
@@ -100,10 +100,10 @@ func (p *part) where(f func(document int) bool) (documents []int) {
 	return documents
 }
 
-// A death is a change to a document, which deletes what has an earlier generation.
+// A death is a change to a document, which deletes its earlier generations.
 type death struct{ document, revision int64 }
 
-// kill returns the parts without what the deaths delete.
+// kill returns the parts without the chunks that the deaths delete.
 func kill(parts []part, all []death) []part {
 	parts = slices.Clone(parts)
 	for i, p := range parts {

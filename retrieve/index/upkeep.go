@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// A worker writes what is in memory to files, and merges files, in the
+// A worker writes segments in memory to files, and merges files, in the
 // background. Its fields are changed with the index locked.
 type worker struct {
 	running sync.WaitGroup
@@ -31,7 +31,8 @@ type worker struct {
 }
 
 // Writable returns why an index cannot be written in a directory, if it exists.
-// Then what is applied remains in memory, and the next process applies it again.
+// Applied changes then remain in memory, and the next process applies them
+// again.
 func Writable(dir string) error {
 	f, err := os.CreateTemp(dir, tempPrefix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +70,7 @@ func (x *Index) unwritten() int {
 	return n
 }
 
-// tend starts what is due. x.mu is held.
+// startWork starts the work that is due. x.mu is held.
 func (x *Index) tend() {
 	if x.closed || x.paused > 0 {
 		return
@@ -148,9 +149,9 @@ func (x *Index) own(adopt bool) bool {
 	return true
 }
 
-// Purge removes every trace of deleted documents from the files. It does nothing
-// if another process writes the index: files lose what is deleted when they are
-// merged.
+// Purge removes every trace of deleted documents from the files. It does
+// nothing if another process writes the index: merging removes deleted
+// documents from the files.
 func (x *Index) Purge(ctx context.Context) error {
 	x.pause()
 	defer x.resume()
@@ -174,13 +175,14 @@ func (x *Index) Purge(ctx context.Context) error {
 		return err
 	}))
 	if err != nil {
-		return fmt.Errorf("removing what is deleted from the search index in %s: %w", x.dir, err)
+		return fmt.Errorf("removing deleted documents from the search index in %s: %w", x.dir, err)
 	}
 	return nil
 }
 
-// compact writes one file in place of those that choose returns the places of, or,
-// if choose is nil, with what is in memory; and then the manifest.
+// compact writes one file that replaces the files at the indices that choose
+// returns or, if choose is nil, the segments in memory. Then it writes the
+// manifest.
 func (x *Index) compact(ctx context.Context, choose func(files []part) []int) error {
 	x.mu.Lock()
 	from, revision := x.memory, x.current.Load().revision
@@ -210,7 +212,7 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 		until = len(x.recent)
 	}
 	var files []part
-	var gone []death // what was deleted meanwhile
+	var gone []death // deletions meanwhile
 	for _, p := range kill(x.base.files, x.recent[:until]) {
 		at := slices.IndexFunc(from, func(q part) bool { return p.segment == q.segment })
 		if at < 0 {

@@ -7,8 +7,8 @@ import (
 	"iter"
 )
 
-// A content is what a segment is written from: the documents, and functions that
-// return the rest piece by piece.
+// A content is the input of a segment's writer: the documents, and functions
+// that return the rest piece by piece.
 type content struct {
 	revision int64
 	dims     int
@@ -29,8 +29,8 @@ type content struct {
 // An occurrence is how often a term occurs in the chunk of a slot.
 type occurrence struct{ slot, count int32 }
 
-// write writes the segment, and returns the sum of its trailer. It panics with a
-// *damage if what it is made from is damaged.
+// write writes the segment, and returns the sum of its trailer. It panics with
+// a *damage if its sources are damaged.
 func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err error) {
 	w := &writer{ctx: ctx, to: to, block: make([]byte, 0, blockSize)}
 	w.Magic, w.Revision, w.Dims, w.Documents, w.Chunks = magic, c.revision, uint32(c.dims), uint32(len(c.numbers)), uint32(len(c.lengths))
@@ -77,7 +77,7 @@ type writer struct {
 	ctx   context.Context
 	to    io.Writer
 	block []byte // begun and not yet written
-	size  uint64 // of what was written, with the block
+	size  uint64 // of the written bytes, with the block
 	sums  []uint32
 	err   error // the first
 }

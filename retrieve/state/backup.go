@@ -116,7 +116,7 @@ func (s *Store) beyondCopying(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: run 'ibid verify --data %s' to see what is lost; 'ibid ingest' of its folders "+
-		"sets the damaged file aside and saves what is whole, and then it can be backed up", err, s.dir)
+		"sets the damaged file aside and saves its undamaged rows; then run the backup again", err, s.dir)
 }
 
 // noRoom adds to the error of a copy how much room it needs.
@@ -158,8 +158,8 @@ func (s *Store) copyPages(ctx context.Context, to string) error {
 	})
 }
 
-// Compact gives the space of what was deleted back to the file system, and deletes
-// what the ledger need not keep. Other processes may go on reading; those that
+// Compact reclaims the disk space of deleted documents, and deletes the entries
+// that the ledger need not keep. Other processes may go on reading; those that
 // write wait. It needs free space for a second copy of the database while it
 // runs, and returns how many bytes the database had and has. A crash leaves the
 // database as it was.

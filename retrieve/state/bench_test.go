@@ -9,8 +9,8 @@ import (
 	"ibid/retrieve"
 )
 
-// BenchmarkRead reads what a search reads: the revision, which a search compares
-// first, and the chunks of twelve hits.
+// BenchmarkRead makes the reads of a search: of the revision, which a search
+// compares first, and of the chunks of twelve hits.
 func BenchmarkRead(b *testing.B) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		b.Run(name, func(b *testing.B) {

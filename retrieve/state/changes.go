@@ -14,7 +14,7 @@ import (
 
 // A change is a row of the table of changes.
 type change struct {
-	document int64 // 0 for what is about no document
+	document int64 // 0 if the change is about no document
 	revision int64 // set when it is written
 	deleted  bool
 	id       string // empty for a deleted document
@@ -75,8 +75,8 @@ const (
 	chunksAtOnce  = 4096
 )
 
-// Changes gives what has changed after a revision, in the order of the revisions;
-// see [retrieve.State]. What changes meanwhile comes last.
+// Changes yields the changes after a revision, in the order of the revisions;
+// see [retrieve.State]. Changes made meanwhile come last.
 func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq2[retrieve.Change, error] {
 	return func(yield func(retrieve.Change, error) bool) {
 		list, err := s.listChanges(ctx, space, after)
@@ -102,7 +102,7 @@ func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq
 	}
 }
 
-// listChanges lists what has changed after a revision.
+// listChanges lists the changes after a revision.
 func (s *Store) listChanges(ctx context.Context, space string, after int64) (list []change, err error) {
 	err = s.view(ctx, func(t *tx) error {
 		if _, err := t.uses(space); err != nil {
@@ -203,7 +203,7 @@ func (t *tx) readChanges(space int64, list []change) (changes []retrieve.Change,
 	return changes, n, nil
 }
 
-// A stored document is a row with what it says.
+// A stored document is a row with its decoded columns.
 type stored struct {
 	documentRow
 	said retrieve.DocumentInfo
@@ -259,13 +259,13 @@ func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChun
 	return rows, vectors, err
 }
 
-// A latestChange is what a document's row in the table of changes says.
+// A latestChange is a document's row in the table of changes.
 type latestChange struct {
 	revision       int64
 	deleted, aside bool
 }
 
-// latest returns what is known of up to maxList documents.
+// latest returns the latest changes of up to maxList documents.
 func (t *tx) latest(numbers []int64) (map[int64]latestChange, error) {
 	latest := make(map[int64]latestChange, len(numbers))
 	list, args := in(numbers)
@@ -280,7 +280,7 @@ func (t *tx) latest(numbers []int64) (map[int64]latestChange, error) {
 	return latest, err
 }
 
-// fill gives a change what a searcher needs of the document. A damaged document
+// fill adds the document's data for searchers to a change. A damaged document
 // comes as deleted.
 func (t *tx) fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors map[string][]float32) {
 	if damaged := chunks.damaged(&d.documentRow); damaged != nil {

@@ -117,8 +117,8 @@ func (t *tx) nameOf(number int64) string {
 	return c.id
 }
 
-// Damaged lists what was found damaged and has not been stored again, by
-// document. Finding damage needs reading: see [Verify].
+// Damaged lists the damage that was found in documents that have not been
+// stored again, by document. Finding damage needs reading: see [Verify].
 func (s *Store) Damaged(ctx context.Context) (all []Damage, err error) {
 	s.mu.Lock()
 	all = slices.Clone(s.lost)

@@ -17,7 +17,7 @@ import (
 	"ibid/retrieve"
 )
 
-// A sample is a library with what is in it.
+// A sample is a library with its expected content.
 type sample struct {
 	file, log []byte
 	documents map[string]*ingest.Document
@@ -78,10 +78,10 @@ func (x *sample) write(t testing.TB, file, log []byte) (dir string) {
 	return dir
 }
 
-// check opens a damaged library and reads everything. What it has must be as it
-// was stored, and what it lacks must be named. Then it stores what is missing and
-// expects the whole library. Damage that is found on the way may need another
-// start.
+// check opens a damaged library and reads everything. Its documents must be
+// unchanged, and missing ones must be named. Then it stores the missing ones
+// and expects the whole library. Damage that is found on the way may need
+// another start.
 func (x *sample) check(t testing.TB, dir string) (lost int) {
 	t.Helper()
 	for range 3 {
@@ -108,7 +108,7 @@ func (x *sample) check(t testing.TB, dir string) (lost int) {
 	return lost
 }
 
-// heal stores what is missing, and returns how many documents those were.
+// heal stores the missing documents, and returns their number.
 func (x *sample) heal(t testing.TB, s *Store) (lost int, err error) {
 	t.Helper()
 	ctx := context.Background()
@@ -143,7 +143,7 @@ func (x *sample) heal(t testing.TB, s *Store) (lost int, err error) {
 	return lost, nil
 }
 
-// read reads everything, to set aside what is damaged.
+// read reads everything, to set damaged rows aside.
 func (x *sample) read(s *Store) error {
 	ctx := context.Background()
 	for _, err := range s.Changes(ctx, testSpace, 0) {

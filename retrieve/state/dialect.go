@@ -25,7 +25,7 @@ type dialect struct {
 	settled func(context.Context, *Store, error) error
 	// limit limits the wait for the beginning of a transaction.
 	limit func(context.Context, *Store) (context.Context, context.CancelFunc)
-	// lock locks what it is given to share and alone, in this order.
+	// lock locks the tables shared and then those alone, in this order.
 	lock func(t *tx, shared, alone []string) error
 	// lockVectors locks the vectors whose digests are in the list.
 	lockVectors func(t *tx, list string, args []any) error

@@ -51,7 +51,7 @@ func (d *documentRow) dest() []any {
 
 func (d *documentRow) scan(r scanner) error { return checked(r, d.dest()...) }
 
-// describe sets what a renaming changes.
+// describe sets the columns that a renaming changes.
 func (d *documentRow) describe(doc *ingest.Document, collection string) error {
 	key := keyOf(doc.ID)
 	d.key, d.id, d.root, d.path, d.collection = key[:], doc.ID, doc.Root, doc.Path, collection
@@ -111,7 +111,7 @@ func (c *chunkRow) placed(document int64) {
 	}
 }
 
-// of sets what a chunk has of its document.
+// of returns the chunk with the fields of its document.
 func (c *chunkRow) of(document string) *ingest.Chunk {
 	c.Document, c.ID = document, retrieve.ChunkID(document, c.Ordinal)
 	return &c.Chunk

@@ -44,13 +44,13 @@ func ready(t testing.TB, s *Store, roots ...string) context.Context {
 	return ctx
 }
 
-// A follower is what a searcher keeps.
+// A follower keeps the same data as a searcher.
 type follower struct {
 	revision  int64
 	documents map[int64]retrieve.Change
 }
 
-// follow applies what is new, and checks what every follower relies on.
+// follow applies new changes, and checks the guarantees to every follower.
 func (f *follower) follow(t testing.TB, s *Store) {
 	t.Helper()
 	if f.documents == nil {
@@ -82,8 +82,8 @@ func (f *follower) ids() (ids []string) {
 	return ids
 }
 
-// same checks that a store has what a follower has, and that a new follower gets
-// the same.
+// same checks that a store and a follower have the same documents, and that a
+// new follower gets them.
 func (f *follower) same(t testing.TB, s *Store) {
 	t.Helper()
 	ctx := context.Background()

@@ -53,9 +53,8 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
-// isDamage reports whether an error means that the database no longer holds what
-// was stored. Failures of the disk, missing rights or other processes are no
-// damage.
+// isDamage reports whether an error means that stored data is lost or changed.
+// Failures of the disk, missing rights or other processes are no damage.
 func isDamage(err error) bool { return errors.Is(err, errRow) || errors.Is(err, ErrDamaged) }
 
 // reportAfter is how long the database is unreachable before that is reported.

@@ -50,7 +50,7 @@ func ringOf(t *testing.T, handles ...*Store) (first retrieve.Ring) {
 
 func byDigest(a, b retrieve.Session) int { return slices.Compare(a.Digest[:], b.Digest[:]) }
 
-// A ringWatch compares the ring with what it should be after each change.
+// A ringWatch compares the ring with the expected one after each change.
 type ringWatch struct {
 	handles  []*Store
 	revision int64
@@ -104,7 +104,7 @@ func TestKeys(t *testing.T) {
 		must(t, a.Keyring().Add(ctx, keys[0]))
 		watch.want(t, "adding under the name of one revoked", true, []retrieve.Key{keys[1], keys[0]})
 
-		// What is damaged gives no access.
+		// A damaged key gives no access.
 		must(t, a.update(ctx, func(t *tx) error {
 			_, err := t.exec(`UPDATE ibid.keys SET write = 1 WHERE id = ?`, "k2")
 			return err

@@ -16,13 +16,13 @@ var errEarlier = errors.New("it was written by an earlier version of ibid")
 
 // Settings of a library that is being filled from one of an earlier layout.
 const (
-	settingSource   = "migrating from" // what is copied; empty when nothing is
+	settingSource   = "migrating from" // source of the copy; empty if none is in progress
 	settingMigrated = "migrated"       // key of the last document that was copied
 )
 
 // A migration copies a library of an earlier layout, in batches that are durable
-// together, and resumes where it was interrupted. What a user can do again is not
-// copied: unfinished runs and sessions of browsers.
+// together, and resumes where it was interrupted. Data that a user can make
+// again is not copied: unfinished runs and sessions of browsers.
 type migration struct {
 	from, into *Store
 	earlier
@@ -188,7 +188,7 @@ func (m *migration) copy(from, into *tx, space string, key int64) (bytes int, er
 	return 0, into.changed(changes...)
 }
 
-// tail copies what is left, and ends the migration.
+// tail copies the rest, and ends the migration.
 func (m *migration) tail(from, into *tx) error {
 	for _, table := range m.rest {
 		if err := table.copy(from, into); err != nil {

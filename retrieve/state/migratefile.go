@@ -143,8 +143,8 @@ func (s *Store) resume(ctx context.Context, source string) (*Store, error) {
 	return into, into.update(ctx, func(t *tx) error { return t.set(settingSource, source) })
 }
 
-// sourceOf identifies what a file of the first layout holds; empty if it has a
-// later layout.
+// sourceOf identifies the content of a file of the first layout; empty if it
+// has a later layout.
 func (s *Store) sourceOf(ctx context.Context) (source string, err error) {
 	err = s.view(ctx, func(t *tx) error {
 		number, err := s.layout(t)

@@ -52,8 +52,8 @@ func (s *Store) moveEarlier(t *tx) error {
 	return nil
 }
 
-// migrateServer copies what is left to copy of the tables of an earlier layout,
-// which are kept. Several processes may do that together.
+// migrateServer copies the rows not yet copied from the tables of an earlier
+// layout, which are kept. Several processes may do that together.
 func (s *Store) migrateServer(ctx context.Context, opts Options) error {
 	source := ""
 	err := s.view(ctx, func(t *tx) (err error) {

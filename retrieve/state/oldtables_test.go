@@ -81,7 +81,7 @@ func copyOldTables(t *testing.T, from, into *Store) error {
 	return m.together(t.Context(), m.tail)
 }
 
-// checkCopied checks what the text of an old library holds.
+// checkCopied checks the copy of an old library.
 func checkCopied(t *testing.T, s *Store) {
 	t.Helper()
 	ctx, l := t.Context(), s.Ledger()

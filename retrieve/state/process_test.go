@@ -152,9 +152,9 @@ func (p *process) kill(t *testing.T) {
 }
 
 // TestKilled kills two processes that store in one data directory, again and
-// again: what was acknowledged is there and whole, and everything else as it was
-// before or after what was being done. A third process that stays open sees the
-// same.
+// again: acknowledged documents are there and whole, and every other is as it
+// was before or after the interrupted change. A third process that stays open
+// sees the same.
 func TestKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := openTest(t, dir)

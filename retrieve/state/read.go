@@ -78,7 +78,7 @@ func (t *tx) textOf(d *documentRow) (*ingest.Document, error) {
 	return &doc, nil
 }
 
-// Excerpts returns what the spans ask for, in their order.
+// Excerpts returns an excerpt for each span, in their order.
 func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve.Excerpt, error) {
 	found := make([]retrieve.Excerpt, len(spans))
 	var values []string
@@ -302,8 +302,7 @@ type documentChunks struct {
 	bad  bool // one is damaged
 }
 
-// damaged returns what is wrong with the chunks of a document; nil if they are
-// whole.
+// damaged returns the damage of a document's chunks; nil if they are whole.
 func (c documentChunks) damaged(d *documentRow) *damagedError {
 	sums := make([]int64, len(c.rows))
 	for i := range c.rows {

@@ -35,7 +35,7 @@ func (s *Store) noticed(f *failure) *failure {
 }
 
 // repair sets a damaged file aside, moves every row that is whole into a new one,
-// and starts with that. What is lost is among [Store.Damaged].
+// and starts with that. Lost documents are among [Store.Damaged].
 func (s *Store) repair(ctx context.Context, cause error) error {
 	if s.readOnly {
 		return fmt.Errorf("%w; it cannot be written, so it is not repaired: %s", cause, s.place)
@@ -106,8 +106,8 @@ func sizeOf(values []any) (n int) {
 }
 
 // salvage moves the whole rows of a damaged file into this one, which is empty,
-// and returns what is lost. A row belongs to the table whose columns it has and
-// whose checksum it matches.
+// and returns the lost documents. A row belongs to the table whose columns it
+// has and whose checksum it matches.
 func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err error) {
 	p, err := openPages(from)
 	if err != nil {
@@ -180,8 +180,9 @@ func (t *tx) restore(r savedRow) error {
 	return err
 }
 
-// mend makes the salvaged rows fit one another, and returns what is lost. The
-// library gets a new name, so that no searcher follows it from where it was.
+// repairRows makes the salvaged rows consistent, and returns the lost
+// documents. The library gets a new name, so that no searcher follows it from
+// where it was.
 func (t *tx) mend() (lost []Damage, err error) {
 	// Rows of both tables of settings were restored to the first.
 	if _, err := t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`); err != nil {

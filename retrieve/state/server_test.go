@@ -155,9 +155,9 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 	return c, fmt.Sprintf("postgres://ibid:%s@127.0.0.1:%s/postgres", testPassword, port)
 }
 
-// TestServerKilled kills the server with -9 again and again while several writers
-// store: what was acknowledged is there, whole, after each restart, and nothing
-// that was not counts.
+// TestServerKilled kills the server with -9 again and again while several
+// writers store: every acknowledged document is there, whole, after each
+// restart, and others do not count.
 func TestServerKilled(t *testing.T) {
 	server, address := ownServer(t)
 	ctx := t.Context()
@@ -347,7 +347,7 @@ func (c *cutter) between(client net.Conn) {
 		for {
 			n, err := server.Read(b)
 			if err != nil || cut.Load() {
-				return // what the server answers to COMMIT is not passed on
+				return // the server's reply to COMMIT is not passed on
 			}
 			if c.mute.Load() {
 				continue
@@ -476,7 +476,7 @@ func TestCommitCut(t *testing.T) {
 // gives the number of the lost transaction to another: the change is made all the
 // same, once.
 func TestNumberUsedAgain(t *testing.T) {
-	// What is not committed does not reach the disk before the crash.
+	// Uncommitted changes do not reach the disk before the crash.
 	_, address := ownServer(t, "wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s", "autovacuum=off")
 	c, _, e := throughCutter(t, address)
 	ctx := t.Context()
@@ -486,7 +486,7 @@ func TestNumberUsedAgain(t *testing.T) {
 		return e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 	}
 	must(t, store("first"))
-	for round := range 8 { // what the server writes for itself may come between
+	for round := range 8 { // the server's own writes may come between
 		old, err := e.Revision(ctx)
 		must(t, err)
 		direct, err := pgx.Connect(ctx, address)

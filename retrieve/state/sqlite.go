@@ -52,8 +52,8 @@ func sqliteDialect() *dialect {
 }
 
 // pragmas of every connection. Synchronous FULL makes a commit durable before it
-// returns; secure_delete leaves no words of what was deleted in free pages.
-// The log grows to 16 MB before its pages are moved into the file.
+// returns; secure_delete leaves no deleted words in free pages. The log grows
+// to 16 MB before its pages are moved into the file.
 var pragmas = []string{"busy_timeout(5000)", "synchronous(FULL)", "secure_delete(ON)", "cell_size_check(ON)", "trusted_schema(OFF)",
 	"wal_autocheckpoint(4000)"}
 
@@ -137,7 +137,7 @@ func fileStore(path string, opts Options) *Store {
 	return s
 }
 
-// attach locks a data directory as in use, without reading what is in it.
+// attach locks a data directory as in use, without reading its files.
 func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if err := refuseNetwork(dir); err != nil {
 		return nil, err

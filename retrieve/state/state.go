@@ -124,7 +124,8 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// abandon closes what a failed opening has opened; its error says more.
+// closeFailed closes a store that could not be opened; the error of opening
+// says more.
 func (s *Store) abandon() { _ = s.Close() }
 
 // disconnect closes the connections.

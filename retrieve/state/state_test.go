@@ -52,7 +52,7 @@ func openTest(t testing.TB, address string) *Store {
 	return s
 }
 
-// must shows what the driver said too.
+// must also shows the driver's error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {

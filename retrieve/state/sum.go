@@ -42,8 +42,8 @@ func rowSum(columns ...any) int64 {
 	return int64(sum)
 }
 
-// plain returns the value of a column, or what a pointer to one points to, as an
-// int64, a string or bytes. It panics at any other type.
+// plain returns the value of a column, or of a pointer to one, as an int64, a
+// string or bytes. It panics at any other type.
 func plain(v any) any {
 	switch v := v.(type) {
 	case int64, string, []byte:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A table is what a schema file says about one.
+// A table is the definition of a table in a schema file.
 type table struct {
 	name    string
 	columns []string // without a SERIAL

@@ -15,8 +15,8 @@ import (
 )
 
 // TestTogether changes one library through several handles at once, each with a
-// follower of its own. At the end all must have the same, and it must be what was
-// written last.
+// follower of its own. At the end all must have the same documents, as they
+// were written last.
 func TestTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		const handles = 4
@@ -24,7 +24,7 @@ func TestTogether(t *testing.T) {
 		s := openTest(t, address)
 		ready(t, s, "a", "b")
 		var writers sync.WaitGroup
-		last := make([]map[string]string, handles) // by id, what a writer stored last
+		last := make([]map[string]string, handles) // the text that a writer stored last, by id
 		for i := range handles {
 			s := openTest(t, address)
 			last[i] = make(map[string]string)
@@ -93,8 +93,8 @@ func TestRespaceTogether(t *testing.T) {
 	})
 }
 
-// writeTogether stores, renames and deletes documents of its own, with chunks that
-// those of others have too, and sets what it stored last by id.
+// writeTogether stores, renames and deletes documents of its own, with chunks
+// that those of others have too, and sets last to the texts stored last, by id.
 func writeTogether(t *testing.T, s *Store, i, rounds int, last map[string]string) {
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(uint64(i), 1))

@@ -216,7 +216,7 @@ func bound(args []any) []any {
 }
 
 // update runs f in one durable transaction. It may run f several times, but
-// commits once. f must not keep what it read in a run that failed.
+// commits once. f must not keep data that it read in a run that failed.
 func (s *Store) update(ctx context.Context, f func(*tx) error) error {
 	if s.readOnly {
 		return s.refusal()
@@ -265,8 +265,8 @@ func (s *Store) look(ctx context.Context, begin string, f, end func(*tx) error) 
 	return err
 }
 
-// within runs f in a transaction by view or update, and says in its error what
-// was being done.
+// within runs f in a transaction by view or update; its error names the
+// operation.
 func within(ctx context.Context, by func(context.Context, func(*tx) error) error, f func(*tx) error, format string, args ...any) error {
 	if err := by(ctx, f); err != nil {
 		return fmt.Errorf(format+": %w", append(args, err)...)

@@ -35,8 +35,8 @@ func Verify(ctx context.Context, address string, opts Options, progress func(don
 	return r, err
 }
 
-// inspect calls f with an existing library, which is neither repaired nor changed,
-// and says in its error what was being done.
+// inspect calls f with an existing library, which is neither repaired nor
+// changed; its error names the operation.
 func inspect(ctx context.Context, address string, opts Options, doing string, f func(*Store) error) error {
 	s, err := openAsIs(ctx, address, opts)
 	if err == nil {
@@ -263,7 +263,8 @@ func (v *verifier) document(number, space int64, changed bool) error {
 	return nil
 }
 
-// examine checks all rows of a document, and returns what is wrong with them.
+// examine checks all rows of a document, and returns the reason if one is
+// damaged.
 func (t *tx) examine(number, space int64) (d documentRow, reason string, err error) {
 	err = d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number))
 	if errors.Is(err, errRow) || errors.Is(err, sql.ErrNoRows) {

@@ -233,7 +233,7 @@ func (c *Compared) Same() string {
 	return strings.Join(names, ", ")
 }
 
-// Summary says what was compared and how many differences may be chance.
+// Summary names the compared reports and how many differences may be chance.
 func (c *Compared) Summary() string {
 	s := counted(c.Questions, "question") + " in both"
 	if c.OnlyNow+c.OnlyThen > 0 {

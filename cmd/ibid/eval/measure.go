@@ -12,7 +12,7 @@ import (
 type Measure struct {
 	Name  string
 	Group string
-	Says  string // what the figure means, in a few words
+	Says  string // meaning, in a few words
 	Unit  Unit
 	// Better is 1 if more is better, -1 if less is better, else 0.
 	Better int
@@ -21,7 +21,7 @@ type Measure struct {
 	part     func(o *Outcome) part
 }
 
-// A part is what one question adds to a figure: the sum of the numerators is
+// A part is one question's share of a figure: the sum of the numerators is
 // divided by the sum of the denominators. With a denominator of 0 the question
 // does not count.
 type part struct{ num, den float64 }

@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 		metric  string
 		want    float64
 	}{
-		// The two queries of pytrec_eval's README, with what it prints for them.
+		// The two queries of pytrec_eval's README, with its results.
 		{"pytrec_eval q1", []string{"d3", "d1", "d2"}, Grades{"d1": 0, "d2": 1, "d3": 0}, "ndcg@10", .5},
 		{"pytrec_eval q2", []string{"d1", "d3", "d2"}, Grades{"d2": 1, "d3": 1}, "ndcg@10", 0.6934264036172708},
 

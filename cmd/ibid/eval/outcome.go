@@ -16,7 +16,7 @@ type Outcome struct {
 	Cause    Cause    `json:"cause,omitempty"` // of a failure
 	// Missing are the documents of the question that are not in the store.
 	Missing []string `json:"missing,omitempty"`
-	// Why says what is wrong, the cause first.
+	// Why describes the failure, the cause first.
 	Why []string `json:"why"`
 
 	Retrieved []Passage `json:"retrieved"` // best first
@@ -177,7 +177,7 @@ const enough = .5
 // excerptLength is the length of a passage in a report, in characters.
 const excerptLength = 600
 
-// Check compares the outcome with what is known of the question, and sets
+// Check compares the outcome with the known facts of the question, and sets
 // Status, Cause and Why. The passages must have their whole texts, which Check
 // shortens.
 func (o *Outcome) Check() {
@@ -252,8 +252,8 @@ func (o *Outcome) answerText() string {
 	return Unmarked(o.Text)
 }
 
-// wrongWords says what the answer lacks, if anything; known reports whether the
-// question says what a right answer contains.
+// wrongWords names the words that the answer lacks, if any; known reports
+// whether the question has the words of a right answer.
 func (o *Outcome) wrongWords() (why string, known bool) {
 	q, text := o.Question, o.answerText()
 	holds := func(s string) bool { return Holds(text, s) }

@@ -15,7 +15,7 @@ import (
 )
 
 // A Question has an answer that can be checked. All fields except Text may be
-// empty; what is not known is not measured.
+// empty; figures that need an empty one leave the question out.
 type Question struct {
 	ID   string `json:"id"`
 	Text string `json:"question"`

@@ -56,7 +56,7 @@ func TestReadQuestions(t *testing.T) {
 	}
 }
 
-// Every malformed line is named with its number, and what is wrong with it.
+// Every malformed line is named with its number and fault.
 func TestMalformedQuestions(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "q.jsonl is empty: it needs a question per line, such as " + ExampleQuestion,

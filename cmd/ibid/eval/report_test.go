@@ -321,7 +321,7 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%s to %s: %+v", test.then, test.now, d)
 		}
 	}
-	// Of what is spent, less is better.
+	// Of costs, less is better.
 	m := Measures(nil, &Price{In: 1})
 	cost := m[len(m)-1]
 	var then, now []*Outcome

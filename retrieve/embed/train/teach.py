@@ -87,7 +87,7 @@ class Encoder:
         return out
 
     def unit(self, found):
-        """Unit rows for what the transformer gives."""
+        """Unit rows of the transformer's output."""
         return found
 
 

@@ -77,7 +77,7 @@ func roundUp(x float64) float32 { return float32(x * (1 + 1e-6)) }
 type Query struct {
 	words  []int16 // rounded to 15 bits, padded with zeros to the stride
 	planes []int8  // the same as 128*high + low: 64 high, 64 low, and so on
-	offset int32   // what the centre of the rows adds to every product
+	offset int32   // share of the centre of the rows in every product
 
 	scale    float64 // of the words
 	length   float64 // of the vector

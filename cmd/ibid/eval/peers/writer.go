@@ -71,7 +71,7 @@ type part struct {
 	found bool    // a passage contains it
 }
 
-// written is what the writer did in one call.
+// written is the record of one call of the writer.
 type written struct {
 	Tool   string   `json:"tool"`
 	Judge  bool     `json:"judge"`
@@ -321,7 +321,7 @@ func hash(text string) uint64 {
 	return h.Sum64() >> 7 // the low bits of FNV are the weakest
 }
 
-// A prompt is what a tool asks, independent of its wording and layout.
+// A prompt is a tool's request, independent of its wording and layout.
 type prompt struct {
 	layout
 	judge      bool // asks for a verdict on its only passage, or on a statement
