@@ -84,7 +84,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case spec.Model != "":
 		run = runs.begin(ctx, spec)
 	}
-	if ctx, err = runs.hold(ctx, run); err != nil {
+	if ctx, err = runs.claimRun(ctx, run); err != nil {
 		return err
 	}
 	a, err := c.print(cite.Number(answer.Watch(run, answerer.Ask(ctx, answer.Question{

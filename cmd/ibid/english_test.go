@@ -78,6 +78,14 @@ func TestPlainEnglish(t *testing.T) {
 		}
 	})
 	for room, n := range words {
+		limit, ok := freeRelativesPer10000[room]
+		if !ok {
+			limit = freeRelativesElsewhere
+		}
+		if found := float64(len(relatives[room])) * 10000 / float64(n); found > limit {
+			t.Errorf("%s: %.1f what-clauses per 10,000 words; at most %.0f: use nouns\n%s", room, found, limit,
+				strings.Join(relatives[room][:min(len(relatives[room]), 40)], "\n"))
+		}
 		rate := float64(len(hits[room])) * 10000 / float64(n)
 		t.Logf("figure: %s: %d phrases in %d words, %.1f per 10,000", room, len(hits[room]), n, rate)
 		if rate > turnsPer10000 {

@@ -76,9 +76,9 @@ func (r recorder) begin(ctx context.Context, spec any) *replay.Recorder {
 	return run
 }
 
-// hold claims the run until it is finished. The context it returns ends when
+// claimRun claims the run until it is finished. The context it returns ends when
 // another process has taken over the run.
-func (r recorder) hold(ctx context.Context, run *replay.Recorder) (context.Context, error) {
+func (r recorder) claimRun(ctx context.Context, run *replay.Recorder) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, run.Hold(ctx, cancel)
 }

@@ -80,7 +80,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if run == nil {
 		run = runs.begin(ctx, spec)
 	}
-	if ctx, err = runs.hold(ctx, run); err != nil {
+	if ctx, err = runs.claimRun(ctx, run); err != nil {
 		return err
 	}
 	if run != nil {

@@ -82,7 +82,7 @@ func (p *Pool) Ask(ctx context.Context, reader string, request any, data []byte,
 
 func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte, reply any, limit time.Duration) (string, error) {
 	for {
-		c, err := p.take()
+		c, err := p.acquire()
 		if err != nil {
 			return "", err
 		}
@@ -98,7 +98,7 @@ func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte,
 		case f.last:
 			c.end()
 		default:
-			p.put(c)
+			p.release(c)
 		}
 		return string(f.data), json.Unmarshal(f.object, reply)
 	}
@@ -107,7 +107,7 @@ func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte,
 // Deaths returns how many children did not survive a request.
 func (p *Pool) Deaths() int64 { return p.died.Load() }
 
-func (p *Pool) take() (*process, error) {
+func (p *Pool) acquire() (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last := len(p.idle) - 1; last >= 0 {
@@ -119,7 +119,7 @@ func (p *Pool) take() (*process, error) {
 	return startProcess(p.role)
 }
 
-func (p *Pool) put(c *process) {
+func (p *Pool) release(c *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = append(p.idle, c)
@@ -203,7 +203,7 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	}
 	// From here on nothing kills it by a number that could be another's.
 	timeout := timed.Err() != nil
-	words := c.bury(said, !errors.Is(err, errNoReply))
+	words := c.reap(said, !errors.Is(err, errNoReply))
 	switch {
 	case ctx.Err() != nil:
 		return frame{}, ctx.Err()
@@ -278,9 +278,9 @@ func (c *process) readComplaint() string {
 	}
 }
 
-// bury waits for the end of a child, which it kills if it lives, and returns its
+// reap waits for the end of a child, which it kills if it lives, and returns its
 // last words.
-func (c *process) bury(said <-chan string, lives bool) (words string) {
+func (c *process) reap(said <-chan string, lives bool) (words string) {
 	if lives {
 		killGroup(c.cmd)
 	}

@@ -51,7 +51,7 @@ func (w *officeWriter) Item(depth int, marker, text string) {
 
 func (w *officeWriter) Page(number int) { w.b.Page(number) }
 
-func (w *officeWriter) Beside(level int, anchor string) {
+func (w *officeWriter) Untitled(level int, anchor string) {
 	w.pending = &Section{Level: level, Anchor: oneLine(Clean(anchor))}
 }
 

@@ -206,8 +206,8 @@ func (o *odfReader) outline(style string) int {
 	return 0
 }
 
-// hides reports whether a style's text is hidden.
-func (o *odfReader) hides(style string) bool {
+// isHidden reports whether a style's text is hidden.
+func (o *odfReader) isHidden(style string) bool {
 	for _, s := range o.lineage(style) {
 		if s.hidden {
 			return true

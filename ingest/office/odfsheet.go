@@ -18,7 +18,7 @@ func (o *odfReader) table(x *xmlReader, out func(block)) error {
 		case "table-row":
 			row, err := o.tableRow(x, down)
 			for range repeated(number(e, "number-rows-repeated", 1), len(row)) {
-				o.hold(block{})
+				o.countBlock(block{})
 				rows = append(rows, row)
 			}
 			return err
@@ -67,8 +67,8 @@ func (o *odfReader) tableRow(x *xmlReader, down map[int]int) (row []cell, err er
 		}
 		covered := e.Name.Local == "covered-table-cell"
 		c := cell{span: 1}
-		o.hold(block{})
-		err := o.blocks(x, odfPlace{}, func(b block) { c.blocks = append(c.blocks, o.hold(b)) })
+		o.countBlock(block{})
+		err := o.blocks(x, odfPlace{}, func(b block) { c.blocks = append(c.blocks, o.countBlock(b)) })
 		for range min(max(number(e, "number-columns-repeated", 1), 1), maxColumns-min(column, maxColumns)) {
 			switch last := len(row) - 1; {
 			case covered && down[column] > 0:

@@ -49,9 +49,9 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(block)) error {
 	style := attr(e, "style-name")
 	var after []block
 	var text strings.Builder
-	err := o.inline(x, &text, func(b block) { after = append(after, o.hold(b)) })
+	err := o.inline(x, &text, func(b block) { after = append(after, o.countBlock(b)) })
 	b := block{text: text.String()}
-	if strings.TrimSpace(b.text) != "" && !o.hides(style) {
+	if strings.TrimSpace(b.text) != "" && !o.isHidden(style) {
 		switch level := o.outline(style); {
 		case o.is(style, "Title"):
 			b.kind, b.level, b.marker = aHeading, 1, titleMarker
@@ -106,7 +106,7 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block
 		case "frame", "custom-shape", "rect", "ellipse", "g", "line", "caption", "text-box", "list", "table":
 			return o.blocks(x, odfPlace{}, after)
 		case "span":
-			if o.hides(attr(e, "style-name")) {
+			if o.isHidden(attr(e, "style-name")) {
 				return nil
 			}
 			return x.mixed(do, add)

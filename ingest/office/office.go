@@ -31,9 +31,9 @@ type Writer interface {
 	// Record adds a row that can be cited by its anchor. names has a name, or
 	// "", for each cell.
 	Record(anchor string, names, cells []string)
-	// Beside begins text of the level without a heading or record. The anchor,
+	// Untitled begins text of the level without a heading or record. The anchor,
 	// which may be empty, leads to it.
-	Beside(level int, anchor string)
+	Untitled(level int, anchor string)
 	// Page begins the page or slide with the number.
 	Page(number int)
 	// HTML adds the text of an HTML page.
@@ -250,8 +250,8 @@ func (f *file) spend(n int) bool {
 	return f.over == nil
 }
 
-// hold counts a block that is written later.
-func (f *file) hold(b block) block {
+// countBlock counts a block that is written later.
+func (f *file) countBlock(b block) block {
 	if f.held++; f.held > maxHeld && f.over == nil {
 		f.over = &limitError{fmt.Sprintf("a table in it has more than %d cells and paragraphs: save it as a sheet", maxHeld)}
 	}

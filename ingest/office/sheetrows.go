@@ -67,7 +67,7 @@ func (s *sheet) begin() {
 func (s *sheet) rest(blocks []block) {
 	if len(blocks) > 0 {
 		s.begin()
-		s.f.w.Beside(2, s.anchor())
+		s.f.w.Untitled(2, s.anchor())
 		s.f.write(blocks...)
 	}
 }

@@ -69,7 +69,7 @@ func (f *file) writeShapes(n int, shapes []shape) {
 		}
 		f.heading(1, text, "")
 	} else {
-		f.w.Beside(1, "")
+		f.w.Untitled(1, "")
 	}
 	for i, sh := range shapes {
 		if i != title {

@@ -75,7 +75,7 @@ func (d *wordReader) readNotes(part, label string) {
 			return nil // separators
 		}
 		n := note{author: attr(e, "author")}
-		err := d.blocks(x, func(b block) { n.blocks = append(n.blocks, d.hold(b)) })
+		err := d.blocks(x, func(b block) { n.blocks = append(n.blocks, d.countBlock(b)) })
 		d.notes[noteKey{label, attr(e, "id")}] = n
 		return err
 	})
@@ -303,7 +303,7 @@ func (d *wordReader) run(x *xmlReader, p *wordParagraph) error {
 				case "vanish", "webHidden":
 					hidden = on(e)
 				case "rStyle":
-					hidden = hidden || d.styles.hides(attr(e, "val"))
+					hidden = hidden || d.styles.isHidden(attr(e, "val"))
 				}
 				return nil
 			})

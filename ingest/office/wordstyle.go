@@ -99,8 +99,8 @@ func (s wordStyles) paragraph(id string) (p paragraphStyle) {
 	return p
 }
 
-// hides reports whether a style's text is hidden.
-func (s wordStyles) hides(id string) bool {
+// isHidden reports whether a style's text is hidden.
+func (s wordStyles) isHidden(id string) bool {
 	for range 20 {
 		style, ok := s[id]
 		if !ok {

@@ -65,8 +65,8 @@ func (d *wordReader) tableRow(x *xmlReader) (row []cell, isName, gone bool, err 
 
 func (d *wordReader) tableCell(x *xmlReader) (cell, error) {
 	c := cell{span: 1}
-	out := func(b block) { c.blocks = append(c.blocks, d.hold(b)) }
-	d.hold(block{})
+	out := func(b block) { c.blocks = append(c.blocks, d.countBlock(b)) }
+	d.countBlock(block{})
 	var do func(e element) error
 	do = func(e element) error {
 		switch e.Name.Local {

@@ -279,7 +279,7 @@ func (x *Index) apply(changes []prepared) error {
 	next := newSnapshot(revision, kill(files, deaths), memory)
 	x.memory, x.recent = memory, append(x.recent, deaths...)
 	x.current.Store(next)
-	x.tend()
+	x.startWork()
 	return nil
 }
 
@@ -317,7 +317,7 @@ func (x *Index) Reset(ctx context.Context) error {
 	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
 		x.seen.Store(&info)
 	}
-	if x.own(false) {
+	if x.lockForWriting(false) {
 		x.failed = x.publish(0, nil) // after an error everything remains in memory
 	}
 	x.fault.Store(nil)
@@ -339,7 +339,7 @@ func (x *Index) Close() error {
 		return nil
 	}
 	x.closed = true
-	write := x.fault.Load() == nil && x.unwritten() >= worthwhile && x.own(true)
+	write := x.fault.Load() == nil && x.unwritten() >= worthwhile && x.lockForWriting(true)
 	x.mu.Unlock()
 	var err error
 	if write {

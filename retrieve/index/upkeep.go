@@ -71,12 +71,12 @@ func (x *Index) unwritten() int {
 }
 
 // startWork starts the work that is due. x.mu is held.
-func (x *Index) tend() {
+func (x *Index) startWork() {
 	if x.closed || x.paused > 0 {
 		return
 	}
 	// With the lock may come a manifest that has it all.
-	if x.flushing == nil && x.unwritten() >= x.next && x.own(true) && x.unwritten() >= x.next {
+	if x.flushing == nil && x.unwritten() >= x.next && x.lockForWriting(true) && x.unwritten() >= x.next {
 		x.start(&x.flushing, nil)
 	}
 	if x.merging == nil && x.lock != nil && x.failed == nil && due(x.base.files, maxChunks) != nil {
@@ -97,7 +97,7 @@ func (x *Index) start(busy *chan struct{}, choose func(files []part) []int) {
 		}
 		close(done)
 		*busy = nil
-		x.tend()
+		x.startWork()
 	})
 }
 
@@ -118,9 +118,9 @@ func (x *Index) room(ctx context.Context) error {
 	}
 }
 
-// own locks the directory for writing and, if wanted, adopts the latest manifest.
+// lockForWriting locks the directory for writing and, if wanted, adopts the latest manifest.
 // It reports whether the directory is locked. x.mu is held.
-func (x *Index) own(adopt bool) bool {
+func (x *Index) lockForWriting(adopt bool) bool {
 	if x.lock != nil {
 		return true
 	}
@@ -156,7 +156,7 @@ func (x *Index) Purge(ctx context.Context) error {
 	x.pause()
 	defer x.resume()
 	x.mu.Lock()
-	owned, files := x.own(true), len(x.base.files)
+	owned, files := x.lockForWriting(true), len(x.base.files)
 	x.mu.Unlock()
 	if !owned || files == 0 {
 		return nil

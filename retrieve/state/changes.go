@@ -116,7 +116,7 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 		var bad []change
 		list, bad, err = rowsOf(t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes WHERE `+condition, after)
 		for _, c := range bad {
-			t.spoil(c.document, "its row in the list of changes is damaged")
+			t.markDamaged(c.document, "its row in the list of changes is damaged")
 		}
 		if err != nil || after > 0 {
 			return err
@@ -125,7 +125,7 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 		unlisted, err := column[int64](t, `SELECT number FROM ibid.documents WHERE `+whole+`
 			AND NOT EXISTS (SELECT 1 FROM ibid.changes WHERE changes.document = documents.number AND deleted = 0)`)
 		for _, number := range unlisted {
-			t.spoil(number, "it is missing in the list of changes")
+			t.markDamaged(number, "it is missing in the list of changes")
 		}
 		return err
 	})
@@ -187,7 +187,7 @@ func (t *tx) readChanges(space int64, list []change) (changes []retrieve.Change,
 		if there {
 			whole = append(whole, c.document)
 		} else if c.document != 0 && !now.deleted && !now.aside {
-			t.spoil(c.document, "its row in the list of documents is missing")
+			t.markDamaged(c.document, "its row in the list of documents is missing")
 		}
 		changes = append(changes, retrieve.Change{Revision: c.revision, Document: c.document, Deleted: c.document != 0 && !there})
 	}
@@ -228,7 +228,7 @@ func (t *tx) documents(numbers []int64) (map[int64]stored, error) {
 		documents[d.number] = d
 	}
 	for _, d := range bad {
-		t.spoil(d.number, damagedRow)
+		t.markDamaged(d.number, damagedRow)
 	}
 	return documents, err
 }

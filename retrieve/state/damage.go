@@ -25,8 +25,8 @@ type damagedError struct {
 func (d *damagedError) Error() string { return d.reason + ": ingest it again" }
 func (d *damagedError) Unwrap() error { return errRow }
 
-// lose reports damage that no table has, for as long as the store is open.
-func (s *Store) lose(found ...Damage) {
+// addLost records damage that no table has, for as long as the store is open.
+func (s *Store) addLost(found ...Damage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range found {
@@ -69,7 +69,7 @@ func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 	if s.readOnly {
 		for _, d := range found {
-			s.lose(Damage{Document: d.id, Reason: d.reason})
+			s.addLost(Damage{Document: d.id, Reason: d.reason})
 		}
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Candidate, error) {
 	rows := make(map[retrieve.Hit]retrieve.Candidate, len(hits))
 	for part := range slices.Chunk(hits, maxList) {
-		err := within(ctx, s.glance, func(t *tx) error { return t.candidates(part, rows) }, "reading the chunks found")
+		err := within(ctx, s.viewOnce, func(t *tx) error { return t.candidates(part, rows) }, "reading the chunks found")
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 		}
 		info, bad := d.info()
 		if bad != nil || rowSum(d.dest()...) != sum || rowSum(c.dest()...) != c.sum {
-			t.spoil(c.key>>ordinalBits, "its rows are damaged")
+			t.markDamaged(c.key>>ordinalBits, "its rows are damaged")
 			return nil
 		}
 		c.at()
@@ -91,7 +91,7 @@ func (t *tx) vanished(hits []retrieve.Hit) error {
 		}
 		for _, h := range part {
 			if c := latest[h.Document]; h.Document != 0 && c.revision == h.Generation && !c.deleted && !c.aside && h.Ordinal > 0 {
-				t.spoil(h.Document, fmt.Sprintf("its chunk %d is missing", h.Ordinal))
+				t.markDamaged(h.Document, fmt.Sprintf("its chunk %d is missing", h.Ordinal))
 			}
 		}
 	}

@@ -217,7 +217,7 @@ func (o *oldTable) copy(from, into *tx) error {
 		return into.insert(o.to, o.columns, "ON CONFLICT DO NOTHING", values)
 	}, `SELECT `+o.query+` FROM ibid.`+o.name)
 	if damaged > 0 {
-		into.s.lose(Damage{Reason: fmt.Sprintf("%d %s are damaged and lost", damaged, o.what)})
+		into.s.addLost(Damage{Reason: fmt.Sprintf("%d %s are damaged and lost", damaged, o.what)})
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func (s *Store) migrate(ctx context.Context, opts Options) (err error) {
 		}
 		return err
 	}
-	s.lose(into.lost...)
+	s.addLost(into.lost...)
 	if err := errors.Join(into.merge(ctx), old.merge(ctx)); err != nil {
 		return err
 	}

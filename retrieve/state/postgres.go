@@ -91,12 +91,12 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	full := s.wait
 	s.wait = min(s.wait, openWait)
 	if err := s.layOutServer(ctx); err != nil {
-		s.abandon()
+		s.closeFailed()
 		return nil, err
 	}
 	s.wait = full
 	if err := s.migrateServer(ctx, opts); err != nil {
-		s.abandon()
+		s.closeFailed()
 		return nil, err
 	}
 	return s, nil

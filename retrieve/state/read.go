@@ -102,7 +102,7 @@ func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve
 		FROM wanted JOIN ibid.changes ON changes.document = wanted.number AND changes.revision = wanted.revision
 			JOIN ibid.texts ON texts.number = wanted.number
 		WHERE NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = wanted.number)`
-	err := s.glance(ctx, func(t *tx) error {
+	err := s.viewOnce(ctx, func(t *tx) error {
 		return t.each(func(r scanner) error {
 			var place, length, sections int
 			var number, sum int64
@@ -175,7 +175,7 @@ func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo)
 	err := t.each(func(r scanner) error {
 		d, err := scanStored(r)
 		if errors.Is(err, errRow) {
-			t.spoil(d.number, damagedRow)
+			t.markDamaged(d.number, damagedRow)
 			return nil
 		}
 		if err != nil {

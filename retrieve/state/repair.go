@@ -22,8 +22,9 @@ func (s *Store) marked() bool {
 	return s.dir != "" && err == nil
 }
 
-// noticed has the next start repair what an error reports as damaged, and says so.
-func (s *Store) noticed(f *failure) *failure {
+// requestRepair has the next start repair the damage that an error reports, and
+// adds that to the error.
+func (s *Store) requestRepair(f *failure) *failure {
 	if !f.damaged || !s.started || s.readOnly {
 		return f
 	}
@@ -56,7 +57,7 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 	}
 	for _, d := range lost {
 		d.Reason += "; the damaged file is kept as " + filepath.Base(aside)
-		s.lose(d)
+		s.addLost(d)
 	}
 	return lockFile(s.lock, false)
 }
@@ -144,7 +145,7 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 	}
 	if err == nil {
 		err = s.update(ctx, func(t *tx) error {
-			lost, err = t.mend()
+			lost, err = t.repairRows()
 			return err
 		})
 	}
@@ -183,7 +184,7 @@ func (t *tx) restore(r savedRow) error {
 // repairRows makes the salvaged rows consistent, and returns the lost
 // documents. The library gets a new name, so that no searcher follows it from
 // where it was.
-func (t *tx) mend() (lost []Damage, err error) {
+func (t *tx) repairRows() (lost []Damage, err error) {
 	// Rows of both tables of settings were restored to the first.
 	if _, err := t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`); err != nil {
 		return nil, err
@@ -223,7 +224,7 @@ func (t *tx) mend() (lost []Damage, err error) {
 	if err := t.deleteOrphans(); err != nil {
 		return nil, err
 	}
-	missing, err := t.mendRoots()
+	missing, err := t.listLostRoots()
 	if err != nil {
 		return nil, err
 	}
@@ -256,9 +257,9 @@ func (t *tx) any(table string) bool {
 	return t.row(`SELECT EXISTS (SELECT 1 FROM ibid.`+table+`)`).Scan(&any) == nil && any
 }
 
-// mendRoots reports documents whose root is lost: adding the folder again restores
+// listLostRoots returns the lost roots of documents: adding the folder again restores
 // it.
-func (t *tx) mendRoots() (lost []Damage, err error) {
+func (t *tx) listLostRoots() (lost []Damage, err error) {
 	names, err := column[string](t, `SELECT DISTINCT root FROM ibid.documents WHERE root NOT IN (SELECT name FROM ibid.roots) ORDER BY root`)
 	for _, name := range names {
 		lost = append(lost, Damage{Reason: fmt.Sprintf("the path of the root %q is lost: ingest its folder again", name)})

@@ -119,7 +119,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 		err = s.repair(ctx, err)
 	}
 	if err != nil {
-		s.abandon()
+		s.closeFailed()
 		return nil, err
 	}
 	s.started = true
@@ -388,7 +388,7 @@ func (s *Store) classifySQLite(err error) *failure {
 		return nil
 	}
 	damaged := func(what string) *failure {
-		return s.noticed(&failure{what: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true})
+		return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true})
 	}
 	switch own.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:

@@ -126,7 +126,7 @@ func (s *Store) Close() (err error) {
 
 // closeFailed closes a store that could not be opened; the error of opening
 // says more.
-func (s *Store) abandon() { _ = s.Close() }
+func (s *Store) closeFailed() { _ = s.Close() }
 
 // disconnect closes the connections.
 func (s *Store) disconnect() (err error) {

@@ -23,12 +23,12 @@ type tx struct {
 	// busy is whether rows are being read. SQLite would run another statement
 	// meanwhile, and PostgreSQL would not.
 	busy    bool
-	damaged []*damagedError // see spoil
+	damaged []*damagedError // see markDamaged
 }
 
-// spoil notes that a document is damaged. It is set aside after the transaction,
-// if that is a view or a glance.
-func (t *tx) spoil(number int64, reason string) {
+// markDamaged notes that a document is damaged. It is set aside after the transaction,
+// if that is view or viewOnce.
+func (t *tx) markDamaged(number int64, reason string) {
 	t.damaged = append(t.damaged, &damagedError{number, "", reason})
 }
 
@@ -240,9 +240,9 @@ func (s *Store) view(ctx context.Context, f func(*tx) error) error {
 	return s.look(ctx, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
 }
 
-// glance is view for f that has one statement: that sees one state of the database
+// viewOnce is view for an f with one statement: that sees one state of the database
 // without a transaction.
-func (s *Store) glance(ctx context.Context, f func(*tx) error) error {
+func (s *Store) viewOnce(ctx context.Context, f func(*tx) error) error {
 	return s.look(ctx, "", f, func(*tx) error { return nil })
 }
 
