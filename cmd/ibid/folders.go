@@ -333,7 +333,7 @@ func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger 
 		more := []any{"folder", f.path, "files", all.String(), "took", took}
 		if all.Skipped+all.Failed > 0 {
 			more = append(more, "why", "the page /documents lists the files that couldn't be read, with the reason; "+
-				"'ibid ingest --help' lists what is read")
+				"'ibid ingest --help' lists the formats")
 		}
 		logger.Info("folder read", more...)
 	} else if news != (tally{}) {

@@ -56,7 +56,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	if total.Skipped > 0 && !c.JSON {
-		fmt.Fprintln(s.stderr, "ibid: the reason is next to each skipped file; 'ibid ingest --help' lists what is read")
+		fmt.Fprintln(s.stderr, "ibid: the reason is next to each skipped file; 'ibid ingest --help' lists the formats")
 	}
 	if c.Watch {
 		return c.watch(ctx, folders, report, s)
