@@ -179,6 +179,9 @@ func (r *asking) answer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if language := smallTalk(r.question.Text); language != "" {
+		return r.chat(ctx, language)
+	}
 	r.writes = strategy.prompts != nil
 	r.setStyle()
 	if err := r.condense(ctx); err != nil {

@@ -129,8 +129,9 @@ const (
 
 // Unanswered says that the documents do not answer the question.
 type Unanswered struct {
-	// Reason is "nothing_found", "nothing_relevant" or "no_answer" (passages
-	// were kept, and none has the answer).
+	// Reason is "nothing_found", "nothing_relevant", "no_answer" (passages were
+	// kept, and none has the answer) or "small_talk" (nothing was asked, and nothing
+	// searched).
 	Reason string `json:"reason"`
 	// Text is the sentence to show, in the language of the question if it is
 	// one of some sixteen, else in English.

@@ -34,6 +34,7 @@ const (
 	RoleCombine  Role = "combine"
 	RoleRerank   Role = "rerank"
 	RoleCondense Role = "condense"
+	RoleChat     Role = "chat"
 )
 
 // A Prompt is one request to a model.

@@ -11,6 +11,7 @@ const (
 	nothingFound    = "nothing_found"
 	nothingRelevant = "nothing_relevant"
 	noAnswer        = "no_answer"
+	talk            = "small_talk"
 )
 
 // refusal is the sentence that states a reason, in the language of the question

@@ -35,6 +35,7 @@ const (
 	Combine   = "combine"
 	Rerank    = "rerank"
 	Verify    = "verify"
+	Chat      = "chat"
 	Summarize = "summarize" // in place of Answer for a summary
 	Extend    = "extend"    // in place of Refine for a summary
 )
@@ -65,6 +66,8 @@ func subjectsOf(name string) []string {
 		return []string{"history"}
 	case Collapse, Combine:
 		return []string{"part"}
+	case Chat:
+		return nil
 	case Verify:
 		return []string{"statement"}
 	}
