@@ -117,6 +117,7 @@ export class AnswerView {
 
   on_unanswered({ reason, text, nearest }) {
     this.unanswered = true;
+    this.reason = reason;
     this.refusal = text;
     this.draftBox.hidden = true;
     this.textBox.hidden = true;
@@ -142,7 +143,7 @@ export class AnswerView {
   on_done(answer) {
     this.answer = answer;
     const count = this.numbers.size;
-    if (this.unanswered) this.say("Your documents don't answer this question.");
+    if (this.unanswered) this.say(this.reason === "small_talk" ? this.refusal : "Your documents don't answer this question.");
     else this.say(this.incomplete ? "The answer is incomplete." : `Answer complete, ${plural(count, "source", "sources")}.`);
     if (!this.text && !this.unanswered) this.notes.append(el("p", { class: "note" }, "The server returned no answer."));
     if (this.doubted && !this.unanswered) {
