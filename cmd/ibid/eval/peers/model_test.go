@@ -95,6 +95,29 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+// A statement belongs in the answer if it holds one, and the evidence does.
+func TestVerifies(t *testing.T) {
+	w := &writer{questions: answered, written: map[string][]part{}}
+	const system = "You check a statement before a reader sees it. Reply with one word: yes or no."
+	evidence := func(text string) string { return "<evidence a1>\n[1] Handbook\n" + text + "\n</evidence a1>\n\n" }
+	for _, test := range []struct{ before, statement, want string }{
+		{"", "The office opens at nine o'clock.", "yes"},
+		{"", boats, "no"},
+		{evidence(office), "It opens at nine o'clock.", "yes"},
+		{evidence(boats), "It opens at nine o'clock.", "no"},
+	} {
+		p := parse(system, test.before+"Question: When does the office open?\nStatement: "+test.statement+"\n\nDoes the statement answer?")
+		if got, s := w.reply(p); got != test.want || !s.Judge || s.Tool != "ibid" {
+			t.Errorf("%s: %q, %+v", test.statement, got, s)
+		}
+	}
+	w.errors.verdicts = 10
+	p := parse(system, "Question: When does the office open?\nStatement: "+boats)
+	if got, _ := w.reply(p); got != "yes" {
+		t.Errorf("always wrong: %q", got)
+	}
+}
+
 func TestBrackets(t *testing.T) {
 	if got := brackets([][]int{{1}, {99}, {2, 3}}); got != "[1][99][2, 3]" {
 		t.Error(got)

@@ -354,11 +354,9 @@ type layout struct {
 
 const dontKnow = "I don't know."
 
-// layouts are those of answer/prompt, langchain_peer.py, haystack_peer.py,
+// layouts are those of answer/prompt (the last one, too), langchain_peer.py, haystack_peer.py,
 // LlamaIndex's CitationQueryEngine and Refine, and txtai. The first match counts.
 var layouts = []layout{
-	{"ibid", []string{"You check a statement"}, regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence \w+>`),
-		drafts, nil, "", ""},
 	{"ibid", []string{"<evidence "}, regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence \w+>`),
 		regexp.MustCompile(`(?s)<answer \w+>\n(.*?)\n</answer \w+>`),
 		func(s string, marks [][]int) string { return s + "." + brackets(marks) }, "NO ANSWER", "NO CHANGE"},
@@ -370,6 +368,7 @@ var layouts = []layout{
 		regexp.MustCompile(`(?s)\nOriginal Answer: (.*)\nNew Answer:`), nil, dontKnow, ""},
 	{"llamaindex", []string{"Context information is below."}, regexp.MustCompile(`(?s)-{21}\n()(.*)\n-{21}\n`), drafts, nil, dontKnow, ""},
 	{"txtai", []string{"question: ", "\ncontext: "}, regexp.MustCompile(`(?s)question: [^\n]*\ncontext: ()(.*)$`), drafts, nil, dontKnow, ""},
+	{"ibid", []string{"You check a statement"}, documents, drafts, nil, "", ""}, // and no evidence
 }
 
 var (
