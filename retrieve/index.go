@@ -29,6 +29,9 @@ type Options struct {
 	// Rebuilding, if not nil, is called while the search index is rebuilt, with
 	// the numbers of documents that are in it and of all.
 	Rebuilding func(done, total int)
+	// Unwritten, if not nil, is called at the end with the reason why the search
+	// index could not be written. Nothing is lost by that.
+	Unwritten func(error)
 }
 
 // DefaultReranked is the default of [Options.Reranked].

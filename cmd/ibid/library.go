@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"ibid/answer"
 	"ibid/answer/openai"
@@ -35,6 +36,8 @@ type openedLibrary struct {
 	embedder retrieve.Embedder
 	encoder  *encoder.Model // nil if there is none
 	reader   *ingest.Reader // of commands that read files; otherwise nil
+	damaged  []state.Damage // when it was opened
+	stderr   io.Writer
 }
 
 // openLibrary opens the library, and creates it if it does not exist.
@@ -79,11 +82,26 @@ func newLibrary(ctx context.Context, place placeConfig, store *state.Store, embe
 		return nil, err
 	}
 	o.Rebuilding = metered(s.stderr, "documents in the search index")
+	o.Unwritten = func(err error) {
+		fmt.Fprintf(s.stderr, "ibid: %s; the next search builds what is missing again\n", printable(unwritten(err)))
+	}
 	lib, err := library.Over(ctx, at, store, embedder, o)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", place, err)
 	}
-	return &openedLibrary{Library: lib, place: place, embedder: embedder}, nil
+	known, err := store.Damaged(ctx)
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	return &openedLibrary{Library: lib, place: place, embedder: embedder, damaged: known, stderr: s.stderr}, nil
+}
+
+// unwritten says why the search index could not be written.
+func unwritten(err error) string {
+	if errors.Is(err, syscall.ENOSPC) {
+		return "the disk is full, so the search index was not written"
+	}
+	return err.Error()
 }
 
 // metered shows how far something is done, unless that is at once.
@@ -146,9 +164,20 @@ func (l *openedLibrary) close() error {
 	if l.reader != nil {
 		l.reader.Close()
 	}
-	err := l.Library.Close()
+	err := errors.Join(l.nameDamage(), l.Library.Close())
 	if l.encoder != nil {
 		err = errors.Join(err, l.encoder.Close())
+	}
+	return err
+}
+
+// nameDamage names what was found damaged since the library was opened.
+func (l *openedLibrary) nameDamage() error {
+	found, err := l.State.Damaged(context.Background())
+	for _, d := range found {
+		if !slices.Contains(l.damaged, d) {
+			fmt.Fprintf(l.stderr, "ibid: damage in %s: %s\n", l.place, printable(damageLine(d)))
+		}
 	}
 	return err
 }
@@ -168,6 +197,10 @@ func (l *openedLibrary) refuseEmpty(ctx context.Context, f retrieve.Filter) erro
 	if f.Collection != "" {
 		return fmt.Errorf("the collection %q in %s has no documents: ingest a folder with 'ibid ingest --collection %s FOLDER'",
 			f.Collection, l.place, f.Collection)
+	}
+	if len(l.damaged) > 0 {
+		return &exitError{exitDamage,
+			fmt.Errorf("no document in %s is left, since what is damaged is left out: ingest the folders again", l.place)}
 	}
 	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", l.place)
 }

@@ -129,7 +129,8 @@ var longTags = kong.Vars{
 	"scope_help":             "What it allows: read,write. Write includes reading, uploading and deleting documents.",
 	"set_help": "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
 		"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score).",
-	"store_help": "Database to use instead of the data directory: " + exampleStore + ". The data directory then holds only uploaded files.",
+	"store_help": "Database to use instead of the data directory: " + exampleStore +
+		". The data directory then holds uploaded files and the search index.",
 	"uploads_help": "Whether documents can be uploaded and deleted over HTTP: auto,on,off. Auto is on, " +
 		"except where other machines reach a server without keys.",
 }

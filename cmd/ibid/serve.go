@@ -27,6 +27,7 @@ import (
 	"ibid/answer/openai"
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/state"
 	"ibid/web"
 )
 
@@ -214,6 +215,9 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	root, err := srv.lib.AddRoot(ctx, "", srv.Collection)
+	if errors.Is(err, state.ErrReadOnly) && srv.Uploads == "auto" {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("adding the uploads: %w", err)
 	}

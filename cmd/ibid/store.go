@@ -85,16 +85,6 @@ func isSecret(parameter string) bool {
 // exampleStore shows the address of a store.
 const exampleStore = "postgres://USER@HOST/DATABASE"
 
-// insteadOn names, for each command that maintains a data directory, what does
-// the same in PostgreSQL.
-func insteadOn(command string) string {
-	return map[string]string{
-		"verify":  "PostgreSQL compares its pages with checksums as it reads them, and pg_amcheck checks them all",
-		"backup":  "pg_dump copies its schema ('ibid', unless the address names another), and is safe while Ibid is running",
-		"compact": "autovacuum makes room for new rows, and VACUUM FULL returns it to the disk",
-	}[command]
-}
-
 func (c placeConfig) remote() bool { return c.Store.url != nil }
 
 // String names the library in messages.
@@ -175,20 +165,6 @@ func errNoData() error {
 }
 
 func damageLine(d state.Damage) string { return strings.TrimPrefix(d.Document+": "+d.Reason, ": ") }
-
-// needData refuses a store on a server for a command that maintains a data
-// directory.
-func (c placeConfig) needData(command string) error {
-	if c.remote() {
-		return usageError("'ibid %s' is for data directories, and the library is in %s: %s; "+
-			"omit --store ($IBID_STORE) to use a data directory, and 'ibid copy' to copy the library into one",
-			command, c, insteadOn(command))
-	}
-	if c.Data == "" {
-		return errNoData()
-	}
-	return nil
-}
 
 func (c placeConfig) exists() bool {
 	_, err := os.Stat(filepath.Join(c.Data, state.FileName))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ func (c upkeepConfig) explain(err error) error {
 	if errors.Is(err, state.ErrDamaged) {
 		return &exitError{exitDamage, err}
 	}
+	if c.remote() {
+		return err
+	}
 	if info, missing := os.Stat(c.Data); missing == nil && !info.IsDir() {
 		return usageError("%s is a file: name a data directory with --data", c.Data)
 	}
@@ -35,21 +39,28 @@ func (c upkeepConfig) explain(err error) error {
 	return err
 }
 
+// located returns the data directory, or the address of the store.
+func (c upkeepConfig) located(s surroundings) (string, error) {
+	place, err := c.open(s)
+	return cmp.Or(place.URL, place.Data), err
+}
+
 type verifyCmd struct {
 	Index bool `help:"Compare the search index with the library instead." noenv:""`
 	upkeepConfig
 }
 
-// Run checks a data directory without changing it.
+// Run checks a library without changing it.
 func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 	if c.Index {
 		return c.checkIndex(ctx, s)
 	}
-	if err := c.needData("verify"); err != nil {
+	address, err := c.located(s)
+	if err != nil {
 		return err
 	}
 	checking := newMeter(s.stderr, "documents checked", 0)
-	r, err := state.Verify(ctx, c.Data, state.Options{}, checking.update)
+	r, err := state.Verify(ctx, address, c.stateOptions(s), checking.update)
 	checking.clear()
 	if err == nil {
 		err = c.setAside(ctx, s, r.Damaged)
@@ -57,7 +68,7 @@ func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	return c.show(s, r, "", "no damage in "+c.Data)
+	return c.show(s, r, "", "no damage in "+c.String())
 }
 
 func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) {
@@ -79,7 +90,7 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) 
 	if err != nil {
 		err = fmt.Errorf("comparing the search index with %s: %w", c.placeConfig, err)
 		if errors.Is(err, retrieve.ErrIndexDamaged) {
-			return &exitError{exitDamage, fmt.Errorf("%w: the next search builds it again", err)}
+			return &exitError{exitDamage, fmt.Errorf("%w: %s", err, rebuildIndex)}
 		}
 		return err
 	}
@@ -93,13 +104,21 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) 
 	}
 	differs := len(r.Differing) > 0 || r.Extra > 0
 	if differs {
-		b.WriteString("remove the folder index from the data directory: the next search builds the index again\n")
+		b.WriteString(rebuildIndex + "\n")
 	}
-	if err := s.print(c.JSON, r, b.String()); err != nil || !differs {
+	damaged, err := store.Damaged(ctx)
+	for _, d := range damaged {
+		b.WriteString("damaged  " + printable(damageLine(d)) + "\n")
+	}
+	if err = errors.Join(err, s.print(c.JSON, r, b.String())); err != nil || !differs && len(damaged) == 0 {
 		return err
 	}
 	return &exitError{code: exitDamage}
 }
+
+// rebuildIndex says how a search index is repaired.
+const rebuildIndex = "remove the folder 'index' from the data directory ('index-…' of a library on a server): " +
+	"the next search builds the index again"
 
 // setAside has the next ingest read damaged documents again, unless there is other
 // damage, which opening the library would repair.
@@ -119,13 +138,14 @@ type backupCmd struct {
 	upkeepConfig
 }
 
-// Run copies a data directory's library into one file.
+// Run copies a library into one file.
 func (c *backupCmd) Run(ctx context.Context, s surroundings) error {
-	if err := c.needData("backup"); err != nil {
+	address, err := c.located(s)
+	if err != nil {
 		return err
 	}
 	checking := newMeter(s.stderr, "documents checked", 0)
-	r, err := state.Backup(ctx, c.Data, c.File, state.Options{}, checking.update)
+	r, err := state.Backup(ctx, address, c.File, c.stateOptions(s), checking.update)
 	checking.clear()
 	switch {
 	case errors.Is(err, fs.ErrExist), errors.Is(err, state.ErrTarget):
@@ -140,8 +160,12 @@ type compactCmd struct{ upkeepConfig }
 
 // Run reclaims the disk space of deleted documents.
 func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
-	if err := c.needData("compact"); err != nil {
-		return err
+	if c.remote() {
+		return usageError("'ibid compact' is for data directories, and the library is in %s: "+
+			"autovacuum makes room for new rows there, and VACUUM FULL returns it to the disk", c)
+	}
+	if c.Data == "" {
+		return errNoData()
 	}
 	before, after, err := state.Compact(ctx, c.Data, state.Options{})
 	if errors.Is(err, state.ErrDamaged) {
@@ -173,7 +197,7 @@ func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) er
 		lines += "damaged  " + damageLine(d) + "\n"
 	}
 	if lines != "" && file == "" {
-		done = "damage in " + c.Data
+		done = "damage in " + c.String()
 	}
 	err := s.print(c.JSON, struct {
 		Data      string   `json:"data"`
@@ -182,7 +206,7 @@ func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) er
 		Chunks    int      `json:"chunks"`
 		Bytes     int64    `json:"bytes"`
 		Damaged   []damage `json:"damaged"`
-	}{c.Data, file, r.Documents, r.Chunks, r.Bytes, damaged}, fmt.Sprintf("%s: %s intact, %s, %s\n%s",
+	}{c.String(), file, r.Documents, r.Chunks, r.Bytes, damaged}, fmt.Sprintf("%s: %s intact, %s, %s\n%s",
 		done, counted(r.Documents, "document"), counted(r.Chunks, "chunk"), megabytes(r.Bytes), lines))
 	if err == nil && lines != "" {
 		return &exitError{code: exitDamage}

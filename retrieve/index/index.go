@@ -44,6 +44,10 @@ type Options struct {
 	// Flush is how many chunks are collected in memory before they are written to
 	// a file; 0 means 8192.
 	Flush int
+	// Unwritten, if it is not nil, is called by Close with the reason why the index
+	// could not be written. Nothing is lost: the next one follows from where the
+	// files are.
+	Unwritten func(error)
 }
 
 // An Index is a [retrieve.Searcher] in a directory. It is safe for concurrent use,
@@ -344,6 +348,10 @@ func (x *Index) Close() error {
 	var err error
 	if write {
 		err = guard(func() error { return x.compact(context.Background(), nil) })
+		if err != nil && x.options.Unwritten != nil {
+			x.options.Unwritten(fmt.Errorf("writing the search index in %s: %w", x.dir, err))
+			err = nil
+		}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

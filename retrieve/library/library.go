@@ -62,7 +62,7 @@ func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder,
 	if _, err := retrieve.CheckSpace(ctx, s, m); err != nil {
 		return nil, err
 	}
-	searcher, err := openIndex(ctx, place, s, m.Space())
+	searcher, err := openIndex(ctx, place, s, index.Options{Space: m.Space(), Unwritten: opts.Unwritten})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	if err != nil {
 		return r, err
 	}
-	searcher, err := openIndex(ctx, place, s, space)
+	searcher, err := openIndex(ctx, place, s, index.Options{Space: space})
 	if err != nil {
 		return r, err
 	}
@@ -88,12 +88,13 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 }
 
 // openIndex opens the search index of a state.
-func openIndex(ctx context.Context, place Place, s *state.Store, space string) (*index.Index, error) {
+func openIndex(ctx context.Context, place Place, s *state.Store, opts index.Options) (*index.Index, error) {
 	dir, name, err := indexOf(ctx, place, s)
 	if err != nil {
 		return nil, err
 	}
-	return index.Open(dir, index.Options{Library: name, Space: space})
+	opts.Library = name
+	return index.Open(dir, opts)
 }
 
 // indexOf returns the directory of the search index of a state, and the state's
@@ -132,7 +133,7 @@ func Purge(ctx context.Context, place Place, s *state.Store) error {
 	if err != nil {
 		return err
 	}
-	searcher, err := openIndex(ctx, place, s, space)
+	searcher, err := openIndex(ctx, place, s, index.Options{Space: space})
 	if err != nil {
 		return err
 	}

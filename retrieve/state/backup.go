@@ -19,18 +19,15 @@ const backupPages = 1024
 // ErrTarget reports that a backup cannot be made at the given place.
 var ErrTarget = errors.New("a backup cannot be made there")
 
-// Backup copies the database of a data directory, as it is at one moment, into a
-// new file, checks the copy as [Verify] does and reports what it found; a copy
+// Backup copies a library, as it is at one moment, into a new file, which is the
+// database of a data directory, checks the copy as [Verify] does and reports what it found; a copy
 // with damage is kept. Other processes may go on reading and writing. The file is
 // whole and durable when Backup returns, and gets its name only then. It never
 // overwrites: a file of that name is [os.ErrExist]. Another name that cannot be
 // used is [ErrTarget], and a database that SQLite cannot read [ErrDamaged]. To use
 // a copy, give it the name [FileName] in a folder of its own.
-func Backup(ctx context.Context, dir, file string, opts Options, progress func(done, total int)) (r Report, err error) {
-	if isServer(dir) {
-		return r, errors.New("a library on a server is backed up by the server's own tools: pg_dump copies its schema")
-	}
-	err = inspect(ctx, dir, opts, "writing "+file+", the backup of", func(s *Store) error {
+func Backup(ctx context.Context, address, file string, opts Options, progress func(done, total int)) (r Report, err error) {
+	err = inspect(ctx, address, opts, "writing "+file+", the backup of", func(s *Store) error {
 		r, err = s.backup(ctx, file, progress)
 		return err
 	})
@@ -41,8 +38,10 @@ func (s *Store) backup(ctx context.Context, file string, progress func(done, tot
 	if err := s.refuseTarget(file); err != nil {
 		return r, err
 	}
-	if err := errors.Join(s.filled(), s.connect()); err != nil {
-		return r, s.beyondCopying(err)
+	if s.dir != "" {
+		if err := errors.Join(s.filled(), s.connect()); err != nil {
+			return r, s.beyondCopying(err)
+		}
 	}
 	// SQLite would create a file that everyone may read.
 	partial, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.partial")
@@ -53,7 +52,11 @@ func (s *Store) backup(ctx context.Context, file string, progress func(done, tot
 	if err := partial.Close(); err != nil {
 		return r, err
 	}
-	if err := s.copyPages(ctx, partial.Name()); isDamage(err) {
+	copyAll := s.copyPages
+	if s.dir == "" {
+		copyAll = s.copyRows
+	}
+	if err := copyAll(ctx, partial.Name()); isDamage(err) {
 		return r, s.beyondCopying(err)
 	} else if err != nil {
 		return r, s.noRoom(err, file)
@@ -156,6 +159,56 @@ func (s *Store) copyPages(ctx context.Context, to string) error {
 			return s.explain(errors.Join(err, b.Finish()))
 		})
 	})
+}
+
+// copyRows copies every row of a library on a server into an empty file.
+func (s *Store) copyRows(ctx context.Context, to string) error {
+	f, err := os.OpenFile(to, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	fresh, err := s.laidOut(ctx, f)
+	if err != nil {
+		return err
+	}
+	err = s.view(ctx, func(t *tx) error {
+		for _, of := range tables() {
+			if err := fresh.takeRows(ctx, t, &of); err != nil {
+				return fmt.Errorf("copying the table %s: %w", of.name, err)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = fresh.update(ctx, func(t *tx) error {
+			_, err := t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`)
+			return err
+		})
+	}
+	return errors.Join(err, fresh.disconnect())
+}
+
+// takeRows stores the rows that a table has in the transaction of another store,
+// instead of those that it has here.
+func (s *Store) takeRows(ctx context.Context, from *tx, of *table) error {
+	if err := s.update(ctx, func(t *tx) error {
+		_, err := t.exec(`DELETE FROM ibid.` + of.name)
+		return err
+	}); err != nil {
+		return err
+	}
+	restoring := restorer{s: s}
+	err := from.each(func(r scanner) error {
+		values, err := anyRow(r, len(of.columns))
+		if err != nil {
+			return err
+		}
+		return restoring.add(ctx, savedRow{table: of, values: values})
+	}, `SELECT `+strings.Join(of.columns, ", ")+` FROM ibid.`+of.name)
+	if err != nil {
+		return err
+	}
+	return restoring.flush(ctx)
 }
 
 // Compact reclaims the disk space of deleted documents, and deletes the entries

@@ -97,6 +97,34 @@ const (
 	salvageBytes = 32 << 20
 )
 
+// A restorer stores rows of another file again, many in a transaction.
+type restorer struct {
+	s     *Store
+	rows  []savedRow
+	bytes int
+}
+
+func (r *restorer) add(ctx context.Context, row savedRow) error {
+	r.rows = append(r.rows, row)
+	if r.bytes += sizeOf(row.values); len(r.rows) < salvageBatch && r.bytes < salvageBytes {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+func (r *restorer) flush(ctx context.Context) error {
+	err := r.s.update(ctx, func(t *tx) error {
+		for _, row := range r.rows {
+			if err := t.restore(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.rows, r.bytes = nil, 0
+	return err
+}
+
 func sizeOf(values []any) (n int) {
 	for _, v := range values {
 		if b, ok := v.([]byte); ok {
@@ -116,32 +144,15 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	all := tables()
-	var batch []savedRow
-	bytes := 0
-	flush := func() error {
-		err := s.update(ctx, func(t *tx) error {
-			for _, r := range batch {
-				if err := t.restore(r); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		batch, bytes = nil, 0
-		return err
-	}
+	restoring := restorer{s: s}
 	err = p.rows(func(number int64, values []any) error {
 		if i := slices.IndexFunc(all, func(t table) bool { return t.claims(number, values) }); i >= 0 {
-			batch = append(batch, savedRow{&all[i], number, values})
-			bytes += sizeOf(values)
+			return restoring.add(ctx, savedRow{&all[i], number, values})
 		}
-		if len(batch) < salvageBatch && bytes < salvageBytes {
-			return nil
-		}
-		return flush()
+		return nil
 	})
 	if err == nil {
-		err = flush()
+		err = restoring.flush(ctx)
 	}
 	if err == nil {
 		err = s.update(ctx, func(t *tx) error {

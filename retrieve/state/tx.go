@@ -228,7 +228,7 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) error {
 
 // refusal is the error of a change to a library that is open for reading.
 func (s *Store) refusal() error {
-	return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", errReadOnly, s.place)
+	return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", ErrReadOnly, s.place)
 }
 
 // view runs f in a transaction that changes nothing and sees one state of the
