@@ -100,6 +100,10 @@ type Answerer struct {
 	// MaxDraftTokens ends refining when the draft is longer; 0 means no limit
 	// but the context window.
 	MaxDraftTokens int
+	// Confidence is the least chance, 0 to 1, that a quoted sentence answers the
+	// question; below it there is no answer without a model. 0 means
+	// [DefaultConfidence], less than 0 no limit.
+	Confidence float64
 	// KeepDuplicates lets a passage be read even if it repeats another word for
 	// word.
 	KeepDuplicates bool
@@ -113,6 +117,9 @@ const (
 	defaultAnswerCalls   = 6
 	defaultParallel      = 12
 	defaultContextTokens = 4096
+
+	// DefaultConfidence is the least chance of an answer without a model.
+	DefaultConfidence = extract.DefaultConfidence
 )
 
 // Ask answers a question. Nothing happens before the sequence is ranged over,
@@ -196,8 +203,7 @@ func (r *asking) answer(ctx context.Context) error {
 		return nil
 	}
 	if len(found) == 0 {
-		r.unanswered(nothingFound, nil)
-		return nil
+		return r.unanswered(ctx, nothingFound, nil)
 	}
 	if r.Model != nil || r.GateModel != nil {
 		if err := r.writer.Check(found, passagePrompts()...); err != nil {
@@ -222,8 +228,7 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 	}
 	kept := keep(found, judged)
 	if len(kept) == 0 {
-		r.unanswered(nothingRelevant, found)
-		return nil
+		return r.unanswered(ctx, nothingRelevant, found)
 	}
 	if err = strategy.answer(r, ctx, kept); !errors.Is(err, errNoAnswer) {
 		return err
@@ -236,8 +241,7 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 			return err
 		}
 	}
-	r.unanswered(noAnswer, kept)
-	return nil
+	return r.unanswered(ctx, noAnswer, kept)
 }
 
 // errNoAnswer reports that the passages do not hold the answer.
@@ -319,12 +323,43 @@ func (r *asking) check() (*strategy, error) {
 	return findStrategy(q.Strategy, r.Model != nil)
 }
 
-// unanswered ends the stream without an answer.
-func (r *asking) unanswered(reason string, nearest []retrieve.Passage) {
-	nearest = append([]retrieve.Passage{}, nearest[:min(len(nearest), 3)]...)
-	if r.emit(Unanswered{Reason: reason, Text: refusal(reason, r.question.Text), Nearest: nearest}) {
+// unanswered ends the stream without an answer. Where passages were kept, it shows
+// what in them is nearest to the question.
+func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrieve.Passage) error {
+	e := Unanswered{
+		Reason: reason, Text: refusal(reason, r.question.Text), Closest: []Closest{},
+		Nearest: append([]retrieve.Passage{}, nearest[:min(len(nearest), 3)]...),
+	}
+	if reason == noAnswer {
+		if err := r.read(ctx, nearest); err != nil {
+			return err
+		}
+		closest, err := r.reading.Closest(ctx, nearest)
+		if err != nil {
+			return err
+		}
+		for _, c := range closest {
+			e.Closest = append(e.Closest, closestOf(nearest[c.Passage], c))
+		}
+		if !r.writes && len(e.Closest) > 0 {
+			e.Text = refusal(uncertain, r.question.Text)
+		}
+	}
+	if r.emit(e) {
 		r.finish()
 	}
+	return nil
+}
+
+func closestOf(p retrieve.Passage, c extract.Closest) Closest {
+	part := Closest{
+		Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, Passage: p,
+		Start: p.Start + c.Span.Start, End: p.Start + c.Span.End, Text: p.Text[c.Span.Start:c.Span.End], Marks: []Mark{},
+	}
+	for _, m := range c.Marks {
+		part.Marks = append(part.Marks, Mark{m.Start, m.End})
+	}
+	return part
 }
 
 func or(n, otherwise int) int {

@@ -127,7 +127,7 @@ const (
 	Dropped Outcome = "dropped" // … it is not shown
 )
 
-// Unanswered says that the documents do not answer the question.
+// Unanswered says that the documents do not answer the question, or may not.
 type Unanswered struct {
 	// Reason is "nothing_found", "nothing_relevant", "no_answer" (passages were
 	// kept, and none has the answer) or "small_talk" (nothing was asked, and nothing
@@ -138,6 +138,32 @@ type Unanswered struct {
 	Text string `json:"text"`
 	// Nearest are the nearest misses, best first, three at most.
 	Nearest []retrieve.Passage `json:"nearest"`
+	// Closest are the parts of the kept passages that are nearest to the question,
+	// word for word, best first, three at most; none where nothing was kept.
+	Closest []Closest `json:"closest"`
+}
+
+// Closest is a part of a passage: a paragraph, a list, a row of a table.
+type Closest struct {
+	Document string `json:"document"`
+	Title    string `json:"title"`
+	// Link leads to the part; empty if there is no link.
+	Link    string `json:"link,omitempty"`
+	Heading string `json:"heading,omitempty"`
+	Page    int    `json:"page,omitempty"`
+	Start   int    `json:"start"` // in bytes of the document's text
+	End     int    `json:"end"`
+	Text    string `json:"text"`
+	// Marks are the sentences nearest to the question, in bytes of Text.
+	Marks []Mark `json:"marks"`
+	// Passage is the one that the part is from.
+	Passage retrieve.Passage `json:"-"`
+}
+
+// A Mark is the range of bytes [Start, End) of a text.
+type Mark struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
 }
 
 // Fallback says that the model gave no answer, and that sentences are quoted as

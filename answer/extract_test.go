@@ -77,7 +77,7 @@ func TestExtract(t *testing.T) {
 		{
 			"a section of a manual", "Which exit status says that a rope has parted?",
 			found{page("crane.8", "EXIT STATUS\n       0      - All boats were lifted\n       4      - A rope has parted\n       8      - The list is empty")},
-			"0 - All boats were lifted[1]\n4 - A rope has parted[1]",
+			"4 - A rope has parted[1]",
 		},
 		{
 			"two sentences on lines that go on", "When does the harbour office open?",
@@ -112,6 +112,35 @@ func TestExtract(t *testing.T) {
 				t.Errorf("got %q\n%s\nwant first %q", got.text, got, test.want)
 			}
 		})
+	}
+}
+
+// Where nothing answers surely, the parts of the passages that are nearest are shown
+// whole, with what is nearest marked.
+func TestClosest(t *testing.T) {
+	for _, test := range []struct{ name, text, want, marked string }{
+		{"a paragraph", "One ferry a day.\n\nMira leads the project. It ends soon.\n\nLast part.", "Mira leads the project. It ends soon.", "Mira leads the project."},
+		{"a list", "People:\n- Mira leads the project\n- Piet counts", "People:\n- Mira leads the project\n- Piet counts", "- Mira leads the project"},
+		{"a row", "Person: Piet | Work: counts\nPerson: Mira | Work: leads the project", "Person: Mira | Work: leads the project", "Person: Mira | Work: leads the project"},
+	} {
+		p := retrieve.Passage{Chunk: ingest.Chunk{ID: "r/a#1", Document: "r/a", Start: 7, Text: test.text}, Scores: retrieve.Scores{Dense: .3, BM25: 2, Lexical: .2, Coverage: .3}}
+		var closest []Closest
+		for e, err := range (&Answerer{Retriever: found{p}, Confidence: .99}).Ask(t.Context(), Question{Text: "Who runs the project?"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := e.(Unanswered); ok {
+				closest = e.Closest
+			}
+		}
+		if len(closest) != 1 || closest[0].Text != test.want || len(closest[0].Marks) != 1 {
+			t.Errorf("%s: got %+v, want %q", test.name, closest, test.want)
+			continue
+		}
+		c, m := closest[0], closest[0].Marks[0]
+		if c.Text[m.Start:m.End] != test.marked || test.text[c.Start-p.Start:c.End-p.Start] != test.want {
+			t.Errorf("%s: marked %q at %d, want %q", test.name, c.Text[m.Start:m.End], c.Start, test.marked)
+		}
 	}
 }
 

@@ -27,13 +27,11 @@ func (r *asking) fallBack(ctx context.Context, found []retrieve.Passage, why err
 	}
 	kept := keep(found, judged)
 	if len(kept) == 0 {
-		r.unanswered(nothingRelevant, found)
-		return nil
+		return r.unanswered(ctx, nothingRelevant, found)
 	}
 	err := r.extract(ctx, kept)
 	if errors.Is(err, errNoAnswer) {
-		r.unanswered(noAnswer, kept)
-		return nil
+		return r.unanswered(ctx, noAnswer, kept)
 	}
 	return err
 }

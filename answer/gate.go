@@ -28,12 +28,10 @@ const (
 	GateOff  GateKind = "off" // every passage is kept
 )
 
-// Chances from which a passage is kept when no model judges it: where it would be
-// quoted, and where a model reads it and may find no answer.
-const (
-	onTopic  = .2
-	readable = surelyOff
-)
+// readable is the chance from which a passage is kept when no model judges it:
+// whether it holds an answer is for the model that reads it, or the confidence of
+// what is quoted from it.
+const readable = surelyOff
 
 // Between these chances of being on topic, the gate "both" calls the model.
 const (
@@ -119,7 +117,7 @@ func (r *asking) scored(p retrieve.Passage) Judged {
 		By: byScore, Scores: p.Scores, Decision: Irrelevant,
 	}
 	j.Chance, j.Reason = r.reading.Chance(p)
-	if j.Chance >= onTopic || r.looksWider() && j.Chance >= readable {
+	if j.Chance >= readable {
 		j.Decision = Relevant
 	}
 	return j

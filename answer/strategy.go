@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -82,7 +83,7 @@ func alternatives(names []string) string {
 // extract answers without a model: with sentences of the passages, word for
 // word and each with its label.
 func (r *asking) extract(ctx context.Context, kept []retrieve.Passage) error {
-	quotes, err := r.reading.Quote(ctx, kept)
+	quotes, err := r.reading.Quote(ctx, kept, cmp.Or(r.Confidence, DefaultConfidence))
 	if err != nil {
 		return err
 	}

@@ -43,10 +43,13 @@ type Answer struct {
 	Verified []answer.Verified `json:"verified"`
 	Drafts   []Draft           `json:"drafts"`
 	// Steps say how each call for the answer ended, and which labels it used.
-	Steps    []answer.Stepped   `json:"steps"`
-	Nearest  []retrieve.Passage `json:"nearest"`
-	Warnings []string           `json:"warnings"`
-	Usage    answer.Usage       `json:"usage"`
+	Steps   []answer.Stepped   `json:"steps"`
+	Nearest []retrieve.Passage `json:"nearest"`
+	// Closest are what the documents have nearest to an unanswered question, word
+	// for word.
+	Closest  []answer.Closest `json:"closest"`
+	Warnings []string         `json:"warnings"`
+	Usage    answer.Usage     `json:"usage"`
 	// Indexing is the progress of the first reading when the question was asked.
 	// The caller sets it.
 	Indexing *Indexing `json:"indexing,omitempty"`
@@ -107,7 +110,7 @@ func (f *Fold) Add(e answer.Event) {
 		f.unknown = UnknownAddresses(e.Passages)
 	case answer.Unanswered:
 		a.Reason = e.Reason
-		a.Nearest = e.Nearest
+		a.Nearest, a.Closest = e.Nearest, e.Closest
 		f.refuse(e.Text)
 	case answer.Fallback:
 		a.Fallback = e.Reason
@@ -143,7 +146,8 @@ func (f *Fold) Answer() Answer {
 	}
 	a.Places = notNil(a.Places)
 	a.Sources, a.Citations, a.Unsupported = notNil(a.Sources), notNil(a.Citations), notNil(a.Unsupported)
-	a.Judged, a.Steps, a.Nearest, a.Warnings = notNil(a.Judged), notNil(a.Steps), notNil(a.Nearest), notNil(a.Warnings)
+	a.Judged, a.Steps, a.Warnings = notNil(a.Judged), notNil(a.Steps), notNil(a.Warnings)
+	a.Nearest, a.Closest = notNil(a.Nearest), notNil(a.Closest)
 	a.Drafts, a.Verified = notNil(a.Drafts), notNil(a.Verified)
 	for i := range a.Drafts {
 		a.Drafts[i].Text = string(f.drafts[i])

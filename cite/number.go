@@ -98,7 +98,13 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 		return n.addDraft(e, yield)
 	case answer.Text:
 		return n.addText(e.Text, yield)
-	case answer.Unanswered, answer.Incomplete, answer.Usage:
+	case answer.Unanswered:
+		e.Closest = append([]answer.Closest{}, e.Closest...)
+		for i, c := range e.Closest {
+			e.Closest[i].Link = n.link(c.Passage, c.Start, c.End)
+		}
+		return n.finish(yield) && yield(e, nil)
+	case answer.Incomplete, answer.Usage:
 		return n.finish(yield) && yield(e, nil)
 	case answer.Verified:
 		if e.Found != 0 || e.Verdict == answer.Marked {

@@ -200,8 +200,10 @@ type mcpAnswer struct {
 	Sources    []mcpSource     `json:"sources"`
 	Citations  []cite.Citation `json:"citations" jsonschema:"the sentences of the text, by bytes, with the quotes that they rest on"`
 	Nearest    []mcpPassage    `json:"nearest" jsonschema:"the nearest misses of an unanswered question"`
-	Warnings   []string        `json:"warnings"`
-	Indexing   Indexing        `json:"indexing" jsonschema:"how much of the library was read"`
+
+	Closest  []answer.Closest `json:"closest" jsonschema:"the parts of them that are nearest, word for word"`
+	Warnings []string         `json:"warnings"`
+	Indexing Indexing         `json:"indexing" jsonschema:"how much of the library was read"`
 }
 
 // An mcpSource is a numbered source with its resource.
@@ -216,7 +218,7 @@ func (m *mcpServer) ask(ctx context.Context, req *mcp.CallToolRequest, in mcpQue
 		return m.toolFailed(ctx, fmt.Errorf("answering: %w", err)), nil, nil
 	}
 	out := &mcpAnswer{Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Sources: []mcpSource{},
-		Citations: a.Citations, Nearest: []mcpPassage{}, Warnings: a.Warnings, Indexing: m.indexing()}
+		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: a.Closest, Warnings: a.Warnings, Indexing: m.indexing()}
 	for _, source := range a.Sources {
 		out.Sources = append(out.Sources, mcpSource{source, resourceOf(source.Document)})
 	}
@@ -264,7 +266,20 @@ func sourcesText(a *mcpAnswer) string {
 			}
 		}
 	}
+	for i, c := range a.Closest {
+		if i == 0 {
+			b.WriteString("Closest passages:\n")
+		}
+		fmt.Fprintf(&b, "- %s (%s)", rewrite.EscapeTitle(c.Title), rewrite.EscapeTitle(c.Document))
+		if c.Link != "" {
+			fmt.Fprintf(&b, " %s", c.Link)
+		}
+		fmt.Fprintf(&b, "\n    bytes %d-%d: “%s”\n", c.Start, c.End, rewrite.Escape(oneLine(c.Text)))
+	}
 	for i, p := range a.Nearest {
+		if len(a.Closest) > 0 {
+			break
+		}
 		if i == 0 {
 			b.WriteString("The nearest passages:\n")
 		}

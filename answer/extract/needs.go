@@ -11,12 +11,13 @@ import (
 // needs is what a question asks for, as terms with weights.
 type needs struct {
 	terms []need
-	unit  answerUnit
+	kind  *kind // of what is asked for; nil if the question does not say
 }
 
 // A need is one content term of the question.
 type need struct {
 	stem   string
+	own    string  // the stem in the question's language, where that differs
 	word   string  // as the question writes it
 	idf    float64 // inverse document frequency
 	weight float64 // the same, less for words that only ask
@@ -46,10 +47,9 @@ func words(list string) map[string]bool {
 
 // readNeeds reads a question, with the number of chunks that hold each term.
 func readNeeds(question string, stats retrieve.Stats) needs {
-	n := needs{unit: unitOf(question)}
-	content := termSet(question)
-	seen := map[string]bool{}
-	start := true // of a sentence
+	n := needs{kind: kindOf(question)}
+	written := map[string]need{} // by stem
+	start := true                // of a sentence
 	for field := range strings.FieldsSeq(question) {
 		word := strings.TrimFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 		if word == "" {
@@ -57,23 +57,35 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 		}
 		first, _ := utf8.DecodeRuneInString(word)
 		for _, stem := range retrieve.Terms(word) {
-			if !content[stem] || seen[stem] {
-				continue
+			if _, ok := written[stem]; !ok {
+				written[stem] = need{
+					stem: stem, word: word, name: unicode.IsUpper(first) && !start,
+					number: strings.ContainsFunc(stem, unicode.IsDigit),
+				}
 			}
-			seen[stem] = true
-			t := need{
-				stem: stem, word: word,
-				name:   unicode.IsUpper(first) && !start,
-				number: strings.ContainsFunc(stem, unicode.IsDigit),
-				idf:    retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]),
-			}
-			t.weight = t.idf
-			if askingWords[strings.ToLower(word)] {
-				t.weight /= 4
-			}
-			n.terms = append(n.terms, t)
 		}
 		start = strings.HasSuffix(field, ".") || strings.HasSuffix(field, "?") || strings.HasSuffix(field, "!")
+	}
+	seen := map[string]bool{}
+	for _, stem := range retrieve.Terms(question) {
+		t, ok := written[stem]
+		switch last := len(n.terms) - 1; {
+		case seen[stem]:
+		case ok:
+			t.idf = retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem])
+			n.terms = append(n.terms, t)
+		case last >= 0:
+			// A word's stem in another language than English comes after the other.
+			n.terms[last].own = stem
+			n.terms[last].idf = min(n.terms[last].idf, retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]))
+		}
+		seen[stem] = true
+	}
+	for i, t := range n.terms {
+		n.terms[i].weight = t.idf
+		if askingWords[strings.ToLower(t.word)] {
+			n.terms[i].weight /= 4
+		}
 	}
 	return n
 }

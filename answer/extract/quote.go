@@ -3,6 +3,7 @@ package extract
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,9 +18,10 @@ import (
 
 // How much is quoted.
 const (
-	maxQuoted    = 4  // pieces: sentences, or a lead-in with its list
-	maxListed    = 8  // items of one list
-	quotedWithin = .8 // log-odds of the best sentence, for a further one
+	maxQuoted    = 4   // pieces: sentences, or a lead-in with its list
+	maxListBytes = 800 // of one that is quoted whole
+	maxListed    = 8   // items of one list
+	quotedWithin = 1.5 // log-odds of the best sentence, for a further one
 )
 
 // A Quote is a piece of an extractive answer: sentences of one passage, word
@@ -30,18 +32,17 @@ type Quote struct {
 }
 
 // Quote answers the question with sentences of the kept passages. Without a
-// result, the passages do not answer it.
-func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage) ([]Quote, error) {
+// result, the chance that the best of them is an answer is less than least.
+func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64) ([]Quote, error) {
 	all, err := d.sentences(ctx, kept)
 	if err != nil {
 		return nil, err
 	}
 	pieces := d.choose(all)
-	if len(pieces) == 0 || d.answerable(kept, all) < answerableAt {
+	if len(pieces) == 0 || d.confidence(highest(pieces)) < least {
 		return nil, nil
 	}
-	question := spaced(d.question)
-	naming := strings.Contains(question, " which ") || strings.Contains(question, " what ")
+	naming := asksName.MatchString(d.question)
 	quotes := make([]Quote, len(pieces))
 	for i, p := range pieces {
 		in := all[p.passage]
@@ -50,6 +51,8 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage) ([]Quote, 
 	}
 	return quotes, nil
 }
+
+var asksName = regexp.MustCompile(`(?i)\b(?:which|what)\b`)
 
 // A piece is a range of sentences of one passage that is quoted together.
 type piece struct {
@@ -65,7 +68,7 @@ func (d *Reading) choose(all [][]sentence) []piece {
 	var ranked []*sentence
 	for i := range all {
 		for k := range all[i] {
-			if all[i][k].signals[sigAsks] == 0 || followed(all[i], k) {
+			if all[i][k].answers() {
 				ranked = append(ranked, &all[i][k])
 			}
 		}
@@ -156,25 +159,12 @@ func overlaps(chosen []piece, p piece) bool {
 	return false
 }
 
-// followed reports whether a question precedes something that may be its answer.
-func followed(in []sentence, k int) bool { return k+1 < len(in) && in[k+1].signals[sigAsks] == 0 }
-
-// around returns the piece that a sentence belongs to: a question with the
-// sentences after it, a lead-in with its list, a list item with its lead-in.
+// around returns the piece that a sentence belongs to: the answer that begins
+// after a question, a lead-in with its list, a list item with its lead-in, the
+// sentence that a pronoun refers to.
 func around(in []sentence, s *sentence) piece {
 	p := piece{passage: s.passage, start: s.index, end: s.index + 1, score: s.score}
 	switch {
-	case s.signals[sigAsks] == 1:
-		p.start++
-		p.end = p.start
-		for p.end < len(in) && p.end-p.start < 2 && in[p.end].signals[sigAsks] == 0 {
-			p.end++
-		}
-		if isItem(in[p.start].text) {
-			p.end = endOfList(in, p.start)
-		} else if endsOpen(in[p.end-1].text) {
-			p.end = endOfList(in, p.end)
-		}
 	case s.wraps || s.index > 0 && in[s.index-1].wraps:
 		for p.start > 0 && in[p.start-1].wraps {
 			p.start--
@@ -185,18 +175,55 @@ func around(in []sentence, s *sentence) piece {
 	case endsOpen(s.text):
 		p.end = endOfList(in, p.end)
 	case isItem(s.text):
-		for k := s.index - 1; k >= 0 && s.index-k <= maxListed; k-- {
-			if endsOpen(in[k].text) {
-				p.start = k
-				p.end = max(p.end, endOfList(in, k+1))
-				break
-			}
-			if !isItem(in[k].text) {
-				break
+		p.start, p.end = list(in, s.index)
+	default:
+		for back := 1; back <= 2 && s.index-back >= 0; back++ {
+			if in[s.index-back].asks {
+				p.start = s.index - back + 1
 			}
 		}
 	}
+	for p.start > 0 && p.end-p.start < 3 && refersBack(in[p.start].text) && in[p.start-1].answers() {
+		p.start--
+	}
 	return p
+}
+
+// highest is the highest score of the pieces.
+func highest(pieces []piece) float64 {
+	return slices.MaxFunc(pieces, func(a, b piece) int { return cmp.Compare(a.score, b.score) }).score
+}
+
+// refersBack reports whether a sentence begins with a pronoun, so that only the
+// one before it tells what it is about.
+func refersBack(s string) bool {
+	words := lowerWords(s)
+	return len(words) > 0 && pronouns[words[0]]
+}
+
+var pronouns = words(`he she it they him her them his its their this that these those
+	er sie es dieser diese dieses il elle ils elles cela ceci ce cette él ella ellos ellas esto este esta
+	он она оно они это этот эта эти hij zij dit deze`)
+
+// list returns the list that an item belongs to, with its lead-in, or the item
+// alone where the list is long.
+func list(in []sentence, item int) (start, end int) {
+	start = item
+	for start > 0 && isItem(in[start-1].text) {
+		start--
+	}
+	end = start + 1
+	bytes := len(in[start].text)
+	for ; end < len(in) && isItem(in[end].text); end++ {
+		bytes += len(in[end].text)
+	}
+	if end-start > maxListed || bytes > maxListBytes {
+		return item, item + 1
+	}
+	if start > 0 && endsOpen(in[start-1].text) {
+		start--
+	}
+	return start, end
 }
 
 // endOfList returns the end of the list that begins at k.

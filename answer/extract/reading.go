@@ -10,6 +10,7 @@
 package extract
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -99,10 +100,12 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		d.nearness[stem] = near
 	}
 	for k, t := range d.needs.terms {
-		if d.nearness[t.stem] == nil {
-			d.nearness[t.stem] = make([]float64, len(needed))
+		for _, stem := range []string{t.stem, cmp.Or(t.own, t.stem)} {
+			if d.nearness[stem] == nil {
+				d.nearness[stem] = make([]float64, len(needed))
+			}
+			d.nearness[stem][k] = 1
 		}
-		d.nearness[t.stem][k] = 1
 	}
 	for i, p := range passages {
 		head := d.coverageOf(termSet(p.Title, p.Heading))

@@ -2,6 +2,8 @@ package extract
 
 import (
 	"math"
+	"strings"
+	"unicode"
 
 	"ibid/retrieve"
 )
@@ -54,69 +56,26 @@ func logistic(weights, signals []float64) float64 {
 }
 
 // sentenceModel gives the log-odds that a sentence holds the answer, against
-// the other sentences that were found: the sentence signals in their order. Two
-// weights are set by hand, since the sets have no such cases: 2 for the answer
-// under a question like the one asked, -3 for a document of another year.
+// the other sentences that were found: the sentence signals in their order. Three
+// weights are set by hand, since the sets have no such cases: 2 for a row with a
+// cell that is asked for, 2 for the answer under a question like the one asked, -3
+// for a document of another year.
 var sentenceModel = [sentenceSignals]float64{
-	-0.443, 1.253, 2.235, 2.347, 0.913, 0.385, 2.235, 1.270, 1.280, 1.291, 1.421,
-	2, -3, 2.531, 0.822, 1.338, 2.378, -1.614, -0.265, 1.845, 0.520,
+	3.75, 3.71, 1.91, 2.22, 1.35, -1.42, 2.24, 1.2, 3.24, 2, 2, -3, 3.19, 2.78,
 }
 
-// answerableModel estimates the chance that the passages answer the question:
-// the constant, then the answerable signals.
-var answerableModel = [1 + answerableSignals]float64{
-	-9.000, -7.193, 8.736, -1.273, 1.038, 1.375, -3.966, 7.201, 3.515, 5.687, 5.955,
-}
-
-// answerableAt is the chance from which an answer is quoted.
-const answerableAt = .05
-
-// The signals of answerability, in the order of answerableModel.
-const (
-	ansExact   = iota // share of the question's weight near the best sentence
-	ansNear           // … counting words of like meaning in part
-	ansLeast          // how near that comes to the need it misses most
-	ansNamed          // names and numbers near each other, anywhere
-	ansWindow         // best nearness of any sentence with its neighbours
-	ansDense          // best cosine of question and sentence
-	ansAbout          // … under its heading
-	ansPassage        // best cosine of question and passage
-	ansLexical        // best lexical score
-	ansSecond         // mean cosine of question and passages
-	answerableSignals
-)
-
-// answerable estimates the chance that the kept passages answer the question.
-func (d *Reading) answerable(kept []retrieve.Passage, all [][]sentence) float64 {
-	f := d.answerableSignals(kept, all)
-	return logistic(answerableModel[:], f[:])
-}
-
-func (d *Reading) answerableSignals(kept []retrieve.Passage, all [][]sentence) [answerableSignals]float64 {
-	var f [answerableSignals]float64
-	var best *sentence
-	for i := range all {
-		for k := range all[i] {
-			s := &all[i][k]
-			if best == nil || s.score > best.score {
-				best = s
-			}
-			f[ansNamed] = max(f[ansNamed], s.signals[sigNamed])
-			f[ansWindow] = max(f[ansWindow], s.signals[sigNearWindow])
-			f[ansDense] = max(f[ansDense], s.signals[sigDense])
-			f[ansAbout] = max(f[ansAbout], s.signals[sigAbout])
-		}
+// confidence is the chance that the best of the sentences answers the question, by
+// logistic regression on its score.
+func (d *Reading) confidence(score float64) float64 {
+	if !strings.ContainsFunc(d.question, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) {
+		score += otherScripts
 	}
-	for _, p := range kept {
-		f[ansPassage] = max(f[ansPassage], d.passages[p.ID].dense)
-		f[ansLexical] = max(f[ansLexical], d.passages[p.ID].lexical)
-		f[ansSecond] += d.passages[p.ID].dense / float64(len(kept))
-	}
-	if best == nil {
-		return f
-	}
-	f[ansExact] = d.needs.exact(best.window)
-	f[ansNear] = d.needs.near(best.window)
-	f[ansLeast] = d.needs.least(best.window)
-	return f
+	return 1 / (1 + math.Exp(-.68*(score-12)))
 }
+
+// otherScripts is what a score lacks in a question without Latin letters, whose
+// words the vectors do not know.
+const otherScripts = 2
+
+// DefaultConfidence is the confidence from which a sentence is an answer.
+const DefaultConfidence = .2

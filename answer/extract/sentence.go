@@ -3,6 +3,7 @@ package extract
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,9 +17,12 @@ import (
 type sentence struct {
 	passage int // index of the kept passage
 	index   int // position among the sentences of its passage
+	span    ingest.Span
 	text    string
 	wraps   bool // its line is wrapped: the next sentence continues it
-	title   bool // a line of its own that names what follows
+	title   bool // it names what follows, and says nothing itself
+	asks    bool // it is a question
+	bare    bool // it has too few words to say anything: a rule, a path, a drawing
 	terms   map[string]bool
 	covers  coverage // of the question
 	window  coverage // … with its headings and neighbours
@@ -26,29 +30,25 @@ type sentence struct {
 	score   float64 // log-odds against other sentences, up to a constant
 }
 
+// answers reports whether a sentence may be an answer.
+func (s *sentence) answers() bool { return !s.title && !s.asks && !s.bare }
+
 // The signals of a sentence, in the order of sentenceModel.
 const (
-	sigExact       = iota // share of the question's weight in the sentence itself
-	sigNear               // … in words of like meaning too
-	sigNearContext        // … with its title and headings
-	sigNearWindow         // … and with its neighbours
-	sigLeast              // how near the window comes to what it misses most
-	sigNamed              // share of the weight of names and numbers in the window
-	sigHeading            // nearness of the headings alone
-	sigDense              // cosine of question and sentence
-	sigAbout              // cosine of question and sentence under its heading
-	sigUnit               // has a number of the unit asked for
-	sigTitle              // cosine of question and headings
-	sigAfter              // cosine of question and the question right before it
-	sigYear               // its headings name another year than the question
-	sigScore              // the passage's score among those found
-	sigLexical            // its BM25 over the highest the question could reach
-	sigPassage            // cosine of question and passage
-	sigPassageNear        // nearness of the passage
-	sigShort              // too short to say much
-	sigAsks               // is itself a question, or a title
+	sigContext     = iota // share of the question's weight in the sentence with its headings, words of like meaning in part
+	sigWindow             // … and with its neighbours
+	sigHeading            // … in the headings alone
+	sigPassageNear        // … in the whole passage
 	sigPrecise            // share of the sentence that relates to the question
-	sigFirst              // is first under its heading
+	sigShort              // too short to say much
+	sigKind               // has what the question asks for: a date, an amount
+	sigVotes              // share of other passages whose sentences have the same new name or number
+	sigScore              // the passage's score among those found
+	sigCell               // share of the question's weight in whole cells of a table row
+	sigAfter              // cosine of question and the question that it comes after
+	sigYear               // is about another year than the question
+	sigDense              // cosine of question and sentence
+	sigTitle              // cosine of question and headings
 	sentenceSignals
 )
 
@@ -61,85 +61,146 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 			text, rest := p.Text[span.Start:span.End], p.Text[span.End:]
 			terms := termSet(text)
 			all[i] = append(all[i], sentence{
-				passage: i, index: len(all[i]), text: text,
-				wraps: wraps(text, rest), title: isTitle(text, rest),
+				passage: i, index: len(all[i]), span: span, text: text,
+				wraps: wraps(text, rest), title: isTitle(text, rest) || isHeading(text, p), asks: isAsking(text), bare: isBare(text),
 				terms: terms, covers: d.coverageOf(terms),
 			})
-			line := plainLine(text)
-			texts = append(texts, line, p.Title+" "+p.Heading+" "+line)
+			texts = append(texts, plainLine(text))
 		}
-	}
-	for _, p := range kept {
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
 	vectors, err := d.embed(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
-	headings := vectors[len(vectors)-len(kept):]
 	for i, p := range kept {
-		title, otherYear := dot(d.vector, headings[i]), d.otherYear(p)
+		title, otherYear := dot(d.vector, vectors[len(all[i])]), d.otherYear(p)
 		for k := range all[i] {
-			s := &all[i][k]
-			s.signals[sigDense], s.signals[sigAbout] = dot(d.vector, vectors[0]), dot(d.vector, vectors[1])
-			s.signals[sigTitle], s.signals[sigYear] = title, otherYear
-			vectors = vectors[2:]
-			d.score(p, all[i], k)
+			f := &all[i][k].signals
+			f[sigDense], f[sigTitle], f[sigYear] = dot(d.vector, vectors[k]), title, otherYear
+			d.measure(p, all[i], k)
+		}
+		vectors = vectors[len(all[i])+1:]
+	}
+	d.vote(all)
+	for i := range all {
+		for k := range all[i] {
+			for n, x := range all[i][k].signals {
+				all[i][k].score += sentenceModel[n] * x
+			}
 		}
 	}
 	return all, nil
 }
 
 // otherYear is 1 where the headings of a passage name another year than the
-// question.
+// question, and less where nothing in it names that year.
 func (d *Reading) otherYear(p retrieve.Passage) float64 {
 	asked, over := years(d.question), years(p.Title+" "+p.Heading+" "+p.Path)
-	if len(asked) > 0 && len(over) > 0 && !meet(asked, over) {
+	switch {
+	case len(asked) == 0 || meet(asked, over):
+		return 0
+	case len(over) > 0:
 		return 1
+	case !meet(asked, years(p.Text)):
+		return 2. / 3
 	}
 	return 0
 }
 
-// score computes the other signals of sentence k of a passage, and from all of
-// them its score. Those of the sentences before it are known.
-func (d *Reading) score(p retrieve.Passage, in []sentence, k int) {
-	s, about, is := &in[k], d.passages[p.ID], func(is bool) float64 {
-		if is {
-			return 1
-		}
-		return 0
-	}
+// measure computes the other signals of sentence k of a passage, except votes.
+// Those of the sentences before it are known.
+func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
+	s, about := &in[k], d.passages[p.ID]
 	f := &s.signals
 	s.window = about.head.with(s.covers)
-	f[sigNearContext] = d.needs.near(s.window)
+	f[sigContext] = d.needs.near(s.window)
 	if k > 0 {
 		s.window = s.window.with(in[k-1].covers)
-		if isAsking(in[k-1].text) {
+		if in[k-1].asks {
 			f[sigAfter] = max(0, in[k-1].signals[sigDense])
 		}
 	}
 	if k+1 < len(in) {
 		s.window = s.window.with(in[k+1].covers)
 	}
-	s.title = s.title || isHeading(s.text, p.Heading)
-	f[sigExact] = d.needs.exact(s.covers)
-	f[sigNear] = d.needs.near(s.covers)
-	f[sigNearWindow] = d.needs.near(s.window)
-	f[sigLeast] = d.needs.least(s.window)
-	f[sigNamed] = d.needs.named(s.window)
+	f[sigWindow] = d.needs.near(s.window)
 	f[sigHeading] = d.needs.near(about.head)
-	f[sigUnit] = d.needs.unit.in(s.text)
-	f[sigScore] = p.Score
-	f[sigLexical] = about.lexical
-	f[sigPassage] = about.dense
 	f[sigPassageNear] = d.needs.near(about.all)
-	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
-	f[sigAsks] = is(s.title || isAsking(s.text))
 	f[sigPrecise] = d.precision(s.terms)
-	f[sigFirst] = is(k == 0 || k == 1 && isHeading(in[0].text, p.Heading))
-	for i, x := range f {
-		s.score += sentenceModel[i] * x
+	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
+	f[sigKind] = d.needs.kind.in(s.text, d.question)
+	f[sigScore] = p.Score
+	f[sigCell] = d.cells(s.text)
+}
+
+// cells is the share of the question's weight that is in whole cells of a table
+// row: "Adult" in "Kind: Adult | A year: 140".
+func (d *Reading) cells(row string) float64 {
+	if !isRow(row) {
+		return 0
 	}
+	covered := make(coverage, len(d.needs.terms))
+	for cell := range strings.SplitSeq(row, "|") {
+		if _, value, named := strings.Cut(cell, ": "); named {
+			cell = value
+		}
+		if terms := termSet(cell); len(terms) > 0 && d.precision(terms) > .99-notAlike/2 {
+			covered = covered.with(d.coverageOf(terms))
+		}
+	}
+	return d.needs.exact(covered)
+}
+
+// nearVoters is the nearness from which a sentence counts for others.
+const nearVoters = .6
+
+// vote counts for each sentence in how many other passages a sentence near the
+// question has the same new name or number: what several documents say of a
+// thing is likelier to be the answer.
+func (d *Reading) vote(all [][]sentence) {
+	said := map[string]map[int]bool{} // passages by word
+	words := map[*sentence][]string{}
+	for i := range all {
+		for k := range all[i] {
+			s := &all[i][k]
+			words[s] = d.newNames(s.text)
+			if s.signals[sigWindow] < nearVoters {
+				continue
+			}
+			for _, w := range words[s] {
+				if said[w] == nil {
+					said[w] = map[int]bool{}
+				}
+				said[w][s.passage] = true
+			}
+		}
+	}
+	for s, names := range words {
+		for _, w := range names {
+			others := len(said[w])
+			if said[w][s.passage] {
+				others--
+			}
+			s.signals[sigVotes] = max(s.signals[sigVotes], min(1, float64(others)/4))
+		}
+	}
+}
+
+// newNames are the capitalised words and the numbers of a text that the question
+// does not have.
+func (d *Reading) newNames(text string) []string {
+	var names []string
+	for _, w := range wordForm.FindAllString(text, -1) {
+		if first, _ := utf8.DecodeRuneInString(w); !unicode.IsUpper(first) && !unicode.IsDigit(first) {
+			continue
+		}
+		w = strings.ToLower(w)
+		if !slices.ContainsFunc(retrieve.Terms(w), func(t string) bool { return slices.Contains(d.nearness[t], 1) }) {
+			names = append(names, w)
+		}
+	}
+	return names
 }
 
 // plainLine is a sentence on one line, without its bullet.
@@ -160,16 +221,17 @@ func cutBullet(s string) (rest string, ok bool) {
 }
 
 // isTitle reports whether a sentence is a short line of its own, or one in
-// capitals above an indented text, as in manuals.
+// capitals.
 func isTitle(s, rest string) bool {
-	last, _ := utf8.DecodeLastRuneInString(s)
-	if len(strings.Fields(s)) > 8 || isItem(s) || isRow(s) || !unicode.IsLetter(last) && !unicode.IsDigit(last) && last != ')' {
+	if isRow(s) {
 		return false
 	}
-	if strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n") {
-		return true
+	s, _ = cutBullet(s)
+	last, _ := utf8.DecodeLastRuneInString(s)
+	if len(strings.Fields(s)) > 8 || !unicode.IsLetter(last) && !unicode.IsDigit(last) && last != ')' {
+		return false
 	}
-	return (strings.HasPrefix(rest, "\n   ") || strings.HasPrefix(rest, "\n\t")) && inCapitals(s)
+	return inCapitals(s) || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n")
 }
 
 func inCapitals(s string) bool {
@@ -220,13 +282,40 @@ func isAsking(s string) bool {
 	return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？")
 }
 
-// isHeading reports whether a sentence is one of the headings above it.
-func isHeading(s, path string) bool {
+// isHeading reports whether a sentence is the title of its passage's document or
+// one of the headings above or in the passage.
+func isHeading(s string, p retrieve.Passage) bool {
 	s = strings.TrimSpace(strings.TrimLeft(s, "# "))
-	for h := range strings.SplitSeq(path, ingest.HeadingSeparator) {
-		if strings.EqualFold(s, strings.TrimSpace(h)) {
-			return true
+	paths := []string{p.Title, p.Heading}
+	for _, place := range p.Places {
+		paths = append(paths, place.Heading)
+	}
+	for _, path := range paths {
+		for h := range strings.SplitSeq(path, ingest.HeadingSeparator) {
+			if strings.EqualFold(s, strings.TrimSpace(h)) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// mailHeader is a line at the head of a message.
+var mailHeader = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s`)
+
+// isBare reports whether a line says nothing that could be an answer: a drawing,
+// a rule, a path, a line at the head of a message.
+func isBare(s string) bool {
+	letters, others := 0, 0
+	for _, r := range s {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r):
+			letters++
+		case r >= 0x2500 && r < 0x2600: // lines, boxes, triangles
+			return true
+		case !unicode.IsSpace(r):
+			others++
+		}
+	}
+	return letters < 2 || letters < others || mailHeader.MatchString(s)
 }

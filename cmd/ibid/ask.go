@@ -208,7 +208,12 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 			fmt.Fprintf(&b, "    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))
 		}
 	}
-	if !a.Answered && len(a.Nearest) > 0 {
+	if len(a.Closest) > 0 {
+		b.WriteString("\nClosest passages:\n")
+		for _, c := range a.Closest {
+			b.WriteString("\n" + passageName(c.Passage) + "\n" + marked(c))
+		}
+	} else if len(a.Nearest) > 0 {
 		b.WriteString("\nnearest passages:\n")
 		for _, p := range a.Nearest {
 			fmt.Fprintf(&b, "  - %s\n", passageName(p))
@@ -222,6 +227,16 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	}
 	_, err := fmt.Fprintf(stderr, "looked at %s, used %d\n", counted(a.Usage.Looked, "passage"), a.Usage.Used)
 	return err
+}
+
+// marked is a part of a document, indented, with the sentences nearest to the
+// question between asterisks.
+func marked(c answer.Closest) string {
+	text := c.Text
+	for _, m := range slices.Backward(c.Marks) {
+		text = text[:m.Start] + "*" + text[m.Start:m.End] + "*" + text[m.End:]
+	}
+	return "    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
 }
 
 // place returns the place in a document as a prefix: "page 3, Fees: ".

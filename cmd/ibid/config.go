@@ -123,6 +123,7 @@ type modelConfig struct {
 	GateTokens    int           `help:"Tokens per question for judging; 0: no limit." default:"0" placeholder:"N" group:"Model"`
 	GateTime      time.Duration `help:"${gate_time_help}" default:"1m" placeholder:"TIME" group:"Model"`
 	Unproved      string        `help:"${unproved_help}" enum:"drop,mark,off" default:"drop" placeholder:"HOW" group:"Model"`
+	Confidence    float64       `help:"${confidence_help}" default:"${confidence}" placeholder:"X" group:"Model"`
 	NoFallback    bool          `help:"Report an error when the model gives no answer, instead of quoting sentences." group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
 	StepTokens    int           `help:"Tokens of evidence per step; 0: as much as fits the window." default:"0" placeholder:"N" group:"Model"`

@@ -310,8 +310,8 @@ func (c *evalReportCmd) settings(corpus *corpus) (settings []eval.Setting) {
 			settings = append(settings, eval.Setting{Name: pairs[i].(string), Value: fmt.Sprint(pairs[i+1])})
 		}
 	}
-	add("strategy", c.Strategy, "gate", c.Gate, "top-k", c.TopK, "diversity", c.Diversity, "embeddings", corpus.embedder.Space(),
-		"rerank-model", c.RerankModel, "model", c.Model)
+	add("strategy", c.Strategy, "gate", c.Gate, "confidence", c.Confidence, "top-k", c.TopK, "diversity", c.Diversity,
+		"embeddings", corpus.embedder.Space(), "rerank-model", c.RerankModel, "model", c.Model)
 	if c.Model != "" {
 		address := "invalid"
 		if u, err := url.Parse(c.BaseURL); err == nil {

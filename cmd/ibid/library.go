@@ -267,6 +267,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		Gate:          answer.GateKind(c.Gate),
 		Unproved:      answer.Unproved(c.Unproved),
 		NoFallback:    c.NoFallback,
+		Confidence:    cmp.Or(c.Confidence, -1),
 		ContextTokens: c.ContextTokens,
 		StepTokens:    c.StepTokens,
 		JudgeCalls:    cmp.Or(c.GateCalls, -1),
@@ -313,6 +314,9 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 func (c modelConfig) checkModel() error {
 	if c.GateCalls < 0 || c.GateTokens < 0 || c.GateTime < 0 {
 		return usageError("--gate-calls, --gate-tokens and --gate-time are budgets: give 0, for no limit, or more")
+	}
+	if !(c.Confidence >= 0 && c.Confidence <= 1) {
+		return usageError("--confidence %g is no chance: give 0 to 1", c.Confidence)
 	}
 	if c.ContextTokens < 0 || c.StepTokens < 0 {
 		return usageError("--context-tokens and --step-tokens count tokens: give 0 or more")

@@ -114,7 +114,9 @@ var longTags = kong.Vars{
 		"by --addr or --public-url; 'ibid keys make' makes one.",
 	"unproved_help": "What happens to a sentence that is not borne out, or beside the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
-	"from_help": "File or folder, or URL of an archive, with the part's weights, instead of a package client.",
+	"from_help":       "File or folder, or URL of an archive, with the part's weights, instead of a package client.",
+	"confidence":      fmt.Sprint(answer.DefaultConfidence),
+	"confidence_help": "Least chance, 0 to 1, at which quoted sentences are an answer; below it the closest passages are shown; 0: always.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider look when the model finds no answer.",
 	"gate_calls_help": "Passages and statements per question that a model judges; 0: no limit.",

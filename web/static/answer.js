@@ -115,7 +115,7 @@ export class AnswerView {
     this.#weak();
   }
 
-  on_unanswered({ reason, text, nearest }) {
+  on_unanswered({ reason, text, nearest, closest }) {
     this.unanswered = true;
     this.reason = reason;
     this.refusal = text;
@@ -124,11 +124,13 @@ export class AnswerView {
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
       el("p", { class: "refusal-text", dir: "auto" }, text),
-      nearest?.length ? el("p", { class: "facts" }, reason === "no_answer" ? "The closest passages, which don't answer it:" : "The closest passages, none on this topic:") : "",
-      nearest?.length ? el("ul", { class: "nearest" }, ...nearest.map((p) => el("li", {},
+      closest?.length ? el("p", { class: "facts" }, "Closest passages:") : "",
+      !closest?.length && nearest?.length ? el("p", { class: "facts" }, "The closest passages, none on this topic:") : "",
+      el("ul", { class: "nearest" }, ...(closest?.length ? closest : nearest || []).map((p) => el("li", {},
         this.#opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
-        el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
+        p.marks ? el("blockquote", { class: "closest", dir: "auto" }, ...marked(p)) :
+          el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " "))))))));
   }
 
   on_incomplete({ reason }) {
@@ -321,6 +323,18 @@ export class AnswerView {
     const said = this.unanswered ? this.refusal : this.text;
     return said ? [{ role: "user", content: this.question }, { role: "assistant", content: said }] : [];
   }
+}
+
+// marked returns the text of a closest passage with its marks, which count bytes.
+function marked({ text, marks }) {
+  const bytes = new TextEncoder().encode(text), decode = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
+  const parts = [];
+  let at = 0;
+  for (const { start, end } of marks) {
+    parts.push(decode(at, start), el("mark", {}, decode(start, end)));
+    at = end;
+  }
+  return [...parts, decode(at)];
 }
 
 // storedEvent returns the parts of an event that are needed to show it again.

@@ -1,0 +1,81 @@
+package extract
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A Closest is a part of a passage that is near the question, word for word: a
+// paragraph, a list, a row of a table.
+type Closest struct {
+	Passage int           // index of the kept passage
+	Span    ingest.Span   // in the passage's text
+	Marks   []ingest.Span // in the part: its sentences that are nearest
+}
+
+// How much of the passages is shown without an answer.
+const (
+	maxClosest      = 3
+	maxClosestBytes = 900 // of one part, if its best sentence is not longer
+)
+
+// Closest finds the parts of the kept passages that are nearest to the question,
+// the best first, at most one of a passage and three in all.
+func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Closest, error) {
+	all, err := d.sentences(ctx, kept)
+	if err != nil {
+		return nil, err
+	}
+	var best []*sentence // of each passage
+	for i := range all {
+		var top *sentence
+		for k := range all[i] {
+			if s := &all[i][k]; s.answers() && (top == nil || s.score > top.score) {
+				top = s
+			}
+		}
+		if top != nil {
+			best = append(best, top)
+		}
+	}
+	slices.SortStableFunc(best, func(a, b *sentence) int { return cmp.Compare(b.score, a.score) })
+	var closest []Closest
+	said := map[string]bool{}
+	for _, s := range best {
+		text := kept[s.passage].Text
+		part := partAround(text, all[s.passage], s)
+		if words := squeeze(text[part.Start:part.End]); len(closest) < maxClosest && !said[words] {
+			said[words] = true
+			mark := ingest.Span{Start: s.span.Start - part.Start, End: s.span.End - part.Start}
+			closest = append(closest, Closest{s.passage, part, []ingest.Span{mark}})
+		}
+	}
+	return closest, nil
+}
+
+// partAround returns the paragraph or list that a sentence is in, or as many of
+// its neighbours there as fit maxClosestBytes.
+func partAround(text string, in []sentence, s *sentence) ingest.Span {
+	p := around(in, s)
+	start, end := p.start, p.end
+	paragraph := func(a, b int) bool { // reports whether no blank line is between two sentences
+		return !strings.Contains(strings.ReplaceAll(text[in[a].span.End:in[b].span.Start], " ", ""), "\n\n")
+	}
+	size := func(a, b int) int { return in[b-1].span.End - in[a].span.Start }
+	for !isRow(s.text) {
+		switch {
+		case start > 0 && paragraph(start-1, start) && size(start-1, end) <= maxClosestBytes:
+			start--
+		case end < len(in) && paragraph(end-1, end) && size(start, end+1) <= maxClosestBytes:
+			end++
+		default:
+			return ingest.Span{Start: in[start].span.Start, End: in[end-1].span.End}
+		}
+	}
+	return s.span
+}

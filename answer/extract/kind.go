@@ -1,0 +1,209 @@
+package extract
+
+import (
+	_ "embed"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A kind is what a question asks for: an amount, a date, a name. An answer has
+// a number with a unit of that kind, or one of its words.
+type kind struct {
+	name               string
+	asks, units, words phrases
+}
+
+//go:embed kinds.txt
+var kindTable string
+
+// kinds are those of kinds.txt, in its order.
+var kinds = func() (all []kind) {
+	for line := range strings.Lines(kindTable) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		if len(all) == 0 || all[len(all)-1].name != fields[0] {
+			all = append(all, kind{name: fields[0], asks: phrases{}, units: phrases{}, words: phrases{}})
+		}
+		k := all[len(all)-1]
+		set := map[string]phrases{"asks": k.asks, "units": k.units, "words": k.words}[fields[1]]
+		for _, word := range fields[3:] {
+			set[strings.ReplaceAll(word, "_", " ")] = true
+		}
+	}
+	return all
+}()
+
+// numberWords are the numbers of kinds.txt.
+var numberWords = func() phrases {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == "number" })
+	return kinds[i].words
+}()
+
+// phrases are lower-case phrases of one to four words. In a script without
+// spaces they are parts of a word.
+type phrases map[string]bool
+
+// at reports whether a phrase begins at word i.
+func (set phrases) at(words []string, i int) bool {
+	if i >= len(words) {
+		return false
+	}
+	if first, _ := utf8.DecodeRuneInString(words[i]); unspaced(first) {
+		for p := range set {
+			if strings.HasPrefix(words[i], p) {
+				return true
+			}
+		}
+	}
+	for n := 1; n <= 5 && i+n <= len(words); n++ {
+		if set[strings.Join(words[i:i+n], " ")] {
+			return true
+		}
+	}
+	return false
+}
+
+// wordForm is a word, a number, or a sign that is a unit.
+var wordForm = regexp.MustCompile(`\d[\d.,:]*\d|\d|[\pL\pM][\pL\pM'’/]*|[%\p{Sc}]`)
+
+// lowerWords are the words and numbers of a text in lower case. In a script
+// without spaces a word begins at each character.
+func lowerWords(text string) []string {
+	var out []string
+	for _, w := range wordForm.FindAllString(strings.ToLower(text), -1) {
+		first, _ := utf8.DecodeRuneInString(w)
+		if !unspaced(first) {
+			out = append(out, w)
+			continue
+		}
+		for i := range w {
+			out = append(out, w[i:])
+		}
+	}
+	return out
+}
+
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
+}
+
+// kindOf finds what a question asks for; nil if it does not say.
+func kindOf(question string) *kind {
+	words := lowerWords(question)
+	for i := range kinds {
+		for at := range words {
+			if kinds[i].asks.at(words, at) {
+				return &kinds[i]
+			}
+		}
+	}
+	return nil
+}
+
+var (
+	clockForm = regexp.MustCompile(`^\d{1,2}[:.]\d\d$`)
+	yearForm  = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
+	nameForm  = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+`)
+)
+
+// in reports how far a text has something of the kind that the question does
+// not have itself: 1 for yes, 0 for no, ½ where that cannot be known.
+func (k *kind) in(text, question string) float64 {
+	if k == nil {
+		return .5
+	}
+	if k.name == "name" {
+		return named(text, question)
+	}
+	words, known := lowerWords(text), map[string]bool{}
+	for _, w := range lowerWords(question) {
+		known[w] = true
+	}
+	for i, w := range words {
+		switch {
+		case known[w]:
+		case k.words.at(words, i):
+			return 1
+		case isNumber(w) && k.counts(words, i, text):
+			return 1
+		}
+	}
+	return 0
+}
+
+// counts reports whether the number at word i is of the kind.
+func (k *kind) counts(words []string, i int, text string) bool {
+	for next := i + 1; next < min(i+4, len(words)); next++ {
+		if k.units.at(words, next) {
+			return true
+		}
+		if w := words[next]; !isNumber(w) && len(w) > 3 { // "ten to twelve days"
+			break
+		}
+	}
+	switch k.name {
+	case "number":
+		return true
+	case "amount":
+		first, _ := utf8.DecodeLastRuneInString(words[max(0, i-1)])
+		return unicode.Is(unicode.Sc, first) || isRow(text)
+	case "clock":
+		return clockForm.MatchString(words[i])
+	case "year", "age":
+		return yearForm.MatchString(words[i])
+	case "date":
+		return yearForm.MatchString(words[i]) || clockForm.MatchString(words[i])
+	}
+	return false
+}
+
+func isNumber(word string) bool {
+	if first, n := utf8.DecodeRuneInString(word); unspaced(first) {
+		return numberWords[word[:n]]
+	}
+	return word[0] >= '0' && word[0] <= '9' || numberWords[word] || word == "a" || word == "an"
+}
+
+// named reports whether a text has a name that is not in the question: a
+// capitalised word that begins no sentence.
+func named(text, question string) float64 {
+	first, letters := utf8.RuneError, false
+	for _, r := range text {
+		if unicode.IsLetter(r) {
+			if first == utf8.RuneError {
+				first = r
+			}
+			letters = letters || unicode.IsUpper(r) || unicode.IsLower(r)
+		}
+	}
+	if !letters {
+		return .5
+	}
+	question = strings.ToLower(question)
+	for _, at := range nameForm.FindAllStringIndex(text, -1) {
+		begins := strings.TrimRight(text[:at[0]], " \t\n\"'“‘(*_-") // of a sentence
+		if begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|") && !isRow(text) {
+			if next := nameForm.FindString(strings.TrimLeft(text[at[1]:], " ")); next == "" ||
+				!strings.HasPrefix(strings.TrimLeft(text[at[1]:], " "), next) {
+				continue
+			}
+		}
+		if !strings.Contains(question, strings.ToLower(text[at[0]:at[1]])) {
+			return 1
+		}
+	}
+	return 0
+}
+
+var year = regexp.MustCompile(`\b(?:19|20)\d\d\b`)
+
+func years(text string) []string { return year.FindAllString(text, -1) }
+
+func meet(a, b []string) bool {
+	return slices.ContainsFunc(a, func(x string) bool { return slices.Contains(b, x) })
+}
