@@ -15,10 +15,13 @@ const condenseTokens = 256
 // turnTokens is what a turn costs in a prompt in addition to its text.
 const turnTokens = 4
 
-// condense rewrites a follow-up as a standalone question. Without
-// history or a model, and when the model fails, the question stays as it is.
+// condense rewrites a follow-up as a standalone question, without a model by rule.
+// When the model fails, the question stays as it is.
 func (r *asking) condense(ctx context.Context) error {
 	r.asked = r.question.Text
+	if r.Model == nil {
+		r.asked = followUp(r.question.Text, r.question.History)
+	}
 	if len(r.question.History) == 0 || r.Model == nil {
 		return nil
 	}
