@@ -126,11 +126,11 @@ export class AnswerView {
       el("p", { class: "refusal-text", dir: "auto" }, text),
       closest?.length ? el("p", { class: "facts" }, "Closest passages:") : "",
       !closest?.length && nearest?.length ? el("p", { class: "facts" }, "The closest passages, none on this topic:") : "",
-      el("ul", { class: "nearest" }, ...(closest?.length ? closest : nearest || []).map((p) => el("li", {},
+      closest?.length || nearest?.length ? el("ul", { class: "nearest" }, ...(closest?.length ? closest : nearest).map((p) => el("li", {},
         this.#opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
         p.marks ? el("blockquote", { class: "closest", dir: "auto" }, ...marked(p)) :
-          el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " "))))))));
+          el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
   on_incomplete({ reason }) {
