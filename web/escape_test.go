@@ -138,7 +138,8 @@ func shown(t testing.TB, markdown string) string {
 // texts, and that a link has one target whatever its title is.
 func TestEscapedIsOnlyWords(t *testing.T) {
 	parts := []string{
-		"https://evil.com/a?b=c", "http://", "https:", "//evil.com", "/", "\\", "ftp://e.com", "www.evil.com", "www.", "evil.com",
+		"https://evil.com/a?b=c", "http://", "https:", "//evil.com", "/", "\\", "ftp://e.com", "www.evil.com", "www.",
+		"evil.com",
 		"xmpp:a@b.com",
 		"mailto:", "a@b.com", "javascript:x", "data:text/html,x",
 		"[", "]", "(", ")", "](", "![", "!", "[a]", "[a][b]", "\n[a]: /x\n", "]:", ":", "[1]", "[^1]", "\n[^1]: x\n", "<", ">",
