@@ -1,12 +1,10 @@
 package rewrite_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
 	"ibid/cite/rewrite"
@@ -102,26 +100,6 @@ func FuzzEscape(f *testing.F) {
 		f.Add(s + "x" + s)
 	}
 	f.Fuzz(func(t *testing.T, text string) { checkEscapePieces(t, text) })
-}
-
-// TestEscapeOnlyAdds checks that nothing but signs of Markdown is added to honest
-// texts: without backslashes, backticks and spaces they are the same.
-func TestEscapeOnlyAdds(t *testing.T) {
-	bare := strings.NewReplacer("`", "", `\`, "", " ", "").Replace
-	for _, f := range honestTexts(t) {
-		if got := rewrite.Escape(string(f.Data)); bare(got) != bare(string(f.Data)) {
-			t.Errorf("%s:\n%s", f.Name, got)
-		}
-	}
-}
-
-func honestTexts(t testing.TB) []txtar.File {
-	t.Helper()
-	data, err := os.ReadFile("testdata/honest.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return txtar.Parse(data).Files
 }
 
 func TestAddresses(t *testing.T) {
