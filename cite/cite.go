@@ -21,8 +21,8 @@ type Cited struct {
 	Title    string `json:"title"`
 	// Link leads to the place in the source; empty if there is no link.
 	Link string `json:"link,omitempty"`
-	// Original leads to the place in the original of the document; empty if its
-	// metadata have no http or https address.
+	// Original leads to the place in the original of the document; empty
+	// without [Options.LinkDocuments] and an address in its metadata.
 	Original string `json:"original,omitempty"`
 }
 
@@ -67,8 +67,8 @@ type Citation struct {
 	Verdict support.Verdict `json:"verdict"`
 	// Link leads to the quote; empty if there is no link.
 	Link string `json:"link,omitempty"`
-	// Original leads to the place in the original of the document; empty if its
-	// metadata have no http or https address.
+	// Original leads to the place in the original of the document; empty
+	// without [Options.LinkDocuments] and an address in its metadata.
 	Original string `json:"original,omitempty"`
 }
 
@@ -99,8 +99,8 @@ type Source struct {
 	Title    string `json:"title"`
 	// Link leads to the first quote, or to the passage if none is known.
 	Link string `json:"link,omitempty"`
-	// Original leads to the place in the original of the document; empty if its
-	// metadata have no http or https address.
+	// Original leads to the place in the original of the document; empty
+	// without [Options.LinkDocuments] and an address in its metadata.
 	Original string          `json:"original,omitempty"`
 	Passages []SourcePassage `json:"passages"`
 }
@@ -115,8 +115,8 @@ type SourcePassage struct {
 	Quote   string `json:"quote"`
 	// Link leads to the quote; empty if there is no link.
 	Link string `json:"link,omitempty"`
-	// Original leads to the place in the original of the document; empty if its
-	// metadata have no http or https address.
+	// Original leads to the place in the original of the document; empty
+	// without [Options.LinkDocuments] and an address in its metadata.
 	Original string `json:"original,omitempty"`
 }
 

@@ -19,6 +19,15 @@ func webAddress(p retrieve.Passage) string {
 	return u.String()
 }
 
+// original returns the address of a quote in the original of its document, "" if
+// documents must not say where that is.
+func (n *numbering) original(p retrieve.Passage, quote string) string {
+	if !n.options.LinkDocuments || p.Root == retrieve.Uploads {
+		return ""
+	}
+	return Original(webAddress(p), p, quote)
+}
+
 // Original returns the address of a quote in the original of its document, which
 // is at address: with the page of a PDF, the anchor of a heading, and in HTML the
 // words themselves as a text fragment. An address with a fragment is returned

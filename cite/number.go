@@ -23,6 +23,9 @@ type Options struct {
 	// document, or of the document if end is not after start; "" if there is
 	// none. An address with a scheme other than http or https is not used.
 	Link func(p retrieve.Passage, start, end int) string
+	// LinkDocuments makes the address that a document gives for itself (its metadata
+	// "url") the original of a source. It is never used for uploads.
+	LinkDocuments bool
 }
 
 // Number turns the labels in an answer's events into numbered citations.
@@ -175,7 +178,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 		p := n.passages[u.ID-1]
 		if !yield(Cited{
 			Number: u.Number, Document: p.Document, Title: n.documents[u.ID-1].Title,
-			Link: n.link(p, p.Start, p.End), Original: Original(webAddress(p), p, ""),
+			Link: n.link(p, p.Start, p.End), Original: n.original(p, ""),
 		}, nil) {
 			return false
 		}

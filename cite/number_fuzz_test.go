@@ -83,7 +83,7 @@ func fuzzEvidence(text string, shape uint64) (answer.Kept, cite.Options) {
 			"data:text/html,x", "file:///etc", "rel.html"), "row": pick("", "1", "2")}
 		kept.Passages = append(kept.Passages, p)
 	}
-	o := cite.Options{Link: func(p retrieve.Passage, start, end int) string { return p.Meta["url"] }}
+	o := cite.Options{LinkDocuments: true, Link: func(p retrieve.Passage, start, end int) string { return p.Meta["url"] }}
 	sources := [...]cite.SourceOf{cite.ByDocument, cite.ByPage, cite.BySection, cite.ByURL,
 		func(p retrieve.Passage, _ string) (key, title string) { return p.Meta["row"], p.Title }}
 	o.Source = sources[shape%uint64(len(sources))]

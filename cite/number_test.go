@@ -654,7 +654,7 @@ func TestNumberOriginal(t *testing.T) {
 		return retrieve.Passage{Title: id, Format: "pdf", Meta: map[string]string{"url": address},
 			Chunk: ingest.Chunk{ID: id + "#1", Document: id, Page: 3, End: len(text), Text: text}}
 	}
-	a := collect(t, cite.Options{Source: cite.ByURL}, answer.Kept{Passages: []retrieve.Passage{
+	a := collect(t, cite.Options{Source: cite.ByURL, LinkDocuments: true}, answer.Kept{Passages: []retrieve.Passage{
 		at("a", "https://example.org/a.pdf"), at("b", "https://example.org/a.pdf"), at("c", "javascript:alert(1)"),
 	}}, answer.Text{Text: text[:len(text)-1] + " [1][2][3]."})
 	if len(a.Sources) != 2 || len(a.Citations) != 3 {

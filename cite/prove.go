@@ -220,6 +220,6 @@ func (n *numbering) citation(u rewrite.Use, s sentence.Span) Citation {
 		Support:   q.Support,
 		Verdict:   q.Verdict,
 		Link:      n.link(p, p.Start+q.Start, p.Start+q.End),
-		Original:  Original(webAddress(p), p, p.Text[q.Start:q.End]),
+		Original:  n.original(p, p.Text[q.Start:q.End]),
 	}
 }

@@ -255,7 +255,7 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, in mcp
 func sourcesText(a *mcpAnswer) string {
 	var b strings.Builder
 	for _, source := range a.Sources {
-		fmt.Fprintf(&b, "[%d] %s (%s)", source.Number, rewrite.EscapeTitle(source.Title), rewrite.EscapeTitle(source.Document))
+		fmt.Fprintf(&b, "[%d] %s (%s)", source.Number, rewrite.EscapeTitle(source.Title), escapeName(source.Document))
 		if source.Link != "" {
 			fmt.Fprintf(&b, " %s", source.Link)
 		}
@@ -283,10 +283,13 @@ func sourcesText(a *mcpAnswer) string {
 		if i == 0 {
 			b.WriteString("The nearest passages:\n")
 		}
-		fmt.Fprintf(&b, "- %s (%s), bytes %d-%d\n", rewrite.EscapeTitle(p.Title), rewrite.EscapeTitle(p.Document), p.Start, p.End)
+		fmt.Fprintf(&b, "- %s (%s), bytes %d-%d\n", rewrite.EscapeTitle(p.Title), escapeName(p.Document), p.Start, p.End)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
+
+// escapeName is the name of a document in Markdown.
+func escapeName(document string) string { return rewrite.EscapeTitle(rewrite.VisibleName(document)) }
 
 // oneLine is a document's text on one line, without invisible characters that act.
 func oneLine(text string) string {
@@ -383,7 +386,7 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQu
 	for i, passage := range found.Passages {
 		p := passageFor(ctx, passage)
 		out.Passages = append(out.Passages, p)
-		fmt.Fprintf(&b, "%d. %s (%s), bytes %d-%d", i+1, rewrite.EscapeTitle(p.Title), rewrite.EscapeTitle(p.Document), p.Start, p.End)
+		fmt.Fprintf(&b, "%d. %s (%s), bytes %d-%d", i+1, rewrite.EscapeTitle(p.Title), escapeName(p.Document), p.Start, p.End)
 		if p.Page > 0 {
 			fmt.Fprintf(&b, ", page %d", p.Page)
 		}

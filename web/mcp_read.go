@@ -127,7 +127,7 @@ func (m *mcpServer) readSource(ctx context.Context, _ *mcp.CallToolRequest, in m
 	if err != nil {
 		return m.toolFailed(ctx, fmt.Errorf("reading a source: %w", err)), nil, nil
 	}
-	head := fmt.Sprintf("%s (%s), bytes %d-%d of %d", rewrite.EscapeTitle(out.Title), rewrite.EscapeTitle(out.Document),
+	head := fmt.Sprintf("%s (%s), bytes %d-%d of %d", rewrite.EscapeTitle(out.Title), escapeName(out.Document),
 		out.Start, out.End, out.Bytes)
 	if out.Page > 0 {
 		head += fmt.Sprintf(", from page %d of %d", out.Page, out.Pages)

@@ -21,6 +21,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+
+	"ibid/cite/rewrite"
 )
 
 //go:embed static templates
@@ -78,7 +80,7 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 	p.docs = sync.OnceValues(p.renderDocs)
 	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
 		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": sentence, "upper": strings.ToUpper,
-			"target": schemaTarget, "words": schemaWords, "requires": schemaRequires}).
+			"visible": rewrite.VisibleName, "target": schemaTarget, "words": schemaWords, "requires": schemaRequires}).
 			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)

@@ -415,7 +415,7 @@ func (e *chatEncoder) end(r *v1Reply) error {
 func (*chatEncoder) fail(r *v1Reply, p *Problem) error { return r.out.write(v1ErrorEvent(p)) }
 
 func titleOf(c cite.Cited) string {
-	return cmp.Or(oneLine(c.Title), oneLine(c.Document))
+	return cmp.Or(oneLine(c.Title), rewrite.VisibleName(c.Document))
 }
 
 // sourcesOf returns the shown sources in the forms of other clients.

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"bytes"
 	"slices"
+	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -43,6 +45,20 @@ func (d *decoder) end() []byte {
 func Visible(text []byte) []byte {
 	var d decoder
 	return d.clean(text)
+}
+
+// VisibleName returns the name of a file with escapes for the characters that
+// [Visible] removes or takes for spaces: "a\nb" with a backslash and an "n".
+func VisibleName(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if r == utf8.RuneError || unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) || isHidden(r) && r != 0x200C && r != 0x200D {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 func (d *decoder) clean(b []byte) []byte {

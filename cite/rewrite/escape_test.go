@@ -123,6 +123,16 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+func TestVisibleName(t *testing.T) {
+	for name, want := range map[string]string{
+		"notes/a b – é 図.md": "notes/a b – é 図.md", "a\nb\x1b[31m": `a\nb\x1b[31m`, "x\u202efdp.exe\u200b": `x\u202efdp.exe\u200b`, "\xff": `\ufffd`,
+	} {
+		if got := rewrite.VisibleName(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
 func BenchmarkEscape(b *testing.B) {
 	links := strings.Repeat("[the hours](https://library.example/hours) <b>&lt;x&gt;</b> ![](//a.b) www.c.d mail@e.f ", 10000)
 	for name, text := range map[string]string{"prose": prose, "links": links} {

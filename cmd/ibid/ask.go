@@ -13,6 +13,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/rewrite"
 	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -196,7 +197,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 		}
 	}
 	for _, src := range a.Sources {
-		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, cmp.Or(src.Original, src.Document))
+		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, cmp.Or(src.Original, rewrite.VisibleName(src.Document)))
 		for _, p := range src.Passages {
 			if p.Quote == "" {
 				continue
@@ -257,7 +258,7 @@ func place(page int, heading string) string {
 // passageName names a passage and its document. Rows of a table have no heading,
 // only anchors.
 func passageName(p retrieve.Passage) string {
-	document := p.Document
+	document := rewrite.VisibleName(p.Document)
 	if _, _, ok := ingest.RowAnchor(p.Anchor); ok {
 		document += "#" + p.Anchor
 	}

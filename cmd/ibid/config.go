@@ -139,6 +139,8 @@ type rerankConfig struct {
 // citeConfig selects how answers are cited.
 type citeConfig struct {
 	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"document" placeholder:"KIND"`
+	// A document can name any address.
+	LinkDocuments bool `help:"Link sources to the address that a document gives for itself, except uploads."`
 }
 
 func (c citeConfig) citing() (cite.Options, error) {
@@ -146,7 +148,7 @@ func (c citeConfig) citing() (cite.Options, error) {
 	if !ok {
 		return cite.Options{}, usageError("unknown --source %q: use document, page, section or url", c.Source)
 	}
-	return cite.Options{Source: source}, nil
+	return cite.Options{Source: source, LinkDocuments: c.LinkDocuments}, nil
 }
 
 // scopeConfig narrows a question to a part of the library.

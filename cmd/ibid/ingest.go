@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ibid/cite/rewrite"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -220,12 +221,12 @@ func (r *ingestReport) total(t tally) error {
 }
 
 func changeLine(c ingest.Change) string {
-	line := fmt.Sprintf("%-9s %s", c.Action, c.Document)
+	line := fmt.Sprintf("%-9s %s", c.Action, rewrite.VisibleName(c.Document))
 	switch {
 	case c.Reason != "":
 		line += ": " + c.Reason
 	case c.From != "":
-		line += " (was " + c.From + ")"
+		line += " (was " + rewrite.VisibleName(c.From) + ")"
 	case c.Pages > 0:
 		line += fmt.Sprintf(" (%s, %s)", counted(c.Pages, "page"), counted(c.Chunks, "chunk"))
 	case c.Chunks > 0:

@@ -2,7 +2,7 @@
 
 import { Blocks } from "./blocks.js";
 import { copy, fenced } from "./copy.js";
-import { base, byId, documentURL, el, place, plural } from "./dom.js";
+import { base, byId, documentURL, el, place, plural, visibleName } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { attach } from "./peek.js";
 import { post, put, Trouble } from "./stream.js";
@@ -71,7 +71,7 @@ export class AnswerView {
     this.numbers.set(cited.number, cited);
     this.sources.append(el("li", { value: cited.number, "data-number": cited.number },
       this.#opener("source-title", { ...cited, start: 0, end: 0 }, cited.title || cited.document),
-      el("span", { class: "path" }, cited.document), el("ul", { class: "quotes" })));
+      el("span", { class: "path" }, visibleName(cited.document)), el("ul", { class: "quotes" })));
   }
 
   on_text({ text }) {

@@ -1,7 +1,7 @@
 // The documents page: upload, find, read again and delete. Without this module
 // the page is a plain list.
 
-import { base, byId, documentAPI, documentURL, el, plural } from "./dom.js";
+import { base, byId, documentAPI, documentURL, el, plural, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { upload } from "./upload.js";
 
@@ -48,7 +48,7 @@ function troubles(list) {
   const section = byId("troubles");
   section.hidden = list.length === 0;
   section.querySelector("ul").replaceChildren(...list.map((t) => el("li", { "data-id": t.document },
-    el("span", { class: "path" }, `${t.root}/${t.path}`), el("span", { class: `verdict ${t.action}` }, t.action), ` ${t.reason || ""}`, ...troubleActions(t.document))));
+    el("span", { class: "path" }, visibleName(`${t.root}/${t.path}`)), el("span", { class: `verdict ${t.action}` }, t.action), ` ${t.reason || ""}`, ...troubleActions(t.document))));
   byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, `${list.length} couldn't be read`)] : []));
 }
 
@@ -76,7 +76,7 @@ function draw() {
 
 function row(d) {
   const cells = [
-    el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, d.document)),
+    el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, visibleName(d.document))),
     el("td", {}, d.format),
     el("td", { class: "count" }, d.pages ? String(d.pages) : ""),
     el("td", { class: "count" }, String(d.chunks)),

@@ -42,3 +42,9 @@ export function place({ page, heading, title }) {
   if (path[0] === title) path.shift();
   return [page ? `page ${page}` : "", path.join(" › ")].filter(Boolean).join(" · ");
 }
+
+// visibleName returns the name of a file with escapes for characters that are not
+// seen or change the reading direction.
+export function visibleName(name) {
+  return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

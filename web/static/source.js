@@ -1,7 +1,7 @@
 // The source of a citation: the document's text, scrolled to the marked quote.
 // A panel on wide screens, a sheet over the lower part of narrow ones.
 
-import { byId, documentAPI, documentURL, el, place } from "./dom.js";
+import { byId, documentAPI, documentURL, el, place, visibleName } from "./dom.js";
 import { get } from "./stream.js";
 
 const narrow = matchMedia("(max-width: 67.99rem)");
@@ -121,7 +121,7 @@ export class SourcePanel {
   #head(at) {
     return el("header", { class: "source-head" },
       el("div", {},
-        el("p", { class: "path" }, at.document),
+        el("p", { class: "path" }, visibleName(at.document)),
         el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
         place(at) ? el("p", { class: "facts" }, place(at)) : "",
         el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end), target: "_blank", rel: "noopener" }, "Open full page")),
