@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 	"sync/atomic"
@@ -58,15 +59,31 @@ func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[
 	}
 }
 
-// collect makes the call and reads its reply to the end.
+// collect makes the call and reads its reply to the end. Nobody has seen a reply
+// that breaks off here, so the call is made once more then.
 func (c *call) collect(ctx context.Context, m Model) error {
-	err := ctx.Err()
-	if err == nil {
-		for _, err = range c.pieces(ctx, m) { // the text is in c
-		}
+	err := c.readAll(ctx, m)
+	timed := limited(nil)
+	if late := errors.As(err, &timed) && timed.Limit() != ""; err != nil && !late && len(c.text) > 0 && worthRetrying(ctx, err) {
+		lost := c.tokens
+		c.text, c.finish, c.tokens = nil, "", Tokens{}
+		err = c.readAll(ctx, m)
+		c.tokens.Prompt += lost.Prompt
+		c.tokens.Completion += lost.Completion
+		c.tokens.Reasoning += lost.Reasoning
+		c.tokens.Requests = max(1, c.tokens.Requests) + max(1, lost.Requests)
 	}
 	if err != nil {
 		return callError(c.prompt.Role, err)
 	}
 	return nil
+}
+
+func (c *call) readAll(ctx context.Context, m Model) error {
+	err := ctx.Err()
+	if err == nil {
+		for _, err = range c.pieces(ctx, m) { // the text is in c
+		}
+	}
+	return err
 }
