@@ -72,22 +72,28 @@ func (k Kernel) product(c, a, b Matrix, rows, inner, columns int) {
 }
 
 // Softmax replaces each x by e^x divided by the sum of all. The length is a
-// multiple of 8 and not 0.
+// multiple of 16 and not 0.
 func (k Kernel) Softmax(row []float32) {
-	if k == Portable {
+	switch k {
+	case Portable:
 		softmaxPlain(row)
-		return
+	case AVX2:
+		softmaxAVX2(&row[0], len(row))
+	case VNNI:
+		softmaxAVX512(&row[0], len(row))
 	}
-	softmaxAVX2(&row[0], len(row))
 }
 
-// GELU replaces each x by x·Φ(x). The length is a multiple of 8.
+// GELU replaces each x by x·Φ(x). The length is a multiple of 16.
 func (k Kernel) GELU(x []float32) {
-	if k == Portable || len(x) == 0 {
+	switch {
+	case k == Portable || len(x) == 0:
 		geluPlain(x)
-		return
+	case k == AVX2:
+		geluAVX2(&x[0], len(x))
+	case k == VNNI:
+		geluAVX512(&x[0], len(x))
 	}
-	geluAVX2(&x[0], len(x))
 }
 
 // Normalise replaces x by the layer normalisation of x + y. The length is a
@@ -134,10 +140,18 @@ func largestAVX2(x *float32, n int) float32
 func roundAVX2(out *byte, x *float32, n int, inverse float32, offset int32)
 
 //go:noescape
+func normaliseAVX2(x, y, gain, shift *float32, n int, epsilon float32)
+
+// In the following, n is a multiple of 16 and not 0.
+
+//go:noescape
 func softmaxAVX2(x *float32, n int)
+
+//go:noescape
+func softmaxAVX512(x *float32, n int)
 
 //go:noescape
 func geluAVX2(x *float32, n int)
 
 //go:noescape
-func normaliseAVX2(x, y, gain, shift *float32, n int, epsilon float32)
+func geluAVX512(x *float32, n int)

@@ -17,10 +17,10 @@ func (Kernel) product(c, a, b Matrix, rows, inner, columns int) {
 }
 
 // Softmax replaces each x by e^x divided by the sum of all. The length is a
-// multiple of 8 and not 0.
+// multiple of 16 and not 0.
 func (Kernel) Softmax(row []float32) { softmaxPlain(row) }
 
-// GELU replaces each x by x·Φ(x). The length is a multiple of 8.
+// GELU replaces each x by x·Φ(x). The length is a multiple of 16.
 func (Kernel) GELU(x []float32) { geluPlain(x) }
 
 // Normalise replaces x by the layer normalisation of x + y. The length is a

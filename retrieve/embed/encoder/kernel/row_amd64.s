@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Constants, each in all eight lanes.
+// Constants, each in all the lanes of the widest vector.
 #define CONST(name, value) \
 	DATA name<>+0(SB)/4, value; \
 	DATA name<>+4(SB)/4, value; \
@@ -10,7 +10,15 @@
 	DATA name<>+20(SB)/4, value; \
 	DATA name<>+24(SB)/4, value; \
 	DATA name<>+28(SB)/4, value; \
-	GLOBL name<>(SB), RODATA|NOPTR, $32
+	DATA name<>+32(SB)/4, value; \
+	DATA name<>+36(SB)/4, value; \
+	DATA name<>+40(SB)/4, value; \
+	DATA name<>+44(SB)/4, value; \
+	DATA name<>+48(SB)/4, value; \
+	DATA name<>+52(SB)/4, value; \
+	DATA name<>+56(SB)/4, value; \
+	DATA name<>+60(SB)/4, value; \
+	GLOBL name<>(SB), RODATA|NOPTR, $64
 
 CONST(magnitude, $0x7fffffff)
 CONST(one, $1.0)
@@ -35,11 +43,12 @@ CONST(erf5, $1.061405429)
 
 // EXP replaces the numbers in x, at most 88, by their exponentials: 2^n·e^r with
 // x = n·ln 2 + r and |r| at most ln 2 / 2, where six terms of the series have
-// an error of 2e-7. Numbers below -87 count as -87. It uses n and r.
-#define EXP(x, n, r) \
+// an error of 2e-7. Numbers below -87 count as -87. It uses n and r; round is the
+// instruction that rounds vectors of their size.
+#define EXP(round, x, n, r) \
 	VMAXPS       lowest<>(SB), x, x; \
 	VMULPS       log2e<>(SB), x, n; \
-	VROUNDPS     $0, n, n; \
+	round        $0, n, n; \
 	VMOVAPS      x, r; \
 	VFNMADD231PS ln2high<>(SB), n, r; \
 	VFNMADD231PS ln2low<>(SB), n, r; \
@@ -110,81 +119,108 @@ rounding:
 	VZEROUPPER
 	RET
 
+// SOFTMAX makes the n numbers from SI on their softmax. The vectors v0 to v4 have
+// so many bytes and lanes, and x0, y0 and so on are their lower parts; all combines
+// the lanes of one.
+#define SOFTMAX(bytes, lanes, round, all, v0, v1, v2, v3, v4) \
+	MOVQ    SI, DI; \
+	MOVQ    CX, DX; \
+	VMOVUPS (SI), v0; \
+highest: \
+	VMAXPS  (DI), v0, v0; \
+	ADDQ    $bytes, DI; \
+	SUBQ    $lanes, DX; \
+	JNZ     highest; \
+	all(VMAXPS, X0, Y0, v0); \
+	VPXOR   X4, X4, X4; \
+	MOVQ    SI, DI; \
+	MOVQ    CX, DX; \
+exponentials: \
+	VMOVUPS (DI), v1; \
+	VSUBPS  v0, v1, v1; \
+	EXP(round, v1, v2, v3); \
+	VMOVUPS v1, (DI); \
+	VADDPS  v1, v4, v4; \
+	ADDQ    $bytes, DI; \
+	SUBQ    $lanes, DX; \
+	JNZ     exponentials; \
+	all(VADDPS, X4, Y4, v4); \
+	VMOVUPS one<>(SB), v0; \
+	VDIVPS  v4, v0, v0; \
+shares: \
+	VMULPS  (SI), v0, v1; \
+	VMOVUPS v1, (SI); \
+	ADDQ    $bytes, SI; \
+	SUBQ    $lanes, CX; \
+	JNZ     shares; \
+	VZEROUPPER
+
+#define ACROSS8(op, x, y, v) ACROSS(op, x, y, X1, Y1)
+
+#define ACROSS16(op, x, y, v) \
+	VEXTRACTF64X4 $1, v, Y1; \
+	op            Y1, y, y; \
+	ACROSS(op, x, y, X1, Y1); \
+	VBROADCASTSS  x, v
+
 // func softmaxAVX2(x *float32, n int)
 TEXT ·softmaxAVX2(SB), NOSPLIT, $0-16
-	MOVQ    x+0(FP), SI
-	MOVQ    n+8(FP), CX
-	MOVQ    SI, DI
-	MOVQ    CX, DX
-	VMOVUPS (SI), Y0
-
-highest:
-	VMAXPS (DI), Y0, Y0
-	ADDQ   $32, DI
-	SUBQ   $8, DX
-	JNZ    highest
-	ACROSS(VMAXPS, X0, Y0, X1, Y1)
-	VXORPS Y4, Y4, Y4
-	MOVQ   SI, DI
-	MOVQ   CX, DX
-
-exponentials:
-	VMOVUPS (DI), Y1
-	VSUBPS  Y0, Y1, Y1
-	EXP(Y1, Y2, Y3)
-	VMOVUPS Y1, (DI)
-	VADDPS  Y1, Y4, Y4
-	ADDQ    $32, DI
-	SUBQ    $8, DX
-	JNZ     exponentials
-	ACROSS(VADDPS, X4, Y4, X1, Y1)
-	VMOVUPS one<>(SB), Y0
-	VDIVPS  Y4, Y0, Y0
-
-shares:
-	VMULPS  (SI), Y0, Y1
-	VMOVUPS Y1, (SI)
-	ADDQ    $32, SI
-	SUBQ    $8, CX
-	JNZ     shares
-	VZEROUPPER
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	SOFTMAX(32, 8, VROUNDPS, ACROSS8, Y0, Y1, Y2, Y3, Y4)
 	RET
 
-// func geluAVX2(x *float32, n int)
-//
-// With z = |x|/√2 and t = 1/(1 + p·z), the error function is
-// 1 - (a1·t + a2·t² + … + a5·t⁵)·e^(-z²) to within 1.5e-7 (Abramowitz and Stegun,
-// "Handbook of mathematical functions", 7.1.26), and x·Φ(x) is (x + |x|·erf z)/2.
-TEXT ·geluAVX2(SB), NOSPLIT, $0-16
-	MOVQ    x+0(FP), SI
-	MOVQ    n+8(FP), CX
-	VMOVUPS one<>(SB), Y9
+// func softmaxAVX512(x *float32, n int)
+TEXT ·softmaxAVX512(SB), NOSPLIT, $0-16
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	SOFTMAX(64, 16, VRNDSCALEPS, ACROSS16, Z0, Z1, Z2, Z3, Z4)
+	RET
 
-gelu:
-	VMOVUPS      (SI), Y0
-	VANDPS       magnitude<>(SB), Y0, Y5  // |x|
-	VMULPS       root<>(SB), Y5, Y6       // z
-	VMOVUPS      erfP<>(SB), Y7
-	VFMADD213PS  Y9, Y6, Y7
-	VDIVPS       Y7, Y9, Y7               // t
-	VMULPS       Y6, Y6, Y1
-	VXORPS       Y8, Y8, Y8
-	VSUBPS       Y1, Y8, Y1
-	EXP(Y1, Y2, Y3)
-	VMOVUPS      erf5<>(SB), Y2
-	VFMADD213PS  erf4<>(SB), Y7, Y2
-	VFMADD213PS  erf3<>(SB), Y7, Y2
-	VFMADD213PS  erf2<>(SB), Y7, Y2
-	VFMADD213PS  erf1<>(SB), Y7, Y2
-	VMULPS       Y7, Y2, Y2
-	VFNMADD213PS Y9, Y1, Y2               // erf z
-	VFMADD213PS  Y0, Y5, Y2
-	VMULPS       half<>(SB), Y2, Y2
-	VMOVUPS      Y2, (SI)
-	ADDQ         $32, SI
-	SUBQ         $8, CX
-	JNZ          gelu
+// GELU replaces the n numbers from SI on by x·Φ(x). With z = |x|/√2 and
+// t = 1/(1 + p·z), the error function is 1 - (a1·t + a2·t² + … + a5·t⁵)·e^(-z²) to
+// within 1.5e-7 (Abramowitz and Stegun, "Handbook of mathematical functions",
+// 7.1.26), and x·Φ(x) is (x + |x|·erf z)/2.
+#define GELU(bytes, lanes, round, and, v0, v1, v2, v3, v5, v6, v7, v8, v9) \
+	VMOVUPS      one<>(SB), v9; \
+	VPXOR        X8, X8, X8; \
+gelu: \
+	VMOVUPS      (SI), v0; \
+	and          magnitude<>(SB), v0, v5; \
+	VMULPS       root<>(SB), v5, v6; \
+	VMOVUPS      erfP<>(SB), v7; \
+	VFMADD213PS  v9, v6, v7; \
+	VDIVPS       v7, v9, v7; \
+	VMULPS       v6, v6, v1; \
+	VSUBPS       v1, v8, v1; \
+	EXP(round, v1, v2, v3); \
+	VMOVUPS      erf5<>(SB), v2; \
+	VFMADD213PS  erf4<>(SB), v7, v2; \
+	VFMADD213PS  erf3<>(SB), v7, v2; \
+	VFMADD213PS  erf2<>(SB), v7, v2; \
+	VFMADD213PS  erf1<>(SB), v7, v2; \
+	VMULPS       v7, v2, v2; \
+	VFNMADD213PS v9, v1, v2; \
+	VFMADD213PS  v0, v5, v2; \
+	VMULPS       half<>(SB), v2, v2; \
+	VMOVUPS      v2, (SI); \
+	ADDQ         $bytes, SI; \
+	SUBQ         $lanes, CX; \
+	JNZ          gelu; \
 	VZEROUPPER
+
+// func geluAVX2(x *float32, n int)
+TEXT ·geluAVX2(SB), NOSPLIT, $0-16
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	GELU(32, 8, VROUNDPS, VPAND, Y0, Y1, Y2, Y3, Y5, Y6, Y7, Y8, Y9)
+	RET
+
+// func geluAVX512(x *float32, n int)
+TEXT ·geluAVX512(SB), NOSPLIT, $0-16
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	GELU(64, 16, VRNDSCALEPS, VPANDD, Z0, Z1, Z2, Z3, Z5, Z6, Z7, Z8, Z9)
 	RET
 
 // func normaliseAVX2(x, y, gain, shift *float32, n int, epsilon float32)
