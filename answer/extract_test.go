@@ -116,7 +116,7 @@ func TestExtract(t *testing.T) {
 }
 
 // Where nothing answers surely, the parts of the passages that are nearest are shown
-// whole, with what is nearest marked.
+// whole, with the nearest sentence marked.
 func TestClosest(t *testing.T) {
 	for _, test := range []struct{ name, text, want, marked string }{
 		{"a paragraph", "One ferry a day.\n\nMira leads the project. It ends soon.\n\nLast part.", "Mira leads the project. It ends soon.", "Mira leads the project."},

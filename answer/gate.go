@@ -30,7 +30,7 @@ const (
 
 // readable is the chance from which a passage is kept when no model judges it:
 // whether it holds an answer is for the model that reads it, or the confidence of
-// what is quoted from it.
+// a quote from it.
 const readable = surelyOff
 
 // Between these chances of being on topic, the gate "both" calls the model.

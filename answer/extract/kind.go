@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// A kind is what a question asks for: an amount, a date, a name. An answer has
+// A kind is that of an answer: an amount, a date, a name. An answer has
 // a number with a unit of that kind, or one of its words.
 type kind struct {
 	name               string
@@ -92,7 +92,7 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
 }
 
-// kindOf finds what a question asks for; nil if it does not say.
+// kindOf finds the kind of answer that a question asks for; nil if it does not say.
 func kindOf(question string) *kind {
 	words := lowerWords(question)
 	for i := range kinds {

@@ -73,7 +73,7 @@ func (d *Reading) confidence(score float64) float64 {
 	return 1 / (1 + math.Exp(-.68*(score-12)))
 }
 
-// otherScripts is what a score lacks in a question without Latin letters, whose
+// otherScripts is added to the score of a question without Latin letters, whose
 // words the vectors do not know.
 const otherScripts = 2
 

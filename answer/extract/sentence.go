@@ -41,7 +41,7 @@ const (
 	sigPassageNear        // … in the whole passage
 	sigPrecise            // share of the sentence that relates to the question
 	sigShort              // too short to say much
-	sigKind               // has what the question asks for: a date, an amount
+	sigKind               // has a date, an amount … where the question asks for one
 	sigVotes              // share of other passages whose sentences have the same new name or number
 	sigScore              // the passage's score among those found
 	sigCell               // share of the question's weight in whole cells of a table row

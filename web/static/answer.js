@@ -52,7 +52,10 @@ export class AnswerView {
     else if (kept) this.kept.push({ kind, data: { ...kept } });
   }
 
-  on_retrieved({ passages }) {
+  on_retrieved({ question, passages }) {
+    if (question && question !== this.question && !this.passages.size) {
+      this.notes.append(el("p", { class: "facts", dir: "auto" }, `Searched for: ${question}`));
+    }
     for (const p of passages || []) this.passages.set(p.id, p);
     this.#progress(`Checking ${plural(this.passages.size, "passage", "passages")}…`);
   }
@@ -341,7 +344,7 @@ function marked({ text, marks }) {
 function storedEvent(kind, data) {
   switch (kind) {
     case "retrieved":
-      return { passages: (data.passages || []).map(({ id, document, start, end }) => ({ id, document, start, end })) };
+      return { question: data.question, passages: (data.passages || []).map(({ id, document, start, end }) => ({ id, document, start, end })) };
     case "block":
       return data.final ? data : null;
     case "done": {
