@@ -153,6 +153,30 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// TestShutdownV1 checks that streams of the OpenAI API that the server stops have an end.
+func TestShutdownV1(t *testing.T) {
+	for path, tt := range map[string]struct{ body, end string }{
+		"/v1/chat/completions": {`"messages":[{"role":"user","content":"a"}]`, `"finish_reason":"length"`},
+		"/v1/completions":      {`"prompt":"a"`, `"finish_reason":"length"`},
+		"/v1/responses":        {`"input":"a"`, `"type":"response.incomplete"`},
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		h := newHandler(t, func(o *Options) {
+			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+				yield(answer.Text{Text: "well. And"}, nil)
+				stop()
+				<-ctx.Done()
+				yield(nil, ctx.Err())
+			})
+		})
+		body := callIn(ctx, h, "POST", path, `{"model":"ibid","stream":true,`+tt.body+`}`).Body.String()
+		if !strings.Contains(body, tt.end) || !strings.Contains(body, "The answer is incomplete: the server stopped") ||
+			path != "/v1/responses" && !strings.HasSuffix(body, "data: [DONE]\n\n") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}
+
 // TestHeartbeat checks the comments of a stream without an event for a minute.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

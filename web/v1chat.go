@@ -354,7 +354,7 @@ func (e *chatEncoder) send(r *v1Reply, choice chatChoice, more func(*completion)
 func (e *chatEncoder) whole(r *v1Reply) any {
 	out := e.head(r, "chat.completion")
 	text, usage := r.content.String(), r.usage
-	choice := chatChoice{Finish: &r.finish}
+	choice := chatChoice{Finish: &r.why}
 	if e.plain {
 		choice.Text = &text
 	} else {
@@ -387,7 +387,7 @@ func (e *chatEncoder) end(r *v1Reply) error {
 		}
 	}
 	sources := sourcesOf(r.shown, r.sources)
-	last := chatChoice{Finish: &r.finish}
+	last := chatChoice{Finish: &r.why}
 	if e.plain {
 		last.Text = new(string)
 	} else {

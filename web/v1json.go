@@ -202,7 +202,7 @@ func (r *v1Reply) setJSON(whole string) {
 	r.content.Reset()
 	r.content.WriteString(whole)
 	if r.asked.output.tool {
-		r.finish = "tool_calls"
+		r.why = "tool_calls"
 	}
 	r.annotations = nil
 	for _, c := range r.shown {

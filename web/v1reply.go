@@ -56,7 +56,7 @@ type v1Reply struct {
 	reason      string // why the answer is incomplete; empty if it is not
 	fellBack    bool
 	refused     bool   // the content says why there is no JSON
-	finish      string // "stop", "length" or "tool_calls"
+	why         string // it ends: "stop", "length" or "tool_calls"
 	annotations []annotation
 	shown       []cite.Cited
 	sources     []cite.Source
@@ -97,12 +97,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	}
 	ended := errPanicked
 	defer func() { o.storeLater(ctx, l, ended) }()
-	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
-		links: o.links}
-	r.text = &linkedText{stops: a.stops, maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
-	if a.output != nil {
-		r.text.stops, r.text.maxTokens = nil, 0 // JSON cannot be cut
-	}
+	r := o.newReply(c, a, encoder, l)
 	if a.stream {
 		r.out = newEventStream(c.Response(), cancel)
 		defer r.out.close()
@@ -112,24 +107,43 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 		l.keep, err = false, nil
 	}
 	_, ended = o.endAnswer(ctx, l, err, r.out)
-	if ended == nil {
+	stopped := r.out.begun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
+	if stopped {
+		r.reason = "the server stopped"
+	}
+	if ended == nil || stopped {
 		if ended = r.close(t.request.(askRequest), whole.Answer); ended == nil && a.output != nil {
 			ended = o.fill(ctx, r, whole.Answer)
 		}
 	}
+	return r.finish(c, ended)
+}
+
+func (o *openAI) newReply(c echo.Context, a *v1Ask, encoder v1Encoder, l *liveAnswer) *v1Reply {
+	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
+		links: o.links}
+	r.text = &linkedText{stops: a.stops, maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
+	if a.output != nil {
+		r.text.stops, r.text.maxTokens = nil, 0 // JSON cannot be cut
+	}
+	return r
+}
+
+// finish sends the end of a reply, or the error with which the answer ended.
+func (r *v1Reply) finish(c echo.Context, ended error) error {
 	switch {
 	case ended != nil && r.out.failure() != nil:
 		return readerGone(r.out.failure())
 	case ended != nil:
-		err = fmt.Errorf("answering: %w", ended)
+		err := fmt.Errorf("answering: %w", ended)
 		if r.out.begun() {
-			return errors.Join(err, encoder.fail(r, problemOf(c, err)))
+			return errors.Join(err, r.encoder.fail(r, problemOf(c, err)))
 		}
 		return err
 	case r.out == nil:
-		return reply(c, http.StatusOK, encoder.whole(r))
+		return reply(c, http.StatusOK, r.encoder.whole(r))
 	}
-	if err := encoder.end(r); err != nil {
+	if err := r.encoder.end(r); err != nil {
 		return readerGone(err)
 	}
 	return nil
@@ -177,15 +191,15 @@ func (r *v1Reply) send(kind string, v any) error {
 
 // close ends the text: with what was held back, why it is incomplete, and the list of sources.
 func (r *v1Reply) close(q askRequest, a cite.Answer) error {
-	r.finish, r.sources = "stop", a.Sources
+	r.why, r.sources = "stop", a.Sources
 	err := r.text.close()
 	switch {
 	case errors.Is(err, errEnough):
-		r.finish, err = r.text.cut, nil
+		r.why, err = r.text.cut, nil
 	case err != nil:
 		return err
 	case r.reason != "":
-		r.finish = "length"
+		r.why = "length"
 		err = r.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.EscapeTitle(r.reason), ".")))
 	case r.fellBack:
 		err = r.text.addRaw("\n\n(The model gave no answer, so sentences of the documents are quoted.)")

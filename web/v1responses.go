@@ -289,11 +289,11 @@ func (e *responseEncoder) whole(r *v1Reply) any {
 // ended is the response that has its end.
 func (e *responseEncoder) ended(r *v1Reply) *response {
 	status := "completed"
-	if r.finish == "length" {
+	if r.why == "length" {
 		status = "incomplete"
 	}
 	out := e.head(r, status)
-	if r.finish == "length" {
+	if r.why == "length" {
 		out.Missing = &responseMissing{"max_output_tokens"}
 	}
 	u := r.usage

@@ -40,7 +40,7 @@ func (o *openAI) doTask(c echo.Context, r *chatRequest, t chatTask, body []byte)
 		return o.relay(c, body)
 	}
 	w := &v1Reply{asked: &v1Ask{model: r.Model}, requestID: c.Response().Header().Get(echo.HeaderXRequestID), created: time.Now(),
-		finish: "stop"}
+		why: "stop"}
 	w.content.WriteString(t.byRule())
 	encoder := &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage}
 	if !r.Stream {
