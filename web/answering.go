@@ -240,7 +240,9 @@ func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *
 }
 
 func (a *answering) events(ctx context.Context, l *liveAnswer, t task, citing cite.Options) iter.Seq2[answer.Event, error] {
-	return a.numbered(ctx, t.kind, answer.Watch(l.recorder, t.events(ctx, l.recorder)), citing)
+	return withQueue(ctx, func(ctx context.Context) iter.Seq2[answer.Event, error] {
+		return a.numbered(ctx, t.kind, answer.Watch(l.recorder, t.events(ctx, l.recorder)), citing)
+	})
 }
 
 // numbered numbers the citations of an answer. Every answer of the server passes

@@ -684,7 +684,7 @@ func schemaRoots() []any {
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
-		answer.Warning{}, answer.Usage{}, blockEvent{}, markdownEvent{},
+		answer.Warning{}, answer.Usage{}, blockEvent{}, markdownEvent{}, queued{},
 	}
 }
 
@@ -719,6 +719,6 @@ func schemaNames() map[string]string {
 		"web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
 		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList",
 		"web.vectorUsage": "EmbeddingUsage",
-		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece",
+		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "web.markdownEvent": "Markdown", "web.queued": "Queued", "answer.Draft": "DraftPiece",
 	}
 }

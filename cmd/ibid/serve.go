@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -231,6 +232,15 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 	}, nil
 }
 
+// searcher is the index. As many searches run at a time as there are cores, unless
+// they spend their time waiting for another server.
+func (srv *server) searcher() web.Counted {
+	if srv.EmbedModel != "" || srv.RerankModel != "" {
+		return srv.lib.Index
+	}
+	return web.TakeTurns(srv.lib.Index, max(2, runtime.GOMAXPROCS(0)))
+}
+
 // handler returns what answers requests.
 func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	citing, err := srv.citing()
@@ -245,10 +255,12 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	searcher := srv.searcher()
+	srv.answerer.Retriever = searcher
 	files := &originals{srv.lib, uploadsIn(srv.Data), srv.shared()}
 	o := web.Options{
 		Drawer: files, Originals: files,
-		Asker: srv.answerer, Summarizer: srv.answerer, Searcher: srv.lib.Index, Library: srv.lib.Index, Logger: srv.logger,
+		Asker: srv.answerer, Summarizer: srv.answerer, Searcher: searcher, Library: srv.lib.Index, Logger: srv.logger,
 		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
 		Upstream: upstream, Embedder: srv.lib.embedder, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
