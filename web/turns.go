@@ -109,15 +109,14 @@ func withQueue(ctx context.Context, events func(context.Context) iter.Seq2[answe
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		left := false
-		pass := func(e answer.Event, err error) bool {
-			if !left && !yield(e, err) {
+		note := func(place int) {
+			if !left && !yield(queued{place}, nil) {
 				left = true
 				cancel()
 			}
-			return !left
 		}
-		for e, err := range events(context.WithValue(ctx, queuedKey{}, func(place int) { pass(queued{place}, nil) })) {
-			if !pass(e, err) {
+		for e, err := range events(context.WithValue(ctx, queuedKey{}, note)) {
+			if left || !yield(e, err) {
 				return
 			}
 		}
