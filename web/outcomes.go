@@ -21,6 +21,7 @@ type endedAnswer struct {
 	err error
 
 	lost, ended, stored bool
+	deleted             bool // one of its documents
 }
 
 // An outcomeQueue has the answers that have ended and are not recorded yet. A reply
@@ -134,7 +135,7 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) {
 	switch {
 	case err == nil:
 		for i, o := range recorded {
-			o.stored = stored[i]
+			o.stored, o.deleted = stored[i], !stored[i]
 		}
 	case len(batch) > 1:
 		for i := range batch {
@@ -154,7 +155,7 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) {
 
 // settle makes the outcome of an answer known to those who wait for it.
 func (a *answering) settle(o *endedAnswer) {
-	inMemory := !o.stored && !o.lost && o.l.background
+	inMemory := !o.stored && !o.deleted && !o.lost && o.l.background
 	o.l.mu.Lock()
 	o.l.resumable, o.l.settled = !o.ended, true
 	o.l.notify()
