@@ -715,10 +715,12 @@ func schemaNames() map[string]string {
 		"web.vectorSearchRequest": "VectorSearchRequest",
 		"web.vectorFilter":        "VectorFilter", "web.vectorsFound": "VectorSearchResult",
 		"web.rankingOptions": "VectorRanking",
-		"web.vectorFound":    "VectorFound", "web.vectorAttributes": "VectorAttributes", "web.foundText": "FoundText",
-		"web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
+		"web.vectorFound":    "VectorFound", "web.vectorAttributes": "VectorAttributes",
+		"web.foundText": "FoundText",
+		"web.v1Model":   "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
 		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList",
 		"web.vectorUsage": "EmbeddingUsage",
-		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "web.markdownEvent": "Markdown", "web.queued": "Queued", "answer.Draft": "DraftPiece",
+		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "web.markdownEvent": "Markdown",
+		"web.queued": "Queued", "answer.Draft": "DraftPiece",
 	}
 }

@@ -232,8 +232,8 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 	}, nil
 }
 
-// searcher is the index. As many searches run at a time as there are cores, unless
-// they spend their time waiting for another server.
+// searcher is the index, with one search at a time for each core, or at least two.
+// Searches that mostly wait for another server have no limit.
 func (srv *server) searcher() web.Counted {
 	if srv.EmbedModel != "" || srv.RerankModel != "" {
 		return srv.lib.Index
@@ -241,7 +241,7 @@ func (srv *server) searcher() web.Counted {
 	return web.TakeTurns(srv.lib.Index, max(2, runtime.GOMAXPROCS(0)))
 }
 
-// handler returns what answers requests.
+// handler returns the handler of all requests.
 func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	citing, err := srv.citing()
 	if err != nil {
