@@ -51,11 +51,11 @@ func hostileTexts(t *testing.T) (texts []string) {
 	return texts
 }
 
-// A face is an interface that shows answers: it returns what a reader gets, by its
+// A face is an interface that shows answers: it returns the output, by its
 // place.
 type face func(t *testing.T, at running, data, question string, flags []string) map[string]string
 
-// faces are the interfaces that escape what they show. Others send the words as they are.
+// faces are the interfaces that escape their output. Others send the words unchanged.
 var faces = map[string]face{
 	"terminal": terminalFace,
 	"MCP":      mcpFace,
