@@ -158,7 +158,7 @@ type server struct {
 	answers  web.Answers
 }
 
-// open opens the library and what answers from it. Call close in any case.
+// open opens the library and its answerer. Call close in any case.
 func (srv *server) open(ctx context.Context, s surroundings) error {
 	options, err := srv.index(srv.endpointConfig, s.getenv)
 	if err != nil {

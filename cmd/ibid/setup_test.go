@@ -11,7 +11,7 @@ import (
 	"ibid/retrieve/embed/encoder"
 )
 
-// TestSetup checks what a setup refuses, and that it leaves nothing behind then.
+// TestSetup checks the settings that a setup refuses, and that it changes nothing then.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
