@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"ibid/answer/openai"
 	"ibid/cite"
@@ -23,7 +23,7 @@ type jsonOutput struct {
 	tool   bool
 	param  string // that asks for it
 	raw    json.RawMessage
-	schema *jsonschema.Schema
+	schema *jsonschema.Resolved
 }
 
 // responseFormat is the form of an answer. In the Responses API the members of
@@ -118,18 +118,11 @@ func newOutput(name string, tool bool, param string, raw json.RawMessage) (*json
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{"type":"object"}`)
 	}
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
-	if err != nil {
-		return nil, badValue(param, "the schema is no JSON: %v", err)
+	var all jsonschema.Schema
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, badValue(param, "the schema cannot be read: %v", err)
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // it may refer to nothing outside itself
-	c.AssertFormat()
-	const address = "request:schema"
-	if err := c.AddResource(address, doc); err != nil {
-		return nil, badValue(param, "the schema cannot be used: %v", err)
-	}
-	schema, err := c.Compile(address)
+	schema, err := all.Resolve(nil) // it may refer to nothing outside itself
 	if err != nil {
 		return nil, badValue(param, "the schema cannot be used: %v", err)
 	}
@@ -146,8 +139,8 @@ func (o *jsonOutput) check(said string) (string, error) {
 		_, fenced, _ = strings.Cut(fenced, "\n")
 		said = strings.TrimSpace(strings.TrimSuffix(fenced, "```"))
 	}
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(said))
-	if err != nil {
+	var v any
+	if err := json.Unmarshal([]byte(said), &v); err != nil {
 		return "", fmt.Errorf("it is no JSON: %w", err)
 	}
 	return said, o.schema.Validate(v)

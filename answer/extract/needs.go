@@ -157,20 +157,6 @@ func (n *needs) count(c coverage) int {
 	return words
 }
 
-// least is 1 less the largest weight that the text misses, relative to the
-// heaviest need: 1 when it misses nothing.
-func (n *needs) least(c coverage) float64 {
-	heaviest, miss := 0.0, 0.0
-	for i, t := range n.terms {
-		heaviest = max(heaviest, t.weight)
-		miss = max(miss, t.weight*(1-c[i]))
-	}
-	if heaviest == 0 {
-		return 0
-	}
-	return 1 - miss/heaviest
-}
-
 // reason says which words of the question a passage covers and which it lacks.
 func (n *needs) reason(c coverage) string {
 	var has, lacks []string

@@ -216,25 +216,41 @@ func (e *Escaper) beginLine() bool {
 			return true
 		}
 	case len(text) > 0 && strings.IndexByte("-:|+=", text[0]) >= 0:
-		rest := bytes.TrimLeft(text, "-:|+= \t>")
-		if len(rest) == 0 && wait {
+		if !e.beginTable(text, len(prefix), whole, wait) {
 			return false
 		}
-		if whole && len(bytes.TrimLeft(rest, "\n")) == 0 && bytes.IndexByte(text, '-') >= 0 {
-			e.table = true
-			if e.cut { // not the rule of a table's head: code would be cut at "|"
-				e.take(len(prefix))
-				e.insert(`\`)
-			}
-		}
 	}
-	plain := len(prefix) == 0 && (unicode.IsLetter(sign) || sign == '#' || bytes.HasPrefix(text, []byte("**")))
 	if sign == '*' && len(text) == 1 && wait {
 		return false
 	}
-	e.nested = e.wrapped && e.nested || !plain
+	e.nested = e.wrapped && e.nested || len(prefix) > 0 || !beginsPlain(text)
 	e.begun, e.wrapped = true, true
 	return true
+}
+
+// beginTable notes whether a line, after its prefix, is the rule of a table's head.
+// It reports false if that cannot be known yet.
+func (e *Escaper) beginTable(text []byte, prefix int, whole, wait bool) bool {
+	rest := bytes.TrimLeft(text, "-:|+= \t>")
+	if len(rest) == 0 && wait {
+		return false
+	}
+	if !whole || len(bytes.TrimLeft(rest, "\n")) > 0 || bytes.IndexByte(text, '-') < 0 {
+		return true
+	}
+	e.table = true
+	if e.cut { // not the rule of a table's head: code would be cut at "|"
+		e.take(prefix)
+		e.insert(`\`)
+	}
+	return true
+}
+
+// beginsPlain reports whether a line that begins so belongs to a paragraph or is a
+// heading.
+func beginsPlain(text []byte) bool {
+	sign, _ := utf8.DecodeRune(text)
+	return unicode.IsLetter(sign) || sign == '#' || bytes.HasPrefix(text, []byte("**"))
 }
 
 // isIndented reports whether what begins a line makes it a line of code.

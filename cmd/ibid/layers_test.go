@@ -71,14 +71,15 @@ var homes = map[string][]string{
 	"go.opentelemetry.io/otel":               {"web", "cmd/ibid"},
 	"google.golang.org/protobuf":             {"retrieve", "web", "cmd/ibid"}, // outside retrieve in tests
 
-	"github.com/santhosh-tekuri/jsonschema/v6": {"web"},
+	"github.com/google/jsonschema-go": {"web"},
 }
 
 // testModules are third-party modules for tests, in any layer.
 var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
-	"github.com/prometheus/common", "github.com/prometheus/client_model", "go.opentelemetry.io/proto/otlp",
+	"github.com/prometheus/common", "github.com/prometheus/client_model",
+	"github.com/santhosh-tekuri/jsonschema/v6", "go.opentelemetry.io/proto/otlp",
 }
 
 // forbidden are imports that a layer or package must not have outside its tests,
