@@ -98,7 +98,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 	defer cancel()
 	for _, o := range batch {
 		o.lost = o.l.recorder.Lost(ctx)
-		o.ended = o.l.recorder.Conclude(ctx, o.err) || o.l.cut && !o.lost
+		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.cut)
 	}
 	a.finish(ctx, batch)
 	for _, o := range batch {

@@ -238,7 +238,7 @@ func (r *Recorder) Settle(ctx context.Context, err error) (kept bool, _ error) {
 	}
 	ctx, cancel := atEnd(ctx)
 	defer cancel()
-	if !r.Conclude(ctx, err) {
+	if !r.Conclude(ctx, err, false) {
 		return true, r.Release(ctx)
 	}
 	if r.ledger == nil {
@@ -248,12 +248,13 @@ func (r *Recorder) Settle(ctx context.Context, err error) (kept bool, _ error) {
 }
 
 // Conclude reports whether Settle would end the job, for a caller that ends several at
-// a time with [retrieve.Archive.Finish], and then releases those that are kept.
-func (r *Recorder) Conclude(ctx context.Context, err error) (ended bool) {
+// a time with [retrieve.Archive.Finish], and then releases those that are kept. A job
+// that was cut, since nobody wants the rest of its result, ends too.
+func (r *Recorder) Conclude(ctx context.Context, err error, cut bool) (ended bool) {
 	if r == nil {
 		return true
 	}
-	ended = (r.outcome == Refused || r.outcome == Done && err == nil) && !r.Lost(ctx)
+	ended = (cut || r.outcome == Refused || r.outcome == Done && err == nil) && !r.Lost(ctx)
 	if ended && r.stopProlonging != nil {
 		r.stopProlonging()
 	}
