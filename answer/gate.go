@@ -270,14 +270,14 @@ func (g *gate) warnAbout(v verdict) {
 	switch {
 	case v.late && !g.warnedLate:
 		g.warnedLate = true
-		g.warn("%s, so the remaining passages are decided by their scores", g.deadline)
+		g.warn("%s, so the other passages were ranked by search score", g.deadline)
 	case !v.late && !v.called() && !g.warnedUnusable:
 		g.warnedUnusable = true
 		if _, err := g.health.broken(); err != nil {
-			g.warn("the judge cannot be used (%s): the other passages are decided by their scores", err)
+			g.warn("the judge cannot be used (%s): the other passages were ranked by search score", err)
 			return
 		}
-		g.warn("the model could not check relevance, since every call failed: the other passages are decided by their scores")
+		g.warn("the model could not check relevance, since every call failed: passages were ranked by search score")
 	}
 }
 

@@ -241,7 +241,7 @@ func TestGateModelUnusable(t *testing.T) {
 	}
 	for _, line := range []string{
 		"judged r/d1.md#1 error by model (1 calls)", "judged r/d2.md#1 relevant by unjudged (0 calls)",
-		"the judge cannot be used (cannot reach http://localhost:1): the other passages are decided by their scores",
+		"the judge cannot be used (cannot reach http://localhost:1): the other passages were ranked by search score",
 	} {
 		if !strings.Contains(got.String(), line) {
 			t.Errorf("no %q in\n%s", line, got)

@@ -49,7 +49,7 @@ const ledgerWait = 5 * time.Second
 func Begin(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Recorder, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
-		return nil, fmt.Errorf("writing down what a run is to do: %w", err)
+		return nil, fmt.Errorf("storing a run: %w", err)
 	}
 	now := time.Now()
 	job := retrieve.Job{
@@ -93,7 +93,7 @@ func Resume(ctx context.Context, l retrieve.Ledger, kind, id string, spec any) (
 		return nil, &KindError{job.ID, job.Kind}
 	}
 	if err := json.Unmarshal(job.Spec, spec); err != nil {
-		return nil, fmt.Errorf("reading what the run %s is to do: %w", job.ID, err)
+		return nil, fmt.Errorf("reading the run %s: %w", job.ID, err)
 	}
 	r := &Recorder{ID: job.ID, Secret: job.Secret, ledger: l, worker: retrieve.NewWorker()}
 	r.Journal = heldJournal{r}

@@ -226,6 +226,9 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	for _, u := range a.Unsupported {
 		fmt.Fprintf(stderr, "ibid: no cited passage supports this (%s): %s\n", u.Reason, printable(oneLine(a.Text[u.TextStart:u.TextEnd], 120)))
 	}
+	if a.Usage.Looked == 0 {
+		return nil
+	}
 	_, err := fmt.Fprintf(stderr, "looked at %s, used %d\n", counted(a.Usage.Looked, "passage"), a.Usage.Used)
 	return err
 }
