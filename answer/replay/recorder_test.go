@@ -152,7 +152,7 @@ func TestResume(t *testing.T) {
 		{"question", "c", 0, "begun by 'summary'"},
 		{"question", "z", 0, retrieve.ErrNotFound.Error()},
 		{"other", "", 0, retrieve.ErrNotFound.Error()},
-		{"torn", "d", 0, "reading what the run d is to do"},
+		{"torn", "d", 0, "reading the run d"},
 	} {
 		var spec struct{ N int }
 		run, err := Resume(t.Context(), l, test.kind, test.id, &spec)
