@@ -95,9 +95,9 @@ func TestCalibrationHolds(t *testing.T) {
 		t.Fatalf("the numbers of score.go were fitted on another embedding model: fit them anew (%v)", err)
 	}
 	var sets []*set
-	names, each, least := []string{"squad2-a", "clapnq-a", "anthropic-docs", "cranfield"}, 40, .985
+	names, each, least, lowest := []string{"squad2-a", "clapnq-a", "anthropic-docs", "cranfield"}, 40, .985, .96
 	if !datatest.Campaign() {
-		names, each, least = names[:2], 16, .95 // few questions make rough figures
+		names, each, least, lowest = names[:2], 16, .95, .95 // few questions make rough figures
 	}
 	for _, name := range names {
 		sets = append(sets, openSet(t, name, 250))
@@ -126,8 +126,8 @@ func TestCalibrationHolds(t *testing.T) {
 				mean += got / float64(len(sets))
 				where = s.name
 			}
-			if got < least {
-				t.Errorf("%s: the %s's AUROC against off-topic questions is %.4f, want %.3f", where, name, got, least)
+			if got < lowest {
+				t.Errorf("%s: the %s's AUROC against off-topic questions is %.4f, want %.3f", where, name, got, lowest)
 			}
 		}
 		if t.Logf("%s: mean AUROC of the sets against off-topic questions %.4f", name, mean); mean < least {
