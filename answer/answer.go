@@ -56,7 +56,7 @@ type Answerer struct {
 	// Gate is how passages are judged; empty means [GateAuto].
 	Gate GateKind
 	// Unproved says what becomes of a statement that nothing bears out, or that is
-	// beside the question; empty means that statements are shown unproved.
+	// off the question; empty means that statements are shown unproved.
 	Unproved Unproved
 	// Embedder may be the *embed.Model that compares the words of question and
 	// passages, if one is loaded already. For nil and any other embedder one is

@@ -112,7 +112,7 @@ func parseError(err error) error {
 var longTags = kong.Vars{
 	"auth_help": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
 		"by --addr or --public-url; 'ibid keys make' makes one.",
-	"unproved_help": "What happens to a sentence that is not borne out, or beside the question: drop,mark,off. " +
+	"unproved_help": "What happens to a sentence that is not borne out, or off the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
 	"from_help":       "File or folder, or URL of an archive, with the part's weights, instead of a package client.",
 	"confidence":      fmt.Sprint(answer.DefaultConfidence),
