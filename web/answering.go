@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"go.opentelemetry.io/otel/trace"
 
 	"ibid/answer"
 	"ibid/answer/replay"
@@ -30,7 +29,6 @@ type answering struct {
 	indexing  func() Indexing
 	markdown  *markdown
 	metrics   *Metrics
-	tracer    trace.Tracer
 	logger    *slog.Logger
 
 	model       modelHealth
@@ -250,7 +248,7 @@ func (a *answering) events(ctx context.Context, l *liveAnswer, t task, citing ci
 func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[answer.Event, error],
 	o cite.Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
-		m := &answerMeter{Metrics: a.metrics, tracer: a.tracer, ctx: ctx, kind: kindName(kind), began: time.Now()}
+		m := &answerMeter{Metrics: a.metrics, kind: kindName(kind), began: time.Now()}
 		events := tee(events, func(e answer.Event) error {
 			a.model.note(e)
 			return nil

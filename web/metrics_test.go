@@ -143,7 +143,7 @@ func TestMetrics(t *testing.T) {
 func TestMetricsOfCanceledAnswers(t *testing.T) {
 	w := newStalled()
 	m := NewMetrics(Price{})
-	a := &answering{metrics: m, tracer: orNoTracer(nil)}
+	a := &answering{metrics: m}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-w.begun; cancel() }()
 	for range a.numbered(ctx, askKind, w.Ask(ctx, answer.Question{Text: "stall"}), cite.Options{}) {
@@ -178,8 +178,8 @@ func TestMetricsOfModels(t *testing.T) {
 			used := answer.Tokens{Prompt: 1000, Completion: 200, Reasoning: 50, Reported: true, Requests: 1}
 			yield(answer.Piece{Finish: "stop", Usage: used}, nil)
 		}
-	}), "m", nil)
-	if m.Model(nil, "m", nil) != nil {
+	}))
+	if m.Model(nil) != nil {
 		t.Error("nil became a model")
 	}
 	call := func(role answer.Role, user string, whole bool) (got []answer.Piece, err error) {
@@ -233,16 +233,16 @@ func (wordyEmbedder) Known(string) float64 { return .25 }
 
 func TestMetricsOfEmbedders(t *testing.T) {
 	m := NewMetrics(Price{})
-	if _, err := m.Embedder(brokenEmbedder{}, nil).Embed(t.Context(), []string{"a", "b"}); err != nil {
+	if _, err := m.Embedder(brokenEmbedder{}).Embed(t.Context(), []string{"a", "b"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := m.Embedder(brokenEmbedder{true}, nil).Embed(t.Context(), []string{"a"}); err == nil {
+	if _, err := m.Embedder(brokenEmbedder{true}).Embed(t.Context(), []string{"a"}); err == nil {
 		t.Error("a failure is lost")
 	}
-	if v, ok := m.Embedder(wordyEmbedder{}, nil).(retrieve.Vocabulary); !ok || v.Known("a") != .25 {
+	if v, ok := m.Embedder(wordyEmbedder{}).(retrieve.Vocabulary); !ok || v.Known("a") != .25 {
 		t.Error("its vocabulary is lost")
 	}
-	if _, ok := m.Embedder(brokenEmbedder{}, nil).(retrieve.Vocabulary); ok {
+	if _, ok := m.Embedder(brokenEmbedder{}).(retrieve.Vocabulary); ok {
 		t.Error("it got a vocabulary")
 	}
 	got := scraped(t, m.Handler())

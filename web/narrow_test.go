@@ -112,7 +112,7 @@ func newSharedServer(t *testing.T) *keyed {
 func TestOptionsAreNarrowed(t *testing.T) {
 	// These reach no documents, record the key that each entry belongs to, or get
 	// documents that the library has returned.
-	exempt := []string{"Ledger", "Keys", "Upstream", "Embedder", "Tracer", "Drawer", "Originals"}
+	exempt := []string{"Ledger", "Keys", "Upstream", "Embedder", "Drawer", "Originals"}
 	s := newShared()
 	var o Options
 	v := reflect.ValueOf(&o).Elem()

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/semaphore"
 
 	"ibid/answer"
@@ -123,9 +122,6 @@ type Options struct {
 	// Figures returns the size of the store for the metrics; may be nil.
 	Figures func(ctx context.Context) (StoreFigures, error)
 
-	// Tracer makes the spans of requests; nil makes none.
-	Tracer trace.Tracer
-
 	// Version is shown on the page and by GET /healthz.
 	Version string
 	// MaxAsks bounds the questions and searches that are answered at a time; more
@@ -173,7 +169,6 @@ func (o *Options) setDefaults() error {
 	o.MaxAsks = max(o.MaxAsks, 0)
 	o.MaxAsks, o.KeyRate = cmp.Or(o.MaxAsks, DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)
 	o.UploadCollection = cmp.Or(o.UploadCollection, ingest.DefaultCollection)
-	o.Tracer = orNoTracer(o.Tracer)
 	o.Logger = slog.New(requestLog{o.Logger.Handler()})
 	return nil
 }
@@ -189,7 +184,7 @@ func (o *Options) newAsking(a address) *asking {
 		c.uploads = o.UploadCollection
 	}
 	return &asking{catalog: c, asker: o.Asker, searcher: o.Searcher, summarizer: o.Summarizer, answering: &answering{
-		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, tracer: o.Tracer, logger: o.Logger,
+		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
 		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers, model: modelHealth{logger: o.Logger}}}
 }
 
@@ -260,7 +255,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
 		recoverPanics(o.Logger), dropSlowClients,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, crossOrigin)
-	e.Use(traceRequests(o.Tracer, guard.access), guard.admit)
+	e.Use(guard.admit)
 	for _, r := range h.routes(features{
 		summaries: o.Summarizer != nil, feedback: o.Ledger != nil, uploads: o.Uploads != nil, embeddings: o.Embedder != nil, keys: o.Keys != nil,
 	}) {

@@ -76,8 +76,6 @@ type Options struct {
 	// Transport sends the requests; nil means one that bounds dialing, handshake
 	// and header size.
 	Transport http.RoundTripper
-	// Prepare, if set, adds headers to each request.
-	Prepare func(*http.Request)
 }
 
 // String names the model and the server, without the key.

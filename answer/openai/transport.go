@@ -65,9 +65,6 @@ func (r *request) send(req *http.Request) (*http.Response, *Error) {
 	if r.role != "" {
 		req.Header.Set("Ibid-Role", string(r.role))
 	}
-	if r.o.Prepare != nil {
-		r.o.Prepare(req)
-	}
 	resp, err := r.http.Do(req)
 	if err != nil {
 		return nil, r.failed(ctx, err)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"os"
 	"strings"
@@ -83,8 +82,6 @@ type endpointConfig struct {
 	FirstTokenTimeout time.Duration `help:"Time limit for the first token and vectors." default:"${first}" placeholder:"TIME" group:"Model"`
 	IdleTimeout       time.Duration `help:"Time limit for each further token." default:"${idle}" placeholder:"TIME" group:"Model"`
 	ModelTimeout      time.Duration `help:"Time limit for a reply, retries included." default:"${total}" placeholder:"TIME" group:"Model"`
-
-	prepare func(*http.Request) // adds headers to each request; may be nil
 }
 
 // timeoutDefaults returns the defaults of the flags that limit waits.
@@ -108,7 +105,7 @@ func (c endpointConfig) options(getenv func(string) string, model string) (opena
 	key, err := secretFrom(c.APIKeyFile, getenv("OPENAI_API_KEY"), "the key for the model's endpoint")
 	return openai.Options{
 		BaseURL: c.BaseURL, Key: key, Model: model,
-		FirstToken: c.FirstTokenTimeout, Idle: c.IdleTimeout, Total: c.ModelTimeout, Prepare: c.prepare,
+		FirstToken: c.FirstTokenTimeout, Idle: c.IdleTimeout, Total: c.ModelTimeout,
 	}, err
 }
 

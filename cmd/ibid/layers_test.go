@@ -56,7 +56,7 @@ var homes = map[string][]string{
 	"github.com/tetratelabs/wazero":       {"ingest"},
 	"github.com/clipperhouse/uax29/v2":    {"ingest", "retrieve"},
 	"codeberg.org/readeck/go-readability": {"ingest"},
-	"github.com/ulikunitz/xz":             {"ingest"},
+	"github.com/mikelolasagasti/xz":       {"ingest"},
 	"github.com/yuin/goldmark":            {"ingest", "web", "cmd/ibid"}, // in cmd/ibid in tests
 	"github.com/bmatcuk/doublestar/v4":    {"ingest"},
 	"github.com/fsnotify/fsnotify":        {"ingest"},
@@ -68,7 +68,6 @@ var homes = map[string][]string{
 
 	"github.com/modelcontextprotocol/go-sdk": {"web"},
 	"github.com/prometheus/client_golang":    {"web"},
-	"go.opentelemetry.io/otel":               {"web", "cmd/ibid"},
 	"google.golang.org/protobuf":             {"retrieve", "web", "cmd/ibid"}, // outside retrieve in tests
 
 	"github.com/google/jsonschema-go": {"web"},
@@ -79,7 +78,7 @@ var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
 	"github.com/prometheus/common", "github.com/prometheus/client_model",
-	"github.com/santhosh-tekuri/jsonschema/v6", "go.opentelemetry.io/proto/otlp",
+	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/ulikunitz/xz",
 }
 
 // forbidden are imports that a layer or package must not have outside its tests,

@@ -125,6 +125,7 @@ func licenceOf(t *testing.T, folder string) (licence, owner string) {
 			"MIT":        `Permission is hereby granted, free of charge`,
 			"MPL-2.0":    `Mozilla Public License Version 2\.0\s+=`,
 			"Unlicense":  `unencumbered software released into the public domain`,
+			"0BSD":       `Permission to use, copy, modify, and/or distribute`,
 			"BSD":        `Redistribution and use in source and binary forms`,
 		} {
 			if !regexp.MustCompile(says).Match(text) {

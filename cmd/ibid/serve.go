@@ -12,17 +12,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"ibid/answer"
 	"ibid/answer/openai"
@@ -86,14 +78,6 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		serveCmd: c, paths: paths, logger: newLogger(s.stderr, c.LogLevel, c.JSON),
 		metrics: web.NewMetrics(web.Price{In: c.PriceIn, Out: c.PriceOut}),
 	}
-	tracer, endTraces, err := startTraces(ctx, s.getenv, srv.logger)
-	if err != nil {
-		return err
-	}
-	defer endTraces()
-	if srv.tracer = tracer; tracer != nil {
-		c.prepare = web.PassTrace
-	}
 	if err := srv.open(ctx, s); err != nil {
 		return errors.Join(err, srv.close())
 	}
@@ -148,7 +132,6 @@ type server struct {
 	paths   []string // of the folders, absolute
 	logger  *slog.Logger
 	metrics *web.Metrics
-	tracer  trace.Tracer // nil without tracing
 
 	lib      *openedLibrary
 	answerer *answer.Answerer
@@ -165,9 +148,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 		return err
 	}
 	reader := srv.reader(srv.Data)
-	srv.lib, err = openMeasured(ctx, srv.storeConfig, options, s, func(e retrieve.Embedder) retrieve.Embedder {
-		return srv.metrics.Embedder(e, srv.tracer)
-	})
+	srv.lib, err = openMeasured(ctx, srv.storeConfig, options, s, srv.metrics.Embedder)
 	if err != nil {
 		return err
 	}
@@ -175,11 +156,8 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 	if srv.answerer, err = srv.lib.answerer(srv.modelConfig, srv.endpointConfig, s.getenv); err != nil {
 		return err
 	}
-	for _, m := range []struct {
-		name string
-		of   *answer.Model
-	}{{srv.Model, &srv.answerer.Model}, {srv.GateModel, &srv.answerer.GateModel}, {srv.RefineModel, &srv.answerer.RefineModel}} {
-		*m.of = srv.metrics.Model(*m.of, m.name, srv.tracer)
+	for _, m := range []*answer.Model{&srv.answerer.Model, &srv.answerer.GateModel, &srv.answerer.RefineModel} {
+		*m = srv.metrics.Model(*m)
 	}
 	if srv.keys, err = srv.requiredKeys(ctx, srv.lib.State.Keyring()); err != nil {
 		return err
@@ -266,7 +244,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Version: version(), Citing: citing,
-		MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Tracer: srv.tracer, Figures: srv.lib.figures,
+		MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 	}
 	if srv.uploads != nil {
 		o.Uploads, o.UploadCollection = srv.uploads, srv.uploads.Root.Collection
@@ -456,50 +434,4 @@ func (c *serveCmd) local() bool {
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
-// lastTraces is how long the traces that are left may take to be sent at the end.
-const lastTraces = 3 * time.Second
-
-// tracing says whether OpenTelemetry's own variables ask for traces.
-func tracing(getenv func(string) string) bool {
-	if getenv("OTEL_SDK_DISABLED") == "true" || getenv("OTEL_TRACES_EXPORTER") == "none" {
-		return false
-	}
-	return getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != ""
-}
-
-// startTraces makes what sends traces over OTLP/HTTP, as the standard variables
-// say: nil, and nothing is made, where they name no endpoint. Call end.
-func startTraces(ctx context.Context, getenv func(string) string, logger *slog.Logger) (tracer trace.Tracer, end func(), err error) {
-	if !tracing(getenv) {
-		return nil, func() {}, nil
-	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
-		if p := getenv(name); p != "" {
-			if p != "http/protobuf" {
-				return nil, nil, usageError("%s=%s: traces are sent by http/protobuf only", name, p)
-			}
-			break
-		}
-	}
-	exporter, err := otlptracehttp.New(ctx) // reads the variables itself
-	if err != nil {
-		return nil, nil, fmt.Errorf("getting ready to send traces: %w", err)
-	}
-	_, number, _ := strings.Cut(version(), " ")
-	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(attribute.String("service.name", "ibid"), attribute.String("service.version", number)), resource.WithFromEnv())
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the description of this service for traces: %w", err)
-	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("traces not sent", "error", err) }))
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
-	return provider.Tracer("ibid"), func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTraces)
-		defer cancel()
-		if err := provider.Shutdown(ctx); err != nil {
-			logger.Warn("traces not sent", "error", err)
-		}
-	}, nil
 }

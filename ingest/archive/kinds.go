@@ -13,7 +13,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/ulikunitz/xz"
+	"github.com/mikelolasagasti/xz"
 	"golang.org/x/text/encoding/charmap"
 
 	"ibid/ingest/charset"
@@ -62,7 +62,7 @@ func (w *walker) unpackedBytes(data []byte) (in io.Reader, compressed bool, err 
 	case bytes.HasPrefix(data, []byte("BZh")):
 		in = bzip2.NewReader(in)
 	case bytes.HasPrefix(data, []byte("\xfd7zXZ\x00")):
-		in, err = xz.NewReader(in)
+		in, err = xz.NewReader(in, xzDictionary)
 	default:
 		compressed = false
 	}
@@ -71,6 +71,9 @@ func (w *walker) unpackedBytes(data []byte) (in io.Reader, compressed bool, err 
 	}
 	return &counted{in, &w.unpacked}, compressed, nil
 }
+
+// xzDictionary is the memory that an xz file may ask for: as much as 'xz -9' writes.
+const xzDictionary = 64 << 20
 
 // bzip2Method is the number of bzip2 in zip files (APPNOTE 6.3.10, 4.4.5).
 const bzip2Method = 12
