@@ -49,9 +49,7 @@ func TestDamagedPDFIsPartial(t *testing.T) {
 		t.Fatal("no content stream was found")
 	}
 	for name, data := range map[string][]byte{"torn": torn, "cut": whole[:len(whole)*2/3]} {
-		for with, r := range bothReaders(t) {
-			t.Run(name+" "+with, func(t *testing.T) { damagedIsPartial(t, r, intact, data) })
-		}
+		t.Run(name, func(t *testing.T) { damagedIsPartial(t, new(Reader), intact, data) })
 	}
 }
 

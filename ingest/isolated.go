@@ -82,7 +82,6 @@ func (r *Reader) askChild(ctx context.Context, request childRequest, data []byte
 
 // A pdfJob tells a child how to read or draw a PDF file.
 type pdfJob struct {
-	PDFium bool                // reads what Ibid itself cannot
 	Folder string              // of PDFium's code
 	Cache  string              // of the compiled code; empty for none
 	Draw   *pdfium.DrawOptions // draw a page instead of reading
@@ -124,7 +123,7 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 			if job.Draw != nil {
 				doc.Text, doc.Meta, err = w.draw(*job, data)
 			} else {
-				reply.Scanned, err = w.readPDF(doc, *job, data)
+				reply.Scanned, err = readPDF(doc, *job, data)
 			}
 			return err
 		}
@@ -147,14 +146,12 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 }
 
 // readPDF returns the numbers of the pages that are scanned.
-func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
-	source, done := tesseract.Parse(data), func() {}
+func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
+	source := tesseract.Parse(data)
 	if !job.Scan {
-		source, done, err = w.source(job, data)
-	}
-	defer done()
-	if err != nil {
-		return nil, err
+		if source, err = pdf.Read(data); err != nil {
+			return nil, err
+		}
 	}
 	file, err := pdf.Lay(withRecognised(source, job.Recognised).Until(time.Now().Add(pdfPatience)))
 	if err != nil {
@@ -162,40 +159,6 @@ func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) (scanned []in
 	}
 	format.PDF(doc, file)
 	return file.Scanned, nil
-}
-
-// source returns the pages of a file. PDFium reads those that Ibid's own reader
-// cannot, or all when it fails. Call done after the last page.
-func (w *workshop) source(job pdfJob, data []byte) (source *pdf.Source, done func(), err error) {
-	var helper *pdfium.Document
-	var failed error
-	open := func() bool {
-		if helper != nil || failed != nil || !job.PDFium {
-			return helper != nil
-		}
-		if failed = w.openEngine(job); failed == nil {
-			helper, failed = w.engine.Load(context.Background(), data)
-		}
-		return helper != nil
-	}
-	done = func() {
-		if helper != nil {
-			helper.Close()
-		}
-	}
-	source, err = pdf.Read(data)
-	if err != nil && open() && helper.Pages() > 0 {
-		return helper.Source(), done, nil
-	}
-	if err != nil {
-		return nil, done, err
-	}
-	return source.Helped(func(page int) []pdf.Glyph {
-		if !open() {
-			return nil
-		}
-		return helper.Lines(page)
-	}), done, nil
 }
 
 // withRecognised adds the recognised words to the pages of a source.

@@ -105,79 +105,76 @@ func TestPDFShelf(t *testing.T) {
 			}
 		}
 	}
-	for with, r := range bothReaders(t) {
-		t.Run(with, func(t *testing.T) {
-			r.PDFium(t.Context()) // compiled before the clock starts
-			docs, errs := make([]*Document, len(files)), make([]error, len(files))
-			start := time.Now()
-			var group errgroup.Group
-			group.SetLimit(runtime.NumCPU())
-			for i, f := range files {
-				group.Go(func() error {
-					docs[i], errs[i] = r.Read(t.Context(), filepath.Base(f.Path), f.data)
-					return nil
-				})
-			}
-			if err := group.Wait(); err != nil {
-				t.Fatal(err)
-			}
-			took := time.Since(start)
-			var ratios []float64
-			var few []string
-			refused := map[string]int{}
-			pages, read, size, scored := 0, 0, 0, 0
-			var one, two float64
-			for i, f := range files {
-				size += len(f.data)
-				found := 0
-				if errs[i] == nil {
-					checkDocument(t, docs[i])
-					found = letters(docs[i].Text)
-					pages += len(docs[i].Pages)
-					read++
-				} else {
-					refused[errs[i].Error()]++
-				}
-				if want[i] == nil {
-					continue
-				}
-				if n := letters(want[i][0]); n > 0 {
-					ratio := float64(found) / float64(n)
-					ratios = append(ratios, ratio)
-					if ratio < .8 {
-						why := ""
-						if errs[i] != nil {
-							why = ": " + errs[i].Error()
-						}
-						few = append(few, fmt.Sprintf("%s %.2f of %d%s", f.Path, ratio, n, why))
-					}
-				}
-				if latin(want[i][0]) {
-					text := ""
-					if errs[i] == nil {
-						text = docs[i].Text
-					}
-					scored++
-					one += max(gramF1(text, want[i][0], 1), gramF1(text, want[i][1], 1))
-					two += max(gramF1(text, want[i][0], 2), gramF1(text, want[i][1], 2))
-				}
-			}
-			slices.Sort(ratios)
-			median := ratios[len(ratios)/2]
-			t.Logf("figure: PDF %s: %d of %d files read; characters against pdftotext: median %.3f, under 80 %%: %d of %d; %d Latin files: word "+
-				"F1 %.3f, F1 of pairs %.3f; %d pages, %.1f MB in %.1f s: %.1f pages/s, %.2f MB/s",
-				with, read, len(files), median, len(few), len(ratios), scored, one/float64(scored), two/float64(scored),
-				pages, float64(size)/1e6, took.Seconds(), float64(pages)/took.Seconds(), float64(size)/1e6/took.Seconds())
-			for _, f := range few {
-				t.Logf("under 80 %%: %s", f)
-			}
-			for _, reason := range slices.Sorted(maps.Keys(refused)) {
-				t.Logf("%d × %s", refused[reason], reason)
-			}
-			if datatest.Campaign() && (median < .97 || two/float64(scored) < .85) {
-				t.Errorf("median of characters %.3f, F1 of pairs of words %.3f", median, two/float64(scored))
-			}
+	r := new(Reader)
+	t.Cleanup(r.Close)
+	docs, errs := make([]*Document, len(files)), make([]error, len(files))
+	start := time.Now()
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for i, f := range files {
+		group.Go(func() error {
+			docs[i], errs[i] = r.Read(t.Context(), filepath.Base(f.Path), f.data)
+			return nil
 		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(start)
+	var ratios []float64
+	var few []string
+	refused := map[string]int{}
+	pages, read, size, scored := 0, 0, 0, 0
+	var one, two float64
+	for i, f := range files {
+		size += len(f.data)
+		found := 0
+		if errs[i] == nil {
+			checkDocument(t, docs[i])
+			found = letters(docs[i].Text)
+			pages += len(docs[i].Pages)
+			read++
+		} else {
+			refused[errs[i].Error()]++
+		}
+		if want[i] == nil {
+			continue
+		}
+		if n := letters(want[i][0]); n > 0 {
+			ratio := float64(found) / float64(n)
+			ratios = append(ratios, ratio)
+			if ratio < .8 {
+				why := ""
+				if errs[i] != nil {
+					why = ": " + errs[i].Error()
+				}
+				few = append(few, fmt.Sprintf("%s %.2f of %d%s", f.Path, ratio, n, why))
+			}
+		}
+		if latin(want[i][0]) {
+			text := ""
+			if errs[i] == nil {
+				text = docs[i].Text
+			}
+			scored++
+			one += max(gramF1(text, want[i][0], 1), gramF1(text, want[i][1], 1))
+			two += max(gramF1(text, want[i][0], 2), gramF1(text, want[i][1], 2))
+		}
+	}
+	slices.Sort(ratios)
+	median := ratios[len(ratios)/2]
+	t.Logf("figure: PDF: %d of %d files read; characters against pdftotext: median %.3f, under 80 %%: %d of %d; %d Latin files: word "+
+		"F1 %.3f, F1 of pairs %.3f; %d pages, %.1f MB in %.1f s: %.1f pages/s, %.2f MB/s",
+		read, len(files), median, len(few), len(ratios), scored, one/float64(scored), two/float64(scored),
+		pages, float64(size)/1e6, took.Seconds(), float64(pages)/took.Seconds(), float64(size)/1e6/took.Seconds())
+	for _, f := range few {
+		t.Logf("under 80 %%: %s", f)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(refused)) {
+		t.Logf("%d × %s", refused[reason], reason)
+	}
+	if datatest.Campaign() && (median < .97 || two/float64(scored) < .85) {
+		t.Errorf("median of characters %.3f, F1 of pairs of words %.3f", median, two/float64(scored))
 	}
 }
 
@@ -196,12 +193,12 @@ func TestPDFMutants(t *testing.T) {
 	files := shelf(t)
 	files = slices.DeleteFunc(files, func(f shelved) bool { return len(f.data) > 300_000 })
 	rng := datatest.Rand(t)
-	for _, r := range []*Reader{bothReaders(t)["alone"], bothReaders(t)["helped"]} { // in the same order each time
-		var mutants []mutation
-		for range datatest.Cases(t, 130) {
-			f := files[rng.IntN(len(files))]
-			mutants = append(mutants, mutation{"mutant.pdf", mutant(rng, f.data, files[rng.IntN(len(files))].data)})
-		}
-		checkMutants(t, r, mutants, true)
+	r := new(Reader)
+	t.Cleanup(r.Close)
+	var mutants []mutation
+	for range datatest.Cases(t, 260) {
+		f := files[rng.IntN(len(files))]
+		mutants = append(mutants, mutation{"mutant.pdf", mutant(rng, f.data, files[rng.IntN(len(files))].data)})
 	}
+	checkMutants(t, r, mutants, true)
 }

@@ -20,8 +20,8 @@ const NoOCR = "off"
 
 // PDFOptions say what helps Ibid's own reader with PDF files, scans and pictures.
 type PDFOptions struct {
-	// Helped has PDFium draw pages and read those that Ibid itself cannot, and
-	// tesseract recognise text, where they are available.
+	// Helped has PDFium draw pages, and tesseract recognise text, where they are
+	// available.
 	Helped bool
 	// Folder is where PDFium's code is looked for, as [pdfium.FileName], and where
 	// the compiled code is kept; empty for none.
@@ -60,7 +60,7 @@ func (o PDFOptions) find() (p pdfPlan) {
 	case pdfium.Slow():
 		p.trouble = "PDFium is there, but would be slow on this processor"
 	default:
-		p.from, p.job = from, pdfJob{PDFium: true, Folder: o.Folder}
+		p.from, p.job = from, pdfJob{Folder: o.Folder}
 	}
 	return p
 }

@@ -32,22 +32,13 @@ func compiled(t testing.TB) string {
 
 const compiledVariable = "IBID_TEST_COMPILED"
 
-// helpedReader returns a reader that uses PDFium and tesseract where they are.
+// helpedReader returns a reader that draws pages and recognises text where PDFium
+// and tesseract are installed.
 func helpedReader(t testing.TB) *Reader {
 	t.Helper()
 	r := &Reader{PDF: PDFOptions{Helped: true, Folder: compiled(t)}}
 	t.Cleanup(r.Close)
 	return r
-}
-
-// bothReaders returns a reader without help, and one that has PDFium's if it is
-// there; neither recognises text.
-func bothReaders(t testing.TB) map[string]*Reader {
-	t.Helper()
-	alone, helped := new(Reader), helpedReader(t)
-	t.Cleanup(alone.Close)
-	helped.PDF.Languages = NoOCR
-	return map[string]*Reader{"alone": alone, "helped": helped}
 }
 
 // needPDFium skips a test that needs PDFium.
@@ -76,72 +67,20 @@ func testPDF(t testing.TB, name string) []byte {
 	return data
 }
 
-// What Ibid's own reader finds is the same with PDFium's help, which reads fonts
-// that give no text, filters that are not supported and damaged files.
-func TestPDFiumHelps(t *testing.T) {
-	report, err := os.ReadFile(filepath.Join("..", "data", "library", "minutes", "annual-report-2024.pdf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	helped := needPDFium(t)
-	for name, data := range map[string][]byte{"columns.pdf": testPDF(t, "columns.pdf"), "rates.pdf": testPDF(t, "rates.pdf"),
-		"report.pdf": report} {
-		want, err := new(Reader).Read(t.Context(), name, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := helped.Read(t.Context(), name, data)
-		if err != nil || doc.Text != want.Text {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	page := func(font, stream string) []byte {
-		return pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-			"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F "+font+">>>>/Contents 4 0 R>>", stream)
-	}
-	const (
-		helvetica = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
-		mincho    = "<</Type/Font/Subtype/Type0/BaseFont/Mincho/Encoding/H/DescendantFonts[<</Type/Font/Subtype/CIDFontType0/BaseFont/Mincho" +
-			"/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 1>>/FontDescriptor<</Type/FontDescriptor/FontName/Mincho/Flags 4>>>>]>>"
-	)
-	content := "BT /F 12 Tf 72 700 Td (The ferry leaves at nine.) Tj ET"
-	hex := fmt.Sprintf("%x>", content)
-	for name, tt := range map[string]struct {
-		data []byte
-		want string
-	}{
-		"a filter": {page(helvetica, fmt.Sprintf("<</Length %d/Filter/ASCIIHexDecode>>\nstream\n%s\nendstream", len(hex), hex)),
-			"The ferry leaves at nine."},
-		"a font": {page(mincho, "<</Length 46>>\nstream\nBT /F 12 Tf 72 700 Td <467C4B5C386C> Tj ET      \nendstream"), "日本語"},
-	} {
-		if doc, err := new(Reader).Read(t.Context(), "a.pdf", tt.data); err == nil {
-			t.Errorf("%s: alone it reads %q", name, doc.Text)
-		}
-		doc, err := helped.Read(t.Context(), "a.pdf", tt.data)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		} else if doc.Text != tt.want || doc.Partial != "" {
-			t.Errorf("%s: %q, %q", name, doc.Text, doc.Partial)
-		}
-	}
-}
-
 // The error names the fault of the file.
 func TestPDFErrors(t *testing.T) {
-	for name, r := range bothReaders(t) {
-		for _, tt := range []struct {
-			data, reason string
-			skip         bool
-		}{
-			{"not a PDF at all", "", false},
-			{"%PDF-1.7\n" + strings.Repeat("x", 500), "", false},
-			{string(pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R>>")), "no text", true},
-		} {
-			_, err := r.Read(t.Context(), "a.pdf", []byte(tt.data))
-			var skip *SkipError
-			if err == nil || !strings.Contains(err.Error(), tt.reason) || errors.As(err, &skip) != tt.skip {
-				t.Errorf("%s: %.20q: %v", name, tt.data, err)
-			}
+	for _, tt := range []struct {
+		data, reason string
+		skip         bool
+	}{
+		{"not a PDF at all", "", false},
+		{"%PDF-1.7\n" + strings.Repeat("x", 500), "", false},
+		{string(pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R>>")), "no text", true},
+	} {
+		_, err := new(Reader).Read(t.Context(), "a.pdf", []byte(tt.data))
+		var skip *SkipError
+		if err == nil || !strings.Contains(err.Error(), tt.reason) || errors.As(err, &skip) != tt.skip {
+			t.Errorf("%.20q: %v", tt.data, err)
 		}
 	}
 }

@@ -313,9 +313,9 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	case trouble != "":
 		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+trouble, ingest.GetPDFium(c.Data)
 	case from == "":
-		f.Next = "PDFium draws pages, also those of scans for tesseract, and reads more damaged files: " + ingest.GetPDFium(c.Data)
+		f.Next = "PDFium draws pages, also those of scans for tesseract: " + ingest.GetPDFium(c.Data)
 	default:
-		f.Detail += "; PDFium (" + from + ") draws pages and reads more damaged files"
+		f.Detail += "; PDFium (" + from + ") draws pages"
 	}
 	return f
 }

@@ -110,30 +110,6 @@ func (s *Source) Map(change func(n int, page Drawn) Drawn) *Source {
 	return &changed
 }
 
-// Helped returns the source with the pages that could not be read, or whose
-// fonts give hardly any text, read by another reader where that finds more.
-func (s *Source) Helped(read func(n int) []Glyph) *Source {
-	return s.Map(func(n int, page Drawn) Drawn {
-		if page.Err == nil && page.Unknown <= len(page.Glyphs) {
-			return page
-		}
-		if more := read(n); knownLetters(more) > knownLetters(page.Glyphs) {
-			page.Glyphs = more
-			if f := filterError(""); errors.As(page.Err, &f) { // nothing is damaged
-				page.Err = nil
-			}
-		}
-		return page
-	})
-}
-
-func knownLetters(glyphs []Glyph) (n int) {
-	for _, g := range glyphs {
-		n += len(lettersOf(g.Text))
-	}
-	return n
-}
-
 // errLate is the error of a page after the deadline.
 var errLate = errors.New("reading it takes too long: split it to have the pages from here on read")
 

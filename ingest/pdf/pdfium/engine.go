@@ -1,6 +1,6 @@
-// Package pdfium draws PDF files, and reads their text, with PDFium, compiled to
-// WebAssembly and run by wazero, so that a malicious file is confined to the
-// memory of the module. PDFium itself is not part of the source: see [Code].
+// Package pdfium draws pages of PDF files with PDFium, compiled to WebAssembly and
+// run by wazero, so that a malicious file is confined to the memory of the
+// module. PDFium itself is not part of the source: see [Code].
 package pdfium
 
 import (

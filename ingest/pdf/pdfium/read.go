@@ -5,16 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"ibid/ingest/pdf"
 )
 
-// Limits of one file: more is an attack.
-const (
-	maxPages = 20_000
-	maxChars = 200_000 // of a page
-)
+// maxChars limits the characters of a page: more is an attack.
+const maxChars = 200_000
 
 // maxPreface limits what other programs put before a file, such as mail or
 // HTTP headers.
@@ -90,69 +86,8 @@ func (d *Document) Close() {
 	}
 }
 
-// Source returns the lines of all pages.
-func (d *Document) Source() *pdf.Source {
-	return &pdf.Source{Pages: func(yield func(pdf.Drawn) bool) {
-		for n := range min(d.Pages(), maxPages) {
-			page := pdf.Drawn{Glyphs: d.Lines(n + 1)}
-			if page.Err = d.err; !yield(page) {
-				return
-			}
-		}
-	}}
-}
-
 // Pages returns the number of pages.
 func (d *Document) Pages() int { return int(int32(d.do("FPDF_GetPageCount", d.handle))) }
-
-// lineEnd is PDFium's character for a hyphen at the end of a line.
-const lineEnd = 0x02
-
-// Lines returns the lines of a page, counted from 1, in PDFium's order: each is a
-// glyph below the one before, wherever it is on the page.
-func (d *Document) Lines(number int) (out []pdf.Glyph) {
-	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
-	if page == 0 {
-		return nil
-	}
-	defer d.do("FPDF_ClosePage", page)
-	const size, leading = 1, 1.2 // smaller than any other text, so that no line is a heading
-	for line := range strings.FieldsFuncSeq(d.text(page), func(r rune) bool { return r == '\r' || r == '\n' }) {
-		if line = strings.TrimSpace(line); line != "" {
-			width := size * float64(len(line)) / 2
-			out = append(out, pdf.Glyph{Text: line, X1: width, Y: -leading * float64(len(out)), Size: size, Begins: true})
-		}
-	}
-	return out
-}
-
-// text returns the text of a page.
-func (d *Document) text(page uint64) string {
-	text := d.do("FPDFText_LoadPage", page)
-	if text == 0 {
-		return ""
-	}
-	defer d.do("FPDFText_ClosePage", text)
-	chars := d.chars(text)
-	unknown := d.module.ExportedFunction("FPDFText_HasUnicodeMapError")
-	codes := false
-	var guesses []int // characters that the font gives no text for
-	for i, c := range chars {
-		switch {
-		case int32(d.quick(unknown, text, uint64(i))) == 1:
-			guesses = append(guesses, i)
-			codes = codes || c < ' '
-		case c == lineEnd:
-			chars[i] = '-'
-		}
-	}
-	for _, i := range guesses {
-		if codes { // they are the font's own numbers, not text
-			chars[i] = '\ufffd'
-		}
-	}
-	return string(chars)
-}
 
 // chars returns the characters of a page's text.
 func (d *Document) chars(text uint64) []rune {
