@@ -67,16 +67,21 @@ func (c *caller) left() int {
 	return max(0, c.calls-c.made)
 }
 
-// addUsage adds the cost of a call to the usage.
-func (c *caller) addUsage(k *call) {
-	c.usage.Calls += k.requests()
-	if k.prompt.Role == RoleJudge || k.prompt.Role == RoleVerify {
-		c.usage.JudgeCalls += k.requests()
+// addUsage adds the cost of calls to the usage, and returns it.
+func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
+	for _, k := range calls {
+		requests += k.requests()
+		tokens += k.tokens.Prompt + k.tokens.Completion
+		if k.prompt.Role == RoleJudge || k.prompt.Role == RoleVerify {
+			c.usage.JudgeCalls += k.requests()
+		}
+		c.usage.PromptTokens += k.tokens.Prompt
+		c.usage.CompletionTokens += k.tokens.Completion
+		c.usage.ReasoningTokens += k.tokens.Reasoning
+		c.warnUnsaved(k)
 	}
-	c.usage.PromptTokens += k.tokens.Prompt
-	c.usage.CompletionTokens += k.tokens.Completion
-	c.usage.ReasoningTokens += k.tokens.Reasoning
-	c.warnUnsaved(k)
+	c.usage.Calls += requests
+	return requests, tokens
 }
 
 // warnUnsaved warns once when the journal lacks a call.

@@ -3,10 +3,7 @@ package answer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"ibid/answer/prompt"
 	"ibid/retrieve"
@@ -50,13 +47,6 @@ func afterNo(chance float64) float64 {
 	return chance / (chance + verdictRatio*(1-chance))
 }
 
-// wordTokens is room for a verdict alone, with what a model puts before it.
-const wordTokens = 16
-
-// verdictTokens is room for a verdict and a reason of [maxReasonWords] words in
-// any tokenizer. A Model adds what it needs to think.
-const verdictTokens = 64
-
 // The values of Judged.By and Verified.By.
 const (
 	byScore  = "score"
@@ -68,12 +58,9 @@ const (
 // judge decides on every passage and emits Judged events in the order of the
 // passages. It returns when every call has ended.
 func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
-	g := &gate{asking: r, model: r.GateModel, judged: make([]Judged, len(found))}
-	if g.model == nil {
-		g.model = r.Model
-	}
+	g := &gate{asking: r, judge: r.newJudge(), judged: make([]Judged, len(found))}
 	kind := cmp.Or(r.Gate, GateAuto)
-	if kind == GateAuto || g.model == nil && kind != GateOff {
+	if kind == GateAuto || g.judge == nil && kind != GateOff {
 		kind = GateScore
 	}
 	r.usage.Looked = len(found)
@@ -103,13 +90,6 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 	return g.judged, g.run(ctx)
 }
 
-// mayJudge reports whether the budget has room for one more call of a judge that
-// costs so many tokens.
-func (r *asking) mayJudge(tokens int) bool {
-	most := or(r.JudgeCalls, defaultJudgeCalls)
-	return (most < 0 || r.judged < most) && (r.JudgeTokens <= 0 || r.judgedTokens+tokens <= r.JudgeTokens)
-}
-
 // scored decides on a passage by its chance of being on topic.
 func (r *asking) scored(p retrieve.Passage) Judged {
 	j := Judged{
@@ -126,11 +106,10 @@ func (r *asking) scored(p retrieve.Passage) Judged {
 // A gate judges the passages of one question by a model.
 type gate struct {
 	*asking
-	model  Model
+	judge  *judge
 	judged []Judged
 
 	open     []openPassage
-	health   judgeHealth
 	deadline string // the reason for which judging ends early
 
 	warnedLate, warnedUnusable bool
@@ -186,27 +165,13 @@ func (g *gate) limit(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, limit)
 }
 
-// judgeTime is how long a judge may take: JudgeTime, or half of the time that the
-// context leaves if that is less, since verdicts are of no use without time to
-// answer. It is 0 or less where there is no limit.
-func (r *asking) judgeTime(ctx context.Context) time.Duration {
-	limit := cmp.Or(r.JudgeTime, defaultJudgeTime)
-	if end, ok := ctx.Deadline(); ok {
-		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
-			return half
-		}
-	}
-	return limit
-}
-
 // run makes the calls, some at a time, and emits all verdicts in order.
 func (g *gate) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	judging, stop := g.limit(ctx)
 	defer stop()
-	g.health.budgeted = g.JudgeCalls >= 0
 	verdicts, wait := inParallel(len(g.open), g.parallel, func(i int) verdict {
-		v := g.verdict(judging, g.open[i].call)
+		v := g.judge.ask(judging, g.open[i].call)
 		if isUnusable(v.err) && g.GateModel == nil { // the same model would have to answer
 			cancel(callError(RoleJudge, v.err))
 		}
@@ -232,22 +197,6 @@ func (g *gate) run(ctx context.Context) error {
 	return nil
 }
 
-// verdict judges one passage, or none where time has run out or the judge has
-// failed too often.
-func (g *gate) verdict(judging context.Context, c call) verdict {
-	if judging.Err() != nil {
-		return verdict{err: judging.Err(), late: true}
-	}
-	if broken, _ := g.health.broken(); broken {
-		return verdict{}
-	}
-	v := askJudge(judging, g.model, c)
-	if v.late = v.decision == Errored && judging.Err() != nil; !v.late {
-		g.health.record(v)
-	}
-	return v
-}
-
 // apply records a verdict, and what it cost, with the passage.
 func (g *gate) apply(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
@@ -258,12 +207,7 @@ func (g *gate) apply(j *Judged, v verdict, alone bool) {
 		}
 		j.Reason = cmp.Or(v.reason, j.Reason)
 	}
-	before := g.usage
-	for _, c := range v.calls {
-		g.addUsage(c)
-		j.Calls += c.requests()
-	}
-	j.Tokens = g.usage.PromptTokens + g.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
+	j.Calls, j.Tokens = g.addUsage(v.calls...)
 }
 
 func (g *gate) warnAbout(v verdict) {
@@ -273,120 +217,12 @@ func (g *gate) warnAbout(v verdict) {
 		g.warn("%s, so the other passages were ranked by search score", g.deadline)
 	case !v.late && !v.called() && !g.warnedUnusable:
 		g.warnedUnusable = true
-		if _, err := g.health.broken(); err != nil {
+		if _, err := g.judge.broken(); err != nil {
 			g.warn("the judge cannot be used (%s): the other passages were ranked by search score", err)
 			return
 		}
 		g.warn("the model could not check relevance, since every call failed: passages were ranked by search score")
 	}
-}
-
-// judgeHealth decides whether a judge is worth calling. It is safe for
-// concurrent use.
-type judgeHealth struct {
-	budgeted bool // calls are limited, and none is spent on a broken server
-
-	mu            sync.Mutex
-	asked, failed int
-	fatal         error // why no further call can succeed
-}
-
-// brokenAfter is the number of failed passages, without any success, after
-// which a server counts as broken.
-const brokenAfter = 3
-
-func (h *judgeHealth) record(v verdict) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.asked++
-	if v.decision == Errored {
-		h.failed++
-	}
-	if isUnusable(v.err) {
-		h.fatal = v.err
-	}
-}
-
-// broken reports whether no further call is made, and why none can succeed, if
-// that is known.
-func (h *judgeHealth) broken() (broken bool, fatal error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.fatal != nil || h.budgeted && h.failed >= brokenAfter && h.failed == h.asked, h.fatal
-}
-
-// A verdict is the decision of a judge on one passage.
-type verdict struct {
-	decision Decision
-	reason   string
-	calls    []*call
-	err      error // of the last call
-	late     bool  // the time for judging ran out first
-}
-
-// called reports whether a judge was called at all.
-func (v verdict) called() bool { return len(v.calls) > 0 }
-
-// askJudge has a model judge one passage, a second time if the first call fails
-// or its reply cannot be read.
-func askJudge(ctx context.Context, m Model, first call) verdict {
-	var v verdict
-	for len(v.calls) < 2 {
-		c := first
-		c.again += len(v.calls)
-		v.calls = append(v.calls, &c)
-		j := judgement{word: c.prompt.Role == RoleVerify}
-		v.err = nil
-		for piece, err := range c.pieces(ctx, m) {
-			if err != nil {
-				v.err = err
-				break
-			}
-			done := j.add(piece) || c.yes > 0
-			c.enough = j.verdict != "" || j.word && done
-			if done {
-				break
-			}
-		}
-		if v.err != nil && j.verdict == "" {
-			v.decision, v.reason = Errored, "the judge could not be asked: "+shortReason(v.err.Error())
-			if !worthRetrying(ctx, v.err) {
-				return v
-			}
-			continue
-		}
-		switch v.decision, v.reason = j.end(c.finish == "length"); {
-		case c.yes >= .5:
-			v.decision = Relevant
-		case c.yes > 0:
-			v.decision = Irrelevant
-		}
-		if v.decision != Unparsable {
-			return v
-		}
-		v.reason = "the judge's reply could not be read"
-	}
-	return v
-}
-
-// worthRetrying reports whether to repeat a failed call, after waiting for as
-// long as its error says. The model's client never repeats a judge's request,
-// so this is the only place that honors the wait; the client has checked it
-// against the time limit of a call.
-func worthRetrying(ctx context.Context, err error) bool {
-	if d := delayed(nil); errors.As(err, &d) && d.RetryIn() != 0 {
-		if d.RetryIn() < 0 {
-			return false
-		}
-		timer := time.NewTimer(d.RetryIn())
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		return ctx.Err() == nil
-	}
-	return ctx.Err() == nil && !isUnusable(err)
 }
 
 // keep returns the passages that were not judged irrelevant: the first relevant

@@ -194,7 +194,7 @@ func (s *slow) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
 func TestGateCutVerdict(t *testing.T) {
 	for reply, want := range map[string]Decision{"no": Unparsable, "yes": Unparsable, "no\nof trains": Irrelevant} {
 		m := &script{reply: func(Prompt) (string, error) { return reply, nil }, finish: "length"}
-		v := askJudge(t.Context(), m, call{prompt: Prompt{Role: RoleJudge}})
+		v := (&judge{model: m}).call(t.Context(), call{prompt: Prompt{Role: RoleJudge}})
 		if calls := map[Decision]int{Unparsable: 2, Irrelevant: 1}[want]; v.decision != want || len(v.calls) != calls {
 			t.Errorf("%q: %s after %d calls", reply, v.decision, len(v.calls))
 		}

@@ -17,8 +17,11 @@ import (
 // batch of passages alone: map-reduce and map-rerank.
 type mapping struct {
 	*asking
+	role     Role // of the calls that make the parts
 	passages []retrieve.Passage
 	batches  []prompt.Batch
+	reply    int         // the most tokens of a reply; 0 for any
+	read     func(*Part) // reads more than text from a reply; nil where there is no more
 
 	shrunk  bool // the context window is halved
 	steps   int
@@ -41,8 +44,8 @@ func canceled(ctx context.Context) error {
 // mapAll makes a part of each batch, and returns the parts in the order of the
 // passages. Where a batch was too long, its halves are tried, as far as the
 // budget allows; reserved calls of it are left.
-func (m *mapping) mapAll(ctx context.Context, role Role, reserved int) ([]Part, error) {
-	parts, long, err := m.mapBatches(ctx, role, m.batches)
+func (m *mapping) mapAll(ctx context.Context, reserved int) ([]Part, error) {
+	parts, long, err := m.mapBatches(ctx, m.batches)
 	if err != nil || m.stopped || len(long) == 0 {
 		return parts, err
 	}
@@ -64,7 +67,7 @@ func (m *mapping) mapAll(ctx context.Context, role Role, reserved int) ([]Part, 
 		m.asked++
 		m.missing++
 	}
-	more, _, err := m.mapBatches(ctx, role, halves[:min(len(halves), max(0, calls))])
+	more, _, err := m.mapBatches(ctx, halves[:min(len(halves), max(0, calls))])
 	parts = append(parts, more...)
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Labels[0], b.Labels[0]) })
 	return parts, err
@@ -72,24 +75,22 @@ func (m *mapping) mapAll(ctx context.Context, role Role, reserved int) ([]Part, 
 
 // mapBatches makes the calls of some batches, and returns the parts in their order
 // and, the first time, the batches that were too long for the context window.
-func (m *mapping) mapBatches(ctx context.Context, role Role, batches []prompt.Batch) (parts []Part, long []prompt.Batch, err error) {
+func (m *mapping) mapBatches(ctx context.Context, batches []prompt.Batch) (parts []Part, long []prompt.Batch, err error) {
 	prompts := make([]Prompt, len(batches))
 	for i, b := range batches {
-		if prompts[i], err = m.write(role, prompt.Slots{Evidence: b}); err != nil {
+		if prompts[i], err = m.write(m.role, prompt.Slots{Evidence: b}); err != nil {
 			return nil, nil, err
 		}
-		if role == RoleRerank {
-			prompts[i].MaxTokens = m.writer.Reply()
-		}
+		prompts[i].MaxTokens = m.reply
 	}
 	m.warnShortened()
 	for i, k := range m.each(ctx, m.Model, prompts) {
 		b := batches[i]
 		m.made++
 		m.addUsage(k.call)
-		if errors.Is(k.err, ErrContextLength) && !m.shrunk && role == RoleMap {
+		if errors.Is(k.err, ErrContextLength) && !m.shrunk {
 			m.steps++
-			m.emitStep(Stepped{Step: m.steps, Role: role, Passages: idsOf(m.passages, b), Labels: b.Labels(), Reason: modelError})
+			m.emitStep(Stepped{Step: m.steps, Role: m.role, Passages: idsOf(m.passages, b), Labels: b.Labels(), Reason: modelError})
 			long = append(long, b)
 			continue
 		}
@@ -130,8 +131,8 @@ func (m *mapping) readPart(k endedCall, done Stepped) Part {
 	reply := string(k.text)
 	p := Part{Text: reply, whole: k.finish != "length", steps: []int{m.steps}}
 	done.Step, done.Role = m.steps, k.prompt.Role
-	if done.Role == RoleRerank {
-		p.rate(reply)
+	if m.read != nil {
+		m.read(&p)
 	}
 	switch {
 	case k.err != nil:

@@ -27,11 +27,11 @@ func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	m := &mapping{asking: r, passages: r.label(ctx, kept, packed, duplicates), batches: batches}
+	m := &mapping{asking: r, role: RoleMap, passages: r.label(ctx, kept, packed, duplicates), batches: batches}
 	if r.stopped {
 		return nil
 	}
-	parts, err := m.mapAll(ctx, RoleMap, combineCalls)
+	parts, err := m.mapAll(ctx, combineCalls)
 	if err != nil || r.stopped {
 		return err
 	}

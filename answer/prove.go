@@ -45,7 +45,7 @@ type proof struct {
 	ctx      context.Context // of the strategy that writes
 	passages []retrieve.Passage
 	prover   support.Prover
-	judge    Model // nil: code alone decides, and drops nothing
+	judge    *judge // nil: code alone decides, and drops nothing
 
 	units  *statement.Splitter
 	queue  statement.Queue
@@ -53,9 +53,8 @@ type proof struct {
 	open   []*openStatement
 	same   map[Prompt]int // calls with the same prompt
 	places chan struct{}  // for as many calls at a time
-	health judgeHealth
-	limit  time.Duration // for all verdicts together; 0 for none
-	spent  atomic.Int64  // of it
+	limit  time.Duration  // for all verdicts together; 0 for none
+	spent  atomic.Int64   // of it
 	warned bool
 }
 
@@ -78,11 +77,8 @@ func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
 		same: map[Prompt]int{}, places: make(chan struct{}, r.parallel), limit: r.judgeTime(ctx),
 	}
 	if r.Gate != GateScore {
-		if p.judge = r.GateModel; p.judge == nil {
-			p.judge = r.Model
-		}
+		p.judge = r.newJudge()
 	}
-	p.health.budgeted = r.JudgeCalls >= 0
 	r.proof = p
 }
 
@@ -326,18 +322,11 @@ func (p *proof) ask(calls []call) (v verdict) {
 			ctx, cancel = context.WithTimeout(ctx, left)
 			defer cancel()
 		}
-		if broken, _ := p.health.broken(); broken {
-			return verdict{calls: v.calls}
-		}
 		asked := time.Now()
-		next := askJudge(ctx, p.judge, c)
+		next := p.judge.ask(ctx, c)
 		p.spent.Add(int64(time.Since(asked)))
 		next.calls = append(v.calls, next.calls...)
-		if v = next; v.decision == Errored && ctx.Err() != nil {
-			v.late = true
-			return v
-		}
-		if p.health.record(v); v.decision != Irrelevant {
+		if v = next; v.late || v.decision != Irrelevant {
 			return v
 		}
 	}
@@ -346,12 +335,7 @@ func (p *proof) ask(calls []call) (v verdict) {
 
 // decide takes a verdict.
 func (p *proof) decide(o *openStatement, v verdict) {
-	before := p.usage
-	for _, c := range v.calls {
-		p.addUsage(c)
-	}
-	o.event.Calls = p.usage.Calls - before.Calls
-	o.event.Tokens = p.usage.PromptTokens + p.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
+	o.event.Calls, o.event.Tokens = p.addUsage(v.calls...)
 	o.event.By = byModel
 	switch {
 	case v.decision == Relevant:

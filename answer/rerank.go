@@ -52,11 +52,11 @@ func Rank(rated []Rated) []int {
 	return order
 }
 
-// rate reads the score of a reply. A score at the very end of a reply that was
-// cut may lack a digit and does not count.
-func (p *Part) rate(reply string) {
-	p.rated = Rate(reply)
-	if !p.whole && Rate(reply+"0").Score != p.rated.Score {
+// rate separates a reply into text and score. A score at the very end of a reply
+// that was cut may lack a digit and does not count.
+func (p *Part) rate() {
+	p.rated = Rate(p.Text)
+	if !p.whole && Rate(p.Text+"0").Score != p.rated.Score {
 		p.rated.Score, p.rated.Unscored = 0, true
 	}
 	p.Text = p.rated.Answer
@@ -70,7 +70,8 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	m := &mapping{asking: r, passages: r.label(ctx, kept, min(len(kept), r.left()), duplicates)}
+	m := &mapping{asking: r, role: RoleRerank, passages: r.label(ctx, kept, min(len(kept), r.left()), duplicates),
+		reply: r.writer.Reply(), read: (*Part).rate}
 	if r.stopped {
 		return nil
 	}
@@ -83,7 +84,7 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 		fence := cost - r.writer.Count(e.Text())
 		m.batches = append(m.batches, prompt.Batch{r.writer.Shorten(e, room-fence)})
 	}
-	parts, err := m.mapAll(ctx, RoleRerank, 0)
+	parts, err := m.mapAll(ctx, 0)
 	if err != nil || r.stopped {
 		return err
 	}

@@ -15,6 +15,8 @@ type strategy struct {
 	name string
 	// prompts show passages to a model; without one no model is needed.
 	prompts []string
+	// summarizes says that it makes summaries too.
+	summarizes bool
 	// answer answers from the kept passages, of which there is at least one, and
 	// ends the stream with Usage; or it returns errNoAnswer, having emitted
 	// neither Draft nor Text.
@@ -25,20 +27,29 @@ type strategy struct {
 // requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
-		{"refine", []string{prompt.Answer, prompt.Refine}, (*asking).refineAll},
-		{"stuff", []string{prompt.Answer}, (*asking).stuff},
-		{"map-reduce", []string{prompt.Map}, (*asking).mapReduce},
-		{"map-rerank", []string{prompt.Rerank}, (*asking).mapRerank},
-		{"extract", nil, (*asking).extract},
+		{"refine", []string{prompt.Answer, prompt.Refine}, true, (*asking).refineAll},
+		{"stuff", []string{prompt.Answer}, true, (*asking).stuff},
+		{"map-reduce", []string{prompt.Map}, true, (*asking).mapReduce},
+		{"map-rerank", []string{prompt.Rerank}, false, (*asking).mapRerank},
+		{"extract", nil, false, (*asking).extract},
 	}
 }
 
 // Strategies lists what [Question.Strategy] may be: "auto", then each strategy
 // by its name.
-func Strategies() []string {
+func Strategies() []string { return strategyNames(func(strategy) bool { return true }) }
+
+// SummaryStrategies lists what [Summary.Strategy] may be.
+func SummaryStrategies() []string {
+	return strategyNames(func(s strategy) bool { return s.summarizes })
+}
+
+func strategyNames(listed func(strategy) bool) []string {
 	names := []string{"auto"}
 	for _, s := range strategies() {
-		names = append(names, s.name)
+		if listed(s) {
+			names = append(names, s.name)
+		}
 	}
 	return names
 }

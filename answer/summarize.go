@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"ibid/answer/prompt"
 	"ibid/answer/replay"
@@ -28,9 +29,6 @@ type Summary struct {
 
 // MaxSummaryWords is the largest number of words that may be asked for.
 const MaxSummaryWords = 10_000
-
-// SummaryStrategies lists what [Summary.Strategy] may be.
-func SummaryStrategies() []string { return []string{"auto", "refine", "map-reduce", "stuff"} }
 
 // Summarize summarizes a text, with the labels of the passages that each
 // statement is based on. Its events are those of [Answerer.Ask], without a
@@ -64,25 +62,27 @@ func (r *asking) summarize(ctx context.Context) error {
 		return err
 	}
 	r.usage.Looked = len(s.Passages)
-	strategy := s.Strategy
-	if strategy != "refine" && strategy != "map-reduce" {
+	name := s.Strategy
+	if name != "refine" && name != "map-reduce" {
 		trial := *r.writer // so that nothing counts as shortened
 		batches, _, err := trial.Pack(s.Passages, prompt.Summarize, prompt.Summarize, r.left())
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		strategy = "map-reduce"
-		if len(batches) == 1 {
-			strategy = "refine" // with one batch: one call
-		} else if s.Strategy == "stuff" {
+		case len(batches) == 1:
+			name = "stuff"
+		case name == "stuff":
 			return &QuestionError{"strategy", fmt.Sprintf("the text does not fit one call (it takes about %d): "+
 				"use the strategy map-reduce or refine, or raise --context-tokens (%d now)", len(batches), r.writer.ContextTokens)}
+		default:
+			name = "map-reduce"
 		}
 	}
-	if strategy == "map-reduce" {
-		return r.mapReduce(ctx, s.Passages)
+	strategy, err := findStrategy(name, true)
+	if err != nil {
+		return err
 	}
-	return r.refineAll(ctx, s.Passages)
+	return strategy.answer(r, ctx, s.Passages)
 }
 
 func (r *asking) checkSummary() error {
@@ -96,11 +96,9 @@ func (r *asking) checkSummary() error {
 	case len(s.Passages) == 0:
 		return &QuestionError{"empty", "there is no text to summarize"}
 	}
-	for _, name := range append(SummaryStrategies(), "") {
-		if s.Strategy == name {
-			return nil
-		}
+	if s.Strategy != "" && !slices.Contains(SummaryStrategies(), s.Strategy) {
+		return &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q for summaries: use %s",
+			prompt.Clip(s.Strategy, 40), alternatives(SummaryStrategies()))}
 	}
-	return &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q for summaries: use %s",
-		prompt.Clip(s.Strategy, 40), alternatives(SummaryStrategies()))}
+	return nil
 }

@@ -1,0 +1,174 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// wordTokens is room for a verdict alone, with what a model puts before it.
+const wordTokens = 16
+
+// verdictTokens is room for a verdict and a reason of [maxReasonWords] words in
+// any tokenizer. A Model adds what it needs to think.
+const verdictTokens = 64
+
+// mayJudge reports whether the budget has room for one more call of a judge that
+// costs so many tokens.
+func (r *asking) mayJudge(tokens int) bool {
+	most := or(r.JudgeCalls, defaultJudgeCalls)
+	return (most < 0 || r.judged < most) && (r.JudgeTokens <= 0 || r.judgedTokens+tokens <= r.JudgeTokens)
+}
+
+// judgeTime is how long a judge may take: JudgeTime, or half of the time that the
+// context leaves if that is less, since verdicts are of no use without time to
+// answer. It is 0 or less where there is no limit.
+func (r *asking) judgeTime(ctx context.Context) time.Duration {
+	limit := cmp.Or(r.JudgeTime, defaultJudgeTime)
+	if end, ok := ctx.Deadline(); ok {
+		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
+			return half
+		}
+	}
+	return limit
+}
+
+// A judge decides by a model on passages and statements, as long as that is worth a
+// call. It is safe for concurrent use.
+type judge struct {
+	model    Model
+	budgeted bool // calls are limited, and none is spent on a broken server
+
+	mu            sync.Mutex
+	asked, failed int
+	fatal         error // why no further call can succeed
+}
+
+// newJudge returns the judge of the passages, or of the statements, of a question;
+// nil without a model.
+func (r *asking) newJudge() *judge {
+	j := &judge{model: r.GateModel, budgeted: r.JudgeCalls >= 0}
+	if j.model == nil {
+		j.model = r.Model
+	}
+	if j.model == nil {
+		return nil
+	}
+	return j
+}
+
+// ask makes a call, or none where time has run out or the model has failed too
+// often.
+func (j *judge) ask(ctx context.Context, c call) verdict {
+	if ctx.Err() != nil {
+		return verdict{err: ctx.Err(), late: true}
+	}
+	if broken, _ := j.broken(); broken {
+		return verdict{}
+	}
+	v := j.call(ctx, c)
+	if v.late = v.decision == Errored && ctx.Err() != nil; !v.late {
+		j.record(v)
+	}
+	return v
+}
+
+// brokenAfter is the number of failed calls, without any success, after which a
+// server counts as broken.
+const brokenAfter = 3
+
+func (j *judge) record(v verdict) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.asked++
+	if v.decision == Errored {
+		j.failed++
+	}
+	if isUnusable(v.err) {
+		j.fatal = v.err
+	}
+}
+
+// broken reports whether no further call is made, and why none can succeed, if
+// that is known.
+func (j *judge) broken() (broken bool, fatal error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.fatal != nil || j.budgeted && j.failed >= brokenAfter && j.failed == j.asked, j.fatal
+}
+
+// A verdict is the decision of a judge on one passage.
+type verdict struct {
+	decision Decision
+	reason   string
+	calls    []*call
+	err      error // of the last call
+	late     bool  // the time for judging ran out first
+}
+
+// called reports whether a judge was called at all.
+func (v verdict) called() bool { return len(v.calls) > 0 }
+
+// call makes a call, a second time if the first call fails
+// or its reply cannot be read.
+func (j *judge) call(ctx context.Context, first call) verdict {
+	var v verdict
+	for len(v.calls) < 2 {
+		c := first
+		c.again += len(v.calls)
+		v.calls = append(v.calls, &c)
+		reply := judgement{word: c.prompt.Role == RoleVerify}
+		v.err = nil
+		for piece, err := range c.pieces(ctx, j.model) {
+			if err != nil {
+				v.err = err
+				break
+			}
+			done := reply.add(piece) || c.yes > 0
+			c.enough = reply.verdict != "" || reply.word && done
+			if done {
+				break
+			}
+		}
+		if v.err != nil && reply.verdict == "" {
+			v.decision, v.reason = Errored, "the judge could not be asked: "+shortReason(v.err.Error())
+			if !worthRetrying(ctx, v.err) {
+				return v
+			}
+			continue
+		}
+		switch v.decision, v.reason = reply.end(c.finish == "length"); {
+		case c.yes >= .5:
+			v.decision = Relevant
+		case c.yes > 0:
+			v.decision = Irrelevant
+		}
+		if v.decision != Unparsable {
+			return v
+		}
+		v.reason = "the judge's reply could not be read"
+	}
+	return v
+}
+
+// worthRetrying reports whether to repeat a failed call, after waiting for as
+// long as its error says. The model's client never repeats a judge's request,
+// so this is the only place that honors the wait; the client has checked it
+// against the time limit of a call.
+func worthRetrying(ctx context.Context, err error) bool {
+	if d := delayed(nil); errors.As(err, &d) && d.RetryIn() != 0 {
+		if d.RetryIn() < 0 {
+			return false
+		}
+		timer := time.NewTimer(d.RetryIn())
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		return ctx.Err() == nil
+	}
+	return ctx.Err() == nil && !isUnusable(err)
+}
