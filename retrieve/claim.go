@@ -55,6 +55,26 @@ func (e *HeldError) Error() string {
 		WhoIs(e.Worker), e.Run, e.Left.Round(time.Second))
 }
 
+// ClaimJob claims the job of an id for a worker, for [ClaimTime], and begins it if
+// there is none. If another worker holds it, held says which.
+func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string) (held *HeldError, err error) {
+	err = l.Claim(ctx, id, worker, ClaimTime)
+	if errors.Is(err, ErrNotFound) {
+		err = l.Begin(ctx, Job{ID: id, Kind: kind, Started: time.Now(), Worker: worker, Left: ClaimTime})
+		if err == nil {
+			return nil, nil
+		}
+		// Another process may have begun it in between.
+		if again := l.Claim(ctx, id, worker, ClaimTime); !errors.Is(again, ErrNotFound) {
+			err = again
+		}
+	}
+	if errors.As(err, &held) {
+		return held, nil
+	}
+	return nil, err
+}
+
 // NewWorker returns a unique name for a worker of this process.
 func NewWorker() string {
 	return hostname() + "/" + strconv.Itoa(os.Getpid()) + "/" + thisProcess + strings.ToLower(rand.Text()[:12])

@@ -2,16 +2,20 @@ package retrieve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"ibid/ingest"
 )
 
-// An Encoder makes better vectors than an [Embedder], but too slowly for a whole
-// library: of each search it scores the best candidates again. It is safe for
-// concurrent use.
+// An Encoder makes better vectors than an [Embedder], but too slowly for an ingest:
+// [Index.Encode] makes them afterwards, and each search those of its best
+// candidates. It is safe for concurrent use.
 type Encoder interface {
 	EmbedQuestion(ctx context.Context, text string) ([]float32, error)
 	// EmbedPassages gives one row for each text, in order, from its first tokens,
@@ -20,6 +24,8 @@ type Encoder interface {
 	// Knows reports whether the vectors of texts in a language, an ISO 639-1 code,
 	// have a meaning.
 	Knows(language string) bool
+	// Space names the model and its dimensions.
+	Space() string
 }
 
 // The encoder's work for one question: 30 candidates of 128 word pieces are 400 ms
@@ -32,7 +38,85 @@ const (
 	// encoderShare is the weight of the encoder's score in the mixture with the
 	// fused one. From 0.4 to 0.7 the mean nDCG@10 of public sets hardly changes.
 	encoderShare = 0.6
+	// encodedWeight is the share of the dense score in the mixture when all chunks
+	// are encoded.
+	encodedWeight = 0.5
 )
+
+// passages is an encoder as an [Embedder] of chunks.
+type passageEncoder struct{ Encoder }
+
+// EncodedSpace is the space in which a [State] has the vectors of an encoder.
+func EncodedSpace(m Encoder) string { return passageEncoder{m}.Space() }
+
+func (m passageEncoder) Space() string {
+	return fmt.Sprintf("%s, %d tokens", m.Encoder.Space(), encodedTokens)
+}
+
+func (m passageEncoder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	return m.EmbedPassages(ctx, texts, encodedTokens)
+}
+
+// encodedQuestion returns the question's vector by the encoder if the dense search
+// can use it: the encoder knows the language, and the searcher of its space has
+// everything that is stored. Otherwise it is nil.
+func (x *Index) encodedQuestion(ctx context.Context, q Query) ([]float32, error) {
+	m := x.opts.Encoder
+	if x.encoded == nil || x.opts.Mode != Hybrid || !m.Knows(Language(q.Text)) {
+		return nil, nil
+	}
+	have, now, err := x.encoded.revisions(ctx)
+	if errors.Is(err, ErrIndexDamaged) {
+		return nil, x.encoded.searcher.Reset(ctx)
+	}
+	if err != nil || have != now {
+		return nil, err
+	}
+	row, err := m.EmbedQuestion(ctx, q.Text)
+	if err != nil && ctx.Err() == nil && q.Warn != nil {
+		q.Warn(fmt.Errorf("encoding the question failed, so the built-in model searches: %w", err))
+	}
+	return row, ctx.Err()
+}
+
+// encodedScores replaces the vectors of candidates by those of the encoder, and
+// returns the candidates that have one.
+func (x *Index) encodedScores(ctx context.Context, all []*scored, question []float32) ([]*scored, error) {
+	hits := make([]Hit, len(all))
+	for i, s := range all {
+		hits[i] = s.hit
+	}
+	evidence, err := x.encoded.searcher.Evidence(ctx, hits, nil)
+	if err != nil {
+		return nil, err
+	}
+	vectors := make(map[Hit][]float32, len(evidence))
+	for _, e := range evidence {
+		vectors[e.Hit] = e.Vector
+	}
+	all = slices.DeleteFunc(all, func(s *scored) bool { return vectors[s.hit] == nil })
+	for _, s := range all {
+		s.vector = vectors[s.hit]
+		s.cosine = dot(s.vector, question)
+	}
+	return all, nil
+}
+
+// best reads the n candidates with the highest scores, and returns those that are
+// stored with their texts.
+func (r *reading) best(all []*scored, n int) (best []*scored, texts []string, err error) {
+	sortByScore(all)
+	for i, s := range all[:min(len(all), n)] {
+		stored, err := r.read(s, all[i:])
+		if err != nil {
+			return nil, nil, err
+		}
+		if stored {
+			best, texts = append(best, s), append(texts, ingest.EmbeddingText(s.Title, s.Chunk))
+		}
+	}
+	return best, texts, nil
+}
 
 // encode orders the best candidates by a mixture of their scores and the encoder's.
 // The others remain below them. If the question or the best candidate is in a
@@ -43,22 +127,11 @@ func (x *Index) encode(r *reading, q Query, all []*scored) error {
 	if m == nil || len(all) < 2 || !m.Knows(Language(q.Text)) {
 		return nil
 	}
-	sortByScore(all)
-	var best []*scored
-	var texts []string
-	for i, s := range all[:min(len(all), encoded)] {
-		stored, err := r.read(s, all[i:])
-		if err != nil {
-			return err
-		}
-		if stored {
-			best, texts = append(best, s), append(texts, ingest.EmbeddingText(s.Title, s.Chunk))
-		}
+	best, texts, err := r.best(all, encoded)
+	if err != nil || len(best) == 0 || !m.Knows(Language(best[0].Text)) {
+		return err
 	}
-	if len(best) == 0 || !m.Knows(Language(best[0].Text)) {
-		return nil
-	}
-	cosines, err := x.encodings.cosines(r.ctx, m, q.Text, texts)
+	cosines, err := x.cosines(r.ctx, q, texts)
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
 	}
@@ -92,70 +165,146 @@ func remix(best []*scored, cosines []float64) {
 	}
 }
 
-// encodings keep vectors that the encoder has made, by the digest of the text: the
-// latest maxEncodings, about 12 MB.
-type encodings struct {
-	mu   sync.Mutex
-	rows map[Digest][]float32
-	ring []Digest // the keys in the order in which they came
-	next int      // the place in the ring for the next one, once it is full
-}
+// keepWait is how long a search waits for other processes to store the vectors
+// that it has made.
+const keepWait = 200 * time.Millisecond
 
-const maxEncodings = 8192
-
-// cosines returns the cosine of the question with each text.
-func (e *encodings) cosines(ctx context.Context, m Encoder, question string, texts []string) ([]float64, error) {
-	row, err := m.EmbedQuestion(ctx, question)
+// cosines returns the cosine of the question with each text. Vectors that are not
+// stored are made, and stored for the next question.
+func (x *Index) cosines(ctx context.Context, q Query, texts []string) ([]float64, error) {
+	question, err := x.opts.Encoder.EmbedQuestion(ctx, q.Text)
 	if err != nil {
 		return nil, err
 	}
-	digests, rows := make([]Digest, len(texts)), make([][]float32, len(texts))
-	var missing []string
-	var places []int
-	e.mu.Lock()
+	m := passageEncoder{x.opts.Encoder}
+	digests := make([]Digest, len(texts))
 	for i, text := range texts {
 		digests[i] = DigestOf(text)
-		if rows[i] = e.rows[digests[i]]; rows[i] == nil {
-			missing, places = append(missing, text), append(places, i)
-		}
 	}
-	e.mu.Unlock()
-	if len(missing) > 0 {
-		made, err := m.EmbedPassages(ctx, missing, encodedTokens)
-		if err != nil {
-			return nil, err
+	rows, err := x.state.Vectors(ctx, m.Space(), digests)
+	if err != nil {
+		return nil, err
+	}
+	complete := !slices.ContainsFunc(rows, func(row []float32) bool { return row == nil })
+	if err := embedMissing(ctx, m, texts, rows); err != nil {
+		return nil, err
+	}
+	if !complete {
+		err := x.state.AddVectors(WithWait(ctx, keepWait), m.Space(), digests, rows)
+		if err != nil && !errors.Is(err, ErrReadOnly) && q.Warn != nil {
+			q.Warn(fmt.Errorf("the encoder's vectors are made again by the next question: %w", err))
 		}
-		if len(made) != len(missing) {
-			return nil, fmt.Errorf("the encoder gave %d rows for %d texts", len(made), len(missing))
-		}
-		e.mu.Lock()
-		for i, at := range places {
-			rows[at] = made[i]
-			e.put(digests[at], made[i])
-		}
-		e.mu.Unlock()
 	}
 	cosines := make([]float64, len(rows))
 	for i := range rows {
-		cosines[i] = dot(rows[i], row)
+		cosines[i] = dot(rows[i], question)
 	}
 	return cosines, nil
 }
 
-// put keeps a vector, instead of the oldest one once there are too many.
-func (e *encodings) put(d Digest, row []float32) {
-	if e.rows == nil {
-		e.rows = make(map[Digest][]float32)
+// An Encoding says how [Index.Encode] works.
+type Encoding struct {
+	// Workers is how many texts are encoded at a time, each by one core.
+	Workers int
+	// Progress, if not nil, is called with the number of chunks that have been
+	// encoded and of all.
+	Progress func(done, total int)
+}
+
+// encodeBatch is how many chunks one process encodes and stores together: an
+// interruption loses at most that many.
+const encodeBatch = 64
+
+// Encode makes the encoder's vectors of all chunks that have none, those of the
+// latest documents first, and then brings the searcher of its space up to date,
+// so that searches use it. It pauses during searches. Several processes share the
+// work. Called again after an interruption, it resumes.
+func (x *Index) Encode(ctx context.Context, e Encoding) error {
+	if x.encoded == nil {
+		return nil
 	}
-	if _, known := e.rows[d]; known {
-		return
+	m := &pacedEncoder{passageEncoder{x.opts.Encoder}, x, max(1, e.Workers)}
+	worker := NewWorker()
+	for {
+		made, held, err := x.encodeBatches(ctx, m, worker, e.Progress)
+		if err == nil {
+			err = x.encoded.run(ctx, func() error { return nil })
+		}
+		lacking := (*UncoveredError)(nil)
+		switch {
+		case err == nil || !errors.As(err, &lacking):
+			return err
+		case made == 0 && !held: // the stored ones are damaged
+			if err := embedChunks(ctx, x.state, m, lacking.Chunks); err != nil {
+				return err
+			}
+		case made == 0:
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(claimEvery):
+			}
+		}
 	}
-	if len(e.ring) < maxEncodings {
-		e.ring = append(e.ring, d)
-	} else {
-		delete(e.rows, e.ring[e.next])
-		e.ring[e.next] = d
-		e.next = (e.next + 1) % maxEncodings
+}
+
+// encodeBatches encodes all chunks that no other process has claimed, and returns
+// how many there were, and whether others had claimed any.
+func (x *Index) encodeBatches(ctx context.Context, m Embedder, worker string, progress func(done, total int)) (
+	made int, held bool, err error) {
+	done, total, err := x.state.Embedded(ctx, m.Space())
+	if err != nil {
+		return 0, false, err
 	}
-	e.rows[d] = row
+	for chunks, err := range x.state.Unembedded(ctx, m.Space(), encodeBatch) {
+		if err != nil {
+			return made, held, err
+		}
+		job := fmt.Sprintf("encode %x with %s", chunks[0].Digest, m.Space())
+		holder, err := ClaimJob(ctx, x.state.Ledger(), job, encodeKind, worker)
+		if err != nil {
+			return made, held, err
+		}
+		if holder != nil {
+			held = true
+			continue
+		}
+		err = embedChunks(ctx, x.state, m, chunks)
+		if err := errors.Join(err, x.state.Ledger().End(context.WithoutCancel(ctx), job)); err != nil {
+			return made, held, err
+		}
+		if made += len(chunks); progress != nil {
+			progress(min(done+made, total), total)
+		}
+	}
+	return made, held, nil
+}
+
+// encodeKind is the kind of the jobs of Encode.
+const encodeKind = "ibid encode"
+
+// A pacedEncoder encodes a few texts at a time, and none while a search runs.
+type pacedEncoder struct {
+	passageEncoder
+	x       *Index
+	workers int
+}
+
+func (m *pacedEncoder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	rows := make([][]float32, len(texts))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(m.workers)
+	for i, text := range texts {
+		group.Go(func() error {
+			for ctx.Err() == nil && m.x.searching.Load() > 0 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			row, err := embed(ctx, m.passageEncoder, []string{text})
+			if err == nil {
+				rows[i] = row[0]
+			}
+			return err
+		})
+	}
+	return rows, group.Wait()
 }

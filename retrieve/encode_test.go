@@ -3,15 +3,21 @@ package retrieve_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"ibid/retrieve"
+	"ibid/retrieve/index"
+	"ibid/retrieve/state"
 )
 
 // A lengthEncoder takes long texts for the most relevant ones, and notes the texts.
 type lengthEncoder struct {
+	mu    sync.Mutex
 	seen  []string
 	lack  int // rows too few
 	err   error
@@ -23,11 +29,18 @@ func (e *lengthEncoder) EmbedQuestion(context.Context, string) ([]float32, error
 }
 
 func (e *lengthEncoder) EmbedPassages(_ context.Context, texts []string, _ int) (rows [][]float32, _ error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.seen = append(e.seen, texts...)
 	for _, text := range texts {
-		rows = append(rows, []float32{float32(len(text)) / 1000, 0})
+		sin, cos := math.Sincos(1 - float64(len(text))/1000)
+		rows = append(rows, []float32{float32(cos), float32(sin)})
 	}
 	return rows[e.lack:], nil
+}
+
+func (e *lengthEncoder) Space() string {
+	return fmt.Sprintf("length of %s, lacking %d/2", e.knows, e.lack)
 }
 
 func (e *lengthEncoder) Knows(language string) bool { return language == e.knows }
@@ -45,7 +58,7 @@ func TestEncoder(t *testing.T) {
 		}
 		return ids
 	}
-	for _, c := range []struct {
+	for _, c := range []*struct {
 		name    string
 		encoder lengthEncoder
 		warned  string
@@ -83,4 +96,60 @@ func TestEncoder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// encodedIndex returns an index with a searcher for the encoder's vectors.
+func encodedIndex(t *testing.T, s *state.Store, m retrieve.Encoder) *retrieve.Index {
+	name, err := s.Library(t.Context())
+	must(t, err)
+	searcher, err := index.Open(t.TempDir(), index.Options{Library: name, Space: retrieve.EncodedSpace(m)})
+	must(t, err)
+	t.Cleanup(func() { must(t, searcher.Close()) })
+	return newIndexWith(t, s, testSpace, retrieve.Options{Encoder: m, Encoded: searcher})
+}
+
+// TestEncode checks that the dense search runs on the encoder's vectors once all
+// chunks have one, that nothing is encoded twice, and that a document is found
+// before it is encoded.
+func TestEncode(t *testing.T) {
+	s := openState(t, t.TempDir())
+	harbourIn(t, s)
+	m := &lengthEncoder{knows: "en"}
+	x := encodedIndex(t, s, m)
+	longest := "handbook/hours.md#1"
+	q := retrieve.Query{Text: "Who wrote the novel?", K: 1}
+	check := func(x *retrieve.Index, want string, encodings int) {
+		t.Helper()
+		if got := found(t, x, q); len(got) != 1 || got[0] != want || len(m.seen) != encodings {
+			t.Errorf("found %q instead of %s, after %d encodings instead of %d", got, want, len(m.seen), encodings)
+		}
+	}
+	var last, all int
+	encode := func(x *retrieve.Index) {
+		t.Helper()
+		must(t, x.Encode(t.Context(), retrieve.Encoding{Workers: 2, Progress: func(done, total int) { last, all = done, total }}))
+	}
+	encode(x)
+	if last != 5 || all != 5 {
+		t.Errorf("%d of %d chunks are encoded", last, all)
+	}
+	check(x, longest, 5)
+	other := encodedIndex(t, s, m) // another process
+	encode(other)
+	check(other, longest, 5)
+
+	text := strings.Repeat("Ropes are kept in the shed. ", 10)
+	store(t, x, "handbook", "ropes.md", "Ropes", text)
+	if got := found(t, x, retrieve.Query{Text: "Where are ropes kept?"}); got[0] != "handbook/ropes.md#1" {
+		t.Errorf("a document that is not encoded: found %q", got)
+	}
+	seen := len(m.seen) // the search made its vector
+	if seen != 6 {
+		t.Errorf("%d encodings", seen)
+	}
+	encode(x)
+	check(x, "handbook/ropes.md#1", seen)
+	must(t, x.Delete(t.Context(), "handbook/ropes.md"))
+	encode(x)
+	check(x, longest, seen)
 }

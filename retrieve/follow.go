@@ -16,6 +16,8 @@ type follower struct {
 	space      string
 	rebuilding func(done, total int) // may be nil
 	turn       chan struct{}         // holds an element while changes are applied
+	// vectorsOnly leaves out the texts: the searcher is only asked for vectors.
+	vectorsOnly bool
 }
 
 func newFollower(s State, searcher Searcher, space string, rebuilding func(done, total int)) *follower {
@@ -108,7 +110,10 @@ func (f *follower) apply(ctx context.Context, have int64) error {
 			return err
 		}
 		batch = append(batch, c)
-		for _, chunk := range c.Chunks {
+		for i, chunk := range c.Chunks {
+			if f.vectorsOnly {
+				c.Chunks[i].Text = ""
+			}
 			size += len(chunk.Text) + 4*len(chunk.Vector)
 		}
 		if size >= followBatch {

@@ -9,8 +9,11 @@ import (
 type scored struct {
 	Passage // without the chunk, until a [reading] has read it
 	hit     Hit
-	vector  []float32
-	read    bool
+	// The mixture is computed from the vector and its cosine with the question:
+	// those of the embedder or of the encoder.
+	vector []float32
+	cosine float64
+	read   bool
 }
 
 // denseWeight is the share of the dense score in the mixture, for a question
@@ -58,7 +61,7 @@ func fuse(all []*scored, question []float32, weight float64) {
 	}
 	dense, lexical := make([]float64, len(all)), make([]float64, len(all))
 	for i, s := range all {
-		dense[i], lexical[i] = s.Scores.Dense, s.Scores.BM25
+		dense[i], lexical[i] = s.cosine, s.Scores.BM25
 	}
 	standardise(lexical)
 	mix(all, dense, lexical, weight)

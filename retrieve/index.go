@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,8 +25,11 @@ type Options struct {
 	// [DefaultReranked].
 	Reranker Reranker
 	Reranked int
-	// Encoder, if not nil, scores the best candidates of each search again.
+	// Encoder, if not nil, scores the best candidates of each search again. If
+	// Encoded is not nil, that is the searcher of the encoder's space: once all
+	// chunks are encoded, it does the dense search.
 	Encoder Encoder
+	Encoded Searcher
 	// Rebuilding, if not nil, is called while the search index is rebuilt, with
 	// the numbers of documents that are in it and of all.
 	Rebuilding func(done, total int)
@@ -60,8 +64,9 @@ type Index struct {
 	opts     Options
 	outlines outlines
 	follower *follower
+	encoded  *follower // of the searcher of the encoder's space; nil if there is none
 
-	encodings encodings
+	searching atomic.Int32 // number of searches that run
 }
 
 // NewIndex returns an index of the state's documents. If they are embedded in
@@ -77,6 +82,10 @@ func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, o
 	}
 	x := &Index{Catalog: state, state: state, searcher: searcher, embedder: m, opts: opts,
 		follower: newFollower(state, searcher, m.Space(), opts.Rebuilding)}
+	if opts.Encoder != nil && opts.Encoded != nil {
+		x.encoded = newFollower(state, opts.Encoded, EncodedSpace(opts.Encoder), nil)
+		x.encoded.vectorsOnly = true
+	}
 	if _, err := CheckSpace(ctx, state, m); err != nil {
 		return nil, err
 	}
@@ -261,6 +270,8 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if !(q.Diversity >= 0 && q.Diversity < 1) {
 		return nil, fmt.Errorf("search: the diversity %g is not between 0 (none) and 1", q.Diversity)
 	}
+	x.searching.Add(1)
+	defer x.searching.Add(-1)
 	var passages []Passage
 	err := x.follower.run(ctx, func() error {
 		stats, err := x.searcher.Stats(ctx, nil)
@@ -271,7 +282,12 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if err != nil {
 			return fmt.Errorf("embed the question: %w", err)
 		}
-		passages, err = x.search(ctx, q, rows[0])
+		encoded, err := x.encodedQuestion(ctx, q)
+		if err != nil {
+			return err
+		}
+		words := question(q.Text)
+		passages, err = x.search(ctx, q, probe{rows[0], encoded, words, distinct(flat(words))})
 		return err
 	})
 	if err != nil {
@@ -280,20 +296,40 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	return passages, nil
 }
 
-func (x *Index) search(ctx context.Context, q Query, vector []float32) ([]Passage, error) {
-	words := question(q.Text)
-	terms := distinct(flat(words))
+// A probe is what both searches look for.
+type probe struct {
+	vector  []float32
+	encoded []float32 // by the encoder; nil if the dense search does not use it
+	words   []word
+	terms   []string
+}
+
+func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error) {
 	limit := max(q.K, x.opts.Candidates)
 	for attempt := 0; ; {
-		hits, all, err := x.find(ctx, vector, words, terms, limit, q.Filter)
+		hits, all, err := x.find(ctx, p, limit, q.Filter)
+		if p.encoded != nil && errors.Is(err, ErrIndexDamaged) {
+			p.encoded, err = nil, x.encoded.searcher.Reset(ctx)
+			if err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
-		fuse(all, vector, x.weight(q.Text))
+		if p.encoded != nil {
+			fuse(all, p.encoded, encodedWeight)
+		} else {
+			fuse(all, p.vector, x.weight(q.Text))
+		}
 		r := &reading{ctx: ctx, state: x.state, lost: hits - len(all)}
 		groups, err := r.choose(all, q, 0)
 		if err != nil {
 			return nil, err
+		}
+		if p.encoded != nil && len(groups) > 0 && !x.opts.Encoder.Knows(Language(groups[0].rank.Text)) {
+			p.encoded = nil
+			continue
 		}
 		// Repeated, joined and missing chunks may leave fewer than k passages:
 		// search deeper.
@@ -302,7 +338,10 @@ func (x *Index) search(ctx context.Context, q Query, vector []float32) ([]Passag
 			continue
 		}
 		if x.opts.Encoder != nil || x.opts.Reranker != nil || q.Diversity > 0 {
-			if err = x.encode(r, q, all); err == nil {
+			if p.encoded == nil {
+				err = x.encode(r, q, all)
+			}
+			if err == nil {
 				all, err = x.rerank(r, q, all)
 			}
 			if err == nil {
@@ -396,36 +435,43 @@ func (x *Index) weight(question string) float64 {
 // find runs both searches in parallel and returns the number of chunks that they
 // found, and both scores of each that has not changed meanwhile, no matter which
 // search found it. Their chunks have not been read.
-func (x *Index) find(ctx context.Context, vector []float32, words []word, terms []string, k int, f Filter) (
-	hits int, out []*scored, err error) {
+func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (hits int, out []*scored, err error) {
 	var near, matching []Hit
 	var stats Stats
 	g, searching := errgroup.WithContext(ctx)
 	if x.opts.Mode != LexicalOnly {
 		g.Go(func() (err error) {
-			near, err = x.searcher.Dense(searching, vector, k, f)
+			if p.encoded != nil {
+				near, err = x.encoded.searcher.Dense(searching, p.encoded, k, f)
+			} else {
+				near, err = x.searcher.Dense(searching, p.vector, k, f)
+			}
 			return err
 		})
 	}
-	if x.opts.Mode != DenseOnly && len(terms) > 0 {
+	if x.opts.Mode != DenseOnly && len(p.terms) > 0 {
 		g.Go(func() (err error) {
-			matching, err = x.searcher.Lexical(searching, terms, k, f)
+			matching, err = x.searcher.Lexical(searching, p.terms, k, f)
 			return err
 		})
 	}
 	g.Go(func() (err error) {
-		stats, err = x.searcher.Stats(searching, terms)
+		stats, err = x.searcher.Stats(searching, p.terms)
 		return err
 	})
 	if err := g.Wait(); err != nil {
 		return 0, nil, err
 	}
 	all := distinct(append(near, matching...))
-	evidence, err := x.searcher.Evidence(ctx, all, terms)
+	evidence, err := x.searcher.Evidence(ctx, all, p.terms)
 	if err != nil {
 		return 0, nil, err
 	}
-	return len(all), score(evidence, vector, terms, newLexicalScorer(words, stats)), nil
+	out = score(evidence, p.vector, p.terms, newLexicalScorer(p.words, stats))
+	if p.encoded != nil {
+		out, err = x.encodedScores(ctx, out, p.encoded)
+	}
+	return len(all), out, err
 }
 
 // score returns the candidates with both scores.
@@ -433,7 +479,8 @@ func score(evidence []Evidence, vector []float32, terms []string, lexical *lexic
 	out := make([]*scored, len(evidence))
 	for i, e := range evidence {
 		out[i] = &scored{hit: e.Hit, vector: e.Vector}
-		out[i].Scores.Dense = dot(e.Vector, vector)
+		out[i].cosine = dot(e.Vector, vector)
+		out[i].Scores.Dense = out[i].cosine
 		lexical.score(&out[i].Scores, terms, e.Counts, e.Length)
 	}
 	return out

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-
-	"ibid/ingest"
 )
 
 // A Reranker scores texts by reading them together with the question: slower
@@ -23,17 +21,9 @@ func (x *Index) rerank(r *reading, q Query, all []*scored) ([]*scored, error) {
 	if x.opts.Reranker == nil || len(all) == 0 {
 		return all, nil
 	}
-	sortByScore(all)
-	var best []*scored
-	var texts []string
-	for i, s := range all[:min(len(all), max(q.K, x.opts.Reranked))] {
-		stored, err := r.read(s, all[i:])
-		if err != nil {
-			return nil, err
-		}
-		if stored {
-			best, texts = append(best, s), append(texts, ingest.EmbeddingText(s.Title, s.Chunk))
-		}
+	best, texts, err := r.best(all, max(q.K, x.opts.Reranked))
+	if err != nil {
+		return nil, err
 	}
 	scores, err := x.opts.Reranker.Rerank(r.ctx, q.Text, texts)
 	if err == nil && len(scores) != len(best) {

@@ -83,8 +83,8 @@ type State interface {
 	Vectors(ctx context.Context, space string, digests []Digest) ([][]float32, error)
 
 	// Unembedded gives the texts of stored chunks that have no vector of the space
-	// yet, each once, up to n at a time. Vectors are added meanwhile; chunks that
-	// others store meanwhile may be missed.
+	// yet, each once, up to n at a time, those of the latest documents first. Vectors
+	// are added meanwhile; chunks that others store meanwhile may be missed.
 	Unembedded(ctx context.Context, space string, n int) iter.Seq2[[]ChunkText, error]
 	// Embedded counts the chunks that have a vector of the space, and all.
 	Embedded(ctx context.Context, space string) (done, total int, err error)
@@ -100,9 +100,9 @@ type State interface {
 	Revision(ctx context.Context) (int64, error)
 	// Changes yields the changes after a revision, in the order of the revisions:
 	// for each document at most its latest change, so that the changes after 0 are
-	// all the documents. Vectors are those of the space; if it is not the one in
-	// use, the error is a [*SpaceError]. A document that is damaged comes as
-	// deleted.
+	// all the documents. Vectors are those of the space; if it has none, the error
+	// is a [*SpaceError]. If it is not the one in use, a chunk without a vector is an
+	// [*UncoveredError]. A document that is damaged comes as deleted.
 	Changes(ctx context.Context, space string, after int64) iter.Seq2[Change, error]
 
 	Ledger() Ledger

@@ -239,6 +239,17 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		}
 		up.add(f)
 	}
+	if m, err := c.encoder(); err == nil && m != nil {
+		done, total, err := store.Embedded(ctx, retrieve.EncodedSpace(m))
+		if err := errors.Join(err, m.Close()); err != nil {
+			return err
+		}
+		f := ok("encoded", "%d of %s", done, counted(total, "chunk"))
+		if done < total {
+			f.Next = "a running server encodes the rest, or run 'ibid ingest --encode' on a folder"
+		}
+		up.add(f)
+	}
 	ring, err := store.Keyring().Ring(ctx)
 	if err != nil {
 		return err

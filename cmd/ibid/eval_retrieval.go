@@ -34,6 +34,7 @@ type evalRetrievalCmd struct {
 type measuredSearch struct {
 	name    string
 	options retrieve.Options
+	whole   bool        // with all chunks encoded in advance
 	values  [][]float64 // [metric][query]
 }
 
@@ -52,7 +53,8 @@ func (c *evalRetrievalCmd) searches(getenv func(string) string) (_ []measuredSea
 			return nil, nil, usageError("--encoder: %w", err)
 		}
 		closer = m.Close
-		all = append(all, measuredSearch{name: "encoded", options: retrieve.Options{Encoder: m}})
+		all = append(all, measuredSearch{name: "encoded", options: retrieve.Options{Encoder: m}},
+			measuredSearch{name: "complete", options: retrieve.Options{Encoder: m}, whole: true})
 	}
 	if c.RerankModel != "" {
 		options, err := c.index(c.endpointConfig, getenv)
@@ -74,7 +76,8 @@ type retrievalReport struct {
 	BM25      map[string]float64 `json:"bm25"`
 	Dense     map[string]float64 `json:"dense"`
 	Hybrid    map[string]float64 `json:"hybrid"`
-	Encoded   map[string]float64 `json:"encoded,omitempty"`  // with an encoder
+	Encoded   map[string]float64 `json:"encoded,omitempty"`  // with an encoder, at question time
+	Complete  map[string]float64 `json:"complete,omitempty"` // after all chunks were encoded
 	Reranked  map[string]float64 `json:"reranked,omitempty"` // with a reranker
 	Compared  []comparedPair     `json:"compared"`
 	Skipped   int                `json:"skipped"` // queries without a relevant document
@@ -133,7 +136,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		name: filepath.Base(c.Dir), searches: searches, metrics: metrics,
 	}
 	figures := report.addFigures()
-	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}}[:len(searches)-1] { // hybrid with bm25 and dense; others with hybrid
+	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 2}}[:len(searches)-1] { // hybrid with bm25 and dense; others with hybrid
 		a, b := searches[p[0]], searches[p[1]]
 		report.Compared = append(report.Compared, comparedPair{a.name, b.name, metrics[0].String(), eval.Compare(a.values[0], b.values[0])})
 	}
@@ -183,7 +186,7 @@ func (c *corpus) measure(
 	deeper := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
 		var err error
-		if indexes[i], err = c.With(ctx, c.embedder, x.options); err != nil {
+		if indexes[i], err = c.indexOf(ctx, x, s); err != nil {
 			return err
 		}
 		deeper[i] = indexes[i]
@@ -215,6 +218,22 @@ func (c *corpus) measure(
 		}
 		return nil
 	})
+}
+
+// indexOf returns the index of a search.
+func (c *corpus) indexOf(ctx context.Context, x measuredSearch, s surroundings) (*retrieve.Index, error) {
+	if !x.whole {
+		return c.With(ctx, c.embedder, x.options)
+	}
+	place, err := c.openedLibrary.place.open(s)
+	if err != nil {
+		return nil, err
+	}
+	index, err := c.Encoded(ctx, place, c.embedder, x.options)
+	if err != nil {
+		return nil, err
+	}
+	return index, index.Encode(ctx, retrieve.Encoding{Workers: runtime.GOMAXPROCS(0), Progress: metered(s.stderr, "chunks encoded")})
 }
 
 // ownEntries returns the queries that are documents of the corpus, with the same
@@ -249,7 +268,8 @@ func (r *retrievalReport) addFigures() (figures []eval.MeasuredFigure) {
 			}
 		}
 	}
-	r.BM25, r.Dense, r.Hybrid, r.Encoded, r.Reranked = all["bm25"], all["dense"], all[wholeSearch], all["encoded"], all["reranked"]
+	r.BM25, r.Dense, r.Hybrid, r.Reranked = all["bm25"], all["dense"], all[wholeSearch], all["reranked"]
+	r.Encoded, r.Complete = all["encoded"], all["complete"]
 	return figures
 }
 

@@ -153,7 +153,7 @@ func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(
 	context.Context, *rootClaim, error) {
 	c := &rootClaim{ledger: l, job: "sync of " + root, worker: retrieve.NewWorker()}
 	for first := true; ; first = false {
-		held, err := c.claim(ctx)
+		held, err := retrieve.ClaimJob(ctx, l, c.job, syncKind, c.worker)
 		if err != nil {
 			return nil, nil, fmt.Errorf("claiming %s for reading: %w", root, err)
 		}
@@ -177,25 +177,6 @@ func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(
 	})
 	c.stop = func() { stop(); cancel(nil) }
 	return ctx, c, nil
-}
-
-// claim tries to claim the root. If another worker holds it, held says which.
-func (c *rootClaim) claim(ctx context.Context) (held *retrieve.HeldError, err error) {
-	err = c.ledger.Claim(ctx, c.job, c.worker, retrieve.ClaimTime)
-	if errors.Is(err, retrieve.ErrNotFound) {
-		err = c.ledger.Begin(ctx, retrieve.Job{ID: c.job, Kind: syncKind, Started: time.Now(), Worker: c.worker, Left: retrieve.ClaimTime})
-		if err == nil {
-			return nil, nil
-		}
-		// Another process may have begun it in between.
-		if again := c.ledger.Claim(ctx, c.job, c.worker, retrieve.ClaimTime); !errors.Is(again, retrieve.ErrNotFound) {
-			err = again
-		}
-	}
-	if errors.As(err, &held) {
-		return held, nil
-	}
-	return nil, err
 }
 
 // release ends the claim, unless another process has it by now.

@@ -21,8 +21,10 @@ type ingestCmd struct {
 	Folders []string `arg:"" name:"folder" help:"Folders to read, with their subfolders."`
 	Watch   bool     `help:"Watch the folders until Ctrl-C and re-read files that change."`
 	Force   bool     `help:"Read every file again, even if it has not changed."`
+	Encode  bool     `help:"Then encode what has not been encoded yet, instead of leaving that to the server." noenv:""`
 	JSON    bool     `help:"Print a JSON object per file, then one with the totals." name:"json"`
 	syncConfig
+	encodeConfig
 	readConfig
 	storeConfig
 }
@@ -49,6 +51,9 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
 	lib.reader = reader
+	if c.Encode && lib.encoder == nil {
+		return usageError("--encode: there is no encoder for it in the data directory: run 'ibid setup english' first")
+	}
 
 	folders := c.folders(lib, paths, c.Watch)
 	report := newIngestReport(s, c.JSON)
@@ -58,6 +63,12 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	if total.Skipped > 0 && !c.JSON {
 		fmt.Fprintln(s.stderr, "ibid: the reason is next to each skipped file; 'ibid ingest --help' lists the formats")
+	}
+	if c.Encode {
+		work := retrieve.Encoding{Workers: c.workers(), Progress: metered(s.stderr, "chunks encoded")}
+		if err := lib.Encode(ctx, work); err != nil {
+			return fmt.Errorf("encoding: %w", err)
+		}
 	}
 	if c.Watch {
 		return c.watch(ctx, folders, report, s)

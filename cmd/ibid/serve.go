@@ -20,7 +20,6 @@ import (
 	"ibid/answer/openai"
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/state"
 	"ibid/web"
 )
 
@@ -48,6 +47,7 @@ type serveCmd struct {
 	authConfig
 	Links bool `help:"Link the numbers in answers under /v1 to their sources, in Markdown." default:"true" negatable:"" group:"Server"`
 	syncConfig
+	encodeConfig
 	citeConfig
 	rerankConfig
 	modelConfig
@@ -194,7 +194,7 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	root, err := srv.lib.AddRoot(ctx, "", srv.Collection)
-	if errors.Is(err, state.ErrReadOnly) && srv.Uploads == "auto" {
+	if errors.Is(err, retrieve.ErrReadOnly) && srv.Uploads == "auto" {
 		return nil, nil
 	}
 	if err != nil {
@@ -301,6 +301,10 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 				srv.logger.Error("uploads not read", "error", err)
 			}
 		})
+	}
+
+	if srv.lib.encoder != nil {
+		background.Go(func() { srv.encode(ctx, srv.lib, srv.logger) })
 	}
 
 	server := web.NewHTTPServer(srv.Addr, handler)

@@ -2,18 +2,23 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
+	"ibid/retrieve"
 	"ibid/retrieve/embed/encoder"
 )
 
@@ -195,4 +200,50 @@ func (c storeConfig) encoder() (*encoder.Model, error) {
 		return nil, nil
 	}
 	return m, err
+}
+
+// encodeConfig selects how much of the machine the encoder uses for documents.
+type encodeConfig struct {
+	EncoderCPU int `help:"Cores that encode documents; 0: half of them." name:"encoder-cpu" default:"0" placeholder:"N" group:"Store"`
+}
+
+func (c encodeConfig) workers() int { return cmp.Or(max(0, c.EncoderCPU), (runtime.GOMAXPROCS(0)+1)/2) }
+
+// How often a server looks for documents to encode, waits after a failure, and
+// logs how far it is.
+const (
+	encodeInterval = 2 * time.Second
+	encodeRetry    = time.Minute
+	encodeLog      = 30 * time.Second
+)
+
+// encode encodes whatever has not been encoded yet, until ctx is done.
+func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *slog.Logger) {
+	logged := time.Now()
+	work := retrieve.Encoding{Workers: c.workers(), Progress: func(done, total int) {
+		if done == total || time.Since(logged) > encodeLog {
+			logged = time.Now()
+			logger.Info("chunks encoded", "done", done, "total", total)
+		}
+	}}
+	for last := int64(-1); ctx.Err() == nil; {
+		pause := encodeInterval
+		now, err := lib.State.Revision(ctx)
+		if err == nil && now != last {
+			if err = lib.Encode(ctx, work); err == nil {
+				last = now
+			}
+		}
+		if errors.Is(err, retrieve.ErrReadOnly) {
+			return
+		}
+		if err != nil && ctx.Err() == nil {
+			logger.Warn("documents not encoded, trying again later", "error", err)
+			pause = encodeRetry
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
 }

@@ -30,8 +30,8 @@ type Options struct {
 // A Library is an open library.
 type Library struct {
 	*retrieve.Index
-	State    *state.Store
-	searcher retrieve.Searcher
+	State     *state.Store
+	searchers []retrieve.Searcher // the first is that of the embedder's space
 }
 
 // Open opens a library, and creates it if there is none. If its documents were
@@ -62,15 +62,40 @@ func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder,
 	if _, err := retrieve.CheckSpace(ctx, s, m); err != nil {
 		return nil, err
 	}
-	searcher, err := openIndex(ctx, place, s, index.Options{Space: m.Space(), Unwritten: opts.Unwritten})
+	searcher, err := openIndex(ctx, place, s, "", index.Options{Space: m.Space(), Unwritten: opts.Unwritten})
 	if err != nil {
 		return nil, err
 	}
-	x, err := retrieve.NewIndex(ctx, s, searcher, m, opts)
-	if err != nil {
-		return nil, errors.Join(err, searcher.Close())
+	l := &Library{State: s, searchers: []retrieve.Searcher{searcher}}
+	if opts.Encoder != nil {
+		opts.Encoded, err = l.openEncoded(ctx, place, opts)
 	}
-	return &Library{Index: x, State: s, searcher: searcher}, nil
+	if err == nil {
+		l.Index, err = l.With(ctx, m, opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.closeSearchers())
+	}
+	return l, nil
+}
+
+// Encoded returns an index over the same library that also searches by the
+// encoder of the options. The library closes what it needs.
+func (l *Library) Encoded(ctx context.Context, place Place, m retrieve.Embedder, opts retrieve.Options) (_ *retrieve.Index, err error) {
+	if opts.Encoded, err = l.openEncoded(ctx, place, opts); err != nil {
+		return nil, err
+	}
+	return l.With(ctx, m, opts)
+}
+
+func (l *Library) openEncoded(ctx context.Context, place Place, opts retrieve.Options) (retrieve.Searcher, error) {
+	x, err := openIndex(ctx, place, l.State, encodedSuffix,
+		index.Options{Space: retrieve.EncodedSpace(opts.Encoder), Unwritten: opts.Unwritten})
+	if err != nil {
+		return nil, err
+	}
+	l.searchers = append(l.searchers, x)
+	return x, nil
 }
 
 // CheckIndex compares the search index of a state with the state.
@@ -79,7 +104,7 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	if err != nil {
 		return r, err
 	}
-	searcher, err := openIndex(ctx, place, s, index.Options{Space: space})
+	searcher, err := openIndex(ctx, place, s, "", index.Options{Space: space})
 	if err != nil {
 		return r, err
 	}
@@ -87,14 +112,17 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	return r, errors.Join(err, searcher.Close())
 }
 
-// openIndex opens the search index of a state.
-func openIndex(ctx context.Context, place Place, s *state.Store, opts index.Options) (*index.Index, error) {
+// encodedSuffix ends the name of the directory with the vectors of an encoder.
+const encodedSuffix = ".encoded"
+
+// openIndex opens a search index of a state, in the directory with this suffix.
+func openIndex(ctx context.Context, place Place, s *state.Store, suffix string, opts index.Options) (*index.Index, error) {
 	dir, name, err := indexOf(ctx, place, s)
 	if err != nil {
 		return nil, err
 	}
 	opts.Library = name
-	return index.Open(dir, opts)
+	return index.Open(dir+suffix, opts)
 }
 
 // indexOf returns the directory of the search index of a state, and the state's
@@ -120,20 +148,35 @@ func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
 
 // With returns an index over the same state and searcher with other options.
 func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (*retrieve.Index, error) {
-	return retrieve.NewIndex(ctx, l.State, l.searcher, m, opts)
+	return retrieve.NewIndex(ctx, l.State, l.searchers[0], m, opts)
 }
 
 // Close closes the library.
-func (l *Library) Close() error { return errors.Join(l.searcher.Close(), l.State.Close()) }
+func (l *Library) Close() error { return errors.Join(l.closeSearchers(), l.State.Close()) }
+
+func (l *Library) closeSearchers() (err error) {
+	for _, x := range l.searchers {
+		err = errors.Join(err, x.Close())
+	}
+	return err
+}
 
 // Purge removes every trace of deleted documents from the search index of a
-// state. It takes about as long as copying the index.
+// state. It takes about as long as copying the index. The index of an encoder's
+// vectors is emptied: [retrieve.Index.Encode] makes it again from those stored.
 func Purge(ctx context.Context, place Place, s *state.Store) error {
+	encoded, err := openIndex(ctx, place, s, encodedSuffix, index.Options{})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(encoded.Reset(ctx), encoded.Close()); err != nil {
+		return err
+	}
 	space, err := s.Space(ctx)
 	if err != nil {
 		return err
 	}
-	searcher, err := openIndex(ctx, place, s, index.Options{Space: space})
+	searcher, err := openIndex(ctx, place, s, "", index.Options{Space: space})
 	if err != nil {
 		return err
 	}

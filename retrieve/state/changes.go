@@ -105,7 +105,7 @@ func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq
 // listChanges lists the changes after a revision.
 func (s *Store) listChanges(ctx context.Context, space string, after int64) (list []change, err error) {
 	err = s.view(ctx, func(t *tx) error {
-		if _, err := t.uses(space); err != nil {
+		if _, _, err := t.spaceOf(space); err != nil {
 			return err
 		}
 		condition := `revision > ? ORDER BY revision`
@@ -132,17 +132,18 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 	return list, err
 }
 
-// uses returns the number of the space in use. If documents are stored in another
-// one than this, the error is a [*retrieve.SpaceError].
-func (t *tx) uses(space string) (number int64, err error) {
+// spaceOf returns a space that has vectors, and whether it is the one in use. If it
+// has none, and documents are stored in another one, the error is a
+// [*retrieve.SpaceError].
+func (t *tx) spaceOf(name string) (of space, used bool, err error) {
 	all, err := t.spaces()
-	if err == nil && all.used().Name != space {
+	if of = all.named(name); err == nil && of.Number == 0 {
 		var stored string
-		if stored, err = t.spaceOfDocuments(); stored != "" && stored != space {
-			err = &retrieve.SpaceError{Stored: stored, Wanted: space}
+		if stored, err = t.spaceOfDocuments(); stored != "" {
+			err = &retrieve.SpaceError{Stored: stored, Wanted: name}
 		}
 	}
-	return all.Used, err
+	return of, of.Number == all.Used, err
 }
 
 // readChanges reads the first of the listed changes, as many as fit into memory
@@ -150,16 +151,30 @@ func (t *tx) uses(space string) (number int64, err error) {
 // changed again is left out: it is listed again.
 func (s *Store) readChanges(ctx context.Context, space string, list []change) (changes []retrieve.Change, n int, err error) {
 	err = s.view(ctx, func(t *tx) error {
-		used, err := t.uses(space)
-		if err == nil {
-			changes, n, err = t.readChanges(used, list[:min(len(list), changesAtOnce)])
+		of, used, err := t.spaceOf(space)
+		if err != nil {
+			return err
+		}
+		lacks := &retrieve.UncoveredError{Space: space}
+		changes, n, err = t.readChanges(of.Number, list[:min(len(list), changesAtOnce)], func(d *documentRow, c *chunkRow) {
+			if used {
+				t.damaged = append(t.damaged, withoutVector(d, c.Ordinal))
+				return
+			}
+			lacks.Chunks = append(lacks.Chunks, retrieve.ChunkText{
+				Digest: retrieve.Digest(c.digest), Text: ingest.EmbeddingText(d.title, c.Chunk)})
+		})
+		if err == nil && len(lacks.Chunks) > 0 {
+			err = lacks
 		}
 		return err
 	})
 	return changes, n, err
 }
 
-func (t *tx) readChanges(space int64, list []change) (changes []retrieve.Change, n int, err error) {
+// readChanges reads the first of the changes, and calls lacks for chunks without a
+// vector of the space.
+func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *chunkRow)) (changes []retrieve.Change, n int, err error) {
 	numbers := make([]int64, len(list))
 	for i, c := range list {
 		numbers[i] = c.document
@@ -197,7 +212,7 @@ func (t *tx) readChanges(space int64, list []change) (changes []retrieve.Change,
 	}
 	for i := range changes {
 		if d, ok := documents[changes[i].Document]; ok {
-			t.fill(&changes[i], &d, rows[d.number], vectors)
+			t.fill(&changes[i], &d, rows[d.number], vectors, lacks)
 		}
 	}
 	return changes, n, nil
@@ -282,7 +297,8 @@ func (t *tx) latest(numbers []int64) (map[int64]latestChange, error) {
 
 // fill adds the document's data for searchers to a change. A damaged document
 // comes as deleted.
-func (t *tx) fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors map[string][]float32) {
+func (t *tx) fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors map[string][]float32,
+	lacks func(*documentRow, *chunkRow)) {
 	if damaged := chunks.damaged(&d.documentRow); damaged != nil {
 		c.Deleted = true
 		t.damaged = append(t.damaged, damaged)
@@ -295,7 +311,7 @@ func (t *tx) fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors 
 		v := vectors[string(row.digest)]
 		if v == nil {
 			*c = retrieve.Change{Revision: c.Revision, Document: c.Document, Deleted: true}
-			t.damaged = append(t.damaged, withoutVector(&d.documentRow, i))
+			lacks(&d.documentRow, row)
 			return
 		}
 		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.title, row.Chunk), Vector: v}

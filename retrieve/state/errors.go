@@ -16,8 +16,6 @@ var (
 	ErrDamaged = errors.New("the database is damaged")
 	// ErrNewer reports that a newer version of Ibid wrote a database.
 	ErrNewer = errors.New("it was written by a newer version of ibid")
-	// ErrReadOnly reports that a library cannot be written.
-	ErrReadOnly = errors.New("the library is read-only")
 )
 
 // A failure is an error of the database in plain words.

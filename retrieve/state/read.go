@@ -262,7 +262,7 @@ func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.
 		for i := range rows {
 			v := found[string(rows[i].digest)]
 			if v == nil {
-				return withoutVector(d, i)
+				return withoutVector(d, i+1)
 			}
 			chunks, vectors = append(chunks, *rows[i].of(id)), append(vectors, v)
 		}
@@ -271,8 +271,8 @@ func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.
 	return chunks, vectors, err
 }
 
-func withoutVector(d *documentRow, i int) *damagedError {
-	return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1)}
+func withoutVector(d *documentRow, ordinal int) *damagedError {
+	return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", ordinal)}
 }
 
 func digestsOf(rows []chunkRow) []string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 
 	"ibid/ingest"
@@ -12,10 +13,10 @@ import (
 )
 
 // Unembedded gives the texts of stored chunks that have no vector of the space
-// yet, each once, up to n at a time.
+// yet, each once, up to n at a time, those of the latest documents first.
 func (s *Store) Unembedded(ctx context.Context, space string, n int) iter.Seq2[[]retrieve.ChunkText, error] {
 	return func(yield func([]retrieve.ChunkText, error) bool) {
-		for last := int64(0); ; {
+		for last := int64(math.MaxInt64); ; {
 			var texts []retrieve.ChunkText
 			err := within(ctx, s.view, func(t *tx) (err error) {
 				texts, last, err = t.unembedded(space, last, n)
@@ -28,14 +29,14 @@ func (s *Store) Unembedded(ctx context.Context, space string, n int) iter.Seq2[[
 	}
 }
 
-// unembedded returns texts of chunks after a key, and the key of the last.
-func (t *tx) unembedded(space string, after int64, n int) (texts []retrieve.ChunkText, last int64, err error) {
+// unembedded returns texts of chunks before a key, and the key of the last.
+func (t *tx) unembedded(space string, before int64, n int) (texts []retrieve.ChunkText, last int64, err error) {
 	all, err := t.spaces()
 	if err != nil {
-		return nil, after, err
+		return nil, before, err
 	}
 	seen := make(map[retrieve.Digest]bool)
-	last = after
+	last = before
 	err = t.each(func(r scanner) error {
 		var c chunkRow
 		var title []byte // of a missing row, nil
@@ -51,8 +52,8 @@ func (t *tx) unembedded(space string, after int64, n int) (texts []retrieve.Chun
 		return nil
 		// Subqueries, because PostgreSQL would read whole tables for a join.
 	}, `SELECT c.key, c.digest, c.heading, c.text, (SELECT d.title FROM ibid.documents d WHERE d.number = c.key >> 20)
-		FROM ibid.chunks c WHERE c.key > ? AND (SELECT count(*) FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?) = 0
-		ORDER BY c.key LIMIT ?`, after, all.named(space).Number, n)
+		FROM ibid.chunks c WHERE c.key < ? AND (SELECT count(*) FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?) = 0
+		ORDER BY c.key DESC LIMIT ?`, before, all.named(space).Number, n)
 	return texts, last, err
 }
 

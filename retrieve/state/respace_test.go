@@ -2,6 +2,8 @@ package state
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"ibid/retrieve"
@@ -66,8 +68,33 @@ func TestRespace(t *testing.T) {
 		put(t, other, "a", "1", "plane", "boat")
 		checkEmbedded(t, s, "new/8", 9, 10)
 		checkSwitched(t, other, false)
+		uncovered := func() (texts []string) {
+			for _, err := range s.Changes(ctx, "new/8", 0) {
+				if lacks := (*retrieve.UncoveredError)(nil); errors.As(err, &lacks) {
+					for _, c := range lacks.Chunks {
+						texts = append(texts, c.Text)
+					}
+				}
+			}
+			return texts
+		}
+		texts := uncovered()
+		if len(texts) != 1 || !strings.Contains(texts[0], "plane") {
+			t.Errorf("chunks without a vector: %q", texts)
+		}
 		if n := fillSpace(t, s, "new/8", 8, 100); n != 1 {
 			t.Errorf("%d texts of the new document", n)
+		}
+		must(t, s.update(ctx, func(t *tx) error { // a damaged vector
+			_, err := t.exec(`UPDATE ibid.vectors SET sum = sum + 1 WHERE space = 2 AND digest = ?`, retrieve.DigestOf(texts[0]))
+			return err
+		}))
+		if again := uncovered(); !slices.Equal(again, texts) {
+			t.Errorf("chunks with a damaged vector: %q", again)
+		}
+		must(t, s.AddVectors(ctx, "new/8", []retrieve.Digest{retrieve.DigestOf(texts[0])}, [][]float32{{1, 0, 0, 0, 0, 0, 0, 0}}))
+		if again := uncovered(); len(again) > 0 {
+			t.Errorf("chunks whose vectors are stored again: %q", again)
 		}
 		var f follower
 		f.same(t, other)

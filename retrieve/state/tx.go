@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"ibid/retrieve"
 )
 
 // A tx runs statements in one transaction. They are written once for both
@@ -228,7 +230,7 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) error {
 
 // refusal is the error of a change to a library that is open for reading.
 func (s *Store) refusal() error {
-	return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", ErrReadOnly, s.place)
+	return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", retrieve.ErrReadOnly, s.place)
 }
 
 // view runs f in a transaction that changes nothing and sees one state of the

@@ -115,7 +115,7 @@ func TestReadOnly(t *testing.T) {
 		"AddRoot": func() error { _, err := s.AddRoot(ctx, "/srv/b", ""); return err }(),
 		"Delete":  s.Delete(ctx, "a/x"),
 	} {
-		if !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), s.place) {
+		if !errors.Is(err, retrieve.ErrReadOnly) || !strings.Contains(err.Error(), s.place) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -352,7 +352,7 @@ func (v *verifier) vectors() error {
 		return none, checked(r, &space, &digest, &vector)
 	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, all.Used)
 	if n := len(damaged); n > 0 {
-		v.found("", "%d vectors of an interrupted re-embedding are damaged: run 'ibid reembed'", n)
+		v.found("", "%d vectors that searches do not need are damaged: the encoder makes its own again, 'ibid reembed' the others", n)
 	}
 	return err
 }
