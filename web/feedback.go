@@ -43,7 +43,7 @@ func entryOf(f retrieve.Feedback) feedbackEntry {
 
 // giveFeedback stores the caller's feedback on an answer, and replaces earlier
 // feedback of the same caller.
-func (r *runs) giveFeedback(c echo.Context) error {
+func (r *runHandlers) giveFeedback(c echo.Context) error {
 	var given feedbackRequest
 	if err := decode(c, &given); err != nil {
 		return err
@@ -92,7 +92,7 @@ type listedFeedback struct {
 
 // listFeedback lists the feedback of all callers, newest first: ?limit= entries
 // after ?after=.
-func (r *runs) listFeedback(c echo.Context) error {
+func (r *runHandlers) listFeedback(c echo.Context) error {
 	limit, err := limitOf(c, 100, 1000)
 	if err != nil {
 		return err

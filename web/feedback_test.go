@@ -70,7 +70,7 @@ func TestRunsOfKeys(t *testing.T) {
 		if w := call(k, "GET", "/api/runs/"+id, "", as(key)...); w.Code != want || stream.Code != want {
 			t.Errorf("%d, %d, want %d: %s", w.Code, stream.Code, want, w.Body)
 		}
-		if list := into[listedRuns](t, call(k, "GET", "/api/runs", "", as(key)...), 200); (len(list.Runs) == 1) != (want == 200) {
+		if list := into[recordPage](t, call(k, "GET", "/api/runs", "", as(key)...), 200); (len(list.Runs) == 1) != (want == 200) {
 			t.Errorf("%+v", list)
 		}
 		w := call(k, "POST", "/api/feedback", `{"run":"`+id+`","rating":1}`, as(key)...)
@@ -115,7 +115,7 @@ func TestRunsOfKeys(t *testing.T) {
 
 func begunAs(t testing.TB, k *keyed, body string, headers ...string) string {
 	t.Helper()
-	id := into[begunRun](t, call(k, "POST", "/api/runs", body, headers...), 202).ID
+	id := into[answerRecord](t, call(k, "POST", "/api/runs", body, headers...), 202).ID
 	// Its record is written when it has been read to its end.
 	call(k, "GET", "/api/runs/"+id, "", append(headers, asEvents...)...)
 	for {

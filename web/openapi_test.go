@@ -150,7 +150,10 @@ func newSchemas(t *testing.T) *schemas {
 				for _, spec := range gen.Specs {
 					switch spec := spec.(type) {
 					case *ast.TypeSpec:
-						s.comments[pkg+"."+spec.Name.Name] = comment(spec.Doc, gen.Doc)
+						s.comments[pkg+"."+spec.Name.Name] = comment(spec.Doc)
+						if !gen.Lparen.IsValid() {
+							s.comments[pkg+"."+spec.Name.Name] = comment(gen.Doc)
+						}
 						if st, ok := spec.Type.(*ast.StructType); ok {
 							for _, f := range st.Fields.List {
 								for _, n := range f.Names {
@@ -272,9 +275,9 @@ func (s *schemas) of(t reflect.Type) object {
 	return nil
 }
 
-// name returns the name in schemaNames, by default that of the Go type.
+// name returns the name in schemaNames, by default that of the Go type with a capital.
 func (s *schemas) name(t reflect.Type) string {
-	return cmp.Or(schemaNames()[t.String()], t.Name())
+	return cmp.Or(schemaNames()[t.String()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
 }
 
 // members adds the members of a struct and, after them, those of embedded structs.
@@ -318,7 +321,7 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 			}
 		}
 		if c := s.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]; c != "" {
-			p["description"] = c
+			p["description"] = withMembers(c, t)
 		}
 		properties[name] = p
 		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") && !strings.HasSuffix(t.Name(), "Request") {
@@ -328,6 +331,18 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 	for _, e := range embedded {
 		s.members(e, properties, required)
 	}
+}
+
+// withMembers is the comment of a field with the names that its struct's members have in JSON.
+func withMembers(comment string, t reflect.Type) string {
+	return regexp.MustCompile(`\b[A-Z]\w*`).ReplaceAllStringFunc(comment, func(word string) string {
+		f, ok := t.FieldByName(word)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !ok || name == "-" {
+			return word
+		}
+		return cmp.Or(name, word)
+	})
 }
 
 // inSource returns the submatches of a pattern in the Go files of a folder,
@@ -573,7 +588,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		ask("POST", "/api/ask", q)
 		ask("POST", "/api/ask?html=1&markdown=1", q, asEvents...)
 	}
-	id := into[begunRun](t, ask("POST", "/api/runs", question), 202).ID
+	id := into[answerRecord](t, ask("POST", "/api/runs", question), 202).ID
 	ask("GET", "/api/runs/"+id+"?markdown=1", "")
 	events := eventsOf(t, ask("GET", "/api/runs/"+id+"?html=1", "", asEvents...).Body.Bytes())
 	last := ""
@@ -678,7 +693,7 @@ const (
 func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
-		listedFeedback{}, runRequest{}, begunRun{}, listedRuns{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
+		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
 		listedCollections{},
 		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1File{}, v1Files{},
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
@@ -691,36 +706,20 @@ func schemaRoots() []any {
 // schemaNames are the names of schemas that differ from their Go types.
 func schemaNames() map[string]string {
 	return map[string]string{
-		"web.answered": "Answer", "web.askRequest": "AskRequest", "web.searchRequest": "SearchRequest",
-		"web.summarizeRequest": "SummarizeRequest",
-		"web.runRequest":       "RunRequest", "web.feedbackRequest": "FeedbackRequest", "web.searched": "SearchResult",
-		"web.answerRecord": "Run",
-		"web.begunRun":     "BegunRun",
-		"web.listedRuns":   "RunList", "web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList",
-		"web.shownDocument": "Document", "web.drawnLink": "DrawnPage",
-		"web.block": "Block", "web.span": "BlockRun", "web.listedCollections": "CollectionList", "web.collection": "Collection",
-		"web.collectionRoot": "CollectionRoot",
-		"web.chatRequest":    "ChatRequest", "web.chatMessage": "ChatMessage", "web.streamOptions": "ChatStreamOptions",
-		"web.responseFormat": "ChatResponseFormat",
-		"web.completion":     "ChatCompletion", "web.chatChoice": "ChatChoice", "web.chatSaid": "ChatReply", "web.chatDelta": "ChatDelta",
-		"web.chatUsage": "ChatUsage", "web.usageDetails": "ChatUsageDetails",
-		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource", "web.uiSourceName": "ChatSourceName",
-		"web.uiSourceDetail":    "ChatSourceDetail",
-		"web.completionRequest": "CompletionRequest", "web.responsesRequest": "ResponseRequest", "web.response": "Response",
-		"web.responseItem": "ResponseItem", "web.responseText": "ResponseTextFormat", "web.responseOutput": "ResponseOutput",
-		"web.responsePart": "ResponsePart", "web.responseNote": "ResponseAnnotation", "web.responseUsage": "ResponseUsage",
-		"web.responseFault": "ResponseFault", "web.responseMissing": "ResponseIncomplete", "web.inputDetails": "ResponseInputDetails",
-		"web.namedSchema": "JSONSchema", "web.v1Tool": "Tool", "web.toolFunction": "ToolFunction", "web.toolCall": "ToolCall",
-		"web.calledTool": "CalledTool", "web.uiEvent": "ChatEvent", "web.v1File": "File", "web.v1Files": "FileList",
-		"web.vectorSearchRequest": "VectorSearchRequest",
-		"web.vectorFilter":        "VectorFilter", "web.vectorsFound": "VectorSearchResult",
-		"web.rankingOptions": "VectorRanking",
-		"web.vectorFound":    "VectorFound", "web.vectorAttributes": "VectorAttributes",
-		"web.foundText": "FoundText",
-		"web.v1Model":   "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
-		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList",
-		"web.vectorUsage": "EmbeddingUsage",
-		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "web.markdownEvent": "Markdown",
-		"web.queued": "Queued", "answer.Draft": "DraftPiece",
+		"web.backgroundRequest": "RunRequest",
+		"web.answered":          "Answer", "web.searched": "SearchResult", "web.answerRecord": "Run", "web.recordPage": "RunList",
+		"web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList",
+		"web.shownDocument": "Document", "web.drawnLink": "DrawnPage", "web.span": "BlockRun",
+		"web.listedCollections": "CollectionList", "web.streamOptions": "ChatStreamOptions", "web.responseFormat": "ChatResponseFormat",
+		"web.completion": "ChatCompletion", "web.chatSaid": "ChatReply", "web.usageDetails": "ChatUsageDetails",
+		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource",
+		"web.uiSourceName": "ChatSourceName", "web.uiSourceDetail": "ChatSourceDetail", "web.responsesRequest": "ResponseRequest",
+		"web.responseText": "ResponseTextFormat", "web.responseNote": "ResponseAnnotation", "web.responseMissing": "ResponseIncomplete",
+		"web.inputDetails": "ResponseInputDetails", "web.namedSchema": "JSONSchema", "web.v1Tool": "Tool", "web.uiEvent": "ChatEvent",
+		"web.v1File": "File", "web.v1Files": "FileList", "web.vectorsFound": "VectorSearchResult",
+		"web.rankingOptions": "VectorRanking", "web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError",
+		"web.v1Fault": "OpenAIFault", "web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding",
+		"web.v1Vectors": "EmbeddingList", "web.vectorUsage": "EmbeddingUsage", "web.liveness": "Health", "web.blockEvent": "HTMLBlock",
+		"web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece",
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"ibid/retrieve"
 )
 
-// runs serves the records of answers and summaries at /api/runs. POST /api/ask and
+// runHandlers serve the records of answers and summaries at /api/runs. POST /api/ask and
 // POST /api/summarize begin runs too, which end with their reader; one in the
 // background continues for [patience] without any. Where keys are in use, a record
 // is shown to other keys only after PUT …/shared.
-type runs struct {
+type runHandlers struct {
 	*asking
 	limiter limiter
 	readers *semaphore.Weighted // a slot for each reader of an answer under way
@@ -38,18 +38,11 @@ func callerID(c echo.Context) string {
 	return ""
 }
 
-// runRequest is the body of POST /api/runs: that of POST /api/ask, or that of
+// A backgroundRequest is the body of POST /api/runs: that of POST /api/ask, or that of
 // POST /api/summarize in a member of its own. Run resumes either.
-type runRequest struct {
+type backgroundRequest struct {
 	askRequest
 	Summarize *summarizeRequest `json:"summarize,omitempty"`
-}
-
-// begunRun is the reply of POST /api/runs.
-type begunRun struct {
-	ID     string `json:"id"`
-	Events string `json:"events"` // address of the record and its events
-	URL    string `json:"url"`    // address of the page that shows it
 }
 
 // An answerRecord is what is known of an answer or summary.
@@ -71,8 +64,8 @@ type answerRecord struct {
 	Error  json.RawMessage `json:"error,omitempty"`
 	// Markdown is the answer as Markdown, if the query asks for it.
 	Markdown string `json:"markdown,omitempty"`
-	Events   string `json:"events"`
-	URL      string `json:"url"`
+	Events   string `json:"events"` // address of the record and its events
+	URL      string `json:"url"`    // address of the page that shows it
 
 	log    []event
 	by     string // id of the caller's key
@@ -114,18 +107,18 @@ func questionOf(request []byte) string {
 	return strings.TrimSpace(r.Question)
 }
 
-func (r *runs) addressesOf(c echo.Context, id string) (events, page string) {
-	return r.base(c) + "/api/runs/" + id, r.base(c) + "/?run=" + id
+func (r *runHandlers) setAddresses(c echo.Context, record *answerRecord) {
+	record.Events, record.URL = r.base(c)+"/api/runs/"+record.ID, r.base(c)+"/?run="+record.ID
 }
 
-func (r *runs) begin(c echo.Context) error {
+func (r *runHandlers) begin(c echo.Context) error {
 	release, err := r.limiter.acquire(c.Request().Context())
 	if err != nil {
 		return err
 	}
 	end := release
 	defer func() { end() }() // unless the run does
-	var request runRequest
+	var request backgroundRequest
 	if err := decode(c, &request); err != nil {
 		return err
 	}
@@ -143,21 +136,21 @@ func (r *runs) begin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	citing, ended := r.citing(c), end
+	record, citing, ended := l.snapshot(), r.citing(c), end
 	end = func() {}
 	go func() {
 		defer r.live.background.Done()
 		defer ended()
 		r.work(ctx, l, t, citing)
 	}()
-	events, page := r.addressesOf(c, l.ID)
-	c.Response().Header().Set(runHeader, l.ID)
-	c.Response().Header().Set(echo.HeaderLocation, events)
-	return reply(c, http.StatusAccepted, begunRun{l.ID, events, page})
+	r.setAddresses(c, record)
+	c.Response().Header().Set(runHeader, record.ID)
+	c.Response().Header().Set(echo.HeaderLocation, record.Events)
+	return reply(c, http.StatusAccepted, record)
 }
 
 // work works on a run in the background, and logs how it ended.
-func (r *runs) work(ctx context.Context, l *liveAnswer, t task, citing cite.Options) {
+func (r *runHandlers) work(ctx context.Context, l *liveAnswer, t task, citing cite.Options) {
 	ended := errPanicked
 	defer func() {
 		if v := recover(); v != nil {
@@ -182,7 +175,7 @@ func (r *runs) work(ctx context.Context, l *liveAnswer, t task, citing cite.Opti
 	r.logger.LogAttrs(ctx, level, "run", attrs...)
 }
 
-func (r *runs) taskOf(c echo.Context, request runRequest) (task, error) {
+func (r *runHandlers) taskOf(c echo.Context, request backgroundRequest) (task, error) {
 	if request.Summarize != nil {
 		if r.summarizer == nil {
 			return task{}, invalidField("summarize", "no_summaries", "this server does not summarize: leave summarize out")
@@ -221,7 +214,7 @@ func runElsewhere(r *answerRecord) *Problem {
 }
 
 // find returns the record of a run, and the run itself if this server has it in memory.
-func (r *runs) find(c echo.Context, id string) (*liveAnswer, *answerRecord, error) {
+func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecord, error) {
 	if l := r.live.get(id); l != nil {
 		if l.By != callerID(c) {
 			return nil, nil, runNotFound(id)
@@ -268,7 +261,7 @@ func (r *runs) find(c echo.Context, id string) (*liveAnswer, *answerRecord, erro
 }
 
 // findUnfinished returns what is known of a run that has not ended, nil if there is none.
-func (r *runs) findUnfinished(ctx context.Context, id string) (*answerRecord, error) {
+func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRecord, error) {
 	stored, err := r.ledger.Job(ctx, id)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound), err == nil && stored.Kind != askKind && stored.Kind != summaryKind:
@@ -293,7 +286,7 @@ func (r *runs) findUnfinished(ctx context.Context, id string) (*answerRecord, er
 
 // visible reports whether the caller may see another caller's record: it is
 // shared, and the caller may see all documents that it quotes.
-func (r *runs) visible(ctx context.Context, record retrieve.Record) (bool, error) {
+func (r *runHandlers) visible(ctx context.Context, record retrieve.Record) (bool, error) {
 	if !record.Shared {
 		return false, nil
 	}
@@ -306,7 +299,7 @@ func (r *runs) visible(ctx context.Context, record retrieve.Record) (bool, error
 }
 
 // show replies with the record of a run, or with its events.
-func (r *runs) show(c echo.Context) error {
+func (r *runHandlers) show(c echo.Context) error {
 	l, record, err := r.find(c, c.Param("id"))
 	if err != nil {
 		return err
@@ -321,8 +314,8 @@ func (r *runs) show(c echo.Context) error {
 	return r.replyRecord(c, record)
 }
 
-func (r *runs) replyRecord(c echo.Context, record *answerRecord) error {
-	record.Events, record.URL = r.addressesOf(c, record.ID)
+func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
+	r.setAddresses(c, record)
 	if wantsMarkdown(c) && record.Answer != nil {
 		var err error
 		if record.Markdown, err = recordMarkdown(record.Answer); err != nil {
@@ -335,7 +328,7 @@ func (r *runs) replyRecord(c echo.Context, record *answerRecord) error {
 // follow sends the events of a run that the reader does not have yet, and further
 // ones as they occur. A reader that has all events of a run that has ended gets a
 // 204, which stops browsers from reconnecting.
-func (r *runs) follow(c echo.Context, l *liveAnswer, record *answerRecord) error {
+func (r *runHandlers) follow(c echo.Context, l *liveAnswer, record *answerRecord) error {
 	var after func(n int) ([]event, bool, <-chan struct{}, error)
 	switch {
 	case l != nil:
@@ -366,7 +359,7 @@ func (r *runs) follow(c echo.Context, l *liveAnswer, record *answerRecord) error
 
 // sendEvents sends the events that come after those that the reader has seen, until
 // the last. It first sends a comment if the reader has to wait.
-func (r *runs) sendEvents(c echo.Context, seen []event, wait bool, after func(n int) ([]event, bool, <-chan struct{}, error)) error {
+func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool, after func(n int) ([]event, bool, <-chan struct{}, error)) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	out := r.openStream(c, cancel)
@@ -412,20 +405,20 @@ func problemData(p *Problem) []byte {
 	return data
 }
 
-// listedRuns is the reply of GET /api/runs.
-type listedRuns struct {
+// A recordPage is the reply of GET /api/runs.
+type recordPage struct {
 	Runs []*answerRecord `json:"runs"`
 	More bool            `json:"more"`
 }
 
 // list lists the caller's records, newest first: ?limit= of those that began
 // before the one in ?after=.
-func (r *runs) list(c echo.Context) error {
+func (r *runHandlers) list(c echo.Context) error {
 	limit, err := limitOf(c, 50, 500)
 	if err != nil {
 		return err
 	}
-	list := listedRuns{Runs: []*answerRecord{}}
+	list := recordPage{Runs: []*answerRecord{}}
 	if r.ledger == nil {
 		return reply(c, http.StatusOK, list)
 	}
@@ -452,7 +445,7 @@ func (r *runs) list(c echo.Context) error {
 	}
 	for _, stored := range records {
 		record := recordOf(stored)
-		record.Events, record.URL = r.addressesOf(c, record.ID)
+		r.setAddresses(c, record)
 		list.Runs = append(list.Runs, record)
 	}
 	return reply(c, http.StatusOK, list)
@@ -472,7 +465,7 @@ func limitOf(c echo.Context, usual, most int) (int, error) {
 
 // stop stops a run that is under way. With ?forget=true it also deletes what is
 // stored of it.
-func (r *runs) stop(c echo.Context) error {
+func (r *runHandlers) stop(c echo.Context) error {
 	id, ctx := c.Param("id"), c.Request().Context()
 	l, record, err := r.find(c, id)
 	switch {
@@ -504,7 +497,7 @@ func (r *runs) stop(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-func (r *runs) share(c echo.Context) error {
+func (r *runHandlers) share(c echo.Context) error {
 	id, ctx := c.Param("id"), c.Request().Context()
 	l, record, err := r.find(c, id)
 	switch {

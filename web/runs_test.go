@@ -283,7 +283,7 @@ func eventsOf(t testing.TB, stream []byte) []event {
 func begun(t testing.TB, h http.Handler, body string) string {
 	t.Helper()
 	w := call(h, "POST", "/api/runs", body)
-	b := into[begunRun](t, w, http.StatusAccepted)
+	b := into[answerRecord](t, w, http.StatusAccepted)
 	if b.ID == "" || w.Header().Get("Location") != b.Events || b.Events != "http://127.0.0.1:8080/api/runs/"+b.ID ||
 		w.Header().Get(runHeader) != b.ID {
 		t.Fatalf("%+v, %v", b, w.Header())
@@ -398,10 +398,10 @@ func TestRunReplay(t *testing.T) {
 	if got, want := l.records[id].Documents, []string{"club/guide.pdf", "club/handbook/mooring.md"}; !slices.Equal(got, want) {
 		t.Errorf("documents %v, want %v", got, want)
 	}
-	if list := into[listedRuns](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More ||
+	if list := into[recordPage](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More ||
 		list.Runs[1].ID == id || list.Runs[0].Answer != nil {
 		t.Errorf("%+v", list)
-	} else if list := into[listedRuns](t, call(h, "GET", "/api/runs?limit=2&after="+list.Runs[1].ID, ""), 200); len(list.Runs) != 1 ||
+	} else if list := into[recordPage](t, call(h, "GET", "/api/runs?limit=2&after="+list.Runs[1].ID, ""), 200); len(list.Runs) != 1 ||
 		list.More || list.Runs[0].ID != id {
 		t.Errorf("%+v", list)
 	}
@@ -522,7 +522,7 @@ func TestRunWithoutReader(t *testing.T) {
 		// It is resumed under its id, with new events.
 		go func() { words2 <- "again"; close(words2) }()
 		w := call(h, "POST", "/api/runs", `{"run":"`+id+`"}`)
-		if b := into[begunRun](t, w, 202); b.ID != id {
+		if b := into[answerRecord](t, w, 202); b.ID != id {
 			t.Fatalf("%+v", b)
 		}
 		e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", eventID(r.Started, 1)).Body.Bytes())
@@ -630,7 +630,7 @@ func TestInterruptedRun(t *testing.T) {
 		}
 		wantProblem(t, call(h, "POST", "/api/runs", `{"run":"`+id+`"}`), 404, "run_not_found")
 	}
-	if b := into[begunRun](t, call(h, "POST", "/api/runs", `{"run":"asked"}`), 202); b.ID != "asked" {
+	if b := into[answerRecord](t, call(h, "POST", "/api/runs", `{"run":"asked"}`), 202); b.ID != "asked" {
 		t.Errorf("%+v", b)
 	}
 	runs.Shutdown(t.Context())
@@ -691,7 +691,7 @@ func TestRunOfAnotherServer(t *testing.T) {
 		}
 		wantProblem(t, call(there, "GET", "/api/runs/"+id, "", asEvents...), 409, "run_interrupted")
 		l.failRenewals(nil)
-		into[begunRun](t, call(there, "POST", "/api/runs", `{"run":"`+id+`"}`), 202)
+		into[answerRecord](t, call(there, "POST", "/api/runs", `{"run":"`+id+`"}`), 202)
 		others <- "again"
 		time.Sleep(retrieve.ClaimTime / 2)
 		if _, records := l.ids(); records != 1 {

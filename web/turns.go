@@ -3,9 +3,10 @@ package web
 import (
 	"context"
 	"iter"
-	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"ibid/answer"
 	"ibid/retrieve"
@@ -23,72 +24,41 @@ type Counted interface {
 // TakeTurns makes a searcher that searches most times at once: more only slow each
 // other down, and the answers that are being written. Others wait in the order in
 // which they came, and their clients get the event "queued".
-func TakeTurns(s Counted, most int) Counted { return &turns{Counted: s, free: most} }
+func TakeTurns(s Counted, most int) Counted {
+	return &turns{s, semaphore.NewWeighted(int64(most)), atomic.Int64{}}
+}
 
 // turns are the searches of a searcher.
 type turns struct {
 	Counted
-
-	mu      sync.Mutex
-	free    int             // searches that may begin at once
-	waiting []chan struct{} // each is closed when its turn comes
+	running *semaphore.Weighted // first come, first served
+	waiting atomic.Int64
 }
 
 func (t *turns) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
 	if err := t.wait(ctx); err != nil {
 		return nil, err
 	}
-	defer t.pass()
+	defer t.running.Release(1)
 	return t.Counted.Search(ctx, q)
 }
 
 func (t *turns) wait(ctx context.Context) error {
-	t.mu.Lock()
-	if t.free > 0 {
-		t.free--
-		t.mu.Unlock()
+	if t.running.TryAcquire(1) {
 		return nil
 	}
-	turn := make(chan struct{})
-	t.waiting = append(t.waiting, turn)
-	place := len(t.waiting)
-	t.mu.Unlock()
-	if note, ok := ctx.Value(queuedKey{}).(func(int)); ok {
+	place := t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	if note, ok := ctx.Value(queuedKey{}).(func(int64)); ok {
 		note(place)
 	}
-	late := time.NewTimer(turnTime)
-	defer late.Stop()
-	var err error
-	select {
-	case <-turn:
-		return nil
-	case <-late.C:
-		err = tooMany("too_many_questions", 2*time.Second, "too many questions came before this one: ask again in a moment")
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	t.mu.Lock()
-	at := slices.Index(t.waiting, turn)
-	if at >= 0 {
-		t.waiting = slices.Delete(t.waiting, at, at+1)
-	}
-	t.mu.Unlock()
-	if at < 0 { // the turn has just come
-		t.pass()
+	turn, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	err := t.running.Acquire(turn, 1)
+	if err != nil && ctx.Err() == nil {
+		return tooMany("too_many_questions", 2*time.Second, "too many questions came before this one: ask again in a moment")
 	}
 	return err
-}
-
-// pass ends a search, and begins the next.
-func (t *turns) pass() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.waiting) == 0 {
-		t.free++
-		return
-	}
-	close(t.waiting[0])
-	t.waiting = slices.Delete(t.waiting, 0, 1)
 }
 
 type queuedKey struct{}
@@ -96,7 +66,7 @@ type queuedKey struct{}
 // queued is an event: the search of the question waits for others.
 type queued struct {
 	// Place is 1 for the one that is next.
-	Place int `json:"place"`
+	Place int64 `json:"place"`
 }
 
 // Kind is the event's name.
@@ -109,7 +79,7 @@ func withQueue(ctx context.Context, events func(context.Context) iter.Seq2[answe
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		left := false
-		note := func(place int) {
+		note := func(place int64) {
 			if !left && !yield(queued{place}, nil) {
 				left = true
 				cancel()

@@ -26,7 +26,7 @@ import (
 // except for those in v1Code.
 type openAI struct {
 	*asking
-	runs     *runs             // the responses that later ones can name
+	runs     *runHandlers      // the responses that later ones can name
 	upstream Upstream          // nil: there is no model to pass requests on to
 	embedder retrieve.Embedder // nil: there are no embeddings
 	links    bool              // numbers are Markdown links
@@ -414,8 +414,8 @@ type v1Vector struct {
 	Vector any    `json:"embedding"`
 }
 
-// v1Vectors is the reply of POST /v1/embeddings.
 type (
+	// v1Vectors is the reply of POST /v1/embeddings.
 	v1Vectors struct {
 		Object string      `json:"object"`
 		Data   []v1Vector  `json:"data"`

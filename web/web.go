@@ -196,7 +196,7 @@ type handlers struct {
 	catalog   *catalog
 	documents *documents
 	asking    *asking
-	runs      *runs
+	runs      *runHandlers
 	mcp       *mcpHTTP
 	openAI    *openAI
 	key       *keyForm
@@ -231,7 +231,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
 		uploads: o.Uploads}
-	h.runs = &runs{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
+	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
 	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, embedder: o.Embedder, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
