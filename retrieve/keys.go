@@ -54,6 +54,8 @@ type Key struct {
 	Digest [32]byte
 	// Write permits changing documents.
 	Write bool
+	// Relay permits asking the model itself, without documents.
+	Relay bool
 	// Collections are the only ones that the key may access; empty means all.
 	Collections []string
 	Created     time.Time

@@ -50,8 +50,8 @@ func (t accessTable) ofRequest(c echo.Context) (a access, ok bool) {
 type keyGuard struct {
 	address
 	access accessTable
-	keys   *keyring // nil lets everybody in
-	failed failedKeys
+	keys   *keyring      // nil lets everybody in
+	failed addressCounts // wrong keys
 }
 
 // admit lets in only callers that may use the route, before anything of the
@@ -61,6 +61,9 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 		a, listed := g.access.ofRequest(c)
 		if !listed && c.Get(echo.ContextKeyHeaderAllow) == nil { // which is set where only the method is wrong
 			return echo.ErrNotFound
+		}
+		if g.keys == nil {
+			withAddress(c)
 		}
 		if g.keys == nil || !listed || a == public {
 			return next(c)
@@ -133,8 +136,8 @@ func (g *keyGuard) secretOf(r *http.Request) (secret string, cookie bool) {
 const notAKey = "-"
 
 // verify returns the holder of a key or of a session's token. Wrong ones are
-// counted by address; an address with too many of them may only use keys that
-// it used before.
+// counted by address. Valid ones are never rejected for them: many people may
+// have one address, and a key of 256 bits is not found by trying.
 func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, error) {
 	ctx, from, now := c.Request().Context(), c.RealIP(), time.Now()
 	if err := g.keys.refresh(ctx, freshFor); err != nil {
@@ -154,7 +157,7 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 		found, err = find(secret)
 	}
 	switch {
-	case wait > 0 && (found == nil || !found.key.usedFrom(from)):
+	case found == nil && wait > 0:
 		return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: try again after the time in Retry-After", MaxTries)
 	case found == nil:
 		g.failed.add(from, now)
@@ -172,7 +175,6 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 		}
 		return nil, err
 	}
-	found.key.noteAddress(from)
 	return found, nil
 }
 

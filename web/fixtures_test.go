@@ -186,7 +186,7 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	t.Helper()
 	s := newShelf()
 	o := Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Addr: "127.0.0.1:8080", Version: "0.0.0-test",
+		Addr: "127.0.0.1:8080", Version: "0.0.0-test", KeyRate: 1_000_000,
 		Troubles: func() []ingest.Change {
 			return []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed,
 				Reason: "no text in it: a scan?"}}

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,27 +49,6 @@ type usage struct {
 	mu    sync.Mutex // guards what follows
 	asks  int        // under way
 	noted time.Time  // when its use was stored last
-	from  []string   // addresses that used it, the latest last
-}
-
-// maxFrom is how many addresses are remembered for a key.
-const maxFrom = 16
-
-func (u *usage) noteAddress(address string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if i := slices.Index(u.from, address); i >= 0 {
-		u.from = slices.Delete(u.from, i, i+1)
-	} else if len(u.from) == maxFrom {
-		u.from = slices.Delete(u.from, 0, 1)
-	}
-	u.from = append(u.from, address)
-}
-
-func (u *usage) usedFrom(address string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return slices.Contains(u.from, address)
 }
 
 // How soon a change of the keys by another process takes effect.

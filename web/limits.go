@@ -20,21 +20,21 @@ const (
 	// DefaultKeyRate is the default of [Options.KeyRate].
 	DefaultKeyRate = 600
 
-	triesWindow = time.Minute
-	// maxTried is how many addresses are counted separately; the rest are
+	// maxAddresses is how many addresses are counted separately; the rest are
 	// counted together.
-	maxTried = 10_000
+	maxAddresses = 10_000
 )
 
-// failedKeys counts the wrong keys that each address has sent in the current
-// window. The zero value is ready.
-type failedKeys struct {
-	mu     sync.Mutex
-	began  time.Time // the window
+// addressCounts count what each address has done in the current minute.
+type addressCounts struct {
+	most int // that one may do
+
+	mu     sync.Mutex // guards what follows
+	began  time.Time  // the minute
 	counts map[netip.Prefix]int
 }
 
-// networkOf is what failedKeys counts as one: an IPv4 address, or the network of 64
+// networkOf is what addressCounts count as one: an IPv4 address, or the network of 64
 // bits that one IPv6 host usually has. Whatever is no address is counted as one too.
 func networkOf(address string) netip.Prefix {
 	a, err := netip.ParseAddr(address)
@@ -51,32 +51,32 @@ func networkOf(address string) netip.Prefix {
 }
 
 // counted returns what an address is counted as: itself, or with others when there
-// are too many. It begins a window when the last has passed. f.mu is held.
-func (f *failedKeys) counted(address string, now time.Time) netip.Prefix {
-	if now.Sub(f.began) >= triesWindow {
-		f.began, f.counts = now, map[netip.Prefix]int{}
+// are too many. It begins a minute when the last has passed. a.mu is held.
+func (a *addressCounts) counted(address string, now time.Time) netip.Prefix {
+	if now.Sub(a.began) >= time.Minute {
+		a.began, a.counts = now, map[netip.Prefix]int{}
 	}
 	p := networkOf(address)
-	if f.counts[p] == 0 && len(f.counts) >= maxTried {
+	if a.counts[p] == 0 && len(a.counts) >= maxAddresses {
 		return netip.Prefix{}
 	}
 	return p
 }
 
-// wait returns for how long an address may not send keys.
-func (f *failedKeys) wait(address string, now time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.counts[f.counted(address, now)] < MaxTries {
+// wait returns for how long an address has to wait that has done the most.
+func (a *addressCounts) wait(address string, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.counts[a.counted(address, now)] < a.most {
 		return 0
 	}
-	return triesWindow - now.Sub(f.began)
+	return time.Minute - now.Sub(a.began)
 }
 
-func (f *failedKeys) add(address string, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.counts[f.counted(address, now)]++
+func (a *addressCounts) add(address string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counts[a.counted(address, now)]++
 }
 
 func tooMany(code string, wait time.Duration, format string, args ...any) *Problem {
@@ -87,11 +87,27 @@ func setRetryAfter(c echo.Context, wait time.Duration) {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 }
 
-// A limiter bounds the questions that are answered at a time. Those over its
-// limits are rejected rather than queued.
-type limiter struct{ slots chan struct{} }
+// A limiter bounds the questions that are answered at a time, and, where no keys
+// guard the server, those of one address in a minute. Those over its limits are
+// rejected rather than queued.
+type limiter struct {
+	slots chan struct{}
+	asked *addressCounts
+}
 
-func newLimiter(most int) limiter { return limiter{make(chan struct{}, most)} }
+func newLimiter(most, rate int) limiter {
+	return limiter{make(chan struct{}, most), &addressCounts{most: rate}}
+}
+
+type addressKey struct{}
+
+// withAddress notes the address of a caller without a key, to limit its questions.
+// Programs of the same machine have no limit.
+func withAddress(c echo.Context) {
+	if r := c.Request(); !isLoopback(c.RealIP()) {
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), addressKey{}, c.RealIP())))
+	}
+}
 
 func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -105,7 +121,7 @@ func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // acquire takes a slot until release is called. It fails if all slots are taken,
-// if one key has half of them, or if the key has asked too often in a minute.
+// if one key has half of them, or if the key or address has asked too often in a minute.
 func (l limiter) acquire(ctx context.Context) (release func(), _ error) {
 	releaseKey := func() {}
 	if caller := holderFrom(ctx); caller != nil {
@@ -113,6 +129,12 @@ func (l limiter) acquire(ctx context.Context) (release func(), _ error) {
 		if releaseKey, err = caller.key.acquire(max(1, cap(l.slots)/2)); err != nil {
 			return nil, err
 		}
+	} else if address, ok := ctx.Value(addressKey{}).(string); ok {
+		if wait := l.asked.wait(address, time.Now()); wait > 0 {
+			return nil, tooMany("too_fast", wait, "this address has asked %d questions in a minute: ask again after the time in Retry-After",
+				l.asked.most)
+		}
+		l.asked.add(address, time.Now())
 	}
 	select {
 	case l.slots <- struct{}{}:

@@ -54,7 +54,7 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	if a.public != nil {
 		request.base = a.public.String()
 	}
-	m := &mcpServer{o.newAsking(a), newLimiter(o.MaxAsks), o.Version}
+	m := &mcpServer{o.newAsking(a), newLimiter(o.MaxAsks, o.KeyRate), o.Version}
 	ctx = context.WithValue(ctx, mcpRequestKey{}, request)
 	err = m.newProtocol().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMCPLine})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || ctx.Err() != nil {

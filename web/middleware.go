@@ -125,6 +125,9 @@ func logRequests(logger *slog.Logger, metrics *Metrics) echo.MiddlewareFunc {
 				slog.Int("status", v.Status), slog.Duration("took", v.Latency),
 				slog.Int64("bytes", v.ResponseSize), slog.String("from", v.RemoteIP),
 			}
+			if caller := holderFrom(c.Request().Context()); caller != nil {
+				attrs = append(attrs, slog.String("key", caller.key.ID))
+			}
 			if v.Error != nil {
 				p := problemFor(v.Error)
 				metrics.problems.WithLabelValues(p.Code).Inc()

@@ -162,7 +162,7 @@ func (r *runHandlers) work(ctx context.Context, l *liveAnswer, t task, citing ci
 	}()
 	_, err := r.collectEvents(l, r.events(ctx, l, t, citing), nil)
 	_, ended = r.endAnswer(ctx, l, err, nil)
-	attrs := []slog.Attr{slog.String("run", l.ID), slog.Duration("took", time.Since(l.Started))}
+	attrs := []slog.Attr{slog.String("run", l.ID), slog.String("key", l.By), slog.Duration("took", time.Since(l.Started))}
 	level := slog.LevelInfo
 	if ended != nil {
 		p := problemFor(ended)
@@ -359,7 +359,8 @@ func (r *runHandlers) follow(c echo.Context, l *liveAnswer, record *answerRecord
 
 // sendEvents sends the events that come after those that the reader has seen, until
 // the last. It first sends a comment if the reader has to wait.
-func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool, after func(n int) ([]event, bool, <-chan struct{}, error)) error {
+func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool,
+	after func(n int) ([]event, bool, <-chan struct{}, error)) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	out := r.openStream(c, cancel)

@@ -27,7 +27,8 @@ import (
 type openAI struct {
 	*asking
 	runs     *runHandlers      // the responses that later ones can name
-	upstream Upstream          // nil: there is no model to pass requests on to
+	upstream Upstream          // nil: there is no model
+	relays   bool              // requests may be passed on to it
 	embedder retrieve.Embedder // nil: there are no embeddings
 	links    bool              // numbers are Markdown links
 }
@@ -125,6 +126,12 @@ func badValue(param, format string, args ...any) *Problem {
 	return invalidField(param, "invalid_value", format, args...)
 }
 
+// relaysTo reports whether the caller may ask the model itself by a name.
+func (o *openAI) relaysTo(c echo.Context, name string) bool {
+	caller := holderFrom(c.Request().Context())
+	return o.relays && o.upstream != nil && name == o.upstream.Model() && (caller == nil || caller.key.Relay)
+}
+
 func noModel(name string) *Problem {
 	return &Problem{Status: http.StatusNotFound, Code: "model_not_found", Field: "model",
 		Detail: fmt.Sprintf("there is no model %.200q here: GET /v1/models lists the models", name)}
@@ -170,7 +177,7 @@ func (o *openAI) listModels(c echo.Context) error {
 			list = append(list, modelOf(everything+"/"+in.Name, "ibid"))
 		}
 	}
-	if o.upstream != nil {
+	if o.upstream != nil && o.relaysTo(c, o.upstream.Model()) {
 		list = append(list, modelOf(o.upstream.Model(), "upstream"))
 	}
 	return reply(c, http.StatusOK, v1Models{"list", list})
@@ -184,7 +191,7 @@ func (o *openAI) showModel(c echo.Context) error {
 	}
 	switch {
 	case id == everything:
-	case o.upstream != nil && id == o.upstream.Model():
+	case o.relaysTo(c, id):
 		return reply(c, http.StatusOK, modelOf(id, "upstream"))
 	case o.embedder != nil && id == o.embedder.Space():
 	default:

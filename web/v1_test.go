@@ -61,6 +61,7 @@ func upstream(t testing.TB) (*openai.Relay, *openaitest.Handler) {
 func TestV1(t *testing.T) {
 	t.Parallel()
 	golden(t, "testdata/v1/*.txt", func(o *Options) {
+		o.Relay = true
 		o.Upstream, _ = upstream(t)
 		o.Embedder = counts{}
 		documents := o.Asker
@@ -193,16 +194,30 @@ func TestV1Cut(t *testing.T) {
 // TestV1Keys checks that a key sees the models of its collections, and that all
 // errors have OpenAI's form.
 func TestV1Keys(t *testing.T) {
-	k := newKeyed(t, nil)
+	relay, _ := upstream(t)
+	k := newKeyed(t, func(o *Options) { o.Upstream, o.Relay = relay, true })
 	mine, theirs := k.ring.make(t, "mine", only("default")), k.ring.make(t, "theirs", only("attic"))
+	itself := k.ring.make(t, "itself", func(k *retrieve.Key) { k.Relay = true })
+	title := `{"model":"scripted/model","messages":[{"role":"user","content":"Name this."}]}`
+	const asTask = `{"model":"ibid","messages":[{"role":"user","content":"### Task:\nA title.\n{ \"title\": \"\" }\n<chat_history>\nUSER: Fees?\n` +
+		`</chat_history>"}]}`
+	for _, tt := range []struct {
+		what, body, key string
+		model           bool // answers
+	}{{"the model itself", title, itself, true}, {"a task", asTask, itself, true}, {"a task without the scope", asTask, k.write, false}} {
+		w := k.send(t, "POST", "/v1/chat/completions", tt.body, "Authorization: Bearer "+tt.key)
+		if strings.Contains(w.Body.String(), "Mooring Fees") != tt.model || w.Code != 200 {
+			t.Errorf("%s: %d %s", tt.what, w.Code, w.Body)
+		}
+	}
 	list := func(key string) string {
 		return k.send(t, "GET", "/v1/models", "", "Authorization: Bearer "+key).Body.String()
 	}
 	if got := list(mine); !strings.Contains(got, `"ibid/default"`) {
 		t.Errorf("the key's collection is not listed: %s", got)
 	}
-	if got := list(theirs); strings.Contains(got, `"ibid/`) {
-		t.Errorf("a collection out of reach is listed: %s", got)
+	if got := list(theirs); strings.Contains(got, `"ibid/`) || strings.Contains(got, "scripted/model") {
+		t.Errorf("a model out of reach is listed: %s", got)
 	}
 	ask := `{"model":"ibid/default","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
 	for _, tt := range []struct {
@@ -212,6 +227,7 @@ func TestV1Keys(t *testing.T) {
 	}{
 		{"no key", "POST", "/v1/chat/completions", ask, "", 401, "invalid_request_error", "invalid_api_key"},
 		{"wrong key", "GET", "/v1/models", "", "sk-wrong", 401, "invalid_request_error", "invalid_api_key"},
+		{"the model itself", "POST", "/v1/chat/completions", title, k.write, 404, "invalid_request_error", "model_not_found"},
 		{"out of reach", "POST", "/v1/chat/completions", ask, theirs, 404, "invalid_request_error", "model_not_found"},
 		{"model out of reach", "GET", "/v1/models/ibid/default", "", theirs, 404, "invalid_request_error", "model_not_found"},
 		{"too large", "POST", "/v1/chat/completions", strings.Repeat(" ", MaxV1Body+1), mine, 413, "invalid_request_error", "body_too_large"},
@@ -253,7 +269,7 @@ func TestRelayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHandler(t, func(o *Options) { o.Upstream = relay })
+	h := newHandler(t, func(o *Options) { o.Upstream, o.Relay = relay, true })
 	body := `{ "MODEL":"other", "model":"m", "stream":true, "odd":{"x":[1,2.50,1e3]}, "messages":[{"role":"user","content":"\u00e9 <b>"}] }`
 	w := v1(h, body, "Authorization", "Bearer sk-client", "Cookie", "a=b", "X-Secret", "s")
 	var want, passed map[string]any
@@ -289,7 +305,7 @@ func TestRelayGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, func(o *Options) { o.Upstream = relay })
+	s := serve(t, func(o *Options) { o.Upstream, o.Relay = relay, true })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		r, _ := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m","stream":true}`))
@@ -307,7 +323,7 @@ func TestRelayGone(t *testing.T) {
 func TestGoOpenAI(t *testing.T) {
 	t.Parallel()
 	relay, _ := upstream(t)
-	s := serve(t, func(o *Options) { o.Upstream, o.Embedder = relay, counts{} })
+	s := serve(t, func(o *Options) { o.Upstream, o.Relay, o.Embedder = relay, true, counts{} })
 	config := goopenai.DefaultConfig("none")
 	config.BaseURL = s.URL + "/v1"
 	client := goopenai.NewClientWithConfig(config)
@@ -581,7 +597,7 @@ func TestV1JSON(t *testing.T) {
 		}
 		const body = `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}],"max_tokens":1,"response_format":
 			{"type":"json_schema","json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"integer"}},"required":["fee"]}}}}`
-		w := v1(newHandler(t, func(o *Options) { o.Upstream = relay }), body)
+		w := v1(newHandler(t, func(o *Options) { o.Upstream, o.Relay = relay, true }), body)
 		if !strings.Contains(w.Body.String(), tt.want) || calls != tt.calls {
 			t.Errorf("%s: %d calls, %s", name, calls, w.Body)
 		}

@@ -74,7 +74,7 @@ func (o *openAI) collectionOf(c echo.Context, model string) (collection string, 
 		return "", false, nil
 	case below && collection != "":
 		return collection, false, o.checkCollection(c, collection)
-	case o.upstream != nil && model == o.upstream.Model():
+	case o.relaysTo(c, model):
 		return "", true, nil
 	}
 	return "", false, noModel(model)

@@ -74,9 +74,12 @@ type Options struct {
 	// Answers are those under way; nil makes new ones. Whoever shuts down the
 	// server shuts them down too.
 	Answers *Answers
-	// Upstream is the model itself, for clients of the OpenAI API that ask it
-	// without documents; may be nil.
+	// Upstream is the model itself, which writes JSON by a schema for clients of
+	// the OpenAI API; may be nil.
 	Upstream Upstream
+	// Relay lets clients ask the model itself, under its own name and without
+	// documents: those whose keys permit it, or all where there are no keys.
+	Relay bool
 	// Embedder makes the vectors of POST /v1/embeddings, which does not exist if it is nil.
 	Embedder retrieve.Embedder
 	// NoLinks leaves out the Markdown links of numbers in the OpenAI API.
@@ -111,8 +114,9 @@ type Options struct {
 	// Keys guard everything except the public routes: a caller sees what its key
 	// may see. Nil lets everybody in.
 	Keys retrieve.Keyring
-	// KeyRate is how many questions and searches one key may send in a minute;
-	// more get a 429. 0 means [DefaultKeyRate].
+	// KeyRate is how many questions and searches one key may send in a minute, or
+	// one address of another machine where there are no keys; more get a 429.
+	// 0 means [DefaultKeyRate].
 	KeyRate int
 	// TrustProxies are the networks of proxies whose X-Forwarded-For is believed.
 	TrustProxies []netip.Prefix
@@ -214,12 +218,12 @@ func New(o Options) (*echo.Echo, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard := &keyGuard{address: a, access: accessTable{}}
+	guard := &keyGuard{address: a, access: accessTable{}, failed: addressCounts{most: MaxTries}}
 	if o.Keys != nil {
 		guard.keys = newKeyring(o.Keys, o.KeyRate, o.Logger)
 		o.narrow()
 	}
-	h := &handlers{limiter: newLimiter(o.MaxAsks), metrics: o.Metrics}
+	h := &handlers{limiter: newLimiter(o.MaxAsks, o.KeyRate), metrics: o.Metrics}
 	pages, err := loadPages(a, o.Version, o.Keys != nil)
 	if err != nil {
 		return nil, err
@@ -233,7 +237,7 @@ func New(o Options) (*echo.Echo, error) {
 		uploads: o.Uploads}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
-	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, embedder: o.Embedder, links: !o.NoLinks}
+	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, embedder: o.Embedder, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
 	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger, model: &h.asking.model}
 	o.Metrics.watch(serverState{h.limiter, h.catalog, o.Figures, o.Logger})

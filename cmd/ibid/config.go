@@ -183,7 +183,7 @@ func (c scopeConfig) check() error {
 type authConfig struct {
 	Auth       string   `help:"${auth_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
-	Rate       int      `help:"Questions and searches per minute and key." default:"600" placeholder:"N" group:"Server"`
+	Rate       int      `help:"Questions and searches a minute by a key, or by an address." default:"600" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`
 }
 

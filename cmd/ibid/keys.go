@@ -21,12 +21,13 @@ import (
 type keysCmd struct {
 	Make   keysMakeCmd   `cmd:"" help:"Make a key and print it, once."`
 	List   keysListCmd   `cmd:"" help:"List the keys: names, permissions, last use."`
+	Log    keysLogCmd    `cmd:"" help:"List what was asked with a key, newest first, without the questions."`
 	Revoke keysRevokeCmd `cmd:"" help:"Revoke a key. Running servers refuse it at once and end its requests."`
 }
 
 type keysMakeCmd struct {
 	Name       string   `arg:"" help:"Name of the key: who or what it is for."`
-	Scope      string   `help:"${scope_help}" enum:"read,write" default:"read" placeholder:"KIND" noenv:""`
+	Scope      string   `help:"${scope_help}" enum:"read,write,relay" default:"read" placeholder:"KIND" noenv:""`
 	Collection []string `help:"Collection that it gives access to; repeatable; default: all." placeholder:"NAME" sep:"none" noenv:""`
 	Expires    lifetime `help:"How long it is valid, such as 12h, 90d or 52w; default: until it is revoked." placeholder:"TIME" noenv:""`
 	upkeepConfig
@@ -75,8 +76,8 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	key, digest := web.NewKey()
-	k := retrieve.Key{ID: strings.ToLower(rand.Text()[:8]), Name: c.Name, Digest: digest, Write: c.Scope == "write",
-		Collections: c.Collection, Created: time.Now()}
+	k := retrieve.Key{ID: strings.ToLower(rand.Text()[:8]), Name: c.Name, Digest: digest,
+		Write: c.Scope == "write", Relay: c.Scope == "relay", Collections: c.Collection, Created: time.Now()}
 	if c.Expires > 0 {
 		k.Expires = k.Created.Add(time.Duration(c.Expires))
 	}
@@ -126,8 +127,11 @@ func lineOf(k retrieve.Key) keyLine {
 	second := func(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 	l := keyLine{ID: k.ID, Name: k.Name, Scope: "read", Collections: append([]string{}, k.Collections...),
 		Created: second(k.Created), Expires: second(k.Expires), Used: second(k.Used)}
-	if k.Write {
+	switch {
+	case k.Write:
 		l.Scope = "write"
+	case k.Relay:
+		l.Scope = "relay"
 	}
 	return l
 }
@@ -175,6 +179,65 @@ func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.ID, printable(l.Name), l.Scope,
 			printable(cmp.Or(strings.Join(l.Collections, ", "), "all")), day(l.Created, ""), day(l.Used, "never"), expires)
+	}
+	return w.Flush()
+}
+
+type keysLogCmd struct {
+	Key string `arg:"" help:"Name or id of the key; a revoked one has only its id."`
+	upkeepConfig
+}
+
+// An askedLine is a question or summary in the log of a key.
+type askedLine struct {
+	Started time.Time `json:"started"`
+	Seconds float64   `json:"seconds"`
+	Kind    string    `json:"kind"`
+	State   string    `json:"state"`
+	Run     string    `json:"run"`
+}
+
+// Run lists the records of a key.
+func (c *keysLogCmd) Run(ctx context.Context, s surroundings) (err error) {
+	store, err := startStore(ctx, c.placeConfig, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	ring, err := store.Keyring().Ring(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the keys: %w", err)
+	}
+	id := c.Key
+	if at := slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.Name == c.Key }); at >= 0 {
+		id = ring.Keys[at].ID
+	}
+	const page = 500
+	lines := []askedLine{}
+	for after := (retrieve.Record{}); ; {
+		found, err := store.Ledger().Records(ctx, id, after, page)
+		if err != nil {
+			return fmt.Errorf("reading the records of the key: %w", err)
+		}
+		for _, r := range found {
+			lines = append(lines, askedLine{r.Started.UTC().Truncate(time.Second), r.Ended.Sub(r.Started).Seconds(), r.Kind, r.State, r.ID})
+		}
+		if len(found) < page {
+			break
+		}
+		after = found[page-1]
+	}
+	if c.JSON {
+		return json.NewEncoder(s.stdout).Encode(lines)
+	}
+	if len(lines) == 0 {
+		fmt.Fprintf(s.stderr, "ibid: there is no record of the key %q in %s\n", c.Key, c.placeConfig)
+		return nil
+	}
+	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STARTED\tSECONDS\tKIND\tSTATE\tRUN")
+	for _, l := range lines {
+		fmt.Fprintf(w, "%s\t%.1f\t%s\t%s\t%s\n", l.Started.Local().Format("2006-01-02 15:04"), l.Seconds, l.Kind, l.State, l.Run)
 	}
 	return w.Flush()
 }

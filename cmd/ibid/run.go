@@ -128,7 +128,8 @@ var longTags = kong.Vars{
 	"report_metrics":         "hit@1,hit@5,recall@5,recall@10,mrr@10,ndcg@10",
 	"retrieval_metrics":      "ndcg@10,recall@10,recall@100,mrr@10",
 	"retrieval_metrics_help": "What to measure: ndcg, recall, hit, mrr or p with a rank. Searches are compared by the first.",
-	"scope_help":             "What it allows: read,write. Write includes reading, uploading and deleting documents.",
+	"scope_help": "What it allows: read,write,relay. Write includes reading, uploading and deleting documents; relay includes " +
+		"reading, and asking the model itself (serve --relay).",
 	"set_help": "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
 		"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score).",
 	"store_help": "Database to use instead of the data directory: " + exampleStore +

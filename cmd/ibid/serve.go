@@ -45,6 +45,7 @@ type serveCmd struct {
 	Drain time.Duration `hidden:"" noenv:"" default:"6s"`
 	logConfig
 	authConfig
+	Relay bool `help:"Pass requests for the model itself on to it, from keys with the scope relay." group:"Server"`
 	Links bool `help:"Link the numbers in answers under /v1 to their sources, in Markdown." default:"true" negatable:"" group:"Server"`
 	syncConfig
 	encodeConfig
@@ -162,6 +163,10 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 	if srv.keys, err = srv.requiredKeys(ctx, srv.lib.State.Keyring()); err != nil {
 		return err
 	}
+	if srv.Relay && srv.keys == nil && srv.reached() {
+		return usageError("--relay without keys lets everyone who reaches the server use the model at your cost: " +
+			"use keys (--auth on), or omit it")
+	}
 	srv.progress.onChange = srv.metrics.Synced
 	srv.uploads, err = srv.openUploads(ctx)
 	return err
@@ -240,7 +245,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 		Drawer: files, Originals: files,
 		Asker: srv.answerer, Summarizer: srv.answerer, Searcher: searcher, Library: srv.lib.Index, Logger: srv.logger,
 		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
-		Upstream: upstream, Embedder: srv.lib.embedder, NoLinks: !srv.Links,
+		Upstream: upstream, Relay: srv.Relay, Embedder: srv.lib.embedder, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Version: version(), Citing: citing,

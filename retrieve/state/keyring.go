@@ -61,13 +61,20 @@ const (
 	sessionColumns = "digest, key, started"
 )
 
+// Bits of the column write.
+const (
+	permitWrite = 1 << iota
+	permitRelay
+)
+
 func scanKey(row scanner) (key retrieve.Key, err error) {
 	var digest, collections []byte
-	var created, expires, used int64
-	err = checked(row, &key.ID, &key.Name, &digest, &key.Write, &collections, &created, &expires, &used)
+	var permits, created, expires, used int64
+	err = checked(row, &key.ID, &key.Name, &digest, &permits, &collections, &created, &expires, &used)
 	if err == nil && (copy(key.Digest[:], digest) != len(key.Digest) || json.Unmarshal(collections, &key.Collections) != nil) {
 		err = errRow
 	}
+	key.Write, key.Relay = permits&permitWrite != 0, permits&permitRelay != 0
 	key.Created, key.Expires, key.Used = retrieve.AtSeconds(created), retrieve.AtSeconds(expires), retrieve.AtSeconds(used)
 	return key, err
 }
@@ -120,8 +127,15 @@ func (t *tx) insertKey(key retrieve.Key) error {
 	if err != nil {
 		return err
 	}
+	permits := 0
+	if key.Write {
+		permits |= permitWrite
+	}
+	if key.Relay {
+		permits |= permitRelay
+	}
 	return t.insert("keys", keyColumns, "ON CONFLICT (id) DO UPDATE SET used = excluded.used, sum = excluded.sum", []any{key.ID, key.Name,
-		key.Digest, key.Write, collections, retrieve.Seconds(key.Created), retrieve.Seconds(key.Expires), retrieve.Seconds(key.Used)})
+		key.Digest, permits, collections, retrieve.Seconds(key.Created), retrieve.Seconds(key.Expires), retrieve.Seconds(key.Used)})
 }
 
 func (k keyring) Used(ctx context.Context, id string, at time.Time) error {
