@@ -48,14 +48,7 @@ func TestDamagedPDFIsPartial(t *testing.T) {
 	if streams == 0 {
 		t.Fatal("no content stream was found")
 	}
-	for name, data := range map[string][]byte{"torn": torn, "cut": whole[:len(whole)*2/3]} {
-		t.Run(name, func(t *testing.T) { damagedIsPartial(t, new(Reader), intact, data) })
-	}
-}
-
-func damagedIsPartial(t *testing.T, r *Reader, intact *Document, data []byte) {
-	t.Helper()
-	doc, err := r.Read(t.Context(), "report.pdf", data)
+	doc, err := new(Reader).Read(t.Context(), "report.pdf", torn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +57,10 @@ func damagedIsPartial(t *testing.T, r *Reader, intact *Document, data []byte) {
 	}
 	if !strings.Contains(doc.Partial, "damaged") {
 		t.Errorf("of %d bytes %d were read, and it says %q", len(intact.Text), len(doc.Text), doc.Partial)
+	}
+	// Cut off before its fonts, it has the numbers of glyphs in place of letters.
+	if doc, err := new(Reader).Read(t.Context(), "report.pdf", whole[:len(whole)*2/3]); err == nil || !strings.Contains(err.Error(), "fonts") {
+		t.Errorf("%v: %+v", err, doc)
 	}
 }
 

@@ -29,6 +29,8 @@ type fileFormat struct {
 	// tree formats are parsed to a tree of up to a hundred times the size of the
 	// file: large files are read in a child process.
 	tree bool
+	// data formats hold values or code, whose letters need not be those of a language.
+	data bool
 	// outside reads with the help of other programs, instead of read; nil for most
 	// formats.
 	outside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
@@ -46,18 +48,18 @@ func formats() []fileFormat {
 		{name: "org", said: "Org", endings: []string{".org"}, read: format.Org},
 		{name: "text", said: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: format.Text},
 		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: format.HTML, tree: true},
-		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, read: format.Table},
-		{name: "json", said: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, read: format.JSON},
-		{name: "jsonl", said: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, read: format.JSONLines},
-		{name: "yaml", said: "YAML", endings: []string{".yaml", ".yml"}, read: format.Code},
-		{name: "toml", said: "TOML and INI", endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, read: format.Code},
+		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, data: true, read: format.Table},
+		{name: "json", said: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, read: format.JSON},
+		{name: "jsonl", said: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, data: true, read: format.JSONLines},
+		{name: "yaml", said: "YAML", endings: []string{".yaml", ".yml"}, data: true, read: format.Code},
+		{name: "toml", said: "TOML and INI", endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, data: true, read: format.Code},
 		{name: "xml", said: "XML",
 			endings: []string{".xml", ".rss", ".atom", ".fb2", ".dita", ".docbook", ".dbk", ".tei", ".xliff", ".xlf",
 				".opml", ".plist", ".kml", ".gpx"},
-			read: format.XML, tree: true},
-		{name: "subtitles", said: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, read: format.Subtitles},
-		{name: "notebook", said: "Jupyter notebooks", endings: []string{".ipynb"}, read: format.Notebook},
-		{name: "code", said: "source code", endings: format.CodeEndings(), read: format.Code},
+			data: true, read: format.XML, tree: true},
+		{name: "subtitles", said: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, data: true, read: format.Subtitles},
+		{name: "notebook", said: "Jupyter notebooks", endings: []string{".ipynb"}, data: true, read: format.Notebook},
+		{name: "code", said: "source code", endings: format.CodeEndings(), data: true, read: format.Code},
 		{name: "pdf", said: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, outside: (*Reader).readPDFFile},
 		{name: "image", said: "pictures of text (where tesseract is installed)",
 			endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},

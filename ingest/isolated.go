@@ -132,7 +132,9 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 		var skip *SkipError
 		var blank *pdf.NoTextError
 		reply = childReply{Error: err.Error(), Skip: errors.As(err, &skip)}
-		if errors.As(err, &blank) {
+		if errors.As(err, &blank) && blank.Blank && !request.PDF.Scan {
+			reply.Error, reply.Skip = "empty: nothing is on its pages", true
+		} else if errors.As(err, &blank) {
 			reply.Scan = blank.Pages
 		}
 		return reply
@@ -152,6 +154,7 @@ func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) 
 		if source, err = pdf.Read(data); err != nil {
 			return nil, err
 		}
+		source = source.WithoutSoup()
 	}
 	file, err := pdf.Lay(withRecognised(source, job.Recognised).Until(time.Now().Add(pdfPatience)))
 	if err != nil {

@@ -67,6 +67,11 @@ func testPDF(t testing.TB, name string) []byte {
 	return data
 }
 
+// shifted is the text of a font whose glyphs are numbered from 3 on, read as ASCII.
+func shifted(text string) string {
+	return strings.Map(func(r rune) rune { return max(r-29, '!') }, text)
+}
+
 // The error names the fault of the file.
 func TestPDFErrors(t *testing.T) {
 	for _, tt := range []struct {
@@ -75,7 +80,8 @@ func TestPDFErrors(t *testing.T) {
 	}{
 		{"not a PDF at all", "", false},
 		{"%PDF-1.7\n" + strings.Repeat("x", 500), "", false},
-		{string(pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R>>")), "no text", true},
+		{string(pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R>>")), "empty: nothing is on its pages", true},
+		{string(scan(t, image.NewGray(image.Rect(0, 0, 300, 400)), 0, shifted(strings.Repeat("The ferry leaves at nine. ", 5)))), "no text, install", true},
 	} {
 		_, err := new(Reader).Read(t.Context(), "a.pdf", []byte(tt.data))
 		var skip *SkipError

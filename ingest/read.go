@@ -120,6 +120,9 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	if doc.Text == "" {
 		return nil, &SkipError{Reason: "empty: there is no text in it"}
 	}
+	if !f.data && charset.Garbled(doc.Text) {
+		return nil, errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")
+	}
 	if doc.Title == "" {
 		doc.Title = path.Base(name)
 		if endingOf(name) != "" {

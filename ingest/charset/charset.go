@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	stdunicode "unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -56,7 +57,7 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 		return enc, rest, nil
 	}
 	if bytes.IndexByte(data, 0) >= 0 {
-		if enc := wideByZeros(data); enc != nil {
+		if enc := wideEncoding(data); enc != nil {
 			return enc, data, nil
 		}
 		return nil, nil, ErrBinary
@@ -110,9 +111,9 @@ func byOrderMark(data []byte) (enc encoding.Encoding, rest []byte, ok bool) {
 	return nil, data, false
 }
 
-// wideByZeros recognises UTF-16 and UTF-32 without a mark by the positions of
-// their zero bytes, which any text with spaces and line ends has.
-func wideByZeros(data []byte) encoding.Encoding {
+// wideEncoding recognises UTF-32 without a mark by the positions of its zero bytes,
+// and UTF-16 by the scripts of the characters.
+func wideEncoding(data []byte) encoding.Encoding {
 	sample := data[:min(len(data), 64<<10)&^3]
 	var zeros [4]int
 	for i, c := range sample {
@@ -123,7 +124,6 @@ func wideByZeros(data []byte) encoding.Encoding {
 	n := len(sample) / 4
 	most := func(i int) bool { return zeros[i]*10 >= n*9 }
 	few := func(i int) bool { return zeros[i]*100 <= n }
-	some := func(i int) bool { return zeros[i]*20 >= n }
 	switch {
 	case n == 0:
 		return nil
@@ -131,12 +131,41 @@ func wideByZeros(data []byte) encoding.Encoding {
 		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)
 	case most(2) && most(3) && few(0):
 		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)
-	case some(0) && some(2) && few(1) && few(3):
-		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
-	case some(1) && some(3) && few(0) && few(2):
-		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	}
+	for _, order := range []struct {
+		enc  encoding.Encoding
+		high int // place of the high byte of a character
+	}{{unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), 1}, {unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), 0}} {
+		likely, ascii := 0, 0
+		for i := 0; i < len(sample); i += 2 {
+			r := rune(sample[i+order.high])<<8 | rune(sample[i+1-order.high])
+			if usual(r) {
+				likely++
+			}
+			if r < utf8.RuneSelf {
+				ascii++
+			}
+		}
+		if likely*100 >= n*2*97 && ascii*200 >= n*2 { // every text has lines, spaces or numbers
+			return order.enc
+		}
 	}
 	return nil
+}
+
+// usual reports whether a character is one of those that make up nearly all text:
+// of an alphabet, or Chinese, Japanese and Korean. Characters whose bytes are
+// swapped hardly ever are.
+func usual(r rune) bool {
+	switch {
+	case r < 0x80:
+		return r >= ' ' && r < 0x7f || r == '\n' || r == '\r' || r == '\t'
+	case r < 0xe80:
+		return r == 0xa0 || stdunicode.IsPrint(r)
+	case r >= 0x2010 && r < 0x2040, r >= 0x3000 && r < 0x3100, r >= 0xff00 && r < 0xff60:
+		return true
+	}
+	return r >= 0x4e00 && r < 0xa000 && !(r&0xff == 0x20 || r&0xff == 0x0a) || r >= 0xac00 && r < 0xd7a4
 }
 
 // mostlyUTF8 accepts UTF-8 with a few invalid bytes, such as a file cut in the

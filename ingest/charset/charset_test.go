@@ -78,7 +78,7 @@ func reference(t *testing.T, folder string, data []byte) (text string, ok bool) 
 	case "utf-16be":
 		enc = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	case "utf-32le", "utf-32be":
-		enc = wideByZeros(data)
+		enc = wideEncoding(data)
 	case "tis-620":
 		enc = charmap.Windows874
 	default:
@@ -189,31 +189,33 @@ func TestShortTexts(t *testing.T) {
 		taiwan    = "圖書館九點開門。星期日不開放。遲還的書要付費，請到窗口辦理還書手續。"
 		korean1   = "도서관은 아홉 시에 엽니다. 일요일에는 쉽니다. 책은 창구에 돌려주세요."
 	)
+	littleEndian, bigEndian := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	for _, tt := range []struct {
 		text string
 		in   []encoding.Encoding
 	}{
-		{russian, []encoding.Encoding{charmap.Windows1251, charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855,
+		{russian, []encoding.Encoding{littleEndian, bigEndian, charmap.Windows1251, charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855,
 			charmap.MacintoshCyrillic}},
 		{ukrainian, []encoding.Encoding{charmap.Windows1251, charmap.KOI8U, charmap.ISO8859_5}},
 		{bulgarian, []encoding.Encoding{charmap.Windows1251, charmap.ISO8859_5}},
 		{greek, []encoding.Encoding{charmap.Windows1253, charmap.ISO8859_7}},
 		{hebrew, []encoding.Encoding{charmap.Windows1255, charmap.ISO8859_8}},
-		{arabic, []encoding.Encoding{charmap.Windows1256, charmap.ISO8859_6}},
+		{arabic, []encoding.Encoding{littleEndian, bigEndian, charmap.Windows1256, charmap.ISO8859_6}},
 		{thai, []encoding.Encoding{charmap.Windows874}},
 		{polish, []encoding.Encoding{charmap.Windows1250, charmap.ISO8859_2, charmap.CodePage852}},
 		{czech, []encoding.Encoding{charmap.Windows1250, charmap.ISO8859_2, charmap.CodePage852}},
 		{hungarian, []encoding.Encoding{charmap.Windows1250, charmap.ISO8859_2}},
 		{turkish, []encoding.Encoding{charmap.Windows1254, charmap.ISO8859_9}},
 		{german, []encoding.Encoding{charmap.Windows1252, charmap.ISO8859_1, charmap.Macintosh, unicode.UTF8BOM,
-			unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM),
-			unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)}},
+			unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), littleEndian, bigEndian}},
 		{french, []encoding.Encoding{charmap.Windows1252, charmap.ISO8859_1, charmap.Macintosh, charmap.CodePage850}},
 		{english, []encoding.Encoding{charmap.Windows1252}},
 		{japanese1, []encoding.Encoding{japanese.ShiftJIS, japanese.EUCJP, japanese.ISO2022JP}},
 		{chinese, []encoding.Encoding{simplifiedchinese.GBK, simplifiedchinese.GB18030}},
+		{chinese + "\r\n", []encoding.Encoding{littleEndian, bigEndian}},
+		{japanese1 + "\n" + thai, []encoding.Encoding{littleEndian, bigEndian}},
 		{taiwan, []encoding.Encoding{traditionalchinese.Big5}},
-		{korean1, []encoding.Encoding{korean.EUCKR}},
+		{korean1, []encoding.Encoding{littleEndian, bigEndian, korean.EUCKR}},
 	} {
 		for _, enc := range tt.in {
 			data, err := enc.NewEncoder().Bytes([]byte(tt.text))
@@ -276,6 +278,40 @@ func TestUnsupportedEncodings(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
+}
+
+// Garbled text is recognised, and no language, list of numbers or short text is
+// taken for it.
+func TestGarbled(t *testing.T) {
+	const ferry = "The ferry leaves the harbour at nine in the morning, and on Sundays an hour later than on other days. "
+	shift := func(by rune) string { return strings.Map(func(r rune) rune { return max(r+by, ' ') }, ferry) }
+	mixed, err := charmap.KOI8R.NewDecoder().String(encoded(t, charmap.Windows1251, "Библиотека Открывается В Девять Часов Утра, "+
+		"А По Воскресеньям Она Закрыта. Книги Можно Вернуть Через Окно Во Дворе."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		ferry: false, strings.ToUpper(ferry): false, shift(-29): true, shift(3): true, strings.Repeat("#$%&'( ", 30): true,
+		strings.Repeat("\ue001\ue002 ", 60): true, strings.Repeat("x", 1000): true, "#$%&'": false, mixed: true,
+		"Contents\n" + strings.Repeat("Fares .................. 12\n", 20): false, strings.Repeat("12.50 | 3 | -7 % | 1,024\n", 20): false,
+		"Библиотека открывается в девять часов утра. По воскресеньям она закрыта, а книги можно вернуть через окно во дворе.": false,
+		"Kirjasto avataan yhdeksältä. Sunnuntaisin se on kiinni, mutta kirjat voi palauttaa ikkunasta pihan puolella.":        false,
+		"Biblioteka jest otwarta od dziewiątej rano. W niedzielę jest zamknięta, książki można zwrócić później przez okno.":   false,
+		"圖書館九點開門。星期日不開放。" + strings.Repeat("遲還的書要付費，請到窗口辦理還書手續。", 10):                                                         false,
+	} {
+		if got := Garbled(text); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
+
+func encoded(t *testing.T, enc encoding.Encoding, text string) string {
+	t.Helper()
+	data, err := enc.NewEncoder().String(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func TestNoText(t *testing.T) {

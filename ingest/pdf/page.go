@@ -53,6 +53,7 @@ type drawing struct {
 	fonts     map[string]*font
 	glyphs    []Glyph
 	pictures  float64 // their area in square points
+	ink       bool    // something is drawn: letters, a picture or a shape
 	unknown   int     // characters without a text
 	damage    error   // the first stream that is not intact
 	depth     int
@@ -135,6 +136,10 @@ func numbers(args []operand, n int) ([]float64, bool) {
 
 // operator executes an operator.
 func (d *drawing) operator(op string, args []operand) {
+	switch op {
+	case "f", "F", "f*", "B", "B*", "b", "b*", "S", "s", "sh", "BI", "Tj", "TJ", "'", "\"":
+		d.ink = true
+	}
 	switch op {
 	case "q":
 		if len(d.saved) < 512 {
@@ -302,6 +307,7 @@ func (d *drawing) form(name string) {
 	case "Form":
 		d.drawForm(x)
 	case "Image": // it fills the unit square
+		d.ink = true
 		d.pictures += math.Abs(d.ctm[0]*d.ctm[3] - d.ctm[1]*d.ctm[2])
 	}
 }
@@ -372,4 +378,5 @@ func (d *drawing) drawForm(x pdf.Value) {
 	inner := *d
 	*d = outer
 	d.glyphs, d.pictures, d.unknown, d.damage = inner.glyphs, inner.pictures, inner.unknown, cmp.Or(inner.damage, err)
+	d.ink = inner.ink
 }

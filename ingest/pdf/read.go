@@ -57,8 +57,12 @@ const (
 // ErrEncrypted means that a file needs a password.
 var ErrEncrypted = errors.New("it is protected by a password: save it without one")
 
-// A NoTextError means that a file has no text: it is a scan, or blank.
-type NoTextError struct{ Pages int }
+// A NoTextError means that a file has no text: it is a scan, or all its pages are
+// blank.
+type NoTextError struct {
+	Pages int
+	Blank bool
+}
 
 func (e *NoTextError) Error() string { return "there is no text in it" }
 
@@ -222,7 +226,7 @@ func drawPage(p pdf.Page, fonts map[string]*font) (page Drawn) {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
-		page = Drawn{Glyphs: d.glyphs, Picture: d.pictures >= leastPicture, Unknown: d.unknown, Err: cmp.Or(err, d.damage)}
+		page = Drawn{Glyphs: d.glyphs, Picture: d.pictures >= leastPicture, Ink: d.ink, Unknown: d.unknown, Err: cmp.Or(err, d.damage)}
 	}()
 	if p.V.Kind() == pdf.Null {
 		err = errors.New("the file is damaged: a page that it lists is missing")

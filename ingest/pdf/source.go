@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ibid/ingest/charset"
 )
 
 // A Source is the content drawn on the pages of a file before its layout, the
@@ -25,8 +27,9 @@ type Source struct {
 // Drawn is the content of a page, in drawing order.
 type Drawn struct {
 	Glyphs []Glyph
-	// Picture is set when the page has a picture that may contain text.
-	Picture bool
+	// Picture is set when the page has a picture that may contain text, or letters
+	// whose text is not known; Ink when anything is drawn on it.
+	Picture, Ink bool
 	// Unknown is the number of characters for which the fonts give no text.
 	Unknown int
 	// Err says why the page could not be read completely.
@@ -110,6 +113,29 @@ func (s *Source) Map(change func(n int, page Drawn) Drawn) *Source {
 	return &changed
 }
 
+// WithoutSoup returns the source without the text of the pages whose fonts do not
+// say which letters they draw: those are read as pictures.
+func (s *Source) WithoutSoup() *Source {
+	return s.Map(func(_ int, page Drawn) Drawn {
+		var text strings.Builder
+		for _, g := range page.Glyphs {
+			if g.Begins {
+				text.WriteByte(' ')
+			}
+			text.WriteString(g.Text)
+		}
+		if page.Unknown > len(page.Glyphs) || charset.Garbled(text.String()) {
+			page.Glyphs, page.Picture = nil, true
+			if s.Rebuilt {
+				page.Err = cmp.Or(page.Err, errNoFonts)
+			}
+		}
+		return page
+	})
+}
+
+var errNoFonts = errors.New("it is damaged or cut off, and the fonts of its text are missing")
+
 // errLate is the error of a page after the deadline.
 var errLate = errors.New("reading it takes too long: split it to have the pages from here on read")
 
@@ -122,7 +148,7 @@ const leastPicture = 144 * 144
 func Lay(source *Source) (*File, error) {
 	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt}
 	var all [][]line
-	glyphs, unknown := 0, 0
+	glyphs, unknown, ink := 0, 0, false
 	var damage error // the first
 	for p := range source.Pages {
 		if p.Err != nil {
@@ -135,7 +161,7 @@ func Lay(source *Source) (*File, error) {
 		if len(p.Glyphs) == 0 && p.Picture {
 			file.Scanned = append(file.Scanned, len(all)+1)
 		}
-		glyphs += len(p.Glyphs)
+		glyphs, ink = glyphs+len(p.Glyphs), ink || p.Ink
 		for _, g := range p.Glyphs {
 			if strings.ContainsRune(g.Text, '\ufffd') {
 				unknown++
@@ -147,7 +173,7 @@ func Lay(source *Source) (*File, error) {
 		if damage != nil {
 			return nil, fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Torn), len(all), damage)
 		}
-		return nil, &NoTextError{Pages: len(all)}
+		return nil, &NoTextError{Pages: len(all), Blank: !ink}
 	}
 	dropRunning(all)
 	markEntries(all, source.Outline)

@@ -1,0 +1,57 @@
+package charset
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Garbled reports whether a text is no language: symbols in place of letters,
+// letters that stand for others, or capitals inside words, as a font without a
+// table of its characters or a wrong encoding produces them. A short text never
+// is.
+func Garbled(text string) bool {
+	const enough = 60
+	var visible, known, private, latin, common, vowels, words, breaks int
+	previous := ' '
+	for _, r := range norm.NFD.String(text[:min(len(text), sampleBytes)]) {
+		if unicode.IsMark(r) {
+			continue
+		}
+		lower := unicode.ToLower(r)
+		letter := unicode.IsLetter(r)
+		switch {
+		case letter, unicode.IsDigit(r):
+			visible, known = visible+1, known+1
+		case r == previous, unicode.IsSpace(r): // a rule, or the dots of a table of contents
+		default:
+			visible++
+		}
+		if unicode.Is(unicode.Co, r) || r == unicode.ReplacementChar {
+			private++
+		}
+		if unicode.Is(unicode.Latin, r) {
+			latin++
+			if strings.ContainsRune("eaionrstlu", lower) {
+				common++
+			}
+			if strings.ContainsRune("aeiou", lower) {
+				vowels++
+			}
+		}
+		if letter && !unicode.IsLetter(previous) {
+			words++
+		} else if unicode.IsUpper(r) && unicode.IsLower(previous) {
+			breaks++
+		}
+		previous = r
+	}
+	switch {
+	case visible < enough:
+		return false
+	case private*3 > visible, known*5 < visible*2:
+		return true
+	}
+	return latin >= enough && common*100 < latin*42 && vowels*100 < latin*24 || words >= 10 && breaks*2 > words
+}
