@@ -203,7 +203,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 // as well as it can be now.
 func (s *folderSync) isStored(path, digest string) bool {
 	known, ok := s.known[path]
-	return ok && known.Digest == digest && !s.reader.outdated(path, known.Reader)
+	return ok && known.Digest == digest && !s.reader.outdated(known.Reader)
 }
 
 // prepareDocument prepares storing a document, for example by embedding it. One

@@ -25,7 +25,7 @@ type (
 	SkipError = format.SkipError
 )
 
-// ReaderKey is the key in [Document.Meta] of the reader of a PDF file.
+// ReaderKey is [format.ReaderKey].
 const ReaderKey = format.ReaderKey
 
 // RowAnchor is [format.RowAnchor].

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -63,26 +62,6 @@ func (o PDFOptions) find() (p pdfPlan) {
 		p.from, p.job = from, pdfJob{Folder: o.Folder}
 	}
 	return p
-}
-
-// pdfVersion is increased when the same PDF file gives a better text than before.
-// Stored documents of older versions are then read again.
-const pdfVersion = 1
-
-// withoutOCR ends the reader's name of a file whose scanned pages were not read.
-const withoutOCR = " without OCR"
-
-// outdated reports whether a file would be read better now than by the reader of
-// the stored document.
-func (r *Reader) outdated(name, reader string) bool {
-	if f, ok := formatOf(name); !ok || f.name != "pdf" {
-		return false
-	}
-	reader, missing := strings.CutSuffix(reader, withoutOCR)
-	_, number, _ := strings.Cut(reader, " ")
-	version, err := strconv.Atoi(number)
-	// The error is that it was stored before readers were noted.
-	return err != nil || version < pdfVersion || missing && r.plan().checkOCR() == nil
 }
 
 // GetPDFium says how to get PDFium for a folder.
@@ -183,11 +162,9 @@ func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) er
 			err = reply.into(doc)
 		}
 	}
-	reader := fmt.Sprintf("go %d", pdfVersion)
 	if missing {
-		reader += withoutOCR
+		doc.SetReader(readerName() + withoutOCR)
 	}
-	doc.SetReader(reader)
 	return err
 }
 

@@ -274,13 +274,13 @@ func TestReadScans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if doc.Partial != "page 4 of 4: no text, install tesseract to read scans" || doc.Meta[ReaderKey] != "go 1 without OCR" {
+	if doc.Partial != "page 4 of 4: no text, install tesseract to read scans" || doc.Meta[ReaderKey] != readerName()+withoutOCR {
 		t.Errorf("without: %q, read by %q", doc.Partial, doc.Meta[ReaderKey])
 	}
 	t.Run("pages", func(t *testing.T) {
 		needTesseract(t)
 		r := needPDFium(t)
-		if alone.outdated("mixed.pdf", doc.Meta[ReaderKey]) || !r.outdated("mixed.pdf", doc.Meta[ReaderKey]) {
+		if alone.outdated(doc.Meta[ReaderKey]) || !r.outdated(doc.Meta[ReaderKey]) {
 			t.Error("it is to be read anew where its scanned page can be read, and there alone")
 		}
 		doc, err := r.Read(t.Context(), "mixed.pdf", mixed)
@@ -288,7 +288,7 @@ func TestReadScans(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkDocument(t, doc)
-		if doc.Partial != "" || doc.Meta[ReaderKey] != "go 1" || len(doc.Pages) != 4 {
+		if doc.Partial != "" || doc.Meta[ReaderKey] != readerName() || len(doc.Pages) != 4 {
 			t.Fatalf("%q, read by %q: %+v", doc.Partial, doc.Meta[ReaderKey], doc.Pages)
 		}
 		page := func(n int) string { return doc.Text[doc.Pages[n-1].Start:doc.Pages[n-1].End] }

@@ -11,6 +11,7 @@ import (
 	"ibid/ingest/child"
 	"path"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -78,6 +79,26 @@ func (r *Reader) refuse(name string, size int64) error {
 	return nil
 }
 
+// readerVersion is increased when a file gives a better text or better chunks than
+// before. Stored documents of older versions are read again once.
+const readerVersion = 2
+
+// readerName is the value of [ReaderKey] for what is read now.
+func readerName() string { return fmt.Sprintf("go %d", readerVersion) }
+
+// withoutOCR ends the reader's name of a file whose scanned pages were not read.
+const withoutOCR = " without OCR"
+
+// outdated reports whether a file would be read better now than by the reader of
+// the stored document.
+func (r *Reader) outdated(reader string) bool {
+	reader, missing := strings.CutSuffix(reader, withoutOCR)
+	_, number, _ := strings.Cut(reader, " ")
+	version, err := strconv.Atoi(number)
+	// The error is that it was stored before readers were noted.
+	return err != nil || version < readerVersion || missing && r.plan().checkOCR() == nil
+}
+
 // Read reads one file in the format of its name. The caller sets the document's
 // id and root. The error is a [*SkipError] if there is nothing to read in the
 // file; any other describes a fault of the file.
@@ -122,6 +143,9 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	}
 	if !f.data && charset.Garbled(doc.Text) {
 		return nil, errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")
+	}
+	if doc.Meta[ReaderKey] == "" {
+		doc.SetReader(readerName())
 	}
 	if doc.Title == "" {
 		doc.Title = path.Base(name)

@@ -53,7 +53,7 @@ func (s *splitter) parts() []part {
 		p.bare = sec.Heading != "" && strings.TrimSpace(body) == ""
 		add(p)
 	}
-	return s.atPages(s.join(parts))
+	return s.join(s.atPages(parts))
 }
 
 // memberNumber returns the 1-based place in a list that a JSON pointer ends with;
@@ -102,61 +102,71 @@ func (s *splitter) count(r Span) int {
 	return CountTokens(s.doc.Text[r.Start:r.End])
 }
 
-// A table of at most this many rows has a chunk for each row; in a larger one
-// neighbouring rows share a chunk.
-const maxLoneRows = 5000
-
-// minPart is the size below which a part is joined with the next one.
+// minPart is the size below which a part is joined with a neighbour.
 const minPart = 40
 
-// join joins small neighbouring sections under one heading, headings with the
-// text after them, and rows of large tables.
+// A table of more rows than this has chunks of the target size, which are fewer; in
+// a smaller one only small rows share a chunk, so that a search finds the row.
+const manyRows = 5000
+
+// join joins headings with the text after them, small parts with their neighbours
+// under one heading, and rows.
 func (s *splitter) join(parts []part) []part {
-	var out []part
 	rows := 0
 	for _, p := range parts {
 		if p.row > 0 {
 			rows++
 		}
 	}
-	for _, p := range parts {
-		if len(out) == 0 {
-			out = append(out, p)
+	var out []part
+	for i, p := range parts {
+		last := p.tokens < minPart && (i+1 == len(parts) || !s.related(p, parts[i+1]) && (p.row == 0 || !sameTable(p, parts[i+1])))
+		if n := len(out); n > 0 && s.joinTo(&out[n-1], p, rows > manyRows, last) {
+			out[n-1].End = p.End
+			out[n-1].tokens += p.tokens
 			continue
 		}
-		q := &out[len(out)-1]
-		if !s.joinTo(q, p, rows) {
-			out = append(out, p)
-			continue
-		}
-		q.End = p.End
-		q.tokens += p.tokens
+		out = append(out, p)
 	}
 	return out
 }
 
 // joinTo joins the headings and rows of p to those of the part before it; false
-// if they are not to be joined. rows is the number of all rows.
-func (s *splitter) joinTo(q *part, p part, rows int) bool {
-	fits := q.tokens+p.tokens <= s.target
-	small := q.tokens < minPart
-	switch {
-	case p.row > 0 && q.row > 0 && rows > maxLoneRows && fits && p.sheet == q.sheet:
+// if they are not to be joined. A last part is small and cannot be joined with the
+// next one.
+func (s *splitter) joinTo(q *part, p part, many, last bool) bool {
+	small := q.tokens < minPart || last
+	switch tokens := q.tokens + p.tokens; {
+	case tokens > s.max || tokens > s.target && !q.bare && !last:
+		return false
+	case sameTable(*q, p):
+		if !many && !small {
+			return false
+		}
 		if !strings.HasPrefix(p.anchor, "/") { // a pointer names the first of them
 			q.anchor = fmt.Sprintf("%srow=%d-%d", strings.TrimSuffix(p.anchor, "row="+strconv.Itoa(p.row)), q.row, p.row)
 		}
-	case p.row > 0 && q.bare && small && q.tokens+p.tokens <= s.max: // the name of a sheet with its first row
+	case q.bare && small && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start) && (p.level > q.level || p.row == 0 && s.related(*q, p)):
 		q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
-	case p.row > 0 || q.row > 0 || len(q.path) == 0:
+	case !small || !s.related(*q, p), last && len(commonPath(q.path, p.path)) == 0:
 		return false
-	case q.bare && p.level > q.level && small && q.tokens+p.tokens <= s.max:
-		q.path, q.anchor, q.level, q.bare = p.path, p.anchor, p.level, p.bare
-	case !q.bare && !p.bare && small && fits && q.level > 0 && p.level >= q.level && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start):
-		q.path = commonPath(q.path, p.path)
 	default:
-		return false
+		q.path = commonPath(q.path, p.path)
+		q.level, q.bare = min(q.level, p.level), false
 	}
 	return true
+}
+
+// sameTable reports whether two parts are rows of one table.
+func sameTable(q, p part) bool {
+	return p.row > 0 && q.row > 0 && p.sheet == q.sheet && p.level == q.level
+}
+
+// related reports whether two parts are on one page and under one heading, or both
+// are sections of the outermost level.
+func (s *splitter) related(q, p part) bool {
+	return s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start) && q.row == 0 && p.row == 0 && len(q.path) > 0 &&
+		(len(commonPath(q.path, p.path)) > 0 || q.level == p.level)
 }
 
 func commonPath(a, b []string) []string {

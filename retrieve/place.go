@@ -54,11 +54,11 @@ func place(passages []*Passage, sections []ingest.Section) {
 	}
 }
 
-// isRow reports whether the passage is rows of a table, which are sections
-// without a heading or with that of their sheet: its anchor names them all.
+// isRow reports whether the passage is one row of a table, a section without a
+// heading or with that of its sheet: its anchor is its place.
 func (p *Passage) isRow() bool {
-	sheet, _, ok := ingest.RowAnchor(p.Anchor)
-	return ok && (p.Heading == "" || sheet != "") || p.Heading == "" && strings.HasPrefix(p.Anchor, "/") // a member of a list
+	sheet, rows, ok := ingest.RowAnchor(p.Anchor)
+	return ok && (p.Heading == "" || sheet != "") && !strings.Contains(rows, "-")
 }
 
 // maxOutlines is how many sections are cached: about ten megabytes.

@@ -92,22 +92,23 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Rows of a table are sections too, but their passages have places of their own.
+// Rows of a table are sections too: small ones share a passage, and each has its
+// own place in it.
 func TestPlacesOfRows(t *testing.T) {
 	doc := &ingest.Document{ID: "a/fees.csv", Text: "card 5\n\nboat 9"}
 	doc.Sections = []ingest.Section{{Level: 1, Anchor: "row=1", End: 8}, {Level: 1, Anchor: "row=2", Start: 8, End: 14}}
 	for _, p := range retrieve.Passages(doc, ingest.Split(doc)) {
-		if _, anchor := p.PlaceAt(p.Start); len(p.Places) > 0 || anchor != fmt.Sprintf("row=%d", p.Ordinal) {
-			t.Errorf("%s is at %s, with the places %v", p.ID, anchor, p.Places)
+		_, first := p.PlaceAt(0)
+		if _, second := p.PlaceAt(9); p.Anchor != "row=1-2" || first != "row=1" || second != "row=2" {
+			t.Errorf("%s at %s: its rows are at %s and %s", p.ID, p.Anchor, first, second)
 		}
 	}
 	book := &ingest.Document{ID: "a/fees.xlsx", Text: "Fees\n\ncard 5\nboat 9"}
 	book.Sections = []ingest.Section{{Level: 1, Heading: "Fees", Anchor: "sheet=Fees", End: 4},
 		{Level: 2, Anchor: "sheet=Fees&row=1", Start: 6, End: 12}, {Level: 2, Anchor: "sheet=Fees&row=2", Start: 13, End: 19}}
 	for _, p := range retrieve.Passages(book, ingest.Split(book)) {
-		if heading, anchor := p.PlaceAt(p.Start); len(p.Places) > 0 || heading != "Fees" ||
-			anchor != fmt.Sprintf("sheet=Fees&row=%d", p.Ordinal) {
-			t.Errorf("%s is at %s under %q, with the places %v", p.ID, anchor, heading, p.Places)
+		if heading, anchor := p.PlaceAt(14); p.Anchor != "sheet=Fees&row=1-2" || heading != "Fees" || anchor != "sheet=Fees&row=2" {
+			t.Errorf("%s at %s: its second row is at %s under %q", p.ID, p.Anchor, anchor, heading)
 		}
 	}
 	if !slices.Equal(ingest.Trail(doc.Sections).Path(), nil) {

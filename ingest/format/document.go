@@ -129,8 +129,8 @@ func (c *LineCounter) At(offset int) int {
 	return c.known.Number
 }
 
-// ReaderKey is the key in [Document.Meta] of the reader of a PDF file: its name
-// and version, and whether scanned pages were left out.
+// ReaderKey is the key in [Document.Meta] of the reader: its name and version, and
+// whether scanned pages were left out.
 const ReaderKey = "reader"
 
 // SetReader notes under [ReaderKey] what read the document.

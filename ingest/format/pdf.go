@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,7 @@ func PDF(doc *Document, file *pdf.File) {
 		// No blank line divides a sentence that spans two pages.
 		b.continues = i > 0 && endsOpen(b.text.String())
 		for _, block := range page.Blocks {
+			block.Text = leaders.ReplaceAllString(block.Text, " ")
 			switch {
 			case block.Heading > 0:
 				b.Heading(block.Heading, block.Text, "")
@@ -51,6 +53,9 @@ func PDF(doc *Document, file *pdf.File) {
 	}
 	doc.Partial = partial(file)
 }
+
+// leaders are the dots between an entry of a table of contents and its page.
+var leaders = regexp.MustCompile(`(?:\s*[.·…]){5,}\s*`)
 
 // partial names the pages that could not be read completely, and why.
 func partial(file *pdf.File) string {

@@ -51,7 +51,8 @@ func dropRunning(pages [][]line) {
 			count[k]++
 		}
 	}
-	often := func(k string) bool { return count[k] >= 3 && count[k]*2 >= len(pages) }
+	// The heads of chapters are on fewer pages than that of the whole.
+	often := func(k string) bool { return count[k] >= 3 && (count[k]*2 >= len(pages) || count[k] >= 6) }
 	seen := map[string]bool{}
 	for n, p := range pages {
 		// A page with nothing else keeps them.
@@ -63,7 +64,7 @@ func dropRunning(pages [][]line) {
 		pages[n] = slices.DeleteFunc(p, func(l line) bool {
 			i++
 			k := key(l)
-			if !(i < edge || i >= all-edge) || !often(k) || len(k) > 120 {
+			if !(i < edge || i >= all-edge) || !often(k) || len(k) > 120 || l.row && count[k]*2 < len(pages) {
 				return false
 			}
 			number := strings.Trim(k, "# -–—./|") == "" || strings.EqualFold(strings.Trim(k, "# "), "page")
