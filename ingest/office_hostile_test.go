@@ -366,7 +366,8 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 		if err == nil {
 			read[ending]++
 			checkDocument(t, doc)
-			if doc.Partial != "" && base != "testODFwithOOo3.odt" { // a chart and a formula in it
+			if doc.Partial != "" && base != "testODFwithOOo3.odt" && // a chart and a formula in it
+				!strings.HasPrefix(doc.Partial, "files in it are not read: ") {
 				t.Errorf("%s was read in part: %s", base, doc.Partial)
 			}
 			return nil

@@ -74,14 +74,16 @@ func shifted(text string) string {
 
 // The error names the fault of the file.
 func TestPDFErrors(t *testing.T) {
+	blank := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R>>")
+	soup := scan(t, image.NewGray(image.Rect(0, 0, 300, 400)), 0, shifted(strings.Repeat("The ferry leaves at nine. ", 5)))
 	for _, tt := range []struct {
 		data, reason string
 		skip         bool
 	}{
 		{"not a PDF at all", "", false},
 		{"%PDF-1.7\n" + strings.Repeat("x", 500), "", false},
-		{string(pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R>>")), "empty: nothing is on its pages", true},
-		{string(scan(t, image.NewGray(image.Rect(0, 0, 300, 400)), 0, shifted(strings.Repeat("The ferry leaves at nine. ", 5)))), "no text, install", true},
+		{string(blank), "empty: nothing is on its pages", true},
+		{string(soup), "no text, install", true},
 	} {
 		_, err := new(Reader).Read(t.Context(), "a.pdf", []byte(tt.data))
 		var skip *SkipError

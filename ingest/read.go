@@ -139,7 +139,7 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 		return nil, err
 	}
 	if doc.Text == "" {
-		return nil, &SkipError{Reason: "empty: there is no text in it"}
+		return nil, &SkipError{Reason: strings.TrimSuffix("empty: there is no text in it; "+doc.Partial, "; ")}
 	}
 	if !f.data && charset.Garbled(doc.Text) {
 		return nil, errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")

@@ -20,7 +20,7 @@ type digests map[string]*ingest.Document
 func (d digests) Known(_ context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
 	known := map[string]ingest.Stored{}
 	for _, doc := range d {
-		known[doc.Path] = ingest.Stored{Digest: doc.Digest}
+		known[doc.Path] = ingest.Stored{Digest: doc.Digest, Reader: doc.Meta[ingest.ReaderKey]}
 	}
 	return known, nil
 }

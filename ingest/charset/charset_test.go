@@ -194,7 +194,8 @@ func TestShortTexts(t *testing.T) {
 		text string
 		in   []encoding.Encoding
 	}{
-		{russian, []encoding.Encoding{littleEndian, bigEndian, charmap.Windows1251, charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855,
+		{russian, []encoding.Encoding{littleEndian, bigEndian, charmap.Windows1251,
+			charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855,
 			charmap.MacintoshCyrillic}},
 		{ukrainian, []encoding.Encoding{charmap.Windows1251, charmap.KOI8U, charmap.ISO8859_5}},
 		{bulgarian, []encoding.Encoding{charmap.Windows1251, charmap.ISO8859_5}},

@@ -205,7 +205,11 @@ func (b *workbookReader) sheet(part, name string) error {
 	if b.over != nil {
 		return b.over
 	}
-	s.rest(b.drawings(relations))
+	rest := b.drawings(relations)
+	for _, comments := range related(relations, "comments") {
+		rest = append(rest, b.comments(comments, "comment")...)
+	}
+	s.rest(rest)
 	return err
 }
 

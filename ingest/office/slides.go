@@ -52,6 +52,9 @@ func (f *file) slide(part string, n int) error {
 	for _, notes := range related(s.relations, "notesSlide") {
 		s.notes(notes)
 	}
+	for _, comments := range related(s.relations, "comments") {
+		f.write(f.comments(comments, "cm")...)
+	}
 	if err != nil && f.over == nil {
 		f.note(fmt.Sprintf("slide %d could be read only in part or not at all: %v", n, err))
 		err = nil
@@ -103,6 +106,18 @@ func (s *slideReader) read(part string) error {
 				s.shapes = append(s.shapes, sh)
 			}
 			return err
+		case "pic":
+			return x.each(func(e element) error {
+				if e.Name.Local != "nvPicPr" {
+					return nil
+				}
+				return x.each(func(e element) error {
+					if b, ok := picture(e); ok && e.Name.Local == "cNvPr" {
+						s.shapes = append(s.shapes, shape{blocks: []block{b}})
+					}
+					return nil
+				})
+			})
 		case "Fallback", "extLst", "timing", "transition":
 			return nil
 		}
@@ -317,6 +332,24 @@ func (s *slideReader) notes(part string) {
 	if err != nil && s.over == nil {
 		s.note(fmt.Sprintf("the speaker's notes could be read only in part: %v", err))
 	}
+}
+
+// comments reads the comments on a slide or a sheet, which are elements of the name.
+func (f *file) comments(part, name string) (out []block) {
+	err := f.find(part, name, func(x *xmlReader, e element) error {
+		label := "Comment"
+		if cell := attr(e, "ref"); cell != "" {
+			label += " on " + cell
+		}
+		if text := oneLine(x.text()); text != "" {
+			out = append(out, block{text: label + ": " + text})
+		}
+		return nil
+	})
+	if err != nil && f.over == nil {
+		f.note(fmt.Sprintf("the comments could be read only in part: %v", err))
+	}
+	return out
 }
 
 // writeNotes writes the speaker's notes with a label.

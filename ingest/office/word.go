@@ -272,6 +272,10 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 		return d.table(x, func(b block) { p.after = append(p.after, b) })
 	case "p":
 		return d.paragraph(x, func(b block) { p.after = append(p.after, b) })
+	case "docPr":
+		if b, ok := picture(e); ok {
+			p.after = append(p.after, b)
+		}
 	case "chart":
 		if part, ok := byID(d.relations, relationAttr(e, "id")); ok && !d.shown[part] {
 			d.shown[part] = true

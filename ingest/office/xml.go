@@ -53,6 +53,23 @@ func (a *archive) elements(name string, do func(x *xmlReader, e element) error) 
 	})
 }
 
+// find calls do for each element of the name at any depth of a part.
+func (a *archive) find(part, name string, do func(x *xmlReader, e element) error) error {
+	x, err := a.xml(part)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	var walk func(e element) error
+	walk = func(e element) error {
+		if e.Name.Local == name {
+			return do(x, e)
+		}
+		return x.each(walk)
+	}
+	return x.each(walk)
+}
+
 func newXML(r io.ReadCloser, longest int) *xmlReader {
 	src := &tokenLimit{from: r, limit: longest}
 	in := bufio.NewReaderSize(src, 32<<10)

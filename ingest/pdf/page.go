@@ -312,15 +312,34 @@ func (d *drawing) form(name string) {
 	}
 }
 
-// maxAnnotations limits the annotations of a page that are drawn.
-const maxAnnotations = 5000
+// Limits of the annotations of a page.
+const (
+	maxAnnotations = 5000
+	maxComment     = 10_000 // bytes
+)
 
-// annotations draws form fields and notes as they appear on the page.
+// lineOfNote is the height of a line of a note in points.
+const lineOfNote = 10
+
+// annotations draws form fields and notes as they appear on the page, and comments
+// below it.
 func (d *drawing) annotations(list pdf.Value) {
+	comments := -100.0
 	for i := range min(list.Len(), maxAnnotations) {
 		a := list.Index(i)
 		const hidden, noView = 1 << 1, 1 << 5
-		if kind := a.Key("Subtype").Name(); kind != "Widget" && kind != "FreeText" || a.Key("F").Int64()&(hidden|noView) != 0 {
+		if a.Key("F").Int64()&(hidden|noView) != 0 {
+			continue
+		}
+		switch a.Key("Subtype").Name() {
+		case "Widget", "FreeText":
+		case "Text", "Highlight", "Underline", "Squiggly", "StrikeOut", "Caret", "Ink", "Square", "Circle", "Line", "Polygon", "Stamp":
+			if text := strings.TrimSpace(a.Key("Contents").Text()); text != "" && len(text) < maxComment {
+				comments -= lineOfNote * float64(2+strings.Count(text, "\n"))
+				d.note("Comment: "+text, 0, comments)
+			}
+			continue
+		default:
 			continue
 		}
 		look := a.Key("AP").Key("N")
@@ -332,7 +351,8 @@ func (d *drawing) annotations(list pdf.Value) {
 			continue
 		}
 		if look.Kind() != pdf.Stream {
-			d.note(cmp.Or(a.Key("V").Text(), a.Key("Contents").Text()), rect)
+			left, top := min(rect.Index(0).Float64(), rect.Index(2).Float64()), max(rect.Index(1).Float64(), rect.Index(3).Float64())
+			d.note(cmp.Or(a.Key("V").Text(), a.Key("Contents").Text()), left, top)
 			continue
 		}
 		x := min(rect.Index(0).Float64(), rect.Index(2).Float64()) - box.Index(0).Float64()
@@ -343,10 +363,9 @@ func (d *drawing) annotations(list pdf.Value) {
 }
 
 // note adds the text of a field or note without an appearance, a glyph for each
-// line from the top of its place.
-func (d *drawing) note(text string, rect pdf.Value) {
-	const size = 10 // points
-	x, y := min(rect.Index(0).Float64(), rect.Index(2).Float64()), max(rect.Index(1).Float64(), rect.Index(3).Float64())
+// line from the upper left corner of its place.
+func (d *drawing) note(text string, x, y float64) {
+	const size = lineOfNote
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
 		y -= size
 		g := Glyph{Text: line, X0: x, X1: x + size*float64(len(line))/2, Y: y, Size: size, Begins: true}
