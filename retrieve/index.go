@@ -317,19 +317,23 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 		if err != nil {
 			return nil, err
 		}
-		if p.encoded != nil {
-			fuse(all, p.encoded, encodedWeight)
-		} else {
-			fuse(all, p.vector, x.weight(q.Text))
-		}
 		r := &reading{ctx: ctx, state: x.state, lost: hits - len(all)}
+		if p.encoded == nil {
+			fuse(all, p.vector, x.weight(q.Text))
+		} else {
+			weight, err := x.encodedWeight(r, q, all)
+			if err != nil {
+				return nil, err
+			}
+			if weight == 0 {
+				p.encoded = nil
+				continue
+			}
+			fuse(all, p.encoded, weight)
+		}
 		groups, err := r.choose(all, q, 0)
 		if err != nil {
 			return nil, err
-		}
-		if p.encoded != nil && len(groups) > 0 && !x.opts.Encoder.Knows(Language(groups[0].rank.Text)) {
-			p.encoded = nil
-			continue
 		}
 		// Repeated, joined and missing chunks may leave fewer than k passages:
 		// search deeper.

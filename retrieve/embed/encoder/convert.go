@@ -65,25 +65,39 @@ func (c *checkpoint) dims(name string) (rows, columns int) {
 	return 0, 0
 }
 
-// read returns the numbers of a tensor, which must have so many.
-func (c *checkpoint) read(name string, want int) ([]float32, error) {
+// numbers is how many numbers a tensor has; 0 if there is none of the name.
+func (c *checkpoint) numbers(name string) int {
+	rows, columns := c.dims(name)
+	return rows * columns
+}
+
+func (c *checkpoint) word(id, width int) ([]float32, error) {
+	return c.slice(wordVectors, c.numbers(wordVectors), id*width, width)
+}
+
+func (c *checkpoint) slice(name string, want, first, n int) ([]float32, error) {
 	t, known := c.tensors[name]
 	if !known {
 		return nil, fmt.Errorf("the weights have no tensor %s", name)
 	}
-	n := 1
+	all := 1
 	for _, d := range t.Shape {
-		if d < 0 || d > maxFile || n > maxFile {
+		if d < 0 || d > maxFile || all > maxFile {
 			return nil, fmt.Errorf("the tensor %s has the shape %v", name, t.Shape)
 		}
-		n *= d
+		all *= d
 	}
 	from, to := t.Offsets[0], t.Offsets[1]
-	if t.Type != "F32" || n != want || from < 0 || to < from || to > c.size-c.data || to-from != 4*int64(n) {
+	if t.Type != "F32" || all != want || from < 0 || to < from || to > c.size-c.data || to-from != 4*int64(all) {
 		return nil, fmt.Errorf("the tensor %s is %s %v at %v, instead of %d float32", name, t.Type, t.Shape, t.Offsets, want)
 	}
+	return readFloats(c.from, name, c.data+from+4*int64(first), n)
+}
+
+// readFloats returns n numbers of a tensor, which must be finite.
+func readFloats(from io.ReaderAt, name string, at int64, n int) ([]float32, error) {
 	data := make([]byte, 4*n)
-	if _, err := c.from.ReadAt(data, c.data+from); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := from.ReadAt(data, at); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading the tensor %s: %w", name, err)
 	}
 	out := make([]float32, n)
@@ -98,7 +112,7 @@ func (c *checkpoint) read(name string, want int) ([]float32, error) {
 
 // shape returns what the tensors say about the model's size.
 func (c *checkpoint) shape() (s Shape) {
-	s.Words, s.Width = c.dims("embeddings.word_embeddings.weight")
+	s.Words, s.Width = c.dims(wordVectors)
 	s.Positions, _ = c.dims("embeddings.position_embeddings.weight")
 	s.Inner, _ = c.dims("encoder.layer.0.intermediate.dense.weight")
 	for c.tensors[fmt.Sprintf("encoder.layer.%d.output.dense.weight", s.Layers)].Type != "" {
@@ -107,9 +121,23 @@ func (c *checkpoint) shape() (s Shape) {
 	return s
 }
 
+// Tensors are the weights of a model in a file, by the names of Hugging Face's
+// BertModel.
+type tensors interface {
+	shape() Shape
+	// numbers is how many numbers a matrix has; 0 if there is none of the name.
+	numbers(name string) int
+	// slice returns n numbers of a tensor from the first on; it must have want.
+	slice(name string, want, first, n int) ([]float32, error)
+	// word returns the vector of a word.
+	word(id, width int) ([]float32, error)
+}
+
+const wordVectors = "embeddings.word_embeddings.weight"
+
 // A converter reads the arrays of a model; the first error stays.
 type converter struct {
-	*checkpoint
+	tensors
 	err error
 }
 
@@ -118,7 +146,7 @@ func (c *converter) floats(name string, n int) []float32 {
 		return make([]float32, n)
 	}
 	var out []float32
-	if out, c.err = c.read(name, n); c.err != nil {
+	if out, c.err = c.slice(name, n, 0, n); c.err != nil {
 		return make([]float32, n)
 	}
 	return out
@@ -149,6 +177,20 @@ func Convert(to io.Writer, facts Facts, weights io.ReaderAt, size int64, words [
 	if err != nil {
 		return err
 	}
+	return convert(to, facts, from, words)
+}
+
+// ConvertPacked writes the model file of a packed model, which may be of any
+// origin too.
+func ConvertPacked(to io.Writer, facts Facts, weights io.ReaderAt, size int64) error {
+	from, err := readPacked(weights, size)
+	if err != nil {
+		return err
+	}
+	return convert(to, facts, from, from.words)
+}
+
+func convert(to io.Writer, facts Facts, from tensors, words []string) error {
 	var text strings.Builder
 	for _, w := range words {
 		if strings.ContainsAny(w, "\n") {
@@ -163,30 +205,28 @@ func Convert(to io.Writer, facts Facts, weights io.ReaderAt, size int64, words [
 	if len(words) != m.Words {
 		return fmt.Errorf("the vocabulary has %d words, and the weights have vectors for %d", len(words), m.Words)
 	}
-	if _, err := newVocabulary(text.String(), m.Words); err != nil {
+	if _, err := newTokenizer(facts.Tokenizer, text.String(), m.Words); err != nil {
 		return err
 	}
 	sections := m.sections()
-	if err := m.fill(&converter{checkpoint: from}); err != nil {
+	if err := m.fill(&converter{tensors: from}); err != nil {
 		return err
 	}
 	return m.write(to, []byte(text.String()), sections)
 }
 
-// fill sets the arrays of a model from the tensors, whose names are those of
-// Hugging Face's BertModel.
+// fill sets the arrays of a model from the tensors.
 func (m *Model) fill(c *converter) error {
 	const embeddings = "embeddings."
-	m.roundWords(c.floats(embeddings+"word_embeddings.weight", m.Words*m.Width))
+	m.roundWords(c)
 	m.positions = c.floats(embeddings+"position_embeddings.weight", m.Positions*m.Width)
-	_, width := c.dims(embeddings + "token_type_embeddings.weight")
-	segments, _ := c.dims(embeddings + "token_type_embeddings.weight")
-	if width != m.Width || segments < 1 || segments > 16 {
-		return fmt.Errorf("the weights have %d vectors of %d for segments", segments, width)
+	n := c.numbers(embeddings + "token_type_embeddings.weight")
+	if n < m.Width || n > 16*m.Width {
+		return fmt.Errorf("the weights have %d numbers for segments", n)
 	}
-	segment := c.floats(embeddings+"token_type_embeddings.weight", segments*width)
+	segment := c.floats(embeddings+"token_type_embeddings.weight", n)
 	for i := range m.positions {
-		m.positions[i] += segment[i%width]
+		m.positions[i] += segment[i%m.Width]
 	}
 	m.norm = c.norm(embeddings+"LayerNorm", m.Width)
 	for i := range m.layers {
@@ -207,10 +247,13 @@ func (m *Model) fill(c *converter) error {
 }
 
 // roundWords rounds each word's vector to int8.
-func (m *Model) roundWords(matrix []float32) {
-	m.words, m.wordScale = make([]int8, len(matrix)), make([]float32, m.Words)
+func (m *Model) roundWords(c *converter) {
+	m.words, m.wordScale = make([]int8, m.Words*m.Width), make([]float32, m.Words)
 	for i := range m.wordScale {
-		at := i * m.Width
-		m.wordScale[i] = kernel.Round(m.words[at:at+m.Width], matrix[at:at+m.Width])
+		var row []float32
+		if row, c.err = c.word(i, m.Width); c.err != nil {
+			return
+		}
+		m.wordScale[i] = kernel.Round(m.words[i*m.Width:][:m.Width], row)
 	}
 }

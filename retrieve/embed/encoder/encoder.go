@@ -24,7 +24,7 @@ import (
 // A Model makes vectors. It is safe for concurrent use.
 type Model struct {
 	Header
-	vocabulary *vocabulary
+	vocabulary tokenizer
 	words      []int8    // a rounded vector for each word
 	wordScale  []float32 // of each vector
 	positions  []float32 // a vector for each position, with that of the first segment

@@ -323,7 +323,7 @@ func TestMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part := Part{Facts: tiny.facts, Weights: fmt.Sprintf("%x", sha256.Sum256(weights)),
+	part := Part{Facts: tiny.facts, File: weightsFile, Weights: fmt.Sprintf("%x", sha256.Sum256(weights)),
 		Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte(vocabulary)))}
 	inner := packed(map[string][]byte{"../../model.safetensors": weights, "a/tokenizer.json": tokenizer})
 	for _, c := range []struct {

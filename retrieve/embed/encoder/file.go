@@ -167,7 +167,7 @@ func parse(data []byte) (*Model, error) {
 		s.view(body[at : at+s.size()])
 		at += padded(s.size())
 	}
-	if m.vocabulary, err = newVocabulary(string(body[words:words+m.WordBytes]), m.Words); err != nil {
+	if m.vocabulary, err = newTokenizer(m.Tokenizer, string(body[words:words+m.WordBytes]), m.Words); err != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrFile, err)
 	}
 	return m, nil

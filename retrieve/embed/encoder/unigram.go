@@ -1,0 +1,118 @@
+package encoder
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A unigram vocabulary cuts text as SentencePiece does (Kudo, "Subword
+// regularization", 2018): in Unicode's compatibility composition, each word with a
+// mark for the space before it, into the pieces with the highest sum of scores.
+type unigram struct {
+	pieces              map[string]int32
+	scores              []float32
+	longest             int     // in bytes
+	least               float32 // score of a rune without a piece
+	start, end, unknown int32
+}
+
+// space is the mark for a space.
+const space = "▁"
+
+// newUnigram reads pieces in the order of their ids, each after its score and a
+// space, and ended by "\n".
+func newUnigram(text string, count int) (*unigram, error) {
+	u := &unigram{pieces: make(map[string]int32, count), scores: make([]float32, count)}
+	for id := range int32(count) {
+		line, rest, found := strings.Cut(text, "\n")
+		score, piece, scored := strings.Cut(line, " ")
+		x, err := strconv.ParseFloat(score, 32)
+		if !found || !scored || err != nil || !(math.Abs(x) < 1e6) {
+			return nil, fmt.Errorf("the vocabulary has no piece %d of %d", id, count)
+		}
+		u.pieces[piece], u.scores[id] = id, float32(x)
+		u.longest, u.least, text = max(u.longest, len(piece)), min(u.least, float32(x)), rest
+	}
+	u.least -= 10
+	for name, id := range map[string]*int32{"<s>": &u.start, "</s>": &u.end, "<unk>": &u.unknown, "<pad>": new(int32)} {
+		var known bool
+		if *id, known = u.pieces[name]; !known {
+			return nil, fmt.Errorf("the vocabulary has no %s", name)
+		}
+		delete(u.pieces, name) // in a text it is text
+	}
+	return u, nil
+}
+
+// tokens implements [tokenizer].
+func (u *unigram) tokens(text string, limit int) []int32 {
+	ids := append(make([]int32, 0, min(limit, len(text)/3+2)), u.start)
+	text = strings.Map(plainRune, text[:min(len(text), limit*u.longest)])
+	for word := range strings.FieldsSeq(norm.NFKC.String(text)) {
+		if len(ids) >= limit-1 {
+			break
+		}
+		ids = u.cut(ids, space+word)
+	}
+	return append(ids[:min(len(ids), limit-1)], u.end)
+}
+
+// plainRune drops control characters, and makes white space and invisible runes
+// spaces.
+func plainRune(r rune) rune {
+	switch {
+	case unicode.IsSpace(r), r == utf8.RuneError, r == 0xfeff, r == 0x2581, 0x200b <= r && r <= 0x200f:
+		return ' '
+	case unicode.IsControl(r):
+		return -1
+	}
+	return r
+}
+
+// cut appends the ids of a word's pieces (the Viterbi algorithm). Runes without a
+// piece that follow one another are one unknown.
+func (u *unigram) cut(ids []int32, word string) []int32 {
+	type step struct {
+		score float32
+		from  int // where its last piece begins
+		id    int32
+	}
+	best := make([]step, len(word)+1) // of the cuts of the first bytes
+	for i := range best {
+		best[i].score = float32(math.Inf(-1))
+	}
+	best[0].score = 0
+	for at := 0; at < len(word); {
+		_, size := utf8.DecodeRuneInString(word[at:])
+		for end := at + size; end <= min(len(word), at+u.longest); {
+			if id, known := u.pieces[word[at:end]]; known && best[at].score+u.scores[id] > best[end].score {
+				best[end] = step{best[at].score + u.scores[id], at, id}
+			}
+			_, next := utf8.DecodeRuneInString(word[end:])
+			if next == 0 {
+				break
+			}
+			end += next
+		}
+		if unknown := best[at].score + u.least; unknown > best[at+size].score {
+			best[at+size] = step{unknown, at, u.unknown}
+		}
+		at += size
+	}
+	first := len(ids)
+	for at := len(word); at > 0; at = best[at].from {
+		if id := best[at].id; id != u.unknown || len(ids) == first || ids[len(ids)-1] != id {
+			ids = append(ids, id)
+		}
+	}
+	for i, j := first, len(ids)-1; i < j; i, j = i+1, j-1 {
+		ids[i], ids[j] = ids[j], ids[i]
+	}
+	return ids
+}

@@ -1,0 +1,152 @@
+package encoder
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var tinyPieces = struct {
+	words  []string
+	scores []float32
+}{
+	[]string{"<s>", "<pad>", "</s>", "<unk>", "▁", "▁harbour", "▁har", "bour", "s", "灯", "▁a", "a", "aa", "é", "fi", "!"},
+	[]float32{0, 0, 0, 0, -3, -9, -5, -5, -2, -8, -3, -4, -7, -6, -7, -4},
+}
+
+// packedTiny is a packed file with the weights of the tiny model, of which the
+// inner layers' are in blocks.
+func packedTiny() []byte {
+	var out, directory, data bytes.Buffer
+	write := func(to *bytes.Buffer, values ...any) {
+		for _, v := range values {
+			if err := binary.Write(to, binary.LittleEndian, v); err != nil {
+				panic(err)
+			}
+		}
+	}
+	s := tiny.shape
+	text := strings.Join(tinyPieces.words, "")
+	write(&out, packedHead{Magic: [4]byte{'E', '5', 'S', '1'}, Version: 1, Width: int32(s.Width), Layers: int32(s.Layers), Heads: 2,
+		Inner: int32(s.Inner), Words: int32(s.Words), Positions: int32(s.Positions), Block: blockNumbers, Pieces: int32(s.Words),
+		PieceBytes: int64(len(text))})
+	end := uint32(0)
+	for _, w := range append([]string{""}, tinyPieces.words...) {
+		end += uint32(len(w))
+		write(&out, end)
+	}
+	write(&out, tinyPieces.scores, []byte(text), int32(1), int32(3), []byte("map"))
+	_, tensors := tinyTensors()
+	names := sortedKeys(tensors)
+	for _, name := range names {
+		directory.Grow(64)
+		short := packedNames.Replace(name)
+		write(&directory, uint16(len(short)), []byte(short), uint8(0), uint32(len(tensors[name])), uint64(0), uint64(0))
+	}
+	at, entry := out.Len()+4+directory.Len(), directory.Bytes()
+	for _, name := range names {
+		numbers, fields := tensors[name], entry[2+len(packedNames.Replace(name)):]
+		binary.LittleEndian.PutUint64(fields[5:], uint64(at+data.Len()))
+		entry = fields[21:]
+		if !strings.Contains(name, "intermediate.dense.weight") {
+			write(&data, numbers)
+			continue
+		}
+		fields[0] = 1
+		for block := range slices.Chunk(numbers, blockNumbers) {
+			write(&data, uint16(0x2c00)) // 1/16
+			for i, low := range block[:16] {
+				level := func(x float32) byte { return byte(max(0, min(15, 8+math.Round(16*float64(x))))) }
+				write(&data, level(low)|level(block[16+i])<<4)
+			}
+		}
+	}
+	write(&out, int32(len(names)))
+	return slices.Concat(out.Bytes(), directory.Bytes(), data.Bytes())
+}
+
+func convertPacked(file []byte) (*Model, error) {
+	facts := tiny.facts
+	facts.Tokenizer = unigramPieces
+	var out bytes.Buffer
+	if err := ConvertPacked(&out, facts, bytes.NewReader(file), int64(len(file))); err != nil {
+		return nil, err
+	}
+	return parse(out.Bytes())
+}
+
+// TestPacked compares a model from a packed file with that from a checkpoint.
+func TestPacked(t *testing.T) {
+	want, _ := tinyModel(t)
+	got, err := convertPacked(packedTiny())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.words, want.words) || !slices.Equal(got.positions, want.positions) ||
+		!slices.Equal(got.layers[1].attend.Levels, want.layers[1].attend.Levels) {
+		t.Error("the model has other weights")
+	}
+	ids := [][]int32{{0, 5, 8, 2}}
+	rows := [2][][]float32{make([][]float32, 1), make([][]float32, 1)}
+	for i, m := range []*Model{got, want} {
+		if err := m.encode(ids, rows[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// 4 bits for the weights of one product of each layer.
+	if c := cosine(rows[0][0], rows[1][0]); c < .99 {
+		t.Errorf("a cosine of %v", c)
+	}
+	for i, bits := range []uint16{0x3c00, 0xc000, 0x0001, 0x7bff, 0} {
+		if x := float16(bits); x != []float32{1, -2, 1. / (1 << 24), 65504, 0}[i] {
+			t.Errorf("float16 %#x is %v", bits, x)
+		}
+	}
+}
+
+func FuzzPacked(f *testing.F) {
+	whole := packedTiny()
+	f.Add(whole)
+	for _, n := range []int{0, 40, 80, 300, len(whole) / 2} {
+		f.Add(whole[:n])
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if m, err := convertPacked(file); err == nil {
+			m.vocabulary.tokens("harbours", 9)
+		}
+	})
+}
+
+func TestUnigram(t *testing.T) {
+	m, err := convertPacked(packedTiny())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text, want string
+		limit      int
+	}{
+		{"", "<s> </s>", 9},
+		{"harbours", "<s> ▁harbour s </s>", 9},
+		{" harbour\t\nhar\u200bs ", "<s> ▁harbour ▁har ▁ s </s>", 9},
+		{"aaa", "<s> ▁a aa </s>", 9},
+		{"aaaaa", "<s> ▁a aa aa </s>", 9},
+		{"a\u0301e\u0301", "<s> ▁ <unk> é </s>", 9},
+		{"ﬁ！\u0000", "<s> ▁ fi ! </s>", 9},
+		{"灯xyz灯", "<s> ▁ 灯 <unk> 灯 </s>", 9},
+		{"</s>", "<s> ▁ <unk> s <unk> </s>", 9},
+		{"a a a a", "<s> ▁a ▁a </s>", 4},
+		{"aaaaaaa", "<s> ▁a </s>", 3},
+	} {
+		var got []string
+		for _, id := range m.vocabulary.tokens(c.text, c.limit) {
+			got = append(got, tinyPieces.words[id])
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%q: %s, want %s", c.text, s, c.want)
+		}
+	}
+}
