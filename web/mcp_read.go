@@ -57,6 +57,113 @@ func (m *mcpServer) listDocuments(ctx context.Context, p *mcp.ListResourcesParam
 	return list, nil
 }
 
+// mcpPageOf are the arguments of the tool list_documents.
+type mcpPageOf struct {
+	Filter retrieve.Filter `json:"filter,omitzero" jsonschema:"which documents to list; leave it out for all"`
+	After  string          `json:"after,omitempty" jsonschema:"the last id of the page before"`
+}
+
+// An mcpDocument is a line of the list of documents.
+type mcpDocument struct {
+	ID         string `json:"id"`
+	Title      string `json:"title"`
+	Format     string `json:"format"`
+	Collection string `json:"collection"`
+	Bytes      int    `json:"bytes" jsonschema:"length of the text"`
+	Resource   string `json:"resource"`
+}
+
+// mcpListing is the result of the tool list_documents.
+type mcpListing struct {
+	Collections []collection  `json:"collections"`
+	Documents   []mcpDocument `json:"documents"`
+	More        bool          `json:"more" jsonschema:"true when others follow: ask for those after the last id"`
+}
+
+func (m *mcpServer) listTool(ctx context.Context, _ *mcp.CallToolRequest, in mcpPageOf) (*mcp.CallToolResult, *mcpListing, error) {
+	filter, err := m.catalog.scope(ctx, in.Filter, "")
+	var all []retrieve.DocumentInfo
+	if err == nil {
+		all, err = m.catalog.Documents(ctx, filter)
+	}
+	var known listedCollections
+	if err == nil {
+		known, err = m.catalog.collections(ctx)
+	}
+	if err != nil {
+		return m.toolFailed(ctx, fmt.Errorf("listing the documents: %w", err)), nil, nil
+	}
+	out := &mcpListing{Collections: known.Collections, Documents: []mcpDocument{}}
+	var b strings.Builder
+	for _, c := range out.Collections {
+		fmt.Fprintf(&b, "Collection %s: %d documents\n", rewrite.EscapeTitle(c.Name), c.Documents)
+	}
+	for _, d := range all {
+		if d.ID <= in.After {
+			continue
+		}
+		if out.More = len(out.Documents) == mcpPageSize; out.More {
+			b.WriteString("There are more.\n")
+			break
+		}
+		out.Documents = append(out.Documents, mcpDocument{d.ID, oneLine(d.Title), d.Format, d.Collection, d.Bytes, resourceOf(d.ID)})
+		fmt.Fprintf(&b, "- %s (%s)\n", rewrite.EscapeTitle(d.Title), escapeName(d.ID))
+	}
+	return textResult(strings.TrimSpace(b.String())), out, nil
+}
+
+// An mcpPrompt is a request that people choose in a client.
+type mcpPrompt struct {
+	mcp.Prompt
+	words string // for its argument
+}
+
+func mcpPrompts() []*mcpPrompt {
+	prompt := func(name, title, argument, about, words string) *mcpPrompt {
+		return &mcpPrompt{mcp.Prompt{Name: name, Title: title, Arguments: []*mcp.PromptArgument{
+			{Name: argument, Description: about, Required: true}}}, words}
+	}
+	return []*mcpPrompt{
+		prompt("answer", "Answer from the documents", "question", "the question", "Answer this question with the tool ask, and keep the "+
+			"numbers of the sources and their list:\n\n%s"),
+		prompt("compare", "Compare documents", "topic", "what to compare", "Find with the tool search what the documents say about this, "+
+			"and compare them document by document, with their ids:\n\n%s"),
+	}
+}
+
+func (p *mcpPrompt) get(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	value := r.Params.Arguments[p.Arguments[0].Name]
+	if strings.TrimSpace(value) == "" || len(value) > MaxQuestion {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s is empty, or longer than %d bytes",
+			p.Arguments[0].Name, MaxQuestion)}
+	}
+	return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{
+		{Role: "user", Content: &mcp.TextContent{Text: fmt.Sprintf(p.words, value)}}}}, nil
+}
+
+// complete completes the id of a document in the template of the resources.
+func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+	out := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
+	if r.Params.Ref == nil || r.Params.Ref.Type != "ref/resource" {
+		return out, nil
+	}
+	all, err := m.catalog.Documents(ctx, retrieve.Filter{})
+	if err != nil {
+		return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
+	}
+	c := &out.Completion
+	for _, d := range all {
+		if !strings.HasPrefix(d.ID, r.Params.Argument.Value) {
+			continue
+		}
+		if c.HasMore = len(c.Values) == mcpPageSize; c.HasMore { // the most that the protocol allows
+			break
+		}
+		c.Values = append(c.Values, d.ID)
+	}
+	return out, nil
+}
+
 func (m *mcpServer) resourceFailed(ctx context.Context, err error) error {
 	p := m.problem(ctx, err)
 	code := int64(jsonrpc.CodeInternalError)

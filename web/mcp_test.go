@@ -154,7 +154,7 @@ func TestMCP(t *testing.T) {
 					}
 				}
 				slices.Sort(names)
-				if diff := cmp.Diff([]string{"ask", "read_source", "search"}, names); diff != "" {
+				if diff := cmp.Diff([]string{"ask", "list_documents", "read_source", "search"}, names); diff != "" {
 					t.Error(diff)
 				}
 
@@ -176,6 +176,19 @@ func TestMCP(t *testing.T) {
 					!strings.Contains(list, "“The mooring fee is 240 crowns a season.”") {
 					t.Errorf("the sources read %q", list)
 				}
+				if link, ok := r.Content[2].(*mcp.ResourceLink); !ok || link.URI != resourceOf("club/handbook/mooring.md") {
+					t.Errorf("the first source is %+v", r.Content[2])
+				}
+				prompt, err := s.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "answer", Arguments: map[string]string{"question": "Fees?"}})
+				if err != nil || !strings.HasSuffix(prompt.Messages[0].Content.(*mcp.TextContent).Text, "\n\nFees?") {
+					t.Errorf("the prompt is %+v, %v", prompt, err)
+				}
+				ids, err := s.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/resource", URI: documentURI + "{+id}"},
+					Argument: mcp.CompleteParamsArgument{Name: "id", Value: "club/h"}})
+				if err != nil || !slices.Equal(ids.Completion.Values, []string{"club/handbook/mooring.md"}) {
+					t.Errorf("completed to %+v, %v", ids, err)
+				}
+
 				var got []string // the client delivers them late
 				for range 5 {
 					got = append(got, <-messages)
@@ -216,7 +229,8 @@ func TestMCP(t *testing.T) {
 func TestMCPTools(t *testing.T) {
 	t.Parallel()
 	fee := newShelf().passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
-	s := connectMCP(t, faces(t, mcpOptions(t, nil), "")["http"], "", nil)
+	o := mcpOptions(t, func(o *Options) { o.Summarizer = digest{new(answer.Summary)} })
+	s := connectMCP(t, faces(t, o, "")["http"], "", nil)
 	for _, tt := range []struct {
 		tool, arguments string
 		failed          bool
@@ -228,6 +242,13 @@ func TestMCPTools(t *testing.T) {
 		{"search", `{"question":"mooring","top_k":101}`, true, "top_k is 101: give 1 to 100"},
 		{"search", `{"question":"mooring","collection":"none"}`, true, `no document in the collection "none": check its name`},
 		{"search", `{"question":"mooring","topk":3}`, true, "topk"},
+		{"search", `{"question":"mooring","filter":{"collection":"none"}}`, true, `no document in the collection "none"`},
+		{"search", `{"question":"mooring","filter":{"owner":"me"}}`, true, "owner"},
+		{"list_documents", `{}`, false, "Collection default: 4 documents\n- Harbour guide (`club/guide.pdf`)"},
+		{"list_documents", `{"after":"club/h","filter":{"format":"markdown"}}`, false, "documents\n- Moorings (`club/handbook/mooring.md`)"},
+		{"list_documents", `{"filter":{"collection":"none"}}`, true, `no document in the collection "none"`},
+		{"summarize", `{"document":"club/guide.pdf"}`, false, "It is about boats.[1]"},
+		{"summarize", `{}`, true, "say what to summarize"},
 		{"search", `{}`, true, "question"},
 		{"ask", `{"question":"  "}`, true, "the question is empty"},
 		{"ask", `{"question":"` + strings.Repeat("a", MaxQuestion+1) + `"}`, true, "shorten it"},

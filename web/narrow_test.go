@@ -174,6 +174,8 @@ func attempts(method, pattern, run string) (out [][2]string) {
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_source","arguments":{"document":"shut/known.pdf"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"summarize","arguments":{"document":"shut/known.pdf"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_documents","arguments":{}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a","collection":"shut"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ibid://documents/shut/known.pdf"}}`,
