@@ -23,7 +23,7 @@ func accesses() accessTable {
 func TestAccess(t *testing.T) {
 	want := accessTable{}
 	for _, r := range []string{"GET /static/*", "GET /openapi.json", "GET /docs", "GET /healthz", "GET /readyz", "GET /key", "POST /key",
-		"POST /key/leave"} {
+		"POST /key/leave", "GET " + resourceMetadata} {
 		want[r] = public
 	}
 	for _, r := range []string{"GET /api/feedback", "POST /api/documents", "POST /api/documents/*", "DELETE /api/documents/*"} {

@@ -186,7 +186,7 @@ func openRoutes() map[string]int {
 	return map[string]int{
 		"GET /static/*": 200, "HEAD /static/*": 200, "GET /healthz": 200, "HEAD /healthz": 200, "GET /readyz": 200, "HEAD /readyz": 200,
 		"GET /openapi.json": 200, "HEAD /openapi.json": 200, "GET /docs": 200, "HEAD /docs": 200,
-		"GET /key": 200, "HEAD /key": 200, "POST /key": 401, "POST /key/leave": 303,
+		"GET " + resourceMetadata: 200, "HEAD " + resourceMetadata: 200, "GET /key": 200, "HEAD /key": 200, "POST /key": 401, "POST /key/leave": 303,
 	}
 }
 
@@ -208,7 +208,8 @@ func TestKeysOnEveryRoute(t *testing.T) {
 		} else if w.Code != http.StatusUnauthorized && w.Code != http.StatusNotFound {
 			t.Errorf("%s, %s: status %d: %s", route, variant, w.Code, w.Body)
 		} else if w.Code == http.StatusUnauthorized {
-			if h := w.Header().Get("WWW-Authenticate"); !strings.HasPrefix(h, "Bearer") {
+			h := w.Header().Get("WWW-Authenticate")
+			if !strings.HasPrefix(h, "Bearer") || strings.Contains(h, resourceMetadata) != (r.Path == "/mcp") {
 				t.Errorf("%s, %s: WWW-Authenticate is %q", route, variant, h)
 			}
 		}

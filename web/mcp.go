@@ -468,6 +468,21 @@ func newMCPHTTP(m *mcpServer) *mcpHTTP {
 		})}
 }
 
+// resourceMetadata is where clients without a key learn how to be let in.
+const resourceMetadata = "/.well-known/oauth-protected-resource/mcp"
+
+// protectedResource is the metadata of a resource that needs a key, by RFC 9728.
+type protectedResource struct {
+	Resource      string   `json:"resource"`
+	Name          string   `json:"resource_name"`
+	Documentation string   `json:"resource_documentation"`
+	Methods       []string `json:"bearer_methods_supported"` // "header"
+}
+
+func (h *mcpHTTP) metadata(c echo.Context) error {
+	return reply(c, http.StatusOK, protectedResource{h.base(c) + "/mcp", "Ibid", h.base(c) + "/docs", []string{"header"}})
+}
+
 func (h *mcpHTTP) post(c echo.Context) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)

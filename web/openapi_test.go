@@ -228,7 +228,11 @@ func (s *schemas) of(t reflect.Type) object {
 	case t == reflect.TypeFor[responseInput]():
 		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": s.of(reflect.TypeFor[responseItem]())}}}
 	case t == reflect.TypeFor[stops](), t == reflect.TypeFor[stringList]():
-		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
+		many := object{"type": "array", "items": object{"type": "string"}}
+		if t == reflect.TypeFor[stops]() {
+			many["maxItems"] = maxStops
+		}
+		return object{"anyOf": []any{object{"type": "string"}, many}}
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return object{"type": "string"}
 	case s.values[name] != nil:
@@ -261,10 +265,11 @@ func (s *schemas) of(t reflect.Type) object {
 			properties, required := object{}, []string{}
 			s.members(t, properties, &required)
 			made["properties"] = properties
-			if len(required) > 0 {
+			if required = append(required, strings.Fields(requiredMembers()[t.Name()])...); len(required) > 0 {
 				slices.Sort(required)
 				made["required"] = slices.Compact(required)
 			}
+			maps.Copy(made, alternatives(t.Name()))
 			if c := s.comments[name]; c != "" {
 				made["description"] = regexp.MustCompile(`^(An? )?`+t.Name()+`\b`).ReplaceAllString(c, as)
 			}
@@ -323,6 +328,7 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 		if c := s.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]; c != "" {
 			p["description"] = withMembers(c, t)
 		}
+		maps.Copy(p, limitsOf(t, name))
 		properties[name] = p
 		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") && !strings.HasSuffix(t.Name(), "Request") {
 			*required = append(*required, name)
@@ -632,7 +638,7 @@ func TestOpenAPIReplies(t *testing.T) {
 	waiting := newHandler(t, func(o *Options) { o.Indexing = func() (int, int, bool) { return 1, 2, false } })
 	checker.check(t, waiting, "GET", "/readyz", call(waiting, "GET", "/readyz", ""))
 	k := newKeyed(t, nil)
-	for _, r := range [][3]string{{"GET", "/key", ""}, {"POST", "/key", "key=x"}, {"POST", "/key", "key=" + k.write},
+	for _, r := range [][3]string{{"GET", resourceMetadata, ""}, {"GET", "/key", ""}, {"POST", "/key", "key=x"}, {"POST", "/key", "key=" + k.write},
 		{"POST", "/key/leave", ""}, {"GET", "/api/runs", ""}} {
 		w := call(k, r[0], r[1], r[2], "Content-Type", "application/x-www-form-urlencoded")
 		checker.check(t, k.Echo, r[0], r[1], w)
@@ -699,8 +705,75 @@ func schemaRoots() []any {
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
-		answer.Warning{}, answer.Usage{}, blockEvent{}, markdownEvent{}, queued{},
+		answer.Warning{}, answer.Usage{}, protectedResource{}, blockEvent{}, markdownEvent{}, queued{},
 	}
+}
+
+// requiredMembers are the members that requests must have.
+func requiredMembers() map[string]string {
+	return map[string]string{"searchRequest": "question", "feedbackRequest": "run rating", "chatRequest": "model messages",
+		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input", "embedRequest": "model input",
+		"vectorSearchRequest": "query", "Turn": "role content"}
+}
+
+// alternatives says which members a request of a type must have, of several.
+func alternatives(name string) object {
+	having := func(members ...string) object {
+		var all []any
+		for _, m := range members {
+			all = append(all, object{"required": []string{m}})
+		}
+		return object{"anyOf": all}
+	}
+	switch name {
+	case "askRequest":
+		return having("question", "run")
+	case "backgroundRequest":
+		return having("question", "run", "summarize")
+	case "summarizeRequest":
+		return having("document", "collection", "filter", "run")
+	}
+	return nil
+}
+
+// limitsOf are the limits of a member that the server enforces.
+func limitsOf(t reflect.Type, member string) object {
+	words := object{"minLength": 1, "pattern": `\S`}
+	switch member {
+	case "question":
+		if t == reflect.TypeFor[askRequest]() || t == reflect.TypeFor[searchRequest]() {
+			return words
+		}
+	case "top_k":
+		return object{"minimum": 0, "maximum": MaxTopK}
+	case "diversity":
+		return object{"minimum": 0, "exclusiveMaximum": 1}
+	case "rating":
+		return object{"enum": []int{-1, 1}}
+	case "citation":
+		return object{"minimum": 0}
+	case "since", "until":
+		return object{"pattern": `^([0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?)?$`}
+	case "language":
+		return object{"pattern": `^([A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$`}
+	case "max_num_results":
+		return object{"minimum": 1, "maximum": 50}
+	case "messages":
+		return object{"minItems": 1}
+	case "model":
+		if strings.HasSuffix(t.Name(), "Request") {
+			return words
+		}
+	case "role":
+		if t == reflect.TypeFor[answer.Turn]() {
+			return object{"enum": []string{"user", "assistant"}}
+		}
+	case "document", "collection":
+		if t == reflect.TypeFor[summarizeRequest]() {
+			return object{"minLength": 1}
+		}
+	}
+	return nil
 }
 
 // schemaNames are the names of schemas that differ from their Go types.

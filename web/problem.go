@@ -178,7 +178,11 @@ func (r errorReplies) handle(err error, c echo.Context) {
 		setRetryAfter(c, p.retryAfter)
 	}
 	if p.Status == http.StatusUnauthorized {
-		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="ibid"`)
+		challenge := `Bearer realm="ibid"`
+		if c.Path() == "/mcp" {
+			challenge += fmt.Sprintf(`, resource_metadata="%s%s"`, r.pages.base(c), resourceMetadata)
+		}
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
 	}
 	var failed error
 	switch page := c.Request().Method != http.MethodHead && wantsPage(c.Request()); {

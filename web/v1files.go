@@ -222,6 +222,12 @@ func (o *openAI) searchVectors(c echo.Context) error {
 	if _, err := decodeV1(c, &r); err != nil {
 		return inField("query", err)
 	}
+	if err := o.checkCollection(c, store); err != nil {
+		if p := (*Problem)(nil); errors.As(err, &p) && p.Code == "model_not_found" {
+			return noStore(store)
+		}
+		return err
+	}
 	most := 10
 	if r.Most != nil {
 		most = *r.Most
@@ -242,12 +248,6 @@ func (o *openAI) searchVectors(c echo.Context) error {
 		if err := json.Unmarshal(filter, &search.Filter); err != nil {
 			return badValue("filters", "filters: %v", err)
 		}
-	}
-	if err := o.checkCollection(c, store); err != nil {
-		if p := (*Problem)(nil); errors.As(err, &p) && p.Code == "model_not_found" {
-			return noStore(store)
-		}
-		return err
 	}
 	found, err := o.find(c.Request().Context(), search)
 	if err != nil {

@@ -340,6 +340,7 @@ func (h *handlers) routes(f features) []route {
 	}
 	if f.keys {
 		table = append(table,
+			route{"GET", resourceMetadata, public, h.mcp.metadata},
 			route{"GET", "/key", public, h.key.show},
 			route{"POST", "/key", public, h.key.beginSession},
 			route{"POST", "/key/leave", public, h.key.endSession})
