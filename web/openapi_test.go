@@ -29,6 +29,7 @@ import (
 	"ibid/answer"
 	"ibid/cite"
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 type object = map[string]any
@@ -270,6 +271,9 @@ func (s *schemas) of(t reflect.Type) object {
 				made["required"] = slices.Compact(required)
 			}
 			maps.Copy(made, alternatives(t.Name()))
+			if t == reflect.TypeFor[retrieve.Filter]() {
+				made["additionalProperties"] = false
+			}
 			if c := s.comments[name]; c != "" {
 				made["description"] = regexp.MustCompile(`^(An? )?`+t.Name()+`\b`).ReplaceAllString(c, as)
 			}
@@ -306,9 +310,6 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 		}
 		p := s.of(f.Type)
 		omitted := strings.Contains(options, "omit")
-		if f.Type.Kind() == reflect.Pointer && !omitted && !strings.HasSuffix(t.Name(), "Request") {
-			p = object{"anyOf": []any{p, object{"type": "null"}}}
-		}
 		switch {
 		case name == "strategy" && t == reflect.TypeFor[askRequest]():
 			p["enum"] = answer.Strategies()
@@ -325,10 +326,15 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 				p = object{"anyOf": []any{s.of(reflect.TypeFor[askRequest]()), s.of(reflect.TypeFor[summarizeRequest]())}}
 			}
 		}
+		maps.Copy(p, limitsOf(t, name))
+		request := strings.HasSuffix(t.Name(), "Request") || t == reflect.TypeFor[retrieve.Filter]()
+		optional := request && !slices.Contains(strings.Fields(requiredMembers()[t.Name()]), name)
+		if optional || f.Type.Kind() == reflect.Pointer && !omitted && !request {
+			p = object{"anyOf": []any{p, object{"type": "null"}}}
+		}
 		if c := s.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]; c != "" {
 			p["description"] = withMembers(c, t)
 		}
-		maps.Copy(p, limitsOf(t, name))
 		properties[name] = p
 		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") && !strings.HasSuffix(t.Name(), "Request") {
 			*required = append(*required, name)
@@ -638,7 +644,8 @@ func TestOpenAPIReplies(t *testing.T) {
 	waiting := newHandler(t, func(o *Options) { o.Indexing = func() (int, int, bool) { return 1, 2, false } })
 	checker.check(t, waiting, "GET", "/readyz", call(waiting, "GET", "/readyz", ""))
 	k := newKeyed(t, nil)
-	for _, r := range [][3]string{{"GET", resourceMetadata, ""}, {"GET", "/key", ""}, {"POST", "/key", "key=x"}, {"POST", "/key", "key=" + k.write},
+	for _, r := range [][3]string{{"GET", resourceMetadata, ""},
+		{"GET", "/key", ""}, {"POST", "/key", "key=x"}, {"POST", "/key", "key=" + k.write},
 		{"POST", "/key/leave", ""}, {"GET", "/api/runs", ""}} {
 		w := call(k, r[0], r[1], r[2], "Content-Type", "application/x-www-form-urlencoded")
 		checker.check(t, k.Echo, r[0], r[1], w)
@@ -713,7 +720,7 @@ func schemaRoots() []any {
 func requiredMembers() map[string]string {
 	return map[string]string{"searchRequest": "question", "feedbackRequest": "run rating", "chatRequest": "model messages",
 		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input", "embedRequest": "model input",
-		"vectorSearchRequest": "query", "Turn": "role content"}
+		"vectorSearchRequest": "query", "Turn": "role"}
 }
 
 // alternatives says which members a request of a type must have, of several.
@@ -721,7 +728,13 @@ func alternatives(name string) object {
 	having := func(members ...string) object {
 		var all []any
 		for _, m := range members {
-			all = append(all, object{"required": []string{m}})
+			given := object{"type": "string", "minLength": 1}
+			if m == "tags" {
+				given = object{"type": "array", "minItems": 1}
+			} else if m == "filter" || m == "summarize" {
+				given = object{"type": "object"}
+			}
+			all = append(all, object{"required": []string{m}, "properties": object{m: given}})
 		}
 		return object{"anyOf": all}
 	}
@@ -731,7 +744,10 @@ func alternatives(name string) object {
 	case "backgroundRequest":
 		return having("question", "run", "summarize")
 	case "summarizeRequest":
-		return having("document", "collection", "filter", "run")
+		some := having("document", "collection", "run")
+		filter := object{"required": []string{"filter"}, "properties": object{"filter": having(filterMembers()...)}}
+		some["anyOf"] = append(some["anyOf"].([]any), filter)
+		return some
 	}
 	return nil
 }
@@ -755,7 +771,7 @@ func limitsOf(t reflect.Type, member string) object {
 	case "since", "until":
 		return object{"pattern": `^([0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?)?$`}
 	case "language":
-		return object{"pattern": `^([A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$`}
+		return object{"pattern": `^([A-Za-z]{2,8}(-[A-Za-z0-9]{2,8})*)?$`}
 	case "max_num_results":
 		return object{"minimum": 1, "maximum": 50}
 	case "messages":
@@ -768,9 +784,9 @@ func limitsOf(t reflect.Type, member string) object {
 		if t == reflect.TypeFor[answer.Turn]() {
 			return object{"enum": []string{"user", "assistant"}}
 		}
-	case "document", "collection":
-		if t == reflect.TypeFor[summarizeRequest]() {
-			return object{"minLength": 1}
+	case "run":
+		if t == reflect.TypeFor[feedbackRequest]() {
+			return words
 		}
 	}
 	return nil

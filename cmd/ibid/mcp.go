@@ -45,7 +45,8 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	return web.ServeMCP(ctx, web.Options{
-		Asker: answerer, Summarizer: answerer, Searcher: lib.Index, Library: lib.Index, Citing: citing, PublicURL: c.PublicURL, Version: version(),
+		Asker: answerer, Summarizer: answerer,
+		Searcher: lib.Index, Library: lib.Index, Citing: citing, PublicURL: c.PublicURL, Version: version(),
 		Logger: newLogger(s.stderr, c.LogLevel, false),
 	}, c.Collection, io.NopCloser(s.stdin), unclosed{s.stdout})
 }
