@@ -18,6 +18,8 @@ type Filter struct {
 	Root       string `json:"root,omitempty"`
 	// Document is one document's id.
 	Document string `json:"document,omitempty"`
+	// Documents are the ids of the only documents, unless it is empty.
+	Documents []string `json:"documents,omitempty"`
 	// PathPrefix is compared with the path inside the root.
 	PathPrefix string `json:"path_prefix,omitempty"`
 	Format     string `json:"format,omitempty"`
@@ -45,7 +47,7 @@ func (f Filter) IsZero() bool { return f.Equal(Filter{}) }
 func (f Filter) Equal(g Filter) bool {
 	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && f.PathPrefix == g.PathPrefix &&
 		f.Format == g.Format && f.Author == g.Author && f.Language == g.Language && f.Since == g.Since && f.Until == g.Until &&
-		slices.Equal(f.Tags, g.Tags) && slices.Equal(f.Collections, g.Collections)
+		slices.Equal(f.Tags, g.Tags) && slices.Equal(f.Documents, g.Documents) && slices.Equal(f.Collections, g.Collections)
 }
 
 // Matches reports whether the filter matches a document with these labels.
@@ -54,6 +56,7 @@ func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 		(len(f.Collections) == 0 || slices.Contains(f.Collections, d.Collection)) &&
 		(f.Root == "" || f.Root == d.Root) &&
 		(f.Document == "" || f.Document == d.ID) &&
+		(len(f.Documents) == 0 || slices.Contains(f.Documents, d.ID)) &&
 		(f.Format == "" || f.Format == d.Format) &&
 		(f.Since == "" || l.Date != "" && l.Date.compare(f.Since) >= 0) &&
 		(f.Until == "" || l.Date != "" && l.Date.compare(f.Until) <= 0) &&

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"testing"
+	"testing/fstest"
 
 	"github.com/labstack/echo/v4"
 
@@ -13,7 +14,7 @@ import (
 // accesses is the table of accesses of a server with all features.
 func accesses() accessTable {
 	t := accessTable{}
-	for _, r := range (&handlers{}).routes(features{true, true, true, true, true}) {
+	for _, r := range (&handlers{}).routes(features{true, true, true, true, true, true}) {
 		t[r.method+" "+r.path] = r.access
 	}
 	return t
@@ -26,7 +27,7 @@ func TestAccess(t *testing.T) {
 		"POST /key/leave", "GET " + resourceMetadata} {
 		want[r] = public
 	}
-	for _, r := range []string{"GET /api/feedback", "POST /api/documents", "POST /api/documents/*", "DELETE /api/documents/*"} {
+	for _, r := range []string{"POST /api/sample", "GET /api/feedback", "POST /api/documents", "POST /api/documents/*", "DELETE /api/documents/*"} {
 		want[r] = writers
 	}
 	for r, a := range accesses() {
@@ -44,7 +45,7 @@ func TestAccess(t *testing.T) {
 // everyRoute sets the options without which some routes do not exist.
 func everyRoute(o *Options) {
 	o.Summarizer = digest{new(answer.Summary)}
-	o.Uploads = &ingest.Uploads{}
+	o.Uploads, o.Sample = &ingest.Uploads{}, fstest.MapFS{}
 	o.Keys = newRing()
 	o.Ledger = newLedger()
 	o.Embedder = counts{}

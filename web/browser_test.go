@@ -2,10 +2,14 @@ package web
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"testing/fstest"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"ibid/answer"
 )
 
 const ended = `document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`
@@ -48,9 +52,10 @@ func TestBrowser(t *testing.T) {
 				`document.querySelector(".turn .text:not(.draft) p").textContent`)
 			b.is("2", `String(document.querySelectorAll(".turn .text:not(.draft) li").length)`)
 			b.is("2", `String(document.querySelectorAll(".sources > li").length)`)
-			b.is("Checked 4 passages, used 3", `document.querySelector("summary").textContent`)
-			b.is("cited as 1,cited as 1,cited as 2",
-				`[...document.querySelectorAll(".judged .facts")].map((e) => e.textContent.match(/cited as [0-9, ]*[0-9]/)?.[0]).filter(Boolean).join()`)
+			b.is("Looked at 4 passages, used 3", `document.querySelector("summary").textContent`)
+			b.is("covers sails, alone, April|covers sixteen, sails|covers mooring",
+				`[...document.querySelectorAll(".sources .facts")].map((e) => e.textContent.split(" · ").at(-1)).join("|")`)
+			b.is("off topic", `[...document.querySelectorAll(".card .verdict")].map((e) => e.textContent).join("|")`)
 			b.is("The moon is made of green cheese.",
 				`[...document.querySelectorAll(".turn .doubt")].map((e) => e.textContent).find((t) => t.includes("moon"))`)
 
@@ -125,12 +130,22 @@ func TestBrowserStates(t *testing.T) {
 
 		b.newConversation()
 		b.ask("drafted")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .draft")))
+		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text .draft")))
+		const sentences = `document.querySelector(".turn .text").textContent.replace(/\s+/g, " ").trim()`
+		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
 		b.look("draft")
+		// The refined answer replaces the draft sentence by sentence.
 		s.pass("first")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text:not(.draft) .cite")), chromedp.WaitNotVisible(chromedp.CSS(".turn > .draft")))
+		b.is("Nobody sails alone before the end of April.1 The mooring The fee is due.", sentences)
+		b.is("The fee is due.", `document.querySelector(".turn .text span.draft").textContent.trim()`)
+		b.look("refining")
+		s.pass("second")
 		b.waitFor(ended)
-		b.is("Nobody sails alone before the end of April.", `document.querySelector(".evidence .drafts li").textContent.trim()`)
+		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2", sentences)
+		b.is("0", `String(document.querySelectorAll(".turn .text .draft").length)`)
+		b.is("The mooring fee is 240 crowns a season.", `[...CSS.highlights.get("changed")].map(String).join("|")`)
+		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", `document.querySelector(".evidence .drafts li").textContent.replace(/\s*1/, "").trim()`)
+		b.look("refined")
 
 		// What is drawn does not move, and is not replaced, while the rest arrives.
 		askAlone()
@@ -264,7 +279,7 @@ func TestBrowserStates(t *testing.T) {
 		if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
 			t.Fatal(err)
 		}
-		b.is("none none none block", `[".dock", ".bar", ".actions", ".sources-box"].map((q) => getComputedStyle(document.querySelector(q)).display).join(" ")`)
+		b.is("none none none block", `[".dock", ".bar", ".actions", ".board"].map((q) => getComputedStyle(document.querySelector(q)).display).join(" ")`)
 		b.picture("printed")
 	})
 	// The sheet of narrow screens keeps the focus until it is closed.
@@ -295,7 +310,53 @@ func TestBrowserStates(t *testing.T) {
 		t.Parallel()
 		s := newScene(t, func(o *Options) { o.Library = shelf{} })
 		b := s.newTab(t, 390, "light")
-		b.is("No documents yet.", `document.querySelector("#library p").textContent`)
+		b.is("No documents yet. Start the server with a folder: ibid serve FOLDER", `document.querySelector("#library p").textContent`)
 		b.look("nothing")
 	})
+}
+
+// TestBrowserNotebook adds the sample library and a text to an empty server with the
+// keyboard alone, asks a suggested question, and then one of two documents only.
+func TestBrowserNotebook(t *testing.T) {
+	t.Parallel()
+	library := &growing{}
+	asked := make(chan answer.Question, 10)
+	s := newScene(t, func(o *Options) {
+		o.Library, o.Uploads = library, library
+		o.Sample = fstest.MapFS{"guide.md": {Data: []byte("# Guide")}, "fees/fees.md": {Data: []byte("# Fees")}}
+		lib := newShelf()
+		o.Asker = noting{newScript(append(lib, handbook())), asked}
+	})
+	b := s.newTab(t, 1280, "light")
+	b.is("Add your documents", `document.getElementById("welcome").textContent`)
+	b.is("true", `String(document.getElementById("dock").hidden)`)
+	b.look("empty")
+	b.tabTo("sample")
+	b.press("Enter", "\r", 13)
+	b.is("2", `String(document.querySelectorAll("#shelf li").length)`)
+	b.is("question", focused)
+
+	b.tabTo("paste")
+	b.press("Enter", "\r", 13)
+	b.waitFor(`document.getElementById("pasted").open`)
+	b.look("pasting")
+	b.do(chromedp.SendKeys(chromedp.CSS("#pasted-text"), "High water at noon."))
+	b.press("Tab", "", 9)
+	b.press("Enter", "\r", 13)
+	b.is("3", `String(document.querySelectorAll("#shelf li").length)`)
+	b.is("1", `String(document.querySelectorAll(".uploads .done").length)`)
+
+	b.do(chromedp.Evaluate[chromedp.Void](`dispatchEvent(new DragEvent("dragenter", {dataTransfer: (() => { const d = new DataTransfer(); d.items.add(new File(["x"], "x.txt")); return d })()}))`))
+	b.waitFor(`getComputedStyle(document.querySelector(".dropzone")).position === "fixed"`)
+	b.look("dropping")
+	b.do(chromedp.Evaluate[chromedp.Void](`dispatchEvent(new DragEvent("dragleave", {dataTransfer: (() => { const d = new DataTransfer(); d.items.add(new File(["x"], "x.txt")); return d })()}))`))
+
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#shelf input")[0].click(); document.querySelectorAll("#shelf input")[2].click()`))
+	b.is("Asking only Notes.md and sample/guide.md", `document.getElementById("only-words").textContent`)
+	b.look("notebook")
+	b.ask("What is the mooring fee?")
+	b.waitFor(ended)
+	if q := <-asked; !slices.Equal(q.Filter.Documents, []string{"uploads/Notes.md", "uploads/sample/guide.md"}) {
+		t.Errorf("asked %q", q.Filter.Documents)
+	}
 }

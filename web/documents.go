@@ -1,7 +1,9 @@
 package web
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"sort"
 	"strconv"
@@ -23,6 +25,7 @@ type documents struct {
 	originals Originals           // nil: only text is shown
 	drawing   *semaphore.Weighted // a slot for each page that is being drawn
 	uploads   Uploads             // nil: nothing can be added
+	sample    fs.FS               // a library to try; may be nil
 }
 
 // listing is the reply of GET /api/documents.
@@ -144,6 +147,12 @@ func (d *documents) viewer(c echo.Context) error {
 	return d.pages.send(c, http.StatusOK, "viewer", page)
 }
 
+// mayChange reports whether the caller may add and delete documents.
+func (d *documents) mayChange(ctx context.Context) bool {
+	caller := holderFrom(ctx)
+	return d.uploads != nil && (caller == nil || caller.key.Write)
+}
+
 // pageOfDocuments is how many documents one page lists.
 const pageOfDocuments = 250
 
@@ -153,8 +162,7 @@ func (d *documents) listPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	caller := holderFrom(c.Request().Context())
-	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.uploads != nil && (caller == nil || caller.key.Write)}
+	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(c.Request().Context())}
 	if l.More && len(l.Documents) > 0 {
 		q := c.QueryParams()
 		q.Set("after", l.Documents[len(l.Documents)-1].ID)

@@ -57,6 +57,7 @@ func (g *growing) Add(_ context.Context, name string, content io.Reader) (ingest
 	defer g.mu.Unlock()
 	id := "uploads/" + name
 	g.shelf = append(g.shelf, &ingest.Document{ID: id, Root: "uploads", Path: name, Title: name, Format: "text", Text: string(text)})
+	slices.SortFunc(g.shelf, func(a, b *ingest.Document) int { return strings.Compare(a.ID, b.ID) })
 	return ingest.Change{Document: id, Root: "uploads", Path: name, Action: ingest.Added}, nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -585,6 +586,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
 		o.Summarizer = digest{new(answer.Summary)}
 		o.Uploads = uploadFolder(t)
+		o.Sample = fstest.MapFS{"fees.md": {Data: []byte("# Fees")}}
 		o.Embedder = counts{}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})
@@ -616,7 +618,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		`POST /api/feedback {"run":"` + id + `","rating":1,"comment":"Yes.","citation":0}`, "GET /api/feedback",
 		"PUT /api/runs/" + id + "/shared",
 		"DELETE /api/runs/" + id + "/shared", "DELETE /api/runs/" + id, "DELETE /api/runs/" + id + "?forget=true", "GET /api/runs/" + id,
-		"GET /api/documents?limit=2", "GET /api/documents/club/handbook/mooring.md?start=10&end=20", "GET /api/collections",
+		"GET /api/documents?limit=2", "GET /api/documents/club/handbook/mooring.md?start=10&end=20", "GET /api/collections", "GET /api/suggestions", "POST /api/sample",
 		"POST /mcp " + mcpHead + `"id":1,"method":"ping"}`, "POST /mcp " + mcpHead + `"method":"notifications/initialized"}`,
 		"POST /v1/chat/completions {" + chat, `POST /v1/chat/completions {"stream":true,` + chat, "GET /v1/models", "GET /v1/models/ibid/default",
 		`POST /v1/responses {"model":"ibid","input":"a"}`, `POST /v1/responses {"model":"ibid","input":"a","stream":true}`,
@@ -707,7 +709,7 @@ func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
 		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
-		listedCollections{},
+		listedCollections{}, listedSuggestions{}, addedSample{},
 		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1File{}, v1Files{},
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
@@ -809,6 +811,6 @@ func schemaNames() map[string]string {
 		"web.rankingOptions": "VectorRanking", "web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError",
 		"web.v1Fault": "OpenAIFault", "web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding",
 		"web.v1Vectors": "EmbeddingList", "web.vectorUsage": "EmbeddingUsage", "web.liveness": "Health", "web.blockEvent": "HTMLBlock",
-		"web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece",
+		"web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece", "web.listedSuggestions": "SuggestionList",
 	}
 }

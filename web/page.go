@@ -100,19 +100,27 @@ type frame struct {
 
 type homePage struct {
 	frame
-	pages *pages
-	Kept  bool // records of answers, which can then be shared and rated
+	pages     *pages
+	documents *documents
+	Kept      bool // records of answers, which can then be shared and rated
+	// MayChange means that the caller may add documents, Sample that there are some to try.
+	MayChange, Sample bool
 	// Modules are the scripts to preload.
 	Modules []string
 }
 
 func newHomePage(p *pages, kept bool) *homePage {
 	return &homePage{frame: p.frame(""), pages: p, Kept: kept,
-		Modules: []string{"answer.js", "blocks.js", "conversation.js", "copy.js", "dom.js", "evidence.js", "history.js", "past.js",
-			"peek.js", "source.js", "stream.js"}}
+		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "conversation.js", "copy.js", "dom.js", "history.js", "library.js", "past.js",
+			"peek.js", "source.js", "stream.js", "upload.js"}}
 }
 
-func (p *homePage) show(c echo.Context) error { return p.pages.send(c, http.StatusOK, "home", p) }
+func (p *homePage) show(c echo.Context) error {
+	home := *p
+	home.MayChange = p.documents.mayChange(c.Request().Context())
+	home.Sample = home.MayChange && p.documents.sample != nil
+	return p.pages.send(c, http.StatusOK, "home", home)
+}
 
 type viewerPage struct {
 	frame

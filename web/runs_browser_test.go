@@ -13,14 +13,16 @@ import (
 	"ibid/retrieve"
 )
 
-// noting is an Asker that sends its questions to a channel.
+// noting is an Asker that sends its questions, except tried suggestions, to a channel.
 type noting struct {
 	Asker
 	asked chan answer.Question
 }
 
 func (n noting) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
-	n.asked <- q
+	if q.Strategy != "extract" {
+		n.asked <- q
+	}
 	return n.Asker.Ask(ctx, q)
 }
 
@@ -71,7 +73,7 @@ func TestBrowserShared(t *testing.T) {
 		t.Errorf("the follow-up came after %v", q.History)
 	}
 
-	other := s.newTabAt(t, 800, "light", "/?run="+run, ".turn .sources-box")
+	other := s.newTabAt(t, 800, "light", "/?run="+run, ".turn .board")
 	other.waitFor(ended)
 	const drawn = `document.querySelector(".turn .text:not(.draft)").innerHTML.replace(/http:\/\/[^/]*/g, "")`
 	other.is(b.js(drawn), drawn)

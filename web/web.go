@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -61,6 +62,8 @@ type Options struct {
 	Summarizer Summarizer
 	// Uploads adds, rereads and deletes documents; nil: there are no such routes.
 	Uploads Uploads
+	// Sample is a library that people can try with a button: its files are uploaded; may be nil.
+	Sample fs.FS
 	// UploadCollection is the collection of uploaded documents.
 	UploadCollection string
 	// Drawer draws the pages that the viewer shows next to their text; may be nil.
@@ -199,6 +202,7 @@ type handlers struct {
 	home      *homePage
 	catalog   *catalog
 	documents *documents
+	suggested *suggestions
 	asking    *asking
 	runs      *runHandlers
 	mcp       *mcpHTTP
@@ -234,7 +238,9 @@ func New(o Options) (*echo.Echo, error) {
 	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
-		uploads: o.Uploads}
+		uploads: o.Uploads, sample: o.Sample}
+	h.home.documents = h.documents
+	h.suggested = &suggestions{asking: h.asking}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
 	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, embedder: o.Embedder, links: !o.NoLinks}
@@ -261,7 +267,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, crossOrigin)
 	e.Use(guard.admit)
 	for _, r := range h.routes(features{
-		summaries: o.Summarizer != nil, feedback: o.Ledger != nil, uploads: o.Uploads != nil, embeddings: o.Embedder != nil, keys: o.Keys != nil,
+		sample: o.Uploads != nil && o.Sample != nil, summaries: o.Summarizer != nil, feedback: o.Ledger != nil, uploads: o.Uploads != nil, embeddings: o.Embedder != nil, keys: o.Keys != nil,
 	}) {
 		guard.access[r.method+" "+r.path] = r.access
 		e.Add(r.method, r.path, r.handler)
@@ -273,7 +279,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 }
 
 // features are parts of the server that may be missing.
-type features struct{ summaries, feedback, uploads, embeddings, keys bool }
+type features struct{ sample, summaries, feedback, uploads, embeddings, keys bool }
 
 // A route is one line of the table of routes.
 type route struct {
@@ -300,6 +306,7 @@ func (h *handlers) routes(f features) []route {
 		{"PUT", "/api/runs/:id/shared", readers, h.runs.share},
 		{"DELETE", "/api/runs/:id/shared", readers, h.runs.share},
 		{"GET", "/api/collections", readers, h.catalog.showCollections},
+		{"GET", "/api/suggestions", readers, limited(h.suggested.list)},
 		{"GET", "/api/documents", readers, h.documents.list},
 		{"GET", "/api/documents/*", readers, h.documents.show},
 
@@ -334,6 +341,9 @@ func (h *handlers) routes(f features) []route {
 			route{"POST", "/api/documents", writers, limited(h.documents.add)},
 			route{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
 			route{"DELETE", "/api/documents/*", writers, h.documents.remove})
+	}
+	if f.sample {
+		table = append(table, route{"POST", "/api/sample", writers, limited(h.documents.addSample)})
 	}
 	if f.embeddings {
 		table = append(table, route{"POST", "/v1/embeddings", readers, limited(h.openAI.embed)})

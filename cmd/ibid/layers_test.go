@@ -27,10 +27,10 @@ var layers = []string{"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest"}
 var leaves = map[string][]string{
 	// The grammar of labels: read in drafts, numbered in answers, looked for by 'ibid cite'.
 	"cite/marker":   {"cite", "cite/rewrite", "answer", "cmd/ibid"},
-	"cite/rewrite":  {"cite", "cite/sentence", "web", "cmd/ibid"}, // numbers in a text: pure
-	"cite/sentence": {"cite", "answer"},                           // the sentences of a growing text: pure
-	"cite/support":  {"cite", "answer", "cmd/ibid"},               // whether passages support a sentence: pure
-	"data":          nil,
+	"cite/rewrite":  {"cite", "cite/sentence", "web", "cmd/ibid"},                        // numbers in a text: pure
+	"cite/sentence": {"cite", "answer"},                                                  // the sentences of a growing text: pure
+	"cite/support":  {"cite", "answer", "cmd/ibid"},                                      // whether passages support a sentence: pure
+	"data":          {"cmd/ibid"},                                                        // the sample library
 	"data/datatest": {"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest", "data"}, // for tests: sets and campaigns
 	"cmd/ibid/eval": {"cmd/ibid"},                                                        // the metrics: pure
 }

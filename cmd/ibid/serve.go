@@ -18,6 +18,7 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
+	"ibid/data"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/web"
@@ -252,7 +253,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 		MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 	}
 	if srv.uploads != nil {
-		o.Uploads, o.UploadCollection = srv.uploads, srv.uploads.Root.Collection
+		o.Uploads, o.UploadCollection, o.Sample = srv.uploads, srv.uploads.Root.Collection, data.Library()
 		o.Troubles = func() []ingest.Change { return append(srv.progress.troubles(), srv.uploads.Failures()...) }
 	}
 	handler, err := web.New(o)

@@ -118,7 +118,7 @@ func (s *segment) evaluate(f retrieve.Filter) *filtered {
 	if f.IsZero() {
 		return &filtered{count: int(s.Chunks)}
 	}
-	f.Tags, f.Collections = slices.Clone(f.Tags), slices.Clone(f.Collections)
+	f.Tags, f.Collections, f.Documents = slices.Clone(f.Tags), slices.Clone(f.Collections), slices.Clone(f.Documents)
 	c := &filtered{filter: f, slots: newSelection(int(s.Chunks))}
 	var r record
 	for document := range int(s.Documents) {

@@ -138,7 +138,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	if f.Document != "" {
 		add("key = ?", keyOf(f.Document))
 	}
-	exact = len(f.Tags) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
+	exact = len(f.Tags) == 0 && len(f.Documents) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
 	if n := len(f.Collections); n > maxList {
 		exact = false
 	} else if n > 0 {

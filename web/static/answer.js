@@ -1,11 +1,10 @@
 // One question and its answer, which grows with each event.
 
+import { actions } from "./actions.js";
 import { Blocks } from "./blocks.js";
-import { copy, fenced } from "./copy.js";
-import { base, byId, documentURL, el, place, plural, visibleName } from "./dom.js";
-import { evidence } from "./evidence.js";
+import { Board } from "./board.js";
+import { base, documentURL, el, marked, place, plural, snippet } from "./dom.js";
 import { attach } from "./peek.js";
-import { post, put, Trouble } from "./stream.js";
 
 let views = 0;
 
@@ -18,25 +17,18 @@ export class AnswerView {
     this.text = "";
     this.numbers = new Map(); // number -> cited event
     this.citations = [];
-    this.passages = new Map(); // passage id -> passage
-    this.judged = 0;
     this.drafts = new Map(); // step -> HTML of its blocks
     this.kept = []; // the events that restore the answer
 
     this.progress = el("p", { class: "progress" }, "Searching your documents…");
-    this.draftBox = el("div", { class: "text draft", hidden: true });
     this.textBox = el("div", { class: "text" });
     this.notes = el("div", { class: "notes" });
     this.actions = el("div", { class: "actions" });
-    this.sources = el("ol", { class: "sources" });
-    this.sourcesBox = el("section", { class: "sources-box", "aria-labelledby": `sources-${this.id}`, hidden: true },
-      el("h3", { id: `sources-${this.id}` }, "Sources"), this.sources);
-    this.more = el("div", { class: "more-box" });
+    this.board = new Board(this.id, panel);
     this.blocks = new Blocks(this.textBox, (cite) => this.#equip(cite));
-    this.draftBlocks = null;
     this.element = el("article", { class: "turn", "aria-labelledby": `question-${this.id}`, "aria-busy": "true", tabindex: "-1" },
       el("h2", { class: question.length > 160 ? "asked long" : "asked", id: `question-${this.id}`, dir: "auto" }, question),
-      this.draftBox, this.textBox, this.progress, this.notes, this.actions, this.sourcesBox, this.more);
+      el("div", { class: "answer" }, this.textBox, this.progress, this.notes, this.actions), this.board.element);
   }
 
   get busy() {
@@ -52,55 +44,53 @@ export class AnswerView {
     else if (kept) this.kept.push({ kind, data: { ...kept } });
   }
 
+  on_queued({ place: waiting }) {
+    this.#progress(waiting === 1 ? "Waiting for another search to end. You are next." : `Waiting for other searches to end. ${waiting - 1} are before yours.`);
+  }
+
   on_retrieved({ question, passages }) {
-    if (question && question !== this.question && !this.passages.size) {
+    if (question && question !== this.question && !this.board.passages.size) {
       this.notes.append(el("p", { class: "facts", dir: "auto" }, `Searched for: ${question}`));
     }
-    for (const p of passages || []) this.passages.set(p.id, p);
-    this.#progress(`Checking ${plural(this.passages.size, "passage", "passages")}…`);
+    this.board.add(passages || []);
+    this.#progress(`Checking ${plural(this.board.passages.size, "passage", "passages")}…`);
   }
 
-  on_judged() {
-    this.judged++;
-    this.#progress(`Checked ${this.judged} of ${Math.max(this.passages.size, this.judged)} passages…`, false);
+  on_judged(judged) {
+    this.board.judge(judged);
+    this.#progress(`Checked ${this.board.reasons.size} of ${Math.max(this.board.passages.size, this.board.reasons.size)} passages…`, false);
   }
 
-  on_draft({ step }) {
+  on_draft({ step, final }) {
+    if (final) this.blocks.finish();
     this.#progress(`Draft ${step} is ready, checking more passages…`, false);
   }
 
   on_cited(cited) {
     if (this.numbers.has(cited.number)) return;
     this.numbers.set(cited.number, cited);
-    this.sources.append(el("li", { value: cited.number, "data-number": cited.number },
-      this.#opener("source-title", { ...cited, start: 0, end: 0 }, cited.title || cited.document),
-      el("span", { class: "path" }, visibleName(cited.document)), el("ul", { class: "quotes" })));
+    this.board.cite(cited);
   }
 
   on_text({ text }) {
     if (!this.text) {
-      // Replace the draft without moving the page.
-      if (!this.draftBox.hidden) this.textBox.style.minHeight = `${this.draftBox.offsetHeight}px`;
-      this.draftBox.hidden = true;
+      this.blocks.begin(false);
+      this.board.fold();
       this.#progress("Writing the answer…");
     }
     this.text += text;
   }
 
   on_block({ draft, index, html }) {
-    if (!draft) {
-      this.blocks.put(index, html);
-      return;
+    if (draft) {
+      if (!this.drafts.has(draft)) {
+        this.drafts.set(draft, []);
+        if (!this.text) this.blocks.begin(true);
+      }
+      this.drafts.get(draft)[index] = html;
+      if (this.text || !this.busy) return;
     }
-    if (!this.drafts.has(draft)) {
-      this.drafts.set(draft, []);
-      this.draftBox.replaceChildren();
-      this.draftBlocks = new Blocks(this.draftBox);
-    }
-    this.drafts.get(draft)[index] = html;
-    if (this.text || !this.busy) return;
-    this.draftBox.hidden = false;
-    this.draftBlocks.put(index, html);
+    this.blocks.put(index, html);
   }
 
   on_marked({ index, html }) {
@@ -114,7 +104,7 @@ export class AnswerView {
 
   on_quoted(citation) {
     this.citations.push(citation);
-    this.#quote(citation);
+    this.board.quote(citation, this.numbers.get(citation.number));
     this.#weak();
   }
 
@@ -122,15 +112,15 @@ export class AnswerView {
     this.unanswered = true;
     this.reason = reason;
     this.refusal = text;
-    this.draftBox.hidden = true;
     this.textBox.hidden = true;
+    this.board.fold();
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
       el("p", { class: "refusal-text", dir: "auto" }, text),
       closest?.length ? el("p", { class: "facts" }, "Closest passages:") : "",
       !closest?.length && nearest?.length ? el("p", { class: "facts" }, "The closest passages, none on this topic:") : "",
       closest?.length || nearest?.length ? el("ul", { class: "nearest" }, ...(closest?.length ? closest : nearest).map((p) => el("li", {},
-        this.#opener("source-title", p, p.title || p.document),
+        this.board.opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
         p.marks ? el("blockquote", { class: "closest", dir: "auto" }, ...marked(p)) :
           el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
@@ -159,8 +149,9 @@ export class AnswerView {
     if (i && !i.ready) {
       this.notes.append(el("p", { class: "note" }, `Answered while documents were still being indexed (${i.done} of ${i.total} files).`));
     }
-    this.more.replaceChildren(...evidence(answer, this.passages, this.drafts, (...about) => this.#opener(...about)));
+    this.board.end(answer, this.drafts);
     this.end();
+    if (this.blocks.differs) this.notes.append(el("p", { class: "note" }, el("span", { class: "changed" }, "Highlighted sentences"), " changed after the first draft."));
   }
 
   // reconnecting shows that the connection was lost.
@@ -186,15 +177,12 @@ export class AnswerView {
   }
 
   end() {
-    this.blocks.draw();
+    this.blocks.finish();
     this.#weak();
     this.#progress("");
-    if (this.text || this.unanswered) this.draftBox.hidden = true;
-    this.textBox.style.minHeight = "";
-    // Only now: below a growing text it would keep moving.
-    this.sourcesBox.hidden = this.unanswered || this.numbers.size === 0;
+    this.board.fold();
     this.element.setAttribute("aria-busy", "false");
-    this.actions.replaceChildren(...this.#buttons());
+    this.actions.replaceChildren(...actions(this));
   }
 
   #progress(words, aloud = true) {
@@ -249,78 +237,6 @@ export class AnswerView {
     }
   }
 
-  // #quote adds a quote once to its source in the list.
-  #quote(c) {
-    const list = this.sources.querySelector(`[data-number="${Number(c.number)}"] .quotes`);
-    const key = `${c.document}:${c.start}:${c.end}`;
-    if (!list || !c.quote || [...list.children].some((e) => e.dataset.key === key)) return;
-    const at = { ...this.numbers.get(c.number), ...c };
-    list.append(el("li", { "data-key": key, dir: "auto" },
-      this.#opener("quote", at, snippet(c.quote)), place(at) ? el("span", { class: "facts" }, place(at)) : ""));
-  }
-
-  // #opener returns a link to a place, which opens the panel.
-  #opener(className, at, words) {
-    const link = el("a", { class: className, href: documentURL(at.document, at.start, at.end) }, words);
-    link.addEventListener("click", (e) => {
-      if (e.metaKey || e.ctrlKey || e.shiftKey) return;
-      e.preventDefault();
-      this.panel.open(at, link);
-    });
-    return link;
-  }
-
-  #buttons() {
-    const button = (words, onclick) => el("button", { type: "button", class: "plain", onclick }, words);
-    const copied = button("Copy", async () => {
-      const done = await copy(this.markdown || fenced(this.text));
-      copied.textContent = done ? "Copied" : "Copying was blocked";
-      if (done) this.say("Copied with links to the sources.");
-      setTimeout(() => (copied.textContent = "Copy"), 2000);
-    });
-    const kept = this.run && this.answer && "kept" in byId("turns").dataset;
-    const shared = button("Share", async () => {
-      try {
-        // Browsers allow copying only right after the click.
-        const [done] = await Promise.all([copy(new URL(`?run=${this.run}`, base).href), put(new URL(`api/runs/${this.run}/shared`, base))]);
-        shared.textContent = done ? "Link copied" : "Copying was blocked";
-        if (done) this.say("Link to this answer copied.");
-      } catch (err) {
-        if (!(err instanceof Trouble)) throw err;
-        shared.textContent = "Couldn't share";
-        this.say(err.message);
-      }
-      setTimeout(() => (shared.textContent = "Share"), 2000);
-    });
-    return [
-      this.text && !this.unanswered ? copied : "",
-      kept ? shared : "",
-      this.failed ? "" : button("Regenerate", () => this.again()),
-      ...(kept ? this.#ratings() : []),
-    ].filter(Boolean);
-  }
-
-  // #ratings returns the buttons that rate the answer.
-  #ratings() {
-    const buttons = [[1, "Helpful"], [-1, "Not helpful"]].map(([rating, words]) =>
-      el("button", { type: "button", class: "quiet rating", "data-rating": rating, onclick: async () => {
-        try {
-          await post(new URL("api/feedback", base), { run: this.run, rating });
-          this.rating = rating;
-          press();
-          this.say("Thanks for the feedback.");
-          this.element.dispatchEvent(new Event("rated"));
-        } catch (err) {
-          if (!(err instanceof Trouble)) throw err;
-          this.say(err.message);
-          for (const b of buttons) b.replaceWith(b === buttons[0] ? el("span", { class: "facts" }, err.message) : "");
-        }
-      } }, words));
-    const press = () => buttons.forEach((b) => b.setAttribute("aria-pressed", String(Number(b.dataset.rating) === this.rating)));
-    press();
-    return [el("span", { class: "ratings" }, ...buttons)];
-  }
-
   // turns returns the question and answer as the history of the next question.
   get turns() {
     const said = this.unanswered ? this.refusal : this.text;
@@ -328,31 +244,22 @@ export class AnswerView {
   }
 }
 
-// marked returns the text of a closest passage with its marks, which count bytes.
-function marked({ text, marks }) {
-  const bytes = new TextEncoder().encode(text), decode = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
-  const parts = [];
-  let at = 0;
-  for (const { start, end } of marks) {
-    parts.push(decode(at, start), el("mark", {}, decode(start, end)));
-    at = end;
-  }
-  return [...parts, decode(at)];
-}
-
 // storedEvent returns the parts of an event that are needed to show it again.
 function storedEvent(kind, data) {
   switch (kind) {
     case "retrieved":
-      return { question: data.question, passages: (data.passages || []).map(({ id, document, start, end }) => ({ id, document, start, end })) };
+      return { question: data.question, passages: (data.passages || []).map(({ id, document, title, heading, page, start, end, text }) => ({ id, document, title, heading, page, start, end, text: text?.length < 1200 ? text : undefined })) };
+    case "judged": {
+      const { passage, document, title, heading, page, verdict, by, reason, wider } = data;
+      return { passage, document, title, heading, page, verdict, by, reason, wider };
+    }
     case "block":
       return data.final ? data : null;
     case "done": {
       const { usage, indexing } = data;
-      const judged = (data.judged || []).map(({ passage, document, title, heading, page, verdict, by, reason, wider }) => ({ passage, document, title, heading, page, verdict, by, reason, wider }));
       const sources = (data.sources || []).map(({ number, passages }) => ({ number, passages: (passages || []).map(({ id }) => ({ id })) }));
       const verified = (data.verified || []).filter((v) => v.verdict === "dropped").map(({ statement, verdict }) => ({ statement, verdict }));
-      return { usage, indexing, judged, sources, verified };
+      return { usage, indexing, sources, verified };
     }
     case "unanswered":
       return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };
@@ -360,10 +267,4 @@ function storedEvent(kind, data) {
       return data;
   }
   return null;
-}
-
-// snippet shortens a text and keeps its line breaks, so that tables stay readable.
-function snippet(text) {
-  const words = (text || "").replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n").trim();
-  return words.length > 220 ? `${words.slice(0, 200).replace(/\s\S*$/, "")} …` : words;
 }

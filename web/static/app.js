@@ -1,21 +1,19 @@
 // The home page: a question box, the conversation and the source panel.
 
 import { Conversation } from "./conversation.js";
-import { base, byId, el, plural } from "./dom.js";
+import { byId } from "./dom.js";
 import * as history from "./history.js";
+import { Library } from "./library.js";
 import { Past } from "./past.js";
 import { hide as hidePeek } from "./peek.js";
 import { SourcePanel } from "./source.js";
-import { get, Trouble } from "./stream.js";
+import { Trouble } from "./stream.js";
 
 const form = byId("ask");
 const box = byId("question");
 const send = byId("send");
 const stop = byId("stop");
-const library = byId("library");
 const panel = new SourcePanel();
-const collection = byId("collection");
-const chosen = "ibid.collection"; // where the choice of a collection is stored
 
 const say = (words) => (byId("status").textContent = words);
 const reachable = (yes) => (byId("offline").hidden = yes);
@@ -24,6 +22,7 @@ const busy = (yes) => {
   stop.hidden = !yes;
 };
 
+const library = new Library({ ask, say, reachable });
 const conversation = new Conversation({ panel, say, busy, reachable, changed: updatePage });
 const past = new Past(show, (id) => (!id || id === conversation.id) && begin());
 
@@ -34,7 +33,7 @@ function updatePage() {
   byId("missing").hidden = true;
   byId("welcome").classList.toggle("hidden", asked);
   byId("new").hidden = !asked;
-  library.hidden = asked || !library.hasChildNodes();
+  library.showFor(asked);
   box.placeholder = asked ? "Ask a follow-up" : "Ask a question";
   grow();
   panel.close();
@@ -63,42 +62,8 @@ function grow() {
   box.style.height = `${box.scrollHeight + 2}px`;
 }
 
-// refresh shows the state of the library until the first sync has ended.
-async function refresh() {
-  let wait = 1500;
-  try {
-    const { total, troubles, indexing } = await get(new URL("api/documents?limit=0", base));
-    reachable(true);
-    draw(total, troubles, indexing);
-    if (indexing.ready) return;
-  } catch (err) {
-    if (!(err instanceof Trouble)) throw err;
-    reachable(!err.offline);
-    wait = 5000;
-  }
-  setTimeout(refresh, wait);
-}
-
-function draw(total, troubles, indexing) {
-  const documents = el("a", { href: new URL("documents", base).href }, plural(total, "document", "documents"));
-  const parts = [];
-  if (!indexing.ready) {
-    parts.push(
-      el("p", {}, "Indexing your documents: ", el("strong", {}, `${indexing.done} of ${indexing.total || "…"}`), " files"),
-      el("progress", { max: indexing.total || 1, value: indexing.total ? indexing.done : null, "aria-label": "Indexing progress" }),
-      el("p", { class: "facts" }, total ? "You can ask now. Answers use the files indexed so far." : "You can ask as soon as the first file is indexed."),
-    );
-  } else if (total === 0) {
-    parts.push(el("p", {}, "No documents yet."), el("p", { class: "facts" }, "Start the server with a folder: ", el("code", {}, "ibid serve FOLDER")));
-  } else {
-    parts.push(el("p", {}, "Answers come from ", documents, ". Every answer links to its source."));
-  }
-  if (troubles.length) {
-    const more = el("a", { href: new URL("documents#troubles", base).href }, plural(troubles.length, "file", "files"));
-    parts.push(el("p", { class: "facts" }, more, " couldn't be read."));
-  }
-  library.replaceChildren(...parts);
-  library.hidden = !conversation.isEmpty;
+function ask(question) {
+  conversation.ask(question, library.scope);
 }
 
 form.addEventListener("submit", (e) => {
@@ -108,7 +73,7 @@ form.addEventListener("submit", (e) => {
   box.value = "";
   grow();
   if (matchMedia("(hover: none)").matches) box.blur(); // hide the on-screen keyboard, which would cover the answer
-  conversation.ask(question, collection.value ? { collection: collection.value } : {});
+  ask(question);
 });
 box.addEventListener("keydown", (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
@@ -124,7 +89,7 @@ stop.addEventListener("click", () => {
 byId("new").addEventListener("click", begin);
 addEventListener("online", () => {
   reachable(true);
-  refresh();
+  library.refresh();
 });
 addEventListener("offline", () => reachable(false));
 addEventListener("hashchange", open);
@@ -150,27 +115,6 @@ async function replay() {
   }
 }
 
-// collections lets the reader choose if the library has several.
-async function collections() {
-  try {
-    const { collections: all } = await get(new URL("api/collections", base));
-    if (all.length < 2) return;
-    collection.append(...all.map((c) => el("option", { value: c.collection }, c.collection)));
-    const before = localStorage.getItem(chosen);
-    if (all.some((c) => c.collection === before)) collection.value = before;
-    byId("collections").hidden = false;
-  } catch (err) {
-    if (err instanceof Trouble) return; // refresh shows that the server is unreachable
-    throw err;
-  }
-}
-collection.addEventListener("change", () => {
-  if (collection.value) localStorage.setItem(chosen, collection.value);
-  else localStorage.removeItem(chosen);
-});
-
 byId("past-button").hidden = false;
 grow();
 if (!open()) replay();
-refresh();
-collections();

@@ -4,41 +4,140 @@
 // handlers (web/render.go, which tests check). In addition, the content of a
 // template element runs and loads nothing.
 
+import { copyButtons } from "./copy.js";
+
+// The sentences that differ from those of an earlier draft, where the browser can mark them.
+const changed = globalThis.Highlight && new Highlight();
+if (changed) CSS.highlights.set("changed", changed);
+
 export class Blocks {
   // equip is called once with each new citation number.
   constructor(element, equip = () => {}) {
     this.element = element;
     this.equip = equip;
     this.html = []; // by index
-    this.changed = new Set();
+    this.earlier = []; // the draft that the text replaces, sentence by sentence
+    this.draft = false; // the text is a draft too
+    this.marked = []; // its sentences in changed
+    this.stale = new Set();
     this.frame = 0;
+  }
+
+  // begin starts another version of the text, which replaces the one that is drawn.
+  begin(draft) {
+    if (this.html.length) this.earlier = this.html;
+    this.html = [];
+    this.draft = draft;
+    this.#redraw();
   }
 
   // put sets the HTML of a block, which is drawn in the next frame.
   put(index, html) {
     this.html[index] = html;
-    this.changed.add(index);
+    this.stale.add(index);
+    if (index) this.stale.add(index - 1);
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  // finish drops what is left of the earlier draft, and marks the sentences that differ.
+  finish() {
+    const before = this.earlier;
+    this.earlier = [];
+    this.#redraw();
+    this.draw();
+    while (this.element.children.length > this.html.length) this.element.lastChild.remove();
+    if (!changed || !before.length) return;
+    for (const range of this.marked) changed.delete(range);
+    const old = new Set(before.flatMap((html) => sentences(parse(html)).map((s) => s.text)));
+    this.marked = sentences(this.element).filter((s) => !old.has(s.text)).map((s) => s.range);
+    for (const range of this.marked) changed.add(range);
+  }
+
+  // differs reports whether sentences differ from those of an earlier draft.
+  get differs() {
+    return this.marked.length > 0;
+  }
+
+  #redraw() {
+    for (let i = 0; i < Math.max(this.html.length, this.earlier.length); i++) this.stale.add(i);
   }
 
   draw() {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    for (const index of [...this.changed].sort((a, b) => a - b)) {
+    for (const index of [...this.stale].sort((a, b) => a - b)) {
       while (this.element.children.length <= index) {
         const block = document.createElement("div");
         block.className = "block";
         block.dir = "auto";
         this.element.append(block);
       }
-      const template = document.createElement("template");
-      template.innerHTML = this.html[index];
       const block = this.element.children[index];
-      graft(block, template.content);
+      block.classList.toggle("draft", this.draft || this.html[index] === undefined);
+      graft(block, this.#content(index));
       for (const cite of block.querySelectorAll(".cite:not([href])")) this.equip(cite);
+      copyButtons(block);
     }
-    this.changed.clear();
+    this.stale.clear();
   }
+
+  // #content returns a block, and below the last one the rest of the draft's.
+  #content(index) {
+    const [html, earlier] = [this.html[index], this.earlier[index]];
+    const content = parse(html ?? earlier ?? "");
+    if (this.draft || html === undefined) for (const cite of content.querySelectorAll(".cite")) cite.remove();
+    if (html === undefined || earlier === undefined || index < this.html.length - 1) return content;
+    const rest = parse(earlier);
+    for (const cite of rest.querySelectorAll(".cite")) cite.remove();
+    const left = sentences(rest)[sentences(content).length];
+    if (!left) return content;
+    const gone = document.createRange();
+    gone.setStart(rest, 0);
+    gone.setEnd(left.range.startContainer, left.range.startOffset);
+    gone.deleteContents();
+    for (const node of rest.children) {
+      node.classList.add("draft");
+      if (node.tagName === "P" && content.lastElementChild?.tagName === "P") {
+        const span = document.createElement("span");
+        span.className = "draft";
+        span.append(" ", ...node.childNodes);
+        node.replaceWith(span);
+        content.lastElementChild.append(span);
+        break;
+      }
+    }
+    content.append(...rest.childNodes);
+    return content;
+  }
+}
+
+function parse(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content;
+}
+
+const splitter = new Intl.Segmenter(undefined, { granularity: "sentence" });
+
+// sentences returns the sentences of a text without its numbers: {text, range}.
+function sentences(root) {
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT, (n) => (n.parentElement?.closest(".cite, button") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
+  const nodes = [];
+  let text = "";
+  while (walker.nextNode()) {
+    nodes.push({ node: walker.currentNode, at: text.length });
+    text += walker.currentNode.data;
+  }
+  const place = (at) => {
+    const { node, at: start } = nodes.findLast((n) => n.at <= at);
+    return [node, Math.min(at - start, node.data.length)];
+  };
+  return [...splitter.segment(text)].filter((s) => s.segment.trim()).map(({ segment, index }) => {
+    const range = document.createRange();
+    range.setStart(...place(index));
+    range.setEnd(...place(index + segment.trimEnd().length));
+    return { text: segment.replace(/\s+/g, " ").trim(), range };
+  });
 }
 
 // graft replaces the children of an element with those of a fragment, but keeps

@@ -1,4 +1,6 @@
-// Copying an answer as Markdown.
+// Copying an answer as Markdown, and its code.
+
+import { el } from "./dom.js";
 
 // fenced returns a text as a block of code, for an answer without an end: the server
 // sends Markdown with the end.
@@ -22,5 +24,17 @@ export async function copy(words) {
     const done = document.execCommand("copy");
     box.remove();
     return done;
+  }
+}
+
+// copyButtons adds a button to each block of code that has none.
+export function copyButtons(element) {
+  for (const code of element.querySelectorAll("pre")) {
+    if (code.nextElementSibling?.classList.contains("copy-code")) continue;
+    const button = el("button", { type: "button", class: "quiet copy-code", onclick: async () => {
+      button.textContent = (await copy(code.textContent)) ? "Copied" : "Copying was blocked";
+      setTimeout(() => (button.textContent = "Copy code"), 2000);
+    } }, "Copy code");
+    code.after(button);
   }
 }

@@ -48,3 +48,21 @@ export function place({ page, heading, title }) {
 export function visibleName(name) {
   return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
+
+// marked returns the parts of a text with its marks, which count bytes.
+export function marked({ text, marks }) {
+  const bytes = new TextEncoder().encode(text), decode = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
+  const parts = [];
+  let at = 0;
+  for (const { start, end } of marks) {
+    parts.push(decode(at, start), el("mark", {}, decode(start, end)));
+    at = end;
+  }
+  return [...parts, decode(at)];
+}
+
+// snippet shortens a text and keeps its line breaks, so that tables stay readable.
+export function snippet(text, most = 220) {
+  const words = (text || "").replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n").trim();
+  return words.length > most ? `${words.slice(0, most - 20).replace(/\s\S*$/, "")} …` : words;
+}

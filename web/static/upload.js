@@ -1,38 +1,49 @@
-// Uploading files, with a button or by dropping them on the page.
+// Adding documents: files, folders and pasted text, with buttons or by dropping
+// them on the page.
 
-import { base, documentURL, el } from "./dom.js";
+import { base, byId, documentURL, el } from "./dom.js";
 
 const atOnce = 2;
 
 // upload sets up the section. It calls refresh after files were added.
 export function upload(section, { say, refresh }) {
-  const input = section.querySelector("input");
   const list = section.querySelector("ul");
   const waiting = [];
   let running = 0;
 
-  section.querySelector("button").addEventListener("click", () => input.click());
-  input.addEventListener("change", () => {
-    add([...input.files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
-    input.value = "";
+  const inputs = section.querySelectorAll("input[type=file]");
+  for (const [i, id] of ["choose", "choose-folder"].entries()) {
+    byId(id).addEventListener("click", () => inputs[i].click());
+    inputs[i].addEventListener("change", () => {
+      add([...inputs[i].files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
+      inputs[i].value = "";
+    });
+  }
+  const pasted = byId("pasted");
+  byId("paste").addEventListener("click", () => pasted.showModal());
+  byId("pasted-cancel").addEventListener("click", () => pasted.close());
+  pasted.addEventListener("submit", () => {
+    const name = `${byId("pasted-name").value.trim().replace(/[/\\]/g, "-") || "Notes"}.md`;
+    add([{ file: new Blob([byId("pasted-text").value]), name }]);
+    byId("pasted-text").value = "";
   });
   let inside = 0;
   const carriesFiles = (e) => e.dataTransfer?.types.includes("Files");
   addEventListener("dragenter", (e) => {
     if (!carriesFiles(e)) return;
     inside++;
-    section.classList.add("dropping");
+    document.body.classList.add("dropping");
   });
   addEventListener("dragleave", () => {
     inside = Math.max(0, inside - 1);
-    if (!inside) section.classList.remove("dropping");
+    if (!inside) document.body.classList.remove("dropping");
   });
   addEventListener("dragover", (e) => carriesFiles(e) && e.preventDefault());
   addEventListener("drop", async (e) => {
     if (!carriesFiles(e)) return;
     e.preventDefault();
     inside = 0;
-    section.classList.remove("dropping");
+    document.body.classList.remove("dropping");
     // The items are only available during this handler.
     const entries = [...e.dataTransfer.items].map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
     const plain = [...e.dataTransfer.files].map((file) => ({ file, name: file.name }));
@@ -47,6 +58,7 @@ export function upload(section, { say, refresh }) {
       list.append(line);
       waiting.push({ ...f, line, bar, state });
     }
+    section.hidden = false;
     section.classList.toggle("has-files", list.children.length > 0);
     next();
   }
@@ -71,6 +83,12 @@ export function upload(section, { say, refresh }) {
         line.classList.add(kind);
         state.replaceChildren(...words);
         say(`${name}: ${state.textContent}`);
+        if (kind === "failed") {
+          line.append(el("button", { type: "button", class: "quiet", "aria-label": `Dismiss ${name}`, onclick: () => {
+            line.remove();
+            byId("choose").focus();
+          } }, "Dismiss"));
+        }
         done();
       };
       request.upload.addEventListener("progress", (e) => {

@@ -1,0 +1,177 @@
+// The library on the home page: its state, questions to try, and the documents,
+// of which the reader can tick those to ask.
+
+import { base, byId, el, plural, visibleName } from "./dom.js";
+import { get, Trouble } from "./stream.js";
+import { upload } from "./upload.js";
+
+const most = 8; // documents shown to tick
+const chosen = "ibid.collection"; // where the choice of a collection is stored
+
+export class Library {
+  // ask asks a suggested question; say announces a status; reachable(yes) is called when that changes.
+  constructor({ ask, say, reachable }) {
+    Object.assign(this, { ask, reachable });
+    this.box = byId("library");
+    this.shelf = byId("shelf");
+    this.collection = byId("collection");
+    this.picked = new Map(new URLSearchParams(location.search).getAll("document").map((id) => [id, id.split("/").at(-1)])); // id -> title
+    this.asked = false; // a conversation has begun
+    this.upload = byId("upload");
+    if (this.upload) {
+      upload(this.upload, { say, refresh: () => this.refresh() });
+      byId("sample").addEventListener("click", () => this.#addSample(say));
+    }
+    this.collection.addEventListener("change", () => {
+      if (this.collection.value) localStorage.setItem(chosen, this.collection.value);
+      else localStorage.removeItem(chosen);
+      this.#suggest();
+    });
+    byId("only-clear").addEventListener("click", () => {
+      this.picked.clear();
+      for (const box of this.shelf.querySelectorAll("input")) box.checked = false;
+      this.#showPicked();
+      byId("question").focus();
+    });
+    this.#showPicked();
+    this.refresh();
+    this.#collections();
+  }
+
+  // scope returns what a question is restricted to.
+  get scope() {
+    if (this.picked.size) return { filter: { documents: [...this.picked.keys()] } };
+    return this.collection.value ? { collection: this.collection.value } : {};
+  }
+
+  // showFor fits the library to an empty or a started conversation.
+  showFor(asked) {
+    this.asked = asked;
+    this.box.hidden = asked || !this.total && !byId("state").hasChildNodes();
+    if (this.upload) this.upload.hidden = asked;
+    this.#fit();
+  }
+
+  // refresh shows the state of the library, until the first sync has ended.
+  async refresh() {
+    clearTimeout(this.timer);
+    let wait = 1500;
+    try {
+      const list = await get(new URL(`api/documents?limit=${most}`, base));
+      this.reachable(true);
+      this.#draw(list);
+      if (list.indexing.ready) return;
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err;
+      this.reachable(!err.offline);
+      wait = 5000;
+    }
+    this.timer = setTimeout(() => this.refresh(), wait);
+  }
+
+  #draw({ documents, total, troubles, indexing }) {
+    const grown = total !== this.total;
+    Object.assign(this, { total, ready: indexing.ready });
+    const link = el("a", { href: new URL("documents", base).href }, plural(total, "document", "documents"));
+    const parts = [];
+    if (!indexing.ready) {
+      parts.push(
+        el("p", {}, "Indexing your documents: ", el("strong", {}, `${indexing.done} of ${indexing.total || "…"}`), " files"),
+        el("progress", { max: indexing.total || 1, value: indexing.total ? indexing.done : null, "aria-label": "Indexing progress" }),
+        el("p", { class: "facts" }, total ? "You can ask now. Answers use the files indexed so far." : "You can ask as soon as the first file is indexed."),
+      );
+    } else if (total === 0) {
+      parts.push(this.upload
+        ? el("p", {}, "Add PDF, Word, Markdown, HTML, mail and other files. Every answer quotes them and links to the exact words.")
+        : el("p", {}, "No documents yet. ", el("span", { class: "facts" }, "Start the server with a folder: ", el("code", {}, "ibid serve FOLDER"))));
+    } else {
+      parts.push(el("p", {}, "Answers come from ", link, ". Every answer links to its source."));
+    }
+    if (troubles.length) {
+      const more = el("a", { href: new URL("documents#troubles", base).href }, plural(troubles.length, "file", "files"));
+      parts.push(el("p", { class: "facts" }, more, " couldn't be read."));
+    }
+    byId("state").replaceChildren(...parts);
+    if (grown) this.#drawShelf(documents);
+    this.showFor(this.asked);
+  }
+
+  // #fit shows an empty library as an invitation to add documents.
+  #fit() {
+    const empty = this.ready && this.total === 0 && !this.asked;
+    document.body.classList.toggle("no-documents", empty);
+    byId("welcome").textContent = empty && this.upload ? "Add your documents" : "Ask your documents";
+    byId("dock").hidden = empty && Boolean(this.upload);
+    if (this.upload) byId("sample").hidden = !(empty && "sample" in this.box.dataset);
+  }
+
+  #drawShelf(documents) {
+    this.shelf.hidden = documents.length < 2;
+    this.shelf.querySelector("ul").replaceChildren(...documents.map((d) => el("li", {}, el("label", { title: visibleName(d.document) },
+      el("input", { type: "checkbox", checked: this.picked.has(d.document), onchange: (e) => {
+        if (e.target.checked) this.picked.set(d.document, d.title || d.document);
+        else this.picked.delete(d.document);
+        this.#showPicked();
+      } }), " ", d.title || visibleName(d.document)))));
+    for (const d of documents) if (this.picked.has(d.document)) this.picked.set(d.document, d.title || d.document);
+    this.#showPicked();
+  }
+
+  #showPicked() {
+    const titles = [...this.picked.values()];
+    byId("only").hidden = titles.length === 0;
+    byId("collections").classList.toggle("hidden", titles.length > 0);
+    byId("only-words").textContent = `Asking only ${titles.length > 2 ? plural(titles.length, "document", "documents") : titles.map(visibleName).join(" and ")}`;
+    if (this.total) this.#suggest();
+  }
+
+  // #suggest shows questions that the chosen documents answer.
+  async #suggest() {
+    const mine = (this.suggesting = {});
+    const list = byId("suggested");
+    const url = new URL("api/suggestions", base);
+    if (this.picked.size === 1) url.searchParams.set("document", [...this.picked.keys()][0]);
+    else if (this.collection.value) url.searchParams.set("collection", this.collection.value);
+    let questions = [];
+    try {
+      if (this.total && this.picked.size < 2) ({ questions } = await get(url));
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err; // without suggestions the page is complete
+    }
+    if (this.suggesting !== mine) return;
+    list.replaceChildren(...questions.map((q) => el("li", {}, el("button", { type: "button", class: "plain", dir: "auto", onclick: () => this.ask(q) }, q))));
+    list.hidden = questions.length === 0;
+  }
+
+  async #addSample(say) {
+    const button = byId("sample");
+    button.disabled = true;
+    say("Adding the sample library…");
+    try {
+      const response = await fetch(new URL("api/sample", base), { method: "POST" });
+      if (!response.ok) throw new Trouble(await response.json());
+      await this.refresh();
+      say("The sample library was added.");
+      byId("question").focus();
+    } catch (err) {
+      byId("state").append(el("p", { class: "note trouble", role: "alert" }, err instanceof Trouble ? err.message : "Can't reach the server."));
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  // #collections lets the reader choose if the library has several.
+  async #collections() {
+    try {
+      const { collections: all } = await get(new URL("api/collections", base));
+      if (all.length < 2) return;
+      this.collection.append(...all.map((c) => el("option", { value: c.collection }, c.collection)));
+      const before = localStorage.getItem(chosen);
+      if (all.some((c) => c.collection === before)) this.collection.value = before;
+      byId("collections").hidden = false;
+    } catch (err) {
+      if (err instanceof Trouble) return; // refresh shows that the server is unreachable
+      throw err;
+    }
+  }
+}

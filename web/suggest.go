@@ -1,0 +1,158 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/answer"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// Limits on suggested questions.
+const (
+	maxSuggestions = 4
+	// maxTried is how many questions are asked to find those.
+	maxTriedSuggestions = 16
+	// maxSuggesting is how many documents questions are taken from.
+	maxSuggesting = 40
+	// maxSuggestionLists is how many lists are cached.
+	maxSuggestionLists = 64
+)
+
+// suggestions finds questions that the documents answer.
+type suggestions struct {
+	*asking
+	mu    sync.Mutex
+	lists map[[sha256.Size]byte][]string // by the documents that they are from
+}
+
+// listedSuggestions is the reply of GET /api/suggestions.
+type listedSuggestions struct {
+	// Questions are from headings and definitions, and quotes answer each of them.
+	Questions []string `json:"questions"`
+}
+
+// list replies with questions about all documents, a collection or one document.
+func (s *suggestions) list(c echo.Context) error {
+	ctx, q := c.Request().Context(), c.QueryParams()
+	f := retrieve.Filter{Collection: q.Get("collection"), Document: q.Get("document")}
+	all, err := s.catalog.Documents(ctx, f)
+	if err != nil {
+		return fmt.Errorf("listing the documents: %w", err)
+	}
+	digest := sha256.New()
+	for _, d := range all {
+		fmt.Fprintf(digest, "%q %q %q\n", d.ID, d.Digest, d.Collection)
+	}
+	key := [sha256.Size]byte(digest.Sum(nil))
+	s.mu.Lock()
+	questions, ok := s.lists[key]
+	s.mu.Unlock()
+	if !ok {
+		if questions, err = s.find(ctx, f, all); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if s.lists == nil || len(s.lists) >= maxSuggestionLists {
+			s.lists = map[[sha256.Size]byte][]string{}
+		}
+		s.lists[key] = questions
+		s.mu.Unlock()
+	}
+	return reply(c, http.StatusOK, listedSuggestions{questions})
+}
+
+// find asks the likeliest question of each document, then their second ones and so
+// on, and keeps those that quotes answer.
+func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retrieve.DocumentInfo) ([]string, error) {
+	var candidates [][]string
+	step := max(1, len(all)/maxSuggesting)
+	for i := 0; i < len(all); i += step {
+		doc, err := s.catalog.Document(ctx, all[i].ID)
+		if errors.Is(err, retrieve.ErrNotFound) {
+			continue // removed since it was listed
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %q for suggestions: %w", all[i].ID, err)
+		}
+		if questions := questionsOf(doc); len(questions) > 0 {
+			candidates = append(candidates, questions)
+		}
+	}
+	found := []string{}
+	tried := map[string]bool{}
+	for turn, more := 0, true; more; turn++ {
+		more = false
+		for _, questions := range candidates {
+			if turn >= len(questions) || tried[questions[turn]] {
+				continue
+			}
+			if more = true; len(found) == maxSuggestions || len(tried) == maxTriedSuggestions {
+				return found, nil
+			}
+			tried[questions[turn]] = true
+			ok, err := s.answers(ctx, answer.Question{Text: questions[turn], Strategy: "extract", Filter: f})
+			if err != nil {
+				return nil, fmt.Errorf("trying the suggestion %q: %w", questions[turn], err)
+			}
+			if ok {
+				found = append(found, questions[turn])
+			}
+		}
+	}
+	return found, nil
+}
+
+// answers reports whether the documents answer a question.
+func (s *suggestions) answers(ctx context.Context, q answer.Question) (bool, error) {
+	answered := false
+	for e, err := range s.asker.Ask(ctx, q) {
+		if err != nil {
+			return false, err
+		}
+		switch e.(type) {
+		case answer.Text:
+			answered = true
+		case answer.Unanswered:
+			return false, nil
+		}
+	}
+	return answered, nil
+}
+
+// definition is a sentence that says what something is.
+var definition = regexp.MustCompile(`(?m)(?:^|[.!?] )A(n?) (\pL[\pL' -]{2,30}?) (?:is|means) (?:an?|the) `)
+
+// leadingNumber is that of a numbered heading.
+var leadingNumber = regexp.MustCompile(`^[\d.()§ ]+`)
+
+// questionsOf returns what a document may answer, likeliest first: headings that
+// are questions, what it defines, and what other headings are about.
+func questionsOf(d *ingest.Document) []string {
+	var asked, defined, about []string
+	for _, section := range d.Sections {
+		heading := strings.TrimSpace(leadingNumber.ReplaceAllString(section.Heading, ""))
+		words := len(strings.Fields(heading))
+		switch {
+		case strings.HasSuffix(heading, "?") && words > 2 && len(heading) < 100:
+			asked = append(asked, heading)
+		case heading != "" && heading != d.Title && section.Level > 1 && words > 1 && words < 6 && !strings.ContainsAny(heading, ".:;"):
+			about = append(about, fmt.Sprintf("What do the documents say about “%s”?", heading))
+		}
+	}
+	for _, m := range definition.FindAllStringSubmatch(d.Text[:min(len(d.Text), window)], 8) {
+		if len(strings.Fields(m[2])) < 4 {
+			defined = append(defined, fmt.Sprintf("What is a%s %s?", m[1], m[2]))
+		}
+	}
+	return append(append(asked, defined...), about...)
+}
