@@ -8,6 +8,14 @@ import { attach } from "./peek.js";
 
 let views = 0;
 
+// What a reader can do after each failure of the model.
+const failures = {
+  model_unreachable: "The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again.",
+  model_timeout: "The model took too long, so your documents are quoted instead. Ask again, or use a faster model.",
+  model_rejected: "The model's server refused the request, so your documents are quoted instead. Check the model's name and key.",
+  model_failed: "The model failed, so your documents are quoted instead. Ask again in a moment.",
+};
+
 export class AnswerView {
   // panel opens sources; say announces a status to screen readers; again asks
   // the question again.
@@ -61,8 +69,7 @@ export class AnswerView {
     this.#progress(`Checked ${this.board.reasons.size} of ${Math.max(this.board.passages.size, this.board.reasons.size)} passages…`, false);
   }
 
-  on_draft({ step, final }) {
-    if (final) this.blocks.finish();
+  on_draft({ step }) {
     this.#progress(`Draft ${step} is ready, checking more passages…`, false);
   }
 
@@ -126,12 +133,20 @@ export class AnswerView {
           el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
+  // on_fallback says in a sentence what happened, what is shown and what to do. The
+  // warning that follows has the words of the server, which its log has too.
+  on_fallback({ reason }) {
+    this.fellBack = true;
+    this.notes.append(el("p", { class: "note trouble" }, failures[reason] || failures.model_failed));
+  }
+
   on_incomplete({ reason }) {
     this.incomplete = true;
     this.notes.append(el("p", { class: "note trouble" }, `The answer is incomplete: ${reason}`));
   }
 
   on_warning({ message }) {
+    if (this.fellBack && message.startsWith("the model gave no answer")) return;
     this.notes.append(el("p", { class: "note" }, message));
   }
 
@@ -263,7 +278,7 @@ function storedEvent(kind, data) {
     }
     case "unanswered":
       return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };
-    case "cited": case "text": case "markdown": case "marked": case "quoted": case "incomplete": case "warning":
+    case "cited": case "fallback": case "text": case "markdown": case "marked": case "quoted": case "incomplete": case "warning":
       return data;
   }
   return null;
