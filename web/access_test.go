@@ -27,7 +27,8 @@ func TestAccess(t *testing.T) {
 		"POST /key/leave", "GET " + resourceMetadata} {
 		want[r] = public
 	}
-	for _, r := range []string{"POST /api/sample", "GET /api/feedback", "POST /api/documents", "POST /api/documents/*", "DELETE /api/documents/*"} {
+	for _, r := range []string{"POST /api/sample", "GET /api/feedback", "POST /api/documents",
+		"POST /api/documents/*", "DELETE /api/documents/*"} {
 		want[r] = writers
 	}
 	for r, a := range accesses() {

@@ -111,7 +111,8 @@ type homePage struct {
 
 func newHomePage(p *pages, kept bool) *homePage {
 	return &homePage{frame: p.frame(""), pages: p, Kept: kept,
-		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "conversation.js", "copy.js", "dom.js", "history.js", "library.js", "past.js",
+		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "conversation.js", "copy.js",
+			"dom.js", "history.js", "library.js", "past.js",
 			"peek.js", "source.js", "stream.js", "upload.js"}}
 }
 

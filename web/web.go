@@ -267,7 +267,8 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, crossOrigin)
 	e.Use(guard.admit)
 	for _, r := range h.routes(features{
-		sample: o.Uploads != nil && o.Sample != nil, summaries: o.Summarizer != nil, feedback: o.Ledger != nil, uploads: o.Uploads != nil, embeddings: o.Embedder != nil, keys: o.Keys != nil,
+		sample: o.Uploads != nil && o.Sample != nil, summaries: o.Summarizer != nil,
+		feedback: o.Ledger != nil, uploads: o.Uploads != nil, embeddings: o.Embedder != nil, keys: o.Keys != nil,
 	}) {
 		guard.access[r.method+" "+r.path] = r.access
 		e.Add(r.method, r.path, r.handler)
