@@ -135,7 +135,8 @@ function sentences(root) {
   return [...splitter.segment(text)].filter((s) => s.segment.trim()).map(({ segment, index }) => {
     const range = document.createRange();
     range.setStart(...place(index));
-    range.setEnd(...place(index + segment.trimEnd().length));
+    const [node, last] = place(index + segment.trimEnd().length - 1);
+    range.setEnd(node, last + 1); // before a number
     return { text: segment.replace(/\s+/g, " ").trim(), range };
   });
 }
