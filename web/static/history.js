@@ -18,9 +18,13 @@ export const find = (id) => list().find((c) => c.id === id);
 
 // save puts a conversation first and reports whether all of them fit.
 export function save(conversation) {
-  const kept = [{ ...conversation, turns: conversation.turns.slice(-most.turns) }, ...list().filter((c) => c.id !== conversation.id)];
+  const name = find(conversation.id)?.name;
+  const kept = [{ ...conversation, name, turns: conversation.turns.slice(-most.turns) }, ...list().filter((c) => c.id !== conversation.id)];
   return store(kept.slice(0, most.conversations));
 }
+
+// rename names a conversation, which is called by its first question otherwise.
+export const rename = (id, name) => store(list().map((c) => (c.id === id ? { ...c, name } : c)));
 
 export const forget = (id) => store(list().filter((c) => c.id !== id));
 

@@ -1,5 +1,6 @@
 // The list of past conversations.
 
+import { fenced } from "./copy.js";
 import { byId, el, plural } from "./dom.js";
 import * as history from "./history.js";
 
@@ -23,24 +24,32 @@ export class Past {
 
   #draw() {
     const kept = history.list();
+    const entries = kept.map((c) => [c, this.#entry(c)]);
+    const none = el("p", { class: "facts", role: "status" });
+    const words = el("input", { type: "search", "aria-label": "Search the history", placeholder: "Search", autocomplete: "off", oninput: () => {
+      let shown = 0;
+      for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));
+      none.textContent = shown ? "" : "No conversation has these words.";
+    } });
     this.dialog.replaceChildren(el("div", { class: "drawer-inside" },
       el("header", { class: "drawer-head" }, el("h2", { id: "past-title" }, "History"),
         el("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, "Close")),
-      kept.length
-        ? el("ul", { class: "past" }, ...kept.map((c) => this.#entry(c)))
-        : el("p", { class: "facts" }, "Your questions will appear here."),
+      ...(kept.length ? [words, none, el("ul", { class: "past" }, ...entries.map(([, entry]) => entry))]
+        : [el("p", { class: "facts" }, "Your questions will appear here.")]),
       el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, "Stored only in this browser."),
         kept.length ? this.#clear(kept.length) : "")));
   }
 
   #entry(conversation) {
     const { id, at, turns } = conversation;
-    const question = turns[0]?.question || "";
+    const question = conversation.name || turns[0]?.question || "";
     const entry = el("li", {},
       el("button", { type: "button", class: "past-open", onclick: () => {
         this.dialog.close();
         this.open(conversation);
       } }, el("span", { class: "past-question" }, question), el("span", { class: "facts" }, [when(at), turns.length > 1 ? plural(turns.length, "question", "questions") : ""].filter(Boolean).join(" · "))),
+      el("button", { type: "button", class: "quiet", "aria-label": `Rename: ${question}`, onclick: () => this.#rename(conversation, entry) }, "Rename"),
+      el("button", { type: "button", class: "quiet", "aria-label": `Export: ${question}`, onclick: () => download(question, asMarkdown(conversation)) }, "Export"),
       el("button", { type: "button", class: "quiet", "aria-label": `Delete: ${question}`, onclick: () => {
         history.forget(id);
         const next = entry.nextElementSibling || entry.previousElementSibling;
@@ -50,6 +59,19 @@ export class Past {
         this.gone(id);
       } }, "Delete"));
     return entry;
+  }
+
+  // #rename replaces an entry with a box for its name.
+  #rename(conversation, entry) {
+    const box = el("input", { "aria-label": "Name", value: conversation.name || conversation.turns[0]?.question || "", maxlength: 200 });
+    const form = el("form", { class: "rename", onsubmit: (e) => {
+      e.preventDefault();
+      history.rename(conversation.id, box.value.trim());
+      this.#draw();
+      this.dialog.querySelector("input").focus();
+    } }, box, el("button", { type: "submit", class: "plain" }, "Save"));
+    entry.replaceChildren(form);
+    box.select();
   }
 
   #clear(count) {
@@ -75,4 +97,27 @@ function when(at) {
   const time = day.toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
   if (day.toDateString() === today.toDateString()) return `today, ${time}`;
   return day.toLocaleDateString("en", { day: "numeric", month: "long", year: day.getFullYear() === today.getFullYear() ? undefined : "numeric" });
+}
+
+// matches reports whether the questions and answers of a conversation have all words.
+function matches({ name, turns }, words) {
+  const text = [name, ...turns.flatMap((t) => [t.question, ...said(t)])].join(" ").toLowerCase();
+  return words.toLowerCase().split(/\s+/).every((w) => text.includes(w));
+}
+
+const said = ({ events }) => events.filter((e) => e.kind === "text" || e.kind === "unanswered").map((e) => e.data.text);
+
+// asMarkdown returns a conversation as Markdown, with the sources of each answer.
+function asMarkdown({ turns }) {
+  return turns.map((t) => {
+    const whole = t.events.findLast((e) => e.kind === "markdown")?.data.markdown;
+    return `## ${t.question.replace(/\s+/g, " ")}\n\n${whole || fenced(said(t).join(""))}`;
+  }).join("\n\n");
+}
+
+// download saves a text as a file.
+function download(name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/markdown" }));
+  el("a", { href: url, download: `${name.replace(/[^\p{L}\p{N} ]+/gu, "").slice(0, 60).trim() || "conversation"}.md` }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
