@@ -320,13 +320,20 @@ func (s *folderSync) unpack(ctx context.Context, c *container, paths []string) e
 // a document and may have other files attached.
 func isMail(name string) bool {
 	f, ok := formatOf(name)
-	return ok && (f.name == "mail" || f.name == "mbox")
+	return ok && (f.name == "mail" || f.name == "mbox" || f.name == "outlook")
 }
 
 // attachedTo calls each with the attachments of a message, or of each message of
 // a mailbox in a folder of its own. Names are made distinct.
 func attachedTo(name string, data []byte, each func(name string, data []byte) error) error {
-	if f, _ := formatOf(name); f.name != "mbox" {
+	switch f, _ := formatOf(name); f.name {
+	case "outlook":
+		m, err := mail.Outlook(data)
+		if err != nil {
+			return nil // reading the message reports it
+		}
+		return attachments("", m, each)
+	case "mail":
 		return attachments("", mail.Read(data), each)
 	}
 	for i, message := range mail.Mailbox(data) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ibid/ingest/archive"
+	"ibid/ingest/compound"
 )
 
 // A containerList is the content of a container, and why the rest is missing.
@@ -168,6 +169,9 @@ func (m *stamps) forgetLists(root string, gone func(path string) bool) {
 // mails themselves.
 func mayHold(data []byte) bool {
 	lower := bytes.ToLower(data)
+	if bytes.HasPrefix(data, []byte(compound.Magic)) {
+		return true
+	}
 	for _, sign := range []string{"name=", "name*", "attachment", "message/"} {
 		if bytes.Contains(lower, []byte(sign)) {
 			return true

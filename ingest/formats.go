@@ -79,16 +79,15 @@ func formats() []fileFormat {
 		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: format.Office, binary: true, isolated: true},
 		{name: "odp", endings: []string{".odp", ".otp", ".fodp"}, read: format.Office, binary: true, isolated: true},
 		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
-		// Read if the file is one of the above under another ending; otherwise the
-		// error says what to do.
-		{name: "office",
+		{name: "office", said: "older office formats (.doc, .xls, .ppt, .rtf)",
 			endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"},
 			read:    format.Office, binary: true, isolated: true},
-		{name: "mail", said: "mail (.eml, .mbox, .mhtml)",
+		{name: "mail", said: "mail (.eml, .msg, .mbox, .mhtml)",
 			endings: []string{".eml", ".mht", ".mhtml"},
 			read:    format.Mail, isolated: true},
 		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true},
-		{name: "outlook", endings: []string{".msg", ".pst"}, read: format.Outlook, binary: true},
+		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true},
+		{name: "calendar", said: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, read: format.Calendar},
 	}
 }
 

@@ -46,7 +46,7 @@ func TestSyncOfMails(t *testing.T) {
 		"added box.mbox",
 		"added box.mbox/2/note.txt",
 		"failed none.eml: it is no message: there is no sender, subject or date in it",
-		"skipped old.msg: it is in Outlook's own format, which is not read: save its messages as .eml or .mbox",
+		"failed old.msg: it is damaged or cut off: the directory of its streams cannot be read",
 		"added plain.eml",
 		"added post.zip/in.eml",
 		"added post.zip/in.eml/deep.txt",

@@ -343,9 +343,9 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 	}
 	// Why a file is not read, by a part of its name.
 	reasons := map[string]string{
-		"protected_drm.doc": "rights management", "protected_passtika.ppt": "PowerPoint before 2007", ".ppt": "PowerPoint before 2007",
-		".xls": "Excel before 2007", ".rtf": "RTF",
-		"tableInsideParagraph.doc": "Office 2003", ".doc": "Word before 2007", ".xlsb": "binary workbook",
+		"protected_drm.doc": "rights management", "password.xls": "protected with a password", "EXCEL_95.xls": "before 97",
+		"tableInsideParagraph.doc": "Office 2003", ".xlsb": "binary workbook", "Doc1_ole.doc": "no text",
+		"multi_authors.doc": "no text", "phonetic.doc": "no text",
 		"passtika": "protected with a password", "testODTnotaZipFile": "not an office document", "truncated": "damaged or cut off",
 		"headerPic.docx": "no text", "multi_authors.docx": "no text", "embeddedPDF_mac.xlsx": "no text", "embeddedMP3.pptx": "no text",
 		"testMasterFooter.odp": "no text", "testODPMacro.odp": "no text",
@@ -389,6 +389,9 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("figure: office files read %s; refused with a reason %s", fmt.Sprint(read), fmt.Sprint(unread))
+	if read[".doc"] < 15 || read[".xls"] < 10 || read[".ppt"] < 10 || read[".rtf"] < 15 {
+		t.Errorf("fewer old files were read than there are: %v", read)
+	}
 	if read[".docx"] < 20 || read[".xlsx"] < 15 || read[".pptx"] < 15 || read[".odt"] < 5 {
 		t.Errorf("fewer were read than there are: %v", read)
 	}

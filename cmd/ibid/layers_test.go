@@ -59,6 +59,7 @@ var homes = map[string][]string{
 	"github.com/mikelolasagasti/xz":       {"ingest"},
 	"github.com/yuin/goldmark":            {"ingest", "web", "cmd/ibid"}, // in cmd/ibid in tests
 	"github.com/bmatcuk/doublestar/v4":    {"ingest"},
+	"github.com/richardlehane/mscfb":      {"ingest"},
 	"github.com/fsnotify/fsnotify":        {"ingest"},
 	"go.yaml.in/yaml/v3":                  {"ingest"},
 	"github.com/microcosm-cc/bluemonday":  {"web"},

@@ -11,7 +11,19 @@ import (
 // Mail reads one message: its subject as heading, its addresses and date, and its
 // text. Attachments are named; a sync reads them as files.
 func Mail(doc *Document, data []byte) error {
-	m := mail.Read(data)
+	return mailOf(doc, mail.Read(data))
+}
+
+// Outlook reads a message of Outlook.
+func Outlook(doc *Document, data []byte) error {
+	m, err := mail.Outlook(data)
+	if err != nil {
+		return err
+	}
+	return mailOf(doc, m)
+}
+
+func mailOf(doc *Document, m *mail.Message) error {
 	if m.From == "" && m.Subject == "" && m.Date == "" && m.To == "" && len(m.Files) == 0 {
 		return fmt.Errorf("it is no message: there is no sender, subject or date in it")
 	}
@@ -24,11 +36,6 @@ func Mail(doc *Document, data []byte) error {
 	b.into(doc)
 	doc.Partial = m.Partial
 	return nil
-}
-
-// Outlook says how to convert Outlook's own formats.
-func Outlook(doc *Document, _ []byte) error {
-	return &SkipError{"it is in Outlook's own format, which is not read: save its messages as .eml or .mbox"}
 }
 
 // Mailbox reads each message of a mailbox as a section with the anchor

@@ -139,7 +139,7 @@ func decodeTransfer(body []byte, encoding string) []byte {
 	case "base64":
 		return decodeBase64(body)
 	case "quoted-printable":
-		return decodeQuoted(body)
+		return DecodeQuoted(body)
 	}
 	return body
 }
@@ -167,8 +167,8 @@ func decodeBase64(body []byte) (out []byte) {
 	return out
 }
 
-// decodeQuoted decodes quoted-printable (RFC 2045, 6.7).
-func decodeQuoted(body []byte) []byte {
+// DecodeQuoted decodes quoted-printable (RFC 2045, 6.7).
+func DecodeQuoted(body []byte) []byte {
 	out := make([]byte, 0, len(body))
 	for line := range bytes.Lines(body) {
 		text := bytes.TrimRight(line, " \t\r\n")

@@ -14,6 +14,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"ibid/ingest/compound"
 )
 
 // A Writer receives the text of a file in reading order. It must clean the
@@ -165,10 +167,12 @@ func (f *file) note(why string) {
 func (f *file) reader(data []byte) (read func() error, err error) {
 	head := bytes.TrimLeft(bytes.TrimPrefix(data[:min(len(data), 4096)], []byte("\xef\xbb\xbf")), " \r\n\t")
 	switch {
-	case bytes.HasPrefix(data, []byte(oleMagic)):
-		return nil, oldFile(data)
+	case bytes.HasPrefix(data, []byte(compound.Magic)):
+		f.archive = &archive{}
+		return func() error { return f.compound(data) }, nil
 	case bytes.HasPrefix(head, []byte(`{\rtf`)):
-		return nil, &OldError{"it is RTF, which is not supported: save it as .docx"}
+		f.archive = &archive{}
+		return func() error { return f.rtf(data) }, nil
 	case bytes.HasPrefix(head, []byte("<?xml")) && bytes.Contains(head, []byte("urn:oasis:names:tc:opendocument")):
 		f.archive = &archive{}
 		return func() error { return f.flatOpenDocument(data) }, nil
@@ -198,6 +202,27 @@ func (f *file) reader(data []byte) (read func() error, err error) {
 		return f.openDocument, nil
 	}
 	return nil, errors.New("it is a zip archive without a document in it")
+}
+
+// compound reads a document of an office program before 2007.
+func (f *file) compound(data []byte) error {
+	root, err := compound.Open(data)
+	if err != nil {
+		return err
+	}
+	switch {
+	case root.Has("EncryptedPackage"), root.Has("EncryptionInfo"):
+		return errors.New("it is protected with a password: save it without one")
+	case root.Has("DRMContent"):
+		return errors.New("it is protected by rights management (DRM): save a copy without it")
+	case root.Has("WordDocument"):
+		return f.oldWord(root)
+	case root.Has("Workbook"):
+		return f.oldSheets(root)
+	case root.Has("PowerPoint Document"):
+		return f.oldSlides(root)
+	}
+	return &OldError{"it is in a format of office programs before 97, which is not supported: save it as .docx, .xlsx or .pptx"}
 }
 
 // mainPart finds the part of an Office Open XML package that is the document.

@@ -272,26 +272,33 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 		return d.table(x, func(b block) { p.after = append(p.after, b) })
 	case "p":
 		return d.paragraph(x, func(b block) { p.after = append(p.after, b) })
-	case "docPr":
-		if b, ok := picture(e); ok {
-			p.after = append(p.after, b)
-		}
-	case "chart":
-		if part, ok := byID(d.relations, relationAttr(e, "id")); ok && !d.shown[part] {
-			d.shown[part] = true
-			p.after = append(p.after, d.chart(part)...)
-		}
-	case "relIds":
-		if part, ok := byID(d.relations, relationAttr(e, "dm")); ok && !d.shown[part] {
-			d.shown[part] = true
-			p.after = append(p.after, d.diagram(part)...)
-		}
+	case "docPr", "chart", "relIds":
+		p.after = append(p.after, d.drawn(e)...)
 	case "Fallback", "del", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
 		return nil
 	default:
 		return x.each(all)
 	}
 	return nil
+}
+
+// drawn reads a chart or a diagram once, or the alternative text of a picture.
+func (d *wordReader) drawn(e element) (out []block) {
+	read, id := d.chart, "id"
+	switch e.Name.Local {
+	case "docPr":
+		if b, ok := picture(e); ok {
+			out = append(out, b)
+		}
+		return out
+	case "relIds":
+		read, id = d.diagram, "dm"
+	}
+	if part, ok := byID(d.relations, relationAttr(e, id)); ok && !d.shown[part] {
+		d.shown[part] = true
+		out = read(part)
+	}
+	return out
 }
 
 func (d *wordReader) run(x *xmlReader, p *wordParagraph) error {

@@ -1,0 +1,110 @@
+package mail
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+
+	"ibid/ingest/charset"
+	"ibid/ingest/compound"
+)
+
+// Properties of a message of Outlook (MS-OXPROPS).
+const (
+	olSubject     = "0037"
+	olSent        = 0x0039
+	olSender      = "0C1A"
+	olSenderAt    = "5D01"
+	olTo          = "0E04"
+	olCc          = "0E03"
+	olReceived    = 0x0E06
+	olBody        = "1000"
+	olHTML        = "1013"
+	olAttached    = "3701"
+	olName        = "3707"
+	olShortName   = "3704"
+	olType        = "370E"
+	olDisplayName = "3001"
+)
+
+// Outlook reads a message of Outlook (MS-OXMSG).
+func Outlook(data []byte) (*Message, error) {
+	root, err := compound.Open(data)
+	if err == nil && !root.Has("__properties_version1.0") {
+		err = errors.New("it is no message: it has no properties")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return outlook(root, 1), nil
+}
+
+func outlook(in compound.Folder, depth int) *Message {
+	m := &Message{From: property(in, olSender), To: property(in, olTo), Cc: property(in, olCc), Subject: property(in, olSubject)}
+	if address := property(in, olSenderAt); address != "" && !strings.Contains(m.From, address) {
+		m.From = strings.TrimSpace(m.From + " <" + address + ">")
+	}
+	if m.Time = sent(in.Stream("__properties_version1.0")); !m.Time.IsZero() {
+		m.Date = m.Time.Format(time.RFC1123Z)
+	}
+	if text := property(in, olBody); strings.TrimSpace(text) != "" {
+		m.Bodies = []Body{{Text: text}}
+	} else if page := property(in, olHTML); page != "" {
+		m.Bodies = []Body{{HTML: true, Text: page}}
+	}
+	for n, name := range in.Names("__attach_version1.0_") {
+		if n == maxParts {
+			m.Partial = "it has too many parts: the first are read"
+			break
+		}
+		at := in.Folder(name)
+		file := File{Type: strings.ToLower(property(at, olType)), Data: at.Stream("__substg1.0_" + olAttached + "0102")}
+		for _, key := range []string{olName, olShortName, olDisplayName} {
+			if file.Name = baseName(property(at, key)); file.Name != "" {
+				break
+			}
+		}
+		if inner := "__substg1.0_" + olAttached + "000D"; at.Has(inner) && depth < maxDepth {
+			m.Bodies = append(m.Bodies, forwarded(outlook(at.Folder(inner), depth+1))...)
+			continue
+		}
+		if file.Name != "" && len(file.Data) > 0 {
+			m.Files = append(m.Files, file)
+		}
+	}
+	return m
+}
+
+// forwarded returns the text of a message in another, with its header.
+func forwarded(m *Message) []Body {
+	head := "Forwarded message\nFrom: " + m.From + "\nDate: " + m.Date + "\nSubject: " + m.Subject
+	return append([]Body{{Text: head}}, m.Bodies...)
+}
+
+// property returns a text, which is in UTF-16 or in an encoding of its own.
+func property(in compound.Folder, tag string) string {
+	name := "__substg1.0_" + tag
+	if in.Has(name + "001F") {
+		return compound.UTF16(in.Stream(name + "001F"))
+	}
+	for _, kind := range []string{"001E", "0102"} {
+		if text, err := charset.Decode(in.Stream(name+kind), ""); err == nil && text != "" {
+			return strings.TrimRight(text, "\x00")
+		}
+	}
+	return ""
+}
+
+// sent returns the time in the properties at which a message was sent, or received.
+func sent(properties []byte) (t time.Time) {
+	const head, size = 32, 16
+	for at := head; at+size <= len(properties); at += size {
+		tag := binary.LittleEndian.Uint32(properties[at:])
+		if id := tag >> 16; tag&0xffff == 0x40 && (id == olSent || id == olReceived && t.IsZero()) {
+			const epoch = 116444736000000000 // 1 January 1970, in tenths of microseconds from 1601 on
+			t = time.Unix(0, 100*(int64(binary.LittleEndian.Uint64(properties[at+8:]))-epoch)).UTC()
+		}
+	}
+	return t
+}

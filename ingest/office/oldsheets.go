@@ -1,0 +1,300 @@
+package office
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"golang.org/x/text/encoding/charmap"
+
+	"ibid/ingest/compound"
+)
+
+// Records of a workbook of Excel 97 to 2003 (MS-XLS, 2.3).
+const (
+	xlsFormula   = 0x0006
+	xlsEnd       = 0x000a
+	xlsNote      = 0x001c
+	xls1904      = 0x0022
+	xlsPassword  = 0x002f
+	xlsContinue  = 0x003c
+	xlsSheet     = 0x0085
+	xlsManyRK    = 0x00bd
+	xlsStyle     = 0x00e0
+	xlsMerged    = 0x00e5
+	xlsShared    = 0x00fc
+	xlsSharedRef = 0x00fd
+	xlsTextBox   = 0x01b6
+	xlsNumber    = 0x0203
+	xlsLabel     = 0x0204
+	xlsBool      = 0x0205
+	xlsString    = 0x0207
+	xlsRK        = 0x027e
+	xlsFormat    = 0x041e
+	xlsBegin     = 0x0809
+)
+
+// A record of a workbook, with the places in data at which its continuations begin.
+type xlsRecord struct {
+	kind uint16
+	data []byte
+	cuts []int
+}
+
+// xlsRecords yields the records from a place on.
+func xlsRecords(stream []byte, at int) func(yield func(xlsRecord) bool) {
+	return func(yield func(xlsRecord) bool) {
+		next := func() (kind uint16, data []byte, ok bool) {
+			if at < 0 || at+4 > len(stream) {
+				return 0, nil, false
+			}
+			start := at + 4
+			at = min(start+int(binary.LittleEndian.Uint16(stream[at+2:])), len(stream))
+			return binary.LittleEndian.Uint16(stream[start-4:]), stream[start:at], true
+		}
+		for {
+			kind, data, ok := next()
+			if !ok {
+				return
+			}
+			r := xlsRecord{kind: kind, data: data}
+			for at+4 <= len(stream) && binary.LittleEndian.Uint16(stream[at:]) == xlsContinue {
+				_, more, _ := next()
+				r.cuts = append(r.cuts, len(r.data))
+				r.data = append(r.data[:len(r.data):len(r.data)], more...)
+			}
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// An xlsReader reads strings of a record; each continuation begins with the width
+// of the characters.
+type xlsReader struct {
+	xlsRecord
+	at int
+}
+
+func (r *xlsReader) number(size int) int {
+	if r.at+size > len(r.data) {
+		r.at = len(r.data)
+		return 0
+	}
+	n := 0
+	for i := range size {
+		n |= int(r.data[r.at+i]) << (8 * i)
+	}
+	r.at += size
+	return n
+}
+
+// text reads a string whose length has so many bytes.
+func (r *xlsReader) text(sizeOfLength int) string {
+	length, flags := r.number(sizeOfLength), r.number(1)
+	runs, extra := 0, 0
+	if flags&8 != 0 {
+		runs = r.number(2)
+	}
+	if flags&4 != 0 {
+		extra = r.number(4)
+	}
+	var out []rune
+	wide := flags&1 != 0
+	for len(out) < length && r.at < len(r.data) {
+		if slices.Contains(r.cuts, r.at) {
+			wide = r.number(1)&1 != 0
+		}
+		if wide {
+			out = append(out, rune(r.number(2)))
+		} else {
+			out = append(out, rune(r.number(1)))
+		}
+	}
+	r.at = min(r.at+4*runs+max(extra, 0), len(r.data))
+	return string(out)
+}
+
+// An oldBook is what the sheets of a workbook share.
+type oldBook struct {
+	*file
+	stream   []byte
+	shared   []string
+	formats  []string // of the styles
+	from1904 bool
+}
+
+// oldSheets reads a workbook of Excel 97 to 2003.
+func (f *file) oldSheets(root compound.Folder) error {
+	b := &oldBook{file: f, stream: root.Stream("Workbook")}
+	own := map[int]string{}
+	var sheets []xlsReader
+	for record := range xlsRecords(b.stream, 0) {
+		r := xlsReader{xlsRecord: record}
+		switch r.kind {
+		case xlsPassword:
+			return errors.New("it is protected with a password: save it without one")
+		case xls1904:
+			b.from1904 = r.number(2) == 1
+		case xlsSheet:
+			sheets = append(sheets, r)
+		case xlsFormat:
+			id := r.number(2)
+			own[id] = r.text(2)
+		case xlsStyle:
+			r.number(2)
+			id := r.number(2)
+			b.formats = append(b.formats, cmp.Or(own[id], builtinFormat(id)))
+		case xlsShared:
+			r.number(4)
+			for n := r.number(4); n > len(b.shared) && r.at < len(r.data); {
+				b.shared = append(b.shared, r.text(2))
+			}
+		}
+		if r.kind == xlsEnd {
+			break
+		}
+	}
+	if len(sheets) == 0 {
+		return errors.New("it is damaged or cut off: it has no sheets")
+	}
+	for i, r := range sheets {
+		at := r.number(4)
+		kind := r.number(2) >> 8
+		name := cmp.Or(r.text(1), "Sheet"+strconv.Itoa(i+1))
+		if kind == 0 { // no chart or macro
+			b.sheet(name, at)
+		}
+		if f.over != nil {
+			return f.over
+		}
+	}
+	return nil
+}
+
+// sheet reads a sheet from its place in the stream.
+func (b *oldBook) sheet(name string, at int) {
+	s := newSheet(b.file, name)
+	rows := map[int][]sheetCell{}
+	var rest []block
+	var last *sheetCell // a formula whose text follows
+	depth := 0
+	for record := range xlsRecords(b.stream, at) {
+		r := xlsReader{xlsRecord: record}
+		add := func(row, column int, text string, value bool) {
+			if text != "" && row < maxSheetRows && column < maxSheetColumns {
+				rows[row] = append(rows[row], sheetCell{column: column, text: text, value: value})
+			}
+		}
+		if r.kind == xlsBegin {
+			depth++
+		} else if r.kind == xlsEnd {
+			if depth--; depth <= 0 {
+				break
+			}
+		}
+		if depth > 1 { // a chart on the sheet
+			continue
+		}
+		switch r.kind {
+		case xlsSharedRef, xlsNumber, xlsRK, xlsFormula, xlsLabel, xlsBool:
+			row, column, style := r.number(2), r.number(2), r.number(2)
+			if text, value := b.cell(&r, style); r.kind == xlsFormula && !value {
+				rows[row] = append(rows[row], sheetCell{column: column})
+				last = &rows[row][len(rows[row])-1]
+			} else {
+				add(row, column, text, value)
+			}
+		case xlsString:
+			if last != nil {
+				last.text, last = r.text(2), nil
+			}
+		case xlsManyRK:
+			row, column := r.number(2), r.number(2)
+			for ; r.at+6 <= len(r.data)-2; column++ {
+				style := r.number(2)
+				add(row, column, b.format(rk(uint32(r.number(4))), style), true)
+			}
+		case xlsMerged:
+			for n := r.number(2); n > 0 && r.at < len(r.data); n-- {
+				top, bottom, left, right := r.number(2)+1, r.number(2)+1, r.number(2), r.number(2)
+				s.merges[top] = append(s.merges[top], cellRange{left, top, right, bottom})
+			}
+		case xlsTextBox:
+			if len(r.cuts) > 0 {
+				box := xlsReader{xlsRecord{data: r.data[r.cuts[0]:]}, 0}
+				wide, length := box.number(1)&1+1, int(binary.LittleEndian.Uint16(r.data[10:]))
+				text := box.data[1:min(1+wide*length, len(box.data))]
+				if wide == 2 {
+					rest = append(rest, block{text: compound.UTF16(text)})
+				} else if latin, err := charmap.ISO8859_1.NewDecoder().Bytes(text); err == nil {
+					rest = append(rest, block{text: string(latin)})
+				}
+			}
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(rows)) {
+		s.row(n+1, slices.DeleteFunc(rows[n], func(c sheetCell) bool { return c.text == "" }))
+	}
+	s.end()
+	s.rest(rest)
+}
+
+// cell returns the text of a cell; value is false if it is text, or if that of a
+// formula follows.
+func (b *oldBook) cell(r *xlsReader, style int) (text string, value bool) {
+	switch r.kind {
+	case xlsSharedRef:
+		if i := r.number(4); i < len(b.shared) {
+			return b.shared[i], false
+		}
+		return "", false
+	case xlsLabel:
+		return r.text(2), false
+	case xlsRK:
+		return b.format(rk(uint32(r.number(4))), style), true
+	case xlsBool:
+		if n := r.number(1); r.number(1) == 0 {
+			return map[int]string{0: "FALSE", 1: "TRUE"}[n], true
+		}
+		return "#N/A", true
+	}
+	bits := uint64(r.number(4)) | uint64(r.number(4))<<32
+	if r.kind == xlsFormula && bits>>48 == 0xffff {
+		switch kind, n := bits&0xff, int(bits>>16&0xff); kind {
+		case 1:
+			return map[int]string{0: "FALSE", 1: "TRUE"}[n], true
+		case 2:
+			return "#N/A", true
+		case 3:
+			return "", true
+		}
+		return "", false
+	}
+	return b.format(math.Float64frombits(bits), style), true
+}
+
+func (b *oldBook) format(n float64, style int) string {
+	format := ""
+	if style < len(b.formats) {
+		format = b.formats[style]
+	}
+	return formatNumber(strconv.FormatFloat(n, 'g', -1, 64), format, b.from1904)
+}
+
+// rk decodes a number in 30 bits.
+func rk(n uint32) float64 {
+	x := math.Float64frombits(uint64(n&^3) << 32)
+	if n&2 != 0 {
+		x = float64(int32(n) >> 2)
+	}
+	if n&1 != 0 {
+		x /= 100
+	}
+	return x
+}

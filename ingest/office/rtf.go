@@ -1,0 +1,340 @@
+package office
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+
+	"ibid/ingest/charset"
+)
+
+// rtfSkipped are the groups without text of the document.
+var rtfSkipped = map[string]bool{
+	"fonttbl": true, "colortbl": true, "stylesheet": true, "info": true, "pict": true, "object": true, "themedata": true, "datastore": true,
+	"listtable": true, "listoverridetable": true, "generator": true, "fldinst": true, "header": true, "headerl": true, "headerr": true,
+	"headerf": true, "footer": true, "footerl": true, "footerr": true, "footerf": true, "latentstyles": true, "rsidtbl": true,
+	"xmlnstbl": true, "revtbl": true, "filetbl": true, "nonshppict": true, "bkmkstart": true, "bkmkend": true, "listtext": true,
+	"pntext": true, "pn": true, "ftnsep": true, "ftnsepc": true, "aftnsep": true, "atnid": true, "atndate": true, "atnref": true,
+	"xe": true, "tc": true, "picprop": true, "sp": true, "deleted": true,
+}
+
+// rtfSigns are the control words that are characters.
+var rtfSigns = map[string]string{"tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "lquote": "‘", "rquote": "’",
+	"ldblquote": "“", "rdblquote": "”", "bullet": "•", "emspace": " ", "enspace": " ", "~": "\u00a0", "_": "-", "-": ""}
+
+// An rtfState is what braces save and restore.
+type rtfState struct {
+	skip, hidden bool
+	wide         int // characters that replace one in Unicode
+	font         int
+	note         bool
+}
+
+// An rtfReader reads Rich Text Format (version 1.9.1).
+type rtfReader struct {
+	file    *file
+	src     string
+	at      int
+	state   rtfState
+	saved   []rtfState
+	fonts   map[int]encoding.Encoding
+	page    encoding.Encoding // of the document
+	bytes   []byte            // not decoded yet
+	text    strings.Builder
+	units   []uint16
+	ignore  int // characters that are still to be ignored after one in Unicode
+	level   int // outline level of the paragraph from 0; -1 for none
+	item    bool
+	cells   []string
+	rows    [][]string
+	inTable bool
+	heads   map[int]int // outline levels of styles
+	style   int
+}
+
+// rtf reads a text in Rich Text Format.
+func (f *file) rtf(data []byte) error {
+	r := &rtfReader{file: f, src: string(data), state: rtfState{wide: 1}, fonts: map[int]encoding.Encoding{}, heads: map[int]int{},
+		page: charmap.Windows1252, level: -1}
+	for r.at < len(r.src) && f.over == nil {
+		r.next()
+	}
+	r.paragraph()
+	r.table()
+	return f.over
+}
+
+// next reads a brace, a control word or a character.
+func (r *rtfReader) next() {
+	c := r.src[r.at]
+	r.at++
+	switch c {
+	case '{':
+		r.flush()
+		if len(r.saved) < 2*maxDepth {
+			r.saved = append(r.saved, r.state)
+		}
+	case '}':
+		r.flush()
+		if n := len(r.saved); n > 0 {
+			if r.state.note && !r.saved[n-1].note {
+				r.text.WriteString(")")
+			}
+			if r.state, r.saved = r.saved[n-1], r.saved[:n-1]; n == 1 { // what follows is not of the document
+				r.at = len(r.src)
+			}
+		}
+	case '\r', '\n':
+	case '\\':
+		r.control()
+	default:
+		r.add(c)
+	}
+}
+
+// add adds a byte in the encoding of the font.
+func (r *rtfReader) add(c byte) {
+	if r.ignore > 0 {
+		r.ignore--
+		return
+	}
+	if len(r.units) > 0 {
+		r.flush()
+	}
+	if !r.state.skip && !r.state.hidden {
+		r.bytes = append(r.bytes, c)
+	}
+}
+
+// flush decodes the bytes and Unicode characters so far.
+func (r *rtfReader) flush() {
+	if len(r.units) > 0 {
+		r.text.WriteString(string(utf16.Decode(r.units)))
+		r.units = r.units[:0]
+	}
+	if len(r.bytes) == 0 {
+		return
+	}
+	enc := r.fonts[r.state.font]
+	if enc == nil {
+		enc = r.page
+	}
+	if text, err := enc.NewDecoder().Bytes(r.bytes); err == nil {
+		r.text.Write(text)
+	}
+	r.bytes = r.bytes[:0]
+}
+
+// control reads a control word or sign.
+func (r *rtfReader) control() {
+	if r.at >= len(r.src) {
+		return
+	}
+	start := r.at
+	for r.at < len(r.src) && r.at-start < 32 && (r.src[r.at]|0x20 >= 'a' && r.src[r.at]|0x20 <= 'z') {
+		r.at++
+	}
+	if r.at == start { // a sign
+		r.at++
+		r.sign(r.src[start])
+		return
+	}
+	word := r.src[start:r.at]
+	start = r.at
+	if r.at < len(r.src) && r.src[r.at] == '-' {
+		r.at++
+	}
+	for r.at < len(r.src) && r.at-start < 11 && r.src[r.at] >= '0' && r.src[r.at] <= '9' {
+		r.at++
+	}
+	n, err := strconv.Atoi(r.src[start:r.at])
+	if r.at < len(r.src) && r.src[r.at] == ' ' {
+		r.at++
+	}
+	r.word(word, n, err == nil)
+}
+
+func (r *rtfReader) sign(c byte) {
+	switch c {
+	case '\'':
+		if r.at+2 <= len(r.src) {
+			if n, err := strconv.ParseUint(r.src[r.at:r.at+2], 16, 8); err == nil {
+				r.at += 2
+				r.add(byte(n))
+			}
+		}
+	case '*': // a group that older programs do not know
+		if !strings.HasSuffix(r.src[:r.at], `{\*`) {
+			return
+		}
+		end := r.at
+		if strings.HasPrefix(r.src[end:], "\\") {
+			for end++; end < len(r.src) && r.src[end]|0x20 >= 'a' && r.src[end]|0x20 <= 'z'; {
+				end++
+			}
+		}
+		switch r.src[min(r.at+1, end):end] {
+		case "shppict", "annotation", "shpinst":
+		default:
+			r.state.skip = true
+		}
+	case '\\', '{', '}':
+		r.add(c)
+	case '\r', '\n':
+		r.paragraph()
+	default:
+		r.write(rtfSigns[string(c)])
+	}
+}
+
+func (r *rtfReader) write(text string) {
+	if text != "" && !r.state.skip && !r.state.hidden {
+		r.flush()
+		r.text.WriteString(text)
+	}
+}
+
+// word executes a control word.
+func (r *rtfReader) word(word string, n int, given bool) {
+	if text, ok := rtfSigns[word]; ok {
+		r.write(text)
+		return
+	}
+	if rtfSkipped[word] {
+		r.flush()
+		r.state.skip = true
+		return
+	}
+	switch word {
+	case "u":
+		if !r.state.skip && !r.state.hidden {
+			if len(r.bytes) > 0 {
+				r.flush()
+			}
+			r.units = append(r.units, uint16(n))
+		}
+		r.ignore = r.state.wide
+	case "uc":
+		r.state.wide = n
+	case "bin":
+		r.at = min(len(r.src), r.at+max(n, 0))
+	case "ansicpg", "mac", "f", "fcharset":
+		r.encoding(word, n)
+	case "par", "sect", "page", "cell", "nestcell", "row", "nestrow":
+		if !r.state.skip {
+			r.end(word)
+		}
+	default:
+		r.property(word, n, given)
+	}
+}
+
+// encoding reads a control word that says in which encoding bytes are.
+func (r *rtfReader) encoding(word string, n int) {
+	switch word {
+	case "ansicpg":
+		for _, name := range []string{"windows-", "cp"} {
+			if enc := charset.Named(name + strconv.Itoa(n)); enc != nil {
+				r.page = enc
+				break
+			}
+		}
+	case "mac":
+		r.page = charmap.Macintosh
+	case "f":
+		r.flush()
+		r.state.font = n
+	case "fcharset":
+		if name, ok := rtfCharsets[n]; ok {
+			r.fonts[r.state.font] = charset.Named(name)
+		}
+	}
+}
+
+// property reads a control word that describes what follows.
+func (r *rtfReader) property(word string, n int, given bool) {
+	switch word {
+	case "s":
+		r.style = n
+		if level, ok := r.heads[n]; ok && !r.state.skip {
+			r.level = level
+		}
+	case "outlinelevel":
+		if r.state.skip {
+			r.heads[r.style] = n
+		} else {
+			r.level = n
+		}
+	case "v":
+		r.flush()
+		r.state.hidden = !given || n != 0
+	case "ls", "pnlvlblt", "pnlvlbody":
+		r.item = true
+	case "pard":
+		r.level, r.item, r.inTable = -1, false, false
+	case "intbl":
+		r.inTable = true
+	case "footnote", "annotation":
+		r.flush()
+		if !r.state.note {
+			r.state.note = true
+			r.write(" (")
+		}
+	}
+}
+
+// end ends a paragraph, a cell or a row.
+func (r *rtfReader) end(word string) {
+	switch word {
+	case "cell", "nestcell":
+		r.flush()
+		r.cells = append(r.cells, oneLine(r.text.String()))
+		r.text.Reset()
+	case "row", "nestrow":
+		if len(r.cells) > 0 {
+			r.rows = append(r.rows, r.cells)
+			r.cells = nil
+		}
+	default:
+		r.paragraph()
+	}
+}
+
+// rtfCharsets are the encodings of fonts, by number.
+var rtfCharsets = map[int]string{77: "macintosh", 128: "shift_jis", 129: "euc-kr", 134: "gbk", 136: "big5", 161: "windows-1253",
+	162: "windows-1254", 163: "windows-1258", 177: "windows-1255", 178: "windows-1256", 186: "windows-1257", 204: "windows-1251",
+	222: "windows-874", 238: "windows-1250"}
+
+// paragraph ends a paragraph.
+func (r *rtfReader) paragraph() {
+	r.flush()
+	if r.inTable || r.state.note {
+		r.text.WriteByte(' ')
+		return
+	}
+	text := r.text.String()
+	r.text.Reset()
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	r.table()
+	switch {
+	case r.level >= 0 && r.level < listLevels && len(text) < maxName:
+		r.file.heading(r.level+1, text, "")
+	case r.item:
+		r.file.item(0, bullet, text)
+	default:
+		r.file.paragraph(text)
+	}
+}
+
+// table writes the rows so far.
+func (r *rtfReader) table() {
+	if len(r.rows) > 0 {
+		r.file.table(r.rows, -1)
+		r.rows = nil
+	}
+}

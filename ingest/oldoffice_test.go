@@ -1,0 +1,132 @@
+package ingest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/data/datatest"
+	"ibid/ingest/child"
+)
+
+func TestRTF(t *testing.T) {
+	for _, tt := range []struct{ name, body, want string }{
+		{"paragraphs", `The ferry\par leaves at {\b nine}.\par`, "The ferry\n\nleaves at nine."},
+		{"a heading", `{\stylesheet{\s1\outlinelevel0 heading 1;}}\pard\s1 Fares\par\pard Deck: 4.\par`, "Fares\n\nDeck: 4."},
+		{"encodings", `{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset204 B;}}\f0 f\'fcr {\f1\'c4\'e0} \u8364?\uc2\u-10179??\u-8704??`, "für Да €😀"},
+		{"a table", `\trowd\intbl What\cell Fee\cell\row\intbl Canoe\cell 7\cell\row\pard After.\par`, "What: Canoe | Fee: 7\n\nAfter."},
+		{"what is no text", `{\*\generator X;}{\info{\title T}}{\header Page}{\pict 00ff}{\v hidden}{\field{\*\fldinst HYPERLINK "x"}{\fldrslt Link}}`,
+			"Link"},
+		{"notes", `Text{\footnote A note.} goes on.\par`, "Text (A note.) goes on."},
+		{"signs", `\{a\}\line b\~c\emdash d\tab e\'`, "{a}\nb c—d\te"},
+		{"after its end", `a}garbage`, "a"},
+		{"a list", `\pard\ls1 one\par\pard\ls1 two\par`, "- one\n- two"},
+	} {
+		doc, err := new(Reader).Read(t.Context(), "a.rtf", []byte(`{\rtf1\ansi `+tt.body+`}`))
+		if err != nil || doc.Text != tt.want {
+			t.Errorf("%s: %+v, %v, want %q", tt.name, doc, err, tt.want)
+			continue
+		}
+		checkDocument(t, doc)
+	}
+}
+
+func TestCalendar(t *testing.T) {
+	const event = "BEGIN:VCALENDAR\r\nX-WR-CALNAME:Harbour\r\nBEGIN:VEVENT\r\nSUMMARY:Regatta\\, day 1\r\n" +
+		"DTSTART;TZID=Europe/Oslo:20240308T090000\r\n" +
+		"DESCRIPTION:Bring \r\n ropes.\r\nATTENDEE;CN=\"Ada Marsh\":mailto:ada@example.org\r\nUID:1\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+	const contact = "BEGIN:VCARD\nVERSION:3.0\nFN:Ada Marsh\nORG:Harbour;Office\nitem1.TEL;TYPE=work:+47 1\n" +
+		"NOTE;ENCODING=QUOTED-PRINTABLE:F=C3=A4hre\nEND:VCARD\nBEGIN:VCARD\nFN:Bo\nEND:VCARD\n"
+	for name, tt := range map[string]struct{ data, want string }{
+		"a.ics": {event, "Regatta, day 1\n\n- Start: 2024-03-08 09:00\n- Description: Bring ropes.\n- Attendee: Ada Marsh (ada@example.org)"},
+		"a.vcf": {contact, "Ada Marsh\n\n- Organization: Harbour, Office\n- Phone: +47 1\n- Note: Fähre\n\nBo"},
+	} {
+		doc, err := new(Reader).Read(t.Context(), name, []byte(tt.data))
+		if err != nil || doc.Text != tt.want {
+			t.Errorf("%s: %+v, %v, want %q", name, doc, err, tt.want)
+			continue
+		}
+		checkDocument(t, doc)
+	}
+	if _, err := new(Reader).Read(t.Context(), "a.ics", []byte("Nothing.\n")); err == nil {
+		t.Error("a text without events was read")
+	}
+}
+
+// What LibreOffice saves in an old format has the words of the new one.
+func TestOldOfficeLikeNew(t *testing.T) {
+	datatest.CampaignOnly(t)
+	soffice := child.Program("soffice")
+	if soffice == "" {
+		t.Skip("LibreOffice is not installed: there is nothing to make files with")
+	}
+	dir := t.TempDir()
+	files := officeFiles(t)
+	for name, endings := range map[string][]string{"tide.docx": {"doc", "rtf"}, "fees.xlsx": {"xls"}, "course.pptx": {"ppt"}} {
+		if err := os.WriteFile(filepath.Join(dir, name), files[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want, err := new(Reader).Read(t.Context(), name, files[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ending := range endings {
+			out, err := exec.CommandContext(t.Context(), soffice, "--headless", "-env:UserInstallation=file://"+filepath.Join(dir, "office"),
+				"--convert-to", ending, "--outdir", dir, filepath.Join(dir, name)).CombinedOutput()
+			if err != nil {
+				t.Fatalf("LibreOffice: %v: %s", err, out)
+			}
+			old := strings.TrimSuffix(name, filepath.Ext(name)) + "." + ending
+			data, err := os.ReadFile(filepath.Join(dir, old))
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc, err := new(Reader).Read(t.Context(), old, data)
+			if err != nil {
+				t.Errorf("%s: %v", old, err)
+				continue
+			}
+			checkDocument(t, doc)
+			precision, recall := overlap(wordsOf(doc.Text), wordsOf(want.Text))
+			t.Logf("figure: %s: precision %.3f, recall %.3f of the words of %s", old, precision, recall, name)
+			if precision < .8 || recall < .8 {
+				t.Errorf("%s:\n%s\nwant\n%s", old, doc.Text, want.Text)
+			}
+		}
+	}
+}
+
+func TestOldOfficeMutants(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files"), "mixed-*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []mutation
+	for _, name := range names {
+		if !slices.Contains([]string{".doc", ".xls", ".ppt", ".rtf", ".msg", ".ics"}, filepath.Ext(name)) {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) < 300_000 {
+			files = append(files, mutation{filepath.Base(name), data})
+		}
+	}
+	if len(files) < 50 {
+		t.Fatalf("%d files", len(files))
+	}
+	rng := datatest.Rand(t)
+	r := new(Reader)
+	t.Cleanup(r.Close)
+	var mutants []mutation
+	for range datatest.Cases(t, 2000) {
+		f := files[rng.IntN(len(files))]
+		mutants = append(mutants, mutation{f.name, mutant(rng, f.data, files[rng.IntN(len(files))].data)})
+	}
+	checkMutants(t, r, mutants, false)
+}
