@@ -345,7 +345,7 @@ func readWhole(ctx context.Context, s State, id string) (d whole, err error) {
 // listings copies the listings of the archives and mails of a root, except
 // those with a document that failed: they must be read again.
 func (c *Copy) listings(ctx context.Context, root ingest.Root) error {
-	ids, err := c.From.Listings(ctx, root.Name)
+	ids, err := c.From.Listings(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func (c *Copy) listings(ctx context.Context, root ingest.Root) error {
 		if listing == nil || bytes.Equal(listing, there) {
 			continue
 		}
-		if err := c.To.KeepListing(ctx, root.Name, id, listing); err != nil {
+		if err := c.To.KeepListing(ctx, root, id, listing); err != nil {
 			return err
 		}
 	}

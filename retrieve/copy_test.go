@@ -118,7 +118,7 @@ func TestCopyCollection(t *testing.T) {
 	if n, _, err := to.Count(t.Context(), retrieve.Filter{}); n != 8 || err != nil {
 		t.Errorf("%d documents, %v", n, err)
 	}
-	if ids, err := to.Listings(t.Context(), "notes"); len(ids) > 0 || err != nil {
+	if ids, err := to.Listings(t.Context(), ingest.Root{Name: "notes"}); len(ids) > 0 || err != nil {
 		t.Errorf("listings %q, %v", ids, err)
 	}
 	none := retrieve.Copy{From: from, To: to, Collection: "none"}

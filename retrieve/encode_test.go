@@ -39,6 +39,8 @@ func (e *lengthEncoder) EmbedPassages(_ context.Context, texts []string, _ int) 
 	return rows[e.lack:], nil
 }
 
+func (e *lengthEncoder) PassageTokens() int { return 100 }
+
 func (e *lengthEncoder) Space() string {
 	return fmt.Sprintf("length of %s, lacking %d/2", e.knows, e.lack)
 }
@@ -152,4 +154,29 @@ func TestEncode(t *testing.T) {
 	must(t, x.Delete(t.Context(), "handbook/ropes.md"))
 	encode(x)
 	check(x, longest, seen)
+}
+
+// TestWarnOfLanguage asks English documents.
+func TestWarnOfLanguage(t *testing.T) {
+	s := openState(t, t.TempDir())
+	harbourIn(t, s)
+	for _, c := range []struct {
+		question string
+		encoder  retrieve.Encoder
+		warns    bool
+	}{
+		{"Wann ist das Büro des Hafens am Sonntag geöffnet?", nil, true},
+		{"Wann ist das Büro des Hafens am Sonntag geöffnet?", &lengthEncoder{knows: "en"}, true},
+		{"Wann ist das Büro des Hafens am Sonntag geöffnet?", &lengthEncoder{knows: "de"}, false},
+		{"When does the harbour office open?", nil, false},
+		{"Sonntag?", nil, false},
+	} {
+		var warned []error
+		x := newIndexWith(t, s, testSpace, retrieve.Options{Encoder: c.encoder})
+		_, err := x.Search(t.Context(), retrieve.Query{Text: c.question, Warn: func(err error) { warned = append(warned, err) }})
+		must(t, err)
+		if (len(warned) == 1) != c.warns || len(warned) > 0 && !strings.Contains(warned[0].Error(), "asking in English finds more") {
+			t.Errorf("%q with %v: %v", c.question, c.encoder, warned)
+		}
+	}
 }

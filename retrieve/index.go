@@ -57,14 +57,15 @@ const (
 // An Index searches the documents of one [State] through one [Searcher] in the
 // space of one [Embedder]. It is safe for concurrent use, and an [ingest.Sink].
 type Index struct {
-	Catalog  // of the state
-	state    State
-	searcher Searcher
-	embedder Embedder
-	opts     Options
-	outlines outlines
-	follower *follower
-	encoded  *follower // of the searcher of the encoder's space; nil if there is none
+	Catalog       // of the state
+	ingest.Lister // of the state
+	state         State
+	searcher      Searcher
+	embedder      Embedder
+	opts          Options
+	outlines      outlines
+	follower      *follower
+	encoded       *follower // of the searcher of the encoder's space; nil if there is none
 
 	searching atomic.Int32 // number of searches that run
 }
@@ -80,7 +81,7 @@ func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, o
 	if opts.Reranked <= 0 {
 		opts.Reranked = DefaultReranked
 	}
-	x := &Index{Catalog: state, state: state, searcher: searcher, embedder: m, opts: opts,
+	x := &Index{Catalog: state, Lister: state, state: state, searcher: searcher, embedder: m, opts: opts,
 		follower: newFollower(state, searcher, m.Space(), opts.Rebuilding)}
 	if opts.Encoder != nil && opts.Encoded != nil {
 		x.encoded = newFollower(state, opts.Encoded, EncodedSpace(opts.Encoder), nil)
@@ -117,21 +118,6 @@ func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.
 		known[d.Path] = ingest.Stored{Digest: d.Digest, Reader: d.Meta[ingest.ReaderKey]}
 	}
 	return known, nil
-}
-
-// Listing returns what KeepListing stored last for the id; nil if there is none.
-func (x *Index) Listing(ctx context.Context, id string) ([]byte, error) {
-	return x.state.Listing(ctx, id)
-}
-
-// KeepListing stores the listing of the archive or mail with the id.
-func (x *Index) KeepListing(ctx context.Context, root ingest.Root, id string, listing []byte) error {
-	return x.state.KeepListing(ctx, root.Name, id, listing)
-}
-
-// Listings returns the ids in a root for which KeepListing was called.
-func (x *Index) Listings(ctx context.Context, root ingest.Root) (ids []string, err error) {
-	return x.state.Listings(ctx, root.Name)
 }
 
 // Replace embeds the chunks and stores the document, replacing the one with its
@@ -293,6 +279,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
+	x.warnOfLanguage(q, passages)
 	return passages, nil
 }
 

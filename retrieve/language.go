@@ -1,7 +1,9 @@
 package retrieve
 
 import (
+	"cmp"
 	_ "embed"
+	"fmt"
 	"math/bits"
 	"strings"
 	"unicode"
@@ -125,15 +127,18 @@ func (t *tally) language() language {
 
 // Language detects the language of a text by its function words and its script:
 // an ISO 639-1 code, "en" if there is too little evidence.
-func Language(text string) string {
+func Language(text string) string { return cmp.Or(evidentLanguage(text), "en") }
+
+// evidentLanguage is Language, except that it is empty if there is too little
+// evidence.
+func evidentLanguage(text string) (code string) {
 	var a analyser
 	a.read(text)
 	if l := a.tally.language(); l != english {
 		return languageCodes[l]
 	}
-	code := "en"
 	if a.tally.hits[english] > 0 {
-		return code
+		return "en"
 	}
 	for _, r := range text {
 		switch {
@@ -146,4 +151,42 @@ func Language(text string) string {
 		}
 	}
 	return code
+}
+
+// A LanguageError reports that the passages nearest to a question are all in
+// another language, and that no encoder knows both.
+type LanguageError struct{ Language string } // of the passages, an ISO 639-1 code
+
+// languageNames are those of the languages that are detected.
+var languageNames = map[string]string{
+	"ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish", "fa": "Persian",
+	"fi": "Finnish", "fr": "French", "hi": "Hindi", "hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ja": "Japanese",
+	"ko": "Korean", "nl": "Dutch", "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian",
+	"sv": "Swedish", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
+}
+
+func (e *LanguageError) Error() string {
+	name := cmp.Or(languageNames[e.Language], e.Language)
+	return fmt.Sprintf("your documents seem to be in %s: asking in %s finds more, or add the multilingual encoder with "+
+		"'ibid setup multilingual'", name, name)
+}
+
+// warnOfLanguage warns if the passages are in another language than the question.
+func (x *Index) warnOfLanguage(q Query, passages []Passage) {
+	asked := evidentLanguage(q.Text)
+	if m := x.opts.Encoder; q.Warn == nil || asked == "" || len(passages) == 0 || m != nil && m.Knows(asked) {
+		return
+	}
+	var found string
+	for _, p := range passages {
+		switch language := evidentLanguage(p.Text); {
+		case language == asked || found != "" && language != "" && language != found:
+			return
+		case language != "":
+			found = language
+		}
+	}
+	if found != "" {
+		q.Warn(&LanguageError{found})
+	}
 }

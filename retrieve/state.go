@@ -60,11 +60,8 @@ type State interface {
 	Rename(ctx context.Context, from string, to *ingest.Document) error
 	Delete(ctx context.Context, document string) error
 
-	// Listing, KeepListing and Listings are those of an [ingest.Lister], with
-	// the name of the root.
-	Listing(ctx context.Context, id string) ([]byte, error)
-	KeepListing(ctx context.Context, root, id string, listing []byte) error
-	Listings(ctx context.Context, root string) (ids []string, err error)
+	// The listings of archives and mails.
+	ingest.Lister
 
 	// Excerpts returns an excerpt for each span, in their order.
 	Excerpts(ctx context.Context, spans []Span) ([]Excerpt, error)
@@ -200,18 +197,4 @@ type Candidate struct {
 	ingest.Chunk
 	Root, Path, Title, Format, Digest string
 	Meta                              map[string]string // of the document; must not be changed
-}
-
-// An Inspector is a [State] on a database server that can describe the server.
-type Inspector interface {
-	// Inspect returns what an operator asks first: the version of the server, its
-	// layout, its size.
-	Inspect(ctx context.Context) ([]Trait, error)
-}
-
-// A Trait is one line of an [Inspector]'s description.
-type Trait struct {
-	Name, Value string
-	// Next is what to do about it; empty when nothing is wrong.
-	Next string
 }

@@ -201,17 +201,13 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 // cannot be read.
 func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *checkup, embedder retrieve.Embedder,
 	check, what string) error {
-	if inspected, can := retrieve.State(store).(retrieve.Inspector); can && c.remote() {
-		traits, err := inspected.Inspect(ctx)
+	if c.remote() {
+		traits, err := store.Inspect(ctx)
 		if err != nil {
 			return err
 		}
 		for _, t := range traits {
-			f := ok(t.Name, "%s", t.Value)
-			if t.Next != "" {
-				f.State, f.Next = stateWarning, t.Next
-			}
-			up.add(f)
+			up.add(ok(t.Name, "%s", t.Value))
 		}
 	}
 	documents, chunks, err := store.Count(ctx, retrieve.Filter{})

@@ -297,7 +297,11 @@ func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question s
 	seen := make(map[string]bool)
 	for k := retrieve.DefaultCandidates; ; k *= 2 {
 		passages, err := x.Search(ctx, retrieve.Query{
-			Text: question, K: k, Apart: true, Filter: c.filter, Warn: func(err error) { warning = err },
+			Text: question, K: k, Apart: true, Filter: c.filter, Warn: func(err error) {
+				if other := (*retrieve.LanguageError)(nil); !errors.As(err, &other) {
+					warning = err
+				}
+			},
 		})
 		if err := cmp.Or(err, warning); err != nil {
 			return nil, err

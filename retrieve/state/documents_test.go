@@ -429,7 +429,7 @@ func TestListings(t *testing.T) {
 			t.Helper()
 			listing, err := s.Listing(ctx, id)
 			must(t, err)
-			got, err := s.Listings(ctx, root)
+			got, err := s.Listings(ctx, ingest.Root{Name: root})
 			must(t, err)
 			slices.Sort(got)
 			if string(listing) != want || !slices.Equal(got, ids) {
@@ -439,7 +439,7 @@ func TestListings(t *testing.T) {
 		check("a/x.zip", "", "a")
 		for _, l := range [][3]string{{"a", "a/x.zip", "first"}, {"a", "a/x.zip", "second"}, {"a", "a/y.zip", "third"},
 			{"b", "b/x.zip", "fourth"}} {
-			must(t, s.KeepListing(ctx, l[0], l[1], []byte(l[2])))
+			must(t, s.KeepListing(ctx, ingest.Root{Name: l[0]}, l[1], []byte(l[2])))
 		}
 		check("a/x.zip", "second", "a", "a/x.zip", "a/y.zip")
 		must(t, s.Delete(ctx, "a/x.zip"))

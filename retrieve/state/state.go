@@ -25,10 +25,7 @@ import (
 	"ibid/retrieve"
 )
 
-var (
-	_ retrieve.State     = (*Store)(nil)
-	_ retrieve.Inspector = (*Store)(nil)
-)
+var _ retrieve.State = (*Store)(nil)
 
 // Options tune a [Store]. The zero value is what Ibid uses.
 type Options struct {

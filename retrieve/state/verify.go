@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"ibid/retrieve"
 )
 
 // A Report is what [Verify] found.
@@ -357,13 +355,16 @@ func (v *verifier) vectors() error {
 	return err
 }
 
-// Inspect returns the versions of the server and of the layout, and the size of
-// the schema; for a data directory the layout alone.
-func (s *Store) Inspect(ctx context.Context) (traits []retrieve.Trait, err error) {
+// A Trait is one line of the description of a server.
+type Trait struct{ Name, Value string }
+
+// Inspect returns what an operator of a server asks first: its version, the layout
+// and the size of the schema.
+func (s *Store) Inspect(ctx context.Context) (traits []Trait, err error) {
 	var number int
 	server := ""
 	err = s.view(ctx, func(t *tx) error {
-		if number, err = s.layout(t); err != nil || s.dir != "" {
+		if number, err = s.layout(t); err != nil {
 			return err
 		}
 		return t.row(`SELECT convert_to(current_setting('server_version'), 'UTF8')`).Scan(&server)
@@ -375,10 +376,7 @@ func (s *Store) Inspect(ctx context.Context) (traits []retrieve.Trait, err error
 	if err != nil {
 		return nil, fmt.Errorf("inspecting the store: %w", err)
 	}
-	if s.dir != "" {
-		return []retrieve.Trait{{Name: "layout", Value: fmt.Sprintf("%s, layout %d, %.1f MB", s.place, number, float64(bytes)/1e6)}}, nil
-	}
-	return []retrieve.Trait{
+	return []Trait{
 		{Name: "server", Value: fmt.Sprintf("%s, PostgreSQL %s", s.place, server)},
 		{Name: "schema", Value: fmt.Sprintf("%s, layout %d, %.1f MB", s.schema, number, float64(bytes)/1e6)},
 	}, nil

@@ -8,6 +8,7 @@
 package encoder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,10 @@ type Model struct {
 
 // Space names the model and its dimensions: "all-MiniLM-L6-v2-int8/384".
 func (m *Model) Space() string { return fmt.Sprintf("%s-int8/%d", m.Name, m.Width) }
+
+// PassageTokens is how many tokens of a passage are worth their time: more make the
+// vectors hardly better.
+func (m *Model) PassageTokens() int { return cmp.Or(m.Facts.PassageTokens, 128) }
 
 // Knows reports whether the model was trained on a language, an ISO 639-1 code.
 func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages, language) }

@@ -24,6 +24,8 @@ type Facts struct {
 	Pooling   string  `json:"pooling"`
 	Tokenizer string  `json:"tokenizer,omitempty"`
 	MaxTokens int     `json:"max_tokens"` // of a text, with the first and the last
+	// PassageTokens is what [Model.PassageTokens] returns; 0 means 128.
+	PassageTokens int `json:"passage_tokens,omitempty"`
 	// Languages are ISO 639-1 codes of those that it was trained on.
 	Languages []string `json:"languages"`
 	// What the model was trained to find before a question and a passage.
@@ -69,6 +71,7 @@ var known = map[string]Part{
 		Facts: Facts{
 			Name: "multilingual-e5-small", Licence: "MIT", Source: "https://huggingface.co/intfloat/multilingual-e5-small",
 			Heads: 12, Epsilon: 1e-12, Pooling: meanPooling, Tokenizer: unigramPieces, MaxTokens: 512,
+			PassageTokens: 256,
 			Languages: strings.Fields("af am ar as az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fr fy ga gd gl gu ha he hi hr hu " +
 				"hy id is it ja jv ka kk km kn ko ku ky la lo lt lv mg mk ml mn mr ms my ne nl no om or pa pl ps pt ro ru sa sd si sk sl so " +
 				"sq sr su sv sw ta te th tl tr ug uk ur uz vi xh yi zh"),
