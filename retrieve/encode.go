@@ -116,7 +116,10 @@ func (x *Index) encodedWeight(r *reading, q Query, all []*scored) (float64, erro
 	if err != nil || len(nearest) == 0 {
 		return nativeWeight, err
 	}
-	weight, asked := foreignWeight, Language(q.Text)
+	weight, asked := foreignWeight, evidentLanguage(q.Text)
+	if asked == "" && slices.ContainsFunc(all, func(s *scored) bool { return s.Scores.Coverage >= 0.5 }) {
+		weight = nativeWeight // a few words, which are in the texts
+	}
 	for _, s := range nearest {
 		language := Language(s.Text)
 		if !x.opts.Encoder.Knows(language) {

@@ -224,9 +224,10 @@ const (
 
 // encode encodes whatever has not been encoded yet, until ctx is done.
 func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *slog.Logger) {
-	logged := time.Now()
+	logged, chunks := time.Now(), 0
 	work := retrieve.Encoding{Workers: c.workers(), Progress: func(done, total int) {
-		if done == total || time.Since(logged) > encodeLog {
+		chunks = total
+		if time.Since(logged) > encodeLog {
 			logged = time.Now()
 			logger.Info("chunks encoded", "done", done, "total", total)
 		}
@@ -237,6 +238,10 @@ func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *sl
 		if err == nil && now != last {
 			if err = lib.Encode(ctx, work); err == nil {
 				last = now
+				if chunks > 0 {
+					logger.Info("all chunks encoded", "total", chunks)
+				}
+				chunks = 0
 			}
 		}
 		if errors.Is(err, retrieve.ErrReadOnly) {

@@ -5,6 +5,7 @@ package library
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 
 	"ibid/retrieve"
@@ -165,12 +166,18 @@ func (l *Library) closeSearchers() (err error) {
 // state. It takes about as long as copying the index. The index of an encoder's
 // vectors is emptied: [retrieve.Index.Encode] makes it again from those stored.
 func Purge(ctx context.Context, place Place, s *state.Store) error {
-	encoded, err := openIndex(ctx, place, s, encodedSuffix, index.Options{})
+	dir, _, err := indexOf(ctx, place, s)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(encoded.Reset(ctx), encoded.Close()); err != nil {
-		return err
+	if _, err := os.Stat(dir + encodedSuffix); err == nil {
+		encoded, err := openIndex(ctx, place, s, encodedSuffix, index.Options{})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(encoded.Reset(ctx), encoded.Close()); err != nil {
+			return err
+		}
 	}
 	space, err := s.Space(ctx)
 	if err != nil {
