@@ -82,6 +82,9 @@ type Answerer struct {
 	// partial answers and their combination, and what is repeated with less
 	// evidence; 0 means 6, less than 0 no limit.
 	AnswerCalls int
+	// BudgetTokens is how many tokens the prompts of a question may have together;
+	// 0 means no limit. The first call is always made.
+	BudgetTokens int
 	// Parallel is how many judge calls run at a time; 0 means 12, so that
 	// judging takes one round trip. Use fewer for a server that handles one call
 	// after the other, where a waiting call can reach its time limit.
@@ -149,6 +152,7 @@ type asking struct {
 	asked    string // the standalone question
 	writes   bool   // a model writes the answer
 	reading  *extract.Reading
+	deferred []retrieve.Passage // kept, and read only if the first ones hold no answer
 
 	judged       int            // passages and statements that were put to a judge
 	judgedTokens int            // what that may have cost
@@ -230,11 +234,15 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 	if len(kept) == 0 {
 		return r.unanswered(ctx, nothingRelevant, found)
 	}
-	if err = strategy.answer(r, ctx, kept); !errors.Is(err, errNoAnswer) {
+	first := kept
+	if strategy.deepens && r.looksWider() {
+		first, r.deferred = r.firstLook(kept)
+	}
+	if err = strategy.answer(r, ctx, first); !errors.Is(err, errNoAnswer) {
 		return err
 	}
 	if r.looksWider() {
-		err = r.lookWider(ctx, found, kept)
+		err = r.lookWider(ctx, found, first)
 		if r.fallsBack(ctx, err) {
 			r.warnMissed(err) // the model has said that the first passages hold none
 		} else if !errors.Is(err, errNoAnswer) {

@@ -20,7 +20,9 @@ type Question struct {
 	//   - "map-rerank": the best answer from one passage, by the model's score
 	//   - "extract": quoted sentences, without a model
 	Strategy string
-	// TopK is how many passages to look at; 0 means retrieve.DefaultK.
+	// TopK is how many passages to search for; 0 means retrieve.DefaultK. The strategy
+	// refine reads those that most likely answer, and the others, and passages further
+	// down, when the model finds no answer in them.
 	TopK int
 	// Diversity is that of [retrieve.Query], 0 to below 1.
 	Diversity float64

@@ -15,8 +15,9 @@ type strategy struct {
 	name string
 	// prompts show passages to a model; without one no model is needed.
 	prompts []string
-	// summarizes says that it makes summaries too.
-	summarizes bool
+	// summarizes says that it makes summaries too. deepens says that it reads a few
+	// passages, and more only if these do not hold the answer.
+	summarizes, deepens bool
 	// answer answers from the kept passages, of which there is at least one, and
 	// ends the stream with Usage; or it returns errNoAnswer, having emitted
 	// neither Draft nor Text.
@@ -27,11 +28,11 @@ type strategy struct {
 // requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
-		{"refine", []string{prompt.Answer, prompt.Refine}, true, (*asking).refineAll},
-		{"stuff", []string{prompt.Answer}, true, (*asking).stuff},
-		{"map-reduce", []string{prompt.Map}, true, (*asking).mapReduce},
-		{"map-rerank", []string{prompt.Rerank}, false, (*asking).mapRerank},
-		{"extract", nil, false, (*asking).extract},
+		{"refine", []string{prompt.Answer, prompt.Refine}, true, true, (*asking).refineAll},
+		{"stuff", []string{prompt.Answer}, true, false, (*asking).stuff},
+		{"map-reduce", []string{prompt.Map}, true, false, (*asking).mapReduce},
+		{"map-rerank", []string{prompt.Rerank}, false, false, (*asking).mapRerank},
+		{"extract", nil, false, false, (*asking).extract},
 	}
 }
 

@@ -1,15 +1,21 @@
 package answer
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"ibid/retrieve"
 )
 
-// A wider look is for as many times the passages that were found at first, and
-// for so many at most.
+// A first look is at a part of the passages that were found, or at least so many, by
+// their rank and by their chance, and at all that are likely. A wider look is for as
+// many times the passages that were found, and for so many at most.
 const (
+	firstPart  = 3
+	firstLeast = 4
+	likely     = .7
 	widerTimes = 3
 	widerMost  = 36
 )
@@ -18,18 +24,55 @@ const (
 // are read when the model finds no answer in the first. The gates that ask a
 // judge have its verdict on each passage instead.
 func (r *asking) looksWider() bool {
-	return r.writes && r.left() > 0 && (r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
+	return r.writes && r.left() > 0 && r.tokensLeft() > 0 && (r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
+}
+
+// tokensLeft is how many tokens the prompts of the question may still have.
+func (r *asking) tokensLeft() int {
+	if r.BudgetTokens <= 0 {
+		return math.MaxInt
+	}
+	return max(0, r.BudgetTokens-r.usage.PromptTokens)
+}
+
+// firstLook returns the kept passages that most likely answer, by the order of the
+// search or by the chance. Most answers are in them; the others are read when the
+// model finds none.
+func (r *asking) firstLook(kept []retrieve.Passage) (first, deferred []retrieve.Passage) {
+	n := max(firstLeast, r.usage.Looked/firstPart)
+	best := r.byChance(kept)
+	best = best[:min(n, len(best))]
+	for i, p := range kept {
+		if chance, _ := r.reading.Chance(p); i < n || chance >= likely || holds(best, p) {
+			first = append(first, p)
+		} else {
+			deferred = append(deferred, p)
+		}
+	}
+	return first, deferred
+}
+
+// byChance returns passages by their chance of being on topic, the likeliest first.
+func (r *asking) byChance(passages []retrieve.Passage) []retrieve.Passage {
+	chance := map[string]float64{}
+	for _, p := range passages {
+		chance[p.ID], _ = r.reading.Chance(p)
+	}
+	return slices.SortedStableFunc(slices.Values(passages), func(a, b retrieve.Passage) int {
+		return cmp.Compare(chance[b.ID], chance[a.ID])
+	})
 }
 
 // lookWider asks for an answer once more, in one call, from what was not read
-// when no answer was found: passages of the first search that the gate doubted,
-// and passages below them, as many as the context window has room for.
-func (r *asking) lookWider(ctx context.Context, found, kept []retrieve.Passage) error {
+// when no answer was found: passages of the first search that the gate doubted or
+// that were not among the first, and passages below them, as many as the context
+// window has room for, the likeliest first.
+func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage) error {
 	wide, err := r.search(ctx, max(len(found), min(widerTimes*len(found), widerMost)))
 	if err != nil {
 		return err
 	}
-	unread := slices.DeleteFunc(slices.Clone(wide), func(p retrieve.Passage) bool { return holds(kept, p) })
+	unread := slices.DeleteFunc(slices.Clone(wide), func(p retrieve.Passage) bool { return holds(first, p) })
 	if len(unread) == 0 {
 		return errNoAnswer
 	}
@@ -39,6 +82,7 @@ func (r *asking) lookWider(ctx context.Context, found, kept []retrieve.Passage) 
 	if err := r.read(ctx, unread); err != nil {
 		return err
 	}
+	unread = r.byChance(unread)
 	for _, p := range unread {
 		j := r.scored(p)
 		j.Decision, j.Wider = Relevant, true

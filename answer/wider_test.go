@@ -2,6 +2,8 @@ package answer
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"strings"
 	"testing"
 
@@ -83,7 +85,7 @@ func TestWiderLookReads(t *testing.T) {
 			usage = e
 		}
 	}
-	if got := strings.Join(wide, " "); got != "r/d2.md#1 r/d3.md#1 r/d4.md#1" {
+	if got := strings.Join(wide, " "); got != "r/d3.md#1 r/d2.md#1 r/d4.md#1" {
 		t.Errorf("read in the wider look: %s", got)
 	}
 	if usage.Looked != 4 || usage.Calls != 2 {
@@ -92,5 +94,49 @@ func TestWiderLookReads(t *testing.T) {
 	second := m.calls[1].User
 	if strings.Contains(second, "in April") || !strings.Contains(second, "two apples") || !strings.Contains(second, "120 marks") {
 		t.Errorf("the second call shows\n%s", second)
+	}
+}
+
+// metered is a model each of whose prompts costs 500 tokens.
+type metered struct{ Model }
+
+func (m metered) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		for piece, err := range m.Model.Complete(ctx, p) {
+			if piece.Usage.Prompt = 500; !yield(piece, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestFirstLook: the first call shows the passages that most likely answer, and the
+// next one the others, within the budget.
+func TestFirstLook(t *testing.T) {
+	texts := make([]string, 9)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("Mooring number %d lies near the lighthouse and the bakery, where the ferry departs each morning.", i)
+	}
+	texts[7] = "The mooring fee is 120 marks."
+	library := passages(texts...)
+	for i := range library {
+		library[i].Scores = retrieve.Scores{Dense: .3, Lexical: .3, Coverage: .3, BM25: 1}
+	}
+	for budget, calls := range map[int]int{0: 2, 501: 2, 500: 1} {
+		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER", "120 marks.[1]"}})}
+		a := &Answerer{Retriever: nearest(library), Model: metered{m}, BudgetTokens: budget}
+		got := read(a.Ask(t.Context(), Question{Text: "How much is the mooring fee in the harbour in winter?", TopK: 9}))
+		if len(m.calls) != calls || !strings.Contains(got.String(), "deferred") {
+			t.Fatalf("budget %d: %d calls, want %d\n%s", budget, len(m.calls), calls, got)
+		}
+		for i, text := range texts {
+			first := strings.Contains(m.calls[0].User, text)
+			if best := i < firstLeast || i == 7; best && !first {
+				t.Errorf("passage %d is not shown at first", i)
+			}
+			if calls == 2 && strings.Contains(m.calls[1].User, text) == first {
+				t.Errorf("passage %d is shown in both calls, or in none", i)
+			}
+		}
 	}
 }

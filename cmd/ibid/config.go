@@ -123,6 +123,7 @@ type modelConfig struct {
 	Confidence    float64       `help:"${confidence_help}" default:"${confidence}" placeholder:"X" group:"Model"`
 	NoFallback    bool          `help:"Report an error when the model gives no answer, instead of quoting sentences." group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
+	BudgetTokens  int           `help:"Tokens of all prompts of a question; 0: no limit." default:"8000" placeholder:"N" group:"Model"`
 	StepTokens    int           `help:"Tokens of evidence per step; 0: as much as fits the window." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
 }
@@ -158,7 +159,7 @@ type scopeConfig struct {
 	Language   retrieve.LanguageTag `help:"Only documents whose metadata names this language: en, de-AT and so on." placeholder:"CODE"`
 	Since      retrieve.Date        `help:"Only documents dated on or after this day, month or year." placeholder:"DATE"`
 	Until      retrieve.Date        `help:"Only documents dated on or before it." placeholder:"DATE"`
-	TopK       int                  `help:"Passages to look at." default:"12" placeholder:"N"`
+	TopK       int                  `help:"Passages to look at first; more if they hold no answer." default:"12" placeholder:"N"`
 	Diversity  float64              `help:"Weight of unlikeness to earlier passages, from 0 to below 1." default:"0" placeholder:"X"`
 }
 

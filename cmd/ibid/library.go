@@ -270,6 +270,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		Confidence:    cmp.Or(c.Confidence, -1),
 		ContextTokens: c.ContextTokens,
 		StepTokens:    c.StepTokens,
+		BudgetTokens:  c.BudgetTokens,
 		JudgeCalls:    cmp.Or(c.GateCalls, -1),
 		JudgeTokens:   c.GateTokens,
 		JudgeTime:     cmp.Or(c.GateTime, -1),
@@ -318,8 +319,8 @@ func (c modelConfig) checkModel() error {
 	if !(c.Confidence >= 0 && c.Confidence <= 1) {
 		return usageError("--confidence %g is no chance: give 0 to 1", c.Confidence)
 	}
-	if c.ContextTokens < 0 || c.StepTokens < 0 {
-		return usageError("--context-tokens and --step-tokens count tokens: give 0 or more")
+	if c.ContextTokens < 0 || c.StepTokens < 0 || c.BudgetTokens < 0 {
+		return usageError("--context-tokens, --step-tokens and --budget-tokens count tokens: give 0 or more")
 	}
 	if info, err := os.Stat(c.Prompts); c.Prompts != "" && (err != nil || !info.IsDir()) {
 		return usageError("--prompts %s is no folder", c.Prompts)
