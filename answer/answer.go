@@ -53,6 +53,9 @@ type Answerer struct {
 	// NoFallback makes it an error when the model gives no answer: sentences are
 	// quoted otherwise.
 	NoFallback bool
+	// Trust says how far the models are believed, as a question begins; end is called
+	// when it has ended. Nil means that they are.
+	Trust func() (t Trust, end func())
 	// Gate is how passages are judged; empty means [GateAuto].
 	Gate GateKind
 	// Unproved says what becomes of a statement that nothing bears out, or that is
@@ -138,6 +141,11 @@ func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] 
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		r.question = q
+		if a.Trust != nil {
+			trust, end := a.Trust()
+			defer end()
+			r.trust = trust
+		}
 		if err := r.answer(ctx); err != nil && !r.stopped {
 			yield(nil, err)
 		}
@@ -151,6 +159,7 @@ type asking struct {
 	question Question
 	asked    string // the standalone question
 	writes   bool   // a model writes the answer
+	trust    Trust
 	reading  *extract.Reading
 	deferred []retrieve.Passage // kept, and read only if the first ones hold no answer
 
@@ -189,6 +198,11 @@ func (r *asking) answer(ctx context.Context) error {
 	strategy, err := r.check()
 	if err != nil {
 		return err
+	}
+	if r.trust.Distrust != "" && !r.NoFallback && strategy.prompts != nil {
+		if strategy, err = r.distrust(); err != nil {
+			return err
+		}
 	}
 	if language := smallTalk(r.question.Text); language != "" {
 		return r.chat(ctx, language)

@@ -35,3 +35,16 @@ func (r *asking) fallBack(ctx context.Context, found []retrieve.Passage, why err
 	}
 	return err
 }
+
+// distrust has the question answered as without a model, since the model's answers
+// are not believed. It returns the strategy for that.
+func (r *asking) distrust() (*strategy, error) {
+	why := "the model did not pass its self-test (" + r.trust.Distrust + "), so sentences of the documents are quoted: " +
+		"select another --model, or believe this one with --no-self-test"
+	r.emit(Fallback{Reason: "model_untrusted", Err: errors.New(why)})
+	r.warn("%s", why)
+	quoting := *r.Answerer
+	quoting.Model, quoting.GateModel = nil, nil
+	r.Answerer = &quoting
+	return findStrategy("extract", false)
+}

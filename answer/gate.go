@@ -36,17 +36,6 @@ const (
 	surelyOn  = .995
 )
 
-// verdictRatio is how many times as likely a no is for a passage off topic as for
-// one on topic, for a judge that has not been measured: one wrong verdict in ten.
-// No single no overrules a chance above .9, then.
-const verdictRatio = 9
-
-// afterNo is the chance of being on topic after a judge's no: its odds and the
-// verdict's multiply.
-func afterNo(chance float64) float64 {
-	return chance / (chance + verdictRatio*(1-chance))
-}
-
 // The values of Judged.By and Verified.By.
 const (
 	byScore  = "score"
@@ -202,7 +191,7 @@ func (g *gate) apply(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
 	if v.called() && !v.late {
 		j.Decision, j.By = v.decision, byModel
-		if v.decision == Irrelevant && !alone && afterNo(j.Chance) > .5 {
+		if v.decision == Irrelevant && !alone && g.trust.afterNo(j.Chance) > .5 {
 			j.Decision, v.reason = Relevant, "the model says no, but "+j.Reason
 		}
 		j.Reason = cmp.Or(v.reason, j.Reason)

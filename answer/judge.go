@@ -6,7 +6,34 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"ibid/answer/prompt"
+	"ibid/retrieve"
 )
+
+// Trust says how far the models of an [Answerer] are believed, from what they were
+// found to do. The zero Trust believes them.
+type Trust struct {
+	// NoJudge says that a verdict is worth little more than a coin's: none is asked for.
+	NoJudge bool
+	// Ratio is how many times as likely a no is about what is wrong as about what is
+	// right, where that was measured; 0 means [verdictRatio], which is also the most.
+	Ratio float64
+	// Distrust says why the answers are not believed: sentences are quoted, unless
+	// NoFallback is set. Empty where they are believed.
+	Distrust string
+}
+
+// verdictRatio is the ratio of a judge that is wrong in one verdict of ten. No single
+// no overrules a chance above .9, then.
+const verdictRatio = 9
+
+// afterNo is the chance of being on topic after a judge's no: its odds and the
+// verdict's multiply.
+func (t Trust) afterNo(chance float64) float64 {
+	ratio := min(cmp.Or(t.Ratio, verdictRatio), verdictRatio)
+	return chance / (chance + ratio*(1-chance))
+}
 
 // wordTokens is room for a verdict alone, with what a model puts before it.
 const wordTokens = 16
@@ -53,10 +80,43 @@ func (r *asking) newJudge() *judge {
 	if j.model == nil {
 		j.model = r.Model
 	}
-	if j.model == nil {
+	if j.model == nil || r.trust.NoJudge {
 		return nil
 	}
 	return j
+}
+
+// Verify has the judge decide whether a statement answers a question, by a passage, as
+// the proof of an answer does: yes is the chance that it does, 0 or 1 where the model's
+// server does not tell chances. again asks in other words.
+func (a *Answerer) Verify(ctx context.Context, question, statement string, p retrieve.Passage, again bool,
+) (yes float64, tokens int, err error) {
+	r := a.newAsking(func(Event, error) bool { return true }, nil)
+	r.writer.Question = question
+	c, err := r.verifying(prompt.Slots{Statement: statement, Again: again, Evidence: []prompt.Evidence{prompt.NewEvidence(1, p)}})
+	if err != nil {
+		return 0, 0, err
+	}
+	v := r.newJudge().call(ctx, *c)
+	_, tokens = r.addUsage(v.calls...)
+	yes = map[Decision]float64{Relevant: 1, Unparsable: .5}[v.decision]
+	if known := v.calls[len(v.calls)-1].yes; known > 0 {
+		yes = known
+	}
+	if v.decision == Errored {
+		err = v.err
+	}
+	return yes, tokens, err
+}
+
+// verifying returns the call that asks for a verdict on a statement.
+func (r *asking) verifying(s prompt.Slots) (*call, error) {
+	p, err := r.write(RoleVerify, s)
+	if err != nil {
+		return nil, err
+	}
+	p.MaxTokens, p.Verdict = wordTokens, true
+	return r.call(p), nil
 }
 
 // ask makes a call, or none where time has run out or the model has failed too

@@ -202,7 +202,7 @@ func (p *proof) find(u statement.Unit) finding {
 		f.found = f.near[0]
 	}
 	for _, label := range f.near {
-		if chance, _ := p.reading.Chance(p.passages[label-1]); f.borne && !weak(label) && afterNo(afterNo(chance)) > .5 {
+		if chance, _ := p.reading.Chance(p.passages[label-1]); f.borne && !weak(label) && p.trust.afterNo(p.trust.afterNo(chance)) > .5 {
 			f.sure = true
 		}
 	}
@@ -269,13 +269,12 @@ func (p *proof) calls(u statement.Unit, f finding) []call {
 	}
 	for _, again := range wordings {
 		s.Again = again
-		q, err := p.write(RoleVerify, s)
+		c, err := p.verifying(s)
 		if err != nil {
 			p.warn("a statement could not be checked: %s", err)
 			return nil
 		}
-		q.MaxTokens, q.Verdict = wordTokens, true
-		c := p.call(q)
+		q := c.prompt
 		c.again = 2 * p.same[q]
 		p.same[q]++
 		tokens = max(tokens, p.writer.Size(q.System, q.User)+wordTokens)

@@ -1,0 +1,253 @@
+// Package trial tries a model on a few bundled questions in several languages,
+// before its verdicts and answers are believed.
+//
+// [Run] makes some 38 short calls, by the prompts that questions use. The documents
+// in them are invented, so no model knows an answer from elsewhere.
+package trial
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"ibid/answer"
+	"ibid/cite/marker"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// Bounds on a trial. What was found out within them counts.
+const (
+	maxTokens = 15_000
+	maxTime   = 3 * time.Minute
+)
+
+// A Question is one of the bundled questions.
+type Question struct {
+	Text   string
+	Answer string // words of any right answer
+
+	passage, right string // a passage that has the answer, and a statement that gives it
+	from, wrong    string // another passage, and a statement that is off the question or contradicts it
+}
+
+//go:embed questions.txt
+var table string
+
+// Questions returns the bundled questions.
+func Questions() (all []Question) {
+	for block := range strings.SplitSeq(table, "\n\n") {
+		fields := map[string]string{}
+		for line := range strings.Lines(block) {
+			name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			fields[name] = text
+		}
+		if fields["question"] != "" {
+			all = append(all, Question{fields["question"], fields["answer"], fields["passage"], fields["right"], fields["from"], fields["wrong"]})
+		}
+	}
+	return all
+}
+
+// A Result is what a model was found to do.
+type Result struct {
+	Judge  Judge  `json:"judge"`
+	Writer Writer `json:"writer"`
+	Tokens int    `json:"tokens"` // of all calls
+}
+
+// Judge is how well a model tells right statements from wrong ones.
+type Judge struct {
+	Verdicts int     `json:"verdicts"`
+	AUROC    float64 `json:"auroc"` // 0.5 is a coin's
+	// Ratio is how many times as likely a no is about a wrong statement as about a
+	// right one.
+	Ratio float64 `json:"ratio"`
+	Yes   float64 `json:"yes"` // the share of yes; half of the statements are right
+}
+
+// Writer is how well a model answers from passages.
+type Writer struct {
+	Answerable   int `json:"answerable"` // questions that their passages answer
+	Right        int `json:"right"`      // of them
+	Cited        int `json:"cited"`      // of them: with the label of the passage
+	Unanswerable int `json:"unanswerable"`
+	Refused      int `json:"refused"` // of them
+}
+
+// Below these a judge is not asked, and a writer replaced by quotes.
+const (
+	leastAUROC    = .7
+	leastVerdicts = 12
+	leastRight    = .75
+)
+
+// Trust is how far the model is believed. What was not found out is believed.
+func (r Result) Trust() answer.Trust {
+	var t answer.Trust
+	if j := r.Judge; j.Verdicts >= leastVerdicts {
+		t.NoJudge, t.Ratio = j.AUROC < leastAUROC, j.Ratio
+	}
+	switch w := r.Writer; {
+	case float64(w.Right) < leastRight*float64(w.Answerable):
+		t.Distrust = fmt.Sprintf("it answered %d of %d questions that its passages answer", w.Right, w.Answerable)
+	case t.NoJudge && w.Unanswerable > 0 && w.Refused == 0:
+		t.Distrust = fmt.Sprintf("it answered all %d questions that its passages do not answer", w.Unanswerable)
+	}
+	return t
+}
+
+// Run tries the models of an answerer. It calls turn before each call to one, and
+// ends when that fails. A call that fails ends it too: the model may work later.
+func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) error) (Result, error) {
+	whole := ctx
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	t := &trial{model: *a}
+	t.model.NoFallback, t.model.Trust, t.model.BudgetTokens = true, nil, 0
+	t.model.Gate, t.model.Unproved = answer.GateOff, answer.UnprovedOff
+	var err error
+	for step := range t.steps() {
+		if err = turn(ctx); err == nil {
+			err = step(ctx)
+		}
+		if err != nil || t.Tokens > maxTokens {
+			break
+		}
+	}
+	t.Result.Judge = judged(t.right, t.wrong)
+	if whole.Err() == nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		err = nil // what it did in the time counts
+	}
+	return t.Result, err
+}
+
+// A trial is a model while it is tried.
+type trial struct {
+	model answer.Answerer
+	Result
+	right, wrong []float64 // the chances of a yes
+}
+
+// steps returns the calls, those that say most first.
+func (t *trial) steps() iter.Seq[func(context.Context) error] {
+	all := Questions()
+	return func(yield func(func(context.Context) error) bool) {
+		for n, i := range []int{0, 3, 4, 8, 10, 12} { // two of them without the passage that answers
+			if !yield(func(ctx context.Context) error { return t.write(ctx, all, i, n%3 != 1) }) {
+				return
+			}
+		}
+		for i, q := range all {
+			for _, right := range []bool{true, false} {
+				if !yield(func(ctx context.Context) error { return t.judge(ctx, q, right, i%2 == 0) }) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// judge asks for a verdict on a statement. Without its passage, only a statement off
+// the question can be told.
+func (t *trial) judge(ctx context.Context, q Question, right, again bool) error {
+	text, statement := q.passage, q.right
+	if !right {
+		text, statement = q.from, q.wrong
+	}
+	yes, tokens, err := t.model.Verify(ctx, q.Text, statement, passage(text), again)
+	if t.Tokens += tokens; err != nil {
+		return err
+	}
+	if right {
+		t.right = append(t.right, yes)
+	} else {
+		t.wrong = append(t.wrong, yes)
+	}
+	return nil
+}
+
+// write asks a question of some passages, with or without the one that answers it.
+func (t *trial) write(ctx context.Context, all []Question, i int, answerable bool) error {
+	q, next := all[i], all[(i+1)%len(all)]
+	found := sample{passage(q.from), passage(next.passage), passage(next.from)}
+	place := i % (len(found) + 1)
+	if answerable {
+		found = slices.Insert(found, place, passage(q.passage))
+	}
+	t.model.Retriever = found
+	var text strings.Builder
+	for e, err := range t.model.Ask(ctx, answer.Question{Text: q.Text, Strategy: "stuff"}) {
+		if err != nil {
+			return err
+		}
+		switch e := e.(type) {
+		case answer.Text:
+			text.WriteString(e.Text)
+		case answer.Usage:
+			t.Tokens += e.PromptTokens + e.CompletionTokens
+		}
+	}
+	w := &t.Writer
+	if !answerable {
+		w.Unanswerable++
+		if text.Len() == 0 {
+			w.Refused++
+		}
+		return nil
+	}
+	w.Answerable++
+	if strings.Contains(strings.ToLower(text.String()), strings.ToLower(q.Answer)) {
+		w.Right++
+		if slices.Contains(marker.Labels(text.String(), len(found)), place+1) {
+			w.Cited++
+		}
+	}
+	return nil
+}
+
+// judged returns the figures of verdicts on right and on wrong statements.
+func judged(right, wrong []float64) Judge {
+	j := Judge{Verdicts: len(right) + len(wrong)}
+	if len(right) == 0 || len(wrong) == 0 {
+		return j
+	}
+	for _, r := range right {
+		for _, w := range wrong {
+			j.AUROC += [3]float64{0, .5, 1}[1+cmp.Compare(r, w)]
+		}
+	}
+	j.AUROC /= float64(len(right) * len(wrong))
+	noes := func(all []float64) (n float64) {
+		for _, yes := range all {
+			if yes < .5 {
+				n++
+			}
+		}
+		return n
+	}
+	j.Yes = 1 - (noes(right)+noes(wrong))/float64(j.Verdicts)
+	// Half a verdict more of each kind, since few were asked for.
+	share := func(all []float64) float64 { return (noes(all) + .5) / float64(len(all)+1) }
+	j.Ratio = math.Max(1, share(wrong)/share(right))
+	return j
+}
+
+// A sample finds the same passages for any question.
+type sample []retrieve.Passage
+
+func (s sample) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) { return s, nil }
+
+func passage(text string) retrieve.Passage {
+	return retrieve.Passage{
+		Chunk: ingest.Chunk{ID: text, Document: "sample", Text: text, End: len(text)},
+		Title: "Notes", Scores: retrieve.Scores{Dense: .5, Lexical: .5, Coverage: .5},
+	}
+}
