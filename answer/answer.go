@@ -85,8 +85,8 @@ type Answerer struct {
 	// partial answers and their combination, and what is repeated with less
 	// evidence; 0 means 6, less than 0 no limit.
 	AnswerCalls int
-	// BudgetTokens is how many tokens the prompts of a question may have together;
-	// 0 means no limit. The first call is always made.
+	// BudgetTokens is how many tokens the prompts of a question may have before it
+	// looks no further for an answer; 0 means no limit.
 	BudgetTokens int
 	// Parallel is how many judge calls run at a time; 0 means 12, so that
 	// judging takes one round trip. Use fewer for a server that handles one call

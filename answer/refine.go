@@ -44,11 +44,6 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 			l.skip("answer_too_long", l.batches)
 			break
 		}
-		if l.steps > 0 && r.tokensLeft() == 0 {
-			l.missed = cmp.Or(l.missed, fmt.Errorf("%d passages were left when the prompts had %d tokens (--budget-tokens)",
-				l.skip("budget", l.batches), r.usage.PromptTokens))
-			break
-		}
 		r.warnShortened()
 		l.batches = l.batches[1:]
 		if err := l.step(ctx, b); err != nil || r.stopped {

@@ -44,7 +44,7 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 		defer cancel()
 		unlimited := *a
 		unlimited.KeepDuplicates = true // a text may say a thing twice
-		unlimited.AnswerCalls, unlimited.BudgetTokens = -1, 0
+		unlimited.AnswerCalls = -1
 		r := unlimited.newAsking(yield, s.Recorder)
 		r.summary, r.writer.Words = &s, s.Words
 		if err := r.summarize(ctx); err != nil && !r.stopped {

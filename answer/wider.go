@@ -3,7 +3,6 @@ package answer
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
 	"ibid/retrieve"
@@ -24,15 +23,8 @@ const (
 // are read when the model finds no answer in the first. The gates that ask a
 // judge have its verdict on each passage instead.
 func (r *asking) looksWider() bool {
-	return r.writes && r.left() > 0 && r.tokensLeft() > 0 && (r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
-}
-
-// tokensLeft is how many tokens the prompts of the question may still have.
-func (r *asking) tokensLeft() int {
-	if r.BudgetTokens <= 0 {
-		return math.MaxInt
-	}
-	return max(0, r.BudgetTokens-r.usage.PromptTokens)
+	return r.writes && r.left() > 0 && (r.BudgetTokens <= 0 || r.usage.PromptTokens < r.BudgetTokens) &&
+		(r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
 }
 
 // firstLook returns the kept passages that most likely answer, by the order of the

@@ -81,7 +81,11 @@ func (m *modelHealth) note(e answer.Event) {
 
 // detail says that the model gave no answer to the last question.
 func (m *modelHealth) detail() string {
-	if reason := m.fallback.Load(); reason != nil && *reason != "" {
+	reason := m.fallback.Load()
+	if reason != nil && *reason == "model_untrusted" {
+		return "the model did not pass its self-test: sentences are quoted instead (--no-self-test overrules this)"
+	}
+	if reason != nil && *reason != "" {
 		return "the model gave no answer to the last question (" + *reason + "): sentences are quoted instead"
 	}
 	return ""

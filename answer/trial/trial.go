@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -104,29 +103,30 @@ func (r Result) Trust() answer.Trust {
 	return t
 }
 
-// Run tries the models of an answerer. It calls turn before each call to one, and
-// ends when that fails. A call that fails ends it too: the model may work later.
+// Run tries the models of an answerer. It calls turn before each of its steps, and ends
+// when that fails. A call that fails ends it too: the model may work later.
 func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) error) (Result, error) {
-	whole := ctx
-	ctx, cancel := context.WithTimeout(ctx, maxTime)
-	defer cancel()
 	t := &trial{model: *a}
 	t.model.NoFallback, t.model.Trust, t.model.BudgetTokens = true, nil, 0
 	t.model.Gate, t.model.Unproved = answer.GateOff, answer.UnprovedOff
-	var err error
+	left := maxTime
 	for step := range t.steps() {
-		if err = turn(ctx); err == nil {
-			err = step(ctx)
+		if err := turn(ctx); err != nil {
+			return Result{}, err
 		}
-		if err != nil || t.Tokens > maxTokens {
+		start := time.Now()
+		limited, cancel := context.WithTimeout(ctx, left)
+		err := step(limited)
+		cancel()
+		if left -= time.Since(start); err != nil && left > 0 {
+			return Result{}, err
+		}
+		if left <= 0 || t.Tokens > maxTokens {
 			break
 		}
 	}
-	t.Result.Judge = judged(t.right, t.wrong)
-	if whole.Err() == nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		err = nil // what it did in the time counts
-	}
-	return t.Result, err
+	t.Judge = judged(t.right, t.wrong)
+	return t.Result, ctx.Err()
 }
 
 // A trial is a model while it is tried.

@@ -80,7 +80,7 @@ func TestRun(t *testing.T) {
 		{"always says yes", model{verdict: func(int, bool) string { return "yes" }, cites: true, answers: 4}, .5, 4, 4, 2, true, "", "", 32},
 		{"answers badly", model{verdict: right, cites: true, answers: 2}, 1, 2, 2, 2, false, "2 of 4", "", 32},
 		{"says the same", model{verdict: coin, reply: "two nights, 15, boulangère, 五点"}, .5, 4, 0, 0, true, "all 2", "", 32},
-		{"breaks down", model{verdict: right, cites: true, answers: 4, fails: errors.New("gone")}, 0, 2, 2, 1, false, "", "gone", 0},
+		{"breaks down", model{verdict: right, cites: true, answers: 4, fails: errors.New("gone")}, 0, 0, 0, 0, false, "", "gone", 0},
 		{"thinks long", model{verdict: right, cites: true, answers: 4, tokens: 700}, 1, 4, 4, 2, false, "", "", 16},
 	} {
 		turns := 0

@@ -76,6 +76,9 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
 	answerer, err := lib.answerer(spec.modelConfig, c.endpointConfig, s.getenv)
+	if err == nil {
+		err = lib.believe(ctx, answerer, spec.modelConfig, c.endpointConfig)
+	}
 	if err != nil {
 		return err
 	}

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"ibid/answer"
 	"ibid/answer/openai"
-	"ibid/cite"
+	"ibid/answer/trial"
 	"ibid/ingest"
-	"ibid/retrieve"
 )
 
 // checkModels tries the endpoint with every model that is configured. It returns
@@ -54,8 +52,7 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 	}
 	if reached {
 		up.add(checkWindow(ctx, a.Model, c.ContextTokens))
-		up.add(checkJudge(ctx, a))
-		up.add(checkCitations(ctx, a))
+		c.checkTrial(ctx, a, up)
 	}
 	return nil
 }
@@ -176,93 +173,32 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 		sent, last.Usage.Prompt, took, window)
 }
 
-// The samples for the judge and the citations.
-const sampleQuestion = "When is the harbour light lit?"
-
-var sampleTexts = [...]struct {
-	title, text string
-	helps       bool
-}{
-	{"Harbour light", "The harbour light is lit at dusk and put out at sunrise. The keeper writes both times into the log.", true},
-	{"Kitchen", "The kitchen serves soup and bread at noon. Plates go back to the hatch before two.", false},
-}
-
-// A sampleSearch finds the samples.
-type sampleSearch struct{}
-
-func (sampleSearch) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) {
-	var out []retrieve.Passage
-	for i, t := range sampleTexts {
-		id := fmt.Sprintf("sample/%d.md", i+1)
-		out = append(out, retrieve.Passage{
-			Chunk: ingest.Chunk{ID: id + "#1", Document: id, Text: t.text, End: len(t.text)},
-			Title: t.title, Scores: retrieve.Scores{Dense: .5, Lexical: .5, Coverage: .5},
-		})
+// checkTrial tries the models on a few questions, as 'ibid serve' does.
+func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *checkup) {
+	if c.NoSelfTest {
+		return
 	}
-	return out, nil
-}
-
-func askSamples(ctx context.Context, a *answer.Answerer, gate answer.GateKind) iter.Seq2[answer.Event, error] {
-	b := *a
-	b.Retriever, b.Gate = sampleSearch{}, gate
-	return b.Ask(ctx, answer.Question{Text: sampleQuestion, Strategy: "stuff"})
-}
-
-// checkJudge checks that the model gives correct verdicts in the form requested.
-func checkJudge(ctx context.Context, a *answer.Answerer) finding {
-	const check = "judge"
-	unreadable, wrong, seen := 0, 0, 0
-	for e, err := range askSamples(ctx, a, answer.GateModel) {
-		if err != nil {
-			return finding{check, stateFailed, err.Error(), "passages cannot be judged by this model: set --gate score"}
-		}
-		j, is := e.(answer.Judged)
-		if !is {
-			if e.Kind() == "retrieved" {
-				continue
-			}
-			break
-		}
-		helps := sampleTexts[seen].helps
-		seen++
-		switch {
-		case j.Decision == answer.Unparsable || j.Decision == answer.Errored:
-			unreadable++
-		case helps != (j.Decision == answer.Relevant):
-			wrong++
-		}
+	r, err := trial.Run(ctx, a, func(ctx context.Context) error { return ctx.Err() })
+	if err != nil {
+		up.add(finding{"self-test", stateFailed, err.Error(), "look at the server's log, and run 'ibid doctor' again"})
+		return
 	}
+	t, j, w := r.Trust(), r.Judge, r.Writer
+	judge := ok("judge", "it tells right statements from wrong ones with AUROC %.2f (%d verdicts, %.0f %% of them yes)", j.AUROC, j.Verdicts, 100*j.Yes)
+	if t.NoJudge {
+		judge.State = stateWarning
+		judge.Next = "it is not asked to judge: select another --gate-model, or ask it all the same with --no-self-test"
+	}
+	writer := ok("writer", "%d of %d answers are right, and %d of these cite their passage; %d of %d questions without an answer were refused",
+		w.Right, w.Answerable, w.Cited, w.Refused, w.Unanswerable)
 	switch {
-	case unreadable > 0:
-		return finding{check, stateWarning, fmt.Sprintf("%d of %d verdicts could not be read as yes or no", unreadable, seen),
-			"passages with such verdicts are kept; select another --gate-model, or set --gate score"}
-	case wrong > 0:
-		return finding{check, stateWarning, fmt.Sprintf("%d of %d obvious passages were judged wrongly", wrong, seen),
-			"the model is too weak to judge: select another --gate-model, or set --gate score"}
+	case t.Distrust != "":
+		writer.State = stateWarning
+		writer.Next = "sentences are quoted instead of its answers: select another --model, or believe it with --no-self-test"
+	case w.Cited < w.Right:
+		writer.Next = "Ibid cites the passage that bears a statement out where the model cites none"
 	}
-	return ok(check, "%d verdicts, correct and in the form requested", seen)
-}
-
-// checkCitations checks that the model cites as instructed.
-func checkCitations(ctx context.Context, a *answer.Answerer) finding {
-	const check = "citations"
-	got, err := cite.Collect(cite.Number(askSamples(ctx, a, answer.GateOff), cite.Options{}))
-	switch {
-	case err != nil:
-		return finding{check, stateFailed, err.Error(), "look at the server's log"}
-	case !got.Answered:
-		return finding{check, stateWarning, "the model found no answer in a passage that states it",
-			"select a stronger --model, or omit it: answers are then quoted from the documents"}
-	case len(got.Citations) == 0:
-		return finding{check, stateWarning, fmt.Sprintf("the model answers without citing: %q", oneLine(got.Text, 100)),
-			"answers will have no sources; select a stronger --model, or omit it: answers are then quoted from the documents"}
-	}
-	for _, s := range got.Sources {
-		if s.Document != "sample/1.md" {
-			return finding{check, stateWarning, fmt.Sprintf("the model cites a passage that does not support its answer: %q",
-				oneLine(got.Text, 100)),
-				"select a stronger --model, and open the sources before you rely on an answer"}
-		}
-	}
-	return ok(check, "the answer cites its passage: %q", oneLine(got.Text, 100))
+	up.add(judge)
+	up.add(writer)
+	up.add(ok("self-test", "%d tokens", r.Tokens))
 }

@@ -6,17 +6,19 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"ibid/answer/openai/openaitest"
+	"ibid/answer/trial"
 	"ibid/retrieve/state"
 )
 
 // examined is what 'ibid doctor --json' says, by check.
 func examined(t *testing.T, data string, args ...string) (checks map[string]finding, code int) {
 	t.Helper()
-	out, errs, code := ibid(t, data, append([]string{"doctor", "--json"}, args...)...)
+	out, errs, code := ibid(t, data, append([]string{"doctor", "--json", "--no-self-test=false"}, args...)...)
 	var got struct {
 		OK     bool
 		Checks []finding
@@ -108,14 +110,22 @@ func TestDoctorData(t *testing.T) {
 
 // good is a model that does all that is asked of it.
 func good(r openaitest.Request) openaitest.Reply {
-	switch {
-	case r.Role == "judge" && strings.Contains(r.User, "[1] Kitchen"):
-		return openaitest.Reply{Text: "no\nabout meals"}
-	case r.Role == "judge":
-		return openaitest.Reply{Text: "yes"}
-	case strings.Contains(r.User, "Harbour light"):
-		return openaitest.Reply{Text: "The light is lit at dusk.[1]"}
-	case strings.Contains(r.User, "one to twelve"):
+	for _, q := range trial.Questions() {
+		passage := regexp.MustCompile(`\[(\d)\] Notes\n[^\n]*` + regexp.QuoteMeta(q.Answer)).FindStringSubmatch(r.User)
+		_, statement, _ := strings.Cut(r.User, "Statement: ")
+		switch {
+		case !strings.Contains(r.User, "Question: "+q.Text):
+		case r.Role == "verify" && strings.Contains(statement, q.Answer):
+			return openaitest.Reply{Text: "yes"}
+		case r.Role == "verify":
+			return openaitest.Reply{Text: "no"}
+		case passage == nil:
+			return openaitest.Reply{Text: "NO ANSWER"}
+		default:
+			return openaitest.Reply{Text: q.Answer + ".[" + passage[1] + "]"}
+		}
+	}
+	if strings.Contains(r.User, "one to twelve") {
 		return openaitest.Reply{Text: "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve"}
 	}
 	return openaitest.Reply{Text: "read"}
@@ -142,9 +152,9 @@ func TestDoctorModel(t *testing.T) {
 		reply                    func(openaitest.Request) openaitest.Reply
 		args                     []string
 	}{
-		{name: "good", check: "citations", state: stateOK, says: "lit at dusk.[1]", reply: good},
+		{name: "good", check: "writer", state: stateOK, says: "4 of 4 answers are right, and 4 of these cite", reply: good},
 		{name: "good window", check: "context", state: stateOK, says: "was read in full", reply: good},
-		{name: "good judge", check: "judge", state: stateOK, says: "2 verdicts", reply: good},
+		{name: "good judge", check: "judge", state: stateOK, says: "AUROC 1.00 (32 verdicts, 50 %", reply: good},
 		{name: "good stream", check: "model", state: stateOK, says: "first words after", reply: good},
 		{name: "timeouts", check: "timeouts", state: stateOK, says: "--first-token-timeout 1m30s, --idle-timeout 20s, --model-timeout 5m0s",
 			reply: good,
@@ -162,22 +172,14 @@ func TestDoctorModel(t *testing.T) {
 		{name: "no such model", check: "endpoint", state: stateWarning, says: "it lists test-model", reply: good,
 			args: []string{"--model", "nosuch"}},
 		{name: "silent", check: "model", state: stateFailed, says: "without text", code: 1, reply: change("one to twelve", text(""))},
-		{name: "chatty judge", check: "judge", state: stateWarning, says: "2 of 2 verdicts could not be read as yes or no",
-			reply: change("judge", text("Well, that depends on how you look at it."))},
-		{name: "agreeing judge", check: "judge", state: stateWarning, says: "1 of 2 obvious passages were judged wrongly",
-			reply: change("judge", text("yes"))},
-		{name: "cites nothing", check: "citations", state: stateWarning, says: "without citing",
-			reply: change("Harbour light", func(r *openaitest.Reply) {
-				if r.Text != "yes" {
-					r.Text = "At dusk."
-				}
-			})},
-		{name: "cites the wrong passage", check: "citations", state: stateWarning, says: "does not support its answer",
-			reply: change("Harbour light", func(r *openaitest.Reply) {
-				if r.Text != "yes" {
-					r.Text = "At dusk.[2]"
-				}
-			})},
+		{name: "chatty judge", check: "judge", state: stateWarning, says: "AUROC 0.50",
+			reply: change("verify", text("Well, that depends on how you look at it."))},
+		{name: "agreeing judge", check: "judge", state: stateWarning, says: "100 % of them yes", reply: change("verify", text("yes"))},
+		{name: "answers nothing", check: "writer", state: stateWarning, says: "0 of 4 answers are right", reply: change("answer", func(r *openaitest.Reply) {
+			if strings.HasSuffix(r.Text, "]") {
+				r.Text = "Perhaps."
+			}
+		})},
 		{name: "another gate model", check: "gate model", state: stateOK, says: "small: first words", reply: good,
 			args: []string{"--gate-model", "small"}},
 	} {

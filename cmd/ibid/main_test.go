@@ -92,6 +92,7 @@ func runScripts(t *testing.T, scripts []string, fresh func(t testing.TB) string)
 			if fresh != nil {
 				env.Setenv("IBID_STORE", fresh(env.T().(testing.TB)))
 			}
+			env.Setenv("IBID_NO_SELF_TEST", "true")
 			env.Setenv("LIBRARY", moduleRoot(t)+"/data/library")
 			author := regexp.MustCompile(`(?m)^Author: .*`)
 			server := httptest.NewServer(&openaitest.Handler{Reply: openaitest.Rules(

@@ -41,6 +41,9 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 		}
 	}
 	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)
+	if err == nil {
+		err = lib.believe(ctx, answerer, c.modelConfig, c.endpointConfig)
+	}
 	if err != nil {
 		return err
 	}

@@ -299,6 +299,9 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 			return err
 		}
 	}
+	if err := srv.testModels(ctx, &background); err != nil {
+		return err
+	}
 	folders := srv.folders(srv.lib, srv.paths, srv.Watch)
 	background.Go(func() { srv.progress.sync(ctx, folders, srv.logger) })
 	if srv.uploads != nil {

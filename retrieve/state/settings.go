@@ -60,3 +60,17 @@ func (s *Store) Library(ctx context.Context) (name string, err error) {
 	})
 	return name, err
 }
+
+// Note returns what [Store.SetNote] stored under a name; empty for nothing.
+func (s *Store) Note(ctx context.Context, name string) (note string, err error) {
+	err = s.view(ctx, func(t *tx) error {
+		note, err = t.setting("note " + name)
+		return err
+	})
+	return note, err
+}
+
+// SetNote stores a note under a name.
+func (s *Store) SetNote(ctx context.Context, name, note string) error {
+	return s.update(ctx, func(t *tx) error { return t.set("note "+name, note) })
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ibid/answer"
+	"ibid/answer/trial"
+)
+
+// trialNote is the name under which the store has what the models were found to do.
+func trialNote(c modelConfig, e endpointConfig) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", e.BaseURL, c.Model, c.GateModel, trial.Questions()))
+	return "self-test " + hex.EncodeToString(sum[:8])
+}
+
+// tried returns what the models were found to do; false if they were never tried.
+func (l *openedLibrary) tried(ctx context.Context, c modelConfig, e endpointConfig) (r trial.Result, known bool, err error) {
+	note, err := l.State.Note(ctx, trialNote(c, e))
+	if err != nil || note == "" {
+		return r, false, err
+	}
+	if err := json.Unmarshal([]byte(note), &r); err != nil {
+		return r, false, fmt.Errorf("reading the result of the model's self-test: %w", err)
+	}
+	return r, true, nil
+}
+
+// believe has an answerer believe its models as far as they were found to work.
+func (l *openedLibrary) believe(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
+	if c.Model == "" || c.NoSelfTest {
+		return nil
+	}
+	r, known, err := l.tried(ctx, c, e)
+	if known {
+		a.Trust = func() (answer.Trust, func()) { return r.Trust(), func() {} }
+	}
+	return err
+}
+
+// A selfTest tries the models of a server once, in the background, when the first
+// question has been answered and none is being answered.
+type selfTest struct {
+	models answer.Answerer
+	keep   func(context.Context, trial.Result) error
+	logger *slog.Logger
+
+	begin chan struct{} // closed when a question has ended
+
+	mu     sync.Mutex
+	trust  answer.Trust
+	active int       // questions
+	ended  time.Time // the last one
+}
+
+// quiet is how long no question may have been answered before a call of a self-test.
+const quiet = 3 * time.Second
+
+// testModels has the server's models tried in the background, unless the store has
+// what they were found to do.
+func (srv *server) testModels(ctx context.Context, background *sync.WaitGroup) error {
+	if srv.Model == "" || srv.NoSelfTest {
+		return nil
+	}
+	r, known, err := srv.lib.tried(ctx, srv.modelConfig, srv.endpointConfig)
+	if err != nil {
+		return err
+	}
+	t := &selfTest{models: *srv.answerer, logger: srv.logger, trust: r.Trust(), begin: make(chan struct{}),
+		keep: func(ctx context.Context, r trial.Result) error {
+			note, err := json.Marshal(r)
+			if err != nil {
+				return err
+			}
+			return srv.lib.State.SetNote(ctx, trialNote(srv.modelConfig, srv.endpointConfig), string(note))
+		}}
+	srv.answerer.Trust = t.question
+	if !known {
+		background.Go(func() { t.run(ctx) })
+	}
+	return nil
+}
+
+// question returns how far the models are believed, as a question begins.
+func (t *selfTest) question() (answer.Trust, func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.active++
+	return t.trust, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.active--
+		if t.ended.IsZero() {
+			close(t.begin)
+		}
+		t.ended = time.Now()
+	}
+}
+
+// turn waits until no question is being answered.
+func (t *selfTest) turn(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		wait := time.Until(t.ended.Add(quiet))
+		if t.active > 0 {
+			wait = quiet
+		}
+		t.mu.Unlock()
+		if wait <= 0 {
+			return ctx.Err()
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// run tries the models.
+func (t *selfTest) run(ctx context.Context) {
+	select {
+	case <-t.begin:
+	case <-ctx.Done():
+		return
+	}
+	r, err := trial.Run(ctx, &t.models, t.turn)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		t.logger.Warn("the model's self-test broke off: it is believed until the server is started again", "error", err)
+		return
+	}
+	t.mu.Lock()
+	t.trust = r.Trust()
+	t.mu.Unlock()
+	t.logger.Info("the model was tried", "judge", fmt.Sprintf("AUROC %.2f", r.Judge.AUROC),
+		"answers", fmt.Sprintf("%d of %d", r.Writer.Right, r.Writer.Answerable), "tokens", r.Tokens)
+	if why := t.trust.Distrust; why != "" {
+		t.logger.Error("the model did not pass its self-test: sentences are quoted (--no-self-test overrules this)", "reason", why)
+	}
+	if err := t.keep(ctx, r); err != nil {
+		t.logger.Warn("the result of the model's self-test could not be stored: it is tried again after the next start", "error", err)
+	}
+}
