@@ -63,8 +63,7 @@ func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[
 // that breaks off here, so the call is made once more then.
 func (c *call) collect(ctx context.Context, m Model) error {
 	err := c.readAll(ctx, m)
-	timed := limited(nil)
-	if late := errors.As(err, &timed) && timed.Limit() != ""; err != nil && !late && len(c.text) > 0 && worthRetrying(ctx, err) {
+	if c.brokeOff(err) && worthRetrying(ctx, err) {
 		lost := c.tokens
 		c.text, c.finish, c.tokens = nil, "", Tokens{}
 		err = c.readAll(ctx, m)
@@ -77,6 +76,13 @@ func (c *call) collect(ctx context.Context, m Model) error {
 		return callError(c.prompt.Role, err)
 	}
 	return nil
+}
+
+// brokeOff reports whether an error ended a reply after it had begun, other than a time
+// limit of the client.
+func (c *call) brokeOff(err error) bool {
+	timed := limited(nil)
+	return err != nil && len(c.text) > 0 && !(errors.As(err, &timed) && timed.Limit() != "")
 }
 
 func (c *call) readAll(ctx context.Context, m Model) error {

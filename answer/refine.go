@@ -68,6 +68,11 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 			l.retry(r.writer.Halves(b))
 			continue
 		}
+		if l.brokeOff && !l.repeated && worthRetrying(ctx, l.failed) {
+			l.repeated = true
+			l.retry([]prompt.Batch{b})
+			continue
+		}
 		l.missed = cmp.Or(l.missed, l.failed)
 	}
 	return l.end()
@@ -102,6 +107,8 @@ type refiner struct {
 	settled map[int]bool // labels of passages that the answer has, or need not have
 	lacks   string       // the reason of the last step that did not settle its own
 
+	brokeOff bool   // the last step's reply did, and none of its text was shown as Text
+	repeated bool   // a step was made once more for that
 	shrunk   bool   // the evidence was halved for a window that was too small
 	streamed bool   // the last step's reply was emitted as Text
 	broken   string // why its end is missing
@@ -163,6 +170,7 @@ func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 	}
 	l.warnCutPrompt(s.call)
 	s.conclude()
+	l.brokeOff = !l.streamed && s.call.brokeOff(l.failed)
 	if l.draft == "" && isUnusable(l.failed) && !l.streamed {
 		return l.failed // further steps are useless
 	}

@@ -117,8 +117,7 @@ func read(events iter.Seq2[Event, error]) transcript {
 		case Kept:
 			add("kept %d", len(e.Passages))
 		case Draft:
-			draft += e.Text
-			if e.Final {
+			if draft += e.Text; e.Final {
 				add("draft %d %q %v", e.Step, draft, e.Labels)
 				draft = ""
 			}
@@ -126,6 +125,10 @@ func read(events iter.Seq2[Event, error]) transcript {
 			text += e.Text
 			r.text += e.Text
 		case Stepped:
+			if draft != "" {
+				add("draft %d %q", e.Step, draft) // it broke off
+				draft = ""
+			}
 			add("stepped %d %s %v changed=%t %s invented=%v lost=%v", e.Step, e.Role, e.Labels, e.Changed, e.Reason, e.Invented, e.Lost)
 		case Usage:
 			add("usage calls=%d judge=%d looked=%d used=%d", e.Calls, e.JudgeCalls, e.Looked, e.Used)
@@ -179,28 +182,42 @@ text " 120 marks.[1]\n"
 usage calls=3 judge=0 looked=3 used=1`,
 		},
 		{
-			name:    "a failure before the last step's first text leaves the draft",
+			name:    "a last step that breaks off twice leaves the draft",
 			change:  func(a *Answerer) { a.StepPassages = 2 },
 			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"no<down>"}},
 			want: `kept 3
 draft 1 "120 marks.[1]" [1]
 stepped 1 answer [1 2] changed=true  invented=[] lost=[]
 stepped 2 refine [3] changed=false model_error invented=[] lost=[]
+stepped 3 refine [3] changed=false model_error invented=[] lost=[]
 text "120 marks.[1]"
 warning {Message:not everything that was found could be read: asking the model (refine): cannot reach the model}
-usage calls=2 judge=0 looked=3 used=2`,
+usage calls=3 judge=0 looked=3 used=2`,
 		},
 		{
-			name:    "a failure in the last step leaves the draft, whatever came of it",
+			name:    "a last step that breaks off is made once more",
 			change:  func(a *Answerer) { a.StepPassages = 2 },
-			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"The fee is<down>"}},
+			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"The fee is<down>", "120 marks[1], or 60.[3]"}},
 			want: `kept 3
 draft 1 "120 marks.[1]" [1]
 stepped 1 answer [1 2] changed=true  invented=[] lost=[]
 stepped 2 refine [3] changed=false model_error invented=[] lost=[]
+text "120 marks[1], or 60.[3]"
+stepped 3 refine [3] changed=true  invented=[] lost=[]
+usage calls=3 judge=0 looked=3 used=3`,
+		},
+		{
+			name:    "a middle step that breaks off is made once more",
+			change:  func(a *Answerer) { a.StepPassages = 2 },
+			replies: map[Role][]string{RoleAnswer: {"The fee<down>", "120 marks.[1]"}, RoleRefine: {"NO CHANGE"}},
+			want: `kept 3
+draft 1 "The fee"
+stepped 1 answer [1 2] changed=false model_error invented=[] lost=[]
+draft 2 "120 marks.[1]" [1]
+stepped 2 answer [1 2] changed=true  invented=[] lost=[]
+stepped 3 refine [3] changed=false meta_remark invented=[] lost=[]
 text "120 marks.[1]"
-warning {Message:not everything that was found could be read: asking the model (refine): cannot reach the model}
-usage calls=2 judge=0 looked=3 used=2`,
+usage calls=3 judge=0 looked=3 used=2`,
 		},
 		{
 			name:    "a first step that fails is passed over",

@@ -124,7 +124,7 @@ type modelConfig struct {
 	NoFallback    bool          `help:"Report an error when the model gives no answer, instead of quoting sentences." group:"Model"`
 	NoSelfTest    bool          `help:"Believe the model without trying it on a few questions." group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
-	BudgetTokens  int           `help:"Tokens of a question's prompts from which it looks no further; 0: no limit." default:"8000" placeholder:"N" group:"Model"`
+	BudgetTokens  int           `help:"${budget_help}" default:"8000" placeholder:"N" group:"Model"`
 	StepTokens    int           `help:"Tokens of evidence per step; 0: as much as fits the window." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
 }

@@ -184,13 +184,14 @@ func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *chec
 		return
 	}
 	t, j, w := r.Trust(), r.Judge, r.Writer
-	judge := ok("judge", "it tells right statements from wrong ones with AUROC %.2f (%d verdicts, %.0f %% of them yes)", j.AUROC, j.Verdicts, 100*j.Yes)
+	judge := ok("judge", "it tells right statements from wrong ones with AUROC %.2f (%d verdicts, %.0f %% of them yes)",
+		j.AUROC, j.Verdicts, 100*j.Yes)
 	if t.NoJudge {
 		judge.State = stateWarning
 		judge.Next = "it is not asked to judge: select another --gate-model, or ask it all the same with --no-self-test"
 	}
-	writer := ok("writer", "%d of %d answers are right, and %d of these cite their passage; %d of %d questions without an answer were refused",
-		w.Right, w.Answerable, w.Cited, w.Refused, w.Unanswerable)
+	writer := ok("writer", "%d of %d answers are right, and %d of these cite their passage; "+
+		"%d of %d questions without an answer were refused", w.Right, w.Answerable, w.Cited, w.Refused, w.Unanswerable)
 	switch {
 	case t.Distrust != "":
 		writer.State = stateWarning

@@ -175,11 +175,12 @@ func TestDoctorModel(t *testing.T) {
 		{name: "chatty judge", check: "judge", state: stateWarning, says: "AUROC 0.50",
 			reply: change("verify", text("Well, that depends on how you look at it."))},
 		{name: "agreeing judge", check: "judge", state: stateWarning, says: "100 % of them yes", reply: change("verify", text("yes"))},
-		{name: "answers nothing", check: "writer", state: stateWarning, says: "0 of 4 answers are right", reply: change("answer", func(r *openaitest.Reply) {
-			if strings.HasSuffix(r.Text, "]") {
-				r.Text = "Perhaps."
-			}
-		})},
+		{name: "answers nothing", check: "writer", state: stateWarning, says: "0 of 4 answers are right",
+			reply: change("answer", func(r *openaitest.Reply) {
+				if strings.HasSuffix(r.Text, "]") {
+					r.Text = "Perhaps."
+				}
+			})},
 		{name: "another gate model", check: "gate model", state: stateOK, says: "small: first words", reply: good,
 			args: []string{"--gate-model", "small"}},
 	} {

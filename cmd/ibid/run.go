@@ -120,6 +120,7 @@ var longTags = kong.Vars{
 	"confidence_help": "Least chance, 0 to 1, at which quoted sentences are an answer; below it the closest passages are shown; 0: always.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider look when the model finds no answer.",
+	"budget_help":     "Tokens in the prompts of a question from which it looks no further for an answer; 0: no limit.",
 	"gate_calls_help": "Passages and statements per question that a model judges; 0: no limit.",
 	"gate_time_help":  "Time per question for judging; 0s: no limit. The score decides on the rest.",
 	"ocr_help": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +

@@ -130,6 +130,7 @@ class Ibid:
             "error",
             "--model",
             "scripted",
+            "--no-self-test",
             *self.serve,
         ]
         return [ibid, "ingest", "--data", store, *self.both, folder], serve
