@@ -22,8 +22,8 @@ type Answer struct {
 	// Reason is why the question is unanswered or the answer incomplete.
 	Reason string `json:"reason,omitempty"`
 	// Fallback is why sentences are quoted although a model should have written the
-	// answer: "model_unreachable", "model_timeout", "model_rejected" or
-	// "model_failed".
+	// answer: "model_unreachable", "model_timeout", "model_rejected",
+	// "model_failed" or "model_untrusted".
 	Fallback string `json:"fallback,omitempty"`
 	Text     string `json:"text"`
 	// Places are where Text has the printed numbers of sources.
