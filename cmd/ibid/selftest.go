@@ -14,13 +14,13 @@ import (
 	"ibid/answer/trial"
 )
 
-// trialNote is the name under which the store has what the models were found to do.
+// trialNote is the name of the note in the store with the result of the models' trial.
 func trialNote(c modelConfig, e endpointConfig) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", e.BaseURL, c.Model, c.GateModel, trial.Questions()))
 	return "self-test " + hex.EncodeToString(sum[:8])
 }
 
-// tried returns what the models were found to do; false if they were never tried.
+// tried returns the result of the models' trial; false if there was none.
 func (l *openedLibrary) tried(ctx context.Context, c modelConfig, e endpointConfig) (r trial.Result, known bool, err error) {
 	note, err := l.State.Note(ctx, trialNote(c, e))
 	if err != nil || note == "" {
@@ -63,7 +63,7 @@ type selfTest struct {
 const quiet = 3 * time.Second
 
 // testModels has the server's models tried in the background, unless the store has
-// what they were found to do.
+// the result of a trial.
 func (srv *server) testModels(ctx context.Context, background *sync.WaitGroup) error {
 	if srv.Model == "" || srv.NoSelfTest {
 		return nil
