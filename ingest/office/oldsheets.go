@@ -226,15 +226,8 @@ func (b *oldBook) sheet(name string, at int) {
 				s.merges[top] = append(s.merges[top], cellRange{left, top, right, bottom})
 			}
 		case xlsTextBox:
-			if len(r.cuts) > 0 {
-				box := xlsReader{xlsRecord{data: r.data[r.cuts[0]:]}, 0}
-				wide, length := box.number(1)&1+1, int(binary.LittleEndian.Uint16(r.data[10:]))
-				text := box.data[1:min(1+wide*length, len(box.data))]
-				if wide == 2 {
-					rest = append(rest, block{text: compound.UTF16(text)})
-				} else if latin, err := charmap.ISO8859_1.NewDecoder().Bytes(text); err == nil {
-					rest = append(rest, block{text: string(latin)})
-				}
+			if text := textBox(r.xlsRecord); text != "" {
+				rest = append(rest, block{text: text})
 			}
 		}
 	}
@@ -243,6 +236,22 @@ func (b *oldBook) sheet(name string, at int) {
 	}
 	s.end()
 	s.rest(rest)
+}
+
+// textBox returns the text of a box or a comment, which is in the first continuation
+// of its record.
+func textBox(r xlsRecord) string {
+	const length = 10 // place of the number of characters
+	if len(r.cuts) == 0 || r.cuts[0] < length+2 || r.cuts[0] == len(r.data) {
+		return ""
+	}
+	n, text := int(binary.LittleEndian.Uint16(r.data[length:])), r.data[r.cuts[0]+1:]
+	if r.data[r.cuts[0]]&1 != 0 {
+		return compound.UTF16(text[:min(2*n, len(text))])
+	}
+	// ISO 8859-1 has a character for each byte.
+	latin, _ := charmap.ISO8859_1.NewDecoder().Bytes(text[:min(n, len(text))])
+	return string(latin)
 }
 
 // cell returns the text of a cell; value is false if it is text, or if that of a
