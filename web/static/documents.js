@@ -1,5 +1,5 @@
-// The documents page: upload, find, read again and delete. Without this module
-// the page is a plain list.
+// The documents page: upload, find, sort, select, ask, read again and delete.
+// Without this module the page is a plain list.
 
 import { base, byId, documentAPI, documentURL, el, plural, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
@@ -12,6 +12,8 @@ const collection = byId("collection");
 const status = byId("status");
 const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once loaded
+const selected = new Set(); // ids
+const order = { by: "document", down: false };
 
 const say = (text) => (status.textContent = text);
 
@@ -65,18 +67,31 @@ function draw() {
     const name = `${d.title} ${d.document}`.toLowerCase();
     return wanted.every((w) => name.includes(w));
   });
+  const key = (d) => (order.by === "date" ? d.meta?.date || "" : d[order.by] ?? "");
+  found.sort((a, b) => (typeof key(a) === "number" ? key(a) - key(b) : String(key(a)).localeCompare(String(key(b)))) * (order.down ? -1 : 1));
+  for (const id of selected) if (!all.some((d) => d.document === id)) selected.delete(id);
+  showSelected();
+  byId("select-head").hidden = byId("date-head").hidden = false;
   body.replaceChildren(...found.slice(0, most).map(row));
   byId("list").hidden = all.length === 0;
   byId("find").hidden = all.length === 0;
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
-  more.textContent = found.length ? `${found.length - most} more. Type part of a name to narrow the list.` : all.length ? "No matching documents." : "No documents yet.";
+  more.textContent = found.length ? `${found.length - most} more. Type part of a name to narrow the list.` : all.length ? "No matching documents." : "";
+  document.querySelector("main > .note")?.remove(); // what an empty library said
+
   if (wanted.length) say(plural(found.length, "document", "documents"));
 }
 
 function row(d) {
   const cells = [
+    el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document), "aria-label": `Select ${d.title || d.document}`, onchange: (e) => {
+      if (e.target.checked) selected.add(d.document);
+      else selected.delete(d.document);
+      showSelected();
+    } })),
     el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, visibleName(d.document))),
+    el("td", { class: "date" }, (d.meta?.date || "").slice(0, 10)),
     el("td", {}, d.format),
     el("td", { class: "count" }, d.pages ? String(d.pages) : ""),
     el("td", { class: "count" }, String(d.chunks)),
@@ -84,6 +99,55 @@ function row(d) {
   ];
   if (mayChange) cells.push(el("td", { class: "row-actions" }, ...actions(d.document)));
   return el("tr", {}, ...cells);
+}
+
+// showSelected shows what can be done with the selected documents.
+function showSelected() {
+  const bar = byId("selected");
+  bar.hidden = selected.size === 0;
+  bar.firstElementChild.textContent = `${selected.size} selected`;
+  const remove = byId("delete-selected");
+  if (remove) {
+    remove.hidden = ![...selected].every((id) => id.startsWith("uploads/"));
+    remove.textContent = "Delete";
+  }
+}
+
+byId("ask-selected").addEventListener("click", () => {
+  const home = new URL(base);
+  for (const id of selected) home.searchParams.append("document", id);
+  location.assign(home);
+});
+byId("clear-selected").addEventListener("click", () => {
+  selected.clear();
+  draw();
+  words.focus();
+});
+byId("delete-selected")?.addEventListener("click", async (e) => {
+  if (e.target.textContent === "Delete") {
+    e.target.textContent = `Confirm: delete ${selected.size}`;
+    return;
+  }
+  const failed = [];
+  for (const id of selected) {
+    const response = await fetch(documentAPI(id), { method: "DELETE" }).catch(() => null);
+    if (!response?.ok) failed.push(id);
+  }
+  await refresh();
+  say(failed.length ? `Couldn't delete ${failed.join(", ")}.` : "The documents were deleted.");
+  words.focus();
+});
+
+// Headings of columns sort.
+for (const head of document.querySelectorAll("th[data-sort]")) {
+  const button = el("button", { type: "button", class: "quiet sort", onclick: async () => {
+    order.down = order.by === head.dataset.sort && !order.down;
+    order.by = head.dataset.sort;
+    for (const other of document.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+    await narrow();
+  } }, head.textContent);
+  head.replaceChildren(button);
 }
 
 // actions returns the buttons of an upload; other files are changed in their folder.
@@ -141,10 +205,10 @@ get(new URL("api/collections", base)).then(({ collections }) => {
 byId("find").addEventListener("submit", (e) => e.preventDefault());
 byId("find").hidden = body.children.length === 0;
 if (mayChange) {
-  for (const tr of body.children) tr.append(el("td", { class: "row-actions" }, ...actions(tr.dataset.id)));
   for (const li of byId("troubles").querySelectorAll("li")) li.append(...troubleActions(li.dataset.id));
   byId("actions-head").hidden = false;
   byId("upload").hidden = false;
   upload(byId("upload"), { say, refresh });
 }
 if (byId("facts").dataset.ready === "false") setTimeout(refresh, 2000);
+if (body.children.length) refresh();
