@@ -224,6 +224,12 @@ func TestBrowserStates(t *testing.T) {
 		b.is("question", focused)
 		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
 		b.look("history")
+		b.do(chromedp.SendKeys(chromedp.CSS("#past input"), "nowhere"))
+		b.is("No conversation has these words.", `document.querySelector("#past [role=status]").textContent`)
+		b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.querySelector("#past input"); s.value = "pizza"; s.dispatchEvent(new Event("input")); })()`),
+			chromedp.Click(chromedp.CSS("#past [aria-label^=Rename]")), chromedp.WaitVisible(chromedp.CSS(".rename input")))
+		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".rename input").value = "Sailing"; document.querySelector(".rename").requestSubmit()`))
+		b.is("Sailing", `document.querySelector(".past-question").textContent`)
 		b.do(chromedp.Click(chromedp.CSS(".past-open")))
 		b.waitFor(`document.querySelectorAll(".turn").length === 2`)
 		b.is(before, drawn)

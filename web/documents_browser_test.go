@@ -95,7 +95,17 @@ func TestBrowserDocuments(t *testing.T) {
 		o.Troubles = library.troubles
 	})
 	b := s.newTabAt(t, 1440, "light", "/documents", "#upload")
+	b.waitFor(`document.querySelectorAll("#rows .select").length > 0`)
 	b.look("documents")
+	b.do(chromedp.Click(chromedp.CSS("th[data-sort=bytes] button")))
+	b.is("ascending club/odd/empty.txt", `document.querySelector("th[data-sort=bytes]").getAttribute("aria-sort") + " " + document.querySelector("#rows .path").textContent`)
+	b.do(chromedp.Click(chromedp.CSS("#rows tr:first-child input")))
+	b.is("1 selected", `document.querySelector("#selected span").textContent`)
+	b.look("selected")
+	b.do(chromedp.Click(chromedp.CSS("#ask-selected")))
+	b.is("Asking only empty.txt", `document.getElementById("only-words")?.textContent`)
+	b.do(chromedp.Navigate(s.URL + "/documents"))
+	b.waitFor(`document.querySelectorAll("#rows .select").length > 0`)
 
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Delete']").click()`))
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Confirm']").click()`))

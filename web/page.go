@@ -102,7 +102,8 @@ type homePage struct {
 	frame
 	pages     *pages
 	documents *documents
-	Kept      bool // records of answers, which can then be shared and rated
+	Kept      bool   // records of answers, which can then be shared and rated
+	Model     string // that writes answers; empty: they are quoted
 	// MayChange means that the caller may add documents, Sample that there are some to try.
 	MayChange, Sample bool
 	// Modules are the scripts to preload.

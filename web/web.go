@@ -129,6 +129,8 @@ type Options struct {
 	// Figures returns the size of the store for the metrics; may be nil.
 	Figures func(ctx context.Context) (StoreFigures, error)
 
+	// Model is the name of the model that writes answers, shown on the page; empty for none.
+	Model string
 	// Version is shown on the page and by GET /healthz.
 	Version string
 	// MaxAsks bounds the questions and searches that are answered at a time; more
@@ -239,7 +241,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
 		uploads: o.Uploads, sample: o.Sample}
-	h.home.documents = h.documents
+	h.home.documents, h.home.Model = h.documents, o.Model
 	h.suggested = &suggestions{asking: h.asking}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})

@@ -250,7 +250,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Version: version(), Citing: citing,
-		MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
+		Model: srv.Model, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 	}
 	if srv.uploads != nil {
 		o.Uploads, o.UploadCollection, o.Sample = srv.uploads, srv.uploads.Root.Collection, data.Library()
@@ -316,6 +316,13 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		background.Go(func() { srv.encode(ctx, srv.lib, srv.logger) })
 	}
 
+	if srv.Model == "" {
+		background.Go(func() {
+			for _, s := range findModels(ctx, usualServers, listener.Addr().String()) {
+				srv.logger.Info(s.hint())
+			}
+		})
+	}
 	server := web.NewHTTPServer(srv.Addr, handler)
 	asks, cut := context.WithCancel(retrieve.WithWait(context.WithoutCancel(ctx), requestWait))
 	defer cut()
