@@ -234,7 +234,7 @@ func TestBrowserStates(t *testing.T) {
 		b.waitFor(`document.querySelectorAll(".turn").length === 2`)
 		b.is(before, drawn)
 		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")),
-			chromedp.Click(chromedp.CSS(".past .quiet")))
+			chromedp.Click(chromedp.CSS(".past [aria-label^=Delete]")))
 		b.waitFor(`document.querySelectorAll(".turn").length === 0`)
 		b.is("true", `String(localStorage["ibid.history"] === undefined)`)
 		b.press("Escape", "", 27)
