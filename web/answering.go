@@ -119,7 +119,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 		if err := a.claim(ctx, l.recorder, cancel); err != nil {
 			return nil, err
 		}
-	} else if background {
+	} else if background || t.record && a.ledger != nil && a.keep > 0 { // it cannot be resumed, but recorded
 		l.ID = strings.ToLower(rand.Text()[:16])
 	}
 	if err := a.live.add(l); err != nil {
