@@ -8,6 +8,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite/rewrite"
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -212,7 +213,7 @@ func UnknownAddresses(passages []retrieve.Passage) func(text string) []string {
 		known := rewrite.Addresses{}
 		for _, p := range passages {
 			known.Add(p.Text)
-			known.Add(p.Title + "\n" + p.Heading + "\n" + p.Meta["url"])
+			known.Add(p.Title + "\n" + p.Heading + "\n" + cmp.Or(p.Meta[ingest.AddressKey], p.Meta["url"]))
 		}
 		return known
 	})

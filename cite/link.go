@@ -1,18 +1,20 @@
 package cite
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"ibid/cite/rewrite"
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
-// webAddress returns the http or https address in the metadata "url" of a
-// passage's document, or "".
+// webAddress returns the http or https address that a passage's document was
+// fetched from or gives itself, or "".
 func webAddress(p retrieve.Passage) string {
-	u, err := url.Parse(rewrite.Link(p.Meta["url"]))
+	u, err := url.Parse(rewrite.Link(cmp.Or(p.Meta[ingest.AddressKey], p.Meta["url"])))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return ""
 	}
@@ -20,9 +22,9 @@ func webAddress(p retrieve.Passage) string {
 }
 
 // original returns the address of a quote in the original of its document, "" if
-// documents must not say where that is.
+// documents must not say where that is and it was not fetched from there.
 func (n *numbering) original(p retrieve.Passage, quote string) string {
-	if !n.options.LinkDocuments || p.Root == retrieve.Uploads {
+	if p.Meta[ingest.AddressKey] == "" && (!n.options.LinkDocuments || p.Root == retrieve.Uploads) {
 		return ""
 	}
 	return Original(webAddress(p), p, quote)
@@ -44,7 +46,7 @@ func Original(address string, p retrieve.Passage, quote string) string {
 		return address
 	}
 	fragment := (&url.URL{Fragment: p.Anchor}).EscapedFragment()
-	if p.Format == "html" {
+	if p.Format == "html" || p.Meta[ingest.AddressKey] != "" {
 		if words := textFragment(quote); words != "" {
 			fragment += ":~:" + words
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
 	"time"
 )
@@ -188,15 +189,26 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	if s.isStored(f.path, r.digest) && !s.Force {
 		return r
 	}
-	if r.doc, r.err = s.reader.Read(ctx, f.path, data); r.err != nil {
+	pages, fetched := s.fsys.(webPages)
+	if r.doc, r.err = s.reader.read(ctx, f.path, data, fetched); r.err != nil {
 		r.doc = nil
 		return r
+	}
+	if fetched {
+		r.doc.SetAddress(pages.Address(f.path))
 	}
 	r.doc.Root = s.root.Name
 	r.doc.ID = s.root.Name + "/" + f.path
 	r.chunks = Split(r.doc)
 	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r
+}
+
+// webPages is a file system whose files were fetched from web addresses, which
+// their documents get. Strangers wrote them: no parser reads them in this process.
+type webPages interface {
+	fs.FS
+	Address(path string) string
 }
 
 // isStored reports whether a file with the digest is stored under the path, read

@@ -1,16 +1,26 @@
 package ingest
 
-import "ibid/ingest/format"
+import (
+	"strings"
+
+	"ibid/ingest/format"
+)
 
 // A Root is an ingested folder under a short name.
 type Root struct {
 	// Name is the first element of the id of every document below the
 	// folder: its base name, with "-2", "-3" … appended if that is in use.
 	Name string `json:"root"`
-	// Path is the folder's absolute path; empty for the root "uploads".
+	// Path is the folder's absolute path, or the address of a web site; empty for
+	// the root "uploads".
 	Path string `json:"path,omitempty"`
 	// Collection is the part of the index that the folder belongs to.
 	Collection string `json:"collection"`
+}
+
+// IsAddress reports whether the path of a root is a web address.
+func IsAddress(path string) bool {
+	return strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
 }
 
 // DefaultCollection is the collection of roots without another.
@@ -27,6 +37,10 @@ type (
 
 // ReaderKey is [format.ReaderKey].
 const ReaderKey = format.ReaderKey
+
+// AddressKey is the key in [Document.Meta] of the address that a document was
+// fetched from.
+const AddressKey = format.AddressKey
 
 // RowAnchor is [format.RowAnchor].
 func RowAnchor(anchor string) (sheet, rows string, ok bool) { return format.RowAnchor(anchor) }

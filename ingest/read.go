@@ -103,6 +103,11 @@ func (r *Reader) outdated(reader string) bool {
 // id and root. The error is a [*SkipError] if there is nothing to read in the
 // file; any other describes a fault of the file.
 func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document, error) {
+	return r.read(ctx, name, data, false)
+}
+
+// read is Read, on request with every parser of trees in a child process.
+func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bool) (*Document, error) {
 	err := r.refuse(name, int64(len(data)))
 	if err != nil {
 		return nil, err
@@ -127,7 +132,7 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	}
 	if f.outside != nil {
 		err = f.outside(r, ctx, doc, data)
-	} else if f.isolated || f.tree && len(data) > largeTree {
+	} else if f.isolated || f.tree && (isolated || len(data) > largeTree) {
 		err = r.readInChild(ctx, f.name, doc, data)
 	} else {
 		err = f.into(doc, data)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,12 +40,15 @@ func UnpackVector(b []byte) []float32 {
 	return v
 }
 
-// RootName returns a free name for the root of a path: its base name, with "-2",
-// "-3" … if that is taken. An empty path is the root [Uploads].
+// RootName returns a free name for the root of a path: its base name, or the host
+// of a web address, with "-2", "-3" … if that is taken. An empty path is the root [Uploads].
 func RootName(path string, taken []ingest.Root) string {
 	base := Uploads
 	if path != "" {
 		base = strings.Trim(filepath.Base(path), `/\:`)
+	}
+	if u, err := url.Parse(path); err == nil && ingest.IsAddress(path) {
+		base = u.Hostname()
 	}
 	// A root's name is the first element of ids, and "#" separates a chunk's
 	// ordinal; a folder named "uploads" must not become the root of uploads.

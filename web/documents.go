@@ -26,6 +26,7 @@ type documents struct {
 	drawing   *semaphore.Weighted // a slot for each page that is being drawn
 	uploads   Uploads             // nil: nothing can be added
 	sample    fs.FS               // a library to try; may be nil
+	sites     Sites               // nil: no web sites can be added
 }
 
 // listing is the reply of GET /api/documents.

@@ -20,7 +20,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"ibid/cite"
 	"ibid/ingest"
+	"ibid/ingest/site"
+	"ibid/retrieve"
 )
 
 // Uploads stores documents that people send; [ingest.Uploads] is one. An
@@ -31,16 +34,38 @@ type Uploads interface {
 	Remove(ctx context.Context, name string) error
 }
 
+// Sites adds web sites, which are read in the background.
+type Sites interface {
+	// AddSite adds the site or page at an address. The error is or wraps a
+	// [*site.RefusedError] if it is not fetched.
+	AddSite(ctx context.Context, address string) (ingest.Root, error)
+}
+
+// addSite adds the web site at ?url=.
+func (d *documents) addSite(c echo.Context, address string) error {
+	root, err := d.sites.AddSite(c.Request().Context(), address)
+	if refused := (*site.RefusedError)(nil); errors.As(err, &refused) {
+		return invalidField("url", "bad_address", "%v", refused)
+	}
+	if err != nil {
+		return fmt.Errorf("adding a site: %w", err)
+	}
+	return reply(c, http.StatusAccepted, root)
+}
+
 // uploadsRoot is the root of the documents that were uploaded.
 const uploadsRoot = "uploads"
 
-// add stores one file: the body of the request, named by ?name=, or the only file
+// add adds the web site at ?url=, or stores one file: the body of the request, named by ?name=, or the only file
 // of a form.
 func (d *documents) add(c echo.Context) error {
 	// A folder has one collection, and the uploads are one folder.
 	if in := c.QueryParam("collection"); in != "" && in != d.catalog.uploads {
 		return invalidField("collection", "wrong_collection", "uploads are added to the collection %q, not to %.200q: "+
 			"ingest a folder into that, or start the server with --collection", d.catalog.uploads, in)
+	}
+	if address := c.QueryParam("url"); address != "" && d.sites != nil {
+		return d.addSite(c, address)
 	}
 	name, content, form, err := uploaded(c)
 	if err != nil {
@@ -227,9 +252,15 @@ func (d *documents) isHere(c echo.Context, doc *ingest.Document) bool {
 	return d.originals == nil || d.originals.Here(c.Request().Context(), doc)
 }
 
-// originalLink leads to a document's file, at the page of a place; empty where
-// there are no originals.
+// originalLink leads to a document's file, at the page of a place, or to the
+// address it was fetched from, at the marked words; empty where there are no
+// originals.
 func (d *documents) originalLink(doc *ingest.Document, x excerpt, at int) string {
+	if address := doc.Meta[ingest.AddressKey]; address != "" {
+		p := retrieve.Passage{Format: doc.Format, Meta: doc.Meta}
+		p.Page = doc.PageAt(x.Start)
+		return cite.Original(address, p, doc.Text[x.Start:x.End])
+	}
 	if d.originals == nil {
 		return ""
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding"
 	"encoding/json"
 	"go/ast"
@@ -30,6 +31,7 @@ import (
 	"ibid/answer"
 	"ibid/cite"
 	"ibid/ingest"
+	"ibid/ingest/site"
 	"ibid/retrieve"
 )
 
@@ -585,8 +587,8 @@ func TestOpenAPIReplies(t *testing.T) {
 	h := newHandler(t, func(o *Options) {
 		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
 		o.Summarizer = digest{new(answer.Summary)}
-		o.Uploads = uploadFolder(t)
 		o.Sample = fstest.MapFS{"fees.md": {Data: []byte("# Fees")}}
+		o.Uploads, o.Sites = uploadFolder(t), oneSite{}
 		o.Embedder = counts{}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})
@@ -627,6 +629,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		`POST /v1/vector_stores/default/search {"query":"mooring"}`, "GET /v1/files", "GET /v1/files/" + fileID("club/guide.pdf"),
 		"GET /v1/files/" + fileID("club/guide.pdf") + "/content",
 		`POST /v1/embeddings {"model":"ibid","input":"a"}`, `POST /v1/embeddings {"model":"ibid","input":["a"],"encoding_format":"base64"}`,
+		"POST /api/documents?url=https://example.org/", "POST /api/documents?url=file:///x",
 		"POST /api/documents?name=a.md # A", "POST /api/documents?name=a.md # B", "POST /api/documents/uploads/a.md",
 		"DELETE /api/documents/uploads/a.md",
 		"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs", "GET /", "GET /documents",
@@ -814,4 +817,14 @@ func schemaNames() map[string]string {
 		"web.v1Vectors": "EmbeddingList", "web.vectorUsage": "EmbeddingUsage", "web.liveness": "Health", "web.blockEvent": "HTMLBlock",
 		"web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece", "web.listedSuggestions": "SuggestionList",
 	}
+}
+
+// oneSite is a [Sites] that adds one address.
+type oneSite struct{}
+
+func (oneSite) AddSite(_ context.Context, address string) (ingest.Root, error) {
+	if address != "https://example.org/" {
+		return ingest.Root{}, &site.RefusedError{Address: address, Reason: "only http and https addresses are fetched"}
+	}
+	return ingest.Root{Name: "example.org", Path: address, Collection: "default"}, nil
 }

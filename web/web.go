@@ -64,6 +64,8 @@ type Options struct {
 	Uploads Uploads
 	// Sample is a library that people can try with a button: its files are uploaded; may be nil.
 	Sample fs.FS
+	// Sites, if set with Uploads, adds web sites.
+	Sites Sites
 	// UploadCollection is the collection of uploaded documents.
 	UploadCollection string
 	// Drawer draws the pages that the viewer shows next to their text; may be nil.
@@ -240,7 +242,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
-		uploads: o.Uploads, sample: o.Sample}
+		uploads: o.Uploads, sample: o.Sample, sites: o.Sites}
 	h.home.documents, h.home.Model = h.documents, o.Model
 	h.suggested = &suggestions{asking: h.asking}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}

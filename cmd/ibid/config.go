@@ -65,6 +65,13 @@ type syncConfig struct {
 	Exclude    []string `help:"Skip files and folders that match a pattern, as in .gitignore." placeholder:"GLOB"`
 }
 
+// crawlConfig bounds the reading of web sites.
+type crawlConfig struct {
+	FetchPrivate bool `help:"Fetch web pages from private addresses and any port too."`
+	MaxPages     int  `help:"Pages to read of a web site." default:"${max_pages}" placeholder:"N"`
+	MaxDepth     int  `help:"Links to follow one after the other on a web site." default:"${max_depth}" placeholder:"N"`
+}
+
 func (c syncConfig) check() error {
 	for _, pattern := range append(append([]string(nil), c.Include...), c.Exclude...) {
 		if err := ingest.CheckGlob(pattern); err != nil {

@@ -265,7 +265,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 
 func (c *doctorCmd) checkFolders(roots []ingest.Root, up *checkup) {
 	for _, r := range roots {
-		if r.Path == "" {
+		if r.Path == "" || ingest.IsAddress(r.Path) {
 			continue
 		}
 		_, err := os.Stat(r.Path)

@@ -101,13 +101,13 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare fun
 func (c corpusConfig) openFolder(
 	ctx context.Context, folder string, sync syncConfig, read readConfig, s surroundings,
 ) (_ *corpus, unread []string, err error) {
-	paths, err := checkFolders([]string{folder})
+	paths, err := crawlConfig{}.checkFolders([]string{folder}, c.Data)
 	if err != nil {
 		return nil, nil, err
 	}
 	out, err := c.openStore(ctx, s, func(out *corpus) (err error) {
 		out.openedLibrary.reader = read.reader(cmp.Or(out.temporary, c.Data))
-		err = sync.folders(out.openedLibrary, paths, false)[0].sync(ctx, func(ch ingest.Change, _ bool) error {
+		err = sync.folder(out.openedLibrary, paths[0], crawlConfig{}).sync(ctx, func(ch ingest.Change, _ bool) error {
 			if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
 				unread = append(unread, fmt.Sprintf("%s: %s", ch.Document, ch.Reason))
 				fmt.Fprintf(s.stderr, "ibid: %s", changeLine(ch))

@@ -9,14 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"ibid/ingest"
+	"ibid/ingest/site"
 	"ibid/retrieve"
 )
 
-// A folder is kept up to date in the store.
+// A folder, or a web site, is kept up to date in the store.
 type folder struct {
 	lib              *openedLibrary
 	path, collection string
@@ -24,17 +26,21 @@ type folder struct {
 	watcher          *ingest.Watcher   // nil unless the folder is watched
 	reported         map[string]string // why files were skipped or failed, by path
 
+	crawl     crawlConfig // of a site
+	attempted time.Time   // when the site was last read
+	onPage    func(done, total int)
+	onNotice  func(notice string) // about a site
+
 	// onWait is called when another process syncs the root already. It may be nil.
 	onWait func(root, worker string, since time.Time)
 }
 
 // folders returns the folders to sync and, on request, watches them.
-func (c syncConfig) folders(lib *openedLibrary, paths []string, watch bool) []*folder {
+func (c syncConfig) folders(lib *openedLibrary, paths []string, crawl crawlConfig, watch bool) []*folder {
 	folders := make([]*folder, len(paths))
 	for i, path := range paths {
-		f := &folder{lib: lib, path: path, collection: c.Collection, reported: make(map[string]string)}
-		f.syncer = &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Writers: lib.writers(), Include: c.Include, Exclude: c.Exclude}
-		if watch {
+		f := c.folder(lib, path, crawl)
+		if watch && !f.isSite() {
 			f.watcher = ingest.NewWatcher(path)
 			f.syncer.Enter = f.watcher.Enter
 		}
@@ -43,11 +49,26 @@ func (c syncConfig) folders(lib *openedLibrary, paths []string, watch bool) []*f
 	return folders
 }
 
+func (c syncConfig) folder(lib *openedLibrary, path string, crawl crawlConfig) *folder {
+	return &folder{
+		lib: lib, path: path, collection: c.Collection, reported: make(map[string]string), crawl: crawl,
+		syncer: &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Writers: lib.writers(), Include: c.Include, Exclude: c.Exclude},
+	}
+}
+
 // checkFolders makes the folders' paths absolute, and refuses paths that are
-// not folders.
-func checkFolders(folders []string) ([]string, error) {
+// not folders and addresses that are not fetched.
+func (c crawlConfig) checkFolders(folders []string, data string) ([]string, error) {
 	abs := make([]string, 0, len(folders))
 	for _, f := range folders {
+		if strings.Contains(f, "://") {
+			address, err := c.address(f, data)
+			if err != nil {
+				return nil, err
+			}
+			abs = append(abs, address)
+			continue
+		}
 		info, err := os.Stat(f)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -70,11 +91,11 @@ func checkFolders(folders []string) ([]string, error) {
 // process that does. It calls each for every file, with whether its outcome
 // differs from that of the last sync.
 func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool) error) (err error) {
-	dir, err := os.OpenRoot(f.path)
+	files, closer, err := f.open()
 	if err != nil {
-		return fmt.Errorf("opening the folder %s: %w", f.path, err)
+		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
+	defer func() { err = errors.Join(err, closer.Close()) }()
 	if f.syncer.Reader != nil {
 		defer f.syncer.Reader.Close() // until the next sync
 	}
@@ -92,7 +113,12 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 		}
 		err = errors.Join(err, claim.release(ctx))
 	}()
-	for change, err := range f.syncer.Sync(ctx, root, dir.FS()) {
+	if s, ok := files.(*site.Site); ok {
+		if err := f.fetch(ctx, s, root); err != nil {
+			return err
+		}
+	}
+	for change, err := range f.syncer.Sync(ctx, root, files) {
 		if err != nil {
 			return fmt.Errorf("reading the folder %s: %w", f.path, err)
 		}
@@ -223,6 +249,14 @@ func (p *syncProgress) troubles() (all []ingest.Change) {
 	return all
 }
 
+// add returns the place of one more folder.
+func (p *syncProgress) add() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.folders = append(p.folders, folderProgress{})
+	return len(p.folders) - 1
+}
+
 func (p *syncProgress) set(i int, f folderProgress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,11 +266,12 @@ func (p *syncProgress) set(i int, f folderProgress) {
 // sync brings the folders up to date one after the other, then keeps those that
 // are watched up to date until ctx is done.
 func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog.Logger) {
-	p.mu.Lock()
-	p.folders = make([]folderProgress, len(folders))
-	p.mu.Unlock()
+	places := make([]int, len(folders))
+	for i := range folders {
+		places[i] = p.add()
+	}
 	for i, f := range folders {
-		p.syncFolder(ctx, i, f, logger, true)
+		p.syncFolder(ctx, places[i], f, logger, true)
 	}
 	if ctx.Err() == nil {
 		p.mu.Lock()
@@ -252,7 +287,7 @@ func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog
 			logger.Warn("folder not watched", "folder", f.path, "error", err)
 		}
 		watching.Go(func() {
-			err := f.watch(ctx, func() error { p.syncFolder(ctx, i, f, logger, false); return nil })
+			err := f.watch(ctx, func() error { p.syncFolder(ctx, places[i], f, logger, false); return nil })
 			if err != nil {
 				logger.Error("folder no longer watched", "folder", f.path, "error", err)
 			}

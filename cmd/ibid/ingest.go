@@ -18,12 +18,13 @@ import (
 )
 
 type ingestCmd struct {
-	Folders []string `arg:"" name:"folder" help:"Folders to read, with their subfolders."`
+	Folders []string `arg:"" name:"folder" help:"Folders to read, with their subfolders, and addresses of web sites and pages."`
 	Watch   bool     `help:"Watch the folders until Ctrl-C and re-read files that change."`
 	Force   bool     `help:"Read every file again, even if it has not changed."`
 	Encode  bool     `help:"Then encode what has not been encoded yet, instead of leaving that to the server." noenv:""`
 	JSON    bool     `help:"Print a JSON object per file, then one with the totals." name:"json"`
 	syncConfig
+	crawlConfig
 	encodeConfig
 	readConfig
 	storeConfig
@@ -37,11 +38,11 @@ func (ingestCmd) Help() string {
 
 // Run reads the folders one after the other. A bad document never stops the rest.
 func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
-	paths, err := checkFolders(c.Folders)
+	paths, err := c.checkFolders(c.Folders, c.Data)
 	if err != nil {
 		return err
 	}
-	if err := c.syncConfig.check(); err != nil {
+	if err := errors.Join(c.syncConfig.check(), c.crawlConfig.check()); err != nil {
 		return err
 	}
 	reader := c.reader(c.Data)
@@ -55,7 +56,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return usageError("--encode: there is no encoder for it in the data directory: run 'ibid setup english' first")
 	}
 
-	folders := c.folders(lib, paths, c.Watch)
+	folders := c.folders(lib, paths, c.crawlConfig, c.Watch)
 	report := newIngestReport(s, c.JSON)
 	total, err := c.readOnce(ctx, folders, report, s)
 	if err != nil {
@@ -88,6 +89,8 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 			fmt.Fprintf(messages, "ibid: %s has been reading %s since %s: waiting for it to finish; its changes appear as they are stored\n",
 				printable(retrieve.WhoIs(worker)), printable(root), since.Format(time.TimeOnly))
 		}
+		f.onPage = report.crawled
+		f.onNotice = func(notice string) { fmt.Fprintf(messages, "ibid: %s: %s\n", printable(f.path), printable(notice)) }
 		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
 			total.add(ch)
 			return report.change(ch)
@@ -114,6 +117,9 @@ func (c *ingestCmd) watch(ctx context.Context, folders []*folder, report *ingest
 	var printing sync.Mutex
 	watching, ctx := errgroup.WithContext(ctx)
 	for _, f := range folders {
+		if f.isSite() {
+			continue // 'ibid serve' reads it again every day
+		}
 		if err := f.watcher.Trouble(); err != nil {
 			fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error()))
 		}
@@ -214,6 +220,13 @@ func (r *ingestReport) change(c ingest.Change) error {
 	}
 	_, err := io.WriteString(out, changeLine(c))
 	return err
+}
+
+// crawled shows how many pages of a site were requested.
+func (r *ingestReport) crawled(done, total int) {
+	if r.meter != nil {
+		r.meter.update(done, total)
+	}
 }
 
 func (r *ingestReport) end() {

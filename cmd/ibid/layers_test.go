@@ -57,6 +57,7 @@ var homes = map[string][]string{
 	"github.com/clipperhouse/uax29/v2":    {"ingest", "retrieve"},
 	"codeberg.org/readeck/go-readability": {"ingest"},
 	"github.com/mikelolasagasti/xz":       {"ingest"},
+	"github.com/temoto/robotstxt":         {"ingest"},
 	"github.com/yuin/goldmark":            {"ingest", "web", "cmd/ibid"}, // in cmd/ibid in tests
 	"github.com/bmatcuk/doublestar/v4":    {"ingest"},
 	"github.com/richardlehane/mscfb":      {"ingest"},
@@ -93,6 +94,7 @@ var forbidden = map[string][]string{
 	"cite/sentence": {"net/...", "database/sql/...", "os/...", "syscall/..."},
 	"cite/support":  {"net/...", "database/sql/...", "os/...", "syscall/..."},
 	"ingest":        {"net/http/...", "log/...", "flag"},
+	"ingest/site":   {"log/...", "flag", "os/exec"}, // the only one that fetches
 	// Readers get bytes: they open no file and start no process.
 	"ingest/format": {"net/http/...", "log/...", "flag", "os/...", "ibid/ingest/child/..."},
 	"retrieve":      {"net/http/...", "log/...", "flag", "os/exec"},

@@ -380,11 +380,11 @@ func (o *originals) DrawPage(ctx context.Context, doc *ingest.Document, page int
 
 // Original returns the file that a document was read from.
 func (o *originals) Original(ctx context.Context, doc *ingest.Document) ([]byte, error) {
-	dir, err := o.folder(ctx, doc)
+	files, closer, err := o.folder(ctx, doc)
 	var data []byte
 	if err == nil {
-		data, err = o.lib.reader.Original(ctx, dir.FS(), doc)
-		err = errors.Join(err, dir.Close())
+		data, err = o.lib.reader.Original(ctx, files, doc)
+		err = errors.Join(err, closer.Close())
 	}
 	// An upload that was replaced through another server is still here in its
 	// old form.
@@ -401,37 +401,30 @@ func (o *originals) Here(ctx context.Context, doc *ingest.Document) bool {
 	if !o.shared {
 		return true
 	}
-	dir, err := o.folder(ctx, doc)
+	files, closer, err := o.folder(ctx, doc)
 	if err != nil {
 		return false
 	}
-	defer dir.Close()
+	defer closer.Close()
 	for name := doc.Path; name != "."; name = path.Dir(name) {
-		if info, err := dir.Lstat(name); err == nil {
+		if info, err := fs.Lstat(files, name); err == nil {
 			return info.Mode().IsRegular()
 		}
 	}
 	return false
 }
 
-func (o *originals) folder(ctx context.Context, doc *ingest.Document) (*os.Root, error) {
+func (o *originals) folder(ctx context.Context, doc *ingest.Document) (fs.FS, io.Closer, error) {
 	roots, err := o.lib.Roots(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, err)
+		return nil, nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, err)
 	}
 	at := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == doc.Root })
 	if at < 0 {
-		return nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, fs.ErrNotExist)
+		return nil, nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, fs.ErrNotExist)
 	}
-	folder := roots[at].Path
-	if folder == "" {
-		folder = o.uploads
-	}
-	dir, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, fmt.Errorf("opening the folder of %s: %w", doc.ID, err)
-	}
-	return dir, nil
+	f := &folder{lib: o.lib, path: cmp.Or(roots[at].Path, o.uploads)}
+	return f.open()
 }
 
 func uploadsIn(data string) string { return filepath.Join(data, "uploads") }

@@ -12,12 +12,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"ibid/answer"
 	"ibid/ingest"
+	"ibid/ingest/site"
 )
 
 // cli is the whole command line. The default of a flag --foo-bar can be set by
@@ -149,7 +151,8 @@ func newParser(c any, getenv func(string) string, options ...kong.Option) (*kong
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"strategies": strings.Join(answer.Strategies(), ", "), "version": built(), "data": defaultDataDir(getenv),
-			"stores": exampleStore, "default_collection": ingest.DefaultCollection},
+			"stores": exampleStore, "default_collection": ingest.DefaultCollection,
+			"max_pages": strconv.Itoa(site.DefaultPages), "max_depth": strconv.Itoa(site.DefaultDepth)},
 		longTags,
 		timeoutDefaults(),
 		kong.ValueFormatter(helpWithVariable),

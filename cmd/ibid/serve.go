@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -49,6 +50,7 @@ type serveCmd struct {
 	Relay bool `help:"Pass requests for the model itself on to it, from keys with the scope relay." group:"Server"`
 	Links bool `help:"Link the numbers in answers under /v1 to their sources, in Markdown." default:"true" negatable:"" group:"Server"`
 	syncConfig
+	crawlConfig
 	encodeConfig
 	citeConfig
 	rerankConfig
@@ -67,7 +69,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	paths, err := checkFolders(c.Folders)
+	paths, err := c.checkFolders(c.Folders, c.Data)
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		debug.SetGCPercent(50)
 	}
 	srv := &server{
-		serveCmd: c, paths: paths, logger: newLogger(s.stderr, c.LogLevel, c.JSON),
+		serveCmd: c, paths: paths, added: make(chan string), logger: newLogger(s.stderr, c.LogLevel, c.JSON),
 		metrics: web.NewMetrics(web.Price{In: c.PriceIn, Out: c.PriceOut}),
 	}
 	if err := srv.open(ctx, s); err != nil {
@@ -113,7 +115,7 @@ func (c *serveCmd) check() error {
 	if c.MaxUpload < 1 || c.MaxUploads < 1 {
 		return usageError("--max-upload and --max-uploads are sizes in MB: give 1 or more, or --uploads off")
 	}
-	return errors.Join(c.syncConfig.check(), c.authConfig.check())
+	return errors.Join(c.syncConfig.check(), c.crawlConfig.check(), c.authConfig.check())
 }
 
 func (c *serveCmd) listen(ctx context.Context) (net.Listener, error) {
@@ -140,6 +142,7 @@ type server struct {
 	keys     retrieve.Keyring // nil if none are required
 	uploads  *ingest.Uploads  // nil if there are none
 	progress syncProgress
+	added    chan string // addresses of sites
 	answers  web.Answers
 }
 
@@ -254,6 +257,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	}
 	if srv.uploads != nil {
 		o.Uploads, o.UploadCollection, o.Sample = srv.uploads, srv.uploads.Root.Collection, data.Library()
+		o.Sites = srv
 		o.Troubles = func() []ingest.Change { return append(srv.progress.troubles(), srv.uploads.Failures()...) }
 	}
 	handler, err := web.New(o)
@@ -302,8 +306,10 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	if err := srv.testModels(ctx, &background); err != nil {
 		return err
 	}
-	folders := srv.folders(srv.lib, srv.paths, srv.Watch)
+	sites := slices.DeleteFunc(slices.Clone(srv.paths), func(path string) bool { return !ingest.IsAddress(path) })
+	folders := srv.folders(srv.lib, slices.DeleteFunc(slices.Clone(srv.paths), ingest.IsAddress), srv.crawlConfig, srv.Watch)
 	background.Go(func() { srv.progress.sync(ctx, folders, srv.logger) })
+	background.Go(func() { srv.followSites(ctx, sites) })
 	if srv.uploads != nil {
 		background.Go(func() {
 			if err := srv.uploads.Sync(ctx); err != nil && ctx.Err() == nil {

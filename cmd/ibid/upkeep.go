@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"ibid/ingest"
+	"ibid/ingest/site"
 	"ibid/retrieve"
 	"ibid/retrieve/library"
 	"ibid/retrieve/state"
@@ -229,7 +231,16 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	roots, err := store.Roots(ctx)
+	if err != nil {
+		return err
+	}
 	n, err := store.DeleteRoot(ctx, c.Root)
+	for _, r := range roots {
+		if err == nil && r.Name == c.Root && ingest.IsAddress(r.Path) && c.Data != "" {
+			err = os.RemoveAll(site.Folder(c.Data, r.Path))
+		}
+	}
 	if err == nil {
 		err = c.purgeIndex(ctx, s)
 	}

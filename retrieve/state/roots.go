@@ -17,10 +17,10 @@ const maxRootName = 1024
 
 const rootColumns = "name, path, collection"
 
-// AddRoot returns the root stored for the absolute folder path, and creates it
-// under a free name if there is none. The collection of an existing root stays.
+// AddRoot returns the root stored for the absolute folder path or web address,
+// and creates it under a free name if there is none. The collection of an existing root stays.
 func (s *Store) AddRoot(ctx context.Context, path, collection string) (root ingest.Root, err error) {
-	if path != "" && !filepath.IsAbs(path) {
+	if path != "" && !filepath.IsAbs(path) && !ingest.IsAddress(path) {
 		return ingest.Root{}, fmt.Errorf("adding a root: the path %q is not absolute", path)
 	}
 	if collection == "" {

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ibid/ingest"
+	"ibid/ingest/site"
+)
+
+// rereadSites is how often a web site is read, and retrySites after how long when
+// that failed.
+const (
+	rereadSites = 24 * time.Hour
+	retrySites  = time.Hour
+)
+
+func (c crawlConfig) check() error {
+	if c.MaxPages < 1 || c.MaxDepth < 1 {
+		return usageError("--max-pages and --max-depth are limits: give 1 or more")
+	}
+	return nil
+}
+
+// address returns the usual form of the address of a site.
+func (c crawlConfig) address(address, data string) (string, error) {
+	if data == "" {
+		return "", usageError("there is no home folder for web pages: name a folder with --data")
+	}
+	address, err := site.Address(&site.Fetcher{Private: c.FetchPrivate}, address)
+	if err != nil {
+		return "", usageError("%w", err)
+	}
+	return address, nil
+}
+
+// isSite reports whether the folder is a web site.
+func (f *folder) isSite() bool { return ingest.IsAddress(f.path) }
+
+// open opens the files of the folder, or the mirror of the site.
+func (f *folder) open() (fs.FS, io.Closer, error) {
+	if f.isSite() {
+		s, err := f.openSite()
+		return s, s, err
+	}
+	dir, err := os.OpenRoot(f.path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the folder %s: %w", f.path, err)
+	}
+	return dir.FS(), dir, nil
+}
+
+func (f *folder) openSite() (*site.Site, error) {
+	s, err := site.Open(site.Folder(f.lib.place.Data, f.path), f.path)
+	if err != nil {
+		return nil, err
+	}
+	s.Fetcher = &site.Fetcher{Private: f.crawl.FetchPrivate}
+	s.Limits = site.Limits{Pages: f.crawl.MaxPages, Depth: f.crawl.MaxDepth}
+	return s, nil
+}
+
+// fetch crawls the site. One that never had a page is no root.
+func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) error {
+	f.attempted = time.Now()
+	report, err := s.Crawl(ctx, f.syncer.Force, f.onPage)
+	if n := report.Disallowed; n > 0 && f.onNotice != nil {
+		f.onNotice(fmt.Sprintf("%s of it left out, as its robots.txt asks", counted(n, "address")))
+	}
+	for _, limit := range report.Limits {
+		if f.onNotice != nil {
+			f.onNotice("not all of it was read: " + limit)
+		}
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	known, failed := f.lib.Known(ctx, root)
+	if failed == nil && len(known) == 0 {
+		_, failed = f.lib.State.DeleteRoot(ctx, root.Name)
+		failed = errors.Join(failed, os.RemoveAll(site.Folder(f.lib.place.Data, f.path)))
+	}
+	return errors.Join(err, failed)
+}
+
+// waitForSite waits until the site is due to be read. gone means that its root was
+// removed.
+func (f *folder) waitForSite(ctx context.Context) (gone bool, err error) {
+	s, err := f.openSite()
+	if err != nil {
+		return false, err
+	}
+	started, ended := s.Last()
+	if err := s.Close(); err != nil {
+		return false, err
+	}
+	due := started.Add(rereadSites)
+	if ended.IsZero() {
+		due = started.Add(retrySites)
+	}
+	if retry := f.attempted.Add(retrySites); due.Before(retry) && !f.attempted.IsZero() {
+		due = retry
+	}
+	select {
+	case <-time.After(time.Until(due)):
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	roots, err := f.lib.Roots(ctx)
+	return !slices.ContainsFunc(roots, func(r ingest.Root) bool { return r.Path == f.path }), err
+}
+
+// AddSite adds the site or page at an address, which is read in the background.
+func (srv *server) AddSite(ctx context.Context, address string) (ingest.Root, error) {
+	address, err := srv.address(strings.TrimSpace(address), srv.Data)
+	if err != nil {
+		return ingest.Root{}, err
+	}
+	root, err := srv.lib.AddRoot(ctx, address, srv.Collection)
+	if err != nil {
+		return root, fmt.Errorf("adding the site %s: %w", address, err)
+	}
+	select {
+	case srv.added <- address:
+		return root, nil
+	case <-ctx.Done():
+		return root, ctx.Err()
+	}
+}
+
+// followSites reads the given and the stored sites, and those that are added, each
+// when it is due, until ctx is done.
+func (srv *server) followSites(ctx context.Context, given []string) {
+	var following sync.WaitGroup
+	defer following.Wait()
+	follow := make(map[string]bool)
+	start := func(address string) {
+		if follow[address] {
+			return
+		}
+		follow[address] = true
+		f := srv.folder(srv.lib, address, srv.crawlConfig)
+		following.Go(func() { srv.progress.followSite(ctx, f, srv.logger) })
+	}
+	for _, address := range given {
+		if _, err := srv.lib.AddRoot(ctx, address, srv.Collection); err != nil {
+			srv.logger.Error("site not added", "site", address, "error", err)
+			continue
+		}
+		start(address)
+	}
+	roots, err := srv.lib.Roots(ctx)
+	if err != nil && ctx.Err() == nil {
+		srv.logger.Error("sites not listed", "error", err)
+	}
+	for _, r := range roots {
+		if ingest.IsAddress(r.Path) && srv.Watch && srv.Data != "" {
+			start(r.Path)
+		}
+	}
+	for {
+		select {
+		case address := <-srv.added:
+			start(address)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// followSite reads a site whenever it is due, until ctx is done or its root is
+// removed.
+func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.Logger) {
+	i := p.add()
+	defer p.set(i, folderProgress{})
+	f.onNotice = func(notice string) { logger.Warn("site", "address", f.path, "notice", notice) }
+	for first := true; ; first = false {
+		gone, err := f.waitForSite(ctx)
+		if err != nil && ctx.Err() == nil {
+			logger.Error("site no longer read", "site", f.path, "error", err)
+		}
+		if gone || err != nil {
+			return
+		}
+		p.syncFolder(ctx, i, f, logger, first)
+	}
+}

@@ -1,0 +1,136 @@
+package site
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
+)
+
+// notPublic are the parts of the public ranges that lead to this machine, to its
+// network or to no host of the internet. 168.63.129.16 is a cloud's metadata.
+var notPublic = func() (prefixes []netip.Prefix) {
+	for p := range strings.FieldsSeq(`0.0.0.0/8 100.64.0.0/10 168.63.129.16/32 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
+		198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 3fff::/20`) {
+		prefixes = append(prefixes, netip.MustParsePrefix(p))
+	}
+	return prefixes
+}()
+
+// publicIPv6 is the only range of IPv6 that the internet uses.
+var publicIPv6 = netip.MustParsePrefix("2000::/3")
+
+// isPublic reports whether an address is that of a host of the internet.
+func isPublic(a netip.Addr) bool {
+	if a = a.Unmap(); a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !publicIPv6.Contains(a) {
+		return false
+	}
+	return !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// maxAddress is the longest address in bytes that is fetched.
+const maxAddress = 2048
+
+// parse reads an address and brings it into its usual form: the name in lower
+// case, no port that is the default, no fragment.
+func parse(address string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil {
+		return nil, errors.New("it is no address: write it as https://example.org/docs/")
+	}
+	return normalize(u)
+}
+
+// normalize is parse for an address that was read.
+func normalize(u *url.URL) (*url.URL, error) {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("only http and https addresses are fetched")
+	case u.Host == "" || u.Hostname() == "" || u.Opaque != "":
+		return nil, errors.New("the address has no host")
+	case u.User != nil:
+		return nil, errors.New("the address contains a name or password, which Ibid does not send: remove them")
+	case len(u.String()) > maxAddress:
+		return nil, fmt.Errorf("the address is longer than %d bytes", maxAddress)
+	}
+	n := *u
+	n.Fragment, n.RawFragment, n.ForceQuery = "", "", false
+	host, port := strings.TrimSuffix(strings.ToLower(n.Hostname()), "."), n.Port()
+	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		var err error
+		if host, err = idna.Lookup.ToASCII(host); err != nil {
+			return nil, errors.New("the address has no valid host")
+		}
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if n.Host = host; port != "" && port != defaultPort(n.Scheme) {
+		n.Host += ":" + port
+	}
+	if n.Path == "" {
+		n.Path = "/"
+	}
+	return &n, nil
+}
+
+func defaultPort(scheme string) string {
+	if scheme == "http" {
+		return "80"
+	}
+	return "443"
+}
+
+// maxPath is the longest path of a document in bytes.
+const maxPath = 400
+
+// documentPath returns the path of the document for a page: that of its address,
+// with the ending of its format. [Site] makes it unique.
+func documentPath(u *url.URL, ending string) string {
+	var segments []string
+	for s := range strings.SplitSeq(strings.Trim(u.EscapedPath(), "/"), "/") {
+		if plain, err := url.PathUnescape(s); err == nil {
+			s = plain
+		}
+		s = strings.Map(func(r rune) rune {
+			if r == '/' || r == '\\' || r == '#' || r == unicode.ReplacementChar || unicode.IsControl(r) {
+				return '-'
+			}
+			return r
+		}, strings.ToValidUTF8(s, "-"))
+		if strings.HasPrefix(s, ".") { // hidden files are left out
+			s = "_" + s[1:]
+		}
+		if s != "" {
+			segments = append(segments, s)
+		}
+	}
+	if strings.HasSuffix(u.Path, "/") {
+		segments = append(segments, "index")
+	}
+	p := strings.Join(segments, "/")
+	if ext := strings.ToLower(path.Ext(p)); ext == ending || slices.Contains([]string{".htm", ".xhtml", ".markdown"}, ext) {
+		p = p[:len(p)-len(ext)]
+	}
+	if u.RawQuery != "" {
+		p += "?" + strings.NewReplacer("/", "-", "#", "-").Replace(strings.ToValidUTF8(u.RawQuery, "-"))
+	}
+	if len(p) > maxPath {
+		p = strings.ToValidUTF8(p[:maxPath], "") + "~" + hash(u.String())[:8]
+	}
+	return p + ending
+}
+
+// hash returns a name for a text that every file system accepts.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}

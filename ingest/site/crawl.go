@@ -1,0 +1,560 @@
+// Package site reads web sites: it crawls them within limits, keeps what it
+// fetched in a folder, and shows the pages as the files of a file system.
+package site
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/temoto/robotstxt"
+)
+
+// Limits bound a crawl. A zero is the default.
+type Limits struct {
+	Pages int           // addresses that are requested
+	Depth int           // links that are followed one after the other
+	Bytes int64         // of all pages together, unpacked
+	Page  int64         // of one page, unpacked
+	Time  time.Duration // of a crawl
+}
+
+// Defaults of the limits.
+const (
+	DefaultPages = 5000
+	DefaultDepth = 20
+	defaultBytes = 1 << 30
+	defaultPage  = 32 << 20
+	defaultTime  = time.Hour
+)
+
+// Limits that are not set.
+const (
+	parallel    = 4 // requests at a time
+	maxSitemaps = 50
+	maxRobots   = 512 << 10
+	maxSitemap  = 50 << 20
+	maxFailing  = 20  // pages in a row that cannot be fetched
+	savedPages  = 100 // after which the index is saved
+	// longestDelay is the longest time between requests that robots.txt may ask for.
+	longestDelay = 10 * time.Second
+	// resumable is the age up to which a crawl that did not end is resumed.
+	resumable = 24 * time.Hour
+)
+
+// A Report says what a crawl did.
+type Report struct {
+	Pages      int // addresses that were requested
+	Fetched    int // of them, pages that are new or have changed
+	Disallowed int // addresses that robots.txt does not allow
+	// Limits are the limits that were reached, for people.
+	Limits []string
+}
+
+// A crawl is one crawl of a site.
+type crawl struct {
+	*Site
+	force    bool
+	progress func(done, total int)
+
+	scope  url.URL // what is read: everything on its host below its path
+	depth  int
+	robots map[string]*robotstxt.RobotsData // by origin
+	delay  time.Duration                    // between requests
+
+	queue    []item
+	seen     map[string]bool
+	twins    map[string]*url.URL // Markdown by the address of the page
+	taken    map[string]string   // addresses by path of the document
+	running  int
+	failing  int // pages in a row
+	bytes    int64
+	deferred bool // the next crawl resumes this one
+	report   Report
+}
+
+// An item is an address to request.
+type item struct {
+	url         *url.URL
+	depth, hops int // hops are redirects
+	before      page
+}
+
+// A result is the outcome of a request.
+type result struct {
+	item
+	reply  *response // nil if none was needed
+	err    error
+	body   []byte
+	ending string // of the page's format; empty if it is not read
+	found  found
+	failed error // of storing the body
+}
+
+// Crawl requests the pages of the site and updates the mirror. An address that
+// ends in "/" is read with everything below it to which links or sitemaps lead;
+// a sitemap or llms.txt, with the pages in it; any other is one page.
+//
+// A page that has not changed is not sent again, unless force is set. What a
+// limit leaves out keeps its last version. The error is about the address itself
+// or the mirror; those of other pages are shown by the file system. A crawl that
+// was interrupted is resumed.
+func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total int)) (report Report, err error) {
+	c := &crawl{
+		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData),
+		seen: make(map[string]bool), twins: make(map[string]*url.URL), taken: make(map[string]string),
+	}
+	l := &s.Limits
+	l.Pages, l.Bytes, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Bytes, defaultBytes), cmp.Or(l.Page, defaultPage)
+	l.Depth, l.Time = cmp.Or(l.Depth, DefaultDepth), cmp.Or(l.Time, defaultTime)
+	for u, p := range s.pages {
+		c.taken[p.Path] = u
+	}
+	if !s.Ended.IsZero() || time.Since(s.Started) > resumable {
+		s.Started, s.Ended = time.Now(), time.Time{}
+	}
+	defer s.Fetcher.Close()
+	first, err := c.begin(ctx)
+	if err != nil {
+		return report, fmt.Errorf("reading %s: %w", s.address, err)
+	}
+	if err := errors.Join(c.run(ctx, first), s.save()); err != nil {
+		return c.report, err
+	}
+	s.match()
+	if !c.deferred {
+		s.Ended = time.Now()
+		err = s.clean()
+	}
+	s.list()
+	return c.report, errors.Join(err, s.save())
+}
+
+// begin fetches the first page, and finds out what belongs to the site.
+func (c *crawl) begin(ctx context.Context) (first result, err error) {
+	allowed := func(u *url.URL) error {
+		robots, err := c.robotsOf(ctx, u)
+		if err == nil && !robots.TestAgent(u.RequestURI(), Agent) {
+			err = errors.New("robots.txt does not allow it")
+		}
+		return err
+	}
+	reply, at, err := c.Fetcher.follow(ctx, request{url: c.address, limit: max(c.Limits.Page, maxSitemap)}, allowed)
+	switch {
+	case err != nil:
+		return first, err
+	case reply.status != http.StatusOK:
+		return first, statusError(reply.status)
+	}
+	c.scope = url.URL{Scheme: at.Scheme, Host: at.Host, Path: "/"}
+	if group := c.robots[origin(at)].FindGroup(Agent); group.CrawlDelay > 0 {
+		c.delay = min(group.CrawlDelay, longestDelay)
+	}
+	c.seen[at.String()] = true
+	first = result{item: item{url: at}, reply: reply}
+	switch base := path.Base(at.Path); {
+	case isSitemap(reply.body):
+		c.depth = 1
+		if err := c.readSitemaps(ctx, []*url.URL{at}); err != nil {
+			return first, err
+		}
+		first.reply = nil
+	case base == "llms.txt" || base == "llms-full.txt":
+		c.depth = 1
+		c.readList(at, reply.body)
+		first.reply = nil
+	case strings.HasSuffix(at.Path, "/"):
+		c.depth, c.scope.Path = c.Limits.Depth, at.Path
+		robots := c.robots[origin(at)]
+		sitemaps := []*url.URL{c.scope.ResolveReference(&url.URL{Path: "/sitemap.xml"})}
+		for _, ref := range robots.Sitemaps {
+			if u := resolve(at, ref); u != nil {
+				sitemaps = append(sitemaps, u)
+			}
+		}
+		if err := c.readSitemaps(ctx, sitemaps); err != nil {
+			return first, err
+		}
+		c.findList(ctx)
+	}
+	if first.reply != nil {
+		c.settle(&first)
+		if first.ending == "" {
+			return first, fmt.Errorf("it is %s, which is not read: give the address of a page, a sitemap or llms.txt",
+				cmp.Or(reply.kind, "of no known kind"))
+		}
+	}
+	return first, nil
+}
+
+// robotsOf returns the rules of the site that an address is on.
+func (c *crawl) robotsOf(ctx context.Context, u *url.URL) (*robotstxt.RobotsData, error) {
+	if rules := c.robots[origin(u)]; rules != nil {
+		return rules, nil
+	}
+	at := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/robots.txt"}
+	reply, _, err := c.Fetcher.follow(ctx, request{url: at, limit: maxRobots}, func(*url.URL) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	rules, err := robotstxt.FromStatusAndBytes(reply.status, reply.body)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", at, err)
+	}
+	if reply.status >= http.StatusInternalServerError {
+		return nil, fmt.Errorf("%s: %w", at, statusError(reply.status))
+	}
+	c.robots[origin(u)] = rules
+	return rules, nil
+}
+
+// readSitemaps adds the pages of sitemaps, and of those that they name. One that
+// cannot be read adds none.
+func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
+	read := make(map[string]bool)
+	for len(sitemaps) > 0 {
+		at := sitemaps[0]
+		sitemaps = sitemaps[1:]
+		if read[at.String()] || at.Host != c.scope.Host || !c.allows(at) {
+			continue
+		}
+		if len(read) == maxSitemaps {
+			c.limit("more than %d sitemaps", maxSitemaps)
+			return nil
+		}
+		read[at.String()] = true
+		reply, _, err := c.Fetcher.follow(ctx, request{url: at, limit: maxSitemap}, c.sameHost)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, errTooLarge) {
+			c.limit("the sitemap %s has more than %d MB", at, maxSitemap>>20)
+		}
+		if err != nil || reply.status != http.StatusOK {
+			continue
+		}
+		m, err := readSitemap(at, reply.body, maxSitemap)
+		if m.more {
+			c.limit("the sitemap %s has more than %d addresses", at, maxPages)
+		} else if errors.Is(err, errTooLarge) {
+			c.limit("%v", err)
+		}
+		for _, u := range m.pages {
+			c.enqueue(u, 1, 0)
+		}
+		sitemaps = append(sitemaps, m.sitemaps...)
+	}
+	return nil
+}
+
+// findList reads the llms.txt of the site, if it has one.
+func (c *crawl) findList(ctx context.Context) {
+	at := c.scope.ResolveReference(&url.URL{Path: "llms.txt"})
+	if !c.allows(at) {
+		return
+	}
+	c.seen[at.String()] = true
+	reply, _, err := c.Fetcher.follow(ctx, request{url: at, limit: c.Limits.Page}, c.sameHost)
+	if err == nil && reply.status == http.StatusOK && endingOf(at, reply.kind) == ".txt" || err == nil && reply.kind == "text/markdown" {
+		c.readList(at, reply.body)
+	}
+}
+
+// readList adds the pages of an llms.txt. A Markdown file in it is the twin of
+// the page that has its address without the ending, see https://llmstxt.org.
+func (c *crawl) readList(at *url.URL, body []byte) {
+	for _, u := range markdownLinks(at, body).links {
+		c.enqueue(u, 1, 0)
+		stem, isMarkdown := strings.CutSuffix(u.String(), ".md")
+		if !isMarkdown {
+			continue
+		}
+		pages := []string{stem, stem + "/", stem + ".html"}
+		for _, index := range []string{"/index.html", "/index"} {
+			if dir, ok := strings.CutSuffix(stem, index); ok {
+				pages = append(pages, dir+"/")
+			}
+		}
+		for _, p := range pages {
+			c.twins[p] = u
+		}
+	}
+}
+
+// enqueue adds an address to the queue if it belongs to the site and is new.
+func (c *crawl) enqueue(u *url.URL, depth, hops int) {
+	if c.sameHost(u) != nil || !strings.HasPrefix(u.Path, c.scope.Path) || depth > c.depth {
+		return
+	}
+	if u.Scheme != c.scope.Scheme && u.Port() == "" {
+		same := *u
+		same.Scheme = c.scope.Scheme
+		u = &same
+	}
+	key := u.String()
+	if c.seen[key] {
+		return
+	}
+	if len(c.queue)+c.report.Pages >= c.Limits.Pages {
+		c.limit("it has more than %d pages (--max-pages)", c.Limits.Pages)
+		return
+	}
+	c.seen[key] = true
+	if !c.allows(u) {
+		c.report.Disallowed++
+		delete(c.pages, key)
+		return
+	}
+	it := item{url: u, depth: depth, hops: hops}
+	if p := c.pages[key]; p != nil {
+		it.before = *p
+	}
+	c.queue = append(c.queue, it)
+}
+
+func (c *crawl) allows(u *url.URL) bool {
+	robots := c.robots[origin(&c.scope)]
+	return robots == nil || robots.TestAgent(u.RequestURI(), Agent)
+}
+
+// sameHost returns why an address is not of the site.
+func (c *crawl) sameHost(u *url.URL) error {
+	if u.Host != c.scope.Host {
+		return errors.New("it leads to another site")
+	}
+	return nil
+}
+
+// limit notes a limit that was reached.
+func (c *crawl) limit(format string, args ...any) {
+	if said := fmt.Sprintf(format, args...); !slices.Contains(c.report.Limits, said) {
+		c.report.Limits = append(c.report.Limits, said)
+	}
+}
+
+// run works through the queue. When the links lead nowhere else, it looks at the
+// pages that they led to before.
+func (c *crawl) run(ctx context.Context, first result) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Limits.Time)
+	defer cancel()
+	results := make(chan result)
+	err = c.merge(first)
+	for err == nil {
+		if len(c.queue) == 0 && c.running == 0 {
+			for _, u := range slices.Sorted(maps.Keys(c.pages)) {
+				c.enqueueKnown(c.pages[u])
+			}
+		}
+		for len(c.queue) > 0 && c.running < parallel && (c.delay == 0 || c.running == 0) && ctx.Err() == nil && c.goesOn() {
+			next := c.queue[0]
+			c.queue = c.queue[1:]
+			c.running++
+			c.report.Pages++
+			go func() { results <- c.visit(ctx, next) }()
+		}
+		if c.running == 0 {
+			break
+		}
+		r := <-results
+		c.running--
+		if ctx.Err() == nil || r.err == nil {
+			err = c.merge(r)
+		}
+		if c.progress != nil {
+			c.progress(c.report.Pages-c.running, min(c.report.Pages+len(c.queue), c.Limits.Pages))
+		}
+	}
+	for ; c.running > 0; c.running-- {
+		<-results
+	}
+	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && len(c.queue) > 0 {
+		c.deferred = true
+		c.limit("it took longer than %s; the next run resumes there", c.Limits.Time)
+		return nil
+	}
+	return cmp.Or(err, ctx.Err())
+}
+
+// enqueueKnown adds a page that a crawl found before.
+func (c *crawl) enqueueKnown(p *page) {
+	if c.seen[p.URL] {
+		return
+	}
+	u, err := parse(p.URL)
+	if err != nil || u.Host != c.scope.Host || !c.allows(u) {
+		delete(c.pages, p.URL)
+		return
+	}
+	c.seen[p.URL] = true
+	c.queue = append(c.queue, item{url: u, depth: p.Depth, before: *p})
+}
+
+// goesOn reports whether another page is requested, and notes why not.
+func (c *crawl) goesOn() bool {
+	switch {
+	case c.report.Pages >= c.Limits.Pages:
+		c.limit("it has more than %d pages (--max-pages)", c.Limits.Pages)
+	case c.bytes >= c.Limits.Bytes:
+		c.limit("it stopped after %d MB", c.Limits.Bytes>>20)
+	case c.failing >= maxFailing:
+		c.deferred = true
+		c.limit("it stopped after %d pages in a row that could not be fetched; the next run resumes there", maxFailing)
+	default:
+		return true
+	}
+	return false
+}
+
+// visit requests one page, and stores its body if it is new.
+func (c *crawl) visit(ctx context.Context, it item) (r result) {
+	r.item = it
+	before := c.body(it.before)
+	if before != nil {
+		r.body, r.ending = before, path.Ext(it.before.Path)
+		r.found = linksIn(it.url, r.ending, before)
+		if it.before.Failed == "" && !it.before.Looked.Before(c.Started) {
+			return r // this crawl was resumed
+		}
+	}
+	if c.delay > 0 {
+		if r.err = sleep(ctx, c.delay); r.err != nil {
+			return r
+		}
+	}
+	ask := request{url: it.url, limit: c.Limits.Page, wants: func(kind string) bool { return endingOf(it.url, kind) != "" }}
+	if before != nil && !c.force {
+		ask.etag, ask.modified = it.before.ETag, it.before.Changed
+	}
+	if r.reply, r.err = c.Fetcher.get(ctx, ask); r.err == nil {
+		c.settle(&r)
+	}
+	return r
+}
+
+// settle reads a reply: what it means, and the body if it is a page.
+func (c *crawl) settle(r *result) {
+	switch s := r.reply.status; {
+	case s == http.StatusNotModified && r.body != nil:
+	case s == http.StatusOK:
+		r.body, r.ending = nil, endingOf(r.url, r.reply.kind)
+		if r.ending == "" {
+			return
+		}
+		r.body = r.reply.body
+		r.found = linksIn(r.url, r.ending, r.body)
+		r.failed = c.write(hash(r.url.String()), r.body)
+	case r.reply.location != nil && r.hops == maxRedirects:
+		r.err = fmt.Errorf("more than %d redirects", maxRedirects)
+	case r.reply.location == nil && s != http.StatusNotFound && s != http.StatusGone:
+		r.err = statusError(s)
+	}
+}
+
+// merge updates the page of a result, and adds its links to the queue.
+func (c *crawl) merge(r result) error {
+	if r.reply == nil && r.err == nil && r.body == nil {
+		return nil // a list of pages
+	}
+	if r.failed != nil {
+		return fmt.Errorf("storing %s: %w", r.url, r.failed)
+	}
+	key := r.url.String()
+	p := c.pages[key]
+	if p == nil {
+		p = &page{URL: key}
+	}
+	p.Depth, p.Looked = r.depth, time.Now()
+	c.pages[key] = p
+	switch {
+	case r.err != nil:
+		c.failing++
+		p.Failed = r.err.Error()
+		c.place(p, r.url, cmp.Or(path.Ext(p.Path), ".html"), c.taken)
+	case r.reply != nil && r.reply.location != nil:
+		delete(c.pages, key)
+		c.enqueue(r.reply.location, r.depth, r.hops+1)
+	case r.ending == "" || r.reply != nil && r.reply.status != http.StatusOK && r.reply.status != http.StatusNotModified:
+		delete(c.pages, key) // it is gone, or no page any more
+	default:
+		c.failing = 0
+		c.read(p, r)
+	}
+	if r.found.more {
+		c.limit("%s has more than %d links", r.url, maxLinks)
+	}
+	for _, u := range r.found.links {
+		c.enqueue(u, r.depth+1, 0)
+	}
+	if c.report.Pages%savedPages == 0 {
+		return c.save()
+	}
+	return nil
+}
+
+// read updates a page whose body is in the mirror.
+func (c *crawl) read(p *page, r result) {
+	p.Failed = ""
+	if r.reply != nil {
+		p.ETag, p.Changed = cmp.Or(r.reply.etag, p.ETag), cmp.Or(r.reply.modified, p.Changed)
+	}
+	if r.reply != nil && r.reply.status == http.StatusOK {
+		p.ETag, p.Changed = r.reply.etag, r.reply.modified
+		if sum := digest(r.body); sum != p.Digest {
+			p.Digest, p.Size, p.Read = sum, int64(len(r.body)), time.Now()
+			c.report.Fetched++
+		}
+		c.bytes += p.Size
+	}
+	c.place(p, r.url, r.ending, c.taken)
+	p.Twin = ""
+	if twin := cmp.Or(r.found.twin, c.twins[p.URL]); twin != nil && r.ending == ".html" && c.sameHost(twin) == nil {
+		p.Twin = twin.String()
+		c.enqueue(twin, r.depth, r.hops)
+	}
+}
+
+// endingOf returns the ending of the documents that pages of a media type
+// become; "" for what is not read.
+func endingOf(u *url.URL, kind string) string {
+	switch kind {
+	case "text/html", "application/xhtml+xml":
+		return ".html"
+	case "text/markdown", "text/x-markdown":
+		return ".md"
+	case "application/pdf":
+		return ".pdf"
+	case "", "text/plain", "application/octet-stream":
+		switch ext := strings.ToLower(path.Ext(u.Path)); {
+		case ext == ".md" || ext == ".markdown":
+			return ".md"
+		case kind == "text/plain":
+			return ".txt"
+		case ext == ".html" || ext == ".htm":
+			return ".html"
+		case ext == ".txt" || ext == ".pdf":
+			return ext
+		}
+	}
+	return ""
+}
+
+func statusError(status int) error {
+	return fmt.Errorf("the server replied with %d %s", status, http.StatusText(status))
+}
+
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

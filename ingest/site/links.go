@@ -1,0 +1,211 @@
+package site
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// Links that are followed of one page, and pages and sitemaps of one sitemap.
+const (
+	maxLinks = 10_000
+	maxPages = 50_000
+)
+
+// found are the addresses in a page.
+type found struct {
+	links []*url.URL // in order, each once
+	twin  *url.URL   // the page as Markdown; nil if the page names none
+	more  bool       // there were more than maxLinks
+	known map[string]bool
+}
+
+// add adds the target of a link.
+func (f *found) add(base *url.URL, ref string) {
+	u := resolve(base, ref)
+	if u == nil || f.known[u.String()] || notPages[strings.ToLower(path.Ext(u.Path))] {
+		return
+	}
+	if f.more = len(f.links) >= maxLinks; f.more {
+		return
+	}
+	if f.known == nil {
+		f.known = make(map[string]bool)
+	}
+	f.known[u.String()] = true
+	f.links = append(f.links, u)
+}
+
+// notPages are endings of addresses that are no documents.
+var notPages = func() map[string]bool {
+	endings := make(map[string]bool)
+	for e := range strings.FieldsSeq(`.png .jpg .jpeg .gif .svg .webp .avif .ico .bmp .tif .tiff .css .js .mjs .map .json .xml .rss .atom
+		.woff .woff2 .ttf .otf .eot .mp3 .mp4 .m4a .webm .ogg .wav .avi .mov .zip .gz .tgz .bz2 .xz .7z .rar .tar .whl .jar .exe .msi .dmg
+		.deb .rpm .apk .iso .bin .wasm .inv .ics .epub .docx .xlsx .pptx .doc .xls .ppt`) {
+		endings[e] = true
+	}
+	return endings
+}()
+
+// resolve returns the address of a reference; nil if it is none that is fetched.
+func resolve(base *url.URL, ref string) *url.URL {
+	ref = strings.TrimSpace(ref)
+	if ref == "" || ref[0] == '#' {
+		return nil
+	}
+	u, err := base.Parse(ref)
+	if err != nil {
+		return nil
+	}
+	if u, err = normalize(u); err != nil {
+		return nil
+	}
+	return u
+}
+
+// linksIn returns the addresses in a page with the ending.
+func linksIn(page *url.URL, ending string, body []byte) found {
+	switch ending {
+	case ".html":
+		return htmlLinks(page, body)
+	case ".md", ".txt":
+		return markdownLinks(page, body)
+	}
+	return found{}
+}
+
+// htmlLinks reads the tokens of a page, without a tree.
+func htmlLinks(page *url.URL, body []byte) (f found) {
+	base := page
+	z := html.NewTokenizer(bytes.NewReader(body))
+	for {
+		switch z.Next() {
+		case html.ErrorToken: // the end
+			return f
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, hasAttributes := z.TagName()
+			tag := atom.Lookup(name)
+			if !hasAttributes || tag != atom.A && tag != atom.Area && tag != atom.Link && tag != atom.Base {
+				continue
+			}
+			attributes := make(map[string]string)
+			for more := true; more; {
+				var key, value []byte
+				key, value, more = z.TagAttr()
+				attributes[string(key)] = string(value)
+			}
+			href := attributes["href"]
+			rel := strings.Fields(strings.ToLower(attributes["rel"]))
+			switch {
+			case tag == atom.Base:
+				if u := resolve(page, href); u != nil && base == page {
+					base = u
+				}
+			case tag != atom.Link:
+				f.add(base, href)
+			case slices.Contains(rel, "alternate") && attributes["type"] == "text/markdown":
+				f.twin = resolve(base, href)
+			case slices.Contains(rel, "next") || slices.Contains(rel, "prev"):
+				f.add(base, href)
+			}
+		}
+	}
+}
+
+// markdownLink matches a link with its address in its first group, or an
+// address between angle brackets in its second.
+var markdownLink = regexp.MustCompile(`\]\(\s*<?([^\s()<>]+(?:\([^\s()<>]*\))?[^\s()<>]*)|<(https?://[^\s<>]+)>`)
+
+func markdownLinks(page *url.URL, body []byte) (f found) {
+	for _, m := range markdownLink.FindAllSubmatch(body, maxLinks+1) {
+		f.add(page, string(m[1])+string(m[2]))
+	}
+	return f
+}
+
+// A sitemap is a list of pages or of other sitemaps.
+type sitemap struct {
+	pages    []*url.URL
+	sitemaps []*url.URL
+	more     bool // there were more than maxPages
+}
+
+// isSitemap reports whether a body begins like a sitemap.
+func isSitemap(body []byte) bool {
+	head := body[:min(len(body), 1024)]
+	return bytes.HasPrefix(body, []byte("\x1f\x8b")) ||
+		bytes.Contains(head, []byte("<urlset")) || bytes.Contains(head, []byte("<sitemapindex"))
+}
+
+// readSitemap reads a sitemap as https://www.sitemaps.org/protocol.html
+// describes it, also a packed one or one with an address on each line. limit
+// bounds it in bytes when it is unpacked.
+func readSitemap(at *url.URL, body []byte, limit int64) (m sitemap, err error) {
+	if bytes.HasPrefix(body, []byte("\x1f\x8b")) {
+		unpacked, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return m, err
+		}
+		if body, err = io.ReadAll(io.LimitReader(unpacked, limit+1)); err != nil {
+			return m, err
+		}
+		if int64(len(body)) > limit {
+			return m, fmt.Errorf("the sitemap is %w: unpacked, it has more than %d MB", errTooLarge, limit>>20)
+		}
+	}
+	if !isSitemap(body) {
+		if bytes.Contains(body, []byte("<")) {
+			return m, errors.New("it is no sitemap")
+		}
+		for line := range strings.Lines(string(body)) {
+			m.add(&m.pages, at, line)
+		}
+		return m, nil
+	}
+	d := xml.NewDecoder(bytes.NewReader(body))
+	d.Strict = false
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) || err == nil && m.more {
+			return m, nil
+		}
+		if err != nil {
+			return m, err // what was read before is used
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok || start.Name.Local != "url" && start.Name.Local != "sitemap" {
+			continue
+		}
+		var e struct {
+			Loc string `xml:"loc"`
+		}
+		if err := d.DecodeElement(&e, &start); err != nil {
+			return m, err
+		}
+		if start.Name.Local == "url" {
+			m.add(&m.pages, at, e.Loc)
+		} else {
+			m.add(&m.sitemaps, at, e.Loc)
+		}
+	}
+}
+
+func (m *sitemap) add(list *[]*url.URL, at *url.URL, ref string) {
+	if m.more = len(*list) >= maxPages; m.more {
+		return
+	}
+	if u := resolve(at, ref); u != nil {
+		*list = append(*list, u)
+	}
+}

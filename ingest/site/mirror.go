@@ -1,0 +1,313 @@
+package site
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ibid/ingest"
+)
+
+// A page is what is known about an address.
+type page struct {
+	URL string `json:"url"`
+	// Path is that of its document.
+	Path string `json:"path,omitempty"`
+	// Twin is the address of the same page as Markdown, which is read instead, and
+	// Page is the address of the page that this is the twin of.
+	Twin string `json:"twin,omitempty"`
+	Page string `json:"page,omitempty"`
+	// ETag and Changed are what the server called this version.
+	ETag    string `json:"etag,omitempty"`
+	Changed string `json:"changed,omitempty"`
+	// Digest is of the body that is in the mirror; empty if there is none.
+	Digest string    `json:"digest,omitempty"`
+	Size   int64     `json:"size,omitempty"`
+	Depth  int       `json:"depth"`
+	Read   time.Time `json:"read"`    // when the body was fetched
+	Looked time.Time `json:"checked"` // when the server last replied
+	// Failed says why the last request failed.
+	Failed string `json:"failed,omitempty"`
+}
+
+// index is what a mirror remembers between runs.
+type index struct {
+	// Started and Ended are the times of the last crawl. One that did not end is
+	// resumed by the next run.
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	// Pages are in order of address.
+	Pages []*page `json:"pages"`
+}
+
+// A Site is the mirror of a web site, or of one page, in a folder: the bodies of
+// its pages, and an index. It is a file system with the pages as files, which an
+// ingest.Syncer reads. A crawl updates it.
+//
+// A page whose last request failed is a file that cannot be read, so that its
+// stored version is kept. One that is gone is no file.
+type Site struct {
+	Fetcher *Fetcher
+	Limits  Limits
+
+	address *url.URL
+	dir     *os.Root
+	index                    // its pages are those below when it was saved
+	pages   map[string]*page // by address
+	files   map[string]*node // by path of the document or folder
+}
+
+// Address returns the usual form of an address that can be fetched.
+func Address(f *Fetcher, address string) (string, error) {
+	u, err := parse(address)
+	if err != nil {
+		return "", &RefusedError{address, err.Error()}
+	}
+	return u.String(), f.check(u)
+}
+
+// Folder returns the folder of the mirror of an address, in a data directory.
+func Folder(data, address string) string { return filepath.Join(data, "sites", hash(address)) }
+
+const indexName = "index.json"
+
+// Open opens the mirror of an address in a folder, which is created if it does
+// not exist.
+func Open(folder, address string) (*Site, error) {
+	u, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of %s: %w", address, err)
+	}
+	dir, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, fmt.Errorf("opening the folder of %s: %w", address, err)
+	}
+	s := &Site{address: u, dir: dir, pages: make(map[string]*page)}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the index of %s: %w", address, err), dir.Close())
+	}
+	s.list()
+	return s, nil
+}
+
+// Close closes the mirror.
+func (s *Site) Close() error { return s.dir.Close() }
+
+// Last returns when the last crawl started, and when it ended; zero if it did not.
+func (s *Site) Last() (started, ended time.Time) { return s.index.Started, s.index.Ended }
+
+func (s *Site) load() error {
+	data, err := s.dir.ReadFile(indexName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &s.index)
+	}
+	for _, p := range s.index.Pages {
+		s.pages[p.URL] = p
+	}
+	return err
+}
+
+// save writes the index.
+func (s *Site) save() error {
+	s.index.Pages = slices.SortedFunc(maps.Values(s.pages), func(a, b *page) int { return strings.Compare(a.URL, b.URL) })
+	data, err := json.Marshal(s.index)
+	if err != nil {
+		return err
+	}
+	return s.write(indexName, data)
+}
+
+// clean removes the bodies of pages that are gone.
+func (s *Site) clean() error {
+	kept := map[string]bool{indexName: true}
+	for u := range s.pages {
+		kept[hash(u)] = true
+	}
+	names, err := fs.ReadDir(s.dir.FS(), ".")
+	for _, e := range names {
+		if !kept[e.Name()] {
+			err = errors.Join(err, s.dir.Remove(e.Name()))
+		}
+	}
+	return err
+}
+
+// write replaces a file in one step.
+func (s *Site) write(name string, data []byte) error {
+	if err := s.dir.WriteFile(name+".new", data, 0o600); err != nil {
+		return err
+	}
+	return s.dir.Rename(name+".new", name)
+}
+
+// body returns the stored body of a page; nil if there is none, or it is damaged.
+func (s *Site) body(p page) []byte {
+	if p.Digest == "" {
+		return nil
+	}
+	data, err := s.dir.ReadFile(hash(p.URL))
+	if err != nil || digest(data) != p.Digest {
+		return nil
+	}
+	return data
+}
+
+// place gives a page the path of its document, which no other page has. It stays
+// as long as its ending does.
+func (s *Site) place(p *page, u *url.URL, ending string, taken map[string]string) {
+	if p.Path != "" && path.Ext(p.Path) == ending {
+		return
+	}
+	p.Path = documentPath(u, ending)
+	if other, there := taken[p.Path]; there && other != p.URL {
+		p.Path = strings.TrimSuffix(p.Path, ending) + "~" + hash(p.URL)[:8] + ending
+	}
+	taken[p.Path] = p.URL
+}
+
+// match pairs pages with their twins, of which only one is read.
+func (s *Site) match() {
+	for _, p := range s.pages {
+		p.Page = ""
+	}
+	for _, u := range slices.Sorted(maps.Keys(s.pages)) {
+		p := s.pages[u]
+		if t := s.pages[p.Twin]; t != nil && t != p && t.Page == "" && t.Digest != "" && path.Ext(t.Path) == ".md" {
+			t.Page = u
+		}
+	}
+}
+
+// list makes the files and folders of the documents.
+func (s *Site) list() {
+	s.files = map[string]*node{".": {name: "."}}
+	for _, u := range slices.Sorted(maps.Keys(s.pages)) {
+		p := s.pages[u]
+		if t := s.pages[p.Twin]; p.Path == "" || t != nil && t.Page == u {
+			continue
+		}
+		s.enter(p.Path, &node{name: path.Base(p.Path), page: p})
+	}
+}
+
+// enter adds a file or folder to the folder above it.
+func (s *Site) enter(name string, n *node) {
+	s.files[name] = n
+	above := s.files[path.Dir(name)]
+	if above == nil {
+		above = &node{name: path.Base(path.Dir(name))}
+		s.enter(path.Dir(name), above)
+	}
+	above.below = append(above.below, n)
+}
+
+// Address returns the address of the page that a document was read from.
+func (s *Site) Address(name string) string {
+	n := s.files[name]
+	if n == nil || n.page == nil {
+		return ""
+	}
+	return cmp.Or(n.page.Page, n.page.URL)
+}
+
+// Open opens the body of a page.
+func (s *Site) Open(name string) (fs.File, error) {
+	n, err := s.find("open", name)
+	if err != nil {
+		return nil, err
+	}
+	if n.page == nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is a folder")}
+	}
+	return s.dir.Open(hash(n.page.URL))
+}
+
+// ReadDir lists a folder.
+func (s *Site) ReadDir(name string) (entries []fs.DirEntry, err error) {
+	n, err := s.find("list", name)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range n.below {
+		entries = append(entries, b)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// Stat describes a page or a folder.
+func (s *Site) Stat(name string) (fs.FileInfo, error) {
+	n, err := s.find("look at", name)
+	if err != nil {
+		return nil, err
+	}
+	return n.Info()
+}
+
+func (s *Site) find(op, name string) (*node, error) {
+	if n := s.files[name]; n != nil {
+		return n, nil
+	}
+	return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+}
+
+// A node is the entry of a page or folder.
+type node struct {
+	name  string
+	page  *page // nil for a folder
+	below []*node
+}
+
+func (n *node) Name() string { return n.name }
+func (n *node) IsDir() bool  { return n.page == nil }
+func (n *node) Sys() any     { return nil }
+
+func (n *node) Type() fs.FileMode { return n.Mode().Type() }
+
+func (n *node) Mode() fs.FileMode {
+	if n.page == nil {
+		return fs.ModeDir | 0o700
+	}
+	return 0o600
+}
+
+func (n *node) Size() int64 {
+	if n.page == nil {
+		return 0
+	}
+	return n.page.Size
+}
+
+func (n *node) ModTime() time.Time {
+	if n.page == nil {
+		return time.Time{}
+	}
+	return n.page.Read
+}
+
+// Info fails for a page that could not be fetched.
+func (n *node) Info() (fs.FileInfo, error) {
+	switch {
+	case n.page == nil || n.page.Failed == "":
+		return n, nil
+	case n.page.Digest == "":
+		return nil, &ingest.SkipError{Reason: n.page.Failed}
+	}
+	return nil, errors.New(n.page.Failed)
+}
