@@ -23,6 +23,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"ibid/cite/rewrite"
+	"ibid/ingest"
 )
 
 //go:embed static templates
@@ -134,6 +135,9 @@ type viewerPage struct {
 	Original  string
 	Elsewhere bool
 }
+
+// Fetched reports whether the document was fetched from a web address.
+func (p viewerPage) Fetched() bool { return ingest.IsAddress(p.Original) }
 
 type documentsPage struct {
 	frame

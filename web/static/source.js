@@ -84,7 +84,9 @@ export class SourcePanel {
     );
     const links = this.panel.querySelector(".source-links");
     links.querySelector(".original")?.remove();
-    if (text.original) {
+    if (/^https?:/.test(text.original)) {
+      links.append(el("a", { class: "original", href: text.original, target: "_blank", rel: "noopener" }, "Web page"));
+    } else if (text.original) {
       const pdf = text.format === "pdf";
       links.append(el("a", { class: "original", href: new URL(text.original, location).href, target: "_blank", rel: "noopener" },
         pdf ? (at.page ? `PDF, page ${at.page}` : "PDF") : "Original file"));
