@@ -115,6 +115,23 @@ func TestV1WithoutLinks(t *testing.T) {
 	}
 }
 
+// TestV1OpenWebUI: a stream to Open WebUI, which lists the sources of its events,
+// has no list in its text; a reply without events has one.
+func TestV1OpenWebUI(t *testing.T) {
+	h := newHandler(t, nil)
+	for _, stream := range []bool{true, false} {
+		w := v1(h, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":"What is the mooring fee?"}],
+			"tools":[{"type":"function","function":{"name":"get_current_timestamp","parameters":{}}}]}`, stream))
+		body := w.Body.String()
+		if listed := strings.Contains(body, `- [1] `); listed == stream {
+			t.Errorf("stream %t: a list is %t: %s", stream, listed, body)
+		}
+		if events := strings.Count(body, `"event":{"type":"source"`); events != map[bool]int{true: 2}[stream] {
+			t.Errorf("stream %t: %d sources as events", stream, events)
+		}
+	}
+}
+
 // TestV1Asks checks the question, history and style of a conversation, and that
 // a resumed run keeps all three.
 func TestV1Asks(t *testing.T) {

@@ -184,8 +184,16 @@ func (r *chatRequest) ask() (a v1Ask, err error) {
 		return a, err
 	}
 	a.question.Record = r.Store
+	a.unlisted = a.stream && fromOpenWebUI(r.Tools)
 	a.output, err = outputOf(r.ResponseFormat, "response_format", r.Tools, r.ToolChoice)
 	return a, err
+}
+
+// fromOpenWebUI reports whether a request comes from the page of Open WebUI, which
+// offers a tool of its own with every question. It lists the sources of a stream
+// by its events.
+func fromOpenWebUI(tools []v1Tool) bool {
+	return slices.ContainsFunc(tools, func(t v1Tool) bool { return t.Function != nil && t.Function.Name == "get_current_timestamp" })
 }
 
 // leastTokens is how many tokens the answer may have by the members of a request; 0 for any number.

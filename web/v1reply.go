@@ -26,6 +26,7 @@ type v1Ask struct {
 	stops     []string
 	maxTokens int         // 0 for any number
 	output    *jsonOutput // nil: the answer is text
+	unlisted  bool        // the client lists the sources itself
 }
 
 // A v1Encoder writes an answer in the form of one route.
@@ -211,7 +212,9 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	switch {
 	case r.text.cut != "":
 	case len(r.shown) > 0:
-		err = r.text.addRaw(r.text.list(r.shown))
+		if !r.asked.unlisted {
+			err = r.text.addRaw(r.text.list(r.shown))
+		}
 	case a.Answered && r.reason == "":
 		err = r.text.addRaw(uncited)
 	case len(a.Closest) > 0 && r.asked.output == nil:
