@@ -87,7 +87,16 @@ func mcpFace(t *testing.T, at running, _, question string, _ []string) map[strin
 	words := map[string]string{}
 	own := regexp.MustCompile(regexp.QuoteMeta(at.url) + `/documents/[!-~]*`)
 	for i, c := range r.Content {
-		words[fmt.Sprintf("content %d", i)] = own.ReplaceAllString(c.(*mcp.TextContent).Text, "")
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			words[fmt.Sprintf("content %d", i)] = own.ReplaceAllString(c.Text, "")
+		case *mcp.ResourceLink: // its names are data, which no client renders
+			if !own.MatchString(c.URI) && !strings.HasPrefix(c.URI, "ibid:") {
+				t.Errorf("a link to %q", c.URI)
+			}
+		default:
+			t.Errorf("content of the type %T", c)
+		}
 	}
 	return words
 }
