@@ -162,7 +162,10 @@ func (r *runHandlers) work(ctx context.Context, l *liveAnswer, t task, citing ci
 	}()
 	_, err := r.collectEvents(l, r.events(ctx, l, t, citing), nil)
 	_, ended = r.endAnswer(ctx, l, err, nil)
-	attrs := []slog.Attr{slog.String("run", l.ID), slog.String("key", l.By), slog.Duration("took", time.Since(l.Started))}
+	attrs := []slog.Attr{slog.String("run", l.ID), slog.Duration("took", time.Since(l.Started))}
+	if l.By != "" {
+		attrs = append(attrs, slog.String("key", l.By))
+	}
 	level := slog.LevelInfo
 	if ended != nil {
 		p := problemFor(ended)
