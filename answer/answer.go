@@ -66,6 +66,9 @@ type Answerer struct {
 	// loaded at the first question: the chances are calibrated on that model,
 	// whatever the index is embedded with.
 	Embedder retrieve.Embedder
+	// Encoder, if not nil, gives sentences a second score, by which answers without
+	// a model are chosen and refused.
+	Encoder retrieve.Encoder
 	// Prompts are the prompt templates; nil means [prompt.Default].
 	Prompts *prompt.Templates
 
@@ -303,7 +306,7 @@ func (r *asking) read(ctx context.Context, found []retrieve.Passage) error {
 	} else {
 		stats = extract.CountTerms(found)
 	}
-	r.reading, err = extract.Read(ctx, r.asked, found, stats, embedder)
+	r.reading, err = extract.Read(ctx, r.asked, found, stats, embedder, r.Encoder)
 	return err
 }
 

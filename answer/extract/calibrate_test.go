@@ -35,7 +35,7 @@ func (s *set) look(ctx context.Context, t *testing.T, text string) *look {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.reading, err = Read(ctx, text, l.passages, stats, s.embedder); err != nil {
+	if l.reading, err = Read(ctx, text, l.passages, stats, s.embedder, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range l.passages {
@@ -112,7 +112,7 @@ func TestCalibrationHolds(t *testing.T) {
 		for i := range a.topic {
 			best = max(best, logistic(topicModel[:], a.topic[i][:]))
 		}
-		chance := a.reading.confidence(highest(a.reading.choose(a.all)))
+		chance := a.reading.confidence(ranking(a.all))
 		for _, s := range []*set{a.set, nil} {
 			gate[s][a.kind] = append(gate[s][a.kind], best)
 			check[s][a.kind] = append(check[s][a.kind], chance)

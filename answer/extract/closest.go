@@ -1,9 +1,7 @@
 package extract
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"ibid/ingest"
@@ -31,22 +29,13 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 	if err != nil {
 		return nil, err
 	}
-	var best []*sentence // of each passage
-	for i := range all {
-		var top *sentence
-		for k := range all[i] {
-			if s := &all[i][k]; s.answers() && (top == nil || s.score > top.score) {
-				top = s
-			}
-		}
-		if top != nil {
-			best = append(best, top)
-		}
-	}
-	slices.SortStableFunc(best, func(a, b *sentence) int { return cmp.Compare(b.score, a.score) })
 	var closest []Closest
-	said := map[string]bool{}
-	for _, s := range best {
+	said, seen := map[string]bool{}, map[int]bool{}
+	for _, s := range ranking(all) {
+		if seen[s.passage] {
+			continue
+		}
+		seen[s.passage] = true
 		text := kept[s.passage].Text
 		part := partAround(text, all[s.passage], s)
 		if words := squeeze(text[part.Start:part.End]); len(closest) < maxClosest && !said[words] {

@@ -12,8 +12,8 @@ import (
 // A kind is that of an answer: an amount, a date, a name. An answer has
 // a number with a unit of that kind, or one of its words.
 type kind struct {
-	name               string
-	asks, units, words phrases
+	name                      string
+	asks, opens, units, words phrases
 }
 
 //go:embed kinds.txt
@@ -27,10 +27,10 @@ var kinds = func() (all []kind) {
 			continue
 		}
 		if len(all) == 0 || all[len(all)-1].name != fields[0] {
-			all = append(all, kind{name: fields[0], asks: phrases{}, units: phrases{}, words: phrases{}})
+			all = append(all, kind{name: fields[0], asks: phrases{}, opens: phrases{}, units: phrases{}, words: phrases{}})
 		}
 		k := all[len(all)-1]
-		set := map[string]phrases{"asks": k.asks, "units": k.units, "words": k.words}[fields[1]]
+		set := map[string]phrases{"asks": k.asks, "opens": k.opens, "units": k.units, "words": k.words}[fields[1]]
 		for _, word := range fields[3:] {
 			set[strings.ReplaceAll(word, "_", " ")] = true
 		}
@@ -38,11 +38,13 @@ var kinds = func() (all []kind) {
 	return all
 }()
 
-// numberWords are the numbers of kinds.txt.
-var numberWords = func() phrases {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == "number" })
+// numberWords are the numbers of kinds.txt, dateWords the months and days.
+var numberWords, dateWords = wordsOf("number"), wordsOf("date")
+
+func wordsOf(name string) phrases {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 	return kinds[i].words
-}()
+}
 
 // phrases are lower-case phrases of one to four words. In a script without
 // spaces they are parts of a word.
@@ -94,16 +96,30 @@ func unspaced(r rune) bool {
 
 // kindOf finds the kind of answer that a question asks for; nil if it does not say.
 func kindOf(question string) *kind {
-	words := lowerWords(question)
-	for i := range kinds {
-		for at := range words {
+	var opened *kind
+	for at, words := 0, lowerWords(question); at < len(words); at++ {
+		for i := range kinds {
 			if kinds[i].asks.at(words, at) {
 				return &kinds[i]
+			}
+		}
+		if opened != nil {
+			continue
+		}
+		for i := range kinds {
+			if kinds[i].opens.at(words, at) {
+				if opened = &kinds[i]; opened.name != "any" {
+					return opened
+				}
+				break
 			}
 		}
 	}
 	return nil
 }
+
+// modal are words that are months in capitals alone.
+var modal = regexp.MustCompile(`\b(?:may|march)\b`)
 
 var (
 	clockForm = regexp.MustCompile(`^\d{1,2}[:.]\d\d$`)
@@ -120,7 +136,7 @@ func (k *kind) in(text, question string) float64 {
 	if k.name == "name" {
 		return named(text, question)
 	}
-	words, known := lowerWords(text), map[string]bool{}
+	words, known := lowerWords(modal.ReplaceAllString(text, "")), map[string]bool{}
 	for _, w := range lowerWords(question) {
 		known[w] = true
 	}
@@ -148,7 +164,7 @@ func (k *kind) counts(words []string, i int, text string) bool {
 	}
 	switch k.name {
 	case "number":
-		return true
+		return !yearForm.MatchString(words[i])
 	case "amount":
 		first, _ := utf8.DecodeLastRuneInString(words[max(0, i-1)])
 		return unicode.Is(unicode.Sc, first) || isRow(text)
@@ -193,7 +209,7 @@ func named(text, question string) float64 {
 				continue
 			}
 		}
-		if !strings.Contains(question, strings.ToLower(text[at[0]:at[1]])) {
+		if word := strings.ToLower(text[at[0]:at[1]]); !dateWords[word] && !strings.Contains(question, word) {
 			return 1
 		}
 	}

@@ -3,6 +3,7 @@ package extract
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,10 +19,11 @@ import (
 
 // How much is quoted.
 const (
-	maxQuoted    = 4   // pieces: sentences, or a lead-in with its list
+	maxQuoted    = 3   // pieces: sentences, or a lead-in with its list
 	maxListBytes = 800 // of one that is quoted whole
 	maxListed    = 8   // items of one list
-	quotedWithin = 1.5 // log-odds of the best sentence, for a further one
+	quotedWithin = 2   // log-odds of the best sentence, for a further one
+	rowsWithin   = 1   // … for a row, which often differs from the best in a word
 )
 
 // A Quote is a piece of an extractive answer: sentences of one passage, word
@@ -39,7 +41,7 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		return nil, err
 	}
 	pieces := d.choose(all)
-	if len(pieces) == 0 || d.confidence(highest(pieces)) < least {
+	if len(pieces) == 0 || d.confidence(ranking(all)) < least {
 		return nil, nil
 	}
 	naming := asksName.MatchString(d.question)
@@ -58,13 +60,10 @@ var asksName = regexp.MustCompile(`(?i)\b(?:which|what)\b`)
 type piece struct {
 	passage    int
 	start, end int // sentences [start, end)
-	score      float64
 }
 
-// choose picks what to quote: the best sentence first, with what belongs to
-// it, then others that add to it. The pieces of one passage are next to each
-// other, in the order of the text.
-func (d *Reading) choose(all [][]sentence) []piece {
+// ranking is the sentences that may be an answer, the best first.
+func ranking(all [][]sentence) []*sentence {
 	var ranked []*sentence
 	for i := range all {
 		for k := range all[i] {
@@ -74,35 +73,26 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		}
 	}
 	slices.SortStableFunc(ranked, func(a, b *sentence) int { return cmp.Compare(b.score, a.score) })
+	return ranked
+}
+
+// choose picks what to quote: the best sentence first, with what belongs to
+// it, then others that add to it. The pieces of one passage are next to each
+// other, in the order of the text.
+func (d *Reading) choose(all [][]sentence) []piece {
 	var chosen []piece
-	said := map[string]bool{}
 	covered := map[string]bool{}
-	for _, s := range ranked {
-		if len(chosen) == maxQuoted {
+	best := ranking(all)
+	for _, s := range best {
+		if len(chosen) == maxQuoted || len(chosen) > 0 && s.score < best[0].score-quotedWithin {
 			break
 		}
-		if len(chosen) > 0 && s.score < chosen[0].score-quotedWithin {
-			break
-		}
-		p := around(all[s.passage], s)
-		if overlaps(chosen, p) {
+		if len(chosen) > 0 && (isRow(s.text) || isEntry(s.text)) && s.score < best[0].score-rowsWithin {
 			continue
 		}
-		text := strings.Join(piecesText(p, all[p.passage]), " ")
-		if said[squeeze(text)] {
-			continue
+		if p := around(all[s.passage], s); !overlaps(chosen, p) && adds(covered, p, all[p.passage]) {
+			chosen = append(chosen, p)
 		}
-		// A further sentence must say something that the quoted ones do not.
-		if len(chosen) > 0 && !d.adds(chosen, covered, p, all[p.passage]) {
-			continue
-		}
-		said[squeeze(text)] = true
-		for k := p.start; k < p.end; k++ {
-			for t := range all[p.passage][k].terms {
-				covered[t] = true
-			}
-		}
-		chosen = append(chosen, p)
 	}
 	if len(chosen) == 0 {
 		return nil
@@ -119,30 +109,23 @@ func (d *Reading) choose(all [][]sentence) []piece {
 	return chosen
 }
 
-// adds reports whether a further piece is worth quoting: it covers a term of the
-// question that the quoted ones do not, or it is next to the first and says
-// mostly new things.
-func (d *Reading) adds(chosen []piece, covered map[string]bool, p piece, in []sentence) bool {
-	typical := 0.0 // what a term of the question weighs on average
-	for _, n := range d.needs.terms {
-		typical += n.weight / float64(len(d.needs.terms))
-	}
-	fresh, total := 0, 0
+// adds reports whether a further piece says something that the others do not: at
+// least a third of its terms. It adds them to the covered ones.
+func adds(covered map[string]bool, p piece, in []sentence) bool {
+	fresh, total := map[string]bool{}, map[string]bool{}
 	for k := p.start; k < p.end; k++ {
 		for t := range in[k].terms {
-			total++
+			total[t] = true
 			if !covered[t] {
-				fresh++
-			}
-		}
-		for _, n := range d.needs.terms {
-			if in[k].terms[n.stem] && !covered[n.stem] && n.weight >= typical {
-				return true
+				fresh[t] = true
 			}
 		}
 	}
-	first := chosen[0]
-	return p.passage == first.passage && p.start <= first.end && first.start <= p.end && fresh*2 > total
+	if len(covered) > 0 && len(fresh)*3 < len(total) {
+		return false
+	}
+	maps.Copy(covered, fresh)
+	return true
 }
 
 // squeeze lowers s, trims it and makes every run of white space one space.
@@ -163,8 +146,14 @@ func overlaps(chosen []piece, p piece) bool {
 // after a question, a lead-in with its list, a list item with its lead-in, the
 // sentence that a pronoun refers to.
 func around(in []sentence, s *sentence) piece {
-	p := piece{passage: s.passage, start: s.index, end: s.index + 1, score: s.score}
+	p := piece{passage: s.passage, start: s.index, end: s.index + 1}
 	switch {
+	case s.declares:
+		return declaration(in, p)
+	case s.code:
+		if s.index > 0 && in[s.index-1].answers() {
+			p.start--
+		}
 	case s.wraps || s.index > 0 && in[s.index-1].wraps:
 		for p.start > 0 && in[p.start-1].wraps {
 			p.start--
@@ -189,9 +178,43 @@ func around(in []sentence, s *sentence) piece {
 	return p
 }
 
-// highest is the highest score of the pieces.
-func highest(pieces []piece) float64 {
-	return slices.MaxFunc(pieces, func(a, b piece) int { return cmp.Compare(a.score, b.score) }).score
+// declaration widens a sentence of source code to the declaration with its whole
+// comment, unless that is long.
+func declaration(in []sentence, p piece) piece {
+	whole, bytes := p, 0
+	for whole.start > 0 && in[whole.start-1].answers() && !in[whole.start-1].code {
+		whole.start--
+	}
+	for whole.end < len(in) && !in[whole.end-1].code && (in[whole.end].answers() || in[whole.end].bare) {
+		whole.end++
+	}
+	for k := whole.start; k < whole.end && !in[k].code; k++ {
+		bytes += len(in[k].text)
+	}
+	if bytes > maxListBytes {
+		return p
+	}
+	return whole
+}
+
+// maxCodeBytes is the size of a block of code that is quoted whole.
+const maxCodeBytes = 600
+
+var bodyless = regexp.MustCompile(`^\s*(?:export\s+)?(?:type|const|var|let|enum|interface|struct)\b`)
+
+// codeLines are the lines of a block of code that are quoted: of a function its head,
+// of anything else as many as there is room for.
+func codeLines(s sentence) string {
+	var lines []string
+	for line := range strings.SplitSeq(s.text, "\n") {
+		line = strings.TrimRight(strings.TrimPrefix(line, "    "), " \t\r")
+		lines = append(lines, line)
+		head := s.declares && !bodyless.MatchString(s.text) && (strings.HasSuffix(line, "{") || strings.HasSuffix(line, ":"))
+		if head || len(strings.Join(lines, "\n")) > maxCodeBytes {
+			break
+		}
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), " {:")
 }
 
 // refersBack reports whether a sentence begins with a pronoun, so that only the
@@ -248,14 +271,6 @@ func isItem(s string) bool {
 	return ok
 }
 
-func piecesText(p piece, in []sentence) []string {
-	var out []string
-	for k := p.start; k < p.end; k++ {
-		out = append(out, plainLine(in[k].text))
-	}
-	return out
-}
-
 // write writes a piece with labels. List items and table rows get lines of
 // their own. Where the question asks for the name of something (naming), a
 // title above the piece may be the answer and goes before it. Labels are at most
@@ -266,6 +281,10 @@ func write(p piece, in []sentence, naming, last bool, highest int) string {
 		b.WriteString(prompt.RoundLabels(plainLine(in[0].text), highest) + "\n")
 	}
 	for k := p.start; k < p.end; k++ {
+		if in[k].code {
+			b.WriteString(Labelled(prompt.RoundLabels(codeLines(in[k]), highest), p.passage+1, "\n") + "\n")
+			continue
+		}
 		text := strings.TrimSpace(in[k].text)
 		if isItem(text) && p.end-p.start > 1 {
 			text = "- " + plainLine(text)
@@ -285,7 +304,7 @@ func write(p piece, in []sentence, naming, last bool, highest int) string {
 		switch {
 		case k+1 == p.end && last:
 			after = ""
-		case in[k].title, isRow(text), isItem(text), isEntry(text), endsOpen(text) && k+1 < p.end && isItem(in[k+1].text):
+		case in[k].title, isRow(text), isItem(text), isEntry(text), k+1 < p.end && (in[k+1].code || endsOpen(text) && isItem(in[k+1].text)):
 			after = "\n"
 		case k+1 == p.end:
 			after = "\n\n"

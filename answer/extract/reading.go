@@ -39,6 +39,7 @@ type Reading struct {
 	vector   []float32 // of the question
 	passages map[string]passageReading
 	embedder Embedder
+	encoder  retrieve.Encoder // nil if there is none that knows the languages
 }
 
 // A passageReading says how a passage relates to the question.
@@ -57,11 +58,17 @@ const notAlike = .2
 
 // Read compares the question with the passages, word by word and as a whole.
 // stats counts the terms of the question in the whole collection, or in the
-// passages by [CountTerms] where the collection cannot be counted.
-func Read(ctx context.Context, question string, passages []retrieve.Passage, stats retrieve.Stats, e Embedder) (*Reading, error) {
+// passages by [CountTerms] where the collection cannot be counted. The encoder,
+// which may be nil, gives the best sentences a second score.
+func Read(ctx context.Context, question string, passages []retrieve.Passage, stats retrieve.Stats, e Embedder,
+	encoder retrieve.Encoder) (*Reading, error) {
 	d := &Reading{
 		question: question, needs: readNeeds(question, stats), embedder: e,
 		nearness: map[string][]float64{}, passages: map[string]passageReading{},
+	}
+	if encoder != nil && len(passages) > 0 && encoder.Knows(retrieve.Language(question)) &&
+		encoder.Knows(retrieve.Language(passages[0].Text)) {
+		d.encoder = encoder
 	}
 	// One call for everything: the question, its words, the passages, theirs.
 	texts := []string{question}

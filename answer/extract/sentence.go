@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,19 +16,22 @@ import (
 // A sentence is a unit of a passage that can be quoted alone: a sentence, a list
 // item, a table row.
 type sentence struct {
-	passage int // index of the kept passage
-	index   int // position among the sentences of its passage
-	span    ingest.Span
-	text    string
-	wraps   bool // its line is wrapped: the next sentence continues it
-	title   bool // it names what follows, and says nothing itself
-	asks    bool // it is a question
-	bare    bool // it has too few words to say anything: a rule, a path, a drawing
-	terms   map[string]bool
-	covers  coverage // of the question
-	window  coverage // … with its headings and neighbours
-	signals [sentenceSignals]float64
-	score   float64 // log-odds against other sentences, up to a constant
+	passage  int // index of the kept passage
+	index    int // position among the sentences of its passage
+	span     ingest.Span
+	text     string
+	wraps    bool // its line is wrapped: the next sentence continues it
+	title    bool // it names what follows, and says nothing itself
+	asks     bool // it is a question
+	bare     bool // it says nothing that could be an answer: a rule, a path, a licence
+	code     bool // it is a block of code
+	declares bool // it is in source code, whose declarations are quoted with their comments
+	terms    map[string]bool
+	covers   coverage // of the question
+	window   coverage // … with its headings and neighbours
+	signals  [sentenceSignals]float64
+	score    float64 // log-odds against other sentences, up to a constant
+	second   float64 // cosine of question and sentence by the encoder
 }
 
 // answers reports whether a sentence may be an answer.
@@ -49,6 +53,7 @@ const (
 	sigYear               // is about another year than the question
 	sigDense              // cosine of question and sentence
 	sigTitle              // cosine of question and headings
+	sigTest               // is in the test of a program
 	sentenceSignals
 )
 
@@ -57,15 +62,9 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 	all := make([][]sentence, len(kept))
 	var texts []string
 	for i, p := range kept {
-		for span := range ingest.Sentences(p.Text) {
-			text, rest := p.Text[span.Start:span.End], p.Text[span.End:]
-			terms := termSet(text)
-			all[i] = append(all[i], sentence{
-				passage: i, index: len(all[i]), span: span, text: text,
-				wraps: wraps(text, rest), title: isTitle(text, rest) || isHeading(text, p), asks: isAsking(text), bare: isBare(text),
-				terms: terms, covers: d.coverageOf(terms),
-			})
-			texts = append(texts, plainLine(text))
+		all[i] = d.split(i, p)
+		for _, s := range all[i] {
+			texts = append(texts, plainLine(s.text))
 		}
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
@@ -74,10 +73,10 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		return nil, err
 	}
 	for i, p := range kept {
-		title, otherYear := dot(d.vector, vectors[len(all[i])]), d.otherYear(p)
+		title, otherYear, test := dot(d.vector, vectors[len(all[i])]), d.otherYear(p), d.test(p)
 		for k := range all[i] {
 			f := &all[i][k].signals
-			f[sigDense], f[sigTitle], f[sigYear] = dot(d.vector, vectors[k]), title, otherYear
+			f[sigDense], f[sigTitle], f[sigYear], f[sigTest] = dot(d.vector, vectors[k]), title, otherYear, test
 			d.measure(p, all[i], k)
 		}
 		vectors = vectors[len(all[i])+1:]
@@ -90,7 +89,104 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 			}
 		}
 	}
-	return all, nil
+	return all, d.encode(ctx, kept, all)
+}
+
+// encoded is how many sentences get a second score, of encodedTokens tokens each at
+// most: with eight of 30 tokens, about 30 ms of a core.
+const encoded, encodedTokens = 8, 64
+
+// encode gives the best sentences a second score: the cosine by the encoder. All
+// others get the lowest of those.
+func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]sentence) error {
+	best := ranking(all)
+	if d.encoder == nil || len(best) == 0 {
+		return nil
+	}
+	others := best[min(encoded, len(best)):]
+	best = best[:len(best)-len(others)]
+	texts := make([]string, len(best))
+	for i, s := range best {
+		p := kept[s.passage]
+		headings := strings.Split(p.Heading, ingest.HeadingSeparator)
+		texts[i] = strings.TrimSpace(p.Title+" "+headings[len(headings)-1]) + ": " + plainLine(s.text)
+	}
+	question, err := d.encoder.EmbedQuestion(ctx, d.question)
+	if err != nil {
+		return fmt.Errorf("encoding the question: %w", err)
+	}
+	rows, err := d.encoder.EmbedPassages(ctx, texts, encodedTokens)
+	if err != nil {
+		return fmt.Errorf("encoding sentences: %w", err)
+	}
+	lowest := 1.0
+	for i, s := range best {
+		s.second = dot(question, rows[i])
+		lowest = min(lowest, s.second)
+		s.score += secondWeight * s.second
+	}
+	for _, s := range others {
+		s.score += secondWeight * lowest
+	}
+	return nil
+}
+
+// split cuts a passage into its sentences, and into blocks of code.
+func (d *Reading) split(i int, p retrieve.Passage) []sentence {
+	var spans []ingest.Span
+	var code []bool
+	for span := range ingest.Sentences(p.Text) {
+		indented := isIndented(p, span)
+		if last := len(spans) - 1; indented && last >= 0 && code[last] {
+			spans[last].End = span.End
+			continue
+		}
+		spans, code = append(spans, span), append(code, indented)
+	}
+	in := make([]sentence, len(spans))
+	for k, span := range spans {
+		text, rest := p.Text[span.Start:span.End], p.Text[span.End:]
+		terms := termSet(text)
+		in[k] = sentence{
+			passage: i, index: k, span: span, text: text, code: code[k], declares: p.Format == "code",
+			terms: terms, covers: d.coverageOf(terms),
+		}
+		if s := &in[k]; !s.code {
+			s.wraps, s.asks = wraps(text, rest), isAsking(text)
+			s.title = isTitle(text, rest) || isHeading(text, p)
+			s.bare = isBare(text) || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s)
+		}
+	}
+	return in
+}
+
+// isIndented reports whether a sentence is a line of a block of code: readers of
+// marked-up text and of source code indent those, and nothing else.
+func isIndented(p retrieve.Passage, s ingest.Span) bool {
+	switch p.Format {
+	case "", "text", "pdf", "image", "mail", "mbox", "outlook", "subtitles":
+		return false
+	}
+	line := p.Text[strings.LastIndexByte(p.Text[:s.Start], '\n')+1 : s.Start]
+	return strings.HasPrefix(line, "    ") && strings.TrimSpace(line) == ""
+}
+
+// statementForm matches a statement of a program that is not indented, as in the
+// examples of comments.
+var statementForm = regexp.MustCompile(`:= |[{};]$|^[)}\]]`)
+
+// repeats reports whether a text without a verdict of its own says nothing that
+// the question does not say: "Tesla Q2 2020 revenue." for "Tesla Q2 2020 revenue?".
+func (d *Reading) repeats(s *sentence) bool {
+	if d.needs.kind != nil && d.needs.kind.name == "yes" || s.wraps {
+		return false
+	}
+	for t := range s.terms {
+		if !slices.Contains(d.nearness[t], 1) {
+			return false
+		}
+	}
+	return len(s.terms) > 0
 }
 
 // otherYear is 1 where the headings of a passage name another year than the
@@ -104,6 +200,16 @@ func (d *Reading) otherYear(p retrieve.Passage) float64 {
 		return 1
 	case !meet(asked, years(p.Text)):
 		return 2. / 3
+	}
+	return 0
+}
+
+var testPath = regexp.MustCompile(`(?:^|/)(?:tests?|testdata)/|_test\.\w+$|(?:^|/)test_[^/]*$|\.(?:spec|test)\.\w+$`)
+
+// test is 1 for the test of a program, unless the question is about tests.
+func (d *Reading) test(p retrieve.Passage) float64 {
+	if p.Format == "code" && testPath.MatchString(p.Path) && !strings.Contains(strings.ToLower(d.question), "test") {
+		return 1
 	}
 	return 0
 }
@@ -300,11 +406,17 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
-// mailHeader is a line at the head of a message.
-var mailHeader = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s`)
+// boilerplate is what documents have in common: the head of a message and the line
+// above what it replies to, licences, navigation, entries of a table of contents.
+var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s|` +
+	`^On .{8,80} wrote:$|^(?:Am|Le|El) .{8,80} (?:schrieb|a écrit|escribió).{0,60}:$|^-+ ?(?:Original|Forwarded) [Mm]essage|` +
+	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|spdx-license-identifier|` +
+	`use of this source code is governed by|licensed under the |permission is hereby granted|provided [“"]as is[”"]|` +
+	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
+	`\S [›»>] \S+(?: \S+){0,3} [›»>] \S|\.{4,}\s*\d+$|(?: \.){4,}\s*\d+$`)
 
 // isBare reports whether a line says nothing that could be an answer: a drawing,
-// a rule, a path, a line at the head of a message.
+// a rule, a path, boilerplate.
 func isBare(s string) bool {
 	letters, others := 0, 0
 	for _, r := range s {
@@ -317,5 +429,5 @@ func isBare(s string) bool {
 			others++
 		}
 	}
-	return letters < 2 || letters < others || mailHeader.MatchString(s)
+	return letters < 2 || letters < others || boilerplate.MatchString(s)
 }

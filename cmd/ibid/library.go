@@ -256,6 +256,9 @@ func (l *openedLibrary) answerer(c modelConfig, e endpointConfig, getenv func(st
 		return nil, err
 	}
 	a.Retriever, a.Embedder = l.Index, l.embedder
+	if l.encoder != nil {
+		a.Encoder = l.encoder
+	}
 	return a, nil
 }
 
