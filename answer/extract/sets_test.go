@@ -31,6 +31,7 @@ type question struct {
 	ID         string          `json:"_id"`
 	Text       string          `json:"text"`
 	Answerable *bool           `json:"answerable"`
+	Answers    any             `json:"answers"`
 	SourceDoc  string          `json:"source_doc"`
 	gold       map[string]bool // ids of the documents that answer it
 }

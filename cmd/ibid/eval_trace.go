@@ -113,6 +113,9 @@ func (t *tracer) outcome(a cite.Answer) *eval.Outcome {
 		out.Steps = append(out.Steps, eval.Step{Step: s.Step, Role: string(s.Role), Passages: len(s.Passages), Changed: s.Changed,
 			Reason: s.Reason, Invented: s.Invented, Lost: s.Lost})
 	}
+	for _, c := range a.Closest {
+		out.Closest = append(out.Closest, c.Text)
+	}
 	for _, s := range a.Sources {
 		out.Sources = append(out.Sources, eval.Source{Number: s.Number, Document: s.Document, Title: s.Title})
 	}

@@ -153,6 +153,11 @@ func answerMeasures() []Measure {
 			func(o *Outcome) float64 { return WordRecall(o.answerText(), expected(o)) }, perQuestion),
 		share(refusalGroup, "false_refusals", "refused, of the questions with an answer", -1, (*Outcome).answerable,
 			func(o *Outcome) bool { return !o.Answered }),
+		share(refusalGroup, "closest", "shown only the closest passages, of the questions with an answer", -1, (*Outcome).answerable,
+			func(o *Outcome) bool { return len(o.Closest) > 0 }),
+		share(refusalGroup, "closest_right", "those of them with the right words, of the questions that list them", 1,
+			func(o *Outcome) bool { return listed(o) && len(o.Closest) > 0 },
+			func(o *Outcome) bool { wrong, _ := o.wrongIn(strings.Join(o.Closest, "\n")); return wrong == "" }),
 		share(refusalGroup, "false_answers", "answered, of the questions without an answer", -1,
 			func(o *Outcome) bool { return o.unanswerable() && o.ended() }, (*Outcome).answered),
 	}

@@ -25,6 +25,7 @@ type Outcome struct {
 	Incomplete  bool       `json:"incomplete,omitempty"`
 	Reason      string     `json:"reason,omitempty"` // of a refusal or an incomplete answer
 	Text        string     `json:"text"`
+	Closest     []string   `json:"closest,omitempty"` // texts that were shown instead of an answer
 	Sources     []Source   `json:"sources"`
 	Citations   []Citation `json:"citations"`
 	Unsupported []Sentence `json:"unsupported"`
@@ -254,8 +255,10 @@ func (o *Outcome) answerText() string {
 
 // wrongWords names the words that the answer lacks, if any; known reports
 // whether the question has the words of a right answer.
-func (o *Outcome) wrongWords() (why string, known bool) {
-	q, text := o.Question, o.answerText()
+func (o *Outcome) wrongWords() (why string, known bool) { return o.wrongIn(o.answerText()) }
+
+func (o *Outcome) wrongIn(text string) (why string, known bool) {
+	q := o.Question
 	holds := func(s string) bool { return Holds(text, s) }
 	if len(q.Answers) > 0 && !slices.ContainsFunc(q.Answers, holds) {
 		return "the answer contains none of " + quoted(q.Answers), true

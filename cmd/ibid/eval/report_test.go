@@ -99,7 +99,7 @@ func TestFigures(t *testing.T) {
 		"right_kept": 2 / 4., "gate_lost": 1 / 3., "off_skipped": 2 / 3., "kept": (1 + 2 + 0 + 1 + 1) / 5.,
 		"answered": 2 / 3., "right": 1 / 3.,
 		"word_recall":    (1 + 0 + 0) / 3.,
-		"false_refusals": 1 / 3., "false_answers": 0,
+		"false_refusals": 1 / 3., "closest": 0, "false_answers": 0,
 		// q1, q2 and q5 are answered, with 2, 1 and 1 citations, of which 1 is weak.
 		"cited": 1, "supported": 3 / 4., "unsupported": 1 / 4., "right_cited": 1, "right_sources": 2 / 3.,
 		"invented": 2 / 3., "lost": 1 / 3.,
