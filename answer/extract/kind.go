@@ -127,13 +127,19 @@ var (
 	nameForm  = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+`)
 )
 
+// tells reports whether text of the kind can be told from other text: nearly every
+// sentence has a preposition or a "not".
+func (k *kind) tells() bool {
+	return k != nil && k.name != "place" && k.name != "reason" && k.name != "yes"
+}
+
 // in reports how far a text has something of the kind that the question does
 // not have itself: 1 for yes, 0 for no, ½ where that cannot be known.
 func (k *kind) in(text, question string) float64 {
-	if k == nil {
+	switch {
+	case k == nil || k.name == "yes":
 		return .5
-	}
-	if k.name == "name" {
+	case k.name == "name":
 		return named(text, question)
 	}
 	words, known := lowerWords(modal.ReplaceAllString(text, "")), map[string]bool{}

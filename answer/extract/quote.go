@@ -22,7 +22,7 @@ const (
 	maxQuoted    = 3   // pieces: sentences, or a lead-in with its list
 	maxListBytes = 800 // of one that is quoted whole
 	maxListed    = 8   // items of one list
-	quotedWithin = 2   // log-odds of the best sentence, for a further one
+	quotedWithin = 1.5 // log-odds of the best sentence, for a further one
 	rowsWithin   = 1   // … for a row, which often differs from the best in a word
 )
 
@@ -90,8 +90,10 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		if len(chosen) > 0 && (isRow(s.text) || isEntry(s.text)) && s.score < best[0].score-rowsWithin {
 			continue
 		}
-		if p := around(all[s.passage], s); !overlaps(chosen, p) && adds(covered, p, all[p.passage]) {
+		p, in := around(all[s.passage], s), all[s.passage]
+		if !overlaps(chosen, p) && (len(chosen) == 0 || d.adds(chosen, covered, s, p, in)) {
 			chosen = append(chosen, p)
+			maps.Copy(covered, termsOf(p, in))
 		}
 	}
 	if len(chosen) == 0 {
@@ -109,23 +111,35 @@ func (d *Reading) choose(all [][]sentence) []piece {
 	return chosen
 }
 
-// adds reports whether a further piece says something that the others do not: at
-// least a third of its terms. It adds them to the covered ones.
-func adds(covered map[string]bool, p piece, in []sentence) bool {
-	fresh, total := map[string]bool{}, map[string]bool{}
-	for k := p.start; k < p.end; k++ {
-		for t := range in[k].terms {
-			total[t] = true
-			if !covered[t] {
-				fresh[t] = true
-			}
-		}
+// adds reports whether a further piece is worth quoting. It says something that the
+// quoted ones do not, at least a third of its terms, and it covers a term of the
+// question that they do not, or is next to the first, or has what the question asks
+// for too: an amount, a date, a name.
+func (d *Reading) adds(chosen []piece, covered map[string]bool, s *sentence, p piece, in []sentence) bool {
+	typical := 0.0 // what a term of the question weighs on average
+	for _, n := range d.needs.terms {
+		typical += n.weight / float64(len(d.needs.terms))
 	}
-	if len(covered) > 0 && len(fresh)*3 < len(total) {
+	terms := termsOf(p, in)
+	fresh := maps.Clone(terms)
+	maps.DeleteFunc(fresh, func(t string, _ bool) bool { return covered[t] })
+	if len(fresh)*3 < len(terms) {
 		return false
 	}
-	maps.Copy(covered, fresh)
-	return true
+	if slices.ContainsFunc(d.needs.terms, func(n need) bool { return fresh[n.stem] && n.weight >= typical }) {
+		return true
+	}
+	first := chosen[0]
+	near := p.passage == first.passage && p.start <= first.end && first.start <= p.end
+	return near && len(fresh)*2 > len(terms) || d.needs.kind.tells() && s.signals[sigKind] == 1
+}
+
+func termsOf(p piece, in []sentence) map[string]bool {
+	terms := map[string]bool{}
+	for k := p.start; k < p.end; k++ {
+		maps.Copy(terms, in[k].terms)
+	}
+	return terms
 }
 
 // squeeze lowers s, trims it and makes every run of white space one space.
