@@ -67,8 +67,10 @@ var sentenceModel = [sentenceSignals]float64{
 // secondWeight is the weight of a sentence's second score, by the encoder.
 const secondWeight = 4
 
-// The chance that the best sentence answers, by logistic regression: the constant,
-// then the weight of its score, with an encoder that of the highest second score.
+// The chance that the best sentence answers: the constant, then the weight of its
+// score, with an encoder that of the highest second score. The first is a logistic
+// regression. Of the second, the regression gave the weight of the second score; the
+// others were chosen by hand on the same sets and the sample library.
 var (
 	confidenceModel = [2]float64{-8.2, .68}
 	encodedModel    = [3]float64{-9.3, .35, 8.76}
@@ -92,7 +94,8 @@ func (d *Reading) confidence(best []*sentence) float64 {
 }
 
 // otherScripts is added to the score of a question without Latin letters, whose
-// words the vectors do not know.
+// words the vectors do not know: chosen so that few of those with an answer are
+// refused. More of those off topic are answered.
 const otherScripts = 3
 
 // DefaultConfidence is the confidence from which a sentence is an answer.
