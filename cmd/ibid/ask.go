@@ -113,7 +113,7 @@ func (c *askCmd) open(ctx context.Context, store *state.Store, spec questionSpec
 	if err != nil {
 		return nil, err
 	}
-	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, options, s)
+	lib, err := c.over(ctx, store, embedder, options, s)
 	if err != nil {
 		return nil, err
 	}

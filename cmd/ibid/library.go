@@ -56,6 +56,18 @@ func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surr
 	if err != nil {
 		return nil, err
 	}
+	lib, err := c.over(ctx, store, wrap(embedder), o, s)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	lib.embedder = embedder
+	return lib, nil
+}
+
+// over returns the library of an open store, with the encoder if there is one. Its
+// close closes both.
+func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (
+	*openedLibrary, error) {
 	m, err := c.encoder()
 	if err != nil {
 		fmt.Fprintf(s.stderr, "ibid: searching without the encoder: %s\n", printable(err.Error()))
@@ -63,14 +75,14 @@ func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surr
 	if m != nil {
 		o.Encoder = m
 	}
-	lib, err := newLibrary(ctx, c.placeConfig, store, wrap(embedder), o, s)
+	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, o, s)
 	if err != nil {
 		if m != nil {
 			err = errors.Join(err, m.Close())
 		}
-		return nil, errors.Join(err, store.Close())
+		return nil, err
 	}
-	lib.embedder, lib.encoder = embedder, m
+	lib.encoder = m
 	return lib, nil
 }
 
