@@ -101,7 +101,12 @@ type Source struct {
 	Link string `json:"link,omitempty"`
 	// Original leads to the place in the original of the document; empty
 	// without [Options.LinkDocuments] and an address in its metadata.
-	Original string          `json:"original,omitempty"`
+	Original string `json:"original,omitempty"`
+	// State, in a record only, is what has become of the quotes since: "unchanged",
+	// "moved", "changed" or "gone".
+	State string `json:"state,omitempty"`
+	// Now, in a record only, is the id of the document whose file was renamed.
+	Now      string          `json:"now,omitempty"`
 	Passages []SourcePassage `json:"passages"`
 }
 

@@ -24,6 +24,9 @@ type Archive interface {
 	Records(ctx context.Context, by string, after Record, n int) ([]Record, error)
 	// ForgetRecord deletes a record if it exists.
 	ForgetRecord(ctx context.Context, id string) error
+	// ForgetQuoting deletes the records that quote a document, stored or not, or one
+	// below it. After the document's deletion no other record of it is stored.
+	ForgetQuoting(ctx context.Context, document string) error
 	// KeepFeedback stores one caller's feedback on an answer or on one of its
 	// citations, replacing earlier feedback of that caller. It deletes the oldest
 	// beyond [MaxFeedback].
@@ -50,8 +53,8 @@ type Record struct {
 	Spec []byte
 	// Events are all events of the job, in the format of its kind.
 	Events []byte
-	// Documents are the ids of the documents that the events quote: the record is
-	// deleted with the first of them.
+	// Documents are the ids of the documents that the events quote. The record
+	// remains when their files disappear; [Archive.ForgetQuoting] deletes it.
 	Documents []string
 }
 

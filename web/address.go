@@ -97,6 +97,7 @@ func parseLink(u *url.URL, route string) (document string, r textRange, err erro
 		return "", textRange{}, invalid("bad_document", "the address does not spell a document: %v", err)
 	}
 	q := u.Query()
+	r.quote = quoteRef{Digest: q.Get("digest"), Hash: q.Get("quote")}
 	for _, p := range []struct {
 		name string
 		to   *int
@@ -116,6 +117,8 @@ func parseLink(u *url.URL, route string) (document string, r textRange, err erro
 type textRange struct {
 	Start, End int // to mark; nothing unless End is greater than Start
 	At         int // to show the text around, where nothing is to be marked
+
+	quote quoteRef // the words that were between Start and End
 }
 
 // contentSecurityPolicy lets a page load only what this server serves.

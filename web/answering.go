@@ -264,7 +264,7 @@ func (a *answering) citing(c echo.Context) cite.Options { return a.citingAt(a.ba
 func (a *answering) citingAt(base string) cite.Options {
 	o := a.citations
 	if base != "" {
-		o.Link = func(p retrieve.Passage, start, end int) string { return Link(base, p.Document, start, end) }
+		o.Link = func(p retrieve.Passage, start, end int) string { return QuoteLink(base, p, start, end) }
 	}
 	return o
 }

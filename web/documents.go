@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -27,6 +28,7 @@ type documents struct {
 	uploads   Uploads             // nil: nothing can be added
 	sample    fs.FS               // a library to try; may be nil
 	sites     Sites               // nil: no web sites can be added
+	ledger    retrieve.Ledger     // nil: no answers are kept
 }
 
 // listing is the reply of GET /api/documents.
@@ -123,8 +125,17 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	if err != nil {
 		return nil, r, err
 	}
-	doc, err := d.document(c.Request().Context(), id, "")
-	return doc, r, err
+	ctx := c.Request().Context()
+	doc, err := d.document(ctx, id, "")
+	if !errors.Is(err, retrieve.ErrNotFound) || r.quote.Digest == "" {
+		return doc, r, err
+	}
+	now, renamed := d.renamed(ctx, r.quote.Digest)
+	if renamed != nil || now == nil {
+		return nil, r, errors.Join(err, renamed)
+	}
+	r.quote.Renamed = true
+	return now, r, nil
 }
 
 // viewer is the page of one document, with the quoted words marked. It needs no JavaScript.
@@ -189,6 +200,10 @@ type excerpt struct {
 	// Start and End are the marked bytes of the text; equal when nothing is marked.
 	Start int `json:"start"`
 	End   int `json:"end"`
+	// State is what has become of the quote that the link was made for: "unchanged",
+	// "moved" (marked at its new place) or "changed" (not in the text any more, and
+	// nothing is marked). Links without the quote's hash have none.
+	State quoteState `json:"state,omitempty"`
 	// Missing means that the place is not in the text: the document has changed
 	// since the link was made.
 	Missing bool    `json:"missing"`
@@ -219,6 +234,8 @@ type span struct {
 func excerptOf(d *ingest.Document, r textRange) excerpt {
 	x := excerpt{Document: d.ID, Root: d.Root, Path: d.Path, Title: d.Title, Format: d.Format, Digest: d.Digest,
 		Bytes: len(d.Text), Pages: len(d.Pages), Earlier: -1, Later: -1, Blocks: []block{}}
+	r, x.State = r.quote.locate(d, r, "")
+	x.Missing = x.State == quoteChanged
 	at := min(r.At, len(d.Text))
 	if r.End > r.Start {
 		if r.End <= len(d.Text) {

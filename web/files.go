@@ -174,12 +174,20 @@ func (d *documents) reread(c echo.Context) error {
 	return reply(c, http.StatusOK, change)
 }
 
+// remove deletes an upload, and the records of the answers that quote it unless the
+// query has answers=keep.
 func (d *documents) remove(c echo.Context) error {
 	name, err := uploadName(c)
 	if err != nil {
 		return err
 	}
-	if err := d.uploads.Remove(c.Request().Context(), name); err != nil {
+	ctx := context.WithoutCancel(c.Request().Context())
+	err = d.uploads.Remove(ctx, name)
+	// A file that has disappeared can have answers, too.
+	if c.QueryParam("answers") != "keep" && d.ledger != nil && (err == nil || errors.Is(err, fs.ErrNotExist)) {
+		err = errors.Join(err, d.ledger.ForgetQuoting(ctx, uploadsRoot+"/"+name))
+	}
+	if err != nil {
 		return changeProblem(name, err)
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -134,7 +134,7 @@ func TestPrefix(t *testing.T) {
 		}
 	}
 	w := call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`, "Host", "docs.example.org")
-	if want := `"link":"https://docs.example.org/ibid/documents/club/handbook/mooring.md?start=10\u0026end=49#quote"`; !strings.Contains(w.Body.String(), want) {
+	if want := `"link":"https://docs.example.org/ibid/documents/club/handbook/mooring.md?start=10\u0026end=49\u0026digest=abababababab\u0026quote=57d6ebfcedbcc2e0#quote"`; !strings.Contains(w.Body.String(), want) {
 		t.Errorf("the answer does not link to the public URL: %s", w.Body)
 	}
 }

@@ -288,13 +288,14 @@ func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRec
 }
 
 // visible reports whether the caller may see another caller's record: it is
-// shared, and the caller may see all documents that it quotes.
+// shared, and the caller may see the folders of all documents that it quotes.
 func (r *runHandlers) visible(ctx context.Context, record retrieve.Record) (bool, error) {
 	if !record.Shared {
 		return false, nil
 	}
 	for _, d := range record.Documents {
-		if found, err := r.catalog.Holds(ctx, retrieve.Filter{Document: d}); err != nil || !found {
+		root, _, _ := strings.Cut(d, "/") // which remains when a file disappears
+		if found, err := r.catalog.Holds(ctx, retrieve.Filter{Root: root}); err != nil || !found {
 			return false, err
 		}
 	}
@@ -319,6 +320,12 @@ func (r *runHandlers) show(c echo.Context) error {
 
 func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 	r.setAddresses(c, record)
+	if record.Answer != nil && record.Ended != nil {
+		var err error
+		if record.Answer, err = r.catalog.withStates(c.Request().Context(), record.Answer); err != nil {
+			return err
+		}
+	}
 	if wantsMarkdown(c) && record.Answer != nil {
 		var err error
 		if record.Markdown, err = recordMarkdown(record.Answer); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -169,6 +170,13 @@ func (l *ledger) ForgetRecord(_ context.Context, id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.records, id)
+	return nil
+}
+
+func (l *ledger) ForgetQuoting(_ context.Context, document string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.records, func(_ string, r retrieve.Record) bool { return slices.Contains(r.Documents, document) })
 	return nil
 }
 
@@ -363,11 +371,13 @@ func TestRunReplay(t *testing.T) {
 		}
 	}
 
+	unchanged := []byte(`"state":"unchanged",`) // which only a record has
 	record := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), http.StatusOK)
 	if record.State != stateDone || record.Question != "What is the mooring fee?" || string(record.Request) != question ||
 		record.Kind != "ask" || record.Ended == nil || record.Resumable || record.URL != "http://127.0.0.1:8080/?run="+id {
 		t.Errorf("%+v", record)
 	}
+	record.Answer = bytes.ReplaceAll(record.Answer, unchanged, nil)
 	if !bytes.Equal(record.Answer, whole[len(whole)-1].data) {
 		t.Errorf("the answer is %s", record.Answer)
 	}
@@ -390,8 +400,8 @@ func TestRunReplay(t *testing.T) {
 	if !bytes.Equal(replay.Body.Bytes(), streamed.Body.Bytes()) {
 		t.Errorf("asked:\n%s\nreplayed:\n%s", streamed.Body, replay.Body)
 	}
-	if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(r.Answer,
-		bytes.TrimSpace(plain.Body.Bytes())) {
+	if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(
+		bytes.ReplaceAll(r.Answer, unchanged, nil), bytes.TrimSpace(plain.Body.Bytes())) {
 		t.Errorf("asked: %s, recorded: %s", plain.Body, r.Answer)
 	}
 	// The record names the documents that it quotes.

@@ -242,7 +242,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
-		uploads: o.Uploads, sample: o.Sample, sites: o.Sites}
+		uploads: o.Uploads, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
 	h.home.documents, h.home.Model = h.documents, o.Model
 	h.suggested = &suggestions{asking: h.asking}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}

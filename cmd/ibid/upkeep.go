@@ -219,12 +219,13 @@ func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) er
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
 type forgetCmd struct {
-	Root string `arg:"" help:"Name of the ingested folder: the first part of its documents' names."`
-	JSON bool   `help:"Print a JSON object." name:"json"`
+	Root        string `arg:"" help:"Name of the ingested folder: the first part of its documents' names."`
+	KeepAnswers bool   `help:"Keep the recorded answers that quote its documents."`
+	JSON        bool   `help:"Print a JSON object." name:"json"`
 	storeConfig
 }
 
-// Run removes a root with all its documents.
+// Run removes a root with all its documents, and the answers that quote them.
 func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
@@ -235,7 +236,11 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	n, err := store.DeleteRoot(ctx, c.Root)
+	remove := store.DeleteRoot
+	if c.KeepAnswers {
+		remove = store.DeleteRootAlone
+	}
+	n, err := remove(ctx, c.Root)
 	for _, r := range roots {
 		if err == nil && r.Name == c.Root && ingest.IsAddress(r.Path) && c.Data != "" {
 			err = os.RemoveAll(site.Folder(c.Data, r.Path))

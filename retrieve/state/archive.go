@@ -12,7 +12,7 @@ import (
 )
 
 // recordsLock is held by transactions that store a record, and by those that
-// delete documents: no record outlives a document that it quotes.
+// delete the records of documents.
 const recordsLock = "records"
 
 func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
@@ -100,23 +100,15 @@ func (t *tx) deleteRecords(condition string, args ...any) error {
 	return err
 }
 
-// forgetDocument deletes the records that quote a document, in the transaction
-// that deletes the document.
-func (t *tx) forgetDocument(id string) error {
+// forgetQuoting deletes the records that quote a document or one below it, or
+// below a root. It deletes all replies too, because they may contain the
+// documents' words.
+func (t *tx) forgetQuoting(id string) error {
 	if err := t.lock(recordsLock); err != nil {
 		return err
 	}
-	return t.deleteRecords(`id IN (SELECT record FROM ibid.quoted WHERE key = ?)`, keyOf(id))
-}
-
-// forgetRoot is forgetDocument for all documents of a root. It deletes
-// all replies too, because they may contain the documents' words.
-func (t *tx) forgetRoot(root string) error {
-	if err := t.lock(recordsLock); err != nil {
-		return err
-	}
-	const below = `id IN (SELECT record FROM ibid.quoted WHERE document > ? AND document < ?)`
-	if err := t.deleteRecords(below, root+"/", root+"0"); err != nil { // "0" follows "/"
+	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ? OR document > ? AND document < ?)`
+	if err := t.deleteRecords(quoting, keyOf(id), id+"/", id+"0"); err != nil { // "0" follows "/"
 		return err
 	}
 	return t.deleteReplies()
@@ -212,6 +204,10 @@ func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n
 
 func (l ledger) ForgetRecord(ctx context.Context, id string) error {
 	return within(ctx, l.s.update, func(t *tx) error { return t.deleteRecords(`id = ?`, id) }, "deleting the record of the run %s", id)
+}
+
+func (l ledger) ForgetQuoting(ctx context.Context, document string) error {
+	return within(ctx, l.s.update, func(t *tx) error { return t.forgetQuoting(document) }, "deleting the records that quote %s", document)
 }
 
 func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {

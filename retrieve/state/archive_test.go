@@ -220,7 +220,6 @@ func TestFeedback(t *testing.T) {
 	})
 }
 
-// A record is deleted with the first document that it quotes.
 // keepRecord stores a record that quotes documents.
 func keepRecord(t *testing.T, s *Store, id string, documents ...string) error {
 	r := record(id, now(), len(id))
@@ -228,6 +227,7 @@ func keepRecord(t *testing.T, s *Store, id string, documents ...string) error {
 	return s.Ledger().KeepRecord(t.Context(), r)
 }
 
+// A record remains without the documents that it quotes, until one is forgotten.
 func TestQuoted(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx := ready(t, a, "a", "ab", "b")
@@ -256,7 +256,9 @@ func TestQuoted(t *testing.T) {
 			t.Errorf("after renaming one of its documents: %q, %v", r.Documents, err)
 		}
 		must(t, b.Delete(ctx, "a/z.md"))
-		check("after deleting a document", "abx", "both", "none")
+		check("after deleting a document", "abx", "ax", "ayx", "both", "none")
+		must(t, b.Ledger().ForgetQuoting(ctx, "a/z.md"))
+		check("after forgetting it", "abx", "both", "none")
 		begin(t, a, retrieve.Job{ID: "a"})
 		must(t, a.Ledger().Keep(ctx, "a", "", "k", []byte("words of a/y.md")))
 		_, err := b.DeleteRoot(ctx, "a")
@@ -280,7 +282,7 @@ func TestQuoted(t *testing.T) {
 }
 
 // TestQuotedTogether stores records while the documents that they quote are
-// deleted.
+// deleted and forgotten.
 func TestQuotedTogether(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx := ready(t, a, "b")
@@ -294,13 +296,13 @@ func TestQuotedTogether(t *testing.T) {
 				}
 			})
 			wg.Go(func() {
-				if err := a.Delete(ctx, "b/"+path); err != nil {
+				if err := errors.Join(a.Delete(ctx, "b/"+path), a.Ledger().ForgetQuoting(ctx, "b/"+path)); err != nil {
 					t.Error(err)
 				}
 			})
 			wg.Wait()
 			if _, err := b.Ledger().Record(ctx, id); !errors.Is(err, retrieve.ErrNotFound) {
-				t.Errorf("the record of a deleted document: %v", err)
+				t.Errorf("the record of a forgotten document: %v", err)
 			}
 		}
 	})

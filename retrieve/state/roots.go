@@ -112,9 +112,18 @@ func (t *tx) collectionOf(root string) (string, error) {
 	return r.Collection, err
 }
 
-// DeleteRoot removes a root and all its documents in one step, and returns how
-// many there were.
+// DeleteRoot removes a root and all its documents in one step, with the records
+// that quote them, and returns how many documents there were.
 func (s *Store) DeleteRoot(ctx context.Context, name string) (documents int, err error) {
+	return s.deleteRoot(ctx, name, (*tx).forgetQuoting)
+}
+
+// DeleteRootAlone is DeleteRoot without the deletion of records.
+func (s *Store) DeleteRootAlone(ctx context.Context, name string) (documents int, err error) {
+	return s.deleteRoot(ctx, name, func(t *tx, _ string) error { return t.deleteReplies() })
+}
+
+func (s *Store) deleteRoot(ctx context.Context, name string, forget func(*tx, string) error) (documents int, err error) {
 	err = within(ctx, s.update, func(t *tx) error {
 		documents = 0
 		if err := t.lock("library"); err != nil {
@@ -131,7 +140,7 @@ func (s *Store) DeleteRoot(ctx context.Context, name string) (documents int, err
 		if roots == 0 && len(numbers) == 0 {
 			return retrieve.ErrNotFound
 		}
-		if err := t.forgetRoot(name); err != nil {
+		if err := forget(t, name); err != nil {
 			return err
 		}
 		changes := []change{{}}

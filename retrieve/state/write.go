@@ -251,7 +251,7 @@ func (t *tx) rename(from string, to *ingest.Document) error {
 	return t.changed(append(changes, change{document: row.number, id: row.id})...)
 }
 
-// Delete removes a document and every trace of it.
+// Delete removes a document. The records that quote it remain.
 func (s *Store) Delete(ctx context.Context, document string) error {
 	return within(ctx, s.update, func(t *tx) error {
 		if err := t.lockDocuments(document); err != nil {
@@ -262,9 +262,6 @@ func (s *Store) Delete(ctx context.Context, document string) error {
 		}
 		changes, err := t.eraseID(document, nil)
 		if err != nil || len(changes) == 0 {
-			return err
-		}
-		if err := t.forgetDocument(document); err != nil {
 			return err
 		}
 		return t.changed(changes...)

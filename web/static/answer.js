@@ -248,7 +248,7 @@ export class AnswerView {
       const under = this.#under(link);
       link.classList.toggle("weak", under.length > 0 && under.every((c) => c.verdict === "weak"));
       link.classList.toggle("found", under.length > 0 && under.every((c) => c.by === "found"));
-      if (under.length) link.href = documentURL(under[0].document, under[0].start, under[0].end);
+      if (under.length) link.href = documentURL(under[0].document, under[0].start, under[0].end, under[0].link);
     }
   }
 

@@ -64,6 +64,17 @@ export class Board {
     this.#count();
   }
 
+  // showStates says which sources of an old answer have changed since its date.
+  showStates(sources, date) {
+    const day = new Date(date).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" });
+    const words = { moved: "The quoted text has moved", changed: "The quoted text has changed", gone: "The quoted text is gone" };
+    for (const { number, state, now } of sources) {
+      if (!words[state]) continue;
+      const change = now ? `Renamed to ${visibleName(now)}` : words[state];
+      this.sources.querySelector(`[data-number="${Number(number)}"] .path`)?.after(el("p", { class: "facts state" }, `${change} since ${day}.`));
+    }
+  }
+
   // fold closes the list of the passages that are not cited.
   fold() {
     this.rest.open = false;
@@ -93,7 +104,7 @@ export class Board {
 
   // opener returns a link to a place, which opens the panel.
   opener(className, at, ...words) {
-    const link = el("a", { class: className, href: documentURL(at.document, at.start, at.end) }, ...words);
+    const link = el("a", { class: className, href: documentURL(at.document, at.start, at.end, at.link) }, ...words);
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;
       e.preventDefault();

@@ -59,9 +59,11 @@ export class Conversation {
   async replay(run) {
     this.clear();
     const mine = (this.asking = new AbortController());
-    const { question, request } = await get(new URL(`api/runs/${encodeURIComponent(run)}`, base), mine.signal);
+    const { question, request, answer, ended } = await get(new URL(`api/runs/${encodeURIComponent(run)}`, base), mine.signal);
     const { question: _, history: __, ...body } = request || {};
-    await this.#follow(this.#view(question, body, null, false), mine, async () => run);
+    const view = this.#view(question, body, null, false);
+    await this.#follow(view, mine, async () => run);
+    view.board.showStates(answer?.sources || [], ended);
   }
 
   // show restores a conversation, whose last answer can be incomplete.

@@ -17,19 +17,22 @@ export const byId = (id) => document.getElementById(id);
 // base is the address of the server, with the path of a proxy.
 export const base = new URL("../", import.meta.url);
 
-// documentURL returns the address of a place in the viewer.
-export function documentURL(id, start, end) {
-  return placed("documents/", id, start, end, "#quote");
+// documentURL returns the address of a place in the viewer. link is the server's
+// own one, which also has the hash of the words at the place.
+export function documentURL(id, start, end, link) {
+  return placed("documents/", id, start, end, link, "#quote");
 }
 
 // documentAPI returns the address of the same place in the API.
-export function documentAPI(id, start, end) {
-  return placed("api/documents/", id, start, end, "");
+export function documentAPI(id, start, end, link) {
+  return placed("api/documents/", id, start, end, link, "");
 }
 
-function placed(route, id, start, end, fragment) {
+function placed(route, id, start, end, link, fragment) {
   const path = id.split("/").map(encodeURIComponent).join("/");
-  const place = end > start ? `?start=${start}&end=${end}${fragment}` : "";
+  const query = new URL(link || "", base).searchParams;
+  const proof = query.get("quote") && Number(query.get("start")) === start ? `&digest=${query.get("digest")}&quote=${query.get("quote")}` : "";
+  const place = end > start ? `?start=${start}&end=${end}${proof}${fragment}` : "";
   return new URL(base.pathname + route + path + place, base).href;
 }
 

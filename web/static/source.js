@@ -40,7 +40,7 @@ export class SourcePanel {
     this.#layOut();
     this.panel.focus({ preventScroll: true });
     this.#mark(opener);
-    await this.#load(at, body, loading.signal, documentAPI(at.document, at.start, at.end));
+    await this.#load(at, body, loading.signal, documentAPI(at.document, at.start, at.end, at.link));
   }
 
   close() {
@@ -62,7 +62,7 @@ export class SourcePanel {
     } catch (err) {
       if (signal.aborted) return;
       body.replaceChildren(
-        el("p", { class: "note trouble" }, err.message),
+        el("p", { class: "note trouble" }, err.message), cited(at.quote) || "",
         el("button", { type: "button", class: "plain", onclick: () => this.#load(at, body, signal, url) }, "Try again"),
       );
     }
@@ -75,7 +75,7 @@ export class SourcePanel {
     const drawn = text.drawn || [];
     const words = el("div", { hidden: drawn.length > 0 },
       ...[
-        text.missing && el("p", { class: "note trouble" }, "The document has changed since it was cited: the quoted text is no longer there."),
+        ...changes(text, at.quote),
         more("Earlier in this document", text.earlier),
         ...text.blocks.map(drawBlock),
         text.blocks.length === 0 && el("p", { class: "note" }, "This document has no text."),
@@ -126,7 +126,7 @@ export class SourcePanel {
         el("p", { class: "path" }, visibleName(at.document)),
         el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
         place(at) ? el("p", { class: "facts" }, place(at)) : "",
-        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end), target: "_blank", rel: "noopener" }, "Open full page")),
+        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link), target: "_blank", rel: "noopener" }, "Open full page")),
       ),
       el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, "Close"),
     );
@@ -159,6 +159,19 @@ export class SourcePanel {
     for (const e of document.querySelectorAll("[aria-expanded=true].cite")) e.setAttribute("aria-expanded", "false");
     if (opener?.classList.contains("cite")) opener.setAttribute("aria-expanded", "true");
   }
+}
+
+// changes says what has become of the quote since the document was cited.
+function changes({ state, missing }, quote) {
+  if (state === "moved") {
+    return [el("p", { class: "note" }, "The document has changed or was renamed since it was cited. The quoted text is marked at its new place.")];
+  }
+  if (!missing) return [];
+  return [el("p", { class: "note trouble" }, "The document has changed since it was cited: the quoted text is no longer there."), cited(quote)];
+}
+
+function cited(quote) {
+  return quote && el("div", { class: "note" }, el("p", {}, "The text that was cited:"), el("blockquote", { class: "was", dir: "auto" }, quote));
 }
 
 function drawBlock(block) {

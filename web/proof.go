@@ -1,0 +1,273 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"ibid/cite"
+	"ibid/cite/rewrite"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A quoteState says what has become of a quote since an answer cited it.
+type quoteState string
+
+// What becomes of quotes.
+const (
+	quoteUnchanged quoteState = "unchanged" // the words are at their place
+	quoteMoved     quoteState = "moved"     // they are at another place, or in a file with another name
+	quoteChanged   quoteState = "changed"   // some of them are no longer there
+	quoteGone      quoteState = "gone"      // nothing like them is there, or the document was deleted
+)
+
+// rank orders the states of the quotes of one source: the last one counts.
+func (s quoteState) rank() int {
+	return slices.Index([]quoteState{quoteUnchanged, quoteMoved, quoteChanged, quoteGone}, s)
+}
+
+// A quoteRef identifies the words that a link leads to without containing them:
+// addresses end up in logs.
+type quoteRef struct {
+	Digest  string // first characters of the digest of the file that was cited
+	Hash    string // of the words
+	Renamed bool   // the file has another name now
+}
+
+// Digits of the digest and of the hash in a link.
+const (
+	linkDigest = 12
+	linkHash   = 16
+)
+
+func quoteRefOf(digest, words string) quoteRef {
+	return quoteRef{Digest: digest[:min(len(digest), linkDigest)], Hash: hashQuote(words)}
+}
+
+func hashQuote(words string) string {
+	sum := sha256.Sum256([]byte(words))
+	return hex.EncodeToString(sum[:])[:linkHash]
+}
+
+// QuoteLink is [Link] for words of a passage. When their document has changed, the
+// viewer finds the words at their new place, or says that they are not there.
+func QuoteLink(base string, p retrieve.Passage, start, end int) string {
+	link := Link(base, p.Document, start, end)
+	place, found := strings.CutSuffix(link, "#quote")
+	if from, to := start-p.Start, end-p.Start; found && 0 <= from && to <= len(p.Text) {
+		q := quoteRefOf(p.Digest, p.Text[from:to])
+		return place + "&digest=" + url.QueryEscape(q.Digest) + "&quote=" + q.Hash + "#quote"
+	}
+	return link
+}
+
+// locate returns where the words of a reference, which were at r, are in a
+// document now. They are compared with words if those are known, otherwise with
+// the hash. Without a reference the place is taken as it is.
+func (q quoteRef) locate(d *ingest.Document, r textRange, words string) (now textRange, state quoteState) {
+	if q.Hash == "" || r.End <= r.Start {
+		return r, ""
+	}
+	if r.End <= len(d.Text) && hashQuote(d.Text[r.Start:r.End]) == q.Hash {
+		if q.Renamed {
+			return r, quoteMoved
+		}
+		return r, quoteUnchanged
+	}
+	if at := q.find(d.Text, r, words); at >= 0 {
+		return textRange{Start: at, End: at + r.End - r.Start}, quoteMoved
+	}
+	if start, end := likest(d.Text, words); end > start {
+		return textRange{Start: start, End: end}, quoteChanged
+	}
+	if words != "" {
+		return textRange{At: r.Start}, quoteGone
+	}
+	return textRange{At: r.Start}, quoteChanged
+}
+
+// nearby is how far from its old place, in bytes, a quote is sought by its hash.
+const nearby = 2 << 20
+
+// find returns where the words are, -1 if they are nowhere: of several places the
+// nearest to the old one.
+func (q quoteRef) find(text string, old textRange, words string) int {
+	n := old.End - old.Start
+	if words == "" {
+		return q.findHash(text, old.Start, n)
+	}
+	nearest := -1
+	for at := 0; len(words) == n; at++ {
+		i := strings.Index(text[at:], words)
+		if i < 0 {
+			break
+		}
+		at += i
+		if nearest >= old.Start || nearest >= 0 && at-old.Start > old.Start-nearest {
+			break
+		}
+		nearest = at
+	}
+	return nearest
+}
+
+// findHash finds n bytes with the hash that begin where a word does.
+func (q quoteRef) findHash(text string, old, n int) int {
+	from, to := runeStart(text, old-nearby), min(len(text)-n, old+nearby)
+	nearest, inWord := -1, false
+	for i, r := range text[from:max(from, to+1)] {
+		at, before := from+i, inWord
+		inWord = r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsNumber(r))
+		if before && inWord || unicode.IsSpace(r) || hashQuote(text[at:at+n]) != q.Hash {
+			continue
+		}
+		if nearest >= old || nearest >= 0 && at-old > old-nearest {
+			break
+		}
+		nearest = at
+	}
+	return nearest
+}
+
+// Of the words of a changed quote, half must be in the text for their place to be
+// that of the quote.
+const likeness = .5
+
+// likest returns the part of a text that has most of the words, in a range as
+// long as theirs; an empty one if there is none with half of them.
+func likest(text, words string) (start, end int) {
+	sought := map[string]int{}
+	n := 0
+	for _, w := range wordsOf(words) {
+		sought[words[w.Start:w.End]]++
+		n++
+	}
+	here := wordsOf(text)
+	best, have := 0, 0
+	left := func(i int) string { return text[here[i].Start:here[i].End] }
+	for i := range here {
+		if i >= n {
+			w := left(i - n)
+			if count, ok := sought[w]; ok {
+				if sought[w] = count + 1; count >= 0 {
+					have--
+				}
+			}
+		}
+		w := left(i)
+		if count, ok := sought[w]; ok {
+			if sought[w] = count - 1; count > 0 {
+				have++
+			}
+		}
+		if have > best && float64(have) >= likeness*float64(n) {
+			best, start, end = have, here[max(0, i-n+1)].Start, here[i].End
+		}
+	}
+	return start, end
+}
+
+// wordsOf returns the places of the words of a text.
+func wordsOf(text string) (words []rewrite.Span) {
+	start := -1
+	for i, r := range text {
+		switch part := unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r); {
+		case part && start < 0:
+			start = i
+		case !part && start >= 0:
+			words = append(words, rewrite.Span{Start: start, End: i})
+			start = -1
+		}
+	}
+	if start >= 0 {
+		words = append(words, rewrite.Span{Start: start, End: len(text)})
+	}
+	return words
+}
+
+// renamed returns the document whose file has the digest that a link has the first
+// characters of; nil if there is none.
+func (l *catalog) renamed(ctx context.Context, digest string) (*ingest.Document, error) {
+	if len(digest) < linkDigest {
+		return nil, nil
+	}
+	all, err := l.Documents(ctx, retrieve.Filter{})
+	if err != nil {
+		return nil, fmt.Errorf("looking for a renamed document: %w", err)
+	}
+	i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
+	if i < 0 {
+		return nil, nil
+	}
+	return l.document(ctx, all[i].ID, "")
+}
+
+// withStates adds to a recorded answer what has become of its sources.
+func (l *catalog) withStates(ctx context.Context, recorded json.RawMessage) (json.RawMessage, error) {
+	var a struct {
+		Sources   json.RawMessage `json:"sources"`
+		Citations []cite.Citation `json:"citations"`
+	}
+	var sources []cite.Source
+	err := json.Unmarshal(recorded, &a)
+	if err == nil && a.Sources != nil {
+		err = json.Unmarshal(a.Sources, &sources)
+	}
+	if err != nil || len(sources) == 0 {
+		return recorded, err
+	}
+	digests := map[string]string{}
+	for _, c := range a.Citations {
+		digests[c.Document] = c.Digest
+	}
+	for i := range sources {
+		if err := l.setState(ctx, &sources[i], digests[sources[i].Document]); err != nil {
+			return nil, err
+		}
+	}
+	// All else remains as it was recorded, perhaps by another version.
+	now, err := json.Marshal(sources)
+	return bytes.Replace(recorded, a.Sources, now, 1), err
+}
+
+func (l *catalog) setState(ctx context.Context, s *cite.Source, digest string) error {
+	doc, err := l.document(ctx, s.Document, "")
+	state := quoteUnchanged
+	if errors.Is(err, retrieve.ErrNotFound) {
+		if doc, err = l.renamed(ctx, digest); doc != nil {
+			s.Now, state = doc.ID, quoteMoved
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if doc == nil {
+		s.State = string(quoteGone)
+		return nil
+	}
+	for _, p := range s.Passages {
+		if _, is := (quoteRef{Hash: hashQuote(p.Quote)}).locate(doc, textRange{Start: p.Start, End: p.End}, p.Quote); p.Quote != "" {
+			state = worse(state, is)
+		}
+	}
+	s.State = string(state)
+	return nil
+}
+
+// worse returns the later of two states in the order of [quoteState.rank].
+func worse(a, b quoteState) quoteState {
+	if a.rank() < b.rank() {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,144 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"ibid/cite"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// TestLocate checks where a quote is after its document changed, by its hash alone
+// and by its words.
+func TestLocate(t *testing.T) {
+	const quote = "The mooring fee is 240 crowns a season."
+	const text = "Moorings\n\n" + quote + " It is due on 1 April.\n"
+	at := strings.Index(text, quote)
+	for _, c := range []struct {
+		name, text        string
+		byHash, byWords   quoteState
+		markedBy, markedW string
+	}{
+		{"the same", text, quoteUnchanged, quoteUnchanged, quote, quote},
+		{"changed after it", text + "More.", quoteUnchanged, quoteUnchanged, quote, quote},
+		{"longer before it", "New words.\n" + text, quoteMoved, quoteMoved, quote, quote},
+		{"shorter before it", text[4:], quoteMoved, quoteMoved, quote, quote},
+		{"twice", strings.Repeat("Boats. ", 9) + quote + strings.Repeat(" Boats.", 99) + quote, quoteMoved, quoteMoved, quote, quote},
+		{"another fee", strings.Replace(text, "240", "260", 1), quoteChanged, quoteChanged, "", "The mooring fee is 260 crowns a season"},
+		{"other words", "Dogs are welcome on the pier.", quoteChanged, quoteGone, "", ""},
+		{"no text", "", quoteChanged, quoteGone, "", ""},
+	} {
+		d := &ingest.Document{Text: c.text}
+		for _, words := range []string{"", quote} {
+			want, marked := c.byHash, c.markedBy
+			if words != "" {
+				want, marked = c.byWords, c.markedW
+			}
+			r, state := quoteRefOf("", quote).locate(d, textRange{Start: at, End: at + len(quote)}, words)
+			if state != want || d.Text[r.Start:r.End] != marked {
+				t.Errorf("%s, words %q: %s, marked %q", c.name, words, state, d.Text[r.Start:r.End])
+			}
+		}
+	}
+	if _, state := (quoteRef{}).locate(&ingest.Document{Text: text}, textRange{Start: 1, End: 4}, ""); state != "" {
+		t.Errorf("a link without a hash: %s", state)
+	}
+}
+
+func FuzzLocate(f *testing.F) {
+	f.Add("The fee is 240.", "240", 3)
+	f.Add("図書館は月曜日に", "月曜", 0)
+	f.Fuzz(func(t *testing.T, text, words string, at int) {
+		at = min(max(at, 0), 1<<20)
+		for _, known := range []string{"", words} {
+			r, state := quoteRefOf("", words).locate(&ingest.Document{Text: text}, textRange{Start: at, End: at + len(words)}, known)
+			if r.Start < 0 || r.End < r.Start || state != "" && r.End > len(text) {
+				t.Fatalf("%d to %d of %d bytes", r.Start, r.End, len(text))
+			}
+			if exact := state == quoteUnchanged || state == quoteMoved; exact && text[r.Start:r.End] != words ||
+				!exact && known != "" && strings.Contains(text, words) {
+				t.Fatalf("%s: %q", state, text[r.Start:r.End])
+			}
+		}
+	})
+}
+
+// TestQuoteStates opens a link and a record after the document was edited, renamed
+// and deleted.
+func TestQuoteStates(t *testing.T) {
+	was := newShelf()
+	p := was.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
+	link, _ := strings.CutSuffix(strings.TrimPrefix(QuoteLink("", p, p.Start, p.End), "/documents/"), "#quote")
+	recorded, err := json.Marshal(map[string]any{
+		"later": "kept",
+		"sources": []cite.Source{{Number: 1, Document: p.Document,
+			Passages: []cite.SourcePassage{{ID: p.ID, Start: p.Start, End: p.End, Quote: p.Text}}}},
+		"citations": []cite.Citation{{Document: p.Document, Digest: p.Digest, Quote: p.Text}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name          string
+		change        func(*ingest.Document)
+		page, records quoteState
+	}{
+		{"the same", func(*ingest.Document) {}, quoteUnchanged, quoteUnchanged},
+		{"edited before", func(d *ingest.Document) { d.Digest, d.Text = "new", "Prices\n"+d.Text }, quoteMoved, quoteMoved},
+		{"edited", func(d *ingest.Document) { d.Digest, d.Text = "new", strings.ReplaceAll(d.Text, "240", "260") }, quoteChanged, quoteChanged},
+		{"renamed", func(d *ingest.Document) { d.ID, d.Path = "club/fees.md", "fees.md" }, quoteMoved, quoteMoved},
+		{"deleted", nil, "", quoteGone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := shelf{}
+			for _, d := range newShelf() {
+				switch copied := *d; {
+				case d.ID != p.Document:
+					copied.Digest = fmt.Sprintf("%064x", len(now)) // each file has its own
+					now = append(now, &copied)
+				case c.change != nil:
+					c.change(&copied)
+					now = append(now, &copied)
+				}
+			}
+			h := newHandler(t, func(o *Options) { o.Library = now })
+			if w := call(h, "GET", "/api/documents/"+link, ""); c.change == nil {
+				wantProblem(t, w, http.StatusNotFound, "document_not_found")
+			} else if x := into[shownDocument](t, w, 200); x.State != c.page || x.Missing != (c.page == quoteChanged) {
+				t.Errorf("the link: state %q, missing %v", x.State, x.Missing)
+			}
+			states, err := (&catalog{Library: now}).withStates(t.Context(), recorded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var a struct {
+				Later   string
+				Sources []cite.Source
+			}
+			if err := json.Unmarshal(states, &a); err != nil {
+				t.Fatal(err)
+			}
+			s := a.Sources[0]
+			if s.State != string(c.records) || (s.Now == "club/fees.md") != (c.name == "renamed") || a.Later != "kept" {
+				t.Errorf("the record: %+v", a)
+			}
+		})
+	}
+}
+
+// TestForgetAnswers deletes uploads with and without the answers that quote them.
+func TestForgetAnswers(t *testing.T) {
+	l := newLedger()
+	h := newHandler(t, func(o *Options) { o.Ledger, o.Uploads = l, uploadFolder(t) })
+	for query, kept := range map[string]bool{"?answers=keep": true, "": false} {
+		l.records["r"] = retrieve.Record{ID: "r", Documents: []string{"uploads/a.txt"}}
+		wantProblem(t, call(h, "DELETE", "/api/documents/uploads/a.txt"+query, ""), http.StatusNotFound, "document_not_found")
+		if _, ok := l.records["r"]; ok != kept {
+			t.Errorf("%q: the answer is kept: %v", query, ok)
+		}
+	}
+}
