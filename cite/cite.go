@@ -102,7 +102,7 @@ type Source struct {
 	// Original leads to the place in the original of the document; empty
 	// without [Options.LinkDocuments] and an address in its metadata.
 	Original string `json:"original,omitempty"`
-	// State, in a record only, is what has become of the quotes since: "unchanged",
+	// State, in a record only, is the state of the quotes today: "unchanged",
 	// "moved", "changed" or "gone".
 	State string `json:"state,omitempty"`
 	// Now, in a record only, is the id of the document whose file was renamed.

@@ -200,7 +200,7 @@ type excerpt struct {
 	// Start and End are the marked bytes of the text; equal when nothing is marked.
 	Start int `json:"start"`
 	End   int `json:"end"`
-	// State is what has become of the quote that the link was made for: "unchanged",
+	// State is the state of the quote that the link was made for: "unchanged",
 	// "moved" (marked at its new place) or "changed" (not in the text any more, and
 	// nothing is marked). Links without the quote's hash have none.
 	State quoteState `json:"state,omitempty"`

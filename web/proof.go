@@ -20,10 +20,10 @@ import (
 	"ibid/retrieve"
 )
 
-// A quoteState says what has become of a quote since an answer cited it.
+// A quoteState is the state of a quote today, compared with the day it was cited.
 type quoteState string
 
-// What becomes of quotes.
+// The states of quotes.
 const (
 	quoteUnchanged quoteState = "unchanged" // the words are at their place
 	quoteMoved     quoteState = "moved"     // they are at another place, or in a file with another name
@@ -212,7 +212,7 @@ func (l *catalog) renamed(ctx context.Context, digest string) (*ingest.Document,
 	return l.document(ctx, all[i].ID, "")
 }
 
-// withStates adds to a recorded answer what has become of its sources.
+// withStates adds the state of each source to a recorded answer.
 func (l *catalog) withStates(ctx context.Context, recorded json.RawMessage) (json.RawMessage, error) {
 	var a struct {
 		Sources   json.RawMessage `json:"sources"`
