@@ -96,8 +96,13 @@ func (q quoteRef) locate(d *ingest.Document, r textRange, words string) (now tex
 	return textRange{At: r.Start}, quoteChanged
 }
 
-// nearby is how far from its old place, in bytes, a quote is sought by its hash.
-const nearby = 2 << 20
+// A quote is sought by its hash so far from its old place, in bytes, but nearer if
+// it is long: a link can name a range of any length, and about so many bytes are
+// hashed at most where words have six letters.
+const (
+	nearby    = 2 << 20
+	mostBytes = 64 << 20
+)
 
 // find returns where the words are, -1 if they are nowhere: of several places the
 // nearest to the old one.
@@ -123,7 +128,8 @@ func (q quoteRef) find(text string, old textRange, words string) int {
 
 // findHash finds n bytes with the hash that begin where a word does.
 func (q quoteRef) findHash(text string, old, n int) int {
-	from, to := runeStart(text, old-nearby), min(len(text)-n, old+nearby)
+	reach := min(nearby, 3*mostBytes/n)
+	from, to := runeStart(text, old-reach), min(len(text)-n, old+reach)
 	nearest, inWord := -1, false
 	for i, r := range text[from:max(from, to+1)] {
 		at, before := from+i, inWord
