@@ -46,10 +46,24 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	}
 	naming := asksName.MatchString(d.question)
 	quotes := make([]Quote, len(pieces))
+	rows := make([]bool, len(pieces))
 	for i, p := range pieces {
 		in := all[p.passage]
 		titled := squeeze(in[0].text) == squeeze(kept[p.passage].Title)
-		quotes[i] = Quote{p.passage, write(p, in, naming && !titled, i == len(pieces)-1, len(kept))}
+		quotes[i] = Quote{p.passage, d.write(p, in, naming && !titled, len(kept))}
+		rows[i] = isRow(in[p.end-1].text)
+	}
+	for i := range quotes {
+		next := i+1 < len(rows) && rows[i] && rows[i+1]
+		if next || i > 0 && rows[i] && rows[i-1] {
+			quotes[i].Text = "- " + quotes[i].Text // several rows are a list
+		}
+		switch {
+		case next:
+			quotes[i].Text += "\n"
+		case i+1 < len(quotes):
+			quotes[i].Text += "\n\n"
+		}
 	}
 	return quotes, nil
 }
@@ -286,10 +300,10 @@ func isItem(s string) bool {
 }
 
 // write writes a piece with labels. List items and table rows get lines of
-// their own. Where the question asks for the name of something (naming), a
+// their own, with the cells of a row that are asked for. Where the question asks for the name of something (naming), a
 // title above the piece may be the answer and goes before it. Labels are at most
 // highest.
-func write(p piece, in []sentence, naming, last bool, highest int) string {
+func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string {
 	var b strings.Builder
 	if p.start == 1 && naming && names(in[0]) {
 		b.WriteString(prompt.RoundLabels(plainLine(in[0].text), highest) + "\n")
@@ -300,9 +314,12 @@ func write(p piece, in []sentence, naming, last bool, highest int) string {
 			continue
 		}
 		text := strings.TrimSpace(in[k].text)
-		if isItem(text) && p.end-p.start > 1 {
+		switch {
+		case isRow(text):
+			text = d.writeRow(plainLine(text))
+		case isItem(text) && p.end-p.start > 1:
 			text = "- " + plainLine(text)
-		} else {
+		default:
 			text = plainLine(text)
 		}
 		// Wrapped lines are joined; the labels follow the sentences in them.
@@ -316,18 +333,16 @@ func write(p piece, in []sentence, naming, last bool, highest int) string {
 		}
 		after, next := " ", ""
 		switch {
-		case k+1 == p.end && last:
-			after = ""
-		case in[k].title, isRow(text), isItem(text), isEntry(text), k+1 < p.end && (in[k+1].code || endsOpen(text) && isItem(in[k+1].text)):
-			after = "\n"
 		case k+1 == p.end:
-			after = "\n\n"
+			after = ""
+		case in[k].title, isRow(in[k].text), isItem(text), isEntry(text), k+1 < p.end && (in[k+1].code || endsOpen(text) && isItem(in[k+1].text)):
+			after = "\n"
 		default:
 			next = prompt.RoundLabels(plainLine(in[k+1].text), highest)
 		}
 		b.WriteString(labelledEach(prompt.RoundLabels(text, highest), p.passage+1, after+next) + after)
 	}
-	return b.String()
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // names reports whether a heading names what the text under it is about, in few

@@ -137,7 +137,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 	var code []bool
 	for span := range ingest.Sentences(p.Text) {
 		indented := isIndented(p, span)
-		if last := len(spans) - 1; indented && last >= 0 && code[last] {
+		if last := len(spans) - 1; last >= 0 && (indented && code[last] || sameRow(p.Text, spans[last], span)) {
 			spans[last].End = span.End
 			continue
 		}
@@ -238,24 +238,6 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	f[sigKind] = d.needs.kind.in(s.text, d.question)
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)
-}
-
-// cells is the share of the question's weight that is in whole cells of a table
-// row: "Adult" in "Kind: Adult | A year: 140".
-func (d *Reading) cells(row string) float64 {
-	if !isRow(row) {
-		return 0
-	}
-	covered := make(coverage, len(d.needs.terms))
-	for cell := range strings.SplitSeq(row, "|") {
-		if _, value, named := strings.Cut(cell, ": "); named {
-			cell = value
-		}
-		if terms := termSet(cell); len(terms) > 0 && d.precision(terms) > .99-notAlike/2 {
-			covered = covered.with(d.coverageOf(terms))
-		}
-	}
-	return d.needs.exact(covered)
 }
 
 // nearVoters is the nearness from which a sentence counts for others.
@@ -379,9 +361,6 @@ func hyphenated(s string) bool { return brokenWord.MatchString(s) }
 // isEntry reports whether a line begins with a number that it explains, as in a
 // list of codes: "4 - no space left".
 func isEntry(line string) bool { return entry.MatchString(line) }
-
-// isRow reports whether a sentence is a row of a table.
-func isRow(s string) bool { return strings.Contains(s, " | ") || strings.HasPrefix(s, "|") }
 
 func isAsking(s string) bool {
 	s = strings.TrimRight(strings.TrimSpace(s), "\"'”’)*_")

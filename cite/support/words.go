@@ -24,7 +24,7 @@ type word struct {
 	plain  string // the word in lower case
 	kind   wordKind
 	sign   rune // the currency or % that a number is written with, or 0
-	parted bool // a comma or the like is between this word and the one before it
+	parted bool // a comma, the border of a cell or the like is between this word and the one before it
 	Span
 }
 
@@ -63,7 +63,7 @@ func (l *lexer) read(text string, at int) []word {
 			i += size
 		default:
 			l.opened = l.opened || isStop(r) || r == '\n'
-			l.parted = l.parted || isStop(r) || strings.ContainsRune(",;:()–—，；：、", r)
+			l.parted = l.parted || isStop(r) || strings.ContainsRune(",;:()|–—，；：、", r)
 			i += size
 		}
 	}

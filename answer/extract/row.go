@@ -1,0 +1,129 @@
+package extract
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ibid/ingest"
+)
+
+// A cell is one of a table row, with the name of its column if it has one. Rows
+// are written as "Kind: Adult | A year: 155".
+type cell struct{ name, value string }
+
+// isRow reports whether a sentence is a row of a table.
+func isRow(s string) bool { return strings.Contains(s, " | ") || strings.HasPrefix(s, "|") }
+
+var rowForm = regexp.MustCompile(`^[^|.]{1,80}: [^|]+ \| `)
+
+// sameRow reports whether two sentences are in the cells of one row.
+func sameRow(text string, first, second ingest.Span) bool {
+	line := text[strings.LastIndexByte(text[:first.Start], '\n')+1 : second.End]
+	return !strings.Contains(line, "\n") && rowForm.MatchString(line)
+}
+
+func cellsOf(row string) (cells []cell) {
+	for text := range strings.SplitSeq(row, "|") {
+		c := cell{value: strings.TrimSpace(text)}
+		if name, value, named := strings.Cut(c.value, ": "); named {
+			c = cell{name, value}
+		}
+		if c.value != "" {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+func (c cell) String() string {
+	if c.name == "" {
+		return c.value
+	}
+	return c.name + ": " + c.value
+}
+
+// cells is the share of the question's weight that is in whole cells of a row:
+// "Adult" in "Kind: Adult | A year: 155".
+func (d *Reading) cells(row string) float64 {
+	if !isRow(row) {
+		return 0
+	}
+	covered := make(coverage, len(d.needs.terms))
+	for _, c := range cellsOf(row) {
+		if terms := termSet(c.value); len(terms) > 0 && d.precision(terms) > .99-notAlike/2 {
+			covered = covered.with(d.coverageOf(terms))
+		}
+	}
+	return d.needs.exact(covered)
+}
+
+// writeRow writes a row for a reader: what the row is called, then the cells that the
+// question asks for, as in "Adult – A year: 155". The words are the row's, in
+// its order.
+func (d *Reading) writeRow(row string) string {
+	cells := cellsOf(row)
+	if len(cells) == 0 {
+		return row
+	}
+	named := 1 // cells that name the row: a code or a number does so with the next one
+	if !hasWord(cells[0].value) && len(cells) > 2 {
+		named = 2
+	}
+	shown := slices.Concat(cells[:named], d.askedFor(cells[named:]))
+	var b strings.Builder
+	for i, c := range shown {
+		switch {
+		case i == 0 && hasWord(c.value):
+			b.WriteString(c.value)
+			continue
+		case i == 1 && hasWord(shown[0].value):
+			b.WriteString(" – ")
+		case i > 0:
+			b.WriteString("; ")
+		}
+		b.WriteString(c.String())
+	}
+	return b.String()
+}
+
+// hasWord reports whether a text has three letters in a row that are not all capitals,
+// as a name has and a code has not.
+func hasWord(text string) bool {
+	letters, lower := 0, false
+	for _, r := range text {
+		if !unicode.IsLetter(r) {
+			letters, lower = 0, false
+			continue
+		}
+		letters++
+		lower = lower || !unicode.IsUpper(r)
+		if lower && (letters >= 3 || unspaced(r)) {
+			return true
+		}
+	}
+	return false
+}
+
+// askedFor are the cells of a row that the question asks for: by the names of their
+// columns, or else by the kind of their values. Those whose values the question has
+// are there to tell which row it is. Without any, it is all of them.
+func (d *Reading) askedFor(cells []cell) []cell {
+	asks := func(c cell) bool { return d.asks(termSet(c.name)) }
+	if !slices.ContainsFunc(cells, asks) {
+		asks = func(c cell) bool { return d.needs.kind.tells() && d.needs.kind.in("| "+c.value, d.question) == 1 }
+	}
+	if !slices.ContainsFunc(cells, asks) {
+		return cells
+	}
+	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return !asks(c) && !d.asks(termSet(c.value)) })
+}
+
+// asks reports whether the question has one of the terms, other than as a word that
+// only asks.
+func (d *Reading) asks(terms map[string]bool) bool {
+	return slices.ContainsFunc(d.needs.terms, func(n need) bool {
+		return n.weight == n.idf && (terms[n.stem] || terms[n.own])
+	})
+}
