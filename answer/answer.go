@@ -113,9 +113,6 @@ type Answerer struct {
 	// question; below it there is no answer without a model. 0 means
 	// [DefaultConfidence], less than 0 no limit.
 	Confidence float64
-	// KeepDuplicates lets a passage be read even if it repeats another word for
-	// word.
-	KeepDuplicates bool
 	// Count measures text in tokens; nil means ingest.CountTokens.
 	Count func(text string) int
 }

@@ -263,7 +263,7 @@ func TestMapReduce(t *testing.T) {
 		}}
 	}
 	ask := func(m Model, texts ...string) transcript {
-		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, Prompts: prompts, StepPassages: 2, KeepDuplicates: true}
+		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, Prompts: prompts, StepPassages: 2}
 		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: "map-reduce"}))
 	}
 	texts := []string{"the fee is 120", "the fee is due", "boats", "oars"}
@@ -316,7 +316,7 @@ func TestMapRerank(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := &script{reply: func(p Prompt) (string, error) { return test.replies[p.User[len(p.User)-1:]], nil }}
-			a := &Answerer{Retriever: passages("a", "b", "c"), Model: m, Gate: GateOff, Prompts: prompts, KeepDuplicates: true}
+			a := &Answerer{Retriever: passages("a", "b", "c"), Model: m, Gate: GateOff, Prompts: prompts}
 			got := read(a.Ask(t.Context(), Question{Text: "How many?", Strategy: "map-rerank"}))
 			if got.err != nil || got.text != test.text || strings.Contains(got.String(), "unanswered") != (test.text == "") || len(m.calls) != 3 {
 				t.Errorf("%d calls, got\n%s", len(m.calls), got)

@@ -91,7 +91,7 @@ type Stepped struct {
 	// Reason says why not: "model_error", "empty_reply", "meta_remark" (the
 	// model said that nothing changes), "same", "no_answer" or "cut" (the
 	// reply was cut off, and a whole answer existed); for passages without a
-	// step "answer_too_long", "budget", "near_duplicate" or "deferred" (it is read if
+	// step "answer_too_long", "budget" or "deferred" (it is read if
 	// the others hold no answer).
 	Reason string `json:"reason,omitempty"`
 	// Invented are labels that the reply cites and that the model was never

@@ -85,7 +85,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 			}
 			defer client.Close()
 			fellBack = false
-			a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepPassages: 1, KeepDuplicates: true, Parallel: 1}
+			a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepPassages: 1, Parallel: 1}
 			var events iter.Seq2[answer.Event, error]
 			if way, ok := strings.CutPrefix(strategy, "summarize "); ok {
 				events = a.Summarize(t.Context(), answer.Summary{Passages: twelve()[:2], Strategy: way})

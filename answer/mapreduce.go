@@ -22,12 +22,11 @@ var errNoCallsLeft = errors.New("the budget of calls is spent")
 // alone, collapses the partial answers until they fit one prompt, and combines
 // them.
 func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
-	kept, duplicates := r.withoutDuplicates(kept)
 	batches, packed, err := r.writer.Pack(kept, prompt.Map, prompt.Map, max(1, r.left()-combineCalls))
 	if err != nil {
 		return err
 	}
-	m := &mapping{asking: r, role: RoleMap, passages: r.label(ctx, kept, packed, duplicates), batches: batches}
+	m := &mapping{asking: r, role: RoleMap, passages: r.label(ctx, kept, packed), batches: batches}
 	if r.stopped {
 		return nil
 	}

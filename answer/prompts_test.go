@@ -115,7 +115,7 @@ func TestPromptFitsWindow(t *testing.T) {
 		}
 		window := rapid.SampledFrom([]int{2048, 4096, 8192}).Draw(rt, "window")
 		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"It is due in April.[1]"}, RoleRefine: {"NO CHANGE"}})}
-		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, ContextTokens: window, StepTokens: rapid.SampledFrom([]int{0, 300}).Draw(rt, "step"), KeepDuplicates: true}
+		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, ContextTokens: window, StepTokens: rapid.SampledFrom([]int{0, 300}).Draw(rt, "step")}
 		got := read(a.Ask(rt.Context(), Question{Text: "When is the fee due?"}))
 		if got.err != nil || got.text != "It is due in April.[1]" {
 			rt.Fatalf("got\n%s", got)

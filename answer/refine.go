@@ -32,12 +32,11 @@ func (r *asking) stuff(ctx context.Context, kept []retrieve.Passage) error {
 // the first batch, improved with each further one, in most steps at most. Drafts
 // are emitted as Draft, the last step as Text.
 func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) error {
-	kept, duplicates := r.withoutDuplicates(kept)
 	batches, packed, err := r.writer.Pack(kept, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), most)
 	if err != nil {
 		return err
 	}
-	l := &refiner{asking: r, passages: r.label(ctx, kept, packed, duplicates), batches: batches, settled: map[int]bool{}}
+	l := &refiner{asking: r, passages: r.label(ctx, kept, packed), batches: batches, settled: map[int]bool{}}
 	for len(l.batches) > 0 && !r.stopped {
 		b := l.batches[0]
 		if l.draft != "" && !r.fits(l.draft, b) {
@@ -330,12 +329,11 @@ func (l *refiner) lacking() string {
 
 // label fixes the labels of the packed passages by emitting Kept, reports the
 // passages that go into no call, and returns those that do.
-func (r *asking) label(ctx context.Context, kept []retrieve.Passage, packed int, duplicates []retrieve.Passage) []retrieve.Passage {
+func (r *asking) label(ctx context.Context, kept []retrieve.Passage, packed int) []retrieve.Passage {
 	labelled := slices.Clone(kept[:packed])
 	r.emit(Kept{Passages: labelled})
 	r.beginProof(ctx, labelled)
 	r.skipPassages("budget", kept[packed:])
-	r.skipPassages("near_duplicate", duplicates)
 	r.skipPassages("deferred", r.deferred)
 	r.deferred = nil
 	return labelled

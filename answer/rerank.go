@@ -65,12 +65,11 @@ func (p *Part) rate() {
 // mapRerank is the strategy map-rerank: it answers from each passage alone, and
 // emits the answer that the model scored highest.
 func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
-	kept, duplicates := r.withoutDuplicates(kept)
 	room, err := r.writer.Room(prompt.Rerank)
 	if err != nil {
 		return err
 	}
-	m := &mapping{asking: r, role: RoleRerank, passages: r.label(ctx, kept, min(len(kept), r.left()), duplicates),
+	m := &mapping{asking: r, role: RoleRerank, passages: r.label(ctx, kept, min(len(kept), r.left())),
 		reply: r.writer.Reply(), read: (*Part).rate}
 	if r.stopped {
 		return nil

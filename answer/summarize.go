@@ -43,7 +43,6 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		unlimited := *a
-		unlimited.KeepDuplicates = true // a text may say a thing twice
 		unlimited.AnswerCalls = -1
 		r := unlimited.newAsking(yield, s.Recorder)
 		r.summary, r.writer.Words = &s, s.Words
