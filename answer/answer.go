@@ -199,7 +199,7 @@ func (r *asking) answer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.trust.Distrust != "" && !r.NoFallback && strategy.prompts != nil {
+	if r.trust.Distrust != "" && !r.NoFallback && strategy.writes {
 		if strategy, err = r.distrust(); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (r *asking) answer(ctx context.Context) error {
 	if language := smallTalk(r.question.Text); language != "" {
 		return r.chat(ctx, language)
 	}
-	r.writes = strategy.prompts != nil
+	r.writes = strategy.writes
 	r.setStyle()
 	if err := r.condense(ctx); err != nil {
 		return err
@@ -222,11 +222,6 @@ func (r *asking) answer(ctx context.Context) error {
 	}
 	if len(found) == 0 {
 		return r.unanswered(ctx, nothingFound, nil)
-	}
-	if r.Model != nil || r.GateModel != nil {
-		if err := r.writer.Check(found, passagePrompts()...); err != nil {
-			return err
-		}
 	}
 	if err := r.read(ctx, found); err != nil {
 		return err

@@ -252,7 +252,7 @@ func (p *proof) calls(u statement.Unit, f finding) []call {
 	if best := f.near[0]; f.borne {
 		e := prompt.NewEvidence(best, p.passages[best-1])
 		s.From = e.Title()
-		if heading, err := e.Heading(); err == nil {
+		if heading := e.Heading(); heading != "" {
 			s.From += " › " + heading
 		}
 	}

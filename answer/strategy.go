@@ -13,11 +13,10 @@ import (
 // A strategy is how passages become an answer.
 type strategy struct {
 	name string
-	// prompts show passages to a model; without one no model is needed.
-	prompts []string
-	// summarizes says that it makes summaries too. deepens says that it reads a few
-	// passages, and more only if these do not hold the answer.
-	summarizes, deepens bool
+	// writes says that a model writes the answer, summarizes that it makes summaries
+	// too, deepens that it reads a few passages, and more only if these do not hold
+	// the answer.
+	writes, summarizes, deepens bool
 	// answer answers from the kept passages, of which there is at least one, and
 	// ends the stream with Usage; or it returns errNoAnswer, having emitted
 	// neither Draft nor Text.
@@ -28,11 +27,11 @@ type strategy struct {
 // requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
-		{"refine", []string{prompt.Answer, prompt.Refine}, true, true, (*asking).refineAll},
-		{"stuff", []string{prompt.Answer}, true, false, (*asking).stuff},
-		{"map-reduce", []string{prompt.Map}, true, false, (*asking).mapReduce},
-		{"map-rerank", []string{prompt.Rerank}, false, false, (*asking).mapRerank},
-		{"extract", nil, false, false, (*asking).extract},
+		{"refine", true, true, true, (*asking).refineAll},
+		{"stuff", true, true, false, (*asking).stuff},
+		{"map-reduce", true, true, false, (*asking).mapReduce},
+		{"map-rerank", true, false, false, (*asking).mapRerank},
+		{"extract", false, false, false, (*asking).extract},
 	}
 }
 
@@ -68,22 +67,13 @@ func findStrategy(name string, model bool) (*strategy, error) {
 		if s.name != name {
 			continue
 		}
-		if s.prompts != nil && !model {
+		if s.writes && !model {
 			return nil, &QuestionError{"strategy", fmt.Sprintf("the strategy %s needs a model, and none is set: "+
 				"choose one with --model, or the strategy extract", name)}
 		}
 		return &s, nil
 	}
 	return nil, &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use %s", prompt.Clip(name, 40), alternatives(Strategies()))}
-}
-
-// passagePrompts are all prompts that show passages found for a question.
-func passagePrompts() []string {
-	names := []string{prompt.Judge, prompt.Verify}
-	for _, s := range strategies() {
-		names = append(names, s.prompts...)
-	}
-	return names
 }
 
 // alternatives lists names: "a, b or c".

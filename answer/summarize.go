@@ -57,9 +57,6 @@ func (r *asking) summarize(ctx context.Context) error {
 		return err
 	}
 	s := r.summary
-	if err := r.writer.Check(s.Passages, prompt.Summarize, prompt.Extend, prompt.Map); err != nil {
-		return err
-	}
 	r.usage.Looked = len(s.Passages)
 	name := s.Strategy
 	if name != "refine" && name != "map-reduce" {

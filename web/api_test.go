@@ -21,7 +21,6 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
-	"ibid/answer/prompt"
 	"ibid/ingest"
 )
 
@@ -108,7 +107,6 @@ func TestModelErrors(t *testing.T) {
 		{upstream(openai.Down), 502, "model_" + string(openai.Down), "127.0.0.1:11434"},
 		{upstream(openai.Unauthorized), 502, "model_" + string(openai.Unauthorized), "127.0.0.1:11434"},
 		{upstream(openai.TimedOut), 504, "model_" + string(openai.TimedOut), "127.0.0.1:11434"},
-		{&prompt.SlotError{Document: "r/fees.md", Slot: "author"}, 500, "missing_slot", `"r/fees.md" has no "author"`},
 	} {
 		e := newHandler(t, func(o *Options) {
 			o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {

@@ -14,7 +14,6 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
-	"ibid/answer/prompt"
 	"ibid/retrieve"
 )
 
@@ -69,7 +68,6 @@ func problemFor(err error) *Problem {
 	var problem *Problem
 	var question *answer.QuestionError
 	var model *openai.Error
-	var slot *prompt.SlotError
 	var space *retrieve.SpaceError
 	var routing *echo.HTTPError
 	switch {
@@ -83,8 +81,6 @@ func problemFor(err error) *Problem {
 		p = invalidField("question", "empty_question", "%v", retrieve.ErrEmptyQuestion)
 	case errors.As(err, &model):
 		p = modelProblem(model)
-	case errors.As(err, &slot):
-		set(http.StatusInternalServerError, "missing_slot", slot.Error())
 	case errors.Is(err, retrieve.ErrUnavailable):
 		set(http.StatusServiceUnavailable, "store_unavailable", "the store that holds the documents is unreachable: ask again later; "+
 			"the server's log has the reason, under the id of this request")

@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
@@ -17,10 +16,9 @@ import (
 // document.tmpl; each returns text in which nothing can pass for a label or end
 // a fence.
 //
-// A slot that the document lacks is a [*SlotError], found before any model is
-// called. Where a slot is optional, the template checks first:
+// A slot that the document lacks is empty:
 //
-//	{{define "document"}}{{.Title}}{{if .Has "page"}}, page {{.Page}}{{end}}, by {{.Meta "author"}}
+//	{{define "document"}}{{.Title}}{{if .Has "page"}}, page {{.Page}}{{end}}, {{.Meta "date"}}
 //	{{.Text}}{{end}}
 //
 // A document's metadata is reached through Meta alone, so that none of its keys
@@ -29,7 +27,7 @@ type Evidence struct {
 	label   int
 	passage retrieve.Passage
 	text    string
-	sample  bool // has every slot
+	sample  bool // has all metadata
 }
 
 // NewEvidence makes a passage safe to show in a prompt under a label.
@@ -55,57 +53,32 @@ func (e Evidence) Path() string { return oneLine(e.passage.Path) }
 func (e Evidence) Document() string { return oneLine(e.passage.Document) }
 
 // Heading is the path of headings above the passage, without the title.
-func (e Evidence) Heading() (string, error) {
-	return e.slot("heading", oneLine(trimTitle(e.passage.Title, e.passage.Heading)))
-}
+func (e Evidence) Heading() string { return oneLine(trimTitle(e.passage.Title, e.passage.Heading)) }
 
-// Page is the page that the passage begins on, counted from 1.
-func (e Evidence) Page() (int, error) {
-	if e.passage.Page == 0 {
-		_, err := e.slot("page", "")
-		return 0, err
-	}
-	return e.passage.Page, nil
-}
+// Page is the page that the passage begins on, counted from 1; 0 without pages.
+func (e Evidence) Page() int { return e.passage.Page }
 
 // Meta is the document's metadata under a key, such as "author" or "date", on
-// one line.
-func (e Evidence) Meta(key string) (string, error) {
-	return e.slot(key, oneLine(e.passage.Meta[key]))
+// one line; empty if it has none.
+func (e Evidence) Meta(key string) string {
+	if e.sample {
+		return key
+	}
+	return oneLine(e.passage.Meta[key])
 }
 
-// Has reports whether the document has a slot: one of the others by its name in
-// lower case, such as "heading" or "page", or else a key of [Evidence.Meta].
+// Has reports whether the document has a slot: "heading", "page" or a key of
+// [Evidence.Meta].
 func (e Evidence) Has(slot string) bool {
-	var err error
 	switch slot {
 	case "label", "text", "title", "path", "document":
+		return true
 	case "heading":
-		_, err = e.Heading()
+		return e.Heading() != ""
 	case "page":
-		_, err = e.Page()
-	default:
-		_, err = e.Meta(slot)
+		return e.Page() != 0
 	}
-	return err == nil
-}
-
-func (e Evidence) slot(name, value string) (string, error) {
-	if value == "" && !e.sample {
-		return "", &SlotError{Document: e.passage.Document, Slot: name}
-	}
-	return value, nil
-}
-
-// A SlotError says that a prompt template shows a slot that a document lacks.
-type SlotError struct {
-	Document string // id
-	Slot     string // "heading", "page" or a key of the document's metadata
-}
-
-func (e *SlotError) Error() string {
-	return fmt.Sprintf("the document %q has no %q, which a prompt template shows: "+
-		"put it into the document, or let the template look first with {{if .Has %[2]q}}", e.Document, e.Slot)
+	return e.Meta(slot) != ""
 }
 
 // trimTitle removes the document's title from the front of a heading path.

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"errors"
 	"strings"
 
 	"ibid/ingest"
@@ -69,25 +68,6 @@ func (w *Writer) withCommon(s Slots) Slots {
 		s.First = s.Evidence[0].label
 	}
 	return s
-}
-
-// Check tries the prompts of the names on the passages, so that a slot that one
-// of the documents lacks is found before a model is called. The error is a
-// [*SlotError] then.
-func (w *Writer) Check(passages []retrieve.Passage, names ...string) error {
-	s := w.withCommon(Slots{Nonce: sampleNonce})
-	for i, p := range passages {
-		s.Evidence = append(s.Evidence, NewEvidence(i+1, p))
-	}
-	for _, name := range names {
-		_, _, err := w.Templates.fill(name, s)
-		if lacks := (*SlotError)(nil); errors.As(err, &lacks) {
-			return lacks
-		} else if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Size is the number of tokens of a prompt.

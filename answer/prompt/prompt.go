@@ -218,12 +218,8 @@ func (t *Templates) try(name string) error {
 	}
 	summary := all
 	summary.Question = ""
-	lacks := (*SlotError)(nil)
 	for _, s := range []Slots{{Evidence: []Evidence{{}}}, summary, all} {
 		system, user, err := t.fill(name, s)
-		if errors.As(err, &lacks) {
-			continue // some documents have it
-		}
 		if err != nil {
 			return err
 		}
