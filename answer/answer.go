@@ -247,7 +247,7 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 	if strategy.deepens && r.looksWider() {
 		first, r.deferred = r.firstLook(kept)
 	}
-	if err = strategy.answer(r, ctx, first); !errors.Is(err, errNoAnswer) {
+	if err = r.apply(ctx, strategy, first); !errors.Is(err, errNoAnswer) {
 		return err
 	}
 	if r.looksWider() {

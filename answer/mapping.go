@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"ibid/answer/prompt"
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -23,7 +21,6 @@ type mapping struct {
 	reply    int         // the most tokens of a reply; 0 for any
 	read     func(*Part) // reads more than text from a reply; nil where there is no more
 
-	shrunk  bool // the context window is halved
 	steps   int
 	failed  error // what went wrong last
 	asked   int   // batches
@@ -42,67 +39,34 @@ func canceled(ctx context.Context) error {
 }
 
 // mapAll makes a part of each batch, and returns the parts in the order of the
-// passages. Where a batch was too long, its halves are tried, as far as the
-// budget allows; reserved calls of it are left.
-func (m *mapping) mapAll(ctx context.Context, reserved int) ([]Part, error) {
-	parts, long, err := m.mapBatches(ctx, m.batches)
-	if err != nil || m.stopped || len(long) == 0 {
-		return parts, err
-	}
-	calls := m.left() - reserved
-	if len(parts) == 0 {
-		calls = max(calls, min(1, m.left())) // a single part is an answer
-	}
-	m.warn("the prompt did not fit the model's context window, so the parts were halved: lower --context-tokens (%d now)",
-		m.writer.ContextTokens)
-	m.writer.ContextTokens /= 2
-	m.shrunk = true
-	var halves []prompt.Batch
-	for _, b := range long {
-		halves = append(halves, m.writer.Halves(b)...)
-	}
-	for _, b := range halves[min(len(halves), max(0, calls)):] {
-		m.emitStep(Stepped{Passages: idsOf(m.passages, b), Labels: b.Labels(), Reason: "budget"})
-		m.failed = m.errBudget(len(b), ErrContextLength)
-		m.asked++
-		m.missing++
-	}
-	more, _, err := m.mapBatches(ctx, halves[:min(len(halves), max(0, calls))])
-	parts = append(parts, more...)
-	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Labels[0], b.Labels[0]) })
-	return parts, err
-}
-
-// mapBatches makes the calls of some batches, and returns the parts in their order
-// and, the first time, the batches that were too long for the context window.
-func (m *mapping) mapBatches(ctx context.Context, batches []prompt.Batch) (parts []Part, long []prompt.Batch, err error) {
-	prompts := make([]Prompt, len(batches))
-	for i, b := range batches {
+// passages.
+func (m *mapping) mapAll(ctx context.Context) (parts []Part, err error) {
+	prompts := make([]Prompt, len(m.batches))
+	for i, b := range m.batches {
 		if prompts[i], err = m.write(m.role, prompt.Slots{Evidence: b}); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		prompts[i].MaxTokens = m.reply
 	}
 	m.warnShortened()
+	var long error // a prompt was too long
 	for i, k := range m.each(ctx, m.Model, prompts) {
-		b := batches[i]
-		m.made++
-		m.addUsage(k.call)
-		if errors.Is(k.err, ErrContextLength) && !m.shrunk {
-			m.steps++
-			m.emitStep(Stepped{Step: m.steps, Role: m.role, Passages: idsOf(m.passages, b), Labels: b.Labels(), Reason: modelError})
-			long = append(long, b)
-			continue
+		if k.made {
+			m.made++
 		}
-		part, err := m.makePart(k, b)
+		if errors.Is(k.err, ErrContextLength) {
+			long = k.err
+		}
+		m.addUsage(k.call)
+		part, err := m.makePart(k, m.batches[i])
 		if err := cmp.Or(canceled(ctx), err); err != nil || m.stopped {
-			return nil, nil, err
+			return nil, err
 		}
 		if part.Text != "" {
 			parts = append(parts, part)
 		}
 	}
-	return parts, long, nil
+	return parts, long
 }
 
 // makePart makes a part of the reply to a batch. The part has no text where the
@@ -183,35 +147,6 @@ func (m *mapping) use(passages []string) {
 const partFence = 30
 
 func (m *mapping) partCost(text string) int { return m.writer.Count(text) + partFence }
-
-// halve cuts parts that are too long for a prompt, at the ends of sentences.
-func (m *mapping) halve(parts []Part, b Budget) []Part {
-	var out []Part
-	for _, p := range parts {
-		if b.size(p.Tokens) <= b.Limit {
-			out = append(out, p)
-			continue
-		}
-		middle := 0
-		for s := range ingest.Sentences(p.Text) {
-			if middle = s.End; 2*middle >= len(p.Text) {
-				break
-			}
-		}
-		if middle == 0 || middle >= len(p.Text) {
-			out = append(out, p)
-			continue
-		}
-		halves := []Part{p, p}
-		for i, text := range []string{p.Text[:middle], p.Text[middle:]} {
-			half := &halves[i]
-			half.Text, half.cited, _ = sift(strings.TrimSpace(text), p.cited)
-			half.Tokens = m.partCost(half.Text)
-		}
-		out = append(out, m.halve(halves, b)...)
-	}
-	return out
-}
 
 // endEmpty ends the stream when no call gave a part.
 func (m *mapping) endEmpty() error {

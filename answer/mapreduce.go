@@ -30,7 +30,7 @@ func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 	if r.stopped {
 		return nil
 	}
-	parts, err := m.mapAll(ctx, combineCalls)
+	parts, err := m.mapAll(ctx)
 	if err != nil || r.stopped {
 		return err
 	}
@@ -41,7 +41,7 @@ func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	parts, err = budget.Reduce(m.halve(parts, budget), maxCollapseRounds, func(groups [][]Part) ([]Part, error) {
+	parts, err = budget.Reduce(parts, maxCollapseRounds, func(groups [][]Part) ([]Part, error) {
 		if len(groups) > m.left()-combineCalls {
 			return nil, errNoCallsLeft
 		}

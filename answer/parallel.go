@@ -34,8 +34,8 @@ func inParallel[T any](n, workers int, job func(i int) T) (results []chan T, wai
 }
 
 // each makes the calls, some at a time, and yields them in the order of the
-// prompts when they have ended. When a model turns out to be unusable, the
-// remaining calls fail with the same error and are not made.
+// prompts when they have ended. When a model turns out to be unusable, or its context
+// window too small, the remaining calls fail with the same error and are not made.
 func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[int, endedCall] {
 	return func(yield func(int, endedCall) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -44,7 +44,7 @@ func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[
 			k := endedCall{call: c.call(prompts[i])}
 			if err := fatal.Load(); err != nil {
 				k.err = *err
-			} else if k.err = k.collect(ctx, m); isUnusable(k.err) {
+			} else if k.err = k.collect(ctx, m); isUnusable(k.err) || errors.Is(k.err, ErrContextLength) {
 				fatal.CompareAndSwap(nil, &k.err)
 			}
 			return k

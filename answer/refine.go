@@ -58,18 +58,9 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 			l.missed = l.failed
 			break // a long text has many steps left, and all would fail
 		}
-		if !l.shrunk && errors.Is(l.failed, ErrContextLength) {
-			// The window is smaller than the setting says. If half a batch does
-			// not fit either, the setting must be changed.
-			l.shrunk = true
-			r.warn("the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (%d now)",
-				r.writer.ContextTokens)
-			l.retry(r.writer.Halves(b))
-			continue
-		}
 		if l.brokeOff && !l.repeated && worthRetrying(ctx, l.failed) {
 			l.repeated = true
-			l.retry([]prompt.Batch{b})
+			l.retry(b)
 			continue
 		}
 		l.missed = cmp.Or(l.missed, l.failed)
@@ -108,15 +99,14 @@ type refiner struct {
 
 	brokeOff bool   // the last step's reply did, and none of its text was shown as Text
 	repeated bool   // a step was made once more for that
-	shrunk   bool   // the evidence was halved for a window that was too small
 	streamed bool   // the last step's reply was emitted as Text
 	broken   string // why its end is missing
 }
 
-// retry puts batches in front of those to come. What the budget of calls has no
+// retry puts a batch in front of those to come. What the budget of calls has no
 // room for any more is skipped.
-func (l *refiner) retry(batches []prompt.Batch) {
-	l.batches = append(batches, l.batches...)
+func (l *refiner) retry(b prompt.Batch) {
+	l.batches = slices.Insert(l.batches, 0, b)
 	if over := len(l.batches) - l.left(); over > 0 {
 		unread := l.skip("budget", l.batches[len(l.batches)-over:])
 		l.batches = l.batches[:len(l.batches)-over]
@@ -170,7 +160,7 @@ func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 	l.warnCutPrompt(s.call)
 	s.conclude()
 	l.brokeOff = !l.streamed && s.call.brokeOff(l.failed)
-	if l.draft == "" && isUnusable(l.failed) && !l.streamed {
+	if l.draft == "" && !l.streamed && (isUnusable(l.failed) || errors.Is(l.failed, ErrContextLength)) {
 		return l.failed // further steps are useless
 	}
 	return nil

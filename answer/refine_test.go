@@ -285,15 +285,14 @@ error: asking the model (answer): cannot reach the model`,
 		},
 		{
 			name:    "a window smaller than the setting",
-			replies: map[Role][]string{RoleAnswer: {"<too long>", "120 marks.[1]"}, RoleRefine: {"120 marks.[1] Half.[2]"}},
+			replies: map[Role][]string{RoleAnswer: {"<too long>", "120 marks.[1]"}},
 			want: `kept 3
 stepped 1 answer [1 2 3] changed=false model_error invented=[] lost=[]
-warning {Message:the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (4096 now)}
-draft 2 "120 marks.[1]" [1]
-stepped 2 answer [1] changed=true  invented=[] lost=[]
-text "120 marks.[1] Half.[2]"
-stepped 3 refine [2 3] changed=true  invented=[] lost=[]
-usage calls=3 judge=0 looked=3 used=3`,
+warning {Message:a prompt did not fit the model's context window, so only half of it is used: lower --context-tokens (4096 now)}
+kept 3
+text "120 marks.[1]"
+stepped 1 answer [1 2 3] changed=true  invented=[] lost=[]
+usage calls=2 judge=0 looked=3 used=3`,
 		},
 		{
 			name:    "labels invented and lost",

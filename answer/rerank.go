@@ -83,7 +83,7 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 		fence := cost - r.writer.Count(e.Text())
 		m.batches = append(m.batches, prompt.Batch{r.writer.Shorten(e, room-fence)})
 	}
-	parts, err := m.mapAll(ctx, 0)
+	parts, err := m.mapAll(ctx)
 	if err != nil || r.stopped {
 		return err
 	}

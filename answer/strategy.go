@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -74,6 +75,19 @@ func findStrategy(name string, model bool) (*strategy, error) {
 		return &s, nil
 	}
 	return nil, &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use %s", prompt.Clip(name, 40), alternatives(Strategies()))}
+}
+
+// apply answers by a strategy, once more in half of the context window if a prompt
+// did not fit the model's.
+func (r *asking) apply(ctx context.Context, s *strategy, kept []retrieve.Passage) error {
+	err := s.answer(r, ctx, kept)
+	if !errors.Is(err, ErrContextLength) || r.stopped || r.left() == 0 {
+		return err
+	}
+	r.warn("a prompt did not fit the model's context window, so only half of it is used: lower --context-tokens (%d now)",
+		r.writer.ContextTokens)
+	r.writer.ContextTokens /= 2
+	return s.answer(r, ctx, kept)
 }
 
 // alternatives lists names: "a, b or c".

@@ -78,7 +78,7 @@ func (r *asking) summarize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return strategy.answer(r, ctx, s.Passages)
+	return r.apply(ctx, strategy, s.Passages)
 }
 
 func (r *asking) checkSummary() error {

@@ -208,19 +208,16 @@ func TestSummaryLacksAPart(t *testing.T) {
 }
 
 // Parts that cannot be brought into one prompt are given as they are, and the
-// summary says that it is not whole; a part that is too long for any prompt is
-// cut at the end of a sentence, and nothing of it is lost.
+// summary says that it is not whole.
 func TestSummaryDoesNotShrink(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("They sailed on past the point and saw land [1]. ", 150))
 	for _, test := range []struct {
 		name           string
 		maps, collapse string
-		want           string
 		incomplete     string
 	}{
-		{"no progress", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), "", "", "the model did not make the parts shorter in round"},
-		{"longer", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), long, "", "the model did not make the parts shorter in round 1"},
-		{"too long a part", long, "They sailed [1].", "They sailed [1](id=1).", ""},
+		{"no progress", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), "", "the model did not make the parts shorter in round"},
+		{"longer", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), long, "the model did not make the parts shorter in round 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			parts := 0
@@ -242,10 +239,7 @@ func TestSummaryDoesNotShrink(t *testing.T) {
 			if got.err != nil || got.text == "" || !strings.Contains(got.String(), test.incomplete) || (test.incomplete == "") == strings.Contains(got.String(), "\nincomplete ") {
 				t.Fatalf("got\n%s", got)
 			}
-			if test.want != "" && got.text != test.want {
-				t.Errorf("got %q", got.text)
-			}
-			if test.want == "" && strings.Count(got.text, "They sailed on") != 8*40 {
+			if strings.Count(got.text, "They sailed on") != 8*40 {
 				t.Errorf("of %d sentences %d are left", 8*40, strings.Count(got.text, "They sailed on"))
 			}
 			if test.maps == long && parts <= 8 {

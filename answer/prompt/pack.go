@@ -159,14 +159,6 @@ func (b Batch) Labels() []int {
 	return out
 }
 
-// Halves cuts a batch in two; a single passage is shortened.
-func (w *Writer) Halves(b Batch) []Batch {
-	if len(b) > 1 {
-		return []Batch{b[:len(b)/2], b[len(b)/2:]}
-	}
-	return []Batch{{w.Shorten(b[0], w.Count(b[0].text)/2)}}
-}
-
 // Truncate cuts a piece of evidence to at most about the given tokens.
 func (w *Writer) Truncate(e Evidence, tokens int) Evidence {
 	e.text = w.Fit(e.text, tokens)
