@@ -77,9 +77,6 @@ type Answerer struct {
 	// model whose calls have all failed, for three passages at least, judges no
 	// further one.
 	JudgeCalls int
-	// JudgeTokens is how many tokens the judging of a question may cost,
-	// prompts and replies, not counting retries; 0 means no limit.
-	JudgeTokens int
 	// JudgeTime is how long the judging of a question may take; 0 means a
 	// minute, less than 0 no limit. It is never more than half of the time that
 	// the context leaves. Passages beyond these limits are decided by score.
@@ -163,10 +160,9 @@ type asking struct {
 	reading  *extract.Reading
 	deferred []retrieve.Passage // kept, and read only if the first ones hold no answer
 
-	judged       int            // passages and statements that were put to a judge
-	judgedTokens int            // what that may have cost
-	proof        *proof         // of the answer that is being written
-	proving      sync.WaitGroup // its calls
+	judged  int            // passages and statements that were put to a judge
+	proof   *proof         // of the answer that is being written
+	proving sync.WaitGroup // its calls
 }
 
 func (a *Answerer) newAsking(yield func(Event, error) bool, recorder *replay.Recorder) *asking {

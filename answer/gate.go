@@ -63,7 +63,7 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 		sure := j.Chance > surelyOn || j.Chance < surelyOff && retrieve.Language(p.Text) == retrieve.Language(r.asked)
 		switch {
 		case kind == GateScore || kind == GateOff || kind == GateBoth && sure:
-		case r.mayJudge(0):
+		case r.mayJudge():
 			r.judged++
 			open = append(open, i)
 		default:
@@ -113,25 +113,16 @@ type openPassage struct {
 	call  call
 }
 
-// prepare writes the calls for the open passages. Those beyond JudgeTokens are
-// decided by score.
+// prepare writes the calls for the open passages.
 func (g *gate) prepare(found []retrieve.Passage, open []int) error {
 	same := map[Prompt]int{} // passages of the same words
-	for n, i := range open {
+	for _, i := range open {
 		e := g.writer.Truncate(prompt.NewEvidence(1, found[i]), g.writer.Window()/2)
 		p, err := g.write(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
 		if err != nil {
 			return err
 		}
 		p.MaxTokens = verdictTokens
-		tokens := g.writer.Size(p.System, p.User) + verdictTokens
-		if g.JudgeTokens > 0 && g.judgedTokens+tokens > g.JudgeTokens {
-			for _, i := range open[n:] {
-				g.judged[i].By = unjudged
-			}
-			break
-		}
-		g.judgedTokens += tokens
 		c := g.call(p)
 		c.again = 2 * same[p]
 		same[p]++

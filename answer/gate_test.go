@@ -317,26 +317,6 @@ func TestGateTime(t *testing.T) {
 	}
 }
 
-// A budget of tokens is spent on the first passages.
-func TestGateTokens(t *testing.T) {
-	ps := passages("The fee is 120.", "The fee is 130.", "The fee is 140.", "The fee is 150.")
-	m := &script{reply: byRole(map[Role][]string{RoleJudge: {"no"}, RoleAnswer: {"140.[1]"}})}
-	a := &Answerer{Retriever: ps, Model: m, Gate: GateModel, Parallel: 1}
-	read(a.Ask(t.Context(), Question{Text: "What is the fee?"}))
-	one := ingest.CountTokens(m.calls[0].System) + ingest.CountTokens(m.calls[0].User) + m.calls[0].MaxTokens
-	m.calls, a.JudgeTokens = nil, 2*one+one/2
-	got := read(a.Ask(t.Context(), Question{Text: "What is the fee?"}))
-	judges := 0
-	for _, p := range m.calls {
-		if p.Role == RoleJudge {
-			judges++
-		}
-	}
-	if judges != 2 || strings.Count(got.String(), "relevant by unjudged (0 calls)") != 2 {
-		t.Errorf("%d judges\n%s", judges, got)
-	}
-}
-
 func TestKeep(t *testing.T) {
 	for _, test := range []struct{ decisions, want string }{
 		{"rrr", "123"}, {"iri", "2"}, {"uer", "312"}, {"uie", "13"}, {"iii", ""}, {"eirr", "314"}, {"", ""},

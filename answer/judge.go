@@ -42,11 +42,10 @@ const wordTokens = 16
 // any tokenizer. A Model adds what it needs to think.
 const verdictTokens = 64
 
-// mayJudge reports whether the budget has room for one more call of a judge that
-// costs so many tokens.
-func (r *asking) mayJudge(tokens int) bool {
+// mayJudge reports whether the budget has room for one more call of a judge.
+func (r *asking) mayJudge() bool {
 	most := or(r.JudgeCalls, defaultJudgeCalls)
-	return (most < 0 || r.judged < most) && (r.JudgeTokens <= 0 || r.judgedTokens+tokens <= r.JudgeTokens)
+	return most < 0 || r.judged < most
 }
 
 // judgeTime is how long a judge may take: JudgeTime, or half of the time that the

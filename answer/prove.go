@@ -242,7 +242,7 @@ const nowhere = .2
 // code's; none without a judge, or without a budget. A judge is shown passages
 // unless code has found that they say it.
 func (p *proof) calls(u statement.Unit, f finding) []call {
-	if p.judge == nil || f.borne && f.sure {
+	if p.judge == nil || f.borne && f.sure || !p.mayJudge() {
 		return nil
 	}
 	s := prompt.Slots{Statement: p.writer.Fit(u.Plain, p.writer.Window()/8)}
@@ -262,7 +262,6 @@ func (p *proof) calls(u statement.Unit, f finding) []call {
 		}
 	}
 	var calls []call
-	tokens := 0
 	wordings := []bool{false, true}
 	if f.quotes[f.near[0]-1].Support < nowhere {
 		wordings = wordings[:1]
@@ -277,14 +276,9 @@ func (p *proof) calls(u statement.Unit, f finding) []call {
 		q := c.prompt
 		c.again = 2 * p.same[q]
 		p.same[q]++
-		tokens = max(tokens, p.writer.Size(q.System, q.User)+wordTokens)
 		calls = append(calls, *c)
 	}
-	if !p.mayJudge(tokens) {
-		return nil
-	}
 	p.judged++
-	p.judgedTokens += tokens
 	return calls
 }
 

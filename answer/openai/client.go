@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"math"
@@ -25,8 +24,8 @@ type Client struct {
 	noUsage, noTemperature, newMaxTokens, noOdds, noFormat atomic.Bool
 	// odds is set when the server has sent the chances of the words of a verdict.
 	odds atomic.Bool
-	// thinks is set when a reply shows that the model thinks before it answers,
-	// without room for that in ReasoningTokens. Servers count thoughts against the
+	// thinks is set when the model thinks before it answers, as its name says, or
+	// its first reply. Servers count thoughts against the
 	// requested length, so no length is requested any more.
 	thinks atomic.Bool
 }
@@ -41,9 +40,7 @@ func New(o Options) (*Client, error) {
 	if alwaysThinks(o.Model) {
 		c.noTemperature.Store(true)
 		c.newMaxTokens.Store(true)
-		if c.o.ReasoningTokens == 0 {
-			c.o.ReasoningTokens = 4096
-		}
+		c.thinks.Store(true)
 	}
 	return c, nil
 }
@@ -71,11 +68,6 @@ func (c *Client) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer
 }
 
 func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error {
-	if c.o.ContextTokens > 0 {
-		if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User); n >= c.o.ContextTokens {
-			return c.fail(ContextLength, answer.ErrContextLength, fmt.Sprintf("it has %d tokens, the window %d", n, c.o.ContextTokens))
-		}
-	}
 	retries := c.o.Retries
 	if p.Role == answer.RoleJudge || p.Role == answer.RoleVerify {
 		// Package answer calls a judge a second time itself; retries here would multiply
@@ -146,7 +138,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 			return e
 		}
 		e := c.readChunk(raw, r)
-		if c.o.ReasoningTokens == 0 && r.thoughts.Len() > 0 {
+		if r.thoughts.Len() > 0 {
 			c.thinks.Store(true)
 		}
 		if e != nil || r.stopped {
@@ -189,11 +181,11 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 		}
 	}
 	if p.MaxTokens > 0 && (p.Hard || !c.thinks.Load()) {
-		if n := p.MaxTokens + c.o.ReasoningTokens; c.newMaxTokens.Load() {
-			req.MaxCompletionTokens = n
+		if c.newMaxTokens.Load() {
+			req.MaxCompletionTokens = p.MaxTokens
 		} else {
 			//lint:ignore SA1019 most servers but OpenAI's know only the old name
-			req.MaxTokens = n
+			req.MaxTokens = p.MaxTokens
 		}
 	}
 	return req

@@ -51,15 +51,6 @@ type Options struct {
 	// less than 0 never. Those of a judge never are.
 	Retries int
 
-	// ContextTokens is the context window of the model, prompt and reply
-	// together; a prompt that cannot fit is refused without a request. 0 means
-	// unknown. Only a [Client] uses it.
-	ContextTokens int
-	// ReasoningTokens is added to a prompt's MaxTokens, as room for the model to
-	// think before it replies. 0 means none, or 4096 for the models of OpenAI that
-	// always think. Only a [Client] uses it.
-	ReasoningTokens int
-
 	// Dimensions is the length of the vectors to request; 0 leaves it to the
 	// server. Only an [Embedder] uses it, and the following options to Patience.
 	Dimensions int

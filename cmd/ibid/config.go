@@ -124,7 +124,6 @@ type modelConfig struct {
 	RefineModel   string        `help:"Model for the steps after the first; default: --model." placeholder:"NAME" group:"Model"`
 	Gate          string        `help:"${gate_help}" enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
 	GateCalls     int           `help:"${gate_calls_help}" default:"12" placeholder:"N" group:"Model"`
-	GateTokens    int           `help:"Tokens per question for judging; 0: no limit." default:"0" placeholder:"N" group:"Model"`
 	GateTime      time.Duration `help:"${gate_time_help}" default:"1m" placeholder:"TIME" group:"Model"`
 	Unproved      string        `help:"${unproved_help}" enum:"drop,mark,off" default:"drop" placeholder:"HOW" group:"Model"`
 	Confidence    float64       `help:"${confidence_help}" default:"${confidence}" placeholder:"X" group:"Model"`

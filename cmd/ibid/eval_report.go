@@ -318,7 +318,7 @@ func (c *evalReportCmd) settings(corpus *corpus) (settings []eval.Setting) {
 			address = u.Redacted()
 		}
 		add("base-url", address, "gate-model", c.GateModel, "refine-model", c.RefineModel, "gate-calls", c.GateCalls,
-			"gate-tokens", c.GateTokens, "gate-time", c.GateTime, "context-tokens", c.ContextTokens, "step-tokens", c.StepTokens,
+			"gate-time", c.GateTime, "context-tokens", c.ContextTokens, "step-tokens", c.StepTokens,
 			"budget-tokens", c.BudgetTokens, "prompts", c.Prompts)
 	}
 	add("parallel", c.Parallel)
