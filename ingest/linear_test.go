@@ -24,8 +24,7 @@ var hostileEndings = []string{".md", ".mdx", ".txt", ".rst", ".html", ".csv"}
 
 // hostilePlain are further units, by the ending that they are read as.
 var hostilePlain = map[string][]string{
-	".adoc": {"{a}", ":a: {a}{a}\n", "*a_", "|", "<<", "a[", "----\n", "[[a]]\n", "a::\n", "* a\n", "= a\n", "|===\n|a\n", "link:",
-		"https://a[", "`"},
+	".adoc": {"= a\n", "=", "== \n"},
 	".tex": {`\a{`, `{`, `\(`, `\[`, `$`, `$$`, `\$`, `$\$`, `\begin{a}`, `\begin{itemize}`, `\begin{tabular}{l}`, `\begin{equation}`,
 		`\begin{verbatim}`, `\footnote{`, `\verb|`, `\frac`,
 		`\frac{a}`, `\sqrt{`, `%`, "% a\n", `\item`, `\bibitem{a}`, `\section{`, `\section{a}`, `\a[`, `\def\a`, `\caption{`, `&`, `\\`, "``",

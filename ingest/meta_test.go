@@ -45,8 +45,6 @@ func TestMetaForFilters(t *testing.T) {
 			map[string]string{"language": "de-AT", "author": "Ada Lovelace"}},
 		"d.md": {"---\nauthors:\n  - name: Ada Lovelace\n    email: ada@example.org\n  - Charles Babbage\nlang: de\n---\nText",
 			map[string]string{"author": "Ada Lovelace, Charles Babbage", "language": "de"}},
-		"a.adoc": {"= Title\nAda Lovelace <ada@example.org>\n:lang: de\n:keywords: sea, land\n\nText",
-			map[string]string{"author": "Ada Lovelace", "language": "de", "tags": "sea, land"}},
 		"c.md": {"---\ntag: sea, land\n---\nText", map[string]string{"tags": "sea, land"}},
 	} {
 		doc, err := new(Reader).Read(t.Context(), name, []byte(c.text))

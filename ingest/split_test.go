@@ -191,8 +191,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(".md", []byte(list+"\n"))
 	}
 	for ext, seed := range map[string]string{
-		".adoc": "= A\nB C <d@e>\nv1, 2024-01-01\n:x: y{x}\n\n[[id]]\n== {x} *b* <<id>>\n\nterm:: " +
-			"def\n+\n----\ncode\n----\n[cols=\"1,2*\"]\n|===\n|a |b\n\n|c\n|===\n",
+		".adoc": "= A\n\n== b\nc\n",
 		".tex": "\\title{A}\\begin{document}\\section{B}\\label{c}$x_{1}$ \\[\\frac{a}{b}\\] \\begin{itemize}\\item[x] " +
 			"y\\end{itemize}\\begin{tabular}{ll}a&b\\\\\\hline c\\end{tabular}\\verb|x| \\'e% c\n\\footnote{f}",
 		".org":   "#+title: A\n* TODO B :t:\n:PROPERTIES:\n:END:\n- [ ] a\n|a|b|\n|-+-|\n|1|2|\n#+begin_src c\nx\n#+end_src\n[[a][b]] *c*\n",

@@ -30,7 +30,7 @@ func LaTeX(doc *Document, data []byte) error {
 	if r.at == len(r.lines) { // a part of a document, without a preamble
 		r.at = 0
 	}
-	r.read(r.next, anyLevel)
+	r.read(r.next)
 	return nil
 }
 

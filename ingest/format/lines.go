@@ -25,15 +25,14 @@ func newLineReader(doc *Document, src string, inline func(text string) string) l
 }
 
 // read passes each line to next, which may read more of them and leaves at on
-// the last one that it read. The first heading is the title of the document,
-// unless its level is deeper than deepest.
-func (r *lineReader) read(next func(line string), deepest int) {
+// the last one that it read. The first heading is the title of the document.
+func (r *lineReader) read(next func(line string)) {
 	for ; r.at < len(r.lines); r.at++ {
 		next(strings.TrimRight(r.lines[r.at], " \t"))
 	}
 	r.flush()
 	r.b.into(r.doc)
-	r.doc.titleFromHeading(deepest)
+	r.doc.titleFromHeading(anyLevel)
 }
 
 // line returns a line without the space at its end; empty outside the file.

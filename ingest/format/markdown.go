@@ -388,6 +388,23 @@ func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
 	r.flush()
 }
 
+// asciiDocHeading matches "== Tides" and "== Tides ==".
+var asciiDocHeading = regexp.MustCompile(`(?m)^(={1,6})([ \t]+\S.*?)(?:[ \t]+=+)?$`)
+
+// AsciiDoc reads AsciiDoc as text with headings. All other markup stays.
+func AsciiDoc(doc *Document, data []byte) error {
+	src, err := sourceText(data)
+	if err != nil {
+		return err
+	}
+	src = replaceMatches(asciiDocHeading, src, func(_ string, m []string) string { return strings.Repeat("#", len(m[1])) + m[2] })
+	var b builder
+	scanMarkdown(&b, src, make(map[string]int), 0)
+	b.into(doc)
+	doc.titleFromHeading(1)
+	return nil
+}
+
 var (
 	jsxOnly    = regexp.MustCompile(`^\s*</?[A-Z][\w.]*(\s[^<>]*)?/?>\s*$`)
 	jsxTitle   = regexp.MustCompile(`\b(?:title|label|name|summary)=["']([^"']+)["']`)

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -22,7 +23,7 @@ func Org(doc *Document, data []byte) error {
 		return err
 	}
 	r := orgReader{newLineReader(doc, src, orgInline)}
-	r.read(r.next, anyLevel)
+	r.read(r.next)
 	return nil
 }
 
@@ -102,6 +103,6 @@ func (r *orgReader) rows() {
 
 // orgInline removes the markup in a block.
 func orgInline(text string) string {
-	text = replaceMatches(orgLink, text, func(_ string, m []string) string { return linkWords(m[2], m[1]) })
+	text = replaceMatches(orgLink, text, func(_ string, m []string) string { return cmp.Or(m[2], m[1]) })
 	return orgEmphasis.ReplaceAllString(text, "$1$2")
 }

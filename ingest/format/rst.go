@@ -32,7 +32,7 @@ func RST(doc *Document, data []byte) error {
 		return err
 	}
 	r := rstReader{lineReader: newLineReader(doc, src, rstInline), levels: make(map[string]int)}
-	r.read(r.next, anyLevel)
+	r.read(r.next)
 	return nil
 }
 
