@@ -14,7 +14,7 @@ import (
 // accesses is the table of accesses of a server with all features.
 func accesses() accessTable {
 	t := accessTable{}
-	for _, r := range (&handlers{}).routes(features{true, true, true, true, true, true}) {
+	for _, r := range (&handlers{}).routes(features{true, true, true, true, true}) {
 		t[r.method+" "+r.path] = r.access
 	}
 	return t
@@ -49,7 +49,6 @@ func everyRoute(o *Options) {
 	o.Uploads, o.Sample = &ingest.Uploads{}, fstest.MapFS{}
 	o.Keys = newRing()
 	o.Ledger = newLedger()
-	o.Embedder = counts{}
 }
 
 // TestUnlisted checks that a route outside the table of accesses is not served.

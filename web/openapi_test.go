@@ -589,7 +589,6 @@ func TestOpenAPIReplies(t *testing.T) {
 		o.Summarizer = digest{new(answer.Summary)}
 		o.Sample = fstest.MapFS{"fees.md": {Data: []byte("# Fees")}}
 		o.Uploads, o.Sites = uploadFolder(t), oneSite{}
-		o.Embedder = counts{}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})
 	ask := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -628,7 +627,6 @@ func TestOpenAPIReplies(t *testing.T) {
 		`POST /v1/completions {"model":"ibid","prompt":"a"}`, `POST /v1/completions {"model":"ibid","prompt":"a","stream":true}`,
 		`POST /v1/vector_stores/default/search {"query":"mooring"}`, "GET /v1/files", "GET /v1/files/" + fileID("club/guide.pdf"),
 		"GET /v1/files/" + fileID("club/guide.pdf") + "/content",
-		`POST /v1/embeddings {"model":"ibid","input":"a"}`, `POST /v1/embeddings {"model":"ibid","input":["a"],"encoding_format":"base64"}`,
 		"POST /api/documents?url=https://example.org/", "POST /api/documents?url=file:///x",
 		"POST /api/documents?name=a.md # A", "POST /api/documents?name=a.md # B", "POST /api/documents/uploads/a.md",
 		"DELETE /api/documents/uploads/a.md",
@@ -715,7 +713,7 @@ func schemaRoots() []any {
 		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
 		listedCollections{}, listedSuggestions{}, addedSample{},
 		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1File{}, v1Files{},
-		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
+		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, protectedResource{}, blockEvent{}, markdownEvent{}, queued{},
@@ -725,7 +723,7 @@ func schemaRoots() []any {
 // requiredMembers are the members that requests must have.
 func requiredMembers() map[string]string {
 	return map[string]string{"searchRequest": "question", "feedbackRequest": "run rating", "chatRequest": "model messages",
-		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input", "embedRequest": "model input",
+		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input",
 		"vectorSearchRequest": "query", "Turn": "role"}
 }
 
@@ -813,8 +811,7 @@ func schemaNames() map[string]string {
 		"web.inputDetails": "ResponseInputDetails", "web.namedSchema": "JSONSchema", "web.v1Tool": "Tool", "web.uiEvent": "ChatEvent",
 		"web.v1File": "File", "web.v1Files": "FileList", "web.vectorsFound": "VectorSearchResult",
 		"web.rankingOptions": "VectorRanking", "web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError",
-		"web.v1Fault": "OpenAIFault", "web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding",
-		"web.v1Vectors": "EmbeddingList", "web.vectorUsage": "EmbeddingUsage", "web.liveness": "Health", "web.blockEvent": "HTMLBlock",
+		"web.v1Fault": "OpenAIFault", "web.liveness": "Health", "web.blockEvent": "HTMLBlock",
 		"web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece", "web.listedSuggestions": "SuggestionList",
 	}
 }

@@ -25,19 +25,6 @@ import (
 	"ibid/retrieve"
 )
 
-// counts is an embedder with a constant vector.
-type counts struct{}
-
-func (counts) Space() string { return "counts/3" }
-
-func (counts) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	rows := make([][]float32, len(texts))
-	for i := range texts {
-		rows[i] = []float32{0.6, -0.8, 0}
-	}
-	return rows, nil
-}
-
 // upstream is the server of the model.
 func upstream(t testing.TB) (*openai.Relay, *openaitest.Handler) {
 	t.Helper()
@@ -63,7 +50,6 @@ func TestV1(t *testing.T) {
 	golden(t, "testdata/v1/*.txt", func(o *Options) {
 		o.Relay = true
 		o.Upstream, _ = upstream(t)
-		o.Embedder = counts{}
 		documents := o.Asker
 		o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
 			if strings.HasPrefix(q.Text, "### Task:") {
@@ -340,7 +326,7 @@ func TestRelayGone(t *testing.T) {
 func TestGoOpenAI(t *testing.T) {
 	t.Parallel()
 	relay, _ := upstream(t)
-	s := serve(t, func(o *Options) { o.Upstream, o.Relay, o.Embedder = relay, true, counts{} })
+	s := serve(t, func(o *Options) { o.Upstream, o.Relay = relay, true })
 	config := goopenai.DefaultConfig("none")
 	config.BaseURL = s.URL + "/v1"
 	client := goopenai.NewClientWithConfig(config)
@@ -404,10 +390,6 @@ func TestGoOpenAI(t *testing.T) {
 	models, err := client.ListModels(t.Context())
 	if err != nil || len(models.Models) != 3 {
 		t.Errorf("models %+v, %v", models, err)
-	}
-	vectors, err := client.CreateEmbeddings(t.Context(), goopenai.EmbeddingRequest{Model: "ibid", Input: []string{"a", "b"}})
-	if err != nil || len(vectors.Data) != 2 || len(vectors.Data[1].Embedding) != 3 || vectors.Data[1].Index != 1 {
-		t.Errorf("vectors %+v, %v", vectors, err)
 	}
 	title, err := client.CreateChatCompletion(t.Context(), goopenai.ChatCompletionRequest{Model: "scripted/model",
 		Messages: ask.Messages[:0:0]})

@@ -85,8 +85,6 @@ type Options struct {
 	// Relay lets clients ask the model itself, under its own name and without
 	// documents: those whose keys permit it, or all where there are no keys.
 	Relay bool
-	// Embedder makes the vectors of POST /v1/embeddings, which does not exist if it is nil.
-	Embedder retrieve.Embedder
 	// NoLinks leaves out the Markdown links of numbers in the OpenAI API.
 	NoLinks bool
 	// Logger gets one line per request. Questions, answers and document texts
@@ -247,7 +245,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.suggested = &suggestions{asking: h.asking}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
-	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, embedder: o.Embedder, links: !o.NoLinks}
+	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
 	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger, model: &h.asking.model}
 	o.Metrics.watch(serverState{h.limiter, h.catalog, o.Figures, o.Logger})
@@ -272,7 +270,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.Use(guard.admit)
 	for _, r := range h.routes(features{
 		sample: o.Uploads != nil && o.Sample != nil, summaries: o.Summarizer != nil,
-		feedback: o.Ledger != nil, uploads: o.Uploads != nil, embeddings: o.Embedder != nil, keys: o.Keys != nil,
+		feedback: o.Ledger != nil, uploads: o.Uploads != nil, keys: o.Keys != nil,
 	}) {
 		guard.access[r.method+" "+r.path] = r.access
 		e.Add(r.method, r.path, r.handler)
@@ -284,7 +282,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 }
 
 // features are parts of the server that may be missing.
-type features struct{ sample, summaries, feedback, uploads, embeddings, keys bool }
+type features struct{ sample, summaries, feedback, uploads, keys bool }
 
 // A route is one line of the table of routes.
 type route struct {
@@ -349,9 +347,6 @@ func (h *handlers) routes(f features) []route {
 	}
 	if f.sample {
 		table = append(table, route{"POST", "/api/sample", writers, limited(h.documents.addSample)})
-	}
-	if f.embeddings {
-		table = append(table, route{"POST", "/v1/embeddings", readers, limited(h.openAI.embed)})
 	}
 	if f.keys {
 		table = append(table,

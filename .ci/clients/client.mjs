@@ -4,7 +4,7 @@ import OpenAI from 'openai';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { ChatOpenAI } from '@langchain/openai';
-import { embed, generateText, Output, streamText, tool } from 'ai';
+import { generateText, Output, streamText, tool } from 'ai';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
 import assert from 'node:assert/strict';
@@ -83,6 +83,4 @@ assert.equal(await streamed.finishReason, 'stop');
 assert((await streamed.usage).totalTokens > 0);
 tell('AI SDK', 'stream', parts);
 
-const { embedding } = await embed({ model: ibid.textEmbeddingModel('ibid'), value: 'a lantern', maxRetries: 0 });
-assert(embedding.length > 8);
 await assert.rejects(client.chat.completions.create({ model: 'none', messages }), { status: 404, code: 'model_not_found' });

@@ -77,10 +77,6 @@ tell("openai (Python)", "helper", done.choices[0].message.content)
 # The rest of the API.
 assert [m.id for m in client.models.list()] == ["ibid", "ibid/default", "scripted"]
 assert client.models.retrieve("ibid/default").id == "ibid/default"
-vectors = client.embeddings.create(model="ibid", input=["a lantern", "a boat"])  # asks for base64
-assert len(vectors.data) == 2 and len(vectors.data[0].embedding) > 8
-floats = client.embeddings.create(model="ibid", input=["a lantern", "a boat"], encoding_format="float")
-assert max(abs(a - b) for a, b in zip(vectors.data[1].embedding, floats.data[1].embedding)) < 1e-6
 title = client.chat.completions.create(model="scripted", messages=[{"role": "user", "content": "Give this chat a title."}])
 assert title.choices[0].message.content == "Lanterns 🏮", title
 for wrong, error in (({"model": "none"}, openai.NotFoundError), ({"n": 2}, openai.BadRequestError)):

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
+from langchain_openai import ChatOpenAI, OpenAI
 from pydantic import BaseModel
 
 url, question = sys.argv[1] + "/v1", sys.argv[2]
@@ -31,6 +31,3 @@ class Lighting(BaseModel):
 for method in ("json_schema", "function_calling"):
     assert chat.with_structured_output(Lighting, method=method).invoke(question).when == "at dusk"
 assert chat.bind_tools([Lighting]).invoke(turns).content == chat.invoke(turns).content
-
-embedder = OpenAIEmbeddings(model="ibid", base_url=url, api_key="none", check_embedding_ctx_length=False)
-assert len(embedder.embed_query("a lantern")) == len(embedder.embed_documents(["a lantern", "a boat"])[1])

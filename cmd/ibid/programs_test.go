@@ -95,7 +95,7 @@ func TestPrograms(t *testing.T) {
 			programs = append(programs, i)
 		}
 	}
-	if len(programs) != 9 { // three in each language
+	if len(programs) != 6 { // two in each language
 		t.Errorf("%d programs are on the page", len(programs))
 	}
 	if !*update {

@@ -249,7 +249,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 		Drawer: files, Originals: files,
 		Asker: srv.answerer, Summarizer: srv.answerer, Searcher: searcher, Library: srv.lib.Index, Logger: srv.logger,
 		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
-		Upstream: upstream, Relay: srv.Relay, Embedder: srv.lib.embedder, NoLinks: !srv.Links,
+		Upstream: upstream, Relay: srv.Relay, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Version: version(), Citing: citing,
