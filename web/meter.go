@@ -8,9 +8,7 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
-	"ibid/cite"
 	"ibid/ingest"
-	"ibid/retrieve"
 )
 
 // An answerMeter measures one answer.
@@ -22,7 +20,6 @@ type answerMeter struct {
 	gated bool      // all passages were judged
 	text  bool      // there is some
 
-	sources                       int
 	refused, incomplete, fellBack bool
 }
 
@@ -62,31 +59,19 @@ func (m *answerMeter) measure(e answer.Event) {
 		m.observeStage("retrieve", m.began)
 	case answer.Kept:
 		m.endGate()
-	case answer.Judged:
-		m.verdicts.WithLabelValues(string(e.Decision), e.By).Inc()
 	case answer.Unanswered:
 		m.endGate()
 		m.refused = true
 		m.refusals.WithLabelValues(e.Reason).Inc()
-	case answer.Stepped:
-		m.dropped.Add(float64(len(e.Invented)))
 	case answer.Fallback:
 		m.fellBack = true
 	case answer.Incomplete:
 		m.incomplete = true
-	case answer.Warning:
-		m.warnings.Inc()
 	case answer.Text:
 		if !m.text {
 			m.text = true
 			m.observeStage("first_text", m.began)
 		}
-	case cite.Cited:
-		m.sources++
-	case cite.Quoted:
-		m.citations.WithLabelValues(string(e.Verdict)).Inc()
-	case cite.Unsupported:
-		m.unsupported.WithLabelValues(e.Reason).Inc()
 	}
 }
 
@@ -105,12 +90,8 @@ func (m *answerMeter) end(ctx context.Context, err error) {
 		outcome = "fallback"
 	}
 	m.answers.WithLabelValues(m.kind, outcome).Inc()
-	if outcome == "canceled" || outcome == "failed" {
-		return
-	}
-	m.observeStage("whole", m.began)
-	if !m.refused {
-		m.Metrics.sources.Observe(float64(m.sources))
+	if outcome != "canceled" && outcome != "failed" {
+		m.observeStage("whole", m.began)
 	}
 }
 
@@ -154,13 +135,9 @@ func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 
 func (m *Metrics) recordCall(role string, took time.Duration, used answer.Tokens, err error) {
 	m.calls.WithLabelValues(role).Observe(took.Seconds())
-	m.upstream.WithLabelValues(role).Add(float64(max(1, used.Requests)))
 	m.tokens.WithLabelValues(role, "prompt").Add(float64(used.Prompt))
 	m.tokens.WithLabelValues(role, "completion").Add(float64(used.Completion))
 	m.tokens.WithLabelValues(role, "reasoning").Add(float64(used.Reasoning))
-	if m.cost != nil {
-		m.cost.Add((m.price.In*float64(used.Prompt) + m.price.Out*float64(used.Completion)) / 1e6)
-	}
 	if err != nil {
 		m.failures.WithLabelValues(role, failureKind(err)).Inc()
 	}
@@ -175,32 +152,4 @@ func failureKind(err error) string {
 		return string(openai.Canceled)
 	}
 	return "other"
-}
-
-// Embedder returns an embedder whose calls are measured.
-func (m *Metrics) Embedder(e retrieve.Embedder) retrieve.Embedder {
-	observed := observedEmbedder{e, m}
-	if v, ok := e.(retrieve.Vocabulary); ok {
-		return struct {
-			retrieve.Embedder
-			retrieve.Vocabulary
-		}{observed, v}
-	}
-	return observed
-}
-
-type observedEmbedder struct {
-	retrieve.Embedder
-	m *Metrics
-}
-
-func (w observedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	start := time.Now()
-	rows, err := w.Embedder.Embed(ctx, texts)
-	w.m.embeds.Observe(time.Since(start).Seconds())
-	w.m.embedded.Add(float64(len(rows)))
-	if err != nil {
-		w.m.embedFailed.Inc()
-	}
-	return rows, err
 }

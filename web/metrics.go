@@ -23,35 +23,18 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 	server   atomic.Pointer[serverState] // nil before there is a server
-	price    Price
 
-	requests    *prometheus.HistogramVec // route, method
-	replies     *prometheus.CounterVec   // route, method, status
-	problems    *prometheus.CounterVec   // code
-	answers     *prometheus.CounterVec   // kind, outcome
-	stages      *prometheus.HistogramVec // kind, stage
-	refusals    *prometheus.CounterVec   // reason
-	verdicts    *prometheus.CounterVec   // verdict, by
-	citations   *prometheus.CounterVec   // verdict
-	unsupported *prometheus.CounterVec   // reason
-	sources     prometheus.Histogram
-	dropped     prometheus.Counter
-	warnings    prometheus.Counter
-
+	requests *prometheus.HistogramVec // route, method
+	replies  *prometheus.CounterVec   // route, method, status
+	problems *prometheus.CounterVec   // code
+	answers  *prometheus.CounterVec   // kind, outcome
+	stages   *prometheus.HistogramVec // kind, stage
+	refusals *prometheus.CounterVec   // reason
 	calls    *prometheus.HistogramVec // role
 	failures *prometheus.CounterVec   // role, kind
-	upstream *prometheus.CounterVec   // role
 	tokens   *prometheus.CounterVec   // role, direction
-	cost     prometheus.Counter       // nil without a price
-
-	embeds      prometheus.Histogram
-	embedded    prometheus.Counter
-	embedFailed prometheus.Counter
-	files       *prometheus.CounterVec // action
+	files    *prometheus.CounterVec   // action
 }
-
-// A Price is the cost of a million tokens, in any currency.
-type Price struct{ In, Out float64 }
 
 // StoreFigures are the size of the store, and how reading files went.
 type StoreFigures struct {
@@ -61,9 +44,9 @@ type StoreFigures struct {
 	ReaderDeaths int64
 }
 
-// NewMetrics makes metrics. Without a price there are none for costs.
-func NewMetrics(price Price) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), price: price}
+// NewMetrics makes metrics.
+func NewMetrics() *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
 	quick := []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "ibid", Name: name, Help: help, Buckets: buckets}, labels)
@@ -75,9 +58,6 @@ func NewMetrics(price Price) *Metrics {
 		m.registry.MustRegister(c)
 		return c
 	}
-	one := func(h *prometheus.HistogramVec) prometheus.Histogram {
-		return h.WithLabelValues().(prometheus.Histogram)
-	}
 	m.requests = histogram("http_request_duration_seconds", "Time to the end of a reply, by route.", quick, "route", "method")
 	m.replies = counter("http_requests_total", "Requests, by route and status.", "route", "method", "status")
 	m.problems = counter("problems_total", "Errors that clients got, by their code: too_fast and too_many_questions are rejections for "+
@@ -86,24 +66,11 @@ func NewMetrics(price Price) *Metrics {
 	m.stages = histogram("answer_stage_duration_seconds", "Time of the stages of an answer: retrieve until passages are found, gate from "+
 		"then until all are judged, first_text from the beginning to the first word, whole to the last.", quick, "kind", "stage")
 	m.refusals = counter("refusals_total", "Questions that the documents do not answer, by reason.", "reason")
-	m.verdicts = counter("gate_verdicts_total", "Verdicts of the gate on passages, and what made them.", "verdict", "by")
-	m.citations = counter("citations_total", "Citations in answers, by how well their quotes support them.", "verdict")
-	m.unsupported = counter("unsupported_sentences_total", "Sentences of answers that no citation supports.", "reason")
-	m.sources = one(histogram("answer_sources", "Sources of an answer.", []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 20}))
-	m.dropped = counter("dropped_labels_total", "Labels in replies of models that name no passage.").WithLabelValues()
-	m.warnings = counter("answer_warnings_total", "Warnings in answers.").WithLabelValues()
 	m.calls = histogram("model_call_duration_seconds", "Time of a call to a model, by purpose.", quick, "role")
 	m.failures = counter("model_call_failures_total", "Calls to a model that failed, by kind.", "role", "kind")
-	m.upstream = counter("model_requests_total", "Requests to the model's server, repeated ones included.", "role")
 	m.tokens = counter("model_tokens_total", "Tokens of calls to models: prompt, completion, and reasoning, which is part of "+
 		"completion.", "role", "direction")
-	m.embeds = one(histogram("embedding_duration_seconds", "Time of a call to the embedder.", quick))
-	m.embedded = counter("embedded_texts_total", "Texts that were embedded.").WithLabelValues()
-	m.embedFailed = counter("embedding_failures_total", "Calls to the embedder that failed.").WithLabelValues()
 	m.files = counter("sync_files_total", "Files that a sync visited, by outcome.", "action")
-	if price != (Price{}) {
-		m.cost = counter("model_cost_total", "Cost of the tokens, in the currency of --price-in and --price-out.").WithLabelValues()
-	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{m})
 	return m
 }

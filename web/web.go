@@ -173,7 +173,7 @@ func (o *Options) setDefaults() error {
 		o.Answers = new(Answers)
 	}
 	if o.Metrics == nil {
-		o.Metrics = NewMetrics(Price{})
+		o.Metrics = NewMetrics()
 	}
 	o.MaxAsks = max(o.MaxAsks, 0)
 	o.MaxAsks, o.KeyRate = cmp.Or(o.MaxAsks, DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)

@@ -42,12 +42,6 @@ type openedLibrary struct {
 
 // openLibrary opens the library, and creates it if it does not exist.
 func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings) (*openedLibrary, error) {
-	return openMeasured(ctx, c, o, s, func(e retrieve.Embedder) retrieve.Embedder { return e })
-}
-
-// openMeasured is openLibrary with a wrapper around the embedder of searches.
-func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings,
-	wrap func(retrieve.Embedder) retrieve.Embedder) (*openedLibrary, error) {
 	embedder, err := c.embedder(ctx, s.getenv)
 	if err != nil {
 		return nil, err
@@ -56,11 +50,10 @@ func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surr
 	if err != nil {
 		return nil, err
 	}
-	lib, err := c.over(ctx, store, wrap(embedder), o, s)
+	lib, err := c.over(ctx, store, embedder, o, s)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	lib.embedder = embedder
 	return lib, nil
 }
 

@@ -39,8 +39,6 @@ type serveCmd struct {
 	MaxUploads int      `help:"Size limit of all uploads together, in MB." default:"4096" placeholder:"N" group:"Server"`
 	KeepDays   int      `help:"Days to keep answers and the links that share them; 0: keep none." default:"90" placeholder:"N" group:"Server"`
 	MaxAsks    int      `help:"Concurrent questions and searches; more are refused with 429." default:"512" placeholder:"N" group:"Server"`
-	PriceIn    float64  `help:"Price of a million prompt tokens, for the metrics." placeholder:"X" group:"Server"`
-	PriceOut   float64  `help:"Price of a million reply tokens, for the metrics." placeholder:"X" group:"Server"`
 
 	MetricsAddr string `help:"Address for metrics only, without keys; default: the server's /metrics." placeholder:"HOST:PORT" group:"Server"`
 	// Drain is how long answers may run on after the signal to stop. Tests set it.
@@ -80,7 +78,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	srv := &server{
 		serveCmd: c, paths: paths, added: make(chan string), logger: newLogger(s.stderr, c.LogLevel, c.JSON),
-		metrics: web.NewMetrics(web.Price{In: c.PriceIn, Out: c.PriceOut}),
+		metrics: web.NewMetrics(),
 	}
 	if err := srv.open(ctx, s); err != nil {
 		return errors.Join(err, srv.close())
@@ -108,9 +106,6 @@ func (c *serveCmd) check() error {
 	}
 	if c.MaxAsks < 1 {
 		return usageError("--max-asks %d: give the number of concurrent questions, 1 or more", c.MaxAsks)
-	}
-	if c.PriceIn < 0 || c.PriceOut < 0 {
-		return usageError("--price-in and --price-out are prices: give 0 or more")
 	}
 	if c.MaxUpload < 1 || c.MaxUploads < 1 {
 		return usageError("--max-upload and --max-uploads are sizes in MB: give 1 or more, or --uploads off")
@@ -153,7 +148,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 		return err
 	}
 	reader := srv.reader(srv.Data)
-	srv.lib, err = openMeasured(ctx, srv.storeConfig, options, s, srv.metrics.Embedder)
+	srv.lib, err = openLibrary(ctx, srv.storeConfig, options, s)
 	if err != nil {
 		return err
 	}
