@@ -231,12 +231,8 @@ func (s *schemas) of(t reflect.Type) object {
 		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": part}}}
 	case t == reflect.TypeFor[responseInput]():
 		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": s.of(reflect.TypeFor[responseItem]())}}}
-	case t == reflect.TypeFor[stops](), t == reflect.TypeFor[stringList]():
-		many := object{"type": "array", "items": object{"type": "string"}}
-		if t == reflect.TypeFor[stops]() {
-			many["maxItems"] = maxStops
-		}
-		return object{"anyOf": []any{object{"type": "string"}, many}}
+	case t == reflect.TypeFor[stringList]():
+		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return object{"type": "string"}
 	case s.values[name] != nil:

@@ -249,7 +249,6 @@ type completionRequest struct {
 	Echo          bool          `json:"echo"`
 	Suffix        string        `json:"suffix"`
 	Logprobs      *int          `json:"logprobs"`
-	Stop          stops         `json:"stop"`
 	MaxTokens     *int          `json:"max_tokens"`
 }
 
@@ -274,7 +273,7 @@ func (o *openAI) completions(c echo.Context) error {
 	case len(r.Prompt) != 1 || strings.TrimSpace(r.Prompt[0]) == "":
 		return badValue("prompt", "prompt has %d texts: it is the question, a text or a list with one text", len(r.Prompt))
 	}
-	a := v1Ask{model: r.Model, question: askRequest{Question: r.Prompt[0], Collection: collection}, stream: r.Stream, stops: r.Stop}
+	a := v1Ask{model: r.Model, question: askRequest{Question: r.Prompt[0], Collection: collection}, stream: r.Stream}
 	if a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens}); err != nil {
 		return err
 	}

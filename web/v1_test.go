@@ -168,7 +168,7 @@ func TestV1Asks(t *testing.T) {
 // TestV1Cut checks that the work stops at the client's limit and that the run
 // cannot be resumed.
 func TestV1Cut(t *testing.T) {
-	for _, limit := range []string{`"stop":"three"`, `"max_tokens":2`} {
+	for _, limit := range []string{`"max_tokens":2`, `"max_completion_tokens":2`} {
 		for _, stream := range []string{"true", "false"} {
 			l, stopped := newLedger(), false
 			h := newHandler(t, func(o *Options) {

@@ -22,7 +22,6 @@ type chatRequest struct {
 	Stream              bool              `json:"stream"`
 	StreamOptions       streamOptions     `json:"stream_options"`
 	N                   *int              `json:"n"`
-	Stop                stops             `json:"stop"`
 	MaxTokens           *int              `json:"max_tokens"`
 	MaxCompletionTokens *int              `json:"max_completion_tokens"`
 	Logprobs            bool              `json:"logprobs"`
@@ -80,24 +79,6 @@ func (t *content) UnmarshalJSON(b []byte) error {
 		}
 	}
 	t.text = strings.Join(texts, "\n")
-	return nil
-}
-
-// maxStops is how many stop sequences a request may have, as in OpenAI's API.
-const maxStops = 4
-
-// stops are the sequences before which an answer is cut: a text, or a list.
-type stops []string
-
-func (s *stops) UnmarshalJSON(b []byte) error {
-	if b[0] == '"' {
-		b = slices.Concat([]byte("["), b, []byte("]"))
-	}
-	var many []string
-	if err := json.Unmarshal(b, &many); err != nil || len(many) > maxStops {
-		return badValue("stop", "stop is a text, or a list of at most %d", maxStops)
-	}
-	*s = slices.DeleteFunc(many, func(stop string) bool { return stop == "" })
 	return nil
 }
 
@@ -175,7 +156,7 @@ func (r *chatRequest) ask() (a v1Ask, err error) {
 			return a, unsupported("modalities", "answers here are text, and no %.40q: leave modalities out", m)
 		}
 	}
-	a = v1Ask{model: r.Model, stream: r.Stream, stops: r.Stop}
+	a = v1Ask{model: r.Model, stream: r.Stream}
 	a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens})
 	if err != nil {
 		return a, err

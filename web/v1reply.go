@@ -23,7 +23,6 @@ type v1Ask struct {
 	model     string
 	question  askRequest
 	stream    bool
-	stops     []string
 	maxTokens int         // 0 for any number
 	output    *jsonOutput // nil: the answer is text
 	unlisted  bool        // the client lists the sources itself
@@ -123,9 +122,9 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 func (o *openAI) newReply(c echo.Context, a *v1Ask, encoder v1Encoder, l *liveAnswer) *v1Reply {
 	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
 		links: o.links}
-	r.text = &linkedText{stops: a.stops, maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
+	r.text = &linkedText{maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
 	if a.output != nil {
-		r.text.stops, r.text.maxTokens = nil, 0 // JSON cannot be cut
+		r.text.maxTokens = 0 // JSON cannot be cut
 	}
 	return r
 }
@@ -196,7 +195,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	err := r.text.close()
 	switch {
 	case errors.Is(err, errEnough):
-		r.why, err = r.text.cut, nil
+		r.why, err = "length", nil
 	case err != nil:
 		return err
 	case r.reason != "":
@@ -210,7 +209,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	}
 	r.shown, r.annotations = r.text.shownSources(), nil
 	switch {
-	case r.text.cut != "":
+	case r.text.cut:
 	case len(r.shown) > 0:
 		if !r.asked.unlisted {
 			err = r.text.addRaw(r.text.list(r.shown))

@@ -14,7 +14,7 @@ import (
 	"ibid/ingest"
 )
 
-// errEnough ends an answer at a stop sequence or at the maximum of tokens.
+// errEnough ends an answer at the maximum of tokens.
 var errEnough = errors.New("the answer has all that the client wants")
 
 // An annotation connects a link in the text to its source, in the form of the
@@ -36,10 +36,9 @@ type urlCitation struct {
 
 // A linkedText turns the text of an answer into that of a message of the OpenAI
 // API, which clients show as Markdown: it is escaped, numbers become links with
-// annotations, and it is cut at stop sequences and at the maximum of tokens.
+// annotations, and it is cut at the maximum of tokens.
 type linkedText struct {
-	stops     []string // before which it is cut
-	maxTokens int      // 0 for any number
+	maxTokens int // 0 for any number
 	links     bool
 	write     func(string) error
 
@@ -48,7 +47,7 @@ type linkedText struct {
 	sent    int    // bytes of it that the escaper has
 	counted int    // bytes of it that are counted
 	tokens  int    // in those
-	cut     string // why it is cut: "stop" or "length"; empty if it is not
+	cut     bool   // there are too many
 
 	sources     map[int]cite.Cited
 	numbers     []cite.Placed // that the escaper does not have yet
@@ -66,63 +65,38 @@ func (t *linkedText) close() error { return t.advance(true) }
 
 // advance sends what can no longer change.
 func (t *linkedText) advance(final bool) error {
-	if t.cut != "" {
+	if t.cut {
 		return errEnough
 	}
 	to := len(t.text)
 	if t.maxTokens > 0 {
 		to = t.withinTokens(final)
 	}
-	found := -1
-	for _, stop := range t.stops {
-		if i := strings.Index(string(t.text[t.sent:]), stop); i >= 0 && (found < 0 || i < found) {
-			found = i
-		}
-	}
-	if found >= 0 && t.sent+found <= to {
-		to, t.cut = t.sent+found, "stop"
-	} else if !final && t.cut == "" {
-		to = min(to, len(t.text)-t.stopPrefix())
-	}
 	for _, n := range t.numbers {
 		if n.Start < to && to < n.End {
 			to = n.Start
 		}
 	}
-	if err := t.sendTo(to, final || t.cut != ""); err != nil {
+	if err := t.sendTo(to, final || t.cut); err != nil {
 		return err
 	}
-	if t.cut != "" {
+	if t.cut {
 		return errEnough
 	}
 	return nil
 }
 
-// stopPrefix is how many bytes at the end of the text may begin a stop sequence.
-func (t *linkedText) stopPrefix() int {
-	rest, most := t.text[t.sent:], 0
-	for _, stop := range t.stops {
-		for n := min(len(stop)-1, len(rest)); n > most; n-- {
-			if strings.HasSuffix(string(rest), stop[:n]) {
-				most = n
-				break
-			}
-		}
-	}
-	return most
-}
-
 // withinTokens is how far the text is within the maximum of tokens, in whole words.
 // A word that may continue is not counted yet.
 func (t *linkedText) withinTokens(final bool) int {
-	for t.cut == "" && t.counted < len(t.text) {
+	for !t.cut && t.counted < len(t.text) {
 		n := wordEnd(t.text[t.counted:], final)
 		if n == 0 {
 			break
 		}
 		t.tokens += ingest.CountTokens(string(t.text[t.counted : t.counted+n]))
 		if t.tokens > t.maxTokens {
-			t.cut = "length"
+			t.cut = true
 			break
 		}
 		t.counted += n

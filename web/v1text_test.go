@@ -12,11 +12,11 @@ import (
 )
 
 // throughLinks writes a text with numbers in pieces and returns the result.
-func throughLinks(t *testing.T, text string, split func(left int) int, stops []string, most int, links bool) (content string,
+func throughLinks(t *testing.T, text string, split func(left int) int, most int, links bool) (content string,
 	l *linkedText) {
 	t.Helper()
 	var b strings.Builder
-	l = &linkedText{stops: stops, maxTokens: most, links: links, sources: map[int]cite.Cited{},
+	l = &linkedText{maxTokens: most, links: links, sources: map[int]cite.Cited{},
 		write: func(s string) error { b.WriteString(s); return nil }}
 	seen := map[int]bool{}
 	for at := 0; at < len(text); {
@@ -58,30 +58,23 @@ func TestLinkedText(t *testing.T) {
 	for _, text := range []string{
 		"Plain words.", "One.[1] Two.[2][1] Three [12].", "港は八時に開く。[1]料金は二百四十クローネ。[2] 😀🏴‍☠️ e\u0301[3] end", "[1]", "", "a  b\n\nc[1]\n",
 	} {
-		for _, stops := range [][]string{nil, {"Two"}, {"]"}, {"[2"}, {"\n\n", "料金"}, {"zzz", "end"}} {
-			for _, most := range []int{0, 1, 3, 7, 1000} {
-				for _, links := range []bool{true, false} {
-					whole, first := throughLinks(t, text, func(left int) int { return left }, stops, most, links)
-					for range 20 {
-						got, l := throughLinks(t, text, func(left int) int { return 1 + random.IntN(min(left, 5)) }, stops, most, links)
-						if got != whole || l.cut != first.cut || fmt.Sprint(l.annotations) != fmt.Sprint(first.annotations) {
-							t.Fatalf("%q, stops %q, most %d:\n%q %s %v\nin one piece\n%q %s %v", text, stops, most, got, l.cut, l.annotations, whole, first.cut,
-								first.annotations)
-						}
+		for _, most := range []int{0, 1, 3, 7, 1000} {
+			for _, links := range []bool{true, false} {
+				whole, first := throughLinks(t, text, func(left int) int { return left }, most, links)
+				for range 20 {
+					got, l := throughLinks(t, text, func(left int) int { return 1 + random.IntN(min(left, 5)) }, most, links)
+					if got != whole || l.cut != first.cut || fmt.Sprint(l.annotations) != fmt.Sprint(first.annotations) {
+						t.Fatalf("%q, most %d:\n%q %t %v\nin one piece\n%q %t %v", text, most, got, l.cut, l.annotations, whole, first.cut,
+							first.annotations)
 					}
-					for _, a := range first.annotations {
-						want := fmt.Sprintf("[%d]", a.number)
-						if links {
-							want = fmt.Sprintf("[[%d]](http://h/%%28%d%%29)", a.number, a.number)
-						}
-						if got := string([]rune(whole)[a.URL.Start:a.URL.End]); got != want {
-							t.Errorf("%q: the annotation of %d covers %q", whole, a.number, got)
-						}
+				}
+				for _, a := range first.annotations {
+					want := fmt.Sprintf("[%d]", a.number)
+					if links {
+						want = fmt.Sprintf("[[%d]](http://h/%%28%d%%29)", a.number, a.number)
 					}
-					for _, stop := range stops {
-						if stop != "]" && stop != "[2" && strings.Contains(whole, stop) {
-							t.Errorf("%q contains the stop %q", whole, stop)
-						}
+					if got := string([]rune(whole)[a.URL.Start:a.URL.End]); got != want {
+						t.Errorf("%q: the annotation of %d covers %q", whole, a.number, got)
 					}
 				}
 			}
@@ -98,9 +91,9 @@ func TestLinkedTextLimit(t *testing.T) {
 		{"one two three", 2, "one two"}, {"one two three", 3, "one two three"}, {"one two three", 1, "one"},
 		{"港は八時", ingest.CountTokens("港") + ingest.CountTokens("は"), "港は"},
 	} {
-		got, l := throughLinks(t, tt.text, func(int) int { return 1 }, nil, tt.most, true)
-		if got != tt.want || (l.cut == "length") != (got != tt.text) {
-			t.Errorf("%q within %d: %q, cut %q", tt.text, tt.most, got, l.cut)
+		got, l := throughLinks(t, tt.text, func(int) int { return 1 }, tt.most, true)
+		if got != tt.want || l.cut != (got != tt.text) {
+			t.Errorf("%q within %d: %q, cut %t", tt.text, tt.most, got, l.cut)
 		}
 	}
 }
