@@ -170,7 +170,6 @@ func attempts(method, pattern, run string) (out [][2]string) {
 			`{"model":"ibid","input":"a","stream":true,"previous_response_id":"resp_`+run+`"}`,
 			`{"model":"ibid","input":[{"type":"item_reference","id":"msg_`+run+`"},{"role":"user","content":"a"}]}`,
 			`{"model":"ibid","prompt":"When does it open?"}`, `{"model":"ibid/shut","prompt":"a"}`, `{"query":"a"}`,
-			`{"query":"a","filters":{"type":"eq","key":"collection","value":"shut"}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_source","arguments":{"document":"shut/known.pdf"}}}`,

@@ -12,7 +12,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -90,41 +89,13 @@ func (o *openAI) listFiles(c echo.Context) error {
 	return reply(c, http.StatusOK, list)
 }
 
-// fileFrom returns the document of a file.
-func (o *openAI) fileFrom(c echo.Context) (*ingest.Document, error) {
-	id := c.Param("id")
-	doc, err := o.catalog.document(c.Request().Context(), documentOf(id), "id")
-	if p := (*Problem)(nil); errors.As(err, &p) && p.Code == "document_not_found" {
-		p.Detail = fmt.Sprintf("there is no file %.60q: GET /v1/files lists the files", id)
-	}
-	return doc, err
-}
-
-func (o *openAI) showFile(c echo.Context) error {
-	doc, err := o.fileFrom(c)
-	if err != nil {
-		return err
-	}
-	return reply(c, http.StatusOK, fileOf(doc.ID, len(doc.Text)))
-}
-
-// fileContent replies with the text of a document.
-func (o *openAI) fileContent(c echo.Context) error {
-	doc, err := o.fileFrom(c)
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return c.Blob(http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte(doc.Text))
-}
-
 // vectorSearchRequest is the body of POST /v1/vector_stores/COLLECTION/search. A
 // query is never rewritten.
 type vectorSearchRequest struct {
-	Query   stringList     `json:"query"`
-	Filters *vectorFilter  `json:"filters"`
-	Most    *int           `json:"max_num_results"` // 10 by default
-	Ranking rankingOptions `json:"ranking_options"`
+	Query   stringList      `json:"query"`
+	Filters json.RawMessage `json:"filters"`         // refused
+	Most    *int            `json:"max_num_results"` // 10 by default
+	Ranking rankingOptions  `json:"ranking_options"`
 }
 
 type rankingOptions struct {
@@ -140,40 +111,6 @@ func (s *stringList) UnmarshalJSON(b []byte) error {
 	}
 	if json.Unmarshal(b, (*[]string)(s)) != nil {
 		return badValue("question", "the question is a text, or a list of texts")
-	}
-	return nil
-}
-
-// A vectorFilter compares a member of the filters of this server with a value, or
-// requires several filters.
-type vectorFilter struct {
-	Type    string         `json:"type"` // "eq" or "and"
-	Key     string         `json:"key,omitempty"`
-	Value   any            `json:"value,omitempty"`
-	Filters []vectorFilter `json:"filters,omitempty"`
-}
-
-// addTo adds what a filter requires to the members of a [retrieve.Filter].
-func (f *vectorFilter) addTo(members map[string]any) error {
-	known := filterMembers()
-	switch {
-	case f.Type == "and":
-		for _, each := range f.Filters {
-			if err := each.addTo(members); err != nil {
-				return err
-			}
-		}
-	case f.Type != "eq":
-		return unsupported("filters", "the filter %.40q is not supported: use eq, or and", f.Type)
-	case !slices.Contains(known, f.Key):
-		return badValue("filters", "there is no filter %.40q: a filter may have %s", f.Key, strings.Join(known, ", "))
-	case f.Key == "tags":
-		tags, _ := members["tags"].([]any)
-		members["tags"] = append(tags, f.Value)
-	case members[f.Key] != nil && members[f.Key] != f.Value:
-		return badValue("filters", "the filters require two values of %s", f.Key)
-	default:
-		members[f.Key] = f.Value
 	}
 	return nil
 }
@@ -222,6 +159,9 @@ func (o *openAI) searchVectors(c echo.Context) error {
 	if _, err := decodeV1(c, &r); err != nil {
 		return inField("query", err)
 	}
+	if len(r.Filters) > 0 && string(r.Filters) != "null" {
+		return unsupported("filters", "filters are not supported here: leave them out, or use POST /api/search, which has a filter")
+	}
 	if err := o.checkCollection(c, store); err != nil {
 		if p := (*Problem)(nil); errors.As(err, &p) && p.Code == "model_not_found" {
 			return noStore(store)
@@ -236,19 +176,6 @@ func (o *openAI) searchVectors(c echo.Context) error {
 		return badValue("max_num_results", "max_num_results is %d: give 1 to 50", most)
 	}
 	search := searchRequest{Question: strings.Join(r.Query, "\n"), TopK: most, Collection: store}
-	if r.Filters != nil {
-		members := map[string]any{}
-		if err := r.Filters.addTo(members); err != nil {
-			return err
-		}
-		filter, err := json.Marshal(members)
-		if err != nil {
-			return fmt.Errorf("encoding a filter: %w", err)
-		}
-		if err := json.Unmarshal(filter, &search.Filter); err != nil {
-			return badValue("filters", "filters: %v", err)
-		}
-	}
 	found, err := o.find(c.Request().Context(), search)
 	if err != nil {
 		return inField("query", err)

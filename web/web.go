@@ -320,8 +320,6 @@ func (h *handlers) routes(f features) []route {
 		{"POST", "/v1/responses", readers, limited(h.openAI.responses)},
 		{"POST", "/v1/vector_stores/:id/search", readers, limited(h.openAI.searchVectors)},
 		{"GET", "/v1/files", readers, h.openAI.listFiles},
-		{"GET", "/v1/files/:id", readers, h.openAI.showFile},
-		{"GET", "/v1/files/:id/content", readers, h.openAI.fileContent},
 		{"GET", "/v1/models", readers, h.openAI.listModels},
 		{"GET", "/v1/models/*", readers, h.openAI.showModel},
 
