@@ -358,7 +358,7 @@ func TestBrowserNotebook(t *testing.T) {
 	b.do(chromedp.Evaluate[chromedp.Void](`dispatchEvent(new DragEvent("dragleave", {dataTransfer: (() => { const d = new DataTransfer(); d.items.add(new File(["x"], "x.txt")); return d })()}))`))
 
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#shelf input")[0].click(); document.querySelectorAll("#shelf input")[2].click()`))
-	b.is("Asking only Notes.md and sample/guide.md", `document.getElementById("only-words").textContent`)
+	b.is("Asking only: Notes.md, sample/guide.md", `document.getElementById("only-words").textContent`)
 	b.look("notebook")
 	b.ask("What is the mooring fee?")
 	b.waitFor(ended)

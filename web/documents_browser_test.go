@@ -103,14 +103,14 @@ func TestBrowserDocuments(t *testing.T) {
 	b.is("1 selected", `document.querySelector("#selected span").textContent`)
 	b.look("selected")
 	b.do(chromedp.Click(chromedp.CSS("#ask-selected")))
-	b.is("Asking only empty.txt", `document.getElementById("only-words")?.textContent`)
+	b.is("Asking only: empty.txt", `document.getElementById("only-words")?.textContent`)
 	b.do(chromedp.Navigate(s.URL + "/documents"))
 	b.waitFor(`document.querySelectorAll("#rows .select").length > 0`)
 
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Delete']").click()`))
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Confirm']").click()`))
 	b.waitFor(`document.querySelectorAll("#troubles li").length === 1`)
-	b.is("· 1 couldn't be read", `document.getElementById("trouble-count").textContent.trim()`)
+	b.is("· 1 file couldn't be read", `document.getElementById("trouble-count").textContent.trim()`)
 
 	folder := t.TempDir()
 	var files []string

@@ -21,12 +21,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+	"golang.org/x/text/language"
 
 	"ibid/cite/rewrite"
 	"ibid/ingest"
 )
 
-//go:embed static templates
+//go:embed static templates words
 var embedded embed.FS
 
 // staticRoute is where the files of the page are served.
@@ -67,26 +68,44 @@ func compressed(next echo.HandlerFunc) echo.HandlerFunc {
 	})(next)
 }
 
-// pages renders the templates, each inside the frame.
+// pages renders the templates, each inside the frame, in the languages of the page.
 type pages struct {
 	address
-	version string
-	keyed   bool // keys guard the server
-	byName  map[string]*template.Template
-	docs    func() ([]byte, error) // the page about the API, the same for every request
+	version   string
+	keyed     bool // keys guard the server
+	languages language.Matcher
+	byName    []map[string]*template.Template // by index of the language
+	docs      func() ([]byte, error)          // the page about the API, the same for every request
 }
 
 func loadPages(a address, version string, keyed bool) (*pages, error) {
-	p := &pages{address: a, version: strings.TrimPrefix(version, "ibid "), keyed: keyed, byName: map[string]*template.Template{}}
+	p := &pages{address: a, version: strings.TrimPrefix(version, "ibid "), keyed: keyed}
 	p.docs = sync.OnceValues(p.renderDocs)
+	books, err := loadPhrasebooks()
+	if err != nil {
+		return nil, err
+	}
+	var tags []language.Tag
+	for _, book := range books {
+		tags = append(tags, book.tag)
+		p.byName = append(p.byName, map[string]*template.Template{})
+	}
+	p.languages = language.NewMatcher(tags)
 	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
-		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": sentence, "upper": strings.ToUpper,
-			"visible": rewrite.VisibleName, "target": schemaTarget, "words": schemaWords, "requires": schemaRequires}).
+		t, err := template.New("frame.html").Funcs(template.FuncMap{
+			"link": Link, "size": size, "sentence": sentence, "upper": strings.ToUpper, "visible": rewrite.VisibleName,
+			"target": schemaTarget, "words": schemaWords, "requires": schemaRequires,
+		}).Funcs(books[0].functions()).
 			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
 		}
-		p.byName[name] = t
+		for i, book := range books {
+			if p.byName[i][name], err = t.Clone(); err != nil {
+				return nil, err
+			}
+			p.byName[i][name].Funcs(book.functions())
+		}
 	}
 	return p, nil
 }
@@ -115,7 +134,7 @@ func newHomePage(p *pages, kept bool) *homePage {
 	return &homePage{frame: p.frame(""), pages: p, Kept: kept,
 		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "conversation.js", "copy.js",
 			"dom.js", "history.js", "library.js", "past.js",
-			"peek.js", "source.js", "stream.js", "upload.js"}}
+			"peek.js", "source.js", "stream.js", "upload.js", "words.js"}}
 }
 
 func (p *homePage) show(c echo.Context) error {
@@ -158,16 +177,21 @@ func (p *pages) frame(heading string) frame {
 
 // send renders a page completely before it sends it, so that an error never leaves half a page.
 func (p *pages) send(c echo.Context, status int, name string, data any) error {
-	page, err := p.render(name, data)
+	c.Response().Header().Add(echo.HeaderVary, "Accept-Language")
+	// An invalid header names no language.
+	wanted, _, _ := language.ParseAcceptLanguage(c.Request().Header.Get("Accept-Language"))
+	_, i, _ := p.languages.Match(wanted...)
+	page, err := p.render(i, name, data)
 	if err != nil {
 		return err
 	}
 	return sendPage(c, status, page)
 }
 
-func (p *pages) render(name string, data any) ([]byte, error) {
+// render renders a page in the language with an index.
+func (p *pages) render(language int, name string, data any) ([]byte, error) {
 	var b bytes.Buffer
-	if err := p.byName[name].Execute(&b, data); err != nil {
+	if err := p.byName[language][name].Execute(&b, data); err != nil {
 		return nil, fmt.Errorf("rendering the page %s: %w", name, err)
 	}
 	return b.Bytes(), nil
@@ -271,5 +295,5 @@ func (p *pages) renderDocs() ([]byte, error) {
 	if err := json.Unmarshal(openapiDocument, &page.API); err != nil {
 		return nil, fmt.Errorf("reading the description of the API: %w", err)
 	}
-	return p.render("docs", page)
+	return p.render(0, "docs", page) // its source, the OpenAPI document, is in English
 }

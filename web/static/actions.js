@@ -3,47 +3,48 @@
 import { copy, fenced } from "./copy.js";
 import { base, byId, el } from "./dom.js";
 import { post, put, Trouble } from "./stream.js";
+import { t } from "./words.js";
 
 // actions returns the buttons for the state of an answer.
 export function actions(view) {
   const button = (words, onclick) => el("button", { type: "button", class: "plain", onclick }, words);
-  const copied = button("Copy", async () => {
+  const copied = button(t("Copy"), async () => {
     const done = await copy(view.markdown || fenced(view.text));
-    copied.textContent = done ? "Copied" : "Copying was blocked";
-    if (done) view.say("Copied with links to the sources.");
-    setTimeout(() => (copied.textContent = "Copy"), 2000);
+    copied.textContent = done ? t("Copied") : t("Copying was blocked");
+    if (done) view.say(t("Copied with links to the sources."));
+    setTimeout(() => (copied.textContent = t("Copy")), 2000);
   });
   const kept = view.run && view.answer && "kept" in byId("turns").dataset;
-  const shared = button("Share", async () => {
+  const shared = button(t("Share"), async () => {
     try {
       // Browsers allow copying only right after the click.
       const [done] = await Promise.all([copy(new URL(`?run=${view.run}`, base).href), put(new URL(`api/runs/${view.run}/shared`, base))]);
-      shared.textContent = done ? "Link copied" : "Copying was blocked";
-      if (done) view.say("Link to this answer copied.");
+      shared.textContent = done ? t("Link copied") : t("Copying was blocked");
+      if (done) view.say(t("Link to this answer copied."));
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
-      shared.textContent = "Couldn't share";
+      shared.textContent = t("Couldn't share");
       view.say(err.message);
     }
-    setTimeout(() => (shared.textContent = "Share"), 2000);
+    setTimeout(() => (shared.textContent = t("Share")), 2000);
   });
   return [
     view.text && !view.unanswered ? copied : "",
     kept ? shared : "",
-    view.failed ? "" : button("Regenerate", () => view.again()),
+    view.failed ? "" : button(t("Regenerate"), () => view.again()),
     ...(kept ? ratings(view) : []),
   ].filter(Boolean);
 }
 
 // ratings returns the buttons that rate the answer.
 function ratings(view) {
-  const buttons = [[1, "Helpful"], [-1, "Not helpful"]].map(([rating, words]) =>
+  const buttons = [[1, t("Helpful")], [-1, t("Not helpful")]].map(([rating, words]) =>
     el("button", { type: "button", class: "quiet rating", "data-rating": rating, onclick: async () => {
       try {
         await post(new URL("api/feedback", base), { run: view.run, rating });
         view.rating = rating;
         press();
-        view.say("Thanks for the feedback.");
+        view.say(t("Thanks for the feedback."));
         view.element.dispatchEvent(new Event("rated"));
       } catch (err) {
         if (!(err instanceof Trouble)) throw err;

@@ -3,17 +3,18 @@
 import { actions } from "./actions.js";
 import { Blocks } from "./blocks.js";
 import { Board } from "./board.js";
-import { base, documentURL, el, marked, place, plural, snippet } from "./dom.js";
+import { base, documentURL, el, marked, place, snippet } from "./dom.js";
 import { attach } from "./peek.js";
+import { parts, t } from "./words.js";
 
 let views = 0;
 
 // What a reader can do after each failure of the model.
 const failures = {
-  model_unreachable: "The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again.",
-  model_timeout: "The model took too long, so your documents are quoted instead. Ask again, or use a faster model.",
-  model_rejected: "The model's server refused the request, so your documents are quoted instead. Check the model's name and key.",
-  model_failed: "The model failed, so your documents are quoted instead. Ask again in a moment.",
+  model_unreachable: t("The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again."),
+  model_timeout: t("The model took too long, so your documents are quoted instead. Ask again, or use a faster model."),
+  model_rejected: t("The model's server refused the request, so your documents are quoted instead. Check the model's name and key."),
+  model_failed: t("The model failed, so your documents are quoted instead. Ask again in a moment."),
 };
 
 export class AnswerView {
@@ -28,7 +29,7 @@ export class AnswerView {
     this.drafts = new Map(); // step -> HTML of its blocks
     this.kept = []; // the events that restore the answer
 
-    this.progress = el("p", { class: "progress" }, "Searching your documents…");
+    this.progress = el("p", { class: "progress" }, t("Searching your documents…"));
     this.textBox = el("div", { class: "text" });
     this.notes = el("div", { class: "notes" });
     this.actions = el("div", { class: "actions" });
@@ -53,24 +54,24 @@ export class AnswerView {
   }
 
   on_queued({ place: waiting }) {
-    this.#progress(waiting === 1 ? "Waiting for another search to end. You are next." : `Waiting for other searches to end. ${waiting - 1} are before yours.`);
+    this.#progress(waiting === 1 ? t("Waiting for another search to end. You are next.") : t("Waiting for other searches to end. {n} are before yours.", { n: waiting - 1 }));
   }
 
   on_retrieved({ question, passages }) {
     if (question && question !== this.question && !this.board.passages.size) {
-      this.notes.append(el("p", { class: "facts", dir: "auto" }, `Searched for: ${question}`));
+      this.notes.append(el("p", { class: "facts", dir: "auto" }, t("Searched for: {question}", { question })));
     }
     this.board.add(passages || []);
-    this.#progress(`Checking ${plural(this.board.passages.size, "passage", "passages")}…`);
+    this.#progress(t("Checking {n} passages…", { n: this.board.passages.size }));
   }
 
   on_judged(judged) {
     this.board.judge(judged);
-    this.#progress(`Checked ${this.board.reasons.size} of ${Math.max(this.board.passages.size, this.board.reasons.size)} passages…`, false);
+    this.#progress(t("Checked {done} of {total} passages…", { done: this.board.reasons.size, total: Math.max(this.board.passages.size, this.board.reasons.size) }), false);
   }
 
   on_draft({ step }) {
-    this.#progress(`Draft ${step} is ready, checking more passages…`, false);
+    this.#progress(t("Draft {step} is ready, checking more passages…", { step }), false);
   }
 
   on_cited(cited) {
@@ -83,7 +84,7 @@ export class AnswerView {
     if (!this.text) {
       this.blocks.begin(false);
       this.board.fold();
-      this.#progress("Writing the answer…");
+      this.#progress(t("Writing the answer…"));
     }
     this.text += text;
   }
@@ -124,8 +125,8 @@ export class AnswerView {
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
       el("p", { class: "refusal-text", dir: "auto" }, text),
-      closest?.length ? el("p", { class: "facts" }, "Closest passages:") : "",
-      !closest?.length && nearest?.length ? el("p", { class: "facts" }, "The closest passages, none on this topic:") : "",
+      closest?.length ? el("p", { class: "facts" }, t("Closest passages:")) : "",
+      !closest?.length && nearest?.length ? el("p", { class: "facts" }, t("The closest passages, none on this topic:")) : "",
       closest?.length || nearest?.length ? el("ul", { class: "nearest" }, ...(closest?.length ? closest : nearest).map((p) => el("li", {},
         this.board.opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
@@ -142,7 +143,7 @@ export class AnswerView {
 
   on_incomplete({ reason }) {
     this.incomplete = true;
-    this.notes.append(el("p", { class: "note trouble" }, `The answer is incomplete: ${reason}`));
+    this.notes.append(el("p", { class: "note trouble" }, t("The answer is incomplete: {reason}", { reason })));
   }
 
   on_warning({ message }) {
@@ -153,32 +154,33 @@ export class AnswerView {
   on_done(answer) {
     this.answer = answer;
     const count = this.numbers.size;
-    if (this.unanswered) this.say(this.reason === "small_talk" ? this.refusal : "Your documents don't answer this question.");
-    else this.say(this.incomplete ? "The answer is incomplete." : `Answer complete, ${plural(count, "source", "sources")}.`);
-    if (!this.text && !this.unanswered) this.notes.append(el("p", { class: "note" }, "The server returned no answer."));
+    if (this.unanswered) this.say(this.reason === "small_talk" ? this.refusal : t("Your documents don't answer this question."));
+    else this.say(this.incomplete ? t("The answer is incomplete.") : t("Answer complete, {n} sources.", { n: count }));
+    if (!this.text && !this.unanswered) this.notes.append(el("p", { class: "note" }, t("The server returned no answer.")));
     if (this.doubted && !this.unanswered) {
       this.notes.append(el("p", { class: "note" },
-        el("span", { class: "doubt" }, "Underlined text"), " isn't clearly supported by a source."));
+        ...parts("{underlined} isn't clearly supported by a source.", { underlined: el("span", { class: "doubt" }, t("Underlined text")) })));
     }
     const i = answer.indexing;
     if (i && !i.ready) {
-      this.notes.append(el("p", { class: "note" }, `Answered while documents were still being indexed (${i.done} of ${i.total} files).`));
+      this.notes.append(el("p", { class: "note" }, t("Answered while documents were still being indexed ({done} of {total} files).", i)));
     }
     this.board.end(answer, this.drafts);
     this.end();
-    if (this.blocks.differs) this.notes.append(el("p", { class: "note" }, el("span", { class: "changed" }, "Highlighted sentences"), " changed after the first draft."));
+    if (this.blocks.differs) this.notes.append(el("p", { class: "note" },
+      ...parts("{highlighted} changed after the first draft.", { highlighted: el("span", { class: "changed" }, t("Highlighted sentences")) })));
   }
 
   // reconnecting shows that the connection was lost.
   reconnecting() {
-    this.#progress("Connection lost, reconnecting…");
+    this.#progress(t("Connection lost, reconnecting…"));
   }
 
   // fail shows an error below the text that was received before it.
   fail({ message, request, status }) {
     const key = new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href;
     this.notes.append(el("div", { class: "note trouble" }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
-      status === 401 ? el("a", { href: key }, "Sign in") : el("button", { type: "button", class: "plain", onclick: () => this.again() }, "Try again")));
+      status === 401 ? el("a", { href: key }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again"))));
     this.failed = true;
     this.say(message);
     this.end();
@@ -186,8 +188,8 @@ export class AnswerView {
 
   // markStopped marks an answer that the reader stopped.
   markStopped() {
-    this.notes.append(el("p", { class: "note" }, "Stopped."));
-    this.say("Stopped.");
+    this.notes.append(el("p", { class: "note" }, t("Stopped.")));
+    this.say(t("Stopped."));
     this.end();
   }
 
@@ -213,7 +215,7 @@ export class AnswerView {
     if (!cited) return;
     link.href = cited.link || documentURL(cited.document);
     link.setAttribute("role", "button");
-    link.setAttribute("aria-label", `Source ${number}: ${cited.title || cited.document}`);
+    link.setAttribute("aria-label", t("Source {number}: {title}", { number, title: cited.title || cited.document }));
     link.setAttribute("aria-expanded", "false");
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;

@@ -8,6 +8,7 @@ import { Past } from "./past.js";
 import { hide as hidePeek } from "./peek.js";
 import { SourcePanel } from "./source.js";
 import { Trouble } from "./stream.js";
+import { t } from "./words.js";
 
 const form = byId("ask");
 const box = byId("question");
@@ -34,7 +35,7 @@ function updatePage() {
   byId("welcome").classList.toggle("hidden", asked);
   byId("new").hidden = !asked;
   library.showFor(asked);
-  box.placeholder = asked ? "Ask a follow-up" : "Ask a question";
+  box.placeholder = asked ? t("Ask a follow-up") : t("Ask a question");
   grow();
   panel.close();
   hidePeek();
@@ -110,7 +111,7 @@ async function replay() {
     await conversation.replay(run);
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
-    byId("missing").textContent = err.status === 404 ? "This answer is no longer available." : err.message;
+    byId("missing").textContent = err.status === 404 ? t("This answer is no longer available.") : err.message;
     byId("missing").hidden = false;
   }
 }

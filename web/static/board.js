@@ -3,9 +3,10 @@
 // others fold.
 
 import { Blocks } from "./blocks.js";
-import { documentURL, el, marked, place, plural, snippet, visibleName } from "./dom.js";
+import { documentURL, el, marked, place, snippet, visibleName } from "./dom.js";
+import { locale, t } from "./words.js";
 
-const verdicts = { relevant: "on topic", irrelevant: "off topic", unparsable: "kept: unreadable verdict", error: "kept: not checked" };
+const verdicts = { relevant: t("on topic"), irrelevant: t("off topic"), unparsable: t("kept: unreadable verdict"), error: t("kept: not checked") };
 
 export class Board {
   // panel opens sources.
@@ -19,7 +20,7 @@ export class Board {
     this.summary = el("summary", {}, "");
     this.rest = el("details", { class: "evidence", open: true, hidden: true }, this.summary, this.found);
     this.cost = el("p", { class: "facts cost", hidden: true });
-    this.title = el("h3", { id: `sources-${id}` }, "Found");
+    this.title = el("h3", { id: `sources-${id}` }, t("Found"));
     this.element = el("section", { class: "board", "aria-labelledby": `sources-${id}`, hidden: true }, this.title, this.sources, this.rest, this.cost);
   }
 
@@ -38,14 +39,14 @@ export class Board {
     const card = this.cards.get(j.passage) || this.#card(j.passage, j);
     card.className = `card ${j.verdict}`;
     card.querySelector(".verdict").textContent = verdicts[j.verdict] || j.verdict;
-    card.querySelector(".facts").textContent = [place({ ...this.passages.get(j.passage), ...j }), j.wider ? "read in a second look" : "",
-      j.reason, j.by === "unjudged" ? "ranked by search score" : ""].filter(Boolean).join(" · ");
+    card.querySelector(".facts").textContent = [place({ ...this.passages.get(j.passage), ...j }), j.wider ? t("read in a second look") : "",
+      reason(j.reason), j.by === "unjudged" ? t("ranked by search score") : ""].filter(Boolean).join(" · ");
     this.#count();
   }
 
   // cite adds a source with its number.
   cite(cited) {
-    this.title.textContent = "Sources";
+    this.title.textContent = t("Sources");
     this.sources.append(el("li", { value: cited.number, "data-number": cited.number },
       this.opener("source-title", { ...cited, start: 0, end: 0 }, cited.title || cited.document),
       el("span", { class: "path" }, visibleName(cited.document)), el("ul", { class: "quotes" })));
@@ -57,7 +58,7 @@ export class Board {
     const key = `${c.document}:${c.start}:${c.end}`;
     if (!list || !c.quote || [...list.children].some((e) => e.dataset.key === key)) return;
     const at = { ...cited, ...c };
-    const facts = [place(at), this.reasons.get(c.passage)?.reason].filter(Boolean).join(" · ");
+    const facts = [place(at), reason(this.reasons.get(c.passage)?.reason)].filter(Boolean).join(" · ");
     list.append(el("li", { "data-key": key, dir: "auto" },
       this.opener("quote", at, ...this.#inContext(c)), facts ? el("span", { class: "facts" }, facts) : ""));
     this.cards.get(c.passage)?.remove();
@@ -66,12 +67,12 @@ export class Board {
 
   // showStates says which sources of an old answer have changed since its date.
   showStates(sources, date) {
-    const day = new Date(date).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" });
-    const words = { moved: "The quoted text has moved", changed: "The quoted text has changed", gone: "The quoted text is gone" };
+    const day = new Date(date).toLocaleDateString(locale, { day: "numeric", month: "long", year: "numeric" });
+    const words = { moved: t("The quoted text has moved since {day}.", { day }), changed: t("The quoted text has changed since {day}.", { day }), gone: t("The quoted text is gone since {day}.", { day }) };
     for (const { number, state, now } of sources) {
       if (!words[state]) continue;
-      const change = now ? `Renamed to ${visibleName(now)}` : words[state];
-      this.sources.querySelector(`[data-number="${Number(number)}"] .path`)?.after(el("p", { class: "facts state" }, `${change} since ${day}.`));
+      const change = now ? t("Renamed to {name} since {day}.", { name: visibleName(now), day }) : words[state];
+      this.sources.querySelector(`[data-number="${Number(number)}"] .path`)?.after(el("p", { class: "facts state" }, change));
     }
   }
 
@@ -87,14 +88,16 @@ export class Board {
     const dropped = (answer.verified || []).filter((v) => v.verdict === "dropped");
     const more = [];
     if (dropped.length) {
-      more.push(el("h4", {}, "Left out, since the model itself says no to it"), el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
+      more.push(el("h4", {}, t("Left out, since the model itself says no to it")), el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
     }
-    if (drafts.size) more.push(el("h4", {}, "Earlier drafts"), el("ol", { class: "drafts" }, ...[...drafts.values()].map(drawDraft)));
+    if (drafts.size) more.push(el("h4", {}, t("Earlier drafts")), el("ol", { class: "drafts" }, ...[...drafts.values()].map(drawDraft)));
     this.rest.append(...more);
     const again = looked.filter((j) => j.wider).length;
     this.summary.textContent = looked.length
-      ? `Looked at ${plural(answer.usage?.looked ?? looked.length, "passage", "passages")}${again ? `, again at ${again}` : ""}, used ${answer.usage?.used ?? answer.sources?.length ?? 0}${dropped.length ? `, left out ${plural(dropped.length, "statement", "statements")}` : ""}`
-      : "Earlier drafts";
+      ? [t("Looked at {n} passages", { n: answer.usage?.looked ?? looked.length }), again ? t("again at {n}", { n: again }) : "",
+        t("used {n}", { n: answer.usage?.used ?? answer.sources?.length ?? 0 }),
+        dropped.length ? t("left out {n} statements", { n: dropped.length }) : ""].filter(Boolean).join(t(", "))
+      : t("Earlier drafts");
     this.rest.hidden = !looked.length && !more.length;
     this.cost.hidden = !answer.usage;
     if (answer.usage) this.cost.textContent = cost(answer.usage);
@@ -114,7 +117,7 @@ export class Board {
   }
 
   #card(id, p) {
-    const card = el("li", { class: "card" }, el("span", { class: "verdict" }, "checking…"),
+    const card = el("li", { class: "card" }, el("span", { class: "verdict" }, t("checking…")),
       this.opener("source-title", p, p.title || p.document), el("span", { class: "facts" }, place(p)),
       p.text ? el("p", { class: "snippet", dir: "auto" }, snippet(p.text, 140)) : "");
     this.cards.set(id, card);
@@ -125,7 +128,7 @@ export class Board {
 
   #count() {
     const all = Math.max(this.passages.size, this.reasons.size);
-    this.summary.textContent = this.reasons.size ? `Looked at ${this.reasons.size} of ${all}` : `Found ${plural(all, "passage", "passages")}`;
+    this.summary.textContent = this.reasons.size ? t("Looked at {done} of {total}", { done: this.reasons.size, total: all }) : t("Found {n} passages", { n: all });
   }
 
   // #inContext returns the quoted words, marked, with some of those around them.
@@ -140,6 +143,13 @@ export class Board {
   }
 }
 
+// reason returns why a passage was kept or skipped. The server says which words of
+// the question it covers in English; a model's own words are shown as they are.
+function reason(words) {
+  const [, has, lacks] = /^covers (.+?)(?:, not (.+))?$/.exec(words) || [];
+  return has ? t("covers {words}", { words: has }) + (lacks ? t(", not {words}", { words: lacks }) : "") : words;
+}
+
 function drawDraft(html) {
   const box = el("li", {});
   const blocks = new Blocks(box);
@@ -151,8 +161,8 @@ function drawDraft(html) {
 function cost(u) {
   const tokens = (u.prompt_tokens || 0) + (u.completion_tokens || 0);
   return [
-    u.seconds < 0.1 ? "under 0.1 s" : `${u.seconds < 10 ? u.seconds.toFixed(1) : Math.round(u.seconds)} s`,
-    u.calls ? `${u.calls} model ${u.calls === 1 ? "call" : "calls"}` : "no model",
-    tokens ? `${tokens.toLocaleString("en")} tokens` : "",
+    u.seconds < 0.1 ? t("under 0.1 s") : t("{seconds} s", { seconds: Number(u.seconds.toFixed(u.seconds < 10 ? 1 : 0)) }),
+    u.calls ? t("{n} model calls", { n: u.calls }) : t("no model"),
+    tokens ? t("{n} tokens", { n: tokens }) : "",
   ].filter(Boolean).join(" · ");
 }

@@ -4,6 +4,7 @@ import { AnswerView } from "./answer.js";
 import { base, byId } from "./dom.js";
 import * as history from "./history.js";
 import { follow, get, post, Trouble } from "./stream.js";
+import { t } from "./words.js";
 
 // The history that is sent with a question, in characters.
 const historySize = 24_000;
@@ -105,7 +106,7 @@ export class Conversation {
   async #follow(view, mine, begin) {
     const current = () => this.asking === mine;
     this.busy(true);
-    this.say("Searching your documents…");
+    this.say(t("Searching your documents…"));
     try {
       view.run = await begin();
       this.#save();
@@ -127,7 +128,7 @@ export class Conversation {
         if (err.code === "unreachable") this.reachable(false);
         view.fail(err);
       } else {
-        view.fail({ message: "The answer couldn't be displayed." });
+        view.fail({ message: t("The answer couldn't be displayed.") });
         throw err;
       }
     } finally {

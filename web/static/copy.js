@@ -1,6 +1,7 @@
 // Copying an answer as Markdown, and its code.
 
 import { el } from "./dom.js";
+import { t } from "./words.js";
 
 // fenced returns a text as a block of code, for an answer without an end: the server
 // sends Markdown with the end.
@@ -32,9 +33,9 @@ export function copyButtons(element) {
   for (const code of element.querySelectorAll("pre")) {
     if (code.nextElementSibling?.classList.contains("copy-code")) continue;
     const button = el("button", { type: "button", class: "quiet copy-code", onclick: async () => {
-      button.textContent = (await copy(code.textContent)) ? "Copied" : "Copying was blocked";
-      setTimeout(() => (button.textContent = "Copy code"), 2000);
-    } }, "Copy code");
+      button.textContent = (await copy(code.textContent)) ? t("Copied") : t("Copying was blocked");
+      setTimeout(() => (button.textContent = t("Copy code")), 2000);
+    } }, t("Copy code"));
     code.after(button);
   }
 }

@@ -1,9 +1,10 @@
 // The documents page: upload, find, sort, select, ask, read again and delete.
 // Without this module the page is a plain list.
 
-import { base, byId, documentAPI, documentURL, el, plural, visibleName } from "./dom.js";
+import { base, byId, documentAPI, documentURL, el, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { upload } from "./upload.js";
+import { locale, t } from "./words.js";
 
 const most = 300; // rows drawn at a time
 const body = byId("rows");
@@ -13,6 +14,7 @@ const status = byId("status");
 const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once loaded
 const selected = new Set(); // ids
+const verdicts = { skipped: t("skipped"), failed: t("failed") };
 const order = { by: "document", down: false };
 
 const say = (text) => (status.textContent = text);
@@ -41,7 +43,7 @@ async function refresh() {
 
 function facts({ total, indexing, troubles: unread }) {
   troubles(unread);
-  byId("facts").textContent = plural(total, "document", "documents") + (indexing.ready ? "" : ` so far: ${indexing.done} of ${indexing.total} files indexed`);
+  byId("facts").textContent = t("{n} documents", { n: total }) + (indexing.ready ? "" : ` · ${t("{done} of {total} files indexed", indexing)}`);
   if (!indexing.ready) setTimeout(refresh, 2000);
 }
 
@@ -49,9 +51,9 @@ function facts({ total, indexing, troubles: unread }) {
 function troubles(list) {
   const section = byId("troubles");
   section.hidden = list.length === 0;
-  section.querySelector("ul").replaceChildren(...list.map((t) => el("li", { "data-id": t.document },
-    el("span", { class: "path" }, visibleName(`${t.root}/${t.path}`)), el("span", { class: `verdict ${t.action}` }, t.action), ` ${t.reason || ""}`, ...troubleActions(t.document))));
-  byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, `${list.length} couldn't be read`)] : []));
+  section.querySelector("ul").replaceChildren(...list.map((x) => el("li", { "data-id": x.document },
+    el("span", { class: "path" }, visibleName(`${x.root}/${x.path}`)), el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action), ` ${x.reason || ""}`, ...troubleActions(x.document))));
+  byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, t("{n} files couldn't be read", { n: list.length }))] : []));
 }
 
 // troubleActions returns the buttons of an upload that couldn't be read.
@@ -77,15 +79,15 @@ function draw() {
   byId("find").hidden = all.length === 0;
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
-  more.textContent = found.length ? `${found.length - most} more. Type part of a name to narrow the list.` : all.length ? "No matching documents." : "";
+  more.textContent = found.length ? t("{n} more. Type part of a name to narrow the list.", { n: found.length - most }) : all.length ? t("No matching documents.") : "";
   document.querySelector("main > .note")?.remove(); // what an empty library said
 
-  if (wanted.length) say(plural(found.length, "document", "documents"));
+  if (wanted.length) say(t("{n} documents", { n: found.length }));
 }
 
 function row(d) {
   const cells = [
-    el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document), "aria-label": `Select ${d.title || d.document}`, onchange: (e) => {
+    el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document), "aria-label": t("Select {name}", { name: d.title || d.document }), onchange: (e) => {
       if (e.target.checked) selected.add(d.document);
       else selected.delete(d.document);
       showSelected();
@@ -105,11 +107,12 @@ function row(d) {
 function showSelected() {
   const bar = byId("selected");
   bar.hidden = selected.size === 0;
-  bar.firstElementChild.textContent = `${selected.size} selected`;
+  bar.firstElementChild.textContent = t("{n} selected", { n: selected.size });
   const remove = byId("delete-selected");
   if (remove) {
     remove.hidden = ![...selected].every((id) => id.startsWith("uploads/"));
-    remove.textContent = "Delete";
+    remove.textContent = t("Delete");
+    remove.dataset.sure = "";
   }
 }
 
@@ -124,8 +127,9 @@ byId("clear-selected").addEventListener("click", () => {
   words.focus();
 });
 byId("delete-selected")?.addEventListener("click", async (e) => {
-  if (e.target.textContent === "Delete") {
-    e.target.textContent = `Confirm: delete ${selected.size}`;
+  if (!e.target.dataset.sure) {
+    e.target.dataset.sure = "yes";
+    e.target.textContent = t("Confirm: delete {n}", { n: selected.size });
     return;
   }
   const failed = [];
@@ -134,7 +138,7 @@ byId("delete-selected")?.addEventListener("click", async (e) => {
     if (!response?.ok) failed.push(id);
   }
   await refresh();
-  say(failed.length ? `Couldn't delete ${failed.join(", ")}.` : "The documents were deleted.");
+  say(failed.length ? t("Couldn't delete {names}.", { names: failed.join(", ") }) : t("The documents were deleted."));
   words.focus();
 });
 
@@ -153,21 +157,21 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
 // actions returns the buttons of an upload; other files are changed in their folder.
 function actions(id) {
   if (!id.startsWith("uploads/")) return [];
-  const again = el("button", { type: "button", class: "quiet", "aria-label": `Read again: ${id}`, onclick: () => change(again, "POST", id, "was read again") }, "Read again");
+  const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name: id }), onclick: () => change(again, "POST", id, t("{name} was read again.", { name: id })) }, t("Read again"));
   let sure = false;
-  const remove = el("button", { type: "button", class: "quiet", "aria-label": `Delete: ${id}`, onclick: () => {
+  const remove = el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: id }), onclick: () => {
     if (sure) {
-      change(remove, "DELETE", id, "was deleted");
+      change(remove, "DELETE", id, t("{name} was deleted.", { name: id }));
       return;
     }
     sure = true;
-    remove.textContent = "Confirm delete";
-    remove.setAttribute("aria-label", `Confirm delete: ${id}`);
-  } }, "Delete");
+    remove.textContent = t("Confirm delete");
+    remove.setAttribute("aria-label", t("Confirm delete: {name}", { name: id }));
+  } }, t("Delete"));
   remove.addEventListener("blur", () => {
     sure = false;
-    remove.textContent = "Delete";
-    remove.setAttribute("aria-label", `Delete: ${id}`);
+    remove.textContent = t("Delete");
+    remove.setAttribute("aria-label", t("Delete: {name}", { name: id }));
   });
   return [again, remove];
 }
@@ -177,18 +181,19 @@ async function change(button, method, id, done) {
   try {
     const response = await fetch(documentAPI(id), { method });
     if (!response.ok) throw new Trouble(await response.json());
-    say(`${id} ${done}.`);
+    say(done);
     byId("find").hidden ? byId("choose").focus() : words.focus();
     await refresh();
   } catch (err) {
     button.disabled = false;
-    say(err instanceof Trouble ? err.message : "Can't reach the server.");
+    say(err instanceof Trouble ? err.message : t("Can't reach the server."));
   }
 }
 
 export function size(n) {
+  const tenths = (x) => x.toLocaleString(locale, { maximumFractionDigits: 1 });
   if (n < 1000) return `${n} B`;
-  return n < 1e6 ? `${(n / 1e3).toFixed(1).replace(/\.0$/, "")} kB` : `${(n / 1e6).toFixed(1).replace(/\.0$/, "")} MB`;
+  return n < 1e6 ? `${tenths(n / 1e3)} kB` : `${tenths(n / 1e6)} MB`;
 }
 
 async function narrow() {

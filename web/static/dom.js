@@ -1,5 +1,7 @@
 // Making elements. Text of documents and models becomes text nodes, never markup.
 
+import { t } from "./words.js";
+
 // el makes an element: el("a", {class: "cite", href: "…"}, "text", child…).
 export function el(name, attributes = {}, ...children) {
   const e = document.createElement(name);
@@ -36,14 +38,12 @@ function placed(route, id, start, end, link, fragment) {
   return new URL(base.pathname + route + path + place, base).href;
 }
 
-export const plural = (n, one, many) => `${n} ${n === 1 ? one : many}`;
-
 // place describes a place in a document: "page 3 · Fees › Mooring". It omits a
 // first heading that is the document's title.
 export function place({ page, heading, title }) {
   const path = (heading || "").split(" › ");
   if (path[0] === title) path.shift();
-  return [page ? `page ${page}` : "", path.join(" › ")].filter(Boolean).join(" · ");
+  return [page ? t("page {page}", { page: String(page) }) : "", path.join(" › ")].filter(Boolean).join(" · ");
 }
 
 // visibleName returns the name of a file with escapes for characters that are not

@@ -1,9 +1,10 @@
 // The library on the home page: its state, questions to try, and the documents,
 // of which the reader can tick those to ask.
 
-import { base, byId, el, plural, visibleName } from "./dom.js";
+import { base, byId, el, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { upload } from "./upload.js";
+import { parts, t } from "./words.js";
 
 const most = 8; // documents shown to tick
 const chosen = "ibid.collection"; // where the choice of a collection is stored
@@ -72,26 +73,26 @@ export class Library {
   #draw({ documents, total, troubles, indexing }) {
     const grown = total !== this.total;
     Object.assign(this, { total, ready: indexing.ready });
-    const link = el("a", { href: new URL("documents", base).href }, plural(total, "document", "documents"));
-    const parts = [];
+    const link = el("a", { href: new URL("documents", base).href }, t("{n} documents", { n: total }));
+    const lines = [];
     if (!indexing.ready) {
-      parts.push(
-        el("p", {}, "Indexing your documents: ", el("strong", {}, `${indexing.done} of ${indexing.total || "…"}`), " files"),
-        el("progress", { max: indexing.total || 1, value: indexing.total ? indexing.done : null, "aria-label": "Indexing progress" }),
-        el("p", { class: "facts" }, total ? "You can ask now. Answers use the files indexed so far." : "You can ask as soon as the first file is indexed."),
+      lines.push(
+        el("p", {}, t("Indexing your documents: {done} of {total} files", { done: indexing.done, total: indexing.total || "…" })),
+        el("progress", { max: indexing.total || 1, value: indexing.total ? indexing.done : null, "aria-label": t("Indexing progress") }),
+        el("p", { class: "facts" }, total ? t("You can ask now. Answers use the files indexed so far.") : t("You can ask as soon as the first file is indexed.")),
       );
     } else if (total === 0) {
-      parts.push(this.upload
-        ? el("p", {}, "Add PDF, Word, Markdown, HTML, mail and other files. Every answer quotes them and links to the exact words.")
-        : el("p", {}, "No documents yet. ", el("span", { class: "facts" }, "Start the server with a folder: ", el("code", {}, "ibid serve FOLDER"))));
+      lines.push(this.upload
+        ? el("p", {}, t("Add PDF, Word, Markdown, HTML, mail and other files. Every answer quotes them and links to the exact words."))
+        : el("p", {}, t("No documents yet."), " ", el("span", { class: "facts" }, t("Start the server with a folder:"), " ", el("code", {}, "ibid serve FOLDER"))));
     } else {
-      parts.push(el("p", {}, "Answers come from ", link, ". Every answer links to its source."));
+      lines.push(el("p", {}, ...parts("Answers come from {documents}. Every answer links to its source.", { documents: link })));
     }
     if (troubles.length) {
-      const more = el("a", { href: new URL("documents#troubles", base).href }, plural(troubles.length, "file", "files"));
-      parts.push(el("p", { class: "facts" }, more, " couldn't be read."));
+      const more = el("a", { href: new URL("documents#troubles", base).href }, t("{n} files couldn't be read", { n: troubles.length }));
+      lines.push(el("p", { class: "facts" }, more));
     }
-    byId("state").replaceChildren(...parts);
+    byId("state").replaceChildren(...lines);
     if (grown) this.#drawShelf(documents);
     this.showFor(this.asked);
   }
@@ -100,7 +101,7 @@ export class Library {
   #fit() {
     const empty = this.ready && this.total === 0 && !this.asked;
     document.body.classList.toggle("no-documents", empty);
-    byId("welcome").textContent = empty && this.upload ? "Add your documents" : "Ask your documents";
+    byId("welcome").textContent = empty && this.upload ? t("Add your documents") : t("Ask your documents");
     byId("dock").hidden = empty && Boolean(this.upload);
     if (this.upload) byId("sample").hidden = !(empty && "sample" in this.box.dataset);
   }
@@ -121,7 +122,7 @@ export class Library {
     const titles = [...this.picked.values()];
     byId("only").hidden = titles.length === 0;
     byId("collections").classList.toggle("hidden", titles.length > 0);
-    byId("only-words").textContent = `Asking only ${titles.length > 2 ? plural(titles.length, "document", "documents") : titles.map(visibleName).join(" and ")}`;
+    byId("only-words").textContent = t("Asking only: {documents}", { documents: titles.length > 2 ? t("{n} documents", { n: titles.length }) : titles.map(visibleName).join(", ") });
     if (this.total) this.#suggest();
   }
 
@@ -146,15 +147,15 @@ export class Library {
   async #addSample(say) {
     const button = byId("sample");
     button.disabled = true;
-    say("Adding the sample library…");
+    say(t("Adding the sample library…"));
     try {
       const response = await fetch(new URL("api/sample", base), { method: "POST" });
       if (!response.ok) throw new Trouble(await response.json());
       await this.refresh();
-      say("The sample library was added.");
+      say(t("The sample library was added."));
       byId("question").focus();
     } catch (err) {
-      byId("state").append(el("p", { class: "note trouble", role: "alert" }, err instanceof Trouble ? err.message : "Can't reach the server."));
+      byId("state").append(el("p", { class: "note trouble", role: "alert" }, err instanceof Trouble ? err.message : t("Can't reach the server.")));
     } finally {
       button.disabled = false;
     }

@@ -1,8 +1,9 @@
 // The list of past conversations.
 
 import { fenced } from "./copy.js";
-import { byId, el, plural } from "./dom.js";
+import { byId, el } from "./dom.js";
 import * as history from "./history.js";
+import { locale, t } from "./words.js";
 
 // A Past is the drawer with past conversations. open(conversation) shows one;
 // gone(id) is called after one was deleted, without an id after all were.
@@ -26,17 +27,17 @@ export class Past {
     const kept = history.list();
     const entries = kept.map((c) => [c, this.#entry(c)]);
     const none = el("p", { class: "facts", role: "status" });
-    const words = el("input", { type: "search", "aria-label": "Search the history", placeholder: "Search", autocomplete: "off", oninput: () => {
+    const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off", oninput: () => {
       let shown = 0;
       for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));
-      none.textContent = shown ? "" : "No conversation has these words.";
+      none.textContent = shown ? "" : t("No conversation has these words.");
     } });
     this.dialog.replaceChildren(el("div", { class: "drawer-inside" },
-      el("header", { class: "drawer-head" }, el("h2", { id: "past-title" }, "History"),
-        el("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, "Close")),
+      el("header", { class: "drawer-head" }, el("h2", { id: "past-title" }, t("History")),
+        el("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, t("Close"))),
       ...(kept.length ? [words, none, el("ul", { class: "past" }, ...entries.map(([, entry]) => entry))]
-        : [el("p", { class: "facts" }, "Your questions will appear here.")]),
-      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, "Stored only in this browser."),
+        : [el("p", { class: "facts" }, t("Your questions will appear here."))]),
+      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, t("Stored only in this browser.")),
         kept.length ? this.#clear(kept.length) : "")));
   }
 
@@ -47,29 +48,29 @@ export class Past {
       el("button", { type: "button", class: "past-open", onclick: () => {
         this.dialog.close();
         this.open(conversation);
-      } }, el("span", { class: "past-question" }, question), el("span", { class: "facts" }, [when(at), turns.length > 1 ? plural(turns.length, "question", "questions") : ""].filter(Boolean).join(" · "))),
-      el("button", { type: "button", class: "quiet", "aria-label": `Rename: ${question}`, onclick: () => this.#rename(conversation, entry) }, "Rename"),
-      el("button", { type: "button", class: "quiet", "aria-label": `Export: ${question}`, onclick: () => download(question, asMarkdown(conversation)) }, "Export"),
-      el("button", { type: "button", class: "quiet", "aria-label": `Delete: ${question}`, onclick: () => {
+      } }, el("span", { class: "past-question" }, question), el("span", { class: "facts" }, [when(at), turns.length > 1 ? t("{n} questions", { n: turns.length }) : ""].filter(Boolean).join(" · "))),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }), onclick: () => this.#rename(conversation, entry) }, t("Rename")),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }), onclick: () => download(question, asMarkdown(conversation)) }, t("Export")),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: question }), onclick: () => {
         history.forget(id);
         const next = entry.nextElementSibling || entry.previousElementSibling;
         entry.remove();
         (next?.querySelector(".past-open") || this.dialog.querySelector("button")).focus();
         if (!next) this.#draw();
         this.gone(id);
-      } }, "Delete"));
+      } }, t("Delete")));
     return entry;
   }
 
   // #rename replaces an entry with a box for its name.
   #rename(conversation, entry) {
-    const box = el("input", { "aria-label": "Name", value: conversation.name || conversation.turns[0]?.question || "", maxlength: 200 });
+    const box = el("input", { "aria-label": t("Name"), value: conversation.name || conversation.turns[0]?.question || "", maxlength: 200 });
     const form = el("form", { class: "rename", onsubmit: (e) => {
       e.preventDefault();
       history.rename(conversation.id, box.value.trim());
       this.#draw();
       this.dialog.querySelector("input").focus();
-    } }, box, el("button", { type: "submit", class: "plain" }, "Save"));
+    } }, box, el("button", { type: "submit", class: "plain" }, t("Save")));
     entry.replaceChildren(form);
     box.select();
   }
@@ -79,14 +80,14 @@ export class Past {
     const button = el("button", { type: "button", class: "plain", onclick: () => {
       if (!sure) {
         sure = true;
-        button.textContent = `Confirm: delete all ${count}`;
+        button.textContent = t("Confirm: delete all {n}", { n: count });
         return;
       }
       history.clear();
       this.#draw();
       this.dialog.querySelector("button").focus();
       this.gone();
-    } }, "Delete all");
+    } }, t("Delete all"));
     return button;
   }
 }
@@ -94,9 +95,9 @@ export class Past {
 function when(at) {
   const day = new Date(at);
   const today = new Date();
-  const time = day.toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
-  if (day.toDateString() === today.toDateString()) return `today, ${time}`;
-  return day.toLocaleDateString("en", { day: "numeric", month: "long", year: day.getFullYear() === today.getFullYear() ? undefined : "numeric" });
+  const time = day.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit", hour12: false });
+  if (day.toDateString() === today.toDateString()) return t("today, {time}", { time });
+  return day.toLocaleDateString(locale, { day: "numeric", month: "long", year: day.getFullYear() === today.getFullYear() ? undefined : "numeric" });
 }
 
 // matches reports whether the questions and answers of a conversation have all words.

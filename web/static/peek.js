@@ -1,6 +1,7 @@
 // The quotes of a citation, shown while its number is hovered or focused.
 
 import { byId, el, place } from "./dom.js";
+import { t } from "./words.js";
 
 const peek = byId("peek");
 const canHover = matchMedia("(hover: hover)");
@@ -44,7 +45,7 @@ function show(anchor, what) {
     el("p", { class: "peek-title" }, el("span", { class: "number" }, String(what.number)), what.title),
     where ? el("p", { class: "facts" }, where) : "",
     ...what.quotes.map((q) => el("blockquote", { class: q.verdict === "weak" ? "weak" : null, dir: "auto" }, shortened(q.quote))),
-    what.quotes.some((q) => q.verdict === "weak") ? el("p", { class: "facts" }, "This quote supports the sentence only weakly.") : "",
+    what.quotes.some((q) => q.verdict === "weak") ? el("p", { class: "facts" }, t("This quote supports the sentence only weakly.")) : "",
   );
   peek.hidden = false;
   const at = anchor.getBoundingClientRect();

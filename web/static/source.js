@@ -3,6 +3,7 @@
 
 import { byId, documentAPI, documentURL, el, place, visibleName } from "./dom.js";
 import { get } from "./stream.js";
+import { t } from "./words.js";
 
 const narrow = matchMedia("(max-width: 67.99rem)");
 
@@ -32,8 +33,8 @@ export class SourcePanel {
     this.opener = opener || document.activeElement;
     this.loading?.abort();
     const loading = (this.loading = new AbortController());
-    const body = el("div", { class: "source-body", tabindex: "0", role: "region", "aria-label": "Source text" });
-    body.append(el("p", { class: "waiting" }, "Loading…"));
+    const body = el("div", { class: "source-body", tabindex: "0", role: "region", "aria-label": t("Source text") });
+    body.append(el("p", { class: "waiting" }, t("Loading…")));
     this.panel.replaceChildren(this.#head(at), body);
     this.panel.hidden = false;
     document.body.classList.add("has-source");
@@ -63,7 +64,7 @@ export class SourcePanel {
       if (signal.aborted) return;
       body.replaceChildren(
         el("p", { class: "note trouble" }, err.message), cited(at.quote) || "",
-        el("button", { type: "button", class: "plain", onclick: () => this.#load(at, body, signal, url) }, "Try again"),
+        el("button", { type: "button", class: "plain", onclick: () => this.#load(at, body, signal, url) }, t("Try again")),
       );
     }
   }
@@ -76,20 +77,20 @@ export class SourcePanel {
     const words = el("div", { hidden: drawn.length > 0 },
       ...[
         ...changes(text, at.quote),
-        more("Earlier in this document", text.earlier),
+        more(t("Earlier in this document"), text.earlier),
         ...text.blocks.map(drawBlock),
-        text.blocks.length === 0 && el("p", { class: "note" }, "This document has no text."),
-        more("Later in this document", text.later),
+        text.blocks.length === 0 && el("p", { class: "note" }, t("This document has no text.")),
+        more(t("Later in this document"), text.later),
       ].filter(Boolean),
     );
     const links = this.panel.querySelector(".source-links");
     links.querySelector(".original")?.remove();
     if (/^https?:/.test(text.original)) {
-      links.append(el("a", { class: "original", href: text.original, target: "_blank", rel: "noopener" }, "Web page"));
+      links.append(el("a", { class: "original", href: text.original, target: "_blank", rel: "noopener" }, t("Web page")));
     } else if (text.original) {
       const pdf = text.format === "pdf";
       links.append(el("a", { class: "original", href: new URL(text.original, location).href, target: "_blank", rel: "noopener" },
-        pdf ? (at.page ? `PDF, page ${at.page}` : "PDF") : "Original file"));
+        pdf ? (at.page ? t("PDF, page {page}", at) : "PDF") : t("Original file")));
     }
     const pages = drawn.length && this.#pages(drawn, words);
     body.replaceChildren(...[pages, words].filter(Boolean));
@@ -99,17 +100,17 @@ export class SourcePanel {
   // #pages returns the images of the pages, with a button for the text.
   #pages(drawn, words) {
     const pictures = el("div", {}, ...drawn.map((d) => {
-      const alt = `Page ${d.page} with the quote highlighted`;
+      const alt = t("Page {page} with the quote highlighted", d);
       const picture = el("img", { src: new URL(d.link, location).href, alt, class: "picture" });
       // Without an image, show the text.
       picture.addEventListener("error", () => swap(true));
       return picture;
     }));
-    const button = el("button", { type: "button", class: "plain", onclick: () => swap(words.hidden) }, "Show text");
+    const button = el("button", { type: "button", class: "plain", onclick: () => swap(words.hidden) }, t("Show text"));
     const swap = (toText) => {
       words.hidden = !toText;
       pictures.hidden = toText;
-      button.textContent = toText ? "Show page" : "Show text";
+      button.textContent = toText ? t("Show page") : t("Show text");
       if (toText) this.#scroll(words.parentElement);
     };
     return el("div", { class: "pictures" }, el("p", { class: "more" }, button), pictures);
@@ -126,9 +127,9 @@ export class SourcePanel {
         el("p", { class: "path" }, visibleName(at.document)),
         el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
         place(at) ? el("p", { class: "facts" }, place(at)) : "",
-        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link), target: "_blank", rel: "noopener" }, "Open full page")),
+        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link), target: "_blank", rel: "noopener" }, t("Open full page"))),
       ),
-      el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, "Close"),
+      el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, t("Close")),
     );
   }
 
@@ -164,18 +165,18 @@ export class SourcePanel {
 // changes says what has become of the quote since the document was cited.
 function changes({ state, missing }, quote) {
   if (state === "moved") {
-    return [el("p", { class: "note" }, "The document has changed or was renamed since it was cited. The quoted text is marked at its new place.")];
+    return [el("p", { class: "note" }, t("The document has changed or was renamed since it was cited. The quoted text is marked at its new place."))];
   }
   if (!missing) return [];
-  return [el("p", { class: "note trouble" }, "The document has changed since it was cited: the quoted text is no longer there."), cited(quote)];
+  return [el("p", { class: "note trouble" }, t("The document has changed since it was cited: the quoted text is no longer there.")), cited(quote)];
 }
 
 function cited(quote) {
-  return quote && el("div", { class: "note" }, el("p", {}, "The text that was cited:"), el("blockquote", { class: "was", dir: "auto" }, quote));
+  return quote && el("div", { class: "note" }, el("p", {}, t("The text that was cited:")), el("blockquote", { class: "was", dir: "auto" }, quote));
 }
 
 function drawBlock(block) {
-  if (block.kind === "page") return el("p", { class: "pagebreak" }, el("span", {}, `Page ${block.page}`));
+  if (block.kind === "page") return el("p", { class: "pagebreak" }, el("span", {}, t("Page {page}", block)));
   const runs = block.runs.map((r) => (r.mark ? el("mark", { id: r.first ? "quote" : null }, r.text) : r.text));
   return block.kind === "heading"
     ? el("p", { class: `heading level${block.level}`, role: "heading", "aria-level": Math.min(block.level + 2, 6) }, ...runs)

@@ -1,9 +1,11 @@
 // Requests to the server, and its answers as server-sent events.
 
+import { t } from "./words.js";
+
 // A Trouble is an error with a message for the reader.
 export class Trouble extends Error {
   constructor(problem, offline = false) {
-    super(sentence(problem.detail || problem.title || "the server couldn't answer"));
+    super(sentence(problem.detail || problem.title || t("the server couldn't answer")));
     this.code = problem.code || "unknown";
     this.request = problem.request || "";
     this.status = problem.status || 0;
@@ -68,7 +70,7 @@ async function* events(url, signal, last) {
   } finally {
     reader.cancel().catch(() => {}); // already closed or aborted
   }
-  throw new Trouble({ code: "cut", detail: "the connection was lost before the answer was complete" }, true);
+  throw new Trouble({ code: "cut", detail: t("the connection was lost before the answer was complete") }, true);
 }
 
 // get reads JSON.
@@ -98,7 +100,7 @@ function reach(url, init) {
 function lost(signal) {
   return (err) => {
     if (signal?.aborted) throw err;
-    throw new Trouble({ code: "unreachable", detail: "can't reach the server" }, true);
+    throw new Trouble({ code: "unreachable", detail: t("can't reach the server") }, true);
   };
 }
 
@@ -106,7 +108,7 @@ async function problemOf(response) {
   try {
     return await response.json();
   } catch {
-    return { code: "http", detail: `the server replied with status ${response.status}` };
+    return { code: "http", detail: t("the server replied with status {status}", response) };
   }
 }
 

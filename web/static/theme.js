@@ -14,9 +14,8 @@
   addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
     const label = () => {
-      const other = current() === "dark" ? "light" : "dark";
-      button.setAttribute("aria-label", `Switch to ${other} theme`);
-      button.title = `Switch to ${other} theme`;
+      button.title = button.dataset[current() === "dark" ? "light" : "dark"];
+      button.setAttribute("aria-label", button.title);
     };
     label();
     button.hidden = false;

@@ -2,6 +2,7 @@
 // them on the page.
 
 import { base, byId, documentURL, el } from "./dom.js";
+import { t } from "./words.js";
 
 const atOnce = 2;
 
@@ -23,7 +24,7 @@ export function upload(section, { say, refresh }) {
   byId("paste").addEventListener("click", () => pasted.showModal());
   byId("pasted-cancel").addEventListener("click", () => pasted.close());
   pasted.addEventListener("submit", () => {
-    const name = `${byId("pasted-name").value.trim().replace(/[/\\]/g, "-") || "Notes"}.md`;
+    const name = `${byId("pasted-name").value.trim().replace(/[/\\]/g, "-") || t("Notes")}.md`;
     add([{ file: new Blob([byId("pasted-text").value]), name }]);
     byId("pasted-text").value = "";
   });
@@ -52,8 +53,8 @@ export function upload(section, { say, refresh }) {
 
   function add(files) {
     for (const f of files) {
-      const bar = el("progress", { max: 1, value: 0, "aria-label": `Uploading ${f.name}` });
-      const state = el("span", { class: "facts" }, "Waiting");
+      const bar = el("progress", { max: 1, value: 0, "aria-label": t("Uploading {name}", f) });
+      const state = el("span", { class: "facts" }, t("Waiting"));
       const line = el("li", {}, el("span", { class: "upload-name" }, f.name), bar, state);
       list.append(line);
       waiting.push({ ...f, line, bar, state });
@@ -84,29 +85,29 @@ export function upload(section, { say, refresh }) {
         state.replaceChildren(...words);
         say(`${name}: ${state.textContent}`);
         if (kind === "failed") {
-          line.append(el("button", { type: "button", class: "quiet", "aria-label": `Dismiss ${name}`, onclick: () => {
+          line.append(el("button", { type: "button", class: "quiet", "aria-label": t("Dismiss {name}", { name }), onclick: () => {
             line.remove();
             byId("choose").focus();
-          } }, "Dismiss"));
+          } }, t("Dismiss")));
         }
         done();
       };
       request.upload.addEventListener("progress", (e) => {
         if (!e.lengthComputable) return;
         bar.value = e.loaded / e.total;
-        state.textContent = e.loaded < e.total ? `${Math.round((100 * e.loaded) / e.total)} %` : "Reading…";
+        state.textContent = e.loaded < e.total ? `${Math.round((100 * e.loaded) / e.total)} %` : t("Reading…");
       });
       request.upload.addEventListener("load", () => {
         bar.removeAttribute("value"); // uploaded, now being read
-        state.textContent = "Reading…";
+        state.textContent = t("Reading…");
       });
       request.addEventListener("load", () => {
         const reply = parse(request.responseText);
-        if (request.status >= 400) end("failed", sentence(reply.detail || `the server replied with status ${request.status}`));
+        if (request.status >= 400) end("failed", sentence(reply.detail || t("the server replied with status {status}", request)));
         else if (reply.action === "skipped" || reply.action === "failed") end("failed", sentence(reply.reason || reply.action));
-        else end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? "Added" : reply.action === "unchanged" ? "Unchanged" : "Replaced"), reply.reason ? ` · ${reply.reason}` : "");
+        else end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")), reply.reason ? ` · ${reply.reason}` : "");
       });
-      request.addEventListener("error", () => end("failed", "Can't reach the server."));
+      request.addEventListener("error", () => end("failed", t("Can't reach the server.")));
       request.open("POST", new URL(`api/documents?name=${encodeURIComponent(name)}`, base));
       request.setRequestHeader("Content-Type", "application/octet-stream");
       request.send(file);

@@ -1,0 +1,190 @@
+package web
+
+import (
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"golang.org/x/text/feature/plural"
+)
+
+// pageTexts returns the texts that templates and scripts show, by their English words.
+func pageTexts(t *testing.T) []string {
+	t.Helper()
+	calls := map[string]*regexp.Regexp{
+		".js":   regexp.MustCompile(`\b(?:t|parts)\(("(?:[^"\\]|\\.)*")`),
+		".html": regexp.MustCompile(`(?:\{\{|\()t ("(?:[^"\\]|\\.)*")`),
+	}
+	var texts []string
+	err := fs.WalkDir(embedded, ".", func(name string, _ fs.DirEntry, err error) error {
+		call := calls[path.Ext(name)]
+		if err != nil || call == nil {
+			return err
+		}
+		src, err := embedded.ReadFile(name)
+		for _, m := range call.FindAllSubmatch(src, -1) {
+			text, quoteErr := strconv.Unquote(string(m[1]))
+			if quoteErr != nil {
+				t.Errorf("%s: %s: %v", name, m[1], quoteErr)
+			}
+			texts = append(texts, text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// TestPhrasebooks checks that each language has every text of the page and no other,
+// with the same values and with the plural forms that the language needs.
+func TestPhrasebooks(t *testing.T) {
+	texts := pageTexts(t)
+	if len(texts) < 200 {
+		t.Fatalf("found only %d texts", len(texts))
+	}
+	books, err := loadPhrasebooks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inflected := books[0].texts
+	value := regexp.MustCompile(`\{\w+\}`)
+	values := func(s string) []string {
+		v := value.FindAllString(s, -1)
+		slices.Sort(v)
+		return v
+	}
+	for _, book := range books {
+		for text, phrase := range book.texts {
+			if !slices.Contains(texts, text) {
+				t.Errorf("%s: nothing shows %q", book.tag, text)
+			}
+			for form, words := range phrase {
+				if got := values(words); !slices.Equal(got, values(text)) && (form == plural.Other || form == plural.Many) {
+					t.Errorf("%s: %q has the values %q", book.tag, words, got)
+				}
+			}
+			if _, ok := phrase[plural.Other]; !ok {
+				t.Errorf("%s: %q has no form for any number", book.tag, text)
+			}
+		}
+		for _, text := range texts {
+			phrase, ok := book.texts[text]
+			if !ok && book != books[0] {
+				t.Errorf("%s: %q is missing", book.tag, text)
+			}
+			if _, counts := inflected[text]; !counts || len(phrase) == 1 && book != books[0] {
+				continue // it has one form for all numbers
+			}
+			for n := range 200 {
+				form := plural.Cardinal.MatchPlural(book.tag, n, 0, 0, 0, 0)
+				if _, ok := phrase[form]; !ok {
+					t.Errorf("%s: %q has no form for %d", book.tag, text, n)
+					break
+				}
+			}
+		}
+	}
+}
+
+// The browser's languages choose those of the page; all others get English.
+func TestPageLanguage(t *testing.T) {
+	h := newHandler(t, nil)
+	for accept, want := range map[string]string{
+		"":                         `lang="en" dir="ltr"`,
+		"de-AT,en;q=0.5":           `lang="de" dir="ltr"`,
+		"fi, ar-EG;q=0.9, en;q=.1": `lang="ar" dir="rtl"`,
+		"zh-Hans-CN":               `lang="zh" dir="ltr"`,
+		"tlh":                      `lang="en" dir="ltr"`,
+		"en-GB, de":                `lang="en" dir="ltr"`,
+		";;;<script>":              `lang="en" dir="ltr"`,
+	} {
+		for _, page := range []string{"/", "/documents", "/nowhere"} {
+			w := call(h, "GET", page, "", "Accept-Language", accept, "Accept", "text/html")
+			if !strings.Contains(w.Body.String(), "<html "+want+">") {
+				t.Errorf("%s, %q: no %s in\n%.200s", page, accept, want, w.Body)
+			}
+			if !slices.Contains(w.Header().Values("Vary"), "Accept-Language") {
+				t.Errorf("%s, %q: Vary is %q", page, accept, w.Header().Values("Vary"))
+			}
+		}
+	}
+}
+
+func TestPhraseText(t *testing.T) {
+	books, err := loadPhrasebooks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*phrasebook{}
+	for _, b := range books {
+		byName[b.tag.String()] = b
+	}
+	for _, c := range []struct {
+		language string
+		n        int
+		want     string
+	}{
+		{"en", 1, "1 page"}, {"en", 0, "0 pages"}, {"de", 2, "2 Seiten"}, {"fr", 0, "0 page"}, {"fr", 2, "2 pages"},
+		{"ja", 1, "1 ページ"}, {"ar", 2, "صفحتان"}, {"ar", 3, "3 صفحات"}, {"ar", 11, "11 صفحة"}, {"ar", 100, "100 صفحة"},
+	} {
+		if got := byName[c.language].text("{n} pages", "n", c.n); got != c.want {
+			t.Errorf("%s, %d: %q, not %q", c.language, c.n, got, c.want)
+		}
+	}
+}
+
+// TestBrowserLanguages asks on the page in German and, from right to left, in Arabic.
+func TestBrowserLanguages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ language, summary, shown string }{
+		{"de", "4 Textstellen geprüft, 3 verwendet", "behandelt sails, alone, April"},
+		{"ar", "فُحصت 4 مقاطع، استُخدم 3", "يتناول sails, alone, April"},
+	} {
+		s := newScene(t, nil)
+		b := s.newTab(t, 390, "light")
+		if _, err := chromedp.Call(b.Context, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{
+			Headers: network.Headers{"Accept-Language": c.language}}); err != nil {
+			t.Fatal(err)
+		}
+		b.do(chromedp.Navigate(s.URL), chromedp.WaitVisible(chromedp.CSS("#library")))
+		b.is(c.language, `document.documentElement.lang`)
+		b.ask("May I sail alone?")
+		b.waitFor(twoCited)
+		s.open()
+		b.waitFor(ended)
+		b.is(c.summary, `document.querySelector("summary").textContent`)
+		b.is(c.shown, `document.querySelector(".sources .facts").textContent.split(" · ").at(-1)`)
+		// The English answer is read from left to right, the page from its own side.
+		b.is("ltr", `getComputedStyle(document.querySelector(".turn .text .block")).direction`)
+		b.is(map[string]string{"de": "ltr", "ar": "rtl"}[c.language], `getComputedStyle(document.querySelector(".actions")).direction`)
+		b.is("true", `String(document.documentElement.scrollWidth <= innerWidth)`)
+		b.look("language-" + c.language)
+		b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
+		b.look("language-" + c.language + "-source")
+	}
+}
+
+// TestPhrasebookFiles checks that each file in the folder is a language of the page.
+func TestPhrasebookFiles(t *testing.T) {
+	files, err := fs.Glob(embedded, "words/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, l := range pageLanguages {
+		known["words/"+l+".json"] = true
+	}
+	if got := slices.Sorted(maps.Keys(known)); !slices.Equal(got, files) {
+		t.Errorf("the files are %q, the languages %q", files, got)
+	}
+}
