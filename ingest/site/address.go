@@ -54,7 +54,7 @@ func normalize(u *url.URL) (*url.URL, error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("only http and https addresses are fetched")
-	case u.Host == "" || u.Hostname() == "" || u.Opaque != "":
+	case u.Opaque != "":
 		return nil, errors.New("the address has no host")
 	case u.User != nil:
 		return nil, errors.New("the address contains a name or password, which Ibid does not send: remove them")
@@ -63,12 +63,16 @@ func normalize(u *url.URL) (*url.URL, error) {
 	}
 	n := *u
 	n.Fragment, n.RawFragment, n.ForceQuery = "", "", false
-	host, port := strings.TrimSuffix(strings.ToLower(n.Hostname()), "."), n.Port()
+	host, port := strings.ToLower(n.Hostname()), n.Port()
 	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
 		var err error
 		if host, err = idna.Lookup.ToASCII(host); err != nil {
 			return nil, errors.New("the address has no valid host")
 		}
+	}
+	// The dots of a fully qualified name, and of characters that are written like one.
+	if host = strings.TrimRight(host, "."); host == "" {
+		return nil, errors.New("the address has no host")
 	}
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
