@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"ibid/cmd/ibid/eval"
 	"ibid/data/datatest"
@@ -33,12 +34,32 @@ func (s *set) example(t *testing.T, q question) (e example) {
 			if in[k].answers() {
 				e.signals = append(e.signals, in[k].signals[:])
 				e.right = append(e.right, q.gold[l.passages[i].Document] && slices.ContainsFunc(texts(q.Answers), func(a string) bool {
-					return eval.Holds(in[k].text, a) || len(a) > 60 && eval.WordRecall(in[k].text, []string{a}) > .5
+					return eval.Holds(in[k].text, a) || len(a) > 60 && wordRecall(in[k].text, a) > .5
 				}))
 			}
 		}
 	}
 	return e
+}
+
+// wordRecall returns the share of the words of an answer that a text contains. It is
+// for answers too long to be found verbatim.
+func wordRecall(text, answer string) float64 {
+	words := func(s string) []string {
+		return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	}
+	left := make(map[string]int)
+	for _, w := range words(text) {
+		left[w]++
+	}
+	wanted, hits := words(answer), 0
+	for _, w := range wanted {
+		if left[w] > 0 {
+			left[w]--
+			hits++
+		}
+	}
+	return eval.Share(hits, len(wanted))
 }
 
 func texts(v any) (all []string) {

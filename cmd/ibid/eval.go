@@ -128,9 +128,9 @@ func parseThreshold(text string) (t threshold, err error) {
 }
 
 // check rejects thresholds of unknown figures, or in the wrong unit.
-func (all thresholds) check(known []eval.Measure) error {
+func (all thresholds) check(known []eval.Figure) error {
 	for _, t := range all {
-		at := slices.IndexFunc(known, func(m eval.Measure) bool { return m.Name == t.figure })
+		at := slices.IndexFunc(known, func(m eval.Figure) bool { return m.Name == t.figure })
 		if at < 0 {
 			var names []string
 			for _, m := range known {
@@ -154,10 +154,10 @@ func missedError(missed []string) error {
 
 // missed describes the thresholds that are not met. A figure without a value
 // meets none.
-func (all thresholds) missed(figures []eval.MeasuredFigure) []string {
+func (all thresholds) missed(figures []eval.Figure) []string {
 	missed := []string{}
 	for _, t := range all {
-		at := slices.IndexFunc(figures, func(f eval.MeasuredFigure) bool { return f.Name == t.figure })
+		at := slices.IndexFunc(figures, func(f eval.Figure) bool { return f.Name == t.figure })
 		if at < 0 {
 			missed = append(missed, t.figure+" could not be measured: no question counts for it")
 			continue

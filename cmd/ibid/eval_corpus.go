@@ -28,7 +28,6 @@ type corpusConfig struct {
 	Store storeURL `help:"Database to use instead of a data directory: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
 
 	StorePasswordFile string `help:"File with the password of --store; else $IBID_STORE_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
-	Split             string `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
 	embedConfig
 	rerankConfig
 }
@@ -44,7 +43,6 @@ type corpus struct {
 	documents int
 	stored    map[string]string // document id in the store, by the name in the set
 	filter    retrieve.Filter
-	place     string // kind of store, or its address
 	temporary string // folder to remove at the end, if any
 }
 
@@ -67,11 +65,8 @@ func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s sur
 // openStore opens the data directory, or a temporary one, and prepares it. If
 // that fails, it is closed.
 func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare func(*corpus) error) (*corpus, error) {
-	out := &corpus{stored: make(map[string]string), place: "data directory"}
+	out := &corpus{stored: make(map[string]string)}
 	store := storeConfig{placeConfig: c.place(), embedConfig: c.embedConfig}
-	if store.remote() {
-		out.place = store.placeConfig.String()
-	}
 	options, err := c.index(c.endpointConfig, s.getenv)
 	if err != nil {
 		return nil, err
@@ -235,7 +230,6 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 	for _, q := range questions {
 		named = append(named, q.Documents...)
 	}
-	c.documents = len(docs)
 	byName, byPath, roots := make(map[string][]string), make(map[string][]string), make(map[string]bool)
 	for _, d := range docs {
 		names := []string{d.ID, d.Path, strings.TrimSuffix(d.Path, path.Ext(d.Path))}

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,22 +17,15 @@ import (
 
 	"ibid/answer"
 	"ibid/cmd/ibid/eval"
-	"ibid/ingest"
-	"ibid/retrieve"
 )
 
 type evalReportCmd struct {
-	Folder    string   `arg:"" help:"Folder of documents to ask, or without QUESTIONS a set in BEIR's format."`
-	Questions string   `arg:"" optional:"" name:"questions" help:"File with a question per line, and what is known of its answer."`
-	OffTopic  []string `help:"Folders with a queries.jsonl whose questions have no answer here." placeholder:"DIR"`
-	HTML      string   `help:"File to write the report to as a page, with traces of the failures." name:"html" placeholder:"FILE"`
-	JSON      bool     `help:"Print the report as one JSON object, which --compare reads." name:"json"`
-	Compare   string   `help:"JSON report of an earlier run; compare the results question by question." placeholder:"FILE"`
-	Metrics   []string `help:"Search figures: hit, recall, mrr, ndcg or p with a rank." default:"${report_metrics}" placeholder:"NAME@K"`
-	Sample    int      `help:"Ask only N of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
-	PriceIn   float64  `help:"Price of a million tokens in prompts." placeholder:"X"`
-	PriceOut  float64  `help:"Price of a million tokens in replies." placeholder:"X"`
-	Parallel  int      `help:"Questions asked at a time; with more than one they slow each other down." default:"1" placeholder:"N"`
+	Folder    string `arg:"" help:"Folder of documents to ask."`
+	Questions string `arg:"" name:"questions" help:"File with a question per line, and what is known of its answer."`
+	HTML      string `help:"File to write the report to as a page, with traces of the failures." name:"html" placeholder:"FILE"`
+	JSON      bool   `help:"Print the report as one JSON object." name:"json"`
+	Sample    int    `help:"Ask only N of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
+	Parallel  int    `help:"Questions asked at a time; with more than one they slow each other down." default:"1" placeholder:"N"`
 	thresholdConfig
 
 	Strategy  string  `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
@@ -52,21 +42,15 @@ func (evalReportCmd) Help() string {
 	return `The file of questions has a JSON object per line. Only the question is required; the answer is compared with what else is known:
 
     ` + eval.ExampleQuestion + `
-    {"question": "How long is the mast?", "answers": ["11.4 m", "11.4 metres"], "pages": [3], "documents": ["boats/guide.pdf"]}
+    {"question": "How long is the mast?", "answers": ["11.4 m", "11.4 metres"], "documents": ["boats/guide.pdf"]}
     {"question": "What does an ounce of gold cost?", "answerable": false}
 
-A right answer contains all words and one of the answers; answerable: false means that there is none and that refusing is right.
-
-Without a file of questions the folder is a set in BEIR's format (corpus.jsonl, queries.jsonl, qrels), which is asked its own queries.`
+A right answer contains all words and one of the answers; answerable: false means that there is none and that refusing is right.`
 }
 
 // Run asks every question about the folder and reports on the answers.
 func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
-	report := &eval.Report{Made: time.Now().UTC().Truncate(time.Second), Version: version()}
-	if c.PriceIn+c.PriceOut > 0 {
-		report.Price = &eval.Price{In: c.PriceIn, Out: c.PriceOut}
-	}
-	metrics, limits, err := c.check(report.Price)
+	limits, err := c.check()
 	if err != nil {
 		return err
 	}
@@ -74,16 +58,14 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return fmt.Errorf("finding the folder %s: %w", c.Folder, err)
 	}
-	report.Folder = filepath.Base(folder)
-	questions, set, err := c.questions(report, s)
+	report := &eval.Report{
+		Made: time.Now().UTC().Truncate(time.Second), Version: version(), Folder: filepath.Base(folder), File: filepath.Base(c.Questions),
+	}
+	questions, err := c.questions(report.File, s)
 	if err != nil {
 		return err
 	}
-	earlier, err := c.earlier(questions)
-	if err != nil {
-		return err
-	}
-	corpus, err := c.open(ctx, folder, set, questions, report, s)
+	corpus, err := c.open(ctx, folder, questions, report, s)
 	if err != nil {
 		return err
 	}
@@ -92,12 +74,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if len(report.Outcomes) == 0 || errors.Is(broken, errAllFailed) {
 		return broken
 	}
-	report.Measure(metrics)
-	if earlier != nil {
-		if err := report.Compare(earlier, filepath.Base(c.Compare)); err != nil { // interrupted before a shared question
-			fmt.Fprintf(s.stderr, "ibid: cannot compare with %s (--compare): %s\n", c.Compare, printable(err.Error()))
-		}
-	}
+	report.Measure()
 	if !report.Interrupted { // thresholds are for all questions
 		report.Missed = limits.missed(report.Figures)
 	}
@@ -112,177 +89,64 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 }
 
 // check rejects invalid flags before a long run.
-func (c *evalReportCmd) check(price *eval.Price) (metrics []eval.Metric, limits thresholds, err error) {
+func (c *evalReportCmd) check() (thresholds, error) {
 	switch {
 	case c.TopK < 1 || c.Parallel < 1 || c.Sample < 0:
-		return nil, nil, usageError("--top-k and --parallel must be 1 or more, and --sample 0 or more")
+		return nil, usageError("--top-k and --parallel must be 1 or more, and --sample 0 or more")
 	case !(c.Diversity >= 0 && c.Diversity < 1):
-		return nil, nil, usageError("--diversity %g: give a number from 0 to below 1", c.Diversity)
-	case !(c.PriceIn >= 0 && c.PriceOut >= 0):
-		return nil, nil, usageError("--price-in and --price-out must be 0 or more")
+		return nil, usageError("--diversity %g: give a number from 0 to below 1", c.Diversity)
 	}
 	if c.HTML != "" {
 		if info, err := os.Stat(filepath.Dir(c.HTML)); err != nil || !info.IsDir() {
-			return nil, nil, usageError("--html %s: there is no folder %s", c.HTML, filepath.Dir(c.HTML))
+			return nil, usageError("--html %s: there is no folder %s", c.HTML, filepath.Dir(c.HTML))
 		}
 	}
 	if err := c.syncConfig.check(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if limits, err = c.parse(); err != nil {
-		return nil, nil, err
-	}
-	wanted := slices.Clone(c.Metrics)
-	for _, t := range limits { // a metric with a threshold is measured too
-		if strings.Contains(t.figure, "@") {
-			wanted = append(wanted, t.figure)
-		}
-		if t.figure == eval.CostFigure && price == nil {
-			return nil, nil, usageError("%s cost: the cost is unknown without a price: give --price-in or --price-out, "+
-				"the price of a million tokens in prompts and in replies", t.flag)
-		}
-	}
-	for _, name := range wanted {
-		m, err := eval.ParseMetric(name)
-		if err != nil {
-			return nil, nil, usageError("--metrics, --min, --max: %w", err)
-		}
-		if !slices.Contains(metrics, m) {
-			metrics = append(metrics, m)
-		}
-	}
-	return metrics, limits, limits.check(eval.Measures(metrics, price))
-}
-
-func (c *evalReportCmd) questions(report *eval.Report, s surroundings) (questions []eval.Question, set *eval.Set, err error) {
-	if c.Questions == "" {
-		questions, set, err = c.readSet(report, s)
-	} else {
-		questions, err = c.readQuestions(report, s)
-	}
+	limits, err := c.parse()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	questions = sample(questions, c.Sample)
-	for _, dir := range c.OffTopic {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, nil, usageError("--off-topic %s: there is no such folder: give one that holds queries.jsonl", dir)
-		}
-		queries, err := eval.ReadQueries(os.DirFS(dir))
-		if err != nil {
-			return nil, nil, fmt.Errorf("reading the set %s: %w", dir, err)
-		}
-		for _, q := range sample(queries, c.Sample) {
-			questions = append(questions, eval.Question{ID: filepath.Base(dir) + " " + q.ID, Text: q.Text, Kind: "off-topic", Unanswerable: true})
-		}
-	}
-	return questions, set, nil
+	return limits, limits.check(eval.KnownFigures())
 }
 
-func (c *evalReportCmd) readSet(report *eval.Report, s surroundings) ([]eval.Question, *eval.Set, error) {
-	if info, err := os.Stat(c.Folder); err == nil && info.IsDir() && !eval.IsSet(os.DirFS(c.Folder)) {
-		return nil, nil, usageError("%s is no set in BEIR's format: give a file with a question per line too, such as %s",
-			c.Folder, eval.ExampleQuestion)
-	}
-	set, err := readSet(c.Folder, c.Split, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	report.File = set.Judgements
-	questions, left := set.Questions()
-	if left > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s left out: the set does not say whether they have an answer\n", counted(left, "question"))
-	}
-	return questions, set, nil
-}
-
-func (c *evalReportCmd) readQuestions(report *eval.Report, s surroundings) ([]eval.Question, error) {
-	dir, name := filepath.Split(c.Questions)
-	report.File = name
+func (c *evalReportCmd) questions(name string, s surroundings) ([]eval.Question, error) {
 	if info, err := os.Stat(c.Questions); err != nil || info.IsDir() {
 		return nil, usageError("there is no file %s: give one with a question per line, such as %s", c.Questions, eval.ExampleQuestion)
 	}
-	questions, unknown, err := eval.ReadQuestions(os.DirFS(cmp.Or(dir, ".")), name)
+	questions, unknown, err := eval.ReadQuestions(os.DirFS(filepath.Dir(c.Questions)), name)
 	if err != nil {
 		return nil, usageError("reading the questions: %w", err)
 	}
 	if len(unknown) > 0 {
 		fmt.Fprintf(s.stderr, "ibid: %s has unknown fields, which are ignored: %s\n", name, printable(strings.Join(unknown, ", ")))
 	}
-	return questions, nil
+	return sample(questions, c.Sample), nil
 }
 
-// earlier reads the report of --compare, if set. It must share a question.
-func (c *evalReportCmd) earlier(questions []eval.Question) (*eval.Report, error) {
-	if c.Compare == "" {
-		return nil, nil
-	}
-	b, err := os.ReadFile(c.Compare)
-	if err != nil {
-		return nil, usageError("--compare: %w", err)
-	}
-	r, err := eval.ReadReport(bytes.NewReader(b))
-	if err != nil {
-		return nil, usageError("--compare %s: %w; give the output of 'ibid eval report --json'", c.Compare, err)
-	}
-	if err := r.Shares(questions); err != nil {
-		return nil, usageError("--compare %s: %w", c.Compare, err)
-	}
-	return r, nil
-}
-
-// open reads the folder, or the corpus of the set, finds the questions' documents,
-// and describes both in the report.
+// open reads the folder and finds the questions' documents.
 func (c *evalReportCmd) open(
-	ctx context.Context, folder string, set *eval.Set, questions []eval.Question, report *eval.Report, s surroundings,
+	ctx context.Context, folder string, questions []eval.Question, report *eval.Report, s surroundings,
 ) (out *corpus, err error) {
-	if set != nil {
-		out, err = c.corpusConfig.open(ctx, c.Folder, set, s)
-	} else {
-		sync := c.syncConfig
-		own, oerr := ownFiles(folder, c.Questions, c.HTML, c.Compare)
-		if oerr != nil {
-			return nil, oerr
-		}
-		sync.Exclude = append(slices.Clone(sync.Exclude), own...)
-		out, report.Unread, err = c.openFolder(ctx, c.Folder, sync, c.readConfig, s)
-		if err == nil {
-			err = out.match(ctx, questions, report.File, s)
-		}
-	}
-	if err == nil {
-		err = out.describe(ctx, report)
-	}
+	sync := c.syncConfig
+	own, err := ownFiles(folder, c.Questions, c.HTML)
 	if err != nil {
-		if out != nil {
-			err = errors.Join(err, out.close())
-		}
 		return nil, err
+	}
+	sync.Exclude = append(slices.Clone(sync.Exclude), own...)
+	if out, report.Unread, err = c.openFolder(ctx, c.Folder, sync, c.readConfig, s); err != nil {
+		return nil, err
+	}
+	if err := out.match(ctx, questions, report.File, s); err != nil {
+		return nil, errors.Join(err, out.close())
+	}
+	report.Documents, report.Chunks, err = out.State.Count(ctx, out.filter)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("counting the documents of the store: %w", err), out.close())
 	}
 	report.Settings = c.settings(out)
 	return out, nil
-}
-
-// describe fills in the conditions by which reports are known to be comparable.
-func (c *corpus) describe(ctx context.Context, report *eval.Report) error {
-	documents, err := c.Documents(ctx, c.filter)
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(documents, func(a, b retrieve.DocumentInfo) int { return strings.Compare(a.Path, b.Path) })
-	sum := sha256.New()
-	for _, d := range documents {
-		report.Chunks += d.Chunks
-		fmt.Fprintf(sum, "%q %s %q %d\n", d.Path, d.Digest, d.Meta[ingest.ReaderKey], d.Chunks)
-	}
-	all, _, err := c.State.Count(ctx, retrieve.Filter{})
-	if err != nil {
-		return fmt.Errorf("counting the documents of the store: %w", err)
-	}
-	report.Documents, report.OtherDocuments = len(documents), all-len(documents)
-	report.Library, report.Store = hex.EncodeToString(sum.Sum(nil)[:8]), c.place
-	report.Machine = fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, counted(runtime.NumCPU(), "processor"))
-	return nil
 }
 
 // ownFiles returns patterns that exclude the files of the measurement from the
@@ -398,21 +262,13 @@ func (c *evalReportCmd) write(report *eval.Report, s surroundings) error {
 		}
 	}
 	if c.JSON {
-		if report.Compared != nil {
-			for _, d := range report.Compared.Doubts {
-				fmt.Fprintf(s.stderr, "ibid: not comparable: %s\n", printable(d))
-			}
-		}
 		return json.NewEncoder(s.stdout).Encode(report)
 	}
 	if err := report.WriteText(printing{s.stdout}); err != nil {
 		return err
 	}
-	switch {
-	case c.HTML != "":
-		fmt.Fprintf(s.stderr, "the trace of every question: %s\n", c.HTML)
-	case report.Failed > 0:
-		fmt.Fprintln(s.stderr, "--html FILE makes a page with the trace of every question")
+	if trace := cmp.Or(c.HTML, "--html FILE makes a page with it"); c.HTML != "" || report.Failed > 0 {
+		fmt.Fprintf(s.stderr, "the trace of every question: %s\n", trace)
 	}
 	return nil
 }

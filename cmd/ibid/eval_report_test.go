@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,11 +32,11 @@ const clubQuestions = `{"id": "tea", "question": "When is black tea served?", "a
 func reported(t *testing.T, code int, args ...string) (*eval.Report, string) {
 	t.Helper()
 	out, errs, got := ibid(t, t.TempDir(), append([]string{"eval", "report", "--json"}, args...)...)
-	r, err := eval.ReadReport(strings.NewReader(out))
-	if err != nil || got != code {
+	var r eval.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || got != code {
 		t.Fatalf("%q: exit code %d, %v: %s%s", args, got, err, out, errs)
 	}
-	return r, errs
+	return &r, errs
 }
 
 // untimed takes out of a report what differs from run to run.
@@ -47,7 +46,7 @@ func untimed(t *testing.T, r *eval.Report) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return regexp.MustCompile(`"made":"[^"]*"|"seconds":\{[^}]*\}|\{"name":"(\w+_)?p(50|95)"[^}]*\}`).ReplaceAllString(string(b), "")
+	return regexp.MustCompile(`"made":"[^"]*"|"seconds":[^,}]*|\{"name":"p(50|95)"[^}]*\}`).ReplaceAllString(string(b), "")
 }
 
 func TestEvalReport(t *testing.T) {
@@ -59,14 +58,12 @@ func TestEvalReport(t *testing.T) {
 	if r.Passed != 3 || r.Failed != 0 || r.Documents != 3 || len(r.Outcomes) != 3 {
 		t.Fatalf("%d passed, %d failed: %+v", r.Passed, r.Failed, r.Outcomes)
 	}
-	for name, want := range map[string]float64{"passed": 1, "hit@1": 1, "right_found": 1, "right": 1, "false_answers": 0, "supported": 1,
-		"right_kept": 1} {
+	for name, want := range map[string]float64{"passed": 1, "recall@5": 1, "right_found": 1, "right": 1, "false_answers": 0, "supported": 1} {
 		if f, ok := r.Figure(name); !ok || f.Value != want {
 			t.Errorf("%s is %v", name, f)
 		}
 	}
-	if o := r.Outcomes[0]; o.Seconds.Whole <= 0 || o.Seconds.First <= 0 || o.Seconds.First > o.Seconds.Whole || o.Seconds.Search <= 0 ||
-		o.Retrieved[0].Chance == 0 || !o.Retrieved[0].Right {
+	if o := r.Outcomes[0]; o.Seconds <= 0 || o.Retrieved[0].Chance == 0 || !o.Retrieved[0].Right {
 		t.Errorf("%+v", o)
 	}
 	again, _ := reported(t, 0, folder, questions, "--parallel", "3")
@@ -120,7 +117,7 @@ func TestEvalReportKeepsTheFolder(t *testing.T) {
 	}
 }
 
-// A model's faults are reported, counted and paid for.
+// A model's faults are reported and counted.
 func TestEvalReportWithAModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -134,8 +131,7 @@ func TestEvalReportWithAModel(t *testing.T) {
 			Reply: openaitest.Reply{Text: "The dinghies stand in the hall [1]."}},
 		openaitest.Rule{Reply: openaitest.Reply{Text: "An ounce of gold costs 2400 francs [1]."}},
 	)}
-	args := []string{folder, questions, "--model", "m", "--base-url", openaitest.Start(t, upstream), "--gate", "model", "--price-in", "2",
-		"--price-out", "8"}
+	args := []string{folder, questions, "--model", "m", "--base-url", openaitest.Start(t, upstream), "--gate", "model"}
 	r, _ := reported(t, 0, args...)
 	var causes []eval.Cause
 	for _, o := range r.Outcomes {
@@ -149,43 +145,11 @@ func TestEvalReportWithAModel(t *testing.T) {
 		prompt += x.Tokens
 		completion += x.Sent
 	}
-	if c := r.Total; c.Calls != len(upstream.Exchanges()) || c.PromptTokens != prompt || c.JudgeCalls == 0 || c.JudgeCalls >= c.Calls ||
-		c.CompletionTokens == 0 {
+	if c := r.Total; c.Calls != len(upstream.Exchanges()) || c.PromptTokens != prompt || c.CompletionTokens == 0 {
 		t.Errorf("%+v; the server saw %d calls and %d tokens", c, len(upstream.Exchanges()), prompt)
-	}
-	if f, _ := r.Figure("cost"); math.Abs(f.Value-(2*float64(r.Total.PromptTokens)+8*float64(r.Total.CompletionTokens))/3e6) > 1e-12 {
-		t.Errorf("%v for %+v", f, r.Total)
-	}
-	if f, _ := r.Figure("invented"); f.Value != 1/3. {
-		t.Errorf("%v labels invented: %+v", f, r.Outcomes[0].Steps)
 	}
 	if f, _ := r.Figure("unsupported"); f.Value == 0 {
 		t.Errorf("%+v", r.Outcomes[0])
-	}
-
-	// A run with another configuration, compared.
-	before := filepath.Join(dir, "before.json")
-	out, errs, code := ibid(t, t.TempDir(), append([]string{"eval", "report", "--json"}, args...)...)
-	if code != 0 {
-		t.Fatal(out, errs)
-	}
-	writeFiles(t, dir, map[string]string{"before.json": out})
-	now, _ := reported(t, 0, folder, questions, "--compare", before)
-	c := now.Compared
-	if c == nil || c.Questions != 3 || len(c.Moved) != 3 || c.Moved[0].Then != eval.Failed || c.Moved[0].Now != eval.Passed {
-		t.Fatalf("%+v", c)
-	}
-	changed := map[string]string{}
-	for _, s := range c.Settings {
-		changed[s.Name] = s.Then + " to " + s.Now
-	}
-	if changed["gate"] != "model to auto" || changed["model"] != "m to " {
-		t.Errorf("%v", changed)
-	}
-	for _, d := range c.Differences {
-		if d.Name == "passed" && (d.Value != 1 || d.Better != 3 || d.Verdict != "") {
-			t.Errorf("%+v", d)
-		}
 	}
 }
 

@@ -26,6 +26,7 @@ type evalRetrievalCmd struct {
 	Encoder string   `help:"Model file from 'ibid setup': measure a search with it too." placeholder:"FILE"`
 	Sample  int      `help:"Ask only N of the queries, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
 	Details string   `help:"File to write one JSON object per query to." placeholder:"FILE"`
+	Split   string   `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
 	thresholdConfig
 	corpusConfig
 }
@@ -153,18 +154,18 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 }
 
 func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []eval.Metric, limits thresholds, err error) {
-	var known []eval.Measure
+	var known []eval.Figure
 	for _, name := range c.Metrics {
 		m, err := eval.ParseMetric(name)
 		if err != nil {
 			return nil, nil, usageError("--metrics: %w", err)
 		}
 		metrics = append(metrics, m)
-		known = append(known, eval.Measure{Name: m.String(), Unit: eval.ShareUnit})
+		known = append(known, eval.Figure{Name: m.String(), Unit: eval.ShareUnit})
 	}
 	for _, x := range searches {
 		for _, m := range metrics {
-			known = append(known, eval.Measure{Name: x.name + "." + m.String(), Unit: eval.ShareUnit})
+			known = append(known, eval.Figure{Name: x.name + "." + m.String(), Unit: eval.ShareUnit})
 		}
 	}
 	if c.Sample < 0 {
@@ -255,16 +256,16 @@ func ownEntries(set *eval.Set) map[string]bool {
 
 // addFigures fills in the means of each search, and returns them by all the names
 // that a threshold may have.
-func (r *retrievalReport) addFigures() (figures []eval.MeasuredFigure) {
+func (r *retrievalReport) addFigures() (figures []eval.Figure) {
 	all := make(map[string]map[string]float64)
 	for _, x := range r.searches {
 		all[x.name] = make(map[string]float64)
 		for m, metric := range r.metrics {
 			name, mean := metric.String(), eval.Mean(x.values[m])
 			all[x.name][name] = mean
-			figures = append(figures, eval.MeasuredFigure{Name: x.name + "." + name, Unit: eval.ShareUnit, Value: mean})
+			figures = append(figures, eval.Figure{Name: x.name + "." + name, Unit: eval.ShareUnit, Value: mean})
 			if x.name == wholeSearch {
-				figures = append(figures, eval.MeasuredFigure{Name: name, Unit: eval.ShareUnit, Value: mean})
+				figures = append(figures, eval.Figure{Name: name, Unit: eval.ShareUnit, Value: mean})
 			}
 		}
 	}

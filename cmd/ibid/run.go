@@ -129,7 +129,6 @@ var longTags = kong.Vars{
 		"default: tesseract's own.",
 	"profile_help": "Which markers count: default takes all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
 		"strict takes [1](id=3) alone.",
-	"report_metrics":         "hit@1,hit@5,recall@5,recall@10,mrr@10,ndcg@10",
 	"retrieval_metrics":      "ndcg@10,recall@10,recall@100,mrr@10",
 	"retrieval_metrics_help": "What to measure: ndcg, recall, hit, mrr or p with a rank. Searches are compared by the first.",
 	"scope_help": "What it allows: read,write,relay. Write includes reading, uploading and deleting documents; relay includes " +

@@ -8,15 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// A Measure computes one figure of a report.
-type Measure struct {
-	Name  string
-	Group string
-	Says  string // meaning, in a few words
-	Unit  Unit
-	// Better is 1 if more is better, -1 if less is better, else 0.
-	Better int
+// A Figure is one number of a report.
+type Figure struct {
+	Name      string  `json:"name"`
+	Unit      Unit    `json:"unit"`
+	Value     float64 `json:"value"`
+	Questions int     `json:"questions"` // from which it is computed
+	Says      string  `json:"-"`         // meaning, in a few words
+}
 
+// Text is the value in its unit.
+func (f Figure) Text() string { return f.Unit.Write(f.Value) }
+
+// A measure computes one figure of a report.
+type measure struct {
+	Figure
 	quantile float64 // of the numerators; 0: the figure is a ratio of sums
 	part     func(o *Outcome) part
 }
@@ -26,57 +32,42 @@ type Measure struct {
 // does not count.
 type part struct{ num, den float64 }
 
-func (p part) value() float64 { return p.num / p.den }
-
-// compute computes the figure of some parts, none of which has a denominator of 0.
-func (m Measure) compute(parts []part) float64 {
-	if m.quantile > 0 {
-		values := make([]float64, len(parts))
-		for i, p := range parts {
-			values[i] = p.num
-		}
-		slices.Sort(values)
-		return Quantile(values, m.quantile)
-	}
+// of computes the figure; without a question that counts for it, Questions is 0.
+func (m measure) of(outcomes []Outcome) Figure {
 	var sum part
-	for _, p := range parts {
+	var values []float64
+	for i := range outcomes {
+		p := m.part(&outcomes[i])
+		if p.den == 0 {
+			continue
+		}
 		sum.num += p.num
 		sum.den += p.den
+		values = append(values, p.num)
 	}
-	return sum.value()
+	f := m.Figure
+	if f.Questions = len(values); m.quantile > 0 {
+		slices.Sort(values)
+		f.Value = Quantile(values, m.quantile)
+	} else if sum.den > 0 {
+		f.Value = sum.num / sum.den
+	}
+	return f
 }
 
-// The groups of figures, in display order.
-const (
-	overallGroup   = "overall"
-	retrievalGroup = "retrieval"
-	gateGroup      = "gate"
-	answerGroup    = "answers"
-	refusalGroup   = "refusals"
-	citationGroup  = "citations"
-	latencyGroup   = "latency"
-	costGroup      = "cost"
-)
-
-// CostFigure is the name of the figure that needs a price.
-const CostFigure = "cost"
-
 // share measures for how many of the questions something is so.
-func share(group, name, says string, better int, among, is func(*Outcome) bool) Measure {
-	return Measure{Name: name, Group: group, Says: says, Unit: ShareUnit, Better: better, part: func(o *Outcome) part {
-		switch {
-		case !among(o):
-			return part{}
-		case is(o):
-			return part{1, 1}
+func share(name, says string, among, is func(*Outcome) bool) measure {
+	return ratio(name, says, ShareUnit, among, func(o *Outcome) float64 {
+		if is(o) {
+			return 1
 		}
-		return part{0, 1}
-	}}
+		return 0
+	}, perQuestion)
 }
 
 // ratio measures the quotient of two sums over the questions.
-func ratio(group, name, says string, unit Unit, better int, among func(*Outcome) bool, num, den func(*Outcome) float64) Measure {
-	return Measure{Name: name, Group: group, Says: says, Unit: unit, Better: better, part: func(o *Outcome) part {
+func ratio(name, says string, unit Unit, among func(*Outcome) bool, num, den func(*Outcome) float64) measure {
+	return measure{Figure: Figure{Name: name, Says: says, Unit: unit}, part: func(o *Outcome) part {
 		if !among(o) {
 			return part{}
 		}
@@ -88,95 +79,65 @@ func ratio(group, name, says string, unit Unit, better int, among func(*Outcome)
 func (o *Outcome) known() bool    { return o.Status != Open }
 func (o *Outcome) searched() bool { return o.Error == "" || o.Retrieved != nil }
 func (o *Outcome) placed() bool   { return o.Question.placed() && o.searched() }
+func (o *Outcome) named() bool    { return len(o.Question.Documents) > 0 && o.searched() }
 func (o *Outcome) answerable() bool {
 	return !o.Question.Unanswerable && !o.Question.Open() && o.Error == ""
 }
-func (o *Outcome) unanswerable() bool { return o.Question.Unanswerable }
-func (o *Outcome) ended() bool        { return o.Error == "" }
-func (o *Outcome) answered() bool     { return o.Answered }
-func (o *Outcome) answeredFrom() bool { return o.Answered && len(o.Question.Documents) > 0 }
+func (o *Outcome) listed() bool   { _, known := o.wrongWords(); return o.answerable() && known }
+func (o *Outcome) answered() bool { return o.Answered }
+func (o *Outcome) asked() bool    { return true }
 
 func perQuestion(*Outcome) float64 { return 1 }
 
-// Measures returns the measures of a report: the given ones of retrieval, and the
-// cost if there is a price.
-func Measures(metrics []Metric, price *Price) []Measure {
-	all := []Measure{share(overallGroup, "passed", "questions with nothing known to be wrong", 1, (*Outcome).known,
-		func(o *Outcome) bool { return o.Status == Passed })}
-	for _, m := range metrics {
-		all = append(all, ratio(retrievalGroup, m.String(), m.says(), ShareUnit, 1,
-			func(o *Outcome) bool { return len(o.Question.Documents) > 0 && o.searched() }, m.ofOutcome, perQuestion))
-	}
-	all = append(all, share(retrievalGroup, "right_found", "questions with a right passage among those retrieved", 1, (*Outcome).placed,
-		func(o *Outcome) bool {
-			return slices.ContainsFunc(o.Retrieved, func(p Passage) bool { return p.Right })
-		}))
-	return slices.Concat(all, gateMeasures(), answerMeasures(), citationMeasures(), latencyMeasures(), costMeasures(price))
-}
+// recallRank is the rank of the recall in a report.
+const recallRank = 5
 
-func gateMeasures() []Measure {
-	count := func(of func(Passage) bool) func(*Outcome) float64 {
-		return func(o *Outcome) float64 {
-			return float64(len(o.Retrieved) - len(slices.DeleteFunc(slices.Clone(o.Retrieved), of)))
-		}
-	}
-	judged := count(func(p Passage) bool { return p.Verdict != "" })
-	kept := count(func(p Passage) bool { return p.Kept })
-	skipped := func(o *Outcome) float64 { return judged(o) - kept(o) }
-	right := count(func(p Passage) bool { return p.Right && p.Verdict != "" })
-	rightKept := count(func(p Passage) bool { return p.Right && p.Verdict != "" && p.Kept })
-	any := func(*Outcome) bool { return true }
-	return []Measure{
-		ratio(gateGroup, "right_kept", "right passages kept, of those retrieved", ShareUnit, 1, any, rightKept, right),
-		share(gateGroup, "gate_lost", "questions whose right passages were all skipped", -1,
-			func(o *Outcome) bool { return right(o) > 0 }, func(o *Outcome) bool { return rightKept(o) == 0 }),
-		ratio(gateGroup, "off_skipped", "passages skipped, of questions without an answer", ShareUnit, 1, (*Outcome).unanswerable,
-			skipped, judged),
-		ratio(gateGroup, "kept", "passages kept per question", CountUnit, 0, (*Outcome).ended, kept, perQuestion),
-	}
-}
-
-func answerMeasures() []Measure {
-	listed := func(o *Outcome) bool { _, known := o.wrongWords(); return o.answerable() && known }
-	expected := func(o *Outcome) []string {
-		if o.Question.Expected != "" {
-			return []string{o.Question.Expected}
-		}
-		return o.Question.Answers
-	}
-	return []Measure{
-		share(answerGroup, "answered", "answered, of the questions with an answer", 1, (*Outcome).answerable, (*Outcome).answered),
-		share(answerGroup, "right", "answers with the right words, of the questions that list them", 1, listed,
+// measures lists the figures of a report, in display order.
+func measures() []measure {
+	p50 := ratio("p50", "time to the end of the answer, at most, for half of the questions", SecondsUnit,
+		(*Outcome).asked, func(o *Outcome) float64 { return o.Seconds }, perQuestion)
+	p95 := p50
+	p50.quantile, p95.quantile = .50, .95
+	p95.Name, p95.Says = "p95", "the same for 95 % of the questions"
+	return slices.Concat([]measure{
+		share("passed", "questions with nothing known to be wrong", (*Outcome).known, func(o *Outcome) bool { return o.Status == Passed }),
+		ratio(fmt.Sprintf("recall@%d", recallRank), fmt.Sprintf("right documents among the first %d", recallRank), ShareUnit,
+			(*Outcome).named, (*Outcome).recall, perQuestion),
+		share("right_found", "questions with a right passage among those retrieved", (*Outcome).placed,
+			func(o *Outcome) bool {
+				return slices.ContainsFunc(o.Retrieved, func(p Passage) bool { return p.Right })
+			}),
+		share("gate_lost", "questions whose right passages were all skipped",
+			func(o *Outcome) bool { return slices.ContainsFunc(o.Retrieved, Passage.judgedRight) },
+			func(o *Outcome) bool {
+				return !slices.ContainsFunc(o.Retrieved, func(p Passage) bool { return p.judgedRight() && p.Kept })
+			}),
+		share("right", "answers with the right words, of the questions that list them", (*Outcome).listed,
 			func(o *Outcome) bool { wrong, _ := o.wrongWords(); return wrong == "" }),
-		ratio(answerGroup, "word_recall", "share of the words of the expected answer", ShareUnit, 1,
-			func(o *Outcome) bool { return o.answerable() && len(expected(o)) > 0 },
-			func(o *Outcome) float64 { return WordRecall(o.answerText(), expected(o)) }, perQuestion),
-		share(refusalGroup, "false_refusals", "refused, of the questions with an answer", -1, (*Outcome).answerable,
+		share("false_refusals", "refused, of the questions with an answer", (*Outcome).answerable,
 			func(o *Outcome) bool { return !o.Answered }),
-		share(refusalGroup, "closest", "shown only the closest passages, of the questions with an answer", -1, (*Outcome).answerable,
+		share("closest", "shown only the closest passages, of the questions with an answer", (*Outcome).answerable,
 			func(o *Outcome) bool { return len(o.Closest) > 0 }),
-		share(refusalGroup, "closest_right", "those of them with the right words, of the questions that list them", 1,
-			func(o *Outcome) bool { return listed(o) && len(o.Closest) > 0 },
+		share("closest_right", "those of them with the right words, of the questions that list them",
+			func(o *Outcome) bool { return o.listed() && len(o.Closest) > 0 },
 			func(o *Outcome) bool { wrong, _ := o.wrongIn(strings.Join(o.Closest, "\n")); return wrong == "" }),
-		share(refusalGroup, "false_answers", "answered, of the questions without an answer", -1,
-			func(o *Outcome) bool { return o.unanswerable() && o.ended() }, (*Outcome).answered),
-	}
+		share("false_answers", "answered, of the questions without an answer",
+			func(o *Outcome) bool { return o.Question.Unanswerable && o.Error == "" }, (*Outcome).answered),
+	}, citationMeasures(), []measure{
+		p50, p95,
+		ratio("calls", "requests to a model, per question", CountUnit, (*Outcome).asked,
+			func(o *Outcome) float64 { return float64(o.Cost.Calls) }, perQuestion),
+		ratio("prompt_tokens", "tokens in prompts, per question", CountUnit, (*Outcome).asked,
+			func(o *Outcome) float64 { return float64(o.Cost.PromptTokens) }, perQuestion),
+		ratio("completion_tokens", "tokens in replies, per question", CountUnit, (*Outcome).asked,
+			func(o *Outcome) float64 { return float64(o.Cost.CompletionTokens) }, perQuestion),
+	})
 }
 
-func citationMeasures() []Measure {
-	sources := func(o *Outcome) float64 { return float64(len(o.Sources)) }
-	labels := func(name, says string, of func(Step) []int) Measure {
-		return ratio(citationGroup, name, says, CountUnit, -1, (*Outcome).answered, func(o *Outcome) (n float64) {
-			for _, s := range o.Steps {
-				n += float64(len(of(s)))
-			}
-			return n
-		}, perQuestion)
-	}
-	return []Measure{
-		share(citationGroup, "cited", "answers that cite a source", 1, (*Outcome).answered,
-			func(o *Outcome) bool { return len(o.Sources) > 0 }),
-		ratio(citationGroup, "supported", "citations whose quote supports the sentence", ShareUnit, 1, (*Outcome).answered,
+func citationMeasures() []measure {
+	return []measure{
+		share("cited", "answers that cite a source", (*Outcome).answered, func(o *Outcome) bool { return len(o.Sources) > 0 }),
+		ratio("supported", "citations whose quote supports the sentence", ShareUnit, (*Outcome).answered,
 			func(o *Outcome) (n float64) {
 				for _, c := range o.Citations {
 					if c.Verdict != weak {
@@ -185,24 +146,16 @@ func citationMeasures() []Measure {
 				}
 				return n
 			}, func(o *Outcome) float64 { return float64(len(o.Citations)) }),
-		ratio(citationGroup, "unsupported", "statements that nothing cited supports", ShareUnit, -1, (*Outcome).answered,
+		ratio("unsupported", "statements that nothing cited supports", ShareUnit, (*Outcome).answered,
 			func(o *Outcome) float64 { return float64(len(o.Unsupported)) }, (*Outcome).statements),
-		share(citationGroup, "right_cited", "answers that cite a right document", 1, (*Outcome).answeredFrom,
-			func(o *Outcome) bool { return o.rightSources() > 0 }),
-		ratio(citationGroup, "right_sources", "sources that are right documents", ShareUnit, 1, (*Outcome).answeredFrom,
-			func(o *Outcome) float64 { return float64(o.rightSources()) }, sources),
-		share(citationGroup, "page_cited", "answers that cite a right page", 1,
-			func(o *Outcome) bool { return o.Answered && o.Question.Pages != nil },
-			func(o *Outcome) bool {
-				return slices.ContainsFunc(o.Citations, func(c Citation) bool {
-					i := slices.Index(o.Question.Documents, c.Document)
-					return i >= 0 && (o.Question.Pages[i] == nil || slices.Contains(o.Question.Pages[i], c.Page))
-				})
-			}),
-		labels("invented", "cited labels that no passage has, per answer", func(s Step) []int { return s.Invented }),
-		labels("lost", "labels that a later step no longer cites, per answer", func(s Step) []int { return s.Lost }),
+		share("right_cited", "answers that cite a right document",
+			func(o *Outcome) bool { return o.Answered && len(o.Question.Documents) > 0 },
+			func(o *Outcome) bool { return o.citesRight() }),
 	}
 }
+
+// judgedRight reports whether the gate judged a right passage.
+func (p Passage) judgedRight() bool { return p.Right && p.Verdict != "" }
 
 // statements counts the sentences of the answer that cite or should.
 func (o *Outcome) statements() float64 {
@@ -216,56 +169,8 @@ func (o *Outcome) statements() float64 {
 	return float64(len(ranges))
 }
 
-func latencyMeasures() (all []Measure) {
-	for _, stage := range []struct {
-		name, says string
-		of         func(Seconds) float64
-	}{
-		{"", "time to the end of the answer", func(s Seconds) float64 { return s.Whole }},
-		{"first_", "time to the first text of an answer", func(s Seconds) float64 { return s.First }},
-		{"search_", "time of the search", func(s Seconds) float64 { return s.Search }},
-		{"gate_", "time of judging the passages", func(s Seconds) float64 { return s.Gate }},
-		{"write_", "time of writing and citing", func(s Seconds) float64 { return s.Write }},
-	} {
-		for _, percent := range []int{50, 95} {
-			m := ratio(latencyGroup, fmt.Sprintf("%sp%d", stage.name, percent),
-				fmt.Sprintf("%s, at most, for %d %% of the questions", stage.says, percent), SecondsUnit, -1,
-				func(o *Outcome) bool { return stage.of(o.Seconds) > 0 },
-				func(o *Outcome) float64 { return stage.of(o.Seconds) }, perQuestion)
-			m.quantile = float64(percent) / 100
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
-func costMeasures(price *Price) (all []Measure) {
-	add := func(name, says string, unit Unit, of func(Cost) float64) {
-		all = append(all, ratio(costGroup, name, says, unit, -1, func(*Outcome) bool { return true },
-			func(o *Outcome) float64 { return of(o.Cost) }, perQuestion))
-	}
-	add("calls", "requests to a model, per question", CountUnit, func(c Cost) float64 { return float64(c.Calls) })
-	add("judge_calls", "those of them that judged a passage, per question", CountUnit, func(c Cost) float64 { return float64(c.JudgeCalls) })
-	add("prompt_tokens", "tokens in prompts, per question", CountUnit, func(c Cost) float64 { return float64(c.PromptTokens) })
-	add("completion_tokens", "tokens in replies, per question", CountUnit, func(c Cost) float64 { return float64(c.CompletionTokens) })
-	if price != nil {
-		add(CostFigure, "price of a question", MoneyUnit, price.Of)
-	}
-	return all
-}
-
-func (m Metric) says() string {
-	return fmt.Sprintf(map[string]string{
-		"hit":    "a right document is among the first %d",
-		"recall": "share of the right documents among the first %d",
-		"p":      "share of the first %d ranks with a right document",
-		"mrr":    "1 / rank of the first right document among the first %d",
-		"ndcg":   "order of the first %d documents, relative to the best possible",
-	}[m.Kind], m.K)
-}
-
-// ofOutcome measures the retrieved documents, each at the rank of its best passage.
-func (m Metric) ofOutcome(o *Outcome) float64 {
+// recall measures the retrieved documents, each at the rank of its best passage.
+func (o *Outcome) recall() float64 {
 	grades := make(Grades)
 	for _, d := range o.Question.Documents {
 		grades[d] = 1
@@ -276,7 +181,7 @@ func (m Metric) ofOutcome(o *Outcome) float64 {
 			ranking = append(ranking, p.Document)
 		}
 	}
-	return m.Of(ranking, grades)
+	return Metric{"recall", recallRank}.Of(ranking, grades)
 }
 
 // A Unit says what a figure counts and how it is written.
@@ -284,40 +189,25 @@ type Unit string
 
 const (
 	ShareUnit   Unit = "share"   // 0 to 1
-	SecondsUnit Unit = "seconds" // written as µs, ms or s
+	SecondsUnit Unit = "seconds" // written as ms or s
 	CountUnit   Unit = "count"   // a mean count
-	MoneyUnit   Unit = "money"   // in the currency of the prices
 )
 
 // Write writes a value in its unit.
 func (u Unit) Write(x float64) string {
-	a := math.Abs(x)
 	switch {
 	case u == ShareUnit:
 		return fmt.Sprintf("%.3f", x)
-	case u == MoneyUnit:
-		return fmt.Sprintf("%.6f", x)
 	case u == CountUnit && x == math.Trunc(x):
 		return fmt.Sprintf("%.0f", x)
-	case u == SecondsUnit && a < .0005:
-		return fmt.Sprintf("%.0f µs", x*1e6)
-	case u == SecondsUnit && a < .0995:
+	case u == SecondsUnit && x < .0995:
 		return fmt.Sprintf("%.1f ms", x*1e3)
-	case u == SecondsUnit && a < .9995:
+	case u == SecondsUnit && x < .9995:
 		return fmt.Sprintf("%.0f ms", x*1e3)
 	case u == SecondsUnit:
 		return fmt.Sprintf("%.2f s", x)
 	}
 	return fmt.Sprintf("%.2f", x)
-}
-
-// WriteChange writes a difference with its sign.
-func (u Unit) WriteChange(x float64) string {
-	sign := map[bool]string{true: "+", false: "−"}[x > 0]
-	if x == 0 {
-		sign = ""
-	}
-	return sign + u.Write(math.Abs(x))
 }
 
 func counted(n int, thing string) string {

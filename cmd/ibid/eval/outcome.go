@@ -29,13 +29,10 @@ type Outcome struct {
 	Sources     []Source   `json:"sources"`
 	Citations   []Citation `json:"citations"`
 	Unsupported []Sentence `json:"unsupported"`
-	Drafts      []Draft    `json:"drafts"`
-	Steps       []Step     `json:"steps"`
-	Warnings    []string   `json:"warnings"`
 	// Error is why there is no answer; empty if there is one.
 	Error   string  `json:"error,omitempty"`
 	Cost    Cost    `json:"cost"`
-	Seconds Seconds `json:"seconds"`
+	Seconds float64 `json:"seconds"` // from the question to the end of the stream
 }
 
 // A Status says whether an outcome is right.
@@ -68,8 +65,7 @@ type Passage struct {
 	Document string  `json:"document"`
 	Title    string  `json:"title"`
 	Heading  string  `json:"heading,omitempty"`
-	Page     int     `json:"page,omitempty"`      // where it begins; 0 without pages
-	LastPage int     `json:"last_page,omitempty"` // where it ends
+	Page     int     `json:"page,omitempty"` // where it begins; 0 without pages
 	Score    float64 `json:"score"`
 	Dense    float64 `json:"dense"`
 	BM25     float64 `json:"bm25"`
@@ -80,9 +76,8 @@ type Passage struct {
 	By      string   `json:"by,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 	Kept    bool     `json:"kept"`
-	// Right means that it contains one of the question's quotes; if there are
-	// none, that it is on one of its pages; if there are none, that it is from one
-	// of its documents.
+	// Right means that it contains one of the question's quotes or, if there are
+	// none, that it is from one of its documents.
 	Right bool   `json:"right"`
 	Text  string `json:"text"` // in a report the beginning
 }
@@ -117,63 +112,18 @@ type Sentence struct {
 	Reason string `json:"reason"` // "uncited" or "weak"
 }
 
-// A Draft is an earlier version of the answer.
-type Draft struct {
-	Step int    `json:"step"`
-	Text string `json:"text"`
-}
-
-// A Step is one call to the model that writes the answer.
-type Step struct {
-	Step     int    `json:"step"`
-	Role     string `json:"role,omitempty"`
-	Passages int    `json:"passages"`
-	Changed  bool   `json:"changed"`
-	Reason   string `json:"reason,omitempty"` // why it changed nothing
-	Invented []int  `json:"invented"`         // labels that were cited but never shown, removed
-	Lost     []int  `json:"lost"`             // labels of the draft before that are no longer cited
-}
-
 // A Cost is an answer's use of models.
 type Cost struct {
 	Calls            int `json:"calls"`
-	JudgeCalls       int `json:"judge_calls"`
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 }
 
 func (c *Cost) add(other Cost) {
 	c.Calls += other.Calls
-	c.JudgeCalls += other.JudgeCalls
 	c.PromptTokens += other.PromptTokens
 	c.CompletionTokens += other.CompletionTokens
 }
-
-// A Price is the cost of a million tokens, in any currency.
-type Price struct {
-	In  float64 `json:"in"`  // of prompts
-	Out float64 `json:"out"` // of replies
-}
-
-// Of returns the price of a cost.
-func (p Price) Of(c Cost) float64 {
-	return (p.In*float64(c.PromptTokens) + p.Out*float64(c.CompletionTokens)) / 1e6
-}
-
-// Seconds are the durations of an answer. Whole lasts from the question to the
-// end of the stream; the others are parts of it, 0 if they were not reached.
-type Seconds struct {
-	Search float64 `json:"search"`      // until the passages were found
-	Gate   float64 `json:"gate"`        // from there until the last was judged
-	Write  float64 `json:"write"`       // from there to the end
-	First  float64 `json:"first_token"` // from the question to the first text
-	Whole  float64 `json:"whole"`
-}
-
-// enough is the share of the words of an expected answer in prose of which a
-// right answer must contain more. It is a rough measure: a right answer in other
-// words contains fewer, and a wrong one on the same subject may contain as many.
-const enough = .5
 
 // excerptLength is the length of a passage in a report, in characters.
 const excerptLength = 600
@@ -266,21 +216,14 @@ func (o *Outcome) wrongIn(text string) (why string, known bool) {
 	if gone := slices.DeleteFunc(slices.Clone(q.Words), holds); len(gone) > 0 {
 		return "the answer does not contain " + quoted(gone), true
 	}
-	if len(q.Answers)+len(q.Words) > 0 || q.Expected == "" {
-		return "", len(q.Answers)+len(q.Words) > 0
-	}
-	if recall := WordRecall(text, []string{q.Expected}); recall <= enough {
-		return fmt.Sprintf("the answer contains %.0f %% of the words of the expected one, “%s”; it needs more than %.0f %%",
-			100*recall, q.Expected, 100*enough), true
-	}
-	return "", true
+	return "", len(q.Answers)+len(q.Words) > 0
 }
 
 func (o *Outcome) wrongSources() string {
 	if len(o.Sources) == 0 {
 		return "no source is cited"
 	}
-	if len(o.Question.Documents) == 0 || o.rightSources() > 0 {
+	if len(o.Question.Documents) == 0 || o.citesRight() {
 		return ""
 	}
 	var cited []string
@@ -290,33 +233,18 @@ func (o *Outcome) wrongSources() string {
 	return "no right document (" + strings.Join(o.Question.Documents, ", ") + ") is cited, but " + strings.Join(slices.Compact(cited), ", ")
 }
 
-func (o *Outcome) rightSources() int {
-	n := 0
-	for _, s := range o.Sources {
-		if slices.Contains(o.Question.Documents, s.Document) {
-			n++
-		}
-	}
-	return n
-}
-
-// onPage reports whether a passage is at least partly on a page of a document.
-func (p Passage) onPage(document string, page int) bool {
-	return p.Document == document && p.Page <= page && page <= max(p.LastPage, p.Page)
+func (o *Outcome) citesRight() bool {
+	return slices.ContainsFunc(o.Sources, func(s Source) bool { return slices.Contains(o.Question.Documents, s.Document) })
 }
 
 func (o *Outcome) markRight() {
 	q := o.Question
 	for i := range o.Retrieved {
 		p := &o.Retrieved[i]
-		p.Right = slices.ContainsFunc(q.Quotes, func(quote string) bool { return Holds(p.Text, quote) })
 		if len(q.Quotes) > 0 {
-			continue
-		}
-		for j, document := range q.Documents {
-			anyPage := q.Pages == nil || q.Pages[j] == nil
-			p.Right = p.Right || p.Document == document &&
-				(anyPage || slices.ContainsFunc(q.Pages[j], func(n int) bool { return p.onPage(document, n) }))
+			p.Right = slices.ContainsFunc(q.Quotes, func(quote string) bool { return Holds(p.Text, quote) })
+		} else {
+			p.Right = slices.Contains(q.Documents, p.Document)
 		}
 	}
 }
@@ -343,23 +271,10 @@ func (o *Outcome) lostEvidence() (Cause, string) {
 	where := "is from a right document (" + strings.Join(q.Documents, ", ") + ")"
 	if len(q.Quotes) > 0 {
 		where = "contains " + quoted(q.Quotes)
-	} else if q.Pages != nil {
-		where = "is on a right page (" + q.PageNames() + ")"
 	}
 	why := fmt.Sprintf("none of the %s %s", counted(len(o.Retrieved), "retrieved passage"), where)
 	if len(o.Missing) > 0 {
 		why += "; not in the store: " + strings.Join(o.Missing, ", ")
 	}
 	return Retrieval, why
-}
-
-// PageNames names the right pages.
-func (q Question) PageNames() string {
-	var names []string
-	for i, pages := range q.Pages {
-		for _, n := range pages {
-			names = append(names, fmt.Sprintf("%s, page %d", q.Documents[i], n))
-		}
-	}
-	return strings.Join(names, "; ")
 }

@@ -19,10 +19,8 @@ import (
 type Question struct {
 	ID   string `json:"id"`
 	Text string `json:"question"`
-	// Kind is any label; results are counted per kind.
-	Kind string `json:"kind,omitempty"`
-	// Worded says whose words the question uses: "own" for those of the documents,
-	// or "other". It is not measured; readers of the JSON report may count by it.
+	// Kind and Worded are labels by which readers of the JSON report may count.
+	Kind   string `json:"kind,omitempty"`
 	Worded string `json:"worded,omitempty"`
 	// Unanswerable means that the documents have no answer and refusing is right.
 	Unanswerable bool `json:"unanswerable,omitempty"`
@@ -31,13 +29,10 @@ type Question struct {
 	// A right answer contains at least one of Answers and all of Words.
 	Answers []string `json:"answers,omitempty"`
 	Words   []string `json:"words,omitempty"`
-	// Expected is a right answer in prose. Answers are compared with it only if
-	// there are neither Answers nor Words.
+	// Expected is a right answer in prose, for readers of the trace.
 	Expected string `json:"expected,omitempty"`
-	// Documents contain the answer; Pages[i] are the right pages of Documents[i],
-	// counted from 1, nil for any page. Pages is nil or as long as Documents.
+	// Documents contain the answer.
 	Documents []string `json:"documents,omitempty"`
-	Pages     [][]int  `json:"pages,omitempty"`
 	// Quotes are texts of the documents that contain the answer.
 	Quotes []string `json:"quotes,omitempty"`
 }
@@ -51,28 +46,6 @@ func (q Question) Answerable() bool {
 // Open reports whether nothing is known about the answer.
 func (q Question) Open() bool {
 	return !q.Unanswerable && !q.HasAnswer && !q.Answerable() && q.Expected == ""
-}
-
-// Questions returns the queries of a set as questions, and the number of queries
-// left out because the set does not say whether they have an answer.
-func (s *Set) Questions() (questions []Question, left int) {
-	for _, query := range s.Queries {
-		q := Question{ID: query.ID, Text: query.Text, Kind: "answerable", Answers: query.Answers}
-		for document, grade := range s.Grades[query.ID] {
-			if grade > 0 {
-				q.Documents = append(q.Documents, document)
-			}
-		}
-		slices.Sort(q.Documents)
-		if query.Unanswerable {
-			q.Kind, q.Answers, q.Documents, q.Unanswerable = "unanswerable", nil, nil, true
-		} else if q.Documents == nil {
-			left++
-			continue
-		}
-		questions = append(questions, q)
-	}
-	return questions, left
 }
 
 // Holds reports whether a text contains an answer as whole words, ignoring case,
@@ -119,43 +92,6 @@ func isUnspaced(r rune) bool {
 func fold(s string) string {
 	s = strings.NewReplacer("*", "", "’", "'", "\u00a0", " ").Replace(strings.ToLower(s))
 	return strings.Join(strings.Fields(s), " ")
-}
-
-// WordRecall returns the share of the words of an answer that a text contains,
-// for the best of the answers, or 0 if there are none. It is for answers too long
-// to be found verbatim. In scripts without spaces, each character is a word.
-func WordRecall(text string, answers []string) float64 {
-	best := 0.0
-	for _, a := range answers {
-		left := make(map[string]int)
-		for _, w := range splitWords(text) {
-			left[w]++
-		}
-		wanted, hits := splitWords(a), 0
-		for _, w := range wanted {
-			if left[w] > 0 {
-				left[w]--
-				hits++
-			}
-		}
-		best = max(best, Share(hits, len(wanted)))
-	}
-	return best
-}
-
-func splitWords(s string) []string {
-	var spaced strings.Builder
-	for _, r := range strings.ToLower(s) {
-		switch {
-		case !inWord(r):
-			spaced.WriteByte(' ')
-		case isUnspaced(r):
-			spaced.WriteString(" " + string(r) + " ")
-		default:
-			spaced.WriteRune(r)
-		}
-	}
-	return strings.Fields(spaced.String())
 }
 
 // ExampleQuestion is a line of a file of questions.
@@ -206,7 +142,8 @@ func ReadQuestions(fsys fs.FS, name string) (questions []Question, unknown []str
 	return questions, slices.Sorted(maps.Keys(strange)), nil
 }
 
-// fieldNames are the names of a question's fields, in any case.
+// fieldNames are the names of a question's fields, in any case. The pages are for
+// readers of the file.
 var fieldNames = [...]string{
 	"id", "question", "kind", "worded", "answer", "answers", "words", "documents", "pages", "quotes", "answerable",
 }
@@ -232,7 +169,6 @@ func parseQuestion(line []byte) (q Question, unknown []string, err error) {
 		ID                                id
 		Question, Kind, Worded, Answer    string
 		Answers, Words, Documents, Quotes list[string]
-		Pages                             list[list[int]]
 		Answerable                        *bool
 	}
 	var object map[string]json.RawMessage
@@ -260,29 +196,5 @@ func parseQuestion(line []byte) (q Question, unknown []string, err error) {
 			return q, nil, errors.New(`"answerable" is false, but there is a right answer: remove one`)
 		}
 	}
-	q.Pages, err = rightPages(l.Pages, len(q.Documents))
-	return q, unknown, err
-}
-
-// rightPages returns the right pages by document: any number of pages of one, or
-// an entry for each of several, which may be null.
-func rightPages(entries list[list[int]], documents int) ([][]int, error) {
-	var pages [][]int
-	for _, entry := range entries {
-		pages = append(pages, entry)
-	}
-	all := slices.Concat(pages...)
-	switch {
-	case len(all) == 0:
-		return nil, nil
-	case slices.Min(all) < 1:
-		return nil, errors.New(`"pages" are counted from 1`)
-	case documents == 0:
-		return nil, errors.New(`"pages" needs "documents": say which document the pages belong to`)
-	case documents == 1:
-		return [][]int{all}, nil
-	case len(pages) != documents:
-		return nil, fmt.Errorf(`"pages" must be a list with one entry for each of the %d documents, null if unknown`, documents)
-	}
-	return pages, nil
+	return q, unknown, nil
 }

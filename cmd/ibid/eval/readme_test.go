@@ -32,19 +32,9 @@ func TestReadme(t *testing.T) {
 			t.Errorf("the cause %s is not documented", c)
 		}
 	}
-	stages := regexp.MustCompile(`^(first|search|gate|write)_p`)
-	for _, m := range Measures(nil, &Price{}) {
-		name := m.Name
-		if stage := stages.FindStringSubmatch(name); stage != nil {
-			name = stage[1] + "_…"
-		}
-		if !strings.Contains(readme, "`"+name+"`") {
-			t.Errorf("the figure %s is not documented", m.Name)
-		}
-	}
-	for _, kind := range metricKinds {
-		if !strings.Contains(readme, "`"+kind+"@K`") {
-			t.Errorf("the metric %s is not documented", kind)
+	for _, f := range KnownFigures() {
+		if !strings.Contains(readme, "`"+f.Name+"`") {
+			t.Errorf("the figure %s is not documented", f.Name)
 		}
 	}
 }

@@ -15,21 +15,17 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Format identifies a report in JSON.
-const Format = "ibid eval report 1"
+const Format = "ibid eval report 2"
 
 // A Report is the result of asking a folder its questions.
 type Report struct {
@@ -40,33 +36,20 @@ type Report struct {
 	File      string    `json:"file"` // of the questions
 	Documents int       `json:"documents"`
 	Chunks    int       `json:"chunks"`
-	// Library is a digest of the paths, contents, readers and chunk counts of the
-	// documents, but not of the folder's name.
-	Library string `json:"library"`
-	// OtherDocuments is the number of documents of other folders in the store. They are not
-	// searched, but word frequencies are counted over all documents.
-	OtherDocuments int       `json:"beside"`
-	Store          string    `json:"store"`
-	Machine        string    `json:"machine"`  // system, architecture and processors
-	Unread         []string  `json:"unread"`   // files that could not be read, with the reason
-	Settings       []Setting `json:"settings"` // that affect the answers, in display order
-	Price          *Price    `json:"price,omitempty"`
+	Unread    []string  `json:"unread"`   // files that could not be read, with the reason
+	Settings  []Setting `json:"settings"` // that affect the answers, in display order
 	// Wanted is the number of questions. Interrupted means that only those in
 	// Outcomes were asked.
-	Wanted      int              `json:"wanted"`
-	Interrupted bool             `json:"interrupted"`
-	Passed      int              `json:"passed"`
-	Failed      int              `json:"failed"`
-	Open        int              `json:"open"`
-	Causes      []CauseCount     `json:"causes"` // of the failures, in the order of the stages
-	Kinds       []KindCount      `json:"kinds"`
-	Figures     []MeasuredFigure `json:"figures"`
-	Total       Cost             `json:"total"` // of all questions
-	Compared    *Compared        `json:"compared,omitempty"`
-	Missed      []string         `json:"missed"` // thresholds, in words
-	Outcomes    []Outcome        `json:"questions"`
-
-	measures []Measure
+	Wanted      int          `json:"wanted"`
+	Interrupted bool         `json:"interrupted"`
+	Passed      int          `json:"passed"`
+	Failed      int          `json:"failed"`
+	Open        int          `json:"open"`
+	Causes      []CauseCount `json:"causes"` // of the failures, in the order of the stages
+	Figures     []Figure     `json:"figures"`
+	Total       Cost         `json:"total"`  // of all questions
+	Missed      []string     `json:"missed"` // thresholds, in words
+	Outcomes    []Outcome    `json:"questions"`
 }
 
 // A Setting affects the answers.
@@ -81,33 +64,18 @@ type CauseCount struct {
 	Count int   `json:"count"`
 }
 
-// A KindCount counts the outcomes of one kind of question.
-type KindCount struct {
-	Kind      string `json:"kind"`
-	Questions int    `json:"questions"`
-	Passed    int    `json:"passed"`
-	Failed    int    `json:"failed"`
-	Open      int    `json:"open"`
+// KnownFigures are the figures of a report in display order, without values.
+func KnownFigures() []Figure {
+	var all []Figure
+	for _, m := range measures() {
+		all = append(all, m.Figure)
+	}
+	return all
 }
 
-// A MeasuredFigure is a figure of a report.
-type MeasuredFigure struct {
-	Name      string  `json:"name"`
-	Unit      Unit    `json:"unit"`
-	Value     float64 `json:"value"`
-	Questions int     `json:"questions"` // from which it is computed
-
-	Group string `json:"-"`
-	Says  string `json:"-"`
-}
-
-// Text is the value in its unit.
-func (f MeasuredFigure) Text() string { return f.Unit.Write(f.Value) }
-
-// Measure counts the outcomes and computes the figures.
-func (r *Report) Measure(metrics []Metric) {
-	r.Format, r.measures = Format, Measures(metrics, r.Price)
-	r.Causes, r.Kinds = []CauseCount{}, []KindCount{}
+// Measure counts the outcomes and computes the figures for which a question counts.
+func (r *Report) Measure() {
+	r.Format, r.Causes = Format, []CauseCount{}
 	for _, list := range []*[]string{&r.Unread, &r.Missed} {
 		if *list == nil {
 			*list = []string{}
@@ -115,11 +83,13 @@ func (r *Report) Measure(metrics []Metric) {
 	}
 	failed := make(map[Cause]int)
 	for _, o := range r.Outcomes {
-		kind := r.kind(o.Question.Kind)
-		kind.Questions++
-		counters := map[Status][2]*int{Passed: {&r.Passed, &kind.Passed}, Failed: {&r.Failed, &kind.Failed}, Open: {&r.Open, &kind.Open}}
-		for _, n := range counters[o.Status] {
-			*n++
+		switch o.Status {
+		case Passed:
+			r.Passed++
+		case Failed:
+			r.Failed++
+		case Open:
+			r.Open++
 		}
 		failed[o.Cause]++
 		r.Total.add(o.Cost)
@@ -129,88 +99,20 @@ func (r *Report) Measure(metrics []Metric) {
 			r.Causes = append(r.Causes, CauseCount{c, failed[c]})
 		}
 	}
-	if len(r.Kinds) == 1 && r.Kinds[0].Kind == "" {
-		r.Kinds = []KindCount{} // no question has a kind
-	}
-	for _, m := range r.measures {
-		var parts []part
-		for i := range r.Outcomes {
-			if p := m.part(&r.Outcomes[i]); p.den > 0 {
-				parts = append(parts, p)
-			}
-		}
-		if len(parts) > 0 {
-			r.Figures = append(r.Figures, MeasuredFigure{m.Name, m.Unit, m.compute(parts), len(parts), m.Group, m.Says})
+	for _, m := range measures() {
+		if f := m.of(r.Outcomes); f.Questions > 0 {
+			r.Figures = append(r.Figures, f)
 		}
 	}
-}
-
-// kind returns the counts of a kind, which it adds if it is new.
-func (r *Report) kind(name string) *KindCount {
-	at := slices.IndexFunc(r.Kinds, func(k KindCount) bool { return k.Kind == name })
-	if at < 0 {
-		at = len(r.Kinds)
-		r.Kinds = append(r.Kinds, KindCount{Kind: name})
-	}
-	return &r.Kinds[at]
-}
-
-// Shown returns the figures to display: without a model, not the costs.
-func (r *Report) Shown() []MeasuredFigure {
-	return slices.DeleteFunc(slices.Clone(r.Figures), func(f MeasuredFigure) bool { return f.Group == costGroup && r.Total.Calls == 0 })
 }
 
 // Figure returns a figure by name; false if no question counts for it.
-func (r *Report) Figure(name string) (MeasuredFigure, bool) {
-	i := slices.IndexFunc(r.Figures, func(f MeasuredFigure) bool { return f.Name == name })
+func (r *Report) Figure(name string) (Figure, bool) {
+	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Name == name })
 	if i < 0 {
-		return MeasuredFigure{}, false
+		return Figure{}, false
 	}
 	return r.Figures[i], true
-}
-
-// Spent describes the use of models, or is empty.
-func (r *Report) Spent() string {
-	t := r.Total
-	if t.Calls == 0 {
-		return ""
-	}
-	s := fmt.Sprintf("%s, %d by the judge; %d tokens in prompts, %d in replies",
-		counted(t.Calls, "model call"), t.JudgeCalls, t.PromptTokens, t.CompletionTokens)
-	if r.Price != nil {
-		s += "; price " + MoneyUnit.Write(r.Price.Of(t))
-	}
-	return s
-}
-
-// Conditions are what must be the same, apart from the settings, for two reports
-// to be comparable.
-func (r *Report) Conditions() []Setting {
-	return []Setting{
-		{"folder", r.Folder}, {"questions", r.File}, {"documents", strconv.Itoa(r.Documents)}, {"chunks", strconv.Itoa(r.Chunks)},
-		{"library", r.Library}, {"other documents in the store", strconv.Itoa(r.OtherDocuments)}, {"store", r.Store},
-		{"version", r.Version}, {"machine", r.Machine},
-	}
-}
-
-// ReadReport reads a report in JSON.
-func ReadReport(in io.Reader) (*Report, error) {
-	var r Report
-	if err := json.NewDecoder(in).Decode(&r); err != nil {
-		return nil, fmt.Errorf("not a report in JSON: %w", err)
-	}
-	switch {
-	case r.Format != Format:
-		return nil, fmt.Errorf("not a report of this version: its format is %q, not %q", clip(r.Format), Format)
-	case len(r.Outcomes) == 0:
-		return nil, errors.New("it has no questions")
-	}
-	for i, o := range r.Outcomes {
-		if o.Question.Pages != nil && len(o.Question.Pages) != len(o.Question.Documents) {
-			return nil, fmt.Errorf("its question %d has pages of %d documents but names %d", i+1, len(o.Question.Pages), len(o.Question.Documents))
-		}
-	}
-	return &r, nil
 }
 
 // maxListed is the number of questions that a list in the text shows.
@@ -234,26 +136,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Open > 0 {
 		fmt.Fprintf(&b, "; open %d: no right answer is known", r.Open)
 	}
-	fmt.Fprintf(&b, "\n\n%-20s %10s %9s\n", "", "", "questions")
-	group := overallGroup
-	for _, f := range r.Shown() {
-		if f.Group != group {
-			group = f.Group
-			fmt.Fprintf(&b, "%s\n", group)
-		}
-		fmt.Fprintf(&b, "  %-18s %s %9d\n", f.Name, alignRight(f.Text(), 10), f.Questions)
-	}
-	if len(r.Kinds) > 0 {
-		fmt.Fprintf(&b, "\n%-18s %9s %9s %9s %9s\n", "kind", "questions", "passed", "failed", "open")
-	}
-	for _, k := range r.Kinds {
-		fmt.Fprintf(&b, "%-18s %9d %9d %9d %9d\n", cmp.Or(excerpt(k.Kind, 18), "-"), k.Questions, k.Passed, k.Failed, k.Open)
-	}
-	if spent := r.Spent(); spent != "" {
-		fmt.Fprintf(&b, "\n%s\n", spent)
-	}
-	if r.Compared != nil {
-		r.Compared.write(&b)
+	fmt.Fprintf(&b, "\n\n%-18s %8s %9s\n", "figure", "value", "questions")
+	for _, f := range r.Figures {
+		fmt.Fprintf(&b, "%-18s %8s %9d  %s\n", f.Name, f.Text(), f.Questions, f.Says)
 	}
 	r.writeFailed(&b)
 	for _, m := range r.Missed {
@@ -261,37 +146,6 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// alignRight pads by characters; Printf counts the bytes of µ and −.
-func alignRight(s string, n int) string {
-	return strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s))) + s
-}
-
-func (c *Compared) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\ncompared with %s: %s\n", c.With, c.Summary())
-	for _, d := range c.Doubts {
-		fmt.Fprintf(b, "  not comparable: %s\n", d)
-	}
-	for _, s := range c.Changes() {
-		fmt.Fprintf(b, "  %s: %s, was %s\n", s.Name, s.Now, s.Then)
-	}
-	fmt.Fprintf(b, "%-20s %10s %10s %11s %6s %6s %7s\n", "", "then", "now", "difference", "better", "worse", "p")
-	for _, d := range c.Changed() {
-		line := fmt.Sprintf("  %-18s %s %s %s %6d %6d %7s %s", d.Name, alignRight(d.ThenText(), 10), alignRight(d.NowText(), 10),
-			alignRight(d.Change(), 11), d.Better, d.Worse, d.PText(), d.Verdict)
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	if same := c.Same(); same != "" {
-		fmt.Fprintf(b, "  the same for every question: %s\n", same)
-	}
-	for i, m := range c.Moved {
-		if i == maxListed {
-			fmt.Fprintf(b, "and %d more questions with another outcome\n", len(c.Moved)-maxListed)
-			break
-		}
-		fmt.Fprintf(b, "  %s: %s: %s\n", m.ID, m, excerpt(m.Text, 80))
-	}
 }
 
 func (r *Report) writeFailed(b *strings.Builder) {

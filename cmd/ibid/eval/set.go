@@ -26,10 +26,6 @@ type Entry struct {
 type Query struct {
 	ID   string
 	Text string
-	// Unanswerable means that the set says no document answers the question.
-	Unanswerable bool
-	// Answers are right answers, any of which is enough; may be empty.
-	Answers []string
 }
 
 // A Set is a retrieval set with judgements.
@@ -73,11 +69,11 @@ func (s *Set) Strays() (queries, documents int) {
 const corpusFile, queriesFile = "corpus.jsonl", "queries.jsonl"
 
 // ReadSet reads a folder in BEIR's format: corpus.jsonl (_id, title, text),
-// queries.jsonl (_id, text, and optionally answers and answerable), and
-// judgements in qrels.tsv or qrels/SPLIT.tsv. If split is empty, it uses
-// qrels.tsv or the first of test, dev and train; a split that ends in .tsv is the
-// file itself. Errors name the file and the line. It is an error if no query has
-// a relevant document, or no relevant document is in the corpus.
+// queries.jsonl (_id, text), and judgements in qrels.tsv or qrels/SPLIT.tsv. If
+// split is empty, it uses qrels.tsv or the first of test, dev and train; a split
+// that ends in .tsv is the file itself. Errors name the file and the line. It is
+// an error if no query has a relevant document, or no relevant document is in the
+// corpus.
 //
 // A judgement is query-id, corpus-id and score, separated by tabs. A first line
 // whose last column is not a number is a header.
@@ -107,12 +103,6 @@ func ReadSet(fsys fs.FS, split string) (*Set, error) {
 		return nil, fmt.Errorf("no relevant document of %s is in %s: the ids do not match", s.Judgements, corpusFile)
 	}
 	return s, nil
-}
-
-// IsSet reports whether a folder is a set in BEIR's format.
-func IsSet(fsys fs.FS) bool {
-	_, err := fs.Stat(fsys, queriesFile)
-	return err == nil
 }
 
 // ReadCorpus reads corpus.jsonl.
@@ -153,10 +143,8 @@ func ReadQueries(fsys fs.FS) ([]Query, error) {
 	ids := make(lineOf)
 	err := eachLine(fsys, queriesFile, func(n int, line []byte) error {
 		var q struct {
-			ID         id     `json:"_id"`
-			Text       string `json:"text"`
-			Answerable any    `json:"answerable"`
-			Answers    any    `json:"answers"`
+			ID   id     `json:"_id"`
+			Text string `json:"text"`
 		}
 		if err := decode(line, &q); err != nil {
 			return err
@@ -164,28 +152,13 @@ func ReadQueries(fsys fs.FS) ([]Query, error) {
 		if strings.TrimSpace(q.Text) == "" {
 			return errors.New(`"text" is missing or empty`)
 		}
-		queries = append(queries, Query{ID: string(q.ID), Text: q.Text, Unanswerable: q.Answerable == false, Answers: texts(q.Answers)})
+		queries = append(queries, Query{ID: string(q.ID), Text: q.Text})
 		return ids.add("_id", string(q.ID), n)
 	})
 	if err == nil && len(queries) == 0 {
 		err = fmt.Errorf("%s is empty: it needs a query per line", queriesFile)
 	}
 	return queries, err
-}
-
-// texts returns the texts in a JSON value: sets have one answer, several, or
-// several wordings of each. Other values are ignored, since searches are measured
-// without answers.
-func texts(v any) (all []string) {
-	switch v := v.(type) {
-	case string:
-		return []string{v}
-	case []any:
-		for _, x := range v {
-			all = append(all, texts(x)...)
-		}
-	}
-	return all
 }
 
 // ReadGrades reads the judgements of a split, and returns the name of their
