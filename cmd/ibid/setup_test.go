@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,8 +12,6 @@ import (
 // TestSetup checks the settings that a setup refuses, and that it changes nothing then.
 func TestSetup(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
 	empty, wheel := t.TempDir(), filepath.Join(t.TempDir(), "part.whl")
 	if err := os.WriteFile(wheel, []byte("no archive"), 0o600); err != nil {
 		t.Fatal(err)
@@ -25,11 +21,7 @@ func TestSetup(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"give --from a file", exitUsage, []string{"--offline"}},
-		{"give --from a file", exitUsage, []string{"--offline", "--from", server.URL}},
 		{"must be one of", exitUsage, []string{"klingon"}},
-		{"nothing was downloaded", exitFailed, []string{"english", "--from", server.URL}}, // asked, and there is no answer
-		{"404 Not Found", exitFailed, []string{"--yes", "--from", server.URL}},
 		{"not a valid zip file", exitFailed, []string{"--from", wheel}},
 		{"neither vocab.txt nor tokenizer.json", exitFailed, []string{"--from", empty}},
 		{"no such file", exitFailed, []string{"--from", filepath.Join(empty, "missing")}},

@@ -74,8 +74,7 @@ type crawl struct {
 
 	queue    []item
 	seen     map[string]bool
-	twins    map[string]*url.URL // Markdown by the address of the page
-	taken    map[string]string   // addresses by path of the document
+	taken    map[string]string // addresses by path of the document
 	running  int
 	failing  int // pages in a row
 	bytes    int64
@@ -103,7 +102,7 @@ type result struct {
 
 // Crawl requests the pages of the site and updates the mirror. An address that
 // ends in "/" is read with everything below it to which links or sitemaps lead;
-// a sitemap or llms.txt, with the pages in it; any other is one page.
+// a sitemap, with the pages in it; any other is one page.
 //
 // A page that has not changed is not sent again, unless force is set. What a
 // limit leaves out keeps its last version. The error is about the address itself
@@ -112,7 +111,7 @@ type result struct {
 func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total int)) (report Report, err error) {
 	c := &crawl{
 		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData),
-		seen: make(map[string]bool), twins: make(map[string]*url.URL), taken: make(map[string]string),
+		seen: make(map[string]bool), taken: make(map[string]string),
 	}
 	l := &s.Limits
 	l.Pages, l.Bytes, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Bytes, defaultBytes), cmp.Or(l.Page, defaultPage)
@@ -131,7 +130,6 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 	if err := errors.Join(c.run(ctx, first), s.save()); err != nil {
 		return c.report, err
 	}
-	s.match()
 	if !c.deferred {
 		s.Ended = time.Now()
 		err = s.clean()
@@ -162,16 +160,12 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 	}
 	c.seen[at.String()] = true
 	first = result{item: item{url: at}, reply: reply}
-	switch base := path.Base(at.Path); {
+	switch {
 	case isSitemap(reply.body):
 		c.depth = 1
 		if err := c.readSitemaps(ctx, []*url.URL{at}); err != nil {
 			return first, err
 		}
-		first.reply = nil
-	case base == "llms.txt" || base == "llms-full.txt":
-		c.depth = 1
-		c.readList(at, reply.body)
 		first.reply = nil
 	case strings.HasSuffix(at.Path, "/"):
 		c.depth, c.scope.Path = c.Limits.Depth, at.Path
@@ -185,12 +179,11 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 		if err := c.readSitemaps(ctx, sitemaps); err != nil {
 			return first, err
 		}
-		c.findList(ctx)
 	}
 	if first.reply != nil {
 		c.settle(&first)
 		if first.ending == "" {
-			return first, fmt.Errorf("it is %s, which is not read: give the address of a page, a sitemap or llms.txt",
+			return first, fmt.Errorf("it is %s, which is not read: give the address of a page or a sitemap",
 				cmp.Or(reply.kind, "of no known kind"))
 		}
 	}
@@ -255,40 +248,6 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 		sitemaps = append(sitemaps, m.sitemaps...)
 	}
 	return nil
-}
-
-// findList reads the llms.txt of the site, if it has one.
-func (c *crawl) findList(ctx context.Context) {
-	at := c.scope.ResolveReference(&url.URL{Path: "llms.txt"})
-	if !c.allows(at) {
-		return
-	}
-	c.seen[at.String()] = true
-	reply, _, err := c.Fetcher.follow(ctx, request{url: at, limit: c.Limits.Page}, c.sameHost)
-	if err == nil && reply.status == http.StatusOK && endingOf(at, reply.kind) == ".txt" || err == nil && reply.kind == "text/markdown" {
-		c.readList(at, reply.body)
-	}
-}
-
-// readList adds the pages of an llms.txt. A Markdown file in it is the twin of
-// the page that has its address without the ending, see https://llmstxt.org.
-func (c *crawl) readList(at *url.URL, body []byte) {
-	for _, u := range markdownLinks(at, body).links {
-		c.enqueue(u, 1, 0)
-		stem, isMarkdown := strings.CutSuffix(u.String(), ".md")
-		if !isMarkdown {
-			continue
-		}
-		pages := []string{stem, stem + "/", stem + ".html"}
-		for _, index := range []string{"/index.html", "/index"} {
-			if dir, ok := strings.CutSuffix(stem, index); ok {
-				pages = append(pages, dir+"/")
-			}
-		}
-		for _, p := range pages {
-			c.twins[p] = u
-		}
-	}
 }
 
 // enqueue adds an address to the queue if it belongs to the site and is new.
@@ -516,11 +475,6 @@ func (c *crawl) read(p *page, r result) {
 		c.bytes += p.Size
 	}
 	c.place(p, r.url, r.ending, c.taken)
-	p.Twin = ""
-	if twin := cmp.Or(r.found.twin, c.twins[p.URL]); twin != nil && r.ending == ".html" && c.sameHost(twin) == nil {
-		p.Twin = twin.String()
-		c.enqueue(twin, r.depth, r.hops)
-	}
 }
 
 // endingOf returns the ending of the documents that pages of a media type

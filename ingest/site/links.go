@@ -26,7 +26,6 @@ const (
 // found are the addresses in a page.
 type found struct {
 	links []*url.URL // in order, each once
-	twin  *url.URL   // the page as Markdown; nil if the page names none
 	more  bool       // there were more than maxLinks
 	known map[string]bool
 }
@@ -114,8 +113,6 @@ func htmlLinks(page *url.URL, body []byte) (f found) {
 				}
 			case tag != atom.Link:
 				f.add(base, href)
-			case slices.Contains(rel, "alternate") && attributes["type"] == "text/markdown":
-				f.twin = resolve(base, href)
 			case slices.Contains(rel, "next") || slices.Contains(rel, "prev"):
 				f.add(base, href)
 			}
@@ -149,7 +146,7 @@ func isSitemap(body []byte) bool {
 }
 
 // readSitemap reads a sitemap as https://www.sitemaps.org/protocol.html
-// describes it, also a packed one or one with an address on each line. limit
+// describes it, also a packed one. limit
 // bounds it in bytes when it is unpacked.
 func readSitemap(at *url.URL, body []byte, limit int64) (m sitemap, err error) {
 	if bytes.HasPrefix(body, []byte("\x1f\x8b")) {
@@ -165,13 +162,7 @@ func readSitemap(at *url.URL, body []byte, limit int64) (m sitemap, err error) {
 		}
 	}
 	if !isSitemap(body) {
-		if bytes.Contains(body, []byte("<")) {
-			return m, errors.New("it is no sitemap")
-		}
-		for line := range strings.Lines(string(body)) {
-			m.add(&m.pages, at, line)
-		}
-		return m, nil
+		return m, errors.New("it is no sitemap")
 	}
 	d := xml.NewDecoder(bytes.NewReader(body))
 	d.Strict = false

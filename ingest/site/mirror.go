@@ -1,7 +1,6 @@
 package site
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,10 +22,6 @@ type page struct {
 	URL string `json:"url"`
 	// Path is that of its document.
 	Path string `json:"path,omitempty"`
-	// Twin is the address of the same page as Markdown, which is read instead, and
-	// Page is the address of the page that this is the twin of.
-	Twin string `json:"twin,omitempty"`
-	Page string `json:"page,omitempty"`
 	// ETag and Changed are what the server called this version.
 	ETag    string `json:"etag,omitempty"`
 	Changed string `json:"changed,omitempty"`
@@ -181,28 +176,14 @@ func (s *Site) place(p *page, u *url.URL, ending string, taken map[string]string
 	taken[p.Path] = p.URL
 }
 
-// match pairs pages with their twins, of which only one is read.
-func (s *Site) match() {
-	for _, p := range s.pages {
-		p.Page = ""
-	}
-	for _, u := range slices.Sorted(maps.Keys(s.pages)) {
-		p := s.pages[u]
-		if t := s.pages[p.Twin]; t != nil && t != p && t.Page == "" && t.Digest != "" && path.Ext(t.Path) == ".md" {
-			t.Page = u
-		}
-	}
-}
-
 // list makes the files and folders of the documents.
 func (s *Site) list() {
 	s.files = map[string]*node{".": {name: "."}}
 	for _, u := range slices.Sorted(maps.Keys(s.pages)) {
 		p := s.pages[u]
-		if t := s.pages[p.Twin]; p.Path == "" || t != nil && t.Page == u {
-			continue
+		if p.Path != "" {
+			s.enter(p.Path, &node{name: path.Base(p.Path), page: p})
 		}
-		s.enter(p.Path, &node{name: path.Base(p.Path), page: p})
 	}
 }
 
@@ -223,7 +204,7 @@ func (s *Site) Address(name string) string {
 	if n == nil || n.page == nil {
 		return ""
 	}
-	return cmp.Or(n.page.Page, n.page.URL)
+	return n.page.URL
 }
 
 // Open opens the body of a page.

@@ -416,31 +416,6 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// The Markdown of a page is read in place of the page, and linked to it.
-func TestTwins(t *testing.T) {
-	t.Parallel()
-	web := newServer(t)
-	web.html("/docs/{$}", `<link rel="alternate" type="text/markdown" href="index.md">
-		<a href="a">a</a> <a href="b.html">b</a> <a href="c">c</a>`)
-	web.html("/docs/a", "page a")
-	web.html("/docs/b.html", "page b")
-	web.html("/docs/c", "page c")
-	markdown := func() string { return "# Text\n\nOf a [page](/docs/d).\n" }
-	web.page("/docs/llms.txt", "text/plain", func() string { return "# Site\n- [a](a.md)\n- [b](b.html.md)\n- [e](e.md)\n" })
-	for _, path := range []string{"/docs/index.md", "/docs/a.md", "/docs/b.html.md", "/docs/e.md"} {
-		web.page(path, "text/markdown", markdown)
-	}
-	web.html("/docs/d", `<link rel="alternate" type="text/markdown" href="missing.md">page d`)
-	web.html("/outside", "not below the address")
-	s := openSite(t, t.TempDir(), web.URL+"/docs/")
-	crawlOnce(t, s)
-	want := map[string]string{"docs/index.md": "/docs/", "docs/a.md": "/docs/a", "docs/b.html.md": "/docs/b.html",
-		"docs/c.html": "/docs/c", "docs/d.html": "/docs/d", "docs/e.md": "/docs/e.md"}
-	if diff := cmp.Diff(want, files(t, s)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // What an address says about how much is read.
 func TestExtent(t *testing.T) {
 	t.Parallel()

@@ -37,8 +37,8 @@ func golden(t *testing.T, name string, got []byte) {
 func outcomes() []Outcome {
 	right := *answered(Question{ID: "q1", Text: "When is tea served?", Kind: "single", Answers: []string{"at four"},
 		Expected: "Tea is served at four", Documents: []string{"tea.md"}},
-		"Tea is served at four [1]. It is free [1].", "tea.md", passage("tea.md", true, "Tea is served at four."), passage("boats.md", false, ""),
-		passage("tea.md", false, "Milk."))
+		"Tea is served at four [1]. It is free [1].", "tea.md", passage("tea.md", true, "Tea is served at four."),
+		passage("boats.md", false, ""), passage("tea.md", false, "Milk."))
 	right.Citations = []Citation{{1, "tea.md", 0, "served at four", .9, "quoted", 0, 26}, {1, "tea.md", 0, "Milk", .1, "weak", 27, 42}}
 	right.Unsupported = []Sentence{{27, 42, "weak"}}
 	right.Cost, right.Seconds = Cost{4, 1000, 50}, 1
