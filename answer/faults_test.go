@@ -49,88 +49,99 @@ func broken(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
 
 // wholeReplies are the good replies.
 var wholeReplies = map[string]string{
-	"answer":   "The mooring fee of jetty one is 100 marks a season, as the paper says.",
-	"refine":   "The fee is 100 marks a season, and all boats that lie there have to pay it.",
-	"map":      "This part of the papers says that the fee is 100 marks a season.",
-	"collapse": "The parts say that the fee is 100 marks a season.",
-	"combine":  "Taken together, the papers say that the fee is 100 marks a season.",
-	"rerank":   "One paper alone says that the fee is 100 marks a season.",
+	"answer":   "The mooring fee of jetty one is 100 marks a season, as the paper says.[1]",
+	"refine":   "The fee is 100 marks a season, and all boats that lie there have to pay it.[1]",
+	"map":      "This part of the papers says that the fee is 100 marks a season.[1]",
+	"collapse": "The parts say that the fee is 100 marks a season.[1]",
+	"combine":  "Taken together, the papers say that the fee is 100 marks a season.[1]",
+	"rerank":   "One paper alone says that the fee is 100 marks a season.[1]\nScore: 70",
+	"verify":   "yes",
 }
 
+// A place says at which calls a fault is played.
+type place func(openaitest.Request) bool
+
+// askFaulty asks a question, or for a summary, of a model whose replies fail at a
+// place, and describes what is wrong with the events, if anything.
+func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) (roles []string, problem string) {
+	h := &openaitest.Handler{Huge: 8 << 20}
+	h.Reply = func(r openaitest.Request) openaitest.Reply {
+		reply := openaitest.Reply{Text: wholeReplies[r.Role], Location: "http://elsewhere.test/v1"}
+		if at(r) {
+			return broken(reply, fault)
+		}
+		return reply
+	}
+	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepPassages: 1, Parallel: 1}
+	way, proved := strings.CutSuffix(strategy, " proved")
+	if proved {
+		a.Gate, a.Unproved = answer.GateAuto, answer.UnprovedDrop
+	}
+	events := a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?", Strategy: way})
+	summary, ok := strings.CutPrefix(way, "summarize ")
+	if ok {
+		events = a.Summarize(t.Context(), answer.Summary{Passages: twelve()[:2], Strategy: summary})
+	}
+	fellBack := false
+	watched := func(yield func(answer.Event, error) bool) {
+		for e, err := range events {
+			if f, is := e.(answer.Fallback); is {
+				fellBack = f.Reason != "" && !ok
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+	problem = judgeStream(watched, func(text string) bool {
+		if fellBack { // to quotes
+			return text != ""
+		}
+		text = strings.TrimSpace(markers.ReplaceAllString(text, ""))
+		return slices.ContainsFunc([]string{"answer", "refine", "combine", "rerank"}, func(role string) bool {
+			whole, _, _ := strings.Cut(wholeReplies[role], "[")
+			return text == whole
+		})
+	})
+	for _, x := range h.Exchanges() {
+		roles = append(roles, x.Role)
+	}
+	return roles, problem
+}
+
+var markers = regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
+
 // TestEveryFaultInEveryStrategy plays the faults of a model's server, and other
-// bad replies, to every strategy: at each call, at the first, and at the last.
+// bad replies, to every strategy, also where a judge checks its statements: at each
+// call, at each of a judge, at the first, and at the last.
 // The result is a whole answer, the beginning of one that says so, or an error of
 // a known kind in place of an answer. Nothing follows the end, and nothing is
 // left running.
 func TestEveryFaultInEveryStrategy(t *testing.T) {
-	fellBack := false
-	label := regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
-	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce"} {
-		ask := func(t *testing.T, fault openaitest.Fault, at func(call int) bool) (calls int, problem string) {
-			h := &openaitest.Handler{Huge: 8 << 20}
-			h.Reply = func(r openaitest.Request) openaitest.Reply {
-				text := wholeReplies[r.Role] + "[1]"
-				if r.Role == "rerank" {
-					text += "\nScore: 70"
-				}
-				reply := openaitest.Reply{Text: text, Location: "http://elsewhere.test/v1"}
-				if at(r.N) {
-					return broken(reply, fault)
-				}
-				return reply
-			}
-			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: -1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			fellBack = false
-			a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepPassages: 1, Parallel: 1}
-			var events iter.Seq2[answer.Event, error]
-			if way, ok := strings.CutPrefix(strategy, "summarize "); ok {
-				events = a.Summarize(t.Context(), answer.Summary{Passages: twelve()[:2], Strategy: way})
-			} else {
-				events = a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?", Strategy: strategy})
-			}
-			watched := func(yield func(answer.Event, error) bool) {
-				for e, err := range events {
-					if f, ok := e.(answer.Fallback); ok {
-						fellBack = f.Reason != "" && !strings.HasPrefix(strategy, "summarize ")
-					}
-					if !yield(e, err) {
-						return
-					}
-				}
-			}
-			problem = judgeStream(watched, func(text string) bool {
-				if fellBack { // to quotes
-					return text != ""
-				}
-				text = strings.TrimSpace(label.ReplaceAllString(text, ""))
-				return slices.ContainsFunc([]string{"answer", "refine", "combine", "rerank"}, func(role string) bool { return text == wholeReplies[role] })
-			})
-			return len(h.Exchanges()), problem
-		}
-		calls := 0
-		synctest.Test(t, func(t *testing.T) { calls, _ = ask(t, "", func(int) bool { return false }) })
-		if calls == 0 {
-			t.Fatalf("%s makes no call", strategy)
+	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce",
+		"refine proved", "stuff proved", "map-reduce proved", "map-rerank proved"} {
+		var roles []string
+		synctest.Test(t, func(t *testing.T) {
+			roles, _ = askFaulty(t, strategy, "", func(openaitest.Request) bool { return false })
+		})
+		if len(roles) == 0 || slices.Contains(roles, "verify") != strings.HasSuffix(strategy, " proved") {
+			t.Fatalf("%s makes the calls %q", strategy, roles)
 		}
 		for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered)) {
-			for _, where := range []struct {
-				name string
-				at   func(int) bool
-			}{
-				{"at every call", func(int) bool { return true }},
-				{"at the first call", func(n int) bool { return n == 1 }},
-				{"at the last call", func(n int) bool { return n == calls }},
+			for name, at := range map[string]place{
+				"at every call":            func(openaitest.Request) bool { return true },
+				"at every call of a judge": func(r openaitest.Request) bool { return r.Role == "verify" },
+				"at the first call":        func(r openaitest.Request) bool { return r.N == 1 },
+				"at the last call":         func(r openaitest.Request) bool { return r.N == len(roles) },
 			} {
-				if calls == 1 && where.name != "at every call" {
-					continue
-				}
 				synctest.Test(t, func(t *testing.T) {
-					if _, problem := ask(t, fault, where.at); problem != "" {
-						t.Errorf("%s, fault %q %s: %s", strategy, fault, where.name, problem)
+					if _, problem := askFaulty(t, strategy, fault, at); problem != "" {
+						t.Errorf("%s, fault %q %s: %s", strategy, fault, name, problem)
 					}
 				})
 			}

@@ -265,7 +265,7 @@ func (q question) nearest(sentences []string) (best string, most int) {
 }
 
 var (
-	blocks = regexp.MustCompile(`\n\s*\n|\n\s*[-*|#]|\n(?:[^\n]*,){3}`)
+	blocks = regexp.MustCompile(`\n\s*\n|\n\s*[-*|#]|\n(?:[^\n]*,){3}|\n[^\n]*\|`)
 	stops  = regexp.MustCompile(`[.!?]\s+`)
 )
 
