@@ -1,84 +1,116 @@
 package main
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"ibid/answer"
+	"ibid/answer/openai"
+	"ibid/answer/openai/openaitest"
 	"ibid/cite"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
 
-// A trace tells all that became of the passages and of the steps, in the order
-// of the search, however the judging was ordered.
+// A foundAlways finds the same passages for any question.
+type foundAlways []retrieve.Passage
+
+func (f foundAlways) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) {
+	return f, nil
+}
+
+// A trace is about passages, steps and statements: of four that are held, the judge
+// clears one at once and one when asked again, and the third is dropped; the fourth
+// gets its source.
+func TestShowTraceGolden(t *testing.T) {
+	const doubtful, wrong = "Members pay half of the mooring fee", "The mooring fee includes the winter store"
+	h := &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
+		switch again := strings.Contains(r.User, "of use to a reader"); {
+		case r.Role != "verify":
+			return openaitest.Reply{Text: "The mooring fee is 120 marks a season.[1][7] " + doubtful + ".[2] " + wrong + ".[3] " +
+				"The fee is due on the first of April."}
+		case strings.Contains(r.User, wrong), strings.Contains(r.User, doubtful) && !again:
+			return openaitest.Reply{Text: "no"}
+		}
+		return openaitest.Reply{Text: "yes"}
+	}}
+	client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "scripted"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var found foundAlways
+	for _, p := range []struct{ id, title, text string }{
+		{"fees", "Fees", "The mooring fee is 120 marks a season. It covers water and the use of the crane."},
+		{"members", "Members", "Members pay half of the mooring fee, and nothing for the slip."},
+		{"store", "Winter store", "In the winter store a boat costs 80 marks; the mooring fee does not include it."},
+		{"dates", "Dates\x1b[2J", "The fee is due on the first of April, and is not refunded."},
+		{"bread", "Galley", "Bread is baked on Sundays."},
+	} {
+		found = append(found, retrieve.Passage{Title: p.title,
+			Chunk: ingest.Chunk{ID: p.id, Document: "harbour/" + p.id + ".md", Text: p.text, End: len(p.text)}})
+	}
+	a := &answer.Answerer{Retriever: found, Model: client, Unproved: answer.UnprovedDrop, Parallel: 1}
+	events := a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee, and when is it due?"})
+	reply, err := cite.Collect(cite.Number(events, cite.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString(reply.Text + "\n")
+	if err := showTrace(&b, found, reply); err != nil {
+		t.Fatal(err)
+	}
+	checkGolden(t, filepath.Join("testdata", "trace.txt"), b.String())
+}
+
+// checkGolden compares a text with a file, which -update rewrites.
+func checkGolden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(file); err != nil || got != string(want) {
+		t.Errorf("%s differs (-update rewrites it), %v:\n%s", file, err, got)
+	}
+}
+
+// Cases that the scripted run does not have.
 func TestShowTrace(t *testing.T) {
 	t.Parallel()
-	passage := func(id string, page int) retrieve.Passage {
-		return retrieve.Passage{Chunk: ingest.Chunk{ID: id, Document: "docs/" + id, Page: page}, Title: "Title " + id}
-	}
-	judged := func(id string, d answer.Decision, by, reason string, chance float64) answer.Judged {
-		return answer.Judged{Passage: id, Decision: d, By: by, Reason: reason, Chance: chance}
-	}
-	found := []retrieve.Passage{passage("a", 3), passage("b", 0), passage("c", 0), passage("d", 0), passage("e", 0)}
-	for _, tt := range []struct {
+	passage := retrieve.Passage{Chunk: ingest.Chunk{ID: "a", Document: "docs/a", Page: 3}, Title: "A"}
+	for _, test := range []struct {
 		name     string
 		passages []retrieve.Passage
 		answer   cite.Answer
 		want     string
 	}{
-		{"nothing was found", nil, cite.Answer{}, `
-passages, in the order of the search, with the chance of being on topic:
-  none found
-`},
-		{"with a model", found, cite.Answer{
-			Judged: []answer.Judged{
-				judged("c", answer.Irrelevant, "model", "about\nboats", .4),
-				judged("a", answer.Relevant, "score", "covers 'lamp'", .97),
-				judged("b", answer.Relevant, "unjudged", "covers \u202e'lit'", .5),
-				judged("d", answer.Unparsable, "model", "", .3),
-			},
-			Sources: []cite.Source{
-				{Number: 1, Passages: []cite.SourcePassage{{ID: "a"}, {ID: "a"}}},
-				{Number: 2, Passages: []cite.SourcePassage{{ID: "a"}}},
-			},
-			Steps: []answer.Stepped{
-				{Step: 1, Role: answer.RoleAnswer, Passages: []string{"a", "b"}, Changed: true, Invented: []int{7}},
-				{Step: 2, Role: answer.RoleRefine, Passages: []string{"d"}, Reason: "meta_remark"},
-			},
-			Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.[1]\n", Labels: []int{1}}},
-		}, `
-passages, in the order of the search, with the chance of being on topic:
- 1. cited [1] [2] 0.970  Title a (docs/a) page 3
-    by score: covers 'lamp'
- 2. kept       0.500  Title b (docs/b)
-    by score, without a judge: covers 'lit'
- 3. skipped    0.400  Title c (docs/c)
-    by model: about boats
- 4. kept, unparsable 0.300  Title d (docs/d)
-    by model
- 5. not judged        Title e (docs/e)
-
-steps of the model:
- 1. answer of 2 passages: changed the answer, invented [7]
- 2. refine of 1 passage: nothing changed (meta_remark)
-
-draft of step 1:
-The lamp is lit.[1]
-`},
+		{"nothing found", nil, cite.Answer{}, "The search found 0 passages.\n"},
+		{"not judged", []retrieve.Passage{passage}, cite.Answer{}, " 1. not judged        A (docs/a) page 3\n"},
+		{"no verdict", []retrieve.Passage{passage},
+			cite.Answer{Judged: []answer.Judged{{Passage: "a", Decision: answer.Unparsable, By: "model"}}},
+			"by the judge, whose verdict is missing (unparsable)\n"},
+		{"a second source", []retrieve.Passage{passage}, cite.Answer{
+			Judged:  []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .97}},
+			Sources: []cite.Source{{Number: 1, Passages: []cite.SourcePassage{{ID: "a"}}}, {Number: 2, Passages: []cite.SourcePassage{{ID: "a"}}}},
+		}, " 1. cited [1] [2]  97 %  A (docs/a) page 3\n    by its words\n"},
+		{"a failed step", nil, cite.Answer{Steps: []answer.Stepped{{Step: 2, Role: answer.RoleRefine, Reason: "model_error", Lost: []int{2}}}},
+			" 2. refine of 0 passages: the call failed; labels that it no longer cites: [2]\n"},
+		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\ndraft of step 1:\nThe lamp is lit.\n"},
+		{"marked", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", Verdict: answer.Marked, Calls: 2}}},
+			"shown as doubtful: the judge said no, asked 2 times\n"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var b strings.Builder
-			if err := showTrace(&b, tt.passages, tt.answer); err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for line := range strings.SplitSeq(b.String(), "\n") {
-				got = append(got, strings.TrimRight(line, " "))
-			}
-			if s := strings.Join(got, "\n"); s != tt.want {
-				t.Errorf("got\n%s\nwant\n%s", s, tt.want)
-			}
-		})
+		var b strings.Builder
+		if err := showTrace(&b, test.passages, test.answer); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), test.want) {
+			t.Errorf("%s: got\n%s\nwant %q", test.name, b.String(), test.want)
+		}
 	}
 }

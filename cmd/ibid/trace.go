@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/retrieve"
+)
+
+// keepRetrieved stores the passages that the search found, best first, and
+// yields every event.
+func keepRetrieved(events iter.Seq2[answer.Event, error], passages *[]retrieve.Passage) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		for e, err := range events {
+			if r, ok := e.(answer.Retrieved); ok {
+				*passages = withPassages(*passages, r.Passages)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// withPassages adds the passages of a wider look to those found before.
+func withPassages(before, more []retrieve.Passage) []retrieve.Passage {
+	for _, p := range more {
+		if !slices.ContainsFunc(before, func(q retrieve.Passage) bool { return q.ID == p.ID }) {
+			before = append(before, p)
+		}
+	}
+	return before
+}
+
+// showTrace tells how an answer came about: the use of each passage, in the order of
+// the search, the steps of the model, and the check of its statements.
+func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nThe search found %s.", counted(len(passages), "passage"))
+	if len(passages) > 0 {
+		b.WriteString(" The number is the chance that a passage is about the question.")
+	}
+	b.WriteByte('\n')
+	for i, p := range passages {
+		b.WriteString(passageTrace(i+1, p, a))
+	}
+	b.WriteString(stepsText(a))
+	if u := a.Usage; u.Calls > 0 {
+		fmt.Fprintf(&b, "\nAll in all %s to the model, %d of them to judge, with %d tokens in and %d out.\n",
+			counted(u.Calls, "call"), u.JudgeCalls, u.PromptTokens, u.CompletionTokens)
+	}
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// passageTrace returns the lines about one passage: its use, and the reason.
+func passageTrace(place int, p retrieve.Passage, a cite.Answer) string {
+	state, chance, why := "read", "", ""
+	at := slices.IndexFunc(a.Judged, func(j answer.Judged) bool { return j.Passage == p.ID })
+	if at < 0 {
+		state = "not judged"
+	} else {
+		j := a.Judged[at]
+		chance = fmt.Sprintf("%.0f %%", 100*j.Chance)
+		by := map[string]string{"score": "by its words", "model": "by the judge", "unjudged": "by its words, without the judge"}[j.By]
+		switch {
+		case j.Wider:
+			by = "only when the others held no answer"
+		case j.Decision == answer.Irrelevant:
+			state = "skipped"
+		case j.Decision != answer.Relevant:
+			by += ", whose verdict is missing (" + string(j.Decision) + ")"
+		}
+		why = "    " + by
+		if j.Reason != "" {
+			why += ": " + oneLine(j.Reason, 300)
+		}
+		why += "\n"
+	}
+	for _, src := range a.Sources {
+		if slices.ContainsFunc(src.Passages, func(q cite.SourcePassage) bool { return q.ID == p.ID }) {
+			state = fmt.Sprintf("%s [%d]", strings.Replace(state, "read", "cited", 1), src.Number)
+		}
+	}
+	return fmt.Sprintf("%2d. %-10s %5s  %s\n%s", place, state, chance, passageName(p), why)
+}
+
+// stepsText lists the steps of the model, the checks of its statements and its drafts.
+func stepsText(a cite.Answer) string {
+	var b strings.Builder
+	if len(a.Steps) > 0 {
+		b.WriteString("\nThe model was asked:\n")
+	}
+	for _, s := range a.Steps {
+		if s.Role == "" {
+			fmt.Fprintf(&b, "  - %s left out: %s\n", counted(len(s.Passages), "passage"), cmp.Or(unread[s.Reason], s.Reason))
+			continue
+		}
+		fmt.Fprintf(&b, "%2d. %s of %s: %s\n", s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s))
+	}
+	if len(a.Verified) > 0 {
+		b.WriteString("\nStatements were held back until they were checked:\n")
+	}
+	for _, v := range a.Verified {
+		fmt.Fprintf(&b, "  - “%s”\n    %s\n", oneLine(v.Statement, 300), verifiedOutcome(v))
+	}
+	for _, d := range a.Drafts {
+		fmt.Fprintf(&b, "\ndraft of step %d:\n%s\n", d.Step, strings.TrimSpace(d.Text))
+	}
+	return b.String()
+}
+
+// unread says why passages went into no step.
+var unread = map[string]string{
+	"deferred":        "they are less likely, and are read if the others hold no answer",
+	"budget":          "neither the context window nor the budget of calls has room for them",
+	"answer_too_long": "the draft has grown too long for more",
+}
+
+// unchanged says why a step did not change the answer.
+var unchanged = map[string]string{
+	"model_error": "the call failed",
+	"empty_reply": "the reply was empty",
+	"meta_remark": "it saw nothing to change",
+	"same":        "it repeated the draft",
+	"no_answer":   "they do not hold the answer, it said",
+	"cut":         "the reply was cut off, so the draft before it stays",
+}
+
+func stepOutcome(s answer.Stepped) string {
+	out := cmp.Or(unchanged[s.Reason], s.Reason, "it changed nothing")
+	if s.Changed {
+		out = "its reply was used"
+	}
+	if len(s.Invented) > 0 {
+		out += fmt.Sprintf("; labels that no passage has were removed: %v", s.Invented)
+	}
+	if len(s.Lost) > 0 {
+		out += fmt.Sprintf("; labels that it no longer cites: %v", s.Lost)
+	}
+	return out
+}
+
+// verifiedOutcome returns the result of the check of a statement.
+func verifiedOutcome(v answer.Verified) string {
+	var out string
+	switch {
+	case v.Verdict == answer.Dropped:
+		out = "left out: the judge said no, asked " + counted(v.Calls, "time")
+	case v.Verdict == answer.Marked:
+		out = "shown as doubtful: the judge said no, asked " + counted(v.Calls, "time")
+	case v.By == "model" && v.Calls > 1:
+		out = "shown: the judge said yes when it was asked again, in other words"
+	case v.By == "model":
+		out = "shown: the judge said yes"
+	case v.By == "unjudged":
+		out = "shown unchecked: the judge gave no verdict"
+	default:
+		out = "shown: the passages have it"
+	}
+	if v.Found > 0 {
+		out += fmt.Sprintf("; it cited nothing, so the passage that has it was added, label %d", v.Found)
+	}
+	if len(v.Idle) > 0 {
+		out += fmt.Sprintf("; labels whose passages add nothing to it were removed: %v", v.Idle)
+	}
+	return out
+}
