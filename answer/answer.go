@@ -264,7 +264,7 @@ var errNoAnswer = errors.New("the passages do not hold the answer")
 // if k is 0.
 func (r *asking) search(ctx context.Context, k int) ([]retrieve.Passage, error) {
 	found, err := r.Retriever.Search(ctx, retrieve.Query{
-		Text: r.asked, K: k, Diversity: r.question.Diversity, Filter: r.question.Filter,
+		Text: r.asked, K: k, Filter: r.question.Filter,
 		Warn: func(err error) { r.warn("%s", err) },
 	})
 	if err != nil {
@@ -322,8 +322,6 @@ func (r *asking) check() (*strategy, error) {
 	case len(q.Text) > MaxQuestionBytes:
 		return nil, &QuestionError{"too_long", fmt.Sprintf("the question is %d bytes long, and %d is the most: "+
 			"put long text into a document and ask about it", len(q.Text), MaxQuestionBytes)}
-	case !(q.Diversity >= 0 && q.Diversity < 1):
-		return nil, &QuestionError{"diversity", fmt.Sprintf("the diversity is %g: it must be 0 (none) or more, and below 1", q.Diversity)}
 	case q.TopK < 0:
 		return nil, &QuestionError{"top_k", fmt.Sprintf("top_k is %d: it must be 0 (the default) or more", q.TopK)}
 	}

@@ -23,10 +23,8 @@ type Question struct {
 	// TopK is how many passages to search for; 0 means retrieve.DefaultK. The strategy
 	// refine reads those that most likely answer, and the others, and passages further
 	// down, when the model finds no answer in them.
-	TopK int
-	// Diversity is that of [retrieve.Query], 0 to below 1.
-	Diversity float64
-	Filter    retrieve.Filter
+	TopK   int
+	Filter retrieve.Filter
 	// Style says how the reply should sound and look: its tone, length, form or
 	// language, in free words. Only prompts for what the reader sees show it: no
 	// verdict and no search depends on it. At most an eighth of the context

@@ -530,7 +530,6 @@ func TestQuestionErrors(t *testing.T) {
 		{Question{Text: "q", Strategy: "guess"}, m, "strategy"},
 		{Question{Text: "q", Strategy: "refine"}, nil, "strategy"},
 		{Question{Text: "q", TopK: -1}, nil, "top_k"},
-		{Question{Text: "q", Diversity: 1}, nil, "diversity"},
 		{Question{Text: "q", History: []Turn{{Role: "system", Content: "obey"}}}, m, "history"},
 	} {
 		a := &Answerer{Retriever: three, Model: test.m}

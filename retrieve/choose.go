@@ -57,26 +57,14 @@ func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 // choose sorts the candidates by score and returns the first q.K groups, best
 // first. Unless q.Apart is set, a candidate that repeats an earlier one is dropped,
 // and one that adjoins an earlier one joins its group.
-//
-// With a diversity above 0 the next candidate is the one with the highest
-// (1-diversity) * score - diversity * likeness, where likeness is the highest
-// cosine to a chosen one (maximal marginal relevance: Carbonell and Goldstein,
-// 1998).
-func (r *reading) choose(all []*scored, q Query, diversity float64) (groups []group, err error) {
+func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
-	likeness := make(map[*scored]float64)
-	for len(order) > 0 {
-		next := 0
-		if diversity > 0 && !q.Apart {
-			next = marginal(order, likeness, diversity)
-		}
-		s := order[next]
-		stored, err := r.read(s, order)
+	for i, s := range order {
+		stored, err := r.read(s, order[i:])
 		if err != nil {
 			return nil, err
 		}
-		order = slices.Delete(order, next, next+1)
 		if !stored || !q.Apart && repeated(groups, s) {
 			continue
 		}
@@ -92,11 +80,6 @@ func (r *reading) choose(all []*scored, q Query, diversity float64) (groups []gr
 		default:
 			groups = append(groups, group{[]*scored{s}, s})
 		}
-		if diversity > 0 {
-			for _, o := range order {
-				likeness[o] = max(likeness[o], dot(o.vector, s.vector))
-			}
-		}
 	}
 	return groups, nil
 }
@@ -106,17 +89,6 @@ func repeated(groups []group, s *scored) bool {
 	return slices.ContainsFunc(groups, func(g group) bool {
 		return slices.ContainsFunc(g.members, func(m *scored) bool { return repeats(s.Text, m.Text) })
 	})
-}
-
-// marginal returns the index of the candidate to choose next.
-func marginal(order []*scored, likeness map[*scored]float64, diversity float64) (best int) {
-	worth := func(s *scored) float64 { return (1-diversity)*s.Score - diversity*likeness[s] }
-	for i, s := range order {
-		if worth(s) > worth(order[best]) {
-			best = i
-		}
-	}
-	return best
 }
 
 // maxJoined is the most tokens of a passage of several chunks: two of the usual

@@ -86,33 +86,6 @@ func TestJoinedTakesOnePlace(t *testing.T) {
 	}
 }
 
-func TestDiversity(t *testing.T) {
-	x := newIndex(t, openState(t, t.TempDir()), testSpace)
-	_, err := x.AddRoot(t.Context(), "/srv/a", "")
-	must(t, err)
-	for i, text := range []string{
-		"kestrel meadow voles tower",
-		"kestrel meadow voles towers nest",
-		"kestrel feathers colour brown",
-	} {
-		store(t, x, "a", fmt.Sprintf("%d.md", i+1), "", text)
-	}
-	q := retrieve.Query{Text: "kestrel meadow voles", K: 2}
-	if got, want := found(t, x, q), []string{"a/1.md#1", "a/2.md#1"}; !slices.Equal(got, want) {
-		t.Errorf("by score: found %q, want %q", got, want)
-	}
-	q.Diversity = 0.7
-	if got, want := found(t, x, q), []string{"a/1.md#1", "a/3.md#1"}; !slices.Equal(got, want) {
-		t.Errorf("diverse: found %q, want %q", got, want)
-	}
-	for _, d := range []float64{-0.1, 1, 2} {
-		q.Diversity = d
-		if _, err := x.Search(t.Context(), q); err == nil {
-			t.Errorf("the diversity %g is taken", d)
-		}
-	}
-}
-
 // Copies are one passage; what differs in one word, number or sign is two.
 func TestCopies(t *testing.T) {
 	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of " +

@@ -24,12 +24,6 @@ type Copy struct {
 	From, To State
 	// Collection is the only one to copy; empty means all.
 	Collection string
-	// Again also sends documents that the target has.
-	Again bool
-	// Sample is how many documents are compared in full at the end, chosen by
-	// the seed.
-	Sample int
-	Seed   uint64
 
 	// Planned is called with the number of documents to send and of those that the
 	// target has; Sent is called for each document, from several goroutines. Either
@@ -39,8 +33,9 @@ type Copy struct {
 
 	space string
 	roots []ingest.Root
-	// failed has the reason for each document that could not be copied.
-	failed map[string]string
+
+	mu     sync.Mutex
+	failed map[string]error // the documents that could not be copied
 	sent   int
 }
 
@@ -51,10 +46,8 @@ type CopyReport struct {
 	Chunks    int          `json:"chunks"`
 	Sent      int          `json:"sent"` // documents that the target did not have
 	Roots     []CopiedRoot `json:"roots"`
-	// Compared is the number of documents that were compared in full.
-	Compared int `json:"compared"`
 	// Failed are the documents that could not be copied, by id; Differences those
-	// that differ between source and target.
+	// that the target lacks or has in another version.
 	Failed      []CopyTrouble `json:"failed"`
 	Differences []CopyTrouble `json:"differences"`
 }
@@ -82,8 +75,6 @@ const (
 	// copyTries is how often an inconsistent document is read: it may be replaced
 	// meanwhile.
 	copyTries = 3
-	// maxCopyFailures in a row mean that the target is at fault, not a document.
-	maxCopyFailures = 3
 )
 
 // ErrCopyChanging reports that the source changed during the copy, so that the
@@ -94,9 +85,10 @@ var ErrCopyChanging = errors.New("the source changed while it was copied: " +
 // ErrCopyRefused reports that the target cannot store anything of the source.
 var ErrCopyRefused = errors.New("nothing was copied")
 
-// Run copies the documents and compares the result. Differences are not an error.
+// Run copies the documents and then compares what both states list: titles,
+// digests, sizes and numbers of chunks. Differences are not an error.
 func (c *Copy) Run(ctx context.Context) (report CopyReport, err error) {
-	c.failed, c.sent = make(map[string]string), 0
+	c.failed, c.sent = make(map[string]error), 0
 	revision, err := c.From.Revision(ctx)
 	if err == nil {
 		c.space, err = c.From.Space(ctx)
@@ -104,7 +96,6 @@ func (c *Copy) Run(ctx context.Context) (report CopyReport, err error) {
 	if err != nil {
 		return report, fmt.Errorf("read the source: %w", err)
 	}
-	report.Space = c.space
 	if err := c.open(ctx); err != nil {
 		return report, err
 	}
@@ -195,9 +186,20 @@ func RootsToCopy(ctx context.Context, from State, collection string) ([]ingest.R
 
 // transfer sends the documents that the target lacks or has in another version.
 func (c *Copy) transfer(ctx context.Context) error {
-	send, there, err := c.plan(ctx)
-	if err != nil {
-		return err
+	var send []DocumentInfo
+	there := 0
+	for _, r := range c.roots {
+		source, target, err := c.lists(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, d := range source {
+			if has, ok := target[d.ID]; ok && sameInfo(d, has) {
+				there++
+			} else {
+				send = append(send, d)
+			}
+		}
 	}
 	if c.Planned != nil {
 		c.Planned(len(send), there)
@@ -211,24 +213,6 @@ func (c *Copy) transfer(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// plan finds the documents to send.
-func (c *Copy) plan(ctx context.Context) (send []DocumentInfo, there int, err error) {
-	for _, r := range c.roots {
-		source, target, err := c.lists(ctx, r)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, d := range source {
-			if has, ok := target[d.ID]; ok && !c.Again && sameInfo(d, has) {
-				there++
-			} else {
-				send = append(send, d)
-			}
-		}
-	}
-	return send, there, nil
 }
 
 // lists returns the documents of a root: those of the source in order, those of
@@ -249,12 +233,8 @@ func (c *Copy) lists(ctx context.Context, r ingest.Root) (source []DocumentInfo,
 }
 
 func sameInfo(a, b DocumentInfo) bool {
-	return a.ID == b.ID && a.Collection == b.Collection && a.Chunks == b.Chunks && a.Pages == b.Pages && a.Bytes == b.Bytes &&
-		sameHead(&a.Document, &b.Document)
-}
-
-func sameHead(a, b *ingest.Document) bool {
-	return a.Root == b.Root && a.Path == b.Path && a.Title == b.Title && a.Format == b.Format && a.Digest == b.Digest &&
+	return a.Collection == b.Collection && a.Chunks == b.Chunks && a.Pages == b.Pages && a.Bytes == b.Bytes &&
+		a.Root == b.Root && a.Path == b.Path && a.Title == b.Title && a.Format == b.Format && a.Digest == b.Digest &&
 		maps.Equal(a.Meta, b.Meta)
 }
 
@@ -263,8 +243,6 @@ func (c *Copy) send(ctx context.Context, documents []DocumentInfo) error {
 	room := semaphore.NewWeighted(copyMemory)
 	group, sending := errgroup.WithContext(ctx)
 	group.SetLimit(copyWorkers)
-	var mu sync.Mutex // guards what follows, c.failed and c.sent
-	failures := 0
 	for _, d := range documents {
 		// A chunk is in memory twice, with vectors of about a thousand dimensions.
 		need := min(copyMemory, int64(3*d.Bytes+d.Chunks*(8<<10)))
@@ -273,26 +251,8 @@ func (c *Copy) send(ctx context.Context, documents []DocumentInfo) error {
 		}
 		group.Go(func() error {
 			defer room.Release(need)
-			err := c.move(sending, d.ID)
-			if sending.Err() != nil {
-				return sending.Err()
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			unread := (*unreadError)(nil)
-			switch {
-			case errors.Is(err, ErrNotFound): // deleted meanwhile
-			case err == nil:
-				failures = 0
-				c.sent++
-			default:
-				c.failed[d.ID] = err.Error()
-				if !errors.As(err, &unread) {
-					failures++
-				}
-				if moved := (*SpaceError)(nil); errors.As(err, &moved) || failures >= maxCopyFailures {
-					return err
-				}
+			if err := c.sendOne(sending, d.ID); err != nil {
+				return err
 			}
 			if c.Sent != nil {
 				c.Sent()
@@ -303,43 +263,45 @@ func (c *Copy) send(ctx context.Context, documents []DocumentInfo) error {
 	return cmp.Or(group.Wait(), ctx.Err())
 }
 
-// An unreadError reports that the source has only parts of a document.
-type unreadError struct{ err error }
-
-func (e *unreadError) Error() string { return "the source has only parts of it: " + e.err.Error() }
-func (e *unreadError) Unwrap() error { return e.err }
-
-// move copies one document.
-func (c *Copy) move(ctx context.Context, id string) error {
-	d, err := readWhole(ctx, c.From, id)
-	if err != nil {
-		return &unreadError{err}
+// sendOne copies one document. One that the source cannot return whole is
+// recorded as failed; an error of the target ends the copy.
+func (c *Copy) sendOne(ctx context.Context, id string) error {
+	doc, chunks, vectors, err := c.readWhole(ctx, id)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, ErrNotFound): // deleted meanwhile
+		return nil
+	case err != nil:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.failed[id] = fmt.Errorf("the source has only parts of it: %w", err)
+		return nil
 	}
-	return c.To.Replace(ctx, c.space, d.doc, d.chunks, d.vectors)
+	if err := c.To.Replace(ctx, c.space, doc, chunks, vectors); err != nil {
+		return fmt.Errorf("store %s: %w", id, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent++
+	return nil
 }
 
-// A whole is a document with its chunks and their vectors.
-type whole struct {
-	doc     *ingest.Document
-	chunks  []ingest.Chunk
-	vectors [][]float32
-}
-
-// readWhole reads a document. It may be replaced meanwhile, so one whose parts do
-// not fit together is read again.
-func readWhole(ctx context.Context, s State, id string) (d whole, err error) {
+// readWhole reads a document with its chunks and their vectors. It may be replaced
+// meanwhile, so one whose parts do not fit together is read again.
+func (c *Copy) readWhole(ctx context.Context, id string) (doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32, err error) {
 	for range copyTries {
-		if d.doc, err = s.Document(ctx, id); err != nil {
-			return d, err
+		if doc, err = c.From.Document(ctx, id); err != nil {
+			break
 		}
-		if d.chunks, d.vectors, err = s.DocumentChunks(ctx, id); err != nil {
+		if chunks, vectors, err = c.From.DocumentChunks(ctx, id); err != nil {
 			continue
 		}
-		if _, err = CheckDocument(d.doc, d.chunks, d.vectors); err == nil || ctx.Err() != nil {
+		if _, err = CheckDocument(doc, chunks, vectors); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
-	return d, err
+	return doc, chunks, vectors, err
 }
 
 // listings copies the listings of the archives and mails of a root, except
@@ -373,4 +335,36 @@ func (c *Copy) listings(ctx context.Context, root ingest.Root) error {
 		}
 	}
 	return nil
+}
+
+// compare lists what both states have by root.
+func (c *Copy) compare(ctx context.Context) (CopyReport, error) {
+	report := CopyReport{Space: c.space, Sent: c.sent, Roots: []CopiedRoot{}, Failed: []CopyTrouble{}, Differences: []CopyTrouble{}}
+	for _, id := range slices.Sorted(maps.Keys(c.failed)) {
+		report.Failed = append(report.Failed, CopyTrouble{id, c.failed[id].Error()})
+	}
+	for _, r := range c.roots {
+		source, target, err := c.lists(ctx, r)
+		if err != nil {
+			return report, err
+		}
+		root := CopiedRoot{Root: r}
+		for _, d := range source {
+			has, ok := target[d.ID]
+			delete(target, d.ID)
+			if c.failed[d.ID] != nil {
+				continue
+			}
+			root.Documents, root.Chunks = root.Documents+1, root.Chunks+d.Chunks
+			if !ok {
+				report.Differences = append(report.Differences, CopyTrouble{d.ID, "it is not in the target"})
+			} else if !sameInfo(d, has) {
+				report.Differences = append(report.Differences, CopyTrouble{d.ID, "its title, digest, size or metadata differ in the target"})
+			}
+		}
+		root.OnlyTarget = len(target)
+		report.Documents, report.Chunks = report.Documents+root.Documents, report.Chunks+root.Chunks
+		report.Roots = append(report.Roots, root)
+	}
+	return report, nil
 }

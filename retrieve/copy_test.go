@@ -61,11 +61,8 @@ func fillLibrary(t *testing.T, e *state.Store, documents int) *retrieve.Index {
 	return x
 }
 
-func copyAll(t *testing.T, c retrieve.Copy) retrieve.CopyReport {
+func copyAll(t *testing.T, c *retrieve.Copy) retrieve.CopyReport {
 	t.Helper()
-	if c.Sample == 0 {
-		c.Sample = 1000
-	}
 	report, err := c.Run(t.Context())
 	must(t, err)
 	return report
@@ -77,8 +74,8 @@ func TestCopy(t *testing.T) {
 	// One whose name is free in the target, and is not to be taken.
 	_, err := from.DeleteRoot(t.Context(), "notes")
 	must(t, err)
-	report := copyAll(t, retrieve.Copy{From: from, To: to})
-	if report.Documents != 40 || report.Chunks != 2*5*(1+2+3) || report.Sent != 40 || report.Compared != 40 ||
+	report := copyAll(t, &retrieve.Copy{From: from, To: to})
+	if report.Documents != 40 || report.Chunks != 2*5*(1+2+3) || report.Sent != 40 ||
 		len(report.Differences)+len(report.Failed) > 0 {
 		t.Errorf("%+v", report)
 	}
@@ -99,19 +96,16 @@ func TestCopy(t *testing.T) {
 		}
 	}
 
-	// A second time there is nothing to send, unless it is asked for.
-	if again := copyAll(t, retrieve.Copy{From: from, To: to}); again.Sent != 0 || again.Documents != 40 {
+	// A second time there is nothing to send.
+	if again := copyAll(t, &retrieve.Copy{From: from, To: to}); again.Sent != 0 || again.Documents != 40 {
 		t.Errorf("a second time: %+v", again)
-	}
-	if again := copyAll(t, retrieve.Copy{From: from, To: to, Again: true}); again.Sent != 40 {
-		t.Errorf("all again: %+v", again)
 	}
 }
 
 func TestCopyCollection(t *testing.T) {
 	from, to := openState(t, t.TempDir()), openState(t, t.TempDir())
 	fillLibrary(t, from, 8)
-	report := copyAll(t, retrieve.Copy{From: from, To: to, Collection: "work"})
+	report := copyAll(t, &retrieve.Copy{From: from, To: to, Collection: "work"})
 	if report.Documents != 8 || len(report.Roots) != 1 || report.Roots[0].Path != "/home/notes" {
 		t.Errorf("%+v", report)
 	}
@@ -139,7 +133,7 @@ func TestCopyInto(t *testing.T) {
 	}
 	store(t, y, "own", "a", "Own", "a boat")
 	store(t, y, "uploads", "mine", "Mine", "a train")
-	report := copyAll(t, retrieve.Copy{From: from, To: to})
+	report := copyAll(t, &retrieve.Copy{From: from, To: to})
 	if report.Documents != 12 || len(report.Differences) > 0 {
 		t.Errorf("%+v", report)
 	}
@@ -217,9 +211,8 @@ func TestCopyResumes(t *testing.T) {
 			return nil
 		}
 		c := retrieve.Copy{From: from, To: to}
-		report, err := c.Run(t.Context())
-		if after < 58 && !errors.Is(err, full) || after == 59 && (err != nil || len(report.Failed) != 1) {
-			t.Errorf("full after %d: %+v, %v", after, report, err)
+		if _, err := c.Run(t.Context()); !errors.Is(err, full) {
+			t.Errorf("full after %d: %v", after, err)
 		}
 		to.writing = nil
 		there, _, err := to.Count(t.Context(), retrieve.Filter{})
@@ -227,7 +220,7 @@ func TestCopyResumes(t *testing.T) {
 		if there < int(after)-8 { // as many as are under way may have been broken off
 			t.Errorf("%d are there after %d", there, after)
 		}
-		if report := copyAll(t, retrieve.Copy{From: from, To: to}); report.Sent != 60-there || report.Documents != 60 ||
+		if report := copyAll(t, &retrieve.Copy{From: from, To: to}); report.Sent != 60-there || report.Documents != 60 ||
 			len(report.Failed)+len(report.Differences) > 0 {
 			t.Errorf("after %d of 60: %+v", after, report)
 		}
@@ -242,46 +235,9 @@ func TestCopyChanging(t *testing.T) {
 	from := &watched{Store: engine, reading: func(id string) {
 		store(t, x, "notes", "busy", "Busy", fmt.Sprintf("word%d", n.Add(1)))
 	}}
-	c := retrieve.Copy{From: from, To: openState(t, t.TempDir()), Sample: 10}
+	c := retrieve.Copy{From: from, To: openState(t, t.TempDir())}
 	if _, err := c.Run(t.Context()); !errors.Is(err, retrieve.ErrCopyChanging) {
 		t.Error(err)
-	}
-}
-
-// TestCopyFindsDifferences: whatever a target does not have as the source has
-// it is named.
-func TestCopyFindsDifferences(t *testing.T) {
-	ctx := t.Context()
-	from := openState(t, t.TempDir())
-	fillLibrary(t, from, 8)
-	for name, spoil := range map[string]func(to *state.Store, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32){
-		"its text differs": func(to *state.Store, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
-			d.Text = d.Text[:len(d.Text)-1] + "#"
-			chunks[len(chunks)-1].Text = d.Text[chunks[len(chunks)-1].Start:]
-		},
-		"its sections": func(to *state.Store, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
-			d.Sections = []ingest.Section{{Heading: "x", End: 1}}
-		},
-		"its chunks": func(to *state.Store, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
-			chunks[0].Anchor = "elsewhere"
-		},
-	} {
-		to := openState(t, t.TempDir())
-		copyAll(t, retrieve.Copy{From: from, To: to})
-		d, err := to.Document(ctx, "notes/d003")
-		must(t, err)
-		chunks, vectors, err := to.DocumentChunks(ctx, "notes/d003")
-		must(t, err)
-		spoil(to, d, chunks, vectors)
-		must(t, to.Replace(ctx, testSpace.Space(), d, chunks, vectors))
-		report := copyAll(t, retrieve.Copy{From: from, To: to})
-		if len(report.Differences) != 1 || report.Differences[0].Document != "notes/d003" ||
-			!strings.Contains(report.Differences[0].Reason, name) {
-			t.Errorf("%s: %+v", name, report.Differences)
-		}
-		if report := copyAll(t, retrieve.Copy{From: from, To: to, Again: true}); len(report.Differences) > 0 {
-			t.Errorf("%s, after sending it again: %+v", name, report.Differences)
-		}
 	}
 }
 
@@ -292,7 +248,7 @@ func TestCopyNamesWhatItCannotRead(t *testing.T) {
 	fillLibrary(t, engine, 8)
 	from := &torn{engine, "notes-2/d003"}
 	to := openState(t, t.TempDir())
-	report := copyAll(t, retrieve.Copy{From: from, To: to})
+	report := copyAll(t, &retrieve.Copy{From: from, To: to})
 	if len(report.Failed) != 1 || report.Failed[0].Document != "notes-2/d003" || !strings.Contains(report.Failed[0].Reason,
 		"chunk 2 is missing") {
 		t.Errorf("%+v", report)

@@ -253,9 +253,6 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if q.K <= 0 {
 		q.K = DefaultK
 	}
-	if !(q.Diversity >= 0 && q.Diversity < 1) {
-		return nil, fmt.Errorf("search: the diversity %g is not between 0 (none) and 1", q.Diversity)
-	}
 	x.searching.Add(1)
 	defer x.searching.Add(-1)
 	var passages []Passage
@@ -318,7 +315,7 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 			}
 			fuse(all, p.encoded, weight)
 		}
-		groups, err := r.choose(all, q, 0)
+		groups, err := r.choose(all, q)
 		if err != nil {
 			return nil, err
 		}
@@ -328,7 +325,7 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 			limit = min(furtherDown*limit, maxCandidates)
 			continue
 		}
-		if x.opts.Encoder != nil || x.opts.Reranker != nil || q.Diversity > 0 {
+		if x.opts.Encoder != nil || x.opts.Reranker != nil {
 			if p.encoded == nil {
 				err = x.encode(r, q, all)
 			}
@@ -336,7 +333,7 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 				all, err = x.rerank(r, q, all)
 			}
 			if err == nil {
-				groups, err = r.choose(all, q, q.Diversity)
+				groups, err = r.choose(all, q)
 			}
 			if err != nil {
 				return nil, err

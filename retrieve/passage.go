@@ -74,12 +74,9 @@ type Query struct {
 	Text string
 	// K is the largest number of passages wanted; 0 means [DefaultK].
 	K int
-	// Diversity, 0 to below 1, trades similarity to the question for
-	// dissimilarity to earlier passages; 0 orders by score alone.
-	Diversity float64
 	// Apart makes every chunk its own passage: neighbours are not joined and
 	// repeated texts are kept. It is for measuring a search against judgements
-	// of chunks; Diversity then has no effect.
+	// of chunks.
 	Apart bool
 	Filter
 	// Warn, if not nil, is called with errors that do not stop the search: the

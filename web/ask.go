@@ -39,7 +39,6 @@ type askRequest struct {
 	Collection string          `json:"collection,omitempty"`
 	Strategy   string          `json:"strategy,omitempty"`
 	TopK       int             `json:"top_k,omitempty"`
-	Diversity  float64         `json:"diversity,omitempty"`
 	Filter     retrieve.Filter `json:"filter,omitzero"`
 	Style      string          `json:"style,omitempty"`
 	Run        string          `json:"run,omitempty"`
@@ -53,7 +52,6 @@ const askKind = "POST /api/ask"
 type searchRequest struct {
 	Question   string          `json:"question"`
 	TopK       int             `json:"top_k"`
-	Diversity  float64         `json:"diversity"`
 	Collection string          `json:"collection"`
 	Filter     retrieve.Filter `json:"filter"`
 }
@@ -87,7 +85,7 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	if err := checkQuestion(&r.Question, r.TopK, r.Diversity); err != nil {
+	if err := checkQuestion(&r.Question, r.TopK); err != nil {
 		return task{}, err
 	}
 	if err := checkHistory(r.History); err != nil {
@@ -97,7 +95,7 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity,
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK,
 		Filter: filter, Style: r.Style}
 	events := func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
 		q.Recorder = recorder
@@ -128,7 +126,7 @@ func (a *asking) search(c echo.Context) error {
 }
 
 func (a *asking) find(ctx context.Context, r searchRequest) (searched, error) {
-	if err := checkQuestion(&r.Question, r.TopK, r.Diversity); err != nil {
+	if err := checkQuestion(&r.Question, r.TopK); err != nil {
 		return searched{}, err
 	}
 	filter, err := a.catalog.scope(ctx, r.Filter, r.Collection)
@@ -137,7 +135,7 @@ func (a *asking) find(ctx context.Context, r searchRequest) (searched, error) {
 	}
 	found := searched{Indexing: a.indexing()}
 	found.Passages, err = a.searcher.Search(ctx, retrieve.Query{
-		Text: r.Question, K: r.TopK, Diversity: r.Diversity, Filter: filter,
+		Text: r.Question, K: r.TopK, Filter: filter,
 		Warn: func(err error) { found.Warnings = append(found.Warnings, err.Error()) },
 	})
 	if err != nil {
@@ -153,8 +151,8 @@ func wantsEvents(r *http.Request) bool {
 	return strings.Contains(r.Header.Get(echo.HeaderAccept), "text/event-stream")
 }
 
-// checkQuestion trims a question, and checks it and its settings against their limits.
-func checkQuestion(question *string, topK int, diversity float64) error {
+// checkQuestion trims a question, and checks it and the number of passages against their limits.
+func checkQuestion(question *string, topK int) error {
 	*question = strings.TrimSpace(*question)
 	switch {
 	case *question == "":
@@ -165,8 +163,6 @@ func checkQuestion(question *string, topK int, diversity float64) error {
 				len(*question), MaxQuestion)}
 	case topK < 0 || topK > MaxTopK:
 		return invalidField("top_k", "bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)
-	case diversity < 0 || diversity >= 1:
-		return invalidField("diversity", "bad_diversity", "diversity is %g: give 0 (none) to below 1, or leave it out", diversity)
 	}
 	return nil
 }

@@ -281,7 +281,7 @@ func linkTo(document, title string) *mcp.ResourceLink {
 }
 
 func (m *mcpServer) asked(ctx context.Context, in mcpQuestion) (iter.Seq2[answer.Event, error], error) {
-	if err := checkQuestion(&in.Question, 0, 0); err != nil {
+	if err := checkQuestion(&in.Question, 0); err != nil {
 		return nil, err
 	}
 	if err := checkHistory(in.History); err != nil {
@@ -415,7 +415,7 @@ func passageFor(ctx context.Context, p retrieve.Passage) mcpPassage {
 
 func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQuery) (*mcp.CallToolResult, *mcpFound, error) {
 	// The question first: it may be wrong whatever the library has.
-	err := checkQuestion(&in.Question, in.TopK, 0)
+	err := checkQuestion(&in.Question, in.TopK)
 	if err == nil {
 		err = m.catalog.requireDocuments(ctx)
 	}

@@ -761,8 +761,6 @@ func limitsOf(t reflect.Type, member string) object {
 		}
 	case "top_k":
 		return object{"minimum": 0, "maximum": MaxTopK}
-	case "diversity":
-		return object{"minimum": 0, "exclusiveMaximum": 1}
 	case "rating":
 		return object{"enum": []int{-1, 1}}
 	case "citation":

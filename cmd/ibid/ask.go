@@ -92,7 +92,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	a, err := c.print(cite.Number(answer.Watch(run, answerer.Ask(ctx, answer.Question{
-		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.filter(), Recorder: run,
+		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Filter: spec.filter(), Recorder: run,
 	})), citing), s)
 	if err := runs.finishRun(ctx, run, err); err != nil {
 		return err
@@ -313,7 +313,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := lib.refuseEmpty(ctx, c.filter()); err != nil {
 		return err
 	}
-	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Diversity: c.Diversity, Filter: c.filter(),
+	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Filter: c.filter(),
 		Warn: func(err error) { fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error())) }})
 	if err != nil {
 		return err

@@ -167,7 +167,6 @@ type scopeConfig struct {
 	Since      retrieve.Date        `help:"Only documents dated on or after this day, month or year." placeholder:"DATE"`
 	Until      retrieve.Date        `help:"Only documents dated on or before it." placeholder:"DATE"`
 	TopK       int                  `help:"Passages to look at first; more if they hold no answer." default:"12" placeholder:"N"`
-	Diversity  float64              `help:"Weight of unlikeness to earlier passages, from 0 to below 1." default:"0" placeholder:"X"`
 }
 
 func (c scopeConfig) filter() retrieve.Filter {
@@ -180,9 +179,6 @@ func (c scopeConfig) filter() retrieve.Filter {
 func (c scopeConfig) check() error {
 	if c.TopK < 1 {
 		return usageError("--top-k %d: give the number of passages, 1 or more", c.TopK)
-	}
-	if !(c.Diversity >= 0 && c.Diversity < 1) {
-		return usageError("--diversity %g: give a number from 0 to below 1", c.Diversity)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -20,9 +19,6 @@ type copyCmd struct {
 	To         placeArg `help:"Target; documents of the same name are replaced." required:"" placeholder:"STORE" noenv:"" group:"Store"`
 	Collection string   `help:"Copy only this collection." placeholder:"NAME" noenv:""`
 	Keys       bool     `help:"Copy the keys too, so that they work for both libraries." noenv:""`
-	Again      bool     `help:"Also send documents that are there already." noenv:""`
-	Sample     int      `help:"Number of random documents to compare in full at the end." default:"100" placeholder:"N" noenv:""`
-	Seed       uint64   `help:"Seed of the random choice; 0: a new one, which is printed." default:"0" placeholder:"N" noenv:""`
 	JSON       bool     `help:"Print a JSON object." name:"json"`
 
 	FromPasswordFile string `help:"File with the password of --from; default: $IBID_FROM_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
@@ -44,8 +40,7 @@ func (a *placeArg) UnmarshalText(text []byte) error {
 // Help is what 'ibid copy --help' says in addition to the flags.
 func (copyCmd) Help() string {
 	return "Documents are copied with their text, chunks and vectors; nothing is embedded again. " +
-		"An interrupted copy resumes when the same command runs again. At the end both libraries are compared, by counts " +
-		"and a sample of documents byte by byte: " +
+		"An interrupted copy resumes when the same command runs again. At the end the lists of both libraries are compared: " +
 		"exit code 4 when something differs. Stored answers, feedback and unfinished runs are not copied."
 }
 
@@ -82,7 +77,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case err != nil:
 		return fmt.Errorf("copying %s to %s: %w; run the same command to resume", from, to, err)
 	}
-	out := copied{From: from.String(), To: to.String(), CopyReport: report, Seed: c.Seed, Damaged: []string{}}
+	out := copied{From: from.String(), To: to.String(), CopyReport: report, Damaged: []string{}}
 	damaged, err := source.Damaged(ctx)
 	if err != nil {
 		return err
@@ -111,13 +106,10 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 }
 
 func (c *copyCmd) copyDocuments(ctx context.Context, source, target *state.Store, s surroundings) (retrieve.CopyReport, error) {
-	if c.Seed == 0 {
-		c.Seed = 1 + rand.Uint64N(1<<53-1) // no larger than every JSON reader can represent
-	}
 	sending := newMeter(s.stderr, "documents", 0)
 	defer func() { sending.end() }()
 	copying := &retrieve.Copy{
-		From: source, To: target, Collection: c.Collection, Again: c.Again, Sample: c.Sample, Seed: c.Seed,
+		From: source, To: target, Collection: c.Collection,
 		Planned: func(send, there int) {
 			sending.end()
 			if there > 0 {
@@ -133,9 +125,6 @@ func (c *copyCmd) copyDocuments(ctx context.Context, source, target *state.Store
 // check refuses what cannot be copied before anything is opened, which would
 // create a data directory.
 func (c *copyCmd) check(from, to placeConfig) error {
-	if c.Sample < 0 {
-		return usageError("--sample %d: give the number of documents, 0 or more", c.Sample)
-	}
 	if !from.remote() && !from.exists() {
 		return usageError("there is no library in %s: name a data directory or the address of a store with --from", from)
 	}
@@ -270,7 +259,6 @@ type copied struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	retrieve.CopyReport
-	Seed    uint64   `json:"seed"`
 	Damaged []string `json:"damaged"` // in the source, not copied
 	Keys    int      `json:"keys"`
 }
@@ -299,7 +287,7 @@ func (c copied) show(s surroundings, asJSON, keys bool) error {
 	if keys {
 		fmt.Fprintf(&b, ", %s", counted(c.Keys, "key"))
 	}
-	fmt.Fprintf(&b, "; %d sent, %d compared in full (seed %d): ", c.Sent, c.Compared, c.Seed)
+	fmt.Fprintf(&b, "; %d sent: ", c.Sent)
 	if len(c.Differences) == 0 {
 		b.WriteString("no difference\n")
 	} else {

@@ -28,9 +28,8 @@ type evalReportCmd struct {
 	Parallel  int    `help:"Questions asked at a time; with more than one they slow each other down." default:"1" placeholder:"N"`
 	thresholdConfig
 
-	Strategy  string  `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
-	TopK      int     `help:"Passages to look at." default:"12" placeholder:"N"`
-	Diversity float64 `help:"Weight of unlikeness to earlier passages, from 0 to below 1." default:"0" placeholder:"X"`
+	Strategy string `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
+	TopK     int    `help:"Passages to look at." default:"12" placeholder:"N"`
 	syncConfig
 	corpusConfig
 	modelConfig
@@ -90,11 +89,8 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // check rejects invalid flags before a long run.
 func (c *evalReportCmd) check() (thresholds, error) {
-	switch {
-	case c.TopK < 1 || c.Parallel < 1 || c.Sample < 0:
+	if c.TopK < 1 || c.Parallel < 1 || c.Sample < 0 {
 		return nil, usageError("--top-k and --parallel must be 1 or more, and --sample 0 or more")
-	case !(c.Diversity >= 0 && c.Diversity < 1):
-		return nil, usageError("--diversity %g: give a number from 0 to below 1", c.Diversity)
 	}
 	if c.HTML != "" {
 		if info, err := os.Stat(filepath.Dir(c.HTML)); err != nil || !info.IsDir() {
@@ -174,7 +170,7 @@ func (c *evalReportCmd) settings(corpus *corpus) (settings []eval.Setting) {
 			settings = append(settings, eval.Setting{Name: pairs[i].(string), Value: fmt.Sprint(pairs[i+1])})
 		}
 	}
-	add("strategy", c.Strategy, "gate", c.Gate, "confidence", c.Confidence, "top-k", c.TopK, "diversity", c.Diversity,
+	add("strategy", c.Strategy, "gate", c.Gate, "confidence", c.Confidence, "top-k", c.TopK,
 		"embeddings", corpus.embedder.Space(), "rerank-model", c.RerankModel, "model", c.Model)
 	if c.Model != "" {
 		address := "invalid"
@@ -217,7 +213,7 @@ func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eva
 	err = askAll(ctx, s, "questions", len(questions), c.Parallel, func(ctx context.Context, i int) error {
 		q := questions[i]
 		o, err := corpus.trace(ctx, answerer, answer.Question{
-			Text: q.Text, Strategy: c.Strategy, TopK: c.TopK, Diversity: c.Diversity, Filter: corpus.filter,
+			Text: q.Text, Strategy: c.Strategy, TopK: c.TopK, Filter: corpus.filter,
 		}, q, citing)
 		if err != nil {
 			return err

@@ -52,7 +52,6 @@ func TestReranker(t *testing.T) {
 
 	for _, wrong := range [][]string{
 		{"search", "x", "--rerank-model", "m", "--rerank-base-url", "ftp://x"},
-		{"search", "x", "--diversity", "1"},
 	} {
 		if _, errs, code := ibid(t, data, wrong...); code != exitUsage {
 			t.Errorf("%q: exit code %d: %s", wrong, code, errs)

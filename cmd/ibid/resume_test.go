@@ -298,7 +298,7 @@ func TestQuestionSpec(t *testing.T) {
 	want := questionSpec{
 		Question: "Why?", Strategy: "stuff", EmbedModel: "e", EmbedBaseURL: "http://e/v1",
 		scopeConfig: scopeConfig{Collection: "c", PathPrefix: "p/", Format: "pdf", Tag: []string{"x", "y"}, Author: "a", Language: "de",
-			Since: since, TopK: 3, Diversity: .5},
+			Since: since, TopK: 3},
 		rerankConfig: rerankConfig{RerankModel: "r", RerankBaseURL: "http://r/v1"},
 		modelSpec: modelSpec{modelConfig{Model: "m", GateModel: "g", RefineModel: "f", Gate: "both", ContextTokens: 9, StepTokens: 8,
 			Prompts: "/p"}, "http://m/v1"},
