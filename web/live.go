@@ -206,11 +206,11 @@ func (l *liveAnswer) waitSettled(ctx context.Context) error {
 }
 
 // toStore returns the record to store; ok is false when the log was dropped.
-func (l *liveAnswer) toStore(keep time.Duration) (r retrieve.Record, ok bool) {
+func (l *liveAnswer) toStore(p *packer, keep time.Duration) (r retrieve.Record, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r = l.Record
-	r.Expires, r.Events, r.Documents = l.Ended.Add(keep), packEvents(l.log), slices.Sorted(maps.Keys(l.documents))
+	r.Expires, r.Events, r.Documents = l.Ended.Add(keep), p.pack(l.log), slices.Sorted(maps.Keys(l.documents))
 	return r, !l.overflown
 }
 

@@ -32,6 +32,8 @@ type outcomeQueue struct {
 	waiting []*endedAnswer
 	writing bool          // a goroutine writes until nothing is waiting
 	changed chan struct{} // closed after the next batch
+
+	packer packer // of the goroutine that writes
 }
 
 // storeLater stores how an answer ended, without waiting for it.
@@ -120,7 +122,7 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) {
 	var jobs []string
 	for _, o := range batch {
 		if o.l.keep && o.l.ID != "" && a.ledger != nil && a.keep > 0 && !o.lost {
-			if r, ok := o.l.toStore(a.keep); ok {
+			if r, ok := o.l.toStore(&a.live.outcomes.packer, a.keep); ok {
 				records, recorded = append(records, r), append(recorded, o)
 			}
 		}

@@ -183,15 +183,19 @@ func (s *eventStream) close() {
 // An event is one server-sent event of an answer.
 type event struct {
 	id   string // empty in an answer that cannot be followed
-	kind string
+	kind string // empty in the OpenAI API
 	data []byte // one line of JSON
 }
 
 func (e event) append(b []byte) []byte {
+	b = slices.Grow(b, len("id: \nevent: \ndata: \n\n")+len(e.id)+len(e.kind)+len(e.data))
 	if e.id != "" {
-		b = fmt.Appendf(b, "id: %s\n", e.id)
+		b = append(append(append(b, "id: "...), e.id...), '\n')
 	}
-	return fmt.Appendf(b, "event: %s\ndata: %s\n\n", e.kind, e.data)
+	if e.kind != "" {
+		b = append(append(append(b, "event: "...), e.kind...), '\n')
+	}
+	return append(append(append(b, "data: "...), e.data...), "\n\n"...)
 }
 
 func parseEvents(b []byte) ([]event, error) {
@@ -235,16 +239,24 @@ func eventsSeen(log []event, last string) int {
 	return 0
 }
 
-func packEvents(log []event) []byte {
+// A packer packs the events of records, one record after the other.
+type packer struct {
+	gzip *gzip.Writer // for all records: each takes more than a megabyte
+}
+
+func (p *packer) pack(log []event) []byte {
 	var plain []byte
 	for _, e := range log {
 		plain = e.append(plain)
 	}
 	var b bytes.Buffer
 	// None of these fails on a buffer.
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	_, _ = w.Write(plain)
-	_ = w.Close()
+	if p.gzip == nil {
+		p.gzip, _ = gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	}
+	p.gzip.Reset(&b)
+	_, _ = p.gzip.Write(plain)
+	_ = p.gzip.Close()
 	return b.Bytes()
 }
 

@@ -337,7 +337,7 @@ func v1ErrorEvent(p *Problem) []byte {
 	if err != nil { // strings
 		panic(err)
 	}
-	return fmt.Appendf(nil, "data: %s\n\n", data)
+	return event{data: data}.append(nil)
 }
 
 // relayProblem is problemFor for a request of the client's own: if the model

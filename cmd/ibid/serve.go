@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -70,11 +69,6 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	paths, err := c.checkFolders(c.Folders, c.Data)
 	if err != nil {
 		return err
-	}
-	// The library stays in memory and the rest of the heap is garbage soon:
-	// collecting it more often costs little and halves the memory.
-	if s.getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
 	}
 	srv := &server{
 		serveCmd: c, paths: paths, added: make(chan string), logger: newLogger(s.stderr, c.LogLevel, c.JSON),
