@@ -106,11 +106,17 @@ func parseLink(u *url.URL, route string) (document string, r textRange, err erro
 		if v == "" {
 			continue
 		}
-		if *p.to, err = strconv.Atoi(v); err != nil || *p.to < 0 {
+		if *p.to, err = parseNumber(v); err != nil {
 			return "", textRange{}, invalid("bad_range", "%s is %.40q: give a byte offset, 0 or more", p.name, v)
 		}
 	}
 	return document, r, nil
+}
+
+// parseNumber reads a number of an address, from 0 to 2³¹-1.
+func parseNumber(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	return int(n), err
 }
 
 // A textRange is the part of a document's text that an address asks for, in bytes.

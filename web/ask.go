@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -38,7 +39,7 @@ type askRequest struct {
 	History    []answer.Turn   `json:"history,omitempty"`
 	Collection string          `json:"collection,omitempty"`
 	Strategy   string          `json:"strategy,omitempty"`
-	TopK       int             `json:"top_k,omitempty"`
+	TopK       integer         `json:"top_k,omitempty"`
 	Filter     retrieve.Filter `json:"filter,omitzero"`
 	Style      string          `json:"style,omitempty"`
 	Run        string          `json:"run,omitempty"`
@@ -51,7 +52,7 @@ const askKind = "POST /api/ask"
 // searchRequest is the body of POST /api/search.
 type searchRequest struct {
 	Question   string          `json:"question"`
-	TopK       int             `json:"top_k"`
+	TopK       integer         `json:"top_k"`
 	Collection string          `json:"collection"`
 	Filter     retrieve.Filter `json:"filter"`
 }
@@ -85,17 +86,20 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	if err := checkQuestion(&r.Question, r.TopK); err != nil {
+	if err := checkQuestion(&r.Question, int(r.TopK)); err != nil {
 		return task{}, err
 	}
 	if err := checkHistory(r.History); err != nil {
+		return task{}, err
+	}
+	if err := checkStrategy(r.Strategy, answer.Strategies()); err != nil {
 		return task{}, err
 	}
 	filter, err := a.catalog.scope(c.Request().Context(), r.Filter, r.Collection)
 	if err != nil {
 		return task{}, err
 	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK,
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: int(r.TopK),
 		Filter: filter, Style: r.Style}
 	events := func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
 		q.Recorder = recorder
@@ -126,7 +130,7 @@ func (a *asking) search(c echo.Context) error {
 }
 
 func (a *asking) find(ctx context.Context, r searchRequest) (searched, error) {
-	if err := checkQuestion(&r.Question, r.TopK); err != nil {
+	if err := checkQuestion(&r.Question, int(r.TopK)); err != nil {
 		return searched{}, err
 	}
 	filter, err := a.catalog.scope(ctx, r.Filter, r.Collection)
@@ -135,7 +139,7 @@ func (a *asking) find(ctx context.Context, r searchRequest) (searched, error) {
 	}
 	found := searched{Indexing: a.indexing()}
 	found.Passages, err = a.searcher.Search(ctx, retrieve.Query{
-		Text: r.Question, K: r.TopK, Filter: filter,
+		Text: r.Question, K: int(r.TopK), Filter: filter,
 		Warn: func(err error) { found.Warnings = append(found.Warnings, err.Error()) },
 	})
 	if err != nil {
@@ -163,6 +167,14 @@ func checkQuestion(question *string, topK int) error {
 				len(*question), MaxQuestion)}
 	case topK < 0 || topK > MaxTopK:
 		return invalidField("top_k", "bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)
+	}
+	return nil
+}
+
+// checkStrategy checks a strategy before a run in the background begins, too.
+func checkStrategy(name string, known []string) error {
+	if name != "" && !slices.Contains(known, name) {
+		return invalidField("strategy", "bad_strategy", "there is no strategy %.40q: use one of %s", name, strings.Join(known, ", "))
 	}
 	return nil
 }
@@ -217,7 +229,22 @@ func jsonProblem(err error, code string) *Problem {
 	case wrong.Field == "":
 		return invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
 	}
-	return invalidField(wrong.Field, code, "%s cannot be a JSON %s: /docs describes it", wrong.Field, wrong.Value)
+	field := strings.TrimPrefix(wrong.Field, "askRequest.") // which is embedded
+	return invalidField(field, code, "%s cannot be a JSON %s: /docs describes it", field, wrong.Value)
+}
+
+// An integer is a number in a request: 3, and also 3.0, which JSON Schema takes for one.
+type integer int
+
+// UnmarshalJSON reads a number.
+func (n *integer) UnmarshalJSON(b []byte) error {
+	err := json.Unmarshal(b, (*int)(n))
+	var f float64
+	if err == nil || json.Unmarshal(b, &f) != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<62 {
+		return err
+	}
+	*n = integer(f)
+	return nil
 }
 
 // readBody reads the body of a request, of at most most bytes.
@@ -263,7 +290,7 @@ type summarizeRequest struct {
 	Collection string          `json:"collection,omitempty"`
 	Filter     retrieve.Filter `json:"filter,omitzero"`
 	Strategy   string          `json:"strategy,omitempty"`
-	MaxWords   int             `json:"max_words,omitempty"`
+	MaxWords   integer         `json:"max_words,omitempty"`
 	Run        string          `json:"run,omitempty"`
 	Record     *bool           `json:"record,omitempty"`
 }
@@ -290,11 +317,14 @@ func (a *asking) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
+	if err := checkStrategy(r.Strategy, answer.SummaryStrategies()); err != nil {
+		return task{}, err
+	}
 	passages, err := a.passagesOf(c.Request().Context(), r)
 	if err != nil {
 		return task{}, err
 	}
-	summary := answer.Summary{Passages: passages, Strategy: r.Strategy, Words: r.MaxWords}
+	summary := answer.Summary{Passages: passages, Strategy: r.Strategy, Words: int(r.MaxWords)}
 	events := func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
 		summary.Recorder = recorder
 		return a.summarizer.Summarize(ctx, summary)

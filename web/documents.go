@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"sort"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -70,11 +69,10 @@ func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 		}
 	}
 	if v := q.Get("limit"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 0 {
+		var err error
+		if limit, err = parseNumber(v); err != nil {
 			return listing{}, invalid("bad_limit", "limit is %.40q: give a number, 0 or more", v)
 		}
-		limit = n
 	}
 	all, err := d.Documents(ctx, f)
 	if err != nil {

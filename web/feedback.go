@@ -20,10 +20,10 @@ const MaxComment = 4000
 // feedbackRequest is the body of POST /api/feedback. Citation is an index into the
 // answer's citations, from 0; without it the feedback is about the whole answer.
 type feedbackRequest struct {
-	Run      string `json:"run"`
-	Rating   int    `json:"rating"`
-	Comment  string `json:"comment,omitempty"`
-	Citation *int   `json:"citation,omitempty"`
+	Run      string   `json:"run"`
+	Rating   integer  `json:"rating"`
+	Comment  string   `json:"comment,omitempty"`
+	Citation *integer `json:"citation,omitempty"`
 }
 
 // A feedbackEntry is one caller's feedback on an answer.
@@ -34,9 +34,9 @@ type feedbackEntry struct {
 }
 
 func entryOf(f retrieve.Feedback) feedbackEntry {
-	e := feedbackEntry{feedbackRequest{Run: f.Run, Rating: f.Rating, Comment: f.Comment}, f.By, f.At}
+	e := feedbackEntry{feedbackRequest{Run: f.Run, Rating: integer(f.Rating), Comment: f.Comment}, f.By, f.At}
 	if f.Citation >= 0 {
-		e.Citation = &f.Citation
+		e.Citation = new(integer(f.Citation))
 	}
 	return e
 }
@@ -62,7 +62,7 @@ func (r *runHandlers) giveFeedback(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	f := retrieve.Feedback{Run: given.Run, By: callerID(c), Citation: -1, Rating: given.Rating, Comment: given.Comment, At: time.Now()}
+	f := retrieve.Feedback{Run: given.Run, By: callerID(c), Citation: -1, Rating: int(given.Rating), Comment: given.Comment, At: time.Now()}
 	if given.Citation != nil {
 		var a struct {
 			Citations []cite.Citation `json:"citations"`
@@ -72,7 +72,7 @@ func (r *runHandlers) giveFeedback(c echo.Context) error {
 				return fmt.Errorf("reading the answer of the run %s: %w", given.Run, err)
 			}
 		}
-		if f.Citation = *given.Citation; f.Citation < 0 || f.Citation >= len(a.Citations) {
+		if f.Citation = int(*given.Citation); f.Citation < 0 || f.Citation >= len(a.Citations) {
 			return invalidField("citation", "bad_feedback", "citation is %d, and the answer has %d: give an index from 0", f.Citation,
 				len(a.Citations))
 		}

@@ -45,7 +45,7 @@ type Sites interface {
 func (d *documents) addSite(c echo.Context, address string) error {
 	root, err := d.sites.AddSite(c.Request().Context(), address)
 	if refused := (*site.RefusedError)(nil); errors.As(err, &refused) {
-		return invalidField("url", "bad_address", "%v", refused)
+		return &Problem{Status: http.StatusForbidden, Code: "bad_address", Field: "url", Detail: refused.Error()}
 	}
 	if err != nil {
 		return fmt.Errorf("adding a site: %w", err)
@@ -61,8 +61,9 @@ const uploadsRoot = "uploads"
 func (d *documents) add(c echo.Context) error {
 	// A folder has one collection, and the uploads are one folder.
 	if in := c.QueryParam("collection"); in != "" && in != d.catalog.uploads {
-		return invalidField("collection", "wrong_collection", "uploads are added to the collection %q, not to %.200q: "+
-			"ingest a folder into that, or start the server with --collection", d.catalog.uploads, in)
+		return &Problem{Status: http.StatusConflict, Code: "wrong_collection", Field: "collection",
+			Detail: fmt.Sprintf("uploads are added to the collection %q, not to %.200q: ingest a folder into that, or start the server with "+
+				"--collection", d.catalog.uploads, in)}
 	}
 	if address := c.QueryParam("url"); address != "" && d.sites != nil {
 		return d.addSite(c, address)
@@ -308,7 +309,7 @@ const (
 // the words from ?start= to ?end= marked.
 func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange) error {
 	q := c.QueryParams()
-	number, err := strconv.Atoi(q.Get("drawn"))
+	number, err := parseNumber(q.Get("drawn"))
 	if err != nil || number < 1 {
 		return invalid("bad_page", "drawn is %.40q: give the number of a page, 1 or more", q.Get("drawn"))
 	}

@@ -421,7 +421,7 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQu
 	}
 	var found searched
 	if err == nil {
-		found, err = m.find(ctx, searchRequest{Question: in.Question, TopK: in.TopK, Collection: in.Collection, Filter: in.Filter})
+		found, err = m.find(ctx, searchRequest{Question: in.Question, TopK: integer(in.TopK), Collection: in.Collection, Filter: in.Filter})
 	}
 	if err != nil {
 		return m.toolFailed(ctx, err), nil, nil

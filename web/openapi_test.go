@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"math"
 	"mime"
 	"net/http/httptest"
 	"os"
@@ -324,6 +325,9 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 			case "request":
 				p = object{"anyOf": []any{s.of(reflect.TypeFor[askRequest]()), s.of(reflect.TypeFor[summarizeRequest]())}}
 			}
+		}
+		if t == reflect.TypeFor[vectorSearchRequest]() && name == "filters" {
+			p = object{"type": "null"}
 		}
 		maps.Copy(p, limitsOf(t, name))
 		request := strings.HasSuffix(t.Name(), "Request") || t == reflect.TypeFor[retrieve.Filter]()
@@ -754,6 +758,24 @@ func alternatives(name string) object {
 // limitsOf are the limits of a member that the server enforces.
 func limitsOf(t reflect.Type, member string) object {
 	words := object{"minLength": 1, "pattern": `\S`}
+	texts := object{"minLength": 1, "pattern": `\S`, "contains": object{"type": "string", "pattern": `\S`}}
+	switch t.Name() + "." + member {
+	case "vectorSearchRequest.query":
+		return texts
+	case "completionRequest.prompt":
+		texts["maxItems"] = 1
+		return texts
+	case "chatRequest.logprobs", "completionRequest.echo", "responsesRequest.background":
+		return object{"enum": []bool{false}}
+	case "completionRequest.suffix":
+		return object{"maxLength": 0}
+	case "chatRequest.n", "completionRequest.n", "completionRequest.best_of":
+		return object{"enum": []int{1}}
+	case "completionRequest.logprobs", "responsesRequest.conversation", "responsesRequest.prompt":
+		return object{"type": "null"}
+	case "chatMessage.role":
+		return object{"enum": []string{"system", "developer", "user", "assistant", "tool", "function"}}
+	}
 	switch member {
 	case "question":
 		if t == reflect.TypeFor[askRequest]() || t == reflect.TypeFor[searchRequest]() {
@@ -767,8 +789,16 @@ func limitsOf(t reflect.Type, member string) object {
 		return object{"minimum": 0}
 	case "since", "until":
 		return object{"pattern": `^([0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?)?$`}
-	case "language":
-		return object{"pattern": `^([A-Za-z]{2,8}(-[A-Za-z0-9]{2,8})*)?$`}
+	case "max_words":
+		return object{"minimum": 0, "maximum": answer.MaxSummaryWords}
+	case "tags", "documents":
+		if t == reflect.TypeFor[retrieve.Filter]() {
+			return object{"items": object{"anyOf": []any{object{"type": "string"}, object{"type": "null"}}}}
+		}
+	case "max_tokens", "max_completion_tokens", "max_output_tokens":
+		if strings.HasSuffix(t.Name(), "Request") {
+			return object{"minimum": 1, "maximum": math.MaxInt64}
+		}
 	case "max_num_results":
 		return object{"minimum": 1, "maximum": 50}
 	case "messages":

@@ -244,12 +244,12 @@ type completionRequest struct {
 	Prompt        stringList    `json:"prompt"`
 	Stream        bool          `json:"stream"`
 	StreamOptions streamOptions `json:"stream_options"`
-	N             *int          `json:"n"`
-	BestOf        *int          `json:"best_of"`
+	N             *integer      `json:"n"`
+	BestOf        *integer      `json:"best_of"`
 	Echo          bool          `json:"echo"`
 	Suffix        string        `json:"suffix"`
-	Logprobs      *int          `json:"logprobs"`
-	MaxTokens     *int          `json:"max_tokens"`
+	Logprobs      *integer      `json:"logprobs"`
+	MaxTokens     *integer      `json:"max_tokens"`
 }
 
 // completions answers a prompt without a conversation.
@@ -259,7 +259,7 @@ func (o *openAI) completions(c echo.Context) error {
 		return inField("prompt", err)
 	}
 	collection, itself, err := o.collectionOf(c, r.Model)
-	switch many := func(n *int) bool { return n != nil && *n != 1 }; {
+	switch many := func(n *integer) bool { return n != nil && *n != 1 }; {
 	case err != nil:
 		return err
 	case itself:
@@ -274,7 +274,7 @@ func (o *openAI) completions(c echo.Context) error {
 		return badValue("prompt", "prompt has %d texts: it is the question, a text or a list with one text", len(r.Prompt))
 	}
 	a := v1Ask{model: r.Model, question: askRequest{Question: r.Prompt[0], Collection: collection}, stream: r.Stream}
-	if a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens}); err != nil {
+	if a.maxTokens, err = leastTokens(map[string]*integer{"max_tokens": r.MaxTokens}); err != nil {
 		return err
 	}
 	return inField("prompt", o.answer(c, &a, &chatEncoder{plain: true, includeUsage: r.StreamOptions.IncludeUsage}))

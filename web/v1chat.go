@@ -21,9 +21,9 @@ type chatRequest struct {
 	Messages            []chatMessage     `json:"messages"`
 	Stream              bool              `json:"stream"`
 	StreamOptions       streamOptions     `json:"stream_options"`
-	N                   *int              `json:"n"`
-	MaxTokens           *int              `json:"max_tokens"`
-	MaxCompletionTokens *int              `json:"max_completion_tokens"`
+	N                   *integer          `json:"n"`
+	MaxTokens           *integer          `json:"max_tokens"`
+	MaxCompletionTokens *integer          `json:"max_completion_tokens"`
 	Logprobs            bool              `json:"logprobs"`
 	Tools               []v1Tool          `json:"tools"`
 	ToolChoice          json.RawMessage   `json:"tool_choice"`
@@ -157,7 +157,7 @@ func (r *chatRequest) ask() (a v1Ask, err error) {
 		}
 	}
 	a = v1Ask{model: r.Model, stream: r.Stream}
-	a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens})
+	a.maxTokens, err = leastTokens(map[string]*integer{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens})
 	if err != nil {
 		return a, err
 	}
@@ -178,14 +178,14 @@ func fromOpenWebUI(tools []v1Tool) bool {
 }
 
 // leastTokens is how many tokens the answer may have by the members of a request; 0 for any number.
-func leastTokens(limits map[string]*int) (least int, _ error) {
+func leastTokens(limits map[string]*integer) (least int, _ error) {
 	for name, n := range limits {
 		switch {
 		case n == nil:
 		case *n < 1:
 			return 0, badValue(name, "%s is %d: give 1 or more, or leave it out", name, *n)
-		case least == 0 || *n < least:
-			least = *n
+		case least == 0 || int(*n) < least:
+			least = int(*n)
 		}
 	}
 	return least, nil

@@ -66,7 +66,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 	after := ""
 	if id := c.QueryParam("after"); id != "" {
 		if after = documentOf(id); after == "" {
-			return badValue("after", "after is %.60q, which is no id of a file", id)
+			return &Problem{Status: http.StatusNotFound, Code: "not_found", Field: "after", Detail: fmt.Sprintf("there is no file %.60q", id)}
 		}
 	}
 	all, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{})
@@ -94,7 +94,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 type vectorSearchRequest struct {
 	Query   stringList      `json:"query"`
 	Filters json.RawMessage `json:"filters"`         // refused
-	Most    *int            `json:"max_num_results"` // 10 by default
+	Most    *integer        `json:"max_num_results"` // 10 by default
 	Ranking rankingOptions  `json:"ranking_options"`
 }
 
@@ -170,12 +170,12 @@ func (o *openAI) searchVectors(c echo.Context) error {
 	}
 	most := 10
 	if r.Most != nil {
-		most = *r.Most
+		most = int(*r.Most)
 	}
 	if most < 1 || most > 50 {
 		return badValue("max_num_results", "max_num_results is %d: give 1 to 50", most)
 	}
-	search := searchRequest{Question: strings.Join(r.Query, "\n"), TopK: most, Collection: store}
+	search := searchRequest{Question: strings.Join(r.Query, "\n"), TopK: integer(most), Collection: store}
 	found, err := o.find(c.Request().Context(), search)
 	if err != nil {
 		return inField("query", err)

@@ -25,7 +25,7 @@ type responsesRequest struct {
 	Prompt       json.RawMessage `json:"prompt"`
 	Background   bool            `json:"background"`
 	Stream       bool            `json:"stream"`
-	MaxTokens    *int            `json:"max_output_tokens"`
+	MaxTokens    *integer        `json:"max_output_tokens"`
 	Tools        []v1Tool        `json:"tools"`
 	ToolChoice   json.RawMessage `json:"tool_choice"`
 	Text         responseText    `json:"text"`
@@ -85,7 +85,7 @@ func (o *openAI) responses(c echo.Context) error {
 		return inField("input", err)
 	}
 	a.question.Collection, a.question.Record = collection, r.Store
-	if a.maxTokens, err = leastTokens(map[string]*int{"max_output_tokens": r.MaxTokens}); err != nil {
+	if a.maxTokens, err = leastTokens(map[string]*integer{"max_output_tokens": r.MaxTokens}); err != nil {
 		return err
 	}
 	if a.output, err = outputOf(r.Text.Format, "text", r.Tools, r.ToolChoice); err != nil {
@@ -163,7 +163,7 @@ type (
 		Error        *responseFault   `json:"error"`
 		Missing      *responseMissing `json:"incomplete_details"`
 		Instructions *string          `json:"instructions"`
-		MaxTokens    *int             `json:"max_output_tokens"`
+		MaxTokens    *integer         `json:"max_output_tokens"`
 		Model        string           `json:"model"`
 		Previous     *string          `json:"previous_response_id"`
 		ToolChoice   json.RawMessage  `json:"tool_choice"`

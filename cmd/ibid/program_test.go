@@ -44,8 +44,6 @@ func variables(data string) func(string) string {
 		switch name {
 		case "IBID_DATA":
 			return data
-		case "GOGC":
-			return "100" // not the server's own choice
 		case "IBID_NO_SELF_TEST":
 			return "true" // a test counts the calls to its model
 		}
