@@ -179,6 +179,6 @@ function drawBlock(block) {
   if (block.kind === "page") return el("p", { class: "pagebreak" }, el("span", {}, t("Page {page}", block)));
   const runs = block.runs.map((r) => (r.mark ? el("mark", { id: r.first ? "quote" : null }, r.text) : r.text));
   return block.kind === "heading"
-    ? el("p", { class: `heading level${block.level}`, role: "heading", "aria-level": Math.min(block.level + 2, 6) }, ...runs)
+    ? el("p", { class: `heading level${block.level}`, role: "heading", "aria-level": Math.min(block.level + 2, 6), dir: "auto" }, ...runs)
     : el("p", { dir: "auto" }, ...runs);
 }
