@@ -198,7 +198,9 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 	if err != nil {
 		return c, err
 	}
-	// After a crash here the next sync removes the document.
+	// After a crash here the next sync removes the document. In a shared store it
+	// remains without its file, and the upload, which was not acknowledged, is sent
+	// again.
 	err = file.Close() // some systems do not rename open files
 	file = nil
 	if err = errors.Join(err, u.Dir.Rename(temporary, name), syncFolder(u.Dir)); err != nil {
@@ -271,7 +273,7 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	}
 	u.clearFailure(name)
 	_, err := u.forget(context.WithoutCancel(ctx), name)
-	return err
+	return errors.Join(err, syncFolder(u.Dir)) // after a power cut the next sync would add it again
 }
 
 // forget removes an upload and its listing from the store, and reports whether

@@ -26,7 +26,7 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 	if err != nil || space == "" {
 		return report, err
 	}
-	if err := newFollower(s, searcher, space, nil).follow(ctx); err != nil {
+	if err := newFollower(s, searcher, space, Options{}).follow(ctx); err != nil {
 		return report, err
 	}
 	total, _, err := s.Count(ctx, Filter{})
@@ -50,6 +50,11 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 		report.Documents, report.Chunks = report.Documents+1, report.Chunks+len(c.Chunks)
 		if progress != nil {
 			progress(report.Documents, total)
+		}
+	}
+	if whole, ok := searcher.(interface{ Check(context.Context) error }); ok {
+		if err := whole.Check(ctx); err != nil { // what no comparison has read
+			return report, err
 		}
 	}
 	stats, err := searcher.Stats(ctx, nil)

@@ -38,8 +38,7 @@ func TestCheckSearcher(t *testing.T) {
 	store(t, x, "a", "1", "One", "words", "more words", "and the last ones")
 	name, err := s.Library(t.Context())
 	must(t, err)
-	searcher, err := index.Open(t.TempDir(), index.Options{Library: name, Space: testSpace.Space()})
-	must(t, err)
+	searcher := index.Open(t.TempDir(), index.Options{Library: name, Space: testSpace.Space()})
 	defer searcher.Close()
 	for want, a := range map[string]*altered{
 		"":                  {},

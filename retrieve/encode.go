@@ -68,11 +68,11 @@ func (x *Index) encodedQuestion(ctx context.Context, q Query) ([]float32, error)
 	if x.encoded == nil || x.opts.Mode != Hybrid || !m.Knows(Language(q.Text)) {
 		return nil, nil
 	}
-	have, now, err := x.encoded.revisions(ctx)
+	_, current, err := x.encoded.revision(ctx)
 	if errors.Is(err, ErrIndexDamaged) {
 		return nil, x.encoded.searcher.Reset(ctx)
 	}
-	if err != nil || have != now {
+	if err != nil || !current {
 		return nil, err
 	}
 	row, err := m.EmbedQuestion(ctx, q.Text)

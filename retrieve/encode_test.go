@@ -104,8 +104,7 @@ func TestEncoder(t *testing.T) {
 func encodedIndex(t *testing.T, s *state.Store, m retrieve.Encoder) *retrieve.Index {
 	name, err := s.Library(t.Context())
 	must(t, err)
-	searcher, err := index.Open(t.TempDir(), index.Options{Library: name, Space: retrieve.EncodedSpace(m)})
-	must(t, err)
+	searcher := index.Open(t.TempDir(), index.Options{Library: name, Space: retrieve.EncodedSpace(m)})
 	t.Cleanup(func() { must(t, searcher.Close()) })
 	return newIndexWith(t, s, testSpace, retrieve.Options{Encoder: m, Encoded: searcher})
 }

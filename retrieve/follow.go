@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 )
 
 // followBatch is about how many bytes of text and vectors are applied at a time.
@@ -15,19 +16,22 @@ type follower struct {
 	searcher   Searcher
 	space      string
 	rebuilding func(done, total int) // may be nil
+	damaged    func(error)           // may be nil
 	turn       chan struct{}         // holds an element while changes are applied
+	known      atomic.Int64          // revision at which the searcher was found to follow this state
 	// vectorsOnly leaves out the texts: the searcher is only asked for vectors.
 	vectorsOnly bool
 }
 
-func newFollower(s State, searcher Searcher, space string, rebuilding func(done, total int)) *follower {
-	return &follower{state: s, searcher: searcher, space: space, rebuilding: rebuilding, turn: make(chan struct{}, 1)}
+func newFollower(s State, searcher Searcher, space string, opts Options) *follower {
+	return &follower{state: s, searcher: searcher, space: space, rebuilding: opts.Rebuilding, damaged: opts.Damaged,
+		turn: make(chan struct{}, 1)}
 }
 
 // Follow brings a searcher up to date with a state, whose vectors of the space it
 // indexes, as the next search of an [Index] would.
 func Follow(ctx context.Context, s State, searcher Searcher, space string) error {
-	return newFollower(s, searcher, space, nil).run(ctx, func() error { return nil })
+	return newFollower(s, searcher, space, Options{}).run(ctx, func() error { return nil })
 }
 
 // Follow brings the searcher up to date, as the next search would.
@@ -46,6 +50,9 @@ func (f *follower) run(ctx context.Context, search func() error) error {
 		if !errors.Is(err, ErrIndexDamaged) || attempt > 0 {
 			return err
 		}
+		if f.damaged != nil {
+			f.damaged(err)
+		}
 		if err := f.searcher.Reset(ctx); err != nil {
 			return err
 		}
@@ -54,7 +61,7 @@ func (f *follower) run(ctx context.Context, search func() error) error {
 
 // follow applies the changes of the state to the searcher.
 func (f *follower) follow(ctx context.Context) error {
-	if have, now, err := f.revisions(ctx); err != nil || have == now {
+	if _, current, err := f.revision(ctx); err != nil || current {
 		return err
 	}
 	select {
@@ -63,11 +70,11 @@ func (f *follower) follow(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	have, now, err := f.revisions(ctx)
-	if err != nil {
+	have, current, err := f.revision(ctx)
+	if err != nil || current {
 		return err
 	}
-	if have > now { // the state was restored from an older backup
+	if have < 0 {
 		if err := f.searcher.Reset(ctx); err != nil {
 			return err
 		}
@@ -79,12 +86,27 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// revisions returns those of the searcher and of the state.
-func (f *follower) revisions(ctx context.Context) (have, now int64, err error) {
-	if have, err = f.searcher.Revision(ctx); err == nil {
-		now, err = f.state.Revision(ctx)
+// revision returns that of the searcher, and whether it is the state's. It is -1 if
+// the searcher has followed changes that the state has lost.
+func (f *follower) revision(ctx context.Context) (have int64, current bool, err error) {
+	have, era, err := f.searcher.Revision(ctx)
+	if err != nil {
+		return 0, false, err
 	}
-	return have, now, err
+	now, err := f.state.Revision(ctx)
+	if err != nil || have == now && f.known.Load() == now {
+		return have, true, err
+	}
+	stored, err := f.state.Era(ctx, have)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case have > now || stored != era:
+		return -1, false, nil
+	case have == now:
+		f.known.Store(now)
+	}
+	return have, have == now, nil
 }
 
 // apply applies the changes after a revision.

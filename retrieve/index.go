@@ -33,6 +33,9 @@ type Options struct {
 	// Rebuilding, if not nil, is called while the search index is rebuilt, with
 	// the numbers of documents that are in it and of all.
 	Rebuilding func(done, total int)
+	// Damaged, if not nil, is called when the search index is found damaged, before
+	// it is rebuilt. It may be called from several goroutines.
+	Damaged func(error)
 	// Unwritten, if not nil, is called at the end with the reason why the search
 	// index could not be written. Nothing is lost by that.
 	Unwritten func(error)
@@ -82,9 +85,9 @@ func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, o
 		opts.Reranked = DefaultReranked
 	}
 	x := &Index{Catalog: state, Lister: state, state: state, searcher: searcher, embedder: m, opts: opts,
-		follower: newFollower(state, searcher, m.Space(), opts.Rebuilding)}
+		follower: newFollower(state, searcher, m.Space(), opts)}
 	if opts.Encoder != nil && opts.Encoded != nil {
-		x.encoded = newFollower(state, opts.Encoded, EncodedSpace(opts.Encoder), nil)
+		x.encoded = newFollower(state, opts.Encoded, EncodedSpace(opts.Encoder), Options{Damaged: opts.Damaged})
 		x.encoded.vectorsOnly = true
 	}
 	if _, err := CheckSpace(ctx, state, m); err != nil {

@@ -16,8 +16,9 @@ type Searcher interface {
 	// change again changes nothing. Changes that were applied are found by every
 	// search that begins after Apply returns.
 	Apply(ctx context.Context, changes []Change) error
-	// Revision is that of the last change applied; 0 if there is none.
-	Revision(ctx context.Context) (int64, error)
+	// Revision is that of the last change applied, and Era the era of that change;
+	// 0 if there is none.
+	Revision(ctx context.Context) (revision, era int64, err error)
 	// Reset drops everything, so that all changes are applied again.
 	Reset(ctx context.Context) error
 

@@ -95,6 +95,11 @@ type State interface {
 
 	// Revision is that of the latest change by any process. It is cheap.
 	Revision(ctx context.Context) (int64, error)
+	// Era is the era of a revision. A searcher whose last change has another era
+	// followed changes that the state has lost: it was restored from a backup, or a
+	// standby without the latest changes took over. Only the documents then tell
+	// what the searcher lacks.
+	Era(ctx context.Context, revision int64) (int64, error)
 	// Changes yields the changes after a revision, in the order of the revisions:
 	// for each document at most its latest change, so that the changes after 0 are
 	// all the documents. Vectors are those of the space; if it has none, the error
@@ -147,6 +152,9 @@ func DigestOf(text string) Digest {
 type Change struct {
 	// Revision grows with every change.
 	Revision int64
+	// Era is a random number of the process that began to make changes last, at the
+	// revision or before; 0 for changes before there were eras.
+	Era int64
 	// Document numbers a document; the number is never given to another one. It
 	// is 0 for a change that is not about a document.
 	Document int64

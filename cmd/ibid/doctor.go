@@ -188,7 +188,7 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 	if place, err := c.open(s); err == nil {
 		if err := library.CheckWritable(ctx, place, store); err != nil {
 			up.add(finding{"index", stateWarning, "the search index cannot be written: " + err.Error(),
-				"make its folder writable: until then every start reads the whole library"})
+				"make its folder writable: until then every start reads again what the index does not have"})
 		}
 	}
 	err = errors.Join(c.checkLibrary(ctx, store, up, embedder, check, what), store.Close())

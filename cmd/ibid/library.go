@@ -87,6 +87,9 @@ func newLibrary(ctx context.Context, place placeConfig, store *state.Store, embe
 		return nil, err
 	}
 	o.Rebuilding = metered(s.stderr, "documents in the search index")
+	o.Damaged = func(err error) {
+		fmt.Fprintf(s.stderr, "ibid: %s; it is built again from the library\n", printable(err.Error()))
+	}
 	o.Unwritten = func(err error) {
 		fmt.Fprintf(s.stderr, "ibid: %s; the next search builds what is missing again\n", printable(unwritten(err)))
 	}

@@ -121,11 +121,8 @@ func libraries(b *testing.B, run func(b *testing.B, l *library, dir string)) {
 var benchOptions = Options{Library: "bench", Space: "bench"}
 
 func fill(b *testing.B, l *library, dir string) {
-	x, err := Open(dir, benchOptions)
-	if err != nil {
-		b.Fatal(err)
-	}
-	at, err := x.Revision(b.Context())
+	x := Open(dir, benchOptions)
+	at, _, err := x.Revision(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -207,10 +204,7 @@ func childOpen(dir string) error {
 	}
 	terms := terms(question)
 	start := time.Now()
-	x, err := Open(dir, benchOptions)
-	if err != nil {
-		return err
-	}
+	x := Open(dir, benchOptions)
 	if _, err := x.Dense(context.Background(), v[0], 100, retrieve.Filter{}); err != nil {
 		return err
 	}
@@ -239,10 +233,7 @@ func residentBytes() int64 {
 // one time and one machine.
 func BenchmarkDense(b *testing.B) {
 	libraries(b, func(b *testing.B, l *library, dir string) {
-		x, err := Open(dir, benchOptions)
-		if err != nil {
-			b.Fatal(err)
-		}
+		x := Open(dir, benchOptions)
 		defer x.Close()
 		questions := l.embed(b, l.questions...)
 		all := bytes.Repeat([]byte{1}, 4*len(questions[0])*len(l.texts))
@@ -257,16 +248,16 @@ func BenchmarkDense(b *testing.B) {
 			}))
 			var hits []retrieve.Hit
 			ours = append(ours, timed(func() {
-				err = x.read(b.Context(), func(s *snapshot) error {
+				err := x.read(b.Context(), func(s *snapshot) error {
 					t := newTop(10, s)
 					c, err := s.nearest(b.Context(), t, q, retrieve.Filter{})
 					hits, computed = t.ranked(), computed+c
 					return err
 				})
+				if err != nil {
+					b.Fatal(err)
+				}
 			}))
-			if err != nil {
-				b.Fatal(err)
-			}
 			if n%100 == 0 {
 				for _, h := range everyCosine(x, q, 10) {
 					if wanted++; slices.Contains(hits, h) {
@@ -297,10 +288,7 @@ func everyCosine(x *Index, q []float32, k int) []retrieve.Hit {
 // BenchmarkSearch measures the calls that a question makes to the index.
 func BenchmarkSearch(b *testing.B) {
 	libraries(b, func(b *testing.B, l *library, dir string) {
-		x, err := Open(dir, benchOptions)
-		if err != nil {
-			b.Fatal(err)
-		}
+		x := Open(dir, benchOptions)
 		defer x.Close()
 		b.Logf("%d parts", len(x.current.Load().parts))
 		questions := l.embed(b, l.questions...)
@@ -308,6 +296,7 @@ func BenchmarkSearch(b *testing.B) {
 		for _, q := range l.questions {
 			asked = append(asked, terms(q))
 		}
+		var err error
 		bench := func(name string, ask func(n int) error) {
 			b.Run(name, func(b *testing.B) {
 				var took []time.Duration
@@ -357,10 +346,7 @@ func BenchmarkSearch(b *testing.B) {
 func BenchmarkFew(b *testing.B) {
 	for _, chunks := range []int{100, 1000, 2000, 4000, 8000} {
 		l := newLibrary(b, chunks)
-		x, err := Open(b.TempDir(), benchOptions)
-		if err != nil {
-			b.Fatal(err)
-		}
+		x := Open(b.TempDir(), benchOptions)
 		for n := range chunks / 10 {
 			if err := x.Apply(b.Context(), []retrieve.Change{l.change(b, n)}); err != nil {
 				b.Fatal(err)
@@ -372,7 +358,7 @@ func BenchmarkFew(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		x.current.Store(newSnapshot(1, nil, []part{{segment: s}}))
+		x.current.Store(newSnapshot(position{Revision: 1}, nil, []part{{segment: s}}))
 		questions := l.embed(b, l.questions...)
 		b.Run(fmt.Sprint(chunks), func(b *testing.B) {
 			v := x.current.Load()

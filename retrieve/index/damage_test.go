@@ -49,7 +49,7 @@ func made(t *testing.T) (dir string, h *history, revision int64) {
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		revision = x.base.revision
+		revision = x.base.Revision
 	}
 	return dir, h, revision
 }
@@ -90,7 +90,7 @@ func TestDamage(t *testing.T) {
 			}
 		}
 		x := open(t, dir, 100)
-		at, err := x.Revision(t.Context())
+		at, _, err := x.Revision(t.Context())
 		if err == nil && at == revision {
 			err = h.maker.Check(t.Context(), model, x, 3)
 		}
@@ -201,11 +201,8 @@ func TestCutWhileOpen(t *testing.T) {
 func TestForeign(t *testing.T) {
 	dir, h, revision := made(t)
 	for _, o := range []Options{{Library: "another", Space: "test/8"}, {Library: "library", Space: "test/9"}} {
-		x, err := Open(dir, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at, err := x.Revision(t.Context()); at != 0 || err != nil {
+		x := Open(dir, o)
+		if at, _, err := x.Revision(t.Context()); at != 0 || err != nil {
 			t.Errorf("%+v: revision %d, %v", o, at, err)
 		}
 		if err := x.Close(); err != nil {
@@ -213,14 +210,11 @@ func TestForeign(t *testing.T) {
 		}
 	}
 	x := open(t, dir, 0)
-	if at, err := x.Revision(t.Context()); at != revision || err != nil {
+	if at, _, err := x.Revision(t.Context()); at != revision || err != nil {
 		t.Errorf("revision %d, want %d: %v", at, revision, err)
 	}
 	o := Options{Library: "another", Space: "test/8", Flush: 10}
-	other, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := Open(dir, o)
 	if err := other.Apply(t.Context(), h.after(0, 50)); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +301,7 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 		return
 	}
 	x := &Index{options: Options{}}
-	x.current.Store(newSnapshot(1, []part{{segment: s}}, nil))
+	x.current.Store(newSnapshot(position{Revision: 1}, []part{{segment: s}}, nil))
 
 	maker := &Maker{Rand: rand.New(rand.NewPCG(1, 0)), Dims: 8, Documents: 60}
 	for range 4 {
@@ -330,10 +324,7 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 // and new documents remain in memory.
 func TestLost(t *testing.T) {
 	dir, h, revision := made(t)
-	x, err := Open(dir, Options{Library: "library", Space: "test/8", Flush: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := Open(dir, Options{Library: "library", Space: "test/8", Flush: 50})
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -353,5 +344,77 @@ func TestLost(t *testing.T) {
 	}
 	if err := x.Close(); err != nil {
 		t.Log(err)
+	}
+}
+
+// TestUnreadable checks that an index is made again in memory where its files
+// cannot be read or its directory cannot be made.
+func TestUnreadable(t *testing.T) {
+	for name, harm := range map[string]func(dir string) error{
+		"manifest is a folder": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, manifestName)), os.Mkdir(filepath.Join(dir, manifestName), 0o700))
+		},
+		"index is a file": func(dir string) error {
+			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
+		},
+		"index is a dangling link": func(dir string) error {
+			return errors.Join(os.RemoveAll(dir), os.Symlink(filepath.Join(dir, "nowhere"), dir))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, h, _ := made(t)
+			if err := harm(dir); err != nil {
+				t.Fatal(err)
+			}
+			var unwritten error
+			x := Open(dir, Options{Library: "library", Space: "test/8", Unwritten: func(err error) { unwritten = err }})
+			if _, _, err := x.Revision(t.Context()); errors.Is(err, retrieve.ErrIndexDamaged) {
+				err = x.Reset(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := x.Apply(t.Context(), h.changes); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.maker.Check(t.Context(), h.until(t, h.changes[len(h.changes)-1].Revision), x, 5); err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Close(); err != nil || unwritten == nil {
+				t.Errorf("closing: %v, unwritten: %v", err, unwritten)
+			}
+		})
+	}
+}
+
+// TestCheck flips a bit in each block of a segment; a check finds all.
+func TestCheck(t *testing.T) {
+	dir, _, _ := made(t)
+	segments, err := filepath.Glob(filepath.Join(dir, segmentPrefix+"*"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
+	}
+	whole, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Library: "library", Space: "test/8"}
+	x := Open(dir, o)
+	if err := errors.Join(x.Check(t.Context()), x.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for at := 100; at < len(whole); at += blockSize {
+		harmed := slices.Clone(whole)
+		harmed[at] ^= 1
+		if err := os.WriteFile(segments[0], harmed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x := Open(dir, o)
+		if err := x.Check(t.Context()); !errors.Is(err, retrieve.ErrIndexDamaged) {
+			t.Errorf("byte %d: %v", at, err)
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -30,6 +31,15 @@ func guard(f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// unreadable returns the error of a file that cannot be read as damage: the index
+// can be made again.
+func unreadable(file string, err error) error {
+	if d := (*damage)(nil); errors.As(err, &d) {
+		return err
+	}
+	return &damage{file: file, what: err.Error()}
 }
 
 // A damage is an error that wraps [retrieve.ErrIndexDamaged].

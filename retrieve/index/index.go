@@ -64,8 +64,8 @@ type Index struct {
 	// mu is held to change what follows and current, not to search.
 	mu   sync.Mutex
 	base struct { // the content of the manifest
-		revision int64
-		files    []part
+		position
+		files []part
 	}
 	recent []death // deletions by the changes after base.revision
 	memory []part  // with the documents of those changes
@@ -74,9 +74,10 @@ type Index struct {
 	worker
 }
 
-// Open opens the index in a directory, which is created if possible. A damaged
-// index is no error here but in the methods, until [Index.Reset].
-func Open(dir string, o Options) (*Index, error) {
+// Open opens the index in a directory, which is created if possible. An index that
+// is damaged or cannot be read is no error here but in the methods, until
+// [Index.Reset].
+func Open(dir string, o Options) *Index {
 	if o.Flush <= 0 {
 		o.Flush = 8192
 	}
@@ -84,14 +85,12 @@ func Open(dir string, o Options) (*Index, error) {
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.next = o.Flush
 	x.current.Store(new(snapshot))
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil || isReadOnly(err) {
-		err = x.note(guard(x.follow))
+	if err := os.MkdirAll(dir, 0o700); err == nil || isReadOnly(err) {
+		_ = x.note(guard(x.follow)) // the methods return it
+	} else {
+		x.failed = err // everything remains in memory
 	}
-	if err != nil && !errors.Is(err, retrieve.ErrIndexDamaged) {
-		return nil, fmt.Errorf("opening the search index in %s: %w", dir, err)
-	}
-	return x, nil
+	return x
 }
 
 var errClosed = errors.New("the search index is closed")
@@ -153,8 +152,11 @@ func (x *Index) follow() error {
 		if info != nil {
 			x.seen.Store(&info)
 		}
-		if err != nil || m == nil || m.identity != x.identity || m.Revision < x.base.revision {
-			return err
+		if err != nil {
+			return unreadable(manifestName, err)
+		}
+		if m == nil || m.identity != x.identity || m.Revision < x.base.Revision {
+			return nil
 		}
 		files := make([]part, len(m.Segments))
 		for i := 0; i < len(files) && err == nil; i++ {
@@ -162,10 +164,10 @@ func (x *Index) follow() error {
 		}
 		switch {
 		case err == nil:
-			x.adopt(m.Revision, files)
+			x.adopt(m.position, files)
 			return nil
 		case !errors.Is(err, fs.ErrNotExist):
-			return err
+			return unreadable(manifestName, err)
 		case attempt == 10:
 			return &damage{file: manifestName, what: err.Error()}
 		}
@@ -173,29 +175,46 @@ func (x *Index) follow() error {
 	}
 }
 
-// adopt makes files, which hold the changes up to a revision, the base of the
+// adopt makes files, which hold the changes up to a position, the base of the
 // index, and keeps later changes in memory. x.mu is held.
-func (x *Index) adopt(revision int64, files []part) {
-	recent := slices.DeleteFunc(slices.Clone(x.recent), func(d death) bool { return d.revision <= revision })
+func (x *Index) adopt(at position, files []part) {
+	recent := slices.DeleteFunc(slices.Clone(x.recent), func(d death) bool { return d.revision <= at.Revision })
 	var memory []part
 	for _, p := range x.memory {
-		p = p.without(p.where(func(document int) bool { return p.generation(document) <= revision }))
+		p = p.without(p.where(func(document int) bool { return p.generation(document) <= at.Revision }))
 		if p.live() > 0 {
 			memory = append(memory, p)
 		}
 	}
-	next := newSnapshot(max(revision, x.current.Load().revision), kill(files, recent), memory)
-	x.base.revision, x.base.files, x.recent, x.memory = revision, files, recent, memory
+	latest := x.current.Load().position
+	if latest.Revision < at.Revision {
+		latest = at
+	}
+	next := newSnapshot(latest, kill(files, recent), memory)
+	x.base.position, x.base.files, x.recent, x.memory = at, files, recent, memory
 	x.current.Store(next)
 }
 
 // Revision implements [retrieve.Searcher].
-func (x *Index) Revision(ctx context.Context) (revision int64, err error) {
+func (x *Index) Revision(ctx context.Context) (revision, era int64, err error) {
 	err = x.read(ctx, func(s *snapshot) error {
-		revision = s.revision
+		revision, era = s.Revision, s.Era
 		return nil
 	})
-	return revision, err
+	return revision, era, err
+}
+
+// Check compares every block of the segments with its checksum. Searches check
+// those that they read.
+func (x *Index) Check(ctx context.Context) error {
+	return x.read(ctx, func(s *snapshot) error {
+		for _, p := range s.parts {
+			if err := p.checkAll(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // maxGroup is how many chunks are applied at a time, except those of one document.
@@ -204,7 +223,7 @@ const maxGroup = 4096
 // Apply implements [retrieve.Searcher]. If ctx ends or a change is refused, a part
 // of the changes may be applied.
 func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
-	revision, err := x.Revision(ctx)
+	revision, _, err := x.Revision(ctx)
 	if err != nil {
 		return err
 	}
@@ -240,14 +259,16 @@ func (x *Index) apply(changes []prepared) error {
 		return errClosed
 	}
 	s := x.current.Load()
-	revision := s.revision
+	at := s.position
 	latest := make(map[int64]int)
 	var deaths []death
 	for i, c := range changes {
-		if c.Revision <= s.revision {
+		if c.Revision <= s.Revision {
 			continue // meanwhile it came with a manifest
 		}
-		revision = max(revision, c.Revision)
+		if c.Revision > at.Revision {
+			at = position{c.Revision, c.Era}
+		}
 		if c.Document != 0 {
 			latest[c.Document] = i
 			deaths = append(deaths, death{c.Document, c.Revision})
@@ -280,7 +301,7 @@ func (x *Index) apply(changes []prepared) error {
 			files = append(files, p)
 		}
 	}
-	next := newSnapshot(revision, kill(files, deaths), memory)
+	next := newSnapshot(at, kill(files, deaths), memory)
 	x.memory, x.recent = memory, append(x.recent, deaths...)
 	x.current.Store(next)
 	x.startWork()
@@ -315,14 +336,14 @@ func (x *Index) Reset(ctx context.Context) error {
 	if x.closed {
 		return errClosed
 	}
-	x.base.revision, x.base.files, x.recent, x.memory = 0, nil, nil, nil
+	x.base.position, x.base.files, x.recent, x.memory = position{}, nil, nil, nil
 	x.next, x.failed = x.options.Flush, nil
 	x.current.Store(new(snapshot))
 	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
 		x.seen.Store(&info)
 	}
 	if x.lockForWriting(false) {
-		x.failed = x.publish(0, nil) // after an error everything remains in memory
+		x.failed = x.publish(position{}, nil) // after an error everything remains in memory
 	}
 	x.fault.Store(nil)
 	return ctx.Err()
@@ -343,15 +364,19 @@ func (x *Index) Close() error {
 		return nil
 	}
 	x.closed = true
-	write := x.fault.Load() == nil && x.unwritten() >= worthwhile && x.lockForWriting(true)
-	x.mu.Unlock()
+	worth := x.fault.Load() == nil && x.unwritten() >= worthwhile
+	write := worth && x.lockForWriting(true)
 	var err error
+	if worth && !write {
+		err = x.failed
+	}
+	x.mu.Unlock()
 	if write {
 		err = guard(func() error { return x.compact(context.Background(), nil) })
-		if err != nil && x.options.Unwritten != nil {
-			x.options.Unwritten(fmt.Errorf("writing the search index in %s: %w", x.dir, err))
-			err = nil
-		}
+	}
+	if err != nil && x.options.Unwritten != nil {
+		x.options.Unwritten(fmt.Errorf("writing the search index in %s: %w", x.dir, err))
+		err = nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -38,8 +38,14 @@ type identity struct {
 // a revision. The file has a checksum in its first line.
 type manifest struct {
 	identity
-	Revision int64   `json:"revision"`
+	position
 	Segments []entry `json:"segments"`
+}
+
+// A position is that of the last change applied.
+type position struct {
+	Revision int64 `json:"revision"`
+	Era      int64 `json:"era,omitempty"` // of [retrieve.Change.Era]
 }
 
 // An entry is a segment of a manifest.

@@ -190,7 +190,7 @@ func (m *Model) CheckLexical(ctx context.Context, s retrieve.Searcher, terms []s
 // CheckAll compares the revision, the statistics of the terms and the evidence of
 // all chunks with the model, and checks that no search finds anything else.
 func (m *Model) CheckAll(ctx context.Context, s retrieve.Searcher, terms []string) error {
-	if revision, err := s.Revision(ctx); err != nil || revision != m.revision {
+	if revision, _, err := s.Revision(ctx); err != nil || revision != m.revision {
 		return fmt.Errorf("the revision is %d, want %d: %w", revision, m.revision, err)
 	}
 	stats, err := s.Stats(ctx, terms)

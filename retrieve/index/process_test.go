@@ -99,12 +99,9 @@ func childWrite(dir string) error {
 	ctx := context.Background()
 	h := newHistory(seed)
 	for {
-		x, err := Open(dir, Options{Library: "library", Space: "test/8", Flush: childFlush})
-		if err != nil {
-			return err
-		}
+		x := Open(dir, Options{Library: "library", Space: "test/8", Flush: childFlush})
 		for range 1 + rand.IntN(100) {
-			revision, err := x.Revision(ctx)
+			revision, _, err := x.Revision(ctx)
 			if err != nil {
 				return err
 			}
@@ -194,7 +191,7 @@ func TestKill(t *testing.T) {
 		time.Sleep(time.Duration(r.IntN(3000)) * time.Microsecond)
 		c.kill(t)
 		x := open(t, dir, 1<<20)
-		at, err := x.Revision(t.Context())
+		at, _, err := x.Revision(t.Context())
 		if err != nil {
 			t.Fatalf("after kill %d: %v", n+1, err)
 		}
@@ -229,7 +226,7 @@ func TestTogether(t *testing.T) {
 	x := open(t, dir, 100)
 	at := func() int64 {
 		t.Helper()
-		revision, err := x.Revision(ctx)
+		revision, _, err := x.Revision(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,11 +258,11 @@ func TestTogether(t *testing.T) {
 		c := start(t, "write", dir, seed)
 		for range 5 {
 			c.wait(t, at()+1)
-			before := x.base.revision
+			before := x.base.Revision
 			check()
 			apply(c.revision.Load())
 			check()
-			if x.base.revision > before {
+			if x.base.Revision > before {
 				adopted++
 			}
 		}

@@ -35,7 +35,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	for _, remove := range []bool{false, true} {
 		x := open(t, dir, 50)
-		at, err := x.Revision(t.Context())
+		at, _, err := x.Revision(t.Context())
 		if err != nil || at != revision {
 			t.Fatalf("revision %d, want %d: %v", at, revision, err)
 		}

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -153,6 +154,19 @@ func (s *segment) check(block uint64) {
 		s.fail(fmt.Sprintf("its bytes %d to %d have the wrong checksum", block*blockSize, end))
 	}
 	s.checked[block/32].Or(1 << (block % 32))
+}
+
+// checkAll compares all blocks with their checksums.
+func (s *segment) checkAll(ctx context.Context) error {
+	for section := range sections {
+		for at, end := s.Starts[section], s.Starts[section+1]; at < end; at += blockSize {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			s.view(section, at-s.Starts[section], int(min(blockSize, end-at)))
+		}
+	}
+	return nil
 }
 
 func (s *segment) fail(what string) { panic(&damage{file: s.file, what: what}) }

@@ -7,7 +7,7 @@ import (
 
 // A snapshot is the state of an index after one change. It never changes.
 type snapshot struct {
-	revision int64
+	position
 	// parts are first those in files, the largest first, then those in memory.
 	parts  []part
 	dims   int // of the vectors; 0 while there are none
@@ -15,8 +15,8 @@ type snapshot struct {
 	words  int64
 }
 
-func newSnapshot(revision int64, files, memory []part) *snapshot {
-	s := &snapshot{revision: revision}
+func newSnapshot(at position, files, memory []part) *snapshot {
+	s := &snapshot{position: at}
 	for _, p := range slices.Concat(files, memory) {
 		if p.live() == 0 {
 			continue

@@ -135,9 +135,12 @@ func (x *Index) lockForWriting(adopt bool) bool {
 	if locked && adopt {
 		err = x.note(guard(x.follow))
 		for i := range x.base.files {
-			if err == nil { // another process may have removed the files, for another index
+			if err == nil {
 				_, err = os.Stat(filepath.Join(x.dir, x.base.files[i].file))
 			}
+		}
+		if errors.Is(err, fs.ErrNotExist) { // another process has removed the files, for another index
+			locked, err = false, nil
 		}
 	}
 	if !locked || err != nil {
@@ -185,7 +188,7 @@ func (x *Index) Purge(ctx context.Context) error {
 // manifest.
 func (x *Index) compact(ctx context.Context, choose func(files []part) []int) error {
 	x.mu.Lock()
-	from, revision := x.memory, x.current.Load().revision
+	from, at := x.memory, x.current.Load().position
 	if choose != nil {
 		from, _ = pick(x.base.files, choose(x.base.files))
 	}
@@ -205,9 +208,9 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if choose != nil {
-		revision = x.base.revision // also a flush may have ended meanwhile
+		at = x.base.position // also a flush may have ended meanwhile
 	}
-	until := slices.IndexFunc(x.recent, func(d death) bool { return d.revision > revision })
+	until := slices.IndexFunc(x.recent, func(d death) bool { return d.revision > at.Revision })
 	if until < 0 {
 		until = len(x.recent)
 	}
@@ -238,13 +241,13 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 		}
 		files = append(files, kill([]part{{segment: s}}, gone)...)
 	}
-	return x.publish(revision, files)
+	return x.publish(at, files)
 }
 
-// publish writes the manifest of files that hold the changes up to a revision, and
+// publish writes the manifest of files that hold the changes up to a position, and
 // makes them the base of the index. x.mu is held, and the directory is locked.
-func (x *Index) publish(revision int64, files []part) error {
-	m := manifest{identity: x.identity, Revision: revision}
+func (x *Index) publish(at position, files []part) error {
+	m := manifest{identity: x.identity, position: at}
 	slices.SortFunc(files, func(a, b part) int { return b.live() - a.live() })
 	for _, p := range files {
 		if p.live() == 0 {
@@ -260,7 +263,7 @@ func (x *Index) publish(revision int64, files []part) error {
 	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
 		x.seen.Store(&info)
 	}
-	x.adopt(revision, files)
+	x.adopt(at, files)
 	return nil
 }
 

@@ -123,7 +123,7 @@ func openIndex(ctx context.Context, place Place, s *state.Store, suffix string, 
 		return nil, err
 	}
 	opts.Library = name
-	return index.Open(dir+suffix, opts)
+	return index.Open(dir+suffix, opts), nil
 }
 
 // indexOf returns the directory of the search index of a state, and the state's

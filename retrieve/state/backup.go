@@ -39,7 +39,17 @@ func (s *Store) backup(ctx context.Context, file string, progress func(done, tot
 		return r, err
 	}
 	if s.dir != "" {
-		if err := errors.Join(s.filled(), s.connect()); err != nil {
+		err := errors.Join(s.filled(), s.connect())
+		if err == nil {
+			err = s.view(ctx, func(t *tx) error {
+				number, err := s.layout(t)
+				if err != nil {
+					return nil // the copy is checked
+				}
+				return checkLayout(number)
+			})
+		}
+		if err != nil {
 			return r, s.beyondCopying(err)
 		}
 	}

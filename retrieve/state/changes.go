@@ -18,6 +18,7 @@ type change struct {
 	revision int64 // set when it is written
 	deleted  bool
 	id       string // empty for a deleted document
+	era      int64  // set where changes are listed
 }
 
 const changeColumns = "document, revision, deleted, id"
@@ -42,6 +43,12 @@ func (t *tx) changed(changes ...change) error {
 		return err
 	}
 	revision -= int64(len(changes))
+	if era := t.s.era.Load(); t.s.begun.Load() != era {
+		if err := t.insert("eras", "first, era", "", []any{revision + 1, era}); err != nil {
+			return err
+		}
+		t.began = era
+	}
 	rows := make([][]any, len(changes))
 	for i, c := range changes {
 		revision++
@@ -67,6 +74,23 @@ func (s *Store) Revision(ctx context.Context) (n int64, err error) {
 		return 0, fmt.Errorf("reading the revision: %w", err)
 	}
 	return n, nil
+}
+
+// Era is the era of a revision.
+func (s *Store) Era(ctx context.Context, revision int64) (era int64, err error) {
+	err = s.viewOnce(ctx, func(t *tx) error {
+		era, err = t.era(revision)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("reading the era of the revision %d: %w", revision, err)
+	}
+	return era, nil
+}
+
+func (t *tx) era(revision int64) (era int64, err error) {
+	err = t.row(`SELECT coalesce((SELECT era FROM ibid.eras WHERE first <= ? ORDER BY first DESC LIMIT 1), 0)`, revision).Scan(&era)
+	return era, err
 }
 
 // How much of the changes is read in one transaction.
@@ -118,6 +142,9 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 		for _, c := range bad {
 			t.markDamaged(c.document, "its row in the list of changes is damaged")
 		}
+		if err == nil {
+			err = t.addEras(list)
+		}
 		if err != nil || after > 0 {
 			return err
 		}
@@ -130,6 +157,20 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 		return err
 	})
 	return list, err
+}
+
+// addEras sets the eras of changes.
+func (t *tx) addEras(list []change) error {
+	type start struct{ first, era int64 }
+	starts, _, err := rowsOf(t, func(r scanner) (s start, err error) {
+		return s, r.Scan(&s.first, &s.era)
+	}, `SELECT first, era FROM ibid.eras ORDER BY first DESC`)
+	for i, c := range list {
+		if at := slices.IndexFunc(starts, func(s start) bool { return s.first <= c.revision }); at >= 0 {
+			list[i].era = starts[at].era
+		}
+	}
+	return err
 }
 
 // spaceOf returns a space that has vectors, and whether it is the one in use. If it
@@ -204,7 +245,7 @@ func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *c
 		} else if c.document != 0 && !now.deleted && !now.aside {
 			t.markDamaged(c.document, "its row in the list of documents is missing")
 		}
-		changes = append(changes, retrieve.Change{Revision: c.revision, Document: c.document, Deleted: c.document != 0 && !there})
+		changes = append(changes, retrieve.Change{Revision: c.revision, Era: c.era, Document: c.document, Deleted: c.document != 0 && !there})
 	}
 	rows, vectors, err := t.contents(space, whole)
 	if err != nil {

@@ -312,3 +312,71 @@ func checkAside(t *testing.T, address, name, damage string) {
 		t.Errorf("Verify after storing it again = %+v, %v", r, err)
 	}
 }
+
+// hide changes a byte of a document's key in an index page of the file, so that
+// the index does not find the row.
+func hide(t *testing.T, dir, id string) {
+	t.Helper()
+	file := filepath.Join(dir, FileName)
+	data, err := os.ReadFile(file)
+	must(t, err)
+	key := keyOf(id)
+	const indexLeaf = 10 // the type of a page with entries of an index, in its first byte
+	for at := 0; ; at++ {
+		i := bytes.Index(data[at:], key[:])
+		if i < 0 {
+			t.Fatalf("no index page has the key of %s", id)
+		}
+		if at += i; data[at/pageSize*pageSize] == indexLeaf {
+			data[at] ^= 1
+			must(t, os.WriteFile(file, data, 0o600))
+			return
+		}
+	}
+}
+
+// TestHidden checks that a document which an index of the file hides is neither
+// reported as deleted nor stored twice without a word, and that the next start
+// repairs the file.
+func TestHidden(t *testing.T) {
+	const id = "a/document6"
+	for name, touch := range map[string]func(ctx context.Context, s *Store) error{
+		"deleted": func(ctx context.Context, s *Store) error { return s.Delete(ctx, id) },
+		"replaced": func(ctx context.Context, s *Store) error {
+			doc, chunks := newDocument("a", "document6", "another text")
+			if err := s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
+				return err
+			}
+			_, err := s.Documents(ctx, retrieve.Filter{Root: "a"})
+			return err
+		},
+		"verified": func(ctx context.Context, s *Store) error {
+			r, err := Verify(ctx, s.dir, Options{}, nil)
+			if err == nil && len(r.Damaged) > 0 {
+				err = ErrDamaged
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newSample(t, false)
+			dir := x.write(t, x.file, nil)
+			hide(t, dir, id)
+			s, err := Open(t.Context(), dir, Options{})
+			must(t, err)
+			if err := touch(t.Context(), s); !errors.Is(err, ErrDamaged) {
+				t.Errorf("the error is %v", err)
+			}
+			must(t, s.Close())
+			s, err = Open(t.Context(), dir, Options{})
+			must(t, err)
+			defer s.Close()
+			if n := count(t, s, `SELECT count(*) FROM ibid.documents WHERE id = ?`, id); n != 1 {
+				t.Errorf("the document is stored %d times after the repair", n)
+			}
+			if r, err := s.verify(t.Context(), nil); err != nil || len(r.Damaged) > 0 {
+				t.Errorf("after the repair: %+v, %v", r, err)
+			}
+		})
+	}
+}

@@ -108,7 +108,7 @@ func (s *Store) upgrade(ctx context.Context) error {
 		return err
 	}
 	if have > 0 && have < firstLayout {
-		return errEarlier
+		return checkLayout(have)
 	}
 	if have == newestLayout() {
 		return nil

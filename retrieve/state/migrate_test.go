@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -213,5 +214,43 @@ func TestMigrateServer(t *testing.T) {
 	}))
 	if _, err := s.Document(t.Context(), "none"); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+// TestEarlierUntouched checks that a damaged library of an earlier layout is not
+// replaced by an empty one, and that an undamaged one is not called damaged.
+func TestEarlierUntouched(t *testing.T) {
+	dir := earlierFile(t)
+	if _, err := Verify(t.Context(), dir, Options{}, nil); !errors.Is(err, errEarlier) {
+		t.Errorf("verify: %v", err)
+	}
+	if _, err := Backup(t.Context(), dir, filepath.Join(t.TempDir(), "copy.db"), Options{}, nil); !errors.Is(err, errEarlier) {
+		t.Errorf("backup: %v", err)
+	}
+	file := filepath.Join(dir, FileName)
+	whole, err := os.ReadFile(file)
+	must(t, err)
+	damaged := 0
+	for page := 1; page < len(whole)/pageSize; page++ {
+		data := slices.Clone(whole)
+		data[page*pageSize] ^= 0x40 // its type
+		must(t, os.WriteFile(file, data, 0o600))
+		s, err := Open(t.Context(), dir, Options{})
+		if err != nil {
+			damaged++
+			if now, readErr := os.ReadFile(file); readErr != nil || !bytes.Equal(now, data) {
+				t.Fatalf("page %d: the file was changed (%v) after %v", page, readErr, err)
+			}
+		} else {
+			must(t, s.Close())
+		}
+		names, err := filepath.Glob(filepath.Join(dir, "*"))
+		must(t, err)
+		for _, name := range names {
+			must(t, os.RemoveAll(name))
+		}
+	}
+	if damaged == 0 {
+		t.Error("no page was found damaged")
 	}
 }

@@ -85,6 +85,7 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	s := &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
 		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits}
 	s.classify = s.classifyPostgres
+	s.era.Store(newEra())
 	if s.wait <= 0 {
 		s.wait = serverWait
 	}

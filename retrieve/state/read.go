@@ -206,7 +206,18 @@ func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrie
 		return nil, fmt.Errorf("listing the documents: %w", err)
 	}
 	slices.SortFunc(list, func(a, b retrieve.DocumentInfo) int { return strings.Compare(a.ID, b.ID) })
+	for i := 1; i < len(list); i++ {
+		if list[i].ID == list[i-1].ID {
+			return nil, s.unfound(list[i].ID)
+		}
+	}
 	return list, nil
+}
+
+// unfound reports a document that is in the list and was not found by its key: the
+// index of the file is damaged.
+func (s *Store) unfound(id string) error {
+	return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s is stored and cannot be found by its key", ErrDamaged, id), damaged: true})
 }
 
 // Holds reports whether Documents would list any.

@@ -29,11 +29,14 @@ func (s *Store) requestRepair(f *failure) *failure {
 		return f
 	}
 	f.what += ": close ibid and start it again to have it repaired"
-	if err := os.WriteFile(filepath.Join(s.dir, marker), nil, 0o600); err != nil {
+	if err := s.mark(); err != nil {
 		f.what += fmt.Sprintf(" (%v)", err)
 	}
 	return f
 }
+
+// mark has the next start repair the file.
+func (s *Store) mark() error { return os.WriteFile(filepath.Join(s.dir, marker), nil, 0o600) }
 
 // repair sets a damaged file aside, moves every row that is whole into a new one,
 // and starts with that. Lost documents are among [Store.Damaged].
@@ -145,12 +148,19 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 	defer func() { err = errors.Join(err, p.close()) }()
 	all := tables()
 	restoring := restorer{s: s}
+	whole, other := 0, 0
 	err = p.rows(func(number int64, values []any) error {
 		if i := slices.IndexFunc(all, func(t table) bool { return t.claims(number, values) }); i >= 0 {
+			whole++
 			return restoring.add(ctx, savedRow{&all[i], number, values})
 		}
+		other++
 		return nil
 	})
+	if err == nil && whole == 0 && other > len(all)*4 {
+		return nil, fmt.Errorf("%s has %d rows, and none is of this version's tables: if an earlier version of ibid wrote it, "+
+			"repair it with that one; otherwise move the file away and ingest the folders again", from, other)
+	}
 	if err == nil {
 		err = restoring.flush(ctx)
 	}

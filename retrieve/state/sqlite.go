@@ -111,9 +111,11 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 	}
 	err = s.start(ctx)
 	if errors.Is(err, errEarlier) {
-		if err = s.migrate(ctx, opts); err == nil {
-			err = s.start(ctx)
+		if err := s.migrate(ctx, opts); err != nil { // the repair knows today's tables alone
+			s.closeFailed()
+			return nil, err
 		}
+		err = s.start(ctx)
 	}
 	if errors.Is(err, ErrDamaged) || err == nil && s.marked() && !s.readOnly {
 		err = s.repair(ctx, err)
@@ -131,6 +133,7 @@ func fileStore(path string, opts Options) *Store {
 	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, maxPause: 100 * time.Millisecond,
 		report: opts.Waiting, limits: opts.Limits, dir: filepath.Dir(path)}
 	s.classify = s.classifySQLite
+	s.era.Store(newEra())
 	if s.wait <= 0 {
 		s.wait = fileWait
 	}

@@ -77,6 +77,10 @@ type Store struct {
 	waiting     atomic.Bool // whether an outage has been reported
 	limits      retrieve.Limits
 
+	// era is that of the next change, begun that of the last one that this process
+	// has made.
+	era, begun atomic.Int64
+
 	dir  string // the data directory; empty for a server
 	lock *os.File
 	// started means that damage found from now on is repaired at the next start.

@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -26,6 +28,7 @@ type tx struct {
 	// meanwhile, and PostgreSQL would not.
 	busy    bool
 	damaged []*damagedError // see markDamaged
+	began   int64           // the era that the transaction began; 0 for none
 }
 
 // markDamaged notes that a document is damaged. It is set aside after the transaction,
@@ -224,9 +227,23 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) error {
 		return s.refusal()
 	}
 	return s.retry(ctx, s.wait, func() error {
-		return s.dialect.settled(ctx, s, s.transact(ctx, s.write, s.dialect.beginUpdate, f, s.dialect.commit))
+		var began int64
+		err := s.dialect.settled(ctx, s, s.transact(ctx, s.write, s.dialect.beginUpdate, f, func(t *tx) error {
+			began = t.began
+			return s.dialect.commit(t)
+		}))
+		switch {
+		case errors.Is(err, retrieve.ErrUnavailable): // another server may take over without the latest changes
+			s.era.Store(newEra())
+		case err == nil && began != 0:
+			s.begun.Store(began)
+		}
+		return err
 	})
 }
+
+// newEra returns a random number.
+func newEra() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
 // refusal is the error of a change to a library that is open for reading.
 func (s *Store) refusal() error {

@@ -18,16 +18,21 @@ type Report struct {
 	Chunks    int      // of these documents
 	Bytes     int64    // size of the database file, or of the schema on a server
 	Damaged   []Damage // empty if everything is as it was stored
+
+	broken bool // the pages of the file are damaged, or a table cannot be read
 }
 
 // Verify reads a whole library, compares every row with its checksum and with the
-// rows that depend on it, and changes nothing. Other processes may go on reading
+// rows that depend on it, and changes nothing. If the pages of the file or its
+// tables are damaged, the next start repairs it. Other processes may go on reading
 // and writing; one state of the database is checked. Progress, if it is not nil,
 // is called after each document. A directory without a database is
 // [os.ErrNotExist].
 func Verify(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "verifying", func(s *Store) error {
-		r, err = s.verify(ctx, progress)
+		if r, err = s.verify(ctx, progress); err == nil && r.broken && s.dir != "" && !s.readOnly {
+			err = s.mark()
+		}
 		return err
 	})
 	return r, err
@@ -90,6 +95,7 @@ func (s *Store) verify(ctx context.Context, progress func(done, total int)) (Rep
 	}
 	switch {
 	case errors.Is(err, ErrDamaged):
+		v.report.broken = true
 		v.found("", "%v: the next start saves what can be saved", err)
 		err = ctx.Err()
 	case err == nil && s.marked():
@@ -120,8 +126,8 @@ func (v *verifier) all() error {
 	if err != nil {
 		return err
 	}
-	if number > newestLayout() {
-		return fmt.Errorf("%w (layout %d): update ibid", ErrNewer, number)
+	if err := checkLayout(number); err != nil {
+		return err
 	}
 	type part struct {
 		what  string
@@ -139,12 +145,25 @@ func (v *verifier) all() error {
 	for _, p := range parts {
 		err := p.check()
 		if isDamage(err) {
+			v.report.broken = true
 			v.found("", "%s cannot be read: %v", p.what, err)
 			err = v.t.ctx.Err()
 		}
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkLayout refuses layouts of other versions.
+func checkLayout(number int) error {
+	switch {
+	case number > newestLayout():
+		return fmt.Errorf("%w (layout %d): update ibid", ErrNewer, number)
+	case number < firstLayout:
+		return fmt.Errorf("%w (layout %d): 'ibid doctor' and all commands that search or ingest bring it up to date first, "+
+			"and keep the file as it is under another name", errEarlier, number)
 	}
 	return nil
 }
@@ -156,6 +175,7 @@ func (v *verifier) pages() error {
 	}
 	lines, err := column[string](v.t, `PRAGMA integrity_check(20)`)
 	if err == nil && !slices.Equal(lines, []string{"ok"}) {
+		v.report.broken = true
 		v.found("", "the pages of the file contradict one another, and the next start repairs it: %s", strings.Join(lines, "; "))
 	}
 	return err

@@ -162,6 +162,17 @@ func (t *tx) eraseID(id string, needed map[string][]any) (changes []change, err 
 	return changes, nil
 }
 
+// confirmAbsent reads the whole list of documents for one that is not found by its
+// key. If it is there, the file is damaged: its index has lost the row.
+func (t *tx) confirmAbsent(id string) error {
+	var there bool
+	err := t.row(`SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE id = ?)`, id).Scan(&there)
+	if err == nil && there {
+		return t.s.unfound(id)
+	}
+	return err
+}
+
 // erase removes all rows of a document, except vectors that are still needed.
 func (t *tx) erase(number int64, needed map[string][]any) error {
 	first, last := keyRange(number)
@@ -261,8 +272,11 @@ func (s *Store) Delete(ctx context.Context, document string) error {
 			return err
 		}
 		changes, err := t.eraseID(document, nil)
-		if err != nil || len(changes) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(changes) == 0 {
+			return t.confirmAbsent(document)
 		}
 		return t.changed(changes...)
 	}, "deleting %s", document)
