@@ -104,6 +104,16 @@ func TestExtract(t *testing.T) {
 			found{page("Codes", "0    - The harbour office is open\n4    - The harbour office is closed\n8    - The harbour office is on fire, and has\n       been left")},
 			"4 - The harbour office is closed[1]",
 		},
+		{
+			"an item with more than one sentence", "What about the harbour clock?",
+			found{page("Minutes", "- The harbour clock is four minutes fast. A motion to correct it was lost.\n- Keys are missing. The locks will be changed.")},
+			"The harbour clock is four minutes fast.[1] A motion to correct it was lost.[1]",
+		},
+		{
+			"a drawing", "What does the harbour plan of the pier show?",
+			found{page("Plan", "The harbour plan of the pier shows a crane.\n\n    harbour plan ─▶ pier")},
+			"The harbour plan of the pier shows a crane.[1]",
+		},
 		{"another subject", "How long must a leg of lamb roast?", found{handbook}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -3,6 +3,8 @@ package extract
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"ibid/cmd/ibid/eval"
@@ -143,6 +145,71 @@ func TestCalibrationHolds(t *testing.T) {
 	if got := accepted(check[nil][answers], DefaultConfidence); got < .95 {
 		t.Errorf("of the answerable questions %.3f are answered, want .95", got)
 	}
+}
+
+// In other scripts than Latin, hardly a question with an answer is refused, and few
+// about articles that are not in the library are answered: every second article of a
+// set is removed, and its questions are asked all the same.
+func TestScripts(t *testing.T) {
+	datatest.CampaignOnly(t)
+	for language, most := range map[string]float64{"ru": .2, "zh": .2, "hi": .35, "ar": .3, "th": .65} {
+		t.Run(language, func(t *testing.T) {
+			s := openSet(t, "xquad-a/"+language, 0)
+			var articles []string
+			for _, q := range s.questions {
+				articles = append(articles, article(q))
+			}
+			slices.Sort(articles)
+			articles = slices.Compact(articles)
+			absent := func(q question) bool { at, _ := slices.BinarySearch(articles, article(q)); return at%2 == 1 }
+			for _, q := range s.questions {
+				for id := range q.gold {
+					if absent(q) {
+						if err := s.index.Delete(t.Context(), id); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+			random := rand.New(rand.NewPCG(7, 8))
+			var answered [2]float64
+			for i, list := range [][]question{slices.DeleteFunc(slices.Clone(s.questions), absent),
+				slices.DeleteFunc(slices.Clone(s.questions), func(q question) bool { return !absent(q) })} {
+				const each = 80
+				for _, q := range pick(random, list, each) {
+					if s.look(t.Context(), t, q.Text).answered(t) {
+						answered[i] += 1. / each
+					}
+				}
+			}
+			t.Logf("%s: answered of those with an answer %.3f, of those off topic %.3f", language, answered[0], answered[1])
+			if answered[0] < .93 || answered[1] > most {
+				t.Errorf("want at least .93 and at most %.2f", most)
+			}
+		})
+	}
+}
+
+// article is the article that a question of xquad is about.
+func article(q question) string {
+	for id := range q.gold {
+		name, _, _ := strings.Cut(id, "#")
+		return name
+	}
+	return ""
+}
+
+// answered reports whether a question gets an answer, of the passages that the gate keeps.
+func (l *look) answered(t *testing.T) bool {
+	kept := slices.DeleteFunc(slices.Clone(l.passages), func(p retrieve.Passage) bool {
+		chance, _ := l.reading.Chance(p)
+		return chance < .03
+	})
+	quotes, err := l.reading.Quote(t.Context(), kept, DefaultConfidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(quotes) > 0
 }
 
 func accepted(values []float64, at float64) float64 {

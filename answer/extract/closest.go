@@ -55,12 +55,11 @@ func partAround(text string, in []sentence, s *sentence) ingest.Span {
 	paragraph := func(a, b int) bool { // reports whether no blank line is between two sentences
 		return !strings.Contains(strings.ReplaceAll(text[in[a].span.End:in[b].span.Start], " ", ""), "\n\n")
 	}
-	size := func(a, b int) int { return in[b-1].span.End - in[a].span.Start }
 	for !isRow(s.text) {
 		switch {
-		case start > 0 && paragraph(start-1, start) && size(start-1, end) <= maxClosestBytes:
+		case start > 0 && paragraph(start-1, start) && size(in, start-1, end) <= maxClosestBytes:
 			start--
-		case end < len(in) && paragraph(end-1, end) && size(start, end+1) <= maxClosestBytes:
+		case end < len(in) && paragraph(end-1, end) && size(in, start, end+1) <= maxClosestBytes:
 			end++
 		default:
 			return ingest.Span{Start: in[start].span.Start, End: in[end-1].span.End}

@@ -19,11 +19,11 @@ import (
 
 // How much is quoted.
 const (
-	maxQuoted    = 3   // pieces: sentences, or a lead-in with its list
-	maxListBytes = 800 // of one that is quoted whole
-	maxListed    = 8   // items of one list
-	quotedWithin = 1.5 // log-odds of the best sentence, for a further one
-	rowsWithin   = 1   // … for a row, which often differs from the best in a word
+	maxQuoted    = 3    // pieces: sentences, or a lead-in with its list
+	maxListBytes = 1200 // of one that is quoted whole
+	maxListed    = 12   // items of one list
+	quotedWithin = 1.5  // log-odds of the best sentence, for a further one
+	rowsWithin   = 1    // … for a row, which often differs from the best in a word
 )
 
 // A Quote is a piece of an extractive answer: sentences of one passage, word
@@ -143,8 +143,8 @@ func (d *Reading) adds(chosen []piece, covered map[string]bool, s *sentence, p p
 	if slices.ContainsFunc(d.needs.terms, func(n need) bool { return fresh[n.stem] && n.weight >= typical }) {
 		return true
 	}
-	first := chosen[0]
-	near := p.passage == first.passage && p.start <= first.end && first.start <= p.end
+	best := chosen[0]
+	near := p.passage == best.passage && (p.start <= best.end && best.start <= p.end || first(in, p.start) == first(in, best.start))
 	return near && len(fresh)*2 > len(terms) || d.needs.kind.tells() && s.signals[sigKind] == 1
 }
 
@@ -191,7 +191,7 @@ func around(in []sentence, s *sentence) piece {
 		}
 	case endsOpen(s.text):
 		p.end = endOfList(in, p.end)
-	case isItem(s.text):
+	case isItem(in[first(in, s.index)].text):
 		p.start, p.end = list(in, s.index)
 	default:
 		for back := 1; back <= 2 && s.index-back >= 0; back++ {
@@ -257,21 +257,23 @@ var pronouns = words(`he she it they him her them his its their this that these 
 	он она оно они это этот эта эти hij zij dit deze`)
 
 // list returns the list that an item belongs to, with its lead-in, or the item
-// alone where the list is long.
+// alone where the list is long or its items are statements of their own.
 func list(in []sentence, item int) (start, end int) {
+	item = first(in, item)
 	start = item
-	for start > 0 && isItem(in[start-1].text) {
-		start--
+	for start > 0 && isItem(in[first(in, start-1)].text) {
+		start = first(in, start-1)
 	}
-	end = start + 1
-	bytes := len(in[start].text)
-	for ; end < len(in) && isItem(in[end].text); end++ {
-		bytes += len(in[end].text)
+	items := 0
+	for end = start; end < len(in) && isItem(in[end].text); items++ {
+		end = after(in, end)
 	}
-	if end-start > maxListed || bytes > maxListBytes {
-		return item, item + 1
+	led := start > 0 && endsOpen(in[start-1].text)
+	stated := !led && !isStep(in[item].text) && strings.HasSuffix(strings.TrimSpace(in[after(in, item)-1].text), ".")
+	if items > maxListed || size(in, start, end) > maxListBytes || stated {
+		return item, after(in, item)
 	}
-	if start > 0 && endsOpen(in[start-1].text) {
+	if led {
 		start--
 	}
 	return start, end
@@ -280,13 +282,35 @@ func list(in []sentence, item int) (start, end int) {
 // endOfList returns the end of the list that begins at k.
 func endOfList(in []sentence, k int) int {
 	end := k
-	for end < len(in) && end-k < maxListed && isItem(in[end].text) {
-		end++
+	for items := 0; end < len(in) && items < maxListed && isItem(in[end].text); items++ {
+		end = after(in, end)
 	}
 	if end == k && k < len(in) { // a lead-in to an ordinary sentence
 		end++
 	}
 	return end
+}
+
+// first and after return where the paragraph or item that a sentence is in begins,
+// and where it has ended.
+func first(in []sentence, k int) int {
+	for in[k].joins {
+		k--
+	}
+	return k
+}
+
+func after(in []sentence, k int) int {
+	for k++; k < len(in) && in[k].joins; k++ {
+	}
+	return k
+}
+
+func size(in []sentence, start, end int) int { return in[end-1].span.End - in[start].span.Start }
+
+func isStep(s string) bool {
+	s = strings.TrimSpace(s)
+	return isItem(s) && unicode.IsDigit(rune(s[0]))
 }
 
 func endsOpen(s string) bool {
@@ -317,7 +341,7 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 		switch {
 		case isRow(text):
 			text = d.writeRow(plainLine(text))
-		case isItem(text) && p.end-p.start > 1:
+		case isItem(text) && (k > p.start || after(in, k) < p.end):
 			text = "- " + plainLine(text)
 		default:
 			text = plainLine(text)
@@ -331,16 +355,17 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 			}
 			text += more
 		}
-		after, next := " ", ""
+		space, next := " ", ""
 		switch {
 		case k+1 == p.end:
-			after = ""
-		case in[k].title, isRow(in[k].text), isItem(text), isEntry(text), k+1 < p.end && (in[k+1].code || endsOpen(text) && isItem(in[k+1].text)):
-			after = "\n"
+			space = ""
+		case !in[k+1].joins && (in[k].title || isRow(in[k].text) || isEntry(text) || in[k+1].code ||
+			isItem(in[first(in, k)].text) || isItem(in[k+1].text)):
+			space = "\n"
 		default:
 			next = prompt.RoundLabels(plainLine(in[k+1].text), highest)
 		}
-		b.WriteString(labelledEach(prompt.RoundLabels(text, highest), p.passage+1, after+next) + after)
+		b.WriteString(labelledEach(prompt.RoundLabels(text, highest), p.passage+1, space+next) + space)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

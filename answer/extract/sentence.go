@@ -21,6 +21,7 @@ type sentence struct {
 	span     ingest.Span
 	text     string
 	wraps    bool // its line is wrapped: the next sentence continues it
+	joins    bool // it is in the paragraph or list item of the sentence before it
 	title    bool // it names what follows, and says nothing itself
 	asks     bool // it is a question
 	bare     bool // it says nothing that could be an answer: a rule, a path, a licence
@@ -30,6 +31,7 @@ type sentence struct {
 	covers   coverage // of the question
 	window   coverage // … with its headings and neighbours
 	signals  [sentenceSignals]float64
+	lexical  float64 // score of its passage
 	score    float64 // log-odds against other sentences, up to a constant
 	second   float64 // cosine of question and sentence by the encoder
 }
@@ -151,13 +153,26 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			passage: i, index: k, span: span, text: text, code: code[k], declares: p.Format == "code",
 			terms: terms, covers: d.coverageOf(terms),
 		}
-		if s := &in[k]; !s.code {
+		if s := &in[k]; s.code {
+			s.bare = strings.ContainsFunc(text, isDrawing)
+		} else {
+			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.wraps, s.asks = wraps(text, rest), isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
 			s.bare = isBare(text) || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s)
 		}
 	}
 	return in
+}
+
+// joins reports whether a sentence is in the paragraph or list item of the one before
+// it, with gap between them.
+func joins(gap string, before sentence, text string) bool {
+	if before.code || before.title || isItem(text) || isRow(text) {
+		return false
+	}
+	return !strings.Contains(gap, "\n") ||
+		strings.Count(gap, "\n") == 1 && !isEntry(text) && !isEntry(before.text) && !isRow(before.text)
 }
 
 // isIndented reports whether a sentence is a line of a block of code: readers of
@@ -219,6 +234,7 @@ func (d *Reading) test(p retrieve.Passage) float64 {
 func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	s, about := &in[k], d.passages[p.ID]
 	f := &s.signals
+	s.lexical = about.lexical
 	s.window = about.head.with(s.covers)
 	f[sigContext] = d.needs.near(s.window)
 	if k > 0 {
@@ -394,6 +410,9 @@ var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
 	`\S [›»>] \S+(?: \S+){0,3} [›»>] \S|\.{4,}\s*\d+$|(?: \.){4,}\s*\d+$`)
 
+// isDrawing reports whether a character is a line, a box or a triangle.
+func isDrawing(r rune) bool { return r >= 0x2500 && r < 0x2600 }
+
 // isBare reports whether a line says nothing that could be an answer: a drawing,
 // a rule, a path, boilerplate.
 func isBare(s string) bool {
@@ -402,7 +421,7 @@ func isBare(s string) bool {
 		switch {
 		case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r):
 			letters++
-		case r >= 0x2500 && r < 0x2600: // lines, boxes, triangles
+		case isDrawing(r):
 			return true
 		case !unicode.IsSpace(r):
 			others++
