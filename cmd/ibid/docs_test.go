@@ -26,6 +26,7 @@ var pages = []string{
 	"cmd/ibid/WALK.md",
 	"cmd/ibid/eval/README.md",
 	"web/API.md",
+	"answer/EXAMPLES.md",
 	"web/SECURITY.md",
 	"answer/README.md",
 	"answer/prompt/README.md",
