@@ -12,16 +12,22 @@ type SearcherReport struct {
 	Chunks    int `json:"chunks"`
 	// Differing are the documents that the searcher has otherwise than the state,
 	// by id, with what differs.
-	Differing []CopyTrouble `json:"differing"`
+	Differing []Difference `json:"differing"`
 	// Extra is the number of chunks that only the searcher has.
 	Extra int `json:"extra"`
+}
+
+// A Difference is a document that a searcher has otherwise than the state.
+type Difference struct {
+	Document string `json:"document"`
+	Reason   string `json:"reason"`
 }
 
 // CheckSearcher compares the searcher with the state: every chunk with its vector
 // and its terms. Progress is called with the number of documents compared and of
 // all; it may be nil.
 func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress func(done, total int)) (report SearcherReport, err error) {
-	report.Differing = []CopyTrouble{}
+	report.Differing = []Difference{}
 	space, err := s.Space(ctx)
 	if err != nil || space == "" {
 		return report, err
@@ -45,7 +51,7 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 			return report, fmt.Errorf("compare %s with the search index: %w", c.Info.ID, err)
 		}
 		if what != "" {
-			report.Differing = append(report.Differing, CopyTrouble{c.Info.ID, what})
+			report.Differing = append(report.Differing, Difference{c.Info.ID, what})
 		}
 		report.Documents, report.Chunks = report.Documents+1, report.Chunks+len(c.Chunks)
 		if progress != nil {

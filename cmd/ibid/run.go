@@ -36,7 +36,7 @@ type cli struct {
 	Keys      keysCmd      `cmd:"" help:"Make, list and revoke the keys to a server."`
 	Forget    forgetCmd    `cmd:"" help:"Remove an ingested folder and all its documents from the library."`
 	Reembed   reembedCmd   `cmd:"" help:"Embed everything again with the embedding model in use. Run again to resume."`
-	Copy      copyCmd      `cmd:"" help:"Copy the library, or one collection, to another data directory or database."`
+	Copy      copyCmd      `cmd:"" help:"Copy the library to another data directory or database."`
 	Verify    verifyCmd    `cmd:"" help:"Compare everything stored with its checksums. Exit code 4 if something is damaged."`
 	Backup    backupCmd    `cmd:"" help:"Copy the library into one verified file; safe while Ibid is running."`
 	Compact   compactCmd   `cmd:"" help:"Reclaim disk space from deleted documents."`

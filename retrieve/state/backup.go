@@ -38,7 +38,7 @@ func (s *Store) backup(ctx context.Context, file string, progress func(done, tot
 	if err := s.refuseTarget(file); err != nil {
 		return r, err
 	}
-	if s.dir != "" {
+	if s.dir != "" && s.read == nil {
 		err := errors.Join(s.filled(), s.connect())
 		if err == nil {
 			err = s.view(ctx, func(t *tx) error {
