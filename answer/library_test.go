@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"ibid/answer/prompt"
 	"ibid/cite/marker"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
@@ -200,5 +203,67 @@ func TestSmallLibrary(t *testing.T) {
 		if got.err != nil || !strings.HasPrefix(got.text, want) || want == "" && got.text != "" {
 			t.Errorf("%s\n%s\nwant %q", question, got, want)
 		}
+	}
+}
+
+var shownEvidence = regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence`)
+
+// quotingModel quotes a sentence with the expected words from each passage that has
+// one, and one sentence in six that has none. Its verdicts are those of a coin.
+func quotingModel(q libraryQuestion) Model {
+	hash := func(s string) uint32 {
+		h := fnv.New32a()
+		h.Write([]byte(q.Question + s))
+		return h.Sum32() >> 8
+	}
+	return &script{reply: func(p Prompt) (string, error) {
+		if p.Role == RoleVerify {
+			return []string{"yes", "no"}[hash(p.System+p.User[strings.Index(p.User, "Statement:"):])%2], nil
+		}
+		var said []string
+		for _, m := range shownEvidence.FindAllStringSubmatch(p.User, -1) {
+			for at := range ingest.Sentences(m[2]) {
+				sentence := m[2][at.Start:at.End]
+				if hash(sentence)%100 == 0 || slices.ContainsFunc(q.Answers, func(a string) bool { return strings.Contains(sentence, a) }) {
+					said = append(said, strings.Join(strings.Fields(sentence), " ")+"["+m[1]+"]")
+				}
+			}
+		}
+		if len(said) == 0 || p.Role == RoleRefine {
+			return map[bool]string{true: "NO CHANGE", false: "NO ANSWER"}[p.Role == RoleRefine], nil
+		}
+		return strings.Join(said[:min(len(said), 4)], " "), nil
+	}}
+}
+
+// A judge that tosses a coin drops right statements. The self-test finds that out (see
+// package trial), and then no question has another answer than with the gate by score.
+func TestCoinJudge(t *testing.T) {
+	index, model := openLibrary(t)
+	questions := slices.DeleteFunc(libraryQuestions(t), func(q libraryQuestion) bool { return len(q.Answers) == 0 })
+	right := map[string]int{}
+	for _, q := range datatest.Pick(t, questions) {
+		ask := func(how string, change func(*Answerer)) string {
+			a := &Answerer{Retriever: index, Embedder: model, Model: quotingModel(q), Unproved: UnprovedDrop, BudgetTokens: 8000}
+			change(a)
+			got := read(a.Ask(t.Context(), Question{Text: q.Question}))
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			if slices.ContainsFunc(q.Answers, func(s string) bool { return strings.Contains(got.text, s) }) {
+				right[how]++
+			}
+			return got.text
+		}
+		score := ask("score", func(a *Answerer) { a.Gate = GateScore })
+		tried := ask("tried", func(a *Answerer) { a.Trust = func() (Trust, func()) { return Trust{NoJudge: true}, func() {} } })
+		if tried != score {
+			t.Errorf("%s: after the self-test %q, with the gate score %q", q.Question, tried, score)
+		}
+		ask("believed", func(*Answerer) {})
+	}
+	t.Logf("right of %d: %v", len(questions), right)
+	if right["score"] == 0 || datatest.Campaign() && right["believed"] >= right["score"] {
+		t.Errorf("right answers, of a model that quotes them: %v", right)
 	}
 }
