@@ -122,7 +122,7 @@ func (g *gate) prepare(found []retrieve.Passage, open []int) error {
 		if err != nil {
 			return err
 		}
-		p.MaxTokens = verdictTokens
+		p.MaxTokens, p.Verdict = wordTokens, true
 		c := g.call(p)
 		c.again = 2 * same[p]
 		same[p]++
@@ -182,8 +182,12 @@ func (g *gate) apply(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
 	if v.called() && !v.late {
 		j.Decision, j.By = v.decision, byModel
-		if v.decision == Irrelevant && !alone && g.trust.afterNo(j.Chance) > .5 {
+		switch {
+		case v.decision != Irrelevant:
+		case !alone && g.trust.afterNo(j.Chance) > .5:
 			j.Decision, v.reason = Relevant, "the model says no, but "+j.Reason
+		default:
+			v.reason = "the model says no"
 		}
 		j.Reason = cmp.Or(v.reason, j.Reason)
 	}

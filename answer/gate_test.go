@@ -19,24 +19,17 @@ func TestJudgement(t *testing.T) {
 	for _, test := range []struct {
 		reply    string
 		decision Decision
-		reason   string
 		read     string // what is read of the reply before the call is cut
 	}{
-		{"yes", Relevant, "", "yes"},
-		{"Yes.\nIt gives the fee.", Relevant, "", "Yes.\n"},
-		{"\n\n no\nIt speaks of trains.\nMore.", Irrelevant, "It speaks of trains", "\n\n no\nIt speaks of trains.\n"},
-		{"no", Irrelevant, "", "no"},
-		{"no\n\n", Irrelevant, "", "no\n\n"},
-		{"no\n1 2 3 4 5 6 7 8 9 10 11 12 13 14", Irrelevant, "1 2 3 4 5 6 7 8 9 10 11 12", "no\n1 2 3 4 5 6 7 8 9 10 11 12 1"},
-		{"no\n\x1b[31mred\u202e", Irrelevant, "[31mred", "no\n\x1b[31mred\u202e"},
-		{"It depends\nyes", Unparsable, "", "It depends\nyes"},
-		{"It depends.\n" + strings.Repeat("a", 300), Unparsable, "", "It depends.\n" + strings.Repeat("a", 189)},
-		{"No, the passage names no fee.", Irrelevant, "the passage names no fee", "No, the passage names no fee."},
-		{"No, it is about boats.\nMore.", Irrelevant, "it is about boats", "No, it is about boats.\n"},
-		{"No, " + strings.Repeat("b ", 120), Irrelevant, "b b b b b b b b b b b b", "No, " + strings.Repeat("b ", 98) + "b"},
-		{"```json\n{\"score\": 1}\n```", Relevant, "", "```json\n{\"score\": 1}\n```"},
-		{strings.Repeat("a", 300), Unparsable, "", strings.Repeat("a", 201)},
-		{"", Unparsable, "", ""},
+		{"yes", Relevant, "yes"},
+		{"Yes.\nIt gives the fee.", Relevant, "Yes."},
+		{"\n\n no\nIt speaks of trains.", Irrelevant, "\n\n no\n"},
+		{"No doubt", Irrelevant, "No "},
+		{"Nothing of it", Unparsable, "Nothing of it"},
+		{"Answer: no", Irrelevant, "Answer: no"},
+		{"```json\n{\"score\": 1}\n```", Relevant, "```json\n{\"score\": 1}\n```"},
+		{strings.Repeat("a", 300), Unparsable, strings.Repeat("a", 201)},
+		{"", Unparsable, ""},
 	} {
 		var j judgement
 		n := 0
@@ -46,22 +39,8 @@ func TestJudgement(t *testing.T) {
 				break
 			}
 		}
-		decision, reason := j.end(false)
-		if decision != test.decision || reason != test.reason || test.reply[:n] != test.read {
-			t.Errorf("%q: %s, %q after %q; want %s, %q after %q", test.reply, decision, reason, test.reply[:n], test.decision, test.reason, test.read)
-		}
-	}
-}
-
-// Of a reply whose end is missing, only what no end can change is a verdict.
-func TestCutJudgement(t *testing.T) {
-	for reply, want := range map[string]Decision{
-		"No": Unparsable, "No.": Unparsable, "No, the": Irrelevant, "Yes.": Relevant, "no\nit has": Irrelevant, "Answer: yes": Unparsable, `{"score": 1`: Unparsable,
-	} {
-		var j judgement
-		j.add(reply)
-		if got, _ := j.end(true); got != want {
-			t.Errorf("%q: %s, want %s", reply, got, want)
+		if decision := j.verdict(); decision != test.decision || test.reply[:n] != test.read {
+			t.Errorf("%q: %s after %q; want %s after %q", test.reply, decision, test.reply[:n], test.decision, test.read)
 		}
 	}
 }
@@ -93,10 +72,10 @@ judged r/d1.md#1 relevant by score (0 calls): covers 'mooring fee', not '2025'
 judged r/d2.md#1 * by score (0 calls): covers 'mooring', not 'fee 2025'
 judged r/d3.md#1 * by score (0 calls): covers 'mooring', not 'fee 2025'
 judged r/d4.md#1 irrelevant by score (0 calls): does not mention 'mooring fee 2025'`},
-		{GateBoth, 0, []string{"yes", "no\nnot of 2025"}, `
+		{GateBoth, 0, []string{"yes", "no"}, `
 judged r/d1.md#1 relevant by score (0 calls): covers 'mooring fee', not '2025'
 judged r/d2.md#1 relevant by model (1 calls): covers 'mooring', not 'fee 2025'
-judged r/d3.md#1 irrelevant by model (1 calls): not of 2025
+judged r/d3.md#1 irrelevant by model (1 calls): the model says no
 judged r/d4.md#1 irrelevant by score (0 calls): does not mention 'mooring fee 2025'`},
 		{GateModel, 3, []string{"no", "perhaps", "perhaps", "<down>"}, `
 judged r/d1.md#1 relevant by model (1 calls): the model says no, but covers 'mooring fee', not '2025'
@@ -186,17 +165,6 @@ func (s *slow) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
 		}
 		if yield(Piece{Text: text}, nil) {
 			yield(Piece{Finish: "stop"}, nil)
-		}
-	}
-}
-
-// A verdict whose line was cut off does not count: "no" may be "no doubt".
-func TestGateCutVerdict(t *testing.T) {
-	for reply, want := range map[string]Decision{"no": Unparsable, "yes": Unparsable, "no\nof trains": Irrelevant} {
-		m := &script{reply: func(Prompt) (string, error) { return reply, nil }, finish: "length"}
-		v := (&judge{model: m}).call(t.Context(), call{prompt: Prompt{Role: RoleJudge}})
-		if calls := map[Decision]int{Unparsable: 2, Irrelevant: 1}[want]; v.decision != want || len(v.calls) != calls {
-			t.Errorf("%q: %s after %d calls", reply, v.decision, len(v.calls))
 		}
 	}
 }
@@ -303,7 +271,7 @@ func TestGateTime(t *testing.T) {
 				t.Errorf("after %v\n%s", time.Since(start), got)
 			}
 			for _, line := range []string{
-				"judged r/d1.md#1 irrelevant by model (1 calls): of something else",
+				"judged r/d1.md#1 irrelevant by model (1 calls): the model says no",
 				"judged r/d2.md#1 relevant by unjudged (1 calls)",
 				"judged r/d4.md#1 relevant by unjudged (1 calls)",
 				"judged r/d5.md#1 relevant by unjudged (0 calls)",

@@ -35,12 +35,8 @@ func (t Trust) afterNo(chance float64) float64 {
 	return chance / (chance + ratio*(1-chance))
 }
 
-// wordTokens is room for a verdict alone, with what a model puts before it.
+// wordTokens is room for a verdict, with what a model puts before it.
 const wordTokens = 16
-
-// verdictTokens is room for a verdict and a reason of [maxReasonWords] words in
-// any tokenizer. A Model adds what it needs to think.
-const verdictTokens = 64
 
 // mayJudge reports whether the budget has room for one more call of a judge.
 func (r *asking) mayJudge() bool {
@@ -178,27 +174,25 @@ func (j *judge) call(ctx context.Context, first call) verdict {
 		c := first
 		c.again += len(v.calls)
 		v.calls = append(v.calls, &c)
-		reply := judgement{word: c.prompt.Role == RoleVerify}
+		var reply judgement
 		v.err = nil
 		for piece, err := range c.pieces(ctx, j.model) {
 			if err != nil {
 				v.err = err
 				break
 			}
-			done := reply.add(piece) || c.yes > 0
-			c.enough = reply.verdict != "" || reply.word && done
-			if done {
+			if c.enough = reply.add(piece) || c.yes > 0; c.enough {
 				break
 			}
 		}
-		if v.err != nil && reply.verdict == "" {
-			v.decision, v.reason = Errored, "the judge could not be asked: "+shortReason(v.err.Error())
+		if v.err != nil {
+			v.decision, v.reason = Errored, "the judge could not be asked: "+prompt.Clip(v.err.Error(), 200)
 			if !worthRetrying(ctx, v.err) {
 				return v
 			}
 			continue
 		}
-		switch v.decision, v.reason = reply.end(c.finish == "length"); {
+		switch v.decision = reply.verdict(); {
 		case c.yes >= .5:
 			v.decision = Relevant
 		case c.yes > 0:

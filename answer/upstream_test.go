@@ -65,7 +65,7 @@ func TestAskOverHTTP(t *testing.T) {
 		}
 		switch e := e.(type) {
 		case answer.Judged:
-			if e.Decision == answer.Irrelevant && e.Reason != "no amount in it" {
+			if e.Decision == answer.Irrelevant && e.Reason != "the model says no" {
 				t.Errorf("%s: reason %q", e.Passage, e.Reason)
 			}
 		case answer.Text:

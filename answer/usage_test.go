@@ -15,7 +15,7 @@ import (
 // verdict, repeated requests, calls that failed halfway, and servers that never
 // read a prompt.
 func TestUsageOverHTTP(t *testing.T) {
-	thoughts := strings.Repeat("Let me see what it says. ", 4)
+	thoughts := strings.Repeat("Let me see. ", 2)
 	const text = "The mooring fee of the first jetty is 100 marks a season.[1] It is due when the season begins, and whoever comes later pays all of it nevertheless.[1]"
 	for name, test := range map[string]struct {
 		rules  []openaitest.Rule

@@ -158,7 +158,7 @@ func (m *table) answer(p Prompt) (string, error) {
 		if text, err := reply.get(); m.done != nil {
 			var j judgement
 			j.add(text)
-			if d, _ := j.end(false); err == nil && d != Unparsable || m.judged[n] == 2 {
+			if err == nil && j.verdict() != Unparsable || m.judged[n] == 2 {
 				close(m.done[id])
 			}
 		}
