@@ -447,7 +447,7 @@ func TestV1SystemPrompt(t *testing.T) {
 				if strings.Contains(r.Prompt(), "marks") && strings.Contains(question, "mooring") {
 					return openaitest.Reply{Text: "yes"}
 				}
-				return openaitest.Reply{Text: "no\nabout something else"}
+				return openaitest.Reply{Text: "no"}
 			}
 			if strings.Contains(r.System, "Ignore") {
 				t.Errorf("it is among the rules of the %s call", r.Role)

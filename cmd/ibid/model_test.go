@@ -65,7 +65,7 @@ func TestAskWithAModel(t *testing.T) {
 	for _, j := range a.Judged {
 		if j.Decision == "irrelevant" {
 			skipped++
-			if !strings.HasSuffix(j.Document, "/kitchen.md") || j.Reason != "about the kitchen, not the hours" || j.By != "model" {
+			if !strings.HasSuffix(j.Document, "/kitchen.md") || j.Reason != "the model says no" || j.By != "model" {
 				t.Errorf("skipped: %+v", j)
 			}
 		}
