@@ -386,7 +386,8 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("figure: office files read %s; refused with a reason %s", fmt.Sprint(read), fmt.Sprint(unread))
-	for ending, least := range map[string]int{".doc": 15, ".xls": 10, ".ppt": 10, ".rtf": 15, ".docx": 20, ".xlsx": 15, ".pptx": 15, ".odt": 5} {
+	for ending, least := range map[string]int{".doc": 15, ".xls": 10, ".ppt": 10, ".rtf": 15,
+		".docx": 20, ".xlsx": 15, ".pptx": 15, ".odt": 5} {
 		if read[ending] < least {
 			t.Errorf("%d %s files were read, fewer than there are", read[ending], ending)
 		}

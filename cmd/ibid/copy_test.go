@@ -133,7 +133,8 @@ func TestCopy(t *testing.T) {
 				if err != nil || len(ring.Keys) != 1 || ring.Keys[0].Name != "reader" {
 					t.Errorf("keys %v, %v", ring.Keys, err)
 				}
-				if _, stderr, code := ibid(t, "", "copy", "--from", from, "--to", place); code != exitUsage || !strings.Contains(stderr, "has a library") {
+				_, stderr, code := ibid(t, "", "copy", "--from", from, "--to", place)
+				if code != exitUsage || !strings.Contains(stderr, "has a library") {
 					t.Errorf("again: exit %d: %s", code, stderr)
 				}
 			}
