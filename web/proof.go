@@ -87,8 +87,9 @@ func (q quoteRef) locate(d *ingest.Document, r textRange, words string) (now tex
 	if at := q.find(d.Text, r, words); at >= 0 {
 		return textRange{Start: at, End: at + r.End - r.Start}, quoteMoved
 	}
-	if start, end := likest(d.Text, words); end > start {
-		return textRange{Start: start, End: end}, quoteChanged
+	from, to := runeStart(d.Text, r.Start-nearby), runeEnd(d.Text, r.End+nearby)
+	if start, end := likest(d.Text[from:to], words); end > start {
+		return textRange{Start: from + start, End: from + end}, quoteChanged
 	}
 	if words != "" {
 		return textRange{At: r.Start}, quoteGone
@@ -96,12 +97,13 @@ func (q quoteRef) locate(d *ingest.Document, r textRange, words string) (now tex
 	return textRange{At: r.Start}, quoteChanged
 }
 
-// A quote is sought by its hash so far from its old place, in bytes, but nearer if
-// it is long: a link can name a range of any length, and about so many bytes are
-// hashed at most where words have six letters.
+// A quote that is not found word for word is sought so far from its old place, in
+// bytes; by its hash nearer if it is long: a link can name a range of any length, and
+// so many bytes are hashed at most.
 const (
 	nearby    = 2 << 20
-	mostBytes = 64 << 20
+	mostBytes = 32 << 20
+	hashCost  = 256 // of a short text, in bytes of a long one
 )
 
 // find returns where the words are, -1 if they are nowhere: of several places the
@@ -111,38 +113,40 @@ func (q quoteRef) find(text string, old textRange, words string) int {
 	if words == "" {
 		return q.findHash(text, old.Start, n)
 	}
-	nearest := -1
-	for at := 0; len(words) == n; at++ {
-		i := strings.Index(text[at:], words)
-		if i < 0 {
-			break
-		}
-		at += i
-		if nearest >= old.Start || nearest >= 0 && at-old.Start > old.Start-nearest {
-			break
-		}
-		nearest = at
+	if len(words) != n {
+		return -1
 	}
-	return nearest
+	place := min(old.Start, len(text))
+	before := strings.LastIndex(text[:min(place+n, len(text))], words)
+	after := strings.Index(text[place:], words)
+	if after < 0 || before >= 0 && old.Start-before <= after {
+		return before
+	}
+	return place + after
 }
 
-// findHash finds n bytes with the hash that begin where a word does.
+// findHash finds n bytes with the hash that begin where a word does: the nearest first.
 func (q quoteRef) findHash(text string, old, n int) int {
-	reach := min(nearby, 3*mostBytes/n)
-	from, to := runeStart(text, old-reach), min(len(text)-n, old+reach)
-	nearest, inWord := -1, false
-	for i, r := range text[from:max(from, to+1)] {
-		at, before := from+i, inWord
-		inWord = r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsNumber(r))
-		if before && inWord || unicode.IsSpace(r) || hashQuote(text[at:at+n]) != q.Hash {
-			continue
+	left := mostBytes
+	for distance := 0; distance <= nearby && left > 0; distance++ {
+		for _, at := range []int{old - distance, old + distance} {
+			if at < 0 || at+n > len(text) || !beginsWord(text, at) {
+				continue
+			}
+			if left -= n + hashCost; hashQuote(text[at:at+n]) == q.Hash {
+				return at
+			}
 		}
-		if nearest >= old || nearest >= 0 && at-old > old-nearest {
-			break
-		}
-		nearest = at
 	}
-	return nearest
+	return -1
+}
+
+// beginsWord reports whether a word or a sign may begin at a byte. In scripts other
+// than Latin each character may.
+func beginsWord(text string, at int) bool {
+	plain := func(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z' }
+	r, _ := utf8.DecodeRuneInString(text[at:])
+	return utf8.RuneStart(text[at]) && !unicode.IsSpace(r) && (at == 0 || !plain(text[at]) || !plain(text[at-1]))
 }
 
 // Of the words of a changed quote, half must be in the text for their place to be

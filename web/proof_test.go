@@ -49,6 +49,31 @@ func TestLocate(t *testing.T) {
 	}
 }
 
+// TestLocateNearest checks that of several places the nearest is found, and that
+// texts in which every byte may begin the quote take a bounded time.
+func TestLocateNearest(t *testing.T) {
+	const quote = "No dogs."
+	text := strings.Repeat(quote+strings.Repeat(" x", 40)+" ", 5)
+	step := len(text) / 5
+	for _, words := range []string{"", quote} {
+		for old, want := range map[int]int{1: 0, step - 3: step, step + 9: step, step + 60: 2 * step, len(text) + 99: 4 * step} {
+			r, state := quoteRefOf("", quote).locate(&ingest.Document{Text: text}, textRange{Start: old, End: old + len(quote)}, words)
+			if r.Start != want || state != quoteMoved {
+				t.Errorf("words %q, from %d: %d, %s", words, old, r.Start, state)
+			}
+		}
+		hostile := &ingest.Document{Text: strings.Repeat(",", 1<<20)}
+		for _, n := range []int{1, 300, 64 << 10} {
+			if words != "" {
+				words = strings.Repeat(",", n-1) + "."
+			}
+			if _, state := quoteRefOf("", "x").locate(hostile, textRange{Start: 1 << 19, End: 1<<19 + n}, words); state == quoteMoved {
+				t.Errorf("%d bytes: %s", n, state)
+			}
+		}
+	}
+}
+
 func FuzzLocate(f *testing.F) {
 	f.Add("The fee is 240.", "240", 3)
 	f.Add("図書館は月曜日に", "月曜", 0)
