@@ -748,8 +748,9 @@ func alternatives(name string) object {
 		return having("question", "run", "summarize")
 	case "summarizeRequest":
 		some := having("document", "collection", "run")
-		filter := object{"required": []string{"filter"}, "properties": object{"filter": having(filterMembers()...)}}
-		some["anyOf"] = append(some["anyOf"].([]any), filter)
+		filter := having(filterMembers()...)
+		filter["type"] = "object" // null narrows nothing
+		some["anyOf"] = append(some["anyOf"].([]any), object{"required": []string{"filter"}, "properties": object{"filter": filter}})
 		return some
 	}
 	return nil
