@@ -99,7 +99,7 @@ func (r *runHandlers) listFeedback(c echo.Context) error {
 	}
 	var after int64
 	if v := c.QueryParam("after"); v != "" {
-		if after, err = strconv.ParseInt(v, 10, 64); err != nil || after < 1 {
+		if after, err = strconv.ParseInt(v, 10, 64); err != nil || after < 1 || after > 1<<53 {
 			return invalid("bad_after", "after is %.40q: give the next of an earlier page", v)
 		}
 	}

@@ -789,7 +789,7 @@ func limitsOf(t reflect.Type, member string) object {
 	case "citation":
 		return object{"minimum": 0}
 	case "since", "until":
-		return object{"pattern": `^([0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?)?$`}
+		return object{"pattern": `^([0-9]{4}(-((0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]))?|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31))?)?$`}
 	case "max_words":
 		return object{"minimum": 0, "maximum": answer.MaxSummaryWords}
 	case "tags", "documents":
