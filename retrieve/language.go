@@ -140,6 +140,7 @@ func evidentLanguage(text string) (code string) {
 	if a.tally.hits[english] > 0 {
 		return "en"
 	}
+	script, mixed := "", false
 	for _, r := range text {
 		switch {
 		case unicode.In(r, unicode.Hiragana, unicode.Katakana):
@@ -148,9 +149,33 @@ func evidentLanguage(text string) (code string) {
 			return "ko"
 		case unicode.Is(unicode.Han, r):
 			code = "zh"
+		case unicode.Is(unicode.Latin, r):
+			mixed = true // a letter of another script may be a symbol
+		case script == "" && unicode.IsLetter(r):
+			script = scriptLanguage(r)
 		}
 	}
+	if code == "" && !mixed {
+		return script
+	}
 	return code
+}
+
+// scriptLanguage returns the likeliest language of a text in the script of a letter
+// without a function word; empty if it is not known.
+func scriptLanguage(letter rune) string {
+	for _, s := range []struct {
+		table *unicode.RangeTable
+		code  string
+	}{
+		{unicode.Cyrillic, "ru"}, {unicode.Arabic, "ar"}, {unicode.Greek, "el"}, {unicode.Hebrew, "he"}, {unicode.Devanagari, "hi"},
+		{unicode.Thai, "th"},
+	} {
+		if unicode.Is(s.table, letter) {
+			return s.code
+		}
+	}
+	return ""
 }
 
 // A LanguageError reports that the passages nearest to a question are all in
@@ -160,9 +185,9 @@ type LanguageError struct{ Language string } // of the passages, an ISO 639-1 co
 // languageNames are those of the languages that are detected.
 var languageNames = map[string]string{
 	"ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish", "fa": "Persian",
-	"fi": "Finnish", "fr": "French", "hi": "Hindi", "hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ja": "Japanese",
+	"fi": "Finnish", "fr": "French", "he": "Hebrew", "hi": "Hindi", "hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ja": "Japanese",
 	"ko": "Korean", "nl": "Dutch", "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian",
-	"sv": "Swedish", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
+	"sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
 }
 
 func (e *LanguageError) Error() string {

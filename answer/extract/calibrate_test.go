@@ -102,7 +102,7 @@ func TestCalibrationHolds(t *testing.T) {
 		names, each, least, lowest = names[:2], 16, .95, .95 // few questions make rough figures
 	}
 	for _, name := range names {
-		sets = append(sets, openSet(t, name, 250))
+		sets = append(sets, openSet(t, name, 250, nil))
 	}
 	all := askAll(t, sets, each)
 	gate, check := make(map[*set]*[3][]float64), make(map[*set]*[3][]float64)
@@ -154,7 +154,7 @@ func TestScripts(t *testing.T) {
 	datatest.CampaignOnly(t)
 	for language, most := range map[string]float64{"ru": .2, "zh": .2, "hi": .35, "ar": .3, "th": .75} {
 		t.Run(language, func(t *testing.T) {
-			s := openSet(t, "xquad-a/"+language, 0)
+			s := openSet(t, "xquad-a/"+language, 0, nil)
 			var articles []string
 			for _, q := range s.questions {
 				articles = append(articles, article(q))

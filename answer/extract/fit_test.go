@@ -151,7 +151,7 @@ func TestFit(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	sets := map[string][]example{}
 	for name := range maps.Keys(fitted) {
-		s := openSet(t, name, 0)
+		s := openSet(t, name, 0, nil)
 		own := slices.DeleteFunc(slices.Clone(s.questions), func(q question) bool { return !q.answerable() || q.Answers == nil })
 		for _, q := range pick(random, own, 150) {
 			if e := s.example(t, q); slices.Contains(e.right, true) {

@@ -40,6 +40,7 @@ type Reading struct {
 	passages map[string]passageReading
 	embedder Embedder
 	encoder  retrieve.Encoder // nil if there is none that knows the languages
+	foreign  *foreign         // nil if passages are in the question's language
 }
 
 // A passageReading says how a passage relates to the question.
@@ -59,7 +60,8 @@ const notAlike = .2
 // Read compares the question with the passages, word by word and as a whole.
 // stats counts the terms of the question in the whole collection, or in the
 // passages by [CountTerms] where the collection cannot be counted. The encoder,
-// which may be nil, gives the best sentences a second score.
+// which may be nil, gives the best sentences a second score, and the only one where
+// the passages are in another language than the question.
 func Read(ctx context.Context, question string, passages []retrieve.Passage, stats retrieve.Stats, e Embedder,
 	encoder retrieve.Encoder) (*Reading, error) {
 	d := &Reading{
@@ -127,7 +129,22 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		}
 		d.passages[p.ID] = read
 	}
-	return d, nil
+	if d.encoder != nil && d.isForeign(passages[:min(nearest, len(passages))]) {
+		d.foreign, err = d.readForeign(ctx, passages)
+	}
+	return d, err
+}
+
+// nearest is how many passages tell whether the texts are in another language.
+const nearest = 3
+
+// isForeign reports whether the question is in another language than all of the
+// passages. Few words may be in any language, unless passages have them.
+func (d *Reading) isForeign(passages []retrieve.Passage) bool {
+	asked := retrieve.Language(d.question)
+	return !slices.ContainsFunc(passages, func(p retrieve.Passage) bool {
+		return retrieve.Language(p.Text) == asked || asked == "en" && d.needs.exact(d.passages[p.ID].all) >= .5
+	})
 }
 
 // CountTerms counts in how many of the passages each of their terms occurs.

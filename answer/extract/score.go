@@ -40,8 +40,12 @@ func (d *Reading) topic(passage string) [topicSignals]float64 {
 }
 
 // Chance estimates the probability that a passage is on topic, and says what of
-// the question the passage covers.
+// the question the passage covers. In another language than the question's, it is
+// the chance that its best sentence answers.
 func (d *Reading) Chance(p retrieve.Passage) (chance float64, reason string) {
+	if d.foreign != nil {
+		return d.foreign.chance(p), "its sentences are compared by the encoder, since they are in another language than the question"
+	}
 	f := d.topic(p.ID)
 	return logistic(topicModel[:], f[:]), d.needs.reason(d.passages[p.ID].all)
 }
@@ -75,9 +79,17 @@ var (
 	encodedModel    = [3]float64{-9.3, .35, 8.76}
 )
 
+// unrelated is the cosine of texts that have nothing in common, by the space of the
+// encoder; 0 where it is not given. The sentences of other topics in XQuAD and in
+// anthropic-docs are at .76 to .79.
+var unrelated = map[string]float64{"multilingual-e5-small-int8/384": .7}
+
 // confidence is the chance that the best of the sentences, which are in the order
 // of their scores, answers the question.
 func (d *Reading) confidence(best []*sentence) float64 {
+	if d.foreign != nil {
+		return d.foreign.confidence(best[0].second)
+	}
 	if d.encoder != nil {
 		second := 0.0
 		for _, s := range best[:min(encoded, len(best))] {

@@ -33,7 +33,7 @@ type sentence struct {
 	signals  [sentenceSignals]float64
 	lexical  float64 // score of its passage
 	score    float64 // log-odds against other sentences, up to a constant
-	second   float64 // cosine of question and sentence by the encoder
+	second   float64 // of question and sentence by the encoder: see secondScores
 }
 
 // answers reports whether a sentence may be an answer.
@@ -105,10 +105,31 @@ func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]s
 	if d.encoder == nil || len(best) == 0 {
 		return nil
 	}
+	if d.foreign != nil {
+		d.foreign.score(best, kept)
+		return nil
+	}
 	others := best[min(encoded, len(best)):]
 	best = best[:len(best)-len(others)]
-	texts := make([]string, len(best))
-	for i, s := range best {
+	if err := d.secondScores(ctx, best, kept); err != nil {
+		return err
+	}
+	lowest := 1.0
+	for _, s := range best {
+		lowest = min(lowest, s.second)
+		s.score += secondWeight * s.second
+	}
+	for _, s := range others {
+		s.score += secondWeight * lowest
+	}
+	return nil
+}
+
+// secondScores sets the second score of sentences: their cosine with the question by
+// the encoder, from 0 for unrelated texts to 1.
+func (d *Reading) secondScores(ctx context.Context, all []*sentence, kept []retrieve.Passage) error {
+	texts := make([]string, len(all))
+	for i, s := range all {
 		p := kept[s.passage]
 		headings := strings.Split(p.Heading, ingest.HeadingSeparator)
 		texts[i] = strings.TrimSpace(p.Title+" "+headings[len(headings)-1]) + ": " + plainLine(s.text)
@@ -121,14 +142,9 @@ func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]s
 	if err != nil {
 		return fmt.Errorf("encoding sentences: %w", err)
 	}
-	lowest := 1.0
-	for i, s := range best {
-		s.second = dot(question, rows[i])
-		lowest = min(lowest, s.second)
-		s.score += secondWeight * s.second
-	}
-	for _, s := range others {
-		s.score += secondWeight * lowest
+	apart := unrelated[d.encoder.Space()]
+	for i, s := range all {
+		s.second = (dot(question, rows[i]) - apart) / (1 - apart)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func readLines[T any](t *testing.T, file string) []T {
 }
 
 // openSet indexes a set: a document for each record, cut as ingest cuts it.
-func openSet(t *testing.T, name string, most int) *set {
+func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 	t.Helper()
 	dir := datatest.Sets(t, name)
 	ctx := t.Context()
@@ -72,7 +72,7 @@ func openSet(t *testing.T, name string, most int) *set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lib, err := library.Open(ctx, library.Place{Data: t.TempDir()}, model, library.Options{})
+	lib, err := library.Open(ctx, library.Place{Data: t.TempDir()}, model, library.Options{Search: retrieve.Options{Encoder: m}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +134,9 @@ func openSet(t *testing.T, name string, most int) *set {
 		if err := index.Replace(ctx, doc, ingest.Split(doc)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := index.Encode(ctx, retrieve.Encoding{Workers: 2}); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }

@@ -1,0 +1,160 @@
+package extract
+
+import (
+	"context"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/cmd/ibid/eval"
+	"ibid/data/datatest"
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+	"ibid/retrieve/embed/encoder"
+)
+
+// A nearEncoder gives texts with one phrase a high cosine with every question, and
+// all others that of unrelated texts.
+type nearEncoder struct{ phrase string }
+
+func (nearEncoder) EmbedQuestion(context.Context, string) ([]float32, error) {
+	return []float32{1, 0}, nil
+}
+
+func (e nearEncoder) EmbedPassages(_ context.Context, texts []string, _ int) ([][]float32, error) {
+	rows := make([][]float32, len(texts))
+	for i, text := range texts {
+		cosine := .77
+		if strings.Contains(text, e.phrase) {
+			cosine = .86
+		}
+		rows[i] = []float32{float32(cosine), float32(math.Sqrt(1 - cosine*cosine))}
+	}
+	return rows, nil
+}
+
+func (nearEncoder) Knows(string) bool  { return true }
+func (nearEncoder) PassageTokens() int { return 128 }
+func (nearEncoder) Space() string {
+	return slices.Collect(maps.Keys(unrelated))[0]
+}
+
+// TestForeign: a question in another language than the passages is answered by the
+// sentence that the encoder finds near, and by none where it finds none.
+func TestForeign(t *testing.T) {
+	model, err := embed.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var passages []retrieve.Passage
+	for i, text := range []string{
+		"The tide turns at noon in the harbour. The crane lifts boats of two tons.",
+		"The chart room opens at nine, and it closes at five. Members leave their keys with the clerk at the door.",
+		"The sails are dried in the loft after the race. Nobody is allowed to smoke there.",
+	} {
+		id := string(rune('a' + i))
+		passages = append(passages, retrieve.Passage{Chunk: ingest.Chunk{ID: id, Document: id, Text: text, End: len(text)}})
+	}
+	for _, c := range []struct{ question, phrase, want string }{
+		{"Когда открывается комната с картами?", "chart room", "The chart room opens at nine, and it closes at five.[2]"},
+		{"Wann wird das Kartenzimmer für die Mitglieder geöffnet?", "chart room", "The chart room opens at nine, and it closes at five.[2]"},
+		{"海图室几点开门？", "chart room", "The chart room opens at nine, and it closes at five.[2]"},
+		{"ห้องแผนที่เปิดกี่โมง", "chart room", "The chart room opens at nine, and it closes at five.[2]"},
+		{"Как работает фотосинтез?", "photosynthesis", ""},
+		{"光合作用是怎样的？", "photosynthesis", ""},
+	} {
+		d, err := Read(t.Context(), c.question, passages, CountTerms(passages), model, nearEncoder{c.phrase})
+		if err != nil {
+			t.Fatal(err)
+		}
+		quotes, err := d.Quote(t.Context(), passages, DefaultConfidence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, q := range quotes {
+			got += q.Text
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.question, got, c.want)
+		}
+		for _, p := range passages {
+			chance, _ := d.Chance(p)
+			if on := c.want != "" && p.ID == "b"; on != (chance > .5) {
+				t.Errorf("%s: the chance of passage %s is %.3f", c.question, p.ID, chance)
+			}
+		}
+	}
+}
+
+// TestForeignHolds measures questions in other languages about English texts, with
+// the multilingual encoder: those of the texts, and those of others.
+func TestForeignHolds(t *testing.T) {
+	datatest.CampaignOnly(t)
+	path := os.Getenv("IBID_ENCODER")
+	if path == "" {
+		t.Skip("needs the weights: run 'ibid setup multilingual' and set IBID_ENCODER to the file that it makes")
+	}
+	m, err := encoder.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.Knows("ru") {
+		t.Skip("IBID_ENCODER is not the multilingual encoder")
+	}
+	own, other := openSet(t, "xquad-a/en", 0, m), openSet(t, "anthropic-docs", 150, m)
+	gold := map[string]question{}
+	for _, q := range own.questions {
+		gold[q.ID] = q
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	const each = 40
+	for _, language := range []string{"de", "es", "ru", "zh", "ar", "hi", "th"} {
+		questions := readLines[question](t, filepath.Join(datatest.Sets(t, "xquad-a", language), "queries.jsonl"))
+		var answered, right, off int
+		for _, q := range pick(random, questions, each) {
+			if quotes := quoteForeign(t, own, m, q.Text); quotes != "" {
+				answered++
+				if slices.ContainsFunc(texts(gold[q.ID].Answers), func(a string) bool { return eval.Holds(quotes, a) }) {
+					right++
+				}
+			}
+			if quoteForeign(t, other, m, q.Text) != "" {
+				off++
+			}
+		}
+		t.Logf("%s: answered %.2f, right %.2f; off topic answered %.2f", language, eval.Share(answered, each), eval.Share(right, each),
+			eval.Share(off, each))
+		if answered < each*7/10 || off > each/2 {
+			t.Errorf("%s: of %d questions %d on topic and %d off topic were answered", language, each, answered, off)
+		}
+	}
+}
+
+// quoteForeign returns what is quoted for a question from the passages that the
+// encoder finds nearest.
+func quoteForeign(t *testing.T, s *set, m *encoder.Model, text string) (all string) {
+	t.Helper()
+	passages, err := s.index.Search(t.Context(), retrieve.Query{Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Read(t.Context(), text, passages, CountTerms(passages), s.embedder, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quotes, err := d.Quote(t.Context(), passages, DefaultConfidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range quotes {
+		all += q.Text + "\n"
+	}
+	return all
+}
