@@ -33,6 +33,7 @@ type reading struct {
 	chunks []Chunk
 	store  func(context.Context) error // stores the document
 	stored bool                        // store was called ahead of its turn
+	copied bool                        // it was read from an equal file
 	err    error
 	weight int64 // memory held for it
 }
@@ -48,6 +49,7 @@ type pipeline struct {
 // startPipeline starts the work on the files. end stops it and waits for it.
 func (s *folderSync) startPipeline(ctx context.Context) (a *pipeline, end func()) {
 	ctx, stop := context.WithCancel(ctx)
+	s.copies.expect(s.files)
 	a = &pipeline{
 		sync: s, ordered: make(chan chan reading, maxAhead), budget: budget{limit: maxAheadBytes, freed: make(chan struct{}, 1)},
 		writers: make(chan struct{}, max(1, s.Writers)),
@@ -92,7 +94,7 @@ func (s *folderSync) startPipeline(ctx context.Context) (a *pipeline, end func()
 // storeDocument stores a document ahead of its turn if several are stored at a
 // time. One that may have been renamed waits for its turn.
 func (a *pipeline) storeDocument(ctx context.Context, r *reading) {
-	if cap(a.writers) == 1 || r.doc == nil {
+	if cap(a.writers) == 1 || r.doc == nil || r.copied {
 		return
 	}
 	if _, moved := a.sync.gone[r.digest]; moved {
@@ -165,6 +167,7 @@ func (b *budget) add(n int64) {
 
 // readFile reads, parses and splits one file unless it is stored unchanged.
 func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
+	defer s.copies.pass(f)
 	if f.err != nil {
 		return reading{err: f.err}
 	}
@@ -190,17 +193,29 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 		return r
 	}
 	pages, fetched := s.fsys.(webPages)
-	if r.doc, r.err = s.reader.read(ctx, f.path, data, fetched); r.err != nil {
-		r.doc = nil
+	r = s.copies.read(f, r.digest, func() reading { return s.parse(ctx, f.path, r.digest, data, fetched) })
+	if r.err != nil {
 		return r
 	}
 	if fetched {
 		r.doc.SetAddress(pages.Address(f.path))
 	}
-	r.doc.Root = s.root.Name
-	r.doc.ID = s.root.Name + "/" + f.path
-	r.chunks = Split(r.doc)
 	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
+	return r
+}
+
+// parse reads the content of a file and splits it.
+func (s *folderSync) parse(ctx context.Context, path, digest string, data []byte, isolated bool) (r reading) {
+	r.digest = digest
+	if r.doc, r.err = s.reader.read(ctx, path, data, isolated); r.err != nil {
+		r.doc = nil
+		return r
+	}
+	r.doc.Root = s.root.Name
+	r.doc.ID = s.root.Name + "/" + path
+	if r.chunks = split(ctx, r.doc, targetTokens, maxTokens); ctx.Err() != nil { // not all of them
+		return reading{err: ctx.Err()}
+	}
 	return r
 }
 
@@ -219,10 +234,11 @@ func (s *folderSync) isStored(path, digest string) bool {
 }
 
 // prepareDocument prepares storing a document, for example by embedding it. One
-// that may have been renamed has vectors already, and waits for its turn.
+// that may have been renamed has vectors already, and waits for its turn; so does
+// a copy, until the vectors of the first are stored.
 func (s *folderSync) prepareDocument(ctx context.Context, r *reading) {
 	p, ok := s.Sink.(Preparer)
-	if !ok || r.doc == nil {
+	if !ok || r.doc == nil || r.copied {
 		return
 	}
 	if _, moved := s.gone[r.digest]; moved {

@@ -289,3 +289,29 @@ func TestSyncIncludeExclude(t *testing.T) {
 		}
 	}
 }
+
+// Equal files are read and prepared once. Each is a document of its own, and says
+// of which file it is a copy.
+func TestSyncReadsCopiesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newPreparing()
+		fsys := fstest.MapFS{"a.txt": file1("Equal words."), "sub/b.txt": file1("Equal words."), "c.md": file1("Equal words."),
+			"d.txt": file1("Other words.")}
+		got, err := syncAll(t, &Syncer{Sink: sink, Workers: 1}, fsys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, got, "added a.txt", "added c.md: a copy of a.txt", "added d.txt", "added sub/b.txt: a copy of a.txt")
+		if n := sink.prepared.Load(); n != 3 { // c.md has another format
+			t.Errorf("%d documents were prepared", n)
+		}
+		doc, chunks := sink.docs["harbour/sub/b.txt"], sink.chunks["harbour/sub/b.txt"]
+		if doc.Title != "b" || doc.Path != "sub/b.txt" || len(chunks) != 1 || chunks[0].ID != "harbour/sub/b.txt#1" ||
+			chunks[0].Document != doc.ID {
+			t.Errorf("%+v, %+v", doc, chunks)
+		}
+		if a := sink.docs["harbour/a.txt"]; a.Title != "a" || sink.chunks[a.ID][0].Document != a.ID {
+			t.Errorf("%+v", a)
+		}
+	})
+}

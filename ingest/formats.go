@@ -49,7 +49,7 @@ func formats() []fileFormat {
 		{name: "text", said: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: format.Text},
 		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: format.HTML, tree: true},
 		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, data: true, read: format.Table},
-		{name: "json", said: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, read: format.JSON},
+		{name: "json", said: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, read: format.JSON, tree: true},
 		{name: "jsonl", said: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, data: true, read: format.JSONLines},
 		{name: "yaml", said: "YAML", endings: []string{".yaml", ".yml"}, data: true, read: format.Code},
 		{name: "toml", said: "TOML and INI", endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, data: true, read: format.Code},

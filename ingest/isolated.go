@@ -91,8 +91,8 @@ type pdfJob struct {
 	Recognised map[int][]byte `json:",omitempty"`
 }
 
-// pdfPatience is how long the pages of a file are read. The pages left then are
-// named, and those that were read are kept.
+// pdfPatience is the processor time for the pages of a file. The pages left then
+// are named, and those that were read are kept.
 const pdfPatience = (child.Seconds - 4) * time.Second
 
 // A workshop is the state that a child keeps between files.
@@ -149,6 +149,7 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 
 // readPDF returns the numbers of the pages that are scanned.
 func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
+	begun := child.ProcessorTime()
 	source := tesseract.Parse(data)
 	if !job.Scan {
 		if source, err = pdf.Read(data); err != nil {
@@ -156,7 +157,7 @@ func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) 
 		}
 		source = source.WithoutSoup()
 	}
-	file, err := pdf.Lay(withRecognised(source, job.Recognised).Until(time.Now().Add(pdfPatience)))
+	file, err := pdf.Lay(withRecognised(source, job.Recognised).Until(func() bool { return child.ProcessorTime()-begun > pdfPatience }))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ibid/data/datatest"
+	"ibid/ingest/child"
 )
 
 // hostile are units that, repeated, make careless parsers quadratic. They are
@@ -98,9 +99,9 @@ func linear(t *testing.T, name, unit string, do func(data string)) {
 		data := strings.Repeat(unit, size/len(unit))
 		best := time.Hour
 		for range 2 {
-			begun := processorTime()
+			begun := child.ProcessorTime()
 			do(data)
-			best = min(best, processorTime()-begun)
+			best = min(best, child.ProcessorTime()-begun)
 		}
 		return best
 	}

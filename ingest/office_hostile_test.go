@@ -209,9 +209,9 @@ func measured(do func()) (took time.Duration, grown uint64) {
 			}
 		}
 	}()
-	begun := processorTime()
+	begun := child.ProcessorTime()
 	do()
-	took = processorTime() - begun
+	took = child.ProcessorTime() - begun
 	close(done)
 	<-stopped
 	return took, peak - min(base, peak)

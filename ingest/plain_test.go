@@ -108,7 +108,7 @@ func TestLinesOfTheFile(t *testing.T) {
 		}
 		lines := strings.Split(strings.ReplaceAll(format.Clean(src), "\\_", "_"), "\n")
 		last := 0
-		for _, c := range split(doc, 30, 60) {
+		for _, c := range split(t.Context(), doc, 30, 60) {
 			if c.Line == 0 {
 				continue
 			}

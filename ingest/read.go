@@ -153,12 +153,17 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		doc.SetReader(readerName())
 	}
 	if doc.Title == "" {
-		doc.Title = path.Base(name)
-		if endingOf(name) != "" {
-			doc.Title = strings.TrimSuffix(doc.Title, path.Ext(name))
-		}
+		doc.Title = titleOf(name)
 	}
 	return doc, nil
+}
+
+// titleOf returns the title of a document without one: the name of its file.
+func titleOf(name string) string {
+	if endingOf(name) == "" {
+		return path.Base(name)
+	}
+	return strings.TrimSuffix(path.Base(name), path.Ext(name))
 }
 
 // aProgram is skipped, where other binary kinds have a wrong name.

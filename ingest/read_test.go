@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -64,7 +65,7 @@ func dump(doc *Document) string {
 		fmt.Fprintf(&out, "page %d %d-%d\n", p.Number, p.Start, p.End)
 	}
 	fmt.Fprintf(&out, "----\n%s\n", doc.Text)
-	for _, c := range split(doc, 60, 90) {
+	for _, c := range split(context.Background(), doc, 60, 90) {
 		fmt.Fprintf(&out, "---- %d [%d-%d] %d tokens, page %d, #%s, %s\n", c.Ordinal, c.Start, c.End, c.Tokens, c.Page, c.Anchor, c.Heading)
 	}
 	return out.String()

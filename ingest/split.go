@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"ibid/ingest/format"
 	"strconv"
 	"strings"
@@ -22,11 +23,16 @@ const (
 // words only where one alone exceeds the budget. Small neighbours under one
 // heading are packed together. Chunks are in order, without blank space around
 // them, and everything that is not blank lies in one of them.
-func Split(doc *Document) []Chunk { return split(doc, targetTokens, maxTokens) }
+func Split(doc *Document) []Chunk { return split(context.Background(), doc, targetTokens, maxTokens) }
 
-func split(doc *Document, target, most int) []Chunk {
+// split is Split with a size of chunks. When ctx is done, it returns soon, with
+// some of them.
+func split(ctx context.Context, doc *Document, target, most int) []Chunk {
 	s := splitter{doc: doc, lines: format.LineCounter{Document: doc}, target: target, max: most}
-	for _, p := range s.parts() {
+	for _, p := range s.parts(ctx) {
+		if ctx.Err() != nil {
+			break
+		}
 		s.split(p)
 	}
 	return s.chunks

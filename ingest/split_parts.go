@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,11 +21,11 @@ type part struct {
 }
 
 // parts cuts the text at headings and pages, and joins parts that are too small.
-func (s *splitter) parts() []part {
+func (s *splitter) parts(ctx context.Context) []part {
 	var parts []part
 	text := s.doc.Text
 	add := func(p part) {
-		if p.Span = trim(text, p.Span); p.Start < p.End {
+		if p.Span = trim(text, p.Span); p.Start < p.End && ctx.Err() == nil {
 			p.tokens = s.count(p.Span)
 			parts = append(parts, p)
 		}

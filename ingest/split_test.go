@@ -60,7 +60,7 @@ func TestSplitKeepsEverything(t *testing.T) {
 		}
 		doc.ID = "root/" + name
 		target, most := rapid.IntRange(8, 60).Draw(t, "target"), rapid.IntRange(60, 90).Draw(t, "max")
-		checkChunks(t, doc, split(doc, target, most), most)
+		checkChunks(t, doc, split(t.Context(), doc, target, most), most)
 	})
 }
 
@@ -72,7 +72,7 @@ func TestSplitAlongStructure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunks := split(doc, 100, 150)
+	chunks := split(t.Context(), doc, 100, 150)
 	var got []string
 	for _, c := range chunks {
 		got = append(got, fmt.Sprintf("%s|%s|%.12s|%d", c.Heading, c.Anchor, c.Text, strings.Count(c.Text, "ferry")))

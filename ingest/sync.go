@@ -51,7 +51,7 @@ const maxSinkFailures = 3
 // opened. Open the folder with [os.Root.FS], so that nothing outside it can be
 // reached.
 //
-// The sequence is lazy and single-use. When ctx is done, documents in progress
+// The sequence is lazy and single-use. When ctx is done, documents that were read
 // are stored first, then the sequence ends with the context's error; yielded
 // changes are durable. An error ends the sequence; a failure of one file is a
 // [Change] in it.
@@ -90,12 +90,13 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 		return folder.syncContainer(ctx, f)
 	}
 	folder.files, folder.done = []file{f}, 1
+	folder.copies.expect(folder.files)
 	return folder.apply(ctx, f, folder.readFile(ctx, f))
 }
 
 // start prepares a sync of a folder. Call end after it.
 func (s *Syncer) start(root Root, fsys fs.FS) (folder *folderSync, end func()) {
-	folder = &folderSync{Syncer: s, root: root, fsys: fsys, reader: s.Reader, workers: s.Workers}
+	folder = &folderSync{Syncer: s, root: root, fsys: fsys, reader: s.Reader, workers: s.Workers, first: make(map[string]string)}
 	folder.include, folder.exclude = parseIgnore(".", strings.Join(s.Include, "\n")), parseIgnore(".", strings.Join(s.Exclude, "\n"))
 	if folder.workers <= 0 {
 		folder.workers = runtime.NumCPU()
@@ -126,6 +127,8 @@ type folderSync struct {
 	broken  []string        // folders that could not be listed
 	done    int
 	failing int // failures of the sink in a row
+	copies  copier
+	first   map[string]string // path of the first file, by digest
 }
 
 // syncAll reads and prepares files ahead and acts on them in order. When ctx is
@@ -187,6 +190,7 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 		return c, nil
 	case r.doc == nil:
 		c.Action = Unchanged
+		s.original(f.path, r.digest)
 		return c, nil
 	}
 	c.Chunks, c.Pages, c.Reason = len(r.chunks), len(r.doc.Pages), r.doc.Partial
@@ -207,6 +211,9 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 				c.Reason = "unchanged, but read again"
 			}
 		}
+		if first := s.original(f.path, r.digest); first != f.path && c.Reason == "" {
+			c.Reason = "a copy of " + first
+		}
 		err = r.store(ctx)
 	}
 	if err != nil {
@@ -214,6 +221,15 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 	}
 	s.failing = 0
 	return c, nil
+}
+
+// original returns the path of the first file of this sync with the digest.
+func (s *folderSync) original(path, digest string) string {
+	if first, ok := s.first[digest]; ok {
+		return first
+	}
+	s.first[digest] = path
+	return path
 }
 
 // sinkFailed makes a failure of the sink one of the file, until several have

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -97,6 +98,9 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 	if broken := (*limitError)(nil); errors.As(err, &broken) {
 		return nil, err
 	}
+	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Archive && w.deep > 1 && e.Failed == w.tooDeep() }); i >= 0 {
+		entries[i].Failed += fmt.Sprintf("; and %d more", w.deep-1)
+	}
 	return entries, err
 }
 
@@ -141,6 +145,7 @@ type walker struct {
 	holder  Holder
 	size    int64 // of the outermost archive
 	entries int
+	deep    int // archives that were too deep, of which the first is visited
 	// Bytes that were unpacked, and bytes of files.
 	unpacked, read counter
 	// only, unless nil, holds the paths of the files to visit and of their
@@ -278,7 +283,10 @@ const maxPath = 1024
 func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	e.Archive = true
 	if at.depth >= w.limits.Depth {
-		e.Failed = fmt.Sprintf("an archive in an archive, more than %d deep: unpack it", w.limits.Depth)
+		e.Failed = w.tooDeep()
+		if w.deep++; w.deep > 1 { // a bomb has thousands
+			return nil
+		}
 		return w.visit(e, nil)
 	}
 	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
@@ -304,6 +312,10 @@ func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 		return w.visit(e, nil)
 	}
 	return nil
+}
+
+func (w *walker) tooDeep() string {
+	return fmt.Sprintf("an archive in an archive, more than %d deep: unpack it", w.limits.Depth)
 }
 
 // cleanName returns the path of an entry below the archive, without drives,

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -27,7 +28,7 @@ import (
 const Variable = "IBID_CHILD"
 
 const (
-	Seconds   = 30        // of processor time and of the clock, for one request
+	Seconds   = 30        // of processor time for one request
 	MaxOutput = 256 << 20 // bytes of a reply
 
 	maxErrors = 64 << 10 // bytes of a child's standard error that are kept
@@ -70,14 +71,19 @@ func (p *Pool) Acquire(ctx context.Context) (release func(), err error) {
 }
 
 // Ask sends a request with its data to a child and decodes the reply. The text
-// of the reply is returned. reader names the parser in errors.
+// of the reply is returned. reader names the parser in errors. A child that the
+// system killed, as it does when memory is short, is replaced once.
 func (p *Pool) Ask(ctx context.Context, reader string, request any, data []byte, reply any) (text string, err error) {
 	release, err := p.Acquire(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer release()
-	return p.ask(ctx, reader, request, data, reply, Seconds*time.Second)
+	text, err = p.ask(ctx, reader, request, data, reply, wallTime)
+	if errors.Is(err, errKilled) {
+		text, err = p.ask(ctx, reader, request, data, reply, wallTime)
+	}
+	return text, err
 }
 
 func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte, reply any, limit time.Duration) (string, error) {
@@ -149,6 +155,7 @@ type process struct {
 var (
 	errIdleEnd = errors.New("the child ended before it got the request")
 	errNoReply = errors.New("no reply")
+	errKilled  = errors.New("the system killed the process that read it")
 )
 
 func startProcess(role string) (*process, error) {
@@ -209,8 +216,12 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 		return frame{}, ctx.Err()
 	case errors.Is(err, errTooMuch):
 		return frame{}, fmt.Errorf("it holds more than %d MB of text", MaxOutput>>20)
-	case timeout || outOfTime(c.cmd.ProcessState):
+	case timeout:
 		return frame{}, fmt.Errorf("reading it took more than %d s", int(limit.Seconds()))
+	case endedBy(c.cmd.ProcessState, syscall.SIGXCPU):
+		return frame{}, fmt.Errorf("reading it took more than %d s of processor time", Seconds)
+	case words == "" && endedBy(c.cmd.ProcessState, syscall.SIGKILL):
+		return frame{}, errKilled
 	case c.used && words == "" && errors.Is(err, errNoReply) && c.cmd.ProcessState.Success():
 		return frame{}, errIdleEnd
 	case saysOutOfMemory(words):

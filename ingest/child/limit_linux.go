@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -68,15 +69,11 @@ func dieOfTime() error {
 // allowSeconds grants this process more processor time. The system's limit
 // counts from the start of the process.
 func allowSeconds(seconds uint64) error {
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		return err
-	}
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CPU, &limit); err != nil {
 		return err
 	}
-	limit.Cur = min(limit.Max, uint64(used.Utime.Sec+used.Stime.Sec)+1+seconds)
+	limit.Cur = min(limit.Max, uint64(ProcessorTime()/time.Second)+1+seconds)
 	return unix.Setrlimit(unix.RLIMIT_CPU, &limit)
 }
 
@@ -104,13 +101,27 @@ func killGroup(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }
 
-// outOfTime reports whether the system ended the child for its processor time.
-func outOfTime(state *os.ProcessState) bool {
+// wallTime bounds a request by the clock. The limit of processor time ends what
+// works; this one, far beyond it, ends what only waits.
+const wallTime = 10 * Seconds * time.Second
+
+// ProcessorTime returns the processor time that this process has used.
+func ProcessorTime() time.Duration {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		panic(fmt.Sprintf("unreachable: the system knows its own process: %v", err))
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// endedBy reports whether the system ended the child with a signal: SIGXCPU for
+// its processor time.
+func endedBy(state *os.ProcessState, signal syscall.Signal) bool {
 	if state == nil {
 		return false
 	}
 	status, ok := state.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == syscall.SIGXCPU
+	return ok && status.Signaled() && status.Signal() == signal
 }
 
 // become replaces this process with another program, under limits that it

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/metrics"
+	"syscall"
 	"time"
 )
 
@@ -49,4 +50,14 @@ func hasGrown() bool { return memoryInUse() > Memory/2 }
 
 func allowSeconds(uint64) error { return nil }
 
-func outOfTime(*os.ProcessState) bool { return false }
+// wallTime bounds a request by the clock, because these systems have no limit of
+// processor time.
+const wallTime = Seconds * time.Second
+
+var started = time.Now()
+
+// ProcessorTime returns the time since the process started, by which these systems
+// limit requests.
+func ProcessorTime() time.Duration { return time.Since(started) }
+
+func endedBy(*os.ProcessState, syscall.Signal) bool { return false }

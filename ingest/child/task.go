@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -60,7 +61,7 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 		return nil, ctx.Err()
 	case stdout.over:
 		return nil, fmt.Errorf("the output of %s exceeds %d MB", t.Name, t.MaxOutput>>20)
-	case timed.Err() != nil || outOfTime(cmd.ProcessState):
+	case timed.Err() != nil || endedBy(cmd.ProcessState, syscall.SIGXCPU):
 		return nil, fmt.Errorf("%s took more than %d s", t.Name, int(t.Limit.Seconds()))
 	}
 	if said := FirstLine(stderr.kept.String(), 200); said != "" {

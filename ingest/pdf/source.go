@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"ibid/ingest/charset"
 )
@@ -83,13 +82,13 @@ func (g Glyph) Sound() bool {
 	return g.Size >= 0.5
 }
 
-// Until returns the source with a deadline: the page after it has an error and
-// ends the sequence.
-func (s *Source) Until(end time.Time) *Source {
+// Until returns the source with an end: the page before which it is late has an
+// error and ends the sequence.
+func (s *Source) Until(late func() bool) *Source {
 	timed, pages := *s, s.Pages
 	timed.Pages = func(yield func(Drawn) bool) {
 		for p := range pages {
-			if time.Now().After(end) {
+			if late() {
 				yield(Drawn{Err: errLate})
 				return
 			}
