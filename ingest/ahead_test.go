@@ -301,7 +301,7 @@ func TestSyncReadsCopiesOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantLines(t, got, "added a.txt", "added c.md: a copy of a.txt", "added d.txt", "added sub/b.txt: a copy of a.txt")
+		wantLines(t, got, "added a.txt", "added c.md as a copy of a.txt", "added d.txt", "added sub/b.txt as a copy of a.txt")
 		if n := sink.prepared.Load(); n != 3 { // c.md has another format
 			t.Errorf("%d documents were prepared", n)
 		}

@@ -69,7 +69,10 @@ type Change struct {
 	// for a file that was read, which part of it was not.
 	Reason string `json:"reason,omitempty"`
 	// From is the earlier path of a renamed file.
-	From   string `json:"from,omitempty"`
+	From string `json:"from,omitempty"`
+	// CopyOf is the path of the first file of this sync with equal content, if the
+	// file is another that was added or updated.
+	CopyOf string `json:"copy_of,omitempty"`
 	Chunks int    `json:"chunks"`
 	Pages  int    `json:"pages"`
 	// Done of Total files of this sync are accounted for, this one included.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // A Syncer keeps a [Sink] in step with folders. One that is used again looks
@@ -211,8 +212,8 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 				c.Reason = "unchanged, but read again"
 			}
 		}
-		if first := s.original(f.path, r.digest); first != f.path && c.Reason == "" {
-			c.Reason = "a copy of " + first
+		if first := s.original(f.path, r.digest); first != f.path {
+			c.CopyOf = first
 		}
 		err = r.store(ctx)
 	}
@@ -233,12 +234,12 @@ func (s *folderSync) original(path, digest string) string {
 }
 
 // sinkFailed makes a failure of the sink one of the file, until several have
-// failed in a row.
+// failed in a row or its disk is full.
 func (s *folderSync) sinkFailed(c Change, err error) (Change, error) {
-	if s.failing++; s.failing >= maxSinkFailures {
+	if s.failing++; s.failing >= maxSinkFailures || errors.Is(err, syscall.ENOSPC) {
 		return c, fmt.Errorf("storing %s: %w", c.Document, err)
 	}
-	c.Action, c.From, c.Chunks, c.Pages = Failed, "", 0, 0
+	c.Action, c.From, c.CopyOf, c.Chunks, c.Pages = Failed, "", "", 0, 0
 	c.Reason = fmt.Sprintf("storing it: %v", err)
 	return c, nil
 }

@@ -87,6 +87,9 @@ func syncAll(t *testing.T, s *Syncer, fsys fs.FS) (lines []string, err error) {
 		if c.From != "" {
 			line += " from " + c.From
 		}
+		if c.CopyOf != "" {
+			line += " as a copy of " + c.CopyOf
+		}
 		if c.Reason != "" {
 			line += ": " + c.Reason
 		}

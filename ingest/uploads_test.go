@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 )
@@ -262,5 +263,22 @@ func TestUploadsShared(t *testing.T) {
 	}
 	if err := a.Remove(t.Context(), "a.md"); err != nil || len(sink.docs) != 1 || slices.Contains(filesOfA(), "a.md") {
 		t.Errorf("%v, %d stored, files %q", err, len(sink.docs), filesOfA())
+	}
+}
+
+// A full disk is the server's fault, not that of the file, which can be sent again.
+func TestUploadOnAFullDisk(t *testing.T) {
+	u, sink, files := newUploads(t)
+	sink.fail = func(string) error { return &fs.PathError{Op: "write", Path: "store", Err: syscall.ENOSPC} }
+	var unreadable *UnreadableError
+	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words")); !errors.Is(err, syscall.ENOSPC) || errors.As(err, &unreadable) {
+		t.Errorf("the error is %v", err)
+	}
+	if left := files(); len(left) > 0 {
+		t.Errorf("left are %q", left)
+	}
+	sink.fail = nil
+	if c, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words")); err != nil || c.Action != Added {
+		t.Errorf("sent again: %+v, %v", c, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,6 +164,7 @@ func TestReadiness(t *testing.T) {
 		{true, errors.New("no route to db.internal"), 503,
 			`{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
 		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
+		{true, syscall.ENOSPC, 503, `{"done":3,"total":20,"ready":false,"reason":"the disk is full: the server's log says why"}`},
 	} {
 		ready, away = want.ready, want.away
 		w := call(e, "GET", "/readyz", "")

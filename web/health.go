@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -104,16 +106,20 @@ func (h *health) ready(c echo.Context) error {
 	if h.reachable != nil {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), storeTimeout)
 		defer cancel()
-		err := h.reachable(ctx)
+		what, err := "", h.reachable(ctx)
 		if gone := c.Request().Context().Err(); err != nil && gone != nil {
 			return fmt.Errorf("checking the store: %w", gone)
 		}
 		if err != nil {
-			r.Ready, r.Reason = false, "the store is unreachable: the server's log says why"
+			what = "the store is unreachable"
+			if errors.Is(err, syscall.ENOSPC) {
+				what = "the disk is full"
+			}
+			r.Ready, r.Reason = false, what+": the server's log says why"
 		}
 		if unreachable := err != nil; h.unreachable.Swap(unreachable) != unreachable {
 			if unreachable {
-				h.logger.Error("the store is unreachable", "error", err)
+				h.logger.Error(what, "error", err)
 			} else {
 				h.logger.Info("the store is reachable again")
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -84,6 +85,9 @@ func problemFor(err error) *Problem {
 	case errors.Is(err, retrieve.ErrUnavailable):
 		set(http.StatusServiceUnavailable, "store_unavailable", "the store that holds the documents is unreachable: ask again later; "+
 			"the server's log has the reason, under the id of this request")
+	case errors.Is(err, syscall.ENOSPC):
+		set(http.StatusInsufficientStorage, "no_space", "the disk of the server is full, and nothing was stored: send it again when its "+
+			"operator has freed space")
 	case errors.Is(err, context.DeadlineExceeded):
 		set(http.StatusGatewayTimeout, "timeout", "the answer took too long: ask again, or ask for less")
 	case errors.Is(err, retrieve.ErrNotFound):

@@ -202,7 +202,7 @@ func TestEvalReportInterrupted(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := exitCode(run(ctx, []string{"eval", "report", filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl"), "--model", "m",
 		"--gate", "score",
-		"--base-url", openaitest.Start(t, upstream), "--min", "answered=1", "--html", page}, func(string) string { return "" },
+		"--base-url", openaitest.Start(t, upstream), "--min", "cited=1", "--html", page}, func(string) string { return "" },
 		strings.NewReader(""), &out, &errs), &errs)
 	if code != exitFailed || !strings.Contains(errs.String(), "interrupted after 1 of 3 questions") {
 		t.Errorf("exit code %d: %s", code, errs.String())

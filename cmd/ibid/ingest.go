@@ -251,6 +251,8 @@ func changeLine(c ingest.Change) string {
 		line += ": " + c.Reason
 	case c.From != "":
 		line += " (was " + rewrite.VisibleName(c.From) + ")"
+	case c.CopyOf != "":
+		line += " (a copy of " + rewrite.VisibleName(c.Root+"/"+c.CopyOf) + ")"
 	case c.Pages > 0:
 		line += fmt.Sprintf(" (%s, %s)", counted(c.Pages, "page"), counted(c.Chunks, "chunk"))
 	case c.Chunks > 0:

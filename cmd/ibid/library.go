@@ -164,8 +164,27 @@ func folderBytes(dir string) (bytes int64) {
 }
 
 func (l *openedLibrary) reachable(ctx context.Context) error {
-	_, err := l.State.Revision(ctx)
-	return err
+	if _, err := l.State.Revision(ctx); err != nil || l.place.Data == "" {
+		return err
+	}
+	return checkSpace(l.place.Data)
+}
+
+// leastSpace is the space in bytes that a usable disk has.
+const leastSpace = 64 << 10
+
+// checkSpace returns an error if the disk of a folder is full. A folder that cannot
+// be written for another reason can still be searched.
+func checkSpace(dir string) error {
+	file, err := os.CreateTemp(dir, ".space-*")
+	if err == nil {
+		_, err = file.Write(make([]byte, leastSpace))
+		err = errors.Join(err, file.Close(), os.Remove(file.Name()))
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("the disk of %s is full: free space on it: %w", dir, err)
+	}
+	return nil
 }
 
 func (l *openedLibrary) close() error {

@@ -25,7 +25,7 @@ import (
 )
 
 type serveCmd struct {
-	Folders []string `arg:"" optional:"" name:"folder" help:"Folders to sync in the background, in addition to those ingested before."`
+	Folders []string `arg:"" optional:"" name:"folder" help:"Folders to sync and watch; others that were ingested before are not read again."`
 
 	Addr      string `help:"Address to listen on; port 0 picks a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
 	PublicURL string `help:"Address at which people reach the server, if not its own." name:"public-url" placeholder:"URL" group:"Server"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"ibid/retrieve"
@@ -25,6 +26,7 @@ type failure struct {
 	// was in the way: nothing was done, and it may work when tried again.
 	unavailable, busy bool
 	damaged           bool
+	full              bool  // the disk
 	err               error // of the driver, for errors.As
 }
 
@@ -32,7 +34,7 @@ func (f *failure) Error() string { return f.what }
 func (f *failure) Unwrap() error { return f.err }
 
 func (f *failure) Is(target error) bool {
-	return f.unavailable && target == retrieve.ErrUnavailable || f.damaged && target == ErrDamaged
+	return f.unavailable && target == retrieve.ErrUnavailable || f.damaged && target == ErrDamaged || f.full && target == syscall.ENOSPC
 }
 
 // explain returns an error of the driver in plain words. Other errors are

@@ -397,7 +397,7 @@ func (s *Store) classifySQLite(err error) *failure {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return &failure{what: s.place + " is locked by another process", busy: true}
 	case sqlite3.SQLITE_FULL:
-		return &failure{what: "the disk of " + s.place + " is full: free space on it and try again"}
+		return &failure{what: "the disk of " + s.place + " is full: free space on it and try again", full: true}
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return &failure{what: s.place + " cannot be written: check its permissions and those of its folder"}
 	case sqlite3.SQLITE_CANTOPEN:
