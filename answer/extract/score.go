@@ -75,7 +75,7 @@ const secondWeight = 4
 // regression. Of the second, the regression gave the weight of the second score; the
 // others were chosen by hand on the same sets and the sample library.
 var (
-	confidenceModel = [2]float64{-8.2, .68}
+	confidenceModel = [2]float64{-8.4, .68}
 	encodedModel    = [3]float64{-9.3, .35, 8.76}
 )
 
