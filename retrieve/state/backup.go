@@ -263,13 +263,22 @@ func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
 	if err != nil {
 		return before, before, err
 	}
-	// Another process that reads keeps the log; its next close shrinks the file.
-	if _, err := s.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-		busy := (*failure)(nil)
-		if err = s.explain(err); !errors.As(err, &busy) || !busy.busy {
-			return before, before, err
-		}
+	if err := s.truncateLog(ctx); err != nil {
+		return before, before, err
 	}
 	after, err = s.size(ctx)
 	return before, after, err
+}
+
+// truncateLog moves the log of a file into it. Another process that reads may keep
+// it; its next close moves the rest.
+func (s *Store) truncateLog(ctx context.Context) error {
+	if s.dir == "" {
+		return nil
+	}
+	_, err := s.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	if busy := (*failure)(nil); errors.As(s.explain(err), &busy) && busy.busy {
+		return nil
+	}
+	return s.explain(err)
 }

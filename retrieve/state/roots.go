@@ -156,5 +156,8 @@ func (s *Store) deleteRoot(ctx context.Context, name string, forget func(*tx, st
 		}
 		return t.changed(changes...)
 	}, "deleting the root %q", name)
+	if err == nil {
+		err = s.truncateLog(ctx) // it has the deleted words
+	}
 	return documents, err
 }
