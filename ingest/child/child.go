@@ -218,7 +218,7 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 		return frame{}, fmt.Errorf("it holds more than %d MB of text", MaxOutput>>20)
 	case timeout:
 		return frame{}, fmt.Errorf("reading it took more than %d s", int(limit.Seconds()))
-	case endedBy(c.cmd.ProcessState, syscall.SIGXCPU):
+	case endedBy(c.cmd.ProcessState, timeUp):
 		return frame{}, fmt.Errorf("reading it took more than %d s of processor time", Seconds)
 	case words == "" && endedBy(c.cmd.ProcessState, syscall.SIGKILL):
 		return frame{}, errKilled

@@ -114,6 +114,9 @@ func ProcessorTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
+// timeUp ends a process that has used its processor time.
+const timeUp = syscall.SIGXCPU
+
 // endedBy reports whether the system ended the child with a signal: SIGXCPU for
 // its processor time.
 func endedBy(state *os.ProcessState, signal syscall.Signal) bool {

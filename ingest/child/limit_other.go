@@ -60,4 +60,7 @@ var started = time.Now()
 // limit requests.
 func ProcessorTime() time.Duration { return time.Since(started) }
 
+// timeUp ends a process that has used its processor time, on systems that limit it.
+const timeUp = syscall.SIGKILL
+
 func endedBy(*os.ProcessState, syscall.Signal) bool { return false }

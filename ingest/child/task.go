@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -61,7 +60,7 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 		return nil, ctx.Err()
 	case stdout.over:
 		return nil, fmt.Errorf("the output of %s exceeds %d MB", t.Name, t.MaxOutput>>20)
-	case timed.Err() != nil || endedBy(cmd.ProcessState, syscall.SIGXCPU):
+	case timed.Err() != nil || endedBy(cmd.ProcessState, timeUp):
 		return nil, fmt.Errorf("%s took more than %d s", t.Name, int(t.Limit.Seconds()))
 	}
 	if said := FirstLine(stderr.kept.String(), 200); said != "" {
