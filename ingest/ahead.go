@@ -193,12 +193,15 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 		return r
 	}
 	pages, fetched := s.fsys.(webPages)
-	r = s.copies.read(f, r.digest, func() reading { return s.parse(ctx, f.path, r.digest, data, fetched) })
+	digest := r.digest
+	parse := func() reading { return s.parse(ctx, f.path, digest, data, fetched) }
+	if !fetched {
+		r = s.copies.read(f, digest, parse)
+	} else if r = parse(); r.err == nil { // each page has an address of its own
+		r.doc.SetAddress(pages.Address(f.path))
+	}
 	if r.err != nil {
 		return r
-	}
-	if fetched {
-		r.doc.SetAddress(pages.Address(f.path))
 	}
 	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r
