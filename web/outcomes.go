@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -102,7 +103,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 		o.lost = o.l.recorder.Lost(ctx)
 		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.cut)
 	}
-	a.finish(ctx, batch)
+	a.finish(batch[0].ctx, batch)
 	for _, o := range batch {
 		if !o.ended {
 			if err := o.l.recorder.Release(ctx); err != nil {
@@ -117,6 +118,8 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 // finish stores the records of answers and deletes the runs that have ended. Where
 // that fails it stores one at a time, and deletes the run of one without a record.
 func (a *answering) finish(ctx context.Context, batch []*endedAnswer) {
+	limited, cancel := context.WithTimeout(ctx, retrieve.ClaimTime)
+	defer cancel()
 	var records []retrieve.Record
 	var recorded []*endedAnswer
 	var jobs []string
@@ -133,14 +136,18 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) {
 	if len(records)+len(jobs) == 0 {
 		return
 	}
-	stored, err := a.ledger.Finish(ctx, records, jobs)
+	stored, err := a.ledger.Finish(limited, records, jobs)
 	switch {
 	case err == nil:
 		for i, o := range recorded {
 			o.stored, o.deleted = stored[i], !stored[i]
 		}
 	case len(batch) > 1:
-		for i := range batch {
+		if errors.Is(err, retrieve.ErrUnavailable) {
+			ctx = limited // each would take as long
+		}
+		for i, o := range batch {
+			o.lost = o.l.recorder.Lost(ctx)
 			a.finish(ctx, batch[i:i+1])
 		}
 	default: // the reader has the answer
