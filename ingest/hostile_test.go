@@ -34,7 +34,8 @@ func TestNamesOfColumnsAreBounded(t *testing.T) {
 		}
 	}
 	page.Reset()
-	page.WriteString("<table><tr><th>" + strings.Repeat("mast ", 20<<10) + "<th>boom" + strings.Repeat("<tr><td>oak<td>pine", 10_000) + "</table>")
+	page.WriteString("<table><tr><th>" + strings.Repeat("mast ", 20<<10) + "<th>boom" +
+		strings.Repeat("<tr><td>oak<td>pine", 10_000) + "</table>")
 	doc, err := new(Reader).Read(t.Context(), "a.html", []byte(page.String()))
 	if err != nil {
 		t.Fatal(err)

@@ -292,7 +292,9 @@ func TestGarbled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{
-		ferry: false, strings.ToUpper(ferry): false, shift(-29): true, shift(3): true, strings.Repeat("#$%&'( ", 30): true,
+		ferry: false, strings.ToUpper(ferry): false,
+		"![A ferry](data:" + strings.Repeat("iVBORw0KGgoAAAANSUhEUgAAAEA", 200) + ")": false,
+		shift(-29): true, shift(3): true, strings.Repeat("#$%&'( ", 30): true,
 		strings.Repeat("\ue001\ue002 ", 60): true, strings.Repeat("x", 1000): true, "#$%&'": false, mixed: true,
 		"Contents\n" + strings.Repeat("Fares .................. 12\n", 20): false, strings.Repeat("12.50 | 3 | -7 % | 1,024\n", 20): false,
 		"Библиотека открывается в девять часов утра. По воскресеньям она закрыта, а книги можно вернуть через окно во дворе.": false,

@@ -1,11 +1,25 @@
 package charset
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
+
+var unbroken = regexp.MustCompile(`[A-Za-z0-9+/=_-]{100,}`)
+
+// withoutData leaves out the bytes of pictures and keys that are written as letters
+// and digits.
+func withoutData(text string) string {
+	return unbroken.ReplaceAllStringFunc(text, func(s string) string {
+		if strings.ContainsFunc(s, unicode.IsLower) && strings.ContainsFunc(s, unicode.IsUpper) && strings.ContainsFunc(s, unicode.IsDigit) {
+			return " "
+		}
+		return s
+	})
+}
 
 // Garbled reports whether a text is no language: symbols in place of letters,
 // letters that stand for others, or capitals inside words, as a font without a
@@ -15,7 +29,7 @@ func Garbled(text string) bool {
 	const enough = 60
 	var visible, known, private, latin, common, vowels, words, breaks int
 	previous := ' '
-	for _, r := range norm.NFD.String(text[:min(len(text), sampleBytes)]) {
+	for _, r := range norm.NFD.String(withoutData(text[:min(len(text), sampleBytes)])) {
 		if unicode.IsMark(r) {
 			continue
 		}

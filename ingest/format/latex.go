@@ -91,18 +91,17 @@ var (
 // texInline removes the commands from a block and keeps its formulas.
 func texInline(text string) string {
 	var out strings.Builder
-	for text != "" {
-		m := texFormula.FindStringIndex(strings.ReplaceAll(text, `\$`, "xx"))
-		if m == nil {
-			m = []int{len(text), len(text)}
-		}
-		words := replaceMatches(texAccent, text[:m[0]], func(_ string, m []string) string {
+	end := len(text)
+	formulas := texFormula.FindAllStringIndex(strings.ReplaceAll(text, `\$`, "xx"), -1)
+	at := 0
+	for _, m := range append(formulas, []int{end, end}) {
+		words := replaceMatches(texAccent, text[at:m[0]], func(_ string, m []string) string {
 			return norm.NFC.String(m[3] + texAccents[m[1]+m[2]])
 		})
 		words = texNote.ReplaceAllString(texSilent.ReplaceAllString(words, ""), " ($1)")
 		out.WriteString(texDashes.Replace(texCommand.ReplaceAllString(texSigns.Replace(words), "$1")))
 		out.WriteString(text[m[0]:m[1]])
-		text = text[m[1]:]
+		at = m[1]
 	}
 	return out.String()
 }
