@@ -53,7 +53,7 @@ func TestTurns(t *testing.T) {
 		}
 		start, ended := time.Now(), make(chan end)
 		gone, leave := context.WithCancel(t.Context())
-		for i := range 34 {
+		for i := range 35 {
 			ctx := t.Context()
 			if i == 2 {
 				ctx = gone
@@ -69,14 +69,14 @@ func TestTurns(t *testing.T) {
 			synctest.Wait()
 		}
 		leave()
-		ends := make([]end, 34)
+		ends := make([]end, 35)
 		for range ends {
 			e := <-ended
 			ends[e.question] = e
 		}
 		// The third has left, so that the others are served a second earlier.
 		for question, want := range map[int]end{0: {0, time.Second, "text done"}, 1: {1, 2 * time.Second, "queued done"},
-			2: {2, 0, "queued error"}, 3: {3, 3 * time.Second, "queued done"}, 33: {33, turnTime, "queued error"}} {
+			2: {2, 0, "queued error"}, 3: {3, 3 * time.Second, "queued done"}, 34: {34, turnTime, "queued error"}} {
 			if ends[question] != want {
 				t.Errorf("question %d: %v, want %v", question, ends[question], want)
 			}
