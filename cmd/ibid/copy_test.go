@@ -93,7 +93,7 @@ func found(t *testing.T, word string) (out string) {
 }
 
 // TestCopy copies a library there and back: its documents, answers and keys. A
-// copy that is killed leaves no library behind.
+// copy that is killed leaves no library.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()

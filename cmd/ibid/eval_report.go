@@ -44,7 +44,7 @@ func (evalReportCmd) Help() string {
     {"question": "How long is the mast?", "answers": ["11.4 m", "11.4 metres"], "documents": ["boats/guide.pdf"]}
     {"question": "What does an ounce of gold cost?", "answerable": false}
 
-A right answer contains all words and one of the answers; answerable: false means that there is none and that refusing is right.`
+A right answer contains all words and one of the answers; answerable: false means that it is right to refuse.`
 }
 
 // Run asks every question about the folder and reports on the answers.

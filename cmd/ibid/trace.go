@@ -38,7 +38,7 @@ func withPassages(before, more []retrieve.Passage) []retrieve.Passage {
 	return before
 }
 
-// showTrace tells how an answer came about: the use of each passage, in the order of
+// showTrace explains an answer: the use of each passage, in the order of
 // the search, the steps of the model, and the check of its statements.
 func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 	var b strings.Builder
