@@ -73,7 +73,7 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 	config.ConnConfig.DialFunc = dialer.DialContext
 	if !q.Has("default_query_exec_mode") {
 		// No statement has a name on the server, so that a pooler may give each
-		// transaction another session.
+		// transaction another session; those of searches do, as long as that works.
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	if _, set := config.ConnConfig.RuntimeParams["application_name"]; !set {

@@ -68,7 +68,7 @@ func (s *Store) Revision(ctx context.Context) (n int64, err error) {
 		if s.revision != nil {
 			return s.explain(s.revision.QueryRowContext(ctx).Scan(&n))
 		}
-		return s.explain(s.read.QueryRowContext(ctx, s.dialect.text(revision)).Scan(&n))
+		return s.explain(s.read.QueryRowContext(ctx, s.dialect.text(revision), s.planOptions()...).Scan(&n))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("reading the revision: %w", err)

@@ -38,6 +38,10 @@ type dialect struct {
 	// processes share.
 	now string
 
+	// keepPlan is what the driver is told with a query whose plan the database is to
+	// keep; nil if its plans cost nothing.
+	keepPlan []any
+
 	texts sync.Map // statements in this dialect
 }
 

@@ -24,6 +24,9 @@ const (
 	openWait   = 10 * time.Second
 	// maxSilence allows for a pooler, which lets a transaction wait for a session.
 	maxSilence = 30 * time.Second
+	// maxPlanAge is how long a session is used, and with it the plans that it keeps:
+	// they were made for tables of the size of that time.
+	maxPlanAge = 5 * time.Minute
 	// leastServer is the oldest version of PostgreSQL that is tested.
 	leastServer = 130000
 )
@@ -69,6 +72,7 @@ func postgresDialect(schema string) *dialect {
 		nextNumber:   `SELECT nextval('` + strings.ReplaceAll(quoted, "'", "''") + `numbers')`,
 		nextRevision: `UPDATE ibid.clock SET revision = revision + ? RETURNING revision`,
 		now:          `(1e6 * extract(epoch FROM clock_timestamp()))::bigint`,
+		keepPlan:     []any{pgx.QueryExecModeCacheStatement},
 	}
 }
 
@@ -81,11 +85,12 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	db := stdlib.OpenDB(*config.ConnConfig)
 	db.SetMaxOpenConns(int(config.MaxConns))
 	db.SetMaxIdleConns(int(config.MaxConns))
-	db.SetConnMaxIdleTime(30 * time.Minute)
+	db.SetConnMaxLifetime(maxPlanAge)
 	s := &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
 		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits}
 	s.classify = s.classifyPostgres
 	s.era.Store(newEra())
+	s.planned.Store(config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheDescribe) // the address says how
 	if s.wait <= 0 {
 		s.wait = serverWait
 	}
@@ -207,6 +212,9 @@ func (s *Store) classifyPostgres(err error) *failure {
 	switch {
 	case answer.Code == "40001", answer.Code == "40P01", answer.Code == "55P03": // serialization, deadlock, lock
 		f.busy = true
+	case answer.Code == "26000", answer.Code == "42P05": // invalid_sql_statement_name, duplicate_prepared_statement
+		f.busy = true // a pooler has given us another session
+		s.planned.Store(true)
 	case answer.Code == "53300": // too_many_connections
 		f.unavailable = true
 		f.what += ": raise max_connections of the server, or lower pool_max_conns in the address"

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -305,6 +306,29 @@ max_client_conn = 200
 		"Odd": TestOdd} {
 		t.Run(name, test)
 	}
+	t.Run("Plans", func(t *testing.T) {
+		s := openTest(t, statetest.Schema(t, pooled))
+		var readers errgroup.Group
+		for range 8 { // more than there are sessions
+			readers.Go(func() error {
+				for range 50 {
+					if _, err := s.Revision(t.Context()); err != nil {
+						return err
+					}
+					if _, err := s.Era(t.Context(), 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err := readers.Wait(); err != nil {
+			t.Error(err)
+		}
+		if !s.planned.Load() {
+			t.Error("no session lacked the statement of another")
+		}
+	})
 }
 
 // A cutter is between a client and a server, and cuts the connection at the

@@ -76,6 +76,9 @@ type Store struct {
 	report      func(error)
 	waiting     atomic.Bool // whether an outage has been reported
 	limits      retrieve.Limits
+	// planned means that the database plans each query anew, as it must where a
+	// pooler gives each transaction another session.
+	planned atomic.Bool
 
 	// era is that of the next change, begun that of the last one that this process
 	// has made.

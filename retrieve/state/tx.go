@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,9 @@ type tx struct {
 	s    *Store
 	// busy is whether rows are being read. SQLite would run another statement
 	// meanwhile, and PostgreSQL would not.
-	busy    bool
+	busy bool
+	// options are what the driver is told with each query, before its arguments.
+	options []any
 	damaged []*damagedError // see markDamaged
 	began   int64           // the era that the transaction began; 0 for none
 }
@@ -56,7 +59,7 @@ func (t *tx) exec(query string, args ...any) (rows int64, err error) {
 // each calls f for each row that a query returns.
 func (t *tx) each(f func(scanner) error, query string, args ...any) (err error) {
 	t.idle()
-	rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), bound(args)...)
+	rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), slices.Concat(t.options, bound(args))...)
 	if err != nil {
 		return t.s.explain(err)
 	}
@@ -269,6 +272,9 @@ func (s *Store) look(ctx context.Context, begin string, f, end func(*tx) error) 
 	var damaged []*damagedError
 	err := s.retry(ctx, s.wait, func() error {
 		return s.transact(ctx, s.read, begin, func(t *tx) error {
+			if begin == "" {
+				t.options = s.planOptions()
+			}
 			err := f(t)
 			damaged = t.damaged
 			return err
@@ -282,6 +288,15 @@ func (s *Store) look(ctx context.Context, begin string, f, end func(*tx) error) 
 		err = errors.Join(err, s.setAside(ctx, damaged...))
 	}
 	return err
+}
+
+// planOptions is what the driver is told with a query that every search sends: its
+// planning takes longer than its execution.
+func (s *Store) planOptions() []any {
+	if s.planned.Load() {
+		return nil
+	}
+	return s.dialect.keepPlan
 }
 
 // within runs f in a transaction by view or update; its error names the
