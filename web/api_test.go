@@ -285,7 +285,7 @@ func TestDocumentPages(t *testing.T) {
 }
 
 // TestCollectionStillToCome checks that no collection is unknown while documents
-// are being indexed, or in an empty library.
+// are being indexed, or in an empty library, but that two are refused.
 func TestCollectionStillToCome(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"indexing": func(o *Options) { o.Indexing = func() (int, int, bool) { return 3, 20, false } },
@@ -293,6 +293,10 @@ func TestCollectionStillToCome(t *testing.T) {
 	} {
 		w := call(newHandler(t, change), "POST", "/api/search", `{"question":"mooring","collection":"archive"}`)
 		if w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+		w = call(newHandler(t, change), "POST", "/api/search", `{"question":"mooring","collection":"archive","filter":{"collection":"other"}}`)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"two_collections"`) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}

@@ -339,7 +339,7 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 	}
 	ids := []retrieve.DocumentInfo{{Document: ingest.Document{ID: r.Document}}}
 	if r.Document == "" {
-		filter, err := withCollection(r.Filter, r.Collection)
+		filter, err := a.catalog.scope(ctx, r.Filter, r.Collection)
 		if err == nil {
 			ids, err = a.catalog.Documents(ctx, filter)
 		}

@@ -136,36 +136,40 @@ func (l *catalog) requireDocuments(ctx context.Context) error {
 		Detail: "the library is empty: run 'ibid ingest FOLDER' and ask again"}
 }
 
-// scope is the filter with a collection that was named outside it. It fails for a
-// collection without documents in a library that has some, since that is most
-// likely a mistake, unless documents are still being read.
+// scope is the filter with a collection that was named outside it, which may not be
+// another one than that of the filter.
 func (l *catalog) scope(ctx context.Context, f retrieve.Filter, collection string) (retrieve.Filter, error) {
-	f, err := withCollection(f, collection)
-	if err != nil || f.Collection == "" || !l.indexing().Ready {
-		return f, err
-	}
-	for _, in := range []retrieve.Filter{{Collection: f.Collection}, {}} {
-		found, err := l.Holds(ctx, in)
-		if err != nil {
-			return f, fmt.Errorf("looking for the collection: %w", err)
-		}
-		if found && in.Collection != "" {
-			return f, nil
-		}
-		if found {
-			return f, &Problem{Status: http.StatusNotFound, Code: "unknown_collection", Field: "collection",
-				Detail: fmt.Sprintf("there is no document in the collection %.200q: check its name, or leave it out to search all", f.Collection)}
+	for _, name := range []string{f.Collection, collection} {
+		if err := l.checkCollection(ctx, name); err != nil {
+			return f, err
 		}
 	}
-	return f, nil
-}
-
-// withCollection sets the collection of a filter, which may not have another one.
-func withCollection(f retrieve.Filter, collection string) (retrieve.Filter, error) {
 	if collection != "" && f.Collection != "" && f.Collection != collection {
 		return f, invalidField("collection", "two_collections", "the collection is %.200q, and that of the filter is %.200q: give one of "+
 			"them", collection, f.Collection)
 	}
 	f.Collection = cmp.Or(f.Collection, collection)
 	return f, nil
+}
+
+// checkCollection fails for a collection without documents in a library that has
+// some, since that is most likely a mistake, unless documents are still being read.
+func (l *catalog) checkCollection(ctx context.Context, name string) error {
+	if name == "" || !l.indexing().Ready {
+		return nil
+	}
+	for _, in := range []retrieve.Filter{{Collection: name}, {}} {
+		found, err := l.Holds(ctx, in)
+		if err != nil {
+			return fmt.Errorf("looking for the collection: %w", err)
+		}
+		if found && in.Collection != "" {
+			return nil
+		}
+		if found {
+			return &Problem{Status: http.StatusNotFound, Code: "unknown_collection", Field: "collection",
+				Detail: fmt.Sprintf("there is no document in the collection %.200q: check its name, or leave it out to search all", name)}
+		}
+	}
+	return nil
 }

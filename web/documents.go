@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/http"
 	"sort"
 	"strings"
@@ -68,11 +69,9 @@ func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 			return listing{}, wrongDate(err, date.name)
 		}
 	}
-	if v := q.Get("limit"); v != "" {
-		var err error
-		if limit, err = parseNumber(v); err != nil {
-			return listing{}, invalid("bad_limit", "limit is %.40q: give a number, 0 or more", v)
-		}
+	limit, err := limitOf(c, limit, 0, math.MaxInt32)
+	if err != nil {
+		return listing{}, err
 	}
 	all, err := d.Documents(ctx, f)
 	if err != nil {

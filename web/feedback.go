@@ -93,14 +93,14 @@ type listedFeedback struct {
 // listFeedback lists the feedback of all callers, newest first: ?limit= entries
 // after ?after=.
 func (r *runHandlers) listFeedback(c echo.Context) error {
-	limit, err := limitOf(c, 100, 1000)
+	limit, err := limitOf(c, 100, 1, 1000)
 	if err != nil {
 		return err
 	}
 	var after int64
-	if v := c.QueryParam("after"); v != "" {
-		if after, err = strconv.ParseInt(v, 10, 64); err != nil || after < 1 || after > 1<<53 {
-			return invalid("bad_after", "after is %.40q: give the next of an earlier page", v)
+	if sent, ok := c.QueryParams()["after"]; ok {
+		if after, err = strconv.ParseInt(sent[0], 10, 64); err != nil || len(sent) > 1 || after < 1 || after > 1<<53 {
+			return invalid("bad_after", "after is %.40q: give the next of an earlier page", strings.Join(sent, ", "))
 		}
 	}
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {

@@ -330,7 +330,7 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 			p = object{"type": "null"}
 		}
 		maps.Copy(p, limitsOf(t, name))
-		request := strings.HasSuffix(t.Name(), "Request") || t == reflect.TypeFor[retrieve.Filter]()
+		request := strings.HasSuffix(t.Name(), "Request") || t == reflect.TypeFor[retrieve.Filter]() || t == reflect.TypeFor[answer.Turn]()
 		optional := request && !slices.Contains(strings.Fields(requiredMembers()[t.Name()]), name)
 		if optional || f.Type.Kind() == reflect.Pointer && !omitted && !request {
 			p = object{"anyOf": []any{p, object{"type": "null"}}}
@@ -339,7 +339,7 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 			p["description"] = withMembers(c, t)
 		}
 		properties[name] = p
-		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") && !strings.HasSuffix(t.Name(), "Request") {
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") && !request {
 			*required = append(*required, name)
 		}
 	}

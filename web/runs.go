@@ -425,7 +425,7 @@ type recordPage struct {
 // list lists the caller's records, newest first: ?limit= of those that began
 // before the one in ?after=.
 func (r *runHandlers) list(c echo.Context) error {
-	limit, err := limitOf(c, 50, 500)
+	limit, err := limitOf(c, 50, 1, 500)
 	if err != nil {
 		return err
 	}
@@ -462,14 +462,15 @@ func (r *runHandlers) list(c echo.Context) error {
 	return reply(c, http.StatusOK, list)
 }
 
-func limitOf(c echo.Context, usual, most int) (int, error) {
-	v := c.QueryParam("limit")
-	if v == "" {
+// limitOf is the number in ?limit=, from least to most; usual without one.
+func limitOf(c echo.Context, usual, least, most int) (int, error) {
+	sent, ok := c.QueryParams()["limit"]
+	if !ok {
 		return usual, nil
 	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 || n > most {
-		return 0, invalid("bad_limit", "limit is %.40q: give a number from 1 to %d", v, most)
+	n, err := strconv.Atoi(sent[0])
+	if err != nil || len(sent) > 1 || n < least || n > most {
+		return 0, invalid("bad_limit", "limit is %.40q: give one number from %d to %d", strings.Join(sent, ", "), least, most)
 	}
 	return n, nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer/openai"
-	"ibid/retrieve"
 )
 
 // openAI serves the OpenAI API, below /v1. The replies are the events of POST
@@ -205,7 +204,7 @@ func (o *openAI) checkCollection(c echo.Context, collection string) error {
 	ctx := c.Request().Context()
 	reached, err := o.catalog.reaches(ctx, collection)
 	if err == nil && reached {
-		_, err = o.catalog.scope(ctx, retrieve.Filter{}, collection)
+		err = o.catalog.checkCollection(ctx, collection)
 	}
 	if p := (*Problem)(nil); err == nil && !reached || errors.As(err, &p) && p.Code == "unknown_collection" {
 		return noModel(everything + "/" + collection)

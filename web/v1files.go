@@ -59,7 +59,7 @@ const maxFiles = 10_000
 
 // listFiles lists the documents by id: ?limit= of those after the file in ?after=.
 func (o *openAI) listFiles(c echo.Context) error {
-	limit, err := limitOf(c, maxFiles, maxFiles)
+	limit, err := limitOf(c, maxFiles, 1, maxFiles)
 	if err != nil {
 		return err
 	}
