@@ -37,6 +37,9 @@ type placeConfig struct {
 	StoreWait time.Duration `help:"How long to wait for a database that restarts." default:"5m" placeholder:"DURATION" group:"Store"`
 }
 
+// AfterApply has a data directory named by --store.
+func (c *placeConfig) AfterApply() error { return c.Store.replaceDir(&c.Data) }
+
 // embedConfig selects how texts become vectors.
 type embedConfig struct {
 	EmbedModel string `help:"Embedding model at an OpenAI-compatible endpoint; default: the built-in one." placeholder:"NAME" group:"Store"`

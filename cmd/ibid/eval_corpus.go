@@ -32,6 +32,9 @@ type corpusConfig struct {
 	rerankConfig
 }
 
+// AfterApply has a data directory named by --store.
+func (c *corpusConfig) AfterApply() error { return c.Store.replaceDir(&c.Data) }
+
 // place is where the documents are stored, if not in a temporary folder.
 func (c corpusConfig) place() placeConfig {
 	return placeConfig{Data: c.Data, Store: c.Store, StorePasswordFile: c.StorePasswordFile}

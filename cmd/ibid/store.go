@@ -16,20 +16,27 @@ import (
 	"ibid/retrieve/state"
 )
 
-// A storeURL is the address of a store on a server. The zero value is none. As
-// text it never includes a secret.
-type storeURL struct{ url *url.URL }
+// A storeURL is the address of a store on a server, or names a data directory
+// instead. The zero value is none. As text it never includes a secret.
+type storeURL struct {
+	url *url.URL
+	dir string
+}
 
 // UnmarshalText reads an address. Its errors never quote the address: a
 // password may be anywhere in text that cannot be parsed.
 func (u *storeURL) UnmarshalText(text []byte) error {
 	address := strings.TrimSpace(string(text))
 	if address == "" {
-		u.url = nil
+		*u = storeURL{}
 		return nil
 	}
 	if !strings.Contains(address, "://") {
-		return fmt.Errorf("it is no URL: give %s; for a folder use --data", exampleStore)
+		if strings.Contains(address, "@") { // there may be a password before it
+			return fmt.Errorf("it is no URL: give %s, or a data directory", exampleStore)
+		}
+		*u = storeURL{dir: address}
+		return nil
 	}
 	parsed, err := url.Parse(address)
 	// A sign in a password can end the host, and what follows is then parsed as
@@ -49,7 +56,15 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 	if parsed.Hostname() == "" && parsed.Query().Get("host") == "" {
 		return fmt.Errorf("it names no host: give %s", exampleStore)
 	}
-	u.url = parsed
+	*u = storeURL{url: parsed}
+	return nil
+}
+
+// replaceDir sets the data directory, if the address names one.
+func (u *storeURL) replaceDir(data *string) error {
+	if u.dir != "" {
+		*data, *u = u.dir, storeURL{}
+	}
 	return nil
 }
 

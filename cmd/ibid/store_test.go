@@ -39,7 +39,7 @@ func TestStoreURLKeepsSecrets(t *testing.T) {
 			t.Errorf("%s is shown as %s", address, shown)
 		}
 	}
-	shown := storeURL{&url.URL{Scheme: "postgres", User: url.UserPassword("ibid", "x"), Host: "db:5433", Path: "/library",
+	shown := storeURL{url: &url.URL{Scheme: "postgres", User: url.UserPassword("ibid", "x"), Host: "db:5433", Path: "/library",
 		RawQuery: "sslmode=require&password=y"}}.String()
 	if shown != "postgres://ibid@db:5433/library?sslmode=require" {
 		t.Errorf("shown as %s", shown)
@@ -63,7 +63,7 @@ func TestStorePassword(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := parsed.String()
-		address, err := placeConfig{Store: storeURL{parsed}, StorePasswordFile: test.file}.address(test.environment)
+		address, err := placeConfig{Store: storeURL{url: parsed}, StorePasswordFile: test.file}.address(test.environment)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestStorePassword(t *testing.T) {
 			t.Errorf("the address was changed to %s", parsed)
 		}
 	}
-	if _, err := (placeConfig{Store: storeURL{&url.URL{}}, StorePasswordFile: file + "2"}).address("x"); err == nil {
+	if _, err := (placeConfig{Store: storeURL{url: &url.URL{}}, StorePasswordFile: file + "2"}).address("x"); err == nil {
 		t.Error("a file that is not there gave a password")
 	}
 }
