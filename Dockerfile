@@ -23,6 +23,7 @@ ENV IBID_DATA=/data IBID_ADDR=0.0.0.0:8080
 USER 65532:65532
 VOLUME /data
 EXPOSE 8080
+HEALTHCHECK --start-period=10s CMD ["/ibid", "health"]
 ENTRYPOINT ["/ibid"]
 CMD ["serve"]
 
@@ -36,5 +37,6 @@ ENV IBID_DATA=/data IBID_ADDR=0.0.0.0:8080
 USER 65532:65532
 VOLUME /data
 EXPOSE 8080
+HEALTHCHECK --start-period=10s CMD ["/ibid", "health"]
 ENTRYPOINT ["/ibid"]
 CMD ["serve"]

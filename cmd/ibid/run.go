@@ -42,6 +42,7 @@ type cli struct {
 	Compact   compactCmd   `cmd:"" help:"Reclaim disk space from deleted documents."`
 	Setup     setupCmd     `cmd:"" help:"Get optional parts, such as a model that orders passages better."`
 	Doctor    doctorCmd    `cmd:"" help:"Show what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
+	Health    healthCmd    `cmd:"" help:"Ask a running server on this machine whether it works."`
 	Eval      evalCmd      `cmd:"" help:"Measure the searches, the gate and the answers on questions with known answers."`
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources, as a filter."`
 }

@@ -30,6 +30,12 @@ func TestServerSeesWhatTheCommandLineIngests(t *testing.T) {
 	writeFiles(t, folder, hours)
 	url := serve(t, data, folder)
 	ready(t, url)
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+	for _, host := range []string{"127.0.0.1:", "0.0.0.0:", ":"} {
+		if out := mustRun(t, data, "health", "--ready", "--addr", host+port); out != "ok\n" {
+			t.Errorf("health at %s%s: %q", host, port, out)
+		}
+	}
 
 	a := ask(t, url, "When does the chart room open?")
 	if !a.Answered || len(a.Sources) != 1 || !strings.HasSuffix(a.Sources[0].Document, "/hours.md") {
@@ -53,11 +59,15 @@ func TestPortInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
 	_, errs, code := ibid(t, t.TempDir(), "serve", "--addr", l.Addr().String())
 	if code != exitFailed || !strings.Contains(errs, "listening on "+l.Addr().String()+": the port is in use") ||
 		!strings.Contains(errs, "--addr") {
 		t.Errorf("exit code %d: %s", code, errs)
+	}
+	l.Close()
+	_, errs, code = ibid(t, t.TempDir(), "health", "--addr", l.Addr().String())
+	if code != exitFailed || !strings.Contains(errs, "refused") {
+		t.Errorf("health without a server: exit code %d: %s", code, errs)
 	}
 }
 

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+type healthCmd struct {
+	Addr string `help:"Address on which the server listens." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+
+	Ready bool `help:"Fail also while the folders are read for the first time or the store is unreachable." noenv:""`
+}
+
+// healthTime is how long a server may take to reply.
+const healthTime = 10 * time.Second
+
+// Help is what 'ibid health --help' says in addition to the flags.
+func (healthCmd) Help() string {
+	return "For the health check of a container, which has no other program: exit code 0 if the server on this machine replies, else 1."
+}
+
+// Run asks the server how it is.
+func (c *healthCmd) Run(ctx context.Context, s surroundings) error {
+	host, port, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return usageError("--addr: %v", err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() { // it listens on every address
+		host = "127.0.0.1"
+	}
+	path := "/healthz"
+	if c.Ready {
+		path = "/readyz"
+	}
+	address := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: path}
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return usageError("--addr: %v", err)
+	}
+	reply, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request) // never through a proxy
+	if err != nil {
+		return fmt.Errorf("asking the server how it is: %w", err)
+	}
+	defer func() { _ = reply.Body.Close() }() // it was read
+	var said struct{ Status, Version, Reason, Detail string }
+	text, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
+	if err == nil {
+		err = json.Unmarshal(text, &said)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the reply is not that of Ibid: %w", &address, err)
+	}
+	if reply.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", &address, cmp.Or(said.Reason, strings.ToLower(http.StatusText(reply.StatusCode))))
+	}
+	_, err = fmt.Fprintln(s.stdout, printable(cmp.Or(said.Detail, "ok")))
+	return err
+}
