@@ -25,7 +25,7 @@ func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 		evidence = append(evidence, c.sentences[p].words)
 	}
 	best := evidence[0]
-	if c.renamed(all, best) {
+	if displaced(units(all, c.names), units(best, c.names)) {
 		return true
 	}
 	mine, theirs, elsewhere := compareNegations(all, evidence)
@@ -53,47 +53,6 @@ func (c *cover) otherSign(number word, picked []int) bool {
 	return other
 }
 
-// renamed reports whether a sentence has, between the same words, another name
-// in place of one that is nowhere in the passage.
-func (c *cover) renamed(all, best []word) bool {
-	// A place is a name's neighbours: both, the two before it or the two after
-	// it. Two light words are no place.
-	type place struct {
-		at            int
-		first, second string
-	}
-	places := func(words []word, i int) (found []place) {
-		for _, at := range [...][2]int{{i - 1, i + 1}, {i - 2, i - 1}, {i + 1, i + 2}} {
-			if at[0] >= 0 && at[1] < len(words) && (words[at[0]].kind != light || words[at[1]].kind != light) {
-				found = append(found, place{at[0] - i, words[at[0]].key, words[at[1]].key})
-			}
-		}
-		return found
-	}
-	claim := make(map[string]bool, len(all))
-	for _, w := range all {
-		claim[w.key] = true
-	}
-	around := make(map[place]bool)
-	for i, w := range best {
-		if w.kind == name && !claim[w.key] {
-			for _, p := range places(best, i) {
-				around[p] = true
-			}
-		}
-	}
-	for i, w := range all {
-		if w.kind == name && !c.keys[w.key] {
-			for _, p := range places(all, i) {
-				if around[p] {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // A negation is the index of the word of a sentence that a negator turns round,
 // or of the negator if there is none near.
 type negation int
@@ -109,7 +68,7 @@ func negations(words []word) []negation {
 		const reach = 5
 		target := i
 		for j := i + 1; j < min(len(words), i+1+reach) && !words[j].parted; j++ {
-			if v := words[j].plain; !lightWords[v] && !filler[v] {
+			if v := words[j].plain; bounds[v] || !lightWords[v] && !filler[v] {
 				target = j
 				break
 			}
@@ -129,7 +88,7 @@ func compareNegations(claim []word, evidence [][]word) (mine, theirs []negation,
 	for _, n := range own {
 		said[claim[n].key] = true
 	}
-	matched := make(map[string]bool)
+	matched, bounded := make(map[string]bool), make(map[string]bool)
 	for i, words := range evidence {
 		for _, n := range negations(words) {
 			if key := words[n].key; said[key] {
@@ -142,8 +101,13 @@ func compareNegations(claim []word, evidence [][]word) (mine, theirs []negation,
 			}
 		}
 	}
+	for _, words := range evidence {
+		for _, w := range words {
+			bounded[w.key] = bounded[w.key] || bounds[w.plain]
+		}
+	}
 	for _, n := range own {
-		if !matched[claim[n].key] {
+		if w := claim[n]; !matched[w.key] && (!bounds[w.plain] || bounded[w.key]) {
 			mine = append(mine, n)
 		}
 	}
@@ -155,7 +119,7 @@ func compareNegations(claim []word, evidence [][]word) (mine, theirs []negation,
 func turned(claim, words []word, theirs []negation) bool {
 	said := make(map[string]bool, len(claim))
 	for _, w := range claim {
-		said[w.key] = said[w.key] || w.kind != light
+		said[w.key] = said[w.key] || w.kind != light || bounds[w.plain]
 	}
 	for _, n := range theirs {
 		if said[words[n].key] {
@@ -207,25 +171,35 @@ var negators = wordSet(`not no non never none neither nor cannot without isn't a
 	nicht kein keine keinen keinem keiner keines nie niemals niemand nirgends weder
 	pas jamais aucun aucune rien nunca jamás ningún ninguno ninguna nadie tampoco nessun nessuno nessuna`)
 
+// bounds are words that a negator turns round alone: "not only" denies nothing but
+// an "only".
+var bounds = wordSet("only just merely solely simply nur seulement")
+
 // filler may be between a negator and what it negates.
 var filler = wordSet("always yet usually generally necessarily really normally ever longer fully")
 
 // opposites are words of which one cannot mean the other.
 var opposites = pairs(`
-	increase decrease, increased decreased, increases decreases, rise fall, rose fell, rises falls, grow shrink, grew shrank,
-	gain lose, gained lost, more fewer, more less, most least, higher lower, highest lowest, high low, larger smaller,
-	largest smallest, large small, longer shorter, longest shortest, long short, earlier later, earliest latest,
-	early late, before after, first last, open closed, opens closes, opened closed, begins ends, began ended, starts ends,
-	started ended, started stopped, wins loses, won lost, victory defeat, allow forbid, allowed forbidden,
-	allowed prohibited, permitted prohibited, permitted forbidden, legal illegal, accepted rejected,
+	increase decrease, increased decreased, increases decreases, increasing decreasing, rise fall, rose fell, rises falls, rising falling,
+	grow shrink, grew shrank, gain lose, gain loss, gained lost, profit loss, more fewer, more less, most least,
+	better worse, best worst, good bad, higher lower, highest lowest, high low, larger smaller, largest smallest, large small, big small,
+	longer shorter, longest shortest, long short, wide narrow, deep shallow, fast slow, faster slower, heavy light, full empty,
+	earlier later, earliest latest, early late, before after, first last, oldest newest, older newer, older younger, oldest youngest,
+	open closed, opens closes, opened closed, opening closing, begins ends, began ended, starts ends, beginning end, start end,
+	started ended, started stopped, wins loses, won lost, victory defeat, allow forbid, allowed forbidden, allows forbids,
+	allowed prohibited, permitted prohibited, permitted forbidden, legal illegal, accepted rejected, accept reject, accept refuse,
 	accepted refused, approved rejected, included excluded, includes excludes, enabled disabled, enables disables,
-	imports exports, buys sells, bought sold, alive dead, arrives departs, arrived departed, arrives leaves, arrived left,
+	imports exports, buys sells, bought sold, buy sell, lend borrow, alive dead, born died, arrives departs, arrived departed,
+	arrives leaves, arrived left, enter leave, entered left, joined left, hired fired, supported opposed, supports opposes,
+	agreed disagreed, confirmed denied, succeeded failed, success failure, passed failed,
 	north south, east west, northern southern, eastern western, left right, upper lower, above below, inside outside,
-	front back, always never, all none, everyone nobody, maximum minimum, positive negative, male female, men women,
-	man woman, son daughter, brother sister, father mother, day night, summer winter, morning evening, hot cold, warm cool,
-	wet dry, young old, rich poor, strong weak, safe dangerous, easy difficult, true false, success failure,
-	succeeded failed, guilty innocent, public private, mandatory optional, required optional, free paid, indoor outdoor,
-	manual automatic, internal external, welcome unwelcome, offen geschlossen, erlaubt verboten, mehr weniger, sommer winter`)
+	front back, always never, all none, both neither, everyone nobody, maximum minimum,
+	majority minority, major minor, positive negative, male female, men women, man woman, boys girls, boy girl, son daughter,
+	brother sister, father mother, husband wife, day night, summer winter, spring autumn, morning evening, hot cold, warm cool,
+	wet dry, young old, new old, rich poor, strong weak, safe dangerous, easy difficult, easy hard, true false, same different,
+	guilty innocent, public private, mandatory optional, required optional, free paid, indoor outdoor, temporary permanent,
+	manual automatic, internal external, welcome unwelcome, domestic foreign, urban rural, offen geschlossen, erlaubt verboten,
+	mehr weniger, sommer winter`)
 
 // pairs reads a list of pairs, both ways round.
 func pairs(text string) map[string][]string {

@@ -1,9 +1,11 @@
 package support
 
 import (
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,13 +27,15 @@ type cover struct {
 	context   []bool  // whether the passage's title or headings have each word
 	sentences []covered
 	keys      map[string]bool // of all words of the passage, its title and its headings
+	names     map[string]bool // of all names of the claim and the passage
 }
 
 // A covered is one sentence with the claim's words that it has, by their index.
 type covered struct {
 	Span
-	words []word
-	hits  []int
+	words   []word
+	hits    []int
+	heading bool
 }
 
 // claimWords returns the different words of a claim that prove something, or
@@ -57,10 +61,13 @@ func claimWords(words []word) []word {
 func (p Prover) cover(claim []word, passage Passage) *cover {
 	total := float64(len(claim))
 	claim = claim[:min(len(claim), maxClaimWords)]
-	c := &cover{claim: claim, total: total, context: make([]bool, len(claim)), keys: make(map[string]bool)}
+	c := &cover{claim: claim, total: total, context: make([]bool, len(claim)), keys: make(map[string]bool), names: make(map[string]bool)}
 	index := make(map[string]int, len(claim))
 	for i, w := range claim {
 		index[w.key] = i
+		if w.kind == name {
+			c.names[w.key] = true
+		}
 	}
 	l := lexer{stem: p.Stem, begins: beginnings(claim)}
 	for _, w := range l.read(passage.Title+"\n"+passage.Heading, 0) {
@@ -70,10 +77,14 @@ func (p Prover) cover(claim []word, passage Passage) *cover {
 		}
 	}
 	for _, at := range p.sentences(passage.Text) {
-		sentence := covered{Span: at, words: l.read(passage.Text[at.Start:at.End], at.Start)}
+		text := passage.Text[at.Start:at.End]
+		sentence := covered{Span: at, words: l.read(text, at.Start), heading: isHeading(text, passage.Text[at.End:])}
 		seen := make(map[int]bool)
 		for _, w := range sentence.words {
 			c.keys[w.key] = true
+			if w.kind == name {
+				c.names[w.key] = true
+			}
 			if i, ok := index[w.key]; ok && !seen[i] {
 				seen[i] = true
 				sentence.hits = append(sentence.hits, i)
@@ -122,24 +133,49 @@ func (c *cover) evidence() (picked []int, found []bool) {
 }
 
 // quote returns the range of the sentence that has most of the claim's words,
-// or of a few in a row if each adds enough.
-func (c *cover) quote() Span {
+// or of a few in a row if each adds enough. Without headings, the words of a
+// heading count for the sentence below it, less than any of its own.
+func (c *cover) quote(headings bool) Span {
 	best, most := c.sentences[0].Span, -1.0
-	for i := range c.sentences {
-		if len(c.sentences[i].hits) == 0 {
+	above := 0.0
+	for i, s := range c.sentences {
+		if s.heading && !headings {
+			above = 0.01 * float64(c.gain(c.context, i)) / c.total
+			continue
+		}
+		if len(s.hits) == 0 && above == 0 && most >= 0 {
 			continue
 		}
 		found, words := slices.Clone(c.context), 0
-		for n := 0; n < maxQuote && i+n < len(c.sentences); n++ {
+		for n, t := range c.sentences[i:min(i+maxQuote, len(c.sentences))] {
+			if t.heading && !headings {
+				break
+			}
 			words += c.gain(found, i+n)
 			c.add(found, i+n)
-			if v := float64(words)/c.total - minAdded*float64(n); v > most+1e-9 {
-				best, most = Span{c.sentences[i].Start, c.sentences[i+n].End}, v
+			if v := float64(words)/c.total - minAdded*float64(n) + above; v > most+1e-9 {
+				best, most = Span{s.Start, t.End}, v
 			}
 		}
+		above = 0
 	}
 	return best
 }
+
+// isHeading reports whether a sentence, before the rest of its text, is a heading:
+// a line with the sign of one, or few words without a full stop and with an empty
+// line or a rule below.
+func isHeading(sentence, rest string) bool {
+	if strings.HasPrefix(sentence, "#") {
+		return !strings.Contains(sentence, "\n")
+	}
+	const long = 80
+	end, _ := utf8.DecodeLastRuneInString(sentence)
+	return len(sentence) <= long && unicode.IsLetter(end) && !strings.ContainsAny(sentence, "0123456789:|\n") &&
+		underHeading.MatchString(rest)
+}
+
+var underHeading = regexp.MustCompile(`^[ \t\r]*\n([ \t\r]*\n|===|---)`)
 
 // verbatim looks for the words of a claim in the passage, in the same order,
 // whatever is between them. It reports whether the first sentence that has

@@ -67,6 +67,14 @@ func TestVerdicts(t *testing.T) {
 		verdict     Verdict
 	}{
 		{"Allowed on the pier.", "Dogs are not allowed on the pier.", Weak},
+		{"Sandvik is an hour from Norby by ferry.", "Norby is an hour from Sandvik by ferry.", Weak},
+		{"In 1987 Ellen Fisher gave the chair to Tom Brandt.", "In 1987 Tom Brandt gave the chair to Ellen Fisher.", Weak},
+		{"Mrs Fisher, the mayor, gave Tom Brandt the chair in 1987.", "In 1987 Ellen Fisher gave the chair to Tom Brandt.", Supported},
+		{"By ferry, Norby is an hour from Sandvik.", "Norby is an hour from Sandvik by ferry.", Supported},
+		{"Members must leave their keys at the desk in winter.", "Members may leave their keys at the desk in winter.", Weak},
+		{"Some boats in the harbour have a radio.", "All boats in the harbour have a radio.", Weak},
+		{"The boats are not only cheap but safe.", "The boats are cheap and safe, and have a radio.", Supported},
+		{"The boats are not just cheap.", "The boats are just cheap.", Weak},
 		{"Open in winter.", "The kiosk is never really open in winter.", Weak},
 		{"60 euros a day into the boat fund.", "Who cannot come pays 60 euros a day into the boat fund.", Quoted},
 		{"The island has a hospital.", "It is not true that the island has a hospital. The island has a hospital.", Quoted},
@@ -199,6 +207,22 @@ func TestByHeadings(t *testing.T) {
 	}
 }
 
+func TestWeakQuotes(t *testing.T) {
+	const text = "# Winter hours\n\nThe library opens at ten. Dogs are welcome.\n\nLost cards\n\nFive euros are due.\n\n## Fees for late books\n\nSee the desk."
+	for claim, want := range map[string]string{
+		"The winter hours of the pool are short.":        "The library opens at ten.",
+		"The cards are green.":                           "Five euros are due.",
+		"Late books are sold by the mayor.":              "See the desk.",
+		"Nothing of this kind.":                          "The library opens at ten.",
+		"Dogs and wolves fight over the prey of winter.": "Dogs are welcome.",
+	} {
+		q := full.Find(claim, Passage{Text: text})
+		if got := text[q.Start:q.End]; q.Verdict != Weak || got != want {
+			t.Errorf("Find(%q) = %s %q, want %q", claim, q.Verdict, got, want)
+		}
+	}
+}
+
 func TestOtherScripts(t *testing.T) {
 	for _, test := range []struct {
 		text, sentence string
@@ -270,7 +294,7 @@ func TestWords(t *testing.T) {
 		"13th of May 2013":                 "13# th of may.* 2013#",
 		"on 2013-05-13":                    "on 2013# 5# 13#",
 		"It may. May 5, Sept. 6":           "it may may.* 5# sep.* 6#",
-		"2018–19, 2018-2019, 1.5-20":       "2018# 19# 2018# 2019# 1.5# 20#",
+		"2018–19, 2018-2019, 1.5-20":       "2018# 2019# 2018# 2019# 1.5# 20#",
 		"at -5 or (−3), 7-8 and €14.50":    "at -5# or -3# 7# 8# and 14.5#",
 		"the 1990s, MH17":                  "the 1990# s mh17*",
 		"Ellen's boat isn't Zoë’s":         "ellen boat isn't zoë*",

@@ -27,13 +27,14 @@ func (p Prover) Join(sentence string, passages []Passage) Together {
 	all := p.claim(sentence)
 	words := claimWords(all)
 	j := joined{parts: make([]bool, len(passages))}
-	j.keys = make(map[string]bool)
+	j.keys, j.names = make(map[string]bool), make(map[string]bool)
 	denied := false
 	for i, passage := range passages[:min(len(passages), maxJoined)] {
 		c := p.cover(words, passage)
 		_, _, negated := c.verbatim(all)
 		denied = denied || negated
 		j.claim, j.total = c.claim, c.total
+		maps.Copy(j.names, c.names)
 		for _, s := range c.sentences {
 			j.sentences = append(j.sentences, s)
 			j.owner = append(j.owner, i)

@@ -25,6 +25,8 @@ type word struct {
 	kind   wordKind
 	sign   rune // the currency or % that a number is written with, or 0
 	parted bool // a comma, the border of a cell or the like is between this word and the one before it
+	// capital reports whether the word begins with a capital.
+	capital bool
 	Span
 }
 
@@ -63,7 +65,7 @@ func (l *lexer) read(text string, at int) []word {
 			i += size
 		default:
 			l.opened = l.opened || isStop(r) || r == '\n'
-			l.parted = l.parted || isStop(r) || strings.ContainsRune(",;:()|–—，；：、", r)
+			l.parted = l.parted || isStop(r) || strings.ContainsRune(",;:()|/–—，；：、", r)
 			i += size
 		}
 	}
@@ -161,6 +163,7 @@ func (l *lexer) letters(text string, start int) int {
 	default:
 		l.add(l.stemmed(low), low, plain, at)
 	}
+	l.words[len(l.words)-1].capital = unicode.IsUpper(first)
 	return i
 }
 
@@ -210,6 +213,9 @@ func (l *lexer) digits(text string, start int) int {
 		key = strings.Replace(key, ",", ".", 1)
 	}
 	key = grouping.Replace(key)
+	if m := yearBefore.FindStringSubmatch(text[max(0, start-8):start]); m != nil && len(key) == 2 && key > m[2] {
+		key = m[1] + key // 2018–19
+	}
 	const exact = 15 // digits that a float64 holds
 	if v, err := strconv.ParseFloat(key, 64); err == nil && len(key) <= exact {
 		key = strconv.FormatFloat(v, 'f', -1, 64)
@@ -222,6 +228,9 @@ func (l *lexer) digits(text string, start int) int {
 	l.words[len(l.words)-1].sign = sign
 	return i
 }
+
+// yearBefore matches the first year of a range.
+var yearBefore = regexp.MustCompile(`\b(\d\d)(\d\d)[-–/]$`)
 
 // groups matches further digits of a number that are grouped by spaces.
 var (
