@@ -2,9 +2,12 @@ package rewrite_test
 
 import (
 	"fmt"
+	"io"
 	"net/url"
+	"os"
 	"path"
 	"strconv"
+	"strings"
 
 	"ibid/cite/marker"
 	"ibid/cite/rewrite"
@@ -40,6 +43,59 @@ func ExampleRewriter() {
 	// - [2] a chap2 (a.html#chap2)
 	// - [3] a chap1 (a.html#chap1)
 	// - [4] c (c.pdf)
+}
+
+// A writer cites what passes through it.
+func ExampleWriter() {
+	w := rewrite.NewWriter(os.Stdout, rewrite.New(documents, rewrite.NewStyle("({number})", "{number}. {title}\n"), marker.Default))
+	for _, piece := range []string{"Closed on Mondays [", "3], open on Sundays [5]."} {
+		if _, err := io.WriteString(w, piece); err != nil {
+			fmt.Println(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// Closed on Mondays (1), open on Sundays (2).
+	//
+	// 1. b
+	// 2. c
+}
+
+// Each source is announced before the text that shows its number.
+func ExampleRewriter_Events() {
+	r := rewrite.New(documents, rewrite.Text, marker.Default)
+	for e, err := range r.Events(rewrite.Pieces(strings.NewReader("Closed on Mondays [3]."))) {
+		switch {
+		case err != nil:
+			fmt.Println(err)
+		case e.Cited != nil:
+			fmt.Println("cited", e.Cited.Number, e.Cited.Source)
+		case e.Done != nil:
+			fmt.Println("done", len(e.Done.Sources))
+		default:
+			fmt.Println("text", e.Text)
+		}
+	}
+	// Output:
+	// cited 1 b.pdf
+	// text Closed on Mondays [1].
+	// done 1
+}
+
+// Documents come in the shapes of other programs.
+func ExampleReadDocuments() {
+	const list = `[{"page_content": "…", "metadata": {"source": "a.html", "author": "Ann"}}, {"node": {"text": "…", "metadata": {"file_name": "b.pdf"}}}]`
+	documents, err := rewrite.ReadDocuments([]byte(list), "")
+	for _, d := range documents {
+		fmt.Println(d.Source, d.Metadata["author"])
+	}
+	fmt.Println(err)
+	// Output:
+	// a.html Ann
+	// b.pdf <nil>
+	// <nil>
 }
 
 // A style can leave documents out: they get no number, and their markers vanish.

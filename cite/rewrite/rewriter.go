@@ -23,14 +23,17 @@ type Document struct {
 	// share a number; one without is a source of its own.
 	Source string `json:"source"`
 	Title  string `json:"title"`
+	// Metadata is passed through to the source.
+	Metadata map[string]any `json:"metadata,omitempty"`
 }
 
 // A Source is one entry of the reference list.
 type Source struct {
 	Number int `json:"number"`
-	// Source and Title are those of the first cited document.
-	Source string `json:"source"`
-	Title  string `json:"title"`
+	// Source, Title and Metadata are those of the first cited document.
+	Source   string         `json:"source"`
+	Title    string         `json:"title"`
+	Metadata map[string]any `json:"metadata,omitempty"`
 	// IDs are all documents cited under the number, in order of first citation.
 	IDs []int `json:"ids"`
 }
@@ -146,7 +149,7 @@ func (r *Rewriter) Code() []Span { return r.code }
 
 // Sources returns the sources cited so far, by number.
 func (r *Rewriter) Sources() []Source {
-	sources := slices.Clone(r.sources)
+	sources := append([]Source{}, r.sources...)
 	for i := range sources {
 		sources[i].IDs = slices.Clone(sources[i].IDs)
 	}
@@ -285,7 +288,7 @@ func (r *Rewriter) source(d Document) *Source {
 	if !ok {
 		n = len(r.sources) + 1
 		r.numbers[key] = n
-		r.sources = append(r.sources, Source{Number: n, Source: d.Source, Title: d.Title})
+		r.sources = append(r.sources, Source{Number: n, Source: d.Source, Title: d.Title, Metadata: d.Metadata})
 	}
 	s := &r.sources[n-1]
 	if !slices.Contains(s.IDs, d.ID) {

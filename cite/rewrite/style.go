@@ -84,6 +84,36 @@ func Excluding(s Style, f func(Document) bool) Style {
 	return excludingStyle{s, f}
 }
 
+// NewStyle returns a style made of two templates, of a citation in the text and of an
+// entry of the list, which begins after an empty line. In them, {number}, {title} (or
+// the source if there is none), {source} and {link} (the source if it may be one)
+// are replaced. Nothing is escaped.
+func NewStyle(inline, entry string) Style { return templateStyle{inline: inline, entry: entry} }
+
+type templateStyle struct {
+	emptyStyle
+	inline, entry string
+}
+
+func (s templateStyle) Inline(dst []byte, r Reference) []byte {
+	return append(dst, r.fill(s.inline)...)
+}
+
+func (s templateStyle) List(dst []byte, refs []Reference) []byte {
+	if len(refs) > 0 && s.entry != "" {
+		dst = append(dst, "\n\n"...)
+	}
+	for _, r := range refs {
+		dst = append(dst, r.fill(s.entry)...)
+	}
+	return dst
+}
+
+func (r Reference) fill(template string) string {
+	return strings.NewReplacer("{number}", strconv.Itoa(r.Number), "{title}", oneLine(r.Label()),
+		"{source}", oneLine(r.Document.Source), "{link}", oneLine(r.Link())).Replace(template)
+}
+
 type excludingStyle struct {
 	Style
 	exclude func(Document) bool

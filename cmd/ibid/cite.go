@@ -4,20 +4,26 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"ibid/cite/marker"
 	"ibid/cite/rewrite"
 )
 
 type citeCmd struct {
-	Documents string `help:"JSON file with the list of the documents that the text may cite." required:"" placeholder:"FILE"`
+	Documents string `help:"JSON file with the list of the documents that the text may cite." placeholder:"FILE"`
+	SourceKey string `help:"Key of the documents' metadata that has the source." placeholder:"KEY"`
+	Exclude   []int  `help:"Places of documents that must not be cited, such as 2,5." placeholder:"N"`
 	Style     string `help:"How citations are shown: ${enum}." enum:"empty,text,markdown,footnote,html" default:"markdown" placeholder:"NAME"`
+	Inline    string `help:"Template of a citation, such as '({number})'; also {title}, {source}, {link}." placeholder:"TEXT"`
+	Entry     string `help:"Template of a line of the list, such as '{number}. {title}: {link}'." placeholder:"TEXT"`
 	Profile   string `help:"${profile_help}" enum:"default,strict" default:"default" placeholder:"NAME"`
 	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text has ended." name:"json"`
+	Stream    bool   `help:"With --json: print a JSON object a line as the text comes: cited, text and done."`
+	Prompt    bool   `help:"Print an instruction that tells a model how to cite, and end."`
 }
 
 // Help is the text of 'ibid cite --help' before the flags.
@@ -25,6 +31,8 @@ func (citeCmd) Help() string {
 	return `The list holds the documents in the order in which they were shown to the model:
 
     [{"source": "about.html", "title": "About us"}, {"source": "tea.html", "title": "Tea"}]
+
+Documents of LangChain (page_content, metadata) and nodes of LlamaIndex are read as well; their metadata is passed on to the sources.
 
 A document's place in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2), whatever the number in the brackets. Entries may repeat their ids ("id": 1), but not change them. The output is numbered by first use and ends in the list of sources:
 
@@ -41,7 +49,17 @@ const exampleDocuments = `[{"source":"a.html","title":"A"}]`
 
 // Run reads a model's output from standard input and prints it with numbered citations.
 func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
-	documents, err := readDocuments(c.Documents)
+	if c.Prompt {
+		_, err := fmt.Fprintln(s.stdout, rewrite.Prompt)
+		return err
+	}
+	if c.Documents == "" {
+		return usageError("missing flags: --documents=FILE (see 'ibid cite --help')")
+	}
+	if c.Stream && !c.JSON {
+		return usageError("--stream needs --json: text streams without it")
+	}
+	documents, err := readDocuments(c.Documents, c.SourceKey)
 	if err != nil {
 		return err
 	}
@@ -49,6 +67,10 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	if !ok {
 		return usageError("unknown style %q: use empty, text, markdown, footnote or html", c.Style)
 	}
+	if c.Inline != "" || c.Entry != "" {
+		style = rewrite.NewStyle(c.Inline, c.Entry+"\n")
+	}
+	style = rewrite.Excluding(style, func(d rewrite.Document) bool { return slices.Contains(c.Exclude, d.ID) })
 	profile, form := marker.Default, "[1]"
 	if c.Profile == "strict" {
 		profile, form = marker.Strict, "[1](id=1)"
@@ -61,7 +83,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		fmt.Fprintln(s.stderr, "ibid: reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
 	}
 	r := rewrite.New(documents, style, profile)
-	if err := citeText(ctx, r, s.stdin, out, c.JSON); err != nil {
+	if err := citeText(ctx, r, s.stdin, out, c.JSON, c.Stream); err != nil {
 		return err
 	}
 	if len(r.Sources()) == 0 && len(documents) > 0 {
@@ -82,70 +104,45 @@ func (p printing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readDocuments reads the documents that a text may cite. Either no entry has an
-// id, or all have their place in the list, by which the text cites.
-func readDocuments(name string) ([]rewrite.Document, error) {
+// readDocuments reads the documents that a text may cite.
+func readDocuments(name, key string) ([]rewrite.Document, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the documents to cite: %w", err)
 	}
 	const byteOrderMark = "\uFEFF"
-	var documents []rewrite.Document
-	err = json.Unmarshal(bytes.TrimPrefix(data, []byte(byteOrderMark)), &documents)
-	if err == nil && documents == nil {
-		err = errors.New("it is null")
-	}
+	documents, err := rewrite.ReadDocuments(bytes.TrimPrefix(data, []byte(byteOrderMark)), key)
 	if err != nil {
 		return nil, usageError("%s is not a JSON list of documents such as %s: %w", name, exampleDocuments, err)
-	}
-	for i, d := range documents {
-		if d.ID != i+1 && (d.ID != 0 || documents[0].ID != 0) {
-			return nil, usageError("%s: document %d has the id %d: a document's id must be its place in the list, by which the text cites it; "+
-				"reorder the list, or leave all ids out", name, i+1, d.ID)
-		}
 	}
 	return documents, nil
 }
 
 // citeText passes a text through the rewriter as it comes, followed by the list of
-// its sources; in JSON, all at the end.
-func citeText(ctx context.Context, r *rewrite.Rewriter, in io.Reader, out io.Writer, asJSON bool) error {
-	var whole bytes.Buffer
-	to := out
-	if asJSON {
-		to = &whole
-	}
-	var decided []byte
-	piece := make([]byte, 32<<10)
-	for ended := false; !ended; {
+// its sources; in JSON, all at the end, or each event on a line.
+func citeText(ctx context.Context, r *rewrite.Rewriter, in io.Reader, out io.Writer, asJSON, stream bool) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	for e, err := range r.Events(rewrite.Pieces(in)) {
+		if err != nil {
+			return fmt.Errorf("reading the text: %w", err)
+		}
+		switch {
+		case stream:
+			err = encoder.Encode(e)
+		case !asJSON && e.Done != nil:
+			_, err = io.WriteString(out, e.Done.List)
+		case !asJSON:
+			_, err = io.WriteString(out, e.Text)
+		case e.Done != nil:
+			err = encoder.Encode(e.Done)
+		}
+		if err != nil {
+			return fmt.Errorf("writing the text: %w", err)
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := in.Read(piece)
-		decided = r.Append(decided[:0], piece[:n])
-		if err != nil { // half a marker at the end is text
-			decided = r.Close(decided)
-		}
-		if ended = errors.Is(err, io.EOF); ended && !asJSON {
-			decided = append(decided, r.List()...)
-		}
-		if len(decided) > 0 {
-			if _, err := to.Write(decided); err != nil {
-				return fmt.Errorf("writing the text: %w", err)
-			}
-		}
-		if err != nil && !ended {
-			return fmt.Errorf("reading the text: %w", err)
-		}
 	}
-	if !asJSON {
-		return nil
-	}
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(struct {
-		Text    string           `json:"text"`
-		List    string           `json:"list"`
-		Sources []rewrite.Source `json:"sources"`
-	}{whole.String(), r.List(), append([]rewrite.Source{}, r.Sources()...)})
+	return nil
 }

@@ -23,7 +23,7 @@ func TestCiteStreams(t *testing.T) {
 	shown, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := citeText(t.Context(), newCiter(), in, out, false)
+		err := citeText(t.Context(), newCiter(), in, out, false, false)
 		done <- errors.Join(err, out.Close())
 	}()
 	for _, step := range []struct{ write, read string }{
@@ -55,13 +55,14 @@ func TestCiteBrokenInput(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the pipe broke")
 	var out bytes.Buffer
-	err := citeText(t.Context(), newCiter(), io.MultiReader(strings.NewReader("So it is [1](id="), iotest.ErrReader(broken)), &out, false)
+	text := io.MultiReader(strings.NewReader("So it is [1](id="), iotest.ErrReader(broken))
+	err := citeText(t.Context(), newCiter(), text, &out, false, false)
 	if !errors.Is(err, broken) || out.String() != "So it is [1](id=" {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := citeText(ctx, newCiter(), strings.NewReader("text"), io.Discard, false); !errors.Is(err, context.Canceled) {
+	if err := citeText(ctx, newCiter(), strings.NewReader("text"), io.Discard, false, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("an interrupted filter gave %v", err)
 	}
 }
@@ -75,7 +76,8 @@ func TestCiteBrokenOutput(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("nobody reads")
 	for _, asJSON := range []bool{false, true} {
-		if err := citeText(t.Context(), newCiter(), strings.NewReader("text [1]"), brokenWriter{broken}, asJSON); !errors.Is(err, broken) {
+		err := citeText(t.Context(), newCiter(), strings.NewReader("text [1]"), brokenWriter{broken}, asJSON, false)
+		if !errors.Is(err, broken) {
 			t.Errorf("json %v: got %v", asJSON, err)
 		}
 	}

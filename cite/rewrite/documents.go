@@ -1,0 +1,61 @@
+package rewrite
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// listed is a document as programs write it: Ibid's own shape, LangChain's, as it
+// is or serialised, and LlamaIndex's node, with or without a score around it.
+type listed struct {
+	Document
+	ID     any     `json:"id"` // LangChain's is a string
+	Node   *listed `json:"node"`
+	Kwargs *listed `json:"kwargs"`
+}
+
+// ReadDocuments reads a JSON list of documents. Each has a source and a title, or
+// has them in its metadata, which becomes [Document.Metadata]. The key of the
+// metadata that has the source comes first; without it, or where it is missing,
+// these are tried: source, url, file_path, file_name. Either no entry has a number
+// for an id, or all have their place in the list, by which the text cites.
+func ReadDocuments(data []byte, key string) ([]Document, error) {
+	var list []listed
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, err
+	}
+	if list == nil {
+		return nil, errors.New("it is null")
+	}
+	documents := make([]Document, len(list))
+	numbered := false
+	for i, l := range list {
+		if inner := cmp.Or(l.Node, l.Kwargs); inner != nil {
+			l = *inner
+		}
+		id, _ := l.ID.(float64)
+		if numbered = numbered || id != 0; numbered && id != float64(i+1) {
+			return nil, fmt.Errorf("document %d has the id %v: %w", i+1, id, errPlace)
+		}
+		documents[i] = l.document(key)
+	}
+	return documents, nil
+}
+
+var errPlace = errors.New("a document's id must be its place in the list, by which the text cites it; reorder the list, or leave all ids out")
+
+func (l listed) document(key string) Document {
+	d := l.Document
+	text := func(key string) string {
+		s, _ := d.Metadata[key].(string)
+		return s
+	}
+	if key != "" {
+		d.Source = cmp.Or(text(key), d.Source)
+	}
+	d.Source = cmp.Or(d.Source, text("source"), text("url"), text("file_path"), text("file_name"))
+	d.Title = cmp.Or(d.Title, text("title"))
+	return d
+}

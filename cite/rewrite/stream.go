@@ -1,0 +1,111 @@
+package rewrite
+
+import (
+	"io"
+	"iter"
+	"slices"
+)
+
+// Prompt tells a model how to cite documents that are shown to it with their places
+// in the list of documents.
+const Prompt = `After each statement, cite the documents that it is from by their numbers in square brackets, such as [1] or [2][5]. ` +
+	`Use only the numbers of the documents above, do not write addresses or titles of sources, and do not add a list of sources.`
+
+// A Result is a rewritten text with the list of its sources.
+type Result struct {
+	Text    string   `json:"text"`
+	List    string   `json:"list"`
+	Sources []Source `json:"sources"`
+}
+
+// An Event is one step of rewriting. It has one member.
+type Event struct {
+	// Cited is a source that is cited for the first time. It comes before the text
+	// that shows its number, when IDs has only the documents cited by then.
+	Cited *Source `json:"cited,omitempty"`
+	// Text is the next piece of the rewritten text.
+	Text string `json:"text,omitempty"`
+	// Done is the whole result, at the end.
+	Done *Result `json:"done,omitempty"`
+}
+
+// Events rewrites a text that comes in pieces, cut anywhere, and closes the
+// rewriter. If the pieces end in an error, what was held back comes before it.
+func (r *Rewriter) Events(pieces iter.Seq2[[]byte, error]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		var text []byte
+		known := 0
+		send := func(from int) bool {
+			for ; known < len(r.sources); known++ {
+				s := r.sources[known]
+				s.IDs = slices.Clone(s.IDs)
+				if !yield(Event{Cited: &s}, nil) {
+					return false
+				}
+			}
+			return from == len(text) || yield(Event{Text: string(text[from:])}, nil)
+		}
+		var failed error
+		for piece, err := range pieces {
+			from := len(text)
+			if text = r.Append(text, piece); !send(from) {
+				return
+			}
+			if failed = err; err != nil {
+				break
+			}
+		}
+		from := len(text)
+		if text = r.Close(text); !send(from) {
+			return
+		}
+		if failed != nil {
+			yield(Event{}, failed)
+			return
+		}
+		yield(Event{Done: &Result{Text: string(text), List: r.List(), Sources: r.Sources()}}, nil)
+	}
+}
+
+// Pieces reads a text as it comes.
+func Pieces(from io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		piece := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(piece)
+			if err == io.EOF {
+				_ = n > 0 && yield(piece[:n], nil)
+				return
+			}
+			if !yield(piece[:n], err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// A Writer rewrites what is written to it and passes it on.
+type Writer struct {
+	*Rewriter
+	to  io.Writer
+	out []byte
+}
+
+// NewWriter returns a writer that passes the rewritten text on to another.
+func NewWriter(to io.Writer, r *Rewriter) *Writer { return &Writer{Rewriter: r, to: to} }
+
+// Write rewrites the next piece of the text.
+func (w *Writer) Write(piece []byte) (int, error) {
+	w.out = w.Append(w.out[:0], piece)
+	if _, err := w.to.Write(w.out); err != nil {
+		return 0, err
+	}
+	return len(piece), nil
+}
+
+// Close passes on what was held back, and the list of the sources. It does not close
+// the other writer.
+func (w *Writer) Close() error {
+	_, err := w.to.Write(append(w.Rewriter.Close(w.out[:0]), w.List()...))
+	return err
+}
