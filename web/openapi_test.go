@@ -787,7 +787,7 @@ func limitsOf(t reflect.Type, member string) object {
 	case "rating":
 		return object{"enum": []int{-1, 1}}
 	case "citation":
-		return object{"minimum": 0}
+		return object{"minimum": 0, "maximum": math.MaxInt64}
 	case "since", "until":
 		return object{"pattern": `^([0-9]{4}(-((0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]))?|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31))?)?$`}
 	case "max_words":
