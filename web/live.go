@@ -65,7 +65,7 @@ type liveAnswer struct {
 	documents map[string]bool // that the events quote
 	resumable bool
 	settled   bool          // nothing will change any more
-	changed   chan struct{} // closed at the next change
+	changed   chan struct{} // nil while nobody waits
 	readers   int
 	idle      *time.Timer
 }
@@ -101,8 +101,18 @@ func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
 
 // notify wakes the readers. l.mu is held.
 func (l *liveAnswer) notify() {
-	close(l.changed)
-	l.changed = make(chan struct{})
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// nextChange is closed at the next change. l.mu is held.
+func (l *liveAnswer) nextChange() <-chan struct{} {
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.changed
 }
 
 func (l *liveAnswer) noteDocuments(e answer.Event) {
@@ -131,7 +141,7 @@ func (l *liveAnswer) eventsAfter(n int) (news []event, more bool, changed <-chan
 		return nil, false, nil, &Problem{Status: http.StatusInsufficientStorage, Code: "run_too_long",
 			Detail: "the answer is longer than is kept for a reader: only the client that asked gets it"}
 	}
-	return l.log[n:], l.State == stateRunning, l.changed, nil
+	return l.log[n:], l.State == stateRunning, l.nextChange(), nil
 }
 
 func (l *liveAnswer) addReader() {
@@ -192,7 +202,7 @@ func (l *liveAnswer) markEnded(ctx context.Context, err error) event {
 func (l *liveAnswer) waitSettled(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		settled, changed := l.settled, l.changed
+		settled, changed := l.settled, l.nextChange()
 		l.mu.Unlock()
 		if settled {
 			return nil
@@ -277,7 +287,7 @@ func (a *Answers) reserve(bytes int) bool {
 
 // add adds an answer, if it has an id. One in the background has to call background.Done.
 func (a *Answers) add(l *liveAnswer) error {
-	l.answers, l.State, l.changed, l.documents = a, stateRunning, make(chan struct{}), map[string]bool{}
+	l.answers, l.State, l.documents = a, stateRunning, map[string]bool{}
 	if l.ID == "" {
 		return nil
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -26,54 +24,14 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// dropSlowClients ends requests whose client stops sending or reading. A request
-// may take any time as long as it makes progress.
-func dropSlowClients(next echo.HandlerFunc) echo.HandlerFunc {
+// dropSlowSenders ends requests whose client stops sending its body.
+func dropSlowSenders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		w := &boundedWriter{c.Response().Writer}
-		// An earlier request on the connection has left its deadline.
-		if err := w.setDeadline(time.Time{}); err != nil {
-			return fmt.Errorf("lifting the write deadline: %w", err)
-		}
-		c.Response().Writer = w
 		if r := c.Request(); r.ContentLength != 0 {
-			r.Body = &boundedBody{ReadCloser: r.Body, control: http.NewResponseController(w.ResponseWriter)}
+			r.Body = &boundedBody{ReadCloser: r.Body, control: http.NewResponseController(c.Response().Writer)}
 		}
-		err := next(c)
-		if c.Response().Committed {
-			// The end of the reply is written after this, perhaps long after its last part.
-			err = errors.Join(err, w.setDeadline(time.Now().Add(writeTimeout)))
-		}
-		return err
+		return next(c)
 	}
-}
-
-// A boundedWriter gives each partBytes of a reply [writeTimeout].
-type boundedWriter struct{ http.ResponseWriter }
-
-// Unwrap is for [http.ResponseController].
-func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *boundedWriter) setDeadline(t time.Time) error {
-	return ignoreUnsupported(http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t))
-}
-
-func (w *boundedWriter) WriteHeader(status int) {
-	_ = w.setDeadline(time.Now().Add(writeTimeout)) // the write that sends it fails too
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *boundedWriter) Write(b []byte) (n int, err error) {
-	for part := range slices.Chunk(b, partBytes) {
-		if err := w.setDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return n, fmt.Errorf("setting a deadline: %w", err)
-		}
-		wrote, err := w.ResponseWriter.Write(part)
-		if n += wrote; err != nil {
-			return n, err
-		}
-	}
-	return n, nil
 }
 
 // A boundedBody gives each partBytes of a request's body [bodyTimeout].

@@ -29,6 +29,7 @@ type eventStream struct {
 	mu     sync.Mutex // guards what follows
 	w      *echo.Response
 	failed error // of the first write that failed; the last one
+	buffer []byte
 }
 
 // newEventStream starts the heartbeat, which calls cancel when its write fails.
@@ -78,7 +79,7 @@ func (s *eventStream) writeEvent(kind string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encoding a %s event: %w", kind, err)
 	}
-	return s.write(event{kind: kind, data: data}.append(nil))
+	return s.writeOne(event{kind: kind, data: data})
 }
 
 // A markdownEvent is the answer as Markdown, with links: the event "markdown".
@@ -97,12 +98,12 @@ func (s *eventStream) send(e event) error {
 		}
 	}
 	if s.page == nil {
-		return s.write(e.append(nil))
+		return s.writeOne(e)
 	}
 	if err := s.page.beforeEvent(e.kind, e.data); err != nil {
 		return err
 	}
-	if err := s.write(e.append(nil)); err != nil {
+	if err := s.writeOne(e); err != nil {
 		return err
 	}
 	return s.page.afterEvent(e.kind, e.data)
@@ -129,6 +130,19 @@ func (s *eventStream) sendBlocks(had []event) error {
 func (s *eventStream) write(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.flush(b)
+}
+
+// writeOne writes an event. Its bytes are copied on their way, so that all events use one buffer.
+func (s *eventStream) writeOne(e event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buffer = e.append(s.buffer[:0])
+	return s.flush(s.buffer)
+}
+
+// flush writes and flushes. s.mu is held.
+func (s *eventStream) flush(b []byte) error {
 	if s.failed != nil {
 		return s.failed
 	}

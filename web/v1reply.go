@@ -183,7 +183,7 @@ func (r *v1Reply) send(kind string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encoding a chunk: %w", err)
 	}
-	return r.out.write(event{kind: kind, data: data}.append(nil))
+	return r.out.writeOne(event{kind: kind, data: data})
 }
 
 // close ends the text: with what was held back, why it is incomplete, and the list of sources.

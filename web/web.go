@@ -15,11 +15,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -265,7 +268,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.HTTPErrorHandler = errorReplies{pages, h.key}.handle
 	// Pre: for unknown routes too.
 	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
-		recoverPanics(o.Logger), dropSlowClients,
+		recoverPanics(o.Logger), dropSlowSenders,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, crossOrigin)
 	e.Use(guard.admit)
 	for _, r := range h.routes(features{
@@ -356,15 +359,58 @@ func (h *handlers) routes(f features) []route {
 	return table
 }
 
+// An HTTPServer is an [http.Server] that drops clients that stop reading. A reply may
+// take any time as long as it makes progress.
+type HTTPServer struct{ http.Server }
+
 // NewHTTPServer returns a server for the handler with time limits on slow clients.
 // There is no limit on a whole reply, since an answer streams for as long as it
 // takes; each write has its own.
-func NewHTTPServer(addr string, h http.Handler) *http.Server {
-	return &http.Server{
+func NewHTTPServer(addr string, h http.Handler) *HTTPServer {
+	return &HTTPServer{http.Server{
 		Addr:              addr,
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+	}}
+}
+
+// Serve is Serve of [http.Server], with limits on writes.
+func (s *HTTPServer) Serve(l net.Listener) error { return s.Server.Serve(boundedListener{l}) }
+
+// A boundedListener accepts connections whose writes have a time limit.
+type boundedListener struct{ net.Listener }
+
+func (l boundedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	return boundedConn{c}, nil
+}
+
+// A boundedConn gives each partBytes that it writes [writeTimeout]. The time begins
+// when they are written: what the handler wrote may have waited in buffers.
+type boundedConn struct{ net.Conn }
+
+func (c boundedConn) Write(b []byte) (n int, err error) {
+	for part := range slices.Chunk(b, partBytes) {
+		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return n, fmt.Errorf("setting a deadline: %w", err)
+		}
+		wrote, err := c.Conn.Write(part)
+		if n += wrote; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// CloseWrite leaves the client time to read a reply that came before the end of its request.
+func (c boundedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }

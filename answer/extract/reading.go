@@ -84,9 +84,14 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		texts = append(texts, ingest.EmbeddingText(p.Title, p.Chunk))
 	}
 	var stems []string
+	seen := map[string]bool{} // words
 	for _, p := range passages {
 		for _, part := range []string{p.Title, p.Heading, p.Text} {
 			for word := range strings.FieldsFuncSeq(part, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
+				if seen[word] {
+					continue
+				}
+				seen[word] = true
 				for _, stem := range retrieve.Terms(word) {
 					if _, ok := d.nearness[stem]; !ok {
 						d.nearness[stem] = nil

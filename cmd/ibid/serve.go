@@ -343,7 +343,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 }
 
 // drain lets requests and runs end, and cuts off those that take too long.
-func (srv *server) drain(ctx context.Context, server *http.Server, cut func()) (err error) {
+func (srv *server) drain(ctx context.Context, server *web.HTTPServer, cut func()) (err error) {
 	srv.logger.Info("stopping", "drain", srv.Drain)
 	ctx = context.WithoutCancel(ctx)
 	limit, cancel := context.WithTimeout(ctx, srv.Drain)
