@@ -242,7 +242,7 @@ func TestInjectionOnThePage(t *testing.T) {
 			events := []any{answer.Retrieved{Question: text, Passages: evidence}}
 			cited := "\n\nThe pier is closed."
 			for n, p := range evidence {
-				events = append(events, lib.judged(p, answer.Relevant, text))
+				events = append(events, lib.judged(p, answer.Relevant, p.Text))
 				cited += fmt.Sprintf(" [%d]", n+1)
 			}
 			events = append(events, answer.Kept{Passages: evidence}, answer.Warning{Message: text},
