@@ -31,6 +31,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/rewrite"
 	"ibid/ingest"
 	"ibid/ingest/site"
 	"ibid/retrieve"
@@ -144,7 +145,8 @@ func newSchemas(t *testing.T) *schemas {
 		values: map[string][]string{}}
 	module := strings.TrimSuffix(reflect.TypeFor[schemas]().PkgPath(), "/web")
 	for room, dir := range map[string]string{"web": ".", "answer": "../answer", "cite": "../cite", "cite/support": "../cite/support",
-		"retrieve": "../retrieve", "ingest": "../ingest"} {
+		"cite/rewrite": "../cite/rewrite",
+		"retrieve":     "../retrieve", "ingest": "../ingest"} {
 		pkg := module + "/" + room
 		for _, file := range parsed(t, dir) {
 			for _, decl := range file.Decls {
@@ -613,6 +615,7 @@ func TestOpenAPIReplies(t *testing.T) {
 	runs.Shutdown(t.Context())
 	ask("GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", last)
 	ask("POST", "/api/summarize", `{"document":"club/guide.pdf","max_words":1}`, asEvents...)
+	ask("POST", "/api/cite", `{"documents":[{"source":"a"}],"text":"Yes.[1]"}`, asEvents...)
 	const mcpHead, chat = `{"jsonrpc":"2.0",`, `"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
 	for _, r := range []string{
 		`POST /api/search {"question":"mooring"}`, `POST /api/summarize {"document":"club/guide.pdf"}`, "GET /api/runs/" + id, "GET /api/runs",
@@ -620,7 +623,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		"PUT /api/runs/" + id + "/shared",
 		"DELETE /api/runs/" + id + "/shared", "DELETE /api/runs/" + id, "DELETE /api/runs/" + id + "?forget=true", "GET /api/runs/" + id,
 		"GET /api/documents?limit=2", "GET /api/documents/club/handbook/mooring.md?start=10&end=20", "GET /api/collections",
-		"GET /api/suggestions", "POST /api/sample",
+		"GET /api/suggestions", "POST /api/sample", "GET /api/cite", `POST /api/cite {"documents":[{"source":"a"}],"text":"Yes.[1]"}`,
 		"POST /mcp " + mcpHead + `"id":1,"method":"ping"}`, "POST /mcp " + mcpHead + `"method":"notifications/initialized"}`,
 		"POST /v1/chat/completions {" + chat, `POST /v1/chat/completions {"stream":true,` + chat, "GET /v1/models", "GET /v1/models/ibid/default",
 		`POST /v1/responses {"model":"ibid","input":"a"}`, `POST /v1/responses {"model":"ibid","input":"a","stream":true}`,
@@ -710,7 +713,7 @@ func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
 		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
-		listedCollections{}, listedSuggestions{}, addedSample{},
+		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, listedSuggestions{}, addedSample{},
 		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
@@ -723,7 +726,7 @@ func schemaRoots() []any {
 func requiredMembers() map[string]string {
 	return map[string]string{"searchRequest": "question", "feedbackRequest": "run rating", "chatRequest": "model messages",
 		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input",
-		"vectorSearchRequest": "query", "Turn": "role"}
+		"vectorSearchRequest": "query", "citeRequest": "documents", "Turn": "role"}
 }
 
 // alternatives says which members a request of a type must have, of several.
@@ -822,7 +825,8 @@ func limitsOf(t reflect.Type, member string) object {
 
 // schemaNames are the names of schemas that differ from their Go types.
 func schemaNames() map[string]string {
-	return map[string]string{
+	return map[string]string{"rewrite.Source": "CitedDocument", "rewrite.Result": "CitedText", "web.citeText": "CitePiece",
+
 		"web.backgroundRequest": "RunRequest",
 		"web.answered":          "Answer", "web.searched": "SearchResult", "web.answerRecord": "Run", "web.recordPage": "RunList",
 		"web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList",

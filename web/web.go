@@ -305,6 +305,8 @@ func (h *handlers) routes(f features) []route {
 
 		{"POST", "/api/ask", readers, limited(h.asking.ask)},
 		{"POST", "/api/search", readers, limited(h.asking.search)},
+		{"GET", "/api/cite", readers, sendCitePrompt},
+		{"POST", "/api/cite", readers, limited(citeAny)},
 		{"POST", "/api/runs", readers, h.runs.begin},
 		{"GET", "/api/runs", readers, h.runs.list},
 		{"GET", "/api/runs/:id", readers, h.runs.show},

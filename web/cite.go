@@ -1,0 +1,200 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/cite/marker"
+	"ibid/cite/rewrite"
+)
+
+// citeRequest is the body of POST /api/cite. In a stream of events it is the first
+// event, and each further one has a text.
+type citeRequest struct {
+	// Text is what a model wrote.
+	Text string `json:"text"`
+	// Documents are what the text may cite, by their places: {"source","title"},
+	// documents of LangChain or nodes of LlamaIndex.
+	Documents json.RawMessage `json:"documents"`
+	// SourceKey is the key of the documents' metadata that has the source.
+	SourceKey string `json:"source_key,omitempty"`
+	// Exclude are places of documents that must not be cited.
+	Exclude []int `json:"exclude,omitempty"`
+	// Style is "text" (the default), "markdown", "footnote", "html" or "empty".
+	Style string `json:"style,omitempty"`
+	// Inline and Entry are templates of a citation and of an entry of the list,
+	// instead of a style. They may have {number}, {title}, {source} and {link}.
+	Inline string `json:"inline,omitempty"`
+	Entry  string `json:"entry,omitempty"`
+}
+
+// citeText is a piece of text in a stream of events.
+type citeText struct {
+	Text string `json:"text"`
+}
+
+// citePrompt is the reply of GET /api/cite.
+type citePrompt struct {
+	// Prompt tells a model how to cite.
+	Prompt string `json:"prompt"`
+}
+
+func sendCitePrompt(c echo.Context) error { return reply(c, http.StatusOK, citePrompt{rewrite.Prompt}) }
+
+// citeAny numbers the citations of a text from any model, and neither keeps it nor
+// reads the library. As events, it replies while the text comes.
+func citeAny(c echo.Context) error {
+	r, pieces, err := readCite(c)
+	if err != nil {
+		return err
+	}
+	rewriter, err := r.rewriter()
+	if err != nil {
+		return err
+	}
+	if !wantsEvents(c.Request()) {
+		for e, err := range rewriter.Events(pieces) {
+			if err != nil {
+				return err
+			}
+			if e.Done != nil {
+				return reply(c, http.StatusOK, e.Done)
+			}
+		}
+		return nil
+	}
+	out := newEventStream(c.Response(), func(error) {})
+	defer out.close()
+	for e, err := range rewriter.Events(pieces) {
+		switch {
+		case err != nil && !out.begun():
+			return err
+		case err != nil:
+			return errors.Join(err, out.writeEvent("error", problemOf(c, err)))
+		case e.Cited != nil:
+			err = out.writeEvent("cited", e.Cited)
+		case e.Done != nil:
+			err = out.writeEvent("done", e.Done)
+		default:
+			err = out.writeEvent("text", citeText{e.Text})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewriter returns what rewrites the text.
+func (r *citeRequest) rewriter() (*rewrite.Rewriter, error) {
+	documents, err := rewrite.ReadDocuments(r.Documents, r.SourceKey)
+	if err != nil {
+		return nil, invalidField("documents", "bad_documents", `documents is not a list such as [{"source":"a.html","title":"A"}]: %v`, err)
+	}
+	style := rewrite.Text
+	if r.Style != "" {
+		known, ok := rewrite.StyleByName(r.Style)
+		if !ok {
+			return nil, invalidField("style", "bad_style", "there is no style %.40q: use text, markdown, footnote, html or empty", r.Style)
+		}
+		style = known
+	}
+	if r.Inline != "" || r.Entry != "" {
+		style = rewrite.NewStyle(r.Inline, r.Entry)
+	}
+	style = rewrite.Excluding(style, func(d rewrite.Document) bool { return slices.Contains(r.Exclude, d.ID) })
+	return rewrite.New(documents, style, marker.Default), nil
+}
+
+// readCite reads a request and the pieces of its text.
+func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
+	r := new(citeRequest)
+	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)); err != nil || kind != "text/event-stream" {
+		body, err := readBody(c, MaxV1Body)
+		if err == nil {
+			err = unmarshal(body, r)
+		}
+		return r, func(yield func([]byte, error) bool) { yield([]byte(r.Text), nil) }, err
+	}
+	control := http.NewResponseController(c.Response())
+	if err := ignoreUnsupported(control.EnableFullDuplex()); err != nil {
+		return nil, nil, fmt.Errorf("reading and writing at once: %w", err)
+	}
+	next, stop := iter.Pull2(eventData(http.MaxBytesReader(c.Response(), c.Request().Body, MaxV1Body)))
+	first, err, ok := next()
+	if !ok {
+		err = invalid("bad_json", "the stream has no event: the first one is an object with documents")
+	}
+	if err == nil {
+		err = unmarshal(first, r)
+	}
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return r, func(yield func([]byte, error) bool) {
+		defer stop()
+		for piece := r.Text; ; {
+			if !yield([]byte(piece), nil) {
+				return
+			}
+			// A model may write slowly.
+			err := ignoreUnsupported(control.SetReadDeadline(time.Now().Add(bodyTimeout)))
+			data, failed, ok := next()
+			if !ok {
+				return
+			}
+			var t citeText
+			if err = errors.Join(err, failed); err == nil {
+				err = unmarshal(data, &t)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			piece = t.Text
+		}
+	}, nil
+}
+
+func unmarshal(data []byte, into any) error {
+	if err := json.Unmarshal(data, into); err != nil {
+		return jsonProblem(err, "wrong_type")
+	}
+	return nil
+}
+
+// eventData yields the data of each server-sent event.
+func eventData(from io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		lines := bufio.NewScanner(from)
+		lines.Buffer(nil, MaxV1Body)
+		for lines.Scan() {
+			data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
+			if ok && !yield(data, nil) {
+				return
+			}
+		}
+		var tooLarge *http.MaxBytesError
+		switch err := lines.Err(); {
+		case errors.As(err, &tooLarge), errors.Is(err, bufio.ErrTooLong):
+			yield(nil, &Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
+				Detail: fmt.Sprintf("the stream is over %d bytes: send it in several requests", MaxV1Body)})
+		case err != nil:
+			p := invalid("unreadable_body", "the request body did not arrive completely: send it again")
+			p.cause = err
+			yield(nil, p)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestCite(t *testing.T) {
+	h := newHandler(t, nil)
+	const documents = `"documents":[{"page_content":"a","metadata":{"source":"a.html","url":"https://a.example"}},` +
+		`{"node":{"metadata":{"file_name":"b.pdf"}}}]`
+	for _, test := range []struct {
+		body string
+		code int
+		want string
+	}{
+		{`{` + documents + `,"text":"Yes [2]."}`, 200, `"text":"Yes [1].","list":"\n\n- [1] b.pdf\n"`},
+		{`{` + documents + `,"text":"Yes [1].","style":"footnote","source_key":"url"}`, 200, `[^1]: \u003chttps://a.example\u003e`},
+		{`{` + documents + `,"text":"Yes [1][2].","exclude":[1],"inline":"({number})","entry":"{title};"}`, 200,
+			`"text":"Yes (1).","list":"\n\nb.pdf;"`},
+		{`{` + documents + `,"style":"loud"}`, 400, `"bad_style"`},
+		{`{"documents":{"a":1}}`, 400, `"bad_documents"`},
+		{`{"text":"a"}`, 400, `"bad_documents"`},
+		{`[]`, 400, `"bad_json"`},
+	} {
+		w := call(h, "POST", "/api/cite", test.body, "Content-Type", jsonReply)
+		if w.Code != test.code || !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("%s: %d %s, want %s", test.body, w.Code, w.Body, test.want)
+		}
+	}
+}
+
+// TestCiteStream sends the next piece of a text when the one before has come back.
+func TestCiteStream(t *testing.T) {
+	server := httptest.NewServer(newHandler(t, nil))
+	defer server.Close()
+	body, text := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/api/cite", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "text/event-stream")
+	r.Header.Set("Accept", "text/event-stream")
+	write := func(s string) {
+		if _, err := io.WriteString(text, s); err != nil {
+			t.Error(err)
+		}
+	}
+	go write("data: {\"documents\":[{\"source\":\"a\"}],\"text\":\"Yes [1]\"}\n\ndata: {\"text\":\". No\"}\n\n")
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	lines := bufio.NewScanner(reply.Body)
+	var got []string
+	for lines.Scan() {
+		kind, ok := strings.CutPrefix(lines.Text(), "event: ")
+		if !ok {
+			continue
+		}
+		lines.Scan()
+		got = append(got, kind+" "+strings.TrimPrefix(lines.Text(), "data: "))
+		if len(got) == 3 {
+			write("data: {\"text\":\" [1].\"}\n\n")
+			if err := text.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	all := strings.Join(got, "\n")
+	if !strings.HasPrefix(all, "text {\"text\":\"Yes\"}\ncited {\"number\":1,\"source\":\"a\"") || lines.Err() != nil ||
+		!strings.Contains(all, `done {"text":"Yes [1]. No [1].","list":"\n\n- [1] a\n"`) {
+		t.Errorf("%v\n%s", lines.Err(), all)
+	}
+}
