@@ -45,7 +45,8 @@ type proof struct {
 	ctx      context.Context // of the strategy that writes
 	passages []retrieve.Passage
 	prover   support.Prover
-	judge    *judge // nil: code alone decides, and drops nothing
+	judge    *judge          // nil: code alone decides, and drops nothing
+	quotes   []extract.Quote // what Ibid would answer without a model
 
 	units  *statement.Splitter
 	queue  statement.Queue
@@ -78,6 +79,12 @@ func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	}
 	if r.Gate != GateScore {
 		p.judge = r.newJudge()
+	}
+	if p.judge != nil {
+		var err error
+		if p.quotes, err = r.quotes(ctx, passages); err != nil {
+			r.warn("the answer could not be compared with quotes: %s", err)
+		}
 	}
 	r.proof = p
 }
@@ -167,7 +174,7 @@ type finding struct {
 	borne  bool            // by what it cites, or by the passage found for it
 	found  int             // the label of that
 	idle   []int           // cited labels that add nothing
-	sure   bool            // no two verdicts can overrule that it is on topic
+	sure   bool            // Ibid would quote the same
 }
 
 // find compares a statement with the passages that it cites, or with all if it
@@ -188,7 +195,9 @@ func (p *proof) find(u statement.Unit) finding {
 	weak := func(label int) bool { return f.quotes[label-1].Verdict == support.Weak }
 	if cited && len(f.near) > 1 && slices.ContainsFunc(f.near, weak) {
 		together := p.prover.Join(u.Plain, evidence)
-		joined := together.Support >= support.Threshold
+		joined := together.Support >= support.Threshold && !slices.ContainsFunc(f.near, func(label int) bool {
+			return f.quotes[label-1].Verdict == support.Quoted // which needs no other
+		})
 		f.borne = f.borne || joined
 		for i, label := range f.near {
 			if f.borne && weak(label) && !(joined && together.Parts[i]) &&
@@ -201,11 +210,9 @@ func (p *proof) find(u statement.Unit) finding {
 	if !cited && f.borne {
 		f.found = f.near[0]
 	}
-	for _, label := range f.near {
-		if chance, _ := p.reading.Chance(p.passages[label-1]); f.borne && !weak(label) && p.trust.afterNo(p.trust.afterNo(chance)) > .5 {
-			f.sure = true
-		}
-	}
+	f.sure = f.borne && slices.ContainsFunc(p.quotes[:min(len(p.quotes), 1)], func(q extract.Quote) bool {
+		return p.prover.Find(u.Plain, support.Passage{Text: q.Text}).Verdict != support.Weak
+	})
 	return f
 }
 

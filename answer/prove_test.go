@@ -42,6 +42,7 @@ func proving(answers []string, first, again string) *script {
 
 func TestProof(t *testing.T) {
 	const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
+	const half = "Members of the club pay half of it.[2]"
 	for _, test := range []struct {
 		name, answer, first, again string
 		how                        Unproved
@@ -57,7 +58,8 @@ func TestProof(t *testing.T) {
 			event: "Verdict:marked"},
 		{name: "off", how: UnprovedOff, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
 		{name: "no judge", gate: GateScore, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
-		{name: "no budget", calls: 1, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
+		{name: "no budget", calls: 1, answer: half + " " + crane, first: "crane", again: "crane", text: half + " " + crane},
+		{name: "as Ibid would quote", answer: fee + " " + crane, first: "fee", again: "fee", text: fee + " " + crane},
 		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
 		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
 			text: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks[1] |"},

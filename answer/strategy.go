@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"ibid/answer/extract"
 	"ibid/answer/prompt"
 	"ibid/retrieve"
 )
@@ -99,7 +100,7 @@ func alternatives(names []string) string {
 // extract answers without a model: with sentences of the passages, word for
 // word and each with its label.
 func (r *asking) extract(ctx context.Context, kept []retrieve.Passage) error {
-	quotes, err := r.reading.Quote(ctx, kept, cmp.Or(r.Confidence, DefaultConfidence))
+	quotes, err := r.quotes(ctx, kept)
 	if err != nil {
 		return err
 	}
@@ -119,4 +120,9 @@ func (r *asking) extract(ctx context.Context, kept []retrieve.Passage) error {
 	r.usage.Used = len(cited)
 	r.finish()
 	return nil
+}
+
+// quotes returns the sentences that answer, if the chance that they do is high enough.
+func (r *asking) quotes(ctx context.Context, kept []retrieve.Passage) ([]extract.Quote, error) {
+	return r.reading.Quote(ctx, kept, cmp.Or(r.Confidence, DefaultConfidence))
 }
