@@ -17,6 +17,13 @@ type chatTask struct {
 	prompt string
 }
 
+// What tells tasks from questions: the form of a reply to Open WebUI, and LibreChat's
+// words before a conversation.
+var (
+	taskForm  = regexp.MustCompile(`\{\s*"(title|tags|follow_ups|queries|text|prompt)":`)
+	titleTask = regexp.MustCompile(`^Provide a [^\n]*\btitle\b[^\n]*\n+Conversation:\n`)
+)
+
 // taskOf returns the task in the last message of a request, by its shape: that of Open
 // WebUI (a form for the reply and the conversation) or of LibreChat.
 func taskOf(messages []chatMessage) (chatTask, bool) {
@@ -24,11 +31,11 @@ func taskOf(messages []chatMessage) (chatTask, bool) {
 		return chatTask{}, false
 	}
 	prompt := strings.TrimSpace(messages[len(messages)-1].Content.text)
-	form := regexp.MustCompile(`\{\s*"(title|tags|follow_ups|queries|text|prompt)":`).FindStringSubmatch(prompt)
+	form := taskForm.FindStringSubmatch(prompt)
 	switch {
 	case strings.HasPrefix(prompt, "### Task:\n") && strings.Contains(prompt, "<chat_history>") && form != nil:
 		return chatTask{form[1], prompt}, true
-	case regexp.MustCompile(`^Provide a [^\n]*\btitle\b[^\n]*\n+Conversation:\n`).MatchString(prompt):
+	case titleTask.MatchString(prompt):
 		return chatTask{"", prompt}, true
 	}
 	return chatTask{}, false
