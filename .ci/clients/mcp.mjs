@@ -11,7 +11,7 @@ async function ask(how, transport) {
   const client = new Client({ name: 'clients', version: '1' });
   await client.connect(transport);
   const { tools } = await client.listTools();
-  assert.deepEqual(tools.map((t) => t.name).sort(), ['ask', 'read_source', 'search']);
+  assert.deepEqual(tools.map((t) => t.name).sort(), ['ask', 'list_documents', 'read_source', 'search', 'summarize']);
   const told = [];
   const reply = await client.callTool({ name: 'ask', arguments: { question } }, undefined, { onprogress: (p) => told.push(p.message) });
   assert(!reply.isError && told.length > 0, JSON.stringify(reply));
