@@ -1,10 +1,13 @@
 package retrieve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
+	"time"
 )
 
 // followBatch is about how many bytes of text and vectors are applied at a time.
@@ -21,11 +24,14 @@ type follower struct {
 	known      atomic.Int64          // revision at which the searcher was found to follow this state
 	// vectorsOnly leaves out the texts: the searcher is only asked for vectors.
 	vectorsOnly bool
+	// wait, if not 0, means that others bring the searcher up to date ([Feed]), and
+	// is how long a search waits for them.
+	wait time.Duration
 }
 
 func newFollower(s State, searcher Searcher, space string, opts Options) *follower {
 	return &follower{state: s, searcher: searcher, space: space, rebuilding: opts.Rebuilding, damaged: opts.Damaged,
-		turn: make(chan struct{}, 1)}
+		turn: make(chan struct{}, 1), wait: opts.Wait}
 }
 
 // Follow brings a searcher up to date with a state, whose vectors of the space it
@@ -34,9 +40,143 @@ func Follow(ctx context.Context, s State, searcher Searcher, space string) error
 	return newFollower(s, searcher, space, Options{}).run(ctx, func() error { return nil })
 }
 
-// Follow brings the searcher up to date, as the next search would.
+// Follow brings the searcher up to date, as the next search would. If others do, it
+// waits for them ([AwaitFeed]).
 func (x *Index) Follow(ctx context.Context) error {
+	if x.opts.Wait > 0 {
+		return AwaitFeed(ctx, x.state, x.searcher)
+	}
 	return x.follower.run(ctx, func() error { return nil })
+}
+
+// A LagError is given to [Query.Warn] if the searcher lacks the latest changes.
+type LagError struct{ Changes int64 }
+
+func (e *LagError) Error() string {
+	return fmt.Sprintf("the search index lags: it lacks the last %d changes of the library", e.Changes)
+}
+
+// Lag is by how many changes a searcher lags behind a state.
+func Lag(ctx context.Context, s State, searcher Searcher) (int64, error) {
+	now, err := s.Revision(ctx)
+	if err != nil {
+		return 0, err
+	}
+	have, _, err := searcher.Revision(ctx)
+	return max(0, now-have), err
+}
+
+// How often a searcher that others bring up to date is looked at, and a state that
+// is followed.
+const (
+	awaitEvery = 10 * time.Millisecond
+	feedEvery  = 100 * time.Millisecond
+)
+
+// await waits until others have applied the changes that the state has now, and
+// returns how many are missing after the time to wait. It does nothing if no others
+// do that.
+func (f *follower) await(ctx context.Context) (missing int64, err error) {
+	if f.wait == 0 {
+		return 0, nil
+	}
+	now, err := f.state.Revision(ctx)
+	for start := time.Now(); err == nil; {
+		var have int64
+		if have, _, err = f.searcher.Revision(ctx); err != nil || have >= now || time.Since(start) > f.wait {
+			return max(0, now-have), err
+		}
+		err = pause(ctx, awaitEvery)
+	}
+	return 0, err
+}
+
+// feedPatience is how long a searcher may lack the same changes.
+const feedPatience = 20 * time.Second
+
+// AwaitFeed waits until a [Feed] has brought a searcher up to date. If it makes no
+// progress, the error is a [*LagError], or why the searcher is unreachable.
+func AwaitFeed(ctx context.Context, s State, searcher Searcher) error {
+	least, progress := int64(math.MaxInt64), time.Now()
+	for {
+		missing, err := Lag(ctx, s, searcher)
+		if err == nil && missing == 0 {
+			return nil
+		}
+		if err == nil && missing < least {
+			least, progress = missing, time.Now()
+		}
+		if time.Since(progress) > feedPatience {
+			return cmp.Or(err, error(&LagError{missing}))
+		}
+		if err := pause(ctx, awaitEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// feedKind is the kind of the job of Feed.
+const feedKind = "index"
+
+// Feed brings a searcher that several processes share up to date with a state,
+// whose vectors of the space it indexes, and keeps it so until ctx ends. One
+// process at a time does, the holder of the claim on a job of that name; the others
+// wait for their turn. Failed is called with errors, after which Feed tries again,
+// and with nil when all is well again. Current is called each time when the searcher
+// has all changes.
+func Feed(ctx context.Context, s State, searcher Searcher, space, job string, failed func(error), current func(context.Context) error) {
+	worker, ledger := NewWorker(), s.Ledger()
+	f := newFollower(s, searcher, space, Options{})
+	failing := false
+	for ctx.Err() == nil {
+		held, err := ClaimJob(ctx, ledger, job, feedKind, worker)
+		if err == nil && held == nil {
+			err = f.feed(ctx, job, worker, func() error {
+				if failing {
+					failing = false
+					failed(nil)
+				}
+				return current(ctx)
+			})
+		}
+		if err != nil && ctx.Err() == nil && !IsLost(err) {
+			failing = true
+			failed(err)
+		}
+		_ = pause(ctx, time.Second) // the condition of the loop looks at the context
+	}
+	ctx = WithWait(context.WithoutCancel(ctx), time.Second)
+	if ledger.Claim(ctx, job, worker, time.Second) == nil { // otherwise the claim expires
+		_ = ledger.End(ctx, job)
+	}
+}
+
+// feed follows the state for as long as the worker holds its claim.
+func (f *follower) feed(ctx context.Context, job, worker string, current func() error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer Prolong(ctx, f.state.Ledger(), job, worker, cancel)()
+	for {
+		err := f.run(ctx, current)
+		if err == nil {
+			err = pause(ctx, feedEvery)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // run runs a search on a searcher that is up to date. If the searcher is damaged,
@@ -59,8 +199,11 @@ func (f *follower) run(ctx context.Context, search func() error) error {
 	}
 }
 
-// follow applies the changes of the state to the searcher.
+// follow applies the changes of the state to the searcher, unless others do.
 func (f *follower) follow(ctx context.Context) error {
+	if f.wait > 0 {
+		return nil
+	}
 	if _, current, err := f.revision(ctx); err != nil || current {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,6 +31,12 @@ type Options struct {
 	// chunks are encoded, it does the dense search.
 	Encoder Encoder
 	Encoded Searcher
+	// Wait, if not 0, means that others bring the searcher up to date ([Feed]): a
+	// search waits for them so long, and warns with a [*LagError] if that is too short.
+	Wait time.Duration
+	// Feeding, if not nil, is called with the reason why such a searcher is not being
+	// brought up to date, and with nil when it is again.
+	Feeding func(error)
 	// Rebuilding, if not nil, is called while the search index is rebuilt, with
 	// the numbers of documents that are in it and of all.
 	Rebuilding func(done, total int)
@@ -259,7 +266,11 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	x.searching.Add(1)
 	defer x.searching.Add(-1)
 	var passages []Passage
-	err := x.follower.run(ctx, func() error {
+	missing, err := x.follower.await(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	err = x.follower.run(ctx, func() error {
 		stats, err := x.searcher.Stats(ctx, nil)
 		if err != nil || stats.Chunks == 0 {
 			return err
@@ -280,6 +291,9 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	x.warnOfLanguage(q, passages)
+	if missing > 0 && q.Warn != nil {
+		q.Warn(&LagError{missing})
+	}
 	return passages, nil
 }
 

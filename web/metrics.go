@@ -40,6 +40,9 @@ type Metrics struct {
 type StoreFigures struct {
 	Documents, Chunks int
 	Bytes             int64 // on disk; negative if unknown
+	// Lag is how many changes the search index lacks; negative if unknown, or if each
+	// search brings it up to date.
+	Lag int64
 	// ReaderDeaths counts the child processes that died reading a file.
 	ReaderDeaths int64
 }
@@ -182,6 +185,9 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 	gauge("store_chunks", "Chunks in the store.", prometheus.GaugeValue, float64(f.Chunks))
 	if f.Bytes >= 0 {
 		gauge("store_bytes", "Size of the store on disk, in bytes.", prometheus.GaugeValue, float64(f.Bytes))
+	}
+	if f.Lag >= 0 {
+		gauge("index_lag_changes", "Changes of the store that the search index in a cluster lacks.", prometheus.GaugeValue, float64(f.Lag))
 	}
 	gauge("reader_deaths_total", "Child processes that died reading a file.", prometheus.CounterValue, float64(f.ReaderDeaths))
 }

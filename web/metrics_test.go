@@ -59,7 +59,7 @@ func TestMetrics(t *testing.T) {
 		o.Metrics, o.MaxAsks = m, 7
 		o.Summarizer = digest{new(answer.Summary)}
 		o.Figures = func(context.Context) (StoreFigures, error) {
-			return StoreFigures{Documents: 4, Chunks: 9, Bytes: 1 << 20, ReaderDeaths: 2}, nil
+			return StoreFigures{Documents: 4, Chunks: 9, Bytes: 1 << 20, Lag: 6, ReaderDeaths: 2}, nil
 		}
 		o.Indexing = func() (int, int, bool) { return 3, 5, true }
 	})
@@ -107,6 +107,7 @@ func TestMetrics(t *testing.T) {
 		"ibid_store_documents":                                               4,
 		"ibid_store_chunks":                                                  9,
 		"ibid_store_bytes":                                                   1 << 20,
+		"ibid_index_lag_changes":                                             6,
 		"ibid_reader_deaths_total":                                           2,
 	} {
 		if v, ok := got[key]; v != want || !ok {

@@ -25,6 +25,7 @@ import (
 // documents has it.
 type storeConfig struct {
 	placeConfig
+	indexConfig
 	embedConfig
 }
 
@@ -35,6 +36,22 @@ type placeConfig struct {
 	StorePasswordFile string   `help:"File with the password of --store; default: $IBID_STORE_PASSWORD." placeholder:"FILE" group:"Store"`
 
 	StoreWait time.Duration `help:"How long to wait for a database that restarts." default:"5m" placeholder:"DURATION" group:"Store"`
+
+	index indexConfig // for commands that use the search index
+}
+
+// indexConfig selects where the search index of a library is.
+type indexConfig struct {
+	Index        indexURL `help:"${index_help}" placeholder:"URL" group:"Store"`
+	IndexKeyFile string   `help:"File with the API key of --index; default: $IBID_INDEX_KEY." placeholder:"FILE" group:"Store"`
+}
+
+// place returns where the library and its search index are.
+func (c storeConfig) place() placeConfig { return c.placeConfig.indexedBy(c.indexConfig) }
+
+func (c placeConfig) indexedBy(i indexConfig) placeConfig {
+	c.index = i
+	return c
 }
 
 // AfterApply has a data directory named by --store.

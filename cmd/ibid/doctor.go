@@ -185,15 +185,36 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 		up.add(finding{check, stateFailed, err.Error(), unreachable})
 		return
 	}
-	if place, err := c.open(s); err == nil {
-		if err := library.CheckWritable(ctx, place, store); err != nil {
-			up.add(finding{"index", stateWarning, "the search index cannot be written: " + err.Error(),
-				"make its folder writable: until then every start reads again what the index does not have"})
-		}
-	}
+	c.checkIndex(ctx, s, up, store)
 	err = errors.Join(c.checkLibrary(ctx, store, up, embedder, check, what), store.Close())
 	if err != nil {
 		up.add(finding{check, stateFailed, fmt.Sprintf("%s: %v", c.placeConfig, err), unreadable})
+	}
+}
+
+// checkIndex checks whether the search index can be written, or how far it lags.
+func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup, store *state.Store) {
+	place, err := c.place().open(s)
+	if err != nil {
+		return // the store was opened with it
+	}
+	if err := library.CheckWritable(ctx, place, store); err != nil {
+		up.add(finding{"index", stateWarning, "the search index cannot be written: " + err.Error(),
+			"make its folder writable: until then every start reads again what the index does not have"})
+	}
+	if c.Index.cluster == nil {
+		return
+	}
+	lag, err := library.Lag(ctx, place, store)
+	switch {
+	case err != nil:
+		up.add(finding{"index", stateFailed, err.Error(), "check that the cluster runs and can be reached from here, and that its key is in " +
+			"the file of --index-key-file or in $IBID_INDEX_KEY; documents are stored meanwhile"})
+	case lag > 0:
+		up.add(finding{"index", stateWarning, fmt.Sprintf("%s lacks the last %s of the library", c.Index, counted(int(lag), "change")),
+			"a running server brings it up to date, as long as all replicas can be reached"})
+	default:
+		up.add(ok("index", "%s has all changes of the library", c.Index))
 	}
 }
 

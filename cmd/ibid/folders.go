@@ -126,7 +126,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 			return err
 		}
 	}
-	return f.lib.Follow(ctx) // so that the next question need not
+	return f.lib.follow(ctx) // so that the next question need not
 }
 
 // isNew records the outcome for a file, and reports whether it is new.

@@ -68,7 +68,7 @@ func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retr
 	if m != nil {
 		o.Encoder = m
 	}
-	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, o, s)
+	lib, err := newLibrary(ctx, c.place(), store, embedder, o, s)
 	if err != nil {
 		if m != nil {
 			err = errors.Join(err, m.Close())
@@ -92,6 +92,13 @@ func newLibrary(ctx context.Context, place placeConfig, store *state.Store, embe
 	}
 	o.Unwritten = func(err error) {
 		fmt.Fprintf(s.stderr, "ibid: %s; the next search builds what is missing again\n", printable(unwritten(err)))
+	}
+	o.Feeding = func(err error) {
+		if err == nil {
+			fmt.Fprintf(s.stderr, "ibid: the search index at %s is brought up to date again\n", place.index.Index)
+			return
+		}
+		fmt.Fprintf(s.stderr, "ibid: the search index at %s lags, and storing goes on: %s\n", place.index.Index, printable(err.Error()))
 	}
 	lib, err := library.Over(ctx, at, store, embedder, o)
 	if err != nil {
@@ -138,10 +145,26 @@ func (l *openedLibrary) writers() int {
 	return 1
 }
 
+// follow brings the search index up to date, so that the next question need not. An
+// index in a cluster may lag: what is stored is stored.
+func (l *openedLibrary) follow(ctx context.Context) error {
+	err := l.Follow(ctx)
+	if err == nil || ctx.Err() != nil || l.place.index.Index.cluster == nil {
+		return err
+	}
+	fmt.Fprintf(l.stderr, "ibid: %s: the next server or command goes on\n", printable(err.Error()))
+	return nil
+}
+
 // figures returns the size of the store: in bytes only of a data directory.
 func (l *openedLibrary) figures(ctx context.Context) (f web.StoreFigures, err error) {
-	f.Bytes, f.ReaderDeaths = -1, l.reader.Deaths()
+	f.Bytes, f.Lag, f.ReaderDeaths = -1, -1, l.reader.Deaths()
 	f.Documents, f.Chunks, err = l.State.Count(ctx, retrieve.Filter{})
+	if l.place.index.Index.cluster != nil {
+		if lag, unreachable := l.Lag(ctx); unreachable == nil {
+			f.Lag = lag
+		}
+	}
 	if err == nil && !l.place.remote() {
 		f.Bytes = folderBytes(l.place.Data)
 	}

@@ -128,6 +128,8 @@ var longTags = kong.Vars{
 	"gate_time_help":  "Time per question for judging; 0s: no limit. The score decides on the rest.",
 	"ocr_help": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +
 		"default: tesseract's own.",
+	"index_help": "Weaviate cluster for the search index, which is otherwise in the data directory: " +
+		"weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N.",
 	"profile_help": "Which markers count: default takes all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
 		"strict takes [1](id=3) alone.",
 	"retrieval_metrics":      "ndcg@10,recall@10,recall@100,mrr@10",

@@ -14,6 +14,7 @@ import (
 
 	"ibid/retrieve/library"
 	"ibid/retrieve/state"
+	"ibid/retrieve/weaviate"
 )
 
 // A storeURL is the address of a store on a server, or names a data directory
@@ -97,6 +98,31 @@ func isSecret(parameter string) bool {
 	})
 }
 
+// An indexURL is the address of a search index in a cluster. The zero value is
+// none. As text it has no key.
+type indexURL struct{ cluster *weaviate.Address }
+
+// UnmarshalText reads an address.
+func (u *indexURL) UnmarshalText(text []byte) error {
+	u.cluster = nil
+	if len(text) == 0 {
+		return nil
+	}
+	at, err := weaviate.ParseAddress(string(text))
+	if err == nil {
+		u.cluster = &at
+	}
+	return err
+}
+
+// String returns the address without its key.
+func (u indexURL) String() string {
+	if u.cluster == nil {
+		return ""
+	}
+	return u.cluster.String()
+}
+
 // exampleStore shows the address of a store.
 const exampleStore = "postgres://USER@HOST/DATABASE"
 
@@ -165,6 +191,12 @@ func (c placeConfig) open(s surroundings) (place library.Place, err error) {
 		place.URL, err = c.address(strings.TrimSpace(s.getenv(passwordVariable)))
 	case c.Data == "":
 		err = errNoData()
+	}
+	if err == nil && c.index.Index.cluster != nil {
+		var key string
+		key, err = secretFrom(c.index.IndexKeyFile, s.getenv("IBID_INDEX_KEY"), "the key of the search index")
+		at := c.index.Index.cluster.WithKey(key)
+		place.Cluster = &at
 	}
 	return place, err
 }

@@ -48,7 +48,7 @@ func (c upkeepConfig) located(s surroundings) (string, error) {
 }
 
 type verifyCmd struct {
-	Index bool `help:"Compare the search index with the library instead." noenv:""`
+	Index bool `help:"Compare the search index with the library instead: that of $IBID_INDEX, if it is set." noenv:""`
 	upkeepConfig
 }
 
@@ -82,7 +82,7 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	place, err := c.open(s)
+	place, repair, err := c.indexed(ctx, s, store)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) 
 	if err != nil {
 		err = fmt.Errorf("comparing the search index with %s: %w", c.placeConfig, err)
 		if errors.Is(err, retrieve.ErrIndexDamaged) {
-			return &exitError{exitDamage, fmt.Errorf("%w: %s", err, rebuildIndex)}
+			return &exitError{exitDamage, fmt.Errorf("%w: %s", err, repair)}
 		}
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) 
 	}
 	differs := len(r.Differing) > 0 || r.Extra > 0
 	if differs {
-		b.WriteString(rebuildIndex + "\n")
+		b.WriteString(repair + "\n")
 	}
 	damaged, err := store.Damaged(ctx)
 	for _, d := range damaged {
@@ -118,9 +118,20 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) 
 	return &exitError{code: exitDamage}
 }
 
-// rebuildIndex says how a search index is repaired.
-const rebuildIndex = "remove the folder 'index' from the data directory ('index-…' of a library on a server): " +
-	"the next search builds the index again"
+// indexed returns where the library and its search index are, and how the index is
+// repaired.
+func (c *verifyCmd) indexed(ctx context.Context, s surroundings, store *state.Store) (place library.Place, repair string, err error) {
+	var index indexConfig
+	if err := index.Index.UnmarshalText([]byte(s.getenv("IBID_INDEX"))); err != nil {
+		return place, "", usageError("$IBID_INDEX: %w", err)
+	}
+	if place, err = c.indexedBy(index).open(s); err != nil || place.Cluster == nil {
+		return place, "remove the folder 'index' from the data directory ('index-…' of a library on a server): " +
+			"the next search builds the index again", err
+	}
+	name, err := library.Collection(ctx, place, store)
+	return place, fmt.Sprintf("delete the collection %s from %s: a server builds it again", name, place.Cluster), err
+}
 
 // setAside has the next ingest read damaged documents again, unless there is other
 // damage, which opening the library would repair.
@@ -158,7 +169,10 @@ func (c *backupCmd) Run(ctx context.Context, s surroundings) error {
 	return c.show(s, r, c.File, "backed up to "+c.File)
 }
 
-type compactCmd struct{ upkeepConfig }
+type compactCmd struct {
+	upkeepConfig
+	indexConfig
+}
 
 // Run reclaims the disk space of deleted documents.
 func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
@@ -174,7 +188,7 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 		err = fmt.Errorf("%w; 'ibid doctor' repairs it, as other commands do, and keeps the damaged file", err)
 	}
 	if err == nil {
-		err = c.purgeIndex(ctx, s)
+		err = c.indexedBy(c.indexConfig).purgeIndex(ctx, s)
 	}
 	if err != nil {
 		return c.explain(err)
@@ -247,7 +261,7 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 		}
 	}
 	if err == nil {
-		err = c.purgeIndex(ctx, s)
+		err = c.place().purgeIndex(ctx, s)
 	}
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return c.noSuchRoot(ctx, store, err)
@@ -311,12 +325,12 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return fmt.Errorf("embedding %s with %s: %w; run the same command to resume", c.placeConfig, embedder.Space(), err)
 	}
-	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, retrieve.Options{}, s)
+	lib, err := newLibrary(ctx, c.place(), store, embedder, retrieve.Options{}, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
-	if err := lib.Follow(ctx); err != nil {
+	if err := lib.follow(ctx); err != nil {
 		return err
 	}
 	member := "data"

@@ -1,15 +1,19 @@
 package index
 
 import (
+	"context"
+	cryptorand "crypto/rand"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/weaviate"
 )
 
 // TestContract runs every implementation of [retrieve.Searcher] through the same
@@ -21,7 +25,18 @@ func TestContract(t *testing.T) {
 			return x
 		}
 	}
-	for name, open := range map[string]func(*testing.T) retrieve.Searcher{"memory": segments(0), "files": segments(10)} {
+	cluster := func(t *testing.T) retrieve.Searcher {
+		server := os.Getenv("IBID_TEST_WEAVIATE")
+		if server == "" {
+			t.Skip("IBID_TEST_WEAVIATE is not set: '.ci/weaviate DIR' starts a server and prints what to set")
+		}
+		at, err := weaviate.ParseAddress(server)
+		must(t, err)
+		options := weaviate.Options{Library: cryptorand.Text(), Space: "test"}
+		t.Cleanup(func() { must(t, weaviate.Open(at, options).Reset(context.Background())) })
+		return weaviate.Open(at, options)
+	}
+	for name, open := range map[string]func(*testing.T) retrieve.Searcher{"memory": segments(0), "files": segments(10), "weaviate": cluster} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, *candidate){
 				"Empty": testEmpty, "Close": testClose, "Apply": testApply, "Reset": testReset, "Filter": testFilter, "Ties": testTies,

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"ibid/retrieve"
 	"ibid/retrieve/index"
 	"ibid/retrieve/state"
+	"ibid/retrieve/weaviate"
 )
 
 // A Place is where a library is.
@@ -18,8 +21,11 @@ type Place struct {
 	// Data is the data directory.
 	Data string
 	// URL is the address of a PostgreSQL database that has the state; empty: the
-	// state is in the data directory. The search index always is there.
+	// state is in the data directory.
 	URL string
+	// Cluster is the Weaviate cluster that has the search index; nil: it is in the
+	// data directory. The index of an encoder's vectors always is.
+	Cluster *weaviate.Address
 }
 
 // Options of a library. The zero value is what Ibid uses.
@@ -33,6 +39,7 @@ type Library struct {
 	*retrieve.Index
 	State     *state.Store
 	searchers []retrieve.Searcher // the first is that of the embedder's space
+	feeder    *feeder             // of a searcher in a cluster; otherwise nil
 }
 
 // Open opens a library, and creates it if there is none. If its documents were
@@ -63,11 +70,11 @@ func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder,
 	if _, err := retrieve.CheckSpace(ctx, s, m); err != nil {
 		return nil, err
 	}
-	searcher, err := openIndex(ctx, place, s, "", index.Options{Space: m.Space(), Unwritten: opts.Unwritten})
+	l := &Library{State: s}
+	err := l.openSearcher(ctx, place, m.Space(), opts)
 	if err != nil {
 		return nil, err
 	}
-	l := &Library{State: s, searchers: []retrieve.Searcher{searcher}}
 	if opts.Encoder != nil {
 		opts.Encoded, err = l.openEncoded(ctx, place, opts)
 	}
@@ -78,6 +85,93 @@ func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder,
 		return nil, errors.Join(err, l.closeSearchers())
 	}
 	return l, nil
+}
+
+func (l *Library) openSearcher(ctx context.Context, place Place, space string, opts retrieve.Options) error {
+	if place.Cluster == nil {
+		x, err := openIndex(ctx, place, l.State, "", index.Options{Space: space, Unwritten: opts.Unwritten})
+		l.searchers = []retrieve.Searcher{x}
+		return err
+	}
+	x, err := openCluster(ctx, place, l.State, space)
+	if err != nil {
+		return err
+	}
+	l.searchers = []retrieve.Searcher{x}
+	l.feeder = feed(l.State, x, space, opts.Feeding)
+	return nil
+}
+
+func openCluster(ctx context.Context, place Place, s *state.Store, space string) (*weaviate.Index, error) {
+	name, err := s.Library(ctx)
+	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space}), err
+}
+
+// Collection is the name of the search index of a state in a cluster.
+func Collection(ctx context.Context, place Place, s *state.Store) (string, error) {
+	space, err := s.Space(ctx)
+	if err != nil {
+		return "", err
+	}
+	x, err := openCluster(ctx, place, s, space)
+	return x.Collection(), err
+}
+
+// followWait is how long a search waits for an index in a cluster.
+const followWait = time.Second
+
+// A feeder brings an index in a cluster up to date, unless another process does.
+type feeder struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) *feeder {
+	if failed == nil {
+		failed = func(error) {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f, alone := &feeder{cancel: cancel}, false
+	f.done.Go(func() {
+		retrieve.Feed(ctx, s, x, space, "index "+x.Collection(), failed, func(ctx context.Context) (err error) {
+			if !alone {
+				err = x.DropOthers(ctx)
+				alone = err == nil
+			}
+			return err
+		})
+	})
+	return f
+}
+
+func (f *feeder) stop() {
+	if f != nil {
+		f.cancel()
+		f.done.Wait()
+	}
+}
+
+// Lag is by how many changes the search index lags behind the library. An index in
+// the data directory does not: each search brings it up to date.
+func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
+	if l.feeder == nil {
+		return 0, nil
+	}
+	return retrieve.Lag(ctx, l.State, l.searchers[0])
+}
+
+// Lag is by how many changes the search index of a state in a cluster lags.
+func Lag(ctx context.Context, place Place, s *state.Store) (changes int64, err error) {
+	space, err := s.Space(ctx)
+	if err != nil {
+		return 0, err
+	}
+	x, err := openCluster(ctx, place, s, space)
+	if err != nil {
+		return 0, err
+	}
+	changes, err = retrieve.Lag(ctx, s, x)
+	return changes, errors.Join(err, x.Close())
 }
 
 // Encoded returns an index over the same library that also searches by the
@@ -105,12 +199,17 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	if err != nil {
 		return r, err
 	}
-	searcher, err := openIndex(ctx, place, s, "", index.Options{Space: space})
-	if err != nil {
+	l := &Library{State: s}
+	if err := l.openSearcher(ctx, place, space, retrieve.Options{}); err != nil {
 		return r, err
 	}
-	r, err = retrieve.CheckSearcher(ctx, s, searcher, progress)
-	return r, errors.Join(err, searcher.Close())
+	if l.feeder != nil {
+		err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
+	}
+	if err == nil {
+		r, err = retrieve.CheckSearcher(ctx, s, l.searchers[0], progress)
+	}
+	return r, errors.Join(err, l.closeSearchers())
 }
 
 // encodedSuffix ends the name of the directory with the vectors of an encoder.
@@ -140,6 +239,9 @@ func indexOf(ctx context.Context, place Place, s *state.Store) (dir, name string
 // CheckWritable returns why the search index of a state cannot be written; nil if
 // it can.
 func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
+	if place.Cluster != nil {
+		return nil
+	}
 	dir, _, err := indexOf(ctx, place, s)
 	if err == nil {
 		err = index.Writable(dir)
@@ -149,6 +251,9 @@ func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
 
 // With returns an index over the same state and searcher with other options.
 func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (*retrieve.Index, error) {
+	if l.feeder != nil {
+		opts.Wait = followWait
+	}
 	return retrieve.NewIndex(ctx, l.State, l.searchers[0], m, opts)
 }
 
@@ -156,6 +261,7 @@ func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.O
 func (l *Library) Close() error { return errors.Join(l.closeSearchers(), l.State.Close()) }
 
 func (l *Library) closeSearchers() (err error) {
+	l.feeder.stop()
 	for _, x := range l.searchers {
 		err = errors.Join(err, x.Close())
 	}
@@ -163,7 +269,8 @@ func (l *Library) closeSearchers() (err error) {
 }
 
 // Purge removes every trace of deleted documents from the search index of a
-// state. It takes about as long as copying the index. The index of an encoder's
+// state. It takes about as long as copying the index; one in a cluster deletes their
+// chunks, whose terms leave its files when it merges them. The index of an encoder's
 // vectors is emptied: [retrieve.Index.Encode] makes it again from those stored.
 func Purge(ctx context.Context, place Place, s *state.Store) error {
 	dir, _, err := indexOf(ctx, place, s)
@@ -182,6 +289,14 @@ func Purge(ctx context.Context, place Place, s *state.Store) error {
 	space, err := s.Space(ctx)
 	if err != nil {
 		return err
+	}
+	if place.Cluster != nil {
+		l := &Library{State: s}
+		err := l.openSearcher(ctx, place, space, retrieve.Options{})
+		if err == nil && space != "" {
+			err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
+		}
+		return errors.Join(err, l.closeSearchers())
 	}
 	searcher, err := openIndex(ctx, place, s, "", index.Options{Space: space})
 	if err != nil {

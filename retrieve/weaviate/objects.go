@@ -1,0 +1,299 @@
+package weaviate
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"ibid/retrieve"
+)
+
+// An object is one object of a collection, as its JSON: a chunk, or the watermark,
+// which has neither a vector nor terms.
+type object struct {
+	Class      string         `json:"class"`
+	ID         string         `json:"id"`
+	Vector     []float32      `json:"vector,omitempty"`
+	Properties map[string]any `json:"properties"`
+}
+
+// properties are those of a collection.
+var properties = []property{
+	{Name: "document", DataType: []string{"int"}, Filterable: true},
+	{Name: "generation", DataType: []string{"int"}, Ranged: true},
+	{Name: "ordinal", DataType: []string{"int"}, Ranged: true},
+	{Name: "length", DataType: []string{"int"}, Filterable: true}, // number of terms
+	{Name: "name", DataType: []string{"text"}},                    // id of the document, quoted
+	{Name: "labels", DataType: []string{"text[]"}, Tokenization: "field", Filterable: true},
+	{Name: "path", DataType: []string{"text"}, Tokenization: "field", Filterable: true},
+	{Name: "from", DataType: []string{"int"}, Ranged: true}, // first and last day of the date
+	{Name: "to", DataType: []string{"int"}, Ranged: true},
+	{Name: "terms", DataType: []string{"text"}, Tokenization: "whitespace", Filterable: true, Searchable: true},
+	{Name: "packed", DataType: []string{"blob"}}, // the vector, as it must be given back
+	{Name: "mark", DataType: []string{"text"}},   // of the watermark
+}
+
+type property struct {
+	Name         string   `json:"name"`
+	DataType     []string `json:"dataType"`
+	Tokenization string   `json:"tokenization,omitempty"`
+	Filterable   bool     `json:"indexFilterable"`
+	Ranged       bool     `json:"indexRangeFilters"`
+	Searchable   bool     `json:"indexSearchable"`
+}
+
+// HNSW has twice as many edges as it does by default in Weaviate's first versions,
+// which costs storing little and finds more.
+const (
+	hnswConnections  = 32
+	hnswConstruction = 128
+)
+
+// schema is the definition of a collection.
+func (a Address) schema(collection string) map[string]any {
+	return map[string]any{
+		"class": collection, "description": "The search index of a library of Ibid; it can be built again.",
+		"vectorizer": "none", "vectorIndexType": "hnsw",
+		"vectorIndexConfig": map[string]any{"distance": "cosine", "maxConnections": hnswConnections, "efConstruction": hnswConstruction},
+		"invertedIndexConfig": map[string]any{"stopwords": map[string]string{"preset": "none"},
+			"bm25": map[string]float64{"k1": retrieve.BM25K1, "b": retrieve.BM25B}},
+		"replicationConfig": map[string]any{"factor": a.replicas, "asyncEnabled": a.replicas > 1,
+			"deletionStrategy": "TimeBasedResolution"},
+		"shardingConfig": map[string]any{"desiredCount": a.shards},
+		"properties":     properties,
+	}
+}
+
+// chunkObject returns the object of a chunk.
+func chunkObject(collection string, c *retrieve.Change, labels []string, dates [2]int, ordinal int) object {
+	chunk := c.Chunks[ordinal-1]
+	counts, length := retrieve.CountTerms(chunk.Text)
+	var terms strings.Builder
+	for _, t := range counts {
+		for range t.Count {
+			terms.WriteString(token(t.Term))
+			terms.WriteByte(' ')
+		}
+	}
+	return object{
+		Class: collection, ID: idOf(retrieve.Hit{Document: c.Document, Generation: c.Revision, Ordinal: ordinal}), Vector: chunk.Vector,
+		Properties: map[string]any{
+			"document": c.Document, "generation": c.Revision, "ordinal": ordinal, "length": length, "name": strconv.QuoteToASCII(c.Info.ID),
+			"labels": labels, "path": escape("/" + c.Info.Path), "from": dates[0], "to": dates[1], "terms": terms.String(),
+			"packed": base64.StdEncoding.EncodeToString(retrieve.PackVector(chunk.Vector)),
+		},
+	}
+}
+
+// idOf returns the id of the object of a chunk: a UUID of version 8.
+func idOf(h retrieve.Hit) string {
+	var b [24]byte
+	binary.BigEndian.PutUint64(b[:], uint64(h.Document))
+	binary.BigEndian.PutUint64(b[8:], uint64(h.Generation))
+	binary.BigEndian.PutUint64(b[16:], uint64(h.Ordinal))
+	sum := sha256.Sum256(b[:])
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+// labelsOf returns what filters compare of a document, such as "tag=sea".
+func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
+	labels := []string{"collection=" + d.Collection, "root=" + d.Root, "format=" + d.Format, "document=" + d.ID}
+	for _, tag := range l.Tags {
+		labels = append(labels, "tag="+tag)
+	}
+	for _, word := range l.Authors {
+		labels = append(labels, "author="+word)
+	}
+	for _, language := range l.Languages {
+		// A filter by "de" matches "de-AT".
+		for i := range language {
+			if language[i] == '-' {
+				labels = append(labels, "language="+string(language[:i]))
+			}
+		}
+		labels = append(labels, "language="+string(language))
+	}
+	for i := range labels {
+		labels[i] = token(labels[i])
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels)
+}
+
+// maxToken is the greatest length of an entry of an inverted index.
+const maxToken = 200
+
+// token returns a text as an entry of an inverted index: without space, and not too
+// long.
+func token(text string) string {
+	if len(text) > maxToken {
+		sum := sha256.Sum256([]byte(text))
+		return "sha256=" + hex.EncodeToString(sum[:])
+	}
+	return escape(text)
+}
+
+// escape replaces bytes that Weaviate would split or trim a text at, read as a
+// wildcard, or not return, by their hexadecimal code. The code of a prefix is a
+// prefix of the code.
+func escape(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && n <= 1 || unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("%*?\\\"", r) {
+			for _, c := range []byte(text[i : i+n]) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+		} else {
+			b.WriteString(text[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// dated returns the first and the last day that a date may mean, as numbers; -1
+// and 0, which no filter matches, if there is none.
+func dated(d retrieve.Date) [2]int {
+	if d == "" {
+		return [2]int{noDay, 0}
+	}
+	return [2]int{day(d, "00000000"), day(d, "99999999")}
+}
+
+// noDay is later than every day.
+const noDay = 1_000_000_000
+
+// day returns a date as a number; rest has the digits of the parts that it lacks.
+func day(d retrieve.Date, rest string) int {
+	digits := strings.ReplaceAll(string(d), "-", "")
+	n, err := strconv.Atoi(digits + rest[min(len(digits), len(rest)):])
+	if err != nil {
+		return noDay
+	}
+	return n
+}
+
+// A where is a filter of Weaviate. It has the form of its REST interface, and
+// [where.String] that of GraphQL.
+type where struct {
+	Operator    string   `json:"operator"`
+	Path        []string `json:"path,omitempty"`
+	Operands    []where  `json:"operands,omitempty"`
+	ValueText   *string  `json:"valueText,omitempty"`
+	ValueInt    *int64   `json:"valueInt,omitempty"`
+	ValueString []string `json:"valueTextArray,omitempty"`
+}
+
+func (w where) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "{operator:%s", w.Operator)
+	if len(w.Path) > 0 {
+		fmt.Fprintf(&b, ",path:[%q]", w.Path[0])
+	}
+	switch {
+	case w.ValueText != nil:
+		b.WriteString(",valueText:" + quote(*w.ValueText))
+	case w.ValueInt != nil:
+		fmt.Fprintf(&b, ",valueInt:%d", *w.ValueInt)
+	case len(w.ValueString) > 0:
+		b.WriteString(",valueText:[")
+		for _, v := range w.ValueString {
+			b.WriteString(quote(v) + ",")
+		}
+		b.WriteByte(']')
+	case len(w.Operands) > 0:
+		b.WriteString(",operands:[")
+		for _, o := range w.Operands {
+			b.WriteString(o.String() + ",")
+		}
+		b.WriteByte(']')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// quote returns a string of GraphQL. The texts are escaped, so that they contain
+// neither quotation marks nor backslashes nor control characters.
+func quote(text string) string { return `"` + text + `"` }
+
+func equal(path, value string) where {
+	return where{Operator: "Equal", Path: []string{path}, ValueText: &value}
+}
+func number(path, operator string, value int64) where {
+	return where{Operator: operator, Path: []string{path}, ValueInt: &value}
+}
+func anyOf(path string, values []string) where {
+	return where{Operator: "ContainsAny", Path: []string{path}, ValueString: values}
+}
+
+// all joins filters; nil if there are none.
+func all(of ...where) *where {
+	switch len(of) {
+	case 0:
+		return nil
+	case 1:
+		return &of[0]
+	}
+	return &where{Operator: "And", Operands: of}
+}
+
+// narrow returns the conditions of a filter. If none is true, it matches nothing.
+func narrow(f retrieve.Filter) (parts []where, none bool) {
+	has := func(name, value string) {
+		if value != "" {
+			parts = append(parts, equal("labels", token(name+"="+value)))
+		}
+	}
+	oneOf := func(name string, values []string) {
+		if len(values) > 0 {
+			labels := make([]string, len(values))
+			for i, v := range values {
+				labels[i] = token(name + "=" + v)
+			}
+			parts = append(parts, anyOf("labels", labels))
+		}
+	}
+	has("collection", f.Collection)
+	has("root", f.Root)
+	has("format", f.Format)
+	has("document", f.Document)
+	has("language", string(f.Language))
+	oneOf("collection", f.Collections)
+	oneOf("document", f.Documents)
+	for _, tag := range f.Tags {
+		tags := retrieve.LabelsOf(map[string]string{"tags": tag}).Tags
+		if len(tags) != 1 {
+			return nil, true // no tag of a document is empty or has a comma
+		}
+		has("tag", tags[0])
+	}
+	if f.Author != "" {
+		words := retrieve.LabelsOf(map[string]string{"author": f.Author}).Authors
+		for _, word := range words {
+			has("author", word)
+		}
+		if len(words) == 0 {
+			return nil, true
+		}
+	}
+	if f.Since != "" {
+		parts = append(parts, number("to", "GreaterThanEqual", int64(dated(f.Since)[0])))
+	}
+	if f.Until != "" {
+		parts = append(parts, number("from", "LessThanEqual", int64(dated(f.Until)[1])))
+	}
+	if f.PathPrefix != "" {
+		prefix := escape("/"+f.PathPrefix) + "*"
+		parts = append(parts, where{Operator: "Like", Path: []string{"path"}, ValueText: &prefix})
+	}
+	return parts, false
+}

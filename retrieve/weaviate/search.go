@@ -1,0 +1,471 @@
+package weaviate
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ibid/retrieve"
+)
+
+// A row is an object as a search returns it.
+type row struct {
+	Document   int64
+	Generation int64
+	Ordinal    int
+	Length     int
+	Name       string
+	Terms      string
+	Packed     string
+	Additional struct{ Distance float64 } `json:"_additional"`
+}
+
+func (r *row) hit() retrieve.Hit {
+	return retrieve.Hit{Document: r.Document, Generation: r.Generation, Ordinal: r.Ordinal}
+}
+
+// rows searches the collection. Operator is what GraphQL searches by, empty for
+// nothing but the filter.
+func (x *Index) rows(ctx context.Context, operator string, w *where, limit int, fields string) ([]row, error) {
+	if x.closed.Load() {
+		return nil, errClosed
+	}
+	arguments := fmt.Sprintf("limit:%d", limit)
+	if x.client.at.replicas > 1 {
+		arguments += ",consistencyLevel:ONE"
+	}
+	if operator != "" {
+		arguments += "," + operator
+	}
+	if w != nil {
+		arguments += ",where:" + w.String()
+	}
+	var reply struct{ Get map[string][]row }
+	err := x.client.query(ctx, fmt.Sprintf("{Get{%s(%s){document generation ordinal %s}}}", x.collection, arguments, fields), &reply)
+	if errors.Is(err, errNoCollection) {
+		return nil, nil
+	}
+	return reply.Get[x.collection], err
+}
+
+// A found is a chunk that a search found.
+type found struct {
+	hit   retrieve.Hit
+	id    string // of the chunk
+	score float64
+}
+
+func byScore(a, b found) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) }
+
+// More chunks are asked for than are wanted, since Weaviate's order is approximate
+// and has no rule for ties: searchTimes as many and searchPlus, and deeper times as
+// many again as long as that is too few, at most maxResults (Weaviate's own limit).
+const (
+	searchTimes = 3
+	searchPlus  = 64
+	deeper      = 4
+	maxResults  = 10_000
+)
+
+// A result is what a search found: the chunks, best first, and how many were asked
+// for. All others are worse than the last, unless it is complete.
+type result struct {
+	found    []found
+	limit    int
+	complete bool
+}
+
+// best searches for ever more chunks until the k best of all are surely among them.
+func best(k int, search func(limit int) ([]found, error)) (r result, err error) {
+	for r.limit = min(searchTimes*k+searchPlus, maxResults); ; r.limit = min(deeper*r.limit, maxResults) {
+		if r.found, err = search(r.limit); err != nil {
+			return r, err
+		}
+		r.complete = len(r.found) < r.limit
+		slices.SortFunc(r.found, byScore)
+		// Others may have the score of the last, and come before it by their ids.
+		if r.complete || r.limit == maxResults || r.found[k-1].score > r.found[len(r.found)-1].score {
+			return r, nil
+		}
+	}
+}
+
+// hits returns the hits of the k best.
+func (r *result) hits(k int) []retrieve.Hit {
+	hits := make([]retrieve.Hit, min(k, len(r.found)))
+	for i := range hits {
+		hits[i] = r.found[i].hit
+	}
+	return hits
+}
+
+// exactUpTo is up to how many chunks a dense search compares the vector with all. If
+// there is a filter, Weaviate does that by itself, up to 40,000 chunks that match
+// (flatSearchCutoff).
+const exactUpTo = 10_000
+
+// Dense implements [retrieve.Searcher].
+func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
+	parts, none := narrow(f)
+	stats, err := x.Stats(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	dims := len(vector)
+	if m := x.mark.Load(); m != nil && m.Dims > 0 {
+		dims = m.Dims
+	}
+	unit, err := retrieve.Unit(vector, dims)
+	if err != nil || none || stats.Chunks == 0 || k <= 0 {
+		return nil, err
+	}
+	if len(parts) == 0 && stats.Chunks <= exactUpTo {
+		parts = append(parts, number("ordinal", "GreaterThan", 0))
+	}
+	var near strings.Builder
+	near.WriteString("nearVector:{vector:[")
+	for _, v := range unit {
+		near.WriteString(strconv.FormatFloat(float64(v), 'g', -1, 32))
+		near.WriteByte(',')
+	}
+	near.WriteString("]}")
+	r, err := best(k, func(limit int) ([]found, error) {
+		rows, err := x.rows(ctx, near.String(), all(parts...), limit, "name _additional{distance}")
+		if err != nil {
+			return nil, err
+		}
+		return chunksOf(rows, func(r *row) float64 { return -r.Additional.Distance })
+	})
+	return r.hits(k), err
+}
+
+// chunksOf returns the chunks of the rows with their scores.
+func chunksOf(rows []row, score func(*row) float64) ([]found, error) {
+	out := make([]found, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		document, err := strconv.Unquote(r.Name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: a chunk of document %d has no name", retrieve.ErrIndexDamaged, r.Document)
+		}
+		out[i] = found{r.hit(), retrieve.ChunkID(document, r.Ordinal), score(r)}
+	}
+	return out, nil
+}
+
+// Lexical implements [retrieve.Searcher]. Weaviate finds candidates, and their
+// scores are computed here.
+//
+// Weaviate's own search leaves out some of the best if common terms decide, or if it
+// has not yet written what is new to its files (see [Index.missed]). Then the chunks
+// with the rarest of the terms are read as well.
+func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
+	parts, none := narrow(f)
+	if len(terms) == 0 || none || k <= 0 {
+		return nil, nil
+	}
+	stats, err := x.Stats(ctx, terms)
+	if err != nil || stats.Chunks == 0 {
+		return nil, err
+	}
+	s := newScorer(terms, stats)
+	const fields = "name terms length"
+	operator := fmt.Sprintf("bm25:{query:%s,properties:[\"terms\"]}", quote(strings.Join(s.tokens, " ")))
+	r, err := best(k, func(limit int) ([]found, error) {
+		rows, err := x.rows(ctx, operator, all(parts...), limit, fields)
+		if err != nil {
+			return nil, err
+		}
+		return chunksOf(rows, s.score)
+	})
+	if err != nil || r.complete {
+		return r.hits(k), err
+	}
+	if rarest := x.missed(s, k, r); rarest != nil {
+		rows, err := x.rows(ctx, "", all(append(parts, *rarest)...), maxMissed, fields)
+		if err != nil {
+			return nil, err
+		}
+		more, err := chunksOf(rows, s.score)
+		if err != nil {
+			return nil, err
+		}
+		r.found = append(r.found, more...)
+		slices.SortFunc(r.found, byScore)
+		r.found = slices.CompactFunc(r.found, func(a, b found) bool { return a.hit == b.hit })
+	}
+	return r.hits(k), nil
+}
+
+// A scorer computes BM25 scores.
+type scorer struct {
+	terms, tokens []string
+	idf           []float64
+	at            map[string]int // of a token
+	stats         retrieve.Stats
+}
+
+func newScorer(terms []string, stats retrieve.Stats) *scorer {
+	s := &scorer{at: make(map[string]int, len(terms)), stats: stats}
+	for _, t := range terms {
+		if _, known := s.at[token(t)]; known {
+			continue
+		}
+		s.at[token(t)] = len(s.tokens)
+		s.terms, s.tokens = append(s.terms, t), append(s.tokens, token(t))
+		s.idf = append(s.idf, retrieve.IDF(stats.Chunks, stats.Frequency[t]))
+	}
+	return s
+}
+
+// count returns how often the text of a chunk's terms has each of the tokens.
+func (s *scorer) count(terms string) []int {
+	counts := make([]int, len(s.tokens))
+	for word := range strings.FieldsSeq(terms) {
+		if i, ok := s.at[word]; ok {
+			counts[i]++
+		}
+	}
+	return counts
+}
+
+// score returns the score of a chunk. It sums in the order of the terms, so that
+// equal chunks have equal scores.
+func (s *scorer) score(r *row) (score float64) {
+	for i, n := range s.count(r.Terms) {
+		if n > 0 {
+			score += s.idf[i] * retrieve.Saturation(n, r.Length, s.stats.MeanTerms)
+		}
+	}
+	return score
+}
+
+const (
+	// maxMissed is how many chunks are read at most for what Weaviate's search missed.
+	maxMissed = 4000
+	// unflushed is how long after a change Weaviate may have it in memory alone: it
+	// writes after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS).
+	unflushed = 2 * time.Minute
+)
+
+// missed selects the chunks that may be among the best k although a search did not
+// find them; nil if there are none, or too many to read.
+//
+// Of what is in its memory Weaviate 1.35 returns only those that it meets first, as
+// many as were asked for (github.com/weaviate/weaviate/pull/11780). Of what is in a
+// new file it may take a block of chunks for worse than it is, since it exchanges k1
+// and b when it writes the bounds of the blocks. Both matter for terms that more
+// chunks have than are asked for.
+func (x *Index) missed(s *scorer, k int, r result) *where {
+	rare, common := 0, false
+	for _, t := range s.terms {
+		if n := s.stats.Frequency[t]; n > r.limit {
+			common = true
+		} else {
+			rare += n
+		}
+	}
+	m := x.mark.Load()
+	recent := m != nil && time.Since(m.read) < unflushed
+	if s.stats.Chunks > maxMissed && !recent && (!common || rare >= k) {
+		return nil
+	}
+	return s.rarest(r.found[min(k, len(r.found))-1].score)
+}
+
+// rarest selects the chunks with one of the rarest terms: as many terms as it takes
+// that the others together cannot give a better score than the least, as in
+// MaxScore (Turtle and Flood, "Query Evaluation: Strategies and Optimizations",
+// 1995), as long as few chunks have them.
+func (s *scorer) rarest(least float64) *where {
+	order := make([]int, len(s.terms))
+	bound := 0.0
+	for i := range order {
+		order[i] = i
+		bound += s.idf[i] * (retrieve.BM25K1 + 1)
+	}
+	frequency := func(i int) int { return s.stats.Frequency[s.terms[i]] }
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(frequency(a), frequency(b)) })
+	var tokens []string
+	chunks := 0
+	for _, i := range order {
+		// A chunk may have several of the terms.
+		if chunks = min(chunks+frequency(i), s.stats.Chunks); bound < least || chunks > maxMissed {
+			break
+		}
+		bound -= s.idf[i] * (retrieve.BM25K1 + 1)
+		tokens = append(tokens, s.tokens[i])
+	}
+	if len(tokens) == 0 {
+		return nil
+	}
+	w := anyOf("terms", tokens)
+	return &w
+}
+
+// readTogether is how many chunks one request reads by their ids.
+const readTogether = 200
+
+// Evidence implements [retrieve.Searcher].
+func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) ([]retrieve.Evidence, error) {
+	if x.closed.Load() {
+		return nil, errClosed
+	}
+	pages := make([][]row, (len(hits)+readTogether-1)/readTogether)
+	g, limited := errgroup.WithContext(ctx)
+	g.SetLimit(storing)
+	for i := range pages {
+		ids := make([]string, 0, readTogether)
+		for _, h := range hits[i*readTogether : min(len(hits), (i+1)*readTogether)] {
+			ids = append(ids, idOf(h))
+		}
+		w := anyOf("id", ids)
+		g.Go(func() (err error) {
+			pages[i], err = x.rows(limited, "", &w, len(ids), "length terms packed")
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	at := make(map[retrieve.Hit]*row, len(hits))
+	for _, page := range pages {
+		for i := range page {
+			at[page[i].hit()] = &page[i]
+		}
+	}
+	s := newScorer(terms, retrieve.Stats{})
+	out := make([]retrieve.Evidence, 0, len(hits))
+	for _, h := range hits {
+		r, ok := at[h]
+		if !ok || r.Packed == "" { // deleted, or the watermark
+			continue
+		}
+		packed, err := base64.StdEncoding.DecodeString(r.Packed)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the vector of chunk %d of document %d: %w", retrieve.ErrIndexDamaged, h.Ordinal, h.Document, err)
+		}
+		counts := make([]int, len(terms))
+		found := s.count(r.Terms)
+		for i, t := range terms {
+			counts[i] = found[s.at[token(t)]]
+		}
+		out = append(out, retrieve.Evidence{Hit: h, Vector: retrieve.UnpackVector(packed), Counts: counts, Length: r.Length})
+	}
+	return out, nil
+}
+
+// counts are figures of the collection at one revision.
+type counts struct {
+	mu     sync.Mutex
+	mark   *mark
+	chunks int
+	terms  int            // in all chunks
+	of     map[string]int // by token, the chunks that have it
+}
+
+// maxCounts is how many terms are counted before the counts are forgotten.
+const maxCounts = 100_000
+
+// Stats implements [retrieve.Searcher]. Figures are counted once for each revision.
+func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
+	if x.closed.Load() {
+		return stats, errClosed
+	}
+	m := x.mark.Load()
+	if m == nil {
+		if m, err = x.position(ctx); err != nil {
+			return stats, err
+		}
+		m = cmp.Or(x.mark.Load(), m)
+	}
+	c := &x.counted
+	c.mu.Lock()
+	known := c.mark == m && c.of != nil && len(c.of) < maxCounts
+	var missing []string
+	for _, t := range terms {
+		if _, ok := c.of[token(t)]; !known || !ok {
+			missing = append(missing, token(t))
+		}
+	}
+	c.mu.Unlock()
+	if !known || len(missing) > 0 {
+		chunks, total, of, err := x.count(ctx, missing)
+		if err != nil {
+			return stats, err
+		}
+		c.mu.Lock()
+		if c.mark != m || !known {
+			c.mark, c.of = m, make(map[string]int)
+		}
+		c.chunks, c.terms = chunks, total
+		for token, n := range of {
+			c.of[token] = n
+		}
+		c.mu.Unlock()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats = retrieve.Stats{Chunks: c.chunks, Frequency: make(map[string]int, len(terms))}
+	if c.chunks > 0 {
+		stats.MeanTerms = float64(c.terms) / float64(c.chunks)
+	}
+	for _, t := range terms {
+		stats.Frequency[t] = min(c.of[token(t)], c.chunks)
+	}
+	return stats, nil
+}
+
+// countedTogether is how many terms one request counts.
+const countedTogether = 50
+
+// count counts the chunks, their terms, and the chunks that have each of the
+// tokens.
+func (x *Index) count(ctx context.Context, tokens []string) (chunks, terms int, of map[string]int, err error) {
+	of = make(map[string]int, len(tokens))
+	for first := true; first || len(tokens) > 0; first = false {
+		part := tokens[:min(len(tokens), countedTogether)]
+		tokens = tokens[len(part):]
+		var b strings.Builder
+		fmt.Fprintf(&b, "{Aggregate{all:%s{length{count sum}}", x.collection)
+		for i, t := range part {
+			fmt.Fprintf(&b, " t%d:%s(where:%s){meta{count}}", i, x.collection, equal("terms", t))
+		}
+		b.WriteString("}}")
+		var reply struct {
+			Aggregate map[string][]struct {
+				Meta   struct{ Count int }
+				Length struct {
+					Count int
+					Sum   float64
+				}
+			}
+		}
+		err := x.client.query(ctx, b.String(), &reply)
+		if errors.Is(err, errNoCollection) {
+			return 0, 0, of, nil
+		}
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		for i, t := range part {
+			if group := reply.Aggregate[fmt.Sprint("t", i)]; len(group) > 0 {
+				of[t] = group[0].Meta.Count
+			}
+		}
+		if group := reply.Aggregate["all"]; len(group) > 0 {
+			chunks, terms = group[0].Length.Count, int(math.Round(group[0].Length.Sum))
+		}
+	}
+	return chunks, terms, of, nil
+}

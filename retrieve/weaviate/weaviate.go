@@ -1,0 +1,348 @@
+// Package weaviate is a [retrieve.Searcher] in a Weaviate cluster, for libraries
+// that are larger than the memory of one machine. It follows the state and owns
+// nothing: a collection that is lost is built again.
+//
+// Each chunk is an object with its vector, its terms and what filters compare. Its
+// id is made of the document, the generation and the ordinal, so that applying a
+// change again changes nothing. A batch of changes stores the new objects, deletes
+// those of earlier generations, and then the watermark, an object as well, gets the
+// revision and the era of the last change. Until then a search may find a chunk of
+// either generation: [retrieve.Index] drops what the state no longer has.
+//
+// Writes must reach all replicas and are repeated until they do, so that any one of
+// them can be read. With a node away its shards are not changed: the index lags,
+// and storing goes on.
+//
+// Only the REST and GraphQL interfaces are used, over HTTP.
+package weaviate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ibid/retrieve"
+)
+
+// layout is the version of the objects.
+const layout = 1
+
+// Options say what an index is of.
+type Options struct {
+	Library string // of [retrieve.State.Library]
+	Space   string // of [retrieve.State.Space]
+}
+
+// An Index is a [retrieve.Searcher] in one collection of a cluster. The name of the
+// collection depends on the layout of its objects and on the space, so that the
+// index of another layout or space is built next to it.
+type Index struct {
+	client     *client
+	library    string // start of the names of the library's collections
+	collection string
+	closed     atomic.Bool
+
+	applying sync.Mutex
+	mark     atomic.Pointer[mark] // that was read or written last
+	counted  counts
+}
+
+// Open returns the index of a library. It sends no request.
+func Open(at Address, o Options) *Index {
+	x := &Index{client: newClient(at), library: at.prefix + "_" + digest(o.Library) + "_"}
+	x.collection = x.library + digest(fmt.Sprint(layout, "/", retrieve.Analysis, "/", o.Space))
+	return x
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Sprintf("%x", sum[:6])
+}
+
+// Collection is the name of the collection in Weaviate.
+func (x *Index) Collection() string { return x.collection }
+
+// A mark is the watermark of a collection.
+type mark struct {
+	Revision int64     `json:"revision"`
+	Era      int64     `json:"era"`
+	Dims     int       `json:"dims"` // of the vectors; 0 if there are none
+	read     time.Time // when it was first seen
+}
+
+var errClosed = errors.New("the search index is closed")
+
+// markID is the id of the watermark. No chunk has the document 0.
+var markID = idOf(retrieve.Hit{})
+
+// position reads the watermark.
+func (x *Index) position(ctx context.Context) (*mark, error) {
+	if x.closed.Load() {
+		return nil, errClosed
+	}
+	var stored struct{ Properties struct{ Mark string } }
+	err := x.client.call(ctx, http.MethodGet, "/v1/objects/"+x.collection+"/"+markID+"?consistency_level=ONE", nil, &stored)
+	m := &mark{read: time.Now()}
+	switch {
+	case isMissing(err) || refusedAs(err, "could not find class", "class not found"):
+	case err != nil:
+		return nil, err
+	default:
+		if err := json.Unmarshal([]byte(stored.Properties.Mark), m); err != nil {
+			return nil, fmt.Errorf("%w: the watermark of %s: %w", retrieve.ErrIndexDamaged, x.collection, err)
+		}
+	}
+	if last := x.mark.Load(); last == nil || last.Revision != m.Revision || last.Era != m.Era {
+		x.mark.Store(m)
+	}
+	return m, nil
+}
+
+// refusedAs reports whether Weaviate refused a request with one of the texts.
+func refusedAs(err error, texts ...string) bool {
+	refused := (*replyError)(nil)
+	if !errors.As(err, &refused) {
+		return false
+	}
+	for _, text := range texts {
+		if strings.Contains(strings.ToLower(refused.text), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Revision implements [retrieve.Searcher].
+func (x *Index) Revision(ctx context.Context) (revision, era int64, err error) {
+	m, err := x.position(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return m.Revision, m.Era, nil
+}
+
+// Reset implements [retrieve.Searcher].
+func (x *Index) Reset(ctx context.Context) error {
+	x.applying.Lock()
+	defer x.applying.Unlock()
+	if x.closed.Load() {
+		return errClosed
+	}
+	x.mark.Store(nil)
+	return x.client.drop(ctx, x.collection)
+}
+
+// Check returns an error if the collection is not as this version makes it.
+func (x *Index) Check(ctx context.Context) error {
+	there, err := x.client.exists(ctx, x.collection)
+	if err == nil && !there {
+		err = fmt.Errorf("%w: the collection %s is missing", retrieve.ErrIndexDamaged, x.collection)
+	}
+	return err
+}
+
+// DropOthers deletes the collections of the library in other layouts and spaces,
+// after this one has taken their place.
+func (x *Index) DropOthers(ctx context.Context) error {
+	names, err := x.client.names(ctx)
+	for _, name := range names {
+		if err == nil && name != x.collection && strings.HasPrefix(name, x.library) {
+			err = x.client.drop(ctx, name)
+		}
+	}
+	return err
+}
+
+// Close implements [retrieve.Searcher].
+func (x *Index) Close() error {
+	x.closed.Store(true)
+	x.client.http.CloseIdleConnections()
+	return nil
+}
+
+const (
+	// maxGroup is how many chunks are applied together, except those of one document.
+	maxGroup = 4096
+	// batchObjects is how many objects one request stores.
+	batchObjects = 200
+	// storing is how many requests store objects at a time.
+	storing = 4
+	// deletedTogether is of how many documents one request deletes earlier generations.
+	deletedTogether = 100
+)
+
+// Apply implements [retrieve.Searcher].
+func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
+	x.applying.Lock()
+	defer x.applying.Unlock()
+	last := x.mark.Load()
+	m, err := x.position(ctx)
+	if err != nil {
+		return err
+	}
+	if last != nil && m.Revision < last.Revision {
+		return fmt.Errorf("the collection %s was emptied meanwhile", x.collection)
+	}
+	for len(changes) > 0 && changes[0].Revision <= m.Revision {
+		changes = changes[1:]
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	if m.Revision == 0 {
+		if err := x.create(ctx); err != nil {
+			return err
+		}
+	}
+	for len(changes) > 0 {
+		n, chunks := 0, 0
+		for n < len(changes) && (n == 0 || chunks+len(changes[n].Chunks) <= maxGroup) {
+			chunks += len(changes[n].Chunks)
+			n++
+		}
+		if m, err = x.apply(ctx, *m, changes[:n]); err != nil {
+			return err
+		}
+		changes = changes[n:]
+	}
+	return nil
+}
+
+// create makes the collection, unless it exists.
+func (x *Index) create(ctx context.Context) error {
+	there, err := x.client.exists(ctx, x.collection)
+	if err != nil || there {
+		return err
+	}
+	if err := x.client.call(ctx, http.MethodPost, "/v1/schema", x.client.at.schema(x.collection), nil); err != nil {
+		return fmt.Errorf("creating the collection %s: %w", x.collection, err)
+	}
+	return nil
+}
+
+// apply applies changes after a watermark, and returns the new one.
+func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*mark, error) {
+	latest := make(map[int64]int)
+	for i, c := range changes {
+		if c.Document != 0 {
+			latest[c.Document] = i
+		}
+	}
+	var objects []object
+	var earlier []where
+	for i := range changes {
+		c := &changes[i]
+		m.Revision, m.Era = c.Revision, c.Era
+		if c.Document == 0 || latest[c.Document] != i {
+			continue
+		}
+		earlier = append(earlier, *all(number("document", "Equal", c.Document), number("generation", "LessThan", c.Revision)))
+		if c.Deleted {
+			continue
+		}
+		made, err := x.objectsOf(c, &m)
+		if err != nil {
+			return nil, fmt.Errorf("indexing %s: %w", c.Info.ID, err)
+		}
+		objects = append(objects, made...)
+	}
+	if err := x.put(ctx, objects); err != nil {
+		return nil, err
+	}
+	for len(earlier) > 0 {
+		n := min(len(earlier), deletedTogether)
+		if err := x.remove(ctx, where{Operator: "Or", Operands: earlier[:n]}); err != nil {
+			return nil, err
+		}
+		earlier = earlier[n:]
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	err = x.putBatch(ctx, []object{{Class: x.collection, ID: markID, Properties: map[string]any{"mark": string(text)}}})
+	if err != nil {
+		return nil, err
+	}
+	m.read = time.Now()
+	x.mark.Store(&m)
+	return &m, nil
+}
+
+func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err error) {
+	own := retrieve.LabelsOf(c.Info.Meta)
+	labels, dates := labelsOf(&c.Info, own), dated(own.Date)
+	for i, chunk := range c.Chunks {
+		if m.Dims == 0 {
+			m.Dims = len(chunk.Vector)
+		}
+		if _, err := retrieve.Unit(chunk.Vector, m.Dims); err != nil {
+			return nil, err
+		}
+		objects = append(objects, chunkObject(x.collection, c, labels, dates, i+1))
+	}
+	return objects, nil
+}
+
+// put stores objects in the place of those with their ids, several requests at a
+// time.
+func (x *Index) put(ctx context.Context, objects []object) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(storing)
+	for len(objects) > 0 {
+		batch := objects[:min(len(objects), batchObjects)]
+		g.Go(func() error { return x.putBatch(ctx, batch) })
+		objects = objects[len(batch):]
+	}
+	return g.Wait()
+}
+
+func (x *Index) putBatch(ctx context.Context, batch []object) error {
+	var results []struct {
+		Result struct {
+			Errors *struct{ Error []struct{ Message string } }
+		}
+	}
+	err := x.client.call(ctx, http.MethodPost, "/v1/batch/objects?consistency_level=ALL", map[string]any{"objects": batch}, &results)
+	if err != nil {
+		return err
+	}
+	if len(results) != len(batch) {
+		return fmt.Errorf("weaviate has %d results of %d objects", len(results), len(batch))
+	}
+	for _, r := range results {
+		if r.Result.Errors != nil && len(r.Result.Errors.Error) > 0 {
+			return fmt.Errorf("%w: weaviate did not store a chunk on all replicas: %s", retrieve.ErrUnavailable, r.Result.Errors.Error[0].Message)
+		}
+	}
+	return nil
+}
+
+// remove deletes all objects that a filter matches.
+func (x *Index) remove(ctx context.Context, w where) error {
+	match := map[string]any{"match": map[string]any{"class": x.collection, "where": w}, "output": "minimal"}
+	for {
+		var reply struct {
+			Results struct{ Matches, Limit, Failed int }
+		}
+		err := x.client.call(ctx, http.MethodDelete, "/v1/batch/objects?consistency_level=ALL", match, &reply)
+		if err != nil {
+			return err
+		}
+		if n := reply.Results.Failed; n > 0 {
+			return fmt.Errorf("%w: weaviate did not delete %d chunks on all replicas", retrieve.ErrUnavailable, n)
+		}
+		if reply.Results.Matches < reply.Results.Limit || reply.Results.Matches == 0 {
+			return nil
+		}
+	}
+}
