@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -17,6 +18,7 @@ import (
 	"ibid/retrieve/embed"
 	"ibid/retrieve/library"
 	"ibid/retrieve/state/statetest"
+	"ibid/retrieve/weaviate"
 )
 
 // Over SQLite and over PostgreSQL the same questions find the same best passages,
@@ -41,6 +43,52 @@ func TestStores(t *testing.T) {
 	}
 	if t.Logf("figure: overlap of the best %d passages %.4f", top, overlap); overlap < 1 {
 		t.Errorf("PostgreSQL shares %.4f of the best %d passages with SQLite, want all", overlap, top)
+	}
+}
+
+// TestCluster compares the answers over an index in Weaviate with those over the
+// embedded one.
+func TestCluster(t *testing.T) {
+	const top = 5
+	server := os.Getenv("IBID_TEST_WEAVIATE")
+	if server == "" {
+		t.Skip("no Weaviate: .ci/weaviate starts the server that IBID_TEST_WEAVIATE names")
+	}
+	at, err := weaviate.ParseAddress(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, questions := fillStore(t, library.Place{Data: t.TempDir()})
+	start := time.Now()
+	other, _ := fillStore(t, library.Place{Data: t.TempDir(), Cluster: &at})
+	if err := other.Follow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stats, err := other.Stats(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("figure: %d chunks stored and indexed in %v", stats.Chunks, time.Since(start))
+	overlap, verdicts := 0.0, 0
+	var took []time.Duration
+	for _, q := range questions {
+		want, wantJudged := look(t, index, q, top)
+		start := time.Now()
+		if _, err := other.Search(t.Context(), retrieve.Query{Text: q, K: top}); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(start))
+		got, judged := look(t, other, q, top)
+		shared := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !slices.Contains(got, id) })
+		overlap += float64(len(shared)) / float64(max(1, len(want)*len(questions)))
+		if gocmp.Diff(wantJudged, judged) == "" {
+			verdicts++
+		}
+	}
+	slices.Sort(took)
+	t.Logf("figure: %d questions, search p50 %v, p99 %v; verdicts equal for %d", len(questions), took[len(took)/2], took[len(took)*99/100], verdicts)
+	if t.Logf("figure: overlap of the best %d passages %.4f", top, overlap); overlap < .99 {
+		t.Errorf("Weaviate shares %.4f of the best %d passages with the embedded index, want .99", overlap, top)
 	}
 }
 
