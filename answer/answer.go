@@ -71,6 +71,8 @@ type Answerer struct {
 	Encoder retrieve.Encoder
 	// Prompts are the prompt templates; nil means [prompt.Default].
 	Prompts *prompt.Templates
+	// Style says how all answers should sound and look, before a question's own Style.
+	Style string
 
 	// JudgeCalls is how many passages and statements of a question a model
 	// may judge, not counting retries; 0 means 12, less than 0 no limit. Within a limit, a
@@ -300,7 +302,7 @@ func (r *asking) read(ctx context.Context, found []retrieve.Passage) error {
 
 // setStyle makes the question's style one that prompts can show.
 func (r *asking) setStyle() {
-	whole := strings.TrimSpace(prompt.Inert(r.question.Style))
+	whole := strings.TrimSpace(prompt.Inert(r.Style + "\n" + r.question.Style))
 	if whole == "" || r.Model == nil {
 		return
 	}

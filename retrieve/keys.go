@@ -56,6 +56,8 @@ type Key struct {
 	Write bool
 	// Relay permits asking the model itself, without documents.
 	Relay bool
+	// Settings permits seeing and changing the settings of a server.
+	Settings bool
 	// Collections are the only ones that the key may access; empty means all.
 	Collections []string
 	Created     time.Time

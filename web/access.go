@@ -28,6 +28,8 @@ const (
 	readers
 	// writers have a key that may write: they change what others read.
 	writers
+	// administrators have a key for the settings, which apply to all collections.
+	administrators
 )
 
 // An accessTable has the access of each route, by method and pattern; HEAD is as GET.
@@ -72,9 +74,8 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			return refuse(c, err)
 		}
-		if a == writers && !caller.key.Write {
-			return refuse(c, &Problem{Status: http.StatusForbidden, Code: "key_only_reads",
-				Detail: "this key may only read: use one made with 'ibid keys make NAME --scope write'"})
+		if err := caller.mayUse(a); err != nil {
+			return refuse(c, err)
 		}
 		r := c.Request()
 		g.keys.noteUse(r.Context(), caller.key)
@@ -84,6 +85,22 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 		return next(c)
 	}
 }
+
+// mayUse returns an error unless the caller's key has the scope of a route.
+func (h *holder) mayUse(a access) error {
+	switch {
+	case a == writers && !h.key.Write:
+		return &Problem{Status: http.StatusForbidden, Code: "key_only_reads",
+			Detail: "this key may only read: use one made with 'ibid keys make NAME --scope write'"}
+	case a == administrators && !h.maySet():
+		return &Problem{Status: http.StatusForbidden, Code: "scope_missing",
+			Detail: "this key may not see or change the settings: use one made with 'ibid keys make NAME --scope settings'"}
+	}
+	return nil
+}
+
+// maySet reports whether the caller may see and change the settings.
+func (h *holder) maySet() bool { return h.key.Settings && len(h.key.Collections) == 0 }
 
 // refuse stops the server from reading the rest of a refused request, which it
 // otherwise does to reuse the connection.

@@ -14,7 +14,7 @@ import (
 // accesses is the table of accesses of a server with all features.
 func accesses() accessTable {
 	t := accessTable{}
-	for _, r := range (&handlers{}).routes(features{true, true, true, true, true}) {
+	for _, r := range (&handlers{}).routes(features{true, true, true, true, true, true}) {
 		t[r.method+" "+r.path] = r.access
 	}
 	return t
@@ -30,6 +30,9 @@ func TestAccess(t *testing.T) {
 	for _, r := range []string{"POST /api/sample", "GET /api/feedback", "POST /api/documents",
 		"POST /api/documents/*", "DELETE /api/documents/*"} {
 		want[r] = writers
+	}
+	for _, r := range []string{"GET /api/settings", "PUT /api/settings", "POST /api/settings/test", "POST /api/settings/parts"} {
+		want[r] = administrators
 	}
 	for r, a := range accesses() {
 		if w, ok := want[r]; ok && a != w || !ok && a != readers {
@@ -49,6 +52,7 @@ func everyRoute(o *Options) {
 	o.Uploads, o.Sample = &ingest.Uploads{}, fstest.MapFS{}
 	o.Keys = newRing()
 	o.Ledger = newLedger()
+	o.Settings = &panel{}
 }
 
 // TestUnlisted checks that a route outside the table of accesses is not served.

@@ -66,6 +66,8 @@ func TestOpenAPI(t *testing.T) {
 			op["x-access"] = "keys that read"
 		case writers:
 			op["x-access"] = "keys that write"
+		case administrators:
+			op["x-access"] = "keys for the settings"
 		}
 	}
 	routes := 0
@@ -590,7 +592,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
 		o.Summarizer = digest{new(answer.Summary)}
 		o.Sample = fstest.MapFS{"fees.md": {Data: []byte("# Fees")}}
-		o.Uploads, o.Sites = uploadFolder(t), oneSite{}
+		o.Uploads, o.Sites, o.Settings = uploadFolder(t), oneSite{}, &panel{part: Part{Name: "english", Languages: 1, State: "missing"}}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})
 	ask := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -623,7 +625,9 @@ func TestOpenAPIReplies(t *testing.T) {
 		"PUT /api/runs/" + id + "/shared",
 		"DELETE /api/runs/" + id + "/shared", "DELETE /api/runs/" + id, "DELETE /api/runs/" + id + "?forget=true", "GET /api/runs/" + id,
 		"GET /api/documents?limit=2", "GET /api/documents/club/handbook/mooring.md?start=10&end=20", "GET /api/collections",
-		"GET /api/suggestions", "POST /api/sample", "GET /api/cite", `POST /api/cite {"documents":[{"source":"a"}],"text":"Yes.[1]"}`,
+		"GET /api/suggestions", "POST /api/sample", "GET /api/settings", `PUT /api/settings {"model":"m","confidence":0.5}`,
+		`POST /api/settings/test {"model":"m"}`, `POST /api/settings/parts {"part":"english"}`,
+		"GET /api/cite", `POST /api/cite {"documents":[{"source":"a"}],"text":"Yes.[1]"}`,
 		"POST /mcp " + mcpHead + `"id":1,"method":"ping"}`, "POST /mcp " + mcpHead + `"method":"notifications/initialized"}`,
 		"POST /v1/chat/completions {" + chat, `POST /v1/chat/completions {"stream":true,` + chat, "GET /v1/models", "GET /v1/models/ibid/default",
 		`POST /v1/responses {"model":"ibid","input":"a"}`, `POST /v1/responses {"model":"ibid","input":"a","stream":true}`,
@@ -714,6 +718,7 @@ func schemaRoots() []any {
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
 		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
 		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, listedSuggestions{}, addedSample{},
+		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
 		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
@@ -726,7 +731,7 @@ func schemaRoots() []any {
 func requiredMembers() map[string]string {
 	return map[string]string{"searchRequest": "question", "feedbackRequest": "run rating", "chatRequest": "model messages",
 		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input",
-		"vectorSearchRequest": "query", "citeRequest": "documents", "Turn": "role"}
+		"vectorSearchRequest": "query", "citeRequest": "documents", "Turn": "role", "partRequest": "part"}
 }
 
 // alternatives says which members a request of a type must have, of several.

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"embed"
 	_ "embed" // the document
@@ -122,8 +123,11 @@ type homePage struct {
 	frame
 	pages     *pages
 	documents *documents
+	model     func(context.Context) string
+	settings  bool   // can be chosen
 	Kept      bool   // records of answers, which can then be shared and rated
 	Model     string // that writes answers; empty: they are quoted
+	MaySet    bool   // the caller may choose settings
 	// MayChange means that the caller may add documents, Sample that there are some to try.
 	MayChange, Sample bool
 	// Modules are the scripts to preload.
@@ -139,7 +143,10 @@ func newHomePage(p *pages, kept bool) *homePage {
 
 func (p *homePage) show(c echo.Context) error {
 	home := *p
-	home.MayChange = p.documents.mayChange(c.Request().Context())
+	ctx := c.Request().Context()
+	caller := holderFrom(ctx)
+	home.Model, home.MaySet = p.model(ctx), p.settings && (caller == nil || caller.maySet())
+	home.MayChange = p.documents.mayChange(ctx)
 	home.Sample = home.MayChange && p.documents.sample != nil
 	return p.pages.send(c, http.StatusOK, "home", home)
 }

@@ -123,7 +123,15 @@ func badValue(param, format string, args ...any) *Problem {
 // relaysTo reports whether the caller may ask the model itself by a name.
 func (o *openAI) relaysTo(c echo.Context, name string) bool {
 	caller := holderFrom(c.Request().Context())
-	return o.relays && o.upstream != nil && name == o.upstream.Model() && (caller == nil || caller.key.Relay)
+	return o.relays && name != "" && name == o.modelName() && (caller == nil || caller.key.Relay)
+}
+
+// modelName is the name of the model; empty for none.
+func (o *openAI) modelName() string {
+	if o.upstream == nil {
+		return ""
+	}
+	return o.upstream.Model()
 }
 
 func noModel(name string) *Problem {
@@ -171,8 +179,8 @@ func (o *openAI) listModels(c echo.Context) error {
 			list = append(list, modelOf(everything+"/"+in.Name, "ibid"))
 		}
 	}
-	if o.upstream != nil && o.relaysTo(c, o.upstream.Model()) {
-		list = append(list, modelOf(o.upstream.Model(), "upstream"))
+	if name := o.modelName(); o.relaysTo(c, name) {
+		list = append(list, modelOf(name, "upstream"))
 	}
 	return reply(c, http.StatusOK, v1Models{"list", list})
 }

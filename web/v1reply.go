@@ -82,7 +82,7 @@ func (o *openAI) collectionOf(c echo.Context, model string) (collection string, 
 
 // answer replies with the answer to a request, in the form of an encoder.
 func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
-	if a.output != nil && o.upstream == nil {
+	if a.output != nil && o.modelName() == "" {
 		return unsupported(a.output.param, "this server has no model (--model), which would write the JSON: leave %s out", a.output.param)
 	}
 	t, err := o.askTask(c, a.question)

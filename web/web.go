@@ -83,8 +83,13 @@ type Options struct {
 	// server shuts them down too.
 	Answers *Answers
 	// Upstream is the model itself, which writes JSON by a schema for clients of
-	// the OpenAI API; may be nil.
+	// the OpenAI API; may be nil, and have no name while there is no model.
 	Upstream Upstream
+	// Settings are what people may choose on the page; nil: nothing.
+	Settings Settings
+	// SettingsCode is what an endpoint on another machine needs in addition where there
+	// are no keys.
+	SettingsCode string
 	// Relay lets clients ask the model itself, under its own name and without
 	// documents: those whose keys permit it, or all where there are no keys.
 	Relay bool
@@ -132,8 +137,9 @@ type Options struct {
 	// Figures returns the size of the store for the metrics; may be nil.
 	Figures func(ctx context.Context) (StoreFigures, error)
 
-	// Model is the name of the model that writes answers, shown on the page; empty for none.
-	Model string
+	// Model returns the name of the model that writes answers, shown on the page; empty for
+	// none. Nil: there is none.
+	Model func(ctx context.Context) string
 	// Version is shown on the page and by GET /healthz.
 	Version string
 	// MaxAsks bounds the questions and searches that are answered at a time; more
@@ -171,6 +177,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.Troubles == nil {
 		o.Troubles = func() []ingest.Change { return nil }
+	}
+	if o.Model == nil {
+		o.Model = func(context.Context) string { return "" }
 	}
 	if o.Answers == nil {
 		o.Answers = new(Answers)
@@ -212,6 +221,7 @@ type handlers struct {
 	runs      *runHandlers
 	mcp       *mcpHTTP
 	openAI    *openAI
+	settings  *settingsHandlers
 	key       *keyForm
 	metrics   *Metrics
 	health    *health
@@ -244,7 +254,8 @@ func New(o Options) (*echo.Echo, error) {
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
 		uploads: o.Uploads, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
-	h.home.documents, h.home.Model = h.documents, o.Model
+	h.home.documents, h.home.model, h.home.settings = h.documents, o.Model, o.Settings != nil
+	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
 	h.suggested = &suggestions{asking: h.asking}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
@@ -273,7 +284,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.Use(guard.admit)
 	for _, r := range h.routes(features{
 		sample: o.Uploads != nil && o.Sample != nil, summaries: o.Summarizer != nil,
-		feedback: o.Ledger != nil, uploads: o.Uploads != nil, keys: o.Keys != nil,
+		feedback: o.Ledger != nil, uploads: o.Uploads != nil, keys: o.Keys != nil, settings: o.Settings != nil,
 	}) {
 		guard.access[r.method+" "+r.path] = r.access
 		e.Add(r.method, r.path, r.handler)
@@ -285,7 +296,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 }
 
 // features are parts of the server that may be missing.
-type features struct{ sample, summaries, feedback, uploads, keys bool }
+type features struct{ sample, summaries, feedback, uploads, keys, settings bool }
 
 // A route is one line of the table of routes.
 type route struct {
@@ -350,6 +361,13 @@ func (h *handlers) routes(f features) []route {
 	}
 	if f.sample {
 		table = append(table, route{"POST", "/api/sample", writers, limited(h.documents.addSample)})
+	}
+	if f.settings {
+		table = append(table,
+			route{"GET", "/api/settings", administrators, limited(h.settings.show)},
+			route{"PUT", "/api/settings", administrators, limited(h.settings.change)},
+			route{"POST", "/api/settings/test", administrators, limited(h.settings.test)},
+			route{"POST", "/api/settings/parts", administrators, limited(h.settings.getPart)})
 	}
 	if f.keys {
 		table = append(table,

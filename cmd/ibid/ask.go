@@ -64,20 +64,24 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	runs := recorder{"ibid ask", c.placeConfig, store.Ledger(), s}
-	fresh := func() (questionSpec, error) { return c.spec(text) }
+	fresh := func() (questionSpec, error) { return c.spec(ctx, text, store, s) }
 	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, strings.Join(c.Question, " "), fresh)
 	if err != nil {
 		return err
 	}
-	c.BaseURL, c.EmbedModel, c.EmbedBaseURL = spec.BaseURL, spec.EmbedModel, spec.EmbedBaseURL
+	if !spec.Chosen { // which is where the other models are too, unless they name an endpoint
+		c.BaseURL = spec.BaseURL
+	}
+	c.EmbedModel, c.EmbedBaseURL = spec.EmbedModel, spec.EmbedBaseURL
+	endpoint := spec.endpoint(c.Data, c.endpointConfig)
 	lib, err := c.open(ctx, store, spec, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
-	answerer, err := lib.answerer(spec.modelConfig, c.endpointConfig, s.getenv)
+	answerer, err := lib.answerer(spec.modelConfig, endpoint, s.getenv)
 	if err == nil {
-		err = lib.believe(ctx, answerer, spec.modelConfig, c.endpointConfig)
+		err = lib.believe(ctx, answerer, spec.modelConfig, endpoint)
 	}
 	if err != nil {
 		return err
@@ -143,13 +147,15 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 	return a, err
 }
 
-func (c *askCmd) spec(text string) (questionSpec, error) {
+func (c *askCmd) spec(ctx context.Context, text string, store *state.Store, s surroundings) (questionSpec, error) {
 	spec := questionSpec{
 		Question: text, Strategy: c.Strategy, EmbedModel: c.EmbedModel, EmbedBaseURL: c.EmbedBaseURL,
 		scopeConfig: c.scopeConfig, rerankConfig: c.rerankConfig,
 	}
-	var err error
-	spec.modelSpec, err = newModelSpec(c.modelConfig, c.endpointConfig)
+	model, endpoint, err := s.chooseFrom(ctx, store, c.Data, c.modelConfig, c.endpointConfig)
+	if err == nil {
+		spec.modelSpec, err = newModelSpec(model, endpoint)
+	}
 	return spec, err
 }
 

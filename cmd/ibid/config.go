@@ -109,6 +109,9 @@ type endpointConfig struct {
 	FirstTokenTimeout time.Duration `help:"Time limit for the first token and vectors." default:"${first}" placeholder:"TIME" group:"Model"`
 	IdleTimeout       time.Duration `help:"Time limit for each further token." default:"${idle}" placeholder:"TIME" group:"Model"`
 	ModelTimeout      time.Duration `help:"Time limit for a reply, retries included." default:"${total}" placeholder:"TIME" group:"Model"`
+
+	// NoVariable means that the key in the variable is for another endpoint.
+	NoVariable bool `kong:"-" json:"-"`
 }
 
 // timeoutDefaults returns the defaults of the flags that limit waits.
@@ -129,7 +132,11 @@ func (c endpointConfig) options(getenv func(string) string, model string) (opena
 			return openai.Options{}, usageError("%s %s: give a time above 0, such as 90s or 5m", t.flag, t.set)
 		}
 	}
-	key, err := secretFrom(c.APIKeyFile, getenv("OPENAI_API_KEY"), "the key for the model's endpoint")
+	variable := ""
+	if !c.NoVariable {
+		variable = getenv("OPENAI_API_KEY")
+	}
+	key, err := secretFrom(c.APIKeyFile, variable, "the key for the model's endpoint")
 	return openai.Options{
 		BaseURL: c.BaseURL, Key: key, Model: model,
 		FirstToken: c.FirstTokenTimeout, Idle: c.IdleTimeout, Total: c.ModelTimeout,
@@ -137,7 +144,7 @@ func (c endpointConfig) options(getenv func(string) string, model string) (opena
 }
 
 // modelConfig selects how questions are answered. No model is used unless Model
-// is set.
+// is set, or one was chosen on the page.
 type modelConfig struct {
 	Model         string        `help:"Model that writes answers; default: none, documents are quoted." placeholder:"NAME" group:"Model"`
 	GateModel     string        `help:"Model that judges passages; default: --model." placeholder:"NAME" group:"Model"`
@@ -153,6 +160,9 @@ type modelConfig struct {
 	BudgetTokens  int           `help:"${budget_help}" default:"8000" placeholder:"N" group:"Model"`
 	StepTokens    int           `help:"Tokens of evidence per step; 0: as much as fits the window." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
+
+	AnswerLanguage string `help:"Language of the model's answers, such as German; default: the question's." placeholder:"NAME" group:"Model"`
+	AnswerStyle    string `help:"Form of the model's answers: ${enum}." enum:"auto,brief,detailed,list" default:"auto" placeholder:"KIND" group:"Model"`
 }
 
 // rerankConfig selects a reranker.

@@ -66,7 +66,7 @@ func at(t *testing.T, word string) []string {
 // openHere opens a library in this process.
 func openHere(t *testing.T, word string) *state.Store {
 	t.Helper()
-	s := surroundings{os.Getenv, nil, new(bytes.Buffer), new(bytes.Buffer)}
+	s := surroundings{getenv: os.Getenv, stdout: new(bytes.Buffer), stderr: new(bytes.Buffer)}
 	store, err := openStore(t.Context(), placeOf(t, word), s)
 	if err != nil {
 		t.Fatal(err)

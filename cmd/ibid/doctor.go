@@ -186,7 +186,8 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 		return
 	}
 	c.checkIndex(ctx, s, up, store)
-	err = errors.Join(c.checkLibrary(ctx, store, up, embedder, check, what), store.Close())
+	c.modelConfig, c.endpointConfig, err = s.chooseFrom(ctx, store, c.Data, c.modelConfig, c.endpointConfig)
+	err = errors.Join(err, c.checkLibrary(ctx, store, up, embedder, check, what), store.Close())
 	if err != nil {
 		up.add(finding{check, stateFailed, fmt.Sprintf("%s: %v", c.placeConfig, err), unreadable})
 	}

@@ -183,23 +183,29 @@ func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *chec
 		up.add(finding{"self-test", stateFailed, err.Error(), "look at the server's log, and run 'ibid doctor' again"})
 		return
 	}
-	t, j, w := r.Trust(), r.Judge, r.Writer
+	j := r.Judge
 	judge := ok("judge", "it tells right statements from wrong ones with AUROC %.2f (%d verdicts, %.0f %% of them yes)",
 		j.AUROC, j.Verdicts, 100*j.Yes)
-	if t.NoJudge {
+	if r.Trust().NoJudge {
 		judge.State = stateWarning
 		judge.Next = "it is not asked to judge: select another --gate-model, or ask it all the same with --no-self-test"
 	}
+	up.add(judge)
+	up.add(writerFinding(r))
+	up.add(ok("self-test", "%d tokens", r.Tokens))
+}
+
+// writerFinding says what a self-test found of the model that writes.
+func writerFinding(r trial.Result) finding {
+	w := r.Writer
 	writer := ok("writer", "%d of %d answers are right, and %d of these cite their passage; "+
 		"%d of %d questions without an answer were refused", w.Right, w.Answerable, w.Cited, w.Refused, w.Unanswerable)
 	switch {
-	case t.Distrust != "":
+	case r.Trust().Distrust != "":
 		writer.State = stateWarning
 		writer.Next = "sentences are quoted instead of its answers: select another --model, or believe it with --no-self-test"
 	case w.Cited < w.Right:
 		writer.Next = "Ibid cites the passage that bears a statement out where the model cites none"
 	}
-	up.add(judge)
-	up.add(writer)
-	up.add(ok("self-test", "%d tokens", r.Tokens))
+	return writer
 }

@@ -27,7 +27,7 @@ type keysCmd struct {
 
 type keysMakeCmd struct {
 	Name       string   `arg:"" help:"Name of the key: who or what it is for."`
-	Scope      string   `help:"${scope_help}" enum:"read,write,relay" default:"read" placeholder:"KIND" noenv:""`
+	Scope      string   `help:"${scope_help}" enum:"read,write,relay,settings" default:"read" placeholder:"KIND" noenv:""`
 	Collection []string `help:"Collection that it gives access to; repeatable; default: all." placeholder:"NAME" sep:"none" noenv:""`
 	Expires    lifetime `help:"How long it is valid, such as 12h, 90d or 52w; default: until it is revoked." placeholder:"TIME" noenv:""`
 	upkeepConfig
@@ -70,6 +70,9 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 			return usageError("--collection is empty: name a collection, or omit the flag for all")
 		}
 	}
+	if c.Scope == "settings" && len(c.Collection) > 0 {
+		return usageError("--scope settings and --collection contradict each other: the settings apply to all collections")
+	}
 	store, err := startStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
@@ -77,7 +80,8 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	key, digest := web.NewKey()
 	k := retrieve.Key{ID: strings.ToLower(rand.Text()[:8]), Name: c.Name, Digest: digest,
-		Write: c.Scope == "write", Relay: c.Scope == "relay", Collections: c.Collection, Created: time.Now()}
+		Write: c.Scope == "write" || c.Scope == "settings", Relay: c.Scope == "relay", Settings: c.Scope == "settings",
+		Collections: c.Collection, Created: time.Now()}
 	if c.Expires > 0 {
 		k.Expires = k.Created.Add(time.Duration(c.Expires))
 	}
@@ -128,6 +132,8 @@ func lineOf(k retrieve.Key) keyLine {
 	l := keyLine{ID: k.ID, Name: k.Name, Scope: "read", Collections: append([]string{}, k.Collections...),
 		Created: second(k.Created), Expires: second(k.Expires), Used: second(k.Used)}
 	switch {
+	case k.Settings:
+		l.Scope = "settings"
 	case k.Write:
 		l.Scope = "write"
 	case k.Relay:

@@ -326,6 +326,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		BudgetTokens:  c.BudgetTokens,
 		JudgeCalls:    cmp.Or(c.GateCalls, -1),
 		JudgeTime:     cmp.Or(c.GateTime, -1),
+		Style:         c.wishes(),
 	}
 	if c.Prompts != "" {
 		dir, err := filepath.Abs(c.Prompts)

@@ -40,9 +40,13 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 			return err
 		}
 	}
-	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)
+	model, endpoint, err := s.chooseFrom(ctx, lib.State, c.Data, c.modelConfig, c.endpointConfig)
+	if err != nil {
+		return err
+	}
+	answerer, err := lib.answerer(model, endpoint, s.getenv)
 	if err == nil {
-		err = lib.believe(ctx, answerer, c.modelConfig, c.endpointConfig)
+		err = lib.believe(ctx, answerer, model, endpoint)
 	}
 	if err != nil {
 		return err

@@ -16,6 +16,17 @@ import (
 type modelSpec struct {
 	modelConfig // its folder of prompts is absolute
 	BaseURL     string
+	Chosen      bool // on the page, so that a key in the environment is for another endpoint
+}
+
+// endpoint returns the recorded endpoint, with the timeouts and the key of the command
+// that resumes the work.
+func (m modelSpec) endpoint(data string, e endpointConfig) endpointConfig {
+	e.BaseURL = m.BaseURL
+	if m.Chosen {
+		e.NoVariable, e.APIKeyFile = true, storedKey(data, m.BaseURL)
+	}
+	return e
 }
 
 func newModelSpec(c modelConfig, e endpointConfig) (modelSpec, error) {
@@ -25,7 +36,7 @@ func newModelSpec(c modelConfig, e endpointConfig) (modelSpec, error) {
 			return modelSpec{}, fmt.Errorf("finding the prompts folder: %w", err)
 		}
 	}
-	return modelSpec{c, e.BaseURL}, nil
+	return modelSpec{c, e.BaseURL, e.NoVariable}, nil
 }
 
 // A recorder records the work of a command, so that it can be resumed.

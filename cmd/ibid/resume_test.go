@@ -301,7 +301,7 @@ func TestQuestionSpec(t *testing.T) {
 			Since: since, TopK: 3},
 		rerankConfig: rerankConfig{RerankModel: "r", RerankBaseURL: "http://r/v1"},
 		modelSpec: modelSpec{modelConfig{Model: "m", GateModel: "g", RefineModel: "f", Gate: "both", ContextTokens: 9, StepTokens: 8,
-			Prompts: "/p"}, "http://m/v1"},
+			Prompts: "/p"}, "http://m/v1", true},
 	}
 	b, err := json.Marshal(want)
 	if err != nil {

@@ -52,6 +52,7 @@ type surroundings struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	given          given
 }
 
 // print prints a result: v as JSON, or the text.
@@ -71,7 +72,6 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		kong.Writers(&help, stderr),
 		kong.Exit(func(int) { exited = true }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(surroundings{getenv, stdin, stdout, stderr}),
 	)
 	if err != nil {
 		return fmt.Errorf("reading the definition of the command line: %w", err)
@@ -87,7 +87,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	if err != nil {
 		return parseError(err)
 	}
-	return kctx.Run()
+	s := surroundings{getenv, stdin, stdout, stderr, given{}}
+	for _, p := range kctx.Path {
+		if p.Flag != nil {
+			s.given[p.Flag.Name] = true
+		}
+	}
+	return kctx.Run(s)
 }
 
 // grammar returns the command line that the arguments are parsed into: all of it,
@@ -134,8 +140,8 @@ var longTags = kong.Vars{
 		"strict takes [1](id=3) alone.",
 	"retrieval_metrics":      "ndcg@10,recall@10,recall@100,mrr@10",
 	"retrieval_metrics_help": "What to measure: ndcg, recall, hit, mrr or p with a rank. Searches are compared by the first.",
-	"scope_help": "What it allows: read,write,relay. Write includes reading, uploading and deleting documents; relay includes " +
-		"reading, and asking the model itself (serve --relay).",
+	"scope_help": "What it allows: read,write,relay,settings. Write includes reading, uploading and deleting documents; relay includes " +
+		"reading, and asking the model itself (serve --relay); settings includes writing, and choosing the model on the page.",
 	"set_help": "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
 		"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score).",
 	"store_help": "Database to use instead of the data directory: " + exampleStore +

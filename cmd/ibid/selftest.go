@@ -51,7 +51,8 @@ type selfTest struct {
 	keep   func(context.Context, trial.Result) error
 	logger *slog.Logger
 
-	begin chan struct{} // closed when a question has ended
+	begin    chan struct{} // closed when a question has ended
+	replaced chan struct{} // closed when other models are used
 
 	mu     sync.Mutex
 	trust  answer.Trust
@@ -62,29 +63,30 @@ type selfTest struct {
 // quiet is how long no question may have been answered before a call of a self-test.
 const quiet = 3 * time.Second
 
-// testModels has the server's models tried in the background, unless the store has
-// the result of a trial.
-func (srv *server) testModels(ctx context.Context, background *sync.WaitGroup) error {
-	if srv.Model == "" || srv.NoSelfTest {
-		return nil
+// newSelfTest returns the self-test of models, which the answerer believes as far as it
+// has found them to work; nil if there is none to do.
+func (srv *server) newSelfTest(ctx context.Context, m *models) (*selfTest, error) {
+	if m.model.Model == "" || m.model.NoSelfTest {
+		return nil, nil
 	}
-	r, known, err := srv.lib.tried(ctx, srv.modelConfig, srv.endpointConfig)
+	r, known, err := srv.lib.tried(ctx, m.model, m.endpoint)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t := &selfTest{models: *srv.answerer, logger: srv.logger, trust: r.Trust(), begin: make(chan struct{}),
+	t := &selfTest{models: *m.answerer, logger: srv.logger, trust: r.Trust(), begin: make(chan struct{}), replaced: make(chan struct{}),
 		keep: func(ctx context.Context, r trial.Result) error {
 			note, err := json.Marshal(r)
 			if err != nil {
 				return err
 			}
-			return srv.lib.State.SetNote(ctx, trialNote(srv.modelConfig, srv.endpointConfig), string(note))
+			return srv.lib.State.SetNote(ctx, trialNote(m.model, m.endpoint), string(note))
 		}}
-	srv.answerer.Trust = t.question
-	if !known {
-		background.Go(func() { t.run(ctx) })
+	t.models.Style = "" // the answers are compared with known ones
+	m.answerer.Trust = t.question
+	if known {
+		return nil, nil
 	}
-	return nil
+	return t, nil
 }
 
 // question returns how far the models are believed, as a question begins.
@@ -125,6 +127,15 @@ func (t *selfTest) turn(ctx context.Context) error {
 
 // run tries the models.
 func (t *selfTest) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-t.replaced:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	select {
 	case <-t.begin:
 	case <-ctx.Done():

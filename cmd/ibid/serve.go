@@ -14,11 +14,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"ibid/answer"
-	"ibid/answer/openai"
 	"ibid/data"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -77,14 +76,14 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		debug.SetGCPercent(70)
 	}
 	srv := &server{
-		serveCmd: c, paths: paths, added: make(chan string), logger: newLogger(s.stderr, c.LogLevel, c.JSON),
+		serveCmd: c, surroundings: s, paths: paths, added: make(chan string), logger: newLogger(s.stderr, c.LogLevel, c.JSON),
 		metrics: web.NewMetrics(),
 	}
 	if err := srv.open(ctx, s); err != nil {
 		return errors.Join(err, srv.close())
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
-	handler, err := srv.handler(s.getenv)
+	handler, err := srv.handler()
 	if err != nil {
 		return err
 	}
@@ -132,13 +131,19 @@ type server struct {
 	logger  *slog.Logger
 	metrics *web.Metrics
 
+	surroundings
 	lib      *openedLibrary
-	answerer *answer.Answerer
-	keys     retrieve.Keyring // nil if none are required
-	uploads  *ingest.Uploads  // nil if there are none
-	progress syncProgress
-	added    chan string // addresses of sites
-	answers  web.Answers
+	search   web.Counted
+	using    atomic.Pointer[models]
+	changing sync.Mutex   // held while the models in use are replaced
+	looked   atomic.Int64 // for changed settings, in Unix nanoseconds
+	// background runs a function until the server stops; nil until it serves.
+	background func(func(context.Context))
+	keys       retrieve.Keyring // nil if none are required
+	uploads    *ingest.Uploads  // nil if there are none
+	progress   syncProgress
+	added      chan string // addresses of sites
+	answers    web.Answers
 }
 
 // open opens the library and its answerer. Call close in any case.
@@ -153,11 +158,13 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 		return err
 	}
 	srv.lib.reader = reader
-	if srv.answerer, err = srv.lib.answerer(srv.modelConfig, srv.endpointConfig, s.getenv); err != nil {
+	srv.search = srv.searcher()
+	c, err := readChosen(ctx, srv.lib.State)
+	if err != nil {
 		return err
 	}
-	for _, m := range []*answer.Model{&srv.answerer.Model, &srv.answerer.GateModel, &srv.answerer.RefineModel} {
-		*m = srv.metrics.Model(*m)
+	if err := srv.use(ctx, c); err != nil {
+		return err
 	}
 	if srv.keys, err = srv.requiredKeys(ctx, srv.lib.State.Keyring()); err != nil {
 		return err
@@ -224,7 +231,7 @@ func (srv *server) searcher() web.Counted {
 }
 
 // handler returns the handler of all requests.
-func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
+func (srv *server) handler() (http.Handler, error) {
 	citing, err := srv.citing()
 	if err != nil {
 		return nil, err
@@ -233,22 +240,18 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	upstream, err := srv.upstream(getenv)
-	if err != nil {
-		return nil, err
-	}
-	searcher := srv.searcher()
-	srv.answerer.Retriever = searcher
+	settings, code := srv.newSettings()
 	files := &originals{srv.lib, uploadsIn(srv.Data), srv.shared()}
 	o := web.Options{
 		Drawer: files, Originals: files,
-		Asker: srv.answerer, Summarizer: srv.answerer, Searcher: searcher, Library: srv.lib.Index, Logger: srv.logger,
+		Asker: srv, Summarizer: srv, Searcher: srv.search, Library: srv.lib.Index, Logger: srv.logger,
 		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
-		Upstream: upstream, Relay: srv.Relay, NoLinks: !srv.Links,
+		Upstream: upstream{srv}, Relay: srv.Relay, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Version: version(), Citing: citing,
-		Model: srv.Model, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
+		Model:    func(ctx context.Context) string { return srv.now(ctx).model.Model },
+		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 	}
 	if srv.uploads != nil {
 		o.Uploads, o.UploadCollection, o.Sample = srv.uploads, srv.uploads.Root.Collection, data.Library()
@@ -260,23 +263,6 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 		return nil, usageError("%w", err)
 	}
 	return handler, nil
-}
-
-// upstream returns the model for clients that use it without documents; nil
-// without a model.
-func (c *serveCmd) upstream(getenv func(string) string) (web.Upstream, error) {
-	if c.Model == "" {
-		return nil, nil
-	}
-	o, err := c.options(getenv, c.Model)
-	if err != nil {
-		return nil, err
-	}
-	relay, err := openai.NewRelay(o)
-	if err != nil {
-		return nil, usageError("--base-url %s, --model %s: %w", o.BaseURL, c.Model, err)
-	}
-	return relay, nil
 }
 
 // serve answers requests until ctx is done, and then lets answers end.
@@ -298,9 +284,8 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 			return err
 		}
 	}
-	if err := srv.testModels(ctx, &background); err != nil {
-		return err
-	}
+	srv.background = func(f func(context.Context)) { background.Go(func() { f(ctx) }) }
+	srv.startSelfTest()
 	sites := slices.DeleteFunc(slices.Clone(srv.paths), func(path string) bool { return !ingest.IsAddress(path) })
 	folders := srv.folders(srv.lib, slices.DeleteFunc(slices.Clone(srv.paths), ingest.IsAddress), srv.crawlConfig, srv.Watch)
 	background.Go(func() { srv.progress.sync(ctx, folders, srv.logger) })
@@ -317,7 +302,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		background.Go(func() { srv.encode(ctx, srv.lib, srv.logger) })
 	}
 
-	if srv.Model == "" {
+	if srv.using.Load().model.Model == "" {
 		background.Go(func() {
 			for _, s := range findModels(ctx, usualServers, listener.Addr().String()) {
 				srv.logger.Info(s.hint())

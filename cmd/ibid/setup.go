@@ -25,6 +25,8 @@ type setupCmd struct {
 	Data  string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
 	From  string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
 	Yes   bool     `help:"Do not ask before downloading." noenv:""`
+
+	watch func(folder string) // is told where a part is downloaded to; may be nil
 }
 
 // Run gets the parts that are missing.
@@ -71,6 +73,9 @@ func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 		return err
 	}
 	from := c.From
+	if c.watch != nil {
+		c.watch(scratch)
+	}
 	if fetch != nil {
 		from, err = fetch(ctx, scratch)
 	}
@@ -127,6 +132,7 @@ func (c *setupCmd) source(part encoder.Part, s surroundings) (fetcher, string, e
 			args = append(args, "--platform", part.Platform)
 		}
 		command := exec.CommandContext(ctx, pip[0], args...)
+		command.Env = append(os.Environ(), "TMPDIR="+folder) // so that the progress is seen
 		command.Stdout, command.Stderr = s.stderr, s.stderr
 		if err := command.Run(); err != nil {
 			return "", fmt.Errorf("%s: %w; give --from a copy of the wheel instead", command, err)

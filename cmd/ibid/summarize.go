@@ -17,6 +17,7 @@ import (
 	"ibid/cite"
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/state"
 )
 
 type summarizeCmd struct {
@@ -63,7 +64,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	runs := recorder{"ibid summarize", c.placeConfig, store.Ledger(), s}
-	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, c.Input, func() (summarySpec, error) { return c.spec(s) })
+	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, c.Input, func() (summarySpec, error) { return c.spec(ctx, store, s) })
 	if err != nil {
 		return err
 	}
@@ -71,8 +72,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	c.BaseURL = spec.BaseURL
-	answerer, err := newAnswerer(spec.modelConfig, c.endpointConfig, s.getenv)
+	answerer, err := newAnswerer(spec.modelConfig, spec.endpoint(c.Data, c.endpointConfig), s.getenv)
 	if err != nil {
 		return err
 	}
@@ -113,9 +113,6 @@ func (c *summarizeCmd) check() error {
 	if c.Input == "" && !c.Resume {
 		return usageError("name what to summarize, a file, a folder or - for standard input, or --resume the last interrupted run")
 	}
-	if !c.Resume && c.Model == "" {
-		return usageError("a summary needs a model: select one with --model (and --base-url, if it is not OpenAI's)")
-	}
 	if c.Parallel < 1 {
 		return usageError("--parallel %d: give the number of concurrent calls, 1 or more", c.Parallel)
 	}
@@ -137,10 +134,16 @@ func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *replay.Recorder
 	return err
 }
 
-func (c *summarizeCmd) spec(s surroundings) (summarySpec, error) {
+func (c *summarizeCmd) spec(ctx context.Context, store *state.Store, s surroundings) (summarySpec, error) {
 	spec := summarySpec{Strategy: c.Strategy, Words: c.MaxWords}
-	var err error
-	if spec.modelSpec, err = newModelSpec(c.modelConfig, c.endpointConfig); err != nil {
+	model, endpoint, err := s.chooseFrom(ctx, store, c.Data, c.modelConfig, c.endpointConfig)
+	if err == nil && model.Model == "" {
+		err = usageError("a summary needs a model: select one with --model (and --base-url, if it is not OpenAI's), or on the page")
+	}
+	if err != nil {
+		return spec, err
+	}
+	if spec.modelSpec, err = newModelSpec(model, endpoint); err != nil {
 		return spec, err
 	}
 	if c.Input == "-" {

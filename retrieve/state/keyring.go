@@ -65,6 +65,7 @@ const (
 const (
 	permitWrite = 1 << iota
 	permitRelay
+	permitSettings
 )
 
 func scanKey(row scanner) (key retrieve.Key, err error) {
@@ -74,7 +75,7 @@ func scanKey(row scanner) (key retrieve.Key, err error) {
 	if err == nil && (copy(key.Digest[:], digest) != len(key.Digest) || json.Unmarshal(collections, &key.Collections) != nil) {
 		err = errRow
 	}
-	key.Write, key.Relay = permits&permitWrite != 0, permits&permitRelay != 0
+	key.Write, key.Relay, key.Settings = permits&permitWrite != 0, permits&permitRelay != 0, permits&permitSettings != 0
 	key.Created, key.Expires, key.Used = retrieve.AtSeconds(created), retrieve.AtSeconds(expires), retrieve.AtSeconds(used)
 	return key, err
 }
@@ -133,6 +134,9 @@ func (t *tx) insertKey(key retrieve.Key) error {
 	}
 	if key.Relay {
 		permits |= permitRelay
+	}
+	if key.Settings {
+		permits |= permitSettings
 	}
 	return t.insert("keys", keyColumns, "ON CONFLICT (id) DO UPDATE SET used = excluded.used, sum = excluded.sum", []any{key.ID, key.Name,
 		key.Digest, permits, collections, retrieve.Seconds(key.Created), retrieve.Seconds(key.Expires), retrieve.Seconds(key.Used)})

@@ -117,5 +117,6 @@ async function replay() {
 }
 
 byId("past-button").hidden = false;
+byId("settings-button")?.addEventListener("click", async () => (await import("./settings.js")).open());
 grow();
 if (!open()) replay();

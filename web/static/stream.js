@@ -8,6 +8,7 @@ export class Trouble extends Error {
     super(sentence(problem.detail || problem.title || t("the server couldn't answer")));
     this.code = problem.code || "unknown";
     this.request = problem.request || "";
+    this.field = problem.field || "";
     this.status = problem.status || 0;
     this.offline = offline;
   }
@@ -80,9 +81,12 @@ export async function get(url, signal) {
   return response.json();
 }
 
-// post sends JSON and reads JSON.
-export async function post(url, body, signal) {
-  const response = await reach(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+// post and change send JSON and read JSON.
+export const post = (url, body, signal) => exchange("POST", url, body, signal);
+export const change = (url, body) => exchange("PUT", url, body);
+
+async function exchange(method, url, body, signal) {
+  const response = await reach(url, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
   if (!response.ok) throw new Trouble(await problemOf(response));
   return response.json();
 }

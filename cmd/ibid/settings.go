@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ibid/retrieve/state"
+	"ibid/web"
+)
+
+// settingsNote is the name of the note in the store with the settings that people
+// chose on the page.
+const settingsNote = "chosen settings"
+
+// A chosen has the choices that people made on the page, as they are stored. The key of the endpoint
+// is not part of it.
+type chosen struct {
+	web.Choices
+	Changed time.Time `json:"changed"` // lets other processes notice a new key
+}
+
+// readChosen returns the choices that people made on the page.
+func readChosen(ctx context.Context, store *state.Store) (c chosen, err error) {
+	note, err := store.Note(ctx, settingsNote)
+	if err == nil && note != "" {
+		err = json.Unmarshal([]byte(note), &c)
+	}
+	if err != nil {
+		err = fmt.Errorf("reading the settings chosen on the page: %w", err)
+	}
+	return c, err
+}
+
+// store stores the choices.
+func (c chosen) store(ctx context.Context, store *state.Store) error {
+	note, err := json.Marshal(c)
+	if err == nil {
+		err = store.SetNote(ctx, settingsNote, string(note))
+	}
+	if err != nil {
+		err = fmt.Errorf("storing the settings: %w", err)
+	}
+	return err
+}
+
+// A given has the names of the flags that are on the command line, or whose variables
+// are set. They overrule the choices made on the page.
+type given map[string]bool
+
+// fixed returns the settings that cannot be chosen on the page, by their JSON names, each
+// with the flag that fixes it. An endpoint and its model are chosen together: a model's
+// flag fixes both.
+func (g given) fixed() map[string]string {
+	fixed := map[string]string{}
+	for setting, flags := range map[string][]string{
+		"base_url": {"base-url", "model"}, "model": {"model"}, "confidence": {"confidence"},
+		"language": {"answer-language"}, "style": {"answer-style"},
+	} {
+		for _, flag := range flags {
+			if g[flag] && fixed[setting] == "" {
+				fixed[setting] = "--" + flag
+			}
+		}
+	}
+	return fixed
+}
+
+// choose returns the settings of a command after the choices made on the page: flags and
+// variables come first, then the choices, then the defaults. The keys of
+// endpoints chosen on the page are in the data directory.
+func (s surroundings) choose(c web.Choices, data string, m modelConfig, e endpointConfig) (modelConfig, endpointConfig) {
+	fixed := s.given.fixed()
+	e.BaseURL = strings.TrimRight(e.BaseURL, "/")
+	if fixed["base_url"] == "" && c.BaseURL != "" && c.BaseURL != e.BaseURL {
+		e.BaseURL, e.APIKeyFile, e.NoVariable = c.BaseURL, "", true // a key on the command line is for the other endpoint
+	}
+	if e.APIKeyFile == "" && (e.NoVariable || s.getenv("OPENAI_API_KEY") == "") {
+		e.APIKeyFile = storedKey(data, e.BaseURL)
+	}
+	if fixed["model"] == "" && c.BaseURL == e.BaseURL { // it was chosen for this endpoint
+		m.Model = c.Model
+	}
+	if fixed["confidence"] == "" && c.Confidence != nil {
+		m.Confidence = *c.Confidence
+	}
+	if fixed["language"] == "" {
+		m.AnswerLanguage = c.Language
+	}
+	if fixed["style"] == "" {
+		m.AnswerStyle = cmp.Or(c.Style, m.AnswerStyle)
+	}
+	return m, e
+}
+
+// chooseFrom is choose with the stored choices.
+func (s surroundings) chooseFrom(ctx context.Context, store *state.Store, data string, m modelConfig, e endpointConfig) (
+	modelConfig, endpointConfig, error) {
+	c, err := readChosen(ctx, store)
+	if err == nil {
+		m, e = s.choose(c.Choices, data, m, e)
+	}
+	return m, e, err
+}
+
+// wishes returns how answers should sound, for the model.
+func (c modelConfig) wishes() string {
+	var wishes []string
+	if c.AnswerLanguage != "" {
+		wishes = append(wishes, "Write in "+c.AnswerLanguage+".")
+	}
+	switch c.AnswerStyle {
+	case "brief":
+		wishes = append(wishes, "Be brief: one to three sentences.")
+	case "detailed":
+		wishes = append(wishes, "Be detailed: give all conditions, numbers and exceptions that the evidence has.")
+	case "list":
+		wishes = append(wishes, "Write a list with one point in each item.")
+	}
+	return strings.Join(wishes, " ")
+}
+
+// The key of an endpoint that was chosen on the page is in a file of its own, whose
+// name comes from the endpoint: there is no way to send it to another one.
+
+// keyFile returns the file for the key of an endpoint.
+func keyFile(data, baseURL string) string {
+	sum := sha256.Sum256([]byte(baseURL))
+	return filepath.Join(data, "model-key-"+hex.EncodeToString(sum[:8]))
+}
+
+// storedKey returns the file with the key of an endpoint; empty if there is none.
+func storedKey(data, baseURL string) string {
+	if file := keyFile(data, baseURL); data != "" && isFile(file) {
+		return file
+	}
+	return ""
+}
+
+func isFile(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// storeKey stores the key of an endpoint in a file that only its owner may read; an empty
+// one removes the file.
+func storeKey(data, baseURL, key string) (err error) {
+	if data == "" {
+		return errors.New("storing the key: there is no data directory: name one with --data")
+	}
+	file := keyFile(data, baseURL)
+	if key == "" {
+		if err = os.Remove(file); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	} else {
+		err = writePrivately(file, key+"\n")
+	}
+	if err != nil {
+		return fmt.Errorf("storing the key: %w", err)
+	}
+	return nil
+}
+
+// writePrivately replaces a file by one that only its owner may read.
+func writePrivately(name, content string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".model-key-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"ibid/answer"
+	"ibid/answer/openai"
+	"ibid/retrieve"
+	"ibid/web"
+)
+
+// models are those that a server answers with. They are replaced when the settings change.
+type models struct {
+	chosen   chosen
+	model    modelConfig
+	endpoint endpointConfig
+	answerer *answer.Answerer
+	relay    *openai.Relay // nil without a model
+	test     *selfTest     // nil if there is nothing to test
+}
+
+// settingsFresh is how soon a server notices settings that another process changed.
+const settingsFresh = 2 * time.Second
+
+// use makes the models that were chosen, and answers with them from now on.
+func (srv *server) use(ctx context.Context, c chosen) error {
+	m := &models{chosen: c}
+	m.model, m.endpoint = srv.choose(c.Choices, srv.Data, srv.modelConfig, srv.endpointConfig)
+	var err error
+	if m.answerer, err = srv.lib.answerer(m.model, m.endpoint, srv.getenv); err != nil {
+		return err
+	}
+	for _, model := range []*answer.Model{&m.answerer.Model, &m.answerer.GateModel, &m.answerer.RefineModel} {
+		*model = srv.metrics.Model(*model)
+	}
+	m.answerer.Retriever = srv.search
+	if m.model.Model != "" {
+		o, err := m.endpoint.options(srv.getenv, m.model.Model)
+		if err != nil {
+			return err
+		}
+		if m.relay, err = openai.NewRelay(o); err != nil {
+			return usageError("--base-url %s, --model %s: %w", o.BaseURL, m.model.Model, err)
+		}
+	}
+	if m.test, err = srv.newSelfTest(ctx, m); err != nil {
+		return err
+	}
+	if old := srv.using.Swap(m); old != nil && old.test != nil {
+		close(old.test.replaced)
+	}
+	return nil
+}
+
+// startSelfTest has the models tried in the background, unless that was done before.
+func (srv *server) startSelfTest() {
+	m := srv.using.Load()
+	if m.test != nil && srv.background != nil {
+		srv.background(m.test.run)
+	}
+}
+
+// now returns the models in use, with the settings that another process may have
+// changed meanwhile.
+func (srv *server) now(ctx context.Context) *models {
+	if time.Since(time.Unix(0, srv.looked.Load())) > settingsFresh && srv.changing.TryLock() {
+		defer srv.changing.Unlock()
+		srv.looked.Store(time.Now().UnixNano())
+		c, err := readChosen(ctx, srv.lib.State)
+		if err == nil && !c.Changed.Equal(srv.using.Load().chosen.Changed) {
+			if err = srv.use(ctx, c); err == nil {
+				srv.startSelfTest()
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			srv.logger.Warn("the settings were not read: the earlier ones are used", "error", err)
+		}
+	}
+	return srv.using.Load()
+}
+
+// Ask answers a question with the models in use.
+func (srv *server) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+	return srv.now(ctx).answerer.Ask(ctx, q)
+}
+
+// Summarize summarizes with the models in use.
+func (srv *server) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
+	return srv.now(ctx).answerer.Summarize(ctx, s)
+}
+
+// An upstream is the model that a server uses, for clients that use it without documents.
+type upstream struct{ srv *server }
+
+// Model is the name of the model in use; empty for none.
+func (u upstream) Model() string { return u.srv.using.Load().model.Model }
+
+// Chat passes a chat request on to the model in use.
+func (u upstream) Chat(ctx context.Context, body []byte) (*openai.Relayed, error) {
+	m := u.srv.now(ctx)
+	if m.relay == nil {
+		return nil, errors.New("there is no model any more: it was deselected under Settings")
+	}
+	return m.relay.Chat(ctx, body)
+}
+
+// A settingsPanel has the settings on the page of a server.
+type settingsPanel struct {
+	*server
+	parts *partsPanel
+
+	mu     sync.Mutex
+	reader []web.Finding // on the readers of files; nil until they were asked for
+}
+
+// allowsSettings reports whether the page has settings: for keys with the scope, and
+// where only this machine reaches the server.
+func (srv *server) allowsSettings() bool {
+	return srv.keys != nil || srv.local() && srv.PublicURL == "" && len(srv.AllowHost) == 0
+}
+
+// Using returns the settings in use.
+func (p *settingsPanel) Using(ctx context.Context) web.Choices {
+	m := p.now(ctx)
+	return web.Choices{BaseURL: m.endpoint.BaseURL, Model: m.model.Model, Confidence: &m.model.Confidence,
+		Language: m.model.AnswerLanguage, Style: m.model.AnswerStyle}
+}
+
+// Show returns the settings in use, and the choices.
+func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
+	m := p.now(ctx)
+	shown := web.ShownSettings{Choices: p.Using(ctx), Fixed: p.given.fixed(), Key: "none", Parts: p.parts.show(),
+		Reader: p.readerFindings(ctx), Found: []web.ModelServer{}}
+	switch file := keyFile(p.Data, m.endpoint.BaseURL); {
+	case m.endpoint.APIKeyFile == file:
+		shown.Key = "stored"
+	case m.endpoint.APIKeyFile != "" || !m.endpoint.NoVariable && p.getenv("OPENAI_API_KEY") != "":
+		shown.Key = "fixed"
+	}
+	for _, s := range findModels(ctx, usualServers, p.Addr) {
+		shown.Found = append(shown.Found, web.ModelServer{Name: s.name, BaseURL: "http://" + s.address + "/v1", Models: s.models})
+	}
+	if m.model.Model == "" || m.model.NoSelfTest {
+		return shown, nil
+	}
+	r, known, err := p.lib.tried(ctx, m.model, m.endpoint)
+	if known {
+		f := web.Finding(writerFinding(r))
+		shown.SelfTest = &f
+	}
+	return shown, err
+}
+
+// Change stores choices and uses them from now on.
+func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *string) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	before := p.using.Load()
+	c, err := p.change(before, next)
+	if err != nil {
+		return err
+	}
+	_, e := p.choose(c.Choices, p.Data, p.modelConfig, p.endpointConfig)
+	if key != nil && e.APIKeyFile != "" && e.APIKeyFile != keyFile(p.Data, e.BaseURL) {
+		return web.FixedSetting("key", "--api-key-file")
+	}
+	if err := p.check(c); err != nil {
+		return err
+	}
+	if key != nil {
+		if err := storeKey(p.Data, e.BaseURL, *key); err != nil {
+			return err
+		}
+	}
+	if err := c.store(ctx, p.lib.State); errors.Is(err, retrieve.ErrReadOnly) {
+		return web.UnstoredSetting()
+	} else if err != nil {
+		return err
+	}
+	if err := p.use(ctx, c); err != nil {
+		return err
+	}
+	p.startSelfTest()
+	p.logger.Info("settings changed", "model", cmp.Or(c.Model, "none"), "endpoint", e.BaseURL)
+	return nil
+}
+
+// change returns the choices to store after a change: only those that differ from the
+// settings in use.
+func (p *settingsPanel) change(before *models, next web.Choices) (c chosen, err error) {
+	c = before.chosen
+	c.Changed = time.Now()
+	fixed := p.given.fixed()
+	for _, s := range []struct {
+		name    string
+		differs bool
+		set     func()
+	}{
+		{"base_url", next.BaseURL != before.endpoint.BaseURL, func() { c.BaseURL, c.Model = next.BaseURL, next.Model }},
+		{"model", next.Model != before.model.Model, func() { c.BaseURL, c.Model = next.BaseURL, next.Model }},
+		{"confidence", *next.Confidence != before.model.Confidence, func() { c.Confidence = next.Confidence }},
+		{"language", next.Language != before.model.AnswerLanguage, func() { c.Language = next.Language }},
+		{"style", next.Style != before.model.AnswerStyle, func() { c.Style = next.Style }},
+	} {
+		if !s.differs {
+			continue
+		}
+		if flag := fixed[s.name]; flag != "" {
+			return c, web.FixedSetting(s.name, flag)
+		}
+		s.set()
+	}
+	return c, nil
+}
+
+// check returns a problem unless models can be made of choices.
+func (p *settingsPanel) check(c chosen) error {
+	m, e := p.choose(c.Choices, p.Data, p.modelConfig, p.endpointConfig)
+	e.APIKeyFile = ""
+	if _, err := newAnswerer(m, e, p.getenv); err != nil {
+		return web.BadSetting("base_url", "%v", err)
+	}
+	return nil
+}
+
+// Test tries an endpoint and its model as 'ibid doctor' does, without the self-test.
+func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string) ([]web.Finding, error) {
+	c, err := p.change(p.now(ctx), next)
+	if err != nil {
+		return nil, err
+	}
+	d := doctorCmd{storeConfig: p.storeConfig}
+	d.modelConfig, d.endpointConfig = p.choose(c.Choices, p.Data, p.modelConfig, p.endpointConfig)
+	d.NoSelfTest = true
+	getenv := p.getenv
+	if key != nil { // for this endpoint, and not stored
+		d.APIKeyFile, d.NoVariable = "", false
+		getenv = func(name string) string {
+			if name == "OPENAI_API_KEY" {
+				return *key
+			}
+			return p.getenv(name)
+		}
+	}
+	up := &checkup{}
+	if err := d.checkModels(ctx, surroundings{getenv: getenv}, up); err != nil {
+		return nil, web.BadSetting("base_url", "%v", err)
+	}
+	return shownFindings(up.findings...), nil
+}
+
+func shownFindings(all ...finding) []web.Finding {
+	shown := make([]web.Finding, len(all))
+	for i, f := range all {
+		shown[i] = web.Finding(f)
+	}
+	return shown
+}
+
+// Get begins to get an optional part.
+func (p *settingsPanel) Get(_ context.Context, part string) error { return p.parts.begin(part) }
+
+// readerFindings are those of 'ibid doctor' on the readers of files.
+func (p *settingsPanel) readerFindings(ctx context.Context) []web.Finding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reader == nil {
+		d := doctorCmd{readConfig: p.readConfig, storeConfig: p.storeConfig}
+		p.reader = shownFindings(d.checkPDF(ctx), d.checkOCR())
+	}
+	return p.reader
+}
+
+// newSettings returns the settings of the page, and the code that an endpoint on another
+// machine needs, which it prints; nil if the page has none.
+func (srv *server) newSettings() (web.Settings, string) {
+	if !srv.allowsSettings() {
+		return nil, ""
+	}
+	p := &settingsPanel{server: srv, parts: partsOf(srv)}
+	if srv.keys != nil {
+		return p, ""
+	}
+	code := rand.Text()[:10]
+	fmt.Fprintf(srv.stderr, "ibid: to choose a model on another machine on the page, give it the code %s\n", code)
+	return p, code
+}

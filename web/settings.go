@@ -1,0 +1,281 @@
+package web
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Settings are what people choose on the page while the server runs.
+type Settings interface {
+	// Show returns what is in use and what there is to choose from.
+	Show(ctx context.Context) (ShownSettings, error)
+	// Using returns what is in use.
+	Using(ctx context.Context) Choices
+	// Change stores choices and uses them from now on. A nil key leaves that of the
+	// endpoint as it is, an empty one removes it.
+	Change(ctx context.Context, c Choices, key *string) error
+	// Test tries an endpoint and its model, with its stored key if key is nil.
+	Test(ctx context.Context, c Choices, key *string) ([]Finding, error)
+	// Get begins to get an optional part.
+	Get(ctx context.Context, part string) error
+}
+
+// Choices are the settings that people choose.
+type Choices struct {
+	BaseURL string `json:"base_url,omitempty"` // OpenAI-compatible endpoint
+	Model   string `json:"model"`              // that writes answers; empty: they are quoted
+	// Confidence is the least chance, 0 to 1, at which quoted sentences are an answer.
+	Confidence *float64 `json:"confidence,omitempty"`
+	Language   string   `json:"language"`        // that the model answers in; empty: the question's
+	Style      string   `json:"style,omitempty"` // auto, brief, detailed or list
+}
+
+// ShownSettings is the reply of GET and PUT /api/settings.
+type ShownSettings struct {
+	Choices
+	// Fixed has the settings that cannot be chosen, each with the flag that fixes it.
+	Fixed map[string]string `json:"fixed"`
+	// Key is where the endpoint's key comes from: "none", "stored" or "fixed". The key
+	// itself is never sent.
+	Key string `json:"key"`
+	// Code means that an endpoint on another machine needs the code that the server
+	// printed when it started.
+	Code bool `json:"code"`
+	// SelfTest is what the model's self-test found.
+	SelfTest *Finding `json:"self_test,omitempty"`
+	// Found are the servers of models on this machine.
+	Found []ModelServer `json:"found"`
+	// Parts are the optional parts of searching.
+	Parts []Part `json:"parts"`
+	// Reader are findings on what reads files.
+	Reader []Finding `json:"reader"`
+}
+
+// A ModelServer is a server of models on this machine.
+type ModelServer struct {
+	Name    string   `json:"name"`
+	BaseURL string   `json:"base_url"`
+	Models  []string `json:"models"`
+}
+
+// A Part is an optional part that can be got.
+type Part struct {
+	Name      string `json:"name"`
+	Model     string `json:"model"`
+	Licence   string `json:"licence"`
+	Languages int    `json:"languages"` // that it knows
+	Bytes     int64  `json:"bytes"`     // to download
+	Done      int64  `json:"done"`      // of these
+	// State is "missing", "getting", "ready" (used after the next start), "used" or "failed".
+	State  string `json:"state"`
+	Detail string `json:"detail,omitempty"` // why it failed, or cannot be got
+}
+
+// A Finding is the result of one check.
+type Finding struct {
+	Check  string `json:"check"`
+	State  string `json:"state"` // "ok", "warning" (Ibid works, but could work better) or "failed"
+	Detail string `json:"detail"`
+	Next   string `json:"next,omitempty"` // what to do, if there is anything to do
+}
+
+// settingsRequest is the body of PUT /api/settings and of POST /api/settings/test.
+// What is missing is unchanged.
+type settingsRequest struct {
+	BaseURL *string `json:"base_url,omitempty"`
+	Model   *string `json:"model,omitempty"`
+	// Key is the endpoint's; empty removes it. It is kept for this endpoint alone, and
+	// cannot be read back.
+	Key        *string  `json:"key,omitempty"`
+	Confidence *float64 `json:"confidence,omitempty"`
+	Language   *string  `json:"language,omitempty"`
+	Style      *string  `json:"style,omitempty"`
+	// Code is the one that the server printed when it started: without keys an endpoint
+	// on another machine needs it.
+	Code string `json:"code,omitempty"`
+}
+
+// settingsTest is the reply of POST /api/settings/test.
+type settingsTest struct {
+	OK     bool      `json:"ok"`
+	Checks []Finding `json:"checks"`
+}
+
+// partRequest is the body of POST /api/settings/parts.
+type partRequest struct {
+	Part string `json:"part"`
+}
+
+// Limits of settings, in bytes.
+const (
+	maxEndpoint = 500
+	maxName     = 200
+	maxSecret   = 4000
+	maxLanguage = 40
+)
+
+// AnswerStyles are the styles that can be chosen.
+func AnswerStyles() []string { return []string{"auto", "brief", "detailed", "list"} }
+
+// BadSetting is the error of a setting that is invalid.
+func BadSetting(field, format string, args ...any) error {
+	return invalidField(field, "bad_setting", format, args...)
+}
+
+// FixedSetting is the error of a change to a setting that a flag fixes.
+func FixedSetting(field, flag string) error {
+	return &Problem{Status: http.StatusConflict, Code: "setting_fixed", Field: field,
+		Detail: fmt.Sprintf("%s is fixed by %s, or its variable: start the server without it to choose here", field, flag)}
+}
+
+// UnstoredSetting is the error of a change to a library that may only be read.
+func UnstoredSetting() error {
+	return &Problem{Status: http.StatusConflict, Code: "library_read_only",
+		Detail: "the library may only be read here, so settings cannot be stored: use flags"}
+}
+
+// UnavailablePart is the error of a part that cannot be got.
+func UnavailablePart(format string, args ...any) error {
+	return &Problem{Status: http.StatusConflict, Code: "part_unavailable", Field: "part", Detail: fmt.Sprintf(format, args...)}
+}
+
+// settingsHandlers serve the settings.
+type settingsHandlers struct {
+	settings Settings
+	code     string // that an endpoint on another machine needs; empty where keys guard the server
+}
+
+func (h *settingsHandlers) show(c echo.Context) error {
+	shown, err := h.settings.Show(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	shown.Code = h.code != ""
+	return reply(c, http.StatusOK, shown)
+}
+
+func (h *settingsHandlers) change(c echo.Context) error {
+	next, key, err := h.read(c)
+	if err != nil {
+		return err
+	}
+	if err := h.settings.Change(c.Request().Context(), next, key); err != nil {
+		return err
+	}
+	return h.show(c)
+}
+
+func (h *settingsHandlers) test(c echo.Context) error {
+	next, key, err := h.read(c)
+	if err != nil {
+		return err
+	}
+	if next.Model == "" {
+		return invalidField("model", "bad_setting", "name the model to try")
+	}
+	found, err := h.settings.Test(c.Request().Context(), next, key)
+	if err != nil {
+		return err
+	}
+	failed := slices.ContainsFunc(found, func(f Finding) bool { return f.State == "failed" })
+	return reply(c, http.StatusOK, settingsTest{!failed, found})
+}
+
+func (h *settingsHandlers) getPart(c echo.Context) error {
+	var r partRequest
+	if err := decodeSetting(c, &r); err != nil {
+		return err
+	}
+	if err := h.settings.Get(c.Request().Context(), r.Part); err != nil {
+		return err
+	}
+	return h.show(c)
+}
+
+// decodeSetting reads a JSON body that says so: other sites' forms cannot.
+func decodeSetting(c echo.Context, into any) error {
+	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)); err != nil || kind != echo.MIMEApplicationJSON {
+		return refuse(c, &Problem{Status: http.StatusUnsupportedMediaType, Code: "not_json",
+			Detail: "send JSON with the header 'Content-Type: application/json'"})
+	}
+	return decode(c, into)
+}
+
+// read reads a request for a change or a test, and returns what is chosen after it.
+func (h *settingsHandlers) read(c echo.Context) (next Choices, key *string, err error) {
+	var r settingsRequest
+	if err := decodeSetting(c, &r); err != nil {
+		return next, nil, err
+	}
+	using := h.settings.Using(c.Request().Context())
+	if next, err = r.over(using); err != nil {
+		return next, nil, err
+	}
+	// An endpoint that is in use was permitted before, by a flag or with the code.
+	inUse := using.Model != "" && next.BaseURL == using.BaseURL
+	if h.code != "" && next.Model != "" && !inUse && !onThisMachine(next.BaseURL) &&
+		subtle.ConstantTimeCompare([]byte(strings.ToUpper(strings.TrimSpace(r.Code))), []byte(h.code)) != 1 {
+		return next, nil, &Problem{Status: http.StatusForbidden, Code: "code_needed", Field: "code",
+			Detail: fmt.Sprintf("%s is on another machine, which would get your questions and passages of your documents: "+
+				"give the code that 'ibid serve' printed when it started", next.BaseURL)}
+	}
+	return next, r.Key, nil
+}
+
+// over returns what is chosen after a request.
+func (r *settingsRequest) over(c Choices) (Choices, error) {
+	set := func(to *string, field string, from *string, most int) error {
+		if from == nil {
+			return nil
+		}
+		*to = strings.TrimSpace(*from)
+		if len(*to) > most || strings.ContainsFunc(*to, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return invalidField(field, "bad_setting", "%s has control characters or more than %d bytes", field, most)
+		}
+		return nil
+	}
+	for _, s := range []struct {
+		to    *string
+		field string
+		from  *string
+		most  int
+	}{{&c.BaseURL, "base_url", r.BaseURL, maxEndpoint}, {&c.Model, "model", r.Model, maxName},
+		{&c.Language, "language", r.Language, maxLanguage}, {&c.Style, "style", r.Style, maxName}, {new(string), "key", r.Key, maxSecret}} {
+		if err := set(s.to, s.field, s.from, s.most); err != nil {
+			return c, err
+		}
+	}
+	if r.Style != nil && !slices.Contains(AnswerStyles(), c.Style) {
+		return c, invalidField("style", "bad_setting", "there is no style %.40q: choose one of %s", c.Style, strings.Join(AnswerStyles(), ", "))
+	}
+	if r.Confidence != nil {
+		if !(*r.Confidence >= 0 && *r.Confidence <= 1) {
+			return c, invalidField("confidence", "bad_setting", "confidence is %g: give 0 to 1", *r.Confidence)
+		}
+		c.Confidence = r.Confidence
+	}
+	if r.BaseURL != nil {
+		u, err := url.Parse(c.BaseURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return c, invalidField("base_url", "bad_setting",
+				"the endpoint is no address such as http://127.0.0.1:11434/v1, without a name, password or query")
+		}
+		c.BaseURL = strings.TrimRight(u.Scheme+"://"+strings.ToLower(u.Host)+u.EscapedPath(), "/")
+	}
+	return c, nil
+}
+
+// onThisMachine reports whether an endpoint is spelled as one of this machine. A name
+// that leads here is not: it can lead elsewhere later.
+func onThisMachine(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	return err == nil && isLoopback(u.Hostname())
+}

@@ -1,0 +1,211 @@
+// The settings: the model that writes, how it answers, and optional parts.
+
+import { base, byId, el } from "./dom.js";
+import { change, get, post, Trouble } from "./stream.js";
+import { t } from "./words.js";
+
+const address = (path) => new URL(`api/settings${path}`, base);
+const languages = ["Arabic", "Chinese", "English", "French", "German", "Italian", "Japanese", "Portuguese", "Spanish"];
+const mostModels = 6; // of a server that have a button
+
+let settings; // as the server last sent them
+let timer;
+
+export async function open() {
+  const dialog = byId("settings");
+  dialog.replaceChildren(frame(el("p", { class: "facts", role: "status" }, t("Looking for models on this machine…"))));
+  dialog.showModal();
+  dialog.onclose = () => clearTimeout(timer);
+  dialog.onclick = (e) => e.target === dialog && dialog.close();
+  try {
+    settings = await get(address(""));
+    draw();
+  } catch (err) {
+    dialog.replaceChildren(frame(trouble(err)));
+  }
+}
+
+const frame = (...children) => el("div", { class: "drawer-inside settings" },
+  el("div", { class: "drawer-head" }, el("h2", { id: "settings-title" }, t("Settings")),
+    el("button", { type: "button", class: "quiet", onclick: () => byId("settings").close() }, t("Close"))),
+  ...children);
+
+function trouble(err) {
+  if (!(err instanceof Trouble)) throw err;
+  return el("p", { class: "note trouble", role: "alert" }, err.message);
+}
+
+function draw() {
+  const form = el("form", { onsubmit: save, autocomplete: "off", novalidate: true },
+    model(), answers(),
+    el("p", { class: "settings-save" }, el("button", { type: "submit", class: "main-action" }, t("Save")), " ",
+      el("span", { id: "settings-status", role: "status" })));
+  byId("settings").replaceChildren(frame(form, parts(), reader()));
+  fitKey();
+}
+
+// field is a labelled input with a note, disabled where a flag or a variable fixes it.
+function field(name, label, input, note) {
+  const fixed = settings.fixed[name];
+  input.id = `set-${name}`;
+  if (fixed) input.disabled = true;
+  const words = fixed ? t("Fixed by {flag}", { flag: fixed }) : note;
+  if (words) input.setAttribute("aria-describedby", `${input.id}-note`);
+  return el("p", {}, el("label", { for: input.id }, label), input, words && el("span", { class: "facts", id: `${input.id}-note` }, words));
+}
+
+function model() {
+  const found = settings.found.flatMap((server) => server.models.slice(0, mostModels).map((name) => [server, name]));
+  const inUse = (server, name) => server.base_url === settings.base_url && name === settings.model;
+  const use = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain", disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)), onclick: () => {
+    byId("set-base_url").value = server.base_url;
+    byId("set-model").value = name;
+    fitKey();
+    byId("set-model").focus();
+  } }, t("Use {model} from {server}", { model: name, server: server.name })));
+  return el("fieldset", {}, el("legend", {}, t("Model")),
+    el("p", { id: "settings-writer" }, writer()),
+    settings.self_test && el("p", { class: "facts" }, `${t("Self-test:")} ${settings.self_test.detail}`),
+    found.length ? el("ul", { class: "found", "aria-label": t("Models on this machine") }, ...found.map(use))
+      : el("p", { class: "facts" }, t("No model server was found on this machine. Ollama, LM Studio, llama.cpp and vLLM are found while they run.")),
+    field("base_url", t("Endpoint"), el("input", { value: settings.base_url ?? "", inputmode: "url", spellcheck: "false", oninput: fitKey }), t("The address of an OpenAI-compatible API. It gets your questions and the passages found for them.")),
+    field("model", t("Model"), el("input", { value: settings.model, list: "set-models", spellcheck: "false" }), t("Empty: answers are quoted, without a model.")),
+    el("datalist", { id: "set-models" }, ...found.map(([, name]) => el("option", { value: name }))),
+    field("key", t("Key"), el("input", { type: "password", autocomplete: "new-password", spellcheck: "false" }), " "),
+    el("p", { id: "set-code-line", hidden: true }, el("label", { for: "set-code" }, t("Code")), el("input", { id: "set-code", autocomplete: "off", spellcheck: "false", "aria-describedby": "set-code-note" }),
+      el("span", { class: "facts", id: "set-code-note" }, t("This endpoint is on another machine: give the code that the server printed when it started."))),
+    el("p", {}, el("button", { type: "button", class: "plain", id: "set-test", onclick: test }, t("Test"))),
+    el("ul", { id: "set-findings", class: "findings", "aria-live": "polite" }));
+}
+
+const writer = () => (settings.model ? t("{model} writes the answers", { model: settings.model }) : t("Answers are quoted, without a model"));
+
+const same = () => byId("set-base_url").value.trim().replace(/\/+$/, "") === settings.base_url;
+
+function outside() {
+  try {
+    return !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(byId("set-base_url").value).hostname);
+  } catch {
+    return false; // not yet an address
+  }
+}
+
+// fitKey fits the key and the code to the endpoint: a key is for one endpoint alone.
+function fitKey() {
+  const key = byId("set-key");
+  const note = byId("set-key-note");
+  if (!same() && key.dataset.for !== byId("set-base_url").value) key.value = "";
+  key.dataset.for = byId("set-base_url").value;
+  key.disabled = same() && settings.key === "fixed";
+  const stored = same() && settings.key === "stored";
+  note.replaceChildren(key.disabled ? t("Fixed by a flag or a variable.") : stored ? t("A key is stored for this endpoint.") : t("It is kept for this endpoint alone and never shown."),
+    ...(stored ? [" ", el("button", { type: "button", class: "quiet", onclick: () => put({ key: "" }) }, t("Remove the key"))] : []));
+  byId("set-code-line").hidden = !settings.code || !outside() || same() && Boolean(settings.model);
+}
+
+function answers() {
+  const styles = { auto: t("As the question asks"), brief: t("Brief"), detailed: t("Detailed"), list: t("As a list") };
+  return el("fieldset", {}, el("legend", {}, t("Answers")),
+    field("language", t("Language"), el("input", { value: settings.language, list: "set-languages", maxlength: "40" }), t("Empty: the language of the question. Only a model translates.")),
+    el("datalist", { id: "set-languages" }, ...languages.map((name) => el("option", { value: name }))),
+    field("style", t("Style"), el("select", {}, ...Object.entries(styles).map(([value, words]) => el("option", { value, selected: value === settings.style }, words)))),
+    field("confidence", t("Confidence"), el("input", { type: "number", min: "0", max: "1", step: "0.05", value: String(settings.confidence) }), t("From 0 to 1: below it, sentences are not shown as an answer but as the closest passages.")));
+}
+
+// changed returns what differs from the server's settings.
+function changed() {
+  const body = {};
+  for (const name of ["base_url", "model", "language", "style"]) {
+    const value = byId(`set-${name}`).value.trim();
+    if (value !== (settings[name] ?? "")) body[name] = value;
+  }
+  const confidence = byId("set-confidence").valueAsNumber;
+  if (!Number.isNaN(confidence) && confidence !== settings.confidence) body.confidence = confidence;
+  if (byId("set-key").value) body.key = byId("set-key").value;
+  if (!byId("set-code-line").hidden) body.code = byId("set-code").value;
+  return body;
+}
+
+function save(e) {
+  e.preventDefault();
+  put(changed());
+}
+
+async function put(body) {
+  const status = byId("settings-status");
+  status.textContent = t("Saving…");
+  try {
+    settings = await change(address(""), body);
+    draw();
+    byId("writer").textContent = writer();
+    byId("settings-status").textContent = t("Saved. It applies from the next question on.");
+    byId("settings").querySelector("[type=submit]").focus();
+  } catch (err) {
+    fail(err, status);
+  }
+}
+
+// fail shows what the server refuses, at the field that it names.
+function fail(err, status) {
+  status.replaceChildren(trouble(err));
+  if (err.field) byId(`set-${err.field}`)?.focus();
+}
+
+const finding = ({ check, state, detail, next }) => el("li", { class: state },
+  el("span", { class: "state" }, { ok: t("OK"), warning: t("Warning"), failed: t("Failed") }[state]), " ",
+  el("strong", {}, check), ` ${detail}`, next && el("span", { class: "facts" }, ` → ${next}`));
+
+async function test() {
+  const button = byId("set-test");
+  const list = byId("set-findings");
+  button.disabled = true;
+  list.replaceChildren(el("li", {}, t("Asking the model…")));
+  try {
+    const { base_url = settings.base_url, model: name = settings.model, key, code } = changed();
+    const { checks } = await post(address("/test"), { base_url, model: name, key, code });
+    list.replaceChildren(...checks.map(finding));
+  } catch (err) {
+    const line = el("li", {});
+    list.replaceChildren(line);
+    fail(err, line);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function parts() {
+  const brings = { english: t("orders English passages better"), multilingual: t("orders passages better, and finds them across languages") };
+  const megabytes = (n) => t("{size} MB", { size: Math.round(n / 1e6) });
+  const state = (part) => {
+    switch (part.state) {
+      case "used": return [t("In use")];
+      case "ready": return [t("Here. It is used after the next start of the server.")];
+      case "getting": return [el("progress", { max: part.bytes, value: part.done || null, "aria-label": t("Download") }), ` ${megabytes(part.done)} / ${megabytes(part.bytes)}`];
+    }
+    return [el("button", { type: "button", class: "plain", onclick: () => getPart(part.name) }, t("Get it ({size})", { size: megabytes(part.bytes) })), part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
+  };
+  clearTimeout(timer);
+  if (settings.parts.some((part) => part.state === "getting")) timer = setTimeout(refreshParts, 1000);
+  return el("fieldset", { id: "set-parts" }, el("legend", {}, t("Parts")), el("ul", { class: "findings" }, ...settings.parts.map((part) => el("li", {},
+    el("strong", {}, part.model), " ", brings[part.name] ?? "", el("span", { class: "facts" }, ` · ${part.licence} · ${t("{n} languages", { n: part.languages })}`), el("br"), ...state(part)))));
+}
+
+async function refreshParts() {
+  try {
+    ({ parts: settings.parts } = await get(address("")));
+    byId("set-parts").replaceWith(parts());
+  } catch (err) {
+    byId("set-parts").append(trouble(err));
+  }
+}
+
+async function getPart(part) {
+  try {
+    ({ parts: settings.parts } = await post(address("/parts"), { part }));
+    byId("set-parts").replaceWith(parts());
+  } catch (err) {
+    byId("set-parts").append(trouble(err));
+  }
+}
+
+const reader = () => el("fieldset", {}, el("legend", {}, t("Reading files")), el("ul", { class: "findings" }, ...settings.reader.map(finding)));
