@@ -144,7 +144,7 @@ func (n *numbering) addText(text string, yield yielder) bool {
 		return false
 	}
 	if n.rewriter == nil {
-		n.rewriter = rewrite.New(n.documents, rewrite.Text, marker.Default)
+		n.rewriter = NewRewriter(n.documents, rewrite.Text)
 	}
 	return n.emit(n.rewriter.Append(nil, n.decoder.decode(text)), false, yield)
 }
@@ -211,7 +211,7 @@ func (n *numbering) addDraft(d answer.Draft, yield yielder) bool {
 		return false
 	}
 	if n.draft == nil {
-		n.draft = rewrite.New(n.documents, rewrite.Empty, marker.Default)
+		n.draft = NewRewriter(n.documents, rewrite.Empty)
 		n.draftStep = d.Step
 	}
 	out := n.draft.Append(nil, n.drafted.decode(d.Text))
@@ -253,4 +253,10 @@ func (d *decoder) end() []byte {
 	b := d.held
 	d.held = nil
 	return []byte(string([]rune(string(b))))
+}
+
+// NewRewriter returns a rewriter of a text whose citations have any of the forms that
+// models write.
+func NewRewriter(documents []rewrite.Document, style rewrite.Style) *rewrite.Rewriter {
+	return rewrite.New(documents, style, marker.Default)
 }

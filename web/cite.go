@@ -15,7 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"ibid/cite/marker"
+	"ibid/cite"
 	"ibid/cite/rewrite"
 )
 
@@ -114,7 +114,7 @@ func (r *citeRequest) rewriter() (*rewrite.Rewriter, error) {
 		style = rewrite.NewStyle(r.Inline, r.Entry)
 	}
 	style = rewrite.Excluding(style, func(d rewrite.Document) bool { return slices.Contains(r.Exclude, d.ID) })
-	return rewrite.New(documents, style, marker.Default), nil
+	return cite.NewRewriter(documents, style), nil
 }
 
 // readCite reads a request and the pieces of its text.

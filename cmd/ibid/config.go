@@ -162,7 +162,7 @@ type modelConfig struct {
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
 
 	AnswerLanguage string `help:"Language of the model's answers, such as German; default: the question's." placeholder:"NAME" group:"Model"`
-	AnswerStyle    string `help:"Form of the model's answers: ${enum}." enum:"auto,brief,detailed,list" default:"auto" placeholder:"KIND" group:"Model"`
+	AnswerStyle    string `help:"Form of the model's answers: ${enum}." enum:"auto,brief,detailed,list" default:"auto" group:"Model"`
 }
 
 // rerankConfig selects a reranker.
