@@ -126,11 +126,11 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 			}
 			return err
 		}
-		for _, e := range reply.Errors {
-			if strings.Contains(e.Message, "Cannot query field") {
+		if len(reply.Errors) > 0 {
+			if strings.Contains(reply.Errors[0].Message, "Cannot query field") {
 				return errNoCollection
 			}
-			return errors.New(e.Message)
+			return errors.New(reply.Errors[0].Message)
 		}
 		return json.Unmarshal(reply.Data, out)
 	})
