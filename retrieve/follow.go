@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +20,6 @@ type follower struct {
 	rebuilding func(done, total int) // may be nil
 	damaged    func(error)           // may be nil
 	turn       chan struct{}         // holds an element while changes are applied
-	known      atomic.Int64          // revision at which the searcher was found to follow this state
 	// vectorsOnly leaves out the texts: the searcher is only asked for vectors.
 	vectorsOnly bool
 	// wait, if not 0, means that others bring the searcher up to date ([Feed]), and
@@ -58,7 +56,7 @@ func (e *LagError) Error() string {
 
 // Lag is by how many changes a searcher lags behind a state.
 func Lag(ctx context.Context, s State, searcher Searcher) (int64, error) {
-	now, err := s.Revision(ctx)
+	now, _, err := s.Revision(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -80,7 +78,7 @@ func (f *follower) await(ctx context.Context) (missing int64, err error) {
 	if f.wait == 0 {
 		return 0, nil
 	}
-	now, err := f.state.Revision(ctx)
+	now, _, err := f.state.Revision(ctx)
 	for start := time.Now(); err == nil; {
 		var have int64
 		if have, _, err = f.searcher.Revision(ctx); err != nil || have >= now || time.Since(start) > f.wait {
@@ -236,20 +234,20 @@ func (f *follower) revision(ctx context.Context) (have int64, current bool, err 
 	if err != nil {
 		return 0, false, err
 	}
-	now, err := f.state.Revision(ctx)
-	if err != nil || have == now && f.known.Load() == now {
-		return have, true, err
-	}
-	stored, err := f.state.Era(ctx, have)
+	now, latest, err := f.state.Revision(ctx)
 	switch {
 	case err != nil:
 		return 0, false, err
-	case have > now || stored != era:
+	case have > now || have == now && era != latest:
 		return -1, false, nil
 	case have == now:
-		f.known.Store(now)
+		return have, true, nil
 	}
-	return have, have == now, nil
+	stored, err := f.state.Era(ctx, have)
+	if err == nil && stored != era {
+		have = -1
+	}
+	return have, false, err
 }
 
 // apply applies the changes after a revision.

@@ -93,8 +93,8 @@ type State interface {
 	// space yet.
 	SwitchSpace(ctx context.Context, space string) (bool, error)
 
-	// Revision is that of the latest change by any process. It is cheap.
-	Revision(ctx context.Context) (int64, error)
+	// Revision is that of the latest change by any process, with its era. It is cheap.
+	Revision(ctx context.Context) (revision, era int64, err error)
 	// Era is the era of a revision. A searcher whose last change has another era
 	// followed changes that the state has lost: it was restored from a backup, or a
 	// standby without the latest changes took over. Only the documents then tell

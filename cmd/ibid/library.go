@@ -187,7 +187,7 @@ func folderBytes(dir string) (bytes int64) {
 }
 
 func (l *openedLibrary) reachable(ctx context.Context) error {
-	if _, err := l.State.Revision(ctx); err != nil || l.place.Data == "" {
+	if _, _, err := l.State.Revision(ctx); err != nil || l.place.Data == "" {
 		return err
 	}
 	return checkSpace(l.place.Data)

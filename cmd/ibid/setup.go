@@ -202,7 +202,7 @@ func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *sl
 	}}
 	for last := int64(-1); ctx.Err() == nil; {
 		pause := encodeInterval
-		now, err := lib.State.Revision(ctx)
+		now, _, err := lib.State.Revision(ctx)
 		if err == nil && now != last {
 			if err = lib.Encode(ctx, work); err == nil {
 				last = now

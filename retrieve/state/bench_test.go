@@ -31,7 +31,7 @@ func BenchmarkRead(b *testing.B) {
 			}
 			b.Run("Revision", func(b *testing.B) {
 				for b.Loop() {
-					_, err := s.Revision(ctx)
+					_, _, err := s.Revision(ctx)
 					must(b, err)
 				}
 			})

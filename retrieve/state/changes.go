@@ -42,7 +42,11 @@ func (t *tx) changed(changes ...change) error {
 	if err := t.row(t.s.dialect.nextRevision, len(changes)).Scan(&revision); err != nil {
 		return err
 	}
+	t.written = revision
 	revision -= int64(len(changes))
+	if revision < t.s.latest.Load() { // changes that this process has seen were lost
+		t.s.era.Store(newEra())
+	}
 	if era := t.s.era.Load(); t.s.begun.Load() != era {
 		if err := t.insert("eras", "first, era", "", []any{revision + 1, era}); err != nil {
 			return err
@@ -59,21 +63,32 @@ func (t *tx) changed(changes ...change) error {
 			id = excluded.id, sum = excluded.sum`, rows...)
 }
 
-// revision is the statement for the latest revision.
-const revision = `SELECT coalesce(max(revision), 0) FROM ibid.changes`
+// revision is the statement for the latest revision and its era.
+const revision = `SELECT coalesce(max(revision), 0), coalesce((SELECT era FROM ibid.eras ORDER BY first DESC LIMIT 1), 0) FROM ibid.changes`
 
-// Revision is that of the latest change by any process.
-func (s *Store) Revision(ctx context.Context) (n int64, err error) {
+// Revision is that of the latest change by any process, with its era.
+func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
 	err = s.retry(ctx, s.wait, func() error {
 		if s.revision != nil {
-			return s.explain(s.revision.QueryRowContext(ctx).Scan(&n))
+			return s.explain(s.revision.QueryRowContext(ctx).Scan(&n, &era))
 		}
-		return s.explain(s.read.QueryRowContext(ctx, s.dialect.text(revision), s.planOptions()...).Scan(&n))
+		return s.explain(s.read.QueryRowContext(ctx, s.dialect.text(revision), s.planOptions()...).Scan(&n, &era))
 	})
 	if err != nil {
-		return 0, fmt.Errorf("reading the revision: %w", err)
+		return 0, 0, fmt.Errorf("reading the revision: %w", err)
 	}
-	return n, nil
+	s.noteRevision(n)
+	return n, era, nil
+}
+
+// noteRevision notes that a revision was stored.
+func (s *Store) noteRevision(n int64) {
+	for {
+		latest := s.latest.Load()
+		if n <= latest || s.latest.CompareAndSwap(latest, n) {
+			return
+		}
+	}
 }
 
 // Era is the era of a revision.

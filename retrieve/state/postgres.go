@@ -82,11 +82,15 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	if err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDB(*config.ConnConfig)
+	var s *Store
+	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(func(context.Context, *pgx.Conn) error {
+		s.era.Store(newEra()) // the server may have been restored, or be another one
+		return nil
+	}))
 	db.SetMaxOpenConns(int(config.MaxConns))
 	db.SetMaxIdleConns(int(config.MaxConns))
 	db.SetConnMaxLifetime(maxPlanAge)
-	s := &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
+	s = &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
 		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits}
 	s.classify = s.classifyPostgres
 	s.era.Store(newEra())

@@ -102,11 +102,11 @@ func TestRespace(t *testing.T) {
 			t.Error("a vector with other dimensions was stored")
 		}
 		must(t, s.AddVectors(ctx, "new/8", []retrieve.Digest{{1}}, [][]float32{{1, 0, 0, 0, 0, 0, 0, 0}})) // of no chunk
-		before, err := s.Revision(ctx)
+		before, _, err := s.Revision(ctx)
 		must(t, err)
 		checkSwitched(t, s, true)
 		checkSwitched(t, s, true)
-		if after, err := other.Revision(ctx); after <= before || err != nil {
+		if after, _, err := other.Revision(ctx); after <= before || err != nil {
 			t.Errorf("the revision after the switch is %d, %v, before %d", after, err, before)
 		}
 		checkSpace(t, other, "new/8")

@@ -312,7 +312,7 @@ max_client_conn = 200
 		for range 8 { // more than there are sessions
 			readers.Go(func() error {
 				for range 50 {
-					if _, err := s.Revision(t.Context()); err != nil {
+					if _, _, err := s.Revision(t.Context()); err != nil {
 						return err
 					}
 					if _, err := s.Era(t.Context(), 1); err != nil {
@@ -475,7 +475,7 @@ func TestCommitCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, cut := range map[string]*atomic.Bool{"before": &c.before, "after": &c.after} {
-		old, err := e.Revision(ctx)
+		old, _, err := e.Revision(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -487,7 +487,7 @@ func TestCommitCut(t *testing.T) {
 		if c.cuts.Load() != cuts+1 {
 			t.Fatalf("nothing was cut %s the commit: this proves nothing", name)
 		}
-		now, err := e.Revision(ctx)
+		now, _, err := e.Revision(ctx)
 		if err != nil || now != old+1 {
 			t.Errorf("cut %s the commit: the revision went from %d to %d: %v", name, old, now, err)
 		}
@@ -511,7 +511,7 @@ func TestNumberUsedAgain(t *testing.T) {
 	}
 	must(t, store("first"))
 	for round := range 8 { // the server's own writes may come between
-		old, err := e.Revision(ctx)
+		old, _, err := e.Revision(ctx)
 		must(t, err)
 		direct, err := pgx.Connect(ctx, address)
 		must(t, err)
@@ -537,7 +537,7 @@ func TestNumberUsedAgain(t *testing.T) {
 		if _, err := e.Document(ctx, "a/"+path); err != nil {
 			t.Errorf("what was acknowledged: %v", err)
 		}
-		if now, err := e.Revision(ctx); err != nil || now != old+1 {
+		if now, _, err := e.Revision(ctx); err != nil || now != old+1 {
 			t.Errorf("the revision went from %d to %d: %v", old, now, err)
 		}
 		new(follower).same(t, e)

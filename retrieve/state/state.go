@@ -83,6 +83,8 @@ type Store struct {
 	// era is that of the next change, begun that of the last one that this process
 	// has made.
 	era, begun atomic.Int64
+	// latest is the last revision that this process has seen stored.
+	latest atomic.Int64
 
 	dir  string // the data directory; empty for a server
 	lock *os.File

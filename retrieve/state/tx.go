@@ -32,6 +32,7 @@ type tx struct {
 	options []any
 	damaged []*damagedError // see markDamaged
 	began   int64           // the era that the transaction began; 0 for none
+	written int64           // the last revision that it wrote; 0 for none
 }
 
 // markDamaged notes that a document is damaged. It is set aside after the transaction,
@@ -230,9 +231,9 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) error {
 		return s.refusal()
 	}
 	return s.retry(ctx, s.wait, func() error {
-		var began int64
+		var began, latest int64
 		err := s.dialect.settled(ctx, s, s.transact(ctx, s.write, s.dialect.beginUpdate, f, func(t *tx) error {
-			began = t.began
+			began, latest = t.began, t.written
 			return s.dialect.commit(t)
 		}))
 		switch {
@@ -240,6 +241,9 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) error {
 			s.era.Store(newEra())
 		case err == nil && began != 0:
 			s.begun.Store(began)
+		}
+		if err == nil {
+			s.noteRevision(latest)
 		}
 		return err
 	})
