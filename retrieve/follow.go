@@ -54,7 +54,7 @@ func (e *LagError) Error() string {
 	return fmt.Sprintf("the search index lags: it lacks the last %d changes of the library", e.Changes)
 }
 
-// Lag is by how many changes a searcher lags behind a state.
+// Lag returns the number of changes of a state that a searcher lacks.
 func Lag(ctx context.Context, s State, searcher Searcher) (int64, error) {
 	now, _, err := s.Revision(ctx)
 	if err != nil {

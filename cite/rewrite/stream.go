@@ -73,11 +73,11 @@ func Pieces(from io.Reader) iter.Seq2[[]byte, error] {
 		piece := make([]byte, 32<<10)
 		for {
 			n, err := from.Read(piece)
-			if err == io.EOF {
-				_ = n > 0 && yield(piece[:n], nil)
-				return
+			ended := err == io.EOF
+			if ended {
+				err = nil
 			}
-			if !yield(piece[:n], err) || err != nil {
+			if !yield(piece[:n], err) || err != nil || ended {
 				return
 			}
 		}

@@ -26,7 +26,7 @@ type setupCmd struct {
 	From  string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
 	Yes   bool     `help:"Do not ask before downloading." noenv:""`
 
-	watch func(folder string) // is told where a part is downloaded to; may be nil
+	watch func(folder string) // called with the folder that a part is downloaded to; may be nil
 }
 
 // Run gets the parts that are missing.

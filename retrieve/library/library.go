@@ -151,8 +151,8 @@ func (f *feeder) stop() {
 	}
 }
 
-// Lag is by how many changes the search index lags behind the library. An index in
-// the data directory does not: each search brings it up to date.
+// Lag returns the number of changes that the search index lacks: 0 for one in the data
+// directory, which each search brings up to date.
 func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
 	if l.feeder == nil {
 		return 0, nil
@@ -160,7 +160,7 @@ func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
 	return retrieve.Lag(ctx, l.State, l.searchers[0])
 }
 
-// Lag is by how many changes the search index of a state in a cluster lags.
+// Lag returns the number of changes that the search index of a state in a cluster lacks.
 func Lag(ctx context.Context, place Place, s *state.Store) (changes int64, err error) {
 	space, err := s.Space(ctx)
 	if err != nil {

@@ -38,8 +38,8 @@ type dialect struct {
 	// processes share.
 	now string
 
-	// keepPlan is what the driver is told with a query whose plan the database is to
-	// keep; nil if its plans cost nothing.
+	// keepPlan are the driver's options for a query whose plan the database should
+	// keep; nil if planning costs nothing.
 	keepPlan []any
 
 	texts sync.Map // statements in this dialect

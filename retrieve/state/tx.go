@@ -28,7 +28,7 @@ type tx struct {
 	// busy is whether rows are being read. SQLite would run another statement
 	// meanwhile, and PostgreSQL would not.
 	busy bool
-	// options are what the driver is told with each query, before its arguments.
+	// options are those of the driver, before the arguments of each query.
 	options []any
 	damaged []*damagedError // see markDamaged
 	began   int64           // the era that the transaction began; 0 for none
@@ -294,8 +294,8 @@ func (s *Store) look(ctx context.Context, begin string, f, end func(*tx) error) 
 	return err
 }
 
-// planOptions is what the driver is told with a query that every search sends: its
-// planning takes longer than its execution.
+// planOptions returns the driver's options for a query that every search sends:
+// planning it takes longer than executing it.
 func (s *Store) planOptions() []any {
 	if s.planned.Load() {
 		return nil

@@ -49,19 +49,12 @@ type property struct {
 	Searchable   bool     `json:"indexSearchable"`
 }
 
-// HNSW has twice as many edges as it does by default in Weaviate's first versions,
-// which costs storing little and finds more.
-const (
-	hnswConnections  = 32
-	hnswConstruction = 128
-)
-
 // schema is the definition of a collection.
 func (a Address) schema(collection string) map[string]any {
 	return map[string]any{
 		"class": collection, "description": "The search index of a library of Ibid; it can be built again.",
 		"vectorizer": "none", "vectorIndexType": "hnsw",
-		"vectorIndexConfig": map[string]any{"distance": "cosine", "maxConnections": hnswConnections, "efConstruction": hnswConstruction},
+		"vectorIndexConfig": map[string]any{"distance": "cosine"},
 		"invertedIndexConfig": map[string]any{"stopwords": map[string]string{"preset": "none"},
 			"bm25": map[string]float64{"k1": retrieve.BM25K1, "b": retrieve.BM25B}},
 		"replicationConfig": map[string]any{"factor": a.replicas, "asyncEnabled": a.replicas > 1,
