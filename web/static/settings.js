@@ -16,7 +16,9 @@ export async function open() {
   dialog.replaceChildren(frame(el("p", { class: "facts", role: "status" }, t("Looking for models on this machine…"))));
   dialog.showModal();
   dialog.onclose = () => clearTimeout(timer);
-  dialog.onclick = (e) => e.target === dialog && dialog.close();
+  dialog.onclick = (e) => { // a handler that returns false would keep buttons from working
+    if (e.target === dialog) dialog.close();
+  };
   try {
     settings = await get(address(""));
     draw();
