@@ -3,6 +3,8 @@ package state
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -69,16 +71,30 @@ const revision = `SELECT coalesce(max(revision), 0), coalesce((SELECT era FROM i
 // Revision is that of the latest change by any process, with its era.
 func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
 	err = s.retry(ctx, s.wait, func() error {
-		if s.revision != nil {
-			return s.explain(s.revision.QueryRowContext(ctx).Scan(&n, &era))
-		}
-		return s.explain(s.read.QueryRowContext(ctx, s.dialect.text(revision), s.planOptions()...).Scan(&n, &era))
+		n, era, err = s.readRevision(ctx)
+		return err
 	})
 	if err != nil {
-		return 0, 0, fmt.Errorf("reading the revision: %w", err)
+		return 0, 0, fmt.Errorf("reading the revision: %w", s.explainRow(err))
 	}
 	s.noteRevision(n)
 	return n, era, nil
+}
+
+func (s *Store) readRevision(ctx context.Context) (n, era int64, err error) {
+	var rows *sql.Rows
+	if s.revision != nil {
+		rows, err = s.revision.QueryContext(ctx)
+	} else {
+		rows, err = s.read.QueryContext(ctx, s.dialect.text(revision), s.planOptions()...)
+	}
+	if err != nil {
+		return 0, 0, s.explain(err)
+	}
+	if rows.Next() {
+		err = row{rows}.Scan(&n, &era)
+	}
+	return n, era, cmp.Or(err, s.explain(rows.Err()), s.explain(rows.Close()))
 }
 
 // noteRevision notes that a revision was stored.
@@ -104,7 +120,11 @@ func (s *Store) Era(ctx context.Context, revision int64) (era int64, err error) 
 }
 
 func (t *tx) era(revision int64) (era int64, err error) {
-	err = t.row(`SELECT coalesce((SELECT era FROM ibid.eras WHERE first <= ? ORDER BY first DESC LIMIT 1), 0)`, revision).Scan(&era)
+	var first int64
+	err = checked(t.row(`SELECT first, era, sum FROM ibid.eras WHERE first <= ? ORDER BY first DESC LIMIT 1`, revision), &first, &era)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
 	return era, err
 }
 
@@ -177,9 +197,13 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 // addEras sets the eras of changes.
 func (t *tx) addEras(list []change) error {
 	type start struct{ first, era int64 }
-	starts, _, err := rowsOf(t, func(r scanner) (s start, err error) {
-		return s, r.Scan(&s.first, &s.era)
-	}, `SELECT first, era FROM ibid.eras ORDER BY first DESC`)
+	var starts []start
+	err := t.each(func(r scanner) error {
+		var s start
+		err := checked(r, &s.first, &s.era)
+		starts = append(starts, s)
+		return err
+	}, `SELECT first, era, sum FROM ibid.eras ORDER BY first DESC`)
 	for i, c := range list {
 		if at := slices.IndexFunc(starts, func(s start) bool { return s.first <= c.revision }); at >= 0 {
 			list[i].era = starts[at].era

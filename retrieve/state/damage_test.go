@@ -380,3 +380,41 @@ func TestHidden(t *testing.T) {
 		})
 	}
 }
+
+// TestDamagedRows damages rows that every search needs: the error says what to do,
+// without the driver's words, and the next start repairs them.
+func TestDamagedRows(t *testing.T) {
+	for _, damage := range []string{`UPDATE ibid.eras SET era = 'x'`, `UPDATE ibid.eras SET era = era + 1`,
+		`UPDATE ibid.changes SET revision = 'x' WHERE revision = (SELECT max(revision) FROM ibid.changes)`} {
+		t.Run(damage, func(t *testing.T) {
+			address := filepath.Join(t.TempDir(), "data")
+			s := openTest(t, address)
+			ctx := ready(t, s, "a")
+			put(t, s, "a", "0", "boat")
+			put(t, s, "a", "1", "boat")
+			must(t, s.update(ctx, func(t *tx) error {
+				_, err := t.exec(damage)
+				return err
+			}))
+			read := func(s *Store) error {
+				n, _, err := s.Revision(ctx)
+				if err == nil {
+					_, err = s.Era(ctx, n)
+				}
+				for _, failed := range s.Changes(ctx, testSpace, 0) {
+					err = errors.Join(err, failed)
+				}
+				return err
+			}
+			if err := read(s); err == nil || !strings.Contains(err.Error(), "start it again to have it repaired") ||
+				strings.Contains(err.Error(), "sql:") {
+				t.Errorf("reading damaged rows: %v", err)
+			}
+			must(t, s.Close())
+			again := openTest(t, address)
+			if err := read(again); err != nil {
+				t.Errorf("after the repair: %v", err)
+			}
+		})
+	}
+}

@@ -53,6 +53,16 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
+// explainRow has the database repaired if a row was damaged that nothing else can
+// stand in for.
+func (s *Store) explainRow(err error) error {
+	explained, document := (*failure)(nil), (*damagedError)(nil)
+	if !errors.Is(err, errRow) || errors.As(err, &explained) || errors.As(err, &document) {
+		return err
+	}
+	return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s has a row that is not as it was stored", ErrDamaged, s.place), damaged: true, err: err})
+}
+
 // isDamage reports whether an error means that stored data is lost or changed.
 // Failures of the disk, missing rights or other processes are no damage.
 func isDamage(err error) bool { return errors.Is(err, errRow) || errors.Is(err, ErrDamaged) }

@@ -87,7 +87,7 @@ type row struct{ *sql.Rows }
 // Scan reports a value that is not of its column's type as a damaged row.
 func (r row) Scan(dest ...any) error {
 	if err := r.Rows.Scan(dest...); err != nil {
-		return fmt.Errorf("%w: %w", errRow, err)
+		return errRow // the driver's words help nobody
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) error {
 		if err == nil {
 			s.noteRevision(latest)
 		}
-		return err
+		return s.explainRow(err)
 	})
 }
 
@@ -289,9 +289,9 @@ func (s *Store) look(ctx context.Context, begin string, f, end func(*tx) error) 
 		damaged = append(damaged, found)
 	}
 	if len(damaged) > 0 && (err == nil || found != nil) {
-		err = errors.Join(err, s.setAside(ctx, damaged...))
+		return errors.Join(err, s.setAside(ctx, damaged...))
 	}
-	return err
+	return s.explainRow(err)
 }
 
 // planOptions returns the driver's options for a query that every search sends:
