@@ -83,10 +83,8 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 		return nil, err
 	}
 	var s *Store
-	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(func(context.Context, *pgx.Conn) error {
-		s.era.Store(newEra()) // the server may have been restored, or be another one
-		return nil
-	}))
+	noteServer := func(ctx context.Context, c *pgx.Conn) error { return s.noteServer(ctx, c) }
+	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(noteServer))
 	db.SetMaxOpenConns(int(config.MaxConns))
 	db.SetMaxIdleConns(int(config.MaxConns))
 	db.SetConnMaxLifetime(maxPlanAge)
@@ -110,6 +108,17 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 		return nil, err
 	}
 	return s, nil
+}
+
+// noteServer begins an era if a new session is not on the server of the earlier ones,
+// by the time when it started: it may have been restored, or be a standby.
+func (s *Store) noteServer(ctx context.Context, c *pgx.Conn) error {
+	var started int64
+	err := c.QueryRow(ctx, `SELECT (1e6 * extract(epoch FROM pg_postmaster_start_time()))::bigint`).Scan(&started)
+	if err == nil && s.serverStarted.Swap(started) != started {
+		s.era.Store(newEra())
+	}
+	return err
 }
 
 // layOutServer lays out the schema, or brings it up to date.

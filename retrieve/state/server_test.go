@@ -331,6 +331,31 @@ max_client_conn = 200
 	})
 }
 
+// TestServerEra checks that a session on another server begins an era, and that one on
+// the same server does not.
+func TestServerEra(t *testing.T) {
+	server := os.Getenv(statetest.Env)
+	if server == "" {
+		t.Skip(statetest.Env + " names no server: .ci/postgres starts one")
+	}
+	s := openTest(t, statetest.Schema(t, server))
+	session := func() int64 {
+		s.write.SetMaxIdleConns(0) // closes the idle ones
+		s.write.SetMaxIdleConns(1)
+		_, _, err := s.Revision(t.Context())
+		must(t, err)
+		return s.era.Load()
+	}
+	before := session()
+	if now := session(); now != before {
+		t.Errorf("the era went from %d to %d on the same server", before, now)
+	}
+	s.serverStarted.Add(1)
+	if now := session(); now == before {
+		t.Error("another server did not begin an era")
+	}
+}
+
 // A cutter is between a client and a server, and cuts the connection at the
 // next COMMIT: before the server has it, or before the client has the answer.
 type cutter struct {

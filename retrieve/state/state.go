@@ -83,6 +83,9 @@ type Store struct {
 	// era is that of the next change, begun that of the last one that this process
 	// has made.
 	era, begun atomic.Int64
+	// serverStarted is when the server of the newest session was started, in Unix
+	// microseconds.
+	serverStarted atomic.Int64
 	// latest is the last revision that this process has seen stored.
 	latest atomic.Int64
 
