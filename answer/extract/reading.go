@@ -83,26 +83,8 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	for _, p := range passages {
 		texts = append(texts, ingest.EmbeddingText(p.Title, p.Chunk))
 	}
-	var stems []string
-	seen := map[string]bool{} // words
-	for _, p := range passages {
-		for _, part := range []string{p.Title, p.Heading, p.Text} {
-			for word := range strings.FieldsFuncSeq(part, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
-				if seen[word] {
-					continue
-				}
-				seen[word] = true
-				for _, stem := range retrieve.Terms(word) {
-					if _, ok := d.nearness[stem]; !ok {
-						d.nearness[stem] = nil
-						stems = append(stems, stem)
-						texts = append(texts, word)
-					}
-				}
-			}
-		}
-	}
-	vectors, err := d.embed(ctx, texts)
+	stems, words := stemsOf(passages)
+	vectors, err := d.embed(ctx, append(texts, words...))
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +123,29 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		d.foreign, err = d.readForeign(ctx, passages)
 	}
 	return d, err
+}
+
+// stemsOf returns the different stems of the words of passages, and of each the first
+// word that has it.
+func stemsOf(passages []retrieve.Passage) (stems, words []string) {
+	read, known := map[string]bool{}, map[string]bool{}
+	for _, p := range passages {
+		for _, part := range []string{p.Title, p.Heading, p.Text} {
+			for word := range strings.FieldsFuncSeq(part, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
+				if read[word] {
+					continue
+				}
+				read[word] = true
+				for _, stem := range retrieve.Terms(word) {
+					if !known[stem] {
+						known[stem] = true
+						stems, words = append(stems, stem), append(words, word)
+					}
+				}
+			}
+		}
+	}
+	return stems, words
 }
 
 // nearest is how many passages tell whether the texts are in another language.

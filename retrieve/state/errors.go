@@ -60,7 +60,8 @@ func (s *Store) explainRow(err error) error {
 	if !errors.Is(err, errRow) || errors.As(err, &explained) || errors.As(err, &document) {
 		return err
 	}
-	return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s has a row that is not as it was stored", ErrDamaged, s.place), damaged: true, err: err})
+	what := fmt.Sprintf("%v: %s has a row that is not as it was stored", ErrDamaged, s.place)
+	return s.requestRepair(&failure{what: what, damaged: true, err: err})
 }
 
 // isDamage reports whether an error means that stored data is lost or changed.
