@@ -211,7 +211,7 @@ func (r *asking) answer(ctx context.Context) error {
 		return err
 	}
 	r.writer.Question = r.asked
-	found, err := r.search(ctx, r.question.TopK)
+	found, err := r.firstSearch(ctx)
 	if err != nil {
 		return err
 	}
@@ -265,10 +265,35 @@ var errNoAnswer = errors.New("the passages do not hold the answer")
 // search finds the k nearest passages, or as many as the index finds by default
 // if k is 0.
 func (r *asking) search(ctx context.Context, k int) ([]retrieve.Passage, error) {
-	found, err := r.Retriever.Search(ctx, retrieve.Query{
-		Text: r.asked, K: k, Filter: r.question.Filter,
-		Warn: func(err error) { r.warn("%s", err) },
+	return r.searchWarned(ctx, k, func(err error) { r.warn("%s", err) })
+}
+
+// firstSearch finds the nearest passages. Where they are in another language than
+// the question, a model translates it, and the search is made again.
+func (r *asking) firstSearch(ctx context.Context) ([]retrieve.Passage, error) {
+	var other *retrieve.LanguageError
+	found, err := r.searchWarned(ctx, r.question.TopK, func(err error) {
+		if !r.writes || !errors.As(err, &other) {
+			r.warn("%s", err)
+		}
 	})
+	if err != nil || other == nil {
+		return found, err
+	}
+	translated, err := r.translate(ctx, other.Name())
+	if err != nil {
+		return nil, err
+	}
+	if translated == "" {
+		r.warn("%s", other)
+		return found, nil
+	}
+	r.asked = translated
+	return r.search(ctx, r.question.TopK)
+}
+
+func (r *asking) searchWarned(ctx context.Context, k int, warn func(error)) ([]retrieve.Passage, error) {
+	found, err := r.Retriever.Search(ctx, retrieve.Query{Text: r.asked, K: k, Filter: r.question.Filter, Warn: warn})
 	if err != nil {
 		return nil, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
 	}

@@ -35,6 +35,28 @@ func (r *asking) condense(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	q, err := r.reword(ctx, p, length)
+	if q != "" {
+		r.asked = q
+	}
+	return err
+}
+
+// translate asks the model for the question in the language of the documents, in
+// which it is searched for. The answer keeps the language of the question. It is
+// empty if the model fails.
+func (r *asking) translate(ctx context.Context, language string) (string, error) {
+	p, err := r.write(RoleTranslate, prompt.Slots{Language: language})
+	if err != nil {
+		return "", err
+	}
+	return r.reword(ctx, p, 2*r.writer.Count(r.asked)+condenseTokens)
+}
+
+// reword returns the model's other version of the question: the first line of its
+// reply, of length tokens at most. It is empty, with a warning, where the model
+// fails or the version is too long.
+func (r *asking) reword(ctx context.Context, p Prompt, length int) (string, error) {
 	p.MaxTokens = length
 	c := r.call(p)
 	var reply strings.Builder
@@ -42,13 +64,13 @@ func (r *asking) condense(ctx context.Context) error {
 		if err != nil {
 			r.addUsage(c)
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return "", ctx.Err()
 			}
 			if isUnusable(err) && !r.fallsBack(ctx, err) {
-				return callError(RoleCondense, err)
+				return "", callError(p.Role, err)
 			}
 			r.warn("the question was searched for unchanged: %s", err)
-			return nil
+			return "", nil
 		}
 		reply.WriteString(piece)
 		if reply.Len() > MaxQuestionBytes || standalone(finishedLines(reply.String())) != "" {
@@ -61,14 +83,14 @@ func (r *asking) condense(ctx context.Context) error {
 	switch {
 	case q != "":
 	case c.finish == "length":
-		r.warn("the question was searched for unchanged: the model's standalone version was too long")
+		r.warn("the question was searched for unchanged: the model's version of it was too long")
 	default:
 		q = standalone(reply.String())
 	}
-	if q != "" && len(q) <= MaxQuestionBytes {
-		r.asked = q
+	if len(q) > MaxQuestionBytes {
+		return "", nil
 	}
-	return nil
+	return q, nil
 }
 
 // latestTurns are the turns of the history that fit half of the window, or less
@@ -96,9 +118,9 @@ func finishedLines(reply string) string { return reply[:strings.LastIndexByte(re
 
 // preamble is what models write before the question.
 var preamble = regexp.MustCompile(`(?i)^[*_#\s]*(?:(?:sure|certainly|of course|okay|ok|here)\b[^:?]*:|` +
-	`(?:the )?(?:standalone |rewritten |rephrased )?question:)[*_\s]*`)
+	`(?:the )?(?:standalone |rewritten |rephrased |translated )?question(?: in \p{L}+)?:)[*_\s]*`)
 
-// standalone finds the question in the reply to condense.tmpl: the first line
+// standalone finds the question in the reply to condense.tmpl or translate.tmpl: the first line
 // with words of its own, without what models put around it.
 func standalone(reply string) string {
 	for line := range strings.Lines(reply) {

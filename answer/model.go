@@ -35,6 +35,8 @@ const (
 	RoleRerank   Role = "rerank"
 	RoleCondense Role = "condense"
 	RoleChat     Role = "chat"
+	// RoleTranslate is for a question in another language than the documents.
+	RoleTranslate Role = "translate"
 )
 
 // A Prompt is one request to a model.

@@ -555,6 +555,55 @@ func TestCondenseLongHistory(t *testing.T) {
 	}
 }
 
+// A german library finds only what is asked in German, and warns of other questions.
+type german struct{ asked []string }
+
+func (g *german) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
+	if g.asked = append(g.asked, q.Text); !strings.Contains(q.Text, "Liegeplatz") {
+		q.Warn(&retrieve.LanguageError{Language: "de"})
+	}
+	return three.Search(ctx, q)
+}
+
+func TestTranslate(t *testing.T) {
+	const question, inGerman = "What does a mooring cost?", "Was kostet ein Liegeplatz?"
+	warning := fmt.Sprintf("warning {Message:%s}", &retrieve.LanguageError{Language: "de"})
+	for _, test := range []struct {
+		reply, finish string
+		model         bool
+		asked         []string
+		warned        bool
+	}{
+		{"Translated question: " + inGerman + "\nHope", "", true, []string{question, inGerman}, false},
+		{"The question in German: “" + inGerman + "”", "", true, []string{question, inGerman}, false},
+		{"Was kostet ein", "length", true, []string{question}, true},
+		{"What<down>", "", true, []string{question}, true},
+		{"Mooring?", "", true, []string{question, "Mooring?"}, true},
+		{"", "", false, []string{question}, true},
+	} {
+		library := &german{}
+		m := &script{reply: byRole(map[Role][]string{RoleTranslate: {test.reply}, RoleAnswer: {"Half.[2]"}}), finish: test.finish}
+		a := &Answerer{Retriever: library, Gate: GateOff}
+		if test.model {
+			a.Model = m
+		}
+		got := read(a.Ask(t.Context(), Question{Text: question}))
+		last := fmt.Sprintf("retrieved %q 3", library.asked[len(library.asked)-1])
+		if !slices.Equal(library.asked, test.asked) || slices.Contains(got.lines, warning) != test.warned || !slices.Contains(got.lines, last) {
+			t.Errorf("reply %q: asked for %q, want %q; warned %t; got\n%s", test.reply, library.asked, test.asked, test.warned, got)
+		}
+		if !test.model {
+			continue
+		}
+		if p := m.calls[0]; p.Role != RoleTranslate || !strings.Contains(p.User, question) || !strings.Contains(p.System, "German") {
+			t.Errorf("the first call is %s: %s\n%s", p.Role, p.System, p.User)
+		}
+		if p := m.calls[len(m.calls)-1]; p.Role != RoleAnswer || !strings.Contains(p.User, "Question: "+question) {
+			t.Errorf("the answer is asked for by %s:\n%s", p.Role, p.User)
+		}
+	}
+}
+
 func TestCondense(t *testing.T) {
 	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", "120 marks.[1]"}}
 	for _, test := range []struct{ reply, finish, want string }{

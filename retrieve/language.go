@@ -190,8 +190,11 @@ var languageNames = map[string]string{
 	"sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
 }
 
+// Name is the English name of the language.
+func (e *LanguageError) Name() string { return cmp.Or(languageNames[e.Language], e.Language) }
+
 func (e *LanguageError) Error() string {
-	name := cmp.Or(languageNames[e.Language], e.Language)
+	name := e.Name()
 	return fmt.Sprintf("your documents seem to be in %s: asking in %s finds more, or add the multilingual encoder with "+
 		"'ibid setup multilingual'", name, name)
 }

@@ -36,6 +36,7 @@ const (
 	Rerank    = "rerank"
 	Verify    = "verify"
 	Chat      = "chat"
+	Translate = "translate"
 	Summarize = "summarize" // in place of Answer for a summary
 	Extend    = "extend"    // in place of Refine for a summary
 )
@@ -66,7 +67,7 @@ func subjectsOf(name string) []string {
 		return []string{"history"}
 	case Collapse, Combine:
 		return []string{"part"}
-	case Chat:
+	case Chat, Translate:
 		return nil
 	case Verify:
 		return []string{"statement"}
@@ -107,6 +108,8 @@ type Slots struct {
 	Words int
 	// History holds the turns before the question (condense only).
 	History []Turn
+	// Language is the English name of the one to translate into (translate only).
+	Language string
 	// Statement is a sentence of an answer (verify only), From the title and the
 	// heading of the passage that says it, where one does. Again asks in other words.
 	Statement, From string
