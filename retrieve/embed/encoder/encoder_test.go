@@ -219,7 +219,7 @@ func cosine[A, B float32 | float64](a []A, b []B) float64 {
 func TestReference(t *testing.T) {
 	m, _ := tinyModel(t)
 	texts := []string{"", "Harbours", "a light café!", strings.Repeat("harbour light b ", 30), "灯[a]", strings.Repeat("a ", 33)}
-	for _, m.kernel = range []kernel.Kernel{kernel.Portable, kernel.AVX2, kernel.VNNI} {
+	for _, m.kernel = range []kernel.Kernel{kernel.Portable, kernel.AVX2, kernel.VNNI, kernel.NEON} {
 		if !m.kernel.Available() {
 			t.Logf("%v needs another processor", m.kernel)
 			continue

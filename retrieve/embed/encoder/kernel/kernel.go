@@ -1,7 +1,8 @@
 // Package kernel has the arithmetic of a transformer encoder: products of int8
 // matrices with dynamic quantisation, products of small float32 matrices, and the
-// functions between them. On amd64 it is assembly for AVX-512 VNNI or AVX2, and
-// plain Go everywhere else; the tests compare each kernel with plain Go.
+// functions between them. On amd64 it is assembly for AVX-512 VNNI or AVX2, on arm64
+// for the products of bytes of Armv8.2, and plain Go everywhere else; the tests
+// compare each kernel with plain Go.
 //
 // Matrices are in row-major order. Their rows are padded to a multiple of [Tile],
 // so that no kernel has a case for the last rows; what is computed for the padding
@@ -30,15 +31,16 @@ const (
 // A Kernel is one implementation of all the functions.
 type Kernel int
 
-// The kernels, slowest first.
+// The kernels, of each kind of processor the slowest first.
 const (
 	Portable Kernel = iota
 	AVX2            // with FMA
 	VNNI            // AVX-512
+	NEON            // arm64, with products of bytes (FEAT_DotProd)
 )
 
 // String names the kernel.
-func (k Kernel) String() string { return [...]string{"portable", "AVX2", "AVX-512 VNNI"}[k] }
+func (k Kernel) String() string { return [...]string{"portable", "AVX2", "AVX-512 VNNI", "NEON"}[k] }
 
 // Pad returns the number of rows that a matrix of n rows is stored with.
 func Pad(n int) int { return (n + Tile - 1) / Tile * Tile }

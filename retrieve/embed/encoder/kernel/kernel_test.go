@@ -10,7 +10,7 @@ import (
 
 // kernels are those that this processor can run; the others cannot be tested here.
 func kernels(t testing.TB) (out []Kernel) {
-	for _, k := range []Kernel{Portable, AVX2, VNNI} {
+	for _, k := range []Kernel{Portable, AVX2, VNNI, NEON} {
 		if k.Available() {
 			out = append(out, k)
 		} else {

@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"math"
+
+	"golang.org/x/sys/cpu"
+)
+
+// Best is the fastest kernel of this processor.
+func Best() Kernel {
+	if NEON.Available() {
+		return NEON
+	}
+	return Portable
+}
+
+// Available reports whether this processor has the kernel.
+func (k Kernel) Available() bool { return k == Portable || k == NEON && cpu.ARM64.HasASIMDDP }
+
+func (k Kernel) quantise(out []byte, x []float32) float32 {
+	if k == Portable || len(x) == 0 {
+		return quantisePlain(out, x)
+	}
+	scale, inverse := scaleOf(largestNEON(&x[0], len(x)))
+	roundNEON(&out[0], &x[0], len(x), inverse)
+	return scale
+}
+
+// dotBytes is how many bytes of a row the assembly multiplies at a time.
+const dotBytes = 16
+
+func (k Kernel) multiply(out []float32, r *Rows, w *Weights, at int) {
+	blocks := len(r.Scale) / Tile
+	if k == Portable || blocks == 0 || r.Width == 0 || r.Width%dotBytes != 0 {
+		multiplyPlain(out, r, w, at)
+		return
+	}
+	for half := 0; half < Panel; half += Panel / 2 { // as many columns as there are registers for
+		multiplyNEON(&out[half], w.Out, &r.Bytes[0], &r.Scale[0], r.Width, 2*blocks,
+			&w.Levels[at*w.In+half*quad], &w.Scale[at+half], &w.Bias[at+half])
+	}
+}
+
+func (k Kernel) product(c, a, b Matrix, rows, inner, columns int) {
+	if k == Portable {
+		productPlain(c, a, b, rows, inner, columns)
+		return
+	}
+	for j := 0; j < columns; j += Lane {
+		for i := 0; i < rows; i += Tile / 2 {
+			productNEON(&c.Data[i*c.Stride+j], c.Stride, &a.Data[i*a.Stride], a.Stride, &b.Data[j], b.Stride, inner)
+		}
+	}
+}
+
+// Softmax replaces each x by e^x divided by the sum of all. The length is a
+// multiple of 16 and not 0.
+func (k Kernel) Softmax(row []float32) {
+	if k == Portable {
+		softmaxPlain(row)
+		return
+	}
+	highest := row[0]
+	for _, x := range row {
+		highest = max(highest, x)
+	}
+	var sum float32
+	for i, x := range row {
+		row[i] = exp(x - highest)
+		sum += row[i]
+	}
+	for i := range row {
+		row[i] *= 1 / sum
+	}
+}
+
+// GELU replaces each x by x·Φ(x). The length is a multiple of 16.
+func (k Kernel) GELU(x []float32) {
+	if k == Portable {
+		geluPlain(x)
+		return
+	}
+	// Abramowitz and Stegun, "Handbook of mathematical functions", 7.1.26.
+	for i, v := range x {
+		z := float32(math.Abs(float64(v))) * (1 / math.Sqrt2)
+		t := 1 / (1 + .3275911*z)
+		tail := .5 * t * (.254829592 + t*(-.284496736+t*(1.421413741+t*(-1.453152027+t*1.061405429)))) * exp(-z*z)
+		if v < 0 {
+			x[i] = v * tail
+		} else {
+			x[i] = v - v*tail
+		}
+	}
+}
+
+// exp is the exponential of a number up to 88, as row_amd64.s computes it: 2^n·e^r
+// with six terms of the series, an error of 2e-7. Numbers below -87 count as -87.
+func exp(x float32) float32 {
+	x = max(x, -87)
+	n := float32(math.RoundToEven(float64(x * math.Log2E)))
+	r := x - n*0.693359375 - n*-2.12194440e-4
+	y := 1 + r*(1+r*(1./2+r*(1./6+r*(1./24+r*(1./120+r*(1./720))))))
+	return y * math.Float32frombits(uint32(int32(n)+127)<<23)
+}
+
+// Normalise replaces x by the layer normalisation of x + y. The length is a
+// multiple of 8 and not 0.
+func (Kernel) Normalise(x, y, gain, shift []float32, epsilon float32) {
+	normalisePlain(x, y, gain, shift, epsilon)
+}
+
+// multiplyNEON computes 32 columns of a product with weights, for blocks of 3 rows of
+// signed bytes. The stride of out is in elements; k is a multiple of 16 and not 0.
+//
+//go:noescape
+func multiplyNEON(out *float32, stride int, a *byte, rows *float32, k, blocks int, w *int8, columns, bias *float32)
+
+// productNEON computes 3 rows and 32 columns of a product. Strides are in elements;
+// k is not 0.
+//
+//go:noescape
+func productNEON(c *float32, cs int, a *float32, as int, b *float32, bs, k int)
+
+// In the following, n is a multiple of 8 and not 0.
+
+//go:noescape
+func largestNEON(x *float32, n int) float32
+
+// roundNEON stores x·inverse, rounded to signed bytes.
+//
+//go:noescape
+func roundNEON(out *byte, x *float32, n int, inverse float32)
