@@ -7,8 +7,8 @@
 // those of the vectors: a search that computes all rows within the bounds again
 // misses nothing.
 //
-// The products are the same on every processor. On amd64 they are computed by
-// AVX-512 VNNI or AVX2 where available, otherwise by Go.
+// The products are the same on every processor. They are computed by AVX-512 VNNI
+// or AVX2 on amd64, by the products of bytes of Armv8.2 on arm64, otherwise by Go.
 package scan
 
 import "math"
@@ -146,6 +146,7 @@ const (
 	portable kernel = iota
 	avx2
 	vnni
+	neon
 )
 
 // group is the number of rows that kernels take at once.

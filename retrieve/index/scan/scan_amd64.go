@@ -19,7 +19,7 @@ func (k kernel) available() bool {
 	case avx2:
 		return cpu.X86.HasAVX2
 	}
-	return true
+	return k == portable
 }
 
 func (q *Query) run(k kernel, out []int32, rows []byte) {

@@ -11,7 +11,7 @@ import (
 // kernels are those that this processor can run; the others cannot be tested here.
 func kernels(t testing.TB) []kernel {
 	var out []kernel
-	for _, k := range []kernel{portable, avx2, vnni} {
+	for _, k := range []kernel{portable, avx2, vnni, neon} {
 		if k.available() {
 			out = append(out, k)
 		} else {
