@@ -61,7 +61,7 @@ func (r *texReader) next(line string) {
 	}
 	bare := texComment.ReplaceAllString(line, "$1")
 	if m := texHeading.FindStringSubmatch(bare); m != nil {
-		r.heading(texLevels[m[1]], m[2], m[3], r.slug)
+		r.heading(texLevels[m[1]], m[2], m[3])
 		if rest := bare[len(m[0]):]; strings.TrimSpace(rest) != "" {
 			r.add(rest)
 		}

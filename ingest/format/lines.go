@@ -77,18 +77,16 @@ func (r *lineReader) flush() {
 }
 
 // heading adds a heading in the current line. Its anchor is made of its words
-// by name if there is none.
-func (r *lineReader) heading(level int, text, anchor string, name func(text string) string) {
+// if there is none.
+func (r *lineReader) heading(level int, text, anchor string) {
 	r.flush()
 	text = oneLine(Clean(r.inline(text)))
 	if anchor == "" {
-		anchor = name(text)
+		anchor = slug(r.slugs, text)
 	}
 	r.mark(r.at)
 	r.b.Heading(level, text, anchor)
 }
-
-func (r *lineReader) slug(text string) string { return slug(r.slugs, text) }
 
 // until returns the lines after the current one up to the line that ends a
 // block, which becomes the current one.

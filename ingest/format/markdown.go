@@ -375,7 +375,7 @@ func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
 		line := r.line(r.at)
 		trimmed := strings.TrimSpace(line)
 		if m := atxHeading.FindStringSubmatch(line); m != nil {
-			r.heading(len(m[1]), m[2], "", r.slug)
+			r.heading(len(m[1]), m[2], "")
 		} else if strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~") {
 			code := r.until(func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), trimmed[:3]) })
 			r.b.Code(strings.Join(code, "\n"))

@@ -49,7 +49,7 @@ func (r *orgReader) next(line string) {
 		r.b.Code(trimmed[2:])
 	default:
 		if m := orgHeading.FindStringSubmatch(line); m != nil {
-			r.heading(len(m[1]), m[2], "", r.slug)
+			r.heading(len(m[1]), m[2], "")
 		} else if m := orgList.FindStringSubmatch(line); m != nil {
 			marker := "-"
 			if m[2][0] >= '0' && m[2][0] <= '9' {

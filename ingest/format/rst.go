@@ -7,7 +7,6 @@ import (
 
 var (
 	rstDirective = regexp.MustCompile(`^\.\. +(?:\|[^|]*\| +)?([\w:-]+)::\s*(.*)$`)
-	rstTarget    = regexp.MustCompile(`^\.\. +_([^:]+):\s*(.*)$`)
 	rstItem      = regexp.MustCompile(`^[ \t]*([-*+•‣]|\d{1,3}[.)]|[a-z][.)]|#\.) +(.*)$`)
 	rstField     = regexp.MustCompile(`^:([\w -]+):(\s.*)?$`)
 	rstRole      = regexp.MustCompile(":[\\w:+.-]+:`[~!]?([^`<]*?)(?:\\s*<[^`>]*>)?`")
@@ -25,7 +24,8 @@ var (
 )
 
 // RST reads reStructuredText as text with headings, in linear time: inline markup
-// is removed, directives are replaced by their content.
+// is removed, directives are replaced by their content, and tables are kept as
+// written.
 func RST(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
@@ -39,7 +39,6 @@ func RST(doc *Document, data []byte) error {
 type rstReader struct {
 	lineReader
 	levels  map[string]int // of headings, by the signs around them
-	anchor  string         // of a target right before
 	literal bool           // the last paragraph ended in "::"
 }
 
@@ -72,7 +71,9 @@ func (r *rstReader) next(line string) {
 		r.explicit(trimmed, leading(line))
 		return
 	case isTableBorder(line):
-		r.rows(line)
+		r.at--
+		rows := r.until(func(line string) bool { return line == "" })
+		r.b.Code(strings.Join(rows, "\n"))
 		return
 	case strings.HasPrefix(trimmed, "| "): // a line block
 		r.begin(listItem{}, trimmed[2:])
@@ -110,26 +111,12 @@ func (r *rstReader) title(line string) bool {
 	if r.levels[signs] == 0 {
 		r.levels[signs] = len(r.levels) + 1
 	}
-	r.heading(r.levels[signs], text, r.anchor, docutilsID)
-	r.anchor = ""
+	r.heading(r.levels[signs], text, "")
 	r.at += under
 	return true
 }
 
-// docutilsID returns the id that docutils gives a section.
-func docutilsID(text string) string {
-	var out strings.Builder
-	for _, r := range strings.ToLower(text) {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			out.WriteRune(r)
-		} else if out.Len() > 0 && !strings.HasSuffix(out.String(), "-") {
-			out.WriteByte('-')
-		}
-	}
-	return strings.Trim(out.String(), "-")
-}
-
-// explicit reads a directive, a target, a footnote or a comment.
+// explicit reads a directive, a footnote or a comment.
 func (r *rstReader) explicit(line string, indent int) {
 	r.flush()
 	if m := rstDirective.FindStringSubmatch(line); m != nil {
@@ -144,10 +131,6 @@ func (r *rstReader) explicit(line string, indent int) {
 			r.b.Code(text)
 		case name != "figure" && m[2] != "":
 			r.add(m[2])
-		}
-	} else if m := rstTarget.FindStringSubmatch(line); m != nil {
-		if m[2] == "" {
-			r.anchor = docutilsID(m[1])
 		}
 	} else if strings.HasPrefix(line, ".. [") {
 		r.add(line[len(".. "):])
@@ -176,68 +159,4 @@ func isTableBorder(line string) bool {
 		return strings.Trim(t, "+-=") == "" && strings.ContainsAny(t, "-=")
 	}
 	return t[0] == '=' && strings.Trim(t, "= ") == "" && strings.Contains(t, " ")
-}
-
-// rows reads a simple table, up to a border before a blank line, or a grid.
-func (r *rstReader) rows(border string) {
-	grid := strings.Contains(border, "+")
-	columns := tableColumns(border)
-	var rows []tableRow
-	headed, open := false, false
-	for r.at++; r.at < len(r.lines); r.at++ {
-		line := r.line(r.at)
-		if isTableBorder(line) {
-			open = false
-			if !grid && strings.TrimSpace(r.line(r.at+1)) == "" {
-				break
-			}
-			headed = headed || len(rows) == 1 && (!grid || strings.Contains(line, "="))
-			continue
-		}
-		if grid && !strings.HasPrefix(strings.TrimSpace(line), "|") {
-			r.at--
-			break
-		}
-		cells := make([]string, len(columns))
-		for i, c := range columns {
-			cells[i] = cell(line, c, i == len(columns)-1 && !grid)
-		}
-		// An empty first column continues a row of a simple table.
-		if open && (grid || cells[0] == "") {
-			for i := range cells {
-				rows[len(rows)-1].cells[i] += " " + cells[i]
-			}
-		} else {
-			rows = append(rows, tableRow{cells, r.at})
-		}
-		open = true
-	}
-	r.table(rows, headed)
-}
-
-func tableColumns(border string) []span {
-	var columns []span
-	start := -1
-	for i := 0; i <= len(border); i++ {
-		if i == len(border) || border[i] == '+' || border[i] == ' ' {
-			if start >= 0 {
-				columns = append(columns, span{start, i})
-			}
-			start = -1
-		} else if start < 0 {
-			start = i
-		}
-	}
-	return columns
-}
-
-// cell returns a column of a line, which is counted in characters. The last one
-// of a simple table has no end.
-func cell(line string, column span, last bool) string {
-	runes := []rune(line)
-	end := min(column.End, len(runes))
-	if last {
-		end = len(runes)
-	}
-	return strings.Trim(string(runes[min(column.Start, end):end]), " |")
 }
