@@ -33,17 +33,6 @@ type Stored struct {
 	Reader string // of [Document.Meta], under [ReaderKey]
 }
 
-// A Lister is a [Sink] that keeps the listings of archives and mails, so that no
-// process lists an unchanged one again. Its id is that of a document with its
-// path; [Sink.Delete] removes the listing too.
-type Lister interface {
-	// Listing returns the listing last kept for the id; nil if there is none.
-	Listing(ctx context.Context, id string) ([]byte, error)
-	KeepListing(ctx context.Context, root Root, id string, listing []byte) error
-	// Listings returns the ids in a root that have a listing.
-	Listings(ctx context.Context, root Root) (ids []string, err error)
-}
-
 // An Action is the result of syncing one file.
 type Action string
 

@@ -106,11 +106,7 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 	for _, f := range s.files {
 		inFolder[f.path] = true
 	}
-	gone := func(path string) bool { return !inFolder[path] }
-	s.remembered.forgetLists(s.root.Name, gone)
-	if err := s.forgetListings(ctx, gone); err != nil {
-		return fmt.Errorf("forgetting removed archives: %w", err)
-	}
+	s.remembered.forgetLists(s.root.Name, func(path string) bool { return !inFolder[path] })
 	var files []file
 	inside := make([][]file, len(s.files))
 	broken := make([][]string, len(s.files))

@@ -5,14 +5,12 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"ibid/data/datatest"
 	"io/fs"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -249,82 +247,6 @@ func TestArchivesAreLookedIntoOnce(t *testing.T) {
 		if *fsys.opened != want.opened {
 			t.Errorf("run %d: opened %d times, want %d", i, *fsys.opened, want.opened)
 		}
-	}
-}
-
-// A listing is a memory that keeps listings too.
-type listing struct {
-	*memory
-	mu    sync.Mutex
-	lists map[string][]byte // by id
-	looks []string          // ids of the containers that were opened
-}
-
-func (l *listing) Listing(_ context.Context, id string) ([]byte, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lists[id], nil
-}
-
-func (l *listing) KeepListing(_ context.Context, _ Root, id string, list []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lists[id], l.looks = list, append(l.looks, id)
-	return nil
-}
-
-func (l *listing) Listings(context.Context, Root) ([]string, error) {
-	return slices.Sorted(maps.Keys(l.lists)), nil
-}
-
-func (l *listing) Delete(ctx context.Context, id string) error {
-	delete(l.lists, id)
-	return l.memory.Delete(ctx, id)
-}
-
-// Every syncer uses the listing that the sink keeps for the same bytes, with the
-// same messages. It is removed with the file.
-func TestListsThatTheSinkKeeps(t *testing.T) {
-	sink := &listing{memory: newMemory(), lists: make(map[string][]byte)}
-	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: " +
-		"attachment; filename=\"a.md\"\n\nIn.\n--b--\n"
-	fsys := fstest.MapFS{
-		"a.zip":    zipped(t, "one.md", "One.", "song.mp3", "\xff", "torn.zip", "PK\x03\x04", "b.zip", string(zipped(t, "two.md", "Two.").Data)),
-		"m.eml":    file1(mail),
-		"torn.zip": file1("PK\x03\x04 and no more"),
-	}
-	first := []string{"added a.zip/b.zip/two.md", "added a.zip/one.md", "skipped a.zip/song.mp3: .mp3 files are not read",
-		"failed a.zip/torn.zip: it cannot be read as a zip archive: not a valid zip file", "added m.eml", "added m.eml/a.md",
-		"failed torn.zip: it cannot be read as a zip archive: not a valid zip file; its stored documents are kept"}
-	again := slices.Clone(first)
-	for i := range again {
-		again[i] = strings.Replace(again[i], "added", "unchanged", 1)
-	}
-	check := func(s *Syncer, looks []string, lines ...string) {
-		t.Helper()
-		sink.looks = nil
-		got, err := syncAll(t, s, fsys)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantLines(t, got, lines...)
-		slices.Sort(sink.looks)
-		wantLines(t, sink.looks, looks...)
-	}
-	check(&Syncer{Sink: sink}, []string{"harbour/a.zip", "harbour/m.eml"}, first...)
-	check(&Syncer{Sink: sink}, nil, again...)
-	// Other limits make another listing, and an invalid one is ignored.
-	sink.lists["harbour/m.eml"] = []byte("{")
-	check(&Syncer{Sink: sink, Reader: &Reader{MaxBytes: 1 << 20}}, []string{"harbour/a.zip", "harbour/m.eml"}, again...)
-	fsys["a.zip"] = zipped(t, "one.md", "One, changed.")
-	delete(fsys, "m.eml")
-	delete(fsys, "torn.zip")
-	check(&Syncer{Sink: sink}, []string{"harbour/a.zip"}, "updated a.zip/one.md", "removed a.zip/b.zip/two.md", "removed m.eml",
-		"removed m.eml/a.md")
-	delete(fsys, "a.zip")
-	check(&Syncer{Sink: sink}, nil, "removed a.zip/one.md")
-	if len(sink.lists) != 0 {
-		t.Errorf("kept %q", sink.lists)
 	}
 }
 

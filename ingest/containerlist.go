@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"ibid/ingest/archive"
@@ -18,26 +17,6 @@ import (
 type containerList struct {
 	Entries []archive.Entry
 	Failed  string
-}
-
-// A keptList is the listing that a [Lister] keeps, as JSON.
-type keptList struct {
-	Digest string // of the container's bytes
-	Look   string // see [Reader.listVersion]
-	List   containerList
-}
-
-// wayOfLooking is increased when listings change.
-const wayOfLooking = 1
-
-// listVersion identifies everything except the bytes that a listing depends on.
-func (r *Reader) listVersion() string {
-	sum := sha256.New()
-	fmt.Fprintln(sum, wayOfLooking, r.maxBytes(), archive.DefaultLimits())
-	for _, f := range formats() {
-		fmt.Fprintln(sum, f.name, f.endings)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // listContainer writes a [containerList] to the document's text.
@@ -64,7 +43,8 @@ func listContainer(doc *Document, data []byte) error {
 type listed struct {
 	size     int64
 	modified time.Time
-	keptList
+	digest   string // of its bytes
+	containerList
 }
 
 // list lists a container, unless it is unchanged since the last time. The digest
@@ -75,7 +55,7 @@ func (s *folderSync) list(ctx context.Context, f file) (list containerList, dige
 	l, ok := m.lists[key]
 	m.mu.Unlock()
 	if ok && l.size == f.size && l.modified.Equal(f.modified) && !s.Force {
-		return l.List, l.Digest, nil
+		return l.containerList, l.digest, nil
 	}
 	data, err := s.bytes(ctx, f)
 	if err != nil {
@@ -84,8 +64,12 @@ func (s *folderSync) list(ctx context.Context, f file) (list containerList, dige
 	sum := sha256.Sum256(data)
 	digest = hex.EncodeToString(sum[:])
 	if !isMail(f.path) || mayHold(data) {
-		if list, err = s.kept(ctx, f, digest, data); err != nil {
+		doc, err := s.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
+		if err != nil {
 			return list, "", err
+		}
+		if err := json.Unmarshal([]byte(doc.Text), &list); err != nil {
+			return list, "", fmt.Errorf("its reader gave no valid reply: %w", err)
 		}
 	}
 	m.mu.Lock()
@@ -96,62 +80,9 @@ func (s *folderSync) list(ctx context.Context, f file) (list containerList, dige
 		if m.lists == nil {
 			m.lists = make(map[[2]string]listed)
 		}
-		m.lists[key] = listed{f.size, f.modified, keptList{Digest: digest, List: list}}
+		m.lists[key] = listed{f.size, f.modified, digest, list}
 	}
 	return list, digest, nil
-}
-
-// kept returns the listing of a container with this digest from the sink, or
-// lists it and has the sink keep the listing.
-func (s *folderSync) kept(ctx context.Context, f file, digest string, data []byte) (list containerList, err error) {
-	id, look := s.root.Name+"/"+f.path, s.reader.listVersion()
-	lister, keeps := s.Sink.(Lister)
-	if keeps && !s.Force {
-		encoded, err := lister.Listing(ctx, id)
-		if err != nil {
-			return list, err
-		}
-		var l keptList
-		if json.Unmarshal(encoded, &l) == nil && l.Digest == digest && l.Look == look {
-			return l.List, nil
-		}
-	}
-	doc, err := s.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
-	if err != nil {
-		return list, err
-	}
-	if err := json.Unmarshal([]byte(doc.Text), &list); err != nil {
-		return list, fmt.Errorf("its reader gave no valid reply: %w", err)
-	}
-	if !keeps || list.Failed != "" {
-		return list, nil
-	}
-	encoded, err := json.Marshal(keptList{digest, look, list})
-	if err != nil {
-		return list, err
-	}
-	return list, lister.KeepListing(ctx, s.root, id, encoded)
-}
-
-// forgetListings removes the listings of containers that are gone from the sink.
-func (s *folderSync) forgetListings(ctx context.Context, gone func(path string) bool) error {
-	lister, keeps := s.Sink.(Lister)
-	if !keeps {
-		return nil
-	}
-	ids, err := lister.Listings(ctx, s.root)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		p := strings.TrimPrefix(id, s.root.Name+"/")
-		if _, stored := s.known[p]; gone(p) && !stored && !s.belowBroken(p) {
-			if err := s.Sink.Delete(ctx, id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // forgetLists drops the listings of containers that are no longer in a folder.

@@ -276,7 +276,7 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	return errors.Join(err, syncFolder(u.Dir)) // after a power cut the next sync would add it again
 }
 
-// forget removes an upload and its listing from the store, and reports whether
+// forget removes an upload from the store, and reports whether
 // there was a document.
 func (u *Uploads) forget(ctx context.Context, name string) (stored bool, err error) {
 	ids, err := u.stored(ctx, name)
@@ -284,9 +284,6 @@ func (u *Uploads) forget(ctx context.Context, name string) (stored bool, err err
 		return false, err
 	}
 	stored = len(ids) > 0
-	if id := u.Root.Name + "/" + name; !slices.Contains(ids, id) {
-		ids = slices.Insert(ids, 0, id) // the listing of an archive
-	}
 	for _, id := range slices.Backward(ids) { // itself last
 		if err := u.Syncer.Sink.Delete(ctx, id); err != nil {
 			return stored, err

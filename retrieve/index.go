@@ -67,15 +67,14 @@ const (
 // An Index searches the documents of one [State] through one [Searcher] in the
 // space of one [Embedder]. It is safe for concurrent use, and an [ingest.Sink].
 type Index struct {
-	Catalog       // of the state
-	ingest.Lister // of the state
-	state         State
-	searcher      Searcher
-	embedder      Embedder
-	opts          Options
-	outlines      outlines
-	follower      *follower
-	encoded       *follower // of the searcher of the encoder's space; nil if there is none
+	Catalog  // of the state
+	state    State
+	searcher Searcher
+	embedder Embedder
+	opts     Options
+	outlines outlines
+	follower *follower
+	encoded  *follower // of the searcher of the encoder's space; nil if there is none
 
 	searching atomic.Int32 // number of searches that run
 }
@@ -91,7 +90,7 @@ func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, o
 	if opts.Reranked <= 0 {
 		opts.Reranked = DefaultReranked
 	}
-	x := &Index{Catalog: state, Lister: state, state: state, searcher: searcher, embedder: m, opts: opts,
+	x := &Index{Catalog: state, state: state, searcher: searcher, embedder: m, opts: opts,
 		follower: newFollower(state, searcher, m.Space(), opts)}
 	if opts.Encoder != nil && opts.Encoded != nil {
 		x.encoded = newFollower(state, opts.Encoded, EncodedSpace(opts.Encoder), Options{Damaged: opts.Damaged})

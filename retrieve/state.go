@@ -60,9 +60,6 @@ type State interface {
 	Rename(ctx context.Context, from string, to *ingest.Document) error
 	Delete(ctx context.Context, document string) error
 
-	// The listings of archives and mails.
-	ingest.Lister
-
 	// Excerpts returns an excerpt for each span, in their order.
 	Excerpts(ctx context.Context, spans []Span) ([]Excerpt, error)
 	// Count counts what Documents would list, and its chunks.

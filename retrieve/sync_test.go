@@ -25,7 +25,6 @@ import (
 
 var (
 	_ ingest.Preparer = (*retrieve.Index)(nil)
-	_ ingest.Lister   = (*retrieve.Index)(nil)
 )
 
 // counting notes every text that it is given to embed.

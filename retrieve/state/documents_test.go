@@ -421,36 +421,6 @@ func TestRoots(t *testing.T) {
 	})
 }
 
-func TestListings(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s, "a", "b")
-		check := func(id, want, root string, ids ...string) {
-			t.Helper()
-			listing, err := s.Listing(ctx, id)
-			must(t, err)
-			got, err := s.Listings(ctx, ingest.Root{Name: root})
-			must(t, err)
-			slices.Sort(got)
-			if string(listing) != want || !slices.Equal(got, ids) {
-				t.Errorf("Listing(%s) = %q, want %q; Listings(%s) = %q, want %q", id, listing, want, root, got, ids)
-			}
-		}
-		check("a/x.zip", "", "a")
-		for _, l := range [][3]string{{"a", "a/x.zip", "first"}, {"a", "a/x.zip", "second"}, {"a", "a/y.zip", "third"},
-			{"b", "b/x.zip", "fourth"}} {
-			must(t, s.KeepListing(ctx, ingest.Root{Name: l[0]}, l[1], []byte(l[2])))
-		}
-		check("a/x.zip", "second", "a", "a/x.zip", "a/y.zip")
-		must(t, s.Delete(ctx, "a/x.zip"))
-		check("a/x.zip", "", "a", "a/y.zip")
-		_, err := s.DeleteRoot(ctx, "a")
-		must(t, err)
-		check("a/y.zip", "", "a")
-		check("b/x.zip", "fourth", "b", "b/x.zip")
-	})
-}
-
 func TestFilter(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		s := openTest(t, address)

@@ -64,9 +64,6 @@ func checkEarlier(t *testing.T, s *Store, missing ...string) {
 	if len(roots) != 2 || roots[1] != (ingest.Root{Name: "b", Path: "/srv/b", Collection: "default"}) || err != nil {
 		t.Errorf("roots %+v, %v", roots, err)
 	}
-	if listing, err := s.Listing(ctx, "a/x.zip"); string(listing) != "listing" || err != nil {
-		t.Errorf("the listing is %q, %v", listing, err)
-	}
 	if r, err := s.Ledger().Record(ctx, "record"); len(r.Documents) != 1 || err != nil {
 		t.Errorf("the record is %+v, %v", r, err)
 	}

@@ -186,7 +186,6 @@ func oldFile() earlier {
 		read:  readOldFile,
 		roots: oldTable{"folders", "roots", `name, path, collection, sum, name, path, collection`, "roots", rootColumns, nil},
 		rest: []oldTable{
-			{"listings", "listings", `id, listing, sum, id, id, root, listing`, "listings", listingColumns, keyed(0)},
 			{"records of answers", "records", `id, caller, started, expires, head, sum,
 				id, head, caller, 0, 0, started, 0, expires, size, 0`, "records", recordColumns,
 				func(row []any) {

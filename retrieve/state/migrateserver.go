@@ -82,7 +82,6 @@ func oldServer() earlier {
 		read:  readOldServer,
 		roots: oldTable{"folders", "roots", rootColumns, "roots", rootColumns, nil},
 		rest: []oldTable{
-			{"listings", "listings", `id, id, root, listing`, "listings", listingColumns, keyed(0)},
 			{"records of answers", "records", recordColumns, "records", recordColumns, nil},
 			{"records of answers", "records", `id, (SELECT count(*) FROM ibid.record_documents WHERE record = id), events`,
 				"events", eventColumns, nil},

@@ -151,9 +151,6 @@ func (s *Store) deleteRoot(ctx context.Context, name string, forget func(*tx, st
 			changes = append(changes, change{document: number, deleted: true})
 		}
 		documents = len(numbers)
-		if _, err := t.exec(`DELETE FROM ibid.listings WHERE root = ?`, name); err != nil {
-			return err
-		}
 		return t.changed(changes...)
 	}, "deleting the root %q", name)
 	if err == nil {

@@ -268,9 +268,6 @@ func (s *Store) Delete(ctx context.Context, document string) error {
 		if err := t.lockDocuments(document); err != nil {
 			return err
 		}
-		if _, err := t.exec(`DELETE FROM ibid.listings WHERE key = ?`, keyOf(document)); err != nil {
-			return err
-		}
 		changes, err := t.eraseID(document, nil)
 		if err != nil {
 			return err

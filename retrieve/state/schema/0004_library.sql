@@ -119,7 +119,8 @@ CREATE TABLE ibid.damage (
 	sum      INT NOT NULL
 );
 
--- What a root's archives hold.
+-- What the archives of a root held, in libraries of earlier versions. It stays
+-- empty: each process lists an archive again.
 CREATE TABLE ibid.listings (
 	key     BYTES PRIMARY KEY, -- digest of the id
 	id      BYTES NOT NULL,
