@@ -50,12 +50,12 @@ func broken(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
 // wholeReplies are the good replies. What gulls do is in no passage, so that a
 // judge is asked.
 var wholeReplies = map[string]string{
-	"answer":   "The mooring fee of jetty one is 100 marks a season, and gulls never pay because nobody can catch them.[1]",
-	"refine":   "The fee is 100 marks a season, and gulls never pay because nobody can catch them.[1]",
-	"map":      "This part of the papers says that the fee is 100 marks a season.[1]",
-	"collapse": "The parts say that the fee is 100 marks a season.[1]",
-	"combine":  "Taken together, the fee is 100 marks a season, and gulls never pay because nobody can catch them.[1]",
-	"rerank":   "One paper alone says 100 marks a season, and gulls never pay because nobody can catch them.[1]\nScore: 70",
+	"answer":   "The mooring fee of jetty one is 100 marks a season, and gulls never pay because nobody can catch them.[1][2]",
+	"refine":   "The fee is 100 marks a season, and gulls never pay because nobody can catch them.[1][2]",
+	"map":      "This part of the papers says that the fee is 100 marks a season.[1][2]",
+	"collapse": "The parts say that the fee is 100 marks a season.[1][2]",
+	"combine":  "Taken together, the fee is 100 marks a season, and gulls never pay because nobody can catch them.[1][2]",
+	"rerank":   "One paper alone says 100 marks a season, and gulls never pay because nobody can catch them.[1][2]\nScore: 70",
 	"verify":   "yes",
 }
 

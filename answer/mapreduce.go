@@ -178,7 +178,7 @@ func (m *mapping) endCombined(c *call, parts []Part, reply *heldReply, out *siev
 		done.Changed, done.Reason = false, modelError
 	}
 	m.emitStep(done)
-	if err := m.endProof(); err != nil {
+	if err := m.endProof(failed == nil && c.finish != "length"); err != nil {
 		return err
 	}
 	switch {
@@ -197,7 +197,7 @@ func (m *mapping) endCombined(c *call, parts []Part, reply *heldReply, out *siev
 // be combined.
 func (m *mapping) joinParts(parts []Part, why error) error {
 	m.say(joined(parts))
-	if err := m.endProof(); err != nil {
+	if err := m.endProof(false); err != nil {
 		return err
 	}
 	if len(parts) > 1 || !parts[0].whole || !errors.Is(why, errNoCallsLeft) { // else there was nothing to combine

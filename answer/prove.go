@@ -51,6 +51,8 @@ type proof struct {
 	units  *statement.Splitter
 	queue  statement.Queue
 	lead   string // what the last lead announces
+	held   string // what may be shown once a statement has a source
+	source bool   // a statement that is shown has one, or there is code, which needs none
 	open   []*openStatement
 	same   map[Prompt]int // calls with the same prompt
 	places chan struct{}  // for as many calls at a time
@@ -61,7 +63,8 @@ type proof struct {
 
 // An openStatement is one that the judge was asked about.
 type openStatement struct {
-	number  int // in the queue
+	number  int  // in the queue
+	cites   bool // a passage
 	event   Verified
 	shown   string
 	verdict chan verdict
@@ -99,8 +102,8 @@ func (r *asking) say(text string) bool {
 }
 
 // endProof shows what is left of the answer. It returns errNoAnswer if nothing
-// was shown.
-func (r *asking) endProof() error {
+// was shown, as when no statement of a whole answer has a source.
+func (r *asking) endProof(whole bool) error {
 	p := r.proof
 	if p == nil {
 		return nil
@@ -117,11 +120,11 @@ func (r *asking) endProof() error {
 	if err := canceled(p.ctx); err != nil {
 		return err
 	}
-	if !p.queue.Kept() {
+	if !p.queue.Kept() || whole && !p.source {
 		return errNoAnswer
 	}
-	if space != "" {
-		r.emit(Text{Text: space})
+	if p.held += space; p.held != "" {
+		r.emit(Text{Text: p.held})
 	}
 	return nil
 }
@@ -133,6 +136,8 @@ func (p *proof) add(units []statement.Unit) bool {
 		switch {
 		case u.Kind == statement.Lead:
 			p.lead = u.Plain
+		case u.Kind == statement.Verbatim:
+			p.source = true
 		case u.Kind == statement.Claim:
 			if !p.prove(u, number) {
 				return false
@@ -160,9 +165,11 @@ func (p *proof) settle(all bool) bool {
 	}
 	p.open = waiting
 	for text, ok := p.queue.Next(); ok; text, ok = p.queue.Next() {
-		if !p.emit(Text{Text: text}) {
-			return false
-		}
+		p.held += text
+	}
+	if p.source && p.held != "" {
+		p.emit(Text{Text: p.held})
+		p.held = ""
 	}
 	return !p.stopped
 }
@@ -220,7 +227,7 @@ func (p *proof) find(u statement.Unit) finding {
 func (p *proof) prove(u statement.Unit, number int) bool {
 	f := p.find(u)
 	o := &openStatement{
-		number: number, shown: relabel(u, f.idle, f.found),
+		number: number, shown: relabel(u, f.idle, f.found), cites: f.found != 0 || len(u.Labels()) > len(f.idle),
 		event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle},
 	}
 	calls := p.calls(u, f)
@@ -359,6 +366,7 @@ func (p *proof) conclude(o *openStatement) {
 	if o.event.Verdict == Dropped {
 		v = statement.Drop
 	}
+	p.source = p.source || v == statement.Keep && (o.cites || p.Unproved == UnprovedMark)
 	p.queue.Decide(o.number, v, o.shown)
 	if o.event.By != byCode || o.event.Found != 0 || len(o.event.Idle) > 0 {
 		p.emit(o.event)

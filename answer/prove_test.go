@@ -67,6 +67,8 @@ func TestProof(t *testing.T) {
 		{name: "an idle label", answer: "The mooring fee is 120 marks.[1][3]", text: "The mooring fee is 120 marks.[1][0](id=)", event: "Idle:[3]"},
 		{name: "two bear it out", answer: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]",
 			text: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]"},
+		{name: "a source comes later", answer: "Good question, gulls. " + fee, text: "Good question, gulls. " + fee},
+		{name: "code alone", answer: "```\nthe crane\n```", text: "```\nthe crane\n```"},
 		{name: "code", answer: fee + "\n\n```\nthe crane\n```", first: "crane", again: "crane", text: fee + "\n\n```\nthe crane\n```"},
 		{name: "a list", answer: "These are known:\n\n- the mooring fee, 120 marks[1]\n- the crane[1]\n", first: "crane", again: "crane",
 			text: "These are known:\n\n- the mooring fee, 120 marks[1]\n"},
@@ -93,6 +95,7 @@ func TestNothingProved(t *testing.T) {
 	for answer, want := range map[string]string{
 		"The mooring fee is 120 marks.[1]": `text "The mooring fee is 120 marks.[1]"`,
 		"Sure! The crane is for rent.[1]":  "unanswered {Reason:no_answer",
+		"Gulls sing at noon.":              "unanswered {Reason:no_answer", // the judge agrees, but there is no source
 	} {
 		m := proving([]string{"Sure! The crane lifts boats on Mondays in May.[1]", answer}, "crane", "crane")
 		library := proofLibrary()

@@ -288,7 +288,7 @@ func (l *refiner) end() error {
 		l.warnMissed(l.missed)
 		return errNoAnswer
 	}
-	if err := l.endProof(); err != nil {
+	if err := l.endProof(l.broken == ""); err != nil {
 		return err
 	}
 	if l.summary == nil { // a summary is Incomplete then

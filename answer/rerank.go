@@ -103,7 +103,7 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	}
 	r.usage.Used = 1
 	r.say(best.Text)
-	if err := r.endProof(); err != nil {
+	if err := r.endProof(best.whole); err != nil {
 		return err
 	}
 	m.warnMissing()
