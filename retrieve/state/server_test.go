@@ -116,6 +116,11 @@ func (c *serverChild) start() {
 
 // kill ends the server and all its processes at once, as kill -9 does.
 func (c *serverChild) kill() {
+	select {
+	case <-c.gone: // killed before
+		return
+	default:
+	}
 	if err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL); err != nil {
 		c.t.Error(err)
 	}
@@ -157,12 +162,52 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 }
 
 // TestServerKilled kills the server with -9 again and again while several
-// writers store: every acknowledged document is there, whole, after each
-// restart, and others do not count.
+// writers store.
 func TestServerKilled(t *testing.T) {
 	server, address := ownServer(t)
+	outlast(t, address, func(store func(changes int64)) {
+		for range 4 {
+			store(25)
+			server.kill()
+			server.start()
+		}
+	})
+}
+
+// TestStandby kills a server with -9 while several writers store, and promotes its
+// synchronous standby. Both are in the address.
+func TestStandby(t *testing.T) {
+	server, address := ownServer(t, "synchronous_standby_names=*")
+	bin, dir, port := filepath.Dir(server.name), filepath.Join(forNobody(t), "data"), freePort(t)
+	run := func(name string, args ...string) {
+		if out, err := nobody(exec.Command(filepath.Join(bin, name), args...)).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, out)
+		}
+	}
+	for exec.Command(filepath.Join(bin, "pg_isready"), "-d", address).Run() != nil {
+		<-time.After(50 * time.Millisecond) // it listens before it accepts connections
+	}
+	run("pg_basebackup", "-d", address, "-D", dir, "-R", "-c", "fast", "--no-sync")
+	standby := &serverChild{t: t, name: server.name, address: "127.0.0.1:" + port,
+		args: []string{"-D", dir, "-h", "127.0.0.1", "-p", port, "-c", "unix_socket_directories=", "-c", "max_connections=50"}}
+	standby.start()
+	t.Cleanup(standby.kill)
+	both := strings.Replace(address, server.address, server.address+","+standby.address, 1) + "?target_session_attrs=read-write"
+	outlast(t, both, func(store func(changes int64)) {
+		store(50)
+		server.kill()
+		run("pg_ctl", "promote", "-D", dir)
+		store(50)
+	})
+}
+
+// outlast has several writers store over a server while something happens to it:
+// every acknowledged document is there afterwards, whole, and others do not count.
+// The function that it passes on waits until so many more changes are stored.
+func outlast(t *testing.T, address string, happens func(store func(changes int64))) {
+	t.Helper()
 	ctx := t.Context()
-	const writers, kills = 3, 4
+	const writers = 3
 	var stores []*Store
 	for range writers {
 		stores = append(stores, openTest(t, address))
@@ -192,13 +237,11 @@ func TestServerKilled(t *testing.T) {
 			}
 		})
 	}
-	for range kills {
-		for until := all.Load() + 25; all.Load() < until && !t.Failed(); {
+	happens(func(changes int64) {
+		for until := all.Load() + changes; all.Load() < until && !t.Failed(); {
 			<-time.After(time.Millisecond)
 		}
-		server.kill()
-		server.start()
-	}
+	})
 	close(done)
 	writing.Wait()
 	reader := openTest(t, address)
@@ -215,7 +258,7 @@ func TestServerKilled(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d changes were acknowledged, by %d writers and a server that was killed %d times", all.Load(), writers, kills)
+	t.Logf("%d changes were acknowledged, by %d writers", all.Load(), writers)
 	var f follower
 	f.same(t, reader)
 }
