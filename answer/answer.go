@@ -325,6 +325,16 @@ func (r *asking) read(ctx context.Context, found []retrieve.Passage) error {
 	return err
 }
 
+// Best returns the n sentences of passages that most likely answer a question, and
+// the chance that the first of them does. It is for measuring.
+func (a *Answerer) Best(ctx context.Context, question string, passages []retrieve.Passage, n int) ([]string, float64, error) {
+	r := &asking{Answerer: a, asked: question}
+	if err := r.read(ctx, passages); err != nil {
+		return nil, 0, err
+	}
+	return r.reading.Best(ctx, passages, n)
+}
+
 // setStyle makes the question's style one that prompts can show.
 func (r *asking) setStyle() {
 	whole := strings.TrimSpace(prompt.Inert(r.Style + "\n" + r.question.Style))

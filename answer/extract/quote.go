@@ -68,6 +68,20 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	return quotes, nil
 }
 
+// Best returns the n sentences of the kept passages that most likely answer, the best
+// first, and the chance that the first of them does.
+func (d *Reading) Best(ctx context.Context, kept []retrieve.Passage, n int) (best []string, chance float64, err error) {
+	all, err := d.sentences(ctx, kept)
+	ranked := ranking(all)
+	if err != nil || len(ranked) == 0 {
+		return nil, 0, err
+	}
+	for _, s := range ranked[:min(n, len(ranked))] {
+		best = append(best, plainLine(s.text))
+	}
+	return best, d.confidence(ranked), nil
+}
+
 var asksName = regexp.MustCompile(`(?i)\b(?:which|what)\b`)
 
 // A piece is a range of sentences of one passage that is quoted together.

@@ -22,18 +22,47 @@ import (
 type evalReportCmd struct {
 	Folder    string `arg:"" help:"Folder of documents to ask."`
 	Questions string `arg:"" name:"questions" help:"File with a question per line, and what is known of its answer."`
-	HTML      string `help:"File to write the report to as a page, with traces of the failures." name:"html" placeholder:"FILE"`
-	JSON      bool   `help:"Print the report as one JSON object." name:"json"`
-	Sample    int    `help:"Ask only N of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
-	Parallel  int    `help:"Questions asked at a time; with more than one they slow each other down." default:"1" placeholder:"N"`
+	reportConfig
+	syncConfig
+	readConfig
+}
+
+// reportConfig says how questions are asked, and how the report is written.
+type reportConfig struct {
+	HTML     string `help:"File to write the report to as a page, with traces of the failures." name:"html" placeholder:"FILE"`
+	JSON     bool   `help:"Print the report as one JSON object." name:"json"`
+	Sample   int    `help:"Ask only N of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
+	Parallel int    `help:"Questions asked at a time; with more than one they slow each other down." default:"1" placeholder:"N"`
 	thresholdConfig
 
 	Strategy string `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	TopK     int    `help:"Passages to look at." default:"12" placeholder:"N"`
-	syncConfig
 	corpusConfig
 	modelConfig
-	readConfig
+}
+
+type evalAnswersCmd struct {
+	Dir   string `arg:"" help:"${set_help} Queries may have answers, and answerable: false; judgements may be missing."`
+	Split string `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
+	reportConfig
+}
+
+// Run asks the questions of a set about its documents and reports on the answers.
+func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
+	limits, err := c.check()
+	if err != nil {
+		return err
+	}
+	set, questions, err := eval.ReadAnswerSet(os.DirFS(c.Dir), c.Split)
+	if err != nil {
+		return usageError("reading the set %s: %w", c.Dir, err)
+	}
+	corpus, err := c.open(ctx, c.Dir, set, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, corpus.close()) }()
+	return c.report(ctx, corpus, sample(questions, c.Sample), &eval.Report{Folder: filepath.Base(c.Dir), File: set.Judgements}, limits, s)
 }
 
 // Help is printed before the flags.
@@ -49,17 +78,15 @@ A right answer contains all words and one of the answers; answerable: false mean
 
 // Run asks every question about the folder and reports on the answers.
 func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
-	limits, err := c.check()
-	if err != nil {
+	limits, err := c.reportConfig.check()
+	if err := cmp.Or(err, c.syncConfig.check()); err != nil {
 		return err
 	}
 	folder, err := filepath.Abs(c.Folder)
 	if err != nil {
 		return fmt.Errorf("finding the folder %s: %w", c.Folder, err)
 	}
-	report := &eval.Report{
-		Made: time.Now().UTC().Truncate(time.Second), Version: version(), Folder: filepath.Base(folder), File: filepath.Base(c.Questions),
-	}
+	report := &eval.Report{Folder: filepath.Base(folder), File: filepath.Base(c.Questions)}
 	questions, err := c.questions(report.File, s)
 	if err != nil {
 		return err
@@ -69,6 +96,17 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
+	return c.report(ctx, corpus, questions, report, limits, s)
+}
+
+// report asks the questions and writes the report.
+func (c *reportConfig) report(
+	ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, limits thresholds, s surroundings,
+) (err error) {
+	report.Made, report.Version, report.Settings = time.Now().UTC().Truncate(time.Second), version(), c.settings(corpus)
+	if report.Documents, report.Chunks, err = corpus.State.Count(ctx, corpus.filter); err != nil {
+		return fmt.Errorf("counting the documents of the store: %w", err)
+	}
 	broken := c.ask(ctx, corpus, questions, report, s)
 	if len(report.Outcomes) == 0 || errors.Is(broken, errAllFailed) {
 		return broken
@@ -88,7 +126,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 }
 
 // check rejects invalid flags before a long run.
-func (c *evalReportCmd) check() (thresholds, error) {
+func (c *reportConfig) check() (thresholds, error) {
 	if c.TopK < 1 || c.Parallel < 1 || c.Sample < 0 {
 		return nil, usageError("--top-k and --parallel must be 1 or more, and --sample 0 or more")
 	}
@@ -96,9 +134,6 @@ func (c *evalReportCmd) check() (thresholds, error) {
 		if info, err := os.Stat(filepath.Dir(c.HTML)); err != nil || !info.IsDir() {
 			return nil, usageError("--html %s: there is no folder %s", c.HTML, filepath.Dir(c.HTML))
 		}
-	}
-	if err := c.syncConfig.check(); err != nil {
-		return nil, err
 	}
 	limits, err := c.parse()
 	if err != nil {
@@ -137,11 +172,6 @@ func (c *evalReportCmd) open(
 	if err := out.match(ctx, questions, report.File, s); err != nil {
 		return nil, errors.Join(err, out.close())
 	}
-	report.Documents, report.Chunks, err = out.State.Count(ctx, out.filter)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("counting the documents of the store: %w", err), out.close())
-	}
-	report.Settings = c.settings(out)
 	return out, nil
 }
 
@@ -164,7 +194,7 @@ func ownFiles(folder string, files ...string) (patterns []string, err error) {
 	return patterns, nil
 }
 
-func (c *evalReportCmd) settings(corpus *corpus) (settings []eval.Setting) {
+func (c *reportConfig) settings(corpus *corpus) (settings []eval.Setting) {
 	add := func(pairs ...any) {
 		for i := 0; i < len(pairs); i += 2 {
 			settings = append(settings, eval.Setting{Name: pairs[i].(string), Value: fmt.Sprint(pairs[i+1])})
@@ -196,7 +226,7 @@ var (
 
 // ask asks the questions. If it returns an error, the report has the outcomes of
 // the questions before it.
-func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, s surroundings) error {
+func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, s surroundings) error {
 	answerer, err := corpus.answerer(c.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
@@ -247,7 +277,7 @@ func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eva
 	return err
 }
 
-func (c *evalReportCmd) write(report *eval.Report, s surroundings) error {
+func (c *reportConfig) write(report *eval.Report, s surroundings) error {
 	if c.HTML != "" {
 		var page bytes.Buffer
 		if err := report.WriteHTML(&page); err != nil {

@@ -73,6 +73,37 @@ func TestEvalReport(t *testing.T) {
 	}
 }
 
+// A set in BEIR's format is asked its questions, also where no document is judged.
+func TestEvalAnswers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"corpus.jsonl": `{"_id": "tea", "title": "Tea", "text": "Black tea is served in the galley at four. The cook is Ada."}
+{"_id": "boats", "title": "Boats", "text": "The dinghies stand on the slipway in winter."}
+`,
+		"queries.jsonl": `{"_id": "1", "text": "When is black tea served in the galley?", "answers": ["at four"]}
+{"_id": "2", "text": "What does an ounce of gold cost in Zurich?", "answerable": false}
+`,
+		"qrels.tsv": "",
+	})
+	out, errs, code := ibid(t, t.TempDir(), "eval", "answers", dir, "--json", "--min", "right=1")
+	var r eval.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+	}
+	for name, want := range map[string]float64{"right": 1, "best@1": 1, "best@3": 1, "false_refusals": 0, "false_answers": 0, "auroc": 1} {
+		if f, ok := r.Figure(name); !ok || f.Value != want {
+			t.Errorf("%s is %v, want %v", name, f, want)
+		}
+	}
+	if o := r.Outcomes[0]; len(o.Best) == 0 || o.Best[0] != "Black tea is served in the galley at four." || o.Confidence == nil || *o.Confidence < .2 {
+		t.Errorf("the best sentence: %q", o.Best)
+	}
+	if _, errs, code := ibid(t, dir, "eval", "answers", filepath.Join(dir, "none")); code != 2 || !strings.Contains(errs, "corpus.jsonl") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
 // The files of the measurement are no documents, also where they are among
 // them: the questions would be found in place of their answers.
 func TestEvalReportLeavesItselfOut(t *testing.T) {

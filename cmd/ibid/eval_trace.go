@@ -64,6 +64,16 @@ func (c *corpus) trace(
 		out.Answered, out.Error = false, failed.Error()
 	}
 	out.Retrieved = t.tracedPassages(a.Judged)
+	if answerer.Model == nil && failed == nil {
+		kept := slices.DeleteFunc(slices.Clone(t.passages), func(p retrieve.Passage) bool {
+			return !slices.ContainsFunc(out.Retrieved, func(r eval.Passage) bool { return r.ID == p.ID && r.Kept })
+		})
+		best, chance, err := answerer.Best(ctx, q.Text, kept, eval.BestSentences)
+		if err != nil {
+			return nil, err
+		}
+		out.Best, out.Confidence = best, &chance
+	}
 	out.Check()
 	return out, nil
 }

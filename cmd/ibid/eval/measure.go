@@ -84,6 +84,7 @@ func (o *Outcome) answerable() bool {
 	return !o.Question.Unanswerable && !o.Question.Open() && o.Error == ""
 }
 func (o *Outcome) listed() bool   { _, known := o.wrongWords(); return o.answerable() && known }
+func (o *Outcome) ranked() bool   { return o.listed() && o.Confidence != nil }
 func (o *Outcome) answered() bool { return o.Answered }
 func (o *Outcome) asked() bool    { return true }
 
@@ -114,6 +115,10 @@ func measures() []measure {
 			}),
 		share("right", "answers with the right words, of the questions that list them", (*Outcome).listed,
 			func(o *Outcome) bool { wrong, _ := o.wrongWords(); return wrong == "" }),
+		share("best@1", "best sentence with the right words, of the questions that list them", (*Outcome).ranked,
+			func(o *Outcome) bool { return o.foundBest(1) }),
+		share(fmt.Sprintf("best@%d", BestSentences), "one of the best sentences with the right words", (*Outcome).ranked,
+			func(o *Outcome) bool { return o.foundBest(BestSentences) }),
 		share("false_refusals", "refused, of the questions with an answer", (*Outcome).answerable,
 			func(o *Outcome) bool { return !o.Answered }),
 		share("closest", "shown only the closest passages, of the questions with an answer", (*Outcome).answerable,
@@ -152,6 +157,34 @@ func citationMeasures() []measure {
 			func(o *Outcome) bool { return o.Answered && len(o.Question.Documents) > 0 },
 			func(o *Outcome) bool { return o.citesRight() }),
 	}
+}
+
+// BestSentences is how many sentences of a question are looked at for an answer.
+const BestSentences = 3
+
+// foundBest reports whether one of the best n sentences has the right words.
+func (o *Outcome) foundBest(n int) bool {
+	return slices.ContainsFunc(o.Best[:min(n, len(o.Best))], func(s string) bool { wrong, _ := o.wrongIn(s); return wrong == "" })
+}
+
+// told is the area under the ROC curve of the confidence, of questions with an
+// answer against those without.
+func told(outcomes []Outcome) Figure {
+	var with, without []float64
+	for i := range outcomes {
+		switch o := &outcomes[i]; {
+		case o.Confidence == nil:
+		case o.Question.Unanswerable:
+			without = append(without, *o.Confidence)
+		case o.answerable():
+			with = append(with, *o.Confidence)
+		}
+	}
+	f := Figure{Name: "auroc", Unit: ShareUnit, Says: "chance that a question with an answer has the higher confidence"}
+	if len(with) > 0 && len(without) > 0 {
+		f.Questions, f.Value = len(with)+len(without), AUROC(with, without)
+	}
+	return f
 }
 
 // judgedRight reports whether the gate judged a right passage.

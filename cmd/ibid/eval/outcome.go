@@ -22,10 +22,14 @@ type Outcome struct {
 	Retrieved []Passage `json:"retrieved"` // best first
 	Answered  bool      `json:"answered"`
 	// Incomplete means that the text ends before the answer did.
-	Incomplete  bool       `json:"incomplete,omitempty"`
-	Reason      string     `json:"reason,omitempty"` // of a refusal or an incomplete answer
-	Text        string     `json:"text"`
-	Closest     []string   `json:"closest,omitempty"` // texts that were shown instead of an answer
+	Incomplete bool     `json:"incomplete,omitempty"`
+	Reason     string   `json:"reason,omitempty"` // of a refusal or an incomplete answer
+	Text       string   `json:"text"`
+	Closest    []string `json:"closest,omitempty"` // texts that were shown instead of an answer
+	// Best are the sentences that most likely answer, without a model, and Confidence
+	// is the chance that the first does.
+	Best        []string   `json:"best,omitempty"`
+	Confidence  *float64   `json:"confidence,omitempty"`
 	Sources     []Source   `json:"sources"`
 	Citations   []Citation `json:"citations"`
 	Unsupported []Sentence `json:"unsupported"`
@@ -210,7 +214,7 @@ func (o *Outcome) wrongWords() (why string, known bool) { return o.wrongIn(o.ans
 func (o *Outcome) wrongIn(text string) (why string, known bool) {
 	q := o.Question
 	holds := func(s string) bool { return Holds(text, s) }
-	if len(q.Answers) > 0 && !slices.ContainsFunc(q.Answers, holds) {
+	if len(q.Answers) > 0 && !slices.ContainsFunc(q.Answers, func(s string) bool { return holds(s) || resembles(text, s) }) {
 		return "the answer contains none of " + quoted(q.Answers), true
 	}
 	if gone := slices.DeleteFunc(slices.Clone(q.Words), holds); len(gone) > 0 {

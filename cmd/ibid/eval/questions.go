@@ -70,6 +70,30 @@ func Holds(text, answer string) bool {
 	}
 }
 
+// minProse is the length in bytes from which an answer is prose, which no text has
+// word for word.
+const minProse = 60
+
+// resembles reports whether a text has more than half of the words of an answer in
+// prose, each as often.
+func resembles(text, answer string) bool {
+	if len(answer) <= minProse {
+		return false
+	}
+	words := func(s string) []string { return strings.FieldsFunc(fold(s), func(r rune) bool { return !inWord(r) }) }
+	left := make(map[string]int)
+	for _, w := range words(text) {
+		left[w]++
+	}
+	wanted, hits := words(answer), 0
+	for _, w := range wanted {
+		if left[w]--; left[w] >= 0 {
+			hits++
+		}
+	}
+	return Share(hits, len(wanted)) > .5
+}
+
 // isWordEdge reports whether a word can begin or end at an offset of a text.
 func isWordEdge(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])

@@ -70,7 +70,7 @@ func KnownFigures() []Figure {
 	for _, m := range measures() {
 		all = append(all, m.Figure)
 	}
-	return all
+	return append(all, told(nil))
 }
 
 // Measure counts the outcomes and computes the figures for which a question counts.
@@ -103,6 +103,9 @@ func (r *Report) Measure() {
 		if f := m.of(r.Outcomes); f.Questions > 0 {
 			r.Figures = append(r.Figures, f)
 		}
+	}
+	if f := told(r.Outcomes); f.Questions > 0 {
+		r.Figures = append(r.Figures, f)
 	}
 }
 

@@ -105,6 +105,70 @@ func ReadSet(fsys fs.FS, split string) (*Set, error) {
 	return s, nil
 }
 
+// ReadAnswerSet reads a set like [ReadSet] whose queries say what is known of their
+// answers: "answers", a text or a list, and "answerable". Judgements may be missing
+// or empty. Queries of which nothing is known are left out.
+func ReadAnswerSet(fsys fs.FS, split string) (*Set, []Question, error) {
+	s := new(Set)
+	var err error
+	if s.Documents, err = ReadCorpus(fsys); err != nil {
+		return nil, nil, err
+	}
+	if s.Grades, s.Judgements, err = ReadGrades(fsys, split); err != nil && (split != "" || !errors.Is(err, errNoGrades)) {
+		return nil, nil, err
+	}
+	var questions []Question
+	err = eachLine(fsys, queriesFile, func(_ int, line []byte) error {
+		var q struct {
+			ID         id     `json:"_id"`
+			Text       string `json:"text"`
+			Answers    nested `json:"answers"`
+			Answerable *bool  `json:"answerable"`
+		}
+		if err := decode(line, &q); err != nil {
+			return err
+		}
+		next := Question{ID: string(q.ID), Text: q.Text, Answers: q.Answers}
+		if q.Answerable != nil {
+			next.Unanswerable, next.HasAnswer = !*q.Answerable, *q.Answerable
+		}
+		for document, grade := range s.Grades[next.ID] {
+			if grade > 0 && !next.Unanswerable {
+				next.Documents = append(next.Documents, document)
+			}
+		}
+		slices.Sort(next.Documents)
+		if !next.Open() {
+			questions = append(questions, next)
+		}
+		return nil
+	})
+	if err == nil && len(questions) == 0 {
+		err = fmt.Errorf("%s has no query with \"answers\" or \"answerable\", or with a relevant document", queriesFile)
+	}
+	return s, questions, err
+}
+
+// nested is a text, or a list of texts and lists.
+type nested []string
+
+func (n *nested) UnmarshalJSON(b []byte) error {
+	var text *string
+	if json.Unmarshal(b, &text) == nil {
+		if text != nil {
+			*n = nested{*text}
+		}
+		return nil
+	}
+	var parts []nested
+	err := json.Unmarshal(b, &parts)
+	*n = slices.Concat(parts...)
+	return err
+}
+
+// errNoGrades is what [ReadGrades] returns where there is no file of judgements.
+var errNoGrades = errors.New("no judgements found")
+
 // ReadCorpus reads corpus.jsonl.
 func ReadCorpus(fsys fs.FS) ([]Entry, error) {
 	var entries []Entry
@@ -179,7 +243,7 @@ func ReadGrades(fsys fs.FS, split string) (map[string]Grades, string, error) {
 			return grades, name, err
 		}
 	}
-	return nil, "", fmt.Errorf("no judgements found in %s", strings.Join(names, ", "))
+	return nil, "", fmt.Errorf("%w in %s", errNoGrades, strings.Join(names, ", "))
 }
 
 func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
@@ -212,7 +276,7 @@ func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 		return nil
 	})
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s is empty: it needs a judgement per line", name)
+		err = fmt.Errorf("%s is empty: %w; it needs a judgement per line", name, errNoGrades)
 	}
 	return all, err
 }

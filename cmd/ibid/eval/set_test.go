@@ -2,6 +2,7 @@ package eval
 
 import (
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -64,6 +65,43 @@ func TestReadSet(t *testing.T) {
 		}
 		if judged := got.Judged(); len(judged) != 1 || judged[0].ID != "q1" {
 			t.Errorf("%s: judged %v", test.name, judged)
+		}
+	}
+}
+
+// Queries with answers make questions, with or without judgements.
+func TestReadAnswerSet(t *testing.T) {
+	more := goodQueries + `{"_id": "q3", "text": "which?", "answers": [["red", "pink"], "blue"]}` + "\n" + `{"_id": "q4", "text": "why?", "answers": null}` + "\n"
+	want := []Question{
+		{ID: "q1", Text: "what tea?", Answers: []string{"black"}},
+		{ID: "q2", Text: "what milk?", Unanswerable: true},
+		{ID: "q3", Text: "which?", Answers: []string{"red", "pink", "blue"}},
+	}
+	judged := append([]Question{}, want...)
+	judged[0].Documents = []string{"a"}
+	for name, test := range map[string]struct {
+		fsys fs.FS
+		want []Question
+	}{
+		"judgements":       {files("corpus.jsonl", goodCorpus, "queries.jsonl", more, "qrels.tsv", goodQrels), judged},
+		"empty judgements": {files("corpus.jsonl", goodCorpus, "queries.jsonl", more, "qrels.tsv", ""), want},
+		"no judgements":    {files("corpus.jsonl", goodCorpus, "queries.jsonl", more), want},
+	} {
+		s, got, err := ReadAnswerSet(test.fsys, "")
+		if err != nil || len(s.Documents) != 2 {
+			t.Errorf("%s: %v, %v", name, s, err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	for want, fsys := range map[string]fs.FS{
+		"no query":           files("corpus.jsonl", goodCorpus, "queries.jsonl", `{"_id": "q1", "text": "what?"}`),
+		"queries.jsonl:1":    files("corpus.jsonl", goodCorpus, "queries.jsonl", `{"_id": "q1", "text": "what?", "answers": [1]}`),
+		"there is no corpus": files("queries.jsonl", goodQueries),
+	} {
+		if _, _, err := ReadAnswerSet(fsys, ""); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
