@@ -9,21 +9,15 @@ import (
 	"io/fs"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
-// Files in progress at a time. There are more of them than workers, so that a
-// remote embedder gets many texts at once. Their memory is bounded too.
+// Files in progress at a time, and their bytes. There are more of them than
+// workers, so that a remote embedder gets many texts at once.
 const (
 	maxAhead      = 64
 	maxAheadBytes = 64 << 20
-)
-
-// Estimates of the memory for a document in progress: its text, the request to
-// the embedder and its terms; for a chunk, a vector of a thousand numbers.
-const (
-	bytesPerByte  = 4
-	bytesPerChunk = 4 << 10
-	bytesPerFile  = 4 << 10
 )
 
 // A reading is the result of reading one file.
@@ -33,25 +27,24 @@ type reading struct {
 	chunks []Chunk
 	store  func(context.Context) error // stores the document
 	stored bool                        // store was called ahead of its turn
-	copied bool                        // it was read from an equal file
+	copied bool                        // an equal file was read before it
 	err    error
-	weight int64 // memory held for it
+	weight int64 // bytes of the file
 }
 
 // A pipeline works on files before their turn.
 type pipeline struct {
 	sync    *folderSync
 	ordered chan chan reading // one for each file, in their order
-	budget  budget
+	memory  *semaphore.Weighted
 	writers chan struct{} // one for each document that is being stored
 }
 
 // startPipeline starts the work on the files. end stops it and waits for it.
 func (s *folderSync) startPipeline(ctx context.Context) (a *pipeline, end func()) {
 	ctx, stop := context.WithCancel(ctx)
-	s.copies.expect(s.files)
 	a = &pipeline{
-		sync: s, ordered: make(chan chan reading, maxAhead), budget: budget{limit: maxAheadBytes, freed: make(chan struct{}, 1)},
+		sync: s, ordered: make(chan chan reading, maxAhead), memory: semaphore.NewWeighted(maxAheadBytes),
 		writers: make(chan struct{}, max(1, s.Writers)),
 	}
 	var wg sync.WaitGroup
@@ -59,8 +52,8 @@ func (s *folderSync) startPipeline(ctx context.Context) (a *pipeline, end func()
 		defer close(a.ordered)
 		workers := make(chan struct{}, s.workers)
 		for _, f := range s.files {
-			weight := f.size + bytesPerFile
-			if a.budget.acquire(ctx, weight) != nil {
+			weight := min(f.size, maxAheadBytes)
+			if a.memory.Acquire(ctx, weight) != nil {
 				return
 			}
 			out := make(chan reading, 1)
@@ -77,10 +70,7 @@ func (s *folderSync) startPipeline(ctx context.Context) (a *pipeline, end func()
 			}
 			wg.Go(func() {
 				r := s.readFile(ctx, f)
-				if r.doc != nil {
-					r.weight = int64(len(r.doc.Text)*bytesPerByte+len(r.chunks)*bytesPerChunk) + bytesPerFile
-				}
-				a.budget.add(r.weight - weight)
+				r.weight = weight
 				<-workers
 				s.prepareDocument(ctx, &r)
 				a.storeDocument(ctx, &r)
@@ -123,51 +113,10 @@ func (a *pipeline) next() (reading, bool) {
 }
 
 // release returns the memory that was held for a file.
-func (a *pipeline) release(r reading) { a.budget.add(-r.weight) }
-
-// A budget bounds the bytes held. One goroutine acquires.
-type budget struct {
-	limit int64
-	freed chan struct{} // holds one when some were released
-
-	mu   sync.Mutex
-	used int64
-}
-
-// acquire waits until so many bytes are left, or none is in use.
-func (b *budget) acquire(ctx context.Context, n int64) error {
-	for {
-		b.mu.Lock()
-		fits := b.used <= 0 || b.used+n <= b.limit
-		if fits {
-			b.used += n
-		}
-		b.mu.Unlock()
-		if fits {
-			return nil
-		}
-		select {
-		case <-b.freed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// add acquires without waiting, or releases when n is negative.
-func (b *budget) add(n int64) {
-	b.mu.Lock()
-	b.used += n
-	b.mu.Unlock()
-	select {
-	case b.freed <- struct{}{}:
-	default:
-	}
-}
+func (a *pipeline) release(r reading) { a.memory.Release(r.weight) }
 
 // readFile reads, parses and splits one file unless it is stored unchanged.
 func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
-	defer s.copies.pass(f)
 	if f.err != nil {
 		return reading{err: f.err}
 	}
@@ -193,16 +142,13 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 		return r
 	}
 	pages, fetched := s.fsys.(webPages)
-	digest := r.digest
-	parse := func() reading { return s.parse(ctx, f.path, digest, data, fetched) }
-	if !fetched {
-		r = s.copies.read(f, digest, parse)
-	} else if r = parse(); r.err == nil { // each page has an address of its own
-		r.doc.SetAddress(pages.Address(f.path))
-	}
-	if r.err != nil {
+	if r = s.parse(ctx, f.path, r.digest, data, fetched); r.err != nil {
 		return r
 	}
+	if fetched {
+		r.doc.SetAddress(pages.Address(f.path))
+	}
+	_, r.copied = s.read.LoadOrStore(r.digest, true)
 	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r
 }

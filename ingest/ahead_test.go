@@ -125,44 +125,6 @@ func TestSyncRenamesOnce(t *testing.T) {
 	}
 }
 
-// The bytes in progress are bounded, and a file over the bound is read alone.
-func TestBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := budget{limit: 100, freed: make(chan struct{}, 1)}
-		var held, most atomic.Int64
-		var wg sync.WaitGroup
-		for i := range 200 {
-			n := int64(1 + i*7%60)
-			if i%50 == 0 {
-				n = 500
-			}
-			if err := b.acquire(t.Context(), n); err != nil {
-				t.Fatal(err)
-			}
-			if now := held.Add(n); now > max(100, n) {
-				t.Fatalf("%d bytes in hand", now)
-			} else if now > most.Load() {
-				most.Store(now)
-			}
-			wg.Go(func() {
-				time.Sleep(time.Duration(n) * time.Millisecond)
-				held.Add(-n)
-				b.add(-n)
-			})
-		}
-		wg.Wait()
-		if b.used != 0 || most.Load() != 500 {
-			t.Errorf("%d are still in use, %d were at most", b.used, most.Load())
-		}
-		b.add(200)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := b.acquire(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
-	})
-}
-
 // counted counts the files that are opened.
 type counted struct {
 	fs.FS
@@ -290,9 +252,9 @@ func TestSyncIncludeExclude(t *testing.T) {
 	}
 }
 
-// Equal files are read and prepared once. Each is a document of its own, and says
+// Equal files are prepared once. Each is a document of its own, and says
 // of which file it is a copy.
-func TestSyncReadsCopiesOnce(t *testing.T) {
+func TestSyncPreparesCopiesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newPreparing()
 		fsys := fstest.MapFS{"a.txt": file1("Equal words."), "sub/b.txt": file1("Equal words."), "c.md": file1("Equal words."),
@@ -302,7 +264,7 @@ func TestSyncReadsCopiesOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantLines(t, got, "added a.txt", "added c.md as a copy of a.txt", "added d.txt", "added sub/b.txt as a copy of a.txt")
-		if n := sink.prepared.Load(); n != 3 { // c.md has another format
+		if n := sink.prepared.Load(); n != 2 {
 			t.Errorf("%d documents were prepared", n)
 		}
 		doc, chunks := sink.docs["harbour/sub/b.txt"], sink.chunks["harbour/sub/b.txt"]

@@ -192,7 +192,6 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 	stored := len(s.known) > 0
 	s.files, s.broken = s.open(ctx, f)
 	slices.SortFunc(s.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	s.copies.expect(s.files)
 	whole := Change{Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path, Done: 1, Total: 1}
 	counts := make(map[Action]int)
 	var reasons []string

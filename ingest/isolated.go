@@ -82,10 +82,10 @@ func (r *Reader) askChild(ctx context.Context, request childRequest, data []byte
 
 // A pdfJob tells a child how to read or draw a PDF file.
 type pdfJob struct {
-	Folder string              // of PDFium's code
-	Cache  string              // of the compiled code; empty for none
-	Draw   *pdfium.DrawOptions // draw a page instead of reading
-	Scan   bool                // the data is what tesseract found
+	Folder  string              // of PDFium's code
+	Cache   string              // of the compiled code; empty for none
+	Draw    *pdfium.DrawOptions // draw a page instead of reading
+	Picture bool                // the data is what tesseract found in a picture
 	// Recognised holds what tesseract found on pages without text of their own,
 	// by number.
 	Recognised map[int][]byte `json:",omitempty"`
@@ -132,7 +132,7 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 		var skip *SkipError
 		var blank *pdf.NoTextError
 		reply = childReply{Error: err.Error(), Skip: errors.As(err, &skip)}
-		if errors.As(err, &blank) && blank.Blank && !request.PDF.Scan {
+		if errors.As(err, &blank) && blank.Blank && !request.PDF.Picture {
 			reply.Error, reply.Skip = "empty: nothing is on its pages", true
 		} else if errors.As(err, &blank) {
 			reply.Scan = blank.Pages
@@ -150,8 +150,8 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 // readPDF returns the numbers of the pages that are scanned.
 func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
 	begun := child.ProcessorTime()
-	source := tesseract.Parse(data)
-	if !job.Scan {
+	source := &pdf.Source{Pages: func(yield func(pdf.Drawn) bool) { yield(pdf.Drawn{Glyphs: tesseract.Words(data, 72)}) }}
+	if !job.Picture {
 		if source, err = pdf.Read(data); err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) 
 // withRecognised adds the recognised words to the pages of a source.
 func withRecognised(source *pdf.Source, tables map[int][]byte) *pdf.Source {
 	return source.Map(func(n int, page pdf.Drawn) pdf.Drawn {
-		if table, ok := tables[n]; ok && len(page.Glyphs) == 0 {
+		if table, ok := tables[n]; ok {
 			return pdf.Drawn{Glyphs: tesseract.Words(table, scanDPI), Err: page.Err}
 		}
 		return page

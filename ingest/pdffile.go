@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ibid/ingest/child"
+	"ibid/ingest/format"
 	"ibid/ingest/pdf/pdfium"
 )
 
@@ -154,18 +155,35 @@ func compileInChild(getenv func(string) string) error {
 func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) error {
 	plan := r.preparedPlan(ctx)
 	reply, err := r.askPDF(ctx, doc, plan.job, data)
-	missing := false
-	if err == nil && reply.Scan > 0 {
-		err = r.readScan(ctx, doc, data, plan, reply.Scan)
-	} else if err == nil {
-		if reply, missing, err = r.withScans(ctx, doc, data, plan, reply); err == nil {
-			err = reply.into(doc)
-		}
+	if err != nil {
+		return err
 	}
-	if missing {
+	pages, said, missing := reply.Scanned, "", plan.checkOCR()
+	for n := range reply.Scan {
+		pages = append(pages, n+1)
+	}
+	switch {
+	case len(pages) == 0:
+		missing = nil
+	case missing == nil:
+		if reply, said, err = r.withScans(ctx, doc, data, plan, pages); err != nil {
+			return err
+		}
+	case reply.Scan > 0:
+		return missing
+	default:
+		said = fmt.Sprintf("%s of %d: %v", format.PagesNamed(pages), len(reply.Pages), missing)
+	}
+	if err := reply.into(doc); err != nil {
+		return err
+	}
+	if said != "" {
+		doc.Partial = strings.TrimPrefix(doc.Partial+"; "+said, "; ")
+	}
+	if missing != nil {
 		doc.SetReader(readerName() + withoutOCR)
 	}
-	return err
+	return nil
 }
 
 // askPDF has a child read the file.

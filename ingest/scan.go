@@ -11,11 +11,9 @@ import (
 	_ "image/gif" // for the sizes of pictures
 	_ "image/jpeg"
 	_ "image/png"
-	"strings"
 	"time"
 
 	"ibid/ingest/child"
-	"ibid/ingest/format"
 	"ibid/ingest/pdf/pdfium"
 	"ibid/ingest/pdf/tesseract"
 )
@@ -43,27 +41,6 @@ func (p pdfPlan) checkOCR() error {
 	if p.from == "" {
 		return &SkipError{Reason: "no text, PDFium is needed in addition to tesseract to read scans: 'ibid doctor' says how to get it"}
 	}
-	return nil
-}
-
-// readScan recognises the text of a file without any.
-func (r *Reader) readScan(ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages int) error {
-	if err := plan.checkOCR(); err != nil {
-		return err
-	}
-	all := make([]int, pages)
-	for i := range all {
-		all[i] = i + 1
-	}
-	tables, left, trouble := r.recognisePages(ctx, data, plan, all)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	joined := bytes.Join(tables, []byte(tesseract.PageEnd))
-	if err := r.layScan(ctx, doc, joined); err != nil {
-		return cmp.Or(trouble, err)
-	}
-	doc.Partial = scanPartial(pages, left, trouble)
 	return nil
 }
 
@@ -100,50 +77,26 @@ func scanPartial(pages, left int, trouble error) string {
 	return ""
 }
 
-// withScans recognises the text of the pages without any in a file with text on
-// others. missing is set if the programs for that are missing.
-func (r *Reader) withScans(
-	ctx context.Context, doc *Document, data []byte, plan pdfPlan, reply childReply,
-) (_ childReply, missing bool, err error) {
-	pages := reply.Scanned
-	if len(pages) == 0 {
-		return reply, false, nil
-	}
-	said := func(what string) {
-		if what != "" {
-			reply.Partial = strings.TrimPrefix(reply.Partial+"; "+what, "; ")
-		}
-	}
-	if err := plan.checkOCR(); err != nil {
-		said(fmt.Sprintf("%s of %d: %v", format.PagesNamed(pages), len(reply.Pages), err))
-		return reply, true, nil
-	}
+// withScans reads the file again with the text that is recognised on pages without
+// any. said names the pages that were not read.
+func (r *Reader) withScans(ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages []int) (reply childReply, said string, err error) {
 	tables, left, trouble := r.recognisePages(ctx, data, plan, pages)
 	if ctx.Err() != nil {
-		return reply, false, ctx.Err()
+		return reply, "", ctx.Err()
 	}
 	job := plan.job
 	job.Recognised = make(map[int][]byte)
 	for i, table := range tables {
 		job.Recognised[pages[i]] = table
 	}
-	if reply, err = r.askPDF(ctx, doc, job, data); err == nil {
-		said(scanPartial(len(pages), left, trouble))
+	if reply, err = r.askPDF(ctx, doc, job, data); err == nil && reply.Scan > 0 {
+		err = cmp.Or(trouble, errNotRecognised)
 	}
-	return reply, false, err
+	return reply, scanPartial(len(pages), left, trouble), err
 }
 
-// layScan has a child lay out the recognised text.
-func (r *Reader) layScan(ctx context.Context, doc *Document, tables []byte) error {
-	reply, err := r.askPDF(ctx, doc, pdfJob{Scan: true}, tables)
-	switch {
-	case err != nil:
-		return err
-	case reply.Scan > 0:
-		return &SkipError{Reason: "no text was recognised in it"}
-	}
-	return reply.into(doc)
-}
+// errNotRecognised is the reason why a scan or a picture without letters is not read.
+var errNotRecognised error = &SkipError{Reason: "no text was recognised in it"}
 
 // draw has a child draw a page with PDFium.
 func (r *Reader) draw(ctx context.Context, data []byte, plan pdfPlan, o pdfium.DrawOptions) (childReply, error) {
@@ -182,11 +135,15 @@ func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) er
 	if err != nil {
 		return err
 	}
-	if err := r.layScan(ctx, doc, table); err != nil {
+	reply, err := r.askPDF(ctx, doc, pdfJob{Picture: true}, table)
+	if err == nil && reply.Scan > 0 {
+		err = errNotRecognised
+	}
+	if err != nil {
 		return err
 	}
-	doc.Pages = nil
-	return nil
+	reply.Pages = nil
+	return reply.into(doc)
 }
 
 // A PageImage is a drawn page of a PDF file.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -91,7 +92,6 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 		return folder.syncContainer(ctx, f)
 	}
 	folder.files, folder.done = []file{f}, 1
-	folder.copies.expect(folder.files)
 	return folder.apply(ctx, f, folder.readFile(ctx, f))
 }
 
@@ -127,8 +127,8 @@ type folderSync struct {
 	moved   map[string]bool // paths whose document was renamed in this sync
 	broken  []string        // folders that could not be listed
 	done    int
-	failing int // failures of the sink in a row
-	copies  copier
+	failing int               // failures of the sink in a row
+	read    sync.Map          // digests of the files that were read
 	first   map[string]string // path of the first file, by digest
 }
 

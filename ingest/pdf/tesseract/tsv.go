@@ -12,7 +12,7 @@ import (
 )
 
 // Arguments returns the arguments with which tesseract reads a picture from
-// standard input and writes what [Parse] reads. languages are its language
+// standard input and writes what [Words] reads. languages are its language
 // names joined by "+"; empty for its default.
 func Arguments(languages string) []string {
 	args := []string{"stdin", "stdout"}
@@ -21,9 +21,6 @@ func Arguments(languages string) []string {
 	}
 	return append(args, "--psm", "3", "-c", "tessedit_create_tsv=1")
 }
-
-// PageEnd separates the pages for [Parse].
-const PageEnd = "\f"
 
 const (
 	// leastSure is the least confidence, out of 100, of a word that counts:
@@ -40,18 +37,7 @@ const (
 	levelWord                                             = "5"
 )
 
-// Parse reads the tables of consecutive pages.
-func Parse(tables []byte) *pdf.Source {
-	return &pdf.Source{Pages: func(yield func(pdf.Drawn) bool) {
-		for table := range bytes.SplitSeq(tables, []byte(PageEnd)) {
-			if !yield(pdf.Drawn{Glyphs: words(table)}) {
-				return
-			}
-		}
-	}}
-}
-
-// Words reads the table of a page drawn at dpi dots per inch. Lengths are in
+// Words reads the table of a page or picture of dpi dots per inch. Lengths are in
 // points.
 func Words(table []byte, dpi float64) []pdf.Glyph {
 	out := words(table)

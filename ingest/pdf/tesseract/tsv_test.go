@@ -3,8 +3,6 @@ package tesseract
 import (
 	"slices"
 	"testing"
-
-	"ibid/ingest/pdf"
 )
 
 const table = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n" +
@@ -15,19 +13,13 @@ const table = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\tto
 	"5\t1\t1\t1\t2\t2\t200\t140\t90\t20\t88\tValid\n" +
 	"5\t1\t1\t1\t2\t3\tx\t140\t90\t20\t88\tbroken\n"
 
-func TestParse(t *testing.T) {
-	var got [][]string
-	var glyphs []pdf.Glyph
-	for p := range Parse([]byte(table + PageEnd + PageEnd + table)).Pages {
-		var words []string
-		for _, g := range p.Glyphs {
-			words = append(words, g.Text)
-			glyphs = append(glyphs, g)
-		}
-		got = append(got, words)
+func TestWords(t *testing.T) {
+	glyphs := Words([]byte(table), 72)
+	var got []string
+	for _, g := range glyphs {
+		got = append(got, g.Text)
 	}
-	want := []string{"Berth", " ", "rates", "Valid"}
-	if len(got) != 3 || !slices.Equal(got[0], want) || got[1] != nil || !slices.Equal(got[2], want) {
+	if !slices.Equal(got, []string{"Berth", " ", "rates", "Valid"}) {
 		t.Fatalf("%q", got)
 	}
 	// The words of a line have the same base line.
@@ -36,11 +28,13 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzWords(f *testing.F) {
 	f.Add([]byte(table))
-	f.Fuzz(func(t *testing.T, tables []byte) {
-		if _, err := pdf.Lay(Parse(tables)); err != nil && err.Error() == "" {
-			t.Fatal("an error without a message")
+	f.Fuzz(func(t *testing.T, table []byte) {
+		for _, g := range Words(table, 300) {
+			if !g.Sound() && g.Size > 2 {
+				t.Fatalf("%+v", g)
+			}
 		}
 	})
 }
