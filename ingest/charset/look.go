@@ -119,26 +119,24 @@ type reading struct {
 type class uint8
 
 const (
-	space class = iota // including ASCII signs
+	other class = iota // also letters without case
 	lower
 	capital
-	caseless
-	mark // combines with the letter before it
 	sign
-	ascii   class = 8  // added to ASCII letters
-	foreign class = 16 // added to letters of scripts other than Latin
+	kind = sign // the class without flags
 
-	kind = ascii - 1 // the class without flags
+	ascii   class = 4 // added to ASCII letters
+	foreign class = 8 // added to letters of scripts other than Latin
 )
 
 // order returns the likelihood of the order of the characters: of each one
 // beyond ASCII after the one before it.
 func (r *reading) order(sample []byte) float64 {
 	sum := 0.0
-	var before, previous class = space, space
+	var before, previous class
 	for _, c := range sample {
 		here := r.class[c]
-		if c >= utf8.RuneSelf || previous&ascii == 0 && previous != space {
+		if c >= utf8.RuneSelf || previous&ascii == 0 && previous != other {
 			sum += follows(before, previous, here)
 		}
 		before, previous = previous, here
@@ -148,22 +146,14 @@ func (r *reading) order(sample []byte) float64 {
 
 // follows returns the log likelihood of a class of character after another.
 func follows(before, previous, here class) float64 {
-	a, b := previous&kind, here&kind
+	cased := func(c class) bool { return c&kind == lower || c&kind == capital }
 	switch {
 	case previous&ascii != 0 && here&foreign != 0, previous&foreign != 0 && here&ascii != 0:
 		return -4 // two scripts in a word
-	case a == lower && b == capital:
+	case previous&kind == lower && here&kind == capital:
 		return -5
-	case a == space && b == capital:
-		return -1.5
-	case a == capital && b == capital:
-		return -1.2
-	case b == mark && a != caseless && a != mark:
-		return -6
-	case a == sign && (b == lower || b == capital) && before&kind != space && before&kind != sign:
+	case cased(before) && previous&kind == sign && cased(here):
 		return -4 // a sign in a word
-	case a == caseless && (b == lower || b == capital) || b == caseless && (a == lower || a == capital):
-		return -4
 	}
 	return 0
 }
@@ -186,10 +176,10 @@ func newReading(in encodingPrior, weights map[rune]float64) *reading {
 		c := in.chars.DecodeByte(byte(i))
 		r.class[i] = classOf(c)
 		if i < utf8.RuneSelf {
-			if r.class[i] == lower || r.class[i] == capital {
+			if r.class[i] == sign {
+				r.class[i] = other
+			} else if r.class[i] != other {
 				r.class[i] += ascii
-			} else {
-				r.class[i] = space
 			}
 			continue
 		}
@@ -207,12 +197,8 @@ func classOf(c rune) class {
 		return lower
 	case unicode.IsUpper(c):
 		return capital
-	case unicode.IsLetter(c):
-		return caseless
-	case unicode.IsMark(c):
-		return mark
-	case unicode.IsSpace(c):
-		return space
+	case unicode.In(c, unicode.L, unicode.M) || unicode.IsSpace(c):
+		return other
 	}
 	return sign
 }
