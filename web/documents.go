@@ -111,6 +111,9 @@ func (d *documents) show(c echo.Context) error {
 		return err
 	}
 	shown := shownDocument{excerpt: excerptOf(doc, r)}
+	if shown.AlsoIn, err = d.copies(c.Request().Context(), doc); err != nil {
+		return err
+	}
 	if d.isHere(c, doc) {
 		shown.Drawn, shown.Original = d.drawnLinks(c, doc, shown.excerpt, r.At), d.originalLink(doc, shown.excerpt, r.At)
 	}
@@ -148,6 +151,9 @@ func (d *documents) viewer(c echo.Context) error {
 		return d.sendOriginal(c, doc)
 	}
 	x := excerptOf(doc, r)
+	if x.AlsoIn, err = d.copies(c.Request().Context(), doc); err != nil {
+		return err
+	}
 	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x,
 		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: !d.isHere(c, doc)}
 	if !page.Elsewhere {
@@ -192,8 +198,10 @@ type excerpt struct {
 	Title    string `json:"title"`
 	Format   string `json:"format"`
 	Digest   string `json:"digest"`
-	Bytes    int    `json:"bytes"` // length of the whole text
-	Pages    int    `json:"pages"` // 0 without pages
+	// AlsoIn are the other documents with equal files that the caller may see.
+	AlsoIn []string `json:"also_in,omitempty"`
+	Bytes  int      `json:"bytes"` // length of the whole text
+	Pages  int      `json:"pages"` // 0 without pages
 	// Start and End are the marked bytes of the text; equal when nothing is marked.
 	Start int `json:"start"`
 	End   int `json:"end"`

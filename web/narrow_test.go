@@ -33,7 +33,7 @@ var canaries = []string{"CANARYTEXT", "CANARYTITLE", "CANARYPATH", "CANARYTROUBL
 func newShared() shared {
 	doc := func(collection, path, title, text string) *ingest.Document {
 		return &ingest.Document{ID: collection + "/" + path, Root: collection, Path: path, Title: title, Format: "pdf", Text: text,
-			Meta: map[string]string{"collection": collection}, Pages: []ingest.Page{{Number: 1, End: len(text)}}}
+			Digest: strings.Repeat("cd", 32), Meta: map[string]string{"collection": collection}, Pages: []ingest.Page{{Number: 1, End: len(text)}}}
 	}
 	return shared{shelf{
 		doc("open", "guide.pdf", "Guide", "The lamp on the quay is lit at dusk."),
@@ -276,6 +276,23 @@ func TestCollectionsOfKeys(t *testing.T) {
 		if w := k.send(t, "POST", path, `{"question":"When is the lamp lit?"}`,
 			"Authorization: Bearer "+limited); !strings.Contains(w.Body.String(), "quay") {
 			t.Errorf("%s: %s", path, w.Body)
+		}
+	}
+}
+
+// TestAlsoIn checks that a document names its copies that the caller may see.
+func TestAlsoIn(t *testing.T) {
+	k := newSharedServer(t)
+	for secret, want := range map[string][]string{
+		k.ring.make(t, "all", nil): {"shut/known.pdf", "shut/CANARYPATH.pdf", "uploads/known.pdf"},
+		k.ring.make(t, "limited", func(key *retrieve.Key) { key.Collections = []string{"open"} }): nil,
+	} {
+		var got struct {
+			AlsoIn []string `json:"also_in"`
+		}
+		w := k.send(t, "GET", "/api/documents/open/guide.pdf", "", "Authorization: Bearer "+secret)
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || !slices.Equal(got.AlsoIn, want) {
+			t.Errorf("%q, %v, want %q", got.AlsoIn, err, want)
 		}
 	}
 }

@@ -222,6 +222,20 @@ func (l *catalog) renamed(ctx context.Context, digest string) (*ingest.Document,
 	return l.document(ctx, all[i].ID, "")
 }
 
+// copies returns the other documents whose files are equal to that of a document.
+func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []string, err error) {
+	all, err := l.Documents(ctx, retrieve.Filter{Digest: doc.Digest})
+	if err != nil {
+		return nil, fmt.Errorf("looking for copies of %s: %w", doc.ID, err)
+	}
+	for _, d := range all {
+		if d.ID != doc.ID {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids, nil
+}
+
 // withStates adds the state of each source to a recorded answer.
 func (l *catalog) withStates(ctx context.Context, recorded json.RawMessage) (json.RawMessage, error) {
 	var a struct {

@@ -130,7 +130,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	add := func(part string, values ...any) {
 		parts, args = append(parts, part), append(args, values...)
 	}
-	for _, c := range [][2]string{{"collection", f.Collection}, {"root", f.Root}, {"format", f.Format}} {
+	for _, c := range [][2]string{{"collection", f.Collection}, {"root", f.Root}, {"format", f.Format}, {"digest", f.Digest}} {
 		if c[1] != "" {
 			add(c[0]+" = ?", c[1])
 		}

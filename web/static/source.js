@@ -92,6 +92,10 @@ export class SourcePanel {
       links.append(el("a", { class: "original", href: new URL(text.original, location).href, target: "_blank", rel: "noopener" },
         pdf ? (at.page ? t("PDF, page {page}", at) : "PDF") : t("Original file")));
     }
+    this.panel.querySelector(".also-in")?.remove();
+    if (text.also_in) {
+      links.before(el("p", { class: "facts also-in" }, `${t("Also in:")} ${text.also_in.map(visibleName).join(", ")}`));
+    }
     const pages = drawn.length && this.#pages(drawn, words);
     body.replaceChildren(...[pages, words].filter(Boolean));
     if (!drawn.length) this.#scroll(body);
