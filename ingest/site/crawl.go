@@ -74,7 +74,8 @@ type crawl struct {
 
 	queue    []item
 	seen     map[string]bool
-	taken    map[string]string // addresses by path of the document
+	taken    map[string]string   // addresses by path of the document
+	twins    map[string]*url.URL // by address of the page
 	running  int
 	failing  int // pages in a row
 	bytes    int64
@@ -111,7 +112,7 @@ type result struct {
 func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total int)) (report Report, err error) {
 	c := &crawl{
 		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData),
-		seen: make(map[string]bool), taken: make(map[string]string),
+		seen: make(map[string]bool), taken: make(map[string]string), twins: make(map[string]*url.URL),
 	}
 	l := &s.Limits
 	l.Pages, l.Bytes, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Bytes, defaultBytes), cmp.Or(l.Page, defaultPage)
@@ -176,12 +177,12 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 				sitemaps = append(sitemaps, u)
 			}
 		}
-		if err := c.readSitemaps(ctx, sitemaps); err != nil {
+		if err := cmp.Or(c.readTwins(ctx), c.readSitemaps(ctx, sitemaps)); err != nil {
 			return first, err
 		}
 	}
 	if first.reply != nil {
-		c.settle(&first)
+		c.settle(ctx, &first)
 		if first.ending == "" {
 			return first, fmt.Errorf("it is %s, which is not read: give the address of a page or a sitemap",
 				cmp.Or(reply.kind, "of no known kind"))
@@ -394,14 +395,14 @@ func (c *crawl) visit(ctx context.Context, it item) (r result) {
 	if before != nil && !c.force {
 		ask.etag, ask.modified = it.before.ETag, it.before.Changed
 	}
-	if r.reply, r.err = c.Fetcher.get(ctx, ask); r.err == nil {
-		c.settle(&r)
+	if r.reply, r.err = c.getPage(ctx, &r, ask); r.err == nil {
+		c.settle(ctx, &r)
 	}
 	return r
 }
 
 // settle reads a reply: what it means, and the body if it is a page.
-func (c *crawl) settle(r *result) {
+func (c *crawl) settle(ctx context.Context, r *result) {
 	switch s := r.reply.status; {
 	case s == http.StatusNotModified && r.body != nil:
 	case s == http.StatusOK:
@@ -411,6 +412,7 @@ func (c *crawl) settle(r *result) {
 		}
 		r.body = r.reply.body
 		r.found = linksIn(r.url, r.ending, r.body)
+		c.preferTwin(ctx, r)
 		r.failed = c.write(hash(r.url.String()), r.body)
 	case r.reply.location != nil && r.hops == maxRedirects:
 		r.err = fmt.Errorf("more than %d redirects", maxRedirects)

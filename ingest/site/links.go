@@ -28,6 +28,7 @@ type found struct {
 	links []*url.URL // in order, each once
 	more  bool       // there were more than maxLinks
 	known map[string]bool
+	twin  *url.URL // of the page, as Markdown; nil for none
 }
 
 // add adds the target of a link.
@@ -113,6 +114,8 @@ func htmlLinks(page *url.URL, body []byte) (f found) {
 				}
 			case tag != atom.Link:
 				f.add(base, href)
+			case slices.Contains(rel, "alternate") && attributes["type"] == "text/markdown":
+				f.twin = resolve(base, href)
 			case slices.Contains(rel, "next") || slices.Contains(rel, "prev"):
 				f.add(base, href)
 			}

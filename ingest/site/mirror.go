@@ -66,6 +66,9 @@ type Site struct {
 func Address(f *Fetcher, address string) (string, error) {
 	u, err := parse(address)
 	if err != nil {
+		if u, _ := url.Parse(address); u != nil {
+			address = u.Redacted()
+		}
 		return "", &RefusedError{address, err.Error()}
 	}
 	return u.String(), f.check(u)

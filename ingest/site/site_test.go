@@ -236,6 +236,43 @@ func TestThousandPages(t *testing.T) {
 // public is an address that the fetcher of TestRefused may use.
 const public = "93.184.215.14"
 
+// Of a page with a twin in Markdown, the twin is read. The address is the page's.
+func TestTwins(t *testing.T) {
+	t.Parallel()
+	web := newServer(t)
+	md := func(path, kind, text string) { web.page(path, kind, func() string { return text }) }
+	md("/docs/llms.txt", "text/plain", "# Docs\n- [A](a.md)\n- [B](b/index.md): b\n- [C](c.md)\n- [D](d.html.md)\n- [Away](https://x.example/e.md)\n")
+	web.html("/docs/{$}", `<a href=a>a</a> <a href=b/>b</a> <a href=linked>l</a> <a href=broken>x</a>`)
+	web.html("/docs/a", "menu a")
+	md("/docs/a.md", "text/markdown", "# A")
+	web.html("/docs/b/{$}", "menu b")
+	md("/docs/b/index.md", "text/plain; charset=utf-8", "# B")
+	web.html("/docs/c", "page c") // its twin is missing
+	web.html("/docs/d.html", "menu d")
+	web.html("/docs/d.html.md", "no Markdown, but the page of a missing one")
+	web.html("/docs/linked", `menu l <link rel="alternate" type="text/markdown" href="/docs/l.txt">`)
+	md("/docs/l.txt", "text/plain", "# L")
+	web.html("/docs/broken", `page x <link rel="alternate" type="text/markdown" href="/missing.md">`)
+	folder := t.TempDir()
+	for range 2 { // the second time, nothing is new
+		s := openSite(t, folder, web.URL+"/docs/")
+		report := crawlOnce(t, s)
+		want := map[string]string{"docs/index.html": "/docs/", "docs/a.md": "/docs/a", "docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c",
+			"docs/d.html": "/docs/d.html", "docs/linked.md": "/docs/linked", "docs/broken.html": "/docs/broken"}
+		if diff := cmp.Diff(want, files(t, s)); diff != "" {
+			t.Errorf("files (-want +got):\n%s", diff)
+		}
+		for name, text := range map[string]string{"docs/a.md": "# A", "docs/b/index.md": "# B", "docs/linked.md": "# L"} {
+			if got, err := fs.ReadFile(s, name); string(got) != text || err != nil {
+				t.Errorf("%s is %q, %v", name, got, err)
+			}
+		}
+		if again := !s.Ended.IsZero() && report.Fetched == 0; again != (web.reset()["200 /docs/a.md"] == 0) {
+			t.Errorf("%+v", report)
+		}
+	}
+}
+
 // None of these addresses is connected to, however they are reached.
 func TestRefused(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,73 @@
+package site
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// A twin is a page as Markdown at an address of its own, which is read instead of
+// the page: by convention that of the page with ".md". Its document has the
+// address of the page.
+
+// readTwins adds the pages that the site lists for programs, and notes their twins
+// (https://llmstxt.org). A site without a list has none.
+func (c *crawl) readTwins(ctx context.Context) error {
+	for _, ref := range []string{"llms.txt", "/llms.txt"} {
+		list := resolve(&c.scope, ref)
+		if !c.allows(list) {
+			continue
+		}
+		reply, _, err := c.Fetcher.follow(ctx, request{url: list, limit: maxSitemap}, c.sameHost)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || reply.status != http.StatusOK || !isPlain(reply.kind) {
+			continue
+		}
+		for _, u := range markdownLinks(list, reply.body).links {
+			page := *u
+			if path, ok := strings.CutSuffix(u.Path, ".md"); ok {
+				if dir, ok := strings.CutSuffix(path, "/index"); ok {
+					path = dir + "/"
+				}
+				page.Path, page.RawPath = path, ""
+				c.twins[page.String()] = u
+			}
+			c.enqueue(&page, 1, 0)
+		}
+		return nil
+	}
+	return nil
+}
+
+// isPlain reports whether a media type is that of text without markup.
+func isPlain(kind string) bool {
+	return kind == "text/plain" || kind == "text/markdown" || kind == "text/x-markdown"
+}
+
+// getPage requests a page, or its twin if it is known and there.
+func (c *crawl) getPage(ctx context.Context, r *result, ask request) (*response, error) {
+	if twin := c.twins[r.url.String()]; twin != nil {
+		asked := ask
+		asked.url, asked.wants = twin, isPlain
+		reply, err := c.Fetcher.get(ctx, asked)
+		if err == nil && (reply.status == http.StatusNotModified || reply.status == http.StatusOK && isPlain(reply.kind)) {
+			reply.kind = "text/markdown"
+			return reply, nil
+		}
+	}
+	return c.Fetcher.get(ctx, ask)
+}
+
+// preferTwin replaces the body of a page by that of the twin that it links to.
+func (c *crawl) preferTwin(ctx context.Context, r *result) {
+	twin := r.found.twin
+	if twin == nil || c.sameHost(twin) != nil || !c.allows(twin) {
+		return
+	}
+	reply, err := c.Fetcher.get(ctx, request{url: twin, limit: c.Limits.Page, wants: isPlain})
+	if err == nil && reply.status == http.StatusOK && isPlain(reply.kind) && len(reply.body) > 0 {
+		r.body, r.ending = reply.body, ".md"
+	}
+}
