@@ -79,7 +79,9 @@ func scanPartial(pages, left int, trouble error) string {
 
 // withScans reads the file again with the text that is recognised on pages without
 // any. said names the pages that were not read.
-func (r *Reader) withScans(ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages []int) (reply childReply, said string, err error) {
+func (r *Reader) withScans(
+	ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages []int,
+) (reply childReply, said string, err error) {
 	tables, left, trouble := r.recognisePages(ctx, data, plan, pages)
 	if ctx.Err() != nil {
 		return reply, "", ctx.Err()

@@ -47,8 +47,9 @@ func (f Filter) IsZero() bool { return f.Equal(Filter{}) }
 
 // Equal reports whether two filters have equal fields.
 func (f Filter) Equal(g Filter) bool {
-	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && f.Digest == g.Digest && f.PathPrefix == g.PathPrefix &&
-		f.Format == g.Format && f.Author == g.Author && f.Language == g.Language && f.Since == g.Since && f.Until == g.Until &&
+	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && f.Digest == g.Digest &&
+		f.PathPrefix == g.PathPrefix && f.Format == g.Format && f.Author == g.Author &&
+		f.Language == g.Language && f.Since == g.Since && f.Until == g.Until &&
 		slices.Equal(f.Tags, g.Tags) && slices.Equal(f.Documents, g.Documents) && slices.Equal(f.Collections, g.Collections)
 }
 

@@ -62,7 +62,8 @@ func TestSites(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 
-	for address, want := range map[string]string{site: "--fetch-private", "file:///etc/passwd": "", "https://user:secret@example.org/": "remove them"} {
+	for address, want := range map[string]string{site: "--fetch-private", "file:///etc/passwd": "",
+		"https://user:secret@example.org/": "remove them"} {
 		out, errs, code := ibid(t, data, "ingest", address)
 		if code == exitDone || !strings.Contains(errs, want) || strings.Contains(out+errs, "secret") {
 			t.Errorf("%s: exit code %d: %s%s", address, code, out, errs)

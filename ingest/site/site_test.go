@@ -241,7 +241,8 @@ func TestTwins(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
 	md := func(path, kind, text string) { web.page(path, kind, func() string { return text }) }
-	md("/docs/llms.txt", "text/plain", "# Docs\n- [A](a.md)\n- [B](b/index.md): b\n- [C](c.md)\n- [D](d.html.md)\n- [Away](https://x.example/e.md)\n")
+	md("/docs/llms.txt", "text/plain", "# Docs\n- [A](a.md)\n"+
+		"- [B](b/index.md): b\n- [C](c.md)\n- [D](d.html.md)\n- [Away](https://x.example/e.md)\n")
 	web.html("/docs/{$}", `<a href=a>a</a> <a href=b/>b</a> <a href=linked>l</a> <a href=broken>x</a>`)
 	web.html("/docs/a", "menu a")
 	md("/docs/a.md", "text/markdown", "# A")
