@@ -368,8 +368,8 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 		if err == nil {
 			read[ending]++
 			checkDocument(t, doc)
-			if doc.Partial != "" && base != "testODFwithOOo3.odt" && // a chart and a formula in it
-				!strings.HasPrefix(doc.Partial, "files in it are not read: ") {
+			if doc.Partial != "" && base != "testODFwithOOo3.odt" && // a formula in it
+				!strings.HasPrefix(doc.Partial, "files in it are not read: ") && !strings.Contains(doc.Partial, "embedded objects in it") {
 				t.Errorf("%s was read in part: %s", base, doc.Partial)
 			}
 			return nil

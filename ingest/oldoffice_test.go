@@ -20,6 +20,7 @@ func TestRTF(t *testing.T) {
 		{"what is no text", `{\*\generator X;}{\info{\title T}}{\header Page}{\pict 00ff}{\v hidden}{\field{\*\fldinst HYPERLINK "x"}{\fldrslt Link}}`,
 			"Link"},
 		{"notes", `Text{\footnote A note.} goes on.\par`, "Text (A note.) goes on."},
+		{"notes of LibreOffice", `Text{\*\footnote\chftn A note.} goes on.\par`, "Text (A note.) goes on."},
 		{"signs", `\{a\}\line b\~c\emdash d\tab e\'`, "{a}\nb c—d\te"},
 		{"after its end", `a}garbage`, "a"},
 		{"a list", `\pard\ls1 one\par\pard\ls1 two\par`, "- one\n- two"},

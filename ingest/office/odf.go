@@ -82,14 +82,20 @@ type odfReader struct {
 	counted [listLevels + 1]int // items of the last list
 	below   int                 // 1 when all headings are below the title
 	page    int                 // the last one; sheets count too
+	heads   [][]block           // headers and footers
+	shown   map[string]bool     // embedded documents that were read
 }
 
 func newOpenDocument(f *file) *odfReader {
-	return &odfReader{file: f, styles: map[string]odfStyle{}, lists: map[string]odfList{}}
+	return &odfReader{file: f, styles: map[string]odfStyle{}, lists: map[string]odfList{}, shown: map[string]bool{}}
 }
 
-// end records the title of the properties, unless the text had one.
+// end writes the headers and footers, and records the title of the properties,
+// unless the text had one.
 func (o *odfReader) end(err error) error {
+	for _, blocks := range o.heads {
+		o.running("Header or footer", blocks)
+	}
 	o.w.Meta("title", o.title)
 	return err
 }
@@ -103,8 +109,26 @@ func (o *odfReader) document(x *xmlReader) error {
 				return o.meta(x)
 			case "styles", "automatic-styles":
 				return o.readStyles(x)
+			case "master-styles":
+				return o.masterPages(x)
 			case "body":
 				return o.body(x)
+			}
+			return nil
+		})
+	})
+}
+
+// masterPages reads the headers and footers of pages.
+func (o *odfReader) masterPages(x *xmlReader) error {
+	return x.each(func(e element) error {
+		return x.each(func(e element) error {
+			switch e.Name.Local {
+			case "header", "footer", "header-left", "footer-left", "header-first", "footer-first":
+				var blocks []block
+				err := o.blocks(x, odfPlace{}, func(b block) { blocks = append(blocks, o.countBlock(b)) })
+				o.heads = append(o.heads, blocks)
+				return err
 			}
 			return nil
 		})

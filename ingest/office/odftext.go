@@ -3,6 +3,7 @@ package office
 import (
 	"bytes"
 	"cmp"
+	"path"
 	"strings"
 )
 
@@ -33,16 +34,71 @@ func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(block)) error {
 			out(b)
 			return err
 		case "tracked-changes", "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
-			"forms", "sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "title", "desc", "binary-data",
+			"sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "binary-data",
 			"settings", "notes", "event-listeners", "image-map", "image":
 			return nil
-		case "object", "object-ole":
-			o.note("an embedded object in it, such as a chart or a formula, is not read")
+		case "title", "desc":
+			if b, ok := picture(x.text()); ok {
+				out(b)
+			}
 			return nil
+		case "forms":
+			return o.form(x, out)
+		case "object", "object-ole":
+			return o.object(x, e, out)
 		}
 		return x.each(do)
 	}
 	return x.each(do)
+}
+
+// form reads the values of the controls of a form.
+func (o *odfReader) form(x *xmlReader, out func(block)) error {
+	return x.find(func(e element) {
+		value := cmp.Or(attr(e, "current-value"), attr(e, "value"))
+		if attr(e, "current-state") == "checked" {
+			value = "checked"
+		}
+		if value != "" && attr(e, "control-implementation") != "" {
+			out(block{text: cmp.Or(attr(e, "label"), attr(e, "title"), attr(e, "name"), "Field") + ": " + value})
+		}
+	})
+}
+
+// object reads the title and the table of an embedded chart or sheet.
+func (o *odfReader) object(x *xmlReader, e element, out func(block)) error {
+	part := path.Join(attr(e, "href"), "content.xml")
+	if o.shown[part] {
+		return nil
+	}
+	if o.has(part) {
+		o.shown[part] = true
+		in, err := o.xml(part)
+		if err != nil {
+			return err
+		}
+		defer in.close()
+		x = in
+	}
+	found := false
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "title", "subtitle":
+			found = true
+			out(block{text: "Chart: " + oneLine(x.text())})
+			return nil
+		case "table":
+			found = true
+			return o.table(x, out)
+		}
+		return x.each(do)
+	}
+	err := x.each(do)
+	if !found {
+		o.note("an embedded object in it, such as a formula, is not read")
+	}
+	return err
 }
 
 func (o *odfReader) paragraph(x *xmlReader, e element, out func(block)) error {
@@ -113,8 +169,7 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block
 		case "ruby-text", "hidden-text", "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
 			return nil
 		case "object", "object-ole":
-			o.note("an embedded object in it, such as a chart or a formula, is not read")
-			return nil
+			return o.object(x, e, after)
 		default:
 			return x.mixed(do, add)
 		}

@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ibid/ingest/compound"
 )
@@ -147,13 +148,27 @@ func NotRead(names []string) string {
 }
 
 // picture returns the alternative text of a picture as a block; ok is false if
-// it has none but a name that a program gave it.
-func picture(e element) (b block, ok bool) {
-	text := oneLine(attr(e, "descr"))
+// it is none but a name that a program gave it.
+func picture(text string) (b block, ok bool) {
+	text = oneLine(text)
 	if len(strings.Fields(text)) < 2 || path.Ext(text) != "" && !strings.HasSuffix(text, ".") {
 		return block{}, false
 	}
 	return block{text: "Picture: " + text, note: true}, true
+}
+
+// running writes a header or footer, unless it only counts pages.
+func (f *file) running(label string, blocks []block) {
+	text := oneLine(cell{blocks: blocks}.text())
+	words := 0
+	for word := range strings.FieldsSeq(text) {
+		if strings.IndexFunc(word, unicode.IsLetter) >= 0 {
+			words++
+		}
+	}
+	if words > 1 {
+		f.paragraph(label + ": " + text)
+	}
 }
 
 // note records once what could not be read.
@@ -209,6 +224,9 @@ func (f *file) compound(data []byte) error {
 	root, err := compound.Open(data)
 	if err != nil {
 		return err
+	}
+	if n := len(root.Folder("ObjectPool").Names("_")) + len(root.Names("MBD")); n > 0 {
+		f.note(fmt.Sprintf("%d embedded objects in it, such as charts and files, are not read", n))
 	}
 	switch {
 	case root.Has("EncryptedPackage"), root.Has("EncryptionInfo"):

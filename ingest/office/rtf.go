@@ -177,7 +177,7 @@ func (r *rtfReader) sign(c byte) {
 			}
 		}
 		switch r.src[min(r.at+1, end):end] {
-		case "shppict", "annotation", "shpinst":
+		case "shppict", "annotation", "footnote", "shpinst":
 		default:
 			r.state.skip = true
 		}

@@ -112,7 +112,7 @@ func (s *slideReader) read(part string) error {
 					return nil
 				}
 				return x.each(func(e element) error {
-					if b, ok := picture(e); ok && e.Name.Local == "cNvPr" {
+					if b, ok := picture(attr(e, "descr")); ok && e.Name.Local == "cNvPr" {
 						s.shapes = append(s.shapes, shape{blocks: []block{b}})
 					}
 					return nil

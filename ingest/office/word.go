@@ -39,10 +39,32 @@ func (f *file) word(main string) error {
 		f.write(b)
 	}
 	err = d.blocks(x, out)
+	d.runningHeads()
 	// The title in the text is better than that of the properties, which is
 	// often left over from another file.
 	f.w.Meta("title", title)
 	return err
+}
+
+// runningHeads writes the headers and footers, each once.
+func (d *wordReader) runningHeads() {
+	for _, label := range []string{"Header", "Footer"} {
+		for _, part := range related(d.relations, strings.ToLower(label)) {
+			x, err := d.xml(part)
+			if err != nil || d.shown[part] {
+				continue
+			}
+			d.shown[part] = true
+			in := *d
+			in.relations = d.file.relations(part)
+			var blocks []block
+			if err := in.blocks(x, func(b block) { blocks = append(blocks, d.countBlock(b)) }); err != nil {
+				d.note(fmt.Sprintf("a %s could be read only in part: %v", strings.ToLower(label), err))
+			}
+			x.close()
+			d.running(label, blocks)
+		}
+	}
 }
 
 // titleMarker marks a heading that is the document's title.
@@ -287,7 +309,7 @@ func (d *wordReader) drawn(e element) (out []block) {
 	read, id := d.chart, "id"
 	switch e.Name.Local {
 	case "docPr":
-		if b, ok := picture(e); ok {
+		if b, ok := picture(attr(e, "descr")); ok {
 			out = append(out, b)
 		}
 		return out
