@@ -155,24 +155,18 @@ func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) 
 		if source, err = pdf.Read(data); err != nil {
 			return nil, err
 		}
-		source = source.WithoutSoup()
 	}
-	file, err := pdf.Lay(withRecognised(source, job.Recognised).Until(func() bool { return child.ProcessorTime()-begun > pdfPatience }))
+	source.Late = func() bool { return child.ProcessorTime()-begun > pdfPatience }
+	source.Recognised = make(map[int][]pdf.Glyph)
+	for n, table := range job.Recognised {
+		source.Recognised[n] = tesseract.Words(table, scanDPI)
+	}
+	file, err := pdf.Lay(source)
 	if err != nil {
 		return nil, err
 	}
 	format.PDF(doc, file)
 	return file.Scanned, nil
-}
-
-// withRecognised adds the recognised words to the pages of a source.
-func withRecognised(source *pdf.Source, tables map[int][]byte) *pdf.Source {
-	return source.Map(func(n int, page pdf.Drawn) pdf.Drawn {
-		if table, ok := tables[n]; ok {
-			return pdf.Drawn{Glyphs: tesseract.Words(table, scanDPI), Err: page.Err}
-		}
-		return page
-	})
 }
 
 // openEngine makes the engine, unless it is there.

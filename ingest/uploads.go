@@ -11,9 +11,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -58,11 +60,11 @@ type UnreadableError struct{ Reason string }
 
 func (e *UnreadableError) Error() string { return e.Reason }
 
-// An upload has a hidden name, which a sync ignores, until it is stored. Its file
-// is locked as long as the process lives that receives it.
+// An upload has a hidden name, which a sync ignores, until it is stored.
 const (
-	uploadPrefix = ".upload-"
-	maxNameBytes = 200
+	longestUpload = 24 * time.Hour // after which it was interrupted
+	uploadPrefix  = ".upload-"
+	maxNameBytes  = 200
 )
 
 // Sync updates the store from the files, unless they are Shared, and removes the
@@ -111,7 +113,8 @@ func OpenUploads(path string) (*os.Root, error) {
 	return dir, nil
 }
 
-// removeInterrupted removes the files of uploads whose process has died.
+// removeInterrupted removes the files of uploads that no process receives any
+// more: they are old.
 func (u *Uploads) removeInterrupted() error {
 	entries, err := fs.ReadDir(u.Dir.FS(), ".")
 	if err != nil {
@@ -121,21 +124,28 @@ func (u *Uploads) removeInterrupted() error {
 		if !strings.HasPrefix(e.Name(), uploadPrefix) {
 			continue
 		}
-		f, err := u.Dir.OpenFile(e.Name(), os.O_RDWR, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			locked, wrong := lockFile(f)
-			if err = errors.Join(wrong, f.Close()); err == nil && locked {
-				err = u.Dir.Remove(e.Name())
-			}
+		info, err := e.Info()
+		if err == nil && time.Since(info.ModTime()) > longestUpload {
+			err = u.Dir.Remove(e.Name())
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing the interrupted upload %s: %w", e.Name(), err)
 		}
 	}
 	return nil
+}
+
+// syncFolder makes the names in a folder durable. Windows keeps names with their
+// files.
+func syncFolder(dir *os.Root) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Failures returns the files that the last Sync could not read and that have not
@@ -321,14 +331,11 @@ func (u *Uploads) room(name string) (int64, error) {
 	return min(most, total), nil
 }
 
-// write writes at most so many bytes to a new locked file, and syncs it. The file
+// write writes at most so many bytes to a new file, and syncs it. The file
 // is open also if there is an error, unless it could not be created.
 func (u *Uploads) write(name string, content io.Reader, most int64) (f *os.File, err error) {
 	if f, err = u.Dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, fmt.Errorf("saving the upload: %w", err)
-	}
-	if _, err := lockFile(f); err != nil {
-		return f, fmt.Errorf("saving the upload: %w", err)
 	}
 	n, err := io.Copy(f, io.LimitReader(content, most+1))
 	if err == nil && n > most {

@@ -118,9 +118,6 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		if err != nil { // not text, whatever it declares
 			return nil
 		}
-		if params["format"] == "flowed" {
-			text = unflow(text, strings.EqualFold(params["delsp"], "yes"))
-		}
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
@@ -241,30 +238,6 @@ func cutParts(body []byte, boundary string) (parts [][]byte) {
 	return parts
 }
 
-// unflow joins the lines of format=flowed (RFC 3676): a line that ends with a
-// space continues in the next one of the same quote depth.
-func unflow(text string, deleteSpace bool) string {
-	var out strings.Builder
-	open, depth := false, 0
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		unquoted := strings.TrimLeft(line, ">")
-		d := len(line) - len(unquoted)
-		unquoted = strings.TrimPrefix(unquoted, " ")
-		if open && d == depth {
-			line = unquoted
-		} else if out.Len() > 0 {
-			out.WriteByte('\n')
-		}
-		open, depth = strings.HasSuffix(line, " ") && unquoted != "-- ", d
-		if open && deleteSpace {
-			line = line[:len(line)-1]
-		}
-		out.WriteString(line)
-	}
-	return out.String()
-}
-
 // baseName returns a file name for an attachment's name.
 func baseName(name string) string {
 	name = path.Base(strings.ReplaceAll(strings.TrimSpace(name), `\`, "/"))
@@ -285,16 +258,10 @@ func baseName(name string) string {
 	return name
 }
 
-// Mailbox returns the messages of an mbox file in order. They share its bytes,
-// except for messages with escaped lines.
+// Mailbox returns the messages of an mbox file in order. They share its bytes.
 func Mailbox(data []byte) (messages [][]byte) {
 	start, pos := 0, 0
 	blank := true
-	defer func() {
-		for i, m := range messages {
-			messages[i] = unescapeFrom(m)
-		}
-	}()
 	for line := range bytes.Lines(data) {
 		if blank && isSeparator(line) {
 			if pos > start {
@@ -309,22 +276,6 @@ func Mailbox(data []byte) (messages [][]byte) {
 		messages = append(messages, data[start:])
 	}
 	return messages
-}
-
-// unescapeFrom removes one ">" from each line that is ">From " after any
-// number of ">".
-func unescapeFrom(message []byte) []byte {
-	if !bytes.Contains(message, []byte(">From ")) {
-		return message
-	}
-	out := make([]byte, 0, len(message))
-	for line := range bytes.Lines(message) {
-		if line[0] == '>' && bytes.HasPrefix(bytes.TrimLeft(line, ">"), []byte("From ")) {
-			line = line[1:]
-		}
-		out = append(out, line...)
-	}
-	return out
 }
 
 // isSeparator recognises the line before a message of an mbox file by its

@@ -95,7 +95,7 @@ func Read(data []byte) (source *Source, err error) {
 	fonts := make(map[string]*font)
 	source.Pages = func(yield func(Drawn) bool) {
 		for _, p := range pages {
-			if !yield(drawPage(p, fonts)) {
+			if !yield(drawPage(p, fonts).withoutSoup(rebuilt)) {
 				return
 			}
 		}

@@ -22,6 +22,12 @@ type Source struct {
 	Pages iter.Seq[Drawn]
 	// Rebuilt is set when the file's table of objects is damaged.
 	Rebuilt bool
+	// Recognised has the words of pictures of pages, by number from 1, which are
+	// read instead of the pages.
+	Recognised map[int][]Glyph
+	// Late, if set, reports that there is no more time: the next page has an error
+	// and is the last.
+	Late func() bool
 }
 
 // Drawn is the content of a page, in drawing order.
@@ -82,56 +88,23 @@ func (g Glyph) Sound() bool {
 	return g.Size >= 0.5
 }
 
-// Until returns the source with an end: the page before which it is late has an
-// error and ends the sequence.
-func (s *Source) Until(late func() bool) *Source {
-	timed, pages := *s, s.Pages
-	timed.Pages = func(yield func(Drawn) bool) {
-		for p := range pages {
-			if late() {
-				yield(Drawn{Err: errLate})
-				return
-			}
-			if !yield(p) {
-				return
-			}
+// withoutSoup returns the page without its text if its fonts do not say which
+// letters they draw: then it is read as a picture.
+func (page Drawn) withoutSoup(rebuilt bool) Drawn {
+	var text strings.Builder
+	for _, g := range page.Glyphs {
+		if g.Begins {
+			text.WriteByte(' ')
+		}
+		text.WriteString(g.Text)
+	}
+	if page.Unknown > len(page.Glyphs) || charset.Garbled(text.String()) {
+		page.Glyphs, page.Picture = nil, true
+		if rebuilt {
+			page.Err = cmp.Or(page.Err, errNoFonts)
 		}
 	}
-	return &timed
-}
-
-// Map returns the source with each page changed. Pages are counted from 1.
-func (s *Source) Map(change func(n int, page Drawn) Drawn) *Source {
-	changed, pages, n := *s, s.Pages, 0
-	changed.Pages = func(yield func(Drawn) bool) {
-		for p := range pages {
-			if n++; !yield(change(n, p)) {
-				return
-			}
-		}
-	}
-	return &changed
-}
-
-// WithoutSoup returns the source without the text of the pages whose fonts do not
-// say which letters they draw: those are read as pictures.
-func (s *Source) WithoutSoup() *Source {
-	return s.Map(func(_ int, page Drawn) Drawn {
-		var text strings.Builder
-		for _, g := range page.Glyphs {
-			if g.Begins {
-				text.WriteByte(' ')
-			}
-			text.WriteString(g.Text)
-		}
-		if page.Unknown > len(page.Glyphs) || charset.Garbled(text.String()) {
-			page.Glyphs, page.Picture = nil, true
-			if s.Rebuilt {
-				page.Err = cmp.Or(page.Err, errNoFonts)
-			}
-		}
-		return page
-	})
+	return page
 }
 
 var errNoFonts = errors.New("it is damaged or cut off, and the fonts of its text are missing")
@@ -151,6 +124,13 @@ func Lay(source *Source) (*File, error) {
 	glyphs, unknown, ink := 0, 0, false
 	var damage error // the first
 	for p := range source.Pages {
+		if words, ok := source.Recognised[len(all)+1]; ok {
+			p = Drawn{Glyphs: words, Err: p.Err}
+		}
+		late := source.Late != nil && source.Late()
+		if late {
+			p = Drawn{Err: errLate}
+		}
 		if p.Err != nil {
 			file.Torn, damage = append(file.Torn, len(all)+1), cmp.Or(damage, p.Err)
 			var f filterError
@@ -168,6 +148,9 @@ func Lay(source *Source) (*File, error) {
 			}
 		}
 		all = append(all, lines(p.Glyphs))
+		if late {
+			break
+		}
 	}
 	if glyphs == 0 || unknown*2 > glyphs {
 		if damage != nil {
