@@ -53,6 +53,7 @@ type keyGuard struct {
 	address
 	access accessTable
 	keys   *keyring      // nil lets everybody in
+	people *people       // nil: a proxy names nobody
 	failed addressCounts // wrong keys
 }
 
@@ -99,6 +100,19 @@ func (h *holder) mayUse(a access) error {
 	return nil
 }
 
+// mayWrite reports whether the caller may change the documents of a collection.
+func (h *holder) mayWrite(collection string) bool {
+	return h.key.Write && (len(h.writable()) == 0 || slices.Contains(h.writable(), collection))
+}
+
+// writable are the collections that a caller who may write can change, none for all.
+func (h *holder) writable() []string {
+	if h.person {
+		return h.writes
+	}
+	return h.key.Collections
+}
+
 // maySet reports whether the caller may see and change the settings.
 func (h *holder) maySet() bool { return h.key.Settings && len(h.key.Collections) == 0 }
 
@@ -122,10 +136,15 @@ func refuse(c echo.Context, err error) error {
 	return err
 }
 
-// identify returns the caller. Only a key in the Authorization header or a
-// session's cookie identifies one.
+// identify returns the caller. A key in the Authorization header counts alone; then
+// the name that a trusted proxy gives, and a session's cookie last.
 func (g *keyGuard) identify(c echo.Context) (*holder, error) {
 	secret, cookie := g.secretOf(c.Request())
+	if cookie || !strings.HasPrefix(secret, keyPrefix) { // a proxy may send passwords of its own
+		if person, err := g.people.identify(c); person != nil || err != nil {
+			return person, err
+		}
+	}
 	if secret == "" {
 		return nil, unauthorized("no_key", "this server answers only with a key: send it as 'Authorization: Bearer KEY', "+
 			"or enter it on the page; 'ibid keys make' makes one")
@@ -229,6 +248,9 @@ func (o *Options) narrow() {
 	if o.Uploads != nil {
 		o.Uploads = n
 	}
+	if o.Sites != nil {
+		o.Sites = n
+	}
 }
 
 // narrowed are the parts of a server, for the keys in the contexts of their calls.
@@ -303,8 +325,8 @@ func (n narrowed) Document(ctx context.Context, id string) (*ingest.Document, er
 }
 
 func (n narrowed) mayUpload(ctx context.Context) error {
-	collections, err := reach(ctx)
-	if err == nil && len(collections) > 0 && !slices.Contains(collections, n.all.UploadCollection) {
+	_, err := reach(ctx)
+	if err == nil && !holderFrom(ctx).mayWrite(n.all.UploadCollection) {
 		err = &Problem{Status: http.StatusForbidden, Code: "outside_key",
 			Detail: "uploads are added to a collection that this key may not use: use a key for it, or one for all collections"}
 	}
@@ -316,6 +338,14 @@ func (n narrowed) Add(ctx context.Context, name string, content io.Reader) (chan
 		change, err = n.all.Uploads.Add(ctx, name, content)
 	}
 	return change, err
+}
+
+// AddSite adds sites to the collection of uploads.
+func (n narrowed) AddSite(ctx context.Context, address string) (root ingest.Root, err error) {
+	if err = n.mayUpload(ctx); err == nil {
+		root, err = n.all.Sites.AddSite(ctx, address)
+	}
+	return root, err
 }
 
 func (n narrowed) Reread(ctx context.Context, name string) (change ingest.Change, err error) {

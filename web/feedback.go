@@ -103,7 +103,7 @@ func (r *runHandlers) listFeedback(c echo.Context) error {
 			return invalid("bad_after", "after is %.40q: give the next of an earlier page", strings.Join(sent, ", "))
 		}
 	}
-	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {
+	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.writable()) > 0 {
 		return &Problem{Status: http.StatusForbidden, Code: "outside_key",
 			Detail: "feedback may be about any collection: use a key for all of them"}
 	}

@@ -40,6 +40,10 @@ func request(t *testing.T, number int, method, path, body string, headers ...str
 		t.Fatalf("%q: %v", raw, err)
 	}
 	r.RemoteAddr = fmt.Sprintf("10.%d.%d.%d:1234", number>>16&255, number>>8&255, number&255)
+	if peer := r.Header.Get("Peer"); peer != "" {
+		r.RemoteAddr = peer
+		r.Header.Del("Peer")
+	}
 	return r
 }
 

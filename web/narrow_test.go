@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"slices"
@@ -86,6 +87,9 @@ func (s shared) Add(context.Context, string, io.Reader) (ingest.Change, error) {
 func (s shared) Reread(context.Context, string) (ingest.Change, error) {
 	return ingest.Change{Document: "uploads/known.pdf", Action: ingest.Updated, Reason: "CANARYTEXT"}, nil
 }
+func (s shared) AddSite(context.Context, string) (ingest.Root, error) {
+	return ingest.Root{Path: "https://example.org/CANARYPATH"}, nil
+}
 func (s shared) Remove(context.Context, string) error { return errors.New("CANARYTEXT") }
 
 func (s shared) Draws(context.Context, string) bool { return true }
@@ -101,8 +105,9 @@ func (s shared) Original(context.Context, *ingest.Document) ([]byte, error) {
 func newSharedServer(t *testing.T) *keyed {
 	s := newShared()
 	return newKeyed(t, func(o *Options) {
-		o.Library, o.Searcher, o.Asker, o.Summarizer, o.Uploads, o.Drawer, o.Originals = s, s, s, s, s, s, s
+		o.Library, o.Searcher, o.Asker, o.Summarizer, o.Uploads, o.Drawer, o.Originals, o.Sites = s, s, s, s, s, s, s, s
 		o.UploadCollection, o.KeepAnswers, o.KeyRate = "uploads", time.Hour, 1e9
+		o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
 		o.Troubles = func() []ingest.Change { return []ingest.Change{{Path: "CANARYTROUBLE"}} }
 	})
 }
@@ -112,7 +117,7 @@ func newSharedServer(t *testing.T) *keyed {
 func TestOptionsAreNarrowed(t *testing.T) {
 	// These reach no documents of the library, record the key that each entry belongs to, or get
 	// documents that the library has returned.
-	exempt := []string{"Ledger", "Keys", "Upstream", "Drawer", "Originals", "Sample", "Sites", "Settings"}
+	exempt := []string{"Ledger", "Keys", "Upstream", "Drawer", "Originals", "Sample", "Settings"}
 	s := newShared()
 	var o Options
 	v := reflect.ValueOf(&o).Elem()
@@ -152,7 +157,8 @@ func attempts(method, pattern, run string) (out [][2]string) {
 		}
 	}
 	queries := []string{"", "drawn=1", "original=1", "start=0&end=9", "collection=shut", "root=shut", "path_prefix=k", "format=pdf",
-		"limit=9&after=", "after=" + fileID("open/guide.pdf"), "html=1", "name=known.pdf", "name=shut/known.pdf", "run=" + run, "forget=true"}
+		"limit=9&after=", "after=" + fileID("open/guide.pdf"), "html=1", "name=known.pdf", "name=shut/known.pdf", "run=" + run, "forget=true",
+		"url=https://example.org/"}
 	bodies := []string{""}
 	if method != "GET" && method != "HEAD" {
 		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"a","collection":"shut"}`,
@@ -197,6 +203,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 	t.Parallel()
 	k := newSharedServer(t)
 	limited := k.ring.make(t, "limited", only("open"))
+	const proxy, elsewhere = "192.0.2.1:4711", "192.0.2.9:4711"
 	full := k.ring.make(t, "full", writer)
 	// A run of another key, with feedback.
 	begin := func(key string) string {
@@ -225,7 +232,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
 	}
 	seen, shown, sent := map[string]bool{}, map[string]bool{}, 0
-	try := func(full bool, key string, report func(route, request, word string)) {
+	try := func(full bool, peer, caller string, report func(route, request, word string)) {
 		for _, r := range k.Routes() {
 			requests := attempts(r.Method, r.Path, run)
 			if _, open := openRoutes()[r.Method+" "+r.Path]; open {
@@ -237,7 +244,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 				}
 				for _, accept := range []string{"*/*", "application/json, text/event-stream", "text/html"} {
 					sent++
-					w := k.send(t, r.Method, a[0], a[1], "Authorization: Bearer "+key, "Accept: "+accept, "Content-Type: application/json")
+					w := k.send(t, r.Method, a[0], a[1], "Peer: "+peer, caller, "Accept: "+accept, "Content-Type: application/json")
 					reply := fmt.Sprint(w.Header()) + w.Body.String()
 					for _, word := range canaries {
 						if strings.Contains(reply, word) {
@@ -248,8 +255,27 @@ func TestCollectionsOfKeys(t *testing.T) {
 			}
 		}
 	}
-	try(false, limited, func(route, request, word string) { t.Errorf("%s: %s: the reply contains %s", route, request, word) })
-	try(true, full, func(route, _, word string) { shown[route], seen[word] = true, true })
+	for _, who := range []struct{ peer, caller string }{
+		{elsewhere, "Authorization: Bearer " + limited},
+		{proxy, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: staff"},
+		{elsewhere, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: all"},                          // from elsewhere: ignored
+		{proxy, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: staff\r\nX-Forwarded-Groups: all"}, // a client's line is still there
+		{proxy, "X-Forwarded-User: anna"},                                                         // in no group
+		{proxy, "X-Forwarded-Groups: all"},                                                        // no name
+		{elsewhere, "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-User: anna\r\nX-Forwarded-Groups: all"},
+		{proxy, "Authorization: Bearer " + limited + "\r\nX-Forwarded-User: anna\r\nX-Forwarded-Groups: all"}, // the key counts alone
+	} {
+		try(false, who.peer, who.caller, func(route, request, word string) {
+			t.Errorf("%s: %s: %s from %s: the reply contains %s", route, request, who.caller, who.peer, word)
+		})
+	}
+	for _, who := range []string{"Authorization: Bearer " + full, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: staff, all"} {
+		w := k.send(t, "GET", "/api/documents/shut/known.pdf", "", "Peer: "+proxy, who)
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "CANARYTEXT") {
+			t.Errorf("%s: status %d: %s", who, w.Code, w.Body)
+		}
+	}
+	try(true, elsewhere, "Authorization: Bearer "+full, func(route, _, word string) { shown[route], seen[word] = true, true })
 	for _, word := range canaries {
 		if !seen[word] {
 			t.Errorf("%s is not shown to the full key either", word)

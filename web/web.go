@@ -131,6 +131,8 @@ type Options struct {
 	KeyRate int
 	// TrustProxies are the networks of proxies whose X-Forwarded-For is believed.
 	TrustProxies []netip.Prefix
+	// SignIn, if set with Keys, lets in the people that these proxies name; may be nil.
+	SignIn *SignIn
 
 	// Metrics are what GET /metrics sends; nil makes new ones.
 	Metrics *Metrics
@@ -240,6 +242,9 @@ func New(o Options) (*echo.Echo, error) {
 	guard := &keyGuard{address: a, access: accessTable{}, failed: addressCounts{most: MaxTries}}
 	if o.Keys != nil {
 		guard.keys = newKeyring(o.Keys, o.KeyRate, o.Logger)
+		if o.SignIn != nil {
+			guard.people = &people{SignIn: *o.SignIn, proxies: o.TrustProxies, rate: o.KeyRate, logger: o.Logger, used: map[string]*usage{}}
+		}
 		o.narrow()
 	}
 	h := &handlers{limiter: newLimiter(o.MaxAsks, o.KeyRate), metrics: o.Metrics}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"ibid/cite"
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/web"
 )
 
 // This file has every group of settings that commands share. A setting is a
@@ -219,6 +221,10 @@ type authConfig struct {
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
 	Rate       int      `help:"Questions and searches a minute by a key, or by an address." default:"600" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`
+
+	AuthHeader       string   `help:"Header in which a proxy of --trust-proxy names the person who signed in there." placeholder:"NAME" group:"Server"`
+	AuthGroupsHeader string   `help:"Header with the person's groups, separated by commas." default:"X-Forwarded-Groups" placeholder:"NAME" group:"Server"`
+	AuthGroup        []string `help:"${auth_group_help}" placeholder:"GROUP=KIND:COLLECTION" sep:"none" group:"Server"`
 }
 
 func (c authConfig) check() error {
@@ -229,7 +235,45 @@ func (c authConfig) check() error {
 		return usageError("--rate %d: give the questions per minute, 1 or more", c.Rate)
 	}
 	_, err := c.proxies()
+	return errors.Join(err, c.checkSignIn())
+}
+
+// checkSignIn refuses --auth-header without what makes it safe, and what it needs.
+func (c authConfig) checkSignIn() error {
+	switch {
+	case c.AuthHeader == "" && len(c.AuthGroup) == 0:
+		return nil
+	case c.AuthHeader == "":
+		return usageError("--auth-group needs --auth-header: the header in which a proxy names who signed in")
+	case len(c.TrustProxy) == 0:
+		return usageError("--auth-header without --trust-proxy would let everybody claim any name: give the address of the proxy")
+	case c.NoAuth || c.Auth == "off":
+		return usageError("--auth-header and --no-auth contradict each other: give one of them")
+	case len(c.AuthGroup) == 0:
+		return usageError("--auth-header without --auth-group lets nobody in: give --auth-group staff=read:handbook, or '*=read:*' for all " +
+			"who signed in")
+	}
+	_, err := c.signIn()
 	return err
+}
+
+// signIn returns how proxies name people; nil if they name none.
+func (c authConfig) signIn() (*web.SignIn, error) {
+	if c.AuthHeader == "" {
+		return nil, nil
+	}
+	s := &web.SignIn{User: c.AuthHeader, Groups: c.AuthGroupsHeader}
+	for _, group := range c.AuthGroup {
+		g, err := web.ParseGrant(group)
+		if err != nil {
+			return nil, usageError("--auth-group %q: %w", group, err)
+		}
+		s.Grants = append(s.Grants, g)
+	}
+	if err := s.Check(); err != nil {
+		return nil, usageError("--auth-header: %w", err)
+	}
+	return s, nil
 }
 
 func (c authConfig) proxies() ([]netip.Prefix, error) {

@@ -23,13 +23,7 @@ import (
 // arrive long before its last.
 func TestStreamsThroughNginx(t *testing.T) {
 	t.Parallel()
-	nginx, err := exec.LookPath("nginx")
-	if err != nil {
-		nginx, err = exec.LookPath("/usr/sbin/nginx")
-	}
-	if err != nil {
-		t.Skip("nginx is not here")
-	}
+	nginx := findNginx(t)
 	long := strings.Repeat("A swinging mooring costs 530 euros a year. [1] ", 12)
 	handler := &openaitest.Handler{Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
@@ -44,7 +38,7 @@ func TestStreamsThroughNginx(t *testing.T) {
 		"--trust-proxy", "127.0.0.1",
 		filepath.Join(moduleRoot(t), "data", "library", "fees"))
 	ready(t, url)
-	front := startNginx(t, nginx, strings.TrimPrefix(url, "http://"))
+	front := startNginx(t, nginx, 0, strings.NewReplacer("127.0.0.1:8080", strings.TrimPrefix(url, "http://")))
 
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front+"/api/ask",
 		strings.NewReader(`{"question":"What does a swinging mooring cost in 2025?","strategy":"stuff"}`))
@@ -98,14 +92,101 @@ func (h *halfway) Write(p []byte) (int, error) {
 
 func (h *halfway) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
-// startNginx starts nginx as a proxy of an address, with the page's
-// configuration, and returns its own address.
-func startNginx(t *testing.T, nginx, address string) string {
+func findNginx(t *testing.T) string {
 	t.Helper()
-	blocks := blocksOf(t, "cmd/ibid/DEPLOYING.md")
-	i := slices.IndexFunc(blocks, func(b block) bool { return b.kind == "nginx" })
-	if i < 0 {
-		t.Fatal("the page has no block for nginx")
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		nginx, err = exec.LookPath("/usr/sbin/nginx")
+	}
+	if err != nil {
+		t.Skip("nginx is not here")
+	}
+	return nginx
+}
+
+// People who sign in at nginx, configured as the page says, read what their groups may;
+// a name of their own or one that comes past nginx counts for nothing.
+func TestSignInAtNginx(t *testing.T) {
+	t.Parallel()
+	nginx := findNginx(t)
+	folder := t.TempDir()
+	users := filepath.Join(folder, "users")
+	if err := os.WriteFile(users, []byte("anna:{PLAIN}kale\nbert:{PLAIN}beet\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(folder, "data")
+	fees := filepath.Join(moduleRoot(t), "data", "library", "fees")
+	if _, said, code := ibid(t, data, "ingest", "--collection", "handbook", fees); code != 0 {
+		t.Fatalf("ingest: %d %s", code, said)
+	}
+	url := serve(t, data, "--public-url", "https://docs.example.org", "--trust-proxy", "127.0.0.1", "--auth-header", "X-Forwarded-User",
+		"--auth-group", "staff=read:handbook", "--auth-group", "editors=write:*")
+	ready(t, url)
+	front := startNginx(t, nginx, 1, strings.NewReplacer("127.0.0.1:8080", strings.TrimPrefix(url, "http://"), "/etc/nginx/users", users))
+	for _, c := range []struct {
+		to, user, password, method, path string
+		headers                          []string
+		want                             int
+	}{
+		{front, "", "", "GET", "/api/documents", nil, 401},
+		{front, "anna", "beet", "GET", "/api/documents", nil, 401},
+		{front, "anna", "kale", "GET", "/api/documents", nil, 200},
+		{front, "anna", "kale", "POST", "/api/documents?name=a.md", nil, 201},
+		{front, "bert", "beet", "GET", "/api/documents", nil, 200},
+		{front, "bert", "beet", "POST", "/api/documents?name=b.md", nil, 403},
+		{front, "bert", "beet", "POST", "/api/documents?name=b.md", []string{"X-Forwarded-User", "anna", "X-Forwarded-Groups", "editors"}, 403},
+		{front, "", "", "GET", "/api/documents", []string{"X-Forwarded-User", "anna", "X-Forwarded-Groups", "editors"}, 401},
+		{url, "", "", "GET", "/api/documents", []string{"X-Forwarded-For", "127.0.0.1"}, 401},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, c.to+c.path, strings.NewReader("A berth costs 5 euros."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "docs.example.org"
+		for i := 0; i < len(c.headers); i += 2 {
+			r.Header.Add(c.headers[i], c.headers[i+1])
+		}
+		if c.user != "" {
+			r.SetBasicAuth(c.user, c.password)
+		}
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.StatusCode != c.want {
+			t.Errorf("%s %s of %q, %v: %s, want %d", c.method, c.path, c.user, c.headers, reply.Status, c.want)
+		}
+		if err := reply.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSignInFlags checks that no flag that lets people in works without those that make it safe.
+func TestSignInFlags(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"--auth-header", "X-Forwarded-User", "--auth-group", "*=read:*"},
+		{"--auth-header", "X-Forwarded-User", "--trust-proxy", "127.0.0.1"},
+		{"--auth-group", "*=read:*", "--trust-proxy", "127.0.0.1"},
+		{"--auth-header", "X-Forwarded-User", "--auth-group", "*=read:*", "--trust-proxy", "127.0.0.1", "--no-auth"},
+		{"--auth-header", "X-Forwarded-User", "--auth-group", "*=own:*", "--trust-proxy", "127.0.0.1"},
+		{"--auth-header", "Cookie", "--auth-group", "*=read:*", "--trust-proxy", "127.0.0.1"},
+	} {
+		_, said, code := ibid(t, t.TempDir(), append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+		if code != 2 || !strings.Contains(said, "--auth-") {
+			t.Errorf("%v: exit code %d: %s", args, code, said)
+		}
+	}
+}
+
+// startNginx starts nginx as a proxy of an address, with one of the page's
+// configurations, and returns its own address.
+func startNginx(t *testing.T, nginx string, number int, change *strings.Replacer) string {
+	t.Helper()
+	blocks := slices.DeleteFunc(blocksOf(t, "cmd/ibid/DEPLOYING.md"), func(b block) bool { return b.kind != "nginx" })
+	if len(blocks) <= number {
+		t.Fatalf("the page has %d blocks for nginx", len(blocks))
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -120,7 +201,7 @@ func startNginx(t *testing.T, nginx, address string) string {
 	for _, of := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		temps += fmt.Sprintf("%s_temp_path %s/%s;\n", of, folder, of)
 	}
-	site := strings.NewReplacer("listen 80;", "listen "+front+";", "127.0.0.1:8080", address).Replace(blocks[i].text)
+	site := strings.Replace(change.Replace(blocks[number].text), "listen 80;", "listen "+front+";", 1)
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root;\n" // which can read the test's folder

@@ -240,6 +240,10 @@ func (srv *server) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	signIn, err := srv.signIn()
+	if err != nil {
+		return nil, err
+	}
 	settings, code := srv.newSettings()
 	files := &originals{srv.lib, uploadsIn(srv.Data), srv.shared()}
 	o := web.Options{
@@ -248,7 +252,7 @@ func (srv *server) handler() (http.Handler, error) {
 		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
 		Upstream: upstream{srv}, Relay: srv.Relay, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
-		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies,
+		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies, SignIn: signIn,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Version: version(), Citing: citing,
 		Model:    func(ctx context.Context) string { return srv.now(ctx).model.Model },
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
@@ -394,8 +398,11 @@ func (srv *server) logContents(ctx context.Context) error {
 // requiredKeys returns the keys that clients of the server need, or nil if they
 // need none. A server that other machines can reach must have a key.
 func (c *serveCmd) requiredKeys(ctx context.Context, keyring retrieve.Keyring) (retrieve.Keyring, error) {
-	if c.NoAuth || c.Auth == "off" || c.Auth == "auto" && !c.reached() {
+	if c.NoAuth || c.Auth == "off" || c.Auth == "auto" && !c.reached() && c.AuthHeader == "" {
 		return nil, nil
+	}
+	if c.AuthHeader != "" {
+		return keyring, nil // people need none
 	}
 	ring, err := keyring.Ring(ctx)
 	if err != nil {

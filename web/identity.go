@@ -1,0 +1,186 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/time/rate"
+
+	"ibid/retrieve"
+)
+
+// A Grant says what the members of a group may do.
+type Grant struct {
+	Group    string // "*": everybody who signed in
+	Write    bool
+	Settings bool
+	// Collections are the only ones that it is for; none means all.
+	Collections []string
+}
+
+// ParseGrant reads GROUP=SCOPE:COLLECTION,…, such as staff=read:handbook. The scope is
+// read, write or settings; the collection "*" means all.
+func ParseGrant(s string) (Grant, error) {
+	at := strings.LastIndexByte(s, '=')
+	scope, names, ok := strings.Cut(s[at+1:], ":")
+	g := Grant{Group: strings.TrimSpace(s[:max(at, 0)]), Write: scope != "read", Settings: scope == "settings"}
+	switch {
+	case g.Group == "" || !ok || !slices.Contains([]string{"read", "write", "settings"}, scope):
+		return Grant{}, errors.New("give GROUP=read:COLLECTION or GROUP=write:COLLECTION")
+	case names == "*":
+		return g, nil
+	case g.Settings:
+		return Grant{}, errors.New("the settings apply to all collections: give settings:*")
+	}
+	g.Collections = strings.Split(names, ",")
+	if slices.Contains(g.Collections, "") || slices.Contains(g.Collections, "*") {
+		return Grant{}, errors.New("name collections, separated by commas, or * alone for all")
+	}
+	return g, nil
+}
+
+// A SignIn says how trusted proxies name the people who signed in there.
+type SignIn struct {
+	User   string // the header with the name
+	Groups string // the header with the groups, separated by commas
+	Grants []Grant
+}
+
+// Check fails for headers that say something else, or that would not be sent.
+func (s *SignIn) Check() error {
+	for _, name := range []string{s.User, s.Groups} {
+		switch h := http.CanonicalHeaderKey(name); {
+		case !httpguts.ValidHeaderFieldName(name), h == "Authorization", h == "Cookie", h == "Host", h == "Origin", h == "X-Forwarded-For":
+			return fmt.Errorf("%q cannot be the header of a name or of groups: give one like X-Forwarded-User", name)
+		}
+	}
+	if strings.EqualFold(s.User, s.Groups) {
+		return fmt.Errorf("the name and the groups cannot both be in %s", s.User)
+	}
+	return nil
+}
+
+// people identify those who signed in at a trusted proxy.
+type people struct {
+	SignIn
+	proxies []netip.Prefix
+	rate    int // questions a minute of each
+	logger  *slog.Logger
+
+	mu   sync.Mutex // guards what follows
+	used map[string]*usage
+}
+
+// identify returns the holder that a trusted proxy names, and nil if it names none. What
+// others say in its headers is ignored, and logged without its words.
+func (p *people) identify(c echo.Context) (*holder, error) {
+	if p == nil {
+		return nil, nil
+	}
+	r := c.Request()
+	names, groups := r.Header.Values(p.User), r.Header.Values(p.Groups)
+	if len(names) == 0 && len(groups) == 0 {
+		return nil, nil
+	}
+	if !p.trusts(r.RemoteAddr) {
+		p.logger.WarnContext(r.Context(), "a name was ignored: its sender is not one of --trust-proxy", "header", p.User, "from", r.RemoteAddr)
+		return nil, nil
+	}
+	if len(names) > 1 || len(groups) > 1 {
+		return nil, unauthorized("bad_identity", "%s or %s came twice: the proxy must replace what a client sends in them", p.User, p.Groups)
+	}
+	name := strings.TrimSpace(r.Header.Get(p.User))
+	if name == "" {
+		return nil, nil // it let in a caller that did not sign in
+	}
+	if len(name) > maxPersonName || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return nil, unauthorized("bad_identity", "the name in %s cannot be used: it is longer than %d bytes, or cannot be printed", p.User,
+			maxPersonName)
+	}
+	h := p.granted(name, strings.Split(r.Header.Get(p.Groups), ","))
+	if h == nil {
+		return nil, &Problem{Status: http.StatusForbidden, Code: "no_group",
+			Detail: fmt.Sprintf("%q is signed in, but is in no group that may use this server: ask its operator", name)}
+	}
+	return h, nil
+}
+
+// maxPersonName is the longest name of a person, in bytes.
+const maxPersonName = 200
+
+// trusts reports whether the other end of a connection is a trusted proxy.
+func (p *people) trusts(remote string) bool {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return false
+	}
+	a, err := netip.ParseAddr(host)
+	a = a.Unmap().WithZone("")
+	return err == nil && slices.ContainsFunc(p.proxies, func(n netip.Prefix) bool { return n.Contains(a) })
+}
+
+// granted returns the holder for a name in groups, nil if none of them may do anything.
+// What one group may write, another that only reads does not extend.
+func (p *people) granted(name string, groups []string) *holder {
+	for i := range groups {
+		groups[i] = strings.TrimSpace(groups[i])
+	}
+	var reads, writes reached
+	key := retrieve.Key{ID: "user:" + name, Name: name}
+	for _, g := range p.Grants {
+		if g.Group != "*" && !slices.Contains(groups, g.Group) {
+			continue
+		}
+		reads.add(g.Collections)
+		if g.Write {
+			writes.add(g.Collections)
+		}
+		key.Settings = key.Settings || g.Settings
+	}
+	if !reads.some {
+		return nil
+	}
+	key.Write, key.Collections = writes.some, reads.collections
+	return &holder{key: &heldKey{key, p.usageOf(name)}, person: true, writes: writes.collections}
+}
+
+// reached adds up the collections of grants; none means all where there are some.
+type reached struct {
+	some        bool
+	collections []string
+}
+
+func (r *reached) add(collections []string) {
+	switch all := r.some && len(r.collections) == 0; {
+	case all:
+	case len(collections) == 0:
+		r.collections = nil
+	default:
+		r.collections = append(r.collections, collections...)
+	}
+	r.some = true
+}
+
+// usageOf returns what a person has used. After maxAddresses the rest are counted together.
+func (p *people) usageOf(name string) *usage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.used[name] == nil && len(p.used) >= maxAddresses {
+		name = ""
+	}
+	if p.used[name] == nil {
+		p.used[name] = &usage{rate: rate.NewLimiter(rate.Limit(float64(p.rate)/60), p.rate)}
+	}
+	return p.used[name]
+}
