@@ -238,7 +238,7 @@ func (c authConfig) check() error {
 	return errors.Join(err, c.checkSignIn())
 }
 
-// checkSignIn refuses --auth-header without what makes it safe, and what it needs.
+// checkSignIn refuses --auth-header without the flags that make it safe and useful.
 func (c authConfig) checkSignIn() error {
 	switch {
 	case c.AuthHeader == "" && len(c.AuthGroup) == 0:

@@ -121,7 +121,7 @@ func parseError(err error) error {
 var longTags = kong.Vars{
 	"auth_help": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
 		"by --addr or --public-url; 'ibid keys make' makes one.",
-	"auth_group_help": "What a group may do: staff=read:handbook, editors=write:handbook,law, admins=settings:*; the group * is all who " +
+	"auth_group_help": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; the group * is all who " +
 		"signed in, the collection * all; repeatable.",
 	"unproved_help": "What happens to a sentence that is not borne out, or off the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
