@@ -114,6 +114,11 @@ func TestExtract(t *testing.T) {
 			found{page("Plan", "The harbour plan of the pier shows a crane.\n\n    harbour plan ─▶ pier")},
 			"The harbour plan of the pier shows a crane.[1]",
 		},
+		{
+			"the number of another thing", "How many marks does the harbour course level 2 cost?",
+			found{page("Courses", "The harbour course level 3 costs 90 marks. The second one is 70 marks.")},
+			"The second one is 70 marks.[1]",
+		},
 		{"another subject", "How long must a leg of lamb roast?", found{handbook}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"iter"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -98,8 +99,15 @@ func endsInCapitals(word string) bool {
 
 func upper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
+// contraction is an English one of function words: don't, I'm, who's.
+var contraction = regexp.MustCompile(`(?i)^(?:(?:i|you|we|they|s?he|it|who|what|where|when|how|why|that|there|here|let)['’](?:m|re|ve|ll|d|s)|` +
+	`(?:ca|wo|sha|ai|do|does|did|is|are|was|were|has|have|had|could|would|should|must|might|need)n['’]t)$`)
+
 // compound adds a word whole and in its parts.
 func (a *analyser) compound(word string) {
+	if a.dropFunction && contraction.MatchString(word) {
+		return
+	}
 	if word = withoutApostrophes(word); word == "" {
 		return
 	}

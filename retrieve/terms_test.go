@@ -20,6 +20,8 @@ func TestTerms(t *testing.T) {
 		{"fs.ReadFile", "fs.readfil fs readfil read file"},
 		{"the U.S.A. and the boat's mast", "usa boat mast"},
 		{"don't", "dont"},
+		{"I can't sail, who's there? They’ll ask", "sail ask"},
+		{"Id, ill and hell are words", "id ill hell word"},
 		{"the 1990s", "1990s 1990"},
 		{"東京都庁", "東 京 東京 京都 庁 都庁"},
 		{"東 京", "東 京"},

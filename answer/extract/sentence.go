@@ -175,7 +175,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.wraps, s.asks = wraps(text, rest), isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
-			s.bare = isBare(text) || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s)
+			s.bare = isBare(text) || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s) || d.otherNumber(text)
 		}
 	}
 	return in
@@ -218,6 +218,21 @@ func (d *Reading) repeats(s *sentence) bool {
 		}
 	}
 	return len(s.terms) > 0
+}
+
+// numbered is a word with the number that tells which of several things it is.
+var numbered = regexp.MustCompile(`(\pL{3,})[ -](\d+)\b`)
+
+// otherNumber reports whether a text is about another of several numbered things
+// than the question: Level 3 where it asks about Level 2.
+func (d *Reading) otherNumber(text string) bool {
+	of := make(map[string][]string)
+	for _, m := range numbered.FindAllStringSubmatch(strings.ToLower(text), -1) {
+		of[m[1]] = append(of[m[1]], m[2])
+	}
+	return slices.ContainsFunc(numbered.FindAllStringSubmatch(strings.ToLower(d.question), -1), func(m []string) bool {
+		return len(of[m[1]]) > 0 && !slices.Contains(of[m[1]], m[2])
+	})
 }
 
 // otherYear is 1 where the headings of a passage name another year than the
