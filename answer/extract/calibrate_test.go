@@ -94,7 +94,7 @@ func askAll(t *testing.T, sets []*set, each int) []asked {
 // three kinds: encyclopedia, product documentation, abstracts.
 func TestCalibrationHolds(t *testing.T) {
 	if model, err := embed.New(); err != nil || model.Space() != calibratedSpace {
-		t.Fatalf("the numbers of score.go were fitted on another embedding model: fit them anew (%v)", err)
+		t.Fatalf("the numbers of score.go were fitted on another embedding model: fit them again (%v)", err)
 	}
 	var sets []*set
 	names, each, least, lowest := []string{"squad2-a", "clapnq-a", "anthropic-docs", "cranfield"}, 40, .985, .96

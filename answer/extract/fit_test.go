@@ -144,7 +144,7 @@ func found(weights []float64, examples []example, n int) float64 {
 	return eval.Share(hits, len(examples))
 }
 
-// TestFit fits sentenceModel anew, leaves each kind of set out in turn, and prints
+// TestFit fits sentenceModel again, leaves each kind of set out in turn, and prints
 // the figures of CALIBRATION.md. It fails if a new fit would be better.
 func TestFit(t *testing.T) {
 	datatest.CampaignOnly(t)

@@ -220,7 +220,7 @@ func (d *Reading) repeats(s *sentence) bool {
 	return len(s.terms) > 0
 }
 
-// numbered is a word with the number that tells which of several things it is.
+// numbered is a word and the number of one of several things.
 var numbered = regexp.MustCompile(`(\pL{3,})[ -](\d+)\b`)
 
 // otherNumber reports whether a text is about another of several numbered things
