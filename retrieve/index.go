@@ -150,10 +150,10 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	}
 	vectors, err := x.state.Vectors(ctx, space, digests)
 	if err != nil {
-		return nil, fmt.Errorf("read the vectors of %s: %w", doc.ID, err)
+		return nil, err
 	}
 	if err := embedMissing(ctx, x.embedder, texts, vectors); err != nil {
-		return nil, fmt.Errorf("embed %s: %w", doc.ID, err)
+		return nil, fmt.Errorf("embedding it: %w", err)
 	}
 	return func(ctx context.Context) error {
 		defer x.outlines.forget()

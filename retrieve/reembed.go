@@ -1,9 +1,6 @@
 package retrieve
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // reembedBatch is how many chunks are made durable together: an interrupted
 // re-embedding loses at most that many.
@@ -13,13 +10,6 @@ const reembedBatch = 256
 // to its space in one step. Searches use the old space until then. Called again
 // after an interruption, it resumes. Progress may be nil.
 func Reembed(ctx context.Context, s State, m Embedder, progress func(done, total int)) error {
-	if err := reembed(ctx, s, m, progress); err != nil {
-		return fmt.Errorf("embed the library with %s: %w", m.Space(), err)
-	}
-	return nil
-}
-
-func reembed(ctx context.Context, s State, m Embedder, progress func(done, total int)) error {
 	space, err := s.Space(ctx)
 	if err != nil || space == "" || space == m.Space() {
 		return err

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"ibid/retrieve"
 )
 
 // The files of an index: the manifest names the segments, and only the process
@@ -72,7 +74,11 @@ func (e *entry) open(dir string, known []part) (p part, err error) {
 // readManifest reads the manifest of a directory, and describes its file. Both are
 // nil if there is none.
 func readManifest(dir string) (_ *manifest, _ fs.FileInfo, err error) {
-	f, err := os.Open(filepath.Join(dir, manifestName))
+	path := filepath.Join(dir, manifestName)
+	if err := retrieve.CheckFile(path); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"ibid/retrieve"
 	"ibid/retrieve/index/scan"
 )
 
@@ -252,7 +253,11 @@ func bytesOf[T any](numbers []T) []byte {
 // openSegment maps the file of a segment, which must have the size and the sum of
 // the trailer.
 func openSegment(dir, name string, size int64, sum uint32) (s *segment, err error) {
-	f, err := os.Open(filepath.Join(dir, name))
+	path := filepath.Join(dir, name)
+	if err := retrieve.CheckFile(path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

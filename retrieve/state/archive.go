@@ -157,7 +157,7 @@ func unlessWhole(err error) error {
 }
 
 func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err error) {
-	err = within(ctx, l.s.view, func(t *tx) (err error) {
+	err = l.s.view(ctx, func(t *tx) (err error) {
 		r, err = scanRecord(t.row(`SELECT `+recordColumns+`, sum FROM ibid.records WHERE id = ?`, id))
 		if err != nil {
 			return unlessWhole(err)
@@ -181,7 +181,7 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 			err = retrieve.ErrNotFound
 		}
 		return err
-	}, "looking for the record of the run %q", id)
+	})
 	if err != nil {
 		return retrieve.Record{}, err
 	}
@@ -193,17 +193,17 @@ func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n
 	if after.ID != "" {
 		before = after.Started.UnixMicro()
 	}
-	err = within(ctx, l.s.view, func(t *tx) error {
+	err = l.s.view(ctx, func(t *tx) error {
 		list, _, err = rowsOf(t, scanRecord, `SELECT `+recordColumns+`, sum FROM ibid.records
 			WHERE caller = ? AND (started, id) < (?, ?) AND expires > ?
 			ORDER BY started DESC, id DESC LIMIT ?`, by, before, after.ID, time.Now().UnixMicro(), n)
 		return err
-	}, "listing the records")
+	})
 	return list, err
 }
 
 func (l ledger) ForgetRecord(ctx context.Context, id string) error {
-	return within(ctx, l.s.update, func(t *tx) error { return t.deleteRecords(`id = ?`, id) }, "deleting the record of the run %s", id)
+	return l.s.update(ctx, func(t *tx) error { return t.deleteRecords(`id = ?`, id) })
 }
 
 func (l ledger) ForgetQuoting(ctx context.Context, document string) error {
@@ -211,7 +211,7 @@ func (l ledger) ForgetQuoting(ctx context.Context, document string) error {
 }
 
 func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
-	return within(ctx, l.s.update, func(t *tx) error {
+	return l.s.update(ctx, func(t *tx) error {
 		if err := t.lock("feedback"); err != nil { // so that keys are in the order in which others see them
 			return err
 		}
@@ -228,7 +228,7 @@ func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
 		_, err = t.exec(`DELETE FROM ibid.feedback WHERE key <= (SELECT key FROM ibid.feedback ORDER BY key DESC LIMIT 1 OFFSET ?)`,
 			l.s.limits.OrDefault().Feedback)
 		return err
-	}, "storing feedback on the run %s", f.Run)
+	})
 }
 
 const feedbackColumns = "key, run, caller, citation, rating, at, comment"
@@ -241,11 +241,11 @@ func (l ledger) Feedback(ctx context.Context, after int64, n int) (list []retrie
 	if after == 0 {
 		after = math.MaxInt64
 	}
-	err = within(ctx, l.s.view, func(t *tx) error {
+	err = l.s.view(ctx, func(t *tx) error {
 		list, _, err = rowsOf(t, scanFeedback, `SELECT `+feedbackColumns+`, sum FROM ibid.feedback WHERE key < ? ORDER BY key DESC LIMIT ?`,
 			after, n)
 		return err
-	}, "listing the feedback")
+	})
 	return list, err
 }
 

@@ -82,6 +82,9 @@ func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
 }
 
 func (s *Store) readRevision(ctx context.Context) (n, era int64, err error) {
+	if err := s.checkPlace(); err != nil {
+		return 0, 0, err
+	}
 	var rows *sql.Rows
 	if s.revision != nil {
 		rows, err = s.revision.QueryContext(ctx)

@@ -32,8 +32,8 @@ func (t *tx) ringRevision() (int64, error) {
 
 // change runs f alone among all changes of the keyring, and makes the change
 // known.
-func (k keyring) change(ctx context.Context, f func(*tx) error, format string, args ...any) error {
-	return within(ctx, k.s.update, func(t *tx) error {
+func (k keyring) change(ctx context.Context, f func(*tx) error) error {
+	return k.s.update(ctx, func(t *tx) error {
 		if err := t.lock(ringLock); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (k keyring) change(ctx context.Context, f func(*tx) error, format string, a
 			return err
 		}
 		return t.set(settingRing, strconv.FormatInt(revision+1, 10))
-	}, format, args...)
+	})
 }
 
 func (k keyring) Revision(ctx context.Context) (revision int64, err error) {
@@ -92,7 +92,7 @@ func scanSession(row scanner) (x retrieve.Session, err error) {
 }
 
 func (k keyring) Ring(ctx context.Context) (ring retrieve.Ring, err error) {
-	err = within(ctx, k.s.view, func(t *tx) error {
+	err = k.s.view(ctx, func(t *tx) error {
 		revision, err := t.ringRevision()
 		if err != nil {
 			return err
@@ -104,7 +104,7 @@ func (k keyring) Ring(ctx context.Context) (ring retrieve.Ring, err error) {
 		sessions, worse, err := rowsOf(t, scanSession, `SELECT `+sessionColumns+`, sum FROM ibid.sessions`)
 		ring = retrieve.Ring{Revision: revision, Keys: keys, Sessions: sessions, Damaged: len(bad) + len(worse)}
 		return err
-	}, "reading the keys")
+	})
 	return ring, err
 }
 
@@ -119,7 +119,7 @@ func (k keyring) Add(ctx context.Context, key retrieve.Key) error {
 			return err
 		}
 		return t.insertKey(key)
-	}, "storing the key %q", key.Name)
+	})
 }
 
 // insertKey stores a key, or when it was used if it is stored.
@@ -170,7 +170,7 @@ func (k keyring) Revoke(ctx context.Context, id string) error {
 		}
 		_, err = t.exec(`DELETE FROM ibid.sessions WHERE key = ?`, id)
 		return err
-	}, "revoking the key %s", id)
+	})
 }
 
 func (k keyring) Begin(ctx context.Context, x retrieve.Session) error {
@@ -187,7 +187,7 @@ func (k keyring) Begin(ctx context.Context, x retrieve.Session) error {
 			return err
 		}
 		return t.insertSession(x)
-	}, "storing a session of the key %s", x.Key)
+	})
 }
 
 func (t *tx) insertSession(x retrieve.Session) error {
@@ -198,5 +198,5 @@ func (k keyring) End(ctx context.Context, digest [32]byte) error {
 	return k.change(ctx, func(t *tx) error {
 		_, err := t.exec(`DELETE FROM ibid.sessions WHERE digest = ?`, digest)
 		return err
-	}, "ending a session")
+	})
 }

@@ -114,10 +114,10 @@ func (t *tx) mendLedger() error {
 }
 
 func (l ledger) Job(ctx context.Context, id string) (j retrieve.Job, err error) {
-	err = within(ctx, l.s.view, func(t *tx) error {
+	err = l.s.view(ctx, func(t *tx) error {
 		j, err = t.job(id)
 		return err
-	}, "looking for the run %q", id)
+	})
 	return j, err
 }
 
@@ -139,7 +139,7 @@ func (t *tx) job(id string) (j retrieve.Job, err error) {
 }
 
 func (l ledger) Latest(ctx context.Context, kind string) (j retrieve.Job, err error) {
-	err = within(ctx, l.s.view, func(t *tx) error {
+	err = l.s.view(ctx, func(t *tx) error {
 		ids, err := column[string](t, `SELECT id FROM ibid.jobs WHERE kind = ? ORDER BY touched DESC, id DESC`, kind)
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (l ledger) Latest(ctx context.Context, kind string) (j retrieve.Job, err er
 			}
 		}
 		return retrieve.ErrNotFound
-	}, "looking for the latest run of %q", kind)
+	})
 	return j, err
 }
 
@@ -203,7 +203,7 @@ func (t *tx) deleteReplies() error {
 }
 
 func (l ledger) End(ctx context.Context, id string) error {
-	return within(ctx, l.s.update, func(t *tx) error { return t.deleteJobs(`id = ?`, id) }, "deleting the run %s", id)
+	return l.s.update(ctx, func(t *tx) error { return t.deleteJobs(`id = ?`, id) })
 }
 
 // claim returns the worker that claimed a job last and has not released it, and

@@ -203,7 +203,7 @@ func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrie
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the documents: %w", err)
+		return nil, err
 	}
 	slices.SortFunc(list, func(a, b retrieve.DocumentInfo) int { return strings.Compare(a.ID, b.ID) })
 	for i := 1; i < len(list); i++ {
@@ -222,20 +222,20 @@ func (s *Store) unfound(id string) error {
 
 // Holds reports whether Documents would list any.
 func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (holds bool, err error) {
-	err = within(ctx, s.view, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) error {
 		holds = false
 		return t.eachDocument(f, func(*retrieve.DocumentInfo) bool {
 			holds = true
 			return false
 		})
-	}, "looking for documents")
+	})
 	return holds, err
 }
 
 // Count counts what Documents would list, and its chunks.
 func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks int, err error) {
 	condition, args, exact := where(f)
-	err = within(ctx, s.view, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) error {
 		documents, chunks = 0, 0
 		if exact {
 			return t.row(`SELECT count(*), CAST(coalesce(sum(chunks), 0) AS bigint) FROM ibid.documents
@@ -245,7 +245,7 @@ func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks
 			documents, chunks = documents+1, chunks+d.Chunks
 			return true
 		})
-	}, "counting the documents")
+	})
 	return documents, chunks, err
 }
 
@@ -394,8 +394,5 @@ func (s *Store) Vectors(ctx context.Context, name string, digests []retrieve.Dig
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading stored vectors: %w", err)
-	}
-	return vectors, nil
+	return vectors, err
 }

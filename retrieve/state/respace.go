@@ -18,10 +18,10 @@ func (s *Store) Unembedded(ctx context.Context, space string, n int) iter.Seq2[[
 	return func(yield func([]retrieve.ChunkText, error) bool) {
 		for last := int64(math.MaxInt64); ; {
 			var texts []retrieve.ChunkText
-			err := within(ctx, s.view, func(t *tx) (err error) {
+			err := s.view(ctx, func(t *tx) (err error) {
 				texts, last, err = t.unembedded(space, last, n)
 				return err
-			}, "looking for chunks to embed with %s", space)
+			})
 			if err == nil && len(texts) == 0 || !yield(texts, err) || err != nil {
 				return
 			}
@@ -59,27 +59,19 @@ func (t *tx) unembedded(space string, before int64, n int) (texts []retrieve.Chu
 
 // Embedded counts the chunks that have a vector of the space, and all.
 func (s *Store) Embedded(ctx context.Context, space string) (done, total int, err error) {
-	err = within(ctx, s.view, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) error {
 		all, err := t.spaces()
 		if err != nil {
 			return err
 		}
 		return t.row(`SELECT count(*), (SELECT count(*) FROM ibid.chunks) FROM ibid.chunks c
 			WHERE EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?)`, all.named(space).Number).Scan(&done, &total)
-	}, "counting the chunks embedded with %s", space)
+	})
 	return done, total, err
 }
 
 // AddVectors stores vectors of a space next to those in use.
 func (s *Store) AddVectors(ctx context.Context, name string, digests []retrieve.Digest, vectors [][]float32) error {
-	err := s.addVectors(ctx, name, digests, vectors)
-	if err != nil {
-		return fmt.Errorf("storing vectors of %s: %w", name, err)
-	}
-	return nil
-}
-
-func (s *Store) addVectors(ctx context.Context, name string, digests []retrieve.Digest, vectors [][]float32) error {
 	if len(digests) != len(vectors) {
 		return fmt.Errorf("there are %d chunks and %d vectors", len(digests), len(vectors))
 	}
@@ -161,10 +153,7 @@ func (s *Store) SwitchSpace(ctx context.Context, name string) (switched bool, er
 	if err == nil && switched {
 		err = s.dropSpaces(ctx, kept.Number)
 	}
-	if err != nil {
-		return false, fmt.Errorf("switching to %s: %w", name, err)
-	}
-	return switched, nil
+	return switched && err == nil, err
 }
 
 // vectorsAtOnce is how many vectors one transaction deletes.

@@ -26,7 +26,7 @@ func (s *Store) AddRoot(ctx context.Context, path, collection string) (root inge
 	if collection == "" {
 		collection = ingest.DefaultCollection
 	}
-	err = within(ctx, s.update, func(t *tx) error {
+	err = s.update(ctx, func(t *tx) error {
 		roots, damaged, err := t.lockRoots()
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func (s *Store) AddRoot(ctx context.Context, path, collection string) (root inge
 		}
 		root = ingest.Root{Name: retrieve.RootName(path, roots), Path: path, Collection: collection}
 		return t.insertRoot(root, damaged)
-	}, "adding the root of %q", path)
+	})
 	return root, err
 }
 
@@ -93,10 +93,10 @@ func (t *tx) insertRoot(root ingest.Root, damaged []ingest.Root) error {
 
 // Roots lists the roots by name.
 func (s *Store) Roots(ctx context.Context) (roots []ingest.Root, err error) {
-	err = within(ctx, s.view, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) error {
 		roots, _, err = t.roots()
 		return err
-	}, "listing the roots")
+	})
 	return roots, err
 }
 
@@ -124,7 +124,7 @@ func (s *Store) DeleteRootAlone(ctx context.Context, name string) (documents int
 }
 
 func (s *Store) deleteRoot(ctx context.Context, name string, forget func(*tx, string) error) (documents int, err error) {
-	err = within(ctx, s.update, func(t *tx) error {
+	err = s.update(ctx, func(t *tx) error {
 		documents = 0
 		if err := t.lock("library"); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (s *Store) deleteRoot(ctx context.Context, name string, forget func(*tx, st
 		}
 		documents = len(numbers)
 		return t.changed(changes...)
-	}, "deleting the root %q", name)
+	})
 	if err == nil {
 		err = s.truncateLog(ctx) // it has the deleted words
 	}

@@ -96,10 +96,10 @@ func (t *tx) spaceFor(name string, dimensions int) (space, error) {
 
 // Space is the embedding space in use; empty while no document is stored.
 func (s *Store) Space(ctx context.Context) (name string, err error) {
-	err = within(ctx, s.view, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) error {
 		name, err = t.spaceOfDocuments()
 		return err
-	}, "reading the embedding space")
+	})
 	return name, err
 }
 

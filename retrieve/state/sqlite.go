@@ -16,6 +16,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"ibid/retrieve"
 )
 
 // FileName is the name of the database in its data directory.
@@ -149,11 +151,18 @@ func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	s := fileStore(filepath.Join(dir, FileName), opts)
+	lock := filepath.Join(dir, lockName)
 	var err error
+	for _, path := range []string{s.place, s.place + "-wal", s.place + "-shm", lock} {
+		err = errors.Join(err, retrieve.CheckFile(path))
+	}
+	if err != nil {
+		return nil, err
+	}
 	if s.readOnly, err = isReadOnly(dir, s.place); err != nil {
 		return nil, err
 	}
-	s.lock, err = shareLock(ctx, filepath.Join(dir, lockName), s.readOnly, s.wait)
+	s.lock, err = shareLock(ctx, lock, s.readOnly, s.wait)
 	return s, err
 }
 
@@ -201,6 +210,11 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.filled(); err != nil {
 		return err
 	}
+	file, err := os.Stat(s.place)
+	if err != nil {
+		return err
+	}
+	s.file.Store(&file)
 	if err := s.connect(); err != nil {
 		return err
 	}
@@ -214,6 +228,20 @@ func (s *Store) start(ctx context.Context) error {
 		s.revision, err = s.read.PrepareContext(ctx, s.dialect.text(revision))
 		return s.explain(err)
 	})
+}
+
+// checkPlace returns an error if the database has been removed or replaced since it
+// was opened: the open one would be read, and changes to it lost.
+func (s *Store) checkPlace() error {
+	opened := s.file.Load()
+	if opened == nil {
+		return nil
+	}
+	info, err := os.Stat(s.place)
+	if err == nil && os.SameFile(info, *opened) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return &failure{what: s.place + " has been removed or replaced since it was opened: put it back, or stop ibid and start it again"}
 }
 
 // filled reports a file without a page as damaged. To SQLite it is a new

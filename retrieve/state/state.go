@@ -89,7 +89,8 @@ type Store struct {
 	// latest is the last revision that this process has seen stored.
 	latest atomic.Int64
 
-	dir  string // the data directory; empty for a server
+	dir  string                      // the data directory; empty for a server
+	file atomic.Pointer[os.FileInfo] // of the database when it was opened; nil for a server
 	lock *os.File
 	// started means that damage found from now on is repaired at the next start.
 	started bool

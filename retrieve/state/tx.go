@@ -314,6 +314,9 @@ func within(ctx context.Context, by func(context.Context, func(*tx) error) error
 
 // transact runs f between the begin statement, if there is one, and end.
 func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end func(*tx) error) (err error) {
+	if err := s.checkPlace(); err != nil {
+		return err
+	}
 	conn, err := db.Conn(ctx)
 	if s.closed.Load() {
 		err = errors.Join(errors.New("the library has been closed"), giveBack(conn))

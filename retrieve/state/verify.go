@@ -176,7 +176,7 @@ func (v *verifier) pages() error {
 	lines, err := column[string](v.t, `PRAGMA integrity_check(20)`)
 	if err == nil && !slices.Equal(lines, []string{"ok"}) {
 		v.report.broken = true
-		v.found("", "the pages of the file contradict one another, and the next start repairs it: %s", strings.Join(lines, "; "))
+		v.found("", "the pages of %s contradict one another in %d places or more: the next start repairs it", v.s.place, len(lines))
 	}
 	return err
 }

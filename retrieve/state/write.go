@@ -54,13 +54,10 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 // Replace stores one whole document in place of the one with its id.
 func (s *Store) Replace(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
 	p, err := prepare(doc, chunks, vectors)
-	if err == nil {
-		err = s.update(ctx, func(t *tx) error { return t.replace(space, p) })
-	}
 	if err != nil {
-		return fmt.Errorf("storing %s: %w", doc.ID, err)
+		return err
 	}
-	return nil
+	return s.update(ctx, func(t *tx) error { return t.replace(space, p) })
 }
 
 func (t *tx) replace(name string, p *prepared) error {
@@ -264,7 +261,7 @@ func (t *tx) rename(from string, to *ingest.Document) error {
 
 // Delete removes a document. The records that quote it remain.
 func (s *Store) Delete(ctx context.Context, document string) error {
-	return within(ctx, s.update, func(t *tx) error {
+	return s.update(ctx, func(t *tx) error {
 		if err := t.lockDocuments(document); err != nil {
 			return err
 		}
@@ -276,5 +273,5 @@ func (s *Store) Delete(ctx context.Context, document string) error {
 			return t.confirmAbsent(document)
 		}
 		return t.changed(changes...)
-	}, "deleting %s", document)
+	})
 }
