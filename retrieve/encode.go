@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -179,20 +178,13 @@ func (x *Index) encode(r *reading, q Query, all []*scored) error {
 // the range of their scores before.
 func remix(best []*scored, cosines []float64) {
 	fused := make([]float64, len(best))
-	low, high := math.Inf(1), math.Inf(-1)
 	for i, s := range best {
 		fused[i] = s.Score
-		low, high = min(low, s.Score), max(high, s.Score)
 	}
+	low, high := scoreRange(best)
 	standardise(fused)
 	mix(best, cosines, fused, encoderShare)
-	least, most := math.Inf(1), math.Inf(-1)
-	for _, s := range best {
-		least, most = min(least, s.Score), max(most, s.Score)
-	}
-	for _, s := range best {
-		s.Score = low + (high-low)*stretch(s.Score, least, most)
-	}
+	rescale(best, low, high)
 }
 
 // keepWait is how long a search waits for other processes to store the vectors
@@ -269,10 +261,8 @@ func (x *Index) Encode(ctx context.Context, e Encoding) error {
 				return err
 			}
 		case made == 0:
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(claimEvery):
+			if err := pause(ctx, claimEvery); err != nil {
+				return err
 			}
 		}
 	}

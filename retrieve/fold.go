@@ -143,6 +143,11 @@ var folds = map[rune]string{
 	'ـ': "", // lengthens Arabic
 }
 
+// Stem reduces the forms of one word to one term ("Sailing", "sails": sail), as
+// [Terms] does: it folds case and accents and removes the ending by the rules of
+// the word's script.
+func Stem(word string) string { return stem(fold(word)) }
+
 // stem removes the ending of a folded word by the rules of its script.
 func stem(word string) string {
 	if len(word) < 3 || len(word) > maxTerm {

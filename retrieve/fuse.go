@@ -76,13 +76,27 @@ func fuse(all []*scored, question []float32, weight float64) {
 		}
 		even(all[:min(len(all), mostEvened)], min(1, weight/denseWeight)*neighbourShare)
 	}
-	low, high := math.Inf(1), math.Inf(-1)
+	rescale(all, 0, 1)
+}
+
+// rescale maps the scores to those from low to high; equal ones to high.
+func rescale(all []*scored, low, high float64) {
+	least, most := scoreRange(all)
+	for _, s := range all {
+		share := 1.
+		if most > least {
+			share = (s.Score - least) / (most - least)
+		}
+		s.Score = low + (high-low)*share
+	}
+}
+
+func scoreRange(all []*scored) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
 	for _, s := range all {
 		low, high = min(low, s.Score), max(high, s.Score)
 	}
-	for i := range all {
-		all[i].Score = stretch(all[i].Score, low, high)
-	}
+	return low, high
 }
 
 // mix sets the Score of each; it standardises the dense scores in place.

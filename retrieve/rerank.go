@@ -3,7 +3,6 @@ package retrieve
 import (
 	"context"
 	"fmt"
-	"math"
 )
 
 // A Reranker scores texts by reading them together with the question: slower
@@ -38,21 +37,9 @@ func (x *Index) rerank(r *reading, q Query, all []*scored) ([]*scored, error) {
 		}
 		return all, nil
 	}
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, score := range scores {
-		low, high = min(low, score), max(high, score)
-	}
 	for i, score := range scores {
-		best[i].Scores.Rerank = &score
-		best[i].Score = stretch(score, low, high)
+		best[i].Score, best[i].Scores.Rerank = score, &score
 	}
+	rescale(best, 0, 1)
 	return best, nil
-}
-
-// stretch maps a score between low and high to 0 … 1.
-func stretch(score, low, high float64) float64 {
-	if high > low {
-		return (score - low) / (high - low)
-	}
-	return 1
 }

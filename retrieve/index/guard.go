@@ -46,7 +46,7 @@ func unreadable(file string, err error) error {
 type damage struct{ file, what string }
 
 func (d *damage) Error() string {
-	return fmt.Sprintf("%v: %s: %s", retrieve.ErrIndexDamaged, cmp.Or(d.file, "in memory"), d.what)
+	return fmt.Sprintf("%s is damaged: %s", cmp.Or(d.file, "a segment in memory"), d.what)
 }
 
 func (d *damage) Unwrap() error { return retrieve.ErrIndexDamaged }

@@ -107,14 +107,22 @@ func openCluster(ctx context.Context, place Place, s *state.Store, space string)
 	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space}), err
 }
 
+// cluster opens the search index of the space in use.
+func cluster(ctx context.Context, place Place, s *state.Store) (*weaviate.Index, error) {
+	space, err := s.Space(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return openCluster(ctx, place, s, space)
+}
+
 // Collection is the name of the search index of a state in a cluster.
 func Collection(ctx context.Context, place Place, s *state.Store) (string, error) {
-	space, err := s.Space(ctx)
+	x, err := cluster(ctx, place, s)
 	if err != nil {
 		return "", err
 	}
-	x, err := openCluster(ctx, place, s, space)
-	return x.Collection(), err
+	return x.Collection(), nil
 }
 
 // followWait is how long a search waits for an index in a cluster.
@@ -162,11 +170,7 @@ func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
 
 // Lag returns the number of changes that the search index of a state in a cluster lacks.
 func Lag(ctx context.Context, place Place, s *state.Store) (changes int64, err error) {
-	space, err := s.Space(ctx)
-	if err != nil {
-		return 0, err
-	}
-	x, err := openCluster(ctx, place, s, space)
+	x, err := cluster(ctx, place, s)
 	if err != nil {
 		return 0, err
 	}
@@ -290,22 +294,19 @@ func Purge(ctx context.Context, place Place, s *state.Store) error {
 	if err != nil {
 		return err
 	}
-	if place.Cluster != nil {
-		l := &Library{State: s}
-		err := l.openSearcher(ctx, place, space, retrieve.Options{})
-		if err == nil && space != "" {
-			err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
-		}
-		return errors.Join(err, l.closeSearchers())
-	}
-	searcher, err := openIndex(ctx, place, s, "", index.Options{Space: space})
-	if err != nil {
+	l := &Library{State: s}
+	if err := l.openSearcher(ctx, place, space, retrieve.Options{}); err != nil {
 		return err
 	}
-	if space == "" { // no document is left
+	switch searcher, embedded := l.searchers[0].(*index.Index); {
+	case space == "" && embedded: // no document is left
 		err = searcher.Reset(ctx)
-	} else if err = retrieve.Follow(ctx, s, searcher, space); err == nil {
-		err = searcher.Purge(ctx)
+	case embedded:
+		if err = retrieve.Follow(ctx, s, searcher, space); err == nil {
+			err = searcher.Purge(ctx)
+		}
+	case space != "":
+		err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
 	}
-	return errors.Join(err, searcher.Close())
+	return errors.Join(err, l.closeSearchers())
 }
