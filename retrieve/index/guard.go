@@ -24,6 +24,8 @@ func guard(f func() error) (err error) {
 		case nil:
 		case *damage:
 			err = r
+		case interface{ Addr() uintptr }:
+			err = &damage{what: "the file was cut short, or the disk cannot be read"}
 		case runtime.Error:
 			err = &damage{what: r.Error()}
 		default:
@@ -46,7 +48,7 @@ func unreadable(file string, err error) error {
 type damage struct{ file, what string }
 
 func (d *damage) Error() string {
-	return fmt.Sprintf("%s is damaged: %s", cmp.Or(d.file, "a segment in memory"), d.what)
+	return fmt.Sprintf("%s is damaged: %s", cmp.Or(d.file, "a segment"), d.what)
 }
 
 func (d *damage) Unwrap() error { return retrieve.ErrIndexDamaged }
