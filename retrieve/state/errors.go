@@ -82,6 +82,7 @@ func (s *Store) retry(ctx context.Context, wait time.Duration, f func() error) e
 		err := f()
 		if err == nil {
 			s.waiting.Store(false)
+			s.answered.Store(time.Now().UnixNano())
 			return nil
 		}
 		if stopped := ctx.Err(); stopped != nil {
@@ -95,7 +96,8 @@ func (s *Store) retry(ctx context.Context, wait time.Duration, f func() error) e
 		if passed+next > wait {
 			return fmt.Errorf("%w (tried for %s)", err, passed.Round(time.Second))
 		}
-		if of.unavailable && passed > reportAfter && s.report != nil && !s.waiting.Swap(true) {
+		silent := min(passed, time.Since(time.Unix(0, s.answered.Load())))
+		if of.unavailable && silent > reportAfter && s.report != nil && !s.waiting.Swap(true) {
 			s.report(err)
 		}
 		select {

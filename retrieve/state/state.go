@@ -58,7 +58,8 @@ type Store struct {
 	silence     time.Duration
 	maxPause    time.Duration
 	report      func(error)
-	waiting     atomic.Bool // whether an outage has been reported
+	waiting     atomic.Bool  // whether an outage has been reported
+	answered    atomic.Int64 // when the database answered last, in Unix nanoseconds
 	limits      retrieve.Limits
 	// planned means that the database plans each query anew, as it must where a
 	// pooler gives each transaction another session.
