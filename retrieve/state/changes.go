@@ -116,10 +116,7 @@ func (s *Store) Era(ctx context.Context, revision int64) (era int64, err error) 
 		era, err = t.era(revision)
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("reading the era of the revision %d: %w", revision, err)
-	}
-	return era, nil
+	return era, err
 }
 
 func (t *tx) era(revision int64) (era int64, err error) {

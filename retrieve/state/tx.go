@@ -318,8 +318,11 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end f
 		return err
 	}
 	conn, err := db.Conn(ctx)
+	if err == nil {
+		defer conn.Close() // gives it back
+	}
 	if s.closed.Load() {
-		err = errors.Join(errors.New("the library has been closed"), giveBack(conn))
+		err = errors.New("the library has been closed")
 	}
 	if err != nil {
 		return s.explain(err)
@@ -330,7 +333,6 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end f
 		if open {
 			_ = t.rollback() // the error that led here says more
 		}
-		_ = conn.Close() // gives it back
 	}()
 	if open {
 		if err := t.begin(begin); err != nil {
@@ -342,13 +344,6 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end f
 	}
 	open = false
 	return end(t)
-}
-
-func giveBack(conn *sql.Conn) error {
-	if conn == nil {
-		return nil
-	}
-	return conn.Close()
 }
 
 // begin begins the transaction. A server that does not reply for the time of
