@@ -17,15 +17,13 @@ import (
 	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/state"
 )
 
 type askCmd struct {
-	Question []string `arg:"" optional:"" help:"The question, quoted or as words. With --resume, the id of a run or nothing."`
+	Question []string `arg:"" help:"The question, quoted or as words."`
 	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
 	Trace    bool     `help:"Also print what happened to each passage and why, and each step of a model. --json always includes it."`
 	Strategy string   `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
-	resumeConfig
 	citeConfig
 	scopeConfig
 	rerankConfig
@@ -33,98 +31,34 @@ type askCmd struct {
 	storeConfig
 }
 
-// A questionSpec is everything that decides on an answer, except the stored
-// documents.
-type questionSpec struct {
-	Question, Strategy       string
-	EmbedModel, EmbedBaseURL string
-	scopeConfig
-	rerankConfig
-	modelSpec
-}
-
 // Run answers one question on the terminal.
 func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
-	if err := c.check(); err != nil {
-		return err
+	text, err := question(c.Question)
+	if err == nil {
+		err = c.check()
 	}
-	var text string
-	if !c.Resume {
-		if text, err = question(c.Question); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	citing, err := c.citing()
 	if err != nil {
 		return err
 	}
-	store, err := openStore(ctx, c.placeConfig, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	runs := recorder{"ibid ask", c.placeConfig, store.Ledger(), s}
-	fresh := func() (questionSpec, error) { return c.spec(ctx, text, store, s) }
-	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, strings.Join(c.Question, " "), fresh)
-	if err != nil {
-		return err
-	}
-	if !spec.Chosen { // which is where the other models are too, unless they name an endpoint
-		c.BaseURL = spec.BaseURL
-	}
-	c.EmbedModel, c.EmbedBaseURL = spec.EmbedModel, spec.EmbedBaseURL
-	endpoint := spec.endpoint(c.Data, c.endpointConfig)
-	lib, err := c.open(ctx, store, spec, s)
+	lib, answerer, err := openAnswerer(ctx, c.storeConfig, c.rerankConfig, c.modelConfig, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
-	answerer, err := lib.answerer(spec.modelConfig, endpoint, s.getenv)
-	if err == nil {
-		err = lib.believe(ctx, answerer, spec.modelConfig, endpoint)
-	}
-	if err != nil {
+	if err := lib.refuseEmpty(ctx, c.filter()); err != nil {
 		return err
 	}
-	switch {
-	case run != nil:
-		fmt.Fprintf(s.stderr, "ibid: resuming run %s: %s\n", run.ID, printable(oneLine(spec.Question, 120)))
-	case spec.Model != "":
-		run = runs.begin(ctx, spec)
+	a, err := c.print(cite.Number(answerer.Ask(ctx, answer.Question{
+		Text: text, Strategy: c.Strategy, TopK: c.TopK, Filter: c.filter(),
+	}), citing), s)
+	if err == nil && a.Incomplete {
+		err = &exitError{code: exitFailed}
 	}
-	if ctx, err = runs.claimRun(ctx, run); err != nil {
-		return err
-	}
-	a, err := c.print(cite.Number(answer.Watch(run, answerer.Ask(ctx, answer.Question{
-		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Filter: spec.filter(), Recorder: run,
-	})), citing), s)
-	if err := runs.finishRun(ctx, run, err); err != nil {
-		return err
-	}
-	if a.Incomplete {
-		return &exitError{code: exitFailed}
-	}
-	return nil
-}
-
-// open opens the library as the recorded question requires it.
-func (c *askCmd) open(ctx context.Context, store *state.Store, spec questionSpec, s surroundings) (*openedLibrary, error) {
-	embedder, err := c.embedder(ctx, s.getenv)
-	if err != nil {
-		return nil, err
-	}
-	options, err := spec.index(c.endpointConfig, s.getenv)
-	if err != nil {
-		return nil, err
-	}
-	lib, err := c.over(ctx, store, embedder, options, s)
-	if err != nil {
-		return nil, err
-	}
-	if err := lib.refuseEmpty(ctx, spec.filter()); err != nil {
-		return nil, errors.Join(err, lib.close())
-	}
-	return lib, nil
+	return err
 }
 
 // print prints an answer as it is written, with its sources at the end.
@@ -145,18 +79,6 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 		err = errors.Join(err, showTrace(s.stdout, passages, a))
 	}
 	return a, err
-}
-
-func (c *askCmd) spec(ctx context.Context, text string, store *state.Store, s surroundings) (questionSpec, error) {
-	spec := questionSpec{
-		Question: text, Strategy: c.Strategy, EmbedModel: c.EmbedModel, EmbedBaseURL: c.EmbedBaseURL,
-		scopeConfig: c.scopeConfig, rerankConfig: c.rerankConfig,
-	}
-	model, endpoint, err := s.chooseFrom(ctx, store, c.Data, c.modelConfig, c.endpointConfig)
-	if err == nil {
-		spec.modelSpec, err = newModelSpec(model, endpoint)
-	}
-	return spec, err
 }
 
 // show prints the answer's text as it streams, and yields every event.

@@ -296,11 +296,6 @@ type logConfig struct {
 	LogLevel slog.Level `help:"Lowest level that is logged to standard error: debug, info, warn or error." default:"info" placeholder:"LEVEL"`
 }
 
-// resumeConfig resumes an interrupted run.
-type resumeConfig struct {
-	Resume bool `help:"Resume an interrupted run: the last one, or the one whose id is given as the argument."`
-}
-
 // secretFrom returns the secret in a file, or the value of its variable. Secrets
 // are never on the command line, which other users of the machine can read.
 func secretFrom(file, variable, what string) (string, error) {

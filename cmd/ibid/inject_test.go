@@ -62,15 +62,12 @@ var faces = map[string]face{
 	"OpenAI":   openAIFace,
 }
 
-// hereWords matches the program's own messages on standard error.
-var hereWords = regexp.MustCompile(`(?m)^ibid: .*(--resume|ibid ask).*$`)
-
 func terminalFace(t *testing.T, _ running, data, question string, flags []string) map[string]string {
 	out, errs, code := ibid(t, data, append([]string{"ask", question}, flags...)...)
 	if code != 0 && !strings.Contains(errs, "incomplete") {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	return map[string]string{"output": out, "messages": hereWords.ReplaceAllString(errs, "")}
+	return map[string]string{"output": out, "messages": errs}
 }
 
 func mcpFace(t *testing.T, at running, _, question string, _ []string) map[string]string {

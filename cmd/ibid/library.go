@@ -57,6 +57,30 @@ func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surro
 	return lib, nil
 }
 
+// openAnswerer opens the library, and returns what answers questions from it with the
+// models that flags or the page chose.
+func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelConfig, s surroundings) (
+	lib *openedLibrary, a *answer.Answerer, err error) {
+	options, err := r.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	if lib, err = openLibrary(ctx, c, options, s); err != nil {
+		return nil, nil, err
+	}
+	m, e, err := s.chooseFrom(ctx, lib.State, c.Data, m, c.endpointConfig)
+	if err == nil {
+		a, err = lib.answerer(m, e, s.getenv)
+	}
+	if err == nil {
+		err = lib.believe(ctx, a, m, e)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, lib.close())
+	}
+	return lib, a, nil
+}
+
 // over returns the library of an open store, with the encoder if there is one. Its
 // close closes both.
 func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (

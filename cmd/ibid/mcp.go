@@ -26,11 +26,7 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	options, err := c.index(c.endpointConfig, s.getenv)
-	if err != nil {
-		return err
-	}
-	lib, err := openLibrary(ctx, c.storeConfig, options, s)
+	lib, answerer, err := openAnswerer(ctx, c.storeConfig, c.rerankConfig, c.modelConfig, s)
 	if err != nil {
 		return err
 	}
@@ -39,17 +35,6 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 		if err := lib.refuseEmpty(ctx, retrieve.Filter{Collection: name}); err != nil {
 			return err
 		}
-	}
-	model, endpoint, err := s.chooseFrom(ctx, lib.State, c.Data, c.modelConfig, c.endpointConfig)
-	if err != nil {
-		return err
-	}
-	answerer, err := lib.answerer(model, endpoint, s.getenv)
-	if err == nil {
-		err = lib.believe(ctx, answerer, model, endpoint)
-	}
-	if err != nil {
-		return err
 	}
 	return web.ServeMCP(ctx, web.Options{
 		Asker: answerer, Summarizer: answerer,

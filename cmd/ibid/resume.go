@@ -10,7 +10,7 @@ import (
 	"ibid/retrieve"
 )
 
-// A modelSpec is the part of a recorded command that decides on its calls to
+// A modelSpec is the part of a recorded summary that decides on its calls to
 // models, so that resuming it needs none of the flags again. Keys and timeouts
 // are those of the command that resumes it.
 type modelSpec struct {
@@ -39,11 +39,13 @@ func newModelSpec(c modelConfig, e endpointConfig) (modelSpec, error) {
 	return modelSpec{c, e.BaseURL, e.NoVariable}, nil
 }
 
-// A recorder records the work of a command, so that it can be resumed.
+// summaryRun is the kind of the recorded runs of a terminal.
+const summaryRun = "ibid summarize"
+
+// A recorder records a summary, so that it can be resumed.
 type recorder struct {
-	command string // "ibid ask"
-	place   placeConfig
-	ledger  retrieve.Ledger
+	place  placeConfig
+	ledger retrieve.Ledger
 	surroundings
 }
 
@@ -51,7 +53,7 @@ const maxRunDays = int(retrieve.MaxRunAge / (24 * 60 * 60 * 1e9))
 
 // resume finds the record of an id, or the last interrupted one for "".
 func (r recorder) resume(ctx context.Context, id string, spec any) (*replay.Recorder, error) {
-	run, err := replay.Resume(ctx, r.ledger, r.command, id, spec)
+	run, err := replay.Resume(ctx, r.ledger, summaryRun, id, spec)
 	other := (*replay.KindError)(nil)
 	switch {
 	case errors.As(err, &other):
@@ -60,27 +62,14 @@ func (r recorder) resume(ctx context.Context, id string, spec any) (*replay.Reco
 		return run, err
 	case id == "":
 		return nil, fmt.Errorf("there is no unfinished run of '%s' in %s: all have ended, or began more than %d days ago",
-			r.command, r.place, maxRunDays)
+			summaryRun, r.place, maxRunDays)
 	}
 	return nil, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", id, r.place, maxRunDays)
 }
 
-// resumeOr returns the specification of the run to resume, and the run; without
-// --resume, the specification of a fresh run.
-func resumeOr[S any](
-	ctx context.Context, r recorder, c resumeConfig, id string, fresh func() (S, error),
-) (spec S, run *replay.Recorder, err error) {
-	if c.Resume {
-		run, err = r.resume(ctx, id, &spec)
-	} else {
-		spec, err = fresh()
-	}
-	return spec, run, err
-}
-
 // begin starts a record. If that fails, the command runs without one.
 func (r recorder) begin(ctx context.Context, spec any) *replay.Recorder {
-	run, err := replay.Begin(ctx, r.ledger, r.command, spec)
+	run, err := replay.Begin(ctx, r.ledger, summaryRun, spec)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.stderr, "ibid: if this is interrupted, it cannot be resumed: %s\n", printable(err.Error()))
 	}
@@ -103,7 +92,7 @@ func (r recorder) finishRun(ctx context.Context, run *replay.Recorder, err error
 	lost := run.Lost(ctx)
 	kept, failed := run.Settle(ctx, err)
 	if kept && !lost {
-		fmt.Fprintf(r.stderr, "ibid: '%s --resume %s' resumes after the last completed call\n", r.command, run.ID)
+		fmt.Fprintf(r.stderr, "ibid: '%s --resume %s' resumes after the last completed call\n", summaryRun, run.ID)
 	}
 	return errors.Join(err, failed)
 }

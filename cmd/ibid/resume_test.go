@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -9,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,7 +16,6 @@ import (
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
 	"ibid/data/datatest"
-	"ibid/retrieve"
 )
 
 // voyage writes a library of days at sea, one passage each, and ingests it, into
@@ -64,64 +60,6 @@ var dayShown = regexp.MustCompile(`day \d+`)
 // askParallel is how many calls the program makes at once to a local server.
 const askParallel = 4
 
-// A question that is killed at any of its calls resumes there: no completed call
-// is repeated, and the answer is identical.
-func TestAskKilled(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	voyage(t, data)
-	for _, strategy := range datatest.Pick(t, []string{"refine", "stuff", "map-reduce", "map-rerank"}) {
-		t.Run(strategy, func(t *testing.T) {
-			args := []string{"ask", "--json", "--strategy", strategy, "--gate", "model", "--step-tokens", "1", "--model", "scripted",
-				"How many miles did the crew make on day 7?"}
-			whole := &killer{at: -1, answer: crew}
-			want := mustRun(t, data, append(args, "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: whole.reply}))...)
-			prompts := whole.disarm()
-			phases := phasesOf(prompts)
-			t.Logf("%d calls: %v", len(prompts), phases)
-			if phases[0] != (phase{"judge", 0, 13}) || len(phases) < 2 {
-				t.Fatalf("unexpected calls: %v", phases)
-			}
-			var calls []int
-			for at := range prompts {
-				calls = append(calls, at)
-			}
-			for _, at := range datatest.Pick(t, calls) {
-				askKilledAt(t, data, at, args, want, prompts, phases)
-			}
-		})
-	}
-}
-
-func askKilledAt(t *testing.T, data string, at int, args []string, want string, prompts []string, phases []phase) {
-	t.Helper()
-	stalls, unsure := expected(phases, at)
-	k := &killer{at: at, stalls: stalls, answer: crew}
-	cmd := command(context.Background(), data, append(args, "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: k.reply}))...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	k.start(t, cmd)
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 || out.Len() > 0 {
-		t.Fatalf("killed at call %d, it ended with %v: %s%s", at+1, err, out.String(), errs.String())
-	}
-	k.disarm()
-	got, stderr, code := ibid(t, data, "ask", "--json", "--resume")
-	if code != 0 || !strings.Contains(stderr, ": How many miles") {
-		t.Fatalf("resumed at call %d: exit code %d: %s%s", at+1, code, got, stderr)
-	}
-	after := k.disarm()
-	if again := len(after) - (len(prompts) - at); again < 0 || again > unsure {
-		t.Errorf("killed at call %d of %d: %d calls were made after it, %d of them again", at+1, len(prompts), len(after), again)
-	}
-	if a, b := withoutMarks(t, got), withoutMarks(t, want); a != b {
-		t.Errorf("killed at call %d:\n%s\nwant\n%s", at+1, a, b)
-	}
-	if _, stderr, code := ibid(t, data, "ask", "--resume"); code != exitFailed ||
-		!strings.Contains(stderr, "there is no unfinished run of 'ibid ask'") {
-		t.Errorf("what has ended is kept: exit code %d: %s", code, stderr)
-	}
-}
-
 // withoutMarks returns an answer without its time and the token counts of prompts,
 // whose random marks differ.
 func withoutMarks(t *testing.T, out string) string {
@@ -142,48 +80,6 @@ func withoutMarks(t *testing.T, out string) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// After an interruption a message says how to resume the question, by its id.
-func TestAskInterrupted(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	voyage(t, data)
-	ids := make([]string, 2)
-	k := &killer{at: 13, stalls: 1, answer: crew}
-	url := openaitest.Start(t, &openaitest.Handler{Reply: k.reply})
-	for i := range ids {
-		cmd := command(context.Background(), data, "ask", "--gate", "model", "--model", "scripted", "--base-url", url,
-			fmt.Sprintf("How many miles did the crew make on day %d?", 7+i))
-		var errs bytes.Buffer
-		cmd.Stderr = &errs
-		kill := k.arm()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		kill <- func() error { return cmd.Process.Signal(os.Interrupt) }
-		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitFailed {
-			t.Fatalf("interrupted, it ended with %v: %s", err, errs.String())
-		}
-		m := regexp.MustCompile(`^ibid: 'ibid ask --resume (\w+)' resumes after the last completed call\nibid: interrupted\n$`).FindStringSubmatch(errs.String())
-		if m == nil {
-			t.Fatalf("interrupted, it said %s", errs.String())
-		}
-		ids[i] = m[1]
-		k.disarm()
-		k.at = 12 // nothing is asked twice about day 8
-	}
-	k.disarm()
-	if _, errs, code := ibid(t, data, "ask", "--resume", ids[0]); code != 0 || !strings.Contains(errs, "make on day 7?") {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-	if _, errs, code := ibid(t, data, "summarize", "--resume", ids[1]); code != exitUsage ||
-		!strings.Contains(errs, "was begun by 'ibid ask': go on with it there") {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-	if _, errs, code := ibid(t, data, "ask", "--resume"); code != 0 || !strings.Contains(errs, "make on day 8?") {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
 }
 
 // Over HTTP an answer whose reader left, or whose server was killed, resumes after
@@ -286,29 +182,4 @@ func TestAskOverHTTPKilled(t *testing.T) {
 	gone.Wait()
 	k.disarm()
 	goesOn(url, resp.Header.Get("Ibid-Run"), at, unsure)
-}
-
-// A recorded question has all its settings.
-func TestQuestionSpec(t *testing.T) {
-	t.Parallel()
-	since, err := retrieve.ParseDate("2024-03")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := questionSpec{
-		Question: "Why?", Strategy: "stuff", EmbedModel: "e", EmbedBaseURL: "http://e/v1",
-		scopeConfig: scopeConfig{Collection: "c", PathPrefix: "p/", Format: "pdf", Tag: []string{"x", "y"}, Author: "a", Language: "de",
-			Since: since, TopK: 3},
-		rerankConfig: rerankConfig{RerankModel: "r", RerankBaseURL: "http://r/v1"},
-		modelSpec: modelSpec{modelConfig{Model: "m", GateModel: "g", RefineModel: "f", Gate: "both", ContextTokens: 9, StepTokens: 8,
-			Prompts: "/p"}, "http://m/v1", true},
-	}
-	b, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got questionSpec
-	if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v: got %+v, want %+v, as %s", err, got, want, b)
-	}
 }

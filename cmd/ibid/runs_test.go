@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"ibid/answer/openai/openaitest"
@@ -123,59 +122,6 @@ func TestRunsOutliveTheServer(t *testing.T) {
 	mustRun(t, data, "forget", "voyage")
 	for _, run := range []string{id, broken, list.Runs[0].ID} {
 		fetch(t, "GET", url+"/api/runs/"+run, object, "", 404)
-	}
-}
-
-// TestRunsDrain: a server that stops lets a run without a reader end, and stores
-// its outcome.
-func TestRunsDrain(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	voyage(t, data)
-	called, held := make(chan struct{}), make(chan struct{})
-	slow := func(openaitest.Request) openaitest.Reply {
-		close(called)
-		<-held
-		return openaitest.Reply{Text: "On day 7 the crew made 17 miles under sail.[1]"}
-	}
-	args := []string{"--gate", "score", "--model", "scripted", "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: slow})}
-	server := start(t, data, append(args, "--drain", "5m")...)
-	id := runOf(t, fetch(t, "POST", server.url+"/api/runs", "application/json", dayQuestion("stuff"), 202)).ID
-	<-called
-	var stopping sync.WaitGroup
-	stopping.Go(server.stop)
-	eventually(t, "the server to stop listening", func() bool { return strings.Contains(server.log.String(), "msg=stopping") })
-	close(held)
-	stopping.Wait()
-	url := serve(t, data, args...)
-	if r := runOf(t, fetch(t, "GET", url+"/api/runs/"+id, "application/json", "", 200)); r.State != "done" ||
-		!strings.Contains(r.Answer.Text, "17 miles") {
-		t.Errorf("%+v", r)
-	}
-}
-
-// TestRunsFollowedDrain: a reader who follows a run that is cut off gets its
-// last event before the connection is closed.
-func TestRunsFollowedDrain(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	voyage(t, data)
-	long := openaitest.Reply{Text: strings.Repeat("On day 7 the crew made 17 miles under sail.[1] ", 10), Fault: openaitest.MiddleStall}
-	server := start(t, data, "--gate", "score", "--model", "scripted", "--drain", "50ms",
-		"--base-url", openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Sequence(long)}))
-	id := runOf(t, fetch(t, "POST", server.url+"/api/runs", "application/json", dayQuestion("stuff"), 202)).ID
-	w := asked(t, "GET", server.url+"/api/runs/"+id, "", "", "Accept: text/event-stream")
-	defer w.Body.Close()
-	if _, err := io.ReadFull(w.Body, make([]byte, 1)); err != nil { // the reader follows
-		t.Fatal(err)
-	}
-	var stopping sync.WaitGroup
-	stopping.Go(server.stop)
-	got, err := io.ReadAll(w.Body)
-	stopping.Wait()
-	i := max(bytes.LastIndex(got, []byte("\nevent: ")), 0)
-	if last := string(got[i:]); err != nil || !strings.HasPrefix(last, "\nevent: done\n") && !strings.HasPrefix(last, "\nevent: error\n") {
-		t.Errorf("the stream ends with %.200s, %v", last, err)
 	}
 }
 

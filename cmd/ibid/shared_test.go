@@ -185,37 +185,6 @@ func endOf(t *testing.T, cmd *exec.Cmd) func() {
 	return end
 }
 
-// TestServerReleasesRuns: a server that stops releases its runs, which another can
-// resume at once.
-func TestServerReleasesRuns(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	voyage(t, data)
-	const said = "On day 7 the crew made 17 miles under sail.[1]"
-	slow := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: openaitest.HeaderStall})}
-	quick := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: said})}
-	args := func(h *openaitest.Handler) []string {
-		return []string{"--gate", "score", "--model", "scripted", "--base-url", openaitest.Start(t, h)}
-	}
-	first, second := start(t, data, append(args(slow), "--drain", "50ms")...), serve(t, data, args(quick)...)
-	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"stuff"}`
-	run := "/api/runs/" + runOf(t, fetch(t, "POST", first.url+"/api/runs", "application/json", question, 202)).ID
-	if r := runOf(t, fetch(t, "GET", second+run, "application/json", "", 200)); r.State != "running" {
-		t.Errorf("%+v", r)
-	}
-	first.stop()
-	r := runOf(t, fetch(t, "GET", second+run, "application/json", "", 200))
-	if r.State != "stopped" || !r.Resumable {
-		t.Errorf("%+v", r)
-	}
-	fetch(t, "POST", second+"/api/runs", "application/json", `{"run":"`+r.ID+`"}`, 202)
-	fetch(t, "GET", second+run, "text/event-stream", "", 200)
-	if r := runOf(t, fetch(t, "GET", second+run, "application/json", "", 200)); r.State != "done" ||
-		!strings.Contains(r.Answer.Text, "17 miles") {
-		t.Errorf("%+v", r)
-	}
-}
-
 // TestOneReaderOfAFolder: of two processes that read a folder, the second names the
 // first and waits. Then it has nothing to do, or everything if the first died.
 func TestOneReaderOfAFolder(t *testing.T) {

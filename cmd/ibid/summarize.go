@@ -28,7 +28,7 @@ type summarizeCmd struct {
 	Steps    bool   `help:"Also show the result of each call, after the summary." name:"intermediate-steps"`
 	JSON     bool   `help:"Print the whole summary as one JSON object." name:"json"`
 	Source   string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"section" placeholder:"KIND"`
-	resumeConfig
+	Resume   bool   `help:"Resume an interrupted run: the last one, or the one whose id is given as the argument."`
 	modelConfig
 	readConfig
 	storeConfig
@@ -63,8 +63,14 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	runs := recorder{"ibid summarize", c.placeConfig, store.Ledger(), s}
-	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, c.Input, func() (summarySpec, error) { return c.spec(ctx, store, s) })
+	runs := recorder{c.placeConfig, store.Ledger(), s}
+	var spec summarySpec
+	var run *replay.Recorder
+	if c.Resume {
+		run, err = runs.resume(ctx, c.Input, &spec)
+	} else {
+		spec, err = c.spec(ctx, store, s)
+	}
 	if err != nil {
 		return err
 	}
