@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"unicode"
 )
@@ -32,6 +31,7 @@ type events struct {
 	skip  bool   // a LF now belongs to the CR before it
 	kind  string // of the current event
 	data  []byte // its payload so far
+	valid bool   // it is known to be JSON
 	line  []byte
 	out   bytes.Buffer // not yet read by the library
 	ended bool         // the stream, with or without [DONE]
@@ -58,8 +58,15 @@ func (s *events) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		// The library takes every {"error": for an error, even null.
-		value = bytes.Replace(value, []byte(`{"error":`), []byte(`{ "error":`), 1)
-		fmt.Fprintf(&s.out, "data: %s\n", bytes.ReplaceAll(value, []byte("\n"), []byte(" ")))
+		if bytes.HasPrefix(value, []byte(`{"error":`)) {
+			value = append([]byte("{ "), value[1:]...)
+		}
+		s.out.WriteString("data: ")
+		if bytes.IndexByte(value, '\n') >= 0 {
+			value = bytes.ReplaceAll(value, []byte("\n"), []byte(" "))
+		}
+		s.out.Write(value)
+		s.out.WriteByte('\n')
 	}
 	return s.out.Read(p)
 }
@@ -140,22 +147,29 @@ func (s *events) object() ([]byte, error) {
 func (s *events) readLine() ([]byte, error) {
 	s.line = s.line[:0]
 	for {
-		c, err := s.in.ReadByte()
-		if err != nil {
+		if _, err := s.in.Peek(1); err != nil {
 			return s.line, s.readError(err)
 		}
-		after := s.skip
-		s.skip = c == '\r'
-		switch {
-		case c == '\n' && after:
+		some, _ := s.in.Peek(s.in.Buffered()) // what has come
+		if s.skip && some[0] == '\n' {
+			s.skip = false
+			_, _ = s.in.Discard(1)
 			continue
-		case c == '\n' || c == '\r':
-			return s.line, nil
 		}
-		if len(s.line) == maxEvent {
+		end := bytes.IndexAny(some, "\r\n")
+		part := some
+		if end >= 0 {
+			part = some[:end]
+		}
+		if len(s.line)+len(part) > maxEvent {
 			return nil, s.fail(BadReply, nil, "a line of it is too long")
 		}
-		s.line = append(s.line, c)
+		s.line = append(s.line, part...)
+		s.skip = end >= 0 && some[end] == '\r'
+		_, _ = s.in.Discard(len(part) + min(1, end+1))
+		if end >= 0 {
+			return s.line, nil
+		}
 	}
 }
 
@@ -181,14 +195,15 @@ func (s *events) readField(line []byte) (ends bool, err error) {
 			return false, s.fail(BadReply, nil, "an event of it is too long")
 		}
 		if len(s.data) > 0 {
-			s.data = append(append(s.data, ' '), value...)
+			s.data, s.valid = append(append(s.data, ' '), value...), false
 			break
 		}
 		s.data = append(s.data, value...)
 		// Some servers do not end events with a blank line. Checking only the first
 		// line keeps the work linear.
 		data := bytes.TrimSpace(s.data)
-		return string(data) == "[DONE]" || json.Valid(data), nil
+		s.valid = json.Valid(data)
+		return s.valid || string(data) == "[DONE]", nil
 	case line[0] == '{':
 		// Some servers send an error as a bare object.
 		if said := readComplaint(line); said != (complaint{}) {
@@ -202,7 +217,8 @@ func (s *events) readField(line []byte) (ends bool, err error) {
 // event and for the end mark.
 func (s *events) flush() ([]byte, error) {
 	data, kind := bytes.TrimSpace(s.data), s.kind
-	s.data, s.kind = s.data[:0], ""
+	valid := s.valid || json.Valid(data)
+	s.data, s.kind, s.valid = s.data[:0], "", false
 	switch {
 	case len(data) == 0:
 		return nil, nil
@@ -215,9 +231,9 @@ func (s *events) flush() ([]byte, error) {
 	case string(data) == "[DONE]":
 		s.ended, s.done = true, true
 		return nil, nil
-	case !json.Valid(data) && s.ended:
+	case !valid && s.ended:
 		return nil, s.cut()
-	case !json.Valid(data):
+	case !valid:
 		return nil, s.fail(BadReply, nil, "an event of it is not JSON")
 	}
 	return s.checked(data)
