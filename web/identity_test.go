@@ -128,7 +128,8 @@ func TestPeopleAreLimited(t *testing.T) {
 
 func TestParseGrant(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"", "staff", "staff=", "staff=read", "staff=read:", "=read:a", "staff=own:a", "staff=read:a,", "staff=read:a,*",
+	for _, bad := range []string{"", "staff", "staff=", "staff=read", "staff=read:", "=read:a", "staff=own:a", "staff=read:a,",
+		"staff=read:a,*",
 		"staff=settings:a", "staff:read=a"} {
 		if g, err := ParseGrant(bad); err == nil {
 			t.Errorf("%q is read as %+v", bad, g)
@@ -138,7 +139,8 @@ func TestParseGrant(t *testing.T) {
 		len(g.Collections) != 2 || g.Collections[0] != "a b" {
 		t.Errorf("%+v, %v", g, err)
 	}
-	for _, s := range []SignIn{{User: "Authorization", Groups: "G"}, {User: "Cookie", Groups: "G"}, {User: "A B", Groups: "G"}, {Groups: "G"}, {User: "U", Groups: "u"}} {
+	for _, s := range []SignIn{{User: "Authorization", Groups: "G"}, {User: "Cookie", Groups: "G"}, {User: "A B", Groups: "G"},
+		{Groups: "G"}, {User: "U", Groups: "u"}} {
 		if s.Check() == nil {
 			t.Errorf("%+v passes", s)
 		}

@@ -222,8 +222,8 @@ type authConfig struct {
 	Rate       int      `help:"Questions and searches a minute by a key, or by an address." default:"600" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`
 
-	AuthHeader       string   `help:"Header in which a proxy of --trust-proxy names the person who signed in there." placeholder:"NAME" group:"Server"`
-	AuthGroupsHeader string   `help:"Header with the person's groups, separated by commas." default:"X-Forwarded-Groups" placeholder:"NAME" group:"Server"`
+	AuthHeader       string   `help:"${auth_header_help}" placeholder:"NAME" group:"Server"`
+	AuthGroupsHeader string   `help:"${groups_help}" default:"X-Forwarded-Groups" placeholder:"NAME" group:"Server"`
 	AuthGroup        []string `help:"${auth_group_help}" placeholder:"GROUP=KIND:COLLECTION" sep:"none" group:"Server"`
 }
 

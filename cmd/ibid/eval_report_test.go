@@ -96,7 +96,8 @@ func TestEvalAnswers(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, f, want)
 		}
 	}
-	if o := r.Outcomes[0]; len(o.Best) == 0 || o.Best[0] != "Black tea is served in the galley at four." || o.Confidence == nil || *o.Confidence < .2 {
+	if o := r.Outcomes[0]; len(o.Best) == 0 || o.Best[0] != "Black tea is served in the galley at four." ||
+		o.Confidence == nil || *o.Confidence < .2 {
 		t.Errorf("the best sentence: %q", o.Best)
 	}
 	if _, errs, code := ibid(t, dir, "eval", "answers", filepath.Join(dir, "none")); code != 2 || !strings.Contains(errs, "corpus.jsonl") {

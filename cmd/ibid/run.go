@@ -123,6 +123,8 @@ var longTags = kong.Vars{
 		"by --addr or --public-url; 'ibid keys make' makes one.",
 	"auth_group_help": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; the group * is all who " +
 		"signed in, the collection * all; repeatable.",
+	"auth_header_help": "Header in which a proxy of --trust-proxy names the person who signed in there.",
+	"groups_help":      "Header with the person's groups, separated by commas.",
 	"unproved_help": "What happens to a sentence that is not borne out, or off the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
 	"parts_help":      "What to get: english, a model that orders passages better; multilingual, one that also works across languages.",
