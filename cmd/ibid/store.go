@@ -202,7 +202,7 @@ func (c placeConfig) open(s surroundings) (place library.Place, err error) {
 }
 
 func (c placeConfig) stateOptions(s surroundings) state.Options {
-	return state.Options{Wait: c.StoreWait, Waiting: func(err error) {
+	return state.Options{Wait: c.StoreWait, Migrating: metered(s.stderr, "documents moved to the new layout"), Waiting: func(err error) {
 		fmt.Fprintf(s.stderr, "ibid: waiting for %s: %s\n", c, printable(err.Error()))
 	}}
 }

@@ -15,8 +15,6 @@ var (
 	// ErrDamaged reports that a database cannot be read or that its tables
 	// contradict one another.
 	ErrDamaged = errors.New("the database is damaged")
-	// errEarlier reports that a library has a layout before [firstLayout].
-	errEarlier = errors.New("a version of ibid before the first release wrote it, and this one cannot read it")
 	// ErrNewer reports that a newer version of Ibid wrote a database.
 	ErrNewer = errors.New("it was written by a newer version of ibid")
 )

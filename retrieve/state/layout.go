@@ -14,7 +14,7 @@ import (
 
 // The schema is laid out by files in the order of their numbers, which begin
 // their names. One that has been released is never changed. Numbers below 4 were
-// those of versions before the first release, which are refused.
+// those of earlier versions, with other tables for each database.
 //
 //go:embed schema/*.sql
 var schema embed.FS
@@ -107,11 +107,11 @@ func (s *Store) upgrade(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if have == newestLayout() {
-		return nil
-	}
 	if have > 0 && have < firstLayout {
 		return checkLayout(have)
+	}
+	if have == newestLayout() {
+		return nil
 	}
 	if s.readOnly && have < newestLayout() {
 		return errors.New("it was written by an older version of ibid and cannot be brought up to date: make it writable once")

@@ -33,3 +33,12 @@ func syncDir(dir string) error {
 
 // isReadOnlyDisk reports whether an error means that a disk cannot be written.
 func isReadOnlyDisk(err error) bool { return errors.Is(err, unix.EROFS) }
+
+// freeBytes returns how much space this user has on the disk of a directory.
+func freeBytes(dir string) (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, err
+	}
+	return int64(fs.Bavail) * int64(fs.Bsize), nil
+}

@@ -30,3 +30,14 @@ func syncDir(string) error { return nil }
 
 // isReadOnlyDisk reports whether an error means that a disk cannot be written.
 func isReadOnlyDisk(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }
+
+// freeBytes returns how much space this user has on the disk of a directory.
+func freeBytes(dir string) (int64, error) {
+	name, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, err
+	}
+	var free uint64
+	err = windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
+	return int64(free), err
+}

@@ -103,6 +103,10 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 		return nil, err
 	}
 	s.wait = full
+	if err := s.migrateServer(ctx, opts); err != nil {
+		s.closeFailed()
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -130,29 +134,40 @@ func (s *Store) layOutServer(ctx context.Context) error {
 		if err := t.lock("layout"); err != nil { // servers that start together wait for the first
 			return err
 		}
-		var exists, laid bool
-		err := t.row(`SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8')),
-			EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'migrations')`,
-			s.schema, s.schema).Scan(&exists, &laid)
+		var exists bool
+		err := t.row(`SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8'))`, s.schema).Scan(&exists)
 		if err == nil && !exists {
 			_, err = t.exec(`CREATE SCHEMA ` + strings.TrimSuffix(s.dialect.schema, "."))
 		}
 		if err != nil {
 			return err
 		}
-		if !laid {
+		laid, err := t.hasTable("migrations")
+		if err != nil {
+			return err
+		}
+		have := 0
+		if laid {
+			if have, err = s.serverLayout(t); err != nil {
+				return err
+			}
+		}
+		moved := have > 0 && have < firstLayout
+		if moved {
+			if err := s.moveEarlier(t); err != nil {
+				return err
+			}
+			have = 0
+		}
+		if !laid || moved {
 			if _, err := t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`); err != nil {
 				return err
 			}
 		}
-		have, err := s.serverLayout(t)
-		if err == nil && have > 0 && have < firstLayout {
-			err = checkLayout(have)
-		}
-		if err != nil {
-			return err
-		}
 		err = t.layOut(have)
+		if err == nil && moved {
+			err = t.set(settingSource, s.earlierSchema())
+		}
 		if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42P07" { // duplicate_table
 			return s.foreign(answer.Message)
 		}

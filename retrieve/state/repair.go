@@ -94,14 +94,6 @@ func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err e
 	return lost, aside, syncDir(s.dir)
 }
 
-// merge moves the log into the file and closes it.
-func (s *Store) merge(ctx context.Context) error {
-	if _, err := s.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-		return s.explain(err)
-	}
-	return errors.Join(s.disconnect(), syncFile(s.place))
-}
-
 // How much one transaction of a salvage moves.
 const (
 	salvageBatch = 5000 // rows
@@ -166,8 +158,8 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 		return nil
 	})
 	if err == nil && whole == 0 && other > len(all)*4 {
-		return nil, fmt.Errorf("%s has %d rows, and none is of this version's tables: "+
-			"move the file away and ingest the folders again", from, other)
+		return nil, fmt.Errorf("%s has %d rows, and none is of this version's tables: if an earlier version of ibid wrote it, "+
+			"repair it with that one; otherwise move the file away and ingest the folders again", from, other)
 	}
 	if err == nil {
 		err = restoring.flush(ctx)

@@ -112,6 +112,13 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 		return nil, err
 	}
 	err = s.start(ctx)
+	if errors.Is(err, errEarlier) {
+		if err := s.migrate(ctx, opts); err != nil { // the repair knows today's tables alone
+			s.closeFailed()
+			return nil, err
+		}
+		err = s.start(ctx)
+	}
 	if errors.Is(err, ErrDamaged) || err == nil && s.marked() && !s.readOnly {
 		err = s.repair(ctx, err)
 	}
@@ -376,7 +383,7 @@ func (s *Store) layout(t *tx) (number int, err error) {
 	if s.dir == "" {
 		return s.serverLayout(t)
 	}
-	value, err := t.kept("meta", "CAST(? AS TEXT)", "format")
+	value, err := t.meta("format")
 	if err != nil && !isDamage(err) {
 		return 0, err
 	}

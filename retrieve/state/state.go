@@ -12,6 +12,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -35,13 +36,28 @@ type Options struct {
 	// Waiting, if not nil, is called once each time that the server has become
 	// unreachable and is tried again. It may be called from several goroutines.
 	Waiting func(error)
+	// Migrating, if not nil, is called while the documents of a library of an
+	// earlier version are brought up to date.
+	Migrating func(done, total int)
 	// Limits are how much the ledger keeps.
 	Limits retrieve.Limits
 
 	// silence is how long a server may take to begin a transaction; 0 means
 	// maxSilence.
 	silence time.Duration
+	// batch is how many documents of a library of an earlier version are copied in
+	// one transaction; 0 means migrateDocuments.
+	batch int
 }
+
+func (o Options) migrating() func(done, total int) {
+	if o.Migrating == nil {
+		return func(int, int) {}
+	}
+	return o.Migrating
+}
+
+func (o Options) most() int { return cmp.Or(o.batch, migrateDocuments) }
 
 // A Store is an open library. It is safe for concurrent use.
 type Store struct {

@@ -162,7 +162,8 @@ func checkLayout(number int) error {
 	case number > newestLayout():
 		return fmt.Errorf("%w (layout %d): update ibid", ErrNewer, number)
 	case number < firstLayout:
-		return fmt.Errorf("%w (layout %d): choose another place, and ingest the folders again", errEarlier, number)
+		return fmt.Errorf("%w (layout %d): 'ibid doctor' and all commands that search or ingest bring it up to date first, "+
+			"and keep the file as it is under another name", errEarlier, number)
 	}
 	return nil
 }
