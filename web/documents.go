@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sort"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -29,6 +30,7 @@ type documents struct {
 	sample    fs.FS               // a library to try; may be nil
 	sites     Sites               // nil: no web sites can be added
 	ledger    retrieve.Ledger     // nil: no answers are kept
+	record    func(c echo.Context, id string) (*answerRecord, error)
 }
 
 // listing is the reply of GET /api/documents.
@@ -125,6 +127,9 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	if err != nil {
 		return nil, r, err
 	}
+	if err := d.recall(c, &r.quote); err != nil {
+		return nil, r, err
+	}
 	ctx := c.Request().Context()
 	doc, err := d.document(ctx, id, "")
 	if !errors.Is(err, retrieve.ErrNotFound) || r.quote.Digest == "" {
@@ -211,8 +216,12 @@ type excerpt struct {
 	State quoteState `json:"state,omitempty"`
 	// Missing means that the place is not in the text: the document has changed
 	// since the link was made.
-	Missing bool    `json:"missing"`
-	Blocks  []block `json:"blocks"`
+	Missing bool `json:"missing"`
+	// Was is the text that was cited, and Cited the day, where it is missing and
+	// ?run= names the record of the answer.
+	Was    string  `json:"was,omitempty"`
+	Cited  string  `json:"cited,omitempty"`
+	Blocks []block `json:"blocks"`
 	// Earlier and Later are offsets to ask for (at) where there is more text
 	// before or after the blocks; -1 where there is none.
 	Earlier int `json:"earlier"`
@@ -239,8 +248,11 @@ type span struct {
 func excerptOf(d *ingest.Document, r textRange) excerpt {
 	x := excerpt{Document: d.ID, Root: d.Root, Path: d.Path, Title: d.Title, Format: d.Format, Digest: d.Digest,
 		Bytes: len(d.Text), Pages: len(d.Pages), Earlier: -1, Later: -1, Blocks: []block{}}
-	r, x.State = r.quote.locate(d, r, "")
-	x.Missing = x.State == quoteChanged
+	q := r.quote
+	r, x.State = q.locate(d, r, q.words)
+	if x.Missing = x.State == quoteChanged || x.State == quoteGone; x.Missing && q.words != "" {
+		x.Was, x.Cited = q.words, q.day.Format(time.DateOnly)
+	}
 	at := min(r.At, len(d.Text))
 	if r.End > r.Start {
 		if r.End <= len(d.Text) {

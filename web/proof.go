@@ -11,8 +11,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
 
 	"ibid/cite"
 	"ibid/cite/rewrite"
@@ -42,6 +45,37 @@ type quoteRef struct {
 	Digest  string // first characters of the digest of the file that was cited
 	Hash    string // of the words
 	Renamed bool   // the file has another name now
+
+	words string    // as the record of the answer in ?run= has them
+	day   time.Time // when it was given
+}
+
+// recall adds the words of the quote, and their day, from the record in ?run=, if
+// the caller may see that.
+func (d *documents) recall(c echo.Context, q *quoteRef) error {
+	id := c.QueryParam("run")
+	if id == "" || q.Hash == "" {
+		return nil
+	}
+	record, err := d.record(c, id)
+	if problem := (*Problem)(nil); errors.As(err, &problem) {
+		return nil // there is none, or it belongs to another
+	}
+	if err != nil || record.Ended == nil || record.Answer == nil {
+		return err
+	}
+	var a struct {
+		Citations []cite.Citation `json:"citations"`
+	}
+	if err := json.Unmarshal(record.Answer, &a); err != nil {
+		return fmt.Errorf("reading the record %s: %w", id, err)
+	}
+	for _, c := range a.Citations {
+		if hashQuote(c.Quote) == q.Hash {
+			q.words, q.day = c.Quote, *record.Ended
+		}
+	}
+	return nil
 }
 
 // Digits of the digest and of the hash in a link.

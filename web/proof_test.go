@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"ibid/cite"
 	"ibid/ingest"
@@ -107,6 +108,7 @@ func TestQuoteStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	packed := (&packer{}).pack([]event{{kind: "done", data: recorded, id: eventID(time.Time{}, 1)}})
 	for _, c := range []struct {
 		name          string
 		change        func(*ingest.Document)
@@ -130,7 +132,23 @@ func TestQuoteStates(t *testing.T) {
 					now = append(now, &copied)
 				}
 			}
-			h := newHandler(t, func(o *Options) { o.Library = now })
+			l := newLedger()
+			l.records["mine"] = retrieve.Record{ID: "mine", Ended: time.Date(2026, 5, 12, 0, 0, 0, 0, time.UTC), Events: packed}
+			l.records["other"] = retrieve.Record{ID: "other", By: "key", Events: packed}
+			h := newHandler(t, func(o *Options) { o.Library, o.Ledger = now, l })
+			for run, cited := range map[string]string{"mine": "2026-05-12", "other": "", "none": ""} {
+				if c.page != quoteChanged {
+					break
+				}
+				x := into[shownDocument](t, call(h, "GET", "/api/documents/"+link+"&run="+run, ""), 200)
+				if x.Cited != cited || (x.Was == p.Text) != (cited != "") || cited != "" && x.Start != p.Start {
+					t.Errorf("the link, with the record %s: %q of %q, at %d", run, x.Was, x.Cited, x.Start)
+				}
+				page := call(h, "GET", "/documents/"+link+"&run="+run, "").Body.String()
+				if strings.Contains(page, "240 crowns") != (cited != "") || !strings.Contains(page, "260 crowns") {
+					t.Errorf("the page, with the record %s:\n%s", run, page)
+				}
+			}
 			if w := call(h, "GET", "/api/documents/"+link, ""); c.change == nil {
 				wantProblem(t, w, http.StatusNotFound, "document_not_found")
 			} else if x := into[shownDocument](t, w, 200); x.State != c.page || x.Missing != (c.page == quoteChanged) {

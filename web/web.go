@@ -263,6 +263,10 @@ func New(o Options) (*echo.Echo, error) {
 	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
 	h.suggested = &suggestions{asking: h.asking}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
+	h.documents.record = func(c echo.Context, id string) (*answerRecord, error) {
+		_, record, err := h.runs.find(c, id)
+		return record, err
+	}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
 	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}

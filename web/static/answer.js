@@ -40,6 +40,15 @@ export class AnswerView {
       el("div", { class: "answer" }, this.textBox, this.progress, this.notes, this.actions), this.board.element);
   }
 
+  // run is the id of the record that the server keeps.
+  get run() {
+    return this.board.run;
+  }
+
+  set run(id) {
+    this.board.run = id;
+  }
+
   get busy() {
     return this.element.getAttribute("aria-busy") === "true";
   }
@@ -220,7 +229,7 @@ export class AnswerView {
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;
       e.preventDefault();
-      this.panel.open({ ...cited, ...this.#under(link)[0] }, link);
+      this.panel.open({ ...cited, ...this.#under(link)[0], run: this.run }, link);
     });
     link.addEventListener("keydown", (e) => {
       if ((e.key === " " || e.key === "Enter") && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
@@ -250,7 +259,7 @@ export class AnswerView {
       const under = this.#under(link);
       link.classList.toggle("weak", under.length > 0 && under.every((c) => c.verdict === "weak"));
       link.classList.toggle("found", under.length > 0 && under.every((c) => c.by === "found"));
-      if (under.length) link.href = documentURL(under[0].document, under[0].start, under[0].end, under[0].link);
+      if (under.length) link.href = documentURL(under[0].document, under[0].start, under[0].end, under[0].link, this.run);
     }
   }
 

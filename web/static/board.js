@@ -107,7 +107,8 @@ export class Board {
 
   // opener returns a link to a place, which opens the panel.
   opener(className, at, ...words) {
-    const link = el("a", { class: className, href: documentURL(at.document, at.start, at.end, at.link) }, ...words);
+    at = { ...at, run: this.run };
+    const link = el("a", { class: className, href: documentURL(at.document, at.start, at.end, at.link, at.run) }, ...words);
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;
       e.preventDefault();

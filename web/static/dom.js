@@ -21,19 +21,20 @@ export const base = new URL("../", import.meta.url);
 
 // documentURL returns the address of a place in the viewer. link is the server's
 // own one, which also has the hash of the words at the place.
-export function documentURL(id, start, end, link) {
-  return placed("documents/", id, start, end, link, "#quote");
+// A run is the answer that cites the place, whose record has the quote.
+export function documentURL(id, start, end, link, run) {
+  return placed("documents/", id, start, end, link, run, "#quote");
 }
 
 // documentAPI returns the address of the same place in the API.
-export function documentAPI(id, start, end, link) {
-  return placed("api/documents/", id, start, end, link, "");
+export function documentAPI(id, start, end, link, run) {
+  return placed("api/documents/", id, start, end, link, run, "");
 }
 
-function placed(route, id, start, end, link, fragment) {
+function placed(route, id, start, end, link, run, fragment) {
   const path = id.split("/").map(encodeURIComponent).join("/");
   const query = new URL(link || "", base).searchParams;
-  const proof = query.get("quote") && Number(query.get("start")) === start ? `&digest=${query.get("digest")}&quote=${query.get("quote")}` : "";
+  const proof = query.get("quote") && Number(query.get("start")) === start ? `&digest=${query.get("digest")}&quote=${query.get("quote")}${run ? `&run=${run}` : ""}` : "";
   const place = end > start ? `?start=${start}&end=${end}${proof}${fragment}` : "";
   return new URL(base.pathname + route + path + place, base).href;
 }

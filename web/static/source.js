@@ -41,7 +41,7 @@ export class SourcePanel {
     this.#layOut();
     this.panel.focus({ preventScroll: true });
     this.#mark(opener);
-    await this.#load(at, body, loading.signal, documentAPI(at.document, at.start, at.end, at.link));
+    await this.#load(at, body, loading.signal, documentAPI(at.document, at.start, at.end, at.link, at.run));
   }
 
   close() {
@@ -131,7 +131,7 @@ export class SourcePanel {
         el("p", { class: "path" }, visibleName(at.document)),
         el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
         place(at) ? el("p", { class: "facts" }, place(at)) : "",
-        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link), target: "_blank", rel: "noopener" }, t("Open full page"))),
+        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link, at.run), target: "_blank", rel: "noopener" }, t("Open full page"))),
       ),
       el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, t("Close")),
     );
@@ -167,12 +167,13 @@ export class SourcePanel {
 }
 
 // changes says what has become of the quote since the document was cited.
-function changes({ state, missing }, quote) {
+function changes({ state, missing, cited: day }, quote) {
   if (state === "moved") {
     return [el("p", { class: "note" }, t("The document has changed or was renamed since it was cited. The quoted text is marked at its new place."))];
   }
   if (!missing) return [];
-  return [el("p", { class: "note trouble" }, t("The document has changed since it was cited: the quoted text is no longer there.")), cited(quote)];
+  const words = day && (state === "gone" ? t("The quoted text is gone since {day}.", { day }) : t("The quoted text has changed since {day}.", { day }));
+  return [el("p", { class: "note trouble" }, words || t("The document has changed since it was cited: the quoted text is no longer there.")), cited(quote)];
 }
 
 function cited(quote) {
