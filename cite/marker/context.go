@@ -104,7 +104,10 @@ func (x *context) startWord(number bool) {
 
 // spell adds letters to the word.
 func (x *context) spell(letters []byte) {
-	if x.size < len(x.name) {
+	switch {
+	case x.size == 0 && cap(letters) >= len(x.name): // the usual case; what is after size does not count
+		x.name = [len(x.name)]byte(letters[:len(x.name)])
+	case x.size < len(x.name):
 		copy(x.name[x.size:], letters)
 	}
 	x.size = min(x.size+len(letters), len(x.name)+1)
@@ -143,19 +146,19 @@ func (x *context) step(r rune) {
 	if x.prefix != prefixNone {
 		x.stepPrefix(r)
 	}
-	switch {
-	case isWordPart(r):
-		if !x.word {
-			x.startWord(unicode.IsNumber(r))
-		}
-		x.wordPart(r)
-	default:
+	part, mark := wordPart(r)
+	if !part {
 		x.other(r)
+		return
 	}
+	if !x.word {
+		x.startWord(unicode.IsNumber(r))
+	}
+	x.wordPart(r, mark)
 }
 
 // wordPart records a character of a word.
-func (x *context) wordPart(r rune) {
+func (x *context) wordPart(r rune, mark bool) {
 	switch {
 	case r == '_':
 		x.snake = x.snake || x.solid
@@ -166,7 +169,8 @@ func (x *context) wordPart(r rune) {
 	default:
 		x.solid = true
 		x.size = len(x.name) + 1
-		if x.combined = unicode.IsMark(r); x.combined {
+		if mark {
+			x.combined = true
 			return
 		}
 	}
@@ -242,13 +246,17 @@ func (x *context) stepPrefix(r rune) {
 	}
 }
 
-// isWordPart reports whether r is a letter, a mark, a number or "_".
-func isWordPart(r rune) bool {
+// wordPart reports whether r is a letter, a combining mark, a number or "_".
+func wordPart(r rune) (part, mark bool) {
 	if r < utf8.RuneSelf {
 		c := classes[r]
-		return c == classLetter || c == classDigit || r == '_'
+		return c == classLetter || c == classDigit || r == '_', false
 	}
-	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r)
+	if unicode.IsLetter(r) || unicode.IsNumber(r) {
+		return true, false
+	}
+	mark = unicode.IsMark(r)
+	return mark, mark
 }
 
 // atMargin reports whether only spaces are before this place on its line, and

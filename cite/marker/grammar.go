@@ -1,8 +1,10 @@
 package marker
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A form is a way to write a marker: what opens it, what is in it, what closes it
@@ -11,6 +13,7 @@ type form struct {
 	open, close string
 	in          inside // what is between, unless it is one of the forms that are read by rules of their own
 	at          place
+	then        string // what follows its first "]", one of these; empty for anything
 }
 
 // An inside says what may be between the ends of a form, besides numbers with
@@ -45,9 +48,9 @@ var forms = func() map[rune][]form {
 	const square = dagger | carets | names
 	m := make(map[rune][]form)
 	for _, f := range []form{
-		{open: "[", in: seed},
+		{open: "[", in: seed, then: " ("},
 		{open: "[[", close: "]]", in: square, at: inProse},
-		{open: "[", in: pair, at: inProse},
+		{open: "[", in: pair, at: inProse, then: allDashes},
 		{open: "[", close: "]", in: square, at: inProse},
 		{open: `\[`, close: `\]`, in: square, at: inProse},
 		{open: "【", close: "】", in: square, at: notBroken},
@@ -601,7 +604,11 @@ func (s *Scanner) formsAt(r rune) []form {
 // reports that more text may make it another.
 func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short bool) {
 	fs := s.formsAt(c.peek())
+	then := afterBracket(c.b[c.at:])
 	for i := range fs {
+		if then != end && fs[i].then != "" && !strings.ContainsRune(fs[i].then, then) {
+			continue
+		}
 		after = c
 		after.left = maxMarker
 		if after.read(&fs[i], m) {
@@ -610,6 +617,17 @@ func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short boo
 		short = short || after.short
 	}
 	return nil, c, short || c.short
+}
+
+// afterBracket returns the character after the first "]" near; [end] if it is not known.
+func afterBracket(b []byte) rune {
+	b = b[:min(len(b), 24)]
+	i := bytes.IndexByte(b, ']') + 1
+	if i == 0 || !utf8.FullRune(b[i:]) {
+		return end
+	}
+	r, _ := utf8.DecodeRune(b[i:])
+	return r
 }
 
 // citesKnown reports whether a label of a list cites a known id, whatever is

@@ -175,7 +175,7 @@ func (s *Scanner) lineKind(text []byte, complete bool) line {
 			return lineOpen
 		}
 	}
-	if utf8.RuneCount(text) > maxLine {
+	if len(text) > maxLine && utf8.RuneCount(text) > maxLine {
 		return lineOther
 	}
 	kind, short := s.partKind(c)

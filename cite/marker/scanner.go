@@ -1,6 +1,7 @@
 package marker
 
 import (
+	"bytes"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -251,9 +252,12 @@ func (s *Scanner) literal(n int) {
 // verbatim passes n bytes in which nothing is a marker.
 func (s *Scanner) verbatim(n int, code bool) {
 	s.give(false)
-	for after := s.i + n; s.i < after; {
-		s.literal(1)
+	text := s.b[s.i : s.i+n]
+	if bytes.IndexByte(text, '\n') >= 0 {
+		s.before.step('\n')
 	}
+	s.before.step(rune(text[n-1])) // a delimiter, after which nothing before it counts
+	s.i += n
 	s.give(code)
 }
 
