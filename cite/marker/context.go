@@ -104,10 +104,7 @@ func (x *context) startWord(number bool) {
 
 // spell adds letters to the word.
 func (x *context) spell(letters []byte) {
-	switch {
-	case x.size == 0 && cap(letters) >= len(x.name): // the usual case; what is after size does not count
-		x.name = [len(x.name)]byte(letters[:len(x.name)])
-	case x.size < len(x.name):
+	if x.size < len(x.name) {
 		copy(x.name[x.size:], letters)
 	}
 	x.size = min(x.size+len(letters), len(x.name)+1)

@@ -64,7 +64,7 @@ func TestScripts(t *testing.T) {
 func TestScriptsOnServers(t *testing.T) {
 	t.Parallel()
 	var scripts []string
-	for _, name := range []string{"ask", "ingest", "keys", "original", "prompts", "resume", "sections", "summarize"} {
+	for _, name := range []string{"ask", "ingest", "keys", "original", "prompts", "sections", "summarize"} {
 		scripts = append(scripts, "testdata/script/"+name+".txtar")
 	}
 	stores := servedStores(t)
