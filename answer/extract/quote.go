@@ -377,7 +377,9 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 			isItem(in[first(in, k)].text) || isItem(in[k+1].text)):
 			space = "\n"
 		default:
-			next = prompt.RoundLabels(plainLine(in[k+1].text), highest)
+			for _, s := range in[k+1 : p.end] { // what may close the code or formula that a sentence opens
+				next += prompt.RoundLabels(plainLine(s.text), highest) + " "
+			}
 		}
 		b.WriteString(labelledEach(prompt.RoundLabels(text, highest), p.passage+1, space+next) + space)
 	}
@@ -416,7 +418,8 @@ func labelledEach(line string, label int, after string) string {
 // whatever the sentence ends with and whatever comes after it.
 func Labelled(text string, label int, after string) string {
 	n := strconv.Itoa(label)
-	for _, form := range []string{"[" + n + "]", "[" + n + "](id=" + n + ")"} {
+	// A line break ends the code or the formula that a backtick or a dollar sign opens.
+	for _, form := range []string{"[" + n + "]", "[" + n + "](id=" + n + ")", "\n[" + n + "](id=" + n + ")"} {
 		if got := marker.Labels(text+form+after+"\n", label); len(got) == 1 && got[0] == label {
 			return text + form
 		}
