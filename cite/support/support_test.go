@@ -6,7 +6,20 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"ibid/ingest"
+	"ibid/retrieve"
 )
+
+// full is the Prover as package answer makes it.
+var full = Prover{Stem: retrieve.Stem, Sentences: sentencesOf}
+
+func sentencesOf(text string) (spans []Span) {
+	for s := range ingest.Sentences(text) {
+		spans = append(spans, Span{s.Start, s.End})
+	}
+	return spans
+}
 
 const harbour = `The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt. It has room for 1,250 boats and two slipways.
 
