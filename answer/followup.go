@@ -24,7 +24,7 @@ func followUp(question string, history []Turn) string {
 }
 
 func completed(question, before string) string {
-	if before == "" || !isElliptic(question) {
+	if before == "" || !isElliptic(question, retrieve.Language(before+" "+question)) {
 		return question
 	}
 	has, replaced := retrieve.Terms(question), numbers.MatchString(question)
@@ -46,29 +46,34 @@ var numbers = regexp.MustCompile(`\d+`)
 //go:embed followups.txt
 var followUpTable string
 
-// openings begin a question that goes on from the last one; references are words
-// that mean something in it.
-var openings, references = func() (openings, references []string) {
+// followUpWords are the words by which a question goes on from the last one, by
+// language: openings begin it, references mean something in the last one.
+var followUpWords = func() map[string]struct{ openings, references []string } {
+	words := map[string]struct{ openings, references []string }{}
 	for line := range strings.Lines(followUpTable) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] == "#" {
 			continue
 		}
+		of := words[fields[1]]
 		for _, word := range fields[2:] {
 			word = strings.ReplaceAll(word, "_", " ")
 			if fields[0] == "opening" {
-				openings = append(openings, word)
+				of.openings = append(of.openings, word)
 			} else {
-				references = append(references, word)
+				of.references = append(of.references, word)
 			}
 		}
+		words[fields[1]] = of
 	}
-	return openings, references
+	return words
 }()
 
-// isElliptic reports whether a question cannot be understood alone: it begins with
-// "and" or the like, has a pronoun, or has less than two words that say something.
-func isElliptic(question string) bool {
+// isElliptic reports whether a question cannot be understood alone: it has no content
+// word, or it has less than four and begins with "and" or the like or has a pronoun. A
+// longer question has what its pronoun means: of the questions of SQuAD, 14 in 100
+// have one, and 1 in 100 is elliptic by this rule.
+func isElliptic(question, language string) bool {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 	}), " ") + " "
@@ -80,9 +85,19 @@ func isElliptic(question string) bool {
 		at := strings.Index(lower, " "+phrase+" ")
 		return at == 0 || anywhere && at > 0
 	}
-	return slices.ContainsFunc(openings, func(p string) bool { return has(p, false) }) ||
-		slices.ContainsFunc(references, func(p string) bool { return has(p, true) }) ||
-		len(contentWords(question)) < 2
+	words, own := followUpWords[language], countWords(question)
+	opens := slices.ContainsFunc(words.openings, func(p string) bool { return has(p, false) })
+	refers := slices.ContainsFunc(words.references, func(p string) bool { return has(p, true) })
+	return own == 0 || own < 4 && (opens || refers)
+}
+
+// countWords counts the content words of a question. Where words are not separated,
+// two terms, which are pairs of characters, count as one.
+func countWords(question string) int {
+	if strings.ContainsFunc(question, func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }) {
+		return len(retrieve.Terms(question)) / 2
+	}
+	return len(contentWords(question))
 }
 
 // contentWords are the words of a question that say something of its subject.

@@ -152,3 +152,36 @@ func dialogues(t *testing.T, dir, and string) (*retrieve.Index, []dialogue) {
 	}
 	return index, made
 }
+
+// Of the questions of a set, which stand alone, at most 5 in 100 are changed by the one before.
+func TestStandalone(t *testing.T) {
+	for _, set := range []string{"library", "xquad-a/ar", "xquad-a/de", "xquad-a/es", "xquad-a/hi", "xquad-a/ru", "xquad-a/zh", "squad2-a", "clapnq-a"} {
+		t.Run(set, func(t *testing.T) {
+			file := filepath.Join("..", "data", "questions.jsonl")
+			if set != "library" {
+				file = filepath.Join(datatest.Sets(t, set), "queries.jsonl")
+			}
+			f, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			before, all, changed := "", 0, 0
+			for d := json.NewDecoder(f); d.More(); all++ {
+				var q struct{ Question, Text string }
+				if err := d.Decode(&q); err != nil {
+					t.Fatal(err)
+				}
+				question := q.Question + q.Text
+				if got := followUp(question, []Turn{{"user", before}, {"assistant", "-"}}); got != question {
+					t.Logf("changed: %s", got)
+					changed++
+				}
+				before = question
+			}
+			if t.Logf("%d of %d changed", changed, all); changed*20 > all {
+				t.Error("want at most 5 in 100")
+			}
+		})
+	}
+}
