@@ -322,6 +322,60 @@ func (l *catalog) setState(ctx context.Context, s *cite.Source, digest string) e
 	return nil
 }
 
+// sourcesState returns the worst state of the sources of a record; empty if it has
+// none.
+func (l *catalog) sourcesState(ctx context.Context, archive retrieve.Archive, id string) (state quoteState, err error) {
+	stored, err := archive.Record(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	record := recordOf(stored)
+	if record.log, err = unpackEvents(stored.Events); err != nil {
+		return "", err
+	}
+	if record.setOutcome(); record.Answer == nil {
+		return "", nil
+	}
+	var a struct{ Sources []cite.Source }
+	answer, err := l.withStates(ctx, record.Answer)
+	if err == nil {
+		err = json.Unmarshal(answer, &a)
+	}
+	for _, s := range a.Sources {
+		state = worse(state, quoteState(s.State))
+	}
+	return state, err
+}
+
+// ChangedAnswers counts the records of callers, and those that quote words which
+// are no longer in their documents.
+func ChangedAnswers(ctx context.Context, l Library, archive retrieve.Archive, callers []string) (changed, all int, err error) {
+	const page = 500
+	c := &catalog{Library: l}
+	for _, by := range callers {
+		for last := (retrieve.Record{}); ; {
+			records, err := archive.Records(ctx, by, last, page)
+			if err != nil {
+				return 0, 0, err
+			}
+			for _, r := range records {
+				state, err := c.sourcesState(ctx, archive, r.ID)
+				if err != nil {
+					return 0, 0, fmt.Errorf("comparing the quotes of the record %s: %w", r.ID, err)
+				}
+				if all++; state.rank() >= quoteChanged.rank() {
+					changed++
+				}
+			}
+			if len(records) < page {
+				break
+			}
+			last = records[len(records)-1]
+		}
+	}
+	return changed, all, nil
+}
+
 // worse returns the later of two states in the order of [quoteState.rank].
 func worse(a, b quoteState) quoteState {
 	if a.rank() < b.rank() {

@@ -57,6 +57,8 @@ type answerRecord struct {
 	Ended   *time.Time      `json:"ended,omitempty"`
 	// Resumable means that {"run": ID} resumes it.
 	Resumable bool `json:"resumable"`
+	// Sources is the worst state of its sources, in a list with ?states=.
+	Sources quoteState `json:"sources,omitempty"`
 	// Shared means that other keys see it too, if they may see all its documents.
 	Shared bool `json:"shared"`
 	// Answer is the data of its event done, Error that of its event error.
@@ -423,7 +425,7 @@ type recordPage struct {
 }
 
 // list lists the caller's records, newest first: ?limit= of those that began
-// before the one in ?after=.
+// before the one in ?after=. With ?states= each has the state of its sources.
 func (r *runHandlers) list(c echo.Context) error {
 	limit, err := limitOf(c, 50, 1, 500)
 	if err != nil {
@@ -457,6 +459,11 @@ func (r *runHandlers) list(c echo.Context) error {
 	for _, stored := range records {
 		record := recordOf(stored)
 		r.setAddresses(c, record)
+		if c.QueryParams().Has("states") {
+			if record.Sources, err = r.catalog.sourcesState(ctx, r.ledger, stored.ID); err != nil {
+				return err
+			}
+		}
 		list.Runs = append(list.Runs, record)
 	}
 	return reply(c, http.StatusOK, list)

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // A person opens the page of the real program over the sample library, asks,
@@ -25,27 +31,8 @@ func TestAskInABrowser(t *testing.T) {
 	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
 	ready(t, url)
 
-	ctx := openBrowser(t, chromium)
-	do := func(steps ...chromedp.Action[chromedp.Void]) {
-		t.Helper()
-		if err := chromedp.Do(ctx, steps...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	js := func(expression string) string {
-		t.Helper()
-		s, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression))
-		if err != nil {
-			t.Fatalf("%s: %v", expression, err)
-		}
-		return s
-	}
-	waitFor := func(expression string) {
-		t.Helper()
-		if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(15*time.Second))); err != nil {
-			t.Fatalf("waiting for %s: %v\n%s", expression, err, js(`document.body.innerText`))
-		}
-	}
+	page := openBrowser(t, chromium)
+	ctx, do, js, waitFor := page.Context, page.do, page.js, page.waitFor
 	var foreign []string
 	if err := chromedp.Listen(ctx, func(ev any) {
 		if e, ok := ev.(*network.EventRequestWillBeSent); ok && !strings.HasPrefix(e.Request.URL, url+"/") {
@@ -64,9 +51,7 @@ func TestAskInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(chromedp.EmulateViewport(1120, 680), chromedp.Navigate(url+"/"), chromedp.WaitVisible(chromedp.CSS("#question")))
-	do(chromedp.SendKeys(chromedp.CSS("#question"), "May a child of seven sail, and in which boat?"))
-	js(`document.querySelector("#question").form.requestSubmit(); ""`)
-	waitFor(`document.querySelector(".turn")?.getAttribute("aria-busy") === "false"`)
+	page.ask("May a child of seven sail, and in which boat?")
 	waitFor(`document.querySelector(".turn .text:not(.draft) .cite") !== null`)
 	js(`document.querySelector(".turn .text:not(.draft) .cite").click(); ""`)
 	do(chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
@@ -101,6 +86,82 @@ func TestAskInABrowser(t *testing.T) {
 	}
 }
 
+// A file is edited, one renamed and one deleted after answers quoted them: History
+// counts the answers, each source shows its state, the old quote is shown with the new
+// text, and asking again marks what differs.
+func TestChangedSourcesInABrowser(t *testing.T) {
+	t.Parallel()
+	chromium := chromiumPath(t)
+	notes, data := filepath.Join(t.TempDir(), "notes"), t.TempDir()
+	writeFiles(t, notes, map[string]string{
+		"fees.md":  "# Fees\n\nThe mooring fee is 240 crowns a season. Members pay it at the office in March.\n",
+		"boats.md": "# Boats\n\nThe mast of a Corrie reaches 9.10 metres above the water. Its keel weighs 310 kilograms.\n",
+		"dogs.md":  "# Dogs\n\nDogs are welcome on the eastern pier until sunset. They are kept on a lead.\n",
+		"hours.md": "# Hours\n\nThe harbour office opens at nine in the morning. It is closed on Sundays.\n",
+	})
+	url := serve(t, data, notes)
+	ready(t, url)
+	page := openBrowser(t, chromium)
+	page.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url+"/"))
+	for _, q := range []string{"What is the mooring fee?", "How high above the water does the mast of a Corrie reach?",
+		"Until when are dogs welcome on the pier?", "When does the harbour office open?"} {
+		page.ask(q)
+	}
+	shoot(t, page, "states-before")
+
+	writeFiles(t, notes, map[string]string{
+		"fees.md": "# Fees\n\nSince May there is a new price list: the mooring fee is 310 crowns a season.\n",
+	})
+	in := func(name string) string { return filepath.Join(notes, name) }
+	if err := errors.Join(os.Rename(in("boats.md"), in("keelboats.md")), os.Remove(in("dogs.md"))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the changes to be read", func() bool {
+		ids := documents(t, url)
+		return ids["notes/keelboats.md"] && !ids["notes/boats.md"] && !ids["notes/dogs.md"] &&
+			bytes.Contains(fetch(t, http.MethodGet, url+"/api/documents/notes/fees.md", "", "", http.StatusOK), []byte("310"))
+	})
+
+	page.do(chromedp.Navigate(url + "/"))
+	page.js(`document.getElementById("past-button").click(); ""`)
+	page.waitFor(`document.querySelector("#past [role=status]")?.innerText.includes("Answers whose sources have changed: 2")`)
+	page.waitFor(`document.querySelector("#past .past-open").innerText.includes("The sources have changed since.")`)
+	shoot(t, page, "states-history")
+	page.js(`document.querySelector("#past .past-open").click(); ""`)
+	for turn, want := range []string{"The quoted text has changed since", "Renamed to ", "The quoted text is gone since"} {
+		page.waitFor(fmt.Sprintf(`document.querySelectorAll(".turn")[%d]?.innerText.includes(%q)`, turn, want))
+	}
+	if got := page.js(`document.querySelectorAll(".turn")[3].innerText`); strings.Contains(got, " since ") {
+		t.Errorf("a source that did not change is called changed: %s", got)
+	}
+	shoot(t, page, "states-answers")
+	for turn, want := range map[int]string{0: "240 crowns", 2: "welcome on the eastern pier"} {
+		page.js(fmt.Sprintf(`document.querySelectorAll(".turn")[%d].querySelector(".text .cite").click(); ""`, turn))
+		page.waitFor(fmt.Sprintf(`document.getElementById("source").innerText.includes(%q)`, want))
+		shoot(t, page, fmt.Sprintf("states-panel-%d", turn))
+		page.do(chromedp.KeyEvent(kb.Escape))
+	}
+	page.js(`document.querySelectorAll(".turn")[1].querySelector(".text .cite").click(); ""`)
+	page.waitFor(`document.querySelector("#source mark")?.innerText.includes("9.10 metres")`)
+	shoot(t, page, "states-panel-1")
+	page.do(chromedp.KeyEvent(kb.Escape))
+
+	page.js(`[...document.querySelectorAll(".turn")[0].querySelectorAll("button")].find((b) => b.innerText === "Ask again and compare").click(); ""`)
+	page.waitFor(`document.querySelectorAll(".turn")[0].innerText.includes("Highlighted sentences differ from the earlier answer.")`)
+	if got := page.js(`document.querySelectorAll(".turn")[0].querySelector(".text").innerText`); !strings.Contains(got, "310 crowns") {
+		t.Errorf("asked again, the answer is %q", got)
+	}
+	page.js(`document.querySelector(".turn .earlier summary").click(); ""`)
+	if got := page.js(`document.querySelector(".turn .earlier").innerText`); !strings.Contains(got, "240 crowns") {
+		t.Errorf("the earlier answer is %q", got)
+	}
+	shoot(t, page, "states-compared")
+	stdout, _, _ := ibid(t, data, "doctor")
+	if !strings.Contains(stdout, "with sources that have changed since") {
+		t.Errorf("doctor does not count the answers whose sources have changed:\n%s", stdout)
+	}
+}
+
 // chromiumPath is the program that IBID_CHROMIUM names, or chromium; the test is
 // skipped where there is none.
 func chromiumPath(t *testing.T) string {
@@ -112,8 +173,48 @@ func chromiumPath(t *testing.T) string {
 	return path
 }
 
+// A browserPage is a tab of a browser.
+type browserPage struct {
+	context.Context
+	t *testing.T
+}
+
+func (p browserPage) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	if err := chromedp.Do(p, steps...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// js returns the value of an expression, a string.
+func (p browserPage) js(expression string) string {
+	p.t.Helper()
+	s, err := chromedp.Run(p, chromedp.Evaluate[string](expression))
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return s
+}
+
+// waitFor waits until an expression is true.
+func (p browserPage) waitFor(expression string) {
+	p.t.Helper()
+	if _, err := chromedp.Run(p, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute))); err != nil {
+		p.t.Fatalf("waiting for %s: %v\n%s", expression, err, p.js(`document.body.innerText`))
+	}
+}
+
+// ask asks a question on the page and waits for the answer.
+func (p browserPage) ask(question string) {
+	p.t.Helper()
+	p.do(chromedp.WaitVisible(chromedp.CSS("#question")), chromedp.SendKeys(chromedp.CSS("#question"), question))
+	p.js(`document.querySelector("#question").form.requestSubmit(); ""`)
+	p.waitFor(`document.querySelector(".turn:last-child .asked")?.innerText === ` + strconv.Quote(question) +
+		` && document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`)
+}
+
 // openBrowser starts a browser with an empty tab, for two minutes at the most.
-func openBrowser(t *testing.T, path string) context.Context {
+func openBrowser(t *testing.T, path string) browserPage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
@@ -126,7 +227,7 @@ func openBrowser(t *testing.T, path string) context.Context {
 	if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0")); err != nil {
 		t.Fatal(err)
 	}
-	return ctx
+	return browserPage{ctx, t}
 }
 
 // shoot takes a picture into the folder that IBID_SCREENSHOTS names, if it does.

@@ -16,6 +16,7 @@ import (
 	"ibid/retrieve/embed/encoder"
 	"ibid/retrieve/library"
 	"ibid/retrieve/state"
+	"ibid/web"
 )
 
 type doctorCmd struct {
@@ -268,11 +269,9 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		}
 		up.add(f)
 	}
-	ring, err := store.Keyring().Ring(ctx)
-	if err != nil {
+	if err := checkCallers(ctx, store, up); err != nil {
 		return err
 	}
-	up.add(checkKeys(ring, time.Now()))
 	damaged, err := store.Damaged(ctx)
 	if err != nil {
 		return err
@@ -299,6 +298,32 @@ func (c *doctorCmd) checkFolders(roots []ingest.Root, up *checkup) {
 				fmt.Sprintf("restore it, or run 'ibid forget %s'; until then its documents stay unchanged", r.Name)})
 		}
 	}
+}
+
+// checkCallers counts the keys, and the stored answers that quote what has changed since.
+func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
+	ring, err := store.Keyring().Ring(ctx)
+	if err != nil {
+		return err
+	}
+	up.add(checkKeys(ring, time.Now()))
+	callers := []string{""}
+	for _, k := range ring.Keys {
+		callers = append(callers, k.ID)
+	}
+	changed, all, err := web.ChangedAnswers(ctx, store, store.Ledger(), callers)
+	if err != nil {
+		return err
+	}
+	if all > 0 {
+		f := ok("answers", "%s stored", counted(all, "answer"))
+		if changed > 0 {
+			f = ok("answers", "%s stored, %d of them with sources that have changed since", counted(all, "answer"), changed)
+			f.Next = "the page shows which, under History, and asks again"
+		}
+		up.add(f)
+	}
+	return nil
 }
 
 func checkKeys(ring retrieve.Ring, now time.Time) finding {

@@ -29,7 +29,7 @@ var leaves = map[string][]string{
 	"cite/marker":   {"cite", "cite/rewrite", "answer", "cmd/ibid"},
 	"cite/rewrite":  {"cite", "cite/sentence", "web", "cmd/ibid"},                        // numbers in a text: pure
 	"cite/sentence": {"cite", "answer"},                                                  // the sentences of a growing text: pure
-	"cite/support":  {"cite", "answer", "cmd/ibid"},                                      // whether passages support a sentence: pure
+	"cite/support":  {"cite", "answer", "cmd/ibid", "cmd/ibid/eval"},                     // whether passages support a sentence: pure
 	"data":          {"cmd/ibid"},                                                        // the sample library
 	"data/datatest": {"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest", "data"}, // for tests: sets and campaigns
 	"cmd/ibid/eval": {"cmd/ibid"},                                                        // the metrics: pure
@@ -37,9 +37,10 @@ var leaves = map[string][]string{
 
 // testImporters are further layers whose tests import a package.
 var testImporters = map[string][]string{
-	"ingest":        {"cite"},                       // the sentences that cite/support is measured with
-	"retrieve":      {"cite"},                       // its stemmer
-	"cmd/ibid/eval": {"retrieve", "answer", "cite"}, // the metrics
+	"ingest":        {"cite"},               // the sentences that cite/support is measured with
+	"retrieve":      {"cite"},               // its stemmer
+	"answer":        {"cmd/ibid"},           // both, for the measures of support
+	"cmd/ibid/eval": {"retrieve", "answer"}, // the metrics
 }
 
 // homes are the layers that import a third-party module directly.

@@ -39,13 +39,18 @@ export class Blocks {
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }
 
-  // finish drops what is left of the earlier draft, and marks the sentences that differ.
+  // finish drops what is left of the earlier draft, and marks the sentences that differ from it.
   finish() {
     const before = this.earlier;
     this.earlier = [];
     this.#redraw();
     this.draw();
     while (this.element.children.length > this.html.length) this.element.lastChild.remove();
+    this.mark(before);
+  }
+
+  // mark marks the sentences that are not in an earlier text, which is the HTML of its blocks.
+  mark(before) {
     if (!changed || !before.length) return;
     for (const range of this.marked) changed.delete(range);
     const old = new Set(before.flatMap((html) => sentences(parse(html)).map((s) => s.text)));
@@ -53,7 +58,7 @@ export class Blocks {
     for (const range of this.marked) changed.add(range);
   }
 
-  // differs reports whether sentences differ from those of an earlier draft.
+  // differs reports whether sentences are marked.
   get differs() {
     return this.marked.length > 0;
   }

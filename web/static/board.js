@@ -8,6 +8,9 @@ import { locale, t } from "./words.js";
 
 const verdicts = { relevant: t("on topic"), irrelevant: t("off topic"), unparsable: t("kept: unreadable verdict"), error: t("kept: not checked") };
 
+// isStale reports whether a document no longer has the words that were quoted.
+export const isStale = (state) => state === "changed" || state === "gone";
+
 export class Board {
   // panel opens sources.
   constructor(id, panel) {
@@ -65,7 +68,8 @@ export class Board {
     this.#count();
   }
 
-  // showStates says which sources of an old answer have changed since its date.
+  // showStates says which sources of an old answer have changed since its date, and
+  // reports whether quoted words are no longer there.
   showStates(sources, date) {
     const day = new Date(date).toLocaleDateString(locale, { day: "numeric", month: "long", year: "numeric" });
     const words = { moved: t("The quoted text has moved since {day}.", { day }), changed: t("The quoted text has changed since {day}.", { day }), gone: t("The quoted text is gone since {day}.", { day }) };
@@ -74,6 +78,7 @@ export class Board {
       const change = now ? t("Renamed to {name} since {day}.", { name: visibleName(now), day }) : words[state];
       this.sources.querySelector(`[data-number="${Number(number)}"] .path`)?.after(el("p", { class: "facts state" }, change));
     }
+    return sources.some((s) => isStale(s.state));
   }
 
   // fold closes the list of the passages that are not cited.

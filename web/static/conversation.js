@@ -1,13 +1,15 @@
 // A conversation: questions and their answers.
 
 import { AnswerView } from "./answer.js";
-import { base, byId } from "./dom.js";
+import { base, byId, el } from "./dom.js";
 import * as history from "./history.js";
 import { follow, get, post, Trouble } from "./stream.js";
-import { t } from "./words.js";
+import { parts, t } from "./words.js";
 
 // The history that is sent with a question, in characters.
 const historySize = 24_000;
+
+const runURL = (id, query = "") => new URL(`api/runs/${encodeURIComponent(id)}${query}`, base);
 
 export class Conversation {
   // panel opens sources; say announces a status to screen readers; busy(yes),
@@ -36,8 +38,9 @@ export class Conversation {
   }
 
   // ask asks a question below the others, or replaces one of them (instead).
-  // resume is the id of a failed run to resume.
-  async ask(question, body = {}, instead = null, resume = "") {
+  // resume is the id of a failed run to resume; compare shows what differs from the
+  // answer that is replaced.
+  async ask(question, body = {}, instead = null, { resume = "", compare = false } = {}) {
     this.stop();
     const mine = (this.asking = new AbortController());
     const view = this.#view(question, body, instead);
@@ -54,17 +57,34 @@ export class Conversation {
       }
       return (await begun(sent)).id;
     });
+    if (compare && view.answer) this.#compare(view, instead);
+  }
+
+  // #compare marks the sentences that an earlier answer lacks, and shows it below.
+  #compare(view, earlier) {
+    view.blocks.mark(earlier.blocks.html);
+    view.notes.append(
+      el("p", { class: "note" }, ...(view.blocks.differs ? parts("{highlighted} differ from the earlier answer.", { highlighted: el("span", { class: "changed" }, t("Highlighted sentences")) })
+        : [t("The answer is the same as before.")])),
+      el("details", { class: "earlier" }, el("summary", {}, t("Earlier answer")), earlier.text ? earlier.textBox : el("p", { dir: "auto" }, earlier.refusal)));
+  }
+
+  // #showStates shows which sources of a recorded answer have changed, and offers to ask again.
+  #showStates(view, { answer, ended }) {
+    if (!view.board.showStates(answer?.sources || [], ended)) return;
+    view.actions.append(el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) }, t("Ask again and compare")));
   }
 
   // replay shows a recorded answer, or one that is being written.
   async replay(run) {
     this.clear();
     const mine = (this.asking = new AbortController());
-    const { question, request, answer, ended } = await get(new URL(`api/runs/${encodeURIComponent(run)}`, base), mine.signal);
+    const record = await get(runURL(run), mine.signal);
+    const { question, request } = record;
     const { question: _, history: __, ...body } = request || {};
     const view = this.#view(question, body, null, false);
     await this.#follow(view, mine, async () => run);
-    view.board.showStates(answer?.sources || [], ended);
+    this.#showStates(view, record);
   }
 
   // show restores a conversation, whose last answer can be incomplete.
@@ -83,10 +103,19 @@ export class Conversation {
       if (view === last && view.run && !view.over) this.#follow(view, (this.asking = new AbortController()), async () => view.run);
       else view.markStopped();
     }
+    if ("kept" in this.turns.dataset) for (const view of this.views) if (view.run && view.answer) this.#compareSources(view);
+  }
+
+  async #compareSources(view) {
+    try {
+      this.#showStates(view, await get(runURL(view.run)));
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err; // no longer stored
+    }
   }
 
   #view(question, body, instead, scroll = true) {
-    const view = new AnswerView(question, { panel: this.panel, say: this.say, again: () => this.ask(question, body, view, view.failed ? view.run : "") });
+    const view = new AnswerView(question, { panel: this.panel, say: this.say, again: (more) => this.ask(question, body, view, { resume: view.failed ? view.run : "", ...more }) });
     view.body = body;
     view.element.addEventListener("rated", () => this.#save());
     const at = this.views.indexOf(instead);
@@ -110,7 +139,7 @@ export class Conversation {
     try {
       view.run = await begin();
       this.#save();
-      const url = new URL(`api/runs/${encodeURIComponent(view.run)}?html=1&markdown=1`, base);
+      const url = runURL(view.run, "?html=1&markdown=1");
       const lost = () => {
         this.reachable(false);
         view.reconnecting();
@@ -123,7 +152,7 @@ export class Conversation {
     } catch (err) {
       if (mine.signal.aborted) {
         view.markStopped();
-        if (view.run) fetch(new URL(`api/runs/${encodeURIComponent(view.run)}`, base), { method: "DELETE" }).catch(() => {}); // without a reader it ends later
+        if (view.run) fetch(runURL(view.run), { method: "DELETE" }).catch(() => {}); // without a reader it ends later
       } else if (err instanceof Trouble) {
         if (err.code === "unreachable") this.reachable(false);
         view.fail(err);

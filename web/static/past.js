@@ -1,8 +1,10 @@
 // The list of past conversations.
 
+import { isStale } from "./board.js";
 import { fenced } from "./copy.js";
-import { byId, el } from "./dom.js";
+import { base, byId, el } from "./dom.js";
 import * as history from "./history.js";
+import { get, Trouble } from "./stream.js";
 import { locale, t } from "./words.js";
 
 // A Past is the drawer with past conversations. open(conversation) shows one;
@@ -21,12 +23,32 @@ export class Past {
   show() {
     this.#draw();
     this.dialog.showModal();
+    if ("kept" in byId("turns").dataset) this.#compare();
+  }
+
+  // #compare marks the conversations with answers whose sources have changed since.
+  async #compare() {
+    let changed;
+    try {
+      const { runs } = await get(new URL("api/runs?limit=500&states=1", base));
+      changed = new Set(runs.filter((r) => isStale(r.sources)).map((r) => r.id));
+    } catch (err) {
+      if (err instanceof Trouble) return; // the list is complete without
+      throw err;
+    }
+    let n = 0;
+    for (const [{ turns }, entry] of this.entries) {
+      const here = turns.filter((t) => changed.has(t.run)).length;
+      if (here) entry.querySelector(".past-open").append(el("span", { class: "facts state" }, t("The sources have changed since.")));
+      n += here;
+    }
+    if (n) this.status.textContent = t("Answers whose sources have changed: {n}", { n });
   }
 
   #draw() {
     const kept = history.list();
-    const entries = kept.map((c) => [c, this.#entry(c)]);
-    const none = el("p", { class: "facts", role: "status" });
+    const entries = (this.entries = kept.map((c) => [c, this.#entry(c)]));
+    const none = (this.status = el("p", { class: "facts", role: "status" }));
     const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off", oninput: () => {
       let shown = 0;
       for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));

@@ -16,7 +16,8 @@ type Claim struct {
 }
 
 // ReadClaims reads judged claims: queries.jsonl (text, article, label) and
-// corpus.jsonl (_id, text). Only the label "supported" means wholly supported.
+// corpus.jsonl (_id, text). Only the label "supported" means wholly supported; queries
+// without a label are none.
 func ReadClaims(fsys fs.FS) (claims []Claim, err error) {
 	entries, err := ReadCorpus(fsys)
 	pages := make(map[string]string)
@@ -29,7 +30,9 @@ func ReadClaims(fsys fs.FS) (claims []Claim, err error) {
 	return claims, eachLine(fsys, queriesFile, func(_ int, line []byte) error {
 		var c struct{ Text, Article, Label string }
 		err := decode(line, &c)
-		claims = append(claims, Claim{c.Text, pages[c.Article], c.Label == "supported"})
+		if c.Label != "" {
+			claims = append(claims, Claim{c.Text, pages[c.Article], c.Label == "supported"})
+		}
 		return err
 	})
 }
@@ -95,12 +98,16 @@ type Edit struct {
 
 // Edits are those that 'ibid eval support' makes.
 var Edits = []Edit{
-	{"verbatim", "the sentence itself is supported", false, func(p Place) string { return p.Sentence }},
-	{"reworded", "without every fifth word it is supported", false, leaveOut},
-	{"other_name", "with a name that the passage lacks it is weak", true, func(p Place) string { return renamed(p.Sentence, " Zanzibar") }},
-	{"passage_name", "with another name of the passage it is weak", true, func(p Place) string { return renamed(p.Sentence, namesIn(p.Passage)...) }},
-	{"swapped_names", "with two names swapped it is weak", true, swapNames},
-	{"opposite", "with a word replaced by its opposite, or another step of a scale, it is weak", true, exchange},
+	{"verbatim", "sentences that are supported as they are", false, func(p Place) string { return p.Sentence }},
+	{"reworded", "… without every fifth word", false, leaveOut},
+	{"other_name", "sentences that are weak with a name that the passage lacks", true, func(p Place) string {
+		return renamed(p.Sentence, " Zanzibar")
+	}},
+	{"passage_name", "… with another name of the passage", true, func(p Place) string {
+		return renamed(p.Sentence, namesIn(p.Passage)...)
+	}},
+	{"swapped_names", "… with two names swapped", true, swapNames},
+	{"opposite", "… with a word replaced by its opposite", true, exchange},
 }
 
 // MeasureEdits returns the share of edited sentences with the wanted verdict.
@@ -125,7 +132,8 @@ func MeasureEdits(prover support.Prover, places []Place, edits []Edit) (figures 
 }
 
 var (
-	negator  = regexp.MustCompile(`(?i)\b(not?|never|none|nor|neither|nothing|nobody|nowhere|cannot|without|hardly|rarely|kein\w*|nicht)\b|n['’]t\b`)
+	negator = regexp.MustCompile(`(?i)\b(not?|never|none|nor|neither|nothing|nobody|nowhere|cannot|without|hardly|rarely|` +
+		`kein\w*|nicht)\b|n['’]t\b`)
 	someName = regexp.MustCompile(`[\pL\pN,;)]( \p{Lu}[\pL\pN-]+(?: \p{Lu}[\pL\pN-]+)*)`)
 )
 
@@ -160,11 +168,17 @@ func renamed(sentence string, names ...string) string {
 	return ""
 }
 
+var longerWord = regexp.MustCompile(`\b\p{Ll}{4,}`)
+
+// swapNames swaps two names with a longer word between them: those of a list, and the
+// parts of one name, can be in either order.
 func swapNames(p Place) string {
 	names := namesIn(p.Sentence)
 	for i, a := range names {
+		_, after, _ := strings.Cut(p.Sentence, a)
 		for _, b := range names[i+1:] {
-			if !strings.Contains(a, b) && !strings.Contains(b, a) {
+			between, _, ok := strings.Cut(after, b)
+			if ok && longerWord.MatchString(between) && !strings.Contains(a, b) && !strings.Contains(b, a) {
 				return strings.NewReplacer(a, b, b, a).Replace(p.Sentence)
 			}
 		}

@@ -1,4 +1,4 @@
-package support_test
+package eval_test
 
 import (
 	"io/fs"
@@ -20,7 +20,7 @@ var prover = answer.Prover()
 // libraryPlaces returns the longer sentences of each document of the sample library.
 func libraryPlaces(t *testing.T) (places [][]eval.Place) {
 	t.Helper()
-	library := os.DirFS("../../data/library")
+	library := os.DirFS("../../../data/library")
 	err := fs.WalkDir(library, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".md") {
 			return err
@@ -170,17 +170,21 @@ func TestEditsJoined(t *testing.T) {
 		}
 		return all
 	}
+	type cited func(p, q, r eval.Place) []support.Passage
+	both := func(p, q, _ eval.Place) []support.Passage { return passages(p.Passage, q.Passage) }
+	all := func(p, q, r eval.Place) []support.Passage { return passages(p.Passage, q.Passage, r.Passage) }
+	first := func(p, _, r eval.Place) []support.Passage { return passages(p.Passage, r.Passage) }
 	for _, test := range []struct {
 		name   string
 		number bool // the second has another
-		cites  func(p, q, r eval.Place) []support.Passage
+		cites  cited
 		weak   bool
 		least  float64
 	}{
-		{"citing both", false, func(p, q, _ eval.Place) []support.Passage { return passages(p.Passage, q.Passage) }, false, 0.95},
-		{"citing both and another", false, func(p, q, r eval.Place) []support.Passage { return passages(p.Passage, q.Passage, r.Passage) }, false, 0.95},
-		{"citing the first", false, func(p, _, r eval.Place) []support.Passage { return passages(p.Passage, r.Passage) }, true, 0.9},
-		{"another number, citing both", true, func(p, q, _ eval.Place) []support.Passage { return passages(p.Passage, q.Passage) }, true, 0.99},
+		{"citing both", false, both, false, 0.95},
+		{"citing both and another", false, all, false, 0.95},
+		{"citing the first", false, first, true, 0.9},
+		{"another number, citing both", true, both, true, 0.99},
 	} {
 		var n, right float64
 		for i, p := range places {
