@@ -72,7 +72,7 @@ export class Conversation {
   // #showStates shows which sources of a recorded answer have changed, and offers to ask again.
   #showStates(view, { answer, ended }) {
     if (!view.board.showStates(answer?.sources || [], ended)) return;
-    view.actions.append(el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) }, t("Ask again and compare")));
+    view.actions.insertBefore(el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) }, t("Ask again and compare")), view.actions.querySelector(".ratings"));
   }
 
   // replay shows a recorded answer, or one that is being written.
