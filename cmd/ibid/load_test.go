@@ -143,7 +143,8 @@ func TestLoad(t *testing.T) {
 	}
 	peak := peakOf(server.pid)
 	t.Logf("figure: %d readers at once: peak memory %d MB", readers, peak>>20)
-	if peak > 300<<20 && !raced() {
+	// About 325 MB: 120 in use, the garbage up to the next collection, and the program.
+	if peak > 400<<20 && !raced() {
 		t.Errorf("the server used %d MB", peak>>20)
 	}
 }
