@@ -101,13 +101,13 @@ func parseLink(u *url.URL, route string) (document string, r textRange, err erro
 	for _, p := range []struct {
 		name string
 		to   *int
-	}{{"start", &r.Start}, {"end", &r.End}, {"at", &r.At}} {
+	}{{"start", &r.Start}, {"end", &r.End}, {"at", &r.At}, {"page", &r.Page}} {
 		v := q.Get(p.name)
 		if v == "" {
 			continue
 		}
 		if *p.to, err = parseNumber(v); err != nil {
-			return "", textRange{}, invalid("bad_range", "%s is %.40q: give a byte offset, 0 or more", p.name, v)
+			return "", textRange{}, invalid("bad_range", "%s is %.40q: give a number, 0 or more", p.name, v)
 		}
 	}
 	return document, r, nil
@@ -123,6 +123,7 @@ func parseNumber(s string) (int, error) {
 type textRange struct {
 	Start, End int // to mark; nothing unless End is greater than Start
 	At         int // to show the text around, where nothing is to be marked
+	Page       int // to show, whatever is marked; 0 for none
 
 	quote quoteRef // the words that were between Start and End
 }

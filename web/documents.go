@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -104,6 +106,8 @@ type shownDocument struct {
 	Drawn []drawnLink `json:"drawn,omitempty"`
 	// Original is the address of the file, where that is on this server.
 	Original string `json:"original,omitempty"`
+	// Found are the first places with the words in ?find=.
+	Found []foundPlace `json:"found,omitempty"`
 }
 
 // show replies with the text around a place in a document.
@@ -112,12 +116,12 @@ func (d *documents) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	shown := shownDocument{excerpt: excerptOf(doc, r)}
+	shown := shownDocument{excerpt: excerptOf(doc, r), Found: findIn(doc, c.QueryParam("find"))}
 	if shown.AlsoIn, err = d.copies(c.Request().Context(), doc); err != nil {
 		return err
 	}
 	if d.isHere(c, doc) {
-		shown.Drawn, shown.Original = d.drawnLinks(c, doc, shown.excerpt, r.At), d.originalLink(doc, shown.excerpt, r.At)
+		shown.Drawn, shown.Original = d.drawnLinks(c, doc, shown.excerpt, r.Page > 0), d.originalLink(doc, shown.excerpt)
 	}
 	return reply(c, http.StatusOK, shown)
 }
@@ -132,15 +136,19 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	}
 	ctx := c.Request().Context()
 	doc, err := d.document(ctx, id, "")
-	if !errors.Is(err, retrieve.ErrNotFound) || r.quote.Digest == "" {
-		return doc, r, err
+	if errors.Is(err, retrieve.ErrNotFound) && r.quote.Digest != "" {
+		now, renamed := d.renamed(ctx, r.quote.Digest)
+		if renamed != nil || now == nil {
+			return nil, r, errors.Join(err, renamed)
+		}
+		doc, err, r.quote.Renamed = now, nil, true
 	}
-	now, renamed := d.renamed(ctx, r.quote.Digest)
-	if renamed != nil || now == nil {
-		return nil, r, errors.Join(err, renamed)
+	if err == nil && r.Page > 0 {
+		var page ingest.Page
+		page, err = pageOf(doc, r.Page)
+		r.At = page.Start
 	}
-	r.quote.Renamed = true
-	return now, r, nil
+	return doc, r, err
 }
 
 // viewer is the page of one document, with the quoted words marked. It needs no JavaScript.
@@ -159,10 +167,24 @@ func (d *documents) viewer(c echo.Context) error {
 	if x.AlsoIn, err = d.copies(c.Request().Context(), doc); err != nil {
 		return err
 	}
-	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x,
+	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x, Outline: outline(doc),
 		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: !d.isHere(c, doc)}
+	page.Find = strings.TrimSpace(c.QueryParam("find"))
+	page.Found = findIn(doc, page.Find)
 	if !page.Elsewhere {
-		page.Drawn, page.Original = d.drawnLinks(c, doc, x, r.At), d.originalLink(doc, x, r.At)
+		page.Drawn, page.Original = d.drawnLinks(c, doc, x, r.Page > 0), d.originalLink(doc, x)
+	}
+	turn := func(number int) string {
+		q := c.QueryParams()
+		q.Del("at")
+		q.Set("page", strconv.Itoa(number))
+		return "?" + q.Encode()
+	}
+	if x.Page > 1 {
+		page.Before = turn(x.Page - 1)
+	}
+	if x.Page > 0 && x.Page < len(doc.Pages) {
+		page.After = turn(x.Page + 1)
 	}
 	return d.pages.send(c, http.StatusOK, "viewer", page)
 }
@@ -207,6 +229,8 @@ type excerpt struct {
 	AlsoIn []string `json:"also_in,omitempty"`
 	Bytes  int      `json:"bytes"` // length of the whole text
 	Pages  int      `json:"pages"` // 0 without pages
+	// Page is the number of the page at the place.
+	Page int `json:"page,omitempty"`
 	// Start and End are the marked bytes of the text; equal when nothing is marked.
 	Start int `json:"start"`
 	End   int `json:"end"`
@@ -234,6 +258,7 @@ type block struct {
 	Level int    `json:"level,omitempty"` // of a heading, 1 is the outermost
 	Page  int    `json:"page,omitempty"`
 	Runs  []span `json:"runs,omitempty"`
+	At    int    `json:"-"` // its place in the text
 }
 
 // A span is a part of a block's text, marked or not.
@@ -257,7 +282,9 @@ func excerptOf(d *ingest.Document, r textRange) excerpt {
 	if r.End > r.Start {
 		if r.End <= len(d.Text) {
 			x.Start, x.End = runeStart(d.Text, r.Start), runeEnd(d.Text, r.End)
-			at = x.Start
+			if r.Page == 0 {
+				at = x.Start
+			}
 		} else {
 			x.Missing = true
 		}
@@ -267,7 +294,12 @@ func excerptOf(d *ingest.Document, r textRange) excerpt {
 		lo = lineStart(d.Text, at-window)
 		x.Earlier = max(0, lo-window/2)
 	}
-	if end := max(at, x.End); end+window < len(d.Text) {
+	x.Page = cmp.Or(r.Page, d.PageAt(at))
+	end := max(at, x.End)
+	if r.Page > 0 {
+		end = at
+	}
+	if end+window < len(d.Text) {
 		hi = lineEnd(d.Text, end+window)
 		x.Later = min(len(d.Text), hi+window/2)
 	}
@@ -287,7 +319,7 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 		if to <= from {
 			return
 		}
-		b := block{Kind: kind, Level: level}
+		b := block{Kind: kind, Level: level, At: from}
 		a, z := max(from, start), min(to, end)
 		if a >= z {
 			a, z = to, to

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -264,7 +263,7 @@ func (d *documents) isHere(c echo.Context, doc *ingest.Document) bool {
 // originalLink leads to a document's file, at the page of a place, or to the
 // address it was fetched from, at the marked words; empty where there are no
 // originals.
-func (d *documents) originalLink(doc *ingest.Document, x excerpt, at int) string {
+func (d *documents) originalLink(doc *ingest.Document, x excerpt) string {
 	if address := doc.Meta[ingest.AddressKey]; address != "" {
 		p := retrieve.Passage{Format: doc.Format, Meta: doc.Meta}
 		p.Page = doc.PageAt(x.Start)
@@ -274,13 +273,8 @@ func (d *documents) originalLink(doc *ingest.Document, x excerpt, at int) string
 		return ""
 	}
 	link := Link(d.pages.prefix(), doc.ID, 0, 0) + "?original=1"
-	if x.Start < x.End {
-		at = x.Start
-	}
-	for _, p := range doc.Pages {
-		if doc.Format == "pdf" && p.Start <= at && at < p.End {
-			return fmt.Sprintf("%s#page=%d", link, p.Number)
-		}
+	if doc.Format == "pdf" && x.Page > 0 {
+		return fmt.Sprintf("%s#page=%d", link, x.Page)
 	}
 	return link
 }
@@ -322,13 +316,12 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 	if !d.draws(c, doc) {
 		return drawnProblem(ingest.ErrNoDrawing)
 	}
-	at := slices.IndexFunc(doc.Pages, func(p ingest.Page) bool { return p.Number == number })
-	if at < 0 {
-		return &Problem{Status: http.StatusNotFound, Code: "page_not_found", Detail: fmt.Sprintf("the document has %d pages, and no page "+
-			"%d", len(doc.Pages), number)}
+	page, err := pageOf(doc, number)
+	if err != nil {
+		return err
 	}
 	quote := ""
-	if from, to := max(r.Start, doc.Pages[at].Start), min(r.End, doc.Pages[at].End); from < to {
+	if from, to := max(r.Start, page.Start), min(r.End, page.End); from < to {
 		quote = doc.Text[runeStart(doc.Text, from):runeEnd(doc.Text, to)]
 	}
 	h := c.Response().Header()
@@ -375,18 +368,17 @@ type drawnLink struct {
 }
 
 // drawnLinks are the pages that the viewer shows: those of the quoted words, or
-// the one at a place in the text.
-func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, at int) (links []drawnLink) {
+// the one at a place in the text, also instead of those.
+func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, instead bool) (links []drawnLink) {
 	if len(doc.Pages) == 0 || !d.draws(c, doc) {
 		return nil
 	}
-	start, end := x.Start, x.End
-	if start == end {
-		start = min(at, len(doc.Text))
-		end = start + 1
-	}
 	for _, p := range doc.Pages {
-		if p.Start >= end || p.End <= start || len(links) == shownDrawn {
+		shown := p.Number == x.Page
+		if !instead && x.Start < x.End {
+			shown = p.Start < x.End && p.End > x.Start
+		}
+		if !shown || len(links) == shownDrawn {
 			continue
 		}
 		q := url.Values{"drawn": {strconv.Itoa(p.Number)}}

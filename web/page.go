@@ -94,7 +94,7 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 	p.languages = language.NewMatcher(tags)
 	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
 		t, err := template.New("frame.html").Funcs(template.FuncMap{
-			"link": Link, "size": size, "sentence": sentence, "upper": strings.ToUpper, "visible": rewrite.VisibleName,
+			"link": Link, "size": size, "sentence": asSentence, "upper": strings.ToUpper, "visible": rewrite.VisibleName,
 			"target": schemaTarget, "words": schemaWords, "requires": schemaRequires,
 		}).Funcs(books[0].functions()).
 			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
@@ -138,7 +138,7 @@ func newHomePage(p *pages, kept bool) *homePage {
 	return &homePage{frame: p.frame(""), pages: p, Kept: kept,
 		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "conversation.js", "copy.js",
 			"dom.js", "history.js", "library.js", "past.js",
-			"peek.js", "source.js", "stream.js", "upload.js", "words.js"}}
+			"peek.js", "reader.js", "sheet.js", "source.js", "stream.js", "upload.js", "words.js"}}
 }
 
 func (p *homePage) show(c echo.Context) error {
@@ -160,7 +160,15 @@ type viewerPage struct {
 	// server has the file.
 	Original  string
 	Elsewhere bool
+	// Before and After lead to the pages before and after this one.
+	Before, After string
+	Outline       []heading
+	Find          string // words to look for, and where they are
+	Found         []foundPlace
 }
+
+// FoundMore reports whether there may be more places than those found.
+func (p viewerPage) FoundMore() bool { return len(p.Found) == maxFound }
 
 // Fetched reports whether the document was fetched from a web address.
 func (p viewerPage) Fetched() bool { return ingest.IsAddress(p.Original) }
@@ -220,8 +228,8 @@ func size(n int) string {
 	}
 }
 
-// sentence makes an error's text a sentence for people.
-func sentence(words string) string {
+// asSentence makes an error's text a sentence for people.
+func asSentence(words string) string {
 	first, n := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(words[n:], ".") + "."
 }

@@ -1,0 +1,63 @@
+// Drawn pages of a document, with the progress of drawing and a zoom.
+
+import { el } from "./dom.js";
+import { t } from "./words.js";
+
+const steps = [50, 75, 100, 150, 200, 300]; // percent of the width that there is
+
+// sheets shows the pages of pictures, which are images or {src, alt, page}. failed is
+// called when one cannot be drawn.
+export function sheets(pictures, failed) {
+  let zoom = 100;
+  const images = pictures.map((p) => (p instanceof Element ? p : el("img", { src: p.src, alt: p.alt, "data-page": p.page })));
+  const status = el("span", { class: "facts", role: "status" });
+  const fit = (by) => {
+    zoom = steps[steps.indexOf(zoom) + by];
+    for (const image of images) {
+      image.style.width = `${zoom}%`;
+      // A larger picture is drawn once it is needed.
+      if (zoom > 100 && !/[?&]width=/.test(image.src)) load(image, `${image.src}&width=2000`);
+    }
+    for (const [button, to] of [[smaller, -1], [larger, 1]]) button.disabled = !(steps.indexOf(zoom) + to in steps);
+    status.textContent = `${zoom} %`;
+  };
+  const button = (words, label, by) => el("button", { type: "button", class: "plain", "aria-label": label, title: label, onclick: () => fit(by) }, words);
+  const smaller = button("−", t("Zoom out"), -1);
+  const larger = button("+", t("Zoom in"), 1);
+
+  const drawing = (image, yes) => {
+    image.closest(".sheet").classList.toggle("drawing", yes);
+    status.textContent = yes ? t("Drawing page {page}…", { page: image.dataset.page }) : `${zoom} %`;
+  };
+  // load draws a page in another size, and shows the earlier one until then.
+  const load = (image, src) => {
+    const next = new Image();
+    drawing(image, true);
+    next.onload = () => {
+      image.src = src;
+      drawing(image, false);
+    };
+    next.onerror = () => drawing(image, false);
+    next.src = src;
+  };
+  const element = el("div", { class: "sheets-shown" }, el("p", { class: "zoom" }, smaller, larger, status),
+    el("div", { class: "sheets-scroll", tabindex: "0", role: "region", "aria-label": t("Pages") }, ...images.map((image) => {
+      image.classList.add("picture");
+      const sheet = el("div", { class: "sheet" }, image, el("progress", { "aria-label": t("Drawing page {page}…", { page: image.dataset.page }) }));
+      if (!image.complete) {
+        image.addEventListener("load", () => drawing(image, false), { once: true });
+        sheet.classList.add("drawing");
+      }
+      const fail = () => {
+        sheet.classList.remove("drawing");
+        status.textContent = "";
+        failed(image);
+      };
+      image.addEventListener("error", fail);
+      if (image.complete && !image.naturalWidth) queueMicrotask(fail); // before this module ran
+      return sheet;
+    })));
+  const waiting = images.find((i) => !i.complete);
+  status.textContent = waiting ? t("Drawing page {page}…", { page: waiting.dataset.page }) : `${zoom} %`;
+  return element;
+}

@@ -1,0 +1,17 @@
+// The page of a document: drawn pages get a zoom and show the progress of drawing.
+// Without this module the page is complete.
+
+import { sheets } from "./sheet.js";
+import { el } from "./dom.js";
+import { t } from "./words.js";
+
+const drawn = document.querySelector(".drawn");
+if (drawn) {
+  const shown = sheets([...drawn.querySelectorAll("img")], (image) => {
+    image.closest(".sheet").replaceChildren(el("p", { class: "note" }, t("Page {page} can't be drawn. Its text is here.", { page: image.dataset.page })));
+  });
+  drawn.replaceChildren(shown);
+  // The text next to the picture begins with the same page.
+  const page = new URLSearchParams(location.search).get("page");
+  if (page && !location.hash && matchMedia("(min-width: 72rem)").matches) document.getElementById(`page-${page}`)?.scrollIntoView();
+}
