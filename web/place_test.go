@@ -20,7 +20,8 @@ func TestRows(t *testing.T) {
 		d.Sections = append(d.Sections, ingest.Section{Start: start, End: lineEnd(d.Text, start), Anchor: "row=1"})
 	}
 	want := []block{{Kind: "text", Runs: []span{{Text: "name: Acorn"}}},
-		{Kind: "text", Runs: []span{{Text: "name: Bramble", Mark: true, First: true}}}, {Kind: "text", Runs: []span{{Text: "name: Conker"}}}}
+		{Kind: "text", At: 12, Runs: []span{{Text: "name: Bramble", Mark: true, First: true}}},
+		{Kind: "text", At: 26, Runs: []span{{Text: "name: Conker"}}}}
 	if diff := cmp.Diff(want, excerptOf(d, textRange{Start: 12, End: 25}).Blocks); diff != "" {
 		t.Error(diff)
 	}
