@@ -1,0 +1,42 @@
+import type { Answer, AskRequest, Change, Collection, DocumentInfo, Passage, Run, Turn } from "./types.js";
+
+export type * from "./types.js";
+
+/** An event of an answer. Other kinds may be added: ignore those you do not know. */
+export type Event = { id: string } & (
+  | { kind: "text"; data: { text: string } }
+  | { kind: "done"; data: Answer }
+  | { kind: "retrieved" | "judged" | "draft" | "cited" | "quoted" | "unanswered" | "usage" | "warning" | "queued" | "incomplete" | "fallback"; data: any }
+);
+
+type More = Omit<AskRequest, "question" | "run"> & { signal?: AbortSignal };
+
+export class IbidError extends Error {
+  /** 0 if there was no reply. */
+  status: number;
+  /** Stable, for programs: "unreachable", "rate_limited", "unauthorized", … */
+  code: string;
+  /** Names the line of the server's log. */
+  request: string;
+  /** In seconds, if the server gave it. */
+  retryAfter?: number;
+}
+
+export function turns(question: string, answer: Pick<Answer, "text">): Turn[];
+
+export class Ibid {
+  constructor(url?: string, options?: { key?: string; headers?: Record<string, string>; fetch?: typeof globalThis.fetch });
+  readonly url: string;
+  ask(question: string, more?: More): Promise<Answer>;
+  stream(question: string, more?: More): AsyncGenerator<Event>;
+  follow(run: string, options?: { after?: string; signal?: AbortSignal }): AsyncGenerator<Event>;
+  search(question: string, more?: More): Promise<Passage[]>;
+  summarize(what: More & { document?: string; max_words?: number }): Promise<Answer>;
+  cite(text: string, documents: unknown[], more?: Record<string, unknown>): Promise<Pick<Answer, "text" | "list"> & { sources: object[] }>;
+  documents(page?: number): AsyncGenerator<DocumentInfo>;
+  upload(name: string, data: string | Blob | Uint8Array, options?: { collection?: string }): Promise<Change>;
+  delete(document: string): Promise<void>;
+  collections(): Promise<Collection[]>;
+  run(id: string): Promise<Run>;
+  rate(run: string, rating: 1 | -1, comment?: string): Promise<void>;
+}

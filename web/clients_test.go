@@ -1,0 +1,138 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A clientSchema is the part of a schema from which the clients' types are made.
+type clientSchema struct {
+	Ref        string                  `json:"$ref"`
+	Type       string                  `json:"type"`
+	Items      *clientSchema           `json:"items"`
+	AnyOf      []clientSchema          `json:"anyOf"`
+	Enum       []json.RawMessage       `json:"enum"`
+	Required   []string                `json:"required"`
+	Properties map[string]clientSchema `json:"properties"`
+}
+
+// clientTypes are the schemas that the clients name; others are any object.
+var clientTypes = []string{"Answer", "AskRequest", "Change", "Citation", "Closest", "Collection", "DocumentInfo", "Judged",
+	"Passage", "Run",
+	"Source", "SourcePassage", "Turn"}
+
+// orNull returns the schema that may also be null, or the schema itself.
+func (s clientSchema) orNull() clientSchema {
+	if len(s.AnyOf) == 2 && s.AnyOf[1].Type == "null" {
+		return s.AnyOf[0]
+	}
+	return s
+}
+
+// name is the type that a schema refers to, if the clients name it.
+func (s clientSchema) name() string {
+	if name := strings.TrimPrefix(s.Ref, "#/components/schemas/"); slices.Contains(clientTypes, name) {
+		return name
+	}
+	return ""
+}
+
+func (s clientSchema) values(separator string) string {
+	var b []byte
+	for i, v := range s.Enum {
+		if i > 0 {
+			b = append(b, separator...)
+		}
+		b = append(b, v...)
+	}
+	return string(b)
+}
+
+// TestClientTypes compares the types of the clients with openapi.json; -update writes them.
+func TestClientTypes(t *testing.T) {
+	b, err := os.ReadFile("openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var api struct {
+		Components struct{ Schemas map[string]clientSchema }
+	}
+	if err := json.Unmarshal(b, &api); err != nil {
+		t.Fatal(err)
+	}
+	var py, ts strings.Builder
+	py.WriteString("# Generated from openapi.json: go test ./web -run TestClientTypes -update\n\nfrom __future__ import annotations\n\n" +
+		"from typing import Any, Literal, TypedDict\n")
+	ts.WriteString("// Generated from openapi.json: go test ./web -run TestClientTypes -update\n")
+	for _, name := range clientTypes {
+		schema := api.Components.Schemas[name]
+		fmt.Fprintf(&py, "\nclass %s(TypedDict, total=False):\n", name)
+		fmt.Fprintf(&ts, "export interface %s {\n", name)
+		for _, member := range slices.Sorted(maps.Keys(schema.Properties)) {
+			p, optional := schema.Properties[member], "?"
+			if slices.Contains(schema.Required, member) {
+				optional = ""
+			}
+			if member != "from" { // a keyword
+				fmt.Fprintf(&py, "    %s: %s\n", member, pythonType(p))
+			}
+			fmt.Fprintf(&ts, "  %s%s: %s;\n", member, optional, scriptType(p))
+		}
+		ts.WriteString("}\n")
+	}
+	for file, want := range map[string]string{"py/ibid/types.py": py.String(), "js/types.d.ts": ts.String()} {
+		file = filepath.Join("clients", file)
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s differs from openapi.json (%v): go test ./web -run TestClientTypes -update", file, err)
+		}
+	}
+}
+
+func pythonType(s clientSchema) string {
+	s = s.orNull()
+	switch simple := map[string]string{"string": "str", "integer": "int", "number": "float", "boolean": "bool"}[s.Type]; {
+	case s.name() != "":
+		return s.name()
+	case len(s.Enum) > 0:
+		return "Literal[" + s.values(", ") + "]"
+	case s.Type == "array" && s.Items != nil:
+		return "list[" + pythonType(*s.Items) + "]"
+	case s.Type == "object", s.Ref != "":
+		return "dict[str, Any]"
+	case simple != "":
+		return simple
+	}
+	return "Any"
+}
+
+func scriptType(s clientSchema) string {
+	s = s.orNull()
+	switch {
+	case s.name() != "":
+		return s.name()
+	case len(s.Enum) > 0:
+		return s.values(" | ")
+	case s.Type == "array" && s.Items != nil && len(s.Items.Enum) > 0:
+		return "(" + scriptType(*s.Items) + ")[]"
+	case s.Type == "array" && s.Items != nil:
+		return scriptType(*s.Items) + "[]"
+	case s.Type == "object", s.Ref != "":
+		return "Record<string, any>"
+	case s.Type == "integer":
+		return "number"
+	case s.Type == "string", s.Type == "number", s.Type == "boolean":
+		return s.Type
+	}
+	return "any"
+}
