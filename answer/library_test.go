@@ -40,9 +40,14 @@ type libraryQuestion struct {
 	Worded    string
 }
 
-func libraryQuestions(t *testing.T) (questions []libraryQuestion) {
+func libraryQuestions(t *testing.T) []libraryQuestion {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "data", "questions.jsonl"))
+	return readQuestions(t, filepath.Join("..", "data", "questions.jsonl"))
+}
+
+func readQuestions(t *testing.T, file string) (questions []libraryQuestion) {
+	t.Helper()
+	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

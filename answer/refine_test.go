@@ -78,9 +78,10 @@ func byRole(replies map[Role][]string) func(Prompt) (string, error) {
 // A transcript is a stream of events, one a line, without what differs between
 // runs.
 type transcript struct {
-	lines []string
-	text  string
-	err   error
+	closest []Closest
+	lines   []string
+	text    string
+	err     error
 }
 
 func (r transcript) String() string {
@@ -130,6 +131,9 @@ func read(events iter.Seq2[Event, error]) transcript {
 				draft = ""
 			}
 			add("stepped %d %s %v changed=%t %s invented=%v lost=%v", e.Step, e.Role, e.Labels, e.Changed, e.Reason, e.Invented, e.Lost)
+		case Unanswered:
+			r.closest = e.Closest
+			add("%s %+v", e.Kind(), e)
 		case Usage:
 			add("usage calls=%d judge=%d looked=%d used=%d", e.Calls, e.JudgeCalls, e.Looked, e.Used)
 		default:

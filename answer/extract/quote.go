@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"ibid/answer/prompt"
 	"ibid/cite/marker"
@@ -196,13 +195,6 @@ func around(in []sentence, s *sentence) piece {
 		if s.index > 0 && in[s.index-1].answers() {
 			p.start--
 		}
-	case s.wraps || s.index > 0 && in[s.index-1].wraps:
-		for p.start > 0 && in[p.start-1].wraps {
-			p.start--
-		}
-		for p.end < len(in) && in[p.end-1].wraps {
-			p.end++
-		}
 	case endsOpen(s.text):
 		p.end = endOfList(in, p.end)
 	case isItem(in[first(in, s.index)].text):
@@ -359,15 +351,6 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 			text = "- " + plainLine(text)
 		default:
 			text = plainLine(text)
-		}
-		// Wrapped lines are joined; the labels follow the sentences in them.
-		for in[k].wraps && k+1 < p.end {
-			k++
-			more := plainLine(in[k].text)
-			if first, _ := utf8.DecodeRuneInString(more); !hyphenated(text) || !unicode.IsLetter(first) {
-				text += " "
-			}
-			text += more
 		}
 		space, next := " ", ""
 		switch {

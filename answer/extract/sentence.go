@@ -20,7 +20,6 @@ type sentence struct {
 	index    int // position among the sentences of its passage
 	span     ingest.Span
 	text     string
-	wraps    bool // its line is wrapped: the next sentence continues it
 	joins    bool // it is in the paragraph or list item of the sentence before it
 	title    bool // it names what follows, and says nothing itself
 	asks     bool // it is a question
@@ -155,7 +154,8 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 	var code []bool
 	for span := range ingest.Sentences(p.Text) {
 		indented := isIndented(p, span)
-		if last := len(spans) - 1; last >= 0 && (indented && code[last] || sameRow(p.Text, spans[last], span)) {
+		last := len(spans) - 1
+		if last >= 0 && (indented && code[last] || sameRow(p.Text, spans[last], span) || !indented && !code[last] && continues(p, spans[last], span)) {
 			spans[last].End = span.End
 			continue
 		}
@@ -173,7 +173,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.bare = strings.ContainsFunc(text, isDrawing)
 		} else {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
-			s.wraps, s.asks = wraps(text, rest), isAsking(text)
+			s.asks = isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
 			s.bare = isBare(text) || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s) || d.otherNumber(text)
 		}
@@ -209,7 +209,7 @@ var statementForm = regexp.MustCompile(`:= |[{};]$|^[)}\]]`)
 // repeats reports whether a text without a verdict of its own says nothing that
 // the question does not say: "Tesla Q2 2020 revenue." for "Tesla Q2 2020 revenue?".
 func (d *Reading) repeats(s *sentence) bool {
-	if d.needs.kind != nil && d.needs.kind.name == "yes" || s.wraps {
+	if d.needs.kind != nil && d.needs.kind.name == "yes" {
 		return false
 	}
 	for t := range s.terms {
@@ -341,7 +341,7 @@ func (d *Reading) newNames(text string) []string {
 // plainLine is a sentence on one line, without its bullet.
 func plainLine(s string) string {
 	s, _ = cutBullet(strings.TrimSpace(s))
-	return strings.Join(strings.Fields(s), " ")
+	return strings.Join(strings.Fields(brokenWord.ReplaceAllString(s, "$1$2")), " ")
 }
 
 var bullet = regexp.MustCompile(`^(?:[-*+•‣◦▪●–·]|\d{1,3}[.)]) `)
@@ -382,6 +382,12 @@ func inCapitals(s string) bool {
 	return letters >= 3
 }
 
+// continues reports whether a sentence is the rest of the one before it.
+func continues(p retrieve.Passage, before, s ingest.Span) bool {
+	text := p.Text[before.Start:before.End]
+	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p)
+}
+
 // wraps reports whether a sentence that was cut at the end of a line continues
 // on the next one.
 func wraps(s, rest string) bool {
@@ -392,18 +398,15 @@ func wraps(s, rest string) bool {
 	line, _, _ := strings.Cut(next, "\n")
 	line = strings.TrimLeft(line, " \t")
 	last, _ := utf8.DecodeLastRuneInString(s)
-	open := unicode.IsLetter(last) || unicode.IsDigit(last) || last == ',' || hyphenated(s)
+	open := unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune(",-\u2010\u00ad", last)
 	return open && strings.Contains(s, " ") &&
 		!isItem(line) && !isRow(line) && !isEntry(line)
 }
 
 var (
-	brokenWord = regexp.MustCompile(`\pL[-\x{2010}\x{ad}]$`)
+	brokenWord = regexp.MustCompile(`(\pL[-\x{2010}\x{ad}])\s*\n\s*(\pL)`)
 	entry      = regexp.MustCompile(`^\d{1,5}(?:\t|  |[ \t]+[-–—=:] )`)
 )
-
-// hyphenated reports whether a line ends inside a word.
-func hyphenated(s string) bool { return brokenWord.MatchString(s) }
 
 // isEntry reports whether a line begins with a number that it explains, as in a
 // list of codes: "4 - no space left".
