@@ -335,7 +335,7 @@ func isItem(s string) bool {
 // highest.
 func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string {
 	var b strings.Builder
-	if p.start == 1 && naming && names(in[0]) {
+	if p.start == 1 && naming && in[0].title && d.names(in[0]) {
 		b.WriteString(prompt.RoundLabels(plainLine(in[0].text), highest) + "\n")
 	}
 	for k := p.start; k < p.end; k++ {
@@ -371,11 +371,8 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 
 // names reports whether a heading names what the text under it is about, in few
 // words that are not the question's: it may be the answer itself.
-func names(heading sentence) bool {
-	if !heading.title || isAsking(heading.text) || len(heading.terms) > 6 {
-		return false
-	}
-	return heading.signals[sigPrecise] < .9
+func (d *Reading) names(heading sentence) bool {
+	return !isAsking(heading.text) && len(heading.terms) <= 6 && d.precision(heading.terms) < .9
 }
 
 // labelledEach adds a label to each sentence of a line.

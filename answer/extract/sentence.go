@@ -42,9 +42,7 @@ func (s *sentence) answers() bool { return !s.title && !s.asks && !s.bare }
 const (
 	sigContext     = iota // share of the question's weight in the sentence with its headings, words of like meaning in part
 	sigWindow             // … and with its neighbours
-	sigHeading            // … in the headings alone
 	sigPassageNear        // … in the whole passage
-	sigPrecise            // share of the sentence that relates to the question
 	sigShort              // too short to say much
 	sigKind               // has a date, an amount … where the question asks for one
 	sigVotes              // share of other passages whose sentences have the same new name or number
@@ -55,6 +53,7 @@ const (
 	sigDense              // cosine of question and sentence
 	sigTitle              // cosine of question and headings
 	sigTest               // is in the test of a program
+	sigCode               // is a block of code
 	sentenceSignals
 )
 
@@ -278,13 +277,14 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 		s.window = s.window.with(in[k+1].covers)
 	}
 	f[sigWindow] = d.needs.near(s.window)
-	f[sigHeading] = d.needs.near(about.head)
 	f[sigPassageNear] = d.needs.near(about.all)
-	f[sigPrecise] = d.precision(s.terms)
 	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
 	f[sigKind] = d.needs.kind.in(s.text, d.question)
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)
+	if s.code {
+		f[sigCode] = 1
+	}
 }
 
 // nearVoters is the nearness from which a sentence counts for others.
