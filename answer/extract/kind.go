@@ -137,7 +137,7 @@ func (k *kind) tells() bool {
 // not have itself: 1 for yes, 0 for no, ½ where that cannot be known.
 func (k *kind) in(text, question string) float64 {
 	switch {
-	case k == nil || k.name == "yes":
+	case k == nil || k.name == "yes" && !k.words.at(lowerWords(text), 0):
 		return .5
 	case k.name == "name":
 		return named(text, question)

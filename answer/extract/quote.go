@@ -188,9 +188,12 @@ func overlaps(chosen []piece, p piece) bool {
 // sentence that a pronoun refers to.
 func around(in []sentence, s *sentence) piece {
 	p := piece{passage: s.passage, start: s.index, end: s.index + 1}
+	if s.declares {
+		if whole := declaration(in, p); whole.end > 0 {
+			return whole
+		}
+	}
 	switch {
-	case s.declares:
-		return declaration(in, p)
 	case s.code:
 		if s.index > 0 && in[s.index-1].answers() {
 			p.start--
@@ -213,7 +216,7 @@ func around(in []sentence, s *sentence) piece {
 }
 
 // declaration widens a sentence of source code to the declaration with its whole
-// comment, unless that is long.
+// comment. It is empty where that is long.
 func declaration(in []sentence, p piece) piece {
 	whole, bytes := p, 0
 	for whole.start > 0 && in[whole.start-1].answers() && !in[whole.start-1].code {
@@ -226,7 +229,7 @@ func declaration(in []sentence, p piece) piece {
 		bytes += len(in[k].text)
 	}
 	if bytes > maxListBytes {
-		return p
+		return piece{}
 	}
 	return whole
 }
@@ -243,7 +246,7 @@ func codeLines(s sentence) string {
 	for line := range strings.SplitSeq(s.text, "\n") {
 		line = strings.TrimRight(strings.TrimPrefix(line, "    "), " \t\r")
 		lines = append(lines, line)
-		head := s.declares && !bodyless.MatchString(s.text) && (strings.HasSuffix(line, "{") || strings.HasSuffix(line, ":"))
+		head := s.declares && strings.HasPrefix(line, "package ") || s.declares && !bodyless.MatchString(s.text) && (strings.HasSuffix(line, "{") || strings.HasSuffix(line, ":"))
 		if head || len(strings.Join(lines, "\n")) > maxCodeBytes {
 			break
 		}

@@ -279,7 +279,11 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	f[sigWindow] = d.needs.near(s.window)
 	f[sigPassageNear] = d.needs.near(about.all)
 	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
-	f[sigKind] = d.needs.kind.in(s.text, d.question)
+	text := s.text
+	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // it is quoted whole
+		text = p.Text[in[start].span.Start:in[end-1].span.End]
+	}
+	f[sigKind] = d.needs.kind.in(text, d.question)
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)
 	if s.code {
