@@ -194,10 +194,6 @@ func around(in []sentence, s *sentence) piece {
 		}
 	}
 	switch {
-	case s.code:
-		if s.index > 0 && in[s.index-1].answers() {
-			p.start--
-		}
 	case endsOpen(s.text):
 		p.end = endOfList(in, p.end)
 	case isItem(in[first(in, s.index)].text):

@@ -53,7 +53,6 @@ const (
 	sigDense              // cosine of question and sentence
 	sigTitle              // cosine of question and headings
 	sigTest               // is in the test of a program
-	sigCode               // is a block of code
 	sentenceSignals
 )
 
@@ -169,7 +168,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			terms: terms, covers: d.coverageOf(terms),
 		}
 		if s := &in[k]; s.code {
-			s.bare = strings.ContainsFunc(text, isDrawing)
+			s.bare = !s.declares || !assigns(text)
 		} else {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
@@ -204,6 +203,13 @@ func isIndented(p retrieve.Passage, s ingest.Span) bool {
 // statementForm matches a statement of a program that is not indented, as in the
 // examples of comments.
 var statementForm = regexp.MustCompile(`:= |[{};]$|^[)}\]]`)
+
+// assigns reports whether code gives something a value, outside of a function: only
+// that may be an answer without a comment.
+func assigns(code string) bool {
+	head, _, _ := strings.Cut(code, "\n")
+	return strings.Contains(head, " = ") || bodyless.MatchString(code) && strings.Contains(code, " = ")
+}
 
 // repeats reports whether a text without a verdict of its own says nothing that
 // the question does not say: "Tesla Q2 2020 revenue." for "Tesla Q2 2020 revenue?".
@@ -286,9 +292,6 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	f[sigKind] = d.needs.kind.in(text, d.question)
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)
-	if s.code {
-		f[sigCode] = 1
-	}
 }
 
 // nearVoters is the nearness from which a sentence counts for others.
@@ -446,6 +449,7 @@ var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply
 	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|spdx-license-identifier|` +
 	`use of this source code is governed by|licensed under the |permission is hereby granted|provided [“"]as is[”"]|` +
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
+	`^(?:[Pp]lease )?(?:[Ss]ee|[Rr]efer to) (?:also |the |section |chapter |page ).{3,120}$|` +
 	`\S [›»>] \S+(?: \S+){0,3} [›»>] \S|\.{4,}\s*\d+$|(?: \.){4,}\s*\d+$`)
 
 // isDrawing reports whether a character is a line, a box or a triangle.
