@@ -43,7 +43,7 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	if len(pieces) == 0 || d.confidence(ranking(all)) < least {
 		return nil, nil
 	}
-	naming := asksName.MatchString(d.question)
+	naming := asksName.MatchString(d.question) && (d.needs.kind == nil || d.needs.kind.name == "any")
 	quotes := make([]Quote, len(pieces))
 	rows := make([]bool, len(pieces))
 	for i, p := range pieces {
