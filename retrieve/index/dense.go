@@ -23,7 +23,7 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 
 // few is how many chunks are searched by chromem-go, which compares them in less
 // than a millisecond. It computes all cosines from the vectors; of more chunks,
-// the scan is faster by more than can be neglected. See BenchmarkFew.
+// the scan is faster by more than can be neglected.
 const few = 2048
 
 // nearest adds the chunks nearest to a vector to t. It returns of how many it
