@@ -103,21 +103,17 @@ func embedded(t testing.TB) retrieve.Embedder {
 	return m
 }
 
-// TestRetrievalQuality measures each mode on the smallest set, and in a campaign
-// on each set, dense search alone too: fusion must not be worse than BM25 alone.
+// TestRetrievalQuality measures each mode on each set: fusion must not be worse than
+// BM25 alone. TestSpansQuality searches one of the sets by default.
 func TestRetrievalQuality(t *testing.T) {
-	notRaced(t)
+	datatest.CampaignOnly(t)
 	m := embedded(t)
-	sets, modes := evaluationSets, []retrieve.Mode{retrieve.LexicalOnly, retrieve.DenseOnly, retrieve.Hybrid}
-	if !datatest.Campaign() {
-		sets, modes = []string{"anthropic-docs"}, []retrieve.Mode{retrieve.LexicalOnly, retrieve.Hybrid}
-	}
-	for _, name := range sets {
+	for _, name := range evaluationSets {
 		t.Run(name, func(t *testing.T) {
 			d := readDataset(t, name)
 			e := d.index(t, m)
 			ndcg := make(map[retrieve.Mode]float64)
-			for _, mode := range modes {
+			for _, mode := range []retrieve.Mode{retrieve.LexicalOnly, retrieve.DenseOnly, retrieve.Hybrid} {
 				x := newIndexWith(t, e, m, retrieve.Options{Mode: mode})
 				ndcg[mode] = d.ndcg(d.search(t, x, 10))
 			}

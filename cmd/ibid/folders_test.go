@@ -169,7 +169,7 @@ func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 // files it listed are stored.
 func TestInterruptedIngestGoesOn(t *testing.T) {
 	t.Parallel()
-	n := datatest.Cases(t, 10_000)
+	n := datatest.Cases(t, 5_000)
 	folder, want := crowd(t, n)
 	data := t.TempDir()
 	stored := map[string]bool{}
@@ -201,7 +201,7 @@ func TestInterruptedIngestGoesOn(t *testing.T) {
 			}
 			if l.Action == ingest.Added {
 				stored[l.Path] = true
-				if added++; by != nil && added == n/5 {
+				if added++; by != nil && added == n/20 {
 					if err := p.cmd.Process.Signal(by); err != nil {
 						t.Fatal(err)
 					}

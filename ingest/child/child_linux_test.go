@@ -52,7 +52,7 @@ func misbehave(message json.RawMessage, data []byte) (any, string) {
 			runtime.KeepAlive(i)
 		}
 	case "burn": // most of the time that a file may take
-		for begun := cpuTime(); cpuTime()-begun < 700*time.Millisecond; {
+		for begun := cpuTime(); cpuTime()-begun < 350*time.Millisecond; {
 		}
 	case "spin to the limit":
 		if err := allowSeconds(0); err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 )
 
@@ -137,9 +138,9 @@ func files(t *testing.T, s *Site) map[string]string {
 
 // A site of a thousand pages is read whole, as far as it may be, and a second crawl
 // gets only what has changed.
-func TestThousandPages(t *testing.T) {
+func TestManyPages(t *testing.T) {
 	t.Parallel()
-	const n = 1000
+	n := datatest.Cases(t, 2000)
 	web := newServer(t)
 	var mu sync.Mutex
 	version, broken, gone := make(map[int]int), map[int]bool{7: true}, make(map[int]bool)
@@ -183,7 +184,7 @@ func TestThousandPages(t *testing.T) {
 		}
 		return b.String() + "</urlset>"
 	})
-	web.html("/{$}", `<a href="p/0">first</a> <a href="p/998">last</a>`)
+	web.html("/{$}", fmt.Sprintf(`<a href="p/0">first</a> <a href="p/%d">last</a>`, n-2))
 	for i := 0; i < n; i += 20 { // within the depth
 		web.html(fmt.Sprintf("/c/%d", i), fmt.Sprintf(`<a href="/p/%d">x</a>`, i))
 	}
