@@ -1,10 +1,8 @@
 package retrieve_test
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,87 +155,5 @@ func notRaced(t *testing.T) {
 	t.Helper()
 	if raceDetector {
 		t.Skip("it measures quality in one goroutine: nothing for the race detector")
-	}
-}
-
-// TestFusionWeight prints how the mixture does with other weights and scalings:
-// where the weight of fusion comes from.
-func TestFusionWeight(t *testing.T) {
-	datatest.CampaignOnly(t)
-	m := embedded(t)
-	scalings := map[string]func([]retrieve.Passage, func(retrieve.Scores) float64) func(retrieve.Scores) float64{
-		"min-max": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 {
-			low, high := math.Inf(1), math.Inf(-1)
-			for _, p := range p {
-				low, high = min(low, of(p.Scores)), max(high, of(p.Scores))
-			}
-			return func(s retrieve.Scores) float64 { return (of(s) - low) / max(high-low, 1e-9) }
-		},
-		"max": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 {
-			high := 0.0
-			for _, p := range p {
-				high = max(high, of(p.Scores))
-			}
-			return func(s retrieve.Scores) float64 { return of(s) / max(high, 1e-9) }
-		},
-		"z": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 {
-			var sum, square float64
-			for _, p := range p {
-				sum += of(p.Scores)
-				square += of(p.Scores) * of(p.Scores)
-			}
-			mean := sum / float64(len(p))
-			deviation := math.Sqrt(max(square/float64(len(p))-mean*mean, 1e-12))
-			return func(s retrieve.Scores) float64 { return (of(s) - mean) / deviation }
-		},
-		"raw": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 { return of },
-	}
-	total := make(map[string]float64)
-	for _, name := range evaluationSets {
-		d := readDataset(t, name)
-		e := d.index(t, m)
-		all := d.search(t, newIndex(t, e, m), 100)
-		for scaling, scale := range scalings {
-			for _, lexical := range []string{"BM25", "Lexical"} {
-				if (lexical == "Lexical") != (scaling == "raw") {
-					continue
-				}
-				line := fmt.Sprintf("%-15s %-8s", name, scaling)
-				for w := 0.0; w < 1.01; w += 0.1 {
-					mixed := make([][]retrieve.Passage, len(all))
-					for i, passages := range all {
-						mixed[i] = slices.Clone(passages)
-						if len(passages) == 0 {
-							continue
-						}
-						dense := scale(passages, func(s retrieve.Scores) float64 { return s.Dense })
-						sparse := scale(passages, func(s retrieve.Scores) float64 {
-							if lexical == "Lexical" {
-								return s.Lexical
-							}
-							return s.BM25
-						})
-						for j := range mixed[i] {
-							s := mixed[i][j].Scores
-							mixed[i][j].Score = w*dense(s) + (1-w)*sparse(s)
-						}
-						slices.SortStableFunc(mixed[i], func(a, b retrieve.Passage) int { return cmp.Compare(b.Score, a.Score) })
-					}
-					n := d.ndcg(mixed)
-					total[fmt.Sprintf("%s %.1f", scaling, w)] += n / float64(len(evaluationSets))
-					line += fmt.Sprintf(" %.4f", n)
-				}
-				t.Log(line)
-			}
-		}
-	}
-	for _, key := range slices.Sorted(func(yield func(string) bool) {
-		for k := range total {
-			if !yield(k) {
-				return
-			}
-		}
-	}) {
-		t.Logf("mean of all sets, %s: %.4f", key, total[key])
 	}
 }

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -826,75 +824,6 @@ func TestLongRun(t *testing.T) {
 	if n := runs.bytes.Load(); n != 0 {
 		t.Errorf("%d bytes are still counted", n)
 	}
-}
-
-// TestReadersComeAndGo checks that readers that reconnect during a run get every
-// event once, in order.
-func TestReadersComeAndGo(t *testing.T) {
-	t.Parallel()
-	const tokens, readers = 200, 4
-	words := make(waiting)
-	l := newLedger()
-	h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = words, l, time.Hour })
-	server := httptest.NewServer(h)
-	defer server.Close()
-	id := begun(t, h, `{"question":"When?"}`)
-	var wg sync.WaitGroup
-	for n := range readers {
-		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(7, uint64(n)))
-			var had []event
-			for len(had) == 0 || had[len(had)-1].kind != "done" {
-				ctx, leave := context.WithCancel(t.Context())
-				r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/api/runs/"+id, nil)
-				if err != nil {
-					t.Error(err)
-				}
-				r.Header.Set("Accept", "text/event-stream")
-				if len(had) > 0 {
-					r.Header.Set("Last-Event-ID", had[len(had)-1].id)
-				}
-				w, err := http.DefaultClient.Do(r)
-				if err != nil {
-					t.Error(err)
-					leave()
-					return
-				}
-				// It reads some bytes, which can end anywhere, and disconnects.
-				b, err := io.ReadAll(io.LimitReader(w.Body, 200+rng.Int64N(3000)))
-				if err != nil && ctx.Err() == nil {
-					t.Error(err)
-				}
-				leave()
-				w.Body.Close()
-				if whole := bytes.LastIndex(b, []byte("\n\n")); whole > 0 {
-					had = append(had, eventsOf(t, b[:whole+2])...)
-				}
-			}
-			var text strings.Builder
-			for i, e := range had {
-				var piece answer.Text
-				if err := json.Unmarshal(e.data, &piece); err != nil {
-					t.Error(err)
-				}
-				if !strings.HasSuffix(e.id, fmt.Sprintf("-%d", i+1)) {
-					t.Errorf("event %d has the id %s", i, e.id)
-				}
-				if e.kind == "text" {
-					text.WriteString(piece.Text)
-				}
-			}
-			if got := strings.Fields(text.String()); len(got) != tokens || got[0] != "0" || got[tokens-1] != fmt.Sprint(tokens-1) {
-				t.Errorf("reader %d has %d tokens", n, len(got))
-			}
-		})
-	}
-	for i := range tokens {
-		words <- fmt.Sprintf("%d ", i)
-	}
-	close(words)
-	wg.Wait()
-	http.DefaultClient.CloseIdleConnections()
 }
 
 // A slowLedger stores nothing until it is released, and counts its transactions.

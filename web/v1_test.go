@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	goopenai "github.com/sashabaranov/go-openai"
 
 	"ibid/answer"
 	"ibid/answer/openai"
@@ -319,83 +318,6 @@ func TestRelayGone(t *testing.T) {
 	<-entered
 	cancel()
 	<-gone
-}
-
-// TestGoOpenAI checks that a client library gets the same text and sources from
-// a reply in one piece and from a stream.
-func TestGoOpenAI(t *testing.T) {
-	t.Parallel()
-	relay, _ := upstream(t)
-	s := serve(t, func(o *Options) { o.Upstream, o.Relay = relay, true })
-	config := goopenai.DefaultConfig("none")
-	config.BaseURL = s.URL + "/v1"
-	client := goopenai.NewClientWithConfig(config)
-	ask := goopenai.ChatCompletionRequest{Model: "ibid",
-		Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "What is the mooring fee?"}}}
-	whole, err := client.CreateChatCompletion(t.Context(), ask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask.StreamOptions = &goopenai.StreamOptions{IncludeUsage: true}
-	stream, err := client.CreateChatCompletionStream(t.Context(), ask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Close()
-	var text strings.Builder
-	var finish goopenai.FinishReason
-	var usage *goopenai.Usage
-	for {
-		c, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Usage != nil {
-			usage = c.Usage
-		}
-		for _, choice := range c.Choices {
-			text.WriteString(choice.Delta.Content)
-			if choice.FinishReason != "" {
-				finish = choice.FinishReason
-			}
-		}
-	}
-	said := whole.Choices[0].Message.Content
-	if said != text.String() || strings.Count(said, "[[1]](")+strings.Count(said, "[[2]](") != 2 || finish != "stop" ||
-		whole.Choices[0].FinishReason != "stop" {
-		t.Errorf("in one piece %q (%s), streamed %q (%s)", said, whole.Choices[0].FinishReason, text.String(), finish)
-	}
-	if usage == nil || *usage != whole.Usage || usage.TotalTokens == 0 {
-		t.Errorf("usage %+v and %+v", whole.Usage, usage)
-	}
-	_, err = client.CreateChatCompletion(t.Context(), goopenai.ChatCompletionRequest{Model: "none", Messages: ask.Messages})
-	if e := (*goopenai.APIError)(nil); !errors.As(err, &e) || e.HTTPStatusCode != 404 || e.Code != "model_not_found" {
-		t.Errorf("an unknown model: %v", err)
-	}
-	ask.Messages[0].Content = "breaks later"
-	broken, err := client.CreateChatCompletionStream(t.Context(), ask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer broken.Close()
-	for err == nil {
-		_, err = broken.Recv()
-	}
-	if e := (*goopenai.APIError)(nil); !errors.As(err, &e) || e.Type != "server_error" {
-		t.Errorf("a stream that fails: %v", err)
-	}
-	models, err := client.ListModels(t.Context())
-	if err != nil || len(models.Models) != 3 {
-		t.Errorf("models %+v, %v", models, err)
-	}
-	title, err := client.CreateChatCompletion(t.Context(), goopenai.ChatCompletionRequest{Model: "scripted/model",
-		Messages: ask.Messages[:0:0]})
-	if err != nil || title.Choices[0].Message.Content != `{"title": "Mooring Fees"}` {
-		t.Errorf("the model itself: %+v, %v", title, err)
-	}
 }
 
 // papers are the passages of a search or summary.

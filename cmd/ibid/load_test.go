@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -146,127 +145,6 @@ func TestLoad(t *testing.T) {
 	// About 325 MB: 120 in use, the garbage up to the next collection, and the program.
 	if peak > 400<<20 && !raced() {
 		t.Errorf("the server used %d MB", peak>>20)
-	}
-}
-
-// TestDisconnects has readers leave at a random call to the model: that call is
-// closed, and the server takes no further step.
-func TestDisconnects(t *testing.T) {
-	t.Parallel()
-	const judged = 3
-	readers := datatest.Cases(t, 500)
-	random := datatest.Rand(t)
-	type room struct {
-		stallAt, calls, ended int
-		roles                 map[string]bool
-		stalled               chan struct{}
-	}
-	var mu sync.Mutex
-	all := make([]*room, readers)
-	for i := range all {
-		all[i] = &room{stallAt: random.IntN(judged + 1), roles: map[string]bool{}, stalled: make(chan struct{})}
-	}
-	model := openaitest.Start(t, &openaitest.Handler{
-		Reply: func(r openaitest.Request) openaitest.Reply {
-			mu.Lock()
-			defer mu.Unlock()
-			about := all[askedRoom(r)]
-			about.calls++
-			about.roles[r.Role] = true
-			if about.calls <= about.stallAt {
-				return openaitest.Reply{Text: "yes"}
-			}
-			if about.calls == about.stallAt+1 {
-				close(about.stalled)
-			}
-			return openaitest.Reply{Fault: openaitest.HeaderStall}
-		},
-		Done: func(x openaitest.Exchange) {
-			mu.Lock()
-			defer mu.Unlock()
-			all[askedRoom(x.Request)].ended++
-		},
-	})
-	// Judges first, then the answer: there is always a next call.
-	server := start(t, rooms(t, readers), "--model", "m", "--base-url", model, "--gate", "model", "--gate-calls", strconv.Itoa(judged))
-	ready(t, server.url)
-	var reading sync.WaitGroup
-	for i, about := range all {
-		ctx, leave := context.WithCancel(t.Context())
-		reading.Go(func() { readStream(ctx, server.url, i, func() {}) })
-		reading.Go(func() {
-			<-about.stalled
-			leave()
-		})
-	}
-	reading.Wait()
-	eventually(t, "the calls for readers who left to be closed", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, about := range all {
-			if about.ended < about.calls {
-				return false
-			}
-		}
-		return true
-	})
-	server.stop() // ends all that is still in progress
-	for i, about := range all {
-		if about.roles["answer"] && about.stallAt < judged {
-			t.Errorf("room %d: the reader left at call %d of the judge, and the answer was written", i, about.stallAt+1)
-		}
-	}
-}
-
-// TestStopUnderLoad stops a server while streams are read. Each gets a last
-// event: of a whole answer, or of one that was cut off.
-func TestStopUnderLoad(t *testing.T) {
-	t.Parallel()
-	readers := datatest.Cases(t, 200)
-	data := rooms(t, readers)
-	for _, test := range []struct {
-		name, drain string
-		cut         bool
-	}{
-		{"answers that end", "5m", false},
-		{"answers that are cut off", "50ms", true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			release := make(chan struct{})
-			model := openaitest.Start(t, &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
-				if test.cut {
-					return openaitest.Reply{Text: countedOut(askedRoom(r), 30), Fault: openaitest.MiddleStall}
-				}
-				<-release
-				return openaitest.Reply{Text: countedOut(askedRoom(r), 30)}
-			}})
-			server := start(t, data, "--model", "m", "--base-url", model, "--gate", "score", "--drain", test.drain)
-			ready(t, server.url)
-			readings := make([]reading, readers)
-			var arrived, reading sync.WaitGroup
-			arrived.Add(readers)
-			for i := range readers {
-				reading.Go(func() { readings[i] = readStream(t.Context(), server.url, i, arrived.Done) })
-			}
-			arrived.Wait()
-			var stopping sync.WaitGroup
-			stopping.Go(server.stop)
-			eventually(t, "the server to stop listening", func() bool { return strings.Contains(server.log.String(), "msg=stopping") })
-			close(release)
-			stopping.Wait()
-			reading.Wait()
-			for i, r := range readings {
-				// A server stops within ten seconds: on a busy machine it closes
-				// connections whose last event has been sent, but not their end.
-				closed := errors.Is(r.err, io.ErrUnexpectedEOF) && r.last == "error"
-				if r.err != nil && !closed || r.status != http.StatusOK || r.last != "done" && r.last != "error" {
-					t.Errorf("reader %d: status %d, last event %q, %v", i, r.status, r.last, r.err)
-				} else if r.answer != nil && (r.answer.Incomplete != test.cut || r.answer.Text != r.text) || r.answer == nil && !test.cut {
-					t.Errorf("reader %d: %+v after the text %q", i, r.answer, r.text)
-				}
-			}
-		})
 	}
 }
 
