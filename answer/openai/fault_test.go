@@ -12,12 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
-	"ibid/data/datatest"
 )
 
 // No error may hold one of these.
@@ -300,37 +297,6 @@ func TestFaults(t *testing.T) {
 						t.Errorf("it took %s", took)
 					}
 				})
-			})
-		}
-	}
-}
-
-// TestFaultsTCP plays faults over loopback TCP: those that are not about time,
-// and those that end by themselves, without repetition. By default it plays a
-// twentieth of them.
-func TestFaultsTCP(t *testing.T) {
-	cases := 0
-	for name, c := range endpoints() {
-		for fault, want := range c.faults {
-			if want.timely {
-				if want.kind == openai.TimedOut {
-					continue // shown by TestFaults
-				}
-				want.requests = 1
-			}
-			if cases++; cases%20 != 0 && !datatest.Campaign() {
-				continue
-			}
-			t.Run(name+"/"+string(fault), func(t *testing.T) {
-				defer goleak.VerifyNone(t)
-				h := &openaitest.Handler{Huge: 8 << 20}
-				s := httptest.NewServer(h)
-				defer s.Close()
-				o := openai.Options{BaseURL: s.URL + "/v1", Key: canaryKey, Model: "m"}
-				if want.timely {
-					o.Retries = -1
-				}
-				c.play(t, o, h, fault, want)
 			})
 		}
 	}

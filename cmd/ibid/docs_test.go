@@ -332,7 +332,7 @@ func typeInto(t *testing.T, script string, env ...string) string {
 
 func last(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// What the pages name as code exists: `package.Name`, `Type.Method`, and files.
+// The code and files that the pages name exist: `package.Name`, `Type.Method`, paths.
 func TestPagesNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	declared := make(map[string]bool) // identifiers

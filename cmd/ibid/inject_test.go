@@ -153,8 +153,8 @@ func obedient(texts []string, r openaitest.Request) string {
 	return said
 }
 
-// TestInjection runs the program with a model that obeys anybody. What the model
-// says, and the text, names, titles, headings, cells and metadata of hostile
+// TestInjection runs the program with a model that obeys anybody. The words of the
+// model, and the text, names, titles, headings, cells and metadata of hostile
 // documents, come out of every face as mere words.
 func TestInjection(t *testing.T) {
 	t.Parallel()
