@@ -340,6 +340,8 @@ func (n narrowed) Add(ctx context.Context, name string, content io.Reader) (chan
 	return change, err
 }
 
+func (n narrowed) SiteStates() []SiteState { return n.all.Sites.SiteStates() }
+
 // AddSite adds sites to the collection of uploads.
 func (n narrowed) AddSite(ctx context.Context, address string) (root ingest.Root, err error) {
 	if err = n.mayUpload(ctx); err == nil {

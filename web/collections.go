@@ -110,12 +110,20 @@ func (l *catalog) reaches(ctx context.Context, collection string) (bool, error) 
 // failedFiles are the files that the last sync could not read. A key for some
 // collections gets none: a file that was not stored has no collection.
 func (l *catalog) failedFiles(ctx context.Context) ([]ingest.Change, error) {
-	if l.keyed {
-		if collections, err := reach(ctx); err != nil || len(collections) > 0 {
-			return []ingest.Change{}, err
-		}
+	all, err := l.seesAll(ctx)
+	if !all {
+		return []ingest.Change{}, err
 	}
 	return append([]ingest.Change{}, l.troubles()...), nil
+}
+
+// seesAll reports whether the caller may see all collections.
+func (l *catalog) seesAll(ctx context.Context) (bool, error) {
+	if !l.keyed {
+		return true, nil
+	}
+	collections, err := reach(ctx)
+	return err == nil && len(collections) == 0, err
 }
 
 // requireDocuments fails while there is nothing to ask.

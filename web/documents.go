@@ -45,7 +45,9 @@ type listing struct {
 	Total int `json:"total"`
 	// Troubles are the files that the last sync could not read.
 	Troubles []ingest.Change `json:"troubles"`
-	Indexing Indexing        `json:"indexing"`
+	// Sites are the web sites that this server reads.
+	Sites    []SiteState `json:"sites,omitempty"`
+	Indexing Indexing    `json:"indexing"`
 }
 
 func (d *documents) list(c echo.Context) error {
@@ -85,7 +87,11 @@ func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 	if err != nil {
 		return listing{}, err
 	}
-	l := listing{Documents: []retrieve.DocumentInfo{}, Total: len(all), Troubles: failed, Indexing: d.indexing()}
+	sites, err := d.siteStates(ctx)
+	if err != nil {
+		return listing{}, err
+	}
+	l := listing{Documents: []retrieve.DocumentInfo{}, Total: len(all), Troubles: failed, Sites: sites, Indexing: d.indexing()}
 	for _, info := range all {
 		if info.ID <= q.Get("after") {
 			continue
@@ -204,7 +210,7 @@ func (d *documents) listPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(c.Request().Context())}
+	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(c.Request().Context()), TakesSites: d.sites != nil}
 	if l.More && len(l.Documents) > 0 {
 		q := c.QueryParams()
 		q.Set("after", l.Documents[len(l.Documents)-1].ID)

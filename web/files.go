@@ -38,6 +38,30 @@ type Sites interface {
 	// AddSite adds the site or page at an address. The error is or wraps a
 	// [*site.RefusedError] if it is not fetched.
 	AddSite(ctx context.Context, address string) (ingest.Root, error)
+	// SiteStates lists the sites that this server reads, by address.
+	SiteStates() []SiteState
+}
+
+// A SiteState is how far a server has read a web site.
+type SiteState struct {
+	Address string `json:"address"`
+	Reading bool   `json:"reading"`
+	// Done of Total pages known so far were requested, or all of them read.
+	Done  int `json:"done"`
+	Total int `json:"total"`
+	// Notices say what was left out: limits that were reached, pages that robots.txt excludes.
+	Notices []string `json:"notices,omitempty"`
+	// Error says why the site could not be read.
+	Error string `json:"error,omitempty"`
+}
+
+// siteStates are the sites that the caller may know: those who see all collections.
+func (d *documents) siteStates(ctx context.Context) ([]SiteState, error) {
+	all, err := d.seesAll(ctx)
+	if d.sites == nil || !all {
+		return nil, err
+	}
+	return d.sites.SiteStates(), nil
 }
 
 // addSite adds the web site at ?url=.

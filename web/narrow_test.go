@@ -91,6 +91,9 @@ func (s shared) Reread(context.Context, string) (ingest.Change, error) {
 func (s shared) AddSite(context.Context, string) (ingest.Root, error) {
 	return ingest.Root{Path: "https://example.org/CANARYPATH"}, nil
 }
+func (s shared) SiteStates() []SiteState {
+	return []SiteState{{Address: "https://example.org/CANARYSITE", Notices: []string{"CANARYTEXT"}}}
+}
 func (s shared) Remove(context.Context, string) error { return errors.New("CANARYTEXT") }
 
 func (s shared) Draws(context.Context, string) bool { return true }

@@ -835,7 +835,7 @@ func schemaNames() map[string]string {
 		"web.backgroundRequest": "RunRequest",
 		"web.answered":          "Answer", "web.searched": "SearchResult", "web.answerRecord": "Run", "web.recordPage": "RunList",
 		"web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList",
-		"web.shownDocument": "Document", "web.drawnLink": "DrawnPage", "web.foundPlace": "FoundPlace", "web.span": "BlockRun",
+		"web.shownDocument": "Document", "web.drawnLink": "DrawnPage", "web.foundPlace": "FoundPlace", "web.SiteState": "Site", "web.span": "BlockRun",
 		"web.listedCollections": "CollectionList", "web.streamOptions": "ChatStreamOptions", "web.responseFormat": "ChatResponseFormat",
 		"web.completion": "ChatCompletion", "web.chatSaid": "ChatReply", "web.usageDetails": "ChatUsageDetails",
 		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource",
@@ -851,6 +851,10 @@ func schemaNames() map[string]string {
 
 // oneSite is a [Sites] that adds one address.
 type oneSite struct{}
+
+func (oneSite) SiteStates() []SiteState {
+	return []SiteState{{Address: "https://example.org/", Reading: true}}
+}
 
 func (oneSite) AddSite(_ context.Context, address string) (ingest.Root, error) {
 	if address != "https://example.org/" {

@@ -129,7 +129,8 @@ type homePage struct {
 	Model     string // that writes answers; empty: they are quoted
 	MaySet    bool   // the caller may choose settings
 	// MayChange means that the caller may add documents, Sample that there are some to try.
-	MayChange, Sample bool
+	// TakesSites means that web sites can be added too.
+	MayChange, Sample, TakesSites bool
 	// Modules are the scripts to preload.
 	Modules []string
 }
@@ -138,7 +139,7 @@ func newHomePage(p *pages, kept bool) *homePage {
 	return &homePage{frame: p.frame(""), pages: p, Kept: kept,
 		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "conversation.js", "copy.js",
 			"dom.js", "history.js", "library.js", "past.js",
-			"peek.js", "reader.js", "sheet.js", "source.js", "stream.js", "upload.js", "words.js"}}
+			"peek.js", "reader.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}}
 }
 
 func (p *homePage) show(c echo.Context) error {
@@ -147,7 +148,7 @@ func (p *homePage) show(c echo.Context) error {
 	caller := holderFrom(ctx)
 	home.Model, home.MaySet = p.model(ctx), p.settings && (caller == nil || caller.maySet())
 	home.MayChange = p.documents.mayChange(ctx)
-	home.Sample = home.MayChange && p.documents.sample != nil
+	home.Sample, home.TakesSites = home.MayChange && p.documents.sample != nil, p.documents.sites != nil
 	return p.pages.send(c, http.StatusOK, "home", home)
 }
 
@@ -177,8 +178,8 @@ type documentsPage struct {
 	frame
 	listing
 	Next string // query of the next page; empty on the last
-	// MayChange means that the caller may add and delete documents.
-	MayChange bool
+	// MayChange means that the caller may add and delete documents, TakesSites that web sites can be added too.
+	MayChange, TakesSites bool
 }
 
 type problemPage struct {

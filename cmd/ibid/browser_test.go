@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -244,4 +246,64 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 	if err := os.WriteFile(filepath.Join(folder, "ibid-"+name+".png"), png, 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A person pastes the address of a web site into the question box of an empty library,
+// sees how far it is read and what was left out, asks, and the source leads to the page at
+// the quoted words. An address that can't be read says why, and can be tried again.
+func TestAddSiteInABrowser(t *testing.T) {
+	t.Parallel()
+	chromium := chromiumPath(t)
+	var open atomic.Bool
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pages := map[string]string{
+			"/docs/":      `<p>All about the club. <a href="fees">fees</a> <a href="secret/x">no</a> <a href="a">a</a> <a href="b">b</a>`,
+			"/docs/fees":  "<h1>Fees</h1><p>The mooring fee is 240 crowns a season.",
+			"/docs/a":     "<h1>Keys</h1><p>The spare key hangs in the kitchen of the boathouse.",
+			"/docs/b":     "<h1>Dogs</h1><p>Dogs are welcome on the eastern pier until sunset.",
+			"/robots.txt": "User-agent: *\nDisallow: /docs/secret/\n",
+			"/later":      "<h1>Hours</h1><p>The chart room opens at nine in the morning.",
+		}
+		text, ok := pages[r.URL.Path]
+		if !ok || r.URL.Path == "/later" && !open.Load() {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, text)
+	}))
+	t.Cleanup(web.Close)
+	url := serve(t, t.TempDir(), "--fetch-private", "--max-pages", "3")
+	ready(t, url)
+	page := openBrowser(t, chromium)
+	paste := func(at, text string) {
+		page.js(`(() => { const d = new DataTransfer(); d.setData("text/plain", ` + strconv.Quote(text) + `);
+			` + at + `.dispatchEvent(new ClipboardEvent("paste", { clipboardData: d, bubbles: true })); return "" })()`)
+	}
+	line := func(state, words string) {
+		t.Helper()
+		page.waitFor(`[...document.querySelectorAll(".uploads .` + state + `")].some((l) => l.textContent.includes(` + strconv.Quote(words) + `))`)
+	}
+	page.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url+"/"), chromedp.WaitVisible(chromedp.CSS("#site")))
+	paste("document.body", web.URL+"/docs/")
+	page.do(chromedp.WaitVisible(chromedp.CSS("#sites-address")))
+	shoot(t, page, "site-dialog")
+	page.do(chromedp.SendKeys(chromedp.CSS("#sites-address"), kb.Enter))
+	line("done", "3 pages")
+	line("done", "robots.txt")
+	line("done", "it has more than 3 pages (--max-pages)")
+	page.do(chromedp.WaitVisible(chromedp.CSS("#question")))
+	shoot(t, page, "site-read")
+
+	page.js(`document.getElementById("question").value = "` + web.URL + `/later"; document.getElementById("ask").requestSubmit(); ""`)
+	page.do(chromedp.WaitVisible(chromedp.CSS("#sites-address")),
+		chromedp.SendKeys(chromedp.CSS("#sites-address"), kb.Enter))
+	line("failed", "404")
+	open.Store(true)
+	page.do(chromedp.Click(chromedp.CSS("#site")), chromedp.SendKeys(chromedp.CSS("#sites-address"), web.URL+"/later"+kb.Enter))
+	line("done", "1 page")
+
+	page.ask("What is the mooring fee?")
+	page.js(`document.querySelector(".turn .cite").click(); ""`)
+	page.waitFor(`document.querySelector("#source .original")?.href.startsWith("` + web.URL + `/docs/fees#:~:text=")`)
 }

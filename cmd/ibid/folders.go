@@ -16,6 +16,7 @@ import (
 	"ibid/ingest"
 	"ibid/ingest/site"
 	"ibid/retrieve"
+	"ibid/web"
 )
 
 // A folder, or a web site, is kept up to date in the store.
@@ -26,8 +27,9 @@ type folder struct {
 	watcher          *ingest.Watcher   // nil unless the folder is watched
 	reported         map[string]string // why files were skipped or failed, by path
 
-	crawl     crawlConfig // of a site
-	attempted time.Time   // when the site was last read
+	crawl     crawlConfig   // of a site
+	attempted time.Time     // when the site was last read
+	again     chan struct{} // asks for the site to be read before it is due
 	onPage    func(done, total int)
 	onNotice  func(notice string) // about a site
 
@@ -223,7 +225,8 @@ type syncProgress struct {
 
 	mu      sync.Mutex
 	folders []folderProgress
-	ready   bool // after the first sync of all
+	sites   map[string]web.SiteState // by address
+	ready   bool                     // after the first sync of all
 }
 
 type folderProgress struct {
@@ -300,16 +303,17 @@ func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog
 // that the next question does not have to wait for that.
 const catchUpFiles = 256
 
-// syncFolder brings one folder up to date. If it cannot be read, that is logged.
-func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger *slog.Logger, first bool) {
-	var all, news tally
+// syncFolder brings one folder up to date, and counts its files. If it cannot be
+// read, that is logged, too.
+func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger *slog.Logger, first bool) (all tally, err error) {
+	var news tally
 	var trouble []ingest.Change
 	start := time.Now()
 	f.onWait = func(root, worker string, since time.Time) {
 		logger.Info("another process is reading the folder: its changes appear as they are stored",
 			"root", root, "by", retrieve.WhoIs(worker), "since", since)
 	}
-	err := f.sync(ctx, func(ch ingest.Change, isNew bool) error {
+	err = f.sync(ctx, func(ch ingest.Change, isNew bool) error {
 		all.add(ch)
 		if isNew {
 			news.add(ch)
@@ -337,11 +341,11 @@ func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger 
 		_, err = f.lib.Stats(ctx, nil)
 	}
 	if ctx.Err() != nil {
-		return
+		return all, ctx.Err()
 	}
 	if err != nil {
 		logger.Error("folder not read", "folder", f.path, "error", err)
-		return
+		return all, err
 	}
 	p.set(i, folderProgress{all.Seen, all.Seen, trouble})
 	took := time.Since(start).Round(time.Millisecond)
@@ -355,4 +359,5 @@ func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger 
 	} else if news != (tally{}) {
 		logger.Info("folder read again", "folder", f.path, "files", news.String(), "took", took)
 	}
+	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/ingest/site"
+	"ibid/web"
 )
 
 // rereadSites is how often a web site is read, and retrySites after how long when
@@ -112,6 +114,7 @@ func (f *folder) waitForSite(ctx context.Context) (gone bool, err error) {
 	}
 	select {
 	case <-time.After(time.Until(due)):
+	case <-f.again:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -119,7 +122,31 @@ func (f *folder) waitForSite(ctx context.Context) (gone bool, err error) {
 	return !slices.ContainsFunc(roots, func(r ingest.Root) bool { return r.Path == f.path }), err
 }
 
-// AddSite adds the site or page at an address, which is read in the background.
+// SiteStates lists the sites that the server reads.
+func (srv *server) SiteStates() []web.SiteState {
+	p := &srv.progress
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	states := slices.Collect(maps.Values(p.sites))
+	slices.SortFunc(states, func(a, b web.SiteState) int { return strings.Compare(a.Address, b.Address) })
+	return states
+}
+
+// setSite changes the state of the site at an address.
+func (p *syncProgress) setSite(address string, change func(*web.SiteState)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sites == nil {
+		p.sites = make(map[string]web.SiteState)
+	}
+	s := p.sites[address]
+	s.Address, s.Notices = address, slices.Clone(s.Notices)
+	change(&s)
+	p.sites[address] = s
+}
+
+// AddSite adds the site or page at an address, which is read in the background, again
+// if it was read before.
 func (srv *server) AddSite(ctx context.Context, address string) (ingest.Root, error) {
 	address, err := srv.address(strings.TrimSpace(address), srv.Data)
 	if err != nil {
@@ -142,35 +169,49 @@ func (srv *server) AddSite(ctx context.Context, address string) (ingest.Root, er
 func (srv *server) followSites(ctx context.Context, given []string) {
 	var following sync.WaitGroup
 	defer following.Wait()
-	follow := make(map[string]bool)
+	follow := make(map[string]*folder)
+	ended := make(chan string)
 	start := func(address string) {
-		if follow[address] {
-			return
-		}
-		follow[address] = true
 		f := srv.folder(srv.lib, address, srv.crawlConfig)
-		following.Go(func() { srv.progress.followSite(ctx, f, srv.logger) })
+		f.again = make(chan struct{}, 1)
+		follow[address] = f
+		following.Go(func() {
+			srv.progress.followSite(ctx, f, srv.logger)
+			select {
+			case ended <- address:
+			case <-ctx.Done():
+			}
+		})
 	}
 	for _, address := range given {
 		if _, err := srv.lib.AddRoot(ctx, address, srv.Collection); err != nil {
 			srv.logger.Error("site not added", "site", address, "error", err)
 			continue
 		}
-		start(address)
+		if follow[address] == nil {
+			start(address)
+		}
 	}
 	roots, err := srv.lib.Roots(ctx)
 	if err != nil && ctx.Err() == nil {
 		srv.logger.Error("sites not listed", "error", err)
 	}
 	for _, r := range roots {
-		if ingest.IsAddress(r.Path) && srv.Watch && srv.Data != "" {
+		if ingest.IsAddress(r.Path) && srv.Watch && srv.Data != "" && follow[r.Path] == nil {
 			start(r.Path)
 		}
 	}
 	for {
 		select {
 		case address := <-srv.added:
-			start(address)
+			srv.progress.setSite(address, func(s *web.SiteState) { *s = web.SiteState{Address: address, Reading: true} })
+			if f := follow[address]; f == nil {
+				start(address)
+			} else if len(f.again) == 0 {
+				f.again <- struct{}{}
+			}
+		case address := <-ended:
+			delete(follow, address)
 		case <-ctx.Done():
 			return
 		}
@@ -181,8 +222,17 @@ func (srv *server) followSites(ctx context.Context, given []string) {
 // removed.
 func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.Logger) {
 	i := p.add()
-	defer p.set(i, folderProgress{})
-	f.onNotice = func(notice string) { logger.Warn("site", "address", f.path, "notice", notice) }
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.folders[i] = folderProgress{}
+		delete(p.sites, f.path)
+	}()
+	f.onNotice = func(notice string) {
+		logger.Warn("site", "address", f.path, "notice", notice)
+		p.setSite(f.path, func(s *web.SiteState) { s.Notices = append(s.Notices, notice) })
+	}
+	f.onPage = func(done, total int) { p.setSite(f.path, func(s *web.SiteState) { s.Done, s.Total = done, total }) }
 	for first := true; ; first = false {
 		gone, err := f.waitForSite(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -191,6 +241,13 @@ func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.L
 		if gone || err != nil {
 			return
 		}
-		p.syncFolder(ctx, i, f, logger, first)
+		p.setSite(f.path, func(s *web.SiteState) { *s = web.SiteState{Address: f.path, Reading: true} })
+		all, err := p.syncFolder(ctx, i, f, logger, first)
+		p.setSite(f.path, func(s *web.SiteState) {
+			s.Reading, s.Done, s.Total = false, all.Seen, all.Seen
+			if err != nil {
+				s.Error = err.Error()
+			}
+		})
 	}
 }

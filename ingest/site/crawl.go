@@ -308,6 +308,9 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Limits.Time)
 	defer cancel()
 	results := make(chan result)
+	if first.reply != nil { // no sitemap
+		c.report.Pages++
+	}
 	err = c.merge(first)
 	for err == nil {
 		if len(c.queue) == 0 && c.running == 0 {

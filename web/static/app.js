@@ -73,6 +73,7 @@ form.addEventListener("submit", (e) => {
   if (!question) return;
   box.value = "";
   grow();
+  if (library.offer?.(question)) return;
   if (matchMedia("(hover: none)").matches) box.blur(); // hide the on-screen keyboard, which would cover the answer
   ask(question);
 });

@@ -20,7 +20,7 @@ export class Library {
     this.asked = false; // a conversation has begun
     this.upload = byId("upload");
     if (this.upload) {
-      upload(this.upload, { say, refresh: () => this.refresh() });
+      this.offer = upload(this.upload, { say, refresh: () => this.refresh() });
       byId("sample").addEventListener("click", () => this.#addSample(say));
     }
     this.collection.addEventListener("change", () => {

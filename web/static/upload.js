@@ -2,11 +2,13 @@
 // them on the page.
 
 import { base, byId, documentURL, el } from "./dom.js";
+import { sites } from "./sites.js";
 import { t } from "./words.js";
 
 const atOnce = 2;
 
-// upload sets up the section. It calls refresh after files were added.
+// upload sets up the section. It calls refresh after files were added, and returns
+// offer(text), which offers to add a web address and reports whether the text is one.
 export function upload(section, { say, refresh }) {
   const list = section.querySelector("ul");
   const waiting = [];
@@ -28,8 +30,20 @@ export function upload(section, { say, refresh }) {
     add([{ file: new Blob([byId("pasted-text").value]), name }]);
     byId("pasted-text").value = "";
   });
+  const offer = sites(section, { say, refresh });
+  // Pasted outside a field: files, an address or text.
+  addEventListener("paste", (e) => {
+    if (section.hidden || e.target.closest?.("input, textarea, dialog")) return;
+    const files = [...e.clipboardData.files];
+    const text = e.clipboardData.getData("text/plain").trim();
+    if (files.length) add(files.map((file) => ({ file, name: file.name })));
+    else if (text && !offer(text)) {
+      byId("pasted-text").value = text;
+      pasted.showModal();
+    }
+  });
   let inside = 0;
-  const carriesFiles = (e) => e.dataTransfer?.types.includes("Files");
+  const carriesFiles = (e) => ["Files", "text/uri-list"].some((kind) => e.dataTransfer?.types.includes(kind));
   addEventListener("dragenter", (e) => {
     if (!carriesFiles(e)) return;
     inside++;
@@ -45,11 +59,14 @@ export function upload(section, { say, refresh }) {
     e.preventDefault();
     inside = 0;
     document.body.classList.remove("dropping");
+    if (!e.dataTransfer.types.includes("Files")) return offer(e.dataTransfer.getData("text/uri-list").split(/\r?\n/).find((line) => !line.startsWith("#")) || "");
     // The items are only available during this handler.
     const entries = [...e.dataTransfer.items].map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
     const plain = [...e.dataTransfer.files].map((file) => ({ file, name: file.name }));
     add(entries.some((x) => x.isDirectory) ? (await Promise.all(entries.map(filesIn))).flat() : plain);
   });
+
+  return offer;
 
   function add(files) {
     for (const f of files) {

@@ -1,0 +1,78 @@
+// Adding web addresses, and how far the server has read them.
+
+import { base, byId, el } from "./dom.js";
+import { get, post, Trouble } from "./stream.js";
+import { t } from "./words.js";
+
+const pause = 1000; // milliseconds between looks at the server
+
+// sites sets up the dialog of the section and lists the sites that are being read.
+// It returns offer(text), which opens the dialog and reports whether the text is an address.
+export function sites(section, { say, refresh }) {
+  const dialog = byId("sites");
+  if (!dialog) return () => false;
+  const list = section.querySelector("ul");
+  const input = byId("sites-address");
+  const lines = new Map(); // address -> line
+  byId("site").addEventListener("click", () => dialog.showModal());
+  byId("sites-cancel").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("submit", () => {
+    add(input.value.trim());
+    input.value = "";
+  });
+  look();
+  return (text) => {
+    if (!/^https?:\/\/\S+$/i.test(text)) return false;
+    input.value = text;
+    dialog.showModal();
+    return true;
+  };
+
+  async function add(address) {
+    try {
+      const root = await post(new URL(`api/documents?url=${encodeURIComponent(address)}`, base));
+      show({ address: root.path, reading: true, done: 0, total: 0 });
+      setTimeout(look, pause);
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err;
+      show({ address, error: err.message });
+    }
+  }
+
+  // look asks how far the sites have been read, until they are.
+  async function look() {
+    let states = [];
+    try {
+      ({ sites: states = [] } = await get(new URL("api/documents?limit=0", base)));
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err; // the page shows that the server is unreachable
+    }
+    for (const s of states) if (s.reading || lines.get(s.address)?.classList.contains("reading")) show(s);
+    if (states.some((s) => s.reading)) setTimeout(look, pause);
+  }
+
+  // show shows the state of a site, and announces its end.
+  function show({ address, reading, done, total, notices = [], error }) {
+    const name = el("span", { class: "upload-name", dir: "ltr" }, address);
+    const line = el("li", { class: reading ? "reading" : error ? "failed" : "done" }, name);
+    if (reading) {
+      const label = t("Reading {name}", { name: address });
+      line.append(el("progress", { max: total || 1, value: total ? done : null, "aria-label": label }),
+        el("span", { class: "facts" }, total ? t("{done} of {total} pages", { done, total }) : t("Waiting")));
+    } else {
+      line.append(el("span", { class: "facts" }, [error || t("{n} pages", { n: done }), ...notices].join(" · ")),
+        el("button", { type: "button", class: "quiet", "aria-label": t("Dismiss {name}", { name: address }), onclick: () => {
+          line.remove();
+          lines.delete(address);
+          byId("site").focus();
+        } }, t("Dismiss")));
+      say(`${address}: ${line.children[1].textContent}`);
+      if (!error) refresh();
+    }
+    const before = lines.get(address);
+    if (before) before.replaceWith(line);
+    else list.append(line);
+    lines.set(address, line);
+    section.classList.add("has-files");
+  }
+}
