@@ -58,6 +58,9 @@ type Key struct {
 	Relay bool
 	// Settings permits seeing and changing the settings of a server.
 	Settings bool
+	// Public means that others than its holder know the key, since pages of other sites
+	// have it: it permits asking and searching from there alone.
+	Public bool
 	// Collections are the only ones that the key may access; empty means all.
 	Collections []string
 	Created     time.Time

@@ -24,6 +24,8 @@ type access int
 const (
 	// public routes show nothing of the library and need no key.
 	public access = iota + 1
+	// visitors have any key that may read, a public one too.
+	visitors
 	// readers have a key that may read, or one that may write.
 	readers
 	// writers have a key that may write: they change what others read.
@@ -55,6 +57,8 @@ type keyGuard struct {
 	keys   *keyring      // nil lets everybody in
 	people *people       // nil: a proxy names nobody
 	failed addressCounts // wrong keys
+
+	origins origins // whose pages may use the routes for visitors
 }
 
 // admit lets in only callers that may use the route, before anything of the
@@ -75,7 +79,7 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			return refuse(c, err)
 		}
-		if err := caller.mayUse(a); err != nil {
+		if err := caller.mayUse(a, g.origins.listed(c)); err != nil {
 			return refuse(c, err)
 		}
 		r := c.Request()
@@ -87,9 +91,13 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// mayUse returns an error unless the caller's key has the scope of a route.
-func (h *holder) mayUse(a access) error {
+// mayUse returns an error unless the caller's key has the scope of a route. A public
+// key, which every visitor of a page can read there, is for the pages of listed origins.
+func (h *holder) mayUse(a access, fromListed bool) error {
 	switch {
+	case h.key.Public && (a != visitors || !fromListed):
+		return &Problem{Status: http.StatusForbidden, Code: "scope_missing",
+			Detail: "this key is public: it may only ask and search, from pages of the origins in 'ibid serve --cors-origin'"}
 	case a == writers && !h.key.Write:
 		return &Problem{Status: http.StatusForbidden, Code: "key_only_reads",
 			Detail: "this key may only read: use one made with 'ibid keys make NAME --scope write'"}

@@ -31,6 +31,7 @@ func TestAccess(t *testing.T) {
 		"POST /api/documents/*", "DELETE /api/documents/*"} {
 		want[r] = writers
 	}
+	want["POST /api/ask"], want["POST /api/search"] = visitors, visitors
 	for _, r := range []string{"GET /api/settings", "PUT /api/settings", "POST /api/settings/test", "POST /api/settings/parts"} {
 		want[r] = administrators
 	}

@@ -60,6 +60,9 @@ func serveStatic(c echo.Context) error {
 	h.Set("ETag", fmt.Sprintf(`"%.8x"`, sha256.Sum256(body)))
 	// Browsers revalidate each time, so that modules of two versions never mix.
 	h.Set(echo.HeaderCacheControl, "no-cache")
+	if name == "widget.js" { // for pages of other sites
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
 	return serveContent(c, body)
 }
 

@@ -122,6 +122,10 @@ type Options struct {
 	// AllowHosts are further accepted host names, without a port.
 	AllowHosts []string
 
+	// Origins are those of other sites whose pages may ask and search, such as
+	// "https://example.org".
+	Origins []string
+
 	// Keys guard everything except the public routes: a caller sees what its key
 	// may see. Nil lets everybody in.
 	Keys retrieve.Keyring
@@ -239,7 +243,7 @@ func New(o Options) (*echo.Echo, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard := &keyGuard{address: a, access: accessTable{}, failed: addressCounts{most: MaxTries}}
+	guard := &keyGuard{address: a, access: accessTable{}, failed: addressCounts{most: MaxTries}, origins: o.Origins}
 	if o.Keys != nil {
 		guard.keys = newKeyring(o.Keys, o.KeyRate, o.Logger)
 		if o.SignIn != nil {
@@ -289,7 +293,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	// Pre: for unknown routes too.
 	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
 		recoverPanics(o.Logger), dropSlowSenders,
-		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, crossOrigin)
+		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, guard.admitOrigins(crossOrigin))
 	e.Use(guard.admit)
 	for _, r := range h.routes(features{
 		sample: o.Uploads != nil && o.Sample != nil, summaries: o.Summarizer != nil,
@@ -323,8 +327,8 @@ func (h *handlers) routes(f features) []route {
 		{"GET", "/documents", readers, h.documents.listPage},
 		{"GET", "/documents/*", readers, h.documents.viewer},
 
-		{"POST", "/api/ask", readers, limited(h.asking.ask)},
-		{"POST", "/api/search", readers, limited(h.asking.search)},
+		{"POST", "/api/ask", visitors, limited(h.asking.ask)},
+		{"POST", "/api/search", visitors, limited(h.asking.search)},
 		{"GET", "/api/cite", readers, sendCitePrompt},
 		{"POST", "/api/cite", readers, limited(citeAny)},
 		{"POST", "/api/runs", readers, h.runs.begin},

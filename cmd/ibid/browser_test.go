@@ -164,6 +164,50 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 	}
 }
 
+// A page of another site has the widget, with a public key.
+func TestWidgetInABrowser(t *testing.T) {
+	t.Parallel()
+	chromium := chromiumPath(t)
+	library, data := filepath.Join(moduleRoot(t), "data", "library"), t.TempDir()
+	mustRun(t, data, "ingest", library)
+	key := strings.TrimSpace(mustRun(t, data, "keys", "make", "site", "--scope", "public", "--collection", "default"))
+	var server string
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, `<!DOCTYPE html><title>Shop</title><body><h1>Shop</h1>
+			<script>
+				const attach = Element.prototype.attachShadow;
+				Element.prototype.attachShadow = function () { return (window.box = attach.call(this, { mode: "open" })); };
+			</script>
+			<script src="%s/static/widget.js" data-key="%s" data-title="Ask us" defer></script>`, server, key)
+	}))
+	t.Cleanup(other.Close)
+	server = serve(t, data, "--auth", "on", "--cors-origin", other.URL)
+	page := openBrowser(t, chromium)
+	page.do(chromedp.EmulateViewport(800, 600), chromedp.Navigate(other.URL), chromedp.WaitVisible(chromedp.CSS("h1")))
+	page.waitFor(`window.box?.querySelector("summary")?.innerText === "Ask us"`)
+	ask := func(question string) {
+		page.js(`box.querySelector("details").open = true; box.querySelector("input").value = ` + strconv.Quote(question) + `;
+			box.querySelector("form").requestSubmit(); ""`)
+	}
+	ask("What does a swinging mooring cost in 2025?")
+	page.waitFor(`box.querySelector(".text").innerText.includes("530") && box.querySelector("ol blockquote")?.innerText.includes("Swinging")`)
+	ask("And in 2024?")
+	page.waitFor(`window.box.querySelector(".text").innerText.includes("480")`)
+	shoot(t, page, "widget")
+
+	// From a page of a site that is not listed, the browser shows nothing.
+	stranger := httptest.NewServer(other.Config.Handler)
+	t.Cleanup(stranger.Close)
+	page.do(chromedp.Navigate(stranger.URL))
+	page.waitFor(`window.box?.querySelector("summary")?.innerText === "Ask us"`)
+	ask("What does a swinging mooring cost in 2025?")
+	page.waitFor(`window.box.querySelector(".text").innerText.length > 1`)
+	if got := page.js(`window.box.querySelector(".text").innerText`); strings.Contains(got, "530") {
+		t.Errorf("a site that is not listed shows %q", got)
+	}
+}
+
 // chromiumPath is the program that IBID_CHROMIUM names, or chromium; the test is
 // skipped where there is none.
 func chromiumPath(t *testing.T) string {

@@ -225,6 +225,7 @@ type authConfig struct {
 	AuthHeader       string   `help:"${auth_header_help}" placeholder:"NAME" group:"Server"`
 	AuthGroupsHeader string   `help:"${groups_help}" default:"X-Forwarded-Groups" placeholder:"NAME" group:"Server"`
 	AuthGroup        []string `help:"${auth_group_help}" placeholder:"GROUP=KIND:COLLECTION" sep:"none" group:"Server"`
+	CORSOrigin       []string `help:"${origin_help}" name:"cors-origin" placeholder:"ORIGIN" group:"Server"`
 }
 
 func (c authConfig) check() error {
@@ -233,6 +234,11 @@ func (c authConfig) check() error {
 	}
 	if c.Rate < 1 {
 		return usageError("--rate %d: give the questions per minute, 1 or more", c.Rate)
+	}
+	for _, origin := range c.CORSOrigin {
+		if err := web.CheckOrigin(origin); err != nil {
+			return usageError("--cors-origin: %w", err)
+		}
 	}
 	_, err := c.proxies()
 	return errors.Join(err, c.checkSignIn())

@@ -27,7 +27,7 @@ type keysCmd struct {
 
 type keysMakeCmd struct {
 	Name       string   `arg:"" help:"Name of the key: who or what it is for."`
-	Scope      string   `help:"${scope_help}" enum:"read,write,relay,settings" default:"read" placeholder:"KIND" noenv:""`
+	Scope      string   `help:"${scope_help}" enum:"read,write,relay,settings,public" default:"read" placeholder:"KIND" noenv:""`
 	Collection []string `help:"Collection that it gives access to; repeatable; default: all." placeholder:"NAME" sep:"none" noenv:""`
 	Expires    lifetime `help:"How long it is valid, such as 12h, 90d or 52w; default: until it is revoked." placeholder:"TIME" noenv:""`
 	upkeepConfig
@@ -73,6 +73,9 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if c.Scope == "settings" && len(c.Collection) > 0 {
 		return usageError("--scope settings and --collection contradict each other: the settings apply to all collections")
 	}
+	if c.Scope == "public" && len(c.Collection) != 1 {
+		return usageError("--scope public is for one collection, which everybody may then ask: name it with --collection")
+	}
 	store, err := startStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
@@ -81,7 +84,7 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	key, digest := web.NewKey()
 	k := retrieve.Key{ID: strings.ToLower(rand.Text()[:8]), Name: c.Name, Digest: digest,
 		Write: c.Scope == "write" || c.Scope == "settings", Relay: c.Scope == "relay", Settings: c.Scope == "settings",
-		Collections: c.Collection, Created: time.Now()}
+		Public: c.Scope == "public", Collections: c.Collection, Created: time.Now()}
 	if c.Expires > 0 {
 		k.Expires = k.Created.Add(time.Duration(c.Expires))
 	}
@@ -132,6 +135,8 @@ func lineOf(k retrieve.Key) keyLine {
 	l := keyLine{ID: k.ID, Name: k.Name, Scope: "read", Collections: append([]string{}, k.Collections...),
 		Created: second(k.Created), Expires: second(k.Expires), Used: second(k.Used)}
 	switch {
+	case k.Public:
+		l.Scope = "public"
 	case k.Settings:
 		l.Scope = "settings"
 	case k.Write:

@@ -144,8 +144,10 @@ var longTags = kong.Vars{
 		"strict takes [1](id=3) alone.",
 	"retrieval_metrics":      "ndcg@10,recall@10,recall@100,mrr@10",
 	"retrieval_metrics_help": "What to measure: ndcg, recall, hit, mrr or p with a rank. Searches are compared by the first.",
-	"scope_help": "What it allows: read,write,relay,settings. Write includes reading, uploading and deleting documents; relay includes " +
-		"reading, and asking the model itself (serve --relay); settings includes writing, and choosing the model on the page.",
+	"scope_help": "What it allows: read,write,relay,settings,public. Write includes reading, uploading and deleting documents; " +
+		"relay includes reading, and asking the model itself (serve --relay); settings includes writing, and choosing the model " +
+		"on the page; public allows asking and searching from the pages of serve --cors-origin alone.",
+	"origin_help": "Site whose pages may ask and search here, as https://example.org; repeatable.",
 	"set_help": "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
 		"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score).",
 	"store_help": "Database to use instead of the data directory: " + exampleStore +

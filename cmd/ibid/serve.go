@@ -253,7 +253,7 @@ func (srv *server) handler() (http.Handler, error) {
 		Upstream: upstream{srv}, Relay: srv.Relay, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies, SignIn: signIn,
-		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Version: version(), Citing: citing,
+		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: citing,
 		Model:    func(ctx context.Context) string { return srv.now(ctx).model.Model },
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 	}

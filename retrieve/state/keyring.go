@@ -66,6 +66,7 @@ const (
 	permitWrite = 1 << iota
 	permitRelay
 	permitSettings
+	onlyPublic
 )
 
 func scanKey(row scanner) (key retrieve.Key, err error) {
@@ -76,6 +77,7 @@ func scanKey(row scanner) (key retrieve.Key, err error) {
 		err = errRow
 	}
 	key.Write, key.Relay, key.Settings = permits&permitWrite != 0, permits&permitRelay != 0, permits&permitSettings != 0
+	key.Public = permits&onlyPublic != 0
 	key.Created, key.Expires, key.Used = retrieve.AtSeconds(created), retrieve.AtSeconds(expires), retrieve.AtSeconds(used)
 	return key, err
 }
@@ -137,6 +139,9 @@ func (t *tx) insertKey(key retrieve.Key) error {
 	}
 	if key.Settings {
 		permits |= permitSettings
+	}
+	if key.Public {
+		permits |= onlyPublic
 	}
 	return t.insert("keys", keyColumns, "ON CONFLICT (id) DO UPDATE SET used = excluded.used, sum = excluded.sum", []any{key.ID, key.Name,
 		key.Digest, permits, collections, retrieve.Seconds(key.Created), retrieve.Seconds(key.Expires), retrieve.Seconds(key.Used)})
