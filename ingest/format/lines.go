@@ -120,30 +120,6 @@ func (r *lineReader) indented(n int) string {
 	return strings.Trim(strings.Join(out, "\n"), "\n")
 }
 
-// A tableRow is a row of a table with the index of its first line.
-type tableRow struct {
-	cells []string
-	at    int
-}
-
-// table writes rows, the first of which may name the columns.
-func (r *lineReader) table(rows []tableRow, headed bool) {
-	r.flush()
-	var header []string
-	for i, row := range rows {
-		for c := range row.cells {
-			row.cells[c] = oneLine(Clean(r.inline(row.cells[c])))
-		}
-		if i == 0 && headed && len(rows) > 1 {
-			header = row.cells
-			continue
-		}
-		r.mark(row.at)
-		r.b.Row(header, row.cells)
-	}
-	r.b.last = kindNone // rows of the next table are not of this one
-}
-
 // replaceMatches replaces each match of a pattern, given its groups.
 func replaceMatches(pattern *regexp.Regexp, text string, replace func(whole string, groups []string) string) string {
 	return pattern.ReplaceAllStringFunc(text, func(whole string) string {
