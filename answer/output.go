@@ -21,11 +21,11 @@ func (o *output) warn(format string, args ...any) {
 }
 
 // emitStep emits how a step ended, with its lists of labels never nil.
-func (o *output) emitStep(s Stepped) bool {
+func (o *output) emitStep(s Stepped) {
 	for _, labels := range []*[]int{&s.Labels, &s.Invented, &s.Lost} {
 		if *labels == nil {
 			*labels = []int{}
 		}
 	}
-	return o.emit(s)
+	o.emit(s)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"sync"
 	"time"
 
@@ -241,15 +242,12 @@ const tryAgain = 10 * time.Minute
 // the coarsest file systems count in steps of two seconds.
 const settled = 2 * time.Second
 
-// forget drops files that are no longer in the folder.
-func (m *stamps) forget(root string, gone func(path string) bool) {
+// forget drops what is known of files, or of containers, that are no longer in the
+// folder.
+func forget[T any](m *stamps, known *map[[2]string]T, root string, gone func(path string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for key := range m.files {
-		if key[0] == root && gone(key[1]) {
-			delete(m.files, key)
-		}
-	}
+	maps.DeleteFunc(*known, func(key [2]string, _ T) bool { return key[0] == root && gone(key[1]) })
 }
 
 // remember notes how a file was read, unless it was so new that its next change

@@ -106,7 +106,7 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 	for _, f := range s.files {
 		inFolder[f.path] = true
 	}
-	s.remembered.forgetLists(s.root.Name, func(path string) bool { return !inFolder[path] })
+	forget(&s.remembered, &s.remembered.lists, s.root.Name, func(path string) bool { return !inFolder[path] })
 	var files []file
 	inside := make([][]file, len(s.files))
 	broken := make([][]string, len(s.files))

@@ -85,17 +85,6 @@ func (s *folderSync) list(ctx context.Context, f file) (list containerList, dige
 	return list, digest, nil
 }
 
-// forgetLists drops the listings of containers that are no longer in a folder.
-func (m *stamps) forgetLists(root string, gone func(path string) bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.lists {
-		if key[0] == root && gone(key[1]) {
-			delete(m.lists, key)
-		}
-	}
-}
-
 // mayHold reports whether a mail may have attachments: these have names, or are
 // mails themselves.
 func mayHold(data []byte) bool {

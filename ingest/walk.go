@@ -40,7 +40,7 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	for _, f := range s.files {
 		seen[f.path] = true
 	}
-	s.remembered.forget(s.root.Name, func(path string) bool { return !seen[path] })
+	forget(&s.remembered, &s.remembered.files, s.root.Name, func(path string) bool { return !seen[path] })
 	s.gone, s.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if !seen[p] && !s.belowBroken(p) {

@@ -42,9 +42,6 @@ type State interface {
 	// stored.
 	Space(ctx context.Context) (string, error)
 
-	// KeepRoot creates a root of exactly this name, path and collection unless
-	// it exists. A root that [CheckRoot] refuses is a [*RootError].
-	KeepRoot(ctx context.Context, root ingest.Root) error
 	// DeleteRoot removes a root and all its documents, and returns how many
 	// there were. An unknown name is [ErrNotFound].
 	DeleteRoot(ctx context.Context, name string) (documents int, err error)

@@ -40,7 +40,7 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	if u.o.Parallel <= 0 {
 		u.o.Parallel = DefaultParallel
 	}
-	e := &Embedder{upstream: u, dimensions: o.Dimensions}
+	e := &Embedder{upstream: u}
 	e.batches.e = e
 	if o.PerMinute > 0 {
 		e.batches.limit = rate.NewLimiter(rate.Limit(float64(o.PerMinute)/60), 1)
@@ -76,7 +76,7 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 	}
 	call := &request{upstream: e.upstream, role: roleEmbed, secrets: texts, most: int64(len(texts)+1) * maxVector}
 	reply, err := e.api(call).CreateEmbeddings(ctx, openai.EmbeddingRequestStrings{
-		Input: input, Model: openai.EmbeddingModel(e.o.Model), Dimensions: e.o.Dimensions,
+		Input: input, Model: openai.EmbeddingModel(e.o.Model),
 	})
 	if err != nil {
 		return nil, e.failed(ctx, err)

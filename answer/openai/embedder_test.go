@@ -2,7 +2,6 @@ package openai_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -37,22 +36,6 @@ func TestSpace(t *testing.T) {
 	h := &openaitest.Handler{Dimensions: 48}
 	if got := newEmbedder(t, h, openai.Options{}).Space(); got != "nomic-embed-text/48" {
 		t.Errorf("got the space %q", got)
-	}
-}
-
-func TestDimensionsAreAskedFor(t *testing.T) {
-	h := &openaitest.Handler{Dimensions: 48}
-	newEmbedder(t, h, openai.Options{Dimensions: 48})
-	var body struct{ Dimensions int }
-	if err := json.Unmarshal(h.Exchanges()[0].Body, &body); err != nil || body.Dimensions != 48 {
-		t.Errorf("asked for %d dimensions, %v", body.Dimensions, err)
-	}
-	_, err := openai.NewEmbedder(t.Context(), openai.Options{
-		BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "m", Dimensions: 64,
-	})
-	checkError(t, err, outcome{kind: openai.BadReply, requests: 1})
-	if !strings.Contains(fmt.Sprint(err), "48 dimensions in place of 64") {
-		t.Errorf("got %v", err)
 	}
 }
 

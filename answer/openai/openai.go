@@ -51,11 +51,8 @@ type Options struct {
 	// less than 0 never. Those of a judge never are.
 	Retries int
 
-	// Dimensions is the length of the vectors to request; 0 leaves it to the
-	// server. Only an [Embedder] uses it, and the following options to Patience.
-	Dimensions int
-	// BatchTexts and BatchTokens bound one request; 0 means
-	// [DefaultBatchTexts] and [DefaultBatchTokens].
+	// BatchTexts and BatchTokens bound one request; 0 means [DefaultBatchTexts] and
+	// [DefaultBatchTokens]. Only an [Embedder] uses them, and the options to Patience.
 	BatchTexts, BatchTokens int
 	// Parallel is how many requests run at a time; 0 means [DefaultParallel].
 	// PerMinute is how many are made in a minute; 0 means no limit.

@@ -162,10 +162,9 @@ type paragraphs struct {
 func (p *paragraphs) blocks(page []line) []Block {
 	var out []Block
 	leading := p.leading(page)
-	left, right := edges(page)
 	for i, l := range page {
 		heading := p.heading(page, i)
-		if i > 0 && p.continues(page[i-1], l, leading, left, right) && len(out) > 0 {
+		if i > 0 && p.continues(page[i-1], l, leading) && len(out) > 0 {
 			b := &out[len(out)-1]
 			same := b.Heading == heading || b.Heading > 0 && heading > 0 && math.Abs(page[i-1].size-l.size) < 0.3
 			if same && !(b.Heading > 0 && len(b.Text)+len(l.text) > maxHeading) {
@@ -228,17 +227,8 @@ func (p *paragraphs) leading(page []line) float64 {
 	return gaps[len(gaps)/4] // paragraphs and headings are further apart
 }
 
-// edges returns the margins of a page's text.
-func edges(page []line) (left, right float64) {
-	left, right = math.Inf(1), math.Inf(-1)
-	for _, l := range page {
-		left, right = min(left, l.x0), max(right, l.x1)
-	}
-	return left, right
-}
-
 // continues reports whether next continues the paragraph of l.
-func (p *paragraphs) continues(l, next line, leading, left, right float64) bool {
+func (p *paragraphs) continues(l, next line, leading float64) bool {
 	if l.row || next.row || listMarker(next.text) {
 		return false
 	}

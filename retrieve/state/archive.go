@@ -89,15 +89,7 @@ func (t *tx) insertRecord(r retrieve.Record) error {
 
 // deleteRecords deletes the records for which a condition holds.
 func (t *tx) deleteRecords(condition string, args ...any) error {
-	ids, err := column[string](t, `DELETE FROM ibid.records WHERE `+condition+` RETURNING id`, args...)
-	for _, id := range ids {
-		for _, table := range []string{"events", "quoted"} {
-			if err == nil {
-				_, err = t.exec(`DELETE FROM ibid.`+table+` WHERE record = ?`, id)
-			}
-		}
-	}
-	return err
+	return t.deleteWhole("records", condition, args, `events WHERE record`, `quoted WHERE record`)
 }
 
 // forgetQuoting deletes the records that quote a document or one below it, or

@@ -404,18 +404,12 @@ func TestRoots(t *testing.T) {
 		if _, err := s.AddRoot(ctx, "relative/folder", ""); err == nil {
 			t.Error("a relative path was accepted as a root")
 		}
-		must(t, s.KeepRoot(ctx, ingest.Root{Name: "kept", Path: "/srv/kept", Collection: "x"}))
-		must(t, s.KeepRoot(ctx, ingest.Root{Name: "kept", Path: "/srv/kept", Collection: "x"}))
-		var conflict *retrieve.RootError
-		if err := s.KeepRoot(ctx, ingest.Root{Name: "kept", Path: "/srv/other", Collection: "x"}); !errors.As(err, &conflict) {
-			t.Errorf("KeepRoot of another path: %v", err)
-		}
 		roots, err := s.Roots(ctx)
 		var names []string
 		for _, r := range roots {
 			names = append(names, r.Name)
 		}
-		if want := []string{"kept", "notes", "notes-2", "uploads", "uploads-2"}; err != nil || !slices.Equal(names, want) {
+		if want := []string{"notes", "notes-2", "uploads", "uploads-2"}; err != nil || !slices.Equal(names, want) {
 			t.Errorf("Roots = %q, %v", names, err)
 		}
 	})

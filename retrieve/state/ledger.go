@@ -84,11 +84,17 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 
 // deleteJobs deletes the jobs for which a condition holds, with their replies.
 func (t *tx) deleteJobs(condition string, args ...any) error {
-	ids, err := column[string](t, `DELETE FROM ibid.jobs WHERE `+condition+` RETURNING id`, args...)
+	return t.deleteWhole("jobs", condition, args, `specs WHERE job`, `replies WHERE job`)
+}
+
+// deleteWhole deletes the rows of a table for which a condition holds, with those
+// of other tables that a column assigns to them.
+func (t *tx) deleteWhole(table, condition string, args []any, assigned ...string) error {
+	ids, err := column[string](t, `DELETE FROM ibid.`+table+` WHERE `+condition+` RETURNING id`, args...)
 	for _, id := range ids {
-		for _, table := range []string{"specs", "replies"} {
+		for _, rows := range assigned {
 			if err == nil {
-				_, err = t.exec(`DELETE FROM ibid.`+table+` WHERE job = ?`, id)
+				_, err = t.exec(`DELETE FROM ibid.`+rows+` = ?`, id)
 			}
 		}
 	}

@@ -41,21 +41,6 @@ func (s *Store) AddRoot(ctx context.Context, path, collection string) (root inge
 	return root, err
 }
 
-// KeepRoot creates a root of exactly this name, path and collection unless it
-// exists.
-func (s *Store) KeepRoot(ctx context.Context, root ingest.Root) error {
-	return within(ctx, s.update, func(t *tx) error {
-		roots, damaged, err := t.lockRoots()
-		if err != nil {
-			return err
-		}
-		if exists, err := retrieve.CheckRoot(root, roots); err != nil || exists {
-			return err
-		}
-		return t.insertRoot(root, damaged)
-	}, "keeping the root %q", root.Name)
-}
-
 // lockRoots returns the roots, which do not change until the transaction ends.
 func (t *tx) lockRoots() (roots, damaged []ingest.Root, err error) {
 	if err := t.lock("library"); err != nil {
