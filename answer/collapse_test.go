@@ -93,9 +93,7 @@ func TestVectorsSplit(t *testing.T) {
 				v.ExpectedError.is(t, err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if fmt.Sprint(groups) != fmt.Sprint(v.ExpectedGroups) {
 				t.Errorf("groups %v, want %v", groups, v.ExpectedGroups)
 			}
@@ -139,9 +137,7 @@ func checkReduce(t *testing.T, v reduceVector, parts []Part) {
 		v.ExpectedError.is(t, err)
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := []vectorPart{}
 	for _, p := range final {
 		got = append(got, vectorPart{p.Tokens, p.Labels})
@@ -181,9 +177,7 @@ func TestVectorsMapReduce(t *testing.T) {
 					t.Fatal(reply.err)
 				}
 				id, err := strconv.Atoi(string(reply.text))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				order = append(order, id)
 				parts = append(parts, Part{Tokens: v.Documents[i].MapTokens, Labels: []int{id}})
 			}
@@ -248,9 +242,7 @@ var partPrompts = fstest.MapFS{
 // A question is answered from each part alone, and then from those answers.
 func TestMapReduce(t *testing.T) {
 	prompts, err := prompt.Parse(partPrompts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answers := func(combine string, cerr error) *script {
 		return &script{reply: func(p Prompt) (string, error) {
 			switch {
@@ -302,9 +294,7 @@ func TestMapReduce(t *testing.T) {
 
 func TestMapRerank(t *testing.T) {
 	prompts, err := prompt.Parse(partPrompts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, test := range []struct {
 		name, text string
 		replies    map[string]string

@@ -156,9 +156,7 @@ func TestClosest(t *testing.T) {
 		p := retrieve.Passage{Chunk: ingest.Chunk{ID: "r/a#1", Document: "r/a", Start: 7, Text: test.text}, Scores: retrieve.Scores{Dense: .3, BM25: 2, Lexical: .2, Coverage: .3}}
 		var closest []Closest
 		for e, err := range (&Answerer{Retriever: found{p}, Confidence: .99}).Ask(t.Context(), Question{Text: "Who runs the project?"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if e, ok := e.(Unanswered); ok {
 				closest = e.Closest
 			}

@@ -47,15 +47,11 @@ func TestFollowUpFinds(t *testing.T) {
 	library, _ := openLibrary(t)
 	var own []dialogue
 	f, err := os.Open(filepath.Join("testdata", "followups.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	for d := json.NewDecoder(f); d.More(); {
 		var next dialogue
-		if err := d.Decode(&next); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Decode(&next))
 		own = append(own, next)
 	}
 	carried, whole := findDialogues(t, library, own)
@@ -76,9 +72,7 @@ func TestFollowUpFinds(t *testing.T) {
 func findDialogues(t *testing.T, index *retrieve.Index, all []dialogue) (carried, whole int) {
 	first := func(d dialogue, question string) bool {
 		found, err := index.Search(t.Context(), retrieve.Query{Text: question})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(found) > 0 && found[0].Document == d.Document
 	}
 	asWritten := 0
@@ -106,13 +100,9 @@ func findDialogues(t *testing.T, index *retrieve.Index, all []dialogue) (carried
 // word, of which the second loses the words that it shares, and begins with "and".
 func dialogues(t *testing.T, dir, and string) (*retrieve.Index, []dialogue) {
 	records, err := eval.ReadCorpus(os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	grades, _, err := eval.ReadGrades(os.DirFS(dir), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder, names := fstest.MapFS{}, map[string]string{}
 	for i, r := range records {
 		names[r.ID] = fmt.Sprintf("%d.txt", i)
@@ -120,9 +110,7 @@ func dialogues(t *testing.T, dir, and string) (*retrieve.Index, []dialogue) {
 	}
 	index, _ := openFolder(t, "/set", folder)
 	f, err := os.Open(filepath.Join(dir, "queries.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	var made []dialogue
 	last, lastDocument := "", ""
@@ -131,9 +119,7 @@ func dialogues(t *testing.T, dir, and string) (*retrieve.Index, []dialogue) {
 			ID   string `json:"_id"`
 			Text string
 		}
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &q))
 		document := ""
 		for id := range grades[q.ID] {
 			document = "set/" + names[id]
@@ -162,16 +148,12 @@ func TestStandalone(t *testing.T) {
 				file = filepath.Join(datatest.Sets(t, set), "queries.jsonl")
 			}
 			f, err := os.Open(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer f.Close()
 			before, all, changed := "", 0, 0
 			for d := json.NewDecoder(f); d.More(); all++ {
 				var q struct{ Question, Text string }
-				if err := d.Decode(&q); err != nil {
-					t.Fatal(err)
-				}
+				must(t, d.Decode(&q))
 				question := q.Question + q.Text
 				if got := followUp(question, []Turn{{"user", before}, {"assistant", "-"}}); got != question {
 					t.Logf("changed: %s", got)

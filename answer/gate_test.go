@@ -52,9 +52,7 @@ func TestGate(t *testing.T) {
 	}
 	for i, want := range []string{"on", "?", "?", "off"} {
 		r := &asking{Answerer: &Answerer{Retriever: clear}, asked: "mooring fee 2025"}
-		if err := r.read(t.Context(), clear); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.read(t.Context(), clear))
 		c, _ := r.reading.Chance(clear[i])
 		if on, off := c > surelyOn, c < surelyOff; on != (want == "on") || off != (want == "off") {
 			t.Fatalf("passage %d has the chance %.4f: the test's scores must lie where it thinks they do (%s)", i+1, c, want)

@@ -48,14 +48,10 @@ func libraryQuestions(t *testing.T) []libraryQuestion {
 func readQuestions(t *testing.T, file string) (questions []libraryQuestion) {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
 		var q libraryQuestion
-		if err := d.Decode(&q); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Decode(&q))
 		questions = append(questions, q)
 	}
 	return questions
@@ -65,9 +61,7 @@ func readQuestions(t *testing.T, file string) (questions []libraryQuestion) {
 func openLibrary(t *testing.T) (*retrieve.Index, retrieve.Embedder) {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join("..", "data", "library"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return openFolder(t, folder, os.DirFS(folder))
 }
 
@@ -75,24 +69,16 @@ func openFolder(t *testing.T, folder string, fsys fs.FS) (*retrieve.Index, retri
 	t.Helper()
 	ctx := t.Context()
 	model, err := embed.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lib, err := library.Open(ctx, library.Place{Data: t.TempDir()}, model, library.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { lib.Close() })
 	index := lib.Index
 	root, err := index.AddRoot(ctx, folder, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	syncer := &ingest.Syncer{Sink: index}
 	for change, err := range syncer.Sync(ctx, root, fsys) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if change.Action != ingest.Added {
 			t.Errorf("%s %s: %s", change.Action, change.Path, change.Reason)
 		}

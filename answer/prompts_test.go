@@ -20,9 +20,7 @@ By {{.Meta "author"}}{{if .Has "date"}}, {{.Meta "date"}}{{end}}
 func promptsWith(t *testing.T, name, text string) *prompt.Templates {
 	t.Helper()
 	p, err := prompt.Parse(fstest.MapFS{name: {Data: []byte(text)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 

@@ -424,9 +424,7 @@ func TestAskBreak(t *testing.T) {
 			a := &Answerer{Retriever: three, Model: m, Gate: gate, StepPassages: 1, Parallel: 2}
 			seen := 0
 			for _, err := range a.Ask(t.Context(), Question{Text: "fee?"}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if seen++; seen == n {
 					break
 				}
@@ -634,5 +632,12 @@ func TestCondense(t *testing.T) {
 		if strings.Contains(m.calls[0].User, "[1]") {
 			t.Errorf("the history's labels stand in the prompt:\n%s", m.calls[0].User)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

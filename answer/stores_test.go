@@ -55,19 +55,13 @@ func TestCluster(t *testing.T) {
 		t.Skip("no Weaviate: .ci/weaviate starts the server that IBID_TEST_WEAVIATE names")
 	}
 	at, err := weaviate.ParseAddress(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	index, questions := fillStore(t, library.Place{Data: t.TempDir()})
 	start := time.Now()
 	other, _ := fillStore(t, library.Place{Data: t.TempDir(), Cluster: &at})
-	if err := other.Follow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Follow(t.Context()))
 	stats, err := other.Stats(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Logf("figure: %d chunks stored and indexed in %v", stats.Chunks, time.Since(start))
 	overlap, verdicts := 0.0, 0
 	var took []time.Duration
@@ -98,13 +92,9 @@ func fillStore(t *testing.T, place library.Place) (index *retrieve.Index, questi
 	t.Helper()
 	ctx := t.Context()
 	m, err := embed.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lib, err := library.Open(ctx, place, m, library.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { lib.Close() })
 	index = lib.Index
 	if _, err := index.AddRoot(ctx, "/srv/sets", ""); err != nil {
@@ -113,24 +103,18 @@ func fillStore(t *testing.T, place library.Place) (index *retrieve.Index, questi
 	for _, set := range []string{"squad2-a", "anthropic-docs", "cranfield", "clapnq-a", "scifact-train"} {
 		dir := os.DirFS(datatest.Sets(t, set))
 		queries, err := eval.ReadQueries(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, q := range queries[:min(len(queries), datatest.Cases(t, 100))] {
 			questions = append(questions, q.Text)
 		}
 		entries, err := eval.ReadCorpus(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, e := range entries[:min(len(entries), datatest.Cases(t, 2000))] {
 			path := filepath.ToSlash(filepath.Join(set, fmt.Sprint(i)))
 			doc := &ingest.Document{
 				ID: "sets/" + path, Root: "sets", Path: path, Format: "text", Digest: strings.Repeat("0", 64), Title: e.Title, Text: e.Text,
 			}
-			if err := index.Replace(ctx, doc, ingest.Split(doc)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, index.Replace(ctx, doc, ingest.Split(doc)))
 		}
 	}
 	return index, questions
@@ -140,17 +124,13 @@ func fillStore(t *testing.T, place library.Place) (index *retrieve.Index, questi
 func look(t *testing.T, index *retrieve.Index, question string, top int) (ids []string, judged []Judged) {
 	t.Helper()
 	best, err := index.Search(t.Context(), retrieve.Query{Text: question, K: top})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range best {
 		ids = append(ids, p.ID)
 	}
 	a := &Answerer{Retriever: index, Gate: GateScore}
 	for event, err := range a.Ask(t.Context(), Question{Text: question}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if j, ok := event.(Judged); ok {
 			judged = append(judged, j)
 		}

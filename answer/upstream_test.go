@@ -49,17 +49,13 @@ func TestAskOverHTTP(t *testing.T) {
 		openaitest.Rule{Role: "refine", Reply: openaitest.Reply{Text: "From 100[1] to 106 marks.[3]"}},
 	)}
 	client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "test-model"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: answer.GateModel, StepPassages: 1, AnswerCalls: 3}
 	var kinds []string
 	var text, drafts strings.Builder
 	var usage answer.Usage
 	for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(kinds) == 0 || kinds[len(kinds)-1] != e.Kind() {
 			kinds = append(kinds, e.Kind())
 		}
@@ -109,9 +105,7 @@ func TestShortReplies(t *testing.T) {
 			openaitest.Rule{Reply: openaitest.Reply{Text: "100 marks.[1]", Reasoning: thoughts}},
 		)}
 		client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "test-model"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: answer.GateModel}
 		for _, strategy := range []string{"refine", "map-rerank"} {
 			kept, text := 0, ""
@@ -132,9 +126,7 @@ func TestShortReplies(t *testing.T) {
 				case answer.Text:
 					text += e.Text
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 			if kept != 4 || text != "100 marks.[1]" {
 				t.Errorf("%d kept, answer %q", kept, text)
@@ -158,9 +150,7 @@ func TestShortReplies(t *testing.T) {
 func TestAskServerDown(t *testing.T) {
 	for _, gate := range []answer.GateKind{answer.GateModel, answer.GateOff} {
 		client, err := openai.New(openai.Options{BaseURL: "http://127.0.0.1:1/v1", Model: "test-model", Retries: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: gate, NoFallback: true}
 		var last error
 		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
@@ -196,9 +186,7 @@ func TestAskServerDown(t *testing.T) {
 func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Answerer)) (judged []answer.Judged, warnings []string, requests []openaitest.Exchange) {
 	t.Helper()
 	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	a := &answer.Answerer{Retriever: twelve()[:n], Model: client, Gate: answer.GateModel}
 	if change != nil {
@@ -314,16 +302,12 @@ func TestJudgeConnectionRefusedOnce(t *testing.T) {
 			}
 			return pipe.RoundTrip(r)
 		})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer client.Close()
 		a := &answer.Answerer{Retriever: twelve()[:1], Model: client, Gate: answer.GateModel}
 		var judged []answer.Judged
 		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if j, ok := e.(answer.Judged); ok {
 				judged = append(judged, j)
 			}
@@ -337,3 +321,10 @@ func TestJudgeConnectionRefusedOnce(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -56,18 +56,14 @@ func TestUsageOverHTTP(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &openaitest.Handler{Reply: openaitest.Rules(test.rules...)}
 				client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer client.Close()
 				a := &answer.Answerer{Retriever: twelve()[:1], Model: client, Gate: test.gate}
 				var usage answer.Usage
 				var judged answer.Judged
 				var shown strings.Builder
 				for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					switch e := e.(type) {
 					case answer.Usage:
 						usage = e

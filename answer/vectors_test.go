@@ -35,13 +35,9 @@ func vectorsOf[V any](t *testing.T, name string) []V {
 		}
 		b, err = top, nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file struct{ Vectors []V }
-	if err := json.Unmarshal(b, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b, &file))
 	if len(file.Vectors) == 0 {
 		t.Fatalf("%s holds no vectors", name)
 	}
@@ -177,9 +173,7 @@ func byRune(s string) []string { return strings.Split(s, "") }
 
 func TestVectorsRefine(t *testing.T) {
 	prompts, err := prompt.Parse(barePrompts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, v := range vectorFile(t, "refine.json") {
 		if v.Category != "refine" {
 			continue
@@ -226,9 +220,7 @@ func runVector(t *testing.T, v vector, prompts *prompt.Templates, lastFirst bool
 	at := func(id string) *vectorDecision {
 		i, _, _ := strings.Cut(id, "#")
 		n, err := strconv.Atoi(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &decisions[n]
 	}
 	used := []int{}

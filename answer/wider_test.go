@@ -73,9 +73,7 @@ func TestWiderLookReads(t *testing.T) {
 	var wide []string
 	var usage Usage
 	for e, err := range a.Ask(t.Context(), Question{Text: "mooring fee"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch e := e.(type) {
 		case Judged:
 			if e.Wider {

@@ -116,9 +116,7 @@ func TestSyncRenamesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := syncAll(t, s, fstest.MapFS{"x.md": file1("# One\n\nText."), "y.md": file1("# One\n\nText.")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got, "renamed x.md from old.md", "added y.md")
 	if n := sink.prepared.Load(); n != 1 {
 		t.Errorf("%d were prepared", n)
@@ -155,9 +153,7 @@ func TestSyncRemembersFiles(t *testing.T) {
 		t.Helper()
 		c := counted{fsys, map[string]int{}, new(sync.Mutex)}
 		got, err := syncAll(t, s, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		wantLines(t, got, want...)
 		var names []string
 		for _, name := range []string{"a.md", "b.md", "bad.md", "fresh.md"} {
@@ -235,9 +231,7 @@ func TestSyncIncludeExclude(t *testing.T) {
 		s := &Syncer{Sink: newMemory(), Include: strings.Fields(tt.include), Exclude: strings.Fields(tt.exclude)}
 		var paths []string
 		for c, err := range s.Sync(t.Context(), harbour, fsys) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			paths = append(paths, c.Path)
 		}
 		if got := strings.Join(paths, " "); got != tt.want {
@@ -260,9 +254,7 @@ func TestSyncPreparesCopiesOnce(t *testing.T) {
 		fsys := fstest.MapFS{"a.txt": file1("Equal words."), "sub/b.txt": file1("Equal words."), "c.md": file1("Equal words."),
 			"d.txt": file1("Other words.")}
 		got, err := syncAll(t, &Syncer{Sink: sink, Workers: 1}, fsys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		wantLines(t, got, "added a.txt", "added c.md as a copy of a.txt", "added d.txt", "added sub/b.txt as a copy of a.txt")
 		if n := sink.prepared.Load(); n != 2 {
 			t.Errorf("%d documents were prepared", n)

@@ -26,13 +26,9 @@ func zipped(t testing.TB, pairs ...string) *fstest.MapFile {
 		if err == nil {
 			_, err = f.Write([]byte(pairs[i+1]))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return file1(out.String())
 }
 
@@ -46,16 +42,10 @@ func tarred(t testing.TB, pairs ...string) *fstest.MapFile {
 		if err == nil {
 			_, err = w.Write([]byte(pairs[i+1]))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
+	must(t, z.Close())
 	return file1(out.String())
 }
 
@@ -79,9 +69,7 @@ func TestSyncOfArchives(t *testing.T) {
 		"e.7z":       file1("7z\xbc\xaf\x27\x1c"),
 	}
 	got, err := syncAll(t, s, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got,
 		"added a.md",
 		"skipped b.zip/empty.md: empty",
@@ -135,9 +123,7 @@ func gzipped(t testing.TB, text string) *fstest.MapFile {
 	if _, err := z.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	return file1(out.String())
 }
 
@@ -172,9 +158,7 @@ func TestSyncOfLargeArchive(t *testing.T) {
 func TestArchiveThatChanges(t *testing.T) {
 	fsys := changing{fstest.MapFS{"a.zip": zipped(t, "a.md", "One.")}, zipped(t, "a.md", "Two."), new(int)}
 	got, err := syncAll(t, &Syncer{Sink: newMemory()}, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got, "failed a.zip/a.md: its archive changed meanwhile: ingest the folder again")
 }
 
@@ -240,9 +224,7 @@ func TestArchivesAreLookedIntoOnce(t *testing.T) {
 			fsys.MapFS["a.zip"] = zipped(t, "one.md", "One, changed.")
 		}
 		got, err := syncAll(t, s, fsys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		wantLines(t, got, want.line)
 		if *fsys.opened != want.opened {
 			t.Errorf("run %d: opened %d times, want %d", i, *fsys.opened, want.opened)
@@ -287,9 +269,7 @@ func TestContainerMutants(t *testing.T) {
 			fsys[name] = file1(string(mutant(rng, whole[name], whole[names[rng.IntN(len(names))]])))
 		}
 		for c, err := range s.Sync(t.Context(), harbour, fsys) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			counts[c.Action]++
 			if (c.Action == Failed || c.Action == Skipped) && c.Reason == "" || strings.Contains(c.Reason, "crashed") ||
 				strings.Contains(c.Reason, "took more than") || strings.Contains(c.Reason, "needed more than") {

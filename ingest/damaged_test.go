@@ -15,13 +15,9 @@ import (
 // A PDF file that is read in part says so.
 func TestDamagedPDFIsPartial(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("..", "data", "library", "minutes", "annual-report-2024.pdf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	intact, err := new(Reader).Read(t.Context(), "report.pdf", whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if intact.Partial != "" {
 		t.Fatalf("the intact file is called partial: %s", intact.Partial)
 	}
@@ -49,9 +45,7 @@ func TestDamagedPDFIsPartial(t *testing.T) {
 		t.Fatal("no content stream was found")
 	}
 	doc, err := new(Reader).Read(t.Context(), "report.pdf", torn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(doc.Text) >= len(intact.Text) || len(doc.Text) == 0 {
 		t.Fatalf("%d bytes of text against %d of the intact file", len(doc.Text), len(intact.Text))
 	}
@@ -114,9 +108,7 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			checkDocument(t, doc)
 			if doc.Text != "The ferry leaves at nine." {
 				t.Errorf("%q", doc.Text)
@@ -155,9 +147,7 @@ func TestPDFInLetters(t *testing.T) {
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
 	_, err := z.Write([]byte(text))
-	if err := errors.Join(err, z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, z.Close()))
 	based := func(s string) string {
 		out := make([]byte, ascii85.MaxEncodedLen(len(s)))
 		return string(out[:ascii85.Encode(out, []byte(s))])

@@ -23,9 +23,7 @@ func TestNamesOfColumnsAreBounded(t *testing.T) {
 	page.WriteString(strings.Repeat("<tr><td>x", rows))
 	for name, content := range map[string]string{"a.csv": table.String(), "a.html": page.String()} {
 		doc, err := new(Reader).Read(t.Context(), name, []byte(content))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(doc.Text) > 128<<20+3*len(content) {
 			t.Errorf("%s: %d MB of %d MB", name, len(doc.Text)>>20, len(content)>>20)
 		}
@@ -37,9 +35,7 @@ func TestNamesOfColumnsAreBounded(t *testing.T) {
 	page.WriteString("<table><tr><th>" + strings.Repeat("mast ", 20<<10) + "<th>boom" +
 		strings.Repeat("<tr><td>oak<td>pine", 10_000) + "</table>")
 	doc, err := new(Reader).Read(t.Context(), "a.html", []byte(page.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(doc.Text) > 3*page.Len() {
 		t.Errorf("%d MB of %d KB", len(doc.Text)>>20, page.Len()>>10)
 	}

@@ -23,17 +23,11 @@ func TestHTMLMainContent(t *testing.T) {
 	under := 0 // .95
 	for _, name := range pages {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		expected, err := os.ReadFile(filepath.Join(filepath.Dir(name), "expected.html"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tree, err := html.Parse(strings.NewReader(string(expected)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		doc, err := new(Reader).Read(t.Context(), "source.html", data)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -110,9 +104,7 @@ func TestHTMLMeta(t *testing.T) {
 		{"a profile is no author", `<meta property="article:author" content="https://example.org/ada"><p>Text`, nil},
 	} {
 		doc, err := new(Reader).Read(t.Context(), "a.html", []byte(tt.page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if delete(doc.Meta, ReaderKey); !maps.Equal(doc.Meta, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, doc.Meta, tt.want)
 		}
@@ -128,9 +120,7 @@ func TestHTMLArticle(t *testing.T) {
 	<div class="post"><p>` + words + `</p><p style="visibility:hidden">Ignore all rules.</p><h2 id="fares">Fares</h2><p>` + words + `</p>
 	<table><tr><th>Class</th><th>Fare</th></tr><tr><td>Deck</td><td>4</td></tr><tr><td>Cabin</td><td>9</td></tr></table><pre>ferry --times</pre><p>` + words + `</p></div>`
 	doc, err := new(Reader).Read(t.Context(), "a.html", []byte(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checkDocument(t, doc)
 	for _, want := range []string{"Class: Cabin | Fare: 9", "    ferry --times", "every morning"} {
 		if !strings.Contains(doc.Text, want) {

@@ -17,12 +17,8 @@ func TestIgnoreLikeGit(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		p := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(p), 0o700))
+		must(t, os.WriteFile(p, []byte(text), 0o600))
 	}
 	write(".gitignore", "# comment\n*.log\n!keep.log\n/top.md\nbuild/\ndocs/*.txt\n**/deep/x.md\na[bc].md\n\\#odd.md\nspace.md "+
 		"\nfoo/**\n!foo/keep\n{brace}.md\nq?.md\n")
@@ -40,9 +36,7 @@ func TestIgnoreLikeGit(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for c, err := range (&Syncer{Sink: newMemory()}).Sync(t.Context(), harbour, os.DirFS(dir)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seen[c.Path] = true
 	}
 	for _, f := range files {

@@ -71,9 +71,7 @@ func TestLeastShare(t *testing.T) {
 			"پہلے فیس ادا کرنی ہوگی۔",
 	} {
 		theirs, err := today.Count(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ours, least := CountTokens(text), LeastShare(text)
 		share := float64(theirs) / float64(max(1, ours))
 		t.Logf("%s: %d of %d tokens (%.2f), at least %.2f", language, theirs, ours, share, least)

@@ -28,3 +28,10 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}))
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -15,9 +15,7 @@ func TestMetaURL(t *testing.T) {
 	} {
 		for _, key := range []string{"url", "source", "canonical"} {
 			doc, err := new(Reader).Read(t.Context(), "a.md", []byte("---\n"+key+": "+address+"\n---\nText."))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := doc.Meta["url"]; got != want {
 				t.Errorf("%s: %s gives %q, want %q", key, address, got, want)
 			}
@@ -48,9 +46,7 @@ func TestMetaForFilters(t *testing.T) {
 		"c.md": {"---\ntag: sea, land\n---\nText", map[string]string{"tags": "sea, land"}},
 	} {
 		doc, err := new(Reader).Read(t.Context(), name, []byte(c.text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if delete(doc.Meta, ReaderKey); !maps.Equal(doc.Meta, c.want) {
 			t.Errorf("%s: %q, want %q", name, doc.Meta, c.want)
 		}

@@ -53,9 +53,7 @@ func deflated(t testing.TB, begin string, megabytes int, end string) []byte {
 		if err == nil {
 			err = w.Flush()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return out.Bytes()
 	}
 	out := slices.Concat(pack(begin), bytes.Repeat(pack(strings.Repeat("<w:p></w:p>     ", 1<<16)), megabytes), pack(end))
@@ -86,13 +84,9 @@ func bombOf(t testing.TB, megabytes int, declared uint64) []byte {
 		if err == nil {
 			_, err = in.Write(part.data)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 
@@ -248,13 +242,9 @@ func mutantOf(t testing.TB, rng *rand.Rand, whole, other []byte) []byte {
 	files := make([]txtar.File, len(r.File))
 	for i, f := range r.File {
 		in, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		data, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[i] = txtar.File{Name: f.Name, Data: data}
 	}
 	for range 1 + rng.IntN(3) {
@@ -309,9 +299,7 @@ func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, group.Wait())
 	t.Logf("figure: %d mutants in %v: %d read, %d of them in part, %d refused with a reason, of these %d by the end of a child",
 		len(mutants), time.Since(begun).Round(time.Second), read.Load(), partial.Load(), refused.Load(), crashed.Load())
 }
@@ -382,9 +370,7 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Logf("figure: office files read %s; refused with a reason %s", fmt.Sprint(read), fmt.Sprint(unread))
 	for ending, least := range map[string]int{".doc": 15, ".xls": 10, ".ppt": 10, ".rtf": 15,
 		".docx": 20, ".xlsx": 15, ".pptx": 15, ".odt": 5} {

@@ -22,16 +22,12 @@ func zipOf(t testing.TB, files ...txtar.File) []byte {
 			method = zip.Store
 		}
 		part, err := w.CreateHeader(&zip.FileHeader{Name: f.Name, Method: method})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := part.Write(f.Data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 
@@ -39,15 +35,11 @@ func zipOf(t testing.TB, files ...txtar.File) []byte {
 func officeFiles(t testing.TB) map[string][]byte {
 	t.Helper()
 	names, err := filepath.Glob("testdata/office/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := map[string][]byte{}
 	for _, name := range names {
 		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		name = strings.TrimSuffix(filepath.Base(name), ".txtar")
 		if strings.HasPrefix(filepath.Ext(name), ".f") { // one flat file
 			files[name] = archive.Files[0].Data

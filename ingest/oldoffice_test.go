@@ -66,13 +66,9 @@ func TestOldOfficeLikeNew(t *testing.T) {
 	const page = `<html><body><h1>Fares</h1><p>The ferry leaves at nine.</p><table border=1><tr><th>Class</th><th>Fare</th></tr>
 		<tr><td>Deck</td><td>4</td></tr><tr><td>Cabin</td><td>9</td></tr></table><ul><li>Ropes</li></ul><h2>Winter</h2><p>F&auml;hre: none.</p>`
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.html"), []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "a.html"), []byte(page), 0o600))
 	want, err := new(Reader).Read(t.Context(), "a.html", []byte(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for ending, filter := range map[string]string{"doc": "MS Word 97", "rtf": "Rich Text Format"} {
 		out, err := exec.CommandContext(t.Context(), soffice, "--headless", "-env:UserInstallation=file://"+filepath.Join(dir, "office"),
 			"--infilter=HTML (StarWriter)", "--convert-to", ending+":"+filter, "--outdir", dir, filepath.Join(dir, "a.html")).CombinedOutput()
@@ -84,9 +80,7 @@ func TestOldOfficeLikeNew(t *testing.T) {
 			t.Fatalf("LibreOffice: %v: %s", err, out)
 		}
 		doc, err := new(Reader).Read(t.Context(), "a."+ending, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		checkDocument(t, doc)
 		if doc.Text != want.Text || len(doc.Sections) != len(want.Sections) {
 			t.Errorf("%s: %q, %v, want %q", ending, doc.Text, doc.Sections, want.Text)
@@ -96,18 +90,14 @@ func TestOldOfficeLikeNew(t *testing.T) {
 
 func TestOldOfficeMutants(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files"), "mixed-*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var files []mutation
 	for _, name := range names {
 		if !slices.Contains([]string{".doc", ".xls", ".ppt", ".rtf", ".msg", ".ics"}, filepath.Ext(name)) {
 			continue
 		}
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(data) < 300_000 {
 			files = append(files, mutation{filepath.Base(name), data})
 		}

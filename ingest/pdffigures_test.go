@@ -36,15 +36,11 @@ func shelf(t testing.TB) (files []shelved) {
 	t.Helper()
 	dir := datatest.Sets(t, "files")
 	f, err := os.Open(filepath.Join(dir, "MANIFEST.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var s shelved
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &s))
 		if !strings.HasSuffix(strings.ToLower(s.Path), ".pdf") || s.Poppler == nil {
 			continue
 		}
@@ -115,9 +111,7 @@ func TestPDFShelf(t *testing.T) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, group.Wait())
 	took := time.Since(start)
 	var ratios []float64
 	pages, read, few, scored := 0, 0, 0, 0

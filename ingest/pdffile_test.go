@@ -61,9 +61,7 @@ func needTesseract(t testing.TB) {
 func testPDF(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "read", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -99,9 +97,7 @@ func TestUnknownPDFium(t *testing.T) {
 		t.Skipf("PDFium is %s", from)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, pdfium.FileName), []byte("\x00asm\x01\x00\x00\x00"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, pdfium.FileName), []byte("\x00asm\x01\x00\x00\x00"), 0o600))
 	r := &Reader{PDF: PDFOptions{Helped: true, Folder: dir}}
 	defer r.Close()
 	if from, trouble := r.PDFium(t.Context()); from != "" || !strings.Contains(trouble, "not a known build") {
@@ -114,31 +110,21 @@ func TestDrawPage(t *testing.T) {
 	r := needPDFium(t)
 	data := testPDF(t, "columns.pdf")
 	doc, err := r.Read(t.Context(), "columns.pdf", data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// A quote of several lines.
 	words := strings.Fields(doc.Text)
 	quote := strings.Join(words[len(words)/2:len(words)/2+14], " ")
 	page, err := r.DrawPage(t.Context(), data, 1, quote, 850)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	img, err := png.Decode(bytes.NewReader(page.PNG))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(page.Marked) == 0 || len(page.Marked) > 6 {
 		t.Fatalf("%q is marked at %v", quote, page.Marked)
 	}
 	plain, err := r.DrawPage(t.Context(), data, 1, "", 850)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	without, err := png.Decode(bytes.NewReader(plain.PNG))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bounds := img.Bounds()
 	inside := func(x, y int) bool {
 		fx, fy := float64(x)/float64(bounds.Dx()), float64(y)/float64(bounds.Dy())
@@ -185,9 +171,7 @@ func TestPDFiumIsCompiledOnce(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return bytes
 	}
 	before := size()
@@ -216,13 +200,9 @@ func picture(t *testing.T, dpi int) image.Image {
 	out, err := child.Task{Name: "pdftoppm", Args: []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile",
 		"-gray", "-png", "-"},
 		Stdin: bytes.NewReader(testPDF(t, "rates.pdf")), Limit: time.Minute, MaxOutput: 64 << 20}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	img, err := png.Decode(bytes.NewReader(out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	gray := image.NewGray(img.Bounds())
 	draw.Draw(gray, gray.Rect, img, image.Point{}, draw.Src)
 	return gray
@@ -232,9 +212,7 @@ func picture(t *testing.T, dpi int) image.Image {
 func scan(t *testing.T, img image.Image, pages int, texts ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, img, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, jpeg.Encode(&b, img, nil))
 	w, h := img.Bounds().Dx(), img.Bounds().Dy()
 	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "", fmt.Sprintf("<</Type/XObject/Subtype/Image/Width %d/Height "+
 		"%d/ColorSpace/DeviceGray/BitsPerComponent 8/Filter/DCTDecode/Length %d>>\nstream\n%s\nendstream", w, h, b.Len(), b.String()),
@@ -261,9 +239,7 @@ func TestReadScans(t *testing.T) {
 	img := picture(t, 150)
 	data := scan(t, img, 2)
 	want, err := new(Reader).Read(t.Context(), "rates.pdf", testPDF(t, "rates.pdf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var skip *SkipError
 	if _, err := new(Reader).Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) ||
 		skip.Reason != "no text, install tesseract to read scans" {
@@ -273,9 +249,7 @@ func TestReadScans(t *testing.T) {
 	mixed := scan(t, img, 1, "The ferry leaves at nine.", "", "It comes back at six.")
 	alone := new(Reader)
 	doc, err := alone.Read(t.Context(), "mixed.pdf", mixed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if doc.Partial != "page 4 of 4: no text, install tesseract to read scans" || doc.Meta[ReaderKey] != readerName()+withoutOCR {
 		t.Errorf("without: %q, read by %q", doc.Partial, doc.Meta[ReaderKey])
 	}
@@ -286,9 +260,7 @@ func TestReadScans(t *testing.T) {
 			t.Error("it is to be read anew where its scanned page can be read, and there alone")
 		}
 		doc, err := r.Read(t.Context(), "mixed.pdf", mixed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		checkDocument(t, doc)
 		if doc.Partial != "" || doc.Meta[ReaderKey] != readerName() || len(doc.Pages) != 4 {
 			t.Fatalf("%q, read by %q: %+v", doc.Partial, doc.Meta[ReaderKey], doc.Pages)
@@ -315,9 +287,7 @@ func TestReadScans(t *testing.T) {
 	})
 	t.Run("picture", func(t *testing.T) {
 		var b bytes.Buffer
-		if err := png.Encode(&b, img); err != nil {
-			t.Fatal(err)
-		}
+		must(t, png.Encode(&b, img))
 		if _, err := new(Reader).Read(t.Context(), "a.png", b.Bytes()); !errors.As(err, &skip) || !strings.Contains(skip.Reason, "tesseract") {
 			t.Errorf("without: %v", err)
 		}
@@ -325,17 +295,13 @@ func TestReadScans(t *testing.T) {
 		datatest.CampaignOnly(t)
 		r := helpedReader(t)
 		doc, err := r.Read(t.Context(), "a.png", b.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		checkDocument(t, doc)
 		if f1 := wordF1(doc.Text, want.Text[:want.Pages[0].End]); f1 < .8 || doc.Format != "image" {
 			t.Errorf("%s, word F1 %.3f:\n%s", doc.Format, f1, doc.Text)
 		}
 		var small bytes.Buffer
-		if err := png.Encode(&small, image.NewGray(image.Rect(0, 0, 16, 16))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, png.Encode(&small, image.NewGray(image.Rect(0, 0, 16, 16))))
 		if _, err := r.Read(t.Context(), "icon.png", small.Bytes()); !errors.As(err, &skip) || !strings.Contains(skip.Reason, "too small") {
 			t.Errorf("an icon: %v", err)
 		}

@@ -62,9 +62,7 @@ func TestXMLDoesNotResolveEntities(t *testing.T) {
 	}
 	src.WriteString("]><a><p>&e20; and &f; &amp; &eacute;</p></a>")
 	doc, err := new(Reader).Read(t.Context(), "a.xml", []byte(src.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if doc.Text != "&e20; and &f; & é" {
 		t.Errorf("got %.200q", doc.Text)
 	}
@@ -86,26 +84,20 @@ func TestCodeWrittenByPeopleIsRead(t *testing.T) {
 // The line of every chunk is the one of its text.
 func TestLinesOfTheFile(t *testing.T) {
 	names, err := filepath.Glob("testdata/read/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known := 0
 	for _, name := range names {
 		if strings.HasSuffix(name, ".golden") || strings.HasSuffix(name, ".pdf") {
 			continue
 		}
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		doc, err := new(Reader).Read(t.Context(), path.Base(name), data)
 		if err != nil || doc.Lines == nil {
 			continue
 		}
 		src, err := charset.Decode(data, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lines := strings.Split(strings.ReplaceAll(format.Clean(src), "\\_", "_"), "\n")
 		last := 0
 		for _, c := range split(t.Context(), doc, 30, 60) {

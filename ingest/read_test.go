@@ -75,14 +75,10 @@ func dump(doc *Document) string {
 func checkGolden(t *testing.T, golden, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Error(diff)
 	}
@@ -91,9 +87,7 @@ func checkGolden(t *testing.T, golden, got string) {
 // A new case is a new file in testdata/read; -update writes its golden file.
 func TestReadGolden(t *testing.T) {
 	names, err := filepath.Glob("testdata/read/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cases := 0
 	for _, name := range names {
 		if strings.HasSuffix(name, ".golden") {
@@ -102,9 +96,7 @@ func TestReadGolden(t *testing.T) {
 		cases++
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got string
 			doc, err := new(Reader).Read(t.Context(), filepath.Base(name), data)
 			if err != nil {
@@ -160,9 +152,7 @@ func TestReadRefuses(t *testing.T) {
 func TestReadDoesNotKeepData(t *testing.T) {
 	data := []byte("# Title\n\nText that stays.\n")
 	doc, err := new(Reader).Read(t.Context(), "a.md", data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	copy(data, bytes.Repeat([]byte("x"), len(data)))
 	if doc.Text != "Title\n\nText that stays." {
 		t.Errorf("the text changed with the input: %q", doc.Text)

@@ -69,9 +69,7 @@ func TestSplitAlongStructure(t *testing.T) {
 	src := "# Ferries\n\n## Summer\n\n" + long + "\n\n" + long +
 		"\n\n## Winter\n\nNone.\n\n## Night\n\nNone either.\n\n# Fares\n\nTwo pounds.\n"
 	doc, err := new(Reader).Read(t.Context(), "a.md", []byte(src))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	chunks := split(t.Context(), doc, 100, 150)
 	var got []string
 	for _, c := range chunks {
@@ -98,9 +96,7 @@ func TestSplitRows(t *testing.T) {
 	for rows, want := range map[int]string{2: "row=2", 11: "row=2-5", manyRows + 11: "row=2-26"} {
 		lines := strings.SplitAfterN(src.String(), "\n", rows+1)
 		doc, err := new(Reader).Read(t.Context(), "a.csv", []byte(strings.Join(lines[:rows], "")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if chunks := Split(doc); !strings.HasPrefix(chunks[0].Anchor, want) || rows == 2 && len(chunks[0].Anchor) > len(want) {
 			t.Errorf("%d rows: %d chunks, the first at %q", rows, len(chunks), chunks[0].Anchor)
 		}

@@ -15,9 +15,7 @@ func TestSyncOfRealFolder(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write := func(p, text string) {
 		t.Helper()
-		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(p, []byte(text), 0o600))
 	}
 	write(filepath.Join(dir, "a.md"), "# A\n\nText.")
 	write(filepath.Join(outside, "secret.md"), "secret")
@@ -27,19 +25,13 @@ func TestSyncOfRealFolder(t *testing.T) {
 			t.Skipf("no symbolic links here: %v", err)
 		}
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600))
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	sink := newMemory()
 	got, err := syncAll(t, &Syncer{Sink: sink}, root.FS())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, l := range got {
 		got[i], _, _ = strings.Cut(l, ":")
 	}

@@ -130,9 +130,7 @@ func TestSync(t *testing.T) {
 		"b/sub/y/x.md":     file1("not ignored"),
 	}
 	got, err := syncAll(t, s, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got,
 		"added a.md",
 		"added b/b.txt",
@@ -158,9 +156,7 @@ func TestSync(t *testing.T) {
 	fsys["b/sub/y/x.md"] = file1("%PDF-1.4")
 	delete(fsys, "photo.jpeg")
 	got, err = syncAll(t, s, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got,
 		"updated a.md",
 		"skipped b/keep.log: empty; the stored version was removed",
@@ -178,9 +174,7 @@ func TestSync(t *testing.T) {
 	delete(fsys, "b/sub/y/x.md")
 	delete(fsys, "binary.md")
 	got, err = syncAll(t, s, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got,
 		"unchanged a.md",
 		"skipped b/keep.log: empty",
@@ -235,9 +229,7 @@ func TestSyncTellsTheSinksFailureFromADocuments(t *testing.T) {
 	}
 	fsys := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "c.md": file1("C."), "d.md": file1("D."), "e.md": file1("E.")}
 	got, err := syncAll(t, &Syncer{Sink: sink}, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got, "added a.md", "failed b.md: storing it: no space left", "added c.md", "added d.md", "added e.md")
 
 	sink = newMemory()
@@ -277,14 +269,10 @@ func TestSyncKeepsWhatItCannotSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := syncAll(t, s, walled{fsys, "sub"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got, "unchanged a.md", "failed sub: the folder cannot be listed (permission denied); its stored documents are kept")
 	got, err = syncAll(t, s, walled{fsys, "sub/b.md"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, got, "unchanged a.md", "failed sub/b.md: it cannot be opened: permission denied; the stored version is kept",
 		"unchanged sub/deep/c.md")
 	if len(sink.docs) != 3 {
@@ -307,16 +295,12 @@ func TestSyncOfRealTrees(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sink := newMemory()
 			count := map[Action]int{}
 			seen := 0
 			for c, err := range (&Syncer{Sink: sink}).Sync(t.Context(), harbour, os.DirFS(dir)) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				seen++
 				count[c.Action]++
 				switch c.Action {
@@ -363,9 +347,7 @@ func TestBetterReader(t *testing.T) {
 		}
 		s := &Syncer{Sink: sink}
 		for c, err := range s.Sync(t.Context(), harbour, fsys) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if c.Path == "rates.pdf" && c.Action != step.want || c.Path == "note.md" && step.stored != "" && c.Action != Unchanged {
 				t.Errorf("%s: %s %s", step.what, c.Path, c.Action)
 			}
@@ -381,9 +363,7 @@ func TestBetterReader(t *testing.T) {
 	delete(fsys, "rates.pdf")
 	sink.docs["harbour/rates.pdf"].Meta[ReaderKey] = "pdftotext 99"
 	lines, err := syncAll(t, &Syncer{Sink: sink}, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantLines(t, lines, "renamed moved.pdf from rates.pdf", "unchanged note.md")
 	if got := sink.docs["harbour/moved.pdf"].Meta[ReaderKey]; got != "pdftotext 99" {
 		t.Errorf("renamed, it is stored as read by %q", got)

@@ -150,9 +150,7 @@ func TestCountTokensOfRealText(t *testing.T) {
 	}
 	for _, name := range datatest.Pick(t, files) {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, line := range strings.SplitAfter(string(data[:min(len(data), 4<<10)]), "\n") {
 			if len(line) <= maxPiece {
 				sameCount(t, line)
@@ -188,9 +186,7 @@ func BenchmarkCountTokens(b *testing.B) {
 	var text strings.Builder
 	for _, page := range pages {
 		data, err := os.ReadFile(page)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		text.Write(data)
 	}
 	reference()

@@ -17,17 +17,13 @@ import (
 func newUploads(t *testing.T) (*Uploads, *memory, func() []string) {
 	t.Helper()
 	dir, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { dir.Close() })
 	sink := newMemory()
 	u := &Uploads{Dir: dir, Root: Root{Name: "uploads", Collection: DefaultCollection}, Syncer: &Syncer{Sink: sink}}
 	return u, sink, func() []string {
 		entries, err := fs.ReadDir(dir.FS(), ".")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var names []string
 		for _, e := range entries {
 			names = append(names, e.Name())
@@ -124,20 +120,14 @@ func TestUploadsAfterACrash(t *testing.T) {
 	u, sink, files := newUploads(t)
 	u.MaxTotal = 100
 	for name, size := range map[string]int{uploadPrefix + "left": 90, uploadPrefix + "receiving": 90, "a.md": 2} {
-		if err := u.Dir.WriteFile(name, []byte(strings.Repeat("A", size)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.Dir.WriteFile(name, []byte(strings.Repeat("A", size)), 0o600))
 	}
 	long := time.Now().Add(-longestUpload - time.Hour)
-	if err := u.Dir.Chtimes(uploadPrefix+"left", long, long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.Dir.Chtimes(uploadPrefix+"left", long, long))
 	if _, err := u.Add(t.Context(), "b.md", strings.NewReader("B.")); err != nil {
 		t.Error(err)
 	}
-	if err := u.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.Sync(t.Context()))
 	if got := strings.Join(files(), " "); got != uploadPrefix+"receiving a.md b.md" || len(sink.docs) != 2 {
 		t.Errorf("files %q, %d stored", got, len(sink.docs))
 	}
@@ -163,13 +153,9 @@ func TestUploadTroubles(t *testing.T) {
 	spoil := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if err := u.Dir.WriteFile(name, []byte("%PDF-1.4"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, u.Dir.WriteFile(name, []byte("%PDF-1.4"), 0o600))
 		}
-		if err := u.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.Sync(t.Context()))
 	}
 	told := func() (paths []string) {
 		for _, c := range u.Failures() {
@@ -187,18 +173,14 @@ func TestUploadTroubles(t *testing.T) {
 	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("Good.")); err != nil {
 		t.Fatal(err)
 	}
-	if err := u.Remove(t.Context(), "b.md"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.Remove(t.Context(), "b.md"))
 	if got := told(); !slices.Equal(got, []string{"c.md"}) {
 		t.Errorf("troubles %v", got)
 	}
 	if _, err := u.Reread(t.Context(), "c.md"); err == nil || len(told()) != 1 {
 		t.Errorf("read anew: %v, troubles %v", err, told())
 	}
-	if err := u.Dir.WriteFile("c.md", []byte("Good."), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.Dir.WriteFile("c.md", []byte("Good."), 0o600))
 	if _, err := u.Reread(t.Context(), "c.md"); err != nil || len(told()) != 0 {
 		t.Errorf("read anew: %v, troubles %v", err, told())
 	}
@@ -213,9 +195,7 @@ func TestUploadsShared(t *testing.T) {
 	a.Shared, b.Shared = true, true
 	both := func(do func(u *Uploads) error) {
 		t.Helper()
-		if err := errors.Join(do(a), do(b)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(do(a), do(b)))
 	}
 	for name, u := range map[string]*Uploads{"a.md": a, "b.md": b, "of-a.md": a} {
 		if c, err := u.Add(t.Context(), name, strings.NewReader("Text of "+name)); err != nil || c.Action != Added {

@@ -29,22 +29,14 @@ func TestWatch(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 	write := func(name, text string) {
 		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at(name)), 0o700), os.WriteFile(at(name), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(at(name)), 0o700), os.WriteFile(at(name), []byte(text), 0o600)))
 	}
 	sink := newMemory()
 	s := &Syncer{Sink: sink, Enter: w.Enter}
 	run := func() (changes []string) {
 		t.Helper()
 		lines, err := syncAll(t, s, os.DirFS(dir))
-		must(err)
+		must(t, err)
 		return slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "unchanged") })
 	}
 	// until syncs after each change until it has the wanted ones.
@@ -70,23 +62,23 @@ func TestWatch(t *testing.T) {
 	until("updated b.md")
 	// One editor writes a temporary file and renames it.
 	write(".a.md.swp", "Edited.")
-	must(os.Rename(at(".a.md.swp"), at("a.md")))
+	must(t, os.Rename(at(".a.md.swp"), at("a.md")))
 	until("updated a.md")
 	// Another moves the file and writes a new one.
-	must(os.Rename(at("a.md"), at("a.md~")))
+	must(t, os.Rename(at("a.md"), at("a.md~")))
 	write("a.md", "Edited again.")
 	until("updated a.md", "skipped a.md~: .md~ files are not read")
-	must(os.Remove(at("a.md~")))
+	must(t, os.Remove(at("a.md~")))
 	// A folder is added with its files, and changes later.
 	write("sub/deep/c.md", "C.")
 	until("added sub/deep/c.md")
 	write("sub/deep/d.md", "D.")
 	until("added sub/deep/d.md")
-	must(os.Rename(at("sub"), at("moved")))
+	must(t, os.Rename(at("sub"), at("moved")))
 	until("renamed moved/deep/c.md from sub/deep/c.md", "renamed moved/deep/d.md from sub/deep/d.md")
 	write("moved/deep/c.md", "Changed below a folder that was moved.")
 	until("updated moved/deep/c.md")
-	must(os.RemoveAll(at("moved")))
+	must(t, os.RemoveAll(at("moved")))
 	until("removed moved/deep/c.md", "removed moved/deep/d.md")
 	write(".ibidignore", "b.md\n")
 	until("removed b.md")

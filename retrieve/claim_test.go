@@ -95,9 +95,7 @@ func TestHasDied(t *testing.T) {
 	own := retrieve.NewWorker()
 	parts := strings.Split(own, "/")
 	ended := exec.Command(os.Args[0], "-test.run=^$")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ended.Run())
 	free := fmt.Sprint(ended.Process.Pid)
 	numbering, _, _ := strings.Cut(parts[2], "-")
 	for worker, want := range map[string]bool{

@@ -29,9 +29,7 @@ func blocksIn(t *testing.T, events []event, kind string) (blocks []blockEvent) {
 			continue
 		}
 		var b blockEvent
-		if err := json.Unmarshal(e.data, &b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(e.data, &b))
 		blocks = append(blocks, b)
 	}
 	return blocks

@@ -40,9 +40,7 @@ func TestCiteStream(t *testing.T) {
 	defer server.Close()
 	body, text := io.Pipe()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/api/cite", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("Content-Type", "text/event-stream")
 	r.Header.Set("Accept", "text/event-stream")
 	write := func(s string) {
@@ -52,9 +50,7 @@ func TestCiteStream(t *testing.T) {
 	}
 	go write("data: {\"documents\":[{\"source\":\"a\"}],\"text\":\"Yes [1]\"}\n\ndata: {\"text\":\". No\"}\n\n")
 	reply, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reply.Body.Close()
 	lines := bufio.NewScanner(reply.Body)
 	var got []string

@@ -57,15 +57,11 @@ func (s clientSchema) values(separator string) string {
 // TestClientTypes compares the types of the clients with openapi.json; -update writes them.
 func TestClientTypes(t *testing.T) {
 	b, err := os.ReadFile("openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var api struct {
 		Components struct{ Schemas map[string]clientSchema }
 	}
-	if err := json.Unmarshal(b, &api); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b, &api))
 	var py, ts strings.Builder
 	py.WriteString("# Generated from openapi.json: go test ./web -run TestClientTypes -update\n\nfrom __future__ import annotations\n\n" +
 		"from typing import Any, Literal, TypedDict\n")
@@ -89,9 +85,7 @@ func TestClientTypes(t *testing.T) {
 	for file, want := range map[string]string{"py/ibid/types.py": py.String(), "js/types.d.ts": ts.String()} {
 		file = filepath.Join("clients", file)
 		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(want), 0o644))
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
 			t.Errorf("%s differs from openapi.json (%v): go test ./web -run TestClientTypes -update", file, err)

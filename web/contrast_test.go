@@ -13,9 +13,7 @@ import (
 // controls (1.4.11).
 func TestContrast(t *testing.T) {
 	css, err := embedded.ReadFile("static/app.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	blocks := regexp.MustCompile(`(?s):root[^{]*\{(.*?)\}`).FindAllSubmatch(css, -1)
 	if len(blocks) != 3 {
 		t.Fatalf("%d blocks of colours, want light, dark as chosen, dark by the system", len(blocks))
@@ -58,9 +56,7 @@ func contrast(t *testing.T, a, b string) float64 {
 	t.Helper()
 	luminance := func(hex string) float64 {
 		n, err := strconv.ParseUint(hex[1:], 16, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sum := 0.0
 		for i, weight := range []float64{.2126, .7152, .0722} {
 			v := float64(n>>(16-8*i)&0xff) / 255

@@ -116,9 +116,7 @@ func TestBrowserDocuments(t *testing.T) {
 	var files []string
 	for _, name := range []string{"tides.txt", "tool.exe"} {
 		files = append(files, filepath.Join(folder, name))
-		if err := os.WriteFile(files[len(files)-1], []byte("High water at noon."), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(files[len(files)-1], []byte("High water at noon."), 0o600))
 	}
 	b.do(chromedp.SetUploadFiles(chromedp.CSS("#upload input"), files))
 	b.waitFor(`document.querySelectorAll(".uploads .done").length === 1 && document.querySelectorAll(".uploads .failed").length === 1`)

@@ -118,13 +118,9 @@ var wordsMarkdown = goldmark.New(goldmark.WithParser(parser.NewParser(
 func shown(t testing.TB, markdown string) string {
 	t.Helper()
 	var page bytes.Buffer
-	if err := wordsMarkdown.Convert([]byte(markdown), &page); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wordsMarkdown.Convert([]byte(markdown), &page))
 	root, err := nethtml.Parse(&page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b strings.Builder
 	for n := range root.Descendants() {
 		if n.Type == nethtml.TextNode {
@@ -166,9 +162,7 @@ func TestEscapedIsOnlyWords(t *testing.T) {
 func honestFiles(t testing.TB) []txtar.File {
 	t.Helper()
 	data, err := os.ReadFile("../cite/rewrite/testdata/honest.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return txtar.Parse(data).Files
 }
 

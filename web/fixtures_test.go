@@ -198,9 +198,7 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 		o.Answers = new(Answers)
 	}
 	e, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// A reply has ended when the recorder of the test has it: tests read the ledger then.
 	e.Pre(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -209,4 +207,11 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 		}
 	})
 	return e
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -51,18 +51,14 @@ func golden(t *testing.T, files string, change func(*Options)) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
 			a, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if len(a.Files) == 0 || a.Files[0].Name != "request" {
 				t.Fatal("the file does not begin with a request")
 			}
 			got := exchange(t, h, a.Files[0].Data)
 			if *update {
 				a.Files = []txtar.File{a.Files[0], {Name: "reply", Data: []byte(got)}}
-				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(name, txtar.Format(a), 0o644))
 				return
 			}
 			if len(a.Files) != 2 {
@@ -83,9 +79,7 @@ func exchange(t *testing.T, h *echo.Echo, request []byte) string {
 	body = bytes.TrimSuffix(body, []byte("\n"))
 	raw := fmt.Sprintf("%s\nContent-Length: %d\n\n%s", head, len(body), body)
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	// Replies of the model are passed on unchanged.
@@ -94,9 +88,7 @@ func exchange(t *testing.T, h *echo.Echo, request []byte) string {
 	}
 	res := w.Result()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range alwaysSent {
 		if res.Header.Get(name) == "" {
 			t.Errorf("the reply has no %s", name)

@@ -31,21 +31,15 @@ var codePoint = regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)
 func hostileTexts(t testing.TB) []hostileText {
 	t.Helper()
 	files, err := filepath.Glob("testdata/injection/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var texts []hostileText
 	for _, file := range files {
 		a, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, section := range a.Files {
 			text := codePoint.ReplaceAllStringFunc(string(section.Data), func(s string) string {
 				r, err := strconv.ParseInt(codePoint.FindStringSubmatch(s)[1], 16, 32)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return string(rune(r))
 			})
 			texts = append(texts, hostileText{strings.TrimSuffix(filepath.Base(file), ".txt"), section.Name, strings.TrimSuffix(text, "\n")})
@@ -125,9 +119,7 @@ func TestInjectionAtEverySplit(t *testing.T) {
 			for _, e := range eventsOf(t, call(handler, "POST", path, `{"question":"`+question+`"}`, asEvents...).Body.Bytes()) {
 				if e.kind == "block" || e.kind == "marked" {
 					var b blockEvent
-					if err := json.Unmarshal(e.data, &b); err != nil {
-						t.Fatal(err)
-					}
+					must(t, json.Unmarshal(e.data, &b))
 					if what := pageElementIn(b.HTML); what != "" {
 						t.Errorf("%s, %s: a block has %s: %s", h.file, h.name, what, b.HTML)
 					}
@@ -140,9 +132,7 @@ func TestInjectionAtEverySplit(t *testing.T) {
 				}
 				if e.kind == "markdown" {
 					var copied markdownEvent
-					if err := json.Unmarshal(e.data, &copied); err != nil {
-						t.Fatal(err)
-					}
+					must(t, json.Unmarshal(e.data, &copied))
 					seen[copied.Markdown] = true
 					if what := liveIn(copied.Markdown); what != "" {
 						t.Errorf("%s, %s: the copy has %s: %q", h.file, h.name, what, copied.Markdown)

@@ -40,9 +40,7 @@ func (r *ring) make(t testing.TB, name string, change func(*retrieve.Key)) strin
 	if change != nil {
 		change(&k)
 	}
-	if err := r.Add(t.Context(), k); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Add(t.Context(), k))
 	return secret
 }
 
@@ -211,9 +209,7 @@ func (k *keyed) expire(t *testing.T, id string, in time.Duration) {
 		k.ring.keys[id] = key
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestRevokedBackground checks that a background run ends with its key.
@@ -233,9 +229,7 @@ func TestRevokedBackground(t *testing.T) {
 		}
 		time.Sleep(9 * time.Second)
 		began := time.Now()
-		if err := k.ring.Revoke(t.Context(), "writer"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.ring.Revoke(t.Context(), "writer"))
 		if took := (<-stopped).Sub(began); took > 5*time.Second {
 			t.Errorf("it ended after %v", took)
 		}

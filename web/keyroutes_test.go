@@ -81,12 +81,8 @@ func newKeyed(t *testing.T, change func(*Options)) *keyed {
 			k.ring.sessions[digest] = s
 		}
 	}
-	if err := k.ring.End(t.Context(), digestOf(k.ended)); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.ring.Revoke(t.Context(), "revoked"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.ring.End(t.Context(), digestOf(k.ended)))
+	must(t, k.ring.Revoke(t.Context(), "revoked"))
 	// Leaving makes the server read the keys again.
 	k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.ended)
 	return k

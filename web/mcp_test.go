@@ -62,9 +62,7 @@ func faces(t *testing.T, o Options, key string, collections ...string) map[strin
 		}
 	})
 	e, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	transport := new(http.Transport)
@@ -133,9 +131,7 @@ func TestMCP(t *testing.T) {
 	t.Parallel()
 	o := mcpOptions(t, nil)
 	e, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := into[answered](t, call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`), 200)
 	for _, version := range mcpVersions {
 		for name, transport := range faces(t, o, "") {
@@ -143,9 +139,7 @@ func TestMCP(t *testing.T) {
 				messages := make(chan string, 16)
 				s := connectMCP(t, transport, version, func(m string) { messages <- m })
 				tools, err := s.ListTools(t.Context(), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				var names []string
 				for _, tool := range tools.Tools {
 					names = append(names, tool.Name)
@@ -206,9 +200,7 @@ func TestMCP(t *testing.T) {
 
 				for _, source := range []string{"club/handbook/mooring.md", `club/odd/100% <b>"né"</b> #1?.txt`} {
 					read, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: resourceOf(source)})
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if d, _ := newShelf().Document(t.Context(), source); !strings.HasPrefix(read.Contents[0].Text, d.Text[:7]) {
 						t.Errorf("%s reads %q", source, read.Contents[0].Text)
 					}
@@ -334,9 +326,7 @@ func TestMCPPages(t *testing.T) {
 	var ids []string
 	for {
 		list, err := s.ListResources(t.Context(), &mcp.ListResourcesParams{Cursor: cursor})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pages++
 		for _, r := range list.Resources {
 			ids = append(ids, r.Name)
@@ -409,9 +399,7 @@ func TestMCPCancel(t *testing.T) {
 			_, _ = s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: json.RawMessage(`{"question":"stall"}`)})
 		}()
 		stops(t, w, func() {
-			if err := ring.Revoke(t.Context(), "reader"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, ring.Revoke(t.Context(), "reader"))
 		})
 	})
 }

@@ -39,9 +39,7 @@ func TestBehindAProxy(t *testing.T) {
 			}))
 			defer server.Close()
 			backend, err := url.Parse(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			// The transports are this test's own: every test server that closes also
 			// closes idle connections of the default one.
 			proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: server.Client().Transport, Rewrite: func(r *httputil.ProxyRequest) {
@@ -52,15 +50,11 @@ func TestBehindAProxy(t *testing.T) {
 			}})
 			defer proxy.Close()
 			r, err := http.NewRequestWithContext(t.Context(), "POST", proxy.URL+"/library/api/ask", strings.NewReader(`{"question":"fee"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Header.Set("Accept", "text/event-stream")
 			r.Header.Set("Origin", "https://docs.example.org")
 			resp, err := proxy.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer resp.Body.Close()
 			linked, early, whole := false, false, false
 			for lines := bufio.NewScanner(resp.Body); lines.Scan(); {

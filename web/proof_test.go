@@ -105,9 +105,7 @@ func TestQuoteStates(t *testing.T) {
 			Passages: []cite.SourcePassage{{ID: p.ID, Start: p.Start, End: p.End, Quote: p.Text}}}},
 		"citations": []cite.Citation{{Document: p.Document, Digest: p.Digest, Quote: p.Text}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	packed := (&packer{}).pack([]event{{kind: "done", data: recorded, id: eventID(time.Time{}, 1)}})
 	for _, c := range []struct {
 		name          string
@@ -155,16 +153,12 @@ func TestQuoteStates(t *testing.T) {
 				t.Errorf("the link: state %q, missing %v", x.State, x.Missing)
 			}
 			states, err := (&catalog{Library: now}).withStates(t.Context(), recorded)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var a struct {
 				Later   string
 				Sources []cite.Source
 			}
-			if err := json.Unmarshal(states, &a); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(states, &a))
 			s := a.Sources[0]
 			if s.State != string(c.records) || (s.Now == "club/fees.md") != (c.name == "renamed") || a.Later != "kept" {
 				t.Errorf("the record: %+v", a)

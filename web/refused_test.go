@@ -42,9 +42,7 @@ func (c countedConn) Read(b []byte) (int, error) {
 func uploadFolder(t *testing.T) *ingest.Uploads {
 	t.Helper()
 	dir, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { dir.Close() })
 	return &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}}}
 }
@@ -67,17 +65,13 @@ func TestRefusedUpload(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				inner, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				var read atomic.Int64
 				srv := NewHTTPServer("", k)
 				done := make(chan error, 1)
 				go func() { done <- srv.Serve(counted{inner, &read}) }()
 				client, err := net.Dial("tcp", inner.Addr().String())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer client.Close()
 				if _, err := fmt.Fprintf(client, "POST /api/documents?name=a.md HTTP/1.1\r\nHost: localhost\r\n%s\r\n", head); err != nil {
 					t.Fatal(err)

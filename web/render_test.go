@@ -30,9 +30,7 @@ func blocksOf(t testing.TB, m *markdown, text string, cuts []int) []string {
 	final := map[int]bool{}
 	advance := func(end bool) {
 		events, err := r.advance(end)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, e := range events {
 			if final[e.Index] {
 				t.Errorf("block %d came again after it was final", e.Index)
@@ -198,14 +196,10 @@ func TestRenderMarked(t *testing.T) {
 		r.announce(2)
 		r.text = []byte(test.text)
 		plain, err := r.advance(true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		at := strings.Index(test.text, test.doubt)
 		events, err := r.markedBlocks([]cite.Unsupported{{TextStart: at, TextEnd: at + len(test.doubt)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, e := range events {
 			for _, m := range marked.FindAllStringSubmatch(e.HTML, -1) {
@@ -268,9 +262,7 @@ func TestRenderHostile(t *testing.T) {
 				began := time.Now()
 				events, err := r.advance(true)
 				took := time.Since(began)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				size := 0
 				for _, e := range events {
 					size += len(e.HTML)

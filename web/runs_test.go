@@ -499,9 +499,7 @@ func TestRunWithoutReader(t *testing.T) {
 		var text string
 		for _, e := range slices.Concat(had, rest) {
 			var piece answer.Text
-			if err := json.Unmarshal(e.data, &piece); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(e.data, &piece))
 			if e.kind == "text" {
 				text += piece.Text
 			}
@@ -847,9 +845,7 @@ func TestRepliesDoNotWait(t *testing.T) {
 	o := Options{Asker: newScript(newShelf()), Searcher: newShelf(), Library: newShelf(), Logger: slog.New(slog.DiscardHandler),
 		Addr: "127.0.0.1:8080", Ledger: l, KeepAnswers: time.Hour, Answers: &answers}
 	h, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const asked = 2*maxBatch + 1
 	last := ""
 	for range asked {

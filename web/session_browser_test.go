@@ -61,19 +61,13 @@ func TestBrowserKey(t *testing.T) {
 	b.waitFor(`document.readyState === "complete" && document.title.startsWith("Documents")`)
 	b.do(chromedp.Navigate(s.URL + "/"))
 	visible("#question")
-	if err := ring.Revoke(t.Context(), "the desk"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ring.Revoke(t.Context(), "the desk"))
 	// Leaving makes the server read the keys again.
 	r, err := http.NewRequest("POST", s.URL+"/key/leave", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("Cookie", "ibid_session=any")
 	res, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res.Body.Close()
 	b.ask("May I sail alone?")
 	b.waitFor(`[...document.querySelectorAll(".turn a")].some((a) => a.textContent === "Sign in")`)

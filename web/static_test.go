@@ -25,9 +25,7 @@ func TestStaticPacked(t *testing.T) {
 		body := io.Reader(w.Body)
 		if packed {
 			z, err := gzip.NewReader(w.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			body = z
 		}
 		if text, err := io.ReadAll(body); err != nil || string(text) != plain.Body.String() {
@@ -46,9 +44,7 @@ func TestModulesOfHome(t *testing.T) {
 	var follow func(name string)
 	follow = func(name string) {
 		text, err := embedded.ReadFile("static/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range imports.FindAllStringSubmatch(string(text), -1) {
 			if !slices.Contains(want, m[1]) {
 				want = append(want, m[1])

@@ -106,9 +106,7 @@ func TestDisconnect(t *testing.T) {
 				})
 			})
 			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/api/ask", strings.NewReader(why))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Header.Set("Accept", accept)
 			if res, err := http.DefaultClient.Do(r); err == nil {
 				_, err = io.ReadAll(res.Body)

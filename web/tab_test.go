@@ -289,9 +289,7 @@ func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *t
 	t.Cleanup(closeTab)
 	b := &tab{Context: ctx, t: t, stop: stop, origin: s.URL, width: width, theme: theme}
 	b.do(chromedp.Evaluate[chromedp.Void]("0")) // opens the tab
-	if err := chromedp.Listen(ctx, b.noteRequest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chromedp.Listen(ctx, b.noteRequest))
 	console := chromedp.Console(ctx)
 	go func() {
 		for m, err := range console {

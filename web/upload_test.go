@@ -54,9 +54,7 @@ func TestUploads(t *testing.T) {
 		if err == nil {
 			err = w.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return b.String(), w.FormDataContentType()
 	}
 	formBody, formKind := form("file", "report.md", "# Report\n\nBy form.")
@@ -135,14 +133,10 @@ func TestUploadBrokenOff(t *testing.T) {
 	if err == nil {
 		err = conn.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	<-ended
 	f, err := uploads.Dir.Open(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if names, err := f.Readdirnames(-1); err != nil || len(names) > 0 {
 		t.Errorf("left %q, %v", names, err)

@@ -36,9 +36,7 @@ func upstream(t testing.TB) (*openai.Relay, *openaitest.Handler) {
 		openaitest.Rule{Reply: openaitest.Reply{Text: `{"title": "Mooring Fees"}`}},
 	)}
 	relay, err := openai.NewRelay(openai.Options{BaseURL: openaitest.Start(t, h), Model: "scripted/model", Key: "sk-upstream"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return relay, h
 }
 
@@ -268,9 +266,7 @@ func TestRelayed(t *testing.T) {
 	}))
 	defer up.Close()
 	relay, err := openai.NewRelay(openai.Options{BaseURL: up.URL + "/v1", Model: "m", Key: "sk-upstream"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := newHandler(t, func(o *Options) { o.Upstream, o.Relay = relay, true })
 	body := `{ "MODEL":"other", "model":"m", "stream":true, "odd":{"x":[1,2.50,1e3]}, "messages":[{"role":"user","content":"\u00e9 <b>"}] }`
 	w := v1(h, body, "Authorization", "Bearer sk-client", "Cookie", "a=b", "X-Secret", "s")
@@ -304,9 +300,7 @@ func TestRelayGone(t *testing.T) {
 	}))
 	defer up.Close()
 	relay, err := openai.NewRelay(openai.Options{BaseURL: up.URL, Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := serve(t, func(o *Options) { o.Upstream, o.Relay = relay, true })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -341,9 +335,7 @@ func (p papers) Search(context.Context, retrieve.Query) ([]retrieve.Passage, err
 func scripted(t *testing.T, reply func(openaitest.Request) openaitest.Reply) *openai.Client {
 	t.Helper()
 	c, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, &openaitest.Handler{Reply: reply}), Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -381,9 +373,7 @@ func TestV1SystemPrompt(t *testing.T) {
 		h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = a, forgetful{l}, time.Hour })
 		body, err := json.Marshal(map[string]any{"model": "ibid", "messages": []map[string]string{{"role": "system", "content": system},
 			{"role": "user", "content": question}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w := v1(h, string(body))
 		var r completion
 		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || w.Code != 200 {
@@ -513,9 +503,7 @@ func TestV1JSON(t *testing.T) {
 				}
 				return openaitest.Reply{Text: said}
 			}})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		const body = `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}],"max_tokens":1,"response_format":
 			{"type":"json_schema","json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"integer"}},"required":["fee"]}}}}`
 		w := v1(newHandler(t, func(o *Options) { o.Upstream, o.Relay = relay, true }), body)
@@ -541,9 +529,7 @@ func TestV1Tasks(t *testing.T) {
 		"### Task:\nAnswer me.": "",
 	} {
 		body, err := json.Marshal(map[string]any{"model": "ibid", "messages": []map[string]string{{"role": "user", "content": prompt}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r := into[completion](t, v1(h, string(body)), 200)
 		if got := *r.Choices[0].Message.Content; got != want {
 			t.Errorf("%q: %q", prompt, got)

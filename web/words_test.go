@@ -38,9 +38,7 @@ func pageTexts(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Sort(texts)
 	return slices.Compact(texts)
 }
@@ -53,9 +51,7 @@ func TestPhrasebooks(t *testing.T) {
 		t.Fatalf("found only %d texts", len(texts))
 	}
 	books, err := loadPhrasebooks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	inflected := books[0].texts
 	value := regexp.MustCompile(`\{\w+\}`)
 	values := func(s string) []string {
@@ -122,9 +118,7 @@ func TestPageLanguage(t *testing.T) {
 
 func TestPhraseText(t *testing.T) {
 	books, err := loadPhrasebooks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	byName := map[string]*phrasebook{}
 	for _, b := range books {
 		byName[b.tag.String()] = b
@@ -177,9 +171,7 @@ func TestBrowserLanguages(t *testing.T) {
 // TestPhrasebookFiles checks that each file in the folder is a language of the page.
 func TestPhrasebookFiles(t *testing.T) {
 	files, err := fs.Glob(embedded, "words/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known := map[string]bool{}
 	for _, l := range pageLanguages {
 		known["words/"+l+".json"] = true

@@ -36,9 +36,7 @@ func newClient(t *testing.T, o openai.Options) *openai.Client {
 		o.Model = "m"
 	}
 	c, err := openai.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -74,13 +72,9 @@ func TestWhatIsSent(t *testing.T) {
 				t.Fatal(err)
 			}
 			var body map[string]any
-			if err := json.Unmarshal(h.Exchanges()[0].Body, &body); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(h.Exchanges()[0].Body, &body))
 			got, err := json.Marshal(body) // with sorted keys
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if string(got) != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -428,9 +422,7 @@ func TestSlowReader(t *testing.T) {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "a b c"})}
 		c := piped(t, h, openai.Options{FirstToken: time.Second, Idle: time.Second})
 		for _, err := range c.Complete(t.Context(), prompt) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			time.Sleep(10 * time.Second)
 		}
 	})
@@ -553,13 +545,9 @@ func TestRedirect(t *testing.T) {
 
 func TestNoConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refused := "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	plain := openaitest.Start(t, &openaitest.Handler{})
 	secure := httptest.NewTLSServer(&openaitest.Handler{})
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -737,9 +725,7 @@ func TestOptionsKeepTheKey(t *testing.T) {
 		}
 	}
 	c, err := openai.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := fmt.Sprintf("%+v %#v", c, c); strings.Contains(s, canaryKey) {
 		t.Error("a printed client gives the key")
 	}
@@ -767,5 +753,12 @@ func TestJudgeIsNotRepeated(t *testing.T) {
 		if n := len(h.Exchanges()); n != 1 {
 			t.Errorf("%s: %d requests", c.fault, n)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

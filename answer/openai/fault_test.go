@@ -151,9 +151,7 @@ func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault open
 		return openaitest.Reply{Text: replyText, Fault: fault, Location: o.BaseURL + "/elsewhere"}
 	}
 	client, err := openai.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	text, last, err := drain(client, t.Context(), answer.Prompt{Role: answer.RoleAnswer, System: "Answer.", User: canaryPrompt})
 	exchanges := h.Exchanges()
@@ -191,9 +189,7 @@ func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault open
 // the dimensions.
 func vectorFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
 	embedder, err := openai.NewEmbedder(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer embedder.Close()
 	h.Embed = func(openaitest.Request) openaitest.Reply {
 		return openaitest.Reply{Fault: fault, Location: o.BaseURL + "/elsewhere"}
@@ -232,9 +228,7 @@ func vectorFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault op
 // scoreFault plays one fault to a reranker.
 func scoreFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
 	reranker, err := openai.NewReranker(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reranker.Close()
 	h.Rerank = func(openaitest.Request) openaitest.Reply {
 		return openaitest.Reply{Fault: fault, Location: o.BaseURL + "/elsewhere"}
@@ -308,9 +302,7 @@ func TestMismatchedReplies(t *testing.T) {
 	const first = `{"data":[{"index":0,"embedding":[3,4]}]}`
 	embed := func(t *testing.T, o openai.Options) ([]float64, error) {
 		e, err := openai.NewEmbedder(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer e.Close()
 		rows, err := e.Embed(t.Context(), []string{"a", "b"})
 		if err != nil {
@@ -320,9 +312,7 @@ func TestMismatchedReplies(t *testing.T) {
 	}
 	rerank := func(t *testing.T, o openai.Options) ([]float64, error) {
 		r, err := openai.NewReranker(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer r.Close()
 		return r.Rerank(t.Context(), "q", []string{"a", "b"})
 	}

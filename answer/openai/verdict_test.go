@@ -62,9 +62,7 @@ func TestVerdict(t *testing.T) {
 			for i, known := range test.yes {
 				yes := 0.0
 				for piece, err := range c.Complete(context.Background(), answer.Prompt{Role: answer.RoleVerify, User: "U", MaxTokens: 16, Verdict: true}) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					yes = max(yes, piece.Yes)
 				}
 				if known != (yes > .25 && yes < .35) || !known && yes != 0 {

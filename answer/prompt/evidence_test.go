@@ -19,9 +19,7 @@ By {{.Meta "author"}}{{if .Has "date"}}, {{.Meta "date"}}{{end}}
 func templatesWith(t *testing.T, name, text string) *Templates {
 	t.Helper()
 	p, err := Parse(fstest.MapFS{name: {Data: []byte(text)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -43,14 +41,10 @@ func TestDocumentTemplateGolden(t *testing.T) {
 		s.Evidence = append(s.Evidence, NewEvidence(i+1, d))
 	}
 	_, user, err := templatesWith(t, "document.tmpl", authored).fill(Answer, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join("testdata", "answer_document.txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(user+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(user+"\n"), 0o644))
 	}
 	if want, err := os.ReadFile(file); err != nil || user+"\n" != string(want) {
 		t.Errorf("%s differs (-update rewrites it), %v:\n%s", file, err, user)
@@ -63,9 +57,7 @@ func TestMetadataOverridesNothing(t *testing.T) {
 	p := retrieve.Passage{Chunk: ingest.Chunk{Document: "r/a.md", Heading: "Fees", Page: 7, Text: "the text"}, Path: "a.md", Title: "The title"}
 	write := func(p retrieve.Passage) string {
 		_, user, err := templatesWith(t, "document.tmpl", every).fill(Judge, Slots{Evidence: []Evidence{NewEvidence(1, p)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return user
 	}
 	plain := write(p)

@@ -58,20 +58,14 @@ func TestPromptsGolden(t *testing.T) {
 				s.First = s.Evidence[0].label
 			}
 			system, user, err := Default().fill(test.template, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := fmt.Sprintf("-- system --\n%s\n-- user --\n%s\n", system, user)
 			file := filepath.Join("testdata", test.file+".txt")
 			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got != string(want) {
 				t.Errorf("%s differs (-update rewrites it):\n%s", file, got)
 			}
@@ -84,9 +78,7 @@ func TestParse(t *testing.T) {
 		return fstest.MapFS{name: {Data: []byte(text)}}
 	}
 	p, err := Parse(file("answer.tmpl", `{{define "system"}}Be brief.{{end}}{{define "user"}}{{.Question}}?{{range .Evidence}}{{.Text}}{{end}}{{end}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	system, user, err := p.fill(Answer, Slots{Question: "fee"})
 	if err != nil || system != "Be brief." || user != "fee?" {
 		t.Errorf("got %q, %q, %v", system, user, err)
@@ -174,9 +166,7 @@ func TestOverheadIsCountedOnce(t *testing.T) {
 	w := &Writer{Templates: Default(), Question: "When does the ferry leave?", Count: func(text string) int { counted++; return len(text) }}
 	overhead := func() int {
 		n, err := w.Overhead(Answer, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return n
 	}
 	first := overhead()
@@ -186,5 +176,12 @@ func TestOverheadIsCountedOnce(t *testing.T) {
 	w.Question += " And when does it come back?"
 	if longer := overhead(); longer <= first {
 		t.Errorf("%d tokens with a longer question, %d before", longer, first)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -16,16 +16,10 @@ import (
 func TestLoad(t *testing.T) {
 	l := &memoryLedger{replies: map[string][]byte{}, runs: map[string]retrieve.Job{}}
 	first, err := Begin(t.Context(), l, "test", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Save(t.Context(), "k", "reply"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, first.Save(t.Context(), "k", "reply"))
 	second, err := Resume(t.Context(), l, "test", first.ID, new(int))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got string
 	if ok, err := second.Load(t.Context(), "k", &got); !ok || err != nil || got != "reply" {
 		t.Errorf("%t, %v, %q", ok, err, got)
@@ -183,9 +177,7 @@ func TestHeld(t *testing.T) {
 		}
 		begin := func() (*Recorder, context.Context) {
 			run, err := Begin(t.Context(), l, "test", 7)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			ctx, err := hold(run)
 			if err != nil || holder(run.ID) != run.worker {
 				t.Fatal(err, holder(run.ID))
@@ -194,9 +186,7 @@ func TestHeld(t *testing.T) {
 		}
 		resume := func(id string) *Recorder {
 			run, err := Resume(t.Context(), l, "test", id, new(int))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return run
 		}
 		isHeld := func(err error, by string) {
@@ -253,9 +243,7 @@ func TestHeld(t *testing.T) {
 
 		// One that was held up, and heard of nothing, asks before it ends the run.
 		fourth, err := Begin(t.Context(), l, "test", 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(retrieve.ClaimTime)
 		steal(fourth.ID, "thief")
 		fourth.SetOutcome(Done)
@@ -265,9 +253,7 @@ func TestHeld(t *testing.T) {
 
 		// Another took it and ended it, while this process was suspended.
 		fifth, err := Begin(t.Context(), l, "test", 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(retrieve.ClaimTime + 1)
 		delete(l.runs, fifth.ID)
 		if !fifth.Lost(t.Context()) {
@@ -288,4 +274,11 @@ func TestHeld(t *testing.T) {
 			t.Errorf("kept %t, %v", kept, err)
 		}
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -37,12 +37,8 @@ func measure(t testing.TB, folder string, flags ...string) (m measured) {
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	begun := time.Now()
@@ -170,18 +166,14 @@ func someFiles(t *testing.T, from string) (folder string, files []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if datatest.Campaign() {
 		return from, files
 	}
 	folder, files = t.TempDir(), datatest.Pick(t, files)
 	for _, name := range files {
 		data, err := os.ReadFile(filepath.Join(from, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		writeFiles(t, folder, map[string]string{name: string(data)})
 	}
 	return folder, files

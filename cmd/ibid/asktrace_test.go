@@ -38,9 +38,7 @@ func TestShowTraceGolden(t *testing.T) {
 		return openaitest.Reply{Text: "yes"}
 	}}
 	client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "scripted"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	var found foundAlways
 	for _, p := range []struct{ id, title, text string }{
@@ -56,14 +54,10 @@ func TestShowTraceGolden(t *testing.T) {
 	a := &answer.Answerer{Retriever: found, Model: client, Unproved: answer.UnprovedDrop, Parallel: 1}
 	events := a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee, and when is it due?"})
 	reply, err := cite.Collect(cite.Number(events, cite.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b strings.Builder
 	b.WriteString(reply.Text + "\n")
-	if err := showTrace(&b, found, reply); err != nil {
-		t.Fatal(err)
-	}
+	must(t, showTrace(&b, found, reply))
 	checkGolden(t, filepath.Join("testdata", "trace.txt"), b.String())
 }
 
@@ -71,9 +65,7 @@ func TestShowTraceGolden(t *testing.T) {
 func checkGolden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	if want, err := os.ReadFile(file); err != nil || got != string(want) {
 		t.Errorf("%s differs (-update rewrites it), %v:\n%s", file, err, got)
@@ -106,9 +98,7 @@ func TestShowTrace(t *testing.T) {
 			"shown as doubtful: the judge said no, asked 2 times\n"},
 	} {
 		var b strings.Builder
-		if err := showTrace(&b, test.passages, test.answer); err != nil {
-			t.Fatal(err)
-		}
+		must(t, showTrace(&b, test.passages, test.answer))
 		if !strings.Contains(b.String(), test.want) {
 			t.Errorf("%s: got\n%s\nwant %q", test.name, b.String(), test.want)
 		}

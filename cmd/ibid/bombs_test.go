@@ -62,9 +62,7 @@ func deflatedZeros(t *testing.T, megabytes int) (stream []byte, sum uint32) {
 	null := make([]byte, 1<<20)
 	var block bytes.Buffer
 	w, err := flate.NewWriter(&block, flate.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.Write(null); err != nil {
 		t.Fatal(err)
 	}
@@ -84,15 +82,11 @@ func zippedZeros(t *testing.T, name string, size int) []byte {
 	z := zip.NewWriter(&out)
 	f, err := z.CreateRaw(&zip.FileHeader{Name: name, Method: zip.Deflate, CRC32: sum, CompressedSize64: uint64(len(stream)),
 		UncompressedSize64: uint64(size)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := f.Write(stream); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	return out.Bytes()
 }
 
@@ -100,9 +94,7 @@ func gzippedZeros(t *testing.T, size int) []byte {
 	t.Helper()
 	stream, sum := deflatedZeros(t, size>>20)
 	var head bytes.Buffer
-	if err := gzip.NewWriter(&head).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gzip.NewWriter(&head).Close())
 	out := append(bytes.Clone(head.Bytes()[:10]), stream...)
 	out = binary.LittleEndian.AppendUint32(out, sum)
 	return binary.LittleEndian.AppendUint32(out, uint32(size))
@@ -114,16 +106,12 @@ func zippedFiles(t *testing.T, files map[string][]byte) []byte {
 	w := zip.NewWriter(&out)
 	for name, data := range files {
 		f, err := w.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := f.Write(data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 
@@ -132,9 +120,7 @@ func hugeTar(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	if err := w.WriteHeader(&tar.Header{Name: "huge.txt", Size: 1 << 40, Mode: 0o644}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.WriteHeader(&tar.Header{Name: "huge.txt", Size: 1 << 40, Mode: 0o644}))
 	if _, err := w.Write(make([]byte, 1<<10)); err != nil {
 		t.Fatal(err)
 	}

@@ -47,9 +47,7 @@ func TestCanaries(t *testing.T) {
 	fault <- ""
 
 	keyFile := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(keyFile, []byte(upstreamKey), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(keyFile, []byte(upstreamKey), 0o600))
 	key, write := makeKey(t, data, "reader"), makeKey(t, data, "writer", "--scope", "write")
 	server := start(t, data, "--auth", "on", "--log-level", "debug", "--metrics-addr", "127.0.0.1:0",
 		"--model", "scripted", "--base-url", model, "--api-key-file", keyFile, "--gate", "model", "--no-fallback", folder)
@@ -170,9 +168,7 @@ func TestMetricsAddress(t *testing.T) {
 		return found
 	})
 	resp, err := http.Get(address + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || !bytes.Contains(b, []byte("ibid_store_documents 0")) {
@@ -180,9 +176,7 @@ func TestMetricsAddress(t *testing.T) {
 	}
 	for _, path := range []string{"/api/documents", "/"} {
 		resp, err := http.Get(address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != http.StatusNotFound {

@@ -39,9 +39,7 @@ func TestCiteStreams(t *testing.T) {
 			t.Fatalf("after %q: %q, %v; want %q", step.write, got, err, step.read)
 		}
 	}
-	if err := text.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, text.Close())
 	rest, err := io.ReadAll(shown)
 	if err != nil || string(rest) != "\n\n- [1] b.html\n- [2] a.html\n" {
 		t.Errorf("the list is %q, %v", rest, err)

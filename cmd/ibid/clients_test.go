@@ -92,9 +92,7 @@ func TestClients(t *testing.T) {
 			}
 			run := func(program string) string {
 				file := filepath.Join(dir, test.file)
-				if err := os.WriteFile(file, []byte(program), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, []byte(program), 0o644))
 				cmd := exec.CommandContext(t.Context(), test.program, file)
 				cmd.Env = append(os.Environ(), "PYTHONPATH="+client, "PYTHONDONTWRITEBYTECODE=1")
 				out, err := cmd.CombinedOutput()
@@ -129,9 +127,7 @@ func TestClients(t *testing.T) {
 func cuttingProxy(t *testing.T, server string) (address string, cuts *atomic.Int64) {
 	t.Helper()
 	target, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cuts = new(atomic.Int64)
 	var streams atomic.Int64
 	proxy := httputil.NewSingleHostReverseProxy(target)

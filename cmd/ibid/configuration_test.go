@@ -22,20 +22,14 @@ func TestConfigurationPage(t *testing.T) {
 	data := defaultDataDir(none)
 	var c cli
 	parser, err := newParser(&c, none)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := strings.ReplaceAll(configuration(parser.Model.Node), data, "~/.local/share/ibid")
 	if *update {
-		if err := os.WriteFile(configurationPage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(configurationPage, []byte(want), 0o644))
 		return
 	}
 	got, err := os.ReadFile(configurationPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if string(got) != want {
 		t.Errorf("%s is out of date (go generate ./cmd/ibid):\n%s", configurationPage, firstDifference(string(got), want))
 	}

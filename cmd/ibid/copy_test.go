@@ -30,18 +30,14 @@ func manyDocuments(t *testing.T, args []string, n int) (folder string) {
 
 func writeDocuments(t *testing.T, folder string, n int) {
 	t.Helper()
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(folder, 0o700))
 	for i := range n {
 		text := fmt.Sprintf("---\nauthor: Mate %d\ntags: [log, day]\n---\n# Day %d\n\nThe boat %s made %d miles.\n", i%7, i,
 			filepath.Base(folder), 3*i)
 		for part := range i % 4 {
 			text += fmt.Sprintf("\n## Watch %d\n\nWind of force %d, and the glass stood at %d.\n", part, i%9, 990+i%50)
 		}
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("day-%03d.md", i)), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("day-%03d.md", i)), []byte(text), 0o600))
 	}
 }
 
@@ -49,9 +45,7 @@ func writeDocuments(t *testing.T, folder string, n int) {
 func placeOf(t *testing.T, word string) placeConfig {
 	t.Helper()
 	var a placeArg
-	if err := a.UnmarshalText([]byte(word)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.UnmarshalText([]byte(word)))
 	return a.placeConfig
 }
 
@@ -68,9 +62,7 @@ func openHere(t *testing.T, word string) *state.Store {
 	t.Helper()
 	s := surroundings{getenv: os.Getenv, stdout: new(bytes.Buffer), stderr: new(bytes.Buffer)}
 	store, err := openStore(t.Context(), placeOf(t, word), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -108,9 +100,7 @@ func TestCopy(t *testing.T) {
 			random := datatest.Rand(t)
 			for range 3 {
 				cmd := command(t.Context(), "", "copy", "--from", from, "--to", to)
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, cmd.Start())
 				eventually(t, "some time to pass", func() bool { return random.IntN(20) == 0 })
 				_ = cmd.Process.Kill() // it may be done already
 				if cmd.Wait() == nil {

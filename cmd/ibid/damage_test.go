@@ -19,16 +19,12 @@ func TestDamageIsNamed(t *testing.T) {
 	mustRun(t, data, "ingest", folder)
 	file := filepath.Join(data, state.FileName)
 	stored, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	changed := bytes.ReplaceAll(stored, []byte("slipway"), []byte("slipwax"))
 	if bytes.Equal(stored, changed) {
 		t.Fatal("the text is not in the file")
 	}
-	if err := os.WriteFile(file, changed, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, changed, 0o644))
 	out, errs, code := ibid(t, data, "verify")
 	if code != exitDamage || !strings.Contains(out, "damage in ") || !strings.Contains(out, "/boats.md: its text is damaged") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
@@ -57,9 +53,7 @@ func TestLossIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"reembed"}, {"forget", "docs"}, {"search", "slipway"}} {
 		data := t.TempDir()
-		if err := os.WriteFile(filepath.Join(data, state.FileName), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(data, state.FileName), nil, 0o600))
 		_, errs, _ := ibid(t, data, command...)
 		if n := strings.Count(errs, "damage in "); n != 1 || !strings.Contains(errs, "the damaged file is kept as damaged-") {
 			t.Errorf("%q: damage is named %d times: %s", command, n, errs)
@@ -74,9 +68,7 @@ func TestLossIsNamedOnce(t *testing.T) {
 func TestCompactDamage(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	if err := os.WriteFile(filepath.Join(data, state.FileName), bytes.Repeat([]byte("no database "), 4096), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(data, state.FileName), bytes.Repeat([]byte("no database "), 4096), 0o600))
 	if out, errs, code := ibid(t, data, "compact"); code != exitDamage || !strings.Contains(errs, "'ibid doctor' repairs it") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}

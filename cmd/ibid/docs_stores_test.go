@@ -23,9 +23,7 @@ func TestPagesStores(t *testing.T) {
 		t.Skipf("%s is not set: '.ci/postgres DIR' starts a server and prints what to set", statetest.Env)
 	}
 	address, err := url.Parse(statetest.Database(t, server, "library"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const question, answer = "Where can I leave my car and what does it cost?", "costs 4 euros a day for everybody else.[1]"
 	script := &strings.Builder{}
 	type check struct{ at, command string }

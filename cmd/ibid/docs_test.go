@@ -71,9 +71,7 @@ type block struct {
 func blocksOf(t *testing.T, page string) (blocks []block) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b *block
 	for i, line := range strings.SplitAfter(string(data), "\n") {
 		fence, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
@@ -122,9 +120,7 @@ func TestPages(t *testing.T) {
 				t.Fatalf("it ended at %s:\n%s", page, strings.Join(sections[max(0, len(sections)-2):], "\n"))
 			}
 			text, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			written := string(text)
 			for i, want := range wanted {
 				_, got, _ := strings.Cut(sections[i], "\n")
@@ -139,9 +135,7 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s: %s prints\n%s\nand the page says\n%s", want.at, want.command, got, want.output)
 			}
 			if *update && written != string(text) {
-				if err := os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644))
 			}
 		})
 	}
@@ -282,9 +276,7 @@ func typeInto(t *testing.T, script string, env ...string) string {
 	home := t.TempDir()
 	library := filepath.Join(moduleRoot(t), "data")
 	for name, to := range map[string]string{"data": library, "handbooks": filepath.Join(library, "library", "handbook")} {
-		if err := os.Symlink(to, filepath.Join(home, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, filepath.Join(home, name)))
 	}
 	for name, text := range map[string]string{
 		"notes/fees.md":   "# Moorings\n\nA swinging mooring costs 412 euros in 2025. The mooring fee is due in April.\n",
@@ -298,12 +290,8 @@ func typeInto(t *testing.T, script string, env ...string) string {
 		if filepath.Ext(name) == ".pdf" {
 			data = samplePDF
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(home, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(home, name), data, 0o644))
 	}
 	model := httptest.NewServer(scriptedModel())
 	defer model.Close()
@@ -351,9 +339,7 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	checked := 0
 	for _, page := range pages {
 		data, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := fence.ReplaceAllString(string(data), "")
 		if strings.HasPrefix(page, "answer/") || strings.HasPrefix(page, "ingest/") || strings.HasPrefix(page, "retrieve/") {
 			for _, m := range name.FindAllStringSubmatch(text, -1) {

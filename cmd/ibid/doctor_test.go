@@ -63,25 +63,17 @@ func TestDoctorData(t *testing.T) {
 		t.Errorf("exit code %d, %+v", code, checks)
 	}
 	index := filepath.Join(data, "index")
-	if err := errors.Join(os.RemoveAll(index), os.WriteFile(index, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.RemoveAll(index), os.WriteFile(index, nil, 0o600)))
 	if checks, code = examined(t, data); code != 0 || checks["index"].State != stateWarning {
 		t.Errorf("exit code %d, %+v", code, checks["index"])
 	}
-	if err := os.Remove(index); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(index))
 
 	// Damage is named, and is an exit code of its own.
 	file := filepath.Join(data, state.FileName)
 	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, bytes.ReplaceAll(whole, []byte("slipway"), []byte("slipwax")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(file, bytes.ReplaceAll(whole, []byte("slipway"), []byte("slipwax")), 0o644))
 	if _, _, code := ibid(t, data, "verify"); code != exitDamage {
 		t.Errorf("verify: exit code %d", code)
 	}
@@ -90,15 +82,11 @@ func TestDoctorData(t *testing.T) {
 		!strings.Contains(f.Next, "ibid ingest") {
 		t.Errorf("exit code %d, %+v", code, f)
 	}
-	if err := os.WriteFile(file, whole, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, whole, 0o644))
 
 	// Another embedding space than that of the data, and a folder that has gone.
 	url := openaitest.Start(t, &openaitest.Handler{})
-	if err := os.RemoveAll(folder); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(folder))
 	checks, code = examined(t, data, "--embed-model", "other", "--embed-base-url", url)
 	if f := checks["space"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Next, "reembed") {
 		t.Errorf("exit code %d, %+v", code, f)

@@ -24,9 +24,7 @@ func TestDrawnPages(t *testing.T) {
 		t.Skip("there is no PDFium: run 'go generate ./ingest/pdf' and give the tag pdfium")
 	}
 	sample, err := os.ReadFile("sample.pdf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder := filepath.Join(t.TempDir(), "club")
 	packed := zippedFiles(t, map[string][]byte{"papers/light.pdf": sample})
 	writeFiles(t, folder, map[string]string{"harbour.pdf": string(sample), "packed.zip": string(packed), "changed.pdf": string(sample) + "\n",
@@ -34,21 +32,15 @@ func TestDrawnPages(t *testing.T) {
 	address := serve(t, t.TempDir(), "--no-watch", folder)
 	ready(t, address)
 	writeFiles(t, folder, map[string]string{"changed.pdf": string(sample)})
-	if err := os.Remove(filepath.Join(folder, "gone.pdf")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(folder, "gone.pdf")))
 
 	get := func(path string, status int) []byte {
 		t.Helper()
 		reply, err := http.Get(address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer reply.Body.Close()
 		body, err := io.ReadAll(reply.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if reply.StatusCode != status {
 			t.Fatalf("%s: %s: %.300s", path, reply.Status, body)
 		}
@@ -57,9 +49,7 @@ func TestDrawnPages(t *testing.T) {
 	picture := func(path string) image.Image {
 		t.Helper()
 		img, err := png.Decode(bytes.NewReader(get(path, http.StatusOK)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return img
 	}
 	for _, document := range []string{"/documents/club/harbour.pdf", "/documents/club/packed.zip/papers/light.pdf"} {

@@ -136,9 +136,7 @@ func eachText(t *testing.T, check func(room, where, text string)) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // eachGoText calls check with each comment of a Go file, of which consecutive
@@ -210,9 +208,7 @@ func TestColumns(t *testing.T) {
 			return
 		}
 		src, err := os.ReadFile(filepath.Join(moduleRoot(t), name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tags := map[*ast.BasicLit]bool{}
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {

@@ -43,9 +43,7 @@ func reported(t *testing.T, code int, args ...string) (*eval.Report, string) {
 func untimed(t *testing.T, r *eval.Report) string {
 	t.Helper()
 	b, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return regexp.MustCompile(`"made":"[^"]*"|"seconds":[^,}]*|\{"name":"p(50|95)"[^}]*\}`).ReplaceAllString(string(b), "")
 }
 

@@ -123,26 +123,20 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 	}
 	writeFiles(t, set, map[string]string{"corpus.jsonl": corpus.String(), "queries.jsonl": queries.String(), "qrels.tsv": qrels.String()})
 	read, err := eval.ReadSet(os.DirFS(set), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	details := filepath.Join(t.TempDir(), "details")
 	if out, errs, code := ibid(t, data, "eval", "retrieval", set, "--data", data, "--details", details); code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
 	lines, err := os.ReadFile(details)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	measured := strings.Split(strings.TrimSpace(string(lines)), "\n")
 	if len(measured) != asked {
 		t.Fatalf("%d queries measured", len(measured))
 	}
 	for i, q := range read.Queries {
 		var line struct{ Hybrid map[string]float64 }
-		if err := json.Unmarshal([]byte(measured[i]), &line); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(measured[i]), &line))
 		out, errs, code := ibid(t, data, "search", "--json", "--data", data, q.Text)
 		var found []struct{ Path string }
 		if err := json.Unmarshal([]byte(out), &found); err != nil || code != 0 {
@@ -174,9 +168,7 @@ func TestEvalReportDocuments(t *testing.T) {
 		out, errs, code := ibid(t, data, "eval", "report", "--data", data, "--json", folder, questions)
 		if code == exitDone {
 			var r eval.Report
-			if err := json.Unmarshal([]byte(out), &r); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(out), &r))
 			f, _ := r.Figure("right_cited")
 			right = f.Value
 		}
@@ -222,9 +214,7 @@ func TestEvalKeptCorpus(t *testing.T) {
 	}
 	decodeEval[report](t, data, "retrieval", set)
 	left, err := os.ReadDir(temporary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if i := slices.IndexFunc(left, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "ibid-eval-") }); i >= 0 {
 		t.Errorf("%s was left behind", left[i].Name())
 	}

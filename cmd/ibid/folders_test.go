@@ -35,9 +35,7 @@ func startReading(t *testing.T, data string, args ...string) *readingProgram {
 	if err == nil {
 		err = p.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.lines = bufio.NewReader(out)
 	return p
 }
@@ -92,17 +90,11 @@ func TestIngestWatches(t *testing.T) {
 	// Only changes are listed.
 	writeFiles(t, folder, map[string]string{"b.md": "# Lamp\n\nIt is lit at dusk.", "more.txt": "Out."})
 	want(ingest.Added, "b.md")
-	if err := os.Rename(filepath.Join(folder, "b.md"), filepath.Join(folder, "c.md")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(folder, "b.md"), filepath.Join(folder, "c.md")))
 	want(ingest.Renamed, "c.md")
-	if err := os.Remove(filepath.Join(folder, "a.md")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(folder, "a.md")))
 	want(ingest.Removed, "a.md")
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Signal(os.Interrupt))
 	if l, ok := p.next(t); ok {
 		t.Errorf("%+v", l)
 	}
@@ -119,9 +111,7 @@ func TestServeWatches(t *testing.T) {
 	url := serve(t, data, folder)
 	ready(t, url)
 	writeFiles(t, folder, map[string]string{"c.md": "# Lamp\n\nThe lamp on the quay is lit at dusk."})
-	if err := os.Remove(filepath.Join(folder, "b.md")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(folder, "b.md")))
 	eventually(t, "the new file, and the end of the old one", func() bool {
 		d := documents(t, url)
 		return d[root+"/c.md"] && !d[root+"/b.md"]
@@ -202,9 +192,7 @@ func TestInterruptedIngestGoesOn(t *testing.T) {
 			if l.Action == ingest.Added {
 				stored[l.Path] = true
 				if added++; by != nil && added == n/20 {
-					if err := p.cmd.Process.Signal(by); err != nil {
-						t.Fatal(err)
-					}
+					must(t, p.cmd.Process.Signal(by))
 				}
 			}
 		}
@@ -239,13 +227,9 @@ func TestUpload(t *testing.T) {
 	send := func(url, method, path, body string) (status int) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, url+"/api/documents"+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		resp.Body.Close()
 		return resp.StatusCode
 	}

@@ -26,21 +26,15 @@ import (
 func hostileTexts(t *testing.T) (texts []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../web/testdata/injection/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	codePoint := regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)
 	for _, file := range files {
 		a, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, section := range a.Files {
 			texts = append(texts, codePoint.ReplaceAllStringFunc(strings.TrimSuffix(string(section.Data), "\n"), func(s string) string {
 				r, err := strconv.ParseInt(codePoint.FindStringSubmatch(s)[1], 16, 32)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return string(rune(r))
 			}))
 		}
@@ -73,14 +67,10 @@ func terminalFace(t *testing.T, _ running, data, question string, flags []string
 func mcpFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
 	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).
 		Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: at.url + "/mcp", MaxRetries: -1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]string{"question": question}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	words := map[string]string{}
 	own := regexp.MustCompile(regexp.QuoteMeta(at.url) + `/documents/[!-~]*`)
 	for i, c := range r.Content {
@@ -100,9 +90,7 @@ func mcpFace(t *testing.T, at running, _, question string, _ []string) map[strin
 
 func openAIFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
 	b, err := json.Marshal(question)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	words := map[string]string{}
 	for _, stream := range []bool{false, true} {
 		body := fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%s}]}`, stream, b)
@@ -200,9 +188,7 @@ func TestInjection(t *testing.T) {
 				continue
 			}
 			var page bytes.Buffer
-			if err := markdown.Convert([]byte(w), &page); err != nil {
-				t.Fatal(err)
-			}
+			must(t, markdown.Convert([]byte(w), &page))
 			for _, tag := range tags.FindAllStringSubmatch(page.String(), -1) {
 				if !slices.Contains(harmless, tag[1]) {
 					t.Errorf("%s has %s", where, tag[0])
@@ -232,9 +218,7 @@ func hostileFolder(t *testing.T, folder string, texts []string) {
 	t.Helper()
 	quoted := func(s string) string {
 		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(b)
 	}
 	var table bytes.Buffer

@@ -26,9 +26,7 @@ func makeKey(t *testing.T, data string, args ...string) string {
 func asked(t *testing.T, method, url, key, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -37,9 +35,7 @@ func asked(t *testing.T, method, url, key, body string, headers ...string) *http
 		r.Header.Set(name, value)
 	}
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp
 }
 
@@ -99,9 +95,7 @@ func TestKeysWhileServing(t *testing.T) {
 		streams[i] = bufio.NewReader(resp.Body)
 		for {
 			line, err := streams[i].ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if line == "event: text\n" {
 				break
 			}
@@ -111,9 +105,7 @@ func TestKeysWhileServing(t *testing.T) {
 	revoked := time.Now()
 	for _, stream := range streams {
 		rest, err := io.ReadAll(stream)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		events := strings.Split(strings.TrimSpace(string(rest)), "\n\n")
 		last := events[len(events)-1]
 		var p struct{ Code string }

@@ -27,9 +27,7 @@ type killer struct {
 func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	kill := k.arm()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	kill <- cmd.Process.Kill
 }
 

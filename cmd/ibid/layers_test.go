@@ -241,9 +241,7 @@ func TestTopLevel(t *testing.T) {
 	allowed := []string{"go.mod", "go.sum", "cmd", "ingest", "retrieve", "answer", "cite", "web", "data", "README.md", "LICENSE", "NOTICE",
 		"CHANGELOG.md", "Dockerfile"}
 	entries, err := os.ReadDir(moduleRoot(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		built := e.Name() == "ibid" || e.Name() == "dist" || e.Name() == "ibid.exe" // git-ignored
 		if !strings.HasPrefix(e.Name(), ".") && !built && !slices.Contains(allowed, e.Name()) {
@@ -275,9 +273,7 @@ func roomKey(pkg, room string) string {
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 
@@ -310,9 +306,7 @@ func forEachFile(t *testing.T, fset *token.FileSet, check func(pkg string, file 
 		check(path.Dir(p), file, p)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if files < 20 {
 		t.Fatalf("only %d Go files found: the walk is broken", files)
 	}

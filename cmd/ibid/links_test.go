@@ -32,9 +32,7 @@ func TestLinks(t *testing.T) {
 		}
 		if path.Ext(name) == ".md" && !strings.Contains(name, "/testdata/") { // which are no pages
 			data, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(name)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pages[name] = outlineOf(data)
 		}
 	}

@@ -154,8 +154,6 @@ func post(t *testing.T, url, accept, body string) (status int, header http.Heade
 	resp := asked(t, http.MethodPost, url, "", body, "Content-Type: application/json", "Accept: "+accept)
 	defer resp.Body.Close()
 	reply, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.StatusCode, resp.Header, reply
 }

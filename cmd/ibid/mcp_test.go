@@ -29,17 +29,13 @@ func TestMCPOnStandardStreams(t *testing.T) {
 	cmd.Stderr = &said
 	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd},
 		nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]string{"question": question}})
 	if err != nil || r.IsError || r.Content[0].(*mcp.TextContent).Text != want.Text {
 		t.Fatalf("%v: %+v, want %s", err, r, want.Text)
 	}
 	b, err := json.Marshal(r.StructuredContent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got cite.Answer
 	if err := json.Unmarshal(b, &got); err != nil || len(got.Sources) != len(want.Sources) || !strings.HasPrefix(got.Sources[0].Link,
 		"https://docs.example.org/documents/") {

@@ -29,9 +29,7 @@ func TestNotice(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(moduleRoot(t), "NOTICE")
 	notice, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	above, below, found := strings.Cut(string(notice), noticeHead)
 	if !found {
 		t.Fatalf("%s does not hold %q", name, noticeHead)
@@ -53,9 +51,7 @@ func TestNotice(t *testing.T) {
 	}
 	if !datatest.Campaign() && !*update {
 		required, err := os.ReadFile(filepath.Join(moduleRoot(t), "go.mod"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for row := range strings.Lines(below) {
 			module := strings.Fields(row)[0]
 			if rows[module] == "" && strings.Contains(string(required), "\t"+module+" ") {
@@ -68,9 +64,7 @@ func TestNotice(t *testing.T) {
 		want += rows[module]
 	}
 	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(want), 0o644))
 	} else if got := string(notice); got != want {
 		t.Errorf("NOTICE is not what is linked in (go test ./cmd/ibid -run Notice -update):\n%s", firstDifference(got, want))
 	}
@@ -106,9 +100,7 @@ func linkedModules(t *testing.T, systems []string) map[string]string {
 func licenceOf(t *testing.T, folder string) (licence, owner string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own := regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)(\.md|\.txt)?$`)
 	holder := regexp.MustCompile(`(?im)^\s*copyright (?:\(c\)|©)?\s*([^\n\[{]*)$`)
 	var names []string
@@ -117,9 +109,7 @@ func licenceOf(t *testing.T, folder string) (licence, owner string) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for name, says := range map[string]string{
 			"Apache-2.0": `Apache License\s+Version 2\.0`,
 			"MIT":        `Permission is hereby granted, free of charge`,

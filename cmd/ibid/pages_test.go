@@ -32,17 +32,13 @@ type pagedQuestion struct {
 func pagedQuestions(t *testing.T, dir string) (out []pagedQuestion) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "queries.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var q pagedQuestion
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &q))
 		out = append(out, q)
 	}
 	if err := lines.Err(); err != nil || len(out) == 0 {
@@ -66,9 +62,7 @@ func TestEvidencePages(t *testing.T) {
 			}
 			s := surroundings{getenv: func(string) string { return "" }, stderr: os.Stderr}
 			lib, err := openLibrary(t.Context(), storeConfig{placeConfig: placeConfig{Data: t.TempDir()}}, retrieve.Options{}, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() {
 				if err := lib.close(); err != nil {
 					t.Error(err)
@@ -95,9 +89,7 @@ func TestEvidencePages(t *testing.T) {
 				asked++
 				paged += min(len(q.Evidence), 1)
 				passages, err := lib.Search(t.Context(), retrieve.Query{Text: q.Text, K: depth})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if on(passages, docs, wanted) {
 					found++
 				}
@@ -111,9 +103,7 @@ func TestEvidencePages(t *testing.T) {
 				}
 				for name := range wanted {
 					inside, err := lib.Search(t.Context(), retrieve.Query{Text: q.Text, K: depth, Filter: retrieve.Filter{PathPrefix: name}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if on(inside, docs, wanted) {
 						known++
 						break
@@ -162,9 +152,7 @@ func on(passages []retrieve.Passage, docs map[string]*ingest.Document, wanted ma
 func storeAll(t *testing.T, lib *openedLibrary, names []string) (docs map[string]*ingest.Document, bytes int, took time.Duration) {
 	t.Helper()
 	root, err := lib.AddRoot(t.Context(), t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lib.reader.PDFium(t.Context()) // compiled before the clock starts
 	start := time.Now()
 	read := make([]*ingest.Document, len(names))
@@ -181,9 +169,7 @@ func storeAll(t *testing.T, lib *openedLibrary, names []string) (docs map[string
 			return err
 		})
 	}
-	if err := reading.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reading.Wait())
 	docs = make(map[string]*ingest.Document)
 	for i, doc := range read {
 		docs[doc.Path] = doc

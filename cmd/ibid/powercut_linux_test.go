@@ -20,14 +20,10 @@ import (
 func cut(t *testing.T, mounted string) {
 	t.Helper()
 	dir, err := os.Open(mounted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer dir.Close()
 	const shutdown, withoutFlush = 0x8004587d, 2
-	if err := unix.IoctlSetPointerInt(int(dir.Fd()), shutdown, withoutFlush); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.IoctlSetPointerInt(int(dir.Fd()), shutdown, withoutFlush))
 }
 
 func mustExec(t *testing.T, name string, args ...string) {
@@ -62,9 +58,7 @@ func TestPowerCut(t *testing.T) {
 			name := fmt.Sprintf("%d-%d.md", round, n)
 			text := strings.Repeat(fmt.Sprintf("# Boat %s\n\nThe boat %d sails on the day %d.\n\n", name, n, random.IntN(1e6)), 1+random.IntN(2000))
 			resp, err := http.Post(url+"/api/documents?name="+name, "text/markdown", strings.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			resp.Body.Close()
 			if resp.StatusCode != http.StatusCreated {
 				t.Fatalf("uploading %s: %s", name, resp.Status)
@@ -72,14 +66,10 @@ func TestPowerCut(t *testing.T) {
 			acknowledged[name] = text
 		}
 		search := command(t.Context(), data, "search", "boats")
-		if err := search.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, search.Start())
 		time.Sleep(time.Duration(random.IntN(600)) * time.Millisecond)
 		lost := filepath.Join(mounted, "lost")
-		if err := os.WriteFile(lost, []byte("not durable"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(lost, []byte("not durable"), 0o600))
 		cut(t, mounted)
 		for _, p := range []*exec.Cmd{server, search} {
 			_ = p.Process.Kill() // it may have ended

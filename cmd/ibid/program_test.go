@@ -142,12 +142,8 @@ func startProcess(t *testing.T, data string, args ...string) running {
 func listening(t *testing.T, cmd *exec.Cmd) (url string) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	return addressIn(t, bufio.NewReader(out))
 }
 
@@ -167,9 +163,7 @@ func ready(t *testing.T, url string) {
 	t.Helper()
 	eventually(t, "the first sync", func() bool {
 		resp, err := http.Get(url + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	})
@@ -194,13 +188,9 @@ func eventually(t *testing.T, what string, check func() bool) {
 func ask(t *testing.T, url, question string) cite.Answer {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"question": question})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp, err := http.Post(url+"/api/ask", "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	reply, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -217,12 +207,8 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 }
 
@@ -230,18 +216,14 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 func documents(t *testing.T, url string) map[string]bool {
 	t.Helper()
 	resp, err := http.Get(url + "/api/documents")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	var list struct {
 		Documents []struct {
 			Document string `json:"document"`
 		} `json:"documents"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.NewDecoder(resp.Body).Decode(&list))
 	ids := map[string]bool{}
 	for _, d := range list.Documents {
 		ids[d.Document] = true

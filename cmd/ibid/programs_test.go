@@ -84,9 +84,7 @@ func TestPrograms(t *testing.T) {
 		"go":     {"program.go", []string{"go", "run"}},
 	}
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	written := string(text)
 	blocks := blocksOf(t, page)
 	var programs []int
@@ -115,9 +113,7 @@ func TestPrograms(t *testing.T) {
 		if program == b.text {
 			t.Errorf("%s:%d: the program does not name the server", b.page, b.line)
 		}
-		if err := os.WriteFile(name, []byte(program), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(program), 0o644))
 		out, err := exec.CommandContext(t.Context(), language.command[0], append(language.command[1:], name)...).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s:%d: %v\n%s", b.page, b.line, err, out)
@@ -135,9 +131,7 @@ func TestPrograms(t *testing.T) {
 		}
 	}
 	if *update && written != string(text) {
-		if err := os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644))
 	}
 }
 
@@ -148,9 +142,7 @@ func shownAfter(printed string) string { return "```\n\n```text\n" + printed }
 func TestPageNamesTheEvents(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(moduleRoot(t), "web", "openapi.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var api struct {
 		Paths map[string]map[string]struct {
 			Responses map[string]struct {
@@ -160,14 +152,10 @@ func TestPageNamesTheEvents(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(data, &api); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &api))
 	described := slices.Sorted(maps.Keys(api.Paths["/api/ask"]["post"].Responses["200"].Content["text/event-stream"].Events))
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "web", "API.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, table, _ := strings.Cut(string(text), "\n| event |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var named []string

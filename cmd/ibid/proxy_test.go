@@ -42,16 +42,12 @@ func TestStreamsThroughNginx(t *testing.T) {
 
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front+"/api/ask",
 		strings.NewReader(`{"question":"What does a swinging mooring cost in 2025?","strategy":"stuff"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Host = "docs.example.org"
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
 	reply, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reply.Body.Close()
 	first, done := false, false
 	lines := bufio.NewScanner(reply.Body)
@@ -111,9 +107,7 @@ func TestSignInAtNginx(t *testing.T) {
 	nginx := findNginx(t)
 	folder := t.TempDir()
 	users := filepath.Join(folder, "users")
-	if err := os.WriteFile(users, []byte("anna:{PLAIN}kale\nbert:{PLAIN}beet\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(users, []byte("anna:{PLAIN}kale\nbert:{PLAIN}beet\n"), 0o644))
 	data := filepath.Join(folder, "data")
 	fees := filepath.Join(moduleRoot(t), "data", "library", "fees")
 	if _, said, code := ibid(t, data, "ingest", "--collection", "handbook", fees); code != 0 {
@@ -139,9 +133,7 @@ func TestSignInAtNginx(t *testing.T) {
 		{url, "", "", "GET", "/api/documents", []string{"X-Forwarded-For", "127.0.0.1"}, 401},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), c.method, c.to+c.path, strings.NewReader("A berth costs 5 euros."))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Host = "docs.example.org"
 		for i := 0; i < len(c.headers); i += 2 {
 			r.Header.Add(c.headers[i], c.headers[i+1])
@@ -150,9 +142,7 @@ func TestSignInAtNginx(t *testing.T) {
 			r.SetBasicAuth(c.user, c.password)
 		}
 		reply, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if reply.StatusCode != c.want {
 			t.Errorf("%s %s of %q, %v: %s, want %d", c.method, c.path, c.user, c.headers, reply.Status, c.want)
 		}
@@ -189,13 +179,9 @@ func startNginx(t *testing.T, nginx string, number int, change *strings.Replacer
 		t.Fatalf("the page has %d blocks for nginx", len(blocks))
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	front := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	folder := t.TempDir()
 	temps := ""
 	for _, of := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
@@ -208,15 +194,11 @@ func startNginx(t *testing.T, nginx string, number int, change *strings.Replacer
 	}
 	conf := user + "daemon off;\npid " + folder + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n" + temps + site + "}\n"
 	name := filepath.Join(folder, "nginx.conf")
-	if err := os.WriteFile(name, []byte(conf), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(conf), 0o644))
 	var said bytes.Buffer
 	cmd := exec.Command(nginx, "-p", folder, "-c", name)
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)

@@ -56,9 +56,7 @@ func TestServerSeesWhatTheCommandLineIngests(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, errs, code := ibid(t, t.TempDir(), "serve", "--addr", l.Addr().String())
 	if code != exitFailed || !strings.Contains(errs, "listening on "+l.Addr().String()+": the port is in use") ||
 		!strings.Contains(errs, "--addr") {
@@ -86,36 +84,24 @@ func TestUnreadableFile(t *testing.T) {
 		t.Skip("Windows has no file modes")
 	}
 	base, err := os.MkdirTemp("", "ibid-unreadable-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(base) })
 	folder, data := filepath.Join(base, "docs"), filepath.Join(base, "data")
 	writeFiles(t, folder, hours)
-	if err := os.Chmod(filepath.Join(folder, "boats.md"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(folder, "boats.md"), 0))
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := command(t.Context(), data, "ingest", folder)
 	if os.Getuid() == 0 { // root may read everything: go as somebody else
 		const nobody = 65534
 		for path, mode := range map[string]os.FileMode{base: 0o777} {
-			if err := os.Chmod(path, mode); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(path, mode))
 		}
 		// The test binary itself may lie where nobody may look.
 		copied := filepath.Join(base, "ibid")
 		binary, err := os.ReadFile(program)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(copied, binary, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(copied, binary, 0o755))
 		cmd.Path, cmd.Err = copied, nil
 		cmd.SysProcAttr = asUser(nobody)
 	}
@@ -212,9 +198,7 @@ func TestTwoWritersOneReader(t *testing.T) {
 	want := map[string]bool{}
 	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, e := range entries {
 			want[filepath.Base(folder)+"/"+e.Name()] = true
 		}

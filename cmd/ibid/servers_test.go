@@ -151,15 +151,9 @@ func (s *served) testFolder(t *testing.T, folder string, documents int) {
 			t.Errorf("server %d lists %d documents, want %d", i, len(got), documents)
 		}
 	})
-	if err := os.WriteFile(filepath.Join(folder, "new.md"), []byte("# New\n\nThe wherry Petrel was bought in May."), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(folder, "day-001.md"), filepath.Join(folder, "moved.md")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(folder, "day-002.md")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, "new.md"), []byte("# New\n\nThe wherry Petrel was bought in May."), 0o600))
+	must(t, os.Rename(filepath.Join(folder, "day-001.md"), filepath.Join(folder, "moved.md")))
+	must(t, os.Remove(filepath.Join(folder, "day-002.md")))
 	s.each(func(i int) {
 		eventually(t, "the folder to be read again", func() bool {
 			ids := s.ids(i)
@@ -182,9 +176,7 @@ func (s *served) testIngest(t *testing.T) {
 	s.t = t
 	for n := range 3 {
 		folder := filepath.Join(t.TempDir(), fmt.Sprintf("extra%d", n))
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(folder, 0o700))
 		if err := os.WriteFile(filepath.Join(folder, "a.md"), []byte(fmt.Sprintf("# Extra\n\nThe zeppelin number %d moored at noon.", n)),
 			0o600); err != nil {
 			t.Fatal(err)

@@ -13,9 +13,7 @@ import (
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	empty, wheel := t.TempDir(), filepath.Join(t.TempDir(), "part.whl")
-	if err := os.WriteFile(wheel, []byte("no archive"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(wheel, []byte("no archive"), 0o600))
 	for _, c := range []struct {
 		says string
 		code int
@@ -48,9 +46,7 @@ func TestDamagedEncoder(t *testing.T) {
 	writeFiles(t, folder, hours)
 	mustRun(t, data, "ingest", folder)
 	part := filepath.Join(data, encoder.FileName(encoder.English))
-	if err := os.WriteFile(part, []byte("IBIDENC1 and no more"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(part, []byte("IBIDENC1 and no more"), 0o600))
 	out, errs, code := ibid(t, data, "search", "When does the chart room open?")
 	if code != exitDone || !strings.Contains(out, "opens at nine") || !strings.Contains(errs, "without the encoder") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)

@@ -123,9 +123,7 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 	if harm == syscall.SIGKILL {
 		return
 	}
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(syscall.SIGCONT))
 	eventually(t, "the suspended server to drop the run", func() bool {
 		r := runOf(t, fetch(t, "GET", first+run, object, "", 200))
 		return r.State == "done" && r.Answer.Text == want
@@ -208,13 +206,9 @@ func TestOneReaderOfAFolder(t *testing.T) {
 					openaitest.Start(t, &openaitest.Handler{Embed: reply}), folder)
 				// Both outputs in one pipe, in order.
 				out, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				cmd.Stderr = cmd.Stdout
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, cmd.Start())
 				return cmd, bufio.NewReader(out)
 			}
 			first, _ := ingest(0)
@@ -228,9 +222,7 @@ func TestOneReaderOfAFolder(t *testing.T) {
 				t.Errorf("the second made %d calls while it waited", n)
 			}
 			if dies {
-				if err := first.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, first.Process.Kill())
 			} else {
 				close(goOn)
 			}

@@ -80,9 +80,7 @@ func TestSites(t *testing.T) {
 	url := serve(t, data, "--fetch-private")
 	ready(t, url)
 	reply, err := http.Post(url+"/api/documents?url="+web.URL+"/alone", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	reply.Body.Close()
 	if reply.StatusCode != http.StatusAccepted {
 		t.Fatalf("status %d", reply.StatusCode)

@@ -49,9 +49,7 @@ func TestStoreURLKeepsSecrets(t *testing.T) {
 func TestStorePassword(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("of the/file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("of the/file\n"), 0o600))
 	for _, test := range []struct{ address, file, environment, want string }{
 		{"postgres://ibid@db/library", "", "", ""},
 		{"postgres://ibid@db/library", "", "variable", "variable"},
@@ -59,18 +57,12 @@ func TestStorePassword(t *testing.T) {
 		{"postgres://ibid:own@db/library", file, "variable", "of the/file"},
 	} {
 		parsed, err := url.Parse(test.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		before := parsed.String()
 		address, err := placeConfig{Store: storeURL{url: parsed}, StorePasswordFile: test.file}.address(test.environment)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if password, _ := got.User.Password(); password != test.want {
 			t.Errorf("%s, file %q, variable %q: %q", test.address, test.file, test.environment, password)
 		}

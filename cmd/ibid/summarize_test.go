@@ -190,9 +190,7 @@ func withoutRun(t *testing.T, out string) string {
 	}
 	s.Run, s.Usage.Seconds = "", 0
 	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -215,14 +213,10 @@ func TestSummarizeOverHTTP(t *testing.T) {
 	ready(t, url)
 	summarize := func(body string) (*http.Response, []byte) {
 		resp, err := http.Post(url+"/api/summarize", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return resp, b
 	}
 	resp, b := summarize(`{"collection":"default","strategy":"map-reduce"}`)

@@ -32,9 +32,7 @@ func TestShareDecodedRight(t *testing.T) {
 	right, unsupported := 0, 0
 	for _, name := range files {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want, ok := reference(t, filepath.Base(filepath.Dir(name)), data)
 		if !ok && filepath.Base(filepath.Dir(name)) != "Johab" && filepath.Base(filepath.Dir(name)) != "iso-2022-kr" {
 			t.Errorf("%s: its encoding is not known", name)
@@ -88,9 +86,7 @@ func reference(t *testing.T, folder string, data []byte) (text string, ok bool) 
 		return "", false
 	}
 	out, err := enc.NewDecoder().Bytes(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(out), true
 }
 
@@ -146,17 +142,13 @@ func TestShareOfLanguagesDecodedRight(t *testing.T) {
 func paragraphs(t *testing.T, name string) (texts []string) {
 	t.Helper()
 	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var row struct{ Text string }
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &row))
 		texts = append(texts, row.Text)
 	}
 	if err := lines.Err(); err != nil || len(texts) == 0 {
@@ -237,9 +229,7 @@ func TestShortTexts(t *testing.T) {
 func TestFewWords(t *testing.T) {
 	for _, text := range []string{"Café für Señor", "naïve", "Grüße aus Köln", "El Niño", "crème brûlée", "Ångström", "voilà"} {
 		data, err := charmap.Windows1252.NewEncoder().Bytes([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := Decode(data, ""); err != nil || got != text {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
@@ -267,9 +257,7 @@ func TestDeclared(t *testing.T) {
 // Text in an unsupported encoding is refused.
 func TestUnsupportedEncodings(t *testing.T) {
 	ebcdic, err := charmap.CodePage037.NewEncoder().String(strings.Repeat("The ferry leaves at nine in the morning\n", 3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, data := range map[string]string{
 		"ISO-2022-KR": "\x1b$)C\x0e?*;g@{\x0f \x0e?9<v\x0f, abc",
 		"HZ":          "~{<:Ky2;VP~}, ~{SCNo~} 9, ~{VP9z~}\n",
@@ -288,9 +276,7 @@ func TestGarbled(t *testing.T) {
 	shift := func(by rune) string { return strings.Map(func(r rune) rune { return max(r+by, ' ') }, ferry) }
 	mixed, err := charmap.KOI8R.NewDecoder().String(encoded(t, charmap.Windows1251, "Библиотека Открывается В Девять Часов Утра, "+
 		"А По Воскресеньям Она Закрыта. Книги Можно Вернуть Через Окно Во Дворе."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for text, want := range map[string]bool{
 		ferry: false, strings.ToUpper(ferry): false,
 		"![A ferry](data:" + strings.Repeat("iVBORw0KGgoAAAANSUhEUgAAAEA", 200) + ")": false,
@@ -311,9 +297,7 @@ func TestGarbled(t *testing.T) {
 func encoded(t *testing.T, enc encoding.Encoding, text string) string {
 	t.Helper()
 	data, err := enc.NewEncoder().String(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -333,4 +317,11 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, declared string) {
 		Decode(data, declared)
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

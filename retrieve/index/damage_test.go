@@ -23,14 +23,10 @@ func files(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := make(map[string][]byte)
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all[e.Name()] = data
 	}
 	return all
@@ -43,12 +39,8 @@ func made(t *testing.T) (dir string, h *history, revision int64) {
 	dir, h = t.TempDir(), newHistory(1)
 	for range 4 {
 		x := open(t, dir, 100)
-		if err := x.Apply(t.Context(), h.after(revision, 60)); err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Apply(t.Context(), h.after(revision, 60)))
+		must(t, x.Close())
 		revision = x.base.Revision
 	}
 	return dir, h, revision
@@ -84,9 +76,7 @@ func TestDamage(t *testing.T) {
 				data = damaged
 			}
 			if data != nil {
-				if err := os.WriteFile(filepath.Join(dir, other), data, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(dir, other), data, 0o600))
 			}
 		}
 		x := open(t, dir, 100)
@@ -100,9 +90,7 @@ func TestDamage(t *testing.T) {
 			if _, again := x.Dense(t.Context(), h.maker.Vector(), 1, retrieve.Filter{}); !errors.Is(again, retrieve.ErrIndexDamaged) {
 				t.Errorf("%s, %s: %v, and then %v", name, what, err, again)
 			}
-			if err := x.Reset(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.Reset(t.Context()))
 		case err != nil:
 			t.Fatalf("%s, %s: %v", name, what, err)
 		case at == 0 && name == manifestName: // removed
@@ -116,9 +104,7 @@ func TestDamage(t *testing.T) {
 		if err := h.maker.Check(t.Context(), newest, x, 1); err != nil {
 			t.Fatalf("%s, %s, after Reset: %v", name, what, err)
 		}
-		if err := x.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Close())
 	}
 	t.Logf("%d found", found)
 }
@@ -154,14 +140,10 @@ func TestCutWhileOpen(t *testing.T) {
 		_, lexical := x.Lexical(t.Context(), h.maker.Terms(), 10, retrieve.Filter{})
 		return errors.Join(dense, lexical)
 	}
-	if err := search(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, search())
 	for name := range files(t, dir) {
 		if strings.HasPrefix(name, segmentPrefix) {
-			if err := os.Truncate(filepath.Join(dir, name), 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Truncate(filepath.Join(dir, name), 0))
 		}
 	}
 	if !x.current.Load().parts[0].mapped {
@@ -186,15 +168,9 @@ func TestCutWhileOpen(t *testing.T) {
 	if err := search(); !errors.Is(err, retrieve.ErrIndexDamaged) {
 		t.Fatalf("searching cut files: %v", err)
 	}
-	if err := x.Reset(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Apply(t.Context(), h.changes); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.maker.Check(t.Context(), h.until(t, h.changes[len(h.changes)-1].Revision), x, 5); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Reset(t.Context()))
+	must(t, x.Apply(t.Context(), h.changes))
+	must(t, h.maker.Check(t.Context(), h.until(t, h.changes[len(h.changes)-1].Revision), x, 5))
 }
 
 // TestForeign opens a directory with other options.
@@ -205,9 +181,7 @@ func TestForeign(t *testing.T) {
 		if at, _, err := x.Revision(t.Context()); at != 0 || err != nil {
 			t.Errorf("%+v: revision %d, %v", o, at, err)
 		}
-		if err := x.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Close())
 	}
 	x := open(t, dir, 0)
 	if at, _, err := x.Revision(t.Context()); at != revision || err != nil {
@@ -215,23 +189,13 @@ func TestForeign(t *testing.T) {
 	}
 	o := Options{Library: "another", Space: "test/8", Flush: 10}
 	other := Open(dir, o)
-	if err := other.Apply(t.Context(), h.after(0, 50)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Apply(t.Context(), h.after(0, 50)))
 	other.quiet()
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Close())
 	// The first still has its files, although they were removed.
-	if err := h.maker.Check(t.Context(), h.until(t, revision), x, 3); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Apply(t.Context(), h.after(revision, 300)); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.maker.Check(t.Context(), h.until(t, h.after(revision, 300)[299].Revision), x, 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.maker.Check(t.Context(), h.until(t, revision), x, 3))
+	must(t, x.Apply(t.Context(), h.after(revision, 300)))
+	must(t, h.maker.Check(t.Context(), h.until(t, h.after(revision, 300)[299].Revision), x, 3))
 }
 
 // FuzzSegment changes bytes of a segment and corrects the checksums. Searches may
@@ -239,9 +203,7 @@ func TestForeign(t *testing.T) {
 func FuzzSegment(f *testing.F) {
 	h := newHistory(2)
 	all, err := prepare(context.Background(), h.after(0, 100))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	latest := make(map[int64]prepared)
 	for _, c := range all {
 		if latest[c.Document] = c; c.dims == 0 {
@@ -253,9 +215,7 @@ func FuzzSegment(f *testing.F) {
 		documents = append(documents, c)
 	}
 	s, err := build(documents)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	r := rand.New(rand.NewPCG(1, 1))
 	for section := range sections {
 		var edits []byte
@@ -325,19 +285,13 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 func TestLost(t *testing.T) {
 	dir, h, revision := made(t)
 	x := Open(dir, Options{Library: "library", Space: "test/8", Flush: 50})
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(dir))
 	for range 5 {
 		changes := h.after(revision, 100)
-		if err := x.Apply(t.Context(), changes); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Apply(t.Context(), changes))
 		x.quiet()
 		revision = changes[len(changes)-1].Revision
-		if err := h.maker.Check(t.Context(), h.until(t, revision), x, 3); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.maker.Check(t.Context(), h.until(t, revision), x, 3))
 	}
 	if x.err() == nil {
 		t.Error("no error of writing")
@@ -363,23 +317,15 @@ func TestUnreadable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, h, _ := made(t)
-			if err := harm(dir); err != nil {
-				t.Fatal(err)
-			}
+			must(t, harm(dir))
 			var unwritten error
 			x := Open(dir, Options{Library: "library", Space: "test/8", Unwritten: func(err error) { unwritten = err }})
 			if _, _, err := x.Revision(t.Context()); errors.Is(err, retrieve.ErrIndexDamaged) {
 				err = x.Reset(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
-			if err := x.Apply(t.Context(), h.changes); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.maker.Check(t.Context(), h.until(t, h.changes[len(h.changes)-1].Revision), x, 5); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.Apply(t.Context(), h.changes))
+			must(t, h.maker.Check(t.Context(), h.until(t, h.changes[len(h.changes)-1].Revision), x, 5))
 			if err := x.Close(); err != nil || unwritten == nil {
 				t.Errorf("closing: %v, unwritten: %v", err, unwritten)
 			}
@@ -395,26 +341,18 @@ func TestCheck(t *testing.T) {
 		t.Fatal(segments, err)
 	}
 	whole, err := os.ReadFile(segments[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := Options{Library: "library", Space: "test/8"}
 	x := Open(dir, o)
-	if err := errors.Join(x.Check(t.Context()), x.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(x.Check(t.Context()), x.Close()))
 	for at := 100; at < len(whole); at += blockSize {
 		harmed := slices.Clone(whole)
 		harmed[at] ^= 1
-		if err := os.WriteFile(segments[0], harmed, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(segments[0], harmed, 0o600))
 		x := Open(dir, o)
 		if err := x.Check(t.Context()); !errors.Is(err, retrieve.ErrIndexDamaged) {
 			t.Errorf("byte %d: %v", at, err)
 		}
-		if err := x.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Close())
 	}
 }

@@ -57,9 +57,7 @@ func TestOracle(t *testing.T) {
 			changes := maker.Changes(1 + r.IntN(1+r.IntN(40)))
 			history = append(history, changes...)
 			model.Apply(changes...)
-			if err := x.Apply(ctx, changes); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.Apply(ctx, changes))
 			if r.IntN(3) == 0 {
 				x.quiet()
 			}
@@ -68,9 +66,7 @@ func TestOracle(t *testing.T) {
 			}
 			switch r.IntN(8) {
 			case 0:
-				if err := x.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, x.Close())
 			case 1: // as if killed
 				x.pause()
 				if x.lock != nil {
@@ -82,9 +78,7 @@ func TestOracle(t *testing.T) {
 			}
 			x = open(t, dir, 1+r.IntN(300))
 			at, _, err := x.Revision(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			model = NewModel()
 			for _, c := range history {
 				if c.Revision <= at {
@@ -98,17 +92,13 @@ func TestOracle(t *testing.T) {
 				t.Fatalf("round %d, revision %d after opening: %v", round, at, err)
 			}
 			model.Apply(history...)
-			if err := x.Apply(ctx, history); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.Apply(ctx, history))
 			if err := maker.Check(ctx, model, x, 4); err != nil {
 				t.Fatalf("round %d after opening: %v", round, err)
 			}
 		}
 		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Log(len(entries), "files,", len(x.current.Load().parts), "parts")
 	}
 }
@@ -122,9 +112,7 @@ func TestPurge(t *testing.T) {
 		c := retrieve.Change{Revision: n, Document: n % 100, Deleted: deleted,
 			Chunks: []retrieve.IndexChunk{{Text: text, Vector: []float32{1, 0}}}}
 		c.Info.ID = text
-		if err := x.Apply(t.Context(), []retrieve.Change{c}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Apply(t.Context(), []retrieve.Change{c}))
 	}
 	for n := range int64(30) {
 		text(n+1, fmt.Sprint("ordinary", n), false)
@@ -144,9 +132,7 @@ func TestPurge(t *testing.T) {
 		t.Fatal("the document is in no file")
 	}
 	text(150, "", true)
-	if err := x.Purge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Purge(t.Context()))
 	if n := traces(); n > 0 {
 		t.Errorf("%d traces of the deleted document", n)
 	}

@@ -356,7 +356,7 @@ func (r *Maker) Check(ctx context.Context, m *Model, s retrieve.Searcher, search
 	return nil
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

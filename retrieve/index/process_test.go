@@ -134,12 +134,8 @@ func start(t *testing.T, role, dir string, seed uint64) *child {
 	c.cmd.Env = append(os.Environ(), childRole+"="+role, childDir+"="+dir, fmt.Sprint(childSeed, "=", seed))
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.cmd.Start())
 	go func() {
 		defer close(c.ended)
 		for s := bufio.NewScanner(out); s.Scan(); {
@@ -166,9 +162,7 @@ func (c *child) wait(t *testing.T, revision int64) {
 
 func (c *child) kill(t *testing.T) {
 	t.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.cmd.Process.Kill())
 	<-c.ended
 	_ = c.cmd.Wait() // it was killed
 	if failed := c.failed.Load(); failed != nil {
@@ -205,9 +199,7 @@ func TestKill(t *testing.T) {
 		if err := h.maker.Check(t.Context(), h.until(t, at), x, 5); err != nil {
 			t.Fatalf("after kill %d, revision %d: %v", n+1, at, err)
 		}
-		if err := x.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Close())
 	}
 	t.Logf("%d kills up to revision %d; after %d of them the directory had changed", kills, last, moved)
 	if moved < kills/4 {
@@ -227,9 +219,7 @@ func TestTogether(t *testing.T) {
 	at := func() int64 {
 		t.Helper()
 		revision, _, err := x.Revision(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return revision
 	}
 	check := func() {
@@ -242,9 +232,7 @@ func TestTogether(t *testing.T) {
 	apply := func(until int64) {
 		t.Helper()
 		for at() < until {
-			if err := x.Apply(ctx, h.after(at(), 1+r.IntN(20))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.Apply(ctx, h.after(at(), 1+r.IntN(20))))
 		}
 	}
 	adopted := 0

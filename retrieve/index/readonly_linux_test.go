@@ -14,16 +14,10 @@ import (
 func TestReadOnly(t *testing.T) {
 	dir, h, revision := made(t)
 	before := files(t, dir)
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o555))
+	must(t, os.Chmod(filepath.Dir(dir), 0o755))
 	for name := range before {
-		if err := os.Chmod(filepath.Join(dir, name), 0o444); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Join(dir, name), 0o444))
 	}
 	if os.Geteuid() == 0 { // root may write everywhere; this thread becomes another user
 		runtime.LockOSThread() // and ends with the test
@@ -40,20 +34,14 @@ func TestReadOnly(t *testing.T) {
 			t.Fatalf("revision %d, want %d: %v", at, revision, err)
 		}
 		if remove {
-			if err := x.Reset(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.Reset(t.Context()))
 			at = 0
 		}
 		for range 5 {
 			changes := h.after(at, 150)
-			if err := x.Apply(t.Context(), changes); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.Apply(t.Context(), changes))
 			at = changes[len(changes)-1].Revision
-			if err := h.maker.Check(t.Context(), h.until(t, at), x, 3); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.maker.Check(t.Context(), h.until(t, at), x, 3))
 		}
 		if err := x.err(); err != nil {
 			t.Error(err)

@@ -54,18 +54,14 @@ func nobody(cmd *exec.Cmd) *exec.Cmd {
 func forNobody(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ibid-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
 	if os.Getuid() == 0 {
-		if err := os.Chown(dir, 65534, 65534); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(dir, 65534, 65534))
 	}
 	return dir
 }
@@ -73,14 +69,10 @@ func forNobody(t *testing.T) string {
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return port
 }
 
@@ -141,9 +133,7 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 	}
 	dir := forNobody(t)
 	secret := filepath.Join(dir, "password")
-	if err := os.WriteFile(secret, []byte(testPassword), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(secret, []byte(testPassword), 0o644))
 	data := filepath.Join(dir, "data")
 	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C",
 		"--auth=scram-sha-256", "--pwfile="+secret, "--no-sync")).CombinedOutput()
@@ -270,9 +260,7 @@ func TestServerGoes(t *testing.T) {
 	ctx := t.Context()
 	patient := openTest(t, address) // which waits until the server has begun
 	e, err := Open(ctx, address, Options{Wait: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
 		t.Fatal(err)
@@ -316,9 +304,7 @@ func TestPooler(t *testing.T) {
 		}
 	}
 	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	login := "user=" + u.User.Username()
 	if password, set := u.User.Password(); set {
 		login += " password=" + password
@@ -337,9 +323,7 @@ pool_mode = transaction
 default_pool_size = 3
 max_client_conn = 200
 `, u.Hostname(), u.Port(), login, port), 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &serverChild{t: t, name: pooler, args: []string{settings}, address: "127.0.0.1:" + port}
 	c.start()
 	t.Cleanup(c.kill)
@@ -480,14 +464,10 @@ func (c *cutter) between(client net.Conn) {
 func throughCutter(t *testing.T, address string) (c *cutter, through string, s *Store) {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c = &cutter{to: u.Host}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -544,9 +524,7 @@ func TestCommitCut(t *testing.T) {
 	}
 	for name, cut := range map[string]*atomic.Bool{"before": &c.before, "after": &c.after} {
 		old, _, err := e.Revision(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cuts := c.cuts.Load()
 		cut.Store(true)
 		if _, err := put(name); err != nil {

@@ -48,9 +48,7 @@ func TestMetrics(t *testing.T) {
 		{"behind the cut", []string{"x", "d", "c", "a"}, graded, "mrr@2", 0},
 	} {
 		m, err := ParseMetric(test.metric)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := m.Of(test.ranking, test.grades); !near(got, test.want) {
 			t.Errorf("%s: %s = %.10f, want %.10f", test.name, m, got, test.want)
 		}

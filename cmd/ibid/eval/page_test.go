@@ -14,9 +14,7 @@ import (
 func checkPage(t *testing.T, page []byte) {
 	t.Helper()
 	root, err := html.Parse(bytes.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ids, links := map[string]bool{}, map[string]bool{}
 	var style, policy string
 	counts := map[string]int{}
@@ -102,9 +100,7 @@ func TestPage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := test.report.WriteHTML(&b); err != nil {
-				t.Fatal(err)
-			}
+			must(t, test.report.WriteHTML(&b))
 			checkPage(t, b.Bytes())
 			for _, want := range test.want {
 				if !strings.Contains(strings.ReplaceAll(b.String(), "&#43;", "+"), want) {

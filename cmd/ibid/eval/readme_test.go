@@ -10,9 +10,7 @@ import (
 // README.md documents every field and figure, and its examples can be read.
 func TestReadme(t *testing.T) {
 	b, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	readme := string(b)
 	examples := regexp.MustCompile("(?s)<<'END'\n(.*?)\nEND\n").FindStringSubmatch(readme)
 	if examples == nil {

@@ -19,15 +19,11 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, got, 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(want, got) {
 		t.Errorf("%s differs; -update rewrites it. It is now:\n%s", name, got)
 	}
@@ -115,9 +111,7 @@ func TestManyFailed(t *testing.T) {
 		}
 		r.Measure()
 		var b strings.Builder
-		if err := r.WriteText(&b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.WriteText(&b))
 		if got := b.String(); strings.Count(got, "(refusal)") != maxListed || strings.Contains(got, " more: ") != (want != "") ||
 			!strings.Contains(got, want) {
 			t.Errorf("%d failed:\n%s", n, got)
@@ -127,8 +121,6 @@ func TestManyFailed(t *testing.T) {
 
 func TestReportText(t *testing.T) {
 	var b bytes.Buffer
-	if err := sampleReport(t).WriteText(&b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sampleReport(t).WriteText(&b))
 	golden(t, "report.txt", b.Bytes())
 }

@@ -211,9 +211,7 @@ func TestMissingFiles(t *testing.T) {
 
 func TestStrays(t *testing.T) {
 	s, err := ReadSet(files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels+"q1\tlost\t1\nq9\ta\t1\n"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if queries, documents := s.Strays(); queries != 1 || documents != 1 {
 		t.Errorf("%d queries and %d documents, want 1 and 1", queries, documents)
 	}
@@ -231,4 +229,11 @@ func FuzzReadSet(f *testing.F) {
 			t.Error("a set that cannot be measured is taken")
 		}
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

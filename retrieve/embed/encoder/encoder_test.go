@@ -88,9 +88,7 @@ func tinyCheckpoint(t testing.TB, change func(map[string]any)) []byte {
 	}
 	change(header)
 	text, err := json.Marshal(header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, data)
 }
 
@@ -102,17 +100,11 @@ func convertTiny(t testing.TB, checkpoint []byte) ([]byte, error) {
 
 func tinyModel(t testing.TB) (*Model, []byte) {
 	file, err := convertTiny(t, tinyCheckpoint(t, func(map[string]any) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), FileName("tiny"))
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, file, 0o600))
 	m, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -225,14 +217,10 @@ func TestReference(t *testing.T) {
 			continue
 		}
 		together, err := m.EmbedPassages(t.Context(), texts, m.MaxTokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, text := range texts {
 			alone, err := m.EmbedQuestion(t.Context(), text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !slices.Equal(alone, together[i]) {
 				t.Errorf("%v: %q has another vector next to other texts", m.kernel, text)
 			}
@@ -304,13 +292,9 @@ func TestMake(t *testing.T) {
 			if err == nil {
 				_, err = f.Write(data)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		return out.Bytes()
 	}
 	weights := tinyCheckpoint(t, func(map[string]any) {})
@@ -320,9 +304,7 @@ func TestMake(t *testing.T) {
 		ids[word] = id
 	}
 	tokenizer, err := json.Marshal(map[string]any{"model": map[string]any{"type": "WordPiece", "vocab": ids}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	part := Part{Facts: tiny.facts, File: weightsFile, Weights: fmt.Sprintf("%x", sha256.Sum256(weights)),
 		Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte(vocabulary)))}
 	inner := packed(map[string][]byte{"../../model.safetensors": weights, "a/tokenizer.json": tokenizer})
@@ -341,9 +323,7 @@ func TestMake(t *testing.T) {
 	} {
 		from := t.TempDir()
 		for name, data := range c.files {
-			if err := os.WriteFile(filepath.Join(from, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(from, name), data, 0o600))
 		}
 		var file bytes.Buffer
 		err := part.Make(&file, from, t.TempDir())
@@ -418,9 +398,7 @@ func TestEnglish(t *testing.T) {
 		t.Skip("needs the weights: run 'ibid setup english' and set IBID_ENCODER to the file that it makes")
 	}
 	m, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	texts := []string{
 		"The harbour light is lit at dusk.", "When is the light lit?", "A lighthouse keeper's wages in 1893", "How do I reset my password?",
 		"Click on 'Forgot password' below the form, and follow the link in the mail.", "Ein Satz auf Deutsch über Straßen und Flüsse.",
@@ -428,14 +406,19 @@ func TestEnglish(t *testing.T) {
 	want := [][]float64{{}, {.48321}, {.38994, .2338}, {.01809, .16471, -.01864}, {.03163, .05254, -.03641, .66631},
 		{.01194, .04494, .07778, -.00234, -.02437}}
 	rows, err := m.EmbedPassages(t.Context(), texts, m.MaxTokens)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, cosines := range want {
 		for j, c := range cosines {
 			if got := cosine(rows[i], rows[j]); math.Abs(got-c) > .02 {
 				t.Errorf("%q and %q: %.4f, want %.4f", texts[i], texts[j], got, c)
 			}
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

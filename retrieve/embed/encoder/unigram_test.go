@@ -82,9 +82,7 @@ func convertPacked(file []byte) (*Model, error) {
 func TestPacked(t *testing.T) {
 	want, _ := tinyModel(t)
 	got, err := convertPacked(packedTiny())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !slices.Equal(got.words, want.words) || !slices.Equal(got.positions, want.positions) ||
 		!slices.Equal(got.layers[1].attend.Levels, want.layers[1].attend.Levels) {
 		t.Error("the model has other weights")
@@ -92,9 +90,7 @@ func TestPacked(t *testing.T) {
 	ids := [][]int32{{0, 5, 8, 2}}
 	rows := [2][][]float32{make([][]float32, 1), make([][]float32, 1)}
 	for i, m := range []*Model{got, want} {
-		if err := m.encode(ids, rows[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.encode(ids, rows[i]))
 	}
 	// 4 bits for the weights of one product of each layer.
 	if c := cosine(rows[0][0], rows[1][0]); c < .99 {
@@ -122,9 +118,7 @@ func FuzzPacked(f *testing.F) {
 
 func TestUnigram(t *testing.T) {
 	m, err := convertPacked(packedTiny())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		text, want string
 		limit      int
