@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"strconv"
@@ -97,14 +98,8 @@ func cueText(line string) string {
 
 // cueTime reads hours, minutes, seconds and thousandths.
 func cueTime(parts []string) time.Duration {
-	var t time.Duration
-	for i, unit := range []time.Duration{time.Hour, time.Minute, time.Second, time.Millisecond} {
-		n := 0
-		for _, c := range parts[i] {
-			n = n*10 + int(c-'0')
-		}
-		t += time.Duration(n) * unit
-	}
+	// Digits alone are always a duration.
+	t, _ := time.ParseDuration(cmp.Or(parts[0], "0") + "h" + parts[1] + "m" + parts[2] + "s" + parts[3] + "ms")
 	return t
 }
 

@@ -111,12 +111,8 @@ func (m *Model) encode(batch [][]int32, out [][]float32) error {
 	m.forward(s, batch)
 	first := 0
 	for i, ids := range batch {
-		n := len(ids)
-		if m.Pooling == firstPooling {
-			n = 1
-		}
 		sum := make([]float64, m.Width)
-		for row := first; row < first+n; row++ {
+		for row := first; row < first+len(ids); row++ {
 			for j, x := range s.x[row*m.Width : (row+1)*m.Width] {
 				sum[j] += float64(x)
 			}

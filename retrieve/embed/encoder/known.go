@@ -2,11 +2,8 @@ package encoder
 
 import "strings"
 
-// The ways to make one vector of those of a text's tokens.
-const (
-	meanPooling  = "mean"
-	firstPooling = "first"
-)
+// meanPooling makes one vector of those of a text's tokens: their mean.
+const meanPooling = "mean"
 
 // The kinds of tokenizers.
 const (
