@@ -144,6 +144,44 @@ func found(weights []float64, examples []example, n int) float64 {
 	return eval.Share(hits, len(examples))
 }
 
+// examples are those of some questions of a set.
+func (s *set) examples(t *testing.T, random *rand.Rand) (examples []example) {
+	own := slices.DeleteFunc(slices.Clone(s.questions), func(q question) bool { return !q.answerable() || q.Answers == nil })
+	for _, q := range pick(random, own, 150) {
+		if e := s.example(t, q); slices.Contains(e.right, true) {
+			examples = append(examples, e)
+		}
+	}
+	return examples
+}
+
+// TestAblation prints what each signal brings: how much rarer the best sentence, and
+// one of the best three, holds the answer without it. It fails if the choice is better
+// without a signal.
+func TestAblation(t *testing.T) {
+	datatest.CampaignOnly(t)
+	random := rand.New(rand.NewPCG(5, 6))
+	names := [sentenceSignals]string{"context", "window", "passage", "short", "kind", "votes", "score", "cell", "after", "year", "dense", "title", "test"}
+	sets := []string{"squad2-a", "clapnq-a", "anthropic-docs", "rgb-en-fact-a"}
+	lost := make([][2]float64, sentenceSignals)
+	for _, name := range sets {
+		examples := openSet(t, name, 0, nil).examples(t, random)
+		for n := range lost {
+			without := sentenceModel
+			without[n] = 0
+			for i, best := range []int{1, 3} {
+				lost[n][i] += (found(sentenceModel[:], examples, best) - found(without[:], examples, best)) / float64(len(sets))
+			}
+		}
+	}
+	for n, name := range names {
+		t.Logf("| %s | %.3f | %.3f |", name, lost[n][0], lost[n][1])
+		if lost[n][0] < -.01 {
+			t.Errorf("without the signal %s, %.3f more of the best sentences hold the answer: remove it", name, -lost[n][0])
+		}
+	}
+}
+
 // TestFit fits sentenceModel again, leaves each kind of set out in turn, and prints
 // the figures of CALIBRATION.md. It fails if a new fit would be better.
 func TestFit(t *testing.T) {
@@ -151,13 +189,7 @@ func TestFit(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	sets := map[string][]example{}
 	for name := range maps.Keys(fitted) {
-		s := openSet(t, name, 0, nil)
-		own := slices.DeleteFunc(slices.Clone(s.questions), func(q question) bool { return !q.answerable() || q.Answers == nil })
-		for _, q := range pick(random, own, 150) {
-			if e := s.example(t, q); slices.Contains(e.right, true) {
-				sets[name] = append(sets[name], e)
-			}
-		}
+		sets[name] = openSet(t, name, 0, nil).examples(t, random)
 	}
 	var before, after float64
 	for _, name := range slices.Sorted(maps.Keys(sets)) {
