@@ -76,7 +76,7 @@ const secondWeight = 4
 // others were chosen by hand on the same sets and the sample library.
 var (
 	confidenceModel = [2]float64{-8.1, .68}
-	encodedModel    = [3]float64{-9.3, .35, 8.76}
+	encodedModel    = [3]float64{-8.9, .35, 8.76}
 )
 
 // unrelated is the cosine of texts that have nothing in common, by the space of the
