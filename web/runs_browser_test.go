@@ -79,6 +79,11 @@ func TestBrowserShared(t *testing.T) {
 	other.is(b.js(drawn), drawn)
 	other.is("true", `String(document.body.classList.contains("asked"))`)
 
+	// Where it was asked, the link opens the conversation, which stays one entry.
+	b.do(chromedp.Navigate(s.URL + "/?run=" + run))
+	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
+	b.is("1", `String(JSON.parse(localStorage["ibid.history"]).length)`)
+
 	other.do(chromedp.Navigate(s.URL+"/?run=gone"), chromedp.WaitVisible(chromedp.CSS("#missing")))
 	other.is("This answer is no longer available.", `document.getElementById("missing").textContent`)
 	other.axe("missing")

@@ -1,7 +1,7 @@
 // The home page: a question box, the conversation and the source panel.
 
 import { Conversation } from "./conversation.js";
-import { byId } from "./dom.js";
+import { base, byId } from "./dom.js";
 import * as history from "./history.js";
 import { Library } from "./library.js";
 import { Past } from "./past.js";
@@ -21,6 +21,7 @@ const reachable = (yes) => (byId("offline").hidden = yes);
 const busy = (yes) => {
   send.hidden = yes;
   stop.hidden = !yes;
+  document.querySelector("link[rel=icon]").href = new URL(`static/icon${yes ? "-busy" : ""}.svg`, base).href;
 };
 
 const library = new Library({ ask, say, reachable });
@@ -108,6 +109,8 @@ function open() {
 async function replay() {
   const run = new URLSearchParams(location.search).get("run");
   if (!run) return;
+  const mine = history.list().find((c) => c.turns.some((turn) => turn.run === run));
+  if (mine) return show(mine); // no second entry in the history
   try {
     await conversation.replay(run);
   } catch (err) {

@@ -13,6 +13,7 @@ const collection = byId("collection");
 const status = byId("status");
 const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once loaded
+let equal = new Map(); // digest -> documents with this content
 const selected = new Set(); // ids
 const verdicts = { skipped: t("skipped"), failed: t("failed") };
 const order = { by: "document", down: false };
@@ -29,6 +30,7 @@ async function load() {
     if (!list.more || !list.documents.length) break;
   }
   all = found;
+  equal = Map.groupBy(all.filter((d) => d.digest), (d) => d.digest);
 }
 
 async function refresh() {
@@ -86,13 +88,15 @@ function draw() {
 }
 
 function row(d) {
+  const copies = (equal.get(d.digest) || []).filter((x) => x !== d).map((x) => visibleName(x.document));
   const cells = [
     el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document), "aria-label": t("Select {name}", { name: d.title || d.document }), onchange: (e) => {
       if (e.target.checked) selected.add(d.document);
       else selected.delete(d.document);
       showSelected();
     } })),
-    el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, visibleName(d.document))),
+    el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, visibleName(d.document)),
+      copies.length ? el("span", { class: "facts" }, `${t("Also in:")} ${copies.slice(0, 3).join(", ")}${copies.length > 3 ? "…" : ""}`) : ""),
     el("td", { class: "date" }, (d.meta?.date || "").slice(0, 10)),
     el("td", {}, d.format),
     el("td", { class: "count" }, d.pages ? String(d.pages) : ""),

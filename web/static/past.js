@@ -60,6 +60,7 @@ export class Past {
       ...(kept.length ? [words, none, el("ul", { class: "past" }, ...entries.map(([, entry]) => entry))]
         : [el("p", { class: "facts" }, t("Your questions will appear here."))]),
       el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, t("Stored only in this browser.")),
+        kept.length ? el("button", { type: "button", class: "plain", onclick: () => download(t("History"), JSON.stringify(kept, null, 1), "json") }, t("Export as JSON")) : "",
         kept.length ? this.#clear(kept.length) : "")));
   }
 
@@ -139,8 +140,8 @@ function asMarkdown({ turns }) {
 }
 
 // download saves a text as a file.
-function download(name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/markdown" }));
-  el("a", { href: url, download: `${name.replace(/[^\p{L}\p{N} ]+/gu, "").slice(0, 60).trim() || "conversation"}.md` }).click();
+function download(name, text, ending = "md") {
+  const url = URL.createObjectURL(new Blob([text], { type: ending === "md" ? "text/markdown" : "application/json" }));
+  el("a", { href: url, download: `${name.replace(/[^\p{L}\p{N} ]+/gu, "").slice(0, 60).trim() || "conversation"}.${ending}` }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
