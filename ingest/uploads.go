@@ -33,6 +33,9 @@ type Uploads struct {
 	// Shared means that other servers use the same store and may have the files of
 	// some documents. Sync then adds and removes none.
 	Shared bool
+	// Others returns the size of the uploads in other folders, which count for
+	// MaxTotal too; nil: there are none.
+	Others func() (int64, error)
 
 	mu sync.Mutex // held while a document is stored or removed
 
@@ -49,6 +52,8 @@ var (
 	ErrUploadName  = errors.New("the name of the file cannot be used: give it letters or digits, and the ending of its format")
 	ErrUploadSize  = errors.New("the file is too large")
 	ErrUploadSpace = errors.New("there is no room for more uploads: delete some")
+	ErrCollection  = errors.New("the name cannot be that of a collection with uploads: use letters, digits, '-' and '_', and no name that " +
+		"differs from another only in upper and lower case")
 )
 
 // ErrElsewhere means that another server of the same store has the file.
@@ -311,6 +316,28 @@ func (u *Uploads) room(name string) (int64, error) {
 	if total <= 0 {
 		total = DefaultMaxUploads
 	}
+	used, err := u.sizeWithout(name)
+	if err != nil {
+		return 0, err
+	}
+	total -= used
+	if u.Others != nil {
+		if used, err = u.Others(); err != nil {
+			return 0, err
+		}
+		total -= used
+	}
+	if total <= 0 {
+		return 0, ErrUploadSpace
+	}
+	return min(most, total), nil
+}
+
+// Size is the size of all uploads of the folder, in bytes.
+func (u *Uploads) Size() (int64, error) { return u.sizeWithout("") }
+
+// sizeWithout is the size of all uploads but one.
+func (u *Uploads) sizeWithout(name string) (size int64, err error) {
 	entries, err := fs.ReadDir(u.Dir.FS(), ".")
 	if err != nil {
 		return 0, fmt.Errorf("listing the uploads: %w", err)
@@ -323,12 +350,17 @@ func (u *Uploads) room(name string) (int64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("listing the uploads: %w", err)
 		}
-		total -= info.Size()
+		size += info.Size()
 	}
-	if total <= 0 {
-		return 0, ErrUploadSpace
+	return size, nil
+}
+
+// CheckCollection returns [ErrCollection] unless a folder can have the name.
+func CheckCollection(name string) error {
+	if clean, err := uploadName(name); err != nil || clean != name {
+		return ErrCollection
 	}
-	return min(most, total), nil
+	return nil
 }
 
 // write writes at most so many bytes to a new file, and syncs it. The file

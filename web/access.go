@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"net/http"
 	"slices"
@@ -256,6 +257,9 @@ func (o *Options) narrow() {
 	if o.Uploads != nil {
 		o.Uploads = n
 	}
+	if o.UploadFolders != nil {
+		o.UploadFolders = n
+	}
 	if o.Sites != nil {
 		o.Sites = n
 	}
@@ -333,10 +337,14 @@ func (n narrowed) Document(ctx context.Context, id string) (*ingest.Document, er
 }
 
 func (n narrowed) mayUpload(ctx context.Context) error {
+	return mayWriteTo(ctx, n.all.UploadCollection)
+}
+
+func mayWriteTo(ctx context.Context, collection string) error {
 	_, err := reach(ctx)
-	if err == nil && !holderFrom(ctx).mayWrite(n.all.UploadCollection) {
+	if err == nil && !holderFrom(ctx).mayWrite(collection) {
 		err = &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "uploads are added to a collection that this key may not use: use a key for it, or one for all collections"}
+			Detail: "the upload goes into a collection that this key may not change: name another with ?collection=, or use a key for it"}
 	}
 	return err
 }
@@ -370,4 +378,24 @@ func (n narrowed) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	return n.all.Uploads.Remove(ctx, name)
+}
+
+// Into returns uploads that need no further check: they are of one collection.
+func (n narrowed) Into(ctx context.Context, collection string) (Uploads, error) {
+	if err := mayWriteTo(ctx, collection); err != nil {
+		return nil, err
+	}
+	return n.all.UploadFolders.Into(ctx, collection)
+}
+
+// Of does not tell a folder that the caller may not change from one that does not exist.
+func (n narrowed) Of(ctx context.Context, root string) (Uploads, string, error) {
+	if _, err := reach(ctx); err != nil {
+		return nil, "", err
+	}
+	u, collection, err := n.all.UploadFolders.Of(ctx, root)
+	if err == nil && !holderFrom(ctx).mayWrite(collection) {
+		return nil, "", fs.ErrNotExist
+	}
+	return u, collection, err
 }

@@ -29,6 +29,7 @@ type documents struct {
 	originals Originals           // nil: only text is shown
 	drawing   *semaphore.Weighted // a slot for each page that is being drawn
 	uploads   Uploads             // nil: nothing can be added
+	folders   UploadFolders       // nil: all uploads are in one collection
 	sample    fs.FS               // a library to try; may be nil
 	sites     Sites               // nil: no web sites can be added
 	ledger    retrieve.Ledger     // nil: no answers are kept

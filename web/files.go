@@ -33,6 +33,16 @@ type Uploads interface {
 	Remove(ctx context.Context, name string) error
 }
 
+// UploadFolders finds the uploads of the collections other than that of [Options.Uploads].
+type UploadFolders interface {
+	// Into returns the uploads of a collection, and makes a folder for them if there is
+	// none. The error is or wraps [ingest.ErrCollection] for a name that no folder can have.
+	Into(ctx context.Context, collection string) (Uploads, error)
+	// Of returns the uploads in a root, and their collection. The error is or wraps
+	// [fs.ErrNotExist] if the root is no folder of uploads.
+	Of(ctx context.Context, root string) (u Uploads, collection string, err error)
+}
+
 // Sites adds web sites, which are read in the background.
 type Sites interface {
 	// AddSite adds the site or page at an address. The error is or wraps a
@@ -82,20 +92,21 @@ const uploadsRoot = "uploads"
 // add adds the web site at ?url=, or stores one file: the body of the request, named by ?name=, or the only file
 // of a form.
 func (d *documents) add(c echo.Context) error {
-	// A folder has one collection, and the uploads are one folder.
-	if in := c.QueryParam("collection"); in != "" && in != d.catalog.uploads {
-		return &Problem{Status: http.StatusConflict, Code: "wrong_collection", Field: "collection",
-			Detail: fmt.Sprintf("uploads are added to the collection %q, not to %.200q: ingest a folder into that, or start the server with "+
-				"--collection", d.catalog.uploads, in)}
-	}
 	if address := c.QueryParam("url"); address != "" && d.sites != nil {
+		if in := c.QueryParam("collection"); in != "" && in != d.catalog.uploads {
+			return d.wrongCollection(in)
+		}
 		return d.addSite(c, address)
+	}
+	uploads, err := d.uploadsFor(c)
+	if err != nil {
+		return err
 	}
 	name, content, form, err := uploaded(c)
 	if err != nil {
 		return err
 	}
-	change, err := d.uploads.Add(c.Request().Context(), name, content)
+	change, err := uploads.Add(c.Request().Context(), name, content)
 	if err != nil {
 		return uploadProblem(err)
 	}
@@ -112,6 +123,35 @@ func (d *documents) add(c echo.Context) error {
 	}
 	c.Response().Header().Set(echo.HeaderLocation, Link(d.pages.prefix(), change.Document, 0, 0))
 	return reply(c, status, change)
+}
+
+// uploadsFor returns the uploads that a request adds to: those of ?collection=, or else
+// of the only collection that the caller may change.
+func (d *documents) uploadsFor(c echo.Context) (Uploads, error) {
+	ctx, in := c.Request().Context(), c.QueryParam("collection")
+	if caller := holderFrom(ctx); in == "" && d.folders != nil && caller != nil && len(caller.writable()) == 1 {
+		in = caller.writable()[0]
+	}
+	if in == "" || in == d.catalog.uploads {
+		return d.uploads, nil
+	}
+	if d.folders == nil {
+		return nil, d.wrongCollection(in)
+	}
+	uploads, err := d.folders.Into(ctx, in)
+	if errors.Is(err, ingest.ErrCollection) {
+		return nil, invalidField("collection", "bad_collection", "%v", err)
+	}
+	if err != nil {
+		return nil, uploadProblem(err)
+	}
+	return uploads, nil
+}
+
+func (d *documents) wrongCollection(in string) *Problem {
+	return &Problem{Status: http.StatusConflict, Code: "wrong_collection", Field: "collection",
+		Detail: fmt.Sprintf("this is added to the collection %q, not to %.200q: ingest it into that with 'ibid ingest --collection', or start "+
+			"the server with --collection", d.catalog.uploads, in)}
 }
 
 // uploaded returns the file's name and its content as it arrives, and the form that
@@ -164,18 +204,24 @@ func uploadProblem(err error) error {
 	return p
 }
 
-// uploadName returns the name of the upload that an address spells.
-func uploadName(c echo.Context) (string, error) {
-	id, _, err := parseLink(c.Request().URL, "/api/documents/")
-	if err != nil {
-		return "", err
+// upload returns the upload that an address spells: those that it belongs to, its name
+// there, and the id of its document.
+func (d *documents) upload(c echo.Context) (in Uploads, name, id string, err error) {
+	if id, _, err = parseLink(c.Request().URL, "/api/documents/"); err != nil {
+		return nil, "", "", err
 	}
-	name, ok := strings.CutPrefix(id, uploadsRoot+"/")
-	if !ok {
-		return "", &Problem{Status: http.StatusForbidden, Code: "not_an_upload",
+	root, name, named := strings.Cut(id, "/")
+	if root == uploadsRoot && named {
+		return d.uploads, name, id, nil
+	}
+	if err = fs.ErrNotExist; d.folders != nil && name != "" && !strings.Contains(name, "/") {
+		in, _, err = d.folders.Of(c.Request().Context(), root)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", "", &Problem{Status: http.StatusForbidden, Code: "not_an_upload",
 			Detail: fmt.Sprintf("%.200q was not uploaded: change or delete the file in its folder", id)}
 	}
-	return name, nil
+	return in, name, id, err
 }
 
 func changeProblem(name string, err error) error {
@@ -187,11 +233,11 @@ func changeProblem(name string, err error) error {
 }
 
 func (d *documents) reread(c echo.Context) error {
-	name, err := uploadName(c)
+	uploads, name, _, err := d.upload(c)
 	if err != nil {
 		return err
 	}
-	change, err := d.uploads.Reread(c.Request().Context(), name)
+	change, err := uploads.Reread(c.Request().Context(), name)
 	if err != nil {
 		return changeProblem(name, err)
 	}
@@ -201,15 +247,15 @@ func (d *documents) reread(c echo.Context) error {
 // remove deletes an upload, and the records of the answers that quote it unless the
 // query has answers=keep.
 func (d *documents) remove(c echo.Context) error {
-	name, err := uploadName(c)
+	uploads, name, id, err := d.upload(c)
 	if err != nil {
 		return err
 	}
 	ctx := context.WithoutCancel(c.Request().Context())
-	err = d.uploads.Remove(ctx, name)
+	err = uploads.Remove(ctx, name)
 	// A file that has disappeared can have answers, too.
 	if c.QueryParam("answers") != "keep" && d.ledger != nil && (err == nil || errors.Is(err, fs.ErrNotExist)) {
-		err = errors.Join(err, d.ledger.ForgetQuoting(ctx, uploadsRoot+"/"+name))
+		err = errors.Join(err, d.ledger.ForgetQuoting(ctx, id))
 	}
 	if err != nil {
 		return changeProblem(name, err)

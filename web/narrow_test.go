@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"maps"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -88,6 +88,13 @@ func (s shared) Add(context.Context, string, io.Reader) (ingest.Change, error) {
 func (s shared) Reread(context.Context, string) (ingest.Change, error) {
 	return ingest.Change{Document: "uploads/known.pdf", Action: ingest.Updated, Reason: "CANARYTEXT"}, nil
 }
+func (s shared) Into(context.Context, string) (Uploads, error) { return s, nil }
+func (s shared) Of(_ context.Context, root string) (Uploads, string, error) {
+	if root == "open" || root == "shut" {
+		return s, root, nil
+	}
+	return nil, "", fs.ErrNotExist
+}
 func (s shared) AddSite(context.Context, string) (ingest.Root, error) {
 	return ingest.Root{Path: "https://example.org/CANARYPATH"}, nil
 }
@@ -110,6 +117,7 @@ func newSharedServer(t *testing.T) *keyed {
 	s := newShared()
 	return newKeyed(t, func(o *Options) {
 		o.Library, o.Searcher, o.Asker, o.Summarizer, o.Uploads, o.Drawer, o.Originals, o.Sites = s, s, s, s, s, s, s, s
+		o.UploadFolders = s
 		o.UploadCollection, o.KeepAnswers, o.KeyRate = "uploads", time.Hour, 1e9
 		o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
 		o.Troubles = func() []ingest.Change { return []ingest.Change{{Path: "CANARYTROUBLE"}} }
@@ -161,7 +169,7 @@ func attempts(method, pattern, run string) (out [][2]string) {
 		}
 	}
 	queries := []string{"", "drawn=1", "original=1", "start=0&end=9", "collection=shut", "root=shut", "path_prefix=k", "format=pdf",
-		"limit=9&after=", "after=" + fileID("open/guide.pdf"), "html=1", "name=known.pdf", "name=shut/known.pdf", "run=" + run, "forget=true",
+		"limit=9&after=", "after=" + fileID("open/guide.pdf"), "html=1", "name=known.pdf", "name=shut/known.pdf", "name=known.pdf&collection=shut", "run=" + run, "forget=true",
 		"url=https://example.org/"}
 	bodies := []string{""}
 	if method != "GET" && method != "HEAD" {
@@ -356,13 +364,37 @@ func TestNobodyReachesNothing(t *testing.T) {
 	}
 }
 
-// TestKeyOfUploads checks that uploads need a key for their collection.
+// TestKeyOfUploads checks that a key changes the uploads of its collections alone, and
+// adds to its only one without a name; and that a reply does not tell a folder of
+// another collection from one that does not exist.
 func TestKeyOfUploads(t *testing.T) {
 	k := newSharedServer(t)
-	for name, want := range map[string]int{"open": http.StatusForbidden, "uploads": http.StatusCreated} {
-		key := k.ring.make(t, name, only(name))
-		if w := k.send(t, "POST", "/api/documents?"+url.Values{"name": {"a.md"}}.Encode(), "A", "Authorization: Bearer "+key); w.Code != want {
-			t.Errorf("a key for %s: status %d: %s", name, w.Code, w.Body)
+	keys := map[string]string{"reads": k.ring.make(t, "reads", func(key *retrieve.Key) { key.Collections = []string{"open"} }),
+		"open": k.ring.make(t, "open", only("open")), "uploads": k.ring.make(t, "uploads", only("uploads")),
+		"both": k.ring.make(t, "both", only("open", "shut")), "all": k.write}
+	for _, c := range []struct {
+		key, request string
+		want         int
+	}{
+		{"open", "POST /api/documents?name=a.md", 201}, {"uploads", "POST /api/documents?name=a.md", 201},
+		{"both", "POST /api/documents?name=a.md", 403}, {"all", "POST /api/documents?name=a.md", 201},
+		{"open", "POST /api/documents?name=a.md&collection=open", 201}, {"both", "POST /api/documents?name=a.md&collection=shut", 201},
+		{"open", "POST /api/documents?name=a.md&collection=shut", 403}, {"open", "POST /api/documents?name=a.md&collection=uploads", 403},
+		{"reads", "POST /api/documents?name=a.md&collection=open", 403}, {"all", "POST /api/documents?name=a.md&collection=new", 201},
+		{"open", "POST /api/documents/open/guide.pdf", 200}, {"both", "POST /api/documents/shut/known.pdf", 200},
+		{"open", "POST /api/documents/shut/known.pdf", 403}, {"open", "DELETE /api/documents/shut/known.pdf", 403},
+		{"open", "DELETE /api/documents/none/known.pdf", 403}, {"uploads", "DELETE /api/documents/open/guide.pdf", 403},
+	} {
+		method, path, _ := strings.Cut(c.request, " ")
+		if w := k.send(t, method, path, "A", "Authorization: Bearer "+keys[c.key]); w.Code != c.want {
+			t.Errorf("%s, key %s: status %d, want %d: %s", c.request, c.key, w.Code, c.want, w.Body)
 		}
+	}
+	said := func(root string) string {
+		w := k.send(t, "DELETE", "/api/documents/"+root+"/known.pdf", "", "Authorization: Bearer "+keys["open"])
+		return strings.ReplaceAll(w.Body.String(), root, "")
+	}
+	if said("shut") != said("none") {
+		t.Errorf("a folder of another collection: %s, none: %s", said("shut"), said("none"))
 	}
 }

@@ -65,6 +65,8 @@ type Options struct {
 	Summarizer Summarizer
 	// Uploads adds, rereads and deletes documents; nil: there are no such routes.
 	Uploads Uploads
+	// UploadFolders has the uploads of other collections; nil: there are none.
+	UploadFolders UploadFolders
 	// Sample is a library that people can try with a button: its files are uploaded; may be nil.
 	Sample fs.FS
 	// Sites, if set with Uploads, adds web sites.
@@ -262,7 +264,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
-		uploads: o.Uploads, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
+		uploads: o.Uploads, folders: o.UploadFolders, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
 	h.home.documents, h.home.model, h.home.settings = h.documents, o.Model, o.Settings != nil
 	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
 	h.suggested = &suggestions{asking: h.asking}

@@ -141,6 +141,7 @@ type server struct {
 	background func(func(context.Context))
 	keys       retrieve.Keyring // nil if none are required
 	uploads    *ingest.Uploads  // nil if there are none
+	shelves    uploadFolders    // of the uploads of each collection
 	progress   syncProgress
 	added      chan string // addresses of sites
 	answers    web.Answers
@@ -174,14 +175,16 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 			"use keys (--auth on), or omit it")
 	}
 	srv.progress.onChange = srv.metrics.Synced
-	srv.uploads, err = srv.openUploads(ctx)
-	return err
+	if srv.uploads, err = srv.openUploads(ctx); err != nil || srv.uploads == nil {
+		return err
+	}
+	return srv.openShelves(ctx)
 }
 
 func (srv *server) close() error {
 	var err error
-	if srv.uploads != nil {
-		err = srv.uploads.Dir.Close()
+	for _, u := range srv.shelves.all() {
+		err = errors.Join(err, u.Dir.Close())
 	}
 	if srv.lib != nil {
 		err = errors.Join(err, srv.lib.close())
@@ -215,10 +218,7 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ingest.Uploads{
-		Dir: dir, Root: root, MaxBytes: int64(srv.MaxUpload) << 20, MaxTotal: int64(srv.MaxUploads) << 20,
-		Syncer: &ingest.Syncer{Sink: srv.lib.Index, Reader: srv.lib.reader}, Shared: srv.shared(),
-	}, nil
+	return srv.shelves.add(srv, root, dir), nil
 }
 
 // searcher is the index, with one search at a time for each core, or at least two.
@@ -259,8 +259,8 @@ func (srv *server) handler() (http.Handler, error) {
 	}
 	if srv.uploads != nil {
 		o.Uploads, o.UploadCollection, o.Sample = srv.uploads, srv.uploads.Root.Collection, data.Library()
-		o.Sites = srv
-		o.Troubles = func() []ingest.Change { return append(srv.progress.troubles(), srv.uploads.Failures()...) }
+		o.Sites, o.UploadFolders = srv, srv
+		o.Troubles = func() []ingest.Change { return append(srv.progress.troubles(), srv.shelves.failures()...) }
 	}
 	handler, err := web.New(o)
 	if err != nil {
@@ -294,13 +294,13 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	folders := srv.folders(srv.lib, slices.DeleteFunc(slices.Clone(srv.paths), ingest.IsAddress), srv.crawlConfig, srv.Watch)
 	background.Go(func() { srv.progress.sync(ctx, folders, srv.logger) })
 	background.Go(func() { srv.followSites(ctx, sites) })
-	if srv.uploads != nil {
-		background.Go(func() {
-			if err := srv.uploads.Sync(ctx); err != nil && ctx.Err() == nil {
-				srv.logger.Error("uploads not read", "error", err)
+	background.Go(func() {
+		for _, u := range srv.shelves.all() {
+			if err := u.Sync(ctx); err != nil && ctx.Err() == nil {
+				srv.logger.Error("uploads not read", "root", u.Root.Name, "error", err)
 			}
-		})
-	}
+		}
+	})
 
 	if srv.lib.encoder != nil {
 		background.Go(func() { srv.encode(ctx, srv.lib, srv.logger) })
