@@ -33,7 +33,8 @@ type asking struct {
 }
 
 // askRequest is the body of POST /api/ask. Run resumes an interrupted answer and
-// replaces all other members. With Record false no record is kept.
+// replaces all other members. With Record false no record is kept. A Conversation has
+// the history: what the same key asked under this id for the same User.
 type askRequest struct {
 	Question   string          `json:"question,omitempty"`
 	History    []answer.Turn   `json:"history,omitempty"`
@@ -44,6 +45,7 @@ type askRequest struct {
 	Style      string          `json:"style,omitempty"`
 	Run        string          `json:"run,omitempty"`
 	Record     *bool           `json:"record,omitempty"`
+	talk
 }
 
 // askKind is the kind of a run that answers a question.
@@ -88,6 +90,11 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	}
 	if err := checkQuestion(&r.Question, int(r.TopK)); err != nil {
 		return task{}, err
+	}
+	if recorder == nil { // a resumed question has its history
+		if err := a.follow(c, &r); err != nil {
+			return task{}, err
+		}
 	}
 	if err := checkHistory(r.History); err != nil {
 		return task{}, err

@@ -325,6 +325,13 @@ func (a *Answers) get(id string) *liveAnswer {
 	return a.live[id]
 }
 
+// all are the answers in memory: those under way, and some that have ended.
+func (a *Answers) all() []*liveAnswer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Values(a.live))
+}
+
 func (a *Answers) remove(l *liveAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -155,6 +155,9 @@ func TestOptionsAreNarrowed(t *testing.T) {
 // body.
 func attempts(method, pattern, run string) (out [][2]string) {
 	paths := []string{strings.ReplaceAll(pattern, ":id", run)}
+	if strings.HasPrefix(pattern, "/api/conversations/") {
+		paths = []string{strings.ReplaceAll(pattern, ":id", "talk")}
+	}
 	if strings.HasPrefix(pattern, "/v1/") && strings.Contains(pattern, ":id") {
 		paths = nil
 		for _, id := range []string{"shut", "open", fileID("shut/known.pdf"), fileID("uploads/known.pdf")} {
@@ -173,7 +176,7 @@ func attempts(method, pattern, run string) (out [][2]string) {
 		"url=https://example.org/"}
 	bodies := []string{""}
 	if method != "GET" && method != "HEAD" {
-		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"a","collection":"shut"}`,
+		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"And then?","conversation":"talk"}`, `{"question":"a","collection":"shut"}`,
 			`{"question":"a","filter":{"collection":"shut"}}`,
 			`{"question":"a","filter":{"root":"shut"}}`, `{"question":"a","filter":{"document":"shut/known.pdf"}}`,
 			`{"question":"a","filter":{"Collections":["shut"]}}`,
@@ -219,7 +222,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 	full := k.ring.make(t, "full", writer)
 	// A run of another key, with feedback.
 	begin := func(key string) string {
-		w := k.send(t, "POST", "/api/ask", `{"question":"Is CANARYQUESTION true?"}`, "Authorization: Bearer "+key)
+		w := k.send(t, "POST", "/api/ask", `{"question":"Is CANARYQUESTION true?","conversation":"talk"}`, "Authorization: Bearer "+key)
 		run := w.Header().Get(runHeader)
 		if w.Code != http.StatusOK || run == "" {
 			t.Fatalf("asking: %d %s", w.Code, w.Body)

@@ -616,6 +616,11 @@ func TestOpenAPIReplies(t *testing.T) {
 	}
 	runs.Shutdown(t.Context())
 	ask("GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", last)
+	ask("POST", "/api/ask", `{"question":"mooring","conversation":"talk","user":"anna"}`)
+	for _, r := range []string{"GET /api/conversations", "GET /api/conversations/talk?user=anna", "DELETE /api/conversations/talk?user=anna"} {
+		method, path, _ := strings.Cut(r, " ")
+		ask(method, path, "")
+	}
 	ask("POST", "/api/summarize", `{"document":"club/guide.pdf","max_words":1}`, asEvents...)
 	ask("POST", "/api/cite", `{"documents":[{"source":"a"}],"text":"Yes.[1]"}`, asEvents...)
 	const mcpHead, chat = `{"jsonrpc":"2.0",`, `"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
@@ -716,7 +721,7 @@ const (
 func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
-		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
+		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{}, listing{}, shownDocument{}, ingest.Change{},
 		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, listedSuggestions{}, addedSample{},
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
 		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},

@@ -79,6 +79,14 @@ func recordOf(r retrieve.Record) *answerRecord {
 		Request: r.Spec, Started: r.Started, Ended: &r.Ended}
 }
 
+func recordWithEvents(stored retrieve.Record) (r *answerRecord, err error) {
+	r = recordOf(stored)
+	if r.log, err = unpackEvents(stored.Events); err == nil {
+		r.setOutcome()
+	}
+	return r, err
+}
+
 func (r *answerRecord) setOutcome() {
 	if len(r.log) == 0 {
 		return
@@ -256,12 +264,11 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 			return nil, nil, runNotFound(id)
 		}
 	}
-	record := recordOf(stored)
-	record.Resumable = unfinished != nil && record.by == callerID(c)
-	if record.log, err = unpackEvents(stored.Events); err != nil {
+	record, err := recordWithEvents(stored)
+	if err != nil {
 		return nil, nil, err
 	}
-	record.setOutcome()
+	record.Resumable = unfinished != nil && record.by == callerID(c)
 	return nil, record, nil
 }
 
@@ -504,16 +511,25 @@ func (r *runHandlers) stop(c echo.Context) error {
 	if c.QueryParam("forget") != "true" {
 		return r.replyRecord(c, record)
 	}
+	if err := r.forget(ctx, id, l); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// forget deletes what is stored of a run that has ended, and what is in memory.
+func (r *runHandlers) forget(ctx context.Context, id string, l *liveAnswer) error {
 	if l != nil {
 		r.live.remove(l)
 	}
-	if r.ledger != nil {
-		ctx := context.WithoutCancel(ctx)
-		if err := errors.Join(r.ledger.End(ctx, id), r.ledger.ForgetRecord(ctx, id)); err != nil {
-			return fmt.Errorf("deleting a run: %w", err)
-		}
+	if r.ledger == nil {
+		return nil
 	}
-	return c.NoContent(http.StatusNoContent)
+	ctx = context.WithoutCancel(ctx)
+	if err := errors.Join(r.ledger.End(ctx, id), r.ledger.ForgetRecord(ctx, id)); err != nil {
+		return fmt.Errorf("deleting a run: %w", err)
+	}
+	return nil
 }
 
 func (r *runHandlers) share(c echo.Context) error {

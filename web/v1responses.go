@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -139,18 +138,10 @@ func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
 	case err != nil:
 		return nil, err
 	}
-	var asked askRequest
-	var said answered
 	if record.by != callerID(c) || record.Kind != kindName(askKind) || record.Answer == nil {
 		return nil, nil
 	}
-	if err := json.Unmarshal(record.Request, &asked); err != nil {
-		return nil, fmt.Errorf("reading the question of a record: %w", err)
-	}
-	if err := json.Unmarshal(record.Answer, &said); err != nil {
-		return nil, fmt.Errorf("reading the answer of a record: %w", err)
-	}
-	return append(asked.History, answer.Turn{Role: "user", Content: asked.Question}, answer.Turn{Role: "assistant", Content: said.Text}), nil
+	return record.turns()
 }
 
 // The reply of POST /v1/responses.

@@ -365,6 +365,9 @@ func (h *handlers) routes(f features) []route {
 	}
 	if f.feedback {
 		table = append(table,
+			route{"GET", "/api/conversations", readers, h.runs.listConversations},
+			route{"GET", "/api/conversations/:id", readers, h.runs.showConversation},
+			route{"DELETE", "/api/conversations/:id", readers, h.runs.deleteConversation},
 			route{"POST", "/api/feedback", readers, h.runs.giveFeedback},
 			route{"GET", "/api/feedback", writers, h.runs.listFeedback})
 	}

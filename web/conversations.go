@@ -1,0 +1,261 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/answer"
+	"ibid/retrieve"
+)
+
+// A conversation is what one key, or one of its users, asked under one id. Nothing else
+// is stored of it than the records of its answers, whose requests name it.
+
+const (
+	// maxUserName is the longest name of a user, in bytes.
+	maxUserName = 200
+	// conversationTurns is how many turns a question of a conversation follows.
+	conversationTurns = 40
+	// recordsAtOnce is how many records are read at a time.
+	recordsAtOnce = 200
+)
+
+var conversationID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// A talk names a conversation among those of a key.
+type talk struct {
+	// Conversation is its id, 1 to 64 letters, digits, "-" or "_".
+	Conversation string `json:"conversation,omitempty"`
+	// User is whom the key asks for; the conversations of each are apart.
+	User string `json:"user,omitempty"`
+}
+
+func (t talk) check() error {
+	switch {
+	case t.Conversation != "" && !conversationID.MatchString(t.Conversation):
+		return invalidField("conversation", "bad_conversation", "%.80q is no id of a conversation: give 1 to 64 letters, digits, '-' or '_'",
+			t.Conversation)
+	case len(t.User) > maxUserName:
+		return invalidField("user", "bad_conversation", "the name of the user has %d bytes: give %d at most", len(t.User), maxUserName)
+	}
+	return nil
+}
+
+// talkOf is the conversation that a stored request names.
+func talkOf(request []byte) (t talk) {
+	if json.Unmarshal(request, &t) != nil {
+		return talk{} // it is of no conversation
+	}
+	return t
+}
+
+// follow gives a question of a conversation the turns before it.
+func (a *asking) follow(c echo.Context, r *askRequest) error {
+	if err := r.talk.check(); err != nil || r.Conversation == "" {
+		return err
+	}
+	caller := holderFrom(c.Request().Context())
+	switch {
+	case caller != nil && caller.key.Public: // whoever knew an id would follow another visitor's questions
+		return invalidField("conversation", "no_conversations", "many people have this public key: send the history")
+	case a.ledger == nil || a.keep <= 0:
+		return invalidField("conversation", "no_conversations", "this server keeps no records, and so no conversations: send the history")
+	case r.Record != nil && !*r.Record:
+		return invalidField("record", "no_conversations", "a conversation is kept in its records: leave record or conversation out")
+	case len(r.History) > 0:
+		return invalidField("history", "two_histories", "the history of a conversation is here: leave history or conversation out")
+	}
+	ctx := c.Request().Context()
+	for stored, err := range a.records(ctx, callerID(c)) {
+		if err != nil {
+			return err
+		}
+		if stored.Kind != askKind || talkOf(stored.Spec) != r.talk {
+			continue
+		}
+		whole, err := a.ledger.Record(ctx, stored.ID)
+		if errors.Is(err, retrieve.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return fmt.Errorf("reading the record of a conversation: %w", err)
+		}
+		record, err := recordWithEvents(whole)
+		if err == nil && record.Answer != nil {
+			r.History, err = record.turns()
+			r.History = r.History[max(0, len(r.History)-conversationTurns):]
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// records are all of the caller's, newest first and without events, with those of the
+// answers that have just ended.
+func (a *asking) records(ctx context.Context, by string) iter.Seq2[retrieve.Record, error] {
+	return func(yield func(retrieve.Record, error) bool) {
+		err := a.live.waitStored(ctx)
+		page := make([]retrieve.Record, recordsAtOnce)
+		for last := (retrieve.Record{}); err == nil && len(page) == recordsAtOnce; {
+			if page, err = a.ledger.Records(ctx, by, last, recordsAtOnce); err != nil {
+				break
+			}
+			for _, last = range page {
+				if !yield(last, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(retrieve.Record{}, fmt.Errorf("listing the records: %w", err))
+		}
+	}
+}
+
+// turns are those of the conversation that ends with an answer.
+func (r *answerRecord) turns() ([]answer.Turn, error) {
+	var asked askRequest
+	var said answered
+	if err := json.Unmarshal(r.Request, &asked); err != nil {
+		return nil, fmt.Errorf("reading the question of a record: %w", err)
+	}
+	if err := json.Unmarshal(r.Answer, &said); err != nil {
+		return nil, fmt.Errorf("reading the answer of a record: %w", err)
+	}
+	return append(asked.History, answer.Turn{Role: "user", Content: asked.Question}, answer.Turn{Role: "assistant", Content: said.Text}), nil
+}
+
+// A listedConversation is an entry of GET /api/conversations.
+type listedConversation struct {
+	talk
+	Questions int       `json:"questions"`
+	First     string    `json:"first"` // question
+	Started   time.Time `json:"started"`
+	Ended     time.Time `json:"ended"` // its last answer
+}
+
+// listedConversations is the reply of GET /api/conversations.
+type listedConversations struct {
+	Conversations []*listedConversation `json:"conversations"`
+}
+
+// listConversations lists the caller's conversations, those with the last questions
+// first: of all users, or of the one in ?user=.
+func (r *runHandlers) listConversations(c echo.Context) error {
+	list, found := listedConversations{Conversations: []*listedConversation{}}, map[talk]*listedConversation{}
+	q := c.QueryParams()
+	for stored, err := range r.records(c.Request().Context(), callerID(c)) {
+		if err != nil {
+			return err
+		}
+		t := talkOf(stored.Spec)
+		if t.Conversation == "" || q.Has("user") && q.Get("user") != t.User {
+			continue
+		}
+		if found[t] == nil {
+			found[t] = &listedConversation{talk: t, Ended: stored.Ended}
+			list.Conversations = append(list.Conversations, found[t])
+		}
+		in := found[t]
+		in.Questions++
+		in.First, in.Started = questionOf(stored.Spec), stored.Started
+	}
+	return reply(c, http.StatusOK, list)
+}
+
+// A shownConversation is the reply of GET /api/conversations/ID.
+type shownConversation struct {
+	talk
+	// Runs are the records of its answers, oldest first.
+	Runs []*answerRecord `json:"runs"`
+}
+
+// showConversation exports a conversation: each question with its whole answer.
+func (r *runHandlers) showConversation(c echo.Context) error {
+	t, ids, err := r.runsOf(c)
+	if err != nil {
+		return err
+	}
+	shown := shownConversation{talk: t, Runs: []*answerRecord{}}
+	for _, id := range slices.Backward(ids) {
+		stored, err := r.ledger.Record(c.Request().Context(), id)
+		if errors.Is(err, retrieve.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return fmt.Errorf("reading a record: %w", err)
+		}
+		record, err := recordWithEvents(stored)
+		if err != nil {
+			return err
+		}
+		r.setAddresses(c, record)
+		shown.Runs = append(shown.Runs, record)
+	}
+	return reply(c, http.StatusOK, shown)
+}
+
+// deleteConversation deletes all that is stored of a conversation. It stops its answers
+// that are under way here.
+func (r *runHandlers) deleteConversation(c echo.Context) error {
+	ctx := c.Request().Context()
+	t := talk{c.Param("id"), c.QueryParam("user")}
+	stopped := false
+	for _, l := range r.live.all() {
+		if l.By != callerID(c) || talkOf(l.Spec) != t {
+			continue
+		}
+		stopped = true
+		l.cancel(errStopped)
+		if err := l.waitSettled(ctx); err != nil {
+			return fmt.Errorf("stopping a run: %w", err)
+		}
+		if err := r.forget(ctx, l.ID, l); err != nil {
+			return err
+		}
+	}
+	_, ids, err := r.runsOf(c)
+	if p := (*Problem)(nil); stopped && errors.As(err, &p) && p.Status == http.StatusNotFound {
+		err = nil
+	}
+	for _, id := range ids {
+		if err = r.forget(ctx, id, nil); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// runsOf returns the conversation that an address names, and its records, newest first.
+func (r *runHandlers) runsOf(c echo.Context) (t talk, ids []string, err error) {
+	t = talk{c.Param("id"), c.QueryParam("user")}
+	for stored, err := range r.records(c.Request().Context(), callerID(c)) {
+		if err != nil {
+			return t, nil, err
+		}
+		if t.Conversation != "" && talkOf(stored.Spec) == t {
+			ids = append(ids, stored.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return t, nil, &Problem{Status: http.StatusNotFound, Code: "conversation_not_found",
+			Detail: fmt.Sprintf("there is no conversation %.80q of this key and user: give the ?user= that asked, or its records have expired",
+				t.Conversation)}
+	}
+	return t, ids, nil
+}
