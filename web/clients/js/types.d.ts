@@ -24,6 +24,7 @@ export interface Answer {
 }
 export interface AskRequest {
   collection?: string;
+  conversation?: string;
   filter?: Record<string, any>;
   history?: Turn[];
   question?: string;
@@ -32,6 +33,7 @@ export interface AskRequest {
   strategy?: "auto" | "refine" | "stuff" | "map-reduce" | "map-rerank" | "extract";
   style?: string;
   top_k?: number;
+  user?: string;
 }
 export interface Change {
   action: "added" | "updated" | "unchanged" | "renamed" | "removed" | "skipped" | "failed";

@@ -29,6 +29,7 @@ class Answer(TypedDict, total=False):
 
 class AskRequest(TypedDict, total=False):
     collection: str
+    conversation: str
     filter: dict[str, Any]
     history: list[Turn]
     question: str
@@ -37,6 +38,7 @@ class AskRequest(TypedDict, total=False):
     strategy: Literal["auto", "refine", "stuff", "map-reduce", "map-rerank", "extract"]
     style: str
     top_k: int
+    user: str
 
 class Change(TypedDict, total=False):
     action: Literal["added", "updated", "unchanged", "renamed", "removed", "skipped", "failed"]
