@@ -172,7 +172,8 @@ func attempts(method, pattern, run string) (out [][2]string) {
 		}
 	}
 	queries := []string{"", "drawn=1", "original=1", "start=0&end=9", "collection=shut", "root=shut", "path_prefix=k", "format=pdf",
-		"limit=9&after=", "after=" + fileID("open/guide.pdf"), "html=1", "name=known.pdf", "name=shut/known.pdf", "name=known.pdf&collection=shut", "run=" + run, "forget=true",
+		"limit=9&after=", "after=" + fileID("open/guide.pdf"), "html=1", "name=known.pdf", "name=shut/known.pdf",
+		"name=known.pdf&collection=shut", "run=" + run, "forget=true",
 		"url=https://example.org/"}
 	bodies := []string{""}
 	if method != "GET" && method != "HEAD" {

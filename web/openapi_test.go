@@ -617,7 +617,8 @@ func TestOpenAPIReplies(t *testing.T) {
 	runs.Shutdown(t.Context())
 	ask("GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", last)
 	ask("POST", "/api/ask", `{"question":"mooring","conversation":"talk","user":"anna"}`)
-	for _, r := range []string{"GET /api/conversations", "GET /api/conversations/talk?user=anna", "DELETE /api/conversations/talk?user=anna"} {
+	for _, r := range []string{"GET /api/conversations", "GET /api/conversations/talk?user=anna",
+		"DELETE /api/conversations/talk?user=anna"} {
 		method, path, _ := strings.Cut(r, " ")
 		ask(method, path, "")
 	}
@@ -721,7 +722,8 @@ const (
 func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
-		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{}, listing{}, shownDocument{}, ingest.Change{},
+		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{}, listing{},
+		shownDocument{}, ingest.Change{},
 		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, listedSuggestions{}, addedSample{},
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
 		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},

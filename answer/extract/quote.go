@@ -21,7 +21,7 @@ const (
 	maxQuoted    = 3    // pieces: sentences, or a lead-in with its list
 	maxListBytes = 1200 // of one that is quoted whole
 	maxListed    = 12   // items of one list
-	quotedWithin = 1.5  // log-odds of the best sentence, for a further one
+	quotedWithin = 2    // log-odds of the best sentence, for a further one
 	rowsWithin   = 1    // … for a row, which often differs from the best in a word
 )
 
