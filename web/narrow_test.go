@@ -88,12 +88,18 @@ func (s shared) Add(context.Context, string, io.Reader) (ingest.Change, error) {
 func (s shared) Reread(context.Context, string) (ingest.Change, error) {
 	return ingest.Change{Document: "uploads/known.pdf", Action: ingest.Updated, Reason: "CANARYTEXT"}, nil
 }
-func (s shared) Into(context.Context, string) (Uploads, error) { return s, nil }
-func (s shared) Of(_ context.Context, root string) (Uploads, string, error) {
-	if root == "open" || root == "shut" {
-		return s, root, nil
+func (s shared) Into(_ context.Context, collection string) (Uploads, error) {
+	if collection == "open" {
+		return openUploads{}, nil
 	}
-	return nil, "", fs.ErrNotExist
+	return s, nil
+}
+func (s shared) Of(ctx context.Context, root string) (Uploads, string, error) {
+	if root != "open" && root != "shut" {
+		return nil, "", fs.ErrNotExist
+	}
+	u, err := s.Into(ctx, root)
+	return u, root, err
 }
 func (s shared) AddSite(context.Context, string) (ingest.Root, error) {
 	return ingest.Root{Path: "https://example.org/CANARYPATH"}, nil
@@ -112,6 +118,17 @@ func (s shared) Here(context.Context, *ingest.Document) bool { return true }
 func (s shared) Original(context.Context, *ingest.Document) ([]byte, error) {
 	return []byte("CANARYFILE"), nil
 }
+
+// openUploads are those of a collection that the limited key may see and change.
+type openUploads struct{}
+
+func (openUploads) Add(context.Context, string, io.Reader) (ingest.Change, error) {
+	return ingest.Change{Document: "open/guide.pdf", Action: ingest.Added}, nil
+}
+func (openUploads) Reread(context.Context, string) (ingest.Change, error) {
+	return ingest.Change{Document: "open/guide.pdf", Action: ingest.Updated}, nil
+}
+func (openUploads) Remove(context.Context, string) error { return nil }
 
 func newSharedServer(t *testing.T) *keyed {
 	s := newShared()
