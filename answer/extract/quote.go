@@ -18,11 +18,13 @@ import (
 
 // How much is quoted.
 const (
-	maxQuoted    = 3    // pieces: sentences, or a lead-in with its list
-	maxListBytes = 1200 // of one that is quoted whole
-	maxListed    = 12   // items of one list
-	quotedWithin = 2    // log-odds of the best sentence, for a further one
-	rowsWithin   = 1    // … for a row, which often differs from the best in a word
+	maxQuoted         = 3    // pieces: sentences, or a lead-in with its list
+	maxListBytes      = 1200 // of one that is quoted whole
+	maxListed         = 12   // items of one list
+	quotedWithin      = 2    // log-odds of the best sentence, for a further one
+	sectionCovers     = .15  // share of the question's weight in a heading whose section is quoted
+	maxParagraphBytes = 400  // of one that is quoted whole
+	rowsWithin        = 1    // … for a row, which often differs from the best in a word
 )
 
 // A Quote is a piece of an extractive answer: sentences of one passage, word
@@ -117,7 +119,8 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		if len(chosen) > 0 && (isRow(s.text) || isEntry(s.text)) && s.score < best[0].score-rowsWithin {
 			continue
 		}
-		p, in := around(all[s.passage], s), all[s.passage]
+		in := all[s.passage]
+		p := d.widen(around(in, s), in)
 		if !overlaps(chosen, p) && (len(chosen) == 0 || d.adds(chosen, covered, s, p, in)) {
 			chosen = append(chosen, p)
 			maps.Copy(covered, termsOf(p, in))
@@ -207,6 +210,26 @@ func around(in []sentence, s *sentence) piece {
 	}
 	for p.start > 0 && p.end-p.start < 3 && refersBack(in[p.start].text) && in[p.start-1].answers() {
 		p.start--
+	}
+	return p
+}
+
+// widen widens a piece to the whole section that it is in, where the question asks
+// for a way to do something: the steps, the command and what to do after it.
+func (d *Reading) widen(p piece, in []sentence) piece {
+	if d.needs.kind == nil || d.needs.kind.name != "way" || in[p.start].declares {
+		return p
+	}
+	section := p
+	for section.start > 0 && !in[section.start-1].title {
+		section.start--
+	}
+	for section.end < len(in) && !in[section.end].title {
+		section.end++
+	}
+	headed := section.start > 0 && d.needs.near(in[section.start-1].covers) >= sectionCovers
+	if headed && size(in, section.start, section.end) <= maxListBytes {
+		return section
 	}
 	return p
 }

@@ -58,6 +58,7 @@ func TestSelfTest(t *testing.T) {
 		}
 		end()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if trust, _ = test.question(); !trust.NoJudge || !strings.Contains(trust.Distrust, "0 of 4") || len(kept) != 1 {
 			t.Errorf("%+v after %d calls; kept %+v", trust, calls, kept)
 		}
