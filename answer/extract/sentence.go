@@ -168,7 +168,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			terms: terms, covers: d.coverageOf(terms),
 		}
 		if s := &in[k]; s.code {
-			s.bare = !s.declares || !assigns(text)
+			s.bare = !s.declares || !assigns(text) || d.needs.kind != nil && d.needs.kind.name == "yes"
 		} else {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
