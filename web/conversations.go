@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -21,7 +22,7 @@ import (
 // is stored of it than the records of its answers, whose requests name it.
 
 const (
-	// maxUserName is the longest name of a user, in bytes.
+	// maxUserName is the longest name of a user, in characters.
 	maxUserName = 200
 	// conversationTurns is how many turns a question of a conversation follows.
 	conversationTurns = 40
@@ -44,8 +45,8 @@ func (t talk) check() error {
 	case t.Conversation != "" && !conversationID.MatchString(t.Conversation):
 		return invalidField("conversation", "bad_conversation", "%.80q is no id of a conversation: give 1 to 64 letters, digits, '-' or '_'",
 			t.Conversation)
-	case len(t.User) > maxUserName:
-		return invalidField("user", "bad_conversation", "the name of the user has %d bytes: give %d at most", len(t.User), maxUserName)
+	case utf8.RuneCountInString(t.User) > maxUserName:
+		return invalidField("user", "bad_conversation", "the name of the user has more than %d characters: shorten it", maxUserName)
 	}
 	return nil
 }

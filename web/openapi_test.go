@@ -268,7 +268,7 @@ func (s *schemas) of(t reflect.Type) object {
 			s.from[as] = t
 			s.made[as] = made
 			properties, required := object{}, []string{}
-			s.members(t, properties, &required)
+			s.members(t, properties, &required, isRequest(t))
 			made["properties"] = properties
 			if required = append(required, strings.Fields(requiredMembers()[t.Name()])...); len(required) > 0 {
 				slices.Sort(required)
@@ -293,8 +293,13 @@ func (s *schemas) name(t reflect.Type) string {
 	return cmp.Or(schemaNames()[t.String()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
 }
 
+// isRequest reports whether a struct is read from clients, who may leave members out.
+func isRequest(t reflect.Type) bool {
+	return strings.HasSuffix(t.Name(), "Request") || t == reflect.TypeFor[retrieve.Filter]() || t == reflect.TypeFor[answer.Turn]()
+}
+
 // members adds the members of a struct and, after them, those of embedded structs.
-func (s *schemas) members(t reflect.Type, properties object, required *[]string) {
+func (s *schemas) members(t reflect.Type, properties object, required *[]string, request bool) {
 	var embedded []reflect.Type
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -334,7 +339,6 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 			p = object{"type": "null"}
 		}
 		maps.Copy(p, limitsOf(t, name))
-		request := strings.HasSuffix(t.Name(), "Request") || t == reflect.TypeFor[retrieve.Filter]() || t == reflect.TypeFor[answer.Turn]()
 		optional := request && !slices.Contains(strings.Fields(requiredMembers()[t.Name()]), name)
 		if optional || f.Type.Kind() == reflect.Pointer && !omitted && !request {
 			p = object{"anyOf": []any{p, object{"type": "null"}}}
@@ -348,7 +352,7 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 		}
 	}
 	for _, e := range embedded {
-		s.members(e, properties, required)
+		s.members(e, properties, required, request || isRequest(e))
 	}
 }
 
@@ -789,6 +793,10 @@ func limitsOf(t reflect.Type, member string) object {
 		return object{"enum": []int{1}}
 	case "completionRequest.logprobs", "responsesRequest.conversation", "responsesRequest.prompt":
 		return object{"type": "null"}
+	case "talk.conversation":
+		return object{"pattern": `^[A-Za-z0-9_-]{0,64}$`}
+	case "talk.user":
+		return object{"maxLength": maxUserName}
 	case "chatMessage.role":
 		return object{"enum": []string{"system", "developer", "user", "assistant", "tool", "function"}}
 	}
