@@ -22,6 +22,12 @@ func TestExtract(t *testing.T) {
 		}
 	}
 	handbook := page("Handbook", "The harbour office opens at 8:00. It closes at noon on Sundays.\nDogs are welcome on the jetty.")
+	marked := func(title, text string) found {
+		p := page(title, text)
+		p.Format = "markdown"
+		return found{p}
+	}
+	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n"
 	for _, test := range []struct {
 		name     string
 		question string
@@ -53,6 +59,18 @@ func TestExtract(t *testing.T) {
 			"a list with its lead-in", "Which things must a harbour visitor bring?",
 			found{page("Harbour visitors", "A harbour visitor must bring the following:\n\n- a lamp\n- a fender\n- two ropes\n\nThe water is free.")},
 			"A harbour visitor must bring the following:[1]\n- a lamp[1]\n- a fender[1]\n- two ropes[1]",
+		},
+		{
+			"the section with the steps", "How do I shut the harbour gate?", marked("How to shut the harbour gate", shut+"Tides\n\nThey are high."),
+			"The harbour gate is electric.[1] Press the red button first:[1]\ngate close[1]",
+		},
+		{
+			"a sentence where no way is asked for", "Is the harbour gate electric?", marked("How to shut the harbour gate", shut),
+			"The harbour gate is electric.[1]",
+		},
+		{
+			"no output of a program", "What does a harbour gate need?", marked("Gates", "What the harbour gate needs today:\n    ID 7\n\nA harbour gate needs oil.\n\nA crane needs none."),
+			"A harbour gate needs oil.[1]",
 		},
 		{
 			"the answer under a question", "Can I bring my dog to the harbour office?",

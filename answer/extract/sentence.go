@@ -196,7 +196,11 @@ func isIndented(p retrieve.Passage, s ingest.Span) bool {
 	case "", "text", "pdf", "image", "mail", "mbox", "outlook", "subtitles":
 		return false
 	}
-	line := p.Text[strings.LastIndexByte(p.Text[:s.Start], '\n')+1 : s.Start]
+	start := strings.LastIndexByte(p.Text[:s.Start], '\n') + 1
+	if line, rest, _ := strings.Cut(p.Text, "\n"); start == 0 && strings.HasPrefix(rest, "    ") && s.End <= len(line) {
+		return true // the passage begins within a block: there is no blank line after this one
+	}
+	line := p.Text[start:s.Start]
 	return strings.HasPrefix(line, "    ") && strings.TrimSpace(line) == ""
 }
 
