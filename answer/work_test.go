@@ -63,8 +63,8 @@ func workFolder(t *testing.T) fs.FS {
 }
 
 // Questions as they are asked at work, about product documentation, code and mail,
-// get words that hold the answer. Those named held were written with the others, and
-// looked at by nobody while a rule was changed.
+// get words that hold the answer. Those named held were written with the others, and their
+// answers were read for the first time while the rule for sections was chosen.
 func TestWorkWithoutModel(t *testing.T) {
 	index, model := openFolder(t, "/work", workFolder(t))
 	a := &Answerer{Retriever: index, Embedder: model}
