@@ -27,7 +27,7 @@ func TestExtract(t *testing.T) {
 		p.Format = "markdown"
 		return found{p}
 	}
-	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n"
+	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n1. Wait.\n2. Lock it.\n\n"
 	for _, test := range []struct {
 		name     string
 		question string
@@ -62,7 +62,7 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"the section with the steps", "How do I shut the harbour gate?", marked("How to shut the harbour gate", shut+"Tides\n\nThey are high."),
-			"The harbour gate is electric.[1] Press the red button first:[1]\ngate close[1]",
+			"The harbour gate is electric.[1] Press the red button first:[1]\ngate close[1]\n1. Wait.[1]\n2. Lock it.[1]",
 		},
 		{
 			"a sentence where no way is asked for", "Is the harbour gate electric?", marked("How to shut the harbour gate", shut),

@@ -370,7 +370,11 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 		case isRow(text):
 			text = d.writeRow(plainLine(text))
 		case isItem(text) && (k > p.start || after(in, k) < p.end):
-			text = "- " + plainLine(text)
+			mark := "-"
+			if isStep(text) {
+				mark, _, _ = strings.Cut(text, " ")
+			}
+			text = mark + " " + plainLine(text)
 		default:
 			text = plainLine(text)
 		}
