@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -145,6 +146,9 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	pages, fetched := s.fsys.(webPages)
 	if r = s.parse(ctx, f.path, r.digest, data, fetched); r.err != nil {
 		return r
+	}
+	if f.partial != "" {
+		r.doc.Partial = strings.TrimPrefix(r.doc.Partial+"; "+f.partial, "; ")
 	}
 	if fetched {
 		r.doc.SetAddress(pages.Address(f.path))

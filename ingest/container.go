@@ -16,10 +16,12 @@ import (
 
 	"ibid/ingest/archive"
 	"ibid/ingest/mail"
+	"ibid/ingest/office"
+	"ibid/ingest/pdf"
 )
 
-// A container is a file that is a folder to a sync: an archive, or a mail with
-// its attachments.
+// A container is a file that is a folder to a sync: an archive, or a mail or
+// another document with the files in it.
 type container struct {
 	file    file
 	digest  string         // of the bytes that were listed
@@ -39,10 +41,10 @@ const (
 )
 
 // isContainer reports whether a file of this name holds files.
-func isContainer(name string) bool { return archive.Is(name) || isMail(name) }
+func isContainer(name string) bool { return archive.Is(name) || isHolder(name) }
 
-// mails hold files too, also inside archives.
-func mails() archive.Holder { return archive.Holder{Is: isMail, Files: attachedTo} }
+// holders are documents that hold files too, also inside archives.
+func holders() archive.Holder { return archive.Holder{Is: isHolder, Files: attachedTo} }
 
 // insides are the formats by which children list and extract containers. The
 // path of their document is a [containerRequest].
@@ -73,7 +75,7 @@ func readContainer(doc *Document, data []byte) error {
 	if err := json.Unmarshal([]byte(doc.Path), &q); err != nil {
 		return fmt.Errorf("reading the request: %w", err)
 	}
-	contents, err := archive.Read(q.Name, data, q.limits(), mails(), q.Paths)
+	contents, err := archive.Read(q.Name, data, q.limits(), holders(), q.Paths)
 	if err != nil {
 		return err
 	}
@@ -135,12 +137,13 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 // open returns the files in a container, and the paths below which stored
 // documents are kept.
 func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []string) {
-	mail := isMail(f.path)
-	if mail {
+	holder := isHolder(f.path)
+	if holder {
 		files = append(files, f)
 	}
 	fail := func(err error) ([]file, []string) {
-		if mail { // reading it will report the error
+		if holder {
+			files[0].partial = "the files in it are not read: " + err.Error()
 			return files, append(broken, f.path)
 		}
 		f.err = fmt.Errorf("%w; its stored documents are kept", err)
@@ -312,43 +315,55 @@ func (s *folderSync) unpack(ctx context.Context, c *container, paths []string) e
 	return nil
 }
 
-// isMail reports whether a file of this name is a message or a mailbox, which is
-// a document and may have other files attached.
-func isMail(name string) bool {
+// isHolder reports whether a file of this name is a document that may have other
+// files attached or embedded.
+func isHolder(name string) bool {
 	f, ok := formatOf(name)
-	return ok && (f.name == "mail" || f.name == "mbox" || f.name == "outlook")
+	return ok && f.holds
 }
 
 // attachedTo calls each with the attachments of a message, or of each message of
-// a mailbox in a folder of its own. Names are made distinct.
+// a mailbox in a folder of its own, and with the files embedded in another
+// document. Names are made distinct. Damage is reported by reading the document.
 func attachedTo(name string, data []byte, each func(name string, data []byte) error) error {
+	each = distinct(each)
 	switch f, _ := formatOf(name); f.name {
 	case "outlook":
 		m, err := mail.Outlook(data)
 		if err != nil {
-			return nil // reading the message reports it
+			return nil
 		}
 		return attachments("", m, each)
 	case "mail":
 		return attachments("", mail.Read(data), each)
-	}
-	for i, message := range mail.Mailbox(data) {
-		if err := attachments(fmt.Sprintf("%d/", i+1), mail.Read(message), each); err != nil {
-			return err
+	case "mbox":
+		for i, message := range mail.Mailbox(data) {
+			if err := attachments(fmt.Sprintf("%d/", i+1), mail.Read(message), each); err != nil {
+				return err
+			}
 		}
+		return nil
+	case "pdf":
+		return pdf.Files(data, each)
 	}
-	return nil
+	return office.Files(data, each)
+}
+
+// distinct numbers the names that were used before.
+func distinct(each func(name string, data []byte) error) func(name string, data []byte) error {
+	taken := make(map[string]int)
+	return func(name string, data []byte) error {
+		if taken[name]++; taken[name] > 1 {
+			ending := path.Ext(name)
+			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ending), taken[name], ending)
+		}
+		return each(name, data)
+	}
 }
 
 func attachments(folder string, m *mail.Message, each func(name string, data []byte) error) error {
-	taken := make(map[string]int)
 	for _, f := range m.Files {
-		name := f.Name
-		if taken[f.Name]++; taken[f.Name] > 1 {
-			ending := path.Ext(name)
-			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ending), taken[f.Name], ending)
-		}
-		if err := each(folder+name, f.Data); err != nil {
+		if err := each(folder+f.Name, f.Data); err != nil {
 			return err
 		}
 	}

@@ -7,10 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"ibid/ingest/archive"
-	"ibid/ingest/compound"
+	"ibid/ingest/office"
 )
 
 // A containerList is the content of a container, and why the rest is missing.
@@ -28,7 +29,7 @@ func listContainer(doc *Document, data []byte) error {
 	readable := func(name string) bool { _, ok := formatOf(name); return ok }
 	var list containerList
 	var err error
-	if list.Entries, err = archive.List(q.Name, data, q.limits(), mails(), readable); err != nil {
+	if list.Entries, err = archive.List(q.Name, data, q.limits(), holders(), readable); err != nil {
 		list.Failed = err.Error()
 	}
 	encoded, err := json.Marshal(list)
@@ -61,9 +62,9 @@ func (s *folderSync) list(ctx context.Context, f file) (list containerList, dige
 	if err != nil {
 		return list, "", err
 	}
-	sum := sha256.Sum256(data)
-	digest = hex.EncodeToString(sum[:])
-	if !isMail(f.path) || mayHold(data) {
+	if archive.Is(f.path) || mayHold(f.path, data) {
+		sum := sha256.Sum256(data)
+		digest = hex.EncodeToString(sum[:])
 		doc, err := s.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
 		if err != nil {
 			return list, "", err
@@ -85,17 +86,19 @@ func (s *folderSync) list(ctx context.Context, f file) (list containerList, dige
 	return list, digest, nil
 }
 
-// mayHold reports whether a mail may have attachments: these have names, or are
-// mails themselves.
-func mayHold(data []byte) bool {
-	lower := bytes.ToLower(data)
-	if bytes.HasPrefix(data, []byte(compound.Magic)) {
+// mayHold reports whether a document may have files in it. It is quick, and errs
+// towards true.
+func mayHold(name string, data []byte) bool {
+	switch f, _ := formatOf(name); f.name {
+	case "outlook":
 		return true
+	case "pdf":
+		return bytes.Contains(data, []byte("/EF")) || bytes.Contains(data, []byte("EmbeddedFile"))
+	case "mail", "mbox": // attachments have names, or are mails themselves
+		lower := bytes.ToLower(data)
+		return slices.ContainsFunc([]string{"name=", "name*", "attachment", "message/"}, func(sign string) bool {
+			return bytes.Contains(lower, []byte(sign))
+		})
 	}
-	for _, sign := range []string{"name=", "name*", "attachment", "message/"} {
-		if bytes.Contains(lower, []byte(sign)) {
-			return true
-		}
-	}
-	return false
+	return office.HoldsFiles(data)
 }

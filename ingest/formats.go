@@ -31,6 +31,8 @@ type fileFormat struct {
 	tree bool
 	// data formats hold values or code, whose letters need not be those of a language.
 	data bool
+	// holds is set for documents that may have files attached or embedded.
+	holds bool
 	// outside reads with the help of other programs, instead of read; nil for most
 	// formats.
 	outside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
@@ -60,33 +62,33 @@ func formats() []fileFormat {
 		{name: "subtitles", said: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, data: true, read: format.Subtitles},
 		{name: "notebook", said: "Jupyter notebooks", endings: []string{".ipynb"}, data: true, read: format.Notebook},
 		{name: "code", said: "source code", endings: format.CodeEndings(), data: true, read: format.Code},
-		{name: "pdf", said: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, outside: (*Reader).readPDFFile},
+		{name: "pdf", said: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, holds: true, outside: (*Reader).readPDFFile},
 		{name: "image", said: "pictures of text (where tesseract is installed)",
 			endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
 			binary:  true, outside: (*Reader).readPicture},
 		{name: "docx", said: "Word (.docx)",
 			endings: []string{".docx", ".docm", ".dotx", ".dotm"},
-			read:    format.Office, binary: true, isolated: true},
+			read:    format.Office, binary: true, isolated: true, holds: true},
 		{name: "pptx", said: "PowerPoint (.pptx)",
 			endings: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"},
-			read:    format.Office, binary: true, isolated: true},
+			read:    format.Office, binary: true, isolated: true, holds: true},
 		{name: "xlsx", said: "Excel (.xlsx)",
 			endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"},
-			read:    format.Office, binary: true, isolated: true},
+			read:    format.Office, binary: true, isolated: true, holds: true},
 		{name: "odt", said: "OpenDocument (.odt, .ods, .odp)",
 			endings: []string{".odt", ".ott", ".fodt"},
-			read:    format.Office, binary: true, isolated: true},
-		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: format.Office, binary: true, isolated: true},
-		{name: "odp", endings: []string{".odp", ".otp", ".fodp"}, read: format.Office, binary: true, isolated: true},
+			read:    format.Office, binary: true, isolated: true, holds: true},
+		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: format.Office, binary: true, isolated: true, holds: true},
+		{name: "odp", endings: []string{".odp", ".otp", ".fodp"}, read: format.Office, binary: true, isolated: true, holds: true},
 		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
 		{name: "office", said: "older office formats (.doc, .xls, .ppt, .rtf)",
 			endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"},
-			read:    format.Office, binary: true, isolated: true},
+			read:    format.Office, binary: true, isolated: true, holds: true},
 		{name: "mail", said: "mail (.eml, .msg, .mbox, .mhtml)",
 			endings: []string{".eml", ".mht", ".mhtml"},
-			read:    format.Mail, isolated: true},
-		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true},
-		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true},
+			read:    format.Mail, isolated: true, holds: true},
+		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true, holds: true},
+		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true, holds: true},
 		{name: "calendar", said: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, read: format.Calendar},
 	}
 }

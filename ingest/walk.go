@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ibid/ingest/archive"
 )
 
 // A file is an entry found in the folder or in a container.
@@ -20,6 +22,7 @@ type file struct {
 	in       *container  // nil for a file of the folder
 	digest   string      // of a file in a container
 	rules    ignoreRules // for the files in a container
+	partial  string      // why the files in it are not read
 }
 
 // prepare lists the folder and compares it with the sink.
@@ -87,7 +90,7 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 			}
 			continue
 		}
-		if isContainer(p) || s.included(p) {
+		if archive.Is(p) || s.included(p) {
 			f := s.look(p, e)
 			f.rules = rules
 			s.files = append(s.files, f)

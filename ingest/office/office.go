@@ -105,46 +105,11 @@ func Read(data []byte, w Writer) error {
 	if f.archive != nil && f.over != nil {
 		return f.over
 	}
-	f.noteEmbedded()
+	f.noteEmbedded(data)
 	for _, why := range f.partial {
 		w.Partial(why)
 	}
 	return nil
-}
-
-// noteEmbedded records the files that are embedded in the document, except for the
-// workbooks with the data of charts, which are read with the charts.
-func (f *file) noteEmbedded() {
-	if f.archive == nil {
-		return
-	}
-	ofCharts := map[string]bool{}
-	for _, name := range f.names {
-		if strings.Contains(name, "/charts/") && !strings.HasSuffix(name, ".rels") {
-			for _, target := range related(f.relations(name), "package") {
-				ofCharts[partName(target)] = true
-			}
-		}
-	}
-	var names []string
-	for _, name := range f.names {
-		if strings.Contains(name, "/embeddings/") && !strings.HasSuffix(name, ".rels") && !ofCharts[name] {
-			names = append(names, path.Base(name))
-		}
-	}
-	if len(names) > 0 {
-		f.note(NotRead(names))
-	}
-}
-
-// NotRead names the files in a document that are not read.
-func NotRead(names []string) string {
-	const most = 3
-	said := strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
-	}
-	return "files in it are not read: " + said
 }
 
 // picture returns the alternative text of a picture as a block; ok is false if
@@ -224,9 +189,6 @@ func (f *file) compound(data []byte) error {
 	root, err := compound.Open(data)
 	if err != nil {
 		return err
-	}
-	if n := len(root.Folder("ObjectPool").Names("_")) + len(root.Names("MBD")); n > 0 {
-		f.note(fmt.Sprintf("%d embedded objects in it, such as charts and files, are not read", n))
 	}
 	switch {
 	case root.Has("EncryptedPackage"), root.Has("EncryptionInfo"):

@@ -1,8 +1,6 @@
 package pdf
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -76,16 +74,4 @@ func (r *outlineReader) readNames(tree pdf.Value, depth int) {
 	for kids, i := tree.Key("Kids"), 0; i < kids.Len(); i++ {
 		r.readNames(kids.Index(i), depth+1)
 	}
-}
-
-// attached returns the names of the files in a file.
-func attached(root pdf.Value) (names []string) {
-	defer func() { _ = recover() }() // damage in it costs the names, not the text
-	r := outlineReader{named: make(map[string]pdf.Value)}
-	r.readNames(root.Key("Names").Key("EmbeddedFiles"), 0)
-	for _, file := range r.named {
-		names = append(names, cmp.Or(file.Key("UF").Text(), file.Key("F").Text(), "a file"))
-	}
-	slices.Sort(names)
-	return names
 }

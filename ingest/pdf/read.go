@@ -29,8 +29,6 @@ type File struct {
 	// Unsupported names filters that some of the content needs; empty when
 	// only damage is wrong.
 	Unsupported []string
-	// Attached are the names of the files in it, which are not read.
-	Attached []string
 	// Rebuilt is set when the file's table of objects is damaged or missing:
 	// what else is missing cannot be known.
 	Rebuilt bool
@@ -91,7 +89,7 @@ func Read(data []byte) (source *Source, err error) {
 	if len(pages) == 0 {
 		return nil, errors.New("it is damaged: it has no pages")
 	}
-	source.Outline, source.Attached = outline(root, pages), attached(root)
+	source.Outline = outline(root, pages)
 	fonts := make(map[string]*font)
 	source.Pages = func(yield func(Drawn) bool) {
 		for _, p := range pages {

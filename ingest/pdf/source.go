@@ -17,7 +17,6 @@ import (
 type Source struct {
 	Title, Author, Date string
 	Outline             []Entry
-	Attached            []string // names of the files in it
 	// Pages draws the pages in order. It is single use.
 	Pages iter.Seq[Drawn]
 	// Rebuilt is set when the file's table of objects is damaged.
@@ -119,7 +118,7 @@ const leastPicture = 144 * 144
 // Lay lays out what was drawn as lines, paragraphs, headings and tables. The
 // error is a [*NoTextError] when no page has text.
 func Lay(source *Source) (*File, error) {
-	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Attached: source.Attached, Rebuilt: source.Rebuilt}
+	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt}
 	var all [][]line
 	glyphs, unknown, ink := 0, 0, false
 	var damage error // the first
