@@ -3,7 +3,6 @@ package office
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -68,9 +67,6 @@ func (f *file) embedded(data []byte, each func(part, name string, content []byte
 		}
 		name := path.Base(part)
 		content, err := f.content(part, maxEmbedded)
-		if limit := (*limitError)(nil); errors.As(err, &limit) {
-			return nil
-		}
 		if err != nil {
 			content = nil
 		} else if bytes.HasPrefix(content, []byte(compound.Magic)) {

@@ -1,0 +1,92 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// Files embedded in a document are documents of their own below it, also in
+// archives; what cannot be taken out is named.
+func TestSyncOfEmbeddedFiles(t *testing.T) {
+	const start = `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>`
+	report := func(pairs ...string) *fstest.MapFile {
+		return zipped(t, append([]string{"word/document.xml", start + "The report.</w:t></w:r></w:p></w:body></w:document>"}, pairs...)...)
+	}
+	inner := report("word/embeddings/Fares.csv", "class,fare\ndeck,4\n")
+	fsys := fstest.MapFS{
+		"a.docx": report("word/embeddings/Inner.docx", string(inner.Data), "word/embeddings/control1.bin", "\x00\x01",
+			"word/embeddings/song.mp3", "\xff\xd8", "word/charts/chart1.xml", "<c/>",
+			"word/charts/_rels/chart1.xml.rels", `<Relationships><Relationship Id="r1" Type="http://schemas.openxmlformats.org/`+
+				`officeDocument/2006/relationships/package" Target="../embeddings/Data.xlsx"/></Relationships>`,
+			"word/embeddings/Data.xlsx", "data of the chart"),
+		"b.zip":  zipped(t, "b.docx", string(inner.Data)),
+		"c.pdf":  file1(pdfWith("notes/plan.txt", "The plan.")),
+		"d.docx": report(),
+		"e.docx": report("word/embeddings/bomb.txt", strings.Repeat("x", 30<<20)),
+	}
+	sink := newMemory()
+	got, err := syncAll(t, &Syncer{Sink: sink}, fsys)
+	must(t, err)
+	want := []string{
+		"added a.docx: files in it are not read: control1.bin",
+		"added a.docx/inner.docx",
+		"added a.docx/inner.docx/fares.csv",
+		"skipped a.docx/song.mp3: .mp3 files are not read",
+		"added b.zip/b.docx as a copy of a.docx/inner.docx",
+		"added b.zip/b.docx/fares.csv as a copy of a.docx/inner.docx/fares.csv",
+		"added c.pdf",
+		"added c.pdf/chart.csv",
+		"added c.pdf/plan.txt",
+		"added d.docx",
+		"added e.docx: files in it are not read: bomb.txt",
+	}
+	wantLines(t, got, want...)
+	if doc := sink.docs["harbour/c.pdf/plan.txt"]; doc == nil || doc.Text != "The plan." {
+		t.Errorf("%+v", doc)
+	}
+	data, err := new(Reader).Original(t.Context(), fsys, sink.docs["harbour/a.docx/inner.docx/fares.csv"])
+	if err != nil || string(data) != "class,fare\ndeck,4\n" {
+		t.Errorf("%q, %v", data, err)
+	}
+
+	fsys["a.docx"] = report()
+	got, err = syncAll(t, &Syncer{Sink: sink, Include: []string{"*.docx"}}, fstest.MapFS{"a.docx": fsys["a.docx"], "c.pdf": fsys["c.pdf"]})
+	must(t, err)
+	if got[0] != "updated a.docx" || strings.Contains(strings.Join(got, "\n"), "unchanged c.pdf") {
+		t.Errorf("%q", got)
+	}
+}
+
+// pdfWith is a PDF file with two attached files: one in its list, one on its page.
+func pdfWith(name, content string) string {
+	const page = "BT /F 12 Tf 72 700 Td (A page with words on it.) Tj ET"
+	stream := func(dict, data string) string { return fmt.Sprintf("<<%s /Length %d>>\nstream\n%s\nendstream", dict, len(data), data) }
+	objects := []string{
+		"<</Type /Catalog /Pages 2 0 R /Names <</EmbeddedFiles <</Names [(plan) 6 0 R]>>>>>>",
+		"<</Type /Pages /Kids [3 0 R] /Count 1>>",
+		"<</Type /Page /Parent 2 0 R /Contents 4 0 R /Resources <</Font <</F 5 0 R>>>> /Annots [" +
+			"<</Subtype /FileAttachment /FS 8 0 R>> <</Subtype /FileAttachment /FS 6 0 R>>]>>",
+		stream("", page),
+		"<</Type /Font /Subtype /Type1 /BaseFont /Helvetica>>",
+		"<</Type /Filespec /F (" + name + ") /EF <</F 7 0 R>>>>",
+		stream("/Type /EmbeddedFile", content),
+		"<</Type /Filespec /UF (chart.csv) /EF <</F 9 0 R>>>>",
+		stream("/Type /EmbeddedFile", "depth,place\n4,pier\n"),
+	}
+	var out strings.Builder
+	out.WriteString("%PDF-1.7\n")
+	var places []int
+	for i, o := range objects {
+		places = append(places, out.Len())
+		fmt.Fprintf(&out, "%d 0 obj\n%s\nendobj\n", i+1, o)
+	}
+	at := out.Len()
+	fmt.Fprintf(&out, "xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
+	for _, p := range places {
+		fmt.Fprintf(&out, "%010d 00000 n \n", p)
+	}
+	fmt.Fprintf(&out, "trailer <</Size %d /Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, at)
+	return out.String()
+}
