@@ -62,7 +62,9 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 // pdfWith is a PDF file with two attached files: one in its list, one on its page.
 func pdfWith(name, content string) string {
 	const page = "BT /F 12 Tf 72 700 Td (A page with words on it.) Tj ET"
-	stream := func(dict, data string) string { return fmt.Sprintf("<<%s /Length %d>>\nstream\n%s\nendstream", dict, len(data), data) }
+	stream := func(dict, data string) string {
+		return fmt.Sprintf("<<%s /Length %d>>\nstream\n%s\nendstream", dict, len(data), data)
+	}
 	objects := []string{
 		"<</Type /Catalog /Pages 2 0 R /Names <</EmbeddedFiles <</Names [(plan) 6 0 R]>>>>>>",
 		"<</Type /Pages /Kids [3 0 R] /Count 1>>",
