@@ -92,8 +92,8 @@ func mayHold(name string, data []byte) bool {
 	switch f, _ := formatOf(name); f.name {
 	case "outlook":
 		return true
-	case "pdf":
-		return bytes.Contains(data, []byte("/EF")) || bytes.Contains(data, []byte("EmbeddedFile"))
+	case "pdf": // the entry of an attached file, or a stream of objects that may have one
+		return bytes.Contains(data, []byte("/EF")) || bytes.Contains(data, []byte("/ObjStm"))
 	case "mail", "mbox": // attachments have names, or are mails themselves
 		lower := bytes.ToLower(data)
 		return slices.ContainsFunc([]string{"name=", "name*", "attachment", "message/"}, func(sign string) bool {

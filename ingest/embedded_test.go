@@ -2,9 +2,14 @@ package ingest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"ibid/data/datatest"
+	"ibid/ingest/pdf"
 )
 
 // Files embedded in a document are documents of their own below it, also in
@@ -56,6 +61,27 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	must(t, err)
 	if got[0] != "updated a.docx" || strings.Contains(strings.Join(got, "\n"), "unchanged c.pdf") {
 		t.Errorf("%q", got)
+	}
+}
+
+// No PDF file with files attached is taken for one without.
+func TestMayHold(t *testing.T) {
+	found := 0
+	for _, set := range []string{"pdf-tika", "pdf-pdfjs", "pdf-real"} {
+		names, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files"), set, "*.pdf"))
+		must(t, err)
+		for _, name := range names {
+			data, err := os.ReadFile(name)
+			must(t, err)
+			holds := 0
+			must(t, pdf.Files(data, func(string, []byte) error { holds++; return nil }))
+			if found += holds; holds > 0 && !mayHold(name, data) {
+				t.Errorf("%s holds %d files", name, holds)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no attached file was found")
 	}
 }
 

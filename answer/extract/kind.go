@@ -115,10 +115,10 @@ func kindOf(question string) *kind {
 			}
 		}
 	}
-	if opened != nil && opened.name == "way" {
-		return opened
+	if opened != nil && opened.name == "any" {
+		return nil
 	}
-	return nil
+	return opened
 }
 
 // modal are words that are months in capitals alone.

@@ -18,13 +18,12 @@ import (
 
 // How much is quoted.
 const (
-	maxQuoted         = 3    // pieces: sentences, or a lead-in with its list
-	maxListBytes      = 1200 // of one that is quoted whole
-	maxListed         = 12   // items of one list
-	quotedWithin      = 2    // log-odds of the best sentence, for a further one
-	sectionCovers     = .15  // share of the question's weight in a heading whose section is quoted
-	maxParagraphBytes = 400  // of one that is quoted whole
-	rowsWithin        = 1    // … for a row, which often differs from the best in a word
+	maxQuoted     = 3    // pieces: sentences, or a lead-in with its list
+	maxListBytes  = 1200 // of one that is quoted whole
+	maxListed     = 12   // items of one list
+	quotedWithin  = 2    // log-odds of the best sentence, for a further one
+	sectionCovers = .15  // share of the question's weight in a heading whose section is quoted
+	rowsWithin    = 1    // … for a row, which often differs from the best in a word
 )
 
 // A Quote is a piece of an extractive answer: sentences of one passage, word
