@@ -7,13 +7,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"ibid/ingest/charset"
-	"ibid/ingest/child"
 	"path"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+
+	"ibid/ingest/charset"
+	"ibid/ingest/child"
 )
 
 // DefaultMaxBytes is the default size of the largest file that is read.
@@ -152,10 +154,30 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	if doc.Meta[ReaderKey] == "" {
 		doc.SetReader(readerName())
 	}
-	if doc.Title == "" {
-		doc.Title = titleOf(name)
+	if doc.Title = oneLine(doc.Title); doc.Title == "" {
+		doc.Title = visibleName(titleOf(name))
+	} else if doc.Title == oneLine(path.Base(name)) { // of source code
+		doc.Title = visibleName(path.Base(name))
 	}
 	return doc, nil
+}
+
+// oneLine makes every run of white space in a title one space: a title of several
+// lines could pass for a list of sources.
+func oneLine(title string) string { return strings.Join(strings.Fields(title), " ") }
+
+// visibleName returns the name of a file with escapes for the characters that break
+// lines, command a terminal or change the reading direction. Joiners stay.
+func visibleName(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != 0x200C && r != 0x200D {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // titleOf returns the title of a document without one: the name of its file.
