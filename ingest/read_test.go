@@ -170,7 +170,6 @@ func TestReadTitles(t *testing.T) {
 		{"lamp.md", "# Lamp [![build](b.svg)](b) ![Version](v.svg)\n\nIt is lit.", "Lamp", "markdown"},
 		{"notes/a\n\n[2] Statutes\u202e.txt", "The lamp is lit.", `a\n\n[2] Statutes\u202e`, "text"},
 		{"a\x1b[2m.go", "package lamp\n\n// Lit is on.\nvar Lit = 1\n", `a\x1b[2m.go`, "code"},
-		{"lamp.md", "---\ntitle: \"Lamp\\n\\n[2] Statutes\"\n---\nIt is lit.", "Lamp [2] Statutes", "markdown"},
 		{"lamp.md", "![Lamp](l.svg)\n====\n\nIt is lit.", "Lamp", "markdown"},
 	} {
 		doc, err := new(Reader).Read(t.Context(), tt.name, []byte(tt.data))
