@@ -90,7 +90,7 @@ func TestExtract(t *testing.T) {
 		{
 			"a reference in the text is no citation", "When does the harbour office open?",
 			found{page("Paper", "The harbour office opens at 8:00 [3].")},
-			"The harbour office opens at 8:00 (3).[1]",
+			"The harbour office opens at 8:00 [3].[1]",
 		},
 		{
 			"an open backtick", "When does the harbour office open?",
@@ -243,7 +243,7 @@ func TestExtractQuotes(t *testing.T) {
 // bare removes what quoting may change: brackets around labels, signs of list
 // items and of code, line ends inside of words.
 func bare(s string) string {
-	s = strings.NewReplacer("[", "(", "]", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")", "`", "'", "~~~", "~").Replace(s)
+	s = strings.NewReplacer("[", "(", "]", ")", "{", "(", "}", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")", "`", "'", "~~~", "~").Replace(s)
 	var out []string
 	for f := range strings.FieldsSeq(s) {
 		if !bullet.MatchString(f) {

@@ -106,21 +106,19 @@ func Inert(s string) string {
 		}
 		return r
 	}, s)
-	return RoundLabels(s, maxForgedLabel)
+	return RoundLabels(labelLike.ReplaceAllString(s, "($1)"), maxForgedLabel)
 }
 
 // maxForgedLabel is above any label of an answer.
 const maxForgedLabel = 1 << 20
 
-// RoundLabels replaces the brackets around what may be read as a label from 1 to
-// highest: square brackets by round ones around numbers with separators between
-// them, in any script, and the seed form's "[NUMBER]"; any brackets by braces
-// around what else [marker] understands, such as "(Source 1)". Other text is
-// unchanged.
+// RoundLabels replaces the brackets around what [marker] reads as a label from 1 to
+// highest: square brackets by round ones, those that it reads too, such as
+// "(Source 1)", by braces. Other text is unchanged: "rows[0]", "[2015]" of three
+// labels, "[1, 2]" in data.
 func RoundLabels(s string, highest int) string {
-	s = labelLike.ReplaceAllString(s, "($1)")
-	for range 3 {
-		plain := withoutMarkers(s, highest)
+	for _, brackets := range []*strings.Replacer{round, braces, braces} {
+		plain := replaceMarkers(s, highest, brackets)
 		if plain == s {
 			return s
 		}
@@ -129,15 +127,19 @@ func RoundLabels(s string, highest int) string {
 	return braces.Replace(s)
 }
 
+// round makes square brackets round, and all others braces.
+var round = strings.NewReplacer("[", "(", "]", ")", "【", "{", "】", "}", "［", "{", "］", "}", "〔", "{", "〕", "}",
+	"(", "{", ")", "}", "（", "{", "）", "}", "<", "{", ">", "}")
+
 var braces = strings.NewReplacer("[", "{", "]", "}", "【", "{", "】", "}", "［", "{", "］", "}", "〔", "{", "〕", "}",
 	"(", "{", ")", "}", "（", "{", "）", "}", "<", "{", ">", "}")
 
-// withoutMarkers replaces the brackets of markers by braces.
-func withoutMarkers(s string, highest int) string {
+// replaceMarkers replaces the brackets of markers.
+func replaceMarkers(s string, highest int, brackets *strings.Replacer) string {
 	var b strings.Builder
 	take := func(t marker.Token) {
 		if t.Marker {
-			b.WriteString(braces.Replace(string(t.Text)))
+			b.WriteString(brackets.Replace(string(t.Text)))
 			return
 		}
 		b.Write(t.Text)
