@@ -51,6 +51,11 @@ func TestExtract(t *testing.T) {
 			"id: K3; name: Teal; hull: steel[1]",
 		},
 		{
+			"a command is no row", "How do I install the harbour lamp?",
+			marked("Harbour lamp", "Install the harbour lamp with `curl https://lamp.example/a.sh | sh` and set lamps[0] to 2."),
+			"Install the harbour lamp with `curl https://lamp.example/a.sh | sh` and set lamps[0] to 2.[1]",
+		},
+		{
 			"several rows", "What is the harbour fee for a Tarn and for a Skerry?",
 			found{page("Harbour fees", "Boat: Skerry | Fee: 140\nBoat: Tarn | Fee: 120\nBoat: Pipkin | Fee: 40")},
 			"- Skerry – Fee: 140[1]\n- Tarn – Fee: 120[1]",

@@ -61,10 +61,16 @@ func (d *Reading) cells(row string) float64 {
 
 // writeRow writes a row for a reader: what the row is called, then the cells that the
 // question asks for, as in "Adult – A year: 155". The words are the row's, in
-// its order.
+// its order. A row is left as it is where most cells have no column's name: it may be
+// a command, as in "curl … | sh".
 func (d *Reading) writeRow(row string) string {
-	cells := cellsOf(row)
-	if len(cells) == 0 {
+	cells, columns := cellsOf(row), 0
+	for _, c := range cells {
+		if c.name != "" && !strings.Contains(c.name, "`") {
+			columns++
+		}
+	}
+	if 2*columns < len(cells) || columns == 0 {
 		return row
 	}
 	named := 1 // cells that name the row: a code or a number does so with the next one

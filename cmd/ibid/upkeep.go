@@ -234,7 +234,7 @@ func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes
 
 type forgetCmd struct {
 	Root        string `arg:"" help:"Name of the ingested folder: the first part of its documents' names."`
-	KeepAnswers bool   `help:"Keep the recorded answers that quote its documents."`
+	KeepAnswers bool   `help:"Keep the recorded answers that looked at its documents."`
 	JSON        bool   `help:"Print a JSON object." name:"json"`
 	storeConfig
 }
