@@ -276,6 +276,12 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	f := &s.signals
 	s.lexical = about.lexical
 	s.window = about.head.with(s.covers)
+	for i := k - 1; i >= 0; i-- {
+		if in[i].title { // of a section within the passage
+			s.window = s.window.with(in[i].covers)
+			break
+		}
+	}
 	f[sigContext] = d.needs.near(s.window)
 	if k > 0 {
 		s.window = s.window.with(in[k-1].covers)
