@@ -133,14 +133,17 @@ var (
 // tells reports whether text of the kind can be told from other text: nearly every
 // sentence has a preposition or a "not".
 func (k *kind) tells() bool {
-	return k != nil && k.name != "way" && k.name != "place" && k.name != "reason" && k.name != "yes"
+	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
 }
+
+// isWay reports whether a way to do something is asked for.
+func (k *kind) isWay() bool { return k != nil && k.name == "way" }
 
 // in reports how far a text has something of the kind that the question does
 // not have itself: 1 for yes, 0 for no, ½ where that cannot be known.
 func (k *kind) in(text, question string) float64 {
 	switch {
-	case k == nil || k.name == "way" || k.name == "yes" && !k.words.at(lowerWords(text), 0):
+	case k == nil || k.isWay() || k.name == "yes" && !k.words.at(lowerWords(text), 0):
 		return .5
 	case k.name == "name":
 		return named(text, question)

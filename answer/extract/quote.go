@@ -216,7 +216,7 @@ func around(in []sentence, s *sentence) piece {
 // widen widens a piece to the whole section that it is in, where the question asks
 // for a way to do something: the steps, the command and what to do after it.
 func (d *Reading) widen(p piece, in []sentence) piece {
-	if d.needs.kind == nil || d.needs.kind.name != "way" || in[p.start].declares {
+	if !d.needs.kind.isWay() || in[p.start].declares {
 		return p
 	}
 	section := p

@@ -276,11 +276,8 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	f := &s.signals
 	s.lexical = about.lexical
 	s.window = about.head.with(s.covers)
-	for i := k - 1; i >= 0; i-- {
-		if in[i].title { // of a section within the passage
-			s.window = s.window.with(in[i].covers)
-			break
-		}
+	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
+		s.window = s.window.with(headed(in, k))
 	}
 	f[sigContext] = d.needs.near(s.window)
 	if k > 0 {
@@ -302,6 +299,16 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	f[sigKind] = d.needs.kind.in(text, d.question)
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)
+}
+
+// headed is the coverage of the last heading before a sentence within its passage.
+func headed(in []sentence, k int) coverage {
+	for k--; k >= 0; k-- {
+		if in[k].title {
+			return in[k].covers
+		}
+	}
+	return nil
 }
 
 // nearVoters is the nearness from which a sentence counts for others.
