@@ -72,6 +72,10 @@ type Draft struct {
 // "[1](id=1)" cite Kept.Passages[0].
 type Text struct {
 	Text string `json:"text"`
+	// Plain is set on all pieces of an answer or on none. It says that they are words
+	// of documents, in which nothing is Markdown but the "- " and "1. " of list items and
+	// fenced code.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // Stepped says how a step, one call to the model, ended, or why kept passages

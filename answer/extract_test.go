@@ -67,7 +67,7 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"the section with the steps", "How do I shut the harbour gate?", marked("How to shut the harbour gate", shut+"Tides\n\nThey are high."),
-			"The harbour gate is electric.[1] Press the red button first:[1]\ngate close[1]\n1. Wait.[1]\n2. Lock it.[1]",
+			"The harbour gate is electric.[1] Press the red button first:[1]\n```\ngate close\n```\n1. Wait.[1]\n2. Lock it.[1]",
 		},
 		{
 			"the section with the steps, by the heading within a passage", "How do I book a harbour seat?",

@@ -113,7 +113,7 @@ func (r *asking) extract(ctx context.Context, kept []retrieve.Passage) error {
 	cited := map[int]bool{}
 	for _, q := range quotes {
 		cited[q.Passage] = true
-		if !r.emit(Text{Text: q.Text}) {
+		if !r.emit(Text{Text: q.Text, Plain: true}) {
 			return nil
 		}
 	}

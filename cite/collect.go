@@ -27,6 +27,9 @@ type Answer struct {
 	// "model_failed" or "model_untrusted".
 	Fallback string `json:"fallback,omitempty"`
 	Text     string `json:"text"`
+	// Plain says that Text is words of documents, in which nothing is Markdown but the
+	// "- " and "1. " of list items and fenced code.
+	Plain bool `json:"plain,omitempty"`
 	// Places are where Text has the printed numbers of sources.
 	Places []Placed `json:"places"`
 	// Unknown are addresses in Text that no passage for the answer has.
@@ -107,6 +110,7 @@ func (f *Fold) Add(e answer.Event) {
 		f.addDraft(e)
 	case answer.Text:
 		f.text = append(f.text, e.Text...)
+		a.Plain = e.Plain
 	case answer.Kept:
 		f.unknown = UnknownAddresses(e.Passages)
 	case answer.Unanswered:

@@ -67,6 +67,7 @@ type numbering struct {
 	decoder  decoder
 	rewriter *rewrite.Rewriter
 	text     []byte          // the answer so far
+	words    bool            // it is plain
 	refs     []sentence.Span // the printed references in it
 	uses     int             // uses of the rewriter that were announced
 	cited    int             // numbers announced
@@ -100,7 +101,7 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 	case answer.Draft:
 		return n.addDraft(e, yield)
 	case answer.Text:
-		return n.addText(e.Text, yield)
+		return n.addText(e, yield)
 	case answer.Unanswered:
 		e.Closest = append([]answer.Closest{}, e.Closest...)
 		for i, c := range e.Closest {
@@ -135,7 +136,7 @@ func (n *numbering) link(p retrieve.Passage, start, end int) string {
 	return rewrite.Link(n.options.Link(p, start, end))
 }
 
-func (n *numbering) addText(text string, yield yielder) bool {
+func (n *numbering) addText(t answer.Text, yield yielder) bool {
 	if n.finished {
 		yield(nil, errors.New("numbering the citations: text came after the end of the answer"))
 		return false
@@ -146,7 +147,8 @@ func (n *numbering) addText(text string, yield yielder) bool {
 	if n.rewriter == nil {
 		n.rewriter = NewRewriter(n.documents, rewrite.Text)
 	}
-	return n.emit(n.rewriter.Append(nil, n.decoder.decode(text)), false, yield)
+	n.words = t.Plain
+	return n.emit(n.rewriter.Append(nil, n.decoder.decode(t.Text)), false, yield)
 }
 
 // finish yields what is held back.
@@ -190,7 +192,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 	}
 	if len(out) > 0 {
 		n.text = append(n.text, out...)
-		if !yield(answer.Text{Text: string(out)}, nil) {
+		if !yield(answer.Text{Text: string(out), Plain: n.words}, nil) {
 			return false
 		}
 	}

@@ -24,6 +24,7 @@ type blockEvent struct {
 type rendering struct {
 	markdown *markdown
 	draft    int
+	plain    bool // see answer.Text
 	text     []byte
 	numbers  map[int]int // of sources, and the length of the text when each was announced
 	starts   []int       // of the final blocks
@@ -53,7 +54,7 @@ func (r *rendering) hasGrown() bool {
 }
 
 func (r *rendering) piece(from, to int, doubts []cite.Unsupported) piece {
-	return piece{source: r.text[from:to], at: from, numbers: r.numbers, doubts: doubts}
+	return piece{source: r.text[from:to], at: from, plain: r.plain, numbers: r.numbers, doubts: doubts}
 }
 
 // advance returns the blocks that have closed and the open one, or at the end all
@@ -165,7 +166,7 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 	var e struct {
 		Number, Step int
 		Text         string
-		Final        bool
+		Final, Plain bool
 	}
 	switch kind {
 	case "cited", "text", "draft":
@@ -191,7 +192,7 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 		}
 		growing = p.draft
 	}
-	growing.text = append(growing.text, e.Text...)
+	growing.text, growing.plain = append(growing.text, e.Text...), e.Plain
 	switch {
 	case e.Final:
 		return p.endDraft()

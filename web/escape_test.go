@@ -185,3 +185,72 @@ func TestHonestTexts(t *testing.T) {
 		t.Errorf("only %d texts", len(files))
 	}
 }
+
+// TestPlainTexts checks that every renderer shows exactly the words of a document, as
+// a quoted answer has them.
+func TestPlainTexts(t *testing.T) {
+	texts := []string{
+		"The constructor is __init__, the sources are src/**/*.ts and the area is 2*3*4 m.", `The share is \\\\server\share, the escapes are '*', \% and \\_.`,
+		"# sets the port", "> was quoted", "+ one", "= two", "---", "===", "|a|b|\n|-|-|\n|1|2|", "1986. A good year", "a\\\nb", "~~gone~~ ~a~ ~/bin",
+		"_a b_ snake_case_ a_b_c", "``` `x` ``y", "2 * 3 * 4", "[x](y) ![x](y) [a]: b", "&lt;b&gt; AT&T <b>bold</b> <stdio.h>", "https://a.example/**/x_y_ *.b.example",
+	}
+	for _, f := range honestFiles(t) {
+		texts = append(texts, strings.Split(string(f.Data), "\n")...)
+	}
+	for _, text := range texts {
+		checkPlain(t, text)
+	}
+	parts := strings.Split(`a b|word|*|**|_|__|~|~~|\|\\|#|>|+|=|-|--|:|.|)|1|12|1234|[|]|(|!|<|/|&|;|"|'|é|図|。|https://a.b| |  `, "|")
+	parts = append(parts, "|", "`", "```", "\n", " \n")
+	rapid.Check(t, func(t *rapid.T) {
+		checkPlain(t, strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 30).Draw(t, "parts"), ""))
+	})
+}
+
+// listItem is what begins a list item in a plain text.
+var listItem = regexp.MustCompile(`(?m)^(?:-|[0-9]{1,3}[.)]) +`)
+
+var fenceLine = regexp.MustCompile("(?m)^```")
+
+var indent = regexp.MustCompile(`(?m)^[ \t]+`)
+
+func checkPlain(t rapid.TB, text string) {
+	text = indent.ReplaceAllString(text, "") // as quotes are
+	words := strings.Fields(string(rewrite.Visible([]byte(listItem.ReplaceAllString(text, "")))))
+	if fenceLine.MatchString(text) {
+		return // code
+	}
+	want := strings.Join(words, " ")
+	e := rewrite.Escaper{Plain: true}
+	markdown := string(e.Close(e.Append(nil, []byte(text))))
+	if what := liveIn(markdown); what != "" {
+		t.Fatalf("%q, from %q, has %s", markdown, text, what)
+	}
+	var chat bytes.Buffer
+	if err := chatMarkdown.Convert([]byte(markdown), &chat); err != nil {
+		t.Fatal(err)
+	}
+	page := ""
+	parts, err := newMarkdown().render(piece{source: []byte(text), plain: true})
+	for _, p := range parts {
+		page += p.html + "\n"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, shown := range map[string]string{markdown: chat.String(), "the page": page} {
+		root, err := nethtml.Parse(strings.NewReader(shown))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for n := range root.Descendants() {
+			if n.Type == nethtml.TextNode {
+				got += n.Data
+			}
+		}
+		if got = strings.Join(strings.Fields(got), " "); got != want {
+			t.Fatalf("%q is shown as\n%q, want\n%q, by %s", text, got, want, from)
+		}
+	}
+}

@@ -27,6 +27,7 @@ import (
 // linear time, and is safe for concurrent use.
 type markdown struct {
 	parser   parser.Parser
+	words    parser.Parser // of plain pieces
 	renderer renderer.Renderer
 	policy   *bluemonday.Policy
 }
@@ -59,6 +60,13 @@ func newMarkdown() *markdown {
 				util.Prioritized(thrifty{extension.NewStrikethroughParser()}, 600)),
 			parser.WithParagraphTransformers(
 				util.Prioritized(narrow{extension.NewTableParagraphTransformer()}, 200))),
+		words: parser.NewParser(
+			parser.WithBlockParsers(
+				util.Prioritized(shallow{plainLists{parser.NewListParser()}}, 300),
+				util.Prioritized(parser.NewListItemParser(), 400),
+				util.Prioritized(plainFences{parser.NewFencedCodeBlockParser()}, 700),
+				util.Prioritized(parser.NewParagraphParser(), 1000)),
+			parser.WithInlineParsers(util.Prioritized(citations{}, 200))),
 		renderer: renderer.NewRenderer(renderer.WithNodeRenderers(
 			util.Prioritized(ours{}, 100),
 			util.Prioritized(extension.NewTableHTMLRenderer(
@@ -93,7 +101,8 @@ func policy() *bluemonday.Policy {
 // A piece is a text to render, or a part of one.
 type piece struct {
 	source []byte
-	at     int // offset of source in the whole text
+	at     int  // offset of source in the whole text
+	plain  bool // see answer.Text
 	// numbers has the offset in the whole text from which [n] is a citation.
 	numbers map[int]int
 	// doubts are the sentences to mark, in order, offsets in the whole text.
@@ -129,7 +138,11 @@ func (m *markdown) render(p piece) ([]part, error) {
 func (m *markdown) parse(p piece) (nodes []ast.Node, starts []int) {
 	context := parser.NewContext()
 	context.Set(pieceKey, p)
-	document := m.parser.Parse(text.NewReader(p.source), parser.WithContext(context))
+	reader := m.parser
+	if p.plain {
+		reader = m.words
+	}
+	document := reader.Parse(text.NewReader(p.source), parser.WithContext(context))
 	document.OwnerDocument().AddMeta(metaPiece, p)
 	for n := document.FirstChild(); n != nil; n = n.NextSibling() {
 		nodes = append(nodes, n)
@@ -156,6 +169,23 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	}
 	return s.BlockParser.Open(parent, reader, pc)
 }
+
+// plainLists are the lists in plain pieces: "+", "*" and years begin none.
+type plainLists struct{ parser.BlockParser }
+
+func (l plainLists) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	if line, _ := reader.PeekLine(); !plainItem.Match(line) {
+		return nil, parser.NoChildren
+	}
+	return l.BlockParser.Open(parent, reader, pc)
+}
+
+// plainFences are the fences in plain pieces, of backticks.
+type plainFences struct{ parser.BlockParser }
+
+func (plainFences) Trigger() []byte { return []byte{'`'} }
+
+var plainItem = regexp.MustCompile(`^(?:-|\d{1,3}[.)]) `)
 
 // maxDelimiters is how many runs of *, _, ~ or ` of a paragraph are parsed.
 const maxDelimiters = 200
@@ -277,14 +307,21 @@ func renderText(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 		return ast.WalkContinue, nil
 	}
 	t := n.(*ast.Text)
+	write := plain.Write
+	if pieceOf(n).plain {
+		write = plain.RawWrite
+		if end := t.Segment.Stop; t.HardLineBreak() && source[end] == '\\' { // the library takes it for markup
+			t.Segment = t.Segment.WithStop(end + 1)
+		}
+	}
 	for rest := t.Segment; rest.Len() > 0; {
 		a, z := pieceOf(n).doubted(rest.Start, rest.Stop)
 		sure := rest.WithStop(a)
-		plain.Write(w, sure.Value(source))
+		write(w, sure.Value(source))
 		if rest = rest.WithStart(a); a < z {
 			doubtful := rest.WithStop(z)
 			w.WriteString(openDoubt)
-			plain.Write(w, doubtful.Value(source))
+			write(w, doubtful.Value(source))
 			w.WriteString("</span>")
 		}
 		rest = rest.WithStart(z)

@@ -158,6 +158,7 @@ func (r *v1Reply) add(e answer.Event) error {
 	case cite.Placed:
 		r.text.numbers = append(r.text.numbers, e)
 	case answer.Text:
+		r.text.escaper.Plain = e.Plain
 		return r.text.append(e.Text)
 	case answer.Unanswered:
 		return r.text.append(e.Text)

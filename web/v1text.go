@@ -200,6 +200,7 @@ func asMarkdown(a cite.Answer, links bool) string {
 		t.sources[s.Number] = cite.Cited{Number: s.Number, Document: s.Document, Title: s.Title, Link: s.Link}
 	}
 	t.numbers = a.Places
+	t.escaper.Plain = a.Plain
 	t.escaper.Unknown = func(text string) []string {
 		return slices.DeleteFunc(slices.Clone(a.Unknown), func(address string) bool { return !strings.Contains(text, address) })
 	}

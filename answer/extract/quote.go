@@ -3,6 +3,7 @@ package extract
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -272,6 +273,15 @@ func codeLines(s sentence) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), " {:")
 }
 
+// fenced puts code into a fenced block, whose fence is longer than any in it.
+func fenced(code string) string {
+	fence := "```"
+	for strings.Contains(code, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + code + "\n" + fence
+}
+
 // refersBack reports whether a sentence begins with a pronoun, so that only the
 // one before it tells what it is about.
 func refersBack(s string) bool {
@@ -359,9 +369,15 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 	if p.start == 1 && naming && in[0].title && d.names(in[0]) {
 		b.WriteString(prompt.RoundLabels(plainLine(in[0].text), highest) + "\n")
 	}
+	labelled := false
 	for k := p.start; k < p.end; k++ {
 		if in[k].code {
-			b.WriteString(Labelled(prompt.RoundLabels(codeLines(in[k]), highest), p.passage+1, "\n") + "\n")
+			label := ""
+			if !labelled { // otherwise the block belongs to the sentence before it
+				label = fmt.Sprintf("\n[%d]", p.passage+1)
+			}
+			b.WriteString(fenced(codeLines(in[k])) + label + "\n")
+			labelled = true
 			continue
 		}
 		text := strings.TrimSpace(in[k].text)
@@ -390,6 +406,7 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 			}
 		}
 		b.WriteString(labelledEach(prompt.RoundLabels(text, highest), p.passage+1, space+next) + space)
+		labelled = true
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -26,6 +26,9 @@ type Escaper struct {
 	// Unknown returns the addresses in a text that are not in the sources, which are
 	// marked. Nil marks only those of more than 2 KB.
 	Unknown func(text string) []string
+	// Plain says that nothing in the text is Markdown but the "- " and "1. " of list
+	// items and fenced code: words that Markdown would change become code too.
+	Plain bool
 
 	decoder decoder
 	held    []byte // what is not decided
@@ -41,6 +44,7 @@ type Escaper struct {
 	// The line.
 	begun    bool // what kind of line it is has been decided
 	verbatim bool // it is code
+	item     bool // it is a list item of a plain text
 	piped    bool // it has a code span with "|" in it, where readers of tables may cut
 	cut      bool // the line before was piped
 
@@ -129,6 +133,8 @@ func (e *Escaper) advance(dst, text []byte, next next) []byte {
 			decided = e.inline()
 		case e.fence.run != "":
 			decided = e.beginCode()
+		case e.Plain:
+			decided = e.beginPlain()
 		default:
 			decided = e.beginLine()
 		}
@@ -228,6 +234,103 @@ func (e *Escaper) beginLine() bool {
 	return true
 }
 
+// beginPlain decides what kind of line of a plain text begins.
+func (e *Escaper) beginPlain() bool {
+	line, whole, wait := e.line()
+	if n := len(line) - len(bytes.TrimLeft(line, " \t")); n > 0 { // would be code
+		e.held = e.held[n:]
+		return true
+	}
+	run, digits := signs(line, '`'), 0
+	for digits < len(line) && '0' <= line[digits] && line[digits] <= '9' {
+		digits++
+	}
+	if wait && (run >= 3 || run == len(line) || len(line) == 1 && line[0] == '-' || digits > 0 && len(line) < digits+2 && digits <= maxDigits) {
+		return false
+	}
+	if run >= 3 && whole && !e.item && e.opensFence(nil, line, run) {
+		return true
+	}
+	numbered := digits > 0 && digits < len(line) && strings.IndexByte(".)", line[digits]) >= 0
+	item := bytes.HasPrefix(line, []byte("- ")) || numbered && digits <= maxItem && bytes.HasPrefix(line[digits+1:], []byte(" "))
+	if item && !e.item {
+		e.item = true
+		return e.take(bytes.IndexByte(line, ' ') + 1)
+	}
+	e.begun, e.item = true, false
+	switch {
+	case numbered && len(bytes.TrimSpace(line[digits+1:min(digits+2, len(line))])) == 0:
+		e.take(digits)
+		e.insert(`\`)
+		return e.take(1)
+	case len(line) > 0 && strings.IndexByte("#>+-=|:[", line[0]) >= 0:
+		e.insert(`\`)
+		return e.take(1)
+	}
+	return true
+}
+
+// Digits of the number of an item.
+const (
+	maxItem   = 3 // as Ibid writes them
+	maxDigits = 9 // as readers of Markdown take them
+)
+
+// plainWord decides the rest of a word of a plain text, up to a space or a sign
+// outside ASCII: it becomes code if Markdown would change it. found reports whether
+// it would.
+func (e *Escaper) plainWord() (found, decided bool) {
+	b := e.held[:min(len(e.held), maxWord)]
+	n := 0
+	for n < len(b) && b[n] > ' ' && b[n] < utf8.RuneSelf {
+		n++
+	}
+	if n == 0 {
+		n = wordEnd(b)
+	}
+	if n == len(e.held) && n < maxWord && e.next == nextMore {
+		return false, false
+	}
+	if !isMarkup(e.last, b[:n]) {
+		return false, true
+	}
+	if end := len(bytes.TrimRight(b[:n], ".,;:!?")); end > 0 {
+		n = end
+	}
+	return true, e.code(n)
+}
+
+// isMarkup reports whether readers of Markdown would take signs out of a word that
+// comes after a character.
+func isMarkup(last byte, word []byte) bool {
+	isSign := func(c byte) bool {
+		return c < utf8.RuneSelf && unicode.IsPunct(rune(c)) || strings.IndexByte("$+<=>^`|~", c) >= 0
+	}
+	tildes := 0
+	for i, c := range word {
+		next, ends := byte(' '), i+1 == len(word)
+		if !ends {
+			next = word[i+1]
+		}
+		switch c {
+		case '*', '`':
+			return true
+		case '~':
+			tildes++
+		case '\\':
+			if ends || isSign(next) {
+				return true
+			}
+		case '_':
+			if ends || last <= ' ' || isSign(last) || last >= utf8.RuneSelf || isSign(next) {
+				return true
+			}
+		}
+		last = c
+	}
+	return tildes > 1 || tildes == 1 && last == '~'
+}
+
 // beginTable notes whether a line, after its prefix, is the rule of a table's head.
 // It reports false if that cannot be known yet.
 func (e *Escaper) beginTable(text []byte, prefix int, whole, wait bool) bool {
@@ -318,6 +421,11 @@ func (e *Escaper) inline() bool {
 			return e.take(n)
 		}
 		return e.take(len(b))
+	}
+	if e.Plain && b[0] != '\n' {
+		if found, decided := e.plainWord(); found || !decided {
+			return decided
+		}
 	}
 	switch c := b[0]; c {
 	case '\n':

@@ -4,6 +4,7 @@
 package sentence
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,12 +19,14 @@ type Span = rewrite.Span
 
 // A Splitter finds the sentences of a growing text. A sentence has no white
 // space at its ends; a printed reference after a full stop belongs to the
-// sentence before it. Headings, list items and lines of a table are sentences.
+// sentence before it. Headings, list items, lines of a table and fenced blocks are
+// sentences.
 type Splitter struct {
 	at    int  // looked at so far
 	start int  // of the sentence, once open
 	end   int  // after its last character that is no white space
 	open  bool // the sentence has begun
+	block int  // of the fenced block that begins at at, the lines before this place do not end it
 }
 
 // maxLook is how many characters the splitter looks ahead after a full stop or
@@ -37,6 +40,15 @@ func (s *Splitter) Next(text []byte, refs []Span, final bool) (Span, bool) {
 		if end := RefAt(refs, s.at); end > 0 {
 			s.ink(end)
 			continue
+		}
+		if !s.open && strings.IndexByte(fences, text[s.at]) >= 0 {
+			switch end, known := s.fence(text, final); {
+			case !known:
+				return Span{}, false
+			case end > 0:
+				s.start, s.block = s.at, 0
+				return s.close(end), true
+			}
 		}
 		r, size := utf8.DecodeRune(text[s.at:])
 		var v verdict
@@ -73,6 +85,43 @@ func (s *Splitter) Next(text []byte, refs []Span, final bool) (Span, bool) {
 		return s.close(s.end), true
 	}
 	return Span{}, false
+}
+
+// Signs of fences, and how many of them are one at least.
+const (
+	fences   = "`~"
+	minFence = 3
+)
+
+// fence returns the end of the fenced block that begins at s.at, or 0 if none does,
+// once that is known.
+func (s *Splitter) fence(text []byte, final bool) (end int, known bool) {
+	before := bytes.TrimRight(text[:s.at], " \t")
+	if len(before) > 0 && before[len(before)-1] != '\n' {
+		return 0, true
+	}
+	sign := text[s.at : s.at+1]
+	rest := bytes.TrimLeft(text[s.at:], string(sign))
+	run := len(text) - s.at - len(rest)
+	head, _, whole := bytes.Cut(rest, []byte("\n"))
+	switch {
+	case len(rest) > 0 && run < minFence || bytes.Contains(head, sign):
+		return 0, true
+	case !whole:
+		return 0, final
+	}
+	for at := max(s.block, s.at+run+len(head)+1); ; {
+		line, _, whole := bytes.Cut(text[at:], []byte("\n"))
+		if !whole && !final {
+			s.block = at
+			return 0, false
+		}
+		signs := bytes.TrimSpace(line)
+		if len(signs) >= run && len(bytes.Trim(signs, string(sign))) == 0 || !whole {
+			return len(bytes.TrimRight(text[:at+len(line)], " \t\r\n")), true
+		}
+		at += len(line) + 1
+	}
 }
 
 func (s *Splitter) ink(end int) {
@@ -138,6 +187,14 @@ func (s *Splitter) line(text []byte, refs []Span, final bool) (verdict, int) {
 	switch rest[0] {
 	case '\n', '#', '|', '>':
 		return holds, s.end
+	case fences[0], fences[1]:
+		run := len(rest) - len(bytes.TrimLeft(rest, string(rest[:1])))
+		if run < minFence && run == len(rest) && !final {
+			return undecided, 0
+		}
+		if run >= minFence {
+			return holds, s.end
+		}
 	}
 	const longest = len("123456789. ")
 	if isListLead(rest[0]) && len(rest) < longest && !final {
