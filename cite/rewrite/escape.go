@@ -276,18 +276,15 @@ const (
 	maxDigits = 9 // as readers of Markdown take them
 )
 
-// plainWord decides the rest of a word of a plain text, up to a space or a sign
-// outside ASCII: it becomes code if Markdown would change it. found reports whether
-// it would.
+// plainWord decides the rest of a word of a plain text: it becomes code if Markdown
+// would change it. found reports whether it would.
 func (e *Escaper) plainWord() (found, decided bool) {
 	b := e.held[:min(len(e.held), maxWord)]
 	n := 0
 	for n < len(b) && b[n] > ' ' && b[n] < utf8.RuneSelf {
 		n++
 	}
-	if n == 0 {
-		n = wordEnd(b)
-	}
+	n = max(n, wordEnd(b))
 	if n == len(e.held) && n < maxWord && e.next == nextMore {
 		return false, false
 	}
@@ -306,17 +303,14 @@ func isMarkup(last byte, word []byte) bool {
 	isSign := func(c byte) bool {
 		return c < utf8.RuneSelf && unicode.IsPunct(rune(c)) || strings.IndexByte("$+<=>^`|~", c) >= 0
 	}
-	tildes := 0
 	for i, c := range word {
 		next, ends := byte(' '), i+1 == len(word)
 		if !ends {
 			next = word[i+1]
 		}
 		switch c {
-		case '*', '`':
+		case '*', '`', '~':
 			return true
-		case '~':
-			tildes++
 		case '\\':
 			if ends || isSign(next) {
 				return true
@@ -328,7 +322,7 @@ func isMarkup(last byte, word []byte) bool {
 		}
 		last = c
 	}
-	return tildes > 1 || tildes == 1 && last == '~'
+	return false
 }
 
 // beginTable notes whether a line, after its prefix, is the rule of a table's head.

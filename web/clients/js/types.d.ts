@@ -12,6 +12,7 @@ export interface Answer {
   markdown?: string;
   nearest: Passage[];
   places: Record<string, any>[];
+  plain?: boolean;
   reason?: string;
   sources: Source[];
   steps: Record<string, any>[];

@@ -17,6 +17,7 @@ class Answer(TypedDict, total=False):
     markdown: str
     nearest: list[Passage]
     places: list[dict[str, Any]]
+    plain: bool
     reason: str
     sources: list[Source]
     steps: list[dict[str, Any]]
