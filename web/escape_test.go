@@ -190,8 +190,11 @@ func TestHonestTexts(t *testing.T) {
 // a quoted answer has them.
 func TestPlainTexts(t *testing.T) {
 	texts := []string{
-		"The constructor is __init__, the sources are src/**/*.ts and the area is 2*3*4 m.", `The share is \\\\server\share, the escapes are '*', \% and \\_.`,
-		"# sets the port", "> was quoted", "+ one", "= two", "---", "===", "|a|b|\n|-|-|\n|1|2|", "1986. A good year", "a\\\nb", "~~gone~~ ~a~ ~/bin",
+		"The constructor is __init__, the sources are src/**/*.ts and the area is 2*3*4 m.",
+		`The share is \\\\server\share, the escapes are '*', \% and \\_.`,
+		"# sets the port", "> was quoted", "+ one", "= two",
+		"---", "===", "|a|b|\n|-|-|\n|1|2|", "1986. A good year", "a\\\nb",
+		"~~gone~~ ~a~ ~/bin",
 		"_a b_ snake_case_ a_b_c", "``` `x` ``y", "2 * 3 * 4", "[x](y) ![x](y) [a]: b", "&lt;b&gt; AT&T <b>bold</b> <stdio.h>", "https://a.example/**/x_y_ *.b.example",
 	}
 	for _, f := range honestFiles(t) {
