@@ -195,7 +195,9 @@ func TestPlainTexts(t *testing.T) {
 		"# sets the port", "> was quoted", "+ one", "= two",
 		"---", "===", "|a|b|\n|-|-|\n|1|2|", "1986. A good year", "a\\\nb",
 		"~~gone~~ ~a~ ~/bin",
-		"_a b_ snake_case_ a_b_c", "``` `x` ``y", "2 * 3 * 4", "[x](y) ![x](y) [a]: b", "&lt;b&gt; AT&T <b>bold</b> <stdio.h>", "https://a.example/**/x_y_ *.b.example",
+		"_a b_ snake_case_ a_b_c", "``` `x` ``y", "2 * 3 * 4",
+		"[x](y) ![x](y) [a]: b", "&lt;b&gt; AT&T <b>bold</b> <stdio.h>",
+		"https://a.example/**/x_y_ *.b.example",
 	}
 	for _, f := range honestFiles(t) {
 		texts = append(texts, strings.Split(string(f.Data), "\n")...)
