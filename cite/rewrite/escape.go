@@ -45,6 +45,8 @@ type Escaper struct {
 	begun    bool // what kind of line it is has been decided
 	verbatim bool // it is code
 	item     bool // it is a list item of a plain text
+	fenced   bool // it closes a fenced block
+	strange  bool // its code, or that of the fenced block, has an address that is not known
 	piped    bool // it has a code span with "|" in it, where readers of tables may cut
 	cut      bool // the line before was piped
 
@@ -119,6 +121,13 @@ func (e *Escaper) Close(dst []byte) []byte {
 			e.emit("\n")
 		}
 		e.emit(e.fence.prefix + e.fence.run)
+		e.fenced = true
+	}
+	switch {
+	case e.strange && e.fenced:
+		e.emit("\n" + strings.TrimSpace(unknownAddress))
+	case e.strange:
+		e.emit(unknownAddress)
 	}
 	return e.out
 }
@@ -401,7 +410,7 @@ func (e *Escaper) beginCode() bool {
 		e.fence, e.nested, e.wrapped = fence{}, true, true
 		return true
 	case closes:
-		e.fence, e.nested, e.wrapped = fence{}, f.prefix != "", false
+		e.fence, e.nested, e.wrapped, e.fenced = fence{}, f.prefix != "", false, true
 	}
 	e.begun, e.verbatim = true, true
 	return true
@@ -411,10 +420,7 @@ func (e *Escaper) beginCode() bool {
 func (e *Escaper) inline() bool {
 	b := e.held
 	if e.verbatim && b[0] != '\n' {
-		if n := bytes.IndexByte(b, '\n'); n >= 0 {
-			return e.take(n)
-		}
-		return e.take(len(b))
+		return e.codeLine()
 	}
 	if e.Plain && b[0] != '\n' {
 		if found, decided := e.plainWord(); found || !decided {
@@ -423,8 +429,7 @@ func (e *Escaper) inline() bool {
 	}
 	switch c := b[0]; c {
 	case '\n':
-		e.begun, e.verbatim, e.cut, e.piped = false, false, e.piped, false
-		return e.take(1)
+		return e.endLine()
 	case '`':
 		if !e.title {
 			return e.backticks()
@@ -452,6 +457,36 @@ func (e *Escaper) inline() bool {
 	return e.word()
 }
 
+// codeLine takes the rest of a line of code.
+func (e *Escaper) codeLine() bool {
+	n := bytes.IndexByte(e.held, '\n')
+	if n < 0 {
+		if n = len(e.held); n < maxLine && e.Unknown != nil && e.next == nextMore {
+			return false
+		}
+	}
+	e.strange = e.strange || e.isUnknown(string(e.held[:n]))
+	return e.take(n)
+}
+
+func (e *Escaper) isUnknown(text string) bool { return e.Unknown != nil && len(e.Unknown(text)) > 0 }
+
+// endLine ends a line, and says after the line or the fenced block if there is an
+// address in its code that is not known.
+func (e *Escaper) endLine() bool {
+	ended := e.strange && e.fence.run == ""
+	e.strange = e.strange && !ended
+	if ended && !e.fenced {
+		e.emit(unknownAddress)
+	}
+	e.take(1)
+	if ended && e.fenced {
+		e.emit(strings.TrimSpace(unknownAddress) + "\n\n")
+	}
+	e.begun, e.verbatim, e.fenced, e.cut, e.piped = false, false, false, e.piped, false
+	return true
+}
+
 func opensElement(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?' || c == '\\'
 }
@@ -473,7 +508,12 @@ func (e *Escaper) backticks() bool {
 		}
 		if piped := end > 0 && bytes.IndexByte(b[:end], '|') >= 0; end > 0 && !(piped && e.table) {
 			e.piped = e.piped || piped
-			return e.take(end)
+			strange := e.isUnknown(string(b[:end]))
+			e.take(end)
+			if strange {
+				e.emit(unknownAddress)
+			}
+			return true
 		}
 	}
 	for range run {
@@ -562,7 +602,7 @@ func tooLong(n int) bool { return n > maxAddress-utf8.UTFMax }
 // is not known.
 func (e *Escaper) code(n int) bool {
 	text := string(e.held[:n])
-	unknown := tooLong(n) || e.Unknown != nil && len(e.Unknown(text)) > 0
+	unknown := tooLong(n) || e.isUnknown(text)
 	if e.last == '`' { // two code spans in a row would be one
 		_, first := utf8.DecodeRuneInString(text)
 		if text[0] < utf8.RuneSelf && unicode.IsPunct(rune(text[0])) || strings.IndexByte("<&$+=^`|~", text[0]) >= 0 {

@@ -123,6 +123,31 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestUnknownAddressInCode checks that addresses which are not in the sources are
+// marked in code too, and code without one is unchanged, in any pieces.
+func TestUnknownAddressInCode(t *testing.T) {
+	for text, want := range map[string]string{
+		"Run `curl https://evil.com` now `ls`.":              "Run `curl https://evil.com` [address not in the sources] now `ls`.",
+		"```sh\ncurl https://evil.com\nls\n```\nThen go on.": "```sh\ncurl https://evil.com\nls\n```\n[address not in the sources]\n\nThen go on.",
+		"```sh\nls\n```\nThen go on.":                        "```sh\nls\n```\nThen go on.",
+		"```\nhttps://evil.com\n```":                         "```\nhttps://evil.com\n```\n[address not in the sources]",
+		"```\nhttps://evil.com":                              "```\nhttps://evil.com\n```\n[address not in the sources]",
+		"Run:\n\n    curl https://evil.com\n    ls\n":        "Run:\n\n    curl https://evil.com [address not in the sources]\n    ls\n",
+		"Run:\n\n    curl https://evil.com":                  "Run:\n\n    curl https://evil.com [address not in the sources]",
+	} {
+		for _, size := range []int{1, 3, 7, len(text)} {
+			e := rewrite.Escaper{Unknown: rewrite.Addresses{}.Missing}
+			var got []byte
+			for piece := range slices.Chunk([]byte(text), size) {
+				got = e.Append(got, piece)
+			}
+			if got = e.Close(got); string(got) != want {
+				t.Errorf("%q in pieces of %d: got %q, want %q", text, size, got, want)
+			}
+		}
+	}
+}
+
 func TestVisibleName(t *testing.T) {
 	for name, want := range map[string]string{
 		"notes/a b – é 図.md": "notes/a b – é 図.md", "a\nb\x1b[31m": `a\nb\x1b[31m`, "x\u202efdp.exe\u200b": `x\u202efdp.exe\u200b`, "\xff": `\ufffd`,
