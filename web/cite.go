@@ -111,7 +111,14 @@ func (r *citeRequest) rewriter() (*rewrite.Rewriter, error) {
 		style = known
 	}
 	if r.Inline != "" || r.Entry != "" {
-		style = rewrite.NewStyle(r.Inline, r.Entry)
+		if style, err = rewrite.NewStyle(r.Inline, r.Entry); err != nil {
+			return nil, invalidField("inline", "bad_style", "%v", err)
+		}
+	}
+	for _, id := range r.Exclude {
+		if id < 1 || id > len(documents) {
+			return nil, invalidField("exclude", "bad_documents", "exclude has %d: documents are counted from 1 to %d", id, len(documents))
+		}
 	}
 	style = rewrite.Excluding(style, func(d rewrite.Document) bool { return slices.Contains(r.Exclude, d.ID) })
 	return cite.NewRewriter(documents, style), nil

@@ -23,6 +23,8 @@ func TestCite(t *testing.T) {
 		{`{` + documents + `,"text":"Yes [1][2].","exclude":[1],"inline":"({number})","entry":"{title};"}`, 200,
 			`"text":"Yes (1).","list":"\n\nb.pdf;"`},
 		{`{` + documents + `,"style":"loud"}`, 400, `"bad_style"`},
+		{`{` + documents + `,"inline":"({nr})"}`, 400, `"bad_style"`},
+		{`{` + documents + `,"exclude":[3]}`, 400, `"bad_documents"`},
 		{`{"documents":{"a":1}}`, 400, `"bad_documents"`},
 		{`{"text":"a"}`, 400, `"bad_documents"`},
 		{`[]`, 400, `"bad_json"`},

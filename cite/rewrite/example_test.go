@@ -3,6 +3,7 @@ package rewrite_test
 import (
 	"fmt"
 	"io"
+	"log"
 	"net/url"
 	"os"
 	"path"
@@ -47,7 +48,11 @@ func ExampleRewriter() {
 
 // A writer cites what passes through it.
 func ExampleWriter() {
-	w := rewrite.NewWriter(os.Stdout, rewrite.New(documents, rewrite.NewStyle("({number})", "{number}. {title}\n"), marker.Default))
+	style, err := rewrite.NewStyle("({number})", "{number}. {title}\n")
+	if err != nil {
+		log.Fatal(err)
+	}
+	w := rewrite.NewWriter(os.Stdout, rewrite.New(documents, style, marker.Default))
 	for _, piece := range []string{"Closed on Mondays [", "3], open on Sundays [5]."} {
 		if _, err := io.WriteString(w, piece); err != nil {
 			fmt.Println(err)

@@ -68,7 +68,18 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		return usageError("unknown style %q: use empty, text, markdown, footnote or html", c.Style)
 	}
 	if c.Inline != "" || c.Entry != "" {
-		style = rewrite.NewStyle(c.Inline, c.Entry+"\n")
+		entry := c.Entry
+		if entry != "" {
+			entry += "\n"
+		}
+		if style, err = rewrite.NewStyle(c.Inline, entry); err != nil {
+			return usageError("%w", err)
+		}
+	}
+	for _, id := range c.Exclude {
+		if id < 1 || id > len(documents) {
+			return usageError("--exclude %d: the documents in %s are counted from 1 to %d", id, c.Documents, len(documents))
+		}
 	}
 	style = rewrite.Excluding(style, func(d rewrite.Document) bool { return slices.Contains(c.Exclude, d.ID) })
 	profile, form := marker.Default, "[1]"
