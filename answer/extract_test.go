@@ -72,7 +72,7 @@ func TestExtract(t *testing.T) {
 		{
 			"the section with the steps, by the heading within a passage", "How do I book a harbour seat?",
 			marked("Notes", "Notes\n\nThe ferry leaves at 9:40.\n\nHow to book a harbour seat\n\n1. Call the office.\n2. Pay 4 euros.\n\nKeep the receipt."),
-			"1. Call the office.[1]\n2. Pay 4 euros.[1]\nKeep the receipt.[1]",
+			"1. Call the office.[1]\n2. Pay 4 euros.[1]\n\nKeep the receipt.[1]",
 		},
 		{
 			"a sentence where no way is asked for", "Is the harbour gate electric?", marked("How to shut the harbour gate", shut),

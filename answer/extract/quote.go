@@ -397,6 +397,8 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 		switch {
 		case k+1 == p.end:
 			space = ""
+		case !in[k+1].joins && !in[k+1].code && isItem(in[first(in, k)].text) && !isItem(in[k+1].text):
+			space = "\n\n" // otherwise readers of Markdown take it into the item
 		case !in[k+1].joins && (in[k].title || isRow(in[k].text) || isEntry(text) || in[k+1].code ||
 			isItem(in[first(in, k)].text) || isItem(in[k+1].text)):
 			space = "\n"
