@@ -309,9 +309,6 @@ func (e *Escaper) plainWord() (found, decided bool) {
 // isMarkup reports whether readers of Markdown would take signs out of a word that
 // comes after a character.
 func isMarkup(last byte, word []byte) bool {
-	isSign := func(c byte) bool {
-		return c < utf8.RuneSelf && unicode.IsPunct(rune(c)) || strings.IndexByte("$+<=>^`|~", c) >= 0
-	}
 	for i, c := range word {
 		next, ends := byte(' '), i+1 == len(word)
 		if !ends {
@@ -321,17 +318,22 @@ func isMarkup(last byte, word []byte) bool {
 		case '*', '`', '~':
 			return true
 		case '\\':
-			if ends || isSign(next) {
+			if ends || isPunctuation(next) {
 				return true
 			}
 		case '_':
-			if ends || last <= ' ' || isSign(last) || last >= utf8.RuneSelf || isSign(next) {
+			if ends || last <= ' ' || isPunctuation(last) || last >= utf8.RuneSelf || isPunctuation(next) {
 				return true
 			}
 		}
 		last = c
 	}
 	return false
+}
+
+// isPunctuation reports whether Markdown takes a character of ASCII for punctuation.
+func isPunctuation(c byte) bool {
+	return c < utf8.RuneSelf && unicode.IsPunct(rune(c)) || strings.IndexByte("$+<=>^`|~", c) >= 0
 }
 
 // beginTable notes whether a line, after its prefix, is the rule of a table's head.
@@ -483,7 +485,7 @@ func (e *Escaper) endLine() bool {
 	if ended && e.fenced {
 		e.emit(strings.TrimSpace(unknownAddress) + "\n\n")
 	}
-	e.begun, e.verbatim, e.fenced, e.cut, e.piped = false, false, false, e.piped, false
+	e.begun, e.verbatim, e.item, e.fenced, e.cut, e.piped = false, false, false, false, e.piped, false
 	return true
 }
 
@@ -605,7 +607,7 @@ func (e *Escaper) code(n int) bool {
 	unknown := tooLong(n) || e.isUnknown(text)
 	if e.last == '`' { // two code spans in a row would be one
 		_, first := utf8.DecodeRuneInString(text)
-		if text[0] < utf8.RuneSelf && unicode.IsPunct(rune(text[0])) || strings.IndexByte("<&$+=^`|~", text[0]) >= 0 {
+		if isPunctuation(text[0]) {
 			e.insert(`\`)
 		}
 		e.emit(text[:first])

@@ -123,6 +123,32 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestEscapePlain checks the beginnings of lines of a plain text, with numbers of
+// sources at "§", in any pieces.
+func TestEscapePlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"- a\n- # b\n1. c*d\n1986. e": "- a\n- \\# b\n1. `c*d`\n1986\\. e",
+		"- §\n- a":                    "- [1]\n- a",
+		"a:§\n```\n*x*\n```\n# y":     "a:[1]\n```\n*x*\n```\n\\# y",
+	} {
+		for _, size := range []int{1, 3, len(text)} {
+			e := rewrite.Escaper{Plain: true}
+			var got []byte
+			for i, part := range strings.Split(text, "§") {
+				if i > 0 {
+					got, _ = e.AppendNumber(got, []byte("[1]"))
+				}
+				for piece := range slices.Chunk([]byte(part), size) {
+					got = e.Append(got, piece)
+				}
+			}
+			if got = e.Close(got); string(got) != want {
+				t.Errorf("%q in pieces of %d: got %q, want %q", text, size, got, want)
+			}
+		}
+	}
+}
+
 // TestUnknownAddressInCode checks that addresses which are not in the sources are
 // marked in code too, and code without one is unchanged, in any pieces.
 func TestUnknownAddressInCode(t *testing.T) {

@@ -26,7 +26,7 @@ type Splitter struct {
 	start int  // of the sentence, once open
 	end   int  // after its last character that is no white space
 	open  bool // the sentence has begun
-	block int  // of the fenced block that begins at at, the lines before this place do not end it
+	block int  // nothing before this place ends the fenced block that begins at at
 }
 
 // maxLook is how many characters the splitter looks ahead after a full stop or
@@ -87,10 +87,12 @@ func (s *Splitter) Next(text []byte, refs []Span, final bool) (Span, bool) {
 	return Span{}, false
 }
 
-// Signs of fences, and how many of them are one at least.
+// Signs of fences, how many of them are one at least, and the length in bytes that
+// its line does not reach.
 const (
 	fences   = "`~"
 	minFence = 3
+	maxHead  = 256
 )
 
 // fence returns the end of the fenced block that begins at s.at, or 0 if none does,
@@ -101,19 +103,21 @@ func (s *Splitter) fence(text []byte, final bool) (end int, known bool) {
 		return 0, true
 	}
 	sign := text[s.at : s.at+1]
-	rest := bytes.TrimLeft(text[s.at:], string(sign))
-	run := len(text) - s.at - len(rest)
-	head, _, whole := bytes.Cut(rest, []byte("\n"))
+	head, _, whole := bytes.Cut(text[s.at:min(len(text), s.at+maxHead)], []byte("\n"))
+	rest := bytes.TrimLeft(head, string(sign))
+	run := len(head) - len(rest)
 	switch {
-	case len(rest) > 0 && run < minFence || bytes.Contains(head, sign):
+	case (len(rest) > 0 || whole) && run < minFence || bytes.Contains(rest, sign) || len(head) == maxHead:
 		return 0, true
 	case !whole:
 		return 0, final
 	}
-	for at := max(s.block, s.at+run+len(head)+1); ; {
+	for at := max(s.block, s.at+len(head)+1); ; {
 		line, _, whole := bytes.Cut(text[at:], []byte("\n"))
 		if !whole && !final {
-			s.block = at
+			// From the last other sign on: from there it does not end the block either.
+			other := func(r rune) bool { return r != rune(sign[0]) && !unicode.IsSpace(r) }
+			s.block = at + max(0, bytes.LastIndexFunc(line, other))
 			return 0, false
 		}
 		signs := bytes.TrimSpace(line)
