@@ -220,7 +220,8 @@ var fenceLine = regexp.MustCompile("(?m)^(```|(-|[0-9]{1,3}[.)])[ \t]*$)")
 var indent = regexp.MustCompile(`(?m)^[ \t]+`)
 
 func checkPlain(t rapid.TB, text string) {
-	text = indent.ReplaceAllString(text, "") // as quotes are
+	text = indent.ReplaceAllString(text, "")         // as quotes are
+	text = listItem.ReplaceAllString(text, "\n${0}") // otherwise only 1 begins a list
 	words := strings.Fields(string(rewrite.Visible([]byte(listItem.ReplaceAllString(text, "")))))
 	if fenceLine.MatchString(text) {
 		return // code, or an item without words

@@ -62,10 +62,10 @@ func newMarkdown() *markdown {
 				util.Prioritized(narrow{extension.NewTableParagraphTransformer()}, 200))),
 		words: parser.NewParser(
 			parser.WithBlockParsers(
-				util.Prioritized(shallow{plainLists{parser.NewListParser()}}, 300),
+				util.Prioritized(plainLists{parser.NewListParser()}, 300),
 				util.Prioritized(parser.NewListItemParser(), 400),
 				util.Prioritized(plainFences{parser.NewFencedCodeBlockParser()}, 700),
-				util.Prioritized(parser.NewParagraphParser(), 1000)),
+				util.Prioritized(plainLines{parser.NewParagraphParser()}, 1000)),
 			parser.WithInlineParsers(util.Prioritized(citations{}, 200))),
 		renderer: renderer.NewRenderer(renderer.WithNodeRenderers(
 			util.Prioritized(ours{}, 100),
@@ -170,20 +170,32 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// plainLists are the lists in plain pieces: "+", "*" and years begin none.
+// plainLists are the lists in plain pieces, in no other: "+", "*" and years begin none.
 type plainLists struct{ parser.BlockParser }
 
 func (l plainLists) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
-	if line, _ := reader.PeekLine(); !plainItem.Match(line) {
+	if line, _ := reader.PeekLine(); parent.Kind() != ast.KindDocument || !plainItem.Match(line) {
 		return nil, parser.NoChildren
 	}
 	return l.BlockParser.Open(parent, reader, pc)
 }
 
-// plainFences are the fences in plain pieces, of backticks.
+// plainFences are the fences in plain pieces, of backticks and in no list.
 type plainFences struct{ parser.BlockParser }
 
+func (f plainFences) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	if parent.Kind() != ast.KindDocument {
+		return nil, parser.NoChildren
+	}
+	return f.BlockParser.Open(parent, reader, pc)
+}
+
 func (plainFences) Trigger() []byte { return []byte{'`'} }
+
+// plainLines are the lines of plain pieces: with an indent they are no code.
+type plainLines struct{ parser.BlockParser }
+
+func (plainLines) CanAcceptIndentedLine() bool { return true }
 
 var plainItem = regexp.MustCompile(`^(?:-|\d{1,3}[.)]) `)
 

@@ -26,7 +26,7 @@ func (a Addresses) Add(text string) {
 // like one to finders of links ("main.go") is none.
 func (a Addresses) Missing(text string) (missing []string) {
 	for word := range activeWords([]byte(text)) {
-		if leadsAway.MatchString(withoutBackslashes(word)) && !a[addressKey(word)] {
+		if matches(leadsAway, word) && !a[addressKey(word)] {
 			missing = append(missing, string(word))
 		}
 	}
@@ -75,10 +75,16 @@ var (
 
 // isActive reports whether a word is active to those who find links in text.
 func isActive(word []byte) bool {
-	return bytes.ContainsAny(word, `.:@/&`) && active.MatchString(withoutBackslashes(word))
+	return bytes.ContainsAny(word, `.:@/&`) && matches(active, word)
 }
 
 // withoutBackslashes is how readers of Markdown may see a word.
+// matches reports whether a pattern matches a word, as it is or as readers of Markdown
+// see it: they remove some of its backslashes.
+func matches(pattern *regexp.Regexp, word []byte) bool {
+	return pattern.Match(word) || bytes.IndexByte(word, '\\') >= 0 && pattern.MatchString(withoutBackslashes(word))
+}
+
 func withoutBackslashes(word []byte) string { return strings.ReplaceAll(string(word), `\`, "") }
 
 func addressKey(address []byte) string {

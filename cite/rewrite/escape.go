@@ -61,6 +61,7 @@ type Escaper struct {
 type fence struct {
 	prefix string // of all its lines: spaces and ">"
 	run    string // that opened it
+	span   bool   // for some readers it is a code span of a paragraph, which a blank line ends
 }
 
 type next uint8
@@ -381,7 +382,11 @@ func (e *Escaper) opensFence(prefix, text []byte, run int) bool {
 	if run < 3 || bytes.ContainsAny(text[run:], "`~") || bytes.IndexByte(prefix, '\t') >= 0 || len(prefix) > 0 && text[0] == '~' {
 		return false
 	}
-	e.fence = fence{string(prefix), string(text[:run])}
+	span := e.wrapped && len(prefix)-len(bytes.TrimRight(prefix, " ")) >= 4
+	if span && e.table { // it would be cut at the ends of rows
+		return false
+	}
+	e.fence = fence{string(prefix), string(text[:run]), span}
 	e.begun, e.verbatim = true, true
 	return true
 }
@@ -404,7 +409,7 @@ func (e *Escaper) beginCode() bool {
 		inside, within := bytes.CutPrefix(bytes.TrimRight(line, " \n"), []byte(f.prefix))
 		blank := string(inside) == strings.TrimRight(f.prefix, " ")
 		closes = within && string(inside) == f.run
-		doubtful = !closes && (!within && !blank || bytes.Contains(inside, []byte("```")) || !whole)
+		doubtful = !closes && (!within && !blank || blank && f.span || bytes.Contains(inside, []byte("```")) || !whole)
 	}
 	switch {
 	case doubtful: // some readers end the block here

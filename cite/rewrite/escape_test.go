@@ -44,6 +44,8 @@ func TestEscape(t *testing.T) {
 		{"fence in a fence", "````\n```\n<b>\n```\n````\n<b>", "````\n```\n<b>\n```\n````\n`<b>`"},
 		{"indented code", "Run:\n\n    curl https://a.b\n\n    x\n\nhttps://a.b", "Run:\n\n    curl https://a.b\n\n    x\n\n`https://a.b`"},
 		{"indented in a list", "- Run:\n\n    https://a.b\nx\n\n    https://a.b", "- Run:\n\n    `https://a.b`\nx\n\n    `https://a.b`"},
+		{"fence or code span", "x\n    ```\n    <b>\n\n    <b>", "x\n    ```\n    <b>\n    ```\n\n    `<b>`"},
+		{"scheme after a backslash", `x\javascript:x`, "`x\\javascript:x`"},
 		{"hidden", "ht\u200btp\u2060s://a.b \x1b[31m\u202e", "`https://a.b` [31m"},
 		{"long words", strings.Repeat("a", 300) + ".com", strings.Repeat("a", 128) + "`" + strings.Repeat("a", 172) + ".com`"},
 		{"long address", "x://" + strings.Repeat("a", 2100), "`x://" + strings.Repeat("a", 2044) + "` [address not in the sources]" + strings.Repeat("a", 56)},
