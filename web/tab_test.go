@@ -373,10 +373,20 @@ func (b *tab) expectProblem(words string) {
 	b.t.Errorf("the console does not mention %q", words)
 }
 
+// do runs steps in order. A page that comes or changes between the moment a step
+// finds its node and the moment it uses it makes the browser answer that there is
+// no such node; nothing was clicked or typed then, and the step finds its node
+// again.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b, steps...); err != nil {
-		b.t.Fatal(err, context.Cause(b))
+	for _, step := range steps {
+		err := chromedp.Do(b, step)
+		for err != nil && b.Err() == nil && strings.Contains(err.Error(), "Could not find node with given id") {
+			err = chromedp.Do(b, step)
+		}
+		if err != nil {
+			b.t.Fatal(err, context.Cause(b))
+		}
 	}
 }
 
