@@ -55,6 +55,7 @@ func (s *Splitter) End() (units []Unit, space string) {
 func (s *Splitter) take(t marker.Token) {
 	start := len(s.text)
 	s.text = append(s.text, t.Text...)
+	start -= t.Back
 	at := sentence.Span{Start: start, End: len(s.text)}
 	switch last := len(s.code) - 1; {
 	case t.Marker && !t.Boundary:
@@ -111,7 +112,7 @@ func (s *Splitter) sentence(final bool) (sentence.Span, bool) {
 		s.after = s.after[:n-1]
 		return found, true
 	}
-	return s.sentences.Next(s.text, s.refs, final)
+	return s.sentences.Next(s.text[:len(s.text)-s.scanner.Open()], s.refs, final)
 }
 
 // begin begins a unit with a sentence, up to the block of code in it, if any.

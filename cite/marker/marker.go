@@ -36,8 +36,10 @@ type Token struct {
 	// Text is the part, or the marker, as it was written. It never ends
 	// inside a UTF-8 sequence that a later piece completes.
 	Text []byte
-	// Code is set for text in a code span or a fenced block.
+	// Code is set for text in a code span or a fenced block. Back bytes of text
+	// that were given before are in it as well: see [Scanner.Open].
 	Code bool
+	Back int
 	// Marker is set for a marker.
 	Marker bool
 	// Boundary is set for [cite_start] and [cite_end], which are not shown.

@@ -17,6 +17,7 @@ type Scanner struct {
 	known   int
 
 	held   []byte // the undecided end of the text so far
+	open   int    // bytes of it that take has received
 	state  state
 	before context // the text before held
 	cited  bool    // a marker has cited something
@@ -33,7 +34,7 @@ type Scanner struct {
 	// During a call.
 	b     []byte
 	i     int // b[:i] is decided
-	from  int // b[from:i] is text that take has not received
+	from  int // take has received b[:from]
 	final bool
 	take  func(Token)
 }
@@ -83,8 +84,12 @@ func (s *Scanner) Close(take func(Token)) {
 	*s = Scanner{Excluded: s.Excluded, profile: s.profile, known: s.known, held: s.held[:0]}
 }
 
-// Held returns the number of undecided characters.
-func (s *Scanner) Held() int { return utf8.RuneCount(s.held) }
+// Held returns the number of characters that are held back.
+func (s *Scanner) Held() int { return utf8.RuneCount(s.held[s.open:]) }
+
+// Open returns the number of bytes at the end of the text given so far that follow
+// an opening run of backticks: it is not known yet whether they are code.
+func (s *Scanner) Open() int { return s.open }
 
 // Partial returns the length of the incomplete UTF-8 sequence at the end of b.
 func Partial(b []byte) int {
@@ -101,18 +106,47 @@ func Partial(b []byte) int {
 
 // scan reads b as far as it can decide, and returns how far that is.
 func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
-	s.b, s.i, s.from, s.final, s.take = b, 0, 0, final, take
+	s.b, s.i, s.from, s.final, s.take = b, 0, s.open, final, take
 	for (s.i < len(b) || final && s.state == stateSpan) && s.step() {
 	}
 	s.give(false)
+	s.open = max(0, s.from-s.i)
 	s.b, s.take = nil, nil
 	return s.i
 }
 
-// give gives the decided text.
+// give gives the decided text that take has not received.
 func (s *Scanner) give(code bool) {
 	if s.from < s.i {
 		s.take(Token{Text: s.b[s.from:s.i], Code: code})
+		s.from = s.i
+	}
+}
+
+// giveOpen gives what is the same as code and as text: what comes after an opening
+// run up to the first sign that may begin something else, without the white space
+// before that.
+func (s *Scanner) giveOpen() {
+	s.give(false)
+	rest := s.b[s.from:]
+	n := bytes.IndexFunc(rest, func(r rune) bool {
+		return r < utf8.RuneSelf && classes[r] == classSpecial || isPunctuation(r) && forms[r] != nil
+	})
+	if n >= 0 {
+		rest = rest[:n]
+	}
+	if rest = bytes.TrimRightFunc(rest, unicode.IsSpace); len(rest) > 0 {
+		s.take(Token{Text: rest})
+		s.from += len(rest)
+	}
+}
+
+// giveCode gives n bytes of code, of which take may have received the first as text.
+func (s *Scanner) giveCode(n int) {
+	back := max(0, s.from-s.i)
+	s.i += n
+	if s.from < s.i || back > 0 {
+		s.take(Token{Text: s.b[s.from:s.i], Code: true, Back: back})
 		s.from = s.i
 	}
 }
@@ -136,6 +170,7 @@ func (s *Scanner) step() bool {
 		after, kind := s.span(s.b[s.i:], s.final)
 		switch kind {
 		case spanUndecided:
+			s.giveOpen()
 			return false
 		case spanCode:
 			s.verbatim(after, true)
@@ -151,8 +186,7 @@ func (s *Scanner) step() bool {
 	case stateFence:
 		s.give(false)
 		n, closed := s.fence.scan(s.b[s.i:], &s.ticks)
-		s.i += n
-		s.give(true)
+		s.giveCode(n)
 		if closed {
 			s.state = stateLine
 			s.before = context{base: '\n'}
@@ -257,8 +291,12 @@ func (s *Scanner) verbatim(n int, code bool) {
 		s.before.step('\n')
 	}
 	s.before.step(rune(text[n-1])) // a delimiter, after which nothing before it counts
+	if code {
+		s.giveCode(n)
+		return
+	}
 	s.i += n
-	s.give(code)
+	s.give(false)
 }
 
 // text reads ordinary text up to the next character that may begin something

@@ -118,6 +118,9 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	if !reflect.DeepEqual(r.Sources(), whole.Sources()) || r.List() != whole.List() {
 		t.Fatalf("cut: %v\nwhole: %v", r.Sources(), whole.Sources())
 	}
+	if !reflect.DeepEqual(r.Code(), whole.Code()) {
+		t.Fatalf("code, cut: %v\nwhole: %v in %q", r.Code(), whole.Code(), text)
+	}
 	checkSources(t, docs, excluded, r.Sources())
 	checkLinks(t, docs, r.List())
 

@@ -143,9 +143,13 @@ func (r *Rewriter) Held() int { return r.scanner.Held() + r.before + r.spaces }
 // Uses returns the citations so far. The caller must not change them.
 func (r *Rewriter) Uses() []Use { return r.uses }
 
-// Code returns the code spans and fenced blocks of the rewritten text so far.
-// The caller must not change them.
+// Code returns the code spans and fenced blocks of the rewritten text so far,
+// except its last Open bytes. The caller must not change them.
 func (r *Rewriter) Code() []Span { return r.code }
+
+// Open returns the length of the end of the rewritten text of which it is not known
+// yet whether it is code.
+func (r *Rewriter) Open() int { return r.scanner.Open() }
 
 // Sources returns the sources cited so far, by number.
 func (r *Rewriter) Sources() []Source {
@@ -177,16 +181,17 @@ func (r *Rewriter) rewrite(t marker.Token) {
 	case t.Boundary:
 		r.endGroup(0)
 	case t.Code:
-		r.writeCode(t.Text)
+		r.writeCode(t.Text, t.Back)
 	default:
 		r.writeText(t.Text)
 	}
 }
 
-func (r *Rewriter) writeCode(text []byte) {
+// writeCode writes code, to which the last bytes that were written belong as well.
+func (r *Rewriter) writeCode(text []byte, back int) {
 	c, _ := utf8.DecodeRune(text)
 	r.endGroup(c)
-	s := Span{Start: r.offset()}
+	s := Span{Start: r.offset() - back}
 	r.out = append(r.out, text...)
 	s.End = r.offset()
 	if n := len(r.code); n > 0 && r.code[n-1].End == s.Start {
