@@ -19,7 +19,7 @@ func TestBrowserKey(t *testing.T) {
 	b := s.newTabAt(t, 1440, "light", "/documents?limit=2", "#key")
 	visible := func(what string) {
 		t.Helper()
-		b.waitFor(fmt.Sprintf(`document.readyState === "complete" && document.querySelector(%q) !== null`, what))
+		b.waitFor(fmt.Sprintf(`document.querySelector(%q) !== null`, what))
 	}
 
 	b.look("key")

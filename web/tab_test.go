@@ -376,10 +376,13 @@ func (b *tab) expectProblem(words string) {
 // do runs steps in order. A page that comes or changes between the moment a step
 // finds its node and the moment it uses it makes the browser answer that there is
 // no such node; nothing was clicked or typed then, and the step finds its node
-// again.
+// again. A page that is still loading moves, and a click on it can miss.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	for _, step := range steps {
+	for i, step := range steps {
+		if i > 0 {
+			b.waitFor("true")
+		}
 		err := chromedp.Do(b, step)
 		for err != nil && b.Err() == nil && strings.Contains(err.Error(), "Could not find node with given id") {
 			err = chromedp.Do(b, step)
@@ -434,7 +437,7 @@ func (b *tab) tabTo(id string) {
 // page and cannot evaluate anything.
 func (b *tab) waitFor(expression string) {
 	b.t.Helper()
-	if last, ok := poll(b, expression, true); !ok {
+	if last, ok := poll(b, `document.readyState === "complete" && (`+expression+")", true); !ok {
 		if b.Err() == nil {
 			b.picture("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))
 			b.t.Log(b.js(`document.body.innerText`))
