@@ -28,7 +28,6 @@ type asking struct {
 	*answering
 	catalog    *catalog
 	asker      Asker
-	searcher   Searcher
 	summarizer Summarizer // nil: this server does not summarize
 }
 
@@ -145,7 +144,7 @@ func (a *asking) find(ctx context.Context, r searchRequest) (searched, error) {
 		return searched{}, err
 	}
 	found := searched{Indexing: a.indexing()}
-	found.Passages, err = a.searcher.Search(ctx, retrieve.Query{
+	found.Passages, err = a.catalog.Search(ctx, retrieve.Query{
 		Text: r.Question, K: int(r.TopK), Filter: filter,
 		Warn: func(err error) { found.Warnings = append(found.Warnings, err.Error()) },
 	})

@@ -17,6 +17,7 @@ import (
 // A catalog is the library with what is known about its contents.
 type catalog struct {
 	Library
+	Searcher
 	keyed    bool // keys guard the server
 	indexing func() Indexing
 	troubles func() []ingest.Change

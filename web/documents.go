@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"net/http"
+	"path"
 	"sort"
 	"strconv"
 	"strings"
@@ -127,7 +128,7 @@ func (d *documents) show(c echo.Context) error {
 	if shown.AlsoIn, err = d.copies(c.Request().Context(), doc); err != nil {
 		return err
 	}
-	if d.isHere(c, doc) {
+	if doc.Digest != "" && d.isHere(c, doc) {
 		shown.Drawn, shown.Original = d.drawnLinks(c, doc, shown.excerpt, r.Page > 0), d.originalLink(doc, shown.excerpt)
 	}
 	return reply(c, http.StatusOK, shown)
@@ -143,12 +144,17 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	}
 	ctx := c.Request().Context()
 	doc, err := d.document(ctx, id, "")
-	if errors.Is(err, retrieve.ErrNotFound) && r.quote.Digest != "" {
-		now, renamed := d.renamed(ctx, r.quote.Digest)
-		if renamed != nil || now == nil {
+	if errors.Is(err, retrieve.ErrNotFound) {
+		now, renamed := d.renamed(ctx, r.quote.Digest, r.quote.words)
+		switch {
+		case renamed != nil:
 			return nil, r, errors.Join(err, renamed)
+		case now != nil:
+			doc, err, r.quote.Renamed = now, nil, true
+		case r.quote.words != "": // all that is left of the document
+			r.Page = 0
+			return &ingest.Document{ID: id, Path: id, Title: path.Base(id)}, r, nil
 		}
-		doc, err, r.quote.Renamed = now, nil, true
 	}
 	if err == nil && r.Page > 0 {
 		var page ingest.Page
@@ -175,10 +181,10 @@ func (d *documents) viewer(c echo.Context) error {
 		return err
 	}
 	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x, Outline: outline(doc),
-		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: !d.isHere(c, doc)}
+		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && !d.isHere(c, doc)}
 	page.Find = strings.TrimSpace(c.QueryParam("find"))
 	page.Found = findIn(doc, page.Find)
-	if !page.Elsewhere {
+	if doc.Digest != "" && !page.Elsewhere {
 		page.Drawn, page.Original = d.drawnLinks(c, doc, x, r.Page > 0), d.originalLink(doc, x)
 	}
 	turn := func(number int) string {

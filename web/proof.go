@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -239,25 +240,43 @@ func wordsOf(text string) (words []rewrite.Span) {
 	return words
 }
 
-// renamed returns the document whose file has the digest that a link has the first
-// characters of; nil if there is none.
-func (l *catalog) renamed(ctx context.Context, digest string) (*ingest.Document, error) {
-	if len(digest) < linkDigest {
+// renamed returns the document that was cited under another name: its file has the
+// digest that a link has the first characters of, or, if it was edited as well, it
+// has the words of the quote where those are known. It returns nil if there is none.
+func (l *catalog) renamed(ctx context.Context, digest, words string) (*ingest.Document, error) {
+	if len(digest) >= linkDigest {
+		all, err := l.Documents(ctx, retrieve.Filter{})
+		if err != nil {
+			return nil, fmt.Errorf("looking for a renamed document: %w", err)
+		}
+		if i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) }); i >= 0 {
+			return l.document(ctx, all[i].ID, "")
+		}
+	}
+	if len(words) < ownWords || l.Searcher == nil {
 		return nil, nil
 	}
-	all, err := l.Documents(ctx, retrieve.Filter{})
+	found, err := l.Search(ctx, retrieve.Query{Text: words})
 	if err != nil {
-		return nil, fmt.Errorf("looking for a renamed document: %w", err)
+		return nil, fmt.Errorf("looking for a quote in other documents: %w", err)
 	}
-	i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
-	if i < 0 {
-		return nil, nil
+	for _, p := range found {
+		if strings.Contains(p.Text, words) {
+			return l.document(ctx, p.Document, "")
+		}
 	}
-	return l.document(ctx, all[i].ID, "")
+	return nil, nil
 }
+
+// A quote of so many bytes tells one document from others. Shorter ones, such as
+// "See below.", are in many.
+const ownWords = 32
 
 // copies returns the other documents whose files are equal to that of a document.
 func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []string, err error) {
+	if doc.Digest == "" {
+		return nil, nil
+	}
 	all, err := l.Documents(ctx, retrieve.Filter{Digest: doc.Digest})
 	if err != nil {
 		return nil, fmt.Errorf("looking for copies of %s: %w", doc.ID, err)
@@ -302,7 +321,11 @@ func (l *catalog) setState(ctx context.Context, s *cite.Source, digest string) e
 	doc, err := l.document(ctx, s.Document, "")
 	state := quoteUnchanged
 	if errors.Is(err, retrieve.ErrNotFound) {
-		if doc, err = l.renamed(ctx, digest); doc != nil {
+		words := ""
+		for _, p := range s.Passages {
+			words = cmp.Or(words, p.Quote)
+		}
+		if doc, err = l.renamed(ctx, digest, words); doc != nil {
 			s.Now, state = doc.ID, quoteMoved
 		}
 	}
@@ -348,7 +371,8 @@ func (l *catalog) sourcesState(ctx context.Context, archive retrieve.Archive, id
 }
 
 // ChangedAnswers counts the records of callers, and those that quote words which
-// are no longer in their documents.
+// are no longer in their documents. It does not search: a document that was renamed
+// and edited as well counts as gone.
 func ChangedAnswers(ctx context.Context, l Library, archive retrieve.Archive, callers []string) (changed, all int, err error) {
 	const page = 500
 	c := &catalog{Library: l}

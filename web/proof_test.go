@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -116,7 +117,8 @@ func TestQuoteStates(t *testing.T) {
 		{"edited before", func(d *ingest.Document) { d.Digest, d.Text = "new", "Prices\n"+d.Text }, quoteMoved, quoteMoved},
 		{"edited", func(d *ingest.Document) { d.Digest, d.Text = "new", strings.ReplaceAll(d.Text, "240", "260") }, quoteChanged, quoteChanged},
 		{"renamed", func(d *ingest.Document) { d.ID, d.Path = "club/fees.md", "fees.md" }, quoteMoved, quoteMoved},
-		{"deleted", nil, "", quoteGone},
+		{"renamed and edited", func(d *ingest.Document) { d.ID, d.Digest, d.Text = "club/fees.md", "new", "Prices\n"+d.Text }, quoteMoved, quoteMoved},
+		{"deleted", nil, quoteGone, quoteGone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := shelf{}
@@ -133,7 +135,7 @@ func TestQuoteStates(t *testing.T) {
 			l := newLedger()
 			l.records["mine"] = retrieve.Record{ID: "mine", Ended: time.Date(2026, 5, 12, 0, 0, 0, 0, time.UTC), Events: packed}
 			l.records["other"] = retrieve.Record{ID: "other", By: "key", Events: packed}
-			h := newHandler(t, func(o *Options) { o.Library, o.Ledger = now, l })
+			h := newHandler(t, func(o *Options) { o.Library, o.Searcher, o.Ledger = now, texts{now}, l })
 			for run, cited := range map[string]string{"mine": "2026-05-12", "other": "", "none": ""} {
 				if c.page != quoteChanged {
 					break
@@ -147,12 +149,21 @@ func TestQuoteStates(t *testing.T) {
 					t.Errorf("the page, with the record %s:\n%s", run, page)
 				}
 			}
-			if w := call(h, "GET", "/api/documents/"+link, ""); c.change == nil {
-				wantProblem(t, w, http.StatusNotFound, "document_not_found")
-			} else if x := into[shownDocument](t, w, 200); x.State != c.page || x.Missing != (c.page == quoteChanged) {
+			run := "&run=mine"
+			if c.change == nil {
+				wantProblem(t, call(h, "GET", "/api/documents/"+link, ""), http.StatusNotFound, "document_not_found")
+				if page := call(h, "GET", "/documents/"+link+run, ""); page.Code != 200 || !strings.Contains(page.Body.String(), p.Text) {
+					t.Errorf("the page of what is gone: %d %s", page.Code, page.Body)
+				}
+			} else if c.name != "renamed and edited" {
+				run = ""
+			}
+			if w := call(h, "GET", "/api/documents/"+link+run, ""); w.Code != 200 {
+				t.Errorf("the link: %d %s", w.Code, w.Body)
+			} else if x := into[shownDocument](t, w, 200); x.State != c.page || x.Missing != (c.page == quoteChanged || c.page == quoteGone) {
 				t.Errorf("the link: state %q, missing %v", x.State, x.Missing)
 			}
-			states, err := (&catalog{Library: now}).withStates(t.Context(), recorded)
+			states, err := (&catalog{Library: now, Searcher: texts{now}}).withStates(t.Context(), recorded)
 			must(t, err)
 			var a struct {
 				Later   string
@@ -160,11 +171,23 @@ func TestQuoteStates(t *testing.T) {
 			}
 			must(t, json.Unmarshal(states, &a))
 			s := a.Sources[0]
-			if s.State != string(c.records) || (s.Now == "club/fees.md") != (c.name == "renamed") || a.Later != "kept" {
+			if s.State != string(c.records) || (s.Now == "club/fees.md") != strings.HasPrefix(c.name, "renamed") || a.Later != "kept" {
 				t.Errorf("the record: %+v", a)
 			}
 		})
 	}
+}
+
+// texts finds whole documents.
+type texts struct{ shelf }
+
+func (s texts) Search(_ context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
+	for _, d := range s.shelf {
+		if strings.Contains(d.Text, q.Text) {
+			found = append(found, s.passage(d.ID, q.Text))
+		}
+	}
+	return found, nil
 }
 
 // TestForgetAnswers deletes uploads with and without the answers that quote them.

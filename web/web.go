@@ -208,11 +208,11 @@ func (o *Options) newAsking(a address) *asking {
 		done, total, ready := o.Indexing()
 		return Indexing{Done: done, Total: total, Ready: ready}
 	}
-	c := &catalog{Library: o.Library, keyed: o.Keys != nil, indexing: indexing, troubles: o.Troubles}
+	c := &catalog{Library: o.Library, Searcher: o.Searcher, keyed: o.Keys != nil, indexing: indexing, troubles: o.Troubles}
 	if o.Uploads != nil {
 		c.uploads = o.UploadCollection
 	}
-	return &asking{catalog: c, asker: o.Asker, searcher: o.Searcher, summarizer: o.Summarizer, answering: &answering{
+	return &asking{catalog: c, asker: o.Asker, summarizer: o.Summarizer, answering: &answering{
 		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
 		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers, model: modelHealth{logger: o.Logger}}}
 }
