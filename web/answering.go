@@ -210,8 +210,8 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 	last, ended = a.endAnswer(ctx, l, err, out)
 	switch {
 	case ended == nil && out == nil:
-		if wantsMarkdown(c) {
-			whole.Markdown = asMarkdown(whole.Answer, true)
+		if whole.forms, err = a.formsOf(c, whole.Answer); err != nil {
+			return err
 		}
 		return reply(c, http.StatusOK, whole)
 	case ended == nil || out.failure() != nil:
@@ -226,11 +226,30 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 }
 
 func wantsMarkdown(c echo.Context) bool { return c.QueryParam("markdown") == "1" }
+func wantsHTML(c echo.Context) bool     { return c.QueryParam("html") == "1" }
+
+// forms are the text for clients that render it, in the forms that the query asks for.
+type forms struct {
+	// Markdown has links and the list of sources.
+	Markdown string `json:"markdown,omitempty"`
+	// HTML is sanitized; its numbers are without links, as in the event "block".
+	HTML string `json:"html,omitempty"`
+}
+
+func (a *answering) formsOf(c echo.Context, whole cite.Answer) (f forms, err error) {
+	if wantsMarkdown(c) {
+		f.Markdown = asMarkdown(whole, true)
+	}
+	if wantsHTML(c) {
+		f.HTML, err = a.markdown.whole(whole)
+	}
+	return f, err
+}
 
 // openStream opens a stream of events, with HTML and Markdown if the query asks for them.
 func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *eventStream {
 	out := newEventStream(c.Response(), cancel)
-	if c.QueryParam("html") == "1" {
+	if wantsHTML(c) {
 		out.render(a.markdown)
 	}
 	out.markdown = wantsMarkdown(c)

@@ -62,9 +62,7 @@ type searchRequest struct {
 type answered struct {
 	cite.Answer
 	Indexing Indexing `json:"indexing"`
-	// Markdown is the text with links and the list of sources for clients that render
-	// Markdown, if the query asks for it.
-	Markdown string `json:"markdown,omitempty"`
+	forms
 }
 
 // ask answers a question. The JSON reply is the fold of the events that are sent

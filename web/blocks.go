@@ -37,6 +37,21 @@ func newRendering(m *markdown, draft int) *rendering {
 	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}}
 }
 
+// whole renders an answer that has ended.
+func (m *markdown) whole(a cite.Answer) (html string, err error) {
+	numbers := map[int]int{}
+	for _, p := range a.Places {
+		if at, known := numbers[p.Number]; !known || p.Start < at {
+			numbers[p.Number] = p.Start
+		}
+	}
+	parts, err := m.render(piece{source: []byte(a.Text), plain: a.Plain, numbers: numbers, doubts: a.Unsupported})
+	for _, p := range parts {
+		html += p.html
+	}
+	return html, err
+}
+
 func (r *rendering) announce(n int) {
 	if _, known := r.numbers[n]; !known {
 		r.numbers[n] = len(r.text)

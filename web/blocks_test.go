@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"ibid/answer"
 	"ibid/retrieve"
@@ -59,6 +60,15 @@ func TestBlocks(t *testing.T) {
 	}
 	if last := both[len(both)-1].kind; last != "done" {
 		t.Errorf("the last event is %s", last)
+	}
+	h := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers = newLedger(), time.Hour })
+	w := call(h, "POST", "/api/ask?html=1", `{"question":"What is the mooring fee?"}`)
+	id := w.Header().Get("Ibid-Run")
+	if whole := into[answered](t, w, 200); whole.HTML != want || whole.Markdown != "" {
+		t.Errorf("the reply has %q, want %q", whole.HTML, want)
+	}
+	if record := into[answerRecord](t, call(h, "GET", "/api/runs/"+id+"?html=1", ""), 200); record.HTML != want {
+		t.Errorf("the record has %q, want %q", record.HTML, want)
 	}
 }
 

@@ -117,7 +117,9 @@ func TestQuoteStates(t *testing.T) {
 		{"edited before", func(d *ingest.Document) { d.Digest, d.Text = "new", "Prices\n"+d.Text }, quoteMoved, quoteMoved},
 		{"edited", func(d *ingest.Document) { d.Digest, d.Text = "new", strings.ReplaceAll(d.Text, "240", "260") }, quoteChanged, quoteChanged},
 		{"renamed", func(d *ingest.Document) { d.ID, d.Path = "club/fees.md", "fees.md" }, quoteMoved, quoteMoved},
-		{"renamed and edited", func(d *ingest.Document) { d.ID, d.Digest, d.Text = "club/fees.md", "new", "Prices\n"+d.Text }, quoteMoved, quoteMoved},
+		{"renamed and edited", func(d *ingest.Document) {
+			d.ID, d.Digest, d.Text = "club/fees.md", "new", "Prices\n"+d.Text
+		}, quoteMoved, quoteMoved},
 		{"deleted", nil, quoteGone, quoteGone},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,10 +64,9 @@ type answerRecord struct {
 	// Answer is the data of its event done, Error that of its event error.
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  json.RawMessage `json:"error,omitempty"`
-	// Markdown is the answer as Markdown, if the query asks for it.
-	Markdown string `json:"markdown,omitempty"`
-	Events   string `json:"events"` // address of the record and its events
-	URL      string `json:"url"`    // address of the page that shows it
+	forms
+	Events string `json:"events"` // address of the record and its events
+	URL    string `json:"url"`    // address of the page that shows it
 
 	log    []event
 	by     string // id of the caller's key
@@ -335,9 +334,12 @@ func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 			return err
 		}
 	}
-	if wantsMarkdown(c) && record.Answer != nil {
-		var err error
-		if record.Markdown, err = recordMarkdown(record.Answer); err != nil {
+	if record.Answer != nil && (wantsMarkdown(c) || wantsHTML(c)) {
+		whole, err := recordedAnswer(record.Answer)
+		if err != nil {
+			return err
+		}
+		if record.forms, err = r.formsOf(c, whole); err != nil {
 			return err
 		}
 	}

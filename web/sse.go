@@ -89,9 +89,9 @@ type markdownEvent struct {
 
 func (s *eventStream) send(e event) error {
 	if s.markdown && e.kind == "done" {
-		text, err := recordMarkdown(e.data)
+		whole, err := recordedAnswer(e.data)
 		if err == nil {
-			err = s.writeEvent("markdown", markdownEvent{text})
+			err = s.writeEvent("markdown", markdownEvent{asMarkdown(whole, true)})
 		}
 		if err != nil {
 			return err

@@ -213,13 +213,11 @@ func asMarkdown(a cite.Answer, links bool) string {
 	return b.String()
 }
 
-// recordMarkdown is asMarkdown of a stored answer, with links.
-func recordMarkdown(stored []byte) (string, error) {
-	var a cite.Answer
+func recordedAnswer(stored []byte) (a cite.Answer, err error) {
 	if err := json.Unmarshal(stored, &a); err != nil {
-		return "", fmt.Errorf("reading a stored answer: %w", err)
+		return a, fmt.Errorf("reading a stored answer: %w", err)
 	}
-	return asMarkdown(a, true), nil
+	return a, nil
 }
 
 // linkTarget escapes an address as the target of a Markdown link.

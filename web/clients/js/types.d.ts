@@ -5,6 +5,7 @@ export interface Answer {
   closest: Closest[];
   drafts: Record<string, any>[];
   fallback?: string;
+  html?: string;
   incomplete: boolean;
   indexing: Record<string, any>;
   judged: Judged[];
@@ -137,6 +138,7 @@ export interface Run {
   ended?: string;
   error?: Record<string, any>;
   events: string;
+  html?: string;
   id: string;
   kind: string;
   markdown?: string;

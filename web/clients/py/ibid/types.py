@@ -10,6 +10,7 @@ class Answer(TypedDict, total=False):
     closest: list[Closest]
     drafts: list[dict[str, Any]]
     fallback: str
+    html: str
     incomplete: bool
     indexing: dict[str, Any]
     judged: list[Judged]
@@ -141,6 +142,7 @@ class Run(TypedDict, total=False):
     ended: str
     error: dict[str, Any]
     events: str
+    html: str
     id: str
     kind: str
     markdown: str
