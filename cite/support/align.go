@@ -40,13 +40,17 @@ func units(words []word, names map[string]bool) (out []unit) {
 
 // capitalizesNouns reports whether a sentence is German, where a capital makes no name.
 func capitalizesNouns(words []word) bool {
-	found := 0
+	first := ""
 	for _, w := range words {
-		if germanWords[w.plain] && !w.capital {
-			found++
+		if !germanWords[w.plain] || w.capital || w.plain == first {
+			continue
 		}
+		if first != "" {
+			return true
+		}
+		first = w.plain
 	}
-	return found >= 2
+	return false
 }
 
 var germanWords = wordSet(`der die das dem den des ein eine einen einem einer und oder ist sind war waren wird werden wurde

@@ -101,10 +101,10 @@ var Edits = []Edit{
 	{"verbatim", "sentences that are supported as they are", false, func(p Place) string { return p.Sentence }},
 	{"reworded", "… without every fifth word", false, leaveOut},
 	{"other_name", "sentences that are weak with a name that the passage lacks", true, func(p Place) string {
-		return renamed(p.Sentence, " Zanzibar")
+		return renamed(p.Sentence, p.Passage, " Zanzibar")
 	}},
 	{"passage_name", "… with another name of the passage", true, func(p Place) string {
-		return renamed(p.Sentence, namesIn(p.Passage)...)
+		return renamed(p.Sentence, p.Passage, namesIn(p.Passage, p.Passage)...)
 	}},
 	{"swapped_names", "… with two names swapped", true, swapNames},
 	{"opposite", "… with a word replaced by its opposite", true, exchange},
@@ -147,18 +147,23 @@ func leaveOut(p Place) string {
 	return strings.Join(kept, " ")
 }
 
-// namesIn returns the names in a text that are after other words, with a space before
-// each.
-func namesIn(text string) (names []string) {
-	for _, m := range someName.FindAllStringSubmatch(text, -1) {
-		names = append(names, m[1])
+// namesIn returns the names in a sentence that are after other words, with a space
+// before each. A word that its passage has without a capital too is no name.
+func namesIn(sentence, passage string) (names []string) {
+	for _, m := range someName.FindAllStringSubmatch(sentence, -1) {
+		common := func(w string) bool {
+			return strings.Contains(passage, " "+strings.ToLower(w)+" ") || len(w) < 3
+		}
+		if !slices.ContainsFunc(strings.Fields(m[1]), common) {
+			names = append(names, m[1])
+		}
 	}
 	return names
 }
 
 // renamed replaces a name of a sentence by another.
-func renamed(sentence string, names ...string) string {
-	for _, own := range namesIn(sentence) {
+func renamed(sentence, passage string, names ...string) string {
+	for _, own := range namesIn(sentence, passage) {
 		for _, name := range names {
 			if !strings.Contains(sentence, name) && !strings.Contains(name, own) {
 				return strings.Replace(sentence, own, name, 1)
@@ -173,7 +178,7 @@ var longerWord = regexp.MustCompile(`\b\p{Ll}{4,}`)
 // swapNames swaps two names with a longer word between them: those of a list, and the
 // parts of one name, can be in either order.
 func swapNames(p Place) string {
-	names := namesIn(p.Sentence)
+	names := namesIn(p.Sentence, p.Passage)
 	for i, a := range names {
 		_, after, _ := strings.Cut(p.Sentence, a)
 		for _, b := range names[i+1:] {
