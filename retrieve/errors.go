@@ -19,6 +19,9 @@ func CheckFile(path string) error {
 // ErrNotFound is wrapped by errors about a document or root that is not stored.
 var ErrNotFound = errors.New("not found")
 
+// ErrTaken is wrapped by errors about a name that something else has.
+var ErrTaken = errors.New("the name is taken")
+
 // ErrUnavailable is wrapped by errors that report that the store, or a needed part of
 // it, is unreachable. The operation can be retried when it is back.
 var ErrUnavailable = errors.New("the store is unreachable")

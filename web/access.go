@@ -388,6 +388,39 @@ func (n narrowed) Into(ctx context.Context, collection string) (Uploads, error) 
 	return n.all.UploadFolders.Into(ctx, collection)
 }
 
+// requireAll fails unless the caller may change all collections.
+func requireAll(ctx context.Context) error {
+	_, err := reach(ctx)
+	if err == nil && len(holderFrom(ctx).writable()) > 0 {
+		err = &Problem{Status: http.StatusForbidden, Code: "outside_key",
+			Detail: "this key is for some collections: a key for all can rename and delete collections"}
+	}
+	return err
+}
+
+func (n narrowed) Rename(ctx context.Context, from, to string) error {
+	if err := requireAll(ctx); err != nil {
+		return err
+	}
+	return n.all.UploadFolders.Rename(ctx, from, to)
+}
+
+func (n narrowed) Delete(ctx context.Context, collection string, keepAnswers bool) error {
+	if err := requireAll(ctx); err != nil {
+		return err
+	}
+	return n.all.UploadFolders.Delete(ctx, collection, keepAnswers)
+}
+
+func (n narrowed) Collections(ctx context.Context) ([]string, error) {
+	mine, err := reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := n.all.UploadFolders.Collections(ctx)
+	return slices.DeleteFunc(all, func(name string) bool { return len(mine) > 0 && !slices.Contains(mine, name) }), err
+}
+
 // Of does not tell a folder that the caller may not change from one that does not exist.
 func (n narrowed) Of(ctx context.Context, root string) (Uploads, string, error) {
 	if _, err := reach(ctx); err != nil {

@@ -14,7 +14,7 @@ import (
 // accesses is the table of accesses of a server with all features.
 func accesses() accessTable {
 	t := accessTable{}
-	for _, r := range (&handlers{}).routes(features{true, true, true, true, true, true}) {
+	for _, r := range (&handlers{}).routes(features{true, true, true, true, true, true, true}) {
 		t[r.method+" "+r.path] = r.access
 	}
 	return t
@@ -27,7 +27,8 @@ func TestAccess(t *testing.T) {
 		"POST /key/leave", "GET " + resourceMetadata} {
 		want[r] = public
 	}
-	for _, r := range []string{"POST /api/sample", "GET /api/feedback", "POST /api/documents",
+	for _, r := range []string{"POST /api/sample", "GET /api/feedback", "POST /api/documents", "POST /api/collections",
+		"PATCH /api/collections/:id", "DELETE /api/collections/:id",
 		"POST /api/documents/*", "DELETE /api/documents/*"} {
 		want[r] = writers
 	}

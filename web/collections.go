@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/labstack/echo/v4"
@@ -22,6 +24,8 @@ type catalog struct {
 	indexing func() Indexing
 	troubles func() []ingest.Change
 	uploads  string // collection of uploaded documents; empty where there are no uploads
+	folders  UploadFolders
+	keys     *keyring // nil where no keys are in use
 }
 
 // listedCollections is the reply of GET /api/collections.
@@ -80,11 +84,90 @@ func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
 		}
 		in.Roots[len(in.Roots)-1].Documents++
 	}
+	if l.folders != nil {
+		more, err := l.folders.Collections(ctx)
+		if err != nil {
+			return list, fmt.Errorf("listing the collections with uploads: %w", err)
+		}
+		for _, name := range more {
+			add(retrieve.DocumentInfo{Collection: name}).Uploads = true
+		}
+	}
 	if reached, err := l.reaches(ctx, l.uploads); err != nil || !reached || l.uploads == "" {
 		return list, err
 	}
 	add(retrieve.DocumentInfo{Collection: l.uploads}).Uploads = true
 	return list, nil
+}
+
+// namedCollection is the body of POST /api/collections and PATCH /api/collections/NAME.
+type namedCollection struct {
+	Name string `json:"collection"`
+}
+
+// makeCollection makes an empty collection for uploads.
+func (l *catalog) makeCollection(c echo.Context) error {
+	var r namedCollection
+	if err := decode(c, &r); err != nil {
+		return err
+	}
+	if r.Name != l.uploads {
+		if _, err := l.folders.Into(c.Request().Context(), r.Name); err != nil {
+			return collectionProblem(r.Name, err)
+		}
+	}
+	return reply(c, http.StatusCreated, r)
+}
+
+func (l *catalog) renameCollection(c echo.Context) error {
+	from, err := url.PathUnescape(c.Param("id"))
+	if err != nil {
+		return notCollection(c.Param("id"), err)
+	}
+	var r namedCollection
+	if err := decode(c, &r); err != nil {
+		return err
+	}
+	if err := l.folders.Rename(context.WithoutCancel(c.Request().Context()), from, r.Name); err != nil {
+		return collectionProblem(from, err)
+	}
+	if l.keys != nil { // no key is still for what may soon be another collection of the old name
+		if err := l.keys.refresh(c.Request().Context(), 0); err != nil {
+			return err
+		}
+	}
+	return reply(c, http.StatusOK, r)
+}
+
+func (l *catalog) deleteCollection(c echo.Context) error {
+	name, err := url.PathUnescape(c.Param("id"))
+	if err != nil {
+		return notCollection(c.Param("id"), err)
+	}
+	ctx := context.WithoutCancel(c.Request().Context())
+	if err := l.folders.Delete(ctx, name, c.QueryParam("answers") == "keep"); err != nil {
+		return collectionProblem(name, err)
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func notCollection(name string, err error) *Problem {
+	return &Problem{Status: http.StatusNotFound, Code: "collection_not_found", cause: err,
+		Detail: fmt.Sprintf("no collection %.200q was made for uploads: those of the server itself and of its folders cannot be renamed "+
+			"or deleted here; 'ibid forget' removes a folder", name)}
+}
+
+func collectionProblem(name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return notCollection(name, err)
+	case errors.Is(err, retrieve.ErrTaken):
+		return &Problem{Status: http.StatusConflict, Code: "collection_exists", Field: "collection", cause: err,
+			Detail: "another collection has this name"}
+	case errors.Is(err, ingest.ErrCollection):
+		return invalidField("collection", "bad_collection", "%v", err)
+	}
+	return uploadProblem(err)
 }
 
 // document returns a document that a request names, in a field if that is not empty.

@@ -41,6 +41,15 @@ type UploadFolders interface {
 	// Of returns the uploads in a root, and their collection. The error is or wraps
 	// [fs.ErrNotExist] if the root is no folder of uploads.
 	Of(ctx context.Context, root string) (u Uploads, collection string, err error)
+	// Collections lists the collections that have such a folder.
+	Collections(ctx context.Context) ([]string, error)
+	// Rename gives a collection another name, which keys for it get too. The error is or
+	// wraps [ingest.ErrCollection], [retrieve.ErrTaken], or [fs.ErrNotExist] for a
+	// collection that is not only of such folders.
+	Rename(ctx context.Context, from, to string) error
+	// Delete deletes a collection with its files and, unless they are kept, the answers
+	// that looked at them. The error is or wraps [fs.ErrNotExist] as for Rename.
+	Delete(ctx context.Context, collection string, keepAnswers bool) error
 }
 
 // Sites adds web sites, which are read in the background.

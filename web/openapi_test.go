@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"math"
 	"mime"
@@ -596,6 +597,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
 		o.Summarizer = digest{new(answer.Summary)}
 		o.Sample = fstest.MapFS{"fees.md": {Data: []byte("# Fees")}}
+		o.UploadFolders = made{}
 		o.Uploads, o.Sites, o.Settings = uploadFolder(t), oneSite{}, &panel{part: Part{Name: "english", Languages: 1, State: "missing"}}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})
@@ -635,6 +637,8 @@ func TestOpenAPIReplies(t *testing.T) {
 		"PUT /api/runs/" + id + "/shared",
 		"DELETE /api/runs/" + id + "/shared", "DELETE /api/runs/" + id, "DELETE /api/runs/" + id + "?forget=true", "GET /api/runs/" + id,
 		"GET /api/documents?limit=2", "GET /api/documents/club/handbook/mooring.md?start=10&end=20", "GET /api/collections",
+		`POST /api/collections {"collection":"trips"}`, `PATCH /api/collections/trips {"collection":"travel"}`, "DELETE /api/collections/travel",
+		"DELETE /api/collections/none", `POST /api/collections {"collection":"a/b"}`,
 		"GET /api/suggestions", "POST /api/sample", "GET /api/settings", `PUT /api/settings {"model":"m","confidence":0.5}`,
 		`POST /api/settings/test {"model":"m"}`, `POST /api/settings/parts {"part":"english"}`,
 		"GET /api/cite", `POST /api/cite {"documents":[{"source":"a"}],"text":"Yes.[1]"}`,
@@ -728,7 +732,7 @@ func schemaRoots() []any {
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
 		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{}, listing{},
 		shownDocument{}, ingest.Change{},
-		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, listedSuggestions{}, addedSample{},
+		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, namedCollection{}, listedSuggestions{}, addedSample{},
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
 		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
@@ -742,7 +746,7 @@ func schemaRoots() []any {
 func requiredMembers() map[string]string {
 	return map[string]string{"searchRequest": "question", "feedbackRequest": "run rating", "chatRequest": "model messages",
 		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input",
-		"vectorSearchRequest": "query", "citeRequest": "documents", "Turn": "role", "partRequest": "part"}
+		"vectorSearchRequest": "query", "citeRequest": "documents", "namedCollection": "collection", "Turn": "role", "partRequest": "part"}
 }
 
 // alternatives says which members a request of a type must have, of several.
@@ -877,4 +881,19 @@ func (oneSite) AddSite(_ context.Context, address string) (ingest.Root, error) {
 		return ingest.Root{}, &site.RefusedError{Address: address, Reason: "only http and https addresses are fetched"}
 	}
 	return ingest.Root{Name: "example.org", Path: address, Collection: "default"}, nil
+}
+
+// made has the collection that was made for uploads.
+type made struct{ UploadFolders }
+
+func (made) Into(_ context.Context, name string) (Uploads, error) {
+	return nil, ingest.CheckCollection(name)
+}
+func (made) Collections(context.Context) ([]string, error) { return nil, nil }
+func (made) Rename(context.Context, string, string) error  { return nil }
+func (made) Delete(_ context.Context, name string, _ bool) error {
+	if name == "none" {
+		return fs.ErrNotExist
+	}
+	return nil
 }

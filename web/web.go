@@ -210,7 +210,7 @@ func (o *Options) newAsking(a address) *asking {
 	}
 	c := &catalog{Library: o.Library, Searcher: o.Searcher, keyed: o.Keys != nil, indexing: indexing, troubles: o.Troubles}
 	if o.Uploads != nil {
-		c.uploads = o.UploadCollection
+		c.uploads, c.folders = o.UploadCollection, o.UploadFolders
 	}
 	return &asking{catalog: c, asker: o.Asker, summarizer: o.Summarizer, answering: &answering{
 		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
@@ -262,6 +262,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.asking = o.newAsking(a)
 	h.catalog = h.asking.catalog
 	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
+	h.catalog.keys = guard.keys
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
 		uploads: o.Uploads, folders: o.UploadFolders, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
@@ -299,7 +300,8 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.Use(guard.admit)
 	for _, r := range h.routes(features{
 		sample: o.Uploads != nil && o.Sample != nil, summaries: o.Summarizer != nil,
-		feedback: o.Ledger != nil, uploads: o.Uploads != nil, keys: o.Keys != nil, settings: o.Settings != nil,
+		feedback: o.Ledger != nil, uploads: o.Uploads != nil, collections: o.Uploads != nil && o.UploadFolders != nil,
+		keys: o.Keys != nil, settings: o.Settings != nil,
 	}) {
 		guard.access[r.method+" "+r.path] = r.access
 		e.Add(r.method, r.path, r.handler)
@@ -311,7 +313,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 }
 
 // features are parts of the server that may be missing.
-type features struct{ sample, summaries, feedback, uploads, keys, settings bool }
+type features struct{ sample, summaries, feedback, uploads, collections, keys, settings bool }
 
 // A route is one line of the table of routes.
 type route struct {
@@ -376,6 +378,12 @@ func (h *handlers) routes(f features) []route {
 			route{"POST", "/api/documents", writers, limited(h.documents.add)},
 			route{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
 			route{"DELETE", "/api/documents/*", writers, h.documents.remove})
+	}
+	if f.collections {
+		table = append(table,
+			route{"POST", "/api/collections", writers, h.catalog.makeCollection},
+			route{"PATCH", "/api/collections/:id", writers, h.catalog.renameCollection},
+			route{"DELETE", "/api/collections/:id", writers, h.catalog.deleteCollection})
 	}
 	if f.sample {
 		table = append(table, route{"POST", "/api/sample", writers, limited(h.documents.addSample)})

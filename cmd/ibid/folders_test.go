@@ -258,3 +258,47 @@ func TestUpload(t *testing.T) {
 		}
 	}
 }
+
+// TestCollections makes, renames and deletes collections of uploads.
+func TestCollections(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	folder := t.TempDir()
+	writeFiles(t, folder, hours)
+	all := makeKey(t, data, "all", "--scope", "write")
+	some := makeKey(t, data, "some", "--scope", "write", "--collection", "trips")
+	url := serve(t, data, "--auth", "on", folder) + "/api/"
+	for _, step := range []struct {
+		method, path, key, body string
+		status                  int
+	}{
+		{"POST", "collections", all, `{"collection":"trips"}`, 201},
+		{"POST", "collections", some, `{"collection":"other"}`, 403},
+		{"POST", "collections", all, `{"collection":"../x"}`, 400},
+		{"POST", "documents?name=ferry.md", some, "The ferry to Norderney leaves at nine.", 201},
+		{"PATCH", "collections/trips", some, `{"collection":"travel"}`, 403},
+		{"PATCH", "collections/default", all, `{"collection":"travel"}`, 404},
+		{"PATCH", "collections/trips", all, `{"collection":"default"}`, 409},
+		{"PATCH", "collections/trips", all, `{"collection":"travel"}`, 200},
+		{"PATCH", "collections/trips", all, `{"collection":"travel"}`, 404},
+		{"GET", "documents/trips/ferry.md", some, "", 200}, // the key follows
+		{"DELETE", "documents/trips/ferry.md", some, "", 204},
+		{"POST", "documents?name=bus.md", some, "The bus leaves at ten.", 201},
+		{"POST", "documents?name=train.md&collection=trips", all, "The train leaves at eleven.", 201},
+		{"GET", "documents/trips-2/train.md", all, "", 200},
+		{"GET", "documents/trips-2/train.md", some, "", 404},
+		{"DELETE", "collections/travel", some, "", 403},
+		{"DELETE", "collections/travel", all, "", 204},
+		{"DELETE", "collections/travel", all, "", 404},
+		{"DELETE", "collections/default", all, "", 404},
+		{"GET", "documents/trips/bus.md", all, "", 404},
+		{"GET", "documents/trips-2/train.md", all, "", 200},
+	} {
+		if got := statusOf(t, step.method, url+step.path, step.key, step.body); got != step.status {
+			t.Errorf("%s %s: status %d, want %d", step.method, step.path, got, step.status)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(data, "collections", "trips")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the deleted folder: %v", err)
+	}
+}

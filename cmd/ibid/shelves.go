@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -74,81 +73,169 @@ func (f *uploadFolders) add(srv *server, root ingest.Root, dir *os.Root) *ingest
 	return u
 }
 
+// close forgets the uploads in a root.
+func (f *uploadFolders) close(root string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open = slices.DeleteFunc(f.open, func(u *ingest.Uploads) bool { return u.Root.Name == root })
+}
+
 // collectionsIn is the folder of the folders of uploads of other collections.
 func collectionsIn(data string) string { return filepath.Join(data, "collections") }
 
+// made returns the roots of the folders that were made for uploads, of all servers of
+// the store, and the folder that they are in.
+func (srv *server) made(ctx context.Context) (roots []ingest.Root, parent string, err error) {
+	if parent, err = filepath.Abs(collectionsIn(srv.Data)); err != nil {
+		return nil, "", fmt.Errorf("finding the folders of uploads: %w", err)
+	}
+	if roots, err = srv.lib.Roots(ctx); err != nil {
+		return nil, "", fmt.Errorf("listing the folders of uploads: %w", err)
+	}
+	return slices.DeleteFunc(roots, func(r ingest.Root) bool { return r.Path == "" || filepath.Dir(r.Path) != parent }), parent, nil
+}
+
 // openShelves opens the folders of other collections that earlier servers made.
 func (srv *server) openShelves(ctx context.Context) error {
-	roots, err := srv.lib.Roots(ctx)
+	roots, _, err := srv.made(ctx)
 	if err != nil {
-		return fmt.Errorf("listing the folders of uploads: %w", err)
-	}
-	parent, err := filepath.Abs(collectionsIn(srv.Data))
-	if err != nil {
-		return fmt.Errorf("finding the folders of uploads: %w", err)
+		return err
 	}
 	for _, root := range roots {
-		if root.Path == "" || filepath.Dir(root.Path) != parent {
-			continue
-		}
 		if _, err := os.Stat(root.Path); err != nil {
 			srv.logger.Warn("a folder of uploads cannot be opened: its documents remain", "root", root.Name, "error", err)
 			continue
 		}
-		dir, err := ingest.OpenUploads(root.Path)
-		if err != nil {
+		if _, err := srv.openShelf(root); err != nil {
 			return err
 		}
-		srv.shelves.add(srv, root, dir)
 	}
 	return nil
+}
+
+// openShelf returns the uploads in a root, and opens them if they are not open.
+func (srv *server) openShelf(root ingest.Root) (*ingest.Uploads, error) {
+	if u := srv.shelves.find(func(u *ingest.Uploads) bool { return u.Root.Name == root.Name }); u != nil {
+		return u, nil
+	}
+	dir, err := ingest.OpenUploads(root.Path)
+	if err != nil {
+		return nil, err
+	}
+	return srv.shelves.add(srv, root, dir), nil
 }
 
 // Into returns the uploads of a collection, and makes their folder if there is none.
 func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, error) {
 	srv.shelves.making.Lock()
 	defer srv.shelves.making.Unlock()
-	if u := srv.shelves.find(func(u *ingest.Uploads) bool { return u.Root.Collection == collection }); u != nil {
-		return u, nil
+	if collection == srv.uploads.Root.Collection {
+		return srv.uploads, nil
+	}
+	roots, parent, err := srv.made(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Collection == collection }); i >= 0 {
+		return srv.openShelf(roots[i])
 	}
 	if err := ingest.CheckCollection(collection); err != nil {
 		return nil, err
 	}
-	all := srv.shelves.all()
-	if len(all) >= maxUploadFolders {
-		return nil, fmt.Errorf("%w, or whole collections: there are %d with uploads", ingest.ErrUploadSpace, len(all))
+	if len(roots) >= maxUploadFolders {
+		return nil, fmt.Errorf("%w, or whole collections: there are %d with uploads", ingest.ErrUploadSpace, len(roots))
 	}
-	// Some file systems have one folder for names that differ only in case.
-	parent, err := filepath.Abs(collectionsIn(srv.Data))
-	if err != nil {
-		return nil, fmt.Errorf("finding the folders of uploads: %w", err)
-	}
+	// Some file systems have one folder for names that differ only in case, and a
+	// collection that was renamed keeps its folder.
 	path := filepath.Join(parent, collection)
-	if slices.ContainsFunc(all, func(u *ingest.Uploads) bool { return strings.EqualFold(u.Root.Path, path) }) {
-		return nil, ingest.ErrCollection
+	for n := 2; slices.ContainsFunc(roots, func(r ingest.Root) bool { return strings.EqualFold(r.Path, path) }); n++ {
+		path = filepath.Join(parent, fmt.Sprintf("%s-%d", collection, n))
 	}
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 	}
-	dir, err := ingest.OpenUploads(path)
-	if err != nil {
-		return nil, err
-	}
 	root, err := srv.lib.AddRoot(ctx, path, collection)
-	if err == nil && root.Collection != collection {
-		err = ingest.ErrCollection // the folder was ingested into another
-	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("adding the uploads of a collection: %w", err), dir.Close())
+		return nil, fmt.Errorf("adding the uploads of a collection: %w", err)
 	}
-	return srv.shelves.add(srv, root, dir), nil
+	return srv.openShelf(root)
 }
 
 // Of returns the uploads in a root, and their collection.
-func (srv *server) Of(_ context.Context, root string) (web.Uploads, string, error) {
-	u := srv.shelves.find(func(u *ingest.Uploads) bool { return u.Root.Name == root })
-	if u == nil {
+func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, error) {
+	roots, _, err := srv.made(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == root })
+	if i < 0 {
 		return nil, "", fs.ErrNotExist
 	}
-	return u, u.Root.Collection, nil
+	u, err := srv.openShelf(roots[i])
+	return u, roots[i].Collection, err
+}
+
+// Collections lists the collections of the folders that were made for uploads.
+func (srv *server) Collections(ctx context.Context) (names []string, err error) {
+	roots, _, err := srv.made(ctx)
+	for _, r := range roots {
+		names = append(names, r.Collection)
+	}
+	return names, err
+}
+
+// onlyMade returns the roots of a collection, all of which were made for uploads.
+func (srv *server) onlyMade(ctx context.Context, collection string) ([]ingest.Root, error) {
+	in := func(r ingest.Root) bool { return r.Collection == collection }
+	made, _, err := srv.made(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := srv.lib.Roots(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing the folders of a collection: %w", err)
+	}
+	made = slices.DeleteFunc(made, func(r ingest.Root) bool { return !in(r) })
+	if all = slices.DeleteFunc(all, func(r ingest.Root) bool { return !in(r) }); len(made) == 0 || len(all) > len(made) {
+		return nil, fs.ErrNotExist
+	}
+	return made, nil
+}
+
+// Rename gives a collection of uploads another name. Its folder keeps the old one.
+func (srv *server) Rename(ctx context.Context, from, to string) error {
+	srv.shelves.making.Lock()
+	defer srv.shelves.making.Unlock()
+	if err := ingest.CheckCollection(to); err != nil {
+		return err
+	}
+	if _, err := srv.onlyMade(ctx, from); err != nil || from == to {
+		return err
+	}
+	return srv.lib.State.RenameCollection(ctx, from, to)
+}
+
+// Delete deletes a collection of uploads with its files.
+func (srv *server) Delete(ctx context.Context, collection string, keepAnswers bool) error {
+	srv.shelves.making.Lock()
+	defer srv.shelves.making.Unlock()
+	roots, err := srv.onlyMade(ctx, collection)
+	if err != nil {
+		return err
+	}
+	remove := srv.lib.State.DeleteRoot
+	if keepAnswers {
+		remove = srv.lib.State.DeleteRootAlone
+	}
+	for _, root := range roots {
+		srv.shelves.close(root.Name)
+		// Files without a root would be read again by a collection of the same name.
+		if err := os.RemoveAll(root.Path); err != nil {
+			return fmt.Errorf("deleting the files of the collection %s: %w", collection, err)
+		}
+		if _, err := remove(ctx, root.Name); err != nil {
+			return fmt.Errorf("deleting the collection %s: %w", collection, err)
+		}
+	}
+	return nil
 }

@@ -492,3 +492,39 @@ func TestLostRevisions(t *testing.T) {
 		}
 	})
 }
+
+// TestRenameCollection renames the collection of two roots, with their documents and keys.
+func TestRenameCollection(t *testing.T) {
+	onBoth(t, func(t *testing.T, address string) {
+		s := openTest(t, address)
+		ctx := ready(t, s)
+		for path, collection := range map[string]string{"/a": "old", "/b": "old", "/c": "kept"} {
+			_, err := s.AddRoot(ctx, path, collection)
+			must(t, err)
+		}
+		must(t, s.Keyring().Add(ctx, retrieve.Key{ID: "k", Name: "k", Collections: []string{"kept", "old"}}))
+		before, err := s.Keyring().Revision(ctx)
+		must(t, err)
+		for _, wrong := range []struct {
+			from, to string
+			want     error
+		}{{"old", "kept", retrieve.ErrTaken}, {"none", "new", retrieve.ErrNotFound}} {
+			if err := s.RenameCollection(ctx, wrong.from, wrong.to); !errors.Is(err, wrong.want) {
+				t.Errorf("from %s to %s: %v", wrong.from, wrong.to, err)
+			}
+		}
+		must(t, s.RenameCollection(ctx, "old", "new"))
+		roots, err := s.Roots(ctx)
+		must(t, err)
+		for _, r := range roots {
+			if want := map[string]string{"/a": "new", "/b": "new", "/c": "kept"}[r.Path]; r.Collection != want {
+				t.Errorf("%s is in %s", r.Path, r.Collection)
+			}
+		}
+		ring, err := s.Keyring().Ring(ctx)
+		must(t, err)
+		if ring.Revision <= before || len(ring.Keys) != 1 || !slices.Equal(ring.Keys[0].Collections, []string{"kept", "new"}) {
+			t.Errorf("the keys: %+v", ring)
+		}
+	})
+}

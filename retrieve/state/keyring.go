@@ -40,12 +40,17 @@ func (k keyring) change(ctx context.Context, f func(*tx) error) error {
 		if err := f(t); err != nil {
 			return err
 		}
-		revision, err := t.ringRevision()
-		if err != nil {
-			return err
-		}
-		return t.set(settingRing, strconv.FormatInt(revision+1, 10))
+		return t.ringChanged()
 	})
+}
+
+// ringChanged makes a change of the keyring known.
+func (t *tx) ringChanged() error {
+	revision, err := t.ringRevision()
+	if err != nil {
+		return err
+	}
+	return t.set(settingRing, strconv.FormatInt(revision+1, 10))
 }
 
 func (k keyring) Revision(ctx context.Context) (revision int64, err error) {

@@ -143,3 +143,89 @@ func (s *Store) deleteRoot(ctx context.Context, name string, forget func(*tx, st
 	}
 	return documents, err
 }
+
+// RenameCollection gives the roots and documents of a collection, and the keys for
+// it, another name. It returns [retrieve.ErrNotFound] if no root is in the
+// collection, and [retrieve.ErrTaken] if one is in a collection with the new name.
+func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
+	return within(ctx, s.update, func(t *tx) error {
+		if err := t.lock("library"); err != nil {
+			return err
+		}
+		roots, _, err := t.roots()
+		if err != nil {
+			return err
+		}
+		in := func(name string) func(ingest.Root) bool {
+			return func(r ingest.Root) bool { return r.Collection == name }
+		}
+		if slices.ContainsFunc(roots, in(to)) {
+			return retrieve.ErrTaken
+		}
+		if !slices.ContainsFunc(roots, in(from)) {
+			return retrieve.ErrNotFound
+		}
+		for _, r := range roots {
+			if r.Collection != from {
+				continue
+			}
+			if _, err := t.exec(`DELETE FROM ibid.roots WHERE name = ?`, r.Name); err != nil {
+				return err
+			}
+			if err := t.insert("roots", rootColumns, "", []any{r.Name, r.Path, to}); err != nil {
+				return err
+			}
+		}
+		if err := t.renameInKeys(from, to); err != nil {
+			return err
+		}
+		return t.moveDocuments(from, to)
+	}, "renaming the collection %s to %s", from, to)
+}
+
+func (t *tx) renameInKeys(from, to string) error {
+	if err := t.lock(ringLock); err != nil {
+		return err
+	}
+	keys, _, err := rowsOf(t, scanKey, `SELECT `+keyColumns+`, sum FROM ibid.keys`)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		i := slices.Index(key.Collections, from)
+		if i < 0 {
+			continue
+		}
+		key.Collections[i] = to
+		if _, err := t.exec(`DELETE FROM ibid.keys WHERE id = ?`, key.ID); err != nil {
+			return err
+		}
+		if err := t.insertKey(key); err != nil {
+			return err
+		}
+	}
+	return t.ringChanged()
+}
+
+// moveDocuments puts the documents of a collection into another.
+func (t *tx) moveDocuments(from, to string) error {
+	rows, _, err := rowsOf(t, func(r scanner) (d documentRow, err error) {
+		err = d.scan(r)
+		return d, err
+	}, `SELECT `+documentColumns+` FROM ibid.documents WHERE collection = ? AND `+whole, from)
+	if err != nil {
+		return err
+	}
+	changes := []change{{}}
+	for _, d := range rows {
+		d.collection = to
+		if _, err := t.exec(`DELETE FROM ibid.documents WHERE number = ?`, d.number); err != nil {
+			return err
+		}
+		if err := t.insert("documents", documentValues, "", d.dest()); err != nil {
+			return err
+		}
+		changes = append(changes, change{document: d.number, id: d.id})
+	}
+	return t.changed(changes...)
+}
