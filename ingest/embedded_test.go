@@ -28,6 +28,7 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 			"word/embeddings/Data.xlsx", "data of the chart"),
 		"b.zip":  zipped(t, "b.docx", string(inner.Data)),
 		"c.pdf":  file1(pdfWith("notes/plan.txt", "The plan.")),
+		"f.pdf":  file1(strings.Replace(pdfWith("song.txt", "x"), "/Type /EmbeddedFile", "/Filter /NoSuchKind", 1)),
 		"d.docx": report(),
 		"e.docx": report("word/embeddings/bomb.txt", strings.Repeat("x", 30<<20)),
 	}
@@ -46,6 +47,8 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 		"added c.pdf/plan.txt",
 		"added d.docx",
 		"added e.docx: files in it are not read: bomb.txt",
+		"added f.pdf: files in it are not read: song.txt",
+		"added f.pdf/chart.csv as a copy of c.pdf/chart.csv",
 	}
 	wantLines(t, got, want...)
 	if doc := sink.docs["harbour/c.pdf/plan.txt"]; doc == nil || doc.Text != "The plan." {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ibid/ingest/office"
 	"ibid/ingest/pdf"
 )
 
@@ -69,6 +70,9 @@ func partial(file *pdf.File) string {
 			why = fmt.Sprintf("filters that are not supported (%.100q)", strings.Join(file.Unsupported, ", "))
 		}
 		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", PagesNamed(file.Torn), len(file.Pages), why))
+	}
+	if len(file.NotRead) > 0 {
+		said = append(said, office.NotRead(file.NotRead))
 	}
 	return strings.Join(said, "; ")
 }

@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -16,19 +17,33 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 	if damage != nil {
 		return nil
 	}
-	seen := make(map[string]bool) // some are in the file's list and on a page
-	for _, file := range attached(r.Trailer().Key("Root")) {
-		key := file.Key("EF").String()
-		if seen[key] {
+	for name, content := range attachments(r) {
+		if content == nil {
 			continue
 		}
-		seen[key] = true
-		name, content := attachment(file)
-		if err := each(cmp.Or(name, "a file"), content); err != nil {
+		if err := each(name, content); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// attachments are the names and the bytes of the attached files: nil for one that
+// cannot be taken out.
+func attachments(r *pdf.Reader) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		seen := make(map[string]bool) // some are in the file's list and on a page
+		for _, file := range attached(r.Trailer().Key("Root")) {
+			key := file.Key("EF").String()
+			if seen[key] || file.Key("EF").IsNull() { // a link to a file
+				continue
+			}
+			seen[key] = true
+			if name, content := attachment(file); !yield(cmp.Or(name, "a file"), content) {
+				return
+			}
+		}
+	}
 }
 
 // attached returns the specifications of the files in a file, in order of their
@@ -62,8 +77,11 @@ func attachment(file pdf.Value) (name string, content []byte) {
 	name = name[strings.LastIndexAny(name, `\/`)+1:]
 	for _, key := range []string{"F", "UF"} {
 		if stream := file.Key("EF").Key(key); stream.Kind() == pdf.Stream {
-			content, _ = streamBytes(stream)
-			return name, content
+			data, err := streamBytes(stream)
+			if err != nil {
+				return name, nil
+			}
+			return name, append([]byte{}, data...)
 		}
 	}
 	return name, nil

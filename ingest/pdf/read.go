@@ -32,6 +32,8 @@ type File struct {
 	// Rebuilt is set when the file's table of objects is damaged or missing:
 	// what else is missing cannot be known.
 	Rebuilt bool
+	// NotRead names the attached files that cannot be taken out.
+	NotRead []string
 }
 
 // A Page holds the blocks of a page in reading order.
@@ -90,6 +92,11 @@ func Read(data []byte) (source *Source, err error) {
 		return nil, errors.New("it is damaged: it has no pages")
 	}
 	source.Outline = outline(root, pages)
+	for name, content := range attachments(r) {
+		if content == nil {
+			source.NotRead = append(source.NotRead, name)
+		}
+	}
 	fonts := make(map[string]*font)
 	source.Pages = func(yield func(Drawn) bool) {
 		for _, p := range pages {

@@ -21,6 +21,8 @@ type Source struct {
 	Pages iter.Seq[Drawn]
 	// Rebuilt is set when the file's table of objects is damaged.
 	Rebuilt bool
+	// NotRead names the attached files that cannot be taken out.
+	NotRead []string
 	// Recognised has the words of pictures of pages, by number from 1, which are
 	// read instead of the pages.
 	Recognised map[int][]Glyph
@@ -118,7 +120,7 @@ const leastPicture = 144 * 144
 // Lay lays out what was drawn as lines, paragraphs, headings and tables. The
 // error is a [*NoTextError] when no page has text.
 func Lay(source *Source) (*File, error) {
-	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt}
+	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt, NotRead: source.NotRead}
 	var all [][]line
 	glyphs, unknown, ink := 0, 0, false
 	var damage error // the first
