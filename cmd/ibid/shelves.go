@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -32,10 +33,10 @@ func (f *uploadFolders) all() []*ingest.Uploads {
 	return slices.Clone(f.open)
 }
 
-// find returns the first open folder that fits; nil if there is none.
-func (f *uploadFolders) find(fits func(*ingest.Uploads) bool) *ingest.Uploads {
+// of returns the open uploads in a root; nil if there are none.
+func (f *uploadFolders) of(root string) *ingest.Uploads {
 	all := f.all()
-	if i := slices.IndexFunc(all, fits); i >= 0 {
+	if i := slices.IndexFunc(all, func(u *ingest.Uploads) bool { return u.Root.Name == root }); i >= 0 {
 		return all[i]
 	}
 	return nil
@@ -102,21 +103,21 @@ func (srv *server) openShelves(ctx context.Context) error {
 		return err
 	}
 	for _, root := range roots {
-		if _, err := os.Stat(root.Path); err != nil {
-			srv.logger.Warn("a folder of uploads cannot be opened: its documents remain", "root", root.Name, "error", err)
-			continue
-		}
 		if _, err := srv.openShelf(root); err != nil {
-			return err
+			srv.logger.Warn("a folder of uploads cannot be opened: its documents remain", "root", root.Name, "error", err)
 		}
 	}
 	return nil
 }
 
-// openShelf returns the uploads in a root, and opens them if they are not open.
+// openShelf returns the uploads in a root, and opens them if they are not open. It
+// makes no folder where one is missing: in an empty one, all documents seem deleted.
 func (srv *server) openShelf(root ingest.Root) (*ingest.Uploads, error) {
-	if u := srv.shelves.find(func(u *ingest.Uploads) bool { return u.Root.Name == root.Name }); u != nil {
+	if u := srv.shelves.of(root.Name); u != nil {
 		return u, nil
+	}
+	if _, err := os.Stat(root.Path); err != nil {
+		return nil, fmt.Errorf("opening the folder of uploads: %w", err)
 	}
 	dir, err := ingest.OpenUploads(root.Path)
 	if err != nil {
@@ -154,11 +155,15 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 	}
+	dir, err := ingest.OpenUploads(path)
+	if err != nil {
+		return nil, err
+	}
 	root, err := srv.lib.AddRoot(ctx, path, collection)
 	if err != nil {
-		return nil, fmt.Errorf("adding the uploads of a collection: %w", err)
+		return nil, errors.Join(fmt.Errorf("adding the uploads of a collection: %w", err), dir.Close())
 	}
-	return srv.openShelf(root)
+	return srv.shelves.add(srv, root, dir), nil
 }
 
 // Of returns the uploads in a root, and their collection.
@@ -167,12 +172,11 @@ func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, er
 	if err != nil {
 		return nil, "", err
 	}
-	i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == root })
-	if i < 0 {
+	u, i := srv.shelves.of(root), slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == root })
+	if u == nil || i < 0 {
 		return nil, "", fs.ErrNotExist
 	}
-	u, err := srv.openShelf(roots[i])
-	return u, roots[i].Collection, err
+	return u, roots[i].Collection, nil // that in u is from before a renaming
 }
 
 // Collections lists the collections of the folders that were made for uploads.
