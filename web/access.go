@@ -412,13 +412,13 @@ func (n narrowed) Delete(ctx context.Context, collection string, keepAnswers boo
 	return n.all.UploadFolders.Delete(ctx, collection, keepAnswers)
 }
 
-func (n narrowed) Collections(ctx context.Context) ([]string, error) {
+func (n narrowed) Roots(ctx context.Context) ([]ingest.Root, error) {
 	mine, err := reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := n.all.UploadFolders.Collections(ctx)
-	return slices.DeleteFunc(all, func(name string) bool { return len(mine) > 0 && !slices.Contains(mine, name) }), err
+	all, err := n.all.UploadFolders.Roots(ctx)
+	return slices.DeleteFunc(all, func(r ingest.Root) bool { return len(mine) > 0 && !slices.Contains(mine, r.Collection) }), err
 }
 
 // Of does not tell a folder that the caller may not change from one that does not exist.

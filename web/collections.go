@@ -49,6 +49,8 @@ type collection struct {
 type collectionRoot struct {
 	Name      string `json:"root"`
 	Documents int    `json:"documents"`
+	// Uploads means that its documents were uploaded: they can be deleted.
+	Uploads bool `json:"uploads"`
 }
 
 // showCollections lists the collections by name, with what is stored of each.
@@ -85,19 +87,27 @@ func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
 		in.Roots[len(in.Roots)-1].Documents++
 	}
 	if l.folders != nil {
-		more, err := l.folders.Collections(ctx)
+		made, err := l.folders.Roots(ctx)
 		if err != nil {
 			return list, fmt.Errorf("listing the collections with uploads: %w", err)
 		}
-		for _, name := range more {
-			add(retrieve.DocumentInfo{Collection: name}).Uploads = true
+		for _, r := range made {
+			add(retrieve.DocumentInfo{Collection: r.Collection}).markUploads(r.Name)
 		}
 	}
 	if reached, err := l.reaches(ctx, l.uploads); err != nil || !reached || l.uploads == "" {
 		return list, err
 	}
-	add(retrieve.DocumentInfo{Collection: l.uploads}).Uploads = true
+	add(retrieve.DocumentInfo{Collection: l.uploads}).markUploads(uploadsRoot)
 	return list, nil
+}
+
+// markUploads notes that a root of the collection, which may be empty, has uploads.
+func (c *collection) markUploads(root string) {
+	c.Uploads = true
+	for i := range c.Roots {
+		c.Roots[i].Uploads = c.Roots[i].Uploads || c.Roots[i].Name == root
+	}
 }
 
 // namedCollection is the body of POST /api/collections and PATCH /api/collections/NAME.

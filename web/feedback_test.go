@@ -131,7 +131,7 @@ func TestCollections(t *testing.T) {
 	})
 	got := into[listedCollections](t, call(h, "GET", "/api/collections", ""), 200)
 	want := listedCollections{[]collection{
-		{Name: "default", Documents: 4, Chunks: 4, Bytes: got.Collections[0].Bytes, Roots: []collectionRoot{{"club", 4}}},
+		{Name: "default", Documents: 4, Chunks: 4, Bytes: got.Collections[0].Bytes, Roots: []collectionRoot{{Name: "club", Documents: 4}}},
 		{Name: "sent", Roots: []collectionRoot{}, Uploads: true},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" || got.Collections[0].Bytes == 0 {

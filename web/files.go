@@ -41,8 +41,8 @@ type UploadFolders interface {
 	// Of returns the uploads in a root, and their collection. The error is or wraps
 	// [fs.ErrNotExist] if the root is no folder of uploads.
 	Of(ctx context.Context, root string) (u Uploads, collection string, err error)
-	// Collections lists the collections that have such a folder.
-	Collections(ctx context.Context) ([]string, error)
+	// Roots lists the roots of such folders, with their collections.
+	Roots(ctx context.Context) ([]ingest.Root, error)
 	// Rename gives a collection another name, which keys for it get too. The error is or
 	// wraps [ingest.ErrCollection], [retrieve.ErrTaken], or [fs.ErrNotExist] for a
 	// collection that is not only of such folders.

@@ -101,9 +101,11 @@ func (s shared) Of(ctx context.Context, root string) (Uploads, string, error) {
 	u, err := s.Into(ctx, root)
 	return u, root, err
 }
-func (s shared) Collections(context.Context) ([]string, error) { return []string{"open", "shut"}, nil }
-func (s shared) Rename(context.Context, string, string) error  { return errors.New("CANARYTEXT") }
-func (s shared) Delete(context.Context, string, bool) error    { return errors.New("CANARYTEXT") }
+func (s shared) Roots(context.Context) ([]ingest.Root, error) {
+	return []ingest.Root{{Name: "open", Collection: "open"}, {Name: "shut", Collection: "shut"}}, nil
+}
+func (s shared) Rename(context.Context, string, string) error { return errors.New("CANARYTEXT") }
+func (s shared) Delete(context.Context, string, bool) error   { return errors.New("CANARYTEXT") }
 func (s shared) AddSite(context.Context, string) (ingest.Root, error) {
 	return ingest.Root{Path: "https://example.org/CANARYPATH"}, nil
 }

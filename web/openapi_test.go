@@ -889,8 +889,8 @@ type made struct{ UploadFolders }
 func (made) Into(_ context.Context, name string) (Uploads, error) {
 	return nil, ingest.CheckCollection(name)
 }
-func (made) Collections(context.Context) ([]string, error) { return nil, nil }
-func (made) Rename(context.Context, string, string) error  { return nil }
+func (made) Roots(context.Context) ([]ingest.Root, error) { return nil, nil }
+func (made) Rename(context.Context, string, string) error { return nil }
 func (made) Delete(_ context.Context, name string, _ bool) error {
 	if name == "none" {
 		return fs.ErrNotExist

@@ -179,13 +179,10 @@ func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, er
 	return u, roots[i].Collection, nil // that in u is from before a renaming
 }
 
-// Collections lists the collections of the folders that were made for uploads.
-func (srv *server) Collections(ctx context.Context) (names []string, err error) {
+// Roots lists the roots of the folders that were made for uploads.
+func (srv *server) Roots(ctx context.Context) ([]ingest.Root, error) {
 	roots, _, err := srv.made(ctx)
-	for _, r := range roots {
-		names = append(names, r.Collection)
-	}
-	return names, err
+	return roots, err
 }
 
 // onlyMade returns the roots of a collection, all of which were made for uploads.

@@ -10,6 +10,7 @@ const most = 300; // rows drawn at a time
 const body = byId("rows");
 const words = byId("words");
 const collection = byId("collection");
+const uploadRoots = new Set(["uploads"]);
 const status = byId("status");
 const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once loaded
@@ -107,6 +108,11 @@ function row(d) {
   return el("tr", {}, ...cells);
 }
 
+// isUpload reports whether a document was uploaded and can be deleted here.
+function isUpload(id) {
+  return uploadRoots.has(id.slice(0, id.indexOf("/")));
+}
+
 // showSelected shows what can be done with the selected documents.
 function showSelected() {
   const bar = byId("selected");
@@ -114,7 +120,7 @@ function showSelected() {
   bar.firstElementChild.textContent = t("{n} selected", { n: selected.size });
   const remove = byId("delete-selected");
   if (remove) {
-    remove.hidden = ![...selected].every((id) => id.startsWith("uploads/"));
+    remove.hidden = ![...selected].every(isUpload);
     remove.textContent = t("Delete");
     remove.dataset.sure = "";
   }
@@ -160,7 +166,7 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
 
 // actions returns the buttons of an upload; other files are changed in their folder.
 function actions(id) {
-  if (!id.startsWith("uploads/")) return [];
+  if (!isUpload(id)) return [];
   const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name: id }), onclick: () => change(again, "POST", id, t("{name} was read again.", { name: id })) }, t("Read again"));
   let sure = false;
   const remove = el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: id }), onclick: () => {
@@ -207,6 +213,8 @@ async function narrow() {
 words.addEventListener("input", narrow);
 collection.addEventListener("change", narrow);
 get(new URL("api/collections", base)).then(({ collections }) => {
+  for (const root of collections.flatMap((c) => c.roots)) if (root.uploads) uploadRoots.add(root.root);
+  if (all) draw();
   if (collections.length < 2) return;
   collection.append(...collections.map((c) => el("option", { value: c.collection }, c.collection)));
   byId("collections").hidden = false;
