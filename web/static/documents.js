@@ -211,7 +211,11 @@ async function narrow() {
   if (all) draw();
 }
 words.addEventListener("input", narrow);
-collection.addEventListener("change", narrow);
+collection.addEventListener("change", () => {
+  const hint = byId("upload")?.querySelector(".into");
+  if (hint) hint.textContent = collection.value && ` · ${t("into the collection {name}", { name: collection.value })}`;
+  narrow();
+});
 get(new URL("api/collections", base)).then(({ collections }) => {
   for (const root of collections.flatMap((c) => c.roots)) if (root.uploads) uploadRoots.add(root.root);
   if (all) draw();
@@ -225,7 +229,7 @@ if (mayChange) {
   for (const li of byId("troubles").querySelectorAll("li")) li.append(...troubleActions(li.dataset.id));
   byId("actions-head").hidden = false;
   byId("upload").hidden = false;
-  upload(byId("upload"), { say, refresh });
+  upload(byId("upload"), { say, refresh, into: () => collection.value });
 }
 if (byId("facts").dataset.ready === "false") setTimeout(refresh, 2000);
 if (body.children.length) refresh();

@@ -7,9 +7,10 @@ import { t } from "./words.js";
 
 const atOnce = 2;
 
-// upload sets up the section. It calls refresh after files were added, and returns
-// offer(text), which offers to add a web address and reports whether the text is one.
-export function upload(section, { say, refresh }) {
+// upload sets up the section. It calls refresh after files were added to the collection
+// that into() names, or the server's, and returns offer(text), which offers to add a web
+// address and reports whether the text is one.
+export function upload(section, { say, refresh, into = () => "" }) {
   const list = section.querySelector("ul");
   const waiting = [];
   let running = 0;
@@ -74,7 +75,7 @@ export function upload(section, { say, refresh }) {
       const state = el("span", { class: "facts" }, t("Waiting"));
       const line = el("li", {}, el("span", { class: "upload-name" }, f.name), bar, state);
       list.append(line);
-      waiting.push({ ...f, line, bar, state });
+      waiting.push({ ...f, line, bar, state, collection: into() });
     }
     section.hidden = false;
     section.classList.toggle("has-files", list.children.length > 0);
@@ -93,7 +94,7 @@ export function upload(section, { say, refresh }) {
   }
 
   // send uploads a file. It never fails: errors are shown with the file.
-  function send({ file, name, line, bar, state }) {
+  function send({ file, name, line, bar, state, collection }) {
     return new Promise((done) => {
       const request = new XMLHttpRequest(); // fetch reports no progress of uploads
       const end = (kind, ...words) => {
@@ -125,7 +126,9 @@ export function upload(section, { say, refresh }) {
         else end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")), reply.reason ? ` · ${reply.reason}` : "");
       });
       request.addEventListener("error", () => end("failed", t("Can't reach the server.")));
-      request.open("POST", new URL(`api/documents?name=${encodeURIComponent(name)}`, base));
+      const to = new URL(`api/documents?name=${encodeURIComponent(name)}`, base);
+      if (collection) to.searchParams.set("collection", collection);
+      request.open("POST", to);
       request.setRequestHeader("Content-Type", "application/octet-stream");
       request.send(file);
     });
