@@ -105,9 +105,11 @@ func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
 // markUploads notes that a root of the collection, which may be empty, has uploads.
 func (c *collection) markUploads(root string) {
 	c.Uploads = true
-	for i := range c.Roots {
-		c.Roots[i].Uploads = c.Roots[i].Uploads || c.Roots[i].Name == root
+	i := slices.IndexFunc(c.Roots, func(r collectionRoot) bool { return r.Name == root })
+	if i < 0 {
+		i, c.Roots = len(c.Roots), append(c.Roots, collectionRoot{Name: root})
 	}
+	c.Roots[i].Uploads = true
 }
 
 // namedCollection is the body of POST /api/collections and PATCH /api/collections/NAME.

@@ -132,7 +132,7 @@ func TestCollections(t *testing.T) {
 	got := into[listedCollections](t, call(h, "GET", "/api/collections", ""), 200)
 	want := listedCollections{[]collection{
 		{Name: "default", Documents: 4, Chunks: 4, Bytes: got.Collections[0].Bytes, Roots: []collectionRoot{{Name: "club", Documents: 4}}},
-		{Name: "sent", Roots: []collectionRoot{}, Uploads: true},
+		{Name: "sent", Roots: []collectionRoot{{Name: "uploads", Uploads: true}}, Uploads: true},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" || got.Collections[0].Bytes == 0 {
 		t.Errorf("(-want +got):\n%s", diff)
