@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -61,13 +62,16 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	checking := newMeter(s.stderr, "documents checked", 0)
 	// Uploaded files are there before their documents, which a server deletes
 	// otherwise. The second time come those that were uploaded meanwhile.
-	err = copyUploads(ctx, source, from, to)
+	moved, err := movedShelves(from, to)
+	if err == nil {
+		err = copyUploads(ctx, source, from, to, moved)
+	}
 	var r state.Report
 	if err == nil {
-		r, err = source.CopyTo(ctx, address, to.stateOptions(s), checking.update)
+		r, err = source.CopyTo(ctx, address, to.stateOptions(s), moved, checking.update)
 	}
 	if err == nil {
-		err = copyUploads(ctx, source, from, to)
+		err = copyUploads(ctx, source, from, to, moved)
 	}
 	checking.clear()
 	switch {
@@ -91,10 +95,29 @@ func (s surroundings) withPassword(variable string) surroundings {
 	return s
 }
 
+// movedShelves returns where the copy has a folder that was made for uploads, by its
+// path; other paths stay. It is nil unless both places are data directories.
+func movedShelves(from, to placeConfig) (moved func(path string) string, err error) {
+	if from.remote() || to.remote() {
+		return nil, nil
+	}
+	old, err := filepath.Abs(collectionsIn(from.Data))
+	if err != nil {
+		return nil, err
+	}
+	parent, err := filepath.Abs(collectionsIn(to.Data))
+	return func(path string) string {
+		if filepath.Dir(path) == old {
+			return filepath.Join(parent, filepath.Base(path))
+		}
+		return path
+	}, err
+}
+
 // copyUploads copies the uploaded files into a data directory that received
 // their documents. It marks the directory if some files may be elsewhere:
 // otherwise a server would delete the documents that have no file.
-func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig) (err error) {
+func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig, moved func(string) string) (err error) {
 	roots, err := store.Roots(ctx)
 	uploaded := slices.ContainsFunc(roots, func(r ingest.Root) bool { return r.Path == "" })
 	if err != nil || to.remote() || !uploaded {
@@ -103,20 +126,25 @@ func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig) 
 	if err := os.MkdirAll(uploadsIn(to.Data), 0o700); err != nil {
 		return err
 	}
-	target, err := os.OpenRoot(uploadsIn(to.Data))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, target.Close()) }()
 	if from.shared() {
-		if err := target.WriteFile(elsewhereMark, nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(uploadsIn(to.Data), elsewhereMark), nil, 0o600); err != nil {
 			return err
 		}
 	}
 	if from.remote() {
 		return nil
 	}
-	source, err := os.OpenRoot(uploadsIn(from.Data))
+	for _, r := range roots {
+		if there := moved(r.Path); there != r.Path {
+			err = errors.Join(err, copyFolder(ctx, r.Path, there))
+		}
+	}
+	return errors.Join(err, copyFolder(ctx, uploadsIn(from.Data), uploadsIn(to.Data)))
+}
+
+// copyFolder copies the files of a folder of uploads, if there is one.
+func copyFolder(ctx context.Context, from, to string) (err error) {
+	source, err := os.OpenRoot(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -124,6 +152,14 @@ func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig) 
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	target, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
 	entries, err := fs.ReadDir(source.FS(), ".")
 	if err != nil {
 		return err

@@ -301,4 +301,25 @@ func TestCollections(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(data, "collections", "trips")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the deleted folder: %v", err)
 	}
+	listed := func(url string) string {
+		resp := asked(t, "GET", url+"collections", all, "")
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		return string(body)
+	}
+	copied := t.TempDir()
+	mustRun(t, "", "copy", "--from", data, "--to", copied)
+	url = serve(t, copied, "--auth", "on") + "/api/"
+	if got := listed(url); !strings.Contains(got, `{"root":"trips-2","documents":1,"uploads":true}`) {
+		t.Errorf("in the copy: %s", got)
+	}
+	if got := statusOf(t, "DELETE", url+"documents/trips-2/train.md", all, ""); got != http.StatusNoContent {
+		t.Errorf("deleting in the copy: status %d", got)
+	}
+	for place, want := range map[string]error{data: nil, copied: fs.ErrNotExist} {
+		if _, err := os.Stat(filepath.Join(place, "collections", "trips-2", "train.md")); !errors.Is(err, want) {
+			t.Errorf("the file in %s: %v", place, err)
+		}
+	}
 }

@@ -28,13 +28,13 @@ var ErrTarget = errors.New("a backup cannot be made there")
 // a copy, give it the name [FileName] in a folder of its own.
 func Backup(ctx context.Context, address, file string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "writing "+file+", the backup of", func(s *Store) error {
-		r, err = s.backup(ctx, file, progress)
+		r, err = s.backup(ctx, file, nil, progress)
 		return err
 	})
 	return r, err
 }
 
-func (s *Store) backup(ctx context.Context, file string, progress func(done, total int)) (r Report, err error) {
+func (s *Store) backup(ctx context.Context, file string, moved func(string) string, progress func(done, total int)) (r Report, err error) {
 	if err := s.refuseTarget(file); err != nil {
 		return r, err
 	}
@@ -72,7 +72,16 @@ func (s *Store) backup(ctx context.Context, file string, progress func(done, tot
 		return r, s.noRoom(err, file)
 	}
 	copied := fileStore(partial.Name(), Options{Wait: s.wait})
-	if r, err = copied.verify(ctx, progress); err == nil && copied.read != nil {
+	if moved != nil {
+		err = copied.connect()
+		if err == nil {
+			err = copied.moveRoots(ctx, moved)
+		}
+	}
+	if err == nil || isDamage(err) { // which verify reports
+		r, err = copied.verify(ctx, progress)
+	}
+	if err == nil && copied.read != nil {
 		err = copied.withoutLog()
 	}
 	if err := errors.Join(err, copied.disconnect()); err != nil {

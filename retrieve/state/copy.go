@@ -15,13 +15,15 @@ import (
 // directory or a schema of a server, without a library so far. Everything is
 // copied: documents with their vectors, answers, feedback and keys. The copy is
 // complete or not there at all; then it is verified, and what [Verify] finds is
-// reported. An address with a library is [ErrTarget].
-func (s *Store) CopyTo(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
+// reported. An address with a library is [ErrTarget]. In a data directory, moved
+// returns the path that the root of a path has there; nil: all stay.
+func (s *Store) CopyTo(ctx context.Context, address string, opts Options, moved func(path string) string,
+	progress func(done, total int)) (r Report, err error) {
 	if !isServer(address) {
 		if err := os.MkdirAll(address, 0o700); err != nil {
 			return r, err
 		}
-		r, err = s.backup(ctx, filepath.Join(address, FileName), progress)
+		r, err = s.backup(ctx, filepath.Join(address, FileName), moved, progress)
 		if errors.Is(err, fs.ErrExist) {
 			err = fmt.Errorf("%w: %s has a library: name another folder", ErrTarget, address)
 		}

@@ -169,10 +169,7 @@ func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
 			if r.Collection != from {
 				continue
 			}
-			if _, err := t.exec(`DELETE FROM ibid.roots WHERE name = ?`, r.Name); err != nil {
-				return err
-			}
-			if err := t.insert("roots", rootColumns, "", []any{r.Name, r.Path, to}); err != nil {
+			if err := t.replaceRoot(ingest.Root{Name: r.Name, Path: r.Path, Collection: to}); err != nil {
 				return err
 			}
 		}
@@ -181,6 +178,32 @@ func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
 		}
 		return t.moveDocuments(from, to)
 	}, "renaming the collection %s to %s", from, to)
+}
+
+// moveRoots gives roots the paths that their folders have now.
+func (s *Store) moveRoots(ctx context.Context, moved func(path string) string) error {
+	return within(ctx, s.update, func(t *tx) error {
+		roots, _, err := t.lockRoots()
+		if err != nil {
+			return err
+		}
+		for _, r := range roots {
+			if path := moved(r.Path); path != r.Path {
+				r.Path = path
+				if err := t.replaceRoot(r); err != nil {
+					return err
+				}
+			}
+		}
+		return t.changed(change{})
+	}, "moving the folders of a copy")
+}
+
+func (t *tx) replaceRoot(r ingest.Root) error {
+	if _, err := t.exec(`DELETE FROM ibid.roots WHERE name = ?`, r.Name); err != nil {
+		return err
+	}
+	return t.insert("roots", rootColumns, "", []any{r.Name, r.Path, r.Collection})
 }
 
 func (t *tx) renameInKeys(from, to string) error {
