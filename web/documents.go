@@ -218,7 +218,7 @@ func (d *documents) listPage(c echo.Context) error {
 		return err
 	}
 	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(c.Request().Context()),
-		TakesSites: d.sites != nil}
+		TakesSites: d.sites != nil, TakesCollections: d.folders != nil}
 	if l.More && len(l.Documents) > 0 {
 		q := c.QueryParams()
 		q.Set("after", l.Documents[len(l.Documents)-1].ID)

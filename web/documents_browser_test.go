@@ -86,12 +86,25 @@ func (g *growing) Remove(_ context.Context, name string) error {
 	return nil
 }
 
+// recordedInto adds to the same uploads for each collection, and sends the names.
+type recordedInto struct {
+	made
+	uploads Uploads
+	names   chan string
+}
+
+func (r recordedInto) Into(_ context.Context, collection string) (Uploads, error) {
+	r.names <- collection
+	return r.uploads, nil
+}
+
 // TestBrowserDocuments uploads files, finds one and deletes it.
 func TestBrowserDocuments(t *testing.T) {
 	t.Parallel()
 	library := &growing{shelf: newShelf()}
+	into := recordedInto{uploads: library, names: make(chan string, 9)}
 	s := newScene(t, func(o *Options) {
-		o.Library, o.Uploads = library, library
+		o.Library, o.Uploads, o.UploadFolders = library, library, into
 		o.Troubles = library.troubles
 	})
 	b := s.newTabAt(t, 1440, "light", "/documents", "#upload")
@@ -118,9 +131,14 @@ func TestBrowserDocuments(t *testing.T) {
 		files = append(files, filepath.Join(folder, name))
 		must(t, os.WriteFile(files[len(files)-1], []byte("High water at noon."), 0o600))
 	}
-	b.do(chromedp.SetUploadFiles(chromedp.CSS("#upload input"), files))
+	b.do(chromedp.SendKeys(chromedp.CSS("#into"), "winter 2026"), chromedp.SetUploadFiles(chromedp.CSS("#upload input"), files))
 	b.waitFor(`document.querySelectorAll(".uploads .done").length === 1 && document.querySelectorAll(".uploads .failed").length === 1`)
 	b.expectProblem("415")
+	for range files {
+		if got := <-into.names; got != "winter 2026" {
+			t.Errorf("a file was added to the collection %q", got)
+		}
+	}
 	b.is("true", `String(document.querySelector(".uploads .failed").textContent.includes("A program, not a document"))`)
 	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
 		const carried = new DataTransfer();

@@ -181,8 +181,9 @@ type documentsPage struct {
 	frame
 	listing
 	Next string // query of the next page; empty on the last
-	// MayChange means that the caller may add and delete documents, TakesSites that web sites can be added too.
-	MayChange, TakesSites bool
+	// MayChange means that the caller may add and delete documents, TakesSites that web sites can be added too,
+	// TakesCollections that documents can be added to any collection.
+	MayChange, TakesSites, TakesCollections bool
 }
 
 type problemPage struct {

@@ -211,12 +211,21 @@ async function narrow() {
   if (all) draw();
 }
 words.addEventListener("input", narrow);
-collection.addEventListener("change", () => {
+// Files are added to the collection that is named, which may be new, else to the one that is chosen.
+const named = byId("into");
+const into = () => (named ? named.value.trim() : collection.value);
+function showInto() {
   const hint = byId("upload")?.querySelector(".into");
-  if (hint) hint.textContent = collection.value && ` · ${t("into the collection {name}", { name: collection.value })}`;
+  if (hint) hint.textContent = into() && ` · ${t("into the collection {name}", { name: into() })}`;
+}
+named?.addEventListener("change", showInto);
+collection.addEventListener("change", () => {
+  if (named) named.value = collection.value;
+  showInto();
   narrow();
 });
 get(new URL("api/collections", base)).then(({ collections }) => {
+  byId("into-names")?.append(...collections.map((c) => el("option", { value: c.collection })));
   for (const root of collections.flatMap((c) => c.roots)) if (root.uploads) uploadRoots.add(root.root);
   if (all) draw();
   if (collections.length < 2) return;
@@ -229,7 +238,8 @@ if (mayChange) {
   for (const li of byId("troubles").querySelectorAll("li")) li.append(...troubleActions(li.dataset.id));
   byId("actions-head").hidden = false;
   byId("upload").hidden = false;
-  upload(byId("upload"), { say, refresh, into: () => collection.value });
+  byId("into-line")?.removeAttribute("hidden");
+  upload(byId("upload"), { say, refresh, into });
 }
 if (byId("facts").dataset.ready === "false") setTimeout(refresh, 2000);
 if (body.children.length) refresh();
