@@ -37,6 +37,7 @@ async function load() {
 async function refresh() {
   try {
     await load();
+    await loadCollections();
     draw();
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
@@ -224,14 +225,18 @@ collection.addEventListener("change", () => {
   showInto();
   narrow();
 });
-get(new URL("api/collections", base)).then(({ collections }) => {
-  byId("into-names")?.append(...collections.map((c) => el("option", { value: c.collection })));
+
+// loadCollections offers the collections. Some may be new since the last call.
+async function loadCollections() {
+  const { collections } = await get(new URL("api/collections", base));
+  const chosen = collection.value;
+  byId("into-names")?.replaceChildren(...collections.map((c) => el("option", { value: c.collection })));
+  collection.replaceChildren(collection.options[0], ...collections.map((c) => el("option", { value: c.collection }, c.collection)));
+  collection.value = chosen;
+  byId("collections").hidden = collections.length < 2;
   for (const root of collections.flatMap((c) => c.roots)) if (root.uploads) uploadRoots.add(root.root);
-  if (all) draw();
-  if (collections.length < 2) return;
-  collection.append(...collections.map((c) => el("option", { value: c.collection }, c.collection)));
-  byId("collections").hidden = false;
-}, (err) => say(err.message));
+}
+if (!body.children.length) loadCollections().catch((err) => say(err.message));
 byId("find").addEventListener("submit", (e) => e.preventDefault());
 byId("find").hidden = body.children.length === 0;
 if (mayChange) {
