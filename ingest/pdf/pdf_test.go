@@ -74,8 +74,16 @@ func TestRowsReadTables(t *testing.T) {
 		text(150, 669, "power"),
 		text(50, 650, "Long"), text(400, 650, "£20"),
 		text(50, 610, "A paragraph after it."),
+		// The names of columns without cells are kept,
+		bold(text(50, 500, "Berth")), bold(text(150, 500, "Rate")), bold(text(400, 500, "Notes")),
+		text(50, 480, "Short"), text(150, 480, "£12"),
+		text(50, 440, "Between."),
+		// and a cell that is bold in part names no column.
+		bold(text(50, 400, "Total")), bold(text(400, 400, "Cost")), text(400, 389, "5,738"),
+		text(50, 370, "Paid"), text(400, 370, "no"), text(50, 359, "by card"),
 	}
-	want := []string{"Berth: Short | What: Up to eight metres, with power | Rate: £12", "Berth: Long | Rate: £20", "A paragraph after it."}
+	want := []string{"Berth: Short | What: Up to eight metres, with power | Rate: £12", "Berth: Long | Rate: £20", "A paragraph after it.",
+		"Notes", "Berth: Short | Rate: £12", "Between.", "Total | Cost 5,738", "Paid by card | no"}
 	if got := texts(rows(in)); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -114,6 +122,27 @@ func TestRunningTitlesAreDropped(t *testing.T) {
 	}
 	if got := texts(pages[3]); got[0] != "Body d one" || len(got) != 4 {
 		t.Errorf("fourth page %q", got)
+	}
+}
+
+// Words that are apart without a space between them are no soup.
+func TestPagesWithoutSpaces(t *testing.T) {
+	var page Drawn
+	for i, word := range strings.Fields(strings.Repeat("Anna Pryce, Thomas Solberg, Maria Keane, Peter Lund, ", 20)) {
+		x, y := float64(100*(i%4)), 700-12*float64(i/4)
+		for j, r := range word {
+			from := x + 5*float64(j)
+			page.Glyphs = append(page.Glyphs, Glyph{Text: string(r), X0: from, X1: from + 5, Y: y, Size: 10})
+		}
+	}
+	if got := page.withoutSoup(false); len(got.Glyphs) == 0 {
+		t.Error("the page has no text")
+	}
+	for i := range page.Glyphs { // the same letters without gaps
+		page.Glyphs[i].X0, page.Glyphs[i].X1, page.Glyphs[i].Y = 5*float64(i), 5*float64(i+1), 700
+	}
+	if got := page.withoutSoup(false); len(got.Glyphs) != 0 {
+		t.Error("soup is read as text")
 	}
 }
 

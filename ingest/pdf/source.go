@@ -93,11 +93,14 @@ func (g Glyph) Sound() bool {
 // letters they draw: then it is read as a picture.
 func (page Drawn) withoutSoup(rebuilt bool) Drawn {
 	var text strings.Builder
+	var last Glyph
 	for _, g := range page.Glyphs {
-		if g.Begins {
+		// Many files have no spaces: their words are apart.
+		if g.Begins || math.Abs(g.Y-last.Y) > sameLine*g.Size || g.X0-last.X1 > wordGap*g.Size {
 			text.WriteByte(' ')
 		}
 		text.WriteString(g.Text)
+		last = g
 	}
 	if page.Unknown > len(page.Glyphs) || charset.Garbled(text.String()) {
 		page.Glyphs, page.Picture = nil, true

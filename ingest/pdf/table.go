@@ -158,6 +158,7 @@ func (l *line) append(next line) {
 	}
 	l.x1 = max(l.x1, next.x1)
 	l.glyphs += next.glyphs
+	l.bold = l.bold && next.bold
 }
 
 // insideColumn reports whether a piece alone on its line belongs to a column
@@ -184,14 +185,19 @@ func columnOf(c line, columns []float64) int {
 }
 
 // tableLines returns a line for each row. A bold first row above others names
-// the columns, and its names go with each row.
+// the columns, and its names go with each row; those of empty columns are a row.
 func tableLines(table [][]line) []line {
 	var header []string
 	if len(table) > 1 && allBold(table[0]) && !allBold(table[1]) {
-		for _, c := range table[0] {
-			header = append(header, strings.TrimRight(c.text, ": "))
+		header = make([]string, len(table[0]))
+		for i, c := range table[0] {
+			if slices.ContainsFunc(table[1:], func(row []line) bool { return row[i].text != "" }) {
+				header[i], table[0][i] = strings.TrimRight(c.text, ": "), line{}
+			}
 		}
-		table = table[1:]
+		if !slices.ContainsFunc(table[0], func(c line) bool { return c.text != "" }) {
+			table = table[1:]
+		}
 	}
 	var out []line
 	for _, row := range table {
