@@ -358,10 +358,17 @@ func (n narrowed) Add(ctx context.Context, name string, content io.Reader) (chan
 
 func (n narrowed) SiteStates() []SiteState { return n.all.Sites.SiteStates() }
 
-// AddSite adds sites to the collection of uploads.
-func (n narrowed) AddSite(ctx context.Context, address string) (root ingest.Root, err error) {
-	if err = n.mayUpload(ctx); err == nil {
-		root, err = n.all.Sites.AddSite(ctx, address)
+// AddSite adds sites to the collection of uploads, and for those who may change all
+// collections to any: others would learn that an address is in a collection of which
+// they know nothing.
+func (n narrowed) AddSite(ctx context.Context, address, collection string) (root ingest.Root, err error) {
+	if collection == "" || collection == n.all.UploadCollection {
+		err = n.mayUpload(ctx)
+	} else {
+		err = requireAll(ctx)
+	}
+	if err == nil {
+		root, err = n.all.Sites.AddSite(ctx, address, collection)
 	}
 	return root, err
 }
@@ -393,7 +400,7 @@ func requireAll(ctx context.Context) error {
 	_, err := reach(ctx)
 	if err == nil && len(holderFrom(ctx).writable()) > 0 {
 		err = &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "this key is for some collections: a key for all can rename and delete collections"}
+			Detail: "this key is for some collections: a key for all can rename and delete them, and add sites to any"}
 	}
 	return err
 }

@@ -54,9 +54,11 @@ type UploadFolders interface {
 
 // Sites adds web sites, which are read in the background.
 type Sites interface {
-	// AddSite adds the site or page at an address. The error is or wraps a
+	// AddSite adds the site or page at an address to a collection, or where it is: that
+	// of the server for a new one if the collection is empty. The error is or wraps
+	// [ingest.ErrCollection], [retrieve.ErrTaken] if it is in another collection, or a
 	// [*site.RefusedError] if it is not fetched.
-	AddSite(ctx context.Context, address string) (ingest.Root, error)
+	AddSite(ctx context.Context, address, collection string) (ingest.Root, error)
 	// SiteStates lists the sites that this server reads, by address.
 	SiteStates() []SiteState
 }
@@ -83,14 +85,19 @@ func (d *documents) siteStates(ctx context.Context) ([]SiteState, error) {
 	return d.sites.SiteStates(), nil
 }
 
-// addSite adds the web site at ?url=.
+// addSite adds the web site at ?url=, to ?collection= if that is given.
 func (d *documents) addSite(c echo.Context, address string) error {
-	root, err := d.sites.AddSite(c.Request().Context(), address)
+	in := c.QueryParam("collection")
+	root, err := d.sites.AddSite(c.Request().Context(), address, in)
 	if refused := (*site.RefusedError)(nil); errors.As(err, &refused) {
 		return &Problem{Status: http.StatusForbidden, Code: "bad_address", Field: "url", Detail: refused.Error()}
 	}
+	if errors.Is(err, retrieve.ErrTaken) {
+		return &Problem{Status: http.StatusConflict, Code: "wrong_collection", Field: "collection", cause: err,
+			Detail: "the site is in another collection: 'ibid forget' removes it"}
+	}
 	if err != nil {
-		return fmt.Errorf("adding a site: %w", err)
+		return collectionProblem(in, err)
 	}
 	return reply(c, http.StatusAccepted, root)
 }
@@ -102,9 +109,6 @@ const uploadsRoot = "uploads"
 // of a form.
 func (d *documents) add(c echo.Context) error {
 	if address := c.QueryParam("url"); address != "" && d.sites != nil {
-		if in := c.QueryParam("collection"); in != "" && in != d.catalog.uploads {
-			return d.wrongCollection(in)
-		}
 		return d.addSite(c, address)
 	}
 	uploads, err := d.uploadsFor(c)

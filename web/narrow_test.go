@@ -106,7 +106,7 @@ func (s shared) Roots(context.Context) ([]ingest.Root, error) {
 }
 func (s shared) Rename(context.Context, string, string) error { return errors.New("CANARYTEXT") }
 func (s shared) Delete(context.Context, string, bool) error   { return errors.New("CANARYTEXT") }
-func (s shared) AddSite(context.Context, string) (ingest.Root, error) {
+func (s shared) AddSite(context.Context, string, string) (ingest.Root, error) {
 	return ingest.Root{Path: "https://example.org/CANARYPATH"}, nil
 }
 func (s shared) SiteStates() []SiteState {

@@ -876,7 +876,7 @@ func (oneSite) SiteStates() []SiteState {
 	return []SiteState{{Address: "https://example.org/", Reading: true}}
 }
 
-func (oneSite) AddSite(_ context.Context, address string) (ingest.Root, error) {
+func (oneSite) AddSite(_ context.Context, address, _ string) (ingest.Root, error) {
 	if address != "https://example.org/" {
 		return ingest.Root{}, &site.RefusedError{Address: address, Reason: "only http and https addresses are fetched"}
 	}

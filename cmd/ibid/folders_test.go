@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -267,7 +268,9 @@ func TestCollections(t *testing.T) {
 	writeFiles(t, folder, hours)
 	all := makeKey(t, data, "all", "--scope", "write")
 	some := makeKey(t, data, "some", "--scope", "write", "--collection", "trips")
-	url := serve(t, data, "--auth", "on", folder) + "/api/"
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "The club opens at noon.") }))
+	t.Cleanup(site.Close)
+	url := serve(t, data, "--auth", "on", "--fetch-private", folder) + "/api/"
 	for _, step := range []struct {
 		method, path, key, body string
 		status                  int
@@ -291,6 +294,12 @@ func TestCollections(t *testing.T) {
 		{"DELETE", "collections/travel", all, "", 204},
 		{"DELETE", "collections/travel", all, "", 404},
 		{"DELETE", "collections/default", all, "", 404},
+		{"POST", "documents?url=" + site.URL + "&collection=trips", some, "", 403},
+		{"POST", "documents?url=" + site.URL + "&collection=a/b", all, "", 400},
+		{"POST", "documents?url=" + site.URL + "&collection=trips", all, "", 202},
+		{"POST", "documents?url=" + site.URL, all, "", 202},
+		{"POST", "documents?url=" + site.URL + "&collection=other", all, "", 409},
+		{"DELETE", "collections/trips", all, "", 404}, // it has a site
 		{"GET", "documents/trips/bus.md", all, "", 404},
 		{"GET", "documents/trips-2/train.md", all, "", 200},
 	} {

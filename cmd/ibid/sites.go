@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/ingest/site"
+	"ibid/retrieve"
 	"ibid/web"
 )
 
@@ -145,16 +147,22 @@ func (p *syncProgress) setSite(address string, change func(*web.SiteState)) {
 	p.sites[address] = s
 }
 
-// AddSite adds the site or page at an address, which is read in the background, again
-// if it was read before.
-func (srv *server) AddSite(ctx context.Context, address string) (ingest.Root, error) {
+// AddSite adds the site or page at an address to a collection, the server's if that is
+// empty. It is read in the background, again if it was read before.
+func (srv *server) AddSite(ctx context.Context, address, collection string) (ingest.Root, error) {
+	if err := ingest.CheckCollection(collection); err != nil && collection != "" {
+		return ingest.Root{}, err
+	}
 	address, err := srv.address(strings.TrimSpace(address), srv.Data)
 	if err != nil {
 		return ingest.Root{}, err
 	}
-	root, err := srv.lib.AddRoot(ctx, address, srv.Collection)
+	root, err := srv.lib.AddRoot(ctx, address, cmp.Or(collection, srv.Collection))
+	if err == nil && collection != "" && root.Collection != collection {
+		err = retrieve.ErrTaken
+	}
 	if err != nil {
-		return root, fmt.Errorf("adding the site %s: %w", address, err)
+		return ingest.Root{}, fmt.Errorf("adding the site %s: %w", address, err)
 	}
 	select {
 	case srv.added <- address:

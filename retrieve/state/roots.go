@@ -230,7 +230,8 @@ func (t *tx) renameInKeys(from, to string) error {
 	return t.ringChanged()
 }
 
-// moveDocuments puts the documents of a collection into another.
+// moveDocuments puts the documents of a collection into another. Those with a damaged
+// row stay, as damaged keys do: [Verify] names them.
 func (t *tx) moveDocuments(from, to string) error {
 	rows, _, err := rowsOf(t, func(r scanner) (d documentRow, err error) {
 		err = d.scan(r)

@@ -8,7 +8,7 @@ const pause = 1000; // milliseconds between looks at the server
 
 // sites sets up the dialog of the section and lists the sites that are being read.
 // It returns offer(text), which opens the dialog and reports whether the text is an address.
-export function sites(section, { say, refresh }) {
+export function sites(section, { say, refresh, into }) {
   const dialog = byId("sites");
   if (!dialog) return () => false;
   const list = section.querySelector("ul");
@@ -30,7 +30,9 @@ export function sites(section, { say, refresh }) {
 
   async function add(address) {
     try {
-      const root = await post(new URL(`api/documents?url=${encodeURIComponent(address)}`, base));
+      const to = new URL(`api/documents?url=${encodeURIComponent(address)}`, base);
+      if (into()) to.searchParams.set("collection", into());
+      const root = await post(to);
       show({ address: root.path, reading: true, done: 0, total: 0 });
       setTimeout(look, pause);
     } catch (err) {

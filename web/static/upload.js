@@ -31,7 +31,7 @@ export function upload(section, { say, refresh, into = () => "" }) {
     add([{ file: new Blob([byId("pasted-text").value]), name }]);
     byId("pasted-text").value = "";
   });
-  const offer = sites(section, { say, refresh });
+  const offer = sites(section, { say, refresh, into });
   // Pasted outside a field: files, an address or text.
   addEventListener("paste", (e) => {
     if (section.hidden || e.target.closest?.("input, textarea, dialog")) return;
