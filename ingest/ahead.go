@@ -153,6 +153,11 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	if fetched {
 		r.doc.SetAddress(pages.Address(f.path))
 	}
+	given := s.Given
+	if given == nil {
+		given = givenTo(s.known[f.path])
+	}
+	give(r.doc, given)
 	_, r.copied = s.read.LoadOrStore(r.digest, true)
 	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r
@@ -181,10 +186,11 @@ type webPages interface {
 }
 
 // isStored reports whether a file with the digest is stored under the path, read
-// as well as it can be now.
+// as well as it can be now, with the metadata that it is to be given.
 func (s *folderSync) isStored(path, digest string) bool {
 	known, ok := s.known[path]
-	return ok && known.Digest == digest && !s.reader.outdated(known.Reader)
+	return ok && known.Digest == digest && !s.reader.outdated(known.Meta[ReaderKey]) &&
+		(s.Given == nil || maps.Equal(s.Given, givenTo(known)))
 }
 
 // prepareDocument prepares storing a document, for example by embedding it. One

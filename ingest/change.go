@@ -29,8 +29,8 @@ type Preparer interface {
 
 // Stored describes a stored document to a [Syncer].
 type Stored struct {
-	Digest string // [Document.Digest]
-	Reader string // of [Document.Meta], under [ReaderKey]
+	Digest string            // [Document.Digest]
+	Meta   map[string]string // [Document.Meta]; must not be changed
 }
 
 // An Action is the result of syncing one file.

@@ -284,7 +284,7 @@ func TestContainerMutants(t *testing.T) {
 func TestUploadsOfContainers(t *testing.T) {
 	u, sink, files := newUploads(t)
 	add := func(name string, f *fstest.MapFile) (Change, error) {
-		return u.Add(t.Context(), name, bytes.NewReader(f.Data))
+		return u.Add(t.Context(), name, bytes.NewReader(f.Data), nil)
 	}
 	if c, err := add("a.zip", zipped(t, "one.md", "One.", "sub/two.md", "Two.")); err != nil || c.Action != Added || c.Chunks != 2 {
 		t.Errorf("%+v, %v", c, err)
@@ -298,13 +298,13 @@ func TestUploadsOfContainers(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	wantLines(t, files(), "a.zip")
-	if c, err := u.Reread(t.Context(), "a.zip"); err != nil || c.Action != Updated {
+	if c, err := u.Reread(t.Context(), "a.zip", nil); err != nil || c.Action != Updated {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if err := u.Remove(t.Context(), "a.zip/one.md"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("removing a file of an archive: %v", err)
 	}
-	if _, err := u.Reread(t.Context(), "a.zip/one.md"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := u.Reread(t.Context(), "a.zip/one.md", nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("reading a file of an archive anew: %v", err)
 	}
 	if err := u.Remove(t.Context(), "a.zip"); err != nil || len(sink.docs) != 0 || len(files()) != 0 {

@@ -31,6 +31,9 @@ type Syncer struct {
 	Include, Exclude []string
 	// Force reads every file again, even if it is stored unchanged.
 	Force bool
+	// Given, unless it is nil, is metadata that documents get over that of their files,
+	// in place of any that they were given before.
+	Given map[string]string
 	// Enter, if set, is called with the path of each folder before it is listed,
 	// "." first.
 	Enter func(dir string)
@@ -198,9 +201,10 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 	var err error
 	if from, ok := s.gone[r.digest]; ok && !stored && !s.moved[from] {
 		c.Action, c.From = Renamed, from
-		if reader := s.known[from].Reader; reader != "" {
+		if reader := s.known[from].Meta[ReaderKey]; reader != "" {
 			r.doc.SetReader(reader) // whose text it keeps
 		}
+		give(r.doc, givenTo(s.known[from]))
 		if err = s.Sink.Rename(ctx, s.root.Name+"/"+from, r.doc); err == nil {
 			s.moved[from] = true
 		}

@@ -32,7 +32,7 @@ func (m *memory) Known(_ context.Context, root Root) (map[string]Stored, error) 
 	known := make(map[string]Stored)
 	for _, d := range m.docs {
 		if d.Root == root.Name {
-			known[d.Path] = Stored{d.Digest, d.Meta[ReaderKey]}
+			known[d.Path] = Stored{d.Digest, d.Meta}
 		}
 	}
 	return known, nil

@@ -169,8 +169,9 @@ func (u *Uploads) clearFailure(name string) {
 }
 
 // Add stores a file under a name and replaces the one that had it. A file that
-// cannot be read or is interrupted leaves nothing.
-func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Change, err error) {
+// cannot be read or is interrupted leaves nothing. Metadata is given to its documents as
+// by [Uploads.Reread].
+func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta map[string]string) (c Change, err error) {
 	if name, err = uploadName(name); err != nil {
 		return c, err
 	}
@@ -199,13 +200,17 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 	if err := ctx.Err(); err != nil {
 		return c, err
 	}
-	c, err = u.Syncer.SyncFile(ctx, u.Root, standIn{u.Dir.FS(), name, temporary}, name)
+	before, given, err := u.given(ctx, name, meta)
+	if err != nil {
+		return c, err
+	}
+	c, err = u.syncer(given).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), name, temporary}, name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
 		if c.Action == Skipped {
 			// The skip removed the stored version of the file that is there.
 			if _, old := u.Dir.Lstat(name); old == nil {
-				_, again := u.Syncer.SyncFile(ctx, u.Root, u.Dir.FS(), name)
+				_, again := u.syncer(before).SyncFile(ctx, u.Root, u.Dir.FS(), name)
 				err = errors.Join(err, again)
 			}
 		}
@@ -225,14 +230,26 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 	return c, nil
 }
 
-// Reread reads an upload again.
-func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
+// syncer returns a syncer that gives metadata to documents.
+func (u *Uploads) syncer(given map[string]string) *Syncer {
+	return &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, Given: given}
+}
+
+// Reread reads an upload again. The metadata is given to its documents, over that of
+// their files and for as long as they are stored; an empty value ends that. Metadata
+// that they were given before remains.
+func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]string) (Change, error) {
 	if strings.Contains(name, "/") { // it is a part of one
 		return Change{}, fmt.Errorf("reading the upload again: %w", fs.ErrNotExist)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	again := &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, Force: true}
+	_, given, err := u.given(ctx, name, meta)
+	if err != nil {
+		return Change{}, err
+	}
+	again := u.syncer(given)
+	again.Force = true
 	c, err := again.SyncFile(ctx, u.Root, u.Dir.FS(), name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
@@ -247,19 +264,14 @@ func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
 	return c, err
 }
 
-// stored returns the ids of the documents of an upload: its own, and those of the
-// files in it.
-func (u *Uploads) stored(ctx context.Context, name string) (ids []string, err error) {
+// stored returns the documents of an upload by path: its own, and those of the files in it.
+func (u *Uploads) stored(ctx context.Context, name string) (map[string]Stored, error) {
 	known, err := u.Syncer.Sink.Known(ctx, u.Root)
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored documents of the upload: %w", err)
 	}
-	for _, p := range slices.Sorted(maps.Keys(known)) {
-		if p == name || strings.HasPrefix(p, name+"/") {
-			ids = append(ids, u.Root.Name+"/"+p)
-		}
-	}
-	return ids, nil
+	maps.DeleteFunc(known, func(p string, _ Stored) bool { return p != name && !strings.HasPrefix(p, name+"/") })
+	return known, nil
 }
 
 // Remove deletes an upload and its documents. If there is none, the error wraps
@@ -294,13 +306,13 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 // forget removes an upload from the store, and reports whether
 // there was a document.
 func (u *Uploads) forget(ctx context.Context, name string) (stored bool, err error) {
-	ids, err := u.stored(ctx, name)
+	known, err := u.stored(ctx, name)
 	if err != nil {
 		return false, err
 	}
-	stored = len(ids) > 0
-	for _, id := range slices.Backward(ids) { // itself last
-		if err := u.Syncer.Sink.Delete(ctx, id); err != nil {
+	stored = len(known) > 0
+	for _, p := range slices.Backward(slices.Sorted(maps.Keys(known))) { // itself last
+		if err := u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+p); err != nil {
 			return stored, err
 		}
 	}

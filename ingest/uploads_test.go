@@ -36,7 +36,7 @@ func TestUploads(t *testing.T) {
 	u, sink, files := newUploads(t)
 	u.MaxBytes, u.MaxTotal = 100, 150
 	add := func(name, text string) (Action, error) {
-		c, err := u.Add(t.Context(), name, strings.NewReader(text))
+		c, err := u.Add(t.Context(), name, strings.NewReader(text), nil)
 		return c.Action, err
 	}
 	long := strings.Repeat("A long text. ", 8)
@@ -81,7 +81,7 @@ func TestUploads(t *testing.T) {
 		t.Errorf("files %q, %d stored", got, len(sink.docs))
 	}
 
-	if c, err := u.Reread(t.Context(), "a.md"); err != nil || c.Action != Updated {
+	if c, err := u.Reread(t.Context(), "a.md", nil); err != nil || c.Action != Updated {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, name := range []string{"gone.md", "../a.md", ".upload-x", ""} {
@@ -98,17 +98,17 @@ func TestUploads(t *testing.T) {
 func TestUploadBrokenOff(t *testing.T) {
 	u, sink, files := newUploads(t)
 	broken := errors.New("the connection is gone")
-	_, err := u.Add(t.Context(), "a.md", io.MultiReader(strings.NewReader(strings.Repeat("Half. ", 1000)), iotest.ErrReader(broken)))
+	_, err := u.Add(t.Context(), "a.md", io.MultiReader(strings.NewReader(strings.Repeat("Half. ", 1000)), iotest.ErrReader(broken)), nil)
 	if !errors.Is(err, broken) || len(files()) != 0 || len(sink.docs) != 0 {
 		t.Errorf("%v, files %q", err, files())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := u.Add(ctx, "a.md", strings.NewReader("A.")); !errors.Is(err, context.Canceled) || len(files()) != 0 {
+	if _, err := u.Add(ctx, "a.md", strings.NewReader("A."), nil); !errors.Is(err, context.Canceled) || len(files()) != 0 {
 		t.Errorf("%v, files %q", err, files())
 	}
 	sink.fail = func(string) error { return broken }
-	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("A.")); err == nil || len(files()) != 0 {
+	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("A."), nil); err == nil || len(files()) != 0 {
 		t.Errorf("%v, files %q", err, files())
 	}
 }
@@ -124,7 +124,7 @@ func TestUploadsAfterACrash(t *testing.T) {
 	}
 	long := time.Now().Add(-longestUpload - time.Hour)
 	must(t, u.Dir.Chtimes(uploadPrefix+"left", long, long))
-	if _, err := u.Add(t.Context(), "b.md", strings.NewReader("B.")); err != nil {
+	if _, err := u.Add(t.Context(), "b.md", strings.NewReader("B."), nil); err != nil {
 		t.Error(err)
 	}
 	must(t, u.Sync(t.Context()))
@@ -170,18 +170,18 @@ func TestUploadTroubles(t *testing.T) {
 	if got := told(); len(got) != 3 {
 		t.Fatalf("troubles %v", got)
 	}
-	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("Good.")); err != nil {
+	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("Good."), nil); err != nil {
 		t.Fatal(err)
 	}
 	must(t, u.Remove(t.Context(), "b.md"))
 	if got := told(); !slices.Equal(got, []string{"c.md"}) {
 		t.Errorf("troubles %v", got)
 	}
-	if _, err := u.Reread(t.Context(), "c.md"); err == nil || len(told()) != 1 {
+	if _, err := u.Reread(t.Context(), "c.md", nil); err == nil || len(told()) != 1 {
 		t.Errorf("read anew: %v, troubles %v", err, told())
 	}
 	must(t, u.Dir.WriteFile("c.md", []byte("Good."), 0o600))
-	if _, err := u.Reread(t.Context(), "c.md"); err != nil || len(told()) != 0 {
+	if _, err := u.Reread(t.Context(), "c.md", nil); err != nil || len(told()) != 0 {
 		t.Errorf("read anew: %v, troubles %v", err, told())
 	}
 }
@@ -198,7 +198,7 @@ func TestUploadsShared(t *testing.T) {
 		must(t, errors.Join(do(a), do(b)))
 	}
 	for name, u := range map[string]*Uploads{"a.md": a, "b.md": b, "of-a.md": a} {
-		if c, err := u.Add(t.Context(), name, strings.NewReader("Text of "+name)); err != nil || c.Action != Added {
+		if c, err := u.Add(t.Context(), name, strings.NewReader("Text of "+name), nil); err != nil || c.Action != Added {
 			t.Fatalf("%+v, %v", c, err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestUploadsShared(t *testing.T) {
 	}
 
 	// A replaced document stays when the server with its old file starts again.
-	if c, err := b.Add(t.Context(), "a.md", strings.NewReader("Newer.")); err != nil || c.Action != Updated {
+	if c, err := b.Add(t.Context(), "a.md", strings.NewReader("Newer."), nil); err != nil || c.Action != Updated {
 		t.Errorf("%+v, %v", c, err)
 	}
 	// A deleted document is not added again by the server with its file.
@@ -224,10 +224,10 @@ func TestUploadsShared(t *testing.T) {
 	}
 
 	var unreadable *UnreadableError
-	if _, err := a.Reread(t.Context(), "b.md"); !errors.As(err, &unreadable) || !strings.Contains(unreadable.Reason, "not on this server") {
+	if _, err := a.Reread(t.Context(), "b.md", nil); !errors.As(err, &unreadable) || !strings.Contains(unreadable.Reason, "not on this server") {
 		t.Errorf("reading another's anew: %v", err)
 	}
-	if _, err := a.Reread(t.Context(), "none.md"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := a.Reread(t.Context(), "none.md", nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("reading none: %v", err)
 	}
 	if err := a.Remove(t.Context(), "none.md"); !errors.Is(err, fs.ErrNotExist) {
@@ -243,14 +243,65 @@ func TestUploadOnAFullDisk(t *testing.T) {
 	u, sink, files := newUploads(t)
 	sink.fail = func(string) error { return &fs.PathError{Op: "write", Path: "store", Err: syscall.ENOSPC} }
 	var unreadable *UnreadableError
-	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words")); !errors.Is(err, syscall.ENOSPC) || errors.As(err, &unreadable) {
+	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words"), nil); !errors.Is(err, syscall.ENOSPC) || errors.As(err, &unreadable) {
 		t.Errorf("the error is %v", err)
 	}
 	if left := files(); len(left) > 0 {
 		t.Errorf("left are %q", left)
 	}
 	sink.fail = nil
-	if c, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words")); err != nil || c.Action != Added {
+	if c, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words"), nil); err != nil || c.Action != Added {
 		t.Errorf("sent again: %+v, %v", c, err)
+	}
+}
+
+// Metadata that was given with an upload holds over that of its file, for as long as it
+// is stored.
+func TestGivenMetadata(t *testing.T) {
+	u, sink, _ := newUploads(t)
+	add := func(name, text string, meta map[string]string) func() (Change, error) {
+		return func() (Change, error) { return u.Add(t.Context(), name, strings.NewReader(text), meta) }
+	}
+	reread := func(name string, meta map[string]string) func() (Change, error) {
+		return func() (Change, error) { return u.Reread(t.Context(), name, meta) }
+	}
+	note := func(text string) string { return "---\nauthor: Ada\ntags: [a]\n---\n" + text }
+	archive := func(pairs ...string) string { return string(zipped(t, pairs...).Data) }
+	for _, step := range []struct {
+		what string
+		do   func() (Change, error)
+		id   string
+		want string // tags, author and the names of those given
+	}{
+		{"added", add("a.md", note("First."), map[string]string{"tags": "x, y"}), "a.md", "x, y|Ada|tags"},
+		{"replaced", add("a.md", note("Second."), nil), "a.md", "x, y|Ada|tags"},
+		{"given more", add("a.md", note("Second."), map[string]string{"author": " Grace\n Hopper\x00"}), "a.md", "x, y|Grace Hopper|author, tags"},
+		{"reread", reread("a.md", nil), "a.md", "x, y|Grace Hopper|author, tags"},
+		{"taken", reread("a.md", map[string]string{"tags": ""}), "a.md", "a|Grace Hopper|author"},
+		{"refused", add("a.md", "\x7fELF", map[string]string{"author": "Eve"}), "a.md", "a|Grace Hopper|author"},
+		{"synced", func() (Change, error) {
+			u.Syncer.Force = true
+			defer func() { u.Syncer.Force = false }()
+			return Change{}, u.Sync(t.Context())
+		}, "a.md", "a|Grace Hopper|author"},
+		{"renamed in its folder", func() (Change, error) {
+			must(t, u.Dir.Rename("a.md", "b.md"))
+			return Change{}, u.Sync(t.Context())
+		}, "b.md", "a|Grace Hopper|author"},
+		{"an archive", add("z.zip", archive("one.md", note("One.")), map[string]string{"tags": "z"}), "z.zip/one.md", "z|Ada|tags"},
+		{"a file more", add("z.zip", archive("one.md", note("One."), "two.md", "Two."), nil), "z.zip/two.md", "z||tags"},
+		{"relabelled", reread("z.zip", map[string]string{"tags": "zz"}), "z.zip/one.md", "zz|Ada|tags"},
+	} {
+		_, err := step.do()
+		if unreadable := (*UnreadableError)(nil); err != nil && !errors.As(err, &unreadable) {
+			t.Errorf("%s: %v", step.what, err)
+		}
+		doc := sink.docs["uploads/"+step.id]
+		if doc == nil {
+			t.Fatalf("%s: it is not stored", step.what)
+		}
+		if got := doc.Meta["tags"] + "|" + doc.Meta["author"] + "|" + doc.Meta[GivenKey]; got != step.want {
+			t.Errorf("%s: %q, want %q", step.what, got, step.want)
+		}
 	}
 }

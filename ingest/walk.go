@@ -48,7 +48,7 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if !seen[p] && !s.belowBroken(p) {
 			// A rename keeps nothing of a document that would be read again.
-			if _, ok := s.gone[known[p].Digest]; !ok && !s.reader.outdated(known[p].Reader) {
+			if _, ok := s.gone[known[p].Digest]; !ok && !s.reader.outdated(known[p].Meta[ReaderKey]) {
 				s.gone[known[p].Digest] = p
 			}
 		}

@@ -124,7 +124,7 @@ func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.
 	}
 	known := make(map[string]ingest.Stored, len(documents))
 	for _, d := range documents {
-		known[d.Path] = ingest.Stored{Digest: d.Digest, Reader: d.Meta[ingest.ReaderKey]}
+		known[d.Path] = ingest.Stored{Digest: d.Digest, Meta: d.Meta}
 	}
 	return known, nil
 }

@@ -349,9 +349,9 @@ func mayWriteTo(ctx context.Context, collection string) error {
 	return err
 }
 
-func (n narrowed) Add(ctx context.Context, name string, content io.Reader) (change ingest.Change, err error) {
+func (n narrowed) Add(ctx context.Context, name string, content io.Reader, meta map[string]string) (change ingest.Change, err error) {
 	if err = n.mayUpload(ctx); err == nil {
-		change, err = n.all.Uploads.Add(ctx, name, content)
+		change, err = n.all.Uploads.Add(ctx, name, content, meta)
 	}
 	return change, err
 }
@@ -373,9 +373,9 @@ func (n narrowed) AddSite(ctx context.Context, address, collection string) (root
 	return root, err
 }
 
-func (n narrowed) Reread(ctx context.Context, name string) (change ingest.Change, err error) {
+func (n narrowed) Reread(ctx context.Context, name string, meta map[string]string) (change ingest.Change, err error) {
 	if err = n.mayUpload(ctx); err == nil {
-		change, err = n.all.Uploads.Reread(ctx, name)
+		change, err = n.all.Uploads.Reread(ctx, name, meta)
 	}
 	return change, err
 }

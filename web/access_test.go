@@ -29,7 +29,7 @@ func TestAccess(t *testing.T) {
 	}
 	for _, r := range []string{"POST /api/sample", "GET /api/feedback", "POST /api/documents", "POST /api/collections",
 		"PATCH /api/collections/:id", "DELETE /api/collections/:id",
-		"POST /api/documents/*", "DELETE /api/documents/*"} {
+		"POST /api/documents/*", "PATCH /api/documents/*", "DELETE /api/documents/*"} {
 		want[r] = writers
 	}
 	want["POST /api/ask"], want["POST /api/search"] = visitors, visitors

@@ -45,7 +45,7 @@ func (g *growing) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
 	return g.get().Holds(ctx, f)
 }
 
-func (g *growing) Add(_ context.Context, name string, content io.Reader) (ingest.Change, error) {
+func (g *growing) Add(_ context.Context, name string, content io.Reader, _ map[string]string) (ingest.Change, error) {
 	text, err := io.ReadAll(content)
 	if err != nil {
 		return ingest.Change{}, err
@@ -61,7 +61,7 @@ func (g *growing) Add(_ context.Context, name string, content io.Reader) (ingest
 	return ingest.Change{Document: id, Root: "uploads", Path: name, Action: ingest.Added}, nil
 }
 
-func (g *growing) Reread(_ context.Context, name string) (ingest.Change, error) {
+func (g *growing) Reread(_ context.Context, name string, _ map[string]string) (ingest.Change, error) {
 	return ingest.Change{Document: "uploads/" + name, Action: ingest.Unchanged}, nil
 }
 

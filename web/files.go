@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,8 +29,8 @@ import (
 // Uploads stores documents that people send; [ingest.Uploads] is one. An
 // upload's name is its document's path.
 type Uploads interface {
-	Add(ctx context.Context, name string, content io.Reader) (ingest.Change, error)
-	Reread(ctx context.Context, name string) (ingest.Change, error)
+	Add(ctx context.Context, name string, content io.Reader, meta map[string]string) (ingest.Change, error)
+	Reread(ctx context.Context, name string, meta map[string]string) (ingest.Change, error)
 	Remove(ctx context.Context, name string) error
 }
 
@@ -119,7 +120,11 @@ func (d *documents) add(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	change, err := uploads.Add(c.Request().Context(), name, content)
+	meta, err := labelsIn(c.QueryParams()).check()
+	if err != nil {
+		return err
+	}
+	change, err := uploads.Add(c.Request().Context(), name, content, meta)
 	if err != nil {
 		return uploadProblem(err)
 	}
@@ -245,12 +250,82 @@ func changeProblem(name string, err error) error {
 	return uploadProblem(err)
 }
 
-func (d *documents) reread(c echo.Context) error {
+// labels are the metadata of an upload that filters compare: the body of
+// PATCH /api/documents/ID. An empty one is again what the file says.
+type labels struct {
+	Tags     *[]string `json:"tags"`
+	Author   *string   `json:"author"`
+	Date     *string   `json:"date"`
+	Language *string   `json:"language"`
+}
+
+// maxLabel is the longest label, in bytes.
+const maxLabel = 500
+
+// labelsIn are those in a query: one tag for each tag.
+func labelsIn(q url.Values) (l labels) {
+	if tags, given := q["tag"]; given {
+		tags = slices.DeleteFunc(tags, func(tag string) bool { return tag == "" })
+		l.Tags = &tags
+	}
+	for name, to := range map[string]**string{"author": &l.Author, "date": &l.Date, "language": &l.Language} {
+		if q.Has(name) {
+			*to = new(q.Get(name))
+		}
+	}
+	return l
+}
+
+// check returns the labels as metadata, nil without any.
+func (l labels) check() (map[string]string, error) {
+	meta := map[string]string{}
+	if l.Tags != nil {
+		for _, tag := range *l.Tags {
+			if strings.ContainsAny(tag, ",;") {
+				return nil, invalidField("tags", "bad_label", "%.80q is no tag: a tag has no comma or semicolon; send each on its own", tag)
+			}
+		}
+		meta["tags"] = strings.Join(*l.Tags, ", ")
+	}
+	if l.Date != nil {
+		if err := new(retrieve.Date).UnmarshalText([]byte(*l.Date)); err != nil {
+			return nil, wrongDate(err, "date")
+		}
+	}
+	for name, value := range map[string]*string{"author": l.Author, "date": l.Date, "language": l.Language} {
+		if value != nil {
+			meta[name] = *value
+		}
+	}
+	for name, value := range meta {
+		if len(value) > maxLabel {
+			return nil, invalidField(name, "bad_label", "%s has %d bytes, and the limit is %d: shorten it", name, len(value), maxLabel)
+		}
+	}
+	return meta, nil
+}
+
+// label changes the labels of an upload, which is read again.
+func (d *documents) label(c echo.Context) error {
+	var l labels
+	if err := decode(c, &l); err != nil {
+		return err
+	}
+	meta, err := l.check()
+	if err != nil {
+		return err
+	}
+	return d.readAgain(c, meta)
+}
+
+func (d *documents) reread(c echo.Context) error { return d.readAgain(c, nil) }
+
+func (d *documents) readAgain(c echo.Context, meta map[string]string) error {
 	uploads, name, _, err := d.upload(c)
 	if err != nil {
 		return err
 	}
-	change, err := uploads.Reread(c.Request().Context(), name)
+	change, err := uploads.Reread(c.Request().Context(), name, meta)
 	if err != nil {
 		return changeProblem(name, err)
 	}

@@ -82,10 +82,10 @@ func (s shared) answerWith(found []retrieve.Passage, yield func(answer.Event, er
 	_ = yield(answer.Unanswered{Text: "No more.", Nearest: found}, nil) && yield(answer.Usage{}, nil)
 }
 
-func (s shared) Add(context.Context, string, io.Reader) (ingest.Change, error) {
+func (s shared) Add(context.Context, string, io.Reader, map[string]string) (ingest.Change, error) {
 	return ingest.Change{Document: "uploads/known.pdf", Action: ingest.Added, Reason: "CANARYTEXT"}, nil
 }
-func (s shared) Reread(context.Context, string) (ingest.Change, error) {
+func (s shared) Reread(context.Context, string, map[string]string) (ingest.Change, error) {
 	return ingest.Change{Document: "uploads/known.pdf", Action: ingest.Updated, Reason: "CANARYTEXT"}, nil
 }
 func (s shared) Into(_ context.Context, collection string) (Uploads, error) {
@@ -127,10 +127,10 @@ func (s shared) Original(context.Context, *ingest.Document) ([]byte, error) {
 // openUploads are those of a collection that the limited key may see and change.
 type openUploads struct{}
 
-func (openUploads) Add(context.Context, string, io.Reader) (ingest.Change, error) {
+func (openUploads) Add(context.Context, string, io.Reader, map[string]string) (ingest.Change, error) {
 	return ingest.Change{Document: "open/guide.pdf", Action: ingest.Added}, nil
 }
-func (openUploads) Reread(context.Context, string) (ingest.Change, error) {
+func (openUploads) Reread(context.Context, string, map[string]string) (ingest.Change, error) {
 	return ingest.Change{Document: "open/guide.pdf", Action: ingest.Updated}, nil
 }
 func (openUploads) Remove(context.Context, string) error { return nil }
@@ -376,8 +376,8 @@ func TestNobodyReachesNothing(t *testing.T) {
 	_, holds := o.Library.Holds(ctx, retrieve.Filter{})
 	_, document := o.Library.Document(ctx, "open/guide.pdf")
 	_, search := o.Searcher.Search(ctx, retrieve.Query{})
-	_, add := o.Uploads.Add(ctx, "a.md", strings.NewReader("A"))
-	_, reread := o.Uploads.Reread(ctx, "a.md")
+	_, add := o.Uploads.Add(ctx, "a.md", strings.NewReader("A"), nil)
+	_, reread := o.Uploads.Reread(ctx, "a.md", nil)
 	var ask error
 	for _, err := range o.Asker.Ask(ctx, answer.Question{}) {
 		ask = err

@@ -22,7 +22,7 @@ func (d *documents) addSample(c echo.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the sample library: %w", err)
 		}
-		change, err := d.uploads.Add(c.Request().Context(), "sample/"+name, file)
+		change, err := d.uploads.Add(c.Request().Context(), "sample/"+name, file, nil)
 		if err = errors.Join(err, file.Close()); err != nil {
 			return uploadProblem(err)
 		}

@@ -20,7 +20,7 @@ type digests map[string]*ingest.Document
 func (d digests) Known(_ context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
 	known := map[string]ingest.Stored{}
 	for _, doc := range d {
-		known[doc.Path] = ingest.Stored{Digest: doc.Digest, Reader: doc.Meta[ingest.ReaderKey]}
+		known[doc.Path] = ingest.Stored{Digest: doc.Digest, Meta: doc.Meta}
 	}
 	return known, nil
 }
@@ -84,6 +84,11 @@ func TestUploads(t *testing.T) {
 		{"reread", "POST", "/api/documents/uploads/a.md", "", "", 200, "updated"},
 		{"reread nothing", "POST", "/api/documents/uploads/z.md", "", "", 404, "document_not_found"},
 		{"reread a folder's", "POST", "/api/documents/club/guide.pdf", "", "", 403, "not_an_upload"},
+		{"label", "PATCH", "/api/documents/uploads/a.md", "", `{"tags":["x","y z"],"date":"2024-03"}`, 200, "updated"},
+		{"no tag", "PATCH", "/api/documents/uploads/a.md", "", `{"tags":["x, y"]}`, 400, "bad_label"},
+		{"no date", "PATCH", "/api/documents/uploads/a.md", "", `{"date":"March"}`, 400, "wrong_date"},
+		{"long author", "POST", "/api/documents?name=a.md&author=" + strings.Repeat("x", maxLabel+1), "", "A", 400, "bad_label"},
+		{"label a folder's", "PATCH", "/api/documents/club/guide.pdf", "", `{}`, 403, "not_an_upload"},
 		{"delete a folder's", "DELETE", "/api/documents/club/guide.pdf", "", "", 403, "not_an_upload"},
 		{"delete outside", "DELETE", "/api/documents/uploads/..%2F..%2Fx", "", "", 404, "document_not_found"},
 		{"delete by another site", "DELETE", "/api/documents/uploads/a.md", "cross", "", 403, "cross_origin"},

@@ -377,6 +377,7 @@ func (h *handlers) routes(f features) []route {
 		table = append(table,
 			route{"POST", "/api/documents", writers, limited(h.documents.add)},
 			route{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
+			route{"PATCH", "/api/documents/*", writers, limited(h.documents.label)},
 			route{"DELETE", "/api/documents/*", writers, h.documents.remove})
 	}
 	if f.collections {

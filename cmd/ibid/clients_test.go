@@ -21,8 +21,9 @@ var clientPrograms = map[string]string{
 import time
 from ibid import Ibid, IbidError
 ibid = Ibid("SERVER", timeout=60)
-change = ibid.upload("winter sports.md", "# Winter\n\nThe ice rink opens in December.\n")
-print(change["document"], change["action"])
+change = ibid.upload("winter sports.md", "# Winter\n\nThe ice rink opens in December.\n", tags=["ice", "snow"], author="Ada")
+print(change["document"], change["action"], ibid.label(change["document"], date="2024-12", author="")["action"])
+print([d["meta"]["tags"] + d["meta"]["given"] for d in ibid.documents() if d["document"] == change["document"]])
 print([p["document"] for p in ibid.search("When does the ice rink open?", top_k=1)])
 print(sum(1 for _ in ibid.documents(page=7)) == sum(1 for _ in ibid.documents()), [c["collection"] for c in ibid.collections()])
 run = ibid._json("POST", "/api/runs", {"question": "When does the ice rink open?"})["id"]
@@ -42,8 +43,9 @@ for call in (lambda: ibid.ask(""), lambda: ibid.summarize(change["document"]), l
 	"js": `
 import { Ibid, IbidError } from "ibid-client";
 const ibid = new Ibid("SERVER");
-const change = await ibid.upload("winter sports.md", "# Winter\n\nThe ice rink opens in December.\n");
-console.log(change.document, change.action);
+const change = await ibid.upload("winter sports.md", "# Winter\n\nThe ice rink opens in December.\n", { tags: ["ice", "snow"], author: "Ada" });
+console.log(change.document, change.action, (await ibid.label(change.document, { date: "2024-12", author: "" })).action);
+for await (const d of ibid.documents()) if (d.document === change.document) console.log(d.meta.tags + d.meta.given);
 console.log((await ibid.search("When does the ice rink open?", { top_k: 1 })).map((p) => p.document).join());
 const count = async (page) => { let n = 0; for await (const _ of ibid.documents(page)) n++; return n; };
 console.log((await count(7)) === (await count()), (await ibid.collections()).map((c) => c.collection).join());
@@ -61,7 +63,8 @@ for (const call of [() => ibid.ask(""), () => ibid.summarize({ document: change.
 `,
 }
 
-const clientOutput = `uploads/winter sports.md added
+const clientOutput = `uploads/winter sports.md added updated
+ice, snowdate, tags
 uploads/winter sports.md
 true default
 retrieved done 1 unchanged

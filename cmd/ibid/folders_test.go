@@ -332,3 +332,47 @@ func TestCollections(t *testing.T) {
 		}
 	}
 }
+
+// TestUploadLabels uploads with a key for one collection, with metadata that filters find,
+// also after the file was replaced, the server restarted and the library copied.
+func TestUploadLabels(t *testing.T) {
+	t.Parallel()
+	data, copied := t.TempDir(), t.TempDir()
+	key := makeKey(t, data, "some", "--scope", "write", "--collection", "trips")
+	wanted := func(t *testing.T, url, query, want string) {
+		t.Helper()
+		resp := asked(t, "GET", url+"/api/documents?"+query, key, "")
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		if !strings.Contains(string(body), want) {
+			t.Errorf("%s: %s, want %s", query, body, want)
+		}
+	}
+	t.Run("sent", func(t *testing.T) {
+		url := serve(t, data, "--auth", "on")
+		for _, step := range []struct{ method, path, body string }{
+			{"POST", "?name=ferry.md&collection=trips&tag=sea&tag=North+Sea&author=Ada&date=2024-03-31&language=en", "The ferry leaves at nine."},
+			{"POST", "?name=ferry.md&collection=trips", "The ferry leaves at ten."},
+			{"PATCH", "/trips/ferry.md", `{"author":"Grace Hopper","language":""}`},
+		} {
+			if got := statusOf(t, step.method, url+"/api/documents"+step.path, key, step.body); got/100 != 2 {
+				t.Errorf("%s %s: status %d", step.method, step.path, got)
+			}
+		}
+		wanted(t, url, "author=hopper", `"given":"author, date, tags"`)
+	})
+	mustRun(t, "", "copy", "--from", data, "--to", copied)
+	for _, place := range []string{data, copied} {
+		url := serve(t, place, "--auth", "on")
+		for query, total := range map[string]string{"tag=north+sea&tag=SEA&author=hopper&since=2024-03&until=2024-04": "1",
+			"author=ada": "0", "language=en": "0"} {
+			wanted(t, url, query, `"total":`+total)
+		}
+		resp := asked(t, "POST", url+"/api/search", key, `{"question":"When does the ferry leave?","filter":{"tags":["sea"]}}`)
+		defer resp.Body.Close()
+		if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), "leaves at ten") {
+			t.Errorf("%v: %s", err, body)
+		}
+	}
+}

@@ -487,7 +487,7 @@ type sink map[string]*ingest.Document
 func (s sink) Known(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
 	known := make(map[string]ingest.Stored)
 	for _, d := range s {
-		known[d.Path] = ingest.Stored{Digest: d.Digest, Reader: d.Meta[ingest.ReaderKey]}
+		known[d.Path] = ingest.Stored{Digest: d.Digest, Meta: map[string]string{ingest.ReaderKey: d.Meta[ingest.ReaderKey]}}
 	}
 	return known, nil
 }

@@ -11,6 +11,9 @@ export type Event = { id: string } & (
 
 type More = Omit<AskRequest, "question" | "run"> & { signal?: AbortSignal };
 
+/** What filters compare. An empty one is what the file says. */
+export type Labels = { tags?: string[]; author?: string; date?: string; language?: string };
+
 export class IbidError extends Error {
   /** 0 if there was no reply. */
   status: number;
@@ -34,7 +37,8 @@ export class Ibid {
   summarize(what: More & { document?: string; max_words?: number }): Promise<Answer>;
   cite(text: string, documents: unknown[], more?: Record<string, unknown>): Promise<Pick<Answer, "text" | "list"> & { sources: object[] }>;
   documents(page?: number): AsyncGenerator<DocumentInfo>;
-  upload(name: string, data: string | Blob | Uint8Array, options?: { collection?: string }): Promise<Change>;
+  upload(name: string, data: string | Blob | Uint8Array, options?: { collection?: string } & Labels): Promise<Change>;
+  label(document: string, labels: Labels): Promise<Change>;
   delete(document: string): Promise<void>;
   collections(): Promise<Collection[]>;
   run(id: string): Promise<Run>;

@@ -107,11 +107,17 @@ export class Ibid {
     }
   }
 
-  /** Adds a file (a string, Blob or bytes), or replaces the one of that name. */
-  async upload(name, data, { collection } = {}) {
-    const query = new URLSearchParams({ name, ...(collection && { collection }) });
+  /** Adds a file (a string, Blob or bytes), or replaces the one of that name. The labels are author, date and language. */
+  async upload(name, data, { collection, tags = [], ...labels } = {}) {
+    const query = new URLSearchParams({ name, ...(collection && { collection }), ...labels });
+    for (const tag of tags) query.append("tag", tag);
     const reply = await this.#open("POST", `/api/documents?${query}`, data, undefined, { "Content-Type": "application/octet-stream" });
     return reply.json();
+  }
+
+  /** Gives an uploaded document other { tags, author, date, language }. */
+  label(document, labels) {
+    return this.#json("PATCH", `/api/documents/${document.split("/").map(encodeURIComponent).join("/")}`, labels);
   }
 
   /** Deletes an uploaded document, and the answers that quote it. */

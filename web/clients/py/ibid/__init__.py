@@ -132,12 +132,19 @@ class Ibid:
                 return
             after = listed["documents"][-1]["document"]
 
-    def upload(self, name: str, data: bytes | str, collection: str | None = None) -> Change:
-        """Add a file, or replace the one of that name. The reply has its id ("document") and the number of its chunks."""
-        query = urlencode({"name": name} | ({"collection": collection} if collection else {}))
+    def upload(self, name: str, data: bytes | str, collection: str | None = None, *, tags: Iterable[str] = (), **labels: str) -> Change:
+        """Add a file, or replace the one of that name. The reply has its id ("document") and the number of its chunks.
+
+        tags, author, date and language are for filters, and are kept when the file is replaced without them.
+        """
+        query = urlencode({"name": name} | ({"collection": collection} if collection else {}) | {"tag": list(tags)} | labels, doseq=True)
         body = data.encode() if isinstance(data, str) else data
         with self._open("POST", f"/api/documents?{query}", body, {"Content-Type": "application/octet-stream"}) as reply:
             return json.load(reply)
+
+    def label(self, document: str, **labels: Any) -> Change:
+        """Give an uploaded document other tags (a list), author, date or language."""
+        return self._json("PATCH", f"/api/documents/{quote(document)}", labels)
 
     def delete(self, document: str) -> None:
         """Delete an uploaded document, and the answers that quote it."""
