@@ -12,7 +12,6 @@ import (
 	"ibid/ingest/format"
 	"ibid/ingest/pdf"
 	"ibid/ingest/pdf/pdfium"
-	"ibid/ingest/pdf/tesseract"
 )
 
 // RunChild does the work of a child process when getenv says that this is one:
@@ -24,8 +23,7 @@ import (
 //		os.Exit(code)
 //	}
 func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int, ran bool) {
-	compiler := func() error { return compileInChild(getenv) }
-	return child.Run(getenv, stdin, stdout, stderr, new(workshop).handle, map[string]func() error{roleCompiler: compiler})
+	return child.Run(getenv, stdin, stdout, stderr, new(workshop).handle)
 }
 
 // A childRequest is a request to a child, which goes with the bytes of a file.
@@ -150,18 +148,13 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 // readPDF returns the numbers of the pages that are scanned.
 func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
 	begun := child.ProcessorTime()
-	source := &pdf.Source{Pages: func(yield func(pdf.Drawn) bool) { yield(pdf.Drawn{Glyphs: tesseract.Words(data, 72)}) }}
-	if !job.Picture {
-		if source, err = pdf.Read(data); err != nil {
-			return nil, err
-		}
+	var file *pdf.File
+	if job.Picture {
+		file, err = pdf.ReadPicture(data)
+	} else {
+		late := func() bool { return child.ProcessorTime()-begun > pdfPatience }
+		file, err = pdf.Read(data, pdf.Options{Recognised: job.Recognised, Late: late})
 	}
-	source.Late = func() bool { return child.ProcessorTime()-begun > pdfPatience }
-	source.Recognised = make(map[int][]pdf.Glyph)
-	for n, table := range job.Recognised {
-		source.Recognised[n] = tesseract.Words(table, scanDPI)
-	}
-	file, err := pdf.Lay(source)
 	if err != nil {
 		return nil, err
 	}
@@ -169,25 +162,19 @@ func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) 
 	return file.Scanned, nil
 }
 
-// openEngine makes the engine, unless it is there.
-func (w *workshop) openEngine(job pdfJob) error {
-	if w.engine != nil {
-		return nil
-	}
-	code, _, err := pdfium.Code(job.Folder)
-	if err == nil {
-		w.engine, err = pdfium.Open(context.Background(), code, job.Cache)
-	}
-	return err
-}
-
 // draw draws a page. It returns the picture, and the places of the quote in
 // the metadata.
 func (w *workshop) draw(job pdfJob, data []byte) (picture string, meta map[string]string, err error) {
-	if err := w.openEngine(job); err != nil {
-		return "", nil, err
+	if w.engine == nil {
+		code, _, err := pdfium.Code(job.Folder)
+		if err == nil {
+			w.engine, err = pdfium.Open(code, job.Cache)
+		}
+		if err != nil {
+			return "", nil, err
+		}
 	}
-	d, err := w.engine.Draw(context.Background(), data, *job.Draw)
+	d, err := w.engine.Draw(data, *job.Draw)
 	if err != nil {
 		return "", nil, err
 	}

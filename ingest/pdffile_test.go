@@ -45,7 +45,7 @@ func helpedReader(t testing.TB) *Reader {
 func needPDFium(t testing.TB) *Reader {
 	t.Helper()
 	r := helpedReader(t)
-	if from, _ := r.PDFium(t.Context()); from == "" {
+	if from, _ := r.PDFium(); from == "" {
 		t.Skipf("there is no PDFium: %s; or run 'go generate ./ingest/pdf' and give the tag pdfium", GetPDFium(r.PDF.Folder))
 	}
 	return r
@@ -100,7 +100,7 @@ func TestUnknownPDFium(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, pdfium.FileName), []byte("\x00asm\x01\x00\x00\x00"), 0o600))
 	r := &Reader{PDF: PDFOptions{Helped: true, Folder: dir}}
 	defer r.Close()
-	if from, trouble := r.PDFium(t.Context()); from != "" || !strings.Contains(trouble, "not a known build") {
+	if from, trouble := r.PDFium(); from != "" || !strings.Contains(trouble, "not a known build") {
 		t.Errorf("%q, %q", from, trouble)
 	}
 }
@@ -179,7 +179,7 @@ func TestPDFiumIsCompiledOnce(t *testing.T) {
 		t.Fatalf("%d bytes are kept", before)
 	}
 	other := helpedReader(t)
-	if _, trouble := other.PDFium(t.Context()); trouble != "" {
+	if _, trouble := other.PDFium(); trouble != "" {
 		t.Fatal(trouble)
 	}
 	if _, err := other.Read(t.Context(), "columns.pdf", testPDF(t, "columns.pdf")); err != nil {

@@ -35,7 +35,8 @@ type Reader struct {
 
 	once     sync.Once
 	children *child.Pool
-	pdfs     pdfState
+	planned  sync.Once
+	pdfs     pdfPlan
 }
 
 // Close ends the idle child processes, which otherwise end by themselves after a

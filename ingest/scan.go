@@ -14,13 +14,12 @@ import (
 	"time"
 
 	"ibid/ingest/child"
+	"ibid/ingest/pdf"
 	"ibid/ingest/pdf/pdfium"
-	"ibid/ingest/pdf/tesseract"
 )
 
 // Limits of the recognition of text.
 const (
-	scanDPI     = 300             // of a page; what tesseract was made for
 	pageSeconds = 30              // for a page or a picture
 	scanTime    = 5 * time.Minute // for a file
 	maxScan     = 200             // pages of a file
@@ -53,7 +52,7 @@ func (r *Reader) recognisePages(ctx context.Context, data []byte, plan pdfPlan, 
 		if i == maxScan || time.Now().After(end) || ctx.Err() != nil {
 			return tables, len(pages) - i, trouble
 		}
-		picture, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: n, DPI: scanDPI, Gray: true})
+		picture, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: n, DPI: pdf.ScanDPI})
 		var table []byte
 		if err == nil {
 			table, err = r.recognise(ctx, plan.tesseract, []byte(picture.text))
@@ -119,7 +118,7 @@ func (r *Reader) recognise(ctx context.Context, path string, picture []byte) ([]
 		return nil, err
 	}
 	defer release()
-	args := append([]string{path}, tesseract.Arguments(r.PDF.Languages)...)
+	args := append([]string{path}, pdf.TesseractArguments(r.PDF.Languages)...)
 	t := child.Task{Name: "tesseract", Args: args, Stdin: bytes.NewReader(picture), Limit: pageSeconds * time.Second, MaxOutput: maxTable}
 	return t.Run(ctx)
 }
@@ -163,7 +162,7 @@ var ErrNoDrawing = errors.New("pages are drawn with PDFium only")
 // child process. It marks the words of the quote, if there is one. The error is
 // [ErrNoDrawing], or an [*UnreadableError] of the file.
 func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote string, width int) (*PageImage, error) {
-	plan := r.preparedPlan(ctx)
+	plan := r.plan()
 	if plan.from == "" {
 		return nil, ErrNoDrawing
 	}

@@ -363,7 +363,7 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 			"allow this program to start itself again, with limits on memory and time"}
 	}
 	f := ok(check, "a sample was read in a child process")
-	switch from, trouble := r.PDFium(ctx); {
+	switch from, trouble := r.PDFium(); {
 	case trouble != "":
 		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+trouble, ingest.GetPDFium(c.Data)
 	case from == "":

@@ -20,7 +20,7 @@ import (
 func TestDrawnPages(t *testing.T) {
 	t.Parallel()
 	reader := &ingest.Reader{PDF: ingest.PDFOptions{Helped: true}}
-	if from, _ := reader.PDFium(t.Context()); from == "" {
+	if from, _ := reader.PDFium(); from == "" {
 		t.Skip("there is no PDFium: run 'go generate ./ingest/pdf' and give the tag pdfium")
 	}
 	sample, err := os.ReadFile("sample.pdf")

@@ -437,7 +437,7 @@ func (o *originals) Draws(ctx context.Context, format string) bool {
 	if format != "pdf" {
 		return false
 	}
-	from, _ := o.lib.reader.PDFium(ctx)
+	from, _ := o.lib.reader.PDFium()
 	return from != ""
 }
 

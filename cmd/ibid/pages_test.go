@@ -153,7 +153,7 @@ func storeAll(t *testing.T, lib *openedLibrary, names []string) (docs map[string
 	t.Helper()
 	root, err := lib.AddRoot(t.Context(), t.TempDir(), "")
 	must(t, err)
-	lib.reader.PDFium(t.Context()) // compiled before the clock starts
+	lib.reader.PDFium() // compiled before the clock starts
 	start := time.Now()
 	read := make([]*ingest.Document, len(names))
 	sizes := make([]int, len(names))

@@ -3,8 +3,7 @@
 // costs one file and nothing else.
 //
 // A [Pool] keeps such processes from one request to the next; [Run] is their
-// main function. A [Task] is a process that ends with its work, among them
-// other programs under the same kind of limits.
+// main function. A [Task] is another program under the same kind of limits.
 package child
 
 import (
@@ -24,7 +23,7 @@ import (
 )
 
 // Variable is the environment variable that makes the binary a child. Its value
-// is the child's role.
+// is the child's role, that of a reader or of a [Task].
 const Variable = "IBID_CHILD"
 
 const (
@@ -44,7 +43,6 @@ const (
 // A Pool keeps children between requests. Idle children need no goroutine, and
 // end by themselves after a while.
 type Pool struct {
-	role  string
 	slots chan struct{} // one for each process that may work
 	died  atomic.Int64
 
@@ -52,13 +50,8 @@ type Pool struct {
 	idle []*process
 }
 
-// NewPool returns a pool with one working child for each of the
-// processors.
-func NewPool() *Pool { return newPool("reader") }
-
-func newPool(role string) *Pool {
-	return &Pool{role: role, slots: make(chan struct{}, max(1, runtime.NumCPU()))}
-}
+// NewPool returns a pool with one working child for each processor.
+func NewPool() *Pool { return &Pool{slots: make(chan struct{}, runtime.NumCPU())} }
 
 // Acquire waits until another process may work, and returns what ends its turn.
 func (p *Pool) Acquire(ctx context.Context) (release func(), err error) {
@@ -122,7 +115,7 @@ func (p *Pool) acquire() (*process, error) {
 		c.used = true
 		return c, nil
 	}
-	return startProcess(p.role)
+	return startProcess()
 }
 
 func (p *Pool) release(c *process) {
@@ -158,7 +151,7 @@ var (
 	errKilled  = errors.New("the system killed the process that read it")
 )
 
-func startProcess(role string) (*process, error) {
+func startProcess() (*process, error) {
 	self, err := executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to read it with: %w", err)
@@ -167,7 +160,7 @@ func startProcess(role string) (*process, error) {
 	// tests, which would start children without end.
 	c := &process{cmd: exec.Command(self, "-test.run=^$")}
 	// Nothing else of our environment, which holds keys.
-	c.cmd.Env = []string{Variable + "=" + role, "GOTRACEBACK=single"}
+	c.cmd.Env = []string{Variable + "=reader", "GOTRACEBACK=single"}
 	ownGroup(c.cmd)
 	if c.stdin, err = c.cmd.StdinPipe(); err == nil {
 		if c.stdout, err = c.cmd.StdoutPipe(); err == nil {

@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if code, ran := Run(os.Getenv, os.Stdin, os.Stdout, os.Stderr, misbehave, nil); ran {
+	if code, ran := Run(os.Getenv, os.Stdin, os.Stdout, os.Stderr, misbehave); ran {
 		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m)
@@ -133,7 +133,7 @@ func (p *Pool) pid(t *testing.T) string {
 }
 
 func testPool(t *testing.T) *Pool {
-	p := newPool("test")
+	p := NewPool()
 	t.Cleanup(p.Close)
 	return p
 }
@@ -299,7 +299,7 @@ func TestChildEndsWithItsContext(t *testing.T) {
 // A child ends with its parent, whatever it is doing.
 func TestChildEndsWithItsParent(t *testing.T) {
 	for _, doing := range []string{"nothing", "hang"} {
-		c, err := startProcess("test")
+		c, err := startProcess()
 		if err != nil {
 			t.Fatal(err)
 		}

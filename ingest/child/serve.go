@@ -15,20 +15,15 @@ type Handler func(request json.RawMessage, data []byte) (reply any, text string)
 
 // Run does the work of a child when getenv says that this process is one: it
 // limits the process, then answers requests from stdin on stdout until stdin
-// ends or nothing has come for a while. A role is the work of a [Task] instead.
+// ends or nothing has come for a while. That of a [Task] becomes the program.
 // ran is false in every other process.
-func Run(
-	getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, handle Handler, roles map[string]func() error,
-) (code int, ran bool) {
-	role := getenv(Variable)
+func Run(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, handle Handler) (code int, ran bool) {
 	var err error
-	switch work := roles[role]; {
-	case role == "":
+	switch getenv(Variable) {
+	case "":
 		return 0, false
-	case role == roleProgram:
+	case roleProgram:
 		err = becomeProgram(getenv)
-	case work != nil:
-		err = work()
 	default:
 		err = serve(stdin, stdout, stderr, handle)
 	}

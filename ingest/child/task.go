@@ -8,17 +8,20 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
 // roleProgram is the role of a child that limits itself and becomes another
-// program; programVariable holds the program's limit in seconds and its
-// arguments, as a JSON array.
+// program, which programVariable holds as JSON.
 const (
 	roleProgram     = "tool"
 	programVariable = "IBID_TOOL"
 )
+
+type program struct {
+	Args    []string
+	Seconds uint64 // of processor time
+}
 
 // Limits of other programs.
 const (
@@ -26,13 +29,10 @@ const (
 	programFiles  = 64
 )
 
-// A Task is a process that is started for one piece of work: another program,
-// or this one in a role.
+// A Task is another program that is started for one piece of work.
 type Task struct {
 	Name      string    // for messages
-	Args      []string  // of another program, its path first; nil for this one
-	Role      string    // of this one
-	Env       []string  // in addition to the role
+	Args      []string  // the path of the program first
 	Stdin     io.Reader // nil for none
 	Limit     time.Duration
 	MaxOutput int // in bytes
@@ -72,9 +72,8 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 // command prepares the process. Where the system allows it, this binary limits
 // itself before it becomes the program.
 func (t Task) command(ctx context.Context) (*exec.Cmd, error) {
-	// Nothing of our environment, which holds keys.
-	env := append([]string{"LC_ALL=C.UTF-8", "OMP_THREAD_LIMIT=1"}, t.Env...)
-	if t.Args != nil && !canBecome {
+	env := []string{"LC_ALL=C.UTF-8", "OMP_THREAD_LIMIT=1"} // nothing of ours, which has keys
+	if !canBecome {
 		cmd := exec.CommandContext(ctx, t.Args[0], t.Args[1:]...)
 		cmd.Env = env
 		return cmd, nil
@@ -83,16 +82,12 @@ func (t Task) command(ctx context.Context) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	role := t.Role
-	if t.Args != nil {
-		encoded, err := json.Marshal(append([]string{fmt.Sprint(int(t.Limit.Seconds()))}, t.Args...))
-		if err != nil {
-			return nil, fmt.Errorf("preparing %s: %w", t.Name, err)
-		}
-		role, env = roleProgram, append(env, programVariable+"="+string(encoded))
+	encoded, err := json.Marshal(program{t.Args, uint64(t.Limit.Seconds())})
+	if err != nil {
+		return nil, fmt.Errorf("preparing %s: %w", t.Name, err)
 	}
 	cmd := exec.CommandContext(ctx, self, "-test.run=^$") // see startProcess
-	cmd.Env = append(env, Variable+"="+role, "GOTRACEBACK=single")
+	cmd.Env = append(env, Variable+"="+roleProgram, programVariable+"="+string(encoded), "GOTRACEBACK=single")
 	return cmd, nil
 }
 
@@ -129,20 +124,16 @@ func Program(name string) string {
 
 // becomeProgram is the work of a child in the role of another program.
 func becomeProgram(getenv func(string) string) error {
-	var args []string
-	if err := json.Unmarshal([]byte(getenv(programVariable)), &args); err != nil || len(args) < 2 {
+	var p program
+	if err := json.Unmarshal([]byte(getenv(programVariable)), &p); err != nil || len(p.Args) == 0 {
 		return fmt.Errorf("the name of a program is missing: %w", err)
-	}
-	var seconds uint64
-	if _, err := fmt.Sscan(args[0], &seconds); err != nil {
-		return fmt.Errorf("reading its time limit: %w", err)
 	}
 	var env []string
 	for _, name := range []string{"LC_ALL", "OMP_THREAD_LIMIT"} {
 		env = append(env, name+"="+getenv(name))
 	}
-	if err := become(args[1:], env, seconds); err != nil {
-		return fmt.Errorf("starting %s: %w", strings.Join(args[1:2], ""), err)
+	if err := become(p.Args, env, p.Seconds); err != nil {
+		return fmt.Errorf("starting %s: %w", p.Args[0], err)
 	}
 	return nil
 }

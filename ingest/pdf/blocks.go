@@ -76,7 +76,7 @@ func dropRunning(pages [][]line) {
 }
 
 // markEntries marks the lines that are titles in the outline.
-func markEntries(pages [][]line, outline []Entry) {
+func markEntries(pages [][]line, outline []entry) {
 	titles := map[int]map[string]int{} // by page, the level of each title
 	for _, e := range outline {
 		if key := lettersOf(e.Title); e.Page > 0 && e.Page <= len(pages) && len(key) >= 3 && len(e.Title) <= maxHeading {

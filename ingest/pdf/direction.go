@@ -22,7 +22,7 @@ const longestGlyph = 32
 
 // isRightToLeft reports whether a glyph is a letter of Hebrew, Arabic or another
 // script that is written from right to left.
-func isRightToLeft(g Glyph) bool {
+func isRightToLeft(g glyph) bool {
 	if len(g.Text) > longestGlyph {
 		return false
 	}
@@ -39,7 +39,7 @@ func classOf(s string) bidi.Class {
 // mirror turns a page round, from left to right, if most of its letters are read
 // from right to left, and reports whether it did: columns, cells and lines then
 // begin where those of other pages do.
-func mirror(glyphs []Glyph) ([]Glyph, bool) {
+func mirror(glyphs []glyph) ([]glyph, bool) {
 	left, right := 0, 0
 	for _, g := range glyphs {
 		switch {
@@ -62,7 +62,7 @@ func mirror(glyphs []Glyph) ([]Glyph, bool) {
 // byPlace puts the glyphs that begin with the first one and have its base line in
 // the order of their places, marks after their letters, and returns how many there
 // are: none if no letter among them is read from right to left.
-func byPlace(glyphs []Glyph) int {
+func byPlace(glyphs []glyph) int {
 	end, found := 0, false
 	for end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[0].Y) < sameLine*max(glyphs[end].Size, glyphs[0].Size) {
 		found = found || isRightToLeft(glyphs[end])
@@ -72,23 +72,23 @@ func byPlace(glyphs []Glyph) int {
 		return 0
 	}
 	row := glyphs[:end]
-	var letters []Glyph
+	var letters []glyph
 	for _, g := range row {
 		if !isMark(g.Text) {
 			letters = append(letters, g)
 		}
 	}
-	byMiddle := func(a, b Glyph) int { return cmp.Compare(middle(a), middle(b)) }
+	byMiddle := func(a, b glyph) int { return cmp.Compare(middle(a), middle(b)) }
 	slices.SortStableFunc(letters, byMiddle)
 	for i, g := range row {
 		if !isMark(g.Text) || len(letters) == 0 {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(letters, middle(g), func(l Glyph, x float64) int { return cmp.Compare(l.X1, x) })
+		at, _ := slices.BinarySearchFunc(letters, middle(g), func(l glyph, x float64) int { return cmp.Compare(l.X1, x) })
 		letter := letters[min(at, len(letters)-1)]
 		row[i].X0, row[i].X1 = letter.X0, letter.X1
 	}
-	slices.SortStableFunc(row, func(a, b Glyph) int {
+	slices.SortStableFunc(row, func(a, b glyph) int {
 		switch order := byMiddle(a, b); {
 		case order != 0 || isMark(a.Text) == isMark(b.Text):
 			return order
@@ -100,11 +100,11 @@ func byPlace(glyphs []Glyph) int {
 	return end
 }
 
-func middle(g Glyph) float64 { return (g.X0 + g.X1) / 2 }
+func middle(g glyph) float64 { return (g.X0 + g.X1) / 2 }
 
 // sameCell reports whether b, the next glyph of a's base line by its place, is in
 // the same cell.
-func sameCell(a, b Glyph) bool { return b.X0-a.X1 <= cellGap*max(a.Size, b.Size) }
+func sameCell(a, b glyph) bool { return b.X0-a.X1 <= cellGap*max(a.Size, b.Size) }
 
 // isMark reports whether a text is drawn on the letter before it.
 func isMark(s string) bool {

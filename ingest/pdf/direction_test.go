@@ -8,11 +8,11 @@ import (
 
 // typeset returns the glyphs of a line as they are seen, from left to right, marks
 // on the letter before them.
-func typeset(seen string, y float64) (glyphs []Glyph) {
+func typeset(seen string, y float64) (glyphs []glyph) {
 	const width = 6
 	x := 100.0
 	for _, r := range seen {
-		g := Glyph{Text: string(r), X0: x, X1: x + width, Y: y, Size: 10}
+		g := glyph{Text: string(r), X0: x, X1: x + width, Y: y, Size: 10}
 		switch {
 		case isMark(g.Text):
 			g.X0, g.X1 = x-width/2, x-width/2

@@ -35,8 +35,8 @@ const (
 )
 
 // lines puts the glyphs of a page into lines in reading order.
-func lines(glyphs []Glyph) []line {
-	var turns [4][]Glyph
+func lines(glyphs []glyph) []line {
+	var turns [4][]glyph
 	for _, g := range glyphs {
 		turns[g.Turn] = append(turns[g.Turn], g)
 	}
@@ -55,7 +55,7 @@ func lines(glyphs []Glyph) []line {
 
 // pieces joins glyphs drawn one after the other on a base line, with spaces
 // where there are gaps.
-func pieces(glyphs []Glyph, mirrored bool) []line {
+func pieces(glyphs []glyph, mirrored bool) []line {
 	var out []line
 	placed := 0 // the glyphs before it are in order
 	for start := 0; start < len(glyphs); {
@@ -78,7 +78,7 @@ func pieces(glyphs []Glyph, mirrored bool) []line {
 }
 
 // follows reports whether b was drawn as the next glyph of a's line.
-func follows(a, b Glyph) bool {
+func follows(a, b glyph) bool {
 	size := max(a.Size, b.Size)
 	gap := b.X0 - a.X1
 	if b.Begins && gap > pieceGap*size {
@@ -87,7 +87,7 @@ func follows(a, b Glyph) bool {
 	return math.Abs(a.Y-b.Y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.X0 > a.X0-duplicate*size
 }
 
-func piece(glyphs []Glyph, mirrored bool) (line, bool) {
+func piece(glyphs []glyph, mirrored bool) (line, bool) {
 	l := line{x0: glyphs[0].X0, x1: glyphs[0].X1}
 	// Text with wide letter spacing has gaps inside words too.
 	var gaps []float64
@@ -106,7 +106,7 @@ func piece(glyphs []Glyph, mirrored bool) (line, bool) {
 	var parts []string
 	bold := 0
 	sizes := map[float64]int{}
-	var last Glyph
+	var last glyph
 	for i, g := range glyphs {
 		text := g.Text
 		if i > 0 {

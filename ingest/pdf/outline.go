@@ -18,11 +18,11 @@ type outlineReader struct {
 	numbers map[string]int // of pages
 	named   map[string]pdf.Value
 	visited int
-	out     []Entry
+	out     []entry
 }
 
 // outline returns the bookmarks of a file. Of a damaged one, the first count.
-func outline(root pdf.Value, pages []pdf.Page) []Entry {
+func outline(root pdf.Value, pages []pdf.Page) []entry {
 	r := outlineReader{root: root, numbers: make(map[string]int, len(pages))}
 	for i, p := range pages {
 		r.numbers[p.V.String()] = i + 1
@@ -36,7 +36,7 @@ func (r *outlineReader) read(parent pdf.Value, level int) {
 	for e := parent.Key("First"); e.Kind() == pdf.Dict && level <= maxDepth && r.visited < maxEntries; e = e.Key("Next") {
 		r.visited++
 		title := strings.Join(strings.Fields(e.Key("Title").Text()), " ")
-		r.out = append(r.out, Entry{Title: title, Level: level, Page: r.page(e)})
+		r.out = append(r.out, entry{Title: title, Level: level, Page: r.page(e)})
 		r.read(e, level+1)
 	}
 }

@@ -51,7 +51,7 @@ type drawing struct {
 	line      matrix // start of the line
 	resources pdf.Value
 	fonts     map[string]*font
-	glyphs    []Glyph
+	glyphs    []glyph
 	pictures  float64 // their area in square points
 	ink       bool    // something is drawn: letters, a picture or a shape
 	unknown   int     // characters without a text
@@ -288,13 +288,13 @@ func (d *drawing) showString(s string) {
 
 // add records a glyph, turned so that its line runs to the right.
 func (d *drawing) add(c char, m matrix) {
-	turn := Turn(m[0], m[1])
-	x, y := Turned(turn, m[4], m[5])
+	turn := int(math.Round(math.Atan2(m[1], m[0])/(math.Pi/2))+4) % 4
+	x, y := turned(turn, m[4], m[5])
 	length := math.Hypot(m[0], m[1]) * c.width
-	g := Glyph{
+	g := glyph{
 		Text: c.text, X0: x, X1: x + length, Y: y, Size: math.Hypot(m[2], m[3]), Turn: turn, Bold: d.font.bold, Begins: d.begins,
 	}
-	if !g.Sound() {
+	if !g.sound() {
 		return
 	}
 	d.begins = false
@@ -368,8 +368,8 @@ func (d *drawing) note(text string, x, y float64) {
 	const size = lineOfNote
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
 		y -= size
-		g := Glyph{Text: line, X0: x, X1: x + size*float64(len(line))/2, Y: y, Size: size, Begins: true}
-		if strings.TrimSpace(line) != "" && g.Sound() {
+		g := glyph{Text: line, X0: x, X1: x + size*float64(len(line))/2, Y: y, Size: size, Begins: true}
+		if strings.TrimSpace(line) != "" && g.sound() {
 			d.glyphs = append(d.glyphs, g)
 		}
 	}

@@ -127,12 +127,12 @@ func TestRunningTitlesAreDropped(t *testing.T) {
 
 // Words that are apart without a space between them are no soup.
 func TestPagesWithoutSpaces(t *testing.T) {
-	var page Drawn
+	var page drawn
 	for i, word := range strings.Fields(strings.Repeat("Anna Pryce, Thomas Solberg, Maria Keane, Peter Lund, ", 20)) {
 		x, y := float64(100*(i%4)), 700-12*float64(i/4)
 		for j, r := range word {
 			from := x + 5*float64(j)
-			page.Glyphs = append(page.Glyphs, Glyph{Text: string(r), X0: from, X1: from + 5, Y: y, Size: 10})
+			page.Glyphs = append(page.Glyphs, glyph{Text: string(r), X0: from, X1: from + 5, Y: y, Size: 10})
 		}
 	}
 	if got := page.withoutSoup(false); len(got.Glyphs) == 0 {

@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -71,41 +72,55 @@ func (e *NoTextError) Error() string { return "there is no text in it" }
 // maxPages limits the pages that are read.
 const maxPages = 20_000
 
-// Read reads a file with the built-in reader.
-func Read(data []byte) (source *Source, err error) {
+// Read reads a file. The error is a [*NoTextError] when it has no text.
+func Read(data []byte, o Options) (*File, error) {
+	file, pages, outline, err := load(data)
+	if err != nil {
+		return nil, err
+	}
+	return file, file.lay(pages, outline, o)
+}
+
+// ReadPicture reads what tesseract found in a picture.
+func ReadPicture(table []byte) (*File, error) {
+	file := new(File)
+	return file, file.lay(func(yield func(drawn) bool) { yield(drawn{Glyphs: words(table, 72)}) }, nil, Options{})
+}
+
+// load reads a file except for what is on its pages, which are drawn one by one.
+func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			source, err = nil, fmt.Errorf("it is damaged: %v", p)
+			err = fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
 	r, decrypted, rebuilt, err := open(data)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	source = &Source{Rebuilt: rebuilt}
+	file = &File{Rebuilt: rebuilt}
 	if !decrypted { // its strings stay encrypted
-		readInfo(source, r)
+		file.readInfo(r)
 	}
 	root := r.Trailer().Key("Root")
 	pages := collect(root.Key("Pages"))
 	if len(pages) == 0 {
-		return nil, errors.New("it is damaged: it has no pages")
+		return nil, nil, nil, errors.New("it is damaged: it has no pages")
 	}
-	source.Outline = outline(root, pages)
 	for name, content := range attachments(r) {
 		if content == nil {
-			source.NotRead = append(source.NotRead, name)
+			file.NotRead = append(file.NotRead, name)
 		}
 	}
-	fonts := make(map[string]*font)
-	source.Pages = func(yield func(Drawn) bool) {
+	drawings = func(yield func(drawn) bool) {
+		fonts := make(map[string]*font)
 		for _, p := range pages {
 			if !yield(drawPage(p, fonts).withoutSoup(rebuilt)) {
 				return
 			}
 		}
 	}
-	return source, nil
+	return file, drawings, outline(root, pages), nil
 }
 
 // open parses a file after repairing common errors of writers, and rebuilds its
@@ -162,15 +177,15 @@ func parse(data []byte) (r *pdf.Reader, err error) {
 }
 
 // readInfo reads the file's metadata.
-func readInfo(source *Source, r *pdf.Reader) {
+func (file *File) readInfo(r *pdf.Reader) {
 	defer func() {
 		// Damage in it costs the title, not the text.
 		_ = recover()
 	}()
 	info := r.Trailer().Key("Info")
-	source.Author = info.Key("Author").Text()
-	source.Date = date(info.Key("CreationDate").Text())
-	source.Title = info.Key("Title").Text()
+	file.Author = info.Key("Author").Text()
+	file.Date = date(info.Key("CreationDate").Text())
+	file.Title = info.Key("Title").Text()
 }
 
 // date returns the day of a date in a PDF file as 2006-01-02, or "".
@@ -226,14 +241,14 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 }
 
 // drawPage draws a page; of a damaged one, what precedes the damage.
-func drawPage(p pdf.Page, fonts map[string]*font) (page Drawn) {
+func drawPage(p pdf.Page, fonts map[string]*font) (page drawn) {
 	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity}
 	var err error
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
-		page = Drawn{Glyphs: d.glyphs, Picture: d.pictures >= leastPicture, Ink: d.ink, Unknown: d.unknown, Err: cmp.Or(err, d.damage)}
+		page = drawn{Glyphs: d.glyphs, Picture: d.pictures >= leastPicture, Ink: d.ink, Unknown: d.unknown, Err: cmp.Or(err, d.damage)}
 	}()
 	if p.V.Kind() == pdf.Null {
 		err = errors.New("the file is damaged: a page that it lists is missing")

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,20 +14,12 @@ import (
 // FileName is the name of PDFium's code in a folder.
 const FileName = "pdfium.wasm"
 
-// A Build is a published build of PDFium that this package was tested with.
-type Build struct {
-	Package string // of the npm registry, with its version
-	Path    string // of the code in the package
-	SHA256  string // of the code
-}
-
-// Builds lists the accepted builds, the preferred one first.
-func Builds() []Build {
-	return []Build{
-		{"@embedpdf/pdfium@2.15.1", "package/dist/pdfium.wasm", "5e4cd023c3dad4a895b3571ca573d3fc51bac6de48360d95283134385b954eaa"},
-		{"@hyzyla/pdfium@2.1.13", "package/dist/pdfium.wasm", "71aec412a303a0405baee21c3d6d3f30ad2033dc02444130fe476be3976e2d09"},
-	}
-}
+// The published build of PDFium that this package was tested with.
+const (
+	Package = "@embedpdf/pdfium@2.15.1"  // of the npm registry
+	Path    = "package/dist/pdfium.wasm" // of the code in the package
+	digest  = "5e4cd023c3dad4a895b3571ca573d3fc51bac6de48360d95283134385b954eaa"
+)
 
 // ErrNone means that PDFium's code is neither in this program nor in the
 // folder.
@@ -38,42 +30,24 @@ var ErrNone = errors.New("PDFium is not available")
 func Slow() bool { return runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" }
 
 // Code returns PDFium's code: the embedded one of a build with the tag
-// "pdfium", else the file [FileName] in the folder, whose digest must be that
-// of a known build. An empty folder means none. from says where the code is
-// from.
+// "pdfium", else the file [FileName] in the folder. Its digest must be that of the
+// known build, since the code is executed. An empty folder means none. from says
+// where the code is from.
 func Code(folder string) (code []byte, from string, err error) {
-	if len(embedded) > 0 {
-		return []byte(embedded), "part of this program", check([]byte(embedded))
-	}
-	if folder == "" {
-		return nil, "", ErrNone
-	}
-	path := filepath.Join(folder, FileName)
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, "", ErrNone
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("reading PDFium's code: %w", err)
-	}
-	defer f.Close()
-	const most = 64 << 20
-	if code, err = io.ReadAll(io.LimitReader(f, most)); err != nil {
-		return nil, "", fmt.Errorf("reading PDFium's code %s: %w", path, err)
-	}
-	if err := check(code); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", path, err)
-	}
-	return code, path, nil
-}
-
-// check accepts only known builds, since the code is executed.
-func check(code []byte) error {
-	sum := sha256.Sum256(code)
-	for _, b := range Builds() {
-		if hex.EncodeToString(sum[:]) == b.SHA256 {
-			return nil
+	code, from = []byte(embedded), "part of this program"
+	if embedded == "" {
+		if folder == "" {
+			return nil, "", ErrNone
+		}
+		from = filepath.Join(folder, FileName)
+		if code, err = os.ReadFile(from); errors.Is(err, fs.ErrNotExist) {
+			return nil, "", ErrNone
+		} else if err != nil {
+			return nil, "", fmt.Errorf("reading PDFium's code: %w", err)
 		}
 	}
-	return fmt.Errorf("it is not a known build of PDFium: use %s of the npm package %s", Builds()[0].Path, Builds()[0].Package)
+	if sum := sha256.Sum256(code); hex.EncodeToString(sum[:]) != digest {
+		return nil, "", fmt.Errorf("%s is not a known build of PDFium: use %s of the npm package %s", from, Path, Package)
+	}
+	return code, from, nil
 }

@@ -2,18 +2,22 @@ package pdfium
 
 import (
 	"bytes"
-	"context"
+	"errors"
 	"fmt"
 	"image"
-	"image/draw"
 	"image/png"
 	"math"
+
+	"ibid/ingest/pdf"
 )
 
-// Limits of a drawn page.
+// Limits of a file and a drawn page.
 const (
-	maxPixels = 12 << 20 // about an A4 page at 350 dpi
-	maxDPI    = 400
+	maxPixels  = 12 << 20 // about an A4 page at 350 dpi
+	maxDPI     = 400
+	maxChars   = 200_000  // of a page
+	maxRects   = 1000     // of a part of a quote
+	maxPreface = 64 << 10 // what other programs put before a file, such as mail headers
 )
 
 // A Rect is a place on a page in shares of its width and height, from the
@@ -34,66 +38,81 @@ type DrawOptions struct {
 	// Width is the width in pixels; 0 to use DPI.
 	Width int
 	DPI   int // dots per inch
-	Gray  bool
 }
 
 // Draw draws a page with at most 400 dots per inch and 12 million pixels. What
 // it does not find of the quote stays unmarked.
-func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing, error) {
-	d, err := e.Load(ctx, data)
+func (e *Engine) Draw(data []byte, o DrawOptions) (_ *Drawing, err error) {
+	p, err := e.start()
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	number := o.Page
-	if pages := d.Pages(); number < 1 || number > pages {
-		return nil, fmt.Errorf("there is no page %d: the document has %d", number, pages)
+	defer func() { err = errors.Join(err, p.close()) }()
+	page, err := p.load(data, o.Page)
+	if err != nil {
+		return nil, p.because(err)
 	}
-	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
-	if page == 0 {
-		return nil, d.orBecause("page %d is damaged", number)
+	img, err := p.paint(page, o)
+	if err != nil {
+		return nil, p.because(err)
 	}
-	defer d.do("FPDF_ClosePage", page)
 	out := new(Drawing)
 	if o.Quote != "" {
-		out.Marked = d.find(page, o.Quote)
-	}
-	painted, err := d.paint(page, o)
-	if err != nil {
-		return nil, err
+		out.Marked = p.find(page, o.Quote)
 	}
 	for _, r := range out.Marked {
-		mark(painted, r)
-	}
-	var img image.Image = painted
-	if o.Gray {
-		gray := image.NewGray(painted.Rect)
-		draw.Draw(gray, gray.Rect, painted, image.Point{}, draw.Src)
-		img = gray
+		mark(img, r)
 	}
 	var b bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
 	if err := encoder.Encode(&b, img); err != nil {
-		return nil, fmt.Errorf("drawing page %d: %w", number, err)
+		return nil, fmt.Errorf("drawing page %d: %w", o.Page, err)
 	}
 	out.PNG = b.Bytes()
 	return out, nil
 }
 
-// orBecause returns the error of the calls so far, or else a new one.
-func (d *Document) orBecause(format string, args ...any) error {
-	if d.err != nil {
-		return fmt.Errorf("PDFium failed on it: %w", d.err)
+// because returns the error of the calls so far, or else a given one.
+func (p *instance) because(err error) error {
+	if p.err != nil {
+		return fmt.Errorf("PDFium failed on it: %w", p.err)
 	}
-	return fmt.Errorf(format, args...)
+	return err
+}
+
+// load opens a file and a page of it.
+func (p *instance) load(data []byte, number int) (page uint64, err error) {
+	if start := bytes.Index(data[:min(len(data), maxPreface)], []byte("%PDF-")); start > 0 {
+		data = data[start:] // PDFium looks for it in the first kilobyte only
+	}
+	at := p.do("malloc", uint64(len(data)))
+	if at == 0 || !p.module.Memory().Write(uint32(at), data) {
+		return 0, fmt.Errorf("PDFium needs more than %d MB of memory for it", maxMemory>>20)
+	}
+	file := p.do("FPDF_LoadMemDocument64", at, uint64(len(data)), 0)
+	if file == 0 {
+		switch p.do("FPDF_GetLastError") { // see fpdfview.h
+		case 4:
+			return 0, pdf.ErrEncrypted
+		case 5:
+			return 0, errors.New("it is encrypted in a way that is not supported: save it without encryption")
+		}
+		return 0, errors.New("it is damaged: it has no pages")
+	}
+	if pages := int(int32(p.do("FPDF_GetPageCount", file))); number < 1 || number > pages {
+		return 0, fmt.Errorf("there is no page %d: the document has %d", number, pages)
+	}
+	if page = p.do("FPDF_LoadPage", file, uint64(number-1)); page == 0 {
+		return 0, fmt.Errorf("page %d is damaged", number)
+	}
+	return page, nil
 }
 
 // paint draws a page.
-func (d *Document) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
-	number := o.Page
-	wide, high := math.Float64frombits(d.do("FPDF_GetPageWidth", page)), math.Float64frombits(d.do("FPDF_GetPageHeight", page))
-	if d.err != nil || !(wide >= 1 && high >= 1 && wide < 1e5 && high < 1e5) {
-		return nil, d.orBecause("page %d has no size", number)
+func (p *instance) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
+	wide, high := math.Float64frombits(p.do("FPDF_GetPageWidth", page)), math.Float64frombits(p.do("FPDF_GetPageHeight", page))
+	if !(wide >= 1 && high >= 1 && wide < 1e5 && high < 1e5) {
+		return nil, fmt.Errorf("page %d has no size", o.Page)
 	}
 	scale := float64(max(o.DPI, 10)) / 72
 	if o.Width > 0 {
@@ -102,20 +121,16 @@ func (d *Document) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
 	scale = min(scale, maxDPI/72., math.Sqrt(maxPixels/(wide*high)))
 	w, h := max(int(math.Round(wide*scale)), 1), max(int(math.Round(high*scale)), 1)
 	const bgra, annotations, reverseBytes, white = 4, 0x01, 0x10, 0xffffffff
-	bitmap := d.do("FPDFBitmap_CreateEx", uint64(w), uint64(h), bgra, 0, 0)
+	bitmap := p.do("FPDFBitmap_CreateEx", uint64(w), uint64(h), bgra, 0, 0)
 	if bitmap == 0 {
-		return nil, d.orBecause("there is not enough memory to draw page %d", number)
+		return nil, fmt.Errorf("there is not enough memory to draw page %d", o.Page)
 	}
-	defer d.do("FPDFBitmap_Destroy", bitmap)
-	d.do("FPDFBitmap_FillRect", bitmap, 0, 0, uint64(w), uint64(h), white)
-	d.do("FPDF_RenderPageBitmap", bitmap, page, 0, 0, uint64(w), uint64(h), 0, annotations|reverseBytes)
-	stride, buffer := int(uint32(d.do("FPDFBitmap_GetStride", bitmap))), uint32(d.do("FPDFBitmap_GetBuffer", bitmap))
-	if stride < 4*w {
-		return nil, d.orBecause("page %d cannot be drawn", number)
-	}
-	pixels := d.bytes(buffer, uint32(stride*h))
-	if d.err != nil {
-		return nil, d.orBecause("")
+	p.do("FPDFBitmap_FillRect", bitmap, 0, 0, uint64(w), uint64(h), white)
+	p.do("FPDF_RenderPageBitmap", bitmap, page, 0, 0, uint64(w), uint64(h), 0, annotations|reverseBytes)
+	stride, buffer := int(uint32(p.do("FPDFBitmap_GetStride", bitmap))), uint32(p.do("FPDFBitmap_GetBuffer", bitmap))
+	pixels, ok := p.module.Memory().Read(buffer, uint32(stride*h))
+	if p.err != nil || stride < 4*w || !ok {
+		return nil, fmt.Errorf("page %d cannot be drawn", o.Page)
 	}
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -143,20 +158,22 @@ func mark(img *image.RGBA, r Rect) {
 }
 
 // find returns the places of a quote on a page.
-func (d *Document) find(page uint64, quote string) []Rect {
-	text := d.do("FPDFText_LoadPage", page)
-	if text == 0 {
-		return nil
+func (p *instance) find(page uint64, quote string) (out []Rect) {
+	text := p.do("FPDFText_LoadPage", page)
+	n := min(int(int32(p.do("FPDFText_CountChars", text))), maxChars)
+	unicode := p.function("FPDFText_GetUnicode")
+	var chars []rune
+	for i := range n {
+		chars = append(chars, rune(p.call(unicode, text, uint64(i))))
 	}
-	defer d.do("FPDFText_ClosePage", text)
-	var out []Rect
-	for _, part := range locate(d.chars(text), quote) {
-		for _, r := range d.rects(page, text, part) {
+	for _, part := range locate(chars, quote) {
+		for i := range min(p.do("FPDFText_CountRects", text, uint64(part.from), uint64(part.to-part.from)), maxRects) {
+			r, ok := p.rect(page, text, i)
 			// PDFium returns one for each drawn piece; a line is one here.
-			if n := len(out); n > 0 && out[n-1].goesOn(r) {
+			if n := len(out); ok && n > 0 && out[n-1].continues(r) {
 				last := &out[n-1]
 				*last = Rect{min(last.X0, r.X0), min(last.Y0, r.Y0), max(last.X1, r.X1), max(last.Y1, r.Y1)}
-			} else {
+			} else if ok {
 				out = append(out, r)
 			}
 		}
@@ -164,37 +181,30 @@ func (d *Document) find(page uint64, quote string) []Rect {
 	return out
 }
 
-// goesOn reports whether next continues r's line.
-func (r Rect) goesOn(next Rect) bool {
+// continues reports whether next continues r's line.
+func (r Rect) continues(next Rect) bool {
 	high := max(r.Y1-r.Y0, next.Y1-next.Y0)
 	shared := min(r.Y1, next.Y1) - max(r.Y0, next.Y0)
 	gap := next.X0 - r.X1
 	return shared >= 0.5*min(r.Y1-r.Y0, next.Y1-next.Y0) && gap > -high && gap < 1.5*high
 }
 
-// rects returns the places of a run of characters.
-func (d *Document) rects(page, text uint64, part span) []Rect {
-	const maxRects = 1000
+// rect returns one of the places of the characters that were counted last.
+func (p *instance) rect(page, text, i uint64) (r Rect, ok bool) {
 	const whole = 1 << 20 // width and height of the page in the units of the result
-	var out []Rect
-	for i := range min(d.do("FPDFText_CountRects", text, uint64(part.from), uint64(part.to-part.from)), maxRects) {
-		at := uint64(d.scratch)
-		if d.do("FPDFText_GetRect", text, i, at, at+8, at+16, at+24) == 0 {
-			continue
-		}
-		var box [4]float64 // left, top, right, bottom
-		d.floats64(d.scratch, box[:])
-		var x, y [2]float64
-		for k := range 2 {
-			d.do("FPDF_PageToDevice", page, 0, 0, whole, whole, 0, f64(box[2*k]), f64(box[2*k+1]), at+32, at+36)
-			px, _ := d.module.Memory().ReadUint32Le(d.scratch + 32)
-			py, _ := d.module.Memory().ReadUint32Le(d.scratch + 36)
-			x[k], y[k] = float64(int32(px))/whole, float64(int32(py))/whole
-		}
-		if d.err != nil {
-			return out
-		}
-		out = append(out, Rect{min(x[0], x[1]), min(y[0], y[1]), max(x[0], x[1]), max(y[0], y[1])})
+	at, memory := uint64(p.scratch), p.module.Memory()
+	// Left, top, right and bottom in points.
+	if p.do("FPDFText_GetRect", text, i, at, at+8, at+16, at+24) == 0 {
+		return r, false
 	}
-	return out
+	var x, y [2]float64
+	for k := range uint32(2) {
+		left, _ := memory.ReadUint64Le(p.scratch + 16*k)
+		top, _ := memory.ReadUint64Le(p.scratch + 16*k + 8)
+		p.do("FPDF_PageToDevice", page, 0, 0, whole, whole, 0, left, top, at+32, at+36)
+		px, _ := memory.ReadUint32Le(p.scratch + 32)
+		py, _ := memory.ReadUint32Le(p.scratch + 36)
+		x[k], y[k] = float64(int32(px))/whole, float64(int32(py))/whole
+	}
+	return Rect{min(x[0], x[1]), min(y[0], y[1]), max(x[0], x[1]), max(y[0], y[1])}, p.err == nil
 }

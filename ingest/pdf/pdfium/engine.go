@@ -7,40 +7,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
+	"strings"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/emscripten"
 )
 
+// maxMemory is the largest memory of a module in bytes. While it grows there are
+// two copies of it. It grows by pages.
 const (
-	// maxMemory is the largest memory of a module in bytes. While it grows
-	// there are two copies of it.
 	maxMemory = 192 << 20
-	// keptMemory is the size above which an instance is not used again: its
-	// memory never shrinks.
-	keptMemory = 64 << 20
+	pageBytes = 64 << 10
 )
 
-// An Engine is PDFium ready for use, by one goroutine at a time.
+// An Engine is PDFium ready for use.
 type Engine struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache // nil without a cache folder
 	compiled wazero.CompiledModule
-	module   api.Module // nil until needed, and after a failure
-	calls    map[string]api.Function
-	scratch  uint32 // scratchBytes of the module's memory
 }
-
-const scratchBytes = 4096
 
 // Open compiles PDFium's code. cache is a folder that keeps the compiled code
 // between processes; empty for none. Compiling needs a second or two, loading
 // a tenth of that. The code in the folder is executed: nobody else may write
 // there.
-func Open(ctx context.Context, code []byte, cache string) (_ *Engine, err error) {
-	e := &Engine{}
-	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(false).WithMemoryLimitPages(maxMemory / pageBytes)
+func Open(code []byte, cache string) (_ *Engine, err error) {
+	e, ctx := &Engine{}, context.Background()
+	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(maxMemory / pageBytes)
 	if cache != "" {
 		if e.cache, err = wazero.NewCompilationCacheWithDir(cache); err != nil {
 			return nil, fmt.Errorf("opening the folder for compiled code %s: %w", cache, err)
@@ -52,123 +47,145 @@ func Open(ctx context.Context, code []byte, cache string) (_ *Engine, err error)
 		err = surround(ctx, e.runtime, e.compiled)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("compiling PDFium: %w", err), e.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("compiling PDFium: %w", err), e.Close())
 	}
 	return e, nil
 }
 
 // Close frees what the engine holds.
-func (e *Engine) Close(ctx context.Context) error {
-	err := e.runtime.Close(ctx)
+func (e *Engine) Close() error {
+	err := e.runtime.Close(context.Background())
 	if e.cache != nil {
-		err = errors.Join(err, e.cache.Close(ctx))
+		err = errors.Join(err, e.cache.Close(context.Background()))
 	}
 	return err
 }
 
-// start creates an instance if there is none.
-func (e *Engine) start(ctx context.Context) (err error) {
-	if e.module != nil && !e.module.IsClosed() && e.module.Memory().Size() <= keptMemory {
-		return nil
+// surround provides the imports of the module: emscripten's calls back into it,
+// and of the system only memory.
+func surround(ctx context.Context, r wazero.Runtime, guest wazero.CompiledModule) error {
+	exporter, err := emscripten.NewFunctionExporterForModule(guest)
+	if err != nil {
+		return fmt.Errorf("preparing its imports: %w", err)
 	}
-	if e.module != nil {
-		e.drop(ctx)
+	builders := map[string]wazero.HostModuleBuilder{}
+	for _, f := range guest.ImportedFunctions() {
+		module, name, _ := f.Import()
+		if builders[module] == nil {
+			builders[module] = r.NewHostModuleBuilder(module)
+			if module == "env" {
+				exporter.ExportFunctions(builders[module])
+			}
+		}
+		if module == "env" && (strings.HasPrefix(name, "invoke_") || name == "_emscripten_throw_longjmp" ||
+			name == "emscripten_notify_memory_growth") {
+			continue // emscripten's own
+		}
+		builders[module].NewFunctionBuilder().WithGoModuleFunction(imported(name, f.ResultTypes()), f.ParamTypes(),
+			f.ResultTypes()).Export(name)
 	}
-	if e.module, err = e.runtime.InstantiateModule(ctx, e.compiled,
-		wazero.NewModuleConfig().WithName("").WithStartFunctions()); err != nil {
-		e.module = nil
-		return fmt.Errorf("starting PDFium: %w", err)
-	}
-	e.calls = make(map[string]api.Function)
-	c := e.begin(ctx)
-	if e.module.ExportedFunction("__wasm_call_ctors") != nil {
-		c.do("__wasm_call_ctors")
-	} else {
-		c.do("_initialize")
-	}
-	c.do("FPDF_InitLibraryWithConfig", 0)
-	e.scratch = uint32(c.do("malloc", scratchBytes))
-	if c.err != nil || e.scratch == 0 {
-		e.drop(ctx)
-		return fmt.Errorf("starting PDFium: %w", c.err)
+	for name, b := range builders {
+		if _, err := b.Instantiate(ctx); err != nil {
+			return fmt.Errorf("preparing its imports (%s): %w", name, err)
+		}
 	}
 	return nil
 }
 
-// drop discards the instance, which cannot be trusted after a failure.
-func (e *Engine) drop(ctx context.Context) {
-	// An instance that fails to close is garbage anyway.
-	_ = e.module.Close(context.WithoutCancel(ctx))
-	e.module, e.calls = nil, nil
+// imported returns the function for an import.
+func imported(name string, results []api.ValueType) api.GoModuleFunc {
+	switch name {
+	case "emscripten_resize_heap":
+		return func(_ context.Context, m api.Module, stack []uint64) {
+			memory, wanted := m.Memory(), uint32(stack[0])
+			stack[0] = 1
+			if have := memory.Size(); wanted > have {
+				if _, ok := memory.Grow((wanted - have + pageBytes - 1) / pageBytes); !ok {
+					stack[0] = 0
+				}
+			}
+		}
+	case "_emscripten_memcpy_js":
+		return func(_ context.Context, m api.Module, stack []uint64) {
+			from, ok := m.Memory().Read(uint32(stack[1]), uint32(stack[2]))
+			if !ok || !m.Memory().Write(uint32(stack[0]), slices.Clone(from)) {
+				panic(errors.New("a copy outside its memory"))
+			}
+		}
+	case "_abort_js", "__assert_fail":
+		return func(context.Context, api.Module, []uint64) { panic(errors.New("PDFium aborted")) }
+	case "environ_sizes_get":
+		return func(_ context.Context, m api.Module, stack []uint64) {
+			m.Memory().WriteUint32Le(uint32(stack[0]), 0)
+			m.Memory().WriteUint32Le(uint32(stack[1]), 0)
+			stack[0] = 0
+		}
+	}
+	// There are no files, clock or environment. Emscripten's system calls
+	// report that by a negative number, those of WASI by a positive one.
+	const noSystem = 52 // ENOSYS
+	answer := uint64(noSystem)
+	switch {
+	case strings.HasPrefix(name, "__syscall_"):
+		answer = uint64(uint32(0xffffffff - noSystem + 1))
+	case len(results) == 1 && results[0] != api.ValueTypeI32: // the clock
+		answer = 0
+	}
+	return func(_ context.Context, _ api.Module, stack []uint64) {
+		if len(results) > 0 {
+			stack[0] = answer
+		}
+	}
 }
 
-// A session is a series of calls. After the first failure, the rest do nothing
-// and return 0.
-type session struct {
-	*Engine
-	ctx   context.Context
-	stack [16]uint64
-	err   error
+// An instance is PDFium with memory of its own, for one file. After the first
+// failure, its calls do nothing and return 0.
+type instance struct {
+	module  api.Module
+	scratch uint32 // scratchBytes of its memory
+	err     error
 }
 
-func (e *Engine) begin(ctx context.Context) *session { return &session{Engine: e, ctx: ctx} }
+const scratchBytes = 4096
+
+// start creates an instance. Close its module after use.
+func (e *Engine) start() (*instance, error) {
+	module, err := e.runtime.InstantiateModule(context.Background(), e.compiled,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return nil, fmt.Errorf("starting PDFium: %w", err)
+	}
+	p := &instance{module: module}
+	p.do("__wasm_call_ctors")
+	p.do("FPDF_InitLibraryWithConfig", 0)
+	if p.scratch = uint32(p.do("malloc", scratchBytes)); p.scratch == 0 {
+		return nil, errors.Join(fmt.Errorf("starting PDFium: %w", p.err), p.close())
+	}
+	return p, nil
+}
+
+func (p *instance) close() error { return p.module.Close(context.Background()) }
+
+// function returns a function of PDFium.
+func (p *instance) function(name string) api.Function {
+	f := p.module.ExportedFunction(name)
+	if f == nil && p.err == nil {
+		p.err = fmt.Errorf("this build of PDFium has no %s", name)
+	}
+	return f
+}
 
 // do calls a function of PDFium.
-func (s *session) do(name string, args ...uint64) uint64 {
-	if s.err != nil {
+func (p *instance) do(name string, args ...uint64) uint64 { return p.call(p.function(name), args...) }
+
+func (p *instance) call(f api.Function, args ...uint64) uint64 {
+	if p.err != nil {
 		return 0
 	}
-	f, ok := s.calls[name]
-	if !ok {
-		if f = s.module.ExportedFunction(name); f == nil {
-			s.err = fmt.Errorf("this build of PDFium has no %s", name)
-			return 0
-		}
-		s.calls[name] = f
-	}
-	return s.call(s.ctx, f, args...)
-}
-
-// quick calls a short function without watching the context, which would take
-// longer than the call.
-func (s *session) quick(f api.Function, args ...uint64) uint64 {
-	return s.call(context.Background(), f, args...)
-}
-
-func (s *session) call(ctx context.Context, f api.Function, args ...uint64) uint64 {
-	if s.err != nil {
+	var stack [16]uint64
+	copy(stack[:], args)
+	if p.err = f.CallWithStack(context.Background(), stack[:]); p.err != nil {
 		return 0
 	}
-	s.stack[0] = 0
-	copy(s.stack[:], args)
-	if err := f.CallWithStack(ctx, s.stack[:]); err != nil {
-		if s.ctx.Err() != nil {
-			err = s.ctx.Err()
-		}
-		s.err = err
-		return 0
-	}
-	return s.stack[0]
+	return stack[0]
 }
-
-// floats64 reads numbers that a call left in memory.
-func (s *session) floats64(at uint32, to []float64) {
-	for i := range to {
-		to[i], _ = s.module.Memory().ReadFloat64Le(at + 8*uint32(i))
-	}
-}
-
-// bytes returns the bytes at an address. They belong to PDFium and are valid
-// until the next call.
-func (s *session) bytes(at, n uint32) []byte {
-	if s.err != nil {
-		return nil
-	}
-	b, ok := s.module.Memory().Read(at, n)
-	if !ok {
-		s.err = errors.New("PDFium returned an address outside its memory")
-	}
-	return b
-}
-
-func f64(x float64) uint64 { return math.Float64bits(x) }

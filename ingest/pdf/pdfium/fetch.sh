@@ -3,8 +3,8 @@
 # 'go generate ./ingest/pdf' runs it. It needs npm.
 set -eu
 cd "$(dirname "$0")"
-# The preferred build of Builds in code.go: the package, the path of the code in it, and its SHA-256.
-set -- $(sed -n 's/^\t*{"\(@[^"]*\)", "\([^"]*\)", "\([0-9a-f]*\)"},$/\1 \2 \3/p' code.go)
+# The build that code.go names: the package, the path of the code in it, and its SHA-256.
+set -- $(sed -nE 's/^[[:space:]]+(Package|Path|digest) *= "([^"]*)".*$/\2/p' code.go)
 have() { [ -f "$1" ] && [ "$( (sha256sum "$1" 2>/dev/null || shasum -a 256 "$1") | cut -d' ' -f1)" = "$2" ]; }
 have pdfium.wasm "$3" && exit
 work=$(mktemp -d)

@@ -1,20 +1,16 @@
-// Package tesseract parses the output of tesseract, which recognises text in
-// pictures. It does not run it.
-package tesseract
+package pdf
 
 import (
 	"bytes"
 	"math"
 	"strconv"
 	"strings"
-
-	"ibid/ingest/pdf"
 )
 
-// Arguments returns the arguments with which tesseract reads a picture from
-// standard input and writes what [Words] reads. languages are its language
+// TesseractArguments returns the arguments with which tesseract reads a picture
+// from standard input and writes a table of its words. languages are its language
 // names joined by "+"; empty for its default.
-func Arguments(languages string) []string {
+func TesseractArguments(languages string) []string {
 	args := []string{"stdin", "stdout"}
 	if languages != "" {
 		args = append(args, "-l", languages)
@@ -37,42 +33,25 @@ const (
 	levelWord                                             = "5"
 )
 
-// Words reads the table of a page or picture of dpi dots per inch. Lengths are in
-// points.
-func Words(table []byte, dpi float64) []pdf.Glyph {
-	out := words(table)
-	for i := range out {
-		g := &out[i]
-		for _, length := range []*float64{&g.X0, &g.X1, &g.Y, &g.Size} {
-			*length *= 72 / dpi
-		}
-	}
-	return out
-}
-
-// words returns the words of a page. Lengths are in pixels.
-func words(table []byte) []pdf.Glyph {
-	var out []pdf.Glyph
+// words reads tesseract's table of a picture of dpi dots per inch.
+func words(table []byte, dpi float64) (out []glyph) {
+	scale := 72 / dpi
 	line, from := "", 0 // index in out
 	for row := range bytes.Lines(table) {
 		cell := strings.Split(strings.TrimRight(string(row), "\r\n"), "\t")
 		if len(cell) < columns || cell[columnLevel] != levelWord {
 			continue
 		}
-		sure, err := strconv.ParseFloat(cell[columnConfidence], 64)
-		if err != nil || sure < leastSure {
-			continue
-		}
-		var box [4]float64
-		for i, c := range []int{columnLeft, columnTop, columnWidth, columnHeight} {
-			n, err := strconv.Atoi(cell[c])
-			if err != nil {
-				box[2] = 0
-				break
+		var n [columns]float64
+		for i := range columnText {
+			var err error
+			if n[i], err = strconv.ParseFloat(cell[i], 64); err != nil {
+				n[i] = math.NaN()
 			}
-			box[i] = float64(n)
 		}
-		if box[2] <= 0 || strings.TrimSpace(cell[columnText]) == "" {
+		x, y, height := n[columnLeft]*scale, n[columnTop]*scale, n[columnHeight]*scale
+		g := glyph{Text: cell[columnText], X0: x, X1: x + n[columnWidth]*scale, Y: -y - height, Size: height}
+		if !(n[columnConfidence] >= leastSure) || !g.sound() || g.X1 <= g.X0 || blank(g.Text) {
 			continue
 		}
 		if now := strings.Join(cell[columnBlock:columnLine+1], "."); now != line {
@@ -83,10 +62,8 @@ func words(table []byte) []pdf.Glyph {
 			space.Text, space.X0, space.Begins = " ", space.X1, false
 			out = append(out, space)
 		}
-		g := pdf.Glyph{Text: cell[columnText], X0: box[0], X1: box[0] + box[2], Y: -box[1] - box[3], Size: box[3], Begins: len(out) == from}
-		if g.Sound() {
-			out = append(out, g)
-		}
+		g.Begins = len(out) == from
+		out = append(out, g)
 		if len(out) >= 2*maxWords {
 			break
 		}
@@ -97,7 +74,7 @@ func words(table []byte) []pdf.Glyph {
 
 // level gives the words of a line the same base line and size, as a word's box
 // is only as high as its letters.
-func level(line []pdf.Glyph) {
+func level(line []glyph) {
 	if len(line) == 0 {
 		return
 	}
@@ -105,8 +82,7 @@ func level(line []pdf.Glyph) {
 	for _, g := range line {
 		base, top = min(base, g.Y), max(top, g.Y+g.Size)
 	}
-	size := math.Round(top - base)
 	for i := range line {
-		line[i].Y, line[i].Size = base, size
+		line[i].Y, line[i].Size = base, top-base
 	}
 }

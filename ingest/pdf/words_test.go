@@ -1,4 +1,4 @@
-package tesseract
+package pdf
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ const table = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\tto
 	"5\t1\t1\t1\t2\t3\tx\t140\t90\t20\t88\tbroken\n"
 
 func TestWords(t *testing.T) {
-	glyphs := Words([]byte(table), 72)
+	glyphs := words([]byte(table), 72)
 	var got []string
 	for _, g := range glyphs {
 		got = append(got, g.Text)
@@ -31,8 +31,8 @@ func TestWords(t *testing.T) {
 func FuzzWords(f *testing.F) {
 	f.Add([]byte(table))
 	f.Fuzz(func(t *testing.T, table []byte) {
-		for _, g := range Words(table, 300) {
-			if !g.Sound() && g.Size > 2 {
+		for _, g := range words(table, 300) {
+			if !g.sound() {
 				t.Fatalf("%+v", g)
 			}
 		}

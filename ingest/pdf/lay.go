@@ -12,28 +12,22 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A Source is the content drawn on the pages of a file before its layout, the
-// result of a PDF reader. [Lay] turns it into a [File].
-type Source struct {
-	Title, Author, Date string
-	Outline             []Entry
-	// Pages draws the pages in order. It is single use.
-	Pages iter.Seq[Drawn]
-	// Rebuilt is set when the file's table of objects is damaged.
-	Rebuilt bool
-	// NotRead names the attached files that cannot be taken out.
-	NotRead []string
-	// Recognised has the words of pictures of pages, by number from 1, which are
-	// read instead of the pages.
-	Recognised map[int][]Glyph
+// ScanDPI is the number of dots per inch of a page that is drawn for tesseract.
+const ScanDPI = 300
+
+// Options say how a file is read.
+type Options struct {
+	// Recognised has tesseract's tables of pages, by number from 1, which are read
+	// instead of the pages.
+	Recognised map[int][]byte
 	// Late, if set, reports that there is no more time: the next page has an error
 	// and is the last.
 	Late func() bool
 }
 
-// Drawn is the content of a page, in drawing order.
-type Drawn struct {
-	Glyphs []Glyph
+// A drawn is the content of a page, in drawing order.
+type drawn struct {
+	Glyphs []glyph
 	// Picture is set when the page has a picture that may contain text, or letters
 	// whose text is not known; Ink when anything is drawn on it.
 	Picture, Ink bool
@@ -43,16 +37,16 @@ type Drawn struct {
 	Err error
 }
 
-// An Entry is a bookmark.
-type Entry struct {
+// An entry is a bookmark.
+type entry struct {
 	Title string
 	Level int // 1 is the outermost
 	Page  int // counted from 1; 0 for none
 }
 
-// A Glyph is a piece of text, in a frame turned so that its line runs to the
+// A glyph is a piece of text, in a frame turned so that its line runs to the
 // right; Y grows upwards. Lengths are in points.
-type Glyph struct {
+type glyph struct {
 	Text   string
 	X0, X1 float64
 	Y      float64 // of the base line
@@ -62,12 +56,9 @@ type Glyph struct {
 	Begins bool // the pen was moved before it
 }
 
-// Turn returns the quarter turns of a line in the direction (x, y).
-func Turn(x, y float64) int { return int(math.Round(math.Atan2(y, x)/(math.Pi/2))+4) % 4 }
-
-// Turned converts a place on the page to the frame of a line with these
+// turned converts a place on the page to the frame of a line with these
 // quarter turns.
-func Turned(turn int, x, y float64) (float64, float64) {
+func turned(turn int, x, y float64) (float64, float64) {
 	switch turn {
 	case 1:
 		return y, -x
@@ -79,8 +70,8 @@ func Turned(turn int, x, y float64) (float64, float64) {
 	return x, y
 }
 
-// Sound reports whether a glyph has a valid place and size.
-func (g Glyph) Sound() bool {
+// sound reports whether a glyph has a valid place and size.
+func (g glyph) sound() bool {
 	for _, n := range []float64{g.X0, g.X1, g.Y, g.Size} {
 		if math.IsNaN(n) || math.Abs(n) > 1e6 {
 			return false
@@ -91,9 +82,9 @@ func (g Glyph) Sound() bool {
 
 // withoutSoup returns the page without its text if its fonts do not say which
 // letters they draw: then it is read as a picture.
-func (page Drawn) withoutSoup(rebuilt bool) Drawn {
+func (page drawn) withoutSoup(rebuilt bool) drawn {
 	var text strings.Builder
-	var last Glyph
+	var last glyph
 	for _, g := range page.Glyphs {
 		// Many files have no spaces: their words are apart.
 		if g.Begins || math.Abs(g.Y-last.Y) > sameLine*g.Size || g.X0-last.X1 > wordGap*g.Size {
@@ -120,20 +111,19 @@ var errLate = errors.New("reading it takes too long: split it to have the pages 
 // pictures on a page may contain its text.
 const leastPicture = 144 * 144
 
-// Lay lays out what was drawn as lines, paragraphs, headings and tables. The
-// error is a [*NoTextError] when no page has text.
-func Lay(source *Source) (*File, error) {
-	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt, NotRead: source.NotRead}
+// lay fills in the pages of a file: it lays out what is drawn as lines, paragraphs,
+// headings and tables. The error is a [*NoTextError] when no page has text.
+func (file *File) lay(pages iter.Seq[drawn], outline []entry, o Options) error {
 	var all [][]line
 	glyphs, unknown, ink := 0, 0, false
 	var damage error // the first
-	for p := range source.Pages {
-		if words, ok := source.Recognised[len(all)+1]; ok {
-			p = Drawn{Glyphs: words, Err: p.Err}
+	for p := range pages {
+		if table, ok := o.Recognised[len(all)+1]; ok {
+			p = drawn{Glyphs: words(table, ScanDPI), Err: p.Err}
 		}
-		late := source.Late != nil && source.Late()
+		late := o.Late != nil && o.Late()
 		if late {
-			p = Drawn{Err: errLate}
+			p = drawn{Err: errLate}
 		}
 		if p.Err != nil {
 			file.Torn, damage = append(file.Torn, len(all)+1), cmp.Or(damage, p.Err)
@@ -158,16 +148,16 @@ func Lay(source *Source) (*File, error) {
 	}
 	if glyphs == 0 || unknown*2 > glyphs {
 		if damage != nil {
-			return nil, fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Torn), len(all), damage)
+			return fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Torn), len(all), damage)
 		}
-		return nil, &NoTextError{Pages: len(all), Blank: !ink}
+		return &NoTextError{Pages: len(all), Blank: !ink}
 	}
 	dropRunning(all)
-	markEntries(all, source.Outline)
+	markEntries(all, outline)
 	body := bodySize(all)
 	p := paragraphs{body: body, levels: headingSizes(all, body), words: hyphenated(all)}
 	for _, page := range all {
 		file.Pages = append(file.Pages, Page{Blocks: p.blocks(page)})
 	}
-	return file, nil
+	return nil
 }
