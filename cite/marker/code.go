@@ -62,76 +62,48 @@ func (s *Scanner) span(b []byte, final bool) (after int, kind span) {
 	}
 }
 
-// A fence is the place in a fenced block.
-type fence struct {
-	char byte
-	at   fencePlace
-	run  int // length of the run that may close the block
+// minFence is the length of the shortest run that opens a fenced block.
+const minFence = 3
+
+// scanFence passes a fenced block up to its end or that of the text so far.
+func (s *Scanner) scanFence() {
+	n := 0
+	for s.opening {
+		if s.i+n == len(s.b) {
+			s.giveCode(n)
+			return
+		}
+		if s.opening = s.b[s.i+n] == s.fence; s.opening {
+			s.ticks++
+			n++
+		}
+	}
+	for s.state == stateFence {
+		line := bytes.IndexByte(s.b[s.i+n:], '\n')
+		if line < 0 {
+			s.giveCode(len(s.b) - s.i)
+			return
+		}
+		n += line + 1
+		if s.closesFence(s.lineBefore(s.i + n - 1)) {
+			s.state = stateLine
+		}
+		s.beginLine(s.i + n)
+	}
+	s.giveCode(n)
 }
 
-type fencePlace uint8
-
-const (
-	fenceOpening fencePlace = iota // in the opening run
-	fenceOpened                    // in the rest of the opening line
-	fenceLead                      // on a line that has only spaces, tabs and ">" so far
-	fenceRun                       // in a run that may close the block
-	fenceTail                      // after it, with only spaces and tabs between
-	fenceReturn                    // after a CR there
-	fenceLine                      // in a line that does not close the block
-)
-
-// scan reads the block's text to its end or the end of b. It adds the length of
-// the opening run to *opening.
-func (f *fence) scan(b []byte, opening *int) (n int, closed bool) {
-	for n < len(b) {
-		c := b[n]
-		if f.at == fenceOpened || f.at == fenceLine {
-			i := bytes.IndexByte(b[n:], '\n')
-			if i < 0 {
-				return len(b), false
-			}
-			n += i
-			c = '\n'
-		}
-		n++
-		if c == '\n' {
-			closes := f.at == fenceRun || f.at == fenceTail || f.at == fenceReturn
-			if closes && f.run >= *opening {
-				return n, true
-			}
-			f.at, f.run = fenceLead, 0
-			continue
-		}
-		f.step(c, opening)
-	}
-	return n, false
-}
-
-// step records one character that is no line end.
-func (f *fence) step(c byte, opening *int) {
-	switch blank := c == ' ' || c == '\t'; {
-	case f.at == fenceOpening && c == f.char:
-		*opening++
-	case f.at == fenceOpening:
-		f.at = fenceOpened
-	case f.at == fenceLead && (blank || c == '>'):
-	case (f.at == fenceLead || f.at == fenceRun) && c == f.char:
-		f.at = fenceRun
-		f.run++
-	case (f.at == fenceRun || f.at == fenceTail) && blank:
-		f.at = fenceTail
-	case (f.at == fenceRun || f.at == fenceTail) && c == '\r':
-		f.at = fenceReturn
-	default:
-		f.at = fenceLine
-	}
+// closesFence reports whether a line ends a fenced block.
+func (s *Scanner) closesFence(line []byte) bool {
+	run := bytes.TrimLeft(line, " \t>")
+	rest := bytes.TrimLeft(run, string(s.fence))
+	return len(run)-len(rest) >= s.ticks && len(bytes.TrimLeft(bytes.TrimSuffix(rest, []byte("\r")), " \t")) == 0
 }
 
 // mathematics decides whether a pair of delimiters is here, which is verbatim with
 // everything between, and reports false if it cannot yet.
 func (s *Scanner) mathematics() bool {
-	c := cursor{b: s.b, at: s.i, left: 2, final: s.final}
+	c := s.cursor(s.i)
 	open := c.peek()
 	c.next()
 	next := c.peek()
@@ -139,7 +111,7 @@ func (s *Scanner) mathematics() bool {
 	switch {
 	case c.short:
 		return false
-	case s.before.backslash:
+	case s.backslash(s.i):
 	case open == '$' && next == '$':
 		d = delimiters{open: 2, close: "$$"}
 	case open == '$':
@@ -152,7 +124,7 @@ func (s *Scanner) mathematics() bool {
 		d = delimiters{open: 2, close: `\]`, again: `\[`}
 	}
 	if d.open == 0 {
-		s.literal(1)
+		s.literal()
 		return true
 	}
 	c.at, c.left = s.i+d.open, maxMath+3
@@ -160,11 +132,16 @@ func (s *Scanner) mathematics() bool {
 	case v == undecided:
 		return false
 	case v == yes:
-		s.verbatim(c.at-s.i, false)
+		s.give(false)
+		if line := bytes.LastIndexByte(s.b[s.i:c.at], '\n'); line >= 0 {
+			s.beginLine(s.i + line + 1)
+		}
+		s.i = c.at
+		s.give(false)
 	case d.close == "$$":
-		s.literal(2)
+		s.i += 2
 	default: // a marker may follow a backslash
-		s.literal(1)
+		s.i++
 	}
 	return true
 }
@@ -175,12 +152,9 @@ const maxMath = 200
 // opensMath reports whether a dollar sign after this place may open a formula: it
 // may not where a price or a variable has one.
 func (s *Scanner) opensMath() bool {
-	x := &s.before
-	if x.combined {
-		return false
-	}
-	return x.base == 0 || unicode.IsSpace(x.base) || unicode.In(x.base, unicode.Lo, unicode.Lm) ||
-		strings.ContainsRune("([{\"'*|>—–:,;，。：；（「“‘、", x.base)
+	r, after := s.base(s.i)
+	return after == s.i && (r == end || unicode.IsSpace(r) || unicode.In(r, unicode.Lo, unicode.Lm) ||
+		strings.ContainsRune("([{\"'*|>—–:,;，。：；（「“‘、", r))
 }
 
 // delimiters are a pair around a formula.

@@ -12,11 +12,11 @@ func Closes(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?)]}»”’…。、，；：！？）】」", r)
 }
 
-// match decides whether there is a marker at b[at], and where it ends. chained
+// match decides whether there is a marker at a place, and where it ends. chained
 // means that another marker is directly before it. If it is undecided only for
 // what may come after it, the end is returned too.
-func (s *Scanner) match(b []byte, at int, m *reading, chained, final bool) (v verdict, after int) {
-	f, c, short := s.formAt(cursor{b: b, at: at, left: maxMarker, final: final}, m)
+func (s *Scanner) match(at int, m *reading, chained bool) (v verdict, after int) {
+	f, c, short := s.formAt(s.cursor(at), m)
 	switch {
 	case f == nil && short:
 		return undecided, 0
@@ -25,44 +25,55 @@ func (s *Scanner) match(b []byte, at int, m *reading, chained, final bool) (v ve
 	case f == nil || !m.cites():
 		return no, 0
 	}
-	return s.fits(f, m, b, at, c.at, chained, final), c.at
+	return s.fits(f, m, at, c.at, chained), c.at
+}
+
+// cursor returns a cursor for one marker.
+func (s *Scanner) cursor(at int) cursor {
+	return cursor{b: s.b, at: at, left: maxMarker, final: s.final}
 }
 
 // fits decides whether what is around b[at:after] lets it be a marker.
-func (s *Scanner) fits(f *form, m *reading, b []byte, at, after int, chained, final bool) verdict {
-	x := &s.before
-	c := cursor{b: b, at: after, left: len(b), final: final}
-	switch s.brokenAfter(f, m, c, chained) {
+func (s *Scanner) fits(f *form, m *reading, at, after int, chained bool) verdict {
+	switch v := s.brokenAfter(f, m, at, after, chained); v {
 	case yes:
 		return no
 	case undecided:
-		return undecided
+		return v
 	}
-	switch {
-	case chained || m.sure:
-		return yes
-	case f.at == afterInText && (!x.inked || x.base == '>'),
-		f.at == afterProse && x.fit() != fitAlways,
-		f.at == inProse && !m.key && (x.data || m.items > 1 && x.gap && dataWords[x.spelled()]):
-		return no
-	case f.at != inProse:
+	if chained || m.sure {
 		return yes
 	}
-	switch fit := x.fit(); {
-	case fit == fitAlways:
-		return yes
-	case fit == fitNever || m.named || x.word && (x.operated || !m.key && (x.snake || arrayNames[x.spelled()])):
-		return no
+	switch f.at {
+	case afterInText:
+		if r, _ := s.base(at); r == '>' || !s.isInked(at) {
+			return no
+		}
+	case afterProse:
+		if s.fit(at) != fitAlways {
+			return no
+		}
+	case inProse:
+		fit := s.fit(at)
+		switch {
+		case !m.key && s.isData(at, m.items > 1), fit == fitNever:
+			return no
+		case fit == fitGlued && (m.named || s.isCode(at, m.key)):
+			return no
+		case fit == fitGlued:
+			return s.glue(at, after)
+		}
 	}
-	return s.glue(b, at, after, final)
+	return yes
 }
 
 // brokenAfter decides whether what is after a marker makes it something else: a
 // link, the definition of one, a pattern, or the first half of a broken seed form.
-func (s *Scanner) brokenAfter(f *form, m *reading, c cursor, chained bool) verdict {
+func (s *Scanner) brokenAfter(f *form, m *reading, at, after int, chained bool) verdict {
+	c := s.cursor(after)
 	if f.at == inProse {
 		switch r := c.peek(); {
-		case r == '(', (r == '+' || r == '{') && !m.key, r == ':' && !chained && s.before.atMargin():
+		case r == '(', (r == '+' || r == '{') && !m.key, r == ':' && !chained && s.atMargin(at):
 			return yes
 		}
 	}
@@ -74,23 +85,21 @@ func (s *Scanner) brokenAfter(f *form, m *reading, c cursor, chained bool) verdi
 
 // glue decides whether the marker at b[at:after], which follows a letter or a
 // number, is a citation: the text after it must read like prose.
-func (s *Scanner) glue(b []byte, at, after int, final bool) verdict {
-	f := after
+func (s *Scanner) glue(at, after int) verdict {
 	for {
-		chain := utf8.RuneCount(b[at:f])
+		chain := utf8.RuneCount(s.b[at:after])
 		if chain > maxChain {
 			return no
 		}
-		c := cursor{b: b, at: f, left: 1, final: final}
-		if s.formsAt(c.peek()) == nil {
-			break
+		if s.formsAt(s.b[after:]) == nil {
+			return s.followed(at, after)
 		}
-		v, after := s.match(b, f, &reading{known: s.known}, true, final)
+		v, next := s.match(after, &reading{known: s.known}, true)
 		if v == undecided {
 			// Can it end within the bound?
-			least := utf8.RuneCount(b[f:]) + 1
-			if after > 0 {
-				least = utf8.RuneCount(b[f:after])
+			least := utf8.RuneCount(s.b[after:]) + 1
+			if next > 0 {
+				least = utf8.RuneCount(s.b[after:next])
 			}
 			if chain+least > maxChain {
 				return no
@@ -98,17 +107,16 @@ func (s *Scanner) glue(b []byte, at, after int, final bool) verdict {
 			return undecided
 		}
 		if v == no {
-			break
+			return s.followed(at, after)
 		}
-		f = after
+		after = next
 	}
-	return s.followed(b, at, f, final)
 }
 
 // followed decides whether what is after the chain of markers b[at:f] lets it be
 // one in prose.
-func (s *Scanner) followed(b []byte, at, f int, final bool) verdict {
-	c := cursor{b: b, at: f, left: len(b), final: final}
+func (s *Scanner) followed(at, f int) verdict {
+	c := cursor{b: s.b, at: f, left: len(s.b), final: s.final}
 	switch r := c.peek(); {
 	case r == end:
 		return c.decide(true)

@@ -43,10 +43,9 @@ const (
 	afterInText       // not at the start of a line and not in XML data
 )
 
-// forms are all forms of the default profile, by their first character.
-var forms = func() map[rune][]form {
+// forms are all forms of the default profile, by their first byte.
+var forms = func() (t [256][]form) {
 	const square = dagger | carets | names
-	m := make(map[rune][]form)
 	for _, f := range []form{
 		{open: "[", in: seed, then: " ("},
 		{open: "[[", close: "]]", in: square, at: inProse},
@@ -64,18 +63,11 @@ var forms = func() map[rune][]form {
 		{open: "<ref>", close: "</ref>", in: carets | bracketed, at: afterInText},
 		{open: "<sup>", close: "</sup>", in: carets | brackets},
 	} {
-		first := []rune(f.open)[0]
-		m[first] = append(m[first], f)
+		first := f.open[0]
+		t[first] = append(t[first], f)
 	}
-	return m
+	return t
 }()
-
-// square are the forms of the most frequent one.
-var square = forms['[']
-
-// isPunctuation reports whether r is in a block of wide punctuation: no other
-// character beyond ASCII opens a form.
-func isPunctuation(r rune) bool { return 0x3000 <= r && r < 0x3040 || 0xFF00 <= r }
 
 // strictForms are those of the strict profile.
 var strictForms = []form{{open: "[", in: strictSeed}}
@@ -389,6 +381,9 @@ func (c *cursor) list(f *form, m *reading) bool {
 		if !c.key(f, m, first) || !c.item(m, allDashes) || m.bad && !m.sure && !m.any {
 			return false
 		}
+		if c.peek() == ']' { // most end here
+			return true
+		}
 		saved := *c
 		if c.place() || c.back(saved) {
 			saved = *c
@@ -589,21 +584,21 @@ func (c *cursor) name() bool {
 	return minName <= n && n <= maxName
 }
 
-// formsAt returns the forms that begin with r.
-func (s *Scanner) formsAt(r rune) []form {
+// formsAt returns the forms that may begin at a place.
+func (s *Scanner) formsAt(b []byte) []form {
 	switch {
+	case len(b) == 0:
+		return nil
 	case s.profile == Strict:
 		return strictForms
-	case r == '[':
-		return square
 	}
-	return forms[r]
+	return forms[b[0]]
 }
 
 // formAt reads the first form that is here, and returns where it ends. short
 // reports that more text may make it another.
 func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short bool) {
-	fs := s.formsAt(c.peek())
+	fs := s.formsAt(c.b[c.at:])
 	then := afterBracket(c.b[c.at:])
 	for i := range fs {
 		if then != end && fs[i].then != "" && !strings.ContainsRune(fs[i].then, then) {

@@ -49,8 +49,7 @@ const (
 func (s *Scanner) ownList() bool {
 	o := &s.list
 	if !o.on {
-		x := &s.before
-		*o = ownList{on: true, inLine: s.state != stateLine, noDefine: x.definition}
+		*o = ownList{on: true, inLine: s.state != stateLine, noDefine: s.definition}
 		s.give(false)
 	}
 	for {
@@ -119,7 +118,8 @@ func (s *Scanner) passList() {
 	c := cursor{b: last, left: maxLine, final: true}
 	s.i += o.end
 	s.give(false)
-	s.before = context{base: 'x', inked: true, indented: true, prefix: prefixNone, definition: c.definition()}
+	s.beginLine(s.i - len(last))
+	s.definition = c.definition()
 	o.line -= o.end
 	o.end = 0
 }
@@ -130,7 +130,7 @@ func (s *Scanner) leaveList() {
 	s.passList()
 	s.list = ownList{}
 	for !found && s.i < len(s.b) && startsSpace(s.b[s.i:]) {
-		s.literal(1)
+		s.literal()
 	}
 }
 
@@ -339,4 +339,10 @@ func (c *cursor) gap() bool {
 		ok = true
 	}
 	return ok
+}
+
+// startsSpace reports whether b begins with white space.
+func startsSpace(b []byte) bool {
+	r, _ := utf8.DecodeRune(b)
+	return unicode.IsSpace(r)
 }

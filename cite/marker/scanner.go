@@ -16,28 +16,37 @@ type Scanner struct {
 	profile Profile
 	known   int
 
-	held   []byte // the undecided end of the text so far
-	open   int    // bytes of it that take has received
+	b      []byte // the text from some place before i on, without [cite_start] and [cite_end]
+	begin  int    // b[:begin] is no text
+	cut    bool   // text was before it
+	i      int    // b[:i] is decided
+	from   int    // take has received b[:from]
+	final  bool
+	take   func(Token)
 	state  state
-	before context // the text before held
 	cited  bool    // a marker has cited something
-	looked int     // bytes of held that need not be read again to decide about its first character
+	looked int     // bytes after i that need not be read again to decide about its first character
 	marker reading // the marker last matched
 
-	ticks    int  // state ticks, span, fence: length of the opening run
+	line       int  // where the line begins in b; negative if that is far
+	bounded    bool // it has a [cite_start]
+	definition bool // it begins like the definition of a footnote
+	marked     int  // where the last marker ended in b; negative if that is far
+
+	ticks    int  // states ticks, span, fence: length of the opening run
 	fences   bool // states ticks, span: the run may open a fenced block
 	distance int  // state span: characters read
 	run      int  // state span: length of the run of backticks being read
-	fence    fence
+	fence    byte // state fence: the sign
+	opening  bool // state fence: in the opening run
 	list     ownList
-
-	// During a call.
-	b     []byte
-	i     int // b[:i] is decided
-	from  int // take has received b[:from]
-	final bool
-	take  func(Token)
 }
+
+// What is kept of the text, in bytes.
+const (
+	maxBefore = 1000 // what may decide about what comes next
+	maxChunk  = 4096 // what is read at once
+)
 
 type state uint8
 
@@ -51,45 +60,39 @@ const (
 
 // NewScanner returns a scanner for a text whose ids 1 to known exist.
 func NewScanner(p Profile, known int) *Scanner {
-	return &Scanner{profile: p, known: known}
+	return &Scanner{profile: p, known: known, marked: -1}
 }
 
 // Feed scans the next piece of the text and calls take with what is decided.
 func (s *Scanner) Feed(piece []byte, take func(Token)) {
-	if len(piece) == 0 {
-		return
-	}
-	b := piece
-	if len(s.held) > 0 {
-		s.held = append(s.held, piece...)
-		b = s.held
-	}
-	whole := len(b)
-	if b[whole-1] >= utf8.RuneSelf {
-		whole -= Partial(b)
-	}
-	switch n := s.scan(b[:whole], false, take); {
-	case len(s.held) > 0 && n == 0:
-	case len(s.held) > 0:
-		s.held = s.held[:copy(s.held, b[n:])]
-	case n < len(b):
-		s.held = append(s.held, b[n:]...)
+	for len(piece) > 0 {
+		if far := s.i - maxBefore; far > maxChunk {
+			s.b = s.b[:copy(s.b, s.b[far:])]
+			s.cut = s.cut || s.begin < far
+			s.begin = max(0, s.begin-far)
+			s.i, s.from, s.line, s.marked = s.i-far, s.from-far, s.line-far, s.marked-far
+		}
+		n := min(len(piece), maxChunk)
+		s.b = append(s.b, piece[:n]...)
+		piece = piece[n:]
+		s.scan(take)
 	}
 }
 
 // Close ends the text and calls take with the rest. The scanner is then ready for
 // another text.
 func (s *Scanner) Close(take func(Token)) {
-	s.scan(s.held, true, take)
-	*s = Scanner{Excluded: s.Excluded, profile: s.profile, known: s.known, held: s.held[:0]}
+	s.final = true
+	s.scan(take)
+	*s = Scanner{Excluded: s.Excluded, profile: s.profile, known: s.known, b: s.b[:0], marked: -1}
 }
 
 // Held returns the number of characters that are held back.
-func (s *Scanner) Held() int { return utf8.RuneCount(s.held[s.open:]) }
+func (s *Scanner) Held() int { return utf8.RuneCount(s.b[s.from:]) }
 
 // Open returns the number of bytes at the end of the text given so far that follow
 // an opening run of backticks: it is not known yet whether they are code.
-func (s *Scanner) Open() int { return s.open }
+func (s *Scanner) Open() int { return s.from - s.i }
 
 // Partial returns the length of the incomplete UTF-8 sequence at the end of b.
 func Partial(b []byte) int {
@@ -104,15 +107,17 @@ func Partial(b []byte) int {
 	return 0
 }
 
-// scan reads b as far as it can decide, and returns how far that is.
-func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
-	s.b, s.i, s.from, s.final, s.take = b, 0, s.open, final, take
-	for (s.i < len(b) || final && s.state == stateSpan) && s.step() {
+// scan reads b as far as it can decide.
+func (s *Scanner) scan(take func(Token)) {
+	s.take = take
+	whole := s.b
+	if !s.final {
+		s.b = whole[:len(whole)-Partial(whole)]
+	}
+	for (s.i < len(s.b) || s.final && s.state == stateSpan) && s.step() {
 	}
 	s.give(false)
-	s.open = max(0, s.from-s.i)
-	s.b, s.take = nil, nil
-	return s.i
+	s.b, s.take = whole, nil
 }
 
 // give gives the decided text that take has not received.
@@ -128,14 +133,11 @@ func (s *Scanner) give(code bool) {
 // before that.
 func (s *Scanner) giveOpen() {
 	s.give(false)
-	rest := s.b[s.from:]
-	n := bytes.IndexFunc(rest, func(r rune) bool {
-		return r < utf8.RuneSelf && classes[r] == classSpecial || isPunctuation(r) && forms[r] != nil
-	})
-	if n >= 0 {
-		rest = rest[:n]
+	at := s.from
+	for at < len(s.b) && !s.opensWide(at) && (!signs[s.b[at]] || s.b[at] >= utf8.RuneSelf) {
+		at++
 	}
-	if rest = bytes.TrimRightFunc(rest, unicode.IsSpace); len(rest) > 0 {
+	if rest := bytes.TrimRightFunc(s.b[s.from:at], unicode.IsSpace); len(rest) > 0 {
 		s.take(Token{Text: rest})
 		s.from += len(rest)
 	}
@@ -143,7 +145,7 @@ func (s *Scanner) giveOpen() {
 
 // giveCode gives n bytes of code, of which take may have received the first as text.
 func (s *Scanner) giveCode(n int) {
-	back := max(0, s.from-s.i)
+	back := s.from - s.i
 	s.i += n
 	if s.from < s.i || back > 0 {
 		s.take(Token{Text: s.b[s.from:s.i], Code: true, Back: back})
@@ -156,14 +158,13 @@ func (s *Scanner) step() bool {
 	switch s.state {
 	case stateTicks:
 		for s.i < len(s.b) && s.b[s.i] == '`' {
-			s.before.step('`')
 			s.ticks++
 			s.i++
 		}
 		if s.i < len(s.b) {
 			s.state = stateSpan
 			s.looked, s.distance, s.run = 0, 0, 0
-			s.fences = s.fences && s.ticks >= 3
+			s.fences = s.fences && s.ticks >= minFence
 		}
 		return true
 	case stateSpan:
@@ -173,35 +174,37 @@ func (s *Scanner) step() bool {
 			s.giveOpen()
 			return false
 		case spanCode:
-			s.verbatim(after, true)
+			s.give(false)
+			s.giveCode(after)
 			s.state = stateText
 		case spanText:
 			s.state = stateText
 		case spanFence:
 			s.give(false)
-			s.state, s.fence = stateFence, fence{char: '`', at: fenceOpened}
+			s.state, s.fence, s.opening, s.line = stateFence, '`', false, -1
 		}
 		s.looked = 0
 		return true
 	case stateFence:
 		s.give(false)
-		n, closed := s.fence.scan(s.b[s.i:], &s.ticks)
-		s.giveCode(n)
-		if closed {
-			s.state = stateLine
-			s.before = context{base: '\n'}
-		}
+		s.scanFence()
 		return true
 	}
-	if s.cited && (s.state == stateLine || s.list.on || startsSpace(s.b[s.i:])) {
-		if !s.ownList() {
-			return false
+	if s.cited && (s.state == stateLine || s.list.on) {
+		ended := s.ownList()
+		if ended {
+			s.state = stateText
 		}
-		s.state = stateText
-		return true
+		return ended
 	}
 	s.state = stateText
-	return !s.text() || s.special()
+	switch s.text() {
+	case stopSign:
+		return s.special()
+	case stopSpace:
+		return s.ownList()
+	}
+	return true
 }
 
 // special decides about a character that may begin something else than text.
@@ -209,13 +212,12 @@ func (s *Scanner) special() bool {
 	b, i := s.b, s.i
 	switch b[i] {
 	case '`':
-		s.state, s.ticks, s.fences = stateTicks, 0, s.before.prefix == prefixOpen
+		s.state, s.ticks, s.fences = stateTicks, 0, s.opensFence(i)
 		return true
 	case '~': // the third of a line's first run
-		s.give(false)
-		s.before.step('~')
 		s.i++
-		s.state, s.ticks, s.fence = stateFence, 3, fence{char: '~', at: fenceOpening}
+		s.give(false)
+		s.state, s.ticks, s.fence, s.opening, s.line = stateFence, minFence, '~', true, -1
 		return true
 	case '$':
 		return s.mathematics()
@@ -224,20 +226,17 @@ func (s *Scanner) special() bool {
 		case undecided:
 			return false
 		case yes:
-			s.give(false)
-			s.before.prefix, s.before.bounded = prefixNone, true
-			s.i = after
-			s.take(Token{Text: b[i:after], Boundary: true})
-			s.from = after
+			s.passBoundary(after - i)
+			return true
+		}
+	case '\\':
+		if s.backslash(i) {
+			s.i++
 			return true
 		}
 	}
-	if b[i] == '\\' && s.before.backslash {
-		s.literal(1)
-		return true
-	}
 	s.marker.known = s.known
-	switch v, after := s.match(b, i, &s.marker, s.before.marked, s.final); v {
+	switch v, after := s.match(i, &s.marker, s.chained(i)); v {
 	case undecided:
 		return false
 	case yes:
@@ -245,20 +244,17 @@ func (s *Scanner) special() bool {
 		s.cited = s.cited || s.profile == Default && slices.ContainsFunc(s.marker.ids, func(id int) bool {
 			return s.Excluded == nil || !s.Excluded(id)
 		})
-		s.i = after
 		s.take(Token{Marker: true, IDs: s.marker.ids, Text: b[i:after]})
-		s.from = after
-		last, _ := utf8.DecodeLastRune(b[i:after])
-		s.before.mark(last)
+		s.i, s.from, s.marked = after, after, after
 	default:
 		if b[i] == '\\' {
 			return s.mathematics()
 		}
-		if b[i] == '[' && s.before.atMargin() && !s.before.bounded {
+		if b[i] == '[' && s.atMargin(i) && !s.bounded {
 			c := cursor{b: b, at: i, left: maxMarker, final: true}
-			s.before.definition = c.definition()
+			s.definition = c.definition()
 		}
-		s.literal(1)
+		s.literal()
 	}
 	s.looked = 0
 	return true
@@ -269,96 +265,97 @@ func (s *Scanner) boundary() (after int, v verdict) {
 	if s.profile == Strict {
 		return 0, no
 	}
-	c := cursor{b: s.b, at: s.i, left: maxMarker, final: s.final}
+	c := s.cursor(s.i)
 	v = c.decide(c.word("[cite_") && (c.word("start]") || c.word("end]")))
 	return c.at, v
 }
 
-// literal passes n characters as text.
-func (s *Scanner) literal(n int) {
-	for range n {
-		r, size := utf8.DecodeRune(s.b[s.i:])
-		s.before.step(r)
-		s.i += size
-	}
-}
-
-// verbatim passes n bytes in which nothing is a marker.
-func (s *Scanner) verbatim(n int, code bool) {
+// passBoundary passes a [cite_start] of n bytes, and closes the gap that it leaves in
+// the text before it.
+func (s *Scanner) passBoundary(n int) {
 	s.give(false)
-	text := s.b[s.i : s.i+n]
-	if bytes.IndexByte(text, '\n') >= 0 {
-		s.before.step('\n')
-	}
-	s.before.step(rune(text[n-1])) // a delimiter, after which nothing before it counts
-	if code {
-		s.giveCode(n)
-		return
-	}
-	s.i += n
-	s.give(false)
+	s.take(Token{Text: s.b[s.i : s.i+n], Boundary: true})
+	before := s.before(s.i)
+	s.cut = s.cut || len(before) < s.i-s.begin
+	s.begin = s.i - len(before) + n
+	copy(s.b[s.begin:], before)
+	s.i, s.line, s.marked = s.i+n, s.line+n, s.marked+n
+	s.from, s.bounded = s.i, true
 }
 
-// text reads ordinary text up to the next character that may begin something
-// else, and reports whether it may be special. White space is where the text
-// before a list of sources ends.
-func (s *Scanner) text() bool {
-	i, special := s.ordinary(s.b, s.i)
-	s.i = i
-	return special
+// literal passes a character as text.
+func (s *Scanner) literal() {
+	_, size := utf8.DecodeRune(s.b[s.i:])
+	if s.i += size; s.b[s.i-1] == '\n' {
+		s.beginLine(s.i)
+	}
 }
 
-func (s *Scanner) ordinary(b []byte, i int) (after int, special bool) {
-	x := &s.before
-	for i < len(b) {
-		switch c := b[i]; classes[c] {
-		case classLetter:
-			from := i
-			for i++; i < len(b) && classes[b[i]] == classLetter; i++ {
-			}
-			x.letters(b[from:i])
-		case classSpace:
-			if s.cited && (i+1 == len(b) || classes[b[i+1]] >= classSpace && startsSpace(b[i+1:])) {
-				return i, false
-			}
-			x.space()
-			i++
-		case classSpecial:
-			if s.opens(b[i:]) {
-				return i, true
-			}
-			x.step(rune(c))
-			i++
-		case classWide:
-			r, size := utf8.DecodeRune(b[i:])
-			if s.profile == Default && isPunctuation(r) && forms[r] != nil {
-				return i, true
-			}
-			if s.cited && unicode.IsSpace(r) {
-				return i, false
-			}
-			x.step(r)
-			i += size
-		default:
-			if s.cited && (c == '\n' || classes[c] == classWhite) {
-				return i, false
-			}
-			x.step(rune(c))
-			i++
+// beginLine records where a line begins.
+func (s *Scanner) beginLine(at int) { s.line, s.bounded, s.definition = at, false, false }
+
+// A stop is why text ends.
+type stop uint8
+
+const (
+	stopEnd   stop = iota
+	stopSign       // at a sign that may begin something else
+	stopSpace      // at white space that may be before a list of sources
+)
+
+// text passes ordinary text.
+func (s *Scanner) text() stop {
+	b, first := s.b, s.i
+	for {
+		for s.i < len(b) && !signs[b[s.i]] {
+			s.i++
 		}
+		switch {
+		case s.i == len(b):
+			if s.cited && !s.final && s.trimSpace(first) {
+				return stopSpace
+			}
+			return stopEnd
+		case b[s.i] == '\n':
+			if s.cited {
+				s.trimSpace(first)
+				return stopSpace
+			}
+			s.beginLine(s.i + 1)
+		case s.opens(s.i):
+			return stopSign
+		}
+		s.i++
 	}
-	return i, false
 }
 
-// opens reports whether b may begin something else than text.
-func (s *Scanner) opens(b []byte) bool {
+// trimSpace goes back over white space, and reports whether there is any.
+func (s *Scanner) trimSpace(first int) bool {
+	n := len(bytes.TrimRightFunc(s.b[first:s.i], unicode.IsSpace))
+	found := first+n < s.i
+	s.i = first + n
+	return found
+}
+
+// signs are the bytes that may begin something else than text, the first ones of wide
+// brackets among them, and line ends.
+var signs = func() (t [256]bool) {
+	for _, c := range []byte("[`~(<\\$\n\xE3\xEF") {
+		t[c] = true
+	}
+	return t
+}()
+
+// opens reports whether b[at:] may begin something else than text.
+func (s *Scanner) opens(at int) bool {
+	b := s.b[at:]
 	switch b[0] {
 	case '[':
 		return true
 	case '`':
-		return !s.before.backslash
+		return !s.backslash(at)
 	case '~':
-		return s.before.prefix == prefixTildes
+		return bytes.HasSuffix(s.b[s.begin:at], []byte("~~")) && s.opensFence(at-2)
 	}
 	if s.profile == Strict || len(b) == 1 {
 		return s.profile == Default
@@ -367,21 +364,21 @@ func (s *Scanner) opens(b []byte) bool {
 	case '\\':
 		return next == '(' || next == '['
 	case '<':
-		return classes[next] == classLetter
+		return isASCIILetter(next)
 	case '(':
-		return next == ' ' || classes[next] == classLetter || classes[next] == classWide
+		return next == ' ' || isASCIILetter(next) || next >= utf8.RuneSelf
+	case '$':
+		return true
 	}
-	return true
+	return s.opensWide(at)
 }
 
-// startsSpace reports whether b begins with white space.
-func startsSpace(b []byte) bool {
-	switch classes[b[0]] {
-	case classSpace, classLine, classWhite:
-		return true
-	case classWide:
-		r, _ := utf8.DecodeRune(b)
-		return unicode.IsSpace(r)
+// opensWide reports whether a wide bracket that opens a marker is at a place.
+func (s *Scanner) opensWide(at int) bool {
+	if s.profile == Strict || s.b[at] < utf8.RuneSelf || !signs[s.b[at]] {
+		return false
 	}
-	return false
+	return slices.ContainsFunc(forms[s.b[at]], func(f form) bool { return bytes.HasPrefix(s.b[at:], []byte(f.open)) })
 }
+
+func isASCIILetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

@@ -1,0 +1,173 @@
+package marker
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// before returns what is known of the text before a place.
+func (s *Scanner) before(at int) []byte { return s.b[max(s.begin, at-maxBefore):at] }
+
+// backslash reports whether an odd number of backslashes is before a place.
+func (s *Scanner) backslash(at int) bool {
+	before := s.before(at)
+	return (len(before)-len(bytes.TrimRight(before, `\`)))%2 == 1
+}
+
+// lineBefore returns the line before a place, nil if it begins far away.
+func (s *Scanner) lineBefore(at int) []byte {
+	if before := s.before(at); at-s.line <= len(before) {
+		return before[len(before)-(at-s.line):]
+	}
+	return nil
+}
+
+// isInked reports whether a line has more than white space before a place.
+func (s *Scanner) isInked(at int) bool {
+	line := s.lineBefore(at)
+	return line == nil || len(bytes.TrimSpace(line)) > 0
+}
+
+// atMargin reports whether only spaces are before a place on its line, and few
+// enough for a definition.
+func (s *Scanner) atMargin(at int) bool {
+	return at-s.line <= maxSpaces && len(bytes.Trim(s.b[s.line:at], " ")) == 0
+}
+
+// opensFence reports whether a line before a place may be before a fence: whether it
+// has only spaces, tabs, ">" and list markers.
+func (s *Scanner) opensFence(at int) bool {
+	line := s.lineBefore(at)
+	return line != nil && !s.bounded && fencePrefix.Match(line)
+}
+
+var fencePrefix = regexp.MustCompile(`^(?:[ \t>]|(?:[-*+]|[0-9]{1,9}[.)])[ \t])*$`)
+
+// base returns the character before a place, without combining marks, and where it
+// ends; [end] at the start of the text.
+func (s *Scanner) base(at int) (r rune, after int) {
+	before := s.before(at)
+	for len(before) > 0 {
+		r, size := utf8.DecodeLastRune(before)
+		if r < utf8.RuneSelf || !unicode.IsMark(r) {
+			return r, at
+		}
+		before, at = before[:len(before)-size], at-size
+	}
+	if at == s.begin && !s.cut {
+		return end, at
+	}
+	return utf8.RuneError, at
+}
+
+// chained reports whether a marker is directly before a place.
+func (s *Scanner) chained(at int) bool {
+	if s.marked < 0 {
+		return false
+	}
+	_, after := s.base(at)
+	return after == s.marked
+}
+
+// A fit says whether a bare marker in square brackets may follow a character.
+type fit uint8
+
+const (
+	fitNever fit = iota
+	fitGlued     // if the glue test holds
+	fitAlways
+)
+
+func (s *Scanner) fit(at int) fit {
+	r, after := s.base(at)
+	switch {
+	case after == s.marked || r == end || unicode.IsSpace(r):
+		return fitAlways
+	case strings.ContainsRune(".,;:!?\"'(*|%`…–—”’»›、。，；：！？）（」』】》〉〕・", r):
+		return fitAlways
+	case unicode.In(r, unicode.Lo, unicode.Lm, unicode.So) || 0x1F3FB <= r && r <= 0x1F3FF:
+		return fitAlways
+	case r == ')' || isCasedOrNumber(r) || unicode.Is(unicode.Sc, r):
+		return fitGlued
+	}
+	return fitNever
+}
+
+func isCasedOrNumber(r rune) bool {
+	if r < utf8.RuneSelf {
+		return isASCIILetter(byte(r)) || '0' <= r && r <= '9'
+	}
+	return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt) || unicode.IsNumber(r)
+}
+
+// isData reports whether a marker of several numbers or one would be data: after "=",
+// a key in quotes, or another list.
+func (s *Scanner) isData(at int, several bool) bool {
+	before := s.before(at)
+	spaces := len(before) - len(bytes.TrimRight(before, " "))
+	if several && spaces > 0 && dataWords[s.word(at-spaces)] {
+		return true
+	}
+	before = bytes.TrimRightFunc(before, func(r rune) bool { return r == ' ' || r >= utf8.RuneSelf && unicode.IsMark(r) })
+	n := len(before) - 1
+	at += n - len(s.before(at))
+	if n < 0 || at+1 == s.marked {
+		return false
+	}
+	switch q := before[max(0, n-1)]; before[n] {
+	case '=', '[', '{':
+		return true
+	case ':':
+		return q == '"' || q == '\''
+	case ',':
+		return q == ']' && at != s.marked
+	}
+	return false
+}
+
+// word returns the word before a place in lower case: letters, combining marks,
+// numbers and "_".
+func (s *Scanner) word(at int) string {
+	before := s.before(at)
+	rest := bytes.TrimRightFunc(before, isWordPart)
+	return strings.Map(fold, string(before[len(rest):]))
+}
+
+func isWordPart(r rune) bool {
+	return r == '_' || isCasedOrNumber(r) || r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r))
+}
+
+// isCode reports whether the word before a place makes a marker after it code: the
+// name of a variable, or a word after an operator.
+func (s *Scanner) isCode(at int, key bool) bool {
+	w := s.word(at)
+	if w == "" {
+		return false
+	}
+	if !key && (arrayNames[w] || strings.Contains(strings.TrimLeft(w, "_"), "_")) {
+		return true
+	}
+	if r, _ := utf8.DecodeRuneInString(w); unicode.IsNumber(r) {
+		return false
+	}
+	at -= len(w)
+	before := s.before(at)
+	left := bytes.TrimRight(before, " ")
+	n := len(left) - 1
+	if n < 0 || len(left) == len(before) {
+		return false
+	}
+	switch left[n] {
+	case '=':
+	case '+', '*', '/', '<', '>':
+		if n == 0 || left[n-1] != ' ' {
+			return false
+		}
+	default:
+		return false
+	}
+	return s.isInked(at - len(before) + n)
+}
