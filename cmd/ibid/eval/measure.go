@@ -46,9 +46,9 @@ func (m measure) of(outcomes []Outcome) Figure {
 		values = append(values, p.num)
 	}
 	f := m.Figure
-	if f.Questions = len(values); m.quantile > 0 {
-		slices.Sort(values)
-		f.Value = Quantile(values, m.quantile)
+	if f.Questions = len(values); m.quantile > 0 && len(values) > 0 {
+		slices.Sort(values) // nearest rank, type 1 of Hyndman and Fan 1996
+		f.Value = values[max(1, int(math.Ceil(m.quantile*float64(len(values))-1e-9)))-1]
 	} else if sum.den > 0 {
 		f.Value = sum.num / sum.den
 	}
@@ -259,11 +259,4 @@ func excerpt(s string, n int) string {
 		return s
 	}
 	return string([]rune(s)[:n]) + "…"
-}
-
-// slice returns the bytes of a text from start to end, as far as they exist.
-func slice(s string, start, end int) string {
-	start = max(0, min(start, len(s)))
-	end = max(start, min(end, len(s)))
-	return strings.ToValidUTF8(s[start:end], "")
 }

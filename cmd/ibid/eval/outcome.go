@@ -188,7 +188,7 @@ func (o *Outcome) checkAnswer(wrong string, fail func(cause Cause, format string
 		if s.Reason == weak {
 			why = "nothing cited supports “%s”"
 		}
-		fail(Citations, why, excerpt(slice(o.Text, s.Start, s.End), 160))
+		fail(Citations, why, excerpt(o.Text[s.Start:s.End], 160))
 	}
 }
 

@@ -86,14 +86,16 @@ func TestPage(t *testing.T) {
 		o.Question.Text, o.Text, o.Reason = `</style><script>document.title = "taken"</script>`, "a\u202egnp.exe\u2066 nul\x00 \xff",
 			`"><img src=x onerror=alert(1)>`
 		o.Why, o.Status, o.Cause = []string{`<iframe src="https://evil.example/">`, "{{.Version}}"}, Failed, Gate
+		for j := range o.Citations {
+			o.Citations[j].Start, o.Citations[j].End = 0, len(o.Text)
+		}
 	}
 	hostile.Causes = []CauseCount{{Gate, len(hostile.Outcomes)}}
 	for name, test := range map[string]struct {
 		report *Report
 		want   []string
 	}{
-		"sample": {sampleReport(t), []string{`<mark title="nothing cited supports this">It is free [1].</mark>`,
-			"the gate skipped every right passage: sails.md#1",
+		"sample": {sampleReport(t), []string{"nothing cited supports “It is free [1].”", "the gate skipped every right passage: sails.md#1",
 			"<strong>1</strong> passed, <strong>3</strong> failed, <strong>1</strong> open"}},
 		"hostile": {hostile, []string{"⟨U+202E⟩gnp.exe⟨U+2066⟩ nul⟨U+0000⟩", "&lt;script&gt;document.title", "{{.Version}}"}},
 		"one":     {oneQuestion(t), []string{"<strong>0</strong> passed, <strong>0</strong> failed, <strong>1</strong> open"}},

@@ -40,7 +40,7 @@ type Question struct {
 // Answerable reports whether anything other than Expected is known by which to
 // recognise a right answer. Other questions are rightly refused.
 func (q Question) Answerable() bool {
-	return !q.Unanswerable && len(q.Answers)+len(q.Words)+len(q.Documents)+len(q.Quotes) > 0
+	return !q.Unanswerable && (len(q.Answers)+len(q.Words) > 0 || q.placed())
 }
 
 // Open reports whether nothing is known about the answer.
@@ -172,27 +172,12 @@ var fieldNames = [...]string{
 	"id", "question", "kind", "worded", "answer", "answers", "words", "documents", "pages", "quotes", "answerable",
 }
 
-// A list is a JSON list, or one of its items.
-type list[T any] []T
-
-func (l *list[T]) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] != '[' && string(b) != "null" {
-		b = slices.Concat([]byte("["), b, []byte("]"))
-	}
-	if json.Unmarshal(b, (*[]T)(l)) != nil {
-		return fmt.Errorf("%w: %s", errList, clip(string(b)))
-	}
-	return nil
-}
-
-var errList = errors.New("a value of the wrong type in a list")
-
 // parseQuestion parses a line, and returns the names of its unknown fields.
 func parseQuestion(line []byte) (q Question, unknown []string, err error) {
 	var l struct {
 		ID                                id
 		Question, Kind, Worded, Answer    string
-		Answers, Words, Documents, Quotes list[string]
+		Answers, Words, Documents, Quotes texts
 		Answerable                        *bool
 	}
 	var object map[string]json.RawMessage
@@ -201,7 +186,7 @@ func parseQuestion(line []byte) (q Question, unknown []string, err error) {
 	}
 	for key := range object {
 		if !slices.Contains(fieldNames[:], strings.ToLower(key)) {
-			unknown = append(unknown, clip(key))
+			unknown = append(unknown, fmt.Sprintf("%.60s", key))
 		}
 	}
 	q = Question{
@@ -216,7 +201,7 @@ func parseQuestion(line []byte) (q Question, unknown []string, err error) {
 	}
 	if l.Answerable != nil {
 		q.HasAnswer, q.Unanswerable = *l.Answerable, !*l.Answerable
-		if q.Unanswerable && len(q.Answers)+len(q.Words)+len(q.Documents)+len(q.Quotes) > 0 {
+		if q.Unanswerable && (len(q.Answers)+len(q.Words) > 0 || q.placed()) {
 			return q, nil, errors.New(`"answerable" is false, but there is a right answer: remove one`)
 		}
 	}

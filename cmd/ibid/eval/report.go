@@ -228,46 +228,8 @@ type listed struct {
 	Place string
 }
 
-// FailedBy returns the failed questions with one cause.
-func (p page) FailedBy(c Cause) []listed {
-	return slices.DeleteFunc(slices.Clone(p.Listed), func(l listed) bool { return l.Status != Failed || l.Cause != c })
-}
-
-// FirstRight is the rank of the first right passage, or 0.
-func (l listed) FirstRight() int {
-	return 1 + slices.IndexFunc(l.Retrieved, func(p Passage) bool { return p.Right })
-}
-
-// Kept counts the passages that the gate kept.
-func (l listed) Kept() int {
-	return len(slices.DeleteFunc(slices.Clone(l.Retrieved), func(p Passage) bool { return !p.Kept }))
-}
-
-// A segment is a part of an answer; Doubt says why nothing supports it.
-type segment struct{ Text, Doubt string }
-
-// Segments are the parts of the answer, split around unsupported statements.
-func (l listed) Segments() []segment {
-	var out []segment
-	at := 0
-	unsupported := slices.Clone(l.Unsupported)
-	slices.SortFunc(unsupported, func(a, b Sentence) int { return a.Start - b.Start })
-	for _, s := range unsupported {
-		if s.Start < at || s.End <= s.Start || s.End > len(l.Text) {
-			continue
-		}
-		doubt := "no citation"
-		if s.Reason == weak {
-			doubt = "nothing cited supports this"
-		}
-		out = append(out, segment{slice(l.Text, at, s.Start), ""}, segment{slice(l.Text, s.Start, s.End), doubt})
-		at = s.End
-	}
-	return append(out, segment{slice(l.Text, at, len(l.Text)), ""})
-}
-
 // Sentence is the sentence with a citation.
-func (l listed) Sentence(c Citation) string { return slice(l.Text, c.Start, c.End) }
+func (l listed) Sentence(c Citation) string { return l.Text[c.Start:c.End] }
 
 // WriteHTML writes the report as one page. Its policy forbids scripts and
 // requests; the text of documents, models and questions is escaped.

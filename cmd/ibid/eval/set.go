@@ -93,13 +93,15 @@ func ReadSet(fsys fs.FS, split string) (*Set, error) {
 		return nil, fmt.Errorf("no query of %s has a relevant document in %s: the ids do not match, or all scores are 0",
 			queriesFile, s.Judgements)
 	}
-	relevant := make(map[string]bool)
-	for _, grades := range s.Grades {
-		for id, grade := range grades {
-			relevant[id] = relevant[id] || grade > 0
+	inCorpus := func(e Entry) bool {
+		for _, grades := range s.Grades {
+			if grades[e.ID] > 0 {
+				return true
+			}
 		}
+		return false
 	}
-	if !slices.ContainsFunc(s.Documents, func(e Entry) bool { return relevant[e.ID] }) {
+	if !slices.ContainsFunc(s.Documents, inCorpus) {
 		return nil, fmt.Errorf("no relevant document of %s is in %s: the ids do not match", s.Judgements, corpusFile)
 	}
 	return s, nil
@@ -118,17 +120,15 @@ func ReadAnswerSet(fsys fs.FS, split string) (*Set, []Question, error) {
 		return nil, nil, err
 	}
 	var questions []Question
-	err = eachLine(fsys, queriesFile, func(_ int, line []byte) error {
+	err = readRecords(fsys, queriesFile, func(r record, line []byte) error {
 		var q struct {
-			ID         id     `json:"_id"`
-			Text       string `json:"text"`
-			Answers    nested `json:"answers"`
-			Answerable *bool  `json:"answerable"`
+			Answers    texts
+			Answerable *bool
 		}
 		if err := decode(line, &q); err != nil {
 			return err
 		}
-		next := Question{ID: string(q.ID), Text: q.Text, Answers: q.Answers}
+		next := Question{ID: string(r.ID), Text: r.Text, Answers: q.Answers}
 		if q.Answerable != nil {
 			next.Unanswerable, next.HasAnswer = !*q.Answerable, *q.Answerable
 		}
@@ -149,80 +149,53 @@ func ReadAnswerSet(fsys fs.FS, split string) (*Set, []Question, error) {
 	return s, questions, err
 }
 
-// nested is a text, or a list of texts and lists.
-type nested []string
-
-func (n *nested) UnmarshalJSON(b []byte) error {
-	var text *string
-	if json.Unmarshal(b, &text) == nil {
-		if text != nil {
-			*n = nested{*text}
-		}
-		return nil
-	}
-	var parts []nested
-	err := json.Unmarshal(b, &parts)
-	*n = slices.Concat(parts...)
-	return err
-}
-
 // errNoGrades is what [ReadGrades] returns where there is no file of judgements.
 var errNoGrades = errors.New("no judgements found")
 
 // ReadCorpus reads corpus.jsonl.
-func ReadCorpus(fsys fs.FS) ([]Entry, error) {
-	var entries []Entry
-	ids := make(lineOf)
-	err := eachLine(fsys, corpusFile, func(n int, line []byte) error {
-		var e struct {
-			ID    id      `json:"_id"`
-			Title *string `json:"title"`
-			Text  *string `json:"text"`
-		}
-		if err := decode(line, &e); err != nil {
-			return err
-		}
-		if e.Text == nil && e.Title == nil {
-			return errors.New(`it has neither "text" nor "title"`)
-		}
-		entry := Entry{ID: string(e.ID)}
-		if e.Title != nil {
-			entry.Title = *e.Title
-		}
-		if e.Text != nil {
-			entry.Text = *e.Text
-		}
-		entries = append(entries, entry)
-		return ids.add("_id", entry.ID, n)
+func ReadCorpus(fsys fs.FS) (entries []Entry, err error) {
+	err = readRecords(fsys, corpusFile, func(r record, _ []byte) error {
+		entries = append(entries, Entry{string(r.ID), r.Title, r.Text})
+		return nil
 	})
-	if err == nil && len(entries) == 0 {
-		err = fmt.Errorf("%s is empty: it needs a document per line", corpusFile)
-	}
 	return entries, err
 }
 
 // ReadQueries reads queries.jsonl.
-func ReadQueries(fsys fs.FS) ([]Query, error) {
-	var queries []Query
-	ids := make(lineOf)
-	err := eachLine(fsys, queriesFile, func(n int, line []byte) error {
-		var q struct {
-			ID   id     `json:"_id"`
-			Text string `json:"text"`
-		}
-		if err := decode(line, &q); err != nil {
-			return err
-		}
-		if strings.TrimSpace(q.Text) == "" {
+func ReadQueries(fsys fs.FS) (queries []Query, err error) {
+	err = readRecords(fsys, queriesFile, func(r record, _ []byte) error {
+		queries = append(queries, Query{string(r.ID), r.Text})
+		if strings.TrimSpace(r.Text) == "" {
 			return errors.New(`"text" is missing or empty`)
 		}
-		queries = append(queries, Query{ID: string(q.ID), Text: q.Text})
-		return ids.add("_id", string(q.ID), n)
+		return nil
 	})
-	if err == nil && len(queries) == 0 {
-		err = fmt.Errorf("%s is empty: it needs a query per line", queriesFile)
-	}
 	return queries, err
+}
+
+// A record is what all lines of corpus.jsonl and queries.jsonl have.
+type record struct {
+	ID          id `json:"_id"`
+	Title, Text string
+}
+
+// readRecords calls each with the lines of a file, all with ids of their own.
+func readRecords(fsys fs.FS, name string, each func(r record, line []byte) error) error {
+	ids := make(lineOf)
+	err := eachLine(fsys, name, func(n int, line []byte) error {
+		var r record
+		if err := decode(line, &r); err != nil {
+			return err
+		}
+		if err := ids.add("_id", string(r.ID), n); err != nil {
+			return err
+		}
+		return each(r, line)
+	})
+	if err == nil && len(ids) == 0 {
+		err = fmt.Errorf("%s is empty: it needs a JSON object per line", name)
+	}
+	return err
 }
 
 // ReadGrades reads the judgements of a split, and returns the name of their
@@ -270,7 +243,7 @@ func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 			all[query] = make(Grades)
 		}
 		if before, ok := all[query][document]; ok && before != grade {
-			return fmt.Errorf("query %s and document %s have the score %d, and %d in an earlier line", clip(query), clip(document), grade, before)
+			return fmt.Errorf("query %.60q and document %.60q have the score %d, and %d in an earlier line", query, document, grade, before)
 		}
 		all[query][document] = grade
 		return nil
@@ -288,7 +261,7 @@ const maxGrade = 1_000_000
 func parseGrade(s string) (int, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || x != math.Trunc(x) || math.Abs(x) > maxGrade {
-		return 0, fmt.Errorf("the score %q is not a whole number up to %d", clip(s), maxGrade)
+		return 0, fmt.Errorf("the score %.60q is not a whole number up to %d", s, maxGrade)
 	}
 	return int(x), nil
 }
@@ -343,8 +316,8 @@ func decode(line []byte, to any) error {
 	err := json.Unmarshal(line, to)
 	var mismatch *json.UnmarshalTypeError
 	switch {
-	case err == nil || errors.Is(err, errID) || errors.Is(err, errList):
-		return err
+	case err == nil:
+		return nil
 	case errors.As(err, &mismatch) && mismatch.Field != "":
 		return fmt.Errorf("%q has the wrong type, a JSON %s", strings.ToLower(mismatch.Field), mismatch.Value)
 	case errors.As(err, &mismatch):
@@ -362,13 +335,26 @@ func (i *id) UnmarshalJSON(b []byte) error {
 		*i = id(b)
 		return nil
 	}
-	if json.Unmarshal(b, (*string)(i)) != nil {
-		return fmt.Errorf("%w: %s", errID, clip(string(b)))
-	}
-	return nil
+	return json.Unmarshal(b, (*string)(i))
 }
 
-var errID = errors.New("an id must be a text or a whole number")
+// texts are a JSON string, or a list of strings and lists.
+type texts []string
+
+func (l *texts) UnmarshalJSON(b []byte) error {
+	if b[0] == '[' {
+		var parts []texts
+		err := json.Unmarshal(b, &parts)
+		*l = slices.Concat(parts...)
+		return err
+	}
+	var text *string
+	err := json.Unmarshal(b, &text)
+	if text != nil {
+		*l = texts{*text}
+	}
+	return err
+}
 
 // lineOf maps each id of a file to its line.
 type lineOf map[string]int
@@ -380,19 +366,11 @@ func (l lineOf) add(field, id string, n int) error {
 		return fmt.Errorf("%q is missing or empty", field)
 	case len(id) > maxID:
 		return fmt.Errorf("%q has %d bytes; at most %d are allowed", field, len(id), maxID)
-	case strings.ContainsFunc(id, unicode.IsControl) || strings.TrimSpace(id) != id || !utf8.ValidString(id):
-		return fmt.Errorf("%q is %q, with a control character or surrounding space", field, clip(id))
+	case strings.ContainsFunc(id, unicode.IsControl) || strings.TrimSpace(id) != id:
+		return fmt.Errorf("%q is %.60q, with a control character or surrounding space", field, id)
 	case l[id] > 0:
-		return fmt.Errorf("the %s %q is in line %d already", field, clip(id), l[id])
+		return fmt.Errorf("the %s %.60q is in line %d already", field, id, l[id])
 	}
 	l[id] = n
 	return nil
-}
-
-func clip(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "…"
 }

@@ -20,21 +20,22 @@ type Claim struct {
 // without a label are none.
 func ReadClaims(fsys fs.FS) (claims []Claim, err error) {
 	entries, err := ReadCorpus(fsys)
+	if err != nil {
+		return nil, err
+	}
 	pages := make(map[string]string)
 	for _, e := range entries {
 		pages[e.ID] = e.Text
 	}
-	if err != nil {
-		return nil, err
-	}
-	return claims, eachLine(fsys, queriesFile, func(_ int, line []byte) error {
-		var c struct{ Text, Article, Label string }
+	err = readRecords(fsys, queriesFile, func(r record, line []byte) error {
+		var c struct{ Article, Label string }
 		err := decode(line, &c)
 		if c.Label != "" {
-			claims = append(claims, Claim{c.Text, pages[c.Article], c.Label == "supported"})
+			claims = append(claims, Claim{r.Text, pages[c.Article], c.Label == "supported"})
 		}
 		return err
 	})
+	return claims, err
 }
 
 // MeasureClaims measures how well the support separates supported claims from others,
