@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"ibid/retrieve"
+	"ibid/retrieve/state"
 	"ibid/web"
 )
 
@@ -61,14 +62,12 @@ func (l *lifetime) UnmarshalText(text []byte) error {
 const maxKeyName = 100
 
 // Run makes a key and prints it.
-func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
+func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) error {
 	if c.Name == "" || len(c.Name) > maxKeyName || strings.ContainsFunc(c.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return usageError("%q is no name for a key: give up to %d printable characters", c.Name, maxKeyName)
 	}
-	for _, name := range c.Collection {
-		if name == "" {
-			return usageError("--collection is empty: name a collection, or omit the flag for all")
-		}
+	if slices.Contains(c.Collection, "") {
+		return usageError("--collection is empty: name a collection, or omit the flag for all")
 	}
 	if c.Scope == "settings" && len(c.Collection) > 0 {
 		return usageError("--scope settings and --collection contradict each other: the settings apply to all collections")
@@ -76,11 +75,6 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if c.Scope == "public" && len(c.Collection) != 1 {
 		return usageError("--scope public is for one collection, which everybody may then ask: name it with --collection")
 	}
-	store, err := startStore(ctx, c.placeConfig, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
 	key, digest := web.NewKey()
 	k := retrieve.Key{ID: strings.ToLower(rand.Text()[:8]), Name: c.Name, Digest: digest,
 		Write: c.Scope == "write" || c.Scope == "settings", Relay: c.Scope == "relay", Settings: c.Scope == "settings",
@@ -88,9 +82,11 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if c.Expires > 0 {
 		k.Expires = k.Created.Add(time.Duration(c.Expires))
 	}
-	if err := store.Keyring().Add(ctx, k); errors.Is(err, retrieve.ErrKeyName) {
+	err := c.withStore(ctx, s, func(store *state.Store) error { return store.Keyring().Add(ctx, k) })
+	if errors.Is(err, retrieve.ErrKeyName) {
 		return usageError("there already is a key %q: revoke it with 'ibid keys revoke', or choose another name", c.Name)
-	} else if err != nil {
+	}
+	if err != nil {
 		return fmt.Errorf("making a key: %w", err)
 	}
 	if c.JSON {
@@ -105,18 +101,33 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return err
 }
 
-func (c placeConfig) withKeys(ctx context.Context, s surroundings, do func(retrieve.Keyring, retrieve.Ring) error) error {
-	store, err := startStore(ctx, c, s)
-	if err != nil {
-		return err
+// withKeys calls do with the keys, and the open store.
+func (c placeConfig) withKeys(ctx context.Context, s surroundings, do func(*state.Store, retrieve.Ring) error) error {
+	return c.withStore(ctx, s, func(store *state.Store) error {
+		ring, err := store.Keyring().Ring(ctx)
+		if err != nil {
+			return fmt.Errorf("reading the keys: %w", err)
+		}
+		return do(store, ring)
+	})
+}
+
+// table prints lines as JSON, or for people as a table; none is what they see if
+// there is no line.
+func table[T any](s surroundings, asJSON bool, lines []T, none, header string, row func(T) string) error {
+	if asJSON {
+		return json.NewEncoder(s.stdout).Encode(lines)
 	}
-	ring, err := store.Keyring().Ring(ctx)
-	if err != nil {
-		err = fmt.Errorf("reading the keys: %w", err)
-	} else {
-		err = do(store.Keyring(), ring)
+	if len(lines) == 0 {
+		fmt.Fprintf(s.stderr, "ibid: %s\n", none)
+		return nil
 	}
-	return errors.Join(err, store.Close())
+	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, header)
+	for _, l := range lines {
+		fmt.Fprintln(w, row(l))
+	}
+	return w.Flush()
 }
 
 // A keyLine is a key in a list, in JSON.
@@ -153,7 +164,7 @@ type keysListCmd struct {
 
 // Run lists the keys.
 func (c *keysListCmd) Run(ctx context.Context, s surroundings) error {
-	return c.withKeys(ctx, s, func(_ retrieve.Keyring, ring retrieve.Ring) error { return c.show(s, ring) })
+	return c.withKeys(ctx, s, func(_ *state.Store, ring retrieve.Ring) error { return c.show(s, ring) })
 }
 
 func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
@@ -168,30 +179,21 @@ func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
 	for i, k := range ring.Keys {
 		lines[i] = lineOf(k)
 	}
-	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(lines)
-	}
-	if len(lines) == 0 {
-		fmt.Fprintf(s.stderr, "ibid: there are no keys in %s: 'ibid keys make NAME' makes one\n", c.placeConfig)
-		return nil
-	}
 	day := func(t time.Time, none string) string {
 		if t.IsZero() {
 			return none
 		}
 		return t.Local().Format("2006-01-02 15:04")
 	}
-	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tCOLLECTIONS\tMADE\tLAST USED\tEXPIRES")
-	for _, l := range lines {
+	none := fmt.Sprintf("there are no keys in %s: 'ibid keys make NAME' makes one", c.placeConfig)
+	return table(s, c.JSON, lines, none, "ID\tNAME\tSCOPE\tCOLLECTIONS\tMADE\tLAST USED\tEXPIRES\n", func(l keyLine) string {
 		expires := day(l.Expires, "never")
 		if !l.Expires.IsZero() && !time.Now().Before(l.Expires) {
 			expires += " (expired)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.ID, printable(l.Name), l.Scope,
-			printable(cmp.Or(strings.Join(l.Collections, ", "), "all")), day(l.Created, ""), day(l.Used, "never"), expires)
-	}
-	return w.Flush()
+		return strings.Join([]string{l.ID, printable(l.Name), l.Scope, printable(cmp.Or(strings.Join(l.Collections, ", "), "all")),
+			day(l.Created, ""), day(l.Used, "never"), expires}, "\t")
+	})
 }
 
 type keysLogCmd struct {
@@ -209,48 +211,44 @@ type askedLine struct {
 }
 
 // Run lists the records of a key.
-func (c *keysLogCmd) Run(ctx context.Context, s surroundings) (err error) {
-	store, err := startStore(ctx, c.placeConfig, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	ring, err := store.Keyring().Ring(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the keys: %w", err)
-	}
-	id := c.Key
-	if at := slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.Name == c.Key }); at >= 0 {
-		id = ring.Keys[at].ID
-	}
+func (c *keysLogCmd) Run(ctx context.Context, s surroundings) error {
 	const page = 500
 	lines := []askedLine{}
-	for after := (retrieve.Record{}); ; {
-		found, err := store.Ledger().Records(ctx, id, after, page)
-		if err != nil {
-			return fmt.Errorf("reading the records of the key: %w", err)
+	err := c.withKeys(ctx, s, func(store *state.Store, ring retrieve.Ring) error {
+		id := c.Key
+		if k, known := keyNamed(ring, c.Key); known {
+			id = k.ID
 		}
-		for _, r := range found {
-			lines = append(lines, askedLine{r.Started.UTC().Truncate(time.Second), r.Ended.Sub(r.Started).Seconds(), r.Kind, r.State, r.ID})
+		for after := (retrieve.Record{}); ; {
+			found, err := store.Ledger().Records(ctx, id, after, page)
+			for _, r := range found {
+				after = r
+				lines = append(lines, askedLine{r.Started.UTC().Truncate(time.Second), r.Ended.Sub(r.Started).Seconds(), r.Kind, r.State, r.ID})
+			}
+			if err != nil || len(found) < page {
+				return err
+			}
 		}
-		if len(found) < page {
-			break
-		}
-		after = found[page-1]
+	})
+	if err != nil {
+		return fmt.Errorf("reading the records of the key: %w", err)
 	}
-	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(lines)
+	none := fmt.Sprintf("there is no record of the key %q in %s", c.Key, c.placeConfig)
+	return table(s, c.JSON, lines, none, "STARTED\tSECONDS\tKIND\tSTATE\tRUN\n", func(l askedLine) string {
+		return fmt.Sprintf("%s\t%.1f\t%s\t%s\t%s", l.Started.Local().Format("2006-01-02 15:04"), l.Seconds, l.Kind, l.State, l.Run)
+	})
+}
+
+// keyNamed returns the key with a name, or else an id.
+func keyNamed(ring retrieve.Ring, name string) (k retrieve.Key, known bool) {
+	at := slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.Name == name })
+	if at < 0 {
+		at = slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.ID == name })
 	}
-	if len(lines) == 0 {
-		fmt.Fprintf(s.stderr, "ibid: there is no record of the key %q in %s\n", c.Key, c.placeConfig)
-		return nil
+	if at < 0 {
+		return k, false
 	}
-	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STARTED\tSECONDS\tKIND\tSTATE\tRUN")
-	for _, l := range lines {
-		fmt.Fprintf(w, "%s\t%.1f\t%s\t%s\t%s\n", l.Started.Local().Format("2006-01-02 15:04"), l.Seconds, l.Kind, l.State, l.Run)
-	}
-	return w.Flush()
+	return ring.Keys[at], true
 }
 
 type keysRevokeCmd struct {
@@ -260,16 +258,12 @@ type keysRevokeCmd struct {
 
 // Run revokes a key.
 func (c *keysRevokeCmd) Run(ctx context.Context, s surroundings) error {
-	return c.withKeys(ctx, s, func(keyring retrieve.Keyring, ring retrieve.Ring) error {
-		at := slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.Name == c.Key })
-		if at < 0 {
-			at = slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.ID == c.Key })
-		}
-		if at < 0 {
+	return c.withKeys(ctx, s, func(store *state.Store, ring retrieve.Ring) error {
+		found, known := keyNamed(ring, c.Key)
+		if !known {
 			return usageError("there is no key %q in %s: 'ibid keys list' shows all keys", c.Key, c.placeConfig)
 		}
-		found := ring.Keys[at]
-		if err := keyring.Revoke(ctx, found.ID); err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+		if err := store.Keyring().Revoke(ctx, found.ID); err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 			return fmt.Errorf("revoking the key %s: %w", found.Name, err)
 		}
 		return s.print(c.JSON, map[string]string{"id": found.ID, "name": found.Name}, fmt.Sprintf("revoked %s\n", found.Name))

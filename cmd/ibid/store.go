@@ -183,6 +183,15 @@ func startStore(ctx context.Context, c placeConfig, s surroundings) (*state.Stor
 	return library.OpenState(ctx, place, c.stateOptions(s))
 }
 
+// withStore calls do with the store, and closes it.
+func (c placeConfig) withStore(ctx context.Context, s surroundings, do func(*state.Store) error) error {
+	store, err := startStore(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(store), store.Close())
+}
+
 // open returns where the library is, with the password of the store.
 func (c placeConfig) open(s surroundings) (place library.Place, err error) {
 	place.Data = c.Data

@@ -55,7 +55,10 @@ type verifyCmd struct {
 // Run checks a library without changing it.
 func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 	if c.Index {
-		return c.checkIndex(ctx, s)
+		if !c.remote() && !c.exists() {
+			return c.explain(fs.ErrNotExist)
+		}
+		return c.withStore(ctx, s, func(store *state.Store) error { return c.checkIndex(ctx, s, store) })
 	}
 	address, err := c.located(s)
 	if err != nil {
@@ -73,15 +76,7 @@ func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 	return c.show(s, r, "", "no damage in "+c.String())
 }
 
-func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) {
-	if !c.remote() && !c.exists() {
-		return c.explain(fs.ErrNotExist)
-	}
-	store, err := startStore(ctx, c.placeConfig, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings, store *state.Store) error {
 	place, repair, err := c.indexed(ctx, s, store)
 	if err != nil {
 		return err
@@ -135,15 +130,11 @@ func (c *verifyCmd) indexed(ctx context.Context, s surroundings, store *state.St
 
 // setAside has the next ingest read damaged documents again, unless there is other
 // damage, which opening the library would repair.
-func (c *verifyCmd) setAside(ctx context.Context, s surroundings, damaged []state.Damage) (err error) {
+func (c *verifyCmd) setAside(ctx context.Context, s surroundings, damaged []state.Damage) error {
 	if len(damaged) == 0 || slices.ContainsFunc(damaged, func(d state.Damage) bool { return d.Document == "" }) {
 		return nil
 	}
-	store, err := startStore(ctx, c.placeConfig, s)
-	if err != nil {
-		return err
-	}
-	return errors.Join(store.SetAside(ctx, damaged), store.Close())
+	return c.withStore(ctx, s, func(store *state.Store) error { return store.SetAside(ctx, damaged) })
 }
 
 type backupCmd struct {
@@ -263,10 +254,16 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err == nil {
 		err = c.place().purgeIndex(ctx, s)
 	}
-	if errors.Is(err, retrieve.ErrNotFound) {
-		return c.noSuchRoot(ctx, store, err)
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound) && len(roots) == 0:
+		return fmt.Errorf("there is no folder %q: nothing has been ingested into %s", c.Root, c.placeConfig)
+	case errors.Is(err, retrieve.ErrNotFound):
+		var names []string
+		for _, r := range roots {
+			names = append(names, r.Name)
+		}
+		return fmt.Errorf("there is no folder %q in %s; it has: %s", c.Root, c.placeConfig, strings.Join(names, ", "))
+	case err != nil:
 		return fmt.Errorf("removing the folder %q: %w", c.Root, err)
 	}
 	return s.print(c.JSON, struct {
@@ -277,30 +274,13 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // purgeIndex removes every trace of deleted documents from the search index.
 func (c placeConfig) purgeIndex(ctx context.Context, s surroundings) error {
-	store, err := startStore(ctx, c, s)
-	if err != nil {
-		return err
-	}
-	place, err := c.open(s)
-	if err == nil {
-		err = library.Purge(ctx, place, store)
-	}
-	return errors.Join(err, store.Close())
-}
-
-func (c *forgetCmd) noSuchRoot(ctx context.Context, store *state.Store, err error) error {
-	roots, rerr := store.Roots(ctx)
-	if rerr != nil {
-		return errors.Join(err, rerr)
-	}
-	if len(roots) == 0 {
-		return fmt.Errorf("there is no folder %q: nothing has been ingested into %s", c.Root, c.placeConfig)
-	}
-	names := make([]string, len(roots))
-	for i, r := range roots {
-		names[i] = r.Name
-	}
-	return fmt.Errorf("there is no folder %q in %s; it has: %s", c.Root, c.placeConfig, strings.Join(names, ", "))
+	return c.withStore(ctx, s, func(store *state.Store) error {
+		place, err := c.open(s)
+		if err != nil {
+			return err
+		}
+		return library.Purge(ctx, place, store)
+	})
 }
 
 type reembedCmd struct {
