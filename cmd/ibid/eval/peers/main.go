@@ -7,11 +7,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -30,37 +32,33 @@ const (
 )
 
 func main() {
-	questions := flag.String("questions", "", "`FILE` of questions with their answers, one JSON object per line")
-	var e errors
-	flag.IntVar(&e.verdicts, "wrong", 1, "wrong verdicts in ten")
-	flag.IntVar(&e.misled, "misled", 1, "of six off-topic sentences that resemble the question, those quoted")
-	flag.BoolVar(&e.alike, "alike", false, "a verdict on a statement is as wrong when asked for again")
-	flag.StringVar(&e.seed, "seed", "", "changes what it errs about")
-	flag.Parse()
-	if err := serve(*questions, e); err != nil {
+	if err := serve(os.Args[1:]); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(questions string, e errors) error {
-	table, err := readQuestions(questions)
+// serve serves the model whose replies the command of a writer makes.
+func serve(command []string) error {
+	w, err := startWriter(command)
 	if err != nil {
-		return fmt.Errorf("reading the questions: %w", err)
+		return fmt.Errorf("starting the writer: %w", err)
 	}
 	model, err := embed.New()
 	if err != nil {
 		return fmt.Errorf("reading the built-in vectors: %w", err)
 	}
-	w := &writer{questions: table, errors: e, written: map[string][]part{}}
 	l := &callLog{replies: map[int]reply{}}
 	l.model = &openaitest.Handler{
 		Model: "scripted", FirstToken: toFirstToken, PerToken: perToken,
 		Reply: func(r openaitest.Request) openaitest.Reply {
-			text, made := w.reply(parse(r.System, r.User))
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.replies[r.N] = reply{text, made}
-			return openaitest.Reply{Text: text}
+			made, err := w.reply(r.System, r.User)
+			if err != nil {
+				log.Fatal("asking the writer: ", err) // a comparison without one is none
+			}
+			l.replies[r.N] = made
+			return openaitest.Reply{Text: made.Text}
 		},
 		Embed: func(openaitest.Request) openaitest.Reply { return openaitest.Reply{FirstToken: forVectors} },
 		Vector: func(text string) []float32 {
@@ -81,20 +79,38 @@ func serve(questions string, e errors) error {
 	return http.Serve(listener, nil)
 }
 
-// A call is a request and its result, as table.py reads it.
-type call struct {
-	written
-	Vectors   bool    `json:"vectors"` // for vectors, not for text
-	TokensIn  int     `json:"tokens_in"`
-	TokensOut int     `json:"tokens_out"`
-	Start     float64 `json:"start"` // seconds since 1970
-	End       float64 `json:"end"`
+// A writer is the process of writer.py. It is not safe for concurrent use.
+type writer struct {
+	to   *json.Encoder
+	from *json.Decoder
 }
 
-// A reply is the writer's.
+func startWriter(command []string) (*writer, error) {
+	p := exec.Command(command[0], command[1:]...)
+	p.Stderr = os.Stderr
+	to, err := p.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	from, err := p.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &writer{json.NewEncoder(to), json.NewDecoder(from)}, p.Start()
+}
+
+// A reply is the writer's, with its record of the call as table.py reads it.
 type reply struct {
-	text string
-	made written
+	Text   string         `json:"text"`
+	Record map[string]any `json:"record"`
+}
+
+func (w *writer) reply(system, user string) (r reply, err error) {
+	if err := w.to.Encode(map[string]string{"system": system, "user": user}); err != nil {
+		return r, err
+	}
+	err = w.from.Decode(&r)
+	return r, err
 }
 
 // A callLog records calls.
@@ -115,19 +131,21 @@ func (l *callLog) take(w http.ResponseWriter, _ *http.Request) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	calls := []call{}
+	calls := []map[string]any{}
 	for _, x := range all[l.taken:] {
 		r, wrote := l.replies[x.N]
 		if !wrote && x.Inputs == nil {
 			continue // the list of models
 		}
-		c := call{written: r.made, Vectors: len(x.Inputs) > 0, Start: seconds(x.Start), End: seconds(x.End)}
+		in := 0
 		for _, text := range append(x.Inputs, x.System, x.User) {
-			c.TokensIn += ingest.CountTokens(text)
+			in += ingest.CountTokens(text)
 		}
-		sent := openaitest.Split(r.text)
-		c.TokensOut = ingest.CountTokens(strings.Join(sent[:min(x.Sent, len(sent))], ""))
-		calls = append(calls, c)
+		sent := openaitest.Split(r.Text)
+		out := ingest.CountTokens(strings.Join(sent[:min(x.Sent, len(sent))], ""))
+		call := map[string]any{"vectors": len(x.Inputs) > 0, "tokens_in": in, "tokens_out": out, "start": seconds(x.Start), "end": seconds(x.End)}
+		maps.Copy(call, r.Record)
+		calls = append(calls, call)
 	}
 	l.taken = len(all)
 	w.Header().Set("Content-Type", "application/json")

@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--own", action="store_true", help=f"each library's default number of passages, not {TOP_K} for all")
     parser.add_argument("--only", default="", help="run only systems whose name contains this")
-    parser.add_argument("--errors", default="", help="flags of the model: how often it errs (model -h)")
+    parser.add_argument("--errors", default="", help="flags of writer.py: how often the model errs")
     args = parser.parse_args()
     args.work, args.folder = args.work.resolve(), args.folder.resolve()
     asked = [json.loads(line) for line in args.questions.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -110,7 +110,8 @@ def main():
 
     results = [(system, []) for system in SYSTEMS if args.only in system.name]
     loads = []
-    model = subprocess.Popen([args.work / "model", "-questions", args.questions, *args.errors.split()], stdout=subprocess.PIPE, text=True)
+    writer = [sys.executable, HERE / "writer.py", "-questions", args.questions, *args.errors.split()]
+    model = subprocess.Popen([args.work / "model", *writer], stdout=subprocess.PIPE, text=True)
     try:
         url = model.stdout.readline().strip()
         with (args.work / "log").open("w") as log:
