@@ -55,9 +55,9 @@ func (t accessTable) ofRequest(c echo.Context) (a access, ok bool) {
 type keyGuard struct {
 	address
 	access accessTable
-	keys   *keyring      // nil lets everybody in
-	people *people       // nil: a proxy names nobody
-	failed addressCounts // wrong keys
+	keys   *keyring // nil lets everybody in
+	people *people  // nil: a proxy names nobody
+	failed pace     // wrong keys
 
 	origins origins // whose pages may use the routes for visitors
 }
@@ -149,16 +149,24 @@ func refuse(c echo.Context, err error) error {
 // the name that a trusted proxy gives, and a session's cookie last.
 func (g *keyGuard) identify(c echo.Context) (*holder, error) {
 	secret, cookie := g.secretOf(c.Request())
+	name, groups, err := g.people.named(c)
 	if cookie || !strings.HasPrefix(secret, keyPrefix) { // a proxy may send passwords of its own
-		if person, err := g.people.identify(c); person != nil || err != nil {
-			return person, err
+		if err != nil {
+			return nil, err
+		}
+		if name != "" {
+			return g.people.identify(name, groups)
 		}
 	}
 	if secret == "" {
 		return nil, unauthorized("no_key", "this server answers only with a key: send it as 'Authorization: Bearer KEY', "+
 			"or enter it on the page; 'ibid keys make' makes one")
 	}
-	return g.verify(c, secret, cookie)
+	h, err := g.verify(c, secret, cookie)
+	if h != nil {
+		h.user = name
+	}
+	return h, err
 }
 
 // secretOf returns the key in a request's header or the token in its cookie; "" without either.
@@ -184,7 +192,7 @@ const notAKey = "-"
 // counted by address. Valid ones are never rejected for them: many people may
 // have one address, and a key of 256 bits is not found by trying.
 func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, error) {
-	ctx, from, now := c.Request().Context(), c.RealIP(), time.Now()
+	ctx, from, now := c.Request().Context(), networkOf(c.RealIP()), time.Now()
 	if err := g.keys.refresh(ctx, freshFor); err != nil {
 		return nil, err
 	}
@@ -193,19 +201,22 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 		find = g.keys.bySession
 	}
 	found, err := find(secret)
-	wait := g.failed.wait(from, now)
-	if found == nil && wait == 0 {
-		// It may have been made since the keyring was read.
-		if err := g.keys.refresh(ctx, 0); err != nil {
-			return nil, err
+	var wait time.Duration
+	if found == nil {
+		if wait = g.failed.take(from, MaxTries, now); wait == 0 {
+			// It may have been made since the keyring was read.
+			if err := g.keys.refresh(ctx, 0); err != nil {
+				return nil, err
+			}
+			if found, err = find(secret); found != nil {
+				g.failed.giveBack(from, MaxTries, now)
+			}
 		}
-		found, err = find(secret)
 	}
 	switch {
 	case found == nil && wait > 0:
 		return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: try again after the time in Retry-After", MaxTries)
 	case found == nil:
-		g.failed.add(from, now)
 		if cookie {
 			g.setCookie(c, "", 0)
 			return nil, unauthorized("session_ended", "this session has ended: enter the key again")

@@ -251,7 +251,8 @@ func (n *integer) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readBody reads the body of a request, of at most most bytes.
+// readBody reads the body of a request, of at most most bytes. A user that it names has
+// a share of the caller's questions.
 func readBody(c echo.Context, most int) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, int64(most)))
 	var tooLarge *http.MaxBytesError
@@ -263,6 +264,10 @@ func readBody(c echo.Context, most int) ([]byte, error) {
 		p := invalid("unreadable_body", "the request body did not arrive completely: send it again")
 		p.cause = err
 		return nil, p
+	}
+	var named struct{ User string }
+	if s, ok := c.Get(slotKey).(*slot); ok && json.Unmarshal(body, &named) == nil {
+		return body, s.divide(named.User)
 	}
 	return body, nil
 }

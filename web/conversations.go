@@ -36,7 +36,8 @@ var conversationID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 type talk struct {
 	// Conversation is its id, 1 to 64 letters, digits, "-" or "_".
 	Conversation string `json:"conversation,omitempty"`
-	// User is whom the key asks for; the conversations of each are apart.
+	// User is whom the key asks for; the conversations of each are apart, and each has
+	// a share of the key's questions.
 	User string `json:"user,omitempty"`
 }
 

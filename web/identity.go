@@ -15,7 +15,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/net/http/httpguts"
-	"golang.org/x/time/rate"
 
 	"ibid/retrieve"
 )
@@ -75,40 +74,41 @@ func (s *SignIn) Check() error {
 type people struct {
 	SignIn
 	proxies []netip.Prefix
-	rate    int // questions a minute of each
 	logger  *slog.Logger
 
 	mu   sync.Mutex // guards what follows
 	used map[string]*usage
 }
 
-// identify returns the holder that a trusted proxy names, and nil if it names none. What
-// others say in its headers is ignored, and logged without its words.
-func (p *people) identify(c echo.Context) (*holder, error) {
+// named returns the name and the groups that a trusted proxy sends; "" if it names
+// nobody. Those of other senders are ignored, and logged without their words.
+func (p *people) named(c echo.Context) (name, in string, _ error) {
 	if p == nil {
-		return nil, nil
+		return "", "", nil
 	}
 	r := c.Request()
 	names, groups := r.Header.Values(p.User), r.Header.Values(p.Groups)
 	if len(names) == 0 && len(groups) == 0 {
-		return nil, nil
+		return "", "", nil
 	}
 	if !p.trusts(r.RemoteAddr) {
 		p.logger.WarnContext(r.Context(), "a name was ignored: its sender is not one of --trust-proxy", "header", p.User, "from", r.RemoteAddr)
-		return nil, nil
+		return "", "", nil
 	}
 	if len(names) > 1 || len(groups) > 1 {
-		return nil, unauthorized("bad_identity", "%s or %s came twice: the proxy must replace what a client sends in them", p.User, p.Groups)
+		return "", "", unauthorized("bad_identity", "%s or %s came twice: the proxy must replace what a client sends in them", p.User, p.Groups)
 	}
-	name := strings.TrimSpace(r.Header.Get(p.User))
-	if name == "" {
-		return nil, nil // it let in a caller that did not sign in
-	}
+	name = strings.TrimSpace(r.Header.Get(p.User)) // empty: it let in a caller that did not sign in
 	if len(name) > maxPersonName || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return nil, unauthorized("bad_identity", "the name in %s cannot be used: it is longer than %d bytes, or cannot be printed", p.User,
+		return "", "", unauthorized("bad_identity", "the name in %s cannot be used: it is longer than %d bytes, or cannot be printed", p.User,
 			maxPersonName)
 	}
-	h := p.granted(name, strings.Split(r.Header.Get(p.Groups), ","))
+	return name, r.Header.Get(p.Groups), nil
+}
+
+// identify returns the holder of a name that a trusted proxy sent.
+func (p *people) identify(name, groups string) (*holder, error) {
+	h := p.granted(name, strings.Split(groups, ","))
 	if h == nil {
 		return nil, &Problem{Status: http.StatusForbidden, Code: "no_group",
 			Detail: fmt.Sprintf("%q is signed in, but is in no group that may use this server: ask its operator", name)}
@@ -172,15 +172,15 @@ func (r *reached) add(collections []string) {
 	r.some = true
 }
 
-// usageOf returns what a person has used. After maxAddresses the rest are counted together.
+// usageOf returns what a person has used. After maxCallers the rest are counted together.
 func (p *people) usageOf(name string) *usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.used[name] == nil && len(p.used) >= maxAddresses {
+	if p.used[name] == nil && len(p.used) >= maxCallers {
 		name = ""
 	}
 	if p.used[name] == nil {
-		p.used[name] = &usage{rate: rate.NewLimiter(rate.Limit(float64(p.rate)/60), p.rate)}
+		p.used[name] = &usage{}
 	}
 	return p.used[name]
 }

@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"ibid/retrieve"
 )
 
@@ -29,6 +27,8 @@ type holder struct {
 	// are then the collections to change, none for all.
 	person bool
 	writes []string
+	// user is for whom a proxy sent a request with a key; empty: nobody
+	user string
 }
 
 type holderKey struct{}
@@ -48,8 +48,6 @@ type heldKey struct {
 
 // usage counts what a key does.
 type usage struct {
-	rate *rate.Limiter
-
 	mu    sync.Mutex // guards what follows
 	asks  int        // under way
 	noted time.Time  // when its use was stored last
@@ -67,8 +65,6 @@ const (
 // A keyring has the store's keys and sessions in memory.
 type keyring struct {
 	store  retrieve.Keyring
-	rate   rate.Limit // questions per key and second
-	burst  int
 	logger *slog.Logger
 
 	reading sync.Mutex // held while the store is read
@@ -81,9 +77,8 @@ type keyring struct {
 }
 
 // newKeyring returns a keyring that is read from the store when it is needed.
-// One key may ask perMinute questions in a minute.
-func newKeyring(store retrieve.Keyring, perMinute int, logger *slog.Logger) *keyring {
-	return &keyring{store: store, rate: rate.Limit(float64(perMinute) / 60), burst: perMinute, logger: logger}
+func newKeyring(store retrieve.Keyring, logger *slog.Logger) *keyring {
+	return &keyring{store: store, logger: logger}
 }
 
 // refresh reads the store unless that was done within maxAge. It fails when the
@@ -145,7 +140,7 @@ func (k *keyring) load(ctx context.Context, at time.Time) error {
 		if old := before[key.ID]; old != nil {
 			held.usage = old.usage
 		} else {
-			held.usage = &usage{rate: rate.NewLimiter(k.rate, k.burst), noted: key.Used}
+			held.usage = &usage{noted: key.Used}
 		}
 		k.keys[key.ID] = held
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/netip"
@@ -20,26 +21,73 @@ const (
 	// DefaultKeyRate is the default of [Options.KeyRate].
 	DefaultKeyRate = 600
 
-	// maxAddresses is how many addresses are counted separately; the rest are
+	// DefaultUserRate is the default of [Options.UserRate].
+	DefaultUserRate = 60
+
+	// maxCallers is how many callers are counted separately; the rest are
 	// counted together.
-	maxAddresses = 10_000
+	maxCallers = 10_000
 )
 
-// addressCounts count what each address has done in the current minute.
-type addressCounts struct {
-	most int // that one may do
-
-	mu     sync.Mutex // guards what follows
-	began  time.Time  // the minute
-	counts map[netip.Prefix]int
+// A pace says how often callers may do something: so many times at once, and again as
+// the minute passes. The zero value is ready to use.
+type pace struct {
+	mu    sync.Mutex           // guards what follows
+	free  map[string]time.Time // when the caller may do it as often as at first
+	swept time.Time
 }
 
-// networkOf is what addressCounts count as one: an IPv4 address, or the network of 64
-// bits that one IPv6 host usually has. Whatever is no address is counted as one too.
-func networkOf(address string) netip.Prefix {
+// take counts one more for a caller, who may do most in a minute, or returns for how
+// long to wait. No most, 0, has no limit.
+func (p *pace) take(who string, most int, now time.Time) (wait time.Duration) {
+	if most <= 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	who = p.counted(who, now)
+	free := p.free[who]
+	if free.Before(now) {
+		free = now
+	}
+	free = free.Add(time.Minute / time.Duration(most))
+	if wait = free.Sub(now.Add(time.Minute)); wait <= 0 {
+		p.free[who] = free
+		return 0
+	}
+	return wait
+}
+
+// giveBack takes back one take.
+func (p *pace) giveBack(who string, most int, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	who = p.counted(who, now)
+	p.free[who] = p.free[who].Add(-time.Minute / time.Duration(most))
+}
+
+// counted returns the name that a caller is counted under: its own, or one for all the
+// rest when there are too many. p.mu is held.
+func (p *pace) counted(who string, now time.Time) string {
+	if now.Sub(p.swept) >= time.Minute {
+		maps.DeleteFunc(p.free, func(_ string, free time.Time) bool { return !free.After(now) })
+		p.swept = now
+	}
+	if p.free == nil {
+		p.free = map[string]time.Time{}
+	}
+	if _, known := p.free[who]; !known && len(p.free) >= maxCallers {
+		return ""
+	}
+	return who
+}
+
+// networkOf is the part of an address that is counted as one: an IPv4 address, or the
+// network of 64 bits that one IPv6 host usually has. Anything else is counted as one too.
+func networkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
-		return netip.Prefix{}
+		return ""
 	}
 	a = a.Unmap().WithZone("")
 	bits := 64
@@ -47,36 +95,7 @@ func networkOf(address string) netip.Prefix {
 		bits = 32
 	}
 	p, _ := a.Prefix(bits) // as many as it has
-	return p
-}
-
-// counted returns what an address is counted as: itself, or with others when there
-// are too many. It begins a minute when the last has passed. a.mu is held.
-func (a *addressCounts) counted(address string, now time.Time) netip.Prefix {
-	if now.Sub(a.began) >= time.Minute {
-		a.began, a.counts = now, map[netip.Prefix]int{}
-	}
-	p := networkOf(address)
-	if a.counts[p] == 0 && len(a.counts) >= maxAddresses {
-		return netip.Prefix{}
-	}
-	return p
-}
-
-// wait returns for how long an address has to wait that has done the most.
-func (a *addressCounts) wait(address string, now time.Time) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.counts[a.counted(address, now)] < a.most {
-		return 0
-	}
-	return time.Minute - now.Sub(a.began)
-}
-
-func (a *addressCounts) add(address string, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.counts[a.counted(address, now)]++
+	return p.String()
 }
 
 func tooMany(code string, wait time.Duration, format string, args ...any) *Problem {
@@ -87,16 +106,17 @@ func setRetryAfter(c echo.Context, wait time.Duration) {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 }
 
-// A limiter bounds the questions that are answered at a time, and, where no keys
-// guard the server, those of one address in a minute. Those over its limits are
-// rejected rather than queued.
+// A limiter bounds the questions that are answered at a time, and those of one key, or
+// where no keys guard the server of one address, in a minute. Those over its limits
+// are rejected rather than queued.
 type limiter struct {
-	slots chan struct{}
-	asked *addressCounts
+	slots          chan struct{}
+	asked          *pace
+	rate, userRate int // in a minute; 0: no limit
 }
 
-func newLimiter(most, rate int) limiter {
-	return limiter{make(chan struct{}, most), &addressCounts{most: rate}}
+func newLimiter(most, rate, userRate int) limiter {
+	return limiter{make(chan struct{}, most), new(pace), rate, min(userRate, rate)}
 }
 
 type addressKey struct{}
@@ -111,60 +131,97 @@ func withAddress(c echo.Context) {
 
 func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		release, err := l.acquire(c.Request().Context())
+		s, err := l.acquire(c.Request().Context())
 		if err != nil {
 			return err
 		}
-		defer release()
+		defer s.release()
+		c.Set(slotKey, s)
 		return next(c)
 	}
 }
 
-// acquire takes a slot until release is called. It fails if all slots are taken,
-// if one key has half of them, or if the key or address has asked too often in a minute.
-func (l limiter) acquire(ctx context.Context) (release func(), _ error) {
-	releaseKey := func() {}
-	if caller := holderFrom(ctx); caller != nil {
-		var err error
-		if releaseKey, err = caller.key.acquire(max(1, cap(l.slots)/2)); err != nil {
+// A slot is the right of a caller to one question, until release is called.
+type slot struct {
+	limiter
+	who     string // empty: a caller without limits
+	divided bool   // it is counted for a user
+	release func()
+}
+
+// slotKey is the key of the slot in the context of a request.
+const slotKey = "slot"
+
+// acquire takes a slot. It fails if all slots are taken, if one key has half of them, or
+// if the key, its user or the address has asked too often in a minute.
+func (l limiter) acquire(ctx context.Context) (*slot, error) {
+	s, now := &slot{limiter: l, release: func() {}}, time.Now()
+	caller := holderFrom(ctx)
+	address, _ := ctx.Value(addressKey{}).(string)
+	var whose string
+	switch {
+	case caller != nil:
+		s.who, whose = "key "+caller.key.ID, "key"
+		if !caller.key.begin(max(1, cap(l.slots)/2)) {
+			return nil, tooMany("too_many_questions", 2*time.Second, "too many questions of this key are being answered already: ask again in "+
+				"a moment")
+		}
+		s.release = caller.key.end
+	case address != "":
+		s.who, whose = "address "+networkOf(address), "address"
+	}
+	if s.who != "" {
+		if wait := l.asked.take(s.who, l.rate, now); wait > 0 {
+			s.release()
+			return nil, tooMany("too_fast", wait, "this %s has asked %d questions in a minute: ask again after the time in Retry-After",
+				whose, l.rate)
+		}
+	}
+	if caller != nil {
+		if err := s.divide(caller.user); err != nil {
+			s.release()
 			return nil, err
 		}
-	} else if address, ok := ctx.Value(addressKey{}).(string); ok {
-		if wait := l.asked.wait(address, time.Now()); wait > 0 {
-			return nil, tooMany("too_fast", wait, "this address has asked %d questions in a minute: ask again after the time in Retry-After",
-				l.asked.most)
-		}
-		l.asked.add(address, time.Now())
 	}
 	select {
 	case l.slots <- struct{}{}:
-		return func() { <-l.slots; releaseKey() }, nil
+		end := s.release
+		s.release = func() { <-l.slots; end() }
+		return s, nil
 	default:
-		releaseKey()
+		s.release()
 		return nil, tooMany("too_many_questions", 2*time.Second, "%d questions are being answered already: ask again in a moment",
 			cap(l.slots))
 	}
 }
 
-// acquire counts a question of the key, which may have most at a time, until release is called.
-func (u *usage) acquire(most int) (release func(), _ error) {
+// divide counts the question for a user of the caller, too, who may not ask all that the
+// caller may. A question that fails for this is none of the caller's.
+func (s *slot) divide(user string) error {
+	if s == nil || s.who == "" || user == "" || s.divided {
+		return nil
+	}
+	s.divided = true
+	now := time.Now()
+	if wait := s.asked.take(s.who+"\x00"+user[:min(len(user), maxUserName)], s.userRate, now); wait > 0 {
+		s.asked.giveBack(s.who, s.rate, now)
+		return tooMany("too_fast", wait, "this user has asked %d questions in a minute: ask again after the time in Retry-After", s.userRate)
+	}
+	return nil
+}
+
+// begin counts a question of the key, which may have most at a time, until end is called.
+func (u *usage) begin(most int) (ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.asks >= most {
-		return nil, tooMany("too_many_questions", 2*time.Second, "%d questions of this key are being answered already: ask again in a "+
-			"moment", u.asks)
+	if ok = u.asks < most; ok {
+		u.asks++
 	}
-	now := time.Now()
-	turn := u.rate.ReserveN(now, 1)
-	if wait := turn.DelayFrom(now); wait > 0 {
-		turn.CancelAt(now)
-		return nil, tooMany("too_fast", wait, "this key has asked %d questions in a minute: ask again after the time in Retry-After",
-			u.rate.Burst())
-	}
-	u.asks++
-	return func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.asks--
-	}, nil
+	return ok
+}
+
+func (u *usage) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asks--
 }

@@ -116,25 +116,101 @@ func TestTrustedProxy(t *testing.T) {
 	})
 }
 
-// TestTriesBounded checks that the memory for addresses has a limit, and that
-// addresses over the limit are counted together.
-func TestTriesBounded(t *testing.T) {
-	all := addressCounts{most: MaxTries}
+// TestPaceBounded checks that the memory for callers has a limit, and that callers over
+// the limit are counted together.
+func TestPaceBounded(t *testing.T) {
+	var all pace
 	now := time.Unix(1_700_000_000, 0)
-	for n := range 3 * maxAddresses {
-		all.add(fmt.Sprintf("10.%d.%d.%d", n>>16, n>>8&255, n&255), now)
+	for n := range 3 * maxCallers {
+		all.take(strconv.Itoa(n), MaxTries, now)
 	}
-	if len(all.counts) > maxAddresses+1 {
-		t.Errorf("%d addresses are kept", len(all.counts))
+	if len(all.free) > maxCallers+1 {
+		t.Errorf("%d callers are kept", len(all.free))
 	}
-	if all.wait("203.0.113.1", now) == 0 || all.wait("10.0.0.1", now) != 0 {
-		t.Errorf("an address over the limit waits %v, one below it %v", all.wait("203.0.113.1", now), all.wait("10.0.0.1", now))
+	if over, below := all.take("another", MaxTries, now), all.take("0", MaxTries, now); over == 0 || below != 0 {
+		t.Errorf("a caller over the limit waits %v, one below it %v", over, below)
 	}
 	now = now.Add(time.Minute)
-	all.add("203.0.113.1", now)
-	if len(all.counts) != 1 || all.wait("203.0.113.1", now) != 0 {
-		t.Errorf("after a minute %d are kept", len(all.counts))
+	if wait := all.take("another", MaxTries, now); wait != 0 || len(all.free) != 1 {
+		t.Errorf("after a minute it waits %v, and %d are kept", wait, len(all.free))
 	}
+	for range MaxTries {
+		all.take("full", MaxTries, now)
+	}
+	all.giveBack("full", MaxTries, now)
+	if first, second := all.take("full", MaxTries, now), all.take("full", MaxTries, now); first != 0 || second != time.Minute/MaxTries {
+		t.Errorf("with one given back the next waits %v, and the one after it %v", first, second)
+	}
+}
+
+// TestEveryLimit hits each limit on requests once, and checks its message.
+func TestEveryLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const search, why, proxy = `{"question":"mooring"}`, `{"question":"Why?"}`, "Peer: 192.0.2.1:9"
+		finish := make(waiting)
+		uploads := uploadFolder(t)
+		uploads.MaxBytes, uploads.MaxTotal = 10, 10
+		k := newKeyed(t, func(o *Options) {
+			o.Uploads, o.Asker, o.KeyRate, o.UserRate, o.MaxAsks = uploads, finish, 6, 2, 4
+			o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
+		})
+		open := &keyed{Echo: newHandler(t, func(o *Options) { o.KeyRate, o.UserRate, o.Addr = 2, 1, "0.0.0.0:8080" })}
+		key := func(name string) string { return "Authorization: Bearer " + k.ring.make(t, name, writer) }
+		key1, key2, key3, key4, asker1, asker2, asker3 := key("1"), key("2"), key("3"), key("4"), key("5"), key("6"), key("7")
+		named := func(user string) string { return `{"question":"mooring","user":"` + user + `"}` }
+		for _, step := range []struct {
+			times              int // before the one that is refused
+			on                 *keyed
+			method, path, body string
+			headers            []string
+			status             int
+			code, words        string // in the reply
+		}{
+			{0, k, "POST", "/api/search", strings.Repeat(" ", MaxBody+1), []string{key1}, 413, "body_too_large", "over 262144 bytes"},
+			{0, k, "POST", "/api/search", `{"question":"` + strings.Repeat("x", MaxQuestion+1) + `"}`, []string{key1}, 413, "question_too_long",
+				"the limit is"},
+			{0, k, "POST", "/api/documents?name=a.md", "more than 10", []string{key1}, 413, "file_too_large", "at most 10 bytes"},
+			{1, k, "POST", "/api/documents?name=b.md", "ten bytes.", []string{key1}, 0, "", ""},
+			{0, k, "POST", "/api/documents?name=c.md", "1", []string{key1}, 507, "no_room", "no room for more uploads"},
+			{1, k, "POST", "/api/search", search, []string{key1}, 429, "too_fast", "this key has asked 6 questions in a minute"},
+			// A user has a share of the key, and its refused questions cost the key nothing.
+			{2, k, "POST", "/api/search", named("anna"), []string{key2}, 429, "too_fast", "this user has asked 2 questions in a minute"},
+			{2, k, "POST", "/api/search", named("bert"), []string{key2}, 429, "too_fast", "this user"},
+			{2, k, "POST", "/api/search", named("carl"), []string{key2}, 429, "too_fast", "this key has asked 6"}, // no user widens it
+			{2, k, "POST", "/api/search", search, []string{key3, proxy, "X-Forwarded-User: anna"}, 429, "too_fast", "this user"},
+			{0, k, "POST", "/api/search", named("bert"), []string{key3, proxy, "X-Forwarded-User: anna"}, 429, "too_fast", "this user"},
+			{4, k, "POST", "/api/search", search, []string{key3, "X-Forwarded-User: anna"}, 429, "too_fast", "this key"}, // not from the proxy
+			{2, k, "POST", "/v1/vector_stores/default/search", `{"query":"mooring","user":"anna"}`, []string{key4}, 429, "rate_limit_exceeded",
+				"this user"},
+			{1, open, "POST", "/api/search", named("anna"), []string{"Peer: 192.0.2.7:1"}, 429, "too_fast", "this user"},
+			{1, open, "POST", "/api/search", search, []string{"Peer: 192.0.2.7:1"}, 429, "too_fast", "this address has asked 2"},
+			{MaxTries, k, "GET", "/api/documents", "", []string{"Peer: 192.0.2.9:1", "Authorization: Bearer wrong"}, 429, "too_many_tries",
+				"10 wrong keys came from this address"},
+			{2, k, "POST", "/api/runs", why, []string{asker1}, 429, "too_many_questions", "too many questions of this key"},
+			{2, k, "POST", "/api/runs", why, []string{asker2}, 429, "too_many_questions", "too many questions of this key"},
+			{0, k, "POST", "/api/ask", why, []string{asker3}, 429, "too_many_questions", "4 questions are being answered already"},
+		} {
+			send := func() *httptest.ResponseRecorder {
+				return step.on.send(t, step.method, step.path, step.body, step.headers...)
+			}
+			for n := range step.times {
+				if w := send(); w.Code == http.StatusTooManyRequests {
+					t.Errorf("%s %s: number %d is refused: %s", step.path, step.words, n+1, w.Body)
+				}
+			}
+			if step.status == 0 {
+				continue
+			}
+			w := send()
+			if w.Code != step.status || !strings.Contains(w.Body.String(), `"code":"`+step.code+`"`) || !strings.Contains(w.Body.String(), step.words) {
+				t.Errorf("%s %q: %d %s, want %d %s", step.path, step.words, w.Code, w.Body, step.status, step.code)
+			}
+			if w.Code == http.StatusTooManyRequests && retryAfter(t, w) > time.Minute {
+				t.Errorf("%s: it waits %v", step.words, retryAfter(t, w))
+			}
+		}
+		close(finish)
+	})
 }
 
 // TestKeyRate checks that a key can ask a limited number of questions a minute,

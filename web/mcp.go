@@ -16,7 +16,6 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/time/rate"
 
 	"ibid/answer"
 	"ibid/cite"
@@ -45,7 +44,7 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	if len(collections) > 0 {
 		o.narrow()
 		ctx = context.WithValue(ctx, holderKey{},
-			&holder{key: &heldKey{retrieve.Key{Collections: collections}, &usage{rate: rate.NewLimiter(rate.Inf, 0)}}})
+			&holder{key: &heldKey{retrieve.Key{Collections: collections}, &usage{}}})
 	}
 	a, err := newAddress(o.PublicURL)
 	if err != nil {
@@ -55,7 +54,7 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	if a.public != nil {
 		request.base = a.public.String()
 	}
-	m := &mcpServer{o.newAsking(a), newLimiter(o.MaxAsks, o.KeyRate), o.Version}
+	m := &mcpServer{o.newAsking(a), newLimiter(o.MaxAsks, 0, 0), o.Version}
 	ctx = context.WithValue(ctx, mcpRequestKey{}, request)
 	err = m.newProtocol().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMCPLine})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || ctx.Err() != nil {
@@ -154,11 +153,11 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			// There are no notifications of changes, and waiting would take a slot.
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server does not announce changes: list the resources again"}
 		case "tools/call":
-			release, err := m.limiter.acquire(ctx)
+			s, err := m.limiter.acquire(ctx)
 			if err != nil {
 				return m.toolFailed(ctx, err), nil
 			}
-			defer release()
+			defer s.release()
 		}
 		return next(ctx, method, req)
 	}

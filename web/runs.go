@@ -121,11 +121,12 @@ func (r *runHandlers) setAddresses(c echo.Context, record *answerRecord) {
 }
 
 func (r *runHandlers) begin(c echo.Context) error {
-	release, err := r.limiter.acquire(c.Request().Context())
+	s, err := r.limiter.acquire(c.Request().Context())
 	if err != nil {
 		return err
 	}
-	end := release
+	c.Set(slotKey, s)
+	end := s.release
 	defer func() { end() }() // unless the run does
 	var request backgroundRequest
 	if err := decode(c, &request); err != nil {
@@ -140,7 +141,7 @@ func (r *runHandlers) begin(c echo.Context) error {
 		ctx, done = r.keys.untilRevoked(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	end = func() { cancel(nil); done(); release() }
+	end = func() { cancel(nil); done(); s.release() }
 	l, err := r.answering.begin(c, t, true, cancel)
 	if err != nil {
 		return err

@@ -135,6 +135,9 @@ type Options struct {
 	// one address of another machine where there are no keys; more get a 429.
 	// 0 means [DefaultKeyRate].
 	KeyRate int
+	// UserRate is how many of these may be for one user: the one whom a request names,
+	// or the one whom a trusted proxy names beside a key. 0 means [DefaultUserRate].
+	UserRate int
 	// TrustProxies are the networks of proxies whose X-Forwarded-For is believed.
 	TrustProxies []netip.Prefix
 	// SignIn, if set with Keys, lets in the people that these proxies name; may be nil.
@@ -197,6 +200,7 @@ func (o *Options) setDefaults() error {
 	}
 	o.MaxAsks = max(o.MaxAsks, 0)
 	o.MaxAsks, o.KeyRate = cmp.Or(o.MaxAsks, DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)
+	o.UserRate = cmp.Or(max(o.UserRate, 0), DefaultUserRate)
 	o.UploadCollection = cmp.Or(o.UploadCollection, ingest.DefaultCollection)
 	o.Logger = slog.New(requestLog{o.Logger.Handler()})
 	return nil
@@ -245,15 +249,15 @@ func New(o Options) (*echo.Echo, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard := &keyGuard{address: a, access: accessTable{}, failed: addressCounts{most: MaxTries}, origins: o.Origins}
+	guard := &keyGuard{address: a, access: accessTable{}, origins: o.Origins}
 	if o.Keys != nil {
-		guard.keys = newKeyring(o.Keys, o.KeyRate, o.Logger)
+		guard.keys = newKeyring(o.Keys, o.Logger)
 		if o.SignIn != nil {
-			guard.people = &people{SignIn: *o.SignIn, proxies: o.TrustProxies, rate: o.KeyRate, logger: o.Logger, used: map[string]*usage{}}
+			guard.people = &people{SignIn: *o.SignIn, proxies: o.TrustProxies, logger: o.Logger, used: map[string]*usage{}}
 		}
 		o.narrow()
 	}
-	h := &handlers{limiter: newLimiter(o.MaxAsks, o.KeyRate), metrics: o.Metrics}
+	h := &handlers{limiter: newLimiter(o.MaxAsks, o.KeyRate, o.UserRate), metrics: o.Metrics}
 	pages, err := loadPages(a, o.Version, o.Keys != nil)
 	if err != nil {
 		return nil, err

@@ -220,6 +220,7 @@ type authConfig struct {
 	Auth       string   `help:"${auth_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
 	Rate       int      `help:"Questions and searches a minute by a key, or by an address." default:"600" placeholder:"N" group:"Server"`
+	UserRate   int      `help:"How many of these may be for one user of the key or address." default:"60" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`
 
 	AuthHeader       string   `help:"${auth_header_help}" placeholder:"NAME" group:"Server"`
@@ -232,8 +233,8 @@ func (c authConfig) check() error {
 	if c.NoAuth && c.Auth == "on" {
 		return usageError("--no-auth and --auth on contradict each other: give one of them")
 	}
-	if c.Rate < 1 {
-		return usageError("--rate %d: give the questions per minute, 1 or more", c.Rate)
+	if c.Rate < 1 || c.UserRate < 1 {
+		return usageError("--rate %d, --user-rate %d: give the questions per minute, 1 or more", c.Rate, c.UserRate)
 	}
 	for _, origin := range c.CORSOrigin {
 		if err := web.CheckOrigin(origin); err != nil {

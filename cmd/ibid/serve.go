@@ -252,7 +252,7 @@ func (srv *server) handler() (http.Handler, error) {
 		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
 		Upstream: upstream{srv}, Relay: srv.Relay, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
-		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies, SignIn: signIn,
+		Keys: srv.keys, KeyRate: srv.Rate, UserRate: srv.UserRate, TrustProxies: proxies, SignIn: signIn,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: citing,
 		Model:    func(ctx context.Context) string { return srv.now(ctx).model.Model },
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
