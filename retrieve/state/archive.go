@@ -2,8 +2,6 @@ package state
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -16,25 +14,22 @@ import (
 const recordsLock = "records"
 
 func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
-	return within(ctx, l.s.update, func(t *tx) error { return t.keepRecord(r) }, "storing the record of the run %s", r.ID)
+	return within(ctx, l.s.update, func(t *tx) {
+		if !t.keepRecord(r) {
+			check(retrieve.ErrNotFound)
+		}
+	}, "storing the record of the run %s", r.ID)
 }
 
 func (l ledger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) (stored []bool, err error) {
-	err = within(ctx, l.s.update, func(t *tx) error {
+	err = within(ctx, l.s.update, func(t *tx) {
 		stored = make([]bool, len(records))
 		for i, r := range records {
-			err := t.keepRecord(r)
-			if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
-				return err
-			}
-			stored[i] = err == nil
+			stored[i] = t.keepRecord(r)
 		}
 		for _, id := range jobs {
-			if err := t.deleteJobs(`id = ?`, id); err != nil {
-				return err
-			}
+			t.deleteJobs(`id = ?`, id)
 		}
-		return nil
 	}, "storing %d records and ending %d runs", len(records), len(jobs))
 	if err != nil {
 		clear(stored)
@@ -42,27 +37,21 @@ func (l ledger) Finish(ctx context.Context, records []retrieve.Record, jobs []st
 	return stored, err
 }
 
-// keepRecord changes nothing when one of the record's documents has been deleted.
-func (t *tx) keepRecord(r retrieve.Record) error {
+// keepRecord changes nothing and returns false when one of the record's documents has
+// been deleted.
+func (t *tx) keepRecord(r retrieve.Record) bool {
 	most := t.s.limits.OrDefault()
 	r.Documents = slices.Compact(slices.Sorted(slices.Values(r.Documents)))
-	if err := t.lock(recordsLock); err != nil {
-		return err
-	}
+	t.lock(recordsLock)
 	for _, d := range r.Documents {
-		n := 0
-		if err := sought(t.row(`SELECT 1 FROM ibid.documents WHERE key = ?`, keyOf(d)).Scan(&n)); err != nil {
-			return err
+		if !value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE key = ?)`, keyOf(d)) {
+			return false
 		}
 	}
-	if err := t.deleteRecords(`id = ? OR expires <= ?`, r.ID, r.Ended.UnixMicro()); err != nil {
-		return err
-	}
-	if err := t.insertRecord(r); err != nil {
-		return err
-	}
-	drop := func(id string) error { return t.deleteRecords(`id = ?`, id) }
-	return t.makeRoom("records", "started", r.ID, most.Records, most.RecordBytes, drop)
+	t.deleteRecords(`id = ? OR expires <= ?`, r.ID, r.Ended.UnixMicro())
+	t.insertRecord(r)
+	t.makeRoom("records", "started", r.ID, most.Records, most.RecordBytes, func(id string) { t.deleteRecords(`id = ?`, id) })
+	return true
 }
 
 const (
@@ -71,64 +60,47 @@ const (
 	quoteColumns  = "record, number, key, document"
 )
 
-func (t *tx) insertRecord(r retrieve.Record) error {
-	err := t.insert("records", recordColumns, "", []any{r.ID, r.Kind, r.By, r.Shared, r.State,
+func (t *tx) insertRecord(r retrieve.Record) {
+	t.insert("records", recordColumns, "", []any{r.ID, r.Kind, r.By, r.Shared, r.State,
 		r.Started.UnixMicro(), r.Ended.UnixMicro(), r.Expires.UnixMicro(), len(r.Spec) + len(r.Events), r.Spec})
-	if err == nil {
-		err = t.insert("events", eventColumns, "", []any{r.ID, len(r.Documents), r.Events})
-	}
-	if err != nil {
-		return err
-	}
+	t.insert("events", eventColumns, "", []any{r.ID, len(r.Documents), r.Events})
 	var quotes [][]any
 	for i, d := range r.Documents {
 		quotes = append(quotes, []any{r.ID, i, keyOf(d), d})
 	}
-	return t.insert("quoted", quoteColumns, "", quotes...)
+	t.insert("quoted", quoteColumns, "", quotes...)
 }
 
 // deleteRecords deletes the records for which a condition holds.
-func (t *tx) deleteRecords(condition string, args ...any) error {
-	return t.deleteWhole("records", condition, args, `events WHERE record`, `quoted WHERE record`)
+func (t *tx) deleteRecords(condition string, args ...any) {
+	t.deleteWhole("records", condition, args, `events WHERE record`, `quoted WHERE record`)
 }
 
 // forgetQuoting deletes the records that quote a document or one below it, or
 // below a root. It deletes all replies too, because they may contain the
 // documents' words.
-func (t *tx) forgetQuoting(id string) error {
-	if err := t.lock(recordsLock); err != nil {
-		return err
-	}
+func (t *tx) forgetQuoting(id string) {
+	t.lock(recordsLock)
 	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ? OR document > ? AND document < ?)`
-	if err := t.deleteRecords(quoting, keyOf(id), id+"/", id+"0"); err != nil { // "0" follows "/"
-		return err
-	}
-	return t.deleteReplies()
+	t.deleteRecords(quoting, keyOf(id), id+"/", id+"0") // "0" follows "/"
+	t.deleteReplies()
 }
 
 // renameInRecords gives a document its new id in the records that quote it, in the
 // transaction that renames the document. Records that also quote the document
 // that had the id, and so is deleted, are deleted.
-func (t *tx) renameInRecords(from, to string) error {
-	if err := t.lock(recordsLock); err != nil {
-		return err
-	}
+func (t *tx) renameInRecords(from, to string) {
+	t.lock(recordsLock)
 	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ?)`
-	if err := t.deleteRecords(quoting+` AND `+quoting, keyOf(from), keyOf(to)); err != nil {
-		return err
-	}
+	t.deleteRecords(quoting+` AND `+quoting, keyOf(from), keyOf(to))
 	var quotes [][]any
-	err := t.each(func(row scanner) error {
+	for row := range t.rows(`DELETE FROM ibid.quoted WHERE key = ? RETURNING record, number`, keyOf(from)) {
 		var record string
 		var number int64
-		err := row.Scan(&record, &number)
+		check(row.Scan(&record, &number))
 		quotes = append(quotes, []any{record, number, keyOf(to), to})
-		return err
-	}, `DELETE FROM ibid.quoted WHERE key = ? RETURNING record, number`, keyOf(from))
-	if err != nil {
-		return err
 	}
-	return t.insert("quoted", quoteColumns, "", quotes...)
+	t.insert("quoted", quoteColumns, "", quotes...)
 }
 
 // scanRecord reads a row of the columns recordColumns and sum.
@@ -139,40 +111,24 @@ func scanRecord(row scanner) (r retrieve.Record, err error) {
 	return r, err
 }
 
-// unlessWhole turns the error of a row that is missing or damaged into
-// [retrieve.ErrNotFound].
-func unlessWhole(err error) error {
-	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
-		return retrieve.ErrNotFound
-	}
-	return err
-}
-
 func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err error) {
-	err = l.s.view(ctx, func(t *tx) (err error) {
-		r, err = scanRecord(t.row(`SELECT `+recordColumns+`, sum FROM ibid.records WHERE id = ?`, id))
-		if err != nil {
-			return unlessWhole(err)
-		}
+	err = l.s.view(ctx, func(t *tx) {
 		var of string
 		var documents int
-		events := t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id)
-		if err := unlessWhole(checked(events, &of, &documents, &r.Events)); err != nil {
-			return err
-		}
-		err = t.each(func(row scanner) error {
+		r, err = scanRecord(t.row(`SELECT `+recordColumns+`, sum FROM ibid.records WHERE id = ?`, id))
+		whole := err == nil &&
+			checked(t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id), &of, &documents, &r.Events) == nil
+		for row := range t.rows(`SELECT `+quoteColumns+`, sum FROM ibid.quoted WHERE record = ? ORDER BY document`, id) {
 			var number int64
 			var key []byte
 			var document string
-			err := checked(row, &of, &number, &key, &document)
+			whole = checked(row, &of, &number, &key, &document) == nil && whole
 			r.Documents = append(r.Documents, document)
-			return unlessWhole(err)
-		}, `SELECT `+quoteColumns+`, sum FROM ibid.quoted WHERE record = ? ORDER BY document`, id)
-		// Without one of its documents it would outlive that.
-		if err == nil && (len(r.Documents) != documents || !r.Expires.After(time.Now())) {
-			err = retrieve.ErrNotFound
 		}
-		return err
+		// Without one of its documents it would outlive that.
+		if !whole || len(r.Documents) != documents || !r.Expires.After(time.Now()) {
+			check(retrieve.ErrNotFound)
+		}
 	})
 	if err != nil {
 		return retrieve.Record{}, err
@@ -185,58 +141,45 @@ func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n
 	if after.ID != "" {
 		before = after.Started.UnixMicro()
 	}
-	err = l.s.view(ctx, func(t *tx) error {
-		list, _, err = rowsOf(t, scanRecord, `SELECT `+recordColumns+`, sum FROM ibid.records
+	err = l.s.view(ctx, func(t *tx) {
+		list, _ = rowsOf(t, scanRecord, `SELECT `+recordColumns+`, sum FROM ibid.records
 			WHERE caller = ? AND (started, id) < (?, ?) AND expires > ?
 			ORDER BY started DESC, id DESC LIMIT ?`, by, before, after.ID, time.Now().UnixMicro(), n)
-		return err
 	})
 	return list, err
 }
 
 func (l ledger) ForgetRecord(ctx context.Context, id string) error {
-	return l.s.update(ctx, func(t *tx) error { return t.deleteRecords(`id = ?`, id) })
+	return l.s.update(ctx, func(t *tx) { t.deleteRecords(`id = ?`, id) })
 }
 
 func (l ledger) ForgetQuoting(ctx context.Context, document string) error {
-	return within(ctx, l.s.update, func(t *tx) error { return t.forgetQuoting(document) }, "deleting the records that quote %s", document)
+	return within(ctx, l.s.update, func(t *tx) { t.forgetQuoting(document) }, "deleting the records that quote %s", document)
 }
 
 func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
-	return l.s.update(ctx, func(t *tx) error {
-		if err := t.lock("feedback"); err != nil { // so that keys are in the order in which others see them
-			return err
-		}
-		_, err := t.exec(`DELETE FROM ibid.feedback WHERE run = ? AND caller = ? AND citation = ?`, f.Run, f.By, f.Citation)
-		if err != nil {
-			return err
-		}
-		if err := t.row(`SELECT 1 + coalesce(max(key), 0) FROM ibid.feedback`).Scan(&f.Key); err != nil {
-			return err
-		}
-		if err := t.insertFeedback(f); err != nil {
-			return err
-		}
-		_, err = t.exec(`DELETE FROM ibid.feedback WHERE key <= (SELECT key FROM ibid.feedback ORDER BY key DESC LIMIT 1 OFFSET ?)`,
+	return l.s.update(ctx, func(t *tx) {
+		t.lock("feedback") // so that keys are in the order in which others see them
+		t.exec(`DELETE FROM ibid.feedback WHERE run = ? AND caller = ? AND citation = ?`, f.Run, f.By, f.Citation)
+		f.Key = value[int64](t, `SELECT 1 + coalesce(max(key), 0) FROM ibid.feedback`)
+		t.insertFeedback(f)
+		t.exec(`DELETE FROM ibid.feedback WHERE key <= (SELECT key FROM ibid.feedback ORDER BY key DESC LIMIT 1 OFFSET ?)`,
 			l.s.limits.OrDefault().Feedback)
-		return err
 	})
 }
 
 const feedbackColumns = "key, run, caller, citation, rating, at, comment"
 
-func (t *tx) insertFeedback(f retrieve.Feedback) error {
-	return t.insert("feedback", feedbackColumns, "", []any{f.Key, f.Run, f.By, f.Citation, f.Rating, f.At.UnixMicro(), f.Comment})
+func (t *tx) insertFeedback(f retrieve.Feedback) {
+	t.insert("feedback", feedbackColumns, "", []any{f.Key, f.Run, f.By, f.Citation, f.Rating, f.At.UnixMicro(), f.Comment})
 }
 
 func (l ledger) Feedback(ctx context.Context, after int64, n int) (list []retrieve.Feedback, err error) {
 	if after == 0 {
 		after = math.MaxInt64
 	}
-	err = l.s.view(ctx, func(t *tx) error {
-		list, _, err = rowsOf(t, scanFeedback, `SELECT `+feedbackColumns+`, sum FROM ibid.feedback WHERE key < ? ORDER BY key DESC LIMIT ?`,
-			after, n)
-		return err
+	err = l.s.view(ctx, func(t *tx) {
+		list, _ = rowsOf(t, scanFeedback, `SELECT `+feedbackColumns+`, sum FROM ibid.feedback WHERE key < ? ORDER BY key DESC LIMIT ?`, after, n)
 	})
 	return list, err
 }

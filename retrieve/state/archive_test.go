@@ -90,10 +90,7 @@ func TestRecord(t *testing.T) {
 		missing(first.ID)
 		for _, damage := range []string{`UPDATE ibid.records SET state = ?`, `UPDATE ibid.events SET events = ?`} {
 			must(t, a.Ledger().KeepRecord(ctx, first))
-			must(t, a.update(ctx, func(t *tx) error {
-				_, err := t.exec(damage, "X")
-				return err
-			}))
+			execute(t, a, damage, "X")
 			missing(first.ID)
 		}
 	})
@@ -210,10 +207,7 @@ func TestFeedback(t *testing.T) {
 		if diff := cmp.Diff(first, second); diff != "" || len(first) != most || first[most-1].Comment != "On second thoughts." {
 			t.Errorf("%d entries, seen from two places (-first +second):\n%s", len(first), diff)
 		}
-		must(t, a.update(ctx, func(t *tx) error {
-			_, err := t.exec(`UPDATE ibid.feedback SET rating = 1, comment = ? WHERE run = ?`, "X", "a")
-			return err
-		}))
+		execute(t, a, `UPDATE ibid.feedback SET rating = 1, comment = ? WHERE run = ?`, "X", "a")
 		if slices.ContainsFunc(opinions(t, b, 9), func(f retrieve.Feedback) bool { return f.Run == "a" }) {
 			t.Error("a damaged entry is listed")
 		}
@@ -271,10 +265,7 @@ func TestQuoted(t *testing.T) {
 		must(t, a.Rename(ctx, "ab/x.md", to))
 		check("after a document took the place of another", "none")
 		must(t, keep("b", "b/x.md", "b/y.md"))
-		must(t, a.update(ctx, func(t *tx) error {
-			_, err := t.exec(`DELETE FROM ibid.quoted WHERE document = ?`, "b/y.md")
-			return err
-		}))
+		execute(t, a, `DELETE FROM ibid.quoted WHERE document = ?`, "b/y.md")
 		if _, err := b.Ledger().Record(ctx, "b"); !errors.Is(err, retrieve.ErrNotFound) {
 			t.Errorf("a record without one of its rows: %v", err)
 		}

@@ -41,12 +41,11 @@ func (s *Store) backup(ctx context.Context, file string, moved func(string) stri
 	if s.dir != "" && s.read == nil {
 		err := errors.Join(s.filled(), s.connect())
 		if err == nil {
-			err = s.view(ctx, func(t *tx) error {
-				number, err := s.layout(t)
-				if err != nil {
-					return nil // the copy is checked
+			err = s.view(ctx, func(t *tx) {
+				number := 0
+				if caught(func() { number = s.layout(t) }) == nil { // otherwise the copy is checked
+					check(checkLayout(number))
 				}
-				return checkLayout(number)
 			})
 		}
 		if err != nil {
@@ -154,12 +153,10 @@ func (s *Store) noRoom(err error, file string) error {
 // copyPages copies every page of the database, log included, in one read
 // transaction.
 func (s *Store) copyPages(ctx context.Context, to string) error {
-	return s.view(ctx, func(t *tx) error {
+	return s.view(ctx, func(t *tx) {
 		// The transaction sees one state from its first statement on.
-		if err := t.each(func(scanner) error { return nil }, `SELECT count(*) FROM sqlite_schema`); err != nil {
-			return err
-		}
-		return t.conn.Raw(func(driver any) error {
+		value[int](t, `SELECT count(*) FROM sqlite_schema`)
+		check(t.conn.Raw(func(driver any) error {
 			source, ok := driver.(interface {
 				NewBackup(string) (*sqlite.Backup, error)
 			})
@@ -176,7 +173,7 @@ func (s *Store) copyPages(ctx context.Context, to string) error {
 				}
 			}
 			return s.explain(errors.Join(err, b.Finish()))
-		})
+		}))
 	})
 }
 
@@ -190,44 +187,26 @@ func (s *Store) copyRows(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	err = s.view(ctx, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) {
 		for _, of := range tables() {
-			if err := fresh.takeRows(ctx, t, &of); err != nil {
-				return fmt.Errorf("copying the table %s: %w", of.name, err)
-			}
+			fresh.takeRows(ctx, t, &of)
 		}
-		return nil
 	})
 	if err == nil {
-		err = fresh.update(ctx, func(t *tx) error {
-			_, err := t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`)
-			return err
-		})
+		err = fresh.update(ctx, func(t *tx) { t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`) })
 	}
 	return errors.Join(err, fresh.disconnect())
 }
 
 // takeRows stores the rows that a table has in the transaction of another store,
 // instead of those that it has here.
-func (s *Store) takeRows(ctx context.Context, from *tx, of *table) error {
-	if err := s.update(ctx, func(t *tx) error {
-		_, err := t.exec(`DELETE FROM ibid.` + of.name)
-		return err
-	}); err != nil {
-		return err
-	}
+func (s *Store) takeRows(ctx context.Context, from *tx, of *table) {
+	check(s.update(ctx, func(t *tx) { t.exec(`DELETE FROM ibid.` + of.name) }))
 	restoring := restorer{s: s}
-	err := from.each(func(r scanner) error {
-		values, err := anyRow(r, len(of.columns))
-		if err != nil {
-			return err
-		}
-		return restoring.add(ctx, savedRow{table: of, values: values})
-	}, `SELECT `+strings.Join(of.columns, ", ")+` FROM ibid.`+of.name)
-	if err != nil {
-		return err
+	for r := range from.rows(`SELECT ` + strings.Join(of.columns, ", ") + ` FROM ibid.` + of.name) {
+		check(restoring.add(ctx, savedRow{table: of, values: anyRow(r, len(of.columns))}))
 	}
-	return restoring.flush(ctx)
+	check(restoring.flush(ctx))
 }
 
 // Compact reclaims the disk space of deleted documents, and deletes the entries
@@ -256,11 +235,9 @@ func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
 	if err := s.start(ctx); err != nil { // which repairs nothing
 		return before, before, err
 	}
-	err = s.update(ctx, func(t *tx) error {
-		if err := t.deleteOrphans(); err != nil {
-			return err
-		}
-		return t.forgetOld()
+	err = s.update(ctx, func(t *tx) {
+		t.deleteOrphans()
+		t.forgetOld()
 	})
 	if err != nil {
 		return before, before, err

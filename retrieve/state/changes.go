@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -25,8 +24,10 @@ type change struct {
 
 const changeColumns = "document, revision, deleted, id"
 
+func (c *change) dest() []any { return []any{&c.document, &c.revision, &c.deleted, &c.id} }
+
 func scanChange(r scanner) (c change, err error) {
-	err = checked(r, &c.document, &c.revision, &c.deleted, &c.id)
+	err = checked(r, c.dest()...)
 	return c, err
 }
 
@@ -34,25 +35,19 @@ func scanChange(r scanner) (c change, err error) {
 // transaction does before its commit: in PostgreSQL others who change something
 // wait for that, so that a follower never misses a revision that becomes visible
 // after a higher one.
-func (t *tx) changed(changes ...change) error {
+func (t *tx) changed(changes ...change) {
 	if len(changes) == 0 {
-		return nil
+		return
 	}
 	// In PostgreSQL a statement must not change a row twice.
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.document, b.document) })
-	var revision int64
-	if err := t.row(t.s.dialect.nextRevision, len(changes)).Scan(&revision); err != nil {
-		return err
-	}
-	t.written = revision
-	revision -= int64(len(changes))
+	t.written = value[int64](t, t.s.dialect.nextRevision, len(changes))
+	revision := t.written - int64(len(changes))
 	if revision < t.s.latest.Load() { // changes that this process has seen were lost
 		t.s.era.Store(newEra())
 	}
 	if era := t.s.era.Load(); t.s.begun.Load() != era {
-		if err := t.insert("eras", "first, era", "", []any{revision + 1, era}); err != nil {
-			return err
-		}
+		t.insert("eras", "first, era", "", []any{revision + 1, era})
 		t.began = era
 	}
 	rows := make([][]any, len(changes))
@@ -60,7 +55,7 @@ func (t *tx) changed(changes ...change) error {
 		revision++
 		rows[i] = []any{c.document, revision, c.deleted, c.id}
 	}
-	return t.insert("changes", changeColumns,
+	t.insert("changes", changeColumns,
 		`ON CONFLICT (document) DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted,
 			id = excluded.id, sum = excluded.sum`, rows...)
 }
@@ -112,20 +107,25 @@ func (s *Store) noteRevision(n int64) {
 
 // Era is the era of a revision.
 func (s *Store) Era(ctx context.Context, revision int64) (era int64, err error) {
-	err = s.viewOnce(ctx, func(t *tx) error {
-		era, err = t.era(revision)
-		return err
+	err = s.viewOnce(ctx, func(t *tx) {
+		for _, e := range t.eras(`WHERE first <= ? ORDER BY first DESC LIMIT 1`, revision) {
+			era = e.era
+		}
 	})
 	return era, err
 }
 
-func (t *tx) era(revision int64) (era int64, err error) {
-	var first int64
-	err = checked(t.row(`SELECT first, era, sum FROM ibid.eras WHERE first <= ? ORDER BY first DESC LIMIT 1`, revision), &first, &era)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return era, err
+// A begunEra is a row of the table of eras.
+type begunEra struct{ first, era int64 }
+
+// eras returns rows of the table. One that is damaged has another number, or none, than
+// searchers know, which makes them read all documents again: that does no harm.
+func (t *tx) eras(which string, args ...any) []begunEra {
+	whole, damaged := rowsOf(t, func(r scanner) (e begunEra, err error) {
+		err = r.Scan(&e.first, &e.era)
+		return e, err
+	}, `SELECT first, era FROM ibid.eras `+which, args...)
+	return append(whole, damaged...)
 }
 
 // How much of the changes is read in one transaction.
@@ -163,80 +163,61 @@ func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq
 
 // listChanges lists the changes after a revision.
 func (s *Store) listChanges(ctx context.Context, space string, after int64) (list []change, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		if _, _, err := t.spaceOf(space); err != nil {
-			return err
-		}
+	err = s.view(ctx, func(t *tx) {
+		t.spaceOf(space)
 		condition := `revision > ? ORDER BY revision`
 		if after == 0 {
 			// The whole table is read in its own order: a damaged index hides nothing.
 			condition = `document >= ? ORDER BY document`
 		}
 		var bad []change
-		list, bad, err = rowsOf(t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes WHERE `+condition, after)
+		list, bad = rowsOf(t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes WHERE `+condition, after)
 		for _, c := range bad {
-			t.markDamaged(c.document, "its row in the list of changes is damaged")
+			t.markDamaged(c.document, damagedChange)
 		}
-		if err == nil {
-			err = t.addEras(list)
+		if after > 0 && slices.ContainsFunc(list, func(c change) bool { return c.revision <= after }) {
+			check(s.requestRepair(&failure{what: fmt.Sprintf("%v: the index of the changes of %s contradicts their table", ErrDamaged, s.place),
+				damaged: true}))
 		}
-		if err != nil || after > 0 {
-			return err
+		eras := t.eras(`ORDER BY first DESC`)
+		for i, c := range list {
+			if at := slices.IndexFunc(eras, func(e begunEra) bool { return e.first <= c.revision }); at >= 0 {
+				list[i].era = eras[at].era
+			}
+		}
+		if after > 0 {
+			return
 		}
 		slices.SortFunc(list, func(a, b change) int { return cmp.Compare(a.revision, b.revision) })
-		unlisted, err := column[int64](t, `SELECT number FROM ibid.documents WHERE `+whole+`
-			AND NOT EXISTS (SELECT 1 FROM ibid.changes WHERE changes.document = documents.number AND deleted = 0)`)
-		for _, number := range unlisted {
-			t.markDamaged(number, "it is missing in the list of changes")
+		for _, number := range column[int64](t, `SELECT number FROM ibid.documents WHERE `+whole+`
+			AND NOT EXISTS (SELECT 1 FROM ibid.changes WHERE changes.document = documents.number AND deleted = 0)`) {
+			t.markDamaged(number, unlisted)
 		}
-		return err
 	})
 	return list, err
-}
-
-// addEras sets the eras of changes.
-func (t *tx) addEras(list []change) error {
-	type start struct{ first, era int64 }
-	var starts []start
-	err := t.each(func(r scanner) error {
-		var s start
-		err := checked(r, &s.first, &s.era)
-		starts = append(starts, s)
-		return err
-	}, `SELECT first, era, sum FROM ibid.eras ORDER BY first DESC`)
-	for i, c := range list {
-		if at := slices.IndexFunc(starts, func(s start) bool { return s.first <= c.revision }); at >= 0 {
-			list[i].era = starts[at].era
-		}
-	}
-	return err
 }
 
 // spaceOf returns a space that has vectors, and whether it is the one in use. If it
 // has none, and documents are stored in another one, the error is a
 // [*retrieve.SpaceError].
-func (t *tx) spaceOf(name string) (of space, used bool, err error) {
-	all, err := t.spaces()
-	if of = all.named(name); err == nil && of.Number == 0 {
-		var stored string
-		if stored, err = t.spaceOfDocuments(); stored != "" {
-			err = &retrieve.SpaceError{Stored: stored, Wanted: name}
+func (t *tx) spaceOf(name string) (of space, used bool) {
+	all := t.spaces()
+	if of = all.named(name); of.Number == 0 {
+		if stored := t.spaceOfDocuments(); stored != "" {
+			check(&retrieve.SpaceError{Stored: stored, Wanted: name})
 		}
 	}
-	return of, of.Number == all.Used, err
+	return of, of.Number == all.Used
 }
 
 // readChanges reads the first of the listed changes, as many as fit into memory
 // well, and returns how many of them it has dealt with. One whose document has
 // changed again is left out: it is listed again.
 func (s *Store) readChanges(ctx context.Context, space string, list []change) (changes []retrieve.Change, n int, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		of, used, err := t.spaceOf(space)
-		if err != nil {
-			return err
-		}
+	err = s.view(ctx, func(t *tx) {
+		of, used := t.spaceOf(space)
 		lacks := &retrieve.UncoveredError{Space: space}
-		changes, n, err = t.readChanges(of.Number, list[:min(len(list), changesAtOnce)], func(d *documentRow, c *chunkRow) {
+		changes, n = t.readChanges(of.Number, list[:min(len(list), changesAtOnce)], func(d *documentRow, c *chunkRow) {
 			if used {
 				t.damaged = append(t.damaged, withoutVector(d, c.Ordinal))
 				return
@@ -244,29 +225,22 @@ func (s *Store) readChanges(ctx context.Context, space string, list []change) (c
 			lacks.Chunks = append(lacks.Chunks, retrieve.ChunkText{
 				Digest: retrieve.Digest(c.digest), Text: ingest.EmbeddingText(d.title, c.Chunk)})
 		})
-		if err == nil && len(lacks.Chunks) > 0 {
-			err = lacks
+		if len(lacks.Chunks) > 0 {
+			check(lacks)
 		}
-		return err
 	})
 	return changes, n, err
 }
 
 // readChanges reads the first of the changes, and calls lacks for chunks without a
 // vector of the space.
-func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *chunkRow)) (changes []retrieve.Change, n int, err error) {
+func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *chunkRow)) (changes []retrieve.Change, n int) {
 	numbers := make([]int64, len(list))
 	for i, c := range list {
 		numbers[i] = c.document
 	}
-	documents, err := t.documents(numbers)
-	if err != nil {
-		return nil, 0, err
-	}
-	latest, err := t.latest(numbers)
-	if err != nil {
-		return nil, 0, err
-	}
+	documents := t.documents(numbers)
+	latest := t.latest(numbers)
 	chunks := 0
 	var whole []int64
 	for _, c := range list {
@@ -286,16 +260,13 @@ func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *c
 		}
 		changes = append(changes, retrieve.Change{Revision: c.revision, Era: c.era, Document: c.document, Deleted: c.document != 0 && !there})
 	}
-	rows, vectors, err := t.contents(space, whole)
-	if err != nil {
-		return nil, 0, err
-	}
+	rows, vectors := t.contents(space, whole)
 	for i := range changes {
 		if d, ok := documents[changes[i].Document]; ok {
 			t.fill(&changes[i], &d, rows[d.number], vectors, lacks)
 		}
 	}
-	return changes, n, nil
+	return changes, n
 }
 
 // A stored document is a row with its decoded columns.
@@ -305,32 +276,37 @@ type stored struct {
 }
 
 func scanStored(r scanner) (d stored, err error) {
-	if err = d.scan(r); err == nil {
+	if d.documentRow, err = scanDocument(r); err == nil {
 		d.said, err = d.info()
 	}
 	return d, err
 }
 
-const damagedRow = "its row in the list of documents is damaged"
+// Reasons why documents are damaged.
+const (
+	damagedRow    = "its row in the list of documents is damaged"
+	damagedChange = "its row in the list of changes is damaged"
+	unlisted      = "it is missing in the list of changes"
+)
 
 // documents returns up to maxList documents by number, as far as they are stored
 // and whole.
-func (t *tx) documents(numbers []int64) (map[int64]stored, error) {
+func (t *tx) documents(numbers []int64) map[int64]stored {
 	documents := make(map[int64]stored)
 	list, args := in(numbers)
-	found, bad, err := rowsOf(t, scanStored, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
+	found, bad := rowsOf(t, scanStored, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
 	for _, d := range found {
 		documents[d.number] = d
 	}
 	for _, d := range bad {
 		t.markDamaged(d.number, damagedRow)
 	}
-	return documents, err
+	return documents
 }
 
 // contents returns the chunks of documents by number, and their vectors by
 // digest.
-func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChunks, vectors map[string][]float32, err error) {
+func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChunks, vectors map[string][]float32) {
 	slices.Sort(numbers)
 	rows = make(map[int64]documentChunks)
 	var digests []string
@@ -339,10 +315,7 @@ func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChun
 		for n < len(numbers) && numbers[n] == numbers[n-1]+1 {
 			n++
 		}
-		found, err := t.chunksBetween(numbers[0], numbers[n-1])
-		if err != nil {
-			return nil, nil, err
-		}
+		found := t.chunksBetween(numbers[0], numbers[n-1])
 		maps.Copy(rows, found)
 		for _, of := range found {
 			digests = append(digests, digestsOf(of.rows)...)
@@ -350,29 +323,32 @@ func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChun
 		numbers = numbers[n:]
 	}
 	slices.Sort(digests)
-	vectors, err = t.vectors(space, slices.Compact(digests))
-	return rows, vectors, err
+	return rows, t.vectors(space, slices.Compact(digests))
 }
 
 // A latestChange is a document's row in the table of changes.
 type latestChange struct {
-	revision       int64
-	deleted, aside bool
+	change
+	aside bool
 }
 
-// latest returns the latest changes of up to maxList documents.
-func (t *tx) latest(numbers []int64) (map[int64]latestChange, error) {
+// latest returns the latest changes of up to maxList documents, as far as their rows are
+// whole.
+func (t *tx) latest(numbers []int64) map[int64]latestChange {
 	latest := make(map[int64]latestChange, len(numbers))
 	list, args := in(numbers)
-	err := t.each(func(r scanner) error {
-		var document int64
+	for r := range t.rows(`SELECT `+changeColumns+`, sum, EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = changes.document)
+		FROM ibid.changes WHERE document IN `+list, args...) {
 		var c latestChange
-		err := r.Scan(&document, &c.revision, &c.deleted, &c.aside)
-		latest[document] = c
-		return err
-	}, `SELECT document, revision, deleted, EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = changes.document)
-		FROM ibid.changes WHERE document IN `+list, args...)
-	return latest, err
+		var sum int64
+		err := r.Scan(append(c.dest(), &sum, &c.aside)...)
+		if err != nil || rowSum(c.dest()...) != sum {
+			t.markDamaged(c.document, damagedChange)
+			continue
+		}
+		latest[c.document] = c
+	}
+	return latest
 }
 
 // fill adds the document's data for searchers to a change. A damaged document

@@ -36,7 +36,7 @@ func (u *unknownCommit) Unwrap() error { return u.err }
 // commitServer adds the transaction's row and commits, in one round trip.
 func commitServer(t *tx) error {
 	if rand.N(pruneEvery) == 0 {
-		if err := prune(t, commitsKept); err != nil {
+		if err := caught(func() { prune(t, commitsKept) }); err != nil {
 			_ = t.rollback()
 			return err
 		}
@@ -62,11 +62,10 @@ func commitServer(t *tx) error {
 
 // prune deletes rows of transactions that are older than age. It leaves one that
 // another transaction is deleting to that.
-func prune(t *tx, age time.Duration) error {
-	_, err := t.exec(`DELETE FROM ibid.commits WHERE id = ANY (ARRAY (
+func prune(t *tx, age time.Duration) {
+	t.exec(`DELETE FROM ibid.commits WHERE id = ANY (ARRAY (
 		SELECT id FROM ibid.commits WHERE made < clock_timestamp() - ? * interval '1 second' ORDER BY made LIMIT ? FOR UPDATE SKIP LOCKED))`,
 		int64(age.Seconds()), pruneMost)
-	return err
 }
 
 var errAborted = errors.New("the transaction was not committed")
@@ -81,16 +80,16 @@ func resolveCommit(ctx context.Context, s *Store, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.wait)
 	defer cancel()
 	asking := s.retry(ctx, s.wait, func() error {
-		return s.transact(ctx, s.write, s.dialect.beginUpdate+`; SET LOCAL lock_timeout = '1s'`, func(t *tx) error {
+		return s.transact(ctx, s.write, s.dialect.beginUpdate+`; SET LOCAL lock_timeout = '1s'`, func(t *tx) {
 			// Adding a row waits for a transaction that is adding the same one.
-			added, err := t.exec(`INSERT INTO ibid.commits (id) VALUES ('` + u.id + `') ON CONFLICT DO NOTHING`)
+			added, err := t.try(`INSERT INTO ibid.commits (id) VALUES ('` + u.id + `') ON CONFLICT DO NOTHING`)
 			if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42P01" { // undefined_table
-				return errAborted // the transaction was to create it
+				err = errAborted // the transaction was to create it
 			}
 			if err == nil && added > 0 {
-				return errAborted
+				err = errAborted
 			}
-			return err
+			check(err)
 		}, func(t *tx) error { return t.rollback() })
 	})
 	switch {

@@ -34,8 +34,8 @@ func (s *Store) CopyTo(ctx context.Context, address string, opts Options, moved 
 		return r, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	err = to.update(ctx, func(into *tx) error {
-		return s.view(ctx, func(from *tx) error { return into.copyFrom(from) })
+	err = to.update(ctx, func(into *tx) {
+		check(s.view(ctx, func(from *tx) { into.copyFrom(from) }))
 	})
 	if err != nil {
 		return r, err
@@ -44,62 +44,45 @@ func (s *Store) CopyTo(ctx context.Context, address string, opts Options, moved 
 }
 
 // copyFrom copies the undamaged rows of another library into an empty one.
-func (t *tx) copyFrom(from *tx) error {
-	if err := t.lock("layout"); err != nil {
-		return err
-	}
+func (t *tx) copyFrom(from *tx) {
+	t.lock("layout")
 	own := []string{"settings", "settings_copy", "changes", "eras"} // an empty library has rows in these
 	for _, of := range tables() {
 		if !slices.Contains(own, of.name) && t.any(of.name) {
-			return fmt.Errorf("%w: the schema of %s has a library: name another one with search_path", ErrTarget, t.s.place)
+			check(fmt.Errorf("%w: the schema of %s has a library: name another one with search_path", ErrTarget, t.s.place))
 		}
-		if _, err := t.exec(`DELETE FROM ibid.` + of.name); err != nil {
-			return err
-		}
-		if err := t.copyTable(from, &of); err != nil {
-			return fmt.Errorf("copying the table %s: %w", of.name, err)
-		}
+		t.exec(`DELETE FROM ibid.` + of.name)
+		t.copyTable(from, &of)
 	}
 	// A name of its own, so that no search index is used for both.
-	if err := t.found(); err != nil {
-		return err
-	}
-	_, err := t.exec(`UPDATE ibid.clock SET revision = (SELECT coalesce(max(revision), 0) FROM ibid.changes)`)
-	if err == nil {
-		_, err = t.exec(`SELECT setval('` + strings.ReplaceAll(t.s.dialect.schema, "'", "''") + `numbers', greatest(1,
-			(SELECT max(number) FROM ibid.documents), (SELECT max(document) FROM ibid.changes)))`)
-	}
-	if err == nil {
-		err = t.changed(change{})
-	}
-	return err
+	t.found()
+	t.exec(`UPDATE ibid.clock SET revision = (SELECT coalesce(max(revision), 0) FROM ibid.changes)`)
+	t.exec(`SELECT setval('` + strings.ReplaceAll(t.s.dialect.schema, "'", "''") + `numbers', greatest(1,
+		(SELECT max(number) FROM ibid.documents), (SELECT max(document) FROM ibid.changes)))`)
+	t.changed(change{})
 }
 
 // copyTable copies the rows of a table.
-func (t *tx) copyTable(from *tx, of *table) error {
+func (t *tx) copyTable(from *tx, of *table) {
 	columns := strings.Join(of.columns, ", ")
 	var rows [][]any
 	bytes := 0
-	flush := func() error {
+	flush := func() {
 		for part := range slices.Chunk(rows, maxParameters/len(of.columns)) {
 			values := strings.TrimSuffix(strings.Repeat("("+marks(len(of.columns))+"), ", len(part)), ", ")
-			if _, err := t.exec(`INSERT INTO ibid.`+of.name+` (`+columns+`) VALUES `+values, slices.Concat(part...)...); err != nil {
-				return err
-			}
+			t.exec(`INSERT INTO ibid.`+of.name+` (`+columns+`) VALUES `+values, slices.Concat(part...)...)
 		}
 		rows, bytes = nil, 0
-		return nil
 	}
-	err := from.each(func(r scanner) error {
-		values, err := anyRow(r, len(of.columns))
-		if err != nil || of.sum >= 0 && !of.intact(values) {
-			return err
+	for r := range from.rows(`SELECT ` + columns + ` FROM ibid.` + of.name) {
+		values := anyRow(r, len(of.columns))
+		if of.sum >= 0 && !of.intact(values) {
+			continue
 		}
 		rows = append(rows, values)
-		if bytes += sizeOf(values); len(rows) < salvageBatch && bytes < salvageBytes {
-			return nil
+		if bytes += sizeOf(values); len(rows) >= salvageBatch || bytes >= salvageBytes {
+			flush()
 		}
-		return flush()
-	}, `SELECT `+columns+` FROM ibid.`+of.name)
-	return errors.Join(err, flush())
+	}
+	flush()
 }

@@ -41,22 +41,17 @@ func (s *Store) addLost(found ...Damage) {
 // that the next sync stores them again. Their rows stay until then.
 func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 	var found []*damagedError
-	err := within(ctx, s.view, func(t *tx) error {
+	err := within(ctx, s.view, func(t *tx) {
 		found = nil
 		for _, d := range all {
 			if d.Document == "" {
 				continue
 			}
-			numbers, err := column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
-				UNION SELECT document FROM ibid.changes WHERE id = ? AND deleted = 0`, keyOf(d.Document), d.Document)
-			if err != nil {
-				return err
-			}
-			for _, number := range numbers {
+			for _, number := range column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
+				UNION SELECT document FROM ibid.changes WHERE id = ? AND deleted = 0`, keyOf(d.Document), d.Document) {
 				found = append(found, &damagedError{number, d.Document, d.Reason})
 			}
 		}
-		return nil
 	}, "setting damaged documents aside")
 	if err != nil {
 		return err
@@ -73,41 +68,34 @@ func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 		}
 		return nil
 	}
-	return within(ctx, s.update, func(t *tx) error {
+	return within(ctx, s.update, func(t *tx) {
 		var changes []change
 		for _, d := range found {
-			c, err := t.setAside(d)
-			if err != nil {
-				return err
-			}
-			changes = append(changes, c...)
+			changes = append(changes, t.setAside(d)...)
 		}
-		return t.changed(changes...)
+		t.changed(changes...)
 	}, "setting a damaged document aside")
 }
 
 // setAside adds a row for a damaged document and returns the change of it, none
 // if it has been set aside before.
-func (t *tx) setAside(d *damagedError) ([]change, error) {
-	var known bool
-	if err := t.row(`SELECT EXISTS (SELECT 1 FROM ibid.damage WHERE document = ?)`, d.number).Scan(&known); err != nil || known {
-		return nil, err
+func (t *tx) setAside(d *damagedError) []change {
+	if value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.damage WHERE document = ?)`, d.number) {
+		return nil
 	}
-	id := d.id
-	if id == "" {
-		id = t.nameOf(d.number)
+	id := cmp.Or(d.id, t.nameOf(d.number))
+	if id == "" && !value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE number = ?) OR EXISTS (SELECT 1 FROM ibid.texts WHERE number = ?)`,
+		d.number, d.number) {
+		return []change{{document: d.number, deleted: d.number != 0}} // no document has the number
 	}
-	if err := t.insert("damage", "document, id, reason", "ON CONFLICT (document) DO NOTHING", []any{d.number, id, d.reason}); err != nil {
-		return nil, err
-	}
-	return []change{{document: d.number, id: id}}, nil
+	t.insert("damage", "document, id, reason", "ON CONFLICT (document) DO NOTHING", []any{d.number, id, d.reason})
+	return []change{{document: d.number, id: id}}
 }
 
 // nameOf returns the id of a document from the first of its rows that has it
 // undamaged; empty if none has.
 func (t *tx) nameOf(number int64) string {
-	var d documentRow
-	if d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number)) == nil {
+	if d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number)); err == nil {
 		return d.id
 	}
 	c, err := scanChange(t.row(`SELECT `+changeColumns+`, sum FROM ibid.changes WHERE document = ?`, number))
@@ -123,14 +111,13 @@ func (s *Store) Damaged(ctx context.Context) (all []Damage, err error) {
 	s.mu.Lock()
 	all = slices.Clone(s.lost)
 	s.mu.Unlock()
-	err = s.view(ctx, func(t *tx) error {
-		whole, damaged, err := rowsOf(t, func(r scanner) (d Damage, err error) {
+	err = s.view(ctx, func(t *tx) {
+		whole, damaged := rowsOf(t, func(r scanner) (d Damage, err error) {
 			var document int64
 			err = checked(r, &document, &d.Document, &d.Reason)
 			return d, err
 		}, `SELECT document, id, reason, sum FROM ibid.damage`)
 		all = append(append(all, whole...), damaged...)
-		return err
 	})
 	slices.SortFunc(all, func(a, b Damage) int {
 		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Reason, b.Reason))

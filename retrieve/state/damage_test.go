@@ -279,13 +279,9 @@ func checkAside(t *testing.T, address, name, damage string) {
 	put(t, s, "a", "2", "train")
 	var f follower
 	f.same(t, s)
-	must(t, s.update(ctx, func(tx *tx) error {
-		n, err := tx.exec(damage, "x")
-		if n != 1 {
-			return errors.Join(err, fmt.Errorf("%d rows", n))
-		}
-		return err
-	}))
+	if n := execute(t, s, damage, "x"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
 	r, err := Verify(ctx, address, Options{}, nil)
 	must(t, err)
 	if r.Documents != 1 || !slices.ContainsFunc(r.Damaged, func(d Damage) bool { return d.Document == "a/1" }) {
@@ -381,21 +377,24 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestDamagedRows damages rows that every search needs: the error says what to do,
-// without the driver's words, and the next start repairs them.
+// TestDamagedRows damages rows that every search needs: the search works, or the error
+// says what to do, without the driver's words. The next start repairs them.
 func TestDamagedRows(t *testing.T) {
-	for _, damage := range []string{`UPDATE ibid.eras SET era = 'x'`, `UPDATE ibid.eras SET era = era + 1`,
-		`UPDATE ibid.changes SET revision = 'x' WHERE revision = (SELECT max(revision) FROM ibid.changes)`} {
-		t.Run(damage, func(t *testing.T) {
+	for _, c := range []struct {
+		damage string
+		works  bool
+	}{{`UPDATE ibid.eras SET era = 'x'`, false}, {`UPDATE ibid.eras SET era = era + 1`, true},
+		{`UPDATE ibid.changes SET revision = 'x' WHERE revision = (SELECT max(revision) FROM ibid.changes)`, false},
+		{`UPDATE ibid.changes SET revision = revision + 100 WHERE revision = (SELECT max(revision) FROM ibid.changes)`, true},
+		{`UPDATE ibid.changes SET deleted = 1`, true}, {`UPDATE ibid.changes SET id = 'x'`, true},
+		{`DELETE FROM ibid.changes WHERE document > 0`, true}} {
+		t.Run(c.damage, func(t *testing.T) {
 			address := filepath.Join(t.TempDir(), "data")
 			s := openTest(t, address)
 			ctx := ready(t, s, "a")
 			put(t, s, "a", "0", "boat")
 			put(t, s, "a", "1", "boat")
-			must(t, s.update(ctx, func(t *tx) error {
-				_, err := t.exec(damage)
-				return err
-			}))
+			execute(t, s, c.damage)
 			read := func(s *Store) error {
 				n, _, err := s.Revision(ctx)
 				if err == nil {
@@ -406,14 +405,27 @@ func TestDamagedRows(t *testing.T) {
 				}
 				return err
 			}
-			if err := read(s); err == nil || !strings.Contains(err.Error(), "start it again to have it repaired") ||
-				strings.Contains(err.Error(), "sql:") {
+			if r, err := Verify(ctx, address, Options{}, nil); err != nil || len(r.Damaged) == 0 {
+				t.Errorf("Verify = %+v, %v", r, err)
+			}
+			if err := read(s); (err == nil) != c.works || err != nil && (strings.Contains(err.Error(), "sql:") ||
+				!strings.Contains(err.Error(), "start it again to have it repaired")) {
 				t.Errorf("reading damaged rows: %v", err)
 			}
 			must(t, s.Close())
 			again := openTest(t, address)
 			if err := read(again); err != nil {
 				t.Errorf("after the repair: %v", err)
+			}
+			whole, err := again.Documents(ctx, retrieve.Filter{})
+			must(t, err)
+			damaged, err := again.Damaged(ctx)
+			must(t, err)
+			for _, id := range []string{"a/0", "a/1"} {
+				if !slices.ContainsFunc(whole, func(d retrieve.DocumentInfo) bool { return d.ID == id }) &&
+					!slices.ContainsFunc(damaged, func(d Damage) bool { return d.Document == id }) {
+					t.Errorf("%s is neither stored nor named as damaged: %+v", id, damaged)
+				}
 			}
 		})
 	}

@@ -26,9 +26,9 @@ type dialect struct {
 	// limit limits the wait for the beginning of a transaction.
 	limit func(context.Context, *Store) (context.Context, context.CancelFunc)
 	// lock locks the tables shared and then those alone, in this order.
-	lock func(t *tx, shared, alone []string) error
+	lock func(t *tx, shared, alone []string)
 	// lockVectors locks the vectors whose digests are in the list.
-	lockVectors func(t *tx, list string, args []any) error
+	lockVectors func(t *tx, list string, args []any)
 	// nextNumber is the number of a new document, never given before.
 	nextNumber string
 	// nextRevision adds its parameter to the latest revision and returns it. In

@@ -49,12 +49,15 @@ func (d *documentRow) dest() []any {
 		&d.chunks, &d.pages, &d.bytes, &d.textSum, &d.chunkSum}
 }
 
-func (d *documentRow) scan(r scanner) error { return checked(r, d.dest()...) }
+func scanDocument(r scanner) (d documentRow, err error) {
+	err = checked(r, d.dest()...)
+	return d, err
+}
 
-// describe sets the columns that a renaming changes.
-func (d *documentRow) describe(doc *ingest.Document, collection string) error {
+// describe sets the columns that a renaming changes, except the collection.
+func (d *documentRow) describe(doc *ingest.Document) error {
 	key := keyOf(doc.ID)
-	d.key, d.id, d.root, d.path, d.collection = key[:], doc.ID, doc.Root, doc.Path, collection
+	d.key, d.id, d.root, d.path = key[:], doc.ID, doc.Root, doc.Path
 	meta, err := json.Marshal(doc.Meta)
 	d.meta = string(meta)
 	return err

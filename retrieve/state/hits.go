@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Candidate, error) {
 	rows := make(map[retrieve.Hit]retrieve.Candidate, len(hits))
 	for part := range slices.Chunk(hits, maxList) {
-		err := within(ctx, s.viewOnce, func(t *tx) error { return t.candidates(part, rows) }, "reading the chunks found")
+		err := within(ctx, s.viewOnce, func(t *tx) { t.candidates(part, rows) }, "reading the chunks found")
 		if err != nil {
 			return nil, err
 		}
@@ -31,7 +30,7 @@ func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Can
 	if len(lacking) == 0 {
 		return found, nil
 	}
-	err := within(ctx, s.view, func(t *tx) error { return t.vanished(lacking) }, "looking for missing chunks")
+	err := within(ctx, s.view, func(t *tx) { t.vanished(lacking) }, "looking for missing chunks")
 	return found, err
 }
 
@@ -41,7 +40,7 @@ func qualified(table, columns string) string {
 }
 
 // candidates adds the chunks of hits whose generation is stored, in one statement.
-func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Candidate) error {
+func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Candidate) {
 	wanted := make(map[retrieve.Hit]bool, len(hits))
 	keys := make([]int64, 0, len(hits))
 	for _, h := range hits {
@@ -51,49 +50,45 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 		}
 	}
 	if len(keys) == 0 {
-		return nil
+		return
 	}
 	list, args := in(keys)
-	return t.each(func(r scanner) error {
+	for r := range t.rows(`SELECT `+qualified("documents", documentColumns)+`, `+qualified("chunks", chunkColumns)+`, `+qualified("changes", changeColumns)+`, changes.sum
+		FROM ibid.chunks JOIN ibid.documents ON documents.number = chunks.key >> 20 JOIN ibid.changes ON changes.document = documents.number
+		WHERE chunks.key IN `+list+` AND `+whole, args...) {
 		var d documentRow
 		var c chunkRow
-		var sum, revision int64
-		columns := append(append(d.dest(), &sum), append(c.dest(), &c.sum, &revision)...)
-		if err := r.Scan(columns...); err != nil && !errors.Is(err, errRow) {
-			return err
-		}
+		var ch change
+		var sum, changeSum int64
+		err := r.Scan(slices.Concat(d.dest(), []any{&sum}, c.dest(), []any{&c.sum}, ch.dest(), []any{&changeSum})...)
 		info, bad := d.info()
-		if bad != nil || rowSum(d.dest()...) != sum || rowSum(c.dest()...) != c.sum {
-			t.markDamaged(c.key>>ordinalBits, "its rows are damaged")
-			return nil
+		if err != nil || bad != nil || rowSum(d.dest()...) != sum || rowSum(c.dest()...) != c.sum || rowSum(ch.dest()...) != changeSum {
+			t.markDamaged(d.number, "its rows are damaged")
+			continue
 		}
 		c.at()
-		if hit := (retrieve.Hit{Document: d.number, Generation: revision, Ordinal: c.Ordinal}); wanted[hit] {
+		if hit := (retrieve.Hit{Document: d.number, Generation: ch.revision, Ordinal: c.Ordinal}); wanted[hit] {
 			into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.of(d.id), Root: d.root, Path: d.path, Title: d.title,
 				Format: d.format, Digest: d.digest, Meta: info.Meta}
 		}
-		return nil
-	}, `SELECT `+qualified("documents", documentColumns)+`, `+qualified("chunks", chunkColumns)+`, changes.revision
-		FROM ibid.chunks JOIN ibid.documents ON documents.number = chunks.key >> 20 JOIN ibid.changes ON changes.document = documents.number
-		WHERE chunks.key IN `+list+` AND `+whole, args...)
+	}
 }
 
 // vanished looks for documents of hits that should be stored and lack a row.
-func (t *tx) vanished(hits []retrieve.Hit) error {
+func (t *tx) vanished(hits []retrieve.Hit) {
 	for part := range slices.Chunk(hits, maxList) {
 		numbers := make([]int64, len(part))
 		for i, h := range part {
 			numbers[i] = h.Document
 		}
-		latest, err := t.latest(numbers)
-		if err != nil {
-			return err
-		}
+		latest, documents := t.latest(numbers), t.documents(numbers)
 		for _, h := range part {
-			if c := latest[h.Document]; h.Document != 0 && c.revision == h.Generation && !c.deleted && !c.aside && h.Ordinal > 0 {
+			c, listed := latest[h.Document]
+			if _, there := documents[h.Document]; there && !listed {
+				t.markDamaged(h.Document, unlisted)
+			} else if h.Document != 0 && c.revision == h.Generation && !c.deleted && !c.aside && h.Ordinal > 0 {
 				t.markDamaged(h.Document, fmt.Sprintf("its chunk %d is missing", h.Ordinal))
 			}
 		}
 	}
-	return nil
 }

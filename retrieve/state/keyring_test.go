@@ -105,10 +105,7 @@ func TestKeys(t *testing.T) {
 		watch.want(t, "adding under the name of one revoked", true, []retrieve.Key{keys[1], keys[0]})
 
 		// A damaged key gives no access.
-		must(t, a.update(ctx, func(t *tx) error {
-			_, err := t.exec(`UPDATE ibid.keys SET write = 1 WHERE id = ?`, "k2")
-			return err
-		}))
+		execute(t, a, `UPDATE ibid.keys SET write = 1 WHERE id = ?`, "k2")
 		if ring := ringOf(t, a, b); ring.Damaged != 1 || len(ring.Keys) != 1 {
 			t.Errorf("with a damaged key: %+v", ring)
 		}
@@ -148,7 +145,7 @@ func TestSessionRoom(t *testing.T) {
 			x := session("k1", fmt.Sprint(n), moment(time.Duration(n)*time.Second))
 			rows = append(rows, []any{x.Digest, x.Key, x.Started.Unix()})
 		}
-		must(t, a.update(ctx, func(t *tx) error { return t.insert("sessions", sessionColumns, "", rows...) }))
+		must(t, a.update(ctx, func(t *tx) { t.insert("sessions", sessionColumns, "", rows...) }))
 		const more = 3
 		for n := range more {
 			must(t, []*Store{a, b}[n%2].Keyring().Begin(ctx, session("k1", fmt.Sprint("more ", n), moment(time.Hour))))

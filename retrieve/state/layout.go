@@ -59,26 +59,21 @@ func newestLayout() int { return firstLayout + len(schemaTexts()) - 1 }
 
 // layOut brings the layout up to date from the number it has, 0 for an empty
 // database.
-func (t *tx) layOut(have int) error {
+func (t *tx) layOut(have int) {
 	if newest := newestLayout(); have > newest {
-		return fmt.Errorf("%s: %w (layout %d; this version reads layout %d): update ibid, or use another library",
-			t.s.place, ErrNewer, have, newest)
+		check(fmt.Errorf("%s: %w (layout %d; this version reads layout %d): update ibid, or use another library",
+			t.s.place, ErrNewer, have, newest))
 	}
 	for _, step := range t.s.dialect.steps() {
 		if step.number <= have {
 			continue
 		}
-		if _, err := t.exec(step.text); err != nil {
-			return fmt.Errorf("laying out the tables of layout %d: %w", step.number, err)
-		}
-		if err := t.s.setLayout(t, step.number); err != nil {
-			return err
-		}
+		t.exec(step.text)
+		t.s.setLayout(t, step.number)
 	}
 	if have == 0 {
-		return t.found()
+		t.found()
 	}
-	return nil
 }
 
 var created = regexp.MustCompile(`CREATE (?:UNIQUE )?(?:TABLE|INDEX) (?:ibid\.)?(\w+)`)
@@ -100,11 +95,7 @@ func (d *dialect) missing(have []string) (names []string) {
 // upgrade lays out what an older layout lacks.
 func (s *Store) upgrade(ctx context.Context) error {
 	have := 0
-	err := s.view(ctx, func(t *tx) (err error) {
-		have, err = s.layout(t)
-		return err
-	})
-	if err != nil {
+	if err := s.view(ctx, func(t *tx) { have = s.layout(t) }); err != nil {
 		return err
 	}
 	if have > 0 && have < firstLayout {
@@ -116,11 +107,5 @@ func (s *Store) upgrade(ctx context.Context) error {
 	if s.readOnly && have < newestLayout() {
 		return errors.New("it was written by an older version of ibid and cannot be brought up to date: make it writable once")
 	}
-	return s.update(ctx, func(t *tx) error {
-		have, err := s.layout(t) // another process may have been first
-		if err != nil {
-			return err
-		}
-		return t.layOut(have)
-	})
+	return s.update(ctx, func(t *tx) { t.layOut(s.layout(t)) }) // another process may have been first
 }

@@ -345,10 +345,7 @@ func TestClaimExpires(t *testing.T) {
 		ctx := t.Context()
 		for _, id := range []string{"a", "b"} {
 			begin(t, a, retrieve.Job{ID: id, Worker: "w", Left: time.Minute})
-			must(t, a.update(ctx, func(t *tx) error {
-				_, err := t.exec(`UPDATE ibid.jobs SET until = until - 60000000 WHERE id = ?`, id)
-				return err
-			}))
+			execute(t, a, `UPDATE ibid.jobs SET until = until - 60000000 WHERE id = ?`, id)
 			wantHolder(t, b, id, "")
 		}
 		must(t, a.Ledger().Keep(ctx, "b", "w", "k", []byte("in time")))
@@ -396,10 +393,7 @@ func TestJobDamaged(t *testing.T) {
 		} {
 			begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Spec: []byte("spec")})
 			must(t, a.Ledger().Keep(ctx, "a", "", "k", []byte("reply")))
-			must(t, a.update(ctx, func(t *tx) error {
-				_, err := t.exec(damage, "X")
-				return err
-			}))
+			execute(t, a, damage, "X")
 			_, job := b.Ledger().Job(ctx, "a")
 			_, latest := b.Ledger().Latest(ctx, "ask")
 			_, ok, err := b.Ledger().Reply(ctx, "a", "k")
@@ -423,12 +417,8 @@ func TestMendLedger(t *testing.T) {
 		begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Spec: []byte("spec"), Worker: "w", Left: time.Minute})
 		must(t, a.Ledger().Keep(t.Context(), "a", "w", "k", []byte("reply")))
 		begin(t, a, retrieve.Job{ID: "b", Kind: "ask"})
-		must(t, a.update(t.Context(), func(t *tx) error {
-			if _, err := t.exec(`DELETE FROM ibid.jobs WHERE id = ?`, "a"); err != nil {
-				return err
-			}
-			return t.mendLedger()
-		}))
+		execute(t, a, `DELETE FROM ibid.jobs WHERE id = ?`, "a")
+		must(t, a.update(t.Context(), (*tx).mendLedger))
 		must(t, b.Ledger().Claim(t.Context(), "a", "v", time.Minute))
 		wantHolder(t, a, "a", "v")
 		wantReply(t, b, "a", "k", "reply", true)
@@ -437,10 +427,8 @@ func TestMendLedger(t *testing.T) {
 		r := record("old", now().Add(-2*time.Hour), 0)
 		must(t, errors.Join(a.Ledger().KeepRecord(t.Context(), r), b.update(t.Context(), (*tx).forgetOld)))
 		wantIDs(t, "after deleting old ones", jobs(t, b, "a", "b", "old"), "a")
-		must(t, b.view(t.Context(), func(tx *tx) error {
-			records, err := column[string](tx, `SELECT id FROM ibid.records`)
-			wantIDs(t, "records after deleting old ones", records)
-			return err
+		must(t, b.view(t.Context(), func(tx *tx) {
+			wantIDs(t, "records after deleting old ones", column[string](tx, `SELECT id FROM ibid.records`))
 		}))
 	})
 }

@@ -32,28 +32,22 @@ func ledgerSample(t *testing.T) []byte {
 	doc, chunks := newDocument("a", "x", "boat")
 	must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 	for _, gone := range []bool{true, false} {
-		must(t, s.update(ctx, func(t *tx) (err error) {
+		must(t, s.update(ctx, func(t *tx) {
 			for i := range sampleRows {
 				j, r, f, k, x := sampleRow(i, gone)
-				for _, err := range []error{
-					t.insert("specs", specColumns, "", []any{j.ID, j.Kind, j.Started.UnixMicro(), j.Secret, j.Spec}),
-					t.insert("replies", replyColumns, "", []any{j.ID, "k", len(j.Spec), j.Spec}),
-					t.insertRecord(r), t.insertFeedback(f), t.insertKey(k), t.insertSession(x),
-				} {
-					if err != nil {
-						return err
-					}
-				}
+				t.insert("specs", specColumns, "", []any{j.ID, j.Kind, j.Started.UnixMicro(), j.Secret, j.Spec})
+				t.insert("replies", replyColumns, "", []any{j.ID, "k", len(j.Spec), j.Spec})
+				t.insertRecord(r)
+				t.insertFeedback(f)
+				t.insertKey(k)
+				t.insert("sessions", sessionColumns, "", []any{x.Digest, x.Key, retrieve.Seconds(x.Started)})
 			}
-			return t.mendLedger()
+			t.mendLedger()
 		}))
 		for i := range sampleRows {
 			if j, r, f, k, _ := sampleRow(i, gone); gone {
 				must(t, errors.Join(s.Ledger().End(ctx, j.ID), s.Ledger().ForgetRecord(ctx, r.ID), s.Keyring().Revoke(ctx, k.ID)))
-				must(t, s.update(ctx, func(t *tx) error {
-					_, err := t.exec(`DELETE FROM feedback WHERE key = ?`, f.Key)
-					return err
-				}))
+				execute(t, s, `DELETE FROM feedback WHERE key = ?`, f.Key)
 			}
 		}
 	}

@@ -1,10 +1,12 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"ibid/ingest"
@@ -26,17 +28,43 @@ const (
 type migration struct {
 	from, into *Store
 	earlier
-	progress func(done, total int)
-	most     int // documents in one transaction
+	progress func(done, total int) // may be nil
+	most     int                   // documents in one transaction
+}
+
+// migrate copies the rows not yet copied from a library of an earlier layout, which
+// is kept. Several processes may do that together.
+func (s *Store) migrate(ctx context.Context, opts Options) (err error) {
+	source := ""
+	err = s.view(ctx, func(t *tx) { source = t.setting(settingSource) })
+	if err != nil || source == "" {
+		return err
+	}
+	m := migration{into: s, progress: opts.Migrating, most: cmp.Or(opts.batch, migrateDocuments)}
+	if s.dir == "" {
+		m.earlier, m.from = oldServer(), &Store{place: s.place, dialect: postgresDialect(source), schema: source, classify: s.classify,
+			write: s.write, read: s.read, wait: s.wait, silence: s.silence, maxPause: s.maxPause}
+	} else {
+		m.earlier, m.from = oldFile(), fileStore(filepath.Join(s.dir, source), Options{Wait: s.wait})
+		m.from.readOnly = true
+		if err := m.from.connect(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.from.disconnect()) }()
+	}
+	if err := m.run(ctx); err != nil {
+		return fmt.Errorf("bringing the library up to date from %s: %w", source, err)
+	}
+	return nil
 }
 
 // An earlier says how a layout before [firstLayout] is read.
 type earlier struct {
 	// space returns the name of the space in use.
-	space func(*tx) (string, error)
+	space func(*tx) string
 	// read reads the document of a key, and compares its rows with their
-	// checksums if there are any. Its error may wrap errRow.
-	read  func(t *tx, key int64, into *oldDocument) error
+	// checksums if there are any. It may end with an errRow.
+	read  func(t *tx, key int64, into *oldDocument)
 	roots oldTable
 	rest  []oldTable
 }
@@ -78,187 +106,145 @@ const (
 )
 
 func (m *migration) run(ctx context.Context) error {
-	err := m.together(ctx, func(from, into *tx) error { return m.roots.copy(from, into) })
+	err := m.together(ctx, func(from, into *tx) { m.roots.copy(from, into) })
 	for more := true; more && err == nil; {
-		err = m.together(ctx, func(from, into *tx) (err error) {
-			more, err = m.batch(from, into)
-			return err
-		})
+		err = m.together(ctx, func(from, into *tx) { more = m.batch(from, into) })
 	}
 	if err == nil {
 		err = m.together(ctx, m.tail)
 	}
-	if err != nil {
-		return fmt.Errorf("bringing the library up to date: %w", err)
-	}
-	return nil
+	return err
 }
 
 // together runs f in a transaction of both libraries, unless another process has
 // finished the migration.
-func (m *migration) together(ctx context.Context, f func(from, into *tx) error) error {
-	return m.into.update(ctx, func(into *tx) error {
-		if err := into.lock("migration"); err != nil {
-			return err
+func (m *migration) together(ctx context.Context, f func(from, into *tx)) error {
+	return m.into.update(ctx, func(into *tx) {
+		into.lock("migration")
+		if into.setting(settingSource) != "" {
+			check(m.from.view(ctx, func(from *tx) { f(from, into) }))
 		}
-		if source, err := into.setting(settingSource); err != nil || source == "" {
-			return err
-		}
-		return m.from.view(ctx, func(from *tx) error { return f(from, into) })
 	})
 }
 
 // batch copies the next documents, and reports whether there may be more.
-func (m *migration) batch(from, into *tx) (more bool, err error) {
+func (m *migration) batch(from, into *tx) (more bool) {
 	var after int64
-	if text, err := into.setting(settingMigrated); err != nil {
-		return false, err
-	} else if text != "" {
-		if _, err := fmt.Sscan(text, &after); err != nil {
-			return false, err
-		}
+	if text := into.setting(settingMigrated); text != "" {
+		_, err := fmt.Sscan(text, &after)
+		check(err)
 	}
 	var done, total int
-	err = from.row(`SELECT (SELECT count(*) FROM ibid.documents WHERE key <= ?), (SELECT count(*) FROM ibid.documents)`, after).
-		Scan(&done, &total)
-	if err != nil {
-		return false, err
+	check(from.row(`SELECT (SELECT count(*) FROM ibid.documents WHERE key <= ?), (SELECT count(*) FROM ibid.documents)`, after).
+		Scan(&done, &total))
+	keys := column[int64](from, `SELECT key FROM ibid.documents WHERE key > ? ORDER BY key LIMIT ?`, after, m.most)
+	if len(keys) == 0 {
+		return false
 	}
-	keys, err := column[int64](from, `SELECT key FROM ibid.documents WHERE key > ? ORDER BY key LIMIT ?`, after, m.most)
-	if err != nil || len(keys) == 0 {
-		return false, err
-	}
-	name, err := m.space(from)
-	if err != nil {
-		return false, err
-	}
-	bytes := 0
+	name, bytes := m.space(from), 0
 	for _, key := range keys {
 		if bytes > migrateBytes {
 			break
 		}
-		n, err := m.copy(from, into, name, key)
-		if err != nil {
-			return false, err
-		}
-		bytes, after, done = bytes+n, key, done+1
+		bytes += m.copy(from, into, name, key)
+		after, done = key, done+1
 	}
-	m.progress(done, total)
-	return true, into.set(settingMigrated, fmt.Sprint(after))
+	if m.progress != nil {
+		m.progress(done, total)
+	}
+	into.set(settingMigrated, fmt.Sprint(after))
+	return true
 }
 
 // copy copies a document, and returns the length of its text. A damaged one is set
 // aside.
-func (m *migration) copy(from, into *tx, space string, key int64) (bytes int, err error) {
+func (m *migration) copy(from, into *tx, space string, key int64) (bytes int) {
 	var old oldDocument
 	reason := "it was damaged before the library was brought up to date"
-	err = m.read(from, key, &old)
-	if err == nil {
+	err := caught(func() {
+		m.read(from, key, &old)
 		var o outline
 		if errors.Join(json.Unmarshal([]byte(old.meta), &old.doc.Meta), json.Unmarshal([]byte(old.outline), &o)) != nil {
-			err = errRow
+			check(errRow)
 		}
 		old.doc.Sections, old.doc.Pages = o.Sections, o.Pages
-	}
-	if err == nil {
-		p, refused := prepare(&old.doc, old.chunks, old.vectors)
-		if err = refused; err == nil {
-			err = into.replace(space, p)
-		} else {
-			reason, err = err.Error(), errRow
+		p, err := prepare(&old.doc, old.chunks, old.vectors)
+		if err != nil {
+			reason = err.Error()
+			check(errRow)
 		}
+		into.replace(space, p)
+	})
+	switch {
+	case err == nil:
+		return len(old.doc.Text)
+	case errors.Is(err, retrieve.ErrNotFound):
+		reason = "the row of its root is damaged: ingest its folder again"
+	case !errors.Is(err, errRow):
+		check(err)
 	}
-	if err == nil {
-		return len(old.doc.Text), nil
-	}
-	if errors.Is(err, retrieve.ErrNotFound) {
-		reason, err = "the row of its root is damaged: ingest its folder again", errRow
-	}
-	if !errors.Is(err, errRow) {
-		return 0, err
-	}
-	damaged := &damagedError{id: old.doc.ID, reason: reason}
-	if err := into.row(into.s.dialect.nextNumber).Scan(&damaged.number); err != nil {
-		return 0, err
-	}
-	changes, err := into.setAside(damaged)
-	if err != nil {
-		return 0, err
-	}
-	return 0, into.changed(changes...)
+	damaged := &damagedError{number: value[int64](into, into.s.dialect.nextNumber), id: cmp.Or(old.doc.ID, fmt.Sprintf("document %d", key)), reason: reason}
+	into.changed(into.setAside(damaged)...)
+	return 0
 }
 
 // tail copies the rest, and ends the migration.
-func (m *migration) tail(from, into *tx) error {
+func (m *migration) tail(from, into *tx) {
 	for _, table := range m.rest {
-		if err := table.copy(from, into); err != nil {
-			return err
-		}
+		table.copy(from, into)
 	}
-	if err := into.set(settingSource, ""); err != nil {
-		return err
-	}
-	return into.changed(change{})
+	into.set(settingSource, "")
+	into.changed(change{})
 }
 
 // copy copies the rows that are whole.
-func (o *oldTable) copy(from, into *tx) error {
-	exists, err := from.hasTable(o.name)
-	if err != nil || !exists {
-		return err
+func (o *oldTable) copy(from, into *tx) {
+	if !from.hasTable(o.name) {
+		return
 	}
 	damaged := 0
-	err = from.each(func(r scanner) error {
-		values, err := o.read(r)
-		if values == nil || err != nil {
+	for r := range from.rows(`SELECT ` + o.query + ` FROM ibid.` + o.name) {
+		if values := o.read(r); values != nil {
+			into.insert(o.to, o.columns, "ON CONFLICT DO NOTHING", values)
+		} else {
 			damaged++
-			return err
 		}
-		return into.insert(o.to, o.columns, "ON CONFLICT DO NOTHING", values)
-	}, `SELECT `+o.query+` FROM ibid.`+o.name)
+	}
 	if damaged > 0 {
 		into.s.addLost(Damage{Reason: fmt.Sprintf("%d %s are damaged and lost", damaged, o.what)})
 	}
-	return err
 }
 
 // read returns the columns of the new table from a row; nil if it is damaged.
-func (o *oldTable) read(r scanner) ([]any, error) {
-	names, err := r.(row).Columns()
-	if err != nil {
-		return nil, err
-	}
-	values, err := anyRow(r, len(names))
-	if err != nil {
-		return nil, err
-	}
+func (o *oldTable) read(r row) []any {
+	names, err := r.Columns()
+	check(err)
+	values := anyRow(r, len(names))
 	for _, v := range values {
 		switch v.(type) {
 		case int64, []byte, string, bool:
 		default:
-			return nil, nil
+			return nil
 		}
 	}
 	if sum := slices.Index(names, "sum"); sum >= 0 {
 		if values[sum] != rowSum(values[:sum]...) {
-			return nil, nil
+			return nil
 		}
 		values = values[sum+1:]
 	}
 	if o.convert != nil {
 		o.convert(values)
 	}
-	return values, nil
+	return values
 }
 
 // hasTable reports whether the library has a table of a name.
-func (t *tx) hasTable(name string) (bool, error) {
+func (t *tx) hasTable(name string) bool {
 	query, args := `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = CAST(? AS TEXT)`, []any{name}
 	if t.s.dir == "" {
 		query = `SELECT count(*) FROM pg_tables WHERE schemaname = convert_from(?, 'UTF8') AND tablename = convert_from(?, 'UTF8')`
 		args = []any{t.s.schema, name}
 	}
-	n := 0
-	err := t.row(query, args...).Scan(&n)
-	return n > 0, err
+	return value[int](t, query, args...) > 0
 }

@@ -9,13 +9,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"ibid/retrieve"
 )
 
-// migrate replaces the file of an earlier layout by one of today's. The earlier one
-// is kept under another name.
-func (s *Store) migrate(ctx context.Context, opts Options) (err error) {
+// replaceEarlier puts an empty database in the place of one of an earlier layout. That
+// is kept under another name, from which migrate copies.
+func (s *Store) replaceEarlier(ctx context.Context) (err error) {
 	if s.readOnly {
 		return fmt.Errorf("%w, and it cannot be written: open it once where it can", errEarlier)
 	}
@@ -27,41 +28,59 @@ func (s *Store) migrate(ctx context.Context, opts Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, lockFile(s.lock, false)) }()
 	old := fileStore(s.place, Options{Wait: s.wait})
-	if err := old.connect(); err != nil {
-		return err
+	earlier := false
+	err = old.connect()
+	if err == nil {
+		earlier, err = old.checkEarlier(ctx)
 	}
-	defer func() { err = errors.Join(err, old.disconnect()) }()
-	source, err := old.sourceOf(ctx)
-	if err != nil || source == "" {
-		return err // another process was first
+	if err == nil {
+		err = old.merge(ctx)
 	}
-	size, err := old.size(ctx)
+	if err != nil || !earlier { // another process was first
+		return errors.Join(err, old.disconnect())
+	}
+	kept, err := s.keepEarlier()
 	if err != nil {
 		return err
 	}
-	if free, err := freeBytes(s.dir); err != nil {
+	fresh, err := s.newFile(ctx)
+	if err != nil {
 		return err
-	} else if free < size {
-		return fmt.Errorf("%w, and bringing it up to date needs %.1f MB of free space in %s, which has %.1f MB: free some and start again",
+	}
+	err = fresh.update(ctx, func(t *tx) { t.set(settingSource, kept) })
+	if err == nil {
+		err = fresh.merge(ctx)
+	}
+	if err == nil {
+		err = os.Rename(fresh.place, s.place)
+	}
+	return errors.Join(err, syncDir(s.dir), removeDatabase(fresh.place), removeFiles(s.place+"-wal", s.place+"-shm"))
+}
+
+// checkEarlier reports whether the file has an earlier layout. It returns an error if its
+// pages are damaged, or the disk has no room for a copy.
+func (s *Store) checkEarlier(ctx context.Context) (earlier bool, err error) {
+	err = s.view(ctx, func(t *tx) {
+		if earlier = s.layout(t) < firstLayout; earlier && !slices.Equal(column[string](t, `PRAGMA integrity_check(1)`), []string{"ok"}) {
+			check(fmt.Errorf("%w: the pages of %s contradict one another", ErrDamaged, s.place))
+		}
+	})
+	if isDamage(err) {
+		err = fmt.Errorf("%w: repair it with the version of ibid that wrote it, by 'ibid ingest' of its folders, and start again", err)
+	}
+	if err != nil || !earlier {
+		return false, err
+	}
+	size, err := s.size(ctx)
+	if err != nil {
+		return false, err
+	}
+	free, err := freeBytes(s.dir)
+	if err == nil && free < size {
+		err = fmt.Errorf("%w, and bringing it up to date needs %.1f MB of free space in %s, which has %.1f MB: free some and start again",
 			errEarlier, float64(size)/1e6, s.dir, float64(free)/1e6)
 	}
-	into, err := s.resume(ctx, source)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, into.disconnect()) }()
-	m := migration{from: old, into: into, earlier: oldFile(), progress: opts.migrating(), most: opts.most()}
-	if err := m.run(ctx); err != nil {
-		if errors.Is(err, ErrDamaged) {
-			err = fmt.Errorf("%w: repair it with the version of ibid that wrote it, by 'ibid ingest' of its folders, and start again", err)
-		}
-		return err
-	}
-	s.addLost(into.lost...)
-	if err := errors.Join(into.merge(ctx), old.merge(ctx)); err != nil {
-		return err
-	}
-	return s.switchTo(into.place)
+	return true, err
 }
 
 // merge moves the log into the file and closes it.
@@ -72,30 +91,25 @@ func (s *Store) merge(ctx context.Context) error {
 	return errors.Join(s.disconnect(), syncFile(s.place))
 }
 
-// switchTo puts a new file in the place of that of the earlier layout.
-func (s *Store) switchTo(fresh string) error {
-	var kept string
-	for n := 1; ; n++ {
-		kept = filepath.Join(s.dir, fmt.Sprintf("before-layout-%d.%d.db", firstLayout, n))
-		err := os.Link(s.place, kept)
-		if errors.Is(err, fs.ErrExist) {
+// keepEarlier gives a file of an earlier layout a further name, which it returns.
+func (s *Store) keepEarlier() (name string, err error) {
+	own, err := os.Stat(s.place)
+	for n := 1; err == nil; n++ {
+		name = fmt.Sprintf("before-layout-%d.%d.db", firstLayout, n)
+		kept := filepath.Join(s.dir, name)
+		if err = os.Link(s.place, kept); errors.Is(err, fs.ErrExist) {
+			var other fs.FileInfo
+			if other, err = os.Stat(kept); err == nil && os.SameFile(own, other) {
+				return name, nil // an interrupted attempt did
+			}
 			continue
 		}
 		if err != nil { // some file systems have no links
 			err = copyFile(s.place, kept)
 		}
-		if err != nil {
-			return err
-		}
-		break
+		return name, errors.Join(err, syncDir(s.dir))
 	}
-	if err := syncDir(s.dir); err != nil {
-		return err
-	}
-	if err := os.Rename(fresh, s.place); err != nil {
-		return err
-	}
-	return errors.Join(syncDir(s.dir), removeFiles(s.place+"-wal", s.place+"-shm", fresh+"-wal", fresh+"-shm"))
+	return "", err
 }
 
 func copyFile(from, to string) (err error) {
@@ -110,56 +124,6 @@ func copyFile(from, to string) (err error) {
 	}
 	_, err = io.Copy(f, source)
 	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// resume opens the file that a migration fills, or creates it. One that was being
-// filled from something else is removed: the library changed after an interrupted
-// migration.
-func (s *Store) resume(ctx context.Context, source string) (*Store, error) {
-	into := fileStore(s.place+".migrating", Options{Wait: s.wait})
-	if _, err := os.Stat(into.place); err == nil {
-		var was string
-		err := into.connect()
-		if err == nil {
-			err = into.view(ctx, func(t *tx) error {
-				was, err = t.setting(settingSource)
-				return err
-			})
-		}
-		if err == nil && was == source {
-			return into, nil
-		}
-		if err := errors.Join(into.disconnect(), removeDatabase(into.place)); err != nil {
-			return nil, err
-		}
-	}
-	f, err := os.OpenFile(into.place, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if into, err = s.laidOut(ctx, f); err != nil {
-		return nil, err
-	}
-	return into, into.update(ctx, func(t *tx) error { return t.set(settingSource, source) })
-}
-
-// sourceOf identifies the content of a file of the first layout; empty if it
-// has a later layout.
-func (s *Store) sourceOf(ctx context.Context) (source string, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		number, err := s.layout(t)
-		if err != nil || number >= firstLayout {
-			return err
-		}
-		var revision int64
-		if err := t.row(`SELECT coalesce(max(revision), 0) FROM changes`).Scan(&revision); err != nil {
-			return err
-		}
-		digest, err := t.meta("library")
-		source = fmt.Sprintf("layout %d, revision %d, %s", number, revision, digest)
-		return err
-	})
-	return source, err
 }
 
 // An oldHead is the JSON in the row of a record.
@@ -182,7 +146,7 @@ func headOf(v any) (h oldHead) {
 // oldFile is the first layout, whose checksums are made as those of today.
 func oldFile() earlier {
 	return earlier{
-		space: func(t *tx) (string, error) { return t.meta("space") },
+		space: func(t *tx) string { return t.meta("space") },
 		read:  readOldFile,
 		roots: oldTable{"folders", "roots", `name, path, collection, sum, name, path, collection`, "roots", rootColumns, nil},
 		rest: []oldTable{
@@ -207,41 +171,33 @@ func oldFile() earlier {
 }
 
 // readOldFile checks all rows of the document.
-func readOldFile(t *tx, key int64, into *oldDocument) error {
+func readOldFile(t *tx, key int64, into *oldDocument) {
 	var collection string
 	var revision, sum int64
 	d := &into.doc
-	err := t.row(`SELECT `+oldColumns+`, collection, revision, sum FROM documents WHERE key = ?`, key).
-		Scan(append(into.dest(), &collection, &revision, &sum)...)
-	if err != nil {
-		return err
-	}
+	check(t.row(`SELECT `+oldColumns+`, collection, revision, sum FROM documents WHERE key = ?`, key).
+		Scan(append(into.dest(), &collection, &revision, &sum)...))
 	first, last := keyRange(key)
 	var sums []any
-	err = t.each(func(r scanner) error {
+	for r := range t.rows(`SELECT key, start, end, page, tokens, heading, anchor, terms, text, sum FROM chunks
+		WHERE key BETWEEN ? AND ? ORDER BY key`, first, last) {
 		var c chunkRow
 		var terms []byte
 		dest := []any{&c.key, &c.Start, &c.End, &c.place, &c.Tokens, &c.Heading, &c.Anchor, &terms, &c.Text}
-		err := checked(r, dest...)
+		check(checked(r, dest...))
 		c.at()
 		sums = append(sums, rowSum(dest...))
 		into.chunks = append(into.chunks, *c.of(d.ID))
-		return err
-	}, `SELECT key, start, end, page, tokens, heading, anchor, terms, text, sum FROM chunks
-		WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
-	if err != nil {
-		return err
 	}
 	columns := []any{key, d.ID, d.Root, d.Path, collection, d.Title, d.Format, d.Digest, into.meta, into.outline,
 		d.Text, revision, len(sums)}
 	if rowSum(append(columns, sums...)...) != sum {
-		return errRow
+		check(errRow)
 	}
-	return t.each(func(r scanner) error {
+	for r := range t.rows(`SELECT key, vector, sum FROM vectors WHERE key BETWEEN ? AND ? ORDER BY key`, first, last) {
 		var key int64
 		var vector []byte
-		err := checked(r, &key, &vector)
+		check(checked(r, &key, &vector))
 		into.vectors = append(into.vectors, retrieve.UnpackVector(vector))
-		return err
-	}, `SELECT key, vector, sum FROM vectors WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
+	}
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"database/sql"
 	"encoding/binary"
 	"errors"
@@ -24,60 +23,30 @@ func (s *Store) earlierSchema() string {
 // moveEarlier moves the tables of an earlier layout into a schema of their own, so
 // that those of today's have their place. From then on earlier versions refuse
 // the library.
-func (s *Store) moveEarlier(t *tx) error {
-	others := 0
-	err := t.row(`SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'ibid'`).Scan(&others)
-	if err != nil {
-		return err
-	}
+func (s *Store) moveEarlier(t *tx) {
+	others := value[int](t, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'ibid'`)
 	if others > 0 {
-		return fmt.Errorf("%s, schema %q: %w, and %d connections of it are open: end the processes that use it, "+
-			"and start again to have it brought up to date", s.place, s.schema, errEarlier, others)
+		check(fmt.Errorf("%s, schema %q: %w, and %d connections of it are open: end the processes that use it, "+
+			"and start again to have it brought up to date", s.place, s.schema, errEarlier, others))
 	}
-	have, err := column[string](t, `SELECT convert_to(tablename::text, 'UTF8') FROM pg_tables
+	have := column[string](t, `SELECT convert_to(tablename::text, 'UTF8') FROM pg_tables
 		WHERE schemaname = convert_from(?, 'UTF8') AND tablename ~ convert_from(?, 'UTF8')`, s.schema, earlierTables)
-	if err != nil {
-		return err
-	}
 	earlier := pgx.Identifier{s.earlierSchema()}.Sanitize()
-	if _, err := t.exec(`CREATE SCHEMA ` + earlier); err != nil {
-		return fmt.Errorf("making room for the tables of the earlier version: %w", err)
-	}
+	t.exec(`CREATE SCHEMA ` + earlier)
 	for _, name := range have {
-		if _, err := t.exec(`ALTER TABLE ibid.` + name + ` SET SCHEMA ` + earlier); err != nil {
-			return fmt.Errorf("moving the table %s of the earlier version: %w", name, err)
-		}
+		t.exec(`ALTER TABLE ibid.` + name + ` SET SCHEMA ` + earlier)
 	}
-	return nil
-}
-
-// migrateServer copies the rows not yet copied from the tables of an earlier
-// layout, which are kept. Several processes may do that together.
-func (s *Store) migrateServer(ctx context.Context, opts Options) error {
-	source := ""
-	err := s.view(ctx, func(t *tx) (err error) {
-		source, err = t.setting(settingSource)
-		return err
-	})
-	if err != nil || source == "" {
-		return err
-	}
-	from := &Store{place: s.place, dialect: postgresDialect(source), schema: source, classify: s.classify, write: s.write, read: s.read,
-		wait: s.wait, silence: s.silence, maxPause: s.maxPause}
-	m := migration{from: from, into: s, earlier: oldServer(), progress: opts.migrating(), most: opts.most()}
-	return m.run(ctx)
 }
 
 // oldServer is the layouts 1 to 3, which have no checksums.
 func oldServer() earlier {
 	return earlier{
-		space: func(t *tx) (name string, err error) {
-			err = t.row(`SELECT convert_to(name, 'UTF8') FROM ibid.spaces WHERE NOT next`).Scan(&name)
-			if errors.Is(err, sql.ErrNoRows) {
-				err = nil
+		space: func(t *tx) (name string) {
+			if err := t.row(`SELECT convert_to(name, 'UTF8') FROM ibid.spaces WHERE NOT next`).Scan(&name); !errors.Is(err, sql.ErrNoRows) {
+				check(err)
 			}
-			return name, err
+			return name
 		},
 		read:  readOldServer,
 		roots: oldTable{"folders", "roots", rootColumns, "roots", rootColumns, nil},
@@ -94,60 +63,44 @@ func oldServer() earlier {
 }
 
 // readOldServer checks that the rows of the document fit one another.
-func readOldServer(t *tx, key int64, into *oldDocument) error {
+func readOldServer(t *tx, key int64, into *oldDocument) {
 	d, n := &into.doc, 0
-	err := t.row(`SELECT `+oldColumns+`, chunks FROM ibid.documents LEFT JOIN ibid.texts ON document = key WHERE key = ?`, key).
-		Scan(append(into.dest(), &n)...)
-	if err != nil {
-		return err
-	}
+	check(t.row(`SELECT `+oldColumns+`, chunks FROM ibid.documents LEFT JOIN ibid.texts ON document = key WHERE key = ?`, key).
+		Scan(append(into.dest(), &n)...))
 	first, last := keyRange(key)
-	err = t.each(func(r scanner) error {
+	for r := range t.rows(`SELECT key, start, "end", place, tokens, heading, anchor FROM ibid.chunks WHERE key BETWEEN ? AND ? ORDER BY key`,
+		first, last) {
 		var c chunkRow
-		if err := r.Scan(&c.key, &c.Start, &c.End, &c.place, &c.Tokens, &c.Heading, &c.Anchor); err != nil {
-			return err
-		}
+		check(r.Scan(&c.key, &c.Start, &c.End, &c.place, &c.Tokens, &c.Heading, &c.Anchor))
 		c.at()
 		if c.Start >= 0 && c.Start < c.End && c.End <= len(d.Text) {
 			c.Text = d.Text[c.Start:c.End]
 		}
 		into.chunks = append(into.chunks, *c.of(d.ID))
-		return nil
-	}, `SELECT key, start, "end", place, tokens, heading, anchor FROM ibid.chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
-	if err != nil {
-		return err
 	}
-	if into.vectors, err = oldServerVectors(t, first, last); err == nil && (len(into.chunks) != n || len(into.vectors) != n) {
-		err = errRow
+	if into.vectors = oldServerVectors(t, first, last); len(into.chunks) != n || len(into.vectors) != n {
+		check(errRow)
 	}
-	return err
 }
 
 // oldServerVectors reads vectors of pgvector in its binary form: their number of
 // dimensions and two bytes of nothing, then float32, most significant byte first.
-func oldServerVectors(t *tx, first, last int64) (vectors [][]float32, err error) {
+func oldServerVectors(t *tx, first, last int64) (vectors [][]float32) {
 	var table, schema string
-	err = t.row(`SELECT convert_to('vectors_' || s.number, 'UTF8'), convert_to(n.nspname::text, 'UTF8') FROM ibid.spaces s, pg_extension e
+	err := t.row(`SELECT convert_to('vectors_' || s.number, 'UTF8'), convert_to(n.nspname::text, 'UTF8') FROM ibid.spaces s, pg_extension e
 		JOIN pg_namespace n ON n.oid = e.extnamespace
 		WHERE e.extname = 'vector' AND NOT s.next AND s.dimensions IS NOT NULL`).Scan(&table, &schema)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+		return nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	err = t.each(func(r scanner) error {
-		var b []byte
-		if err := r.Scan(&b); err != nil {
-			return err
-		}
+	check(err)
+	for _, b := range column[[]byte](t, `SELECT `+pgx.Identifier{schema}.Sanitize()+`.vector_send(vector) FROM ibid.`+table+`
+		WHERE key BETWEEN ? AND ? ORDER BY key`, first, last) {
 		v := make([]float32, max(0, len(b)-4)/4)
 		for i := range v {
 			v[i] = math.Float32frombits(binary.BigEndian.Uint32(b[4+4*i:]))
 		}
 		vectors = append(vectors, v)
-		return nil
-	}, `SELECT `+pgx.Identifier{schema}.Sanitize()+`.vector_send(vector) FROM ibid.`+table+`
-		WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
-	return vectors, err
+	}
+	return vectors
 }

@@ -77,7 +77,7 @@ func copyOldTables(t *testing.T, from, into *Store) error {
 	if from.dir == "" {
 		m.earlier = oldServer()
 	}
-	must(t, into.update(t.Context(), func(t *tx) error { return t.set(settingSource, "x") }))
+	must(t, into.update(t.Context(), func(t *tx) { t.set(settingSource, "x") }))
 	return m.together(t.Context(), m.tail)
 }
 

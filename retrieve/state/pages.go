@@ -252,13 +252,13 @@ func rowValues(b []byte) (values []any, ok bool) {
 		if width > len(body) {
 			return nil, false
 		}
-		values = append(values, value(kind, body[:width]))
+		values = append(values, columnValue(kind, body[:width]))
 		body = body[width:]
 	}
 	return values, len(body) == 0
 }
 
-func value(kind uint64, b []byte) any {
+func columnValue(kind uint64, b []byte) any {
 	switch {
 	case kind == 0:
 		return nil

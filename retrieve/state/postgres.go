@@ -50,7 +50,7 @@ func postgresDialect(schema string) *dialect {
 		limit: func(ctx context.Context, s *Store) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, s.silence)
 		},
-		lock: func(t *tx, shared, alone []string) error {
+		lock: func(t *tx, shared, alone []string) {
 			var calls []string
 			var args []any
 			for _, l := range []struct {
@@ -62,12 +62,10 @@ func postgresDialect(schema string) *dialect {
 					args = append(args, t.s.schema+" "+name) // libraries in one database do not wait for each other
 				}
 			}
-			_, err := t.exec("SELECT "+strings.Join(calls, ", "), args...)
-			return err
+			t.exec("SELECT "+strings.Join(calls, ", "), args...)
 		},
-		lockVectors: func(t *tx, list string, args []any) error {
-			_, err := t.exec(`SELECT number FROM ibid.vectors WHERE digest IN `+list+` ORDER BY digest, space FOR UPDATE`, args...)
-			return err
+		lockVectors: func(t *tx, list string, args []any) {
+			t.exec(`SELECT number FROM ibid.vectors WHERE digest IN `+list+` ORDER BY digest, space FOR UPDATE`, args...)
 		},
 		nextNumber:   `SELECT nextval('` + strings.ReplaceAll(quoted, "'", "''") + `numbers')`,
 		nextRevision: `UPDATE ibid.clock SET revision = revision + ? RETURNING revision`,
@@ -103,7 +101,7 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 		return nil, err
 	}
 	s.wait = full
-	if err := s.migrateServer(ctx, opts); err != nil {
+	if err := s.migrate(ctx, opts); err != nil {
 		s.closeFailed()
 		return nil, err
 	}
@@ -123,68 +121,48 @@ func (s *Store) noteServer(ctx context.Context, c *pgx.Conn) error {
 
 // layOutServer lays out the schema, or brings it up to date.
 func (s *Store) layOutServer(ctx context.Context) error {
-	return s.update(ctx, func(t *tx) error {
-		var version int
-		if err := t.row(`SELECT current_setting('server_version_num')::int`).Scan(&version); err != nil {
-			return err
+	return s.update(ctx, func(t *tx) {
+		if version := value[int](t, `SELECT current_setting('server_version_num')::int`); version < leastServer {
+			check(fmt.Errorf("%s: it is PostgreSQL %d, and %d or newer is needed", s.place, version/10000, leastServer/10000))
 		}
-		if version < leastServer {
-			return fmt.Errorf("%s: it is PostgreSQL %d, and %d or newer is needed", s.place, version/10000, leastServer/10000)
+		t.lock("layout") // servers that start together wait for the first
+		if !value[bool](t, `SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8'))`, s.schema) {
+			t.exec(`CREATE SCHEMA ` + strings.TrimSuffix(s.dialect.schema, "."))
 		}
-		if err := t.lock("layout"); err != nil { // servers that start together wait for the first
-			return err
-		}
-		var exists bool
-		err := t.row(`SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8'))`, s.schema).Scan(&exists)
-		if err == nil && !exists {
-			_, err = t.exec(`CREATE SCHEMA ` + strings.TrimSuffix(s.dialect.schema, "."))
-		}
-		if err != nil {
-			return err
-		}
-		laid, err := t.hasTable("migrations")
-		if err != nil {
-			return err
-		}
-		have := 0
+		laid, have := t.hasTable("migrations"), 0
 		if laid {
-			if have, err = s.serverLayout(t); err != nil {
-				return err
-			}
+			have = s.serverLayout(t)
 		}
 		moved := have > 0 && have < firstLayout
 		if moved {
-			if err := s.moveEarlier(t); err != nil {
-				return err
-			}
+			s.moveEarlier(t)
 			have = 0
 		}
 		if !laid || moved {
-			if _, err := t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`); err != nil {
-				return err
-			}
+			t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`)
 		}
-		err = t.layOut(have)
-		if err == nil && moved {
-			err = t.set(settingSource, s.earlierSchema())
-		}
+		err := caught(func() { t.layOut(have) })
 		if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42P07" { // duplicate_table
-			return s.foreign(answer.Message)
+			err = s.foreign(answer.Message)
 		}
-		if err != nil {
-			return err
+		check(err)
+		if moved {
+			t.set(settingSource, s.earlierSchema())
 		}
-		return s.whole(t)
+		s.whole(t)
 	})
 }
 
-func (s *Store) serverLayout(t *tx) (number int, err error) {
+func (s *Store) serverLayout(t *tx) (number int) {
 	// Other programs have tables of this name with other columns.
-	err = t.row(`SELECT coalesce(max(number), 0) FROM (SELECT number, applied FROM ibid.migrations) AS own`).Scan(&number)
+	err := caught(func() {
+		number = value[int](t, `SELECT coalesce(max(number), 0) FROM (SELECT number, applied FROM ibid.migrations) AS own`)
+	})
 	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42703" { // undefined_column
 		err = s.foreign("its table migrations")
 	}
-	return number, err
+	check(err)
+	return number
 }
 
 // foreign reports that the schema belongs to another program.
@@ -194,17 +172,13 @@ func (s *Store) foreign(why string) error {
 
 // whole checks that all tables and indexes exist: an interrupted copy of a
 // database lacks some.
-func (s *Store) whole(t *tx) error {
-	have, err := column[string](t, `SELECT convert_to(c.relname::text, 'UTF8') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+func (s *Store) whole(t *tx) {
+	have := column[string](t, `SELECT convert_to(c.relname::text, 'UTF8') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = convert_from(?, 'UTF8')`, s.schema)
-	if err != nil {
-		return err
-	}
 	if missing := s.dialect.missing(have); len(missing) > 0 {
-		return fmt.Errorf("%s: the schema %q lacks %s: restore it from a whole copy, or name another schema with search_path",
-			s.place, s.schema, strings.Join(missing, ", "))
+		check(fmt.Errorf("%s: the schema %q lacks %s: restore it from a whole copy, or name another schema with search_path",
+			s.place, s.schema, strings.Join(missing, ", ")))
 	}
-	return nil
 }
 
 // classifyPostgres says what an error of the server or of the connection means.

@@ -16,66 +16,47 @@ import (
 // whole is the condition that a document has not been found damaged.
 const whole = `NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = documents.number)`
 
-// document returns the row of a document; [retrieve.ErrNotFound] if there is none.
-func (t *tx) document(id string) (*documentRow, error) {
-	var d documentRow
-	err := d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE key = ? AND `+whole, keyOf(id)))
+// document returns the row of a document; without one, the error is
+// [retrieve.ErrNotFound].
+func (t *tx) document(id string) *documentRow {
+	d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE key = ? AND `+whole, keyOf(id)))
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, retrieve.ErrNotFound
+		check(retrieve.ErrNotFound)
 	}
-	if err == nil && d.id != id {
-		err = errRow
+	if err != nil || d.id != id {
+		check(&damagedError{d.number, id, damagedRow})
 	}
-	if errors.Is(err, errRow) {
-		return nil, &damagedError{d.number, id, damagedRow}
-	}
-	return &d, err
+	return &d
 }
 
 // Document returns a stored document with its text.
 func (s *Store) Document(ctx context.Context, id string) (doc *ingest.Document, err error) {
-	err = within(ctx, s.view, func(t *tx) error {
-		doc, err = t.wholeDocument(id)
-		return err
-	}, "reading the document %q", id)
+	err = within(ctx, s.view, func(t *tx) { doc = t.textOf(t.document(id)) }, "reading the document %q", id)
 	return doc, err
 }
 
-func (t *tx) wholeDocument(id string) (*ingest.Document, error) {
-	d, err := t.document(id)
-	if err != nil {
-		return nil, err
-	}
-	return t.textOf(d)
-}
-
 // textOf returns the document of a row with its text, checked.
-func (t *tx) textOf(d *documentRow) (*ingest.Document, error) {
+func (t *tx) textOf(d *documentRow) *ingest.Document {
 	var number, outlineSum, sum int64
 	var stored []byte
 	var text string
+	damaged := func(what string) { check(&damagedError{d.number, d.id, what}) }
 	err := t.row(`SELECT number, outline, outline_sum, text, sum FROM ibid.texts WHERE number = ?`, d.number).
 		Scan(&number, &stored, &outlineSum, &text, &sum)
-	if err == nil && (rowSum(number, stored, outlineSum, text) != sum || sum != d.textSum) {
-		err = errRow
-	}
-	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
-		return nil, &damagedError{d.number, d.id, "its text is damaged"}
-	}
-	if err != nil {
-		return nil, err
+	if err != nil || rowSum(number, stored, outlineSum, text) != sum || sum != d.textSum {
+		damaged("its text is damaged")
 	}
 	info, err := d.info()
 	if err != nil {
-		return nil, &damagedError{d.number, d.id, "its metadata is damaged"}
+		damaged("its metadata is damaged")
 	}
 	var o outline
 	if err := json.Unmarshal(stored, &o); err != nil {
-		return nil, &damagedError{d.number, d.id, "its outline is damaged"}
+		damaged("its outline is damaged")
 	}
 	doc := info.Document
 	doc.Text, doc.Sections, doc.Pages = text, o.Sections, o.Pages
-	return &doc, nil
+	return &doc
 }
 
 // Excerpts returns an excerpt for each span, in their order.
@@ -102,23 +83,22 @@ func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve
 		FROM wanted JOIN ibid.changes ON changes.document = wanted.number AND changes.revision = wanted.revision
 			JOIN ibid.texts ON texts.number = wanted.number
 		WHERE NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = wanted.number)`
-	err := s.viewOnce(ctx, func(t *tx) error {
-		return t.each(func(r scanner) error {
+	err := within(ctx, s.viewOnce, func(t *tx) {
+		for r := range t.rows(query, args...) {
 			var place, length, sections int
 			var number, sum int64
 			var stored, text []byte
-			if err := r.Scan(&place, &length, &sections, &number, &stored, &sum, &text); err != nil && !errors.Is(err, errRow) {
-				return err
+			if r.Scan(&place, &length, &sections, &number, &stored, &sum, &text) != nil {
+				continue
 			}
 			var o outline
 			if len(text) == max(0, length) && (sections == 0 || rowSum(number, stored) == sum && json.Unmarshal(stored, &o) == nil) {
 				found[place] = retrieve.Excerpt{Stored: true, Text: string(text), Sections: o.Sections}
 			}
-			return nil
-		}, query, args...)
-	})
+		}
+	}, "reading parts of documents")
 	if err != nil {
-		return nil, fmt.Errorf("reading parts of documents: %w", err)
+		return nil, err
 	}
 	return found, nil
 }
@@ -169,35 +149,26 @@ func successor(prefix string) string {
 
 // eachDocument calls f for each whole document that the filter matches, until it
 // returns false.
-func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo) bool) error {
+func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo) bool) {
 	condition, args, exact := where(filter)
-	stop := errors.New("stop")
-	err := t.each(func(r scanner) error {
+	for r := range t.rows(`SELECT `+documentColumns+` FROM ibid.documents WHERE `+condition, args...) {
 		d, err := scanStored(r)
-		if errors.Is(err, errRow) {
-			t.markDamaged(d.number, damagedRow)
-			return nil
-		}
 		if err != nil {
-			return err
+			t.markDamaged(d.number, damagedRow)
+			continue
 		}
 		info := d.said
 		if (exact || filter.Matches(&info, retrieve.LabelsOf(info.Meta))) && !f(&info) {
-			return stop
+			return
 		}
-		return nil
-	}, `SELECT `+documentColumns+` FROM ibid.documents WHERE `+condition, args...)
-	if errors.Is(err, stop) {
-		err = nil
 	}
-	return err
 }
 
 // Documents lists the stored documents, ordered by id, without texts.
 func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
-	err = s.view(ctx, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) {
 		list = nil
-		return t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
+		t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
 			list = append(list, *d)
 			return true
 		})
@@ -222,9 +193,9 @@ func (s *Store) unfound(id string) error {
 
 // Holds reports whether Documents would list any.
 func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (holds bool, err error) {
-	err = s.view(ctx, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) {
 		holds = false
-		return t.eachDocument(f, func(*retrieve.DocumentInfo) bool {
+		t.eachDocument(f, func(*retrieve.DocumentInfo) bool {
 			holds = true
 			return false
 		})
@@ -235,13 +206,14 @@ func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (holds bool, err e
 // Count counts what Documents would list, and its chunks.
 func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks int, err error) {
 	condition, args, exact := where(f)
-	err = s.view(ctx, func(t *tx) error {
+	err = s.view(ctx, func(t *tx) {
 		documents, chunks = 0, 0
 		if exact {
-			return t.row(`SELECT count(*), CAST(coalesce(sum(chunks), 0) AS bigint) FROM ibid.documents
-				WHERE `+condition, args...).Scan(&documents, &chunks)
+			check(t.row(`SELECT count(*), CAST(coalesce(sum(chunks), 0) AS bigint) FROM ibid.documents
+				WHERE `+condition, args...).Scan(&documents, &chunks))
+			return
 		}
-		return t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
+		t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
 			documents, chunks = documents+1, chunks+d.Chunks
 			return true
 		})
@@ -252,32 +224,18 @@ func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks
 // DocumentChunks returns all chunks of a document with their vectors of the space
 // in use.
 func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.Chunk, vectors [][]float32, err error) {
-	err = within(ctx, s.view, func(t *tx) error {
+	err = within(ctx, s.view, func(t *tx) {
 		chunks, vectors = nil, nil
-		d, err := t.document(id)
-		if err != nil {
-			return err
-		}
-		rows, err := t.chunks(d)
-		if err != nil {
-			return err
-		}
-		all, err := t.spaces()
-		if err != nil {
-			return err
-		}
-		found, err := t.vectors(all.Used, digestsOf(rows))
-		if err != nil {
-			return err
-		}
+		d := t.document(id)
+		rows := t.chunks(d)
+		found := t.vectors(t.spaces().Used, digestsOf(rows))
 		for i := range rows {
 			v := found[string(rows[i].digest)]
 			if v == nil {
-				return withoutVector(d, i+1)
+				check(withoutVector(d, i+1))
 			}
 			chunks, vectors = append(chunks, *rows[i].of(id)), append(vectors, v)
 		}
-		return nil
 	}, "reading the chunks of the document %q", id)
 	return chunks, vectors, err
 }
@@ -296,15 +254,12 @@ func digestsOf(rows []chunkRow) []string {
 
 // chunks returns the chunks of a document in order, checked. Their document is
 // not set.
-func (t *tx) chunks(d *documentRow) ([]chunkRow, error) {
-	found, err := t.chunksBetween(d.number, d.number)
-	if err != nil {
-		return nil, err
+func (t *tx) chunks(d *documentRow) []chunkRow {
+	found := t.chunksBetween(d.number, d.number)[d.number]
+	if damaged := found.damaged(d); damaged != nil {
+		check(damaged)
 	}
-	if damaged := found[d.number].damaged(d); damaged != nil {
-		return nil, damaged
-	}
-	return found[d.number].rows, nil
+	return found.rows
 }
 
 // documentChunks are the chunks of a document as they were read.
@@ -327,48 +282,37 @@ func (c documentChunks) damaged(d *documentRow) *damagedError {
 
 // chunksBetween returns the chunks of the documents whose numbers are from first
 // to last.
-func (t *tx) chunksBetween(first, last int64) (map[int64]documentChunks, error) {
+func (t *tx) chunksBetween(first, last int64) map[int64]documentChunks {
 	found := make(map[int64]documentChunks)
 	from, _ := keyRange(first)
 	_, to := keyRange(last)
-	err := t.each(func(r scanner) error {
+	for r := range t.rows(`SELECT `+chunkColumns+` FROM ibid.chunks WHERE key BETWEEN ? AND ? ORDER BY key`, from, to) {
 		var c chunkRow
 		err := c.scan(r)
 		of := found[c.key>>ordinalBits]
-		if errors.Is(err, errRow) {
-			of.bad, err = true, nil
-		}
+		of.bad = of.bad || err != nil
 		of.rows = append(of.rows, c)
 		found[c.key>>ordinalBits] = of
-		return err
-	}, `SELECT `+chunkColumns+` FROM ibid.chunks WHERE key BETWEEN ? AND ? ORDER BY key`, from, to)
-	return found, err
+	}
+	return found
 }
 
 // vectors returns the vectors of a space by digest, without those that are
 // missing or damaged.
-func (t *tx) vectors(space int64, digests []string) (map[string][]float32, error) {
+func (t *tx) vectors(space int64, digests []string) map[string][]float32 {
 	found := make(map[string][]float32, len(digests))
 	for part := range slices.Chunk(digests, maxList) {
 		list, args := in(part)
-		err := t.each(func(r scanner) error {
+		for r := range t.rows(`SELECT space, digest, vector, sum FROM ibid.vectors WHERE digest IN `+list+` AND space = ?`, append(args, space)...) {
 			var of int64
 			var digest string
 			var vector []byte
-			err := checked(r, &of, &digest, &vector)
-			if err == nil {
+			if checked(r, &of, &digest, &vector) == nil {
 				found[digest] = retrieve.UnpackVector(vector)
 			}
-			if errors.Is(err, errRow) {
-				return nil
-			}
-			return err
-		}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE digest IN `+list+` AND space = ?`, append(args, space)...)
-		if err != nil {
-			return nil, err
 		}
 	}
-	return found, nil
+	return found
 }
 
 // Vectors returns the stored vector of the space for each digest, nil where there
@@ -379,20 +323,16 @@ func (s *Store) Vectors(ctx context.Context, name string, digests []retrieve.Dig
 	for i, d := range digests {
 		keys[i] = string(d[:])
 	}
-	err := s.view(ctx, func(t *tx) error {
-		all, err := t.spaces()
-		if err != nil {
-			return err
-		}
+	err := s.view(ctx, func(t *tx) {
+		all := t.spaces()
 		of := all.named(name)
 		if of.Number == 0 {
-			return nil
+			return
 		}
-		found, err := t.vectors(of.Number, keys)
+		found := t.vectors(of.Number, keys)
 		for i, k := range keys {
 			vectors[i] = found[k]
 		}
-		return err
 	})
 	return vectors, err
 }

@@ -116,13 +116,10 @@ func (r *restorer) add(ctx context.Context, row savedRow) error {
 }
 
 func (r *restorer) flush(ctx context.Context) error {
-	err := r.s.update(ctx, func(t *tx) error {
+	err := r.s.update(ctx, func(t *tx) {
 		for _, row := range r.rows {
-			if err := t.restore(row); err != nil {
-				return err
-			}
+			t.restore(row)
 		}
-		return nil
 	})
 	r.rows, r.bytes = nil, 0
 	return err
@@ -165,10 +162,7 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 		err = restoring.flush(ctx)
 	}
 	if err == nil {
-		err = s.update(ctx, func(t *tx) error {
-			lost, err = t.repairRows()
-			return err
-		})
+		err = s.update(ctx, func(t *tx) { lost = t.repairRows() })
 	}
 	return lost, err
 }
@@ -195,95 +189,58 @@ func (t *table) of(number int64, values []any) []any {
 func (t *table) claims(number int64, values []any) bool { return t.intact(t.of(number, values)) }
 
 // restore stores a row of a damaged file again.
-func (t *tx) restore(r savedRow) error {
+func (t *tx) restore(r savedRow) {
 	columns := strings.Join(r.table.columns, ", ")
-	query := `INSERT OR REPLACE INTO ibid.` + r.table.name + ` (` + columns + `) VALUES (` + marks(len(r.table.columns)) + `)`
-	_, err := t.exec(query, r.table.of(r.number, r.values)...)
-	return err
+	t.exec(`INSERT OR REPLACE INTO ibid.`+r.table.name+` (`+columns+`) VALUES (`+marks(len(r.table.columns))+`)`,
+		r.table.of(r.number, r.values)...)
 }
 
 // repairRows makes the salvaged rows consistent, and returns the lost
 // documents. The library gets a new name, so that no searcher follows it from
 // where it was.
-func (t *tx) repairRows() (lost []Damage, err error) {
+func (t *tx) repairRows() (lost []Damage) {
 	// Rows of both tables of settings were restored to the first.
-	if _, err := t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`); err != nil {
-		return nil, err
-	}
-	all, err := t.spaces()
-	if err != nil && !isDamage(err) {
-		return nil, err
+	t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`)
+	var all spaces
+	if err := caught(func() { all = t.spaces() }); !isDamage(err) {
+		check(err)
 	}
 	if all.Used == 0 && t.any("documents") {
 		// Vectors whose space is unknown cannot be compared with any.
 		lost = append(lost, Damage{Reason: "the embedding model of the stored documents can no longer be read, and they are lost: " +
 			"ingest the folders again"})
 	}
-	names, err := t.names()
-	if err != nil {
-		return nil, err
+	names := make(map[int64]string) // ids by number, as far as any row has them
+	for r := range t.rows(`SELECT document, id FROM ibid.changes WHERE deleted = 0 AND document <> 0 UNION SELECT number, id FROM ibid.documents`) {
+		var number int64
+		var name string
+		check(r.Scan(&number, &name))
+		names[number] = name
 	}
-	var changes []change
+	changes := []change{{}}
 	for _, number := range slices.Sorted(maps.Keys(names)) {
-		d, reason, err := t.examine(number, all.Used)
-		if err != nil {
-			return nil, err
-		}
+		d, reason := t.examine(number, all.Used)
 		if reason == "" {
 			changes = append(changes, change{document: number, id: d.id})
 			continue
 		}
-		if err := t.erase(number, nil); err != nil {
-			return nil, err
-		}
+		t.erase(number, nil)
 		changes = append(changes, change{document: number, deleted: true})
 		lost = append(lost, Damage{Document: names[number], Reason: "it is damaged and lost: ingest it again"})
 	}
-	if _, err := t.exec(`DELETE FROM damage`); err != nil {
-		return nil, err
+	t.exec(`DELETE FROM damage`)
+	t.deleteOrphans()
+	for _, name := range column[string](t, `SELECT DISTINCT root FROM ibid.documents
+		WHERE root NOT IN (SELECT name FROM ibid.roots) ORDER BY root`) {
+		lost = append(lost, Damage{Reason: fmt.Sprintf("the path of the root %q is lost: ingest its folder again", name)})
 	}
-	if err := t.deleteOrphans(); err != nil {
-		return nil, err
-	}
-	missing, err := t.listLostRoots()
-	if err != nil {
-		return nil, err
-	}
-	lost = append(append(lost, missing...), Damage{Reason: "the database was damaged and has been rebuilt from its whole rows: " +
+	t.mendLedger()
+	t.found()
+	t.changed(changes...)
+	return append(lost, Damage{Reason: "the database was damaged and has been rebuilt from its whole rows: " +
 		"ingest the folders again, because documents may be lost whose names cannot be read either"})
-	if err := t.mendLedger(); err != nil {
-		return nil, err
-	}
-	if err := t.found(); err != nil {
-		return nil, err
-	}
-	return lost, t.changed(append(changes, change{})...)
-}
-
-// names returns the ids of documents by number, as far as any row has them.
-func (t *tx) names() (map[int64]string, error) {
-	names := make(map[int64]string)
-	err := t.each(func(r scanner) error {
-		var number int64
-		var name string
-		err := r.Scan(&number, &name)
-		names[number] = name
-		return err
-	}, `SELECT document, id FROM ibid.changes WHERE deleted = 0 AND document <> 0 UNION SELECT number, id FROM ibid.documents`)
-	return names, err
 }
 
 func (t *tx) any(table string) bool {
-	var any bool
-	return t.row(`SELECT EXISTS (SELECT 1 FROM ibid.`+table+`)`).Scan(&any) == nil && any
-}
-
-// listLostRoots returns the lost roots of documents: adding the folder again restores
-// it.
-func (t *tx) listLostRoots() (lost []Damage, err error) {
-	names, err := column[string](t, `SELECT DISTINCT root FROM ibid.documents WHERE root NOT IN (SELECT name FROM ibid.roots) ORDER BY root`)
-	for _, name := range names {
-		lost = append(lost, Damage{Reason: fmt.Sprintf("the path of the root %q is lost: ingest its folder again", name)})
-	}
-	return lost, err
+	return value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.`+table+`)`)
 }

@@ -18,10 +18,7 @@ func (s *Store) Unembedded(ctx context.Context, space string, n int) iter.Seq2[[
 	return func(yield func([]retrieve.ChunkText, error) bool) {
 		for last := int64(math.MaxInt64); ; {
 			var texts []retrieve.ChunkText
-			err := s.view(ctx, func(t *tx) (err error) {
-				texts, last, err = t.unembedded(space, last, n)
-				return err
-			})
+			err := s.view(ctx, func(t *tx) { texts, last = t.unembedded(space, last, n) })
 			if err == nil && len(texts) == 0 || !yield(texts, err) || err != nil {
 				return
 			}
@@ -30,42 +27,33 @@ func (s *Store) Unembedded(ctx context.Context, space string, n int) iter.Seq2[[
 }
 
 // unembedded returns texts of chunks before a key, and the key of the last.
-func (t *tx) unembedded(space string, before int64, n int) (texts []retrieve.ChunkText, last int64, err error) {
-	all, err := t.spaces()
-	if err != nil {
-		return nil, before, err
-	}
+func (t *tx) unembedded(space string, before int64, n int) (texts []retrieve.ChunkText, last int64) {
+	all := t.spaces()
 	seen := make(map[retrieve.Digest]bool)
 	last = before
-	err = t.each(func(r scanner) error {
+	// Subqueries, because PostgreSQL would read whole tables for a join.
+	for r := range t.rows(`SELECT c.key, c.digest, c.heading, c.text, (SELECT d.title FROM ibid.documents d WHERE d.number = c.key >> 20)
+		FROM ibid.chunks c WHERE c.key < ? AND (SELECT count(*) FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?) = 0
+		ORDER BY c.key DESC LIMIT ?`, before, all.named(space).Number, n) {
 		var c chunkRow
 		var title []byte // of a missing row, nil
-		if err := r.Scan(&c.key, &c.digest, &c.Heading, &c.Text, &title); err != nil {
-			return err
-		}
+		check(r.Scan(&c.key, &c.digest, &c.Heading, &c.Text, &title))
 		last = c.key
 		digest := retrieve.Digest(append(c.digest, make([]byte, len(retrieve.Digest{}))...))
 		if !seen[digest] {
 			seen[digest] = true
 			texts = append(texts, retrieve.ChunkText{Digest: digest, Text: ingest.EmbeddingText(string(title), c.Chunk)})
 		}
-		return nil
-		// Subqueries, because PostgreSQL would read whole tables for a join.
-	}, `SELECT c.key, c.digest, c.heading, c.text, (SELECT d.title FROM ibid.documents d WHERE d.number = c.key >> 20)
-		FROM ibid.chunks c WHERE c.key < ? AND (SELECT count(*) FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?) = 0
-		ORDER BY c.key DESC LIMIT ?`, before, all.named(space).Number, n)
-	return texts, last, err
+	}
+	return texts, last
 }
 
 // Embedded counts the chunks that have a vector of the space, and all.
 func (s *Store) Embedded(ctx context.Context, space string) (done, total int, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		all, err := t.spaces()
-		if err != nil {
-			return err
-		}
-		return t.row(`SELECT count(*), (SELECT count(*) FROM ibid.chunks) FROM ibid.chunks c
-			WHERE EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?)`, all.named(space).Number).Scan(&done, &total)
+	err = s.view(ctx, func(t *tx) {
+		all := t.spaces()
+		check(t.row(`SELECT count(*), (SELECT count(*) FROM ibid.chunks) FROM ibid.chunks c
+			WHERE EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?)`, all.named(space).Number).Scan(&done, &total))
 	})
 	return done, total, err
 }
@@ -86,69 +74,44 @@ func (s *Store) AddVectors(ctx context.Context, name string, digests []retrieve.
 		}
 		rows[string(d[:])] = []any{d, retrieve.PackVector(unit)}
 	}
-	return s.update(ctx, func(t *tx) error {
-		if err := t.lockShared("library"); err != nil {
-			return err
-		}
-		stored, err := t.stillUsed(rows)
-		if err != nil {
-			return err
-		}
-		return t.insertVectors(name, len(vectors[0]), stored)
+	return s.update(ctx, func(t *tx) {
+		t.lockShared("library")
+		t.insertVectors(name, len(vectors[0]), t.stillUsed(rows))
 	})
 }
 
 // stillUsed returns the vectors whose digests any chunk has. They are locked
 // until the transaction ends.
-func (t *tx) stillUsed(rows map[string][]any) (map[string][]any, error) {
+func (t *tx) stillUsed(rows map[string][]any) map[string][]any {
 	used := make(map[string][]any, len(rows))
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(rows)), maxList) {
 		list, args := in(part)
-		if err := t.s.dialect.lockVectors(t, list, args); err != nil {
-			return nil, err
-		}
-		found, err := column[string](t, `SELECT DISTINCT digest FROM ibid.chunks WHERE digest IN `+list, args...)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range found {
+		t.s.dialect.lockVectors(t, list, args)
+		for _, d := range column[string](t, `SELECT DISTINCT digest FROM ibid.chunks WHERE digest IN `+list, args...) {
 			used[d] = rows[d]
 		}
 	}
-	return used, nil
+	return used
 }
 
 // SwitchSpace makes the space the one in use and deletes the vectors of all
 // others.
 func (s *Store) SwitchSpace(ctx context.Context, name string) (switched bool, err error) {
 	var kept space
-	err = s.update(ctx, func(t *tx) error {
-		switched = false
-		if err := t.lock("library"); err != nil {
-			return err
-		}
-		all, err := t.spaces()
-		if err != nil {
-			return err
-		}
+	err = s.update(ctx, func(t *tx) {
+		t.lock("library")
+		all := t.spaces()
 		kept = all.named(name)
-		var lacks bool
-		err = t.row(`SELECT EXISTS (SELECT 1 FROM ibid.chunks c
-			WHERE NOT EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?))`, kept.Number).Scan(&lacks)
-		if err != nil || lacks {
-			return err
-		}
-		if switched = true; kept.Number == 0 { // there are no chunks
+		switched = !value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.chunks c
+			WHERE NOT EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?))`, kept.Number)
+		if switched && kept.Number == 0 { // there are no chunks
 			kept = *all.add(name)
 		}
-		if all.Used == kept.Number && len(all.All) == 1 {
-			return nil
+		if switched && (all.Used != kept.Number || len(all.All) > 1) {
+			all.use(kept)
+			t.setSpaces(all)
+			t.changed(change{})
 		}
-		all.use(kept)
-		if err := t.setSpaces(all); err != nil {
-			return err
-		}
-		return t.changed(change{})
 	})
 	if err == nil && switched {
 		err = s.dropSpaces(ctx, kept.Number)
@@ -164,12 +127,9 @@ const vectorsAtOnce = 5000
 // gets a number again.
 func (s *Store) dropSpaces(ctx context.Context, kept int64) error {
 	for from, last := int64(0), int64(1); from < last; from += vectorsAtOnce {
-		err := s.update(ctx, func(t *tx) error {
-			if err := t.row(`SELECT coalesce(max(number), 0) FROM ibid.vectors`).Scan(&last); err != nil {
-				return err
-			}
-			_, err := t.exec(`DELETE FROM ibid.vectors WHERE number > ? AND number <= ? AND space <> ?`, from, from+vectorsAtOnce, kept)
-			return err
+		err := s.update(ctx, func(t *tx) {
+			last = value[int64](t, `SELECT coalesce(max(number), 0) FROM ibid.vectors`)
+			t.exec(`DELETE FROM ibid.vectors WHERE number > ? AND number <= ? AND space <> ?`, from, from+vectorsAtOnce, kept)
 		})
 		if err != nil {
 			return err

@@ -15,62 +15,55 @@ const (
 )
 
 // found fills an empty layout.
-func (t *tx) found() error { return t.set(settingLibrary, crand.Text()) }
+func (t *tx) found() { t.set(settingLibrary, crand.Text()) }
 
 // set stores a setting, and its copy.
-func (t *tx) set(name, value string) error {
+func (t *tx) set(name, value string) {
 	for _, table := range []string{"settings", "settings_copy"} {
-		err := t.insert(table, "name, value", "ON CONFLICT (name) DO UPDATE SET value = excluded.value, sum = excluded.sum", []any{name, value})
-		if err != nil {
-			return err
-		}
+		t.insert(table, "name, value", "ON CONFLICT (name) DO UPDATE SET value = excluded.value, sum = excluded.sum", []any{name, value})
 	}
-	return nil
 }
 
 // setting returns a setting, from the copy if the first is damaged; empty if it
 // has not been set.
-func (t *tx) setting(name string) (string, error) { return t.kept("settings", "?", name) }
+func (t *tx) setting(name string) string { return t.kept("settings", "?", name) }
 
 // meta returns a setting from where layouts before [firstLayout] have them, and
 // all those of a file the number of the layout.
-func (t *tx) meta(name string) (string, error) { return t.kept("meta", "CAST(? AS TEXT)", name) }
+func (t *tx) meta(name string) string { return t.kept("meta", "CAST(? AS TEXT)", name) }
 
-func (t *tx) kept(table, parameter, name string) (value string, err error) {
+func (t *tx) kept(table, parameter, name string) (value string) {
 	var damage error
 	for _, table := range []string{table, table + "_copy"} {
-		err := checked(t.row(`SELECT name, value, sum FROM ibid.`+table+` WHERE name = `+parameter, name), &name, &value)
+		err := caught(func() {
+			check(checked(t.row(`SELECT name, value, sum FROM ibid.`+table+` WHERE name = `+parameter, name), &name, &value))
+		})
 		if err == nil {
-			return value, nil
+			return value
 		}
 		if isDamage(err) {
 			damage = fmt.Errorf("%w: the setting %q of %s: %w", ErrDamaged, name, t.s.place, err)
 		} else if !errors.Is(err, sql.ErrNoRows) {
-			return "", err
+			check(err)
 		}
 	}
-	return "", damage
+	check(damage)
+	return ""
 }
 
 // Library returns the random name that the library got when it was created.
 func (s *Store) Library(ctx context.Context) (name string, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		name, err = t.setting(settingLibrary)
-		return err
-	})
+	err = s.view(ctx, func(t *tx) { name = t.setting(settingLibrary) })
 	return name, err
 }
 
 // Note returns what [Store.SetNote] stored under a name; empty for nothing.
 func (s *Store) Note(ctx context.Context, name string) (note string, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		note, err = t.setting("note " + name)
-		return err
-	})
+	err = s.view(ctx, func(t *tx) { note = t.setting("note " + name) })
 	return note, err
 }
 
 // SetNote stores a note under a name.
 func (s *Store) SetNote(ctx context.Context, name, note string) error {
-	return s.update(ctx, func(t *tx) error { return t.set("note "+name, note) })
+	return s.update(ctx, func(t *tx) { t.set("note "+name, note) })
 }

@@ -53,88 +53,67 @@ func (s *spaces) add(name string) *space {
 // use makes a space the only one.
 func (s *spaces) use(only space) { s.Used, s.All = only.Number, []space{only} }
 
-func (t *tx) spaces() (all spaces, err error) {
-	text, err := t.setting(settingSpaces)
-	if err != nil || text == "" {
-		return all, err
+func (t *tx) spaces() (all spaces) {
+	if text := t.setting(settingSpaces); text != "" {
+		check(json.Unmarshal([]byte(text), &all))
 	}
-	err = json.Unmarshal([]byte(text), &all)
-	return all, err
+	return all
 }
 
-func (t *tx) setSpaces(all spaces) error {
+func (t *tx) setSpaces(all spaces) {
 	text, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	return t.set(settingSpaces, string(text))
+	check(err)
+	t.set(settingSpaces, string(text))
 }
 
 // spaceFor returns the space of a name, which is added if there is none. Its
 // vectors have these dimensions, or get them.
-func (t *tx) spaceFor(name string, dimensions int) (space, error) {
-	all, err := t.spaces()
-	if known := all.named(name); err != nil || known.Dimensions == dimensions {
-		return known, err
+func (t *tx) spaceFor(name string, dimensions int) space {
+	all := t.spaces()
+	if known := all.named(name); known.Dimensions == dimensions {
+		return known
 	}
-	if err := t.lock("spaces"); err != nil {
-		return space{}, err
-	}
-	if all, err = t.spaces(); err != nil { // another process may have been first
-		return space{}, err
-	}
+	t.lock("spaces")
+	all = t.spaces() // another process may have been first
 	of := all.add(name)
 	if of.Dimensions == 0 {
 		of.Dimensions = dimensions
-		return *of, t.setSpaces(all)
+		t.setSpaces(all)
 	}
 	if of.Dimensions != dimensions {
-		err = fmt.Errorf("its vectors have %d dimensions, and those stored for %s have %d", dimensions, name, of.Dimensions)
+		check(fmt.Errorf("its vectors have %d dimensions, and those stored for %s have %d", dimensions, name, of.Dimensions))
 	}
-	return *of, err
+	return *of
 }
 
 // Space is the embedding space in use; empty while no document is stored.
 func (s *Store) Space(ctx context.Context) (name string, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		name, err = t.spaceOfDocuments()
-		return err
-	})
+	err = s.view(ctx, func(t *tx) { name = t.spaceOfDocuments() })
 	return name, err
 }
 
-func (t *tx) spaceOfDocuments() (string, error) {
-	var any bool
-	if err := t.row(`SELECT EXISTS (SELECT 1 FROM ibid.documents)`).Scan(&any); err != nil || !any {
-		return "", err
+func (t *tx) spaceOfDocuments() string {
+	if !t.any("documents") {
+		return ""
 	}
-	all, err := t.spaces()
-	return all.used().Name, err
+	all := t.spaces()
+	return all.used().Name
 }
 
-// useSpace makes the space of a name the one in use, unless documents are stored
-// in another one: then it returns a [*retrieve.SpaceError].
-func (t *tx) useSpace(name string) error {
+// useSpace makes the space of a name the one in use. If documents are stored in
+// another one, the error is a [*retrieve.SpaceError].
+func (t *tx) useSpace(name string) {
 	if name == "" {
-		return errors.New("its embedding space has no name")
+		check(errors.New("its embedding space has no name"))
 	}
-	all, err := t.spaces()
-	if err != nil || all.used().Name == name {
-		return err
+	if all := t.spaces(); all.used().Name == name {
+		return
 	}
-	if err := t.lock("library"); err != nil { // no document is added meanwhile
-		return err
+	t.lock("library") // no document is added meanwhile
+	if stored := t.spaceOfDocuments(); stored != "" && stored != name {
+		check(&retrieve.SpaceError{Stored: stored, Wanted: name})
 	}
-	stored, err := t.spaceOfDocuments()
-	if err != nil {
-		return err
-	}
-	if stored != "" && stored != name {
-		return &retrieve.SpaceError{Stored: stored, Wanted: name}
-	}
-	if all, err = t.spaces(); err != nil {
-		return err
-	}
+	all := t.spaces()
 	all.use(*all.add(name))
-	return t.setSpaces(all)
+	t.setSpaces(all)
 }

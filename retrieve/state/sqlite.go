@@ -37,7 +37,7 @@ func sqliteDialect() *dialect {
 		types: strings.NewReplacer("ID", "INTEGER PRIMARY KEY", "SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT",
 			"INT", "INTEGER", "BYTES", "BLOB"),
 		commit: func(t *tx) error {
-			_, err := t.exec("COMMIT")
+			_, err := t.try("COMMIT")
 			if err != nil {
 				_ = t.rollback() // a commit that was refused leaves the transaction open
 			}
@@ -45,8 +45,8 @@ func sqliteDialect() *dialect {
 		},
 		settled:      func(_ context.Context, _ *Store, err error) error { return err },
 		limit:        func(ctx context.Context, _ *Store) (context.Context, context.CancelFunc) { return ctx, func() {} },
-		lock:         func(*tx, []string, []string) error { return nil },
-		lockVectors:  func(*tx, string, []any) error { return nil },
+		lock:         func(*tx, []string, []string) {},
+		lockVectors:  func(*tx, string, []any) {},
 		nextNumber:   `SELECT 1 + max(coalesce((SELECT max(number) FROM documents), 0), coalesce((SELECT max(document) FROM changes), 0))`,
 		nextRevision: `SELECT coalesce(max(revision), 0) + ? FROM changes`,
 		now:          `CAST(1e6 * unixepoch('now', 'subsec') AS INTEGER)`,
@@ -113,7 +113,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 	}
 	err = s.start(ctx)
 	if errors.Is(err, errEarlier) {
-		if err := s.migrate(ctx, opts); err != nil { // the repair knows today's tables alone
+		if err := s.replaceEarlier(ctx); err != nil { // the repair knows today's tables alone
 			s.closeFailed()
 			return nil, err
 		}
@@ -121,6 +121,9 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 	}
 	if errors.Is(err, ErrDamaged) || err == nil && s.marked() && !s.readOnly {
 		err = s.repair(ctx, err)
+	}
+	if err == nil {
+		err = s.migrate(ctx, opts)
 	}
 	if err != nil {
 		s.closeFailed()
@@ -261,16 +264,11 @@ func (s *Store) filled() error {
 // or with a header by which SQLite would overwrite pages of tables, because it
 // reads them as its own list of pages.
 func (s *Store) checkFile(ctx context.Context) error {
-	return s.view(ctx, func(t *tx) error {
-		var vacuum int
-		if err := t.row(`PRAGMA auto_vacuum`).Scan(&vacuum); err != nil {
-			return err
+	return s.view(ctx, func(t *tx) {
+		if value[int](t, `PRAGMA auto_vacuum`) != 0 {
+			check(fmt.Errorf("%w: the header of %s says that it vacuums by itself", ErrDamaged, s.place))
 		}
-		if vacuum != 0 {
-			return fmt.Errorf("%w: the header of %s says that it vacuums by itself", ErrDamaged, s.place)
-		}
-		_, err := t.spaces()
-		return err
+		t.spaces()
 	})
 }
 
@@ -312,7 +310,7 @@ func (s *Store) laidOut(ctx context.Context, f *os.File) (*Store, error) {
 	fresh := fileStore(f.Name(), Options{Wait: s.wait})
 	err := errors.Join(f.Close(), fresh.connect())
 	if err == nil {
-		err = fresh.update(ctx, func(t *tx) error { return t.layOut(0) })
+		err = fresh.update(ctx, func(t *tx) { t.layOut(0) })
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("laying out a new database: %w", err), fresh.disconnect(), removeDatabase(fresh.place))
@@ -379,37 +377,37 @@ func (s *Store) readOnlyMode() (fileMode, error) {
 }
 
 // layout returns the number of the file's layout.
-func (s *Store) layout(t *tx) (number int, err error) {
+func (s *Store) layout(t *tx) (number int) {
 	if s.dir == "" {
 		return s.serverLayout(t)
 	}
-	value, err := t.meta("format")
-	if err != nil && !isDamage(err) {
-		return 0, err
+	var text string
+	err := caught(func() { text = t.meta("format") })
+	if err == nil {
+		number, err = strconv.Atoi(text)
+		if err != nil {
+			err = errRow
+		}
 	}
-	number, wrong := strconv.Atoi(value)
-	if err != nil || wrong != nil {
-		return 0, fmt.Errorf("%w: the number of the layout cannot be read from %s", ErrDamaged, s.place)
+	if isDamage(err) {
+		err = fmt.Errorf("%w: the number of the layout cannot be read from %s", ErrDamaged, s.place)
 	}
-	return number, nil
+	check(err)
+	return number
 }
 
 // setLayout sets the number of the layout. In a file it is where older versions
 // look for it.
-func (s *Store) setLayout(t *tx, number int) error {
+func (s *Store) setLayout(t *tx, number int) {
 	if s.dir == "" {
-		_, err := t.exec(`INSERT INTO ibid.migrations (number) VALUES (?)`, number)
-		return err
+		t.exec(`INSERT INTO ibid.migrations (number) VALUES (?)`, number)
+		return
 	}
-	value := strconv.Itoa(number)
+	text := strconv.Itoa(number)
 	for _, table := range []string{"meta", "meta_copy"} {
-		_, err := t.exec(`INSERT OR REPLACE INTO `+table+` (name, value, sum) VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?)`,
-			"format", value, rowSum("format", value))
-		if err != nil {
-			return err
-		}
+		t.exec(`INSERT OR REPLACE INTO `+table+` (name, value, sum) VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?)`,
+			"format", text, rowSum("format", text))
 	}
-	return nil
 }
 
 // classifySQLite says what an error of SQLite means.

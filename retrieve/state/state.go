@@ -12,7 +12,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -49,15 +48,6 @@ type Options struct {
 	// one transaction; 0 means migrateDocuments.
 	batch int
 }
-
-func (o Options) migrating() func(done, total int) {
-	if o.Migrating == nil {
-		return func(int, int) {}
-	}
-	return o.Migrating
-}
-
-func (o Options) most() int { return cmp.Or(o.batch, migrateDocuments) }
 
 // A Store is an open library. It is safe for concurrent use.
 type Store struct {

@@ -74,30 +74,28 @@ func TestTransactions(t *testing.T) {
 			t.Errorf("the library is %q, elsewhere %q, %v", name, again, err)
 		}
 		const odd = "\x00\xff ü"
-		must(t, s.update(ctx, func(t *tx) error { return t.set("odd", odd) }))
+		must(t, s.update(ctx, func(t *tx) { t.set("odd", odd) }))
 		stop := errors.New("stop")
-		if err := s.update(ctx, func(t *tx) error { return errors.Join(t.set("odd", "changed"), stop) }); !errors.Is(err, stop) {
+		if err := s.update(ctx, func(t *tx) {
+			t.set("odd", "changed")
+			check(stop)
+		}); !errors.Is(err, stop) {
 			t.Errorf("an update that failed: %v", err)
 		}
-		must(t, other.view(ctx, func(tx *tx) error {
-			value, err := tx.setting("odd")
-			if value != odd {
+		must(t, other.view(ctx, func(tx *tx) {
+			if value := tx.setting("odd"); value != odd {
 				t.Errorf("the setting is %q", value)
 			}
-			return err
 		}))
-		must(t, s.update(ctx, func(t *tx) error { return t.set("n", "") }))
+		must(t, s.update(ctx, func(t *tx) { t.set("n", "") }))
 		var done sync.WaitGroup
 		const rounds = 20
 		for _, s := range []*Store{s, other} {
 			done.Go(func() {
 				for range rounds {
-					err := s.update(ctx, func(t *tx) error {
-						if err := t.lock("n"); err != nil {
-							return err
-						}
-						value, err := t.setting("n")
-						return errors.Join(err, t.set("n", value+"x"))
+					err := s.update(ctx, func(t *tx) {
+						t.lock("n")
+						t.set("n", t.setting("n")+"x")
 					})
 					if err != nil {
 						t.Error(err)
@@ -106,12 +104,10 @@ func TestTransactions(t *testing.T) {
 			})
 		}
 		done.Wait()
-		must(t, s.view(ctx, func(tx *tx) error {
-			value, err := tx.setting("n")
-			if len(value) != 2*rounds {
+		must(t, s.view(ctx, func(tx *tx) {
+			if value := tx.setting("n"); len(value) != 2*rounds {
 				t.Errorf("%d of %d updates count", len(value), 2*rounds)
 			}
-			return err
 		}))
 		must(t, s.Close())
 		if _, err := s.Library(ctx); err == nil || !strings.Contains(err.Error(), "closed") {
@@ -124,25 +120,24 @@ func TestManyRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		s := openTest(t, address)
 		const n = 3000
-		must(t, s.update(t.Context(), func(t *tx) error {
+		must(t, s.update(t.Context(), func(t *tx) {
 			var rows [][]any
 			for i := range n {
 				rows = append(rows, []any{fmt.Sprint(i), []byte(nil)})
 			}
-			return t.insert("settings", "name, value", "", rows...)
+			t.insert("settings", "name, value", "", rows...)
 		}))
-		must(t, s.view(t.Context(), func(tx *tx) error {
+		must(t, s.view(t.Context(), func(tx *tx) {
 			list, args := in([]string{"1", "2999", "3000"})
 			var found int
-			err := tx.each(func(r scanner) error {
+			for r := range tx.rows(`SELECT name, value, sum FROM ibid.settings WHERE name IN `+list, args...) {
 				var name, value string
 				found++
-				return checked(r, &name, &value)
-			}, `SELECT name, value, sum FROM ibid.settings WHERE name IN `+list, args...)
+				check(checked(r, &name, &value))
+			}
 			if found != 2 {
 				t.Errorf("%d rows", found)
 			}
-			return err
 		}))
 	})
 }
@@ -150,7 +145,7 @@ func TestManyRows(t *testing.T) {
 func TestErrNewer(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		s := openTest(t, address)
-		must(t, s.update(t.Context(), func(t *tx) error { return s.setLayout(t, 99) }))
+		must(t, s.update(t.Context(), func(t *tx) { s.setLayout(t, 99) }))
 		if _, err := Open(t.Context(), address, Options{}); !errors.Is(err, ErrNewer) {
 			t.Errorf("a newer layout: %v", err)
 		}

@@ -1,11 +1,13 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,7 +19,8 @@ import (
 
 // A tx runs statements in one transaction. They are written once for both
 // dialects: parameters are "?", tables are named ibid.NAME, strings are stored as
-// bytes and booleans as 0 and 1. Its errors are in plain words.
+// bytes and booleans as 0 and 1. A statement that fails ends the transaction: its
+// error, in plain words, is that of [Store.update] or [Store.view].
 //
 // A tx is not safe for concurrent use, and rows must be closed before the next
 // statement.
@@ -35,6 +38,31 @@ type tx struct {
 	written int64           // the last revision that it wrote; 0 for none
 }
 
+// An ended is what a transaction that cannot go on panics with.
+type ended struct{ err error }
+
+// check ends the transaction if there is an error.
+func check(err error) {
+	if err != nil {
+		panic(ended{err})
+	}
+}
+
+// caught calls f and returns the error by which [check] ended it.
+func caught(f func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case ended:
+			err = r.err
+		default:
+			panic(r)
+		}
+	}()
+	f()
+	return nil
+}
+
 // markDamaged notes that a document is damaged. It is set aside after the transaction,
 // if that is view or viewOnce.
 func (t *tx) markDamaged(number int64, reason string) {
@@ -47,8 +75,8 @@ func (t *tx) idle() {
 	}
 }
 
-// exec runs a statement and returns the number of rows that it changed.
-func (t *tx) exec(query string, args ...any) (rows int64, err error) {
+// try runs a statement and returns the number of rows that it changed.
+func (t *tx) try(query string, args ...any) (rows int64, err error) {
 	t.idle()
 	r, err := t.conn.ExecContext(t.ctx, t.s.dialect.text(query), bound(args)...)
 	if err != nil {
@@ -57,24 +85,31 @@ func (t *tx) exec(query string, args ...any) (rows int64, err error) {
 	return r.RowsAffected()
 }
 
-// each calls f for each row that a query returns.
-func (t *tx) each(f func(scanner) error, query string, args ...any) (err error) {
-	t.idle()
-	rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), slices.Concat(t.options, bound(args))...)
-	if err != nil {
-		return t.s.explain(err)
-	}
-	t.busy = true
-	defer func() {
-		t.busy = false
-		err = errors.Join(err, t.s.explain(rows.Close()))
-	}()
-	for rows.Next() {
-		if err := f(row{rows}); err != nil {
-			return err
+// exec is try, except that an error ends the transaction.
+func (t *tx) exec(query string, args ...any) (rows int64) {
+	rows, err := t.try(query, args...)
+	check(err)
+	return rows
+}
+
+// rows yields the rows that a query returns.
+func (t *tx) rows(query string, args ...any) iter.Seq[row] {
+	return func(yield func(row) bool) {
+		t.idle()
+		rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), slices.Concat(t.options, bound(args))...)
+		check(t.s.explain(err))
+		t.busy = true
+		defer func() {
+			t.busy = false
+			_ = rows.Close() // if the loop was left: nothing more is wanted
+		}()
+		for rows.Next() {
+			if !yield(row{rows}) {
+				return
+			}
 		}
+		check(t.s.explain(cmp.Or(rows.Err(), rows.Close())))
 	}
-	return t.s.explain(rows.Err())
 }
 
 // row returns the first row of a query; scanning it without one is
@@ -98,55 +133,58 @@ type firstRow struct {
 	args  []any
 }
 
-func (r firstRow) Scan(dest ...any) error {
+func (r firstRow) Scan(dest ...any) (err error) {
 	found := false
-	err := r.t.each(func(row scanner) error {
-		if found {
-			return nil
+	for row := range r.t.rows(r.query, r.args...) {
+		if !found {
+			found, err = true, row.Scan(dest...)
 		}
-		found = true
-		return row.Scan(dest...)
-	}, r.query, r.args...)
-	if err == nil && !found {
-		err = sql.ErrNoRows
+	}
+	if !found {
+		return sql.ErrNoRows
 	}
 	return err
 }
 
 // column returns the only column of the rows of a query.
-func column[T any](t *tx, query string, args ...any) (all []T, err error) {
-	err = t.each(func(r scanner) error {
+func column[T any](t *tx, query string, args ...any) (all []T) {
+	for r := range t.rows(query, args...) {
 		var v T
-		err := r.Scan(&v)
+		check(r.Scan(&v))
 		all = append(all, v)
-		return err
-	}, query, args...)
-	return all, err
+	}
+	return all
+}
+
+// value returns the only column of the only row of a query.
+func value[T any](t *tx, query string, args ...any) (v T) {
+	check(t.row(query, args...).Scan(&v))
+	return v
 }
 
 // rowsOf returns the rows of a query as scan reads them. Those of which scan says
 // errRow are apart, as far as they could be read.
-func rowsOf[T any](t *tx, scan func(scanner) (T, error), query string, args ...any) (whole, damaged []T, err error) {
-	err = t.each(func(r scanner) error {
+func rowsOf[T any](t *tx, scan func(scanner) (T, error), query string, args ...any) (whole, damaged []T) {
+	for r := range t.rows(query, args...) {
 		v, err := scan(r)
 		if errors.Is(err, errRow) {
 			damaged = append(damaged, v)
-			return nil
+			continue
 		}
+		check(err)
 		whole = append(whole, v)
-		return err
-	}, query, args...)
-	return whole, damaged, err
+	}
+	return whole, damaged
 }
 
 // anyRow returns the values of a row of n columns.
-func anyRow(r scanner, n int) ([]any, error) {
+func anyRow(r scanner, n int) []any {
 	values, dest := make([]any, n), make([]any, n)
 	for i := range dest {
 		dest[i] = &values[i]
 	}
-	err := r.Scan(dest...)
-	return values, err
+	check(r.Scan(dest...))
+	return values
 }
 
 // maxParameters is how many parameters a statement has at most. SQLite accepts
@@ -155,7 +193,7 @@ const maxParameters = 4096
 
 // insert stores rows with the named columns, and the checksum of each in the
 // column sum. The conflict is an ON CONFLICT clause or empty.
-func (t *tx) insert(table, columns, conflict string, rows ...[]any) error {
+func (t *tx) insert(table, columns, conflict string, rows ...[]any) {
 	width := strings.Count(columns, ",") + 2
 	values := "(" + marks(width) + ")"
 	for len(rows) > 0 {
@@ -168,12 +206,9 @@ func (t *tx) insert(table, columns, conflict string, rows ...[]any) error {
 			args = append(append(args, r...), rowSum(r...))
 		}
 		query := "INSERT INTO ibid." + table + " (" + columns + ", sum) VALUES " + strings.Repeat(values+", ", n-1) + values + " " + conflict
-		if _, err := t.exec(query, args...); err != nil {
-			return err
-		}
+		t.exec(query, args...)
 		rows = rows[n:]
 	}
-	return nil
 }
 
 // marks returns n parameters of a statement, separated by commas.
@@ -197,10 +232,10 @@ func in[T any](values []T) (list string, args []any) {
 
 // lock keeps others that lock the same name from continuing until the
 // transaction ends. In SQLite a transaction that writes is alone anyway.
-func (t *tx) lock(name string) error { return t.s.dialect.lock(t, nil, []string{name}) }
+func (t *tx) lock(name string) { t.s.dialect.lock(t, nil, []string{name}) }
 
 // lockShared is lock, except that it does not keep out others with lockShared.
-func (t *tx) lockShared(name string) error { return t.s.dialect.lock(t, []string{name}, nil) }
+func (t *tx) lockShared(name string) { t.s.dialect.lock(t, []string{name}, nil) }
 
 // bound returns arguments as they are stored.
 func bound(args []any) []any {
@@ -226,7 +261,7 @@ func bound(args []any) []any {
 
 // update runs f in one durable transaction. It may run f several times, but
 // commits once. f must not keep data that it read in a run that failed.
-func (s *Store) update(ctx context.Context, f func(*tx) error) error {
+func (s *Store) update(ctx context.Context, f func(*tx)) error {
 	if s.readOnly {
 		return s.refusal()
 	}
@@ -260,7 +295,7 @@ func (s *Store) refusal() error {
 // view runs f in a transaction that changes nothing and sees one state of the
 // database. It may run f several times. Documents that f found damaged, or one of
 // which its error says so, are set aside afterwards.
-func (s *Store) view(ctx context.Context, f func(*tx) error) error {
+func (s *Store) view(ctx context.Context, f func(*tx)) error {
 	// There is nothing to commit, and a commit fails if a page that was read is
 	// damaged.
 	return s.look(ctx, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
@@ -268,20 +303,19 @@ func (s *Store) view(ctx context.Context, f func(*tx) error) error {
 
 // viewOnce is view for an f with one statement: that sees one state of the database
 // without a transaction.
-func (s *Store) viewOnce(ctx context.Context, f func(*tx) error) error {
+func (s *Store) viewOnce(ctx context.Context, f func(*tx)) error {
 	return s.look(ctx, "", f, func(*tx) error { return nil })
 }
 
-func (s *Store) look(ctx context.Context, begin string, f, end func(*tx) error) error {
+func (s *Store) look(ctx context.Context, begin string, f func(*tx), end func(*tx) error) error {
 	var damaged []*damagedError
 	err := s.retry(ctx, s.wait, func() error {
-		return s.transact(ctx, s.read, begin, func(t *tx) error {
+		return s.transact(ctx, s.read, begin, func(t *tx) {
 			if begin == "" {
 				t.options = s.planOptions()
 			}
-			err := f(t)
-			damaged = t.damaged
-			return err
+			defer func() { damaged = t.damaged }()
+			f(t)
 		}, end)
 	})
 	found := (*damagedError)(nil)
@@ -305,7 +339,7 @@ func (s *Store) planOptions() []any {
 
 // within runs f in a transaction by view or update; its error names the
 // operation.
-func within(ctx context.Context, by func(context.Context, func(*tx) error) error, f func(*tx) error, format string, args ...any) error {
+func within(ctx context.Context, by func(context.Context, func(*tx)) error, f func(*tx), format string, args ...any) error {
 	if err := by(ctx, f); err != nil {
 		return fmt.Errorf(format+": %w", append(args, err)...)
 	}
@@ -313,7 +347,7 @@ func within(ctx context.Context, by func(context.Context, func(*tx) error) error
 }
 
 // transact runs f between the begin statement, if there is one, and end.
-func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end func(*tx) error) (err error) {
+func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f func(*tx), end func(*tx) error) (err error) {
 	if err := s.checkPlace(); err != nil {
 		return err
 	}
@@ -339,7 +373,7 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end f
 			return err
 		}
 	}
-	if err := f(t); err != nil {
+	if err := caught(func() { f(t) }); err != nil {
 		return err
 	}
 	open = false

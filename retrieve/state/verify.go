@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"ibid/ingest"
 )
 
 // A Report is what [Verify] found.
@@ -88,9 +89,9 @@ func (s *Store) verify(ctx context.Context, progress func(done, total int)) (Rep
 		err = s.connect()
 	}
 	if err == nil {
-		err = s.view(ctx, func(t *tx) error {
+		err = s.view(ctx, func(t *tx) {
 			v.t, v.report = t, Report{}
-			return v.all()
+			v.all()
 		})
 	}
 	switch {
@@ -121,39 +122,30 @@ func (v *verifier) found(document, reason string, args ...any) {
 	v.report.Damaged = append(v.report.Damaged, Damage{Document: document, Reason: fmt.Sprintf(reason, args...)})
 }
 
-func (v *verifier) all() error {
-	number, err := v.s.layout(v.t)
-	if err != nil {
-		return err
-	}
-	if err := checkLayout(number); err != nil {
-		return err
-	}
+func (v *verifier) all() {
+	check(checkLayout(v.s.layout(v.t)))
 	type part struct {
 		what  string
-		check func() error
+		check func()
 	}
-	parts := []part{{"the pages of the file", v.pages}}
+	parts := []part{{"the pages of the file", v.pages}, {"the settings", v.settings}}
 	for _, table := range tables() {
 		// Documents are checked with their rows in all tables.
 		if !slices.Contains([]string{"documents", "texts", "chunks", "vectors", "changes"}, table.name) && table.sum >= 0 {
-			parts = append(parts, part{"the table " + table.name, func() error { return v.rows(&table) }})
+			parts = append(parts, part{"the table " + table.name, func() { v.rows(&table) }})
 		}
 	}
 	parts = append(parts, part{"the roots", v.readRoots}, part{"the documents", v.documents},
 		part{"rows that belong to no document", v.orphans}, part{"vectors", v.vectors})
 	for _, p := range parts {
-		err := p.check()
+		err := caught(p.check)
 		if isDamage(err) {
 			v.report.broken = true
 			v.found("", "%s cannot be read: %v", p.what, err)
 			err = v.t.ctx.Err()
 		}
-		if err != nil {
-			return err
-		}
+		check(err)
 	}
-	return nil
 }
 
 // checkLayout refuses layouts of other versions.
@@ -169,55 +161,51 @@ func checkLayout(number int) error {
 }
 
 // pages has SQLite check its own structures, index pages included.
-func (v *verifier) pages() error {
+func (v *verifier) pages() {
 	if v.s.dir == "" {
-		return nil
+		return
 	}
-	lines, err := column[string](v.t, `PRAGMA integrity_check(20)`)
-	if err == nil && !slices.Equal(lines, []string{"ok"}) {
+	lines := column[string](v.t, `PRAGMA integrity_check(20)`)
+	if !slices.Equal(lines, []string{"ok"}) {
 		v.report.broken = true
 		v.found("", "the pages of %s contradict one another in %d places or more: the next start repairs it", v.s.place, len(lines))
 	}
-	return err
+}
+
+func (v *verifier) settings() {
+	if v.t.setting(settingSource) != "" {
+		v.found("", "bringing it up to date from an earlier version was interrupted: the next start goes on")
+	}
 }
 
 // rows compares the rows of a table with their checksums.
-func (v *verifier) rows(of *table) error {
+func (v *verifier) rows(of *table) {
 	n := 0
-	err := v.t.each(func(r scanner) error {
-		values, err := anyRow(r, len(of.columns))
-		if !of.intact(values) {
+	for r := range v.t.rows(`SELECT ` + strings.Join(of.columns, ", ") + ` FROM ibid.` + of.name) {
+		if !of.intact(anyRow(r, len(of.columns))) {
 			n++
 		}
-		return err
-	}, `SELECT `+strings.Join(of.columns, ", ")+` FROM ibid.`+of.name)
+	}
 	if n > 0 {
 		v.found("", "%d rows of the table %s are not as they were stored", n, of.name)
+		v.report.broken = v.report.broken || of.name == "eras" // the next start makes them again
 	}
-	return err
 }
 
-func (v *verifier) readRoots() error {
-	roots, _, err := v.t.roots()
-	if err != nil {
-		return err
-	}
+func (v *verifier) readRoots() {
+	roots, _ := v.t.roots()
 	v.roots = make(map[string]string, len(roots))
 	for _, r := range roots {
 		v.roots[r.Name] = r.Collection
 	}
-	return nil
 }
 
 // documents checks every document with its text, chunks and vectors, and the
 // table of changes.
-func (v *verifier) documents() error {
-	changes, damaged, err := rowsOf(v.t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes`)
-	if err != nil {
-		return err
-	}
+func (v *verifier) documents() {
+	changes, damaged := rowsOf(v.t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes`)
 	for _, c := range damaged {
-		v.found(v.t.nameOf(c.document), "its row in the list of changes is damaged")
+		v.found(v.t.nameOf(c.document), damagedChange)
 	}
 	changed := make(map[int64]string) // id by number
 	for _, c := range changes {
@@ -225,28 +213,17 @@ func (v *verifier) documents() error {
 			changed[c.document] = c.id
 		}
 	}
-	aside, err := column[int64](v.t, `SELECT document FROM ibid.damage`)
-	if err != nil {
-		return err
-	}
+	aside := column[int64](v.t, `SELECT document FROM ibid.damage`)
 	for _, number := range aside {
 		v.found(v.t.nameOf(number), "it was set aside as damaged: ingest it again")
 	}
-	numbers, err := column[int64](v.t, `SELECT number FROM ibid.documents ORDER BY number`)
-	if err != nil {
-		return err
-	}
-	all, err := v.t.spaces()
-	if err != nil {
-		return err
-	}
+	numbers := column[int64](v.t, `SELECT number FROM ibid.documents ORDER BY number`)
+	space := v.t.spaces().Used
 	for i, number := range numbers {
 		_, known := changed[number]
 		delete(changed, number)
 		if !slices.Contains(aside, number) {
-			if err := v.document(number, all.Used, known); err != nil {
-				return err
-			}
+			v.document(number, space, known)
 		}
 		v.progress(i+1, len(numbers))
 	}
@@ -255,19 +232,15 @@ func (v *verifier) documents() error {
 			v.found(id, "its row in the list of documents is missing")
 		}
 	}
-	return nil
 }
 
-func (v *verifier) document(number, space int64, changed bool) error {
-	d, reason, err := v.t.examine(number, space)
-	if err != nil {
-		return err
-	}
+func (v *verifier) document(number, space int64, changed bool) {
+	d, reason := v.t.examine(number, space)
 	collection, known := v.roots[d.root]
 	switch {
 	case reason != "":
 	case !changed:
-		reason = "it is missing in the list of changes"
+		reason = unlisted
 	case v.roots != nil && !known:
 		reason = fmt.Sprintf("its folder %q is not in the list of folders", d.root)
 	case v.roots != nil && collection != d.collection:
@@ -275,41 +248,29 @@ func (v *verifier) document(number, space int64, changed bool) error {
 	}
 	if reason != "" {
 		v.found(v.t.nameOf(number), "%s", reason)
-		return nil
+		return
 	}
 	v.report.Documents, v.report.Chunks = v.report.Documents+1, v.report.Chunks+d.chunks
-	return nil
 }
 
 // examine checks all rows of a document, and returns the reason if one is
 // damaged.
-func (t *tx) examine(number, space int64) (d documentRow, reason string, err error) {
-	err = d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number))
-	if errors.Is(err, errRow) || errors.Is(err, sql.ErrNoRows) {
-		return d, damagedRow, nil
-	}
+func (t *tx) examine(number, space int64) (d documentRow, reason string) {
+	d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number))
 	if err != nil {
-		return d, "", err
+		return d, damagedRow
 	}
 	if key := keyOf(d.id); d.id != d.root+"/"+d.path || !slices.Equal(d.key, key[:]) {
-		return d, fmt.Sprintf("its name is not its root %q followed by its path %q", d.root, d.path), nil
+		return d, fmt.Sprintf("its name is not its root %q followed by its path %q", d.root, d.path)
 	}
-	doc, err := t.textOf(&d)
+	var doc *ingest.Document
 	var rows []chunkRow
-	if err == nil {
-		rows, err = t.chunks(&d)
+	err = caught(func() { doc, rows = t.textOf(&d), t.chunks(&d) })
+	if found := (*damagedError)(nil); errors.As(err, &found) {
+		return d, found.reason
 	}
-	found := (*damagedError)(nil)
-	if errors.As(err, &found) {
-		return d, found.reason, nil
-	}
-	if err != nil {
-		return d, "", err
-	}
-	vectors, err := t.vectors(space, digestsOf(rows))
-	if err != nil {
-		return d, "", err
-	}
+	check(err)
+	vectors := t.vectors(space, digestsOf(rows))
 	for i := range rows {
 		c := &rows[i]
 		var square float64
@@ -318,28 +279,23 @@ func (t *tx) examine(number, space int64) (d documentRow, reason string, err err
 		}
 		switch {
 		case c.Start < 0 || c.End > len(doc.Text) || c.Start >= c.End || doc.Text[c.Start:c.End] != c.Text:
-			return d, fmt.Sprintf("its chunk %d is not bytes %d to %d of its text", i+1, c.Start, c.End), nil
+			return d, fmt.Sprintf("its chunk %d is not bytes %d to %d of its text", i+1, c.Start, c.End)
 		case vectors[string(c.digest)] == nil:
-			return d, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1), nil
+			return d, withoutVector(&d, i+1).reason
 		case !(math.Abs(square-1) < 1e-3):
-			return d, fmt.Sprintf("the vector of its chunk %d has length %g", i+1, math.Sqrt(square)), nil
+			return d, fmt.Sprintf("the vector of its chunk %d has length %g", i+1, math.Sqrt(square))
 		}
 	}
-	return d, "", nil
+	return d, ""
 }
 
 // orphans counts rows whose document or chunk is missing.
-func (v *verifier) orphans() error {
+func (v *verifier) orphans() {
 	for _, o := range orphans {
-		var n int
-		if err := v.t.row(`SELECT count(*) ` + o.rows).Scan(&n); err != nil {
-			return err
-		}
-		if n > 0 {
+		if n := value[int](v.t, `SELECT count(*) `+o.rows); n > 0 {
 			v.found("", "%d rows of the table %s belong to nothing that is stored: 'ibid compact' removes them", n, o.table)
 		}
 	}
-	return nil
 }
 
 // orphans are the rows whose document or chunk is missing.
@@ -349,30 +305,22 @@ var orphans = []struct{ table, rows string }{
 	{"vectors", `FROM ibid.vectors WHERE NOT EXISTS (SELECT 1 FROM ibid.chunks WHERE chunks.digest = vectors.digest)`},
 }
 
-func (t *tx) deleteOrphans() error {
+func (t *tx) deleteOrphans() {
 	for _, o := range orphans {
-		if _, err := t.exec(`DELETE ` + o.rows); err != nil {
-			return err
-		}
+		t.exec(`DELETE ` + o.rows)
 	}
-	return nil
 }
 
 // vectors checks those that are not in use.
-func (v *verifier) vectors() error {
-	all, err := v.t.spaces()
-	if err != nil {
-		return err
-	}
-	_, damaged, err := rowsOf(v.t, func(r scanner) (none struct{}, err error) {
+func (v *verifier) vectors() {
+	_, damaged := rowsOf(v.t, func(r scanner) (none struct{}, err error) {
 		var space int64
 		var digest, vector []byte
 		return none, checked(r, &space, &digest, &vector)
-	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, all.Used)
+	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, v.t.spaces().Used)
 	if n := len(damaged); n > 0 {
 		v.found("", "%d vectors that searches do not need are damaged: the encoder makes its own again, 'ibid reembed' the others", n)
 	}
-	return err
 }
 
 // A Trait is one line of the description of a server.
@@ -383,18 +331,15 @@ type Trait struct{ Name, Value string }
 func (s *Store) Inspect(ctx context.Context) (traits []Trait, err error) {
 	var number int
 	server := ""
-	err = s.view(ctx, func(t *tx) error {
-		if number, err = s.layout(t); err != nil {
-			return err
-		}
-		return t.row(`SELECT convert_to(current_setting('server_version'), 'UTF8')`).Scan(&server)
-	})
-	var bytes int64
-	if err == nil {
-		bytes, err = s.size(ctx)
-	}
+	err = within(ctx, s.view, func(t *tx) {
+		number, server = s.layout(t), value[string](t, `SELECT convert_to(current_setting('server_version'), 'UTF8')`)
+	}, "inspecting the store")
 	if err != nil {
-		return nil, fmt.Errorf("inspecting the store: %w", err)
+		return nil, err
+	}
+	bytes, err := s.size(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return []Trait{
 		{Name: "server", Value: fmt.Sprintf("%s, PostgreSQL %s", s.place, server)},
@@ -405,10 +350,10 @@ func (s *Store) Inspect(ctx context.Context) (traits []Trait, err error) {
 // size is that of the database file with its log, or of the schema on a server.
 func (s *Store) size(ctx context.Context) (n int64, err error) {
 	if s.dir == "" {
-		err = s.view(ctx, func(t *tx) error {
-			return t.row(`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+		err = s.view(ctx, func(t *tx) {
+			n = value[int64](t, `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
 				FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-				WHERE n.nspname = convert_from(?, 'UTF8') AND c.relkind IN ('r', 'm')`, s.schema).Scan(&n)
+				WHERE n.nspname = convert_from(?, 'UTF8') AND c.relkind IN ('r', 'm')`, s.schema)
 		})
 		return n, err
 	}

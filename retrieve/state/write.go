@@ -42,7 +42,7 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 		p.vectors[string(digest[:])] = []any{digest, retrieve.PackVector(units[i])}
 		p.dimensions = len(units[i])
 	}
-	if err := p.row.describe(doc, ""); err != nil {
+	if err := p.row.describe(doc); err != nil {
 		return nil, err
 	}
 	p.row.title, p.row.format, p.row.digest = doc.Title, doc.Format, doc.Digest
@@ -57,52 +57,34 @@ func (s *Store) Replace(ctx context.Context, space string, doc *ingest.Document,
 	if err != nil {
 		return err
 	}
-	return s.update(ctx, func(t *tx) error { return t.replace(space, p) })
+	return s.update(ctx, func(t *tx) { t.replace(space, p) })
 }
 
-func (t *tx) replace(name string, p *prepared) error {
-	if err := t.lockDocuments(p.doc.ID); err != nil {
-		return err
-	}
+func (t *tx) replace(name string, p *prepared) {
+	t.lockDocuments(p.doc.ID)
 	row := p.row
-	var err error
-	if row.collection, err = t.collectionOf(p.doc.Root); err != nil {
-		return err
-	}
-	if err := t.useSpace(name); err != nil {
-		return err
-	}
-	changes, err := t.eraseID(p.doc.ID, p.vectors)
-	if err != nil {
-		return err
-	}
+	row.collection = t.collectionOf(p.doc.Root)
+	t.useSpace(name)
+	changes := t.eraseID(p.doc.ID, p.vectors)
 	if len(changes) > 0 {
 		row.number, changes = changes[0].document, changes[1:]
-	} else if err := t.row(t.s.dialect.nextNumber).Scan(&row.number); err != nil {
-		return err
+	} else {
+		row.number = value[int64](t, t.s.dialect.nextNumber)
 	}
 	outlineSum := rowSum(row.number, p.outline)
 	row.textSum = rowSum(row.number, p.outline, outlineSum, p.doc.Text)
-	if err := t.insert("texts", "number, outline, outline_sum, text", "", []any{row.number, p.outline, outlineSum, p.doc.Text}); err != nil {
-		return err
-	}
-	if row.chunkSum, err = t.insertChunks(row.number, p.chunks); err != nil {
-		return err
-	}
-	if err := t.insert("documents", documentValues, "", row.dest()); err != nil {
-		return err
-	}
+	t.insert("texts", "number, outline, outline_sum, text", "", []any{row.number, p.outline, outlineSum, p.doc.Text})
+	row.chunkSum = t.insertChunks(row.number, p.chunks)
+	t.insert("documents", documentValues, "", row.dest())
 	if len(p.chunks) > 0 {
-		if err := t.insertVectors(name, p.dimensions, p.vectors); err != nil {
-			return err
-		}
+		t.insertVectors(name, p.dimensions, p.vectors)
 	}
-	return t.changed(append(changes, change{document: row.number, id: row.id})...)
+	t.changed(append(changes, change{document: row.number, id: row.id})...)
 }
 
 // insertChunks stores the chunks of a document, and returns the checksum over
 // their sums.
-func (t *tx) insertChunks(document int64, chunks []chunkRow) (int64, error) {
+func (t *tx) insertChunks(document int64, chunks []chunkRow) int64 {
 	rows, sums := make([][]any, len(chunks)), make([]int64, len(chunks))
 	for i := range chunks {
 		c := chunks[i] // the transaction may run again
@@ -110,168 +92,104 @@ func (t *tx) insertChunks(document int64, chunks []chunkRow) (int64, error) {
 		rows[i] = c.dest()
 		sums[i] = rowSum(rows[i]...)
 	}
-	return sumOf(sums), t.insert("chunks", "key, digest, start, stop, place, tokens, heading, anchor, text", "", rows...)
+	t.insert("chunks", "key, digest, start, stop, place, tokens, heading, anchor, text", "", rows...)
+	return sumOf(sums)
 }
 
 // insertVectors stores vectors of a space by their digests. One that is stored is
 // replaced if it differs. In PostgreSQL this locks it in any case, so that no
 // other transaction deletes it with the chunk that it thinks is the last.
-func (t *tx) insertVectors(space string, dimensions int, vectors map[string][]any) error {
-	of, err := t.spaceFor(space, dimensions)
-	if err != nil {
-		return err
-	}
+func (t *tx) insertVectors(space string, dimensions int, vectors map[string][]any) {
+	of := t.spaceFor(space, dimensions)
 	rows := make([][]any, 0, len(vectors))
 	for _, digest := range slices.Sorted(maps.Keys(vectors)) { // in one order, so that no two wait for each other
 		rows = append(rows, append([]any{of.Number}, vectors[digest]...))
 	}
-	return t.insert("vectors", "space, digest, vector",
+	t.insert("vectors", "space, digest, vector",
 		`ON CONFLICT (digest, space) DO UPDATE SET vector = excluded.vector, sum = excluded.sum
 		WHERE vectors.sum <> excluded.sum OR vectors.vector <> excluded.vector`, rows...)
 }
 
 // lockDocuments keeps others from changing the documents, and from changing roots
 // and spaces, until the transaction ends.
-func (t *tx) lockDocuments(ids ...string) error {
+func (t *tx) lockDocuments(ids ...string) {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = "document " + id
 	}
 	slices.Sort(names) // in one order, so that no two wait for each other
-	return t.s.dialect.lock(t, []string{"library"}, slices.Compact(names))
+	t.s.dialect.lock(t, []string{"library"}, slices.Compact(names))
 }
 
 // eraseID removes the document of an id with all its rows, except vectors that
 // are still needed. It returns the changes that the caller must write: one for
 // each number that had the id. There are two only if the row of one is damaged.
-func (t *tx) eraseID(id string, needed map[string][]any) (changes []change, err error) {
-	numbers, err := column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
-		UNION SELECT document FROM ibid.damage WHERE id = ?`, keyOf(id), id)
-	if err != nil {
-		return nil, err
-	}
-	for _, number := range numbers {
-		if err := t.erase(number, needed); err != nil {
-			return nil, err
-		}
+func (t *tx) eraseID(id string, needed map[string][]any) (changes []change) {
+	for _, number := range column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
+		UNION SELECT document FROM ibid.damage WHERE id = ?`, keyOf(id), id) {
+		t.erase(number, needed)
 		changes = append(changes, change{document: number, deleted: true})
 	}
-	return changes, nil
-}
-
-// confirmAbsent reads the whole list of documents for one that is not found by its
-// key. If it is there, the file is damaged: its index has lost the row.
-func (t *tx) confirmAbsent(id string) error {
-	var there bool
-	err := t.row(`SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE id = ?)`, id).Scan(&there)
-	if err == nil && there {
-		return t.s.unfound(id)
-	}
-	return err
+	return changes
 }
 
 // erase removes all rows of a document, except vectors that are still needed.
-func (t *tx) erase(number int64, needed map[string][]any) error {
+func (t *tx) erase(number int64, needed map[string][]any) {
 	first, last := keyRange(number)
-	digests, err := column[string](t, `SELECT digest FROM ibid.chunks WHERE key BETWEEN ? AND ?`, first, last)
-	if err != nil {
-		return err
-	}
-	if _, err := t.exec(`DELETE FROM ibid.chunks WHERE key BETWEEN ? AND ?`, first, last); err != nil {
-		return err
-	}
+	digests := column[string](t, `SELECT digest FROM ibid.chunks WHERE key BETWEEN ? AND ?`, first, last)
+	t.exec(`DELETE FROM ibid.chunks WHERE key BETWEEN ? AND ?`, first, last)
 	for _, table := range []string{"documents WHERE number", "texts WHERE number", "damage WHERE document"} {
-		if _, err := t.exec(`DELETE FROM ibid.`+table+` = ?`, number); err != nil {
-			return err
-		}
+		t.exec(`DELETE FROM ibid.`+table+` = ?`, number)
 	}
-	unused := make(map[string]bool, len(digests))
-	for _, d := range digests {
-		if _, ok := needed[d]; !ok {
-			unused[d] = true
-		}
-	}
-	return t.eraseVectors(slices.Sorted(maps.Keys(unused)))
-}
-
-// eraseVectors removes the vectors of digests that no chunk has any more.
-func (t *tx) eraseVectors(digests []string) error {
-	for part := range slices.Chunk(digests, maxList) {
+	digests = slices.DeleteFunc(digests, func(d string) bool { return needed[d] != nil })
+	slices.Sort(digests)
+	for part := range slices.Chunk(slices.Compact(digests), maxList) {
 		list, args := in(part)
 		// Another transaction may be adding a chunk with one of them.
-		if err := t.s.dialect.lockVectors(t, list, args); err != nil {
-			return err
-		}
-		_, err := t.exec(`DELETE FROM ibid.vectors WHERE digest IN `+list+`
+		t.s.dialect.lockVectors(t, list, args)
+		t.exec(`DELETE FROM ibid.vectors WHERE digest IN `+list+`
 			AND NOT EXISTS (SELECT 1 FROM ibid.chunks WHERE chunks.digest = vectors.digest)`, args...)
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // Rename gives the stored document from the id, root, path and metadata of to.
 // The document that had the new id is replaced.
 func (s *Store) Rename(ctx context.Context, from string, to *ingest.Document) error {
-	return within(ctx, s.update, func(t *tx) error { return t.rename(from, to) }, "renaming %s to %s", from, to.ID)
+	return within(ctx, s.update, func(t *tx) { t.rename(from, to) }, "renaming %s to %s", from, to.ID)
 }
 
-func (t *tx) rename(from string, to *ingest.Document) error {
+func (t *tx) rename(from string, to *ingest.Document) {
 	if to.ID != to.Root+"/"+to.Path {
-		return fmt.Errorf("the new id is not its root %q followed by its path %q", to.Root, to.Path)
+		check(fmt.Errorf("the new id is not its root %q followed by its path %q", to.Root, to.Path))
 	}
-	if err := t.lockDocuments(from, to.ID); err != nil {
-		return err
-	}
-	row, err := t.document(from)
-	if err != nil {
-		return err
-	}
+	t.lockDocuments(from, to.ID)
+	row := t.document(from)
 	if row.digest != to.Digest {
-		return errors.New("the file has another content")
+		check(errors.New("the file has another content"))
 	}
 	if row.title != to.Title {
-		return errors.New("the document has another title")
+		check(errors.New("the document has another title"))
 	}
-	collection, err := t.collectionOf(to.Root)
-	if err != nil {
-		return err
-	}
+	row.collection = t.collectionOf(to.Root)
 	var changes []change
 	if to.ID != from {
-		if changes, err = t.eraseID(to.ID, nil); err != nil {
-			return err
-		}
-		if err := t.renameInRecords(from, to.ID); err != nil {
-			return err
-		}
+		changes = t.eraseID(to.ID, nil)
+		t.renameInRecords(from, to.ID)
 	}
-	if err := row.describe(to, collection); err != nil {
-		return err
-	}
-	if _, err := t.exec(`DELETE FROM ibid.documents WHERE number = ?`, row.number); err != nil {
-		return err
-	}
-	if err := t.insert("documents", documentValues, "", row.dest()); err != nil {
-		return err
-	}
-	return t.changed(append(changes, change{document: row.number, id: row.id})...)
+	check(row.describe(to))
+	t.replaceRow(row)
+	t.changed(append(changes, change{document: row.number, id: row.id})...)
 }
 
 // Delete removes a document. The records that quote it remain.
 func (s *Store) Delete(ctx context.Context, document string) error {
-	return s.update(ctx, func(t *tx) error {
-		if err := t.lockDocuments(document); err != nil {
-			return err
+	return s.update(ctx, func(t *tx) {
+		t.lockDocuments(document)
+		changes := t.eraseID(document, nil)
+		// If it is in the list all the same, the index of the file has lost the row.
+		if len(changes) == 0 && value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE id = ?)`, document) {
+			check(t.s.unfound(document))
 		}
-		changes, err := t.eraseID(document, nil)
-		if err != nil {
-			return err
-		}
-		if len(changes) == 0 {
-			return t.confirmAbsent(document)
-		}
-		return t.changed(changes...)
+		t.changed(changes...)
 	})
 }
