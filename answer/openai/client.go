@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"math"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -91,42 +90,41 @@ const (
 // attempt makes one request and yields its reply.
 func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error {
 	r.usage, r.size, r.reached = nil, 0, false
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	firstBy := time.Now().Add(c.o.FirstToken)
-	first := time.AfterFunc(c.o.FirstToken, func() { cancel(&limit{"the first token", c.o.FirstToken, flagFirstToken}) })
-	defer first.Stop()
-	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", c.o.Idle, "--idle-timeout"}) })
-	defer idle.Stop()
-
+	ctx, wait := c.patient(ctx, c.o.FirstToken)
+	defer wait.end()
 	req := c.request(p)
-	call := &request{upstream: c.upstream, role: p.Role, secrets: []string{p.System, p.User}}
-	stream, err := c.api(call).CreateChatCompletionStream(ctx, req)
+	body, err := json.Marshal(req)
 	if err != nil {
-		e := c.failed(ctx, err)
-		r.reached = e.Kind == TimedOut || e.Kind == Canceled
-		return c.adapt(req, e)
+		return c.fail(Rejected, err, "")
 	}
+	call := &request{upstream: c.upstream, role: string(p.Role), secrets: []string{p.System, p.User}}
+	resp, failed := call.send(ctx, "/chat/completions", eventStream, body)
+	if failed != nil {
+		r.reached = failed.Kind == TimedOut || failed.Kind == Canceled
+		return c.adapt(req, failed)
+	}
+	stream := newEvents(ctx, call, resp.Body)
 	defer stream.Close()
 	for {
-		raw, err := stream.RecvRaw()
+		raw, err := stream.next()
 		// The consumer's time does not count against the server.
-		first.Stop()
-		idle.Stop()
+		wait.first.Stop()
+		wait.idle.Stop()
 		r.reached = r.reached || err == nil || ctx.Err() != nil
 		switch {
 		case err != nil && r.finish == filtered:
 			return c.fail(Filtered, nil, "")
 		case err != nil && r.finish != "":
 			if length(req) > 0 && !p.Hard && r.starved() {
-				idle.Reset(afterDone)
+				wait.idle.Reset(afterDone)
 				return c.unbound(r, p)
 			}
 			if req.LogProbs && !r.rated {
 				c.noOdds.Store(true) // it takes the parameter, and does nothing
 			}
 			r.end(p)
-			idle.Reset(afterDone) // for stream.Close
+			wait.idle.Reset(afterDone) // for stream.Close
 			return nil
 		case errors.Is(err, io.EOF):
 			e := c.fail(Cut, io.ErrUnexpectedEOF, "it has no finish reason")
@@ -146,18 +144,25 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		}
 		switch {
 		case r.finish != "":
-			idle.Reset(afterFinish)
+			wait.idle.Reset(afterFinish)
 		case r.begun:
-			idle.Reset(c.o.Idle)
+			wait.idle.Reset(c.o.Idle)
 		default:
-			first.Reset(time.Until(firstBy))
+			wait.first.Reset(time.Until(firstBy))
 		}
 	}
 }
 
-// request converts the prompt for the library.
-func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
-	req := openai.ChatCompletionRequest{Model: c.o.Model}
+// A chatRequest is the library's with a temperature that may be 0.
+type chatRequest struct {
+	openai.ChatCompletionRequest
+	Temperature *float64 `json:"temperature,omitempty"`
+}
+
+// request is the request for a prompt.
+func (c *Client) request(p answer.Prompt) chatRequest {
+	var req chatRequest
+	req.Model, req.Stream = c.o.Model, true
 	if p.System != "" {
 		req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})
 	}
@@ -166,7 +171,7 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 		req.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	if !c.noTemperature.Load() {
-		req.Temperature = math.SmallestNonzeroFloat32 // see exactZero
+		req.Temperature = new(float64)
 	}
 	switch {
 	case p.Verdict && !c.noOdds.Load():
@@ -192,7 +197,7 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 }
 
 // length is the longest reply that a request allows; 0 for any.
-func length(req openai.ChatCompletionRequest) int {
+func length(req chatRequest) int {
 	//lint:ignore SA1019 see request
 	return max(req.MaxTokens, req.MaxCompletionTokens)
 }
@@ -212,7 +217,7 @@ func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
 }
 
 // adapt records that the server refuses an optional part of the request.
-func (c *Client) adapt(req openai.ChatCompletionRequest, e *Error) *Error {
+func (c *Client) adapt(req chatRequest, e *Error) *Error {
 	if e.Kind != Rejected {
 		return e
 	}
@@ -223,7 +228,7 @@ func (c *Client) adapt(req openai.ChatCompletionRequest, e *Error) *Error {
 	}{
 		{req.StreamOptions != nil, "stream_options", &c.noUsage},
 		{req.StreamOptions != nil, "include_usage", &c.noUsage},
-		{req.Temperature != 0, "temperature", &c.noTemperature},
+		{req.Temperature != nil, "temperature", &c.noTemperature},
 		{req.LogProbs, "logprobs", &c.noOdds},
 		{req.ResponseFormat != nil, "response_format", &c.noFormat},
 		{req.ResponseFormat != nil, "json_schema", &c.noFormat},

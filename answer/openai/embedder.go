@@ -17,9 +17,6 @@ type Embedder struct {
 	batches    batcher
 }
 
-// roleEmbed is the header Ibid-Role of a request for vectors.
-const roleEmbed = "embed"
-
 // maxVector bounds the reply for one text, in bytes: 4096 numbers of 22
 // characters, one a line.
 const maxVector = 160 << 10
@@ -65,8 +62,6 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 
 // attempt makes one request.
 func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *Error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, e.o.FirstToken, &limit{"the vectors", e.o.FirstToken, flagFirstToken})
-	defer cancel()
 	input := make([]string, len(texts))
 	for i, text := range texts {
 		input[i] = text
@@ -74,12 +69,12 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 			input[i] = " " // OpenAI refuses the empty text
 		}
 	}
-	call := &request{upstream: e.upstream, role: roleEmbed, secrets: texts, most: int64(len(texts)+1) * maxVector}
-	reply, err := e.api(call).CreateEmbeddings(ctx, openai.EmbeddingRequestStrings{
+	call := &request{upstream: e.upstream, role: "embed", secrets: texts}
+	var reply openai.EmbeddingResponse
+	if failed := call.ask(ctx, "/embeddings", "the vectors", openai.EmbeddingRequestStrings{
 		Input: input, Model: openai.EmbeddingModel(e.o.Model),
-	})
-	if err != nil {
-		return nil, e.failed(ctx, err)
+	}, int64(len(texts)+1)*maxVector, &reply); failed != nil {
+		return nil, failed
 	}
 	return e.check(reply.Data, len(texts))
 }

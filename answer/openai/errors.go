@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -9,6 +10,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,22 +88,28 @@ func (e *Error) Error() string {
 	return text
 }
 
-// words say what has happened, to which model, and what to do next.
-var words = map[Kind]struct{ what, next string }{
-	Down:         {"cannot reach the model server at %s", "is it running, and is the address right?"},
-	TimedOut:     {"no answer in time from %s", "try again, or allow more time"},
-	Canceled:     {"the call to %s was stopped", ""},
-	RateLimited:  {"too many requests to %s", "try again later"},
-	OutOfQuota:   {"the account has no quota left for %s", "check its plan and billing"},
-	Unauthorized: {"the key was not accepted for %s", "check the API key"},
-	NotFound:     {"there is no %s", "check the model's name, and that the address ends as the server wants it (often in /v1)"},
+// words say what has happened, to which model, and what to do next; fallback is that
+// of [Error.Fallback], and unusable that of [Error.Unusable].
+var words = map[Kind]struct {
+	what, next, fallback string
+	unusable             bool
+}{
+	Down:         {"cannot reach the model server at %s", "is it running, and is the address right?", "model_unreachable", true},
+	TimedOut:     {"no answer in time from %s", "try again, or allow more time", "model_timeout", false},
+	Canceled:     {"the call to %s was stopped", "", "", false},
+	RateLimited:  {"too many requests to %s", "try again later", "", false},
+	OutOfQuota:   {"the account has no quota left for %s", "check its plan and billing", "model_rejected", true},
+	Unauthorized: {"the key was not accepted for %s", "check the API key", "model_rejected", true},
+	NotFound: {"there is no %s", "check the model's name, and that the address ends as the server wants it (often in /v1)",
+		"model_rejected", true},
 	ContextLength: {"the prompt is longer than the context window of %s",
-		"set the context tokens to the window that the server really has, or give the server a larger one"},
-	Filtered:     {"the content filter of %s refused", "word the question otherwise, or use another model"},
-	Rejected:     {"the request was not accepted by %s", "check that the server speaks the OpenAI API and knows this model"},
-	ServerFailed: {"%s failed", "try again, and look into the server's log"},
-	Cut:          {"the reply of %s broke off before its end", "try again, and look into the server's log"},
-	BadReply:     {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)"},
+		"set the context tokens to the window that the server really has, or give the server a larger one", "model_rejected", false},
+	Filtered: {"the content filter of %s refused", "word the question otherwise, or use another model", "", false},
+	Rejected: {"the request was not accepted by %s", "check that the server speaks the OpenAI API and knows this model",
+		"model_rejected", false},
+	ServerFailed: {"%s failed", "try again, and look into the server's log", "model_failed", false},
+	Cut:          {"the reply of %s broke off before its end", "try again, and look into the server's log", "model_failed", false},
+	BadReply:     {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)", "model_failed", false},
 }
 
 // RetryIn is how long to wait before the same call may succeed; less than 0 for
@@ -111,30 +120,12 @@ func (e *Error) RetryIn() time.Duration { return e.again }
 // Unusable reports whether no call to this server can succeed until somebody
 // acts: it is unreachable, refuses the key, lacks the model, or wants to be paid.
 // Package answer makes no further call after such an error.
-func (e *Error) Unusable() bool {
-	switch e.Kind {
-	case Down, Unauthorized, OutOfQuota, NotFound:
-		return true
-	}
-	return false
-}
+func (e *Error) Unusable() bool { return words[e.Kind].unusable }
 
 // Fallback names, for programs, why this model gives no answer for now, where an
 // answer without a model is better than none; empty where the client should try
 // again later or ask otherwise. Package answer quotes sentences then.
-func (e *Error) Fallback() string {
-	switch e.Kind {
-	case Down:
-		return "model_unreachable"
-	case TimedOut:
-		return "model_timeout"
-	case Unauthorized, OutOfQuota, NotFound, Rejected, ContextLength:
-		return "model_rejected"
-	case ServerFailed, Cut, BadReply:
-		return "model_failed"
-	}
-	return ""
-}
+func (e *Error) Fallback() string { return words[e.Kind].fallback }
 
 // Limit says which time limit of the client passed, and how to change it; empty
 // when none did.
@@ -181,6 +172,13 @@ func (u *upstream) interrupted(ctx context.Context) *Error {
 	return u.fail(Canceled, context.Canceled, "")
 }
 
+// cut is the error of a reply that broke off.
+func (u *upstream) cut() *Error {
+	e := u.fail(Cut, io.ErrUnexpectedEOF, "")
+	e.transient = true
+	return e
+}
+
 // brokeOff converts an error of reading a body.
 func (u *upstream) brokeOff(ctx context.Context, err error) *Error {
 	var own *Error
@@ -190,50 +188,46 @@ func (u *upstream) brokeOff(ctx context.Context, err error) *Error {
 	case errors.As(err, &own):
 		return own
 	}
-	e := u.fail(Cut, io.ErrUnexpectedEOF, "")
-	e.transient = true
-	return e
+	return u.cut()
 }
 
-// failed converts an error of the library or of the transport. It omits the text
-// of errors that may quote the server.
+// failed converts an error of the transport. It omits the text of errors that may
+// quote the server.
 func (u *upstream) failed(ctx context.Context, err error) *Error {
 	if ctx.Err() != nil {
 		return u.interrupted(ctx)
 	}
-	down := func(cause error, detail string, transient bool) *Error {
-		e := u.fail(Down, cause, detail)
-		e.transient = transient
-		return e
-	}
-	var own *Error
 	var dns *net.DNSError
 	var op *net.OpError
 	var record tls.RecordHeaderError
 	var cert *tls.CertificateVerificationError
 	var alert tls.AlertError
 	var timeout net.Error
-	switch {
-	case errors.As(err, &own):
-		return own
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return down(dns, "no host of that name", false)
-	case errors.As(err, &dns):
-		return down(dns, "its name cannot be looked up", true)
-	case errors.As(err, &cert):
-		return down(nil, "its certificate is not valid: "+oneLine(cert.Err.Error()), false)
-	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
-		return down(nil, "it does not speak https", false)
-	case errors.As(err, &alert):
-		return down(alert, "no secure connection", false)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return down(syscall.ECONNREFUSED, "connection refused", true)
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return u.brokeOff(ctx, err)
-	case errors.As(err, &op) && op.Op == "dial":
-		return down(op, "the connection failed", true)
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return down(nil, "the connection was not made in time", true)
+	for _, down := range []struct {
+		is        bool
+		detail    string
+		transient bool
+	}{
+		{errors.As(err, &dns) && dns.IsNotFound, "no host of that name", false},
+		{dns != nil, "its name cannot be looked up", true},
+		{errors.As(err, &cert), "its certificate is not valid", false},
+		{errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record), "it does not speak https", false},
+		{errors.As(err, &alert), "no secure connection", false},
+		{errors.Is(err, syscall.ECONNREFUSED), "connection refused", true},
+		{errors.As(err, &op) && op.Op == "dial", "the connection failed", true},
+		{errors.As(err, &timeout) && timeout.Timeout(), "the connection was not made in time", true},
+	} {
+		if down.is {
+			if cert != nil {
+				down.detail += ": " + oneLine(cert.Err.Error())
+			}
+			e := u.fail(Down, nil, down.detail)
+			e.transient = down.transient
+			return e
+		}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return u.cut()
 	}
 	return u.fail(BadReply, nil, "")
 }
@@ -241,33 +235,32 @@ func (u *upstream) failed(ctx context.Context, err error) *Error {
 // statusError converts a reply with a status other than 200. It never quotes the
 // secrets.
 func (u *upstream) statusError(status int, header http.Header, body []byte, secrets ...string) *Error {
-	said := readComplaint(body)
-	e := u.fail(said.kind(status), nil, u.quote(said.message, secrets...))
-	e.Status, e.param = status, said.param
-	switch e.Kind {
-	case ContextLength:
-		e.cause = answer.ErrContextLength
-	case RateLimited, ServerFailed:
+	e := u.refused(status, readComplaint(body), secrets)
+	e.Status = status
+	if e.Kind == RateLimited || e.Kind == ServerFailed {
 		e.RetryAfter = retryAfter(header, time.Now())
-		switch status {
-		case 429, 500, 502, 503, 504, 529:
-			e.transient = true
-		}
+		e.transient = slices.Contains([]int{429, 500, 502, 503, 504, 529}, status)
 	}
 	return e
 }
 
 // objectError converts an error object in a reply with status 200.
 func (u *upstream) objectError(said complaint, secrets ...string) *Error {
-	status := 500
-	if code, err := strconv.Atoi(said.code); err == nil && code >= 400 && code < 600 {
-		status = code
+	status, err := strconv.Atoi(said.code)
+	if err != nil || status < 400 || status >= 600 {
+		status = 500
 	}
+	e := u.refused(status, said, secrets)
+	e.transient = e.Kind == ServerFailed || e.Kind == RateLimited
+	return e
+}
+
+func (u *upstream) refused(status int, said complaint, secrets []string) *Error {
 	e := u.fail(said.kind(status), nil, u.quote(said.message, secrets...))
+	e.param = said.param
 	if e.Kind == ContextLength {
 		e.cause = answer.ErrContextLength
 	}
-	e.transient = e.Kind == ServerFailed || e.Kind == RateLimited
 	return e
 }
 
@@ -277,29 +270,15 @@ type complaint struct{ message, kindOf, code, param string }
 // readComplaint reads {"error":{"message":…}}, {"error":"…"}, {"detail":"…"} and
 // {"message":"…"}.
 func readComplaint(body []byte) complaint {
-	var outer struct {
-		Error   json.RawMessage `json:"error"`
-		Detail  json.RawMessage `json:"detail"`
-		Message json.RawMessage `json:"message"`
-		Type    json.RawMessage `json:"type"`
-		Code    json.RawMessage `json:"code"`
-	}
+	var outer, inner map[string]json.RawMessage
 	if json.Unmarshal(body, &outer) != nil {
 		return complaint{}
 	}
-	var inner struct {
-		Message json.RawMessage `json:"message"`
-		Type    json.RawMessage `json:"type"`
-		Code    json.RawMessage `json:"code"`
-		Param   json.RawMessage `json:"param"`
+	if json.Unmarshal(outer["error"], &inner) == nil && inner != nil {
+		return complaint{text(inner["message"]), text(inner["type"]), text(inner["code"]), text(inner["param"])}
 	}
-	if len(outer.Error) > 0 && json.Unmarshal(outer.Error, &inner) == nil {
-		return complaint{text(inner.Message), text(inner.Type), text(inner.Code), text(inner.Param)}
-	}
-	for _, raw := range []json.RawMessage{outer.Error, outer.Detail, outer.Message} {
-		if s := text(raw); s != "" {
-			return complaint{s, text(outer.Type), text(outer.Code), ""}
-		}
+	if said := cmp.Or(text(outer["error"]), text(outer["detail"]), text(outer["message"])); said != "" {
+		return complaint{said, text(outer["type"]), text(outer["code"]), ""}
 	}
 	return complaint{}
 }
@@ -317,44 +296,31 @@ func text(raw json.RawMessage) string {
 	return ""
 }
 
-// kind decides by the code, then by the words that servers use for a prompt that
-// is too long (they have no common code for it), then by the status.
+// The kinds of errors by code or type, by status, and the words that servers use for
+// a prompt that is too long, since they have no common code for it.
+var (
+	kindOfCode = map[string]Kind{
+		"context_length_exceeded": ContextLength, "exceed_context_size_error": ContextLength, "string_above_max_length": ContextLength,
+		"content_filter": Filtered, "content_policy_violation": Filtered, "responsibleaipolicyviolation": Filtered,
+		"insufficient_quota": OutOfQuota, "credit_balance_exhausted": OutOfQuota, "billing_hard_limit_reached": OutOfQuota,
+		"billing_not_active": OutOfQuota, "quota_exceeded": OutOfQuota,
+	}
+	kindOfStatus = map[int]Kind{
+		401: Unauthorized, 402: OutOfQuota, 403: Unauthorized, 404: NotFound, 413: ContextLength, 429: RateLimited,
+	}
+	tooLong = regexp.MustCompile(`(?i)context (?:length|window|size)|maximum context|prompt is too long|exceeds the context`)
+)
+
+// kind decides by the code, then by the words, then by the status.
 func (c complaint) kind(status int) Kind {
-	for _, word := range []string{strings.ToLower(c.code), strings.ToLower(c.kindOf)} {
-		switch word {
-		case "context_length_exceeded", "exceed_context_size_error", "string_above_max_length":
-			return ContextLength
-		case "content_filter", "content_policy_violation", "responsibleaipolicyviolation":
-			return Filtered
-		case "insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded":
-			return OutOfQuota
-		}
+	kind := cmp.Or(kindOfCode[strings.ToLower(c.code)], kindOfCode[strings.ToLower(c.kindOf)])
+	if kind == "" && (status == 400 || status == 422 || status == 500) && tooLong.MatchString(c.message) {
+		kind = ContextLength
 	}
-	if status == 400 || status == 413 || status == 422 || status == 500 {
-		message := strings.ToLower(c.message)
-		for _, words := range []string{
-			"context length", "context window", "context size", "maximum context", "prompt is too long", "exceeds the context",
-		} {
-			if strings.Contains(message, words) {
-				return ContextLength
-			}
-		}
+	if kind = cmp.Or(kind, kindOfStatus[status]); kind == "" && status >= 500 {
+		kind = ServerFailed
 	}
-	switch {
-	case status == 401 || status == 403:
-		return Unauthorized
-	case status == 402:
-		return OutOfQuota
-	case status == 404:
-		return NotFound
-	case status == 413:
-		return ContextLength
-	case status == 429:
-		return RateLimited
-	case status >= 500:
-		return ServerFailed
-	}
-	return Rejected
+	return cmp.Or(kind, Rejected)
 }
 
 // retryAfter reads the header in its three forms: seconds, a date, and the

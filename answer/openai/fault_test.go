@@ -66,36 +66,23 @@ var ofAny = map[openaitest.Fault]outcome{
 	openaitest.ErrorString:      {openai.ServerFailed, false, 3, takesTime},
 	openaitest.HugeBody:         {openai.BadReply, false, 1, inTime},
 	openaitest.ShortBody:        {openai.Cut, false, 3, takesTime},
+	openaitest.LongBody:         {openai.Cut, false, 3, takesTime},
+	openaitest.Empty:            {openai.Cut, false, 3, takesTime},
 }
 
-// ofChat and ofObjects are the faults of a stream and of a reply in one object, and
-// those with another outcome there.
-var (
-	ofChat = map[openaitest.Fault]outcome{
-		openaitest.NoStreamOptions:  {"", false, 2, inTime},
-		openaitest.Empty:            {openai.Cut, false, 3, takesTime},
-		openaitest.LongBody:         {openai.Cut, false, 3, takesTime},
-		openaitest.FirstTokenStall:  {openai.TimedOut, false, 1, takesTime},
-		openaitest.KeepAliveForever: {openai.TimedOut, false, 1, takesTime},
-		openaitest.MiddleStall:      {openai.TimedOut, true, 1, takesTime},
-		openaitest.Reset:            {openai.Cut, true, 1, inTime},
-		openaitest.ResetFirst:       {openai.Cut, false, 3, takesTime},
-		openaitest.NoFinish:         {openai.Cut, true, 1, inTime},
-		openaitest.NoUsage:          {"", false, 1, inTime},
-		openaitest.PlainJSON:        {"", false, 1, inTime},
-		openaitest.HugeLine:         {openai.BadReply, false, 1, inTime},
-		openaitest.HugeText:         {openai.BadReply, true, 1, inTime},
-	}
-	ofObjects = map[openaitest.Fault]outcome{
-		openaitest.Empty:    {openai.BadReply, false, 1, inTime},
-		openaitest.LongBody: {openai.BadReply, false, 1, inTime},
-	}
-)
-
-func merged(more map[openaitest.Fault]outcome) map[openaitest.Fault]outcome {
-	all := maps.Clone(ofAny)
-	maps.Copy(all, more)
-	return all
+// ofChat are the faults of a stream.
+var ofChat = map[openaitest.Fault]outcome{
+	openaitest.NoStreamOptions:  {"", false, 2, inTime},
+	openaitest.FirstTokenStall:  {openai.TimedOut, false, 1, takesTime},
+	openaitest.KeepAliveForever: {openai.TimedOut, false, 1, takesTime},
+	openaitest.MiddleStall:      {openai.TimedOut, true, 1, takesTime},
+	openaitest.Reset:            {openai.Cut, true, 1, inTime},
+	openaitest.ResetFirst:       {openai.Cut, false, 3, takesTime},
+	openaitest.NoFinish:         {openai.Cut, true, 1, inTime},
+	openaitest.NoUsage:          {"", false, 1, inTime},
+	openaitest.PlainJSON:        {"", false, 1, inTime},
+	openaitest.HugeLine:         {openai.BadReply, false, 1, inTime},
+	openaitest.HugeText:         {openai.BadReply, true, 1, inTime},
 }
 
 // drain reads a reply to its end.
@@ -268,11 +255,9 @@ type endpoint struct {
 }
 
 func endpoints() map[string]endpoint {
-	return map[string]endpoint{
-		"chat":    {chatFault, merged(ofChat)},
-		"vectors": {vectorFault, merged(ofObjects)},
-		"scores":  {scoreFault, merged(ofObjects)},
-	}
+	chat := maps.Clone(ofAny)
+	maps.Copy(chat, ofChat)
+	return map[string]endpoint{"chat": {chatFault, chat}, "vectors": {vectorFault, ofAny}, "scores": {scoreFault, ofAny}}
 }
 
 // TestFaults plays every fault, with the time limits and waits of real use,

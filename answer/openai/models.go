@@ -19,16 +19,10 @@ func Models(ctx context.Context, o Options) ([]string, error) {
 	}
 	defer u.http.CloseIdleConnections()
 	var list openai.ModelsList
-	if err := u.attempts(ctx, u.o.Retries, func(ctx context.Context) *Error {
-		ctx, cancel := context.WithTimeoutCause(ctx, u.o.FirstToken, &limit{"the list of models", u.o.FirstToken, flagFirstToken})
-		defer cancel()
-		var err error
-		if list, err = u.api(&request{upstream: u, most: maxModels}).ListModels(ctx); err != nil {
-			return u.failed(ctx, err)
-		}
-		return nil
-	}); err != nil {
-		return nil, err
+	if failed := u.attempts(ctx, u.o.Retries, func(ctx context.Context) *Error {
+		return (&request{upstream: u}).ask(ctx, "/models", "the list of models", nil, maxModels, &list)
+	}); failed != nil {
+		return nil, failed
 	}
 	names := make([]string, len(list.Models))
 	for i, m := range list.Models {

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -27,8 +28,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/sashabaranov/go-openai"
 )
 
 // Options say which server to ask, and how patiently.
@@ -157,11 +156,26 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// api returns the library's client for one request.
-func (u *upstream) api(call *request) *openai.Client {
-	config := openai.DefaultConfig(u.o.Key)
-	config.BaseURL, config.HTTPClient = u.o.BaseURL, call
-	return openai.NewClientWithConfig(config)
+// patience ends a request whose first token, or a further one, does not come in time.
+type patience struct {
+	first, idle *time.Timer // idle has not begun
+	cancel      context.CancelCauseFunc
+}
+
+func (u *upstream) patient(ctx context.Context, first time.Duration) (context.Context, *patience) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	after := func(d, named time.Duration, what, flag string) *time.Timer {
+		return time.AfterFunc(d, func() { cancel(&limit{what, named, flag}) })
+	}
+	return ctx, &patience{
+		after(first, first, "the first token", flagFirstToken), after(math.MaxInt64, u.o.Idle, "the next token", "--idle-timeout"), cancel,
+	}
+}
+
+func (p *patience) end() {
+	p.first.Stop()
+	p.idle.Stop()
+	p.cancel(nil)
 }
 
 // attempts calls try until it succeeds, has been repeated retries times, must not

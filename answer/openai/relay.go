@@ -38,8 +38,6 @@ type Relayed struct {
 	Body io.ReadCloser
 }
 
-const eventStream = "text/event-stream"
-
 // maxRelayed bounds one reply, in bytes.
 const maxRelayed = 32 << 20
 
@@ -54,20 +52,14 @@ func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 		return nil, r.fail(Rejected, nil, "it is not a JSON object")
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, r.o.Total, &limit{"the whole reply", r.o.Total, "--model-timeout"})
-	ctx, cancel := context.WithCancelCause(ctx)
-	b := &relayed{r: r, ctx: ctx, left: maxRelayed, cancel: func() { cancel(nil); stop() }}
-	b.idle = time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", r.o.Idle, "--idle-timeout"}) })
-	wait := time.Duration(math.MaxInt64) // without a stream the reply comes all at once
+	first, accept := time.Duration(math.MaxInt64), "application/json" // without a stream the reply comes all at once
 	if asked.Stream {
-		wait = r.o.FirstToken
+		first, accept = r.o.FirstToken, eventStream
 	}
-	b.first = time.AfterFunc(wait, func() { cancel(&limit{"the first token", wait, flagFirstToken}) })
-	accept := "application/json"
-	if asked.Stream {
-		accept = eventStream
-	}
-	call := &request{upstream: r.upstream, role: answer.RoleAnswer, secrets: stringsIn(body)}
-	resp, failed := call.post(ctx, "/chat/completions", accept, body)
+	ctx, wait := r.patient(ctx, first)
+	b := &relayed{r: r, ctx: ctx, left: maxRelayed, wait: wait, stop: stop}
+	call := &request{upstream: r.upstream, role: string(answer.RoleAnswer), secrets: stringsIn(body)}
+	resp, failed := call.send(ctx, "/chat/completions", accept, body)
 	if failed != nil {
 		b.end()
 		return nil, failed
@@ -93,12 +85,12 @@ func stringsIn(body []byte) []string {
 
 // relayed is the body of a reply with its limits.
 type relayed struct {
-	r           *Relay
-	ctx         context.Context
-	body        io.ReadCloser
-	left        int
-	first, idle *time.Timer
-	cancel      func()
+	r    *Relay
+	ctx  context.Context
+	body io.ReadCloser
+	left int
+	wait *patience
+	stop func()
 }
 
 func (b *relayed) Read(p []byte) (int, error) {
@@ -108,9 +100,9 @@ func (b *relayed) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	if n > 0 {
-		b.first.Stop()
+		b.wait.first.Stop()
 		// The reader's time counts too: the limit on a write bounds it.
-		b.idle.Reset(b.r.o.Idle)
+		b.wait.idle.Reset(b.r.o.Idle)
 	}
 	if err != nil && err != io.EOF {
 		err = b.r.brokeOff(b.ctx, err)
@@ -125,7 +117,6 @@ func (b *relayed) Close() error {
 
 // end stops the time limits and the request.
 func (b *relayed) end() {
-	b.first.Stop()
-	b.idle.Stop()
-	b.cancel()
+	b.wait.end()
+	b.stop()
 }

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 
@@ -56,37 +55,18 @@ type score struct {
 
 // attempt makes one request.
 func (r *Reranker) attempt(ctx context.Context, question string, texts []string) ([]float64, *Error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.o.FirstToken, &limit{"the scores", r.o.FirstToken, flagFirstToken})
-	defer cancel()
 	most := int64(maxScore * (len(texts) + 1))
 	for _, text := range texts {
 		most += 8 * int64(len(text)) // at most, in JSON
 	}
-	body, err := json.Marshal(struct {
-		Model     string   `json:"model"`
-		Query     string   `json:"query"`
-		Documents []string `json:"documents"`
-		TopN      int      `json:"top_n"`
-		Return    bool     `json:"return_documents"`
-	}{r.o.Model, question, texts, len(texts), false})
-	if err != nil {
-		return nil, r.fail(Rejected, err, "")
-	}
-	call := &request{upstream: r.upstream, role: answer.RoleRerank, secrets: append([]string{question}, texts...), most: most}
-	resp, failed := call.post(ctx, "/rerank", "application/json", body)
-	if failed != nil {
-		return nil, failed
-	}
-	defer resp.Body.Close()
-	object, failed := call.object(ctx, resp.Body)
-	if failed != nil {
-		return nil, failed
-	}
 	var reply struct {
 		Results []score `json:"results"`
 	}
-	if json.Unmarshal(object, &reply) != nil {
-		return nil, r.fail(BadReply, nil, "it does not have the form of the API")
+	call := &request{upstream: r.upstream, role: string(answer.RoleRerank), secrets: append([]string{question}, texts...)}
+	if failed := call.ask(ctx, "/rerank", "the scores", map[string]any{
+		"model": r.o.Model, "query": question, "documents": texts, "top_n": len(texts), "return_documents": false,
+	}, most, &reply); failed != nil {
+		return nil, failed
 	}
 	return r.check(reply.Results, len(texts))
 }

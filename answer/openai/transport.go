@@ -4,50 +4,32 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
-
-	"ibid/answer"
 )
 
-// A request sends one request, of the library or our own, to the server.
-// Everything but a good reply is an [*Error].
+// A request sends one request to the server. Everything but a good reply is an
+// [*Error].
 type request struct {
 	*upstream
-	role    answer.Role
+	role    string
 	secrets []string // the request's texts, which no error may repeat
-	most    int64    // bytes in a reply that is one object; 0 for a stream
 }
 
 // maxErrorBody bounds what is read of an error reply.
 const maxErrorBody = 64 << 10
 
-// Do implements the library's HTTPDoer. It makes the body of the reply safe for
-// the library.
-func (r *request) Do(req *http.Request) (*http.Response, error) {
-	if err := exactZero(req); err != nil {
-		return nil, err
-	}
-	resp, failed := r.send(req)
-	if failed != nil {
-		return nil, failed
-	}
-	if r.most == 0 {
-		resp.Body = newEvents(req.Context(), r, resp.Body)
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	object, failed := r.object(req.Context(), resp.Body)
-	if failed != nil {
-		return nil, failed
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(object))
-	return resp, nil
-}
+const eventStream = "text/event-stream"
 
-// post sends a request that the library does not have.
-func (r *request) post(ctx context.Context, path, accept string, body []byte) (*http.Response, *Error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.o.BaseURL+path, bytes.NewReader(body))
+// send sends a body, or asks for a page without one, and returns a reply with status
+// 200, whose body the caller must close.
+func (r *request) send(ctx context.Context, path, accept string, body []byte) (*http.Response, *Error) {
+	method := http.MethodPost
+	if body == nil {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.o.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, r.failed(ctx, err)
 	}
@@ -56,14 +38,8 @@ func (r *request) post(ctx context.Context, path, accept string, body []byte) (*
 	if r.o.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+r.o.Key)
 	}
-	return r.send(req)
-}
-
-// send returns a reply with status 200, whose body the caller must close.
-func (r *request) send(req *http.Request) (*http.Response, *Error) {
-	ctx := req.Context()
 	if r.role != "" {
-		req.Header.Set("Ibid-Role", string(r.role))
+		req.Header.Set("Ibid-Role", r.role)
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
@@ -86,42 +62,51 @@ func (r *request) send(req *http.Request) (*http.Response, *Error) {
 	return nil, r.statusError(resp.StatusCode, resp.Header, said, r.secrets...)
 }
 
-// exactZero sets the temperature in a request to exactly 0. The library omits a
-// zero, so it gets the smallest other number; but servers that divide by the
-// temperature turn that into infinities, while 0 means "the likeliest token".
-func exactZero(req *http.Request) error {
-	if req.Body == nil {
-		return nil
+// ask sends a request, which is nil for none, and reads the reply, one JSON object of
+// most bytes at most, into what reply points to. what names it for a time limit.
+func (r *request) ask(ctx context.Context, path, what string, body any, most int64, reply any) *Error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.o.FirstToken, &limit{what, r.o.FirstToken, flagFirstToken})
+	defer cancel()
+	var sent []byte
+	if body != nil {
+		var err error
+		if sent, err = json.Marshal(body); err != nil {
+			return r.fail(Rejected, err, "")
+		}
 	}
-	body, err := io.ReadAll(req.Body)
-	if err != nil {
-		return err
+	resp, failed := r.send(ctx, path, "application/json", sent)
+	if failed != nil {
+		return failed
 	}
-	// An unescaped quote cannot occur inside a JSON string: only the field matches.
-	body = bytes.Replace(body, []byte(`"temperature":1e-45`), []byte(`"temperature":0`), 1)
-	req.ContentLength = int64(len(body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	req.Body, err = req.GetBody()
-	return err
+	defer resp.Body.Close()
+	object, failed := r.object(ctx, resp.Body, most)
+	if failed == nil && json.Unmarshal(object, reply) != nil {
+		failed = r.fail(BadReply, nil, "it does not have the form of the API")
+	}
+	return failed
 }
 
 // object reads a reply that is one JSON object without an error in it.
-func (r *request) object(ctx context.Context, body io.Reader) ([]byte, *Error) {
-	all, err := io.ReadAll(io.LimitReader(body, r.most+1))
+func (r *request) object(ctx context.Context, body io.Reader, most int64) ([]byte, *Error) {
+	all, err := io.ReadAll(io.LimitReader(body, most+1))
 	all = bytes.TrimSpace(all)
 	switch {
 	case err != nil:
 		return nil, r.brokeOff(ctx, err)
-	case int64(len(all)) > r.most:
+	case int64(len(all)) > most:
 		return nil, r.fail(BadReply, nil, "it is too long")
-	case len(all) == 0:
-		return nil, r.fail(BadReply, nil, "it is empty")
-	case all[0] == '<':
+	case len(all) > 0 && all[0] == '<':
 		return nil, r.fail(BadReply, nil, "it is a web page")
-	case !json.Valid(all):
-		return nil, r.fail(BadReply, nil, "it is not JSON")
 	}
-	return all, r.errorIn(all)
+	var object json.RawMessage
+	decoder := json.NewDecoder(bytes.NewReader(all))
+	switch err := decoder.Decode(&object); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, r.cut()
+	case err != nil, decoder.More():
+		return nil, r.fail(BadReply, nil, "it is neither a stream of events nor one JSON object")
+	}
+	return object, r.errorIn(object)
 }
 
 // errorIn returns the error that a JSON value with the status 200 holds, if any.
@@ -129,7 +114,8 @@ func (r *request) errorIn(value []byte) *Error {
 	var object struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(value, &object) != nil || len(object.Error) == 0 || string(object.Error) == "null" {
+	if !bytes.Contains(value, []byte(`"error"`)) || json.Unmarshal(value, &object) != nil ||
+		len(object.Error) == 0 || string(object.Error) == "null" {
 		return nil
 	}
 	return r.objectError(readComplaint(value), r.secrets...)

@@ -2,10 +2,9 @@ package openaitest
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
-	"sync"
+	"net/http/httptest"
 	"testing"
 )
 
@@ -18,58 +17,49 @@ const PipeURL = "http://pipe.test/v1"
 // cost no time.
 func Pipe(t testing.TB, h *Handler) *http.Transport {
 	t.Helper()
-	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	server := &http.Server{Handler: h}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	transport := &http.Transport{DialContext: l.dial, MaxResponseHeaderBytes: 256 << 10, DisableCompression: true}
+	l := pipeListener{conns: make(chan net.Conn)}
+	l.Context, l.close = context.WithCancel(context.Background())
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+	server.Start()
+	transport := &http.Transport{MaxResponseHeaderBytes: 256 << 10, DisableCompression: true}
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		client, server := net.Pipe()
+		select {
+		case l.conns <- server:
+			return client, nil
+		case <-l.Done():
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		server.CloseClientConnections()
+		server.Close()
 	})
 	return transport
 }
 
+// A pipeListener accepts connections in memory until it is closed.
 type pipeListener struct {
-	conns  chan net.Conn
-	once   sync.Once
-	closed chan struct{}
+	context.Context
+	conns chan net.Conn
+	close context.CancelFunc
 }
 
-func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
+func (l pipeListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-l.conns:
 		return conn, nil
-	case <-l.closed:
+	case <-l.Done():
 		return nil, net.ErrClosed
 	}
 }
 
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
+func (l pipeListener) Close() error {
+	l.close()
 	return nil
 }
 
-func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "pipe" }
-func (pipeAddr) String() string  { return "pipe" }
+func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
