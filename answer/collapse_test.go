@@ -262,7 +262,7 @@ func TestMapReduce(t *testing.T) {
 
 	m := answers("120 marks, due in April [1][2]. And [3] too [7].", nil)
 	got := ask(m, texts...)
-	if got.err != nil || got.text != "120 marks, due in April [1](id=1)[2](id=2). And [0](id=) too [0](id=)." {
+	if got.err != nil || got.text != "120 marks, due in April [1][2]. And [0](id=) too [0](id=)." {
 		t.Errorf("got\n%s", got)
 	}
 	if len(m.calls) != 3 || m.calls[2].User != "The fee is 120 marks [1]. It is due in April [2].|" {

@@ -67,7 +67,7 @@ type place func(openaitest.Request) bool
 func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) (roles []string, problem string) {
 	h := &openaitest.Handler{Huge: 8 << 20}
 	h.Reply = func(r openaitest.Request) openaitest.Reply {
-		reply := openaitest.Reply{Text: wholeReplies[r.Role], Location: "http://elsewhere.test/v1"}
+		reply := openaitest.Reply{Text: wholeReplies[r.Role]}
 		if at(r) {
 			return broken(reply, fault)
 		}

@@ -171,9 +171,8 @@ func (m *mapping) warnMissing() {
 	}
 }
 
-// reportMissing says of what was combined that it is incomplete without a part;
-// a summary is, too, without the end of one.
-func (m *mapping) reportMissing() {
+// lacking says what a combined text lacks: parts; of a summary, the ends of parts too.
+func (m *mapping) lacking() string {
 	var lacks []string
 	if m.missing > 0 {
 		lacks = append(lacks, fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, m.asked, incompleteReason(m.failed)))
@@ -184,7 +183,5 @@ func (m *mapping) reportMissing() {
 	if ends := m.lacksEnds(); ends != "" && m.summary != nil {
 		lacks = append(lacks, ends)
 	}
-	if len(lacks) > 0 {
-		m.emit(Incomplete{Reason: strings.Join(lacks, "; ")})
-	}
+	return strings.Join(lacks, "; ")
 }

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -123,90 +124,38 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	if err != nil {
 		return err
 	}
-	c := m.call(p)
-	out := newSieve(citedBy(parts), true)
-	reply := heldReply{expects: nonAnswers{noAnswer: m.summary == nil}}
-	shown := false
-	failed := c.show(ctx, m.Model, &reply, func(text string) bool {
-		if !shown {
-			text = strings.TrimLeft(text, " \t\r\n")
-		}
-		shown = shown || text != ""
-		text = out.add(text)
-		return text == "" || m.say(text)
-	})
-	m.addUsage(c)
+	labels := citedBy(parts)
+	s := &refineStep{refiner: &refiner{asking: m.asking, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, had: labels}
+	s.done = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
+	s.reply.expects.noAnswer = m.summary == nil
+	s.stream(ctx, m.Model, p)
 	if m.stopped {
 		return nil
 	}
-	if err := canceled(ctx); err != nil && failed != nil {
+	if err := canceled(ctx); err != nil && s.failed != nil {
 		return err
 	}
-	m.warnCutPrompt(c)
-	return m.endCombined(c, parts, &reply, out, failed)
-}
-
-// endCombined ends the stream after the last step.
-func (m *mapping) endCombined(c *call, parts []Part, reply *heldReply, out *sieve, failed error) error {
-	shown := citedBy(parts)
-	done := Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: shown, From: stepsOf(parts)}
-	text := reply.text.String()
-	if !reply.released {
-		_, _, done.Invented = sift(text, shown)
-		switch {
-		case failed != nil:
-			done.Reason = modelError
-			m.emitStep(done)
-			return m.joinParts(parts, failed)
-		case strings.TrimSpace(text) == "":
-			done.Reason = emptyReply
-			m.emitStep(done)
-			return m.joinParts(parts, errors.New("the model's last reply was empty"))
-		case reply.end() != "":
-			done.Reason = noAnswer
-			m.emitStep(done)
-			m.warnMissing()
-			return errNoAnswer
-		}
-		m.say(out.add(strings.TrimLeft(text, " \t\r\n")))
-	}
-	if rest := out.end(); rest != "" {
-		m.say(rest)
-	}
-	done.Changed, done.Invented, done.Lost = true, out.invented, without(shown, out.cited)
-	if failed != nil {
-		done.Changed, done.Reason = false, modelError
-	}
-	m.emitStep(done)
-	if err := m.endProof(failed == nil && c.finish != "length"); err != nil {
-		return err
-	}
+	m.warnCutPrompt(s.call)
+	s.conclude()
 	switch {
-	case failed != nil:
-		m.emit(Incomplete{Reason: incompleteReason(failed)})
-	case c.finish == "length":
-		m.emit(Incomplete{Reason: reachedLength})
-	default:
-		m.reportMissing()
+	case s.streamed:
+		return m.endAnswer(s.broken, m.lacking)
+	case s.done.Reason == noAnswer:
+		m.warnMissing()
+		return errNoAnswer
 	}
-	m.finish()
-	return nil
+	return m.joinParts(parts, cmp.Or(s.failed, errors.New("the model's last reply was empty")))
 }
 
 // joinParts emits the partial answers one after the other, since they could not
 // be combined.
 func (m *mapping) joinParts(parts []Part, why error) error {
 	m.say(joined(parts))
-	if err := m.endProof(false); err != nil {
-		return err
+	broken := "the parts could not be combined: " + incompleteReason(why)
+	if len(parts) == 1 && parts[0].whole && errors.Is(why, errNoCallsLeft) {
+		broken = "" // there was nothing to combine
 	}
-	if len(parts) > 1 || !parts[0].whole || !errors.Is(why, errNoCallsLeft) { // else there was nothing to combine
-		m.emit(Incomplete{Reason: "the parts could not be combined: " + incompleteReason(why)})
-	} else {
-		m.reportMissing()
-	}
-	m.finish()
-	return nil
+	return m.endAnswer(broken, m.lacking)
 }
 
 // partSlots are the slots of a prompt over parts.

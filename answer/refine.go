@@ -138,18 +138,20 @@ func (l *refiner) endStep(s Stepped) {
 func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 	l.steps++
 	l.made++
-	s := &refineStep{refiner: l, batch: b, last: len(l.batches) == 0, role: RoleAnswer}
+	s := &refineStep{refiner: l, last: len(l.batches) == 0}
+	s.done = Stepped{Step: l.steps, Role: RoleAnswer, Passages: idsOf(l.passages, b), Labels: b.Labels(), From: l.from}
 	s.held = s.last && l.draft != "" && !l.cut
 	model := l.Model
 	if l.draft != "" {
-		s.role = RoleRefine
+		s.done.Role = RoleRefine
 		if l.RefineModel != nil {
 			model = l.RefineModel
 		}
 	}
-	s.reply.expects = nonAnswers{noAnswer: true, noChange: s.role == RoleRefine}
+	s.reply.expects = nonAnswers{noAnswer: true, noChange: l.draft != ""}
 	s.allowed = append(b.Labels(), l.cited...)
-	p, err := l.write(s.role, prompt.Slots{Evidence: b, Draft: l.draft})
+	s.had = marker.Labels(l.draft, highestLabel(s.allowed))
+	p, err := l.write(s.done.Role, prompt.Slots{Evidence: b, Draft: l.draft})
 	if err != nil {
 		return err
 	}
@@ -169,11 +171,11 @@ func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 // A refineStep is one step of the refine loop.
 type refineStep struct {
 	*refiner
-	batch   prompt.Batch
-	last    bool // no further batch is to come: the reply is the answer
-	held    bool // … but may be cut, and the draft before it is whole: it is shown when it is whole
-	role    Role
-	allowed []int // labels that the reply may cite
+	done    Stepped // how it ends
+	last    bool    // no further batch is to come: the reply is the answer
+	held    bool    // … but may be cut, and the draft before it is whole: it is shown when it is whole
+	allowed []int   // labels that the reply may cite
+	had     []int   // labels of the answer before
 	call    *call
 	reply   heldReply
 }
@@ -204,50 +206,46 @@ func (s *refineStep) show(piece string) bool {
 // conclude makes the reply the new draft, or keeps the old one.
 func (s *refineStep) conclude() {
 	text := s.reply.text.String()
-	labels, invented := marker.Labels(text, highestLabel(s.allowed)), []int(nil)
+	labels := marker.Labels(text, highestLabel(s.allowed))
 	if len(without(labels, s.allowed)) > 0 {
-		text, labels, invented = sift(text, s.allowed)
+		text, labels, s.done.Invented = sift(text, s.allowed)
 	}
-	lost := without(marker.Labels(s.draft, highestLabel(s.allowed)), labels)
-	blank := strings.TrimSpace(text) == ""
-	if s.failed == nil && blank && s.call.finish == "length" {
-		s.failed = callError(s.role, errWordless)
+	lost := without(s.had, labels)
+	if s.failed == nil && strings.TrimSpace(text) == "" && s.call.finish == "length" {
+		s.failed = callError(s.done.Role, errWordless)
 	}
 	if s.failed == nil {
 		s.read++
 	}
-	done := Stepped{
-		Step: s.steps, Role: s.role, Passages: idsOf(s.passages, s.batch), Labels: s.batch.Labels(), From: s.from, Invented: invented,
-	}
 	shown := s.reply.released && s.last && !s.held // as Text, which cannot be taken back
 	if shown && s.failed != nil {
 		s.streamed, s.broken = true, incompleteReason(s.failed)
-		s.used += len(s.batch)
-		done.Reason, done.Lost = modelError, lost
-		s.endStep(done)
+		s.used += len(s.done.Passages)
+		s.done.Reason, s.done.Lost = modelError, lost
+		s.endStep(s.done)
 		return
 	}
 	whole := s.failed == nil && s.call.finish != "length"
-	done.Reason = s.unchanged(text, whole, shown)
-	if done.Changed = done.Reason == ""; done.Changed {
+	s.done.Reason = s.unchanged(text, whole, shown)
+	if s.done.Changed = s.done.Reason == ""; s.done.Changed {
 		if (!s.reply.released || s.held) && !s.show(text) {
 			return
 		}
-		done.Lost = lost
+		s.done.Lost = lost
 		s.from = []int{s.steps}
 		s.cited = append(s.cited, labels...)
 		if !s.last {
 			s.emit(Draft{Step: s.steps, Labels: labels, Final: true})
 		}
 		s.draft, s.cut = text, !whole
-		s.used += len(s.batch)
+		s.used += len(s.done.Passages)
 	}
 	// A reply of nothing but invented labels has shown nothing.
-	s.streamed = s.last && (shown && done.Reason != emptyReply || done.Changed)
+	s.streamed = s.last && (shown && s.done.Reason != emptyReply || s.done.Changed)
 	if s.streamed && !whole {
 		s.broken = reachedLength
 	}
-	s.endStep(done)
+	s.endStep(s.done)
 }
 
 // unchanged says why the reply leaves the answer as it is; empty where the reply
@@ -288,18 +286,25 @@ func (l *refiner) end() error {
 		l.warnMissed(l.missed)
 		return errNoAnswer
 	}
-	if err := l.endProof(l.broken == ""); err != nil {
+	return l.endAnswer(l.broken, func() string {
+		if l.summary != nil {
+			return l.lacking()
+		}
+		l.warnMissed(l.missed)
+		return ""
+	})
+}
+
+// endAnswer ends the stream after the last of the text. broken says why its end is
+// missing, lacks what else is; both are empty for a whole answer.
+func (r *asking) endAnswer(broken string, lacks func() string) error {
+	if err := r.endProof(broken == ""); err != nil {
 		return err
 	}
-	if l.summary == nil { // a summary is Incomplete then
-		l.warnMissed(l.missed)
-	} else if l.broken == "" {
-		l.broken = l.lacking()
+	if reason := cmp.Or(broken, lacks()); reason != "" {
+		r.emit(Incomplete{Reason: reason})
 	}
-	if l.broken != "" {
-		l.emit(Incomplete{Reason: l.broken})
-	}
-	l.finish()
+	r.finish()
 	return nil
 }
 

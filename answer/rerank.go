@@ -103,13 +103,12 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	}
 	r.usage.Used = 1
 	r.say(best.Text)
-	if err := r.endProof(best.whole); err != nil {
-		return err
-	}
-	m.warnMissing()
+	broken := ""
 	if !best.whole {
-		r.emit(Incomplete{Reason: reachedLength})
+		broken = reachedLength
 	}
-	r.finish()
-	return nil
+	return r.endAnswer(broken, func() string {
+		m.warnMissing()
+		return ""
+	})
 }

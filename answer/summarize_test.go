@@ -268,7 +268,7 @@ func TestSummaryWindowTooSmall(t *testing.T) {
 		return strings.Repeat("They sail "+anyLabel.FindString(p.User)+". ", 20), nil
 	}
 	got := read((&Answerer{Model: m, ContextTokens: 3000}).Summarize(t.Context(), Summary{Passages: story(60), Strategy: "map-reduce"}))
-	if got.err != nil || !strings.HasPrefix(got.text, "They sail [1](id=1).") || strings.Contains(got.String(), "\nincomplete ") || strings.Count(got.String(), "\nwarning ") != 1 {
+	if got.err != nil || !strings.HasPrefix(got.text, "They sail [1].") || strings.Contains(got.String(), "\nincomplete ") || strings.Count(got.String(), "\nwarning ") != 1 {
 		t.Errorf("got\n%s", got)
 	}
 	read := strings.Join(halved, "")

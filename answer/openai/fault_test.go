@@ -135,7 +135,7 @@ func checkError(t *testing.T, err error, want outcome) {
 // chatFault plays one fault to a chat.
 func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
 	h.Reply = func(openaitest.Request) openaitest.Reply {
-		return openaitest.Reply{Text: replyText, Fault: fault, Location: o.BaseURL + "/elsewhere"}
+		return openaitest.Reply{Text: replyText, Fault: fault}
 	}
 	client, err := openai.New(o)
 	must(t, err)
@@ -179,7 +179,7 @@ func vectorFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault op
 	must(t, err)
 	defer embedder.Close()
 	h.Embed = func(openaitest.Request) openaitest.Reply {
-		return openaitest.Reply{Fault: fault, Location: o.BaseURL + "/elsewhere"}
+		return openaitest.Reply{Fault: fault}
 	}
 	texts := []string{canaryPrompt, "noon", "high water", ""}
 	rows, err := embedder.Embed(t.Context(), texts)
@@ -218,7 +218,7 @@ func scoreFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault ope
 	must(t, err)
 	defer reranker.Close()
 	h.Rerank = func(openaitest.Request) openaitest.Reply {
-		return openaitest.Reply{Fault: fault, Location: o.BaseURL + "/elsewhere"}
+		return openaitest.Reply{Fault: fault}
 	}
 	texts := []string{canaryPrompt, "noon", "high water", ""}
 	scores, err := reranker.Rerank(t.Context(), "When is high water?", texts)

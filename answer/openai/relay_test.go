@@ -25,7 +25,7 @@ func TestRelayFaults(t *testing.T) {
 		{openaitest.HeaderStall, true, TimedOut}, {openaitest.FirstTokenStall, true, TimedOut}, {openaitest.MiddleStall, true, TimedOut},
 		{openaitest.HugeBody, false, BadReply}, {openaitest.HugeText, true, BadReply},
 	} {
-		h := &openaitest.Handler{Key: "sk-secret-key", Huge: 40 << 20, Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "one two three four five six", Fault: tt.fault, Location: "http://elsewhere.invalid/"}})}
+		h := &openaitest.Handler{Key: "sk-secret-key", Huge: 40 << 20, Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "one two three four five six", Fault: tt.fault}})}
 		limit := 5 * time.Minute
 		if tt.want == TimedOut {
 			limit = 300 * time.Millisecond

@@ -111,9 +111,6 @@ func (x *exchange) stream() {
 		if i == after && x.middle(fault, d) {
 			return
 		}
-		if i == 0 {
-			x.begun = time.Now()
-		}
 		x.data(x.chunk(map[string]any{d.field: d.text}, nil))
 		x.sent++
 	}

@@ -39,14 +39,9 @@ func Vector(text string, dimensions int) []float32 {
 
 // embed replies to an embeddings request.
 func (x *exchange) embed() {
-	vector := x.h.Vector
-	if vector == nil {
-		dimensions := cmp.Or(x.h.Dimensions, 64)
-		vector = func(text string) []float32 { return Vector(text, dimensions) }
-	}
 	data := []any{}
 	for i, text := range x.req.Inputs {
-		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": vector(text)})
+		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": Vector(text, cmp.Or(x.h.Dimensions, 64))})
 	}
 	x.object(encode(map[string]any{
 		"object": "list", "model": x.model(), "data": data,
@@ -62,4 +57,23 @@ func (x *exchange) object(body string, parts int) {
 	x.w.Header().Set("Content-Type", "application/json")
 	x.write(body)
 	x.sent = parts
+}
+
+// Score is the relevance that the server gives a text for a question: the
+// cosine of their [Vector]s.
+func Score(question, text string) (score float64) {
+	a, b := Vector(question, 64), Vector(text, 64)
+	for i := range a {
+		score += float64(a[i]) * float64(b[i])
+	}
+	return score
+}
+
+// rerank replies to a rerank request.
+func (x *exchange) rerank() {
+	results := []any{}
+	for i, text := range x.req.Inputs {
+		results = append(results, map[string]any{"index": i, "relevance_score": Score(x.req.Query, text)})
+	}
+	x.object(encode(map[string]any{"id": "rerank-1", "model": x.model(), "results": results}), len(results))
 }

@@ -30,7 +30,7 @@ const (
 	Unauthorized     Fault = "401"                      //
 	NoModel          Fault = "404 model"                //
 	NoStreamOptions  Fault = "400 stream_options"       // only when they are sent
-	Redirect         Fault = "302 to another host"      // to Reply.Location
+	Redirect         Fault = "302 to another host"      //
 	HeaderStall      Fault = "header stall"             // connected, and no byte
 	HangUp           Fault = "closed before a byte"     //
 	NotHTTP          Fault = "not http"                 // echoes the key in place of a status line
@@ -64,24 +64,25 @@ type status struct {
 	message string // the error's, or the whole body where it begins with <
 	kind    string // of the error
 	name    string // its code
+	after   string // the header Retry-After
 }
 
 var statuses = map[Fault]status{
-	RateLimit:        {429, "Rate limit reached", "requests", "rate_limit_exceeded"},
-	RateLimitSeconds: {429, "Rate limit reached", "requests", "rate_limit_exceeded"},
-	RateLimitDate:    {429, "Rate limit reached", "requests", "rate_limit_exceeded"},
-	RateLimitLong:    {429, "Rate limit reached", "requests", "rate_limit_exceeded"},
-	Quota:            {429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota"},
-	ServerError:      {500, "The server had an error", "server_error", ""},
-	BadGateway:       {502, "<html><body><h1>502 Bad Gateway</h1></body></html>", "", ""},
-	Unavailable:      {503, "The model is loading", "server_error", ""},
-	Overloaded:       {529, "Overloaded", "overloaded_error", ""},
-	BadRequest:       {400, "Unknown parameter", "invalid_request_error", ""},
-	ContextLength:    {400, "This model's maximum context length is 4096 tokens", "invalid_request_error", "context_length_exceeded"},
-	ContentFilter:    {400, "The prompt was filtered", "invalid_request_error", "content_filter"},
-	Unauthorized:     {401, "Incorrect API key provided", "invalid_request_error", "invalid_api_key"},
-	NoModel:          {404, "The model does not exist", "invalid_request_error", "model_not_found"},
-	noRule:           {500, "openaitest: no rule fits the request", "server_error", "no_rule"},
+	RateLimit:        {429, "Rate limit reached", "requests", "rate_limit_exceeded", ""},
+	RateLimitSeconds: {429, "Rate limit reached", "requests", "rate_limit_exceeded", "1"},
+	RateLimitDate:    {429, "Rate limit reached", "requests", "rate_limit_exceeded", ""},
+	RateLimitLong:    {429, "Rate limit reached", "requests", "rate_limit_exceeded", "9999"},
+	Quota:            {429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota", ""},
+	ServerError:      {500, "The server had an error", "server_error", "", ""},
+	BadGateway:       {502, "<html><body><h1>502 Bad Gateway</h1></body></html>", "", "", ""},
+	Unavailable:      {503, "The model is loading", "server_error", "", ""},
+	Overloaded:       {529, "Overloaded", "overloaded_error", "", ""},
+	BadRequest:       {400, "Unknown parameter", "invalid_request_error", "", ""},
+	ContextLength:    {400, "This model's maximum context length is 4096 tokens", "invalid_request_error", "context_length_exceeded", ""},
+	ContentFilter:    {400, "The prompt was filtered", "invalid_request_error", "content_filter", ""},
+	Unauthorized:     {401, "Incorrect API key provided", "invalid_request_error", "invalid_api_key", ""},
+	NoModel:          {404, "The model does not exist", "invalid_request_error", "model_not_found", ""},
+	noRule:           {500, "openaitest: no rule fits the request", "server_error", "no_rule", ""},
 }
 
 // status sends the fault that is one small reply, and reports whether it is one.
@@ -91,13 +92,11 @@ func (x *exchange) status(f Fault) bool {
 		return false
 	}
 	head := x.w.Header()
-	switch f {
-	case RateLimitSeconds:
-		head.Set("Retry-After", "1")
-	case RateLimitDate:
-		head.Set("Retry-After", time.Now().Add(2*time.Second).UTC().Format(http.TimeFormat))
-	case RateLimitLong:
-		head.Set("Retry-After", "9999")
+	if f == RateLimitDate {
+		s.after = time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat)
+	}
+	if s.after != "" {
+		head.Set("Retry-After", s.after)
 	}
 	body := s.message
 	if strings.HasPrefix(body, "<") {
@@ -130,7 +129,7 @@ func (x *exchange) fail(whole string) bool {
 		x.w.WriteHeader(http.StatusBadRequest)
 		x.write(`{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error","param":null}}`)
 	case Redirect:
-		http.Redirect(x.w, x.r, x.reply.Location, http.StatusFound)
+		http.Redirect(x.w, x.r, "http://elsewhere.test/v1", http.StatusFound)
 	case HeaderStall:
 		x.stall()
 	case HangUp:

@@ -45,9 +45,6 @@ type Handler struct {
 	FirstToken, PerToken time.Duration
 	// Dimensions is the length of the vectors; 0 means 64.
 	Dimensions int
-	// Vector, when set, replaces the function [Vector]. Several requests may call
-	// it at once.
-	Vector func(text string) []float32
 	// Model is the one model listed by /v1/models; empty means "test-model".
 	Model string
 	// Key, when set, is the required bearer token; without it the reply is 401.
@@ -89,7 +86,6 @@ type Exchange struct {
 	Gone  bool // the client left before the reply ended
 	Ended bool
 	Start time.Time
-	First time.Time // when the first token of a stream was written; zero if none was
 	End   time.Time
 }
 
@@ -111,8 +107,6 @@ type Reply struct {
 	Fault Fault
 	// After is how many tokens come before a fault in the middle; 0 means 3.
 	After int
-	// Location is the target of [Redirect].
-	Location string
 
 	thinking bool // the reasoning is cut before its end
 }
@@ -232,27 +226,27 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Unlock()
 	defer x.end()
 
-	switch {
+	reply := func(by func(Request) Reply) Reply {
+		if by == nil {
+			return Reply{Text: "ok"}
+		}
+		return by(x.req)
+	}
+	switch path := r.Method + r.URL.Path; {
 	case h.Key != "" && r.Header.Get("Authorization") != "Bearer "+h.Key:
 		x.status(Unauthorized)
-	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models"):
+	case strings.HasPrefix(path, "GET") && strings.HasSuffix(path, "/models"):
 		x.json(map[string]any{"object": "list", "data": []any{map[string]any{"id": x.model(), "object": "model"}}})
-	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/chat/completions"):
-		x.reply = Reply{Text: "ok"}
-		if h.Reply != nil {
-			x.reply = h.Reply(x.req)
-		}
-		x.reply = x.reply.bounded(x.req.MaxTokens)
+	case !strings.HasPrefix(path, "POST"):
+		http.NotFound(w, r)
+	case strings.HasSuffix(path, "/chat/completions"):
+		x.reply = reply(h.Reply).bounded(x.req.MaxTokens)
 		x.chat()
-	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/embeddings"):
-		if h.Embed != nil {
-			x.reply = h.Embed(x.req)
-		}
+	case strings.HasSuffix(path, "/embeddings"):
+		x.reply = reply(h.Embed)
 		x.embed()
-	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/rerank"):
-		if h.Rerank != nil {
-			x.reply = h.Rerank(x.req)
-		}
+	case strings.HasSuffix(path, "/rerank"):
+		x.reply = reply(h.Rerank)
 		x.rerank()
 	default:
 		http.NotFound(w, r)
@@ -314,14 +308,13 @@ type exchange struct {
 	req   Request
 	reply Reply
 	sent  int
-	begun time.Time // when the first token was written
 	gone  bool
 }
 
 func (x *exchange) end() {
 	x.h.mu.Lock()
 	e := &x.h.exchanges[x.req.N-1]
-	e.Sent, e.First, e.Ended, e.End = x.sent, x.begun, true, time.Now()
+	e.Sent, e.Ended, e.End = x.sent, true, time.Now()
 	e.Gone = x.gone || x.r.Context().Err() != nil
 	done := *e
 	x.h.mu.Unlock()
@@ -361,9 +354,4 @@ func (x *exchange) write(text string) {
 	}
 }
 
-func (x *exchange) json(v any) {
-	x.w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(x.w).Encode(v); err != nil {
-		x.gone = true
-	}
-}
+func (x *exchange) json(v any) { x.object(encode(v), 0) }
