@@ -186,7 +186,7 @@ func (a *Answerer) newAsking(yield func(Event, error) bool, recorder *replay.Rec
 		return recorder.Nonce(name, system, user)
 	}
 	return &asking{Answerer: a, caller: &caller{
-		output: &output{yield: yield}, writer: w, recorder: recorder,
+		output: &output{yield: yield, warned: map[string]bool{}}, writer: w, recorder: recorder, same: map[Prompt]int{},
 		calls: or(a.AnswerCalls, defaultAnswerCalls), parallel: or(a.Parallel, defaultParallel), started: time.Now(),
 	}}
 }

@@ -31,9 +31,9 @@ type caller struct {
 	made  int // of these
 	usage Usage
 
-	warnedCut     bool // about a prompt that the server cut
-	warnedUnsaved bool // about a journal that failed
-	warnedShort   int  // about so many passages that are shortened
+	same map[Prompt]int // verdicts asked for by the same prompt
+
+	warnedShort int // about so many passages that are shortened
 }
 
 // write makes the prompt of a call.
@@ -78,18 +78,12 @@ func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 		c.usage.PromptTokens += k.tokens.Prompt
 		c.usage.CompletionTokens += k.tokens.Completion
 		c.usage.ReasoningTokens += k.tokens.Reasoning
-		c.warnUnsaved(k)
+		if k.unsaved != nil {
+			c.warnOnce("journal", "this cannot be resumed without repeating calls: %s", k.unsaved)
+		}
 	}
 	c.usage.Calls += requests
 	return requests, tokens
-}
-
-// warnUnsaved warns once when the journal lacks a call.
-func (c *caller) warnUnsaved(k *call) {
-	if k.unsaved != nil && !c.warnedUnsaved {
-		c.warnedUnsaved = true
-		c.warn("this cannot be resumed without repeating calls: %s", k.unsaved)
-	}
 }
 
 // minCheckedPrompt is the shortest prompt, in tokens, whose count by the server
@@ -98,15 +92,14 @@ const minCheckedPrompt = 300
 
 // warnCutPrompt warns once when the server has cut the prompt of a call.
 func (c *caller) warnCutPrompt(k *call) {
-	if c.warnedCut || !k.tokens.Reported || k.tokens.Prompt <= 0 {
+	if !k.tokens.Reported || k.tokens.Prompt <= 0 {
 		return
 	}
 	sent := c.writer.Size(k.prompt.System, k.prompt.User)
 	if sent < minCheckedPrompt || float64(k.tokens.Prompt) >= ingest.LeastShare(k.prompt.System+"\n"+k.prompt.User)*float64(sent) {
 		return
 	}
-	c.warnedCut = true
-	c.warn("the model's server read %d of about %d prompt tokens, so it has cut the prompt: "+
+	c.warnOnce("cut", "the model's server read %d of about %d prompt tokens, so it has cut the prompt: "+
 		"raise its context length (OLLAMA_CONTEXT_LENGTH for Ollama), or lower --context-tokens", k.tokens.Prompt, sent)
 }
 

@@ -47,36 +47,38 @@ const (
 // judge decides on every passage and emits Judged events in the order of the
 // passages. It returns when every call has ended.
 func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
-	g := &gate{asking: r, judge: r.newJudge(), judged: make([]Judged, len(found))}
-	kind := cmp.Or(r.Gate, GateAuto)
-	if kind == GateAuto || g.judge == nil && kind != GateOff {
+	judge, kind := r.newJudge(), cmp.Or(r.Gate, GateAuto)
+	if kind == GateAuto || judge == nil && kind != GateOff {
 		kind = GateScore
 	}
 	r.usage.Looked = len(found)
-	var open []int // for the model to judge
+	judged := make([]Judged, len(found))
+	var open []openPassage // for the model to judge
 	for i, p := range found {
-		g.judged[i] = r.scored(p)
-		j := &g.judged[i]
-		if kind == GateOff {
-			j.Decision = Relevant
-		}
-		sure := j.Chance > surelyOn || j.Chance < surelyOff && retrieve.Language(p.Text) == retrieve.Language(r.asked)
+		judged[i] = r.scored(p)
+		j := &judged[i]
+		foreign := retrieve.Language(p.Text) != retrieve.Language(r.asked)
+		sure := j.Chance > surelyOn || j.Chance < surelyOff && !foreign
 		switch {
-		case kind == GateScore || kind == GateOff || kind == GateBoth && sure:
-		case r.mayJudge():
-			r.judged++
-			open = append(open, i)
-		default:
+		case kind == GateOff:
+			j.Decision = Relevant
+		case kind == GateScore || kind == GateBoth && sure:
+		case !r.mayJudge():
 			j.By = unjudged
+		default:
+			r.judged++
+			e := r.writer.Truncate(prompt.NewEvidence(1, p), r.writer.Window()/2)
+			c, err := r.asks(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
+			if err != nil {
+				return nil, err
+			}
+			open = append(open, openPassage{i, foreign || p.Scores == (retrieve.Scores{}), *c})
 		}
 	}
 	if kind == GateOff {
-		return g.judged, nil
+		return judged, nil
 	}
-	if err := g.prepare(found, open); err != nil {
-		return nil, err
-	}
-	return g.judged, g.run(ctx)
+	return judged, r.judgeOpen(ctx, judge, judged, open)
 }
 
 // scored decides on a passage by its chance of being on topic.
@@ -92,18 +94,6 @@ func (r *asking) scored(p retrieve.Passage) Judged {
 	return j
 }
 
-// A gate judges the passages of one question by a model.
-type gate struct {
-	*asking
-	judge  *judge
-	judged []Judged
-
-	open     []openPassage
-	deadline string // the reason for which judging ends early
-
-	warnedLate, warnedUnusable bool
-}
-
 // An openPassage is one that the model must judge.
 type openPassage struct {
 	index int // in judged
@@ -113,100 +103,67 @@ type openPassage struct {
 	call  call
 }
 
-// prepare writes the calls for the open passages.
-func (g *gate) prepare(found []retrieve.Passage, open []int) error {
-	same := map[Prompt]int{} // passages of the same words
-	for _, i := range open {
-		e := g.writer.Truncate(prompt.NewEvidence(1, found[i]), g.writer.Window()/2)
-		p, err := g.write(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
-		if err != nil {
-			return err
-		}
-		p.MaxTokens, p.Verdict = wordTokens, true
-		c := g.call(p)
-		c.again = 2 * same[p]
-		same[p]++
-		alone := found[i].Scores == (retrieve.Scores{}) || retrieve.Language(found[i].Text) != retrieve.Language(g.asked)
-		g.open = append(g.open, openPassage{i, alone, *c})
-	}
-	return nil
-}
-
-// limit bounds the time for judging passages.
-func (g *gate) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := g.judgeTime(ctx)
-	g.deadline = fmt.Sprintf("judging the passages took longer than %s (--gate-time)", limit)
-	if limit != cmp.Or(g.JudgeTime, defaultJudgeTime) {
-		g.deadline = "judging the passages took half of the available time"
-	}
-	if limit <= 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, limit)
-}
-
-// run makes the calls, some at a time, and emits all verdicts in order.
-func (g *gate) run(ctx context.Context) error {
+// judgeOpen has the open passages judged, some at a time, and emits all verdicts in order.
+func (r *asking) judgeOpen(ctx context.Context, judge *judge, judged []Judged, open []openPassage) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	judging, stop := g.limit(ctx)
+	judging, stop := ctx, context.CancelFunc(func() {})
+	limit := r.judgeTime(ctx)
+	late := fmt.Sprintf("judging the passages took longer than %s (--gate-time)", limit)
+	if limit != cmp.Or(r.JudgeTime, defaultJudgeTime) {
+		late = "judging the passages took half of the available time"
+	}
+	if limit > 0 {
+		judging, stop = context.WithTimeout(ctx, limit)
+	}
 	defer stop()
-	verdicts, wait := inParallel(len(g.open), g.parallel, func(i int) verdict {
-		v := g.judge.ask(judging, g.open[i].call)
-		if isUnusable(v.err) && g.GateModel == nil { // the same model would have to answer
+	verdicts, wait := inParallel(len(open), r.parallel, func(i int) verdict {
+		v := judge.ask(judging, open[i].call)
+		if isUnusable(v.err) && r.GateModel == nil { // the same model would have to answer
 			cancel(callError(RoleJudge, v.err))
 		}
 		return v
 	})
 	defer wait()
 	defer cancel(nil)
-	open := 0
-	for i := range g.judged {
-		if open < len(g.open) && g.open[open].index == i {
-			v := <-verdicts[open]
-			g.apply(&g.judged[i], v, g.open[open].alone)
-			open++
+	next := 0
+	for i := range judged {
+		if next < len(open) && open[next].index == i {
+			v := <-verdicts[next]
+			r.record(&judged[i], v, open[next].alone)
+			next++
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}
-			g.warnAbout(v)
+			if v.late {
+				r.warnOnce("late", "%s, so the other passages were ranked by search score", late)
+			} else if _, err := judge.broken(); len(v.calls) == 0 && err != nil {
+				r.warnOnce("judge", "the judge cannot be used (%s): the other passages were ranked by search score", err)
+			} else if len(v.calls) == 0 {
+				r.warnOnce("judge", "the model could not check relevance, since every call failed: passages were ranked by search score")
+			}
 		}
-		if !g.emit(g.judged[i]) {
+		if !r.emit(judged[i]) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// apply records a verdict, and what it cost, with the passage.
-func (g *gate) apply(j *Judged, v verdict, alone bool) {
+// record records a verdict, and what it cost, with the passage.
+func (r *asking) record(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
-	if v.called() && !v.late {
+	if len(v.calls) > 0 && !v.late {
 		j.Decision, j.By = v.decision, byModel
 		switch {
 		case v.decision != Irrelevant:
-		case !alone && g.trust.afterNo(j.Chance) > .5:
+		case !alone && r.trust.afterNo(j.Chance) > .5:
 			j.Decision, v.reason = Relevant, "the model says no, but "+j.Reason
 		default:
 			v.reason = "the model says no"
 		}
 		j.Reason = cmp.Or(v.reason, j.Reason)
 	}
-	j.Calls, j.Tokens = g.addUsage(v.calls...)
-}
-
-func (g *gate) warnAbout(v verdict) {
-	switch {
-	case v.late && !g.warnedLate:
-		g.warnedLate = true
-		g.warn("%s, so the other passages were ranked by search score", g.deadline)
-	case !v.late && !v.called() && !g.warnedUnusable:
-		g.warnedUnusable = true
-		if _, err := g.judge.broken(); err != nil {
-			g.warn("the judge cannot be used (%s): the other passages were ranked by search score", err)
-			return
-		}
-		g.warn("the model could not check relevance, since every call failed: passages were ranked by search score")
-	}
+	j.Calls, j.Tokens = r.addUsage(v.calls...)
 }
 
 // keep returns the passages that were not judged irrelevant: the first relevant

@@ -88,7 +88,7 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, p ret
 ) (yes float64, tokens int, err error) {
 	r := a.newAsking(func(Event, error) bool { return true }, nil)
 	r.writer.Question = question
-	c, err := r.verifying(prompt.Slots{Statement: statement, Again: again, Evidence: []prompt.Evidence{prompt.NewEvidence(1, p)}})
+	c, err := r.asks(RoleVerify, prompt.Slots{Statement: statement, Again: again, Evidence: []prompt.Evidence{prompt.NewEvidence(1, p)}})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -104,14 +104,17 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, p ret
 	return yes, tokens, err
 }
 
-// verifying returns the call that asks for a verdict on a statement.
-func (r *asking) verifying(s prompt.Slots) (*call, error) {
-	p, err := r.write(RoleVerify, s)
+// asks returns the call that asks for a verdict.
+func (r *asking) asks(role Role, s prompt.Slots) (*call, error) {
+	p, err := r.write(role, s)
 	if err != nil {
 		return nil, err
 	}
 	p.MaxTokens, p.Verdict = wordTokens, true
-	return r.call(p), nil
+	c := r.call(p)
+	c.again = 2 * r.same[p]
+	r.same[p]++
+	return c, nil
 }
 
 // ask makes a call, or none where time has run out or the model has failed too
@@ -124,17 +127,9 @@ func (j *judge) ask(ctx context.Context, c call) verdict {
 		return verdict{}
 	}
 	v := j.call(ctx, c)
-	if v.late = v.decision == Errored && ctx.Err() != nil; !v.late {
-		j.record(v)
+	if v.late = v.decision == Errored && ctx.Err() != nil; v.late {
+		return v
 	}
-	return v
-}
-
-// brokenAfter is the number of failed calls, without any success, after which a
-// server counts as broken.
-const brokenAfter = 3
-
-func (j *judge) record(v verdict) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.asked++
@@ -144,7 +139,12 @@ func (j *judge) record(v verdict) {
 	if isUnusable(v.err) {
 		j.fatal = v.err
 	}
+	return v
 }
+
+// brokenAfter is the number of failed calls, without any success, after which a
+// server counts as broken.
+const brokenAfter = 3
 
 // broken reports whether no further call is made, and why none can succeed, if
 // that is known.
@@ -158,13 +158,10 @@ func (j *judge) broken() (broken bool, fatal error) {
 type verdict struct {
 	decision Decision
 	reason   string
-	calls    []*call
-	err      error // of the last call
-	late     bool  // the time for judging ran out first
+	calls    []*call // none where no judge was asked
+	err      error   // of the last call
+	late     bool    // the time for judging ran out first
 }
-
-// called reports whether a judge was called at all.
-func (v verdict) called() bool { return len(v.calls) > 0 }
 
 // call makes a call, a second time if the first call fails
 // or its reply cannot be read.

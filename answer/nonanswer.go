@@ -9,45 +9,39 @@ import (
 	"unicode/utf8"
 )
 
-// The few fixed things that a model says in place of an answer: the words that a
-// prompt asks for and how models vary them, squeezed and without the marks at
-// their end.
-var (
-	noAnswerForm = regexp.MustCompile(`^(there is )?no answer( found| (is )?available| can be found)?` +
-		`( in (the|this|the given|the provided) (evidence|documents|passages|text))?$`)
-	noChangeForm = regexp.MustCompile(`^no changes?( ((is|are) )?(needed|necessary|required))?` +
-		`( to it| (to|in) the (existing |current )?(answer|summary)( so far)?)?$`)
-	onlyNoChange = regexp.MustCompile(`^no changes?$`)
+// nonAnswerForms are the few fixed things that a model says in place of an answer: the
+// words that a prompt asks for, in capitals, and how models vary them, squeezed and
+// without the marks at their end.
+var nonAnswerForms = []struct {
+	reason, capitals string
+	form             *regexp.Regexp // of the words in capitals, whatever follows
+	lower            *regexp.Regexp // what counts in lower case, with nothing after it
+	openings         []string       // what begins so may become one, and what is a beginning of these
+}{
+	{noAnswer, "NO ANSWER", noAnswerForm, noAnswerForm, []string{"no answer", "there is no answer"}},
+	{metaRemark, "NO CHANGE", regexp.MustCompile(`^no changes?( ((is|are) )?(needed|necessary|required))?` +
+		`( to it| (to|in) the (existing |current )?(answer|summary)( so far)?)?$`), regexp.MustCompile(`^no changes?$`), remarkOpenings},
+}
 
-	// bareRemarks are what a refine step says by itself when it has nothing to add.
-	bareRemarks = regexp.MustCompile(`^(((the|my) )?(original|existing|previous|current) (answer|response|summary) ` +
-		`(remains|stays|is|is still|still is) (the same|` + states + `)( and ` + states + `)?|` +
-		`no (changes?|updates?|refinements?|modifications?) ((is|are) )?(needed|necessary|required)|n/a|none|unchanged|no changes?|same)$`)
-)
+var noAnswerForm = regexp.MustCompile(`^(there is )?no answer( found| (is )?available| can be found)?` +
+	`( in (the|this|the given|the provided) (evidence|documents|passages|text))?$`)
+
+// bareRemarks are what a refine step says by itself when it has nothing to add.
+var bareRemarks = regexp.MustCompile(`^(((the|my) )?(original|existing|previous|current) (answer|response|summary) ` +
+	`(remains|stays|is|is still|still is) (the same|` + states + `)( and ` + states + `)?|` +
+	`no (changes?|updates?|refinements?|modifications?) ((is|are) )?(needed|necessary|required)|n/a|none|unchanged|no changes?|same)$`)
 
 const states = `(relevant|accurate|valid|correct|unchanged|complete|sufficient)`
 
-// The beginnings of bare remarks: what begins so may become one, and what is a
-// beginning of these too.
-var remarkOpenings = func() (openings []string) {
+var remarkOpenings = func() []string {
+	openings := []string{"no change", "no update", "no refinement", "no modification"}
 	for _, article := range []string{"", "the ", "my "} {
 		for _, adjective := range []string{"original ", "existing ", "previous ", "current "} {
-			openings = append(openings, article+adjective+"answer ", article+adjective+"response ", article+adjective+"summary ")
+			openings = append(openings, article+adjective)
 		}
 	}
-	return append(openings, "no change", "no update", "no refinement", "no modification")
+	return openings
 }()
-
-// opens reports whether s is a beginning of one of the openings, or begins with
-// one.
-func opens(s string, openings ...string) bool {
-	folded := squeeze(s)
-	// squeeze removes the last white space, but it separates words.
-	if last, _ := utf8.DecodeLastRuneInString(s); folded != "" && unicode.IsSpace(last) {
-		folded += " "
-	}
-	return slices.ContainsFunc(openings, func(o string) bool { return strings.HasPrefix(o, folded) || strings.HasPrefix(folded, o) })
-}
 
 // squeeze lowers s, trims it and makes every run of white space one space.
 func squeeze(s string) string {
@@ -66,25 +60,9 @@ type nonAnswers struct {
 	noChange bool // that the draft is final: the words NO CHANGE, or a bare remark
 }
 
-// agreedWords are words that a prompt asks for.
-type agreedWords struct {
-	reason   string
-	capitals string // the words as the prompt has them
-	openings []string
-	form     *regexp.Regexp // as models vary them
-	lower    *regexp.Regexp // what counts in lower case too
-	line     bool           // … even as the first line of a longer reply
-}
-
-func (n nonAnswers) agreed() []agreedWords {
-	var out []agreedWords
-	if n.noAnswer {
-		out = append(out, agreedWords{noAnswer, "NO ANSWER", []string{"no answer", "there is no answer"}, noAnswerForm, noAnswerForm, true})
-	}
-	if n.noChange {
-		out = append(out, agreedWords{metaRemark, "NO CHANGE", []string{"no change"}, noChangeForm, onlyNoChange, false})
-	}
-	return out
+// asked reports whether a reason is one of those that a reply may give.
+func (n nonAnswers) asked(reason string) bool {
+	return reason == noAnswer && n.noAnswer || reason == metaRemark && n.noChange
 }
 
 // reason returns the reason for which a reply, or one that begins so, is no
@@ -92,14 +70,16 @@ func (n nonAnswers) agreed() []agreedWords {
 // change that.
 //
 // The agreed words may have quotes, brackets or emphasis around them. In
-// capitals they count even if an explanation follows.
+// capitals they count even if an explanation follows, NO ANSWER as a line of its own
+// in any case.
 func (n nonAnswers) reason(reply string) (reason string, final bool) {
 	words, rest := leadingWords(reply)
 	asWritten := strings.Join(strings.Fields(words), " ")
-	line, more, ended := strings.Cut(strings.TrimSpace(reply), "\n")
-	for _, w := range n.agreed() {
+	line, more, _ := strings.Cut(strings.TrimSpace(reply), "\n")
+	for _, w := range nonAnswerForms {
 		switch {
-		case w.line && ended && more != "" && says(w.lower, strings.Trim(line, dress)):
+		case !n.asked(w.reason):
+		case w.reason == noAnswer && more != "" && says(w.lower, strings.Trim(line, dress)):
 			return w.reason, true
 		case strings.HasPrefix(asWritten, w.capitals) && says(w.form, words):
 			if strings.ContainsFunc(rest, isWordRune) {
@@ -123,22 +103,20 @@ const maxHeld = 120
 // possible reports whether a reply that begins with s may still turn out to be
 // no answer.
 func (n nonAnswers) possible(s string) bool {
-	all := squeeze(s)
-	if utf8.RuneCountInString(all) > maxHeld {
+	if utf8.RuneCountInString(squeeze(s)) > maxHeld {
 		return false
 	}
-	if all == "" {
-		return true
-	}
-	words, rest := leadingWords(s)
-	for _, w := range n.agreed() {
-		if rest == "" && opens(words, w.openings...) ||
-			!strings.ContainsFunc(rest, isWordRune) && says(w.form, words) {
+	begun := squeeze(strings.TrimLeft(s, dress))
+	for _, w := range nonAnswerForms {
+		if n.asked(w.reason) && slices.ContainsFunc(w.openings, func(o string) bool {
+			return strings.HasPrefix(o, begun) || strings.HasPrefix(begun, o)
+		}) {
 			return true
 		}
 	}
-	return n.noChange && (opens(s, remarkOpenings...) || says(bareRemarks, s) ||
-		slices.ContainsFunc([]string{"n/a", "none", "unchanged", "same"}, func(w string) bool { return strings.HasPrefix(w, all) }))
+	return n.noChange && (says(bareRemarks, s) || slices.ContainsFunc([]string{"n/a", "none", "unchanged", "same"}, func(w string) bool {
+		return strings.HasPrefix(w, begun)
+	}))
 }
 
 // dress may surround the agreed words and changes nothing.

@@ -6,6 +6,7 @@ import "fmt"
 type output struct {
 	yield   func(Event, error) bool
 	stopped bool // the range was left; nothing may be yielded any more
+	warned  map[string]bool
 }
 
 // emit yields an event and reports whether to continue.
@@ -18,6 +19,14 @@ func (o *output) emit(e Event) bool {
 
 func (o *output) warn(format string, args ...any) {
 	o.emit(Warning{Message: fmt.Sprintf(format, args...)})
+}
+
+// warnOnce warns, unless it has about the same.
+func (o *output) warnOnce(about, format string, args ...any) {
+	if !o.warned[about] {
+		o.warned[about] = true
+		o.warn(format, args...)
+	}
 }
 
 // emitStep emits how a step ended, with its lists of labels never nil.

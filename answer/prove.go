@@ -54,11 +54,9 @@ type proof struct {
 	held   string // what may be shown once a statement has a source
 	source bool   // a statement that is shown has one, or there is code, which needs none
 	open   []*openStatement
-	same   map[Prompt]int // calls with the same prompt
-	places chan struct{}  // for as many calls at a time
-	limit  time.Duration  // for all verdicts together; 0 for none
-	spent  atomic.Int64   // of it
-	warned bool
+	places chan struct{} // for as many calls at a time
+	limit  time.Duration // for all verdicts together; 0 for none
+	spent  atomic.Int64  // of it
 }
 
 // An openStatement is one that the judge was asked about.
@@ -78,7 +76,7 @@ func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	}
 	p := &proof{
 		asking: r, ctx: ctx, passages: passages, prover: Prover(), units: statement.NewSplitter(len(passages)),
-		same: map[Prompt]int{}, places: make(chan struct{}, r.parallel), limit: r.judgeTime(ctx),
+		places: make(chan struct{}, r.parallel), limit: r.judgeTime(ctx),
 	}
 	if r.Gate != GateScore {
 		p.judge = r.newJudge()
@@ -282,14 +280,11 @@ func (p *proof) calls(u statement.Unit, f finding) []call {
 	}
 	for _, again := range wordings {
 		s.Again = again
-		c, err := p.verifying(s)
+		c, err := p.asks(RoleVerify, s)
 		if err != nil {
 			p.warn("a statement could not be checked: %s", err)
 			return nil
 		}
-		q := c.prompt
-		c.again = 2 * p.same[q]
-		p.same[q]++
 		calls = append(calls, *c)
 	}
 	p.judged++
@@ -348,9 +343,8 @@ func (p *proof) decide(o *openStatement, v verdict) {
 	case v.decision == Relevant:
 	case v.decision != Irrelevant || v.late:
 		o.event.By = unjudged
-		if !p.warned && p.ctx.Err() == nil {
-			p.warned = true
-			p.warn("statements of the answer could not be checked by the judge: %s", cmp.Or(v.reason, "it failed, or took too long"))
+		if p.ctx.Err() == nil {
+			p.warnOnce("proof", "statements of the answer could not be checked by the judge: %s", cmp.Or(v.reason, "it failed, or took too long"))
 		}
 	case p.Unproved == UnprovedMark:
 		o.event.Verdict = Marked
