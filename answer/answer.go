@@ -263,20 +263,27 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 var errNoAnswer = errors.New("the passages do not hold the answer")
 
 // search finds the k nearest passages, or as many as the index finds by default
-// if k is 0.
-func (r *asking) search(ctx context.Context, k int) ([]retrieve.Passage, error) {
-	return r.searchWarned(ctx, k, func(err error) { r.warn("%s", err) })
+// if k is 0. It warns of trouble, other than a language other if that is not nil.
+func (r *asking) search(ctx context.Context, k int, other **retrieve.LanguageError) ([]retrieve.Passage, error) {
+	found, err := r.Retriever.Search(ctx, retrieve.Query{Text: r.asked, K: k, Filter: r.question.Filter, Warn: func(err error) {
+		if other == nil || !errors.As(err, other) {
+			r.warn("%s", err)
+		}
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
+	}
+	return found, nil
 }
 
 // firstSearch finds the nearest passages. Where they are in another language than
 // the question, a model translates it, and the search is made again.
 func (r *asking) firstSearch(ctx context.Context) ([]retrieve.Passage, error) {
+	if !r.writes {
+		return r.search(ctx, r.question.TopK, nil)
+	}
 	var other *retrieve.LanguageError
-	found, err := r.searchWarned(ctx, r.question.TopK, func(err error) {
-		if !r.writes || !errors.As(err, &other) {
-			r.warn("%s", err)
-		}
-	})
+	found, err := r.search(ctx, r.question.TopK, &other)
 	if err != nil || other == nil {
 		return found, err
 	}
@@ -289,15 +296,7 @@ func (r *asking) firstSearch(ctx context.Context) ([]retrieve.Passage, error) {
 		return found, nil
 	}
 	r.asked = translated
-	return r.search(ctx, r.question.TopK)
-}
-
-func (r *asking) searchWarned(ctx context.Context, k int, warn func(error)) ([]retrieve.Passage, error) {
-	found, err := r.Retriever.Search(ctx, retrieve.Query{Text: r.asked, K: k, Filter: r.question.Filter, Warn: warn})
-	if err != nil {
-		return nil, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
-	}
-	return found, nil
+	return r.search(ctx, r.question.TopK, nil)
 }
 
 // defaultEmbedder is loaded once, at the first question.

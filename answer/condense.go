@@ -132,15 +132,5 @@ func standalone(reply string) string {
 	return ""
 }
 
-// unquote removes the quotes and asterisks around a text.
-func unquote(s string) string {
-	s = strings.TrimSpace(s)
-	for _, pair := range [][2]string{
-		{"**", "**"}, {"*", "*"}, {"`", "`"}, {"\"", "\""}, {"'", "'"}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"「", "」"},
-	} {
-		if inner, ok := strings.CutPrefix(s, pair[0]); ok && strings.HasSuffix(inner, pair[1]) {
-			s = strings.TrimSpace(strings.TrimSuffix(inner, pair[1]))
-		}
-	}
-	return s
-}
+// unquote removes quotes and asterisks around a text.
+func unquote(s string) string { return strings.Trim(s, "*`\"'“”„«»「」 \t\r\n") }

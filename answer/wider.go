@@ -60,7 +60,7 @@ func (r *asking) byChance(passages []retrieve.Passage) []retrieve.Passage {
 // that were not among the first, and passages below them, as many as the context
 // window has room for, the likeliest first.
 func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage) error {
-	wide, err := r.search(ctx, max(len(found), min(widerTimes*len(found), widerMost)))
+	wide, err := r.search(ctx, max(len(found), min(widerTimes*len(found), widerMost)), nil)
 	if err != nil {
 		return err
 	}

@@ -33,14 +33,6 @@ type Writer struct {
 	StepTokens, StepPassages int
 
 	shortened map[int]bool // by label
-	overheads map[overhead]int
-}
-
-// An overhead is what the number of tokens of a prompt without any material
-// depends on.
-type overhead struct {
-	name, question, style string
-	words, first          int
 }
 
 // Window is how many tokens prompt and reply may have together.
@@ -74,21 +66,10 @@ func (w *Writer) withCommon(s Slots) Slots {
 func (w *Writer) Size(system, user string) int { return w.Count(system) + w.Count(user) }
 
 // Overhead is the number of tokens of a prompt without any material, whose first
-// label is first. It is counted once.
+// label is first.
 func (w *Writer) Overhead(name string, first int) (int, error) {
-	key := overhead{name, w.Question, w.Style, w.Words, first}
-	if n, ok := w.overheads[key]; ok {
-		return n, nil
-	}
 	system, user, err := w.Templates.fill(name, w.withCommon(Slots{Nonce: sampleNonce, First: first}))
-	if err != nil {
-		return 0, err
-	}
-	if w.overheads == nil {
-		w.overheads = map[overhead]int{}
-	}
-	w.overheads[key] = w.Size(system, user)
-	return w.overheads[key], nil
+	return w.Size(system, user), err
 }
 
 // Room is how many tokens of evidence fit into a prompt next to the reply, and

@@ -58,21 +58,11 @@ var names = func() (names []string) {
 // shared are templates that the prompts use.
 var shared = []string{"evidence", "document", "style"}
 
-// subjectsOf returns what a prompt must show to be of any use.
-func subjectsOf(name string) []string {
-	switch name {
-	case Refine, Extend:
-		return []string{"evidence", "draft"}
-	case Condense:
-		return []string{"history"}
-	case Collapse, Combine:
-		return []string{"part"}
-	case Chat, Translate:
-		return nil
-	case Verify:
-		return []string{"statement"}
-	}
-	return []string{"evidence"}
+// subjects are what prompts must show to be of any use: those that are not named here,
+// evidence.
+var subjects = map[string][]string{
+	Refine: {"evidence", "draft"}, Extend: {"evidence", "draft"}, Condense: {"history"}, Collapse: {"part"}, Combine: {"part"},
+	Chat: {}, Translate: {}, Verify: {"statement"},
 }
 
 // Templates are the templates that prompts are written from.
@@ -141,8 +131,17 @@ var defaultTemplates = sync.OnceValue(func() *Templates {
 // for one that names an impossible slot or does not show its subject, and for a
 // .tmpl file of any other name, which would never be read.
 func Parse(folder fs.FS) (*Templates, error) {
-	if err := checkNames(folder); err != nil {
-		return nil, err
+	if folder != nil {
+		files, err := fs.Glob(folder, "*.tmpl")
+		if err != nil {
+			return nil, fmt.Errorf("listing the prompts: %w", err)
+		}
+		known := slices.Concat(shared, names)
+		for _, file := range files {
+			if !slices.Contains(known, strings.TrimSuffix(file, ".tmpl")) {
+				return nil, fmt.Errorf("%s is not the name of a prompt: they are %s.tmpl", file, strings.Join(known, ".tmpl, "))
+			}
+		}
 	}
 	texts := map[string]string{}
 	for _, name := range shared {
@@ -189,24 +188,6 @@ func read(folder fs.FS, name string) (string, error) {
 	return string(b), err
 }
 
-// checkNames refuses templates of other names in a folder.
-func checkNames(folder fs.FS) error {
-	if folder == nil {
-		return nil
-	}
-	files, err := fs.Glob(folder, "*.tmpl")
-	if err != nil {
-		return fmt.Errorf("listing the prompts: %w", err)
-	}
-	known := slices.Concat(shared, names)
-	for _, file := range files {
-		if !slices.Contains(known, strings.TrimSuffix(file, ".tmpl")) {
-			return fmt.Errorf("%s is not the name of a prompt: they are %s.tmpl", file, strings.Join(known, ".tmpl, "))
-		}
-	}
-	return nil
-}
-
 // try fills in a template with samples: with everything that it may show, for a
 // question and for a summary, and with as little as possible.
 func (t *Templates) try(name string) error {
@@ -226,7 +207,11 @@ func (t *Templates) try(name string) error {
 		if err != nil {
 			return err
 		}
-		for _, subject := range subjectsOf(name) {
+		shown, ok := subjects[name]
+		if !ok {
+			shown = []string{"evidence"}
+		}
+		for _, subject := range shown {
 			if s.Draft != "" && !strings.Contains(system+user, mark+subject) {
 				return fmt.Errorf("prompt %s.tmpl does not show the text of the %s: neither by itself nor by a template that it uses", name, subject)
 			}

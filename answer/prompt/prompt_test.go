@@ -160,25 +160,6 @@ func TestEvidenceIsInert(t *testing.T) {
 	})
 }
 
-// The fixed part of a prompt is counted once for a question and a style.
-func TestOverheadIsCountedOnce(t *testing.T) {
-	counted := 0
-	w := &Writer{Templates: Default(), Question: "When does the ferry leave?", Count: func(text string) int { counted++; return len(text) }}
-	overhead := func() int {
-		n, err := w.Overhead(Answer, 0)
-		must(t, err)
-		return n
-	}
-	first := overhead()
-	if again := overhead(); again != first || counted != 2 {
-		t.Errorf("%d tokens, then %d; %d texts counted, want the system's and the user's", first, again, counted)
-	}
-	w.Question += " And when does it come back?"
-	if longer := overhead(); longer <= first {
-		t.Errorf("%d tokens with a longer question, %d before", longer, first)
-	}
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -61,7 +61,7 @@ const (
 // A status is a fault that is one small reply.
 type status struct {
 	code    int
-	message string // the error's, or the whole body where it begins with <
+	message string // the error's, or the whole body where it is empty or begins with < or {
 	kind    string // of the error
 	name    string // its code
 	after   string // the header Retry-After
@@ -82,27 +82,34 @@ var statuses = map[Fault]status{
 	ContentFilter:    {400, "The prompt was filtered", "invalid_request_error", "content_filter", ""},
 	Unauthorized:     {401, "Incorrect API key provided", "invalid_request_error", "invalid_api_key", ""},
 	NoModel:          {404, "The model does not exist", "invalid_request_error", "model_not_found", ""},
+	EchoHeaders:      {500, "bad request: ", "", "", ""},
+	NoStreamOptions:  {400, "Unrecognized request argument supplied: stream_options", "invalid_request_error", "", ""},
+	HTML:             {200, "<!doctype html><title>Sign in</title><p>Please sign in", "", "", ""},
+	ErrorString:      {200, `{"error":"model runner has stopped"}`, "", "", ""},
+	Empty:            {200, "", "", "", ""},
 	noRule:           {500, "openaitest: no rule fits the request", "server_error", "no_rule", ""},
 }
 
 // status sends the fault that is one small reply, and reports whether it is one.
 func (x *exchange) status(f Fault) bool {
 	s, ok := statuses[f]
-	if !ok {
+	if !ok || f == NoStreamOptions && !strings.Contains(string(x.req.Body), `"stream_options"`) {
 		return false
 	}
-	head := x.w.Header()
-	if f == RateLimitDate {
+	switch f {
+	case RateLimitDate:
 		s.after = time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat)
+	case EchoHeaders:
+		s.message += "Authorization: " + x.r.Header.Get("Authorization") + " " + x.req.User
 	}
+	head, body := x.w.Header(), s.message
 	if s.after != "" {
 		head.Set("Retry-After", s.after)
 	}
-	body := s.message
+	head.Set("Content-Type", "application/json")
 	if strings.HasPrefix(body, "<") {
 		head.Set("Content-Type", "text/html")
-	} else {
-		head.Set("Content-Type", "application/json")
+	} else if body != "" && body[0] != '{' {
 		body = encode(map[string]any{"error": map[string]any{"message": s.message, "type": s.kind, "param": nil, "code": s.name}})
 	}
 	x.w.WriteHeader(s.code)
@@ -115,19 +122,9 @@ func (x *exchange) status(f Fault) bool {
 func (x *exchange) fail(whole string) bool {
 	head := x.w.Header()
 	switch f := x.reply.Fault; f {
-	case EchoHeaders:
-		x.w.WriteHeader(http.StatusInternalServerError)
-		message := "bad request: Authorization: " + x.r.Header.Get("Authorization") + " " + x.req.User
-		x.write(encode(map[string]any{"error": map[string]any{"message": message}}))
 	case HugeError:
 		x.w.WriteHeader(http.StatusInternalServerError)
 		x.huge(`{"error":{"message":"`, "a", `"}}`)
-	case NoStreamOptions:
-		if !strings.Contains(string(x.req.Body), `"stream_options"`) {
-			return false
-		}
-		x.w.WriteHeader(http.StatusBadRequest)
-		x.write(`{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error","param":null}}`)
 	case Redirect:
 		http.Redirect(x.w, x.r, "http://elsewhere.test/v1", http.StatusFound)
 	case HeaderStall:
@@ -138,14 +135,6 @@ func (x *exchange) fail(whole string) bool {
 		x.cut(x.r.Header.Get("Authorization") + "\r\n\r\n")
 	case HugeHeader:
 		head.Set("X-Huge", strings.Repeat("a", 1<<20))
-		x.w.WriteHeader(http.StatusOK)
-	case HTML:
-		head.Set("Content-Type", "text/html")
-		x.write("<!doctype html><title>Sign in</title><p>Please sign in")
-	case ErrorString:
-		head.Set("Content-Type", "application/json")
-		x.write(`{"error":"model runner has stopped"}`)
-	case Empty:
 		x.w.WriteHeader(http.StatusOK)
 	case HugeBody:
 		head.Set("Content-Type", "application/json")
