@@ -14,7 +14,8 @@ import (
 // Office reads the documents of office programs, and EPUB books.
 func Office(doc *Document, data []byte) error {
 	w := &officeWriter{doc: doc}
-	if err := office.Read(data, w); err != nil {
+	partial, err := office.Read(data, w.write, w.meta)
+	if err != nil {
 		var old *office.OldError
 		if errors.As(err, &old) {
 			return &SkipError{old.Reason}
@@ -22,6 +23,10 @@ func Office(doc *Document, data []byte) error {
 		return err
 	}
 	w.b.into(doc)
+	if doc.Partial != "" {
+		partial = append(partial, doc.Partial)
+	}
+	doc.Partial = oneLine(Clean(strings.Join(append(w.partial, partial...), "; ")))
 	// The name of a sheet says less than that of the file.
 	if doc.Title == "" && len(doc.Sections) > 0 && !strings.HasPrefix(doc.Sections[0].Anchor, sheetPrefix) {
 		doc.Title = doc.Sections[0].Heading
@@ -33,26 +38,34 @@ func Office(doc *Document, data []byte) error {
 type officeWriter struct {
 	doc     *Document
 	b       builder
-	pending *Section // begins with the next words that are neither a heading nor a record
+	pending *Section // begins with the next words that are neither a heading nor a row with an anchor
+	partial []string
 }
 
-func (w *officeWriter) Paragraph(text string) {
-	w.inSection(func() { w.b.Paragraph(text) })
-}
-
-func (w *officeWriter) Heading(level int, text, anchor string) {
-	w.pending = nil
-	w.b.Heading(level, text, anchor)
-}
-
-func (w *officeWriter) Item(depth int, marker, text string) {
-	w.inSection(func() { w.b.Item(depth, marker, text) })
-}
-
-func (w *officeWriter) Page(number int) { w.b.Page(number) }
-
-func (w *officeWriter) Untitled(level int, anchor string) {
-	w.pending = &Section{Level: level, Anchor: oneLine(Clean(anchor))}
+func (w *officeWriter) write(b office.Block) {
+	switch b.Kind {
+	case office.Page:
+		w.b.Page(b.Level)
+	case office.Untitled:
+		w.pending = &Section{Level: b.Level, Anchor: oneLine(Clean(b.Anchor))}
+	case office.Heading:
+		w.pending = nil
+		w.b.Heading(b.Level, b.Text, b.Anchor)
+	case office.HTML:
+		w.html(b.HTML)
+	case office.Table:
+		if b.Anchor != "" {
+			w.b.begin(Section{Level: 2, Anchor: oneLine(Clean(b.Anchor))}, func() { w.table(b) })
+			return
+		}
+		w.b.last = kindNone // rows of one table are not of the next
+		w.inSection(func() { w.table(b) })
+		w.b.last = kindNone
+	case office.Item:
+		w.inSection(func() { w.b.Item(b.Level, b.Marker, b.Text) })
+	default:
+		w.inSection(func() { w.b.Paragraph(b.Text) })
+	}
 }
 
 // inSection writes words, and begins the pending section with the first of them.
@@ -64,17 +77,11 @@ func (w *officeWriter) inSection(write func()) {
 	}
 }
 
-// Table writes each row on its own line, with the names of its columns.
-func (w *officeWriter) Table(rows [][]string, names int) {
-	w.b.last = kindNone // rows of one table are not of the next
-	w.inSection(func() { w.table(rows, names) })
-	w.b.last = kindNone
-}
-
-func (w *officeWriter) table(rows [][]string, names int) {
+// table writes each row on its own line, with the names of its columns.
+func (w *officeWriter) table(b office.Block) {
 	var header []string
-	for i, row := range rows {
-		if i < names { // names may be in several rows
+	for i, row := range b.Rows {
+		if i < b.Names { // names may be in several rows
 			header = mergeNames(header, row)
 		} else {
 			w.b.Row(header, row)
@@ -82,46 +89,27 @@ func (w *officeWriter) table(rows [][]string, names int) {
 	}
 }
 
-func (w *officeWriter) Names(row []string) bool { return namesColumns(row) }
-
-func (w *officeWriter) Record(anchor string, names, cells []string) {
-	if start, ok := w.b.Row(names, cells); ok {
-		w.b.Section(Section{Level: 2, Anchor: oneLine(Clean(anchor)), Start: start})
-	}
-}
-
-// HTML reads a page like a file of that format, but all of it: a book has no
+// html reads a page like a file of that format, but all of it: a book has no
 // menus.
-func (w *officeWriter) HTML(page []byte) {
+func (w *officeWriter) html(page []byte) {
 	text, err := charset.Decode(page, declaredCharset(page))
-	if err != nil {
-		w.Partial("a page in it could not be read: " + err.Error())
-		return
+	var root *html.Node
+	if err == nil {
+		root, err = html.Parse(strings.NewReader(text))
 	}
-	root, err := html.Parse(strings.NewReader(text))
 	if err != nil { // nested deeper than the parser allows
-		w.Partial("a page in it could not be read: " + err.Error())
+		w.partial = append(w.partial, "a page in it could not be read: "+err.Error())
 		return
 	}
-	body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body })
-	if body == nil {
-		return
+	if body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body }); body != nil {
+		walker := htmlWalker{b: &w.b}
+		walker.block(body)
+		walker.flush()
 	}
-	walker := htmlWalker{b: &w.b}
-	walker.block(body)
-	walker.flush()
 }
 
-func (w *officeWriter) Meta(key, value string) {
-	if key == "title" && !isTitle(value) {
-		return
+func (w *officeWriter) meta(key, value string) {
+	if key != "title" || isTitle(value) {
+		w.doc.setMeta(key, value)
 	}
-	w.doc.setMeta(key, value)
-}
-
-func (w *officeWriter) Partial(why string) {
-	if w.doc.Partial != "" {
-		w.doc.Partial += "; "
-	}
-	w.doc.Partial += oneLine(Clean(why))
 }

@@ -9,6 +9,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"ibid/ingest/office"
 )
 
 // Table reads comma- or tab-separated values. Each row is one line with the names
@@ -49,7 +51,7 @@ func Table(doc *Document, data []byte) error {
 		}
 		switch {
 		case n < names: // it names the separator
-		case n == names && namesColumns(record):
+		case n == names && office.NamesColumns(record):
 			header = make([]string, len(record))
 			for i, c := range record {
 				header[i] = oneLine(Clean(c))
@@ -81,27 +83,6 @@ func tableSeparator(name, text string) (comma rune, names int) {
 		return c, 1
 	}
 	return ',', 1
-}
-
-// namesColumns reports whether a first row has names rather than values: no
-// number, nothing twice, at most one empty cell.
-func namesColumns(row []string) bool {
-	seen := map[string]bool{}
-	empty := 0
-	for _, c := range row {
-		c = strings.TrimSpace(c)
-		if c == "" {
-			if empty++; empty > 1 {
-				return false
-			}
-			continue
-		}
-		if _, err := strconv.ParseFloat(strings.ReplaceAll(c, ",", "."), 64); err == nil || seen[c] || len(c) > 200 {
-			return false
-		}
-		seen[c] = true
-	}
-	return len(seen) > 0
 }
 
 // separatorSaid reads a first line that names the separator for Excel.

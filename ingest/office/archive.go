@@ -33,41 +33,36 @@ func partName(name string) string {
 	return strings.ToLower(strings.TrimLeft(strings.ReplaceAll(name, `\`, "/"), "/"))
 }
 
-func openArchive(data []byte) (*archive, error) {
+func (a *archive) load(data []byte) error {
 	// Each entry of the directory needs memory many times its size.
 	if n := bytes.Count(data, []byte("PK\x01\x02")); n > maxEntries {
-		return nil, &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
+		return &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
 	}
-	a := &archive{parts: map[string]part{}}
+	a.parts = map[string]part{}
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
-			return nil, errors.New("it is not an office document: it does not begin like a zip archive or an older format")
+			return errors.New("it is not an office document: it does not begin like a zip archive or an older format")
 		}
-		return nil, errors.New("it is damaged or cut off: the directory of its zip archive is missing")
+		return errors.New("it is damaged or cut off: the directory of its zip archive is missing")
 	}
 	for _, f := range r.File {
 		if f.Flags&1 != 0 {
-			return nil, errors.New("it is protected with a password: save it without one")
+			return errors.New("it is protected with a password: save it without one")
 		}
 		p := part{method: f.Method, size: int64(min(f.UncompressedSize64, 1<<62)), sum: f.CRC32}
 		if start, err := f.DataOffset(); err == nil && start >= 0 && start <= int64(len(data)) {
 			p.packed = data[start:]
 			p.packed = p.packed[:min(uint64(len(p.packed)), f.CompressedSize64)]
 		}
-		a.add(f.Name, p)
-	}
-	return a, nil
-}
-
-func (a *archive) add(name string, p part) {
-	if name = partName(name); name == "" || strings.HasSuffix(name, "/") {
-		return
-	}
-	if _, there := a.parts[name]; !there {
+		name := partName(f.Name)
+		if a.has(name) || name == "" || strings.HasSuffix(name, "/") {
+			continue
+		}
 		a.parts[name] = p
 		a.names = append(a.names, name)
 	}
+	return nil
 }
 
 func (a *archive) has(name string) bool {

@@ -1,52 +1,138 @@
 package office
 
-import "strings"
-
-// A block is a piece of text that may be written later: the text of a cell or
-// a box waits for the words around it.
-type block struct {
-	kind   blockKind
-	level  int // of a heading from 1, of a list item from 0
-	marker string
-	text   string
-	rows   [][]string
-	names  int // rows that name the columns; -1 unknown
-	page   []byte
-	note   bool // goes below the words it belongs to, outside their table
-}
-
-type blockKind uint8
-
-const (
-	aParagraph blockKind = iota
-	aHeading
-	anItem
-	aTable
-	aPage // of HTML
+import (
+	"fmt"
+	"strings"
 )
 
-// write writes blocks in order.
-func (f *file) write(blocks ...block) {
+// A Block is a piece of a document.
+type Block struct {
+	Kind   Kind
+	Level  int    // of a heading or a section from 1, of a list item from 0; the number of a page
+	Anchor string // that leads to a heading, a section or a row; may be empty
+	Marker string // of a list item
+	Text   string
+	Rows   [][]string // of a table
+	Names  int        // how many of the first rows name the columns
+	HTML   []byte
+
+	note bool // goes below the words it belongs to, outside their table
+}
+
+// A Kind is the kind of a [Block].
+type Kind uint8
+
+// The kinds of blocks.
+const (
+	Paragraph Kind = iota
+	Heading
+	Item
+	Table    // with an anchor, one row that can be cited
+	Page     // begins the page or slide
+	Untitled // begins text without a heading or a row
+	HTML     // a page
+)
+
+const (
+	pieceCost   = 64 // overhead of a block in bytes
+	maxName     = 200
+	titleMarker = "title" // of a heading that is the document's title
+	bullet      = "-"     // marks the items of unnumbered lists
+	unknown     = -1      // number of rows that name the columns
+)
+
+// write writes blocks in order, and counts their bytes.
+func (f *file) write(blocks ...Block) {
 	f.held = 0
 	for _, b := range blocks {
-		switch b.kind {
-		case aParagraph:
-			f.paragraph(b.text)
-		case aHeading:
-			f.heading(b.level, b.text, "")
-		case anItem:
-			f.item(b.level, b.marker, b.text)
-		case aTable:
-			f.table(b.rows, b.names)
-		case aPage:
-			f.html(b.page)
+		n := len(b.Text) + len(b.HTML)
+		switch b.Kind {
+		case Page, Untitled:
+			f.out(b)
+			continue
+		case Heading:
+			if b.Marker == titleMarker {
+				f.meta("title", b.Text)
+				f.below = 1
+			} else {
+				b.Level += f.below
+			}
+			b.Level = min(max(b.Level, 1), 9)
+		case Table:
+			b.Names = namesIn(b)
+			n = b.cost()
+		}
+		if n > 0 && f.spend(n+len(b.Marker)+len(b.Anchor)) {
+			f.out(b)
 		}
 	}
 }
 
+func (f *file) spend(n int) bool {
+	f.made += int64(n) + pieceCost
+	switch {
+	case f.over != nil:
+	case f.made > maxText:
+		f.over = &limitError{fmt.Sprintf("it has more than %d MB of text: split it", maxText>>20)}
+	case f.made > freeText && f.made > maxRatio*f.size:
+		f.over = &limitError{fmt.Sprintf("its text is over %d times its size, by repetition: a bomb", maxRatio)}
+	}
+	return f.over == nil
+}
+
+// hold counts a block that is written later.
+func (f *file) hold(b Block) Block {
+	if f.held++; f.held > maxHeld && f.over == nil {
+		f.over = &limitError{fmt.Sprintf("a table in it has more than %d cells and paragraphs: save it as a sheet", maxHeld)}
+	}
+	return b
+}
+
+// cost returns the bytes of a table, whose names are repeated in each row.
+func (b Block) cost() (n int) {
+	for i, row := range b.Rows {
+		for c, cell := range row {
+			if i > 0 || b.Anchor == "" {
+				n += len(cell)
+			}
+			if i > 0 && c < len(b.Rows[0]) && cell != "" {
+				n += min(len(b.Rows[0][c]), maxName)
+			}
+		}
+	}
+	return n
+}
+
+// namesIn returns how many rows of a table name the columns: the rows show it unless
+// it is known, and long texts do not.
+func namesIn(b Block) int {
+	names := b.Names
+	if names == unknown && len(b.Rows) > 1 && isNameRow(textRow(b.Rows[0]), textRow(b.Rows[1])) {
+		names = 1
+	}
+	for _, row := range b.Rows[:max(names, 0)] {
+		for _, cell := range row {
+			if len(cell) > maxName {
+				names = 0
+			}
+		}
+	}
+	return max(names, 0)
+}
+
+// textRow returns texts as a sheet's row.
+func textRow(texts []string) (r sheetRow) {
+	for i, text := range texts {
+		if text = strings.TrimSpace(text); text != "" {
+			r.cells = append(r.cells, sheetCell{column: i, text: text, value: isYear(text)})
+		}
+	}
+	return r
+}
+
 // A cell is a table cell.
 type cell struct {
-	blocks []block
+	blocks []Block
 	span   int  // columns
 	merged bool // continues the cell above
 }
@@ -54,63 +140,49 @@ type cell struct {
 // maxColumns limits the span of a cell.
 const maxColumns = 1000
 
-// text returns the text of a cell in one line.
-func (c cell) text() string {
+// lineOf returns the text of blocks in one line.
+func lineOf(blocks []Block) string {
 	var parts []string
-	for _, b := range c.blocks {
+	for _, b := range blocks {
 		if b.note {
 			continue
 		}
-		if b.kind == aTable {
-			for _, row := range b.rows {
-				parts = append(parts, strings.Join(row, " "))
-			}
-			continue
+		for _, row := range b.Rows {
+			parts = append(parts, row...)
 		}
-		if b.marker != "" && b.marker != bullet {
-			parts = append(parts, b.marker)
+		if b.Marker != bullet && b.Kind == Item {
+			parts = append(parts, b.Marker)
 		}
-		parts = append(parts, b.text)
+		parts = append(parts, b.Text)
 	}
-	return strings.Join(parts, " ")
+	return oneLine(strings.Join(parts, " "))
 }
-
-// bullet marks the items of unnumbered lists.
-const bullet = "-"
 
 // tableBlocks returns a table as blocks: its rows or, when it only lays out
 // the page, the content of its cells.
-func tableBlocks(rows [][]cell, names int) []block {
+func tableBlocks(rows [][]cell, names int) []Block {
 	columns, layout := 0, false
+	var all, notes []Block
 	for _, row := range rows {
 		columns = max(columns, len(row))
 		for _, c := range row {
 			for _, b := range c.blocks {
-				layout = layout || b.kind == aHeading || b.kind == aPage || b.kind == aTable && len(b.rows) > 1
+				all = append(all, b)
+				if b.note {
+					notes = append(notes, b)
+				}
+				layout = layout || b.Kind == Heading || b.Kind == HTML || b.Kind == Table && len(b.Rows) > 1
 			}
 		}
 	}
 	if columns <= 1 || layout {
-		var out []block
-		for _, row := range rows {
-			for _, c := range row {
-				out = append(out, c.blocks...)
-			}
-		}
-		return out
+		return all
 	}
 	texts := make([][]string, len(rows))
-	var notes []block
 	grid := 0
 	for i, row := range rows {
-		isName := i < names
 		for _, c := range row {
-			text := c.text()
-			for _, b := range c.blocks {
-				if b.note {
-					notes = append(notes, b)
-				}
-			}
+			text := lineOf(c.blocks)
 			if at := len(texts[i]); c.merged && i > 0 && at < len(texts[i-1]) {
 				text = texts[i-1][at]
 			}
@@ -119,12 +191,12 @@ func tableBlocks(rows [][]cell, names int) []block {
 			}
 			for n := range min(max(c.span, 1), maxColumns-min(len(texts[i]), maxColumns)) {
 				// A name applies to all columns that it spans.
-				if n > 0 && !isName {
+				if n > 0 && i >= names {
 					text = ""
 				}
 				texts[i] = append(texts[i], text)
 			}
 		}
 	}
-	return append([]block{{kind: aTable, rows: texts, names: names}}, notes...)
+	return append([]Block{{Kind: Table, Rows: texts, Names: names}}, notes...)
 }

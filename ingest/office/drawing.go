@@ -1,7 +1,6 @@
 package office
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -16,7 +15,7 @@ type series struct {
 
 // chart reads a chart as its title and a table with a row for each series and a
 // column for each category.
-func (f *file) chart(part string) []block {
+func (f *file) chart(part string) []Block {
 	x, err := f.xml(part)
 	if err != nil {
 		return nil
@@ -45,18 +44,18 @@ func (f *file) chart(part string) []block {
 		return x.each(do)
 	}
 	if err := x.each(do); err != nil {
-		f.note(fmt.Sprintf("a chart could be read only in part: %v", err))
+		f.note("a chart could be read only in part: %v", err)
 	}
-	var out []block
+	var out []Block
 	if len(titles) > 0 {
-		out = append(out, block{text: "Chart: " + strings.Join(titles, ", ")})
+		out = append(out, Block{Text: "Chart: " + strings.Join(titles, ", ")})
 	}
 	if len(all) > 0 {
 		rows := [][]string{append([]string{""}, all[0].categories...)}
 		for _, s := range all {
 			rows = append(rows, append([]string{s.name}, s.values...))
 		}
-		out = append(out, block{kind: aTable, rows: rows, names: 1})
+		out = append(out, Block{Kind: Table, Rows: rows, Names: 1})
 	}
 	return out
 }
@@ -110,7 +109,7 @@ func cached(x *xmlReader) (out []string, err error) {
 }
 
 // diagram reads the text of a diagram (SmartArt) as a list.
-func (f *file) diagram(part string) (out []block) {
+func (f *file) diagram(part string) (out []Block) {
 	x, err := f.xml(part)
 	if err != nil {
 		return nil
@@ -118,11 +117,11 @@ func (f *file) diagram(part string) (out []block) {
 	defer x.close()
 	text, err := drawnText(x)
 	if err != nil {
-		f.note(fmt.Sprintf("a diagram could be read only in part: %v", err))
+		f.note("a diagram could be read only in part: %v", err)
 	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
-			out = append(out, block{kind: anItem, marker: bullet, text: line})
+			out = append(out, Block{Kind: Item, Marker: bullet, Text: line})
 		}
 	}
 	return out

@@ -38,11 +38,9 @@ func wide(s string) []byte {
 func Files(data []byte, each func(name string, data []byte) error) error {
 	f := &file{archive: &archive{}}
 	if !bytes.HasPrefix(data, []byte(compound.Magic)) {
-		opened, err := openArchive(data)
-		if err != nil {
+		if err := f.load(data); err != nil {
 			return nil
 		}
-		f.archive = opened
 	}
 	return f.embedded(data, func(part, name string, content []byte) error {
 		if content == nil {
@@ -206,7 +204,7 @@ func (f *file) noteEmbedded(data []byte) {
 		return nil
 	})
 	if len(names) > 0 {
-		f.note(NotRead(names))
+		f.note("%s", NotRead(names))
 	}
 }
 

@@ -2,8 +2,8 @@ package office
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
-	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -37,13 +37,13 @@ func (f *file) epub() error {
 			if f.over != nil {
 				return f.over
 			}
-			f.note(fmt.Sprintf("%s in it could be read only in part or not at all: %v", it.path, err))
+			f.note("%s in it could be read only in part or not at all: %v", it.path, err)
 		}
 		page = asHTML(page)
 		if label := labels[it.path]; label != "" && !anyHeading.Match(page) {
-			f.heading(1, label, "")
+			f.write(Block{Kind: Heading, Level: 1, Text: label})
 		}
-		f.html(page)
+		f.write(Block{Kind: HTML, HTML: page})
 	}
 	if len(read) == 0 {
 		return errors.New("it is damaged: all the pages that it lists are missing")
@@ -54,19 +54,14 @@ func (f *file) epub() error {
 // rights refuses books whose pages are encrypted; obfuscated fonts and the
 // like do not matter.
 func (f *file) rights() error {
-	encrypted := f.has("META-INF/license.lcpl")
-	if x, err := f.xml("META-INF/encryption.xml"); err == nil {
-		encrypted = false
-		err := x.find(func(e element) {
-			switch strings.ToLower(path.Ext(attr(e, "URI"))) {
-			case ".xhtml", ".html", ".htm", ".xml", ".opf", ".ncx":
-				encrypted = encrypted || e.Name.Local == "CipherReference"
-			}
-		})
-		encrypted = encrypted || err != nil
-		x.close()
-	}
-	if encrypted {
+	encrypted := false
+	err := f.find("META-INF/encryption.xml", func(_ *xmlReader, e element) {
+		switch strings.ToLower(path.Ext(attr(e, "URI"))) {
+		case ".xhtml", ".html", ".htm", ".xml", ".opf", ".ncx":
+			encrypted = encrypted || e.Name.Local == "CipherReference"
+		}
+	})
+	if missing := errors.Is(err, errNoPart); encrypted || err != nil && !missing || missing && f.has("META-INF/license.lcpl") {
 		return errors.New("it is protected by rights management (DRM): only the programs its seller names can read it")
 	}
 	return nil
@@ -77,13 +72,11 @@ type book struct {
 	items    map[string]bookItem
 	spine    []string        // ids of items in order
 	contents map[string]bool // pages that list the contents
+	navs     []string        // those of EPUB 3
 	toc      string          // id of the table of contents of EPUB 2
 }
 
-type bookItem struct {
-	path, media string
-	properties  []string
-}
+type bookItem struct{ path, media string }
 
 func (f *file) bookPackage() (*book, error) {
 	name := f.packageName()
@@ -94,12 +87,12 @@ func (f *file) bookPackage() (*book, error) {
 			return f.bookMetadata(x)
 		case "manifest":
 			return x.each(func(e element) error {
-				it := bookItem{linked(name, attr(e, "href")), attr(e, "media-type"), strings.Fields(attr(e, "properties"))}
+				it := bookItem{linked(name, attr(e, "href")), attr(e, "media-type")}
 				if len(b.items) < maxEntries {
 					b.items[attr(e, "id")] = it
 				}
-				if slices.Contains(it.properties, "nav") {
-					b.contents[it.path] = true
+				if slices.Contains(strings.Fields(attr(e, "properties")), "nav") {
+					b.contents[it.path], b.navs = true, append(b.navs, it.path)
 				}
 				return nil
 			})
@@ -125,7 +118,7 @@ func (f *file) bookPackage() (*book, error) {
 		return nil, errors.New("it is damaged: the list of its pages (the package document) is missing")
 	}
 	if err != nil {
-		f.note(fmt.Sprintf("the list of its pages could be read only in part: %v", err))
+		f.note("the list of its pages could be read only in part: %v", err)
 	}
 	if f.over != nil {
 		return nil, f.over
@@ -135,34 +128,28 @@ func (f *file) bookPackage() (*book, error) {
 
 // packageName returns the name of the package document.
 func (f *file) packageName() (name string) {
-	if x, err := f.xml("META-INF/container.xml"); err == nil {
-		_ = x.find(func(e element) { // the elements before the damage count
-			if e.Name.Local == "rootfile" && name == "" {
-				name = attr(e, "full-path")
-			}
-		})
-		x.close()
-	}
-	if f.has(name) {
-		return name
-	}
-	if i := slices.IndexFunc(f.names, func(n string) bool { return strings.HasSuffix(n, ".opf") }); i >= 0 {
-		return f.names[i]
+	// The elements before damage count.
+	_ = f.find("META-INF/container.xml", func(_ *xmlReader, e element) {
+		if e.Name.Local == "rootfile" {
+			name = cmp.Or(name, attr(e, "full-path"))
+		}
+	})
+	for _, other := range f.names {
+		if !f.has(name) && strings.HasSuffix(other, ".opf") {
+			name = other
+		}
 	}
 	return name
 }
 
 func (f *file) bookMetadata(x *xmlReader) error {
 	var creators, subjects []string
-	var do func(e element) error
-	do = func(e element) error {
+	err := x.find(func(e element) {
 		switch e.Name.Local {
-		case "title", "language":
-			f.w.Meta(e.Name.Local, x.text())
-		case "description":
-			f.w.Meta("description", tag.ReplaceAllString(x.text(), " "))
+		case "title", "language", "description":
+			f.meta(e.Name.Local, tag.ReplaceAllString(x.text(), " "))
 		case "date":
-			f.w.Meta("created", x.text())
+			f.meta("created", x.text())
 		case "creator":
 			if len(creators) < 20 {
 				creators = append(creators, oneLine(x.text()))
@@ -173,16 +160,12 @@ func (f *file) bookMetadata(x *xmlReader) error {
 			}
 		case "meta":
 			if attr(e, "property") == "dcterms:modified" {
-				f.w.Meta("modified", x.text())
+				f.meta("modified", x.text())
 			}
-		case "dc-metadata", "x-metadata": // in the oldest books
-			return x.each(do)
 		}
-		return nil
-	}
-	err := x.each(do)
-	f.w.Meta("author", strings.Join(creators, ", "))
-	f.w.Meta("keywords", strings.Join(subjects, ", "))
+	})
+	f.meta("author", strings.Join(creators, ", "))
+	f.meta("keywords", strings.Join(subjects, ", "))
 	return err
 }
 
@@ -203,47 +186,22 @@ func linked(from, href string) string {
 // pages without a heading.
 func (f *file) labels(b *book) map[string]string {
 	labels := map[string]string{}
-	add := func(base, href, label string) {
-		if target := linked(base, href); target != "" && labels[target] == "" && len(label) <= maxName {
-			labels[target] = label
-		}
-	}
-	if name := b.items[b.toc].path; name != "" {
-		if x, err := f.xml(name); err == nil {
-			label := ""
-			var do func(e element) error
-			do = func(e element) error {
-				switch e.Name.Local {
-				case "navLabel":
-					label = oneLine(x.text())
-					return nil
-				case "content":
-					add(name, attr(e, "src"), label)
-				}
-				return x.each(do)
+	for _, toc := range append([]string{b.items[b.toc].path}, b.navs...) {
+		label := ""
+		_ = f.find(toc, func(x *xmlReader, e element) { // of a damaged part, the first names count
+			href := ""
+			switch e.Name.Local {
+			case "navLabel":
+				label = oneLine(x.text())
+			case "content": // after its label
+				href = attr(e, "src")
+			case "a":
+				href, label = attr(e, "href"), oneLine(x.text())
 			}
-			_ = x.each(do) // of a damaged part, the first names count
-			x.close()
-		}
-	}
-	for _, it := range b.items {
-		if !slices.Contains(it.properties, "nav") {
-			continue
-		}
-		x, err := f.xml(it.path)
-		if err != nil {
-			continue
-		}
-		var do func(e element) error
-		do = func(e element) error {
-			if e.Name.Local == "a" {
-				add(it.path, attr(e, "href"), oneLine(x.text()))
-				return nil
+			if target := linked(toc, href); target != "" && labels[target] == "" && len(label) <= maxName {
+				labels[target] = label
 			}
-			return x.each(do)
-		}
-		_ = x.each(do)
-		x.close()
+		})
 	}
 	return labels
 }

@@ -1,6 +1,9 @@
 package office
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // formulaSigns precede the parts of a formula.
 var formulaSigns = map[string]string{"den": "/", "sup": "^", "sub": "_", "lim": "_"}
@@ -59,7 +62,10 @@ func formulaParts(x *xmlReader) (string, error) {
 
 // bracketed puts brackets round text that is more than one word.
 func bracketed(s string) string {
-	if s == "" || isWordLike(s) || strings.HasPrefix(s, "(") && strings.HasSuffix(s, ")") && strings.Count(s, "(") == 1 {
+	isWord := !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && r != '.' && r != ','
+	})
+	if isWord || strings.HasPrefix(s, "(") && strings.HasSuffix(s, ")") && strings.Count(s, "(") == 1 {
 		return s
 	}
 	return "(" + s + ")"

@@ -7,86 +7,12 @@ import (
 )
 
 // table reads a table in a text or on a slide.
-func (o *odfReader) table(x *xmlReader, out func(block)) error {
-	var rows [][]cell
-	down := map[int]int{} // rows that a cell still spans, by column
-	names := -1
-	heads := false
-	var do func(e element) error
-	do = func(e element) error {
-		switch e.Name.Local {
-		case "table-row":
-			row, err := o.tableRow(x, down)
-			for range repeated(number(e, "number-rows-repeated", 1), len(row)) {
-				o.countBlock(block{})
-				rows = append(rows, row)
-			}
-			return err
-		case "table-header-rows":
-			heads = true
-			err := x.each(do)
-			if names < 0 {
-				names = len(rows)
-			}
-			return err
-		case "title", "desc", "table-column", "table-columns", "table-header-columns", "forms":
-			return nil
-		}
-		return x.each(do)
-	}
-	err := x.each(do)
-	if !heads || names >= len(rows) {
-		names = -1
-	}
-	for _, b := range tableBlocks(rows, names) {
+func (o *odfReader) table(x *xmlReader, out func(Block)) error {
+	blocks, err := o.file.table(x, func(out func(Block)) func(e element) error { return o.reader(x, odfPlace{}, out) })
+	for _, b := range blocks {
 		out(b)
 	}
 	return err
-}
-
-// Limits for repeated rows and cells that are not empty, and for the cells of
-// a repeated row.
-const (
-	maxRepeats       = 1000
-	maxRepeatedCells = 20_000
-)
-
-// repeated returns how often a row with so many cells is written.
-func repeated(times, cells int) int {
-	if cells == 0 {
-		return 1
-	}
-	return min(max(times, 1), maxRepeats, max(maxRepeatedCells/cells, 1))
-}
-
-func (o *odfReader) tableRow(x *xmlReader, down map[int]int) (row []cell, err error) {
-	column := 0
-	err = x.each(func(e element) error {
-		if e.Name.Local != "table-cell" && e.Name.Local != "covered-table-cell" {
-			return nil
-		}
-		covered := e.Name.Local == "covered-table-cell"
-		c := cell{span: 1}
-		o.countBlock(block{})
-		err := o.blocks(x, odfPlace{}, func(b block) { c.blocks = append(c.blocks, o.countBlock(b)) })
-		for range min(max(number(e, "number-columns-repeated", 1), 1), maxColumns-min(column, maxColumns)) {
-			switch last := len(row) - 1; {
-			case covered && down[column] > 0:
-				down[column]--
-				row = append(row, cell{span: 1, merged: true})
-			case covered && last >= 0:
-				row[last].span++
-			default:
-				row = append(row, c)
-			}
-			if rows := number(e, "number-rows-spanned", 1); rows > 1 && !covered {
-				down[column] = rows - 1
-			}
-			column++
-		}
-		return err
-	})
-	return row, err
 }
 
 // pages reads slides.
@@ -96,9 +22,9 @@ func (o *odfReader) pages(x *xmlReader) error {
 			return nil
 		}
 		o.page++
-		o.w.Page(o.page)
+		o.write(Block{Kind: Page, Level: o.page})
 		var shapes []shape
-		var notes []block
+		var notes []Block
 		var do func(e element) error
 		do = func(e element) error {
 			switch e.Name.Local {
@@ -107,7 +33,7 @@ func (o *odfReader) pages(x *xmlReader) error {
 					if attr(e, "class") != "notes" {
 						return nil
 					}
-					return o.blocks(x, odfPlace{}, func(b block) { notes = append(notes, b) })
+					return o.blocks(x, odfPlace{}, func(b Block) { notes = append(notes, b) })
 				})
 			case "g", "a":
 				return x.each(do)
@@ -115,9 +41,9 @@ func (o *odfReader) pages(x *xmlReader) error {
 				return nil
 			}
 			sh := shape{place: attr(e, "class")}
-			err := o.blocks(x, odfPlace{}, func(b block) {
-				if b.kind == aHeading {
-					b.kind, b.marker = aParagraph, ""
+			err := o.blocks(x, odfPlace{}, func(b Block) {
+				if b.Kind == Heading {
+					b.Kind, b.Marker = Paragraph, ""
 				}
 				sh.blocks = append(sh.blocks, b)
 			})
@@ -146,7 +72,7 @@ func (o *odfReader) sheets(x *xmlReader) error {
 		s := newSheet(o.file, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(o.page)))
 		n := 0
 		linked := false
-		var after []block
+		var after []Block
 		var do func(e element) error
 		do = func(e element) error {
 			switch e.Name.Local {
@@ -165,7 +91,7 @@ func (o *odfReader) sheets(x *xmlReader) error {
 				n = min(n+repeats, maxSheetRows)
 				return err
 			case "shapes":
-				return o.blocks(x, odfPlace{}, func(b block) { after = append(after, b) })
+				return o.blocks(x, odfPlace{}, func(b Block) { after = append(after, b) })
 			case "table-row-group", "table-rows", "table-header-rows":
 				return x.each(do)
 			}
@@ -182,19 +108,19 @@ func (o *odfReader) sheets(x *xmlReader) error {
 
 // sheetRow reads the cells of a row. It appends to after what belongs to cells
 // without being their text.
-func (o *odfReader) sheetRow(x *xmlReader, s *sheet, n int, after *[]block) (out []sheetCell, err error) {
+func (o *odfReader) sheetRow(x *xmlReader, s *sheet, n int, after *[]Block) (out []sheetCell, err error) {
 	column := 0
 	err = x.each(func(e element) error {
 		if e.Name.Local != "table-cell" && e.Name.Local != "covered-table-cell" {
 			return nil
 		}
 		var texts []string
-		err := o.blocks(x, odfPlace{}, func(b block) {
-			if b.note || b.kind == aTable {
+		err := o.blocks(x, odfPlace{}, func(b Block) {
+			if b.note || b.Kind == Table {
 				*after = append(*after, b)
 				return
 			}
-			texts = append(texts, cell{blocks: []block{b}}.text())
+			texts = append(texts, lineOf([]Block{b}))
 		})
 		kind := attr(e, "value-type")
 		c := sheetCell{text: strings.TrimSpace(strings.Join(texts, "\n")), value: kind != "" && kind != "string"}

@@ -9,13 +9,18 @@ import (
 
 // An odfPlace is the position of a paragraph in lists.
 type odfPlace struct {
-	list   *odfList
-	level  int // 0 outside any list
-	counts *[listLevels + 1]int
+	list   *listKind
+	depth  int // 0 outside any list
+	counts *[listLevels]int
 }
 
 // blocks reads paragraphs, lists and tables at any depth.
-func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(block)) error {
+func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(Block)) error {
+	return x.each(o.reader(x, at, out))
+}
+
+// reader returns a function that reads an element of blocks.
+func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e element) error {
 	var do func(e element) error
 	do = func(e element) error {
 		switch e.Name.Local {
@@ -49,24 +54,24 @@ func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(block)) error {
 		}
 		return x.each(do)
 	}
-	return x.each(do)
+	return do
 }
 
 // form reads the values of the controls of a form.
-func (o *odfReader) form(x *xmlReader, out func(block)) error {
+func (o *odfReader) form(x *xmlReader, out func(Block)) error {
 	return x.find(func(e element) {
 		value := cmp.Or(attr(e, "current-value"), attr(e, "value"))
 		if attr(e, "current-state") == "checked" {
 			value = "checked"
 		}
 		if value != "" && attr(e, "control-implementation") != "" {
-			out(block{text: cmp.Or(attr(e, "label"), attr(e, "title"), attr(e, "name"), "Field") + ": " + value})
+			out(Block{Text: cmp.Or(attr(e, "label"), attr(e, "title"), attr(e, "name"), "Field") + ": " + value})
 		}
 	})
 }
 
 // object reads the title and the table of an embedded chart or sheet.
-func (o *odfReader) object(x *xmlReader, e element, out func(block)) error {
+func (o *odfReader) object(x *xmlReader, e element, out func(Block)) error {
 	part := path.Join(attr(e, "href"), "content.xml")
 	if o.shown[part] {
 		return nil
@@ -86,7 +91,7 @@ func (o *odfReader) object(x *xmlReader, e element, out func(block)) error {
 		switch e.Name.Local {
 		case "title", "subtitle":
 			found = true
-			out(block{text: "Chart: " + oneLine(x.text())})
+			out(Block{Text: "Chart: " + oneLine(x.text())})
 			return nil
 		case "table":
 			found = true
@@ -101,20 +106,20 @@ func (o *odfReader) object(x *xmlReader, e element, out func(block)) error {
 	return err
 }
 
-func (o *odfReader) paragraph(x *xmlReader, e element, out func(block)) error {
-	style := attr(e, "style-name")
-	var after []block
+func (o *odfReader) paragraph(x *xmlReader, e element, out func(Block)) error {
+	style := o.styles.of(attr(e, "style-name"))
+	var after []Block
 	var text strings.Builder
-	err := o.inline(x, &text, func(b block) { after = append(after, o.countBlock(b)) })
-	b := block{text: text.String()}
-	if strings.TrimSpace(b.text) != "" && !o.isHidden(style) {
-		switch level := o.outline(style); {
-		case o.is(style, "Title"):
-			b.kind, b.level, b.marker = aHeading, 1, titleMarker
+	err := o.inline(x, &text, func(b Block) { after = append(after, o.hold(b)) })
+	b := Block{Text: text.String()}
+	if strings.TrimSpace(b.Text) != "" && !style.hidden {
+		switch {
+		case style.title:
+			b.Kind, b.Level, b.Marker = Heading, 1, titleMarker
 		case e.Name.Local == "h":
-			b.kind, b.level = aHeading, number(e, "outline-level", 1)
-		case level > 0:
-			b.kind, b.level = aHeading, level
+			b.Kind, b.Level = Heading, number(e, "outline-level", 1)
+		case style.level > 0:
+			b.Kind, b.Level = Heading, style.level
 		}
 		out(b)
 	}
@@ -125,7 +130,7 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(block)) error {
 }
 
 // inline reads the content of a paragraph. Notes and boxes go to after.
-func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block)) error {
+func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block)) error {
 	var do func(e element) error
 	space := func() bool {
 		s := text.String()
@@ -162,7 +167,7 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block
 		case "frame", "custom-shape", "rect", "ellipse", "g", "line", "caption", "text-box", "list", "table":
 			return o.blocks(x, odfPlace{}, after)
 		case "span":
-			if o.isHidden(attr(e, "style-name")) {
+			if o.styles.of(attr(e, "style-name")).hidden {
 				return nil
 			}
 			return x.mixed(do, add)
@@ -178,25 +183,25 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block
 	return x.mixed(do, add)
 }
 
-func (o *odfReader) footnote(x *xmlReader, e element) (block, error) {
+func (o *odfReader) footnote(x *xmlReader, e element) (Block, error) {
 	label := "Footnote"
 	if attr(e, "note-class") == "endnote" {
 		label = "Endnote"
 	}
-	var blocks []block
+	var blocks []Block
 	err := x.each(func(e element) error {
 		switch e.Name.Local {
 		case "note-citation":
 			label += " " + oneLine(x.text())
 		case "note-body":
-			return o.blocks(x, odfPlace{}, func(b block) { blocks = append(blocks, b) })
+			return o.blocks(x, odfPlace{}, func(b Block) { blocks = append(blocks, b) })
 		}
 		return nil
 	})
-	return block{text: label + ": " + oneLine(cell{blocks: blocks}.text()), note: true}, err
+	return Block{Text: label + ": " + lineOf(blocks), note: true}, err
 }
 
-func (o *odfReader) annotation(x *xmlReader) (block, error) {
+func (o *odfReader) annotation(x *xmlReader) (Block, error) {
 	author := "unnamed"
 	var text strings.Builder
 	err := x.each(func(e element) error {
@@ -208,25 +213,25 @@ func (o *odfReader) annotation(x *xmlReader) (block, error) {
 		}
 		return nil
 	})
-	return block{text: "Comment (" + author + "): " + oneLine(text.String()), note: true}, err
+	return Block{Text: "Comment (" + author + "): " + oneLine(text.String()), note: true}, err
 }
 
 // list reads a list with its nested lists.
-func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(block)) error {
-	in := odfPlace{list: at.list, level: min(at.level+1, listLevels), counts: at.counts}
+func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(Block)) error {
+	in := odfPlace{list: at.list, depth: min(at.depth+1, listLevels), counts: at.counts}
 	if l, ok := o.lists[attr(e, "style-name")]; ok {
-		in.list = &l
+		in.list = l
 	}
 	if in.counts == nil {
-		in.counts = new([listLevels + 1]int)
+		in.counts = new([listLevels]int)
 	}
-	if attr(e, "continue-numbering") == "true" && at.level == 0 {
+	if attr(e, "continue-numbering") == "true" && at.depth == 0 {
 		*in.counts = o.counted
 	} else {
-		in.counts[in.level] = 0
+		in.counts[in.depth-1] = 0
 	}
 	defer func() {
-		if at.level == 0 {
+		if at.depth == 0 {
 			o.counted = *in.counts
 		}
 	}()
@@ -243,35 +248,36 @@ func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(block)) 
 
 // listItem reads an item: the marker goes before its first paragraph, and
 // further paragraphs are appended to that.
-func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(block)) error {
-	level := odfLevel{}
-	if in.list != nil {
-		level = in.list.levels[in.level]
-	}
-	in.counts[in.level]++
+func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(Block)) error {
+	at := in.depth - 1
+	count := &in.counts[at]
+	*count++
+	marker := bullet
 	if start := number(e, "start-value", 0); start > 0 {
-		in.counts[in.level] = start
-	} else if in.counts[in.level] == 1 && level.start > 1 {
-		in.counts[in.level] = level.start
+		*count = start
+	} else if *count == 1 && in.list != nil {
+		*count = max(in.list[at].start, 1)
 	}
-	var item *block
+	if in.list != nil && in.list[at].format != bulletFormat {
+		marker, _ = itemMarker(in.list, in.counts, at)
+	}
+	var item *Block
 	flush := func() {
 		if item != nil {
 			out(*item)
 			item = nil
 		}
 	}
-	marker := in.marker(level)
-	err := o.blocks(x, in, func(b block) {
+	err := o.blocks(x, in, func(b Block) {
 		switch {
-		case b.kind == aParagraph && !b.note && item == nil && marker != "":
-			b.kind, b.level, b.marker = anItem, in.level-1, marker
+		case b.Kind == Paragraph && !b.note && item == nil && marker != "":
+			b.Kind, b.Level, b.Marker = Item, at, marker
 			item, marker = &b, ""
-		case b.kind == aParagraph && !b.note && item != nil:
-			item.text += "\n" + b.text
+		case b.Kind == Paragraph && !b.note && item != nil:
+			item.Text += "\n" + b.Text
 		default:
-			if b.kind == aHeading && marker != "" && marker != bullet {
-				b.text = marker + " " + b.text
+			if b.Kind == Heading && marker != "" && marker != bullet {
+				b.Text = marker + " " + b.Text
 				marker = ""
 			}
 			flush()
@@ -280,21 +286,4 @@ func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(bloc
 	})
 	flush()
 	return err
-}
-
-// marker returns the number or bullet of the counted item.
-func (in odfPlace) marker(level odfLevel) string {
-	if level.format == "" {
-		return bullet
-	}
-	var numbers []string
-	for i := max(1, in.level-level.shown+1); i <= in.level; i++ {
-		format := level.format
-		if in.list != nil && in.list.levels[i].format != "" {
-			format = in.list.levels[i].format
-		}
-		name := map[string]string{"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}[format]
-		numbers = append(numbers, itemNumber(name, max(in.counts[i], 1)))
-	}
-	return level.prefix + strings.Join(numbers, ".") + level.suffix
 }

@@ -181,7 +181,7 @@ func (f *file) oldSheets(root compound.Folder) error {
 func (b *oldBook) sheet(name string, at int) {
 	s := newSheet(b.file, name)
 	rows := map[int][]sheetCell{}
-	var rest []block
+	var rest []Block
 	var last *sheetCell // a formula whose text follows
 	depth := 0
 	for record := range xlsRecords(b.stream, at) {
@@ -227,7 +227,7 @@ func (b *oldBook) sheet(name string, at int) {
 			}
 		case xlsTextBox:
 			if text := textBox(r.xlsRecord); text != "" {
-				rest = append(rest, block{text: text})
+				rest = append(rest, Block{Text: text})
 			}
 		}
 	}

@@ -123,10 +123,10 @@ func (p *pptReader) list(data []byte, notes bool) {
 		p.texts(slide.data, &shapes, 0)
 		if !notes {
 			p.slides++
-			p.w.Page(p.slides)
+			p.write(Block{Kind: Page, Level: p.slides})
 			p.writeShapes(p.slides, shapes)
 			if note := p.notes[id]; note != "" {
-				p.paragraph("Notes: " + note)
+				p.write(Block{Text: "Notes: " + note})
 			}
 			return
 		}
@@ -135,7 +135,7 @@ func (p *pptReader) list(data []byte, notes bool) {
 				for _, sh := range shapes {
 					if sh.place == "notes" {
 						id = binary.LittleEndian.Uint32(r.data)
-						p.notes[id] = oneLine(p.notes[id] + " " + cell{blocks: sh.blocks}.text())
+						p.notes[id] = oneLine(p.notes[id] + " " + lineOf(sh.blocks))
 					}
 				}
 			}
@@ -166,7 +166,7 @@ func (p *pptReader) texts(data []byte, shapes *[]shape, depth int) {
 						said = append(said, compound.UTF16(s.data))
 					}
 				}
-				*shapes = append(*shapes, shape{blocks: []block{{text: "Comment: " + strings.Join(said, ": ")}}})
+				*shapes = append(*shapes, shape{blocks: []Block{{Text: "Comment: " + strings.Join(said, ": ")}}})
 				continue
 			}
 			p.texts(r.data, shapes, depth+1)
@@ -197,9 +197,9 @@ func (p *pptReader) text(r pptRecord, kind *uint32, shapes *[]shape) {
 	sh := shape{place: map[uint32]string{0: "title", 1: "body", 2: "notes", 6: "title"}[*kind]}
 	for line := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\r' }) {
 		if line = strings.ReplaceAll(line, "\v", "\n"); strings.TrimSpace(line) != "" && line != "*" { // a field for a number or date
-			b := block{text: line}
+			b := Block{Text: line}
 			if sh.place == "body" {
-				b.kind, b.marker = anItem, bullet
+				b.Kind, b.Marker = Item, bullet
 			}
 			sh.blocks = append(sh.blocks, b)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-	"strings"
 
 	"golang.org/x/text/encoding/charmap"
 
@@ -22,12 +21,9 @@ const (
 
 // An oldWord reads a document of Word 97 to 2003.
 type oldWord struct {
-	*file
+	flow
 	main, table []byte
 	runs        []wordRun
-	text        strings.Builder
-	cells       []string
-	rows        [][]string
 	fields      []bool // of the fields around a character, whether their result has begun
 	label       string // of the part: footnotes, comments
 }
@@ -54,7 +50,7 @@ func (f *file) oldWord(root compound.Folder) error {
 	if flags&0x100 != 0 {
 		return errors.New("it is protected with a password: save it without one")
 	}
-	d := &oldWord{file: f, main: main, table: root.Stream("0Table")}
+	d := &oldWord{flow: flow{file: f}, main: main, table: root.Stream("0Table")}
 	if flags&0x200 != 0 {
 		d.table = root.Stream("1Table")
 	}
@@ -69,7 +65,7 @@ func (f *file) oldWord(root compound.Folder) error {
 	at, part, left := 0, 0, ends[0].end
 	for c, place := range d.characters(d.part(fibPieces)) {
 		for left <= 0 && part+1 < len(ends) {
-			d.paragraph(wordRun{})
+			d.end(wordRun{})
 			part++
 			left = ends[part].end
 		}
@@ -83,7 +79,7 @@ func (f *file) oldWord(root compound.Folder) error {
 			return d.over
 		}
 	}
-	d.paragraph(wordRun{})
+	d.end(wordRun{})
 	d.writeRows()
 	if at == 0 {
 		return errors.New("it is damaged: its text is missing")
@@ -216,15 +212,13 @@ func (d *oldWord) add(c rune, place uint32) {
 		d.fields = d.fields[:n-1]
 	case slices.Contains(d.fields, false):
 	case c == '\r' || c == '\f':
-		d.paragraph(d.runAt(place))
+		d.end(d.runAt(place))
 	case c == 7:
 		if d.runAt(place).rowEnds {
-			d.rows, d.cells = append(d.rows, d.cells), nil
-			d.text.Reset()
-			return
+			d.endRow()
+		} else {
+			d.endCell()
 		}
-		d.cells = append(d.cells, oneLine(d.text.String()))
-		d.text.Reset()
 	case c == 0x0b:
 		d.text.WriteByte('\n')
 	case c == 0x1e:
@@ -234,33 +228,5 @@ func (d *oldWord) add(c rune, place uint32) {
 	}
 }
 
-// paragraph ends a paragraph.
-func (d *oldWord) paragraph(run wordRun) {
-	text := d.text.String()
-	if run.inTable {
-		d.text.WriteByte(' ')
-		return
-	}
-	d.text.Reset()
-	if strings.TrimSpace(text) == "" {
-		return
-	}
-	d.writeRows()
-	switch {
-	case d.label != "":
-		d.file.paragraph(d.label + strings.TrimSpace(text))
-	case run.level > 0 && len(text) < maxName:
-		d.heading(run.level, text, "")
-	case run.item:
-		d.item(0, bullet, text)
-	default:
-		d.file.paragraph(text)
-	}
-}
-
-func (d *oldWord) writeRows() {
-	if len(d.rows) > 0 {
-		d.file.table(d.rows, -1)
-		d.rows = nil
-	}
-}
+// end ends a paragraph.
+func (d *oldWord) end(run wordRun) { d.paragraph(run.level, run.item, run.inTable, d.label) }

@@ -35,7 +35,7 @@ type rtfState struct {
 
 // An rtfReader reads Rich Text Format (version 1.9.1).
 type rtfReader struct {
-	file    *file
+	flow
 	src     string
 	at      int
 	state   rtfState
@@ -43,13 +43,10 @@ type rtfReader struct {
 	fonts   map[int]encoding.Encoding
 	page    encoding.Encoding // of the document
 	bytes   []byte            // not decoded yet
-	text    strings.Builder
 	units   []uint16
 	ignore  int // characters that are still to be ignored after one in Unicode
-	level   int // outline level of the paragraph from 0; -1 for none
+	level   int // of the heading; 0 for none
 	item    bool
-	cells   []string
-	rows    [][]string
 	inTable bool
 	heads   map[int]int // outline levels of styles
 	style   int
@@ -57,13 +54,13 @@ type rtfReader struct {
 
 // rtf reads a text in Rich Text Format.
 func (f *file) rtf(data []byte) error {
-	r := &rtfReader{file: f, src: string(data), state: rtfState{wide: 1}, fonts: map[int]encoding.Encoding{}, heads: map[int]int{},
-		page: charmap.Windows1252, level: -1}
+	r := &rtfReader{flow: flow{file: f}, src: string(data), state: rtfState{wide: 1}, fonts: map[int]encoding.Encoding{}, heads: map[int]int{},
+		page: charmap.Windows1252}
 	for r.at < len(r.src) && f.over == nil {
 		r.next()
 	}
-	r.paragraph()
-	r.table()
+	r.end("par")
+	r.writeRows()
 	return f.over
 }
 
@@ -184,7 +181,7 @@ func (r *rtfReader) sign(c byte) {
 	case '\\', '{', '}':
 		r.add(c)
 	case '\r', '\n':
-		r.paragraph()
+		r.end("par")
 	default:
 		r.write(rtfSigns[string(c)])
 	}
@@ -264,9 +261,9 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		}
 	case "outlinelevel":
 		if r.state.skip {
-			r.heads[r.style] = n
+			r.heads[r.style] = n + 1
 		} else {
-			r.level = n
+			r.level = n + 1
 		}
 	case "v":
 		r.flush()
@@ -274,7 +271,7 @@ func (r *rtfReader) property(word string, n int, given bool) {
 	case "ls", "pnlvlblt", "pnlvlbody":
 		r.item = true
 	case "pard":
-		r.level, r.item, r.inTable = -1, false, false
+		r.level, r.item, r.inTable = 0, false, false
 	case "intbl":
 		r.inTable = true
 	case "footnote", "annotation":
@@ -288,18 +285,14 @@ func (r *rtfReader) property(word string, n int, given bool) {
 
 // end ends a paragraph, a cell or a row.
 func (r *rtfReader) end(word string) {
+	r.flush()
 	switch word {
 	case "cell", "nestcell":
-		r.flush()
-		r.cells = append(r.cells, oneLine(r.text.String()))
-		r.text.Reset()
+		r.endCell()
 	case "row", "nestrow":
-		if len(r.cells) > 0 {
-			r.rows = append(r.rows, r.cells)
-			r.cells = nil
-		}
+		r.endRow()
 	default:
-		r.paragraph()
+		r.paragraph(r.level, r.item, r.inTable || r.state.note, "")
 	}
 }
 
@@ -307,34 +300,3 @@ func (r *rtfReader) end(word string) {
 var rtfCharsets = map[int]string{77: "macintosh", 128: "shift_jis", 129: "euc-kr", 134: "gbk", 136: "big5", 161: "windows-1253",
 	162: "windows-1254", 163: "windows-1258", 177: "windows-1255", 178: "windows-1256", 186: "windows-1257", 204: "windows-1251",
 	222: "windows-874", 238: "windows-1250"}
-
-// paragraph ends a paragraph.
-func (r *rtfReader) paragraph() {
-	r.flush()
-	if r.inTable || r.state.note {
-		r.text.WriteByte(' ')
-		return
-	}
-	text := r.text.String()
-	r.text.Reset()
-	if strings.TrimSpace(text) == "" {
-		return
-	}
-	r.table()
-	switch {
-	case r.level >= 0 && r.level < listLevels && len(text) < maxName:
-		r.file.heading(r.level+1, text, "")
-	case r.item:
-		r.file.item(0, bullet, text)
-	default:
-		r.file.paragraph(text)
-	}
-}
-
-// table writes the rows so far.
-func (r *rtfReader) table() {
-	if len(r.rows) > 0 {
-		r.file.table(r.rows, -1)
-		r.rows = nil
-	}
-}

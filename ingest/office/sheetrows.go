@@ -3,6 +3,7 @@ package office
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A sheetCell is a cell that is not empty.
@@ -59,15 +60,15 @@ func (s *sheet) anchor() string { return "sheet=" + s.name }
 func (s *sheet) begin() {
 	if !s.begun {
 		s.begun = true
-		s.f.heading(1, s.name, s.anchor())
+		s.f.write(Block{Kind: Heading, Level: 1, Text: s.name, Anchor: s.anchor()})
 	}
 }
 
 // rest writes the content of the sheet outside its rows.
-func (s *sheet) rest(blocks []block) {
+func (s *sheet) rest(blocks []Block) {
 	if len(blocks) > 0 {
 		s.begin()
-		s.f.w.Untitled(2, s.anchor())
+		s.f.write(Block{Kind: Untitled, Level: 2, Anchor: s.anchor()})
 		s.f.write(blocks...)
 	}
 }
@@ -166,7 +167,7 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 		}
 		return over, at + 2
 	}
-	if !s.f.nameRow(first, second) || s.names != nil && !contrast(first, second) {
+	if !isNameRow(first, second) || s.names != nil && !contrast(first, second) {
 		return nil, 0
 	}
 	return s.spread(first), at + 1
@@ -182,9 +183,9 @@ func contrast(first, second sheetRow) bool {
 	return false
 }
 
-// nameRow reports whether the first of two rows names the columns. Years above
+// isNameRow reports whether the first of two rows names the columns. Years above
 // other values are names, and so is one number among texts above numbers.
-func (f *file) nameRow(first, second sheetRow) bool {
+func isNameRow(first, second sheetRow) bool {
 	var texts []string
 	values, years := 0, 0
 	for _, c := range first.cells {
@@ -202,11 +203,11 @@ func (f *file) nameRow(first, second sheetRow) bool {
 	case len(first.cells) < 2:
 		return false
 	case values == 0:
-		return f.w.Names(texts)
+		return NamesColumns(texts)
 	case values == years:
-		return len(texts) == 0 || f.w.Names(texts)
+		return len(texts) == 0 || NamesColumns(texts)
 	}
-	return values == 1 && len(texts) > 2 && f.w.Names(texts) && contrast(first, second)
+	return values == 1 && len(texts) > 2 && NamesColumns(texts) && contrast(first, second)
 }
 
 // isYear reports whether a text is a year from 1900 to 2100.
@@ -249,5 +250,26 @@ func (s *sheet) record(r sheetRow, of map[int]string) {
 	for i, c := range r.cells {
 		names[i], texts[i] = of[c.column], c.text
 	}
-	s.f.record(s.anchor()+"&row="+strconv.Itoa(r.number), names, texts)
+	s.f.write(Block{Kind: Table, Anchor: s.anchor() + "&row=" + strconv.Itoa(r.number), Rows: [][]string{names, texts}, Names: 1})
+}
+
+// NamesColumns reports whether a first row has names rather than values: no
+// number, nothing twice, at most one empty cell.
+func NamesColumns(row []string) bool {
+	seen := map[string]bool{}
+	empty := 0
+	for _, c := range row {
+		c = strings.TrimSpace(c)
+		if c == "" {
+			if empty++; empty > 1 {
+				return false
+			}
+			continue
+		}
+		if _, err := strconv.ParseFloat(strings.ReplaceAll(c, ",", "."), 64); err == nil || seen[c] || len(c) > maxName {
+			return false
+		}
+		seen[c] = true
+	}
+	return len(seen) > 0
 }

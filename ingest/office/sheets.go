@@ -20,7 +20,7 @@ const (
 // number in the sheet. Hidden sheets are read too.
 func (f *file) workbook(main string) error {
 	title := f.properties()
-	f.w.Meta("title", title)
+	f.meta("title", title)
 	relations := f.relations(main)
 	b := &workbookReader{file: f}
 	if at := related(relations, "sharedStrings"); len(at) > 0 {
@@ -48,7 +48,7 @@ func (f *file) workbook(main string) error {
 				name := cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n))
 				err := b.sheet(part, name)
 				if err != nil && f.over == nil {
-					f.note(fmt.Sprintf("the sheet %.100q could be read only in part or not at all: %v", name, err))
+					f.note("the sheet %.100q could be read only in part or not at all: %v", name, err)
 					err = nil
 				}
 				return err
@@ -84,7 +84,7 @@ func (b *workbookReader) text(i int) string {
 func (b *workbookReader) readShared(part string) {
 	x, err := b.xml(part)
 	if err != nil {
-		b.note(fmt.Sprintf("the texts of its cells could not be read: %v", err))
+		b.note("the texts of its cells could not be read: %v", err)
 		return
 	}
 	defer x.close()
@@ -103,7 +103,7 @@ func (b *workbookReader) readShared(part string) {
 		})
 	})
 	if err != nil {
-		b.note(fmt.Sprintf("the texts of its cells could be read only in part: %v", err))
+		b.note("the texts of its cells could be read only in part: %v", err)
 	}
 }
 
@@ -214,11 +214,11 @@ func (b *workbookReader) sheet(part, name string) error {
 }
 
 // drawings reads the charts and texts on a sheet.
-func (b *workbookReader) drawings(relations []relation) (out []block) {
+func (b *workbookReader) drawings(relations []relation) (out []Block) {
 	for _, drawing := range related(relations, "drawing") {
 		s := &slideReader{file: b.file, relations: b.relations(drawing), shown: map[string]bool{}}
 		if err := s.read(drawing); err != nil && b.over == nil {
-			b.note(fmt.Sprintf("a drawing could be read only in part: %v", err))
+			b.note("a drawing could be read only in part: %v", err)
 		}
 		for _, sh := range s.shapes {
 			out = append(out, sh.blocks...)

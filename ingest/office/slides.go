@@ -1,7 +1,6 @@
 package office
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -27,14 +26,14 @@ func (f *file) presentation(main string) error {
 			return f.slide(part, n)
 		})
 	})
-	f.w.Meta("title", title)
+	f.meta("title", title)
 	return err
 }
 
 // A shape is a shape on a slide.
 type shape struct {
 	place  string // what kind of placeholder it is; "" is none
-	blocks []block
+	blocks []Block
 }
 
 type slideReader struct {
@@ -45,7 +44,7 @@ type slideReader struct {
 }
 
 func (f *file) slide(part string, n int) error {
-	f.w.Page(n)
+	f.write(Block{Kind: Page, Level: n})
 	s := &slideReader{file: f, relations: f.relations(part), shown: map[string]bool{}}
 	err := s.read(part)
 	f.writeShapes(n, s.shapes)
@@ -56,7 +55,7 @@ func (f *file) slide(part string, n int) error {
 		f.write(f.comments(comments, "cm")...)
 	}
 	if err != nil && f.over == nil {
-		f.note(fmt.Sprintf("slide %d could be read only in part or not at all: %v", n, err))
+		f.note("slide %d could be read only in part or not at all: %v", n, err)
 		err = nil
 	}
 	return err
@@ -66,13 +65,13 @@ func (f *file) slide(part string, n int) error {
 func (f *file) writeShapes(n int, shapes []shape) {
 	title := titleShape(shapes)
 	if title >= 0 {
-		text := oneLine(cell{blocks: shapes[title].blocks}.text())
+		text := lineOf(shapes[title].blocks)
 		if n == 1 {
-			f.w.Meta("title", text)
+			f.meta("title", text)
 		}
-		f.heading(1, text, "")
+		f.write(Block{Kind: Heading, Level: 1, Text: text})
 	} else {
-		f.w.Untitled(1, "")
+		f.write(Block{Kind: Untitled, Level: 1})
 	}
 	for i, sh := range shapes {
 		if i != title {
@@ -113,7 +112,7 @@ func (s *slideReader) read(part string) error {
 				}
 				return x.each(func(e element) error {
 					if b, ok := picture(attr(e, "descr")); ok && e.Name.Local == "cNvPr" {
-						s.shapes = append(s.shapes, shape{blocks: []block{b}})
+						s.shapes = append(s.shapes, shape{blocks: []Block{b}})
 					}
 					return nil
 				})
@@ -130,7 +129,7 @@ func (s *slideReader) read(part string) error {
 func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
 	var do func(e element) error
 	do = func(e element) error {
-		var blocks []block
+		var blocks []Block
 		var err error
 		switch e.Name.Local {
 		case "ph":
@@ -141,7 +140,7 @@ func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
 		case "txBody":
 			blocks, err = drawnBlocks(x, sh.place == "body" || sh.place == "obj")
 		case "tbl":
-			blocks, err = drawnTable(x)
+			blocks, err = s.table(x, func(out func(Block)) func(e element) error { return cellReader(x, out) })
 		case "chart":
 			if part, ok := byID(s.relations, relationAttr(e, "id")); ok && !s.shown[part] {
 				s.shown[part] = true
@@ -166,8 +165,8 @@ func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
 // drawnBlocks reads the paragraphs of a shape. Those of an outline are items
 // of a list unless there is only one; others are items where they have a
 // bullet.
-func drawnBlocks(x *xmlReader, outline bool) ([]block, error) {
-	var out []block
+func drawnBlocks(x *xmlReader, outline bool) ([]Block, error) {
+	var out []Block
 	plain := map[int]bool{} // paragraphs that are marked as having no bullet
 	var counts [listLevels]int
 	err := x.each(func(e element) error {
@@ -176,25 +175,25 @@ func drawnBlocks(x *xmlReader, outline bool) ([]block, error) {
 		}
 		p := drawnParagraph{x: x}
 		err := x.each(p.read)
-		b := block{text: p.text.String(), level: p.level}
-		if strings.TrimSpace(b.text) == "" {
+		b := Block{Text: p.text.String(), Level: p.level}
+		if strings.TrimSpace(b.Text) == "" {
 			return err
 		}
-		for i := b.level + 1; i < listLevels; i++ {
+		for i := b.Level + 1; i < listLevels; i++ {
 			counts[i] = 0
 		}
-		b.marker = p.marker
+		b.Marker = p.marker
 		if p.marker == "" || p.marker == bullet {
-			counts[b.level] = 0
+			counts[b.Level] = 0
 		} else {
-			if counts[b.level] == 0 {
-				counts[b.level] = p.start - 1
+			if counts[b.Level] == 0 {
+				counts[b.Level] = p.start - 1
 			}
-			counts[b.level]++
-			b.marker = drawnNumber(p.marker, counts[b.level])
+			counts[b.Level]++
+			b.Marker = drawnNumber(p.marker, counts[b.Level])
 		}
-		if b.marker != "" && !p.plain {
-			b.kind = anItem
+		if b.Marker != "" && !p.plain {
+			b.Kind = Item
 		}
 		plain[len(out)] = p.plain
 		out = append(out, b)
@@ -202,8 +201,8 @@ func drawnBlocks(x *xmlReader, outline bool) ([]block, error) {
 	})
 	if outline && len(out) > 1 {
 		for i := range out {
-			if out[i].kind == aParagraph && !plain[i] {
-				out[i].kind, out[i].marker = anItem, bullet
+			if out[i].Kind == Paragraph && !plain[i] {
+				out[i].Kind, out[i].Marker = Item, bullet
 			}
 		}
 	}
@@ -269,60 +268,25 @@ func drawnNumber(scheme string, n int) string {
 	return itemNumber(drawnFormats[scheme[:min(len(scheme), len("alphaLc"))]], n) + "."
 }
 
-// drawnTable reads a table on a slide.
-func drawnTable(x *xmlReader) ([]block, error) {
-	var rows [][]cell
-	names, cells := -1, 0
-	err := x.each(func(e element) error {
-		switch e.Name.Local {
-		case "tblPr":
-			if attr(e, "firstRow") == "1" || attr(e, "firstRow") == "true" {
-				names = 1
-			}
-		case "tr":
-			var row []cell
-			err := x.each(func(e element) error {
-				if e.Name.Local != "tc" {
-					return nil
-				}
-				// Cells covered by others are in the file too.
-				c := cell{span: 1, merged: number(e, "vMerge", 0) == 1 || attr(e, "vMerge") == "true"}
-				covered := number(e, "hMerge", 0) == 1 || attr(e, "hMerge") == "true"
-				cells++
-				if cells > maxHeld {
-					return &limitError{fmt.Sprintf("a table in it has more than %d cells: save it as a sheet", maxHeld)}
-				}
-				err := x.each(func(e element) error {
-					if e.Name.Local != "txBody" {
-						return nil
-					}
-					blocks, err := drawnBlocks(x, false)
-					c.blocks = blocks
-					return err
-				})
-				if last := len(row) - 1; covered && last >= 0 && row[last].span < maxColumns {
-					row[last].span++
-				} else {
-					row = append(row, c)
-				}
-				return err
-			})
-			rows = append(rows, row)
-			return err
+// cellReader returns a function that reads an element in a cell of a table.
+func cellReader(x *xmlReader, out func(Block)) func(e element) error {
+	return func(e element) error {
+		if e.Name.Local != "txBody" {
+			return nil
 		}
-		return nil
-	})
-	if names >= len(rows) {
-		names = -1
+		blocks, err := drawnBlocks(x, false)
+		for _, b := range blocks {
+			out(b)
+		}
+		return err
 	}
-	return tableBlocks(rows, names), err
 }
 
 // notes reads the speaker's notes of a slide.
 func (s *slideReader) notes(part string) {
 	n := &slideReader{file: s.file, shown: map[string]bool{}}
 	err := n.read(part)
-	var blocks []block
+	var blocks []Block
 	for _, sh := range n.shapes {
 		if sh.place == "body" {
 			blocks = append(blocks, sh.blocks...)
@@ -330,33 +294,35 @@ func (s *slideReader) notes(part string) {
 	}
 	s.writeNotes(blocks)
 	if err != nil && s.over == nil {
-		s.note(fmt.Sprintf("the speaker's notes could be read only in part: %v", err))
+		s.note("the speaker's notes could be read only in part: %v", err)
 	}
 }
 
 // comments reads the comments on a slide or a sheet, which are elements of the name.
-func (f *file) comments(part, name string) (out []block) {
-	err := f.find(part, name, func(x *xmlReader, e element) error {
+func (f *file) comments(part, name string) (out []Block) {
+	err := f.find(part, func(x *xmlReader, e element) {
+		if e.Name.Local != name {
+			return
+		}
 		label := "Comment"
 		if cell := attr(e, "ref"); cell != "" {
 			label += " on " + cell
 		}
 		if text := oneLine(x.text()); text != "" {
-			out = append(out, block{text: label + ": " + text})
+			out = append(out, Block{Text: label + ": " + text})
 		}
-		return nil
 	})
 	if err != nil && f.over == nil {
-		f.note(fmt.Sprintf("the comments could be read only in part: %v", err))
+		f.note("the comments could be read only in part: %v", err)
 	}
 	return out
 }
 
 // writeNotes writes the speaker's notes with a label.
-func (f *file) writeNotes(blocks []block) {
+func (f *file) writeNotes(blocks []Block) {
 	for i, b := range blocks {
 		if i == 0 {
-			b = block{text: "Notes: " + cell{blocks: blocks[:1]}.text()}
+			b = Block{Text: "Notes: " + lineOf(blocks[:1])}
 		}
 		f.write(b)
 	}

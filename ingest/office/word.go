@@ -2,7 +2,7 @@ package office
 
 import (
 	"bytes"
-	"fmt"
+	"cmp"
 	"strings"
 )
 
@@ -26,23 +26,11 @@ func (f *file) word(main string) error {
 		return err
 	}
 	defer x.close()
-	below := 0 // 1 when all headings are below the title
-	out := func(b block) {
-		if b.kind == aHeading {
-			if b.marker == titleMarker {
-				f.w.Meta("title", b.text)
-				below = 1
-			} else {
-				b.level += below
-			}
-		}
-		f.write(b)
-	}
-	err = d.blocks(x, out)
+	err = x.each(d.reader(x, func(b Block) { f.write(b) }))
 	d.runningHeads()
 	// The title in the text is better than that of the properties, which is
 	// often left over from another file.
-	f.w.Meta("title", title)
+	f.meta("title", title)
 	return err
 }
 
@@ -57,9 +45,9 @@ func (d *wordReader) runningHeads() {
 			d.shown[part] = true
 			in := *d
 			in.relations = d.file.relations(part)
-			var blocks []block
-			if err := in.blocks(x, func(b block) { blocks = append(blocks, d.countBlock(b)) }); err != nil {
-				d.note(fmt.Sprintf("a %s could be read only in part: %v", strings.ToLower(label), err))
+			var blocks []Block
+			if err := x.each(in.reader(x, func(b Block) { blocks = append(blocks, d.hold(b)) })); err != nil {
+				d.note("a %s could be read only in part: %v", strings.ToLower(label), err)
 			}
 			x.close()
 			d.running(label, blocks)
@@ -67,14 +55,11 @@ func (d *wordReader) runningHeads() {
 	}
 }
 
-// titleMarker marks a heading that is the document's title.
-const titleMarker = "title"
-
 // A wordReader reads the parts of a text document.
 type wordReader struct {
 	*file
 	relations []relation
-	styles    wordStyles
+	styles    styles
 	lists     numbering
 	notes     map[noteKey]note
 	shown     map[string]bool // charts and diagrams that have been written
@@ -83,7 +68,7 @@ type wordReader struct {
 type noteKey struct{ label, id string }
 
 type note struct {
-	blocks []block
+	blocks []Block
 	author string
 }
 
@@ -97,17 +82,17 @@ func (d *wordReader) readNotes(part, label string) {
 			return nil // separators
 		}
 		n := note{author: attr(e, "author")}
-		err := d.blocks(x, func(b block) { n.blocks = append(n.blocks, d.countBlock(b)) })
+		err := x.each(d.reader(x, func(b Block) { n.blocks = append(n.blocks, d.hold(b)) }))
 		d.notes[noteKey{label, attr(e, "id")}] = n
 		return err
 	})
 	if err != nil {
-		d.note(fmt.Sprintf("the %ss could be read only in part: %v", label, err))
+		d.note("the %ss could be read only in part: %v", label, err)
 	}
 }
 
 // noteBlocks returns a note as it is written below the words it belongs to.
-func (d *wordReader) noteBlocks(key noteKey) []block {
+func (d *wordReader) noteBlocks(key noteKey) []Block {
 	n, ok := d.notes[key]
 	if !ok {
 		return nil
@@ -120,73 +105,66 @@ func (d *wordReader) noteBlocks(key noteKey) []block {
 	case key.label != "comment":
 		name += " " + key.id
 	}
-	text := cell{blocks: n.blocks}.text()
-	if strings.TrimSpace(text) == "" {
+	text := lineOf(n.blocks)
+	if text == "" {
 		return nil
 	}
-	return []block{{text: name + ": " + strings.TrimSpace(text), note: true}}
+	return []Block{{Text: name + ": " + text, note: true}}
 }
 
-// blocks reads paragraphs and tables at any depth.
-func (d *wordReader) blocks(x *xmlReader, out func(block)) error {
+// reader returns a function that reads an element with paragraphs and tables at any
+// depth.
+func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) error {
 	var do func(e element) error
 	do = func(e element) error {
 		switch e.Name.Local {
 		case "Fallback", "del", "moveFrom", "sectPr", "background", "pPr", "rPr", "tblPr":
 			return nil
+		case "p":
+			return d.paragraph(x, out)
+		case "tbl":
+			return d.table(x, out)
+		case "sdt":
+			return control(x, do)
+		case "altChunk":
+			d.foreign(relationAttr(e, "id"), out)
+			return nil
 		}
-		return d.block(x, e, do, out)
+		return x.each(do)
 	}
-	return x.each(do)
+	return do
 }
 
-// block reads an element that is a block, or contains some for do.
-func (d *wordReader) block(x *xmlReader, e element, do func(element) error, out func(block)) error {
-	switch e.Name.Local {
-	case "p":
-		return d.paragraph(x, out)
-	case "tbl":
-		return d.table(x, out)
-	case "sdt":
-		return d.control(x, do)
-	case "altChunk":
-		d.foreign(relationAttr(e, "id"), out)
-		return nil
+func (d *wordReader) table(x *xmlReader, out func(Block)) error {
+	blocks, err := d.file.table(x, func(out func(Block)) func(e element) error { return d.reader(x, out) })
+	for _, b := range blocks {
+		out(b)
 	}
-	return x.each(do)
+	return err
 }
 
 // control reads a content control, unless it is an empty form or a generated
 // table of contents.
-func (d *wordReader) control(x *xmlReader, do func(element) error) error {
+func control(x *xmlReader, do func(element) error) error {
 	leave := false
 	return x.each(func(e element) error {
 		switch e.Name.Local {
 		case "sdtPr":
-			return x.each(func(e element) error {
-				switch e.Name.Local {
-				case "showingPlcHdr":
-					leave = leave || on(e)
-				case "docPartObj", "docPartList":
-					return x.each(func(e element) error {
-						leave = leave || e.Name.Local == "docPartGallery" && attr(e, "val") == "Table of Contents"
-						return nil
-					})
-				}
-				return nil
+			return x.find(func(e element) {
+				leave = leave || e.Name.Local == "showingPlcHdr" && on(e) ||
+					e.Name.Local == "docPartGallery" && attr(e, "val") == "Table of Contents"
 			})
 		case "sdtContent":
-			if leave {
-				return nil
+			if !leave {
+				return x.each(do)
 			}
-			return x.each(do)
 		}
 		return nil
 	})
 }
 
 // foreign reads a part in HTML.
-func (d *wordReader) foreign(id string, out func(block)) {
+func (d *wordReader) foreign(id string, out func(Block)) {
 	part, ok := byID(d.relations, id)
 	if !ok {
 		return
@@ -195,57 +173,53 @@ func (d *wordReader) foreign(id string, out func(block)) {
 	head := bytes.ToLower(data[:min(len(data), 1000)])
 	switch {
 	case err != nil:
-		d.note(fmt.Sprintf("%s in it could not be read: %v", part, err))
+		d.note("%s in it could not be read: %v", part, err)
 	case bytes.Contains(head, []byte("<html")) && !bytes.Contains(head, []byte("mime-version")):
-		out(block{kind: aPage, page: data})
+		out(Block{Kind: HTML, HTML: data})
 	default:
-		d.note(fmt.Sprintf("%s in it is in an unsupported format", part))
+		d.note("%s in it is in an unsupported format", part)
 	}
 }
 
 // A wordParagraph collects the content of a paragraph.
 type wordParagraph struct {
-	text    strings.Builder
-	style   string
-	outline int // -1 unless the paragraph sets its own
-	list    listRef
-	hidden  bool
-	raised  bool    // the current run is superscript
-	after   []block // text boxes, charts, notes
+	text   strings.Builder
+	style  string
+	level  int // its own of a heading from 1, or 10 for body text
+	list   listRef
+	raised bool    // the current run is superscript
+	after  []Block // text boxes, charts, notes
 }
 
-func (d *wordReader) paragraph(x *xmlReader, out func(block)) error {
-	p := &wordParagraph{outline: -1}
+func (d *wordReader) paragraph(x *xmlReader, out func(Block)) error {
+	p := &wordParagraph{}
 	err := x.each(func(e element) error { return d.inline(x, e, p) })
 	// What precedes damage counts.
-	style := d.styles.paragraph(p.style)
-	if p.hidden || style.contents {
+	style := d.styles.of(p.style)
+	if style.contents {
 		return err
 	}
-	b := block{text: p.text.String()}
-	level := style.level
-	if p.outline >= 0 {
-		level = p.outline + 1 // ten is body text
-	}
+	b := Block{Text: p.text.String()}
+	level := cmp.Or(p.level, style.level)
 	list := style.list
 	if p.list.given {
 		list = p.list
 		if list.level < 0 {
-			list.level = max(style.list.level, 0)
+			list.level = style.list.level
 		}
 	}
-	if strings.TrimSpace(b.text) != "" {
+	if strings.TrimSpace(b.Text) != "" {
 		marker, depth, isItem := d.lists.next(list)
 		switch {
 		case style.title:
-			b.kind, b.level, b.marker = aHeading, 1, titleMarker
+			b.Kind, b.Level, b.Marker = Heading, 1, titleMarker
 		case level >= 1 && level <= 9:
-			b.kind, b.level = aHeading, level
+			b.Kind, b.Level = Heading, level
 			if isItem && marker != bullet {
-				b.text = marker + " " + b.text
+				b.Text = marker + " " + b.Text
 			}
 		case isItem:
-			b.kind, b.level, b.marker = anItem, depth, marker
+			b.Kind, b.Level, b.Marker = Item, depth, marker
 		}
 		out(b)
 	}
@@ -260,7 +234,16 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 	all := func(e element) error { return d.inline(x, e, p) }
 	switch e.Name.Local {
 	case "pPr":
-		return d.paragraphProperties(x, p)
+		return x.find(func(e element) {
+			switch e.Name.Local {
+			case "pStyle":
+				p.style = attr(e, "val")
+			case "outlineLvl":
+				p.level = number(e, "val", -1) + 1
+			case "numPr", "ilvl", "numId":
+				p.list.read(e)
+			}
+		})
 	case "r":
 		return d.run(x, p)
 	case "t":
@@ -280,20 +263,12 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 		text, err := formula(x)
 		p.text.WriteString(text)
 		return err
-	case "footnoteReference":
-		p.after = append(p.after, d.noteBlocks(noteKey{"footnote", attr(e, "id")})...)
-	case "endnoteReference":
-		p.after = append(p.after, d.noteBlocks(noteKey{"endnote", attr(e, "id")})...)
-	case "commentReference":
-		p.after = append(p.after, d.noteBlocks(noteKey{"comment", attr(e, "id")})...)
+	case "footnoteReference", "endnoteReference", "commentReference":
+		p.after = append(p.after, d.noteBlocks(noteKey{strings.TrimSuffix(e.Name.Local, "Reference"), attr(e, "id")})...)
 	case "sdt":
-		return d.control(x, all)
-	case "txbxContent":
-		return d.blocks(x, func(b block) { p.after = append(p.after, b) })
-	case "tbl": // in a run, as some programs write it
-		return d.table(x, func(b block) { p.after = append(p.after, b) })
-	case "p":
-		return d.paragraph(x, func(b block) { p.after = append(p.after, b) })
+		return control(x, all)
+	case "txbxContent", "tbl", "p": // in a run, as some programs write tables
+		return d.reader(x, func(b Block) { p.after = append(p.after, b) })(e)
 	case "docPr", "chart", "relIds":
 		p.after = append(p.after, d.drawn(e)...)
 	case "Fallback", "del", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
@@ -305,7 +280,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 }
 
 // drawn reads a chart or a diagram once, or the alternative text of a picture.
-func (d *wordReader) drawn(e element) (out []block) {
+func (d *wordReader) drawn(e element) (out []Block) {
 	read, id := d.chart, "id"
 	switch e.Name.Local {
 	case "docPr":
@@ -336,7 +311,7 @@ func (d *wordReader) run(x *xmlReader, p *wordParagraph) error {
 				case "vanish", "webHidden":
 					hidden = on(e)
 				case "rStyle":
-					hidden = hidden || d.styles.isHidden(attr(e, "val"))
+					hidden = hidden || d.styles.of(attr(e, "val")).hidden
 				}
 				return nil
 			})
@@ -345,20 +320,5 @@ func (d *wordReader) run(x *xmlReader, p *wordParagraph) error {
 			return nil
 		}
 		return d.inline(x, e, p)
-	})
-}
-
-func (d *wordReader) paragraphProperties(x *xmlReader, p *wordParagraph) error {
-	return x.each(func(e element) error {
-		switch e.Name.Local {
-		case "pStyle":
-			p.style = attr(e, "val")
-		case "outlineLvl":
-			p.outline = number(e, "val", -1)
-		case "numPr":
-			p.list.given, p.list.level = true, -1
-			return readListRef(x, &p.list)
-		}
-		return nil
 	})
 }

@@ -53,21 +53,14 @@ func (a *archive) elements(name string, do func(x *xmlReader, e element) error) 
 	})
 }
 
-// find calls do for each element of the name at any depth of a part.
-func (a *archive) find(part, name string, do func(x *xmlReader, e element) error) error {
+// find calls do for each element at any depth of a part.
+func (a *archive) find(part string, do func(x *xmlReader, e element)) error {
 	x, err := a.xml(part)
 	if err != nil {
 		return err
 	}
 	defer x.close()
-	var walk func(e element) error
-	walk = func(e element) error {
-		if e.Name.Local == name {
-			return do(x, e)
-		}
-		return x.each(walk)
-	}
-	return x.each(walk)
+	return x.find(func(e element) { do(x, e) })
 }
 
 func newXML(r io.ReadCloser, longest int) *xmlReader {
@@ -162,27 +155,21 @@ func (x *xmlReader) mixed(do func(e element) error, text func(s []byte)) error {
 	}
 }
 
-// find calls do for every element in the current one, at any depth.
+// find calls do for every element in the current one, at any depth, except in those
+// that do reads to their end, and in properties from before a tracked change.
 func (x *xmlReader) find(do func(e element)) error {
 	var walk func(e element) error
 	walk = func(e element) error {
-		do(e)
+		depth := x.depth
+		if strings.HasSuffix(e.Name.Local, "PrChange") {
+			return nil
+		}
+		if do(e); x.depth < depth {
+			return nil
+		}
 		return x.each(walk)
 	}
 	return x.each(walk)
-}
-
-// root returns the local name of the outermost element.
-func (x *xmlReader) root() (string, error) {
-	for {
-		t, err := x.token()
-		if err != nil {
-			return "", err
-		}
-		if e, ok := t.(xml.StartElement); ok {
-			return e.Name.Local, nil
-		}
-	}
 }
 
 // text returns all text in the current element, up to its end or to damage.

@@ -3,8 +3,6 @@ package office
 import (
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // A listRef is the list and level of a paragraph.
@@ -14,21 +12,22 @@ type listRef struct {
 	level int // -1 when not given
 }
 
-// readListRef reads the element numPr.
-func readListRef(x *xmlReader, ref *listRef) error {
-	return x.each(func(e element) error {
-		switch e.Name.Local {
-		case "ilvl":
-			ref.level = number(e, "val", 0)
-		case "numId":
-			ref.id = attr(e, "val")
-		}
-		return nil
-	})
+// read reads the element numPr, or one in it.
+func (r *listRef) read(e element) {
+	switch e.Name.Local {
+	case "numPr":
+		*r = listRef{given: true, level: -1}
+	case "ilvl":
+		r.level = number(e, "val", 0)
+	case "numId":
+		r.id = attr(e, "val")
+	}
 }
 
-// listLevels is the number of levels of a list.
-const listLevels = 9
+const (
+	listLevels   = 9        // of a list
+	bulletFormat = "bullet" // of a level without numbers
+)
 
 type listLevel struct {
 	start  int
@@ -56,73 +55,47 @@ type numbering struct {
 // count.
 func (f *file) wordNumbering(part string) numbering {
 	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
-	_ = f.elements(part, func(x *xmlReader, e element) error {
-		if len(n.kinds)+len(n.lists) > maxEntries {
-			return nil
-		}
+	var kind *listKind
+	level, l, over := &listLevel{}, &list{starts: map[int]int{}}, 0
+	_ = f.find(part, func(_ *xmlReader, e element) {
+		at := number(e, "ilvl", -1)
 		switch e.Name.Local {
 		case "abstractNum":
-			return n.readKind(x, attr(e, "abstractNumId"))
+			kind = &listKind{}
+			if len(n.kinds) < maxEntries {
+				n.kinds[attr(e, "abstractNumId")] = kind
+			}
 		case "num":
-			return n.readList(x, attr(e, "numId"))
-		}
-		return nil
-	})
-	return n
-}
-
-func (n *numbering) readKind(x *xmlReader, id string) error {
-	k := &listKind{}
-	n.kinds[id] = k
-	return x.each(func(e element) error {
-		at := number(e, "ilvl", -1)
-		if e.Name.Local != "lvl" || at < 0 || at >= listLevels {
-			return nil
-		}
-		level, err := readListLevel(x)
-		k[at] = level
-		return err
-	})
-}
-
-func (n *numbering) readList(x *xmlReader, id string) error {
-	l := &list{starts: map[int]int{}}
-	n.lists[id] = l
-	return x.each(func(e element) error {
-		at := number(e, "ilvl", -1)
-		switch {
-		case e.Name.Local == "abstractNumId":
+			kind, l = nil, &list{starts: map[int]int{}}
+			if len(n.lists) < maxEntries {
+				n.lists[attr(e, "numId")] = l
+			}
+		case "abstractNumId":
 			l.kind = attr(e, "val")
-		case e.Name.Local == "lvlOverride" && at >= 0 && at < listLevels:
-			return x.each(func(e element) error {
-				if start := number(e, "val", -1); e.Name.Local == "startOverride" && start >= 0 {
-					l.starts[at] = start
-				}
-				return nil
-			})
-		}
-		return nil
-	})
-}
-
-func readListLevel(x *xmlReader) (listLevel, error) {
-	l := listLevel{format: "decimal"}
-	err := x.each(func(e element) error {
-		switch e.Name.Local {
+		case "lvlOverride":
+			over = at
+		case "startOverride":
+			if start := number(e, "val", -1); over >= 0 && over < listLevels && start >= 0 {
+				l.starts[over] = start
+			}
+		case "lvl":
+			if level = (&listLevel{}); kind != nil && at >= 0 && at < listLevels {
+				level = &kind[at]
+			}
+			level.format = "decimal"
 		case "start":
-			l.start = number(e, "val", 0)
+			level.start = number(e, "val", 0)
 		case "numFmt":
-			l.format = attr(e, "val")
+			level.format = attr(e, "val")
 		case "lvlText":
-			if l.text = attr(e, "val"); len(l.text) > 64 {
-				l.text = ""
+			if text := attr(e, "val"); len(text) <= 64 {
+				level.text = text
 			}
 		case "isLgl":
-			l.legal = on(e)
+			level.legal = on(e)
 		}
-		return nil
 	})
-	return l, err
+	return n
 }
 
 // next counts the next item of a list and returns its marker.
@@ -174,7 +147,7 @@ func (n *numbering) count(l *list, levels *listKind, at int) *[listLevels]int {
 func itemMarker(levels *listKind, counts *[listLevels]int, at int) (marker string, ok bool) {
 	level := levels[at]
 	switch level.format {
-	case "bullet":
+	case bulletFormat:
 		return bullet, true
 	case "none":
 		return "", false
@@ -210,7 +183,7 @@ func itemNumber(format string, n int) string {
 		if n >= 0 && n < 10 {
 			return "0" + strconv.Itoa(n)
 		}
-	case "bullet", "none":
+	case bulletFormat, "none":
 		return ""
 	}
 	return strconv.Itoa(n)
@@ -240,15 +213,4 @@ func roman(n int) string {
 		}
 	}
 	return out.String()
-}
-
-// isWordLike reports whether a text is a single word or number, which needs no
-// brackets in a formula.
-func isWordLike(s string) bool {
-	for _, r := range s {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' && r != ',' && !unicode.Is(unicode.M, r) {
-			return false
-		}
-	}
-	return utf8.RuneCountInString(s) > 0
 }

@@ -1,0 +1,53 @@
+package office
+
+import "strings"
+
+// A flow writes a text that comes in characters, with its paragraphs and tables.
+type flow struct {
+	*file
+	text  strings.Builder
+	cells []string
+	rows  [][]string
+}
+
+// paragraph ends a paragraph; level is that of a heading, or 0.
+func (w *flow) paragraph(level int, item, inTable bool, label string) {
+	if inTable {
+		w.text.WriteByte(' ')
+		return
+	}
+	b := Block{Text: w.text.String()}
+	w.text.Reset()
+	if strings.TrimSpace(b.Text) == "" {
+		return
+	}
+	w.writeRows()
+	switch {
+	case label != "":
+		b.Text = label + strings.TrimSpace(b.Text)
+	case level > 0 && level <= listLevels && len(b.Text) < maxName:
+		b.Kind, b.Level = Heading, level
+	case item:
+		b.Kind, b.Marker = Item, bullet
+	}
+	w.write(b)
+}
+
+func (w *flow) endCell() {
+	w.cells = append(w.cells, oneLine(w.text.String()))
+	w.text.Reset()
+}
+
+func (w *flow) endRow() {
+	w.text.Reset()
+	if len(w.cells) > 0 {
+		w.rows, w.cells = append(w.rows, w.cells), nil
+	}
+}
+
+func (w *flow) writeRows() {
+	if len(w.rows) > 0 {
+		w.write(Block{Kind: Table, Rows: w.rows, Names: unknown})
+		w.rows = nil
+	}
+}

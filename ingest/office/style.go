@@ -1,0 +1,85 @@
+package office
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// styles are the styles of a text document, by id.
+type styles map[string]style
+
+type style struct {
+	name, parent string
+	level        int // of a heading from 1; more than 9 is body text, and 0 not given
+	list         listRef
+	hidden       bool // its text is not shown
+	title        bool // it is the style of the document's title
+	contents     bool // of a line of a table of contents
+}
+
+// wordStyles reads the styles. Of a damaged part, the first styles count.
+func (f *file) wordStyles(part string) styles {
+	all := styles{}
+	_ = f.elements(part, func(x *xmlReader, e element) error {
+		id := attr(e, "styleId")
+		if _, there := all[id]; there || e.Name.Local != "style" || len(all) > maxEntries {
+			return nil
+		}
+		var s style
+		err := x.find(func(e element) {
+			switch e.Name.Local {
+			case "name":
+				s.name = attr(e, "val")
+			case "basedOn":
+				s.parent = attr(e, "val")
+			case "outlineLvl":
+				s.level = number(e, "val", -1) + 1
+			case "numPr", "ilvl", "numId":
+				s.list.read(e)
+			case "vanish":
+				s.hidden = on(e)
+			}
+		})
+		all[id] = s
+		return err
+	})
+	return all
+}
+
+// of returns a style with what those it is based on say.
+func (s styles) of(id string) (out style) {
+	for range 20 {
+		at, ok := s[id]
+		name := strings.ToLower(cmp.Or(at.name, id))
+		out.level = cmp.Or(out.level, at.level, headingLevel(name))
+		out.hidden = out.hidden || at.hidden
+		out.title = out.title || name == "title"
+		out.contents = out.contents || strings.HasPrefix(name, "toc ")
+		if !out.list.given {
+			out.list = at.list
+		}
+		if id = at.parent; !ok || id == "" {
+			break
+		}
+	}
+	return out
+}
+
+// headingLevel returns the level in the name of a heading style, in the
+// languages of the programs; 0 for other styles.
+func headingLevel(name string) int {
+	word := strings.TrimRightFunc(name, func(r rune) bool { return unicode.IsDigit(r) || unicode.IsSpace(r) })
+	level, err := strconv.Atoi(strings.TrimSpace(name[len(word):]))
+	if err != nil || level < 1 || level > 9 {
+		return 0
+	}
+	switch strings.TrimSpace(word) {
+	case "heading", "überschrift", "titre", "título", "titulo", "titolo", "kop", "rubrik", "overskrift", "otsikko",
+		"nagłówek", "nadpis", "címsor", "başlık", "заголовок", "επικεφαλίδα", "titlu", "naslov", "pealkiri", "virsraksts",
+		"标题", "標題", "見出し", "제목", "tiêu đề", "หัวเรื่อง", "عنوان", "כותרת", "encabezado", "tajuk":
+		return level
+	}
+	return 0
+}
