@@ -1,6 +1,7 @@
 package office
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -11,9 +12,9 @@ import (
 )
 
 // formatNumber writes a number in the number format of its cell: decimals,
-// thousands, percentages, scientific notation, dates, times and fixed text.
-// Text that is not a number is returned unchanged. Formats with conditions or
-// fractions write the number as an unformatted cell does.
+// thousands, percentages, dates, times and fixed text. Text that is not a number is
+// returned unchanged. Formats with conditions, fractions or exponents write the
+// number as an unformatted cell does.
 func formatNumber(value, format string, from1904 bool) string {
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
@@ -29,37 +30,29 @@ func formatNumber(value, format string, from1904 bool) string {
 	case n == 0 && len(sections) > 2:
 		s = sections[2]
 	}
-	switch {
-	case s.other:
+	switch text, isTime := s.time(n, from1904); {
+	case s.other, len(s.date) > 0 && !isTime:
 		return general(n)
-	case len(s.date) > 0:
-		if text, ok := s.time(n, from1904); ok {
-			return text
-		}
-		return general(n)
+	case isTime:
+		return text
 	case s.digits:
 		return s.number(n)
 	case s.value:
 		return strings.TrimSpace(s.before + general(n) + s.after)
-	case strings.TrimSpace(s.before) != "":
-		return strings.TrimSpace(s.before)
 	}
-	return general(n)
+	return cmp.Or(strings.TrimSpace(s.before), general(n))
 }
 
 // general writes a number with up to eleven digits, as an unformatted cell does.
 func general(n float64) string {
-	if n == math.Trunc(n) && math.Abs(n) < 1e15 {
-		return strconv.FormatFloat(n, 'f', -1, 64)
+	if a := math.Abs(n); n != math.Trunc(n) || a >= 1e15 {
+		// A number just written can be read.
+		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 11, 64), 64)
+		if a < 1e-9 || a >= 1e15 {
+			return strings.ToUpper(strconv.FormatFloat(n, 'e', -1, 64))
+		}
 	}
-	f, err := strconv.ParseFloat(strconv.FormatFloat(n, 'g', 11, 64), 64)
-	if err != nil {
-		return strconv.FormatFloat(n, 'g', 11, 64)
-	}
-	if a := math.Abs(f); a >= 1e-9 && a < 1e15 {
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	}
-	return strings.ToUpper(strconv.FormatFloat(f, 'e', -1, 64))
+	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
 // A numberFormat is a parsed section of a number format.
@@ -68,7 +61,7 @@ type numberFormat struct {
 	// digits is set by a place for a digit, value by a place for the whole
 	// value ("General", "@").
 	digits, value bool
-	other         bool // a condition or a fraction
+	other         bool // a condition, a fraction or an exponent
 	whole         int  // least digits before the decimal point
 	decimals      int  // most digits after it
 	fixed         int  // least digits after it
@@ -76,7 +69,6 @@ type numberFormat struct {
 	commas        int // after the last digit: each divides by a thousand
 	grouped       bool
 	percent       bool
-	exponent      bool
 	date          []byte // of "ymdhs" and 'H' for elapsed time, one for each run
 }
 
@@ -91,74 +83,60 @@ func parseFormat(format string) []numberFormat {
 	}
 	sections := make([]numberFormat, 1)
 	for _, m := range formatTokens.FindAllStringSubmatch(format, -1) {
-		f, token := &sections[len(sections)-1], strings.ToLower(m[0])
+		f, token, text := &sections[len(sections)-1], strings.ToLower(m[0]), ""
 		switch c := token[0]; {
-		case token == ";":
+		case c == ';':
 			sections = append(sections, numberFormat{})
-		case c == '"' || c == '\\' && len(token) > 1:
-			f.literal(m[1] + m[2])
+		case c == '"', c == '\\':
+			text = m[1] + m[2]
 		case c == '_': // a space as wide as the next character
-			f.literal(" ")
-		case c == '*' || strings.HasSuffix(token, "/pm") || token == "a/p":
+			text = " "
+		case c == '*', token == "am/pm", token == "a/p":
 		case c == '[':
-			f.bracket(m[3])
-		case token == "general":
+			text = f.bracket(m[3])
+		case token == "general", c == '@':
 			f.value = true
 		case strings.IndexByte("ymdhs", c) >= 0:
 			f.date = append(f.date, c)
-		case c == 'e' && len(token) > 1:
-			f.exponent = true
+		case strings.IndexByte("0#?", c) >= 0:
+			f.place(c)
+		case c == '.':
+			f.point = true
+		case c == ',':
+			f.commas++
+		case c == '%':
+			f.percent, text = true, "%"
+		case c == '/', c == 'e' && len(token) > 1:
+			f.other = f.other || len(f.date) == 0
 		default:
-			f.place(m[0])
+			text = m[0]
+		}
+		if f.digits || f.value {
+			f.after += text
+		} else {
+			f.before += text
 		}
 	}
 	return sections
 }
 
-// place reads a single character of a format.
-func (f *numberFormat) place(c string) {
-	switch c {
-	case "0", "#", "?":
-		switch {
-		case f.exponent:
-		case f.point:
-			if f.decimals++; c == "0" {
-				f.fixed = f.decimals
-			}
-		case c == "0":
-			f.whole++
+// place adds a place for a digit.
+func (f *numberFormat) place(c byte) {
+	switch {
+	case f.point:
+		if f.decimals++; c == '0' {
+			f.fixed = f.decimals
 		}
-		f.grouped = f.grouped || f.commas > 0
-		f.digits, f.commas = true, 0
-	case ".":
-		f.point = true
-	case ",":
-		if f.digits {
-			f.commas++
-		}
-	case "%":
-		f.percent = true
-		f.literal("%")
-	case "/":
-		f.other = f.other || len(f.date) == 0
-	case "@":
-		f.value = true
-	default:
-		f.literal(c)
+	case c == '0':
+		f.whole++
 	}
+	f.grouped = f.grouped || f.digits && f.commas > 0
+	f.digits, f.commas = true, 0
 }
 
-func (f *numberFormat) literal(text string) {
-	if f.digits || f.value {
-		f.after += text
-	} else {
-		f.before += text
-	}
-}
-
-// bracket reads the content of square brackets: elapsed time, a currency or a
-// condition. Colours and languages are ignored.
-func (f *numberFormat) bracket(in string) {
+// bracket reads the content of square brackets: elapsed time, a condition, or a
+// currency, which it returns. Colours and languages are ignored.
+func (f *numberFormat) bracket(in string) (sign string) {
 	switch low := strings.ToLower(in); {
 	case low == "":
 	case strings.Trim(low, "h") == "" || strings.Trim(low, "m") == "" || strings.Trim(low, "s") == "":
@@ -167,11 +145,11 @@ func (f *numberFormat) bracket(in string) {
 			f.date = append(f.date, 's')
 		}
 	case in[0] == '$':
-		sign, _, _ := strings.Cut(in[1:], "-")
-		f.literal(sign)
+		sign, _, _ = strings.Cut(in[1:], "-")
 	case strings.ContainsRune("<>=", rune(in[0])):
 		f.other = true
 	}
+	return sign
 }
 
 // number writes a number with the digits of the format.
@@ -184,29 +162,20 @@ func (f *numberFormat) number(n float64) string {
 	if n < 0 {
 		sign, n = "-", -n
 	}
-	var digits string
-	if f.exponent {
-		digits = strings.ToUpper(strconv.FormatFloat(n, 'e', decimals, 64))
-	} else {
-		// Round half away from zero, as spreadsheets do, whatever the binary
-		// fraction is.
-		if scale := math.Pow(10, float64(decimals)); decimals < 10 && n < 1e15/scale {
-			n = math.Round(n*scale*(1+1e-15)) / scale
-		}
-		whole, fraction, _ := strings.Cut(strconv.FormatFloat(n, 'f', decimals, 64), ".")
-		whole = strings.Repeat("0", max(min(f.whole, 30)-len(whole), 0)) + whole
-		if f.grouped {
-			for i := len(whole) - 3; i > 0; i -= 3 {
-				whole = whole[:i] + "," + whole[i:]
-			}
-		}
-		for len(fraction) > f.fixed && strings.HasSuffix(fraction, "0") {
-			fraction = fraction[:len(fraction)-1]
-		}
-		if digits = whole; fraction != "" {
-			digits += "." + fraction
-		}
+	// Round half away from zero, as spreadsheets do, whatever the binary
+	// fraction is.
+	if scale := math.Pow(10, float64(decimals)); decimals < 10 && n < 1e15/scale {
+		n = math.Round(n*scale*(1+1e-15)) / scale
 	}
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(n, 'f', decimals, 64), ".")
+	whole = strings.Repeat("0", max(min(f.whole, 30)-len(whole), 0)) + whole
+	for i := len(whole) - 3; i > 0 && f.grouped; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	for len(fraction) > f.fixed && strings.HasSuffix(fraction, "0") {
+		fraction = fraction[:len(fraction)-1]
+	}
+	digits := strings.TrimSuffix(whole+"."+fraction, ".")
 	if strings.Trim(digits, "0.,") == "" {
 		sign = ""
 	}
@@ -217,7 +186,7 @@ func (f *numberFormat) number(n float64) string {
 // written year first, whatever order the format has: 03/04/2024 means two
 // different days in different countries.
 func (f *numberFormat) time(n float64, from1904 bool) (text string, ok bool) {
-	if n < 0 || n >= 2958466 { // 1 January 10000
+	if len(f.date) == 0 || n < 0 || n >= 2958466 { // 1 January 10000
 		return "", false
 	}
 	has := map[byte]bool{}
@@ -285,6 +254,6 @@ func builtinFormat(id int) string {
 	case id == 19 || id == 21 || id == 33 || id == 35:
 		return "h:mm:ss"
 	}
-	return map[int]string{1: "0", 2: "0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 16: "d mmmm", 17: "yyyy-mm",
-		22: "yyyy-mm-dd h:mm", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss", 48: "##0.0E+0"}[id]
+	return map[int]string{1: "0", 2: "0.00", 9: "0%", 10: "0.00%", 16: "d mmmm", 17: "yyyy-mm",
+		22: "yyyy-mm-dd h:mm", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss"}[id]
 }

@@ -98,7 +98,7 @@ func (o *odfReader) sheets(x *xmlReader) error {
 			return nil
 		}
 		err := x.each(do)
-		s.end()
+		s.writeTop()
 		if !linked {
 			s.rest(after)
 		}

@@ -120,21 +120,12 @@ func (r *xlsReader) text(sizeOfLength int) string {
 	return string(out)
 }
 
-// An oldBook is what the sheets of a workbook share.
-type oldBook struct {
-	*file
-	stream   []byte
-	shared   []string
-	formats  []string // of the styles
-	from1904 bool
-}
-
 // oldSheets reads a workbook of Excel 97 to 2003.
 func (f *file) oldSheets(root compound.Folder) error {
-	b := &oldBook{file: f, stream: root.Stream("Workbook")}
-	own := map[int]string{}
+	b := &workbook{file: f, own: map[int]string{}}
+	stream := root.Stream("Workbook")
 	var sheets []xlsReader
-	for record := range xlsRecords(b.stream, 0) {
+	for record := range xlsRecords(stream, 0) {
 		r := xlsReader{xlsRecord: record}
 		switch r.kind {
 		case xlsPassword:
@@ -145,15 +136,16 @@ func (f *file) oldSheets(root compound.Folder) error {
 			sheets = append(sheets, r)
 		case xlsFormat:
 			id := r.number(2)
-			own[id] = r.text(2)
+			b.own[id] = r.text(2)
 		case xlsStyle:
 			r.number(2)
-			id := r.number(2)
-			b.formats = append(b.formats, cmp.Or(own[id], builtinFormat(id)))
+			b.addStyle(r.number(2))
 		case xlsShared:
 			r.number(4)
 			for n := r.number(4); n > len(b.shared) && r.at < len(r.data); {
-				b.shared = append(b.shared, r.text(2))
+				if err := b.share(r.text(2)); err != nil {
+					return err
+				}
 			}
 		}
 		if r.kind == xlsEnd {
@@ -168,7 +160,7 @@ func (f *file) oldSheets(root compound.Folder) error {
 		kind := r.number(2) >> 8
 		name := cmp.Or(r.text(1), "Sheet"+strconv.Itoa(i+1))
 		if kind == 0 { // no chart or macro
-			b.sheet(name, at)
+			b.oldSheet(name, stream, at)
 		}
 		if f.over != nil {
 			return f.over
@@ -177,14 +169,14 @@ func (f *file) oldSheets(root compound.Folder) error {
 	return nil
 }
 
-// sheet reads a sheet from its place in the stream.
-func (b *oldBook) sheet(name string, at int) {
+// oldSheet reads a sheet from its place in the stream.
+func (b *workbook) oldSheet(name string, stream []byte, at int) {
 	s := newSheet(b.file, name)
 	rows := map[int][]sheetCell{}
 	var rest []Block
 	var last *sheetCell // a formula whose text follows
 	depth := 0
-	for record := range xlsRecords(b.stream, at) {
+	for record := range xlsRecords(stream, at) {
 		r := xlsReader{xlsRecord: record}
 		add := func(row, column int, text string, value bool) {
 			if text != "" && row < maxSheetRows && column < maxSheetColumns {
@@ -204,7 +196,7 @@ func (b *oldBook) sheet(name string, at int) {
 		switch r.kind {
 		case xlsSharedRef, xlsNumber, xlsRK, xlsFormula, xlsLabel, xlsBool:
 			row, column, style := r.number(2), r.number(2), r.number(2)
-			if text, value := b.cell(&r, style); r.kind == xlsFormula && !value {
+			if text, value := b.oldCell(&r, style); r.kind == xlsFormula && !value {
 				rows[row] = append(rows[row], sheetCell{column: column})
 				last = &rows[row][len(rows[row])-1]
 			} else {
@@ -218,7 +210,7 @@ func (b *oldBook) sheet(name string, at int) {
 			row, column := r.number(2), r.number(2)
 			for ; r.at+6 <= len(r.data)-2; column++ {
 				style := r.number(2)
-				add(row, column, b.format(rk(uint32(r.number(4))), style), true)
+				add(row, column, b.float(rk(uint32(r.number(4))), style), true)
 			}
 		case xlsMerged:
 			for n := r.number(2); n > 0 && r.at < len(r.data); n-- {
@@ -234,7 +226,7 @@ func (b *oldBook) sheet(name string, at int) {
 	for _, n := range slices.Sorted(maps.Keys(rows)) {
 		s.row(n+1, slices.DeleteFunc(rows[n], func(c sheetCell) bool { return c.text == "" }))
 	}
-	s.end()
+	s.writeTop()
 	s.rest(rest)
 }
 
@@ -254,19 +246,16 @@ func textBox(r xlsRecord) string {
 	return string(latin)
 }
 
-// cell returns the text of a cell; value is false if it is text, or if that of a
+// oldCell returns the text of a cell; value is false if it is text, or if that of a
 // formula follows.
-func (b *oldBook) cell(r *xlsReader, style int) (text string, value bool) {
+func (b *workbook) oldCell(r *xlsReader, style int) (text string, value bool) {
 	switch r.kind {
 	case xlsSharedRef:
-		if i := r.number(4); i < len(b.shared) {
-			return b.shared[i], false
-		}
-		return "", false
+		return b.text(r.number(4)), false
 	case xlsLabel:
 		return r.text(2), false
 	case xlsRK:
-		return b.format(rk(uint32(r.number(4))), style), true
+		return b.float(rk(uint32(r.number(4))), style), true
 	case xlsBool:
 		if n := r.number(1); r.number(1) == 0 {
 			return map[int]string{0: "FALSE", 1: "TRUE"}[n], true
@@ -285,15 +274,11 @@ func (b *oldBook) cell(r *xlsReader, style int) (text string, value bool) {
 		}
 		return "", false
 	}
-	return b.format(math.Float64frombits(bits), style), true
+	return b.float(math.Float64frombits(bits), style), true
 }
 
-func (b *oldBook) format(n float64, style int) string {
-	format := ""
-	if style < len(b.formats) {
-		format = b.formats[style]
-	}
-	return formatNumber(strconv.FormatFloat(n, 'g', -1, 64), format, b.from1904)
+func (b *workbook) float(n float64, style int) string {
+	return b.number(strconv.FormatFloat(n, 'g', -1, 64), style)
 }
 
 // rk decodes a number in 30 bits.

@@ -94,9 +94,6 @@ func (s *sheet) row(n int, cells []sheetCell) {
 	}
 }
 
-// end writes the rows that wait.
-func (s *sheet) end() { s.writeTop() }
-
 // unmerge adds to a row the texts of cells that span into it from above.
 func (s *sheet) unmerge(n int, cells []sheetCell) []sheetCell {
 	slices.SortStableFunc(cells, func(a, b sheetCell) int { return a.column - b.column })

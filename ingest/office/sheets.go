@@ -1,8 +1,10 @@
 package office
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -11,18 +13,62 @@ const (
 	maxSheetColumns = 16_384    // of the format
 	maxSheetRows    = 1_048_576 // of the format
 	maxShared       = 64 << 20  // bytes of shared strings
+	maxStyles       = 1 << 16   // of the format
 	maxMergeScan    = 32 << 20  // bytes of a sheet up to which it is read twice
 	maxMerges       = 20_000
 )
+
+// A workbook holds the data that its sheets share.
+type workbook struct {
+	*file
+	shared   []string
+	size     int            // of the shared strings in bytes
+	own      map[int]string // number formats of the file
+	formats  []string       // number formats by cell style
+	from1904 bool
+}
+
+// share adds a shared string.
+func (b *workbook) share(text string) error {
+	const header = 16 // bytes of an empty string
+	if b.size += len(text) + header; b.size > 2*maxShared {
+		return &limitError{fmt.Sprintf("it has more than %d MB of shared text", maxShared>>20)}
+	}
+	b.shared = append(b.shared, text)
+	return nil
+}
+
+// text returns a shared string.
+func (b *workbook) text(i int) string {
+	if i < 0 || i >= len(b.shared) {
+		return ""
+	}
+	return b.shared[i]
+}
+
+// addStyle adds the number format of the next cell style.
+func (b *workbook) addStyle(id int) {
+	if len(b.formats) < maxStyles {
+		b.formats = append(b.formats, cmp.Or(b.own[id], builtinFormat(id)))
+	}
+}
+
+// number returns a number as the style of its cell shows it.
+func (b *workbook) number(value string, style int) string {
+	format := ""
+	if style >= 0 && style < len(b.formats) {
+		format = b.formats[style]
+	}
+	return formatNumber(value, format, b.from1904)
+}
 
 // workbook reads sheets (xlsx, xlsm, xltx). Each is a section, and each row is
 // a section in it with the anchor "sheet=NAME&row=N", where N is the row
 // number in the sheet. Hidden sheets are read too.
 func (f *file) workbook(main string) error {
-	title := f.properties()
-	f.meta("title", title)
+	f.meta("title", f.properties())
 	relations := f.relations(main)
-	b := &workbookReader{file: f}
+	b := &workbook{file: f, own: map[int]string{}}
 	if at := related(relations, "sharedStrings"); len(at) > 0 {
 		b.readShared(at[0])
 	}
@@ -37,7 +83,7 @@ func (f *file) workbook(main string) error {
 	return f.elements(main, func(x *xmlReader, e element) error {
 		switch e.Name.Local {
 		case "workbookPr":
-			b.from1904 = on1(attr(e, "date1904"))
+			b.from1904 = attr(e, "date1904") == "1" || attr(e, "date1904") == "true"
 		case "sheets":
 			return x.each(func(e element) error {
 				part, ok := byID(relations, relationAttr(e, "id"))
@@ -45,62 +91,20 @@ func (f *file) workbook(main string) error {
 					return nil
 				}
 				read[part] = true
-				name := cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n))
-				err := b.sheet(part, name)
-				if err != nil && f.over == nil {
-					f.note("the sheet %.100q could be read only in part or not at all: %v", name, err)
-					err = nil
-				}
-				return err
+				return b.sheet(part, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n)))
 			})
 		}
 		return nil
 	})
 }
 
-func on1(s string) bool { return s == "1" || s == "true" }
-
-// A workbookReader holds the data that the sheets of a workbook share.
-type workbookReader struct {
-	*file
-	shared   []byte // all strings, joined
-	ends     []uint32
-	formats  []string // number formats by cell style
-	from1904 bool
-}
-
-// text returns a shared string.
-func (b *workbookReader) text(i int) string {
-	if i < 0 || i >= len(b.ends) {
-		return ""
-	}
-	start := uint32(0)
-	if i > 0 {
-		start = b.ends[i-1]
-	}
-	return string(b.shared[start:b.ends[i]])
-}
-
-func (b *workbookReader) readShared(part string) {
-	x, err := b.xml(part)
-	if err != nil {
-		b.note("the texts of its cells could not be read: %v", err)
-		return
-	}
-	defer x.close()
-	err = x.each(func(root element) error {
-		return x.each(func(e element) error {
-			if e.Name.Local != "si" {
-				return nil
-			}
-			text, err := richText(x)
-			if len(b.shared)+len(text) > maxShared {
-				return &limitError{fmt.Sprintf("it has more than %d MB of shared text", maxShared>>20)}
-			}
-			b.shared = append(b.shared, text...)
-			b.ends = append(b.ends, uint32(len(b.shared)))
-			return err
-		})
+func (b *workbook) readShared(part string) {
+	err := b.elements(part, func(x *xmlReader, e element) error {
+		if e.Name.Local != "si" {
+			return nil
+		}
+		text, err := richText(x)
+		return cmp.Or(b.share(text), err)
 	})
 	if err != nil {
 		b.note("the texts of its cells could be read only in part: %v", err)
@@ -150,42 +154,25 @@ func unescapeCell(s string) string {
 
 // readFormats reads the number format of each cell style. Of a damaged part,
 // the first ones count.
-func (b *workbookReader) readFormats(part string) {
-	own := map[int]string{}
+func (b *workbook) readFormats(part string) {
 	_ = b.elements(part, func(x *xmlReader, e element) error {
-		switch e.Name.Local {
-		case "numFmts":
-			return x.each(func(e element) error {
-				if len(own) < maxEntries {
-					own[number(e, "numFmtId", -1)] = attr(e, "formatCode")
-				}
-				return nil
-			})
-		case "cellXfs":
-			return x.each(func(e element) error {
-				if e.Name.Local != "xf" || len(b.formats) > 1<<16 {
-					return nil
-				}
-				id := number(e, "numFmtId", 0)
-				code, ok := own[id]
-				if !ok {
-					code = builtinFormat(id)
-				}
-				b.formats = append(b.formats, code)
-				return nil
-			})
-		}
-		return nil
+		return x.each(func(inner element) error {
+			switch id := number(inner, "numFmtId", 0); {
+			case e.Name.Local == "numFmts" && len(b.own) < maxEntries:
+				b.own[id] = attr(inner, "formatCode")
+			case e.Name.Local == "cellXfs" && inner.Name.Local == "xf":
+				b.addStyle(id)
+			}
+			return nil
+		})
 	})
 }
 
-// sheet reads one sheet.
-func (b *workbookReader) sheet(part, name string) error {
+// sheet reads one sheet. Damage loses only what follows it in the sheet.
+func (b *workbook) sheet(part, name string) error {
 	relations := b.relations(part)
 	s := newSheet(b.file, name)
-	for _, r := range b.merges(part) {
-		s.merges[r.top] = append(s.merges[r.top], r)
-	}
+	b.readMerges(part, s)
 	row := 0
 	err := b.elements(part, func(x *xmlReader, e element) error {
 		if e.Name.Local != "sheetData" {
@@ -201,7 +188,7 @@ func (b *workbookReader) sheet(part, name string) error {
 			return err
 		})
 	})
-	s.end()
+	s.writeTop()
 	if b.over != nil {
 		return b.over
 	}
@@ -210,11 +197,33 @@ func (b *workbookReader) sheet(part, name string) error {
 		rest = append(rest, b.comments(comments, "comment")...)
 	}
 	s.rest(rest)
-	return err
+	if err != nil {
+		b.note("the sheet %.100q could be read only in part or not at all: %v", name, err)
+	}
+	return b.over
+}
+
+// readMerges reads the merged cells of a sheet. They follow its rows in the
+// file, so a sheet that is not too large is read twice.
+func (b *workbook) readMerges(part string, s *sheet) {
+	if b.parts[partName(part)].size > maxMergeScan {
+		return
+	}
+	data, err := b.content(part, maxMergeScan)
+	if err != nil || !bytes.Contains(data, []byte("mergeCell ")) {
+		return // the second pass reports damage
+	}
+	n := 0
+	_ = newXML(io.NopCloser(bytes.NewReader(data)), maxToken).find(func(e element) {
+		if r, ok := readRange(attr(e, "ref")); ok && e.Name.Local == "mergeCell" && n < maxMerges {
+			n++
+			s.merges[r.top] = append(s.merges[r.top], r)
+		}
+	})
 }
 
 // drawings reads the charts and texts on a sheet.
-func (b *workbookReader) drawings(relations []relation) (out []Block) {
+func (b *workbook) drawings(relations []relation) (out []Block) {
 	for _, drawing := range related(relations, "drawing") {
 		s := &slideReader{file: b.file, relations: b.relations(drawing), shown: map[string]bool{}}
 		if err := s.read(drawing); err != nil && b.over == nil {
@@ -228,7 +237,7 @@ func (b *workbookReader) drawings(relations []relation) (out []Block) {
 }
 
 // cells reads the cells of a row.
-func (b *workbookReader) cells(x *xmlReader) ([]sheetCell, error) {
+func (b *workbook) cells(x *xmlReader) ([]sheetCell, error) {
 	var out []sheetCell
 	column := -1
 	err := x.each(func(e element) error {
@@ -239,51 +248,84 @@ func (b *workbookReader) cells(x *xmlReader) ([]sheetCell, error) {
 		if c, _, ok := cellPlace(attr(e, "r")); ok {
 			column = c
 		}
-		kind, style := attr(e, "t"), number(e, "s", -1)
-		value, inline, computed := "", "", false
-		err := x.each(func(e element) error {
-			var err error
-			switch e.Name.Local {
-			case "f":
-				computed = true
-			case "v":
-				value = x.text()
-			case "is":
-				inline, err = richText(x)
-			}
-			return err
-		})
-		if computed && value == "" && kind != "str" {
-			b.note("the results of formulas are not in the file: open it in a spreadsheet program and save it to have them read")
-		}
-		c := sheetCell{column: column}
-		switch kind {
-		case "s":
-			i, err := strconv.Atoi(strings.TrimSpace(value))
-			if err == nil {
-				c.text = b.text(i)
-			}
-		case "inlineStr":
-			c.text = inline
-		case "str":
-			c.text = unescapeCell(value)
-		case "b":
-			c.text, c.value = map[string]string{"1": "TRUE", "0": "FALSE"}[strings.TrimSpace(value)], true
-		case "e":
-			c.text, c.value = value, true
-		case "d":
-			c.text, c.value = strings.TrimSuffix(value, "T00:00:00"), true
-		default:
-			format := ""
-			if style >= 0 && style < len(b.formats) {
-				format = b.formats[style]
-			}
-			c.text, c.value = formatNumber(strings.TrimSpace(value), format, b.from1904), true
-		}
+		c, err := b.cell(x, attr(e, "t"), number(e, "s", -1))
+		c.column = column
 		if c.text = strings.TrimSpace(c.text); c.text != "" && column >= 0 && column < maxSheetColumns {
 			out = append(out, c)
 		}
 		return err
 	})
 	return out, err
+}
+
+func (b *workbook) cell(x *xmlReader, kind string, style int) (c sheetCell, err error) {
+	value, inline, computed := "", "", false
+	err = x.each(func(e element) error {
+		var err error
+		switch e.Name.Local {
+		case "f":
+			computed = true
+		case "v":
+			value = x.text()
+		case "is":
+			inline, err = richText(x)
+		}
+		return err
+	})
+	if computed && value == "" && kind != "str" {
+		b.note("the results of formulas are not in the file: open it in a spreadsheet program and save it to have them read")
+	}
+	trimmed := strings.TrimSpace(value)
+	switch kind {
+	case "s":
+		if i, err := strconv.Atoi(trimmed); err == nil {
+			c.text = b.text(i)
+		}
+		return c, err
+	case "inlineStr":
+		return sheetCell{text: inline}, err
+	case "str":
+		return sheetCell{text: unescapeCell(value)}, err
+	case "b":
+		c.text = map[string]string{"1": "TRUE", "0": "FALSE"}[trimmed]
+	case "e":
+		c.text = value
+	case "d":
+		c.text = strings.TrimSuffix(value, "T00:00:00")
+	default:
+		c.text = b.number(trimmed, style)
+	}
+	c.value = true
+	return c, err
+}
+
+// cellPlace parses a place such as "AB12": column from 0, row from 1.
+func cellPlace(ref string) (column, row int, ok bool) {
+	i := 0
+	for ; i < len(ref) && i < 4; i++ {
+		c := ref[i] &^ 0x20
+		if c < 'A' || c > 'Z' {
+			break
+		}
+		column = column*26 + int(c-'A') + 1
+	}
+	if i == 0 || column > maxSheetColumns {
+		return 0, 0, false
+	}
+	row, err := strconv.Atoi(ref[i:])
+	return column - 1, row, err == nil && row > 0 && row <= maxSheetRows
+}
+
+// A cellRange is a rectangle of cells: columns from 0, rows from 1.
+type cellRange struct{ left, top, right, bottom int }
+
+func readRange(ref string) (r cellRange, ok bool) {
+	first, last, two := strings.Cut(strings.ReplaceAll(ref, "$", ""), ":")
+	if !two {
+		last = first
+	}
+	var ok1, ok2 bool
+	r.left, r.top, ok1 = cellPlace(first)
+	r.right, r.bottom, ok2 = cellPlace(last)
+	return r, ok1 && ok2 && r.right >= r.left && r.bottom >= r.top
 }
