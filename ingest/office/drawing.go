@@ -4,6 +4,36 @@ import (
 	"strings"
 )
 
+// A linkedPart is a part of a file with the parts that it links to.
+type linkedPart struct {
+	*file
+	relations []relation
+	shown     map[string]bool // charts and diagrams that have been written
+}
+
+func (f *file) linkedPart(part string) linkedPart {
+	return linkedPart{file: f, relations: f.relations(part), shown: map[string]bool{}}
+}
+
+// drawn reads a chart or a diagram once, or the alternative text of a picture.
+func (l *linkedPart) drawn(e element) (out []Block) {
+	read, id := l.chart, "id"
+	switch e.Name.Local {
+	case "docPr", "cNvPr":
+		if b, ok := picture(attr(e, "descr")); ok {
+			out = append(out, b)
+		}
+		return out
+	case "relIds":
+		read, id = l.diagram, "dm"
+	}
+	if part, ok := byID(l.relations, relationAttr(e, id)); ok && !l.shown[part] {
+		l.shown[part] = true
+		out = read(part)
+	}
+	return out
+}
+
 // maxPoints limits the values that are read of a chart.
 const maxPoints = 10_000
 
@@ -16,36 +46,31 @@ type series struct {
 // chart reads a chart as its title and a table with a row for each series and a
 // column for each category.
 func (f *file) chart(part string) []Block {
-	x, err := f.xml(part)
-	if err != nil {
-		return nil
-	}
-	defer x.close()
 	var titles []string
 	var all []series
-	var do func(e element) error
-	do = func(e element) error {
-		switch e.Name.Local {
-		case "title":
-			text, err := drawnText(x)
-			if text = oneLine(text); text != "" {
-				titles = append(titles, text)
+	f.drawing(part, "chart", func(x *xmlReader) error {
+		var do func(e element) error
+		do = func(e element) error {
+			switch e.Name.Local {
+			case "title":
+				text, err := drawnText(x)
+				if text = oneLine(text); text != "" {
+					titles = append(titles, text)
+				}
+				return err
+			case "ser":
+				s, err := readSeries(x)
+				if len(all) < 250 {
+					all = append(all, s)
+				}
+				return err
+			case "userShapes", "externalData", "Fallback":
+				return nil
 			}
-			return err
-		case "ser":
-			s, err := readSeries(x)
-			if len(all) < 250 {
-				all = append(all, s)
-			}
-			return err
-		case "userShapes", "externalData", "Fallback":
-			return nil
+			return x.each(do)
 		}
 		return x.each(do)
-	}
-	if err := x.each(do); err != nil {
-		f.note("a chart could be read only in part: %v", err)
-	}
+	})
 	var out []Block
 	if len(titles) > 0 {
 		out = append(out, Block{Text: "Chart: " + strings.Join(titles, ", ")})
@@ -110,21 +135,28 @@ func cached(x *xmlReader) (out []string, err error) {
 
 // diagram reads the text of a diagram (SmartArt) as a list.
 func (f *file) diagram(part string) (out []Block) {
+	f.drawing(part, "diagram", func(x *xmlReader) error {
+		text, err := drawnText(x)
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" {
+				out = append(out, Block{Kind: Item, Marker: bullet, Text: line})
+			}
+		}
+		return err
+	})
+	return out
+}
+
+// drawing opens the part of a drawing, if there is one, for read.
+func (f *file) drawing(part, kind string, read func(x *xmlReader) error) {
 	x, err := f.xml(part)
 	if err != nil {
-		return nil
+		return
 	}
 	defer x.close()
-	text, err := drawnText(x)
-	if err != nil {
-		f.note("a diagram could be read only in part: %v", err)
+	if err := read(x); err != nil {
+		f.note("a %s could be read only in part: %v", kind, err)
 	}
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			out = append(out, Block{Kind: Item, Marker: bullet, Text: line})
-		}
-	}
-	return out
 }
 
 // drawnText returns the paragraphs of a drawing's text, a line each.

@@ -225,7 +225,7 @@ func (b *workbook) readMerges(part string, s *sheet) {
 // drawings reads the charts and texts on a sheet.
 func (b *workbook) drawings(relations []relation) (out []Block) {
 	for _, drawing := range related(relations, "drawing") {
-		s := &slideReader{file: b.file, relations: b.relations(drawing), shown: map[string]bool{}}
+		s := &slideReader{linkedPart: b.linkedPart(drawing)}
 		if err := s.read(drawing); err != nil && b.over == nil {
 			b.note("a drawing could be read only in part: %v", err)
 		}

@@ -37,15 +37,13 @@ type shape struct {
 }
 
 type slideReader struct {
-	*file
-	relations []relation
-	shapes    []shape
-	shown     map[string]bool
+	linkedPart
+	shapes []shape
 }
 
 func (f *file) slide(part string, n int) error {
 	f.write(Block{Kind: Page, Level: n})
-	s := &slideReader{file: f, relations: f.relations(part), shown: map[string]bool{}}
+	s := &slideReader{linkedPart: f.linkedPart(part)}
 	err := s.read(part)
 	f.writeShapes(n, s.shapes)
 	for _, notes := range related(s.relations, "notesSlide") {
@@ -106,16 +104,10 @@ func (s *slideReader) read(part string) error {
 			}
 			return err
 		case "pic":
-			return x.each(func(e element) error {
-				if e.Name.Local != "nvPicPr" {
-					return nil
+			return x.find(func(e element) {
+				if e.Name.Local == "cNvPr" {
+					s.shapes = append(s.shapes, shape{blocks: s.drawn(e)})
 				}
-				return x.each(func(e element) error {
-					if b, ok := picture(attr(e, "descr")); ok && e.Name.Local == "cNvPr" {
-						s.shapes = append(s.shapes, shape{blocks: []Block{b}})
-					}
-					return nil
-				})
 			})
 		case "Fallback", "extLst", "timing", "transition":
 			return nil
@@ -141,16 +133,8 @@ func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
 			blocks, err = drawnBlocks(x, sh.place == "body" || sh.place == "obj")
 		case "tbl":
 			blocks, err = s.table(x, func(out func(Block)) func(e element) error { return cellReader(x, out) })
-		case "chart":
-			if part, ok := byID(s.relations, relationAttr(e, "id")); ok && !s.shown[part] {
-				s.shown[part] = true
-				blocks = s.chart(part)
-			}
-		case "relIds":
-			if part, ok := byID(s.relations, relationAttr(e, "dm")); ok && !s.shown[part] {
-				s.shown[part] = true
-				blocks = s.diagram(part)
-			}
+		case "chart", "relIds":
+			blocks = s.drawn(e)
 		case "Fallback", "extLst", "style", "pic":
 			return nil
 		default:
@@ -167,46 +151,49 @@ func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
 // bullet.
 func drawnBlocks(x *xmlReader, outline bool) ([]Block, error) {
 	var out []Block
-	plain := map[int]bool{} // paragraphs that are marked as having no bullet
 	var counts [listLevels]int
+	bodies := map[int]bool{} // items if it is an outline
 	err := x.each(func(e element) error {
 		if e.Name.Local != "p" {
 			return nil
 		}
 		p := drawnParagraph{x: x}
 		err := x.each(p.read)
-		b := Block{Text: p.text.String(), Level: p.level}
+		b := Block{Text: p.text.String(), Level: p.level, Marker: p.marker}
 		if strings.TrimSpace(b.Text) == "" {
 			return err
 		}
-		for i := b.Level + 1; i < listLevels; i++ {
-			counts[i] = 0
+		clear(counts[p.level+1:])
+		switch count := &counts[p.level]; {
+		case p.marker == "" || p.marker == bullet:
+			*count = 0
+		case *count == 0:
+			*count = p.start
+		default:
+			*count++
 		}
-		b.Marker = p.marker
-		if p.marker == "" || p.marker == bullet {
-			counts[b.Level] = 0
-		} else {
-			if counts[b.Level] == 0 {
-				counts[b.Level] = p.start - 1
-			}
-			counts[b.Level]++
-			b.Marker = drawnNumber(p.marker, counts[b.Level])
+		if counts[p.level] > 0 { // by a scheme such as alphaLcPeriod
+			b.Marker = itemNumber(drawnFormats[p.marker[:min(len(p.marker), len("alphaLc"))]], counts[p.level]) + "."
 		}
 		if b.Marker != "" && !p.plain {
 			b.Kind = Item
 		}
-		plain[len(out)] = p.plain
+		bodies[len(out)] = b.Kind == Paragraph && !p.plain
 		out = append(out, b)
 		return err
 	})
-	if outline && len(out) > 1 {
-		for i := range out {
-			if out[i].Kind == Paragraph && !plain[i] {
-				out[i].Kind, out[i].Marker = Item, bullet
-			}
+	for i := range out {
+		if outline && len(out) > 1 && bodies[i] {
+			out[i].Kind, out[i].Marker = Item, bullet
 		}
 	}
 	return out, err
+}
+
+// drawnFormats are the schemes of numbers in presentations, by their beginning;
+// others are decimal.
+var drawnFormats = map[string]string{
+	"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman",
 }
 
 // A drawnParagraph is a paragraph of a shape.
@@ -223,49 +210,32 @@ func (p *drawnParagraph) read(e element) error {
 	switch e.Name.Local {
 	case "pPr":
 		p.level = min(max(number(e, "lvl", 0), 0), listLevels-1)
-		return p.x.each(func(e element) error {
-			switch e.Name.Local {
-			case "buNone":
-				p.plain = true
-			case "buChar", "buBlip":
-				p.marker = bullet
-			case "buAutoNum":
-				p.marker, p.start = attr(e, "type"), min(max(number(e, "startAt", 1), 1), 1<<20)
-			}
-			return nil
-		})
+		return p.x.each(p.read)
+	case "buNone":
+		p.plain = true
+	case "buChar", "buBlip":
+		p.marker = bullet
+	case "buAutoNum":
+		p.marker, p.start = attr(e, "type"), min(max(number(e, "startAt", 1), 1), 1<<20)
 	case "t":
 		p.text.WriteString(p.x.text())
-		return nil
 	case "br":
 		p.text.WriteByte('\n')
-		return nil
 	case "tab":
 		p.text.WriteByte('\t')
-		return nil
 	case "fld":
-		if attr(e, "type") == "slidenum" {
-			return nil
+		if attr(e, "type") != "slidenum" {
+			return p.x.each(p.read)
 		}
 	case "oMath":
 		s, err := formula(p.x)
 		p.text.WriteString(s)
 		return err
-	case "rPr", "endParaRPr", "Fallback", "extLst":
-		return nil
+	case "rPr", "endParaRPr", "Fallback", "extLst", "tabLst", "defRPr":
+	default:
+		return p.x.each(p.read)
 	}
-	return p.x.each(p.read)
-}
-
-// drawnFormats are the schemes of numbers in presentations, by their beginning;
-// others are decimal.
-var drawnFormats = map[string]string{
-	"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman",
-}
-
-// drawnNumber returns the number of an item in a scheme such as alphaLcPeriod.
-func drawnNumber(scheme string, n int) string {
-	return itemNumber(drawnFormats[scheme[:min(len(scheme), len("alphaLc"))]], n) + "."
+	return nil
 }
 
 // cellReader returns a function that reads an element in a cell of a table.
@@ -284,7 +254,7 @@ func cellReader(x *xmlReader, out func(Block)) func(e element) error {
 
 // notes reads the speaker's notes of a slide.
 func (s *slideReader) notes(part string) {
-	n := &slideReader{file: s.file, shown: map[string]bool{}}
+	n := &slideReader{linkedPart: linkedPart{file: s.file}}
 	err := n.read(part)
 	var blocks []Block
 	for _, sh := range n.shapes {

@@ -9,7 +9,7 @@ import (
 // word reads a text document (docx, docm, dotx, dotm).
 func (f *file) word(main string) error {
 	title := f.properties()
-	d := &wordReader{file: f, relations: f.relations(main), lists: numbering{}, shown: map[string]bool{}}
+	d := &wordReader{linkedPart: f.linkedPart(main), notes: map[noteKey]note{}}
 	if at := related(d.relations, "styles"); len(at) > 0 {
 		d.styles = f.wordStyles(at[0])
 	}
@@ -57,12 +57,10 @@ func (d *wordReader) runningHeads() {
 
 // A wordReader reads the parts of a text document.
 type wordReader struct {
-	*file
-	relations []relation
-	styles    styles
-	lists     numbering
-	notes     map[noteKey]note
-	shown     map[string]bool // charts and diagrams that have been written
+	linkedPart
+	styles styles
+	lists  numbering
+	notes  map[noteKey]note
 }
 
 type noteKey struct{ label, id string }
@@ -74,9 +72,6 @@ type note struct {
 
 // readNotes reads the footnotes, endnotes or comments of the document.
 func (d *wordReader) readNotes(part, label string) {
-	if d.notes == nil {
-		d.notes = map[noteKey]note{}
-	}
 	err := d.elements(part, func(x *xmlReader, e element) error {
 		if e.Name.Local != label || attr(e, "type") != "" && attr(e, "type") != "normal" {
 			return nil // separators
@@ -277,25 +272,6 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 		return x.each(all)
 	}
 	return nil
-}
-
-// drawn reads a chart or a diagram once, or the alternative text of a picture.
-func (d *wordReader) drawn(e element) (out []Block) {
-	read, id := d.chart, "id"
-	switch e.Name.Local {
-	case "docPr":
-		if b, ok := picture(attr(e, "descr")); ok {
-			out = append(out, b)
-		}
-		return out
-	case "relIds":
-		read, id = d.diagram, "dm"
-	}
-	if part, ok := byID(d.relations, relationAttr(e, id)); ok && !d.shown[part] {
-		d.shown[part] = true
-		out = read(part)
-	}
-	return out
 }
 
 func (d *wordReader) run(x *xmlReader, p *wordParagraph) error {
