@@ -18,20 +18,14 @@ const maxEmbedded = 64 << 20
 // quick, and errs towards true.
 func HoldsFiles(data []byte) bool {
 	if bytes.HasPrefix(data, []byte(compound.Magic)) {
-		return bytes.Contains(data, wide("ObjectPool")) || bytes.Contains(data, wide("MBD"))
+		return bytes.Contains(data, []byte(wide("ObjectPool"))) || bytes.Contains(data, []byte(wide("MBD")))
 	}
 	return bytes.HasPrefix(data, []byte("PK")) &&
 		(bytes.Contains(data, []byte("/embeddings/")) || bytes.Contains(data, []byte("Object ")))
 }
 
 // wide encodes ASCII in little-endian UTF-16, as the names in compound files are.
-func wide(s string) []byte {
-	out := make([]byte, 0, 2*len(s))
-	for _, b := range []byte(s) {
-		out = append(out, b, 0)
-	}
-	return out
-}
+func wide(s string) string { return strings.Join(strings.Split(s, ""), "\x00") + "\x00" }
 
 // Files calls each with the files that are embedded in a document and returns its
 // first error. Damage is not an error: reading the document reports it.
@@ -65,14 +59,15 @@ func (f *file) embedded(data []byte, each func(part, name string, content []byte
 		}
 		name := path.Base(part)
 		content, err := f.content(part, maxEmbedded)
-		if err != nil {
+		switch {
+		case err != nil:
 			content = nil
-		} else if bytes.HasPrefix(content, []byte(compound.Magic)) {
+		case bytes.HasPrefix(content, []byte(compound.Magic)):
 			name, content = unwrap(name, content)
-		} else if path.Ext(name) == ".bin" {
-			content = nil // of a control or a macro
+		case path.Ext(name) == ".bin": // of a control or a macro
+			content = nil
 		}
-		if err := each(name, name, content); err != nil {
+		if err := each(part, name, content); err != nil {
 			return err
 		}
 	}
@@ -100,7 +95,7 @@ func embeddedOld(root compound.Folder, each func(part, name string, content []by
 		prefix string
 	}{{root.Folder("ObjectPool"), "_"}, {root, "MBD"}} {
 		for _, part := range at.in.Names(at.prefix) {
-			name, content, _ := packed(at.in.Folder(part), part)
+			name, content := packed(at.in.Folder(part), part)
 			if err := each(part, name, content); err != nil {
 				return err
 			}
@@ -116,81 +111,72 @@ func unwrap(name string, data []byte) (string, []byte) {
 	if err != nil {
 		return name, nil
 	}
-	if name, content, ok := packed(root, name); ok {
+	if name, content := packed(root, name); content != nil {
 		return name, content
 	}
+	return withEnding(name, data)
+}
+
+// packed returns the file that an object packs: one with a name (MS-OLEDS 2.3.6),
+// an office document, or a PDF file.
+func packed(object compound.Folder, part string) (name string, content []byte) {
+	if name, content, ok := native(object.Stream("Ole10Native")); ok {
+		return name, content
+	}
+	for _, stream := range []string{"Package", "CONTENTS"} {
+		if name, content := withEnding(part, object.Stream(stream)); content != nil {
+			return name, content
+		}
+	}
+	return part, nil
+}
+
+// withEnding gives a document the ending of its content; the content is nil if it is
+// none.
+func withEnding(name string, content []byte) (string, []byte) {
 	stem := strings.TrimSuffix(name, path.Ext(name))
-	for _, kind := range [...]struct{ stream, ending string }{
-		{"WordDocument", ".doc"}, {"Workbook", ".xls"}, {"PowerPoint Document", ".ppt"}, {"__properties_version1.0", ".msg"},
+	for _, kind := range [...]struct{ magic, sign, ending string }{
+		{"%PDF-", "", ".pdf"},
+		{"PK\x03\x04", "word/document", ".docx"}, {"PK\x03\x04", "ppt/presentation", ".pptx"}, {"PK\x03\x04", "xl/workbook", ".xlsx"},
+		{"PK\x03\x04", "opendocument.text", ".odt"}, {"PK\x03\x04", "opendocument.spreadsheet", ".ods"},
+		{"PK\x03\x04", "opendocument.presentation", ".odp"}, {"PK\x03\x04", "", ".zip"},
+		{compound.Magic, wide("WordDocument"), ".doc"}, {compound.Magic, wide("Workbook"), ".xls"},
+		{compound.Magic, wide("PowerPoint Document"), ".ppt"}, {compound.Magic, wide("__properties_version1.0"), ".msg"},
 	} {
-		if root.Has(kind.stream) {
-			return stem + kind.ending, data
+		if bytes.HasPrefix(content, []byte(kind.magic)) && bytes.Contains(content, []byte(kind.sign)) {
+			return stem + kind.ending, content
 		}
 	}
 	return name, nil
 }
 
-// packed returns the file that an object packs: one with a name (MS-OLEDS 2.3.6),
-// an office document, or a PDF file.
-func packed(object compound.Folder, part string) (name string, content []byte, ok bool) {
-	if object.Has("Ole10Native") {
-		name, content, ok = native(object.Stream("Ole10Native"))
-		return name, content, ok
-	}
-	stem := strings.TrimSuffix(part, path.Ext(part))
-	for _, stream := range []string{"Package", "CONTENTS"} {
-		content := object.Stream(stream)
-		switch {
-		case bytes.HasPrefix(content, []byte("%PDF-")):
-			return stem + ".pdf", content, true
-		case bytes.HasPrefix(content, []byte("PK\x03\x04")):
-			return stem + zipEnding(content), content, true
-		}
-	}
-	return part, nil, false
-}
-
-// zipEnding returns the ending of the name of an office document.
-func zipEnding(data []byte) string {
-	for _, kind := range [...]struct{ sign, ending string }{
-		{"word/document", ".docx"}, {"ppt/presentation", ".pptx"}, {"xl/workbook", ".xlsx"},
-		{"opendocument.text", ".odt"}, {"opendocument.spreadsheet", ".ods"}, {"opendocument.presentation", ".odp"},
-	} {
-		if bytes.Contains(data, []byte(kind.sign)) {
-			return kind.ending
-		}
-	}
-	return ".zip"
-}
-
 // native reads a packed file: its size, flags, label, path, the path of a
 // temporary copy, and its bytes.
 func native(data []byte) (name string, content []byte, ok bool) {
-	const head = 6
-	if len(data) < head {
-		return "", nil, false
-	}
-	label, rest, found := bytes.Cut(data[head:], []byte{0})
-	from, rest, found2 := bytes.Cut(rest, []byte{0})
-	if !found || !found2 || len(rest) < 8 {
-		return "", nil, false
-	}
-	rest = rest[4:]
-	temporary := binary.LittleEndian.Uint32(rest)
-	if rest = rest[4:]; uint64(temporary)+4 > uint64(len(rest)) {
-		return "", nil, false
-	}
-	rest = rest[temporary:]
-	size := binary.LittleEndian.Uint32(rest)
-	if rest = rest[4:]; uint64(size) > uint64(len(rest)) {
+	label, rest, _ := bytes.Cut(data[min(len(data), 6):], []byte{0})
+	from, rest, _ := bytes.Cut(rest, []byte{0})
+	_, rest, _ = sized(rest[min(len(rest), 4):])
+	if content, _, ok = sized(rest); !ok {
 		return "", nil, false
 	}
 	for _, path := range [][]byte{label, from} {
 		if name, err := charset.Decode(path, ""); err == nil && strings.Contains(name, ".") {
-			return name[strings.LastIndexAny(name, `\/`)+1:], rest[:size], true
+			return name[strings.LastIndexAny(name, `\/`)+1:], content, true
 		}
 	}
 	return "", nil, false
+}
+
+// sized cuts a piece after its size off data.
+func sized(data []byte) (piece, rest []byte, ok bool) {
+	if len(data) < 4 {
+		return nil, nil, false
+	}
+	size := uint64(binary.LittleEndian.Uint32(data))
+	if data = data[4:]; size > uint64(len(data)) {
+		return nil, nil, false
+	}
+	return data[:size], data[size:], true
 }
 
 // noteEmbedded records the embedded files that cannot be taken out. The others are
@@ -199,7 +185,7 @@ func (f *file) noteEmbedded(data []byte) {
 	var names []string
 	_ = f.embedded(data, func(part, _ string, content []byte) error {
 		if content == nil {
-			names = append(names, part)
+			names = append(names, path.Base(part))
 		}
 		return nil
 	})
