@@ -25,13 +25,14 @@ var boilerplateRole = map[string]bool{
 	"menu": true, "menubar": true, "toolbar": true, "dialog": true, "alertdialog": true,
 }
 
-func attr(n *html.Node, key string) (string, bool) {
+// attr returns the value of an attribute; empty if there is none.
+func attr(n *html.Node, key string) string {
 	for _, a := range n.Attr {
 		if a.Key == key {
-			return a.Val, true
+			return a.Val
 		}
 	}
-	return "", false
+	return ""
 }
 
 // leftOut reports whether an element is no content.
@@ -95,7 +96,7 @@ func mainContent(root *html.Node) *html.Node {
 	whole := body
 	all := textLength(body)
 	for _, want := range []func(*html.Node) bool{
-		func(n *html.Node) bool { role, _ := attr(n, "role"); return n.DataAtom == atom.Main || role == "main" },
+		func(n *html.Node) bool { return n.DataAtom == atom.Main || attr(n, "role") == "main" },
 		func(n *html.Node) bool { return n.DataAtom == atom.Article },
 	} {
 		if n := find(body, want); n != nil && textLength(n)*2 >= all {
@@ -104,7 +105,10 @@ func mainContent(root *html.Node) *html.Node {
 		}
 	}
 	if article := articleOf(root); article != nil {
-		if text, solid := lostShares(whole, article); text <= maxLostText && solid <= maxLostSolid {
+		text, solid := textLengths(whole, false)
+		keptText, keptSolid := textLengths(article, false)
+		sum := float64(max(1, text+solid))
+		if float64(text-keptText) <= maxLostText*sum && float64(solid-keptSolid) <= maxLostSolid*sum {
 			return article
 		}
 	}
@@ -118,11 +122,9 @@ func articleOf(root *html.Node) *html.Node {
 	parser.DisableJSONLD = true
 	nodes := 0
 	for range root.Descendants() {
-		if nodes++; nodes > maxArticleNodes {
-			return nil
-		}
+		nodes++
 	}
-	if !parser.CheckDocument(root) {
+	if nodes > maxArticleNodes || !parser.CheckDocument(root) {
 		return nil
 	}
 	// It works on a copy. After an error the whole page is read.
@@ -134,98 +136,37 @@ func articleOf(root *html.Node) *html.Node {
 	return article.Node
 }
 
-// lostShares returns the shares of the words of whole that are not in part, in
-// running text, and in tables and code. Blocks that are mostly links don't count.
-func lostShares(whole, part *html.Node) (text, solid float64) {
-	kept := make(map[string]int)
-	for _, block := range blocksOf(part) {
-		for w := range strings.FieldsSeq(block.text) {
-			kept[w]++
+// textLengths returns the bytes of running text outside links, and of tables of data
+// and code.
+func textLengths(n *html.Node, inSolid bool) (text, solid int) {
+	if n.Type == html.TextNode {
+		if size := len(oneLine(n.Data)); inSolid {
+			return 0, size
+		} else {
+			return size, 0
 		}
 	}
-	all, lostText, lostSolid := 0, 0, 0
-	for _, block := range blocksOf(whole) {
-		if block.linked*3 > len(block.text) && !block.solid {
-			continue
-		}
-		for w := range strings.FieldsSeq(block.text) {
-			all += len(w)
-			if kept[w]--; kept[w] < 0 && block.solid {
-				lostSolid += len(w)
-			} else if kept[w] < 0 {
-				lostText += len(w)
-			}
+	inSolid = inSolid || n.DataAtom == atom.Pre || n.DataAtom == atom.Table && !isLayout(n)
+	for c := range n.ChildNodes() {
+		if c.DataAtom != atom.A || inSolid {
+			t, s := textLengths(c, inSolid)
+			text, solid = text+t, solid+s
 		}
 	}
-	return float64(lostText) / float64(max(1, all)), float64(lostSolid) / float64(max(1, all))
+	return text, solid
 }
 
-// A textBlock is the text between two borders of blocks.
-type textBlock struct {
-	text   string
-	linked int  // bytes of it in links
-	solid  bool // it is in a table of data or in code
-}
-
-func blocksOf(root *html.Node) (blocks []textBlock) {
-	var text strings.Builder
-	linked := 0
-	end := func(solid bool) {
-		if strings.TrimSpace(text.String()) != "" {
-			blocks = append(blocks, textBlock{text.String(), linked, solid})
-		}
-		text.Reset()
-		linked = 0
-	}
-	var walk func(n *html.Node, link, solid bool)
-	walk = func(n *html.Node, link, solid bool) {
-		if n.Type == html.TextNode {
-			text.WriteString(n.Data)
-			if link {
-				linked += len(n.Data)
-			}
-			return
-		}
-		link = link || n.DataAtom == atom.A
-		border := blockElements[n.DataAtom] || n.DataAtom == atom.Li || n.DataAtom == atom.Pre
-		if border {
-			end(solid)
-		}
-		inner := solid || n.DataAtom == atom.Pre || n.DataAtom == atom.Table && !isLayout(n)
-		for c := range n.ChildNodes() {
-			walk(c, link, inner)
-		}
-		if border {
-			end(inner)
-		}
-	}
-	walk(root, false, false)
-	end(false)
-	return blocks
-}
-
+// find returns the first element that is wanted, n or one in it.
 func find(n *html.Node, want func(*html.Node) bool) *html.Node {
 	if n.Type == html.ElementNode && want(n) {
 		return n
 	}
-	for c := range n.ChildNodes() {
-		if f := find(c, want); f != nil {
-			return f
+	for c := range n.Descendants() {
+		if c.Type == html.ElementNode && want(c) {
+			return c
 		}
 	}
 	return nil
 }
 
-func textLength(n *html.Node) int {
-	if n.Type == html.TextNode {
-		return len(strings.TrimSpace(n.Data))
-	}
-	if leftOut(n) {
-		return 0
-	}
-	sum := 0
-	for c := range n.ChildNodes() {
-		sum += textLength(c)
-	}
-	return sum
-}
+func textLength(n *html.Node) int { return len(oneLine(rawText(n))) }

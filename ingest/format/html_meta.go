@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,10 +9,14 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// A pageHead gathers the metadata of a page.
-type pageHead struct {
-	doc  *Document
-	tags []string
+// headMeta are the names of meta elements that are kept, under keys of metadata.
+var headMeta = map[string]string{
+	"author": "author", "article:author": "author", "dc.creator": "author", "dcterms.creator": "author", "citation_author": "author",
+	"description": "description", "og:url": "url", "keywords": "tags", "article:tag": "tags",
+	"content-language": "language", "dc.language": "language", "dcterms.language": "language", "og:locale": "language",
+	"date": "date", "article:published_time": "date", "dc.date": "date", "dc.date.issued": "date", "dcterms.date": "date",
+	"dcterms.created": "date", "dcterms.issued": "date", "pubdate": "date", "citation_publication_date": "date",
+	"article:modified_time": "updated", "og:updated_time": "updated", "dcterms.modified": "updated", "last-modified": "updated",
 }
 
 // readHead reads the title and metadata of a page.
@@ -19,56 +24,28 @@ func readHead(doc *Document, root *html.Node) {
 	if t := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Title && n.Namespace == "" }); t != nil {
 		doc.Title = oneLine(Clean(rawText(t)))
 	}
-	h := pageHead{doc: doc}
+	var tags []string
 	for n := range root.Descendants() {
-		if n.Type == html.ElementNode {
-			h.element(n)
+		switch n.DataAtom {
+		case atom.Html:
+			doc.setMeta("language", attr(n, "lang"))
+		case atom.Link:
+			if slices.Contains(strings.Fields(strings.ToLower(attr(n, "rel"))), "canonical") {
+				doc.setMeta("url", attr(n, "href"))
+			}
+		case atom.Meta:
+			name := strings.ToLower(cmp.Or(attr(n, "name"), attr(n, "property"), attr(n, "http-equiv")))
+			content := attr(n, "content")
+			switch key := headMeta[name]; {
+			case key == "tags":
+				tags = append(tags, content)
+			case key == "author" && name != key && isWebAddress(content): // a profile
+			case key == "language":
+				doc.setMeta(key, strings.ReplaceAll(content, "_", "-"))
+			default:
+				doc.setMeta(key, content)
+			}
 		}
 	}
-	doc.setMeta("tags", strings.Join(h.tags, ", "))
-}
-
-func (h *pageHead) element(n *html.Node) {
-	switch n.DataAtom {
-	case atom.Html:
-		lang, _ := attr(n, "lang")
-		h.doc.setMeta("language", lang)
-	case atom.Link:
-		rel, _ := attr(n, "rel")
-		if href, _ := attr(n, "href"); slices.Contains(strings.Fields(strings.ToLower(rel)), "canonical") {
-			h.doc.setMeta("url", href)
-		}
-	case atom.Meta:
-		h.meta(n)
-	}
-}
-
-func (h *pageHead) meta(n *html.Node) {
-	name, _ := attr(n, "name")
-	if name == "" {
-		name, _ = attr(n, "property")
-	}
-	if name == "" {
-		name, _ = attr(n, "http-equiv")
-	}
-	content, _ := attr(n, "content")
-	switch name = strings.ToLower(name); name {
-	case "author", "description":
-		h.doc.setMeta(name, content)
-	case "article:author", "dc.creator", "dcterms.creator", "citation_author":
-		if !isWebAddress(content) { // a profile
-			h.doc.setMeta("author", content)
-		}
-	case "og:url":
-		h.doc.setMeta("url", content)
-	case "keywords", "article:tag":
-		h.tags = append(h.tags, content)
-	case "content-language", "dc.language", "dcterms.language", "og:locale":
-		h.doc.setMeta("language", strings.ReplaceAll(content, "_", "-"))
-	case "date", "article:published_time", "dc.date", "dc.date.issued", "dcterms.date",
-		"dcterms.created", "dcterms.issued", "pubdate", "citation_publication_date":
-		h.doc.setMeta("date", content)
-	case "article:modified_time", "og:updated_time", "dcterms.modified", "last-modified":
-		h.doc.setMeta("updated", content)
-	}
+	doc.setMeta("tags", strings.Join(tags, ", "))
 }

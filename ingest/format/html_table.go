@@ -1,7 +1,7 @@
 package format
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -114,19 +114,15 @@ func (t *htmlTable) name(cells []string) {
 }
 
 func spanOf(cell *html.Node, key string, most int) int {
-	n := 1
-	if span, ok := attr(cell, key); ok {
-		if _, err := fmt.Sscan(span, &n); err != nil {
-			return 1
-		}
-	}
+	// What is no number is as good as one.
+	n, _ := strconv.Atoi(strings.TrimSpace(attr(cell, key)))
 	return min(max(n, 1), most)
 }
 
 // isLayout reports whether a table only lays out the page: there are tables,
 // headings or code in it, or no names and whole passages in its cells.
 func isLayout(table *html.Node) bool {
-	if role, _ := attr(table, "role"); role == "presentation" {
+	if attr(table, "role") == "presentation" {
 		return true
 	}
 	named, passages := false, false

@@ -101,22 +101,21 @@ func (w *htmlWalker) block(n *html.Node) {
 		w.table(n)
 	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
 		w.inline.WriteString(oneLine(rawText(n)))
-	case atom.Sup:
-		w.raised(n)
-	case atom.A:
-		if isNoteSign(n) {
-			w.raised(n)
-		} else {
-			w.children(n)
+	case atom.Sup, atom.A:
+		if n.DataAtom == atom.Sup || isNoteSign(n) {
+			if text, ok := office.Raised(rawText(n)); ok {
+				w.inline.WriteString(text)
+				w.anchor = ""
+				return
+			}
 		}
+		w.children(n)
 	default:
 		if blockElements[n.DataAtom] {
 			w.flush()
-			w.children(n)
-			w.flush()
-		} else {
-			w.children(n)
+			defer w.flush()
 		}
+		w.children(n)
 	}
 }
 
@@ -127,14 +126,10 @@ func (w *htmlWalker) children(n *html.Node) {
 }
 
 func anchorOf(n *html.Node) string {
-	if id, _ := attr(n, "id"); id != "" {
+	if id := attr(n, "id"); id != "" || n.DataAtom != atom.A {
 		return id
 	}
-	if n.DataAtom == atom.A {
-		name, _ := attr(n, "name")
-		return name
-	}
-	return ""
+	return attr(n, "name")
 }
 
 // heading writes a heading with its anchor, or that of an element in it, around it
@@ -248,7 +243,7 @@ func seenText(n *html.Node) string {
 		case leftOut(n):
 			return
 		case n.DataAtom == atom.Sup, isNoteSign(n):
-			if text, ok := raisedText(n); ok {
+			if text, ok := office.Raised(rawText(n)); ok {
 				out.WriteString(text)
 				return
 			}
@@ -263,46 +258,20 @@ func seenText(n *html.Node) string {
 	return out.String()
 }
 
-// raisedText returns a superscript in Unicode's superior digits; ok is false if it
-// has other characters.
-func raisedText(n *html.Node) (text string, ok bool) {
-	return office.Raised(rawText(n))
-}
-
 // isNoteSign reports whether an element links to a note of a book.
 func isNoteSign(n *html.Node) bool {
-	if n.DataAtom != atom.A {
-		return false
-	}
-	kind, _ := attr(n, "epub:type")
-	role, _ := attr(n, "role")
-	return kind == "noteref" || role == "doc-noteref"
-}
-
-// raised writes a superscript.
-func (w *htmlWalker) raised(n *html.Node) {
-	if text, ok := raisedText(n); ok {
-		w.inline.WriteString(text)
-		w.anchor = ""
-	} else {
-		w.children(n)
-	}
+	return n.DataAtom == atom.A && (attr(n, "epub:type") == "noteref" || attr(n, "role") == "doc-noteref")
 }
 
 // rawText returns all text in an element unchanged.
 func rawText(n *html.Node) string {
 	var out strings.Builder
-	var walk func(n *html.Node)
-	walk = func(n *html.Node) {
-		if n.Type == html.TextNode {
-			out.WriteString(n.Data)
-		} else if n.DataAtom == atom.Br {
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			out.WriteString(c.Data)
+		} else if c.DataAtom == atom.Br {
 			out.WriteByte('\n')
 		}
-		for c := range n.ChildNodes() {
-			walk(c)
-		}
 	}
-	walk(n)
 	return out.String()
 }
