@@ -375,3 +375,16 @@ func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// problem is an error inside a request as its client gets it; it is counted and logged.
+func (a *answering) problem(ctx context.Context, where string, err error) *Problem {
+	p := problemFor(err)
+	if ended := causeOf(ctx, err); ended != nil {
+		p = ended
+	}
+	a.metrics.problems.WithLabelValues(p.Code).Inc()
+	if p.Status >= 500 {
+		a.logger.LogAttrs(ctx, slog.LevelError, where, slog.String("code", p.Code), slog.String("error", err.Error()))
+	}
+	return p.forClient(requestIDFrom(ctx))
+}

@@ -163,21 +163,8 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// problem is an error as a client gets it; it is counted and logged.
-func (m *mcpServer) problem(ctx context.Context, err error) *Problem {
-	p := problemFor(err)
-	if ended := causeOf(ctx, err); ended != nil {
-		p = ended
-	}
-	m.metrics.problems.WithLabelValues(p.Code).Inc()
-	if p.Status >= 500 {
-		m.logger.LogAttrs(ctx, slog.LevelError, "tool", slog.String("code", p.Code), slog.String("error", err.Error()))
-	}
-	return p.forClient(requestIDFrom(ctx))
-}
-
 func (m *mcpServer) toolFailed(ctx context.Context, err error) *mcp.CallToolResult {
-	p := m.problem(ctx, err)
+	p := m.problem(ctx, "tool", err)
 	text := p.Detail
 	if p.Request != "" {
 		text += " (request " + p.Request + ")"

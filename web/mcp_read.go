@@ -165,7 +165,7 @@ func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.
 }
 
 func (m *mcpServer) resourceFailed(ctx context.Context, err error) error {
-	p := m.problem(ctx, err)
+	p := m.problem(ctx, "tool", err)
 	code := int64(jsonrpc.CodeInternalError)
 	if p.Status < 500 {
 		code = jsonrpc.CodeInvalidParams

@@ -632,6 +632,7 @@ func TestOpenAPIReplies(t *testing.T) {
 	ask("POST", "/api/cite", `{"documents":[{"source":"a"}],"text":"Yes.[1]"}`, asEvents...)
 	const mcpHead, chat = `{"jsonrpc":"2.0",`, `"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
 	for _, r := range []string{
+		`POST /api/ask/batch {"questions":[{"question":"mooring"},{}]}`,
 		`POST /api/search {"question":"mooring"}`, `POST /api/summarize {"document":"club/guide.pdf"}`, "GET /api/runs/" + id, "GET /api/runs",
 		`POST /api/feedback {"run":"` + id + `","rating":1,"comment":"Yes.","citation":0}`, "GET /api/feedback",
 		"PUT /api/runs/" + id + "/shared",
@@ -730,7 +731,7 @@ const (
 // schemaRoots are the types that openapi.json refers to. Those inside them follow.
 func schemaRoots() []any {
 	return []any{
-		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
+		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, answeredBatch{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
 		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{}, listing{},
 		shownDocument{}, ingest.Change{},
 		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, namedCollection{}, listedSuggestions{}, addedSample{},

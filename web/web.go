@@ -230,6 +230,7 @@ type handlers struct {
 	documents *documents
 	suggested *suggestions
 	asking    *asking
+	batch     *batch
 	runs      *runHandlers
 	mcp       *mcpHTTP
 	openAI    *openAI
@@ -272,6 +273,7 @@ func New(o Options) (*echo.Echo, error) {
 		uploads: o.Uploads, folders: o.UploadFolders, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
 	h.home.documents, h.home.model, h.home.settings = h.documents, o.Model, o.Settings != nil
 	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
+	h.batch = newBatch(h.asking, h.limiter)
 	h.suggested = &suggestions{asking: h.asking}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.documents.record = func(c echo.Context, id string) (*answerRecord, error) {
@@ -336,6 +338,7 @@ func (h *handlers) routes(f features) []route {
 		{"GET", "/documents/*", readers, h.documents.viewer},
 
 		{"POST", "/api/ask", visitors, limited(h.asking.ask)},
+		{"POST", "/api/ask/batch", readers, h.batch.ask},
 		{"POST", "/api/search", visitors, limited(h.asking.search)},
 		{"GET", "/api/cite", readers, sendCitePrompt},
 		{"POST", "/api/cite", readers, limited(citeAny)},

@@ -31,6 +31,7 @@ kinds = [e.kind for e in ibid.follow(run)]
 print(kinds[0], kinds[-1], kinds.count("done"), ibid.run(run)["answer"]["sources"][0]["state"])
 ibid.rate(run, 1, "right")
 print(ibid.cite("Open in winter [2].", [{"text": "Closed."}, {"text": "Open in winter."}])["text"])
+print(*[a["answer"]["answered"] if "answer" in a else a["error"]["code"] for a in ibid.batch(["When does the ice rink open?", {"question": ""}])])
 ibid.delete(change["document"])
 for event in ibid.stream("What does a swinging mooring cost?"):
     break  # stops the answer
@@ -55,6 +56,7 @@ for await (const { kind } of ibid.follow(id)) kinds.push(kind);
 console.log(kinds[0], kinds.at(-1), kinds.filter((k) => k === "done").length, (await ibid.run(id)).answer.sources[0].state);
 await ibid.rate(id, 1, "right");
 console.log((await ibid.cite("Open in winter [2].", [{ text: "Closed." }, { text: "Open in winter." }])).text);
+console.log((await ibid.batch(["When does the ice rink open?", { question: "" }])).map((a) => a.error?.code ?? a.answer.answered).join(" "));
 await ibid.delete(change.document);
 for await (const _ of ibid.stream("What does a swinging mooring cost?")) break;
 for (const call of [() => ibid.ask(""), () => ibid.summarize({ document: change.document }), () => new Ibid("http://127.0.0.1:9").ask("x")]) {
@@ -69,6 +71,7 @@ uploads/winter sports.md
 true default
 retrieved done 1 unchanged
 Open in winter [1].
+true empty_question
 400 empty_question
 404 document_not_found
 0 unreachable

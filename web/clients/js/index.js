@@ -82,6 +82,12 @@ export class Ibid {
     }
   }
 
+  /** Answers up to 50 questions, strings or bodies of ask. Each has its run and answer, or its error. */
+  async batch(questions, { signal } = {}) {
+    const asked = questions.map((q) => (typeof q === "string" ? { question: q } : q));
+    return (await this.#json("POST", "/api/ask/batch", { questions: asked }, signal)).answers;
+  }
+
   /** Returns the passages nearest to a question, best first. */
   async search(question, { signal, ...more } = {}) {
     return (await this.#json("POST", "/api/search", { question, ...more }, signal)).passages;

@@ -25,7 +25,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
-from .types import Answer, Change, Collection, DocumentInfo, Passage, Run, Turn
+from .types import Answer, AskRequest, Change, Collection, DocumentInfo, Passage, Run, Turn
 
 __all__ = ["Event", "Ibid", "IbidError", "turns"]
 
@@ -109,6 +109,11 @@ class Ibid:
                 if (lost := lost + 1) > 6:
                     raise IbidError(0, "unreachable", f"the stream of the run {run} ends early again and again")
             time.sleep(min(0.25 * 2**lost, 5))
+
+    def batch(self, questions: Iterable[str | AskRequest]) -> list[dict[str, Any]]:
+        """Answer up to 50 questions. Each has its "run" and "answer", or its "error", a problem with a code."""
+        asked = [{"question": q} if isinstance(q, str) else q for q in questions]
+        return self._json("POST", "/api/ask/batch", {"questions": asked})["answers"]
 
     def search(self, question: str, *, top_k: int = 12, collection: str | None = None, **more: Any) -> list[Passage]:
         """Return the passages nearest to a question, best first."""
