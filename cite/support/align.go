@@ -96,6 +96,7 @@ var scales = func() map[string]struct{ scale, step int } {
 		"always, usually often frequently, sometimes occasionally, rarely seldom never",
 		"must shall, should, may can could might",
 		"much, little", "with, without", "over, under", "up, down",
+		"% percent, $ dollar dollars, € euro euros, £ pounds, ¥ yen",
 	} {
 		for j, words := range strings.Split(scale, ", ") {
 			for w := range strings.FieldsSeq(words) {
@@ -171,20 +172,5 @@ func displaced(claim, sentence []unit) bool {
 	if float64(len(pairs)) < minAligned*float64(max(len(claim), part)) {
 		return false
 	}
-	// A rival is next to other words of the copy, with at most a word between.
-	const near = 2
-	next := func(p, q pair) bool { return q.i-p.i <= near && q.j-p.j <= near }
-	for k, p := range pairs {
-		before, after := pair{-1, -1, false}, pair{len(claim), len(sentence), false}
-		if k > 0 {
-			before = pairs[k-1]
-		}
-		if k+1 < len(pairs) {
-			after = pairs[k+1]
-		}
-		if p.rival && (next(before, p) || next(p, after)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pairs, func(p pair) bool { return p.rival })
 }

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,57 +11,42 @@ import (
 const maxClaimRead = 2 * maxClaimWords
 
 // contradicts reports whether the evidence says something else than the claim:
-// the passage lacks one of its numbers or has another name in its place, one of
-// the two negates what the other states, or the best sentence has the opposite
-// of a word of the claim.
+// the passage lacks one of its numbers, the best sentence has another name or the
+// opposite of a word in its place, or one of the two negates what the other states.
 func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 	all = all[:min(len(all), maxClaimRead)]
 	for i, w := range c.claim {
-		if w.kind == number && (!found[i] && !c.keys[w.key] || c.otherSign(w, picked)) {
+		if w.kind == number && !found[i] && !c.keys[w.key] {
 			return true
 		}
 	}
-	var evidence [][]word
-	for _, p := range picked {
-		evidence = append(evidence, c.sentences[p].words)
-	}
-	best := evidence[0]
+	best := c.sentences[picked[0]].words
 	if displaced(units(all, c.names), units(best, c.names)) {
 		return true
 	}
-	mine, theirs, elsewhere := compareNegations(all, evidence)
-	if len(mine) > 0 {
-		return !elsewhere
-	}
-	return turned(all, best, theirs) || excluded(all, best, theirs)
-}
-
-// otherSign reports whether the evidence has a number with another currency or
-// % only.
-func (c *cover) otherSign(number word, picked []int) bool {
-	other := false
+	mine, matched, elsewhere := negated(all), make(map[string]bool), false
+	bounded := make(map[string]bool)
 	for _, p := range picked {
-		for _, w := range c.sentences[p].words {
-			if w.kind != number.kind || w.key != number.key {
-				continue
-			}
-			if w.sign == 0 || number.sign == 0 || w.sign == number.sign {
-				return false
-			}
-			other = true
+		words := c.sentences[p].words
+		for _, w := range words {
+			bounded[w.plain] = bounds[w.plain]
+		}
+		for key := range negated(words) {
+			matched[key] = true
+			elsewhere = elsewhere || !mine[key]
 		}
 	}
-	return other
+	if slices.ContainsFunc(all, func(w word) bool { return mine[w.key] && !matched[w.key] && bounds[w.plain] == bounded[w.plain] }) {
+		return !elsewhere
+	}
+	return turned(all, best) || excluded(all, best)
 }
 
-// A negation is the index of the word of a sentence that a negator turns round,
-// or of the negator if there is none near.
-type negation int
-
-// negations returns the negations of a sentence. A negator turns round the next
-// word that says something in its own clause.
-func negations(words []word) []negation {
-	var out []negation
+// negated returns the keys of the words that are turned round in a sentence. A negator
+// turns round the next word that says something in its own clause; itself if there is
+// none near.
+func negated(words []word) map[string]bool {
+	keys := make(map[string]bool)
 	for i, w := range words {
 		if !isNegator(w.plain) {
 			continue
@@ -73,83 +59,33 @@ func negations(words []word) []negation {
 				break
 			}
 		}
-		out = append(out, negation(target))
+		keys[words[target].key] = true
 	}
-	return out
+	return keys
 }
 
-// compareNegations compares the negations of a claim with those of the
-// evidence, of which the first sentence is the best. It returns the claim's
-// that no sentence has, those of the best sentence that the claim lacks, and
-// whether any sentence has one that the claim lacks.
-func compareNegations(claim []word, evidence [][]word) (mine, theirs []negation, elsewhere bool) {
-	own := negations(claim)
-	said := make(map[string]bool, len(own))
-	for _, n := range own {
-		said[claim[n].key] = true
-	}
-	matched, bounded := make(map[string]bool), make(map[string]bool)
-	for i, words := range evidence {
-		for _, n := range negations(words) {
-			if key := words[n].key; said[key] {
-				matched[key] = true
-				continue
-			}
-			elsewhere = true
-			if i == 0 {
-				theirs = append(theirs, n)
-			}
-		}
-	}
-	for _, words := range evidence {
-		for _, w := range words {
-			bounded[w.key] = bounded[w.key] || bounds[w.plain]
-		}
-	}
-	for _, n := range own {
-		if w := claim[n]; !matched[w.key] && (!bounds[w.plain] || bounded[w.key]) {
-			mine = append(mine, n)
-		}
-	}
-	return mine, theirs, elsewhere
+// turned reports whether a sentence negates a word that the claim states.
+func turned(claim, sentence []word) bool {
+	theirs, mine := negated(sentence), negated(claim)
+	return slices.ContainsFunc(claim, func(w word) bool {
+		return theirs[w.key] && !mine[w.key] && (w.kind != light || bounds[w.plain])
+	})
 }
 
-// turned reports whether one of a sentence's negations turns a word of the
-// claim round.
-func turned(claim, words []word, theirs []negation) bool {
-	said := make(map[string]bool, len(claim))
-	for _, w := range claim {
-		said[w.key] = said[w.key] || w.kind != light || bounds[w.plain]
-	}
-	for _, n := range theirs {
-		if said[words[n].key] {
-			return true
-		}
-	}
-	return false
-}
-
-// excluded reports whether a sentence has the opposite of a word of the claim,
-// not negated, and not the word itself, and the claim not the opposite.
-func excluded(claim, words []word, negated []negation) bool {
+// excluded reports whether a sentence has the opposite of a word of the claim, not
+// negated, and not the word itself, and the claim not the opposite.
+func excluded(claim, sentence []word) bool {
 	said, has := make(map[string]bool), make(map[string]bool)
+	mine, theirs := negated(claim), negated(sentence)
 	for _, w := range claim {
 		said[w.plain] = true
 	}
-	for _, w := range words {
-		has[w.plain] = true
+	for _, w := range sentence {
+		has[w.plain] = !theirs[w.key] || mine[w.key]
 	}
-	for _, n := range negated {
-		has[words[n].plain] = false
-	}
-	for _, w := range claim {
-		for _, v := range opposites[w.plain] {
-			if has[v] && !said[v] && !has[w.plain] {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(claim, func(w word) bool {
+		return !has[w.plain] && slices.ContainsFunc(opposites[w.plain], func(v string) bool { return has[v] && !said[v] })
+	})
 }
 
 // isNegator reports whether a word turns a statement round. A pair of
@@ -172,11 +108,11 @@ var negators = wordSet(`not no non never none neither nor cannot without isn't a
 	pas jamais aucun aucune rien nunca jamás ningún ninguno ninguna nadie tampoco nessun nessuno nessuna`)
 
 // bounds are words that a negator turns round alone: "not only" denies nothing but
-// an "only".
-var bounds = wordSet("only just merely solely simply nur seulement")
-
-// filler may be between a negator and what it negates.
-var filler = wordSet("always yet usually generally necessarily really normally ever longer fully")
+// an "only". filler may be between a negator and what it negates.
+var (
+	bounds = wordSet("only just merely solely simply nur seulement")
+	filler = wordSet("always yet usually generally necessarily really normally ever longer fully")
+)
 
 // opposites are words of which one cannot mean the other.
 var opposites = pairs(`

@@ -15,27 +15,32 @@ const (
 	maxClaimWords = 256
 	// maxEvidence is the number of sentences taken together as evidence.
 	maxEvidence = 3
+	// maxJoined is the number of passages that are looked at together, and minJoined
+	// the number of words that one must add to another: any text has a single one.
+	maxJoined = 16
+	minJoined = 2
 	// minVerbatim is the number of words that a passage must have in the same
 	// order to count as quoted: any text has fewer.
 	minVerbatim = 3
 )
 
-// A cover says which words of a claim are in which sentences of a passage.
+// A cover says which words of a claim are in which sentences of passages.
 type cover struct {
 	claim     []word  // the different words that prove something, in order
 	total     float64 // the number of these, those above maxClaimWords included
-	context   []bool  // whether the passage's title or headings have each word
 	sentences []covered
-	keys      map[string]bool // of all words of the passage, its title and its headings
-	names     map[string]bool // of all names of the claim and the passage
+	keys      map[string]bool // of all words of the passages, their titles and headings
+	names     map[string]bool // of all names of the claim and the passages
 }
 
-// A covered is one sentence with the claim's words that it has, by their index.
+// A covered is one sentence with the claim's words that it has, by their index. If it
+// has any, those of the passage's title and headings are among them.
 type covered struct {
 	Span
 	words   []word
 	hits    []int
 	heading bool
+	passage int
 }
 
 // claimWords returns the different words of a claim that prove something, or
@@ -57,11 +62,11 @@ func claimWords(words []word) []word {
 	return out
 }
 
-// cover looks the words of a claim up in the sentences of a passage.
-func (p Prover) cover(claim []word, passage Passage) *cover {
+// cover looks the words of a claim up in the sentences of passages.
+func (p Prover) cover(claim []word, passages []Passage) *cover {
 	total := float64(len(claim))
 	claim = claim[:min(len(claim), maxClaimWords)]
-	c := &cover{claim: claim, total: total, context: make([]bool, len(claim)), keys: make(map[string]bool), names: make(map[string]bool)}
+	c := &cover{claim: claim, total: total, keys: make(map[string]bool), names: make(map[string]bool)}
 	index := make(map[string]int, len(claim))
 	for i, w := range claim {
 		index[w.key] = i
@@ -70,29 +75,35 @@ func (p Prover) cover(claim []word, passage Passage) *cover {
 		}
 	}
 	l := lexer{stem: p.Stem, begins: beginnings(claim)}
-	for _, w := range l.read(passage.Title+"\n"+passage.Heading, 0) {
-		c.keys[w.key] = true
-		if i, ok := index[w.key]; ok {
-			c.context[i] = true
-		}
-	}
-	for _, at := range p.sentences(passage.Text) {
-		text := passage.Text[at.Start:at.End]
-		sentence := covered{Span: at, words: l.read(text, at.Start), heading: isHeading(text, passage.Text[at.End:])}
-		seen := make(map[int]bool)
-		for _, w := range sentence.words {
-			c.keys[w.key] = true
-			if w.kind == name {
-				c.names[w.key] = true
+	for n, passage := range passages {
+		context := l.read(passage.Title+"\n"+passage.Heading, 0)
+		c.hits(context, index, nil)
+		for _, at := range p.sentences(passage.Text) {
+			text := passage.Text[at.Start:at.End]
+			s := covered{Span: at, words: l.read(text, at.Start), heading: isHeading(text, passage.Text[at.End:]), passage: n}
+			for _, w := range s.words {
+				if w.kind == name {
+					c.names[w.key] = true
+				}
 			}
-			if i, ok := index[w.key]; ok && !seen[i] {
-				seen[i] = true
-				sentence.hits = append(sentence.hits, i)
+			if s.hits = c.hits(s.words, index, nil); len(s.hits) > 0 {
+				s.hits = c.hits(context, index, s.hits)
 			}
+			c.sentences = append(c.sentences, s)
 		}
-		c.sentences = append(c.sentences, sentence)
 	}
 	return c
+}
+
+// hits adds the claim's words among others to some, by their index.
+func (c *cover) hits(words []word, index map[string]int, hits []int) []int {
+	for _, w := range words {
+		c.keys[w.key] = true
+		if i, ok := index[w.key]; ok && !slices.Contains(hits, i) {
+			hits = append(hits, i)
+		}
+	}
+	return hits
 }
 
 // gain counts the words that a sentence would add to those found.
@@ -112,41 +123,49 @@ func (c *cover) add(found []bool, sentence int) {
 	}
 }
 
-// evidence picks the sentences that together have most of the claim's words,
-// the best first, and reports which words were found.
-func (c *cover) evidence() (picked []int, found []bool) {
-	found = slices.Clone(c.context)
-	for range maxEvidence {
+// evidence picks the sentences that together have most of the claim's words, the best
+// first. It reports which words were found, and which passages these sentences, or
+// others as good, belong to. One of another passage must add several words.
+func (c *cover) evidence(passages int) (picked []int, found, parts []bool) {
+	found, parts = make([]bool, len(c.claim)), make([]bool, passages)
+	joins := func(i, gain int) bool {
+		return len(picked) == 0 || gain >= minJoined || len(picked) < maxEvidence && parts[c.sentences[i].passage]
+	}
+	for range max(maxEvidence, passages) {
 		best, most := -1, 0
 		for i := range c.sentences {
-			if g := c.gain(found, i); g > most {
+			if g := c.gain(found, i); g > most && joins(i, g) {
 				best, most = i, g
 			}
 		}
 		if best < 0 {
 			break
 		}
+		for i, s := range c.sentences {
+			if !parts[s.passage] && c.gain(found, i) == most && joins(i, most) {
+				parts[s.passage] = true
+			}
+		}
 		c.add(found, best)
 		picked = append(picked, best)
 	}
-	return picked, found
+	return picked, found, parts
 }
 
 // quote returns the range of the sentence that has most of the claim's words,
 // or of a few in a row if each adds enough. Without headings, the words of a
 // heading count for the sentence below it, less than any of its own.
 func (c *cover) quote(headings bool) Span {
-	best, most := c.sentences[0].Span, -1.0
-	above := 0.0
+	best, most, above := c.sentences[0].Span, -1.0, 0.0
 	for i, s := range c.sentences {
 		if s.heading && !headings {
-			above = 0.01 * float64(c.gain(c.context, i)) / c.total
+			above = 0.01 * float64(len(s.hits)) / c.total
 			continue
 		}
 		if len(s.hits) == 0 && above == 0 && most >= 0 {
 			continue
 		}
-		found, words := slices.Clone(c.context), 0
+		found, words := make([]bool, len(c.claim)), 0
 		for n, t := range c.sentences[i:min(i+maxQuote, len(c.sentences))] {
 			if t.heading && !headings {
 				break
@@ -204,8 +223,7 @@ func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
 	at = Span{words[first].Start, words[first+len(claim)-1].End}
 	for _, s := range c.sentences {
 		if s.Start <= at.Start && at.Start < s.End {
-			_, theirs, _ := compareNegations(claim, [][]word{s.words})
-			negated = turned(claim, s.words, theirs)
+			negated = turned(claim, s.words)
 		}
 	}
 	return at, true, negated
@@ -220,7 +238,6 @@ func spell(words []word) (text string, starts []int) {
 		b.WriteByte(0)
 		if w.kind == number {
 			b.WriteString(w.key)
-			b.WriteRune(w.sign)
 		} else {
 			b.WriteString(w.plain)
 		}

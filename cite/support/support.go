@@ -6,6 +6,7 @@ package support
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -69,28 +70,61 @@ type Prover struct {
 // texts.
 func (p Prover) Find(sentence string, passage Passage) Quote {
 	all := p.claim(sentence)
-	c := p.cover(claimWords(all), passage)
+	c := p.cover(claimWords(all), []Passage{passage})
 	if len(c.sentences) == 0 {
 		return Quote{Span: Span{0, len(passage.Text)}, Verdict: Weak}
 	}
-	at, found, negated := c.verbatim(all)
-	if found && !negated {
+	at, verbatim, negated := c.verbatim(all)
+	if verbatim && !negated {
 		at.End += closing(passage.Text[at.End:])
 		return Quote{Span: at, Support: 1, Verdict: Quoted}
 	}
 	q := Quote{Span: c.quote(false), Verdict: Weak}
-	picked, degrees := c.evidence()
+	picked, found, _ := c.evidence(1)
 	if len(picked) == 0 {
 		return q
 	}
-	q.Support = weights.chance(c.signals(degrees))
-	if negated || c.contradicts(all, picked, degrees) {
+	q.Support = weights.chance(c.signals(found))
+	if negated || c.contradicts(all, picked, found) {
 		q.Support = min(q.Support, maxContradicted)
 	}
 	if q.Support >= Threshold {
 		q.Span, q.Verdict = c.quote(true), Supported
 	}
 	return q
+}
+
+// Together says how well several passages bear a sentence out between them.
+type Together struct {
+	// Support is the estimated chance, 0 to 1, that they bear it out; 0 if
+	// fewer than two passages add to it.
+	Support float64
+	// Parts reports of each passage, in the order given, whether it adds to it.
+	Parts []bool
+}
+
+// Join judges a sentence by all the passages that it cites. It estimates the
+// support as [Prover.Find] does, from sentences of all the passages; what
+// contradicts the claim in one of those sentences contradicts it. Time and
+// memory are linear in the texts.
+func (p Prover) Join(sentence string, passages []Passage) Together {
+	all := p.claim(sentence)
+	c := p.cover(claimWords(all), passages[:min(len(passages), maxJoined)])
+	picked, found, parts := c.evidence(len(passages))
+	if i := slices.Index(parts, true); i < 0 || !slices.Contains(parts[i+1:], true) {
+		return Together{Parts: parts}
+	}
+	t := Together{weights.chance(c.signals(found)), parts}
+	_, _, denied := c.verbatim(all)
+	for i := range picked {
+		// Each in turn is the sentence that is looked at most closely.
+		picked[0], picked[i] = picked[i], picked[0]
+		denied = denied || c.contradicts(all, picked, found)
+	}
+	if denied {
+		t.Support = min(t.Support, maxContradicted)
+	}
+	return t
 }
 
 // claim returns the words of a sentence without the yes or no of a reply.

@@ -308,7 +308,7 @@ func TestWords(t *testing.T) {
 		"on 2013-05-13":                    "on 2013# 5# 13#",
 		"It may. May 5, Sept. 6":           "it may may.* 5# sep.* 6#",
 		"2018–19, 2018-2019, 1.5-20":       "2018# 2019# 2018# 2019# 1.5# 20#",
-		"at -5 or (−3), 7-8 and €14.50":    "at -5# or -3# 7# 8# and 14.5#",
+		"at -5 or (−3), 7-8 and €14.50":    "at -5# or -3# 7# 8# and 14.5# €",
 		"the 1990s, MH17":                  "the 1990# s mh17*",
 		"Ellen's boat isn't Zoë’s":         "ellen boat isn't zoë*",
 		"No stop. Then Norby":              "no stop then norby*",

@@ -23,7 +23,6 @@ type word struct {
 	key    string // what words are compared by: the stem, or the value of a number
 	plain  string // the word in lower case
 	kind   wordKind
-	sign   rune // the currency or % that a number is written with, or 0
 	parted bool // a comma, the border of a cell or the like is between this word and the one before it
 	// capital reports whether the word begins with a capital.
 	capital bool
@@ -60,7 +59,7 @@ func (l *lexer) read(text string, at int) []word {
 			i = l.ideographs(text, i)
 		case isLetter(r):
 			i = l.letters(text, i)
-		case strings.ContainsRune("<=>+~±×÷≤≥≈", r): // they change what is said
+		case strings.ContainsRune("<=>+~±×÷≤≥≈%", r) || unicode.Is(unicode.Sc, r): // they change what is said
 			l.add(string(r), string(r), light, Span{i, i + size})
 			i += size
 		default:
@@ -145,13 +144,9 @@ func (l *lexer) letters(text string, start int) int {
 	low := strings.ToLower(clip(text[start:i], maxWordBytes))
 	low = strings.TrimSuffix(strings.ReplaceAll(low, "’", "'"), "'s")
 	first, _ := utf8.DecodeRuneInString(text[start:])
-	month := months[low]
-	if low == "may" && (capitals == 0 || l.opened && !dayFollows(text[i:])) {
-		month = "" // the auxiliary
-	}
 	switch {
-	case month != "" && capitals > 0:
-		l.add(month, low, name, at)
+	case months[low] != "" && capitals > 0: // not the auxiliary "may"
+		l.add(months[low], low, name, at)
 	case lightWords[low] && (l.opened || capitals != utf8.RuneCountInString(low) || capitals < 2):
 		l.add(low, low, light, at)
 	case spelledNumbers[low] != 0:
@@ -165,11 +160,6 @@ func (l *lexer) letters(text string, start int) int {
 	}
 	l.words[len(l.words)-1].capital = unicode.IsUpper(first)
 	return i
-}
-
-// dayFollows reports whether a number comes next, as it does after the name of a month.
-func dayFollows(rest string) bool {
-	return len(rest) > 1 && rest[0] == ' ' && '0' <= rest[1] && rest[1] <= '9'
 }
 
 func (l *lexer) stemmed(low string) string {
@@ -220,48 +210,33 @@ func (l *lexer) digits(text string, start int) int {
 	if v, err := strconv.ParseFloat(key, 64); err == nil && len(key) <= exact {
 		key = strconv.FormatFloat(v, 'f', -1, 64)
 	}
-	minus, sign := signs(text, start, i)
-	if minus {
+	if negative.MatchString(text[max(0, start-8):start]) {
 		key = "-" + key
 	}
 	l.add(key, key, number, Span{start, i})
-	l.words[len(l.words)-1].sign = sign
+	if n := len(l.words) - 1; n > 0 && l.words[n-1].End == start && isCurrency(l.words[n-1].plain) { // €5 is 5 €
+		l.words[n-1], l.words[n] = l.words[n], l.words[n-1]
+		l.words[n].End, l.words[n-1].Start = i, l.words[n].Start
+	}
 	return i
 }
 
-// yearBefore matches the first year of a range.
-var yearBefore = regexp.MustCompile(`\b(\d\d)(\d\d)[-–/]$`)
+func isCurrency(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.Is(unicode.Sc, r)
+}
+
+// yearBefore matches the first year of a range, negative a minus sign.
+var (
+	yearBefore = regexp.MustCompile(`\b(\d\d)(\d\d)[-–/]$`)
+	negative   = regexp.MustCompile(`(?:^|[\s(])[-−]$`)
+)
 
 // groups matches further digits of a number that are grouped by spaces.
 var (
 	groups   = regexp.MustCompile(`^([ \x{a0}\x{2009}\x{202f}]\d{3}\b)+`)
 	grouping = strings.NewReplacer(",", "", " ", "", "\u00a0", "", "\u2009", "", "\u202f", "")
 )
-
-// signs returns what is written before and after a number: whether it is
-// negative, and its currency or %.
-func signs(text string, start, end int) (minus bool, sign rune) {
-	before, size := utf8.DecodeLastRuneInString(text[:start])
-	if before == '-' || before == '−' {
-		r, _ := utf8.DecodeLastRuneInString(text[:start-size])
-		minus = start == size || unicode.IsSpace(r) || r == '('
-	}
-	rest := strings.TrimPrefix(text[end:], " ")
-	after, _ := utf8.DecodeRuneInString(rest)
-	switch {
-	case unicode.Is(unicode.Sc, before):
-		return minus, before
-	case after == '%' || unicode.Is(unicode.Sc, after):
-		return minus, after
-	case strings.HasPrefix(rest, "percent"):
-		return minus, '%'
-	case strings.HasPrefix(rest, "euro"):
-		return minus, '€'
-	case strings.HasPrefix(rest, "dollar"):
-		return minus, '$'
-	}
-	return minus, 0
-}
 
 // beginnings returns the first two bytes of every word.
 func beginnings(words []word) map[[2]byte]bool {

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ibid/cite/support"
@@ -109,6 +110,9 @@ var Edits = []Edit{
 	}},
 	{"swapped_names", "… with two names swapped", true, swapNames},
 	{"opposite", "… with a word replaced by its opposite", true, exchange},
+	{"other_number", "… with a number that the passage lacks", true, renumber},
+	{"negated", "… with \"not\" put in", true, negate},
+	{"affirmed", "… with a negator taken out", true, affirm},
 }
 
 // MeasureEdits returns the share of edited sentences with the wanted verdict.
@@ -204,6 +208,38 @@ func exchange(p Place) string {
 	return ""
 }
 
-var exchanged = strings.Fields(`all some every some most few many few must may can must always sometimes often rarely usually rarely
+// renumber adds 13 to the first number.
+func renumber(p Place) string {
+	n := digits.FindString(p.Sentence)
+	v, err := strconv.Atoi(n)
+	other := strconv.Itoa(v + 13)
+	if err != nil || strings.Contains(p.Passage, other) {
+		return ""
+	}
+	return strings.Replace(p.Sentence, n, other, 1)
+}
+
+func negate(p Place) string {
+	at := auxiliary.FindStringIndex(p.Sentence)
+	if at == nil || negator.MatchString(p.Sentence) {
+		return ""
+	}
+	return p.Sentence[:at[1]] + "not " + p.Sentence[at[1]:]
+}
+
+func affirm(p Place) string {
+	for _, c := range [][2]string{{" not ", " "}, {"cannot", "can"}, {" never ", " always "}, {" no ", " a "}, {"No ", "Every "}} {
+		if strings.Count(p.Sentence, c[0]) == 1 {
+			return strings.Replace(p.Sentence, c[0], c[1], 1)
+		}
+	}
+	return ""
+}
+
+var (
+	digits    = regexp.MustCompile(`\b\d+\b`)
+	auxiliary = regexp.MustCompile(` (is|are|was|were|can|may|must|will) `)
+	exchanged = strings.Fields(`all some every some most few many few must may can must always sometimes often rarely usually rarely
 	more less before after first last open closed high low higher lower large small long short early late old new north south east west
 	inside outside above below begins ends began ended increased decreased won lost bought sold accepted rejected left joined day night`)
+)
