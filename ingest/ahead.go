@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"ibid/ingest/archive"
 )
 
 // Files in progress at a time, and their bytes. There are more of them than
@@ -137,7 +139,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	r.digest = hex.EncodeToString(sum[:])
 	defer func() {
 		if ctx.Err() == nil {
-			s.remember(f, r, begun)
+			s.remember(f, begun, func(st *stamp) { st.digest, st.read, st.err = r.digest, begun, r.err })
 		}
 	}()
 	if s.isStored(f.path, r.digest) && !s.Force {
@@ -231,17 +233,18 @@ func (s *folderSync) bytes(ctx context.Context, f file) ([]byte, error) {
 // stamps are the files that a syncer has seen before, by root and path.
 type stamps struct {
 	mu    sync.Mutex
-	files map[[2]string]seen
-	lists map[[2]string]listed // of containers
+	files map[[2]string]stamp
 }
 
-// seen is a file as it was read.
-type seen struct {
+// A stamp is a file as it was seen.
+type stamp struct {
 	size     int64
 	modified time.Time
 	digest   string
-	err      error // why nothing of it could be read
-	read     time.Time
+	read     time.Time // zero if it was not
+	err      error     // why nothing of it could be read
+	listed   bool
+	entries  []archive.Entry // the files in it, if listed
 }
 
 // tryAgain is how long a file that could not be read is not tried again while it
@@ -252,43 +255,37 @@ const tryAgain = 10 * time.Minute
 // the coarsest file systems count in steps of two seconds.
 const settled = 2 * time.Second
 
-// forget drops what is known of files, or of containers, that are no longer in the
-// folder.
-func forget[T any](m *stamps, known *map[[2]string]T, root string, gone func(path string) bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(*known, func(key [2]string, _ T) bool { return key[0] == root && gone(key[1]) })
+// stampOf returns what is known of a file that has not changed since.
+func (s *folderSync) stampOf(f file) stamp {
+	s.remembered.mu.Lock()
+	defer s.remembered.mu.Unlock()
+	if last := s.remembered.files[[2]string{s.root.Name, f.path}]; last.size == f.size && last.modified.Equal(f.modified) {
+		return last
+	}
+	return stamp{size: f.size, modified: f.modified}
 }
 
-// remember notes how a file was read, unless it was so new that its next change
-// may leave its time as it is.
-func (s *folderSync) remember(f file, r reading, read time.Time) {
+// remember notes what is known of a file since it was looked at, unless it was so
+// new that its next change may leave its time as it is.
+func (s *folderSync) remember(f file, looked time.Time, note func(*stamp)) {
+	last := s.stampOf(f)
+	note(&last)
 	m := &s.remembered
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := [2]string{s.root.Name, f.path}
-	if f.modified.IsZero() || read.Sub(f.modified) < settled {
-		delete(m.files, key)
-		return
-	}
 	if m.files == nil {
-		m.files = make(map[[2]string]seen)
+		m.files = make(map[[2]string]stamp)
 	}
-	m.files[key] = seen{f.size, f.modified, r.digest, r.err, read}
+	key := [2]string{s.root.Name, f.path}
+	if m.files[key] = last; f.modified.IsZero() || looked.Sub(f.modified) < settled {
+		delete(m.files, key)
+	}
 }
 
 // recall returns the earlier result for a file that has not changed since: it is
 // stored, or cannot be read.
 func (s *folderSync) recall(f file) (reading, bool) {
-	m := &s.remembered
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last, ok := m.files[[2]string{s.root.Name, f.path}]
-	if last.err != nil && time.Since(last.read) > tryAgain {
-		ok = false
-	}
-	if !ok || last.size != f.size || !last.modified.Equal(f.modified) || last.err == nil && !s.isStored(f.path, last.digest) {
-		return reading{}, false
-	}
-	return reading{digest: last.digest, err: last.err}, true
+	last := s.stampOf(f)
+	known := last.err != nil && time.Since(last.read) <= tryAgain || last.err == nil && s.isStored(f.path, last.digest)
+	return reading{digest: last.digest, err: last.err}, known && !last.read.IsZero()
 }

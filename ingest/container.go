@@ -1,10 +1,10 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"ibid/ingest/archive"
 	"ibid/ingest/mail"
@@ -43,72 +44,89 @@ const (
 // isContainer reports whether a file of this name holds files.
 func isContainer(name string) bool { return archive.Is(name) || isHolder(name) }
 
-// holders are documents that hold files too, also inside archives.
-func holders() archive.Holder { return archive.Holder{Is: isHolder, Files: attachedTo} }
-
-// insides are the formats by which children list and extract containers. The
-// path of their document is a [containerRequest].
-func insides() []fileFormat {
-	return []fileFormat{
-		{name: "archive", read: listContainer, binary: true, isolated: true},
-		{name: "archive content", read: readContainer, binary: true, isolated: true},
-	}
-}
-
-// A containerRequest says what to list or extract.
-type containerRequest struct {
-	Name      string
+// A heldRequest asks for the files in a container.
+type heldRequest struct {
 	FileBytes int64    // of the largest file that is read
-	Paths     []string // of the files to extract
+	Paths     []string // of the files to extract; nil to list all
 }
 
-func (q containerRequest) limits() archive.Limits {
-	limits := archive.DefaultLimits()
+// answer lists the files in a container, or concatenates them in the text of the
+// reply: each is a section with its path as anchor.
+func (q heldRequest) answer(name string, data []byte, reply *childReply) (err error) {
+	limits, holders := archive.DefaultLimits(), archive.Holder{Is: isHolder, Files: attachedTo}
 	limits.FileBytes = q.FileBytes
-	return limits
-}
-
-// readContainer concatenates the files in the document's text. Each is a section
-// with its path as anchor.
-func readContainer(doc *Document, data []byte) error {
-	var q containerRequest
-	if err := json.Unmarshal([]byte(doc.Path), &q); err != nil {
-		return fmt.Errorf("reading the request: %w", err)
-	}
-	contents, err := archive.Read(q.Name, data, q.limits(), holders(), q.Paths)
-	if err != nil {
+	if q.Paths == nil {
+		readable := func(name string) bool { _, ok := formatOf(name); return ok }
+		reply.Entries, err = archive.List(name, data, limits, holders, readable)
 		return err
 	}
+	contents, err := archive.Read(name, data, limits, holders, q.Paths)
 	var all strings.Builder
 	for _, p := range q.Paths {
 		if content, ok := contents[p]; ok {
-			doc.Sections = append(doc.Sections, Section{Anchor: p, Start: all.Len(), End: all.Len() + len(content)})
+			reply.Sections = append(reply.Sections, Section{Anchor: p, Start: all.Len(), End: all.Len() + len(content)})
 			all.Write(content)
 		}
 	}
-	doc.Text = all.String()
-	return nil
+	reply.text = all.String()
+	return err
 }
 
-// ask has a child list or extract a container.
-func (r *Reader) ask(ctx context.Context, format string, q containerRequest, data []byte) (*Document, error) {
-	q.FileBytes = r.maxBytes()
-	request, err := json.Marshal(q)
-	if err != nil {
-		return nil, err
+// held has a child list the files in a container, or extract some. The reply has
+// those before an error too.
+func (r *Reader) held(ctx context.Context, name string, data []byte, paths []string) (childReply, error) {
+	q := heldRequest{FileBytes: r.maxBytes(), Paths: paths}
+	reply, err := r.askChild(ctx, childRequest{Format: "archive", Path: name, Held: &q}, data)
+	if err == nil {
+		err = reply.into(new(Document))
 	}
-	doc := &Document{Path: string(request)}
-	return doc, r.readInChild(ctx, format, doc, data)
+	return reply, err
+}
+
+// list lists the files in a container, unless it is unchanged since the last time.
+// The digest is that of the listed bytes.
+func (s *folderSync) list(ctx context.Context, f file) (entries []archive.Entry, digest string, err error) {
+	begun, before := time.Now(), s.stampOf(f)
+	if before.listed && !s.Force {
+		return before.entries, before.digest, nil
+	}
+	data, err := s.bytes(ctx, f)
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(data)
+	digest = hex.EncodeToString(sum[:])
+	if archive.Is(f.path) || mayHold(f.path, data) {
+		reply, err := s.reader.held(ctx, f.path, data, nil)
+		if err != nil {
+			return reply.Entries, digest, err
+		}
+		entries = reply.Entries
+	}
+	s.remember(f, begun, func(st *stamp) { st.listed, st.entries, st.digest = true, entries, digest })
+	return entries, digest, nil
+}
+
+// mayHold reports whether a document may have files in it. It is quick, and errs
+// towards true.
+func mayHold(name string, data []byte) bool {
+	switch f, _ := formatOf(name); f.name {
+	case "outlook":
+		return true
+	case "pdf": // the entry of an attached file, or a stream of objects that may have one
+		return bytes.Contains(data, []byte("/EF")) || bytes.Contains(data, []byte("/ObjStm"))
+	case "mail", "mbox": // attachments have names, or are mails themselves
+		lower := bytes.ToLower(data)
+		return slices.ContainsFunc([]string{"name=", "name*", "attachment", "message/"}, func(sign string) bool {
+			return bytes.Contains(lower, []byte(sign))
+		})
+	}
+	return office.HoldsFiles(data)
 }
 
 // openContainers adds the files in each container to those of the run. One that
 // cannot be listed is a failure.
 func (s *folderSync) openContainers(ctx context.Context) error {
-	inFolder := make(map[string]bool, len(s.files))
-	for _, f := range s.files {
-		inFolder[f.path] = true
-	}
-	forget(&s.remembered, &s.remembered.lists, s.root.Name, func(path string) bool { return !inFolder[path] })
 	var files []file
 	inside := make([][]file, len(s.files))
 	broken := make([][]string, len(s.files))
@@ -149,13 +167,10 @@ func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []s
 		f.err = fmt.Errorf("%w; its stored documents are kept", err)
 		return append(files, f), append(broken, f.path)
 	}
-	list, digest, err := s.list(ctx, f)
-	if err != nil {
-		return fail(err)
-	}
+	entries, digest, err := s.list(ctx, f)
 	c := &container{file: f, digest: digest}
 	var wanted []file
-	for _, e := range list.Entries {
+	for _, e := range entries {
 		in := file{path: f.path + "/" + e.Path, size: e.Size, in: c, digest: e.Digest}
 		if ignoredBelow(f.rules, f.path, in.path) || ignoredBelow(s.exclude, f.path, in.path) || !s.included(in.path) {
 			continue
@@ -177,8 +192,8 @@ func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []s
 		files = append(files, in)
 	}
 	c.batch(wanted)
-	if list.Failed != "" {
-		return fail(errors.New(list.Failed))
+	if err != nil {
+		return fail(err)
 	}
 	if len(files) == 0 {
 		f.err = &SkipError{Reason: "an archive without files"}
@@ -302,15 +317,15 @@ func (s *folderSync) unpack(ctx context.Context, c *container, paths []string) e
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != c.digest {
 		return errors.New("its archive changed meanwhile: ingest the folder again")
 	}
-	doc, err := s.reader.ask(ctx, "archive content", containerRequest{Name: c.file.path, Paths: paths}, data)
+	reply, err := s.reader.held(ctx, c.file.path, data, paths)
 	if err != nil {
 		return fmt.Errorf("extracting it from its archive: %w", err)
 	}
-	for _, section := range doc.Sections {
-		if section.Start < 0 || section.End < section.Start || section.End > len(doc.Text) {
+	for _, section := range reply.Sections {
+		if section.Start < 0 || section.End < section.Start || section.End > len(reply.text) {
 			return errors.New("the reader of its archive gave no valid reply")
 		}
-		c.content[section.Anchor] = []byte(doc.Text[section.Start:section.End])
+		c.content[section.Anchor] = []byte(reply.text[section.Start:section.End])
 	}
 	return nil
 }

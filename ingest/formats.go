@@ -123,22 +123,25 @@ func endingOf(name string) string {
 	return ending
 }
 
-func formatNamed(name string) (fileFormat, bool) {
-	all := append(formats(), insides()...)
-	if i := slices.IndexFunc(all, func(f fileFormat) bool { return f.name == name }); i >= 0 {
-		return all[i], true
-	}
-	return fileFormat{}, false
+// formatNamed returns the format with a name that there is.
+func formatNamed(name string) fileFormat {
+	all := formats()
+	return all[slices.IndexFunc(all, func(f fileFormat) bool { return f.name == name })]
 }
 
-// into reads the file into the document. A panic is an error of this file.
-func (f fileFormat) into(doc *Document, data []byte) (err error) {
+// into reads the file into the document.
+func (f fileFormat) into(doc *Document, data []byte) error {
+	return safely(f.name, func() error { return f.read(doc, data) })
+}
+
+// safely calls a reader. A panic is an error of its file.
+func safely(reader string, read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the %s reader crashed on it: %s (%s)", f.name, child.FirstLine(fmt.Sprint(p), 200), crashSite(debug.Stack()))
+			err = fmt.Errorf("the %s reader crashed on it: %s (%s)", reader, child.FirstLine(fmt.Sprint(p), 200), crashSite(debug.Stack()))
 		}
 	}()
-	return f.read(doc, data)
+	return read()
 }
 
 // crashSite returns the place of a panic.

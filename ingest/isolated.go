@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
+	"ibid/ingest/archive"
 	"ibid/ingest/child"
 	"ibid/ingest/format"
 	"ibid/ingest/pdf"
@@ -29,8 +29,9 @@ func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Wri
 // A childRequest is a request to a child, which goes with the bytes of a file.
 type childRequest struct {
 	Format string
-	Path   string  // [Document.Path]; its ending may say more than the format
-	PDF    *pdfJob `json:",omitempty"` // for a PDF file
+	Path   string       // [Document.Path]; its ending may say more than the format
+	PDF    *pdfJob      `json:",omitempty"` // for a PDF file
+	Held   *heldRequest `json:",omitempty"` // for the files in it, instead of reading it
 }
 
 // A childReply is the document that a child read, or why there is none. Its text
@@ -41,12 +42,16 @@ type childReply struct {
 	Pages          []Page
 	Lines          []Line `json:",omitempty"`
 	Meta           map[string]string
+	Scanned        []int           // pages of a PDF file with a picture and no text
+	Marked         []pdfium.Rect   // on a drawn page
+	Entries        []archive.Entry // files in it
 	Error          string
-	Skip           bool  // Error is the reason of a [SkipError]
-	Scan           int   // pages of a PDF file without any text
-	Scanned        []int // pages of a PDF file with a picture and no text
+	Skip           bool // Error is the reason of a [SkipError]
 	text           string
 }
+
+// noText reports whether all pages of a PDF file are scanned.
+func (reply childReply) noText() bool { return reply.Error != "" && len(reply.Scanned) > 0 }
 
 // into fills in a document from the reply.
 func (reply childReply) into(doc *Document) error {
@@ -101,52 +106,39 @@ type workshop struct {
 // handle is the [child.Handler] of readers.
 func (w *workshop) handle(message json.RawMessage, data []byte) (any, string) {
 	var request childRequest
-	if err := json.Unmarshal(message, &request); err != nil {
-		return childReply{Error: err.Error()}, ""
+	var reply childReply
+	err := json.Unmarshal(message, &request)
+	if err == nil {
+		err = safely(request.Format, func() error { return w.work(request, data, &reply) })
 	}
-	reply := w.read(request, data)
+	if err != nil {
+		var skip *SkipError
+		reply.Error, reply.Skip = err.Error(), errors.As(err, &skip)
+	}
 	return reply, reply.text
 }
 
-// read reads a file with the reader of its format.
-func (w *workshop) read(request childRequest, data []byte) childReply {
-	f, ok := formatNamed(request.Format)
-	if !ok {
-		return childReply{Error: fmt.Sprintf("no reader is named %q", request.Format)}
-	}
+func (w *workshop) work(request childRequest, data []byte, reply *childReply) (err error) {
 	doc := &Document{Path: request.Path}
-	var reply childReply
-	if job := request.PDF; job != nil {
-		f.read = func(doc *Document, data []byte) (err error) {
-			if job.Draw != nil {
-				doc.Text, doc.Meta, err = w.draw(*job, data)
-			} else {
-				reply.Scanned, err = readPDF(doc, *job, data)
-			}
-			return err
+	switch job := request.PDF; {
+	case request.Held != nil:
+		return request.Held.answer(request.Path, data, reply)
+	case job != nil && job.Draw != nil:
+		return w.draw(*job, data, reply)
+	case job != nil:
+		err = readPDF(doc, *job, data, reply)
+	default:
+		f := formatNamed(request.Format)
+		if err = f.read(doc, data); !f.isolated {
+			reply.Lines = doc.Lines
 		}
-	}
-	if err := f.into(doc, data); err != nil {
-		var skip *SkipError
-		var blank *pdf.NoTextError
-		reply = childReply{Error: err.Error(), Skip: errors.As(err, &skip)}
-		if errors.As(err, &blank) && blank.Blank && !request.PDF.Picture {
-			reply.Error, reply.Skip = "empty: nothing is on its pages", true
-		} else if errors.As(err, &blank) {
-			reply.Scan = blank.Pages
-		}
-		return reply
 	}
 	reply.Title, reply.text, reply.Partial = doc.Title, doc.Text, doc.Partial
 	reply.Sections, reply.Pages, reply.Meta = doc.Sections, doc.Pages, doc.Meta
-	if !f.isolated {
-		reply.Lines = doc.Lines
-	}
-	return reply
+	return err
 }
 
-// readPDF returns the numbers of the pages that are scanned.
-func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
+func readPDF(doc *Document, job pdfJob, data []byte, reply *childReply) (err error) {
 	begun := child.ProcessorTime()
 	var file *pdf.File
 	if job.Picture {
@@ -155,29 +147,36 @@ func readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) 
 		late := func() bool { return child.ProcessorTime()-begun > pdfPatience }
 		file, err = pdf.Read(data, pdf.Options{Recognised: job.Recognised, Late: late})
 	}
+	if blank := (*pdf.NoTextError)(nil); errors.As(err, &blank) {
+		if blank.Blank && !job.Picture {
+			return &SkipError{Reason: "empty: nothing is on its pages"}
+		}
+		for n := range blank.Pages {
+			reply.Scanned = append(reply.Scanned, n+1)
+		}
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	format.PDF(doc, file)
-	return file.Scanned, nil
+	reply.Scanned = file.Scanned
+	return nil
 }
 
-// draw draws a page. It returns the picture, and the places of the quote in
-// the metadata.
-func (w *workshop) draw(job pdfJob, data []byte) (picture string, meta map[string]string, err error) {
+// draw draws a page. The picture is the text of the reply.
+func (w *workshop) draw(job pdfJob, data []byte, reply *childReply) error {
 	if w.engine == nil {
 		code, _, err := pdfium.Code(job.Folder)
 		if err == nil {
 			w.engine, err = pdfium.Open(code, job.Cache)
 		}
 		if err != nil {
-			return "", nil, err
+			return err
 		}
 	}
 	d, err := w.engine.Draw(data, *job.Draw)
-	if err != nil {
-		return "", nil, err
+	if err == nil {
+		reply.text, reply.Marked = string(d.PNG), d.Marked
 	}
-	places, err := json.Marshal(d.Marked)
-	return string(d.PNG), map[string]string{"marked": string(places)}, err
+	return err
 }

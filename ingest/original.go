@@ -36,10 +36,9 @@ func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byt
 	}
 	data, err := folder.bytes(ctx, f)
 	if err == nil && packed != "" {
-		var out *Document
-		if out, err = r.ask(ctx, "archive content", containerRequest{Name: name, Paths: []string{packed}}, data); err == nil {
-			data = []byte(out.Text)
-		}
+		var reply childReply
+		reply, err = r.held(ctx, name, data, []string{packed})
+		data = []byte(reply.text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the file %s: %w", name, err)

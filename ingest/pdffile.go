@@ -111,21 +111,18 @@ func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) er
 	if err != nil {
 		return err
 	}
-	pages, said, missing := reply.Scanned, "", plan.checkOCR()
-	for n := range reply.Scan {
-		pages = append(pages, n+1)
-	}
+	said, missing := "", plan.checkOCR()
 	switch {
-	case len(pages) == 0:
+	case len(reply.Scanned) == 0:
 		missing = nil
 	case missing == nil:
-		if reply, said, err = r.withScans(ctx, doc, data, plan, pages); err != nil {
+		if reply, said, err = r.withScans(ctx, doc, data, plan, reply.Scanned); err != nil {
 			return err
 		}
-	case reply.Scan > 0:
+	case reply.noText():
 		return missing
 	default:
-		said = fmt.Sprintf("%s of %d: %v", format.PagesNamed(pages), len(reply.Pages), missing)
+		said = fmt.Sprintf("%s of %d: %v", format.PagesNamed(reply.Scanned), len(reply.Pages), missing)
 	}
 	if err := reply.into(doc); err != nil {
 		return err

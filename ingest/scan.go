@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -43,57 +42,36 @@ func (p pdfPlan) checkOCR() error {
 	return nil
 }
 
-// recognisePages returns the tables of the pages' text in order. left is the
-// number of pages that were not read for lack of time, and trouble the error of
-// the first page that could not be read, whose table is empty.
-func (r *Reader) recognisePages(ctx context.Context, data []byte, plan pdfPlan, pages []int) (tables [][]byte, left int, trouble error) {
-	end := time.Now().Add(scanTime)
-	for i, n := range pages {
-		if i == maxScan || time.Now().After(end) || ctx.Err() != nil {
-			return tables, len(pages) - i, trouble
-		}
-		picture, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: n, DPI: pdf.ScanDPI})
-		var table []byte
-		if err == nil {
-			table, err = r.recognise(ctx, plan.tesseract, []byte(picture.text))
-		}
-		if err != nil {
-			trouble = cmp.Or(trouble, fmt.Errorf("page %d: %w", n, err))
-		}
-		tables = append(tables, table)
-	}
-	return tables, 0, trouble
-}
-
-// scanPartial names the scanned pages that were not read.
-func scanPartial(pages, left int, trouble error) string {
-	switch {
-	case trouble != nil:
-		return "not every page of the scan could be read: " + trouble.Error()
-	case left > 0:
-		return fmt.Sprintf("of the %d pages of the scan, the first %d were read", pages, pages-left)
-	}
-	return ""
-}
-
-// withScans reads the file again with the text that is recognised on pages without
-// any. said names the pages that were not read.
+// withScans reads the file again with the text that is recognised on the pages
+// without any. said names those that were not read.
 func (r *Reader) withScans(
 	ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages []int,
 ) (reply childReply, said string, err error) {
-	tables, left, trouble := r.recognisePages(ctx, data, plan, pages)
-	if ctx.Err() != nil {
-		return reply, "", ctx.Err()
-	}
 	job := plan.job
 	job.Recognised = make(map[int][]byte)
-	for i, table := range tables {
-		job.Recognised[pages[i]] = table
+	var trouble error // of the first page that could not be read
+	end := time.Now().Add(scanTime)
+	for i, n := range pages {
+		if i == maxScan || time.Now().After(end) {
+			said = fmt.Sprintf("of the %d pages of the scan, the first %d were read", len(pages), i)
+			break
+		}
+		picture, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: n, DPI: pdf.ScanDPI})
+		if err == nil {
+			job.Recognised[n], err = r.recognise(ctx, plan.tesseract, []byte(picture.text))
+		}
+		if ctx.Err() != nil {
+			return reply, "", ctx.Err()
+		}
+		if err != nil {
+			trouble = cmp.Or(trouble, fmt.Errorf("page %d: %w", n, err))
+			said = "not every page of the scan could be read: " + trouble.Error()
+		}
 	}
-	if reply, err = r.askPDF(ctx, doc, job, data); err == nil && reply.Scan > 0 {
+	if reply, err = r.askPDF(ctx, doc, job, data); err == nil && reply.noText() {
 		err = cmp.Or(trouble, errNotRecognised)
 	}
-	return reply, scanPartial(len(pages), left, trouble), err
+	return reply, said, err
 }
 
 // errNotRecognised is the reason why a scan or a picture without letters is not read.
@@ -137,7 +115,7 @@ func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) er
 		return err
 	}
 	reply, err := r.askPDF(ctx, doc, pdfJob{Picture: true}, table)
-	if err == nil && reply.Scan > 0 {
+	if err == nil && reply.noText() {
 		err = errNotRecognised
 	}
 	if err != nil {
@@ -170,9 +148,5 @@ func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote stri
 	if err != nil {
 		return nil, err
 	}
-	image := &PageImage{PNG: []byte(reply.text)}
-	if err := json.Unmarshal([]byte(reply.Meta["marked"]), &image.Marked); err != nil {
-		return nil, fmt.Errorf("its reader gave no valid reply: %w", err)
-	}
-	return image, nil
+	return &PageImage{PNG: []byte(reply.text), Marked: reply.Marked}, nil
 }

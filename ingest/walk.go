@@ -35,6 +35,7 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	if err := s.walk(ctx, ".", nil); err != nil {
 		return err
 	}
+	listed := s.files
 	if err := s.openContainers(ctx); err != nil {
 		return err
 	}
@@ -43,7 +44,13 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	for _, f := range s.files {
 		seen[f.path] = true
 	}
-	forget(&s.remembered, &s.remembered.files, s.root.Name, func(path string) bool { return !seen[path] })
+	inFolder := maps.Clone(seen)
+	for _, f := range listed {
+		inFolder[f.path] = true // also archives
+	}
+	s.remembered.mu.Lock()
+	maps.DeleteFunc(s.remembered.files, func(key [2]string, _ stamp) bool { return key[0] == s.root.Name && !inFolder[key[1]] })
+	s.remembered.mu.Unlock()
 	s.gone, s.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if !seen[p] && !s.belowBroken(p) {
