@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"maps"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ const (
 
 // A reading is the result of reading one file.
 type reading struct {
+	file   file
 	digest string
 	doc    *Document // nil when the file is stored as it is
 	chunks []Chunk
@@ -33,91 +35,83 @@ type reading struct {
 	stored bool                        // store was called ahead of its turn
 	copied bool                        // an equal file was read before it
 	err    error
-	weight int64 // bytes of the file
 }
 
-// A pipeline works on files before their turn.
-type pipeline struct {
-	sync    *folderSync
-	ordered chan chan reading // one for each file, in their order
-	memory  *semaphore.Weighted
-	writers chan struct{} // one for each document that is being stored
-}
-
-// startPipeline starts the work on the files. end stops it and waits for it.
-func (s *folderSync) startPipeline(ctx context.Context) (a *pipeline, end func()) {
-	ctx, stop := context.WithCancel(ctx)
-	a = &pipeline{
-		sync: s, ordered: make(chan chan reading, maxAhead), memory: semaphore.NewWeighted(maxAheadBytes),
-		writers: make(chan struct{}, max(1, s.Writers)),
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer close(a.ordered)
-		workers := make(chan struct{}, s.workers)
-		for _, f := range s.files {
-			weight := min(f.size, maxAheadBytes)
-			if a.memory.Acquire(ctx, weight) != nil {
+// readAhead reads files before their turn, and yields the results in order. When the
+// context is done, it yields those that were started.
+func (s *folderSync) readAhead(ctx context.Context) iter.Seq[reading] {
+	return func(yield func(reading) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer stop()
+		ordered := make(chan chan reading, maxAhead) // one for each file
+		memory, workers := semaphore.NewWeighted(maxAheadBytes), semaphore.NewWeighted(int64(s.workers))
+		writers := semaphore.NewWeighted(int64(max(1, s.Writers)))
+		weight := func(f file) int64 { return min(f.size, maxAheadBytes) }
+		wg.Go(func() {
+			defer close(ordered)
+			for _, f := range s.files {
+				if memory.Acquire(ctx, weight(f)) != nil || workers.Acquire(ctx, 1) != nil {
+					return
+				}
+				out := make(chan reading, 1)
+				select {
+				case ordered <- out:
+				case <-ctx.Done():
+					return
+				}
+				wg.Go(func() {
+					r := s.readFile(ctx, f)
+					r.file = f
+					workers.Release(1)
+					s.prepareDocument(ctx, &r)
+					s.storeAhead(ctx, &r, writers)
+					out <- r
+				})
+			}
+		})
+		for out := range ordered {
+			r := <-out
+			if !yield(r) {
 				return
 			}
-			out := make(chan reading, 1)
-			select {
-			case a.ordered <- out:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case workers <- struct{}{}:
-			case <-ctx.Done():
-				out <- reading{err: ctx.Err()}
-				return
-			}
-			wg.Go(func() {
-				r := s.readFile(ctx, f)
-				r.weight = weight
-				<-workers
-				s.prepareDocument(ctx, &r)
-				a.storeDocument(ctx, &r)
-				out <- r
-			})
+			memory.Release(weight(r.file))
 		}
-	})
-	return a, func() { stop(); wg.Wait() }
+	}
 }
 
-// storeDocument stores a document ahead of its turn if several are stored at a
-// time. One that may have been renamed waits for its turn.
-func (a *pipeline) storeDocument(ctx context.Context, r *reading) {
-	if cap(a.writers) == 1 || r.doc == nil || r.copied {
+// waits reports whether nothing is done with a document before its turn: it may have
+// been renamed, and has vectors then, or be a copy, which gets those of the first.
+func (s *folderSync) waits(r *reading) bool {
+	_, moved := s.gone[r.digest]
+	return r.doc == nil || r.copied || moved
+}
+
+// prepareDocument prepares storing a document, for example by embedding it.
+func (s *folderSync) prepareDocument(ctx context.Context, r *reading) {
+	p, ok := s.Sink.(Preparer)
+	if !ok || s.waits(r) {
 		return
 	}
-	if _, moved := a.sync.gone[r.digest]; moved {
+	store, err := p.Prepare(ctx, r.doc, r.chunks)
+	if err != nil {
+		store = func(context.Context) error { return err }
+	}
+	r.store = store
+}
+
+// storeAhead stores a document ahead of its turn if several are stored at a time.
+func (s *folderSync) storeAhead(ctx context.Context, r *reading, writers *semaphore.Weighted) {
+	if s.Writers <= 1 || s.waits(r) || writers.Acquire(ctx, 1) != nil {
 		return
 	}
-	select {
-	case a.writers <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
+	defer writers.Release(1)
 	if ctx.Err() == nil {
 		err := r.store(context.WithoutCancel(ctx))
 		r.store, r.stored = func(context.Context) error { return err }, true
 	}
-	<-a.writers
 }
-
-// next returns the result of the next file; false when the context is done and
-// no more were started.
-func (a *pipeline) next() (reading, bool) {
-	out, ok := <-a.ordered
-	if !ok {
-		return reading{}, false
-	}
-	return <-out, true
-}
-
-// release returns the memory that was held for a file.
-func (a *pipeline) release(r reading) { a.memory.Release(r.weight) }
 
 // readFile reads, parses and splits one file unless it is stored unchanged.
 func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
@@ -193,24 +187,6 @@ func (s *folderSync) isStored(path, digest string) bool {
 	known, ok := s.known[path]
 	return ok && known.Digest == digest && !s.reader.outdated(known.Meta[ReaderKey]) &&
 		(s.Given == nil || maps.Equal(s.Given, givenTo(known)))
-}
-
-// prepareDocument prepares storing a document, for example by embedding it. One
-// that may have been renamed has vectors already, and waits for its turn; so does
-// a copy, until the vectors of the first are stored.
-func (s *folderSync) prepareDocument(ctx context.Context, r *reading) {
-	p, ok := s.Sink.(Preparer)
-	if !ok || r.doc == nil || r.copied {
-		return
-	}
-	if _, moved := s.gone[r.digest]; moved {
-		return
-	}
-	store, err := p.Prepare(ctx, r.doc, r.chunks)
-	if err != nil {
-		store = func(context.Context) error { return err }
-	}
-	r.store = store
 }
 
 // bytes reads a file, but never more than the limit: it may grow meanwhile.

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -36,22 +35,16 @@ func give(doc *Document, given map[string]string) {
 	doc.Meta[GivenKey] = strings.Join(slices.Sorted(maps.Keys(given)), ", ")
 }
 
-// given returns the metadata that the documents of an upload were given before, and the
-// same with more, of which empty values remove some.
-func (u *Uploads) given(ctx context.Context, name string, meta map[string]string) (before, given map[string]string, err error) {
-	known, err := u.stored(ctx, name)
-	if err != nil {
-		return nil, nil, err
+// syncer returns a syncer that gives metadata to the documents of an upload, over what
+// the stored ones were given before.
+func (u *Uploads) syncer(stored map[string]Stored, meta map[string]string) *Syncer {
+	given := map[string]string{}
+	for _, d := range stored { // all have the same
+		given = givenTo(d)
 	}
-	first := ""
-	if len(known) > 0 {
-		first = slices.Min(slices.Collect(maps.Keys(known)))
-	}
-	before = givenTo(known[first]) // all have the same
-	given = maps.Clone(before)
 	for key, value := range meta {
 		given[key] = oneLine(format.Clean(value))
 	}
 	maps.DeleteFunc(given, func(_, value string) bool { return value == "" })
-	return before, given, nil
+	return &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, Given: given}
 }

@@ -138,19 +138,12 @@ type folderSync struct {
 // syncAll reads and prepares files ahead and acts on them in order. When ctx is
 // done, it still yields the files that were stored ahead of their turn.
 func (s *folderSync) syncAll(ctx context.Context, yield func(Change, error) bool) {
-	pipeline, end := s.startPipeline(ctx)
-	defer end()
-	for _, f := range s.files {
-		r, ok := pipeline.next()
-		if !ok {
-			break
-		}
+	for r := range s.readAhead(ctx) {
 		if ctx.Err() != nil && !r.stored {
 			continue
 		}
 		s.done++
-		change, err := s.apply(ctx, f, r)
-		pipeline.release(r)
+		change, err := s.apply(ctx, r.file, r)
 		if err != nil {
 			yield(Change{}, err)
 			return

@@ -200,17 +200,17 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if err := ctx.Err(); err != nil {
 		return c, err
 	}
-	before, given, err := u.given(ctx, name, meta)
+	known, err := u.stored(ctx, name)
 	if err != nil {
 		return c, err
 	}
-	c, err = u.syncer(given).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), name, temporary}, name)
+	c, err = u.syncer(known, meta).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), name, temporary}, name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
 		if c.Action == Skipped {
 			// The skip removed the stored version of the file that is there.
 			if _, old := u.Dir.Lstat(name); old == nil {
-				_, again := u.syncer(before).SyncFile(ctx, u.Root, u.Dir.FS(), name)
+				_, again := u.syncer(known, nil).SyncFile(ctx, u.Root, u.Dir.FS(), name)
 				err = errors.Join(err, again)
 			}
 		}
@@ -230,11 +230,6 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	return c, nil
 }
 
-// syncer returns a syncer that gives metadata to documents.
-func (u *Uploads) syncer(given map[string]string) *Syncer {
-	return &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, Given: given}
-}
-
 // Reread reads an upload again. The metadata is given to its documents, over that of
 // their files and for as long as they are stored; an empty value ends that. Metadata
 // that they were given before remains.
@@ -244,22 +239,20 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, given, err := u.given(ctx, name, meta)
+	known, err := u.stored(ctx, name)
 	if err != nil {
 		return Change{}, err
 	}
-	again := u.syncer(given)
-	again.Force = true
-	c, err := again.SyncFile(ctx, u.Root, u.Dir.FS(), name)
+	syncer := u.syncer(known, meta)
+	syncer.Force = true
+	c, err := syncer.SyncFile(ctx, u.Root, u.Dir.FS(), name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
 	} else if err == nil {
 		u.clearFailure(name)
 	}
-	if u.Shared && errors.Is(err, fs.ErrNotExist) {
-		if stored, known := u.stored(ctx, name); known == nil && len(stored) > 0 {
-			err = &UnreadableError{ErrElsewhere.Error()}
-		}
+	if u.Shared && errors.Is(err, fs.ErrNotExist) && len(known) > 0 {
+		err = &UnreadableError{ErrElsewhere.Error()}
 	}
 	return c, err
 }
@@ -282,41 +275,22 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.Shared {
-		// The file may be on another server. Here no sync would add it again.
-		ctx = context.WithoutCancel(ctx)
-		stored, err := u.forget(ctx, name)
-		if err != nil {
+	known, err := u.stored(ctx, name)
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	for _, p := range slices.Backward(slices.Sorted(maps.Keys(known))) { // itself last
+		if err := u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+p); err != nil {
 			return err
 		}
-		if err := u.Dir.Remove(name); err != nil && (!errors.Is(err, fs.ErrNotExist) || !stored) {
-			return fmt.Errorf("deleting the upload: %w", err)
-		}
-		u.clearFailure(name)
-		return nil
 	}
-	if err := u.Dir.Remove(name); err != nil {
+	// In a shared store the file may be on another server. There no sync adds it again.
+	if err := u.Dir.Remove(name); err != nil && (!errors.Is(err, fs.ErrNotExist) || len(known) == 0) {
 		return fmt.Errorf("deleting the upload: %w", err)
 	}
 	u.clearFailure(name)
-	_, err := u.forget(context.WithoutCancel(ctx), name)
-	return errors.Join(err, syncFolder(u.Dir)) // after a power cut the next sync would add it again
-}
-
-// forget removes an upload from the store, and reports whether
-// there was a document.
-func (u *Uploads) forget(ctx context.Context, name string) (stored bool, err error) {
-	known, err := u.stored(ctx, name)
-	if err != nil {
-		return false, err
-	}
-	stored = len(known) > 0
-	for _, p := range slices.Backward(slices.Sorted(maps.Keys(known))) { // itself last
-		if err := u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+p); err != nil {
-			return stored, err
-		}
-	}
-	return stored, nil
+	return syncFolder(u.Dir) // after a power cut the next sync would add it again
 }
 
 // room returns how large a file of this name may be.
