@@ -2,7 +2,10 @@ package pdf
 
 import (
 	"bytes"
+	"encoding/hex"
+	"net/url"
 	"strconv"
+	"strings"
 )
 
 // An operand is a number, a string, a name, or an array of operands.
@@ -140,50 +143,33 @@ func (l *lexer) keyword() string {
 
 func (l *lexer) name() string {
 	raw := l.keyword()
-	if !bytes.Contains([]byte(raw), []byte("#")) {
-		return raw
+	if plain, err := url.PathUnescape(strings.ReplaceAll(raw, "#", "%")); err == nil {
+		return plain
 	}
-	var out []byte
-	for i := 0; i < len(raw); i++ {
-		if raw[i] == '#' && i+2 < len(raw) {
-			if n, err := strconv.ParseUint(raw[i+1:i+3], 16, 8); err == nil {
-				out = append(out, byte(n))
-				i += 2
-				continue
-			}
-		}
-		out = append(out, raw[i])
-	}
-	return string(out)
+	return raw
 }
 
 // number parses a number as tolerantly as common readers do: "--5" and "1.2.3"
 // occur.
 func (l *lexer) number() float64 {
 	start := l.pos
-	for l.pos < len(l.src) {
-		c := l.src[l.pos]
-		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' {
-			break
-		}
+	for l.pos < len(l.src) && bytes.IndexByte([]byte("0123456789.-+"), l.src[l.pos]) >= 0 {
 		l.pos++
 	}
-	s := l.src[start:l.pos]
-	negative := s[0] == '-'
-	s = bytes.TrimLeft(s, "+-")
-	if i := bytes.IndexAny(s, "+-"); i >= 0 {
+	raw := string(l.src[start:l.pos])
+	s := strings.TrimLeft(raw, "+-")
+	if i := strings.IndexAny(s, "+-"); i >= 0 {
 		s = s[:i]
 	}
-	if i := bytes.IndexByte(s, '.'); i >= 0 {
-		if j := bytes.IndexByte(s[i+1:], '.'); j >= 0 {
-			s = s[:i+1+j]
-		}
+	if whole, rest, ok := strings.Cut(s, "."); ok {
+		fraction, _, _ := strings.Cut(rest, ".")
+		s = whole + "." + fraction
 	}
-	n, err := strconv.ParseFloat(string(s), 64)
+	n, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		return 0
 	}
-	if negative {
+	if raw[0] == '-' {
 		return -n
 	}
 	return n
@@ -191,89 +177,70 @@ func (l *lexer) number() float64 {
 
 func (l *lexer) literal() string {
 	var out []byte
-	depth := 0
-	for ; l.pos < len(l.src); l.pos++ {
-		switch c := l.src[l.pos]; c {
+	depth := 1
+	for l.pos++; l.pos < len(l.src); l.pos++ {
+		c := l.src[l.pos]
+		switch c {
 		case '(':
-			if depth++; depth > 1 {
-				out = append(out, c)
-			}
+			depth++
 		case ')':
 			if depth--; depth == 0 {
 				l.pos++
 				return string(out)
 			}
-			out = append(out, c)
 		case '\\':
-			if l.pos++; l.pos >= len(l.src) {
-				return string(out)
-			}
-			switch e := l.src[l.pos]; e {
-			case 'n':
-				out = append(out, '\n')
-			case 'r':
-				out = append(out, '\r')
-			case 't':
-				out = append(out, '\t')
-			case 'b':
-				out = append(out, '\b')
-			case 'f':
-				out = append(out, '\f')
-			case '\r':
-				if l.pos+1 < len(l.src) && l.src[l.pos+1] == '\n' {
-					l.pos++
-				}
-			case '\n':
-			default:
-				if e < '0' || e > '7' {
-					out = append(out, e)
-					break
-				}
-				n := 0
-				for i := 0; i < 3 && l.pos < len(l.src) && l.src[l.pos] >= '0' && l.src[l.pos] <= '7'; i++ {
-					n = n<<3 | int(l.src[l.pos]-'0')
-					l.pos++
-				}
-				l.pos--
-				out = append(out, byte(n))
-			}
-		default:
-			out = append(out, c)
+			out = l.escape(out)
+			continue
 		}
+		out = append(out, c)
 	}
 	return string(out)
 }
 
-func (l *lexer) hex() string {
-	var out []byte
-	half := -1
-	for l.pos++; l.pos < len(l.src); l.pos++ {
-		c := l.src[l.pos]
-		d := -1
-		switch {
-		case c >= '0' && c <= '9':
-			d = int(c - '0')
-		case c >= 'a' && c <= 'f':
-			d = int(c-'a') + 10
-		case c >= 'A' && c <= 'F':
-			d = int(c-'A') + 10
-		case c == '>':
-			l.pos++
-			if half >= 0 {
-				out = append(out, byte(half<<4))
-			}
-			return string(out)
-		}
-		if d < 0 {
-			continue
-		}
-		if half < 0 {
-			half = d
-		} else {
-			out = append(out, byte(half<<4|d))
-			half = -1
-		}
+// escape reads what follows a backslash, to its last byte.
+func (l *lexer) escape(out []byte) []byte {
+	if l.pos++; l.pos >= len(l.src) {
+		return out
 	}
+	rest := l.src[l.pos:]
+	digits := 0
+	for digits < min(3, len(rest)) && rest[digits] >= '0' && rest[digits] <= '7' {
+		digits++
+	}
+	switch c := rest[0]; {
+	case digits > 0:
+		n, _ := strconv.ParseUint(string(rest[:digits]), 8, 16) // octal digits, at most three
+		l.pos += digits - 1
+		return append(out, byte(n))
+	case bytes.HasPrefix(rest, []byte("\r\n")):
+		l.pos++
+		return out
+	case c == '\r' || c == '\n':
+		return out
+	default:
+		if i := strings.IndexByte("nrtbf", c); i >= 0 {
+			c = "\n\r\t\b\f"[i]
+		}
+		return append(out, c)
+	}
+}
+
+func (l *lexer) hex() string {
+	end := bytes.IndexByte(l.src[l.pos:], '>')
+	if end < 0 {
+		end = len(l.src) - l.pos
+	}
+	digits := bytes.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789abcdefABCDEF", r) {
+			return r
+		}
+		return -1
+	}, l.src[l.pos:l.pos+end])
+	l.pos = min(l.pos+end+1, len(l.src))
+	if len(digits)%2 == 1 {
+		digits = append(digits, '0')
+	}
+	out, _ := hex.DecodeString(string(digits)) // which they all are
 	return string(out)
 }
 
