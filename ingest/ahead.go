@@ -231,7 +231,7 @@ const tryAgain = 10 * time.Minute
 // the coarsest file systems count in steps of two seconds.
 const settled = 2 * time.Second
 
-// stampOf returns what is known of a file that has not changed since.
+// stampOf returns the stamp of a file that has not changed since.
 func (s *folderSync) stampOf(f file) stamp {
 	s.remembered.mu.Lock()
 	defer s.remembered.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *folderSync) stampOf(f file) stamp {
 	return stamp{size: f.size, modified: f.modified}
 }
 
-// remember notes what is known of a file since it was looked at, unless it was so
+// remember changes the stamp of a file that was looked at, unless the file was so
 // new that its next change may leave its time as it is.
 func (s *folderSync) remember(f file, looked time.Time, note func(*stamp)) {
 	last := s.stampOf(f)

@@ -35,8 +35,8 @@ func give(doc *Document, given map[string]string) {
 	doc.Meta[GivenKey] = strings.Join(slices.Sorted(maps.Keys(given)), ", ")
 }
 
-// syncer returns a syncer that gives metadata to the documents of an upload, over what
-// the stored ones were given before.
+// syncer returns a syncer that gives metadata to the documents of an upload, over that
+// of the stored ones.
 func (u *Uploads) syncer(stored map[string]Stored, meta map[string]string) *Syncer {
 	given := map[string]string{}
 	for _, d := range stored { // all have the same
