@@ -97,14 +97,14 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 func (h *holder) mayUse(a access, fromListed bool) error {
 	switch {
 	case h.key.Public && (a != visitors || !fromListed):
-		return &Problem{Status: http.StatusForbidden, Code: "scope_missing",
-			Detail: "this key is public: it may only ask and search, from pages of the origins in 'ibid serve --cors-origin'"}
+		return problem(http.StatusForbidden, "scope_missing",
+			"this key is public: it may only ask and search, from pages of the origins in 'ibid serve --cors-origin'")
 	case a == writers && !h.key.Write:
-		return &Problem{Status: http.StatusForbidden, Code: "key_only_reads",
-			Detail: "this key may only read: use one made with 'ibid keys make NAME --scope write'"}
+		return problem(http.StatusForbidden, "key_only_reads",
+			"this key may only read: use one made with 'ibid keys make NAME --scope write'")
 	case a == administrators && !h.maySet():
-		return &Problem{Status: http.StatusForbidden, Code: "scope_missing",
-			Detail: "this key may not see or change the settings: use one made with 'ibid keys make NAME --scope settings'"}
+		return problem(http.StatusForbidden, "scope_missing",
+			"this key may not see or change the settings: use one made with 'ibid keys make NAME --scope settings'")
 	}
 	return nil
 }
@@ -261,18 +261,9 @@ func within(ctx context.Context, f retrieve.Filter) (retrieve.Filter, error) {
 // wrapper: they get documents that the library has returned.
 func (o *Options) narrow() {
 	n := narrowed{*o}
-	o.Asker, o.Searcher, o.Library = n, n, n
-	if o.Summarizer != nil {
-		o.Summarizer = n
-	}
+	o.Asker, o.Searcher, o.Library, o.Summarizer = n, n, n, n
 	if o.Uploads != nil {
-		o.Uploads = n
-	}
-	if o.UploadFolders != nil {
-		o.UploadFolders = n
-	}
-	if o.Sites != nil {
-		o.Sites = n
+		o.Uploads, o.UploadFolders, o.Sites = n, n, n
 	}
 }
 
@@ -354,8 +345,8 @@ func (n narrowed) mayUpload(ctx context.Context) error {
 func mayWriteTo(ctx context.Context, collection string) error {
 	_, err := reach(ctx)
 	if err == nil && !holderFrom(ctx).mayWrite(collection) {
-		err = &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "the upload goes into a collection that this key may not change: name another with ?collection=, or use a key for it"}
+		err = problem(http.StatusForbidden, "outside_key",
+			"the upload goes into a collection that this key may not change: name another with ?collection=, or use a key for it")
 	}
 	return err
 }
@@ -410,8 +401,8 @@ func (n narrowed) Into(ctx context.Context, collection string) (Uploads, error) 
 func requireAll(ctx context.Context) error {
 	_, err := reach(ctx)
 	if err == nil && len(holderFrom(ctx).writable()) > 0 {
-		err = &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "this key is for some collections: a key for all can rename and delete them, and add sites to any"}
+		err = problem(http.StatusForbidden, "outside_key",
+			"this key is for some collections: a key for all can rename and delete them, and add sites to any")
 	}
 	return err
 }

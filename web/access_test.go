@@ -7,14 +7,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"ibid/answer"
 	"ibid/ingest"
 )
 
-// accesses is the table of accesses of a server with all features.
+// accesses is the table of accesses of a server with all routes.
 func accesses() accessTable {
 	t := accessTable{}
-	for _, r := range (&handlers{}).routes(features{true, true, true, true, true, true, true}) {
+	for _, r := range (&handlers{}).routes(true, true) {
 		t[r.method+" "+r.path] = r.access
 	}
 	return t
@@ -50,11 +49,8 @@ func TestAccess(t *testing.T) {
 
 // everyRoute sets the options without which some routes do not exist.
 func everyRoute(o *Options) {
-	o.Summarizer = digest{new(answer.Summary)}
 	o.Uploads, o.Sample = &ingest.Uploads{}, fstest.MapFS{}
 	o.Keys = newRing()
-	o.Ledger = newLedger()
-	o.Settings = &panel{}
 }
 
 // TestUnlisted checks that a route outside the table of accesses is not served.

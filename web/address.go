@@ -155,9 +155,9 @@ type hostCheck struct {
 func (h hostCheck) check(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !h.allows(c.Request().Host) {
-			return &Problem{Status: http.StatusForbidden, Code: "host_not_allowed",
-				Detail: fmt.Sprintf("this server does not answer as %q: use the address it was started with, "+
-					"or start it with --public-url or --allow-host", c.Request().Host)}
+			return problem(http.StatusForbidden, "host_not_allowed",
+				"this server does not answer as %q: use the address it was started with, "+
+					"or start it with --public-url or --allow-host", c.Request().Host)
 		}
 		return next(c)
 	}
@@ -211,9 +211,9 @@ func (a address) refuseCrossOrigin() (echo.MiddlewareFunc, error) {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if err := guard.Check(c.Request()); err != nil {
-				return &Problem{Status: http.StatusForbidden, Code: "cross_origin",
-					Detail: "a page of another site may not send requests here; if this page is served through a proxy, start the server with " +
-						"--public-url", cause: err}
+				return problem(http.StatusForbidden, "cross_origin",
+					"a page of another site may not send requests here; if this page is served through a proxy, start the server with "+
+						"--public-url").because(err)
 			}
 			return next(c)
 		}

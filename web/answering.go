@@ -33,9 +33,9 @@ type answering struct {
 
 	model       modelHealth
 	live        *Answers
-	ledger      retrieve.Ledger // nil: nothing is recorded or resumed
-	keep        time.Duration   // how long records are kept; 0: there are none
-	ledgerRetry atomic.Int64    // when to use the ledger again, in Unix nanoseconds
+	ledger      retrieve.Ledger
+	keep        time.Duration // how long records are kept; 0: there are none
+	ledgerRetry atomic.Int64  // when to use the ledger again, in Unix nanoseconds
 }
 
 // A task is a checked request for an answer or a summary.
@@ -71,9 +71,6 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 	if id == "" {
 		return nil, nil
 	}
-	if a.ledger == nil {
-		return nil, notResumable(id)
-	}
 	var stored storedRequest
 	recorder, err := replay.Resume(c.Request().Context(), a.ledger, kind, id, &stored)
 	otherKind := (*replay.KindError)(nil)
@@ -93,9 +90,9 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 }
 
 func notResumable(id string) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: "run_not_found", Field: "run",
-		Detail: fmt.Sprintf("there is no unfinished run %.40q here: it has ended, or began more than %d days ago: ask again", id,
-			int(retrieve.MaxRunAge.Hours()/24))}
+	return problem(http.StatusNotFound, "run_not_found",
+		"there is no unfinished run %.40q here: it has ended, or began more than %d days ago: ask again",
+		id, int(retrieve.MaxRunAge.Hours()/24)).in("run")
 }
 
 // begin begins the run of a task, or resumes it. The task is carried out even
@@ -106,7 +103,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 		return nil, fmt.Errorf("encoding a request: %w", err)
 	}
 	ctx := c.Request().Context()
-	if err := a.live.waitRoom(ctx); err != nil {
+	if err := a.live.outcomes.wait(ctx, maxWaiting); err != nil {
 		return nil, fmt.Errorf("waiting for the store: %w", err)
 	}
 	l := &liveAnswer{Record: retrieve.Record{Kind: t.kind, By: callerID(c), Spec: request, Started: time.Now()},
@@ -119,7 +116,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 		if err := a.claim(ctx, l.recorder, cancel); err != nil {
 			return nil, err
 		}
-	} else if background || t.record && a.ledger != nil && a.keep > 0 { // it cannot be resumed, but recorded
+	} else if background || t.record && a.keep > 0 { // it cannot be resumed, but recorded
 		l.ID = strings.ToLower(rand.Text()[:16])
 	}
 	if err := a.live.add(l); err != nil {
@@ -140,7 +137,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 // storeRun stores a run so that it can be resumed; nil where that is impossible.
 func (a *answering) storeRun(ctx context.Context, l *liveAnswer) *replay.Recorder {
 	start := time.Now()
-	if a.ledger == nil || start.UnixNano() < a.ledgerRetry.Load() {
+	if start.UnixNano() < a.ledgerRetry.Load() {
 		return nil
 	}
 	recorder, err := replay.Begin(ctx, a.ledger, l.Kind, storedRequest{l.By, l.Spec, !l.keep})
@@ -183,31 +180,24 @@ func (a *answering) claim(ctx context.Context, r *replay.Recorder, cancel contex
 }
 
 func runUnderWay(id string) *Problem {
-	return &Problem{Status: http.StatusConflict, Code: "run_running", Field: "run",
-		Detail: fmt.Sprintf("the run %s is under way: GET /api/runs/%s follows it", id, id)}
+	return problem(http.StatusConflict, "run_running", "the run %s is under way: GET /api/runs/%s follows it", id, id).in("run")
 }
 
 // respond replies with the answer of a task: its events or, folded, one JSON
 // object. It stops when the client goes.
-func (a *answering) respond(c echo.Context, t task) (err error) {
+func (a *answering) respond(c echo.Context, t task) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	l, err := a.begin(c, t, false, cancel)
 	if err != nil {
 		return err
 	}
-	ended := errPanicked
-	defer func() { a.storeLater(ctx, l, ended) }()
 	var out *eventStream
-	var send func(event) error
 	if wantsEvents(c.Request()) {
 		out = a.openStream(c, cancel)
 		defer out.close()
-		send = out.send
 	}
-	whole, err := a.collectEvents(l, a.events(ctx, l, t, a.citing(c)), send)
-	var last event
-	last, ended = a.endAnswer(ctx, l, err, out)
+	whole, last, ended := a.work(ctx, l, t, a.citing(c), out, nil)
 	switch {
 	case ended == nil && out == nil:
 		if whole.forms, err = a.formsOf(c, whole.Answer); err != nil {
@@ -223,6 +213,42 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 		return errors.Join(err, out.send(last))
 	}
 	return err
+}
+
+// work carries out a task that has begun, and has the outcome stored. Its events go to
+// each or, without that, to out, which may be nil. It returns the answer, the event
+// about an error, and how the answer ended.
+func (a *answering) work(ctx context.Context, l *liveAnswer, t task, citing cite.Options, out *eventStream,
+	each func(answer.Event) error) (whole answered, last event, ended error) {
+	ended = errPanicked
+	defer func() {
+		if ended == errPanicked {
+			l.markEnded(ctx, ended)
+		}
+		a.storeLater(ctx, l, ended)
+	}()
+	events := withQueue(ctx, func(ctx context.Context) iter.Seq2[answer.Event, error] {
+		return a.numbered(ctx, t.kind, answer.Watch(l.recorder, t.events(ctx, l.recorder)), citing)
+	})
+	if each != nil {
+		events = tee(events, each)
+	}
+	var send func(event) error
+	if each == nil && out != nil {
+		send = out.send
+	}
+	whole, err := a.collectEvents(l, events, send)
+	if l.cut = errors.Is(err, errEnough); l.cut {
+		l.keep, err = false, nil
+	}
+	// A stream that has lost its reader ended for that.
+	if failed := out.failure(); failed != nil {
+		ended = readerGone(failed)
+		l.cancel(ended)
+	} else {
+		ended = l.endedBy(ctx, err)
+	}
+	return whole, l.markEnded(ctx, ended), ended
 }
 
 func wantsMarkdown(c echo.Context) bool { return c.QueryParam("markdown") == "1" }
@@ -254,12 +280,6 @@ func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *
 	}
 	out.markdown = wantsMarkdown(c)
 	return out
-}
-
-func (a *answering) events(ctx context.Context, l *liveAnswer, t task, citing cite.Options) iter.Seq2[answer.Event, error] {
-	return withQueue(ctx, func(ctx context.Context) iter.Seq2[answer.Event, error] {
-		return a.numbered(ctx, t.kind, answer.Watch(l.recorder, t.events(ctx, l.recorder)), citing)
-	})
 }
 
 // numbered numbers the citations of an answer. Every answer of the server passes
@@ -335,20 +355,8 @@ func tee(events iter.Seq2[answer.Event, error], each func(answer.Event) error) i
 	}
 }
 
-// endAnswer notes how an answer ended: in err, or because its stream, if it has one,
-// has lost its reader.
-func (a *answering) endAnswer(ctx context.Context, l *liveAnswer, err error, out *eventStream) (last event, ended error) {
-	if failed := out.failure(); failed != nil {
-		ended = readerGone(failed)
-		l.cancel(ended)
-	} else {
-		ended = l.endedBy(ctx, err)
-	}
-	return l.markEnded(ctx, ended), ended
-}
-
 func readerGone(err error) *Problem {
-	return &Problem{Status: statusClientGone, Code: "reader_gone", Detail: "the reader has closed the connection", cause: err}
+	return problem(statusClientGone, "reader_gone", "the reader has closed the connection").because(err)
 }
 
 // endedBy replaces the error of a canceled answer by the reason for it.
@@ -358,12 +366,12 @@ func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
 	}
 	cause := context.Cause(ctx)
 	if held := (*retrieve.HeldError)(nil); errors.As(cause, &held) {
-		return &Problem{Status: http.StatusConflict, Code: "run_taken", cause: errors.Join(cause, err),
-			Detail: fmt.Sprintf("another server has resumed the run: GET /api/runs/%s follows it there", l.ID)}
+		return problem(http.StatusConflict, "run_taken",
+			"another server has resumed the run: GET /api/runs/%s follows it there", l.ID).because(errors.Join(cause, err))
 	}
 	if errors.Is(cause, errStopped) || errors.Is(cause, errAbandoned) {
-		p := &Problem{Status: http.StatusConflict, Code: "run_stopped", cause: err,
-			Detail: fmt.Sprintf(`the answer was stopped before its end, since %v: POST /api/runs with {"run": %q} resumes it`, cause, l.ID)}
+		p := problem(http.StatusConflict, "run_stopped",
+			`the answer was stopped before its end, since %v: POST /api/runs with {"run": %q} resumes it`, cause, l.ID).because(err)
 		if l.recorder == nil {
 			p.Detail = fmt.Sprintf("the answer was stopped before its end, since %v: ask again", cause)
 		}

@@ -196,12 +196,10 @@ func eventData(from io.Reader) iter.Seq2[[]byte, error] {
 		var tooLarge *http.MaxBytesError
 		switch err := lines.Err(); {
 		case errors.As(err, &tooLarge), errors.Is(err, bufio.ErrTooLong):
-			yield(nil, &Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
-				Detail: fmt.Sprintf("the stream is over %d bytes: send it in several requests", MaxV1Body)})
+			yield(nil, problem(http.StatusRequestEntityTooLarge, "body_too_large",
+				"the stream is over %d bytes: send it in several requests", MaxV1Body))
 		case err != nil:
-			p := invalid("unreadable_body", "the request body did not arrive completely: send it again")
-			p.cause = err
-			yield(nil, p)
+			yield(nil, invalid("unreadable_body", "the request body did not arrive completely: send it again").because(err))
 		}
 	}
 }

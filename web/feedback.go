@@ -104,8 +104,7 @@ func (r *runHandlers) listFeedback(c echo.Context) error {
 		}
 	}
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.writable()) > 0 {
-		return &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "feedback may be about any collection: use a key for all of them"}
+		return problem(http.StatusForbidden, "outside_key", "feedback may be about any collection: use a key for all of them")
 	}
 	found, err := r.ledger.Feedback(c.Request().Context(), after, limit+1)
 	if err != nil {

@@ -181,21 +181,33 @@ func (s shelf) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, 
 	return []retrieve.Passage{s.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")}, nil
 }
 
-// newHandler returns a server for the shelf and the script.
-func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
-	t.Helper()
+// newOptions are those of a server for the shelf and the script.
+func newOptions() Options {
 	s := newShelf()
-	o := Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Addr: "127.0.0.1:8080", Version: "0.0.0-test", KeyRate: 1_000_000,
+	return Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Addr: "127.0.0.1:8080", Version: "0.0.0-test", KeyRate: 1_000_000, Metrics: NewMetrics(), Answers: new(Answers),
+		Summarizer: digest{new(answer.Summary)}, Ledger: newLedger(), Settings: &panel{}, Drawer: printed{}, Originals: files{},
+		Upstream: noUpstream{}, Model: func(context.Context) string { return "" },
+		Indexing: func() (int, int, bool) { return 0, 0, true }, Reachable: func(context.Context) error { return nil },
+		Figures: func(context.Context) (StoreFigures, error) { return StoreFigures{}, nil },
 		Troubles: func() []ingest.Change {
 			return []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed,
 				Reason: "no text in it: a scan?"}}
 		}}
+}
+
+// newHandler returns a server with these options, as they are changed.
+func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
+	t.Helper()
+	o := newOptions()
 	if change != nil {
 		change(&o)
 	}
-	if o.Answers == nil {
-		o.Answers = new(Answers)
+	if o.Uploads != nil && o.UploadFolders == nil {
+		o.UploadFolders = made{}
+	}
+	if o.Uploads != nil && o.Sites == nil {
+		o.Sites = noSites{}
 	}
 	e, err := New(o)
 	must(t, err)
@@ -208,6 +220,16 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	})
 	return e
 }
+
+// noSites is a server without web sites.
+type noSites struct{ Sites }
+
+func (noSites) SiteStates() []SiteState { return nil }
+
+// noUpstream is a server without a model.
+type noUpstream struct{ Upstream }
+
+func (noUpstream) Model() string { return "" }
 
 func must(t testing.TB, err error) {
 	t.Helper()

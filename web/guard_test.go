@@ -2,7 +2,6 @@ package web
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -140,15 +139,12 @@ func TestPrefix(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	s := newShelf()
-	good := Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.DiscardHandler)}
 	for name, change := range map[string]func(*Options){
-		"no asker":  func(o *Options) { o.Asker = nil },
 		"no scheme": func(o *Options) { o.PublicURL = "docs.example.org" },
 		"script":    func(o *Options) { o.PublicURL = "javascript:alert(1)" },
 		"file":      func(o *Options) { o.PublicURL = "file:///etc" },
 	} {
-		o := good
+		o := newOptions()
 		change(&o)
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: no error", name)

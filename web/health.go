@@ -26,7 +26,7 @@ type Indexing struct {
 type health struct {
 	version   string
 	indexing  func() Indexing
-	reachable func(context.Context) error // nil: the store is always reachable
+	reachable func(context.Context) error
 	logger    *slog.Logger
 	model     *modelHealth
 
@@ -103,26 +103,24 @@ func (h *health) ready(c echo.Context) error {
 	if !r.Ready {
 		r.Reason = "the folders are being read for the first time"
 	}
-	if h.reachable != nil {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), storeTimeout)
-		defer cancel()
-		what, err := "", h.reachable(ctx)
-		if gone := c.Request().Context().Err(); err != nil && gone != nil {
-			return fmt.Errorf("checking the store: %w", gone)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), storeTimeout)
+	defer cancel()
+	what, err := "", h.reachable(ctx)
+	if gone := c.Request().Context().Err(); err != nil && gone != nil {
+		return fmt.Errorf("checking the store: %w", gone)
+	}
+	if err != nil {
+		what = "the store is unreachable"
+		if errors.Is(err, syscall.ENOSPC) {
+			what = "the disk is full"
 		}
-		if err != nil {
-			what = "the store is unreachable"
-			if errors.Is(err, syscall.ENOSPC) {
-				what = "the disk is full"
-			}
-			r.Ready, r.Reason = false, what+": the server's log says why"
-		}
-		if unreachable := err != nil; h.unreachable.Swap(unreachable) != unreachable {
-			if unreachable {
-				h.logger.Error(what, "error", err)
-			} else {
-				h.logger.Info("the store is reachable again")
-			}
+		r.Ready, r.Reason = false, what+": the server's log says why"
+	}
+	if unreachable := err != nil; h.unreachable.Swap(unreachable) != unreachable {
+		if unreachable {
+			h.logger.Error(what, "error", err)
+		} else {
+			h.logger.Info("the store is reachable again")
 		}
 	}
 	if r.Reason == "" {

@@ -110,8 +110,8 @@ func (p *people) named(c echo.Context) (name, in string, _ error) {
 func (p *people) identify(name, groups string) (*holder, error) {
 	h := p.granted(name, strings.Split(groups, ","))
 	if h == nil {
-		return nil, &Problem{Status: http.StatusForbidden, Code: "no_group",
-			Detail: fmt.Sprintf("%q is signed in, but is in no group that may use this server: ask its operator", name)}
+		return nil, problem(http.StatusForbidden, "no_group",
+			"%q is signed in, but is in no group that may use this server: ask its operator", name)
 	}
 	return h, nil
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"ibid/answer"
@@ -22,10 +21,8 @@ const (
 	// patience is how long an answer in the background continues without a reader,
 	// and how long it stays in memory afterwards where it has no record.
 	patience = 60 * time.Second
-	// maxAnswerBytes is the size of the events of one answer, maxLiveBytes that of
-	// all answers under way.
-	maxAnswerBytes = 32 << 20
-	maxLiveBytes   = 256 << 20
+	// maxAnswerBytes is the size of the events of one answer.
+	maxAnswerBytes = 8 << 20
 )
 
 // Reasons to end an answer early.
@@ -82,13 +79,12 @@ func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
 		return e, nil
 	}
 	size := len(kind) + len(data)
-	if l.bytes+size > maxAnswerBytes || !l.answers.reserve(size) {
-		l.answers.reserve(-l.bytes)
-		l.overflown, l.log, l.bytes = true, nil, 0
+	if l.bytes+size > maxAnswerBytes {
+		l.overflown, l.log = true, nil
 		l.notify()
 		if l.background {
-			return e, &Problem{Status: http.StatusInsufficientStorage, Code: "run_too_long",
-				Detail: "the answer is longer than is kept for a reader: ask for less, or read the reply of POST /api/ask as it arrives"}
+			return e, problem(http.StatusInsufficientStorage, "run_too_long",
+				"the answer is longer than is kept for a reader: ask for less, or read the reply of POST /api/ask as it arrives")
 		}
 		return e, nil
 	}
@@ -138,8 +134,8 @@ func (l *liveAnswer) eventsAfter(n int) (news []event, more bool, changed <-chan
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.overflown {
-		return nil, false, nil, &Problem{Status: http.StatusInsufficientStorage, Code: "run_too_long",
-			Detail: "the answer is longer than is kept for a reader: only the client that asked gets it"}
+		return nil, false, nil, problem(http.StatusInsufficientStorage, "run_too_long",
+			"the answer is longer than is kept for a reader: only the client that asked gets it")
 	}
 	return l.log[n:], l.State == stateRunning, l.nextChange(), nil
 }
@@ -215,6 +211,21 @@ func (l *liveAnswer) waitSettled(ctx context.Context) error {
 	}
 }
 
+// settle makes the outcome known to those who wait for it. The answer stays in memory
+// for its readers, for [patience], if it is in no store.
+func (l *liveAnswer) settle(resumable, inMemory bool) {
+	l.mu.Lock()
+	l.resumable, l.settled = resumable, true
+	l.notify()
+	if inMemory {
+		l.startIdle()
+	}
+	l.mu.Unlock()
+	if !inMemory {
+		l.answers.remove(l)
+	}
+}
+
 // toStore returns the record to store; ok is false when the log was dropped.
 func (l *liveAnswer) toStore(p *packer, keep time.Duration) (r retrieve.Record, ok bool) {
 	l.mu.Lock()
@@ -239,7 +250,6 @@ func (l *liveAnswer) snapshot() *answerRecord {
 
 // Answers are the answers under way in one server. The zero value is ready to use.
 type Answers struct {
-	bytes      atomic.Int64   // of all events
 	background sync.WaitGroup // answers in the background
 
 	mu     sync.Mutex // guards what follows; taken before that of an answer
@@ -276,15 +286,6 @@ func (a *Answers) Shutdown(ctx context.Context) {
 	<-ended
 }
 
-// reserve reserves memory for events, or releases it; false if none is left.
-func (a *Answers) reserve(bytes int) bool {
-	if a.bytes.Add(int64(bytes)) > maxLiveBytes && bytes > 0 {
-		a.bytes.Add(int64(-bytes))
-		return false
-	}
-	return true
-}
-
 // add adds an answer, if it has an id. One in the background has to call background.Done.
 func (a *Answers) add(l *liveAnswer) error {
 	l.answers, l.State, l.documents = a, stateRunning, map[string]bool{}
@@ -294,7 +295,7 @@ func (a *Answers) add(l *liveAnswer) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed && l.background {
-		return &Problem{Status: http.StatusServiceUnavailable, Code: "canceled", Detail: "the server shuts down: ask again in a moment"}
+		return problem(http.StatusServiceUnavailable, "canceled", "the server shuts down: ask again in a moment")
 	}
 	if old := a.live[l.ID]; old != nil {
 		old.mu.Lock()
@@ -348,6 +349,4 @@ func (a *Answers) drop(l *liveAnswer) {
 	if l.idle != nil {
 		l.idle.Stop()
 	}
-	a.reserve(-l.bytes)
-	l.bytes = 0
 }

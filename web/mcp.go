@@ -37,10 +37,9 @@ type mcpServer struct {
 // and reading documents. Whoever writes to in may read the named collections, or
 // all if there are none. Without a public URL nothing has links.
 func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCloser, out io.WriteCloser) error {
-	o.Keys = nil
-	if err := o.setDefaults(); err != nil {
-		return err
-	}
+	o.Keys, o.Metrics = nil, NewMetrics()
+	o.Indexing = func() (int, int, bool) { return 0, 0, true }
+	o.setDefaults()
 	if len(collections) > 0 {
 		o.narrow()
 		ctx = context.WithValue(ctx, holderKey{},
@@ -115,10 +114,8 @@ func (m *mcpServer) newProtocol() *mcp.Server {
 		"The bytes asked for are between ⟦ and ⟧."), m.readSource)
 	mcp.AddTool(s, tool("list_documents", "List the documents", "Lists the collections and the documents by id, a page at a time. "+
 		"A filter selects documents."), m.listTool)
-	if m.summarizer != nil {
-		mcp.AddTool(s, tool("summarize", "Summarize documents", "Summarizes a document, or all documents of a collection or filter, "+
-			"with numbered citations."), m.summarize)
-	}
+	mcp.AddTool(s, tool("summarize", "Summarize documents", "Summarizes a document, or all documents of a collection or filter, "+
+		"with numbered citations."), m.summarize)
 	for _, p := range mcpPrompts() {
 		s.AddPrompt(&p.Prompt, p.get)
 	}

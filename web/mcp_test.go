@@ -148,7 +148,7 @@ func TestMCP(t *testing.T) {
 					}
 				}
 				slices.Sort(names)
-				if diff := cmp.Diff([]string{"ask", "list_documents", "read_source", "search"}, names); diff != "" {
+				if diff := cmp.Diff([]string{"ask", "list_documents", "read_source", "search", "summarize"}, names); diff != "" {
 					t.Error(diff)
 				}
 
@@ -221,7 +221,7 @@ func TestMCP(t *testing.T) {
 func TestMCPTools(t *testing.T) {
 	t.Parallel()
 	fee := newShelf().passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
-	o := mcpOptions(t, func(o *Options) { o.Summarizer = digest{new(answer.Summary)} })
+	o := mcpOptions(t, nil)
 	s := connectMCP(t, faces(t, o, "")["http"], "", nil)
 	for _, tt := range []struct {
 		tool, arguments string

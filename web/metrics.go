@@ -119,8 +119,8 @@ func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 // send replies with the metrics, which count what is in every collection.
 func (m *Metrics) send(c echo.Context) error {
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {
-		return &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "the metrics count what is in every collection: use a key for all of them, or --metrics-addr"}
+		return problem(http.StatusForbidden, "outside_key",
+			"the metrics count what is in every collection: use a key for all of them, or --metrics-addr")
 	}
 	m.Handler().ServeHTTP(c.Response(), c.Request())
 	return nil
@@ -130,7 +130,7 @@ func (m *Metrics) send(c echo.Context) error {
 type serverState struct {
 	limiter limiter
 	catalog *catalog
-	figures func(context.Context) (StoreFigures, error) // may be nil
+	figures func(context.Context) (StoreFigures, error)
 	logger  *slog.Logger
 }
 
@@ -169,9 +169,6 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	gauge("sync_failed_files", "Files that the last sync could not read.", prometheus.GaugeValue, float64(troubles))
-	if s.figures == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	f, err := s.figures(ctx)

@@ -57,7 +57,6 @@ func TestMetrics(t *testing.T) {
 	m := NewMetrics()
 	e := newHandler(t, func(o *Options) {
 		o.Metrics, o.MaxAsks = m, 7
-		o.Summarizer = digest{new(answer.Summary)}
 		o.Figures = func(context.Context) (StoreFigures, error) {
 			return StoreFigures{Documents: 4, Chunks: 9, Bytes: 1 << 20, Lag: 6, ReaderDeaths: 2}, nil
 		}

@@ -404,7 +404,7 @@ func TestOpenAPIQuery(t *testing.T) {
 // TestOpenAPICodes checks that the document lists every code of a problem in the
 // source, and no others.
 func TestOpenAPICodes(t *testing.T) {
-	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized|tooMany)\(|jsonProblem\(err, |set\([\w.]+, |invalidField\([^,]+(?:\([^)]*\))?, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
+	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized|tooMany)\(|jsonProblem\(err, |(?:set|problem)\([\w.]+, |invalidField\([^,]+(?:\([^)]*\))?, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
 	for _, kind := range inSource(t, "../answer/openai", ` Kind = "(\w+)"`) {
 		used = append(used, "model_"+kind)
 	}
@@ -595,7 +595,6 @@ func TestOpenAPIReplies(t *testing.T) {
 	l := newLedger()
 	h := newHandler(t, func(o *Options) {
 		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
-		o.Summarizer = digest{new(answer.Summary)}
 		o.Sample = fstest.MapFS{"fees.md": {Data: []byte("# Fees")}}
 		o.UploadFolders = made{}
 		o.Uploads, o.Sites, o.Settings = uploadFolder(t), oneSite{}, &panel{part: Part{Name: "english", Languages: 1, State: "missing"}}
@@ -890,6 +889,9 @@ type made struct{ UploadFolders }
 
 func (made) Into(_ context.Context, name string) (Uploads, error) {
 	return nil, ingest.CheckCollection(name)
+}
+func (made) Of(context.Context, string) (Uploads, string, error) {
+	return nil, "", fs.ErrNotExist
 }
 func (made) Roots(context.Context) ([]ingest.Root, error) { return nil, nil }
 func (made) Rename(context.Context, string, string) error { return nil }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -21,8 +20,8 @@ type endedAnswer struct {
 	l   *liveAnswer
 	err error
 
-	lost, ended, stored bool
-	deleted             bool // one of its documents
+	ended bool // its run cannot be resumed
+	gone  bool // it is recorded, another server has it, or one of its documents was deleted
 }
 
 // An outcomeQueue has the answers that have ended and are not recorded yet. A reply
@@ -86,24 +85,33 @@ func (q *outcomeQueue) wait(ctx context.Context, most int) error {
 	}
 }
 
-// waitRoom waits until the store has caught up so far that a new answer may begin.
-func (a *Answers) waitRoom(ctx context.Context) error { return a.outcomes.wait(ctx, maxWaiting) }
-
 // waitStored waits until all answers that have ended are recorded.
 func (a *Answers) waitStored(ctx context.Context) error { return a.outcomes.wait(ctx, 0) }
 
 // storeOutcomes stores the records of answers, and deletes their runs unless they can
-// be resumed, at once: other servers find one or the other at any time. It stores
+// be resumed, at once: other servers find one or the other at any time. Where that fails
+// it stores one at a time, and deletes the run of one without a record. It stores
 // nothing of an answer that another server has resumed.
 func (a *answering) storeOutcomes(batch []*endedAnswer) {
 	// After that time others may have claimed the runs.
 	ctx, cancel := context.WithTimeout(batch[0].ctx, retrieve.ClaimTime)
 	defer cancel()
 	for _, o := range batch {
-		o.lost = o.l.recorder.Lost(ctx)
 		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.cut)
 	}
-	a.finish(batch[0].ctx, batch)
+	if a.finish(ctx, batch, true) != nil {
+		for i, o := range batch {
+			err := a.finish(ctx, batch[i:i+1], true)
+			if err != nil { // the reader has the answer
+				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", o.l.ID, "error", err)
+				err = a.finish(ctx, batch[i:i+1], false)
+			}
+			if err != nil {
+				o.ended = false
+				a.logger.WarnContext(ctx, "a run could not be ended in the store: it is offered for resuming", "run", o.l.ID, "error", err)
+			}
+		}
+	}
 	for _, o := range batch {
 		if !o.ended {
 			if err := o.l.recorder.Release(ctx); err != nil {
@@ -111,20 +119,18 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 					"run", o.l.ID, "error", err)
 			}
 		}
-		a.settle(o)
+		o.l.settle(!o.ended, !o.gone && o.l.background)
 	}
 }
 
-// finish stores the records of answers and deletes the runs that have ended. Where
-// that fails it stores one at a time, and deletes the run of one without a record.
-func (a *answering) finish(ctx context.Context, batch []*endedAnswer) {
-	limited, cancel := context.WithTimeout(ctx, retrieve.ClaimTime)
-	defer cancel()
+// finish deletes the runs that have ended, and stores the records of answers.
+func (a *answering) finish(ctx context.Context, batch []*endedAnswer, record bool) error {
 	var records []retrieve.Record
 	var recorded []*endedAnswer
 	var jobs []string
 	for _, o := range batch {
-		if o.l.keep && o.l.ID != "" && a.ledger != nil && a.keep > 0 && !o.lost {
+		o.gone = o.l.recorder.Lost(ctx)
+		if record && o.l.keep && o.l.ID != "" && a.keep > 0 && !o.gone {
 			if r, ok := o.l.toStore(&a.live.outcomes.packer, a.keep); ok {
 				records, recorded = append(records, r), append(recorded, o)
 			}
@@ -134,45 +140,11 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) {
 		}
 	}
 	if len(records)+len(jobs) == 0 {
-		return
+		return nil
 	}
-	stored, err := a.ledger.Finish(limited, records, jobs)
-	switch {
-	case err == nil:
-		for i, o := range recorded {
-			o.stored, o.deleted = stored[i], !stored[i]
-		}
-	case len(batch) > 1:
-		if errors.Is(err, retrieve.ErrUnavailable) {
-			ctx = limited // each would take as long
-		}
-		for i, o := range batch {
-			o.lost = o.l.recorder.Lost(ctx)
-			a.finish(ctx, batch[i:i+1])
-		}
-	default: // the reader has the answer
-		a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", batch[0].l.ID, "error", err)
-		if len(jobs) == 0 {
-			return
-		}
-		if _, err := a.ledger.Finish(ctx, nil, jobs); err != nil {
-			batch[0].ended = false
-			a.logger.WarnContext(ctx, "a run could not be ended in the store: it is offered for resuming", "run", batch[0].l.ID, "error", err)
-		}
+	_, err := a.ledger.Finish(ctx, records, jobs)
+	for _, o := range recorded {
+		o.gone = err == nil // also where a document was deleted meanwhile
 	}
-}
-
-// settle makes the outcome of an answer known to those who wait for it.
-func (a *answering) settle(o *endedAnswer) {
-	inMemory := !o.stored && !o.deleted && !o.lost && o.l.background
-	o.l.mu.Lock()
-	o.l.resumable, o.l.settled = !o.ended, true
-	o.l.notify()
-	if inMemory {
-		o.l.startIdle()
-	}
-	o.l.mu.Unlock()
-	if !inMemory {
-		a.live.remove(o.l)
-	}
+	return err
 }

@@ -127,13 +127,10 @@ type homePage struct {
 	pages     *pages
 	documents *documents
 	model     func(context.Context) string
-	settings  bool   // can be chosen
 	Kept      bool   // records of answers, which can then be shared and rated
 	Model     string // that writes answers; empty: they are quoted
 	MaySet    bool   // the caller may choose settings
-	// MayChange means that the caller may add documents, Sample that there are some to try.
-	// TakesSites means that web sites can be added too.
-	MayChange, Sample, TakesSites bool
+	MayChange bool   // the caller may add documents
 	// Modules are the scripts to preload.
 	Modules []string
 }
@@ -149,9 +146,8 @@ func (p *homePage) show(c echo.Context) error {
 	home := *p
 	ctx := c.Request().Context()
 	caller := holderFrom(ctx)
-	home.Model, home.MaySet = p.model(ctx), p.settings && (caller == nil || caller.maySet())
+	home.Model, home.MaySet = p.model(ctx), caller == nil || caller.maySet()
 	home.MayChange = p.documents.mayChange(ctx)
-	home.Sample, home.TakesSites = home.MayChange && p.documents.sample != nil, p.documents.sites != nil
 	return p.pages.send(c, http.StatusOK, "home", home)
 }
 

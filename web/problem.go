@@ -51,14 +51,32 @@ func (p *Problem) Unwrap() error { return p.cause }
 // statusClientGone is the status that proxies log for a client that closed the connection; it is never sent.
 const statusClientGone = 499
 
+func problem(status int, code, format string, args ...any) *Problem {
+	return &Problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// in names the member of the request body that is wrong.
+func (p *Problem) in(field string) *Problem {
+	p.Field = field
+	return p
+}
+
+func (p *Problem) because(err error) *Problem {
+	p.cause = err
+	return p
+}
+
+func (p *Problem) after(wait time.Duration) *Problem {
+	p.retryAfter = wait
+	return p
+}
+
 func invalid(code, format string, args ...any) *Problem {
-	return &Problem{Status: http.StatusBadRequest, Code: code, Detail: fmt.Sprintf(format, args...)}
+	return problem(http.StatusBadRequest, code, format, args...)
 }
 
 func invalidField(field, code, format string, args ...any) *Problem {
-	p := invalid(code, format, args...)
-	p.Field = field
-	return p
+	return invalid(code, format, args...).in(field)
 }
 
 // problemFor is the table from errors to what clients get. The words of an error
@@ -112,7 +130,7 @@ func problemFor(err error) *Problem {
 }
 
 func questionProblem(err *answer.QuestionError) *Problem {
-	p := &Problem{Status: http.StatusBadRequest, Code: "bad_" + err.Code, Field: err.Code, Detail: err.Error()}
+	p := problem(http.StatusBadRequest, "bad_"+err.Code, "%v", err).in(err.Code)
 	switch err.Code {
 	case "empty":
 		p.Code, p.Field = "empty_question", "question"
@@ -124,7 +142,7 @@ func questionProblem(err *answer.QuestionError) *Problem {
 
 // modelProblem passes on a model's error, which contains neither key nor prompt.
 func modelProblem(err *openai.Error) *Problem {
-	p := &Problem{Status: http.StatusBadGateway, Code: "model_" + string(err.Kind), Detail: err.Error(), retryAfter: err.RetryAfter}
+	p := problem(http.StatusBadGateway, "model_"+string(err.Kind), "%v", err).after(err.RetryAfter)
 	if err.Kind == openai.TimedOut {
 		p.Status = http.StatusGatewayTimeout
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/semaphore"
 
-	"ibid/cite"
 	"ibid/retrieve"
 )
 
@@ -151,7 +150,14 @@ func (r *runHandlers) begin(c echo.Context) error {
 	go func() {
 		defer r.live.background.Done()
 		defer ended()
-		r.work(ctx, l, t, citing)
+		defer func() {
+			if v := recover(); v != nil {
+				r.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.ID),
+					slog.Any("error", v), slog.String("stack", string(debug.Stack())))
+			}
+		}()
+		_, _, err := r.work(ctx, l, t, citing, nil, nil)
+		r.logRun(ctx, l, err)
 	}()
 	r.setAddresses(c, record)
 	c.Response().Header().Set(runHeader, record.ID)
@@ -159,30 +165,19 @@ func (r *runHandlers) begin(c echo.Context) error {
 	return reply(c, http.StatusAccepted, record)
 }
 
-// work works on a run in the background, and logs how it ended.
-func (r *runHandlers) work(ctx context.Context, l *liveAnswer, t task, citing cite.Options) {
-	ended := errPanicked
-	defer func() {
-		if v := recover(); v != nil {
-			r.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.ID),
-				slog.Any("error", v), slog.String("stack", string(debug.Stack())))
-			l.markEnded(ctx, ended)
-		}
-		r.storeLater(ctx, l, ended)
-	}()
-	_, err := r.collectEvents(l, r.events(ctx, l, t, citing), nil)
-	_, ended = r.endAnswer(ctx, l, err, nil)
+// logRun logs how a run in the background ended.
+func (r *runHandlers) logRun(ctx context.Context, l *liveAnswer, err error) {
 	attrs := []slog.Attr{slog.String("run", l.ID), slog.Duration("took", time.Since(l.Started))}
 	if l.By != "" {
 		attrs = append(attrs, slog.String("key", l.By))
 	}
 	level := slog.LevelInfo
-	if ended != nil {
-		p := problemFor(ended)
+	if err != nil {
+		p := problemFor(err)
 		attrs = append(attrs, slog.String("code", p.Code))
 		if p.Status >= 500 {
 			level = slog.LevelError
-			attrs = append(attrs, slog.String("error", ended.Error()))
+			attrs = append(attrs, slog.String("error", err.Error()))
 		}
 	}
 	r.logger.LogAttrs(ctx, level, "run", attrs...)
@@ -190,15 +185,12 @@ func (r *runHandlers) work(ctx context.Context, l *liveAnswer, t task, citing ci
 
 func (r *runHandlers) taskOf(c echo.Context, request backgroundRequest) (task, error) {
 	if request.Summarize != nil {
-		if r.summarizer == nil {
-			return task{}, invalidField("summarize", "no_summaries", "this server does not summarize: leave summarize out")
-		}
 		if request.Summarize.Record == nil {
 			request.Summarize.Record = request.Record
 		}
 		return r.summaryTask(c, *request.Summarize)
 	}
-	if request.Run != "" && r.ledger != nil && r.summarizer != nil {
+	if request.Run != "" {
 		stored, err := r.ledger.Job(c.Request().Context(), request.Run)
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 			return task{}, fmt.Errorf("looking for a run to resume: %w", err)
@@ -211,19 +203,18 @@ func (r *runHandlers) taskOf(c echo.Context, request backgroundRequest) (task, e
 }
 
 func runNotFound(id string) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: "run_not_found",
-		Detail: fmt.Sprintf("there is no run %.40q: it has no record, or the record has expired", id)}
+	return problem(http.StatusNotFound, "run_not_found", "there is no run %.40q: it has no record, or the record has expired", id)
 }
 
 func interrupted(id string) *Problem {
-	return &Problem{Status: http.StatusConflict, Code: "run_interrupted",
-		Detail: fmt.Sprintf(`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, id)}
+	return problem(http.StatusConflict, "run_interrupted",
+		`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, id)
 }
 
 func runElsewhere(r *answerRecord) *Problem {
-	return &Problem{Status: http.StatusConflict, Code: "run_elsewhere", retryAfter: time.Second,
-		Detail: fmt.Sprintf("another server works on the run (%s): follow or stop it there, or wait until it ends for its record",
-			retrieve.WhoIs(r.worker))}
+	return problem(http.StatusConflict, "run_elsewhere",
+		"another server works on the run (%s): follow or stop it there, or wait until it ends for its record",
+		retrieve.WhoIs(r.worker)).after(time.Second)
 }
 
 // find returns the record of a run, and the run itself if this server has it in memory.
@@ -233,9 +224,6 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 			return nil, nil, runNotFound(id)
 		}
 		return l, l.snapshot(), nil
-	}
-	if r.ledger == nil {
-		return nil, nil, runNotFound(id)
 	}
 	ctx := c.Request().Context()
 	unfinished, err := r.findUnfinished(ctx, id)
@@ -442,9 +430,6 @@ func (r *runHandlers) list(c echo.Context) error {
 		return err
 	}
 	list := recordPage{Runs: []*answerRecord{}}
-	if r.ledger == nil {
-		return reply(c, http.StatusOK, list)
-	}
 	ctx := c.Request().Context()
 	if err := r.live.waitStored(ctx); err != nil {
 		return fmt.Errorf("waiting for records: %w", err)
@@ -525,9 +510,6 @@ func (r *runHandlers) forget(ctx context.Context, id string, l *liveAnswer) erro
 	if l != nil {
 		r.live.remove(l)
 	}
-	if r.ledger == nil {
-		return nil
-	}
 	ctx = context.WithoutCancel(ctx)
 	if err := errors.Join(r.ledger.End(ctx, id), r.ledger.ForgetRecord(ctx, id)); err != nil {
 		return fmt.Errorf("deleting a run: %w", err)
@@ -543,7 +525,7 @@ func (r *runHandlers) share(c echo.Context) error {
 		return err
 	case record.State == stateRunning:
 		return runUnderWay(id)
-	case record.by != callerID(c), r.ledger == nil:
+	case record.by != callerID(c):
 		return runNotFound(id)
 	case l != nil: // it has ended, and its record is being stored
 		if err := l.waitSettled(ctx); err != nil {

@@ -136,9 +136,7 @@ func readForm(c echo.Context) (url.Values, error) {
 	r := c.Request()
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		p := invalid("bad_form", "the form cannot be read: send it again")
-		p.cause = err
-		return nil, p
+		return nil, invalid("bad_form", "the form cannot be read: send it again").because(err)
 	}
 	return r.PostForm, nil
 }

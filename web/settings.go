@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"crypto/subtle"
-	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -132,19 +131,19 @@ func BadSetting(field, format string, args ...any) error {
 
 // FixedSetting is the error of a change to a setting that a flag fixes.
 func FixedSetting(field, flag string) error {
-	return &Problem{Status: http.StatusConflict, Code: "setting_fixed", Field: field,
-		Detail: fmt.Sprintf("%s is fixed by %s, or its variable: start the server without it to choose here", field, flag)}
+	return problem(http.StatusConflict, "setting_fixed",
+		"%s is fixed by %s, or its variable: start the server without it to choose here", field, flag).in(field)
 }
 
 // UnstoredSetting is the error of a change to a library that may only be read.
 func UnstoredSetting() error {
-	return &Problem{Status: http.StatusConflict, Code: "library_read_only",
-		Detail: "the library may only be read here, so settings cannot be stored: use flags"}
+	return problem(http.StatusConflict, "library_read_only",
+		"the library may only be read here, so settings cannot be stored: use flags")
 }
 
 // UnavailablePart is the error of a part that cannot be got.
 func UnavailablePart(format string, args ...any) error {
-	return &Problem{Status: http.StatusConflict, Code: "part_unavailable", Field: "part", Detail: fmt.Sprintf(format, args...)}
+	return problem(http.StatusConflict, "part_unavailable", format, args...).in("part")
 }
 
 // settingsHandlers serve the settings.
@@ -203,8 +202,8 @@ func (h *settingsHandlers) getPart(c echo.Context) error {
 // decodeSetting reads a JSON body that says so: other sites' forms cannot.
 func decodeSetting(c echo.Context, into any) error {
 	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)); err != nil || kind != echo.MIMEApplicationJSON {
-		return refuse(c, &Problem{Status: http.StatusUnsupportedMediaType, Code: "not_json",
-			Detail: "send JSON with the header 'Content-Type: application/json'"})
+		return refuse(c, problem(http.StatusUnsupportedMediaType, "not_json",
+			"send JSON with the header 'Content-Type: application/json'"))
 	}
 	return decode(c, into)
 }
@@ -223,9 +222,9 @@ func (h *settingsHandlers) read(c echo.Context) (next Choices, key *string, err 
 	inUse := using.Model != "" && next.BaseURL == using.BaseURL
 	if h.code != "" && next.Model != "" && !inUse && !onThisMachine(next.BaseURL) &&
 		subtle.ConstantTimeCompare([]byte(strings.ToUpper(strings.TrimSpace(r.Code))), []byte(h.code)) != 1 {
-		return next, nil, &Problem{Status: http.StatusForbidden, Code: "code_needed", Field: "code",
-			Detail: fmt.Sprintf("%s is on another machine, which would get your questions and passages of your documents: "+
-				"give the code that 'ibid serve' printed when it started", next.BaseURL)}
+		return next, nil, problem(http.StatusForbidden, "code_needed",
+			"%s is on another machine, which would get your questions and passages of your documents: "+
+				"give the code that 'ibid serve' printed when it started", next.BaseURL).in("code")
 	}
 	return next, r.Key, nil
 }

@@ -168,17 +168,6 @@ func TestSettingsKeys(t *testing.T) {
 	}
 }
 
-// TestNoSettings checks that a server without settings has no such routes.
-func TestNoSettings(t *testing.T) {
-	h := newHandler(t, nil)
-	for _, path := range []string{"GET /api/settings", "PUT /api/settings", "POST /api/settings/test", "POST /api/settings/parts"} {
-		method, path, _ := strings.Cut(path, " ")
-		if w := settingsCall(h, method, path, `{}`); w.Code != http.StatusNotFound {
-			t.Errorf("%s %s: status %d", method, path, w.Code)
-		}
-	}
-}
-
 // TestBrowserSettings chooses a model that was found on this machine, tries it and
 // saves it, by keyboard.
 func TestBrowserSettings(t *testing.T) {

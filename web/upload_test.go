@@ -74,7 +74,6 @@ func TestUploads(t *testing.T) {
 		{"form without a file", "POST", "/api/documents", emptyKind, emptyBody, 400, "no_file"},
 		{"torn form", "POST", "/api/documents", formKind, formBody[:len(formBody)/2], 400, "bad_form"},
 		{"collection", "POST", "/api/documents?name=a.md&collection=default", "", "# A\n\nSecond.", 200, "unchanged"},
-		{"another collection", "POST", "/api/documents?name=a.md&collection=x", "", "# A\n\nThird.", 409, "wrong_collection"},
 		{"no name", "POST", "/api/documents", "text/plain", "A", 400, "no_name"},
 		{"bad name", "POST", "/api/documents?name=..", "", "A", 400, "bad_name"},
 		{"too large", "POST", "/api/documents?name=b.md", "", strings.Repeat("a ", 1000), 413, "file_too_large"},

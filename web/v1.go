@@ -22,9 +22,9 @@ import (
 type openAI struct {
 	*asking
 	runs     *runHandlers // the responses that later ones can name
-	upstream Upstream     // nil: there is no model
-	relays   bool         // requests may be passed on to it
-	links    bool         // numbers are Markdown links
+	upstream Upstream
+	relays   bool // requests may be passed on to it
+	links    bool // numbers are Markdown links
 }
 
 // MaxV1Body is the largest request body below /v1, in bytes: clients send the
@@ -123,20 +123,12 @@ func badValue(param, format string, args ...any) *Problem {
 // relaysTo reports whether the caller may ask the model itself by a name.
 func (o *openAI) relaysTo(c echo.Context, name string) bool {
 	caller := holderFrom(c.Request().Context())
-	return o.relays && name != "" && name == o.modelName() && (caller == nil || caller.key.Relay)
-}
-
-// modelName is the name of the model; empty for none.
-func (o *openAI) modelName() string {
-	if o.upstream == nil {
-		return ""
-	}
-	return o.upstream.Model()
+	return o.relays && name != "" && name == o.upstream.Model() && (caller == nil || caller.key.Relay)
 }
 
 func noModel(name string) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: "model_not_found", Field: "model",
-		Detail: fmt.Sprintf("there is no model %.200q here: GET /v1/models lists the models", name)}
+	return problem(http.StatusNotFound, "model_not_found",
+		"there is no model %.200q here: GET /v1/models lists the models", name).in("model")
 }
 
 // decodeV1 reads a request of the OpenAI API and returns its body. It ignores
@@ -179,7 +171,7 @@ func (o *openAI) listModels(c echo.Context) error {
 			list = append(list, modelOf(everything+"/"+in.Name, "ibid"))
 		}
 	}
-	if name := o.modelName(); o.relaysTo(c, name) {
+	if name := o.upstream.Model(); o.relaysTo(c, name) {
 		list = append(list, modelOf(name, "upstream"))
 	}
 	return reply(c, http.StatusOK, v1Models{"list", list})

@@ -66,7 +66,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 	after := ""
 	if id := c.QueryParam("after"); id != "" {
 		if after = documentOf(id); after == "" {
-			return &Problem{Status: http.StatusNotFound, Code: "not_found", Field: "after", Detail: fmt.Sprintf("there is no file %.60q", id)}
+			return problem(http.StatusNotFound, "not_found", "there is no file %.60q", id).in("after")
 		}
 	}
 	all, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{})
@@ -192,6 +192,6 @@ func (o *openAI) searchVectors(c echo.Context) error {
 }
 
 func noStore(name string) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: "not_found", Field: "vector_store_id",
-		Detail: fmt.Sprintf("there is no vector store %.200q here: its id is the name of a collection, and GET /v1/models lists those", name)}
+	return problem(http.StatusNotFound, "not_found",
+		"there is no vector store %.200q here: its id is the name of a collection, and GET /v1/models lists those", name).in("vector_store_id")
 }

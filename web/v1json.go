@@ -181,8 +181,8 @@ func (o *openAI) fill(ctx context.Context, r *v1Reply, a cite.Answer) error {
 			return nil
 		}
 		if repaired {
-			return &Problem{Status: http.StatusBadGateway, Code: "schema_missed", cause: wrong,
-				Detail: "the model did not write JSON that fits the schema, and could not repair it: ask again, or with a simpler schema"}
+			return problem(http.StatusBadGateway, "schema_missed",
+				"the model did not write JSON that fits the schema, and could not repair it: ask again, or with a simpler schema").because(wrong)
 		}
 		repaired = true
 		turns = append(turns, chatTurn{"assistant", said}, chatTurn{"user", fmt.Sprintf("That does not fit the schema: %v\n\nReply with the "+
@@ -232,8 +232,7 @@ func (o *openAI) complete(ctx context.Context, turns []chatTurn, out *jsonOutput
 		Usage chatUsage `json:"usage"`
 	}
 	if err := json.Unmarshal(whole, &reply); err != nil || len(reply.Choices) == 0 {
-		return "", &Problem{Status: http.StatusBadGateway, Code: "schema_missed", cause: err,
-			Detail: "the model's server replied with no choice: ask again"}
+		return "", problem(http.StatusBadGateway, "schema_missed", "the model's server replied with no choice: ask again").because(err)
 	}
 	usage.Prompt, usage.Completion = usage.Prompt+reply.Usage.Prompt, usage.Completion+reply.Usage.Completion
 	usage.Total = usage.Prompt + usage.Completion

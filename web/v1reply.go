@@ -82,7 +82,7 @@ func (o *openAI) collectionOf(c echo.Context, model string) (collection string, 
 
 // answer replies with the answer to a request, in the form of an encoder.
 func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
-	if a.output != nil && o.modelName() == "" {
+	if a.output != nil && o.upstream.Model() == "" {
 		return unsupported(a.output.param, "this server has no model (--model), which would write the JSON: leave %s out", a.output.param)
 	}
 	t, err := o.askTask(c, a.question)
@@ -95,18 +95,12 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if err != nil {
 		return err
 	}
-	ended := errPanicked
-	defer func() { o.storeLater(ctx, l, ended) }()
 	r := o.newReply(c, a, encoder, l)
 	if a.stream {
 		r.out = newEventStream(c.Response(), cancel)
 		defer r.out.close()
 	}
-	whole, err := o.collectEvents(l, tee(o.events(ctx, l, t, o.citing(c)), r.add), nil)
-	if l.cut = errors.Is(err, errEnough); l.cut {
-		l.keep, err = false, nil
-	}
-	_, ended = o.endAnswer(ctx, l, err, r.out)
+	whole, _, ended := o.work(ctx, l, t, o.citing(c), r.out, r.add)
 	stopped := r.out.begun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
 	if stopped {
 		r.reason = "the server stopped"

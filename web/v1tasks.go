@@ -44,7 +44,7 @@ func taskOf(messages []chatMessage) (chatTask, bool) {
 // doTask has the model do a task, or does it by rule where the caller may not ask
 // the model itself: the shape of a task does not limit what it asks for.
 func (o *openAI) doTask(c echo.Context, r *chatRequest, t chatTask, body []byte) error {
-	if o.relaysTo(c, o.modelName()) {
+	if o.relaysTo(c, o.upstream.Model()) {
 		return o.relay(c, body)
 	}
 	w := &v1Reply{asked: &v1Ask{model: r.Model}, requestID: c.Response().Header().Get(echo.HeaderXRequestID), created: time.Now(),

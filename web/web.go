@@ -14,7 +14,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -55,39 +54,38 @@ type Library interface {
 	Holds(ctx context.Context, f retrieve.Filter) (bool, error)
 }
 
-// Options are the parts of a server. Asker, Searcher, Library and Logger are
-// required.
+// Options are the parts of a server. Parts that are interfaces, functions or pointers are
+// required, except for those that say otherwise.
 type Options struct {
-	Asker    Asker
-	Searcher Searcher
-	Library  Library
-	// Summarizer answers POST /api/summarize, which does not exist if it is nil.
+	Asker      Asker
+	Searcher   Searcher
+	Library    Library
 	Summarizer Summarizer
-	// Uploads adds, rereads and deletes documents; nil: there are no such routes.
+	// Uploads adds, rereads and deletes documents. Nil: there are no such routes, and the
+	// four options that follow are unused.
 	Uploads Uploads
-	// UploadFolders has the uploads of other collections; nil: there are none.
-	UploadFolders UploadFolders
-	// Sample is a library that people can try with a button: its files are uploaded; may be nil.
-	Sample fs.FS
-	// Sites, if set with Uploads, adds web sites.
-	Sites Sites
 	// UploadCollection is the collection of uploaded documents.
 	UploadCollection string
-	// Drawer draws the pages that the viewer shows next to their text; may be nil.
+	// UploadFolders has the uploads of other collections.
+	UploadFolders UploadFolders
+	// Sample is a library that people can try with a button: its files are uploaded.
+	Sample fs.FS
+	// Sites adds web sites.
+	Sites Sites
+	// Drawer draws the pages that the viewer shows next to their text.
 	Drawer Drawer
-	// Originals reads the files of documents; nil: only their text is shown.
+	// Originals reads the files of documents.
 	Originals Originals
-	// Ledger stores runs, so that interrupted ones can be resumed, and records; nil stores nothing.
+	// Ledger stores runs, so that interrupted ones can be resumed, and records.
 	Ledger retrieve.Ledger
 	// KeepAnswers is how long records are kept; 0: there are none.
 	KeepAnswers time.Duration
-	// Answers are those under way; nil makes new ones. Whoever shuts down the
-	// server shuts them down too.
+	// Answers are those under way. Whoever shuts down the server shuts them down too.
 	Answers *Answers
 	// Upstream is the model itself, which writes JSON by a schema for clients of
-	// the OpenAI API; may be nil, and have no name while there is no model.
+	// the OpenAI API. It has no name while there is no model.
 	Upstream Upstream
-	// Settings are what people may choose on the page; nil: nothing.
+	// Settings are what people may choose on the page.
 	Settings Settings
 	// SettingsCode is what an endpoint on another machine needs in addition where there
 	// are no keys.
@@ -106,11 +104,11 @@ type Options struct {
 	Citing cite.Options
 
 	// Indexing reports the progress of the sync: files done, files seen so far,
-	// and whether the first sync has ended. Nil: there is none to wait for.
+	// and whether the first sync has ended.
 	Indexing func() (done, total int, ready bool)
-	// Reachable returns why the store is unreachable, for GET /readyz; may be nil.
+	// Reachable returns why the store is unreachable, for GET /readyz.
 	Reachable func(ctx context.Context) error
-	// Troubles lists the files that the last sync skipped or could not read; may be nil.
+	// Troubles lists the files that the last sync skipped or could not read.
 	Troubles func() []ingest.Change
 
 	// Addr is the address that the server listens on, such as "127.0.0.1:8080". With
@@ -143,13 +141,13 @@ type Options struct {
 	// SignIn, if set with Keys, lets in the people that these proxies name; may be nil.
 	SignIn *SignIn
 
-	// Metrics are what GET /metrics sends; nil makes new ones.
+	// Metrics are what GET /metrics sends.
 	Metrics *Metrics
-	// Figures returns the size of the store for the metrics; may be nil.
+	// Figures returns the size of the store for the metrics.
 	Figures func(ctx context.Context) (StoreFigures, error)
 
 	// Model returns the name of the model that writes answers, shown on the page; empty for
-	// none. Nil: there is none.
+	// none.
 	Model func(ctx context.Context) string
 	// Version is shown on the page and by GET /healthz.
 	Version string
@@ -178,32 +176,13 @@ const (
 	heartbeat    = 15 * time.Second // between comments on a silent stream: proxies give up after 60 s
 )
 
-// setDefaults checks the options and sets those that are missing.
-func (o *Options) setDefaults() error {
-	if o.Asker == nil || o.Searcher == nil || o.Library == nil || o.Logger == nil {
-		return errors.New("making the web server: Asker, Searcher, Library and Logger are required")
-	}
-	if o.Indexing == nil {
-		o.Indexing = func() (int, int, bool) { return 0, 0, true }
-	}
-	if o.Troubles == nil {
-		o.Troubles = func() []ingest.Change { return nil }
-	}
-	if o.Model == nil {
-		o.Model = func(context.Context) string { return "" }
-	}
-	if o.Answers == nil {
-		o.Answers = new(Answers)
-	}
-	if o.Metrics == nil {
-		o.Metrics = NewMetrics()
-	}
+// setDefaults sets the options that are missing.
+func (o *Options) setDefaults() {
 	o.MaxAsks = max(o.MaxAsks, 0)
 	o.MaxAsks, o.KeyRate = cmp.Or(o.MaxAsks, DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)
 	o.UserRate = cmp.Or(max(o.UserRate, 0), DefaultUserRate)
 	o.UploadCollection = cmp.Or(o.UploadCollection, ingest.DefaultCollection)
 	o.Logger = slog.New(requestLog{o.Logger.Handler()})
-	return nil
 }
 
 // newAsking makes what every way of asking needs.
@@ -240,12 +219,10 @@ type handlers struct {
 	health    *health
 }
 
-// New makes the handler of all routes. It fails when a required option is missing
-// or the public URL is not an absolute http or https URL.
+// New makes the handler of all routes. It fails when the public URL is not an absolute
+// http or https URL.
 func New(o Options) (*echo.Echo, error) {
-	if err := o.setDefaults(); err != nil {
-		return nil, err
-	}
+	o.setDefaults()
 	a, err := newAddress(o.PublicURL)
 	if err != nil {
 		return nil, err
@@ -266,12 +243,12 @@ func New(o Options) (*echo.Echo, error) {
 	h.pages = pages
 	h.asking = o.newAsking(a)
 	h.catalog = h.asking.catalog
-	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
+	h.home = newHomePage(pages, o.KeepAnswers > 0)
 	h.catalog.keys = guard.keys
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
 		uploads: o.Uploads, folders: o.UploadFolders, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
-	h.home.documents, h.home.model, h.home.settings = h.documents, o.Model, o.Settings != nil
+	h.home.documents, h.home.model = h.documents, o.Model
 	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
 	h.batch = newBatch(h.asking, h.limiter)
 	h.suggested = &suggestions{asking: h.asking}
@@ -304,11 +281,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 		recoverPanics(o.Logger), dropSlowSenders,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, guard.admitOrigins(crossOrigin))
 	e.Use(guard.admit)
-	for _, r := range h.routes(features{
-		sample: o.Uploads != nil && o.Sample != nil, summaries: o.Summarizer != nil,
-		feedback: o.Ledger != nil, uploads: o.Uploads != nil, collections: o.Uploads != nil && o.UploadFolders != nil,
-		keys: o.Keys != nil, settings: o.Settings != nil,
-	}) {
+	for _, r := range h.routes(o.Uploads != nil, o.Keys != nil) {
 		guard.access[r.method+" "+r.path] = r.access
 		e.Add(r.method, r.path, r.handler)
 		if r.method == http.MethodGet {
@@ -318,9 +291,6 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	return e, nil
 }
 
-// features are parts of the server that may be missing.
-type features struct{ sample, summaries, feedback, uploads, collections, keys, settings bool }
-
 // A route is one line of the table of routes.
 type route struct {
 	method, path string
@@ -328,8 +298,9 @@ type route struct {
 	handler      echo.HandlerFunc
 }
 
-// routes is the table of all routes. HEAD is as GET.
-func (h *handlers) routes(f features) []route {
+// routes is the table of all routes, of which those for uploads and for keys may be
+// missing. HEAD is as GET.
+func (h *handlers) routes(uploads, keys bool) []route {
 	limited := h.limiter.bounded
 	table := []route{
 		{"GET", "/", readers, h.home.show},
@@ -340,6 +311,7 @@ func (h *handlers) routes(f features) []route {
 		{"POST", "/api/ask", visitors, limited(h.asking.ask)},
 		{"POST", "/api/ask/batch", readers, h.batch.ask},
 		{"POST", "/api/search", visitors, limited(h.asking.search)},
+		{"POST", "/api/summarize", readers, limited(h.asking.summarize)},
 		{"GET", "/api/cite", readers, sendCitePrompt},
 		{"POST", "/api/cite", readers, limited(citeAny)},
 		{"POST", "/api/runs", readers, h.runs.begin},
@@ -348,10 +320,19 @@ func (h *handlers) routes(f features) []route {
 		{"DELETE", "/api/runs/:id", readers, h.runs.stop},
 		{"PUT", "/api/runs/:id/shared", readers, h.runs.share},
 		{"DELETE", "/api/runs/:id/shared", readers, h.runs.share},
+		{"GET", "/api/conversations", readers, h.runs.listConversations},
+		{"GET", "/api/conversations/:id", readers, h.runs.showConversation},
+		{"DELETE", "/api/conversations/:id", readers, h.runs.deleteConversation},
+		{"POST", "/api/feedback", readers, h.runs.giveFeedback},
+		{"GET", "/api/feedback", writers, h.runs.listFeedback},
 		{"GET", "/api/collections", readers, h.catalog.showCollections},
 		{"GET", "/api/suggestions", readers, limited(h.suggested.list)},
 		{"GET", "/api/documents", readers, h.documents.list},
 		{"GET", "/api/documents/*", readers, h.documents.show},
+		{"GET", "/api/settings", administrators, limited(h.settings.show)},
+		{"PUT", "/api/settings", administrators, limited(h.settings.change)},
+		{"POST", "/api/settings/test", administrators, limited(h.settings.test)},
+		{"POST", "/api/settings/parts", administrators, limited(h.settings.getPart)},
 
 		{"POST", "/mcp", readers, h.mcp.post},
 
@@ -369,41 +350,18 @@ func (h *handlers) routes(f features) []route {
 		{"GET", "/healthz", public, h.health.live},
 		{"GET", "/readyz", public, h.health.ready},
 	}
-	if f.summaries {
-		table = append(table, route{"POST", "/api/summarize", readers, limited(h.asking.summarize)})
-	}
-	if f.feedback {
-		table = append(table,
-			route{"GET", "/api/conversations", readers, h.runs.listConversations},
-			route{"GET", "/api/conversations/:id", readers, h.runs.showConversation},
-			route{"DELETE", "/api/conversations/:id", readers, h.runs.deleteConversation},
-			route{"POST", "/api/feedback", readers, h.runs.giveFeedback},
-			route{"GET", "/api/feedback", writers, h.runs.listFeedback})
-	}
-	if f.uploads {
+	if uploads {
 		table = append(table,
 			route{"POST", "/api/documents", writers, limited(h.documents.add)},
 			route{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
 			route{"PATCH", "/api/documents/*", writers, limited(h.documents.label)},
-			route{"DELETE", "/api/documents/*", writers, h.documents.remove})
-	}
-	if f.collections {
-		table = append(table,
+			route{"DELETE", "/api/documents/*", writers, h.documents.remove},
 			route{"POST", "/api/collections", writers, h.catalog.makeCollection},
 			route{"PATCH", "/api/collections/:id", writers, h.catalog.renameCollection},
-			route{"DELETE", "/api/collections/:id", writers, h.catalog.deleteCollection})
+			route{"DELETE", "/api/collections/:id", writers, h.catalog.deleteCollection},
+			route{"POST", "/api/sample", writers, limited(h.documents.addSample)})
 	}
-	if f.sample {
-		table = append(table, route{"POST", "/api/sample", writers, limited(h.documents.addSample)})
-	}
-	if f.settings {
-		table = append(table,
-			route{"GET", "/api/settings", administrators, limited(h.settings.show)},
-			route{"PUT", "/api/settings", administrators, limited(h.settings.change)},
-			route{"POST", "/api/settings/test", administrators, limited(h.settings.test)},
-			route{"POST", "/api/settings/parts", administrators, limited(h.settings.getPart)})
-	}
-	if f.keys {
+	if keys {
 		table = append(table,
 			route{"GET", resourceMetadata, public, h.mcp.metadata},
 			route{"GET", "/key", public, h.key.show},

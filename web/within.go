@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -95,8 +94,8 @@ func opening(doc *ingest.Document, s ingest.Section) string {
 func pageOf(doc *ingest.Document, number int) (ingest.Page, error) {
 	i := slices.IndexFunc(doc.Pages, func(p ingest.Page) bool { return p.Number == number })
 	if i < 0 {
-		return ingest.Page{}, &Problem{Status: http.StatusNotFound, Code: "page_not_found",
-			Detail: fmt.Sprintf("the document has %d pages, and no page %d", len(doc.Pages), number)}
+		return ingest.Page{}, problem(http.StatusNotFound, "page_not_found",
+			"the document has %d pages, and no page %d", len(doc.Pages), number)
 	}
 	return doc.Pages[i], nil
 }
