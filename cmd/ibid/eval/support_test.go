@@ -3,8 +3,7 @@ package eval_test
 import (
 	"io/fs"
 	"os"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -52,22 +51,6 @@ func lower(s string) string {
 // joinSentences makes one sentence of two.
 func joinSentences(a, b string) string { return strings.TrimSuffix(a, ".") + ", and " + lower(b) }
 
-var (
-	amount  = regexp.MustCompile(`\b\d+\b`)
-	verb    = regexp.MustCompile(` (is|are|was|were|can|may|must|will) `)
-	negator = regexp.MustCompile(`(?i)\b(no|not|never|none|nor|neither|nobody|nothing|nowhere|cannot|without)\b|n't`)
-)
-
-// otherNumber replaces the first number of a sentence by one that the passage lacks.
-func otherNumber(p eval.Place) string {
-	n := amount.FindString(p.Sentence)
-	v, err := strconv.Atoi(n)
-	if err != nil || strings.Contains(p.Passage, strconv.Itoa(v+13)) {
-		return ""
-	}
-	return strings.Replace(p.Sentence, n, strconv.Itoa(v+13), 1)
-}
-
 // more are edits besides those of package eval.
 var more = []eval.Edit{
 	{Name: "lead_in", Change: func(p eval.Place) string { return "According to the handbook, " + lower(p.Sentence) }},
@@ -91,29 +74,13 @@ var more = []eval.Edit{
 		}
 		return joinSentences(p.Sentence, p.Next)
 	}},
-	{Name: "other_number", Weak: true, Change: otherNumber},
-	{Name: "negated", Weak: true, Change: func(p eval.Place) string {
-		at := verb.FindStringIndex(p.Sentence)
-		if at == nil || negator.MatchString(p.Sentence) {
-			return ""
-		}
-		return p.Sentence[:at[1]] + "not " + p.Sentence[at[1]:]
-	}},
-	{Name: "negator_out", Weak: true, Change: func(p eval.Place) string {
-		for _, c := range [][2]string{{" not ", " "}, {"cannot", "can"}, {" never ", " always "}, {" no ", " a "}, {"No ", "Every "}} {
-			if strings.Count(p.Sentence, c[0]) == 1 {
-				return strings.Replace(p.Sentence, c[0], c[1], 1)
-			}
-		}
-		return ""
-	}},
 }
 
 // least are the shares of edited sentences that must have the wanted verdict; 1 where
 // there is none.
 var least = map[string]float64{
 	"lead_in": .99, "reworded": .97, "cut": .98, "clauses_swapped": .97, "joined": .97, "other_number": .99, "other_name": .9,
-	"passage_name": .97, "swapped_names": .97, "negated": .97, "negator_out": .85, "opposite": .8, "elsewhere": .97,
+	"passage_name": .97, "swapped_names": .97, "negated": .97, "affirmed": .85, "opposite": .8, "elsewhere": .97,
 }
 
 // TestEdits changes the longer sentences of the sample library, and of pages of the
@@ -170,6 +137,7 @@ func TestEditsJoined(t *testing.T) {
 		}
 		return all
 	}
+	otherNumber := eval.Edits[slices.IndexFunc(eval.Edits, func(e eval.Edit) bool { return e.Name == "other_number" })].Change
 	type cited func(p, q, r eval.Place) []support.Passage
 	both := func(p, q, _ eval.Place) []support.Passage { return passages(p.Passage, q.Passage) }
 	all := func(p, q, r eval.Place) []support.Passage { return passages(p.Passage, q.Passage, r.Passage) }
