@@ -17,15 +17,10 @@ import (
 
 // Options tune an [Index]. The zero value is what Ibid uses.
 type Options struct {
-	// Candidates is how many chunks each of the two searches contributes to
-	// fusion; 0 means [DefaultCandidates].
-	Candidates int
 	// Mode disables one of the two searches, to measure the other.
 	Mode Mode
-	// Reranker, if not nil, scores the best Reranked passages again; 0 means
-	// [DefaultReranked].
+	// Reranker, if not nil, scores the best candidates again.
 	Reranker Reranker
-	Reranked int
 	// Encoder, if not nil, scores the best candidates of each search again. If
 	// Encoded is not nil, that is the searcher of the encoder's space: once all
 	// chunks are encoded, it does the dense search.
@@ -48,10 +43,8 @@ type Options struct {
 	Unwritten func(error)
 }
 
-// DefaultReranked is the default of [Options.Reranked].
-const DefaultReranked = 50
-
-// DefaultCandidates is the default of [Options.Candidates].
+// DefaultCandidates is how many chunks each of the two searches contributes to fusion,
+// and how many a reranker scores.
 const DefaultCandidates = 50
 
 // A Mode selects the scores that order the passages.
@@ -84,12 +77,6 @@ type Index struct {
 // must be one of the state's library and the embedder's space. The caller closes
 // both.
 func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, opts Options) (*Index, error) {
-	if opts.Candidates <= 0 {
-		opts.Candidates = DefaultCandidates
-	}
-	if opts.Reranked <= 0 {
-		opts.Reranked = DefaultReranked
-	}
 	x := &Index{Catalog: state, state: state, searcher: searcher, embedder: m, opts: opts,
 		follower: newFollower(state, searcher, m.Space(), opts)}
 	if opts.Encoder != nil && opts.Encoded != nil {
@@ -305,7 +292,7 @@ type probe struct {
 }
 
 func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error) {
-	limit := max(q.K, x.opts.Candidates)
+	limit := max(q.K, DefaultCandidates)
 	for attempt := 0; ; {
 		hits, all, err := x.find(ctx, p, limit, q.Filter)
 		if p.encoded != nil && errors.Is(err, ErrIndexDamaged) {

@@ -20,7 +20,7 @@ func (x *Index) rerank(r *reading, q Query, all []*scored) ([]*scored, error) {
 	if x.opts.Reranker == nil || len(all) == 0 {
 		return all, nil
 	}
-	best, texts, err := r.best(all, max(q.K, x.opts.Reranked))
+	best, texts, err := r.best(all, max(q.K, DefaultCandidates))
 	if err != nil {
 		return nil, err
 	}

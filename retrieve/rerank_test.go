@@ -35,13 +35,11 @@ func TestReranker(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		reranker rerankFunc
-		reranked int
 		warned   string
 	}{
-		{"orders again", byLength, 0, ""},
-		{"no fewer than are asked for", byLength, 1, ""},
-		{"fails", func(string, []string) ([]float64, error) { return nil, broken }, 0, "order of the search: the reranker is unreachable"},
-		{"miscounts", func(string, []string) ([]float64, error) { return []float64{1}, nil }, 0, "gave 1 scores for"},
+		{"orders again", byLength, ""},
+		{"fails", func(string, []string) ([]float64, error) { return nil, broken }, "order of the search: the reranker is unreachable"},
+		{"miscounts", func(string, []string) ([]float64, error) { return []float64{1}, nil }, "gave 1 scores for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := openState(t, t.TempDir())
@@ -49,7 +47,7 @@ func TestReranker(t *testing.T) {
 			q := retrieve.Query{Text: "When is the harbour office open?"}
 			want, err := plain.Search(t.Context(), q)
 			must(t, err)
-			x := newIndexWith(t, e, testSpace, retrieve.Options{Reranker: c.reranker, Reranked: c.reranked})
+			x := newIndexWith(t, e, testSpace, retrieve.Options{Reranker: c.reranker})
 			var warned []string
 			q.Warn = func(err error) { warned = append(warned, err.Error()) }
 			got, err := x.Search(t.Context(), q)

@@ -105,7 +105,7 @@ func (c *content) segment() (*segment, error) {
 	if _, err := c.write(context.Background(), &b); err != nil {
 		return nil, err
 	}
-	return newSegment("", b.Bytes(), false)
+	return newSegment("", b.Bytes())
 }
 
 // merged returns the content of the parts without deleted chunks, or nil if

@@ -37,7 +37,7 @@ func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error)
 		for word := every.word(i); word != 0; word &= word - 1 {
 			slot := 64*i + bits.TrailingZeros64(word)
 			vector := s.vector(int32(slot))
-			if s.mapped {
+			if s.file != "" {
 				vector = slices.Clone(vector)
 			}
 			if err := c.AddDocument(ctx, chromem.Document{ID: strconv.Itoa(slot), Embedding: vector}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -146,7 +147,7 @@ func TestCutWhileOpen(t *testing.T) {
 			must(t, os.Truncate(filepath.Join(dir, name), 0))
 		}
 	}
-	if !x.current.Load().parts[0].mapped {
+	if runtime.GOOS == "windows" {
 		t.Skip("files are not mapped on this system")
 	}
 	var wait sync.WaitGroup

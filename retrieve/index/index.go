@@ -34,6 +34,7 @@ import (
 	"sync/atomic"
 
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 )
 
 // Options say what an index is of. A directory of another library, another space,
@@ -85,7 +86,7 @@ func Open(dir string, o Options) *Index {
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.next = o.Flush
 	x.current.Store(new(snapshot))
-	if err := os.MkdirAll(dir, 0o700); err == nil || isReadOnly(err) {
+	if err := os.MkdirAll(dir, 0o700); err == nil || disk.IsReadOnly(err) {
 		_ = x.note(guard(x.follow)) // the methods return it
 	} else {
 		x.failed = err // everything remains in memory

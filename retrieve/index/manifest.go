@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 )
 
 // The files of an index: the manifest names the segments, and only the process
@@ -163,5 +164,5 @@ func rename(dir, temp, name string) error {
 	if err := os.Rename(filepath.Join(dir, temp), filepath.Join(dir, name)); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return disk.SyncDir(dir)
 }

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 	"ibid/retrieve/index/scan"
 )
 
@@ -29,9 +30,8 @@ import (
 // with the other order finds a magic number that it does not know.
 type segment struct {
 	trailer
-	file   string // name of the file; empty in memory
-	data   []byte
-	mapped bool // data is a mapped file
+	file string // name of the file; empty in memory
+	data []byte
 
 	sums    []uint32        // of the blocks
 	checked []atomic.Uint32 // a bit for each block that was read and is undamaged; nil in memory
@@ -100,8 +100,8 @@ func (t *trailer) width(section int) int {
 
 // newSegment returns the segment in data. It reads the trailer and the
 // checksums; the error is a *damage.
-func newSegment(file string, data []byte, mapped bool) (*segment, error) {
-	s := &segment{file: file, data: data, mapped: mapped}
+func newSegment(file string, data []byte) (*segment, error) {
+	s := &segment{file: file, data: data}
 	fault := func(what string) (*segment, error) { return nil, &damage{file: file, what: what} }
 	at := len(data) - trailerSize
 	if at < 0 || at%8 != 0 {
@@ -265,20 +265,19 @@ func openSegment(dir, name string, size int64, sum uint32) (s *segment, err erro
 	if info, err := f.Stat(); err != nil || info.Size() != size || size == 0 {
 		return nil, errors.Join(err, &damage{file: name, what: fmt.Sprintf("it does not have %d bytes", size)})
 	}
-	data, mapped, err := mapFile(f, int(size))
+	data, release, err := disk.Map(f, int(size))
 	if err != nil {
 		return nil, fmt.Errorf("mapping %s: %w", name, err)
 	}
 	err = guard(func() (err error) {
-		if s, err = newSegment(name, data, mapped); err == nil && s.Sum != sum {
+		if s, err = newSegment(name, data); err == nil && s.Sum != sum {
 			err = &damage{file: name, what: "it is not the segment that was written"}
 		}
 		return err
 	})
 	if err != nil {
-		unmap(data, mapped)
-		return nil, err
+		return nil, errors.Join(err, release())
 	}
-	runtime.AddCleanup(s, func(data []byte) { unmap(data, mapped) }, data)
+	runtime.AddCleanup(s, func(release func() error) { _ = release() }, release) // it fails only for memory that is not mapped
 	return s, nil
 }

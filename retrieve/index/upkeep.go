@@ -12,7 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
+
+	"ibid/retrieve/disk"
 )
 
 // A worker writes segments in memory to files, and merges files, in the
@@ -126,12 +127,16 @@ func (x *Index) lockForWriting(adopt bool) bool {
 	}
 	f, err := os.OpenFile(filepath.Join(x.dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		if x.failed = err; isReadOnly(err) {
+		if x.failed = err; disk.IsReadOnly(err) {
 			x.failed = nil
 		}
 		return false
 	}
-	locked, err := tryLock(f)
+	err = disk.Lock(f, true)
+	locked := err == nil
+	if errors.Is(err, disk.ErrLocked) {
+		err = nil
+	}
 	if locked && adopt {
 		err = x.note(guard(x.follow))
 		for i := range x.base.files {
@@ -265,9 +270,4 @@ func (x *Index) publish(at position, files []part) error {
 	}
 	x.adopt(at, files)
 	return nil
-}
-
-// isReadOnly reports whether an error says that a directory cannot be written.
-func isReadOnly(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }

@@ -189,24 +189,14 @@ func (s *Store) copyRows(ctx context.Context, to string) error {
 	}
 	err = s.view(ctx, func(t *tx) {
 		for _, of := range tables() {
-			fresh.takeRows(ctx, t, &of)
+			check(fresh.update(ctx, func(to *tx) { to.exec(`DELETE FROM ibid.` + of.name) }))
+			t.batches(&of, func(rows [][]any) { check(fresh.update(ctx, func(to *tx) { to.store(&of, rows) })) })
 		}
 	})
 	if err == nil {
 		err = fresh.update(ctx, func(t *tx) { t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`) })
 	}
 	return errors.Join(err, fresh.disconnect())
-}
-
-// takeRows stores the rows that a table has in the transaction of another store,
-// instead of those that it has here.
-func (s *Store) takeRows(ctx context.Context, from *tx, of *table) {
-	check(s.update(ctx, func(t *tx) { t.exec(`DELETE FROM ibid.` + of.name) }))
-	restoring := restorer{s: s}
-	for r := range from.rows(`SELECT ` + strings.Join(of.columns, ", ") + ` FROM ibid.` + of.name) {
-		check(restoring.add(ctx, savedRow{table: of, values: anyRow(r, len(of.columns))}))
-	}
-	check(restoring.flush(ctx))
 }
 
 // Compact reclaims the disk space of deleted documents, and deletes the entries

@@ -62,27 +62,33 @@ func (t *tx) copyFrom(from *tx) {
 	t.changed(change{})
 }
 
-// copyTable copies the rows of a table.
+// copyTable copies the undamaged rows of a table.
 func (t *tx) copyTable(from *tx, of *table) {
-	columns := strings.Join(of.columns, ", ")
+	from.batches(of, func(rows [][]any) {
+		rows = slices.DeleteFunc(rows, func(row []any) bool { return of.sum >= 0 && !of.intact(row) })
+		t.store(of, rows)
+	})
+}
+
+// batches calls f with the rows of a table, as many at a time as one transaction copies.
+func (t *tx) batches(of *table, f func(rows [][]any)) {
 	var rows [][]any
 	bytes := 0
-	flush := func() {
-		for part := range slices.Chunk(rows, maxParameters/len(of.columns)) {
-			values := strings.TrimSuffix(strings.Repeat("("+marks(len(of.columns))+"), ", len(part)), ", ")
-			t.exec(`INSERT INTO ibid.`+of.name+` (`+columns+`) VALUES `+values, slices.Concat(part...)...)
-		}
-		rows, bytes = nil, 0
-	}
-	for r := range from.rows(`SELECT ` + columns + ` FROM ibid.` + of.name) {
+	for r := range t.rows(`SELECT ` + strings.Join(of.columns, ", ") + ` FROM ibid.` + of.name) {
 		values := anyRow(r, len(of.columns))
-		if of.sum >= 0 && !of.intact(values) {
-			continue
-		}
 		rows = append(rows, values)
 		if bytes += sizeOf(values); len(rows) >= salvageBatch || bytes >= salvageBytes {
-			flush()
+			f(rows)
+			rows, bytes = nil, 0
 		}
 	}
-	flush()
+	f(rows)
+}
+
+// store stores rows of another library.
+func (t *tx) store(of *table, rows [][]any) {
+	for part := range slices.Chunk(rows, maxParameters/len(of.columns)) {
+		values := strings.TrimSuffix(strings.Repeat("("+marks(len(of.columns))+"), ", len(part)), ", ")
+		t.exec(`INSERT INTO ibid.`+of.name+` (`+strings.Join(of.columns, ", ")+`) VALUES `+values, slices.Concat(part...)...)
+	}
 }

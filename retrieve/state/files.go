@@ -8,13 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"ibid/retrieve/disk"
 )
 
 // lockName is the name of the file that is locked while a data directory is open.
 const lockName = "ibid.lock"
-
-// errLocked reports that another process has the lock for itself.
-var errLocked = errors.New("it is being repaired or brought up to date by another process")
 
 // shareLock locks a data directory as in use, which all processes may do that
 // use it, except while one repairs the database. A folder that cannot be written
@@ -32,12 +31,12 @@ func shareLock(ctx context.Context, path string, readOnly bool, wait time.Durati
 		return nil, err
 	}
 	for start := time.Now(); ; {
-		err := lockFile(f, false)
+		err := disk.Lock(f, false)
 		if err == nil {
 			return f, nil
 		}
-		if !errors.Is(err, errLocked) || time.Since(start) > wait {
-			return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), f.Close())
+		if !errors.Is(err, disk.ErrLocked) || time.Since(start) > wait {
+			return nil, errors.Join(fmt.Errorf("%s: it is repaired or brought up to date: %w", path, err), f.Close())
 		}
 		select {
 		case <-ctx.Done():
@@ -64,7 +63,7 @@ func publish(partial, name string) error {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(name))
+	return disk.SyncDir(filepath.Dir(name))
 }
 
 // removeDatabase removes a file and those that SQLite keeps with it, if they

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 )
 
 // replaceEarlier puts an empty database in the place of one of an earlier layout. That
@@ -23,10 +24,10 @@ func (s *Store) replaceEarlier(ctx context.Context) (err error) {
 	if err := s.disconnect(); err != nil {
 		return err
 	}
-	if err := lockFile(s.lock, true); err != nil {
+	if err := disk.Lock(s.lock, true); err != nil {
 		return fmt.Errorf("%w, and another process uses it: end that, and start again to have it brought up to date: %w", errEarlier, err)
 	}
-	defer func() { err = errors.Join(err, lockFile(s.lock, false)) }()
+	defer func() { err = errors.Join(err, disk.Lock(s.lock, false)) }()
 	old := fileStore(s.place, Options{Wait: s.wait})
 	earlier := false
 	err = old.connect()
@@ -54,7 +55,7 @@ func (s *Store) replaceEarlier(ctx context.Context) (err error) {
 	if err == nil {
 		err = os.Rename(fresh.place, s.place)
 	}
-	return errors.Join(err, syncDir(s.dir), removeDatabase(fresh.place), removeFiles(s.place+"-wal", s.place+"-shm"))
+	return errors.Join(err, disk.SyncDir(s.dir), removeDatabase(fresh.place), removeFiles(s.place+"-wal", s.place+"-shm"))
 }
 
 // checkEarlier reports whether the file has an earlier layout. It returns an error if its
@@ -75,7 +76,7 @@ func (s *Store) checkEarlier(ctx context.Context) (earlier bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	free, err := freeBytes(s.dir)
+	free, err := disk.Free(s.dir)
 	if err == nil && free < size {
 		err = fmt.Errorf("%w, and bringing it up to date needs %.1f MB of free space in %s, which has %.1f MB: free some and start again",
 			errEarlier, float64(size)/1e6, s.dir, float64(free)/1e6)
@@ -107,7 +108,7 @@ func (s *Store) keepEarlier() (name string, err error) {
 		if err != nil { // some file systems have no links
 			err = copyFile(s.place, kept)
 		}
-		return name, errors.Join(err, syncDir(s.dir))
+		return name, errors.Join(err, disk.SyncDir(s.dir))
 	}
 	return "", err
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ibid/retrieve/disk"
 )
 
 // marker is the name of the empty file by which a process that found the file
@@ -47,7 +49,7 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 	if err := s.disconnect(); err != nil {
 		return err
 	}
-	if err := lockFile(s.lock, true); err != nil {
+	if err := disk.Lock(s.lock, true); err != nil {
 		return errors.Join(cause, fmt.Errorf("the database is damaged and other processes use it: "+
 			"stop them, and start again to have it repaired: %w", err))
 	}
@@ -62,7 +64,7 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 		d.Reason += "; the damaged file is kept as " + filepath.Base(aside)
 		s.addLost(d)
 	}
-	return lockFile(s.lock, false)
+	return disk.Lock(s.lock, false)
 }
 
 // rebuild makes the new file and puts it in the place of the damaged one.
@@ -91,7 +93,7 @@ func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err e
 	if err := os.Rename(fresh.place, s.place); err != nil {
 		return nil, "", err
 	}
-	return lost, aside, syncDir(s.dir)
+	return lost, aside, disk.SyncDir(s.dir)
 }
 
 // How much one transaction of a salvage moves.
@@ -99,31 +101,6 @@ const (
 	salvageBatch = 5000 // rows
 	salvageBytes = 32 << 20
 )
-
-// A restorer stores rows of another file again, many in a transaction.
-type restorer struct {
-	s     *Store
-	rows  []savedRow
-	bytes int
-}
-
-func (r *restorer) add(ctx context.Context, row savedRow) error {
-	r.rows = append(r.rows, row)
-	if r.bytes += sizeOf(row.values); len(r.rows) < salvageBatch && r.bytes < salvageBytes {
-		return nil
-	}
-	return r.flush(ctx)
-}
-
-func (r *restorer) flush(ctx context.Context) error {
-	err := r.s.update(ctx, func(t *tx) {
-		for _, row := range r.rows {
-			t.restore(row)
-		}
-	})
-	r.rows, r.bytes = nil, 0
-	return err
-}
 
 func sizeOf(values []any) (n int) {
 	for _, v := range values {
@@ -144,22 +121,37 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	all := tables()
-	restoring := restorer{s: s}
-	whole, other := 0, 0
+	var rows []savedRow
+	bytes, whole, other := 0, 0, 0
+	flush := func() error {
+		moved := rows
+		rows, bytes = nil, 0
+		return s.update(ctx, func(t *tx) {
+			for _, row := range moved {
+				t.exec(`INSERT OR REPLACE INTO ibid.`+row.table.name+` (`+strings.Join(row.table.columns, ", ")+`)
+					VALUES (`+marks(len(row.table.columns))+`)`, row.values...)
+			}
+		})
+	}
 	err = p.rows(func(number int64, values []any) error {
-		if i := slices.IndexFunc(all, func(t table) bool { return t.claims(number, values) }); i >= 0 {
-			whole++
-			return restoring.add(ctx, savedRow{&all[i], number, values})
+		i := slices.IndexFunc(all, func(t table) bool { return t.intact(t.of(number, values)) })
+		if i < 0 {
+			other++
+			return nil
 		}
-		other++
-		return nil
+		whole++
+		rows = append(rows, savedRow{&all[i], all[i].of(number, values)})
+		if bytes += sizeOf(values); len(rows) < salvageBatch && bytes < salvageBytes {
+			return nil
+		}
+		return flush()
 	})
 	if err == nil && whole == 0 && other > len(all)*4 {
 		return nil, fmt.Errorf("%s has %d rows, and none is of this version's tables: if an earlier version of ibid wrote it, "+
 			"repair it with that one; otherwise move the file away and ingest the folders again", from, other)
 	}
 	if err == nil {
-		err = restoring.flush(ctx)
+		err = flush()
 	}
 	if err == nil {
 		err = s.update(ctx, func(t *tx) { lost = t.repairRows() })
@@ -170,11 +162,10 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 // A savedRow is a whole row of a damaged file.
 type savedRow struct {
 	table  *table
-	number int64
-	values []any // as the file has them
+	values []any
 }
 
-// columns returns the values of a row's columns in order: those that are the
+// of returns the values of a row's columns in order: those that are the
 // number of the row are not stored twice.
 func (t *table) of(number int64, values []any) []any {
 	if t.serial && len(values) > 0 && values[0] == nil {
@@ -184,15 +175,6 @@ func (t *table) of(number int64, values []any) []any {
 		return append([]any{number}, values[1:]...)
 	}
 	return values
-}
-
-func (t *table) claims(number int64, values []any) bool { return t.intact(t.of(number, values)) }
-
-// restore stores a row of a damaged file again.
-func (t *tx) restore(r savedRow) {
-	columns := strings.Join(r.table.columns, ", ")
-	t.exec(`INSERT OR REPLACE INTO ibid.`+r.table.name+` (`+columns+`) VALUES (`+marks(len(r.table.columns))+`)`,
-		r.table.of(r.number, r.values)...)
 }
 
 // repairRows makes the salvaged rows consistent, and returns the lost

@@ -18,6 +18,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 )
 
 // FileName is the name of the database in its data directory.
@@ -172,7 +173,7 @@ func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 // isReadOnly reports whether the folder or the database in it cannot be written.
 func isReadOnly(dir, file string) (bool, error) {
 	probe, err := os.CreateTemp(dir, FileName+".*.probe")
-	if errors.Is(err, fs.ErrPermission) || isReadOnlyDisk(err) {
+	if disk.IsReadOnly(err) {
 		return true, nil
 	}
 	if err != nil {
@@ -182,7 +183,7 @@ func isReadOnly(dir, file string) (bool, error) {
 		return false, err
 	}
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrPermission) || isReadOnlyDisk(err) {
+	if disk.IsReadOnly(err) {
 		return true, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {

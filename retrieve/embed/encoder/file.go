@@ -13,6 +13,7 @@ import (
 	"os"
 	"unsafe"
 
+	"ibid/retrieve/disk"
 	"ibid/retrieve/embed/encoder/kernel"
 )
 
@@ -188,7 +189,7 @@ func Open(path string) (*Model, error) {
 	if info.Size() > maxFile || info.Size() == 0 {
 		return nil, fmt.Errorf("%s: %w (%d bytes)", path, ErrFile, info.Size())
 	}
-	data, unmap, err := mapFile(f, int(info.Size()))
+	data, unmap, err := disk.Map(f, int(info.Size()))
 	if err != nil {
 		return nil, fmt.Errorf("mapping %s: %w", path, err)
 	}

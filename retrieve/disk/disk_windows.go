@@ -1,14 +1,17 @@
-package state
+package disk
 
 import (
 	"errors"
+	"io"
 	"os"
 
 	"golang.org/x/sys/windows"
 )
 
-// lockFile acquires the lock, or changes one that is held, without waiting.
-func lockFile(f *os.File, exclusive bool) error {
+const errReadOnly = windows.ERROR_WRITE_PROTECT
+
+// Lock acquires the lock of a file, or changes one that is held, without waiting.
+func Lock(f *os.File, exclusive bool) error {
 	var flags uint32 = windows.LOCKFILE_FAIL_IMMEDIATELY
 	if exclusive {
 		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
@@ -20,19 +23,23 @@ func lockFile(f *os.File, exclusive bool) error {
 	}
 	err := windows.LockFileEx(h, flags, 0, 1, 0, at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-		return errLocked
+		return ErrLocked
 	}
 	return err
 }
 
-// syncDir does nothing: NTFS keeps its own log of renames.
-func syncDir(string) error { return nil }
+// Map reads a file whole: a mapped file could not be replaced or deleted here.
+func Map(f *os.File, size int) (data []byte, release func() error, err error) {
+	data = make([]byte, size)
+	_, err = io.ReadFull(f, data)
+	return data, func() error { return nil }, err
+}
 
-// isReadOnlyDisk reports whether an error means that a disk cannot be written.
-func isReadOnlyDisk(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }
+// SyncDir has nothing to do: NTFS keeps its own log of renames.
+func SyncDir(string) error { return nil }
 
-// freeBytes returns how much space this user has on the disk of a directory.
-func freeBytes(dir string) (int64, error) {
+// Free returns how much space this user has on the disk of a directory.
+func Free(dir string) (int64, error) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, err

@@ -1,0 +1,16 @@
+// Package disk has what stores need of files and every system does in its own way:
+// locks, mapped memory, durable names.
+package disk
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// ErrLocked reports that another process holds a lock.
+var ErrLocked = errors.New("another process has locked it")
+
+// IsReadOnly reports whether an error says that a file or a directory cannot be written.
+func IsReadOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly)
+}
