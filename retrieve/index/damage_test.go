@@ -257,7 +257,7 @@ func resum(data []byte) []byte {
 
 // useDamaged searches a segment and merges it.
 func useDamaged(t *testing.T, data []byte, h *history) {
-	s, err := newSegment("damaged", data, false)
+	s, err := newSegment("damaged", data)
 	if err != nil {
 		return
 	}
