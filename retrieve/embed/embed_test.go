@@ -215,21 +215,13 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestNothing(t *testing.T) {
-	rows := vectors(t)
-	if len(rows) != 0 {
+	if rows := vectors(t); len(rows) != 0 {
 		t.Errorf("%d rows for no text", len(rows))
 	}
-}
-
-func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	rows, err := model(t).Embed(ctx, []string{"a"})
-	if !errors.Is(err, context.Canceled) || rows != nil {
-		t.Errorf("got %v, %v", rows, err)
+	if rows, err := m.Embed(ctx, []string{"a"}); !errors.Is(err, context.Canceled) || rows != nil {
+		t.Errorf("cancelled: %v, %v", rows, err)
 	}
 }
 
@@ -249,13 +241,6 @@ func TestDamage(t *testing.T) {
 	}
 	if _, err := parse(file); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestSize keeps the program small.
-func TestSize(t *testing.T) {
-	if len(file) > 6_000_000 {
-		t.Errorf("the table has %d bytes, over 6 MB", len(file))
 	}
 }
 
@@ -327,14 +312,6 @@ func passage(seed uint64, words int) string {
 	return b.String()
 }
 
-func BenchmarkNew(b *testing.B) {
-	for b.Loop() {
-		if _, err := New(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func BenchmarkEmbed(b *testing.B) {
 	m := model(b)
 	for _, c := range []struct {
@@ -355,13 +332,4 @@ func BenchmarkEmbed(b *testing.B) {
 			b.ReportMetric(float64(b.N*len(texts))/b.Elapsed().Seconds(), "texts/s")
 		})
 	}
-	long := strings.Repeat("a", 1<<20)
-	b.Run("1MB-of-a", func(b *testing.B) {
-		b.SetBytes(1 << 20)
-		for b.Loop() {
-			if _, err := m.Embed(context.Background(), []string{long}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }

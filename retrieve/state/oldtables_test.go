@@ -1,9 +1,7 @@
 package state
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,21 +106,5 @@ func checkCopied(t *testing.T, s *Store) {
 			Created: at(1), Expires: at(100), Used: at(50)},
 	}}, ring); diff != "" {
 		t.Errorf("the keyring (-want +got):\n%s", diff)
-	}
-}
-
-// TestCopyOldPages refuses a file with damaged pages: the version that wrote it
-// repairs it.
-func TestCopyOldPages(t *testing.T) {
-	s, old := openTest(t, filepath.Join(t.TempDir(), "data")), oldLibrary(t, "")
-	must(t, old.disconnect())
-	file, err := os.ReadFile(old.place)
-	must(t, err)
-	at := bytes.Index(file, []byte("a bot")) / pageSize * pageSize
-	clear(file[at : at+pageSize])
-	must(t, os.WriteFile(old.place, file, 0o600))
-	must(t, old.connect())
-	if err := copyOldTables(t, old, s); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a damaged page: %v", err)
 	}
 }
