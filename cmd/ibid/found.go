@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,65 +32,44 @@ func findModels(ctx context.Context, servers []modelServer, own string) []modelS
 	// No proxy and no redirect: nothing outside this machine is asked.
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	found := make([]modelServer, len(servers))
+	found := slices.Clone(servers)
 	var asking sync.WaitGroup
 	for i, s := range servers {
 		asking.Go(func() {
 			if s.address != own {
-				s.models, _ = listModels(ctx, client, s.address) // most servers do not run
+				found[i].models = listModels(ctx, client, s.address)
 			}
-			found[i] = s
 		})
 	}
 	asking.Wait()
-	var some []modelServer
-	for _, s := range found {
-		if len(s.models) > 0 {
-			some = append(some, s)
-		}
-	}
-	return some
+	return slices.DeleteFunc(found, func(s modelServer) bool { return len(s.models) == 0 })
 }
 
-// maxModelList is the longest list of models that is read, in bytes.
-const maxModelList = 1 << 20
-
 // listModels returns the names of the models of the server at an address.
-func listModels(ctx context.Context, client *http.Client, address string) ([]string, error) {
+func listModels(ctx context.Context, client *http.Client, address string) (names []string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/models", nil)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	reply, err := client.Do(r)
 	if err != nil {
-		return nil, err
+		return nil // most servers do not run
 	}
 	defer reply.Body.Close()
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+	var list struct{ Data []struct{ ID string } }
+	if reply.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(reply.Body, 1<<20)).Decode(&list) != nil {
+		return nil
 	}
-	if reply.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %s", reply.Status)
-	}
-	if err := json.NewDecoder(io.LimitReader(reply.Body, maxModelList)).Decode(&list); err != nil {
-		return nil, err
-	}
-	var names []string
 	for _, m := range list.Data {
 		if m.ID != "" && m.ID != "ibid" && !strings.HasPrefix(m.ID, "ibid/") { // another Ibid
 			names = append(names, m.ID)
 		}
 	}
-	return names, nil
+	return names
 }
 
 // hint says how to use the models of a server.
 func (s modelServer) hint() string {
-	count := "1 model"
-	if n := len(s.models); n > 1 {
-		count = fmt.Sprintf("%d models", n)
-	}
-	return fmt.Sprintf("Found %s with %s: ibid serve --base-url http://%s/v1 --model %s", s.name, count, s.address, printable(s.models[0]))
+	return fmt.Sprintf("Found %s with %s: ibid serve --base-url http://%s/v1 --model %s",
+		s.name, counted(len(s.models), "model"), s.address, printable(s.models[0]))
 }

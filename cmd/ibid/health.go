@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,16 +18,13 @@ type healthCmd struct {
 	Ready bool `help:"Fail also while the folders are read for the first time or the store is unreachable." noenv:""`
 }
 
-// healthTime is how long a server may take to reply.
-const healthTime = 10 * time.Second
-
 // Help is what 'ibid health --help' says in addition to the flags.
 func (healthCmd) Help() string {
 	return "For the health check of a container, which has no other program: exit code 0 if the server on this machine replies, else 1."
 }
 
 // Run asks the server how it is.
-func (c *healthCmd) Run(ctx context.Context, s surroundings) error {
+func (c *healthCmd) Run(s surroundings) error {
 	host, port, err := net.SplitHostPort(c.Addr)
 	if err != nil {
 		return usageError("--addr: %v", err)
@@ -36,18 +32,12 @@ func (c *healthCmd) Run(ctx context.Context, s surroundings) error {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() { // it listens on every address
 		host = "127.0.0.1"
 	}
-	path := "/healthz"
+	address := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/healthz"}
 	if c.Ready {
-		path = "/readyz"
+		address.Path = "/readyz"
 	}
-	address := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: path}
-	ctx, cancel := context.WithTimeout(ctx, healthTime)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
-	if err != nil {
-		return usageError("--addr: %v", err)
-	}
-	reply, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request) // never through a proxy
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}} // never through a proxy
+	reply, err := client.Get(address.String())
 	if err != nil {
 		return fmt.Errorf("asking the server how it is: %w", err)
 	}

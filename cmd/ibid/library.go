@@ -37,7 +37,7 @@ type openedLibrary struct {
 	encoder  *encoder.Model // nil if there is none
 	reader   *ingest.Reader // of commands that read files; otherwise nil
 	damaged  []state.Damage // when it was opened
-	stderr   io.Writer
+	surroundings
 }
 
 // openLibrary opens the library, and creates it if it does not exist.
@@ -50,11 +50,7 @@ func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surro
 	if err != nil {
 		return nil, err
 	}
-	lib, err := c.over(ctx, store, embedder, o, s)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return lib, nil
+	return c.over(ctx, store, embedder, o, s)
 }
 
 // openAnswerer opens the library, and returns what answers questions from it with the
@@ -82,57 +78,43 @@ func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelCon
 }
 
 // over returns the library of an open store, with the encoder if there is one. Its
-// close closes both.
+// close closes both. If it fails, the store is closed.
 func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (
 	*openedLibrary, error) {
-	m, err := c.encoder()
-	if err != nil {
-		fmt.Fprintf(s.stderr, "ibid: searching without the encoder: %s\n", printable(err.Error()))
-	}
-	if m != nil {
-		o.Encoder = m
-	}
-	lib, err := newLibrary(ctx, c.place(), store, embedder, o, s)
-	if err != nil {
-		if m != nil {
-			err = errors.Join(err, m.Close())
-		}
-		return nil, err
-	}
-	lib.encoder = m
-	return lib, nil
-}
-
-// newLibrary returns the library of an open store, which its close closes.
-func newLibrary(ctx context.Context, place placeConfig, store *state.Store, embedder retrieve.Embedder, o retrieve.Options,
-	s surroundings) (*openedLibrary, error) {
-	at, err := place.open(s)
-	if err != nil {
-		return nil, err
+	l := &openedLibrary{place: c.place(), embedder: embedder, surroundings: s}
+	var err error
+	if l.encoder, err = c.encoder(); err != nil {
+		s.say("searching without the encoder: %v", err)
+	} else if l.encoder != nil {
+		o.Encoder = l.encoder
 	}
 	o.Rebuilding = metered(s.stderr, "documents in the search index")
-	o.Damaged = func(err error) {
-		fmt.Fprintf(s.stderr, "ibid: %s; it is built again from the library\n", printable(err.Error()))
-	}
-	o.Unwritten = func(err error) {
-		fmt.Fprintf(s.stderr, "ibid: %s; the next search builds what is missing again\n", printable(unwritten(err)))
-	}
+	o.Damaged = func(err error) { s.say("%v; it is built again from the library", err) }
+	o.Unwritten = func(err error) { s.say("%s; the next search builds what is missing again", unwritten(err)) }
 	o.Feeding = func(err error) {
 		if err == nil {
-			fmt.Fprintf(s.stderr, "ibid: the search index at %s is brought up to date again\n", place.index.Index)
+			s.say("the search index at %s is brought up to date again", l.place.index.Index)
 			return
 		}
-		fmt.Fprintf(s.stderr, "ibid: the search index at %s lags, and storing goes on: %s\n", place.index.Index, printable(err.Error()))
+		s.say("the search index at %s lags, and storing goes on: %v", l.place.index.Index, err)
 	}
-	lib, err := library.Over(ctx, at, store, embedder, o)
+	at, err := l.place.open(s)
+	if err == nil {
+		l.damaged, err = store.Damaged(ctx)
+	}
+	if err == nil {
+		if l.Library, err = library.Over(ctx, at, store, embedder, o); err != nil {
+			err = fmt.Errorf("opening %s: %w", l.place, err)
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", place, err)
+		err = errors.Join(err, store.Close())
+		if l.encoder != nil {
+			err = errors.Join(err, l.encoder.Close())
+		}
+		return nil, err
 	}
-	known, err := store.Damaged(ctx)
-	if err != nil {
-		return nil, errors.Join(err, lib.Close())
-	}
-	return &openedLibrary{Library: lib, place: place, embedder: embedder, damaged: known, stderr: s.stderr}, nil
+	return l, nil
 }
 
 // unwritten says why the search index could not be written.
@@ -147,13 +129,14 @@ func unwritten(err error) string {
 func metered(stderr io.Writer, what string) func(done, total int) {
 	var shown *meter
 	return func(done, total int) {
-		if shown == nil && done < total {
+		if shown == nil && done >= total {
+			return
+		}
+		if shown == nil {
 			shown = newMeter(stderr, what, total)
 		}
-		if shown != nil {
-			shown.update(done, total)
-		}
-		if shown != nil && done >= total {
+		shown.update(done, total)
+		if done >= total {
 			shown.clear()
 			shown = nil
 		}
@@ -176,7 +159,7 @@ func (l *openedLibrary) follow(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil || l.place.index.Index.cluster == nil {
 		return err
 	}
-	fmt.Fprintf(l.stderr, "ibid: %s: the next server or command goes on\n", printable(err.Error()))
+	l.say("%v: the next server or command goes on", err)
 	return nil
 }
 
@@ -217,15 +200,12 @@ func (l *openedLibrary) reachable(ctx context.Context) error {
 	return checkSpace(l.place.Data)
 }
 
-// leastSpace is the space in bytes that a usable disk has.
-const leastSpace = 64 << 10
-
 // checkSpace returns an error if the disk of a folder is full. A folder that cannot
 // be written for another reason can still be searched.
 func checkSpace(dir string) error {
 	file, err := os.CreateTemp(dir, ".space-*")
 	if err == nil {
-		_, err = file.Write(make([]byte, leastSpace))
+		_, err = file.Write(make([]byte, 64<<10))
 		err = errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}
 	if errors.Is(err, syscall.ENOSPC) {
@@ -250,7 +230,7 @@ func (l *openedLibrary) nameDamage() error {
 	found, err := l.State.Damaged(context.Background())
 	for _, d := range found {
 		if !slices.Contains(l.damaged, d) {
-			fmt.Fprintf(l.stderr, "ibid: damage in %s: %s\n", l.place, printable(damageLine(d)))
+			l.say("damage in %s: %s", l.place, damageLine(d))
 		}
 	}
 	return err
@@ -295,17 +275,13 @@ func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (
 	if c.EmbedParallel < 0 || c.EmbedRate < 0 {
 		return nil, usageError("--embed-parallel and --embed-rate count requests: give 0 or more")
 	}
-	o.Parallel, o.PerMinute, o.Patience = c.EmbedParallel, c.EmbedRate, embedPatience
+	o.Parallel, o.PerMinute, o.Patience = c.EmbedParallel, c.EmbedRate, 10 // an ingest can wait
 	m, err := openai.NewEmbedder(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, o.BaseURL, err)
 	}
 	return m, nil
 }
-
-// embedPatience is how often a request for vectors is repeated when the endpoint
-// says when to retry: an ingest can wait.
-const embedPatience = 10
 
 // index returns the options of searches, with the reranker if there is one.
 func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o retrieve.Options, err error) {

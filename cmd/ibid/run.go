@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -64,11 +63,16 @@ func (s surroundings) print(asJSON bool, v any, text string) error {
 	return err
 }
 
+// say prints a message about the run.
+func (s surroundings) say(format string, args ...any) {
+	fmt.Fprintf(s.stderr, "ibid: %s\n", printable(fmt.Sprintf(format, args...)))
+}
+
 // run executes one command line. Results go to stdout, messages to stderr.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var exited bool
 	var help bytes.Buffer
-	parser, err := newParser(grammar(args), getenv,
+	parser, err := newParser(new(cli), getenv,
 		kong.Writers(&help, stderr),
 		kong.Exit(func(int) { exited = true }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -94,19 +98,6 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		}
 	}
 	return kctx.Run(s)
-}
-
-// grammar returns the command line that the arguments are parsed into: all of it,
-// or the command that they begin with. A parser of all commands takes 10 ms.
-func grammar(args []string) any {
-	all := reflect.TypeFor[cli]()
-	for i := range all.NumField() {
-		f := all.Field(i)
-		if _, isCommand := f.Tag.Lookup("cmd"); isCommand && len(args) > 0 && strings.EqualFold(f.Name, args[0]) {
-			return reflect.New(reflect.StructOf([]reflect.StructField{all.Field(0), f})).Interface()
-		}
-	}
-	return new(cli)
 }
 
 func parseError(err error) error {

@@ -169,7 +169,7 @@ func openStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store
 		return nil, errors.Join(err, store.Close())
 	}
 	for _, d := range damaged {
-		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c, printable(damageLine(d)))
+		s.say("damage in %s: %s", c, damageLine(d))
 	}
 	return store, nil
 }
@@ -211,9 +211,8 @@ func (c placeConfig) open(s surroundings) (place library.Place, err error) {
 }
 
 func (c placeConfig) stateOptions(s surroundings) state.Options {
-	return state.Options{Wait: c.StoreWait, Migrating: metered(s.stderr, "documents moved to the new layout"), Waiting: func(err error) {
-		fmt.Fprintf(s.stderr, "ibid: waiting for %s: %s\n", c, printable(err.Error()))
-	}}
+	return state.Options{Wait: c.StoreWait, Migrating: metered(s.stderr, "documents moved to the new layout"),
+		Waiting: func(err error) { s.say("waiting for %s: %v", c, err) }}
 }
 
 func errNoData() error {

@@ -298,14 +298,14 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
 	embedding := newMeter(s.stderr, "chunks", 0)
 	err = retrieve.Reembed(ctx, store, embedder, embedding.update)
 	embedding.end()
 	if err != nil {
+		err = errors.Join(err, store.Close())
 		return fmt.Errorf("embedding %s with %s: %w; run the same command to resume", c.placeConfig, embedder.Space(), err)
 	}
-	lib, err := newLibrary(ctx, c.place(), store, embedder, retrieve.Options{}, s)
+	lib, err := c.over(ctx, store, embedder, retrieve.Options{}, s)
 	if err != nil {
 		return err
 	}
