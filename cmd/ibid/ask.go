@@ -70,13 +70,13 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 		}
 		return a, err
 	}
-	var passages []retrieve.Passage
-	a, err := cite.Collect(show(keepRetrieved(events, &passages), s))
+	t := &tracer{}
+	a, err := cite.Collect(show(t.record(events), s))
 	if err == nil {
 		err = showSources(s.stdout, s.stderr, a)
 	}
 	if c.Trace {
-		err = errors.Join(err, showTrace(s.stdout, passages, a))
+		err = errors.Join(err, showTrace(s.stdout, t.passages, a))
 	}
 	return a, err
 }

@@ -95,25 +95,36 @@ type threshold struct {
 
 type thresholds []threshold
 
-func (c thresholdConfig) parse() (all thresholds, err error) {
-	for _, given := range []struct {
-		flag   string
-		values []string
-	}{{"--min", c.Min}, {"--max", c.Max}} {
-		for _, g := range given.values {
-			name, value, _ := strings.Cut(g, "=")
-			t, err := parseThreshold(value)
-			if err != nil {
-				return nil, usageError("%s %s: %w", given.flag, g, err)
-			}
-			t.flag, t.figure = given.flag, strings.TrimSpace(name)
-			all = append(all, t)
+// parse reads the thresholds, and rejects those of unknown figures and in the wrong
+// unit.
+func (c thresholdConfig) parse(known []eval.Figure) (all thresholds, err error) {
+	var names []string
+	for _, f := range known {
+		names = append(names, f.Name)
+	}
+	for i, given := range slices.Concat(c.Min, c.Max) {
+		t := threshold{flag: "--min"}
+		if i >= len(c.Min) {
+			t.flag = "--max"
 		}
+		name, value, _ := strings.Cut(given, "=")
+		t.figure = strings.TrimSpace(name)
+		if err := t.parseValue(value); err != nil {
+			return nil, usageError("%s %s: %w", t.flag, given, err)
+		}
+		at := slices.Index(names, t.figure)
+		if at < 0 {
+			return nil, usageError("%s %s: unknown figure; known are %s", t.flag, t.figure, strings.Join(names, ", "))
+		}
+		if unit := known[at].Unit; t.unit != "" && t.unit != unit {
+			return nil, usageError("%s %s=%s: the figure is measured in another unit (%s)", t.flag, t.figure, t.text, unit)
+		}
+		all = append(all, t)
 	}
 	return all, nil
 }
 
-func parseThreshold(text string) (t threshold, err error) {
+func (t *threshold) parseValue(text string) (err error) {
 	t.text = strings.TrimSpace(text)
 	if share, ok := strings.CutSuffix(t.text, "%"); ok {
 		t.value, err = strconv.ParseFloat(strings.TrimSpace(share), 64)
@@ -124,25 +135,7 @@ func parseThreshold(text string) (t threshold, err error) {
 		t.value, t.unit = d.Seconds(), eval.SecondsUnit
 	}
 	if err != nil || math.IsNaN(t.value) || math.IsInf(t.value, 0) {
-		return threshold{}, fmt.Errorf("%q is not a value: give a number, a share like 80%% or a time like 3s", t.text)
-	}
-	return t, nil
-}
-
-// check rejects thresholds of unknown figures, or in the wrong unit.
-func (all thresholds) check(known []eval.Figure) error {
-	for _, t := range all {
-		at := slices.IndexFunc(known, func(m eval.Figure) bool { return m.Name == t.figure })
-		if at < 0 {
-			var names []string
-			for _, m := range known {
-				names = append(names, m.Name)
-			}
-			return usageError("%s %s: unknown figure; known are %s", t.flag, t.figure, strings.Join(names, ", "))
-		}
-		if unit := known[at].Unit; t.unit != "" && t.unit != unit {
-			return usageError("%s %s=%s: the figure is measured in another unit (%s)", t.flag, t.figure, t.text, unit)
-		}
+		return fmt.Errorf("%q is not a value: give a number, a share like 80%% or a time like 3s", t.text)
 	}
 	return nil
 }
@@ -164,14 +157,14 @@ func (all thresholds) missed(figures []eval.Figure) []string {
 			missed = append(missed, t.figure+" could not be measured: no question counts for it")
 			continue
 		}
-		x, text := figures[at].Value, figures[at].Text()
-		if figures[at].Unit == eval.ShareUnit {
-			text = fmt.Sprintf("%.4f", x) // .6996 is below .7
+		f := figures[at]
+		text := f.Text()
+		if f.Unit == eval.ShareUnit {
+			text = fmt.Sprintf("%.4f", f.Value) // .6996 is below .7
 		}
-		switch {
-		case t.flag == "--min" && x < t.value:
+		if t.flag == "--min" && f.Value < t.value {
 			missed = append(missed, fmt.Sprintf("%s is %s, below %s", t.figure, text, t.text))
-		case t.flag == "--max" && x > t.value:
+		} else if t.flag == "--max" && f.Value > t.value {
 			missed = append(missed, fmt.Sprintf("%s is %s, above %s", t.figure, text, t.text))
 		}
 	}

@@ -135,11 +135,7 @@ func (c *reportConfig) check() (thresholds, error) {
 			return nil, usageError("--html %s: there is no folder %s", c.HTML, filepath.Dir(c.HTML))
 		}
 	}
-	limits, err := c.parse()
-	if err != nil {
-		return nil, err
-	}
-	return limits, limits.check(eval.KnownFigures())
+	return c.parse(eval.KnownFigures())
 }
 
 func (c *evalReportCmd) questions(name string, s surroundings) ([]eval.Question, error) {

@@ -255,8 +255,9 @@ func TestParseThreshold(t *testing.T) {
 		" 5 % ": {value: .05, unit: eval.ShareUnit, text: "5 %"},
 		"":      {}, "x": {}, "NaN": {}, "Inf": {}, "%": {}, "3 apples": {},
 	} {
-		got, err := parseThreshold(text)
-		if (err == nil) != (want != threshold{}) || got != want {
+		var got threshold
+		err := got.parseValue(text)
+		if (err == nil) != (want != threshold{}) || err == nil && got != want {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}

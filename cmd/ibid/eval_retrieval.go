@@ -171,10 +171,8 @@ func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []ev
 	if c.Sample < 0 {
 		return nil, nil, usageError("--sample %d: give a number of queries, or 0 for all", c.Sample)
 	}
-	if limits, err = c.parse(); err != nil {
-		return nil, nil, err
-	}
-	return metrics, limits, limits.check(known)
+	limits, err = c.parse(known)
+	return metrics, limits, err
 }
 
 // measure sets the values of the searches.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 
 	"ibid/answer"
 	"ibid/cmd/ibid/eval"
@@ -24,7 +23,9 @@ type evalSupportCmd struct {
 
 // Run measures the support of claims and of changed sentences.
 func (c *evalSupportCmd) Run(ctx context.Context, s surroundings) error {
-	limits, err := c.parse()
+	prover := answer.Prover()
+	known := append(eval.MeasureEdits(prover, nil, eval.Edits), eval.MeasureClaims(prover, nil)...)
+	limits, err := c.parse(known)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,6 @@ func (c *evalSupportCmd) Run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	prover := answer.Prover()
 	var places []eval.Place
 	for _, text := range texts {
 		places = append(places, eval.Places(prover, text)...)
@@ -44,17 +44,12 @@ func (c *evalSupportCmd) Run(ctx context.Context, s surroundings) error {
 	if len(claims) > 0 {
 		figures = append(figures, eval.MeasureClaims(prover, claims)...)
 	}
-	if err := limits.check(figures); err != nil {
-		return err
-	}
 	if c.JSON {
 		err = json.NewEncoder(s.stdout).Encode(map[string]any{"figures": figures})
 	} else {
-		table := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
-		for _, f := range figures {
-			fmt.Fprintf(table, "%s\t%s\tof %d\t%s\n", f.Name, f.Text(), f.Questions, f.Says)
-		}
-		err = table.Flush()
+		err = table(s, false, figures, "", "", func(f eval.Figure) string {
+			return fmt.Sprintf("%s\t%s\tof %d\t%s", f.Name, f.Text(), f.Questions, f.Says)
+		})
 	}
 	return errors.Join(err, missedError(limits.missed(figures)))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"time"
 
@@ -12,37 +11,12 @@ import (
 	"ibid/retrieve"
 )
 
-// A tracer records the passages of one question before they are numbered.
-type tracer struct {
-	passages []retrieve.Passage
-	kept     map[string]bool // by passage id
-}
-
-// record passes the events on.
-func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
-	return func(yield func(answer.Event, error) bool) {
-		for e, err := range events {
-			switch e := e.(type) {
-			case answer.Retrieved:
-				t.passages = withPassages(t.passages, e.Passages)
-			case answer.Kept:
-				for _, p := range e.Passages {
-					t.kept[p.ID] = true
-				}
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
-}
-
 // trace asks one question. Its error is that of the context or the store; an
 // error of the answer is part of the outcome.
 func (c *corpus) trace(
 	ctx context.Context, answerer *answer.Answerer, asked answer.Question, q eval.Question, citing cite.Options,
 ) (*eval.Outcome, error) {
-	t := &tracer{kept: make(map[string]bool)}
+	t := &tracer{}
 	begun := time.Now()
 	var fold cite.Fold
 	var failed error

@@ -105,7 +105,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 	if err != nil {
 		return fmt.Errorf("adding the folder %s: %w", f.path, err)
 	}
-	ctx, claim, err := claimRoot(ctx, f.lib.State.Ledger(), root.Name, f.onWait)
+	ctx, release, err := claimRoot(ctx, f.lib.State.Ledger(), root.Name, f.onWait)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 		if cause := context.Cause(ctx); retrieve.IsLost(cause) {
 			err = cause
 		}
-		err = errors.Join(err, claim.release(ctx))
+		err = errors.Join(err, release())
 	}()
 	if s, ok := files.(*site.Site); ok {
 		if err := f.fetch(ctx, s, root); err != nil {
@@ -160,63 +160,49 @@ func (f *folder) watch(ctx context.Context, sync func() error) (err error) {
 	}
 }
 
-// A rootClaim is the right to sync a root, which one process at a time holds
+// claimRoot claims the right to sync a root, which one process at a time holds
 // among all that use a store: two that read a folder at once would do all the
-// work twice. It is kept as a job in the ledger, and so expires when its
-// process dies.
-type rootClaim struct {
-	ledger      retrieve.Ledger
-	job, worker string
-	stop        func() // stops extending the claim
-}
-
-const (
-	syncKind     = "sync" // of the job
-	pollInterval = time.Second
-)
-
-// claimRoot waits until it can claim the root, and calls onWait if it has to.
-// The context it returns ends when another process has taken over the claim.
+// work twice. It is a job in the ledger, and so expires when its process dies.
+// While another process has it, claimRoot waits, and calls onWait once. The context
+// it returns ends when another process has taken over; release ends the claim.
 func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(root, worker string, since time.Time)) (
-	context.Context, *rootClaim, error) {
-	c := &rootClaim{ledger: l, job: "sync of " + root, worker: retrieve.NewWorker()}
+	_ context.Context, release func() error, err error) {
+	job, worker := "sync of "+root, retrieve.NewWorker()
 	for first := true; ; first = false {
-		held, err := retrieve.ClaimJob(ctx, l, c.job, syncKind, c.worker)
+		held, err := retrieve.ClaimJob(ctx, l, job, "sync", worker)
 		if err != nil {
 			return nil, nil, fmt.Errorf("claiming %s for reading: %w", root, err)
 		}
 		if held == nil {
 			break
 		}
-		if job, err := l.Job(ctx, c.job); first && err == nil && onWait != nil {
-			onWait(root, held.Worker, job.Started)
+		if j, err := l.Job(ctx, job); first && err == nil && onWait != nil {
+			onWait(root, held.Worker, j.Started)
 		}
 		select {
-		case <-time.After(pollInterval):
+		case <-time.After(time.Second):
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := retrieve.Prolong(ctx, l, c.job, c.worker, func(err error) {
+	stop := retrieve.Prolong(ctx, l, job, worker, func(err error) {
 		if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
 			cancel(fmt.Errorf("another process took over reading %s, because this one was suspended for too long: %w", root, err))
 		}
 	})
-	c.stop = func() { stop(); cancel(nil) }
-	return ctx, c, nil
-}
-
-// release ends the claim, unless another process has it by now.
-func (c *rootClaim) release(ctx context.Context) error {
-	c.stop()
-	ctx = context.WithoutCancel(ctx)
-	if err := c.ledger.Claim(ctx, c.job, c.worker, retrieve.ClaimTime); retrieve.IsLost(err) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("releasing the claim of a folder: %w", err)
-	}
-	return c.ledger.End(ctx, c.job)
+	return ctx, func() error {
+		stop()
+		cancel(nil)
+		ctx := context.WithoutCancel(ctx)
+		switch err := l.Claim(ctx, job, worker, retrieve.ClaimTime); {
+		case retrieve.IsLost(err): // another process has it by now
+			return nil
+		case err != nil:
+			return fmt.Errorf("releasing the claim of a folder: %w", err)
+		}
+		return l.End(ctx, job)
+	}, nil
 }
 
 // syncProgress is the progress of the sync of a server's folders.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ibid/answer"
@@ -51,8 +52,7 @@ type selfTest struct {
 	keep   func(context.Context, trial.Result) error
 	logger *slog.Logger
 
-	begin    chan struct{} // closed when a question has ended
-	replaced chan struct{} // closed when other models are used
+	replaced atomic.Bool // other models are used
 
 	mu     sync.Mutex
 	trust  answer.Trust
@@ -73,7 +73,7 @@ func (srv *server) newSelfTest(ctx context.Context, m *models) (*selfTest, error
 	if err != nil {
 		return nil, err
 	}
-	t := &selfTest{models: *m.answerer, logger: srv.logger, trust: r.Trust(), begin: make(chan struct{}), replaced: make(chan struct{}),
+	t := &selfTest{models: *m.answerer, logger: srv.logger, trust: r.Trust(),
 		keep: func(ctx context.Context, r trial.Result) error {
 			note, err := json.Marshal(r)
 			if err != nil {
@@ -98,23 +98,23 @@ func (t *selfTest) question() (answer.Trust, func()) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.active--
-		if t.ended.IsZero() {
-			close(t.begin)
-		}
 		t.ended = time.Now()
 	}
 }
 
-// turn waits until no question is being answered.
+// turn waits until a question has been answered, and none is being answered.
 func (t *selfTest) turn(ctx context.Context) error {
 	for {
 		t.mu.Lock()
 		wait := time.Until(t.ended.Add(quiet))
-		if t.active > 0 {
+		if t.active > 0 || t.ended.IsZero() {
 			wait = quiet
 		}
 		t.mu.Unlock()
-		if wait <= 0 {
+		switch {
+		case t.replaced.Load():
+			return context.Canceled
+		case wait <= 0:
 			return ctx.Err()
 		}
 		select {
@@ -127,22 +127,8 @@ func (t *selfTest) turn(ctx context.Context) error {
 
 // run tries the models.
 func (t *selfTest) run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-t.replaced:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	select {
-	case <-t.begin:
-	case <-ctx.Done():
-		return
-	}
 	r, err := trial.Run(ctx, &t.models, t.turn)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || t.replaced.Load() {
 		return
 	}
 	if err != nil {

@@ -38,8 +38,8 @@ func TestSelfTest(t *testing.T) {
 					t.Error("the model was tried while a question was being answered")
 				}
 			}}},
-			logger: slog.New(slog.DiscardHandler), begin: make(chan struct{}),
-			keep: func(_ context.Context, r trial.Result) error { kept = append(kept, r); return nil },
+			logger: slog.New(slog.DiscardHandler),
+			keep:   func(_ context.Context, r trial.Result) error { kept = append(kept, r); return nil },
 		}
 		go test.run(t.Context())
 		time.Sleep(time.Hour)

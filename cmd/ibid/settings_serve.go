@@ -54,7 +54,7 @@ func (srv *server) use(ctx context.Context, c chosen) error {
 		return err
 	}
 	if old := srv.using.Swap(m); old != nil && old.test != nil {
-		close(old.test.replaced)
+		old.test.replaced.Store(true)
 	}
 	return nil
 }
@@ -116,8 +116,7 @@ type settingsPanel struct {
 	*server
 	parts *partsPanel
 
-	mu     sync.Mutex
-	reader []web.Finding // on the readers of files; nil until they were asked for
+	reader func() []web.Finding // those of 'ibid doctor' on the readers of files, which it asks once
 }
 
 // allowsSettings reports whether the page has settings: for keys with the scope, and
@@ -137,7 +136,7 @@ func (p *settingsPanel) Using(ctx context.Context) web.Choices {
 func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	m := p.now(ctx)
 	shown := web.ShownSettings{Choices: p.Using(ctx), Fixed: p.given.fixed(), Key: "none", Parts: p.parts.show(),
-		Reader: p.readerFindings(ctx), Found: []web.ModelServer{}}
+		Reader: p.reader(), Found: []web.ModelServer{}}
 	switch file := keyFile(p.Data, m.endpoint.BaseURL); {
 	case m.endpoint.APIKeyFile == file:
 		shown.Key = "stored"
@@ -267,24 +266,16 @@ func shownFindings(all ...finding) []web.Finding {
 // Get begins to get an optional part.
 func (p *settingsPanel) Get(_ context.Context, part string) error { return p.parts.begin(part) }
 
-// readerFindings are those of 'ibid doctor' on the readers of files.
-func (p *settingsPanel) readerFindings(ctx context.Context) []web.Finding {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.reader == nil {
-		d := doctorCmd{readConfig: p.readConfig, storeConfig: p.storeConfig}
-		p.reader = shownFindings(d.checkPDF(ctx), d.checkOCR())
-	}
-	return p.reader
-}
-
 // newSettings returns the settings of the page, and the code that an endpoint on another
 // machine needs, which it prints; nil if the page has none.
 func (srv *server) newSettings() (web.Settings, string) {
 	if !srv.allowsSettings() {
 		return nil, ""
 	}
-	p := &settingsPanel{server: srv, parts: partsOf(srv)}
+	p := &settingsPanel{server: srv, parts: partsOf(srv), reader: sync.OnceValue(func() []web.Finding {
+		d := doctorCmd{readConfig: srv.readConfig, storeConfig: srv.storeConfig}
+		return shownFindings(d.checkPDF(context.Background()), d.checkOCR())
+	})}
 	if srv.keys != nil {
 		return p, ""
 	}

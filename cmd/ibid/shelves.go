@@ -84,21 +84,20 @@ func (f *uploadFolders) close(root string) {
 // collectionsIn is the folder of the folders of uploads of other collections.
 func collectionsIn(data string) string { return filepath.Join(data, "collections") }
 
-// made returns the roots of the folders that were made for uploads, of all servers of
-// the store, and the folder that they are in.
-func (srv *server) made(ctx context.Context) (roots []ingest.Root, parent string, err error) {
-	if parent, err = filepath.Abs(collectionsIn(srv.Data)); err != nil {
-		return nil, "", fmt.Errorf("finding the folders of uploads: %w", err)
+// Roots lists the roots of the folders that were made for uploads, of all servers of
+// the store.
+func (srv *server) Roots(ctx context.Context) ([]ingest.Root, error) {
+	roots, err := srv.lib.Roots(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing the folders of uploads: %w", err)
 	}
-	if roots, err = srv.lib.Roots(ctx); err != nil {
-		return nil, "", fmt.Errorf("listing the folders of uploads: %w", err)
-	}
-	return slices.DeleteFunc(roots, func(r ingest.Root) bool { return r.Path == "" || filepath.Dir(r.Path) != parent }), parent, nil
+	parent, err := filepath.Abs(collectionsIn(srv.Data))
+	return slices.DeleteFunc(roots, func(r ingest.Root) bool { return r.Path == "" || filepath.Dir(r.Path) != parent }), err
 }
 
 // openShelves opens the folders of other collections that earlier servers made.
 func (srv *server) openShelves(ctx context.Context) error {
-	roots, _, err := srv.made(ctx)
+	roots, err := srv.Roots(ctx)
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 	if collection == srv.uploads.Root.Collection {
 		return srv.uploads, nil
 	}
-	roots, parent, err := srv.made(ctx)
+	roots, err := srv.Roots(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +147,10 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 	}
 	// Some file systems have one folder for names that differ only in case, and a
 	// collection that was renamed keeps its folder.
+	parent, err := filepath.Abs(collectionsIn(srv.Data))
+	if err != nil {
+		return nil, fmt.Errorf("finding the folders of uploads: %w", err)
+	}
 	path := filepath.Join(parent, collection)
 	for n := 2; slices.ContainsFunc(roots, func(r ingest.Root) bool { return strings.EqualFold(r.Path, path) }); n++ {
 		path = filepath.Join(parent, fmt.Sprintf("%s-%d", collection, n))
@@ -168,7 +171,7 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 
 // Of returns the uploads in a root, and their collection.
 func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, error) {
-	roots, _, err := srv.made(ctx)
+	roots, err := srv.Roots(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -179,16 +182,10 @@ func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, er
 	return u, roots[i].Collection, nil // that in u is from before a renaming
 }
 
-// Roots lists the roots of the folders that were made for uploads.
-func (srv *server) Roots(ctx context.Context) ([]ingest.Root, error) {
-	roots, _, err := srv.made(ctx)
-	return roots, err
-}
-
 // onlyMade returns the roots of a collection, all of which were made for uploads.
 func (srv *server) onlyMade(ctx context.Context, collection string) ([]ingest.Root, error) {
 	in := func(r ingest.Root) bool { return r.Collection == collection }
-	made, _, err := srv.made(ctx)
+	made, err := srv.Roots(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -13,29 +13,34 @@ import (
 	"ibid/retrieve"
 )
 
-// keepRetrieved stores the passages that the search found, best first, and
-// yields every event.
-func keepRetrieved(events iter.Seq2[answer.Event, error], passages *[]retrieve.Passage) iter.Seq2[answer.Event, error] {
+// A tracer records the passages of one question before they are numbered.
+type tracer struct {
+	passages []retrieve.Passage // that the search found, best first
+	kept     map[string]bool    // by passage id
+}
+
+// record passes the events on.
+func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
+	t.kept = make(map[string]bool)
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
-			if r, ok := e.(answer.Retrieved); ok {
-				*passages = withPassages(*passages, r.Passages)
+			switch e := e.(type) {
+			case answer.Retrieved:
+				for _, p := range e.Passages { // also of a wider look
+					if !slices.ContainsFunc(t.passages, func(q retrieve.Passage) bool { return q.ID == p.ID }) {
+						t.passages = append(t.passages, p)
+					}
+				}
+			case answer.Kept:
+				for _, p := range e.Passages {
+					t.kept[p.ID] = true
+				}
 			}
 			if !yield(e, err) {
 				return
 			}
 		}
 	}
-}
-
-// withPassages adds the passages of a wider look to those found before.
-func withPassages(before, more []retrieve.Passage) []retrieve.Passage {
-	for _, p := range more {
-		if !slices.ContainsFunc(before, func(q retrieve.Passage) bool { return q.ID == p.ID }) {
-			before = append(before, p)
-		}
-	}
-	return before
 }
 
 // showTrace explains an answer: the use of each passage, in the order of
