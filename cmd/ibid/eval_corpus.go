@@ -13,8 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"ibid/cmd/ibid/eval"
 	"ibid/ingest"
@@ -49,20 +48,19 @@ type corpus struct {
 	temporary string // folder to remove at the end, if any
 }
 
-func (c *corpus) close() error {
-	err := c.openedLibrary.close()
+func (c *corpus) close() (err error) {
+	if c.openedLibrary != nil {
+		err = c.openedLibrary.close()
+	}
 	if c.temporary != "" {
 		err = errors.Join(err, os.RemoveAll(c.temporary))
 	}
 	return err
 }
 
+// open stores the documents of the set in a folder, and restricts the searches to it.
 func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s surroundings) (*corpus, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("finding the folder %s: %w", dir, err)
-	}
-	return c.openStore(ctx, s, func(out *corpus) error { return out.fill(ctx, abs, set.Documents, s) })
+	return c.openStore(ctx, s, func(out *corpus) error { return out.fill(ctx, dir, set.Documents, s) })
 }
 
 // openStore opens the data directory, or a temporary one, and prepares it. If
@@ -71,23 +69,17 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare fun
 	out := &corpus{stored: make(map[string]string)}
 	store := storeConfig{placeConfig: c.place(), embedConfig: c.embedConfig}
 	options, err := c.index(c.endpointConfig, s.getenv)
+	if err == nil && c.Data == "" && !store.remote() {
+		out.temporary, err = os.MkdirTemp("", "ibid-eval-")
+		store.Data = out.temporary
+	}
+	if err == nil {
+		out.openedLibrary, err = openLibrary(ctx, store, options, s)
+	}
+	if err == nil {
+		err = prepare(out)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if c.Data == "" && !store.remote() {
-		dir, err := os.MkdirTemp("", "ibid-eval-")
-		if err != nil {
-			return nil, fmt.Errorf("making a temporary data directory: %w", err)
-		}
-		out.temporary, store.Data = dir, dir
-	}
-	if out.openedLibrary, err = openLibrary(ctx, store, options, s); err != nil {
-		if out.temporary != "" {
-			err = errors.Join(err, os.RemoveAll(out.temporary))
-		}
-		return nil, err
-	}
-	if err := prepare(out); err != nil {
 		return nil, errors.Join(err, out.close())
 	}
 	return out, nil
@@ -133,7 +125,11 @@ func (c corpusConfig) openFolder(
 // fill makes a root of the store hold exactly the entries, each as a document whose path is
 // its id, chunked like any other.
 func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, s surroundings) error {
-	root, err := c.AddRoot(ctx, folder, "")
+	path, err := filepath.Abs(folder)
+	if err != nil {
+		return fmt.Errorf("finding the folder %s: %w", folder, err)
+	}
+	root, err := c.AddRoot(ctx, path, "")
 	if err != nil {
 		return fmt.Errorf("adding the corpus of %s: %w", folder, err)
 	}
@@ -142,7 +138,35 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, 
 		return err
 	}
 	c.documents, c.filter.Root = len(entries), root.Name
-	empty, err := c.storeEntries(ctx, root, entries, known, s)
+	var reader ingest.Reader
+	defer reader.Close()
+	var mu sync.Mutex // guards known, c.stored and empty
+	empty := 0
+	err = askAll(ctx, s, "documents", len(entries), runtime.GOMAXPROCS(0), func(ctx context.Context, i int) error {
+		e := entries[i]
+		doc := entryDocument(ctx, &reader, root, e)
+		mu.Lock()
+		if doc == nil {
+			empty++
+			mu.Unlock()
+			return nil
+		}
+		same, first := known[e.ID].Digest == doc.Digest, len(c.stored) == 0
+		delete(known, e.ID)
+		c.stored[e.ID] = doc.ID
+		if first { // it decides the embedding space
+			defer mu.Unlock()
+		} else {
+			mu.Unlock()
+		}
+		if same {
+			return nil
+		}
+		if err := c.Replace(ctx, doc, ingest.Split(doc)); err != nil {
+			return fmt.Errorf("storing the document %s: %w", e.ID, err)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -152,53 +176,9 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, 
 		}
 	}
 	if empty > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %d documents of the corpus have no text, so no search can find them\n", empty)
+		s.say("%d documents of the corpus have no text, so no search can find them", empty)
 	}
 	return nil
-}
-
-// storeEntries stores the entries that are new or changed, removes from known
-// those that have text, and returns the number of those without.
-func (c *corpus) storeEntries(
-	ctx context.Context, root ingest.Root, entries []eval.Entry, known map[string]ingest.Stored, s surroundings,
-) (empty int, err error) {
-	bar := newMeter(s.stderr, "documents", len(entries))
-	defer bar.end()
-	var reader ingest.Reader
-	defer reader.Close()
-	group, storing := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, e := range entries {
-		if storing.Err() != nil {
-			break
-		}
-		doc := entryDocument(ctx, &reader, root, e)
-		if doc == nil {
-			empty++
-			bar.add()
-			continue
-		}
-		stored := known[e.ID].Digest
-		delete(known, e.ID)
-		c.stored[e.ID] = doc.ID
-		if stored == doc.Digest {
-			bar.add()
-			continue
-		}
-		store := func() error {
-			defer bar.add()
-			if err := c.Replace(storing, doc, ingest.Split(doc)); err != nil {
-				return fmt.Errorf("storing the document %s: %w", e.ID, err)
-			}
-			return nil
-		}
-		if len(c.stored) > 1 {
-			group.Go(store)
-		} else if err := store(); err != nil { // the first decides the embedding space
-			return empty, err
-		}
-	}
-	return empty, cmp.Or(group.Wait(), ctx.Err())
 }
 
 // entryDocument returns the document that ingesting a text file with this entry
@@ -233,23 +213,20 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 	for _, q := range questions {
 		named = append(named, q.Documents...)
 	}
-	byName, byPath, roots := make(map[string][]string), make(map[string][]string), make(map[string]bool)
-	for _, d := range docs {
-		names := []string{d.ID, d.Path, strings.TrimSuffix(d.Path, path.Ext(d.Path))}
-		for _, name := range slices.Compact(names) {
-			byName[name] = append(byName[name], d.ID)
-		}
-		byPath[d.Path] = append(byPath[d.Path], d.ID)
-		roots[d.Root] = true
-	}
 	slices.Sort(named)
 	for _, name := range slices.Compact(named) {
-		found := byName[name]
-		if slices.Contains(found, name) {
-			found = []string{name} // an id is unambiguous
-		}
-		if root, path, ok := strings.Cut(name, "/"); ok && len(found) == 0 && !roots[root] {
-			found = byPath[path]
+		root, inRoot, _ := strings.Cut(name, "/")
+		var found []string
+		for names := 0; names < 3 && len(found) == 0; names++ { // the surest first
+			for _, d := range docs {
+				if [...]bool{
+					d.ID == name,
+					d.Path == name || strings.TrimSuffix(d.Path, path.Ext(d.Path)) == name,
+					d.Path == inRoot && root != c.filter.Root,
+				}[names] {
+					found = append(found, d.ID)
+				}
+			}
 		}
 		switch len(found) {
 		case 0:
@@ -261,8 +238,7 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 		}
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s names %s not in the store, such as %s; they count as missed\n",
-			file, counted(len(missing), "document"), printable(missing[0]))
+		s.say("%s names %s not in the store, such as %s; they count as missed", file, counted(len(missing), "document"), missing[0])
 	}
 	return nil
 }
