@@ -91,11 +91,21 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	corpus, err := c.open(ctx, folder, questions, report, s)
+	own, err := ownFiles(folder, c.Questions, c.HTML)
+	if err != nil {
+		return err
+	}
+	sync := c.syncConfig
+	sync.Exclude = slices.Concat(sync.Exclude, own)
+	corpus, unread, err := c.openFolder(ctx, c.Folder, sync, c.readConfig, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
+	report.Unread = unread
+	if err := corpus.match(ctx, questions, report.File, s); err != nil {
+		return err
+	}
 	return c.report(ctx, corpus, questions, report, limits, s)
 }
 
@@ -147,38 +157,16 @@ func (c *evalReportCmd) questions(name string, s surroundings) ([]eval.Question,
 		return nil, usageError("reading the questions: %w", err)
 	}
 	if len(unknown) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s has unknown fields, which are ignored: %s\n", name, printable(strings.Join(unknown, ", ")))
+		s.say("%s has unknown fields, which are ignored: %s", name, strings.Join(unknown, ", "))
 	}
 	return sample(questions, c.Sample), nil
-}
-
-// open reads the folder and finds the questions' documents.
-func (c *evalReportCmd) open(
-	ctx context.Context, folder string, questions []eval.Question, report *eval.Report, s surroundings,
-) (out *corpus, err error) {
-	sync := c.syncConfig
-	own, err := ownFiles(folder, c.Questions, c.HTML)
-	if err != nil {
-		return nil, err
-	}
-	sync.Exclude = append(slices.Clone(sync.Exclude), own...)
-	if out, report.Unread, err = c.openFolder(ctx, c.Folder, sync, c.readConfig, s); err != nil {
-		return nil, err
-	}
-	if err := out.match(ctx, questions, report.File, s); err != nil {
-		return nil, errors.Join(err, out.close())
-	}
-	return out, nil
 }
 
 // ownFiles returns patterns that exclude the files of the measurement from the
 // folder: a search would find the questions instead of their answers.
 func ownFiles(folder string, files ...string) (patterns []string, err error) {
 	escape := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`)
-	for _, file := range files {
-		if file == "" {
-			continue
-		}
+	for _, file := range slices.DeleteFunc(files, func(f string) bool { return f == "" }) {
 		path, err := filepath.Abs(file)
 		if err != nil {
 			return nil, fmt.Errorf("finding %s: %w", file, err)
@@ -190,24 +178,22 @@ func ownFiles(folder string, files ...string) (patterns []string, err error) {
 	return patterns, nil
 }
 
+// settings lists those that affect the answers, in pairs of a name and a value.
 func (c *reportConfig) settings(corpus *corpus) (settings []eval.Setting) {
-	add := func(pairs ...any) {
-		for i := 0; i < len(pairs); i += 2 {
-			settings = append(settings, eval.Setting{Name: pairs[i].(string), Value: fmt.Sprint(pairs[i+1])})
-		}
-	}
-	add("strategy", c.Strategy, "gate", c.Gate, "confidence", c.Confidence, "top-k", c.TopK,
-		"embeddings", corpus.embedder.Space(), "rerank-model", c.RerankModel, "model", c.Model)
+	pairs := []any{"strategy", c.Strategy, "gate", c.Gate, "confidence", c.Confidence, "top-k", c.TopK,
+		"embeddings", corpus.embedder.Space(), "rerank-model", c.RerankModel, "model", c.Model}
 	if c.Model != "" {
 		address := "invalid"
 		if u, err := url.Parse(c.BaseURL); err == nil {
 			address = u.Redacted()
 		}
-		add("base-url", address, "gate-model", c.GateModel, "refine-model", c.RefineModel, "gate-calls", c.GateCalls,
+		pairs = append(pairs, "base-url", address, "gate-model", c.GateModel, "refine-model", c.RefineModel, "gate-calls", c.GateCalls,
 			"gate-time", c.GateTime, "context-tokens", c.ContextTokens, "step-tokens", c.StepTokens,
 			"budget-tokens", c.BudgetTokens, "prompts", c.Prompts)
 	}
-	add("parallel", c.Parallel)
+	for pair := range slices.Chunk(append(pairs, "parallel", c.Parallel), 2) {
+		settings = append(settings, eval.Setting{Name: pair[0].(string), Value: fmt.Sprint(pair[1])})
+	}
 	return settings
 }
 
@@ -228,10 +214,6 @@ func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval
 		return err
 	}
 	answerer.NoFallback = true // a report is about the model
-	citing, err := citeConfig{Source: "document"}.citing()
-	if err != nil {
-		return err
-	}
 	outcomes := make([]*eval.Outcome, len(questions))
 	var mu sync.Mutex
 	var allFailed error // of the last error
@@ -240,7 +222,7 @@ func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval
 		q := questions[i]
 		o, err := corpus.trace(ctx, answerer, answer.Question{
 			Text: q.Text, Strategy: c.Strategy, TopK: c.TopK, Filter: corpus.filter,
-		}, q, citing)
+		}, q)
 		if err != nil {
 			return err
 		}

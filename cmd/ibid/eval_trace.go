@@ -14,13 +14,13 @@ import (
 // trace asks one question. Its error is that of the context or the store; an
 // error of the answer is part of the outcome.
 func (c *corpus) trace(
-	ctx context.Context, answerer *answer.Answerer, asked answer.Question, q eval.Question, citing cite.Options,
+	ctx context.Context, answerer *answer.Answerer, asked answer.Question, q eval.Question,
 ) (*eval.Outcome, error) {
 	t := &tracer{}
 	begun := time.Now()
 	var fold cite.Fold
 	var failed error
-	for e, err := range cite.Number(t.record(answerer.Ask(ctx, asked)), citing) {
+	for e, err := range cite.Number(t.record(answerer.Ask(ctx, asked)), cite.Options{}) {
 		if err != nil {
 			failed = err
 			break
@@ -33,7 +33,15 @@ func (c *corpus) trace(
 	a := fold.Answer()
 	out := outcome(a)
 	out.Seconds = time.Since(begun).Seconds()
-	out.Question, out.Missing = c.resolveDocuments(q)
+	out.Question = q
+	out.Question.Documents = slices.Clone(q.Documents)
+	for i, d := range q.Documents {
+		if stored, ok := c.stored[d]; ok {
+			out.Question.Documents[i] = stored
+		} else {
+			out.Missing = append(out.Missing, d)
+		}
+	}
 	if failed != nil {
 		out.Answered, out.Error = false, failed.Error()
 	}
@@ -50,20 +58,6 @@ func (c *corpus) trace(
 	}
 	out.Check()
 	return out, nil
-}
-
-// resolveDocuments replaces the names of a question's documents with their ids
-// in the store, and returns the names that are not there.
-func (c *corpus) resolveDocuments(q eval.Question) (_ eval.Question, missing []string) {
-	q.Documents = slices.Clone(q.Documents)
-	for i, d := range q.Documents {
-		if stored, ok := c.stored[d]; ok {
-			q.Documents[i] = stored
-		} else {
-			missing = append(missing, d)
-		}
-	}
-	return q, missing
 }
 
 func outcome(a cite.Answer) *eval.Outcome {
