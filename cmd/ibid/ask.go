@@ -33,14 +33,7 @@ type askCmd struct {
 
 // Run answers one question on the terminal.
 func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
-	text, err := question(c.Question)
-	if err == nil {
-		err = c.check()
-	}
-	if err != nil {
-		return err
-	}
-	citing, err := c.citing()
+	text, err := c.question(c.Question)
 	if err != nil {
 		return err
 	}
@@ -54,7 +47,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	a, err := c.print(cite.Number(answerer.Ask(ctx, answer.Question{
 		Text: text, Strategy: c.Strategy, TopK: c.TopK, Filter: c.filter(),
-	}), citing), s)
+	}), c.citing()), s)
 	if err == nil && a.Incomplete {
 		err = &exitError{code: exitFailed}
 	}
@@ -97,7 +90,7 @@ func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answe
 				case answer.Incomplete:
 					fmt.Fprintf(s.stderr, "\nibid: the answer is incomplete: %s\n", printable(e.Reason))
 				case answer.Warning:
-					fmt.Fprintf(s.stderr, "ibid: %s\n", printable(e.Message))
+					s.say("%s", e.Message)
 				}
 			} else if shown {
 				fmt.Fprintln(s.stdout)
@@ -171,7 +164,7 @@ func marked(c answer.Closest) string {
 	for _, m := range slices.Backward(c.Marks) {
 		text = text[:m.Start] + "*" + text[m.Start:m.End] + "*" + text[m.End:]
 	}
-	return "    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+	return indented(text)
 }
 
 // place returns the place in a document as a prefix: "page 3, Fees: ".
@@ -222,11 +215,8 @@ type searchCmd struct {
 
 // Run shows the passages found for a question, best first.
 func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
-	text, err := question(c.Question)
+	text, err := c.question(c.Question)
 	if err != nil {
-		return err
-	}
-	if err := c.check(); err != nil {
 		return err
 	}
 	options, err := c.index(c.endpointConfig, s.getenv)
@@ -242,7 +232,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Filter: c.filter(),
-		Warn: func(err error) { fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error())) }})
+		Warn: func(err error) { s.say("%s", err) }})
 	if err != nil {
 		return err
 	}

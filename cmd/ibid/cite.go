@@ -63,10 +63,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	style, ok := rewrite.StyleByName(c.Style)
-	if !ok {
-		return usageError("unknown style %q: use empty, text, markdown, footnote or html", c.Style)
-	}
+	style, _ := rewrite.StyleByName(c.Style) // the flag allows no other
 	if c.Inline != "" || c.Entry != "" {
 		entry := c.Entry
 		if entry != "" {
@@ -91,7 +88,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		out = printing{out}
 	}
 	if in, ok := s.stdin.(*os.File); ok && isTerminal(in) {
-		fmt.Fprintln(s.stderr, "ibid: reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
+		s.say("reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
 	}
 	r := rewrite.New(documents, style, profile)
 	if err := citeText(ctx, r, s.stdin, out, c.JSON, c.Stream); err != nil {

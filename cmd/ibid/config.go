@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ type crawlConfig struct {
 }
 
 func (c syncConfig) check() error {
-	for _, pattern := range append(append([]string(nil), c.Include...), c.Exclude...) {
+	for _, pattern := range slices.Concat(c.Include, c.Exclude) {
 		if err := ingest.CheckGlob(pattern); err != nil {
 			return usageError("--include, --exclude: %w", err)
 		}
@@ -134,9 +135,9 @@ func (c endpointConfig) options(getenv func(string) string, model string) (opena
 			return openai.Options{}, usageError("%s %s: give a time above 0, such as 90s or 5m", t.flag, t.set)
 		}
 	}
-	variable := ""
-	if !c.NoVariable {
-		variable = getenv("OPENAI_API_KEY")
+	variable := getenv("OPENAI_API_KEY")
+	if c.NoVariable {
+		variable = ""
 	}
 	key, err := secretFrom(c.APIKeyFile, variable, "the key for the model's endpoint")
 	return openai.Options{
@@ -180,12 +181,9 @@ type citeConfig struct {
 	LinkDocuments bool `help:"Link sources to the address that a document gives for itself, except uploads."`
 }
 
-func (c citeConfig) citing() (cite.Options, error) {
-	source, ok := cite.SourceByName(c.Source)
-	if !ok {
-		return cite.Options{}, usageError("unknown --source %q: use document, page, section or url", c.Source)
-	}
-	return cite.Options{Source: source, LinkDocuments: c.LinkDocuments}, nil
+func (c citeConfig) citing() cite.Options {
+	source, _ := cite.SourceByName(c.Source) // the flag allows no other
+	return cite.Options{Source: source, LinkDocuments: c.LinkDocuments}
 }
 
 // scopeConfig narrows a question to a part of the library.
@@ -208,11 +206,22 @@ func (c scopeConfig) filter() retrieve.Filter {
 	}
 }
 
-func (c scopeConfig) check() error {
-	if c.TopK < 1 {
-		return usageError("--top-k %d: give the number of passages, 1 or more", c.TopK)
+// maxQuestion is the longest question, in bytes.
+const maxQuestion = 16 << 10
+
+// question returns the question that the words are, for passages in this scope.
+func (c scopeConfig) question(words []string) (string, error) {
+	q := strings.TrimSpace(strings.Join(words, " "))
+	switch {
+	case c.TopK < 1:
+		return "", usageError("--top-k %d: give the number of passages, 1 or more", c.TopK)
+	case q == "":
+		return "", usageError("the question is empty: put it after the command, in quotes")
+	case len(q) > maxQuestion:
+		return "", usageError("the question has %d bytes, and the limit is %d: ask a shorter one, and ingest long texts as documents",
+			len(q), maxQuestion)
 	}
-	return nil
+	return q, nil
 }
 
 // authConfig selects who may use a server.

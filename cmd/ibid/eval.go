@@ -71,10 +71,10 @@ func readSet(dir, split string, s surroundings) (*eval.Set, error) {
 	}
 	queries, documents := set.Strays()
 	if queries > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s judges %d queries that are not in the set; they are not asked\n", set.Judgements, queries)
+		s.say("%s judges %d queries that are not in the set; they are not asked", set.Judgements, queries)
 	}
 	if documents > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s judges %d documents that are not in the set; they count as missed\n", set.Judgements, documents)
+		s.say("%s judges %d documents that are not in the set; they count as missed", set.Judgements, documents)
 	}
 	return set, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -265,10 +264,7 @@ func (c *reportConfig) write(report *eval.Report, s surroundings) error {
 			return fmt.Errorf("writing the page (--html): %w", err)
 		}
 	}
-	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(report)
-	}
-	if err := report.WriteText(printing{s.stdout}); err != nil {
+	if err := s.print(c.JSON, report, report.Text()); err != nil || c.JSON {
 		return err
 	}
 	if trace := cmp.Or(c.HTML, "--html FILE makes a page with it"); c.HTML != "" || report.Failed > 0 {

@@ -63,7 +63,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	if total.Skipped > 0 && !c.JSON {
-		fmt.Fprintln(s.stderr, "ibid: the reason is next to each skipped file; 'ibid ingest --help' lists the formats")
+		s.say("the reason is next to each skipped file; 'ibid ingest --help' lists the formats")
 	}
 	if c.Encode {
 		work := retrieve.Encoding{Workers: c.workers(), Progress: metered(s.stderr, "chunks encoded")}
@@ -99,7 +99,7 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 		report.end()
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
-				fmt.Fprintf(s.stderr, "ibid: stopped after %s: the next run resumes there\n", counted(total.Seen, "file"))
+				s.say("stopped after %s: the next run resumes there", counted(total.Seen, "file"))
 			}
 			return total, err
 		}
@@ -113,7 +113,7 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 
 // watch syncs the folders until ctx is done, and prints what changes in them.
 func (c *ingestCmd) watch(ctx context.Context, folders []*folder, report *ingestReport, s surroundings) error {
-	fmt.Fprintln(s.stderr, "ibid: watching: press Ctrl-C to stop")
+	s.say("watching: press Ctrl-C to stop")
 	var printing sync.Mutex
 	watching, ctx := errgroup.WithContext(ctx)
 	for _, f := range folders {
@@ -121,7 +121,7 @@ func (c *ingestCmd) watch(ctx context.Context, folders []*folder, report *ingest
 			continue // 'ibid serve' reads it again every day
 		}
 		if err := f.watcher.Trouble(); err != nil {
-			fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error()))
+			s.say("%s", err)
 		}
 		watching.Go(func() error {
 			return f.watch(ctx, func() error {
@@ -138,7 +138,7 @@ func (c *ingestCmd) watch(ctx context.Context, folders []*folder, report *ingest
 				if err != nil && failed == nil && ctx.Err() == nil {
 					printing.Lock()
 					defer printing.Unlock()
-					fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error()))
+					s.say("%s", err)
 				}
 				return failed
 			})

@@ -119,7 +119,7 @@ func table[T any](s surroundings, asJSON bool, lines []T, none, header string, r
 		return json.NewEncoder(s.stdout).Encode(lines)
 	}
 	if len(lines) == 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s\n", none)
+		s.say("%s", none)
 		return nil
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
@@ -173,7 +173,7 @@ func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
 		if c.remote() {
 			next = ""
 		}
-		fmt.Fprintf(s.stderr, "ibid: %d keys or sessions are damaged and do not work%s\n", ring.Damaged, next)
+		s.say("%d keys or sessions are damaged and do not work%s", ring.Damaged, next)
 	}
 	lines := make([]keyLine, len(ring.Keys))
 	for i, k := range ring.Keys {

@@ -22,10 +22,6 @@ type mcpCmd struct {
 // Run serves the Model Context Protocol until standard input ends. Only the
 // protocol goes to standard output.
 func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
-	citing, err := c.citing()
-	if err != nil {
-		return err
-	}
 	lib, answerer, err := openAnswerer(ctx, c.storeConfig, c.rerankConfig, c.modelConfig, s)
 	if err != nil {
 		return err
@@ -38,7 +34,7 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	return web.ServeMCP(ctx, web.Options{
 		Asker: answerer, Summarizer: answerer,
-		Searcher: lib.Index, Library: lib.Index, Citing: citing, PublicURL: c.PublicURL, Version: version(),
+		Searcher: lib.Index, Library: lib.Index, Citing: c.citing(), PublicURL: c.PublicURL, Version: version(),
 		Logger: newLogger(s.stderr, c.LogLevel, false),
 	}, c.Collection, io.NopCloser(s.stdin), unclosed{s.stdout})
 }

@@ -223,21 +223,6 @@ func defaultDataDir(getenv func(string) string) string {
 	return filepath.Join(home, ".local", "share", "ibid")
 }
 
-// maxQuestion is the longest question, in bytes.
-const maxQuestion = 16 << 10
-
-func question(words []string) (string, error) {
-	q := strings.TrimSpace(strings.Join(words, " "))
-	switch {
-	case q == "":
-		return "", usageError("the question is empty: put it after the command, in quotes")
-	case len(q) > maxQuestion:
-		return "", usageError("the question has %d bytes, and the limit is %d: ask a shorter one, and ingest long texts as documents",
-			len(q), maxQuestion)
-	}
-	return q, nil
-}
-
 func newLogger(w io.Writer, level slog.Level, asJSON bool) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
 	if asJSON {

@@ -232,10 +232,6 @@ func (srv *server) searcher() web.Counted {
 
 // handler returns the handler of all requests.
 func (srv *server) handler() (http.Handler, error) {
-	citing, err := srv.citing()
-	if err != nil {
-		return nil, err
-	}
 	proxies, err := srv.proxies()
 	if err != nil {
 		return nil, err
@@ -253,7 +249,7 @@ func (srv *server) handler() (http.Handler, error) {
 		Upstream: upstream{srv}, Relay: srv.Relay, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, UserRate: srv.UserRate, TrustProxies: proxies, SignIn: signIn,
-		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: citing,
+		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: srv.citing(),
 		Model:    func(ctx context.Context) string { return srv.now(ctx).model.Model },
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 	}
@@ -381,17 +377,15 @@ func (srv *server) serveMetrics(ctx context.Context, background *sync.WaitGroup)
 	return nil
 }
 
-// logContents logs the content of the library of a server without folders.
+// logContents logs how many documents a server without folders has.
 func (srv *server) logContents(ctx context.Context) error {
 	documents, _, err := srv.lib.State.Count(ctx, retrieve.Filter{})
 	if err != nil {
 		return fmt.Errorf("counting the documents in %s: %w", srv.placeConfig, err)
 	}
-	if documents == 0 {
-		srv.logger.Warn("there are no documents yet: run 'ibid ingest FOLDER', or 'ibid serve FOLDER'", "in", srv.placeConfig.String())
-		return nil
+	if srv.logger.Info("answering", "documents", documents, "in", srv.placeConfig.String()); documents == 0 {
+		srv.logger.Warn("there are no documents yet: run 'ibid ingest FOLDER', or 'ibid serve FOLDER'")
 	}
-	srv.logger.Info("answering", "documents", documents, "in", srv.placeConfig.String())
 	return nil
 }
 

@@ -62,15 +62,14 @@ type given map[string]bool
 // flag fixes both.
 func (g given) fixed() map[string]string {
 	fixed := map[string]string{}
-	for setting, flags := range map[string][]string{
-		"base_url": {"base-url", "model"}, "model": {"model"}, "confidence": {"confidence"},
-		"language": {"answer-language"}, "style": {"answer-style"},
-	} {
-		for _, flag := range flags {
-			if g[flag] && fixed[setting] == "" {
-				fixed[setting] = "--" + flag
-			}
+	for setting, flag := range map[string]string{"base_url": "base-url", "model": "model", "confidence": "confidence",
+		"language": "answer-language", "style": "answer-style"} {
+		if g[flag] {
+			fixed[setting] = "--" + flag
 		}
+	}
+	if g["model"] && !g["base-url"] {
+		fixed["base_url"] = "--model"
 	}
 	return fixed
 }
@@ -114,19 +113,15 @@ func (s surroundings) chooseFrom(ctx context.Context, store *state.Store, data s
 
 // wishes returns how answers should sound, for the model.
 func (c modelConfig) wishes() string {
-	var wishes []string
+	wishes := map[string]string{
+		"brief":    "Be brief: one to three sentences.",
+		"detailed": "Be detailed: give all conditions, numbers and exceptions that the evidence has.",
+		"list":     "Write a list with one point in each item.",
+	}[c.AnswerStyle]
 	if c.AnswerLanguage != "" {
-		wishes = append(wishes, "Write in "+c.AnswerLanguage+".")
+		wishes = "Write in " + c.AnswerLanguage + ". " + wishes
 	}
-	switch c.AnswerStyle {
-	case "brief":
-		wishes = append(wishes, "Be brief: one to three sentences.")
-	case "detailed":
-		wishes = append(wishes, "Be detailed: give all conditions, numbers and exceptions that the evidence has.")
-	case "list":
-		wishes = append(wishes, "Write a list with one point in each item.")
-	}
-	return strings.Join(wishes, " ")
+	return strings.TrimSpace(wishes)
 }
 
 // The key of an endpoint that was chosen on the page is in a file of its own, whose
@@ -158,12 +153,10 @@ func storeKey(data, baseURL, key string) (err error) {
 		return errors.New("storing the key: there is no data directory: name one with --data")
 	}
 	file := keyFile(data, baseURL)
-	if key == "" {
-		if err = os.Remove(file); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-	} else {
+	if key != "" {
 		err = writePrivately(file, key+"\n")
+	} else if err = os.Remove(file); errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
 	if err != nil {
 		return fmt.Errorf("storing the key: %w", err)

