@@ -72,7 +72,7 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	up := &checkup{}
 	if !c.JSON {
-		up.print = func(f finding) error { return printFinding(s, f) }
+		up.print = func(f finding) error { return s.print(false, nil, f.text()) }
 	}
 	up.add(ok("version", "%s", built()))
 	embedder := c.checkEmbedder(ctx, s, up)
@@ -97,13 +97,13 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	return nil
 }
 
-func printFinding(s surroundings, f finding) error {
+// text is the finding for people.
+func (f finding) text() string {
 	line := fmt.Sprintf("%-8s %-14s %s\n", f.State, f.Check, strings.ReplaceAll(f.Detail, "\n", " "))
 	if f.Next != "" {
 		line += fmt.Sprintf("%-23s → %s\n", "", f.Next)
 	}
-	_, err := fmt.Fprint(s.stdout, printable(line))
-	return err
+	return line
 }
 
 // checkEmbedder returns the embedder, or nil if it does not work.
@@ -115,11 +115,12 @@ func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings, up *check
 		_, err = embedder.Embed(ctx, []string{"the harbour light is lit at dusk", "when is the light lit?"})
 	}
 	switch {
-	case err != nil && c.EmbedModel != "":
-		up.add(finding{check, stateFailed, err.Error(), "check --embed-model and --embed-base-url, or omit them to use the built-in model"})
-		return nil
 	case err != nil:
-		up.add(finding{check, stateFailed, err.Error(), "the built-in model does not load: reinstall Ibid"})
+		next := "the built-in model does not load: reinstall Ibid"
+		if c.EmbedModel != "" {
+			next = "check --embed-model and --embed-base-url, or omit them to use the built-in model"
+		}
+		up.add(finding{check, stateFailed, err.Error(), next})
 		return nil
 	case c.EmbedModel != "":
 		up.add(ok(check, "%s, %s for two texts", embedder.Space(), short(time.Since(start))))
@@ -152,12 +153,7 @@ func (c *doctorCmd) checkEncoder() finding {
 	return f
 }
 
-const (
-	ingestFirst = "run 'ibid ingest FOLDER'"
-
-	// serverTimeout is how long a store on a server may take to reply.
-	serverTimeout = 30 * time.Second
-)
+const ingestFirst = "run 'ibid ingest FOLDER'"
 
 // checkStore opens the library, unless there is none, and checks it.
 func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup, embedder retrieve.Embedder) {
@@ -175,7 +171,7 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 	}
 	if c.remote() {
 		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, serverTimeout)
+		ctx, cancel = context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 	}
 	store, err := startStore(ctx, c.placeConfig, s)
@@ -318,7 +314,7 @@ func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
 	if all > 0 {
 		f := ok("answers", "%s stored", counted(all, "answer"))
 		if changed > 0 {
-			f = ok("answers", "%s stored, %d of them with sources that have changed since", counted(all, "answer"), changed)
+			f.Detail += fmt.Sprintf(", %d of them with sources that have changed since", changed)
 			f.Next = "the page shows which, under History, and asks again"
 		}
 		up.add(f)
@@ -327,8 +323,7 @@ func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
 }
 
 func checkKeys(ring retrieve.Ring, now time.Time) finding {
-	expired := func(k retrieve.Key) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
-	valid := slices.DeleteFunc(slices.Clone(ring.Keys), expired)
+	valid := slices.DeleteFunc(slices.Clone(ring.Keys), func(k retrieve.Key) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) })
 	if len(valid) == 0 {
 		return ok("keys", "none: 'ibid serve' answers only this machine ('ibid keys make' makes one)")
 	}
@@ -339,17 +334,6 @@ func checkKeys(ring retrieve.Ring, now time.Time) finding {
 //go:embed sample.pdf
 var samplePDF []byte
 
-// readSample reads a PDF file that is part of the program, in a child process,
-// which refuses to work if it cannot limit itself.
-func readSample(ctx context.Context, r *ingest.Reader) error {
-	const says = "harbour light is lit at dusk"
-	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
-	if err == nil && !strings.Contains(doc.Text, says) {
-		err = fmt.Errorf("a sample was read as %q", oneLine(doc.Text, 80))
-	}
-	return err
-}
-
 // checkPDF has a PDF file read, and says how to get PDFium.
 func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	const check = "pdf reader"
@@ -358,7 +342,12 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	if _, err := os.Stat(c.Data); err != nil {
 		r.PDF.Folder = "" // do not create it
 	}
-	if err := readSample(ctx, r); err != nil {
+	// The child refuses to work if it cannot limit itself.
+	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
+	if err == nil && !strings.Contains(doc.Text, "harbour light is lit at dusk") {
+		err = fmt.Errorf("a sample was read as %q", oneLine(doc.Text, 80))
+	}
+	if err != nil {
 		return finding{check, stateFailed, "reading a sample in a child process: " + err.Error(),
 			"allow this program to start itself again, with limits on memory and time"}
 	}

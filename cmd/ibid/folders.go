@@ -33,20 +33,19 @@ type folder struct {
 	onPage    func(done, total int)
 	onNotice  func(notice string) // about a site
 
-	// onWait is called when another process syncs the root already. It may be nil.
+	// onWait is called when another process syncs the root already.
 	onWait func(root, worker string, since time.Time)
 }
 
 // folders returns the folders to sync and, on request, watches them.
-func (c syncConfig) folders(lib *openedLibrary, paths []string, crawl crawlConfig, watch bool) []*folder {
-	folders := make([]*folder, len(paths))
-	for i, path := range paths {
+func (c syncConfig) folders(lib *openedLibrary, paths []string, crawl crawlConfig, watch bool) (folders []*folder) {
+	for _, path := range paths {
 		f := c.folder(lib, path, crawl)
 		if watch && !f.isSite() {
 			f.watcher = ingest.NewWatcher(path)
 			f.syncer.Enter = f.watcher.Enter
 		}
-		folders[i] = f
+		folders = append(folders, f)
 	}
 	return folders
 }
@@ -55,38 +54,35 @@ func (c syncConfig) folder(lib *openedLibrary, path string, crawl crawlConfig) *
 	return &folder{
 		lib: lib, path: path, collection: c.Collection, reported: make(map[string]string), crawl: crawl,
 		syncer: &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Writers: lib.writers(), Include: c.Include, Exclude: c.Exclude},
+		onWait: func(string, string, time.Time) {}, onNotice: func(string) {},
 	}
 }
 
 // checkFolders makes the folders' paths absolute, and refuses paths that are
 // not folders and addresses that are not fetched.
 func (c crawlConfig) checkFolders(folders []string, data string) ([]string, error) {
-	abs := make([]string, 0, len(folders))
+	var paths []string
 	for _, f := range folders {
-		if strings.Contains(f, "://") {
-			address, err := c.address(f, data)
-			if err != nil {
-				return nil, err
-			}
-			abs = append(abs, address)
-			continue
-		}
+		var path string
 		info, err := os.Stat(f)
 		switch {
+		case strings.Contains(f, "://"):
+			if path, err = c.address(f, data); err != nil {
+				return nil, err
+			}
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, usageError("there is no folder %s", f)
-		case err != nil:
-			return nil, fmt.Errorf("looking at the folder %s: %w", f, err)
-		case !info.IsDir():
+		case err == nil && !info.IsDir():
 			return nil, usageError("%s is a file, not a folder: give the folder that holds it", f)
+		case err == nil:
+			path, err = filepath.Abs(f)
 		}
-		path, err := filepath.Abs(f)
 		if err != nil {
-			return nil, fmt.Errorf("finding the folder %s: %w", f, err)
+			return nil, fmt.Errorf("looking at the folder %s: %w", f, err)
 		}
-		abs = append(abs, path)
+		paths = append(paths, path)
 	}
-	return abs, nil
+	return paths, nil
 }
 
 // sync brings the store up to date with the folder, after waiting for any other
@@ -133,31 +129,25 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 
 // isNew records the outcome for a file, and reports whether it is new.
 func (f *folder) isNew(c ingest.Change) bool {
-	reason, known := f.reported[c.Path]
-	switch c.Action {
-	case ingest.Unchanged:
-		delete(f.reported, c.Path)
-		return false
-	case ingest.Skipped, ingest.Failed:
+	before, known := f.reported[c.Path]
+	if c.Action == ingest.Skipped || c.Action == ingest.Failed {
 		f.reported[c.Path] = c.Reason
-		return !known || reason != c.Reason
+		return !known || before != c.Reason
 	}
 	delete(f.reported, c.Path)
-	return true
+	return c.Action != ingest.Unchanged
 }
 
 // watch calls sync whenever something in the folder has changed, until ctx is
 // done, which is no error.
 func (f *folder) watch(ctx context.Context, sync func() error) (err error) {
 	defer func() { err = errors.Join(err, f.watcher.Close()) }()
-	for {
-		if f.watcher.Wait(ctx) != nil {
-			return nil
-		}
+	for f.watcher.Wait(ctx) == nil {
 		if err := sync(); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // claimRoot claims the right to sync a root, which one process at a time holds
@@ -176,7 +166,7 @@ func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(
 		if held == nil {
 			break
 		}
-		if j, err := l.Job(ctx, job); first && err == nil && onWait != nil {
+		if j, err := l.Job(ctx, job); first && err == nil {
 			onWait(root, held.Worker, j.Started)
 		}
 		select {
@@ -285,10 +275,6 @@ func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog
 	watching.Wait()
 }
 
-// catchUpFiles is after how many files the index catches up with the store, so
-// that the next question does not have to wait for that.
-const catchUpFiles = 256
-
 // syncFolder brings one folder up to date, and counts its files. If it cannot be
 // read, that is logged, too.
 func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger *slog.Logger, first bool) (all tally, err error) {
@@ -313,7 +299,7 @@ func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger 
 		if ch.Action == ingest.Failed && isNew {
 			logger.Warn("document not read", "document", ch.Document, "reason", ch.Reason)
 		}
-		if ch.Done%catchUpFiles == 0 {
+		if ch.Done%256 == 0 { // so that the next question does not wait for the index
 			if _, err := f.lib.Stats(ctx, nil); err != nil {
 				return err
 			}

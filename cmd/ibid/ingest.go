@@ -89,7 +89,11 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 			fmt.Fprintf(messages, "ibid: %s has been reading %s since %s: waiting for it to finish; its changes appear as they are stored\n",
 				printable(retrieve.WhoIs(worker)), printable(root), since.Format(time.TimeOnly))
 		}
-		f.onPage = report.crawled
+		f.onPage = func(done, total int) {
+			if report.meter != nil {
+				report.meter.update(done, total)
+			}
+		}
 		f.onNotice = func(notice string) { fmt.Fprintf(messages, "ibid: %s: %s\n", printable(f.path), printable(notice)) }
 		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
 			total.add(ch)
@@ -220,13 +224,6 @@ func (r *ingestReport) change(c ingest.Change) error {
 	}
 	_, err := io.WriteString(out, changeLine(c))
 	return err
-}
-
-// crawled shows how many pages of a site were requested.
-func (r *ingestReport) crawled(done, total int) {
-	if r.meter != nil {
-		r.meter.update(done, total)
-	}
 }
 
 func (r *ingestReport) end() {

@@ -77,13 +77,11 @@ func (f *folder) openSite() (*site.Site, error) {
 func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) error {
 	f.attempted = time.Now()
 	report, err := s.Crawl(ctx, f.syncer.Force, f.onPage)
-	if n := report.Disallowed; n > 0 && f.onNotice != nil {
-		f.onNotice(fmt.Sprintf("%s of it left out, as its robots.txt asks", counted(n, "address")))
+	if report.Disallowed > 0 {
+		f.onNotice(fmt.Sprintf("%s of it left out, as its robots.txt asks", counted(report.Disallowed, "address")))
 	}
 	for _, limit := range report.Limits {
-		if f.onNotice != nil {
-			f.onNotice("not all of it was read: " + limit)
-		}
+		f.onNotice("not all of it was read: " + limit)
 	}
 	if err == nil || ctx.Err() != nil {
 		return err

@@ -198,9 +198,9 @@ func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) er
 		Document string `json:"document,omitempty"`
 		Reason   string `json:"reason"`
 	}
-	damaged, lines := make([]damage, len(r.Damaged)), ""
-	for i, d := range r.Damaged {
-		damaged[i] = damage(d)
+	damaged, lines := []damage{}, ""
+	for _, d := range r.Damaged {
+		damaged = append(damaged, damage(d))
 		lines += "damaged  " + damageLine(d) + "\n"
 	}
 	if lines != "" && file == "" {
