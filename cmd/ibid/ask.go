@@ -54,7 +54,6 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return err
 }
 
-// print prints an answer as it is written, with its sources at the end.
 func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (cite.Answer, error) {
 	if c.JSON {
 		a, err := cite.Collect(events)
@@ -74,7 +73,6 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 	return a, err
 }
 
-// show prints the answer's text as it streams, and yields every event.
 func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		shown := false
@@ -254,7 +252,6 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return s.print(c.JSON, append([]retrieve.Passage{}, passages...), b.String())
 }
 
-// indented puts four spaces before each non-empty line of a text.
 func indented(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {

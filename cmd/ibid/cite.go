@@ -44,7 +44,6 @@ A document's place in the list is its id: the text cites the first as [1] and th
 A document that is not in the list cannot be cited: [7] stays in the text, and [1](id=7) is removed.`
 }
 
-// exampleDocuments is a list of documents.
 const exampleDocuments = `[{"source":"a.html","title":"A"}]`
 
 // Run reads a model's output from standard input and prints it with numbered citations.
@@ -112,7 +111,6 @@ func (p printing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readDocuments reads the documents that a text may cite.
 func readDocuments(name, key string) ([]rewrite.Document, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -32,7 +32,6 @@ type storeConfig struct {
 	embedConfig
 }
 
-// placeConfig selects where a library is stored.
 type placeConfig struct {
 	Data              string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
 	Store             storeURL `help:"${store_help}" placeholder:"URL" group:"Store"`
@@ -43,13 +42,11 @@ type placeConfig struct {
 	index indexConfig // for commands that use the search index
 }
 
-// indexConfig selects where the search index of a library is.
 type indexConfig struct {
 	Index        indexURL `help:"${index_help}" placeholder:"URL" group:"Store"`
 	IndexKeyFile string   `help:"File with the API key of --index; default: $IBID_INDEX_KEY." placeholder:"FILE" group:"Store"`
 }
 
-// place returns where the library and its search index are.
 func (c storeConfig) place() placeConfig { return c.placeConfig.indexedBy(c.indexConfig) }
 
 func (c placeConfig) indexedBy(i indexConfig) placeConfig {
@@ -60,7 +57,6 @@ func (c placeConfig) indexedBy(i indexConfig) placeConfig {
 // AfterApply has a data directory named by --store.
 func (c *placeConfig) AfterApply() error { return c.Store.replaceDir(&c.Data) }
 
-// embedConfig selects how texts become vectors.
 type embedConfig struct {
 	EmbedModel string `help:"Embedding model at an OpenAI-compatible endpoint; default: the built-in one." placeholder:"NAME" group:"Store"`
 
@@ -70,7 +66,6 @@ type embedConfig struct {
 	endpointConfig
 }
 
-// readConfig selects how files are read.
 type readConfig struct {
 	OCR string `help:"${ocr_help}" name:"ocr" placeholder:"NAMES" group:"Store"`
 }
@@ -81,14 +76,12 @@ func (c readConfig) reader(data string) *ingest.Reader {
 	return &ingest.Reader{PDF: ingest.PDFOptions{Helped: true, Folder: data, Languages: c.OCR}}
 }
 
-// syncConfig selects the files of the folders.
 type syncConfig struct {
 	Collection string   `help:"Collection of the folders." default:"${default_collection}" placeholder:"NAME"`
 	Include    []string `help:"Read only files that match a pattern as in .gitignore: '*.md', 'manuals/'." placeholder:"GLOB"`
 	Exclude    []string `help:"Skip files and folders that match a pattern, as in .gitignore." placeholder:"GLOB"`
 }
 
-// crawlConfig bounds the reading of web sites.
 type crawlConfig struct {
 	FetchPrivate bool `help:"Fetch web pages from private addresses and any port too."`
 	MaxPages     int  `help:"Pages to read of a web site." default:"${max_pages}" placeholder:"N"`
@@ -104,7 +97,6 @@ func (c syncConfig) check() error {
 	return nil
 }
 
-// endpointConfig selects an OpenAI-compatible endpoint.
 type endpointConfig struct {
 	BaseURL    string `help:"OpenAI-compatible endpoint." default:"https://api.openai.com/v1" placeholder:"URL" group:"Model"`
 	APIKeyFile string `help:"File with the endpoint's key; default: $OPENAI_API_KEY." name:"api-key-file" placeholder:"FILE" group:"Model"`
@@ -117,7 +109,6 @@ type endpointConfig struct {
 	NoVariable bool `kong:"-" json:"-"`
 }
 
-// timeoutDefaults returns the defaults of the flags that limit waits.
 func timeoutDefaults() kong.Vars {
 	return kong.Vars{
 		"first": openai.DefaultFirstToken.String(),
@@ -168,13 +159,11 @@ type modelConfig struct {
 	AnswerStyle    string `help:"Form of the model's answers: ${enum}." enum:"auto,brief,detailed,list" default:"auto" group:"Model"`
 }
 
-// rerankConfig selects a reranker.
 type rerankConfig struct {
 	RerankModel   string `help:"Model of a /rerank endpoint to reorder the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
 	RerankBaseURL string `help:"Endpoint of the reranker; default: --base-url." placeholder:"URL" group:"Model"`
 }
 
-// citeConfig selects how answers are cited.
 type citeConfig struct {
 	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"document" placeholder:"KIND"`
 	// A document can name any address.
@@ -186,7 +175,6 @@ func (c citeConfig) citing() cite.Options {
 	return cite.Options{Source: source, LinkDocuments: c.LinkDocuments}
 }
 
-// scopeConfig narrows a question to a part of the library.
 type scopeConfig struct {
 	Collection string               `help:"Collection to ask; default: all." placeholder:"NAME"`
 	PathPrefix string               `help:"Only documents whose path in their folder has this prefix." placeholder:"PATH"`
@@ -224,7 +212,6 @@ func (c scopeConfig) question(words []string) (string, error) {
 	return q, nil
 }
 
-// authConfig selects who may use a server.
 type authConfig struct {
 	Auth       string   `help:"${auth_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
@@ -307,7 +294,6 @@ func (c authConfig) proxies() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// logConfig selects the log's level and content.
 type logConfig struct {
 	LogLevel slog.Level `help:"Lowest level that is logged to standard error: debug, info, warn or error." default:"info" placeholder:"LEVEL"`
 }

@@ -142,7 +142,6 @@ func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig, 
 	return errors.Join(err, copyFolder(ctx, uploadsIn(from.Data), uploadsIn(to.Data)))
 }
 
-// copyFolder copies the files of a folder of uploads, if there is one.
 func copyFolder(ctx context.Context, from, to string) (err error) {
 	source, err := os.OpenRoot(from)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -26,7 +26,6 @@ type doctorCmd struct {
 	storeConfig
 }
 
-// A finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"` // "ok", "warning" (Ibid works, but could work better) or "failed"
@@ -106,7 +105,6 @@ func (f finding) text() string {
 	return line
 }
 
-// checkEmbedder returns the embedder, or nil if it does not work.
 func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings, up *checkup) retrieve.Embedder {
 	const check = "embeddings"
 	start := time.Now()
@@ -130,7 +128,6 @@ func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings, up *check
 	return embedder
 }
 
-// checkEncoder says whether there is a model that orders passages better.
 func (c *doctorCmd) checkEncoder() finding {
 	const check = "encoder"
 	m, err := c.encoder()
@@ -190,7 +187,6 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 	}
 }
 
-// checkIndex checks whether the search index can be written, or how far it lags.
 func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup, store *state.Store) {
 	place, err := c.place().open(s)
 	if err != nil {

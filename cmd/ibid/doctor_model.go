@@ -173,7 +173,6 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 		sent, last.Usage.Prompt, took, window)
 }
 
-// checkTrial tries the models on a few questions, as 'ibid serve' does.
 func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *checkup) {
 	if c.NoSelfTest {
 		return

@@ -60,7 +60,6 @@ func askAll(ctx context.Context, s surroundings, what string, n, parallel int, a
 	return asking.Wait()
 }
 
-// readSet reads a set, and prints which of its judgements cannot be measured.
 func readSet(dir, split string, s surroundings) (*eval.Set, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, usageError("there is no folder %s: give one with corpus.jsonl, queries.jsonl and qrels.tsv", dir)

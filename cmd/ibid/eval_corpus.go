@@ -34,12 +34,10 @@ type corpusConfig struct {
 // AfterApply has a data directory named by --store.
 func (c *corpusConfig) AfterApply() error { return c.Store.replaceDir(&c.Data) }
 
-// place is where the documents are stored, if not in a temporary folder.
 func (c corpusConfig) place() placeConfig {
 	return placeConfig{Data: c.Data, Store: c.Store, StorePasswordFile: c.StorePasswordFile}
 }
 
-// A corpus holds the documents that questions are asked about.
 type corpus struct {
 	*openedLibrary
 	documents int

@@ -26,7 +26,6 @@ type evalReportCmd struct {
 	readConfig
 }
 
-// reportConfig says how questions are asked, and how the report is written.
 type reportConfig struct {
 	HTML     string `help:"File to write the report to as a page, with traces of the failures." name:"html" placeholder:"FILE"`
 	JSON     bool   `help:"Print the report as one JSON object." name:"json"`
@@ -108,7 +107,6 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return c.report(ctx, corpus, questions, report, limits, s)
 }
 
-// report asks the questions and writes the report.
 func (c *reportConfig) report(
 	ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, limits thresholds, s surroundings,
 ) (err error) {
@@ -134,7 +132,6 @@ func (c *reportConfig) report(
 	return missedError(report.Missed)
 }
 
-// check rejects invalid flags before a long run.
 func (c *reportConfig) check() (thresholds, error) {
 	if c.TopK < 1 || c.Parallel < 1 || c.Sample < 0 {
 		return nil, usageError("--top-k and --parallel must be 1 or more, and --sample 0 or more")

@@ -175,7 +175,6 @@ func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []ev
 	return metrics, limits, err
 }
 
-// measure sets the values of the searches.
 func (c *corpus) measure(
 	ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings,
 ) error {
@@ -219,7 +218,6 @@ func (c *corpus) measure(
 	})
 }
 
-// indexOf returns the index of a search.
 func (c *corpus) indexOf(ctx context.Context, x measuredSearch, s surroundings) (*retrieve.Index, error) {
 	if !x.whole {
 		return c.With(ctx, c.embedder, x.options)

@@ -228,7 +228,6 @@ func (p *syncProgress) troubles() (all []ingest.Change) {
 	return all
 }
 
-// add returns the place of one more folder.
 func (p *syncProgress) add() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -163,7 +163,6 @@ func (l *openedLibrary) follow(ctx context.Context) error {
 	return nil
 }
 
-// figures returns the size of the store: in bytes only of a data directory.
 func (l *openedLibrary) figures(ctx context.Context) (f web.StoreFigures, err error) {
 	f.Bytes, f.Lag, f.ReaderDeaths = -1, -1, l.reader.Deaths()
 	f.Documents, f.Chunks, err = l.State.Count(ctx, retrieve.Filter{})
@@ -225,7 +224,6 @@ func (l *openedLibrary) close() error {
 	return err
 }
 
-// nameDamage names what was found damaged since the library was opened.
 func (l *openedLibrary) nameDamage() error {
 	found, err := l.State.Damaged(context.Background())
 	for _, d := range found {
@@ -262,7 +260,6 @@ func (l *openedLibrary) refuseEmpty(ctx context.Context, f retrieve.Filter) erro
 // builtIn returns the built-in model, of which a process needs one.
 var builtIn = sync.OnceValues(embed.New)
 
-// embedder returns the built-in model, or the client of a remote one.
 func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (retrieve.Embedder, error) {
 	if c.EmbedModel == "" {
 		return builtIn()

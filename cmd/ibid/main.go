@@ -46,7 +46,6 @@ const (
 	exitDamage  = 4 // damage found, or a threshold missed
 )
 
-// exitError is an error that chooses the exit code.
 type exitError struct {
 	code int
 	err  error // nil when everything was said already

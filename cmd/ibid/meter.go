@@ -148,7 +148,6 @@ func printable(s string) string {
 	}, s)
 }
 
-// isTerminal reports whether w is a terminal that a person looks at.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

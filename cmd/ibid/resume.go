@@ -39,7 +39,6 @@ func newModelSpec(c modelConfig, e endpointConfig) (modelSpec, error) {
 	return modelSpec{c, e.BaseURL, e.NoVariable}, nil
 }
 
-// summaryRun is the kind of the recorded runs of a terminal.
 const summaryRun = "ibid summarize"
 
 // A recorder records a summary, so that it can be resumed.

@@ -46,7 +46,6 @@ type cli struct {
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources, as a filter."`
 }
 
-// surroundings is the environment of a command.
 type surroundings struct {
 	getenv         func(string) string
 	stdin          io.Reader
@@ -54,7 +53,6 @@ type surroundings struct {
 	given          given
 }
 
-// print prints a result: v as JSON, or the text.
 func (s surroundings) print(asJSON bool, v any, text string) error {
 	if asJSON {
 		return json.NewEncoder(s.stdout).Encode(v)
@@ -147,7 +145,6 @@ var longTags = kong.Vars{
 		"except where other machines reach a server without keys.",
 }
 
-// newParser returns the parser of a command line into c.
 func newParser(c any, getenv func(string) string, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(c, append(options,
 		kong.Name("ibid"),

@@ -125,7 +125,6 @@ func (t *selfTest) turn(ctx context.Context) error {
 	}
 }
 
-// run tries the models.
 func (t *selfTest) run(ctx context.Context) {
 	r, err := trial.Run(ctx, &t.models, t.turn)
 	if ctx.Err() != nil || t.replaced.Load() {

@@ -98,7 +98,6 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return srv.serve(ctx, handler, listener)
 }
 
-// check refuses settings that are wrong before anything is opened.
 func (c *serveCmd) check() error {
 	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
 		return usageError("--addr %q is no address: give HOST:PORT, for example 127.0.0.1:8080", c.Addr)
@@ -124,7 +123,6 @@ func (c *serveCmd) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// A server is a running 'ibid serve'.
 type server struct {
 	*serveCmd
 	paths   []string // of the folders, absolute
@@ -230,7 +228,6 @@ func (srv *server) searcher() web.Counted {
 	return web.TakeTurns(srv.lib.Index, max(2, runtime.GOMAXPROCS(0)))
 }
 
-// handler returns the handler of all requests.
 func (srv *server) handler() (http.Handler, error) {
 	proxies, err := srv.proxies()
 	if err != nil {
@@ -377,7 +374,6 @@ func (srv *server) serveMetrics(ctx context.Context, background *sync.WaitGroup)
 	return nil
 }
 
-// logContents logs how many documents a server without folders has.
 func (srv *server) logContents(ctx context.Context) error {
 	documents, _, err := srv.lib.State.Count(ctx, retrieve.Filter{})
 	if err != nil {

@@ -41,7 +41,6 @@ func readChosen(ctx context.Context, store *state.Store) (c chosen, err error) {
 	return c, err
 }
 
-// store stores the choices.
 func (c chosen) store(ctx context.Context, store *state.Store) error {
 	note, err := json.Marshal(c)
 	if err == nil {
@@ -127,7 +126,6 @@ func (c modelConfig) wishes() string {
 // The key of an endpoint that was chosen on the page is in a file of its own, whose
 // name comes from the endpoint: there is no way to send it to another one.
 
-// keyFile returns the file for the key of an endpoint.
 func keyFile(data, baseURL string) string {
 	sum := sha256.Sum256([]byte(baseURL))
 	return filepath.Join(data, "model-key-"+hex.EncodeToString(sum[:8]))
@@ -164,7 +162,6 @@ func storeKey(data, baseURL, key string) (err error) {
 	return nil
 }
 
-// writePrivately replaces a file by one that only its owner may read.
 func writePrivately(name, content string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err

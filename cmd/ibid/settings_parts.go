@@ -27,7 +27,6 @@ type partsPanel struct {
 
 func partsOf(srv *server) *partsPanel { return &partsPanel{srv: srv, failed: map[string]string{}} }
 
-// show lists the parts.
 func (p *partsPanel) show() []web.Part {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +108,6 @@ func (p *partsPanel) get(ctx context.Context, name string) {
 	}
 }
 
-// lastLine returns the last line of a program's output, or else the error.
 func lastLine(said string, err error) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	return oneLine(cmp.Or(lines[len(lines)-1], err.Error()), 300)

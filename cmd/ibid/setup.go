@@ -45,7 +45,6 @@ func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
 	return nil
 }
 
-// get makes the file of a part, unless it is there.
 func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 	part, known := encoder.Known(name)
 	if !known {
@@ -141,7 +140,6 @@ func packageClient() []string {
 	return nil
 }
 
-// agreed asks whether to download.
 func agreed(s surroundings) bool {
 	fmt.Fprint(s.stdout, "Download it? [y/N] ")
 	line, _ := bufio.NewReader(s.stdin).ReadString('\n') // no answer is no

@@ -33,7 +33,6 @@ func (f *uploadFolders) all() []*ingest.Uploads {
 	return slices.Clone(f.open)
 }
 
-// of returns the open uploads in a root; nil if there are none.
 func (f *uploadFolders) of(root string) *ingest.Uploads {
 	all := f.all()
 	if i := slices.IndexFunc(all, func(u *ingest.Uploads) bool { return u.Root.Name == root }); i >= 0 {
@@ -74,7 +73,6 @@ func (f *uploadFolders) add(srv *server, root ingest.Root, dir *os.Root) *ingest
 	return u
 }
 
-// close forgets the uploads in a root.
 func (f *uploadFolders) close(root string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -47,7 +47,6 @@ func (c crawlConfig) address(address, data string) (string, error) {
 	return address, nil
 }
 
-// isSite reports whether the folder is a web site.
 func (f *folder) isSite() bool { return ingest.IsAddress(f.path) }
 
 // open opens the files of the folder, or the mirror of the site.
@@ -132,7 +131,6 @@ func (srv *server) SiteStates() []web.SiteState {
 	return states
 }
 
-// setSite changes the state of the site at an address.
 func (p *syncProgress) setSite(address string, change func(*web.SiteState)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

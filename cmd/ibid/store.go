@@ -61,7 +61,6 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// replaceDir sets the data directory, if the address names one.
 func (u *storeURL) replaceDir(data *string) error {
 	if u.dir != "" {
 		*data, *u = u.dir, storeURL{}
@@ -123,7 +122,6 @@ func (u indexURL) String() string {
 	return u.cluster.String()
 }
 
-// exampleStore shows the address of a store.
 const exampleStore = "postgres://USER@HOST/DATABASE"
 
 func (c placeConfig) remote() bool { return c.Store.url != nil }

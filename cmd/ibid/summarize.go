@@ -43,7 +43,6 @@ type summarySpec struct {
 	modelSpec
 }
 
-// A summary is the object that --json prints.
 type summary struct {
 	cite.Answer
 	Run string `json:"run,omitempty"`
@@ -158,7 +157,6 @@ func (c *summarizeCmd) spec(ctx context.Context, store *state.Store, s surroundi
 	return spec, nil
 }
 
-// show prints the summary, and on a terminal the progress before it.
 func (c *summarizeCmd) show(events iter.Seq2[answer.Event, error], passages int, s surroundings) iter.Seq2[answer.Event, error] {
 	if !isTerminal(s.stderr) {
 		return show(events, s)

@@ -96,7 +96,6 @@ func passageTrace(place int, p retrieve.Passage, a cite.Answer) string {
 	return fmt.Sprintf("%2d. %-10s %5s  %s\n%s", place, state, chance, passageName(p), why)
 }
 
-// stepsText lists the steps of the model, the checks of its statements and its drafts.
 func stepsText(a cite.Answer) string {
 	var b strings.Builder
 	if len(a.Steps) > 0 {

@@ -20,7 +20,6 @@ type Figure struct {
 // Text is the value in its unit.
 func (f Figure) Text() string { return f.Unit.Write(f.Value) }
 
-// A measure computes one figure of a report.
 type measure struct {
 	Figure
 	quantile float64 // of the numerators; 0: the figure is a ratio of sums
@@ -55,7 +54,6 @@ func (m measure) of(outcomes []Outcome) Figure {
 	return f
 }
 
-// share measures for how many of the questions something is so.
 func share(name, says string, among, is func(*Outcome) bool) measure {
 	return ratio(name, says, ShareUnit, among, func(o *Outcome) float64 {
 		if is(o) {
@@ -65,7 +63,6 @@ func share(name, says string, among, is func(*Outcome) bool) measure {
 	}, perQuestion)
 }
 
-// ratio measures the quotient of two sums over the questions.
 func ratio(name, says string, unit Unit, among func(*Outcome) bool, num, den func(*Outcome) float64) measure {
 	return measure{Figure: Figure{Name: name, Says: says, Unit: unit}, part: func(o *Outcome) part {
 		if !among(o) {
@@ -90,10 +87,8 @@ func (o *Outcome) asked() bool    { return true }
 
 func perQuestion(*Outcome) float64 { return 1 }
 
-// recallRank is the rank of the recall in a report.
 const recallRank = 5
 
-// measures lists the figures of a report, in display order.
 func measures() []measure {
 	p50 := ratio("p50", "time to the end of the answer, at most, for half of the questions", SecondsUnit,
 		(*Outcome).asked, func(o *Outcome) float64 { return o.Seconds }, perQuestion)
@@ -162,7 +157,6 @@ func citationMeasures() []measure {
 // BestSentences is how many sentences of a question are looked at for an answer.
 const BestSentences = 3
 
-// foundBest reports whether one of the best n sentences has the right words.
 func (o *Outcome) foundBest(n int) bool {
 	return slices.ContainsFunc(o.Best[:min(n, len(o.Best))], func(s string) bool { wrong, _ := o.wrongIn(s); return wrong == "" })
 }
@@ -187,10 +181,8 @@ func told(outcomes []Outcome) Figure {
 	return f
 }
 
-// judgedRight reports whether the gate judged a right passage.
 func (p Passage) judgedRight() bool { return p.Right && p.Verdict != "" }
 
-// statements counts the sentences of the answer that cite or should.
 func (o *Outcome) statements() float64 {
 	ranges := make(map[[2]int]bool)
 	for _, c := range o.Citations {
@@ -252,7 +244,6 @@ func counted(n int, thing string) string {
 
 func quoted(texts []string) string { return "“" + strings.Join(texts, "”, “") + "”" }
 
-// excerpt returns the first n characters of a text, with white space folded.
 func excerpt(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if utf8.RuneCountInString(s) <= n {

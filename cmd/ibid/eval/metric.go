@@ -49,7 +49,6 @@ type Metric struct {
 	K    int    // 1 or more
 }
 
-// maxCut is the largest K.
 const maxCut = 1000
 
 var metricKinds = [...]string{"ndcg", "recall", "hit", "mrr", "p"}

@@ -192,7 +192,6 @@ func (o *Outcome) checkAnswer(wrong string, fail func(cause Cause, format string
 	}
 }
 
-// placed reports whether the question says where its answer is.
 func (q Question) placed() bool { return len(q.Documents)+len(q.Quotes) > 0 }
 
 var citationMark = regexp.MustCompile(` ?\[\d+\]`)

@@ -94,7 +94,6 @@ func resembles(text, answer string) bool {
 	return Share(hits, len(wanted)) > .5
 }
 
-// isWordEdge reports whether a word can begin or end at an offset of a text.
 func isWordEdge(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at:])

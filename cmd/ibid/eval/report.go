@@ -118,7 +118,6 @@ func (r *Report) Figure(name string) (Figure, bool) {
 	return r.Figures[i], true
 }
 
-// maxListed is the number of questions that a list in the text shows.
 const maxListed = 20
 
 // Text is the report for a terminal. It does not escape the text of documents and

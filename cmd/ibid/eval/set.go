@@ -254,7 +254,6 @@ func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 	return all, err
 }
 
-// maxGrade is the largest absolute value of a grade.
 const maxGrade = 1_000_000
 
 // parseGrade parses a whole number, which some sets write as 1.0.
@@ -359,7 +358,6 @@ func (l *texts) UnmarshalJSON(b []byte) error {
 // lineOf maps each id of a file to its line.
 type lineOf map[string]int
 
-// add checks the id in the field of line n, and that it is new.
 func (l lineOf) add(field, id string, n int) error {
 	switch {
 	case id == "":

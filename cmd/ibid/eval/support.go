@@ -166,7 +166,6 @@ func namesIn(sentence, passage string) (names []string) {
 	return names
 }
 
-// renamed replaces a name of a sentence by another.
 func renamed(sentence, passage string, names ...string) string {
 	for _, own := range namesIn(sentence, passage) {
 		for _, name := range names {
