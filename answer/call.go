@@ -105,7 +105,7 @@ func (c *caller) warnCutPrompt(k *call) {
 
 // finish ends the stream with what the answer cost.
 func (c *caller) finish() {
-	c.usage.Seconds = time.Since(c.started).Seconds()
+	c.usage.Took = time.Since(c.started).Milliseconds()
 	c.emit(c.usage)
 }
 

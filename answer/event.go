@@ -194,14 +194,14 @@ type Warning struct {
 
 // Usage is what the answer cost.
 type Usage struct {
-	Calls            int     `json:"calls"` // requests to models, repeated ones included
-	JudgeCalls       int     `json:"judge_calls"`
-	PromptTokens     int     `json:"prompt_tokens"`
-	CompletionTokens int     `json:"completion_tokens"`
-	ReasoningTokens  int     `json:"reasoning_tokens,omitempty"`
-	Looked           int     `json:"looked"` // passages looked at
-	Used             int     `json:"used"`   // passages that went into the answer
-	Seconds          float64 `json:"seconds"`
+	Calls            int   `json:"calls"` // requests to models, repeated ones included
+	JudgeCalls       int   `json:"judge_calls"`
+	PromptTokens     int   `json:"prompt_tokens"`
+	CompletionTokens int   `json:"completion_tokens"`
+	ReasoningTokens  int   `json:"reasoning_tokens,omitempty"`
+	Looked           int   `json:"looked"`  // passages looked at
+	Used             int   `json:"used"`    // passages that went into the answer
+	Took             int64 `json:"took_ms"` // milliseconds
 }
 
 // Values of Stepped.Reason that several strategies use.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"math"
 	"net/http"
 	"time"
 
@@ -24,9 +23,9 @@ type batchItem struct {
 	Run    string          `json:"run,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  *Problem        `json:"error,omitempty"`
-	// RetryAfter is after how many seconds to ask again, where the error is that the
+	// RetryAfter is after how many milliseconds to ask again, where the error is that the
 	// question came too soon.
-	RetryAfter int `json:"retry_after,omitempty"`
+	RetryAfter int64 `json:"retry_after_ms,omitempty"`
 }
 
 // answeredBatch is the reply of POST /api/ask/batch, in the order of the questions.
@@ -123,7 +122,7 @@ func (b *batch) askOne(c echo.Context, w *heldReply) []byte {
 	var item batchItem
 	if err := b.one(c); err != nil {
 		item.Error = b.problem(c.Request().Context(), "question", err)
-		item.RetryAfter = int(math.Ceil(item.Error.retryAfter.Seconds()))
+		item.RetryAfter = item.Error.retryAfter.Milliseconds()
 	} else {
 		item.Answer = bytes.TrimSpace(w.Bytes())
 	}

@@ -32,7 +32,7 @@ func TestBatch(t *testing.T) {
 			t.Errorf("question %d: %s", i, got.Answer)
 		}
 		if (want == "too_fast") != (got.RetryAfter > 0) {
-			t.Errorf("question %d: it is to be asked again after %d s", i, got.RetryAfter)
+			t.Errorf("question %d: it is to be asked again after %d ms", i, got.RetryAfter)
 		}
 	}
 	if len(items) != 7 || items[0].Run == "" || items[0].Run == items[6].Run {

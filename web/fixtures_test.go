@@ -147,7 +147,7 @@ func newScript(s shelf) script {
 		s.judged(dogs, answer.Irrelevant, "does not cover mooring, fee"),
 		answer.Kept{Passages: []retrieve.Passage{fee, office}},
 	}
-	usage := answer.Usage{Looked: 3, Used: 2, Seconds: .25}
+	usage := answer.Usage{Looked: 3, Used: 2, Took: 250}
 	return script{
 		"What is the mooring fee?": slices.Concat(looked, []any{
 			answer.Text{Text: "The mooring fee is 240 crowns a season.[1] "},
@@ -159,7 +159,7 @@ func newScript(s shelf) script {
 		"pizza": {answer.Retrieved{Question: "pizza", Passages: found},
 			s.judged(fee, answer.Irrelevant, "does not cover pizza"),
 			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say.", Nearest: []retrieve.Passage{dogs}},
-			answer.Usage{Looked: 1, Seconds: .01}},
+			answer.Usage{Looked: 1, Took: 10}},
 		"evil": {answer.Retrieved{Question: "evil", Passages: []retrieve.Passage{evil}},
 			s.judged(evil, answer.Relevant, hostile), answer.Kept{Passages: []retrieve.Passage{evil}},
 			answer.Text{Text: hostile + ".[1]"}, answer.Usage{Looked: 1, Used: 1}},

@@ -179,7 +179,7 @@ func (s *scene) script(lib shelf) script {
 		lib.judged(dogs, answer.Irrelevant, "does not cover sails, alone, sixteen"),
 		answer.Kept{Passages: kept},
 	}
-	usage := answer.Usage{Looked: 4, Used: 3, Seconds: 1.42, Calls: 3, JudgeCalls: 1, PromptTokens: 2210, CompletionTokens: 168}
+	usage := answer.Usage{Looked: 4, Used: 3, Took: 1420, Calls: 3, JudgeCalls: 1, PromptTokens: 2210, CompletionTokens: 168}
 	answered := []any{
 		answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it depends on **age and boat**:\n\n"},
 		answer.Text{Text: "- Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the " +
@@ -208,7 +208,7 @@ func (s *scene) script(lib shelf) script {
 			lib.judged(dogs, answer.Irrelevant, "does not cover make, pizza"), lib.judged(fee, answer.Irrelevant, "does not cover make, pizza"),
 			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say: nothing in them is about this question.",
 				Nearest: []retrieve.Passage{dogs, fee}},
-			answer.Usage{Looked: 2, Seconds: .02}},
+			answer.Usage{Looked: 2, Took: 20}},
 		"breaks": slices.Concat(begin, []any{answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it "}, errBroken}),
 		"cut": slices.Concat(begin, []any{answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it "},
 			answer.Incomplete{Reason: "the model's server closed the connection"}, usage}),

@@ -204,7 +204,7 @@ type keysLogCmd struct {
 // An askedLine is a question or summary in the log of a key.
 type askedLine struct {
 	Started time.Time `json:"started"`
-	Seconds float64   `json:"seconds"`
+	Took    int64     `json:"took_ms"`
 	Kind    string    `json:"kind"`
 	State   string    `json:"state"`
 	Run     string    `json:"run"`
@@ -223,7 +223,7 @@ func (c *keysLogCmd) Run(ctx context.Context, s surroundings) error {
 			found, err := store.Ledger().Records(ctx, id, after, page)
 			for _, r := range found {
 				after = r
-				lines = append(lines, askedLine{r.Started.UTC().Truncate(time.Second), r.Ended.Sub(r.Started).Seconds(), r.Kind, r.State, r.ID})
+				lines = append(lines, askedLine{r.Started.UTC().Truncate(time.Second), r.Ended.Sub(r.Started).Milliseconds(), r.Kind, r.State, r.ID})
 			}
 			if err != nil || len(found) < page {
 				return err
@@ -235,7 +235,7 @@ func (c *keysLogCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	none := fmt.Sprintf("there is no record of the key %q in %s", c.Key, c.placeConfig)
 	return table(s, c.JSON, lines, none, "STARTED\tSECONDS\tKIND\tSTATE\tRUN\n", func(l askedLine) string {
-		return fmt.Sprintf("%s\t%.1f\t%s\t%s\t%s", l.Started.Local().Format("2006-01-02 15:04"), l.Seconds, l.Kind, l.State, l.Run)
+		return fmt.Sprintf("%s\t%.1f\t%s\t%s\t%s", l.Started.Local().Format("2006-01-02 15:04"), float64(l.Took)/1000, l.Kind, l.State, l.Run)
 	})
 }
 

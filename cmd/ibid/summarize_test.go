@@ -188,7 +188,7 @@ func withoutRun(t *testing.T, out string) string {
 	if !s.Answered || s.Incomplete || s.Run == "" {
 		t.Errorf("not a whole summary: %s", out)
 	}
-	s.Run, s.Usage.Seconds = "", 0
+	s.Run, s.Usage.Took = "", 0
 	b, err := json.Marshal(s)
 	must(t, err)
 	return string(b)

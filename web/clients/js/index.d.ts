@@ -33,7 +33,7 @@ export class Ibid {
   ask(question: string, more?: More): Promise<Answer>;
   stream(question: string, more?: More): AsyncGenerator<Event>;
   follow(run: string, options?: { after?: string; signal?: AbortSignal }): AsyncGenerator<Event>;
-  batch(questions: (string | AskRequest)[], more?: { signal?: AbortSignal }): Promise<{ run?: string; answer?: Answer; error?: { code: string; detail: string }; retry_after?: number }[]>;
+  batch(questions: (string | AskRequest)[], more?: { signal?: AbortSignal }): Promise<{ run?: string; answer?: Answer; error?: { code: string; detail: string }; retry_after_ms?: number }[]>;
   search(question: string, more?: More): Promise<Passage[]>;
   summarize(what: More & { document?: string; max_words?: number }): Promise<Answer>;
   cite(text: string, documents: unknown[], more?: Record<string, unknown>): Promise<Pick<Answer, "text" | "list"> & { sources: object[] }>;
