@@ -198,9 +198,7 @@ func (r *asking) answer(ctx context.Context) error {
 		return err
 	}
 	if r.trust.Distrust != "" && !r.NoFallback && strategy.writes {
-		if strategy, err = r.distrust(); err != nil {
-			return err
-		}
+		strategy = r.distrust()
 	}
 	if language := smallTalk(r.question.Text); language != "" {
 		return r.chat(ctx, language)

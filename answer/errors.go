@@ -17,19 +17,26 @@ func (e *QuestionError) Error() string { return e.Msg }
 // MaxQuestionBytes is the longest question, in bytes.
 const MaxQuestionBytes = 16 << 10
 
-// An unusable error is one whose method Unusable reports that the model cannot
-// be used at all: its server is unreachable, or refuses the key. No further call
-// is made after one.
-type unusable interface{ Unusable() bool }
-
-func isUnusable(err error) bool {
-	u := unusable(nil)
-	return errors.As(err, &u) && u.Unusable()
+// A failure is what the error of a model says of itself, beside its text.
+type failure interface {
+	// Unusable reports that the model cannot be used at all: its server is unreachable,
+	// or refuses the key. No further call is made.
+	Unusable() bool
+	// Fallback names why sentences are quoted in place of the model's answer; empty
+	// where they are not.
+	Fallback() string
+	// Limit says which time limit of a call passed; empty for the time of the whole
+	// answer.
+	Limit() string
+	// RetryIn is how long to wait before the call is repeated; less than 0 means that
+	// repeating it is of no use.
+	RetryIn() time.Duration
 }
 
-// A failure of a model names by its method Fallback why sentences are quoted in
-// place of the model's answer; empty where they are not.
-type failure interface{ Fallback() string }
+func isUnusable(err error) bool {
+	f := failure(nil)
+	return errors.As(err, &f) && f.Unusable()
+}
 
 func fallbackReason(err error) string {
 	if f := failure(nil); errors.As(err, &f) {
@@ -38,10 +45,9 @@ func fallbackReason(err error) string {
 	return ""
 }
 
-// A limited error's method Limit says which time limit of a call passed; empty
-// for the time of the whole answer.
-type limited interface{ Limit() string }
-
-// A delayed error's method RetryIn says how long to wait before the call is
-// repeated; less than 0 means that repeating it is of no use.
-type delayed interface{ RetryIn() time.Duration }
+func passedLimit(err error) string {
+	if f := failure(nil); errors.As(err, &f) {
+		return f.Limit()
+	}
+	return ""
+}

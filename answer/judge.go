@@ -208,7 +208,7 @@ func (j *judge) call(ctx context.Context, first call) verdict {
 // so this is the only place that honors the wait; the client has checked it
 // against the time limit of a call.
 func worthRetrying(ctx context.Context, err error) bool {
-	if d := delayed(nil); errors.As(err, &d) && d.RetryIn() != 0 {
+	if d := failure(nil); errors.As(err, &d) && d.RetryIn() != 0 {
 		if d.RetryIn() < 0 {
 			return false
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
 )
 
 // A script is a Model that replies by a function and cuts its replies into
@@ -65,5 +66,8 @@ var errDown = errors.New("cannot reach the model")
 
 type downError struct{}
 
-func (downError) Error() string  { return "cannot reach http://localhost:1" }
-func (downError) Unusable() bool { return true }
+func (downError) Error() string          { return "cannot reach http://localhost:1" }
+func (downError) Unusable() bool         { return true }
+func (downError) Fallback() string       { return "" }
+func (downError) Limit() string          { return "" }
+func (downError) RetryIn() time.Duration { return 0 }

@@ -81,8 +81,7 @@ func (c *call) collect(ctx context.Context, m Model) error {
 // brokeOff reports whether an error ended a reply after it had begun, other than a time
 // limit of the client.
 func (c *call) brokeOff(err error) bool {
-	timed := limited(nil)
-	return err != nil && len(c.text) > 0 && !(errors.As(err, &timed) && timed.Limit() != "")
+	return err != nil && len(c.text) > 0 && passedLimit(err) == ""
 }
 
 func (c *call) readAll(ctx context.Context, m Model) error {

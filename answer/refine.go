@@ -393,8 +393,8 @@ var errWordless = errors.New("the reply reached its longest length before a word
 const reachedLength = "the model's reply reached its longest length"
 
 func incompleteReason(err error) string {
-	if l := limited(nil); errors.As(err, &l) && l.Limit() != "" {
-		return l.Limit()
+	if limit := passedLimit(err); limit != "" {
+		return limit
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the time for the answer ran out"

@@ -15,10 +15,9 @@ import (
 // A strategy is how passages become an answer.
 type strategy struct {
 	name string
-	// writes says that a model writes the answer, summarizes that it makes summaries
-	// too, deepens that it reads a few passages, and more only if these do not hold
-	// the answer.
-	writes, summarizes, deepens bool
+	// writes says that a model writes the answer, deepens that it reads a few
+	// passages, and more only if these do not hold the answer.
+	writes, deepens bool
 	// answer answers from the kept passages, of which there is at least one, and
 	// ends the stream with Usage; or it returns errNoAnswer, having emitted
 	// neither Draft nor Text.
@@ -29,32 +28,26 @@ type strategy struct {
 // requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
-		{"refine", true, true, true, (*asking).refineAll},
-		{"stuff", true, true, false, (*asking).stuff},
-		{"map-reduce", true, true, false, (*asking).mapReduce},
-		{"map-rerank", true, false, false, (*asking).mapRerank},
-		{"extract", false, false, false, (*asking).extract},
+		{"refine", true, true, (*asking).refineAll},
+		{"stuff", true, false, (*asking).stuff},
+		{"map-reduce", true, false, (*asking).mapReduce},
+		{"map-rerank", true, false, (*asking).mapRerank},
+		{"extract", false, false, (*asking).extract},
 	}
 }
 
 // Strategies lists what [Question.Strategy] may be: "auto", then each strategy
 // by its name.
-func Strategies() []string { return strategyNames(func(strategy) bool { return true }) }
-
-// SummaryStrategies lists what [Summary.Strategy] may be.
-func SummaryStrategies() []string {
-	return strategyNames(func(s strategy) bool { return s.summarizes })
-}
-
-func strategyNames(listed func(strategy) bool) []string {
+func Strategies() []string {
 	names := []string{"auto"}
 	for _, s := range strategies() {
-		if listed(s) {
-			names = append(names, s.name)
-		}
+		names = append(names, s.name)
 	}
 	return names
 }
+
+// SummaryStrategies lists what [Summary.Strategy] may be.
+func SummaryStrategies() []string { return []string{"auto", "refine", "stuff", "map-reduce"} }
 
 // findStrategy finds a strategy by its name. "auto" is refine with a model and
 // extract without one.

@@ -28,7 +28,7 @@ type batcher struct {
 type batchCall struct {
 	ctx     context.Context
 	rows    [][]float32
-	missing int
+	missing int // rows; 0 too when the call has ended otherwise
 	err     error
 	done    chan struct{} // closed when it has its rows or its error
 }
@@ -41,10 +41,9 @@ type batchItem struct {
 	alone         bool // must not share a request with texts of other calls
 }
 
-// A batch is a running request, for the calls that still wait for it.
+// A batch is a running request.
 type batch struct {
 	items  []batchItem
-	calls  map[*batchCall]bool
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -84,20 +83,22 @@ func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error
 	return c.rows, nil
 }
 
-// remove drops a call, and waits for the end of the requests that were for it
-// alone.
+// remove drops a call, and ends the requests that are for it. Those of other calls in
+// them are made again.
 func (b *batcher) remove(c *batchCall) {
+	own := func(i batchItem) bool { return i.batchCall == c }
 	b.mu.Lock()
-	b.waiting = slices.DeleteFunc(b.waiting, func(i batchItem) bool { return i.batchCall == c })
-	var alone []*batch
+	c.missing = 0
+	b.waiting = slices.DeleteFunc(b.waiting, own)
+	var running []*batch
 	for _, r := range b.running {
-		if delete(r.calls, c); len(r.calls) == 0 {
+		if slices.ContainsFunc(r.items, own) {
 			r.cancel()
-			alone = append(alone, r)
+			running = append(running, r)
 		}
 	}
 	b.mu.Unlock()
-	for _, r := range alone {
+	for _, r := range running {
 		<-r.ended
 	}
 }
@@ -113,11 +114,8 @@ func (b *batcher) start() {
 			}
 			n++
 		}
-		r := &batch{items: slices.Clone(b.waiting[:n]), calls: make(map[*batchCall]bool), ended: make(chan struct{})}
+		r := &batch{items: slices.Clone(b.waiting[:n]), ended: make(chan struct{})}
 		b.waiting = slices.Delete(b.waiting, 0, n)
-		for _, i := range r.items {
-			r.calls[i.batchCall] = true
-		}
 		var ctx context.Context
 		ctx, r.cancel = context.WithCancel(context.WithoutCancel(first.ctx))
 		b.running = append(b.running, r)
@@ -148,37 +146,28 @@ func (b *batcher) request(ctx context.Context, r *batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running = slices.DeleteFunc(b.running, func(x *batch) bool { return x == r })
-	if err != nil && len(r.calls) > 1 && (err.Kind == Rejected || err.Kind == ContextLength || err.Kind == Filtered) {
-		// One call's text is at fault: each call gets a request of its own.
-		for i := len(r.items) - 1; i >= 0; i-- {
-			if item := r.items[i]; r.calls[item.batchCall] {
-				item.alone = true
-				b.waiting = slices.Insert(b.waiting, 0, item)
-			}
-		}
-	} else {
-		r.deliver(rows, err)
-	}
-	b.start()
-}
-
-// deliver gives the calls that still wait their rows, or the error.
-func (r *batch) deliver(rows [][]float32, err *Error) {
-	for i, item := range r.items {
-		c := item.batchCall
-		if !r.calls[c] || c.missing == 0 {
+	// Where one call's text is at fault, each gets a request of its own.
+	shared := slices.ContainsFunc(r.items, func(i batchItem) bool { return i.batchCall != r.items[0].batchCall })
+	fault := err != nil && shared && (err.Kind == Rejected || err.Kind == ContextLength || err.Kind == Filtered)
+	for i, item := range slices.Backward(r.items) {
+		switch c := item.batchCall; {
+		case c.missing == 0:
 			continue
-		}
-		if err == nil {
+		case fault || err != nil && err.Kind == Canceled:
+			item.alone = item.alone || fault
+			b.waiting = slices.Insert(b.waiting, 0, item)
+			continue
+		case err != nil:
+			c.err, c.missing = err, 0
+		default:
 			c.rows[item.index] = rows[i]
 			c.missing--
-		} else {
-			c.err, c.missing = err, 0
 		}
-		if c.missing == 0 {
-			close(c.done)
+		if item.missing == 0 {
+			close(item.done)
 		}
 	}
+	b.start()
 }
 
 // waitTurn waits until a request may be made.
