@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -172,106 +173,75 @@ func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault open
 	}
 }
 
-// vectorFault plays one fault to the second call for vectors; the first learns
-// the dimensions.
-func vectorFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
-	embedder, err := openai.NewEmbedder(t.Context(), o)
-	must(t, err)
-	defer embedder.Close()
-	h.Embed = func(openaitest.Request) openaitest.Reply {
-		return openaitest.Reply{Fault: fault}
-	}
+// objectFault plays one fault to a call of an endpoint whose reply is one object.
+func objectFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome, role string) {
 	texts := []string{canaryPrompt, "noon", "high water", ""}
-	rows, err := embedder.Embed(t.Context(), texts)
-	exchanges := h.Exchanges()
-	if got := len(exchanges) - 1; got != want.requests {
+	play := func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: fault} }
+	var rows [][]float32
+	var scores []float64
+	first := 0 // requests before the call
+	var err error
+	if role == "embed" {
+		embedder, made := openai.NewEmbedder(t.Context(), o) // learns the dimensions
+		must(t, made)
+		defer embedder.Close()
+		first, h.Embed = 1, play
+		rows, err = embedder.Embed(t.Context(), texts)
+	} else {
+		reranker, made := openai.NewReranker(o)
+		must(t, made)
+		defer reranker.Close()
+		h.Rerank = play
+		scores, err = reranker.Rerank(t.Context(), "When is high water?", texts)
+	}
+	exchanges := h.Exchanges()[first:]
+	if got := len(exchanges); got != want.requests {
 		t.Errorf("%d requests, want %d", got, want.requests)
 	}
 	for _, x := range exchanges {
-		if x.Role != "embed" {
-			t.Errorf("request for role %q", x.Role)
+		if x.Role != role || role == "rerank" && (!strings.HasSuffix(x.Path, "/v1/rerank") || x.Query != "When is high water?") {
+			t.Errorf("request for role %q to %s about %q", x.Role, x.Path, x.Query)
 		}
 	}
 	if want.kind != "" {
-		if rows != nil {
-			t.Errorf("%d rows with an error", len(rows))
+		if rows != nil || scores != nil {
+			t.Errorf("%d rows, %d scores with an error", len(rows), len(scores))
 		}
 		checkError(t, err, want)
 		return
 	}
-	if err != nil || len(rows) != len(texts) {
-		t.Fatalf("%d rows, error %v", len(rows), err)
+	if err != nil || len(rows)+len(scores) != len(texts) {
+		t.Fatalf("%d rows, %d scores, error %v", len(rows), len(scores), err)
 	}
 	for i, text := range texts {
+		if role == "rerank" && scores[i] != openaitest.Score("When is high water?", text) {
+			t.Errorf("the score of %q is another's", text)
+		}
 		for d, c := range openaitest.Vector(text, 64) {
-			if diff := rows[i][d] - c; diff > 1e-6 || diff < -1e-6 {
-				t.Errorf("the row of %q is another's", text)
-				break
+			if role == "embed" && math.Abs(float64(rows[i][d]-c)) > 1e-6 {
+				t.Fatalf("the row of %q is another's", text)
 			}
 		}
 	}
 }
 
-// scoreFault plays one fault to a reranker.
-func scoreFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
-	reranker, err := openai.NewReranker(o)
-	must(t, err)
-	defer reranker.Close()
-	h.Rerank = func(openaitest.Request) openaitest.Reply {
-		return openaitest.Reply{Fault: fault}
-	}
-	texts := []string{canaryPrompt, "noon", "high water", ""}
-	scores, err := reranker.Rerank(t.Context(), "When is high water?", texts)
-	exchanges := h.Exchanges()
-	if len(exchanges) != want.requests {
-		t.Errorf("%d requests, want %d", len(exchanges), want.requests)
-	}
-	for _, x := range exchanges {
-		if x.Role != "rerank" || !strings.HasSuffix(x.Path, "/v1/rerank") || x.Query != "When is high water?" {
-			t.Errorf("request for role %q to %s about %q", x.Role, x.Path, x.Query)
-		}
-	}
-	if want.kind != "" {
-		if scores != nil {
-			t.Errorf("%d scores with an error", len(scores))
-		}
-		checkError(t, err, want)
-		return
-	}
-	if err != nil || len(scores) != len(texts) {
-		t.Fatalf("%d scores, error %v", len(scores), err)
-	}
-	for i, text := range texts {
-		if scores[i] != openaitest.Score("When is high water?", text) {
-			t.Errorf("the score of %q is another's", text)
-		}
-	}
-}
-
-// An endpoint is a way of calling the server, with the outcome of each fault.
-type endpoint struct {
-	play   func(*testing.T, openai.Options, *openaitest.Handler, openaitest.Fault, outcome)
-	faults map[openaitest.Fault]outcome
-}
-
-func endpoints() map[string]endpoint {
-	chat := maps.Clone(ofAny)
-	maps.Copy(chat, ofChat)
-	return map[string]endpoint{"chat": {chatFault, chat}, "vectors": {vectorFault, ofAny}, "scores": {scoreFault, ofAny}}
-}
-
 // TestFaults plays every fault, with the time limits and waits of real use,
 // over HTTP in memory.
 func TestFaults(t *testing.T) {
-	for name, c := range endpoints() {
-		for fault, want := range c.faults {
-			t.Run(name+"/"+string(fault), func(t *testing.T) {
+	chat := maps.Clone(ofAny)
+	maps.Copy(chat, ofChat)
+	for role, faults := range map[string]map[openaitest.Fault]outcome{"answer": chat, "embed": ofAny, "rerank": ofAny} {
+		for fault, want := range faults {
+			t.Run(role+"/"+string(fault), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					h := &openaitest.Handler{Huge: 8 << 20}
 					start := time.Now()
-					c.play(t, openai.Options{
-						BaseURL: openaitest.PipeURL, Key: canaryKey, Model: "m", Transport: openaitest.Pipe(t, h),
-					}, h, fault, want)
+					o := openai.Options{BaseURL: openaitest.PipeURL, Key: canaryKey, Model: "m", Transport: openaitest.Pipe(t, h)}
+					if role == "answer" {
+						chatFault(t, o, h, fault, want)
+					} else {
+						objectFault(t, o, h, fault, want, role)
+					}
 					if took := time.Since(start); took > 75*time.Second {
 						t.Errorf("it took %s", took)
 					}
