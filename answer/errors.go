@@ -17,7 +17,7 @@ func (e *QuestionError) Error() string { return e.Msg }
 // MaxQuestionBytes is the longest question, in bytes.
 const MaxQuestionBytes = 16 << 10
 
-// A failure is what the error of a model says of itself, beside its text.
+// A failure is the error of a model, for programs.
 type failure interface {
 	// Unusable reports that the model cannot be used at all: its server is unreachable,
 	// or refuses the key. No further call is made.

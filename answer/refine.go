@@ -13,7 +13,7 @@ import (
 	"ibid/retrieve"
 )
 
-// refineAll is the strategy refine: as many steps as the budget has, but for the
+// refineAll is the strategy refine: as many steps as the budget has, without the
 // call of a wider look.
 func (r *asking) refineAll(ctx context.Context, kept []retrieve.Passage) error {
 	most := r.left()

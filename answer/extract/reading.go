@@ -148,7 +148,7 @@ func stemsOf(passages []retrieve.Passage) (stems, words []string) {
 	return stems, words
 }
 
-// nearest is how many passages tell whether the texts are in another language.
+// nearest is how many passages show the language of the texts.
 const nearest = 3
 
 // isForeign reports whether the question is in another language than all of the

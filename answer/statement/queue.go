@@ -107,7 +107,7 @@ func (q *Queue) separator(own string) string {
 	return (*before)[:strings.LastIndexByte(*before, '\n')+1] + indent
 }
 
-// verdict returns what becomes of the first unit.
+// verdict returns the verdict on the first unit.
 func (q *Queue) verdict() Verdict {
 	u, v := q.units[0], Keep
 	switch {
