@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"ibid/ingest/charset"
 )
@@ -73,42 +75,35 @@ func cutLine(data []byte) (line, rest []byte) {
 // fieldName returns the field name at the start of a line, or "".
 func fieldName(line []byte) string {
 	i := bytes.IndexByte(line, ':')
-	if i <= 0 || i > 100 {
+	if i <= 0 || i > 100 || bytes.ContainsFunc(line[:i], func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
 		return ""
-	}
-	for _, c := range line[:i] {
-		if c <= ' ' || c >= 0x7f {
-			return ""
-		}
 	}
 	return string(line[:i])
 }
 
-func (h header) raw(name string) string { return h[name] }
-
 // text returns a field decoded for people.
 func (h header) text(name string) string { return decodeWords(h[name]) }
 
-func decodeWords(s string) string {
-	s, err := charset.Decode([]byte(s), "")
-	if err != nil {
-		return ""
-	}
-	if decoded, err := wordDecoder().DecodeHeader(s); err == nil {
-		s = decoded
-	}
-	return strings.Join(strings.Fields(s), " ")
-}
-
-// charsetReader decodes encoded words, whose encoding is often not the one
-// they name.
-func charsetReader(name string, in io.Reader) (io.Reader, error) {
+// words decodes encoded words (RFC 2047), whose encoding is often not the one that they
+// name.
+var words = mime.WordDecoder{CharsetReader: func(name string, in io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(in)
 	if err != nil {
 		return nil, err
 	}
 	text, err := charset.Decode(data, name)
 	return strings.NewReader(text), err
+}}
+
+func decodeWords(s string) string {
+	s, err := charset.Decode([]byte(s), "")
+	if err != nil {
+		return ""
+	}
+	if decoded, err := words.DecodeHeader(s); err == nil {
+		s = decoded
+	}
+	return strings.Join(strings.Fields(s), " ")
 }
 
 // looseParam matches a parameter as written by programs that do not quote.
@@ -148,12 +143,10 @@ func decodeTransfer(body []byte, encoding string) []byte {
 func decodeBase64(body []byte) (out []byte) {
 	for piece := range bytes.SplitSeq(body, []byte("=")) {
 		letters := bytes.Map(func(r rune) rune {
-			switch {
-			case r == '-':
-				return '+'
-			case r == '_':
-				return '/'
-			case r >= 'A' && r <= 'Z', r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '+', r == '/':
+			switch i := strings.IndexRune("-_", r); {
+			case i >= 0: // of the variant for addresses
+				return rune("+/"[i])
+			case r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '+' || r == '/'):
 				return r
 			}
 			return -1

@@ -5,9 +5,10 @@ package mail
 
 import (
 	"bytes"
-	"mime"
+	"cmp"
 	netmail "net/mail"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,10 +54,7 @@ const (
 func Read(data []byte) *Message {
 	h, body := cutHeader(trimStart(data))
 	m := &Message{
-		From: h.text("from"), To: h.text("to"), Cc: h.text("cc"), Subject: h.text("subject"), Date: h.text("date"),
-	}
-	if m.Date == "" {
-		m.Date = h.text("sent")
+		From: h.text("from"), To: h.text("to"), Cc: h.text("cc"), Subject: h.text("subject"), Date: cmp.Or(h.text("date"), h.text("sent")),
 	}
 	m.Time = timeOf(m.Date)
 	r := reader{m: m}
@@ -67,19 +65,14 @@ func Read(data []byte) *Message {
 // timeOf parses the dates of RFC 5322 and those of old programs.
 func timeOf(date string) time.Time {
 	t, err := netmail.ParseDate(date)
-	if err == nil {
-		return t
-	}
 	date, _, _ = strings.Cut(date, " (")
-	for _, layout := range []string{
-		"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05", "2 Jan 2006 15:04:05", "Mon Jan _2 15:04:05 2006", "Monday, " +
-			"January 2, 2006 3:04 PM", time.RFC3339,
-	} {
-		if t, err := time.Parse(layout, date); err == nil {
-			return t
+	for _, layout := range []string{"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05", "2 Jan 2006 15:04:05",
+		"Mon Jan _2 15:04:05 2006", "Monday, January 2, 2006 3:04 PM", time.RFC3339} {
+		if err != nil {
+			t, err = time.Parse(layout, date)
 		}
 	}
-	return time.Time{}
+	return t // zero after an error
 }
 
 // A reader walks through the parts of a message.
@@ -99,78 +92,49 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		kind = standard
 	}
 	disposition, dparams := h.params("content-disposition")
-	name := baseName(dparams["filename"])
-	if name == "" {
-		name = baseName(params["name"])
-	}
+	name := cmp.Or(baseName(dparams["filename"]), baseName(params["name"]))
 	if strings.HasPrefix(kind, "multipart/") {
 		if boundary := params["boundary"]; boundary != "" {
 			return r.multipart(kind, body, boundary, depth)
 		}
 		kind = "text/plain"
 	}
-	content := decodeTransfer(body, strings.ToLower(strings.TrimSpace(h.raw("content-transfer-encoding"))))
+	content := decodeTransfer(body, strings.ToLower(strings.TrimSpace(h["content-transfer-encoding"])))
 	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
-	isText := isHTML || isPlain(kind)
+	attached := disposition == "attachment" || name != ""
 	switch {
-	case isText && disposition != "attachment" && name == "":
+	case (isHTML || plainTypes[kind]) && !attached:
+		// What does not decode is not text, whatever it declares.
 		text, err := charset.Decode(content, params["charset"])
-		if err != nil { // not text, whatever it declares
-			return nil
-		}
-		if strings.TrimSpace(text) == "" {
+		if err != nil || strings.TrimSpace(text) == "" {
 			return nil
 		}
 		return []Body{{HTML: isHTML, Text: text}}
 	case kind == "message/rfc822" || kind == "message/global":
-		if name == "" {
-			inner, _ := cutHeader(trimStart(content))
-			name = baseName(strings.TrimSpace(inner.text("subject")))
-		}
-		if name == "" {
-			name = "message"
-		}
+		inner, _ := cutHeader(trimStart(content))
+		name = cmp.Or(name, baseName(strings.TrimSpace(inner.text("subject"))), "message")
 		if !strings.EqualFold(path.Ext(name), ".eml") {
 			name += ".eml"
 		}
-		r.m.Files = append(r.m.Files, File{name, kind, content})
-	case name != "" || disposition == "attachment":
-		if name == "" {
-			name = "attachment"
+	case !attached:
+		return nil
+	default:
+		if name = cmp.Or(name, "attachment"); path.Ext(name) == "" {
+			name += endings[kind]
 		}
-		if path.Ext(name) == "" {
-			name += endingOf(kind)
-		}
-		r.m.Files = append(r.m.Files, File{name, kind, content})
 	}
+	r.m.Files = append(r.m.Files, File{name, kind, content})
 	return nil
 }
 
-// isPlain reports whether text of a type is read as plain text.
-func isPlain(kind string) bool {
-	switch kind {
-	case "text/plain", "text/enriched", "text/markdown", "text/x-markdown", "text/x-patch", "text/x-diff", "text/csv":
-		return true
-	}
-	return false
-}
-
-// endingOf returns the file ending of a type that can be read.
-func endingOf(kind string) string {
-	switch kind {
-	case "application/pdf":
-		return ".pdf"
-	case "application/zip":
-		return ".zip"
-	case "text/html":
-		return ".html"
-	case "text/plain":
-		return ".txt"
-	case "text/csv":
-		return ".csv"
-	}
-	return ""
-}
+var (
+	// plainTypes are those of text that is read as plain text.
+	plainTypes = map[string]bool{"text/plain": true, "text/enriched": true, "text/markdown": true, "text/x-markdown": true,
+		"text/x-patch": true, "text/x-diff": true, "text/csv": true}
+	// endings are those of files that can be read, by type.
+	endings = map[string]string{"application/pdf": ".pdf", "application/zip": ".zip", "text/html": ".html", "text/plain": ".txt",
+		"text/csv": ".csv"}
+)
 
 func (r *reader) multipart(kind string, body []byte, boundary string, depth int) []Body {
 	standard := "text/plain"
@@ -187,27 +151,14 @@ func (r *reader) multipart(kind string, body []byte, boundary string, depth int)
 			break
 		}
 	}
-	if kind == "multipart/alternative" {
-		return plainest(all)
+	if kind != "multipart/alternative" || len(all) == 0 {
+		return slices.Concat(all...)
 	}
-	var bodies []Body
-	for _, b := range all {
-		bodies = append(bodies, b...)
+	// The first alternative without HTML, or the last.
+	if i := slices.IndexFunc(all, func(b []Body) bool { return !b[0].HTML }); i >= 0 {
+		return all[i]
 	}
-	return bodies
-}
-
-// plainest returns the first alternative without HTML, else the last.
-func plainest(alternatives [][]Body) []Body {
-	for _, bodies := range alternatives {
-		if !bodies[0].HTML {
-			return bodies
-		}
-	}
-	if len(alternatives) == 0 {
-		return nil
-	}
-	return alternatives[len(alternatives)-1]
+	return all[len(all)-1]
 }
 
 // cutParts splits a body at its boundary. The last part of a truncated body
@@ -292,6 +243,3 @@ func isSeparator(line []byte) bool {
 	}
 	return clock && year
 }
-
-// wordDecoder decodes encoded words in headers (RFC 2047).
-func wordDecoder() *mime.WordDecoder { return &mime.WordDecoder{CharsetReader: charsetReader} }

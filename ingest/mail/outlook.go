@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -60,13 +61,11 @@ func outlook(in compound.Folder, depth int) *Message {
 		}
 		at := in.Folder(name)
 		file := File{Type: strings.ToLower(property(at, olType)), Data: at.Stream("__substg1.0_" + olAttached + "0102")}
-		for _, key := range []string{olName, olShortName, olDisplayName} {
-			if file.Name = baseName(property(at, key)); file.Name != "" {
-				break
-			}
-		}
+		file.Name = cmp.Or(baseName(property(at, olName)), baseName(property(at, olShortName)), baseName(property(at, olDisplayName)))
 		if inner := "__substg1.0_" + olAttached + "000D"; at.Has(inner) && depth < maxDepth {
-			m.Bodies = append(m.Bodies, forwarded(outlook(at.Folder(inner), depth+1))...)
+			in := outlook(at.Folder(inner), depth+1)
+			head := "Forwarded message\nFrom: " + in.From + "\nDate: " + in.Date + "\nSubject: " + in.Subject
+			m.Bodies = append(append(m.Bodies, Body{Text: head}), in.Bodies...)
 			continue
 		}
 		if file.Name != "" && len(file.Data) > 0 {
@@ -74,12 +73,6 @@ func outlook(in compound.Folder, depth int) *Message {
 		}
 	}
 	return m
-}
-
-// forwarded returns the text of a message in another, with its header.
-func forwarded(m *Message) []Body {
-	head := "Forwarded message\nFrom: " + m.From + "\nDate: " + m.Date + "\nSubject: " + m.Subject
-	return append([]Body{{Text: head}}, m.Bodies...)
 }
 
 // property returns a text, which is in UTF-16 or in an encoding of its own.
