@@ -81,7 +81,7 @@ func (o *odfReader) document(x *xmlReader) error {
 		return x.each(func(e element) error {
 			switch e.Name.Local {
 			case "meta":
-				return o.about(x)
+				return x.find(func(e element) { o.title = cmp.Or(o.title, o.about(x, e)) })
 			case "styles", "automatic-styles":
 				return o.readStyles(x)
 			case "master-styles":
@@ -107,27 +107,6 @@ func (o *odfReader) masterPages(x *xmlReader) error {
 			}
 			return nil
 		})
-	})
-}
-
-func (o *odfReader) about(x *xmlReader) error {
-	return x.each(func(e element) error {
-		text := x.text()
-		switch e.Name.Local {
-		case "title":
-			o.title = strings.TrimSpace(text)
-		case "initial-creator", "creator":
-			o.meta("author", text)
-		case "creation-date":
-			o.meta("created", text)
-		case "date":
-			o.meta("modified", text)
-		case "keyword":
-			o.meta("keywords", text)
-		case "language", "description":
-			o.meta(e.Name.Local, text)
-		}
-		return nil
 	})
 }
 

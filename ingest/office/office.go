@@ -219,29 +219,32 @@ func (f *file) properties() (title string) {
 		}
 	}
 	// Damage in this part loses none of the text.
-	_ = f.elements(name, func(x *xmlReader, e element) error {
-		text := x.text()
-		switch e.Name.Local {
-		case "title":
-			title = strings.TrimSpace(text)
-		case "creator":
-			f.meta("author", text)
-		case "created", "modified":
-			if !strings.HasPrefix(text, "1601-") { // written by programs for an unknown time
-				f.meta(e.Name.Local, text)
-			}
-		case "language", "keywords", "description":
-			f.meta(e.Name.Local, text)
-		case "subject":
-			if strings.TrimSpace(text) != "" {
-				f.meta("description", text)
-			}
-		}
-		return nil
-	})
+	_ = f.find(name, func(x *xmlReader, e element) { title = cmp.Or(title, f.about(x, e)) })
 	if lower := strings.ToLower(title); strings.Contains(lower, "powerpoint") && len(title) < 50 || lower == "slide 1" ||
 		lower == "presentation" {
 		return "" // a default of the program
 	}
 	return title
+}
+
+// aboutKeys are the elements with metadata in all formats, and its keys.
+var aboutKeys = map[string]string{"title": "title", "creator": "author", "initial-creator": "author", "created": "created",
+	"creation-date": "created", "date": "modified", "modified": "modified", "language": "language", "keywords": "keywords",
+	"keyword": "keywords", "description": "description", "subject": "description"}
+
+// about records the metadata in an element. It returns a title, which the text may
+// improve on.
+func (f *file) about(x *xmlReader, e element) (title string) {
+	key := aboutKeys[e.Name.Local]
+	if key == "" {
+		return ""
+	}
+	text := strings.TrimSpace(x.text())
+	if key == "title" {
+		return text
+	}
+	if !strings.HasPrefix(text, "1601-") { // written by programs for an unknown time
+		f.meta(key, text)
+	}
+	return ""
 }
