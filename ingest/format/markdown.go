@@ -52,25 +52,13 @@ func hostileMarkdown(src string) bool {
 			continue
 		}
 		size += len(line)
-		depth, text := 0, false
-		for i := range len(line) {
-			switch c := line[i]; c {
-			case '*', '_', '[', ']', '!', '~', '<', '`', '&', '(':
-				signs++
-			}
-			if text {
-				continue
-			}
-			switch c := line[i]; c {
-			case '>':
+		for _, sign := range "*_[]!~<`&(" {
+			signs += strings.Count(line, string(sign))
+		}
+		depth := 0
+		for i := 0; i < len(line) && strings.IndexByte(" \t>-+*", line[i]) >= 0; i++ {
+			if line[i] == '>' || line[i] > ' ' && strings.HasPrefix(line[i+1:], " ") {
 				depth++
-			case '-', '+', '*':
-				if strings.HasPrefix(line[i+1:], " ") {
-					depth++
-				}
-			case ' ', '\t':
-			default:
-				text = true
 			}
 		}
 		if depth > maxDepth || size > maxParagraph && signs*4 > size || signs > 10000 {
@@ -85,18 +73,14 @@ func hostileMarkdown(src string) bool {
 func markdownInto(b *builder, src string, slugs map[string]int, mdx bool, above int) {
 	if hostileMarkdown(src) {
 		scanMarkdown(b, src, slugs, above)
-	} else {
-		parse(b, []byte(src), slugs, mdx, above)
+		return
 	}
-}
-
-func parse(b *builder, src []byte, slugs map[string]int, mdx bool, above int) {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
 		goldmark.WithParserOptions(parser.WithHeadingAttribute()),
 	)
-	w := markdownWalker{b: b, src: src, slugs: slugs, mdx: mdx, above: above}
-	w.blocks(md.Parser().Parse(text.NewReader(src)), 0)
+	w := markdownWalker{b: b, src: []byte(src), slugs: slugs, mdx: mdx, above: above}
+	w.blocks(md.Parser().Parse(text.NewReader(w.src)), 0)
 }
 
 type markdownWalker struct {
@@ -146,7 +130,11 @@ func (w *markdownWalker) block(n ast.Node, depth int) {
 	w.mark(n)
 	switch n := n.(type) {
 	case *ast.Heading:
-		heading := w.heading(n)
+		w.plain = true // the pictures in headings are badges
+		heading := w.inline(n)
+		if w.plain = false; oneLine(Clean(heading)) == "" {
+			heading = w.inline(n)
+		}
 		anchor := slug(w.slugs, oneLine(Clean(heading)))
 		if id, ok := n.AttributeString("id"); ok {
 			anchor = fmt.Sprintf("%s", id)
@@ -211,9 +199,7 @@ func (w *markdownWalker) table(n *extast.Table) {
 			cells = append(cells, w.inline(d))
 		}
 		if _, ok := c.(*extast.TableHeader); ok {
-			for _, cell := range cells {
-				header = append(header, oneLine(Clean(cell)))
-			}
+			header = mergeNames(nil, cells)
 			continue
 		}
 		w.mark(c)
@@ -236,18 +222,6 @@ func (w *markdownWalker) lines(n ast.Node) string {
 	return out.String()
 }
 
-// heading returns the words of a heading, without the texts of its pictures, which
-// are badges, unless there is nothing else.
-func (w *markdownWalker) heading(n ast.Node) string {
-	w.plain = true
-	words := w.inline(n)
-	w.plain = false
-	if oneLine(Clean(words)) == "" {
-		return w.inline(n)
-	}
-	return words
-}
-
 // inline returns the words of a block without markup and addresses.
 func (w *markdownWalker) inline(n ast.Node) string {
 	var out strings.Builder
@@ -267,12 +241,12 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			switch {
 			case c.HardLineBreak():
 				out.WriteByte('\n')
+			case c.SoftLineBreak() && w.unwrapped(c.Segment.Stop):
+				out.WriteByte('\n')
 			case c.SoftLineBreak():
 				// Chinese and Japanese lines are wrapped without a space.
 				r, _ := utf8.DecodeLastRune(value)
-				if w.unwrapped(c.Segment.Stop) {
-					out.WriteByte('\n')
-				} else if !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
+				if !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
 					out.WriteByte(' ')
 				}
 			}
@@ -292,11 +266,7 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 				}
 			}
 		case *extast.TaskCheckBox:
-			if c.IsChecked {
-				out.WriteString("[x] ")
-			} else {
-				out.WriteString("[ ] ")
-			}
+			out.WriteString(map[bool]string{true: "[x] ", false: "[ ] "}[c.IsChecked])
 		case *extast.FootnoteLink:
 			fmt.Fprintf(out, "[^%d]", c.Index)
 		case *extast.FootnoteBacklink:
@@ -351,10 +321,7 @@ func slug(taken map[string]int, heading string) string {
 	}
 	base := out.String()
 	s := base
-	for {
-		if _, ok := taken[s]; !ok {
-			break
-		}
+	for _, ok := taken[s]; ok; _, ok = taken[s] {
 		taken[base]++
 		s = fmt.Sprintf("%s-%d", base, taken[base])
 	}
