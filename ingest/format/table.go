@@ -25,21 +25,18 @@ func Table(doc *Document, data []byte) error {
 		text = strings.ReplaceAll(text, "\r", "\n") // as old Macintosh programs end lines
 	}
 	comma, names := tableSeparator(doc.Path, text)
-	if at := openQuote(text, byte(comma)); at >= 0 {
+	if at := openQuote(text, comma); at >= 0 {
 		doc.Partial = fmt.Sprintf("a quote that opens in line %d is never closed: quotes were left out from there on",
 			1+strings.Count(text[:at], "\n"))
 		text = text[:at] + strings.ReplaceAll(text[at:], `"`, "")
 	}
-	r := csv.NewReader(strings.NewReader(text))
-	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = comma, true, -1, true
+	r := csvReader(text, comma)
 	var b builder
 	var header []string
 	var first []string // the first row, until it is known whether it names the columns
 	write := func(n int, cells []string) {
 		b.line, _ = r.FieldPos(0)
-		if start, ok := b.Row(header, cells); ok {
-			b.Section(Section{Level: 1, Anchor: "row=" + strconv.Itoa(n), Start: start})
-		}
+		b.begin(Section{Level: 1, Anchor: "row=" + strconv.Itoa(n)}, func() { b.Row(header, cells) })
 	}
 	for n := 1; ; n++ {
 		record, err := r.Read()
@@ -52,11 +49,8 @@ func Table(doc *Document, data []byte) error {
 		switch {
 		case n < names: // it names the separator
 		case n == names && office.NamesColumns(record):
-			header = make([]string, len(record))
-			for i, c := range record {
-				header[i] = oneLine(Clean(c))
-			}
-			first = append(first, header...)
+			header = mergeNames(nil, record)
+			first = header
 		default:
 			first = nil
 			write(n, record)
@@ -79,10 +73,7 @@ func tableSeparator(name, text string) (comma rune, names int) {
 	if ext := strings.ToLower(path.Ext(name)); ext == ".tsv" || ext == ".tab" {
 		return '\t', 1
 	}
-	if c := separatorOf(text); c != 0 {
-		return c, 1
-	}
-	return ',', 1
+	return separatorOf(text), 1
 }
 
 // separatorSaid reads a first line that names the separator for Excel.
@@ -95,50 +86,36 @@ func separatorSaid(text string) (rune, bool) {
 	return 0, false
 }
 
-// openQuote returns the place of a quote that opens a field and is never closed,
-// which would make all later rows one; -1 if there is none. It reads quotes as
-// [csv.Reader] does with LazyQuotes.
-func openQuote(text string, comma byte) int {
-	for at := 0; at < len(text); {
-		if text[at] != '"' {
-			end := strings.IndexAny(text[at:], string(rune(comma))+"\n")
-			if end < 0 {
-				return -1
-			}
-			at += end + 1
-			continue
+// csvReader returns a reader that takes quotes inside fields as they are, and rows of
+// any length.
+func csvReader(text string, comma rune) *csv.Reader {
+	r := csv.NewReader(strings.NewReader(text))
+	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = comma, true, -1, true
+	return r
+}
+
+// openQuote returns the start of the row with a quote that opens a field and is never
+// closed, which would make all later rows one; -1 if there is none.
+func openQuote(text string, comma rune) int {
+	r := csvReader(text, comma)
+	for start := 0; ; start = int(r.InputOffset()) {
+		record, err := r.Read()
+		if err != nil {
+			return -1
 		}
-		open := at
-		for at++; ; at++ {
-			quote := strings.IndexByte(text[at:], '"')
-			if quote < 0 {
-				return open
-			}
-			at += quote + 1
-			rest := text[at:]
-			if rest == "" || rest == "\r" {
-				return -1
-			}
-			if rest[0] == comma || rest[0] == '\n' || strings.HasPrefix(rest, "\r\n") {
-				at += strings.IndexAny(rest, string(rune(comma))+"\n") + 1
-				break
-			}
-			if rest[0] != '"' {
-				at-- // a literal quote
-			}
+		atEnd := int(r.InputOffset()) == len(text) && !strings.HasSuffix(strings.TrimRight(text, "\r\n"), `"`)
+		if atEnd && strings.Contains(record[len(record)-1], "\n") {
+			return start
 		}
 	}
-	return -1
 }
 
 // separatorOf returns the separator that gives the first rows the most common
-// columns; 0 if none gives two.
+// columns; a comma if none gives two.
 func separatorOf(text string) rune {
-	var best rune
-	most := 1
+	best, most := ',', 1
 	for _, sep := range []rune{',', ';', '\t', '|'} {
-		r := csv.NewReader(strings.NewReader(text[:min(len(text), 64<<10)]))
-		r.Comma, r.LazyQuotes, r.FieldsPerRecord = sep, true, -1
+		r := csvReader(text[:min(len(text), 64<<10)], sep)
 		columns := 0
 		for range 5 {
 			record, err := r.Read()
