@@ -163,10 +163,10 @@ type relation struct {
 func (a *archive) relations(from string) []relation {
 	dir, base := path.Split(from)
 	var out []relation
-	_ = a.elements(dir+"_rels/"+base+".rels", func(x *xmlReader, e element) error { // of a damaged part, the first ones count
+	_ = a.elements(dir+"_rels/"+base+".rels", func(_ *xmlReader, e element) { // of a damaged part, the first ones count
 		target := attr(e, "Target")
 		if attr(e, "TargetMode") == "External" || target == "" || len(out) > maxEntries {
-			return nil
+			return
 		}
 		if strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) {
 			target = path.Clean(target[1:])
@@ -174,7 +174,6 @@ func (a *archive) relations(from string) []relation {
 			target = path.Join(dir, target)
 		}
 		out = append(out, relation{attr(e, "Id"), path.Base(attr(e, "Type")), target})
-		return nil
 	})
 	return out
 }

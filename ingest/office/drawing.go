@@ -48,28 +48,24 @@ type series struct {
 func (f *file) chart(part string) []Block {
 	var titles []string
 	var all []series
-	f.drawing(part, "chart", func(x *xmlReader) error {
-		var do func(e element) error
-		do = func(e element) error {
+	f.drawing(part, "chart", func(x *xmlReader) {
+		var do func(e element)
+		do = func(e element) {
 			switch e.Name.Local {
 			case "title":
-				text, err := drawnText(x)
-				if text = oneLine(text); text != "" {
+				if text := oneLine(drawnText(x)); text != "" {
 					titles = append(titles, text)
 				}
-				return err
 			case "ser":
-				s, err := readSeries(x)
-				if len(all) < 250 {
+				if s := readSeries(x); len(all) < 250 {
 					all = append(all, s)
 				}
-				return err
 			case "userShapes", "externalData", "Fallback":
-				return nil
+			default:
+				x.each(do)
 			}
-			return x.each(do)
 		}
-		return x.each(do)
+		x.each(do)
 	})
 	var out []Block
 	if len(titles) > 0 {
@@ -85,107 +81,93 @@ func (f *file) chart(part string) []Block {
 	return out
 }
 
-func readSeries(x *xmlReader) (s series, err error) {
-	err = x.each(func(e element) error {
-		var err error
+func readSeries(x *xmlReader) (s series) {
+	x.each(func(e element) {
 		switch e.Name.Local {
 		case "tx":
-			var name []string
-			name, err = cached(x)
-			s.name = oneLine(strings.Join(name, " "))
+			s.name = oneLine(strings.Join(cached(x), " "))
 		case "cat", "xVal":
-			s.categories, err = cached(x)
+			s.categories = cached(x)
 		case "val", "yVal":
-			s.values, err = cached(x)
+			s.values = cached(x)
 		}
-		return err
 	})
-	return s, err
+	return s
 }
 
 // cached reads the cell values that are stored in a chart.
-func cached(x *xmlReader) (out []string, err error) {
+func cached(x *xmlReader) (out []string) {
 	format, level := "", 0
-	var do func(e element) error
-	do = func(e element) error {
+	var do func(e element)
+	do = func(e element) {
 		switch e.Name.Local {
 		case "formatCode":
 			format = x.text()
 		case "lvl": // of categories with several levels, the innermost comes first
 			if level++; level == 1 {
-				return x.each(do)
+				x.each(do)
 			}
 		case "pt":
 			for i := number(e, "idx", 0); len(out) < min(i, maxPoints); {
 				out = append(out, "") // it is missing
 			}
-			return x.each(do)
+			x.each(do)
 		case "v":
 			if len(out) < maxPoints {
 				out = append(out, formatNumber(oneLine(x.text()), format, false))
 			}
 		case "f", "extLst":
 		default:
-			return x.each(do)
+			x.each(do)
 		}
-		return nil
 	}
-	return out, x.each(do)
+	x.each(do)
+	return out
 }
 
 // diagram reads the text of a diagram (SmartArt) as a list.
 func (f *file) diagram(part string) (out []Block) {
-	f.drawing(part, "diagram", func(x *xmlReader) error {
-		text, err := drawnText(x)
-		for line := range strings.Lines(text) {
+	f.drawing(part, "diagram", func(x *xmlReader) {
+		for line := range strings.Lines(drawnText(x)) {
 			if line = strings.TrimSpace(line); line != "" {
 				out = append(out, Block{Kind: Item, Marker: bullet, Text: line})
 			}
 		}
-		return err
 	})
 	return out
 }
 
 // drawing opens the part of a drawing, if there is one, for read.
-func (f *file) drawing(part, kind string, read func(x *xmlReader) error) {
-	x, err := f.xml(part)
-	if err != nil {
-		return
-	}
-	defer x.close()
-	if err := read(x); err != nil {
+func (f *file) drawing(part, kind string, read func(x *xmlReader)) {
+	if err := f.read(part, read); err != nil && f.has(part) {
 		f.note("a %s could be read only in part: %v", kind, err)
 	}
 }
 
 // drawnText returns the paragraphs of a drawing's text, a line each.
-func drawnText(x *xmlReader) (string, error) {
+func drawnText(x *xmlReader) string {
 	var out strings.Builder
-	var do func(e element) error
-	do = func(e element) error {
+	var do func(e element)
+	do = func(e element) {
 		switch e.Name.Local {
 		case "t", "v":
 			out.WriteString(x.text())
-			return nil
 		case "br":
 			out.WriteByte('\n')
-			return nil
 		case "p", "pt": // in a paragraph, or in a point of a diagram
 			if out.Len() > 0 && !strings.HasSuffix(out.String(), "\n") {
 				out.WriteByte('\n')
 			}
+			x.each(do)
 		case "oMath":
-			s, err := formula(x)
-			out.WriteString(s)
-			return err
+			out.WriteString(formula(x))
 		case "Fallback", "f":
-			return nil
+		default:
+			x.each(do)
 		}
-		return x.each(do)
 	}
-	err := x.each(do)
-	return out.String(), err
+	x.each(do)
+	return out.String()
 }
 
 // oneLine replaces each run of white space with a single space.

@@ -81,38 +81,34 @@ type bookItem struct{ path, media string }
 func (f *file) bookPackage() (*book, error) {
 	name := f.packageName()
 	b := &book{items: map[string]bookItem{}, contents: map[string]bool{}}
-	err := f.elements(name, func(x *xmlReader, e element) error {
-		switch e.Name.Local {
-		case "metadata":
-			return f.bookMetadata(x)
-		case "manifest":
-			return x.each(func(e element) error {
-				it := bookItem{linked(name, attr(e, "href")), attr(e, "media-type")}
+	err := f.elements(name, func(x *xmlReader, root element) {
+		if root.Name.Local == "metadata" {
+			f.bookMetadata(x)
+			return
+		}
+		if root.Name.Local == "spine" {
+			b.toc = attr(root, "toc")
+		}
+		x.each(func(e element) {
+			link := linked(name, attr(e, "href"))
+			switch root.Name.Local {
+			case "manifest":
 				if len(b.items) < maxEntries {
-					b.items[attr(e, "id")] = it
+					b.items[attr(e, "id")] = bookItem{link, attr(e, "media-type")}
 				}
 				if slices.Contains(strings.Fields(attr(e, "properties")), "nav") {
-					b.contents[it.path], b.navs = true, append(b.navs, it.path)
+					b.contents[link], b.navs = true, append(b.navs, link)
 				}
-				return nil
-			})
-		case "spine":
-			b.toc = attr(e, "toc")
-			return x.each(func(e element) error {
+			case "spine":
 				if len(b.spine) < maxEntries {
 					b.spine = append(b.spine, attr(e, "idref"))
 				}
-				return nil
-			})
-		case "guide":
-			return x.each(func(e element) error {
+			case "guide":
 				if attr(e, "type") == "toc" {
-					b.contents[linked(name, attr(e, "href"))] = true
+					b.contents[link] = true
 				}
-				return nil
-			})
-		}
-		return nil
+			}
+		})
 	})
 	if errors.Is(err, errNoPart) {
 		return nil, errors.New("it is damaged: the list of its pages (the package document) is missing")
@@ -142,9 +138,9 @@ func (f *file) packageName() (name string) {
 	return name
 }
 
-func (f *file) bookMetadata(x *xmlReader) error {
+func (f *file) bookMetadata(x *xmlReader) {
 	var creators, subjects []string
-	err := x.find(func(e element) {
+	x.find(func(e element) {
 		switch e.Name.Local {
 		case "title", "language", "description":
 			f.meta(e.Name.Local, tag.ReplaceAllString(x.text(), " "))
@@ -166,7 +162,6 @@ func (f *file) bookMetadata(x *xmlReader) error {
 	})
 	f.meta("author", strings.Join(creators, ", "))
 	f.meta("keywords", strings.Join(subjects, ", "))
-	return err
 }
 
 // linked returns the part that a link in another part leads to, "" for that

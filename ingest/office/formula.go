@@ -10,16 +10,10 @@ var formulaSigns = map[string]string{"den": "/", "sup": "^", "sub": "_", "lim": 
 
 // formula reads Office Math into one line: a fraction as a/b, a superscript
 // as x^y, a subscript as x_y and roots with their sign.
-func formula(x *xmlReader) (string, error) {
-	text, err := formulaParts(x)
-	return strings.TrimSpace(text), err
-}
-
-// formulaParts reads everything in the current element.
-func formulaParts(x *xmlReader) (string, error) {
+func formula(x *xmlReader) string {
 	var out strings.Builder
 	closing := "" // of brackets
-	err := x.each(func(e element) error {
+	x.each(func(e element) {
 		switch name := e.Name.Local; name {
 		case "t":
 			out.WriteString(x.text())
@@ -29,20 +23,17 @@ func formulaParts(x *xmlReader) (string, error) {
 			if name == "dPr" {
 				closing = ")"
 			}
-			err := x.each(func(e element) error {
+			x.each(func(e element) {
 				switch e.Name.Local {
 				case "begChr", "chr":
 					open = attr(e, "val")
 				case "endChr":
 					closing = attr(e, "val")
 				}
-				return nil
 			})
 			out.WriteString(open)
-			return err
 		default:
-			text, err := formulaParts(x)
-			switch text = strings.TrimSpace(text); {
+			switch text := formula(x); {
 			case text == "" || strings.HasSuffix(name, "Pr"):
 			case name == "rad":
 				out.WriteString("√" + bracketed(text))
@@ -53,11 +44,9 @@ func formulaParts(x *xmlReader) (string, error) {
 			default:
 				out.WriteString(text)
 			}
-			return err
 		}
-		return nil
 	})
-	return out.String() + closing, err
+	return strings.TrimSpace(out.String() + closing)
 }
 
 // bracketed puts brackets round text that is more than one word.

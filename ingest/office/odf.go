@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 )
@@ -26,19 +25,14 @@ func (f *file) openDocument() error {
 	}
 	o := newOpenDocument(f)
 	for _, part := range []string{"meta.xml", "styles.xml"} {
-		if x, err := f.xml(part); err == nil {
-			if err := o.document(x); err != nil {
-				f.note("%s in it could be read only in part: %v", part, err)
-			}
-			x.close()
+		if err := f.read(part, o.document); err != nil && f.has(part) {
+			f.note("%s in it could be read only in part: %v", part, err)
 		}
 	}
-	x, err := f.xml("content.xml")
-	if err != nil {
-		return fmt.Errorf("its text (content.xml) cannot be read: %w", err)
+	if !f.has("content.xml") {
+		return errors.New("its text (content.xml) is missing")
 	}
-	defer x.close()
-	return o.end(o.document(x))
+	return o.end(f.read("content.xml", o.document))
 }
 
 // flatOpenDocument reads a document in a single XML file (fodt, fods, fodp).
@@ -47,7 +41,9 @@ func (f *file) flatOpenDocument(data []byte) error {
 		return &limitError{fmt.Sprintf("it is larger than %d MB", maxOut>>20)}
 	}
 	o := newOpenDocument(f)
-	return o.end(o.document(newXML(io.NopCloser(bytes.NewReader(data)), maxFlatToken)))
+	x := newXML(bytes.NewReader(data), maxFlatToken)
+	o.document(x)
+	return o.end(x.err)
 }
 
 type odfReader struct {
@@ -76,68 +72,59 @@ func (o *odfReader) end(err error) error {
 }
 
 // document reads one XML file, which may hold any part of the document.
-func (o *odfReader) document(x *xmlReader) error {
-	return x.each(func(root element) error {
-		return x.each(func(e element) error {
+func (o *odfReader) document(x *xmlReader) {
+	x.each(func(element) {
+		x.each(func(e element) {
 			switch e.Name.Local {
 			case "meta":
-				return x.find(func(e element) { o.title = cmp.Or(o.title, o.about(x, e)) })
+				x.find(func(e element) { o.title = cmp.Or(o.title, o.about(x, e)) })
 			case "styles", "automatic-styles":
-				return o.readStyles(x)
+				x.each(func(e element) { o.readStyle(x, e) })
 			case "master-styles":
-				return o.masterPages(x)
+				o.masterPages(x)
 			case "body":
-				return o.body(x)
+				o.body(x)
 			}
-			return nil
 		})
 	})
 }
 
 // masterPages reads the headers and footers of pages.
-func (o *odfReader) masterPages(x *xmlReader) error {
-	return x.each(func(e element) error {
-		return x.each(func(e element) error {
+func (o *odfReader) masterPages(x *xmlReader) {
+	x.each(func(element) {
+		x.each(func(e element) {
 			switch e.Name.Local {
 			case "header", "footer", "header-left", "footer-left", "header-first", "footer-first":
 				var blocks []Block
-				err := o.blocks(x, odfPlace{}, func(b Block) { blocks = append(blocks, o.hold(b)) })
+				o.blocks(x, odfPlace{}, func(b Block) { blocks = append(blocks, o.hold(b)) })
 				o.heads = append(o.heads, blocks)
-				return err
 			}
-			return nil
 		})
 	})
 }
 
-func (o *odfReader) readStyles(x *xmlReader) error {
-	return x.each(func(e element) error {
-		if len(o.styles)+len(o.lists) > maxEntries {
-			return nil
-		}
-		name := attr(e, "name")
-		switch e.Name.Local {
-		case "style":
-			s := style{parent: attr(e, "parent-style-name"), name: cmp.Or(attr(e, "display-name"), name),
-				level: number(e, "default-outline-level", 0)}
-			err := x.each(func(e element) error {
-				s.hidden = s.hidden || e.Name.Local == "text-properties" && attr(e, "display") == "none"
-				return nil
-			})
-			o.styles[name] = s
-			return err
-		case "list-style":
-			l := &listKind{}
-			o.lists[name] = l
-			return x.each(func(e element) error {
-				if at := number(e, "level", 0) - 1; at >= 0 && at < listLevels {
-					l[at] = odfLevel(e, at)
-				}
-				return nil
-			})
-		}
-		return nil
-	})
+func (o *odfReader) readStyle(x *xmlReader, e element) {
+	if len(o.styles)+len(o.lists) > maxEntries {
+		return
+	}
+	name := attr(e, "name")
+	switch e.Name.Local {
+	case "style":
+		s := style{parent: attr(e, "parent-style-name"), name: cmp.Or(attr(e, "display-name"), name),
+			level: number(e, "default-outline-level", 0)}
+		x.each(func(e element) {
+			s.hidden = s.hidden || e.Name.Local == "text-properties" && attr(e, "display") == "none"
+		})
+		o.styles[name] = s
+	case "list-style":
+		l := &listKind{}
+		o.lists[name] = l
+		x.each(func(e element) {
+			if at := number(e, "level", 0) - 1; at >= 0 && at < listLevels {
+				l[at] = odfLevel(e, at)
+			}
+		})
+	}
 }
 
 // odfLevel returns the level of a list that an element describes.
@@ -156,14 +143,15 @@ func odfLevel(e element, at int) listLevel {
 	return l
 }
 
-func (o *odfReader) body(x *xmlReader) error {
-	return x.each(func(e element) error {
+func (o *odfReader) body(x *xmlReader) {
+	x.each(func(e element) {
 		switch e.Name.Local {
 		case "spreadsheet":
-			return o.sheets(x)
+			o.sheets(x)
 		case "presentation":
-			return o.pages(x)
+			o.pages(x)
+		default:
+			o.blocks(x, odfPlace{}, func(b Block) { o.write(b) })
 		}
-		return o.blocks(x, odfPlace{}, func(b Block) { o.write(b) })
 	})
 }

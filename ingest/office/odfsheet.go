@@ -2,120 +2,110 @@ package office
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// table reads a table in a text or on a slide.
-func (o *odfReader) table(x *xmlReader, out func(Block)) error {
-	blocks, err := o.file.table(x, func(out func(Block)) func(e element) error { return o.reader(x, odfPlace{}, out) })
-	for _, b := range blocks {
-		out(b)
-	}
-	return err
-}
-
 // pages reads slides.
-func (o *odfReader) pages(x *xmlReader) error {
-	return x.each(func(e element) error {
+func (o *odfReader) pages(x *xmlReader) {
+	x.each(func(e element) {
 		if e.Name.Local != "page" {
-			return nil
+			return
 		}
 		o.page++
 		o.write(Block{Kind: Page, Level: o.page})
 		var shapes []shape
 		var notes []Block
-		var do func(e element) error
-		do = func(e element) error {
+		var do func(e element)
+		do = func(e element) {
 			switch e.Name.Local {
 			case "notes":
-				return x.each(func(e element) error {
-					if attr(e, "class") != "notes" {
-						return nil
+				x.each(func(e element) {
+					if attr(e, "class") == "notes" {
+						o.blocks(x, odfPlace{}, func(b Block) { notes = append(notes, b) })
 					}
-					return o.blocks(x, odfPlace{}, func(b Block) { notes = append(notes, b) })
 				})
 			case "g", "a":
-				return x.each(do)
+				x.each(do)
 			case "annotation", "forms", "animations", "par", "event-listeners":
-				return nil
-			}
-			sh := shape{place: attr(e, "class")}
-			err := o.blocks(x, odfPlace{}, func(b Block) {
-				if b.Kind == Heading {
-					b.Kind, b.Marker = Paragraph, ""
-				}
-				sh.blocks = append(sh.blocks, b)
-			})
-			switch {
-			case attr(e,
-				"placeholder") == "true", sh.place == "header", sh.place == "footer", sh.place == "date-time", sh.place == "page-number":
 			default:
-				shapes = append(shapes, sh)
+				if sh := o.shape(x, e); attr(e, "placeholder") != "true" {
+					shapes = append(shapes, sh)
+				}
 			}
-			return err
 		}
-		err := x.each(do)
+		x.each(do)
 		o.writeShapes(o.page, shapes)
 		o.writeNotes(notes)
-		return err
 	})
 }
 
+// shape reads a shape of a slide, of which the headings are titles.
+func (o *odfReader) shape(x *xmlReader, e element) shape {
+	sh := shape{place: attr(e, "class")}
+	o.blocks(x, odfPlace{}, func(b Block) {
+		if b.Kind == Heading {
+			b.Kind, b.Marker = Paragraph, ""
+		}
+		sh.blocks = append(sh.blocks, b)
+	})
+	switch sh.place {
+	case "header", "footer", "date-time", "page-number":
+		return shape{}
+	}
+	return sh
+}
+
 // sheets reads the sheets of a workbook like [file.workbook].
-func (o *odfReader) sheets(x *xmlReader) error {
-	return x.each(func(e element) error {
+func (o *odfReader) sheets(x *xmlReader) {
+	x.each(func(e element) {
 		if e.Name.Local != "table" {
-			return nil
+			return
 		}
 		o.page++
 		s := newSheet(o.file, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(o.page)))
 		n := 0
 		linked := false
 		var after []Block
-		var do func(e element) error
-		do = func(e element) error {
+		var do func(e element)
+		do = func(e element) {
 			switch e.Name.Local {
 			case "table-source": // a copy of another file
 				linked = true
 			case "table-row":
-				cells, err := o.sheetRow(x, s, n+1, &after)
+				cells := o.sheetRow(x, s, n+1, &after)
 				repeats := max(number(e, "number-rows-repeated", 1), 1)
-				if !linked {
-					for i := range repeated(repeats, len(cells)) {
-						if n+1+i <= maxSheetRows && o.over == nil {
-							s.row(n+1+i, append([]sheetCell(nil), cells...))
-						}
+				for i := range repeated(repeats, len(cells)) {
+					if n+1+i <= maxSheetRows && o.over == nil && !linked {
+						s.row(n+1+i, slices.Clone(cells))
 					}
 				}
 				n = min(n+repeats, maxSheetRows)
-				return err
 			case "shapes":
-				return o.blocks(x, odfPlace{}, func(b Block) { after = append(after, b) })
+				o.blocks(x, odfPlace{}, func(b Block) { after = append(after, b) })
 			case "table-row-group", "table-rows", "table-header-rows":
-				return x.each(do)
+				x.each(do)
 			}
-			return nil
 		}
-		err := x.each(do)
+		x.each(do)
 		s.writeTop()
 		if !linked {
 			s.rest(after)
 		}
-		return err
 	})
 }
 
 // sheetRow reads the cells of a row. It appends to after what belongs to cells
 // without being their text.
-func (o *odfReader) sheetRow(x *xmlReader, s *sheet, n int, after *[]Block) (out []sheetCell, err error) {
+func (o *odfReader) sheetRow(x *xmlReader, s *sheet, n int, after *[]Block) (out []sheetCell) {
 	column := 0
-	err = x.each(func(e element) error {
+	x.each(func(e element) {
 		if e.Name.Local != "table-cell" && e.Name.Local != "covered-table-cell" {
-			return nil
+			return
 		}
 		var texts []string
-		err := o.blocks(x, odfPlace{}, func(b Block) {
+		o.blocks(x, odfPlace{}, func(b Block) {
 			if b.note || b.Kind == Table {
 				*after = append(*after, b)
 				return
@@ -141,7 +131,6 @@ func (o *odfReader) sheetRow(x *xmlReader, s *sheet, n int, after *[]Block) (out
 			}
 		}
 		column = min(column+repeats, maxSheetColumns)
-		return err
 	})
-	return out, err
+	return out
 }

@@ -15,51 +15,48 @@ type odfPlace struct {
 }
 
 // blocks reads paragraphs, lists and tables at any depth.
-func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(Block)) error {
-	return x.each(o.reader(x, at, out))
-}
+func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(Block)) { x.each(o.reader(x, at, out)) }
 
 // reader returns a function that reads an element of blocks.
-func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e element) error {
-	var do func(e element) error
-	do = func(e element) error {
+func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e element) {
+	var do func(e element)
+	do = func(e element) {
 		switch e.Name.Local {
 		case "section":
-			if attr(e, "display") == "none" {
-				return nil
+			if attr(e, "display") != "none" {
+				x.each(do)
 			}
 		case "p", "h":
-			return o.paragraph(x, e, out)
+			o.paragraph(x, e, out)
 		case "list":
-			return o.list(x, e, at, out)
+			o.list(x, e, at, out)
 		case "table":
-			return o.table(x, out)
+			for _, b := range o.table(x, func(out func(Block)) func(e element) { return o.reader(x, odfPlace{}, out) }) {
+				out(b)
+			}
 		case "annotation":
-			b, err := o.annotation(x)
-			out(b)
-			return err
+			out(o.annotation(x))
 		case "tracked-changes", "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
 			"sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "binary-data",
 			"settings", "notes", "event-listeners", "image-map", "image":
-			return nil
 		case "title", "desc":
 			if b, ok := picture(x.text()); ok {
 				out(b)
 			}
-			return nil
 		case "forms":
-			return o.form(x, out)
+			o.form(x, out)
 		case "object", "object-ole":
-			return o.object(x, e, out)
+			o.object(x, e, out)
+		default:
+			x.each(do)
 		}
-		return x.each(do)
 	}
 	return do
 }
 
 // form reads the values of the controls of a form.
-func (o *odfReader) form(x *xmlReader, out func(Block)) error {
-	return x.find(func(e element) {
+func (o *odfReader) form(x *xmlReader, out func(Block)) {
+	x.find(func(e element) {
 		value := cmp.Or(attr(e, "current-value"), attr(e, "value"))
 		if attr(e, "current-state") == "checked" {
 			value = "checked"
@@ -71,46 +68,43 @@ func (o *odfReader) form(x *xmlReader, out func(Block)) error {
 }
 
 // object reads the title and the table of an embedded chart or sheet.
-func (o *odfReader) object(x *xmlReader, e element, out func(Block)) error {
-	part := path.Join(attr(e, "href"), "content.xml")
-	if o.shown[part] {
-		return nil
-	}
-	if o.has(part) {
-		o.shown[part] = true
-		in, err := o.xml(part)
-		if err != nil {
-			return err
-		}
-		defer in.close()
-		x = in
-	}
+func (o *odfReader) object(x *xmlReader, e element, out func(Block)) {
 	found := false
-	var do func(e element) error
-	do = func(e element) error {
-		switch e.Name.Local {
-		case "title", "subtitle":
-			found = true
-			out(Block{Text: "Chart: " + oneLine(x.text())})
-			return nil
-		case "table":
-			found = true
-			return o.table(x, out)
+	read := func(x *xmlReader) {
+		var do func(e element)
+		do = func(e element) {
+			switch e.Name.Local {
+			case "title", "subtitle":
+				found = true
+				out(Block{Text: "Chart: " + oneLine(x.text())})
+			case "table":
+				found = true
+				o.reader(x, odfPlace{}, out)(e)
+			default:
+				x.each(do)
+			}
 		}
-		return x.each(do)
+		x.each(do)
 	}
-	err := x.each(do)
+	switch part := path.Join(attr(e, "href"), "content.xml"); {
+	case o.shown[part]:
+		return
+	case o.has(part):
+		o.shown[part] = true
+		o.drawing(part, "chart or sheet", read)
+	default:
+		read(x)
+	}
 	if !found {
 		o.note("an embedded object in it, such as a formula, is not read")
 	}
-	return err
 }
 
-func (o *odfReader) paragraph(x *xmlReader, e element, out func(Block)) error {
+func (o *odfReader) paragraph(x *xmlReader, e element, out func(Block)) {
 	style := o.styles.of(attr(e, "style-name"))
 	var after []Block
 	var text strings.Builder
-	err := o.inline(x, &text, func(b Block) { after = append(after, o.hold(b)) })
+	o.inline(x, &text, func(b Block) { after = append(after, o.hold(b)) })
 	b := Block{Text: text.String()}
 	if strings.TrimSpace(b.Text) != "" && !style.hidden {
 		switch {
@@ -126,12 +120,11 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(Block)) error {
 	for _, b := range after {
 		out(b)
 	}
-	return err
 }
 
 // inline reads the content of a paragraph. Notes and boxes go to after.
-func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block)) error {
-	var do func(e element) error
+func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block)) {
+	var do func(e element)
 	space := func() bool {
 		s := text.String()
 		return s == "" || strings.HasSuffix(s, " ") || strings.HasSuffix(s, "\n")
@@ -148,7 +141,7 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 			text.WriteByte(' ')
 		}
 	}
-	do = func(e element) error {
+	do = func(e element) {
 		switch e.Name.Local {
 		case "s":
 			text.WriteString(strings.Repeat(" ", min(max(number(e, "c", 1), 1), 100)))
@@ -157,67 +150,54 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 		case "line-break":
 			text.WriteByte('\n')
 		case "note":
-			b, err := o.footnote(x, e)
-			after(b)
-			return err
-		case "annotation":
-			b, err := o.annotation(x)
-			after(b)
-			return err
+			after(o.footnote(x, e))
 		case "frame", "custom-shape", "rect", "ellipse", "g", "line", "caption", "text-box", "list", "table":
-			return o.blocks(x, odfPlace{}, after)
-		case "span":
-			if o.styles.of(attr(e, "style-name")).hidden {
-				return nil
-			}
-			return x.mixed(do, add)
+			o.blocks(x, odfPlace{}, after)
+		case "annotation", "object", "object-ole":
+			o.reader(x, odfPlace{}, after)(e)
 		case "ruby-text", "hidden-text", "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
-			return nil
-		case "object", "object-ole":
-			return o.object(x, e, after)
 		default:
-			return x.mixed(do, add)
+			if e.Name.Local != "span" || !o.styles.of(attr(e, "style-name")).hidden {
+				x.mixed(do, add)
+			}
 		}
-		return nil
 	}
-	return x.mixed(do, add)
+	x.mixed(do, add)
 }
 
-func (o *odfReader) footnote(x *xmlReader, e element) (Block, error) {
+func (o *odfReader) footnote(x *xmlReader, e element) Block {
 	label := "Footnote"
 	if attr(e, "note-class") == "endnote" {
 		label = "Endnote"
 	}
 	var blocks []Block
-	err := x.each(func(e element) error {
+	x.each(func(e element) {
 		switch e.Name.Local {
 		case "note-citation":
 			label += " " + oneLine(x.text())
 		case "note-body":
-			return o.blocks(x, odfPlace{}, func(b Block) { blocks = append(blocks, b) })
+			o.blocks(x, odfPlace{}, func(b Block) { blocks = append(blocks, b) })
 		}
-		return nil
 	})
-	return Block{Text: label + ": " + lineOf(blocks), note: true}, err
+	return Block{Text: label + ": " + lineOf(blocks), note: true}
 }
 
-func (o *odfReader) annotation(x *xmlReader) (Block, error) {
+func (o *odfReader) annotation(x *xmlReader) Block {
 	author := "unnamed"
-	var text strings.Builder
-	err := x.each(func(e element) error {
+	var texts []string
+	x.each(func(e element) {
 		switch e.Name.Local {
 		case "creator":
 			author = cmp.Or(oneLine(x.text()), author)
 		case "p", "list":
-			text.WriteString(x.text() + " ")
+			texts = append(texts, oneLine(x.text()))
 		}
-		return nil
 	})
-	return Block{Text: "Comment (" + author + "): " + oneLine(text.String()), note: true}, err
+	return Block{Text: "Comment (" + author + "): " + oneLine(strings.Join(texts, " ")), note: true}
 }
 
 // list reads a list with its nested lists.
-func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(Block)) error {
+func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(Block)) {
 	in := odfPlace{list: at.list, depth: min(at.depth+1, listLevels), counts: at.counts}
 	if l, ok := o.lists[attr(e, "style-name")]; ok {
 		in.list = l
@@ -230,25 +210,22 @@ func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(Block)) 
 	} else {
 		in.counts[in.depth-1] = 0
 	}
-	defer func() {
-		if at.depth == 0 {
-			o.counted = *in.counts
-		}
-	}()
-	return x.each(func(e element) error {
+	x.each(func(e element) {
 		switch e.Name.Local {
 		case "list-item":
-			return o.listItem(x, e, in, out)
+			o.listItem(x, e, in, out)
 		case "list-header":
-			return o.blocks(x, in, out)
+			o.blocks(x, in, out)
 		}
-		return nil
 	})
+	if at.depth == 0 {
+		o.counted = *in.counts
+	}
 }
 
 // listItem reads an item: the marker goes before its first paragraph, and
 // further paragraphs are appended to that.
-func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(Block)) error {
+func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(Block)) {
 	at := in.depth - 1
 	count := &in.counts[at]
 	*count++
@@ -268,7 +245,7 @@ func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(Bloc
 			item = nil
 		}
 	}
-	err := o.blocks(x, in, func(b Block) {
+	o.blocks(x, in, func(b Block) {
 		switch {
 		case b.Kind == Paragraph && !b.note && item == nil && marker != "":
 			b.Kind, b.Level, b.Marker = Item, at, marker
@@ -285,5 +262,4 @@ func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(Bloc
 		}
 	})
 	flush()
-	return err
 }

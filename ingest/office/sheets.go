@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 )
@@ -80,31 +79,27 @@ func (f *file) workbook(main string) error {
 	}
 	n := 0
 	read := map[string]bool{}
-	return f.elements(main, func(x *xmlReader, e element) error {
+	return f.elements(main, func(x *xmlReader, e element) {
 		switch e.Name.Local {
 		case "workbookPr":
 			b.from1904 = attr(e, "date1904") == "1" || attr(e, "date1904") == "true"
 		case "sheets":
-			return x.each(func(e element) error {
+			x.each(func(e element) {
 				part, ok := byID(relations, relationAttr(e, "id"))
-				if n++; !ok || read[part] {
-					return nil
+				if n++; ok && !read[part] && f.over == nil {
+					read[part] = true
+					b.sheet(part, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n)))
 				}
-				read[part] = true
-				return b.sheet(part, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n)))
 			})
 		}
-		return nil
 	})
 }
 
 func (b *workbook) readShared(part string) {
-	err := b.elements(part, func(x *xmlReader, e element) error {
-		if e.Name.Local != "si" {
-			return nil
+	err := b.elements(part, func(x *xmlReader, e element) {
+		if e.Name.Local == "si" {
+			x.err = cmp.Or(b.share(richText(x)), x.err)
 		}
-		text, err := richText(x)
-		return cmp.Or(b.share(text), err)
 	})
 	if err != nil {
 		b.note("the texts of its cells could be read only in part: %v", err)
@@ -112,21 +107,20 @@ func (b *workbook) readShared(part string) {
 }
 
 // richText reads a text in runs, without its pronunciation.
-func richText(x *xmlReader) (string, error) {
+func richText(x *xmlReader) string {
 	var out strings.Builder
-	var do func(e element) error
-	do = func(e element) error {
+	var do func(e element)
+	do = func(e element) {
 		switch e.Name.Local {
 		case "t":
 			out.WriteString(x.text())
-			return nil
 		case "rPh", "phoneticPr", "rPr":
-			return nil
+		default:
+			x.each(do)
 		}
-		return x.each(do)
 	}
-	err := x.each(do)
-	return unescapeCell(out.String()), err
+	x.each(do)
+	return unescapeCell(out.String())
 }
 
 // unescapeCell decodes characters that XML does not allow: _x000D_ is a
@@ -155,42 +149,38 @@ func unescapeCell(s string) string {
 // readFormats reads the number format of each cell style. Of a damaged part,
 // the first ones count.
 func (b *workbook) readFormats(part string) {
-	_ = b.elements(part, func(x *xmlReader, e element) error {
-		return x.each(func(inner element) error {
+	_ = b.elements(part, func(x *xmlReader, e element) {
+		x.each(func(inner element) {
 			switch id := number(inner, "numFmtId", 0); {
 			case e.Name.Local == "numFmts" && len(b.own) < maxEntries:
 				b.own[id] = attr(inner, "formatCode")
 			case e.Name.Local == "cellXfs" && inner.Name.Local == "xf":
 				b.addStyle(id)
 			}
-			return nil
 		})
 	})
 }
 
 // sheet reads one sheet. Damage loses only what follows it in the sheet.
-func (b *workbook) sheet(part, name string) error {
+func (b *workbook) sheet(part, name string) {
 	relations := b.relations(part)
 	s := newSheet(b.file, name)
 	b.readMerges(part, s)
 	row := 0
-	err := b.elements(part, func(x *xmlReader, e element) error {
+	err := b.elements(part, func(x *xmlReader, e element) {
 		if e.Name.Local != "sheetData" {
-			return nil
+			return
 		}
-		return x.each(func(e element) error {
-			if e.Name.Local != "row" {
-				return nil
+		x.each(func(e element) {
+			if e.Name.Local == "row" {
+				row = min(max(number(e, "r", row+1), 1), maxSheetRows)
+				s.row(row, b.cells(x))
 			}
-			row = min(max(number(e, "r", row+1), 1), maxSheetRows)
-			cells, err := b.cells(x)
-			s.row(row, cells)
-			return err
 		})
 	})
 	s.writeTop()
 	if b.over != nil {
-		return b.over
+		return
 	}
 	rest := b.drawings(relations)
 	for _, comments := range related(relations, "comments") {
@@ -200,7 +190,6 @@ func (b *workbook) sheet(part, name string) error {
 	if err != nil {
 		b.note("the sheet %.100q could be read only in part or not at all: %v", name, err)
 	}
-	return b.over
 }
 
 // readMerges reads the merged cells of a sheet. They follow its rows in the
@@ -214,7 +203,7 @@ func (b *workbook) readMerges(part string, s *sheet) {
 		return // the second pass reports damage
 	}
 	n := 0
-	_ = newXML(io.NopCloser(bytes.NewReader(data)), maxToken).find(func(e element) {
+	newXML(bytes.NewReader(data), maxToken).find(func(e element) {
 		if r, ok := readRange(attr(e, "ref")); ok && e.Name.Local == "mergeCell" && n < maxMerges {
 			n++
 			s.merges[r.top] = append(s.merges[r.top], r)
@@ -226,7 +215,7 @@ func (b *workbook) readMerges(part string, s *sheet) {
 func (b *workbook) drawings(relations []relation) (out []Block) {
 	for _, drawing := range related(relations, "drawing") {
 		s := &slideReader{linkedPart: b.linkedPart(drawing)}
-		if err := s.read(drawing); err != nil && b.over == nil {
+		if err := s.readShapes(drawing); err != nil && b.over == nil {
 			b.note("a drawing could be read only in part: %v", err)
 		}
 		for _, sh := range s.shapes {
@@ -237,40 +226,36 @@ func (b *workbook) drawings(relations []relation) (out []Block) {
 }
 
 // cells reads the cells of a row.
-func (b *workbook) cells(x *xmlReader) ([]sheetCell, error) {
-	var out []sheetCell
+func (b *workbook) cells(x *xmlReader) (out []sheetCell) {
 	column := -1
-	err := x.each(func(e element) error {
+	x.each(func(e element) {
 		if e.Name.Local != "c" {
-			return nil
+			return
 		}
 		column++
 		if c, _, ok := cellPlace(attr(e, "r")); ok {
 			column = c
 		}
-		c, err := b.cell(x, attr(e, "t"), number(e, "s", -1))
+		c := b.cell(x, attr(e, "t"), number(e, "s", -1))
 		c.column = column
 		if c.text = strings.TrimSpace(c.text); c.text != "" && column >= 0 && column < maxSheetColumns {
 			out = append(out, c)
 		}
-		return err
 	})
-	return out, err
+	return out
 }
 
-func (b *workbook) cell(x *xmlReader, kind string, style int) (c sheetCell, err error) {
+func (b *workbook) cell(x *xmlReader, kind string, style int) (c sheetCell) {
 	value, inline, computed := "", "", false
-	err = x.each(func(e element) error {
-		var err error
+	x.each(func(e element) {
 		switch e.Name.Local {
 		case "f":
 			computed = true
 		case "v":
 			value = x.text()
 		case "is":
-			inline, err = richText(x)
+			inline = richText(x)
 		}
-		return err
 	})
 	if computed && value == "" && kind != "str" {
 		b.note("the results of formulas are not in the file: open it in a spreadsheet program and save it to have them read")
@@ -281,11 +266,11 @@ func (b *workbook) cell(x *xmlReader, kind string, style int) (c sheetCell, err 
 		if i, err := strconv.Atoi(trimmed); err == nil {
 			c.text = b.text(i)
 		}
-		return c, err
+		return c
 	case "inlineStr":
-		return sheetCell{text: inline}, err
+		return sheetCell{text: inline}
 	case "str":
-		return sheetCell{text: unescapeCell(value)}, err
+		return sheetCell{text: unescapeCell(value)}
 	case "b":
 		c.text = map[string]string{"1": "TRUE", "0": "FALSE"}[trimmed]
 	case "e":
@@ -296,7 +281,7 @@ func (b *workbook) cell(x *xmlReader, kind string, style int) (c sheetCell, err 
 		c.text = b.number(trimmed, style)
 	}
 	c.value = true
-	return c, err
+	return c
 }
 
 // cellPlace parses a place such as "AB12": column from 0, row from 1.

@@ -1,6 +1,7 @@
 package office
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -12,18 +13,17 @@ func (f *file) presentation(main string) error {
 	relations := f.relations(main)
 	n := 0
 	read := map[string]bool{}
-	err := f.elements(main, func(x *xmlReader, e element) error {
+	err := f.elements(main, func(x *xmlReader, e element) {
 		if e.Name.Local != "sldIdLst" {
-			return nil
+			return
 		}
-		return x.each(func(e element) error {
+		x.each(func(e element) {
 			part, ok := byID(relations, relationAttr(e, "id"))
-			if !ok || e.Name.Local != "sldId" || read[part] {
-				return nil
+			if ok && e.Name.Local == "sldId" && !read[part] && f.over == nil {
+				read[part] = true
+				n++
+				f.slide(part, n)
 			}
-			read[part] = true
-			n++
-			return f.slide(part, n)
 		})
 	})
 	f.meta("title", title)
@@ -41,10 +41,10 @@ type slideReader struct {
 	shapes []shape
 }
 
-func (f *file) slide(part string, n int) error {
+func (f *file) slide(part string, n int) {
 	f.write(Block{Kind: Page, Level: n})
 	s := &slideReader{linkedPart: f.linkedPart(part)}
-	err := s.read(part)
+	err := s.readShapes(part)
 	f.writeShapes(n, s.shapes)
 	for _, notes := range related(s.relations, "notesSlide") {
 		s.notes(notes)
@@ -54,9 +54,7 @@ func (f *file) slide(part string, n int) error {
 	}
 	if err != nil && f.over == nil {
 		f.note("slide %d could be read only in part or not at all: %v", n, err)
-		err = nil
 	}
-	return err
 }
 
 // writeShapes writes the shapes of a slide, its title first.
@@ -85,83 +83,71 @@ func titleShape(shapes []shape) int {
 	})
 }
 
-func (s *slideReader) read(part string) error {
-	x, err := s.xml(part)
-	if err != nil {
-		return err
-	}
-	defer x.close()
-	var do func(e element) error
-	do = func(e element) error {
-		switch e.Name.Local {
-		case "sp", "graphicFrame":
-			sh := shape{}
-			err := x.each(s.shapePart(x, &sh))
-			switch sh.place {
-			case "dt", "ftr", "hdr", "sldNum", "sldImg":
-			default:
-				s.shapes = append(s.shapes, sh)
-			}
-			return err
-		case "pic":
-			return x.find(func(e element) {
-				if e.Name.Local == "cNvPr" {
-					s.shapes = append(s.shapes, shape{blocks: s.drawn(e)})
+func (s *slideReader) readShapes(part string) error {
+	return s.read(part, func(x *xmlReader) {
+		var do func(e element)
+		do = func(e element) {
+			switch e.Name.Local {
+			case "sp", "graphicFrame":
+				sh := s.shape(x)
+				switch sh.place {
+				case "dt", "ftr", "hdr", "sldNum", "sldImg":
+				default:
+					s.shapes = append(s.shapes, sh)
 				}
-			})
-		case "Fallback", "extLst", "timing", "transition":
-			return nil
+			case "pic":
+				x.find(func(e element) {
+					if e.Name.Local == "cNvPr" {
+						s.shapes = append(s.shapes, shape{blocks: s.drawn(e)})
+					}
+				})
+			case "Fallback", "extLst", "timing", "transition":
+			default:
+				x.each(do)
+			}
 		}
-		return x.each(do)
-	}
-	return x.each(do)
+		x.each(do)
+	})
 }
 
-// shapePart returns the function that reads the content of a shape.
-func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
-	var do func(e element) error
-	do = func(e element) error {
-		var blocks []Block
-		var err error
+// shape reads the content of a shape.
+func (s *slideReader) shape(x *xmlReader) (sh shape) {
+	var do func(e element)
+	do = func(e element) {
 		switch e.Name.Local {
 		case "ph":
-			if sh.place = attr(e, "type"); sh.place == "" {
-				sh.place = "body"
-			}
-			return nil
+			sh.place = cmp.Or(attr(e, "type"), "body")
 		case "txBody":
-			blocks, err = drawnBlocks(x, sh.place == "body" || sh.place == "obj")
+			sh.blocks = append(sh.blocks, drawnBlocks(x, sh.place == "body" || sh.place == "obj")...)
 		case "tbl":
-			blocks, err = s.table(x, func(out func(Block)) func(e element) error { return cellReader(x, out) })
+			sh.blocks = append(sh.blocks, s.table(x, func(out func(Block)) func(e element) { return cellReader(x, out) })...)
 		case "chart", "relIds":
-			blocks = s.drawn(e)
+			sh.blocks = append(sh.blocks, s.drawn(e)...)
 		case "Fallback", "extLst", "style", "pic":
-			return nil
 		default:
-			return x.each(do)
+			x.each(do)
 		}
-		sh.blocks = append(sh.blocks, blocks...)
-		return err
 	}
-	return do
+	x.each(do)
+	return sh
 }
 
 // drawnBlocks reads the paragraphs of a shape. Those of an outline are items
 // of a list unless there is only one; others are items where they have a
 // bullet.
-func drawnBlocks(x *xmlReader, outline bool) ([]Block, error) {
+func drawnBlocks(x *xmlReader, outline bool) []Block {
 	var out []Block
 	var counts [listLevels]int
 	bodies := map[int]bool{} // items if it is an outline
-	err := x.each(func(e element) error {
+	x.each(func(e element) {
 		if e.Name.Local != "p" {
-			return nil
+			return
 		}
 		p := drawnParagraph{x: x}
-		err := x.each(p.read)
+		x.each(p.read)
 		b := Block{Text: p.text.String(), Level: p.level, Marker: p.marker}
 		if strings.TrimSpace(b.Text) == "" {
-			return err
+			return
 		}
 		clear(counts[p.level+1:])
 		switch count := &counts[p.level]; {
@@ -180,14 +166,13 @@ func drawnBlocks(x *xmlReader, outline bool) ([]Block, error) {
 		}
 		bodies[len(out)] = b.Kind == Paragraph && !p.plain
 		out = append(out, b)
-		return err
 	})
 	for i := range out {
 		if outline && len(out) > 1 && bodies[i] {
 			out[i].Kind, out[i].Marker = Item, bullet
 		}
 	}
-	return out, err
+	return out
 }
 
 // drawnFormats are the schemes of numbers in presentations, by their beginning;
@@ -206,11 +191,11 @@ type drawnParagraph struct {
 	plain  bool   // marked as having no bullet
 }
 
-func (p *drawnParagraph) read(e element) error {
+func (p *drawnParagraph) read(e element) {
 	switch e.Name.Local {
 	case "pPr":
 		p.level = min(max(number(e, "lvl", 0), 0), listLevels-1)
-		return p.x.each(p.read)
+		p.x.each(p.read)
 	case "buNone":
 		p.plain = true
 	case "buChar", "buBlip":
@@ -225,37 +210,31 @@ func (p *drawnParagraph) read(e element) error {
 		p.text.WriteByte('\t')
 	case "fld":
 		if attr(e, "type") != "slidenum" {
-			return p.x.each(p.read)
+			p.x.each(p.read)
 		}
 	case "oMath":
-		s, err := formula(p.x)
-		p.text.WriteString(s)
-		return err
+		p.text.WriteString(formula(p.x))
 	case "rPr", "endParaRPr", "Fallback", "extLst", "tabLst", "defRPr":
 	default:
-		return p.x.each(p.read)
+		p.x.each(p.read)
 	}
-	return nil
 }
 
 // cellReader returns a function that reads an element in a cell of a table.
-func cellReader(x *xmlReader, out func(Block)) func(e element) error {
-	return func(e element) error {
-		if e.Name.Local != "txBody" {
-			return nil
+func cellReader(x *xmlReader, out func(Block)) func(e element) {
+	return func(e element) {
+		if e.Name.Local == "txBody" {
+			for _, b := range drawnBlocks(x, false) {
+				out(b)
+			}
 		}
-		blocks, err := drawnBlocks(x, false)
-		for _, b := range blocks {
-			out(b)
-		}
-		return err
 	}
 }
 
 // notes reads the speaker's notes of a slide.
 func (s *slideReader) notes(part string) {
 	n := &slideReader{linkedPart: linkedPart{file: s.file}}
-	err := n.read(part)
+	err := n.readShapes(part)
 	var blocks []Block
 	for _, sh := range n.shapes {
 		if sh.place == "body" {

@@ -22,13 +22,13 @@ type style struct {
 // wordStyles reads the styles. Of a damaged part, the first styles count.
 func (f *file) wordStyles(part string) styles {
 	all := styles{}
-	_ = f.elements(part, func(x *xmlReader, e element) error {
+	_ = f.elements(part, func(x *xmlReader, e element) {
 		id := attr(e, "styleId")
 		if _, there := all[id]; there || e.Name.Local != "style" || len(all) > maxEntries {
-			return nil
+			return
 		}
 		var s style
-		err := x.find(func(e element) {
+		x.find(func(e element) {
 			switch e.Name.Local {
 			case "name":
 				s.name = attr(e, "val")
@@ -43,7 +43,6 @@ func (f *file) wordStyles(part string) styles {
 			}
 		})
 		all[id] = s
-		return err
 	})
 	return all
 }

@@ -6,7 +6,7 @@ type tableReader struct {
 	f *file
 	x *xmlReader
 	// content returns a function that reads an element in a cell.
-	content func(out func(Block)) func(e element) error
+	content func(out func(Block)) func(e element)
 	rows    [][]cell
 	names   int         // rows at the beginning that name the columns
 	row     []cell      // the current one
@@ -17,55 +17,52 @@ type tableReader struct {
 	down    map[int]int // rows that a cell still spans, by column
 }
 
-func (f *file) table(x *xmlReader, content func(out func(Block)) func(e element) error) ([]Block, error) {
+func (f *file) table(x *xmlReader, content func(out func(Block)) func(e element)) []Block {
 	t := &tableReader{f: f, x: x, content: content, down: map[int]int{}}
-	err := x.each(t.read)
+	x.each(t.read)
 	if t.names == 0 || t.names >= len(t.rows) {
 		t.names = unknown
 	}
-	return tableBlocks(t.rows, t.names), err
+	return tableBlocks(t.rows, t.names)
 }
 
 // read reads an element outside the rows.
-func (t *tableReader) read(e element) error {
+func (t *tableReader) read(e element) {
 	switch e.Name.Local {
 	case "tr", "table-row":
 		t.row, t.isName, t.gone, t.column = nil, t.inNames, false, 0
-		err := t.x.each(t.inRow)
-		if t.gone {
-			return err
-		}
+		t.x.each(t.inRow)
 		for range repeated(number(e, "number-rows-repeated", 1), len(t.row)) {
+			if t.gone {
+				break
+			}
 			if t.isName && t.names == len(t.rows) {
 				t.names++
 			}
 			t.f.hold(Block{})
 			t.rows = append(t.rows, t.row)
 		}
-		return err
 	case "table-header-rows":
 		t.inNames = true
-		err := t.x.each(t.read)
+		t.x.each(t.read)
 		t.inNames = false
-		return err
 	case "tblPr":
 		if attr(e, "firstRow") == "1" || attr(e, "firstRow") == "true" {
 			t.names = 1
 		}
-		return nil
 	case "sdt":
-		return control(t.x, t.read)
+		control(t.x, t.read)
 	case "Fallback", "tblGrid", "del", "title", "desc", "table-column", "table-columns", "table-header-columns", "forms":
-		return nil
+	default:
+		t.x.each(t.read)
 	}
-	return t.x.each(t.read)
 }
 
 // inRow reads an element of a row.
-func (t *tableReader) inRow(e element) error {
+func (t *tableReader) inRow(e element) {
 	switch e.Name.Local {
 	case "trPr":
-		return t.x.find(func(e element) {
+		t.x.find(func(e element) {
 			switch e.Name.Local {
 			case "tblHeader":
 				t.isName = on(e)
@@ -76,27 +73,28 @@ func (t *tableReader) inRow(e element) error {
 			}
 		})
 	case "tc", "table-cell", "covered-table-cell":
-		return t.cell(e)
+		t.cell(e)
 	case "sdt":
-		return control(t.x, t.inRow)
+		control(t.x, t.inRow)
 	case "Fallback", "tblPrEx":
-		return nil
+	default:
+		t.x.each(t.inRow)
 	}
-	return t.x.each(t.inRow)
 }
 
-func (t *tableReader) cell(e element) error {
+func (t *tableReader) cell(e element) {
 	merges := func(name string) bool { return attr(e, name) == "1" || attr(e, name) == "true" }
 	c := cell{span: 1, merged: merges("vMerge")}
 	covered := e.Name.Local == "covered-table-cell" || merges("hMerge")
 	down := number(e, "number-rows-spanned", 1) - 1
 	t.f.hold(Block{})
 	read := t.content(func(b Block) { c.blocks = append(c.blocks, t.f.hold(b)) })
-	err := t.x.each(func(inner element) error {
+	t.x.each(func(inner element) {
 		if inner.Name.Local != "tcPr" {
-			return read(inner)
+			read(inner)
+			return
 		}
-		return t.x.find(func(e element) {
+		t.x.find(func(e element) {
 			switch e.Name.Local {
 			case "gridSpan":
 				c.span = min(max(number(e, "val", 1), 1), maxColumns)
@@ -120,7 +118,6 @@ func (t *tableReader) cell(e element) error {
 		}
 		t.column++
 	}
-	return err
 }
 
 // Limits for repeated rows and cells that are not empty, and for the cells of

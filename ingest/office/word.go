@@ -21,12 +21,7 @@ func (f *file) word(main string) error {
 			d.readNotes(at[0], label)
 		}
 	}
-	x, err := f.xml(main)
-	if err != nil {
-		return err
-	}
-	defer x.close()
-	err = x.each(d.reader(x, func(b Block) { f.write(b) }))
+	err := f.read(main, func(x *xmlReader) { x.each(d.reader(x, func(b Block) { f.write(b) })) })
 	d.runningHeads()
 	// The title in the text is better than that of the properties, which is
 	// often left over from another file.
@@ -38,18 +33,19 @@ func (f *file) word(main string) error {
 func (d *wordReader) runningHeads() {
 	for _, label := range []string{"Header", "Footer"} {
 		for _, part := range related(d.relations, strings.ToLower(label)) {
-			x, err := d.xml(part)
-			if err != nil || d.shown[part] {
+			if d.shown[part] || !d.has(part) {
 				continue
 			}
 			d.shown[part] = true
 			in := *d
 			in.relations = d.file.relations(part)
 			var blocks []Block
-			if err := x.each(in.reader(x, func(b Block) { blocks = append(blocks, d.hold(b)) })); err != nil {
+			err := d.read(part, func(x *xmlReader) {
+				x.each(in.reader(x, func(b Block) { blocks = append(blocks, d.hold(b)) }))
+			})
+			if err != nil {
 				d.note("a %s could be read only in part: %v", strings.ToLower(label), err)
 			}
-			x.close()
 			d.running(label, blocks)
 		}
 	}
@@ -72,14 +68,13 @@ type note struct {
 
 // readNotes reads the footnotes, endnotes or comments of the document.
 func (d *wordReader) readNotes(part, label string) {
-	err := d.elements(part, func(x *xmlReader, e element) error {
+	err := d.elements(part, func(x *xmlReader, e element) {
 		if e.Name.Local != label || attr(e, "type") != "" && attr(e, "type") != "normal" {
-			return nil // separators
+			return // separators
 		}
 		n := note{author: attr(e, "author")}
-		err := x.each(d.reader(x, func(b Block) { n.blocks = append(n.blocks, d.hold(b)) }))
+		x.each(d.reader(x, func(b Block) { n.blocks = append(n.blocks, d.hold(b)) }))
 		d.notes[noteKey{label, attr(e, "id")}] = n
-		return err
 	})
 	if err != nil {
 		d.note("the %ss could be read only in part: %v", label, err)
@@ -109,52 +104,44 @@ func (d *wordReader) noteBlocks(key noteKey) []Block {
 
 // reader returns a function that reads an element with paragraphs and tables at any
 // depth.
-func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) error {
-	var do func(e element) error
-	do = func(e element) error {
+func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
+	var do func(e element)
+	do = func(e element) {
 		switch e.Name.Local {
 		case "Fallback", "del", "moveFrom", "sectPr", "background", "pPr", "rPr", "tblPr":
-			return nil
 		case "p":
-			return d.paragraph(x, out)
+			d.paragraph(x, out)
 		case "tbl":
-			return d.table(x, out)
+			for _, b := range d.table(x, func(out func(Block)) func(e element) { return d.reader(x, out) }) {
+				out(b)
+			}
 		case "sdt":
-			return control(x, do)
+			control(x, do)
 		case "altChunk":
 			d.foreign(relationAttr(e, "id"), out)
-			return nil
+		default:
+			x.each(do)
 		}
-		return x.each(do)
 	}
 	return do
 }
 
-func (d *wordReader) table(x *xmlReader, out func(Block)) error {
-	blocks, err := d.file.table(x, func(out func(Block)) func(e element) error { return d.reader(x, out) })
-	for _, b := range blocks {
-		out(b)
-	}
-	return err
-}
-
 // control reads a content control, unless it is an empty form or a generated
 // table of contents.
-func control(x *xmlReader, do func(element) error) error {
+func control(x *xmlReader, do func(element)) {
 	leave := false
-	return x.each(func(e element) error {
+	x.each(func(e element) {
 		switch e.Name.Local {
 		case "sdtPr":
-			return x.find(func(e element) {
+			x.find(func(e element) {
 				leave = leave || e.Name.Local == "showingPlcHdr" && on(e) ||
 					e.Name.Local == "docPartGallery" && attr(e, "val") == "Table of Contents"
 			})
 		case "sdtContent":
 			if !leave {
-				return x.each(do)
+				x.each(do)
 			}
 		}
-		return nil
 	})
 }
 
@@ -186,13 +173,12 @@ type wordParagraph struct {
 	after  []Block // text boxes, charts, notes
 }
 
-func (d *wordReader) paragraph(x *xmlReader, out func(Block)) error {
+func (d *wordReader) paragraph(x *xmlReader, out func(Block)) {
 	p := &wordParagraph{}
-	err := x.each(func(e element) error { return d.inline(x, e, p) })
-	// What precedes damage counts.
+	x.each(func(e element) { d.inline(x, e, p) })
 	style := d.styles.of(p.style)
 	if style.contents {
-		return err
+		return
 	}
 	b := Block{Text: p.text.String()}
 	level := cmp.Or(p.level, style.level)
@@ -221,15 +207,14 @@ func (d *wordReader) paragraph(x *xmlReader, out func(Block)) error {
 	for _, b := range p.after {
 		out(b)
 	}
-	return err
 }
 
 // inline reads an element of a paragraph.
-func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
-	all := func(e element) error { return d.inline(x, e, p) }
+func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
+	all := func(e element) { d.inline(x, e, p) }
 	switch e.Name.Local {
 	case "pPr":
-		return x.find(func(e element) {
+		x.find(func(e element) {
 			switch e.Name.Local {
 			case "pStyle":
 				p.style = attr(e, "val")
@@ -240,9 +225,9 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 			}
 		})
 	case "r":
-		return d.run(x, p)
+		d.run(x, p)
 	case "t":
-		return x.mixed(all, func(s []byte) {
+		x.mixed(all, func(s []byte) {
 			if text, ok := Raised(string(s)); ok && p.raised {
 				s = []byte(text)
 			}
@@ -255,46 +240,41 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 	case "noBreakHyphen":
 		p.text.WriteByte('-')
 	case "oMath":
-		text, err := formula(x)
-		p.text.WriteString(text)
-		return err
+		p.text.WriteString(formula(x))
 	case "footnoteReference", "endnoteReference", "commentReference":
 		p.after = append(p.after, d.noteBlocks(noteKey{strings.TrimSuffix(e.Name.Local, "Reference"), attr(e, "id")})...)
 	case "sdt":
-		return control(x, all)
+		control(x, all)
 	case "txbxContent", "tbl", "p": // in a run, as some programs write tables
-		return d.reader(x, func(b Block) { p.after = append(p.after, b) })(e)
+		d.reader(x, func(b Block) { p.after = append(p.after, b) })(e)
 	case "docPr", "chart", "relIds":
 		p.after = append(p.after, d.drawn(e)...)
 	case "Fallback", "del", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
-		return nil
 	default:
-		return x.each(all)
+		x.each(all)
 	}
-	return nil
 }
 
-func (d *wordReader) run(x *xmlReader, p *wordParagraph) error {
+func (d *wordReader) run(x *xmlReader, p *wordParagraph) {
 	hidden := false
 	p.raised = false
 	defer func() { p.raised = false }()
-	return x.each(func(e element) error {
-		if e.Name.Local == "rPr" {
-			return x.each(func(e element) error {
-				switch e.Name.Local {
-				case "vertAlign":
-					p.raised = attr(e, "val") == "superscript"
-				case "vanish", "webHidden":
-					hidden = on(e)
-				case "rStyle":
-					hidden = hidden || d.styles.of(attr(e, "val")).hidden
-				}
-				return nil
-			})
+	x.each(func(e element) {
+		if e.Name.Local != "rPr" {
+			if !hidden {
+				d.inline(x, e, p)
+			}
+			return
 		}
-		if hidden {
-			return nil
-		}
-		return d.inline(x, e, p)
+		x.each(func(e element) {
+			switch e.Name.Local {
+			case "vertAlign":
+				p.raised = attr(e, "val") == "superscript"
+			case "vanish", "webHidden":
+				hidden = on(e)
+			case "rStyle":
+				hidden = hidden || d.styles.of(attr(e, "val")).hidden
+			}
+		})
 	})
 }

@@ -24,46 +24,43 @@ const (
 
 // An xmlReader walks through XML and holds one token at a time. Elements are
 // known by their local names, as the name spaces differ between versions of a
-// format.
+// format. After an error there are no more of them.
 type xmlReader struct {
 	d     *xml.Decoder
-	from  io.Closer
 	src   *tokenLimit
 	depth int
+	err   error // why nothing more is read
 }
 
-// xml opens a part as XML.
-func (a *archive) xml(name string) (*xmlReader, error) {
-	r, err := a.open(name)
-	if err != nil {
-		return nil, err
-	}
-	return newXML(r, maxToken), nil
-}
-
-// elements calls do for each element in the outermost element of a part.
-func (a *archive) elements(name string, do func(x *xmlReader, e element) error) error {
-	x, err := a.xml(name)
+// read opens a part for do, and returns why it could not be read to its end.
+func (a *archive) read(part string, do func(x *xmlReader)) error {
+	r, err := a.open(part)
 	if err != nil {
 		return err
 	}
-	defer x.close()
-	return x.each(func(element) error {
-		return x.each(func(e element) error { return do(x, e) })
+	defer r.Close()
+	x := newXML(r, maxToken)
+	do(x)
+	return x.err
+}
+
+// elements calls do for each element in the outermost element of a part.
+func (a *archive) elements(part string, do func(x *xmlReader, e element)) error {
+	return a.read(part, func(x *xmlReader) {
+		x.each(func(element) {
+			x.each(func(e element) { do(x, e) })
+		})
 	})
 }
 
 // find calls do for each element at any depth of a part.
 func (a *archive) find(part string, do func(x *xmlReader, e element)) error {
-	x, err := a.xml(part)
-	if err != nil {
-		return err
-	}
-	defer x.close()
-	return x.find(func(e element) { do(x, e) })
+	return a.read(part, func(x *xmlReader) {
+		x.find(func(e element) { do(x, e) })
+	})
 }
 
-func newXML(r io.ReadCloser, longest int) *xmlReader {
+func newXML(r io.Reader, longest int) *xmlReader {
 	src := &tokenLimit{from: r, limit: longest}
 	in := bufio.NewReaderSize(src, 32<<10)
 	var from io.Reader = in
@@ -79,10 +76,8 @@ func newXML(r io.ReadCloser, longest int) *xmlReader {
 		}
 		return charset.NewReaderLabel(label, input)
 	}
-	return &xmlReader{d: d, from: r, src: src}
+	return &xmlReader{d: d, src: src}
 }
-
-func (x *xmlReader) close() { _ = x.from.Close() }
 
 // A tokenLimit fails in the middle of a token that is too long.
 type tokenLimit struct {
@@ -100,85 +95,81 @@ func (t *tokenLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// token returns the next token and counts the depth.
-func (x *xmlReader) token() (xml.Token, error) {
+// token returns the next token and counts the depth; nil after an error.
+func (x *xmlReader) token() xml.Token {
+	if x.err != nil {
+		return nil
+	}
 	x.src.since = 0
 	t, err := x.d.Token()
-	if err != nil {
-		return nil, err
+	if x.err = err; err != nil {
+		return nil
 	}
 	switch t.(type) {
 	case xml.StartElement:
 		if x.depth++; x.depth > maxDepth {
-			return nil, &limitError{fmt.Sprintf("its XML is nested more than %d deep: no document is", maxDepth)}
+			x.err = &limitError{fmt.Sprintf("its XML is nested more than %d deep: no document is", maxDepth)}
+			return nil
 		}
 	case xml.EndElement:
 		x.depth--
 	}
-	return t, nil
+	return t
 }
 
 // each calls do for every element in the current one, or in the whole stream.
 // What do leaves unread of an element is skipped.
-func (x *xmlReader) each(do func(e element) error) error { return x.mixed(do, nil) }
+func (x *xmlReader) each(do func(e element)) { x.mixed(do, nil) }
 
 // mixed is like each and also calls text for the text between the elements.
-func (x *xmlReader) mixed(do func(e element) error, text func(s []byte)) error {
+func (x *xmlReader) mixed(do func(e element), text func(s []byte)) {
 	level := x.depth
 	for {
-		t, err := x.token()
-		if errors.Is(err, io.EOF) && level == 0 && x.depth == 0 {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		switch t := t.(type) {
+		switch t := x.token().(type) {
 		case xml.StartElement:
-			if err := do(t); err != nil {
-				return err
-			}
-			for x.depth > level {
-				if _, err := x.token(); err != nil {
-					return err
-				}
+			for do(t); x.depth > level && x.err == nil; {
+				x.token()
 			}
 		case xml.EndElement:
 			if x.depth < level {
-				return nil
+				return
 			}
 		case xml.CharData:
 			if text != nil {
 				text(t)
 			}
+		case nil:
+			if errors.Is(x.err, io.EOF) && level == 0 && x.depth == 0 {
+				x.err = nil
+			}
+			return
 		}
 	}
 }
 
 // find calls do for every element in the current one, at any depth, except in those
 // that do reads to their end, and in properties from before a tracked change.
-func (x *xmlReader) find(do func(e element)) error {
-	var walk func(e element) error
-	walk = func(e element) error {
+func (x *xmlReader) find(do func(e element)) {
+	var walk func(e element)
+	walk = func(e element) {
 		depth := x.depth
 		if strings.HasSuffix(e.Name.Local, "PrChange") {
-			return nil
+			return
 		}
-		if do(e); x.depth < depth {
-			return nil
+		if do(e); x.depth >= depth {
+			x.each(walk)
 		}
-		return x.each(walk)
 	}
-	return x.each(walk)
+	x.each(walk)
 }
 
 // text returns all text in the current element, up to its end or to damage.
 func (x *xmlReader) text() string {
 	var out strings.Builder
-	var walk func(element) error
+	var walk func(element)
 	add := func(s []byte) { out.Write(s) }
-	walk = func(element) error { return x.mixed(walk, add) }
-	_ = x.mixed(walk, add)
+	walk = func(element) { x.mixed(walk, add) }
+	x.mixed(walk, add)
 	return out.String()
 }
 
