@@ -63,25 +63,20 @@ func citeAny(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if !wantsEvents(c.Request()) {
-		for e, err := range rewriter.Events(pieces) {
-			if err != nil {
-				return err
-			}
-			if e.Done != nil {
-				return reply(c, http.StatusOK, e.Done)
-			}
-		}
-		return nil
+	var out *eventStream
+	if wantsEvents(c.Request()) {
+		out = newEventStream(c.Response(), func(error) {})
+		defer out.close()
 	}
-	out := newEventStream(c.Response(), func(error) {})
-	defer out.close()
 	for e, err := range rewriter.Events(pieces) {
 		switch {
-		case err != nil && !out.begun():
-			return err
-		case err != nil:
+		case err != nil && out.begun():
 			return errors.Join(err, out.writeEvent("error", problemOf(c, err)))
+		case err != nil:
+			return err
+		case out == nil && e.Done != nil:
+			return reply(c, http.StatusOK, e.Done)
+		case out == nil:
 		case e.Cited != nil:
 			err = out.writeEvent("cited", e.Cited)
 		case e.Done != nil:

@@ -116,9 +116,10 @@ func (m *mcpServer) newProtocol() *mcp.Server {
 		"A filter selects documents."), m.listTool)
 	mcp.AddTool(s, tool("summarize", "Summarize documents", "Summarizes a document, or all documents of a collection or filter, "+
 		"with numbered citations."), m.summarize)
-	for _, p := range mcpPrompts() {
-		s.AddPrompt(&p.Prompt, p.get)
-	}
+	addPrompt(s, "answer", "Answer from the documents", "question", "the question",
+		"Answer this question with the tool ask, and keep the numbers of the sources and their list:\n\n%s")
+	addPrompt(s, "compare", "Compare documents", "topic", "what to compare",
+		"Find with the tool search what the documents say about this, and compare them document by document, with their ids:\n\n%s")
 	s.AddResourceTemplate(&mcp.ResourceTemplate{Name: "document", Title: "Document", URITemplate: documentURI + "{+id}",
 		MIMEType:    "text/plain",
 		Description: "The extracted text of a document, by its id (folder/path)."}, m.readDocument)

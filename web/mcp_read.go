@@ -41,18 +41,14 @@ func (m *mcpServer) listDocuments(ctx context.Context, p *mcp.ListResourcesParam
 		return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
 	}
 	list := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: mcp.Cacheable{CacheScope: "private"}}
-	for _, d := range all {
-		if d.ID <= after {
-			continue
-		}
-		if len(list.Resources) == mcpPageSize {
-			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(after))
-			break
-		}
+	page, more := pageAfter(all, after, mcpPageSize)
+	if more {
+		list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(page[mcpPageSize-1].ID))
+	}
+	for _, d := range page {
 		list.Resources = append(list.Resources, &mcp.Resource{URI: resourceOf(d.ID), Name: d.ID, Title: oneLine(d.Title),
 			MIMEType: "text/plain", Size: int64(d.Bytes),
 			Description: fmt.Sprintf("%s, in the collection %s", d.Format, oneLine(d.Collection))})
-		after = d.ID
 	}
 	return list, nil
 }
@@ -98,47 +94,30 @@ func (m *mcpServer) listTool(ctx context.Context, _ *mcp.CallToolRequest, in mcp
 	for _, c := range out.Collections {
 		fmt.Fprintf(&b, "Collection %s: %d documents\n", rewrite.EscapeTitle(c.Name), c.Documents)
 	}
+	all, out.More = pageAfter(all, in.After, mcpPageSize)
 	for _, d := range all {
-		if d.ID <= in.After {
-			continue
-		}
-		if out.More = len(out.Documents) == mcpPageSize; out.More {
-			b.WriteString("There are more.\n")
-			break
-		}
 		out.Documents = append(out.Documents, mcpDocument{d.ID, oneLine(d.Title), d.Format, d.Collection, d.Bytes, resourceOf(d.ID)})
 		fmt.Fprintf(&b, "- %s (%s)\n", rewrite.EscapeTitle(d.Title), escapeName(d.ID))
+	}
+	if out.More {
+		b.WriteString("There are more.")
 	}
 	return textResult(strings.TrimSpace(b.String())), out, nil
 }
 
-// An mcpPrompt is a request that people choose in a client.
-type mcpPrompt struct {
-	mcp.Prompt
-	words string // for its argument
-}
-
-func mcpPrompts() []*mcpPrompt {
-	prompt := func(name, title, argument, about, words string) *mcpPrompt {
-		return &mcpPrompt{mcp.Prompt{Name: name, Title: title, Arguments: []*mcp.PromptArgument{
-			{Name: argument, Description: about, Required: true}}}, words}
-	}
-	return []*mcpPrompt{
-		prompt("answer", "Answer from the documents", "question", "the question", "Answer this question with the tool ask, and keep the "+
-			"numbers of the sources and their list:\n\n%s"),
-		prompt("compare", "Compare documents", "topic", "what to compare", "Find with the tool search what the documents say about this, "+
-			"and compare them document by document, with their ids:\n\n%s"),
-	}
-}
-
-func (p *mcpPrompt) get(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-	value := r.Params.Arguments[p.Arguments[0].Name]
-	if strings.TrimSpace(value) == "" || len(value) > MaxQuestion {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s is empty, or longer than %d bytes",
-			p.Arguments[0].Name, MaxQuestion)}
-	}
-	return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{
-		{Role: "user", Content: &mcp.TextContent{Text: fmt.Sprintf(p.words, value)}}}}, nil
+// addPrompt adds a request that people choose in a client. Its words have a place for
+// the argument.
+func addPrompt(s *mcp.Server, name, title, argument, about, words string) {
+	p := &mcp.Prompt{Name: name, Title: title, Arguments: []*mcp.PromptArgument{{Name: argument, Description: about, Required: true}}}
+	s.AddPrompt(p, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		value := r.Params.Arguments[argument]
+		if strings.TrimSpace(value) == "" || len(value) > MaxQuestion {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+				Message: fmt.Sprintf("%s is empty, or longer than %d bytes", argument, MaxQuestion)}
+		}
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{
+			{Role: "user", Content: &mcp.TextContent{Text: fmt.Sprintf(words, value)}}}}, nil
+	})
 }
 
 // complete completes the id of a document in the template of the resources.

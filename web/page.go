@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"mime"
 	"net/http"
 	"path"
 	"slices"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+	"golang.org/x/text/feature/plural"
 	"golang.org/x/text/language"
 
 	"ibid/cite/rewrite"
@@ -34,18 +34,8 @@ var embedded embed.FS
 // staticRoute is where the files of the page are served.
 const staticRoute = "/static/*"
 
-// contentType knows the types that systems' own tables disagree about.
-func contentType(name string) string {
-	switch path.Ext(name) {
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	}
-	return mime.TypeByExtension(path.Ext(name))
-}
+// contentTypes are those of the files in static: systems' own tables disagree about them.
+var contentTypes = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
 // serveStatic serves a file of the page. An embedded folder has no files outside
 // itself, whatever the path.
@@ -56,7 +46,7 @@ func serveStatic(c echo.Context) error {
 		return echo.ErrNotFound
 	}
 	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, contentType(name))
+	h.Set(echo.HeaderContentType, contentTypes[path.Ext(name)])
 	h.Set("ETag", fmt.Sprintf(`"%.8x"`, sha256.Sum256(body)))
 	// Browsers revalidate each time, so that modules of two versions never mix.
 	h.Set(echo.HeaderCacheControl, "no-cache")
@@ -312,4 +302,97 @@ func (p *pages) renderDocs() ([]byte, error) {
 		return nil, fmt.Errorf("reading the description of the API: %w", err)
 	}
 	return p.render(0, "docs", page) // its source, the OpenAPI document, is in English
+}
+
+// A phrasebook has the page's texts in one language, by their English text. A text
+// about a number n has a form for each plural category of the language; only those
+// are in the English phrasebook. Texts that it lacks are shown in English.
+type phrasebook struct {
+	tag    language.Tag
+	texts  map[string]phrase
+	source json.RawMessage // of texts, for the scripts
+}
+
+// A phrase is a text, or several by plural category: "one", "few", "other" and so on.
+type phrase map[plural.Form]string
+
+var pluralForms = map[string]plural.Form{
+	"zero": plural.Zero, "one": plural.One, "two": plural.Two, "few": plural.Few, "many": plural.Many, "other": plural.Other,
+}
+
+func (p *phrase) UnmarshalJSON(data []byte) error {
+	*p = phrase{}
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		(*p)[plural.Other] = text
+		return nil
+	}
+	var texts map[string]string
+	if err := json.Unmarshal(data, &texts); err != nil {
+		return err
+	}
+	for category, text := range texts {
+		form, ok := pluralForms[category]
+		if !ok {
+			return fmt.Errorf("%q is no plural category", category)
+		}
+		(*p)[form] = text
+	}
+	return nil
+}
+
+// pageLanguages are those with a file in the folder words. The first is used for
+// readers of other languages.
+var pageLanguages = []string{"en", "ar", "de", "es", "fr", "ja", "zh"}
+
+// loadPhrasebooks reads the phrasebooks of the page's languages.
+func loadPhrasebooks() ([]*phrasebook, error) {
+	var books []*phrasebook
+	for _, name := range pageLanguages {
+		book := &phrasebook{tag: language.Make(name)}
+		var err error
+		if book.source, err = embedded.ReadFile("words/" + name + ".json"); err == nil {
+			err = json.Unmarshal(book.source, &book.texts)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the page's words in language %s: %w", name, err)
+		}
+		books = append(books, book)
+	}
+	return books, nil
+}
+
+// text returns a text with its values, given as names and values: text("Page {n}",
+// "n", 3). The value n chooses the plural form.
+func (b *phrasebook) text(english string, values ...any) string {
+	form := plural.Other
+	var replacements []string
+	for i := 0; i+1 < len(values); i += 2 {
+		name, value := fmt.Sprint(values[i]), fmt.Sprint(values[i+1])
+		if n, err := strconv.Atoi(value); err == nil && name == "n" {
+			form = plural.Cardinal.MatchPlural(b.tag, n, 0, 0, 0, 0)
+		}
+		replacements = append(replacements, "{"+name+"}", value)
+	}
+	text, ok := b.texts[english][form]
+	if !ok {
+		if text, ok = b.texts[english][plural.Other]; !ok {
+			text = english
+		}
+	}
+	return strings.NewReplacer(replacements...).Replace(text)
+}
+
+// functions are what the templates call to write in this language.
+func (b *phrasebook) functions() template.FuncMap {
+	return template.FuncMap{"t": b.text, "language": b.tag.String, "direction": b.direction,
+		"phrases": func() json.RawMessage { return b.source }}
+}
+
+// direction is the direction of the script.
+func (b *phrasebook) direction() string {
+	if script, _ := b.tag.Script(); script.String() == "Arab" || script.String() == "Hebr" {
+		return "rtl"
+	}
+	return "ltr"
 }

@@ -71,6 +71,12 @@ func (p *Problem) after(wait time.Duration) *Problem {
 	return p
 }
 
+// isProblem reports whether an error is a problem with a code.
+func isProblem(err error, code string) bool {
+	var p *Problem
+	return errors.As(err, &p) && p.Code == code
+}
+
 func invalid(code, format string, args ...any) *Problem {
 	return problem(http.StatusBadRequest, code, format, args...)
 }
@@ -221,6 +227,15 @@ func (r errorReplies) handle(err error, c echo.Context) {
 
 func wantsPage(r *http.Request) bool {
 	return !strings.HasPrefix(r.URL.Path, "/api/") && !isV1(r) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
+}
+
+// encoded is a value of a type that can always be encoded, as JSON.
+func encoded(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 func reply(c echo.Context, status int, v any) error {

@@ -352,12 +352,9 @@ func (l *catalog) sourcesState(ctx context.Context, archive retrieve.Archive, id
 	if err != nil {
 		return "", err
 	}
-	record := recordOf(stored)
-	if record.log, err = unpackEvents(stored.Events); err != nil {
+	record, err := recordWithEvents(stored)
+	if err != nil || record.Answer == nil {
 		return "", err
-	}
-	if record.setOutcome(); record.Answer == nil {
-		return "", nil
 	}
 	var a struct{ Sources []cite.Source }
 	answer, err := l.withStates(ctx, record.Answer)

@@ -186,7 +186,7 @@ func TestRenderMarked(t *testing.T) {
 	for _, test := range []struct{ text, doubt, want string }{
 		{"True.[1] False is it. True.", "False is it.", "False is it."},
 		{"True.[1]\n\n- A **false is** it.\n- B", "A **false is** it.", "A |false is| it."},
-		{"Run `x y` now. True.", "Run `x y` now.", "Run |<code>x y</code>| now."},
+		{"Run `x y` now. True.", "Run `x y` now.", "Run | now."},
 		{"Wrong\nover lines. True", "Wrong\nover lines.", "Wrong|over lines."},
 		{"A weak one.[2] More.", "A weak one.[2]", "A weak one."},
 		{"| a | b |\n|---|---|\n| wrong | d |", "wrong", "wrong"},

@@ -234,14 +234,12 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 	if mine && unfinished.worker != "" {
 		return nil, unfinished, nil
 	}
-	stored, err := r.ledger.Record(ctx, id)
-	switch {
-	case errors.Is(err, retrieve.ErrNotFound) && mine:
+	stored, err := r.stored(ctx, id)
+	if mine && isProblem(err, "run_not_found") {
 		return nil, unfinished, nil
-	case errors.Is(err, retrieve.ErrNotFound):
-		return nil, nil, runNotFound(id)
-	case err != nil:
-		return nil, nil, fmt.Errorf("looking for a record: %w", err)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if stored.By != callerID(c) {
 		visible, err := r.visible(ctx, stored)
@@ -258,6 +256,18 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 	}
 	record.Resumable = unfinished != nil && record.by == callerID(c)
 	return nil, record, nil
+}
+
+// stored returns a record from the store.
+func (r *runHandlers) stored(ctx context.Context, id string) (retrieve.Record, error) {
+	record, err := r.ledger.Record(ctx, id)
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound):
+		return record, runNotFound(id)
+	case err != nil:
+		return record, fmt.Errorf("looking for a record: %w", err)
+	}
+	return record, nil
 }
 
 // findUnfinished returns what is known of a run that has not ended, nil if there is none.
@@ -385,7 +395,7 @@ func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool,
 	for n := len(seen); ; {
 		news, more, changed, err := after(n)
 		if err != nil {
-			return errors.Join(err, out.send(event{kind: "error", data: problemData(problemOf(c, err))}))
+			return errors.Join(err, out.send(event{kind: "error", data: encoded(problemOf(c, err))}))
 		}
 		for _, e := range news {
 			if err := out.send(e); err != nil {
@@ -408,14 +418,6 @@ func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool,
 	}
 }
 
-func problemData(p *Problem) []byte {
-	data, err := json.Marshal(p)
-	if err != nil { // strings and a number
-		panic(err)
-	}
-	return data
-}
-
 // A recordPage is the reply of GET /api/runs.
 type recordPage struct {
 	Runs []*answerRecord `json:"runs"`
@@ -436,12 +438,12 @@ func (r *runHandlers) list(c echo.Context) error {
 	}
 	var after retrieve.Record
 	if id := c.QueryParam("after"); id != "" {
-		after, err = r.ledger.Record(ctx, id)
-		if errors.Is(err, retrieve.ErrNotFound) || err == nil && after.By != callerID(c) {
-			return runNotFound(id)
+		after, err = r.stored(ctx, id)
+		if err == nil && after.By != callerID(c) {
+			err = runNotFound(id)
 		}
 		if err != nil {
-			return fmt.Errorf("looking for a record: %w", err)
+			return err
 		}
 	}
 	records, err := r.ledger.Records(ctx, callerID(c), after, limit+1)
@@ -532,10 +534,7 @@ func (r *runHandlers) share(c echo.Context) error {
 			return fmt.Errorf("waiting for a record: %w", err)
 		}
 	}
-	stored, err := r.ledger.Record(ctx, id)
-	if errors.Is(err, retrieve.ErrNotFound) {
-		return runNotFound(id)
-	}
+	stored, err := r.stored(ctx, id)
 	if err == nil && stored.Shared != (c.Request().Method == http.MethodPut) {
 		stored.Shared = !stored.Shared
 		err = r.ledger.KeepRecord(ctx, stored)

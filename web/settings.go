@@ -178,7 +178,7 @@ func (h *settingsHandlers) test(c echo.Context) error {
 		return err
 	}
 	if next.Model == "" {
-		return invalidField("model", "bad_setting", "name the model to try")
+		return BadSetting("model", "name the model to try")
 	}
 	found, err := h.settings.Test(c.Request().Context(), next, key)
 	if err != nil {
@@ -231,16 +231,6 @@ func (h *settingsHandlers) read(c echo.Context) (next Choices, key *string, err 
 
 // over returns what is chosen after a request.
 func (r *settingsRequest) over(c Choices) (Choices, error) {
-	set := func(to *string, field string, from *string, most int) error {
-		if from == nil {
-			return nil
-		}
-		*to = strings.TrimSpace(*from)
-		if len(*to) > most || strings.ContainsFunc(*to, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return invalidField(field, "bad_setting", "%s has control characters or more than %d bytes", field, most)
-		}
-		return nil
-	}
 	for _, s := range []struct {
 		to    *string
 		field string
@@ -248,24 +238,27 @@ func (r *settingsRequest) over(c Choices) (Choices, error) {
 		most  int
 	}{{&c.BaseURL, "base_url", r.BaseURL, maxEndpoint}, {&c.Model, "model", r.Model, maxName},
 		{&c.Language, "language", r.Language, maxLanguage}, {&c.Style, "style", r.Style, maxName}, {new(string), "key", r.Key, maxSecret}} {
-		if err := set(s.to, s.field, s.from, s.most); err != nil {
-			return c, err
+		if s.from == nil {
+			continue
+		}
+		*s.to = strings.TrimSpace(*s.from)
+		if len(*s.to) > s.most || strings.ContainsFunc(*s.to, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return c, BadSetting(s.field, "%s has control characters or more than %d bytes", s.field, s.most)
 		}
 	}
 	if r.Style != nil && !slices.Contains(AnswerStyles(), c.Style) {
-		return c, invalidField("style", "bad_setting", "there is no style %.40q: choose one of %s", c.Style, strings.Join(AnswerStyles(), ", "))
+		return c, BadSetting("style", "there is no style %.40q: choose one of %s", c.Style, strings.Join(AnswerStyles(), ", "))
 	}
 	if r.Confidence != nil {
 		if !(*r.Confidence >= 0 && *r.Confidence <= 1) {
-			return c, invalidField("confidence", "bad_setting", "confidence is %g: give 0 to 1", *r.Confidence)
+			return c, BadSetting("confidence", "confidence is %g: give 0 to 1", *r.Confidence)
 		}
 		c.Confidence = r.Confidence
 	}
 	if r.BaseURL != nil {
 		u, err := url.Parse(c.BaseURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return c, invalidField("base_url", "bad_setting",
-				"the endpoint is no address such as http://127.0.0.1:11434/v1, without a name, password or query")
+			return c, BadSetting("base_url", "the endpoint is no address such as http://127.0.0.1:11434/v1, without a name, password or query")
 		}
 		c.BaseURL = strings.TrimRight(u.Scheme+"://"+strings.ToLower(u.Host)+u.EscapedPath(), "/")
 	}

@@ -31,10 +31,6 @@ type openAI struct {
 // whole conversation each time.
 const MaxV1Body = 1 << 20
 
-// relayedLine is how much of an unfinished line of the model's stream is
-// buffered, in bytes.
-const relayedLine = 64 << 10
-
 // everything is the model that answers from all documents; "ibid/COLLECTION" answers
 // from those of one collection.
 const everything = "ibid"
@@ -206,7 +202,7 @@ func (o *openAI) checkCollection(c echo.Context, collection string) error {
 	if err == nil && reached {
 		err = o.catalog.checkCollection(ctx, collection)
 	}
-	if p := (*Problem)(nil); err == nil && !reached || errors.As(err, &p) && p.Code == "unknown_collection" {
+	if err == nil && !reached || isProblem(err, "unknown_collection") {
 		return noModel(everything + "/" + collection)
 	}
 	return err
@@ -313,30 +309,25 @@ func (o *openAI) relay(c echo.Context, body []byte) error {
 		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, whole)
 	}
 	out := &eventStream{w: c.Response()} // without a heartbeat: the stream is the model's
-	for lines := bufio.NewReaderSize(from.Body, relayedLine); ; {
-		line, err := lines.ReadSlice('\n')
-		if err == nil || err == io.EOF || errors.Is(err, bufio.ErrBufferFull) {
-			if gone := out.write(line); gone != nil {
-				return readerGone(gone)
-			}
-			if err == io.EOF {
-				return nil
-			}
-			continue
+	for lines := bufio.NewReader(from.Body); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			// An error could not follow half of a line.
+			err = relayProblem(err)
+			return errors.Join(err, out.write(append([]byte("\n"), v1ErrorEvent(problemOf(c, err))...)))
 		}
-		// An error could not follow half of a line.
-		err = relayProblem(err)
-		return errors.Join(err, out.write(append([]byte("\n"), v1ErrorEvent(problemOf(c, err))...)))
+		if gone := out.write(line); gone != nil {
+			return readerGone(gone)
+		}
+		if err == io.EOF {
+			return nil
+		}
 	}
 }
 
 func v1ErrorEvent(p *Problem) []byte {
 	_, e := toV1(p)
-	data, err := json.Marshal(e)
-	if err != nil { // strings
-		panic(err)
-	}
-	return event{data: data}.append(nil)
+	return event{data: encoded(e)}.append(nil)
 }
 
 // relayProblem is problemFor for a request of the client's own: if the model
@@ -359,10 +350,6 @@ func (o *openAI) withModel(body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading a request again: %w", err)
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "model") })
-	name, err := json.Marshal(o.upstream.Model())
-	if err != nil {
-		return nil, fmt.Errorf("naming the model: %w", err)
-	}
-	members["model"] = name
+	members["model"] = encoded(o.upstream.Model())
 	return json.Marshal(members)
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -74,13 +73,8 @@ func (o *openAI) listFiles(c echo.Context) error {
 		return fmt.Errorf("listing the documents: %w", err)
 	}
 	list := v1Files{Object: "list", Data: []v1File{}}
+	all, list.HasMore = pageAfter(all, after, limit)
 	for _, d := range all {
-		if d.ID <= after {
-			continue
-		}
-		if list.HasMore = len(list.Data) == limit; list.HasMore {
-			break
-		}
 		list.Data = append(list.Data, fileOf(d.ID, d.Bytes))
 	}
 	if n := len(list.Data); n > 0 {
@@ -163,7 +157,7 @@ func (o *openAI) searchVectors(c echo.Context) error {
 		return unsupported("filters", "filters are not supported here: leave them out, or use POST /api/search, which has a filter")
 	}
 	if err := o.checkCollection(c, store); err != nil {
-		if p := (*Problem)(nil); errors.As(err, &p) && p.Code == "model_not_found" {
+		if isProblem(err, "model_not_found") {
 			return noStore(store)
 		}
 		return err

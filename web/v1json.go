@@ -210,11 +210,7 @@ func (o *openAI) complete(ctx context.Context, turns []chatTurn, out *jsonOutput
 	if constrained {
 		request["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": out.name, "schema": out.raw}}
 	}
-	body, err := json.Marshal(request)
-	if err != nil {
-		return "", fmt.Errorf("asking for JSON: %w", err)
-	}
-	from, err := o.upstream.Chat(ctx, body)
+	from, err := o.upstream.Chat(ctx, encoded(request))
 	if err != nil {
 		return "", err
 	}

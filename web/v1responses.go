@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -132,10 +131,10 @@ func (o *openAI) messagesOf(c echo.Context, r *responsesRequest) ([]chatMessage,
 func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
 	_, run, _ := strings.Cut(id, "_")
 	_, record, err := o.runs.find(c, run)
-	switch p := (*Problem)(nil); {
-	case errors.As(err, &p) && p.Code == "run_not_found":
+	if isProblem(err, "run_not_found") {
 		return nil, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 	if record.by != callerID(c) || record.Kind != kindName(askKind) || record.Answer == nil {
@@ -242,7 +241,9 @@ type responseEncoder struct {
 	sequence int
 	noted    int // annotations of the text that are sent
 	notes    []responseNote
-	begun    bool
+	begun    bool // the first events are sent
+
+	announced bool // and those of a message with a text
 }
 
 func (e *responseEncoder) head(r *v1Reply, status string) *response {
@@ -373,26 +374,19 @@ func (e *responseEncoder) begin(r *v1Reply) error {
 	return nil
 }
 
-// beginText sends the events that announce a message with a text.
-func (e *responseEncoder) beginText(r *v1Reply) error {
-	if e.begun {
-		return nil
-	}
+func (e *responseEncoder) piece(r *v1Reply, text string) error {
 	if err := e.begin(r); err != nil {
 		return err
 	}
 	item := e.message(r, "in_progress")
-	part := responsePart{Type: "output_text", Text: new(string), Annotations: []responseNote{}, Logprobs: []string{}}
-	return e.sendAll(r, item, responseEvent{Type: "response.output_item.added", Item: &item},
-		responseEvent{Type: "response.content_part.added", Part: &part})
-}
-
-func (e *responseEncoder) piece(r *v1Reply, text string) error {
-	if err := e.beginText(r); err != nil {
-		return err
+	var events []responseEvent
+	if !e.announced {
+		e.announced = true
+		part := responsePart{Type: "output_text", Text: new(string), Annotations: []responseNote{}, Logprobs: []string{}}
+		events = append(events, responseEvent{Type: "response.output_item.added", Item: &item},
+			responseEvent{Type: "response.content_part.added", Part: &part})
 	}
-	item := e.message(r, "in_progress")
-	events := []responseEvent{{Type: "response.output_text.delta", Delta: &text, Logprobs: []string{}}}
+	events = append(events, responseEvent{Type: "response.output_text.delta", Delta: &text, Logprobs: []string{}})
 	at := len(e.notes)
 	for i, n := range e.addNotes(r) {
 		index := at + i
@@ -403,40 +397,36 @@ func (e *responseEncoder) piece(r *v1Reply, text string) error {
 
 func (e *responseEncoder) end(r *v1Reply) error {
 	text, refusal, calls := r.said()
-	done := func() []responseEvent {
-		item := e.ended(r).Output[0]
-		return []responseEvent{{Type: "response.content_part.done", Part: &item.Content[0]}, {Type: "response.output_item.done", Item: &item}}
+	if err := e.begin(r); err != nil {
+		return err
 	}
+	if text != nil && (r.asked.output != nil || !e.announced) { // nothing of it is sent yet
+		if err := e.piece(r, *text); err != nil {
+			return err
+		}
+	}
+	whole := e.ended(r)
+	item := whole.Output[0]
+	first := item
+	first.Status = "in_progress"
 	var events []responseEvent
 	switch {
 	case calls != nil:
-		if err := e.begin(r); err != nil {
-			return err
-		}
-		item := e.ended(r).Output[0]
-		first := item
-		first.Status, first.Arguments = "in_progress", new(string)
+		first.Arguments = new(string)
 		events = []responseEvent{{Type: "response.output_item.added", Item: &first},
 			{Type: "response.function_call_arguments.delta", Delta: item.Arguments},
-			{Type: "response.function_call_arguments.done", Arguments: item.Arguments}, {Type: "response.output_item.done", Item: &item}}
+			{Type: "response.function_call_arguments.done", Arguments: item.Arguments}}
 	case refusal != nil:
-		if err := e.begin(r); err != nil {
-			return err
-		}
-		first := e.message(r, "in_progress")
-		events = append([]responseEvent{{Type: "response.output_item.added", Item: &first},
+		first.Content = []responsePart{}
+		events = []responseEvent{{Type: "response.output_item.added", Item: &first},
 			{Type: "response.content_part.added", Part: &responsePart{Type: "refusal", Refusal: new(string)}},
-			{Type: "response.refusal.delta", Delta: refusal}, {Type: "response.refusal.done", Refusal: refusal}}, done()...)
+			{Type: "response.refusal.delta", Delta: refusal}, {Type: "response.refusal.done", Refusal: refusal},
+			{Type: "response.content_part.done", Part: &item.Content[0]}}
 	default:
-		if r.asked.output != nil || !e.begun { // nothing is sent yet
-			if err := e.piece(r, *text); err != nil {
-				return err
-			}
-		}
-		events = append([]responseEvent{{Type: "response.output_text.done", Text: text, Logprobs: []string{}}}, done()...)
+		events = []responseEvent{{Type: "response.output_text.done", Text: text, Logprobs: []string{}},
+			{Type: "response.content_part.done", Part: &item.Content[0]}}
 	}
-	whole := e.ended(r)
-	if err := e.sendAll(r, whole.Output[0], events...); err != nil {
+	if err := e.sendAll(r, item, append(events, responseEvent{Type: "response.output_item.done", Item: &item})...); err != nil {
 		return err
 	}
 	return e.send(r, responseEvent{Type: "response." + whole.Status, Response: whole})

@@ -10,6 +10,7 @@ import (
 
 	"ibid/cite/sentence"
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 // Limits of what is shown of a document's inside.
@@ -20,6 +21,15 @@ const (
 	maxOutline  = 60  // headings
 	maxOpening  = 300 // bytes of the sentence below a heading
 )
+
+// pageAfter returns most documents of a list by id after one, and whether more follow.
+func pageAfter(all []retrieve.DocumentInfo, after string, most int) (page []retrieve.DocumentInfo, more bool) {
+	i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return d.ID > after })
+	if i < 0 {
+		return nil, false
+	}
+	return all[i:min(i+most, len(all))], i+most < len(all)
+}
 
 // A foundPlace is a place in a document with the words that were looked for.
 type foundPlace struct {
