@@ -93,7 +93,7 @@ func outline(doc *ingest.Document) (list []heading) {
 func opening(doc *ingest.Document, s ingest.Section) string {
 	text := strings.TrimSpace(doc.Text[min(lineEnd(doc.Text, s.Start), s.End):s.End])
 	text = text[:runeStart(text, 4*maxOpening)]
-	first, ok := new(sentence.Splitter).Next([]byte(text), nil, true)
+	first, ok := new(sentence.Splitter).Next([]byte(text), nil, nil, true)
 	if !ok || first.End-first.Start > maxOpening {
 		return ""
 	}

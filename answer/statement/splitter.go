@@ -19,19 +19,13 @@ type Splitter struct {
 	text  []byte
 	marks []Mark
 	refs  []sentence.Span // of the marks
-	code  []code
+	code  []sentence.Span // code spans and fenced blocks, with their fences
 
 	at     int             // end of the last unit
 	next   sentence.Span   // the next one, as far as it is known; empty for none
 	inCode bool            // the last sentence of next ends in a code span
 	after  []sentence.Span // sentences after it that are known
 	row    bool            // the last unit was a row of a table
-}
-
-// A code is a code span or a fenced block, with its fences.
-type code struct {
-	sentence.Span
-	block bool
 }
 
 // NewSplitter returns a splitter for a text whose labels are 1 to known.
@@ -55,26 +49,21 @@ func (s *Splitter) End() (units []Unit, space string) {
 func (s *Splitter) take(t marker.Token) {
 	start := len(s.text)
 	s.text = append(s.text, t.Text...)
-	start -= t.Back
-	at := sentence.Span{Start: start, End: len(s.text)}
-	switch last := len(s.code) - 1; {
+	at := sentence.Span{Start: start - t.Back, End: len(s.text)}
+	switch {
 	case t.Marker && !t.Boundary:
 		s.marks = append(s.marks, Mark{at, slices.Clone(t.IDs)})
 		s.refs = append(s.refs, at)
-	case t.Code && last >= 0 && s.code[last].End == start:
-		s.code[last].End = at.End
+	case t.Begins:
+		s.code = append(s.code, at)
 	case t.Code:
-		from := 0
-		if last >= 0 {
-			from = s.code[last].End
-		}
-		at.Start = from + len(bytes.TrimRight(s.text[from:start], "`"))
-		if at.Start == start {
-			at.Start = from + len(bytes.TrimRight(s.text[from:start], "~"))
-		}
-		fence := s.text[at.Start:]
-		s.code = append(s.code, code{at, bytes.HasPrefix(fence, []byte("```")) || bytes.HasPrefix(fence, []byte("~~~"))})
+		s.code[len(s.code)-1].End = at.End
 	}
+}
+
+// isBlock reports whether code is a fenced block.
+func (s *Splitter) isBlock(c sentence.Span) bool {
+	return bytes.HasPrefix(s.text[c.Start:], []byte("```")) || bytes.HasPrefix(s.text[c.Start:], []byte("~~~"))
 }
 
 // cut returns the units that have ended.
@@ -112,7 +101,7 @@ func (s *Splitter) sentence(final bool) (sentence.Span, bool) {
 		s.after = s.after[:n-1]
 		return found, true
 	}
-	return s.sentences.Next(s.text[:len(s.text)-s.scanner.Open()], s.refs, final)
+	return s.sentences.Next(s.text[:len(s.text)-s.scanner.Open()], s.refs, s.code, final)
 }
 
 // begin begins a unit with a sentence, up to the block of code in it, if any.
@@ -121,7 +110,7 @@ func (s *Splitter) begin(found sentence.Span) {
 	s.next = found
 	s.extend(found.End)
 	for _, c := range s.code {
-		if !c.block || c.End <= found.Start || c.Start >= found.End {
+		if !s.isBlock(c) || c.End <= found.Start || c.Start >= found.End {
 			continue
 		}
 		rest := sentence.Span{Start: c.Start, End: found.End}
@@ -142,7 +131,7 @@ func (s *Splitter) begin(found sentence.Span) {
 func (s *Splitter) extend(end int) {
 	s.next.End, s.inCode = max(s.next.End, end), false
 	for _, c := range s.code {
-		if !c.block && c.Start < s.next.End && s.next.End < c.End {
+		if !s.isBlock(c) && c.Start < s.next.End && s.next.End < c.End {
 			s.next.End, s.inCode = c.End, true
 		}
 	}
@@ -165,8 +154,8 @@ var listLead = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 func (s *Splitter) continues(final bool) (more, known bool) {
 	u := &s.next
 	for _, c := range s.code {
-		if c.block && c.Start < u.End && u.End <= c.End {
-			u.End = s.trim(c.Span).End
+		if s.isBlock(c) && c.Start < u.End && u.End <= c.End {
+			u.End = s.trim(c).End
 			return false, final || c.End < len(s.text)
 		}
 	}
@@ -222,12 +211,12 @@ func (s *Splitter) unit() Unit {
 	from, verbatim := a.Start, u.Text[0] == '>'
 	for _, c := range s.code {
 		if c.Start < a.Start || c.End > a.End {
-			verbatim = verbatim || c.block && c.Start < a.End && a.Start < c.End
+			verbatim = verbatim || s.isBlock(c) && c.Start < a.End && a.Start < c.End
 			continue
 		}
 		prose.Write(s.text[from:c.Start])
 		from = c.End
-		verbatim = verbatim || c.block
+		verbatim = verbatim || s.isBlock(c)
 	}
 	prose.Write(s.text[from:a.End])
 	u.Plain = strings.TrimSpace(sentence.WithoutLead(plain.String()))

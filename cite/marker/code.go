@@ -65,12 +65,18 @@ func (s *Scanner) span(b []byte, final bool) (after int, kind span) {
 // minFence is the length of the shortest run that opens a fenced block.
 const minFence = 3
 
+// openFence begins a fenced block.
+func (s *Scanner) openFence(at int, sign byte) {
+	s.give()
+	s.i, s.state, s.fence, s.opening, s.line = at, stateFence, sign, false, -1
+}
+
 // scanFence passes a fenced block up to its end or that of the text so far.
 func (s *Scanner) scanFence() {
 	n := 0
 	for s.opening {
 		if s.i+n == len(s.b) {
-			s.giveCode(n)
+			s.giveCode(n, false)
 			return
 		}
 		if s.opening = s.b[s.i+n] == s.fence; s.opening {
@@ -81,7 +87,7 @@ func (s *Scanner) scanFence() {
 	for s.state == stateFence {
 		line := bytes.IndexByte(s.b[s.i+n:], '\n')
 		if line < 0 {
-			s.giveCode(len(s.b) - s.i)
+			s.giveCode(len(s.b)-s.i, false)
 			return
 		}
 		n += line + 1
@@ -90,7 +96,7 @@ func (s *Scanner) scanFence() {
 		}
 		s.beginLine(s.i + n)
 	}
-	s.giveCode(n)
+	s.giveCode(n, false)
 }
 
 // closesFence reports whether a line ends a fenced block.
@@ -132,12 +138,12 @@ func (s *Scanner) mathematics() bool {
 	case v == undecided:
 		return false
 	case v == yes:
-		s.give(false)
+		s.give()
 		if line := bytes.LastIndexByte(s.b[s.i:c.at], '\n'); line >= 0 {
 			s.beginLine(s.i + line + 1)
 		}
 		s.i = c.at
-		s.give(false)
+		s.give()
 	case d.close == "$$":
 		s.i += 2
 	default: // a marker may follow a backslash

@@ -33,7 +33,7 @@ type Scanner struct {
 	definition bool // it begins like the definition of a footnote
 	marked     int  // where the last marker ended in b; negative if that is far
 
-	ticks    int  // states ticks, span, fence: length of the opening run
+	ticks    int  // states ticks, span, fence: length of the opening run, which begins at i
 	fences   bool // states ticks, span: the run may open a fenced block
 	distance int  // state span: characters read
 	run      int  // state span: length of the run of backticks being read
@@ -116,14 +116,14 @@ func (s *Scanner) scan(take func(Token)) {
 	}
 	for (s.i < len(s.b) || s.final && s.state == stateSpan) && s.step() {
 	}
-	s.give(false)
+	s.give()
 	s.b, s.take = whole, nil
 }
 
 // give gives the decided text that take has not received.
-func (s *Scanner) give(code bool) {
+func (s *Scanner) give() {
 	if s.from < s.i {
-		s.take(Token{Text: s.b[s.from:s.i], Code: code})
+		s.take(Token{Text: s.b[s.from:s.i]})
 		s.from = s.i
 	}
 }
@@ -132,8 +132,8 @@ func (s *Scanner) give(code bool) {
 // run up to the first sign that may begin something else, without the white space
 // before that.
 func (s *Scanner) giveOpen() {
-	s.give(false)
-	at := s.from
+	s.give()
+	at := max(s.from, s.i+s.ticks)
 	for at < len(s.b) && !s.opensWide(at) && (!signs[s.b[at]] || s.b[at] >= utf8.RuneSelf) {
 		at++
 	}
@@ -144,11 +144,11 @@ func (s *Scanner) giveOpen() {
 }
 
 // giveCode gives n bytes of code, of which take may have received the first as text.
-func (s *Scanner) giveCode(n int) {
+func (s *Scanner) giveCode(n int, begins bool) {
 	back := s.from - s.i
 	s.i += n
 	if s.from < s.i || back > 0 {
-		s.take(Token{Text: s.b[s.from:s.i], Code: true, Back: back})
+		s.take(Token{Text: s.b[s.from:s.i], Code: true, Begins: begins, Back: back})
 		s.from = s.i
 	}
 }
@@ -157,36 +157,37 @@ func (s *Scanner) giveCode(n int) {
 func (s *Scanner) step() bool {
 	switch s.state {
 	case stateTicks:
-		for s.i < len(s.b) && s.b[s.i] == '`' {
+		for s.i+s.ticks < len(s.b) && s.b[s.i+s.ticks] == '`' {
 			s.ticks++
-			s.i++
 		}
-		if s.i < len(s.b) {
-			s.state = stateSpan
-			s.looked, s.distance, s.run = 0, 0, 0
-			s.fences = s.fences && s.ticks >= minFence
+		if s.i+s.ticks == len(s.b) && !s.final {
+			s.giveOpen()
+			return false
 		}
+		s.state = stateSpan
+		s.looked, s.distance, s.run = 0, 0, 0
+		s.fences = s.fences && s.ticks >= minFence
 		return true
 	case stateSpan:
-		after, kind := s.span(s.b[s.i:], s.final)
+		after, kind := s.span(s.b[s.i+s.ticks:], s.final)
 		switch kind {
 		case spanUndecided:
 			s.giveOpen()
 			return false
 		case spanCode:
-			s.give(false)
-			s.giveCode(after)
+			s.give()
+			s.giveCode(s.ticks+after, true)
 			s.state = stateText
 		case spanText:
+			s.i += s.ticks
 			s.state = stateText
 		case spanFence:
-			s.give(false)
-			s.state, s.fence, s.opening, s.line = stateFence, '`', false, -1
+			s.openFence(s.i, '`')
+			s.giveCode(max(s.ticks, s.from-s.i), true)
 		}
 		s.looked = 0
 		return true
 	case stateFence:
-		s.give(false)
 		s.scanFence()
 		return true
 	}
@@ -215,9 +216,9 @@ func (s *Scanner) special() bool {
 		s.state, s.ticks, s.fences = stateTicks, 0, s.opensFence(i)
 		return true
 	case '~': // the third of a line's first run
-		s.i++
-		s.give(false)
-		s.state, s.ticks, s.fence, s.opening, s.line = stateFence, minFence, '~', true, -1
+		s.openFence(i-2, '~')
+		s.ticks, s.opening = minFence, true
+		s.giveCode(minFence, true)
 		return true
 	case '$':
 		return s.mathematics()
@@ -240,7 +241,7 @@ func (s *Scanner) special() bool {
 	case undecided:
 		return false
 	case yes:
-		s.give(false)
+		s.give()
 		s.cited = s.cited || s.profile == Default && slices.ContainsFunc(s.marker.ids, func(id int) bool {
 			return s.Excluded == nil || !s.Excluded(id)
 		})
@@ -273,7 +274,7 @@ func (s *Scanner) boundary() (after int, v verdict) {
 // passBoundary passes a [cite_start] of n bytes, and closes the gap that it leaves in
 // the text before it.
 func (s *Scanner) passBoundary(n int) {
-	s.give(false)
+	s.give()
 	s.take(Token{Text: s.b[s.i : s.i+n], Boundary: true})
 	before := s.before(s.i)
 	s.cut = s.cut || len(before) < s.i-s.begin

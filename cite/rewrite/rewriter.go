@@ -143,8 +143,8 @@ func (r *Rewriter) Held() int { return r.scanner.Held() + r.before + r.spaces }
 // Uses returns the citations so far. The caller must not change them.
 func (r *Rewriter) Uses() []Use { return r.uses }
 
-// Code returns the code spans and fenced blocks of the rewritten text so far,
-// except its last Open bytes. The caller must not change them.
+// Code returns the code spans and fenced blocks of the rewritten text so far, with
+// their fences, except its last Open bytes. The caller must not change them.
 func (r *Rewriter) Code() []Span { return r.code }
 
 // Open returns the length of the end of the rewritten text of which it is not known
@@ -181,24 +181,23 @@ func (r *Rewriter) rewrite(t marker.Token) {
 	case t.Boundary:
 		r.endGroup(0)
 	case t.Code:
-		r.writeCode(t.Text, t.Back)
+		r.writeCode(t)
 	default:
 		r.writeText(t.Text)
 	}
 }
 
-// writeCode writes code, to which the last bytes that were written belong as well.
-func (r *Rewriter) writeCode(text []byte, back int) {
-	c, _ := utf8.DecodeRune(text)
-	r.endGroup(c)
-	s := Span{Start: r.offset() - back}
-	r.out = append(r.out, text...)
-	s.End = r.offset()
-	if n := len(r.code); n > 0 && r.code[n-1].End == s.Start {
-		r.code[n-1].End = s.End
-		return
+// writeCode writes code, to which the last bytes that were written may belong as well.
+func (r *Rewriter) writeCode(t marker.Token) {
+	if len(t.Text) > 0 {
+		c, _ := utf8.DecodeRune(t.Text)
+		r.endGroup(c)
 	}
-	r.code = append(r.code, s)
+	if t.Begins {
+		r.code = append(r.code, Span{Start: r.offset() - t.Back})
+	}
+	r.out = append(r.out, t.Text...)
+	r.code[len(r.code)-1].End = r.offset()
 }
 
 func (r *Rewriter) writeText(text []byte) {

@@ -2,28 +2,12 @@ package sentence_test
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
+	"ibid/cite/marker"
+	"ibid/cite/rewrite"
 	"ibid/cite/sentence"
 )
-
-// A block on one line takes a time that is linear in its length.
-func BenchmarkFencedLine(b *testing.B) {
-	for _, size := range []int{256 << 10, 1 << 20} {
-		text := []byte("```\n" + strings.Repeat("x = `y` ", size/8))
-		b.Run(strconv.Itoa(size>>10)+"K", func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				var s sentence.Splitter
-				for end := 0; end < len(text); end += 64 {
-					s.Next(text[:end], nil, false)
-				}
-			}
-		})
-	}
-}
 
 // TestFencedBlocks checks that a fenced block is one sentence, however the text is cut.
 func TestFencedBlocks(t *testing.T) {
@@ -40,18 +24,21 @@ func TestFencedBlocks(t *testing.T) {
 		{"Say ```x``` now.\n```x``` too.", []string{"Say ```x``` now.", "```x``` too."}},
 	} {
 		for _, size := range []int{1, 3, len(tt.text)} {
+			r := rewrite.New(nil, rewrite.Text, marker.Default)
 			var s sentence.Splitter
+			var text []byte
 			var got []string
-			for end := 0; end < len(tt.text); {
-				end = min(end+size, len(tt.text))
-				for {
-					at, ok := s.Next([]byte(tt.text[:end]), nil, end == len(tt.text))
-					if !ok {
-						break
-					}
-					got = append(got, tt.text[at.Start:at.End])
+			next := func(known int, final bool) {
+				for at, ok := s.Next(text[:known], nil, r.Code(), final); ok; at, ok = s.Next(text[:known], nil, r.Code(), final) {
+					got = append(got, string(text[at.Start:at.End]))
 				}
 			}
+			for piece := range slices.Chunk([]byte(tt.text), size) {
+				text = r.Append(text, piece)
+				next(len(text)-r.Open(), false)
+			}
+			text = r.Close(text)
+			next(len(text), true)
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("%q in pieces of %d: got %q, want %q", tt.text, size, got, tt.want)
 			}

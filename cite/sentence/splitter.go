@@ -26,28 +26,28 @@ type Splitter struct {
 	start int  // of the sentence, once open
 	end   int  // after its last character that is no white space
 	open  bool // the sentence has begun
-	block int  // nothing before this place ends the fenced block that begins at at
 }
 
 // maxLook is how many characters the splitter looks ahead after a full stop or
 // a line end.
 const maxLook = 64
 
-// Next returns the next sentence that has ended. refs are the printed
-// references in the text, in order; final means that the text is complete.
-func (s *Splitter) Next(text []byte, refs []Span, final bool) (Span, bool) {
+// Next returns the next sentence that has ended. refs are the printed references in
+// the text and code its code spans and fenced blocks, in order; final means that the
+// text is complete.
+func (s *Splitter) Next(text []byte, refs, code []Span, final bool) (Span, bool) {
 	for s.at < len(text) {
 		if end := RefAt(refs, s.at); end > 0 {
 			s.ink(end)
 			continue
 		}
-		if !s.open && strings.IndexByte(fences, text[s.at]) >= 0 {
-			switch end, known := s.fence(text, final); {
+		if !s.open {
+			switch end, known := block(text, code, s.at, final); {
 			case !known:
 				return Span{}, false
 			case end > 0:
-				s.start, s.block = s.at, 0
-				return s.close(end), true
+				s.start = s.at
+				return s.close(len(bytes.TrimRight(text[:end], " \t\r\n"))), true
 			}
 		}
 		r, size := utf8.DecodeRune(text[s.at:])
@@ -55,7 +55,7 @@ func (s *Splitter) Next(text []byte, refs []Span, final bool) (Span, bool) {
 		var end int
 		switch {
 		case r == '\n':
-			v, end = s.line(text, refs, final)
+			v, end = s.line(text, refs, code, final)
 		case IsStop(r) && s.open:
 			v, end = s.stop(text, refs, final)
 		case unicode.IsSpace(r):
@@ -87,45 +87,24 @@ func (s *Splitter) Next(text []byte, refs []Span, final bool) (Span, bool) {
 	return Span{}, false
 }
 
-// Signs of fences, how many of them are one at least, and the length in bytes that
-// its line does not reach.
-const (
-	fences   = "`~"
-	minFence = 3
-	maxHead  = 256
-)
-
-// fence returns the end of the fenced block that begins at s.at, or 0 if none does,
+// block returns the end of the fenced block that begins at a place, or 0 if none does,
 // once that is known.
-func (s *Splitter) fence(text []byte, final bool) (end int, known bool) {
-	before := bytes.TrimRight(text[:s.at], " \t")
-	if len(before) > 0 && before[len(before)-1] != '\n' {
+func block(text []byte, code []Span, at int, final bool) (end int, known bool) {
+	const fence = 3
+	switch rest := text[at:]; {
+	case len(rest) == 0 || rest[0] != '`' && rest[0] != '~':
 		return 0, true
+	case !final && len(rest) < fence && len(bytes.Trim(rest, "~")) == 0:
+		return 0, false
 	}
-	sign := text[s.at : s.at+1]
-	head, _, whole := bytes.Cut(text[s.at:min(len(text), s.at+maxHead)], []byte("\n"))
-	rest := bytes.TrimLeft(head, string(sign))
-	run := len(head) - len(rest)
+	end = RefAt(code, at)
 	switch {
-	case (len(rest) > 0 || whole) && run < minFence || bytes.Contains(rest, sign) || len(head) == maxHead:
+	case end == len(text) && !final:
+		return 0, false
+	case end > 0 && bytes.IndexByte(text[at:end], '\n') < 0:
 		return 0, true
-	case !whole:
-		return 0, final
 	}
-	for at := max(s.block, s.at+len(head)+1); ; {
-		line, _, whole := bytes.Cut(text[at:], []byte("\n"))
-		if !whole && !final {
-			// From the last other sign on: from there it does not end the block either.
-			other := func(r rune) bool { return r != rune(sign[0]) && !unicode.IsSpace(r) }
-			s.block = at + max(0, bytes.LastIndexFunc(line, other))
-			return 0, false
-		}
-		signs := bytes.TrimSpace(line)
-		if len(signs) >= run && len(bytes.Trim(signs, string(sign))) == 0 || !whole {
-			return len(bytes.TrimRight(text[:at+len(line)], " \t\r\n")), true
-		}
-		at += len(line) + 1
-	}
+	return end, true
 }
 
 func (s *Splitter) ink(end int) {
@@ -141,7 +120,7 @@ func (s *Splitter) close(end int) Span {
 	return Span{Start: s.start, End: end}
 }
 
-// RefAt returns the end of the reference printed at a place, or 0.
+// RefAt returns the end of the reference, or of the code, that begins at a place, or 0.
 func RefAt(refs []Span, at int) int {
 	i, ok := slices.BinarySearchFunc(refs, at, func(r Span, at int) int { return r.Start - at })
 	if !ok {
@@ -159,7 +138,7 @@ const (
 )
 
 // line decides whether the line end at s.at ends the sentence.
-func (s *Splitter) line(text []byte, refs []Span, final bool) (verdict, int) {
+func (s *Splitter) line(text []byte, refs, code []Span, final bool) (verdict, int) {
 	if !s.open {
 		return fails, 0
 	}
@@ -191,14 +170,12 @@ func (s *Splitter) line(text []byte, refs []Span, final bool) (verdict, int) {
 	switch rest[0] {
 	case '\n', '#', '|', '>':
 		return holds, s.end
-	case fences[0], fences[1]:
-		run := len(rest) - len(bytes.TrimLeft(rest, string(rest[:1])))
-		if run < minFence && run == len(rest) && !final {
-			return undecided, 0
-		}
-		if run >= minFence {
-			return holds, s.end
-		}
+	}
+	switch end, known := block(text, code, s.at+1+i, final); {
+	case end > 0:
+		return holds, s.end
+	case !known:
+		return undecided, 0
 	}
 	const longest = len("123456789. ")
 	if isListLead(rest[0]) && len(rest) < longest && !final {

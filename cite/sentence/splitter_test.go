@@ -60,7 +60,7 @@ func TestSentences(t *testing.T) {
 				n++
 			}
 			for {
-				s, ok := sp.Next([]byte(text[:n]), nil, n == len(text))
+				s, ok := sp.Next([]byte(text[:n]), nil, nil, n == len(text))
 				if !ok {
 					break
 				}
@@ -77,7 +77,7 @@ func TestSentences(t *testing.T) {
 func splitSentences(text string) (found []Span) {
 	var s Splitter
 	for {
-		sentence, ok := s.Next([]byte(text), nil, true)
+		sentence, ok := s.Next([]byte(text), nil, nil, true)
 		if !ok {
 			return found
 		}
