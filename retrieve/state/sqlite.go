@@ -121,6 +121,9 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 		err = s.start(ctx)
 	}
 	if errors.Is(err, ErrDamaged) || err == nil && s.marked() && !s.readOnly {
+		if opts.Repairing != nil && !s.readOnly {
+			opts.Repairing()
+		}
 		err = s.repair(ctx, err)
 	}
 	if err == nil {

@@ -38,6 +38,9 @@ type Options struct {
 	// Migrating, if not nil, is called while the documents of a library of an
 	// earlier version are brought up to date.
 	Migrating func(done, total int)
+	// Repairing, if not nil, is called before a damaged data directory is repaired, which
+	// takes as long as copying it.
+	Repairing func()
 	// Limits are how much the ledger keeps.
 	Limits retrieve.Limits
 
