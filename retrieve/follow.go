@@ -79,12 +79,11 @@ func (f *follower) await(ctx context.Context) (missing int64, err error) {
 		return 0, nil
 	}
 	now, _, err := f.state.Revision(ctx)
-	for start := time.Now(); err == nil; {
-		var have int64
-		if have, _, err = f.searcher.Revision(ctx); err != nil || have >= now || time.Since(start) > f.wait {
+	for start := time.Now(); err == nil; err = pause(ctx, awaitEvery) {
+		have, _, err := f.searcher.Revision(ctx)
+		if err != nil || have >= now || time.Since(start) > f.wait {
 			return max(0, now-have), err
 		}
-		err = pause(ctx, awaitEvery)
 	}
 	return 0, err
 }

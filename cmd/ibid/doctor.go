@@ -199,7 +199,12 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 	if c.Index.cluster == nil {
 		return
 	}
-	lag, err := library.Lag(ctx, place, store)
+	var lag int64
+	x, err := library.Cluster(ctx, place, store)
+	if err == nil {
+		lag, err = retrieve.Lag(ctx, store, x)
+		err = errors.Join(err, x.Close())
+	}
 	switch {
 	case err != nil:
 		up.add(finding{"index", stateFailed, err.Error(), "check that the cluster runs and can be reached from here, and that its key is in " +

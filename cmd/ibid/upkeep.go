@@ -124,8 +124,11 @@ func (c *verifyCmd) indexed(ctx context.Context, s surroundings, store *state.St
 		return place, "remove the folder 'index' from the data directory ('index-…' of a library on a server): " +
 			"the next search builds the index again", err
 	}
-	name, err := library.Collection(ctx, place, store)
-	return place, fmt.Sprintf("delete the collection %s from %s: a server builds it again", name, place.Cluster), err
+	x, err := library.Cluster(ctx, place, store)
+	if err != nil {
+		return place, "", err
+	}
+	return place, fmt.Sprintf("delete the collection %s from %s: a server builds it again", x.Collection(), place.Cluster), x.Close()
 }
 
 // setAside has the next ingest read damaged documents again, unless there is other

@@ -66,14 +66,9 @@ func (v *snapshot) locate(h retrieve.Hit) (part int, slot int32, ok bool) {
 func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		stats = retrieve.Stats{Chunks: v.chunks, MeanTerms: v.mean(), Frequency: make(map[string]int, len(terms))}
+		lists := make([]list, len(v.parts))
 		for _, term := range terms {
-			n := 0
-			for i := range v.parts {
-				if l, ok := v.parts[i].lookup(term); ok {
-					n += v.parts[i].frequency(&l)
-				}
-			}
-			stats.Frequency[term] = n
+			stats.Frequency[term] = v.lookup(term, lists)
 		}
 		return nil
 	})

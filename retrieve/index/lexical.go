@@ -104,16 +104,7 @@ func newSearch(v *snapshot, terms []string, k int) *search {
 	x.order, x.below = make([]scored[float32], len(terms)), make([]float32, len(terms))
 	lists := make([]list, len(v.parts))
 	for _, term := range terms {
-		n := 0
-		for i := range v.parts {
-			if l, ok := v.parts[i].lookup(term); ok {
-				lists[i] = l
-				n += v.parts[i].frequency(&l)
-			} else {
-				lists[i] = list{}
-			}
-		}
-		w := &weighed{idf: retrieve.IDF(v.chunks, n)}
+		w := &weighed{idf: retrieve.IDF(v.chunks, v.lookup(term, lists))}
 		w.weight = float32(w.idf * (retrieve.BM25K1 + 1))
 		for i := range lists {
 			if lists[i].segment != nil {

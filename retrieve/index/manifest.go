@@ -74,24 +74,19 @@ func (e *entry) open(dir string, known []part) (p part, err error) {
 
 // readManifest reads the manifest of a directory, and describes its file. Both are
 // nil if there is none.
-func readManifest(dir string) (_ *manifest, _ fs.FileInfo, err error) {
+func readManifest(dir string) (*manifest, fs.FileInfo, error) {
 	path := filepath.Join(dir, manifestName)
 	if err := retrieve.CheckFile(path); err != nil {
 		return nil, nil, err
 	}
-	f, err := os.Open(path)
+	info, err := os.Stat(path) // first: if another takes its place, that is read again
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	data, err := io.ReadAll(f)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, info, err
 	}

@@ -118,6 +118,19 @@ func kill(parts []part, all []death) []part {
 	return parts
 }
 
+// lookup sets the lists of a term in the parts, without a segment where there is none, and
+// returns the number of chunks that have it.
+func (s *snapshot) lookup(term string, lists []list) (n int) {
+	for i := range s.parts {
+		l, ok := s.parts[i].lookup(term)
+		if lists[i] = (list{}); ok {
+			lists[i] = l
+			n += s.parts[i].frequency(&l)
+		}
+	}
+	return n
+}
+
 // frequency is the number of chunks with a term that are not deleted.
 func (p *part) frequency(l *list) int {
 	if p.deaths == nil {

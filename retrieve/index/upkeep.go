@@ -31,20 +31,6 @@ type worker struct {
 	failed error
 }
 
-// Writable returns why an index cannot be written in a directory, if it exists.
-// Applied changes then remain in memory, and the next process applies them
-// again.
-func Writable(dir string) error {
-	f, err := os.CreateTemp(dir, tempPrefix)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
 // pause stops the work in the background, until resume.
 func (x *Index) pause() {
 	x.mu.Lock()

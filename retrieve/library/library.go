@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 	"ibid/retrieve/index"
 	"ibid/retrieve/state"
 	"ibid/retrieve/weaviate"
@@ -102,13 +103,8 @@ func (l *Library) openSearcher(ctx context.Context, place Place, space string, o
 	return nil
 }
 
-func openCluster(ctx context.Context, place Place, s *state.Store, space string) (*weaviate.Index, error) {
-	name, err := s.Library(ctx)
-	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space}), err
-}
-
-// cluster opens the search index of the space in use.
-func cluster(ctx context.Context, place Place, s *state.Store) (*weaviate.Index, error) {
+// Cluster opens the search index of a state in a cluster, of the space in use.
+func Cluster(ctx context.Context, place Place, s *state.Store) (*weaviate.Index, error) {
 	space, err := s.Space(ctx)
 	if err != nil {
 		return nil, err
@@ -116,13 +112,9 @@ func cluster(ctx context.Context, place Place, s *state.Store) (*weaviate.Index,
 	return openCluster(ctx, place, s, space)
 }
 
-// Collection is the name of the search index of a state in a cluster.
-func Collection(ctx context.Context, place Place, s *state.Store) (string, error) {
-	x, err := cluster(ctx, place, s)
-	if err != nil {
-		return "", err
-	}
-	return x.Collection(), nil
+func openCluster(ctx context.Context, place Place, s *state.Store, space string) (*weaviate.Index, error) {
+	name, err := s.Library(ctx)
+	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space}), err
 }
 
 // followWait is how long a search waits for an index in a cluster.
@@ -166,16 +158,6 @@ func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
 		return 0, nil
 	}
 	return retrieve.Lag(ctx, l.State, l.searchers[0])
-}
-
-// Lag returns the number of changes that the search index of a state in a cluster lacks.
-func Lag(ctx context.Context, place Place, s *state.Store) (changes int64, err error) {
-	x, err := cluster(ctx, place, s)
-	if err != nil {
-		return 0, err
-	}
-	changes, err = retrieve.Lag(ctx, s, x)
-	return changes, errors.Join(err, x.Close())
 }
 
 // Encoded returns an index over the same library that also searches by the
@@ -243,12 +225,12 @@ func indexOf(ctx context.Context, place Place, s *state.Store) (dir, name string
 // CheckWritable returns why the search index of a state cannot be written; nil if
 // it can.
 func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
-	if place.Cluster != nil {
-		return nil
-	}
 	dir, _, err := indexOf(ctx, place, s)
-	if err == nil {
-		err = index.Writable(dir)
+	if err != nil || place.Cluster != nil {
+		return err
+	}
+	if err = disk.Probe(dir); errors.Is(err, os.ErrNotExist) {
+		err = nil
 	}
 	return err
 }

@@ -40,17 +40,16 @@ func (l ledger) Finish(ctx context.Context, records []retrieve.Record, jobs []st
 // keepRecord changes nothing and returns false when one of the record's documents has
 // been deleted.
 func (t *tx) keepRecord(r retrieve.Record) bool {
-	most := t.s.limits.OrDefault()
 	r.Documents = slices.Compact(slices.Sorted(slices.Values(r.Documents)))
 	t.lock(recordsLock)
 	for _, d := range r.Documents {
-		if !value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE key = ?)`, keyOf(d)) {
+		if !value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE key = ?)`, retrieve.DigestOf(d)) {
 			return false
 		}
 	}
 	t.deleteRecords(`id = ? OR expires <= ?`, r.ID, r.Ended.UnixMicro())
 	t.insertRecord(r)
-	t.makeRoom("records", "started", r.ID, most.Records, most.RecordBytes, func(id string) { t.deleteRecords(`id = ?`, id) })
+	t.makeRoom("records", "started", r.ID, t.s.limits.Records, t.s.limits.RecordBytes, func(id string) { t.deleteRecords(`id = ?`, id) })
 	return true
 }
 
@@ -66,7 +65,7 @@ func (t *tx) insertRecord(r retrieve.Record) {
 	t.insert("events", eventColumns, "", []any{r.ID, len(r.Documents), r.Events})
 	var quotes [][]any
 	for i, d := range r.Documents {
-		quotes = append(quotes, []any{r.ID, i, keyOf(d), d})
+		quotes = append(quotes, []any{r.ID, i, retrieve.DigestOf(d), d})
 	}
 	t.insert("quoted", quoteColumns, "", quotes...)
 }
@@ -82,7 +81,7 @@ func (t *tx) deleteRecords(condition string, args ...any) {
 func (t *tx) forgetQuoting(id string) {
 	t.lock(recordsLock)
 	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ? OR document > ? AND document < ?)`
-	t.deleteRecords(quoting, keyOf(id), id+"/", id+"0") // "0" follows "/"
+	t.deleteRecords(quoting, retrieve.DigestOf(id), id+"/", id+"0") // "0" follows "/"
 	t.deleteReplies()
 }
 
@@ -92,13 +91,13 @@ func (t *tx) forgetQuoting(id string) {
 func (t *tx) renameInRecords(from, to string) {
 	t.lock(recordsLock)
 	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ?)`
-	t.deleteRecords(quoting+` AND `+quoting, keyOf(from), keyOf(to))
+	t.deleteRecords(quoting+` AND `+quoting, retrieve.DigestOf(from), retrieve.DigestOf(to))
 	var quotes [][]any
-	for row := range t.rows(`DELETE FROM ibid.quoted WHERE key = ? RETURNING record, number`, keyOf(from)) {
+	for row := range t.rows(`DELETE FROM ibid.quoted WHERE key = ? RETURNING record, number`, retrieve.DigestOf(from)) {
 		var record string
 		var number int64
 		check(row.Scan(&record, &number))
-		quotes = append(quotes, []any{record, number, keyOf(to), to})
+		quotes = append(quotes, []any{record, number, retrieve.DigestOf(to), to})
 	}
 	t.insert("quoted", quoteColumns, "", quotes...)
 }
@@ -164,7 +163,7 @@ func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
 		f.Key = value[int64](t, `SELECT 1 + coalesce(max(key), 0) FROM ibid.feedback`)
 		t.insertFeedback(f)
 		t.exec(`DELETE FROM ibid.feedback WHERE key <= (SELECT key FROM ibid.feedback ORDER BY key DESC LIMIT 1 OFFSET ?)`,
-			l.s.limits.OrDefault().Feedback)
+			l.s.limits.Feedback)
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"ibid/retrieve"
 )
 
 // A Damage is something stored that is no longer as it was stored.
@@ -48,7 +50,7 @@ func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 				continue
 			}
 			for _, number := range column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
-				UNION SELECT document FROM ibid.changes WHERE id = ? AND deleted = 0`, keyOf(d.Document), d.Document) {
+				UNION SELECT document FROM ibid.changes WHERE id = ? AND deleted = 0`, retrieve.DigestOf(d.Document), d.Document) {
 				found = append(found, &damagedError{number, d.Document, d.Reason})
 			}
 		}
@@ -84,8 +86,8 @@ func (t *tx) setAside(d *damagedError) []change {
 		return nil
 	}
 	id := cmp.Or(d.id, t.nameOf(d.number))
-	if id == "" && !value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE number = ?) OR EXISTS (SELECT 1 FROM ibid.texts WHERE number = ?)`,
-		d.number, d.number) {
+	if id == "" && !value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE number = ?)
+		OR EXISTS (SELECT 1 FROM ibid.texts WHERE number = ?)`, d.number, d.number) {
 		return []change{{document: d.number, deleted: d.number != 0}} // no document has the number
 	}
 	t.insert("damage", "document, id, reason", "ON CONFLICT (document) DO NOTHING", []any{d.number, id, d.reason})

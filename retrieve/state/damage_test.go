@@ -316,7 +316,7 @@ func hide(t *testing.T, dir, id string) {
 	file := filepath.Join(dir, FileName)
 	data, err := os.ReadFile(file)
 	must(t, err)
-	key := keyOf(id)
+	key := retrieve.DigestOf(id)
 	const indexLeaf = 10 // the type of a page with entries of an index, in its first byte
 	for at := 0; ; at++ {
 		i := bytes.Index(data[at:], key[:])

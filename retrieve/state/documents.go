@@ -21,9 +21,6 @@ func keyRange(document int64) (first, last int64) {
 	return document << ordinalBits, (document+1)<<ordinalBits - 1
 }
 
-// keyOf is the key of an id.
-func keyOf(id string) retrieve.Digest { return retrieve.DigestOf(id) }
-
 // An outline is the part of a document that is read with its text only.
 type outline struct {
 	Sections []ingest.Section `json:"sections,omitempty"`
@@ -56,7 +53,7 @@ func scanDocument(r scanner) (d documentRow, err error) {
 
 // describe sets the columns that a renaming changes, except the collection.
 func (d *documentRow) describe(doc *ingest.Document) error {
-	key := keyOf(doc.ID)
+	key := retrieve.DigestOf(doc.ID)
 	d.key, d.id, d.root, d.path = key[:], doc.ID, doc.Root, doc.Path
 	meta, err := json.Marshal(doc.Meta)
 	d.meta = string(meta)

@@ -53,7 +53,8 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 		return
 	}
 	list, args := in(keys)
-	for r := range t.rows(`SELECT `+qualified("documents", documentColumns)+`, `+qualified("chunks", chunkColumns)+`, `+qualified("changes", changeColumns)+`, changes.sum
+	for r := range t.rows(`SELECT `+qualified("documents", documentColumns)+`, `+qualified("chunks", chunkColumns)+`, 
+		`+qualified("changes", changeColumns)+`, changes.sum
 		FROM ibid.chunks JOIN ibid.documents ON documents.number = chunks.key >> 20 JOIN ibid.changes ON changes.document = documents.number
 		WHERE chunks.key IN `+list+` AND `+whole, args...) {
 		var d documentRow

@@ -49,7 +49,6 @@ func (t *tx) makeRoom(table, order, own string, most int, bytes int64, drop func
 }
 
 func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
-	most := l.s.limits.OrDefault()
 	return within(ctx, l.s.update, func(t *tx) {
 		if j.Worker != "" {
 			checkClaim(j.Worker, j.Left)
@@ -63,7 +62,7 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 		}
 		t.insert("specs", specColumns, "", []any{j.ID, j.Kind, started, j.Secret, j.Spec})
 		t.deleteJobs(`id <> ? AND started < ?`, j.ID, j.Started.Add(-retrieve.MaxRunAge).UnixMicro())
-		t.makeRoom("jobs", "touched", j.ID, most.Runs, most.RunBytes, func(id string) { t.deleteJobs(`id = ?`, id) })
+		t.makeRoom("jobs", "touched", j.ID, t.s.limits.Runs, t.s.limits.RunBytes, func(id string) { t.deleteJobs(`id = ?`, id) })
 	}, "storing the run %s", j.ID)
 }
 

@@ -96,7 +96,7 @@ type oldTable struct {
 
 // keyed has the column i be the key of the id that was read there.
 func keyed(i int) func(row []any) {
-	return func(row []any) { row[i] = keyOf(fmt.Sprintf("%s", row[i])) }
+	return func(row []any) { row[i] = retrieve.DigestOf(fmt.Sprintf("%s", row[i])) }
 }
 
 // How much is copied in one transaction.
@@ -183,7 +183,7 @@ func (m *migration) copy(from, into *tx, space string, key int64) (bytes int) {
 	case !errors.Is(err, errRow):
 		check(err)
 	}
-	damaged := &damagedError{number: value[int64](into, into.s.dialect.nextNumber), id: cmp.Or(old.doc.ID, fmt.Sprintf("document %d", key)), reason: reason}
+	damaged := &damagedError{value[int64](into, into.s.dialect.nextNumber), cmp.Or(old.doc.ID, fmt.Sprintf("document %d", key)), reason}
 	into.changed(into.setAside(damaged)...)
 	return 0
 }

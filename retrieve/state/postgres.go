@@ -87,7 +87,7 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	db.SetMaxIdleConns(int(config.MaxConns))
 	db.SetConnMaxLifetime(maxPlanAge)
 	s = &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
-		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits}
+		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits.OrDefault()}
 	s.classify = s.classifyPostgres
 	s.era.Store(newEra())
 	s.planned.Store(config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheDescribe) // the address says how

@@ -19,7 +19,7 @@ const whole = `NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = doc
 // document returns the row of a document; without one, the error is
 // [retrieve.ErrNotFound].
 func (t *tx) document(id string) *documentRow {
-	d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE key = ? AND `+whole, keyOf(id)))
+	d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE key = ? AND `+whole, retrieve.DigestOf(id)))
 	if errors.Is(err, sql.ErrNoRows) {
 		check(retrieve.ErrNotFound)
 	}
@@ -116,7 +116,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 		}
 	}
 	if f.Document != "" {
-		add("key = ?", keyOf(f.Document))
+		add("key = ?", retrieve.DigestOf(f.Document))
 	}
 	exact = len(f.Tags) == 0 && len(f.Documents) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
 	if n := len(f.Collections); n > maxList {
@@ -303,7 +303,8 @@ func (t *tx) vectors(space int64, digests []string) map[string][]float32 {
 	found := make(map[string][]float32, len(digests))
 	for part := range slices.Chunk(digests, maxList) {
 		list, args := in(part)
-		for r := range t.rows(`SELECT space, digest, vector, sum FROM ibid.vectors WHERE digest IN `+list+` AND space = ?`, append(args, space)...) {
+		for r := range t.rows(`SELECT space, digest, vector, sum FROM ibid.vectors WHERE digest IN `+list+` AND space = ?`,
+			append(args, space)...) {
 			var of int64
 			var digest string
 			var vector []byte

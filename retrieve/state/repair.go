@@ -193,7 +193,8 @@ func (t *tx) repairRows() (lost []Damage) {
 			"ingest the folders again"})
 	}
 	names := make(map[int64]string) // ids by number, as far as any row has them
-	for r := range t.rows(`SELECT document, id FROM ibid.changes WHERE deleted = 0 AND document <> 0 UNION SELECT number, id FROM ibid.documents`) {
+	for r := range t.rows(`SELECT document, id FROM ibid.changes WHERE deleted = 0 AND document <> 0
+		UNION SELECT number, id FROM ibid.documents`) {
 		var number int64
 		var name string
 		check(r.Scan(&number, &name))

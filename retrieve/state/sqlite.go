@@ -140,7 +140,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 // fileStore returns the store of a file that is not open yet.
 func fileStore(path string, opts Options) *Store {
 	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, maxPause: 100 * time.Millisecond,
-		report: opts.Waiting, limits: opts.Limits, dir: filepath.Dir(path)}
+		report: opts.Waiting, limits: opts.Limits.OrDefault(), dir: filepath.Dir(path)}
 	s.classify = s.classifySQLite
 	s.era.Store(newEra())
 	if s.wait <= 0 {
@@ -175,27 +175,20 @@ func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 
 // isReadOnly reports whether the folder or the database in it cannot be written.
 func isReadOnly(dir, file string) (bool, error) {
-	probe, err := os.CreateTemp(dir, FileName+".*.probe")
-	if disk.IsReadOnly(err) {
-		return true, nil
+	err := disk.Probe(dir)
+	if err == nil {
+		var f *os.File
+		if f, err = os.OpenFile(file, os.O_RDWR, 0); err == nil {
+			return false, f.Close()
+		}
 	}
-	if err != nil {
-		return false, err
-	}
-	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
-		return false, err
-	}
-	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if disk.IsReadOnly(err) {
 		return true, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return false, f.Close()
+	return false, err
 }
 
 // lockSafely chooses locks that belong to an open file. Otherwise any other

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 // A Report is what [Verify] found.
@@ -260,7 +261,7 @@ func (t *tx) examine(number, space int64) (d documentRow, reason string) {
 	if err != nil {
 		return d, damagedRow
 	}
-	if key := keyOf(d.id); d.id != d.root+"/"+d.path || !slices.Equal(d.key, key[:]) {
+	if key := retrieve.DigestOf(d.id); d.id != d.root+"/"+d.path || !slices.Equal(d.key, key[:]) {
 		return d, fmt.Sprintf("its name is not its root %q followed by its path %q", d.root, d.path)
 	}
 	var doc *ingest.Document

@@ -126,7 +126,7 @@ func (t *tx) lockDocuments(ids ...string) {
 // each number that had the id. There are two only if the row of one is damaged.
 func (t *tx) eraseID(id string, needed map[string][]any) (changes []change) {
 	for _, number := range column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
-		UNION SELECT document FROM ibid.damage WHERE id = ?`, keyOf(id), id) {
+		UNION SELECT document FROM ibid.damage WHERE id = ?`, retrieve.DigestOf(id), id) {
 		t.erase(number, needed)
 		changes = append(changes, change{document: number, deleted: true})
 	}

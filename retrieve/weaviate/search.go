@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -365,7 +366,8 @@ func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []strin
 	return out, nil
 }
 
-// counts are figures of the collection at one revision.
+// counts are figures of the collection at one revision. They are locked while they are
+// counted, so that no two searches count the same.
 type counts struct {
 	mu     sync.Mutex
 	mark   *mark
@@ -391,31 +393,24 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 	}
 	c := &x.counted
 	c.mu.Lock()
-	known := c.mark == m && c.of != nil && len(c.of) < maxCounts
+	defer c.mu.Unlock()
+	if c.mark != m || len(c.of) >= maxCounts {
+		c.mark, c.of = nil, make(map[string]int)
+	}
 	var missing []string
 	for _, t := range terms {
-		if _, ok := c.of[token(t)]; !known || !ok {
+		if _, ok := c.of[token(t)]; !ok {
 			missing = append(missing, token(t))
 		}
 	}
-	c.mu.Unlock()
-	if !known || len(missing) > 0 {
+	if c.mark == nil || len(missing) > 0 {
 		chunks, total, of, err := x.count(ctx, missing)
 		if err != nil {
 			return stats, err
 		}
-		c.mu.Lock()
-		if c.mark != m || !known {
-			c.mark, c.of = m, make(map[string]int)
-		}
-		c.chunks, c.terms = chunks, total
-		for token, n := range of {
-			c.of[token] = n
-		}
-		c.mu.Unlock()
+		c.mark, c.chunks, c.terms = m, chunks, total
+		maps.Copy(c.of, of)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	stats = retrieve.Stats{Chunks: c.chunks, Frequency: make(map[string]int, len(terms))}
 	if c.chunks > 0 {
 		stats.MeanTerms = float64(c.terms) / float64(c.chunks)

@@ -71,10 +71,6 @@ func (c *checkpoint) numbers(name string) int {
 	return rows * columns
 }
 
-func (c *checkpoint) word(id, width int) ([]float32, error) {
-	return c.slice(wordVectors, c.numbers(wordVectors), id*width, width)
-}
-
 func (c *checkpoint) slice(name string, want, first, n int) ([]float32, error) {
 	t, known := c.tensors[name]
 	if !known {
@@ -129,8 +125,6 @@ type tensors interface {
 	numbers(name string) int
 	// slice returns n numbers of a tensor from the first on; it must have want.
 	slice(name string, want, first, n int) ([]float32, error)
-	// word returns the vector of a word.
-	word(id, width int) ([]float32, error)
 }
 
 const wordVectors = "embeddings.word_embeddings.weight"
@@ -248,10 +242,15 @@ func (m *Model) fill(c *converter) error {
 
 // roundWords rounds each word's vector to int8.
 func (m *Model) roundWords(c *converter) {
+	n := c.numbers(wordVectors)
+	if n < m.Words*m.Width {
+		c.err = fmt.Errorf("the weights have %d numbers for %d words", n, m.Words)
+		return
+	}
 	m.words, m.wordScale = make([]int8, m.Words*m.Width), make([]float32, m.Words)
 	for i := range m.wordScale {
 		var row []float32
-		if row, c.err = c.word(i, m.Width); c.err != nil {
+		if row, c.err = c.slice(wordVectors, n, i*m.Width, m.Width); c.err != nil {
 			return
 		}
 		m.wordScale[i] = kernel.Round(m.words[i*m.Width:][:m.Width], row)

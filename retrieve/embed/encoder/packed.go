@@ -104,10 +104,6 @@ var packedNames = strings.NewReplacer("embeddings.word_embeddings.weight", "emb.
 
 func (p *packed) numbers(name string) int { return p.tensors[packedNames.Replace(name)].n }
 
-func (p *packed) word(id, width int) ([]float32, error) {
-	return p.slice(wordVectors, int(p.head.Words)*width, id*width, width)
-}
-
 func (p *packed) slice(name string, want, first, n int) ([]float32, error) {
 	t, known := p.tensors[packedNames.Replace(name)]
 	if !known || t.n != want || t.at < 0 {
