@@ -2,7 +2,6 @@ package office
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"path"
 	"strings"
@@ -155,8 +154,10 @@ func withEnding(name string, content []byte) (string, []byte) {
 func native(data []byte) (name string, content []byte, ok bool) {
 	label, rest, _ := bytes.Cut(data[min(len(data), 6):], []byte{0})
 	from, rest, _ := bytes.Cut(rest, []byte{0})
-	_, rest, _ = sized(rest[min(len(rest), 4):])
-	if content, _, ok = sized(rest); !ok {
+	in := cursor{data: rest, at: 4}
+	in.bytes(in.number(4))
+	size := in.number(4)
+	if content = in.bytes(size); len(content) < size || in.at <= 8 || size == 0 {
 		return "", nil, false
 	}
 	for _, path := range [][]byte{label, from} {
@@ -165,18 +166,6 @@ func native(data []byte) (name string, content []byte, ok bool) {
 		}
 	}
 	return "", nil, false
-}
-
-// sized cuts a piece after its size off data.
-func sized(data []byte) (piece, rest []byte, ok bool) {
-	if len(data) < 4 {
-		return nil, nil, false
-	}
-	size := uint64(binary.LittleEndian.Uint32(data))
-	if data = data[4:]; size > uint64(len(data)) {
-		return nil, nil, false
-	}
-	return data[:size], data[size:], true
 }
 
 // noteEmbedded records the embedded files that cannot be taken out. The others are

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"golang.org/x/text/encoding/charmap"
-
 	"ibid/ingest/compound"
 )
 
@@ -40,32 +38,25 @@ const (
 
 // A record of a workbook, with the places in data at which its continuations begin.
 type xlsRecord struct {
-	kind uint16
-	data []byte
+	cursor
+	kind int
 	cuts []int
 }
 
 // xlsRecords yields the records from a place on.
 func xlsRecords(stream []byte, at int) func(yield func(xlsRecord) bool) {
 	return func(yield func(xlsRecord) bool) {
-		next := func() (kind uint16, data []byte, ok bool) {
-			if at < 0 || at+4 > len(stream) {
-				return 0, nil, false
-			}
-			start := at + 4
-			at = min(start+int(binary.LittleEndian.Uint16(stream[at+2:])), len(stream))
-			return binary.LittleEndian.Uint16(stream[start-4:]), stream[start:at], true
-		}
-		for {
-			kind, data, ok := next()
-			if !ok {
-				return
-			}
-			r := xlsRecord{kind: kind, data: data}
-			for at+4 <= len(stream) && binary.LittleEndian.Uint16(stream[at:]) == xlsContinue {
-				_, more, _ := next()
+		all := cursor{data: stream, at: min(max(at, 0), len(stream))}
+		for all.at+4 <= len(stream) {
+			r := xlsRecord{kind: all.number(2)}
+			r.data = all.bytes(all.number(2))
+			for next := all; next.number(2) == xlsContinue; next = all {
+				if len(r.cuts) == 0 {
+					r.data = slices.Clip(r.data) // the stream stays as it is
+				}
 				r.cuts = append(r.cuts, len(r.data))
-				r.data = append(r.data[:len(r.data):len(r.data)], more...)
+				r.data = append(r.data, next.bytes(next.number(2))...)
+				all = next
 			}
 			if !yield(r) {
 				return
@@ -74,28 +65,8 @@ func xlsRecords(stream []byte, at int) func(yield func(xlsRecord) bool) {
 	}
 }
 
-// An xlsReader reads strings of a record; each continuation begins with the width
-// of the characters.
-type xlsReader struct {
-	xlsRecord
-	at int
-}
-
-func (r *xlsReader) number(size int) int {
-	if r.at+size > len(r.data) {
-		r.at = len(r.data)
-		return 0
-	}
-	n := 0
-	for i := range size {
-		n |= int(r.data[r.at+i]) << (8 * i)
-	}
-	r.at += size
-	return n
-}
-
 // text reads a string whose length has so many bytes.
-func (r *xlsReader) text(sizeOfLength int) string {
+func (r *xlsRecord) text(sizeOfLength int) string {
 	length, flags := r.number(sizeOfLength), r.number(1)
 	runs, extra := 0, 0
 	if flags&8 != 0 {
@@ -124,9 +95,9 @@ func (r *xlsReader) text(sizeOfLength int) string {
 func (f *file) oldSheets(root compound.Folder) error {
 	b := &workbook{file: f, own: map[int]string{}}
 	stream := root.Stream("Workbook")
-	var sheets []xlsReader
+	var sheets []*xlsRecord
 	for record := range xlsRecords(stream, 0) {
-		r := xlsReader{xlsRecord: record}
+		r := &record
 		switch r.kind {
 		case xlsPassword:
 			return errors.New("it is protected with a password: save it without one")
@@ -177,7 +148,7 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 	var last *sheetCell // a formula whose text follows
 	depth := 0
 	for record := range xlsRecords(stream, at) {
-		r := xlsReader{xlsRecord: record}
+		r := &record
 		add := func(row, column int, text string, value bool) {
 			if text != "" && row < maxSheetRows && column < maxSheetColumns {
 				rows[row] = append(rows[row], sheetCell{column: column, text: text, value: value})
@@ -196,7 +167,7 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 		switch r.kind {
 		case xlsSharedRef, xlsNumber, xlsRK, xlsFormula, xlsLabel, xlsBool:
 			row, column, style := r.number(2), r.number(2), r.number(2)
-			if text, value := b.oldCell(&r, style); r.kind == xlsFormula && !value {
+			if text, value := b.oldCell(r, style); r.kind == xlsFormula && !value {
 				rows[row] = append(rows[row], sheetCell{column: column})
 				last = &rows[row][len(rows[row])-1]
 			} else {
@@ -218,7 +189,7 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 				s.merges[top] = append(s.merges[top], cellRange{left, top, right, bottom})
 			}
 		case xlsTextBox:
-			if text := textBox(r.xlsRecord); text != "" {
+			if text := textBox(r); text != "" {
 				rest = append(rest, Block{Text: text})
 			}
 		}
@@ -232,7 +203,7 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 
 // textBox returns the text of a box or a comment, which is in the first continuation
 // of its record.
-func textBox(r xlsRecord) string {
+func textBox(r *xlsRecord) string {
 	const length = 10 // place of the number of characters
 	if len(r.cuts) == 0 || r.cuts[0] < length+2 || r.cuts[0] == len(r.data) {
 		return ""
@@ -241,14 +212,12 @@ func textBox(r xlsRecord) string {
 	if r.data[r.cuts[0]]&1 != 0 {
 		return compound.UTF16(text[:min(2*n, len(text))])
 	}
-	// ISO 8859-1 has a character for each byte.
-	latin, _ := charmap.ISO8859_1.NewDecoder().Bytes(text[:min(n, len(text))])
-	return string(latin)
+	return latin1(text[:min(n, len(text))])
 }
 
 // oldCell returns the text of a cell; value is false if it is text, or if that of a
 // formula follows.
-func (b *workbook) oldCell(r *xlsReader, style int) (text string, value bool) {
+func (b *workbook) oldCell(r *xlsRecord, style int) (text string, value bool) {
 	switch r.kind {
 	case xlsSharedRef:
 		return b.text(r.number(4)), false
@@ -262,7 +231,8 @@ func (b *workbook) oldCell(r *xlsReader, style int) (text string, value bool) {
 		}
 		return "#N/A", true
 	}
-	bits := uint64(r.number(4)) | uint64(r.number(4))<<32
+	n := r.float()
+	bits := math.Float64bits(n)
 	if r.kind == xlsFormula && bits>>48 == 0xffff {
 		switch kind, n := bits&0xff, int(bits>>16&0xff); kind {
 		case 1:
@@ -274,7 +244,7 @@ func (b *workbook) oldCell(r *xlsReader, style int) (text string, value bool) {
 		}
 		return "", false
 	}
-	return b.float(math.Float64frombits(bits), style), true
+	return b.float(n, style), true
 }
 
 func (b *workbook) float(n float64, style int) string {

@@ -1,11 +1,8 @@
 package office
 
 import (
-	"encoding/binary"
 	"errors"
 	"strings"
-
-	"golang.org/x/text/encoding/charmap"
 
 	"ibid/ingest/compound"
 )
@@ -28,19 +25,18 @@ const pptEncrypted = 0xf3d1c4df
 
 // A pptRecord is a record, or a container of records.
 type pptRecord struct {
-	kind, instance uint16
+	cursor
+	kind, instance int
 	container      bool
-	data           []byte
 }
 
 // pptRecords yields the records in data.
 func pptRecords(data []byte) func(yield func(pptRecord) bool) {
 	return func(yield func(pptRecord) bool) {
-		for len(data) >= 8 {
-			head := binary.LittleEndian.Uint16(data)
-			size := uint64(binary.LittleEndian.Uint32(data[4:])) + 8
-			r := pptRecord{binary.LittleEndian.Uint16(data[2:]), head >> 4, head&0xf == 0xf, data[8:min(size, uint64(len(data)))]}
-			if data = data[min(size, uint64(len(data))):]; !yield(r) {
+		for all := (cursor{data: data}); all.at+8 <= len(data); {
+			head := all.number(2)
+			r := pptRecord{kind: all.number(2), instance: head >> 4, container: head&0xf == 0xf}
+			if r.data = all.bytes(all.number(4)); !yield(r) {
 				return
 			}
 		}
@@ -49,40 +45,40 @@ func pptRecords(data []byte) func(yield func(pptRecord) bool) {
 
 // oldSlides reads a presentation of PowerPoint 97 to 2003.
 func (f *file) oldSlides(root compound.Folder) error {
-	stream, user := root.Stream("PowerPoint Document"), root.Stream("Current User")
-	if len(user) < 20 {
+	user := cursor{data: root.Stream("Current User"), at: 12}
+	if len(user.data) < 20 {
 		return errors.New("it is damaged or cut off: the directory of its slides is missing")
 	}
-	if binary.LittleEndian.Uint32(user[12:]) == pptEncrypted {
+	if user.number(4) == pptEncrypted {
 		return errors.New("it is protected with a password: save it without one")
 	}
+	p := pptReader{file: f, stream: root.Stream("PowerPoint Document"), places: map[int]int{}, notes: map[int]string{}}
 	// Each time that a presentation was saved there is a table of what changed, the
 	// last one first.
-	places := map[uint32]uint32{}
-	document := uint32(0)
-	for at, n := binary.LittleEndian.Uint32(user[16:]), 0; at > 0 && n < 1000; n++ {
-		edit := pptAt(stream, at)
+	document := 0
+	for at, n := user.number(4), 0; at > 0 && n < 1000; n++ {
+		edit := p.at(at)
 		if edit.kind != pptEdit || len(edit.data) < 20 {
 			break
 		}
+		edit.at = 8
+		at = edit.number(4)
+		table := p.at(edit.number(4))
 		if n == 0 {
-			document = binary.LittleEndian.Uint32(edit.data[16:])
+			document = edit.number(4)
 		}
-		at = binary.LittleEndian.Uint32(edit.data[8:])
-		for table := pptAt(stream, binary.LittleEndian.Uint32(edit.data[12:])).data; len(table) >= 8; {
-			head := binary.LittleEndian.Uint32(table)
-			first, count := head&(1<<20-1), head>>20
-			for table = table[4:]; count > 0 && len(table) >= 4; count-- {
-				if _, newer := places[first]; !newer {
-					places[first] = binary.LittleEndian.Uint32(table)
+		for table.at+8 <= len(table.data) {
+			head := table.number(4)
+			for first, count := head&(1<<20-1), head>>20; count > 0 && table.at+4 <= len(table.data); first, count = first+1, count-1 {
+				place := table.number(4)
+				if _, newer := p.places[first]; !newer {
+					p.places[first] = place
 				}
-				first, table = first+1, table[4:]
 			}
 		}
 	}
-	p := pptReader{file: f, stream: stream, places: places, notes: map[uint32]string{}}
-	for _, instance := range []uint16{2, 0} { // notes, then slides
-		for r := range pptRecords(pptAt(stream, places[document]).data) {
+	for _, instance := range []int{2, 0} { // notes, then slides
+		for r := range pptRecords(p.at(p.places[document]).data) {
 			if r.kind == pptSlideList && r.instance == instance {
 				p.list(r.data, instance == 2)
 			}
@@ -94,107 +90,104 @@ func (f *file) oldSlides(root compound.Folder) error {
 	return nil
 }
 
-func pptAt(stream []byte, at uint32) (r pptRecord) {
-	for r = range pptRecords(stream[min(uint64(at), uint64(len(stream))):]) {
+type pptReader struct {
+	*file
+	stream []byte
+	places map[int]int
+	notes  map[int]string // by slide
+	slides int
+	shapes []shape // of the current slide
+	kind   int     // of the next text
+}
+
+// at returns the record at a place.
+func (p *pptReader) at(place int) (r pptRecord) {
+	for r = range pptRecords(p.stream[min(place, len(p.stream)):]) {
 		break
 	}
 	return r
 }
 
-type pptReader struct {
-	*file
-	stream []byte
-	places map[uint32]uint32
-	notes  map[uint32]string // by slide
-	slides int
-}
-
 // list reads the slides of a list: the texts of their outlines are in the list,
 // other texts where it says that a slide is.
 func (p *pptReader) list(data []byte, notes bool) {
-	var shapes []shape
-	var place []byte
-	end := func() {
-		if len(place) < 16 {
-			return
+	var place cursor
+	p.shapes, p.kind = nil, 0
+	for r := range pptRecords(data) {
+		if r.kind == pptPlace {
+			p.slide(place, notes)
+			p.shapes, place = nil, r.cursor
+		} else {
+			p.text(r)
 		}
-		slide := pptAt(p.stream, p.places[binary.LittleEndian.Uint32(place)])
-		id := binary.LittleEndian.Uint32(place[12:])
-		p.texts(slide.data, &shapes, 0)
-		if !notes {
-			p.slides++
-			p.write(Block{Kind: Page, Level: p.slides})
-			p.writeShapes(p.slides, shapes)
-			if note := p.notes[id]; note != "" {
-				p.write(Block{Text: "Notes: " + note})
-			}
-			return
+	}
+	p.slide(place, notes)
+}
+
+// slide writes a slide, or keeps the notes of one.
+func (p *pptReader) slide(place cursor, notes bool) {
+	if len(place.data) < 16 {
+		return
+	}
+	slide := p.at(p.places[place.number(4)])
+	place.at = 12
+	id := place.number(4)
+	p.texts(slide.data, 0)
+	if !notes {
+		p.slides++
+		p.write(Block{Kind: Page, Level: p.slides})
+		p.writeShapes(p.slides, p.shapes)
+		if note := p.notes[id]; note != "" {
+			p.write(Block{Text: "Notes: " + note})
 		}
-		for r := range pptRecords(slide.data) {
-			if r.kind == pptNotesOf && len(r.data) >= 4 {
-				for _, sh := range shapes {
-					if sh.place == "notes" {
-						id = binary.LittleEndian.Uint32(r.data)
-						p.notes[id] = oneLine(p.notes[id] + " " + lineOf(sh.blocks))
-					}
+		return
+	}
+	for r := range pptRecords(slide.data) {
+		if r.kind == pptNotesOf && len(r.data) >= 4 {
+			id = r.number(4)
+			for _, sh := range p.shapes {
+				if sh.place == "notes" {
+					p.notes[id] = oneLine(p.notes[id] + " " + lineOf(sh.blocks))
 				}
 			}
 		}
 	}
-	kind := uint32(0)
-	for r := range pptRecords(data) {
-		switch r.kind {
-		case pptPlace:
-			end()
-			shapes, place = nil, r.data
-		default:
-			p.text(r, &kind, &shapes)
-		}
-	}
-	end()
 }
 
 // texts finds the texts at any depth of a container.
-func (p *pptReader) texts(data []byte, shapes *[]shape, depth int) {
-	kind := uint32(4)
+func (p *pptReader) texts(data []byte, depth int) {
+	defer func(kind int) { p.kind = kind }(p.kind)
+	p.kind = 4
 	for r := range pptRecords(data) {
-		if r.container && depth < 50 {
-			if r.kind == pptComment {
-				var said []string
-				for s := range pptRecords(r.data) {
-					if s.kind == pptString {
-						said = append(said, compound.UTF16(s.data))
-					}
+		switch {
+		case !r.container || depth == 50:
+			p.text(r)
+		case r.kind == pptComment:
+			var said []string
+			for s := range pptRecords(r.data) {
+				if s.kind == pptString {
+					said = append(said, compound.UTF16(s.data))
 				}
-				*shapes = append(*shapes, shape{blocks: []Block{{Text: "Comment: " + strings.Join(said, ": ")}}})
-				continue
 			}
-			p.texts(r.data, shapes, depth+1)
-		} else {
-			p.text(r, &kind, shapes)
+			p.shapes = append(p.shapes, shape{blocks: []Block{{Text: "Comment: " + strings.Join(said, ": ")}}})
+		default:
+			p.texts(r.data, depth+1)
 		}
 	}
 }
 
 // text adds the text in a record, whose kind was in a record before it.
-func (p *pptReader) text(r pptRecord, kind *uint32, shapes *[]shape) {
+func (p *pptReader) text(r pptRecord) {
 	text := ""
 	switch r.kind {
 	case pptTextKind:
-		if len(r.data) >= 4 {
-			*kind = binary.LittleEndian.Uint32(r.data)
-		}
-		return
+		p.kind = r.number(4)
 	case pptText:
 		text = compound.UTF16(r.data)
 	case pptLatin:
-		if latin, err := charmap.ISO8859_1.NewDecoder().Bytes(r.data); err == nil {
-			text = string(latin)
-		}
-	default:
-		return
+		text = latin1(r.data)
 	}
-	sh := shape{place: map[uint32]string{0: "title", 1: "body", 2: "notes", 6: "title"}[*kind]}
+	sh := shape{place: map[int]string{0: "title", 1: "body", 2: "notes", 6: "title"}[p.kind]}
 	for line := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\r' }) {
 		if line = strings.ReplaceAll(line, "\v", "\n"); strings.TrimSpace(line) != "" && line != "*" { // a field for a number or date
 			b := Block{Text: line}
@@ -205,6 +198,6 @@ func (p *pptReader) text(r pptRecord, kind *uint32, shapes *[]shape) {
 		}
 	}
 	if len(sh.blocks) > 0 {
-		*shapes = append(*shapes, sh)
+		p.shapes = append(p.shapes, sh)
 	}
 }

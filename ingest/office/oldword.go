@@ -2,7 +2,6 @@ package office
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -30,7 +29,7 @@ type oldWord struct {
 
 // A wordRun has the properties of the paragraphs that end in a range of the file.
 type wordRun struct {
-	start, end uint32
+	start, end int
 	level      int // of a heading from 1; 0 for none
 	item       bool
 	inTable    bool
@@ -39,29 +38,28 @@ type wordRun struct {
 
 // oldWord reads a document of Word 97 to 2003.
 func (f *file) oldWord(root compound.Folder) error {
-	main := root.Stream("WordDocument")
-	if len(main) < fibPieces+8 {
+	d := &oldWord{flow: flow{file: f}, main: root.Stream("WordDocument")}
+	if len(d.main) < fibPieces+8 {
 		return errors.New("it is damaged or cut off: its text is missing")
 	}
-	if binary.LittleEndian.Uint16(main) != 0xa5ec {
+	head := cursor{data: d.main}
+	if head.number(2) != 0xa5ec {
 		return &OldError{"it is in the format of Word before 97, which is not supported: save it as .docx"}
 	}
-	flags := binary.LittleEndian.Uint16(main[fibFlags:])
+	head.at = fibFlags
+	flags := head.number(2)
 	if flags&0x100 != 0 {
 		return errors.New("it is protected with a password: save it without one")
 	}
-	d := &oldWord{flow: flow{file: f}, main: main, table: root.Stream("0Table")}
-	if flags&0x200 != 0 {
-		d.table = root.Stream("1Table")
-	}
+	d.table = root.Stream(map[bool]string{false: "0Table", true: "1Table"}[flags&0x200 != 0])
 	d.readRuns(d.part(fibParagraphs))
-	counts := main[fibCounts:]
-	count := func(i int) int { return int(int32(binary.LittleEndian.Uint32(counts[4*i:]))) }
+	head.at = fibCounts
+	count := func() int { return int(int32(head.number(4))) }
 	ends := []struct {
 		label string
 		end   int
-	}{{"", count(0)}, {"Footnote: ", count(1)}, {"-", count(2)}, {"-", count(3)}, {"Comment: ", count(4)},
-		{"Endnote: ", count(5)}, {"", count(6)}}
+	}{{"", count()}, {"Footnote: ", count()}, {"-", count()}, {"-", count()}, {"Comment: ", count()},
+		{"Endnote: ", count()}, {"", count()}}
 	at, part, left := 0, 0, ends[0].end
 	for c, place := range d.characters(d.part(fibPieces)) {
 		for left <= 0 && part+1 < len(ends) {
@@ -88,38 +86,42 @@ func (f *file) oldWord(root compound.Folder) error {
 }
 
 // part returns the part of the table stream that an entry of the header names.
-func (d *oldWord) part(entry int) []byte {
-	start, size := uint64(binary.LittleEndian.Uint32(d.main[entry:])), uint64(binary.LittleEndian.Uint32(d.main[entry+4:]))
-	start = min(start, uint64(len(d.table)))
-	return d.table[start:min(start+size, uint64(len(d.table)))]
+func (d *oldWord) part(entry int) cursor {
+	in := cursor{data: d.main, at: entry}
+	out := cursor{data: d.table, at: in.number(4)}
+	return cursor{data: out.bytes(in.number(4))}
 }
 
 // characters yields the characters of the pieces of text with their places in the
 // file.
-func (d *oldWord) characters(pieces []byte) func(yield func(rune, uint32) bool) {
-	return func(yield func(rune, uint32) bool) {
-		for len(pieces) >= 3 && pieces[0] == 1 { // properties
-			size := 3 + int(binary.LittleEndian.Uint16(pieces[1:]))
-			pieces = pieces[min(size, len(pieces)):]
+func (d *oldWord) characters(in cursor) func(yield func(rune, int) bool) {
+	return func(yield func(rune, int) bool) {
+		kind := in.number(1)
+		for ; kind == 1; kind = in.number(1) { // properties
+			in.bytes(in.number(2))
 		}
-		if len(pieces) < 5+4 || pieces[0] != 2 {
+		n := (in.number(4) - 4) / 12
+		if kind != 2 {
 			return
 		}
-		pieces = pieces[5:]
-		n := (len(pieces) - 4) / 12
-		for i := range n {
-			length := uint64(binary.LittleEndian.Uint32(pieces[4*i+4:])) - uint64(binary.LittleEndian.Uint32(pieces[4*i:]))
-			at := binary.LittleEndian.Uint32(pieces[4*(n+1)+8*i+2:])
-			size := uint64(2)
-			if at&(1<<30) != 0 { // one byte for a character
-				at, size = at&^(1<<30)/2, 1
+		pieces := cursor{data: in.bytes(12*n + 4)}
+		for i := range min(n, len(pieces.data)/12) {
+			pieces.at = 4 * i
+			first := pieces.number(4)
+			length := pieces.number(4) - first
+			pieces.at = 4*(n+1) + 8*i + 2
+			text := cursor{data: d.main, at: pieces.number(4)}
+			wide := text.at&(1<<30) == 0
+			if !wide { // one byte for a character
+				text.at = text.at &^ (1 << 30) / 2
 			}
-			start := min(uint64(at), uint64(len(d.main)))
-			text := d.main[start:min(start+length*size, uint64(len(d.main)))]
-			for ; uint64(len(text)) >= size; text, at = text[size:], at+uint32(size) {
-				c := charmap.Windows1252.DecodeByte(text[0])
-				if size == 2 {
-					c = rune(binary.LittleEndian.Uint16(text))
+			for ; length > 0 && text.at < len(text.data); length-- {
+				at := text.at
+				var c rune
+				if wide {
+					c = rune(text.number(2))
+				} else {
+					c = charmap.Windows1252.DecodeByte(byte(text.number(1)))
 				}
 				if !yield(c, at) {
 					return
@@ -130,28 +132,29 @@ func (d *oldWord) characters(pieces []byte) func(yield func(rune, uint32) bool) 
 }
 
 // readRuns reads the properties of paragraphs, from pages of 512 bytes.
-func (d *oldWord) readRuns(pages []byte) {
+func (d *oldWord) readRuns(pages cursor) {
 	const page = 512
-	n := (len(pages) - 4) / 8
-	for i := range max(n, 0) {
-		start := uint64(binary.LittleEndian.Uint32(pages[4*(n+1)+4*i:])) * page
-		if start+page > uint64(len(d.main)) || len(d.runs) > maxEntries*10 {
+	n := (len(pages.data) - 4) / 8
+	pages.at = 4 * (n + 1)
+	for range max(n, 0) {
+		in := cursor{data: d.main, at: pages.number(4) * page}
+		p := cursor{data: in.bytes(page)}
+		if len(p.data) < page || len(d.runs) > maxEntries*10 {
 			continue
 		}
-		p := d.main[start : start+page]
-		count := int(p[page-1])
+		count := int(p.data[page-1])
 		for j := 0; j < count && 4*(count+1)+13*j < page; j++ {
-			run := wordRun{start: binary.LittleEndian.Uint32(p[4*j:]), end: binary.LittleEndian.Uint32(p[4*j+4:])}
-			at := 2 * int(p[4*(count+1)+13*j])
-			if at == 0 || at+4 > page {
+			p.at = 4 * j
+			run := wordRun{start: p.number(4), end: p.number(4)}
+			p.at = 2 * int(p.data[4*(count+1)+13*j])
+			if p.at == 0 || p.at+4 > page {
 				continue
 			}
-			size := 2*int(p[at]) - 1
-			if at++; size < 0 {
-				size = 2 * int(p[at])
-				at++
+			size := 2*p.number(1) - 1
+			if size < 0 {
+				size = 2 * p.number(1)
 			}
-			run.read(p[at:min(at+size, page)])
+			run.read(p.bytes(size))
 			d.runs = append(d.runs, run)
 		}
 	}
@@ -160,20 +163,16 @@ func (d *oldWord) readRuns(pages []byte) {
 
 // read reads the style and the properties of a paragraph. The first styles are
 // those of headings.
-func (r *wordRun) read(p []byte) {
-	if len(p) < 2 {
-		return
+func (r *wordRun) read(properties []byte) {
+	p := cursor{data: properties}
+	if style := p.number(2); style >= 1 && style <= listLevels {
+		r.level = style
 	}
-	if style := binary.LittleEndian.Uint16(p); style >= 1 && style <= listLevels {
-		r.level = int(style)
-	}
-	for p = p[2:]; len(p) >= 3; {
-		code := binary.LittleEndian.Uint16(p)
-		size := []int{1, 1, 2, 4, 2, 2, 0, 3}[code>>13]
-		if size == 0 { // of variable size
-			size = 1 + int(p[2])
-		}
-		switch value := p[2]; code {
+	for p.at+3 <= len(p.data) {
+		code := p.number(2)
+		value := int(p.data[p.at])
+		size := []int{1, 1, 2, 4, 2, 2, 1 + value, 3}[code>>13] // the seventh is of variable size
+		switch p.bytes(size); code {
 		case 0x2416:
 			r.inTable = value == 1
 		case 0x2417: // the end of a row
@@ -182,15 +181,14 @@ func (r *wordRun) read(p []byte) {
 			r.item = value != 0
 		case 0x2640: // outline level
 			if value < listLevels {
-				r.level = int(value) + 1
+				r.level = value + 1
 			}
 		}
-		p = p[min(2+size, len(p)):]
 	}
 }
 
-func (d *oldWord) runAt(place uint32) wordRun {
-	i, found := slices.BinarySearchFunc(d.runs, place, func(r wordRun, at uint32) int { return cmp.Compare(r.start, at) })
+func (d *oldWord) runAt(place int) wordRun {
+	i, found := slices.BinarySearchFunc(d.runs, place, func(r wordRun, at int) int { return cmp.Compare(r.start, at) })
 	if !found {
 		i--
 	}
@@ -201,7 +199,7 @@ func (d *oldWord) runAt(place uint32) wordRun {
 }
 
 // add adds a character. Of fields only the results are text.
-func (d *oldWord) add(c rune, place uint32) {
+func (d *oldWord) add(c rune, place int) {
 	n := len(d.fields)
 	switch {
 	case c == 0x13 && n < maxDepth:
