@@ -191,7 +191,7 @@ func (f *file) mainPart() (name string, ok bool) {
 
 func (f *file) openXML(main string) (read func() error, err error) {
 	if strings.HasSuffix(strings.ToLower(main), ".bin") {
-		return nil, &OldError{"it is a binary workbook (.xlsb), which is not supported: save it as .xlsx"}
+		return func() error { return f.binaryWorkbook(main) }, nil
 	}
 	root := ""
 	err = f.find(main, func(_ *xmlReader, e element) { root = cmp.Or(root, e.Name.Local) })

@@ -163,7 +163,6 @@ func (b *workbook) readFormats(part string) {
 
 // sheet reads one sheet. Damage loses only what follows it in the sheet.
 func (b *workbook) sheet(part, name string) {
-	relations := b.relations(part)
 	s := newSheet(b.file, name)
 	b.readMerges(part, s)
 	row := 0
@@ -178,17 +177,24 @@ func (b *workbook) sheet(part, name string) {
 			}
 		})
 	})
+	b.endSheet(s, part, err)
+}
+
+// endSheet writes what waits of a sheet, its drawings and comments. The error is why
+// not all of it was read.
+func (b *workbook) endSheet(s *sheet, part string, err error) {
 	s.writeTop()
 	if b.over != nil {
 		return
 	}
+	relations := b.relations(part)
 	rest := b.drawings(relations)
 	for _, comments := range related(relations, "comments") {
 		rest = append(rest, b.comments(comments, "comment")...)
 	}
 	s.rest(rest)
 	if err != nil {
-		b.note("the sheet %.100q could be read only in part or not at all: %v", name, err)
+		b.note("the sheet %.100q could be read only in part or not at all: %v", s.name, err)
 	}
 }
 

@@ -249,7 +249,7 @@ func (s *slideReader) notes(part string) {
 
 // comments reads the comments on a slide or a sheet, which are elements of the name.
 func (f *file) comments(part, name string) (out []Block) {
-	err := f.find(part, func(x *xmlReader, e element) {
+	read := func(x *xmlReader, e element) {
 		if e.Name.Local != name {
 			return
 		}
@@ -260,7 +260,13 @@ func (f *file) comments(part, name string) (out []Block) {
 		if text := oneLine(x.text()); text != "" {
 			out = append(out, Block{Text: label + ": " + text})
 		}
-	})
+	}
+	err := error(nil)
+	if strings.HasSuffix(part, ".bin") {
+		out, err = f.binaryComments(part)
+	} else {
+		err = f.find(part, read)
+	}
 	if err != nil && f.over == nil {
 		f.note("the comments could be read only in part: %v", err)
 	}
