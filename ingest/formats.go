@@ -81,7 +81,7 @@ func formats() []fileFormat {
 		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: format.Office, binary: true, isolated: true, holds: true},
 		{name: "odp", endings: []string{".odp", ".otp", ".fodp"}, read: format.Office, binary: true, isolated: true, holds: true},
 		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
-		{name: "office", said: "older office formats (.doc, .xls, .ppt, .rtf)",
+		{name: "office", said: "older office formats (.doc, .xls, .xlsb, .ppt, .rtf)",
 			endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"},
 			read:    format.Office, binary: true, isolated: true, holds: true},
 		{name: "mail", said: "mail (.eml, .msg, .mbox, .mhtml)",

@@ -17,7 +17,8 @@ const maxEmbedded = 64 << 20
 // quick, and errs towards true.
 func HoldsFiles(data []byte) bool {
 	if bytes.HasPrefix(data, []byte(compound.Magic)) {
-		return bytes.Contains(data, []byte(wide("ObjectPool"))) || bytes.Contains(data, []byte(wide("MBD")))
+		return bytes.Contains(data, []byte(wide("ObjectPool"))) || bytes.Contains(data, []byte(wide("MBD"))) ||
+			bytes.Contains(data, []byte(wide("PowerPoint Document"))) && bytes.Contains(data, []byte{pptObject & 0xff, pptObject >> 8})
 	}
 	return bytes.HasPrefix(data, []byte("PK")) &&
 		(bytes.Contains(data, []byte("/embeddings/")) || bytes.Contains(data, []byte("Object ")))
@@ -48,7 +49,7 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 // file, or one that cannot be taken out.
 func (f *file) embedded(data []byte, each func(part, name string, content []byte) error) error {
 	if root, err := compound.Open(data); err == nil && bytes.HasPrefix(data, []byte(compound.Magic)) {
-		return embeddedOld(root, each)
+		return f.embeddedOld(root, each)
 	}
 	ofCharts := f.ofCharts()
 	for _, part := range f.names {
@@ -88,7 +89,7 @@ func (f *file) ofCharts() map[string]bool {
 }
 
 // embeddedOld is embedded for a document of a program before 2007.
-func embeddedOld(root compound.Folder, each func(part, name string, content []byte) error) error {
+func (f *file) embeddedOld(root compound.Folder, each func(part, name string, content []byte) error) error {
 	for _, at := range []struct {
 		in     compound.Folder
 		prefix string
@@ -100,7 +101,20 @@ func embeddedOld(root compound.Folder, each func(part, name string, content []by
 			}
 		}
 	}
-	return nil
+	if !root.Has("PowerPoint Document") {
+		return nil
+	}
+	slides, err := f.openSlides(root)
+	if err != nil {
+		return nil // reading the document reports it
+	}
+	return slides.objects(func(part string, data []byte) error {
+		if in, err := compound.Open(data); err == nil && (in.Has("PROJECT") || len(in.Names("")) == 0) {
+			return nil // macros, or nothing
+		}
+		name, content := unwrap(part, data)
+		return each(part, name, content)
+	})
 }
 
 // unwrap returns the file in a compound file: one that is packed in it, or itself

@@ -1,7 +1,13 @@
 package office
 
 import (
+	"bytes"
+	"compress/zlib"
 	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"ibid/ingest/compound"
@@ -17,6 +23,7 @@ const (
 	pptComment   = 12000
 	pptString    = 4026
 	pptSlideList = 4080
+	pptObject    = 4113
 	pptEdit      = 4085
 	pptDirectory = 6002
 )
@@ -43,19 +50,18 @@ func pptRecords(data []byte) func(yield func(pptRecord) bool) {
 	}
 }
 
-// oldSlides reads a presentation of PowerPoint 97 to 2003.
-func (f *file) oldSlides(root compound.Folder) error {
+// openSlides finds the records of a presentation of PowerPoint 97 to 2003.
+func (f *file) openSlides(root compound.Folder) (*pptReader, error) {
 	user := cursor{data: root.Stream("Current User"), at: 12}
 	if len(user.data) < 20 {
-		return errors.New("it is damaged or cut off: the directory of its slides is missing")
+		return nil, errors.New("it is damaged or cut off: the directory of its slides is missing")
 	}
 	if user.number(4) == pptEncrypted {
-		return errors.New("it is protected with a password: save it without one")
+		return nil, errors.New("it is protected with a password: save it without one")
 	}
-	p := pptReader{file: f, stream: root.Stream("PowerPoint Document"), places: map[int]int{}, notes: map[int]string{}}
+	p := &pptReader{file: f, stream: root.Stream("PowerPoint Document"), places: map[int]int{}, notes: map[int]string{}}
 	// Each time that a presentation was saved there is a table of what changed, the
 	// last one first.
-	document := 0
 	for at, n := user.number(4), 0; at > 0 && n < 1000; n++ {
 		edit := p.at(at)
 		if edit.kind != pptEdit || len(edit.data) < 20 {
@@ -65,7 +71,7 @@ func (f *file) oldSlides(root compound.Folder) error {
 		at = edit.number(4)
 		table := p.at(edit.number(4))
 		if n == 0 {
-			document = edit.number(4)
+			p.document = edit.number(4)
 		}
 		for table.at+8 <= len(table.data) {
 			head := table.number(4)
@@ -77,8 +83,17 @@ func (f *file) oldSlides(root compound.Folder) error {
 			}
 		}
 	}
+	return p, nil
+}
+
+// oldSlides reads a presentation of PowerPoint 97 to 2003.
+func (f *file) oldSlides(root compound.Folder) error {
+	p, err := f.openSlides(root)
+	if err != nil {
+		return err
+	}
 	for _, instance := range []int{2, 0} { // notes, then slides
-		for r := range pptRecords(p.at(p.places[document]).data) {
+		for r := range pptRecords(p.at(p.places[p.document]).data) {
 			if r.kind == pptSlideList && r.instance == instance {
 				p.list(r.data, instance == 2)
 			}
@@ -92,12 +107,13 @@ func (f *file) oldSlides(root compound.Folder) error {
 
 type pptReader struct {
 	*file
-	stream []byte
-	places map[int]int
-	notes  map[int]string // by slide
-	slides int
-	shapes []shape // of the current slide
-	kind   int     // of the next text
+	stream   []byte
+	places   map[int]int    // of records, by number
+	document int            // number of the document's record
+	notes    map[int]string // by slide
+	slides   int
+	shapes   []shape // of the current slide
+	kind     int     // of the next text
 }
 
 // at returns the record at a place.
@@ -200,4 +216,27 @@ func (p *pptReader) text(r pptRecord) {
 	if len(sh.blocks) > 0 {
 		p.shapes = append(p.shapes, sh)
 	}
+}
+
+// objects calls each with the compound files of the objects on the slides.
+func (p *pptReader) objects(each func(name string, data []byte) error) error {
+	n := 0
+	for _, id := range slices.Sorted(maps.Keys(p.places)) {
+		r := p.at(p.places[id])
+		if r.kind != pptObject {
+			continue
+		}
+		data := r.data
+		if r.instance == 1 && len(data) > 4 { // compressed, after its size
+			z, err := zlib.NewReader(bytes.NewReader(data[4:]))
+			if data = nil; err == nil {
+				data, _ = io.ReadAll(io.LimitReader(z, maxEmbedded)) // of a damaged one, what precedes the damage counts
+			}
+		}
+		n++
+		if err := each("object"+strconv.Itoa(n), data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
