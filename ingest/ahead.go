@@ -146,6 +146,13 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	if f.partial != "" {
 		r.doc.Partial = strings.TrimPrefix(r.doc.Partial+"; "+f.partial, "; ")
 	}
+	delete(r.doc.Meta, UnreadKey) // the document does not say it
+	if r.doc.Partial != "" {
+		if r.doc.Meta == nil {
+			r.doc.Meta = map[string]string{}
+		}
+		r.doc.Meta[UnreadKey] = r.doc.Partial
+	}
 	if fetched {
 		r.doc.SetAddress(pages.Address(f.path))
 	}

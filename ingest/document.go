@@ -42,6 +42,9 @@ const ReaderKey = format.ReaderKey
 // fetched from.
 const AddressKey = format.AddressKey
 
+// UnreadKey is the key in [Document.Meta] of what of the file was not read, and why.
+const UnreadKey = "unread"
+
 // RowAnchor is [format.RowAnchor].
 func RowAnchor(anchor string) (sheet, rows string, ok bool) { return format.RowAnchor(anchor) }
 

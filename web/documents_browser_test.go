@@ -102,6 +102,7 @@ func (r recordedInto) Into(_ context.Context, collection string) (Uploads, error
 func TestBrowserDocuments(t *testing.T) {
 	t.Parallel()
 	library := &growing{shelf: newShelf()}
+	library.shelf[0].Meta = map[string]string{ingest.UnreadKey: "page 2 of 2: no text, install tesseract to read scans"}
 	into := recordedInto{uploads: library, names: make(chan string, 9)}
 	s := newScene(t, func(o *Options) {
 		o.Library, o.Uploads, o.UploadFolders = library, library, into
@@ -110,6 +111,7 @@ func TestBrowserDocuments(t *testing.T) {
 	b := s.newTabAt(t, 1440, "light", "/documents", "#upload")
 	b.waitFor(`document.querySelectorAll("#rows .select").length > 0`)
 	b.look("documents")
+	b.is("Partly read page 2 of 2: no text, install tesseract to read scans|Read", `[...document.querySelectorAll("#rows tr")].slice(0, 2).map((tr) => tr.cells[3].textContent).join("|")`)
 	b.do(chromedp.Click(chromedp.CSS("th[data-sort=bytes] button")))
 	b.is("ascending club/odd/empty.txt", `document.querySelector("th[data-sort=bytes]").getAttribute("aria-sort") + " " + document.querySelector("#rows .path").textContent`)
 	b.do(chromedp.Click(chromedp.CSS("#rows tr:first-child input")))

@@ -14,6 +14,7 @@ const uploadRoots = new Set(["uploads"]);
 const status = byId("status");
 const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once loaded
+let unread = new Map(); // id -> what the last sync says of it
 let equal = new Map(); // digest -> documents with this content
 const selected = new Set(); // ids
 const verdicts = { skipped: t("skipped"), failed: t("failed") };
@@ -53,6 +54,7 @@ function facts({ total, indexing, troubles: unread }) {
 
 // troubles shows the files that couldn't be read.
 function troubles(list) {
+  unread = new Map(list.map((x) => [x.document, x]));
   const section = byId("troubles");
   section.hidden = list.length === 0;
   section.querySelector("ul").replaceChildren(...list.map((x) => el("li", { "data-id": x.document },
@@ -73,7 +75,7 @@ function draw() {
     const name = `${d.title} ${d.document}`.toLowerCase();
     return wanted.every((w) => name.includes(w));
   });
-  const key = (d) => (order.by === "date" ? d.meta?.date || "" : d[order.by] ?? "");
+  const key = (d) => (order.by === "date" ? d.meta?.date || "" : order.by === "state" ? state(d).words : d[order.by] ?? "");
   found.sort((a, b) => (typeof key(a) === "number" ? key(a) - key(b) : String(key(a)).localeCompare(String(key(b)))) * (order.down ? -1 : 1));
   for (const id of selected) if (!all.some((d) => d.document === id)) selected.delete(id);
   showSelected();
@@ -89,7 +91,15 @@ function draw() {
   if (wanted.length) say(t("{n} documents", { n: found.length }));
 }
 
+// state returns whether a document was read, partly or not again, and why.
+function state(d) {
+  const reason = unread.get(d.document)?.reason || d.meta?.unread;
+  if (!reason) return { words: t("Read") };
+  return { words: unread.has(d.document) ? t("Not read again") : t("Partly read"), reason };
+}
+
 function row(d) {
+  const { words: read, reason } = state(d);
   const copies = (equal.get(d.digest) || []).filter((x) => x !== d).map((x) => visibleName(x.document));
   const cells = [
     el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document), "aria-label": t("Select {name}", { name: d.title || d.document }), onchange: (e) => {
@@ -100,6 +110,7 @@ function row(d) {
     el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, visibleName(d.document)),
       copies.length ? el("span", { class: "facts" }, `${t("Also in:")} ${copies.slice(0, 3).join(", ")}${copies.length > 3 ? "…" : ""}`) : ""),
     el("td", { class: "date" }, (d.meta?.date || "").slice(0, 10)),
+    el("td", reason ? { class: "partly" } : {}, read, reason ? el("span", { class: "facts" }, ` ${reason}`) : ""),
     el("td", {}, d.format),
     el("td", { class: "count" }, d.pages ? String(d.pages) : ""),
     el("td", { class: "count" }, String(d.chunks)),
