@@ -2,6 +2,7 @@ package marker
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -28,7 +29,7 @@ const (
 	brackets                      // the numbers are in square brackets, perhaps several
 	bracketed                     // or may be
 	seed                          // [1](id=2), alone
-	strictSeed                    // the same without liberties
+	strictSeed                    // the same as the model was asked for it
 	pair                          // [1]-[2], alone
 )
 
@@ -69,8 +70,11 @@ var forms = func() (t [256][]form) {
 	return t
 }()
 
-// strictForms are those of the strict profile.
-var strictForms = []form{{open: "[", in: strictSeed}}
+// strictForms are those of the strict profile: the seed form without liberties.
+var (
+	strictForms = []form{{open: "[", in: strictSeed}}
+	strict      = regexp.MustCompile(`^\[(?:\p{Nd}+|NUMBER)\]\(id=\p{Nd}*\)$`)
+)
 
 // A reading is what was read of a marker.
 type reading struct {
@@ -132,33 +136,12 @@ func (c *cursor) read(f *form, m *reading) bool {
 	case f.in&seed != 0:
 		return c.seed(m)
 	case f.in&strictSeed != 0:
-		return c.strictSeed(m)
+		from := c.at
+		return c.seed(m) && strict.Match(c.b[from:c.at])
 	case f.in&pair != 0:
 		return c.pair(m)
 	}
 	return c.word(f.open) && c.inside(f, m)
-}
-
-// strictSeed reads "[" (digits or NUMBER) "](id=" digits ")".
-func (c *cursor) strictSeed(m *reading) bool {
-	m.sure = true
-	if !c.accept('[') {
-		return false
-	}
-	if c.peek() == 'N' {
-		if !c.exactly("NUMBER") {
-			return false
-		}
-	} else if _, ok := c.number(); !ok {
-		return false
-	}
-	if !c.exactly("](id=") {
-		return false
-	}
-	if n, ok := c.number(); ok {
-		m.add(n)
-	}
-	return c.accept(')')
 }
 
 // seed reads "[" SP label SP "]" [space] "(" SP key [ list SP ] ")".
