@@ -59,7 +59,7 @@ type Chunk struct {
 	Ordinal int `json:"ordinal"`
 	Start   int `json:"start"`
 	End     int `json:"end"`
-	// Heading is the path of headings over the chunk, outermost first, joined
+	// Heading is the path of headings over most of the chunk, outermost first, joined
 	// by [HeadingSeparator]; empty when there is none.
 	Heading string `json:"heading,omitempty"`
 	// Anchor is the fragment that leads to the chunk's place in the original,

@@ -20,29 +20,38 @@ const (
 
 // Split cuts a document into chunks: along headings and pages, then
 // paragraphs, then lines (list items, rows, code), then sentences, and inside
-// words only where one alone exceeds the budget. Small neighbours under one
-// heading are packed together. Chunks are in order, without blank space around
-// them, and everything that is not blank lies in one of them.
+// words only where one alone exceeds the budget. Small neighbours on a page are
+// packed together, best under one heading. Chunks are in order, without blank
+// space around them, and everything that is not blank lies in one of them.
 func Split(doc *Document) []Chunk { return split(context.Background(), doc, targetTokens, maxTokens) }
 
 // split is Split with a size of chunks. When ctx is done, it returns soon, with
 // some of them.
 func split(ctx context.Context, doc *Document, target, most int) []Chunk {
-	s := splitter{doc: doc, lines: format.LineCounter{Document: doc}, target: target, max: most}
+	s := splitter{doc: doc, target: target, max: most}
+	var parts []part
 	for _, p := range s.parts(ctx) {
 		if ctx.Err() != nil {
 			break
 		}
-		s.split(p)
+		parts = append(parts, s.cut(p)...)
 	}
-	return s.chunks
+	lines := format.LineCounter{Document: doc}
+	var chunks []Chunk
+	for i, p := range s.joinSmall(s.join(parts)) {
+		text := doc.Text[p.Start:p.End]
+		chunks = append(chunks, Chunk{
+			ID: doc.ID + "#" + strconv.Itoa(i+1), Document: doc.ID, Ordinal: i + 1, Start: p.Start, End: p.End,
+			Heading: strings.Join(p.path, HeadingSeparator), Anchor: p.anchor, Page: doc.PageAt(p.Start), Line: lines.At(p.Start),
+			Text: text, Tokens: CountTokens(text),
+		})
+	}
+	return chunks
 }
 
 type splitter struct {
 	doc         *Document
 	target, max int
-	chunks      []Chunk
-	lines       format.LineCounter
 }
 
 // A unit is a piece that a chunk holds whole.
@@ -61,27 +70,26 @@ const (
 	betweenParagraphs
 )
 
-// split cuts one part into chunks.
-func (s *splitter) split(p part) {
+// cut cuts one part into those that a chunk can hold.
+func (s *splitter) cut(p part) (out []part) {
 	if p.tokens <= s.target {
-		if tokens := CountTokens(s.doc.Text[p.Start:p.End]); tokens <= s.max {
-			s.add(p, p.Span, tokens)
-			return
-		}
+		return []part{p}
 	}
 	units := s.units(p)
 	for len(units) > 0 {
 		n := s.fill(units)
-		span := Span{units[0].Start, units[n-1].End}
-		tokens := CountTokens(s.doc.Text[span.Start:span.End])
-		for n > 1 && tokens > s.max { // the tokens of parts need not add up to those of the whole
+		for {
+			p.Span = Span{units[0].Start, units[n-1].End}
+			// The tokens of units need not add up to those of the whole.
+			if p.tokens = CountTokens(s.doc.Text[p.Start:p.End]); p.tokens <= s.max || n == 1 {
+				break
+			}
 			n--
-			span.End = units[n-1].End
-			tokens = CountTokens(s.doc.Text[span.Start:span.End])
 		}
-		s.add(p, span, tokens)
+		out = append(out, p)
 		units = units[n:]
 	}
+	return out
 }
 
 // fill returns how many of the units the next chunk holds: up to the strongest
@@ -89,7 +97,7 @@ func (s *splitter) split(p part) {
 func (s *splitter) fill(units []unit) int {
 	total := 0
 	for _, a := range units {
-		if total += a.tokens; total > s.max {
+		if total += a.tokens; total > 2*s.max {
 			break
 		}
 	}
@@ -109,6 +117,9 @@ func (s *splitter) fill(units []unit) int {
 				rank = int(a.before)*1000 - abs(s.target-sum)
 			default:
 				rank = -100000 + int(a.before)*1000 + sum
+			}
+			if total-sum < least {
+				rank -= 1000 // too little is left
 			}
 			if bestRank == -1 || rank != -1 && rank > bestRank {
 				best, bestRank = i, rank
@@ -207,25 +218,6 @@ func pieces(text string, limit int) []Span {
 	}
 	flush()
 	return out
-}
-
-// add adds a chunk of a range with so many tokens.
-func (s *splitter) add(p part, span Span, tokens int) {
-	text := s.doc.Text[span.Start:span.End]
-	n := len(s.chunks) + 1
-	s.chunks = append(s.chunks, Chunk{
-		ID:       s.doc.ID + "#" + strconv.Itoa(n),
-		Document: s.doc.ID,
-		Ordinal:  n,
-		Start:    span.Start,
-		End:      span.End,
-		Heading:  strings.Join(p.path, HeadingSeparator),
-		Anchor:   p.anchor,
-		Page:     s.doc.PageAt(span.Start),
-		Line:     s.lines.At(span.Start),
-		Text:     text,
-		Tokens:   tokens,
-	})
 }
 
 // trim removes white space from both ends of a range.

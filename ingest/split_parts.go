@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A part is a range that no chunk crosses, with its headings.
+// A part is a range of the text, with its headings.
 type part struct {
 	Span
 	path   []string // headings, outermost first
@@ -20,7 +20,7 @@ type part struct {
 	bare   bool // nothing but its heading
 }
 
-// parts cuts the text at headings and pages, and joins parts that are too small.
+// parts cuts the text at headings and pages.
 func (s *splitter) parts(ctx context.Context) []part {
 	var parts []part
 	text := s.doc.Text
@@ -54,7 +54,7 @@ func (s *splitter) parts(ctx context.Context) []part {
 		p.bare = sec.Heading != "" && strings.TrimSpace(body) == ""
 		add(p)
 	}
-	return s.join(s.atPages(parts))
+	return s.atPages(parts)
 }
 
 // memberNumber returns the 1-based place in a list that a JSON pointer ends with;
@@ -103,8 +103,12 @@ func (s *splitter) count(r Span) int {
 	return CountTokens(s.doc.Text[r.Start:r.End])
 }
 
-// minPart is the size below which a part is joined with a neighbour.
-const minPart = 40
+// Sizes in tokens: below minPart, a part is joined with a neighbour under one
+// heading; below least, with any neighbour on its page.
+const (
+	minPart = 40
+	least   = 30
+)
 
 // A table of more rows than this has chunks of the target size, which are fewer; in
 // a smaller one only small rows share a chunk, so that a search finds the row.
@@ -112,19 +116,26 @@ const manyRows = 5000
 
 // join joins headings with the text after them, small parts with their neighbours
 // under one heading, and rows.
-func (s *splitter) join(parts []part) []part {
+func (s *splitter) join(parts []part) (out []part) {
 	rows := 0
 	for _, p := range parts {
 		if p.row > 0 {
 			rows++
 		}
 	}
-	var out []part
-	for i, p := range parts {
-		last := p.tokens < minPart && (i+1 == len(parts) || !s.related(p, parts[i+1]) && (p.row == 0 || !sameTable(p, parts[i+1])))
-		if n := len(out); n > 0 && s.joinTo(&out[n-1], p, rows > manyRows, last) {
-			out[n-1].End = p.End
-			out[n-1].tokens += p.tokens
+	belong := func(q, p part) bool {
+		small := q.tokens < minPart
+		switch {
+		case q.tokens+p.tokens > s.target && !q.bare:
+			return false
+		case sameTable(q, p):
+			return small || rows > manyRows
+		}
+		return small && (s.related(q, p) || q.bare && p.level > q.level)
+	}
+	for _, p := range parts {
+		if n := len(out); n > 0 && belong(out[n-1], p) && s.fit(out[n-1], p) {
+			out[n-1] = s.joined(out[n-1], p)
 			continue
 		}
 		out = append(out, p)
@@ -132,30 +143,69 @@ func (s *splitter) join(parts []part) []part {
 	return out
 }
 
-// joinTo joins the headings and rows of p to those of the part before it; false
-// if they are not to be joined. A last part is small and cannot be joined with the
-// next one.
-func (s *splitter) joinTo(q *part, p part, many, last bool) bool {
-	small := q.tokens < minPart || last
-	switch tokens := q.tokens + p.tokens; {
-	case tokens > s.max || tokens > s.target && !q.bare && !last:
-		return false
-	case sameTable(*q, p):
-		if !many && !small {
-			return false
+// joinSmall joins parts that are still too small with the neighbour that has more
+// headings in common.
+func (s *splitter) joinSmall(parts []part) (out []part) {
+	for i, p := range parts {
+		n := len(out)
+		if n == 0 || p.tokens >= least && out[n-1].tokens >= least || !s.fit(out[n-1], p) ||
+			p.tokens < least && i+1 < len(parts) && s.fit(p, parts[i+1]) && nearness(p, parts[i+1]) > nearness(out[n-1], p) {
+			out = append(out, p)
+			continue
 		}
-		if !strings.HasPrefix(p.anchor, "/") { // a pointer names the first of them
-			q.anchor = fmt.Sprintf("%srow=%d-%d", strings.TrimSuffix(p.anchor, "row="+strconv.Itoa(p.row)), q.row, p.row)
-		}
-	case q.bare && small && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start) && (p.level > q.level || p.row == 0 && s.related(*q, p)):
-		q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
-	case !small || !s.related(*q, p), last && len(commonPath(q.path, p.path)) == 0:
-		return false
-	default:
-		q.path = commonPath(q.path, p.path)
-		q.level, q.bare = min(q.level, p.level), false
+		out[n-1] = s.joined(out[n-1], p)
 	}
-	return true
+	return out
+}
+
+func nearness(q, p part) int { return len(commonPath(q.path, p.path)) }
+
+// fit reports whether two neighbours can be in one chunk: what a citation says of
+// its place is true of both.
+func (s *splitter) fit(q, p part) bool {
+	const slack = 16 // the tokens of parts need not add up to those of the whole
+	tokens := q.tokens + p.tokens
+	if tokens > s.max-slack {
+		tokens = s.count(Span{q.Start, p.End})
+	}
+	return tokens <= s.max && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start) && placeOf(q) == placeOf(p)
+}
+
+// placeOf returns the sheet or message that a part is of; empty for none.
+func placeOf(p part) string {
+	if sheet, _, ok := RowAnchor(p.anchor); ok && sheet != "" {
+		return "sheet=" + sheet
+	}
+	if strings.HasPrefix(p.anchor, "sheet=") || strings.HasPrefix(p.anchor, "message=") {
+		return p.anchor
+	}
+	return ""
+}
+
+// joined joins two neighbours.
+func (s *splitter) joined(q, p part) part {
+	switch {
+	case sameTable(q, p):
+		if _, rows, ok := RowAnchor(p.anchor); ok { // a pointer names the first of them
+			last := rows[strings.LastIndexByte(rows, '-')+1:]
+			q.anchor = fmt.Sprintf("%s%d-%s", strings.TrimSuffix(p.anchor, rows), q.row, last)
+		}
+	case q.bare && (p.level > q.level || s.related(q, p)):
+		q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
+	default:
+		switch {
+		case len(q.path) == 0, (q.tokens < least) == (p.tokens < least):
+			q.path = commonPath(q.path, p.path)
+		case q.tokens < least:
+			q.path = p.path
+		}
+		q.level, q.bare = min(q.level, p.level), false
+		if q.row == 0 && p.row > 0 {
+			q.anchor, q.row, q.sheet = p.anchor, p.row, p.sheet
+		}
+	}
+	q.End, q.tokens = p.End, q.tokens+p.tokens
+	return q
 }
 
 // sameTable reports whether two parts are rows of one table.
@@ -163,11 +213,10 @@ func sameTable(q, p part) bool {
 	return p.row > 0 && q.row > 0 && p.sheet == q.sheet && p.level == q.level
 }
 
-// related reports whether two parts are on one page and under one heading, or both
-// are sections of the outermost level.
+// related reports whether two parts are under one heading, or both are sections of
+// the outermost level.
 func (s *splitter) related(q, p part) bool {
-	return s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start) && q.row == 0 && p.row == 0 && len(q.path) > 0 &&
-		(len(commonPath(q.path, p.path)) > 0 || q.level == p.level)
+	return q.row == 0 && p.row == 0 && len(q.path) > 0 && (nearness(q, p) > 0 || q.level == p.level)
 }
 
 func commonPath(a, b []string) []string {
