@@ -199,10 +199,10 @@ func (s *splitter) joined(q, p part) part {
 		case q.tokens < least:
 			q.path = p.path
 		}
-		q.level, q.bare = min(q.level, p.level), false
-		if q.row == 0 && p.row > 0 {
-			q.anchor, q.row, q.sheet = p.anchor, p.row, p.sheet
+		if _, rows, ok := RowAnchor(q.anchor); ok && !strings.Contains(rows, "-") {
+			q.anchor = placeOf(q) // it is not all in one row
 		}
+		q.level, q.bare, q.row = min(q.level, p.level), false, 0
 	}
 	q.End, q.tokens = p.End, q.tokens+p.tokens
 	return q

@@ -3,7 +3,9 @@ package pdf
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -26,52 +28,76 @@ func bodySize(pages [][]line) float64 {
 	return body
 }
 
+var (
+	digits     = regexp.MustCompile(`\d`)
+	pageNumber = regexp.MustCompile(`^\d{1,4}\b|\b\d{1,4}$`)
+)
+
+// runningKey returns what a line has in common with those of other pages. Rows of
+// tables have numbers of their own: of theirs, only the page's is left out.
+func runningKey(page int, l line) string {
+	if !l.row || strings.Trim(l.text, "0123456789") == "" {
+		return digits.ReplaceAllString(l.text, "#")
+	}
+	return pageNumber.ReplaceAllStringFunc(l.text, func(s string) string {
+		n, _ := strconv.Atoi(s) // at most four digits
+		return "#" + strconv.Itoa(n-page)
+	})
+}
+
 // dropRunning removes the lines at the top or bottom of most pages, page
 // numbers included, except for the first of each.
 func dropRunning(pages [][]line) {
-	const edge = 2
-	key := func(l line) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsDigit(r) {
-				return '#'
-			}
-			return r
-		}, l.text)
-	}
-	atEdge := func(p []line, i int) bool { return i < edge || i >= len(p)-edge }
-	count := map[string]int{}
-	for _, p := range pages {
+	const edge, deepest = 2, 6   // lines: beyond edge, only running ones may be between
+	count := map[string][2]int{} // of left and of right pages
+	for n, p := range pages {
 		on := map[string]bool{}
 		for i, l := range p {
-			if atEdge(p, i) {
-				on[key(l)] = true
+			if k := runningKey(n, l); (i < deepest || i >= len(p)-deepest) && !on[k] {
+				on[k] = true
+				sides := count[k]
+				sides[n%2]++
+				count[k] = sides
 			}
-		}
-		for k := range on {
-			count[k]++
 		}
 	}
-	// The heads of chapters are on fewer pages than that of the whole.
-	often := func(k string) bool { return count[k] >= 3 && (count[k]*2 >= len(pages) || count[k] >= 6) }
 	seen := map[string]bool{}
 	for n, p := range pages {
-		// A page with nothing else keeps them.
-		if !slices.ContainsFunc(p, func(l line) bool { return hasWord(l.text) && !often(key(l)) }) {
-			continue
-		}
-		i := -1
-		all := len(p)
-		pages[n] = slices.DeleteFunc(p, func(l line) bool {
-			i++
-			k := key(l)
-			if !(i < edge || i >= all-edge) || !often(k) || len(k) > 120 || l.row && count[k]*2 < len(pages) {
+		often := func(i int) bool {
+			k := runningKey(n, p[i])
+			sides := count[k]
+			all := sides[0] + sides[1]
+			if all < 3 || len(k) > 120 {
 				return false
 			}
+			// The heads of chapters are on fewer pages than that of the whole. The names
+			// of a table's columns have no page number, and are on both sides.
+			return all*2 >= len(pages) || all >= 6 && (!p[i].row || strings.Contains(k, "#") || sides[0] == 0 || sides[1] == 0)
+		}
+		running := make([]bool, len(p))
+		for _, place := range []func(i int) int{func(i int) int { return i }, func(i int) int { return len(p) - 1 - i }} {
+			for i, all := 0, true; i < min(deepest, len(p)); i++ {
+				if !often(place(i)) {
+					all = false
+				} else if i < edge || all {
+					running[place(i)] = true
+				}
+			}
+		}
+		var kept []line
+		words := false // on the page, in other lines
+		for i, l := range p {
+			k := runningKey(n, l)
 			number := strings.Trim(k, "# -–—./|") == "" || strings.EqualFold(strings.Trim(k, "# "), "page")
-			drop := seen[k] || number
-			seen[k] = true
-			return drop
-		})
+			if !running[i] || !seen[k] && !number {
+				kept = append(kept, l)
+			}
+			words = words || !running[i] && hasWord(l.text)
+			seen[k] = seen[k] || running[i]
+		}
+		if words { // a page with nothing else keeps them
+			pages[n] = kept
+		}
 	}
 }
 

@@ -37,6 +37,9 @@ func labelled(in []line) (above, table, below []line) {
 			values = append(values, l)
 		}
 	}
+	if moreColumns(labels) || moreColumns(values) {
+		return in, nil, nil
+	}
 	bands := bandsOf(append(blocksOf(labels, false), blocksOf(values, true)...))
 	from, to, centred := pairs(bands)
 	if to-from < 3 || !centred {
@@ -87,6 +90,18 @@ func valueEdge(in []line) (edge float64, ok bool) {
 		}
 	}
 	return edge, most >= 3
+}
+
+// moreColumns reports whether pieces of a column are far apart on one line.
+func moreColumns(column []line) bool {
+	for i := 1; i < len(column); i++ {
+		a, b := column[i-1], column[i]
+		size := max(a.size, b.size)
+		if math.Abs(a.y-b.y) < sameLine*size && b.x0-a.x1 > cellGap*size {
+			return true
+		}
+	}
+	return false
 }
 
 // blocksOf divides the lines of a column where they are further apart than the

@@ -27,4 +27,10 @@ func TestLabelsAndValues(t *testing.T) {
 			t.Errorf("%d: %q (row: %v), want %q", i, l.text, l.row, want[i])
 		}
 	}
+
+	// With a third column it is a table like any other.
+	page = append(page, put("12", 500, 720), put("13", 500, 682), put("14", 500, 658))
+	if _, table, _ := labelled(page); table != nil {
+		t.Errorf("a table of three columns is %+v", table)
+	}
 }

@@ -110,18 +110,32 @@ func TestJoinedMendsHyphens(t *testing.T) {
 
 func TestRunningTitlesAreDropped(t *testing.T) {
 	var pages [][]line
-	for i := range 5 {
-		pages = append(pages, []line{
-			text(50, 800, "The running title"), text(50, 700, fmt.Sprintf("Body %c one", 'a'+i)), text(50, 690, "Same on each page"),
+	for i := range 12 {
+		row := text(50, 650, "Sail | Mast")
+		side := text(50, 810, "A plan | The house")
+		row.row, side.row = true, true
+		p := []line{
+			text(50, 800, "The running title"), text(50, 790, "A line of it"), text(50, 780, "And one more"),
+			text(50, 700, fmt.Sprintf("Body %c one", 'a'+i)), text(50, 690, "Same on each page"),
 			text(50, 680, "More"), text(50, 100, fmt.Sprintf("Note %c", 'a'+i)), text(250, 50, fmt.Sprint(i+1)),
-		})
+		}
+		if i%2 == 0 { // a head of left pages, in a table's shape
+			p = append([]line{side}, p...)
+		}
+		if i > 8 { // the names of columns
+			p = append(p, row)
+		}
+		pages = append(pages, p)
 	}
 	dropRunning(pages)
-	if got := texts(pages[0]); got[0] != "The running title" || len(got) != 5 {
+	if got := texts(pages[0]); got[0] != "A plan | The house" || len(got) != 8 {
 		t.Errorf("first page %q", got)
 	}
-	if got := texts(pages[3]); got[0] != "Body d one" || len(got) != 4 {
-		t.Errorf("fourth page %q", got)
+	if got := texts(pages[4]); got[0] != "Body e one" || len(got) != 4 {
+		t.Errorf("fifth page %q", got)
+	}
+	if got := texts(pages[10]); !slices.Contains(got, "Sail | Mast") {
+		t.Errorf("eleventh page %q", got)
 	}
 }
 
