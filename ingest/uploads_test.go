@@ -224,7 +224,8 @@ func TestUploadsShared(t *testing.T) {
 	}
 
 	var unreadable *UnreadableError
-	if _, err := a.Reread(t.Context(), "b.md", nil); !errors.As(err, &unreadable) || !strings.Contains(unreadable.Reason, "not on this server") {
+	_, err := a.Reread(t.Context(), "b.md", nil)
+	if !errors.As(err, &unreadable) || !strings.Contains(unreadable.Reason, "not on this server") {
 		t.Errorf("reading another's anew: %v", err)
 	}
 	if _, err := a.Reread(t.Context(), "none.md", nil); !errors.Is(err, fs.ErrNotExist) {
@@ -243,7 +244,8 @@ func TestUploadOnAFullDisk(t *testing.T) {
 	u, sink, files := newUploads(t)
 	sink.fail = func(string) error { return &fs.PathError{Op: "write", Path: "store", Err: syscall.ENOSPC} }
 	var unreadable *UnreadableError
-	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words"), nil); !errors.Is(err, syscall.ENOSPC) || errors.As(err, &unreadable) {
+	_, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words"), nil)
+	if !errors.Is(err, syscall.ENOSPC) || errors.As(err, &unreadable) {
 		t.Errorf("the error is %v", err)
 	}
 	if left := files(); len(left) > 0 {
@@ -275,7 +277,8 @@ func TestGivenMetadata(t *testing.T) {
 	}{
 		{"added", add("a.md", note("First."), map[string]string{"tags": "x, y"}), "a.md", "x, y|Ada|tags"},
 		{"replaced", add("a.md", note("Second."), nil), "a.md", "x, y|Ada|tags"},
-		{"given more", add("a.md", note("Second."), map[string]string{"author": " Grace\n Hopper\x00"}), "a.md", "x, y|Grace Hopper|author, tags"},
+		{"given more", add("a.md", note("Second."), map[string]string{"author": " Grace\n Hopper\x00"}), "a.md",
+			"x, y|Grace Hopper|author, tags"},
 		{"reread", reread("a.md", nil), "a.md", "x, y|Grace Hopper|author, tags"},
 		{"taken", reread("a.md", map[string]string{"tags": ""}), "a.md", "a|Grace Hopper|author"},
 		{"refused", add("a.md", "\x7fELF", map[string]string{"author": "Eve"}), "a.md", "a|Grace Hopper|author"},

