@@ -39,9 +39,13 @@ func Vector(text string, dimensions int) []float32 {
 
 // embed replies to an embeddings request.
 func (x *exchange) embed() {
+	vector := x.h.Vector
+	if vector == nil {
+		vector = func(text string) []float32 { return Vector(text, cmp.Or(x.h.Dimensions, 64)) }
+	}
 	data := []any{}
 	for i, text := range x.req.Inputs {
-		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": Vector(text, cmp.Or(x.h.Dimensions, 64))})
+		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": vector(text)})
 	}
 	x.object(encode(map[string]any{
 		"object": "list", "model": x.model(), "data": data,

@@ -45,6 +45,9 @@ type Handler struct {
 	FirstToken, PerToken time.Duration
 	// Dimensions is the length of the vectors; 0 means 64.
 	Dimensions int
+	// Vector, when set, replaces the function [Vector]. Several requests may call
+	// it at once.
+	Vector func(text string) []float32
 	// Model is the one model listed by /v1/models; empty means "test-model".
 	Model string
 	// Key, when set, is the required bearer token; without it the reply is 401.
