@@ -2,7 +2,6 @@ package extract
 
 import (
 	"context"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -42,7 +41,7 @@ func (e nearEncoder) EmbedPassages(_ context.Context, texts []string, _ int) ([]
 func (nearEncoder) Knows(string) bool  { return true }
 func (nearEncoder) PassageTokens() int { return 128 }
 func (nearEncoder) Space() string {
-	return slices.Collect(maps.Keys(unrelated))[0]
+	return "multilingual-e5-small-int8/384"
 }
 
 // TestForeign: a question in another language than the passages is answered by the

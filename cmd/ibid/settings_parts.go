@@ -31,7 +31,7 @@ func (p *partsPanel) show() []web.Part {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var parts []web.Part
-	for _, name := range []string{encoder.English, encoder.Multilingual} {
+	for _, name := range []string{encoder.English, encoder.EnglishLarge, encoder.Multilingual} {
 		known, _ := encoder.Known(name)
 		part := web.Part{Name: name, Model: known.Name, Licence: known.Licence, Languages: len(known.Languages), Bytes: known.Bytes,
 			State: "missing", Detail: p.failed[name]}
@@ -71,7 +71,7 @@ func (p *partsPanel) begin(name string) error {
 	_, known := encoder.Known(name)
 	switch {
 	case !known:
-		return web.BadSetting("part", "there is no part %.40q: get english or multilingual", name)
+		return web.BadSetting("part", "there is no part %.40q: get english, english-large or multilingual", name)
 	case p.getting != "":
 		return web.UnavailablePart("%s is being got: wait until it is here", p.getting)
 	case p.srv.EmbedModel != "":

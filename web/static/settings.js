@@ -176,7 +176,8 @@ async function test() {
 }
 
 function parts() {
-  const brings = { english: t("orders English passages better"), multilingual: t("orders passages better, and finds them across languages") };
+  const brings = { english: t("orders English passages better"),
+    "english-large": t("orders English passages better, in twice the time"), multilingual: t("orders passages better, and finds them across languages") };
   const megabytes = (n) => t("{size} MB", { size: Math.round(n / 1e6) });
   const state = (part) => {
     switch (part.state) {

@@ -160,28 +160,36 @@ func (c *converter) weights(w *kernel.Weights, names ...string) {
 	w.Pack(matrix)
 }
 
-// Convert writes the model file of a checkpoint in the safetensors format, with
-// the vocabulary given in the order of the ids. The weights may be of any origin:
-// a damaged or hostile file is an error.
-func Convert(to io.Writer, facts Facts, weights io.ReaderAt, size int64, words []string) error {
+// The formats of weights other than safetensors, by the endings of their files.
+const (
+	onnxFile    = ".onnx"
+	packedModel = ".bin"
+)
+
+// Convert writes the model file of weights in one of the formats, with the
+// vocabulary given in the order of the ids; a packed model has its own. The weights
+// may be of any origin: a damaged or hostile file is an error.
+func Convert(to io.Writer, facts Facts, format string, weights io.ReaderAt, size int64, words []string) error {
 	if size > maxFile {
 		return fmt.Errorf("the weights have %d bytes, and the limit is %d", size, maxFile)
 	}
-	from, err := readCheckpoint(weights, size)
+	var from tensors
+	var err error
+	switch format {
+	case onnxFile:
+		from, err = readONNX(weights, size)
+	case packedModel:
+		var p *packed
+		if p, err = readPacked(weights, size); err == nil {
+			from, words = p, p.words
+		}
+	default: // safetensors
+		from, err = readCheckpoint(weights, size)
+	}
 	if err != nil {
 		return err
 	}
 	return convert(to, facts, from, words)
-}
-
-// ConvertPacked writes the model file of a packed model, which may be of any
-// origin too.
-func ConvertPacked(to io.Writer, facts Facts, weights io.ReaderAt, size int64) error {
-	from, err := readPacked(weights, size)
-	if err != nil {
-		return err
-	}
-	return convert(to, facts, from, from.words)
 }
 
 func convert(to io.Writer, facts Facts, from tensors, words []string) error {

@@ -111,8 +111,11 @@ func (m *Model) encode(batch [][]int32, out [][]float32) error {
 	m.forward(s, batch)
 	first := 0
 	for i, ids := range batch {
-		sum := make([]float64, m.Width)
-		for row := first; row < first+len(ids); row++ {
+		sum, pooled := make([]float64, m.Width), len(ids)
+		if m.Pooling == firstPooling {
+			pooled = 1
+		}
+		for row := first; row < first+pooled; row++ {
 			for j, x := range s.x[row*m.Width : (row+1)*m.Width] {
 				sum[j] += float64(x)
 			}

@@ -94,7 +94,7 @@ func tinyCheckpoint(t testing.TB, change func(map[string]any)) []byte {
 
 func convertTiny(t testing.TB, checkpoint []byte) ([]byte, error) {
 	var file bytes.Buffer
-	err := Convert(&file, tiny.facts, bytes.NewReader(checkpoint), int64(len(checkpoint)), tiny.words)
+	err := Convert(&file, tiny.facts, weightsFile, bytes.NewReader(checkpoint), int64(len(checkpoint)), tiny.words)
 	return file.Bytes(), err
 }
 

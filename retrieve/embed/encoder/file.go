@@ -53,7 +53,7 @@ func (h Header) check() error {
 		h.Words < 1 || h.Words > 1<<19, h.Positions < 3 || h.Positions > 8192, h.WordBytes < 1 || h.WordBytes > 64<<20,
 		h.Width%kernel.Panel != 0, h.Inner%kernel.Panel != 0, h.PassageTokens < 0,
 		h.Heads < 1 || h.Width%h.Heads != 0 || h.Width/h.Heads%kernel.Lane != 0,
-		h.MaxTokens < 3 || h.MaxTokens > h.Positions, h.Pooling != meanPooling, !(h.Epsilon > 0):
+		h.MaxTokens < 3 || h.MaxTokens > h.Positions, h.Pooling != meanPooling && h.Pooling != firstPooling, !(h.Epsilon > 0):
 		return fmt.Errorf("its header describes no model that can be run: %+v", h)
 	}
 	return nil

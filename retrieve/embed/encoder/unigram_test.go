@@ -72,7 +72,7 @@ func convertPacked(file []byte) (*Model, error) {
 	facts := tiny.facts
 	facts.Tokenizer = unigramPieces
 	var out bytes.Buffer
-	if err := ConvertPacked(&out, facts, bytes.NewReader(file), int64(len(file))); err != nil {
+	if err := Convert(&out, facts, packedModel, bytes.NewReader(file), int64(len(file)), nil); err != nil {
 		return nil, err
 	}
 	return parse(out.Bytes())
