@@ -98,7 +98,6 @@ type result struct {
 	body   []byte
 	ending string // of the page's format; empty if it is not read
 	found  found
-	failed error // of storing the body
 }
 
 // Crawl requests the pages of the site and updates the mirror. An address that
@@ -416,7 +415,6 @@ func (c *crawl) settle(ctx context.Context, r *result) {
 		r.body = r.reply.body
 		r.found = linksIn(r.url, r.ending, r.body)
 		c.preferTwin(ctx, r)
-		r.failed = c.write(hash(r.url.String()), r.body)
 	case r.reply.location != nil && r.hops == maxRedirects:
 		r.err = fmt.Errorf("more than %d redirects", maxRedirects)
 	case r.reply.location == nil && s != http.StatusNotFound && s != http.StatusGone:
@@ -428,9 +426,6 @@ func (c *crawl) settle(ctx context.Context, r *result) {
 func (c *crawl) merge(r result) error {
 	if r.reply == nil && r.err == nil && r.body == nil {
 		return nil // a list of pages
-	}
-	if r.failed != nil {
-		return fmt.Errorf("storing %s: %w", r.url, r.failed)
 	}
 	key := r.url.String()
 	p := c.pages[key]
@@ -451,7 +446,9 @@ func (c *crawl) merge(r result) error {
 		delete(c.pages, key) // it is gone, or no page any more
 	default:
 		c.failing = 0
-		c.read(p, r)
+		if err := c.read(p, r); err != nil {
+			return fmt.Errorf("storing %s: %w", r.url, err)
+		}
 	}
 	if r.found.more {
 		c.limit("%s has more than %d links", r.url, maxLinks)
@@ -465,21 +462,24 @@ func (c *crawl) merge(r result) error {
 	return nil
 }
 
-// read updates a page whose body is in the mirror.
-func (c *crawl) read(p *page, r result) {
+// read updates a page that is read, and stores its body if it is new.
+func (c *crawl) read(p *page, r result) error {
 	p.Failed = ""
-	if r.reply != nil {
-		p.ETag, p.Changed = cmp.Or(r.reply.etag, p.ETag), cmp.Or(r.reply.modified, p.Changed)
-	}
 	if r.reply != nil && r.reply.status == http.StatusOK {
 		p.ETag, p.Changed = r.reply.etag, r.reply.modified
-		if sum := digest(r.body); sum != p.Digest {
+		if sum := digest(r.body); sum != p.Digest || c.body(*p) == nil {
+			if err := c.write(hash(p.URL), r.body); err != nil {
+				return err
+			}
 			p.Digest, p.Size, p.Read = sum, int64(len(r.body)), time.Now()
 			c.report.Fetched++
 		}
 		c.bytes += p.Size
+	} else if r.reply != nil { // it is unchanged, perhaps with another name for that
+		p.ETag, p.Changed = cmp.Or(r.reply.etag, p.ETag), cmp.Or(r.reply.modified, p.Changed)
 	}
 	c.place(p, r.url, r.ending, c.taken)
+	return nil
 }
 
 // endingOf returns the ending of the documents that pages of a media type

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -183,56 +184,49 @@ func (s *Site) place(p *page, u *url.URL, ending string, taken map[string]string
 func (s *Site) list() {
 	s.files = map[string]*node{".": {name: "."}}
 	for _, u := range slices.Sorted(maps.Keys(s.pages)) {
-		p := s.pages[u]
-		if p.Path != "" {
+		if p := s.pages[u]; p.Path != "" {
 			s.enter(p.Path, &node{name: path.Base(p.Path), page: p})
 		}
+	}
+	for _, n := range s.files {
+		slices.SortFunc(n.below, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	}
 }
 
 // enter adds a file or folder to the folder above it.
 func (s *Site) enter(name string, n *node) {
 	s.files[name] = n
-	above := s.files[path.Dir(name)]
-	if above == nil {
-		above = &node{name: path.Base(path.Dir(name))}
-		s.enter(path.Dir(name), above)
+	dir := path.Dir(name)
+	if s.files[dir] == nil {
+		s.enter(dir, &node{name: path.Base(dir)})
 	}
-	above.below = append(above.below, n)
+	s.files[dir].below = append(s.files[dir].below, n)
 }
 
 // Address returns the address of the page that a document was read from.
 func (s *Site) Address(name string) string {
-	n := s.files[name]
-	if n == nil || n.page == nil {
-		return ""
+	if n := s.files[name]; n != nil && n.page != nil {
+		return n.page.URL
 	}
-	return n.page.URL
+	return ""
 }
 
 // Open opens the body of a page.
 func (s *Site) Open(name string) (fs.File, error) {
 	n, err := s.find("open", name)
+	if err == nil && n.page == nil {
+		err = &fs.PathError{Op: "open", Path: name, Err: errors.New("it is a folder")}
+	}
 	if err != nil {
 		return nil, err
-	}
-	if n.page == nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is a folder")}
 	}
 	return s.dir.Open(hash(n.page.URL))
 }
 
 // ReadDir lists a folder.
-func (s *Site) ReadDir(name string) (entries []fs.DirEntry, err error) {
+func (s *Site) ReadDir(name string) ([]fs.DirEntry, error) {
 	n, err := s.find("list", name)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range n.below {
-		entries = append(entries, b)
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, nil
+	return slices.Clone(n.below), err
 }
 
 // Stat describes a page or a folder.
@@ -244,49 +238,37 @@ func (s *Site) Stat(name string) (fs.FileInfo, error) {
 	return n.Info()
 }
 
-func (s *Site) find(op, name string) (*node, error) {
+func (s *Site) find(op, name string) (node, error) {
 	if n := s.files[name]; n != nil {
-		return n, nil
+		return *n, nil
 	}
-	return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+	return node{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 }
 
-// A node is the entry of a page or folder.
+// A node is the entry of a page or folder, and its description.
 type node struct {
 	name  string
 	page  *page // nil for a folder
-	below []*node
+	below []fs.DirEntry
 }
 
-func (n *node) Name() string { return n.name }
-func (n *node) IsDir() bool  { return n.page == nil }
-func (n *node) Sys() any     { return nil }
+func (n node) Name() string      { return n.name }
+func (n node) IsDir() bool       { return n.page == nil }
+func (n node) Sys() any          { return nil }
+func (n node) Type() fs.FileMode { return n.Mode().Type() }
 
-func (n *node) Type() fs.FileMode { return n.Mode().Type() }
-
-func (n *node) Mode() fs.FileMode {
+func (n node) Mode() fs.FileMode {
 	if n.page == nil {
 		return fs.ModeDir | 0o700
 	}
 	return 0o600
 }
 
-func (n *node) Size() int64 {
-	if n.page == nil {
-		return 0
-	}
-	return n.page.Size
-}
-
-func (n *node) ModTime() time.Time {
-	if n.page == nil {
-		return time.Time{}
-	}
-	return n.page.Read
-}
+func (n node) Size() int64        { return cmp.Or(n.page, new(page)).Size }
+func (n node) ModTime() time.Time { return cmp.Or(n.page, new(page)).Read }
 
 // Info fails for a page that could not be fetched.
-func (n *node) Info() (fs.FileInfo, error) {
+func (n node) Info() (fs.FileInfo, error) {
 	switch {
 	case n.page == nil || n.page.Failed == "":
 		return n, nil

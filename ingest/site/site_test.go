@@ -24,6 +24,7 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/ingest"
+	"ibid/ingest/child"
 )
 
 func TestMain(m *testing.M) {
@@ -194,7 +195,11 @@ func TestManyPages(t *testing.T) {
 	folder := t.TempDir()
 	s := openSite(t, folder, web.URL)
 	s.Limits.Depth = n
+	begun := child.ProcessorTime()
 	report := crawlOnce(t, s)
+	if took := child.ProcessorTime() - begun; took > time.Minute {
+		t.Errorf("it took %s of processor time", took)
+	}
 	if len(report.Limits) > 0 || report.Disallowed == 0 {
 		t.Errorf("the report is %+v", report)
 	}
@@ -397,7 +402,14 @@ func TestBombs(t *testing.T) {
 		}
 		w.Write(links.Bytes())
 	})
+	web.mux.HandleFunc("/packed.xml.gz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/gzip")
+		packed := gzip.NewWriter(w)
+		endless(w, packed.Write)
+		packed.Close()
+	})
 	for _, c := range []struct{ path, says string }{
+		{"/packed.xml.gz", "the sitemap is too large: unpacked, it has more than 50 MB"},
 		{"/redirects/", "more than 10 redirects"},
 		{"/body/", "the page is too large: it has more than 16 MB"},
 		{"/gzip/", "the page is too large: it has more than 16 MB"},
@@ -414,6 +426,22 @@ func TestBombs(t *testing.T) {
 				t.Errorf("it has %d pages and says %.300s; want %q", len(s.pages), said, c.says)
 			}
 		})
+	}
+}
+
+// A site is refused whose first page or rules never end.
+func TestBombsAtTheDoor(t *testing.T) {
+	t.Parallel()
+	rules, loops := newServer(t), newServer(t)
+	rules.page("/robots.txt", "text/plain", func() string { return strings.Repeat("Disallow: /x\n", maxRobots/10) })
+	rules.html("/{$}", "page")
+	loops.mux.HandleFunc("/robots.txt", http.NotFound)
+	loops.mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
+	for says, web := range map[string]*server{"too large": rules, "more than 10 redirects": loops} {
+		s := openSite(t, t.TempDir(), web.URL)
+		if _, err := s.Crawl(t.Context(), false, nil); err == nil || !strings.Contains(err.Error(), says) || len(s.pages) > 0 {
+			t.Errorf("%v, %d pages; want %q", err, len(s.pages), says)
+		}
 	}
 }
 
