@@ -2,10 +2,8 @@ package ingest
 
 import (
 	"fmt"
-	"hash/maphash"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -29,22 +27,13 @@ const maxPiece = 512
 type vocabulary struct {
 	ranks map[string]int // of the tokens
 	bpe   *tiktoken.Tiktoken
-	// counted has the counts of short pieces of several tokens, each in the place
-	// that its hash gives: a later piece replaces an earlier one.
-	counted [1 << 14]atomic.Pointer[countedPiece]
-	seed    maphash.Seed
-}
-
-type countedPiece struct {
-	text   string
-	tokens int
 }
 
 // cl100kTokens is the number of ordinary tokens; the special ones come after them.
 const cl100kTokens = 100256
 
 var cl100k = sync.OnceValue(func() *vocabulary {
-	v := &vocabulary{ranks: make(map[string]int, cl100kTokens), seed: maphash.MakeSeed()}
+	v := &vocabulary{ranks: make(map[string]int, cl100kTokens)}
 	// The pieces come from pieceLen, so tiktoken-go's pattern takes all of its text.
 	// It keeps the map of ranks, which is filled later so that it makes no reversed
 	// and no sorted copy: they would take most of the time and are for decoding.
@@ -94,16 +83,7 @@ func (v *vocabulary) count(piece string) (n int) {
 	if _, ok := v.ranks[piece]; ok && utf8.ValidString(piece) {
 		return n + 1
 	}
-	if len(piece) > 32 {
-		return n + len(v.bpe.EncodeOrdinary(piece))
-	}
-	place := &v.counted[maphash.String(v.seed, piece)%uint64(len(v.counted))]
-	c := place.Load()
-	if c == nil || c.text != piece {
-		c = &countedPiece{strings.Clone(piece), len(v.bpe.EncodeOrdinary(piece))}
-		place.Store(c)
-	}
-	return n + c.tokens
+	return n + len(v.bpe.EncodeOrdinary(piece))
 }
 
 // pieceLen returns the length in bytes of the piece that text begins with. It is

@@ -34,18 +34,16 @@ func locate(chars []rune, quote string) []span {
 	if len(want) < shortest {
 		return nil
 	}
-	places := map[[shortest]rune][]int{}
-	for i := 0; i+shortest <= len(page); i++ {
-		key := [shortest]rune(page[i:])
-		if len(places[key]) < maxPlaces {
-			places[key] = append(places[key], i)
-		}
-	}
 	var out []span
 	last := 0 // end of the part before
 	for q := 0; q+shortest <= len(want); {
 		from, length := -1, 0
-		for _, p := range places[[shortest]rune(want[q:])] {
+		for p, tried := 0, 0; tried < maxPlaces; p, tried = p+1, tried+1 {
+			i := index(page[p:], want[q:q+shortest])
+			if i < 0 {
+				break
+			}
+			p += i
 			n := shortest
 			for q+n < len(want) && p+n < len(page) && want[q+n] == page[p+n] {
 				n++
