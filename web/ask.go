@@ -211,14 +211,20 @@ func decode(c echo.Context, into any) error {
 	if err := json.Unmarshal(body, &sent); err != nil {
 		return fmt.Errorf("reading the filter again: %w", err)
 	}
-	known := filterMembers()
-	for _, name := range slices.Sorted(maps.Keys(sent.Filter)) {
-		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
-			return invalidField(fmt.Sprintf("filter.%.40s", name), "unknown_filter", "filter has no member %.40q: it may have %s", name,
-				strings.Join(known, ", "))
-		}
+	if name, known, ok := unknownMember(sent.Filter, filterMembers()); ok {
+		return invalidField(fmt.Sprintf("filter.%.40s", name), "unknown_filter", "filter has no member %.40q: it may have %s", name, known)
 	}
 	return nil
+}
+
+// unknownMember returns the first member of an object that is none of those known.
+func unknownMember(sent map[string]json.RawMessage, known []string) (name, all string, ok bool) {
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			return name, strings.Join(known, ", "), true
+		}
+	}
+	return "", "", false
 }
 
 // jsonProblem says what is wrong with a body. The code is for a member of the wrong type.

@@ -28,6 +28,7 @@ func TestCite(t *testing.T) {
 		{`{"documents":{"a":1}}`, 400, `"bad_documents"`},
 		{`{"text":"a"}`, 400, `"bad_documents"`},
 		{`[]`, 400, `"bad_json"`},
+		{`{` + documents + `,"excludes":[1]}`, 400, `"unknown_member"`},
 	} {
 		w := call(h, "POST", "/api/cite", test.body, "Content-Type", jsonReply)
 		if w.Code != test.code || !strings.Contains(w.Body.String(), test.want) {

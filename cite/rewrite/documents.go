@@ -23,7 +23,13 @@ type listed struct {
 // for an id, or all have their place in the list, by which the text cites.
 func ReadDocuments(data []byte, key string) ([]Document, error) {
 	var list []listed
-	if err := json.Unmarshal(data, &list); err != nil {
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(data, &list); {
+	case len(data) == 0:
+		return nil, errors.New("it is missing")
+	case errors.As(err, &wrong):
+		return nil, fmt.Errorf("%s is a JSON %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+	case err != nil:
 		return nil, err
 	}
 	if list == nil {
