@@ -21,8 +21,10 @@ func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 		}
 	}
 	best := c.sentences[picked[0]].words
-	if displaced(units(all, c.names), units(best, c.names)) {
-		return true
+	for _, p := range picked {
+		if displaced(units(all, c.names), units(c.sentences[p].words, c.names)) {
+			return true
+		}
 	}
 	mine, matched, elsewhere := negated(all), make(map[string]bool), false
 	bounded := make(map[string]bool)

@@ -63,16 +63,14 @@ func claimWords(words []word) []word {
 }
 
 // cover looks the words of a claim up in the sentences of passages.
-func (p Prover) cover(claim []word, passages []Passage) *cover {
+func (p Prover) cover(all []word, passages []Passage) *cover {
+	claim := claimWords(all)
 	total := float64(len(claim))
 	claim = claim[:min(len(claim), maxClaimWords)]
 	c := &cover{claim: claim, total: total, keys: make(map[string]bool), names: make(map[string]bool)}
 	index := make(map[string]int, len(claim))
 	for i, w := range claim {
 		index[w.key] = i
-		if w.kind == name {
-			c.names[w.key] = true
-		}
 	}
 	l := lexer{stem: p.Stem, begins: beginnings(claim)}
 	for n, passage := range passages {
@@ -81,18 +79,35 @@ func (p Prover) cover(claim []word, passages []Passage) *cover {
 		for _, at := range p.sentences(passage.Text) {
 			text := passage.Text[at.Start:at.End]
 			s := covered{Span: at, words: l.read(text, at.Start), heading: isHeading(text, passage.Text[at.End:]), passage: n}
-			for _, w := range s.words {
-				if w.kind == name {
-					c.names[w.key] = true
-				}
-			}
 			if s.hits = c.hits(s.words, index, nil); len(s.hits) > 0 {
 				s.hits = c.hits(context, index, s.hits)
 			}
 			c.sentences = append(c.sentences, s)
 		}
 	}
+	c.findNames(all)
 	return c
+}
+
+// findNames finds the names of the claim and the sentences: words with a capital inside
+// a sentence, and those with one that begin sentences of the passages and are nowhere
+// in lower case.
+func (c *cover) findNames(claim []word) {
+	lower := make(map[string]bool)
+	for _, inside := range []bool{true, false} {
+		for i := -1; i < len(c.sentences); i++ {
+			words := claim
+			if i >= 0 {
+				words = c.sentences[i].words
+			}
+			for _, w := range words {
+				lower[w.key] = lower[w.key] || !w.capital
+				if w.kind == name || !inside && w.kind == plain && w.capital && !lower[w.key] && c.keys[w.key] {
+					c.names[w.key] = true
+				}
+			}
+		}
+	}
 }
 
 // hits adds the claim's words among others to some, by their index.

@@ -70,7 +70,7 @@ type Prover struct {
 // texts.
 func (p Prover) Find(sentence string, passage Passage) Quote {
 	all := p.claim(sentence)
-	c := p.cover(claimWords(all), []Passage{passage})
+	c := p.cover(all, []Passage{passage})
 	if len(c.sentences) == 0 {
 		return Quote{Span: Span{0, len(passage.Text)}, Verdict: Weak}
 	}
@@ -109,7 +109,7 @@ type Together struct {
 // memory are linear in the texts.
 func (p Prover) Join(sentence string, passages []Passage) Together {
 	all := p.claim(sentence)
-	c := p.cover(claimWords(all), passages[:min(len(passages), maxJoined)])
+	c := p.cover(all, passages[:min(len(passages), maxJoined)])
 	picked, found, parts := c.evidence(len(passages))
 	if i := slices.Index(parts, true); i < 0 || !slices.Contains(parts[i+1:], true) {
 		return Together{Parts: parts}

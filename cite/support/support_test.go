@@ -177,7 +177,8 @@ func TestVerdicts(t *testing.T) {
 // words, also when another sentence of the passage has the word put in.
 func TestTurnedRound(t *testing.T) {
 	const text = "The library is closed on Mondays. A lost card costs five euros. Dogs are welcome in the garden. " +
-		"The pier opened in 1998. Members may not borrow maps. Entry is free on Fridays and the hall is open. In May the tower is shut."
+		"The pier opened in 1998. Members may not borrow maps. Entry is free on Fridays and the hall is open. In May the tower is shut. " +
+		"Ann leads the choir. Bob leads the band. The chair is Ada Low. The treasurer is Tom Hale."
 	for _, test := range []struct {
 		claim   string
 		verdict Verdict
@@ -194,6 +195,10 @@ func TestTurnedRound(t *testing.T) {
 		{"The pier closed in 1998.", Weak},
 		{"In 1998 the pier closed.", Weak},
 		{"Members may borrow maps.", Weak},
+		{"Bob leads the choir.", Weak},
+		{"Ann leads the band.", Weak},
+		{"The chair is Tom Hale.", Weak},
+		{"Ann leads the choir, and Bob leads the band.", Supported},
 		{"Members can never borrow maps.", Supported},
 		{"Nobody who is a member may borrow maps.", Supported},
 		{"On Mondays the library is closed.", Supported},
