@@ -279,6 +279,7 @@ func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *
 		out.render(a.markdown)
 	}
 	out.markdown = wantsMarkdown(c)
+	out.points, _ = c.Get(pointsKey).(*codePoints)
 	return out
 }
 

@@ -83,6 +83,7 @@ func TestOpenAPI(t *testing.T) {
 		made.of(reflect.TypeOf(v))
 	}
 	made.made["Problem"]["properties"].(object)["code"].(object)["enum"] = codes(t)
+	addPoints(made.made)
 	d["components"].(object)["schemas"] = made.made
 
 	var b bytes.Buffer
@@ -104,6 +105,18 @@ func TestOpenAPI(t *testing.T) {
 	w := call(newHandler(t, nil), "GET", "/openapi.json", "")
 	if w.Code != 200 || !bytes.Equal(w.Body.Bytes(), b.Bytes()) || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d, %v", w.Code, w.Header())
+	}
+}
+
+// addPoints adds the members that ?chars=1 adds to replies.
+func addPoints(schemas map[string]object) {
+	for _, name := range []string{"Citation", "Quoted", "Placed", "Unsupported", "SourcePassage", "Passage", "Closest", "Mark"} {
+		properties, _ := schemas[name]["properties"].(object)
+		for _, member := range []string{"start", "end", "text_start", "text_end"} {
+			if properties[member] != nil {
+				properties[member+"_chars"] = object{"type": "integer", "description": member + " in Unicode characters, with ?chars=1"}
+			}
+		}
 	}
 }
 
@@ -610,7 +623,7 @@ func TestOpenAPIReplies(t *testing.T) {
 	for _, q := range []string{question, `{"question":"drafted"}`, `{"question":"pizza"}`, `{"question":"evil"}`, `{"question":"cut short"}`,
 		`{"question":"breaks at once"}`, `{"question":"breaks later"}`, `{"question":"other space"}`, `{"question":"gone"}`} {
 		ask("POST", "/api/ask", q)
-		ask("POST", "/api/ask?html=1&markdown=1", q, asEvents...)
+		ask("POST", "/api/ask?html=1&markdown=1&chars=1", q, asEvents...)
 	}
 	id := into[answerRecord](t, ask("POST", "/api/runs", question), 202).ID
 	ask("GET", "/api/runs/"+id+"?markdown=1", "")

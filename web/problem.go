@@ -248,6 +248,13 @@ func replyAs(c echo.Context, status int, contentType string, v any) error {
 	if err := json.NewEncoder(&b).Encode(v); err != nil {
 		return fmt.Errorf("encoding the reply: %w", err)
 	}
+	if p, ok := c.Get(pointsKey).(*codePoints); ok && status < 300 {
+		data, err := p.add(b.Bytes())
+		if err != nil {
+			return err
+		}
+		b = *bytes.NewBuffer(append(data, '\n'))
+	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.Blob(status, contentType, b.Bytes())
 }

@@ -25,6 +25,7 @@ type eventStream struct {
 	stopAlive func()
 	page      *pageStream // nil unless the answer is sent as HTML too
 	markdown  bool        // the answer is sent as Markdown too, before its end
+	points    *codePoints // nil unless offsets are sent in code points too
 
 	mu     sync.Mutex // guards what follows
 	w      *echo.Response
@@ -97,6 +98,13 @@ func (s *eventStream) send(e event) error {
 			return err
 		}
 	}
+	if s.points != nil {
+		data, err := s.points.addTo(e)
+		if err != nil {
+			return err
+		}
+		e.data = data
+	}
 	if s.page == nil {
 		return s.writeOne(e)
 	}
@@ -112,6 +120,13 @@ func (s *eventStream) send(e event) error {
 // sendBlocks sends the blocks of events that the reader already has: blocks have no
 // ids of their own, and the last ones may not have arrived.
 func (s *eventStream) sendBlocks(had []event) error {
+	if s.points != nil {
+		for _, e := range had {
+			if _, err := s.points.addTo(e); err != nil {
+				return err
+			}
+		}
+	}
 	if s.page == nil {
 		return nil
 	}

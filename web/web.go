@@ -301,27 +301,27 @@ type route struct {
 // routes is the table of all routes, of which those for uploads and for keys may be
 // missing. HEAD is as GET.
 func (h *handlers) routes(uploads, keys bool) []route {
-	limited := h.limiter.bounded
+	limited, counted := h.limiter.bounded, h.catalog.withPoints
 	table := []route{
 		{"GET", "/", readers, h.home.show},
 		{"GET", staticRoute, public, compressed(serveStatic)},
 		{"GET", "/documents", readers, h.documents.listPage},
 		{"GET", "/documents/*", readers, h.documents.viewer},
 
-		{"POST", "/api/ask", visitors, limited(h.asking.ask)},
+		{"POST", "/api/ask", visitors, counted(limited(h.asking.ask))},
 		{"POST", "/api/ask/batch", readers, h.batch.ask},
-		{"POST", "/api/search", visitors, limited(h.asking.search)},
-		{"POST", "/api/summarize", readers, limited(h.asking.summarize)},
+		{"POST", "/api/search", visitors, counted(limited(h.asking.search))},
+		{"POST", "/api/summarize", readers, counted(limited(h.asking.summarize))},
 		{"GET", "/api/cite", readers, sendCitePrompt},
 		{"POST", "/api/cite", readers, limited(citeAny)},
 		{"POST", "/api/runs", readers, h.runs.begin},
 		{"GET", "/api/runs", readers, h.runs.list},
-		{"GET", "/api/runs/:id", readers, h.runs.show},
+		{"GET", "/api/runs/:id", readers, counted(h.runs.show)},
 		{"DELETE", "/api/runs/:id", readers, h.runs.stop},
 		{"PUT", "/api/runs/:id/shared", readers, h.runs.share},
 		{"DELETE", "/api/runs/:id/shared", readers, h.runs.share},
 		{"GET", "/api/conversations", readers, h.runs.listConversations},
-		{"GET", "/api/conversations/:id", readers, h.runs.showConversation},
+		{"GET", "/api/conversations/:id", readers, counted(h.runs.showConversation)},
 		{"DELETE", "/api/conversations/:id", readers, h.runs.deleteConversation},
 		{"POST", "/api/feedback", readers, h.runs.giveFeedback},
 		{"GET", "/api/feedback", writers, h.runs.listFeedback},

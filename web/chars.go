@@ -1,0 +1,147 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/retrieve"
+)
+
+// pointsKey is the key of the codePoints in the context of a request.
+const pointsKey = "points"
+
+// withPoints adds offsets in code points to replies and events where the query has
+// chars=1.
+func (l *catalog) withPoints(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.QueryParam("chars") == "1" {
+			c.Set(pointsKey, &codePoints{ctx: c.Request().Context(), library: l, texts: map[string]string{}})
+		}
+		return next(c)
+	}
+}
+
+// codePoints add an offset in code points next to each one in bytes: text_start_chars
+// to text_start, and so on.
+type codePoints struct {
+	ctx     context.Context
+	library Library
+	texts   map[string]string // of documents, by id
+	answer  string            // the text of the answer, as far as it is known
+}
+
+// add returns the data of an event or a reply with these offsets.
+func (p *codePoints) add(data []byte) ([]byte, error) {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("reading a reply again: %w", err)
+	}
+	if err := p.walk(v, ""); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// addTo returns the data of an event with these offsets, after all events before it.
+func (p *codePoints) addTo(e event) ([]byte, error) {
+	var piece struct{ Text string }
+	if e.kind != "text" {
+		return p.add(e.data)
+	}
+	err := json.Unmarshal(e.data, &piece)
+	p.answer += piece.Text
+	return e.data, err
+}
+
+// walk adds the offsets to all objects in a value, which is about a document if id is
+// not empty.
+func (p *codePoints) walk(v any, id string) error {
+	if list, ok := v.([]any); ok {
+		for _, item := range list {
+			if err := p.walk(item, id); err != nil {
+				return err
+			}
+		}
+	}
+	object, _ := v.(map[string]any)
+	text, _ := object["text"].(string)
+	words, quoted := object["quote"].(string)
+	if !quoted {
+		words = text
+	}
+	if named, ok := object["document"].(string); ok {
+		id = named
+	}
+	if _, whole := object["places"]; whole {
+		p.answer = text
+	}
+	points(object, "text_start", "text_end", p.answer)
+	if err := p.inDocument(object, id, words); err != nil {
+		return err
+	}
+	for name, member := range object {
+		list, _ := member.([]any)
+		switch name {
+		case "places":
+			for _, place := range list {
+				points(place, "start", "end", text)
+			}
+		case "marks":
+			for _, mark := range list {
+				points(mark, "start", "end", text)
+			}
+		default:
+			if err := p.walk(member, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inDocument adds the offsets of words in a document, unless they are no longer there.
+func (p *codePoints) inDocument(object map[string]any, id, words string) error {
+	if _, placed := object["start"]; !placed || id == "" || words == "" {
+		return nil
+	}
+	text, known := p.texts[id]
+	if !known {
+		doc, err := p.library.Document(p.ctx, id)
+		if err == nil {
+			text = doc.Text
+		} else if !errors.Is(err, retrieve.ErrNotFound) {
+			return fmt.Errorf("reading %q for its offsets: %w", id, err)
+		}
+		p.texts[id] = text
+	}
+	if from, to, ok := rangeIn(object, "start", "end", text); ok && text[from:to] == words {
+		points(object, "start", "end", text)
+	}
+	return nil
+}
+
+// rangeIn returns two members of an object that are byte offsets into a text.
+func rangeIn(object map[string]any, start, end, text string) (from, to int, ok bool) {
+	a, _ := object[start].(json.Number)
+	b, _ := object[end].(json.Number)
+	first, err1 := a.Int64()
+	last, err2 := b.Int64()
+	return int(first), int(last), err1 == nil && err2 == nil && 0 <= first && first <= last && last <= int64(len(text))
+}
+
+// points adds the offsets in code points to two members of an object.
+func points(v any, start, end, text string) {
+	object, _ := v.(map[string]any)
+	if from, to, ok := rangeIn(object, start, end, text); ok {
+		n := utf8.RuneCountInString(text[:from])
+		object[start+"_chars"], object[end+"_chars"] = n, n+utf8.RuneCountInString(text[from:to])
+	}
+}
