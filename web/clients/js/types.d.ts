@@ -53,6 +53,7 @@ export interface Citation {
   digest: string;
   document: string;
   end: number;
+  end_chars?: number;
   heading?: string;
   link?: string;
   number: number;
@@ -61,19 +62,24 @@ export interface Citation {
   passage: string;
   quote: string;
   start: number;
+  start_chars?: number;
   support: number;
   text_end: number;
+  text_end_chars?: number;
   text_start: number;
+  text_start_chars?: number;
   verdict: "quoted" | "supported" | "weak";
 }
 export interface Closest {
   document: string;
   end: number;
+  end_chars?: number;
   heading?: string;
   link?: string;
   marks: Record<string, any>[];
   page?: number;
   start: number;
+  start_chars?: number;
   text: string;
   title: string;
 }
@@ -118,6 +124,7 @@ export interface Passage {
   digest: string;
   document: string;
   end: number;
+  end_chars?: number;
   format: string;
   heading?: string;
   id: string;
@@ -129,6 +136,7 @@ export interface Passage {
   score: number;
   scores: Record<string, any>;
   start: number;
+  start_chars?: number;
   text: string;
   title: string;
   tokens: number;
@@ -163,6 +171,7 @@ export interface Source {
 }
 export interface SourcePassage {
   end: number;
+  end_chars?: number;
   heading?: string;
   id: string;
   link?: string;
@@ -170,6 +179,7 @@ export interface SourcePassage {
   page?: number;
   quote: string;
   start: number;
+  start_chars?: number;
 }
 export interface Turn {
   content?: string;

@@ -57,6 +57,7 @@ class Citation(TypedDict, total=False):
     digest: str
     document: str
     end: int
+    end_chars: int
     heading: str
     link: str
     number: int
@@ -65,19 +66,24 @@ class Citation(TypedDict, total=False):
     passage: str
     quote: str
     start: int
+    start_chars: int
     support: float
     text_end: int
+    text_end_chars: int
     text_start: int
+    text_start_chars: int
     verdict: Literal["quoted", "supported", "weak"]
 
 class Closest(TypedDict, total=False):
     document: str
     end: int
+    end_chars: int
     heading: str
     link: str
     marks: list[dict[str, Any]]
     page: int
     start: int
+    start_chars: int
     text: str
     title: str
 
@@ -122,6 +128,7 @@ class Passage(TypedDict, total=False):
     digest: str
     document: str
     end: int
+    end_chars: int
     format: str
     heading: str
     id: str
@@ -133,6 +140,7 @@ class Passage(TypedDict, total=False):
     score: float
     scores: dict[str, Any]
     start: int
+    start_chars: int
     text: str
     title: str
     tokens: int
@@ -167,6 +175,7 @@ class Source(TypedDict, total=False):
 
 class SourcePassage(TypedDict, total=False):
     end: int
+    end_chars: int
     heading: str
     id: str
     link: str
@@ -174,6 +183,7 @@ class SourcePassage(TypedDict, total=False):
     page: int
     quote: str
     start: int
+    start_chars: int
 
 class Turn(TypedDict, total=False):
     content: str
