@@ -16,8 +16,8 @@ import (
 // backupPages is how many pages are copied between two looks at the context.
 const backupPages = 1024
 
-// ErrTarget reports that a backup cannot be made at the given place.
-var ErrTarget = errors.New("a backup cannot be made there")
+// ErrTarget reports that a backup or a copy cannot be made at the given place.
+var ErrTarget = errors.New("a copy cannot be made there")
 
 // Backup copies a library, as it is at one moment, into a new file, which is the
 // database of a data directory, checks the copy as [Verify] does and reports what it found; a copy

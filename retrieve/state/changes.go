@@ -47,6 +47,7 @@ func (t *tx) changed(changes ...change) {
 		t.s.era.Store(newEra())
 	}
 	if era := t.s.era.Load(); t.s.begun.Load() != era {
+		t.exec(`DELETE FROM ibid.eras WHERE first > ?`, revision) // of changes that are lost
 		t.insert("eras", "first, era", "", []any{revision + 1, era})
 		t.began = era
 	}

@@ -215,6 +215,16 @@ func harm(file []byte, random *rand.Rand, n int) (_ []byte, what string) {
 	return file, fmt.Sprintf("byte %d changed", at)
 }
 
+// TestClearedPages clears pages of settings, of their index and of the list of changes.
+func TestClearedPages(t *testing.T) {
+	x := newSample(t, false)
+	for _, page := range []int{4, 6, 18} {
+		file := bytes.Clone(x.file)
+		clear(file[page*pageSize : (page+1)*pageSize])
+		x.check(t, x.write(t, file, nil))
+	}
+}
+
 // TestDamage changes a byte, clears a page or cuts the file, hundreds of times.
 func TestDamage(t *testing.T) {
 	for _, withLog := range []bool{false, true} {

@@ -37,6 +37,9 @@ type migration struct {
 func (s *Store) migrate(ctx context.Context, opts Options) (err error) {
 	source := ""
 	err = s.view(ctx, func(t *tx) { source = t.setting(settingSource) })
+	if isDamage(err) && ctx.Err() == nil {
+		return nil // it is in neither table, and the other settings are read from the copy
+	}
 	if err != nil || source == "" {
 		return err
 	}

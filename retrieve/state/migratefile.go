@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -106,25 +105,11 @@ func (s *Store) keepEarlier() (name string, err error) {
 			continue
 		}
 		if err != nil { // some file systems have no links
-			err = copyFile(s.place, kept)
+			return "", fmt.Errorf("%w, and cannot be kept here under another name: bring it up to date on another disk: %w", errEarlier, err)
 		}
-		return name, errors.Join(err, disk.SyncDir(s.dir))
+		return name, disk.SyncDir(s.dir)
 	}
 	return "", err
-}
-
-func copyFile(from, to string) (err error) {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, source)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // An oldHead is the JSON in the row of a record.
