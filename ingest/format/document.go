@@ -85,14 +85,8 @@ type Line struct {
 // PageAt returns the 1-based number of the page of the byte at the offset; 0 if
 // the document has no pages.
 func (doc *Document) PageAt(offset int) int {
-	i, found := slices.BinarySearchFunc(doc.Pages, offset, func(p Page, at int) int { return cmp.Compare(p.Start, at) })
-	if found {
-		// Pages without text start where the next one does.
-		for i+1 < len(doc.Pages) && doc.Pages[i+1].Start == offset {
-			i++
-		}
-		return doc.Pages[i].Number
-	}
+	// Pages without text start where the next one does.
+	i, _ := slices.BinarySearchFunc(doc.Pages, offset+1, func(p Page, at int) int { return cmp.Compare(p.Start, at) })
 	if i == 0 {
 		return 0
 	}
@@ -115,11 +109,8 @@ type LineCounter struct {
 
 func (c *LineCounter) At(offset int) int {
 	lines := c.Document.Lines
-	i, found := slices.BinarySearchFunc(lines, offset, func(l Line, at int) int { return cmp.Compare(l.Start, at) })
-	if !found {
-		i--
-	}
-	if i < 0 {
+	i, _ := slices.BinarySearchFunc(lines, offset+1, func(l Line, at int) int { return cmp.Compare(l.Start, at) })
+	if i--; i < 0 {
 		return 0
 	}
 	if c.known.Start < lines[i].Start || c.known.Start > offset || c.known.Number == 0 {

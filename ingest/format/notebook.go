@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"ibid/ingest/charset"
 	"strings"
-	"unicode/utf8"
 )
 
 // Limits of a cell's output, whose first lines say what it is.
@@ -108,21 +107,10 @@ func Notebook(doc *Document, data []byte) error {
 
 // beginning returns the first lines of an output.
 func beginning(text string) string {
-	at := 0
-	for range maxOutputLines {
-		next := strings.IndexByte(text[at:], '\n')
-		if next < 0 {
-			at = len(text)
-			break
-		}
-		at += next + 1
-	}
-	at = min(at, maxOutputBytes)
-	for at < len(text) && !utf8.RuneStart(text[at]) {
-		at--
-	}
-	if at < len(text) {
-		return strings.TrimRight(text[:at], "\n") + "\n…"
+	lines := strings.SplitAfterN(text, "\n", maxOutputLines+1)
+	first := strings.Join(lines[:min(len(lines), maxOutputLines)], "")
+	if first = strings.ToValidUTF8(first[:min(len(first), maxOutputBytes)], ""); len(first) < len(text) {
+		return strings.TrimRight(first, "\n") + "\n…"
 	}
 	return text
 }

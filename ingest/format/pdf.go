@@ -33,13 +33,10 @@ func PDF(doc *Document, file *pdf.File) {
 				if i == 0 && (largest == 0 || block.Heading < largest) {
 					largest = block.Heading
 				}
-			case block.Kind == pdf.Row:
+			case block.Kind == pdf.Row, block.Kind == pdf.Item:
+				kind := map[bool]kind{true: kindRow, false: kindItem}[block.Kind == pdf.Row]
 				if text := oneLine(Clean(block.Text)); text != "" {
-					b.add(kindRow, text)
-				}
-			case block.Kind == pdf.Item:
-				if text := oneLine(Clean(block.Text)); text != "" {
-					b.add(kindItem, text)
+					b.add(kind, text)
 				}
 			default:
 				b.Paragraph(block.Text)
@@ -80,21 +77,15 @@ func partial(file *pdf.File) string {
 // PagesNamed lists pages by number.
 func PagesNamed(pages []int) string {
 	const most = 10
-	var out strings.Builder
-	out.WriteString("page")
+	said := "page "
 	if len(pages) > 1 {
-		out.WriteString("s")
+		said = "pages "
 	}
-	for i, p := range pages[:min(len(pages), most)] {
-		if i > 0 {
-			out.WriteString(",")
-		}
-		fmt.Fprintf(&out, " %d", p)
-	}
+	said += strings.ReplaceAll(strings.Trim(fmt.Sprint(pages[:min(len(pages), most)]), "[]"), " ", ", ")
 	if more := len(pages) - most; more > 0 {
-		fmt.Fprintf(&out, " and %d more", more)
+		said += fmt.Sprintf(" and %d more", more)
 	}
-	return out.String()
+	return said
 }
 
 // endsOpen reports whether a text stops inside a sentence.

@@ -3,8 +3,8 @@ package format
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -36,11 +36,8 @@ func Subtitles(doc *Document, data []byte) error {
 	var began, ended time.Duration
 	size, line := 0, 0
 	flush := func() {
-		if text := strings.Join(speech, "\n"); strings.TrimSpace(Clean(text)) != "" {
-			b.line = line
-			start := b.add(kindParagraph, strings.TrimSpace(Clean(text)))
-			b.Section(Section{Level: 1, Anchor: "t=" + seconds(began), Start: start})
-		}
+		b.line = line
+		b.begin(Section{Level: 1, Anchor: fmt.Sprintf("t=%d", began/time.Second)}, func() { b.Paragraph(strings.Join(speech, "\n")) })
 		speech, size = speech[:0], 0
 	}
 	inside, cues, last := false, 0, ""
@@ -102,6 +99,3 @@ func cueTime(parts []string) time.Duration {
 	t, _ := time.ParseDuration(cmp.Or(parts[0], "0") + "h" + parts[1] + "m" + parts[2] + "s" + parts[3] + "ms")
 	return t
 }
-
-// seconds writes a time as a media fragment does, without fractions.
-func seconds(t time.Duration) string { return strconv.Itoa(int(t / time.Second)) }
