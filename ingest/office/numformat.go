@@ -216,27 +216,22 @@ func (f *numberFormat) time(n float64, from1904 bool) (text string, ok bool) {
 }
 
 // dateLayout returns the layout of a date with these codes.
-func dateLayout(has map[byte]bool) (layout string) {
-	switch y, m, d := has['y'], has['m'], has['d']; {
-	case y && m && d:
-		layout = "2006-01-02"
-	case y && m:
-		layout = "2006-01"
-	case y:
-		layout = "2006"
-	case m && d:
-		layout = "2 January"
-	case m:
-		layout = "January"
-	case d:
-		layout = "Monday"
-	}
-	if has['h'] || has['s'] {
-		if layout = strings.TrimSpace(layout + " 15:04"); has['s'] {
-			layout += ":05"
+func dateLayout(has map[byte]bool) string {
+	key := ""
+	for _, c := range []byte("ymd") {
+		if has[c] {
+			key += string(c)
 		}
 	}
-	return layout
+	layout := map[string]string{"ymd": "2006-01-02", "ym": "2006-01", "y": "2006", "yd": "2006", "md": "2 January", "m": "January",
+		"d": "Monday"}[key]
+	if has['h'] || has['s'] {
+		layout += " 15:04"
+	}
+	if has['s'] {
+		layout += ":05"
+	}
+	return strings.TrimSpace(layout)
 }
 
 // builtinFormat returns the number formats that files name by number only

@@ -1,6 +1,9 @@
 package office
 
 import (
+	"cmp"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -98,85 +101,61 @@ func (r *rtfReader) add(c byte) {
 		r.ignore--
 		return
 	}
-	if len(r.units) > 0 {
-		r.flush()
-	}
+	r.flushUnits()
 	if !r.state.skip && !r.state.hidden {
 		r.bytes = append(r.bytes, c)
 	}
 }
 
-// flush decodes the bytes and Unicode characters so far.
+// flush decodes the bytes and Unicode characters so far, of which there is one kind.
 func (r *rtfReader) flush() {
-	if len(r.units) > 0 {
-		r.text.WriteString(string(utf16.Decode(r.units)))
-		r.units = r.units[:0]
-	}
+	r.flushUnits()
+	r.flushBytes()
+}
+
+func (r *rtfReader) flushUnits() {
+	r.text.WriteString(string(utf16.Decode(r.units)))
+	r.units = r.units[:0]
+}
+
+func (r *rtfReader) flushBytes() {
 	if len(r.bytes) == 0 {
 		return
 	}
-	enc := r.fonts[r.state.font]
-	if enc == nil {
-		enc = r.page
-	}
-	if text, err := enc.NewDecoder().Bytes(r.bytes); err == nil {
+	if text, err := cmp.Or(r.fonts[r.state.font], r.page).NewDecoder().Bytes(r.bytes); err == nil {
 		r.text.Write(text)
 	}
 	r.bytes = r.bytes[:0]
 }
 
+// rtfWord matches a control word, its number, and the space that ends it.
+var rtfWord = regexp.MustCompile(`^([A-Za-z]{1,32})(-?[0-9]{1,10})? ?`)
+
 // control reads a control word or sign.
 func (r *rtfReader) control() {
-	if r.at >= len(r.src) {
-		return
-	}
-	start := r.at
-	for r.at < len(r.src) && r.at-start < 32 && (r.src[r.at]|0x20 >= 'a' && r.src[r.at]|0x20 <= 'z') {
+	rest := r.src[r.at:min(r.at+44, len(r.src))]
+	if m := rtfWord.FindStringSubmatch(rest); m != nil {
+		r.at += len(m[0])
+		n, err := strconv.Atoi(m[2])
+		r.word(m[1], n, err == nil)
+	} else if rest != "" {
 		r.at++
+		r.sign(rest[0], rest[1:])
 	}
-	if r.at == start { // a sign
-		r.at++
-		r.sign(r.src[start])
-		return
-	}
-	word := r.src[start:r.at]
-	start = r.at
-	if r.at < len(r.src) && r.src[r.at] == '-' {
-		r.at++
-	}
-	for r.at < len(r.src) && r.at-start < 11 && r.src[r.at] >= '0' && r.src[r.at] <= '9' {
-		r.at++
-	}
-	n, err := strconv.Atoi(r.src[start:r.at])
-	if r.at < len(r.src) && r.src[r.at] == ' ' {
-		r.at++
-	}
-	r.word(word, n, err == nil)
 }
 
-func (r *rtfReader) sign(c byte) {
+// sign executes a control sign, which the rest follows.
+func (r *rtfReader) sign(c byte, rest string) {
 	switch c {
 	case '\'':
-		if r.at+2 <= len(r.src) {
-			if n, err := strconv.ParseUint(r.src[r.at:r.at+2], 16, 8); err == nil {
-				r.at += 2
-				r.add(byte(n))
-			}
+		if n, err := strconv.ParseUint(rest[:min(2, len(rest))], 16, 8); err == nil && len(rest) >= 2 {
+			r.at += 2
+			r.add(byte(n))
 		}
 	case '*': // a group that older programs do not know
-		if !strings.HasSuffix(r.src[:r.at], `{\*`) {
-			return
-		}
-		end := r.at
-		if strings.HasPrefix(r.src[end:], "\\") {
-			for end++; end < len(r.src) && r.src[end]|0x20 >= 'a' && r.src[end]|0x20 <= 'z'; {
-				end++
-			}
-		}
-		switch r.src[min(r.at+1, end):end] {
-		case "shppict", "annotation", "footnote", "shpinst":
-		default:
-			r.state.skip = true
+		word, _ := strings.CutPrefix(rest, "\\")
+		if m := rtfWord.FindStringSubmatch(word); m != nil && strings.HasSuffix(r.src[:r.at], `{\*`) {
+			r.state.skip = r.state.skip || !slices.Contains([]string{"shppict", "annotation", "footnote", "shpinst"}, m[1])
 		}
 	case '\\', '{', '}':
 		r.add(c)
@@ -208,9 +187,7 @@ func (r *rtfReader) word(word string, n int, given bool) {
 	switch word {
 	case "u":
 		if !r.state.skip && !r.state.hidden {
-			if len(r.bytes) > 0 {
-				r.flush()
-			}
+			r.flushBytes()
 			r.units = append(r.units, uint16(n))
 		}
 		r.ignore = r.state.wide
@@ -233,12 +210,8 @@ func (r *rtfReader) word(word string, n int, given bool) {
 func (r *rtfReader) encoding(word string, n int) {
 	switch word {
 	case "ansicpg":
-		for _, name := range []string{"windows-", "cp"} {
-			if enc := charset.Named(name + strconv.Itoa(n)); enc != nil {
-				r.page = enc
-				break
-			}
-		}
+		number := strconv.Itoa(n)
+		r.page = cmp.Or(charset.Named("windows-"+number), charset.Named("cp"+number), r.page)
 	case "mac":
 		r.page = charmap.Macintosh
 	case "f":
