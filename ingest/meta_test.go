@@ -5,24 +5,6 @@ import (
 	"testing"
 )
 
-func TestMetaURL(t *testing.T) {
-	for address, want := range map[string]string{
-		"https://example.org/a?b=c": "https://example.org/a?b=c",
-		"http://example.org":        "http://example.org",
-		"javascript:alert(1)":       "",
-		"/a":                        "",
-		"a printed book":            "",
-	} {
-		for _, key := range []string{"url", "source", "canonical"} {
-			doc, err := new(Reader).Read(t.Context(), "a.md", []byte("---\n"+key+": "+address+"\n---\nText."))
-			must(t, err)
-			if got := doc.Meta["url"]; got != want {
-				t.Errorf("%s: %s gives %q, want %q", key, address, got, want)
-			}
-		}
-	}
-}
-
 // Metadata that filters use has one name, whatever a page or front matter calls it.
 func TestMetaForFilters(t *testing.T) {
 	const tag, day = `<meta property="article:tag" content="`, `" content="2024-03-31T10:00:00Z">`
@@ -44,6 +26,9 @@ func TestMetaForFilters(t *testing.T) {
 		"d.md": {"---\nauthors:\n  - name: Ada Lovelace\n    email: ada@example.org\n  - Charles Babbage\nlang: de\n---\nText",
 			map[string]string{"author": "Ada Lovelace, Charles Babbage", "language": "de"}},
 		"c.md": {"---\ntag: sea, land\n---\nText", map[string]string{"tags": "sea, land"}},
+		"e.md": {"---\nsource: javascript:alert(1)\ncanonical: /a\nurl: https://example.org/a?b=c\n---\nText",
+			map[string]string{"url": "https://example.org/a?b=c"}},
+		"f.md": {"---\nurl: a printed book\nsource: http://example.org\n---\nText", map[string]string{"url": "http://example.org"}},
 	} {
 		doc, err := new(Reader).Read(t.Context(), name, []byte(c.text))
 		must(t, err)

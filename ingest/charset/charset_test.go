@@ -225,46 +225,29 @@ func TestShortTexts(t *testing.T) {
 	}
 }
 
-// A few words are enough too, where another encoding would mix scripts.
-func TestFewWords(t *testing.T) {
+// A few words are enough too, where another encoding would mix scripts. A declaration
+// decides where the bytes do not, and what is no text, or in an unsupported encoding,
+// is refused.
+func TestDecode(t *testing.T) {
+	ebcdic := encoded(t, charmap.CodePage037, strings.Repeat("The ferry leaves at nine in the morning\n", 3))
+	type row struct {
+		data, declared, want string
+		err                  error
+	}
+	rows := []row{
+		{"5 \xa4 f\xfcr B\xfccher", "ISO-8859-15", "5 € für Bücher", nil}, {"caf\xe9", "windows-1250", "café", nil},
+		{"\xc4\xe0", "windows-1251", "Да", nil}, {"\xc4\xe0", "\"windows-1251\"", "Да", nil}, {"plain", "utf-16le", "plain", nil},
+		{"plain", "x-user-defined", "plain", nil}, {"f\xfcr", "replacement", "für", nil}, {"f\xfcr", "iso-2022-kr", "für", nil},
+		{"\x1b$)C\x0e?*;g@{\x0f \x0e?9<v\x0f, abc", "", "", ErrEncoding}, {ebcdic, "", "", ErrEncoding},
+		{"~{<:Ky2;VP~}, ~{SCNo~} 9, ~{VP9z~}\n", "", "", ErrEncoding}, {"\x00\x01\x02\x00", "", "", ErrBinary},
+		{strings.Repeat("\x01\x02\x91\x92\x05", 100), "", "", ErrBinary}, {"\x7fELF\x02\x01\x01\x00\x00\x00\x00", "", "", ErrBinary},
+	}
 	for _, text := range []string{"Café für Señor", "naïve", "Grüße aus Köln", "El Niño", "crème brûlée", "Ångström", "voilà"} {
-		data, err := charmap.Windows1252.NewEncoder().Bytes([]byte(text))
-		must(t, err)
-		if got, err := Decode(data, ""); err != nil || got != text {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
+		rows = append(rows, row{encoded(t, charmap.Windows1252, text), "", text, nil})
 	}
-}
-
-// A declaration decides where the bytes do not.
-func TestDeclared(t *testing.T) {
-	for _, tt := range []struct{ data, declared, want string }{
-		{"5 \xa4 f\xfcr B\xfccher", "ISO-8859-15", "5 € für Bücher"},
-		{"caf\xe9", "windows-1250", "café"},
-		{"\xc4\xe0", "windows-1251", "Да"},
-		{"\xc4\xe0", "\"windows-1251\"", "Да"},
-		{"plain", "utf-16le", "plain"},
-		{"plain", "x-user-defined", "plain"},
-		{"f\xfcr", "replacement", "für"},
-		{"f\xfcr", "iso-2022-kr", "für"},
-	} {
-		if got, err := Decode([]byte(tt.data), tt.declared); err != nil || got != tt.want {
-			t.Errorf("%q declared as %q: %q, %v, want %q", tt.data, tt.declared, got, err, tt.want)
-		}
-	}
-}
-
-// Text in an unsupported encoding is refused.
-func TestUnsupportedEncodings(t *testing.T) {
-	ebcdic, err := charmap.CodePage037.NewEncoder().String(strings.Repeat("The ferry leaves at nine in the morning\n", 3))
-	must(t, err)
-	for name, data := range map[string]string{
-		"ISO-2022-KR": "\x1b$)C\x0e?*;g@{\x0f \x0e?9<v\x0f, abc",
-		"HZ":          "~{<:Ky2;VP~}, ~{SCNo~} 9, ~{VP9z~}\n",
-		"EBCDIC":      ebcdic,
-	} {
-		if got, err := Decode([]byte(data), ""); !errors.Is(err, ErrEncoding) {
-			t.Errorf("%s: %q, %v", name, got, err)
+	for _, tt := range rows {
+		if got, err := Decode([]byte(tt.data), tt.declared); got != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("%q declared as %q: %q, %v, want %q, %v", tt.data, tt.declared, got, err, tt.want, tt.err)
 		}
 	}
 }
@@ -299,14 +282,6 @@ func encoded(t *testing.T, enc encoding.Encoding, text string) string {
 	data, err := enc.NewEncoder().String(text)
 	must(t, err)
 	return data
-}
-
-func TestNoText(t *testing.T) {
-	for _, data := range []string{"\x00\x01\x02\x00", strings.Repeat("\x01\x02\x91\x92\x05", 100), "\x7fELF\x02\x01\x01\x00\x00\x00\x00"} {
-		if got, err := Decode([]byte(data), ""); err != ErrBinary {
-			t.Errorf("%q: %q, %v", data, got, err)
-		}
-	}
 }
 
 // Any bytes decode to text or an error.
