@@ -94,19 +94,20 @@ func textual(s string) (string, error) {
 }
 
 func byOrderMark(data []byte) (enc encoding.Encoding, rest []byte, ok bool) {
-	switch {
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return nil, data[3:], true
-	case bytes.HasPrefix(data, []byte("\xff\xfe\x00\x00")):
-		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), data[4:], true
-	case bytes.HasPrefix(data, []byte("\x00\x00\xfe\xff")):
-		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), data[4:], true
-	case bytes.HasPrefix(data, []byte("\xff\xfe")):
-		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), data[2:], true
-	case bytes.HasPrefix(data, []byte("\xfe\xff")):
-		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), data[2:], true
-	case bytes.HasPrefix(data, []byte("\x84\x31\x95\x33")):
-		return simplifiedchinese.GB18030, data[4:], true
+	for _, m := range []struct {
+		mark string
+		enc  encoding.Encoding
+	}{
+		{"\xef\xbb\xbf", nil},
+		{"\xff\xfe\x00\x00", utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)},
+		{"\x00\x00\xfe\xff", utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)},
+		{"\xff\xfe", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)},
+		{"\xfe\xff", unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)},
+		{"\x84\x31\x95\x33", simplifiedchinese.GB18030},
+	} {
+		if rest, ok := bytes.CutPrefix(data, []byte(m.mark)); ok {
+			return m.enc, rest, true
+		}
 	}
 	return nil, data, false
 }

@@ -1,9 +1,9 @@
 package office
 
 import (
-	"bytes"
 	"cmp"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -122,24 +122,18 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(Block)) {
 	}
 }
 
+var odfSpace = regexp.MustCompile(`[ \n\t\r]+`)
+
 // inline reads the content of a paragraph. Notes and boxes go to after.
 func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block)) {
 	var do func(e element)
-	space := func() bool {
-		s := text.String()
-		return s == "" || strings.HasSuffix(s, " ") || strings.HasSuffix(s, "\n")
-	}
 	add := func(s []byte) {
 		// White space is one space, and none at the start.
-		for i, word := range bytes.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == '\r' }) {
-			if lead := i > 0 || strings.ContainsRune(" \n\t\r", rune(s[0])); lead && !space() {
-				text.WriteByte(' ')
-			}
-			text.Write(word)
+		words := odfSpace.ReplaceAllString(string(s), " ")
+		if s := text.String(); s == "" || strings.HasSuffix(s, " ") || strings.HasSuffix(s, "\n") {
+			words = strings.TrimPrefix(words, " ")
 		}
-		if len(s) > 0 && strings.ContainsRune(" \n\t\r", rune(s[len(s)-1])) && !space() {
-			text.WriteByte(' ')
-		}
+		text.WriteString(words)
 	}
 	do = func(e element) {
 		switch e.Name.Local {

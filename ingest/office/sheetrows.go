@@ -155,12 +155,9 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 		// Names of column groups, and below them those of each column.
 		over := s.spread(first)
 		for _, c := range second.cells {
-			if over[c.column] != "" && over[c.column] != oneLine(c.text) {
-				over[c.column] += " "
-			} else {
-				over[c.column] = ""
+			if name := oneLine(c.text); over[c.column] != name {
+				over[c.column] = shortName(strings.TrimSpace(over[c.column] + " " + name))
 			}
-			over[c.column] = shortName(over[c.column] + oneLine(c.text))
 		}
 		return over, at + 2
 	}

@@ -3,6 +3,7 @@ package office
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -178,14 +179,12 @@ func (x *xmlReader) text() string {
 func attr(e element, name string) string {
 	value := ""
 	for _, a := range e.Attr {
-		if a.Name.Local != name {
-			continue
-		}
-		if a.Name.Space == "" {
+		switch {
+		case a.Name.Local != name:
+		case a.Name.Space == "":
 			return a.Value
-		}
-		if value == "" {
-			value = a.Value
+		default:
+			value = cmp.Or(value, a.Value)
 		}
 	}
 	return value
