@@ -66,7 +66,8 @@ func (w *htmlWalker) fragment(fragment string) {
 		return
 	}
 	for _, n := range nodes {
-		w.block(n)
+		body.AppendChild(n)
 	}
-	w.flush()
+	prune(body)
+	w.block(body)
 }

@@ -35,14 +35,33 @@ const (
 // are names of columns. A cell that spans rows is repeated in each, a name in
 // each of its columns.
 func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
+	add := func(text string, rows int) {
+		if c := len(cells); c < maxHTMLColumns {
+			if c == len(t.above) {
+				t.above = append(t.above, reaching{})
+			}
+			t.above[c] = reaching{rows: rows}
+			if rows > 0 {
+				t.above[c].text = t.repeated(text)
+			}
+		}
+		cells = append(cells, text)
+	}
+	// addSpanning adds the cells of earlier rows that span this one, up to the next
+	// free column.
+	addSpanning := func() {
+		for c := len(cells); c < len(t.above) && t.above[c].rows > 0; c++ {
+			add(t.above[c].text, t.above[c].rows-1)
+		}
+	}
 	inHead := tr.Parent != nil && tr.Parent.DataAtom == atom.Thead
 	names = true
 	own, spans := 0, false
 	for c := range tr.ChildNodes() {
-		if c.DataAtom != atom.Td && c.DataAtom != atom.Th || leftOut(c) {
+		if c.DataAtom != atom.Td && c.DataAtom != atom.Th {
 			continue
 		}
-		cells = t.addSpanning(cells)
+		addSpanning()
 		own++
 		isName := c.DataAtom == atom.Th || inHead
 		names = names && isName
@@ -55,13 +74,13 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 					text = ""
 				}
 			}
-			cells = t.add(cells, text, rows-1)
+			add(text, rows-1)
 		}
 	}
 	for c, a := range t.above { // a row may end before the cells that span it
 		if c >= len(cells) && a.rows > 0 {
 			cells = append(cells, make([]string, c-len(cells))...)
-			cells = t.addSpanning(cells)
+			addSpanning()
 		}
 	}
 	if names = names && own > 0 && len(cells) > 1 && (own > 1 || t.open); names {
@@ -70,29 +89,6 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 		t.open = names && (inHead || spans)
 	}
 	return cells, names
-}
-
-// add adds a cell to a row, which spans the next rows as well.
-func (t *htmlTable) add(cells []string, text string, rows int) []string {
-	if c := len(cells); c < maxHTMLColumns {
-		if c == len(t.above) {
-			t.above = append(t.above, reaching{})
-		}
-		t.above[c] = reaching{rows: rows}
-		if rows > 0 {
-			t.above[c].text = t.repeated(text)
-		}
-	}
-	return append(cells, text)
-}
-
-// addSpanning adds the cells of earlier rows that span this one, up to the next
-// free column.
-func (t *htmlTable) addSpanning(cells []string) []string {
-	for c := len(cells); c < len(t.above) && t.above[c].rows > 0; c++ {
-		cells = t.add(cells, t.above[c].text, t.above[c].rows-1)
-	}
-	return cells
 }
 
 // repeated returns a text for a further cell; empty if it is too long.

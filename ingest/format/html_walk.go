@@ -61,7 +61,8 @@ var blockElements = map[atom.Atom]bool{
 	atom.Table: true, atom.Caption: true, atom.Hgroup: true, atom.Option: true,
 }
 
-// block walks one node and its descendants.
+// block walks one node and its descendants, from which [prune] removed what is no
+// content.
 func (w *htmlWalker) block(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
@@ -71,13 +72,8 @@ func (w *htmlWalker) block(n *html.Node) {
 		w.inline.WriteString(strings.ReplaceAll(n.Data, "\n", " "))
 		return
 	case html.ElementNode:
-	case html.DocumentNode:
-		w.children(n)
-		return
 	default:
-		return
-	}
-	if leftOut(n) {
+		w.children(n)
 		return
 	}
 	if id := anchorOf(n); id != "" {
@@ -173,9 +169,6 @@ func (w *htmlWalker) list(n *html.Node) {
 
 func (w *htmlWalker) item(n *html.Node, marker string) {
 	w.flush()
-	if leftOut(n) {
-		return
-	}
 	w.marker = marker
 	w.children(n)
 	w.flush()
@@ -190,45 +183,26 @@ func (w *htmlWalker) table(n *html.Node) {
 		w.flush()
 		return
 	}
-	t := htmlTable{again: &w.again}
-	var walk func(n *html.Node)
-	walk = func(n *html.Node) {
-		if leftOut(n) {
-			return
-		}
-		switch n.DataAtom {
+	var rows []*html.Node
+	for c := range n.Descendants() {
+		switch c.DataAtom {
 		case atom.Caption:
-			w.b.Paragraph(oneLine(seenText(n)))
-			return
+			w.b.Paragraph(oneLine(seenText(c)))
 		case atom.Tr:
-			cells, names := t.row(n)
-			if names && hasRowsAfter(n) {
-				t.name(cells)
-				return
-			}
+			rows = append(rows, c)
+		}
+	}
+	t := htmlTable{again: &w.again}
+	for i, tr := range rows {
+		if cells, names := t.row(tr); names && i+1 < len(rows) {
+			t.name(cells)
+		} else {
 			w.b.Row(t.header, cells)
 			t.open = false
-			return
-		}
-		for c := range n.ChildNodes() {
-			walk(c)
 		}
 	}
-	walk(n)
 	w.b.last = kindNone // rows of the next table are not of this one
 	w.anchor = ""
-}
-
-// hasRowsAfter reports whether a row follows in the same table.
-func hasRowsAfter(tr *html.Node) bool {
-	for n := tr; n != nil && n.DataAtom != atom.Table; n = n.Parent {
-		for s := n.NextSibling; s != nil; s = s.NextSibling {
-			if find(s, func(c *html.Node) bool { return c.DataAtom == atom.Tr }) != nil {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // seenText returns the visible words in an element.
@@ -239,8 +213,6 @@ func seenText(n *html.Node) string {
 		switch {
 		case n.Type == html.TextNode:
 			out.WriteString(n.Data)
-			return
-		case leftOut(n):
 			return
 		case n.DataAtom == atom.Sup, isNoteSign(n):
 			if text, ok := office.Raised(rawText(n)); ok {

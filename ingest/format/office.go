@@ -102,9 +102,8 @@ func (w *officeWriter) html(page []byte) {
 		return
 	}
 	if body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body }); body != nil {
-		walker := htmlWalker{b: &w.b}
-		walker.block(body)
-		walker.flush()
+		prune(body)
+		(&htmlWalker{b: &w.b}).block(body)
 	}
 }
 
