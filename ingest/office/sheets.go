@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -123,27 +124,15 @@ func richText(x *xmlReader) string {
 	return unescapeCell(out.String())
 }
 
+var escapedCell = regexp.MustCompile(`_x([0-9A-Fa-f]{4})_`)
+
 // unescapeCell decodes characters that XML does not allow: _x000D_ is a
 // carriage return.
 func unescapeCell(s string) string {
-	for at := 0; ; {
-		i := strings.Index(s[at:], "_x")
-		if i < 0 {
-			return s
-		}
-		at += i
-		if at+7 > len(s) || s[at+6] != '_' {
-			at += 2
-			continue
-		}
-		n, err := strconv.ParseUint(s[at+2:at+6], 16, 16)
-		if err != nil {
-			at += 2
-			continue
-		}
-		s = s[:at] + string(rune(n)) + s[at+7:]
-		at++
-	}
+	return escapedCell.ReplaceAllStringFunc(s, func(m string) string {
+		n, _ := strconv.ParseUint(m[2:6], 16, 16) // four digits are a number
+		return string(rune(n))
+	})
 }
 
 // readFormats reads the number format of each cell style. Of a damaged part,

@@ -59,7 +59,9 @@ func (f *file) slide(part string, n int) {
 
 // writeShapes writes the shapes of a slide, its title first.
 func (f *file) writeShapes(n int, shapes []shape) {
-	title := titleShape(shapes)
+	title := slices.IndexFunc(shapes, func(sh shape) bool {
+		return (sh.place == "title" || sh.place == "ctrTitle") && len(sh.blocks) > 0
+	})
 	if title >= 0 {
 		text := lineOf(shapes[title].blocks)
 		if n == 1 {
@@ -74,13 +76,6 @@ func (f *file) writeShapes(n int, shapes []shape) {
 			f.write(sh.blocks...)
 		}
 	}
-}
-
-// titleShape returns the index of the title's placeholder; -1 is none.
-func titleShape(shapes []shape) int {
-	return slices.IndexFunc(shapes, func(sh shape) bool {
-		return (sh.place == "title" || sh.place == "ctrTitle") && len(sh.blocks) > 0
-	})
 }
 
 func (s *slideReader) readShapes(part string) error {
