@@ -102,7 +102,7 @@ func (f *file) binaryWorkbook(main string) error {
 			}
 		})
 	}
-	n := 0
+	n, read := 0, map[string]bool{}
 	return f.xlsbRecords(main, func(kind int, r *cursor) {
 		switch kind {
 		case xlsbProperties:
@@ -110,7 +110,8 @@ func (f *file) binaryWorkbook(main string) error {
 		case xlsbSheet:
 			n++
 			for _, r.at = range []int{8, 12} { // the second is where the first version had it
-				if part, ok := byID(relations, r.wide()); ok {
+				if part, ok := byID(relations, r.wide()); ok && !read[part] {
+					read[part] = true
 					b.binarySheet(part, cmp.Or(r.wide(), "Sheet"+strconv.Itoa(n)))
 					return
 				}
