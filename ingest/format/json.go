@@ -57,23 +57,20 @@ func JSON(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	p := newJSONParser(src)
-	values, err := p.values()
-	w := jsonWriter{doc: doc}
+	w := jsonWriter{jsonParser: newJSONParser(src), doc: doc}
+	w.document()
 	switch {
-	case errors.Is(err, errTooDeep):
-		return err
-	case err != nil && unwritten(src) != "":
-		return fmt.Errorf("line %d: it is not valid JSON: %w", p.line(), err)
-	case err != nil:
-		doc.Partial = fmt.Sprintf("it is not valid JSON (line %d: %v), and was kept unchanged", p.line(), err)
-		w.b.line = 1
-		w.b.Code(src)
-	default:
-		w.document(values)
-	}
-	if w.full() {
+	case errors.Is(w.err, errTooDeep):
+		return w.err
+	case w.full():
 		return errTooMuchText
+	case w.err != nil && unwritten(src) != "":
+		return fmt.Errorf("line %d: it is not valid JSON: %w", w.line(), w.err)
+	case w.err != nil:
+		doc.Partial = fmt.Sprintf("it is not valid JSON (line %d: %v), and was kept unchanged", w.line(), w.err)
+		doc.Title, doc.Meta = "", nil
+		w.b = builder{line: 1}
+		w.b.Code(src)
 	}
 	w.b.into(doc)
 	return nil
@@ -97,14 +94,15 @@ func JSONLines(doc *Document, data []byte) error {
 			continue
 		}
 		read++
-		values, err := newJSONParser(line).values()
-		if errors.Is(err, errTooDeep) {
-			return fmt.Errorf("line %d: %w", number, err)
+		p := newJSONParser(line)
+		fields := p.value(p.next(), 1).fields(nil, "")
+		if errors.Is(p.err, errTooDeep) {
+			return fmt.Errorf("line %d: %w", number, p.err)
 		}
 		w.b.line = number
 		s := Section{Level: 1, Anchor: "row=" + strconv.Itoa(number)}
-		if err == nil && len(values) == 1 {
-			w.record(s, values[0].fields(nil, ""))
+		if p.err == nil && p.ended() {
+			w.record(s, fields)
 			continue
 		}
 		broken, first = broken+1, cmp.Or(first, number)
@@ -142,21 +140,21 @@ var (
 	errTooMuchText = fmt.Errorf("its text would exceed %d MB: split it", maxDataText>>20)
 )
 
-// A jsonValue is an object, a list, or a plain value. The plain values next to each
-// other in a list are one, up to [maxPlain] of them.
+// A jsonValue is an object, a list, or a plain value.
 type jsonValue struct {
 	key  string // in an object, or its place in a list
 	kind json.Delim
-	text string // of a plain value
+	text string // of a plain value, or of all plain values in a list
 	kids []jsonValue
-	line int // where it begins
 }
 
+// A jsonParser keeps its error: after one there are no more tokens.
 type jsonParser struct {
 	*json.Decoder
 	src     string
 	counted int // bytes whose lines are counted
 	lines   int
+	err     error
 }
 
 func newJSONParser(src string) *jsonParser {
@@ -173,69 +171,64 @@ func (p *jsonParser) line() int {
 	return p.lines
 }
 
-// values reads all values of the file, of which there is at least one.
-func (p *jsonParser) values() (all []jsonValue, err error) {
-	for {
-		token, err := p.Token()
-		if errors.Is(err, io.EOF) && len(all) > 0 {
-			return all, nil
-		}
-		v, err := p.value(token, err, 1)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("it ends in the middle of a value")
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
+// next returns the next token; nil after an error.
+func (p *jsonParser) next() json.Token {
+	if p.err != nil {
+		return nil
 	}
+	token, err := p.Token()
+	if p.err = err; errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		p.err = errors.New("it ends in the middle of a value")
+	}
+	return token
 }
 
-// value reads the value that a token begins, unless that has an error.
-func (p *jsonParser) value(token json.Token, err error, depth int) (v jsonValue, _ error) {
-	v.line = p.line()
+// key returns the next key of an object. The decoder allows only texts.
+func (p *jsonParser) key() string { return oneLine(Clean(scalar(p.next()))) }
+
+// more reports whether a list or an object has more members.
+func (p *jsonParser) more() bool { return p.err == nil && p.More() }
+
+// ended reports whether nothing follows.
+func (p *jsonParser) ended() bool {
+	_, err := p.Token()
+	return errors.Is(err, io.EOF)
+}
+
+// scalar returns a plain value as text; empty for null.
+func scalar(token json.Token) string {
+	if token == nil {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprint(token))
+}
+
+// value reads the value that a token begins.
+func (p *jsonParser) value(token json.Token, depth int) (v jsonValue) {
 	delim, ok := token.(json.Delim)
-	switch {
-	case err != nil:
-		return v, err
-	case !ok:
-		if token != nil {
-			v.text = strings.TrimSpace(fmt.Sprint(token))
-		}
-		return v, nil
-	case depth > maxJSONDepth:
-		return v, errTooDeep
+	if !ok {
+		return jsonValue{text: scalar(token)}
+	}
+	if depth > maxJSONDepth {
+		p.err = errTooDeep
 	}
 	v.kind = delim
-	plain := 0 // in the last of its kids
-	for i := 0; p.More(); i++ {
+	var plain []string
+	for i := 0; p.more(); i++ {
 		key := strconv.Itoa(i)
-		token, err := p.Token()
-		if delim == '{' && err == nil {
-			key = oneLine(Clean(fmt.Sprint(token))) // the decoder allows only strings
-			token, err = p.Token()
+		if delim == '{' {
+			key = p.key()
 		}
-		kid, err := p.value(token, err, depth+1)
-		if err != nil {
-			return v, err
+		kid := p.value(p.next(), depth+1)
+		if kid.key = key; delim == '{' || kid.kind != 0 {
+			v.kids = append(v.kids, kid)
+		} else if kid.text != "" {
+			plain = append(plain, kid.text)
 		}
-		kid.key = key
-		switch {
-		case delim == '{' || kid.kind != 0:
-			plain = 0
-		case kid.text == "":
-			continue
-		case plain > 0 && plain < maxPlain:
-			plain++
-			v.kids[len(v.kids)-1].text += ", " + kid.text
-			continue
-		default:
-			plain = 1
-		}
-		v.kids = append(v.kids, kid)
 	}
-	_, err = p.Token()
-	return v, err
+	p.next()
+	v.text = strings.Join(plain, ", ")
+	return v
 }
 
 // A jsonField is a value with the path of its keys.
@@ -246,42 +239,46 @@ func (v jsonValue) fields(out []jsonField, at string) []jsonField {
 	if len(at) > maxDataPath {
 		at = "…" + strings.ToValidUTF8(at[len(at)-maxDataPath:], "")
 	}
-	texts := []string{v.text}[:min(len(v.text), 1)]
 	for _, k := range v.kids {
-		switch {
-		case v.kind == '{':
+		if v.kind == '{' {
 			out = k.fields(out, strings.TrimPrefix(at+"."+k.key, "."))
-		case k.kind == 0:
-			texts = append(texts, k.text)
-		default:
+		} else {
 			out = k.fields(out, at+"["+k.key+"]")
 		}
 	}
-	if len(texts) > 0 {
-		out = append(out, jsonField{at, strings.Join(texts, ", ")})
+	if v.text != "" {
+		out = append(out, jsonField{at, v.text})
 	}
 	return out
 }
 
 type jsonWriter struct {
+	*jsonParser
 	doc *Document
 	b   builder
 }
 
 func (w *jsonWriter) full() bool { return w.b.text.Len() > maxDataText }
 
-func (w *jsonWriter) document(values []jsonValue) {
-	for i, v := range values {
-		w.b.line = v.line
+// document writes all values of the file.
+func (w *jsonWriter) document() {
+	for n := 1; !w.full(); n++ {
+		if n > 1 && w.err == nil && !w.More() && w.ended() {
+			return
+		}
+		token := w.next()
+		w.b.line = w.line()
 		switch {
-		case v.kind == '[':
-			w.list(v, "", "", 1, func() {})
-		case v.kind == '{' && i == 0:
-			w.members(v, "", "", 1)
-		case v.kind == '{': // one of several values
-			w.record(Section{Level: 1, Anchor: "row=" + strconv.Itoa(v.line)}, v.fields(nil, ""))
+		case w.err != nil:
+			return
+		case token == json.Delim('['):
+			w.list("", "", 1, func() {})
+		case token == json.Delim('{') && n == 1:
+			w.members("", "", 1)
+		case token == json.Delim('{'): // one of several values
+			w.record(Section{Level: 1, Anchor: "row=" + strconv.Itoa(w.b.line)}, w.value(token, 1).fields(nil, ""))
 		default:
-			w.b.Paragraph(v.text)
+			w.b.Paragraph(scalar(token))
 		}
 	}
 }
@@ -291,58 +288,74 @@ var about = set(`title author description language date`)
 
 // members writes an object. At the outer level, those of its members that are
 // objects are sections; lists of records are at both levels.
-func (w *jsonWriter) members(v jsonValue, pointer, path string, level int) {
+func (w *jsonWriter) members(pointer, path string, level int) {
 	headed := false
-	for _, m := range v.kids {
-		if w.full() {
-			return
-		}
-		w.b.line = m.line
-		place, name := pointer+"/"+pointerEscape(m.key), strings.TrimPrefix(path+"."+m.key, ".")
-		heading := func() { w.b.Heading(level, m.key, place) }
-		if m.kind == '[' {
-			headed = w.list(m, place, name, level+1, heading) || headed
+	for w.more() && !w.full() {
+		key := w.key()
+		token := w.next()
+		w.b.line = w.line()
+		place, name := pointer+"/"+pointerEscape(key), strings.TrimPrefix(path+"."+key, ".")
+		if token == json.Delim('[') {
+			headed = w.list(place, name, level+1, func() { w.b.Heading(level, key, place) }) || headed
 			continue
 		}
-		if m.kind == '{' && level == 1 && len(m.kids) > 0 {
+		if token == json.Delim('{') && level == 1 && w.more() {
 			headed = true
-			heading()
-			w.members(m, place, name, level+1)
+			w.b.Heading(level, key, place)
+			w.members(place, name, level+1)
 			continue
 		}
-		fields := m.fields(nil, name)
+		v := w.value(token, level)
+		fields := v.fields(nil, name)
 		if headed && len(fields) > 0 { // it is not under the previous heading
 			headed, w.b.last = false, kindNone
 			w.b.begin(Section{Level: level, Anchor: place}, func() { w.fields(fields) })
 		} else {
 			w.fields(fields)
 		}
-		if level == 1 && about[m.key] {
-			w.doc.setMeta(m.key, m.text)
+		if level == 1 && about[key] {
+			w.doc.setMeta(key, v.text)
 		}
 	}
+	w.next()
 }
 
 // list writes the members of a list: lists and objects as records, and plain values
 // together. It calls first before the first record, and reports whether there
 // was one.
-func (w *jsonWriter) list(v jsonValue, pointer, name string, level int, first func()) (records bool) {
-	for _, k := range v.kids {
-		switch {
-		case w.full():
-			return records
-		case k.kind == 0:
-			w.b.line = k.line
-			w.fields([]jsonField{{name, k.text}})
+func (w *jsonWriter) list(pointer, name string, level int, first func()) (records bool) {
+	begun := w.b.line
+	var plain []string
+	flush := func() {
+		if len(plain) > 0 {
+			w.fields([]jsonField{{name, strings.Join(plain, ", ")}})
+		}
+		plain = nil
+	}
+	for i := 0; w.more() && !w.full(); i++ {
+		token := w.next()
+		line := w.line()
+		if _, nested := token.(json.Delim); !nested {
+			if s := scalar(token); s != "" {
+				plain = append(plain, s)
+			}
+			if len(plain) == 1 {
+				w.b.line = line
+			} else if len(plain) == maxPlain {
+				flush()
+			}
 			continue
-		case !records:
+		}
+		if flush(); !records {
 			records = true
-			w.b.line = v.line
+			w.b.line = begun
 			first()
 		}
-		w.b.line = k.line
-		w.record(Section{Level: level, Anchor: pointer + "/" + k.key}, k.fields(nil, ""))
+		w.b.line = line
+		w.record(Section{Level: level, Anchor: pointer + "/" + strconv.Itoa(i)}, w.value(token, level).fields(nil, ""))
 	}
+	flush()
+	w.next()
 	return records
 }
 
