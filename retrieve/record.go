@@ -58,6 +58,10 @@ type Record struct {
 	Documents []string
 }
 
+// DeletedBy is the caller of a record that a caller deleted: only for the log of its key,
+// and without words.
+func DeletedBy(caller string) string { return "deleted " + caller }
+
 // Feedback is one caller's opinion of an answer.
 type Feedback struct {
 	// Key orders the entries; the ledger sets it.

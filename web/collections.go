@@ -143,10 +143,8 @@ func (l *catalog) renameCollection(c echo.Context) error {
 	if err := l.folders.Rename(context.WithoutCancel(c.Request().Context()), from, r.Name); err != nil {
 		return collectionProblem(from, err)
 	}
-	if l.keys != nil { // no key is still for what may soon be another collection of the old name
-		if err := l.keys.refresh(c.Request().Context(), 0); err != nil {
-			return err
-		}
+	if err := l.rereadKeys(c); err != nil {
+		return err
 	}
 	return reply(c, http.StatusOK, r)
 }
@@ -160,7 +158,19 @@ func (l *catalog) deleteCollection(c echo.Context) error {
 	if err := l.folders.Delete(ctx, name, c.QueryParam("answers") == "keep"); err != nil {
 		return collectionProblem(name, err)
 	}
+	if err := l.rereadKeys(c); err != nil {
+		return err
+	}
 	return c.NoContent(http.StatusNoContent)
+}
+
+// rereadKeys has every key see the collections that it is for now: the next may have
+// the name of an earlier one.
+func (l *catalog) rereadKeys(c echo.Context) error {
+	if l.keys == nil {
+		return nil
+	}
+	return l.keys.refresh(c.Request().Context(), 0)
 }
 
 func notCollection(name string, err error) *Problem {

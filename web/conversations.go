@@ -139,6 +139,50 @@ func (r *answerRecord) turns() ([]answer.Turn, error) {
 	return append(asked.History, answer.Turn{Role: "user", Content: asked.Question}, answer.Turn{Role: "assistant", Content: said.Text}), nil
 }
 
+// forgetTurns takes the question and the answer of a record out of the history of the later
+// ones of its conversation. One that can no longer be stored is deleted.
+func (r *runHandlers) forgetTurns(ctx context.Context, deleted *answerRecord) error {
+	t := talkOf(deleted.Request)
+	if t.Conversation == "" || deleted.Answer == nil {
+		return nil
+	}
+	own, err := deleted.turns()
+	if err != nil {
+		return err
+	}
+	own = own[len(own)-2:]
+	for later, err := range r.records(ctx, deleted.by) {
+		if err != nil {
+			return err
+		}
+		var asked askRequest
+		if talkOf(later.Spec) != t || later.ID == deleted.ID || json.Unmarshal(later.Spec, &asked) != nil {
+			continue
+		}
+		at := 0
+		for at+2 <= len(asked.History) && !slices.Equal(asked.History[at:at+2], own) {
+			at++
+		}
+		if at+2 > len(asked.History) {
+			continue
+		}
+		asked.History = slices.Delete(asked.History, at, at+2)
+		whole, err := r.ledger.Record(ctx, later.ID)
+		if err == nil {
+			if whole.Spec, err = json.Marshal(asked); err == nil {
+				err = r.ledger.KeepRecord(ctx, whole)
+			}
+		}
+		if errors.Is(err, retrieve.ErrNotFound) { // one of its documents has disappeared
+			err = r.forget(ctx, later.ID, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("taking a question out of the history of the run %s: %w", later.ID, err)
+		}
+	}
+	return nil
+}
+
 // A listedConversation is an entry of GET /api/conversations.
 type listedConversation struct {
 	talk

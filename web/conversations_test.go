@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ibid/answer"
+	"ibid/retrieve"
 )
 
 // TestConversations checks that the questions of one key, user and id follow each other,
@@ -17,8 +18,9 @@ import (
 func TestConversations(t *testing.T) {
 	t.Parallel()
 	var asked answer.Question
+	stored := newLedger()
 	k := newKeyed(t, func(o *Options) {
-		o.KeepAnswers = time.Hour
+		o.KeepAnswers, o.Ledger = time.Hour, stored
 		o.Asker = askerFunc(func(_ context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
 			asked = q
 			return func(yield func(answer.Event, error) bool) {
@@ -82,6 +84,12 @@ func TestConversations(t *testing.T) {
 		!strings.Contains(string(shown.Runs[2].Answer), "Answer to Three?") {
 		t.Errorf("the export: %v, %s", err, said)
 	}
+	if code, said := send(k.write, "DELETE", "/api/runs/"+shown.Runs[0].ID+"?forget=true", ""); code != http.StatusNoContent {
+		t.Errorf("deleting one run: %d %s", code, said)
+	}
+	if _, said := send(k.write, "GET", "/api/conversations/c", ""); strings.Contains(said, "One?") || !strings.Contains(said, "Answer to Two?") {
+		t.Errorf("without its first question: %s", said)
+	}
 	if code, said := send(k.read, "DELETE", "/api/conversations/d", ""); code != http.StatusNotFound {
 		t.Errorf("deleting another key's: %d %s", code, said)
 	}
@@ -100,5 +108,14 @@ func TestConversations(t *testing.T) {
 	_, _ = send(k.write, "POST", "/api/ask", `{"question":"Again?","conversation":"c"}`)
 	if len(asked.History) != 0 {
 		t.Errorf("the history after the deletion: %q", asked.History)
+	}
+	// The log of the key keeps the lines.
+	words := ""
+	kept, err := stored.Records(t.Context(), retrieve.DeletedBy("writer"), retrieve.Record{}, 10)
+	for _, r := range kept {
+		words += string(r.Spec) + string(r.Events)
+	}
+	if err != nil || len(kept) != 3 || words != "{}{}{}" {
+		t.Errorf("%v: %d lines are left, with %q", err, len(kept), words)
 	}
 }

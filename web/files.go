@@ -49,7 +49,7 @@ type UploadFolders interface {
 	// collection that is not only of such folders.
 	Rename(ctx context.Context, from, to string) error
 	// Delete deletes a collection with its files and, unless they are kept, the answers
-	// that looked at them. The error is or wraps [fs.ErrNotExist] as for Rename.
+	// that looked at them. Keys for it lose it, and those for it alone are revoked. The error is or wraps [fs.ErrNotExist] as for Rename.
 	Delete(ctx context.Context, collection string, keepAnswers bool) error
 }
 

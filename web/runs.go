@@ -501,19 +501,31 @@ func (r *runHandlers) stop(c echo.Context) error {
 	if c.QueryParam("forget") != "true" {
 		return r.replyRecord(c, record)
 	}
+	if err := r.forgetTurns(ctx, record); err != nil {
+		return err
+	}
 	if err := r.forget(ctx, id, l); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
-// forget deletes what is stored of a run that has ended, and what is in memory.
+// forget deletes what is stored of a run that has ended, and what is in memory. The log of
+// a key keeps its line, without words.
 func (r *runHandlers) forget(ctx context.Context, id string, l *liveAnswer) error {
 	if l != nil {
 		r.live.remove(l)
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := errors.Join(r.ledger.End(ctx, id), r.ledger.ForgetRecord(ctx, id)); err != nil {
+	stored, err := r.ledger.Record(ctx, id)
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound), err == nil && stored.By == "":
+		err = r.ledger.ForgetRecord(ctx, id)
+	case err == nil:
+		err = r.ledger.KeepRecord(ctx, retrieve.Record{ID: id, Kind: stored.Kind, By: retrieve.DeletedBy(stored.By), State: stored.State,
+			Started: stored.Started, Ended: stored.Ended, Expires: stored.Expires, Spec: []byte("{}"), Events: []byte{}})
+	}
+	if err = errors.Join(err, r.ledger.End(ctx, id)); err != nil {
 		return fmt.Errorf("deleting a run: %w", err)
 	}
 	return nil

@@ -268,6 +268,7 @@ func TestCollections(t *testing.T) {
 	writeFiles(t, folder, hours)
 	all := makeKey(t, data, "all", "--scope", "write")
 	some := makeKey(t, data, "some", "--scope", "write", "--collection", "trips")
+	two := makeKey(t, data, "two", "--scope", "write", "--collection", "harbour", "--collection", "trips")
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "The club opens at noon.") }))
 	t.Cleanup(site.Close)
 	url := serve(t, data, "--auth", "on", "--fetch-private", folder) + "/api/"
@@ -292,9 +293,15 @@ func TestCollections(t *testing.T) {
 		{"GET", "documents/trips-2/train.md", some, "", 404},
 		{"DELETE", "collections/travel", some, "", 403},
 		{"DELETE", "collections/travel", all, "", 204},
+		{"GET", "documents", some, "", 401}, // it was for this collection alone
+		{"POST", "collections", all, `{"collection":"travel"}`, 201},
+		{"GET", "documents", some, "", 401},
+		{"GET", "documents", two, "", 200}, // it was for another one too
+		{"POST", "documents?name=boat.md&collection=travel", two, "The boat leaves at one.", 403},
+		{"DELETE", "collections/travel", all, "", 204},
 		{"DELETE", "collections/travel", all, "", 404},
 		{"DELETE", "collections/default", all, "", 404},
-		{"POST", "documents?url=" + site.URL + "&collection=trips", some, "", 403},
+		{"POST", "documents?url=" + site.URL + "&collection=trips", two, "", 403},
 		{"POST", "documents?url=" + site.URL + "&collection=a/b", all, "", 400},
 		{"POST", "documents?url=" + site.URL + "&collection=trips", all, "", 202},
 		{"POST", "documents?url=" + site.URL, all, "", 202},

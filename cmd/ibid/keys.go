@@ -219,16 +219,21 @@ func (c *keysLogCmd) Run(ctx context.Context, s surroundings) error {
 		if k, known := keyNamed(ring, c.Key); known {
 			id = k.ID
 		}
-		for after := (retrieve.Record{}); ; {
-			found, err := store.Ledger().Records(ctx, id, after, page)
-			for _, r := range found {
-				after = r
-				lines = append(lines, askedLine{r.Started.UTC().Truncate(time.Second), r.Ended.Sub(r.Started).Milliseconds(), r.Kind, r.State, r.ID})
-			}
-			if err != nil || len(found) < page {
-				return err
+		for _, by := range []string{id, retrieve.DeletedBy(id)} {
+			found := make([]retrieve.Record, page)
+			for after := (retrieve.Record{}); len(found) == page; {
+				var err error
+				if found, err = store.Ledger().Records(ctx, by, after, page); err != nil {
+					return err
+				}
+				for _, r := range found {
+					after = r
+					lines = append(lines, askedLine{r.Started.UTC().Truncate(time.Second), r.Ended.Sub(r.Started).Milliseconds(), r.Kind, r.State, r.ID})
+				}
 			}
 		}
+		slices.SortStableFunc(lines, func(a, b askedLine) int { return b.Started.Compare(a.Started) })
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("reading the records of the key: %w", err)

@@ -219,6 +219,9 @@ func (srv *server) Delete(ctx context.Context, collection string, keepAnswers bo
 	if err != nil {
 		return err
 	}
+	if err := srv.lib.State.TakeFromKeys(ctx, collection); err != nil {
+		return err
+	}
 	remove := srv.lib.State.DeleteRoot
 	if keepAnswers {
 		remove = srv.lib.State.DeleteRootAlone

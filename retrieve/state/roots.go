@@ -155,14 +155,30 @@ func (t *tx) replaceRoot(r ingest.Root) {
 	t.insert("roots", rootColumns, "", []any{r.Name, r.Path, r.Collection})
 }
 
+// TakeFromKeys takes a collection, which is deleted, from the keys for it, and revokes
+// those for it alone: they would be for a later collection of its name.
+func (s *Store) TakeFromKeys(ctx context.Context, collection string) error {
+	return within(ctx, s.update, func(t *tx) { t.renameInKeys(collection, "") }, "taking the collection %s from the keys", collection)
+}
+
+// renameInKeys gives keys a collection in place of another; "" is none.
 func (t *tx) renameInKeys(from, to string) {
 	t.lock(ringLock)
 	keys, _ := rowsOf(t, scanKey, `SELECT `+keyColumns+`, sum FROM ibid.keys`)
 	for _, key := range keys {
-		if i := slices.Index(key.Collections, from); i >= 0 {
-			key.Collections[i] = to
-			t.exec(`DELETE FROM ibid.keys WHERE id = ?`, key.ID)
+		before := len(key.Collections)
+		key.Collections = slices.DeleteFunc(key.Collections, func(c string) bool { return c == from })
+		if len(key.Collections) == before {
+			continue
+		}
+		if to != "" {
+			key.Collections = append(key.Collections, to)
+		}
+		t.exec(`DELETE FROM ibid.keys WHERE id = ?`, key.ID)
+		if len(key.Collections) > 0 {
 			t.insertKey(key)
+		} else { // which would be for all
+			t.exec(`DELETE FROM ibid.sessions WHERE key = ?`, key.ID)
 		}
 	}
 	t.ringChanged()
