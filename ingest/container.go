@@ -226,17 +226,8 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 		whole.Chunks, whole.Pages = whole.Chunks+c.Chunks, whole.Pages+c.Pages
 		return true
 	}
-	for _, in := range s.files {
-		if err := ctx.Err(); err != nil {
-			return Change{}, err
-		}
-		c, err := s.apply(ctx, in, s.readFile(ctx, in))
-		if !add(c, err) {
-			return Change{}, err
-		}
-	}
 	var failed error
-	s.remove(ctx, func(c Change, err error) bool { failed = err; return add(c, err) })
+	s.syncAll(ctx, func(c Change, err error) bool { failed = err; return add(c, err) })
 	if failed != nil {
 		return Change{}, failed
 	}

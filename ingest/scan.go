@@ -125,21 +125,13 @@ func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) er
 	return reply.into(doc)
 }
 
-// A PageImage is a drawn page of a PDF file.
-type PageImage struct {
-	PNG []byte
-	// Marked are the places of the quote in shares of the page's width and height,
-	// from its upper left corner.
-	Marked []pdfium.Rect
-}
-
 // ErrNoDrawing means that pages cannot be drawn without PDFium.
 var ErrNoDrawing = errors.New("pages are drawn with PDFium only")
 
 // DrawPage draws a page of a PDF file, counted from 1 and width pixels wide, in a
 // child process. It marks the words of the quote, if there is one. The error is
 // [ErrNoDrawing], or an [*UnreadableError] of the file.
-func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote string, width int) (*PageImage, error) {
+func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote string, width int) (*pdfium.Drawing, error) {
 	plan := r.plan()
 	if plan.from == "" {
 		return nil, ErrNoDrawing
@@ -148,5 +140,5 @@ func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote stri
 	if err != nil {
 		return nil, err
 	}
-	return &PageImage{PNG: []byte(reply.text), Marked: reply.Marked}, nil
+	return &pdfium.Drawing{PNG: []byte(reply.text), Marked: reply.Marked}, nil
 }

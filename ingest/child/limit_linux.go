@@ -1,12 +1,10 @@
 package child
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -75,21 +73,6 @@ func allowSeconds(seconds uint64) error {
 	}
 	limit.Cur = min(limit.Max, uint64(ProcessorTime()/time.Second)+1+seconds)
 	return unix.Setrlimit(unix.RLIMIT_CPU, &limit)
-}
-
-// hasGrown reports whether this process holds so much memory that too little
-// is left for the next request.
-func hasGrown() bool {
-	stat, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return true
-	}
-	fields := bytes.Fields(stat)
-	if len(fields) < 6 {
-		return true
-	}
-	pages, err := strconv.Atoi(string(fields[5])) // of data and stack
-	return err != nil || pages*os.Getpagesize() > Memory/2
 }
 
 // ownGroup puts the child into a process group of its own, which is killed as

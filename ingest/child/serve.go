@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 )
 
@@ -77,7 +78,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer, handle Handler) error {
 		case err := <-gone:
 			return endOfInput(err)
 		}
-		reply.last = n >= maxRequests || hasGrown()
+		reply.last = n >= maxRequests || memoryInUse() > Memory/2
 		if err := sendFrame(stdout, reply); err != nil {
 			return fmt.Errorf("replying: %w", err)
 		}
@@ -88,6 +89,14 @@ func serve(stdin io.Reader, stdout, stderr io.Writer, handle Handler) error {
 			return nil
 		}
 	}
+}
+
+// memoryInUse returns the memory that the Go runtime holds, in bytes. When it is
+// much, too little is left for the next request.
+func memoryInUse() uint64 {
+	figures := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(figures)
+	return figures[0].Value.Uint64() - figures[1].Value.Uint64()
 }
 
 func (handle Handler) answer(request frame) frame {

@@ -201,8 +201,8 @@ func date(s string) string {
 // keep their numbers.
 func collect(root pdf.Value) (pages []pdf.Page) {
 	seen := make(map[string]bool)
-	var walk func(v pdf.Value, depth int)
-	walk = func(v pdf.Value, depth int) {
+	var walk func(node func() pdf.Value, depth int)
+	walk = func(node func() pdf.Value, depth int) {
 		defer func() {
 			if recover() != nil {
 				pages = append(pages, pdf.Page{})
@@ -211,6 +211,7 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 		if depth > 64 || len(pages) >= maxPages {
 			return
 		}
+		v := node()
 		kids := v.Key("Kids")
 		if kids.Kind() != pdf.Array {
 			if v.Kind() == pdf.Null && depth > 0 || v.Kind() == pdf.Dict &&
@@ -220,23 +221,14 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 			return
 		}
 		// In a tree that contains itself, a node occurs again further down.
-		key := v.String()
-		if seen[key] {
-			return
-		}
-		seen[key] = true
-		for i := range kids.Len() {
-			func() {
-				defer func() {
-					if recover() != nil {
-						pages = append(pages, pdf.Page{})
-					}
-				}()
-				walk(kids.Index(i), depth+1)
-			}()
+		if key := v.String(); !seen[key] {
+			seen[key] = true
+			for i := range kids.Len() {
+				walk(func() pdf.Value { return kids.Index(i) }, depth+1)
+			}
 		}
 	}
-	walk(root, 0)
+	walk(func() pdf.Value { return root }, 0)
 	return pages
 }
 
