@@ -226,8 +226,8 @@ func TestShortTexts(t *testing.T) {
 }
 
 // A few words are enough too, where another encoding would mix scripts. A declaration
-// decides where the bytes do not, and what is no text, or in an unsupported encoding,
-// is refused.
+// decides where the bytes do not. Bytes that are no text, or are in an unsupported
+// encoding, are refused.
 func TestDecode(t *testing.T) {
 	ebcdic := encoded(t, charmap.CodePage037, strings.Repeat("The ferry leaves at nine in the morning\n", 3))
 	type row struct {

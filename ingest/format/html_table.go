@@ -110,7 +110,7 @@ func (t *htmlTable) name(cells []string) {
 }
 
 func spanOf(cell *html.Node, key string, most int) int {
-	// What is no number is as good as one.
+	// Other values count as zero.
 	n, _ := strconv.Atoi(strings.TrimSpace(attr(cell, key)))
 	return min(max(n, 1), most)
 }

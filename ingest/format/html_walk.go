@@ -61,8 +61,7 @@ var blockElements = map[atom.Atom]bool{
 	atom.Table: true, atom.Caption: true, atom.Hgroup: true, atom.Option: true,
 }
 
-// block walks one node and its descendants, from which [prune] removed what is no
-// content.
+// block walks one node and its descendants, which were pruned.
 func (w *htmlWalker) block(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
