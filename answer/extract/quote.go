@@ -120,8 +120,8 @@ func (d *Reading) choose(all [][]sentence) []piece {
 			continue
 		}
 		in := all[s.passage]
-		p := d.widen(around(in, s), in)
-		if !overlaps(chosen, p) && (len(chosen) == 0 || d.adds(chosen, covered, s, p, in)) {
+		p := apart(chosen, d.widen(around(in, s), in), s.index)
+		if p.end > 0 && (len(chosen) == 0 || d.adds(chosen, covered, s, p, in)) {
 			chosen = append(chosen, p)
 			maps.Copy(covered, termsOf(p, in))
 		}
@@ -177,13 +177,21 @@ func squeeze(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(s)), " ")
 }
 
-func overlaps(chosen []piece, p piece) bool {
+// apart returns the part of a piece around sentence k that has not been chosen; nothing
+// where k itself has. What k refers back to may have been.
+func apart(chosen []piece, p piece, k int) piece {
 	for _, c := range chosen {
-		if c.passage == p.passage && c.start < p.end && p.start < c.end {
-			return true
+		switch {
+		case c.passage != p.passage:
+		case c.end <= k:
+			p.start = max(p.start, c.end)
+		case c.start > k:
+			p.end = min(p.end, c.start)
+		default:
+			return piece{}
 		}
 	}
-	return false
+	return p
 }
 
 // around returns the piece that a sentence belongs to: the answer that begins
