@@ -115,9 +115,7 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 		"fees.md": "# Fees\n\nSince May there is a new price list: the mooring fee is 310 crowns a season.\n",
 	})
 	in := func(name string) string { return filepath.Join(notes, name) }
-	if err := errors.Join(os.Rename(in("boats.md"), in("keelboats.md")), os.Remove(in("dogs.md"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Rename(in("boats.md"), in("keelboats.md")), os.Remove(in("dogs.md"))))
 	eventually(t, "the changes to be read", func() bool {
 		ids := documents(t, url)
 		return ids["notes/keelboats.md"] && !ids["notes/boats.md"] && !ids["notes/dogs.md"] &&
@@ -270,9 +268,7 @@ func openBrowser(t *testing.T, path string) browserPage {
 	t.Cleanup(stop)
 	ctx, closeBrowser := chromedp.NewContext(ctx)
 	t.Cleanup(closeBrowser)
-	if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0")))
 	return browserPage{ctx, t}
 }
 
@@ -284,12 +280,8 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 		return
 	}
 	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "ibid-"+name+".png"), png, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(folder, "ibid-"+name+".png"), png, 0o644))
 }
 
 // A person pastes the address of a web site into the question box of an empty library,

@@ -88,9 +88,7 @@ func TestCiteBrokenOutput(t *testing.T) {
 func TestCiteFlags(t *testing.T) {
 	t.Parallel()
 	documents := filepath.Join(t.TempDir(), "documents.json")
-	if err := os.WriteFile(documents, []byte(exampleDocuments), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(documents, []byte(exampleDocuments), 0o600))
 	for _, tt := range []struct {
 		set        func(*citeCmd)
 		want, fail string

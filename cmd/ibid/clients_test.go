@@ -92,10 +92,7 @@ func TestClients(t *testing.T) {
 			}
 			client := filepath.Join(moduleRoot(t), "web", "clients", kind)
 			dir := t.TempDir()
-			if err := errors.Join(os.Mkdir(filepath.Join(dir, "node_modules"), 0o755),
-				os.Symlink(client, filepath.Join(dir, "node_modules", "ibid-client"))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.Mkdir(filepath.Join(dir, "node_modules"), 0o755), os.Symlink(client, filepath.Join(dir, "node_modules", "ibid-client"))))
 			run := func(program string) string {
 				file := filepath.Join(dir, test.file)
 				must(t, os.WriteFile(file, []byte(program), 0o644))

@@ -16,24 +16,12 @@ import (
 )
 
 type copyCmd struct {
-	From placeArg `help:"Library to copy: a data directory, or ${stores}." required:"" placeholder:"STORE" noenv:"" group:"Store"`
-	To   placeArg `help:"Target, without a library: a folder, or a database." required:"" placeholder:"STORE" noenv:"" group:"Store"`
+	From storeURL `help:"Library to copy: a data directory, or ${stores}." required:"" placeholder:"STORE" noenv:"" group:"Store"`
+	To   storeURL `help:"Target, without a library: a folder, or a database." required:"" placeholder:"STORE" noenv:"" group:"Store"`
 	JSON bool     `help:"Print a JSON object." name:"json"`
 
 	FromPasswordFile string `help:"File with the password of --from; default: $IBID_FROM_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
 	ToPasswordFile   string `help:"File with the password of --to; default: $IBID_TO_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
-}
-
-// A placeArg names a library by a data directory or the address of a store.
-type placeArg struct{ placeConfig }
-
-// UnmarshalText reads the name.
-func (a *placeArg) UnmarshalText(text []byte) error {
-	if strings.Contains(string(text), "://") {
-		return a.Store.UnmarshalText(text)
-	}
-	a.Data = string(text)
-	return nil
 }
 
 // Help is what 'ibid copy --help' says in addition to the flags.
@@ -45,8 +33,8 @@ func (copyCmd) Help() string {
 
 // Run copies a library.
 func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
-	from, to := c.From.placeConfig, c.To.placeConfig
-	from.StorePasswordFile, to.StorePasswordFile = c.FromPasswordFile, c.ToPasswordFile
+	from := placeConfig{Data: c.From.dir, Store: storeURL{url: c.From.url}, StorePasswordFile: c.FromPasswordFile}
+	to := placeConfig{Data: c.To.dir, Store: storeURL{url: c.To.url}, StorePasswordFile: c.ToPasswordFile}
 	if !from.remote() && !from.exists() { // opening would create it
 		return usageError("there is no library in %s: name a data directory or the address of a store with --from", from)
 	}

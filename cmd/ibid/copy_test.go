@@ -44,9 +44,10 @@ func writeDocuments(t *testing.T, folder string, n int) {
 // placeOf parses a place on the command line.
 func placeOf(t *testing.T, word string) placeConfig {
 	t.Helper()
-	var a placeArg
-	must(t, a.UnmarshalText([]byte(word)))
-	return a.placeConfig
+	var p placeConfig
+	must(t, p.Store.UnmarshalText([]byte(word)))
+	must(t, p.AfterApply())
+	return p
 }
 
 // at returns the flag that selects a library.

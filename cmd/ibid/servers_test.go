@@ -62,20 +62,14 @@ func (s *served) makeKey(name string, args ...string) string {
 func (s *served) do(server int, method, path, key string, body []byte) (status int, reply string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.servers[server].url+path, bytes.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return resp.StatusCode, string(b)
 }
 
@@ -83,9 +77,7 @@ func (s *served) do(server int, method, path, key string, body []byte) (status i
 func (s *served) found(server int, question string) (documents []string) {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]any{"question": question})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	status, reply := s.do(server, "POST", "/api/search", s.key, body)
 	var result struct {
 		Passages []struct{ Document string }
@@ -177,10 +169,7 @@ func (s *served) testIngest(t *testing.T) {
 	for n := range 3 {
 		folder := filepath.Join(t.TempDir(), fmt.Sprintf("extra%d", n))
 		must(t, os.MkdirAll(folder, 0o700))
-		if err := os.WriteFile(filepath.Join(folder, "a.md"), []byte(fmt.Sprintf("# Extra\n\nThe zeppelin number %d moored at noon.", n)),
-			0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(folder, "a.md"), []byte(fmt.Sprintf("# Extra\n\nThe zeppelin number %d moored at noon.", n)), 0o600))
 		mustRun(t, "", append([]string{"ingest", folder}, s.store...)...)
 		s.each(func(i int) {
 			if got := s.found(i, "When did the zeppelin moor?"); !slices.Contains(got, fmt.Sprintf("extra%d/a.md", n)) {
