@@ -76,7 +76,11 @@ func TestEvents(t *testing.T) {
 		{"long object", "{\"a\":\"" + strings.Repeat("a", maxEvent) + "\"}", "", BadReply},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, r := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in)), iotest.DataErrReader(strings.NewReader(c.in))} {
+			readers := []io.Reader{strings.NewReader(c.in), iotest.DataErrReader(strings.NewReader(c.in))}
+			if len(c.in) < maxEvent { // a scanner of lines searches its buffer again after each byte
+				readers = append(readers, iotest.OneByteReader(strings.NewReader(c.in)))
+			}
+			for _, r := range readers {
 				got, err := readEvents(r)
 				if got != c.want {
 					t.Errorf("got %q, want %q", got, c.want)
