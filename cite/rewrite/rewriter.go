@@ -66,6 +66,7 @@ type Rewriter struct {
 	written int    // length of the rewritten text without out
 	uses    []Use
 	code    []Span
+	number  []byte // the last one printed
 
 	// The end of the text so far. Spaces are held until it is known whether
 	// they are dropped with a marker that prints nothing.
@@ -252,7 +253,8 @@ func (r *Rewriter) cite(ids []int) {
 		u := Use{Number: s.Number, ID: id, Span: Span{r.offset(), r.offset()}}
 		if !slices.Contains(r.shown, s.Number) {
 			r.shown = append(r.shown, s.Number)
-			if number := r.style.Inline(nil, r.reference(*s)); len(number) > 0 {
+			if number := r.style.Inline(r.number[:0], r.reference(*s)); len(number) > 0 {
+				r.number = number
 				if !printed {
 					printed = true
 					r.openGroup()
