@@ -14,7 +14,7 @@ type form struct {
 	open, close string
 	in          inside // what is between, unless it is one of the forms that are read by rules of their own
 	at          place
-	then        string // what follows its first "]", one of these; empty for anything
+	then        string // what follows its first "]" and a space, one of these; empty for anything
 }
 
 // An inside says what may be between the ends of a form, besides numbers with
@@ -48,7 +48,7 @@ const (
 var forms = func() (t [256][]form) {
 	const square = dagger | carets | names
 	for _, f := range []form{
-		{open: "[", in: seed, then: " ("},
+		{open: "[", in: seed, then: "("},
 		{open: "[[", close: "]]", in: square, at: inProse},
 		{open: "[", in: pair, at: inProse, then: allDashes},
 		{open: "[", close: "]", in: square, at: inProse},
@@ -597,10 +597,14 @@ func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short boo
 	return nil, c, short || c.short
 }
 
-// afterBracket returns the character after the first "]" near; [end] if it is not known.
+// afterBracket returns the character after the first "]" near, or after a space there;
+// [end] if it is not known.
 func afterBracket(b []byte) rune {
 	b = b[:min(len(b), 24)]
 	i := bytes.IndexByte(b, ']') + 1
+	if i > 0 && i < len(b) && b[i] == ' ' {
+		i++
+	}
 	if i == 0 || !utf8.FullRune(b[i:]) {
 		return end
 	}

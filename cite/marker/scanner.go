@@ -34,7 +34,7 @@ type Scanner struct {
 	marked     int  // where the last marker ended in b; negative if that is far
 
 	ticks    int  // states ticks, span, fence: length of the opening run, which begins at i
-	fences   bool // states ticks, span: the run may open a fenced block
+	fences   bool // state span: the run may open a fenced block
 	distance int  // state span: characters read
 	run      int  // state span: length of the run of backticks being read
 	fence    byte // state fence: the sign
@@ -166,7 +166,7 @@ func (s *Scanner) step() bool {
 		}
 		s.state = stateSpan
 		s.looked, s.distance, s.run = 0, 0, 0
-		s.fences = s.fences && s.ticks >= minFence
+		s.fences = s.ticks >= minFence && s.opensFence(s.i)
 		return true
 	case stateSpan:
 		after, kind := s.span(s.b[s.i+s.ticks:], s.final)
@@ -213,7 +213,7 @@ func (s *Scanner) special() bool {
 	b, i := s.b, s.i
 	switch b[i] {
 	case '`':
-		s.state, s.ticks, s.fences = stateTicks, 0, s.opensFence(i)
+		s.state, s.ticks = stateTicks, 0
 		return true
 	case '~': // the third of a line's first run
 		s.openFence(i-2, '~')
@@ -371,7 +371,7 @@ func (s *Scanner) opens(at int) bool {
 	case '$':
 		return true
 	}
-	return s.opensWide(at)
+	return (b[1] == 0x80 || b[1] == 0xBC) && s.opensWide(at) // as in the blocks of wide brackets
 }
 
 // opensWide reports whether a wide bracket that opens a marker is at a place.
