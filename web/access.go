@@ -262,8 +262,8 @@ func within(ctx context.Context, f retrieve.Filter) (retrieve.Filter, error) {
 func (o *Options) narrow() {
 	n := narrowed{*o}
 	o.Asker, o.Searcher, o.Library, o.Summarizer = n, n, n, n
-	if o.Uploads != nil {
-		o.Uploads, o.UploadFolders, o.Sites = n, n, n
+	if o.UploadFolders != nil {
+		o.UploadFolders, o.Sites = n, n
 	}
 }
 
@@ -338,10 +338,6 @@ func (n narrowed) Document(ctx context.Context, id string) (*ingest.Document, er
 	return n.all.Library.Document(ctx, id)
 }
 
-func (n narrowed) mayUpload(ctx context.Context) error {
-	return mayWriteTo(ctx, n.all.UploadCollection)
-}
-
 func mayWriteTo(ctx context.Context, collection string) error {
 	_, err := reach(ctx)
 	if err == nil && !holderFrom(ctx).mayWrite(collection) {
@@ -351,13 +347,6 @@ func mayWriteTo(ctx context.Context, collection string) error {
 	return err
 }
 
-func (n narrowed) Add(ctx context.Context, name string, content io.Reader, meta map[string]string) (change ingest.Change, err error) {
-	if err = n.mayUpload(ctx); err == nil {
-		change, err = n.all.Uploads.Add(ctx, name, content, meta)
-	}
-	return change, err
-}
-
 func (n narrowed) SiteStates() []SiteState { return n.all.Sites.SiteStates() }
 
 // AddSite adds sites to the collection of uploads, and for those who may change all
@@ -365,7 +354,7 @@ func (n narrowed) SiteStates() []SiteState { return n.all.Sites.SiteStates() }
 // they know nothing.
 func (n narrowed) AddSite(ctx context.Context, address, collection string) (root ingest.Root, err error) {
 	if collection == "" || collection == n.all.UploadCollection {
-		err = n.mayUpload(ctx)
+		err = mayWriteTo(ctx, n.all.UploadCollection)
 	} else {
 		err = requireAll(ctx)
 	}
@@ -373,20 +362,6 @@ func (n narrowed) AddSite(ctx context.Context, address, collection string) (root
 		root, err = n.all.Sites.AddSite(ctx, address, collection)
 	}
 	return root, err
-}
-
-func (n narrowed) Reread(ctx context.Context, name string, meta map[string]string) (change ingest.Change, err error) {
-	if err = n.mayUpload(ctx); err == nil {
-		change, err = n.all.Uploads.Reread(ctx, name, meta)
-	}
-	return change, err
-}
-
-func (n narrowed) Remove(ctx context.Context, name string) error {
-	if err := n.mayUpload(ctx); err != nil {
-		return err
-	}
-	return n.all.Uploads.Remove(ctx, name)
 }
 
 // Into returns uploads that need no further check: they are of one collection.

@@ -49,7 +49,7 @@ func TestAccess(t *testing.T) {
 
 // everyRoute sets the options without which some routes do not exist.
 func everyRoute(o *Options) {
-	o.Uploads, o.Sample = &ingest.Uploads{}, fstest.MapFS{}
+	o.UploadFolders, o.Sample = oneFolder{Uploads: &ingest.Uploads{}}, fstest.MapFS{}
 	o.Keys = newRing()
 }
 

@@ -328,7 +328,7 @@ func TestBrowserNotebook(t *testing.T) {
 	library := &growing{}
 	asked := make(chan answer.Question, 10)
 	s := newScene(t, func(o *Options) {
-		o.Library, o.Uploads = library, library
+		o.Library, o.UploadFolders = library, oneFolder{Uploads: library}
 		o.Sample = fstest.MapFS{"guide.md": {Data: []byte("# Guide")}, "fees/fees.md": {Data: []byte("# Fees")}}
 		lib := newShelf()
 		o.Asker = noting{newScript(append(lib, handbook())), asked}

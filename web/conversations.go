@@ -69,7 +69,7 @@ func (a *asking) follow(c echo.Context, r *askRequest) error {
 	switch {
 	case caller != nil && caller.key.Public: // whoever knew an id would follow another visitor's questions
 		return invalidField("conversation", "no_conversations", "many people have this public key: send the history")
-	case a.ledger == nil || a.keep <= 0:
+	case a.keep <= 0:
 		return invalidField("conversation", "no_conversations", "this server keeps no records, and so no conversations: send the history")
 	case r.Record != nil && !*r.Record:
 		return invalidField("record", "no_conversations", "a conversation is kept in its records: leave record or conversation out")

@@ -26,14 +26,13 @@ import (
 type documents struct {
 	*catalog
 	pages     *pages
-	drawer    Drawer              // nil: no pages are drawn
-	originals Originals           // nil: only text is shown
+	drawer    Drawer
+	originals Originals
 	drawing   *semaphore.Weighted // a slot for each page that is being drawn
-	uploads   Uploads             // nil: nothing can be added
-	folders   UploadFolders       // nil: all uploads are in one collection
-	sample    fs.FS               // a library to try; may be nil
-	sites     Sites               // nil: no web sites can be added
-	ledger    retrieve.Ledger     // nil: no answers are kept
+	folders   UploadFolders       // nil: nothing can be added
+	sample    fs.FS               // a library to try
+	sites     Sites
+	ledger    retrieve.Ledger
 	record    func(c echo.Context, id string) (*answerRecord, error)
 }
 
@@ -205,7 +204,7 @@ func (d *documents) viewer(c echo.Context) error {
 // mayChange reports whether the caller may add and delete documents.
 func (d *documents) mayChange(ctx context.Context) bool {
 	caller := holderFrom(ctx)
-	return d.uploads != nil && (caller == nil || caller.key.Write)
+	return d.folders != nil && (caller == nil || caller.key.Write)
 }
 
 // pageOfDocuments is how many documents one page lists.
@@ -217,8 +216,7 @@ func (d *documents) listPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(c.Request().Context()),
-		TakesSites: d.sites != nil, TakesCollections: d.folders != nil}
+	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(c.Request().Context())}
 	if l.More && len(l.Documents) > 0 {
 		q := c.QueryParams()
 		q.Set("after", l.Documents[len(l.Documents)-1].ID)

@@ -88,14 +88,13 @@ func (g *growing) Remove(_ context.Context, name string) error {
 
 // recordedInto adds to the same uploads for each collection, and sends the names.
 type recordedInto struct {
-	made
-	uploads Uploads
-	names   chan string
+	oneFolder
+	names chan string
 }
 
 func (r recordedInto) Into(_ context.Context, collection string) (Uploads, error) {
 	r.names <- collection
-	return r.uploads, nil
+	return r.Uploads, nil
 }
 
 // TestBrowserDocuments uploads files, finds one and deletes it.
@@ -103,9 +102,9 @@ func TestBrowserDocuments(t *testing.T) {
 	t.Parallel()
 	library := &growing{shelf: newShelf()}
 	library.shelf[0].Meta = map[string]string{ingest.UnreadKey: "page 2 of 2: no text, install tesseract to read scans"}
-	into := recordedInto{uploads: library, names: make(chan string, 9)}
+	into := recordedInto{oneFolder: oneFolder{Uploads: library}, names: make(chan string, 9)}
 	s := newScene(t, func(o *Options) {
-		o.Library, o.Uploads, o.UploadFolders = library, library, into
+		o.Library, o.UploadFolders = library, into
 		o.Troubles = library.troubles
 	})
 	b := s.newTabAt(t, 1440, "light", "/documents", "#upload")

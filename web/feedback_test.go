@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -127,7 +126,7 @@ func begunAs(t testing.TB, k *keyed, body string, headers ...string) string {
 
 func TestCollections(t *testing.T) {
 	h := newHandler(t, func(o *Options) {
-		o.Uploads, o.UploadCollection = &ingest.Uploads{}, "sent"
+		o.UploadFolders, o.UploadCollection = oneFolder{}, "sent"
 	})
 	got := into[listedCollections](t, call(h, "GET", "/api/collections", ""), 200)
 	want := listedCollections{[]collection{

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -34,7 +35,7 @@ type Uploads interface {
 	Remove(ctx context.Context, name string) error
 }
 
-// UploadFolders finds the uploads of the collections other than that of [Options.Uploads].
+// UploadFolders finds the uploads of each collection.
 type UploadFolders interface {
 	// Into returns the uploads of a collection, and makes a folder for them if there is
 	// none. The error is or wraps [ingest.ErrCollection] for a name that no folder can have.
@@ -42,7 +43,8 @@ type UploadFolders interface {
 	// Of returns the uploads in a root, and their collection. The error is or wraps
 	// [fs.ErrNotExist] if the root is no folder of uploads.
 	Of(ctx context.Context, root string) (u Uploads, collection string, err error)
-	// Roots lists the roots of such folders, with their collections.
+	// Roots lists the roots of such folders, with their collections, except for that of
+	// [Options.UploadCollection].
 	Roots(ctx context.Context) ([]ingest.Root, error)
 	// Rename gives a collection another name, which keys for it get too. The error is or
 	// wraps [ingest.ErrCollection], [retrieve.ErrTaken], or [fs.ErrNotExist] for a
@@ -80,7 +82,7 @@ type SiteState struct {
 // siteStates are the sites that the caller may know: those who see all collections.
 func (d *documents) siteStates(ctx context.Context) ([]SiteState, error) {
 	all, err := d.seesAll(ctx)
-	if d.sites == nil || !all {
+	if d.folders == nil || !all {
 		return nil, err
 	}
 	return d.sites.SiteStates(), nil
@@ -109,7 +111,7 @@ const uploadsRoot = "uploads"
 // add adds the web site at ?url=, or stores one file: the body of the request, named by ?name=, or the only file
 // of a form.
 func (d *documents) add(c echo.Context) error {
-	if address := c.QueryParam("url"); address != "" && d.sites != nil {
+	if address := c.QueryParam("url"); address != "" {
 		return d.addSite(c, address)
 	}
 	uploads, err := d.uploadsFor(c)
@@ -147,16 +149,10 @@ func (d *documents) add(c echo.Context) error {
 // of the only collection that the caller may change.
 func (d *documents) uploadsFor(c echo.Context) (Uploads, error) {
 	ctx, in := c.Request().Context(), c.QueryParam("collection")
-	if caller := holderFrom(ctx); in == "" && d.folders != nil && caller != nil && len(caller.writable()) == 1 {
+	if caller := holderFrom(ctx); in == "" && caller != nil && len(caller.writable()) == 1 {
 		in = caller.writable()[0]
 	}
-	if in == "" || in == d.catalog.uploads {
-		return d.uploads, nil
-	}
-	if d.folders == nil {
-		return nil, d.wrongCollection(in)
-	}
-	uploads, err := d.folders.Into(ctx, in)
+	uploads, err := d.folders.Into(ctx, cmp.Or(in, d.catalog.uploads))
 	if errors.Is(err, ingest.ErrCollection) {
 		return nil, invalidField("collection", "bad_collection", "%v", err)
 	}
@@ -164,12 +160,6 @@ func (d *documents) uploadsFor(c echo.Context) (Uploads, error) {
 		return nil, uploadProblem(err)
 	}
 	return uploads, nil
-}
-
-func (d *documents) wrongCollection(in string) *Problem {
-	return &Problem{Status: http.StatusConflict, Code: "wrong_collection", Field: "collection",
-		Detail: fmt.Sprintf("this is added to the collection %q, not to %.200q: ingest it into that with 'ibid ingest --collection', or start "+
-			"the server with --collection", d.catalog.uploads, in)}
 }
 
 // uploaded returns the file's name and its content as it arrives, and the form that
@@ -228,13 +218,8 @@ func (d *documents) upload(c echo.Context) (in Uploads, name, id string, err err
 	if id, _, err = parseLink(c.Request().URL, "/api/documents/"); err != nil {
 		return nil, "", "", err
 	}
-	root, name, named := strings.Cut(id, "/")
-	if root == uploadsRoot && named {
-		return d.uploads, name, id, nil
-	}
-	if err = fs.ErrNotExist; d.folders != nil && name != "" && !strings.Contains(name, "/") {
-		in, _, err = d.folders.Of(c.Request().Context(), root)
-	}
+	root, name, _ := strings.Cut(id, "/")
+	in, _, err = d.folders.Of(c.Request().Context(), root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", "", &Problem{Status: http.StatusForbidden, Code: "not_an_upload",
 			Detail: fmt.Sprintf("%.200q was not uploaded: change or delete the file in its folder", id)}
@@ -342,7 +327,7 @@ func (d *documents) remove(c echo.Context) error {
 	ctx := context.WithoutCancel(c.Request().Context())
 	err = uploads.Remove(ctx, name)
 	// A file that has disappeared can have answers, too.
-	if c.QueryParam("answers") != "keep" && d.ledger != nil && (err == nil || errors.Is(err, fs.ErrNotExist)) {
+	if c.QueryParam("answers") != "keep" && (err == nil || errors.Is(err, fs.ErrNotExist)) {
 		err = errors.Join(err, d.ledger.ForgetQuoting(ctx, id))
 	}
 	if err != nil {
@@ -384,9 +369,6 @@ const originalPolicy = "default-src 'none'; base-uri 'none'; form-action 'none';
 // A PDF opens in the browser, at #page=N; any other file is a download, so that
 // no browser runs what is in it.
 func (d *documents) sendOriginal(c echo.Context, doc *ingest.Document) error {
-	if d.originals == nil {
-		return echo.ErrNotFound
-	}
 	data, err := d.originals.Original(c.Request().Context(), doc)
 	if err != nil {
 		if p := originalProblem(err); p != nil {
@@ -415,7 +397,7 @@ func serveContent(c echo.Context, data []byte) error {
 }
 
 func (d *documents) isHere(c echo.Context, doc *ingest.Document) bool {
-	return d.originals == nil || d.originals.Here(c.Request().Context(), doc)
+	return d.originals.Here(c.Request().Context(), doc)
 }
 
 // originalLink leads to a document's file, at the page of a place, or to the
@@ -426,9 +408,6 @@ func (d *documents) originalLink(doc *ingest.Document, x excerpt) string {
 		p := retrieve.Passage{Format: doc.Format, Meta: doc.Meta}
 		p.Page = doc.PageAt(x.Start)
 		return cite.Original(address, p, doc.Text[x.Start:x.End])
-	}
-	if d.originals == nil {
-		return ""
 	}
 	link := Link(d.pages.prefix(), doc.ID, 0, 0) + "?original=1"
 	if doc.Format == "pdf" && x.Page > 0 {
@@ -502,7 +481,7 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 }
 
 func (d *documents) draws(c echo.Context, doc *ingest.Document) bool {
-	return d.drawer != nil && d.drawer.Draws(c.Request().Context(), doc.Format)
+	return d.drawer.Draws(c.Request().Context(), doc.Format)
 }
 
 func drawnProblem(err error) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"slices"
@@ -203,10 +204,7 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	if change != nil {
 		change(&o)
 	}
-	if o.Uploads != nil && o.UploadFolders == nil {
-		o.UploadFolders = made{}
-	}
-	if o.Uploads != nil && o.Sites == nil {
+	if o.Sites == nil {
 		o.Sites = noSites{}
 	}
 	e, err := New(o)
@@ -219,6 +217,23 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 		}
 	})
 	return e
+}
+
+// oneFolder has uploads of one collection, in the root uploads.
+type oneFolder struct {
+	made
+	Uploads
+}
+
+func (f oneFolder) Into(_ context.Context, collection string) (Uploads, error) {
+	return f.Uploads, ingest.CheckCollection(collection)
+}
+
+func (f oneFolder) Of(_ context.Context, root string) (Uploads, string, error) {
+	if root != "uploads" {
+		return nil, "", fs.ErrNotExist
+	}
+	return f.Uploads, "default", nil
 }
 
 // noSites is a server without web sites.

@@ -151,7 +151,7 @@ func TestEveryLimit(t *testing.T) {
 		uploads := uploadFolder(t)
 		uploads.MaxBytes, uploads.MaxTotal = 10, 10
 		k := newKeyed(t, func(o *Options) {
-			o.Uploads, o.Asker, o.KeyRate, o.UserRate, o.MaxAsks = uploads, finish, 6, 2, 4
+			o.UploadFolders, o.Asker, o.KeyRate, o.UserRate, o.MaxAsks = oneFolder{Uploads: uploads}, finish, 6, 2, 4
 			o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
 		})
 		open := &keyed{Echo: newHandler(t, func(o *Options) { o.KeyRate, o.UserRate, o.Addr = 2, 1, "0.0.0.0:8080" })}

@@ -138,7 +138,7 @@ func (openUploads) Remove(context.Context, string) error { return nil }
 func newSharedServer(t *testing.T) *keyed {
 	s := newShared()
 	return newKeyed(t, func(o *Options) {
-		o.Library, o.Searcher, o.Asker, o.Summarizer, o.Uploads, o.Drawer, o.Originals, o.Sites = s, s, s, s, s, s, s, s
+		o.Library, o.Searcher, o.Asker, o.Summarizer, o.Drawer, o.Originals, o.Sites = s, s, s, s, s, s, s
 		o.UploadFolders = s
 		o.UploadCollection, o.KeepAnswers, o.KeyRate = "uploads", time.Hour, 1e9
 		o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
@@ -369,21 +369,21 @@ func TestAlsoIn(t *testing.T) {
 // public route, reaches no document.
 func TestNobodyReachesNothing(t *testing.T) {
 	s := newShared()
-	o := Options{Asker: s, Searcher: s, Library: s, Uploads: s}
+	o := Options{Asker: s, Searcher: s, Library: s, UploadFolders: s}
 	o.narrow()
 	ctx := t.Context()
 	_, documents := o.Library.Documents(ctx, retrieve.Filter{})
 	_, holds := o.Library.Holds(ctx, retrieve.Filter{})
 	_, document := o.Library.Document(ctx, "open/guide.pdf")
 	_, search := o.Searcher.Search(ctx, retrieve.Query{})
-	_, add := o.Uploads.Add(ctx, "a.md", strings.NewReader("A"), nil)
-	_, reread := o.Uploads.Reread(ctx, "a.md", nil)
+	_, into := o.UploadFolders.Into(ctx, "open")
+	_, _, of := o.UploadFolders.Of(ctx, "open")
 	var ask error
 	for _, err := range o.Asker.Ask(ctx, answer.Question{}) {
 		ask = err
 	}
-	for what, err := range map[string]error{"documents": documents, "holds": holds, "document": document, "search": search, "add": add,
-		"reread": reread, "remove": o.Uploads.Remove(ctx, "a.md"), "ask": ask} {
+	for what, err := range map[string]error{"documents": documents, "holds": holds, "document": document, "search": search, "into": into,
+		"of": of, "rename": o.UploadFolders.Rename(ctx, "a", "b"), "delete": o.UploadFolders.Delete(ctx, "a", false), "ask": ask} {
 		if !errors.Is(err, errNoHolder) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -609,8 +609,7 @@ func TestOpenAPIReplies(t *testing.T) {
 	h := newHandler(t, func(o *Options) {
 		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
 		o.Sample = fstest.MapFS{"fees.md": {Data: []byte("# Fees")}}
-		o.UploadFolders = made{}
-		o.Uploads, o.Sites, o.Settings = uploadFolder(t), oneSite{}, &panel{part: Part{Name: "english", Languages: 1, State: "missing"}}
+		o.UploadFolders, o.Sites, o.Settings = oneFolder{Uploads: uploadFolder(t)}, oneSite{}, &panel{part: Part{Name: "english", Languages: 1, State: "missing"}}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})
 	ask := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {

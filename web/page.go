@@ -166,10 +166,8 @@ func (p viewerPage) Fetched() bool { return ingest.IsAddress(p.Original) }
 type documentsPage struct {
 	frame
 	listing
-	Next string // query of the next page; empty on the last
-	// MayChange means that the caller may add and delete documents, TakesSites that web sites can be added too,
-	// TakesCollections that documents can be added to any collection.
-	MayChange, TakesSites, TakesCollections bool
+	Next      string // query of the next page; empty on the last
+	MayChange bool   // the caller may add and delete documents
 }
 
 type problemPage struct {

@@ -195,7 +195,7 @@ func (s texts) Search(_ context.Context, q retrieve.Query) (found []retrieve.Pas
 // TestForgetAnswers deletes uploads with and without the answers that quote them.
 func TestForgetAnswers(t *testing.T) {
 	l := newLedger()
-	h := newHandler(t, func(o *Options) { o.Ledger, o.Uploads = l, uploadFolder(t) })
+	h := newHandler(t, func(o *Options) { o.Ledger, o.UploadFolders = l, oneFolder{Uploads: uploadFolder(t)} })
 	for query, kept := range map[string]bool{"?answers=keep": true, "": false} {
 		l.records["r"] = retrieve.Record{ID: "r", Documents: []string{"uploads/a.txt"}}
 		wantProblem(t, call(h, "DELETE", "/api/documents/uploads/a.txt"+query, ""), http.StatusNotFound, "document_not_found")

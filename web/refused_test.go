@@ -53,7 +53,7 @@ func TestRefusedUpload(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	uploads := uploadFolder(t)
-	k := newKeyed(t, func(o *Options) { o.Uploads = uploads })
+	k := newKeyed(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
 	t.Run("each", func(t *testing.T) {
 		for name, head := range map[string]string{
 			"length": "Content-Length: 1073741824\r\n", "chunks": "Transfer-Encoding: chunked\r\n",
@@ -157,7 +157,7 @@ func TestDrippedBodies(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			uploads := uploadFolder(t)
 			synctest.Test(t, func(t *testing.T) {
-				k := newKeyed(t, func(o *Options) { o.Uploads = uploads })
+				k := newKeyed(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
 				client := pipeTo(t, k)
 				if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
 					"application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n", path, k.write); err != nil {

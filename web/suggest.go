@@ -161,7 +161,11 @@ func questionsOf(d *ingest.Document) []string {
 // addSample uploads the sample library. It replies with the outcome for each file.
 func (d *documents) addSample(c echo.Context) error {
 	sample := addedSample{}
-	err := fs.WalkDir(d.sample, ".", func(name string, entry fs.DirEntry, err error) error {
+	uploads, err := d.folders.Into(c.Request().Context(), d.catalog.uploads)
+	if err != nil {
+		return uploadProblem(err)
+	}
+	err = fs.WalkDir(d.sample, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -169,7 +173,7 @@ func (d *documents) addSample(c echo.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the sample library: %w", err)
 		}
-		change, err := d.uploads.Add(c.Request().Context(), "sample/"+name, file, nil)
+		change, err := uploads.Add(c.Request().Context(), "sample/"+name, file, nil)
 		if err = errors.Join(err, file.Close()); err != nil {
 			return uploadProblem(err)
 		}

@@ -37,7 +37,7 @@ func (d digests) Delete(_ context.Context, id string) error {
 func TestUploads(t *testing.T) {
 	stored, uploads := digests{}, uploadFolder(t)
 	uploads.MaxBytes, uploads.Syncer.Sink = 1000, stored
-	e := newHandler(t, func(o *Options) { o.Uploads = uploads })
+	e := newHandler(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
 
 	form := func(field, name, text string) (body, kind string) {
 		var b bytes.Buffer
@@ -124,7 +124,7 @@ func TestUploads(t *testing.T) {
 func TestUploadBrokenOff(t *testing.T) {
 	ended := make(chan error, 1)
 	uploads := uploadFolder(t)
-	e := newHandler(t, func(o *Options) { o.Uploads = uploads })
+	e := newHandler(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.ServeHTTP(w, r)
 		ended <- nil

@@ -61,13 +61,11 @@ type Options struct {
 	Searcher   Searcher
 	Library    Library
 	Summarizer Summarizer
-	// Uploads adds, rereads and deletes documents. Nil: there are no such routes, and the
-	// four options that follow are unused.
-	Uploads Uploads
-	// UploadCollection is the collection of uploaded documents.
-	UploadCollection string
-	// UploadFolders has the uploads of other collections.
+	// UploadFolders adds, rereads and deletes documents. Nil: there are no such routes, and
+	// the three options that follow are unused.
 	UploadFolders UploadFolders
+	// UploadCollection is the collection of documents that are uploaded without naming one.
+	UploadCollection string
 	// Sample is a library that people can try with a button: its files are uploaded.
 	Sample fs.FS
 	// Sites adds web sites.
@@ -192,8 +190,8 @@ func (o *Options) newAsking(a address) *asking {
 		return Indexing{Done: done, Total: total, Ready: ready}
 	}
 	c := &catalog{Library: o.Library, Searcher: o.Searcher, keyed: o.Keys != nil, indexing: indexing, troubles: o.Troubles}
-	if o.Uploads != nil {
-		c.uploads, c.folders = o.UploadCollection, o.UploadFolders
+	if c.folders = o.UploadFolders; c.folders != nil {
+		c.uploads = o.UploadCollection
 	}
 	return &asking{catalog: c, asker: o.Asker, summarizer: o.Summarizer, answering: &answering{
 		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
@@ -247,7 +245,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.catalog.keys = guard.keys
 	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing),
-		uploads: o.Uploads, folders: o.UploadFolders, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
+		folders: o.UploadFolders, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
 	h.home.documents, h.home.model = h.documents, o.Model
 	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
 	h.batch = newBatch(h.asking, h.limiter)
@@ -281,7 +279,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 		recoverPanics(o.Logger), dropSlowSenders,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, guard.admitOrigins(crossOrigin))
 	e.Use(guard.admit)
-	for _, r := range h.routes(o.Uploads != nil, o.Keys != nil) {
+	for _, r := range h.routes(o.UploadFolders != nil, o.Keys != nil) {
 		guard.access[r.method+" "+r.path] = r.access
 		e.Add(r.method, r.path, r.handler)
 		if r.method == http.MethodGet {

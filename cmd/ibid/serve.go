@@ -251,8 +251,7 @@ func (srv *server) handler() (http.Handler, error) {
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 	}
 	if srv.uploads != nil {
-		o.Uploads, o.UploadCollection, o.Sample = srv.uploads, srv.uploads.Root.Collection, data.Library()
-		o.Sites, o.UploadFolders = srv, srv
+		o.UploadFolders, o.UploadCollection, o.Sample, o.Sites = srv, srv.uploads.Root.Collection, data.Library(), srv
 		o.Troubles = func() []ingest.Change { return append(srv.progress.troubles(), srv.shelves.failures()...) }
 	}
 	handler, err := web.New(o)

@@ -173,6 +173,9 @@ func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, er
 	if err != nil {
 		return nil, "", err
 	}
+	if root == srv.uploads.Root.Name {
+		return srv.uploads, srv.uploads.Root.Collection, nil
+	}
 	u, i := srv.shelves.of(root), slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == root })
 	if u == nil || i < 0 {
 		return nil, "", fs.ErrNotExist
