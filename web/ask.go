@@ -33,7 +33,8 @@ type asking struct {
 
 // askRequest is the body of POST /api/ask. Run resumes an interrupted answer and
 // replaces all other members. With Record false no record is kept. A Conversation has
-// the history: what the same key asked under this id for the same User.
+// the history, unless that is sent: what the same key asked under this id for the same
+// User.
 type askRequest struct {
 	Question   string          `json:"question,omitempty"`
 	History    []answer.Turn   `json:"history,omitempty"`

@@ -73,8 +73,8 @@ func (a *asking) follow(c echo.Context, r *askRequest) error {
 		return invalidField("conversation", "no_conversations", "this server keeps no records, and so no conversations: send the history")
 	case r.Record != nil && !*r.Record:
 		return invalidField("record", "no_conversations", "a conversation is kept in its records: leave record or conversation out")
-	case len(r.History) > 0:
-		return invalidField("history", "two_histories", "the history of a conversation is here: leave history or conversation out")
+	case r.History != nil: // a client that shows the conversation may know better what came before
+		return nil
 	}
 	ctx := c.Request().Context()
 	for stored, err := range a.records(ctx, callerID(c)) {

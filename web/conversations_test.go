@@ -40,6 +40,8 @@ func TestConversations(t *testing.T) {
 		{k.write, `{"question":"Two?","conversation":"c"}`, 2},
 		{k.write, `{"question":"Three?","conversation":"c"}`, 4},
 		{k.write, `{"question":"Other?","conversation":"d"}`, 0},
+		{k.write, `{"question":"Sent?","conversation":"d","history":[{"role":"user","content":"b"}]}`, 1},
+		{k.write, `{"question":"Sent?","conversation":"d","history":[]}`, 0},
 		{k.write, `{"question":"None?"}`, 0},
 		{k.write, `{"question":"Anna?","conversation":"c","user":"anna"}`, 0},
 		{k.write, `{"question":"And Anna?","conversation":"c","user":"anna"}`, 2},
@@ -56,7 +58,6 @@ func TestConversations(t *testing.T) {
 	for body, code := range map[string]string{
 		`{"question":"a","conversation":"a b"}`:                                           "bad_conversation",
 		`{"question":"a","conversation":"c","record":false}`:                              "no_conversations",
-		`{"question":"a","conversation":"c","history":[{"role":"user","content":"b"}]}`:   "two_histories",
 		`{"question":"a","conversation":"c","user":"` + strings.Repeat("a", 201) + `"}`:   "bad_conversation",
 		`{"question":"a","conversation":"` + strings.Repeat("a", 65) + `","user":"anna"}`: "bad_conversation",
 	} {

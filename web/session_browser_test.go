@@ -6,9 +6,42 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
+
+// TestBrowserHistory opens, exports and deletes a conversation that another browser had
+// with the same key.
+func TestBrowserHistory(t *testing.T) {
+	t.Parallel()
+	ring := newRing()
+	key := ring.make(t, "the desk", nil)
+	s := newScene(t, func(o *Options) { o.Keys, o.KeepAnswers = ring, time.Hour })
+	s.open()
+	b := s.newTabAt(t, 1440, "light", "/", "#key")
+	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key+"\r"), chromedp.WaitVisible(chromedp.CSS("#question")))
+	for n, question := range []string{"May I sail alone?", "How do I make pizza?"} {
+		b.ask(question)
+		b.waitFor(fmt.Sprintf(`document.querySelectorAll(".turn").length === %d && `, n+1) + ended)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`localStorage.clear()`), chromedp.Navigate(s.URL+"/?another"), chromedp.WaitVisible(chromedp.CSS("#past-button")))
+	b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
+	b.is("May I sail alone?", `document.querySelector(".past-question").textContent`)
+	b.is("true", `String(document.querySelector(".past-open .facts").textContent.endsWith("2 questions"))`)
+	b.look("history-of-key")
+	b.do(chromedp.Click(chromedp.CSS(".past-open")))
+	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
+	b.is("How do I make pizza?", `document.querySelector(".turn:last-child .asked").textContent`)
+	// It is continued, and deleted on the server too.
+	b.ask("May I sail alone?")
+	b.waitFor(`document.querySelectorAll(".turn").length === 3 && ` + ended)
+	b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
+	b.is("true", `String(document.querySelector(".past-open .facts").textContent.endsWith("3 questions"))`)
+	b.do(chromedp.Click(chromedp.CSS(".past [aria-label^=Delete]")))
+	b.waitFor(`fetch("/api/conversations").then((r) => r.json()).then((l) => window.left = l.conversations.length) && window.left === 0`)
+	b.expectProblem("401") // before the key
+}
 
 // TestBrowserKey signs in, follows a link from another site, and signs out.
 func TestBrowserKey(t *testing.T) {

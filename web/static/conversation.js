@@ -47,6 +47,8 @@ export class Conversation {
     const sent = { ...body, question };
     const past = this.#past(view);
     if (past.length) sent.history = past;
+    // Where keys are in use, the server has the conversation too.
+    if ("keyed" in this.turns.dataset) Object.assign(sent, { conversation: this.id, history: past });
     this.#save();
     await this.#follow(view, mine, async () => {
       const begun = (what) => post(new URL("api/runs", base), what, mine.signal);
@@ -81,10 +83,26 @@ export class Conversation {
     const mine = (this.asking = new AbortController());
     const record = await get(runURL(run), mine.signal);
     const { question, request } = record;
-    const { question: _, history: __, ...body } = request || {};
+    const { question: _, history: __, conversation: ___, ...body } = request || {};
     const view = this.#view(question, body, null, false);
     await this.#follow(view, mine, async () => run);
     this.#showStates(view, record);
+  }
+
+  // fetch shows a conversation that the server has. A question that was asked again is
+  // shown with its last answer.
+  async fetch(id) {
+    this.clear();
+    const mine = (this.asking = new AbortController());
+    const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base), mine.signal);
+    this.id = id;
+    const latest = new Map(runs.map((run) => [`${run.request.history?.length || 0} ${run.question}`, run]));
+    for (const { id: run, question, request } of latest.values()) {
+      if (mine.signal.aborted) return;
+      const { question: _, history: __, conversation: ___, ...body } = request;
+      this.asking = mine;
+      await this.#follow(this.#view(question, body, null, false), mine, async () => run);
+    }
   }
 
   // show restores a conversation, whose last answer can be incomplete.

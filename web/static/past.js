@@ -15,14 +15,16 @@ export class Past {
     this.gone = gone;
     this.dialog = byId("past");
     this.button = byId("past-button");
+    this.keyed = "keyed" in byId("turns").dataset; // the server has the conversations of the caller's key
     this.button.addEventListener("click", () => this.show());
     // A click outside the drawer closes it.
     this.dialog.addEventListener("click", (e) => e.target === this.dialog && this.dialog.close());
   }
 
-  show() {
+  async show() {
     this.#draw();
     this.dialog.showModal();
+    if (this.keyed) await this.#drawOthers();
     if ("kept" in byId("turns").dataset) this.#compare();
   }
 
@@ -37,7 +39,7 @@ export class Past {
       throw err;
     }
     let n = 0;
-    for (const [{ turns }, entry] of this.entries) {
+    for (const [{ turns = [] }, entry] of this.entries) {
       const here = turns.filter((t) => changed.has(t.run)).length;
       if (here) entry.querySelector(".past-open").append(el("span", { class: "facts state" }, t("The sources have changed since.")));
       n += here;
@@ -45,8 +47,21 @@ export class Past {
     if (n) this.status.textContent = t("Answers whose sources have changed: {n}", { n });
   }
 
-  #draw() {
-    const kept = history.list();
+  // #drawOthers adds the conversations that are on the server alone.
+  async #drawOthers() {
+    try {
+      const here = new Set(this.entries.map(([c]) => c.id));
+      const { conversations } = await get(new URL("api/conversations?user=", base));
+      const others = conversations.filter((c) => !here.has(c.conversation)).map((c) => ({ id: c.conversation, at: c.ended, name: c.first, questions: c.questions }));
+      if (others.length) this.#draw(others);
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err;
+      this.status.textContent = err.message;
+    }
+  }
+
+  #draw(others = []) {
+    const kept = [...history.list(), ...others].sort((a, b) => new Date(b.at) - new Date(a.at));
     const entries = (this.entries = kept.map((c) => [c, this.#entry(c)]));
     const none = (this.status = el("p", { class: "facts", role: "status" }));
     const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off", oninput: () => {
@@ -59,23 +74,24 @@ export class Past {
         el("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, t("Close"))),
       ...(kept.length ? [words, none, el("ul", { class: "past" }, ...entries.map(([, entry]) => entry))]
         : [el("p", { class: "facts" }, t("Your questions will appear here."))]),
-      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, t("Stored only in this browser.")),
+      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, this.keyed ? t("Stored on the server, under your key.") : t("Stored only in this browser.")),
         kept.length ? el("button", { type: "button", class: "plain", onclick: () => download(t("History"), JSON.stringify(kept, null, 1), "json") }, t("Export as JSON")) : "",
         kept.length ? this.#clear(kept.length) : "")));
   }
 
   #entry(conversation) {
-    const { id, at, turns } = conversation;
-    const question = conversation.name || turns[0]?.question || "";
+    const { id, at, turns, questions = turns?.length } = conversation;
+    const question = conversation.name || turns?.[0]?.question || "";
     const entry = el("li", {},
       el("button", { type: "button", class: "past-open", onclick: () => {
         this.dialog.close();
         this.open(conversation);
-      } }, el("span", { class: "past-question" }, question), el("span", { class: "facts" }, [when(at), turns.length > 1 ? t("{n} questions", { n: turns.length }) : ""].filter(Boolean).join(" · "))),
-      el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }), onclick: () => this.#rename(conversation, entry) }, t("Rename")),
-      el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }), onclick: () => download(question, asMarkdown(conversation)) }, t("Export")),
+      } }, el("span", { class: "past-question" }, question), el("span", { class: "facts" }, [when(at), questions > 1 ? t("{n} questions", { n: questions }) : ""].filter(Boolean).join(" · "))),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }), hidden: !turns, onclick: () => this.#rename(conversation, entry) }, t("Rename")),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }), onclick: async () => download(question, turns ? asMarkdown(conversation) : await fetchMarkdown(id)) }, t("Export")),
       el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: question }), onclick: () => {
         history.forget(id);
+        this.#forget(id);
         const next = entry.nextElementSibling || entry.previousElementSibling;
         entry.remove();
         (next?.querySelector(".past-open") || this.dialog.querySelector("button")).focus();
@@ -98,6 +114,11 @@ export class Past {
     box.select();
   }
 
+  // #forget deletes a conversation on the server.
+  #forget(id) {
+    if (this.keyed) fetch(new URL(`api/conversations/${encodeURIComponent(id)}`, base), { method: "DELETE" }).catch(() => {}); // it is listed again
+  }
+
   #clear(count) {
     let sure = false;
     const button = el("button", { type: "button", class: "plain", onclick: () => {
@@ -106,6 +127,7 @@ export class Past {
         button.textContent = t("Confirm: delete all {n}", { n: count });
         return;
       }
+      for (const [{ id }] of this.entries) this.#forget(id);
       history.clear();
       this.#draw();
       this.dialog.querySelector("button").focus();
@@ -124,7 +146,7 @@ function when(at) {
 }
 
 // matches reports whether the questions and answers of a conversation have all words.
-function matches({ name, turns }, words) {
+function matches({ name, turns = [] }, words) {
   const text = [name, ...turns.flatMap((t) => [t.question, ...said(t)])].join(" ").toLowerCase();
   return words.toLowerCase().split(/\s+/).every((w) => text.includes(w));
 }
@@ -137,6 +159,16 @@ function asMarkdown({ turns }) {
     const whole = t.events.findLast((e) => e.kind === "markdown")?.data.markdown;
     return `## ${t.question.replace(/\s+/g, " ")}\n\n${whole || fenced(said(t).join(""))}`;
   }).join("\n\n");
+}
+
+// fetchMarkdown is asMarkdown of a conversation that the server has.
+async function fetchMarkdown(id) {
+  const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base));
+  const whole = await Promise.all(runs.map(async (run) => {
+    const { markdown } = await get(new URL(`api/runs/${encodeURIComponent(run.id)}?markdown=1`, base));
+    return `## ${run.question.replace(/\s+/g, " ")}\n\n${markdown || ""}`;
+  }));
+  return whole.join("\n\n");
 }
 
 // download saves a text as a file.
