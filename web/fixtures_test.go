@@ -187,7 +187,7 @@ func newOptions() Options {
 	s := newShelf()
 	return Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Addr: "127.0.0.1:8080", Version: "0.0.0-test", KeyRate: 1_000_000, Metrics: NewMetrics(), Answers: new(Answers),
-		Summarizer: digest{new(answer.Summary)}, Ledger: newLedger(), Settings: &panel{}, Drawer: printed{}, Originals: files{},
+		Summarizer: digest{new(answer.Summary)}, Ledger: newLedger(), Settings: &panel{}, Drawer: noDrawer{}, Originals: files{},
 		Upstream: noUpstream{}, Model: func(context.Context) string { return "" },
 		Indexing: func() (int, int, bool) { return 0, 0, true }, Reachable: func(context.Context) error { return nil },
 		Figures: func(context.Context) (StoreFigures, error) { return StoreFigures{}, nil },
@@ -240,6 +240,11 @@ func (f oneFolder) Of(_ context.Context, root string) (Uploads, string, error) {
 type noSites struct{ Sites }
 
 func (noSites) SiteStates() []SiteState { return nil }
+
+// noDrawer is a server without PDFium.
+type noDrawer struct{ Drawer }
+
+func (noDrawer) Draws(context.Context, string) bool { return false }
 
 // noUpstream is a server without a model.
 type noUpstream struct{ Upstream }
