@@ -68,11 +68,7 @@ type answered struct {
 
 // ask answers a question. The JSON reply is the fold of the events that are sent
 // one by one otherwise, so that the two cannot differ.
-func (a *asking) ask(c echo.Context) error {
-	var r askRequest
-	if err := decode(c, &r); err != nil {
-		return err
-	}
+func (a *asking) ask(c echo.Context, r askRequest) error {
 	t, err := a.askTask(c, r)
 	if err != nil {
 		return err
@@ -122,11 +118,7 @@ type searched struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-func (a *asking) search(c echo.Context) error {
-	var r searchRequest
-	if err := decode(c, &r); err != nil {
-		return err
-	}
+func (a *asking) search(c echo.Context, r searchRequest) error {
 	found, err := a.find(c.Request().Context(), r)
 	if err != nil {
 		return err
@@ -191,6 +183,17 @@ func checkHistory(history []answer.Turn) error {
 		}
 	}
 	return nil
+}
+
+// withBody makes a handler of one that needs the JSON object in the body.
+func withBody[R any](handle func(echo.Context, R) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		var r R
+		if err := decode(c, &r); err != nil {
+			return err
+		}
+		return handle(c, r)
+	}
 }
 
 // decode reads a JSON object from the body. It ignores unknown members, except
@@ -315,11 +318,7 @@ type summarizeRequest struct {
 const summaryKind = "POST /api/summarize"
 
 // summarize summarizes stored documents. It replies as ask does.
-func (a *asking) summarize(c echo.Context) error {
-	var r summarizeRequest
-	if err := decode(c, &r); err != nil {
-		return err
-	}
+func (a *asking) summarize(c echo.Context, r summarizeRequest) error {
 	t, err := a.summaryTask(c, r)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ type batch struct {
 }
 
 func newBatch(a *asking, l limiter) *batch {
-	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withPoints(l.bounded(a.ask)))}
+	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withPoints(l.bounded(withBody(a.ask))))}
 }
 
 // ask replies with all answers. The first are sent while others are being answered, with

@@ -118,11 +118,7 @@ type namedCollection struct {
 }
 
 // makeCollection makes an empty collection for uploads.
-func (l *catalog) makeCollection(c echo.Context) error {
-	var r namedCollection
-	if err := decode(c, &r); err != nil {
-		return err
-	}
+func (l *catalog) makeCollection(c echo.Context, r namedCollection) error {
 	if r.Name != l.uploads {
 		if _, err := l.folders.Into(c.Request().Context(), r.Name); err != nil {
 			return collectionProblem(r.Name, err)
@@ -131,14 +127,10 @@ func (l *catalog) makeCollection(c echo.Context) error {
 	return reply(c, http.StatusCreated, r)
 }
 
-func (l *catalog) renameCollection(c echo.Context) error {
+func (l *catalog) renameCollection(c echo.Context, r namedCollection) error {
 	from, err := url.PathUnescape(c.Param("id"))
 	if err != nil {
 		return notCollection(c.Param("id"), err)
-	}
-	var r namedCollection
-	if err := decode(c, &r); err != nil {
-		return err
 	}
 	if err := l.folders.Rename(context.WithoutCancel(c.Request().Context()), from, r.Name); err != nil {
 		return collectionProblem(from, err)

@@ -43,11 +43,7 @@ func entryOf(f retrieve.Feedback) feedbackEntry {
 
 // giveFeedback stores the caller's feedback on an answer, and replaces earlier
 // feedback of the same caller.
-func (r *runHandlers) giveFeedback(c echo.Context) error {
-	var given feedbackRequest
-	if err := decode(c, &given); err != nil {
-		return err
-	}
+func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error {
 	given.Comment = strings.TrimSpace(given.Comment)
 	switch {
 	case given.Run == "":

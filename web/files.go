@@ -291,11 +291,7 @@ func (l labels) check() (map[string]string, error) {
 }
 
 // label changes the labels of an upload, which is read again.
-func (d *documents) label(c echo.Context) error {
-	var l labels
-	if err := decode(c, &l); err != nil {
-		return err
-	}
+func (d *documents) label(c echo.Context, l labels) error {
 	meta, err := l.check()
 	if err != nil {
 		return err

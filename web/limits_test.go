@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"ibid/answer"
 )
 
 // from sends a search request from an address.
@@ -270,42 +267,4 @@ func TestAddressRate(t *testing.T) {
 			t.Errorf("from %s: status %d", peer, w.Code)
 		}
 	}
-}
-
-// TestKeyShare checks that one key cannot use all places.
-func TestKeyShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		finish := make(chan struct{})
-		k := newKeyed(t, func(o *Options) {
-			o.MaxAsks = 4
-			o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
-				<-finish
-				yield(answer.Usage{}, nil)
-			})
-		})
-		ask := func(key string) *httptest.ResponseRecorder {
-			return k.send(t, "POST", "/api/ask", `{"question":"Why?"}`, "Authorization: Bearer "+key)
-		}
-		replies := make(chan int, 8)
-		for range 2 {
-			go func() { replies <- ask(k.read).Code }()
-			synctest.Wait()
-		}
-		if w := ask(k.read); w.Code != http.StatusTooManyRequests || retryAfter(t, w) == 0 {
-			t.Errorf("the third of four by one key: status %d", w.Code)
-		}
-		for range 2 {
-			go func() { replies <- ask(k.write).Code }()
-			synctest.Wait()
-		}
-		close(finish)
-		for range 4 {
-			if code := <-replies; code != http.StatusOK {
-				t.Errorf("status %d", code)
-			}
-		}
-		if w := ask(k.read); w.Code != http.StatusOK {
-			t.Errorf("after the places are free: status %d", w.Code)
-		}
-	})
 }
