@@ -54,7 +54,8 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	if doc := sink.docs["harbour/c.pdf/plan.txt"]; doc == nil || doc.Text != "The plan." {
 		t.Errorf("%+v", doc)
 	}
-	if said := sink.docs["harbour/a.docx"].Meta[UnreadKey]; said != "files in it are not read: control1.bin" || sink.docs["harbour/d.docx"].Meta[UnreadKey] != "" {
+	if said := sink.docs["harbour/a.docx"].Meta[UnreadKey]; said != "files in it are not read: control1.bin" ||
+		sink.docs["harbour/d.docx"].Meta[UnreadKey] != "" {
 		t.Errorf("a.docx has unread %q", said)
 	}
 	data, err := new(Reader).Original(t.Context(), fsys, sink.docs["harbour/a.docx/inner.docx/fares.csv"])

@@ -602,7 +602,8 @@ func TestOpenAPIReplies(t *testing.T) {
 	h := newHandler(t, func(o *Options) {
 		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
 		o.Sample = fstest.MapFS{"fees.md": {Data: []byte("# Fees")}}
-		o.UploadFolders, o.Sites, o.Settings = oneFolder{Uploads: uploadFolder(t)}, oneSite{}, &panel{part: Part{Name: "english", Languages: 1, State: "missing"}}
+		o.UploadFolders, o.Sites = oneFolder{Uploads: uploadFolder(t)}, oneSite{}
+		o.Settings = &panel{part: Part{Name: "english", Languages: 1, State: "missing"}}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})
 	ask := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -735,7 +736,8 @@ const (
 // schemaRoots are the types that openapi.json refers to. Those inside them follow.
 func schemaRoots() []any {
 	return []any{
-		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, answeredBatch{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
+		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, answeredBatch{}, searchRequest{}, searched{},
+		feedbackRequest{}, feedbackEntry{},
 		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{}, listing{},
 		shownDocument{}, ingest.Change{},
 		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, namedCollection{}, listedSuggestions{}, addedSample{},
