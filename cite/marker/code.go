@@ -191,7 +191,7 @@ func (c *cursor) mathematics(d delimiters) verdict {
 		}
 		c.next()
 	}
-	return no
+	return c.decide(false)
 }
 
 // starts reports whether w is next.
