@@ -34,8 +34,9 @@ type answering struct {
 	model       modelHealth
 	live        *Answers
 	ledger      retrieve.Ledger
-	keep        time.Duration // how long records are kept; 0: there are none
-	ledgerRetry atomic.Int64  // when to use the ledger again, in Unix nanoseconds
+	keep        time.Duration                 // how long records are kept; 0: there are none
+	runEnded    func(run, kind, state string) // may be nil
+	ledgerRetry atomic.Int64                  // when to use the ledger again, in Unix nanoseconds
 }
 
 // A task is a checked request for an answer or a summary.

@@ -364,6 +364,7 @@ type endedAnswer struct {
 	err error
 
 	ended bool // its run cannot be resumed
+	lost  bool // another server has it
 	gone  bool // it is recorded, another server has it, or one of its documents was deleted
 }
 
@@ -440,6 +441,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 	ctx, cancel := context.WithTimeout(batch[0].ctx, retrieve.ClaimTime)
 	defer cancel()
 	for _, o := range batch {
+		o.lost = o.l.recorder.Lost(ctx)
 		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.cut)
 	}
 	if a.finish(ctx, batch, true) != nil {
@@ -463,6 +465,10 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 			}
 		}
 		o.l.settle(!o.ended, !o.gone && o.l.background)
+		if a.runEnded != nil && o.l.ID != "" && !o.lost {
+			r := o.l.snapshot()
+			a.runEnded(r.ID, r.Kind, r.State)
+		}
 	}
 }
 

@@ -104,6 +104,9 @@ type Options struct {
 	// Indexing reports the progress of the sync: files done, files seen so far,
 	// and whether the first sync has ended.
 	Indexing func() (done, total int, ready bool)
+	// RunEnded is called with each answer or summary that has ended and can be found by
+	// its id: "ask" or "summarize", and its state; may be nil. It must not block.
+	RunEnded func(run, kind, state string)
 	// Reachable returns why the store is unreachable, for GET /readyz.
 	Reachable func(ctx context.Context) error
 	// Troubles lists the files that the last sync skipped or could not read.
@@ -195,7 +198,7 @@ func (o *Options) newAsking(a address) *asking {
 	}
 	return &asking{catalog: c, asker: o.Asker, summarizer: o.Summarizer, answering: &answering{
 		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
-		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers, model: modelHealth{logger: o.Logger}}}
+		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers, runEnded: o.RunEnded, model: modelHealth{logger: o.Logger}}}
 }
 
 // handlers are the parts of the server that have routes.

@@ -197,7 +197,8 @@ func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(
 
 // syncProgress is the progress of the sync of a server's folders.
 type syncProgress struct {
-	onChange func(ingest.Change) // called for every file that is new, or read for the first time
+	onEnd    func(root string, all tally, err error) // called when a folder was read
+	onChange func(ingest.Change)                     // called for every file that is new, or read for the first time
 
 	mu      sync.Mutex
 	folders []folderProgress
@@ -279,12 +280,19 @@ func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog
 func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger *slog.Logger, first bool) (all tally, err error) {
 	var news tally
 	var trouble []ingest.Change
+	var root string
+	defer func() {
+		if ctx.Err() == nil && (first || err != nil || news != (tally{})) {
+			p.onEnd(root, all, err)
+		}
+	}()
 	start := time.Now()
 	f.onWait = func(root, worker string, since time.Time) {
 		logger.Info("another process is reading the folder: its changes appear as they are stored",
 			"root", root, "by", retrieve.WhoIs(worker), "since", since)
 	}
 	err = f.sync(ctx, func(ch ingest.Change, isNew bool) error {
+		root = ch.Root
 		all.add(ch)
 		if isNew {
 			news.add(ch)

@@ -44,6 +44,7 @@ type serveCmd struct {
 	Drain time.Duration `hidden:"" noenv:"" default:"6s"`
 	logConfig
 	authConfig
+	webhookConfig
 	Relay bool `help:"Pass requests for the model itself on to it, from keys with the scope relay." group:"Server"`
 	Links bool `help:"Link the numbers in answers under /v1 to their sources, in Markdown." default:"true" negatable:"" group:"Server"`
 	syncConfig
@@ -78,6 +79,9 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	srv := &server{
 		serveCmd: c, surroundings: s, paths: paths, added: make(chan string), logger: newLogger(s.stderr, c.LogLevel, c.JSON),
 		metrics: web.NewMetrics(),
+	}
+	if srv.hook, err = c.webhook(s.getenv, srv.logger); err != nil {
+		return err
 	}
 	if err := srv.open(ctx, s); err != nil {
 		return errors.Join(err, srv.close())
@@ -128,6 +132,7 @@ type server struct {
 	paths   []string // of the folders, absolute
 	logger  *slog.Logger
 	metrics *web.Metrics
+	hook    *webhook // nil: nothing is called
 
 	surroundings
 	lib      *openedLibrary
@@ -249,6 +254,7 @@ func (srv *server) handler() (http.Handler, error) {
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: srv.citing(),
 		Model:    func(ctx context.Context) string { return srv.now(ctx).model.Model },
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
+		RunEnded: srv.hook.runEnded,
 	}
 	if srv.uploads != nil {
 		o.UploadFolders, o.UploadCollection, o.Sample, o.Sites = srv, srv.uploads.Root.Collection, data.Library(), srv
@@ -280,6 +286,10 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 			return err
 		}
 	}
+	if srv.hook != nil {
+		background.Go(func() { srv.hook.run(ctx) })
+	}
+	srv.progress.onEnd = srv.hook.syncEnded
 	srv.background = func(f func(context.Context)) { background.Go(func() { f(ctx) }) }
 	srv.startSelfTest()
 	sites := slices.DeleteFunc(slices.Clone(srv.paths), func(path string) bool { return !ingest.IsAddress(path) })

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// webhookConfig names the address that is called when something has ended.
+type webhookConfig struct {
+	Webhook           string `help:"Address to call when an answer, or the reading of a folder or site, has ended." placeholder:"URL" group:"Server"`
+	WebhookSecretFile string `help:"File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET." placeholder:"FILE" group:"Server"`
+}
+
+// Limits of a [webhook].
+const (
+	webhookQueue    = 1000 // calls that wait
+	webhookAttempts = 4    // of each
+	webhookTimeout  = 10 * time.Second
+	webhookPause    = time.Second // before the second attempt; before each further one four times as long
+	leastSecret     = 16          // bytes
+)
+
+// A webhook calls an address, signed as https://www.standardwebhooks.com says. Nothing
+// waits for it: calls that find the queue full are left out.
+type webhook struct {
+	url    string
+	secret []byte
+	logger *slog.Logger
+	queue  chan []byte
+	pause  time.Duration
+}
+
+// webhook returns the one to call, nil if there is none.
+func (c webhookConfig) webhook(getenv func(string) string, logger *slog.Logger) (*webhook, error) {
+	if c.Webhook == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(c.Webhook)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return nil, usageError("--webhook %s: give an address such as https://example.org/ibid, without a password", c.Webhook)
+	}
+	secret, err := secretFrom(c.WebhookSecretFile, getenv("IBID_WEBHOOK_SECRET"), "the secret of the webhook")
+	if err != nil {
+		return nil, err
+	}
+	key := []byte(secret)
+	if coded, ok := strings.CutPrefix(secret, "whsec_"); ok {
+		if key, err = base64.StdEncoding.DecodeString(coded); err != nil {
+			return nil, usageError("the secret of the webhook begins with whsec_, and the rest is not base64")
+		}
+	}
+	if len(key) < leastSecret {
+		return nil, usageError("--webhook needs a secret of %d bytes or more, in --webhook-secret-file or $IBID_WEBHOOK_SECRET", leastSecret)
+	}
+	return &webhook{c.Webhook, key, logger, make(chan []byte, webhookQueue), webhookPause}, nil
+}
+
+// send queues a call. A nil webhook sends nothing.
+func (w *webhook) send(kind string, members map[string]any) {
+	if w == nil {
+		return
+	}
+	members["type"], members["timestamp"] = kind, time.Now().UTC().Format(time.RFC3339)
+	body, err := json.Marshal(members)
+	if err != nil { // strings and numbers
+		panic(err)
+	}
+	select {
+	case w.queue <- body:
+	default:
+		w.logger.Warn("a call of the webhook is left out: too many are waiting", "type", kind)
+	}
+}
+
+// runEnded sends how an answer or a summary ended, without its words.
+func (w *webhook) runEnded(run, kind, state string) {
+	w.send("run.ended", map[string]any{"run": run, "kind": kind, "state": state})
+}
+
+// syncEnded sends how the reading of a folder or site ended. A folder without files has
+// no root yet.
+func (w *webhook) syncEnded(root string, all tally, err error) {
+	state := "done"
+	if err != nil {
+		state = "failed"
+	}
+	w.send("sync.ended", map[string]any{"root": root, "state": state, "files": all})
+}
+
+// run makes the calls until ctx is done.
+func (w *webhook) run(ctx context.Context) {
+	client := &http.Client{Timeout: webhookTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case body := <-w.queue:
+			if err := w.call(ctx, client, "msg_"+rand.Text(), body); err != nil && ctx.Err() == nil {
+				w.logger.Warn("the webhook was called in vain", "error", err)
+			}
+		}
+	}
+}
+
+// call sends one message. It repeats what may succeed later.
+func (w *webhook) call(ctx context.Context, client *http.Client, id string, body []byte) error {
+	pause := w.pause
+	for attempt := 1; ; attempt++ {
+		again, err := w.try(ctx, client, id, body)
+		if err == nil || !again || attempt == webhookAttempts {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			pause *= 4
+		}
+	}
+}
+
+func (w *webhook) try(ctx context.Context, client *http.Client, id string, body []byte) (again bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, w.secret)
+	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "ibid")
+	r.Header.Set("Webhook-Id", id)
+	r.Header.Set("Webhook-Timestamp", at)
+	r.Header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	reply, err := client.Do(r)
+	if err != nil {
+		return true, err
+	}
+	_, _ = io.CopyN(io.Discard, reply.Body, 64<<10) // so that the connection is used again
+	_ = reply.Body.Close()
+	if reply.StatusCode/100 != 2 {
+		return reply.StatusCode >= 500 || reply.StatusCode == http.StatusTooManyRequests, fmt.Errorf("the reply is %s", reply.Status)
+	}
+	return false, nil
+}
