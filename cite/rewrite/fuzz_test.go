@@ -27,7 +27,7 @@ func FuzzRewriter(f *testing.F) {
 	for i, v := range readVectors(f) {
 		f.Add(v.Text, uint8(len(v.Documents)), uint64(len(v.Name))*0x9E3779B97F4A7C15, uint64(i), v.Profile == "strict")
 	}
-	f.Add(`[1] \[ [1]`+strings.Repeat("x", 196)+`\]`, uint8(3), uint64(3), uint64(1), false)
+	f.Add(`[1] \[x [1] `+strings.Repeat("x", 194)+`\]`, uint8(3), uint64(3), uint64(1), false)
 	f.Fuzz(checkRewriter)
 }
 
