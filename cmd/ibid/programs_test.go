@@ -93,7 +93,7 @@ func TestPrograms(t *testing.T) {
 			programs = append(programs, i)
 		}
 	}
-	if len(programs) != 6 { // two in each language
+	if len(programs) != 7 { // two in each language, and a bot
 		t.Errorf("%d programs are on the page", len(programs))
 	}
 	if !*update {

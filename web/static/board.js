@@ -166,9 +166,9 @@ function drawDraft(html) {
 
 function cost(u) {
   const tokens = (u.prompt_tokens || 0) + (u.completion_tokens || 0);
-  const seconds = (u.took_ms ?? 0) / 1000;
+  const seconds = u.took_ms / 1000; // earlier answers have no time
   return [
-    seconds < 0.1 ? t("under 0.1 s") : t("{seconds} s", { seconds: Number(seconds.toFixed(seconds < 10 ? 1 : 0)) }),
+    u.took_ms === undefined ? "" : seconds < 0.1 ? t("under 0.1 s") : t("{seconds} s", { seconds: Number(seconds.toFixed(seconds < 10 ? 1 : 0)) }),
     u.calls ? t("{n} model calls", { n: u.calls }) : t("no model"),
     tokens ? t("{n} tokens", { n: tokens }) : "",
   ].filter(Boolean).join(" · ");
