@@ -88,7 +88,8 @@ func TestConversations(t *testing.T) {
 	if code, said := send(k.write, "DELETE", "/api/runs/"+shown.Runs[0].ID+"?forget=true", ""); code != http.StatusNoContent {
 		t.Errorf("deleting one run: %d %s", code, said)
 	}
-	if _, said := send(k.write, "GET", "/api/conversations/c", ""); strings.Contains(said, "One?") || !strings.Contains(said, "Answer to Two?") {
+	_, said = send(k.write, "GET", "/api/conversations/c", "")
+	if strings.Contains(said, "One?") || !strings.Contains(said, "Answer to Two?") {
 		t.Errorf("without its first question: %s", said)
 	}
 	if code, said := send(k.read, "DELETE", "/api/conversations/d", ""); code != http.StatusNotFound {

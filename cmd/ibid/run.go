@@ -130,7 +130,8 @@ var longTags = kong.Vars{
 	"groups_help":      "Header with the person's groups, separated by commas.",
 	"unproved_help": "What happens to a sentence that is not borne out, or off the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
-	"parts_help":      "What to get: english, a model that orders passages better; english-large, a better one at twice the time; multilingual, one that also works across languages.",
+	"parts_help": "What to get: english, a model that orders passages better; english-large, a better and slower one; " +
+		"multilingual, one that also works across languages.",
 	"from_help":       "File or folder with the part's weights, instead of a package client.",
 	"confidence":      fmt.Sprint(answer.DefaultConfidence),
 	"confidence_help": "Least chance, 0 to 1, at which quoted sentences are an answer; below it the closest passages are shown; 0: always.",

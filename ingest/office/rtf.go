@@ -57,7 +57,8 @@ type rtfReader struct {
 
 // rtf reads a text in Rich Text Format.
 func (f *file) rtf(data []byte) error {
-	r := &rtfReader{flow: flow{file: f}, src: string(data), state: rtfState{wide: 1}, fonts: map[int]encoding.Encoding{}, heads: map[int]int{},
+	r := &rtfReader{flow: flow{file: f}, src: string(data), state: rtfState{wide: 1},
+		fonts: map[int]encoding.Encoding{}, heads: map[int]int{},
 		page: charmap.Windows1252}
 	for r.at < len(r.src) && f.over == nil {
 		r.next()
