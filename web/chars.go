@@ -88,20 +88,15 @@ func (p *codePoints) walk(v any, id string) error {
 		return err
 	}
 	for name, member := range object {
-		list, _ := member.([]any)
-		switch name {
-		case "places":
-			for _, place := range list {
-				points(place, "start", "end", text)
-			}
-		case "marks":
-			for _, mark := range list {
-				points(mark, "start", "end", text)
-			}
-		default:
+		places, _ := member.([]any)
+		if name != "places" && name != "marks" { // which are in the text of this object
 			if err := p.walk(member, id); err != nil {
 				return err
 			}
+			continue
+		}
+		for _, place := range places {
+			points(place, "start", "end", text)
 		}
 	}
 	return nil

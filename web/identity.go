@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -75,9 +74,6 @@ type people struct {
 	SignIn
 	proxies []netip.Prefix
 	logger  *slog.Logger
-
-	mu   sync.Mutex // guards what follows
-	used map[string]*usage
 }
 
 // named returns the name and the groups that a trusted proxy sends; "" if it names
@@ -152,7 +148,7 @@ func (p *people) granted(name string, groups []string) *holder {
 		return nil
 	}
 	key.Write, key.Collections = writes.some, reads.collections
-	return &holder{key: &heldKey{key, p.usageOf(name)}, person: true, writes: writes.collections}
+	return &holder{key: &heldKey{Key: key}, person: true, writes: writes.collections}
 }
 
 // reached adds up the collections of grants; none means all where there are some.
@@ -170,17 +166,4 @@ func (r *reached) add(collections []string) {
 		r.collections = append(r.collections, collections...)
 	}
 	r.some = true
-}
-
-// usageOf returns what a person has used. After maxCallers the rest are counted together.
-func (p *people) usageOf(name string) *usage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.used[name] == nil && len(p.used) >= maxCallers {
-		name = ""
-	}
-	if p.used[name] == nil {
-		p.used[name] = &usage{}
-	}
-	return p.used[name]
 }

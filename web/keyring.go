@@ -46,10 +46,9 @@ type heldKey struct {
 	*usage
 }
 
-// usage counts what a key does.
+// usage says when a key was used.
 type usage struct {
 	mu    sync.Mutex // guards what follows
-	asks  int        // under way
 	noted time.Time  // when its use was stored last
 }
 

@@ -35,6 +35,29 @@ type pace struct {
 	mu    sync.Mutex           // guards what follows
 	free  map[string]time.Time // when the caller may do it as often as at first
 	swept time.Time
+	under map[string]int // how often callers do it right now
+}
+
+// begin counts what a caller does until end is called; false if that is too much at a time.
+func (p *pace) begin(who string, most int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under[who] >= most {
+		return false
+	}
+	if p.under == nil {
+		p.under = map[string]int{}
+	}
+	p.under[who]++
+	return true
+}
+
+func (p *pace) end(who string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under[who]--; p.under[who] == 0 {
+		delete(p.under, who)
+	}
 }
 
 // take counts one more for a caller, who may do most in a minute, or returns for how
@@ -162,11 +185,11 @@ func (l limiter) acquire(ctx context.Context) (*slot, error) {
 	switch {
 	case caller != nil:
 		s.who, whose = "key "+caller.key.ID, "key"
-		if !caller.key.begin(max(1, cap(l.slots)/2)) {
+		if !l.asked.begin(s.who, max(1, cap(l.slots)/2)) {
 			return nil, tooMany("too_many_questions", 2*time.Second, "too many questions of this key are being answered already: ask again in "+
 				"a moment")
 		}
-		s.release = caller.key.end
+		s.release = func() { l.asked.end(s.who) }
 	case address != "":
 		s.who, whose = "address "+networkOf(address), "address"
 	}
@@ -208,20 +231,4 @@ func (s *slot) divide(user string) error {
 		return tooMany("too_fast", wait, "this user has asked %d questions in a minute: ask again after the time in Retry-After", s.userRate)
 	}
 	return nil
-}
-
-// begin counts a question of the key, which may have most at a time, until end is called.
-func (u *usage) begin(most int) (ok bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if ok = u.asks < most; ok {
-		u.asks++
-	}
-	return ok
-}
-
-func (u *usage) end() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.asks--
 }

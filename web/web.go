@@ -232,7 +232,7 @@ func New(o Options) (*echo.Echo, error) {
 	if o.Keys != nil {
 		guard.keys = newKeyring(o.Keys, o.Logger)
 		if o.SignIn != nil {
-			guard.people = &people{SignIn: *o.SignIn, proxies: o.TrustProxies, logger: o.Logger, used: map[string]*usage{}}
+			guard.people = &people{SignIn: *o.SignIn, proxies: o.TrustProxies, logger: o.Logger}
 		}
 		o.narrow()
 	}
