@@ -20,6 +20,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -294,7 +295,7 @@ func TestAddSiteInABrowser(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pages := map[string]string{
 			"/docs/":      `<p>All about the club. <a href="fees">fees</a> <a href="secret/x">no</a> <a href="a">a</a> <a href="b">b</a>`,
-			"/docs/fees":  "<h1>Fees</h1><p>The mooring fee is 240 crowns a season.",
+			"/docs/fees":  "<h1>Fees</h1>" + strings.Repeat("<p>The harbour is open to boats of members all year.", 99) + "<p>The mooring fee is 240 crowns a season.",
 			"/docs/a":     "<h1>Keys</h1><p>The spare key hangs in the kitchen of the boathouse.",
 			"/docs/b":     "<h1>Dogs</h1><p>Dogs are welcome on the eastern pier until sunset.",
 			"/robots.txt": "User-agent: *\nDisallow: /docs/secret/\n",
@@ -342,4 +343,13 @@ func TestAddSiteInABrowser(t *testing.T) {
 	page.ask("What is the mooring fee?")
 	page.js(`document.querySelector(".turn .cite").click(); ""`)
 	page.waitFor(`document.querySelector("#source .original")?.href.startsWith("` + web.URL + `/docs/fees#:~:text=")`)
+	tabs := chromedp.WaitNewTarget(page, func(tab *target.Info) bool { return strings.HasPrefix(tab.URL, web.URL) })
+	page.do(chromedp.Click(chromedp.CSS("#source .original")))
+	ctx, closeTab := chromedp.NewContext(page, chromedp.WithTargetID(<-tabs))
+	t.Cleanup(closeTab)
+	site := browserPage{ctx, t}
+	site.waitFor(`document.readyState === "complete" && (() => {
+		const at = document.querySelector("p:last-child").getBoundingClientRect();
+		return scrollY > 0 && at.top >= 0 && at.bottom <= innerHeight; })()`)
+	shoot(t, site, "site-quote")
 }

@@ -73,11 +73,13 @@ type crawl struct {
 	delay  time.Duration                    // between requests
 
 	queue    []item
+	later    []item // failed last time; requested after all others
 	seen     map[string]bool
 	taken    map[string]string   // addresses by path of the document
 	twins    map[string]*url.URL // by address of the page
+	twinOf   map[string]*url.URL // the page, by address of the twin
 	running  int
-	failing  int // pages in a row
+	failing  int // requests in a row
 	bytes    int64
 	deferred bool // the next crawl resumes this one
 	report   Report
@@ -111,7 +113,8 @@ type result struct {
 func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total int)) (report Report, err error) {
 	c := &crawl{
 		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData),
-		seen: make(map[string]bool), taken: make(map[string]string), twins: make(map[string]*url.URL),
+		seen: make(map[string]bool), taken: make(map[string]string),
+		twins: make(map[string]*url.URL), twinOf: make(map[string]*url.URL),
 	}
 	l := &s.Limits
 	l.Pages, l.Bytes, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Bytes, defaultBytes), cmp.Or(l.Page, defaultPage)
@@ -162,6 +165,9 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 	first = result{item: item{url: at}, reply: reply}
 	switch {
 	case isSitemap(reply.body):
+		if err := c.readTwins(ctx, at); err != nil {
+			return first, err
+		}
 		c.depth = 1
 		if err := c.readSitemaps(ctx, []*url.URL{at}); err != nil {
 			return first, err
@@ -176,12 +182,19 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 				sitemaps = append(sitemaps, u)
 			}
 		}
-		if err := cmp.Or(c.readTwins(ctx), c.readSitemaps(ctx, sitemaps)); err != nil {
+		if err := cmp.Or(c.readTwins(ctx, at), c.readSitemaps(ctx, sitemaps)); err != nil {
+			return first, err
+		}
+	default:
+		if err := c.readTwins(ctx, at); err != nil {
 			return first, err
 		}
 	}
 	if first.reply != nil {
 		c.settle(ctx, &first)
+		if first.ending == ".html" {
+			c.preferTwin(ctx, &first, c.twins[at.String()])
+		}
 		if first.ending == "" {
 			return first, fmt.Errorf("it is %s, which is not read: give the address of a page or a sitemap",
 				cmp.Or(reply.kind, "of no known kind"))
@@ -245,7 +258,7 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 		for _, u := range m.pages {
 			c.enqueue(u, 1, 0)
 		}
-		sitemaps = append(sitemaps, m.sitemaps...)
+		sitemaps = append(sitemaps, m.sitemaps[:min(len(m.sitemaps), max(maxPages-len(sitemaps), 0))]...)
 	}
 	return nil
 }
@@ -260,11 +273,14 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 		same.Scheme = c.scope.Scheme
 		u = &same
 	}
+	if page := c.twinOf[u.String()]; page != nil {
+		u = page
+	}
 	key := u.String()
-	if c.seen[key] {
+	if c.seen[key] || c.report.Disallowed == maxPages && !c.allows(u) {
 		return
 	}
-	if len(c.queue)+c.report.Pages >= c.Limits.Pages {
+	if c.waiting()+c.report.Pages >= c.Limits.Pages {
 		c.limit("it has more than %d pages (--max-pages)", c.Limits.Pages)
 		return
 	}
@@ -278,8 +294,15 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 	if p := c.pages[key]; p != nil {
 		it.before = *p
 	}
-	c.queue = append(c.queue, it)
+	if it.before.Failed != "" {
+		c.later = append(c.later, it)
+	} else {
+		c.queue = append(c.queue, it)
+	}
 }
+
+// waiting is the number of addresses that are still to be requested.
+func (c *crawl) waiting() int { return len(c.queue) + len(c.later) }
 
 func (c *crawl) allows(u *url.URL) bool {
 	robots := c.robots[origin(&c.scope)]
@@ -313,6 +336,9 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 	err = c.merge(first)
 	for err == nil {
 		if len(c.queue) == 0 && c.running == 0 {
+			c.queue, c.later = c.later, nil
+		}
+		if len(c.queue) == 0 && c.running == 0 {
 			for _, u := range slices.Sorted(maps.Keys(c.pages)) {
 				c.enqueueKnown(c.pages[u])
 			}
@@ -333,13 +359,13 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 			err = c.merge(r)
 		}
 		if c.progress != nil {
-			c.progress(c.report.Pages-c.running, min(c.report.Pages+len(c.queue), c.Limits.Pages))
+			c.progress(c.report.Pages-c.running, min(c.report.Pages+c.waiting(), c.Limits.Pages))
 		}
 	}
 	for ; c.running > 0; c.running-- {
 		<-results
 	}
-	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && len(c.queue) > 0 {
+	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && c.waiting() > 0 {
 		c.deferred = true
 		c.limit("it took longer than %s; the next run resumes there", c.Limits.Time)
 		return nil
@@ -414,12 +440,21 @@ func (c *crawl) settle(ctx context.Context, r *result) {
 		}
 		r.body = r.reply.body
 		r.found = linksIn(r.url, r.ending, r.body)
-		c.preferTwin(ctx, r)
+		c.preferTwin(ctx, r, r.found.twin)
 	case r.reply.location != nil && r.hops == maxRedirects:
 		r.err = fmt.Errorf("more than %d redirects", maxRedirects)
 	case r.reply.location == nil && s != http.StatusNotFound && s != http.StatusGone:
 		r.err = statusError(s)
 	}
+}
+
+// isDown reports whether a request failed because of the server, not of the page.
+func (r *result) isDown() bool {
+	if r.reply != nil {
+		return r.reply.status == http.StatusTooManyRequests || r.reply.status >= http.StatusInternalServerError
+	}
+	var refused *RefusedError
+	return !errors.As(r.err, &refused) && !errors.Is(r.err, errTooLarge)
 }
 
 // merge updates the page of a result, and adds its links to the queue.
@@ -436,7 +471,9 @@ func (c *crawl) merge(r result) error {
 	c.pages[key] = p
 	switch {
 	case r.err != nil:
-		c.failing++
+		if r.isDown() {
+			c.failing++
+		}
 		p.Failed = r.err.Error()
 		c.place(p, r.url, cmp.Or(path.Ext(p.Path), ".html"), c.taken)
 	case r.reply != nil && r.reply.location != nil:

@@ -247,11 +247,16 @@ func TestTwins(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
 	md := func(path, kind, text string) { web.page(path, kind, func() string { return text }) }
-	md("/docs/llms.txt", "text/plain", "# Docs\n- [A](a.md)\n"+
+	md("/robots.txt", "text/plain", "User-agent: *\nDisallow: /docs/no.md\n")
+	md("/docs/llms.txt", "text/plain", "# Docs\n- [Home](index.md)\n- [A](a.md)\n- [No](no.md)\n"+
 		"- [B](b/index.md): b\n- [C](c.md)\n- [D](d.html.md)\n- [Away](https://x.example/e.md)\n")
-	web.html("/docs/{$}", `<a href=a>a</a> <a href=b/>b</a> <a href=linked>l</a> <a href=broken>x</a>`)
+	md("/docs/index.md", "text/markdown", "# Home")
+	web.html("/docs/no", "page no")
+	md("/docs/no.md", "text/markdown", "# No")
+	md("/docs/map.xml", "text/xml", "<urlset><url><loc>/docs/a</loc></url></urlset>")
+	web.html("/docs/{$}", `<a href=no>n</a> <a href=a>a</a> <a href=b/>b</a> <a href=linked>l</a> <a href=broken>x</a>`)
 	web.html("/docs/a", "menu a")
-	md("/docs/a.md", "text/markdown", "# A")
+	md("/docs/a.md", "text/markdown", "# A, see [B](b/index.md)")
 	web.html("/docs/b/{$}", "menu b")
 	md("/docs/b/index.md", "text/plain; charset=utf-8", "# B")
 	web.html("/docs/c", "page c") // its twin is missing
@@ -264,18 +269,25 @@ func TestTwins(t *testing.T) {
 	for range 2 { // the second time, nothing is new
 		s := openSite(t, folder, web.URL+"/docs/")
 		report := crawlOnce(t, s)
-		want := map[string]string{"docs/index.html": "/docs/", "docs/a.md": "/docs/a", "docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c",
+		want := map[string]string{"docs/index.md": "/docs/", "docs/no.html": "/docs/no", "docs/a.md": "/docs/a", "docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c",
 			"docs/d.html": "/docs/d.html", "docs/linked.md": "/docs/linked", "docs/broken.html": "/docs/broken"}
 		if diff := cmp.Diff(want, files(t, s)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
-		for name, text := range map[string]string{"docs/a.md": "# A", "docs/b/index.md": "# B", "docs/linked.md": "# L"} {
+		for name, text := range map[string]string{"docs/index.md": "# Home", "docs/a.md": "# A, see [B](b/index.md)", "docs/b/index.md": "# B", "docs/linked.md": "# L"} {
 			if got, err := fs.ReadFile(s, name); string(got) != text || err != nil {
 				t.Errorf("%s is %q, %v", name, got, err)
 			}
 		}
 		if again := !s.Ended.IsZero() && report.Fetched == 0; again != (web.reset()["200 /docs/a.md"] == 0) {
 			t.Errorf("%+v", report)
+		}
+	}
+	for _, path := range []string{"/docs/a", "/docs/map.xml"} {
+		s := openSite(t, t.TempDir(), web.URL+path)
+		crawlOnce(t, s)
+		if diff := cmp.Diff(map[string]string{"docs/a.md": "/docs/a"}, files(t, s)); diff != "" {
+			t.Errorf("files of %s (-want +got):\n%s", path, diff)
 		}
 	}
 }
@@ -480,6 +492,33 @@ func TestResumed(t *testing.T) {
 	}
 	if got := files(t, s); len(got) != 41 {
 		t.Errorf("%d pages, want 41", len(got))
+	}
+}
+
+// Pages that fail keep no other page from being read: those that nobody may read do
+// not end a crawl, and those of a broken server are left for the end of the next one.
+func TestFailing(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusForbidden, http.StatusBadGateway} {
+		web := newServer(t)
+		links := ""
+		for i := range 2 * maxFailing {
+			links += fmt.Sprintf(`<a href="%d">x</a>`, i)
+			web.mux.HandleFunc(fmt.Sprintf("/%d", i), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+		}
+		web.html("/{$}", links+`<a href="good">x</a>`)
+		web.html("/good", "good")
+		folder := t.TempDir()
+		for n := 1; ; n++ {
+			s := openSite(t, folder, web.URL)
+			crawlOnce(t, s)
+			if files(t, s)["good.html"] == "/good" {
+				break
+			}
+			if status == http.StatusForbidden || n == 3 {
+				t.Fatalf("%d: %d crawls did not read the page", status, n)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -10,14 +11,16 @@ import (
 // the page: by convention that of the page with ".md". Its document has the
 // address of the page.
 
-// readTwins adds the pages that the site lists for programs, and notes their twins
-// (https://llmstxt.org). A site without a list has none.
-func (c *crawl) readTwins(ctx context.Context) error {
+// readTwins adds the pages that the site lists for programs, if links are followed,
+// and notes their twins (https://llmstxt.org). A site without a list has none.
+func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
+	read := ""
 	for _, ref := range []string{"llms.txt", "/llms.txt"} {
-		list := resolve(&c.scope, ref)
-		if !c.allows(list) {
+		list := resolve(at, ref)
+		if list == nil || list.String() == read || !c.allows(list) {
 			continue
 		}
+		read = list.String()
 		reply, _, err := c.Fetcher.follow(ctx, request{url: list, limit: maxSitemap}, c.sameHost)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -27,12 +30,12 @@ func (c *crawl) readTwins(ctx context.Context) error {
 		}
 		for _, u := range markdownLinks(list, reply.body).links {
 			page := *u
-			if path, ok := strings.CutSuffix(u.Path, ".md"); ok {
+			if path, ok := strings.CutSuffix(u.Path, ".md"); ok && c.sameHost(u) == nil && c.allows(u) {
 				if dir, ok := strings.CutSuffix(path, "/index"); ok {
 					path = dir + "/"
 				}
 				page.Path, page.RawPath = path, ""
-				c.twins[page.String()] = u
+				c.twins[page.String()], c.twinOf[u.String()] = u, &page
 			}
 			c.enqueue(&page, 1, 0)
 		}
@@ -60,9 +63,8 @@ func (c *crawl) getPage(ctx context.Context, r *result, ask request) (*response,
 	return c.Fetcher.get(ctx, ask)
 }
 
-// preferTwin replaces the body of a page by that of the twin that it links to.
-func (c *crawl) preferTwin(ctx context.Context, r *result) {
-	twin := r.found.twin
+// preferTwin replaces the body of a page by that of its twin, if there is one.
+func (c *crawl) preferTwin(ctx context.Context, r *result, twin *url.URL) {
 	if twin == nil || c.sameHost(twin) != nil || !c.allows(twin) {
 		return
 	}

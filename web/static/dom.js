@@ -44,8 +44,12 @@ function placed(route, id, start, end, link, run, fragment) {
 export function place({ page, heading, title }) {
   const path = (heading || "").split(" › ");
   if (path[0] === title) path.shift();
-  return [page ? t("page {page}", { page: String(page) }) : "", path.join(" › ")].filter(Boolean).join(" · ");
+  return [page ? t("page {page}", { page: String(page) }) : "", apart(path.join(" › "))].filter(Boolean).join(" · ");
 }
+
+// apart keeps words of a document from changing the order of those around them, where
+// the page reads from right to left.
+const apart = (words) => words && document.documentElement.dir === "rtl" ? `\u2068${words}\u2069` : words;
 
 // visibleName returns the name of a file with escapes for characters that are not
 // seen or change the reading direction.
