@@ -219,10 +219,6 @@ func (m *onnxModel) numbers(name string) int {
 	return t.count()
 }
 
-func (m *onnxModel) word(id, width int) ([]float32, error) {
-	return m.slice(wordVectors, m.numbers(wordVectors), id*width, width)
-}
-
 func (m *onnxModel) slice(name string, want, first, n int) ([]float32, error) {
 	matrix, dense := m.dense[name]
 	if !dense {
