@@ -63,7 +63,7 @@ export class Board {
     const at = { ...cited, ...c };
     const facts = [place(at), reason(this.reasons.get(c.passage)?.reason)].filter(Boolean).join(" · ");
     list.append(el("li", { "data-key": key, dir: "auto" },
-      this.opener("quote", at, ...this.#inContext(c)), facts ? el("span", { class: "facts" }, facts) : ""));
+      this.opener("quote", at, ...this.#inContext(c)), facts ? el("span", { class: "facts", dir: document.documentElement.dir }, facts) : ""));
     this.cards.get(c.passage)?.remove();
     this.#count();
   }
