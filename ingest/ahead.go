@@ -161,6 +161,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 		given = givenTo(s.known[f.path])
 	}
 	give(r.doc, given)
+	setFormer(r.doc, FormerIDs(s.known[f.path].Meta))
 	_, r.copied = s.read.LoadOrStore(r.digest, true)
 	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r

@@ -45,6 +45,33 @@ const AddressKey = format.AddressKey
 // UnreadKey is the key in [Document.Meta] of what of the file was not read, and why.
 const UnreadKey = "unread"
 
+// FormerKey is the key in [Document.Meta] of the ids that the document had before its
+// file was renamed, the latest first: "notes/b.md//notes/a.md".
+const FormerKey = "former_ids"
+
+// maxFormer is how many of them are kept.
+const maxFormer = 8
+
+// FormerIDs returns the ids under [FormerKey]. No id has "//" in it.
+func FormerIDs(meta map[string]string) []string {
+	if meta[FormerKey] == "" {
+		return nil
+	}
+	return strings.Split(meta[FormerKey], "//")
+}
+
+// setFormer notes ids under [FormerKey], in place of what a file says there.
+func setFormer(doc *Document, ids []string) {
+	delete(doc.Meta, FormerKey)
+	if len(ids) == 0 {
+		return
+	}
+	if doc.Meta == nil {
+		doc.Meta = make(map[string]string)
+	}
+	doc.Meta[FormerKey] = strings.Join(ids[:min(len(ids), maxFormer)], "//")
+}
+
 // RowAnchor is [format.RowAnchor].
 func RowAnchor(anchor string) (sheet, rows string, ok bool) { return format.RowAnchor(anchor) }
 

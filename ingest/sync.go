@@ -198,7 +198,10 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 			r.doc.SetReader(reader) // whose text it keeps
 		}
 		give(r.doc, givenTo(s.known[from]))
-		if err = s.Sink.Rename(ctx, s.root.Name+"/"+from, r.doc); err == nil {
+		id := s.root.Name + "/" + from
+		former := slices.DeleteFunc(FormerIDs(s.known[from].Meta), func(f string) bool { return f == id || f == c.Document })
+		setFormer(r.doc, append([]string{id}, former...))
+		if err = s.Sink.Rename(ctx, id, r.doc); err == nil {
 			s.moved[from] = true
 		}
 	} else {

@@ -376,3 +376,40 @@ func TestBetterReader(t *testing.T) {
 	}
 	wantLines(t, lines, "added again.pdf", "unchanged note.md", "removed moved.pdf")
 }
+
+// TestSyncFormerIDs checks that a document keeps the ids that it had, also when it is
+// edited, and that its file cannot set them.
+func TestSyncFormerIDs(t *testing.T) {
+	sink := newMemory()
+	s := &Syncer{Sink: sink}
+	fsys := fstest.MapFS{"a.md": file1("---\nformer_ids: harbour/secret.md\n---\nFirst.")}
+	move := func(from, to string) {
+		fsys[to] = fsys[from]
+		delete(fsys, from)
+	}
+	edit := func(name, text string) { fsys[name] = file1(text) }
+	for _, step := range []struct {
+		change func()
+		want   map[string][]string
+	}{
+		{func() {}, map[string][]string{"harbour/a.md": nil}},
+		{func() { edit("a.md", "Second.") }, map[string][]string{"harbour/a.md": nil}},
+		{func() { move("a.md", "b.md") }, map[string][]string{"harbour/b.md": {"harbour/a.md"}}},
+		{func() { edit("b.md", "Third.") }, map[string][]string{"harbour/b.md": {"harbour/a.md"}}},
+		{func() { move("b.md", "c.md"); edit("a.md", "Another.") },
+			map[string][]string{"harbour/a.md": nil, "harbour/c.md": {"harbour/b.md", "harbour/a.md"}}},
+		{func() { move("c.md", "b.md") }, map[string][]string{"harbour/a.md": nil, "harbour/b.md": {"harbour/c.md", "harbour/a.md"}}},
+		{func() { delete(fsys, "b.md") }, map[string][]string{"harbour/a.md": nil}},
+	} {
+		step.change()
+		_, err := syncAll(t, s, fsys)
+		must(t, err)
+		got := map[string][]string{}
+		for id, d := range sink.docs {
+			got[id] = FormerIDs(d.Meta)
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

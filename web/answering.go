@@ -323,11 +323,21 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 		}
 		return err
 	}
+	var places []cite.Placed // of the next text
 	whole, err := cite.Collect(tee(events, func(e answer.Event) error {
 		l.noteDocuments(e)
-		switch e.(type) {
-		case answer.Kept, answer.Stepped, answer.Verified, cite.Unsupported, cite.Placed:
+		switch e := e.(type) {
+		case answer.Kept, answer.Stepped, answer.Verified, cite.Unsupported:
 			return nil // not for clients, or in the object of the event "done"
+		case cite.Placed:
+			places = append(places, e)
+			return nil
+		case answer.Text:
+			t := textEvent{Text: e, Places: places}
+			if places = nil; t.Places == nil && strings.Contains(e.Text, "[") {
+				t.Places = []cite.Placed{}
+			}
+			return pass(e.Kind(), t)
 		}
 		return pass(e.Kind(), e)
 	}))
@@ -337,6 +347,14 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 		err = pass("done", reply)
 	}
 	return reply, err
+}
+
+// A textEvent is the next piece of the answer.
+type textEvent struct {
+	answer.Text
+	// Places are where it has printed numbers of sources, in bytes of the whole text.
+	// They are there if it has a "[": another [1] is the model's own, as in code.
+	Places []cite.Placed `json:"places,omitzero"`
 }
 
 // tee passes events on after each; its error ends the stream and the work on it.

@@ -56,9 +56,11 @@ func (p *codePoints) addTo(e event) ([]byte, error) {
 	if e.kind != "text" {
 		return p.add(e.data)
 	}
-	err := json.Unmarshal(e.data, &piece)
+	if err := json.Unmarshal(e.data, &piece); err != nil {
+		return nil, fmt.Errorf("reading an event again: %w", err)
+	}
 	p.answer += piece.Text
-	return e.data, err
+	return p.add(e.data)
 }
 
 // walk adds the offsets to all objects in a value, which is about a document if id is
@@ -80,7 +82,7 @@ func (p *codePoints) walk(v any, id string) error {
 	if named, ok := object["document"].(string); ok {
 		id = named
 	}
-	if _, whole := object["places"]; whole {
+	if _, whole := object["answered"]; whole {
 		p.answer = text
 	}
 	points(object, "text_start", "text_end", p.answer)
@@ -88,15 +90,20 @@ func (p *codePoints) walk(v any, id string) error {
 		return err
 	}
 	for name, member := range object {
-		places, _ := member.([]any)
-		if name != "places" && name != "marks" { // which are in the text of this object
+		in := text // of marks
+		switch name {
+		case "places":
+			in = p.answer
+		case "marks":
+		default:
 			if err := p.walk(member, id); err != nil {
 				return err
 			}
 			continue
 		}
-		for _, place := range places {
-			points(place, "start", "end", text)
+		list, _ := member.([]any)
+		for _, place := range list {
+			points(place, "start", "end", in)
 		}
 	}
 	return nil

@@ -144,7 +144,7 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	ctx := c.Request().Context()
 	doc, err := d.document(ctx, id, "")
 	if errors.Is(err, retrieve.ErrNotFound) {
-		now, renamed := d.renamed(ctx, r.quote.Digest, r.quote.words)
+		now, renamed := d.renamed(ctx, id, r.quote.Digest, r.quote.words)
 		switch {
 		case renamed != nil:
 			return nil, r, errors.Join(err, renamed)

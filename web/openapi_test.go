@@ -744,7 +744,7 @@ func schemaRoots() []any {
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
 		liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},
 		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
-		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
+		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, textEvent{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, protectedResource{}, blockEvent{}, markdownEvent{}, queued{},
 	}
@@ -857,7 +857,7 @@ func limitsOf(t reflect.Type, member string) object {
 
 // schemaNames are the names of schemas that differ from their Go types.
 func schemaNames() map[string]string {
-	return map[string]string{"rewrite.Source": "CitedDocument", "rewrite.Result": "CitedText", "web.citeText": "CitePiece",
+	return map[string]string{"rewrite.Source": "CitedDocument", "rewrite.Result": "CitedText", "web.citeText": "CitePiece", "web.textEvent": "Text",
 
 		"web.backgroundRequest": "RunRequest",
 		"web.answered":          "Answer", "web.searched": "SearchResult", "web.answerRecord": "Run", "web.recordPage": "RunList",

@@ -241,15 +241,20 @@ func wordsOf(text string) (words []rewrite.Span) {
 }
 
 // renamed returns the document that was cited under another name: its file has the
-// digest that a link has the first characters of, or, if it was edited as well, it
-// has the words of the quote where those are known. It returns nil if there is none.
-func (l *catalog) renamed(ctx context.Context, digest, words string) (*ingest.Document, error) {
+// digest that a link has the first characters of, or it had this id before it was
+// renamed. If it was edited and renamed at once, it has the words of the quote where
+// those are known. It returns nil if there is none.
+func (l *catalog) renamed(ctx context.Context, id, digest, words string) (*ingest.Document, error) {
 	if len(digest) >= linkDigest {
 		all, err := l.Documents(ctx, retrieve.Filter{})
 		if err != nil {
 			return nil, fmt.Errorf("looking for a renamed document: %w", err)
 		}
-		if i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) }); i >= 0 {
+		i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
+		if i < 0 {
+			i = slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return slices.Contains(ingest.FormerIDs(d.Meta), id) })
+		}
+		if i >= 0 {
 			return l.document(ctx, all[i].ID, "")
 		}
 	}
@@ -325,7 +330,7 @@ func (l *catalog) setState(ctx context.Context, s *cite.Source, digest string) e
 		for _, p := range s.Passages {
 			words = cmp.Or(words, p.Quote)
 		}
-		if doc, err = l.renamed(ctx, digest, words); doc != nil {
+		if doc, err = l.renamed(ctx, s.Document, digest, words); doc != nil {
 			s.Now, state = doc.ID, quoteMoved
 		}
 	}
@@ -369,7 +374,7 @@ func (l *catalog) sourcesState(ctx context.Context, archive retrieve.Archive, id
 
 // ChangedAnswers counts the records of callers, and those that quote words which
 // are no longer in their documents. It does not search: a document that was renamed
-// and edited as well counts as gone.
+// and edited at once counts as gone.
 func ChangedAnswers(ctx context.Context, l Library, archive retrieve.Archive, callers []string) (changed, all int, err error) {
 	const page = 500
 	c := &catalog{Library: l}

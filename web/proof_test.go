@@ -120,6 +120,10 @@ func TestQuoteStates(t *testing.T) {
 		{"renamed and edited", func(d *ingest.Document) {
 			d.ID, d.Digest, d.Text = "club/fees.md", "new", "Prices\n"+d.Text
 		}, quoteMoved, quoteMoved},
+		{"renamed after it was edited", func(d *ingest.Document) {
+			d.ID, d.Digest, d.Text = "club/fees.md", "new", strings.ReplaceAll(d.Text, "240", "260")
+			d.Meta = map[string]string{ingest.FormerKey: "club/prices.md//" + p.Document}
+		}, quoteChanged, quoteChanged},
 		{"deleted", nil, quoteGone, quoteGone},
 	} {
 		t.Run(c.name, func(t *testing.T) {

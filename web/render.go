@@ -105,7 +105,7 @@ type piece struct {
 	source []byte
 	at     int  // offset of source in the whole text
 	plain  bool // see answer.Text
-	// numbers has the offset in the whole text from which [n] is a citation.
+	// numbers are those of sources, by their offsets in the whole text.
 	numbers map[int]int
 	// doubts are the sentences to mark, in order, offsets in the whole text.
 	doubts []cite.Unsupported
@@ -254,7 +254,8 @@ func (*citation) Kind() ast.NodeKind { return kindCitation }
 
 func (c *citation) Dump(source []byte, level int) { ast.DumpHelper(c, source, level, nil, nil) }
 
-// citations parses the numbers of sources: [n], where n has been announced.
+// citations parses the numbers of sources: [n], where one was printed. What a model
+// wrote as it is, such as "x = [1]", is none.
 type citations struct{}
 
 func (citations) Trigger() []byte { return []byte{'['} }
@@ -276,8 +277,7 @@ func (citations) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 	}
 	p := pc.Get(pieceKey).(piece)
 	at := p.at + segment.Start
-	from, announced := p.numbers[n]
-	if !announced || from > at {
+	if p.numbers[at] != n {
 		return nil
 	}
 	block.Advance(end + 1)
@@ -416,24 +416,23 @@ type rendering struct {
 	draft    int
 	plain    bool // see answer.Text
 	text     []byte
-	numbers  map[int]int // of sources, and the length of the text when each was announced
-	starts   []int       // of the final blocks
-	open     int         // where the open block begins
-	rendered int         // length of the text at the last rendering
-	shown    string      // the open block as it was sent last
+	numbers  map[int]int  // see piece
+	known    map[int]bool // numbers that were announced
+	starts   []int        // of the final blocks
+	open     int          // where the open block begins
+	rendered int          // length of the text at the last rendering
+	shown    string       // the open block as it was sent last
 }
 
 func newRendering(m *markdown, draft int) *rendering {
-	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}}
+	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}, known: map[int]bool{}}
 }
 
 // whole renders an answer that has ended.
 func (m *markdown) whole(a cite.Answer) (html string, err error) {
 	numbers := map[int]int{}
 	for _, p := range a.Places {
-		if at, known := numbers[p.Number]; !known || p.Start < at {
-			numbers[p.Number] = p.Start
-		}
+		numbers[p.Start] = p.Number
 	}
 	parts, err := m.render(piece{source: []byte(a.Text), plain: a.Plain, numbers: numbers, doubts: a.Unsupported})
 	for _, p := range parts {
@@ -442,11 +441,23 @@ func (m *markdown) whole(a cite.Answer) (html string, err error) {
 	return html, err
 }
 
-func (r *rendering) announce(n int) {
-	if _, known := r.numbers[n]; !known {
-		r.numbers[n] = len(r.text)
+// append adds a piece of the text. Events of older records have no places: in them
+// each number that was announced is a citation.
+func (r *rendering) append(e textEvent) {
+	if e.Places == nil {
+		for _, at := range oldNumber.FindAllStringSubmatchIndex(e.Text.Text, -1) {
+			if n, _ := strconv.Atoi(e.Text.Text[at[2]:at[3]]); r.known[n] {
+				r.numbers[len(r.text)+at[0]] = n
+			}
+		}
 	}
+	for _, p := range e.Places {
+		r.numbers[p.Start] = p.Number
+	}
+	r.text, r.plain = append(r.text, e.Text.Text...), e.Plain
 }
+
+var oldNumber = regexp.MustCompile(`\[([1-9][0-9]{0,4})\]`)
 
 // hasGrown reports whether there is enough new text to render the open block again:
 // the longer the block, the more, so that all renderings take linear time.
@@ -569,9 +580,9 @@ func (p *pageStream) beforeEvent(kind string, data []byte) error {
 
 func (p *pageStream) afterEvent(kind string, data []byte) error {
 	var e struct {
+		textEvent
 		Number, Step int
-		Text         string
-		Final, Plain bool
+		Final        bool
 	}
 	switch kind {
 	case "cited", "text", "draft":
@@ -584,7 +595,7 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 	growing := p.answer
 	switch kind {
 	case "cited":
-		p.answer.announce(e.Number)
+		p.answer.known[e.Number] = true
 		return nil
 	case "draft":
 		if p.draft != nil && p.draft.draft != e.Step {
@@ -597,7 +608,7 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 		}
 		growing = p.draft
 	}
-	growing.text, growing.plain = append(growing.text, e.Text...), e.Plain
+	growing.append(e.textEvent)
 	switch {
 	case e.Final:
 		return p.endDraft()

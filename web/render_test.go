@@ -14,18 +14,33 @@ import (
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
 
+	"ibid/answer"
 	"ibid/cite"
 	"ibid/data/datatest"
 )
 
+// number makes each [n] of a text from a place on the number of a source.
+func (r *rendering) number(text string, from int, numbers ...int) {
+	for _, n := range numbers {
+		words := fmt.Sprintf("[%d]", n)
+		for at := from; ; at += len(words) {
+			next := strings.Index(text[at:], words)
+			if next < 0 {
+				break
+			}
+			at += next
+			r.numbers[at] = n
+		}
+	}
+}
+
 // blocksOf returns the final blocks of a text that arrives in pieces and is
-// rendered at each cut. Sources 1 and 2 are announced at the beginning, 3 in the
-// middle.
+// rendered at each cut. All [1] and [2] are numbers of sources, and [3] from the
+// middle on.
 func blocksOf(t testing.TB, m *markdown, text string, cuts []int) []string {
 	t.Helper()
 	r := newRendering(m, 0)
-	r.announce(1)
-	r.announce(2)
+	r.number(text, 0, 1, 2)
 	var blocks []string
 	final := map[int]bool{}
 	advance := func(end bool) {
@@ -47,7 +62,7 @@ func blocksOf(t testing.TB, m *markdown, text string, cuts []int) []string {
 		if middle := len(text) / 2; last <= middle && middle < cut {
 			r.text = append(r.text, text[last:middle]...)
 			last = middle
-			r.announce(3)
+			r.number(text, middle, 3)
 		}
 		r.text = append(r.text, text[last:cut]...)
 		last = cut
@@ -192,9 +207,8 @@ func TestRenderMarked(t *testing.T) {
 		{"| a | b |\n|---|---|\n| wrong | d |", "wrong", "wrong"},
 	} {
 		r := newRendering(newMarkdown(), 0)
-		r.announce(1)
-		r.announce(2)
 		r.text = []byte(test.text)
+		r.number(test.text, 0, 1, 2)
 		plain, err := r.advance(true)
 		must(t, err)
 		at := strings.Index(test.text, test.doubt)
@@ -257,8 +271,8 @@ func TestRenderHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			render := func(n int) time.Duration {
 				r := newRendering(m, 0)
-				r.announce(1)
 				r.text = []byte(text(n))
+				r.number(string(r.text), 0, 1)
 				began := time.Now()
 				events, err := r.advance(true)
 				took := time.Since(began)
@@ -303,5 +317,40 @@ func TestRenderEndlessBlock(t *testing.T) {
 		if most := 8<<20 + 40*n; sum > most {
 			t.Errorf("for %d bytes %d are rendered, want at most %d", n, sum, most)
 		}
+	}
+}
+
+// TestForgedCitations checks that only printed numbers become citations, in an answer
+// that streams and in one that has ended; and all that were announced in records that do
+// not say where they are.
+func TestForgedCitations(t *testing.T) {
+	const text = "Fees.[1] So x = [1], {\"fee\": [1]}, \\(x_{[1]}\\) and [1](https://evil.example).[2]"
+	last := strings.LastIndex(text, "[2]")
+	places := []cite.Placed{{Number: 1, Start: 5, End: 8}, {Number: 2, Start: last, End: last + 3}}
+	whole, err := newMarkdown().whole(cite.Answer{Text: text, Places: places})
+	must(t, err)
+	stream := func(events ...[2]string) string {
+		var blocks []string
+		p := &pageStream{markdown: newMarkdown(), answer: newRendering(newMarkdown(), 0), write: func(_ string, v any) error {
+			blocks = append(blocks, v.(blockEvent).HTML)
+			return nil
+		}}
+		for _, e := range events {
+			must(t, errors.Join(p.beforeEvent(e[0], []byte(e[1])), p.afterEvent(e[0], []byte(e[1]))))
+		}
+		return blocks[len(blocks)-1]
+	}
+	piece := func(text string, places []cite.Placed) [2]string {
+		return [2]string{"text", string(encoded(textEvent{Text: answer.Text{Text: text}, Places: places}))}
+	}
+	first, second, done := [2]string{"cited", `{"number":1}`}, [2]string{"cited", `{"number":2}`}, [2]string{"done", "{}"}
+	now := stream(first, piece(text[:5], nil), piece(text[5:20], places[:1]), piece(text[20:last], []cite.Placed{}),
+		second, piece(text[last:], places[1:]), done)
+	if now != whole || strings.Count(now, `class="cite"`) != 2 || strings.Count(now, "[1]") != 4 {
+		t.Errorf("now\n%s\nthe whole answer\n%s", now, whole)
+	}
+	old := stream(first, piece(text[:last], nil), second, piece(text[last:], nil), done)
+	if strings.Count(old, `class="cite"`) != 6 {
+		t.Errorf("an older record: %s", old)
 	}
 }

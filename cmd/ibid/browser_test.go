@@ -122,6 +122,8 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 		return ids["notes/keelboats.md"] && !ids["notes/boats.md"] && !ids["notes/dogs.md"] &&
 			bytes.Contains(fetch(t, http.MethodGet, url+"/api/documents/notes/fees.md", "", "", http.StatusOK), []byte("310"))
 	})
+	must(t, os.Rename(in("fees.md"), in("prices.md"))) // which was edited before
+	eventually(t, "the second rename to be read", func() bool { return documents(t, url)["notes/prices.md"] })
 
 	page.do(chromedp.Navigate(url + "/"))
 	page.js(`document.getElementById("past-button").click(); ""`)
@@ -132,6 +134,9 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 	for turn, want := range []string{"The quoted text has changed since", "Renamed to ", "The quoted text is gone since"} {
 		page.waitFor(fmt.Sprintf(`document.querySelectorAll(".turn")[%d]?.innerText.includes(%q)`, turn, want))
 	}
+	if got := page.js(`document.querySelectorAll(".turn")[0].innerText`); !strings.Contains(got, "Renamed to notes/prices.md") {
+		t.Errorf("of an edited and renamed source the page does not show the new name: %s", got)
+	}
 	if got := page.js(`document.querySelectorAll(".turn")[3].innerText`); strings.Contains(got, " since ") {
 		t.Errorf("a source that did not change is called changed: %s", got)
 	}
@@ -139,6 +144,9 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 	for turn, want := range map[int]string{0: "240 crowns", 2: "welcome on the eastern pier"} {
 		page.js(fmt.Sprintf(`document.querySelectorAll(".turn")[%d].querySelector(".text .cite").click(); ""`, turn))
 		page.waitFor(fmt.Sprintf(`document.getElementById("source").innerText.includes(%q)`, want))
+		if got := page.js(`document.getElementById("source").innerText`); turn == 0 && !strings.Contains(got, "310 crowns") {
+			t.Errorf("the panel does not show the text as it is now: %s", got)
+		}
 		shoot(t, page, fmt.Sprintf("states-panel-%d", turn))
 		page.do(chromedp.KeyEvent(kb.Escape))
 	}

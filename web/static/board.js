@@ -75,7 +75,8 @@ export class Board {
     const words = { moved: t("The quoted text has moved since {day}.", { day }), changed: t("The quoted text has changed since {day}.", { day }), gone: t("The quoted text is gone since {day}.", { day }) };
     for (const { number, state, now } of sources) {
       if (!words[state]) continue;
-      const change = now ? t("Renamed to {name} since {day}.", { name: visibleName(now), day }) : words[state];
+      const renamed = now ? t("Renamed to {name} since {day}.", { name: visibleName(now), day }) : "";
+      const change = renamed && !isStale(state) ? renamed : `${renamed} ${words[state]}`.trim();
       this.sources.querySelector(`[data-number="${Number(number)}"] .path`)?.after(el("p", { class: "facts state" }, change));
     }
     return sources.some((s) => isStale(s.state));
