@@ -111,6 +111,7 @@ const (
 func (m *migration) run(ctx context.Context) error {
 	err := m.together(ctx, func(from, into *tx) { m.roots.copy(from, into) })
 	for more := true; more && err == nil; {
+		more = false // unless this process copies a batch: another may have finished
 		err = m.together(ctx, func(from, into *tx) { more = m.batch(from, into) })
 	}
 	if err == nil {

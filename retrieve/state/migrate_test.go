@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -129,7 +130,12 @@ func TestMigrateFile(t *testing.T) {
 				t.Errorf("files %q, want %q", names, want)
 			}
 			must(t, s.Close())
-			checkEarlier(t, openTest(t, dir))
+			s = openTest(t, dir)
+			checkEarlier(t, s)
+			late := migration{from: s, into: s, earlier: oldFile(), most: 2} // of a process that began before this one finished
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			must(t, late.run(ctx))
 		})
 	}
 }
