@@ -111,7 +111,9 @@ func (p *codePoints) walk(v any, id string) error {
 
 // inDocument adds the offsets of words in a document, unless they are no longer there.
 func (p *codePoints) inDocument(object map[string]any, id, words string) error {
-	if _, placed := object["start"]; !placed || id == "" || words == "" {
+	_, placed := object["start"]
+	_, shown := object["blocks"] // the document itself, which says where its text is marked
+	if !placed || id == "" || words == "" && !shown {
 		return nil
 	}
 	text, known := p.texts[id]
@@ -124,7 +126,7 @@ func (p *codePoints) inDocument(object map[string]any, id, words string) error {
 		}
 		p.texts[id] = text
 	}
-	if from, to, ok := rangeIn(object, "start", "end", text); ok && text[from:to] == words {
+	if from, to, ok := rangeIn(object, "start", "end", text); ok && (shown || text[from:to] == words) {
 		points(object, "start", "end", text)
 	}
 	return nil

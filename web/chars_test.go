@@ -95,10 +95,11 @@ func TestCodePoints(t *testing.T) {
 	check("ask", decoded(w.Body.Bytes()))
 	check("search", decoded(call(h, "POST", "/api/search?chars=1", question).Body.Bytes()))
 	check("record", decoded(call(h, "GET", "/api/runs/"+w.Header().Get(runHeader)+"?chars=1", "").Body.Bytes()))
+	check("document", decoded(call(h, "GET", "/api/documents/caf%C3%A9s/%C3%A9.md?start=13&end=18&chars=1", "").Body.Bytes()))
 	for _, e := range eventsOf(t, call(h, "POST", "/api/ask?chars=1", question, asEvents...).Body.Bytes()) {
 		check(e.kind, decoded(e.data))
 	}
-	for _, want := range []string{"ask start", "ask text_start", "search start", "record text_start", "retrieved start", "quoted start",
+	for _, want := range []string{"ask start", "ask text_start", "search start", "document start", "record text_start", "retrieved start", "quoted start",
 		"quoted text_start", "done start", "done text_start"} {
 		if seen[want] == 0 {
 			t.Errorf("no %s", want)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,6 +53,16 @@ func (t talk) check() error {
 	return nil
 }
 
+// namedTalk is the conversation that an address names. Whom a trusted proxy names beside a
+// key has no other's.
+func namedTalk(c echo.Context) talk {
+	t := talk{c.Param("id"), c.QueryParam("user")}
+	if caller := holderFrom(c.Request().Context()); caller != nil {
+		t.User = cmp.Or(caller.user, t.User)
+	}
+	return t
+}
+
 // talkOf is the conversation that a stored request names.
 func talkOf(request []byte) (t talk) {
 	if json.Unmarshal(request, &t) != nil {
@@ -66,6 +77,9 @@ func (a *asking) follow(c echo.Context, r *askRequest) error {
 		return err
 	}
 	caller := holderFrom(c.Request().Context())
+	if caller != nil && caller.user != "" {
+		r.User = caller.user
+	}
 	switch {
 	case caller != nil && caller.key.Public: // whoever knew an id would follow another visitor's questions
 		return invalidField("conversation", "no_conversations", "many people have this public key: send the history")
@@ -201,13 +215,14 @@ type listedConversations struct {
 // first: of all users, or of the one in ?user=.
 func (r *runHandlers) listConversations(c echo.Context) error {
 	list, found := listedConversations{Conversations: []*listedConversation{}}, map[talk]*listedConversation{}
-	q := c.QueryParams()
+	of := namedTalk(c).User
+	one := of != "" || c.QueryParams().Has("user")
 	for stored, err := range r.records(c.Request().Context(), callerID(c)) {
 		if err != nil {
 			return err
 		}
 		t := talkOf(stored.Spec)
-		if t.Conversation == "" || q.Has("user") && q.Get("user") != t.User {
+		if t.Conversation == "" || one && of != t.User {
 			continue
 		}
 		if found[t] == nil {
@@ -257,7 +272,7 @@ func (r *runHandlers) showConversation(c echo.Context) error {
 // that are under way here.
 func (r *runHandlers) deleteConversation(c echo.Context) error {
 	ctx := c.Request().Context()
-	t := talk{c.Param("id"), c.QueryParam("user")}
+	t := namedTalk(c)
 	stopped := false
 	for _, l := range r.live.all() {
 		if l.By != callerID(c) || talkOf(l.Spec) != t {
@@ -289,7 +304,7 @@ func (r *runHandlers) deleteConversation(c echo.Context) error {
 
 // runsOf returns the conversation that an address names, and its records, newest first.
 func (r *runHandlers) runsOf(c echo.Context) (t talk, ids []string, err error) {
-	t = talk{c.Param("id"), c.QueryParam("user")}
+	t = namedTalk(c)
 	for stored, err := range r.records(c.Request().Context(), callerID(c)) {
 		if err != nil {
 			return t, nil, err

@@ -80,7 +80,7 @@ func logRequests(logger *slog.Logger, metrics *Metrics) echo.MiddlewareFunc {
 			}
 			attrs := []slog.Attr{
 				slog.String("method", v.Method), slog.String("route", v.RoutePath),
-				slog.Int("status", v.Status), slog.Duration("took", v.Latency),
+				slog.Int("status", v.Status), slog.Int64("took_ms", v.Latency.Milliseconds()),
 				slog.Int64("bytes", v.ResponseSize), slog.String("from", v.RemoteIP),
 			}
 			if caller := holderFrom(c.Request().Context()); caller != nil {

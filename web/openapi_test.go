@@ -110,7 +110,7 @@ func TestOpenAPI(t *testing.T) {
 
 // addPoints adds the members that ?chars=1 adds to replies.
 func addPoints(schemas map[string]object) {
-	for _, name := range []string{"Citation", "Quoted", "Placed", "Unsupported", "SourcePassage", "Passage", "Closest", "Mark"} {
+	for _, name := range []string{"Citation", "Quoted", "Placed", "Unsupported", "SourcePassage", "Passage", "Closest", "Mark", "Document"} {
 		properties, _ := schemas[name]["properties"].(object)
 		for _, member := range []string{"start", "end", "text_start", "text_end"} {
 			if properties[member] != nil {

@@ -167,7 +167,7 @@ func (r *runHandlers) begin(c echo.Context) error {
 
 // logRun logs how a run in the background ended.
 func (r *runHandlers) logRun(ctx context.Context, l *liveAnswer, err error) {
-	attrs := []slog.Attr{slog.String("run", l.ID), slog.Duration("took", time.Since(l.Started))}
+	attrs := []slog.Attr{slog.String("run", l.ID), slog.Int64("took_ms", time.Since(l.Started).Milliseconds())}
 	if l.By != "" {
 		attrs = append(attrs, slog.String("key", l.By))
 	}

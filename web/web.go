@@ -329,7 +329,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"GET", "/api/collections", readers, h.catalog.showCollections},
 		{"GET", "/api/suggestions", readers, limited(h.suggested.list)},
 		{"GET", "/api/documents", readers, h.documents.list},
-		{"GET", "/api/documents/*", readers, h.documents.show},
+		{"GET", "/api/documents/*", readers, counted(h.documents.show)},
 		{"GET", "/api/settings", administrators, limited(h.settings.show)},
 		{"PUT", "/api/settings", administrators, limited(h.settings.change)},
 		{"POST", "/api/settings/test", administrators, limited(h.settings.test)},

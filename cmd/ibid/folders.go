@@ -327,16 +327,16 @@ func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger 
 		return all, err
 	}
 	p.set(i, folderProgress{all.Seen, all.Seen, trouble})
-	took := time.Since(start).Round(time.Millisecond)
+	took := time.Since(start).Milliseconds()
 	if first {
-		more := []any{"folder", f.path, "files", all.String(), "took", took}
+		more := []any{"folder", f.path, "files", all.String(), "took_ms", took}
 		if all.Skipped+all.Failed > 0 {
 			more = append(more, "why", "the page /documents lists the files that couldn't be read, with the reason; "+
 				"'ibid ingest --help' lists the formats")
 		}
 		logger.Info("folder read", more...)
 	} else if news != (tally{}) {
-		logger.Info("folder read again", "folder", f.path, "files", news.String(), "took", took)
+		logger.Info("folder read again", "folder", f.path, "files", news.String(), "took_ms", took)
 	}
 	return all, nil
 }

@@ -170,6 +170,18 @@ func TestSignInFlags(t *testing.T) {
 	}
 }
 
+// TestRelayNeedsKeys checks that no server passes requests on to the model for callers
+// without a key, not even for those of this machine, behind which a proxy may be.
+func TestRelayNeedsKeys(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"--no-auth"}, {"--no-auth", "--trust-proxy", "127.0.0.1"}, {"--allow-host", "docs.example.org"}} {
+		_, said, code := ibid(t, t.TempDir(), append([]string{"serve", "--addr", "127.0.0.1:0", "--relay"}, args...)...)
+		if code != 2 || !strings.Contains(said, "--relay") {
+			t.Errorf("%v: exit code %d: %s", args, code, said)
+		}
+	}
+}
+
 // startNginx starts nginx as a proxy of an address, with one of the page's
 // configurations, and returns its own address.
 func startNginx(t *testing.T, nginx string, number int, change *strings.Replacer) string {

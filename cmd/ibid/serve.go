@@ -173,9 +173,9 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 	if srv.keys, err = srv.requiredKeys(ctx, srv.lib.State.Keyring()); err != nil {
 		return err
 	}
-	if srv.Relay && srv.keys == nil && srv.reached() {
-		return usageError("--relay without keys lets everyone who reaches the server use the model at your cost: " +
-			"use keys (--auth on), or omit it")
+	if srv.Relay && srv.keys == nil {
+		return usageError("--relay without keys lets every program that reaches the server use the model at your cost: " +
+			"use keys (--auth on) and make one with --scope relay, or omit it")
 	}
 	srv.progress.onChange = srv.metrics.Synced
 	if srv.uploads, err = srv.openUploads(ctx); err != nil || srv.uploads == nil {
