@@ -857,7 +857,8 @@ func limitsOf(t reflect.Type, member string) object {
 
 // schemaNames are the names of schemas that differ from their Go types.
 func schemaNames() map[string]string {
-	return map[string]string{"rewrite.Source": "CitedDocument", "rewrite.Result": "CitedText", "web.citeText": "CitePiece", "web.textEvent": "Text",
+	return map[string]string{"rewrite.Source": "CitedDocument", "rewrite.Result": "CitedText", "web.citeText": "CitePiece",
+		"web.textEvent": "Text",
 
 		"web.backgroundRequest": "RunRequest",
 		"web.answered":          "Answer", "web.searched": "SearchResult", "web.answerRecord": "Run", "web.recordPage": "RunList",

@@ -302,8 +302,9 @@ func TestAddSiteInABrowser(t *testing.T) {
 	var open atomic.Bool
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pages := map[string]string{
-			"/docs/":      `<p>All about the club. <a href="fees">fees</a> <a href="secret/x">no</a> <a href="a">a</a> <a href="b">b</a>`,
-			"/docs/fees":  "<h1>Fees</h1>" + strings.Repeat("<p>The harbour is open to boats of members all year.", 99) + "<p>The mooring fee is 240 crowns a season.",
+			"/docs/": `<p>All about the club. <a href="fees">fees</a> <a href="secret/x">no</a> <a href="a">a</a> <a href="b">b</a>`,
+			"/docs/fees": "<h1>Fees</h1>" + strings.Repeat("<p>The harbour is open to boats of members all year.", 99) +
+				"<p>The mooring fee is 240 crowns a season.",
 			"/docs/a":     "<h1>Keys</h1><p>The spare key hangs in the kitchen of the boathouse.",
 			"/docs/b":     "<h1>Dogs</h1><p>Dogs are welcome on the eastern pier until sunset.",
 			"/robots.txt": "User-agent: *\nDisallow: /docs/secret/\n",

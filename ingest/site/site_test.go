@@ -269,12 +269,14 @@ func TestTwins(t *testing.T) {
 	for range 2 { // the second time, nothing is new
 		s := openSite(t, folder, web.URL+"/docs/")
 		report := crawlOnce(t, s)
-		want := map[string]string{"docs/index.md": "/docs/", "docs/no.html": "/docs/no", "docs/a.md": "/docs/a", "docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c",
+		want := map[string]string{"docs/index.md": "/docs/", "docs/no.html": "/docs/no", "docs/a.md": "/docs/a",
+			"docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c",
 			"docs/d.html": "/docs/d.html", "docs/linked.md": "/docs/linked", "docs/broken.html": "/docs/broken"}
 		if diff := cmp.Diff(want, files(t, s)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
-		for name, text := range map[string]string{"docs/index.md": "# Home", "docs/a.md": "# A, see [B](b/index.md)", "docs/b/index.md": "# B", "docs/linked.md": "# L"} {
+		for name, text := range map[string]string{"docs/index.md": "# Home", "docs/a.md": "# A, see [B](b/index.md)",
+			"docs/b/index.md": "# B", "docs/linked.md": "# L"} {
 			if got, err := fs.ReadFile(s, name); string(got) != text || err != nil {
 				t.Errorf("%s is %q, %v", name, got, err)
 			}
