@@ -93,6 +93,25 @@ func overlap(got, want map[string]int) (precision, recall float64) {
 	return float64(common) / float64(max(all, 1)), float64(common) / float64(max(wanted, 1))
 }
 
+// Banners, menus and links to other pages are left out by their classes. Sections about
+// such things are not.
+func TestHTMLAround(t *testing.T) {
+	page := `<body><div class="cookie-banner">We use cookies.</div><div class="top navbar"><ul><li><a href="/x">Home</a><li>All ports</ul></div>
+	<div class="text"><p>The pier is closed in March, and boats leave from the old quay.</p><div class="section" id="cookies">
+	<h2 id="comments">Cookies</h2><p>Biscuits are sold on board at noon.</p></div><div class="related"><table><tr><th>Quay<th>Depth<tr><td>Old<td>4 m</table></div></div>
+	<div class="related"><p>Read on: bus fares</p></div>`
+	doc, err := new(Reader).Read(t.Context(), "a.html", []byte(page))
+	must(t, err)
+	want := "The pier is closed in March, and boats leave from the old quay.\n\nCookies\n\nBiscuits are sold on board at noon.\n\nQuay: Old | Depth: 4 m"
+	if doc.Text != want {
+		t.Errorf("the text is %q, want %q", doc.Text, want)
+	}
+	page = `<body><div class="comments"><p>The whole page is a talk of its readers.</p></div><p>All of them.</p>`
+	if doc, err = new(Reader).Read(t.Context(), "a.html", []byte(page)); err != nil || !strings.Contains(doc.Text, "a talk") {
+		t.Errorf("the text is %q, %v", doc.Text, err)
+	}
+}
+
 // Metadata in meta elements.
 func TestHTMLMeta(t *testing.T) {
 	for _, tt := range []struct {

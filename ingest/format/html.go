@@ -24,6 +24,7 @@ func HTML(doc *Document, data []byte) error {
 	}
 	readHead(doc, root)
 	prune(root)
+	pruneAround(root)
 	content := mainContent(root)
 	w := htmlWalker{b: &b}
 	w.lead(root, content)

@@ -1,7 +1,9 @@
 package format
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	"codeberg.org/readeck/go-readability"
 	"golang.org/x/net/html"
@@ -77,17 +79,45 @@ func prune(n *html.Node) {
 	}
 }
 
-// Limits for finding the article of a page: its nodes, and the shares of the
-// body's words outside the article in running text and in tables and code.
+// around are words in the classes of banners, menus and links around the content.
+var around = func() map[string]bool {
+	words := make(map[string]bool)
+	for w := range strings.FieldsSeq(`cookie cookies consent gdpr popup modal subscribe signup login newsletter share sharing sharebar
+		addthis social related recommended recirc trending outbrain taboola advertisement advert ads promo sponsored banner breadcrumb
+		breadcrumbs sidebar footer masthead navbar nav navigation menu megamenu submenu mainmenu topnav toolbar skip pagination tags byline
+		timestamp comments comment disqus respond`) {
+		words[w] = true
+	}
+	return words
+}()
+
+// pruneAround removes banners, menus and such from a pruned page, by their classes.
+// It keeps tables, code and all that is a quarter of the page.
+func pruneAround(root *html.Node) {
+	text, solid := textLengths(root, false, nil)
+	textLengths(root, false, func(n *html.Node, t, s int) bool { return s == 0 && t*4 < text+solid && isAround(n) })
+}
+
+// isAround looks at no id, since those of sections name their subject.
+func isAround(n *html.Node) bool {
+	if n.DataAtom != atom.Div && n.DataAtom != atom.Ul && n.DataAtom != atom.Section && n.DataAtom != atom.Form && n.DataAtom != atom.P {
+		return false
+	}
+	words := strings.FieldsFunc(strings.ToLower(attr(n, "class")), func(r rune) bool { return !unicode.IsLetter(r) })
+	return slices.ContainsFunc(words, func(w string) bool { return around[w] })
+}
+
+// Limits for finding the article of a page: its nodes, and the shares of the words
+// outside the article in running text, if the page marks its content, and in tables
+// and code.
 const (
 	maxArticleNodes = 40_000
-	maxLostText     = 0.3
+	maxLostText     = 0.5
 	maxLostSolid    = 0.02
 )
 
-// mainContent returns the article of a pruned page if little but links is outside
-// it, else the element that the page marks as its content if most words are in
-// it, else the body.
+// mainContent returns the article of a pruned page; or the element that the page marks
+// as its content if most words are in it but few in the article; or else the body.
 func mainContent(root *html.Node) *html.Node {
 	body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body })
 	if body == nil {
@@ -105,10 +135,10 @@ func mainContent(root *html.Node) *html.Node {
 		}
 	}
 	if article := articleOf(root); article != nil {
-		text, solid := textLengths(whole, false)
-		keptText, keptSolid := textLengths(article, false)
+		text, solid := textLengths(whole, false, nil)
+		keptText, keptSolid := textLengths(article, false, nil)
 		sum := float64(max(1, text+solid))
-		if float64(text-keptText) <= maxLostText*sum && float64(solid-keptSolid) <= maxLostSolid*sum {
+		if (whole == body || float64(text-keptText) <= maxLostText*sum) && float64(solid-keptSolid) <= maxLostSolid*sum {
 			return article
 		}
 	}
@@ -137,8 +167,8 @@ func articleOf(root *html.Node) *html.Node {
 }
 
 // textLengths returns the bytes of running text outside links, and of tables of data
-// and code.
-func textLengths(n *html.Node, inSolid bool) (text, solid int) {
+// and code. It removes the nodes below that drop returns true for; nil removes none.
+func textLengths(n *html.Node, inSolid bool, drop func(n *html.Node, text, solid int) bool) (text, solid int) {
 	if n.Type == html.TextNode {
 		if size := len(oneLine(n.Data)); inSolid {
 			return 0, size
@@ -147,11 +177,18 @@ func textLengths(n *html.Node, inSolid bool) (text, solid int) {
 		}
 	}
 	inSolid = inSolid || n.DataAtom == atom.Pre || n.DataAtom == atom.Table && !isLayout(n)
-	for c := range n.ChildNodes() {
+	for c := n.FirstChild; c != nil; {
+		next := c.NextSibling
+		t, s := 0, 0
 		if c.DataAtom != atom.A || inSolid {
-			t, s := textLengths(c, inSolid)
+			t, s = textLengths(c, inSolid, drop)
+		}
+		if drop != nil && drop(c, t, s) {
+			n.RemoveChild(c)
+		} else {
 			text, solid = text+t, solid+s
 		}
+		c = next
 	}
 	return text, solid
 }
