@@ -21,7 +21,7 @@ func TestCite(t *testing.T) {
 		{`{` + documents + `,"text":"Yes [2]."}`, 200, `"text":"Yes [1].","list":"\n\n- [1] b.pdf\n"`},
 		{`{` + documents + `,"text":"Yes [1].","style":"footnote","source_key":"url"}`, 200, `[^1]: \u003chttps://a.example\u003e`},
 		{`{` + documents + `,"text":"Yes [1][2].","exclude":[1],"inline":"({number})","entry":"{title};"}`, 200,
-			`"text":"Yes (1).","list":"\n\nb.pdf;"`},
+			`"text":"Yes (1).","list":"\n\nb.pdf;\n"`},
 		{`{` + documents + `,"style":"loud"}`, 400, `"bad_style"`},
 		{`{` + documents + `,"inline":"({nr})"}`, 400, `"bad_style"`},
 		{`{` + documents + `,"exclude":[3]}`, 400, `"bad_documents"`},

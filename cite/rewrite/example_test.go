@@ -48,7 +48,7 @@ func ExampleRewriter() {
 
 // A writer cites what passes through it.
 func ExampleWriter() {
-	style, err := rewrite.NewStyle("({number})", "{number}. {title}\n")
+	style, err := rewrite.NewStyle("({number})", "{number}. {title}")
 	if err != nil {
 		log.Fatal(err)
 	}

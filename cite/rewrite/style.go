@@ -85,9 +85,10 @@ func Excluding(s Style, f func(Document) bool) Style {
 }
 
 // NewStyle returns a style made of two templates, of a citation in the text and of an
-// entry of the list, which begins after an empty line. In them, {number}, {title} (or
-// the source if there is none), {source} and {link} (the source if it may be one)
-// are replaced. Nothing is escaped. Any other word in braces is an error.
+// entry of the list, which begins after an empty line; each entry is a line, with or
+// without a line end in its template. In them, {number}, {title} (or the source if
+// there is none), {source} and {link} (the source if it may be one) are replaced.
+// Nothing is escaped. Any other word in braces is an error.
 func NewStyle(inline, entry string) (Style, error) {
 	for _, field := range templateField.FindAllString(inline+" "+entry, -1) {
 		switch field {
@@ -95,6 +96,9 @@ func NewStyle(inline, entry string) (Style, error) {
 		default:
 			return nil, fmt.Errorf("a template has no %.40q: use {number}, {title}, {source} or {link}", field)
 		}
+	}
+	if entry != "" && !strings.HasSuffix(entry, "\n") {
+		entry += "\n"
 	}
 	return templateStyle{inline: inline, entry: entry}, nil
 }

@@ -64,11 +64,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	style, _ := rewrite.StyleByName(c.Style) // the flag allows no other
 	if c.Inline != "" || c.Entry != "" {
-		entry := c.Entry
-		if entry != "" {
-			entry += "\n"
-		}
-		if style, err = rewrite.NewStyle(c.Inline, entry); err != nil {
+		if style, err = rewrite.NewStyle(c.Inline, c.Entry); err != nil {
 			return usageError("%w", err)
 		}
 	}
