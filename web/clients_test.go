@@ -54,7 +54,11 @@ func (s clientSchema) values(separator string) string {
 	return string(b)
 }
 
+// scriptColumns is the width of the lines of types.d.ts.
+const scriptColumns = 100
+
 // TestClientTypes compares the types of the clients with openapi.json; -update writes them.
+// Each client has less than 400 lines.
 func TestClientTypes(t *testing.T) {
 	b, err := os.ReadFile("openapi.json")
 	must(t, err)
@@ -64,12 +68,13 @@ func TestClientTypes(t *testing.T) {
 	must(t, json.Unmarshal(b, &api))
 	var py, ts strings.Builder
 	py.WriteString("# Generated from openapi.json: go test ./web -run TestClientTypes -update\n\nfrom __future__ import annotations\n\n" +
-		"from typing import Any, Literal, TypedDict\n")
+		"from typing import Any, Literal, TypedDict\n\n")
 	ts.WriteString("// Generated from openapi.json: go test ./web -run TestClientTypes -update\n")
 	for _, name := range clientTypes {
 		schema := api.Components.Schemas[name]
-		fmt.Fprintf(&py, "\nclass %s(TypedDict, total=False):\n", name)
-		fmt.Fprintf(&ts, "export interface %s {\n", name)
+		fmt.Fprintf(&py, "class %s(TypedDict, total=False):\n", name)
+		fmt.Fprintf(&ts, "export interface %s {", name)
+		column := scriptColumns
 		for _, member := range slices.Sorted(maps.Keys(schema.Properties)) {
 			p, optional := schema.Properties[member], "?"
 			if slices.Contains(schema.Required, member) {
@@ -78,9 +83,14 @@ func TestClientTypes(t *testing.T) {
 			if member != "from" { // a keyword
 				fmt.Fprintf(&py, "    %s: %s\n", member, pythonType(p))
 			}
-			fmt.Fprintf(&ts, "  %s%s: %s;\n", member, optional, scriptType(p))
+			next := fmt.Sprintf(" %s%s: %s;", member, optional, scriptType(p))
+			if column += len(next); column > scriptColumns {
+				ts.WriteString("\n ")
+				column = len(next) + 1
+			}
+			ts.WriteString(next)
 		}
-		ts.WriteString("}\n")
+		ts.WriteString("\n}\n")
 	}
 	for file, want := range map[string]string{"py/ibid/types.py": py.String(), "js/types.d.ts": ts.String()} {
 		file = filepath.Join("clients", file)
@@ -89,6 +99,17 @@ func TestClientTypes(t *testing.T) {
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
 			t.Errorf("%s differs from openapi.json (%v): go test ./web -run TestClientTypes -update", file, err)
+		}
+	}
+	for client, parts := range map[string][]string{"py": {"ibid/__init__.py", "ibid/types.py"}, "js": {"index.js", "index.d.ts", "types.d.ts"}} {
+		lines := 0
+		for _, part := range parts {
+			b, err := os.ReadFile(filepath.Join("clients", client, part))
+			must(t, err)
+			lines += strings.Count(string(b), "\n")
+		}
+		if lines >= 400 {
+			t.Errorf("the client in %s has %d lines, not less than 400", client, lines)
 		}
 	}
 }

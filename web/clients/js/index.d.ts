@@ -17,7 +17,7 @@ export type Labels = { tags?: string[]; author?: string; date?: string; language
 export class IbidError extends Error {
   /** 0 if there was no reply. */
   status: number;
-  /** Stable, for programs: "unreachable", "rate_limited", "unauthorized", … */
+  /** Stable, for programs: "unreachable", "too_fast", "bad_key", … */
   code: string;
   /** Names the line of the server's log. */
   request: string;

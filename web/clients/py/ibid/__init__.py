@@ -19,6 +19,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -44,7 +45,7 @@ class Event(NamedTuple):
 class IbidError(Exception):
     """What the server refused, or status 0 and the code "unreachable" when there was no reply.
 
-    code is stable and meant for programs ("rate_limited", "unauthorized", …), detail for people.
+    code is stable and meant for programs ("too_fast", "bad_key", …), detail for people.
     request names the line of the server's log. retry_after is in seconds, if the server gave it.
     """
 
@@ -83,7 +84,8 @@ class Ibid:
                 yield event
         finally:
             if not ended:
-                self._quietly("DELETE", f"/api/runs/{run}")
+                with suppress(IbidError):  # without a reader it ends by itself
+                    self._open("DELETE", f"/api/runs/{run}").close()
 
     def follow(self, run: str, after: str = "") -> Iterator[Event]:
         """Yield the events of a run, from the first or after the event with an id, until it ends."""
@@ -171,12 +173,6 @@ class Ibid:
         with self._open(method, path, body) as reply:
             return json.load(reply)
 
-    def _quietly(self, method: str, path: str) -> None:
-        try:
-            self._open(method, path).close()
-        except IbidError:
-            pass  # without a reader it ends by itself
-
     def _open(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         sent = self.headers | ({"Content-Type": "application/json"} if data else {}) | dict(headers or {})
@@ -206,7 +202,8 @@ def _refusal(problem: Mapping[str, Any], status: int, retry: str | None = None) 
 
 def _events(lines: Iterable[bytes]) -> Iterator[Event]:
     """Yield the events of a stream of server-sent events."""
-    kind, number, data = "", "", []
+    kind, number = "", ""
+    data: list[str] = []
     for raw in lines:
         line = raw.decode().rstrip("\r\n")
         if not line:

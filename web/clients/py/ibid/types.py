@@ -28,7 +28,6 @@ class Answer(TypedDict, total=False):
     usage: dict[str, Any]
     verified: list[dict[str, Any]]
     warnings: list[str]
-
 class AskRequest(TypedDict, total=False):
     collection: str
     conversation: str
@@ -41,7 +40,6 @@ class AskRequest(TypedDict, total=False):
     style: str
     top_k: int
     user: str
-
 class Change(TypedDict, total=False):
     action: Literal["added", "updated", "unchanged", "renamed", "removed", "skipped", "failed"]
     chunks: int
@@ -51,7 +49,6 @@ class Change(TypedDict, total=False):
     path: str
     reason: str
     root: str
-
 class Citation(TypedDict, total=False):
     by: Literal["written", "found"]
     digest: str
@@ -73,7 +70,6 @@ class Citation(TypedDict, total=False):
     text_start: int
     text_start_chars: int
     verdict: Literal["quoted", "supported", "weak"]
-
 class Closest(TypedDict, total=False):
     document: str
     end: int
@@ -86,7 +82,6 @@ class Closest(TypedDict, total=False):
     start_chars: int
     text: str
     title: str
-
 class Collection(TypedDict, total=False):
     bytes: int
     chunks: int
@@ -94,7 +89,6 @@ class Collection(TypedDict, total=False):
     documents: int
     roots: list[dict[str, Any]]
     uploads: bool
-
 class DocumentInfo(TypedDict, total=False):
     bytes: int
     chunks: int
@@ -107,7 +101,6 @@ class DocumentInfo(TypedDict, total=False):
     path: str
     root: str
     title: str
-
 class Judged(TypedDict, total=False):
     by: str
     calls: int
@@ -122,7 +115,6 @@ class Judged(TypedDict, total=False):
     tokens: int
     verdict: Literal["relevant", "irrelevant", "unparsable", "error"]
     wider: bool
-
 class Passage(TypedDict, total=False):
     anchor: str
     digest: str
@@ -144,7 +136,6 @@ class Passage(TypedDict, total=False):
     text: str
     title: str
     tokens: int
-
 class Run(TypedDict, total=False):
     answer: Answer
     ended: str
@@ -162,7 +153,6 @@ class Run(TypedDict, total=False):
     started: str
     state: str
     url: str
-
 class Source(TypedDict, total=False):
     document: str
     link: str
@@ -172,7 +162,6 @@ class Source(TypedDict, total=False):
     passages: list[SourcePassage]
     state: str
     title: str
-
 class SourcePassage(TypedDict, total=False):
     end: int
     end_chars: int
@@ -184,7 +173,6 @@ class SourcePassage(TypedDict, total=False):
     quote: str
     start: int
     start_chars: int
-
 class Turn(TypedDict, total=False):
     content: str
     role: Literal["user", "assistant"]
