@@ -77,7 +77,7 @@ func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) erro
 	f.attempted = time.Now()
 	report, err := s.Crawl(ctx, f.syncer.Force, f.onPage)
 	if report.Disallowed > 0 {
-		f.onNotice(fmt.Sprintf("%s of it left out, as its robots.txt asks", counted(report.Disallowed, "address")))
+		f.onNotice(fmt.Sprintf("%s of it left out, as its robots.txt asks", counted(report.Disallowed, "page")))
 	}
 	for _, limit := range report.Limits {
 		f.onNotice("not all of it was read: " + limit)

@@ -17,7 +17,7 @@ func TestSites(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	pages := map[string]string{
-		"/docs/":       `<a href="hours">hours</a> <a href="keys">keys</a> <a href="private/x">no</a>`,
+		"/docs/":       `<a href="hours">hours</a> <a href="keys">keys</a> <a href="private/x">no</a> <a href="private/y">no</a>`,
 		"/docs/hours":  "<h1>Hours</h1><p>The chart room opens at nine in the morning.",
 		"/docs/keys":   "<h1>Keys</h1><p>The spare key of the boathouse hangs behind the kitchen door.",
 		"/alone":       "<h1>Fees</h1><p>The mooring fee is 240 crowns a season.",
@@ -47,7 +47,7 @@ func TestSites(t *testing.T) {
 		}
 	}
 
-	ingest("hours.html (1 chunk)", "keys.html (1 chunk)", "1 address of it left out, as its robots.txt asks")
+	ingest("hours.html (1 chunk)", "keys.html (1 chunk)", "2 pages of it left out, as its robots.txt asks")
 	out := mustRun(t, data, "ask", "--json", "When does the chart room open?")
 	if want := site + "hours#:~:text="; !strings.Contains(out, want) {
 		t.Errorf("%s is missing in %s", want, out)
