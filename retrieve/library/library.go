@@ -186,7 +186,8 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 		return r, err
 	}
 	l := &Library{State: s}
-	if err := l.openSearcher(ctx, place, space, retrieve.Options{}); err != nil {
+	// What is compared needs not be written: the disk may be full.
+	if err := l.openSearcher(ctx, place, space, retrieve.Options{Unwritten: func(error) {}}); err != nil {
 		return r, err
 	}
 	if l.feeder != nil {

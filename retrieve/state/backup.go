@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"modernc.org/sqlite"
 )
@@ -146,8 +147,12 @@ func (s *Store) noRoom(err error, file string) error {
 	if unknown != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("writing the copy failed; it needs %.1f MB of free space in %s: %w",
-		math.Ceil(float64(n)/1e5)/10, filepath.Dir(file), err)
+	megabytes := math.Ceil(float64(n)/1e5) / 10
+	if s.dir != "" && errors.Is(err, syscall.ENOSPC) { // SQLite does not say of which file the disk is
+		what := fmt.Sprintf("the disk of %s is full: the copy needs %.1f MB of free space there", filepath.Dir(file), megabytes)
+		return &failure{what: what, full: true, err: err}
+	}
+	return fmt.Errorf("writing the copy failed; it needs %.1f MB of free space in %s: %w", megabytes, filepath.Dir(file), err)
 }
 
 // copyPages copies every page of the database, log included, in one read

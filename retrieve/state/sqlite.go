@@ -416,11 +416,12 @@ func (s *Store) classifySQLite(err error) *failure {
 	damaged := func(what string) *failure {
 		return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true})
 	}
+	full := &failure{what: "the disk of " + s.place + " is full: free space on it and try again", full: true}
 	switch own.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return full
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return &failure{what: s.place + " is locked by another process", busy: true}
-	case sqlite3.SQLITE_FULL:
-		return &failure{what: "the disk of " + s.place + " is full: free space on it and try again", full: true}
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return &failure{what: s.place + " cannot be written: check its permissions and those of its folder"}
 	case sqlite3.SQLITE_CANTOPEN:
@@ -430,6 +431,10 @@ func (s *Store) classifySQLite(err error) *failure {
 	case sqlite3.SQLITE_IOERR:
 		if own.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
 			return damaged(s.place + " ends too early")
+		}
+		// With no room for the file ibid.db-shm the error does not say so.
+		if free, err := disk.Free(filepath.Dir(s.place)); err == nil && free < 32<<10 {
+			return full
 		}
 		return &failure{what: "reading or writing " + s.place + " failed: check the disk and the system's log"}
 	case sqlite3.SQLITE_NOTADB:

@@ -2,10 +2,12 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ibid/retrieve"
@@ -155,5 +157,15 @@ func TestErrors(t *testing.T) {
 		if _, err := Open(t.Context(), address, Options{Wait: 1}); err == nil || strings.Contains(err.Error(), "c:d") {
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+}
+
+// TestNoRoom has a full disk of a copy named, and not that of the library.
+func TestNoRoom(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	err := s.noRoom(&failure{what: "the disk of " + s.place + " is full", full: true}, "/elsewhere/copy.db")
+	if text := fmt.Sprint(err); !strings.HasPrefix(text, "the disk of /elsewhere is full: ") || strings.Contains(text, s.place) ||
+		!errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a copy to a full disk: %v", err)
 	}
 }
