@@ -175,7 +175,7 @@ func (r *citeRequest) unmarshal(data []byte) error {
 }
 
 // unmarshal reads an object that may have these members: with a misspelt "exclude", for
-// one, the wrong documents would be cited.
+// one, the wrong documents would be cited, and a misspelt "tags" would change nothing.
 func unmarshal(data []byte, into any, members ...string) error {
 	var sent map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(data, into), json.Unmarshal(data, &sent)); err != nil {

@@ -291,7 +291,15 @@ func (l labels) check() (map[string]string, error) {
 }
 
 // label changes the labels of an upload, which is read again.
-func (d *documents) label(c echo.Context, l labels) error {
+func (d *documents) label(c echo.Context) error {
+	body, err := readBody(c, MaxBody)
+	if err != nil {
+		return err
+	}
+	var l labels
+	if err := unmarshal(body, &l, "tags", "author", "date", "language"); err != nil {
+		return err
+	}
 	meta, err := l.check()
 	if err != nil {
 		return err

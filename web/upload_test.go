@@ -84,6 +84,7 @@ func TestUploads(t *testing.T) {
 		{"reread nothing", "POST", "/api/documents/uploads/z.md", "", "", 404, "document_not_found"},
 		{"reread a folder's", "POST", "/api/documents/club/guide.pdf", "", "", 403, "not_an_upload"},
 		{"label", "PATCH", "/api/documents/uploads/a.md", "", `{"tags":["x","y z"],"date":"2024-03"}`, 200, "updated"},
+		{"unknown label", "PATCH", "/api/documents/uploads/a.md", "", `{"tag":["x"]}`, 400, "unknown_member"},
 		{"no tag", "PATCH", "/api/documents/uploads/a.md", "", `{"tags":["x, y"]}`, 400, "bad_label"},
 		{"no date", "PATCH", "/api/documents/uploads/a.md", "", `{"date":"March"}`, 400, "wrong_date"},
 		{"long author", "POST", "/api/documents?name=a.md&author=" + strings.Repeat("x", maxLabel+1), "", "A", 400, "bad_label"},

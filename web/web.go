@@ -355,7 +355,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		table = append(table,
 			route{"POST", "/api/documents", writers, limited(h.documents.add)},
 			route{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
-			route{"PATCH", "/api/documents/*", writers, limited(withBody(h.documents.label))},
+			route{"PATCH", "/api/documents/*", writers, limited(h.documents.label)},
 			route{"DELETE", "/api/documents/*", writers, h.documents.remove},
 			route{"POST", "/api/collections", writers, withBody(h.catalog.makeCollection)},
 			route{"PATCH", "/api/collections/:id", writers, withBody(h.catalog.renameCollection)},
