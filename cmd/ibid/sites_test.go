@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A site is read by the command line and by the server, and read again; limits are
@@ -77,8 +79,22 @@ func TestSites(t *testing.T) {
 		t.Errorf("%v, %v", mirrors, err)
 	}
 
+	// The server reads a site again that was read more than a day ago.
+	index := filepath.Join(data, "sites", mirrors[0].Name(), "index.json")
+	saved, err := os.ReadFile(index)
+	must(t, err)
+	var state map[string]any
+	must(t, json.Unmarshal(saved, &state))
+	state["started"], state["ended"] = time.Now().Add(-25*time.Hour), time.Now().Add(-25*time.Hour)
+	saved, err = json.Marshal(state)
+	must(t, err)
+	must(t, os.WriteFile(index, saved, 0o600))
+	mu.Lock()
+	pages["/docs/hours"] = "<h1>Hours</h1><p>The chart room opens at eleven in the morning."
+	mu.Unlock()
 	url := serve(t, data, "--fetch-private")
 	ready(t, url)
+	eventually(t, "the site is read again", func() bool { return strings.Contains(ask(t, url, "When does the chart room open?").Text, "at eleven") })
 	reply, err := http.Post(url+"/api/documents?url="+web.URL+"/alone", "", nil)
 	must(t, err)
 	reply.Body.Close()
