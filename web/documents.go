@@ -142,9 +142,10 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 		return nil, r, err
 	}
 	ctx := c.Request().Context()
+	names := renames{catalog: d.catalog}
 	doc, err := d.document(ctx, id, "")
 	if errors.Is(err, retrieve.ErrNotFound) {
-		now, renamed := d.renamed(ctx, id, r.quote.Digest, r.quote.words)
+		now, renamed := names.renamed(ctx, id, r.quote.Digest, r.quote.words)
 		switch {
 		case renamed != nil:
 			return nil, r, errors.Join(err, renamed)
@@ -153,6 +154,20 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 		case r.quote.words != "": // all that is left of the document
 			r.Page = 0
 			return &ingest.Document{ID: id, Path: id, Title: path.Base(id)}, r, nil
+		}
+	}
+	if err == nil && !r.quote.Renamed {
+		// Another file may have the name now.
+		if _, state := r.quote.locate(doc, r, r.quote.words); state == quoteChanged || state == quoteGone {
+			now, err := names.formerly(ctx, id)
+			if err != nil {
+				return nil, r, err
+			}
+			if now != nil {
+				if _, is := r.quote.locate(now, r, r.quote.words); is.rank() < state.rank() {
+					doc, r.quote.Renamed = now, true
+				}
+			}
 		}
 	}
 	if err == nil && r.Page > 0 {

@@ -240,22 +240,49 @@ func wordsOf(text string) (words []rewrite.Span) {
 	return words
 }
 
+// renames finds documents under their new names. It lists them once.
+type renames struct {
+	*catalog
+	all []retrieve.DocumentInfo
+}
+
+// list lists all documents, and says which holds for f first; -1 for none.
+func (l *renames) list(ctx context.Context, f func(retrieve.DocumentInfo) bool) (int, error) {
+	if l.all == nil {
+		all, err := l.Documents(ctx, retrieve.Filter{})
+		if err != nil {
+			return -1, fmt.Errorf("looking for a renamed document: %w", err)
+		}
+		l.all = all
+	}
+	return slices.IndexFunc(l.all, f), nil
+}
+
+// formerly returns the document that had an id before it was renamed, nil if there is
+// none. Another document may have the id now.
+func (l *renames) formerly(ctx context.Context, id string) (*ingest.Document, error) {
+	i, err := l.list(ctx, func(d retrieve.DocumentInfo) bool { return slices.Contains(ingest.FormerIDs(d.Meta), id) })
+	if i < 0 || err != nil {
+		return nil, err
+	}
+	return l.document(ctx, l.all[i].ID, "")
+}
+
 // renamed returns the document that was cited under another name: its file has the
 // digest that a link has the first characters of, or it had this id before it was
 // renamed. If it was edited and renamed at once, it has the words of the quote where
 // those are known. It returns nil if there is none.
-func (l *catalog) renamed(ctx context.Context, id, digest, words string) (*ingest.Document, error) {
+func (l *renames) renamed(ctx context.Context, id, digest, words string) (*ingest.Document, error) {
 	if len(digest) >= linkDigest {
-		all, err := l.Documents(ctx, retrieve.Filter{})
+		i, err := l.list(ctx, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
 		if err != nil {
-			return nil, fmt.Errorf("looking for a renamed document: %w", err)
-		}
-		i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
-		if i < 0 {
-			i = slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return slices.Contains(ingest.FormerIDs(d.Meta), id) })
+			return nil, err
 		}
 		if i >= 0 {
-			return l.document(ctx, all[i].ID, "")
+			return l.document(ctx, l.all[i].ID, "")
+		}
+		if doc, err := l.formerly(ctx, id); doc != nil || err != nil {
+			return doc, err
 		}
 	}
 	if len(words) < ownWords || l.Searcher == nil {
@@ -295,7 +322,7 @@ func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []strin
 }
 
 // withStates adds the state of each source to a recorded answer.
-func (l *catalog) withStates(ctx context.Context, recorded json.RawMessage) (json.RawMessage, error) {
+func (l *renames) withStates(ctx context.Context, recorded json.RawMessage) (json.RawMessage, error) {
 	var a struct {
 		Sources   json.RawMessage `json:"sources"`
 		Citations []cite.Citation `json:"citations"`
@@ -322,37 +349,53 @@ func (l *catalog) withStates(ctx context.Context, recorded json.RawMessage) (jso
 	return bytes.Replace(recorded, a.Sources, now, 1), err
 }
 
-func (l *catalog) setState(ctx context.Context, s *cite.Source, digest string) error {
+func (l *renames) setState(ctx context.Context, s *cite.Source, digest string) error {
 	doc, err := l.document(ctx, s.Document, "")
-	state := quoteUnchanged
 	if errors.Is(err, retrieve.ErrNotFound) {
 		words := ""
 		for _, p := range s.Passages {
 			words = cmp.Or(words, p.Quote)
 		}
 		if doc, err = l.renamed(ctx, s.Document, digest, words); doc != nil {
-			s.Now, state = doc.ID, quoteMoved
+			s.Now = doc.ID
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if doc == nil {
-		s.State = string(quoteGone)
-		return nil
+	state := quoteGone
+	if doc != nil {
+		state = stateIn(doc, s)
 	}
-	for _, p := range s.Passages {
-		if _, is := (quoteRef{Hash: hashQuote(p.Quote)}).locate(doc, textRange{Start: p.Start, End: p.End}, p.Quote); p.Quote != "" {
-			state = worse(state, is)
+	if doc != nil && s.Now == "" && state.rank() >= quoteChanged.rank() {
+		if doc, err = l.formerly(ctx, s.Document); err != nil {
+			return err
 		}
+		if doc != nil && stateIn(doc, s).rank() < state.rank() {
+			s.Now, state = doc.ID, stateIn(doc, s)
+		}
+	}
+	if s.Now != "" {
+		state = worse(state, quoteMoved)
 	}
 	s.State = string(state)
 	return nil
 }
 
+// stateIn returns the worst state of the quotes of a source in a document.
+func stateIn(doc *ingest.Document, s *cite.Source) quoteState {
+	state := quoteUnchanged
+	for _, p := range s.Passages {
+		if _, is := (quoteRef{Hash: hashQuote(p.Quote)}).locate(doc, textRange{Start: p.Start, End: p.End}, p.Quote); p.Quote != "" {
+			state = worse(state, is)
+		}
+	}
+	return state
+}
+
 // sourcesState returns the worst state of the sources of a record; empty if it has
 // none.
-func (l *catalog) sourcesState(ctx context.Context, archive retrieve.Archive, id string) (state quoteState, err error) {
+func (l *renames) sourcesState(ctx context.Context, archive retrieve.Archive, id string) (state quoteState, err error) {
 	stored, err := archive.Record(ctx, id)
 	if err != nil {
 		return "", err
@@ -377,7 +420,7 @@ func (l *catalog) sourcesState(ctx context.Context, archive retrieve.Archive, id
 // and edited at once counts as gone.
 func ChangedAnswers(ctx context.Context, l Library, archive retrieve.Archive, callers []string) (changed, all int, err error) {
 	const page = 500
-	c := &catalog{Library: l}
+	c := &renames{catalog: &catalog{Library: l}}
 	for _, by := range callers {
 		for last := (retrieve.Record{}); ; {
 			records, err := archive.Records(ctx, by, last, page)

@@ -107,6 +107,7 @@ func TestQuoteStates(t *testing.T) {
 		"citations": []cite.Citation{{Document: p.Document, Digest: p.Digest, Quote: p.Text}},
 	})
 	must(t, err)
+	var others shelf
 	packed := (&packer{}).pack([]event{{kind: "done", data: recorded, id: eventID(time.Time{}, 1)}})
 	for _, c := range []struct {
 		name          string
@@ -124,10 +125,17 @@ func TestQuoteStates(t *testing.T) {
 			d.ID, d.Digest, d.Text = "club/fees.md", "new", strings.ReplaceAll(d.Text, "240", "260")
 			d.Meta = map[string]string{ingest.FormerKey: "club/prices.md//" + p.Document}
 		}, quoteChanged, quoteChanged},
+		{"renamed, and another file has the name", func(d *ingest.Document) {
+			other := *d
+			other.Digest, other.Text = "other", "Prices are on the board."
+			others = append(others, &other)
+			d.ID, d.Meta = "club/fees.md", map[string]string{ingest.FormerKey: d.ID}
+		}, quoteMoved, quoteMoved},
 		{"deleted", nil, quoteGone, quoteGone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := shelf{}
+			others = nil
 			for _, d := range newShelf() {
 				switch copied := *d; {
 				case d.ID != p.Document:
@@ -138,6 +146,7 @@ func TestQuoteStates(t *testing.T) {
 					now = append(now, &copied)
 				}
 			}
+			now = append(now, others...)
 			l := newLedger()
 			l.records["mine"] = retrieve.Record{ID: "mine", Ended: time.Date(2026, 5, 12, 0, 0, 0, 0, time.UTC), Events: packed}
 			l.records["other"] = retrieve.Record{ID: "other", By: "key", Events: packed}
@@ -169,7 +178,7 @@ func TestQuoteStates(t *testing.T) {
 			} else if x := into[shownDocument](t, w, 200); x.State != c.page || x.Missing != (c.page == quoteChanged || c.page == quoteGone) {
 				t.Errorf("the link: state %q, missing %v", x.State, x.Missing)
 			}
-			states, err := (&catalog{Library: now, Searcher: texts{now}}).withStates(t.Context(), recorded)
+			states, err := (&renames{catalog: &catalog{Library: now, Searcher: texts{now}}}).withStates(t.Context(), recorded)
 			must(t, err)
 			var a struct {
 				Later   string

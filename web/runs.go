@@ -329,7 +329,7 @@ func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 	r.setAddresses(c, record)
 	if record.Answer != nil && record.Ended != nil {
 		var err error
-		if record.Answer, err = r.catalog.withStates(c.Request().Context(), record.Answer); err != nil {
+		if record.Answer, err = (&renames{catalog: r.catalog}).withStates(c.Request().Context(), record.Answer); err != nil {
 			return err
 		}
 	}
@@ -453,11 +453,12 @@ func (r *runHandlers) list(c echo.Context) error {
 	if len(records) > limit {
 		records, list.More = records[:limit], true
 	}
+	names := renames{catalog: r.catalog}
 	for _, stored := range records {
 		record := recordOf(stored)
 		r.setAddresses(c, record)
 		if c.QueryParams().Has("states") {
-			if record.Sources, err = r.catalog.sourcesState(ctx, r.ledger, stored.ID); err != nil {
+			if record.Sources, err = names.sourcesState(ctx, r.ledger, stored.ID); err != nil {
 				return err
 			}
 		}
