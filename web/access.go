@@ -80,12 +80,14 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			return refuse(c, err)
 		}
+		r := c.Request()
+		held := context.WithValue(r.Context(), holderKey{}, caller)
 		if err := caller.mayUse(a, g.origins.listed(c)); err != nil {
+			c.SetRequest(r.WithContext(held)) // the log names who was refused
 			return refuse(c, err)
 		}
-		r := c.Request()
 		g.keys.noteUse(r.Context(), caller.key)
-		ctx, release := g.keys.untilRevoked(context.WithValue(r.Context(), holderKey{}, caller))
+		ctx, release := g.keys.untilRevoked(held)
 		defer release()
 		c.SetRequest(r.WithContext(ctx))
 		return next(c)

@@ -2,9 +2,11 @@ package web
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +158,46 @@ func TestPeopleBesideAKey(t *testing.T) {
 	}
 	if code, _ := send("anna", "DELETE", "/api/conversations/c", ""); code != http.StatusNoContent {
 		t.Errorf("anna does not delete her conversation: %d", code)
+	}
+}
+
+// TestAudit tells the story of a day: each line of the log names the key or the person
+// that asked, deleted or was refused, and has no words, names of documents or keys.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	k := newKeyed(t, func(o *Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+		o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
+	})
+	reader, writes := "Authorization: Bearer "+k.read, "Authorization: Bearer "+k.write
+	anna := "Peer: 192.0.2.1:9\r\nX-Forwarded-User: anna\r\nX-Forwarded-Groups: all"
+	const question = `{"question":"Where is the wombat?"}`
+	for _, step := range []struct {
+		who, request, body, route string
+		status                    int
+		key                       string
+	}{
+		{reader, "POST /api/ask", question, "/api/ask", 200, "reader"},
+		{reader, "POST /api/search", `{"question":""}`, "/api/search", 400, "reader"},
+		{reader, "DELETE /api/documents/uploads/wombat.md", "", "/api/documents/*", 403, "reader"},
+		{writes, "DELETE /api/documents/club/wombat.md", "", "/api/documents/*", 403, "writer"},
+		{anna, "POST /api/ask", question, "/api/ask", 200, "user:anna"},
+		{anna, "GET /api/feedback", "", "/api/feedback", 403, "user:anna"},
+		{"Authorization: Bearer " + k.revoked, "POST /api/ask", question, "/api/ask", 401, ""},
+	} {
+		logged.Reset()
+		method, path, _ := strings.Cut(step.request, " ")
+		k.send(t, method, path, step.body, step.who, "Content-Type: application/json")
+		line := logged.String()
+		for _, want := range []string{"method=" + method, "route=" + step.route, fmt.Sprintf("status=%d", step.status), "key=" + step.key} {
+			if has := slices.Contains(strings.Fields(line), want); has != (want != "key=") {
+				t.Errorf("%s by %s: %q in the log: %t: %s", step.request, step.key, want, has, line)
+			}
+		}
+		if strings.Contains(line, "wombat") || strings.Contains(line, "ibid_") {
+			t.Errorf("%s: the log has words or a key: %s", step.request, line)
+		}
 	}
 }
 
