@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -251,6 +252,47 @@ func TestSalvage(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, marker), nil, 0o600))
 		if lost := x.check(t, dir); lost > 0 {
 			t.Errorf("%d documents were lost", lost)
+		}
+	}
+}
+
+// TestInterruptedRepair ends a process at each step by which the repaired file gets
+// its place: nothing is lost, also of what only the log had.
+func TestInterruptedRepair(t *testing.T) {
+	for interrupted := range 4 {
+		x := newSample(t, true)
+		dir := x.write(t, x.file, x.log)
+		aside := filepath.Join(dir, "damaged-1.db")
+		s, err := attach(t.Context(), dir, Options{})
+		must(t, err)
+		fresh, err := s.newFile(t.Context())
+		must(t, err)
+		_, err = fresh.salvage(t.Context(), s.place)
+		must(t, err)
+		must(t, fresh.merge(t.Context()))
+		must(t, s.mark(filepath.Base(fresh.place)+"\n"+filepath.Base(aside)+"\n"))
+		for i, step := range []func() error{
+			func() error { return os.Rename(s.place+"-wal", aside+"-wal") },
+			func() error { return os.Link(s.place, aside) },
+			func() error { return os.Rename(fresh.place, s.place) },
+		} {
+			if i < interrupted {
+				must(t, step())
+			}
+		}
+		must(t, s.Close())
+		s = openTest(t, dir)
+		if damaged, err := s.Damaged(t.Context()); err != nil || len(damaged) != 1 || damaged[0].Reason != rebuilt {
+			t.Errorf("the repair is not reported: %+v, %v", damaged, err)
+		}
+		must(t, s.Close())
+		if lost := x.check(t, dir); lost > 0 {
+			t.Errorf("%d documents were lost after step %d", lost, interrupted)
+		}
+		for _, name := range []string{filepath.Join(dir, marker), fresh.place} {
+			if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left: %v", name, err)
+			}
 		}
 	}
 }

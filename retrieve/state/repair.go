@@ -15,8 +15,9 @@ import (
 	"ibid/retrieve/disk"
 )
 
-// marker is the name of the empty file by which a process that found the file
-// damaged has the next start repair it.
+// marker is the name of the file by which a process that found the file damaged has
+// the next start repair it. It is empty, or has the names of the repaired file and
+// of the one to which the damaged file is moved, each on a line.
 const marker = "ibid.damaged"
 
 func (s *Store) marked() bool {
@@ -31,14 +32,68 @@ func (s *Store) requestRepair(f *failure) *failure {
 		return f
 	}
 	f.what += ": close ibid and start it again to have it repaired"
-	if err := s.mark(); err != nil {
+	if err := s.mark(""); err != nil {
 		f.what += fmt.Sprintf(" (%v)", err)
 	}
 	return f
 }
 
-// mark has the next start repair the file.
-func (s *Store) mark() error { return os.WriteFile(filepath.Join(s.dir, marker), nil, 0o600) }
+// mark has the next start repair the file, or finish that.
+func (s *Store) mark(names string) error {
+	if names == "" && s.marked() {
+		return nil
+	}
+	file := filepath.Join(s.dir, marker)
+	if err := os.WriteFile(file, []byte(names), 0o600); err != nil {
+		return err
+	}
+	return errors.Join(syncFile(file), disk.SyncDir(s.dir))
+}
+
+// finishRepair finishes a repair that was interrupted when the new file was whole.
+func (s *Store) finishRepair() error {
+	text, err := os.ReadFile(filepath.Join(s.dir, marker))
+	if s.readOnly || err != nil || strings.Count(string(text), "\n") != 2 { // it was not written to the end
+		return nil // what else is wrong is found when the library is opened
+	}
+	if err := disk.Lock(s.lock, true); err != nil {
+		return fmt.Errorf("its repair was interrupted and other processes use it: stop them, and start again: %w", err)
+	}
+	if err := errors.Join(s.exchange(), disk.Lock(s.lock, false)); err != nil {
+		return err
+	}
+	s.addLost(Damage{Reason: rebuilt})
+	return nil
+}
+
+// exchange puts the new file in the place of the damaged one, as the marker says.
+// After an interruption it goes on.
+func (s *Store) exchange() error {
+	text, err := os.ReadFile(filepath.Join(s.dir, marker))
+	names := strings.Split(string(text), "\n")
+	if err != nil || len(names) != 3 {
+		return err
+	}
+	fresh, aside := filepath.Join(s.dir, names[0]), filepath.Join(s.dir, names[1])
+	if _, err := os.Lstat(fresh); err == nil {
+		// The log first: SQLite would apply one that is left to the new file.
+		if err := os.Rename(s.place+"-wal", aside+"-wal"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		// A link, so that a file has the name at all times; some file systems have none.
+		if err := os.Link(s.place, aside); err != nil && !errors.Is(err, fs.ErrExist) {
+			if err := os.Rename(s.place, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if err := errors.Join(removeFiles(s.place+"-shm"), os.Rename(fresh, s.place)); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(disk.SyncDir(s.dir), removeFiles(filepath.Join(s.dir, marker)))
+}
 
 // repair sets a damaged file aside, moves every row that is whole into a new one,
 // and starts with that. Lost documents are among [Store.Damaged].
@@ -74,26 +129,17 @@ func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err e
 	if err != nil {
 		return nil, "", err
 	}
-	defer func() { err = errors.Join(err, fresh.disconnect(), removeDatabase(fresh.place)) }()
-	if lost, err = fresh.salvage(ctx, s.place); err != nil {
+	lost, err = fresh.salvage(ctx, s.place)
+	if err == nil {
+		err = fresh.merge(ctx)
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, fresh.disconnect(), removeDatabase(fresh.place))
+	}
+	if err := s.mark(filepath.Base(fresh.place) + "\n" + filepath.Base(aside) + "\n"); err != nil {
 		return nil, "", err
 	}
-	if err := fresh.merge(ctx); err != nil {
-		return nil, "", err
-	}
-	// The log first: SQLite would apply one that is left to the new file.
-	for _, suffix := range []string{"-wal", ""} {
-		if err := os.Rename(s.place+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, "", err
-		}
-	}
-	if err := removeFiles(s.place+"-shm", filepath.Join(s.dir, marker)); err != nil {
-		return nil, "", err
-	}
-	if err := os.Rename(fresh.place, s.place); err != nil {
-		return nil, "", err
-	}
-	return lost, aside, disk.SyncDir(s.dir)
+	return lost, aside, s.exchange()
 }
 
 // How much one transaction of a salvage moves.
@@ -177,6 +223,10 @@ func (t *table) of(number int64, values []any) []any {
 	return values
 }
 
+// rebuilt is the reason of what was lost with its name.
+const rebuilt = "the database was damaged and has been rebuilt from its whole rows: " +
+	"ingest the folders again, because documents may be lost whose names cannot be read either"
+
 // repairRows makes the salvaged rows consistent, and returns the lost
 // documents. The library gets a new name, so that no searcher follows it from
 // where it was.
@@ -220,8 +270,7 @@ func (t *tx) repairRows() (lost []Damage) {
 	t.mendLedger()
 	t.found()
 	t.changed(changes...)
-	return append(lost, Damage{Reason: "the database was damaged and has been rebuilt from its whole rows: " +
-		"ingest the folders again, because documents may be lost whose names cannot be read either"})
+	return append(lost, Damage{Reason: rebuilt})
 }
 
 func (t *tx) any(table string) bool {

@@ -112,7 +112,9 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 	if err != nil {
 		return nil, err
 	}
-	err = s.start(ctx)
+	if err = s.finishRepair(); err == nil {
+		err = s.start(ctx)
+	}
 	if errors.Is(err, errEarlier) {
 		if err := s.replaceEarlier(ctx); err != nil { // the repair knows today's tables alone
 			s.closeFailed()

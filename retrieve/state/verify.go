@@ -33,7 +33,7 @@ type Report struct {
 func Verify(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "verifying", func(s *Store) error {
 		if r, err = s.verify(ctx, progress); err == nil && r.broken && s.dir != "" && !s.readOnly {
-			err = s.mark()
+			err = s.mark("")
 		}
 		return err
 	})
