@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -90,7 +91,8 @@ func (b *batch) ask(c echo.Context) error {
 	return nil
 }
 
-// begin answers questions, a few at a time. Each channel gets a [batchItem] as JSON.
+// begin answers questions, a few at a time. Each channel gets a [batchItem] as JSON, also
+// when the key has been revoked meanwhile or the client has gone.
 func (b *batch) begin(c echo.Context, questions []json.RawMessage) []chan []byte {
 	e, r, id := c.Echo(), c.Request(), c.Response().Header().Get(echo.HeaderXRequestID)
 	ended := make([]chan []byte, len(questions))
@@ -101,8 +103,10 @@ func (b *batch) begin(c echo.Context, questions []json.RawMessage) []chan []byte
 		slots := make(chan struct{}, max(1, min(batchParallel, cap(b.limiter.slots)/2)))
 		for i, question := range questions {
 			slots <- struct{}{}
-			if r.Context().Err() != nil {
-				return // the client has gone
+			if err := context.Cause(r.Context()); err != nil {
+				<-slots
+				ended[i] <- encoded(batchItem{Error: b.problem(r.Context(), "question", err)})
+				continue
 			}
 			go func() {
 				defer func() { <-slots }()
@@ -127,11 +131,7 @@ func (b *batch) askOne(c echo.Context, w *heldReply) []byte {
 		item.Answer = bytes.TrimSpace(w.Bytes())
 	}
 	item.Run = w.header.Get(runHeader)
-	data, err := json.Marshal(item)
-	if err != nil { // what json.Marshal made, strings and numbers
-		panic(err)
-	}
-	return data
+	return encoded(item)
 }
 
 // A heldReply is a reply in memory.

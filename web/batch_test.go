@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,6 +46,47 @@ func TestBatch(t *testing.T) {
 		`{"questions":[{"question":"a","conversation":"x"}]}`} {
 		wantProblem(t, k.send(t, "POST", "/api/ask/batch", bad, "Authorization: Bearer "+k.read), 400, "bad_batch")
 	}
+}
+
+// TestBatchEndsWithItsKey checks that a reply ends, with the reason for each question that
+// was not answered, when its key is revoked; and the work, when its client has gone.
+func TestBatchEndsWithItsKey(t *testing.T) {
+	const body = `{"questions":[{"question":"1"},{"question":"2"},{"question":"3"},{"question":"4"},{"question":"5"},{"question":"6"}]}`
+	waits := asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+		<-ctx.Done()
+		yield(answer.Text{Text: "too late"}, nil)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyed(t, func(o *Options) {
+			o.MaxAsks, o.Asker = 4, waits
+		})
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { _ = k.ring.Revoke(t.Context(), "writer") })
+		w := k.send(t, "POST", "/api/ask/batch", body, "Authorization: Bearer "+k.write)
+		if took := time.Since(began); took > heartbeat {
+			t.Errorf("it ends after %s", took)
+		}
+		items := into[answeredBatch](t, w, 200).Answers
+		for i, item := range items {
+			if item.Error == nil || item.Error.Code != "key_revoked" {
+				t.Errorf("question %d: %+v", i, item)
+			}
+		}
+		if len(items) != 6 {
+			t.Errorf("%d answers: %s", len(items), w.Body)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, func(o *Options) { o.Asker = waits })
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		began := time.Now()
+		r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost:8080/api/ask/batch", strings.NewReader(body))
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("the request of a client that has gone ends after %s", took)
+		}
+	})
 }
 
 // TestBatchIsBounded checks that a batch answers few questions at a time, whatever fails in
