@@ -111,7 +111,7 @@ func (w *webhook) run(ctx context.Context) {
 			return
 		case body := <-w.queue:
 			if err := w.call(ctx, client, "msg_"+rand.Text(), body); err != nil && ctx.Err() == nil {
-				w.logger.Warn("the webhook was called in vain", "error", err)
+				w.logger.Warn("calling the webhook failed", "error", err)
 			}
 		}
 	}
