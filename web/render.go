@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"sort"
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark/ast"
@@ -58,6 +60,7 @@ func newMarkdown() *markdown {
 			parser.WithInlineParsers(
 				util.Prioritized(thrifty{parser.NewCodeSpanParser()}, 100),
 				util.Prioritized(citations{}, 200),
+				util.Prioritized(formulas{}, 300),
 				util.Prioritized(thrifty{parser.NewEmphasisParser()}, 500),
 				util.Prioritized(thrifty{extension.NewStrikethroughParser()}, 600)),
 			parser.WithParagraphTransformers(
@@ -284,6 +287,90 @@ func (citations) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 	return &citation{number: n, at: at}
 }
 
+var kindFormula = ast.NewNodeKind("Formula")
+
+// A formula is mathematics with its delimiters, which are shown as they were written.
+type formula struct{ ast.BaseInline }
+
+func (*formula) Kind() ast.NodeKind { return kindFormula }
+
+func (f *formula) Dump(source []byte, level int) { ast.DumpHelper(f, source, level, nil, nil) }
+
+// formulas parses mathematics between the delimiters that package marker knows too.
+type formulas struct{}
+
+// maxFormula is the number of bytes of a formula: four for each character that
+// package marker allows.
+const maxFormula = 800
+
+func (formulas) Trigger() []byte { return []byte{'$', '\\'} }
+
+func (formulas) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	line, _ := block.PeekLine()
+	opening, closing := opensFormula(line, block.PrecendingCharacter())
+	if opening == 0 {
+		return nil
+	}
+	at, segment := block.Position()
+	f, p := &formula{}, pc.Get(pieceKey).(piece)
+	for size := 0; ; {
+		line, segment := block.PeekLine()
+		end, closed := len(line), false
+		if n := bytes.Index(line[opening:], []byte(closing)); n >= 0 {
+			end, closed = opening+n+len(closing), true
+		}
+		size += end
+		if line == nil || size > maxFormula || !closed && (closing == "$" || closing == `\)`) || p.breaksFormula(line[:end], segment.Start) ||
+			closed && closing == "$" && (!closesFormula(line, end-1)) {
+			break
+		}
+		words := ast.NewTextSegment(text.NewSegment(segment.Start, segment.Start+len(bytes.TrimRight(line[:end], "\r\n"))))
+		words.SetSoftLineBreak(!closed)
+		f.AppendChild(f, words)
+		if closed {
+			block.Advance(end)
+			return f
+		}
+		block.AdvanceLine()
+		opening = 0
+	}
+	block.SetPosition(at, segment)
+	return nil
+}
+
+// opensFormula returns the length of a delimiter at the start of the line, 0 for
+// none, and the one that ends it.
+func opensFormula(line []byte, before rune) (length int, closing string) {
+	for _, d := range [][2]string{{"$$", "$$"}, {`\[`, `\]`}, {`\(`, `\)`}} {
+		if bytes.HasPrefix(line, []byte(d[0])) {
+			return 2, d[1]
+		}
+	}
+	next, _ := utf8.DecodeRune(line[1:])
+	if line[0] != '$' || unicode.IsSpace(next) || unicode.IsNumber(next) || unicode.IsNumber(before) || unicode.In(before, unicode.Latin) {
+		return 0, ""
+	}
+	return 1, "$"
+}
+
+// closesFormula reports whether the dollar sign at an offset ends a formula.
+func closesFormula(line []byte, at int) bool {
+	before, _ := utf8.DecodeLastRune(line[:at])
+	after, _ := utf8.DecodeRune(line[at+1:])
+	return !unicode.IsSpace(before) && before != '\\' && !unicode.IsNumber(after)
+}
+
+// breaksFormula reports whether a line at an offset has what no formula has: code, or
+// the number of a source.
+func (p piece) breaksFormula(line []byte, offset int) bool {
+	for i, b := range line {
+		if b == '`' || b == '[' && p.numbers[p.at+offset+i] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // doubted is the first doubtful part of source[start:end]; empty without one.
 func (p piece) doubted(start, end int) (int, int) {
 	i := sort.Search(len(p.doubts), func(i int) bool { return p.doubts[i].TextEnd > p.at+start })
@@ -299,6 +386,7 @@ type ours struct{}
 
 func (ours) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(kindCitation, renderCitation)
+	r.Register(kindFormula, func(util.BufWriter, []byte, ast.Node, bool) (ast.WalkStatus, error) { return ast.WalkContinue, nil })
 	r.Register(ast.KindText, renderText)
 	r.Register(ast.KindHeading, renderHeading)
 	r.Register(ast.KindCodeBlock, renderCode)
@@ -321,6 +409,9 @@ func renderText(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 	}
 	t := n.(*ast.Text)
 	write := plain.Write
+	if n.Parent().Kind() == kindFormula {
+		write = plain.RawWrite
+	}
 	if pieceOf(n).plain {
 		write = plain.RawWrite
 		if end := t.Segment.Stop; t.HardLineBreak() && source[end] == '\\' { // the library takes it for markup

@@ -86,6 +86,12 @@ func TestRender(t *testing.T) {
 		{"One[1] and\ntwo[2].", `<p>One<a class="cite" data-number="1" data-at="3">1</a> and<br>` + "\n" +
 			`two<a class="cite" data-number="2" data-at="14">2</a>.</p>` + "\n"},
 		{"[9] is none, \\[1] neither, `[1]` code.", "<p>[9] is none, [1] neither, <code>[1]</code> code.</p>\n"},
+		{`Let \(a*b*c\) and $x*y*z_1$, but \\(a*b*c\\), US$a*b*c$ and $5*6*7$.`, `<p>Let \(a*b*c\) and $x*y*z_1$, but \(a<em>b</em>c\), ` +
+			"US$a<em>b</em>c$ and $5<em>6</em>7$.</p>\n"},
+		{"So\n$$\na_1 < b*c*d\n$$\nand \\[x*y*\\][1]", "<p>So<br>\n$$<br>\na_1 &lt; b*c*d<br>\n$$<br>\nand \\[x*y*\\]" +
+			`<a class="cite" data-number="1" data-at="33">1</a></p>` + "\n"},
+		{"\\(a*b* `c\\)` $d*e*[1]$", "<p>(a<em>b</em> <code>c\\)</code> $d<em>e</em>" +
+			`<a class="cite" data-number="1" data-at="18">1</a>$</p>` + "\n"},
 		{"# Head\n\n#### Deep", "<h3>Head</h3>|<h5>Deep</h5>"},
 		{"Head\n---\nText", "<p>Head</p>\n|<hr>\n|<p>Text</p>\n"},
 		{"- a\n  - b\n- c\n\nText", "<ul>\n<li>a\n<ul>\n<li>b</li>\n</ul>\n</li>\n<li>c</li>\n</ul>\n|<p>Text</p>\n"},
@@ -116,7 +122,7 @@ var markdownText = rapid.Custom(func(t *rapid.T) string {
 		rapid.SampledFrom([]string{"\n", "\n\n", "\n", " ", "  ", "    ", "\t", "- ", "* ", "+ ", "1. ", "2) ", "> ", "# ", "### ", "```", "~~~",
 			"`", "``", "*", "**", "_", "~~",
 			"| ", " |", "|---|", "|", "---", "===", ":-:", "[1]", "[2]", "[3]", "[", "]", "\\", "&amp;", "<b>", "<!--", "-->", "</div>", "![x](y)",
-			"[r]: u", "\r\n"}),
+			"[r]: u", "\r\n", "$", "$$", `\(`, `\)`, `\[`, `\]`}),
 		rapid.SampledFrom([]string{"word", "a", "é", "🦆", "one two", "."}))
 	return strings.Join(rapid.SliceOfN(token, 0, 40).Draw(t, "tokens"), "")
 })
