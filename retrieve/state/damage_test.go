@@ -250,8 +250,13 @@ func TestSalvage(t *testing.T) {
 		x := newSample(t, withLog)
 		dir := x.write(t, x.file, x.log)
 		must(t, os.WriteFile(filepath.Join(dir, marker), nil, 0o600))
+		unfinished := filepath.Join(dir, FileName+".1.new-wal")
+		must(t, os.WriteFile(unfinished, nil, 0o600))
 		if lost := x.check(t, dir); lost > 0 {
 			t.Errorf("%d documents were lost", lost)
+		}
+		if _, err := os.Stat(unfinished); err == nil {
+			t.Error("what an interrupted repair left is still there")
 		}
 	}
 }

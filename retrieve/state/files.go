@@ -90,3 +90,13 @@ func syncFile(path string) error {
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
+
+// removeUnfinished removes what interrupted repairs and migrations left in a data
+// directory that no other process uses.
+func (s *Store) removeUnfinished() error {
+	names, err := fs.Glob(os.DirFS(s.dir), FileName+".*.new*")
+	for _, name := range names {
+		err = errors.Join(err, removeFiles(filepath.Join(s.dir, name)))
+	}
+	return err
+}

@@ -102,6 +102,7 @@ func TestMigrateFile(t *testing.T) {
 	for interrupted := range 5 {
 		t.Run(fmt.Sprint(interrupted), func(t *testing.T) {
 			dir := earlierFile(t)
+			must(t, os.WriteFile(filepath.Join(dir, FileName+".1.new"), nil, 0o600)) // of a process that was killed
 			for n := range interrupted {
 				ctx, cancel := context.WithCancel(t.Context())
 				_, err := Open(ctx, dir, Options{batch: 2, Migrating: func(done, total int) {

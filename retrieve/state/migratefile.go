@@ -29,7 +29,9 @@ func (s *Store) replaceEarlier(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, disk.Lock(s.lock, false)) }()
 	old := fileStore(s.place, Options{Wait: s.wait})
 	earlier := false
-	err = old.connect()
+	if err = s.removeUnfinished(); err == nil {
+		err = old.connect()
+	}
 	if err == nil {
 		earlier, err = old.checkEarlier(ctx)
 	}

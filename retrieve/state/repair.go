@@ -108,6 +108,9 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 		return errors.Join(cause, fmt.Errorf("the database is damaged and other processes use it: "+
 			"stop them, and start again to have it repaired: %w", err))
 	}
+	if err := s.removeUnfinished(); err != nil {
+		return err
+	}
 	lost, aside, err := s.rebuild(ctx)
 	if err != nil {
 		return fmt.Errorf("repairing the damaged database: %w", err)
