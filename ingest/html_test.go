@@ -102,7 +102,8 @@ func TestHTMLAround(t *testing.T) {
 	<div class="related"><p>Read on: bus fares</p></div>`
 	doc, err := new(Reader).Read(t.Context(), "a.html", []byte(page))
 	must(t, err)
-	want := "The pier is closed in March, and boats leave from the old quay.\n\nCookies\n\nBiscuits are sold on board at noon.\n\nQuay: Old | Depth: 4 m"
+	want := "The pier is closed in March, and boats leave from the old quay.\n\n" +
+		"Cookies\n\nBiscuits are sold on board at noon.\n\nQuay: Old | Depth: 4 m"
 	if doc.Text != want {
 		t.Errorf("the text is %q, want %q", doc.Text, want)
 	}

@@ -99,8 +99,8 @@ func TestCodePoints(t *testing.T) {
 	for _, e := range eventsOf(t, call(h, "POST", "/api/ask?chars=1", question, asEvents...).Body.Bytes()) {
 		check(e.kind, decoded(e.data))
 	}
-	for _, want := range []string{"ask start", "ask text_start", "search start", "document start", "record text_start", "retrieved start", "quoted start",
-		"quoted text_start", "done start", "done text_start"} {
+	for _, want := range []string{"ask start", "ask text_start", "search start", "document start", "record text_start",
+		"retrieved start", "quoted start", "quoted text_start", "done start", "done text_start"} {
 		if seen[want] == 0 {
 			t.Errorf("no %s", want)
 		}

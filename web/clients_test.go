@@ -101,7 +101,8 @@ func TestClientTypes(t *testing.T) {
 			t.Errorf("%s differs from openapi.json (%v): go test ./web -run TestClientTypes -update", file, err)
 		}
 	}
-	for client, parts := range map[string][]string{"py": {"ibid/__init__.py", "ibid/types.py"}, "js": {"index.js", "index.d.ts", "types.d.ts"}} {
+	files := map[string][]string{"py": {"ibid/__init__.py", "ibid/types.py"}, "js": {"index.js", "index.d.ts", "types.d.ts"}}
+	for client, parts := range files {
 		lines := 0
 		for _, part := range parts {
 			b, err := os.ReadFile(filepath.Join("clients", client, part))

@@ -145,7 +145,8 @@ func TestPeopleBesideAKey(t *testing.T) {
 	if code, said := send("anna", "POST", "/api/ask", `{"question":"Whose secret?","conversation":"c","user":"bert"}`); code != http.StatusOK {
 		t.Fatalf("%d %s", code, said)
 	}
-	for _, path := range []string{"/api/conversations", "/api/conversations/c", "/api/conversations?user=anna", "/api/conversations/c?user=anna"} {
+	for _, path := range []string{"/api/conversations", "/api/conversations/c",
+		"/api/conversations?user=anna", "/api/conversations/c?user=anna"} {
 		if _, said := send("bert", "GET", path, ""); strings.Contains(said, "secret") {
 			t.Errorf("bert reads what anna asked: %s: %s", path, said)
 		}

@@ -94,7 +94,9 @@ func TestSites(t *testing.T) {
 	mu.Unlock()
 	url := serve(t, data, "--fetch-private")
 	ready(t, url)
-	eventually(t, "the site is read again", func() bool { return strings.Contains(ask(t, url, "When does the chart room open?").Text, "at eleven") })
+	eventually(t, "the site is read again", func() bool {
+		return strings.Contains(ask(t, url, "When does the chart room open?").Text, "at eleven")
+	})
 	reply, err := http.Post(url+"/api/documents?url="+web.URL+"/alone", "", nil)
 	must(t, err)
 	reply.Body.Close()
