@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ibid/answer/prompt"
+	"ibid/retrieve"
 )
 
 // chatTokens is room for a sentence.
@@ -31,7 +32,7 @@ func (r *asking) chat(ctx context.Context, language string) error {
 			said = text
 		}
 	}
-	if r.emit(Unanswered{Reason: talk, Text: said, Nearest: nil}) {
+	if r.emit(Unanswered{Reason: talk, Text: said, Nearest: []retrieve.Passage{}, Closest: []Closest{}}) {
 		r.finish()
 	}
 	return nil

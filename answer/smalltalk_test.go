@@ -32,5 +32,8 @@ func TestSmallTalk(t *testing.T) {
 		if talked && strings.Contains(got.String(), "retrieved") {
 			t.Errorf("%s was searched for", test.text)
 		}
+		if talked && got.closest == nil {
+			t.Errorf("%s: a list of the event is null in JSON", test.text)
+		}
 	}
 }
