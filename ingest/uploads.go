@@ -67,7 +67,9 @@ func (e *UnreadableError) Error() string { return e.Reason }
 
 // An upload has a hidden name, which a sync ignores, until it is stored.
 const (
-	longestUpload = 24 * time.Hour // after which it was interrupted
+	// longestUpload is how long after its last byte an upload may wait to be stored. An
+	// older one was interrupted: another process may still be storing a younger one.
+	longestUpload = time.Hour
 	uploadPrefix  = ".upload-"
 	maxNameBytes  = 200
 )
