@@ -123,7 +123,7 @@ func endingOf(name string) string {
 	return ending
 }
 
-// formatNamed returns the format with a name that there is.
+// formatNamed returns the format of a name, which must exist.
 func formatNamed(name string) fileFormat {
 	all := formats()
 	return all[slices.IndexFunc(all, func(f fileFormat) bool { return f.name == name })]

@@ -53,7 +53,7 @@ func (t talk) check() error {
 	return nil
 }
 
-// namedTalk is the conversation that an address names. Whom a trusted proxy names beside a
+// namedTalk is the conversation that an address names. Whom a trusted proxy names along with a
 // key has no other's.
 func namedTalk(c echo.Context) talk {
 	t := talk{c.Param("id"), c.QueryParam("user")}

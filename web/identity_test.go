@@ -129,9 +129,9 @@ func TestPeopleAreLimited(t *testing.T) {
 	}
 }
 
-// TestPeopleBesideAKey checks that the person whom a trusted proxy names beside a key has
+// TestPeopleWithAKey checks that the person whom a trusted proxy names along with a key has
 // conversations of their own, whatever user the request names.
-func TestPeopleBesideAKey(t *testing.T) {
+func TestPeopleWithAKey(t *testing.T) {
 	t.Parallel()
 	k := newKeyed(t, func(o *Options) {
 		o.Ledger, o.KeepAnswers = newLedger(), time.Hour

@@ -135,7 +135,7 @@ type Options struct {
 	// 0 means [DefaultKeyRate].
 	KeyRate int
 	// UserRate is how many of these may be for one user: the one whom a request names,
-	// or the one whom a trusted proxy names beside a key. 0 means [DefaultUserRate].
+	// or the one whom a trusted proxy names next to a key. 0 means [DefaultUserRate].
 	UserRate int
 	// TrustProxies are the networks of proxies whose X-Forwarded-For is believed.
 	TrustProxies []netip.Prefix

@@ -171,7 +171,7 @@ func TestSignInFlags(t *testing.T) {
 }
 
 // TestRelayNeedsKeys checks that no server passes requests on to the model for callers
-// without a key, not even for those of this machine, behind which a proxy may be.
+// without a key, not even for clients on this machine, which may be a proxy.
 func TestRelayNeedsKeys(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"--no-auth"}, {"--no-auth", "--trust-proxy", "127.0.0.1"}, {"--allow-host", "docs.example.org"}} {

@@ -52,7 +52,7 @@ const (
 	sessionColumns = "digest, key, started"
 )
 
-// permits are what the bits of the column write stand for.
+// permits are the permissions in the bits of the column write.
 func permits(key *retrieve.Key) [4]*bool {
 	return [4]*bool{&key.Write, &key.Relay, &key.Settings, &key.Public}
 }

@@ -257,7 +257,7 @@ func (m *onnxModel) slice(name string, want, first, n int) ([]float32, error) {
 	return turned, nil
 }
 
-// scale turns rounded numbers of a matrix into what they stand for. There is one
+// scale turns rounded numbers of a matrix into those before rounding. There is one
 // scale, or one for each column.
 func (m *onnxModel) scale(out []float32, first int, matrix string, dims []int) error {
 	scales, zeros := m.tensors[matrix+"_scale"], m.tensors[matrix+"_zero_point"]
