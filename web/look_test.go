@@ -15,35 +15,36 @@ import (
 // look checks that nothing overflows the screen, and that axe finds no violation of
 // WCAG 2.2 AA. With IBID_AXE or IBID_SCREENSHOTS it does so at more widths and in
 // both themes, and writes a picture of each into the folder that
-// IBID_SCREENSHOTS names.
+// IBID_SCREENSHOTS names. At 320 by 256 pixels a page of 1280 by 1024 is magnified
+// four times.
 func (b *tab) look(state string) {
 	b.t.Helper()
-	themes, widths := []string{"light", "dark"}, []int64{320, 360, 800, 1440}
+	themes, sizes := []string{"light", "dark"}, [][2]int64{{320, 256}, {320, 900}, {390, 900}, {1280, 900}}
 	if os.Getenv("IBID_AXE") == "" && os.Getenv("IBID_SCREENSHOTS") == "" {
-		themes, widths = themes[:1], []int64{320, 800}
+		themes, sizes = themes[:1], [][2]int64{{320, 900}, {1280, 900}}
 	}
-	for _, width := range widths {
+	for _, size := range sizes {
 		for _, theme := range themes {
-			b.emulate(width, theme)
+			b.emulate(size[0], size[1], theme)
 			b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
-			if width > 320 {
-				b.axe(fmt.Sprintf("%s at %d in %s", state, width, theme))
-				b.picture(fmt.Sprintf("%s-%d-%s", state, width, theme))
+			b.axe(fmt.Sprintf("%s at %d by %d in %s", state, size[0], size[1], theme))
+			if size[1] > 256 {
+				b.picture(fmt.Sprintf("%s-%d-%s", state, size[0], theme))
 			}
 		}
 	}
-	b.emulate(b.width, b.theme)
+	b.emulate(b.width, 900, b.theme)
 }
 
-// emulate sets the width of the window and the theme of the system.
-func (b *tab) emulate(width int64, theme string) {
+// emulate sets the size of the window and the theme of the system.
+func (b *tab) emulate(width, height int64, theme string) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 	}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.do(chromedp.EmulateViewport(width, 900))
+	b.do(chromedp.EmulateViewport(width, height))
 	// After two frames the layout fits the width.
 	if _, err := chromedp.Run(b, chromedp.Evaluate[chromedp.Void](`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`, chromedp.EvalAwaitPromise)); err != nil {
 		b.t.Fatal(err)

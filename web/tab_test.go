@@ -173,10 +173,10 @@ func (s *scene) script(lib shelf) script {
 	kept := []retrieve.Passage{alone, aids, fee}
 	begin := []any{
 		answer.Retrieved{Passages: []retrieve.Passage{alone, aids, fee, dogs}},
-		lib.judged(alone, answer.Relevant, "covers sails, alone, April"),
-		lib.judged(aids, answer.Relevant, "covers sixteen, sails"),
-		lib.judged(fee, answer.Relevant, "covers mooring"),
-		lib.judged(dogs, answer.Irrelevant, "does not cover sails, alone, sixteen"),
+		lib.judged(alone, answer.Relevant, "covers 'sails alone', 'April'"),
+		lib.judged(aids, answer.Relevant, "covers 'sixteen', 'sails'"),
+		lib.judged(fee, answer.Relevant, "covers 'mooring'"),
+		lib.judged(dogs, answer.Irrelevant, "does not mention 'sails alone', 'sixteen'"),
 		answer.Kept{Passages: kept},
 	}
 	usage := answer.Usage{Looked: 4, Used: 3, Took: 1420, Calls: 3, JudgeCalls: 1, PromptTokens: 2210, CompletionTokens: 168}
@@ -200,12 +200,12 @@ func (s *scene) script(lib shelf) script {
 			s.waitAt("second"),
 			answer.Text{Text: " fee is 240 crowns a season.[3]"}, usage}),
 		"asking": {answer.Retrieved{Passages: []retrieve.Passage{alone, aids, fee, dogs}},
-			lib.judged(alone, answer.Relevant, "covers sails, alone, April"), s.waitAt("first"),
+			lib.judged(alone, answer.Relevant, "covers 'sails alone', 'April'"), s.waitAt("first"),
 			answer.Unanswered{Reason: "nothing_relevant", Text: "No."}},
 		"rich":            slices.Concat(begin, []any{answer.Text{Text: richText}, usage}),
 		"And with a dog?": slices.Concat(begin, []any{answer.Text{Text: "Dogs are welcome on the pier.[4]"}, usage}),
 		"How do I make pizza?": {answer.Retrieved{Passages: []retrieve.Passage{dogs, fee}},
-			lib.judged(dogs, answer.Irrelevant, "does not cover make, pizza"), lib.judged(fee, answer.Irrelevant, "does not cover make, pizza"),
+			lib.judged(dogs, answer.Irrelevant, "does not mention 'make pizza'"), lib.judged(fee, answer.Irrelevant, "does not cover make, pizza"),
 			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say: nothing in them is about this question.",
 				Nearest: []retrieve.Passage{dogs, fee}},
 			answer.Usage{Looked: 2, Took: 20}},
@@ -310,7 +310,7 @@ func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *t
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
-	b.emulate(width, theme)
+	b.emulate(width, 900, theme)
 	b.do(chromedp.Navigate(s.URL+path), chromedp.WaitVisible(chromedp.CSS(seen)))
 	t.Cleanup(b.reportProblems)
 	return b

@@ -142,7 +142,7 @@ func TestBrowserLanguages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ language, summary, shown string }{
 		{"de", "4 Textstellen geprüft, 3 verwendet", "behandelt sails, alone, April"},
-		{"ar", "فُحصت 4 مقاطع، استُخدم 3", "يتناول sails, alone, April"},
+		{"ar", "فُحصت 4 مقاطع، استُخدم 3", "يتناول sails، alone، April"},
 	} {
 		s := newScene(t, nil)
 		b := s.newTab(t, 390, "light")

@@ -162,7 +162,8 @@ func (n *needs) reason(c coverage) string {
 	var has, lacks []string
 	last, covered := "", false
 	for i, t := range n.terms {
-		if t.word == last || askingWords[strings.ToLower(t.word)] {
+		asking := askingWords[strings.ToLower(t.word)] || strings.EqualFold(t.word, "may") && !t.name // the month is a name
+		if t.word == last || asking {
 			continue
 		}
 		list := &lacks

@@ -79,8 +79,8 @@ export class AnswerView {
     this.#progress(t("Checked {done} of {total} passages…", { done: this.board.reasons.size, total: Math.max(this.board.passages.size, this.board.reasons.size) }), false);
   }
 
-  on_draft({ step }) {
-    this.#progress(t("Draft {step} is ready, checking more passages…", { step }), false);
+  on_draft({ step, final }) {
+    this.#progress(final ? t("Draft {step} is ready, checking more passages…", { step }) : t("Writing draft {step}…", { step }), false);
   }
 
   on_cited(cited) {

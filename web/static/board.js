@@ -18,6 +18,7 @@ export class Board {
     this.passages = new Map(); // by id
     this.cards = new Map(); // by id, not cited
     this.reasons = new Map(); // by id
+    this.marks = new Map(); // by list of a source and passage: the quotes in it, in order
     this.sources = el("ol", { class: "sources" });
     this.found = el("ul", { class: "found" });
     this.summary = el("summary", {}, "");
@@ -58,12 +59,23 @@ export class Board {
   // quote moves a passage up to its source, with the quoted words marked in it.
   quote(c, cited) {
     const list = this.sources.querySelector(`[data-number="${Number(c.number)}"] .quotes`);
-    const key = `${c.document}:${c.start}:${c.end}`;
-    if (!list || !c.quote || [...list.children].some((e) => e.dataset.key === key)) return;
+    if (!list || !c.quote) return;
+    const p = this.passages.get(c.passage);
+    const whole = p?.text && c.start >= p.start && c.end <= p.end;
+    const key = whole ? c.passage : `${c.document}:${c.start}:${c.end}`;
     const at = { ...cited, ...c };
-    const facts = [place(at), reason(this.reasons.get(c.passage)?.reason)].filter(Boolean).join(" · ");
-    list.append(el("li", { "data-key": key, dir: "auto" },
-      this.opener("quote", at, ...this.#inContext(c)), facts ? el("span", { class: "facts", dir: document.documentElement.dir }, facts) : ""));
+    let entry = [...list.children].find((e) => e.dataset.key === key);
+    if (!entry) {
+      const facts = [place(at), reason(this.reasons.get(c.passage)?.reason)].filter(Boolean).join(" · ");
+      entry = el("li", { "data-key": key, dir: "auto" }, el("p", {}), facts ? el("span", { class: "facts", dir: document.documentElement.dir }, facts) : "");
+      list.append(entry);
+      this.marks.set(entry, []);
+    }
+    const marks = this.marks.get(entry);
+    if (marks.some((m) => m.start < c.end && c.start < m.end)) return;
+    marks.push(at);
+    marks.sort((a, b) => a.start - b.start);
+    entry.firstChild.replaceChildren(...(whole ? this.#inContext(p, marks) : [this.opener("quote", at, snippet(c.quote))]));
     this.cards.get(c.passage)?.remove();
     this.#count();
   }
@@ -126,7 +138,7 @@ export class Board {
   #card(id, p) {
     const card = el("li", { class: "card" }, el("span", { class: "verdict" }, t("checking…")),
       this.opener("source-title", p, p.title || p.document), el("span", { class: "facts" }, place(p)),
-      p.text ? el("p", { class: "snippet", dir: "auto" }, snippet(p.text, 140)) : "");
+      p.text ? el("p", { class: "snippet", dir: "auto" }, snippet(belowHeading(p), 140)) : "");
     this.cards.set(id, card);
     this.found.append(card);
     this.rest.hidden = this.element.hidden = false;
@@ -138,23 +150,36 @@ export class Board {
     this.summary.textContent = this.reasons.size ? t("Looked at {done} of {total}", { done: this.reasons.size, total: all }) : t("Found {n} passages", { n: all });
   }
 
-  // #inContext returns the quoted words, marked, with some of those around them.
-  #inContext(c) {
-    const p = this.passages.get(c.passage);
-    if (!p?.text || c.start < p.start || c.end > p.end) return [snippet(c.quote)];
-    const [before, words, after] = marked({ text: p.text, marks: [{ start: c.start - p.start, end: c.end - p.start }] });
-    const tidy = (s) => s.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
-    const last = tidy(before).slice(-90);
-    const next = tidy(after).slice(0, 90);
-    return [last.length === 90 ? `… ${last.replace(/^\S*\s/, "")}` : last, words, next.length === 90 ? `${next.replace(/\s\S*$/, "")} …` : next];
+  // #inContext returns the quoted words of a passage, marked, with those around them.
+  #inContext(p, quotes) {
+    const marks = quotes.map(({ start, end }) => ({ start: start - p.start, end: end - p.start }));
+    return marked({ text: p.text, marks }).map((part, i) => (i % 2 ? this.opener("quote", quotes[(i - 1) / 2], part) : around(part, i > 0, i < 2 * marks.length)));
   }
 }
 
-// reason returns why a passage was kept or skipped. The server says which words of
-// the question it covers in English; a model's own words are shown as they are.
+// around shortens a text that follows a quote, leads to one, or both.
+function around(text, follows, leads) {
+  const words = text.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
+  if (words.length <= (follows && leads ? 200 : 90)) return words;
+  return `${follows ? words.slice(0, 90).replace(/\s\S*$/, "") : ""} … ${leads ? words.slice(-90).replace(/^\S*\s/, "") : ""}`;
+}
+
+// reason returns why a passage was kept or skipped. The server says in English which
+// words of the question it covers; a model's own words are shown as they are.
 function reason(words) {
-  const [, has, lacks] = /^covers (.+?)(?:, not (.+))?$/.exec(words) || [];
-  return has ? t("covers {words}", { words: has }) + (lacks ? t(", not {words}", { words: lacks }) : "") : words;
+  const [, verb, first, lacks] = /^(covers|does not mention) (.+?)(?:, not (.+))?$/.exec(words) || [];
+  if (!verb) return words;
+  const list = (quoted) => quoted.replace(/'/g, "").replace(/,? /g, t(", "));
+  if (verb !== "covers") return t("does not mention {words}", { words: list(first) });
+  return t("covers {words}", { words: list(first) }) + (lacks ? t(", not {words}", { words: list(lacks) }) : "");
+}
+
+// belowHeading returns the text of a passage without the headings that it begins with.
+function belowHeading({ text = "", heading = "", title }) {
+  const headings = new Set(["", title, ...heading.split(" › ")]);
+  const lines = text.split("\n");
+  const first = lines.findIndex((line) => !headings.has(line.trim()));
+  return lines.slice(Math.max(first, 0)).join("\n");
 }
 
 function drawDraft(html) {

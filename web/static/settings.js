@@ -155,7 +155,7 @@ function fail(err, status) {
 
 const finding = ({ check, state, detail, next }) => el("li", { class: state },
   el("span", { class: "state" }, { ok: t("OK"), warning: t("Warning"), failed: t("Failed") }[state]), " ",
-  el("strong", {}, check), ` ${detail}`, next && el("span", { class: "facts" }, ` → ${next}`));
+  el("strong", {}, check), `: ${detail}`, next && el("span", { class: "facts" }, next));
 
 async function test() {
   const button = byId("set-test");
@@ -190,7 +190,7 @@ function parts() {
   clearTimeout(timer);
   if (settings.parts.some((part) => part.state === "getting")) timer = setTimeout(refreshParts, 1000);
   return el("fieldset", { id: "set-parts" }, el("legend", {}, t("Parts")), el("ul", { class: "findings" }, ...settings.parts.map((part) => el("li", {},
-    el("strong", {}, part.model), " ", brings[part.name] ?? "", el("span", { class: "facts" }, ` · ${part.licence} · ${t("{n} languages", { n: part.languages })}`), el("br"), ...state(part)))));
+    el("strong", {}, part.model), " ", brings[part.name] ?? "", el("span", { class: "facts" }, `${part.licence} · ${t("{n} languages", { n: part.languages })}`), ...state(part)))));
 }
 
 async function refreshParts() {
