@@ -40,7 +40,7 @@ func (p *partsPanel) show() []web.Part {
 			part.State, part.Done = "getting", min(treeBytes(p.folder), known.Bytes)
 		case used != nil && used.Name == known.Name:
 			part.State = "used"
-		case isFile(filepath.Join(p.srv.Data, encoder.FileName(name))):
+		case isReady(p.srv.Data, name):
 			part.State = "ready"
 		case part.Detail != "":
 			part.State = "failed"
@@ -48,6 +48,12 @@ func (p *partsPanel) show() []web.Part {
 		parts = append(parts, part)
 	}
 	return parts
+}
+
+// isReady reports whether a part is there for the next start.
+func isReady(data, name string) bool {
+	m, err := openPart(data, name)
+	return err == nil && m.Close() == nil
 }
 
 // treeBytes returns the size of the files in a folder and those below it, as far as they

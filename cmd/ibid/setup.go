@@ -50,11 +50,11 @@ func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 	if !known {
 		return usageError("there is no part %q", name)
 	}
-	target := filepath.Join(c.Data, encoder.FileName(name))
-	if m, err := encoder.Open(target); err == nil {
-		fmt.Fprintf(s.stdout, "%s is there: %s in %s\n", name, m.Name, target)
+	if m, err := openPart(c.Data, name); err == nil {
+		fmt.Fprintf(s.stdout, "%s is there: %s\n", name, m.Name)
 		return m.Close()
 	}
+	target := filepath.Join(c.Data, encoder.FileName(name))
 	client, place := []string(nil), c.From
 	if c.From == "" {
 		var clients string
@@ -161,14 +161,36 @@ func agreed(s surroundings) bool {
 	return line == "y" || line == "yes"
 }
 
-// encoder opens the encoder in the data directory, that for more languages first, then
-// the better English one; nil if there is none, or if it would be too slow here. With an embedding model of the user's there is no need.
+// openPart opens a part in the data directory, or one that was installed with the
+// program: next to it, as in the archive of a release, or in ../share/ibid. The error
+// is [fs.ErrNotExist] if none of these folders has it.
+func openPart(data, name string) (*encoder.Model, error) {
+	program, err := os.Executable()
+	if err == nil {
+		program, err = filepath.EvalSymlinks(program)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the program's folder: %w", err)
+	}
+	installed := filepath.Dir(program)
+	for _, folder := range []string{data, installed, filepath.Join(installed, "..", "share", "ibid")} {
+		m, err := encoder.Open(filepath.Join(folder, encoder.FileName(name)))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return m, err
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
+// encoder opens the encoder that there is, the one for more languages first, then the
+// better English one; nil if there is none, or if it would be too slow here. With an
+// embedding model of the user's there is no need.
 func (c storeConfig) encoder() (*encoder.Model, error) {
 	if c.EmbedModel != "" || c.Data == "" || !encoder.Fast() {
 		return nil, nil
 	}
 	for _, name := range []string{encoder.Multilingual, encoder.EnglishLarge, encoder.English} {
-		m, err := encoder.Open(filepath.Join(c.Data, encoder.FileName(name)))
+		m, err := openPart(c.Data, name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return m, err
 		}

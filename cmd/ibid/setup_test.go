@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -54,5 +55,36 @@ func TestDamagedEncoder(t *testing.T) {
 	checks, _ := examined(t, data)
 	if f := checks["encoder"]; f.State != stateWarning || !strings.Contains(f.Detail, part) {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestInstalledPart checks that parts installed with the program are found, those
+// next to it first, and before them those in the data directory.
+func TestInstalledPart(t *testing.T) {
+	t.Parallel()
+	if !encoder.Fast() {
+		t.Skip("no encoder is used on this processor")
+	}
+	root, data := t.TempDir(), t.TempDir()
+	program := filepath.Join(root, "bin", "ibid")
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	this, err := os.Executable()
+	must(t, err)
+	binary, err := os.ReadFile(this)
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(root, "bin"), 0o755))
+	must(t, os.WriteFile(program, binary, 0o755))
+	for _, folder := range []string{filepath.Join(root, "share", "ibid"), filepath.Join(root, "bin"), data} {
+		part := filepath.Join(folder, encoder.FileName(encoder.English))
+		must(t, os.MkdirAll(folder, 0o755))
+		must(t, os.WriteFile(part, []byte("IBIDENC1 and no more"), 0o600))
+		cmd := command(t.Context(), data, "doctor")
+		cmd.Path, cmd.Err = program, nil
+		out, _ := cmd.Output() // it fails, for it finds a damaged part
+		if !strings.Contains(string(out), part) {
+			t.Errorf("the part in %s is not used:\n%s", folder, out)
+		}
 	}
 }
