@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -36,6 +35,9 @@ type Uploads struct {
 	// Others returns the size of the uploads in other folders, which count for
 	// MaxTotal too; nil: there are none.
 	Others func() (int64, error)
+	// Lock locks an open file until it is closed, exclusively or with others, without
+	// waiting; nil: nothing else uses the folder while a Sync runs.
+	Lock func(f *os.File, exclusive bool) error
 
 	mu sync.Mutex // held while a document is stored or removed
 
@@ -65,13 +67,11 @@ type UnreadableError struct{ Reason string }
 
 func (e *UnreadableError) Error() string { return e.Reason }
 
-// An upload has a hidden name, which a sync ignores, until it is stored.
 const (
-	// longestUpload is how long after its last byte an upload may wait to be stored. An
-	// older one was interrupted: another process may still be storing a younger one.
-	longestUpload = time.Hour
-	uploadPrefix  = ".upload-"
-	maxNameBytes  = 200
+	// uploadPrefix begins the hidden name, which a sync ignores, of an upload that is not
+	// stored yet. The process that receives it has locked it.
+	uploadPrefix = ".upload-"
+	maxNameBytes = 200
 )
 
 // Sync updates the store from the files, unless they are Shared, and removes the
@@ -120,8 +120,8 @@ func OpenUploads(path string) (*os.Root, error) {
 	return dir, nil
 }
 
-// removeInterrupted removes the files of uploads that no process receives any
-// more: they are old.
+// removeInterrupted removes the files of uploads that no process receives any more:
+// they are not locked.
 func (u *Uploads) removeInterrupted() error {
 	entries, err := fs.ReadDir(u.Dir.FS(), ".")
 	if err != nil {
@@ -131,15 +131,25 @@ func (u *Uploads) removeInterrupted() error {
 		if !strings.HasPrefix(e.Name(), uploadPrefix) {
 			continue
 		}
-		info, err := e.Info()
-		if err == nil && time.Since(info.ModTime()) > longestUpload {
-			err = u.Dir.Remove(e.Name())
+		f, err := u.Dir.OpenFile(e.Name(), os.O_RDWR, 0)
+		if err == nil {
+			if u.lock(f, true) == nil {
+				err = u.Dir.Remove(e.Name())
+			}
+			err = errors.Join(err, f.Close())
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing the interrupted upload %s: %w", e.Name(), err)
 		}
 	}
 	return nil
+}
+
+func (u *Uploads) lock(f *os.File, exclusive bool) error {
+	if u.Lock == nil {
+		return nil
+	}
+	return u.Lock(f, exclusive)
 }
 
 // syncFolder makes the names in a folder durable. Windows keeps names with their
@@ -184,8 +194,10 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if err != nil {
 		return c, err
 	}
-	temporary := uploadPrefix + rand.Text()
-	file, err := u.write(temporary, content, room)
+	file, temporary, err := u.create()
+	if err != nil {
+		return c, fmt.Errorf("saving the upload: %w", err)
+	}
 	defer func() {
 		if file != nil {
 			err = errors.Join(err, file.Close())
@@ -194,7 +206,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 			err = errors.Join(err, fmt.Errorf("removing the interrupted upload: %w", gone))
 		}
 	}()
-	if err != nil {
+	if err := u.write(file, content, room); err != nil {
 		return c, err
 	}
 	u.mu.Lock()
@@ -351,19 +363,36 @@ func CheckCollection(name string) error {
 	return nil
 }
 
-// write writes at most so many bytes to a new file, and syncs it. The file
-// is open also if there is an error, unless it could not be created.
-func (u *Uploads) write(name string, content io.Reader, most int64) (f *os.File, err error) {
-	if f, err = u.Dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
-		return nil, fmt.Errorf("saving the upload: %w", err)
+// create creates and locks the file of an upload. One that another process found
+// before it was locked is gone.
+func (u *Uploads) create() (f *os.File, name string, err error) {
+	for range 3 {
+		name = uploadPrefix + rand.Text()
+		if f, err = u.Dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+			return nil, "", err
+		}
+		if err = u.lock(f, true); err == nil {
+			if _, err = u.Dir.Lstat(name); err == nil {
+				return f, name, nil
+			}
+		}
+		err = errors.Join(err, f.Close())
 	}
+	return nil, "", err
+}
+
+// write writes at most so many bytes to a locked file, and syncs it.
+func (u *Uploads) write(f *os.File, content io.Reader, most int64) error {
 	n, err := io.Copy(f, io.LimitReader(content, most+1))
 	if err == nil && n > most {
 		err = fmt.Errorf("%w: at most %d bytes are allowed", ErrUploadSize, most)
 	} else if err == nil {
 		err = f.Sync()
 	}
-	return f, err
+	if err == nil {
+		err = u.lock(f, false) // Windows lets others read it then
+	}
+	return err
 }
 
 // uploadName makes a file name of the one that a client sent: the last part of a

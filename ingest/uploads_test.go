@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
-	"time"
 )
 
 func newUploads(t *testing.T) (*Uploads, *memory, func() []string) {
@@ -114,22 +113,42 @@ func TestUploadBrokenOff(t *testing.T) {
 }
 
 // The next sync removes the leftovers of a crash, and stores the uploads that
-// were not stored. It leaves an upload alone that may still be received, and
+// were not stored. It leaves an upload alone that another process receives, and
 // neither counts.
 func TestUploadsAfterACrash(t *testing.T) {
 	u, sink, files := newUploads(t)
 	u.MaxTotal = 100
+	u.Lock = func(f *os.File, _ bool) error {
+		if strings.HasSuffix(f.Name(), "receiving") {
+			return errors.New("another process has locked it")
+		}
+		return nil
+	}
 	for name, size := range map[string]int{uploadPrefix + "left": 90, uploadPrefix + "receiving": 90, "a.md": 2} {
 		must(t, u.Dir.WriteFile(name, []byte(strings.Repeat("A", size)), 0o600))
 	}
-	long := time.Now().Add(-longestUpload - time.Hour)
-	must(t, u.Dir.Chtimes(uploadPrefix+"left", long, long))
 	if _, err := u.Add(t.Context(), "b.md", strings.NewReader("B."), nil); err != nil {
 		t.Error(err)
 	}
 	must(t, u.Sync(t.Context()))
 	if got := strings.Join(files(), " "); got != uploadPrefix+"receiving a.md b.md" || len(sink.docs) != 2 {
 		t.Errorf("files %q, %d stored", got, len(sink.docs))
+	}
+}
+
+// A file that another process removes before it is locked is created again.
+func TestUploadLockedTooLate(t *testing.T) {
+	u, _, files := newUploads(t)
+	removed := 0
+	u.Lock = func(f *os.File, exclusive bool) error {
+		if removed++; removed == 1 {
+			must(t, u.removeInterrupted())
+		}
+		return nil
+	}
+	c, err := u.Add(t.Context(), "a.md", strings.NewReader("A."), nil)
+	if err != nil || c.Action != Added || strings.Join(files(), " ") != "a.md" {
+		t.Errorf("%+v, %v, files %q", c, err, files())
 	}
 }
 

@@ -196,7 +196,7 @@ func (l *openedLibrary) reachable(ctx context.Context) error {
 	if _, _, err := l.State.Revision(ctx); err != nil || l.place.Data == "" {
 		return err
 	}
-	return checkSpace(l.place.Data)
+	return cmp.Or(l.State.CheckRoom(), checkSpace(l.place.Data))
 }
 
 // checkSpace returns an error if the disk of a folder is full. A folder that cannot

@@ -211,6 +211,9 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	root, err := srv.lib.AddRoot(ctx, "", srv.Collection)
+	if errors.Is(err, syscall.ENOSPC) { // each upload is refused for that reason
+		root, err = ingest.Root{Name: retrieve.Uploads, Collection: srv.Collection}, nil
+	}
 	if errors.Is(err, retrieve.ErrReadOnly) && srv.Uploads == "auto" {
 		return nil, nil
 	}

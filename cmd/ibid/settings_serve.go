@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"syscall"
 	"time"
 
 	"ibid/answer"
@@ -178,7 +179,7 @@ func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *strin
 			return err
 		}
 	}
-	if err := c.store(ctx, p.lib.State); errors.Is(err, retrieve.ErrReadOnly) {
+	if err := c.store(ctx, p.lib.State); errors.Is(err, retrieve.ErrReadOnly) && !errors.Is(err, syscall.ENOSPC) {
 		return web.UnstoredSetting()
 	} else if err != nil {
 		return err

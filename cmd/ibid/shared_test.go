@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -181,6 +182,59 @@ func endOf(t *testing.T, cmd *exec.Cmd) func() {
 	}
 	t.Cleanup(end)
 	return end
+}
+
+// TestInterruptedUploads: a server that starts removes what another that died left of
+// an upload, and leaves that of another that lives, which can end.
+func TestInterruptedUploads(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	receiving := func() (names []string) {
+		names, err := filepath.Glob(filepath.Join(uploadsIn(data), ".upload-*"))
+		must(t, err)
+		return names
+	}
+	type client struct {
+		body  *io.PipeWriter
+		reply chan int
+		end   func() // of its server
+	}
+	begin := func(name string) client {
+		cmd := command(context.Background(), data, "serve", "--addr", "127.0.0.1:0")
+		url := listening(t, cmd)
+		c := client{reply: make(chan int, 1), end: endOf(t, cmd)}
+		ready(t, url)
+		var body io.Reader
+		body, c.body = io.Pipe()
+		go func() {
+			resp, err := http.Post(url+"/api/documents?name="+name, "application/octet-stream", body)
+			if err != nil {
+				c.reply <- 0
+				return
+			}
+			defer resp.Body.Close()
+			c.reply <- resp.StatusCode
+		}()
+		before := len(receiving())
+		_, err := c.body.Write([]byte("Half of it. "))
+		must(t, err)
+		eventually(t, "the upload to begin", func() bool { return len(receiving()) > before })
+		return c
+	}
+	living, dying := begin("lives.md"), begin("dies.md")
+	dying.end()
+	must(t, dying.body.CloseWithError(errors.New("the server died")))
+	<-dying.reply
+	if n := len(receiving()); n != 2 {
+		t.Fatalf("%d uploads are begun", n)
+	}
+	startProcess(t, data)
+	eventually(t, "the upload to be removed", func() bool { return len(receiving()) == 1 })
+	_, err := living.body.Write([]byte("The rest."))
+	must(t, errors.Join(err, living.body.Close()))
+	if status := <-living.reply; status != http.StatusCreated || len(receiving()) != 0 {
+		t.Errorf("status %d, left are %q", status, receiving())
+	}
 }
 
 // TestOneReaderOfAFolder: of two processes that read a folder, the second names the

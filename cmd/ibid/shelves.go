@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"ibid/ingest"
+	"ibid/retrieve/disk"
 	"ibid/web"
 )
 
@@ -52,7 +53,7 @@ func (f *uploadFolders) failures() (failed []ingest.Change) {
 func (f *uploadFolders) add(srv *server, root ingest.Root, dir *os.Root) *ingest.Uploads {
 	u := &ingest.Uploads{
 		Dir: dir, Root: root, MaxBytes: int64(srv.MaxUpload) << 20, MaxTotal: int64(srv.MaxUploads) << 20,
-		Syncer: &ingest.Syncer{Sink: srv.lib.Index, Reader: srv.lib.reader}, Shared: srv.shared(),
+		Syncer: &ingest.Syncer{Sink: srv.lib.Index, Reader: srv.lib.reader}, Shared: srv.shared(), Lock: disk.Lock,
 	}
 	u.Others = func() (total int64, err error) {
 		for _, other := range f.all() {

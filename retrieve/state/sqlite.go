@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
@@ -187,7 +188,7 @@ func isReadOnly(dir, file string) (bool, error) {
 	if disk.IsReadOnly(err) {
 		return true, nil
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOSPC) {
 		return false, nil
 	}
 	return false, err
@@ -334,7 +335,14 @@ func (s *Store) connect() (err error) {
 	}
 	s.write.SetMaxOpenConns(1)
 	// A connection that may write turns the log on; one that reads cannot.
-	if err := s.retry(context.Background(), s.wait, func() error { return s.explain(s.write.Ping()) }); err != nil {
+	err = s.retry(context.Background(), s.wait, func() error { return s.explain(s.write.Ping()) })
+	if errors.Is(err, syscall.ENOSPC) {
+		// There is no room for the file that processes share. What was closed can be read.
+		err = s.write.Close()
+		s.write, s.full, s.readOnly = nil, true, true
+		return errors.Join(err, s.connect())
+	}
+	if err != nil {
 		return err
 	}
 	if s.read, err = sql.Open("sqlite", dataSource(s.place, reading)); err != nil {

@@ -63,6 +63,7 @@ type Store struct {
 	write, read *sql.DB   // one pool for a server
 	revision    *sql.Stmt // prepared in a file, where preparing is most of the work
 	readOnly    bool
+	full        bool // it is read-only because its disk was full when it was opened
 	wait        time.Duration
 	silence     time.Duration
 	maxPause    time.Duration
@@ -113,6 +114,15 @@ func Open(ctx context.Context, address string, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("opening %s: %w", named(address), err)
 	}
 	return s, nil
+}
+
+// CheckRoom returns an error if the disk was so full when the library was opened that
+// it can only be read until it is opened again.
+func (s *Store) CheckRoom() error {
+	if !s.full {
+		return nil
+	}
+	return &failure{full: true, what: "the disk of " + s.place + " was full when it was opened: free space on it and start ibid again"}
 }
 
 // Close closes the store. The last process to close a data directory leaves

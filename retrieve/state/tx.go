@@ -289,6 +289,9 @@ func newEra() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
 // refusal is the error of a change to a library that is open for reading.
 func (s *Store) refusal() error {
+	if err := s.CheckRoom(); err != nil {
+		return fmt.Errorf("%w: %w", retrieve.ErrReadOnly, err)
+	}
 	return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", retrieve.ErrReadOnly, s.place)
 }
 
