@@ -325,6 +325,18 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// A passage of several small pages is one source, and each quote names its page.
+func TestSourceOfSmallPages(t *testing.T) {
+	p := passage("talk.pptx", 1, 3, "Boats are cleaned in May.\n\nSails are dried in June.")
+	p.Pages = []ingest.Page{{Number: 3, Start: p.Start, End: p.Start + 25}, {Number: 4, Start: p.Start + 27, End: p.End}}
+	a := collect(t, cite.Options{Source: cite.ByPage}, answer.Kept{Passages: []retrieve.Passage{p}},
+		answer.Text{Text: "Sails are dried in June. [1]\n\nBoats are cleaned in May. [1]"})
+	if want := "\n\n- [1] TALK.PPTX, pp. 3-4 (talk.pptx)\n"; a.List != want || len(a.Citations) != 2 ||
+		a.Citations[0].Page != 4 || a.Citations[1].Page != 3 {
+		t.Errorf("%q: %+v", a.List, a.Citations)
+	}
+}
+
 func TestSourceOfRows(t *testing.T) {
 	rows := []retrieve.Passage{passage("fees.csv", 1, 0, "item: atlas | fee: 1 euro"), passage("fees.csv", 2, 0,
 		"item: novel | fee: none"), passage("fees.csv", 3, 0, "more")}

@@ -200,6 +200,7 @@ func (n *numbering) without(cut []sentence.Span, s sentence.Span) string {
 func (n *numbering) citation(u rewrite.Use, s sentence.Span) Citation {
 	p, q := n.passages[u.ID-1], n.last.found[u.ID]
 	p.Heading, p.Anchor = p.PlaceAt(p.Start + q.Start)
+	p.Page = p.PageAt(p.Start + q.Start)
 	by := Written
 	if u.ID == n.last.added {
 		by = Found

@@ -23,12 +23,17 @@ func SourceByName(name string) (SourceOf, bool) {
 // ByDocument makes each document one source.
 func ByDocument(p retrieve.Passage, _ string) (key, title string) { return p.Document, p.Title }
 
-// ByPage makes each page one source, and each document without pages.
+// ByPage makes each page one source, and each document without pages. Small pages
+// that share a passage are one source.
 func ByPage(p retrieve.Passage, address string) (key, title string) {
 	if p.Page == 0 {
 		return ByDocument(p, address)
 	}
-	return fmt.Sprintf("%s#page=%d", p.Document, p.Page), fmt.Sprintf("%s, p. %d", p.Title, p.Page)
+	title = fmt.Sprintf("%s, p. %d", p.Title, p.Page)
+	if last := p.PageAt(p.End - 1); last > p.Page {
+		title = fmt.Sprintf("%s, pp. %d-%d", p.Title, p.Page, last)
+	}
+	return fmt.Sprintf("%s#page=%d", p.Document, p.Page), title
 }
 
 // BySection makes each section of a document one source, by its heading path, and

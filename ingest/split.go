@@ -72,7 +72,7 @@ const (
 
 // cut cuts one part into those that a chunk can hold.
 func (s *splitter) cut(p part) (out []part) {
-	if p.tokens <= s.target {
+	if p.tokens = s.count(p.Span); p.tokens <= s.target {
 		return []part{p}
 	}
 	units := s.units(p)

@@ -26,7 +26,6 @@ func (s *splitter) parts(ctx context.Context) []part {
 	text := s.doc.Text
 	add := func(p part) {
 		if p.Span = trim(text, p.Span); p.Start < p.End && ctx.Err() == nil {
-			p.tokens = s.count(p.Span)
 			parts = append(parts, p)
 		}
 	}
@@ -168,7 +167,8 @@ func (s *splitter) fit(q, p part) bool {
 	if tokens > s.max-slack {
 		tokens = s.count(Span{q.Start, p.End})
 	}
-	return tokens <= s.max && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start) && placeOf(q) == placeOf(p)
+	small := q.tokens < least || p.tokens < least
+	return tokens <= s.max && (small || s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start)) && placeOf(q) == placeOf(p)
 }
 
 // placeOf returns the sheet or message that a part is of; empty for none.

@@ -138,6 +138,32 @@ func TestSplitHoldsSheetsApart(t *testing.T) {
 	}
 }
 
+// Slides and pages of few words share a chunk; those of more do not.
+func TestSplitJoinsSmallPages(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("The ferry to the islands leaves at nine. ", 8))
+	doc := &Document{ID: "x"}
+	for i, text := range []string{"Ferries", "Summer\n\nTwelve a day.", "Winter\n\nNone.", long, "Fares\n\n" + long, "Thanks"} {
+		heading, _, ok := strings.Cut(text, "\n")
+		start := len(doc.Text)
+		doc.Text += text + "\n\n"
+		doc.Pages = append(doc.Pages, Page{Number: i + 1, Start: start, End: start + len(text)})
+		if s := (Section{Level: 1, Start: start, End: start + len(text)}); ok {
+			s.Heading = heading
+			doc.Sections = append(doc.Sections, s)
+		}
+	}
+	doc.Text = strings.TrimSpace(doc.Text)
+	chunks := Split(doc)
+	checkChunks(t, doc, chunks, maxTokens)
+	var got []string
+	for _, c := range chunks {
+		got = append(got, fmt.Sprintf("%d-%d", c.Page, doc.PageAt(c.End-1)))
+	}
+	if strings.Join(got, " ") != "1-4 5-6" {
+		t.Errorf("chunks of the pages %v", got)
+	}
+}
+
 func TestRowAnchor(t *testing.T) {
 	for anchor, want := range map[string]string{
 		"row=12": "/12", "row=3-7": "/3-7", "sheet=A&row=2": "A/2", "sheet=a&row=1&row=2": "a&row=1/2", "sheet=A": "none",

@@ -366,7 +366,7 @@ const (
 // group whose document has changed since its chunks were read is split into its
 // chunks, which have no places.
 func (x *Index) passages(ctx context.Context, groups []group, k int) (out []Passage, err error) {
-	outlines := make(map[Version][]ingest.Section)
+	outlines := make(map[Version]Outline)
 	spans := make([]Span, len(groups))
 	for i, g := range groups {
 		v := g.first().hit.version()
@@ -376,7 +376,7 @@ func (x *Index) passages(ctx context.Context, groups []group, k int) (out []Pass
 		}
 		if _, known := outlines[v]; !known && !g.first().isRow() { // a table may have very many
 			outlines[v], known = x.outlines.get(v)
-			spans[i].Sections = !known
+			spans[i].Outline = !known
 		}
 	}
 	excerpts, err := x.state.Excerpts(ctx, spans)
@@ -386,9 +386,9 @@ func (x *Index) passages(ctx context.Context, groups []group, k int) (out []Pass
 	in := make(map[Version][]*Passage)
 	var passages []*Passage
 	for i, g := range groups {
-		if e := excerpts[i]; e.Stored && spans[i].Sections {
-			x.outlines.put(spans[i].Version, e.Sections)
-			outlines[spans[i].Version] = e.Sections
+		if e := excerpts[i]; e.Stored && spans[i].Outline {
+			x.outlines.put(spans[i].Version, e.Outline)
+			outlines[spans[i].Version] = e.Outline
 		}
 		if len(g.members) > 1 && !g.fits(excerpts[i].Text) {
 			for _, m := range g.members {

@@ -26,6 +26,8 @@ type Passage struct {
 	// Anchor of the chunk hold for the whole passage, or for its beginning.
 	// There are none for rows of a table.
 	Places []Place `json:"-"`
+	// Pages are those that the text is on; nil where the format has none.
+	Pages []ingest.Page `json:"-"`
 	// Score orders the passages of one search: the normalised mixture of the
 	// dense and lexical scores, 0 to 1. It does not compare between questions.
 	Score  float64 `json:"score"`
@@ -47,7 +49,7 @@ func Passages(doc *ingest.Document, chunks []ingest.Chunk) []Passage {
 	for i := range passages {
 		all[i] = &passages[i]
 	}
-	place(all, doc.Sections)
+	place(all, Outline{doc.Sections, doc.Pages})
 	return passages
 }
 

@@ -29,16 +29,35 @@ func (p *Passage) PlaceAt(offset int) (heading, anchor string) {
 	return heading, anchor
 }
 
-// place sets the places of one document's passages.
-func place(passages []*Passage, sections []ingest.Section) {
+// PageAt returns the page of the byte at the offset of the document's text; 0
+// where there are none.
+func (p *Passage) PageAt(offset int) int {
+	page := p.Page
+	for _, at := range p.Pages {
+		if at.Start <= offset {
+			page = at.Number
+		}
+	}
+	return page
+}
+
+// place sets the places and pages of one document's passages.
+func place(passages []*Passage, o Outline) {
+	for _, p := range passages {
+		for _, page := range o.Pages {
+			if page.Start < p.End && p.Start < page.End {
+				p.Pages = append(p.Pages, page)
+			}
+		}
+	}
 	passages = slices.DeleteFunc(passages, (*Passage).isRow)
 	slices.SortFunc(passages, func(p, q *Passage) int { return p.Start - q.Start })
 	var trail ingest.Trail
-	for i, s := range sections {
+	for i, s := range o.Sections {
 		trail.Enter(s)
 		end := math.MaxInt
-		if i+1 < len(sections) {
-			end = sections[i+1].Start
+		if i+1 < len(o.Sections) {
+			end = o.Sections[i+1].Start
 		}
 		for len(passages) > 0 && passages[0].End <= s.Start {
 			passages = passages[1:]
@@ -61,36 +80,42 @@ func (p *Passage) isRow() bool {
 	return ok && (p.Heading == "" || sheet != "") && !strings.Contains(rows, "-")
 }
 
-// maxOutlines is how many sections are cached: about ten megabytes.
+// An Outline is the part of a document that is read with its text only.
+type Outline struct {
+	Sections []ingest.Section `json:"sections,omitempty"`
+	Pages    []ingest.Page    `json:"pages,omitempty"`
+}
+
+// maxOutlines is how many sections and pages are cached: about ten megabytes.
 const maxOutlines = 1 << 16
 
-// outlines cache the sections of recently found documents. Reading them takes as
-// long as a search.
+// outlines cache those of recently found documents. Reading them takes as long as
+// a search.
 type outlines struct {
 	mu    sync.Mutex
-	of    map[Version][]ingest.Section
+	of    map[Version]Outline
 	count int
 }
 
-func (o *outlines) get(v Version) (sections []ingest.Section, ok bool) {
+func (o *outlines) get(v Version) (outline Outline, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	sections, ok = o.of[v]
-	return sections, ok
+	outline, ok = o.of[v]
+	return outline, ok
 }
 
-func (o *outlines) put(v Version, sections []ingest.Section) {
+func (o *outlines) put(v Version, outline Outline) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := len(sections) + 1
+	n := len(outline.Sections) + len(outline.Pages) + 1
 	if _, ok := o.of[v]; ok {
 		return
 	}
 	if o.of == nil || o.count+n > maxOutlines {
-		o.of, o.count = make(map[Version][]ingest.Section), 0
+		o.of, o.count = make(map[Version]Outline), 0
 	}
 	if n <= maxOutlines {
-		o.of[v] = sections
+		o.of[v] = outline
 		o.count += n
 	}
 }

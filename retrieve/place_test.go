@@ -116,6 +116,32 @@ func TestPlacesOfRows(t *testing.T) {
 	}
 }
 
+// A passage of small pages knows the page of each place.
+func TestPlacesOnPages(t *testing.T) {
+	doc := sectioned("a/talk.pptx", "# Kites", "# Tails", "# Lines")
+	for i, s := range doc.Sections {
+		doc.Pages = append(doc.Pages, ingest.Page{Number: i + 1, Start: s.Start, End: s.Start + len(s.Heading)})
+	}
+	chunks := ingest.Split(doc)
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	must(t, x.Replace(t.Context(), doc, chunks))
+	for range 2 { // the second time from memory
+		found, err := x.Search(t.Context(), retrieve.Query{Text: "Tails"})
+		must(t, err)
+		for _, p := range append(found, retrieve.Passages(doc, chunks)...) {
+			var pages []int
+			for _, word := range strings.Fields(doc.Text) {
+				pages = append(pages, p.PageAt(strings.Index(doc.Text, word)))
+			}
+			if !slices.Equal(pages, []int{1, 2, 3}) || len(found) != 1 {
+				t.Errorf("%d found: %s is on the pages %v", len(found), p.ID, pages)
+			}
+		}
+	}
+}
+
 // BenchmarkPlaces measures a search of documents with many sections.
 func BenchmarkPlaces(b *testing.B) {
 	for _, size := range []struct{ documents, sections int }{{50, 20}, {20, 200}, {1, 5000}} {

@@ -173,11 +173,11 @@ type DocumentInfo struct {
 	Bytes      int    `json:"bytes"` // length of the extracted text
 }
 
-// A Span asks for a part of a stored document's text, and for its sections.
+// A Span asks for a part of a stored document's text, and for its outline.
 type Span struct {
 	Version    Version
 	Start, End int // in bytes; equal for none
-	Sections   bool
+	Outline    bool
 }
 
 // A Version is one state of a document: its number and that of the change that
@@ -187,10 +187,10 @@ type Version struct{ Document, Generation int64 }
 // An Excerpt is the text of a [Span].
 type Excerpt struct {
 	// Stored is false if the version is no longer stored, its text is shorter, or
-	// its sections are damaged. Then the excerpt has neither.
-	Stored   bool
-	Text     string // not compared with a checksum, which is over the whole text
-	Sections []ingest.Section
+	// its outline is damaged. Then the excerpt has neither.
+	Stored  bool
+	Text    string // not compared with a checksum, which is over the whole text
+	Outline Outline
 }
 
 // A Candidate is the chunk of a hit.

@@ -21,12 +21,6 @@ func keyRange(document int64) (first, last int64) {
 	return document << ordinalBits, (document+1)<<ordinalBits - 1
 }
 
-// An outline is the part of a document that is read with its text only.
-type outline struct {
-	Sections []ingest.Section `json:"sections,omitempty"`
-	Pages    []ingest.Page    `json:"pages,omitempty"`
-}
-
 // A documentRow is a document as its table has it.
 type documentRow struct {
 	number                                                  int64

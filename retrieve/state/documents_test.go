@@ -338,10 +338,10 @@ func TestParts(t *testing.T) {
 		stored := retrieve.Version{Document: int64(count(t, s, `SELECT number FROM ibid.documents`)), Generation: revision}
 		var spans []retrieve.Span
 		for _, r := range [][2]int{{0, len(doc.Text)}, {0, 3}, {2, 4}, {3, 4}, {11, 14}, {len(doc.Text) - 1, len(doc.Text)}, {0, 0}} {
-			spans = append(spans, retrieve.Span{Version: stored, Start: r[0], End: r[1], Sections: r[0] == 0})
+			spans = append(spans, retrieve.Span{Version: stored, Start: r[0], End: r[1], Outline: r[0] == 0})
 		}
 		lacking := []retrieve.Span{{Version: stored, End: len(doc.Text) + 1},
-			{Version: retrieve.Version{Document: stored.Document, Generation: revision - 1}, End: 3, Sections: true},
+			{Version: retrieve.Version{Document: stored.Document, Generation: revision - 1}, End: 3, Outline: true},
 			{Version: retrieve.Version{}, End: 3}}
 		excerpts, err := s.Excerpts(ctx, append(lacking, spans...))
 		must(t, err)
@@ -349,8 +349,8 @@ func TestParts(t *testing.T) {
 			var want retrieve.Excerpt
 			if i >= len(lacking) {
 				span := spans[i-len(lacking)]
-				if want = (retrieve.Excerpt{Stored: true, Text: doc.Text[span.Start:span.End]}); span.Sections {
-					want.Sections = doc.Sections
+				if want = (retrieve.Excerpt{Stored: true, Text: doc.Text[span.Start:span.End]}); span.Outline {
+					want.Outline = retrieve.Outline{Sections: doc.Sections, Pages: doc.Pages}
 				}
 			}
 			if diff := gocmp.Diff(want, e); diff != "" {

@@ -167,7 +167,7 @@ func (m *migration) copy(from, into *tx, space string, key int64) (bytes int) {
 	reason := "it was damaged before the library was brought up to date"
 	err := caught(func() {
 		m.read(from, key, &old)
-		var o outline
+		var o retrieve.Outline
 		if errors.Join(json.Unmarshal([]byte(old.meta), &old.doc.Meta), json.Unmarshal([]byte(old.outline), &o)) != nil {
 			check(errRow)
 		}

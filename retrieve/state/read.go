@@ -50,7 +50,7 @@ func (t *tx) textOf(d *documentRow) *ingest.Document {
 	if err != nil {
 		damaged("its metadata is damaged")
 	}
-	var o outline
+	var o retrieve.Outline
 	if err := json.Unmarshal(stored, &o); err != nil {
 		damaged("its outline is damaged")
 	}
@@ -65,35 +65,35 @@ func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve
 	var values []string
 	var args []any
 	for i, p := range spans {
-		if p.Sections || p.Start < p.End {
+		if p.Outline || p.Start < p.End {
 			row := "(?, ?, ?, ?, ?, ?)"
 			if values == nil { // it gives the columns their types
 				row = "(CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer), CAST(? AS integer), CAST(? AS integer))"
 			}
 			values = append(values, row)
-			args = append(args, i, p.Version.Document, p.Version.Generation, p.Start+1, p.End-p.Start, p.Sections)
+			args = append(args, i, p.Version.Document, p.Version.Generation, p.Start+1, p.End-p.Start, p.Outline)
 		}
 	}
 	if values == nil {
 		return found, nil
 	}
-	query := `WITH wanted (place, number, revision, start, length, sections) AS (VALUES ` + strings.Join(values, ", ") + `)
-		SELECT place, length, sections, texts.number, CASE WHEN sections = 1 THEN outline END, outline_sum,
+	query := `WITH wanted (place, number, revision, start, length, outlined) AS (VALUES ` + strings.Join(values, ", ") + `)
+		SELECT place, length, outlined, texts.number, CASE WHEN outlined = 1 THEN outline END, outline_sum,
 			CASE WHEN length > 0 THEN substr(text, start, length) END
 		FROM wanted JOIN ibid.changes ON changes.document = wanted.number AND changes.revision = wanted.revision
 			JOIN ibid.texts ON texts.number = wanted.number
 		WHERE NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = wanted.number)`
 	err := within(ctx, s.viewOnce, func(t *tx) {
 		for r := range t.rows(query, args...) {
-			var place, length, sections int
+			var place, length, outlined int
 			var number, sum int64
 			var stored, text []byte
-			if r.Scan(&place, &length, &sections, &number, &stored, &sum, &text) != nil {
+			if r.Scan(&place, &length, &outlined, &number, &stored, &sum, &text) != nil {
 				continue
 			}
-			var o outline
-			if len(text) == max(0, length) && (sections == 0 || rowSum(number, stored) == sum && json.Unmarshal(stored, &o) == nil) {
-				found[place] = retrieve.Excerpt{Stored: true, Text: string(text), Sections: o.Sections}
+			var o retrieve.Outline
+			if len(text) == max(0, length) && (outlined == 0 || rowSum(number, stored) == sum && json.Unmarshal(stored, &o) == nil) {
+				found[place] = retrieve.Excerpt{Stored: true, Text: string(text), Outline: o}
 			}
 		}
 	}, "reading parts of documents")

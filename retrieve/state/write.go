@@ -47,7 +47,7 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 	}
 	p.row.title, p.row.format, p.row.digest = doc.Title, doc.Format, doc.Digest
 	p.row.chunks, p.row.pages, p.row.bytes = len(chunks), len(doc.Pages), len(doc.Text)
-	p.outline, err = json.Marshal(outline{doc.Sections, doc.Pages})
+	p.outline, err = json.Marshal(retrieve.Outline{Sections: doc.Sections, Pages: doc.Pages})
 	return p, err
 }
 
