@@ -171,6 +171,7 @@ type DocumentInfo struct {
 	Chunks     int    `json:"chunks"`
 	Pages      int    `json:"pages"`
 	Bytes      int    `json:"bytes"` // length of the extracted text
+	Number     int64  `json:"-"`     // larger than those of the documents that were added before
 }
 
 // A Span asks for a part of a stored document's text, and for its outline.

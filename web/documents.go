@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -32,13 +33,16 @@ type documents struct {
 	folders   UploadFolders       // nil: nothing can be added
 	sample    fs.FS               // a library to try
 	sites     Sites
-	ledger    retrieve.Ledger
-	record    func(c echo.Context, id string) (*answerRecord, error)
+	// summarizes reports whether a model can summarize documents.
+	summarizes func(ctx context.Context) bool
+	ledger     retrieve.Ledger
+	record     func(c echo.Context, id string) (*answerRecord, error)
 }
 
 // listing is the reply of GET /api/documents.
 type listing struct {
-	// Documents are those after the id in ?after=, ?limit= at most.
+	// Documents are those after the id in ?after=, ?limit= at most, by id; with ?recent=1
+	// the latest.
 	Documents []retrieve.DocumentInfo `json:"documents"`
 	// More means that others follow.
 	More bool `json:"more"`
@@ -92,9 +96,13 @@ func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 	if err != nil {
 		return listing{}, err
 	}
+	recent := q.Has("recent")
+	if recent {
+		all = slices.SortedStableFunc(slices.Values(all), func(a, b retrieve.DocumentInfo) int { return cmp.Compare(b.Number, a.Number) })
+	}
 	l := listing{Documents: []retrieve.DocumentInfo{}, Total: len(all), Troubles: failed, Sites: sites, Indexing: d.indexing()}
 	for _, info := range all {
-		if info.ID <= q.Get("after") {
+		if !recent && info.ID <= q.Get("after") {
 			continue
 		}
 		if limit >= 0 && len(l.Documents) >= limit {
@@ -194,8 +202,9 @@ func (d *documents) viewer(c echo.Context) error {
 	if x.AlsoIn, err = d.copies(c.Request().Context(), doc); err != nil {
 		return err
 	}
-	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x, Outline: outline(doc),
-		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && !d.isHere(c, doc)}
+	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x, Outline: outline(doc), Key: keyPassages(doc),
+		Summarizes: len(x.Blocks) > 0 && d.summarizes(c.Request().Context()),
+		Link:       Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && !d.isHere(c, doc)}
 	page.Find = strings.TrimSpace(c.QueryParam("find"))
 	page.Found = findIn(doc, page.Find)
 	if doc.Digest != "" && !page.Elsewhere {

@@ -127,7 +127,7 @@ type homePage struct {
 
 func newHomePage(p *pages, kept bool) *homePage {
 	return &homePage{frame: p.frame(""), pages: p, Kept: kept,
-		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "conversation.js", "copy.js",
+		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "collections.js", "conversation.js", "copy.js",
 			"dom.js", "history.js", "library.js", "past.js",
 			"peek.js", "reader.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}}
 }
@@ -153,6 +153,8 @@ type viewerPage struct {
 	// Before and After lead to the pages before and after this one.
 	Before, After string
 	Outline       []heading
+	Key           []keyPassage
+	Summarizes    bool   // a model can summarize it
 	Find          string // words to look for, and where they are
 	Found         []foundPlace
 }

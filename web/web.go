@@ -250,6 +250,7 @@ func New(o Options) (*echo.Echo, error) {
 		drawing: semaphore.NewWeighted(maxDrawing),
 		folders: o.UploadFolders, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
 	h.home.documents, h.home.model = h.documents, o.Model
+	h.documents.summarizes = func(ctx context.Context) bool { return o.Summarizer != nil && o.Model(ctx) != "" }
 	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
 	h.batch = newBatch(h.asking, h.limiter)
 	h.suggested = &suggestions{asking: h.asking}

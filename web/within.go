@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -19,7 +20,9 @@ const (
 	maxFound    = 100 // places with them
 	foundAround = 80  // bytes of text before and after such a place
 	maxOutline  = 60  // headings
-	maxOpening  = 300 // bytes of the sentence below a heading
+	maxOpening  = 300 // bytes of the first sentence of a section
+	maxOpenings = 400 // sentences that key passages are chosen from
+	maxKey      = 5   // key passages
 )
 
 // pageAfter returns most documents of a list by id after one, and whether more follow.
@@ -68,8 +71,7 @@ func findIn(doc *ingest.Document, words string) []foundPlace {
 // A heading is one line of a document's outline.
 type heading struct {
 	Text      string
-	Level, At int    // At is its place in the text
-	Opening   string // first sentence below it
+	Level, At int // At is its place in the text
 }
 
 // outline returns the headings down to the level at which they are few enough; nil
@@ -79,7 +81,7 @@ func outline(doc *ingest.Document) (list []heading) {
 		list = []heading{}
 		for _, s := range doc.Sections {
 			if s.Heading != "" && s.Level <= level {
-				list = append(list, heading{Text: s.Heading, Level: max(s.Level, 1), At: s.Start, Opening: opening(doc, s)})
+				list = append(list, heading{Text: s.Heading, Level: max(s.Level, 1), At: s.Start})
 			}
 		}
 	}
@@ -89,15 +91,52 @@ func outline(doc *ingest.Document) (list []heading) {
 	return list[:min(len(list), maxOutline)]
 }
 
-// opening returns the first sentence of a section below its heading.
-func opening(doc *ingest.Document, s ingest.Section) string {
-	text := strings.TrimSpace(doc.Text[min(lineEnd(doc.Text, s.Start), s.End):s.End])
-	text = text[:runeStart(text, 4*maxOpening)]
-	first, ok := new(sentence.Splitter).Next([]byte(text), nil, nil, true)
-	if !ok || first.End-first.Start > maxOpening {
-		return ""
+// A keyPassage is a sentence that says what a document is about.
+type keyPassage struct {
+	Text       string
+	Start, End int
+	terms      map[string]bool
+	weight     float64
+}
+
+// keyPassages returns the sentences, of those that begin a section or a paragraph, whose
+// words are in the most of the others, in the order of the text.
+func keyPassages(doc *ingest.Document) []keyPassage {
+	var all []keyPassage
+	frequency := map[string]int{}
+	for _, b := range blocks(doc, 0, lineEnd(doc.Text, min(len(doc.Text), 4*window)), 0, 0) {
+		if b.Kind != "text" || len(all) == maxOpenings {
+			continue
+		}
+		first, ok := new(sentence.Splitter).Next([]byte(b.Runs[0].Text), nil, nil, true)
+		k := keyPassage{Start: b.At + first.Start, End: b.At + first.End, terms: map[string]bool{}}
+		if !ok || first.End-first.Start > maxOpening {
+			continue
+		}
+		k.Text = strings.TrimSpace(doc.Text[k.Start:k.End])
+		for _, term := range retrieve.Terms(k.Text) {
+			k.terms[term] = true
+		}
+		if len(k.terms) < 5 || !strings.ContainsAny(k.Text[len(k.Text)-1:], ".!?") {
+			continue // no sentence
+		}
+		for term := range k.terms {
+			frequency[term]++
+		}
+		all = append(all, k)
 	}
-	return strings.TrimSpace(text[first.Start:first.End])
+	if len(all) <= maxKey {
+		return nil // the document is as short
+	}
+	for i, k := range all {
+		for term := range k.terms {
+			all[i].weight += float64(frequency[term]) / float64(len(k.terms)+5)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b keyPassage) int { return cmp.Compare(b.weight, a.weight) })
+	all = all[:min(len(all), maxKey)]
+	slices.SortFunc(all, func(a, b keyPassage) int { return cmp.Compare(a.Start, b.Start) })
+	return all
 }
 
 // pageOf returns a page of a document by its number.

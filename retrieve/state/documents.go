@@ -57,7 +57,7 @@ func (d *documentRow) describe(doc *ingest.Document) error {
 func (d *documentRow) info() (retrieve.DocumentInfo, error) {
 	info := retrieve.DocumentInfo{
 		Document:   ingest.Document{ID: d.id, Root: d.root, Path: d.path, Title: d.title, Format: d.format, Digest: d.digest},
-		Collection: d.collection, Chunks: d.chunks, Pages: d.pages, Bytes: d.bytes,
+		Collection: d.collection, Chunks: d.chunks, Pages: d.pages, Bytes: d.bytes, Number: d.number,
 	}
 	if err := json.Unmarshal([]byte(d.meta), &info.Meta); err != nil {
 		return info, fmt.Errorf("%w: its metadata: %w", errRow, err)

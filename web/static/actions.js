@@ -15,25 +15,32 @@ export function actions(view) {
     setTimeout(() => (copied.textContent = t("Copy")), 2000);
   });
   const kept = view.run && view.answer && "kept" in byId("turns").dataset;
-  const shared = button(t("Share"), async () => {
-    try {
-      // Browsers allow copying only right after the click.
-      const [done] = await Promise.all([copy(new URL(`?run=${view.run}`, base).href), put(new URL(`api/runs/${view.run}/shared`, base))]);
-      shared.textContent = done ? t("Link copied") : t("Copying was blocked");
-      if (done) view.say(t("Link to this answer copied."));
-    } catch (err) {
-      if (!(err instanceof Trouble)) throw err;
-      shared.textContent = t("Couldn't share");
-      view.say(err.message);
-    }
-    setTimeout(() => (shared.textContent = t("Share")), 2000);
-  });
   return [
     view.text && !view.unanswered ? copied : "",
-    kept ? shared : "",
+    kept ? shareButton({ class: "plain" }, () => [view.run], (done, trouble) => view.say(done ? t("Link to this answer copied.") : trouble)) : "",
     view.failed ? "" : button(t("Regenerate"), () => view.again()),
     ...(kept ? ratings(view) : []),
   ].filter(Boolean);
+}
+
+// shareButton returns a button that shares the answers whose records runs() names, and
+// copies a link to them. ended(done, trouble) is called then.
+export function shareButton(attributes, runs, ended) {
+  const button = el("button", { type: "button", ...attributes, onclick: async () => {
+    try {
+      const ids = await runs();
+      // Browsers allow copying only right after the click.
+      const [done] = await Promise.all([copy(new URL(`?${ids.map((id) => `run=${id}`).join("&")}`, base).href), ...ids.map((id) => put(new URL(`api/runs/${id}/shared`, base)))]);
+      button.textContent = done ? t("Link copied") : t("Copying was blocked");
+      ended(done, button.textContent);
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err;
+      button.textContent = t("Couldn't share");
+      ended(false, err.message);
+    }
+    setTimeout(() => (button.textContent = t("Share")), 2000);
+  } }, t("Share"));
+  return button;
 }
 
 // ratings returns the buttons that rate the answer.

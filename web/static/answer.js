@@ -1,7 +1,7 @@
 // One question and its answer, which grows with each event.
 
 import { actions } from "./actions.js";
-import { Blocks } from "./blocks.js";
+import { Blocks, under } from "./blocks.js";
 import { Board } from "./board.js";
 import { base, documentURL, el, marked, place, snippet } from "./dom.js";
 import { attach } from "./peek.js";
@@ -229,7 +229,7 @@ export class AnswerView {
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;
       e.preventDefault();
-      this.panel.open({ ...cited, ...this.#under(link)[0], run: this.run }, link);
+      this.panel.open({ ...cited, ...under(this.citations, link)[0], run: this.run }, link);
     });
     link.addEventListener("keydown", (e) => {
       if ((e.key === " " || e.key === "Enter") && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
@@ -238,28 +238,18 @@ export class AnswerView {
       }
     });
     attach(link, () => {
-      const under = this.#under(link);
-      return { ...cited, page: under[0]?.page, heading: under[0]?.heading, quotes: under };
+      const quotes = under(this.citations, link);
+      return { ...cited, page: quotes[0]?.page, heading: quotes[0]?.heading, quotes };
     });
-  }
-
-  // #under returns the citations of a marker: of those with its number, the ones
-  // whose sentence contains it or is nearest.
-  #under(link) {
-    const number = Number(link.dataset.number);
-    const at = Number(link.dataset.at);
-    const mine = this.citations.filter((c) => c.number === number);
-    const distance = (c) => Math.max(0, c.text_start - at, at - c.text_end);
-    const least = Math.min(...mine.map(distance));
-    return mine.filter((c) => distance(c) === least);
   }
 
   #weak() {
     for (const link of this.textBox.querySelectorAll(".cite")) {
-      const under = this.#under(link);
-      link.classList.toggle("weak", under.length > 0 && under.every((c) => c.verdict === "weak"));
-      link.classList.toggle("found", under.length > 0 && under.every((c) => c.by === "found"));
-      if (under.length) link.href = documentURL(under[0].document, under[0].start, under[0].end, under[0].link, this.run);
+      const quotes = under(this.citations, link);
+      if (!quotes.length) continue;
+      link.classList.toggle("weak", quotes.every((c) => c.verdict === "weak"));
+      link.classList.toggle("found", quotes.every((c) => c.by === "found"));
+      link.href = documentURL(quotes[0].document, quotes[0].start, quotes[0].end, quotes[0].link, this.run);
     }
   }
 

@@ -106,14 +106,14 @@ function open() {
   return Boolean(kept);
 }
 
-// replay shows the answer that a shared address names.
+// replay shows the answers that a shared address names.
 async function replay() {
-  const run = new URLSearchParams(location.search).get("run");
-  if (!run) return;
-  const mine = history.list().find((c) => c.turns.some((turn) => turn.run === run));
+  const runs = new URLSearchParams(location.search).getAll("run");
+  if (!runs.length) return;
+  const mine = history.list().find((c) => runs.every((run) => c.turns.some((turn) => turn.run === run)));
   if (mine) return show(mine); // no second entry in the history
   try {
-    await conversation.replay(run);
+    await conversation.replay(runs);
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
     byId("missing").textContent = err.status === 404 ? t("This answer is no longer available.") : err.message;

@@ -116,6 +116,17 @@ export class Blocks {
   }
 }
 
+// under returns the citations of a number in the text: of those with its number, the
+// ones whose sentence contains it or is nearest.
+export function under(citations, link) {
+  const number = Number(link.dataset.number);
+  const at = Number(link.dataset.at);
+  const mine = citations.filter((c) => c.number === number);
+  const distance = (c) => Math.max(0, c.text_start - at, at - c.text_end);
+  const least = Math.min(...mine.map(distance));
+  return mine.filter((c) => distance(c) === least);
+}
+
 function parse(html) {
   const template = document.createElement("template");
   template.innerHTML = html;

@@ -77,16 +77,34 @@ export class Conversation {
     view.actions.insertBefore(el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) }, t("Ask again and compare")), view.actions.querySelector(".ratings"));
   }
 
-  // replay shows a recorded answer, or one that is being written.
-  async replay(run) {
+  // replay shows recorded answers, or ones that are being written. Where the server has
+  // the reader's conversation with the first, it shows that.
+  async replay(runs) {
     this.clear();
     const mine = (this.asking = new AbortController());
-    const record = await get(runURL(run), mine.signal);
-    const { question, request } = record;
+    for (const run of runs) {
+      const record = await get(runURL(run), mine.signal);
+      const { conversation } = record.request || {};
+      if (run === runs[0] && conversation && "keyed" in this.turns.dataset) {
+        try {
+          return await this.fetch(conversation);
+        } catch (err) {
+          if (!(err instanceof Trouble) || err.status !== 404) throw err; // it is another reader's
+          this.asking = mine;
+        }
+      }
+      const view = await this.#restore(record, mine);
+      this.#showStates(view, record);
+    }
+  }
+
+  // #restore shows the answer of a record.
+  async #restore({ id, question, request }, mine) {
     const { question: _, history: __, conversation: ___, ...body } = request || {};
     const view = this.#view(question, body, null, false);
-    await this.#follow(view, mine, async () => run);
-    this.#showStates(view, record);
+    this.asking = mine;
+    await this.#follow(view, mine, async () => id);
+    return view;
   }
 
   // fetch shows a conversation that the server has. A question that was asked again is
@@ -97,11 +115,9 @@ export class Conversation {
     const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base), mine.signal);
     this.id = id;
     const latest = new Map(runs.map((run) => [`${run.request.history?.length || 0} ${run.question}`, run]));
-    for (const { id: run, question, request } of latest.values()) {
+    for (const record of latest.values()) {
       if (mine.signal.aborted) return;
-      const { question: _, history: __, conversation: ___, ...body } = request;
-      this.asking = mine;
-      await this.#follow(this.#view(question, body, null, false), mine, async () => run);
+      await this.#restore(record, mine);
     }
   }
 

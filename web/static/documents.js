@@ -3,7 +3,7 @@
 
 import { base, byId, documentAPI, documentURL, el, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
-import { upload } from "./upload.js";
+import { showInto as intoWords, upload } from "./upload.js";
 import { locale, t } from "./words.js";
 
 const most = 300; // rows drawn at a time
@@ -227,8 +227,7 @@ words.addEventListener("input", narrow);
 const named = byId("into");
 const into = () => (named ? named.value.trim() : collection.value);
 function showInto() {
-  const hint = byId("upload")?.querySelector(".into");
-  if (hint) hint.textContent = into() && ` · ${t("into the collection {name}", { name: into() })}`;
+  if (mayChange) intoWords(byId("upload"), into());
 }
 named?.addEventListener("change", showInto);
 collection.addEventListener("change", () => {

@@ -1,13 +1,13 @@
 // The library on the home page: its state, questions to try, and the documents,
 // of which the reader can tick those to ask.
 
+import { Collections } from "./collections.js";
 import { base, byId, el, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
-import { upload } from "./upload.js";
+import { showInto, upload } from "./upload.js";
 import { parts, t } from "./words.js";
 
 const most = 8; // documents shown to tick
-const chosen = "ibid.collection"; // where the choice of a collection is stored
 
 export class Library {
   // ask asks a suggested question; say announces a status; reachable(yes) is called when that changes.
@@ -15,19 +15,14 @@ export class Library {
     Object.assign(this, { ask, reachable });
     this.box = byId("library");
     this.shelf = byId("shelf");
-    this.collection = byId("collection");
+    this.collections = new Collections({ say, changed: () => this.refresh() });
     this.picked = new Map(new URLSearchParams(location.search).getAll("document").map((id) => [id, id.split("/").at(-1)])); // id -> title
     this.asked = false; // a conversation has begun
     this.upload = byId("upload");
     if (this.upload) {
-      this.offer = upload(this.upload, { say, refresh: () => this.refresh() });
+      this.offer = upload(this.upload, { say, refresh: () => this.refresh(), into: () => this.collections.value });
       byId("sample").addEventListener("click", () => this.#addSample(say));
     }
-    this.collection.addEventListener("change", () => {
-      if (this.collection.value) localStorage.setItem(chosen, this.collection.value);
-      else localStorage.removeItem(chosen);
-      this.#suggest();
-    });
     byId("only-clear").addEventListener("click", () => {
       this.picked.clear();
       for (const box of this.shelf.querySelectorAll("input")) box.checked = false;
@@ -36,13 +31,12 @@ export class Library {
     });
     this.#showPicked();
     this.refresh();
-    this.#collections();
   }
 
   // scope returns what a question is restricted to.
   get scope() {
     if (this.picked.size) return { filter: { documents: [...this.picked.keys()] } };
-    return this.collection.value ? { collection: this.collection.value } : {};
+    return this.collections.value ? { collection: this.collections.value } : {};
   }
 
   // showFor fits the library to an empty or a started conversation.
@@ -50,6 +44,7 @@ export class Library {
     this.asked = asked;
     this.box.hidden = asked || !this.total && !byId("state").hasChildNodes();
     if (this.upload) this.upload.hidden = asked;
+    this.collections.showFor(asked);
     this.#fit();
   }
 
@@ -58,8 +53,11 @@ export class Library {
     clearTimeout(this.timer);
     let wait = 1500;
     try {
-      const list = await get(new URL(`api/documents?limit=${most}`, base));
+      await this.collections.load();
+      const { value: collection } = this.collections;
+      const list = await get(new URL(`api/documents?recent=1&limit=${most}&collection=${encodeURIComponent(collection)}`, base));
       this.reachable(true);
+      if (this.upload) showInto(this.upload, collection);
       this.#draw(list);
       if (list.indexing.ready) return;
     } catch (err) {
@@ -71,8 +69,10 @@ export class Library {
   }
 
   #draw({ documents, total, troubles, indexing }) {
-    const grown = total !== this.total;
-    Object.assign(this, { total, ready: indexing.ready });
+    const { value: collection } = this.collections;
+    const shown = `${total} ${collection} ${documents[0]?.document}`;
+    const changed = shown !== this.shown;
+    Object.assign(this, { total, shown, ready: indexing.ready, empty: indexing.ready && !total && !collection });
     const link = el("a", { href: new URL("documents", base).href }, t("{n} documents", { n: total }));
     const lines = [];
     if (!indexing.ready) {
@@ -81,6 +81,8 @@ export class Library {
         el("progress", { max: indexing.total || 1, value: indexing.total ? indexing.done : null, "aria-label": t("Indexing progress") }),
         el("p", { class: "facts" }, total ? t("You can ask now. Answers use the files indexed so far.") : t("You can ask as soon as the first file is indexed.")),
       );
+    } else if (total === 0 && collection) {
+      lines.push(el("p", {}, t("This collection is empty."), " ", this.upload ? t("Files that you add go into it.") : ""));
     } else if (total === 0) {
       lines.push(this.upload
         ? el("p", {}, t("Add PDF, Word, Markdown, HTML, mail and other files. Every answer quotes them and links to the exact words."))
@@ -93,13 +95,13 @@ export class Library {
       lines.push(el("p", { class: "facts" }, more));
     }
     byId("state").replaceChildren(...lines);
-    if (grown) this.#drawShelf(documents);
+    if (changed) this.#drawShelf(documents);
     this.showFor(this.asked);
   }
 
   // #fit shows an empty library as an invitation to add documents.
   #fit() {
-    const empty = this.ready && this.total === 0 && !this.asked;
+    const empty = this.empty && !this.asked;
     document.body.classList.toggle("no-documents", empty);
     byId("welcome").textContent = empty && this.upload ? t("Add your documents") : t("Ask your documents");
     byId("dock").hidden = empty && Boolean(this.upload);
@@ -107,7 +109,7 @@ export class Library {
   }
 
   #drawShelf(documents) {
-    this.shelf.hidden = documents.length < 2;
+    this.shelf.hidden = documents.length === 0;
     this.shelf.querySelector("ul").replaceChildren(...documents.map((d) => el("li", {}, el("label", { title: visibleName(d.document) },
       el("input", { type: "checkbox", checked: this.picked.has(d.document), onchange: (e) => {
         if (e.target.checked) this.picked.set(d.document, d.title || d.document);
@@ -123,7 +125,7 @@ export class Library {
     byId("only").hidden = titles.length === 0;
     byId("collections").classList.toggle("hidden", titles.length > 0);
     byId("only-words").textContent = t("Asking only: {documents}", { documents: titles.length > 2 ? t("{n} documents", { n: titles.length }) : titles.map(visibleName).join(", ") });
-    if (this.total) this.#suggest();
+    if (this.shown) this.#suggest();
   }
 
   // #suggest shows questions that the chosen documents answer.
@@ -132,7 +134,7 @@ export class Library {
     const list = byId("suggested");
     const url = new URL("api/suggestions", base);
     if (this.picked.size === 1) url.searchParams.set("document", [...this.picked.keys()][0]);
-    else if (this.collection.value) url.searchParams.set("collection", this.collection.value);
+    else if (this.collections.value) url.searchParams.set("collection", this.collections.value);
     let questions = [];
     try {
       if (this.total && this.picked.size < 2) ({ questions } = await get(url));
@@ -158,21 +160,6 @@ export class Library {
       byId("state").append(el("p", { class: "note trouble", role: "alert" }, err instanceof Trouble ? err.message : t("Can't reach the server.")));
     } finally {
       button.disabled = false;
-    }
-  }
-
-  // #collections lets the reader choose if the library has several.
-  async #collections() {
-    try {
-      const { collections: all } = await get(new URL("api/collections", base));
-      if (all.length < 2) return;
-      this.collection.append(...all.map((c) => el("option", { value: c.collection }, c.collection)));
-      const before = localStorage.getItem(chosen);
-      if (all.some((c) => c.collection === before)) this.collection.value = before;
-      byId("collections").hidden = false;
-    } catch (err) {
-      if (err instanceof Trouble) return; // refresh shows that the server is unreachable
-      throw err;
     }
   }
 }

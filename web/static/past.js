@@ -1,5 +1,6 @@
 // The list of past conversations.
 
+import { shareButton } from "./actions.js";
 import { isStale } from "./board.js";
 import { fenced } from "./copy.js";
 import { base, byId, el } from "./dom.js";
@@ -88,6 +89,8 @@ export class Past {
         this.open(conversation);
       } }, el("span", { class: "past-question" }, question), el("span", { class: "facts" }, [when(at), questions > 1 ? t("{n} questions", { n: questions }) : ""].filter(Boolean).join(" · "))),
       el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }), hidden: !turns, onclick: () => this.#rename(conversation, entry) }, t("Rename")),
+      "kept" in byId("turns").dataset ? shareButton({ class: "quiet", "aria-label": t("Share: {name}", { name: question }) }, () => runsOf(conversation),
+        (done, trouble) => (this.status.textContent = done ? t("Link to this conversation copied.") : trouble)) : "",
       el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }), onclick: async () => download(question, turns ? asMarkdown(conversation) : await fetchMarkdown(id)) }, t("Export")),
       el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: question }), onclick: () => {
         history.forget(id);
@@ -152,6 +155,13 @@ function matches({ name, turns = [] }, words) {
 }
 
 const said = ({ events }) => events.filter((e) => e.kind === "text" || e.kind === "unanswered").map((e) => e.data.text);
+
+// runsOf returns the ids of the records of a conversation's answers.
+async function runsOf({ id, turns }) {
+  if (turns) return turns.map((turn) => turn.run).filter(Boolean);
+  const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base));
+  return runs.map((run) => run.id);
+}
 
 // asMarkdown returns a conversation as Markdown, with the sources of each answer.
 function asMarkdown({ turns }) {

@@ -81,9 +81,10 @@ export async function get(url, signal) {
   return response.json();
 }
 
-// post and change send JSON and read JSON.
+// post, change and patch send JSON and read JSON.
 export const post = (url, body, signal) => exchange("POST", url, body, signal);
 export const change = (url, body) => exchange("PUT", url, body);
+export const patch = (url, body) => exchange("PATCH", url, body);
 
 async function exchange(method, url, body, signal) {
   const response = await reach(url, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });

@@ -7,6 +7,11 @@ import { t } from "./words.js";
 
 const atOnce = 2;
 
+// showInto says which collection files are added to, if one is named.
+export function showInto(section, name) {
+  section.querySelector(".into").textContent = name && ` · ${t("into the collection {name}", { name })}`;
+}
+
 // upload sets up the section. It calls refresh after files were added to the collection
 // that into() names, or the server's, and returns offer(text), which offers to add a web
 // address and reports whether the text is one.

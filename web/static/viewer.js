@@ -1,10 +1,15 @@
-// The page of a document: drawn pages get a zoom and show the progress of drawing.
-// Without this module the page is complete.
+// The page of a document: drawn pages get a zoom and show the progress of drawing, and
+// the model summarizes. Without this module the page is complete.
 
 import { sheets } from "./sheet.js";
 import { el } from "./dom.js";
 import { t } from "./words.js";
 
+const summary = document.getElementById("summary");
+if (summary) {
+  summary.hidden = false;
+  summary.querySelector("button").addEventListener("click", async () => (await import("./summary.js")).summarize(summary, summary.dataset.document));
+}
 const drawn = document.querySelector(".drawn");
 if (drawn) {
   const shown = sheets([...drawn.querySelectorAll("img")], (image) => {

@@ -1,0 +1,89 @@
+// The collections on the home page, as notebooks: choose one, make one, rename it.
+
+import { base, byId, el } from "./dom.js";
+import { get, patch, post, Trouble } from "./stream.js";
+import { t } from "./words.js";
+
+const chosen = "ibid.collection"; // where the choice is stored
+
+export class Collections {
+  // changed is called after another collection was chosen; say announces a status.
+  constructor({ changed, say }) {
+    Object.assign(this, { changed, say });
+    this.line = byId("collections");
+    this.list = byId("collection");
+    this.list.addEventListener("change", () => this.#choose(this.list.value));
+    this.made = []; // names of those that can be renamed
+    this.dialog = byId("naming");
+    if (!this.dialog) return;
+    byId("make-collection").addEventListener("click", () => this.#name(""));
+    byId("rename-collection").addEventListener("click", () => this.#name(this.value));
+    byId("naming-cancel").addEventListener("click", () => this.dialog.close());
+    this.dialog.addEventListener("submit", (e) => {
+      e.preventDefault(); // it stays open until the server has agreed
+      this.#save(byId("naming-name").value.trim());
+    });
+  }
+
+  // value is the chosen collection; empty for all.
+  get value() {
+    return this.list.value;
+  }
+
+  // load lists the collections, of which some may be new, and chooses the one of the last time.
+  async load() {
+    const { collections } = await get(new URL("api/collections", base));
+    this.made = collections.filter((c) => c.roots.some((r) => r.uploads && r.root !== "uploads")).map((c) => c.collection);
+    this.list.replaceChildren(this.list.options[0], ...collections.map((c) => el("option", { value: c.collection }, c.collection)));
+    const before = localStorage.getItem(chosen);
+    this.list.value = collections.some((c) => c.collection === before) ? before : "";
+    this.#fit();
+  }
+
+  // showFor hides what is for an empty conversation in a started one.
+  showFor(asked) {
+    this.asked = asked;
+    this.#fit();
+  }
+
+  #fit() {
+    this.line.hidden = this.list.options.length < 3 && (this.asked || !this.dialog);
+    if (!this.dialog) return;
+    byId("make-collection").hidden = this.asked;
+    byId("rename-collection").hidden = this.asked || !this.made.includes(this.value);
+  }
+
+  #choose(name) {
+    if (name) localStorage.setItem(chosen, name);
+    else localStorage.removeItem(chosen);
+    this.#fit();
+    this.changed();
+  }
+
+  // #name asks for the name of a new collection, or another one for a collection.
+  #name(before) {
+    this.before = before;
+    byId("naming-title").textContent = before ? t("Rename the collection") : t("New collection");
+    byId("naming-name").value = before;
+    byId("naming-trouble").hidden = true;
+    this.dialog.showModal();
+    byId("naming-name").select();
+  }
+
+  async #save(name) {
+    try {
+      const url = new URL("api/collections", base);
+      if (this.before) await patch(`${url}/${encodeURIComponent(this.before)}`, { collection: name });
+      else await post(url, { collection: name });
+      localStorage.setItem(chosen, name);
+      await this.load();
+      this.#choose(name);
+      this.dialog.close();
+      this.say(this.before ? t("The collection was renamed.") : t("The collection was made. Files that you add go into it."));
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err;
+      byId("naming-trouble").textContent = err.message;
+      byId("naming-trouble").hidden = false;
+    }
+  }
+}
