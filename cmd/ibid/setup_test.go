@@ -47,7 +47,7 @@ func TestDamagedEncoder(t *testing.T) {
 	writeFiles(t, folder, hours)
 	mustRun(t, data, "ingest", folder)
 	part := filepath.Join(data, encoder.FileName(encoder.English))
-	must(t, os.WriteFile(part, []byte("IBIDENC1 and no more"), 0o600))
+	must(t, os.WriteFile(part, []byte("IBIDENC2 and no more"), 0o600))
 	out, errs, code := ibid(t, data, "search", "When does the chart room open?")
 	if code != exitDone || !strings.Contains(out, "opens at nine") || !strings.Contains(errs, "without the encoder") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)

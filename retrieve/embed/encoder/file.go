@@ -19,13 +19,13 @@ import (
 
 // A model file, all little endian, with each part padded to a multiple of 64 bytes:
 //
-//	magic     "IBIDENC1", and the length of the header as u32
+//	magic     "IBIDENC2", and the length of the header as u32
 //	header    a JSON object: [Header]
 //	words     the vocabulary: every word in the order of the ids, each ended by \n
 //	sections  the arrays of [Model.sections], in that order
 //	checksum  SHA-256 of all the bytes before it
 const (
-	magic     = "IBIDENC1"
+	magic     = "IBIDENC2"
 	align     = 64
 	maxHeader = 64 << 10
 )

@@ -114,10 +114,11 @@ func TestONNX(t *testing.T) {
 		if !rounded && !slices.Equal(got.words, want.words) {
 			t.Error("the words have other vectors")
 		}
-		// Matrices are rounded by the column in both, so that nothing is lost.
 		for i := range got.layers {
 			a, b := got.layers[i].widen, want.layers[i].widen
-			if !slices.Equal(a.Levels, b.Levels) || cosine(a.Scale, b.Scale) < .999999 {
+			// What is rounded twice may differ by one.
+			near := func(x, y int8) bool { return x == y || rounded && (x == y+1 || x+1 == y) }
+			if !slices.EqualFunc(a.Levels, b.Levels, near) || cosine(a.Scale, b.Scale) < .9999 {
 				t.Errorf("rounded %v: layer %d has other weights", rounded, i)
 			}
 		}

@@ -19,9 +19,12 @@ const (
 	Panel = 64
 	// Lane is the number of columns that [Kernel.Product] computes at a time.
 	Lane = 32
-	// quad is how many products of bytes an instruction adds to one sum. The
-	// inner dimension of a product with weights is a multiple of it.
+	// Inner is what the inner dimension of a product with weights is a multiple of.
+	Inner = 16
+	// quad is how many products of bytes an instruction adds to one sum.
 	quad = 4
+	// limit is that of [Weights.Levels].
+	limit = 128
 	// steps is the largest rounded value, either way.
 	steps = 127
 	// bias makes rounded activations unsigned, as VNNI needs them.
@@ -52,6 +55,11 @@ type Weights struct {
 	// Levels are the rounded weights, in panels of 64 columns: weight (i, j) is at
 	// ((j/64 * In/4 + i/4) * 64 + j%64) * 4 + i%4, so that the four weights which
 	// VPDPBUSD adds up are neighbours and a vector is 16 columns.
+	//
+	// AVX2 adds up eight products in a lane of 16 bits: of 16 weights of a column,
+	// those whose i is 0 or 1 modulo 4, or the others. An activation is at most 255,
+	// so that of each eight the positive levels add up to 128 at most, and the
+	// negative to -128 at least.
 	Levels []int8
 	Scale  []float32 // of each column
 	Bias   []float32 // of each column
@@ -68,6 +76,9 @@ func (w *Weights) Pack(matrix []float32) {
 	for j := range w.Out {
 		column := matrix[j*w.In : (j+1)*w.In]
 		scale, inverse := scaleOf(largest(column))
+		for sum := largestSum(column, inverse); sum > limit; sum = largestSum(column, inverse) {
+			scale, inverse = scale*sum/limit, inverse*limit/sum
+		}
 		w.Scale[j] = scale
 		for i, x := range column {
 			level := round(x * inverse)
@@ -75,6 +86,21 @@ func (w *Weights) Pack(matrix []float32) {
 			w.Start[j] -= bias * level
 		}
 	}
+}
+
+// largestSum is the largest of the sums that [Weights.Levels] limits, of a column.
+func largestSum(column []float32, inverse float32) (most float32) {
+	var sums [2][2]int32 // of each lane, the positive and the negative
+	for i, x := range column {
+		if i%Inner == 0 {
+			clear(sums[:])
+		}
+		level, lane := round(x*inverse), &sums[i%quad/2]
+		lane[0] += max(level, 0)
+		lane[1] -= min(level, 0)
+		most = max(most, float32(lane[0]), float32(lane[1]))
+	}
+	return most
 }
 
 func (w *Weights) place(i, j int) int {
@@ -104,7 +130,7 @@ func (k Kernel) Quantise(r *Rows, x []float32, n, width int) {
 
 // Multiply computes out = r·W + b. The rows of out have w.Out columns.
 func (k Kernel) Multiply(out []float32, r *Rows, w *Weights) {
-	if r.Width != w.In || len(out) < len(r.Scale)*w.Out || w.In%quad != 0 || w.Out%Panel != 0 || len(w.Levels) < w.In*w.Out {
+	if r.Width != w.In || len(out) < len(r.Scale)*w.Out || w.In%Inner != 0 || w.Out%Panel != 0 || len(w.Levels) < w.In*w.Out {
 		panic("kernel: the shapes of a product do not fit")
 	}
 	for at := 0; at < w.Out; at += Panel {

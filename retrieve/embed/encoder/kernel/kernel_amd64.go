@@ -28,11 +28,7 @@ func (k Kernel) quantise(out []byte, x []float32) float32 {
 		return quantisePlain(out, x)
 	}
 	scale, inverse := scaleOf(largestAVX2(&x[0], len(x)))
-	var offset int32
-	if k == VNNI {
-		offset = bias
-	}
-	roundAVX2(&out[0], &x[0], len(x), inverse, offset)
+	roundAVX2(&out[0], &x[0], len(x), inverse)
 	return scale
 }
 
@@ -47,8 +43,8 @@ func (k Kernel) multiply(out []float32, r *Rows, w *Weights, at int) {
 			&w.Levels[at*w.In], &w.Start[at], &w.Scale[at], &w.Bias[at])
 	default:
 		for half := 0; half < Panel; half += Panel / 2 { // as many columns as there are registers for
-			multiplyAVX2(&out[half], w.Out, &r.Bytes[0], &r.Scale[0], r.Width, 2*blocks,
-				&w.Levels[at*w.In+half*quad], &w.Scale[at+half], &w.Bias[at+half])
+			multiplyAVX2(&out[half], w.Out, &r.Bytes[0], &r.Scale[0], r.Width, 3*blocks,
+				&w.Levels[at*w.In+half*quad], &w.Start[at+half], &w.Scale[at+half], &w.Bias[at+half])
 		}
 	}
 }
@@ -113,10 +109,10 @@ func (k Kernel) Normalise(x, y, gain, shift []float32, epsilon float32) {
 //go:noescape
 func multiplyVNNI(out *float32, stride int, a *byte, rows *float32, k, blocks int, w *int8, start *int32, columns, bias *float32)
 
-// multiplyAVX2 computes 32 columns, for blocks of 3 rows of signed bytes.
+// multiplyAVX2 computes 32 columns, for blocks of 2 rows. k is a multiple of 16.
 //
 //go:noescape
-func multiplyAVX2(out *float32, stride int, a *byte, rows *float32, k, blocks int, w *int8, columns, bias *float32)
+func multiplyAVX2(out *float32, stride int, a *byte, rows *float32, k, blocks int, w *int8, start *int32, columns, bias *float32)
 
 // productAVX512 computes 6 rows and 32 columns of a product. Strides are in
 // elements; k is not 0.
@@ -134,10 +130,10 @@ func productAVX2(c *float32, cs int, a *float32, as int, b *float32, bs, k int)
 //go:noescape
 func largestAVX2(x *float32, n int) float32
 
-// roundAVX2 stores x·inverse + offset, rounded to bytes.
+// roundAVX2 stores x·inverse + 128, rounded to unsigned bytes.
 //
 //go:noescape
-func roundAVX2(out *byte, x *float32, n int, inverse float32, offset int32)
+func roundAVX2(out *byte, x *float32, n int, inverse float32)
 
 //go:noescape
 func normaliseAVX2(x, y, gain, shift *float32, n int, epsilon float32)

@@ -26,12 +26,9 @@ func (k Kernel) quantise(out []byte, x []float32) float32 {
 	return scale
 }
 
-// dotBytes is how many bytes of a row the assembly multiplies at a time.
-const dotBytes = 16
-
 func (k Kernel) multiply(out []float32, r *Rows, w *Weights, at int) {
 	blocks := len(r.Scale) / Tile
-	if k == Portable || blocks == 0 || r.Width == 0 || r.Width%dotBytes != 0 {
+	if k == Portable || blocks == 0 || r.Width == 0 {
 		multiplyPlain(out, r, w, at)
 		return
 	}

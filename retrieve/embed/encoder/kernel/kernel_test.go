@@ -44,19 +44,24 @@ func near(t *testing.T, what string, got, want []float32, tolerance float64) {
 // TestMultiply compares with the definition, in whole numbers and then in float64.
 func TestMultiply(t *testing.T) {
 	extremes := [][]float32{{}, {127, 2.5, 3.5, -2.5, -3.5, .5, -.5, -127}, {1e-44}, {3e38, -3e38, 1}}
-	for _, c := range []struct{ rows, in, out int }{{0, 8, 64}, {1, 8, 64}, {6, 8, 64}, {7, 64, 128}, {13, 384, 64}, {5, 1536, 192}} {
+	for _, c := range []struct{ rows, in, out int }{{0, 16, 64}, {1, 16, 64}, {6, 16, 64}, {7, 64, 128}, {13, 384, 64}, {5, 1536, 192}} {
 		matrix, x := normal(c.in*c.out, .1), normal(c.rows*c.in, 3)
+		for i := range matrix[:len(matrix)/2] { // columns with weights far from the others
+			matrix[i] *= matrix[i] * matrix[i]
+		}
 		if c.rows > len(extremes) {
 			for row, start := range extremes {
 				clear(x[row*c.in : (row+1)*c.in])
 				copy(x[row*c.in:], start)
 			}
-			for i := range c.in {
-				x[4*c.in+i], matrix[i] = 1, -1 // the largest products
+			for i := range c.in { // the largest sums
+				x[4*c.in+i] = 1
+				matrix[i], matrix[c.in+i], matrix[2*c.in+i] = -1, 1-float32(i%4/2), float32(i%4/2*2-1)
 			}
 		}
 		w := &Weights{In: c.in, Out: c.out, Bias: normal(c.out, 1)}
 		w.Pack(matrix)
+		checkLimit(t, w)
 		for _, k := range kernels(t) {
 			t.Run(fmt.Sprintf("%v/%dx%dx%d", k, c.rows, c.in, c.out), func(t *testing.T) {
 				var rows Rows
@@ -84,6 +89,24 @@ func TestMultiply(t *testing.T) {
 					near(t, "true", row(out), row(exact), .05)
 				}
 			})
+		}
+	}
+}
+
+// checkLimit checks what [Weights.Levels] promises.
+func checkLimit(t *testing.T, w *Weights) {
+	t.Helper()
+	for j := range w.Out {
+		var sums [2][2]int // of 16 weights
+		for i := range w.In {
+			level := int(w.Levels[w.place(i, j)])
+			sums[i/2%2][max(0, min(1, level))] += level
+			if i%16 == 15 {
+				if low, high := min(sums[0][0], sums[1][0]), max(sums[0][1], sums[1][1]); low < -128 || high > 128 {
+					t.Fatalf("column %d: levels add up to %d and %d", j, low, high)
+				}
+				clear(sums[:])
+			}
 		}
 	}
 }

@@ -111,30 +111,44 @@ vnniInner:
 	VZEROUPPER
 	RET
 
-// AVX2ADD adds to c the products of a row's four bytes with those of 8 columns, in
-// Y12; Y13 is their absolute values. The sign goes from the weights to the
-// activations, because VPMADDUBSW needs one unsigned side: |w|·(±a) is w·a, and two
-// such products fit in 16 bits.
-#define AVX2ADD(bytes, c) \
-	VPBROADCASTD bytes, Y14; \
-	VPSIGNB      Y12, Y14, Y14; \
-	VPMADDUBSW   Y14, Y13, Y14; \
-	VPMADDWD     Y15, Y14, Y14; \
-	VPADDD       Y14, c, c
+// AVX2STEP adds to the sums of 16 bits in Y8 to Y11 the products of a row's four
+// bytes with those of 32 columns. VPMADDUBSW multiplies unsigned with signed bytes
+// and adds up two of them.
+#define AVX2STEP(bytes, offset) \
+	VPBROADCASTD bytes, Y12; \
+	VPMADDUBSW   offset(DX), Y12, Y13; \
+	VPADDW       Y13, Y8, Y8; \
+	VPMADDUBSW   (offset+32)(DX), Y12, Y13; \
+	VPADDW       Y13, Y9, Y9; \
+	VPMADDUBSW   (offset+64)(DX), Y12, Y13; \
+	VPADDW       Y13, Y10, Y10; \
+	VPMADDUBSW   (offset+96)(DX), Y12, Y13; \
+	VPADDW       Y13, Y11, Y11
 
-// AVX2COLUMNS does so for 8 columns and 3 rows.
-#define AVX2COLUMNS(offset, c0, c1, c2) \
-	VMOVDQU offset(DX), Y12; \
-	VPABSB  Y12, Y13; \
-	AVX2ADD((SI), c0); \
-	AVX2ADD((SI)(BX*1), c1); \
-	AVX2ADD((SI)(BX*2), c2)
+#define AVX2WIDEN(sum, c) \
+	VPMADDWD Y15, sum, sum; \
+	VPADDD   sum, c, c
+
+// AVX2ROW adds to c0 … c3 the products of 16 bytes of a row with those of 32 columns.
+// The limit of Weights.Levels keeps the sums of four steps within 16 bits.
+#define AVX2ROW(row, c0, c1, c2, c3) \
+	VPBROADCASTD 0 row, Y12; \
+	VPMADDUBSW   (DX), Y12, Y8; \
+	VPMADDUBSW   32(DX), Y12, Y9; \
+	VPMADDUBSW   64(DX), Y12, Y10; \
+	VPMADDUBSW   96(DX), Y12, Y11; \
+	AVX2STEP(4 row, 256); \
+	AVX2STEP(8 row, 512); \
+	AVX2STEP(12 row, 768); \
+	AVX2WIDEN(Y8, c0); \
+	AVX2WIDEN(Y9, c1); \
+	AVX2WIDEN(Y10, c2); \
+	AVX2WIDEN(Y11, c3)
 
 #define AVX2STORE(offset, c) \
 	VCVTDQ2PS   c, c; \
 	VMULPS      offset(R11), Y12, Y13; \
-	VMOVUPS     offset(R12), Y14; \
-	VFMADD213PS Y14, Y13, c; \
+	VFMADD213PS offset(R12), Y13, c; \
 	VMOVUPS     c, offset(DI)
 
 #define AVX2OUT(scale, c0, c1, c2, c3) \
@@ -145,51 +159,45 @@ vnniInner:
 	AVX2STORE(96, c3); \
 	ADDQ         R8, DI
 
-// func multiplyAVX2(out *float32, stride int, a *byte, rows *float32, k, blocks int, w *int8, columns, bias *float32)
-TEXT ·multiplyAVX2(SB), NOSPLIT, $0-72
+// func multiplyAVX2(out *float32, stride int, a *byte, rows *float32, k, blocks int, w *int8, start *int32, columns, bias *float32)
+TEXT ·multiplyAVX2(SB), NOSPLIT, $0-80
 	MOVQ     out+0(FP), DI
 	MOVQ     stride+8(FP), R8
 	MOVQ     a+16(FP), SI
 	MOVQ     rows+24(FP), R9
 	MOVQ     k+32(FP), BX
 	MOVQ     blocks+40(FP), CX
-	MOVQ     columns+56(FP), R11
-	MOVQ     bias+64(FP), R12
+	MOVQ     start+56(FP), R10
+	MOVQ     columns+64(FP), R11
+	MOVQ     bias+72(FP), R12
 	SHLQ     $2, R8
 	VPCMPEQW Y15, Y15, Y15
 	VPSRLW   $15, Y15, Y15 // ones
 
 avx2Block:
-	MOVQ  w+48(FP), DX
-	MOVQ  BX, R13
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
-	VPXOR Y9, Y9, Y9
-	VPXOR Y10, Y10, Y10
-	VPXOR Y11, Y11, Y11
+	MOVQ    w+48(FP), DX
+	MOVQ    BX, R13
+	VMOVDQU (R10), Y0
+	VMOVDQU 32(R10), Y1
+	VMOVDQU 64(R10), Y2
+	VMOVDQU 96(R10), Y3
+	VMOVDQA Y0, Y4
+	VMOVDQA Y1, Y5
+	VMOVDQA Y2, Y6
+	VMOVDQA Y3, Y7
 
 avx2Inner:
-	AVX2COLUMNS(0, Y0, Y4, Y8)
-	AVX2COLUMNS(32, Y1, Y5, Y9)
-	AVX2COLUMNS(64, Y2, Y6, Y10)
-	AVX2COLUMNS(96, Y3, Y7, Y11)
-	ADDQ $256, DX
-	ADDQ $4, SI
-	SUBQ $4, R13
+	AVX2ROW((SI), Y0, Y1, Y2, Y3)
+	AVX2ROW((SI)(BX*1), Y4, Y5, Y6, Y7)
+	ADDQ $1024, DX
+	ADDQ $16, SI
+	SUBQ $16, R13
 	JNZ  avx2Inner
 
 	AVX2OUT((R9), Y0, Y1, Y2, Y3)
 	AVX2OUT(4(R9), Y4, Y5, Y6, Y7)
-	AVX2OUT(8(R9), Y8, Y9, Y10, Y11)
-	ADDQ $12, R9
-	LEAQ (SI)(BX*2), SI
+	ADDQ $8, R9
+	ADDQ BX, SI
 	DECQ CX
 	JNZ  avx2Block
 	VZEROUPPER

@@ -92,15 +92,15 @@ largest:
 	VZEROUPPER
 	RET
 
-// func roundAVX2(out *byte, x *float32, n int, inverse float32, offset int32)
+// func roundAVX2(out *byte, x *float32, n int, inverse float32)
 //
 // The rounded numbers are within the range of a byte, so that nothing saturates.
-TEXT ·roundAVX2(SB), NOSPLIT, $0-32
+TEXT ·roundAVX2(SB), NOSPLIT, $0-28
 	MOVQ         out+0(FP), DI
 	MOVQ         x+8(FP), SI
 	MOVQ         n+16(FP), CX
 	VBROADCASTSS inverse+24(FP), Y2
-	MOVL         offset+28(FP), AX
+	MOVL         $128, AX
 	VMOVD        AX, X3
 	VPBROADCASTB X3, X3
 
