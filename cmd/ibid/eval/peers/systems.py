@@ -114,11 +114,12 @@ class Ibid:
 
     venv, instead, passages = None, {}, 12
 
-    def __init__(self, name, both=(), serve=()):
-        self.name, self.both, self.serve = name, both, (*both, *serve)
+    def __init__(self, name, both=(), ingest=(), serve=(), program="ibid"):
+        self.name, self.program = name, program
+        self.ingest, self.serve = (*both, *ingest), (*both, *serve)
 
     def commands(self, work, folder, store):
-        ibid = work / "ibid"
+        ibid = work / self.program
         serve = [
             ibid,
             "serve",
@@ -133,7 +134,7 @@ class Ibid:
             "--no-self-test",
             *self.serve,
         ]
-        return [ibid, "ingest", "--data", store, *self.both, folder], serve
+        return [ibid, "ingest", "--data", store, *self.ingest, folder], serve
 
     def begin(self, process):
         self.address = urllib.parse.urlparse(process.line()[1].removeprefix("listening on ").strip())
@@ -174,13 +175,16 @@ class Ibid:
         raise RuntimeError(f"the answer to {question['id']} is incomplete")
 
     def size(self, work):
-        return (work / "ibid").stat().st_size
+        program = work / self.program
+        parts = program.parent.glob("*.ibidmodel")
+        return program.stat().st_size + sum(p.stat().st_size for p in parts)
 
 
 NO_GATE, NO_CITATIONS = {"gate": "no gate"}, {"citations": "no citations"}
 SYSTEMS = [
     Ibid("Ibid"),
     Ibid("Ibid, --gate score", serve=["--gate", "score"]),
+    Ibid("Ibid, released", ingest=["--encode"], program="release/ibid"),
     Ibid("Ibid, served vectors", both=["--embed-model", "scripted"]),
     Peer("LangChain refine", "langchain", "langchain_peer.py", "refine", passages=4, instead=NO_GATE),
     Peer("LangChain stuff", "langchain", "langchain_peer.py", "stuff", passages=4, instead=NO_GATE),
