@@ -32,6 +32,9 @@ type Options struct {
 	// Feeding, if not nil, is called with the reason why such a searcher is not being
 	// brought up to date, and with nil when it is again.
 	Feeding func(error)
+	// Exact makes the search index compare a question with every chunk, also of more
+	// than two million.
+	Exact bool
 	// Rebuilding, if not nil, is called while the search index is rebuilt, with
 	// the numbers of documents that are in it and of all.
 	Rebuilding func(done, total int)

@@ -162,6 +162,7 @@ type modelConfig struct {
 type rerankConfig struct {
 	RerankModel   string `help:"Model of a /rerank endpoint to reorder the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
 	RerankBaseURL string `help:"Endpoint of the reranker; default: --base-url." placeholder:"URL" group:"Model"`
+	Exact         bool   `help:"Compare the question with every chunk, also of more than two million; slower." group:"Store"`
 }
 
 type citeConfig struct {

@@ -282,6 +282,7 @@ func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (
 
 // index returns the options of searches, with the reranker if there is one.
 func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o retrieve.Options, err error) {
+	o.Exact = c.Exact
 	if c.RerankModel == "" {
 		return o, nil
 	}

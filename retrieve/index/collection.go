@@ -33,7 +33,7 @@ func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error)
 		return nil, err
 	}
 	every := chosen{filtered: f, chunks: int(s.Chunks)}
-	for i := range (int(s.Chunks) + 63) / 64 {
+	for i := range every.words() {
 		for word := every.word(i); word != 0; word &= word - 1 {
 			slot := 64*i + bits.TrailingZeros64(word)
 			vector := s.vector(int32(slot))
@@ -49,37 +49,27 @@ func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error)
 	return c, nil
 }
 
-// around returns chunks among which are the k nearest to a unit vector, or all if
-// there are fewer.
-func (s *segment) around(ctx context.Context, only *chosen, unit []float32, k int) (slots []int32, err error) {
+// around calls f with the chosen chunks that may be among the nearest to a unit
+// vector, the nearest first, as long as below is not true of the cosine.
+func (s *segment) around(ctx context.Context, only *chosen, unit []float32, below func(cosine float64) bool, f func(slot int32)) error {
 	c, err := s.collect(ctx, only.filtered)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	found, err := c.QueryEmbedding(ctx, unit, c.Count(), nil, nil)
+	if err == nil {
+		err = ctx.Err() // then not everything was compared
 	}
 	// The similarities are sums of float32, which are off by up to a rounding for
-	// each dimension, and of vectors that may have been scaled. Chunks that are so
-	// near to the k-th one may be among the k nearest.
-	off := float32(len(unit)+64) / (1 << 23)
-	for n := k + only.dead + 8; ; n *= 2 {
-		n = min(n, c.Count()) // more are an error
-		found, err := c.QueryEmbedding(ctx, unit, n, nil, nil)
-		if err == nil {
-			err = ctx.Err() // then not everything was compared
+	// each dimension, and of vectors that may have been scaled.
+	off := float64(len(unit)+64) / (1 << 23)
+	for _, r := range found {
+		if err != nil || below(float64(r.Similarity)+off) {
+			break
 		}
-		if err != nil {
-			return nil, err
-		}
-		slots = slots[:0]
-		least := float32(-2)
-		for _, r := range found {
-			if slot, err := strconv.Atoi(r.ID); err == nil && only.has(int32(slot)) && r.Similarity >= least {
-				if slots = append(slots, int32(slot)); len(slots) == k {
-					least = r.Similarity - 2*off
-				}
-			}
-		}
-		if n == c.Count() || found[len(found)-1].Similarity < least {
-			return slots, nil
+		if slot, err := strconv.Atoi(r.ID); err == nil && only.has(int32(slot)) {
+			f(int32(slot))
 		}
 	}
+	return err
 }

@@ -21,8 +21,7 @@ import (
 func TestContract(t *testing.T) {
 	segments := func(flush int) func(*testing.T) retrieve.Searcher {
 		return func(t *testing.T) retrieve.Searcher {
-			x := Open(t.TempDir(), Options{Library: "library", Space: "test", Flush: flush})
-			return x
+			return open(t, t.TempDir(), flush)
 		}
 	}
 	cluster := func(t *testing.T) retrieve.Searcher {
@@ -36,7 +35,9 @@ func TestContract(t *testing.T) {
 		t.Cleanup(func() { must(t, weaviate.Open(at, options).Reset(context.Background())) })
 		return weaviate.Open(at, options)
 	}
-	for name, open := range map[string]func(*testing.T) retrieve.Searcher{"memory": segments(0), "files": segments(10), "weaviate": cluster} {
+	for name, open := range map[string]func(*testing.T) retrieve.Searcher{
+		"memory": segments(0), "files": segments(10), "sieve": segments(11), "weaviate": cluster,
+	} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, *candidate){
 				"Empty": testEmpty, "Close": testClose, "Apply": testApply, "Reset": testReset, "Filter": testFilter, "Ties": testTies,

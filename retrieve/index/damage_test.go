@@ -80,7 +80,7 @@ func TestDamage(t *testing.T) {
 				must(t, os.WriteFile(filepath.Join(dir, other), data, 0o600))
 			}
 		}
-		x := open(t, dir, 100)
+		x := open(t, dir, 100+r.IntN(2))
 		at, _, err := x.Revision(t.Context())
 		if err == nil && at == revision {
 			err = h.maker.Check(t.Context(), model, x, 3)
@@ -135,7 +135,7 @@ func harm(r *rand.Rand, data []byte) (damaged []byte, what string) {
 // the process lives.
 func TestCutWhileOpen(t *testing.T) {
 	dir, h, _ := made(t)
-	x := open(t, dir, 100)
+	x := open(t, dir, 101)
 	search := func() error {
 		_, dense := x.Dense(t.Context(), h.maker.Vector(), 10, h.maker.Filter())
 		_, lexical := x.Lexical(t.Context(), h.maker.Terms(), 10, retrieve.Filter{})

@@ -9,12 +9,12 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// Dense implements [retrieve.Searcher]. It is exact: everything that the filter
-// selects is compared with the vector.
+// Dense implements [retrieve.Searcher]. It is exact, up to [Options.Exact]:
+// everything that the filter selects is compared with the vector.
 func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		t := newTop(k, v)
-		_, err := v.nearest(ctx, t, vector, f)
+		err := v.nearest(ctx, t, vector, f, x.sieve)
 		hits = t.ranked()
 		return err
 	})
@@ -26,43 +26,38 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 // the scan is faster by more than can be neglected.
 const few = 2048
 
-// nearest adds the chunks nearest to a vector to t. It returns of how many it
-// computed the exact cosine.
+// nearest adds the chunks nearest to a vector to t.
 //
-// Up to few chunks are searched by chromem-go. Of more, a scan over the rounded
+// Of more chunks than the sieve's, it looks only at those that the sieve keeps. Up
+// to few chunks are searched by chromem-go. Of more, a scan over the rounded
 // vectors computes each cosine within a proved bound. What could be among the k
 // best by its upper bound is then computed from the vectors: the result is that
 // of computing all, and reads a quarter of the memory.
-func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retrieve.Filter) (computed int, err error) {
+func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retrieve.Filter, sieve sieve) error {
 	if t.k <= 0 {
-		return 0, nil
+		return nil
 	}
 	unit, err := retrieve.Unit(vector, v.dims)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	exact := func(part, slot int32) {
 		t.add(scored[float64]{part, slot, dot(v.parts[part].vector(slot), unit)})
-		computed++
 	}
 	chosen, all := v.choose(f)
+	sieved := all > sieve.above
+	if sieved {
+		err = sieve.narrow(ctx, v.parts, chosen, unit, t.k)
+	}
 	c := newClosest(unit, t.k)
-	for i := range chosen {
+	for i := 0; i < len(chosen) && err == nil; i++ {
 		s := v.parts[i].segment
 		switch {
 		case chosen[i].count == 0:
-		case all <= few || s.file == "" && chosen[i].count <= few && f.IsZero():
-			slots, err := s.around(ctx, &chosen[i], unit, t.k)
-			if err != nil {
-				return computed, err
-			}
-			for _, slot := range slots {
-				exact(int32(i), slot)
-			}
+		case !sieved && (all <= few || s.file == "" && chosen[i].count <= few && f.IsZero()):
+			err = s.around(ctx, &chosen[i], unit, t.below, func(slot int32) { exact(int32(i), slot) })
 		default:
-			if err := c.scan(ctx, int32(i), s, &chosen[i]); err != nil {
-				return computed, err
-			}
+			err = c.scan(ctx, int32(i), s, &chosen[i])
 		}
 	}
 	sortScored(c.found)
@@ -72,7 +67,7 @@ func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retr
 		}
 		exact(n.part, n.slot)
 	}
-	return computed, nil
+	return err
 }
 
 // A closest scans for the chunks that may be among the k nearest. None whose upper
@@ -93,52 +88,40 @@ func newClosest(unit []float32, k int) *closest {
 		lowers: best[float32]{k: k, worse: func(a, b float32) bool { return a < b }}, least: -math.MaxFloat32}
 }
 
-// scanRows is the number of rows that are scanned at a time.
-const scanRows = 1024
-
 // scan scans the chosen chunks of a segment.
 func (c *closest) scan(ctx context.Context, part int32, s *segment, only *chosen) error {
-	var products [scanRows]int32
-	var words [scanRows / 64]uint64
-	for first := int32(0); first < int32(s.Chunks); first += scanRows {
-		if err := ctx.Err(); err != nil {
-			return err
+	for i := range only.words() {
+		if i%16 == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
-		rows := int(min(scanRows, int32(s.Chunks)-first))
-		chosen := words[:(rows+63)/64]
-		some := uint64(0)
-		for i := range chosen {
-			chosen[i] = only.word(int(first)/64 + i)
-			some |= chosen[i]
-		}
-		if some == 0 {
-			continue
-		}
-		// Rows that are close together are multiplied at once, and in fours.
-		for w := 0; w < len(chosen); w++ {
-			if chosen[w] == 0 {
-				continue
-			}
-			from := w*64 + bits.TrailingZeros64(chosen[w])&^3
-			for w+1 < len(chosen) && chosen[w+1] != 0 {
-				w++
-			}
-			to := min(w*64+(bits.Len64(chosen[w])+3)&^3, rows)
-			c.query.Dots(products[from:to], s.rows(secCodes, first+int32(from), to-from))
-		}
-		scales := cast[float32](s.rows(secScales, first, rows))[:rows]
-		residuals := cast[float32](s.rows(secResiduals, first, rows))[:rows]
-		for at, product := range products[:rows] {
-			about, bound := float32(product)*scales[at], residuals[at]*c.spread+c.slack
-			if about+bound >= c.least && words[at/64]>>(at%64)&1 != 0 {
-				c.found = append(c.found, scored[float32]{part, first + int32(at), about + bound})
-				if c.lowers.add(about - bound); len(c.lowers.heap) == c.lowers.k {
-					c.least = c.lowers.heap[0]
-				}
-			}
+		word := only.word(i)
+		// Rows are multiplied in fours.
+		fours := (word | word>>1 | word>>2 | word>>3) & 0x1111_1111_1111_1111 * 15
+		for fours != 0 {
+			from := bits.TrailingZeros64(fours)
+			n := bits.TrailingZeros64(^(fours >> from))
+			fours &^= (1<<n - 1) << from
+			c.multiply(part, s, int32(64*i+from), min(n, only.chunks-64*i-from), word>>from)
 		}
 	}
 	return nil
+}
+
+// multiply scans up to 64 rows, of which it may find those in the word.
+func (c *closest) multiply(part int32, s *segment, first int32, rows int, word uint64) {
+	var products [64]int32
+	c.query.Dots(products[:rows], s.rows(secCodes, first, rows))
+	scales := cast[float32](s.rows(secScales, first, rows))[:rows]
+	residuals := cast[float32](s.rows(secResiduals, first, rows))[:rows]
+	for at, product := range products[:rows] {
+		about, bound := float32(product)*scales[at], residuals[at]*c.spread+c.slack
+		if about+bound >= c.least && word>>at&1 != 0 {
+			c.found = append(c.found, scored[float32]{part, first + int32(at), about + bound})
+			if c.lowers.add(about - bound); len(c.lowers.heap) == c.lowers.k {
+				c.least = c.lowers.heap[0]
+			}
+		}
+	}
 }
 
 // dot is the same on every processor: each product of two float32 is exact in

@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -45,6 +46,9 @@ type Options struct {
 	// Flush is how many chunks are collected in memory before they are written to
 	// a file; 0 means 8192.
 	Flush int
+	// Exact turns off that among more than two million chunks the dense search
+	// looks only at those that are likely to be the nearest.
+	Exact bool
 	// Unwritten, if it is not nil, is called by Close with the reason why the index
 	// could not be written. Nothing is lost: the next one follows from where the
 	// files are.
@@ -57,6 +61,7 @@ type Index struct {
 	dir      string
 	identity identity
 	options  Options
+	sieve    sieve
 
 	current atomic.Pointer[snapshot]
 	fault   atomic.Pointer[damage]      // until Reset
@@ -82,7 +87,10 @@ func Open(dir string, o Options) *Index {
 	if o.Flush <= 0 {
 		o.Flush = 8192
 	}
-	x := &Index{dir: dir, identity: identity{formatVersion, retrieve.Analysis, o.Library, o.Space}, options: o}
+	x := &Index{dir: dir, identity: identity{formatVersion, retrieve.Analysis, o.Library, o.Space}, options: o, sieve: defaultSieve}
+	if o.Exact {
+		x.sieve.above = math.MaxInt
+	}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.next = o.Flush
 	x.current.Store(new(snapshot))

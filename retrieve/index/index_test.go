@@ -10,9 +10,13 @@ import (
 	"ibid/retrieve"
 )
 
+// open opens an index. With an odd flush, its sieve is used for any number of chunks.
 func open(t testing.TB, dir string, flush int) *Index {
 	t.Helper()
 	x := Open(dir, Options{Library: "library", Space: "test/8", Flush: flush})
+	if flush%2 == 1 {
+		x.sieve.above = 0
+	}
 	t.Cleanup(func() {
 		if err := x.Close(); err != nil {
 			t.Error(err)

@@ -54,7 +54,9 @@ const (
 	secInfo        // records, by [packInfo]
 	// The lexicon.
 	secPostings // posting lists and blocks of terms, see lexiconWriter
-	secBlocks   // a termBlock for each block of terms
+	// A termBlock for each block of terms. Then, at a multiple of 64, the rows of
+	// [scan.Signs] for each slot; segments of earlier versions have none.
+	secBlocks
 	sections
 )
 
@@ -181,6 +183,19 @@ func (s *segment) rows(section int, first int32, n int) []byte {
 func (s *segment) vector(slot int32) []float32 { return cast[float32](s.rows(secVectors, slot, 1)) }
 
 func (s *segment) length(slot int32) int { return int(item[int32](s, secLengths, int(slot))) }
+
+// signs returns the signs of n slots.
+func (s *segment) signs(first int32, n int) []byte {
+	stride := scan.SignStride(int(s.Dims))
+	return s.view(secBlocks, s.signsAt()+uint64(first)*uint64(stride), n*stride)
+}
+
+func (s *segment) signsAt() uint64 {
+	return (uint64(s.Blocks)*uint64(unsafe.Sizeof(termBlock{})) + 63) &^ 63
+}
+
+// signed reports whether the segment has signs.
+func (s *segment) signed() bool { return s.Starts[sections]-s.Starts[secBlocks] > s.signsAt() }
 
 // chunksOf returns the slots of a document: from first to before end.
 func (s *segment) chunksOf(document int) (first, end int32) {

@@ -56,6 +56,9 @@ func (c *chosen) has(slot int32) bool {
 	return (c.slots == nil || c.slots.has(slot)) && (c.deleted == nil || !c.deleted.has(slot))
 }
 
+// words is the number of words of [chosen.word].
+func (c *chosen) words() int { return (c.chunks + 63) / 64 }
+
 // word returns the slots from 64*i on, a bit for each.
 func (c *chosen) word(i int) uint64 {
 	w := ^uint64(0)

@@ -5,6 +5,9 @@ import (
 	"hash/crc32"
 	"io"
 	"iter"
+	"slices"
+
+	"ibid/retrieve/index/scan"
 )
 
 // A content is the input of a segment's writer: the documents, and functions
@@ -67,6 +70,14 @@ func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err erro
 	w.begin(secBlocks)
 	w.Blocks = uint32(len(lexicon.blocks))
 	w.write(bytesOf(lexicon.blocks))
+	w.align(64)
+	stride, signs := scan.Stride(c.dims), []byte(nil)
+	for document := 0; document < len(c.numbers) && w.err == nil; document++ {
+		for row := range slices.Chunk(c.rows(secCodes, document), stride) {
+			signs = scan.Signs(signs[:0], row, c.dims)
+			w.write(signs)
+		}
+	}
 	w.begin(sections)
 	return w.finish()
 }

@@ -90,7 +90,7 @@ func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder,
 
 func (l *Library) openSearcher(ctx context.Context, place Place, space string, opts retrieve.Options) error {
 	if place.Cluster == nil {
-		x, err := openIndex(ctx, place, l.State, "", index.Options{Space: space, Unwritten: opts.Unwritten})
+		x, err := openIndex(ctx, place, l.State, "", index.Options{Space: space, Exact: opts.Exact, Unwritten: opts.Unwritten})
 		l.searchers = []retrieve.Searcher{x}
 		return err
 	}
@@ -171,7 +171,7 @@ func (l *Library) Encoded(ctx context.Context, place Place, m retrieve.Embedder,
 
 func (l *Library) openEncoded(ctx context.Context, place Place, opts retrieve.Options) (retrieve.Searcher, error) {
 	x, err := openIndex(ctx, place, l.State, encodedSuffix,
-		index.Options{Space: retrieve.EncodedSpace(opts.Encoder), Unwritten: opts.Unwritten})
+		index.Options{Space: retrieve.EncodedSpace(opts.Encoder), Exact: opts.Exact, Unwritten: opts.Unwritten})
 	if err != nil {
 		return nil, err
 	}

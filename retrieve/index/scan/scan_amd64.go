@@ -12,6 +12,12 @@ func best() kernel {
 	return portable
 }
 
+func init() {
+	if vnni.available() && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512BITALG {
+		estimates = estimatesBITALG
+	}
+}
+
 func (k kernel) available() bool {
 	switch k {
 	case vnni:
@@ -41,3 +47,8 @@ func dotsVNNI(out *int32, rows *byte, planes *int8, groups, stride int)
 //
 //go:noescape
 func dotsAVX2(out *int32, rows *byte, words *int16, groups, stride int)
+
+// estimatesBITALG is a kernel of [Probe.Estimate].
+//
+//go:noescape
+func estimatesBITALG(out *int32, rows, planes *byte, groups, stride int)

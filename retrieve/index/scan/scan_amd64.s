@@ -140,3 +140,69 @@ avx2Column:
 	JNZ  avx2Group
 	VZEROUPPER
 	RET
+
+// ESTIMATE adds to the eight sums in acc the estimate of 32 bytes of signs at row:
+// for each plane, in Y8 to Y11, the bits that both have, times what it counts, in
+// Y12 to Y15.
+#define ESTIMATE(row, acc) \
+	VMOVDQU  row, Y4; \
+	VPAND    Y8, Y4, Y5; \
+	VPAND    Y9, Y4, Y6; \
+	VPAND    Y10, Y4, Y7; \
+	VPAND    Y11, Y4, Y4; \
+	VPOPCNTB Y5, Y5; \
+	VPOPCNTB Y6, Y6; \
+	VPOPCNTB Y7, Y7; \
+	VPOPCNTB Y4, Y4; \
+	VPDPBUSD Y12, Y5, acc; \
+	VPDPBUSD Y13, Y6, acc; \
+	VPDPBUSD Y14, Y7, acc; \
+	VPDPBUSD Y15, Y4, acc
+
+// BROADCAST fills a register with four bytes.
+#define BROADCAST(bytes, x, y) \
+	MOVL         bytes, AX; \
+	VMOVD        AX, x; \
+	VPBROADCASTD x, y
+
+// func estimatesBITALG(out *int32, rows, planes *byte, groups, stride int)
+TEXT ·estimatesBITALG(SB), NOSPLIT, $0-40
+	MOVQ out+0(FP), DI
+	MOVQ rows+8(FP), SI
+	MOVQ planes+16(FP), DX
+	MOVQ groups+24(FP), CX
+	MOVQ stride+32(FP), BX
+	LEAQ (BX)(BX*2), R8
+	BROADCAST($0x01010101, X12, Y12)
+	BROADCAST($0x02020202, X13, Y13)
+	BROADCAST($0x04040404, X14, Y14)
+	BROADCAST($0xF8F8F8F8, X15, Y15)
+
+bitsGroup:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  DX, R9
+	MOVQ  BX, R10
+
+bitsColumn:
+	VMOVDQU (R9), Y8
+	VMOVDQU 32(R9), Y9
+	VMOVDQU 64(R9), Y10
+	VMOVDQU 96(R9), Y11
+	ESTIMATE((SI), Y0)
+	ESTIMATE((SI)(BX*1), Y1)
+	ESTIMATE((SI)(BX*2), Y2)
+	ESTIMATE((SI)(R8*1), Y3)
+	ADDQ    $32, SI
+	ADDQ    $128, R9
+	SUBQ    $32, R10
+	JNZ     bitsColumn
+
+	SUM
+	ADDQ R8, SI
+	DECQ CX
+	JNZ  bitsGroup
+	VZEROUPPER
+	RET

@@ -1,0 +1,139 @@
+package scan
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// The signs of a vector are those of its components after a rotation that makes
+// them about equally large: components change their signs at random, then follows
+// the Hadamard transform. A [Probe] estimates products from them, as RaBitQ does
+// (Gao and Long, 2024): at 256 dimensions to some hundredths.
+
+// signLane is the number of bytes of signs that kernels take at once.
+const signLane = 32
+
+// SignStride is the number of bytes in the signs of a vector of so many dimensions.
+func SignStride(dims int) int {
+	return max(signLane, 1<<bits.Len(uint(dims-1))/8)
+}
+
+// rotate replaces a vector, of a power of two dimensions, by the rotated one times a
+// constant. It is the same on every processor, since it only adds.
+func rotate(v []float32) {
+	state := uint64(1)
+	for i, x := range v {
+		state ^= state << 13 // xorshift
+		state ^= state >> 7
+		state ^= state << 17
+		if state>>32&1 != 0 {
+			v[i] = -x
+		}
+	}
+	for half := 1; half < len(v); half *= 2 {
+		for at := 0; at < len(v); at += 2 * half {
+			low := v[at : at+half]
+			high := v[at+half:][:len(low)]
+			for i, x := range low {
+				low[i], high[i] = x+high[i], x-high[i]
+			}
+		}
+	}
+}
+
+// Signs appends the [SignStride] bytes of the signs of a vector to b, from its row
+// of [Quantise].
+func Signs(b, row []byte, dims int) []byte {
+	rotated := make([]float32, 8*SignStride(dims))
+	for i, x := range row[:dims] {
+		rotated[i] = float32(x) - centre
+	}
+	rotate(rotated)
+	for group := range slices.Chunk(rotated, 8) {
+		var signs byte
+		for bit, x := range group {
+			signs |= byte(^math.Float32bits(x)>>31) << bit
+		}
+		b = append(b, signs)
+	}
+	return b
+}
+
+// A Probe is a vector prepared for estimating its products with others from their
+// signs.
+type Probe struct {
+	// Of each signLane bytes of signs, four planes: the lowest bits of the rotated
+	// components, rounded to four bits, then the next, and the highest, which counts -8.
+	planes []byte
+	stride int
+	// The sums of the negative and of the positive rounded components.
+	least, most int32
+}
+
+// planesOf is the number of planes of a Probe.
+const planesOf = 4
+
+// NewProbe prepares a finite vector.
+func NewProbe(v []float32) *Probe {
+	p := &Probe{stride: SignStride(len(v))}
+	p.planes = make([]byte, planesOf*p.stride)
+	rotated := append(make([]float32, 0, 8*p.stride), v...)[:8*p.stride]
+	rotate(rotated)
+	largest := float32(math.SmallestNonzeroFloat32)
+	for _, x := range rotated {
+		largest = max(largest, x, -x)
+	}
+	for i, x := range rotated {
+		level := int32(math.Round(float64(x/largest) * 7))
+		p.least, p.most = p.least+min(level, 0), p.most+max(level, 0)
+		at := i / 8 / signLane * planesOf * signLane
+		for plane := range planesOf {
+			p.planes[at+plane*signLane+i/8%signLane] |= byte(level>>plane&1) << (i % 8)
+		}
+	}
+	return p
+}
+
+// Range returns bounds of the estimates.
+func (p *Probe) Range() (least, most int32) { return p.least, p.most }
+
+// Estimate fills out with an estimate of the product with each of len(out)
+// vectors, whose signs follow one another in rows: the sum of the rounded
+// components where a vector's is positive. A greater one means a nearer vector,
+// of unit vectors.
+func (p *Probe) Estimate(out []int32, rows []byte) { p.estimate(estimates, out, rows) }
+
+// estimates computes the estimates of groups of rows, if the processor can. Stride is
+// a multiple of signLane and not 0.
+var estimates func(out *int32, rows, planes *byte, groups, stride int)
+
+func (p *Probe) estimate(kernel func(out *int32, rows, planes *byte, groups, stride int), out []int32, rows []byte) {
+	if len(rows) < len(out)*p.stride {
+		panic("scan: fewer rows than estimates wanted")
+	}
+	whole := 0
+	if groups := len(out) / group; kernel != nil && groups > 0 {
+		kernel(&out[0], &rows[0], &p.planes[0], groups, p.stride)
+		whole = groups * group
+	}
+	for i := whole; i < len(out); i++ {
+		out[i] = p.plain(rows[i*p.stride:][:p.stride])
+	}
+}
+
+// plain returns the estimate of one row; the kernel is tested against it.
+func (p *Probe) plain(row []byte) (sum int32) {
+	for at := 0; at < len(row); at += signLane {
+		planes := (*[planesOf * signLane]byte)(p.planes[planesOf*at:])
+		for i := 0; i < signLane; i += 8 {
+			word := binary.LittleEndian.Uint64(row[at+i:])
+			sum += int32(bits.OnesCount64(word&binary.LittleEndian.Uint64(planes[i:])) +
+				2*bits.OnesCount64(word&binary.LittleEndian.Uint64(planes[i+signLane:])) +
+				4*bits.OnesCount64(word&binary.LittleEndian.Uint64(planes[i+2*signLane:])) -
+				8*bits.OnesCount64(word&binary.LittleEndian.Uint64(planes[i+3*signLane:])))
+		}
+	}
+	return sum
+}
