@@ -128,8 +128,8 @@ func measure(b *testing.B, shelf *shelf, n int) {
 // kinds are the stores, in the order of the measures.
 var kinds = []string{"SQLite", "PostgreSQL"}
 
-// newSchema returns the address of a schema of the benchmark's own, or skips it.
-func newSchema(b *testing.B) string {
+// newSchema returns the address of a schema of the test's own, or skips it.
+func newSchema(b testing.TB) string {
 	server := os.Getenv(statetest.Env)
 	if server == "" {
 		b.Skipf("%s names no server: .ci/postgres starts one", statetest.Env)

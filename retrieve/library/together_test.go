@@ -16,7 +16,6 @@ import (
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
 	"ibid/retrieve/library"
-	"ibid/retrieve/state/statetest"
 )
 
 // The environment of a child process: this test binary again.
@@ -117,20 +116,45 @@ func start(t *testing.T, place library.Place) func(format string, args ...any) s
 	}
 }
 
+// newPlace returns a place without a library.
+func newPlace(t *testing.T, kind string) library.Place {
+	t.Helper()
+	place := library.Place{Data: t.TempDir()}
+	if kind == "PostgreSQL" {
+		place.URL = newSchema(t)
+	}
+	return place
+}
+
+// TestFirstStarts starts three processes at once where there is no library yet.
+func TestFirstStarts(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			for range datatest.Cases(t, 60) {
+				place := newPlace(t, kind)
+				sides := []func(string, ...any) string{start(t, place), start(t, place), start(t, place)}
+				for i, side := range sides {
+					side("store %d zyx%dq", i, i)
+				}
+				for i := range sides {
+					if found := sides[0]("search zyx%dq", i); found != fmt.Sprint(i) {
+						t.Errorf("what process %d stored is found in %q", i, found)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestStoreHereSearchThere changes a document in one process and searches in
 // another one at once: the new word is found there, and the old one is not.
 func TestStoreHereSearchThere(t *testing.T) {
-	for _, kind := range []string{"SQLite", "PostgreSQL"} {
+	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			place := library.Place{Data: t.TempDir()}
+			place := newPlace(t, kind)
 			other := place // one data directory, with one index
-			if kind == "PostgreSQL" {
-				server := os.Getenv(statetest.Env)
-				if server == "" {
-					t.Skipf("%s names no server: .ci/postgres starts one", statetest.Env)
-				}
-				place.URL = statetest.Schema(t, server)
-				other = library.Place{Data: t.TempDir(), URL: place.URL}
+			if place.URL != "" {
+				other.Data = t.TempDir()
 			}
 			sides := []func(string, ...any) string{start(t, place), start(t, other)}
 			r := datatest.Rand(t)

@@ -430,7 +430,7 @@ func (s *Store) classifySQLite(err error) *failure {
 	switch own.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
 		return full
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL: // the last when several open it, for ten seconds
 		return &failure{what: s.place + " is locked by another process", busy: true}
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return &failure{what: s.place + " cannot be written: check its permissions and those of its folder"}
