@@ -37,6 +37,7 @@ const (
 	RoleChat     Role = "chat"
 	// RoleTranslate is for a question in another language than the documents.
 	RoleTranslate Role = "translate"
+	RoleSuggest   Role = "suggest"
 )
 
 // A Prompt is one request to a model.

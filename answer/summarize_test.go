@@ -278,3 +278,15 @@ func TestSummaryWindowTooSmall(t *testing.T) {
 		}
 	}
 }
+
+func TestSuggest(t *testing.T) {
+	m := &script{reply: byRole(map[Role][]string{RoleSuggest: {"Here are the questions:\n1. What does a mooring cost?\n- “Who pays half?”\nMembers pay.\n"}})}
+	a := &Answerer{Model: m}
+	got, err := a.Suggest(t.Context(), three, 8)
+	if want := []string{"What does a mooring cost?", "Who pays half?"}; err != nil || !slices.Equal(got, want) || len(m.calls) != 1 {
+		t.Errorf("%q, %v after %d calls, want %q", got, err, len(m.calls), want)
+	}
+	if got, err := new(Answerer).Suggest(t.Context(), three, 8); got != nil || err != nil {
+		t.Errorf("without a model: %q, %v", got, err)
+	}
+}

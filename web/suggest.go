@@ -25,6 +25,8 @@ const (
 	maxTriedSuggestions = 16
 	// maxSuggesting is how many documents questions are taken from.
 	maxSuggesting = 40
+	// maxSuggestFrom is how much of a document the model sees, in bytes.
+	maxSuggestFrom = 1500
 	// maxSuggestionLists is how many lists are cached.
 	maxSuggestionLists = 64
 )
@@ -32,14 +34,19 @@ const (
 // suggestions finds questions that the documents answer.
 type suggestions struct {
 	*asking
-	mu    sync.Mutex
-	lists map[[sha256.Size]byte][]string // by the documents that they are from
+	model   func(context.Context) string
+	suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)
+	mu      sync.Mutex
+	lists   map[[sha256.Size]byte][]string // by the documents and the model that they are from
 }
 
 // listedSuggestions is the reply of GET /api/suggestions.
 type listedSuggestions struct {
-	// Questions are from headings and definitions, and quotes answer each of them.
+	// Questions are from headings and definitions, with ?model=1 by the model, and
+	// quotes answer each of them.
 	Questions []string `json:"questions"`
+	// Model means that a model can write others.
+	Model bool `json:"model"`
 }
 
 // list replies with questions about all documents, a collection or one document.
@@ -50,7 +57,15 @@ func (s *suggestions) list(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing the documents: %w", err)
 	}
+	writer := ""
+	if s.suggest != nil {
+		writer = s.model(ctx)
+	}
+	byModel := q.Has("model") && writer != ""
 	digest := sha256.New()
+	if byModel {
+		fmt.Fprintf(digest, "%q\n", writer)
+	}
 	for _, d := range all {
 		fmt.Fprintf(digest, "%q %q %q\n", d.ID, d.Digest, d.Collection)
 	}
@@ -59,7 +74,7 @@ func (s *suggestions) list(c echo.Context) error {
 	questions, ok := s.lists[key]
 	s.mu.Unlock()
 	if !ok {
-		if questions, err = s.find(ctx, f, all); err != nil {
+		if questions, err = s.find(ctx, f, all, byModel); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -69,13 +84,14 @@ func (s *suggestions) list(c echo.Context) error {
 		s.lists[key] = questions
 		s.mu.Unlock()
 	}
-	return reply(c, http.StatusOK, listedSuggestions{questions})
+	return reply(c, http.StatusOK, listedSuggestions{questions, writer != ""})
 }
 
 // find asks the likeliest question of each document, then their second ones and so
-// on, and keeps those that quotes answer.
-func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retrieve.DocumentInfo) ([]string, error) {
+// on, and keeps those that quotes answer. The model writes one list for all.
+func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retrieve.DocumentInfo, byModel bool) ([]string, error) {
 	var candidates [][]string
+	var openings []retrieve.Passage
 	step := max(1, len(all)/maxSuggesting)
 	for i := 0; i < len(all); i += step {
 		doc, err := s.catalog.Document(ctx, all[i].ID)
@@ -85,9 +101,20 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 		if err != nil {
 			return nil, fmt.Errorf("reading %q for suggestions: %w", all[i].ID, err)
 		}
-		if questions := questionsOf(doc); len(questions) > 0 {
+		if byModel {
+			text := doc.Text[:runeStart(doc.Text, maxSuggestFrom)]
+			openings = append(openings, retrieve.Passage{Chunk: ingest.Chunk{ID: doc.ID, Document: doc.ID, Text: text},
+				Root: doc.Root, Path: doc.Path, Title: doc.Title, Format: doc.Format})
+		} else if questions := questionsOf(doc); len(questions) > 0 {
 			candidates = append(candidates, questions)
 		}
+	}
+	if byModel {
+		questions, err := s.suggest(ctx, openings, maxTriedSuggestions/2)
+		if err != nil {
+			return nil, err
+		}
+		candidates = [][]string{questions}
 	}
 	found := []string{}
 	tried := map[string]bool{}

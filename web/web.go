@@ -150,6 +150,8 @@ type Options struct {
 	// Model returns the name of the model that writes answers, shown on the page; empty for
 	// none.
 	Model func(ctx context.Context) string
+	// Suggest asks that model for about n questions that the passages answer; may be nil.
+	Suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)
 	// Version is shown on the page and by GET /healthz.
 	Version string
 	// MaxAsks bounds the questions and searches that are answered at a time; more
@@ -253,7 +255,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.documents.summarizes = func(ctx context.Context) bool { return o.Summarizer != nil && o.Model(ctx) != "" }
 	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
 	h.batch = newBatch(h.asking, h.limiter)
-	h.suggested = &suggestions{asking: h.asking}
+	h.suggested = &suggestions{asking: h.asking, model: o.Model, suggest: o.Suggest}
 	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.documents.record = func(c echo.Context, id string) (*answerRecord, error) {
 		_, record, err := h.runs.find(c, id)

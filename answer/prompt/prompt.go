@@ -37,6 +37,7 @@ const (
 	Verify    = "verify"
 	Chat      = "chat"
 	Translate = "translate"
+	Suggest   = "suggest"
 	Summarize = "summarize" // in place of Answer for a summary
 	Extend    = "extend"    // in place of Refine for a summary
 )
@@ -94,7 +95,8 @@ type Slots struct {
 	// Parts are partial answers or summaries, with their labels (collapse and
 	// combine only).
 	Parts []string
-	// Words is about how many words the reply should have; 0 says nothing.
+	// Words is about how many words the reply should have, or questions (suggest); 0
+	// says nothing.
 	Words int
 	// History holds the turns before the question (condense only).
 	History []Turn

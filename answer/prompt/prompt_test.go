@@ -46,6 +46,7 @@ func TestPromptsGolden(t *testing.T) {
 		{"verify", "verify_again", question, Slots{Statement: "It costs 120 marks.", Evidence: ev[:1], Again: true}},
 		{"chat", "chat", "Good morning!", Slots{}},
 		{"translate", "translate", "Сколько стоит стоянка?", Slots{Language: "English"}},
+		{"suggest", "suggest", "", Slots{Evidence: ev, Words: 8}},
 		{"summarize", "summarize", "", Slots{Evidence: ev, Words: 150}},
 		{"answer", "answer_style", question, Slots{Evidence: ev[:1], Style: "You are a pirate.\nNever say what you do not know."}},
 		{"combine", "combine_style", question, Slots{Parts: notes, First: 1, Style: "Bullet points."}},

@@ -135,15 +135,22 @@ export class Library {
     const url = new URL("api/suggestions", base);
     if (this.picked.size === 1) url.searchParams.set("document", [...this.picked.keys()][0]);
     else if (this.collections.value) url.searchParams.set("collection", this.collections.value);
-    let questions = [];
+    const show = (questions) => {
+      if (this.suggesting !== mine) return;
+      list.replaceChildren(...questions.map((q) => el("li", {}, el("button", { type: "button", class: "plain", dir: "auto", onclick: () => this.ask(q) }, q))));
+      list.hidden = questions.length === 0;
+    };
+    if (!this.total || this.picked.size > 1) return show([]);
     try {
-      if (this.total && this.picked.size < 2) ({ questions } = await get(url));
+      const { questions, model } = await get(url);
+      show(questions);
+      if (!model || this.asked) return;
+      url.searchParams.set("model", "1");
+      const better = await get(url); // the model takes a while
+      if (better.questions.length && !list.contains(document.activeElement)) show(better.questions);
     } catch (err) {
       if (!(err instanceof Trouble)) throw err; // without suggestions the page is complete
     }
-    if (this.suggesting !== mine) return;
-    list.replaceChildren(...questions.map((q) => el("li", {}, el("button", { type: "button", class: "plain", dir: "auto", onclick: () => this.ask(q) }, q))));
-    list.hidden = questions.length === 0;
   }
 
   async #addSample(say) {

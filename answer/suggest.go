@@ -1,0 +1,42 @@
+package answer
+
+import (
+	"context"
+	"strings"
+
+	"ibid/answer/prompt"
+	"ibid/retrieve"
+)
+
+// suggestTokens is room for a question.
+const suggestTokens = 40
+
+// Suggest asks the model for about n questions that the passages answer. It returns
+// none without a model. Whether the library answers them is not checked.
+func (a *Answerer) Suggest(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error) {
+	if a.Model == nil || len(passages) == 0 {
+		return nil, nil
+	}
+	r := a.newAsking(func(Event, error) bool { return true }, nil)
+	batches, _, err := r.writer.Pack(passages, prompt.Suggest, prompt.Suggest, 1)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.write(RoleSuggest, prompt.Slots{Evidence: batches[0], Words: n})
+	if err != nil {
+		return nil, err
+	}
+	p.MaxTokens = n * suggestTokens
+	c := r.call(p)
+	if err := c.collect(ctx, r.Model); err != nil {
+		return nil, callError(p.Role, err)
+	}
+	var questions []string
+	for line := range strings.Lines(string(c.text)) {
+		q := standalone(strings.TrimLeft(line, "-*•0123456789.) \t"))
+		if strings.HasSuffix(q, "?") || strings.HasSuffix(q, "？") || strings.HasSuffix(q, "؟") {
+			questions = append(questions, q)
+		}
+	}
+	return questions, nil
+}
