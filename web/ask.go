@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,50 +190,119 @@ func checkHistory(history []answer.Turn) error {
 func withBody[R any](handle func(echo.Context, R) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var r R
-		if err := decode(c, &r); err != nil {
+		if _, err := decode(c, &r); err != nil {
 			return err
 		}
 		return handle(c, r)
 	}
 }
 
-// decode reads a JSON object from the body. It ignores unknown members, except
-// inside "filter": a filter that is not understood must not search everything.
-func decode(c echo.Context, into any) error {
-	body, err := readBody(c, MaxBody)
+// decode reads a JSON object from the body, and returns the body.
+func decode(c echo.Context, into any) ([]byte, error) {
+	most := MaxBody
+	if isV1(c.Request()) {
+		most = MaxV1Body
+	}
+	body, err := readBody(c, most)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		if date := new(retrieve.DateError); errors.As(err, &date) {
-			return wrongDate(err, "filter")
-		}
-		return jsonProblem(err, "wrong_type")
+	return body, unmarshal(body, into)
+}
+
+// unmarshal is [json.Unmarshal] for requests, where names of members are those of the
+// description: encoding/json takes "N" for "n" too. Unknown members are ignored, except
+// in a type that is strict.
+func unmarshal(data []byte, into any) error {
+	data, err := exactly(data, reflect.TypeOf(into).Elem(), "")
+	if err == nil {
+		err = json.Unmarshal(data, into)
 	}
-	var sent struct {
-		Filter map[string]json.RawMessage `json:"filter"`
+	if date := new(retrieve.DateError); errors.As(err, &date) {
+		return wrongDate(err, "filter")
 	}
-	if err := json.Unmarshal(body, &sent); err != nil {
-		return fmt.Errorf("reading the filter again: %w", err)
-	}
-	if name, known, ok := unknownMember(sent.Filter, filterMembers()); ok {
-		return invalidField(fmt.Sprintf("filter.%.40s", name), "unknown_filter", "filter has no member %.40q: it may have %s", name, known)
+	if err != nil {
+		return jsonProblem(err)
 	}
 	return nil
 }
 
-// unknownMember returns the first member of an object that is none of those known.
-func unknownMember(sent map[string]json.RawMessage, known []string) (name, all string, ok bool) {
-	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
-			return name, strings.Join(known, ", "), true
-		}
+// strict is the code for an unknown member of a type that has none: with a misspelt filter
+// everything would be searched, and with a misspelt "exclude" the wrong documents cited.
+func strict(t reflect.Type) (code string) {
+	switch t {
+	case reflect.TypeFor[retrieve.Filter]():
+		return "unknown_filter"
+	case reflect.TypeFor[citeRequest](), reflect.TypeFor[citeText](), reflect.TypeFor[labels]():
+		return "unknown_member"
 	}
-	return "", "", false
+	return ""
 }
 
-// jsonProblem says what is wrong with a body. The code is for a member of the wrong type.
-func jsonProblem(err error, code string) *Problem {
+// exactly is JSON without the members whose names differ from those of a type in upper and
+// lower case alone. In is where the data is.
+func exactly(data json.RawMessage, t reflect.Type, in string) (json.RawMessage, error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var items []json.RawMessage
+	var members map[string]json.RawMessage
+	changed := false
+	pass := func(value *json.RawMessage, t reflect.Type, in string) error {
+		exact, err := exactly(*value, t, in)
+		changed = changed || !bytes.Equal(exact, *value)
+		*value = exact
+		return err
+	}
+	switch kind := t.Kind(); {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
+	case kind == reflect.Slice && json.Unmarshal(data, &items) == nil:
+		for i := range items {
+			if err := pass(&items[i], t.Elem(), in); err != nil {
+				return nil, err
+			}
+		}
+		if changed {
+			return encoded(items), nil
+		}
+	case kind == reflect.Struct && json.Unmarshal(data, &members) == nil:
+		known := membersOf(t)
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			value := members[name]
+			switch of := known[name]; {
+			case of != nil:
+				if err := pass(&value, of, in+name+"."); err != nil {
+					return nil, err
+				}
+				members[name] = value
+			case strict(t) != "":
+				return nil, invalidField(fmt.Sprintf("%s%.40s", in, name), strict(t), "there is no member %.40q here: there are %s", name,
+					strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			default: // a name that matches none is ignored later
+				delete(members, name)
+				changed = changed || slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(k string) bool { return strings.EqualFold(k, name) })
+			}
+		}
+		if changed {
+			return encoded(members), nil
+		}
+	}
+	return data, nil
+}
+
+// membersOf are the members of a struct in JSON.
+func membersOf(t reflect.Type) map[string]reflect.Type {
+	known := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			known[name] = f.Type
+		}
+	}
+	return known
+}
+
+// jsonProblem says what is wrong with a body.
+func jsonProblem(err error) *Problem {
 	var wrong *json.UnmarshalTypeError
 	var problem *Problem
 	switch {
@@ -244,7 +314,7 @@ func jsonProblem(err error, code string) *Problem {
 		return invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
 	}
 	field := strings.TrimPrefix(wrong.Field, "askRequest.") // which is embedded
-	return invalidField(field, code, "%s cannot be a JSON %s: /docs describes it", field, wrong.Value)
+	return invalidField(field, "wrong_type", "%s cannot be a JSON %s: /docs describes it", field, wrong.Value)
 }
 
 // An integer is a number in a request: 3, and also 3.0, which JSON Schema takes for one.
@@ -275,8 +345,8 @@ func readBody(c echo.Context, most int) ([]byte, error) {
 		p.cause = err
 		return nil, p
 	}
-	var named struct{ User string }
-	if s, ok := c.Get(slotKey).(*slot); ok && json.Unmarshal(body, &named) == nil {
+	var named talk
+	if s, ok := c.Get(slotKey).(*slot); ok && unmarshal(body, &named) == nil {
 		return body, s.divide(named.User)
 	}
 	return body, nil
@@ -284,16 +354,6 @@ func readBody(c echo.Context, most int) ([]byte, error) {
 
 func wrongDate(err error, field string) *Problem {
 	return invalidField(field, "wrong_date", "%s: %v", field, err)
-}
-
-func filterMembers() []string {
-	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[retrieve.Filter]()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // A Summarizer summarizes texts; [answer.Answerer] is one.

@@ -42,7 +42,13 @@ type batch struct {
 }
 
 func newBatch(a *asking, l limiter) *batch {
-	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withPoints(l.bounded(withBody(a.ask))))}
+	one := func(c echo.Context, r askRequest) error {
+		if r.Conversation != "" {
+			return invalidField("conversation", "bad_batch", "the questions of a batch are answered side by side: send the history, or ask alone")
+		}
+		return a.ask(c, r)
+	}
+	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withPoints(l.bounded(withBody(one))))}
 }
 
 // ask replies with all answers. The first are sent while others are being answered, with
@@ -51,16 +57,15 @@ func (b *batch) ask(c echo.Context) error {
 	var r struct {
 		Questions []json.RawMessage `json:"questions"`
 	}
-	if err := decode(c, &r); err != nil {
+	if _, err := decode(c, &r); err != nil {
 		return err
 	}
 	if n := len(r.Questions); n == 0 || n > maxBatchAsks {
 		return invalidField("questions", "bad_batch", "there are %d questions: send 1 to %d", n, maxBatchAsks)
 	}
 	for i, q := range r.Questions {
-		if talkOf(q).Conversation != "" {
-			return invalidField("questions", "bad_batch", "questions[%d] is of a conversation: these are answered side by side, "+
-				"so send its history, or ask it alone", i)
+		if q[0] != '{' {
+			return invalidField("questions", "bad_batch", "questions[%d] is no object: send the body of POST /api/ask", i)
 		}
 	}
 	ended := b.begin(c, r.Questions)

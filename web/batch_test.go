@@ -23,8 +23,8 @@ func TestBatch(t *testing.T) {
 			"Accept: text/event-stream"), 200).Answers
 	}
 	items := send(`{"questions":[{"question":"What is the mooring fee?","user":"anna"},{"question":"breaks at once"},{"question":" "},
-		{"question":"evil","filter":{"rot":"club"}},{"question":"mooring","user":"anna"},7,{"question":"What is the mooring fee?","record":false}]}`)
-	for i, want := range []string{"", "internal", "empty_question", "unknown_filter", "too_fast", "bad_json", ""} {
+		{"question":"evil","filter":{"rot":"club"}},{"question":"mooring","user":"anna"},{"question":"a","conversation":"x"},{"question":"What is the mooring fee?","record":false}]}`)
+	for i, want := range []string{"", "internal", "empty_question", "unknown_filter", "too_fast", "bad_batch", ""} {
 		got := items[i]
 		if (want == "") != (got.Error == nil) || got.Error != nil && (got.Error.Code != want || len(got.Answer) > 0) {
 			t.Errorf("question %d: %+v, want %q", i, got, want)
@@ -43,7 +43,7 @@ func TestBatch(t *testing.T) {
 		t.Errorf("the record: status %d", w.Code)
 	}
 	for _, bad := range []string{`{}`, `{"questions":[]}`, `{"questions":[` + strings.Repeat(`{"question":"a"},`, maxBatchAsks) + `{}]}`,
-		`{"questions":[{"question":"a","conversation":"x"}]}`} {
+		`{"questions":[{"question":"a"},7]}`} {
 		wantProblem(t, k.send(t, "POST", "/api/ask/batch", bad, "Authorization: Bearer "+k.read), 400, "bad_batch")
 	}
 }

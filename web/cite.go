@@ -125,7 +125,7 @@ func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
 	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)); err != nil || kind != "text/event-stream" {
 		body, err := readBody(c, MaxV1Body)
 		if err == nil {
-			err = r.unmarshal(body)
+			err = unmarshal(body, r)
 		}
 		return r, func(yield func([]byte, error) bool) { yield([]byte(r.Text), nil) }, err
 	}
@@ -139,7 +139,7 @@ func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
 		err = invalid("bad_json", "the stream has no event: the first one is an object with documents")
 	}
 	if err == nil {
-		err = r.unmarshal(first)
+		err = unmarshal(first, r)
 	}
 	if err != nil {
 		stop()
@@ -159,7 +159,7 @@ func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
 			}
 			var t citeText
 			if err = errors.Join(err, failed); err == nil {
-				err = unmarshal(data, &t, "text")
+				err = unmarshal(data, &t)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -168,23 +168,6 @@ func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
 			piece = t.Text
 		}
 	}, nil
-}
-
-func (r *citeRequest) unmarshal(data []byte) error {
-	return unmarshal(data, r, "text", "documents", "source_key", "exclude", "style", "inline", "entry")
-}
-
-// unmarshal reads an object that may have these members: with a misspelt "exclude", for
-// one, the wrong documents would be cited, and a misspelt "tags" would change nothing.
-func unmarshal(data []byte, into any, members ...string) error {
-	var sent map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(data, into), json.Unmarshal(data, &sent)); err != nil {
-		return jsonProblem(err, "wrong_type")
-	}
-	if name, known, ok := unknownMember(sent, members); ok {
-		return invalidField(fmt.Sprintf("%.40s", name), "unknown_member", "the request has no member %.40q: it may have %s", name, known)
-	}
-	return nil
 }
 
 // eventData yields the data of each server-sent event.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -14,7 +15,7 @@ import (
 	"ibid/retrieve"
 )
 
-// MaxComment is the longest comment on an answer, in bytes.
+// MaxComment is the longest comment on an answer, in characters.
 const MaxComment = 4000
 
 // feedbackRequest is the body of POST /api/feedback. Citation is an index into the
@@ -50,9 +51,8 @@ func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error 
 		return invalidField("run", "bad_feedback", `name the answer: {"run": ID}, from the header Ibid-Run`)
 	case given.Rating != 1 && given.Rating != -1:
 		return invalidField("rating", "bad_feedback", "rating is %d: give 1 or -1", given.Rating)
-	case len(given.Comment) > MaxComment:
-		return invalidField("comment", "bad_feedback", "the comment has %d bytes, and the limit is %d: shorten it",
-			len(given.Comment), MaxComment)
+	case utf8.RuneCountInString(given.Comment) > MaxComment:
+		return invalidField("comment", "bad_feedback", "the comment has more than %d characters: shorten it", MaxComment)
 	}
 	_, record, err := r.find(c, given.Run)
 	if err != nil {
@@ -69,8 +69,8 @@ func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error 
 			}
 		}
 		if f.Citation = int(*given.Citation); f.Citation < 0 || f.Citation >= len(a.Citations) {
-			return invalidField("citation", "bad_feedback", "citation is %d, and the answer has %d: give an index from 0", f.Citation,
-				len(a.Citations))
+			return problem(http.StatusNotFound, "no_citation", "citation is %d, and the answer has %d: give an index from 0", f.Citation,
+				len(a.Citations)).in("citation")
 		}
 	}
 	if err := r.ledger.KeepFeedback(c.Request().Context(), f); err != nil {

@@ -21,8 +21,8 @@ func TestFeedback(t *testing.T) {
 	}{
 		{`{"run":"ID","rating":1}`, 201, ""},
 		{`{"run":"ID","rating":-1,"citation":1,"comment":" Not what it says. "}`, 201, ""},
-		{`{"run":"ID","rating":-1,"citation":2}`, 400, "citation"},
-		{`{"run":"ID","rating":-1,"citation":-1}`, 400, "citation"},
+		{`{"run":"ID","rating":-1,"citation":2}`, 404, "citation"},
+		{`{"run":"ID","rating":-1,"citation":-1}`, 404, "citation"},
 		{`{"run":"ID","rating":0}`, 400, "rating"},
 		{`{"run":"ID"}`, 400, "rating"},
 		{`{"rating":1}`, 400, "run"},

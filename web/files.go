@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -244,8 +245,11 @@ type labels struct {
 	Language *string   `json:"language"`
 }
 
-// maxLabel is the longest label, in bytes.
-const maxLabel = 500
+// Limits of labels: the longest, in characters, and the most tags.
+const (
+	maxLabel = 500
+	maxTags  = 50
+)
 
 // labelsIn are those in a query: one tag for each tag.
 func labelsIn(q url.Values) (l labels) {
@@ -265,9 +269,15 @@ func labelsIn(q url.Values) (l labels) {
 func (l labels) check() (map[string]string, error) {
 	meta := map[string]string{}
 	if l.Tags != nil {
+		if len(*l.Tags) > maxTags {
+			return nil, invalidField("tags", "bad_label", "there are %d tags, and the limit is %d", len(*l.Tags), maxTags)
+		}
 		for _, tag := range *l.Tags {
 			if strings.ContainsAny(tag, ",;") {
 				return nil, invalidField("tags", "bad_label", "%.80q is no tag: a tag has no comma or semicolon; send each on its own", tag)
+			}
+			if err := checkLabel("tags", tag); err != nil {
+				return nil, err
 			}
 		}
 		meta["tags"] = strings.Join(*l.Tags, ", ")
@@ -279,15 +289,20 @@ func (l labels) check() (map[string]string, error) {
 	}
 	for name, value := range map[string]*string{"author": l.Author, "date": l.Date, "language": l.Language} {
 		if value != nil {
+			if err := checkLabel(name, *value); err != nil {
+				return nil, err
+			}
 			meta[name] = *value
 		}
 	}
-	for name, value := range meta {
-		if len(value) > maxLabel {
-			return nil, invalidField(name, "bad_label", "%s has %d bytes, and the limit is %d: shorten it", name, len(value), maxLabel)
-		}
-	}
 	return meta, nil
+}
+
+func checkLabel(name, value string) error {
+	if n := utf8.RuneCountInString(value); n > maxLabel {
+		return invalidField(name, "bad_label", "%s has %d characters, and the limit is %d: shorten it", name, n, maxLabel)
+	}
+	return nil
 }
 
 // label changes the labels of an upload, which is read again.
@@ -297,7 +312,7 @@ func (d *documents) label(c echo.Context) error {
 		return err
 	}
 	var l labels
-	if err := unmarshal(body, &l, "tags", "author", "date", "language"); err != nil {
+	if err := unmarshal(body, &l); err != nil {
 		return err
 	}
 	meta, err := l.check()

@@ -289,7 +289,7 @@ func (s *schemas) of(t reflect.Type) object {
 				made["required"] = slices.Compact(required)
 			}
 			maps.Copy(made, alternatives(t.Name()))
-			if t == reflect.TypeFor[retrieve.Filter]() {
+			if strict(t) != "" {
 				made["additionalProperties"] = false
 			}
 			if c := s.comments[name]; c != "" {
@@ -418,6 +418,7 @@ func TestOpenAPIQuery(t *testing.T) {
 // source, and no others.
 func TestOpenAPICodes(t *testing.T) {
 	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized|tooMany)\(|jsonProblem\(err, |set\([\w.]+, |[^.]problem\([\w.]+, |invalidField\([^,]+(?:\([^)]*\))?, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
+	used = append(used, inSource(t, ".", `return "(unknown_(?:filter|member))"`)...)
 	for _, kind := range inSource(t, "../answer/openai", ` Kind = "(\w+)"`) {
 		used = append(used, "model_"+kind)
 	}
@@ -772,14 +773,21 @@ func alternatives(name string) object {
 		}
 		return object{"anyOf": all}
 	}
+	// A conversation is kept in its records.
+	unrecorded := object{"required": []string{"conversation", "record"},
+		"properties": object{"conversation": object{"type": "string", "minLength": 1}, "record": object{"const": false}}}
 	switch name {
 	case "askRequest":
-		return having("question", "run")
+		some := having("question", "run")
+		some["not"] = unrecorded
+		return some
 	case "backgroundRequest":
-		return having("question", "run", "summarize")
+		some := having("question", "run", "summarize")
+		some["not"] = unrecorded
+		return some
 	case "summarizeRequest":
 		some := having("document", "collection", "run")
-		filter := having(filterMembers()...)
+		filter := having(slices.Sorted(maps.Keys(membersOf(reflect.TypeFor[retrieve.Filter]())))...)
 		filter["type"] = "object" // null narrows nothing
 		some["anyOf"] = append(some["anyOf"].([]any), object{"required": []string{"filter"}, "properties": object{"filter": filter}})
 		return some
@@ -809,13 +817,21 @@ func limitsOf(t reflect.Type, member string) object {
 		return object{"pattern": `^[A-Za-z0-9_-]{0,64}$`}
 	case "talk.user":
 		return object{"maxLength": maxUserName}
+	case "feedbackRequest.comment":
+		return object{"maxLength": MaxComment}
+	case "namedCollection.collection": // most names that a folder can have
+		return object{"pattern": `^[^. /\\<>:"|?*\x00-\x1f\x7f-\x9f]([^/\\<>:"|?*\x00-\x1f\x7f-\x9f]*[^. /\\<>:"|?*\x00-\x1f\x7f-\x9f])?$`}
+	case "labels.tags":
+		return object{"maxItems": maxTags, "items": object{"type": "string", "pattern": "^[^,;]*$", "maxLength": maxLabel}}
+	case "labels.author", "labels.language":
+		return object{"maxLength": maxLabel}
 	case "chatMessage.role":
 		return object{"enum": []string{"system", "developer", "user", "assistant", "tool", "function"}}
 	}
 	switch member {
 	case "question":
 		if t == reflect.TypeFor[askRequest]() || t == reflect.TypeFor[searchRequest]() {
-			return words
+			return object{"minLength": 1, "pattern": `\S`, "maxLength": MaxQuestion}
 		}
 	case "top_k":
 		return object{"minimum": 0, "maximum": MaxTopK}
@@ -823,7 +839,7 @@ func limitsOf(t reflect.Type, member string) object {
 		return object{"enum": []int{-1, 1}}
 	case "citation":
 		return object{"minimum": 0, "maximum": math.MaxInt64}
-	case "since", "until":
+	case "since", "until", "date":
 		return object{"pattern": `^([0-9]{4}(-((0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]))?|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31))?)?$`}
 	case "max_words":
 		return object{"minimum": 0, "maximum": answer.MaxSummaryWords}

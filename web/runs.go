@@ -128,7 +128,7 @@ func (r *runHandlers) begin(c echo.Context) error {
 	end := s.release
 	defer func() { end() }() // unless the run does
 	var request backgroundRequest
-	if err := decode(c, &request); err != nil {
+	if _, err := decode(c, &request); err != nil {
 		return err
 	}
 	t, err := r.taskOf(c, request)

@@ -205,7 +205,8 @@ func decodeSetting(c echo.Context, into any) error {
 		return refuse(c, problem(http.StatusUnsupportedMediaType, "not_json",
 			"send JSON with the header 'Content-Type: application/json'"))
 	}
-	return decode(c, into)
+	_, err := decode(c, into)
+	return err
 }
 
 // read reads a request for a change or a test, and returns what is chosen after it.

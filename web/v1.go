@@ -72,6 +72,8 @@ func v1Code(code string) string {
 		return "invalid_api_key"
 	case "too_many_questions", "too_fast", "too_many_tries", "model_" + string(openai.RateLimited):
 		return "rate_limit_exceeded"
+	case "wrong_type":
+		return "invalid_value"
 	case "question_too_long", "model_" + string(openai.ContextLength):
 		return "context_length_exceeded"
 	}
@@ -125,19 +127,6 @@ func (o *openAI) relaysTo(c echo.Context, name string) bool {
 func noModel(name string) *Problem {
 	return problem(http.StatusNotFound, "model_not_found",
 		"there is no model %.200q here: GET /v1/models lists the models", name).in("model")
-}
-
-// decodeV1 reads a request of the OpenAI API and returns its body. It ignores
-// unknown members.
-func decodeV1(c echo.Context, into any) ([]byte, error) {
-	body, err := readBody(c, MaxV1Body)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return nil, jsonProblem(err, "invalid_value")
-	}
-	return body, nil
 }
 
 // A v1Model is a model as the OpenAI API lists it.
@@ -211,7 +200,7 @@ func (o *openAI) checkCollection(c echo.Context, collection string) error {
 // chat answers from the documents, or passes the request on to the model.
 func (o *openAI) chat(c echo.Context) error {
 	var r chatRequest
-	body, err := decodeV1(c, &r)
+	body, err := decode(c, &r)
 	if err != nil {
 		return err
 	}
@@ -250,7 +239,7 @@ type completionRequest struct {
 // completions answers a prompt without a conversation.
 func (o *openAI) completions(c echo.Context) error {
 	var r completionRequest
-	if _, err := decodeV1(c, &r); err != nil {
+	if _, err := decode(c, &r); err != nil {
 		return inField("prompt", err)
 	}
 	collection, itself, err := o.collectionOf(c, r.Model)

@@ -71,7 +71,7 @@ func (t *content) UnmarshalJSON(b []byte) error {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	if err := json.Unmarshal(b, &parts); err != nil {
+	if err := unmarshal(b, &parts); err != nil {
 		return badValue("messages", "the content of a message is a text, or a list of parts with a type")
 	}
 	var texts []string

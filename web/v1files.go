@@ -150,7 +150,7 @@ func (o *openAI) searchVectors(c echo.Context) error {
 		return noStore(c.Param("id"))
 	}
 	var r vectorSearchRequest
-	if _, err := decodeV1(c, &r); err != nil {
+	if _, err := decode(c, &r); err != nil {
 		return inField("query", err)
 	}
 	if len(r.Filters) > 0 && string(r.Filters) != "null" {

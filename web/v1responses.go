@@ -53,13 +53,13 @@ func (in *responseInput) UnmarshalJSON(b []byte) error {
 		*in = responseInput{{chatMessage: chatMessage{"user", content{text: text}}}}
 		return nil
 	}
-	return json.Unmarshal(b, (*[]responseItem)(in))
+	return unmarshal(b, (*[]responseItem)(in))
 }
 
 // responses answers the last message of the input.
 func (o *openAI) responses(c echo.Context) error {
 	var r responsesRequest
-	if _, err := decodeV1(c, &r); err != nil {
+	if _, err := decode(c, &r); err != nil {
 		return inField("input", err)
 	}
 	collection, itself, err := o.collectionOf(c, r.Model)
