@@ -57,7 +57,8 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 	for i, p := range found {
 		judged[i] = r.scored(p)
 		j := &judged[i]
-		foreign := retrieve.Language(p.Text) != retrieve.Language(r.asked)
+		// The score alone decides without it.
+		foreign := kind != GateScore && kind != GateOff && retrieve.Language(p.Text) != retrieve.Language(r.asked)
 		sure := j.Chance > surelyOn || j.Chance < surelyOff && !foreign
 		switch {
 		case kind == GateOff:

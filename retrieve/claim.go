@@ -130,8 +130,8 @@ func WhoIs(worker string) string {
 // How long a worker claims a job for, and how often it renews the claim: two
 // failed renewals do not lose it.
 const (
-	ClaimTime  = 15 * time.Second
-	claimEvery = ClaimTime / 5
+	ClaimTime  = 20 * time.Second
+	claimEvery = ClaimTime / 4
 )
 
 // Prolong renews a worker's claim, made for [ClaimTime], until stop is called;

@@ -144,20 +144,21 @@ func even(all []*scored, share float64) {
 	if k == 0 {
 		return
 	}
-	likeness := make([]float64, n*n)
+	cosines := make([]float32, n*n)
 	for i := range all {
 		for j := range i {
-			cosine := max(0, float64(nearness(all[i].vector, all[j].vector)))
-			likeness[i*n+j], likeness[j*n+i] = cosine*cosine, cosine*cosine
+			cosine := max(0, nearness(all[i].vector, all[j].vector))
+			cosines[i*n+j], cosines[j*n+i] = cosine, cosine
 		}
 	}
 	means := make([]float64, n)
 	for i := range all {
-		row := likeness[i*n : (i+1)*n]
+		row := cosines[i*n : (i+1)*n]
 		var sum, weight float64
 		for _, j := range largest(row, k) {
-			sum += float64(row[j] * all[j].Score)
-			weight += row[j]
+			square := float64(float64(row[j]) * float64(row[j]))
+			sum += float64(square * all[j].Score)
+			weight += square
 		}
 		if means[i] = all[i].Score; weight > 0 {
 			means[i] = sum / weight
@@ -170,7 +171,7 @@ func even(all []*scored, share float64) {
 
 // largest returns the indexes of the k largest values, largest first; of equal
 // values, the first.
-func largest(values []float64, k int) []int {
+func largest(values []float32, k int) []int {
 	places := make([]int, 0, k+1)
 	for i, v := range values {
 		if len(places) == k && v <= values[places[k-1]] {

@@ -12,9 +12,9 @@ import (
 func TestLargest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.IntRange(0, 6), 0, 30).Draw(t, "values")
-		floats := make([]float64, len(values))
+		floats := make([]float32, len(values))
 		for i, v := range values {
-			floats[i] = float64(v) // many are equal
+			floats[i] = float32(v) // many are equal
 		}
 		k := rapid.IntRange(1, 10).Draw(t, "k")
 		want := make([]int, len(floats))

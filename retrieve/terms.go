@@ -103,8 +103,12 @@ type spoken struct {
 	function languages
 }
 
+// bytesPerWord is fewer than most texts have, with spaces.
+const bytesPerWord = 5
+
 func (a *analyser) read(text string) {
 	text = onLine(text)
+	a.words, a.spoken = slices.Grow(a.words, len(text)/bytesPerWord), slices.Grow(a.spoken, len(text)/bytesPerWord)
 	it := words.FromString(text)
 	end := 0 // of the last number with spaces between its groups
 	for it.Next() {

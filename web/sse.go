@@ -216,8 +216,13 @@ type event struct {
 	data []byte // one line of JSON
 }
 
+// size is at least the length of the event.
+func (e event) size() int {
+	return len("id: \nevent: \ndata: \n\n") + len(e.id) + len(e.kind) + len(e.data)
+}
+
 func (e event) append(b []byte) []byte {
-	b = slices.Grow(b, len("id: \nevent: \ndata: \n\n")+len(e.id)+len(e.kind)+len(e.data))
+	b = slices.Grow(b, e.size())
 	if e.id != "" {
 		b = append(append(append(b, "id: "...), e.id...), '\n')
 	}
@@ -274,7 +279,11 @@ type packer struct {
 }
 
 func (p *packer) pack(log []event) []byte {
-	var plain []byte
+	size := 0
+	for _, e := range log {
+		size += e.size()
+	}
+	plain := make([]byte, 0, size)
 	for _, e := range log {
 		plain = e.append(plain)
 	}

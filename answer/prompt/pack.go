@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"crypto/rand"
 	"strings"
 
 	"ibid/ingest"
@@ -44,12 +45,13 @@ func (w *Writer) Reply() int { return w.Window() / 5 }
 // Write fills in the prompt of a name.
 func (w *Writer) Write(name string, s Slots) (system, user string, err error) {
 	s = w.withCommon(s)
-	s.Nonce = sampleNonce
+	s.Nonce = rand.Text() // which no text can have, since it is new
 	if system, user, err = w.Templates.fill(name, s); err != nil {
 		return "", "", err
 	}
-	s.Nonce = w.Nonce(name, system, user)
-	return w.Templates.fill(name, s)
+	with := func(text, nonce string) string { return strings.ReplaceAll(text, s.Nonce, nonce) }
+	nonce := w.Nonce(name, with(system, sampleNonce), with(user, sampleNonce))
+	return with(system, nonce), with(user, nonce), nil
 }
 
 // withCommon fills in the slots that all prompts of a question share.

@@ -1,8 +1,10 @@
 package index
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ibid/retrieve"
@@ -94,6 +96,10 @@ func (v *snapshot) compareIDs(a, b scored[float64]) int {
 	d, dFirst := s.documentOf(a.slot)
 	e, eFirst := t.documentOf(b.slot)
 	x, y := s.id(d), t.id(e)
+	if x == y {
+		var p, q [20]byte
+		return bytes.Compare(strconv.AppendUint(p[:0], uint64(a.slot-dFirst)+1, 10), strconv.AppendUint(q[:0], uint64(b.slot-eFirst)+1, 10))
+	}
 	n := min(len(x), len(y))
 	if c := strings.Compare(x[:n], y[:n]); c != 0 {
 		return c
