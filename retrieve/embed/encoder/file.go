@@ -2,13 +2,11 @@ package encoder
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
+	"hash/crc32"
 	"io"
 	"os"
 	"unsafe"
@@ -23,12 +21,15 @@ import (
 //	header    a JSON object: [Header]
 //	words     the vocabulary: every word in the order of the ids, each ended by \n
 //	sections  the arrays of [Model.sections], in that order
-//	checksum  SHA-256 of all the bytes before it
+//	checksum  CRC-32C of all the bytes before it, as u32
 const (
 	magic     = "IBIDENC2"
 	align     = 64
 	maxHeader = 64 << 10
+	sumBytes  = 4
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A Header says what is in a model file.
 type Header struct {
@@ -135,11 +136,11 @@ func parse(data []byte) (*Model, error) {
 		return nil, errors.New("the encoder does not run on big-endian processors")
 	}
 	const start = len(magic) + 4
-	if len(data) < start+sha256.Size || string(data[:len(magic)]) != magic {
+	if len(data) < start+sumBytes || string(data[:len(magic)]) != magic {
 		return nil, fmt.Errorf("%w (it does not begin as one)", ErrFile)
 	}
-	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
-	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
+	body, sum := data[:len(data)-sumBytes], data[len(data)-sumBytes:]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) {
 		return nil, fmt.Errorf("%w (its checksum does not match)", ErrFile)
 	}
 	length := int(binary.LittleEndian.Uint32(data[len(magic):]))
@@ -207,7 +208,7 @@ func (m *Model) Close() error { return m.unmap() }
 // A sealer writes the parts of a file, padded, and sums them.
 type sealer struct {
 	to  *bufio.Writer
-	sum hash.Hash
+	sum uint32
 	err error
 }
 
@@ -215,7 +216,7 @@ func (s *sealer) write(part []byte) {
 	for _, b := range [][]byte{part, make([]byte, padded(len(part))-len(part))} {
 		if s.err == nil {
 			_, s.err = s.to.Write(b)
-			s.sum.Write(b)
+			s.sum = crc32.Update(s.sum, castagnoli, b)
 		}
 	}
 }
@@ -226,14 +227,14 @@ func (m *Model) write(to io.Writer, words []byte, sections []section) error {
 	if err != nil {
 		return err
 	}
-	s := &sealer{to: bufio.NewWriter(to), sum: sha256.New()}
+	s := &sealer{to: bufio.NewWriter(to)}
 	s.write(append(binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(header))), header...))
 	s.write(words)
 	for _, part := range sections {
 		s.write(part.bytes())
 	}
 	if s.err == nil {
-		_, s.err = s.to.Write(s.sum.Sum(nil))
+		_, s.err = s.to.Write(binary.LittleEndian.AppendUint32(nil, s.sum))
 	}
 	return errors.Join(s.err, s.to.Flush())
 }
