@@ -91,6 +91,14 @@ func TestShowTrace(t *testing.T) {
 			Judged:  []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .97}},
 			Sources: []cite.Source{{Number: 1, Passages: []cite.SourcePassage{{ID: "a"}}}, {Number: 2, Passages: []cite.SourcePassage{{ID: "a"}}}},
 		}, " 1. cited [1] [2]  97 %  A (docs/a) page 3\n    by its words\n"},
+		{"left out, then read", []retrieve.Passage{passage}, cite.Answer{
+			Judged: []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .5}},
+			Steps:  []answer.Stepped{{Passages: []string{"a"}, Reason: "deferred"}, {Step: 1, Role: answer.RoleAnswer, Passages: []string{"a"}}},
+		}, " 1. read        50 %  A (docs/a) page 3\n    by its words\n"},
+		{"left out", []retrieve.Passage{passage}, cite.Answer{
+			Judged: []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .5}},
+			Steps:  []answer.Stepped{{Passages: []string{"a"}, Reason: "budget"}},
+		}, " 1. left out    50 %  A (docs/a) page 3\n\nThe model was asked:\n  - 1 passage left out: neither"},
 		{"a failed step", nil, cite.Answer{Steps: []answer.Stepped{{Step: 2, Role: answer.RoleRefine, Reason: "model_error", Lost: []int{2}}}},
 			" 2. refine of 0 passages: the call failed; labels that it no longer cites: [2]\n"},
 		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\ndraft of step 1:\nThe lamp is lit.\n"},

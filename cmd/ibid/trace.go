@@ -52,8 +52,9 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 		b.WriteString(" The number is the chance that a passage is about the question.")
 	}
 	b.WriteByte('\n')
+	unread := unreadPassages(a)
 	for i, p := range passages {
-		b.WriteString(passageTrace(i+1, p, a))
+		b.WriteString(passageTrace(i+1, p, a, unread[p.ID]))
 	}
 	b.WriteString(stepsText(a))
 	if u := a.Usage; u.Calls > 0 {
@@ -64,8 +65,19 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 	return err
 }
 
+// unreadPassages returns the ids of passages that were kept and shown to no model.
+func unreadPassages(a cite.Answer) map[string]bool {
+	unread := map[string]bool{}
+	for _, s := range a.Steps { // a wider look may read what an earlier step left out
+		for _, id := range s.Passages {
+			unread[id] = s.Role == ""
+		}
+	}
+	return unread
+}
+
 // passageTrace returns the lines about one passage: its use, and the reason.
-func passageTrace(place int, p retrieve.Passage, a cite.Answer) string {
+func passageTrace(place int, p retrieve.Passage, a cite.Answer, unread bool) string {
 	state, chance, why := "read", "", ""
 	at := slices.IndexFunc(a.Judged, func(j answer.Judged) bool { return j.Passage == p.ID })
 	if at < 0 {
@@ -87,6 +99,9 @@ func passageTrace(place int, p retrieve.Passage, a cite.Answer) string {
 			why += ": " + oneLine(j.Reason, 300)
 		}
 		why += "\n"
+		if unread { // the steps say why
+			state, why = "left out", ""
+		}
 	}
 	for _, src := range a.Sources {
 		if slices.ContainsFunc(src.Passages, func(q cite.SourcePassage) bool { return q.ID == p.ID }) {
