@@ -88,35 +88,59 @@ func newClosest(unit []float32, k int) *closest {
 		lowers: best[float32]{k: k, worse: func(a, b float32) bool { return a < b }}, least: -math.MaxFloat32}
 }
 
+// rowsAtOnce is the number of rows that are multiplied at a time.
+const rowsAtOnce = 64
+
+// A batch is rows of a segment.
+type batch struct {
+	slots             []int32
+	codes             []byte
+	scales, residuals []float32
+}
+
 // scan scans the chosen chunks of a segment.
 func (c *closest) scan(ctx context.Context, part int32, s *segment, only *chosen) error {
+	var all, some batch
 	for i := range only.words() {
 		if i%16 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		word := only.word(i)
-		// Rows are multiplied in fours.
-		fours := (word | word>>1 | word>>2 | word>>3) & 0x1111_1111_1111_1111 * 15
-		for fours != 0 {
-			from := bits.TrailingZeros64(fours)
-			n := bits.TrailingZeros64(^(fours >> from))
-			fours &^= (1<<n - 1) << from
-			c.multiply(part, s, int32(64*i+from), min(n, only.chunks-64*i-from), word>>from)
+		if word == math.MaxUint64 {
+			first := int32(rowsAtOnce * i)
+			all = batch{all.slots[:0], s.rows(secCodes, first, rowsAtOnce),
+				cast[float32](s.rows(secScales, first, rowsAtOnce)), cast[float32](s.rows(secResiduals, first, rowsAtOnce))}
+			for at := range int32(rowsAtOnce) {
+				all.slots = append(all.slots, first+at)
+			}
+			c.compare(part, &all)
+			continue
+		}
+		// Rows that are not next to each other are copied together.
+		for ; word != 0; word &= word - 1 {
+			slot := int32(rowsAtOnce*i + bits.TrailingZeros64(word))
+			some.slots = append(some.slots, slot)
+			some.codes = append(some.codes, s.rows(secCodes, slot, 1)...)
+			some.scales = append(some.scales, cast[float32](s.rows(secScales, slot, 1))...)
+			some.residuals = append(some.residuals, cast[float32](s.rows(secResiduals, slot, 1))...)
+			if len(some.slots) == rowsAtOnce {
+				c.compare(part, &some)
+				some = batch{some.slots[:0], some.codes[:0], some.scales[:0], some.residuals[:0]}
+			}
 		}
 	}
+	c.compare(part, &some)
 	return nil
 }
 
-// multiply scans up to 64 rows, of which it may find those in the word.
-func (c *closest) multiply(part int32, s *segment, first int32, rows int, word uint64) {
-	var products [64]int32
-	c.query.Dots(products[:rows], s.rows(secCodes, first, rows))
-	scales := cast[float32](s.rows(secScales, first, rows))[:rows]
-	residuals := cast[float32](s.rows(secResiduals, first, rows))[:rows]
-	for at, product := range products[:rows] {
-		about, bound := float32(product)*scales[at], residuals[at]*c.spread+c.slack
-		if about+bound >= c.least && word>>at&1 != 0 {
-			c.found = append(c.found, scored[float32]{part, first + int32(at), about + bound})
+// compare computes the bounds of up to rowsAtOnce rows.
+func (c *closest) compare(part int32, b *batch) {
+	var products [rowsAtOnce]int32
+	c.query.Dots(products[:len(b.slots)], b.codes)
+	for at, slot := range b.slots {
+		about, bound := float32(products[at])*b.scales[at], b.residuals[at]*c.spread+c.slack
+		if about+bound >= c.least {
+			c.found = append(c.found, scored[float32]{part, slot, about + bound})
 			if c.lowers.add(about - bound); len(c.lowers.heap) == c.lowers.k {
 				c.least = c.lowers.heap[0]
 			}

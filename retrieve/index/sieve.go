@@ -15,7 +15,7 @@ type sieve struct {
 }
 
 // retrieve/SCALE.md says how many of the ten nearest are found with these.
-var defaultSieve = sieve{above: 2_000_000, keep: 1 << 17}
+var defaultSieve = sieve{above: 2_000_000, keep: 100_000}
 
 // perHit is how many chunks are kept at least for each that is wanted.
 const perHit = 64
