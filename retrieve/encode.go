@@ -99,7 +99,7 @@ func (x *Index) encodedScores(ctx context.Context, all []*scored, question []flo
 	all = slices.DeleteFunc(all, func(s *scored) bool { return vectors[s.hit] == nil })
 	for _, s := range all {
 		s.vector = vectors[s.hit]
-		s.cosine = dot(s.vector, question)
+		s.cosine = Cosine(s.vector, question)
 	}
 	return all, nil
 }
@@ -219,7 +219,7 @@ func (x *Index) cosines(ctx context.Context, q Query, texts []string) ([]float64
 	}
 	cosines := make([]float64, len(rows))
 	for i := range rows {
-		cosines[i] = dot(rows[i], question)
+		cosines[i] = Cosine(rows[i], question)
 	}
 	return cosines, nil
 }

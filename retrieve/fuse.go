@@ -68,7 +68,7 @@ func fuse(all []*scored, question []float32, weight float64) {
 	if weight > 0 && weight < 1 {
 		widened := widen(all, question)
 		for i, s := range all {
-			dense[i] = dot(s.vector, widened)
+			dense[i] = Cosine(s.vector, widened)
 		}
 		mix(all, dense, lexical, weight)
 		if len(all) > mostEvened {

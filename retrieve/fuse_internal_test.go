@@ -40,7 +40,7 @@ func TestNearness(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range 70 {
 		a, b := direction(rng, n), direction(rng, n)
-		if got, want := float64(nearness(a, b)), dot(a, b); math.Abs(got-want) > 1e-6 {
+		if got, want := float64(nearness(a, b)), Cosine(a, b); math.Abs(got-want) > 1e-6 {
 			t.Errorf("%d dimensions: %v, want %v", n, got, want)
 		}
 	}

@@ -473,16 +473,16 @@ func score(evidence []Evidence, vector []float32, terms []string, lexical *lexic
 	out := make([]*scored, len(evidence))
 	for i, e := range evidence {
 		out[i] = &scored{hit: e.Hit, vector: e.Vector}
-		out[i].cosine = dot(e.Vector, vector)
+		out[i].cosine = Cosine(e.Vector, vector)
 		out[i].Scores.Dense = out[i].cosine
 		lexical.score(&out[i].Scores, terms, e.Counts, e.Length)
 	}
 	return out
 }
 
-// dot sums in float64, in the order of the components, so that the result is the
-// same on every machine.
-func dot(a, b []float32) float64 {
+// Cosine is that of two unit vectors. It sums in float64, in the order of the
+// components, so that the result is the same on every machine.
+func Cosine(a, b []float32) float64 {
 	var sum float64
 	for i := range a {
 		sum += float64(float64(a[i]) * float64(b[i])) // the conversion forbids a fused multiply-add

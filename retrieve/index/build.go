@@ -9,7 +9,8 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"ibid/retrieve"
 	"ibid/retrieve/index/scan"
@@ -49,17 +50,15 @@ func prepare(ctx context.Context, changes []retrieve.Change) ([]prepared, error)
 			places = append(places, place{i, j})
 		}
 	}
-	var wait sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), len(places))
-	for w := range workers {
-		wait.Go(func() {
-			for i := w; i < len(places) && ctx.Err() == nil; i += workers {
-				all[places[i].change].prepare(places[i].chunk)
-			}
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, p := range places {
+		g.Go(func() error {
+			all[p.change].prepare(p.chunk)
+			return ctx.Err()
 		})
 	}
-	wait.Wait()
-	return all, ctx.Err()
+	return all, g.Wait()
 }
 
 // prepare prepares a chunk.

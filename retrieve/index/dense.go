@@ -42,7 +42,7 @@ func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retr
 		return err
 	}
 	exact := func(part, slot int32) {
-		t.add(scored[float64]{part, slot, dot(v.parts[part].vector(slot), unit)})
+		t.add(scored[float64]{part, slot, retrieve.Cosine(v.parts[part].vector(slot), unit)})
 	}
 	chosen, all := v.choose(f)
 	sieved := all > sieve.above
@@ -79,6 +79,12 @@ type closest struct {
 	lowers        best[float32]     // the k highest lower bounds
 	least         float32           // the k-th of them
 	found         []scored[float32] // with their upper bounds
+
+	// Rows of a segment, copied to be next to each other.
+	slots             []int32
+	codes             []byte
+	scales, residuals []float32
+	products          [2 * rowsAtOnce]int32
 }
 
 func newClosest(unit []float32, k int) *closest {
@@ -88,57 +94,41 @@ func newClosest(unit []float32, k int) *closest {
 		lowers: best[float32]{k: k, worse: func(a, b float32) bool { return a < b }}, least: -math.MaxFloat32}
 }
 
-// rowsAtOnce is the number of rows that are multiplied at a time.
+// rowsAtOnce is the number of rows that are multiplied at a time, or more.
 const rowsAtOnce = 64
-
-// A batch is rows of a segment.
-type batch struct {
-	slots             []int32
-	codes             []byte
-	scales, residuals []float32
-}
 
 // scan scans the chosen chunks of a segment.
 func (c *closest) scan(ctx context.Context, part int32, s *segment, only *chosen) error {
-	var all, some batch
 	for i := range only.words() {
 		if i%16 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		word := only.word(i)
-		if word == math.MaxUint64 {
-			first := int32(rowsAtOnce * i)
-			all = batch{all.slots[:0], s.rows(secCodes, first, rowsAtOnce),
-				cast[float32](s.rows(secScales, first, rowsAtOnce)), cast[float32](s.rows(secResiduals, first, rowsAtOnce))}
-			for at := range int32(rowsAtOnce) {
-				all.slots = append(all.slots, first+at)
+		for word := only.word(i); word != 0; {
+			from := bits.TrailingZeros64(word)
+			n := bits.TrailingZeros64(^(word >> from))
+			word &^= (1<<n - 1) << from
+			first := int32(64*i + from)
+			for slot := first; slot < first+int32(n); slot++ {
+				c.slots = append(c.slots, slot)
 			}
-			c.compare(part, &all)
-			continue
+			c.codes = append(c.codes, s.rows(secCodes, first, n)...)
+			c.scales = append(c.scales, cast[float32](s.rows(secScales, first, n))...)
+			c.residuals = append(c.residuals, cast[float32](s.rows(secResiduals, first, n))...)
 		}
-		// Rows that are not next to each other are copied together.
-		for ; word != 0; word &= word - 1 {
-			slot := int32(rowsAtOnce*i + bits.TrailingZeros64(word))
-			some.slots = append(some.slots, slot)
-			some.codes = append(some.codes, s.rows(secCodes, slot, 1)...)
-			some.scales = append(some.scales, cast[float32](s.rows(secScales, slot, 1))...)
-			some.residuals = append(some.residuals, cast[float32](s.rows(secResiduals, slot, 1))...)
-			if len(some.slots) == rowsAtOnce {
-				c.compare(part, &some)
-				some = batch{some.slots[:0], some.codes[:0], some.scales[:0], some.residuals[:0]}
-			}
+		if len(c.slots) >= rowsAtOnce {
+			c.compare(part)
 		}
 	}
-	c.compare(part, &some)
+	c.compare(part)
 	return nil
 }
 
-// compare computes the bounds of up to rowsAtOnce rows.
-func (c *closest) compare(part int32, b *batch) {
-	var products [rowsAtOnce]int32
-	c.query.Dots(products[:len(b.slots)], b.codes)
-	for at, slot := range b.slots {
-		about, bound := float32(products[at])*b.scales[at], b.residuals[at]*c.spread+c.slack
+// compare computes the bounds of the copied rows.
+func (c *closest) compare(part int32) {
+	products := c.products[:len(c.slots)]
+	c.query.Dots(products, c.codes)
+	for at, slot := range c.slots {
+		about, bound := float32(products[at])*c.scales[at], c.residuals[at]*c.spread+c.slack
 		if about+bound >= c.least {
 			c.found = append(c.found, scored[float32]{part, slot, about + bound})
 			if c.lowers.add(about - bound); len(c.lowers.heap) == c.lowers.k {
@@ -146,22 +136,5 @@ func (c *closest) compare(part int32, b *batch) {
 			}
 		}
 	}
-}
-
-// dot is the same on every processor: each product of two float32 is exact in
-// float64, whether or not it is fused with the addition. It has four sums so
-// that the processor need not wait for each addition.
-func dot(a, b []float32) float64 {
-	var s0, s1, s2, s3 float64
-	for len(a) >= 4 && len(b) >= 4 {
-		s0 += float64(a[0]) * float64(b[0])
-		s1 += float64(a[1]) * float64(b[1])
-		s2 += float64(a[2]) * float64(b[2])
-		s3 += float64(a[3]) * float64(b[3])
-		a, b = a[4:], b[4:]
-	}
-	for i := range min(len(a), len(b)) {
-		s0 += float64(a[i]) * float64(b[i])
-	}
-	return (s0 + s1) + (s2 + s3)
+	c.slots, c.codes, c.scales, c.residuals = c.slots[:0], c.codes[:0], c.scales[:0], c.residuals[:0]
 }

@@ -226,11 +226,8 @@ func (x *Index) Check(ctx context.Context) error {
 	})
 }
 
-// maxGroup is how many chunks are applied at a time, except those of one document.
-const maxGroup = 4096
-
-// Apply implements [retrieve.Searcher]. If ctx ends or a change is refused, a part
-// of the changes may be applied.
+// Apply implements [retrieve.Searcher]. If ctx ends or a change is refused, nothing is
+// applied.
 func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 	revision, _, err := x.Revision(ctx)
 	if err != nil {
@@ -239,25 +236,14 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 	for len(changes) > 0 && changes[0].Revision <= revision {
 		changes = changes[1:]
 	}
-	for len(changes) > 0 {
-		n, chunks := 0, 0
-		for n < len(changes) && (n == 0 || chunks+len(changes[n].Chunks) <= maxGroup) {
-			chunks += len(changes[n].Chunks)
-			n++
-		}
-		all, err := prepare(ctx, changes[:n])
-		if err == nil {
-			err = x.room(ctx)
-		}
-		if err == nil {
-			err = x.note(guard(func() error { return x.apply(all) }))
-		}
-		if err != nil {
-			return err
-		}
-		changes = changes[n:]
+	all, err := prepare(ctx, changes)
+	if err == nil {
+		err = x.room(ctx)
 	}
-	return nil
+	if err == nil {
+		err = x.note(guard(func() error { return x.apply(all) }))
+	}
+	return err
 }
 
 // apply applies prepared changes.
@@ -317,10 +303,13 @@ func (x *Index) apply(changes []prepared) error {
 	return nil
 }
 
+// maxMerged is the largest number of chunks that are merged in memory.
+const maxMerged = 1 << 15
+
 // mergeMemory merges segments in memory as far as that is due.
 func mergeMemory(memory []part) ([]part, error) {
 	for {
-		from, rest := pick(memory, due(memory, 8*maxGroup))
+		from, rest := pick(memory, due(memory, maxMerged))
 		if from == nil {
 			return memory, nil
 		}

@@ -35,14 +35,9 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 	return hits, err
 }
 
-const (
-	// windowSlots is how many slots have a sum at a time: as many as remain in the
-	// nearest cache.
-	windowSlots = 4096
-	// firstWindow is how many the first window has. It doubles until there are
-	// windowSlots, to have few chunks before the first comparison.
-	firstWindow = 256
-)
+// windowSlots is how many slots have a sum at a time: as many as remain in the
+// nearest cache.
+const windowSlots = 4096
 
 // A weighed is a term of a question.
 type weighed struct {
@@ -80,13 +75,11 @@ type search struct {
 func (x *search) run(ctx context.Context, chosen []chosen, t *top) error {
 	for part, cursors := range x.cursors {
 		end := int32(x.snapshot.parts[part].Chunks)
-		for first, size := int32(0), int32(firstWindow); first < end && len(cursors) > 0; size = min(2*size, windowSlots) {
+		for first := int32(0); first < end && len(cursors) > 0; first += windowSlots {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			last := min(end, first+size, first/windowSlots*windowSlots+windowSlots)
-			x.window(int32(part), cursors, &chosen[part], first, last)
-			first = last
+			x.window(int32(part), cursors, &chosen[part], first, min(end, first+windowSlots))
 		}
 	}
 	x.rank(t)
@@ -115,8 +108,7 @@ func newSearch(v *snapshot, terms []string, k int) *search {
 	return x
 }
 
-// window searches the slots from first to before end of a part, which are all in
-// one window.
+// window searches the slots from first to before end of a part.
 func (x *search) window(part int32, cursors []cursor, only *chosen, first, end int32) {
 	all := float32(0)
 	order, below := x.order[:len(cursors)], x.below[:len(cursors)]
@@ -138,9 +130,8 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 		}
 		sum += o.score
 	}
-	base := first &^ (windowSlots - 1)
 	s := x.snapshot.parts[part].segment
-	x.lengths = cast[int32](s.rows(secLengths, base, int(end-base)))
+	x.lengths = cast[int32](s.rows(secLengths, first, int(end-first)))
 	var n uint
 	for _, o := range order[essential:] {
 		n = x.scan(&cursors[o.slot], x.least-below[essential], n)
@@ -151,14 +142,14 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 		candidates = slices.DeleteFunc(candidates, func(at uint16) bool { return x.sums[at%windowSlots] < x.least-below[i-1] })
 	}
 	for _, i := range candidates {
-		if score := x.sums[i]; score >= x.least && only.has(base+int32(i)) {
-			x.found = append(x.found, scored[float32]{part, base + int32(i), score})
+		if score := x.sums[i]; score >= x.least && only.has(first+int32(i)) {
+			x.found = append(x.found, scored[float32]{part, first + int32(i), score})
 			if x.scores.add(score); len(x.scores.heap) == x.scores.k {
 				x.least = x.scores.heap[0] * (1 - 2*x.rounding)
 			}
 		}
 	}
-	clear(x.sums[first-base : end-base])
+	clear(x.sums[:end-first])
 }
 
 // scan adds a term's weights to the sums of the window's chunks, and those

@@ -58,7 +58,8 @@ func TestSieve(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := open(t, t.TempDir(), c.flush)
-			must(t, x.Apply(t.Context(), changes))
+			must(t, x.Apply(t.Context(), changes[:documents/2]))
+			must(t, x.Apply(t.Context(), changes[documents/2:]))
 			x.quiet()
 			v := x.current.Load()
 			exempt := 0

@@ -32,7 +32,7 @@ const (
 // Stride is the number of bytes in a row for a vector of so many dimensions.
 func Stride(dims int) int { return (dims + lane - 1) / lane * lane }
 
-// Quantise rounds a finite vector into a row of [Stride] bytes: component i is
+// Quantise rounds a unit vector into a row of [Stride] bytes: component i is
 // nearly scale*(row[i]-128). Residual is the Euclidean length of the
 // difference, rounded up.
 func Quantise(row []byte, v []float32) (scale, residual float32) {
@@ -44,13 +44,6 @@ func Quantise(row []byte, v []float32) (scale, residual float32) {
 		row[i] = centre
 	}
 	scale = largest / steps
-	if scale < math.SmallestNonzeroFloat32*(1<<30) {
-		// Nearly zero: the difference is the vector itself.
-		for i := range v {
-			row[i] = centre
-		}
-		return 0, roundUp(length(v))
-	}
 	var square float64
 	inverse := 1 / float64(scale)
 	for i, x := range v {
@@ -59,19 +52,8 @@ func Quantise(row []byte, v []float32) (scale, residual float32) {
 		d := float64(x) - float64(scale)*float64(n)
 		square += d * d
 	}
-	return scale, roundUp(math.Sqrt(square))
+	return scale, float32(math.Sqrt(square) * (1 + 1e-6)) // above the rounding of the sums
 }
-
-func length(v []float32) float64 {
-	var square float64
-	for _, x := range v {
-		square += float64(x) * float64(x)
-	}
-	return math.Sqrt(square)
-}
-
-// roundUp returns a float32 above x, by more than the rounding of the sums before it.
-func roundUp(x float64) float32 { return float32(x * (1 + 1e-6)) }
 
 // A Query is a vector prepared for multiplying it with rows.
 type Query struct {
@@ -84,29 +66,24 @@ type Query struct {
 	residual float64 // length of what rounding removed
 }
 
-// NewQuery prepares a finite vector.
+// NewQuery prepares a unit vector.
 func NewQuery(v []float32) *Query {
-	q := &Query{words: make([]int16, Stride(len(v))), length: length(v)}
-	var largest, sum float64
+	q := &Query{words: make([]int16, Stride(len(v)))}
+	var largest, sum, square, removed float64
 	for _, x := range v {
 		a := math.Abs(float64(x))
-		largest, sum = max(largest, a), sum+a
+		largest, sum, square = max(largest, a), sum+a, square+a*a
 	}
 	// Rounding adds at most a half to each component.
-	if steps := min(maxWord/largest, (maxSum-float64(len(v))/2-1)/sum); largest > 0 && !math.IsInf(steps, 0) {
-		q.scale = 1 / steps
-	}
-	var square float64
+	q.scale = 1 / min(maxWord/largest, (maxSum-float64(len(v))/2-1)/sum)
 	var total int32
 	for i, x := range v {
-		if q.scale > 0 {
-			q.words[i] = int16(min(maxWord, max(-maxWord, math.Round(float64(x)/q.scale))))
-		}
+		q.words[i] = int16(min(maxWord, max(-maxWord, math.Round(float64(x)/q.scale))))
 		total += int32(q.words[i])
 		d := float64(x) - q.scale*float64(q.words[i])
-		square += d * d
+		removed += d * d
 	}
-	q.residual = math.Sqrt(square)
+	q.length, q.residual = math.Sqrt(square), math.Sqrt(removed)
 	q.offset = centre * total
 	q.planes = split(q.words)
 	return q
@@ -136,45 +113,49 @@ func (q *Query) Bounds() (unit, spread, slack float64) {
 
 // Dots fills out with the product of the query with each of len(out) rows,
 // which follow one another in rows.
-func (q *Query) Dots(out []int32, rows []byte) { q.dots(best(), out, rows) }
+func (q *Query) Dots(out []int32, rows []byte) { q.dots(dotKernels, out, rows) }
 
-// A kernel computes the plain products, with the bytes of the rows unchanged.
-// The number of rows is a multiple of group.
-type kernel int
-
-const (
-	portable kernel = iota
-	avx2
-	vnni
-	neon
-)
-
-// group is the number of rows that kernels take at once.
-const group = 4
-
-func (q *Query) dots(k kernel, out []int32, rows []byte) {
-	stride := len(q.words)
-	if len(rows) < len(out)*stride {
-		panic("scan: fewer rows than products wanted")
-	}
-	whole := len(out) / group * group
-	if k == portable || stride == 0 {
-		whole = 0
-	}
-	if whole > 0 {
-		q.run(k, out[:whole], rows)
-	}
-	for i := whole; i < len(out); i++ {
-		out[i] = plain(q.words, rows[i*stride:(i+1)*stride])
-	}
+func (q *Query) dots(kernels []kernel[Query], out []int32, rows []byte) {
+	run(kernels, q, q.plain, len(q.words), out, rows)
 	for i := range out {
 		out[i] -= q.offset
 	}
 }
 
+// A kernel computes what a vector and rows make, with the bytes of the rows
+// unchanged. The number of rows is a multiple of group, not 0.
+type kernel[V any] func(vector *V, out []int32, rows []byte)
+
+// group is the number of rows that kernels take at once.
+const group = 4
+
+// The kernels that this processor has, the fastest first.
+var (
+	dotKernels      []kernel[Query]
+	estimateKernels []kernel[Probe]
+)
+
+// run fills out by the first kernel and, for rows that it does not take, by plain.
+func run[V any](kernels []kernel[V], vector *V, plain func(row []byte) int32, stride int, out []int32, rows []byte) {
+	if len(rows) < len(out)*stride {
+		panic("scan: fewer rows than products wanted")
+	}
+	whole := 0
+	if len(kernels) > 0 && len(rows) > 0 {
+		whole = len(out) / group * group
+	}
+	if whole > 0 {
+		kernels[0](vector, out[:whole], rows)
+	}
+	for i := whole; i < len(out); i++ {
+		out[i] = plain(rows[i*stride:][:stride])
+	}
+}
+
 // plain returns the product of one row; the kernels are tested against it.
-func plain(words []int16, row []byte) int32 {
+func (q *Query) plain(row []byte) int32 {
 	var a, b, c, d int32
+	words := q.words
 	for len(words) >= 8 && len(row) >= 8 {
 		w, r := (*[8]int16)(words), (*[8]byte)(row)
 		a += int32(w[0])*int32(r[0]) + int32(w[4])*int32(r[4])

@@ -75,13 +75,13 @@ type Probe struct {
 // planesOf is the number of planes of a Probe.
 const planesOf = 4
 
-// NewProbe prepares a finite vector.
+// NewProbe prepares a unit vector.
 func NewProbe(v []float32) *Probe {
 	p := &Probe{stride: SignStride(len(v))}
 	p.planes = make([]byte, planesOf*p.stride)
 	rotated := append(make([]float32, 0, 8*p.stride), v...)[:8*p.stride]
 	rotate(rotated)
-	largest := float32(math.SmallestNonzeroFloat32)
+	var largest float32
 	for _, x := range rotated {
 		largest = max(largest, x, -x)
 	}
@@ -103,27 +103,11 @@ func (p *Probe) Range() (least, most int32) { return p.least, p.most }
 // vectors, whose signs follow one another in rows: the sum of the rounded
 // components where a vector's is positive. A greater one means a nearer vector,
 // of unit vectors.
-func (p *Probe) Estimate(out []int32, rows []byte) { p.estimate(estimates, out, rows) }
-
-// estimates computes the estimates of groups of rows, if the processor can. Stride is
-// a multiple of signLane and not 0.
-var estimates func(out *int32, rows, planes *byte, groups, stride int)
-
-func (p *Probe) estimate(kernel func(out *int32, rows, planes *byte, groups, stride int), out []int32, rows []byte) {
-	if len(rows) < len(out)*p.stride {
-		panic("scan: fewer rows than estimates wanted")
-	}
-	whole := 0
-	if groups := len(out) / group; kernel != nil && groups > 0 {
-		kernel(&out[0], &rows[0], &p.planes[0], groups, p.stride)
-		whole = groups * group
-	}
-	for i := whole; i < len(out); i++ {
-		out[i] = p.plain(rows[i*p.stride:][:p.stride])
-	}
+func (p *Probe) Estimate(out []int32, rows []byte) {
+	run(estimateKernels, p, p.plain, p.stride, out, rows)
 }
 
-// plain returns the estimate of one row; the kernel is tested against it.
+// plain returns the estimate of one row; kernels are tested against it.
 func (p *Probe) plain(row []byte) (sum int32) {
 	for at := 0; at < len(row); at += signLane {
 		planes := (*[planesOf * signLane]byte)(p.planes[planesOf*at:])

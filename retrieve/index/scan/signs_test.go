@@ -1,13 +1,12 @@
 package scan
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
-
-var estimators = map[string]func(out *int32, rows, planes *byte, groups, stride int){"assembly": estimates, "Go": nil}
 
 // TestEstimate compares the kernels with the definition: the sum of the rounded
 // components where the other vector is positive.
@@ -40,12 +39,12 @@ func TestEstimate(t *testing.T) {
 						}
 					}
 				}
-				for name, kernel := range estimators {
+				for i, k := range choices(estimateKernels) {
 					got := make([]int32, n+1)
 					got[n] = 12345
-					p.estimate(kernel, got[:n], rows)
+					run(k, p, p.plain, stride, got[:n], rows)
 					if !slices.Equal(got[:n], want) || got[n] != 12345 {
-						t.Fatalf("%d dimensions, %s, %d rows: %v, want %v", dims, name, n, got, want)
+						t.Fatalf("%d dimensions, %s, kernel %d, %d rows: %v, want %v", dims, name, i, n, got, want)
 					}
 				}
 			}
@@ -98,11 +97,11 @@ func BenchmarkEstimate(b *testing.B) {
 	for i := range rows {
 		rows[i] = byte(r.Uint32())
 	}
-	for name, kernel := range estimators {
-		b.Run(name, func(b *testing.B) {
+	for i, k := range choices(estimateKernels) {
+		b.Run(fmt.Sprint("kernel=", i), func(b *testing.B) {
 			b.SetBytes(int64(len(rows)))
 			for b.Loop() {
-				p.estimate(kernel, out, rows)
+				run(k, p, p.plain, p.stride, out, rows)
 			}
 		})
 	}
