@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/answer/openai"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -284,14 +286,42 @@ func (n narrowed) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[ans
 	return untilEnded(ctx, n.all.Summarizer.Summarize(ctx, s))
 }
 
+// serverAddress is the address of a model's server in a message.
+var serverAddress = regexp.MustCompile(` at https?://\S*[^\s:;,.]`)
+
+// withoutServer takes the words and the address of the model's server out of an event or
+// an error: what comes after the first colon.
+func withoutServer(e answer.Event, err error) (answer.Event, error) {
+	plain := func(message string) string {
+		message, _, _ = strings.Cut(serverAddress.ReplaceAllString(message, ""), ": ")
+		return message
+	}
+	switch of := e.(type) {
+	case answer.Warning:
+		e = answer.Warning{Message: plain(of.Message)}
+	case answer.Incomplete:
+		e = answer.Incomplete{Reason: plain(of.Reason)}
+	}
+	if model := (*openai.Error)(nil); errors.As(err, &model) {
+		p := modelProblem(model)
+		p.Detail = plain(p.Detail)
+		err = p.because(err)
+	}
+	return e, err
+}
+
 // untilEnded passes events on until their context's key is revoked: its former
-// holder must not see how the answer broke off.
+// holder must not see how the answer broke off. Only who may see the settings gets the
+// words and the address of the model's server.
 func untilEnded(ctx context.Context, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
 			if cause := (*Problem)(nil); errors.As(context.Cause(ctx), &cause) {
 				yield(nil, cause)
 				return
+			}
+			if h := holderFrom(ctx); h == nil || !h.maySet() {
+				e, err = withoutServer(e, err)
 			}
 			if !yield(e, err) {
 				return

@@ -2,12 +2,16 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/labstack/echo/v4"
 
+	"ibid/answer"
+	"ibid/answer/openai"
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 // accesses is the table of accesses of a server with all routes.
@@ -65,6 +69,26 @@ func TestUnlisted(t *testing.T) {
 	} {
 		if w := call(e, tt.method, tt.path, ""); w.Code != tt.want {
 			t.Errorf("%s %s: status %d, want %d", tt.method, tt.path, w.Code, tt.want)
+		}
+	}
+}
+
+// TestModelServerHidden checks that only a key that may see the settings gets the words
+// and the address of the model's server.
+func TestModelServerHidden(t *testing.T) {
+	const inner = ": cannot reach the model server at http://10.1.2.3:11434/v1: connection refused"
+	k := newKeyed(t, func(o *Options) {
+		o.Asker = script{"warned": {answer.Warning{Message: "the question was searched for unchanged" + inner}, answer.Text{Text: "Yes"},
+			answer.Incomplete{Reason: "the reply of m at http://10.1.2.3:11434/v1 broke off: EOF"}},
+			"failed": {&openai.Error{Kind: openai.Down, Server: "http://10.1.2.3:11434/v1", Detail: "refused by 10.1.2.3"}}}
+	})
+	chief := k.ring.make(t, "chief", func(k *retrieve.Key) { k.Settings = true })
+	for _, question := range []string{"warned", "failed"} {
+		for key, shown := range map[string]bool{k.read: false, chief: true} {
+			got := k.send(t, "POST", "/api/ask", `{"question":"`+question+`"}`, "Authorization: Bearer "+key).Body.String()
+			if strings.Contains(got, "10.1.2.3") != shown || !strings.Contains(got, "searched for unchanged") && question == "warned" {
+				t.Errorf("%s, settings %v: %s", question, shown, got)
+			}
 		}
 	}
 }

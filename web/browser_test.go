@@ -112,7 +112,7 @@ func TestBrowserStates(t *testing.T) {
 
 		b.ask("asking")
 		b.waitFor(`document.querySelector(".progress").textContent.startsWith("Checked 1")`)
-		b.look("asking")
+		b.look("2-asking")
 		b.do(chromedp.Click(chromedp.CSS("#stop")))
 		b.waitFor(`document.querySelector(".notes").textContent === "Stopped."`)
 		b.is("question", focused)
@@ -126,30 +126,30 @@ func TestBrowserStates(t *testing.T) {
 		askAlone()
 		b.do(chromedp.Click(chromedp.CSS("#stop")))
 		b.waitFor(`document.querySelector(".notes").textContent === "Stopped."`)
-		b.look("stopped")
+		b.look("3-stopped")
 
 		b.newConversation()
 		b.ask("drafted")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text .draft")))
 		const sentences = `document.querySelector(".turn .text").textContent.replace(/\s+/g, " ").trim()`
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
-		b.look("draft")
+		b.look("3-draft")
 		// The refined answer replaces the draft sentence by sentence.
 		s.pass("first")
 		b.is("Nobody sails alone before the end of April.1 The mooring The fee is due.", sentences)
 		b.is("The fee is due.", `document.querySelector(".turn .text span.draft").textContent.trim()`)
-		b.look("refining")
+		b.look("3-refining")
 		s.pass("second")
 		b.waitFor(ended)
 		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2", sentences)
 		b.is("0", `String(document.querySelectorAll(".turn .text .draft").length)`)
 		b.is("The mooring fee is 240 crowns a season.", `[...CSS.highlights.get("changed")].map(String).join("|")`)
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", `document.querySelector(".evidence .drafts li").textContent.replace(/\s*1/, "").trim()`)
-		b.look("refined")
+		b.look("3-refined")
 
 		// What is drawn does not move, and is not replaced, while the rest arrives.
 		askAlone()
-		b.look("streaming")
+		b.look("3-streaming")
 		const places = `JSON.stringify([...document.querySelectorAll(".turn h2, .turn .text:not(.draft) p, .turn .text:not(.draft) li:first-child, .dock")]` +
 			`.map((e) => [e.tagName, Math.round(e.getBoundingClientRect().top), Math.round(e.getBoundingClientRect().left)]).slice(0, 3))`
 		before := b.js(places)
@@ -161,9 +161,9 @@ func TestBrowserStates(t *testing.T) {
 		b.waitFor(ended)
 		b.is(before, places)
 		b.is("true", `String(window.drawn.every((e) => e.isConnected))`)
-		b.look("answered")
+		b.look("2-answered")
 		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("details").open = true; document.querySelector("details").scrollIntoView()`))
-		b.look("evidence")
+		b.look("2-evidence")
 
 		// A reload, or a lost connection, does not interrupt an answer.
 		askAlone()
@@ -192,7 +192,7 @@ func TestBrowserStates(t *testing.T) {
 		s.Close()
 		b.ask("How do I make pizza?")
 		b.do(chromedp.WaitVisible(chromedp.CSS("#offline")), chromedp.WaitVisible(chromedp.CSS(".turn .trouble button")))
-		b.look("offline")
+		b.look("4-offline")
 		b.waitFor(`document.getElementById("send").hidden === false`)
 		b.expectProblem("ERR_CONNECTION_REFUSED")
 	})
@@ -209,7 +209,7 @@ func TestBrowserStates(t *testing.T) {
 		b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 		b.is("2 0", `[...document.querySelectorAll(".turn")].map((t) => t.querySelectorAll(".sources > li").length).join(" ")`)
 		b.is(`May I sail alone?`, `JSON.parse(localStorage["ibid.history"])[0].turns[0].question`)
-		b.look("conversation")
+		b.look("7-conversation")
 
 		// A reload restores it.
 		const drawn = `[...document.querySelectorAll(".turn")].map((t) => t.textContent).join("|")`
@@ -223,7 +223,7 @@ func TestBrowserStates(t *testing.T) {
 		b.waitFor(`document.querySelectorAll(".turn").length === 0`)
 		b.is("question", focused)
 		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
-		b.look("history")
+		b.look("7-history")
 		b.do(chromedp.SendKeys(chromedp.CSS("#past input"), "nowhere"))
 		b.is("No conversation has these words.", `document.querySelector("#past [role=status]").textContent`)
 		b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.querySelector("#past input"); s.value = "pizza"; s.dispatchEvent(new Event("input")); })()`),
@@ -242,51 +242,51 @@ func TestBrowserStates(t *testing.T) {
 		b.ask("How do I make pizza?")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".refusal")))
 		b.is("0", `String(document.querySelectorAll(".sources > li").length)`)
-		b.look("refused")
+		b.look("2-refused")
 		b.do(chromedp.Click(chromedp.CSS(".nearest a")), chromedp.WaitVisible(chromedp.CSS("#source mark")))
 		b.is("Dogs are welcome on the pier.", `document.getElementById("quote").textContent`)
 
 		b.newConversation()
 		b.ask("breaks")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".trouble button")))
-		b.look("error")
+		b.look("4-error")
 		b.is("Nobody sails alone before the end of April.1 After that it", `document.querySelector(".turn .text:not(.draft) p").textContent`)
 
 		b.newConversation()
 		b.ask("cut")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .trouble")))
-		b.look("incomplete")
+		b.look("4-incomplete")
 
 		b.newConversation()
 		b.ask("evil")
 		b.waitFor(ended)
 		b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("<img src=http://evil.example/z>"))`)
 		b.is("0", `String(document.querySelectorAll(".turn img, .turn script, .turn a[href*=evil]").length)`)
-		b.look("hostile")
+		b.look("9-hostile")
 
 		b.newConversation()
 		b.ask("rich")
 		b.waitFor(ended)
 		b.is("1 1 2 1 1 1", `["h4", "table", "ol:not(.sources) > li", "ol ul", "blockquote", "pre"].map((q) => document.querySelectorAll(".turn .text:not(.draft) " + q).length).join(" ")`)
-		b.look("rich")
+		b.look("9-rich")
 
 		b.newConversation()
 		b.ask("May I sail alone?")
 		b.waitFor(ended)
 		b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
-		b.look("source")
+		b.look("2-source")
 		b.press("Escape", "", 27)
 		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".turn .cite").focus({focusVisible: true})`),
 			chromedp.WaitVisible(chromedp.CSS("#peek")))
-		b.picture("peek")
-		b.axe("peek")
+		b.picture("2-peek")
+		b.axe("2-peek")
 		b.press("Escape", "", 27)
 		b.do(chromedp.WaitNotVisible(chromedp.CSS("#peek")))
 		if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
 			t.Fatal(err)
 		}
 		b.is("none none none block", `[".dock", ".bar", ".actions", ".board"].map((q) => getComputedStyle(document.querySelector(q)).display).join(" ")`)
-		b.picture("printed")
+		b.picture("9-printed")
 	})
 	// The sheet of narrow screens keeps the focus until it is closed.
 	t.Run("sheet", func(t *testing.T) {
@@ -310,14 +310,14 @@ func TestBrowserStates(t *testing.T) {
 		})
 		b := s.newTab(t, 1280, "dark")
 		b.is("Indexing your documents: 12 of 40 files", `document.querySelector("#library p").textContent`)
-		b.look("indexing")
+		b.look("1-indexing")
 	})
 	t.Run("nothing", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t, func(o *Options) { o.Library = shelf{} })
 		b := s.newTab(t, 390, "light")
 		b.is("No documents yet. Start the server with a folder: ibid serve FOLDER", `document.querySelector("#library p").textContent`)
-		b.look("nothing")
+		b.look("1-nothing")
 	})
 }
 
@@ -336,7 +336,7 @@ func TestBrowserNotebook(t *testing.T) {
 	b := s.newTab(t, 1280, "light")
 	b.is("Add your documents", `document.getElementById("welcome").textContent`)
 	b.is("true", `String(document.getElementById("dock").hidden)`)
-	b.look("empty")
+	b.look("1-empty")
 	b.tabTo("sample")
 	b.press("Enter", "\r", 13)
 	b.is("2", `String(document.querySelectorAll("#shelf li").length)`)
@@ -345,7 +345,7 @@ func TestBrowserNotebook(t *testing.T) {
 	b.tabTo("paste")
 	b.press("Enter", "\r", 13)
 	b.waitFor(`document.getElementById("pasted").open`)
-	b.look("pasting")
+	b.look("1-pasting")
 	b.do(chromedp.SendKeys(chromedp.CSS("#pasted-text"), "High water at noon."))
 	b.press("Tab", "", 9)
 	b.press("Enter", "\r", 13)
@@ -354,12 +354,12 @@ func TestBrowserNotebook(t *testing.T) {
 
 	b.do(chromedp.Evaluate[chromedp.Void](`dispatchEvent(new DragEvent("dragenter", {dataTransfer: (() => { const d = new DataTransfer(); d.items.add(new File(["x"], "x.txt")); return d })()}))`))
 	b.waitFor(`getComputedStyle(document.querySelector(".dropzone")).position === "fixed"`)
-	b.look("dropping")
+	b.look("1-dropping")
 	b.do(chromedp.Evaluate[chromedp.Void](`dispatchEvent(new DragEvent("dragleave", {dataTransfer: (() => { const d = new DataTransfer(); d.items.add(new File(["x"], "x.txt")); return d })()}))`))
 
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#shelf input")[0].click(); document.querySelectorAll("#shelf input")[2].click()`))
 	b.is("Asking only: Notes.md, sample/guide.md", `document.getElementById("only-words").textContent`)
-	b.look("notebook")
+	b.look("1-notebook")
 	b.ask("What is the mooring fee?")
 	b.waitFor(ended)
 	if q := <-asked; !slices.Equal(q.Filter.Documents, []string{"uploads/Notes.md", "uploads/sample/guide.md"}) {

@@ -109,13 +109,13 @@ func TestBrowserDocuments(t *testing.T) {
 	})
 	b := s.newTabAt(t, 1440, "light", "/documents", "#upload")
 	b.waitFor(`document.querySelectorAll("#rows .select").length > 0`)
-	b.look("documents")
+	b.look("6-documents")
 	b.is("Partly read page 2 of 2: no text, install tesseract to read scans|Read", `[...document.querySelectorAll("#rows tr")].slice(0, 2).map((tr) => tr.cells[3].textContent).join("|")`)
 	b.do(chromedp.Click(chromedp.CSS("th[data-sort=bytes] button")))
 	b.is("ascending club/odd/empty.txt", `document.querySelector("th[data-sort=bytes]").getAttribute("aria-sort") + " " + document.querySelector("#rows .path").textContent`)
 	b.do(chromedp.Click(chromedp.CSS("#rows tr:first-child input")))
 	b.is("1 selected", `document.querySelector("#selected span").textContent`)
-	b.look("selected")
+	b.look("6-selected")
 	b.do(chromedp.Click(chromedp.CSS("#ask-selected")))
 	b.is("Asking only: empty.txt", `document.getElementById("only-words")?.textContent`)
 	b.do(chromedp.Navigate(s.URL + "/documents"))
@@ -148,7 +148,7 @@ func TestBrowserDocuments(t *testing.T) {
 	})()`))
 	b.waitFor(`document.querySelectorAll(".uploads .done").length === 2`)
 	b.waitFor(`document.getElementById("facts").textContent === "6 documents"`)
-	b.look("uploaded")
+	b.look("6-uploaded")
 
 	// The rows are replaced with each letter, so that an element can be gone.
 	b.do(chromedp.SendKeys(chromedp.CSS("#words"), "TXT tid"))
@@ -191,13 +191,13 @@ func TestBrowserPages(t *testing.T) {
 		start := strings.Index(handbook().Text, "Nobody sails")
 		b := s.newTabAt(t, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43),
 			"mark#quote")
-		b.look("viewer")
+		b.look("6-viewer")
 		b.do(chromedp.Navigate(s.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS("h1")))
 		b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
-		b.axe("docs") // once: the page is long
-		b.picture("docs")
+		b.axe("9-docs") // once: the page is long
+		b.picture("9-docs")
 		b.do(chromedp.Navigate(s.URL+"/nowhere"), chromedp.WaitVisible(chromedp.CSS("h1")))
-		b.look("problem")
+		b.look("9-problem")
 		b.expectProblem("404")
 
 		// An answer without an end is copied as a block of code.
@@ -220,7 +220,7 @@ func TestBrowserPages(t *testing.T) {
 		b.waitFor(`document.querySelector(".picture").complete`)
 		b.is("PDF, page 9", `document.querySelector(".original").textContent`)
 		b.is("true", `String(document.querySelector(".original").href.endsWith("?original=1#page=9"))`)
-		b.look("drawn")
+		b.look("8-drawn")
 		// Pages are turned, larger and found, and the quote is a click away. No page after the ninth can be drawn.
 		tool := func(name string) { b.do(chromedp.Click(chromedp.CSS("[data-tool=" + name + "]"))) }
 		b.do(chromedp.Click(chromedp.CSS(".zoom button:last-of-type")))
@@ -240,7 +240,7 @@ func TestBrowserPages(t *testing.T) {
 		b.expectProblem("404")
 		b.do(chromedp.SendKeys(chromedp.CSS("#source input"), "Sails  ALONE\r"))
 		b.waitFor(`document.querySelector(".places summary")?.textContent === "1 place with “Sails  ALONE”"`)
-		b.look("found")
+		b.look("8-found")
 		b.do(chromedp.Click(chromedp.CSS(".places li button")))
 		b.waitFor(`document.querySelector(".picture").alt.startsWith("Page 9")`)
 		tool("swap")
@@ -257,7 +257,7 @@ func TestBrowserPages(t *testing.T) {
 		b.is("sails alone", `document.getElementById("quote").textContent`)
 		b.do(chromedp.Click(chromedp.CSS(".outline summary")), chromedp.Click(chromedp.CSS(".outline li:nth-child(3) a")))
 		b.is("#at-", `location.hash.slice(0, 4)`)
-		b.look("outline")
+		b.look("6-outline")
 		b.do(chromedp.Navigate(s.URL + "/documents/club/handbook/members.pdf?page=10"))
 		b.waitFor(`document.querySelector(".sheet .note")?.textContent === "Page 10 can't be drawn. Its text is here."`)
 	})

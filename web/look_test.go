@@ -15,7 +15,7 @@ import (
 // look checks that nothing overflows the screen, and that axe finds no violation of
 // WCAG 2.2 AA. With IBID_AXE or IBID_SCREENSHOTS it does so at more widths and in
 // both themes, and writes a picture of each into the folder that
-// IBID_SCREENSHOTS names. At 320 by 256 pixels a page of 1280 by 1024 is magnified
+// IBID_SCREENSHOTS names. States are numbered as the stories in README.md. At 320 by 256 pixels a page of 1280 by 1024 is magnified
 // four times.
 func (b *tab) look(state string) {
 	b.t.Helper()
@@ -109,7 +109,7 @@ func TestAxe(t *testing.T) {
 		t.Skip("IBID_AXE does not name the script axe.min.js of the npm package axe-core: the page is not checked against WCAG")
 	}
 	b := newScene(t, nil).newTab(t, 800, "light")
-	b.look("empty")
+	b.look("1-empty")
 	b.do(chromedp.Evaluate[chromedp.Void](`document.documentElement.removeAttribute("lang")`))
 	found, err := chromedp.Run(b, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a"]}).then((r) => r.violations.map((v) => v.id).join(" "))`, chromedp.EvalAwaitPromise))
 	if err != nil || found == "" {

@@ -45,14 +45,14 @@ func TestBrowserShared(t *testing.T) {
 	s.open()
 	b := s.newTab(t, 1440, "light")
 	b.do(chromedp.WaitVisible(chromedp.CSS("#collections")))
-	b.look("collections")
+	b.look("1-collections")
 	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.getElementById("collection"); s.value = "handbook"; s.dispatchEvent(new Event("change")); })()`))
 	b.ask("May I sail alone?")
 	b.waitFor(ended)
 	if q := <-asked; q.Filter.Collection != "handbook" || len(q.History) != 0 {
 		t.Errorf("asked in %q, after %v", q.Filter.Collection, q.History)
 	}
-	b.look("kept")
+	b.look("7-kept")
 	b.do(chromedp.Click(chromedp.CSS(`[data-rating="1"]`)))
 	b.waitFor(`document.querySelector('[data-rating="1"]').getAttribute("aria-pressed") === "true"`)
 	if given, err := ledger.Feedback(t.Context(), 0, 10); err != nil || len(given) != 1 || given[0].Rating != 1 {

@@ -29,7 +29,7 @@ func TestBrowserHistory(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
 	b.is("May I sail alone?", `document.querySelector(".past-question").textContent`)
 	b.is("true", `String(document.querySelector(".past-open .facts").textContent.endsWith("2 questions"))`)
-	b.look("history-of-key")
+	b.look("7-history-of-key")
 	b.do(chromedp.Click(chromedp.CSS(".past-open")))
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 	b.is("How do I make pizza?", `document.querySelector(".turn:last-child .asked").textContent`)
@@ -55,11 +55,11 @@ func TestBrowserKey(t *testing.T) {
 		b.waitFor(fmt.Sprintf(`document.querySelector(%q) !== null`, what))
 	}
 
-	b.look("key")
+	b.look("9-key")
 	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key[:30]+"x"+"\r"))
 	visible(`[role="alert"]`)
 	b.is("key", `document.activeElement.id`)
-	b.look("key-wrong")
+	b.look("9-key-wrong")
 	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key+"\r"))
 	b.waitFor(`document.readyState === "complete" && document.title.startsWith("Documents")`)
 	b.is("/documents?limit=2", `location.pathname + location.search`)
@@ -83,7 +83,7 @@ func TestBrowserKey(t *testing.T) {
 
 	b.do(chromedp.Navigate(s.URL + "/key"))
 	visible(`form[action="/key/leave"] button`)
-	b.look("key-in")
+	b.look("9-key-in")
 	b.do(chromedp.Click(chromedp.CSS(`form[action="/key/leave"] button`)))
 	visible("#key")
 	b.do(chromedp.Navigate(s.URL + "/documents"))

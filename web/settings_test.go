@@ -180,7 +180,7 @@ func TestBrowserSettings(t *testing.T) {
 	b.js(`document.querySelector("#settings-button").focus(); ""`)
 	b.press("Enter", "\r", 13)
 	b.waitFor(`document.querySelector("#settings [type=submit]") !== null`)
-	b.look("settings")
+	b.look("5-settings")
 	b.js(`[...document.querySelectorAll("#settings .found button")].find((e) => e.textContent.includes("qwen3")).click(); ""`)
 	b.is("set-model", `document.activeElement.id`)
 	b.is("http://127.0.0.1:11434/v1", `document.querySelector("#set-base_url").value`)
@@ -194,7 +194,7 @@ func TestBrowserSettings(t *testing.T) {
 		t.Errorf("saved %+v", c)
 	}
 	b.is("qwen3 writes the answers", `document.querySelector("#settings-writer").textContent`)
-	b.look("settings-saved")
+	b.look("5-settings-saved")
 	b.js(`document.querySelector("#set-base_url").value = "https://api.example.com/v1"
 		document.querySelector("#set-base_url").dispatchEvent(new Event("input")); ""`)
 	b.is("false", `String(document.querySelector("#set-code-line").hidden)`)

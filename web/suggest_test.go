@@ -20,13 +20,14 @@ func TestSuggestions(t *testing.T) {
 		o.Model = func(context.Context) string { return "scripted" }
 		o.Suggest = func(_ context.Context, passages []retrieve.Passage, _ int) ([]string, error) {
 			asked++
-			if !slices.ContainsFunc(passages, func(p retrieve.Passage) bool { return p.Document == "club/handbook/mooring.md" && p.Text != "" }) {
+			if !slices.ContainsFunc(passages, func(p retrieve.Passage) bool { return p.Document == "club/handbook/mooring.md" }) {
 				t.Errorf("the model was shown %+v", passages)
 			}
 			return []string{"Who built the moon?", "What is the mooring fee?"}, nil
 		}
 	})
-	for query, want := range map[string]string{"": "What do the documents say about “Winter storage”?", "?model=1": "What is the mooring fee?"} {
+	for query, want := range map[string]string{"": "What do the documents say about “Winter storage”?",
+		"?model=1": "What is the mooring fee?"} {
 		for range 2 {
 			got := into[listedSuggestions](t, call(h, "GET", "/api/suggestions"+query, ""), 200)
 			if !got.Model || !slices.Equal(got.Questions, []string{want}) {

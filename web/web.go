@@ -307,7 +307,7 @@ type route struct {
 func (h *handlers) routes(uploads, keys bool) []route {
 	limited, counted := h.limiter.bounded, h.catalog.withPoints
 	table := []route{
-		{"GET", "/", readers, h.home.show},
+		{"GET", "/", readers, compressed(h.home.show)},
 		{"GET", staticRoute, public, compressed(serveStatic)},
 		{"GET", "/documents", readers, h.documents.listPage},
 		{"GET", "/documents/*", readers, h.documents.viewer},

@@ -162,9 +162,9 @@ func TestBrowserLanguages(t *testing.T) {
 		b.is("ltr", `getComputedStyle(document.querySelector(".turn .text .block")).direction`)
 		b.is(map[string]string{"de": "ltr", "ar": "rtl"}[c.language], `getComputedStyle(document.querySelector(".actions")).direction`)
 		b.is("true", `String(document.documentElement.scrollWidth <= innerWidth)`)
-		b.look("language-" + c.language)
+		b.look("9-language-" + c.language)
 		b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
-		b.look("language-" + c.language + "-source")
+		b.look("9-language-" + c.language + "-source")
 	}
 }
 

@@ -391,7 +391,9 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 		text := strings.TrimSpace(in[k].text)
 		switch {
 		case isRow(text):
-			text = d.writeRow(plainLine(text))
+			if text = d.writeRow(plainLine(text)); p.end-p.start > 1 {
+				text = "- " + text
+			}
 		case isItem(text) && (k > p.start || after(in, k) < p.end):
 			mark := "-"
 			if isStep(text) {
@@ -405,9 +407,10 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 		switch {
 		case k+1 == p.end:
 			space = ""
-		case !in[k+1].joins && !in[k+1].code && isItem(in[first(in, k)].text) && !isItem(in[k+1].text):
+		case !in[k+1].joins && !in[k+1].code && isItem(in[first(in, k)].text) && !isItem(in[k+1].text),
+			isRow(in[k].text) && !in[k+1].code && !isRow(in[k+1].text) && !isItem(in[k+1].text):
 			space = "\n\n" // otherwise readers of Markdown take it into the item
-		case !in[k+1].joins && (in[k].title || isRow(in[k].text) || isEntry(text) || in[k+1].code ||
+		case !in[k+1].joins && (in[k].title || isRow(in[k].text) || isRow(in[k+1].text) || isEntry(text) || in[k+1].code ||
 			isItem(in[first(in, k)].text) || isItem(in[k+1].text)):
 			space = "\n"
 		default:

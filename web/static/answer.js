@@ -5,6 +5,7 @@ import { Blocks, under } from "./blocks.js";
 import { Board } from "./board.js";
 import { base, documentURL, el, marked, place, snippet } from "./dom.js";
 import { attach } from "./peek.js";
+import { sentence } from "./stream.js";
 import { parts, t } from "./words.js";
 
 let views = 0;
@@ -14,6 +15,7 @@ const failures = {
   model_unreachable: t("The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again."),
   model_timeout: t("The model took too long, so your documents are quoted instead. Ask again, or use a faster model."),
   model_rejected: t("The model's server refused the request, so your documents are quoted instead. Check the model's name and key."),
+  model_untrusted: t("The model did not pass its self-test, so your documents are quoted instead. Choose another model."),
   model_failed: t("The model failed, so your documents are quoted instead. Ask again in a moment."),
 };
 
@@ -157,7 +159,7 @@ export class AnswerView {
 
   on_warning({ message }) {
     if (this.fellBack && message.startsWith("the model gave no answer")) return;
-    this.notes.append(el("p", { class: "note" }, message));
+    this.notes.append(el("p", { class: "note" }, sentence(message)));
   }
 
   on_done(answer) {

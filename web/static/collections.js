@@ -40,14 +40,15 @@ export class Collections {
     this.#fit();
   }
 
-  // showFor hides what is for an empty conversation in a started one.
-  showFor(asked) {
-    this.asked = asked;
+  // showFor hides what is for an empty conversation in a started one, and all of it
+  // where single documents are picked.
+  showFor(asked, picked) {
+    Object.assign(this, { asked, picked });
     this.#fit();
   }
 
   #fit() {
-    this.line.hidden = this.list.options.length < 3 && (this.asked || !this.dialog);
+    this.line.hidden = this.picked || this.list.options.length < 3 && (this.asked || !this.dialog);
     if (!this.dialog) return;
     byId("make-collection").hidden = this.asked;
     byId("rename-collection").hidden = this.asked || !this.made.includes(this.value);

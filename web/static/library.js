@@ -2,7 +2,7 @@
 // of which the reader can tick those to ask.
 
 import { Collections } from "./collections.js";
-import { base, byId, el, visibleName } from "./dom.js";
+import { base, byId, documentAPI, el, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { showInto, upload } from "./upload.js";
 import { parts, t } from "./words.js";
@@ -30,7 +30,21 @@ export class Library {
       byId("question").focus();
     });
     this.#showPicked();
+    if (this.picked.size && this.picked.size < 3) this.#nameDocuments();
     this.refresh();
+  }
+
+  // #nameDocuments finds the titles of the documents that the address names.
+  async #nameDocuments() {
+    for (const id of [...this.picked.keys()]) {
+      try {
+        const { title } = await get(documentAPI(id));
+        if (title && this.picked.has(id)) this.picked.set(id, title);
+      } catch (err) {
+        if (!(err instanceof Trouble)) throw err; // it keeps its file name
+      }
+    }
+    this.#showPicked();
   }
 
   // scope returns what a question is restricted to.
@@ -44,7 +58,7 @@ export class Library {
     this.asked = asked;
     this.box.hidden = asked || !this.total && !byId("state").hasChildNodes();
     if (this.upload) this.upload.hidden = asked;
-    this.collections.showFor(asked);
+    this.collections.showFor(asked, this.picked.size > 0);
     this.#fit();
   }
 
@@ -123,7 +137,7 @@ export class Library {
   #showPicked() {
     const titles = [...this.picked.values()];
     byId("only").hidden = titles.length === 0;
-    byId("collections").classList.toggle("hidden", titles.length > 0);
+    this.collections.showFor(this.asked, titles.length > 0);
     byId("only-words").textContent = t("Asking only: {documents}", { documents: titles.length > 2 ? t("{n} documents", { n: titles.length }) : titles.map(visibleName).join(", ") });
     if (this.shown) this.#suggest();
   }

@@ -15,7 +15,7 @@ export class Trouble extends Error {
 }
 
 // sentence makes an error message a sentence.
-const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
+export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
 
 // follow yields {kind, data} for each event of a run, "done" last. If the
 // connection is lost it calls lost(), reconnects and continues. It throws a

@@ -3,6 +3,7 @@
 
 import { base, byId, documentURL, el } from "./dom.js";
 import { sites } from "./sites.js";
+import { sentence } from "./stream.js";
 import { t } from "./words.js";
 
 const atOnce = 2;
@@ -162,5 +163,3 @@ function parse(text) {
     return {};
   }
 }
-
-const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
