@@ -355,6 +355,8 @@ func (a *Answers) drop(l *liveAnswer) {
 const (
 	maxWaiting = 1024 // answers that wait when a new one may begin
 	maxBatch   = 64   // answers in one transaction
+	// storeTime is how long storing a batch may take: on a starved machine it does.
+	storeTime = time.Minute
 )
 
 // An endedAnswer is how an answer ended, until the store has it.
@@ -437,8 +439,7 @@ func (a *Answers) waitStored(ctx context.Context) error { return a.outcomes.wait
 // it stores one at a time, and deletes the run of one without a record. It stores
 // nothing of an answer that another server has resumed.
 func (a *answering) storeOutcomes(batch []*endedAnswer) {
-	// After that time others may have claimed the runs.
-	ctx, cancel := context.WithTimeout(batch[0].ctx, retrieve.ClaimTime)
+	ctx, cancel := context.WithTimeout(batch[0].ctx, storeTime)
 	defer cancel()
 	for _, o := range batch {
 		o.lost = o.l.recorder.Lost(ctx)
@@ -464,6 +465,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 					"run", o.l.ID, "error", err)
 			}
 		}
+		o.l.recorder.LetGo()
 		o.l.settle(!o.ended, !o.gone && o.l.background)
 		if a.runEnded != nil && o.l.ID != "" && !o.lost {
 			r := o.l.snapshot()

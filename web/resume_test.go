@@ -120,11 +120,35 @@ func TestAskWithoutLedger(t *testing.T) {
 	})
 }
 
+// TestSlowRecord checks that a record is stored however slow the store is, and that
+// nobody else can resume the run meanwhile.
+func TestSlowRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &stuckLedger{ledger: newLedger(), slow: 2 * retrieve.ClaimTime}
+		o := newOptions()
+		o.Ledger, o.KeepAnswers = kept, time.Hour
+		h, err := New(o) // that does not wait for the record
+		must(t, err)
+		id := call(h, "POST", "/api/ask", `{"question":"mooring"}`).Header().Get(runHeader)
+		time.Sleep(retrieve.ClaimTime * 3 / 2)
+		held := (*retrieve.HeldError)(nil)
+		if err := kept.Claim(t.Context(), id, "another", time.Second); !errors.As(err, &held) {
+			t.Errorf("another server claims the run: %v", err)
+		}
+		time.Sleep(retrieve.ClaimTime)
+		synctest.Wait()
+		if _, records := kept.ids(); records != 1 {
+			t.Errorf("%d records", records)
+		}
+	})
+}
+
 // A stuckLedger does not reply to Begin until the caller gives up.
 type stuckLedger struct {
 	*ledger
 	stuck   bool
 	records int
+	slow    time.Duration // of Finish
 }
 
 func (l *stuckLedger) Begin(ctx context.Context, r retrieve.Job) error {
@@ -137,6 +161,11 @@ func (l *stuckLedger) Begin(ctx context.Context, r retrieve.Job) error {
 
 func (l *stuckLedger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) ([]bool, error) {
 	l.records += len(records)
+	select {
+	case <-time.After(l.slow):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	return l.ledger.Finish(ctx, records, jobs)
 }
 

@@ -198,9 +198,7 @@ func (r *Recorder) Release(ctx context.Context) error {
 	if r == nil || r.ledger == nil {
 		return nil
 	}
-	if r.stopProlonging != nil {
-		r.stopProlonging()
-	}
+	r.LetGo()
 	ctx, cancel := atEnd(ctx)
 	defer cancel()
 	return r.ledger.Release(ctx, r.ID, r.worker)
@@ -241,6 +239,7 @@ func (r *Recorder) Settle(ctx context.Context, err error) (kept bool, _ error) {
 	if !r.Conclude(ctx, err, false) {
 		return true, r.Release(ctx)
 	}
+	r.LetGo()
 	if r.ledger == nil {
 		return false, nil
 	}
@@ -254,9 +253,13 @@ func (r *Recorder) Conclude(ctx context.Context, err error, cut bool) (ended boo
 	if r == nil {
 		return true
 	}
-	ended = (cut || r.outcome == Refused || r.outcome == Done && err == nil) && !r.Lost(ctx)
-	if ended && r.stopProlonging != nil {
+	return (cut || r.outcome == Refused || r.outcome == Done && err == nil) && !r.Lost(ctx)
+}
+
+// LetGo renews the claim on the job no longer. Whoever calls Conclude calls it when
+// the end is stored, which may take longer than a claim.
+func (r *Recorder) LetGo() {
+	if r != nil && r.stopProlonging != nil {
 		r.stopProlonging()
 	}
-	return ended
 }
