@@ -4,169 +4,179 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
-// A block is the lines of one cell: the distance between them is a paragraph's.
-type block struct {
-	lines       []line
+// A cell is the lines of a cell of a table, drawn one below the other.
+type cell struct {
+	lines               []line
+	x0, x1, top, bottom float64
+	pieces              int
+}
+
+func newCell(l line) cell {
+	return cell{[]line{l}, l.x0, l.x1, l.y + 0.8*l.size, l.y - 0.2*l.size, 1}
+}
+
+// takes adds a piece to the cell if it was drawn as the rest of its last line or as
+// the next one.
+func (c *cell) takes(l line) bool {
+	p := &c.lines[len(c.lines)-1]
+	size, down := max(p.size, l.size), p.y-l.y
+	heading := p.bold && !l.bold && len(c.lines) == 1
+	switch {
+	case math.Abs(down) < sameLine*size && l.x0 > p.x0 && l.x0-p.x1 < cellGap*size:
+		p.join(l, l.x0-p.x1 > wordGap*size)
+	case down > 0 && down < 1.7*size && math.Abs(p.size-l.size) < 0.15*size && l.x0 < c.x1 && l.x1 > c.x0 && !heading && !listMarker(l.text):
+		c.lines = append(c.lines, l)
+	default:
+		return false
+	}
+	c.pieces++
+	c.x0, c.x1, c.bottom = min(c.x0, l.x0), max(c.x1, l.x1), min(c.bottom, l.y-0.2*l.size)
+	return true
+}
+
+// A form is rows of a table with the same columns, drawn cell by cell. Some cells
+// have several lines, so that the lines of a row need not be at one height: labels
+// may be in its middle.
+type form struct {
+	rows        [][]cell
 	top, bottom float64
-	value       bool // right of the labels
+	pieces      int
 }
 
-// A band is a row of a table of labels and values.
-type band struct {
-	blocks      []block
-	top, bottom float64
+// formsIn finds the forms in the pieces of a page.
+func formsIn(in []line) (out []form) {
+	in = slices.Clone(in)
+	slices.SortStableFunc(in, func(a, b line) int { return cmp.Compare(a.drawn, b.drawn) })
+	var cells []cell
+	for _, l := range in {
+		n := len(cells) // a label may have been drawn amid its value
+		if (n == 0 || !cells[n-1].takes(l)) && (n < 2 || cells[n-2].x0 < cells[n-1].x1 || !cells[n-2].takes(l)) {
+			cells = append(cells, newCell(l))
+		}
+	}
+	var f form
+	end := func() {
+		if f.sound() {
+			out = append(out, f)
+		}
+		f = form{}
+	}
+	for start := 0; start < len(cells); {
+		next := start + 1
+		for next < len(cells) && !slices.ContainsFunc(cells[start:next], func(c cell) bool { return !c.beside(cells[next]) }) {
+			next++
+		}
+		row := cells[start:next]
+		slices.SortFunc(row, func(a, b cell) int { return cmp.Compare(a.x0, b.x0) })
+		if len(row) == 1 {
+			end()
+		} else if !f.add(row) {
+			end()
+			f.add(row)
+		}
+		start = next
+	}
+	end()
+	slices.SortFunc(out, func(a, b form) int { return cmp.Compare(b.top, a.top) })
+	return out
 }
 
-// labelled finds a table of two columns, of labels and values, whose labels are not
-// on the first line of their values: they are centred in their rows. It returns
-// what is above it, its rows and what is below. The pieces are ordered from top to
-// bottom.
-func labelled(in []line) (above, table, below []line) {
-	edge, ok := valueEdge(in)
-	if !ok {
-		return in, nil, nil
-	}
-	var labels, values []line
-	for _, l := range in {
-		switch {
-		case l.x1 < edge-pieceGap*l.size/2:
-			labels = append(labels, l)
-		case l.x0 > edge-pieceGap*l.size:
-			values = append(values, l)
-		}
-	}
-	if moreColumns(labels) || moreColumns(values) {
-		return in, nil, nil
-	}
-	bands := bandsOf(append(blocksOf(labels, false), blocksOf(values, true)...))
-	from, to, centred := pairs(bands)
-	if to-from < 3 || !centred {
-		return in, nil, nil
-	}
-	for _, b := range bands[from:to] {
-		label, value := b.blocks[0], b.blocks[1]
-		if label.value {
-			label, value = value, label
-		}
-		row := cellOf(label.lines)
-		v := cellOf(value.lines)
-		row.text += " | " + v.text
-		row.row, row.bold, row.x1, row.glyphs = true, false, max(row.x1, v.x1), row.glyphs+v.glyphs
-		table = append(table, row)
-	}
-	top, bottom := bands[from].top, bands[to-1].bottom
-	for _, l := range in {
-		switch {
-		case l.y > top:
-			above = append(above, l)
-		case l.y < bottom:
-			below = append(below, l)
-		case l.x1 >= edge-pieceGap*l.size/2 && l.x0 <= edge-pieceGap*l.size:
-			return in, nil, nil // something crosses the columns
-		}
-	}
-	return above, table, below
+// beside reports whether two cells share a height, and no place.
+func (c cell) beside(d cell) bool {
+	return c.top > d.bottom && d.top > c.bottom && (c.x0 > d.x1 || d.x0 > c.x1)
 }
 
-// valueEdge returns where most lines begin that do not begin at the left margin.
-func valueEdge(in []line) (edge float64, ok bool) {
-	if len(in) < 6 {
-		return 0, false
+// add adds a row if it is below the last one and has its columns.
+func (f *form) add(row []cell) bool {
+	top, bottom := math.Inf(-1), math.Inf(1)
+	for _, c := range row {
+		top, bottom = max(top, c.top), min(bottom, c.bottom)
 	}
-	left := math.Inf(1)
-	for _, l := range in {
-		left = min(left, l.x0)
+	if n := len(f.rows); n > 0 {
+		last := f.rows[n-1]
+		if gap := f.bottom - top; len(row) != len(last) || gap < -0.3*row[0].lines[0].size || gap > 3*row[0].lines[0].size {
+			return false
+		}
+		for i, c := range row {
+			if c.x0 > last[i].x1 || c.x1 < last[i].x0 || i > 0 && c.x0 < last[i-1].x1 || i+1 < len(row) && c.x1 > last[i+1].x0 {
+				return false
+			}
+		}
+	} else {
+		f.top = top
 	}
-	starts := map[float64]int{}
-	most := 0
-	for _, l := range in {
-		if x := math.Round(l.x0); x > left+4*l.size {
-			starts[x]++
-			if n := starts[x]; n > most || n == most && x < edge {
-				edge, most = x, n
+	for _, c := range row {
+		f.pieces += c.pieces
+	}
+	f.rows, f.bottom = append(f.rows, row), bottom
+	return true
+}
+
+// sound reports whether the rows are a table whose cells must be held together.
+func (f *form) sound() bool {
+	tall := false
+	for _, row := range f.rows {
+		for _, c := range row {
+			tall = tall || len(c.lines) > 1
+		}
+		if columnwise(row) {
+			return false
+		}
+	}
+	if len(f.rows) == 1 && len(f.rows[0]) == 2 { // a label with its value
+		label := cellOf(f.rows[0][0].lines)
+		return tall && len(f.rows[0][0].lines) <= 3 && len(label.text) <= maxLabel
+	}
+	return tall && len(f.rows) > 1
+}
+
+// maxLabel is the length up to which a text beside another is its label.
+const maxLabel = 80
+
+// columnwise reports whether cells are whole columns of a table that was drawn column
+// by column: their lines are at the same heights, and not because the first word of
+// the next line had no room.
+func columnwise(row []cell) bool {
+	first := row[0].lines
+	for _, c := range row {
+		if len(c.lines) != len(first) || len(c.lines) < 2 {
+			return false
+		}
+		for i, l := range c.lines {
+			if math.Abs(l.y-first[i].y) > sameLine*l.size {
+				return false
 			}
 		}
 	}
-	return edge, most >= 3
+	for i, next := range first[1:] {
+		word, _, _ := strings.Cut(next.text, " ")
+		width := (next.x1 - next.x0) * float64(len(word)+1) / float64(len(next.text))
+		if first[i].x1+width > row[1].x0-pieceGap*next.size {
+			return false
+		}
+	}
+	return true
 }
 
-// moreColumns reports whether pieces of a column are far apart on one line.
-func moreColumns(column []line) bool {
-	for i := 1; i < len(column); i++ {
-		a, b := column[i-1], column[i]
-		size := max(a.size, b.size)
-		if math.Abs(a.y-b.y) < sameLine*size && b.x0-a.x1 > cellGap*size {
-			return true
+// lines returns a line for each row.
+func (f *form) lines() []line {
+	table := make([][]line, len(f.rows))
+	for i, row := range f.rows {
+		for _, c := range row {
+			table[i] = append(table[i], cellOf(c.lines))
 		}
 	}
-	return false
-}
-
-// blocksOf divides the lines of a column where they are further apart than the
-// nearest ones.
-func blocksOf(column []line, value bool) (out []block) {
-	var whole []line // pieces of the same height joined
-	for _, l := range column {
-		if n := len(whole); n > 0 && math.Abs(whole[n-1].y-l.y) < sameLine*max(whole[n-1].size, l.size) {
-			whole[n-1].join(l, true)
-			continue
-		}
-		whole = append(whole, l)
-	}
-	least := math.Inf(1)
-	for i := 1; i < len(whole); i++ {
-		least = min(least, (whole[i-1].y-whole[i].y)/whole[i].size)
-	}
-	for i, l := range whole {
-		if i == 0 || whole[i-1].y-l.y > min(least*1.2, 1.7)*l.size {
-			out = append(out, block{top: l.y + 0.8*l.size, value: value})
-		}
-		b := &out[len(out)-1]
-		b.lines = append(b.lines, l)
-		b.bottom = l.y - 0.2*l.size
-	}
-	return out
-}
-
-// bandsOf joins blocks of the same height.
-func bandsOf(blocks []block) (out []band) {
-	slices.SortStableFunc(blocks, func(a, b block) int { return cmp.Compare(b.top, a.top) })
-	for _, b := range blocks {
-		if n := len(out); n > 0 && b.top > out[n-1].bottom {
-			out[n-1].blocks = append(out[n-1].blocks, b)
-			out[n-1].bottom = min(out[n-1].bottom, b.bottom)
-			continue
-		}
-		out = append(out, band{[]block{b}, b.top, b.bottom})
-	}
-	return out
-}
-
-// pairs returns the longest series of bands with a label and a value each, and
-// whether a label in it is centred.
-func pairs(bands []band) (from, to int, centred bool) {
-	for start := 0; start < len(bands); start++ {
-		end, any := start, false
-		for end < len(bands) && len(bands[end].blocks) == 2 && bands[end].blocks[0].value != bands[end].blocks[1].value {
-			a, b := bands[end].blocks[0], bands[end].blocks[1]
-			any = any || math.Abs(a.lines[0].y-b.lines[0].y) > sameLine*a.lines[0].size
-			end++
-		}
-		if end-start > to-from {
-			from, to, centred = start, end, any
-		}
-		start = max(start, end-1)
-	}
-	return from, to, centred
+	return tableLines(table)
 }
 
 // cellOf joins the lines of a cell.
 func cellOf(lines []line) line {
-	cell := lines[0]
+	whole := lines[0]
 	for _, l := range lines[1:] {
-		cell.append(l)
+		whole.append(l)
 	}
-	return cell
+	return whole
 }

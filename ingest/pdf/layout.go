@@ -23,6 +23,7 @@ type line struct {
 	turned bool // has another direction than most of the page
 	glyphs int
 	entry  int // level of its outline entry, else 0
+	drawn  int // its place in the order of drawing
 }
 
 // Distances in font sizes.
@@ -74,7 +75,11 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 		}
 		start = end
 	}
-	return mended(out)
+	out = mended(out)
+	for i := range out {
+		out[i].drawn = i
+	}
+	return out
 }
 
 // follows reports whether b was drawn as the next glyph of a's line.
@@ -142,7 +147,7 @@ func piece(glyphs []glyph, mirrored bool) (line, bool) {
 			break
 		}
 	}
-	l.bold = bold*2 > l.glyphs
+	l.bold = bold*7 > l.glyphs*6 // a label in bold before its value makes no heading
 	l.text = strings.Join(strings.Fields(norm.NFKC.String(inReadingOrder(parts, mirrored))), " ")
 	return l, l.text != "" && l.size > 0
 }
@@ -222,10 +227,19 @@ func ordered(in []line, depth int) []line {
 		flush()
 		return out
 	}
-	if above, table, below := labelled(in); table != nil {
-		return slices.Concat(ordered(above, depth+1), table, ordered(below, depth+1))
+	var out []line
+	for _, f := range formsIn(in) {
+		from := slices.IndexFunc(in, func(l line) bool { return l.y < f.top })
+		to := from
+		for to < len(in) && in[to].y > f.bottom {
+			to++
+		}
+		if from >= 0 && to-from == f.pieces { // nothing else is at its height
+			out = append(append(out, rows(in[:from])...), f.lines()...)
+			in = in[to:]
+		}
 	}
-	return rows(in)
+	return append(out, rows(in)...)
 }
 
 func byTop(in []line) {
