@@ -174,6 +174,7 @@ func Convert(to io.Writer, facts Facts, format string, weights io.ReaderAt, size
 		return fmt.Errorf("the weights have %d bytes, and the limit is %d", size, maxFile)
 	}
 	var from tensors
+	var scores []float32
 	var err error
 	switch format {
 	case onnxFile:
@@ -181,7 +182,7 @@ func Convert(to io.Writer, facts Facts, format string, weights io.ReaderAt, size
 	case packedModel:
 		var p *packed
 		if p, err = readPacked(weights, size); err == nil {
-			from, words = p, p.words
+			from, words, scores = p, p.words, p.scores
 		}
 	default: // safetensors
 		from, err = readCheckpoint(weights, size)
@@ -189,32 +190,26 @@ func Convert(to io.Writer, facts Facts, format string, weights io.ReaderAt, size
 	if err != nil {
 		return err
 	}
-	return convert(to, facts, from, words)
+	return convert(to, facts, from, newLexicon(words, scores))
 }
 
-func convert(to io.Writer, facts Facts, from tensors, words []string) error {
-	var text strings.Builder
-	for _, w := range words {
-		if strings.ContainsAny(w, "\n") {
-			return fmt.Errorf("the vocabulary has the word %q", w)
-		}
-		text.WriteString(w + "\n")
-	}
-	m := &Model{Header: Header{facts, from.shape(), text.Len()}}
+func convert(to io.Writer, facts Facts, from tensors, words lexicon) error {
+	m := &Model{Header: Header{facts, from.shape(), len(words.text)}}
 	if err := m.check(); err != nil {
 		return err
 	}
-	if len(words) != m.Words {
-		return fmt.Errorf("the vocabulary has %d words, and the weights have vectors for %d", len(words), m.Words)
+	if n := len(words.ends); n != m.Words {
+		return fmt.Errorf("the vocabulary has %d words, and the weights have vectors for %d", n, m.Words)
 	}
-	if _, err := newTokenizer(facts.Tokenizer, text.String(), m.Words); err != nil {
+	if _, err := newTokenizer(facts.Tokenizer, words); err != nil {
 		return err
 	}
 	sections := m.sections()
+	m.lexicon = words
 	if err := m.fill(&converter{tensors: from}); err != nil {
 		return err
 	}
-	return m.write(to, []byte(text.String()), sections)
+	return m.write(to, sections)
 }
 
 // fill sets the arrays of a model from the tensors.

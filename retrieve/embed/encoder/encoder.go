@@ -25,6 +25,7 @@ import (
 // A Model makes vectors. It is safe for concurrent use.
 type Model struct {
 	Header
+	lexicon    lexicon
 	vocabulary tokenizer
 	words      []int8    // a rounded vector for each word
 	wordScale  []float32 // of each vector

@@ -371,6 +371,15 @@ func TestDamagedFile(t *testing.T) {
 			t.Errorf("cut after %d bytes: %v", at, err)
 		}
 	}
+	for at := 12; at < 2<<10; at++ { // the header, the vocabulary and its table
+		damaged := slices.Clone(body)
+		damaged[at] ^= 0x81
+		if m, err := parse(seal(slices.Clip(damaged))); err == nil {
+			m.vocabulary.tokens("harbours", 9)
+		} else if !errors.Is(err, ErrFile) {
+			t.Errorf("byte %d changed, with the right checksum: %v", at, err)
+		}
+	}
 	for _, c := range [][2]string{{`"layers":2`, `"layers":3`}, {`"width":64`, `"width":65`}, {`"words":16`, `"words":99`},
 		{`"heads":2`, `"heads":4`}, {`"max_tokens":40`, `"max_tokens":49`}, {`"word_bytes":`, `"word_bytes":-`}, {"[CLS]", "[CL ]"}} {
 		hostile := bytes.Replace(slices.Clone(body), []byte(c[0]), []byte(c[1]), 1)

@@ -19,7 +19,7 @@ import (
 //
 //	magic     "IBIDENC2", and the length of the header as u32
 //	header    a JSON object: [Header]
-//	words     the vocabulary: every word in the order of the ids, each ended by \n
+//	words     the vocabulary: every word in the order of the ids
 //	sections  the arrays of [Model.sections], in that order
 //	checksum  CRC-32C of all the bytes before it, as u32
 const (
@@ -70,7 +70,11 @@ type section struct {
 // sections are the arrays of a model of m's shape.
 func (m *Model) sections() []section {
 	h := m.Header
-	all := []section{{&m.words, h.Words * h.Width}, {&m.wordScale, h.Words}, {&m.positions, h.Positions * h.Width}}
+	all := []section{{&m.lexicon.ends, h.Words}, {&m.lexicon.slots, slotCount(h.Words)},
+		{&m.words, h.Words * h.Width}, {&m.wordScale, h.Words}, {&m.positions, h.Positions * h.Width}}
+	if h.Tokenizer == unigramPieces {
+		all = append(all, section{&m.lexicon.scores, h.Words})
+	}
 	all = append(all, m.norm.sections(h.Width)...)
 	m.layers = make([]layer, h.Layers)
 	for i := range m.layers {
@@ -169,7 +173,8 @@ func parse(data []byte) (*Model, error) {
 		s.view(body[at : at+s.size()])
 		at += padded(s.size())
 	}
-	if m.vocabulary, err = newTokenizer(m.Tokenizer, string(body[words:words+m.WordBytes]), m.Words); err != nil {
+	m.lexicon.text = unsafe.String(&body[words], m.WordBytes)
+	if m.vocabulary, err = newTokenizer(m.Tokenizer, m.lexicon); err != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrFile, err)
 	}
 	return m, nil
@@ -222,14 +227,14 @@ func (s *sealer) write(part []byte) {
 }
 
 // write writes a model as a file.
-func (m *Model) write(to io.Writer, words []byte, sections []section) error {
+func (m *Model) write(to io.Writer, sections []section) error {
 	header, err := json.Marshal(m.Header)
 	if err != nil {
 		return err
 	}
 	s := &sealer{to: bufio.NewWriter(to)}
 	s.write(append(binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(header))), header...))
-	s.write(words)
+	s.write([]byte(m.lexicon.text))
 	for _, part := range sections {
 		s.write(part.bytes())
 	}

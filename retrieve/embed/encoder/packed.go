@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +19,8 @@ type packed struct {
 	from    io.ReaderAt
 	head    packedHead
 	tensors map[string]packedTensor
-	words   []string // the lines of the vocabulary
+	words   []string
+	scores  []float32 // of the words
 }
 
 type packedHead struct {
@@ -63,9 +64,12 @@ func readPacked(from io.ReaderAt, size int64) (*packed, error) {
 		if ends[i] > ends[i+1] || int(ends[i+1]) > len(text) {
 			return wrong("the ends of its pieces", nil)
 		}
-		piece := string(text[ends[i]:ends[i+1]])
-		p.words = append(p.words, strconv.FormatFloat(float64(scores[i]), 'g', -1, 32)+" "+piece)
+		p.words = append(p.words, string(text[ends[i]:ends[i+1]]))
+		if slices.Contains(specialPieces, p.words[i]) {
+			scores[i] = never
+		}
 	}
+	p.scores = scores
 	var normal struct{ Runes, Bytes int32 } // not needed: it is Unicode's NFKC
 	err := binary.Read(in, binary.LittleEndian, &normal)
 	if err == nil && normal.Bytes >= 0 {

@@ -1,7 +1,10 @@
 package encoder
 
 import (
+	"errors"
 	"fmt"
+	"math/bits"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,15 +19,101 @@ type tokenizer interface {
 	tokens(text string, limit int) []int32
 }
 
-// newTokenizer reads the vocabulary of a kind of tokenizer.
-func newTokenizer(kind, text string, count int) (tokenizer, error) {
+// newTokenizer makes the kind of tokenizer that a vocabulary is for.
+func newTokenizer(kind string, words lexicon) (tokenizer, error) {
+	if err := words.check(); err != nil {
+		return nil, err
+	}
 	switch kind {
 	case wordPieces:
-		return newVocabulary(text, count)
+		return newVocabulary(words)
 	case unigramPieces:
-		return newUnigram(text, count)
+		return newUnigram(words)
 	}
 	return nil, fmt.Errorf("the tokenizer %.40q is unknown", kind)
+}
+
+// A lexicon has the words of a vocabulary by id, and finds the id of a word. It is
+// part of a model file, so that nothing is built when that is opened.
+type lexicon struct {
+	text    string
+	ends    []int32   // of each word in text
+	slots   []int32   // the ids by the hashes of the words, -1 where there is none
+	scores  []float32 // of each piece of a unigram vocabulary
+	longest int       // length of the longest word, in bytes
+}
+
+// slotCount is the length of a lexicon's slots: a power of two, so that half or more
+// are empty.
+func slotCount(words int) int { return 1 << bits.Len(uint(2*words)) }
+
+func newLexicon(words []string, scores []float32) lexicon {
+	l := lexicon{text: strings.Join(words, ""), ends: make([]int32, len(words)), scores: scores,
+		slots: slices.Repeat([]int32{-1}, slotCount(len(words)))}
+	end := 0
+	for id, word := range words {
+		end += len(word)
+		l.ends[id] = int32(end)
+		if at, known := l.slot(word); !known {
+			l.slots[at] = int32(id)
+		}
+	}
+	return l
+}
+
+// check reports what would make the other methods fail, and sets l.longest.
+func (l *lexicon) check() error {
+	wrong := !slices.Contains(l.slots, -1)
+	for _, id := range l.slots {
+		wrong = wrong || id < -1 || int(id) >= len(l.ends)
+	}
+	start := int32(0)
+	for _, end := range l.ends {
+		wrong = wrong || end < start || int(end) > len(l.text)
+		l.longest, start = max(l.longest, int(end-start)), end
+	}
+	if wrong {
+		return errors.New("its vocabulary is damaged")
+	}
+	return nil
+}
+
+func (l *lexicon) word(id int32) string {
+	if id == 0 {
+		return l.text[:l.ends[0]]
+	}
+	return l.text[l.ends[id-1]:l.ends[id]]
+}
+
+// find returns the id of a word.
+func (l *lexicon) find(word string) (id int32, known bool) {
+	at, known := l.slot(word)
+	return l.slots[at], known
+}
+
+// slot returns the slot of a word, or the empty one where it would be.
+func (l *lexicon) slot(word string) (at int, known bool) {
+	hash := uint32(2166136261) // FNV-1a
+	for i := range len(word) {
+		hash = (hash ^ uint32(word[i])) * 16777619
+	}
+	for at = int(hash) & (len(l.slots) - 1); l.slots[at] >= 0; at = (at + 1) & (len(l.slots) - 1) {
+		if l.word(l.slots[at]) == word {
+			return at, true
+		}
+	}
+	return at, false
+}
+
+// named sets ids to those of words, which must exist.
+func (l *lexicon) named(ids map[string]*int32) error {
+	for name, id := range ids {
+		var known bool
+		if *id, known = l.find(name); !known {
+			return fmt.Errorf("the vocabulary has no %s", name)
+		}
+	}
+	return nil
 }
 
 // A vocabulary cuts text into word pieces as BERT does (Devlin and others, 2018):
@@ -32,36 +121,19 @@ func newTokenizer(kind, text string, count int) (tokenizer, error) {
 // ideographs, and then each word into the longest pieces from the left. Special
 // tokens in the text are text.
 type vocabulary struct {
-	words, pieces       map[string]int32 // pieces continue a word: without their "##"
-	longest             int              // in bytes
+	lexicon
 	start, end, unknown int32
 }
+
+// continues marks a piece that continues a word.
+const continues = "##"
 
 // maxWord is the length of the longest word, in runes, that is cut into pieces.
 const maxWord = 100
 
-// newVocabulary reads words in the order of their ids, each ended by "\n".
-func newVocabulary(text string, count int) (*vocabulary, error) {
-	v := &vocabulary{words: make(map[string]int32, count), pieces: make(map[string]int32, count/4)}
-	for id := range int32(count) {
-		word, rest, found := strings.Cut(text, "\n")
-		if !found {
-			return nil, fmt.Errorf("the vocabulary has %d words instead of %d", id, count)
-		}
-		if piece, continues := strings.CutPrefix(word, "##"); continues {
-			v.pieces[piece] = id
-		} else {
-			v.words[word] = id
-		}
-		v.longest, text = max(v.longest, len(word)), rest
-	}
-	for name, id := range map[string]*int32{"[CLS]": &v.start, "[SEP]": &v.end, "[UNK]": &v.unknown} {
-		var known bool
-		if *id, known = v.words[name]; !known {
-			return nil, fmt.Errorf("the vocabulary has no %s", name)
-		}
-	}
-	return v, nil
+func newVocabulary(words lexicon) (*vocabulary, error) {
+	v := &vocabulary{lexicon: words}
+	return v, v.named(map[string]*int32{"[CLS]": &v.start, "[SEP]": &v.end, "[UNK]": &v.unknown})
 }
 
 // tokens implements [tokenizer], with [CLS] and [SEP].
@@ -125,23 +197,22 @@ func (c *cutter) add(r rune) {
 
 // flush adds the pieces of the word, or one unknown if it cannot be cut.
 func (c *cutter) flush() {
-	word, before := c.word, len(c.ids)
+	word, before := string(c.word), len(c.ids)
 	if c.runes > maxWord {
-		c.ids, word = append(c.ids, c.unknown), nil
+		c.ids, word = append(c.ids, c.unknown), ""
 	}
-	table := c.words
-	for len(word) > 0 {
+	for prefix := ""; word != ""; prefix = continues {
 		end := min(len(word), c.longest)
-		id, known := table[string(word[:end])]
+		id, known := c.find(prefix + word[:end])
 		for !known && end > 1 {
 			end--
-			id, known = table[string(word[:end])]
+			id, known = c.find(prefix + word[:end])
 		}
 		if !known {
 			c.ids = append(c.ids[:before], c.unknown)
 			break
 		}
-		c.ids, word, table = append(c.ids, id), word[end:], c.pieces
+		c.ids, word = append(c.ids, id), word[end:]
 	}
 	c.word, c.runes = c.word[:0], 0
 }

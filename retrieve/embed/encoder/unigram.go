@@ -1,9 +1,8 @@
 package encoder
 
 import (
-	"fmt"
+	"errors"
 	"math"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,9 +14,7 @@ import (
 // regularization", 2018): in Unicode's compatibility composition, each word with a
 // mark for the space before it, into the pieces with the highest sum of scores.
 type unigram struct {
-	pieces              map[string]int32
-	scores              []float32
-	longest             int     // in bytes
+	lexicon
 	least               float32 // score of a rune without a piece
 	start, end, unknown int32
 }
@@ -25,29 +22,23 @@ type unigram struct {
 // space is the mark for a space.
 const space = "▁"
 
-// newUnigram reads pieces in the order of their ids, each after its score and a
-// space, and ended by "\n".
-func newUnigram(text string, count int) (*unigram, error) {
-	u := &unigram{pieces: make(map[string]int32, count), scores: make([]float32, count)}
-	for id := range int32(count) {
-		line, rest, found := strings.Cut(text, "\n")
-		score, piece, scored := strings.Cut(line, " ")
-		x, err := strconv.ParseFloat(score, 32)
-		if !found || !scored || err != nil || !(math.Abs(x) < 1e6) {
-			return nil, fmt.Errorf("the vocabulary has no piece %d of %d", id, count)
+// specialPieces are no pieces of a text: their score is never.
+var specialPieces = []string{"<s>", "</s>", "<unk>", "<pad>"}
+
+var never = float32(math.Inf(-1))
+
+func newUnigram(words lexicon) (*unigram, error) {
+	u := &unigram{lexicon: words}
+	if len(u.scores) != len(u.ends) {
+		return nil, errors.New("its vocabulary has no scores")
+	}
+	for _, score := range u.scores {
+		if score > never {
+			u.least = min(u.least, score)
 		}
-		u.pieces[piece], u.scores[id] = id, float32(x)
-		u.longest, u.least, text = max(u.longest, len(piece)), min(u.least, float32(x)), rest
 	}
 	u.least -= 10
-	for name, id := range map[string]*int32{"<s>": &u.start, "</s>": &u.end, "<unk>": &u.unknown, "<pad>": new(int32)} {
-		var known bool
-		if *id, known = u.pieces[name]; !known {
-			return nil, fmt.Errorf("the vocabulary has no %s", name)
-		}
-		delete(u.pieces, name) // in a text it is text
-	}
-	return u, nil
+	return u, u.named(map[string]*int32{"<s>": &u.start, "</s>": &u.end, "<unk>": &u.unknown})
 }
 
 // tokens implements [tokenizer].
@@ -85,13 +76,13 @@ func (u *unigram) cut(ids []int32, word string) []int32 {
 	}
 	best := make([]step, len(word)+1) // of the cuts of the first bytes
 	for i := range best {
-		best[i].score = float32(math.Inf(-1))
+		best[i].score = never
 	}
 	best[0].score = 0
 	for at := 0; at < len(word); {
 		_, size := utf8.DecodeRuneInString(word[at:])
 		for end := at + size; end <= min(len(word), at+u.longest); {
-			if id, known := u.pieces[word[at:end]]; known && best[at].score+u.scores[id] > best[end].score {
+			if id, known := u.find(word[at:end]); known && best[at].score+u.scores[id] > best[end].score {
 				best[end] = step{best[at].score + u.scores[id], at, id}
 			}
 			_, next := utf8.DecodeRuneInString(word[end:])

@@ -232,15 +232,6 @@ func normalisePlain(x, y, gain, shift []float32, epsilon float32) {
 	}
 }
 
-// quantisePlain rounds a row to signed bytes, and returns the scale.
-func quantisePlain(out []byte, x []float32) float32 {
-	scale, inverse := scaleOf(largest(x))
-	for i, v := range x {
-		out[i] = byte(int8(round(v * inverse)))
-	}
-	return scale
-}
-
 func largest(x []float32) (most float32) {
 	for _, v := range x {
 		most = max(most, v, -v)
@@ -264,10 +255,10 @@ func round(x float32) int32 {
 }
 
 // Round rounds a row to signed bytes of the returned scale.
-func Round(levels []int8, row []float32) (scale float32) {
+func Round[B int8 | byte](levels []B, row []float32) (scale float32) {
 	scale, inverse := scaleOf(largest(row))
 	for i, x := range row {
-		levels[i] = int8(round(x * inverse))
+		levels[i] = B(int8(round(x * inverse)))
 	}
 	return scale
 }

@@ -25,7 +25,7 @@ func (k Kernel) Available() bool {
 
 func (k Kernel) quantise(out []byte, x []float32) float32 {
 	if k == Portable || len(x) == 0 {
-		return quantisePlain(out, x)
+		return Round(out, x)
 	}
 	scale, inverse := scaleOf(largestAVX2(&x[0], len(x)))
 	roundAVX2(&out[0], &x[0], len(x), inverse)

@@ -19,7 +19,7 @@ func (k Kernel) Available() bool { return k == Portable || k == NEON && cpu.ARM6
 
 func (k Kernel) quantise(out []byte, x []float32) float32 {
 	if k == Portable || len(x) == 0 {
-		return quantisePlain(out, x)
+		return Round(out, x)
 	}
 	scale, inverse := scaleOf(largestNEON(&x[0], len(x)))
 	roundNEON(&out[0], &x[0], len(x), inverse)

@@ -8,7 +8,7 @@ func Best() Kernel { return Portable }
 // Available reports whether this processor has the kernel.
 func (k Kernel) Available() bool { return k == Portable }
 
-func (Kernel) quantise(out []byte, x []float32) float32 { return quantisePlain(out, x) }
+func (Kernel) quantise(out []byte, x []float32) float32 { return Round(out, x) }
 
 func (Kernel) multiply(out []float32, r *Rows, w *Weights, at int) { multiplyPlain(out, r, w, at) }
 

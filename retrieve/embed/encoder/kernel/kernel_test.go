@@ -71,7 +71,7 @@ func TestMultiply(t *testing.T) {
 				want, exact := make([]float32, c.rows*c.out), make([]float32, c.rows*c.out)
 				signed := make([]byte, c.in)
 				for i := range c.rows {
-					scale := quantisePlain(signed, x[i*c.in:(i+1)*c.in])
+					scale := Round(signed, x[i*c.in:(i+1)*c.in])
 					for j := range c.out {
 						var sum int32
 						var real float64
