@@ -26,48 +26,40 @@ type prepared struct {
 	lengths []int32
 }
 
-// prepare counts the terms of the changes and rounds their vectors, on all
-// processors.
+// prepare prepares changes, on all processors.
 func prepare(ctx context.Context, changes []retrieve.Change) ([]prepared, error) {
 	all := make([]prepared, len(changes))
-	type place struct{ change, chunk int }
-	var places []place
-	for i := range changes {
-		p := &all[i]
-		p.Change = &changes[i]
-		n := len(p.Chunks)
-		if p.Deleted || n == 0 {
-			continue
-		}
-		p.dims, p.info, p.terms, p.lengths = len(p.Chunks[0].Vector), packInfo(&p.Info), make([][]retrieve.TermCount, n), make([]int32, n)
-		p.rows = [secLengths][]byte{make([]byte, n*scan.Stride(p.dims)), make([]byte, 4*n), make([]byte, 4*n), make([]byte, 0, 4*n*p.dims)}
-		for j, c := range p.Chunks {
-			unit, err := retrieve.Unit(c.Vector, p.dims)
-			if err != nil {
-				return nil, fmt.Errorf("indexing %s: its chunk %d: %w", p.Info.ID, j+1, err)
-			}
-			p.rows[secVectors] = append(p.rows[secVectors], bytesOf(unit)...)
-			places = append(places, place{i, j})
-		}
-	}
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, p := range places {
-		g.Go(func() error {
-			all[p.change].prepare(p.chunk)
-			return ctx.Err()
-		})
+	for i := range changes {
+		all[i].Change = &changes[i]
+		g.Go(func() error { return cmp.Or(ctx.Err(), all[i].prepare()) })
 	}
 	return all, g.Wait()
 }
 
-// prepare prepares a chunk.
-func (p *prepared) prepare(chunk int) {
-	terms, length := retrieve.CountTerms(p.Chunks[chunk].Text)
-	p.terms[chunk], p.lengths[chunk] = terms, int32(length)
-	code := p.rows[secCodes][chunk*scan.Stride(p.dims):][:scan.Stride(p.dims)]
-	cast[float32](p.rows[secScales])[chunk], cast[float32](p.rows[secResiduals])[chunk] =
-		scan.Quantise(code, cast[float32](p.rows[secVectors])[chunk*p.dims:][:p.dims])
+// prepare counts the terms of the chunks and rounds their vectors.
+func (p *prepared) prepare() error {
+	if p.Deleted || len(p.Chunks) == 0 {
+		return nil
+	}
+	p.dims, p.info = len(p.Chunks[0].Vector), packInfo(&p.Info)
+	row := make([]byte, scan.Stride(p.dims))
+	for i, c := range p.Chunks {
+		unit, err := retrieve.Unit(c.Vector, p.dims)
+		if err != nil {
+			return fmt.Errorf("indexing %s: its chunk %d: %w", p.Info.ID, i+1, err)
+		}
+		scale, residual := scan.Quantise(row, unit)
+		for section, b := range [...][]byte{
+			secCodes: row, secScales: bytesOf([]float32{scale}), secResiduals: bytesOf([]float32{residual}), secVectors: bytesOf(unit),
+		} {
+			p.rows[section] = append(p.rows[section], b...)
+		}
+		terms, length := retrieve.CountTerms(c.Text)
+		p.terms, p.lengths = append(p.terms, terms), append(p.lengths, int32(length))
+	}
+	return nil
 }
 
 // build returns a segment in memory with documents of which each has a chunk.

@@ -45,8 +45,7 @@ func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retr
 		t.add(scored[float64]{part, slot, retrieve.Cosine(v.parts[part].vector(slot), unit)})
 	}
 	chosen, all := v.choose(f)
-	sieved := all > sieve.above
-	if sieved {
+	if all > sieve.above {
 		err = sieve.narrow(ctx, v.parts, chosen, unit, t.k)
 	}
 	c := newClosest(unit, t.k)
@@ -54,7 +53,7 @@ func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retr
 		s := v.parts[i].segment
 		switch {
 		case chosen[i].count == 0:
-		case !sieved && (all <= few || s.file == "" && chosen[i].count <= few && f.IsZero()):
+		case all <= min(few, sieve.above):
 			err = s.around(ctx, &chosen[i], unit, t.below, func(slot int32) { exact(int32(i), slot) })
 		default:
 			err = c.scan(ctx, int32(i), s, &chosen[i])

@@ -28,14 +28,13 @@ const sieveRows = 1024
 func (s sieve) narrow(ctx context.Context, parts []part, chosen []chosen, unit []float32, k int) error {
 	type estimated struct{ part, slot, estimate int32 }
 	var (
-		found       []estimated
-		probe       = scan.NewProbe(unit)
-		least, most = probe.Range()
-		counts      = make([]int, most-least+1) // of the found, by estimate
-		floor       = least                     // below it nothing is kept
-		keep        = max(s.keep, perHit*k)
-		kept        int
-		estimates   [sieveRows]int32
+		found     []estimated
+		probe     = scan.NewProbe(unit)
+		counts    = make([]int, probe.Most-probe.Least+1) // of the found, by estimate
+		floor     = probe.Least                           // below it nothing is kept
+		keep      = max(s.keep, perHit*k)
+		kept      int
+		estimates [sieveRows]int32
 	)
 	for i := range chosen {
 		segment, only := parts[i].segment, chosen[i]
@@ -55,11 +54,11 @@ func (s sieve) narrow(ctx context.Context, parts []part, chosen []chosen, unit [
 			for j, estimate := range rows {
 				if slot := first + int32(j); estimate >= floor && only.has(slot) {
 					found = append(found, estimated{int32(i), slot, estimate})
-					counts[estimate-least]++
+					counts[estimate-probe.Least]++
 					kept++
 				}
 			}
-			for n := counts[floor-least]; kept-n >= keep; n = counts[floor-least] {
+			for n := counts[floor-probe.Least]; kept-n >= keep; n = counts[floor-probe.Least] {
 				kept -= n
 				floor++
 			}

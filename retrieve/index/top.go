@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"cmp"
+	"container/heap"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,28 +18,20 @@ type best[T any] struct {
 	heap  []T
 }
 
+func (b *best[T]) Len() int           { return len(b.heap) }
+func (b *best[T]) Less(i, j int) bool { return b.worse(b.heap[i], b.heap[j]) }
+func (b *best[T]) Swap(i, j int)      { b.heap[i], b.heap[j] = b.heap[j], b.heap[i] }
+func (b *best[T]) Push(v any)         { b.heap = append(b.heap, v.(T)) }
+func (b *best[T]) Pop() any           { panic("index: nothing is taken from a heap") }
+
 func (b *best[T]) add(v T) {
-	h, i := b.heap, 0
 	switch {
-	case len(h) < b.k:
-		h = append(h, v)
-		for i = len(h) - 1; i > 0 && b.worse(v, h[(i-1)/2]); i = (i - 1) / 2 {
-			h[i] = h[(i-1)/2]
-		}
-	case !b.worse(h[0], v):
-		return
-	default:
-		for down := 1; down < len(h); down = 2*i + 1 {
-			if down+1 < len(h) && b.worse(h[down+1], h[down]) {
-				down++
-			}
-			if !b.worse(h[down], v) {
-				break
-			}
-			h[i], i = h[down], down
-		}
+	case len(b.heap) < b.k:
+		heap.Push(b, v)
+	case b.worse(b.heap[0], v):
+		b.heap[0] = v
+		heap.Fix(b, 0)
 	}
-	h[i], b.heap = v, h
 }
 
 // A scored is a chunk with a score.

@@ -68,8 +68,8 @@ type Probe struct {
 	// components, rounded to four bits, then the next, and the highest, which counts -8.
 	planes []byte
 	stride int
-	// The sums of the negative and of the positive rounded components.
-	least, most int32
+	// Least and Most bound the estimates.
+	Least, Most int32
 }
 
 // planesOf is the number of planes of a Probe.
@@ -87,7 +87,7 @@ func NewProbe(v []float32) *Probe {
 	}
 	for i, x := range rotated {
 		level := int32(math.Round(float64(x/largest) * 7))
-		p.least, p.most = p.least+min(level, 0), p.most+max(level, 0)
+		p.Least, p.Most = p.Least+min(level, 0), p.Most+max(level, 0)
 		at := i / 8 / signLane * planesOf * signLane
 		for plane := range planesOf {
 			p.planes[at+plane*signLane+i/8%signLane] |= byte(level>>plane&1) << (i % 8)
@@ -95,9 +95,6 @@ func NewProbe(v []float32) *Probe {
 	}
 	return p
 }
-
-// Range returns bounds of the estimates.
-func (p *Probe) Range() (least, most int32) { return p.least, p.most }
 
 // Estimate fills out with an estimate of the product with each of len(out)
 // vectors, whose signs follow one another in rows: the sum of the rounded
@@ -108,16 +105,15 @@ func (p *Probe) Estimate(out []int32, rows []byte) {
 }
 
 // plain returns the estimate of one row; kernels are tested against it.
-func (p *Probe) plain(row []byte) (sum int32) {
+func (p *Probe) plain(row []byte) int32 {
+	sum := 0
 	for at := 0; at < len(row); at += signLane {
-		planes := (*[planesOf * signLane]byte)(p.planes[planesOf*at:])
-		for i := 0; i < signLane; i += 8 {
-			word := binary.LittleEndian.Uint64(row[at+i:])
-			sum += int32(bits.OnesCount64(word&binary.LittleEndian.Uint64(planes[i:])) +
-				2*bits.OnesCount64(word&binary.LittleEndian.Uint64(planes[i+signLane:])) +
-				4*bits.OnesCount64(word&binary.LittleEndian.Uint64(planes[i+2*signLane:])) -
-				8*bits.OnesCount64(word&binary.LittleEndian.Uint64(planes[i+3*signLane:])))
+		for plane, counts := range [planesOf]int{1, 2, 4, -8} {
+			ones := p.planes[planesOf*at+plane*signLane:]
+			for i := 0; i < signLane; i += 8 {
+				sum += counts * bits.OnesCount64(binary.LittleEndian.Uint64(row[at+i:])&binary.LittleEndian.Uint64(ones[i:]))
+			}
 		}
 	}
-	return sum
+	return int32(sum)
 }
