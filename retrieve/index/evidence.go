@@ -11,43 +11,38 @@ import (
 // Evidence implements [retrieve.Searcher]. The vectors are copies.
 func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) (all []retrieve.Evidence, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
-		all = v.evidence(hits, terms)
-		return nil
-	})
-	return all, err
-}
-
-func (v *snapshot) evidence(hits []retrieve.Hit, terms []string) []retrieve.Evidence {
-	all := make([]retrieve.Evidence, 0, len(hits))
-	at := make([][]scored[int], len(v.parts)) // of each part, with the places in all as scores
-	for _, h := range hits {
-		part, slot, ok := v.locate(h)
-		if !ok {
-			continue
-		}
-		s := v.parts[part].segment
-		at[part] = append(at[part], scored[int]{slot: slot, score: len(all)})
-		all = append(all, retrieve.Evidence{
-			Hit: h, Vector: slices.Clone(s.vector(slot)), Counts: make([]int, len(terms)), Length: s.length(slot),
-		})
-	}
-	for part, found := range at {
-		if len(found) == 0 {
-			continue
-		}
-		slices.SortFunc(found, func(a, b scored[int]) int { return cmp.Compare(a.slot, b.slot) })
-		for i, term := range terms {
-			l, ok := v.parts[part].lookup(term)
+		all = make([]retrieve.Evidence, 0, len(hits))
+		at := make([][]scored[int], len(v.parts)) // of each part, with the places in all as scores
+		for _, h := range hits {
+			part, slot, ok := v.locate(h)
 			if !ok {
 				continue
 			}
-			c := cursor{list: l, skips: l.skips(), decoded: -1}
-			for _, f := range found {
-				all[f.score].Counts[i] = c.count(f.slot)
+			s := v.parts[part].segment
+			at[part] = append(at[part], scored[int]{slot: slot, score: len(all)})
+			all = append(all, retrieve.Evidence{
+				Hit: h, Vector: slices.Clone(s.vector(slot)), Counts: make([]int, len(terms)), Length: s.length(slot),
+			})
+		}
+		for part, found := range at {
+			if len(found) == 0 {
+				continue
+			}
+			slices.SortFunc(found, func(a, b scored[int]) int { return cmp.Compare(a.slot, b.slot) })
+			for i, term := range terms {
+				l, ok := v.parts[part].lookup(term)
+				if !ok {
+					continue
+				}
+				c := cursor{list: l, skips: l.skips(), decoded: -1}
+				for _, f := range found {
+					all[f.score].Counts[i] = c.count(f.slot)
+				}
 			}
 		}
-	}
-	return all
+		return nil
+	})
+	return all, err
 }
 
 // locate returns where a chunk is; ok is false if it was deleted or changed.
