@@ -265,7 +265,8 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 	x.current.Store(newSnapshot(position{Revision: 1}, []part{{segment: s}}, nil))
 
 	maker := &Maker{Rand: rand.New(rand.NewPCG(1, 0)), Dims: 8, Documents: 60}
-	for range 4 {
+	for i := range 4 {
+		x.sieve.above = i % 2 * few
 		hits, _ := x.Dense(t.Context(), maker.Vector(), 20, maker.Filter())
 		more, _ := x.Lexical(t.Context(), maker.Terms(), 20, maker.Filter())
 		_, _ = x.Evidence(t.Context(), append(hits, more...), []string{"boat", "keel"})

@@ -116,7 +116,10 @@ func (x *Index) note(err error) error {
 // read calls f with the state after all changes that were applied, by this process
 // or by the one that writes.
 func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
-	if err := x.refresh(ctx); err != nil {
+	if d := x.fault.Load(); d != nil {
+		return x.note(d)
+	}
+	if err := cmp.Or(ctx.Err(), x.refresh()); err != nil {
 		return err
 	}
 	s := x.current.Load()
@@ -128,13 +131,7 @@ func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
 }
 
 // refresh reads the manifest if another process has replaced it.
-func (x *Index) refresh(ctx context.Context) error {
-	if d := x.fault.Load(); d != nil {
-		return x.note(d)
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (x *Index) refresh() error {
 	info, err := os.Stat(filepath.Join(x.dir, manifestName))
 	if err != nil {
 		return nil // the manifest that was read remains valid
@@ -362,14 +359,13 @@ func (x *Index) Close() error {
 		return nil
 	}
 	x.closed = true
-	worth := x.fault.Load() == nil && x.unwritten() >= worthwhile
-	write := worth && x.lockForWriting(true)
 	var err error
-	if worth && !write {
-		err = x.failed
+	worth := x.fault.Load() == nil && x.unwritten() >= worthwhile
+	if worth && !x.lockForWriting(true) {
+		worth, err = false, x.failed
 	}
 	x.mu.Unlock()
-	if write {
+	if worth {
 		err = guard(func() error { return x.compact(context.Background(), nil) })
 	}
 	if err != nil && x.options.Unwritten != nil {

@@ -35,7 +35,6 @@ type chosen struct {
 	*filtered
 	deleted selection // nil for nothing
 	chunks  int       // of the segment
-	dead    int       // those of them that are deleted
 }
 
 // choose returns the chunks of each part that a search with the filter may
@@ -43,7 +42,7 @@ type chosen struct {
 func (v *snapshot) choose(f retrieve.Filter) (parts []chosen, all int) {
 	parts = make([]chosen, len(v.parts))
 	for i, p := range v.parts {
-		parts[i] = chosen{filtered: p.selected(f), chunks: int(p.Chunks), dead: int(p.Chunks) - p.live()}
+		parts[i] = chosen{filtered: p.selected(f), chunks: int(p.Chunks)}
 		if p.deaths != nil {
 			parts[i].deleted = p.deaths.slots
 		}

@@ -194,11 +194,11 @@ func due(parts []part, most int) []int {
 	return nil
 }
 
-// pick splits parts into those of the places, which ascend, and the others.
+// pick splits parts into those of the places and the others.
 func pick(parts []part, places []int) (picked, rest []part) {
 	for i, p := range parts {
-		if len(places) > 0 && places[0] == i {
-			picked, places = append(picked, p), places[1:]
+		if slices.Contains(places, i) {
+			picked = append(picked, p)
 		} else {
 			rest = append(rest, p)
 		}
