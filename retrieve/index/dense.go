@@ -9,8 +9,8 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// Dense implements [retrieve.Searcher]. It is exact, up to [Options.Exact]:
-// everything that the filter selects is compared with the vector.
+// Dense implements [retrieve.Searcher]. It is exact, unless the filter selects more
+// chunks than [Options.Exact] says: everything selected is compared with the vector.
 func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		t := newTop(k, v)

@@ -14,7 +14,7 @@ type sieve struct {
 	keep  int // how many chunks it keeps, or more if they are equal
 }
 
-// retrieve/SCALE.md says how many of the ten nearest are found with these.
+// The file retrieve/SCALE.md says how many of the ten nearest are found with these.
 var defaultSieve = sieve{above: 2_000_000, keep: 100_000}
 
 // perHit is how many chunks are kept at least for each that is wanted.
