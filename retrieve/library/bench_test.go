@@ -16,14 +16,16 @@ import (
 	"ibid/retrieve"
 	"ibid/retrieve/library"
 	"ibid/retrieve/state/statetest"
+	"ibid/retrieve/weaviate"
 )
 
-// BenchmarkLibrary measures a whole library over SQLite and over PostgreSQL: storing
-// with embedding, opening it up to the first search, searches alone, and searches
-// while documents are stored. Both are asked in turn, since the speed of a machine
-// changes from minute to minute: xSQLite is the ratio of their figures. IBID_CHUNKS
-// has its sizes, 10000 without it. A library in the folder IBID_LIBRARY is kept and
-// used again.
+// BenchmarkLibrary measures a whole library over SQLite, over PostgreSQL, and with its
+// search index in Weaviate: storing with embedding until all is found, opening it up to
+// the first search, searches alone, and searches while documents are stored. All are
+// asked in turn, since the speed of a machine changes from minute to minute: xSQLite is
+// the ratio of their figures; top5 is how many of the best five passages are the same.
+// IBID_CHUNKS has its sizes, 10000 without it. A library in the folder IBID_LIBRARY is
+// kept and used again.
 func BenchmarkLibrary(b *testing.B) {
 	sizes := strings.Fields(os.Getenv("IBID_CHUNKS"))
 	if len(sizes) == 0 {
@@ -48,6 +50,9 @@ func measure(b *testing.B, shelf *shelf, n int) {
 		places = append(places, library.Place{Data: b.TempDir(), URL: newSchema(b)})
 	} else {
 		b.Logf("without PostgreSQL, since %s names no server: .ci/postgres starts one", statetest.Env)
+	}
+	if os.Getenv(statetest.Env) != "" && os.Getenv(clusterEnv) != "" {
+		places = append(places, library.Place{Data: b.TempDir(), URL: newSchema(b), Cluster: cluster(b)})
 	}
 	open := func(b *testing.B, place library.Place) *library.Library {
 		lib, err := library.Open(b.Context(), place, shelf.Embedder, library.Options{})
@@ -101,6 +106,32 @@ func measure(b *testing.B, shelf *shelf, n int) {
 			b.ReportMetric(bytes, "heapB/chunk-"+kinds[kind])
 		}
 	})
+	b.Run("Same", func(b *testing.B) {
+		same := make([]int, len(libs))
+		const questions = 200
+		for b.Loop() {
+			for i := range questions {
+				var want []string
+				for kind, lib := range libs {
+					found, err := lib.Search(b.Context(), retrieve.Query{Text: shelf.Questions[i], K: 5})
+					if err != nil {
+						b.Fatal(err)
+					}
+					for _, p := range found {
+						if kind == 0 {
+							want = append(want, p.ID)
+						}
+						if slices.Contains(want, p.ID) {
+							same[kind]++
+						}
+					}
+				}
+			}
+		}
+		for kind := range libs {
+			b.ReportMetric(float64(same[kind])/float64(same[0]), "top5-"+kinds[kind])
+		}
+	})
 	b.Run("SearchWhileStoring", func(b *testing.B) {
 		var stop atomic.Bool
 		var writers errgroup.Group
@@ -126,7 +157,19 @@ func measure(b *testing.B, shelf *shelf, n int) {
 }
 
 // kinds are the stores, in the order of the measures.
-var kinds = []string{"SQLite", "PostgreSQL"}
+var kinds = []string{"SQLite", "PostgreSQL", "Weaviate"}
+
+// clusterEnv names the variable with the address of a Weaviate cluster: .ci/weaviate
+// starts one.
+const clusterEnv = "IBID_TEST_WEAVIATE"
+
+func cluster(t testing.TB) *weaviate.Address {
+	at, err := weaviate.ParseAddress(os.Getenv(clusterEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &at
+}
 
 // newSchema returns the address of a schema of the test's own, or skips it.
 func newSchema(b testing.TB) string {

@@ -337,7 +337,7 @@ func (s *Store) connect() (err error) {
 	// A connection that may write turns the log on; one that reads cannot.
 	err = s.retry(context.Background(), s.wait, func() error { return s.explain(s.write.Ping()) })
 	if errors.Is(err, syscall.ENOSPC) {
-		// There is no room for the file that processes share. What was closed can be read.
+		// There is no room for the file that processes share. A library that was closed can be read.
 		err = s.write.Close()
 		s.write, s.full, s.readOnly = nil, true, true
 		return errors.Join(err, s.connect())

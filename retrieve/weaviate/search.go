@@ -405,6 +405,12 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 	}
 	if c.mark == nil || len(missing) > 0 {
 		chunks, total, of, err := x.count(ctx, missing)
+		if errors.Is(err, retrieve.ErrUnavailable) {
+			chunks, total, of, err = x.sample(ctx, missing)
+			if c.mark != nil {
+				chunks, total = c.chunks, c.terms
+			}
+		}
 		if err != nil {
 			return stats, err
 		}
@@ -463,4 +469,26 @@ func (x *Index) count(ctx context.Context, tokens []string) (chunks, terms int, 
 		}
 	}
 	return chunks, terms, of, nil
+}
+
+// sample is count while a node is lost: then Weaviate counts nothing in a collection of
+// several shards, since it wants a quorum of each. No more than maxResults chunks are
+// counted.
+func (x *Index) sample(ctx context.Context, tokens []string) (chunks, terms int, of map[string]int, err error) {
+	all := number("ordinal", "GreaterThan", 0)
+	found, err := x.rows(ctx, "", &all, maxResults, "length")
+	for i := range found {
+		terms += found[i].Length
+	}
+	of = make(map[string]int, len(tokens))
+	for _, t := range tokens {
+		if err != nil {
+			break
+		}
+		var has []row
+		w := equal("terms", t)
+		has, err = x.rows(ctx, "", &w, maxResults, "length")
+		of[t] = len(has)
+	}
+	return len(found), terms, of, err
 }

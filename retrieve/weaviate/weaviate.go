@@ -171,7 +171,7 @@ func (x *Index) Close() error {
 
 const (
 	// maxGroup is how many chunks are applied together, except those of one document.
-	maxGroup = 1024
+	maxGroup = 4096
 	// batchObjects is how many objects one request stores.
 	batchObjects = 200
 	// storing is how many requests store objects at a time.
@@ -238,13 +238,14 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		}
 	}
 	var objects []object
-	var earlier []where
+	var documents, earlier []where
 	for i := range changes {
 		c := &changes[i]
 		m.Revision, m.Era = c.Revision, c.Era
 		if c.Document == 0 || latest[c.Document] != i {
 			continue
 		}
+		documents = append(documents, number("document", "Equal", c.Document))
 		earlier = append(earlier, *all(number("document", "Equal", c.Document), number("generation", "LessThan", c.Revision)))
 		if c.Deleted {
 			continue
@@ -255,15 +256,25 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		}
 		objects = append(objects, made...)
 	}
+	// Most documents are new, and selecting generations is slow.
+	var stale []where
+	for at := 0; at < len(earlier); at += deletedTogether {
+		end := min(at+deletedTogether, len(earlier))
+		matches, err := x.remove(ctx, where{Operator: "Or", Operands: documents[at:end]}, true)
+		if err != nil {
+			return nil, err
+		}
+		if matches > 0 {
+			stale = append(stale, where{Operator: "Or", Operands: earlier[at:end]})
+		}
+	}
 	if err := x.put(ctx, objects); err != nil {
 		return nil, err
 	}
-	for len(earlier) > 0 {
-		n := min(len(earlier), deletedTogether)
-		if err := x.remove(ctx, where{Operator: "Or", Operands: earlier[:n]}); err != nil {
+	for _, w := range stale {
+		if _, err := x.remove(ctx, w, false); err != nil {
 			return nil, err
 		}
-		earlier = earlier[n:]
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -327,22 +338,23 @@ func (x *Index) putBatch(ctx context.Context, batch []object) error {
 	return nil
 }
 
-// remove deletes all objects that a filter matches.
-func (x *Index) remove(ctx context.Context, w where) error {
-	match := map[string]any{"match": map[string]any{"class": x.collection, "where": w}, "output": "minimal"}
+// remove deletes all objects that a filter matches. A trial counts them, up to
+// Weaviate's limit.
+func (x *Index) remove(ctx context.Context, w where, trial bool) (matches int, err error) {
+	match := map[string]any{"match": map[string]any{"class": x.collection, "where": w}, "output": "minimal", "dryRun": trial}
 	for {
 		var reply struct {
 			Results struct{ Matches, Limit, Failed int }
 		}
 		err := x.client.call(ctx, http.MethodDelete, "/v1/batch/objects?consistency_level=ALL", match, &reply)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if n := reply.Results.Failed; n > 0 {
-			return fmt.Errorf("%w: weaviate did not delete %d chunks on all replicas", retrieve.ErrUnavailable, n)
+			return 0, fmt.Errorf("%w: weaviate did not delete %d chunks on all replicas", retrieve.ErrUnavailable, n)
 		}
-		if reply.Results.Matches < reply.Results.Limit || reply.Results.Matches == 0 {
-			return nil
+		if trial || reply.Results.Matches < reply.Results.Limit || reply.Results.Matches == 0 {
+			return reply.Results.Matches, nil
 		}
 	}
 }

@@ -1,0 +1,201 @@
+//go:build unix
+
+package library_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"ibid/data/datatest"
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+	"ibid/retrieve/library"
+)
+
+// TestNodeLost kills a node of a Weaviate cluster with -9 and starts it again, while
+// one server stores and another searches, both on one PostgreSQL: storing and searching
+// go on, nothing that was replaced or deleted is shown, and afterwards the index has
+// every document.
+func TestNodeLost(t *testing.T) {
+	nodes := filepath.Join(os.Getenv(clusterEnv+"_DIR"), "node")
+	if pid, err := os.ReadFile(nodes + "3/pid"); err != nil || len(pid) == 0 {
+		t.Skipf("%s_DIR names no cluster of three nodes: '.ci/weaviate DIR 3' starts one", clusterEnv)
+	}
+	place := newPlace(t, "PostgreSQL")
+	place.Cluster = cluster(t)
+	open := func() *library.Library {
+		model, err := embed.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lib, err := library.Open(t.Context(), library.Place{Data: t.TempDir(), URL: place.URL, Cluster: place.Cluster}, model, library.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { lib.Close() })
+		return lib
+	}
+	n := &nodeStory{T: t, writer: open(), reader: open(), words: make(map[string][]string)}
+	if _, err := n.writer.AddRoot(t.Context(), "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	var working sync.WaitGroup
+	working.Go(n.store)
+	working.Go(n.search)
+	phase := time.Duration(datatest.Cases(t, 20)) * time.Second
+	n.during("with all nodes", phase)
+	victim := nodes + strconv.Itoa(2+datatest.Rand(t).IntN(2))
+	pid, err := os.ReadFile(victim + "/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	if err = errors.Join(err, syscall.Kill(number, syscall.SIGKILL)); err != nil {
+		t.Fatal(err)
+	}
+	n.during("with a node lost", 2*phase)
+	start := time.Now()
+	if out, err := exec.Command(victim + "/start").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	n.during("with the node back", phase)
+	n.done.Store(true)
+	working.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for lag := int64(-1); lag != 0; time.Sleep(100 * time.Millisecond) {
+		if lag, err = n.reader.Lag(ctx); ctx.Err() != nil {
+			t.Fatalf("the index lags by %d changes: %v", lag, err)
+		}
+	}
+	t.Logf("figure: the lag was 0 at most %.0f s after the node was started", time.Since(start).Seconds())
+	lost := 0
+	for path := range n.words {
+		if word := n.word(path); word != "" && n.paths(word) != path {
+			lost++
+		}
+	}
+	report, err := library.CheckIndex(t.Context(), place, n.reader.State, nil)
+	if err != nil || lost > 0 || len(report.Differing) > 0 || report.Extra > 0 {
+		t.Errorf("%v; %d of %d documents are not found; the index has %d other documents, and %d chunks too many",
+			err, lost, len(n.words), len(report.Differing), report.Extra)
+	}
+	t.Logf("figure: %d changes stored, %d searches, %d failed, %d stale, %d of %d documents lost", n.stored.Load(), n.searches.Load(),
+		n.failed.Load(), n.stale.Load(), lost, len(n.words))
+}
+
+// A nodeStory is a library that is changed by one server and searched by another.
+type nodeStory struct {
+	*testing.T
+	writer, reader                  *library.Library
+	done                            atomic.Bool
+	stored, searches, failed, stale atomic.Int64
+
+	mu    sync.Mutex
+	words map[string][]string // that each document has had, by path; empty if it was deleted
+}
+
+// during reports the changes and searches of a time.
+func (n *nodeStory) during(what string, d time.Duration) {
+	stored, searches, failed, stale := n.stored.Load(), n.searches.Load(), n.failed.Load(), n.stale.Load()
+	time.Sleep(d)
+	lag, err := n.reader.Lag(n.Context())
+	if n.stored.Load() == stored || 10*(n.failed.Load()-failed) > n.searches.Load()-searches {
+		n.Errorf("%s nothing is stored, or searches fail", what)
+	}
+	n.Logf("figure: %s, for %s: %d changes stored, %d searches, %d failed, %d stale; the lag at the end is %d (%v)", what, d,
+		n.stored.Load()-stored, n.searches.Load()-searches, n.failed.Load()-failed, n.stale.Load()-stale, lag, err)
+}
+
+// store changes documents, twenty a second at most: new ones, new words for old ones,
+// and deletions.
+func (n *nodeStory) store() {
+	random := datatest.Rand(n.T)
+	for i := 0; !n.done.Load(); i++ {
+		path, word := fmt.Sprint(random.IntN(i+1)), fmt.Sprintf("zyx%dq", i)
+		var err error
+		n.mu.Lock()
+		if n.word(path) != "" && i%2 == 0 {
+			word = ""
+			err = n.writer.Delete(n.Context(), "a/"+path)
+		} else {
+			doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word,
+				Text: "The word of this text is " + word + "."}
+			err = n.writer.Replace(n.Context(), doc, ingest.Split(doc))
+		}
+		n.words[path] = append(n.words[path], word)
+		n.mu.Unlock()
+		if err != nil {
+			n.Errorf("storing: %v", err)
+			return
+		}
+		n.stored.Add(1)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// word is the word of a document; empty if there is none.
+func (n *nodeStory) word(path string) string {
+	if words := n.words[path]; len(words) > 0 {
+		return words[len(words)-1]
+	}
+	return ""
+}
+
+// search looks for the words of documents. Passages that it finds were stored when it
+// began or since.
+func (n *nodeStory) search() {
+	for i := 0; !n.done.Load(); i++ {
+		n.mu.Lock()
+		before := make(map[string]int, len(n.words))
+		for path, words := range n.words {
+			before[path] = len(words) - 1
+		}
+		n.mu.Unlock()
+		query := retrieve.Query{Text: fmt.Sprintf("Which text has the word zyx%dq?", i%(len(before)+1)), K: 10}
+		found, err := n.reader.Search(n.Context(), query)
+		n.searches.Add(1)
+		if err != nil {
+			n.failed.Add(1)
+			n.Logf("searching: %v", err)
+			time.Sleep(100 * time.Millisecond)
+		}
+		n.mu.Lock()
+		for _, p := range found {
+			since := n.words[p.Path][before[p.Path]:]
+			if !slices.ContainsFunc(since, func(word string) bool { return word != "" && strings.Contains(p.Text, word+".") }) {
+				n.stale.Add(1)
+				n.Errorf("%s is shown with %q; its words were %q", p.Path, p.Text, since)
+			}
+		}
+		n.mu.Unlock()
+	}
+}
+
+// paths returns the documents with a word.
+func (n *nodeStory) paths(word string) string {
+	found, err := n.reader.Search(n.Context(), retrieve.Query{Text: "Which text has the word " + word + "?", K: 50})
+	if err != nil {
+		n.Errorf("searching for %s: %v", word, err)
+	}
+	var paths []string
+	for _, p := range found {
+		if strings.Contains(p.Text, word+".") {
+			paths = append(paths, p.Path)
+		}
+	}
+	return strings.Join(paths, " ")
+}
