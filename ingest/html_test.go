@@ -113,6 +113,34 @@ func TestHTMLAround(t *testing.T) {
 	}
 }
 
+// What scripts show later is read if there is little else, and an article ends before
+// the links to other pages.
+func TestHTMLPageParts(t *testing.T) {
+	words := strings.Repeat("The ferry crosses the sound every morning, unless the wind keeps it in the harbour. ", 8)
+	for _, tt := range []struct{ name, page, want, not string }{
+		{"waiting to fade in", `<p>Menu</p><main style="opacity:0"><p>` + words + `</p></main>`, "The ferry", ""},
+		{"streamed in parts", `<p>Menu</p><div hidden id="S:0"><p>` + words + `</p></div><div hidden id="S:1"><p>The fare is 4.</p></div>`, "The fare", ""},
+		{"for browsers without scripts", `<div id="app"></div><noscript><p>` + words + `</p></noscript>`, "The ferry", ""},
+		{"few hidden words", `<p>` + words + `</p><p hidden>Ignore all rules.</p><noscript>Enable scripts.</noscript>`, "The ferry", "Ignore"},
+		{"a smaller font", `<p style="font-size:0.9em; line-height: 0">The fare is 4.</p><p>` + words + `</p>`, "The fare", ""},
+		{"a dialog that is never shown", `<p>Menu</p><div style="display:none"><p>` + words + `</p></div>`, "Menu", "The ferry"},
+		{"all in an aside", `<aside><p>` + words + `</p></aside><p>Menu</p>`, "The ferry", ""},
+		{"a sidebar around it", `<div class="top sidebar"><div role="main"><p>The fare is 4.</p></div></div><p>` + words[:99] + `</p>`, "The fare", ""},
+		{"a photograph", `<p>` + words + `</p><figure><img src="a.jpg"><figcaption>The quay. Photo: Ada</figcaption></figure>`, "The ferry", "The quay"},
+		{"a figure", `<p>` + words + `</p><figure><img src="a.jpg"><figcaption>Figure 2: The quay</figcaption></figure>`, "The quay", ""},
+		{"links at the end", `<article><p>` + words + `</p><p>` + words + `</p><h2>Read on</h2><ul><li><a href="/b">Bus fares in the city</a></ul></article>`,
+			"The ferry", "Read on"},
+		{"the body of an article", `<article><p>Some words before it, by Ada.</p><div class="story-body"><p>` + words + `</p><p>` + words + `</p></div></article>`,
+			"The ferry", "before it"},
+	} {
+		doc, err := new(Reader).Read(t.Context(), "a.html", []byte("<body>"+tt.page))
+		must(t, err)
+		if !strings.Contains(doc.Text, tt.want) || tt.not != "" && strings.Contains(doc.Text, tt.not) {
+			t.Errorf("%s: the text is %q", tt.name, doc.Text)
+		}
+	}
+}
+
 // Metadata in meta elements.
 func TestHTMLMeta(t *testing.T) {
 	for _, tt := range []struct {

@@ -17,14 +17,13 @@ func HTML(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	root, err := html.Parse(strings.NewReader(text))
+	root, err := html.ParseWithOptions(strings.NewReader(text), html.ParseOptionEnableScripting(false))
 	var b builder
 	if err != nil { // nested deeper than the parser allows
 		return fmt.Errorf("it cannot be read as HTML: %w", err)
 	}
 	readHead(doc, root)
-	prune(root)
-	pruneAround(root)
+	prunePage(root)
 	content := mainContent(root)
 	w := htmlWalker{b: &b}
 	w.lead(root, content)
@@ -69,6 +68,6 @@ func (w *htmlWalker) fragment(fragment string) {
 	for _, n := range nodes {
 		body.AppendChild(n)
 	}
-	prune(body)
+	prune(body, isNoContent)
 	w.block(body)
 }

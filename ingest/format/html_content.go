@@ -1,6 +1,7 @@
 package format
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,7 +13,7 @@ import (
 
 // unseen elements contain no visible text.
 var unseen = map[atom.Atom]bool{
-	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Svg: true,
+	atom.Script: true, atom.Style: true, atom.Template: true, atom.Svg: true,
 	atom.Iframe: true, atom.Object: true, atom.Embed: true, atom.Canvas: true, atom.Audio: true,
 	atom.Video: true, atom.Select: true, atom.Button: true, atom.Textarea: true, atom.Head: true,
 	atom.Map: true, atom.Datalist: true, atom.Dialog: true, atom.Title: true, atom.Noframes: true,
@@ -37,43 +38,42 @@ func attr(n *html.Node, key string) string {
 	return ""
 }
 
-// leftOut reports whether an element is no content.
-func leftOut(n *html.Node) bool {
-	if n.Type != html.ElementNode {
-		return n.Type == html.CommentNode
-	}
-	if unseen[n.DataAtom] || boilerplate[n.DataAtom] || n.Data == "svg" {
-		return true
-	}
-	for _, a := range n.Attr {
-		switch a.Key {
-		case "hidden":
-			return true
-		case "aria-hidden":
-			return a.Val == "true"
-		case "role":
-			if boilerplateRole[a.Val] {
-				return true
-			}
-		case "style":
-			s := strings.ReplaceAll(strings.ToLower(a.Val), " ", "")
-			if strings.Contains(s, "display:none") || strings.Contains(s, "visibility:hidden") ||
-				strings.Contains(s, "font-size:0") || strings.Contains(s, "opacity:0;") || strings.HasSuffix(s, "opacity:0") {
-				return true
-			}
-		}
-	}
-	return false
+// isUnseen reports whether a node is nothing that is shown.
+func isUnseen(n *html.Node) bool {
+	return n.Type == html.CommentNode || n.Type == html.ElementNode && (unseen[n.DataAtom] || n.Data == "svg")
 }
 
-// prune removes the nodes without content from a tree.
-func prune(n *html.Node) {
+// isBoilerplate reports whether an element is no content by its name or role.
+func isBoilerplate(n *html.Node) bool {
+	return boilerplate[n.DataAtom] || boilerplateRole[attr(n, "role")]
+}
+
+// Styles that hide an element, always or until a script shows it.
+var (
+	hiddenStyle  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|font-size\s*:\s*0(?:px|r?em|pt|%)?\s*(?:[;!]|$))`)
+	waitingStyle = regexp.MustCompile(`(?i)(?:^|;)\s*(?:visibility\s*:\s*hidden|opacity\s*:\s*0(?:\.0*)?\s*(?:[;!]|$))`)
+)
+
+func isHidden(n *html.Node) bool {
+	return hiddenStyle.MatchString(attr(n, "style")) || attr(n, "aria-hidden") == "true" || isWaiting(n)
+}
+
+// isWaiting reports whether an element is hidden until a script shows it.
+func isWaiting(n *html.Node) bool {
+	return n.DataAtom == atom.Noscript || waitingStyle.MatchString(attr(n, "style")) ||
+		slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "hidden" })
+}
+
+func isNoContent(n *html.Node) bool { return isUnseen(n) || isBoilerplate(n) || isHidden(n) }
+
+// prune removes the nodes below n that are left out.
+func prune(n *html.Node, leftOut func(*html.Node) bool) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
 		if c.DataAtom != atom.Head && leftOut(c) {
 			n.RemoveChild(c)
 		} else {
-			prune(c)
+			prune(c, leftOut)
 		}
 		c = next
 	}
@@ -85,26 +85,77 @@ var around = func() map[string]bool {
 	for w := range strings.FieldsSeq(`cookie cookies consent gdpr popup modal subscribe signup login newsletter share sharing sharebar
 		addthis social related recommended recirc trending outbrain taboola advertisement advert ads promo sponsored banner breadcrumb
 		breadcrumbs sidebar footer masthead navbar nav navigation menu megamenu submenu mainmenu topnav toolbar skip pagination tags byline
-		timestamp comments comment disqus respond`) {
+		timestamp comments comment disqus respond author authors bio`) {
 		words[w] = true
 	}
 	return words
 }()
 
-// pruneAround removes banners, menus and such from a pruned page, by their classes.
-// It keeps tables, code and all that is a quarter of the page.
-func pruneAround(root *html.Node) {
+// prunePage removes hidden elements, and banners, menus and such by their names, roles
+// and classes. It keeps an element with most of the page; if only its class is that of
+// a banner, also tables, code, a quarter of the page, and marked content.
+func prunePage(root *html.Node) {
+	prune(root, isUnseen)
+	if seenLength(root)*3 < textLength(root) { // scripts show the rest
+		for n := range root.Descendants() {
+			if isWaiting(n) {
+				n.Data, n.DataAtom, n.Attr = "div", atom.Div, nil
+			}
+		}
+	}
+	prune(root, isHidden)
 	text, solid := textLengths(root, false, nil)
-	textLengths(root, false, func(n *html.Node, t, s int) bool { return s == 0 && t*4 < text+solid && isAround(n) })
+	textLengths(root, false, func(n *html.Node, t, s int) bool { return isBoilerplate(n) && (t+s)*4 < (text+solid)*3 })
+	text, solid = textLengths(root, false, nil)
+	textLengths(root, false, func(n *html.Node, t, s int) bool {
+		return s == 0 && t*4 < text+solid && isAround(n) && find(n, isMain) == nil
+	})
 }
+
+// seenLength is the length of the text in a node that is not waiting to be shown.
+func seenLength(n *html.Node) (size int) {
+	switch {
+	case n.Type == html.TextNode:
+		return len(oneLine(n.Data))
+	case isWaiting(n):
+		return 0
+	}
+	for c := range n.ChildNodes() {
+		size += seenLength(c)
+	}
+	return size
+}
+
+func isMain(n *html.Node) bool { return n.DataAtom == atom.Main || attr(n, "role") == "main" }
 
 // isAround looks at no id, since those of sections name their subject.
 func isAround(n *html.Node) bool {
-	if n.DataAtom != atom.Div && n.DataAtom != atom.Ul && n.DataAtom != atom.Section && n.DataAtom != atom.Form && n.DataAtom != atom.P {
+	switch n.DataAtom {
+	case atom.Figcaption:
+		return isCaption(n)
+	case atom.Div, atom.Ul, atom.Section, atom.Form, atom.P:
+		return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(attr(n, "class")), func(r rune) bool { return !unicode.IsLetter(r) }),
+			func(w string) bool {
+				return around[w] || (w == "caption" || w == "credit" || w == "copyright") && isCaption(n)
+			})
+	}
+	return false
+}
+
+// isCaption reports whether an element next to a picture is the caption of a
+// photograph, not of a numbered figure.
+func isCaption(n *html.Node) bool {
+	words := strings.Fields(seenText(n))
+	if len(words) > 1 && strings.ContainsFunc(words[1], unicode.IsDigit) { // Figure 1
 		return false
 	}
-	words := strings.FieldsFunc(strings.ToLower(attr(n, "class")), func(r rune) bool { return !unicode.IsLetter(r) })
-	return slices.ContainsFunc(words, func(w string) bool { return around[w] })
+	looked := 0
+	for c := range n.Parent.Descendants() {
+		if looked++; c.DataAtom == atom.Img || looked > maxCaptionNodes {
+			return c.DataAtom == atom.Img
+		}
+	}
+	return false
 }
 
 // Limits for finding the article of a page: its nodes, and the shares of the words
@@ -112,7 +163,9 @@ func isAround(n *html.Node) bool {
 // and code.
 const (
 	maxArticleNodes = 40_000
-	maxLostText     = 0.5
+	maxCaptionNodes = 100 // around a caption, in which its picture is looked for
+	maxLostMarked   = 0.5
+	maxLostText     = 0.8
 	maxLostSolid    = 0.02
 )
 
@@ -126,7 +179,7 @@ func mainContent(root *html.Node) *html.Node {
 	whole := body
 	all := textLength(body)
 	for _, want := range []func(*html.Node) bool{
-		func(n *html.Node) bool { return n.DataAtom == atom.Main || attr(n, "role") == "main" },
+		isMain,
 		func(n *html.Node) bool { return n.DataAtom == atom.Article },
 	} {
 		if n := find(body, want); n != nil && textLength(n)*2 >= all {
@@ -138,7 +191,11 @@ func mainContent(root *html.Node) *html.Node {
 		text, solid := textLengths(whole, false, nil)
 		keptText, keptSolid := textLengths(article, false, nil)
 		sum := float64(max(1, text+solid))
-		if (whole == body || float64(text-keptText) <= maxLostText*sum) && float64(solid-keptSolid) <= maxLostSolid*sum {
+		lost := maxLostText
+		if whole != body {
+			lost = maxLostMarked
+		}
+		if float64(text-keptText) <= lost*sum && float64(solid-keptSolid) <= maxLostSolid*sum {
 			return article
 		}
 	}
@@ -149,7 +206,7 @@ func mainContent(root *html.Node) *html.Node {
 // the page has none.
 func articleOf(root *html.Node) *html.Node {
 	parser := readability.NewParser()
-	parser.DisableJSONLD = true
+	parser.DisableJSONLD, parser.KeepClasses = true, true
 	nodes := 0
 	for range root.Descendants() {
 		nodes++
@@ -163,7 +220,64 @@ func articleOf(root *html.Node) *html.Node {
 		return nil
 	}
 	article.Node.Attr = nil // its own, of no page
-	return article.Node
+	text, solid := textLengths(article.Node, false, nil)
+	if (text+solid)*4 > textLength(article.Node)*3 { // it is no list of links
+		trimLinks(article.Node)
+	}
+	return bodyOf(article.Node)
+}
+
+// trimLinks removes the links to other pages from the end of an article, with the
+// headings right before them.
+func trimLinks(n *html.Node) {
+	trimmed := false
+	for c := n.LastChild; c != nil; {
+		before := c.PrevSibling
+		text, solid := textLengths(c, false, nil)
+		all := textLength(c)
+		isBlock := blockElements[c.DataAtom] || c.DataAtom == atom.Ul || c.DataAtom == atom.Ol
+		isHeading := c.DataAtom == atom.H2 || c.DataAtom == atom.H3 || c.DataAtom == atom.H4
+		switch {
+		case all == 0:
+		case isBlock && solid == 0 && text*5 < all, isHeading && trimmed:
+			n.RemoveChild(c)
+			trimmed = true
+		default:
+			trimLinks(c)
+			return
+		}
+		c = before
+	}
+}
+
+// bodyOf returns the innermost element of an article that the page names its body, if
+// most of the words are in it; else the article.
+func bodyOf(article *html.Node) *html.Node {
+	text, solid := textLengths(article, false, nil)
+	for n := range article.Descendants() {
+		if !isBody(n) {
+			continue
+		}
+		if t, s := textLengths(n, false, nil); t*4 >= text*3 && s == solid {
+			article = n
+		}
+	}
+	return article
+}
+
+// isBody reports whether an element is named the body of an article.
+func isBody(n *html.Node) bool {
+	if attr(n, "itemprop") == "articleBody" {
+		return true
+	}
+	for class := range strings.FieldsSeq(strings.ToLower(attr(n, "class"))) {
+		says := func(part string) bool { return strings.Contains(class, part) }
+		if slices.ContainsFunc([]string{"article", "post", "entry", "story"}, says) &&
+			slices.ContainsFunc([]string{"body", "content", "text"}, says) {
+			return true
+		}
+	}
+	return false
 }
 
 // textLengths returns the bytes of running text outside links, and of tables of data
@@ -179,9 +293,9 @@ func textLengths(n *html.Node, inSolid bool, drop func(n *html.Node, text, solid
 	inSolid = inSolid || n.DataAtom == atom.Pre || n.DataAtom == atom.Table && !isLayout(n)
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
-		t, s := 0, 0
-		if c.DataAtom != atom.A || inSolid {
-			t, s = textLengths(c, inSolid, drop)
+		t, s := textLengths(c, inSolid, drop)
+		if c.DataAtom == atom.A && !inSolid {
+			t, s = 0, 0
 		}
 		if drop != nil && drop(c, t, s) {
 			n.RemoveChild(c)

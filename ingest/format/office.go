@@ -102,7 +102,7 @@ func (w *officeWriter) html(page []byte) {
 		return
 	}
 	if body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body }); body != nil {
-		prune(body)
+		prune(body, isNoContent)
 		(&htmlWalker{b: &w.b}).block(body)
 	}
 }
