@@ -33,6 +33,16 @@ func TestBrowserHistory(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(".past-open")))
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 	b.is("How do I make pizza?", `document.querySelector(".turn:last-child .asked").textContent`)
+	// A link to one of its answers opens all of it, and makes no second entry.
+	b.do(chromedp.Navigate(s.URL + "/?run=" + b.js(`JSON.parse(localStorage["ibid.history"])[0].turns[1].run`)))
+	b.do(chromedp.Evaluate[chromedp.Void](`localStorage.clear()`), chromedp.Reload())
+	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
+	b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
+	b.waitFor(`document.querySelectorAll(".past-open").length === 1`)
+	// All of it is shared with one link.
+	b.do(chromedp.Click(chromedp.CSS(".past [aria-label^=Share]")))
+	b.waitFor(`["Link to this conversation copied.", "Copying was blocked"].includes(document.querySelector("#past [role=status]").textContent)`)
+	b.press("Escape", "", 27)
 	// It is continued, and deleted on the server too.
 	b.ask("May I sail alone?")
 	b.waitFor(`document.querySelectorAll(".turn").length === 3 && ` + ended)

@@ -58,7 +58,7 @@ func (u *newUser) reach(name string) {
 	u.steps++
 	const named = `(() => { const e = document.activeElement;
 		return (e.labels?.[0]?.innerText || e.getAttribute("aria-label") || e.innerText || "").trim(); })()`
-	// Controls appear when the page has what they are for.
+	// Some controls appear late.
 	for began := time.Now(); time.Since(began) < time.Minute; {
 		for range 40 {
 			if got := u.js(named); got == name || strings.HasPrefix(got, name+":") {
@@ -102,7 +102,7 @@ func (u *newUser) askFor(question string) {
 
 func (u *newUser) escape() { u.key("Escape", "", 27) }
 
-// TestTasksInABrowser does what new users want to do, on an empty server of the real
+// TestTasksInABrowser does the first tasks of a new user, on an empty server of the real
 // program, with a model that is chosen on the page.
 func TestTasksInABrowser(t *testing.T) {
 	t.Parallel()
@@ -143,6 +143,8 @@ func scriptedWriter(r openaitest.Request) openaitest.Reply {
 	switch r.Role {
 	case "judge", "verify":
 		return openaitest.Reply{Text: "yes"}
+	case "condense":
+		return openaitest.Reply{Text: "Where are dogs welcome?"}
 	case "suggest":
 		return openaitest.Reply{Text: "What is the mooring fee?\n"}
 	}
@@ -247,7 +249,7 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 	}
 }
 
-// TestWeightOfThePage measures what the home page loads, and when it is first painted:
+// TestWeightOfThePage measures the size of the home page, and when it is first painted:
 // the best of several times, because other processes delay it. A campaign runs alone.
 func TestWeightOfThePage(t *testing.T) {
 	chromium := chromiumPath(t)
