@@ -507,16 +507,15 @@ type rendering struct {
 	draft    int
 	plain    bool // see answer.Text
 	text     []byte
-	numbers  map[int]int  // see piece
-	known    map[int]bool // numbers that were announced
-	starts   []int        // of the final blocks
-	open     int          // where the open block begins
-	rendered int          // length of the text at the last rendering
-	shown    string       // the open block as it was sent last
+	numbers  map[int]int // see piece
+	starts   []int       // of the final blocks
+	open     int         // where the open block begins
+	rendered int         // length of the text at the last rendering
+	shown    string      // the open block as it was sent last
 }
 
 func newRendering(m *markdown, draft int) *rendering {
-	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}, known: map[int]bool{}}
+	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}}
 }
 
 // whole renders an answer that has ended.
@@ -532,23 +531,13 @@ func (m *markdown) whole(a cite.Answer) (html string, err error) {
 	return html, err
 }
 
-// append adds a piece of the text. Events of older records have no places: in them
-// each number that was announced is a citation.
+// append adds a piece of the text.
 func (r *rendering) append(e textEvent) {
-	if e.Places == nil {
-		for _, at := range oldNumber.FindAllStringSubmatchIndex(e.Text.Text, -1) {
-			if n, _ := strconv.Atoi(e.Text.Text[at[2]:at[3]]); r.known[n] {
-				r.numbers[len(r.text)+at[0]] = n
-			}
-		}
-	}
 	for _, p := range e.Places {
 		r.numbers[p.Start] = p.Number
 	}
 	r.text, r.plain = append(r.text, e.Text.Text...), e.Plain
 }
-
-var oldNumber = regexp.MustCompile(`\[([1-9][0-9]{0,4})\]`)
 
 // hasGrown reports whether there is enough new text to render the open block again:
 // the longer the block, the more, so that all renderings take linear time.
@@ -614,16 +603,11 @@ func (r *rendering) markedBlocks(doubts []cite.Unsupported) ([]blockEvent, error
 		if i+1 < len(r.starts) {
 			end = r.starts[i+1]
 		}
-		for len(doubts) > 0 && doubts[0].TextEnd <= start {
-			doubts = doubts[1:]
-		}
-		if len(doubts) == 0 {
-			break
-		}
-		if doubts[0].TextStart >= end {
+		block := r.piece(start, end, doubts)
+		if from, to := block.doubted(0, end-start); from == to {
 			continue
 		}
-		parts, err := r.markdown.render(r.piece(start, end, doubts))
+		parts, err := r.markdown.render(block)
 		if err != nil {
 			return nil, err
 		}
@@ -670,25 +654,19 @@ func (p *pageStream) beforeEvent(kind string, data []byte) error {
 }
 
 func (p *pageStream) afterEvent(kind string, data []byte) error {
+	if kind != "text" && kind != "draft" {
+		return nil
+	}
 	var e struct {
 		textEvent
-		Number, Step int
-		Final        bool
+		Step  int
+		Final bool
 	}
-	switch kind {
-	case "cited", "text", "draft":
-		if err := json.Unmarshal(data, &e); err != nil {
-			return fmt.Errorf("reading the event %s: %w", kind, err)
-		}
-	default:
-		return nil
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fmt.Errorf("reading the event %s: %w", kind, err)
 	}
 	growing := p.answer
-	switch kind {
-	case "cited":
-		p.answer.known[e.Number] = true
-		return nil
-	case "draft":
+	if kind == "draft" {
 		if p.draft != nil && p.draft.draft != e.Step {
 			if err := p.endDraft(); err != nil {
 				return err
