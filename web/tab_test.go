@@ -282,7 +282,7 @@ func (s *scene) newTab(t *testing.T, width int64, theme string) *tab {
 // newTabAt opens a page and waits until one of its elements is visible.
 func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *tab {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(sharedBrowser(t), hang)
+	ctx, cancel := context.WithTimeout(sharedBrowser(t), 3*hang) // axe takes a while
 	t.Cleanup(cancel)
 	ctx, stop := context.WithCancelCause(ctx)
 	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
