@@ -202,6 +202,7 @@ func attempts(method, pattern, run string) (out [][2]string) {
 		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"And then?","conversation":"talk"}`, `{"question":"a","collection":"shut"}`,
 			`{"question":"a","filter":{"collection":"shut"}}`,
 			`{"question":"a","filter":{"root":"shut"}}`, `{"question":"a","filter":{"document":"shut/known.pdf"}}`,
+			`{"questions":[{"question":"When does it open?"},{"question":"a","collection":"shut"},{"question":"a","run":"`+run+`"}]}`,
 			`{"question":"a","filter":{"Collections":["shut"]}}`,
 			`{"question":"a","filter":{"-":["shut"]}}`, `{"question":"a","collections":["shut"]}`,
 			`{"document":"shut/known.pdf"}`, `{"collection":"shut"}`, `{"filter":{"root":"shut"}}`, `{"filter":{"format":"pdf"}}`,

@@ -112,6 +112,9 @@ func TestV1OpenWebUI(t *testing.T) {
 		if events := strings.Count(body, `"event":{"type":"source"`); events != map[bool]int{true: 2}[stream] {
 			t.Errorf("stream %t: %d sources as events", stream, events)
 		}
+		if noted := strings.Contains(body, "url_citation"); noted == stream {
+			t.Errorf("stream %t: annotations are %t", stream, noted)
+		}
 	}
 }
 

@@ -384,7 +384,10 @@ func (e *chatEncoder) end(r *v1Reply) error {
 	if e.plain {
 		last.Text = new(string)
 	} else {
-		last.Delta = &chatDelta{Annotations: r.annotations}
+		last.Delta = &chatDelta{}
+		if !r.asked.unlisted { // Open WebUI would show the titles as quotes, next to those of the events
+			last.Delta.Annotations = r.annotations
+		}
 		// Open WebUI has the title of a source from what comes first.
 		for _, s := range sources.Sources {
 			if err := e.send(r, chatChoice{Delta: &chatDelta{}}, func(c *completion) { c.Event = &uiEvent{"source", s} }); err != nil {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"ibid/answer/openai/openaitest"
 )
@@ -29,7 +30,11 @@ func main() {
 			for i, m := range shown.FindAllStringSubmatch(r.User, -1) {
 				fmt.Fprintf(&b, "%s The lantern is lit at dusk.[%s] ", []string{"🏮", "灯り。", "Plain."}[i%3], m[1])
 			}
-			return openaitest.Reply{Text: strings.TrimSpace(b.String())}
+			reply := openaitest.Reply{Text: strings.TrimSpace(b.String())}
+			if strings.Contains(r.User, "slowly") { // for a page with a button that stops
+				reply.PerToken = 400 * time.Millisecond
+			}
+			return reply
 		}},
 	)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

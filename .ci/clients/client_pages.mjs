@@ -1,0 +1,92 @@
+// What chat pages show in Chromium: an answer that grows, with links to its sources, a second answer
+// in the same chat, and a third one that the button of the page stops. Pictures of all stay.
+import puppeteer from 'puppeteer-core';
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+
+const [pictures, question, ...addresses] = process.argv.slice(2);
+const said = 'The lantern is lit at dusk.'; // twice, from two sources
+const pages = {
+  'Open WebUI': { input: '#chat-input', stop: '[aria-label="Stop"]', more: openWebUI },
+  Chainlit: { input: '#chat-input', stop: '#stop-button' },
+  gradio: { input: 'textarea' }, // the page of load_chat has no such button
+};
+
+const chromium = execFileSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).trim();
+const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--disable-dev-shm-usage'], protocolTimeout: 300_000 });
+const times = (page, words) => page.evaluate((words) => document.body.innerText.split(words).length - 1, words);
+const until = (page, words, n) => page.waitForFunction((words, n) => document.body.innerText.split(words).length > n, { timeout: 120_000, polling: 100 }, words, n);
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// openWebUI checks what this page makes of the sources and of its tasks.
+async function openWebUI(page) {
+  await page.waitForFunction(() => document.title.startsWith('When is the lantern lit'), { timeout: 60_000 }); // the task of a title
+  assert.equal(await page.$$eval('[aria-label="Toggle 2 sources"]', (all) => all.length), 2, 'each answer lists two sources');
+  for (const title of ['Lanterns (harbour)', '灯台 🏮']) {
+    assert.equal(await page.$$eval(`[aria-label="View source: ${title}"]`, (all) => all.length), 2, `a chip for ${title} in each answer`);
+  }
+  await page.click('[aria-label="Toggle 2 sources"]');
+  await page.waitForSelector('[id^="source-"]', { timeout: 30_000 });
+  await page.click('[id^="source-"]');
+  const shown = await page.waitForFunction(
+    (said) => [...document.querySelectorAll('[role="dialog"], .modal')].map((d) => d.innerText).find((text) => text.includes(said)), { timeout: 30_000 }, said);
+  assert.equal((await shown.jsonValue()).split('Content').length - 1, 1, 'the window of a source has its quote alone');
+  await pause(1000);
+  await page.screenshot({ path: `${pictures}/Open WebUI, source.png` });
+  await page.keyboard.press('Escape');
+  await pause(1000);
+}
+
+for (const [i, [name, has]] of Object.entries(pages).entries()) {
+  const page = await browser.newPage();
+  await page.setViewport({ width: 1100, height: 760 });
+  const step = async (what, work) => {
+    try {
+      await work();
+    } catch (e) {
+      await page.screenshot({ path: `${pictures}/${name}, failed.png` });
+      throw new Error(`${name}: ${what}`, { cause: e });
+    }
+  };
+  const ask = async (words) => {
+    await page.click(has.input);
+    await page.keyboard.type(words);
+    await page.keyboard.press('Enter');
+  };
+  await step('it opens', async () => {
+    await page.goto(addresses[i], { waitUntil: 'domcontentloaded', timeout: 120_000 });
+    await page.waitForSelector(has.input, { timeout: 120_000 });
+    await pause(3000); // news of the version
+    await page.keyboard.press('Escape');
+    await pause(1000);
+  });
+  await step('it answers', async () => {
+    await ask(question);
+    await until(page, said, 2);
+    await pause(2000);
+    const links = await page.$$eval('a[href*="/documents/"]', (all) => all.map((a) => a.href));
+    assert.equal(new Set(links).size, 2, `the links are ${links}`);
+    await page.screenshot({ path: `${pictures}/${name}.png` });
+  });
+  await step('it answers again', async () => {
+    await ask(question);
+    await until(page, said, 4);
+    await pause(2000);
+  });
+  if (has.more) await step('it shows sources', () => has.more(page));
+  await step('it streams and stops', async () => {
+    await ask(question + ' Tell me slowly.');
+    await until(page, said, 5);
+    if (has.stop) {
+      await page.click(has.stop);
+      await pause(8000); // the rest would have come
+    } else {
+      await until(page, said, 6);
+    }
+    assert.equal(await times(page, said), has.stop ? 5 : 6);
+    await page.screenshot({ path: `${pictures}/${name}, ${has.stop ? 'stopped' : 'streamed'}.png` });
+  });
+  console.log(`${name}: answers, links, a second answer, ${has.stop ? 'streams, stops' : 'streams'}${has.more ? ', chips with titles, quotes, a title of the chat' : ''}`);
+  await page.close();
+}
+await browser.close();
