@@ -248,11 +248,11 @@ func TestBrowserPages(t *testing.T) {
 
 		// The page of the document does the same without JavaScript, but for the zoom.
 		b.do(chromedp.Navigate(s.URL+"/documents/club/handbook/members.pdf?page=8"), chromedp.WaitVisible(chromedp.CSS(".zoom")))
-		b.look("sheets")
+		b.look("8-sheets")
 		b.do(chromedp.Click(chromedp.CSS("[rel=next]")))
 		b.waitFor(`document.querySelector(".paging span")?.textContent === "Page 9 of 12"`)
 		b.do(chromedp.SendKeys(chromedp.CSS("#find"), "sails alone\r"), chromedp.WaitVisible(chromedp.CSS(".places a")))
-		b.look("sheets-found")
+		b.look("8-sheets-found")
 		b.do(chromedp.Click(chromedp.CSS(".places a")), chromedp.WaitVisible(chromedp.CSS("mark#quote")))
 		b.is("sails alone", `document.getElementById("quote").textContent`)
 		b.do(chromedp.Click(chromedp.CSS(".outline summary")), chromedp.Click(chromedp.CSS(".outline li:nth-child(3) a")))

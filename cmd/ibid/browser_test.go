@@ -266,10 +266,10 @@ func (p browserPage) ask(question string) {
 		` && document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`)
 }
 
-// openBrowser starts a browser with an empty tab, for two minutes at the most.
+// openBrowser starts a browser with an empty tab, for five minutes at the most.
 func openBrowser(t *testing.T, path string) browserPage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	ctx, stop := chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),

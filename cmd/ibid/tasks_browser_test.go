@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
 	"ibid/answer/openai/openaitest"
@@ -250,24 +252,40 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 }
 
 // TestWeightOfThePage measures the size of the home page, and when it is first painted:
-// the best of several times, because other processes delay it. A campaign runs alone.
+// the best of several times, because other processes delay it, and the processor time
+// of the page until it is complete. A campaign runs alone.
 func TestWeightOfThePage(t *testing.T) {
 	chromium := chromiumPath(t)
 	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
 	ready(t, url)
-	best, bytes := 1e9, 0
-	for range 5 {
-		page := openBrowser(t, chromium) // with an empty cache
+	parent := openBrowser(t, chromium)
+	best, work, bytes := 1e9, 1e9, 0
+	for try := 0; try < 3 || datatest.Campaign() && best > 300 && try < 20; try++ {
+		ctx, closeTab := chromedp.NewContext(parent, chromedp.WithNewBrowserContext()) // with an empty cache
+		t.Cleanup(closeTab)
+		page := browserPage{ctx, t}
+		page.do(chromedp.Evaluate[chromedp.Void]("0")) // opens the tab
+		ticks := performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}
+		if _, err := chromedp.Call(ctx, performance.Enable, ticks); err != nil {
+			t.Fatal(err)
+		}
 		page.do(chromedp.Navigate(url + "/"))
 		page.waitFor(`document.querySelectorAll("#suggested li").length > 0 && performance.getEntriesByName("first-contentful-paint").length > 0`)
 		paint, err := strconv.ParseFloat(page.js(`String(performance.getEntriesByName("first-contentful-paint")[0].startTime)`), 64)
 		must(t, err)
 		best = min(best, paint)
+		metrics, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
+		must(t, err)
+		for _, m := range metrics.Metrics {
+			if m.Name == "TaskDuration" {
+				work = min(work, 1000*m.Value)
+			}
+		}
 		bytes, err = strconv.Atoi(page.js(`String([...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
 			.reduce((sum, e) => sum + e.transferSize, 0))`))
 		must(t, err)
 	}
-	t.Logf("figure: the home page is painted after %.0f ms, and loads %d kB", best, bytes/1000)
+	t.Logf("figure: the home page is painted after %.0f ms, takes %.0f ms of processor time, and loads %d kB", best, work, bytes/1000)
 	if bytes == 0 || bytes > 120_000 {
 		t.Errorf("the home page loads %d bytes", bytes)
 	}
