@@ -72,17 +72,20 @@ type crawl struct {
 	robots map[string]*robotstxt.RobotsData // by origin
 	delay  time.Duration                    // between requests
 
-	queue    []item
-	later    []item // failed last time; requested after all others
-	seen     map[string]bool
-	taken    map[string]string   // addresses by path of the document
-	twins    map[string]*url.URL // by address of the page
-	twinOf   map[string]*url.URL // the page, by address of the twin
-	running  int
-	failing  int // requests in a row
-	bytes    int64
-	deferred bool // the next crawl resumes this one
-	report   Report
+	queue  []item
+	later  []item // failed last time; requested after all others
+	seen   map[string]bool
+	taken  map[string]string   // addresses by path of the document
+	twins  map[string]*url.URL // by address of the page
+	twinOf map[string]*url.URL // the page, by address of the twin
+	listed []*url.URL          // twins, in order
+	// onlyTwins are those to whose pages no link led, with these pages.
+	onlyTwins map[string]*url.URL
+	running   int
+	failing   int // requests in a row
+	bytes     int64
+	deferred  bool // the next crawl resumes this one
+	report    Report
 }
 
 // An item is an address to request.
@@ -114,7 +117,7 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 	c := &crawl{
 		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData),
 		seen: make(map[string]bool), taken: make(map[string]string),
-		twins: make(map[string]*url.URL), twinOf: make(map[string]*url.URL),
+		twins: make(map[string]*url.URL), twinOf: make(map[string]*url.URL), onlyTwins: make(map[string]*url.URL),
 	}
 	l := &s.Limits
 	l.Pages, l.Bytes, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Bytes, defaultBytes), cmp.Or(l.Page, defaultPage)
@@ -273,11 +276,8 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 		same.Scheme = c.scope.Scheme
 		u = &same
 	}
-	if page := c.twinOf[u.String()]; page != nil {
-		u = page
-	}
 	key := u.String()
-	if c.seen[key] || c.report.Disallowed == maxPages && !c.allows(u) {
+	if c.seen[key] || c.twinOf[key] != nil || c.report.Disallowed == maxPages && !c.allows(u) {
 		return
 	}
 	if c.waiting()+c.report.Pages >= c.Limits.Pages {
@@ -337,6 +337,9 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 	for err == nil {
 		if len(c.queue) == 0 && c.running == 0 {
 			c.queue, c.later = c.later, nil
+		}
+		if len(c.queue) == 0 && c.running == 0 {
+			c.enqueueListed()
 		}
 		if len(c.queue) == 0 && c.running == 0 {
 			for _, u := range slices.Sorted(maps.Keys(c.pages)) {
@@ -435,6 +438,9 @@ func (c *crawl) settle(ctx context.Context, r *result) {
 	case s == http.StatusNotModified && r.body != nil:
 	case s == http.StatusOK:
 		r.body, r.ending = nil, endingOf(r.url, r.reply.kind)
+		if c.onlyTwins[r.url.String()] != nil && !isPlain(r.reply.kind) {
+			r.ending = ""
+		}
 		if r.ending == "" {
 			return
 		}
@@ -481,8 +487,14 @@ func (c *crawl) merge(r result) error {
 		c.enqueue(r.reply.location, r.depth, r.hops+1)
 	case r.ending == "" || r.reply != nil && r.reply.status != http.StatusOK && r.reply.status != http.StatusNotModified:
 		delete(c.pages, key) // it is gone, or no page any more
+		if page := c.onlyTwins[key]; page != nil {
+			c.enqueue(page, r.depth, 0)
+		}
 	default:
 		c.failing = 0
+		if page := c.onlyTwins[key]; page != nil {
+			c.forget(page)
+		}
 		if err := c.read(p, r); err != nil {
 			return fmt.Errorf("storing %s: %w", r.url, err)
 		}

@@ -242,14 +242,15 @@ func TestManyPages(t *testing.T) {
 // public is an address that the fetcher of TestRefused may use.
 const public = "93.184.215.14"
 
-// Of a page with a twin in Markdown, the twin is read. The address is the page's.
+// Of a page with a twin in Markdown, the twin is read. The address is the page's,
+// if it has one.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
 	md := func(path, kind, text string) { web.page(path, kind, func() string { return text }) }
 	md("/robots.txt", "text/plain", "User-agent: *\nDisallow: /docs/no.md\n")
 	md("/docs/llms.txt", "text/plain", "# Docs\n- [Home](index.md)\n- [A](a.md)\n- [No](no.md)\n"+
-		"- [B](b/index.md): b\n- [C](c.md)\n- [D](d.html.md)\n- [Away](https://x.example/e.md)\n")
+		"- [B](b/index.md): b\n- [C](c.md)\n- [D](d.html.md)\n- [E](e.md)\n- [Away](https://x.example/e.md)\n")
 	md("/docs/index.md", "text/markdown", "# Home")
 	web.html("/docs/no", "page no")
 	md("/docs/no.md", "text/markdown", "# No")
@@ -262,6 +263,7 @@ func TestTwins(t *testing.T) {
 	web.html("/docs/c", "page c") // its twin is missing
 	web.html("/docs/d.html", "menu d")
 	web.html("/docs/d.html.md", "no Markdown, but the page of a missing one")
+	md("/docs/e.md", "text/markdown", "# E, which has no other page")
 	web.html("/docs/linked", `menu l <link rel="alternate" type="text/markdown" href="/docs/l.txt">`)
 	md("/docs/l.txt", "text/plain", "# L")
 	web.html("/docs/broken", `page x <link rel="alternate" type="text/markdown" href="/missing.md">`)
@@ -270,7 +272,7 @@ func TestTwins(t *testing.T) {
 		s := openSite(t, folder, web.URL+"/docs/")
 		report := crawlOnce(t, s)
 		want := map[string]string{"docs/index.md": "/docs/", "docs/no.html": "/docs/no", "docs/a.md": "/docs/a",
-			"docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c",
+			"docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c", "docs/e.md": "/docs/e.md",
 			"docs/d.html": "/docs/d.html", "docs/linked.md": "/docs/linked", "docs/broken.html": "/docs/broken"}
 		if diff := cmp.Diff(want, files(t, s)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)

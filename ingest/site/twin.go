@@ -9,7 +9,7 @@ import (
 
 // A twin is a page as Markdown at an address of its own, which is read instead of
 // the page: by convention that of the page with ".md". Its document has the
-// address of the page.
+// address of the page if a link leads to that, else the one that was read.
 
 // readTwins adds the pages that the site lists for programs, if links are followed,
 // and notes their twins (https://llmstxt.org). A site without a list has none.
@@ -36,12 +36,40 @@ func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 				}
 				page.Path, page.RawPath = path, ""
 				c.twins[page.String()], c.twinOf[u.String()] = u, &page
+				if c.depth > 0 {
+					c.listed = append(c.listed, u)
+				}
+				continue
 			}
 			c.enqueue(&page, 1, 0)
 		}
 		return nil
 	}
 	return nil
+}
+
+// enqueueListed adds the twins to whose pages no link led.
+func (c *crawl) enqueueListed() {
+	for _, u := range c.listed {
+		page := c.twinOf[u.String()]
+		delete(c.twinOf, u.String())
+		if c.seen[page.String()] {
+			c.forget(u)
+			continue
+		}
+		delete(c.twins, page.String())
+		c.onlyTwins[u.String()] = page
+		c.enqueue(u, 1, 0)
+	}
+	c.listed = nil
+}
+
+// forget removes a page whose document another address has now.
+func (c *crawl) forget(u *url.URL) {
+	if p := c.pages[u.String()]; p != nil {
+		delete(c.pages, p.URL)
+		delete(c.taken, p.Path)
+	}
 }
 
 // isPlain reports whether a media type is that of text without markup.
