@@ -75,7 +75,7 @@ type SiteState struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
 	// Notices say what was left out: limits that were reached, pages that robots.txt excludes.
-	Notices []string `json:"notices,omitempty"`
+	Notices []site.Notice `json:"notices,omitempty"`
 	// Error says why the site could not be read.
 	Error string `json:"error,omitempty"`
 }

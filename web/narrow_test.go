@@ -20,6 +20,7 @@ import (
 	"ibid/answer"
 	"ibid/data/datatest"
 	"ibid/ingest"
+	"ibid/ingest/site"
 	"ibid/retrieve"
 )
 
@@ -110,7 +111,7 @@ func (s shared) AddSite(context.Context, string, string) (ingest.Root, error) {
 	return ingest.Root{Path: "https://example.org/CANARYPATH"}, nil
 }
 func (s shared) SiteStates() []SiteState {
-	return []SiteState{{Address: "https://example.org/CANARYSITE", Notices: []string{"CANARYTEXT"}}}
+	return []SiteState{{Address: "https://example.org/CANARYSITE", Notices: []site.Notice{{Detail: "CANARYTEXT"}}}}
 }
 func (s shared) Remove(context.Context, string) error { return errors.New("CANARYTEXT") }
 

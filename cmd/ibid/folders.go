@@ -31,7 +31,7 @@ type folder struct {
 	attempted time.Time     // when the site was last read
 	again     chan struct{} // asks for the site to be read before it is due
 	onPage    func(done, total int)
-	onNotice  func(notice string) // about a site
+	onNotice  func(site.Notice) // about a site
 
 	// onWait is called when another process syncs the root already.
 	onWait func(root, worker string, since time.Time)
@@ -54,7 +54,7 @@ func (c syncConfig) folder(lib *openedLibrary, path string, crawl crawlConfig) *
 	return &folder{
 		lib: lib, path: path, collection: c.Collection, reported: make(map[string]string), crawl: crawl,
 		syncer: &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Writers: lib.writers(), Include: c.Include, Exclude: c.Exclude},
-		onWait: func(string, string, time.Time) {}, onNotice: func(string) {},
+		onWait: func(string, string, time.Time) {}, onNotice: func(site.Notice) {},
 	}
 }
 

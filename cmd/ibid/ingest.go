@@ -14,6 +14,7 @@ import (
 
 	"ibid/cite/rewrite"
 	"ibid/ingest"
+	"ibid/ingest/site"
 	"ibid/retrieve"
 )
 
@@ -94,7 +95,7 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 				report.meter.update(done, total)
 			}
 		}
-		f.onNotice = func(notice string) { fmt.Fprintf(messages, "ibid: %s: %s\n", printable(f.path), printable(notice)) }
+		f.onNotice = func(n site.Notice) { fmt.Fprintf(messages, "ibid: %s: %s\n", printable(f.path), printable(n.Detail)) }
 		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
 			total.add(ch)
 			return report.change(ch)

@@ -77,10 +77,12 @@ func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) erro
 	f.attempted = time.Now()
 	report, err := s.Crawl(ctx, f.syncer.Force, f.onPage)
 	if report.Disallowed > 0 {
-		f.onNotice(fmt.Sprintf("%s of it left out, as its robots.txt asks", counted(report.Disallowed, "page")))
+		f.onNotice(site.Notice{Code: "disallowed", N: report.Disallowed,
+			Detail: fmt.Sprintf("%s of it left out, as its robots.txt asks", counted(report.Disallowed, "page"))})
 	}
 	for _, limit := range report.Limits {
-		f.onNotice("not all of it was read: " + limit)
+		limit.Detail = "not all of it was read: " + limit.Detail
+		f.onNotice(limit)
 	}
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -232,8 +234,8 @@ func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.L
 		p.folders[i] = folderProgress{}
 		delete(p.sites, f.path)
 	}()
-	f.onNotice = func(notice string) {
-		logger.Warn("site", "address", f.path, "notice", notice)
+	f.onNotice = func(notice site.Notice) {
+		logger.Warn("site", "address", f.path, "notice", notice.Detail)
 		p.setSite(f.path, func(s *web.SiteState) { s.Notices = append(s.Notices, notice) })
 	}
 	f.onPage = func(done, total int) { p.setSite(f.path, func(s *web.SiteState) { s.Done, s.Total = done, total }) }

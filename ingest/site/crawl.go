@@ -57,9 +57,23 @@ type Report struct {
 	Pages      int // addresses that were requested
 	Fetched    int // of them, pages that are new or have changed
 	Disallowed int // addresses that robots.txt does not allow
-	// Limits are the limits that were reached, for people.
-	Limits []string
+	// Limits are the limits that were reached.
+	Limits []Notice
 }
+
+// A Notice says what was left out of a site.
+type Notice struct {
+	// Code names the kind of notice; codes do not change.
+	Code string `json:"code"`
+	// N is the number in it, of pages, addresses, links, sitemaps, minutes or megabytes.
+	N int `json:"n"`
+	// Address is that of the page or sitemap; empty for the site.
+	Address string `json:"address,omitempty"`
+	// Detail is the notice in English.
+	Detail string `json:"detail"`
+}
+
+func (n Notice) String() string { return n.Detail }
 
 // A crawl is one crawl of a site.
 type crawl struct {
@@ -238,7 +252,7 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 			continue
 		}
 		if len(read) == maxSitemaps {
-			c.limit("more than %d sitemaps", maxSitemaps)
+			c.limit("many_sitemaps", maxSitemaps, nil, "more than %d sitemaps")
 			return nil
 		}
 		read[at.String()] = true
@@ -247,16 +261,16 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 			return ctx.Err()
 		}
 		if errors.Is(err, errTooLarge) {
-			c.limit("the sitemap %s has more than %d MB", at, maxSitemap>>20)
+			c.limit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB")
 		}
 		if err != nil || reply.status != http.StatusOK {
 			continue
 		}
 		m, err := readSitemap(at, reply.body, maxSitemap)
 		if m.more {
-			c.limit("the sitemap %s has more than %d addresses", at, maxPages)
+			c.limit("long_sitemap", maxPages, at, "the sitemap %[2]s has more than %[1]d addresses")
 		} else if errors.Is(err, errTooLarge) {
-			c.limit("%v", err)
+			c.limit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB, unpacked")
 		}
 		for _, u := range m.pages {
 			c.enqueue(u, 1, 0)
@@ -281,7 +295,7 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 		return
 	}
 	if c.waiting()+c.report.Pages >= c.Limits.Pages {
-		c.limit("it has more than %d pages (--max-pages)", c.Limits.Pages)
+		c.limit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
 		return
 	}
 	c.seen[key] = true
@@ -317,10 +331,15 @@ func (c *crawl) sameHost(u *url.URL) error {
 	return nil
 }
 
-// limit notes a limit that was reached.
-func (c *crawl) limit(format string, args ...any) {
-	if said := fmt.Sprintf(format, args...); !slices.Contains(c.report.Limits, said) {
-		c.report.Limits = append(c.report.Limits, said)
+// limit notes a limit that was reached, by a format of its number and address.
+func (c *crawl) limit(code string, n int, at *url.URL, format string) {
+	notice := Notice{Code: code, N: n, Detail: fmt.Sprintf(format, n)}
+	if at != nil {
+		notice.Address = at.String()
+		notice.Detail = fmt.Sprintf(format, n, at)
+	}
+	if !slices.Contains(c.report.Limits, notice) {
+		c.report.Limits = append(c.report.Limits, notice)
 	}
 }
 
@@ -370,7 +389,7 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 	}
 	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && c.waiting() > 0 {
 		c.deferred = true
-		c.limit("it took longer than %s; the next run resumes there", c.Limits.Time)
+		c.limit("slow", int(c.Limits.Time.Minutes()), nil, "it took longer than %d minutes; the next run resumes there")
 		return nil
 	}
 	return cmp.Or(err, ctx.Err())
@@ -394,12 +413,12 @@ func (c *crawl) enqueueKnown(p *page) {
 func (c *crawl) goesOn() bool {
 	switch {
 	case c.report.Pages >= c.Limits.Pages:
-		c.limit("it has more than %d pages (--max-pages)", c.Limits.Pages)
+		c.limit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
 	case c.bytes >= c.Limits.Bytes:
-		c.limit("it stopped after %d MB", c.Limits.Bytes>>20)
+		c.limit("large", int(c.Limits.Bytes>>20), nil, "it stopped after %d MB")
 	case c.failing >= maxFailing:
 		c.deferred = true
-		c.limit("it stopped after %d pages in a row that could not be fetched; the next run resumes there", maxFailing)
+		c.limit("failing", maxFailing, nil, "it stopped after %d pages in a row that could not be fetched; the next run resumes there")
 	default:
 		return true
 	}
@@ -500,7 +519,7 @@ func (c *crawl) merge(r result) error {
 		}
 	}
 	if r.found.more {
-		c.limit("%s has more than %d links", r.url, maxLinks)
+		c.limit("many_links", maxLinks, r.url, "%[2]s has more than %[1]d links")
 	}
 	for _, u := range r.found.links {
 		c.enqueue(u, r.depth+1, 0)

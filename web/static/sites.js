@@ -6,6 +6,22 @@ import { t } from "./words.js";
 
 const pause = 1000; // milliseconds between looks at the server
 
+// notice says in the reader's language what was left out of a site.
+function notice({ code, n, address, detail }) {
+  switch (code) {
+    case "disallowed": return t("Left out as robots.txt asks: {n}", { n });
+    case "many_pages": return t("Not all was read. Limit of pages: {n}", { n });
+    case "many_sitemaps": return t("Not all was read. Limit of sitemaps: {n}", { n });
+    case "long_sitemap": return t("Not all was read. Limit of addresses in {address}: {n}", { n, address });
+    case "large_sitemap": return t("Not all was read. Limit of {address}: {n} MB", { n, address });
+    case "many_links": return t("Not all was read. Limit of links in {address}: {n}", { n, address });
+    case "slow": return t("Not all was read yet. Limit of time: {n} min", { n });
+    case "large": return t("Not all was read. Limit of size: {n} MB", { n });
+    case "failing": return t("Not all was read yet. Pages that failed in a row: {n}", { n });
+    default: return detail;
+  }
+}
+
 // sites sets up the dialog of the section and lists the sites that are being read.
 // It returns offer(text), which opens the dialog and reports whether the text is an address.
 export function sites(section, { say, refresh, into }) {
@@ -62,7 +78,7 @@ export function sites(section, { say, refresh, into }) {
       line.append(el("progress", { max: total || 1, value: total ? done : null, "aria-label": label }),
         el("span", { class: "facts" }, total ? t("{done} of {total} pages", { done, total }) : t("Waiting")));
     } else {
-      line.append(el("span", { class: "facts" }, [error || t("{n} pages", { n: done }), ...notices].join(" · ")),
+      line.append(el("span", { class: "facts" }, [error || t("{n} pages", { n: done }), ...notices.map(notice)].join(" · ")),
         el("button", { type: "button", class: "quiet", "aria-label": t("Dismiss {name}", { name: address }), onclick: () => {
           line.remove();
           lines.delete(address);
