@@ -337,7 +337,7 @@ func TestAddSiteInABrowser(t *testing.T) {
 	page.do(chromedp.SendKeys(chromedp.CSS("#sites-address"), kb.Enter))
 	line("done", "3 pages")
 	line("done", "robots.txt")
-	line("done", "it has more than 3 pages (--max-pages)")
+	line("done", "Not all was read. Limit of pages: 3")
 	page.do(chromedp.WaitVisible(chromedp.CSS("#question")))
 	shoot(t, page, "site-read")
 

@@ -425,7 +425,7 @@ func TestBombs(t *testing.T) {
 		packed.Close()
 	})
 	for _, c := range []struct{ path, says string }{
-		{"/packed.xml.gz", "the sitemap is too large: unpacked, it has more than 50 MB"},
+		{"/packed.xml.gz", "packed.xml.gz has more than 50 MB, unpacked"},
 		{"/redirects/", "more than 10 redirects"},
 		{"/body/", "the page is too large: it has more than 16 MB"},
 		{"/gzip/", "the page is too large: it has more than 16 MB"},
