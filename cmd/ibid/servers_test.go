@@ -23,6 +23,7 @@ import (
 type served struct {
 	t       *testing.T
 	store   []string // the flag that names it
+	index   []string // that of its search index, if it is in a cluster
 	key     string
 	servers []running
 }
@@ -120,18 +121,27 @@ func TestServersTogether(t *testing.T) {
 	if len(stores) == 0 {
 		t.Skip("there is no server to test with")
 	}
-	for name, fresh := range stores {
-		t.Run(name, func(t *testing.T) {
-			folder := filepath.Join(t.TempDir(), "logs")
-			const documents = 12
-			writeDocuments(t, folder, documents)
-			s := serveTogether(t, fresh(t), 3, folder)
-			t.Run("one folder", func(t *testing.T) { s.testFolder(t, folder, documents) })
-			t.Run("ingest", s.testIngest)
-			t.Run("uploads", s.testUploads)
-			t.Run("keys", s.testKeys)
-		})
+	indexes := map[string][]string{"": nil}
+	if cluster := os.Getenv("IBID_TEST_WEAVIATE"); cluster != "" {
+		indexes[" and Weaviate"] = []string{"--index", cluster}
 	}
+	for name, fresh := range stores {
+		for with, index := range indexes {
+			t.Run(name+with, func(t *testing.T) { testServersTogether(t, fresh(t), index) })
+		}
+	}
+}
+
+func testServersTogether(t *testing.T, store string, index []string) {
+	folder := filepath.Join(t.TempDir(), "logs")
+	const documents = 12
+	writeDocuments(t, folder, documents)
+	s := serveTogether(t, store, 3, append(index, folder)...)
+	s.index = index
+	t.Run("one folder", func(t *testing.T) { s.testFolder(t, folder, documents) })
+	t.Run("ingest", s.testIngest)
+	t.Run("uploads", s.testUploads)
+	t.Run("keys", s.testKeys)
 }
 
 // testFolder: a folder that all servers sync is in the store once, and stays up to
@@ -170,13 +180,13 @@ func (s *served) testIngest(t *testing.T) {
 		folder := filepath.Join(t.TempDir(), fmt.Sprintf("extra%d", n))
 		must(t, os.MkdirAll(folder, 0o700))
 		must(t, os.WriteFile(filepath.Join(folder, "a.md"), []byte(fmt.Sprintf("# Extra\n\nThe zeppelin number %d moored at noon.", n)), 0o600))
-		mustRun(t, "", append([]string{"ingest", folder}, s.store...)...)
+		mustRun(t, "", slices.Concat([]string{"ingest", folder}, s.store, s.index)...)
 		s.each(func(i int) {
 			if got := s.found(i, "When did the zeppelin moor?"); !slices.Contains(got, fmt.Sprintf("extra%d/a.md", n)) {
 				t.Errorf("server %d finds %q", i, got)
 			}
 		})
-		mustRun(t, "", append([]string{"forget", fmt.Sprintf("extra%d", n)}, s.store...)...)
+		mustRun(t, "", slices.Concat([]string{"forget", fmt.Sprintf("extra%d", n)}, s.store, s.index)...)
 		s.each(func(i int) {
 			if got := s.found(i, "When did the zeppelin moor?"); slices.Contains(got, fmt.Sprintf("extra%d/a.md", n)) {
 				t.Errorf("server %d still finds %q", i, got)
@@ -220,7 +230,7 @@ func (s *served) testUploads(t *testing.T) {
 	})
 
 	// A new server neither removes documents, nor restores what another deleted.
-	again := start(t, t.TempDir(), append([]string{"--auth", "on", "--uploads", "on"}, s.store...)...)
+	again := start(t, t.TempDir(), slices.Concat([]string{"--auth", "on", "--uploads", "on"}, s.store, s.index)...)
 	ready(t, again.url)
 	again.stop()
 	if got := s.ids(1); !slices.Contains(got, "uploads/dredging.md") {

@@ -150,13 +150,25 @@ func isMissing(err error) bool {
 	return errors.As(err, &refused) && refused.status == http.StatusNotFound
 }
 
-// drop deletes a collection, if it exists.
+// drop deletes a collection, if it exists, and waits until the nodes that can be
+// reached have no watermark of it: each learns of a deletion a little later.
 func (c *client) drop(ctx context.Context, collection string) error {
 	err := c.call(ctx, http.MethodDelete, "/v1/schema/"+collection, nil, nil)
-	if isMissing(err) {
-		return nil
+	if err != nil && !isMissing(err) {
+		return err
 	}
-	return err
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	for _, node := range c.at.nodes {
+		for c.send(ctx, node, http.MethodGet, markPath(collection), nil, nil) == nil {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	return nil
 }
 
 // names returns the names of all collections.

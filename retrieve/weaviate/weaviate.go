@@ -84,13 +84,17 @@ var errClosed = errors.New("the search index is closed")
 // markID is the id of the watermark. No chunk has the document 0.
 var markID = idOf(retrieve.Hit{})
 
+func markPath(collection string) string {
+	return "/v1/objects/" + collection + "/" + markID + "?consistency_level=ONE"
+}
+
 // position reads the watermark.
 func (x *Index) position(ctx context.Context) (*mark, error) {
 	if x.closed.Load() {
 		return nil, errClosed
 	}
 	var stored struct{ Properties struct{ Mark string } }
-	err := x.client.call(ctx, http.MethodGet, "/v1/objects/"+x.collection+"/"+markID+"?consistency_level=ONE", nil, &stored)
+	err := x.client.call(ctx, http.MethodGet, markPath(x.collection), nil, &stored)
 	m := &mark{read: time.Now()}
 	switch {
 	case isMissing(err) || refusedAs(err, "could not find class", "class not found"):
