@@ -175,7 +175,7 @@ func (x *Index) Close() error {
 
 const (
 	// maxGroup is how many chunks are applied together, except those of one document.
-	maxGroup = 4096
+	maxGroup = 1024
 	// batchObjects is how many objects one request stores.
 	batchObjects = 200
 	// storing is how many requests store objects at a time.
