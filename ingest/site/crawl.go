@@ -57,11 +57,11 @@ type Report struct {
 	Pages      int // addresses that were requested
 	Fetched    int // of them, pages that are new or have changed
 	Disallowed int // addresses that robots.txt does not allow
-	// Limits are the limits that were reached.
+	// Limits are those that were reached.
 	Limits []Notice
 }
 
-// A Notice says what was left out of a site.
+// A Notice names a part of a site that was left out.
 type Notice struct {
 	// Code names the kind of notice; codes do not change.
 	Code string `json:"code"`
