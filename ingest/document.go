@@ -60,7 +60,7 @@ func FormerIDs(meta map[string]string) []string {
 	return strings.Split(meta[FormerKey], "//")
 }
 
-// setFormer notes ids under [FormerKey], in place of what a file says there.
+// setFormer notes ids under [FormerKey], in place of those of a file.
 func setFormer(doc *Document, ids []string) {
 	delete(doc.Meta, FormerKey)
 	if len(ids) == 0 {

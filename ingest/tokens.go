@@ -116,7 +116,7 @@ func pieceLen(text string) int {
 		return i + 1
 	}
 	if _, last := utf8.DecodeLastRuneInString(text[:end]); end < len(text) && end > last {
-		end -= last // it belongs to what follows
+		end -= last // it belongs to the next
 	}
 	return end
 }
