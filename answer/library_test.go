@@ -183,7 +183,7 @@ func TestSmallLibrary(t *testing.T) {
 	for question, want := range map[string]string{
 		"When does the office open?":      "The harbour office opens at 8:00 and closes at noon on Sundays.",
 		"what is the phone number":        "The phone number is 555-0199.",
-		"who approved the money":          "The budget is 12,000 euros, approved in March 2024 by the board.",
+		"who approved the budget":         "The budget is 12,000 euros, approved in March 2024 by the board.",
 		"What is the capital of France?":  "",
 		"How do I bake bread?":            "",
 		"When is Christmas?":              "",

@@ -206,3 +206,92 @@ func TestFit(t *testing.T) {
 		t.Errorf("a new fit finds %.3f of the answers even left out, the weights in use %.3f: use a new fit", after, before)
 	}
 }
+
+// TestFitConfidence fits confidenceModel again, leaves each set out in turn, and prints
+// how well the chances part questions with an answer from those without, at which
+// chance one answerable question in twenty is lost, and how many others are then not
+// answered. It fails if a new fit would be better.
+func TestFitConfidence(t *testing.T) {
+	datatest.CampaignOnly(t)
+	names := []string{"squad2-a", "clapnq-a", "anthropic-docs", "rgb-en-fact-a"}
+	signals, is := map[string][][]float64{}, map[string][]int{}
+	var sets []*set
+	for _, name := range names {
+		sets = append(sets, openSet(t, name, 0, nil))
+	}
+	for _, a := range askAll(t, sets, 150) {
+		best := ranking(a.all)
+		if len(best) == 0 {
+			continue
+		}
+		f := a.reading.sure(best)
+		short := a.set.name == "squad2-a" || a.set.name == "rgb-en-fact-a" // answers that are in one sentence
+		wrong := short && a.kind == answers && !slices.ContainsFunc(texts(a.q.Answers), func(s string) bool { return eval.Holds(best[0].text, s) })
+		signals[a.set.name], is[a.set.name] = append(signals[a.set.name], f[:]), append(is[a.set.name], a.kind)
+		if wrong {
+			is[a.set.name][len(is[a.set.name])-1] = wrongAnswer
+		}
+	}
+	var before, after float64
+	for _, name := range names {
+		weights := fitLogistic(signals, is, name)
+		var parted [2]float64
+		for i, model := range [][]float64{weights, confidenceModel[:]} {
+			var chances [4][]float64
+			for n, f := range signals[name] {
+				chances[is[name][n]] = append(chances[is[name][n]], logistic(model, f))
+			}
+			own, not := slices.Sorted(slices.Values(slices.Concat(chances[answers], chances[wrongAnswer]))), chances[unanswerable]
+			if len(not) == 0 {
+				not = chances[offTopic]
+			}
+			least := own[len(own)/20]
+			parted[i] = eval.AUROC(own, not)
+			t.Logf("%-14s AUROC %.3f, right sentences against wrong %.3f; from %.2f, of the others %.3f are not answered", name, parted[i],
+				eval.AUROC(chances[answers], chances[wrongAnswer]), least, 1-accepted(not, least))
+		}
+		after, before = after+parted[0]/4, before+parted[1]/4
+	}
+	t.Logf("fitted on all: %.3f", fitLogistic(signals, is, ""))
+	if after > before+.02 {
+		t.Errorf("a new fit has a mean AUROC of %.3f even left out, the weights in use %.3f: use a new fit", after, before)
+	}
+}
+
+// wrongAnswer is the kind of an answerable question whose best sentence does not answer.
+const wrongAnswer = unanswerable + 1
+
+// fitLogistic fits a logistic regression by gradient ascent on all sets but one. Each
+// kind of question in each set counts the same.
+func fitLogistic(signals map[string][][]float64, is map[string][]int, without string) []float64 {
+	weights := make([]float64, 1+sureSignals)
+	square := make([]float64, len(weights))
+	for range 1500 {
+		gradient := make([]float64, len(weights))
+		for name, all := range signals {
+			if name == without {
+				continue
+			}
+			var count [4]float64
+			for _, kind := range is[name] {
+				count[kind]++
+			}
+			for i, f := range all {
+				kind := is[name][i]
+				slope := -logistic(weights, f) / count[kind]
+				if kind == answers {
+					slope += 1 / count[kind]
+				}
+				gradient[0] += slope
+				for n, x := range f {
+					gradient[n+1] += slope * x
+				}
+			}
+		}
+		for n, g := range gradient {
+			square[n] = .99*square[n] + .01*g*g
+			weights[n] += .02 * g / (math.Sqrt(square[n]) + 1e-9)
+		}
+	}
+	return weights
+}

@@ -44,6 +44,7 @@ type Reading struct {
 	embedder Embedder
 	encoder  retrieve.Encoder // nil if there is none that knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
+	english  bool             // the passages are, which the vectors know best
 }
 
 // A passageReading says how a passage relates to the question.
@@ -75,6 +76,7 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		encoder.Knows(retrieve.Language(passages[0].Text)) {
 		d.encoder = encoder
 	}
+	d.english = len(passages) == 0 || retrieve.Language(passages[0].Text) == "en"
 	// One call for everything: the question, its words, the passages, theirs.
 	texts := []string{question}
 	for _, t := range d.needs.terms {

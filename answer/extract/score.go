@@ -2,7 +2,7 @@ package extract
 
 import (
 	"math"
-	"unicode"
+	"slices"
 
 	"ibid/retrieve"
 )
@@ -46,8 +46,12 @@ func (d *Reading) Chance(p retrieve.Passage) (chance float64, reason string) {
 	if d.foreign != nil {
 		return d.foreign.chance(p), "its sentences are compared by the encoder, since they are in another language than the question"
 	}
+	reason = d.needs.reason(d.passages[p.ID].all)
+	if !d.english {
+		return logistic(lexicalModel[:], []float64{d.passages[p.ID].lexical}), reason
+	}
 	f := d.topic(p.ID)
-	return logistic(topicModel[:], f[:]), d.needs.reason(d.passages[p.ID].all)
+	return logistic(topicModel[:], f[:]), reason
 }
 
 func logistic(weights, signals []float64) float64 {
@@ -70,14 +74,40 @@ var sentenceModel = [sentenceSignals]float64{
 // secondWeight is the weight of a sentence's second score, by the encoder.
 const secondWeight = 4
 
-// The chance that the best sentence answers: the constant, then the weight of its
-// score, with an encoder that of the highest second score. The first is a logistic
-// regression. Of the second, the regression gave the weight of the second score; the
-// others were chosen by hand on the same sets and the sample library.
+// The chance that the best sentence answers: the constant, then the sure signals, with
+// an encoder the weight of the sentence's score without the encoder's and that of the
+// highest second score. Both are logistic regressions on questions with an answer,
+// without one, and about other documents; of the second, the weight of the score was
+// chosen by hand.
 var (
-	confidenceModel = [2]float64{-8.1, .68}
-	encodedModel    = [3]float64{-8.9, .35, 8.76}
+	confidenceModel = [1 + sureSignals]float64{-8.18, .246, .258, 1.89, 1.66}
+	encodedModel    = [3]float64{-7.4, .213, 6.57}
 )
+
+const (
+	sureScore = iota // of the best sentence
+	sureLead         // … over the best of the other passages
+	sureDense        // cosine of question and its passage
+	sureWords        // how many words of the question are in any passage, as ln(1 + n)
+	sureSignals
+)
+
+// maxLead is the lead from which a longer one says no more.
+const maxLead = 5
+
+func (d *Reading) sure(best []*sentence) (f [sureSignals]float64) {
+	f[sureScore], f[sureLead], f[sureDense] = best[0].score, maxLead, best[0].about.dense
+	other := slices.IndexFunc(best, func(s *sentence) bool { return s.passage != best[0].passage })
+	if other > 0 {
+		f[sureLead] = min(maxLead, best[0].score-best[other].score)
+	}
+	all := make(coverage, len(d.needs.terms))
+	for _, s := range best {
+		all = all.with(s.about.all)
+	}
+	f[sureWords] = math.Log1p(float64(d.needs.count(all)))
+	return f
+}
 
 // unrelated is the cosine of texts that have nothing in common, by the space of the
 // encoder; 0 where it is not given. The sentences of other topics in XQuAD and in
@@ -98,31 +128,17 @@ func (d *Reading) confidence(best []*sentence) float64 {
 		}
 		return logistic(encodedModel[:], []float64{best[0].score - secondWeight*best[0].second, second})
 	}
-	if !isLatin(d.question) {
-		return logistic(scriptModel[:], []float64{best[0].lexical})
+	if !d.english {
+		return logistic(lexicalModel[:], []float64{best[0].about.lexical})
 	}
-	return logistic(confidenceModel[:], []float64{best[0].score})
+	f := d.sure(best)
+	return logistic(confidenceModel[:], f[:])
 }
 
-// scriptModel is the chance that a passage answers a question in another script than
-// Latin, whose words the vectors do not know: the constant, then the weight of the
-// lexical score. A logistic regression on five languages of xquad-a gave the weight;
-// the constant is higher than its, so that few answerable questions are refused.
-var scriptModel = [2]float64{-4.8, 28.1}
-
-// isLatin reports whether at least half of the letters of a text are Latin.
-func isLatin(text string) bool {
-	latin, others := 0, 0
-	for _, r := range text {
-		switch {
-		case unicode.Is(unicode.Latin, r):
-			latin++
-		case unicode.IsLetter(r):
-			others++
-		}
-	}
-	return latin >= others
-}
+// lexicalModel is the chance that a passage answers a question in another language than
+// English, whose words the vectors hardly know: the constant, then the weight of the
+// lexical score, by logistic regression on seven languages of xquad-a.
+var lexicalModel = [2]float64{-4.2, 18.9}
 
 // DefaultConfidence is the confidence from which a sentence is an answer.
-const DefaultConfidence = .2
+const DefaultConfidence = .12

@@ -30,7 +30,7 @@ type sentence struct {
 	covers   coverage // of the question
 	window   coverage // … with its headings and neighbours
 	signals  [sentenceSignals]float64
-	lexical  float64 // score of its passage
+	about    passageReading
 	score    float64 // log-odds against other sentences, up to a constant
 	second   float64 // of question and sentence by the encoder: see secondScores
 }
@@ -274,7 +274,7 @@ func (d *Reading) test(p retrieve.Passage) float64 {
 func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	s, about := &in[k], d.passages[p.ID]
 	f := &s.signals
-	s.lexical = about.lexical
+	s.about = about
 	s.window = about.head.with(s.covers)
 	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
 		s.window = s.window.with(headed(in, k))
@@ -409,7 +409,7 @@ func inCapitals(s string) bool {
 // continues reports whether a sentence is the rest of the one before it.
 func continues(p retrieve.Passage, before, s ingest.Span) bool {
 	text := p.Text[before.Start:before.End]
-	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p)
+	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p) && !inCapitals(text)
 }
 
 // wraps reports whether a sentence that was cut at the end of a line continues
