@@ -25,6 +25,7 @@ func Org(doc *Document, data []byte) error {
 	}
 	lines := strings.Split(src, "\n") // one of Markdown for each, so that their numbers stay
 	block := ""
+	rows := 0 // of the table so far, with the rule below its names
 	for i, line := range lines {
 		m := orgBlock.FindStringSubmatch(line)
 		if m != nil {
@@ -39,6 +40,14 @@ func Org(doc *Document, data []byte) error {
 			lines[i] = ""
 		case block == "":
 			lines[i] = orgLine(doc, line)
+			switch {
+			case !strings.HasPrefix(strings.TrimSpace(line), "|"):
+				rows = 0
+			case !orgRule.MatchString(line) || rows == 1:
+				rows++
+			default: // of Markdown, a table has one rule
+				lines[i] = "| |"[:min(rows, 1)*3]
+			}
 		}
 	}
 	var b builder

@@ -112,6 +112,9 @@ func (f *file) embeddedOld(root compound.Folder, each func(part, name string, co
 		if in, err := compound.Open(data); err == nil && (in.Has("PROJECT") || len(in.Names("")) == 0) {
 			return nil // macros, or nothing
 		}
+		if bytes.Contains(data, []byte("MSGraph")) { // the workbook of a chart, in a form of its own
+			return each(part+" (a chart)", "", nil)
+		}
 		name, content := unwrap(part, data)
 		return each(part, name, content)
 	})

@@ -34,17 +34,25 @@ func (f *file) wordStyles(part string) styles {
 				s.name = attr(e, "val")
 			case "basedOn":
 				s.parent = attr(e, "val")
-			case "outlineLvl":
-				s.level = number(e, "val", -1) + 1
-			case "numPr", "ilvl", "numId":
-				s.list.read(e)
-			case "vanish":
-				s.hidden = on(e)
+			default:
+				s.read(e)
 			}
 		})
 		all[id] = s
 	})
 	return all
+}
+
+// read reads a property, which a style and a paragraph may have.
+func (s *style) read(e element) {
+	switch e.Name.Local {
+	case "outlineLvl":
+		s.level = number(e, "val", -1) + 1
+	case "numPr", "ilvl", "numId":
+		s.list.read(e)
+	case "vanish":
+		s.hidden = on(e)
+	}
 }
 
 // of returns a style with what those it is based on say.

@@ -167,8 +167,7 @@ func (d *wordReader) foreign(id string, out func(Block)) {
 type wordParagraph struct {
 	text   strings.Builder
 	style  string
-	level  int // its own of a heading from 1, or 10 for body text
-	list   listRef
+	own    style   // what it has itself
 	raised bool    // the current run is superscript
 	after  []Block // text boxes, charts, notes
 }
@@ -181,10 +180,10 @@ func (d *wordReader) paragraph(x *xmlReader, out func(Block)) {
 		return
 	}
 	b := Block{Text: p.text.String()}
-	level := cmp.Or(p.level, style.level)
+	level := cmp.Or(p.own.level, style.level)
 	list := style.list
-	if p.list.given {
-		list = p.list
+	if p.own.list.given {
+		list = p.own.list
 		if list.level < 0 {
 			list.level = style.list.level
 		}
@@ -215,13 +214,8 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	switch e.Name.Local {
 	case "pPr":
 		x.find(func(e element) {
-			switch e.Name.Local {
-			case "pStyle":
+			if p.own.read(e); e.Name.Local == "pStyle" {
 				p.style = attr(e, "val")
-			case "outlineLvl":
-				p.level = number(e, "val", -1) + 1
-			case "numPr", "ilvl", "numId":
-				p.list.read(e)
 			}
 		})
 	case "r":
