@@ -66,7 +66,8 @@ func formsIn(in []line) (out []form) {
 	}
 	for start := 0; start < len(cells); {
 		next := start + 1
-		for next < len(cells) && !slices.ContainsFunc(cells[start:next], func(c cell) bool { return !c.beside(cells[next]) }) {
+		apart := func(c cell) bool { return !c.beside(cells[next]) }
+		for next < len(cells) && next-start < maxCells && !slices.ContainsFunc(cells[start:next], apart) {
 			next++
 		}
 		row := cells[start:next]
@@ -132,6 +133,9 @@ func (f *form) sound() bool {
 	}
 	return tall && len(f.rows) > 1
 }
+
+// maxCells is the largest number of cells in a row of a form.
+const maxCells = 40
 
 // maxLabel is the length up to which a text beside another is its label.
 const maxLabel = 80

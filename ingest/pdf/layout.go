@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -229,12 +230,9 @@ func ordered(in []line, depth int) []line {
 	}
 	var out []line
 	for _, f := range formsIn(in) {
-		from := slices.IndexFunc(in, func(l line) bool { return l.y < f.top })
-		to := from
-		for to < len(in) && in[to].y > f.bottom {
-			to++
-		}
-		if from >= 0 && to-from == f.pieces { // nothing else is at its height
+		from := sort.Search(len(in), func(i int) bool { return in[i].y < f.top })
+		to := sort.Search(len(in), func(i int) bool { return in[i].y <= f.bottom })
+		if to-from == f.pieces { // nothing else is at its height
 			out = append(append(out, rows(in[:from])...), f.lines()...)
 			in = in[to:]
 		}
