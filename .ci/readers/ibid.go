@@ -1,0 +1,37 @@
+//go:build ignore
+
+// Reads the files that are named on the lines of standard input, and prints a JSON
+// line with the text of each.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"log"
+	"os"
+
+	"ibid/ingest"
+)
+
+func main() {
+	if code, ran := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
+		os.Exit(code)
+	}
+	r := new(ingest.Reader)
+	out := json.NewEncoder(os.Stdout)
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		text := ""
+		data, err := os.ReadFile(in.Text())
+		if err != nil {
+			log.Fatal(err)
+		}
+		if doc, err := r.Read(context.Background(), in.Text(), data); err == nil { // else it is not read
+			text = doc.Text
+		}
+		if err := out.Encode(map[string]string{"path": in.Text(), "text": text}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	r.Close()
+}
