@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,11 +31,11 @@ import (
 // link in a tab of its own.
 func TestAskInABrowser(t *testing.T) {
 	t.Parallel()
-	chromium := chromiumPath(t)
+	chromiumPath(t)
 	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
 	ready(t, url)
 
-	page := openBrowser(t, chromium)
+	page := openBrowser(t)
 	ctx, do, js, waitFor := page.Context, page.do, page.js, page.waitFor
 	var foreign []string
 	if err := chromedp.Listen(ctx, func(ev any) {
@@ -94,7 +95,7 @@ func TestAskInABrowser(t *testing.T) {
 // text, and asking again marks what differs.
 func TestChangedSourcesInABrowser(t *testing.T) {
 	t.Parallel()
-	chromium := chromiumPath(t)
+	chromiumPath(t)
 	notes, data := filepath.Join(t.TempDir(), "notes"), t.TempDir()
 	writeFiles(t, notes, map[string]string{
 		"fees.md":  "# Fees\n\nThe mooring fee is 240 crowns a season. Members pay it at the office in March.\n",
@@ -104,7 +105,7 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 	})
 	url := serve(t, data, notes)
 	ready(t, url)
-	page := openBrowser(t, chromium)
+	page := openBrowser(t)
 	page.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url+"/"))
 	for _, q := range []string{"What is the mooring fee?", "How high above the water does the mast of a Corrie reach?",
 		"Until when are dogs welcome on the pier?", "When does the harbour office open?"} {
@@ -174,7 +175,7 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 // A page of another site has the widget, with a public key.
 func TestWidgetInABrowser(t *testing.T) {
 	t.Parallel()
-	chromium := chromiumPath(t)
+	chromiumPath(t)
 	library, data := filepath.Join(moduleRoot(t), "data", "library"), t.TempDir()
 	mustRun(t, data, "ingest", library)
 	key := strings.TrimSpace(mustRun(t, data, "keys", "make", "site", "--scope", "public", "--collection", "default"))
@@ -190,7 +191,7 @@ func TestWidgetInABrowser(t *testing.T) {
 	}))
 	t.Cleanup(other.Close)
 	server = serve(t, data, "--auth", "on", "--cors-origin", other.URL)
-	page := openBrowser(t, chromium)
+	page := openBrowser(t)
 	page.do(chromedp.EmulateViewport(800, 600), chromedp.Navigate(other.URL), chromedp.WaitVisible(chromedp.CSS("h1")))
 	page.waitFor(`window.box?.querySelector("summary")?.innerText === "Ask us"`)
 	ask := func(question string) {
@@ -266,18 +267,45 @@ func (p browserPage) ask(question string) {
 		` && document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`)
 }
 
-// openBrowser starts a browser with an empty tab, for five minutes at the most.
-func openBrowser(t *testing.T, path string) browserPage {
+// chromiumProcess is the Chromium process of all tests, which the first starts.
+var chromiumProcess struct {
+	sync.Once
+	ctx   context.Context
+	err   error
+	close func()
+}
+
+// openBrowser opens an empty tab, with cookies, storage and a cache of its own, for five
+// minutes at the most.
+func openBrowser(t *testing.T) browserPage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	path := chromiumPath(t)
+	chromiumProcess.Do(func() {
+		var folder string
+		if folder, chromiumProcess.err = os.MkdirTemp("", "ibid-browser-"); chromiumProcess.err != nil {
+			return
+		}
+		ctx, stop := chromedp.NewExecAllocator(context.Background(), append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(folder),
+			chromedp.Flag("disable-component-update", true))...)
+		ctx, closeBrowser := chromedp.NewContext(ctx)
+		chromiumProcess.ctx, chromiumProcess.close = ctx, func() {
+			closeBrowser()
+			stop()
+			os.RemoveAll(folder)
+		}
+		chromiumProcess.err = chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0"))
+	})
+	must(t, chromiumProcess.err)
+	ctx, cancel := context.WithTimeout(chromiumProcess.ctx, 5*time.Minute)
 	t.Cleanup(cancel)
-	ctx, stop := chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-component-update", true))...)
-	t.Cleanup(stop)
-	ctx, closeBrowser := chromedp.NewContext(ctx)
-	t.Cleanup(closeBrowser)
+	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(closeTab)
 	must(t, chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0")))
+	// Only one tab has the focus; each behaves as if it had it.
+	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
 	return browserPage{ctx, t}
 }
 
@@ -298,7 +326,7 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 // the quoted words. An address that can't be read says why, and can be tried again.
 func TestAddSiteInABrowser(t *testing.T) {
 	t.Parallel()
-	chromium := chromiumPath(t)
+	chromiumPath(t)
 	var open atomic.Bool
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pages := map[string]string{
@@ -321,7 +349,7 @@ func TestAddSiteInABrowser(t *testing.T) {
 	t.Cleanup(web.Close)
 	url := serve(t, t.TempDir(), "--fetch-private", "--max-pages", "3")
 	ready(t, url)
-	page := openBrowser(t, chromium)
+	page := openBrowser(t)
 	paste := func(at, text string) {
 		page.js(`(() => { const d = new DataTransfer(); d.setData("text/plain", ` + strconv.Quote(text) + `);
 			` + at + `.dispatchEvent(new ClipboardEvent("paste", { clipboardData: d, bubbles: true })); return "" })()`)

@@ -43,6 +43,11 @@ func (m waitingTests) Run() int {
 		}
 	}
 	defer closeShells()
+	defer func() {
+		if chromiumProcess.close != nil {
+			chromiumProcess.close()
+		}
+	}()
 	return m.M.Run()
 }
 

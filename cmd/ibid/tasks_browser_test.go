@@ -108,7 +108,7 @@ func (u *newUser) escape() { u.key("Escape", "", 27) }
 // program, with a model that is chosen on the page.
 func TestTasksInABrowser(t *testing.T) {
 	t.Parallel()
-	chromium := chromiumPath(t)
+	chromiumPath(t)
 	for _, screen := range []struct {
 		width, height int64
 		theme         string
@@ -117,7 +117,7 @@ func TestTasksInABrowser(t *testing.T) {
 			model := openaitest.Start(t, &openaitest.Handler{Model: "scripted", Reply: scriptedWriter})
 			url := serve(t, t.TempDir(), "--no-self-test")
 			ready(t, url)
-			u := &newUser{browserPage: openBrowser(t, chromium)}
+			u := &newUser{browserPage: openBrowser(t)}
 			if _, err := chromedp.Call(u, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"},
 					{Name: "prefers-color-scheme", Value: screen.theme}},
@@ -237,7 +237,8 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 			u.askFor("Who pays half?")
 		}},
 		{"export a conversation", func(u *newUser) {
-			allowed := browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: downloads}
+			allowed := browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: downloads,
+				BrowserContextID: chromedp.FromContext(u).BrowserContextID}
 			if _, err := chromedp.Call(u, browser.SetDownloadBehavior, allowed); err != nil {
 				t.Fatal(err)
 			}
@@ -255,18 +256,14 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 // the best of several times, because other processes delay it, and the processor time
 // of the page until it is complete. A campaign runs alone.
 func TestWeightOfThePage(t *testing.T) {
-	chromium := chromiumPath(t)
+	chromiumPath(t)
 	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
 	ready(t, url)
-	parent := openBrowser(t, chromium)
 	best, work, bytes := 1e9, 1e9, 0
 	for try := 0; try < 3 || datatest.Campaign() && best > 300 && try < 20; try++ {
-		ctx, closeTab := chromedp.NewContext(parent, chromedp.WithNewBrowserContext()) // with an empty cache
-		t.Cleanup(closeTab)
-		page := browserPage{ctx, t}
-		page.do(chromedp.Evaluate[chromedp.Void]("0")) // opens the tab
+		page := openBrowser(t) // with an empty cache
 		ticks := performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}
-		if _, err := chromedp.Call(ctx, performance.Enable, ticks); err != nil {
+		if _, err := chromedp.Call(page, performance.Enable, ticks); err != nil {
 			t.Fatal(err)
 		}
 		page.do(chromedp.Navigate(url + "/"))
@@ -274,7 +271,7 @@ func TestWeightOfThePage(t *testing.T) {
 		paint, err := strconv.ParseFloat(page.js(`String(performance.getEntriesByName("first-contentful-paint")[0].startTime)`), 64)
 		must(t, err)
 		best = min(best, paint)
-		metrics, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
+		metrics, err := chromedp.Call(page, performance.GetMetrics, cdp.Empty{})
 		must(t, err)
 		for _, m := range metrics.Metrics {
 			if m.Name == "TaskDuration" {
