@@ -137,7 +137,7 @@ func (f *form) sound() bool {
 // maxCells is the largest number of cells in a row of a form.
 const maxCells = 40
 
-// maxLabel is the length up to which a text beside another is its label.
+// maxLabel is the length up to which a text next to another is its label.
 const maxLabel = 80
 
 // columnwise reports whether cells are whole columns of a table that was drawn column

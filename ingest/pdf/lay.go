@@ -20,7 +20,7 @@ type Options struct {
 	// Recognised has tesseract's tables of pages, by number from 1, which are read
 	// instead of the pages.
 	Recognised map[int][]byte
-	// Late, if set, reports that there is no more time: the next page has an error
+	// Late, if set, reports that the time is up: the next page has an error
 	// and is the last.
 	Late func() bool
 }
