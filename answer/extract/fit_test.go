@@ -161,7 +161,7 @@ func (s *set) examples(t *testing.T, random *rand.Rand) (examples []example) {
 func TestAblation(t *testing.T) {
 	datatest.CampaignOnly(t)
 	random := rand.New(rand.NewPCG(5, 6))
-	names := [sentenceSignals]string{"context", "window", "passage", "short", "kind", "votes", "score", "cell", "after", "year", "dense", "title", "test"}
+	names := [sentenceSignals]string{"context", "window", "passage", "short", "kind", "score", "cell", "after", "year", "dense", "title", "test"}
 	sets := []string{"squad2-a", "clapnq-a", "anthropic-docs", "rgb-en-fact-a"}
 	lost := make([][2]float64, sentenceSignals)
 	for _, name := range sets {

@@ -68,7 +68,7 @@ func logistic(weights, signals []float64) float64 {
 // cell that is asked for, 2 for the answer under a question like the one asked, -3
 // for a document of another year, -3 for the test of a program.
 var sentenceModel = [sentenceSignals]float64{
-	3.75, 3.71, 2.22, -1.42, 2.24, 1.2, 3.24, 2, 2, -3, 3.19, 2.78, -3,
+	3.75, 3.71, 2.22, -1.42, 2.24, 3.24, 2, 2, -3, 3.19, 2.78, -3,
 }
 
 // secondWeight is the weight of a sentence's second score, by the encoder.

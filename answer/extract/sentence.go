@@ -45,7 +45,6 @@ const (
 	sigPassageNear        // … in the whole passage
 	sigShort              // too short to say much
 	sigKind               // has a date, an amount … where the question asks for one
-	sigVotes              // share of other passages whose sentences have the same new name or number
 	sigScore              // the passage's score among those found
 	sigCell               // share of the question's weight in whole cells of a table row
 	sigAfter              // cosine of question and the question that it comes after
@@ -80,7 +79,6 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		}
 		vectors = vectors[len(all[i])+1:]
 	}
-	d.vote(all)
 	for i := range all {
 		for k := range all[i] {
 			for n, x := range all[i][k].signals {
@@ -269,7 +267,7 @@ func (d *Reading) test(p retrieve.Passage) float64 {
 	return 0
 }
 
-// measure computes the other signals of sentence k of a passage, except votes.
+// measure computes the other signals of sentence k of a passage.
 // Those of the sentences before it are known.
 func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	s, about := &in[k], d.passages[p.ID]
@@ -309,57 +307,6 @@ func headed(in []sentence, k int) coverage {
 		}
 	}
 	return nil
-}
-
-// nearVoters is the nearness from which a sentence counts for others.
-const nearVoters = .6
-
-// vote counts for each sentence in how many other passages a sentence near the
-// question has the same new name or number: what several documents say of a
-// thing is likelier to be the answer.
-func (d *Reading) vote(all [][]sentence) {
-	said := map[string]map[int]bool{} // passages by word
-	words := map[*sentence][]string{}
-	for i := range all {
-		for k := range all[i] {
-			s := &all[i][k]
-			words[s] = d.newNames(s.text)
-			if s.signals[sigWindow] < nearVoters {
-				continue
-			}
-			for _, w := range words[s] {
-				if said[w] == nil {
-					said[w] = map[int]bool{}
-				}
-				said[w][s.passage] = true
-			}
-		}
-	}
-	for s, names := range words {
-		for _, w := range names {
-			others := len(said[w])
-			if said[w][s.passage] {
-				others--
-			}
-			s.signals[sigVotes] = max(s.signals[sigVotes], min(1, float64(others)/4))
-		}
-	}
-}
-
-// newNames are the capitalised words and the numbers of a text that the question
-// does not have.
-func (d *Reading) newNames(text string) []string {
-	var names []string
-	for _, w := range wordForm.FindAllString(text, -1) {
-		if first, _ := utf8.DecodeRuneInString(w); !unicode.IsUpper(first) && !unicode.IsDigit(first) {
-			continue
-		}
-		w = strings.ToLower(w)
-		if !slices.ContainsFunc(retrieve.Terms(w), func(t string) bool { return slices.Contains(d.nearness[t], 1) }) {
-			names = append(names, w)
-		}
-	}
-	return names
 }
 
 // plainLine is a sentence on one line, without its bullet.
