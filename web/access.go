@@ -286,14 +286,14 @@ func (n narrowed) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[ans
 	return untilEnded(ctx, n.all.Summarizer.Summarize(ctx, s))
 }
 
-// serverAddress is the address of a model's server in a message.
-var serverAddress = regexp.MustCompile(` at https?://\S*[^\s:;,.]`)
+// aboutServer is the address of a model's server in a message, and what it was asked for.
+var aboutServer = regexp.MustCompile(` at https?://\S*[^\s:;,.]|asking the model \(\w+\): `)
 
 // withoutServer takes the words and the address of the model's server out of an event or
 // an error: what comes after the first colon.
 func withoutServer(e answer.Event, err error) (answer.Event, error) {
 	plain := func(message string) string {
-		message, _, _ = strings.Cut(serverAddress.ReplaceAllString(message, ""), ": ")
+		message, _, _ = strings.Cut(aboutServer.ReplaceAllString(message, ""), ": ")
 		return message
 	}
 	switch of := e.(type) {
@@ -301,6 +301,11 @@ func withoutServer(e answer.Event, err error) (answer.Event, error) {
 		e = answer.Warning{Message: plain(of.Message)}
 	case answer.Incomplete:
 		e = answer.Incomplete{Reason: plain(of.Reason)}
+	case answer.Judged:
+		if of.Decision == answer.Errored {
+			of.Reason = plain(of.Reason)
+			e = of
+		}
 	}
 	if model := (*openai.Error)(nil); errors.As(err, &model) {
 		p := modelProblem(model)

@@ -256,6 +256,17 @@ func TestBrowserStates(t *testing.T) {
 		b.ask("cut")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .trouble")))
 		b.look("4-incomplete")
+		// A failure is one sentence, without words of the model's server. They are details.
+		b.waitFor(ended)
+		b.is("The answer is incomplete: the reply of m broke off before its end. What there is of it is shown; ask again for the rest.|Details",
+			`document.querySelector(".turn .notes").innerText.trim().replace(/\n+/g, "|")`)
+		b.newConversation()
+		b.ask("falls back")
+		b.waitFor(ended)
+		b.is("The model failed, so your documents are quoted instead. Ask again in a moment.|Details",
+			`document.querySelector(".turn .notes").innerText.trim().replace(/\n+/g, "|")`)
+		b.is("2 false", `document.querySelectorAll(".turn .notes .details .note").length + " " + document.querySelector(".turn .board").textContent.includes("10.1.2.3")`)
+		b.look("4-fallback")
 
 		b.newConversation()
 		b.ask("evil")

@@ -145,21 +145,31 @@ export class AnswerView {
           el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
-  // on_fallback says in a sentence what happened, what is shown and what to do. The
-  // warning that follows has the words of the server, which its log has too.
+  // on_fallback says in a sentence what happened, what is shown and what to do.
   on_fallback({ reason }) {
-    this.fellBack = true;
-    this.notes.append(el("p", { class: "note trouble" }, failures[reason] || failures.model_failed));
+    this.#failed(failures[reason] || failures.model_failed);
   }
 
   on_incomplete({ reason }) {
     this.incomplete = true;
-    this.notes.append(el("p", { class: "note trouble" }, t("The answer is incomplete: {reason}", { reason })));
+    // What the server of a model said, after the first colon, is a detail.
+    const [what, ...words] = reason.replace(/^asking the model \(\w+\): | at https?:\S*[^\s:;,.]/g, "").split(": ");
+    this.#failed(t("The answer is incomplete: {reason}. What there is of it is shown; ask again for the rest.", { reason: what.replace(/\.$/, "") }));
+    if (words.length) this.on_warning({ message: reason });
   }
 
   on_warning({ message }) {
-    if (this.fellBack && message.startsWith("the model gave no answer")) return;
-    this.notes.append(el("p", { class: "note" }, sentence(message)));
+    (this.details || this.notes).append(el("p", { class: "note" }, sentence(message)));
+  }
+
+  // #failed says in one place that the model failed. Warnings, before and after it, are
+  // its details: they have the words of the server, for those who may see them.
+  #failed(words) {
+    const warnings = [...this.notes.querySelectorAll("p.note:not(.trouble)")];
+    this.notes.append(el("p", { class: "note trouble" }, words));
+    this.details ||= el("details", { class: "details" }, el("summary", {}, t("Details")));
+    this.details.append(...warnings);
+    this.notes.append(this.details);
   }
 
   on_done(answer) {
@@ -177,6 +187,7 @@ export class AnswerView {
       this.notes.append(el("p", { class: "note" }, t("Answered while documents were still being indexed ({done} of {total} files).", i)));
     }
     this.board.end(answer, this.drafts);
+    if (this.details?.children.length === 1) this.details.remove();
     this.end();
     if (this.blocks.differs) this.notes.append(el("p", { class: "note" },
       ...parts("{highlighted} changed after the first draft.", { highlighted: el("span", { class: "changed" }, t("Highlighted sentences")) })));

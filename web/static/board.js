@@ -44,7 +44,7 @@ export class Board {
     card.className = `card ${j.verdict}`;
     card.querySelector(".verdict").textContent = verdicts[j.verdict] || j.verdict;
     card.querySelector(".facts").textContent = [place({ ...this.passages.get(j.passage), ...j }), j.wider ? t("read in a second look") : "",
-      reason(j.reason), j.by === "unjudged" ? t("ranked by search score") : ""].filter(Boolean).join(" · ");
+      reason(j), j.by === "unjudged" ? t("ranked by search score") : ""].filter(Boolean).join(" · ");
     this.#count();
   }
 
@@ -66,7 +66,7 @@ export class Board {
     const at = { ...cited, ...c };
     let entry = [...list.children].find((e) => e.dataset.key === key);
     if (!entry) {
-      const facts = [place(at), reason(this.reasons.get(c.passage)?.reason)].filter(Boolean).join(" · ");
+      const facts = [place(at), reason(this.reasons.get(c.passage))].filter(Boolean).join(" · ");
       entry = el("li", { "data-key": key, dir: "auto" }, el("p", {}), facts ? el("span", { class: "facts", dir: document.documentElement.dir }, facts) : "");
       list.append(entry);
       this.marks.set(entry, []);
@@ -165,8 +165,10 @@ function around(text, follows, leads) {
 }
 
 // reason returns why a passage was kept or skipped. The server says in English which
-// words of the question it covers; a model's own words are shown as they are.
-function reason(words) {
+// words of the question it covers; a model's own words are shown as they are, but not
+// why it could not be asked.
+function reason({ reason: words, verdict } = {}) {
+  if (verdict === "error") return "";
   const [, verb, first, lacks] = /^(covers|does not mention) (.+?)(?:, not (.+))?$/.exec(words) || [];
   if (!verb) return words;
   const list = (quoted) => quoted.replace(/'/g, "").replace(/,? /g, t(", "));
