@@ -55,7 +55,7 @@ func (r *Reader) Deaths() int64 {
 
 func (r *Reader) start() {
 	r.once.Do(func() {
-		r.children = child.NewPool()
+		r.children = child.NewPool("reader")
 		// A reader that was not closed leaves no dead process.
 		runtime.AddCleanup(r, (*child.Pool).Close, r.children)
 	})

@@ -14,12 +14,12 @@ import (
 	"syscall"
 
 	"ibid/answer"
-	"ibid/ingest"
+	"ibid/ingest/site"
 )
 
 func main() {
 	// A reader of a dangerous format is this binary again, under limits.
-	if code, child := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); child {
+	if code, child := site.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); child {
 		os.Exit(code)
 	}
 	os.Exit(realMain(os.Args[1:]))

@@ -16,13 +16,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ibid/answer/openai/openaitest"
-	"ibid/ingest"
+	"ibid/ingest/site"
 )
 
 // TestMain lets the test binary be the program: as a reader of a dangerous
 // format, and as the command "ibid" of the scripts.
 func TestMain(m *testing.M) {
-	if code, child := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); child {
+	if code, child := site.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); child {
 		os.Exit(code)
 	}
 	testscript.Main(waitingTests{m}, map[string]func(){

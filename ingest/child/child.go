@@ -23,7 +23,7 @@ import (
 )
 
 // Variable is the environment variable that makes the binary a child. Its value
-// is the child's role, that of a reader or of a [Task].
+// is the role of the child, that of a [Pool] or of a [Task].
 const Variable = "IBID_CHILD"
 
 const (
@@ -43,6 +43,7 @@ const (
 // A Pool keeps children between requests. Idle children need no goroutine, and
 // end by themselves after a while.
 type Pool struct {
+	role  string
 	slots chan struct{} // one for each process that may work
 	died  atomic.Int64
 
@@ -50,8 +51,11 @@ type Pool struct {
 	idle []*process
 }
 
-// NewPool returns a pool with one working child for each processor.
-func NewPool() *Pool { return &Pool{slots: make(chan struct{}, runtime.NumCPU())} }
+// NewPool returns a pool with one working child for each processor. The program
+// chooses their [Handler] by the role.
+func NewPool(role string) *Pool {
+	return &Pool{role: role, slots: make(chan struct{}, runtime.NumCPU())}
+}
 
 // Acquire waits until another process may work, and returns what ends its turn.
 func (p *Pool) Acquire(ctx context.Context) (release func(), err error) {
@@ -115,7 +119,7 @@ func (p *Pool) acquire() (*process, error) {
 		c.used = true
 		return c, nil
 	}
-	return startProcess()
+	return startProcess(p.role)
 }
 
 func (p *Pool) release(c *process) {
@@ -151,7 +155,7 @@ var (
 	errKilled  = errors.New("the system killed the process that read it")
 )
 
-func startProcess() (*process, error) {
+func startProcess(role string) (*process, error) {
 	self, err := executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to read it with: %w", err)
@@ -160,7 +164,7 @@ func startProcess() (*process, error) {
 	// tests, which would start children without end.
 	c := &process{cmd: exec.Command(self, "-test.run=^$")}
 	// Nothing else of our environment, which holds keys.
-	c.cmd.Env = []string{Variable + "=reader", "GOTRACEBACK=single"}
+	c.cmd.Env = []string{Variable + "=" + role, "GOTRACEBACK=single"}
 	ownGroup(c.cmd)
 	if c.stdin, err = c.cmd.StdinPipe(); err == nil {
 		if c.stdout, err = c.cmd.StdoutPipe(); err == nil {

@@ -133,7 +133,7 @@ func (p *Pool) pid(t *testing.T) string {
 }
 
 func testPool(t *testing.T) *Pool {
-	p := NewPool()
+	p := NewPool("reader")
 	t.Cleanup(p.Close)
 	return p
 }
@@ -299,7 +299,7 @@ func TestChildEndsWithItsContext(t *testing.T) {
 // A child ends with its parent, whatever it is doing.
 func TestChildEndsWithItsParent(t *testing.T) {
 	for _, doing := range []string{"nothing", "hang"} {
-		c, err := startProcess()
+		c, err := startProcess("reader")
 		if err != nil {
 			t.Fatal(err)
 		}

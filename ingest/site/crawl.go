@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/temoto/robotstxt"
+
+	"ibid/ingest/child"
 )
 
 // Limits bound a crawl. A zero is the default.
@@ -80,8 +82,9 @@ type crawl struct {
 	*Site
 	force    bool
 	progress func(done, total int)
+	children *child.Pool
 
-	scope  url.URL // what is read: everything on its host below its path
+	scope  url.URL // the addresses on its host below its path are read
 	depth  int
 	robots map[string]*robotstxt.RobotsData // by origin
 	delay  time.Duration                    // between requests
@@ -123,13 +126,13 @@ type result struct {
 // ends in "/" is read with everything below it to which links or sitemaps lead;
 // a sitemap, with the pages in it; any other is one page.
 //
-// A page that has not changed is not sent again, unless force is set. What a
-// limit leaves out keeps its last version. The error is about the address itself
+// A page that has not changed is not sent again, unless force is set. Pages
+// left out by a limit keep their last version. The error is about the address itself
 // or the mirror; those of other pages are shown by the file system. A crawl that
 // was interrupted is resumed.
 func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total int)) (report Report, err error) {
 	c := &crawl{
-		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData),
+		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData), children: child.NewPool(childRole),
 		seen: make(map[string]bool), taken: make(map[string]string),
 		twins: make(map[string]*url.URL), twinOf: make(map[string]*url.URL), onlyTwins: make(map[string]*url.URL),
 	}
@@ -143,6 +146,7 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 		s.Started, s.Ended = time.Now(), time.Time{}
 	}
 	defer s.Fetcher.Close()
+	defer c.children.Close()
 	first, err := c.begin(ctx)
 	if err != nil {
 		return report, fmt.Errorf("reading %s: %w", s.address, err)
@@ -266,13 +270,18 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 		if err != nil || reply.status != http.StatusOK {
 			continue
 		}
-		m, err := readSitemap(at, reply.body, maxSitemap)
-		if m.more {
+		m, err := c.linksIn(ctx, at, sitemapEnding, reply.body)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			c.unread(at, err)
+		case m.more:
 			c.limit("long_sitemap", maxPages, at, "the sitemap %[2]s has more than %[1]d addresses")
-		} else if errors.Is(err, errTooLarge) {
+		case m.large:
 			c.limit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB, unpacked")
 		}
-		for _, u := range m.pages {
+		for _, u := range m.links {
 			c.enqueue(u, 1, 0)
 		}
 		sitemaps = append(sitemaps, m.sitemaps[:min(len(m.sitemaps), max(maxPages-len(sitemaps), 0))]...)
@@ -341,6 +350,11 @@ func (c *crawl) limit(code string, n int, at *url.URL, format string) {
 	if !slices.Contains(c.report.Limits, notice) {
 		c.report.Limits = append(c.report.Limits, notice)
 	}
+}
+
+// unread notes a list of addresses that cannot be read.
+func (c *crawl) unread(at *url.URL, err error) {
+	c.report.Limits = append(c.report.Limits, Notice{Code: "unread_list", Address: at.String(), Detail: fmt.Sprintf("%s: %s", at, err)})
 }
 
 // run works through the queue. When the links lead nowhere else, it looks at the
@@ -428,10 +442,14 @@ func (c *crawl) goesOn() bool {
 // visit requests one page, and stores its body if it is new.
 func (c *crawl) visit(ctx context.Context, it item) (r result) {
 	r.item = it
-	before := c.body(it.before)
+	before, ending := c.body(it.before), path.Ext(it.before.Path)
 	if before != nil {
-		r.body, r.ending = before, path.Ext(it.before.Path)
-		r.found = linksIn(it.url, r.ending, before)
+		if r.found, r.err = c.linksIn(ctx, it.url, ending, before); r.err != nil {
+			before = nil // it is requested whole
+		}
+	}
+	if before != nil {
+		r.body, r.ending = before, ending
 		if it.before.Failed == "" && !it.before.Looked.Before(c.Started) {
 			return r // this crawl was resumed
 		}
@@ -451,7 +469,7 @@ func (c *crawl) visit(ctx context.Context, it item) (r result) {
 	return r
 }
 
-// settle reads a reply: what it means, and the body if it is a page.
+// settle reads a reply: its status, and the body if it is a page.
 func (c *crawl) settle(ctx context.Context, r *result) {
 	switch s := r.reply.status; {
 	case s == http.StatusNotModified && r.body != nil:
@@ -464,8 +482,9 @@ func (c *crawl) settle(ctx context.Context, r *result) {
 			return
 		}
 		r.body = r.reply.body
-		r.found = linksIn(r.url, r.ending, r.body)
-		c.preferTwin(ctx, r, r.found.twin)
+		if r.found, r.err = c.linksIn(ctx, r.url, r.ending, r.body); r.err == nil {
+			c.preferTwin(ctx, r, r.found.twin)
+		}
 	case r.reply.location != nil && r.hops == maxRedirects:
 		r.err = fmt.Errorf("more than %d redirects", maxRedirects)
 	case r.reply.location == nil && s != http.StatusNotFound && s != http.StatusGone:
@@ -551,7 +570,7 @@ func (c *crawl) read(p *page, r result) error {
 }
 
 // endingOf returns the ending of the documents that pages of a media type
-// become; "" for what is not read.
+// become; "" for types that are not read.
 func endingOf(u *url.URL, kind string) string {
 	switch kind {
 	case "text/html", "application/xhtml+xml":

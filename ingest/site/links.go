@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/xml"
-	"errors"
-	"fmt"
 	"io"
 	"net/url"
 	"path"
@@ -23,12 +21,14 @@ const (
 	maxPages = 50_000
 )
 
-// found are the addresses in a page.
+// found are the addresses in a page or a sitemap.
 type found struct {
-	links []*url.URL // in order, each once
-	more  bool       // there were more than maxLinks
-	known map[string]bool
-	twin  *url.URL // of the page, as Markdown; nil for none
+	links    []*url.URL // in order, those of a page each once
+	more     bool       // there were more than maxLinks, in a sitemap maxPages
+	known    map[string]bool
+	twin     *url.URL   // of the page, as Markdown; nil for none
+	sitemaps []*url.URL // in a sitemap
+	large    bool       // the sitemap has more bytes than maxSitemap, unpacked
 }
 
 // add adds the target of a link.
@@ -74,13 +74,18 @@ func resolve(base *url.URL, ref string) *url.URL {
 	return u
 }
 
-// linksIn returns the addresses in a page with the ending.
+// sitemapEnding is that of sitemaps for linksIn.
+const sitemapEnding = ".xml"
+
+// linksIn returns the addresses in a page with the ending, or in a sitemap.
 func linksIn(page *url.URL, ending string, body []byte) found {
 	switch ending {
 	case ".html":
 		return htmlLinks(page, body)
 	case ".md", ".txt":
 		return markdownLinks(page, body)
+	case sitemapEnding:
+		return sitemapLinks(page, body, maxSitemap)
 	}
 	return found{}
 }
@@ -134,13 +139,6 @@ func markdownLinks(page *url.URL, body []byte) (f found) {
 	return f
 }
 
-// A sitemap is a list of pages or of other sitemaps.
-type sitemap struct {
-	pages    []*url.URL
-	sitemaps []*url.URL
-	more     bool // there were more than maxPages
-}
-
 // isSitemap reports whether a body begins like a sitemap.
 func isSitemap(body []byte) bool {
 	head := body[:min(len(body), 1024)]
@@ -148,34 +146,31 @@ func isSitemap(body []byte) bool {
 		bytes.Contains(head, []byte("<urlset")) || bytes.Contains(head, []byte("<sitemapindex"))
 }
 
-// readSitemap reads a sitemap as https://www.sitemaps.org/protocol.html
-// describes it, also a packed one. limit
-// bounds it in bytes when it is unpacked.
-func readSitemap(at *url.URL, body []byte, limit int64) (m sitemap, err error) {
+// sitemapLinks reads a sitemap as https://www.sitemaps.org/protocol.html
+// describes it, also a packed one, as far as it is well formed. limit bounds it
+// in bytes when it is unpacked.
+func sitemapLinks(at *url.URL, body []byte, limit int64) (f found) {
 	if bytes.HasPrefix(body, []byte("\x1f\x8b")) {
 		unpacked, err := gzip.NewReader(bytes.NewReader(body))
 		if err != nil {
-			return m, err
+			return f
 		}
 		if body, err = io.ReadAll(io.LimitReader(unpacked, limit+1)); err != nil {
-			return m, err
+			return f
 		}
-		if int64(len(body)) > limit {
-			return m, fmt.Errorf("the sitemap is %w: unpacked, it has more than %d MB", errTooLarge, limit>>20)
+		if f.large = int64(len(body)) > limit; f.large {
+			return f
 		}
 	}
 	if !isSitemap(body) {
-		return m, errors.New("it is no sitemap")
+		return f
 	}
 	d := xml.NewDecoder(bytes.NewReader(body))
 	d.Strict = false
 	for {
 		token, err := d.Token()
-		if errors.Is(err, io.EOF) || err == nil && m.more {
-			return m, nil
-		}
 		if err != nil {
-			return m, err // what was read before is used
+			return f
 		}
 		start, ok := token.(xml.StartElement)
 		if !ok || start.Name.Local != "url" && start.Name.Local != "sitemap" {
@@ -185,21 +180,17 @@ func readSitemap(at *url.URL, body []byte, limit int64) (m sitemap, err error) {
 			Loc string `xml:"loc"`
 		}
 		if err := d.DecodeElement(&e, &start); err != nil {
-			return m, err
+			return f
 		}
-		if start.Name.Local == "url" {
-			m.add(&m.pages, at, e.Loc)
-		} else {
-			m.add(&m.sitemaps, at, e.Loc)
+		list := &f.links
+		if start.Name.Local == "sitemap" {
+			list = &f.sitemaps
 		}
-	}
-}
-
-func (m *sitemap) add(list *[]*url.URL, at *url.URL, ref string) {
-	if m.more = len(*list) >= maxPages; m.more {
-		return
-	}
-	if u := resolve(at, ref); u != nil {
-		*list = append(*list, u)
+		if f.more = len(*list) >= maxPages; f.more {
+			return f
+		}
+		if u := resolve(at, e.Loc); u != nil {
+			*list = append(*list, u)
+		}
 	}
 }

@@ -28,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if code, ran := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
+	if code, ran := RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -137,6 +137,9 @@ func files(t *testing.T, s *Site) map[string]string {
 	return found
 }
 
+// ofChildren returns the processor time of the children that have ended.
+var ofChildren = func() time.Duration { return 0 }
+
 // A site of a thousand pages is read whole, as far as it may be, and a second crawl
 // gets only what has changed.
 func TestManyPages(t *testing.T) {
@@ -195,9 +198,9 @@ func TestManyPages(t *testing.T) {
 	folder := t.TempDir()
 	s := openSite(t, folder, web.URL)
 	s.Limits.Depth = n
-	begun := child.ProcessorTime()
+	begun := child.ProcessorTime() + ofChildren()
 	report := crawlOnce(t, s)
-	if took := child.ProcessorTime() - begun; took > time.Minute {
+	if took := child.ProcessorTime() + ofChildren() - begun; took > time.Minute {
 		t.Errorf("it took %s of processor time", took)
 	}
 	if len(report.Limits) > 0 || report.Disallowed == 0 {

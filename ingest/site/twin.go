@@ -28,7 +28,14 @@ func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 		if err != nil || reply.status != http.StatusOK || !isPlain(reply.kind) {
 			continue
 		}
-		for _, u := range markdownLinks(list, reply.body).links {
+		f, err := c.linksIn(ctx, list, ".md", reply.body)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			c.unread(list, err)
+		}
+		for _, u := range f.links {
 			page := *u
 			if path, ok := strings.CutSuffix(u.Path, ".md"); ok && c.sameHost(u) == nil && c.allows(u) {
 				if dir, ok := strings.CutSuffix(path, "/index"); ok {

@@ -14,6 +14,7 @@ function notice({ code, n, address, detail }) {
     case "many_sitemaps": return t("Not all was read. Limit of sitemaps: {n}", { n });
     case "long_sitemap": return t("Not all was read. Limit of addresses in {address}: {n}", { n, address });
     case "large_sitemap": return t("Not all was read. Limit of {address}: {n} MB", { n, address });
+    case "unread_list": return t("Not all was read. It could not be read: {address}", { address });
     case "many_links": return t("Not all was read. Limit of links in {address}: {n}", { n, address });
     case "slow": return t("Not all was read yet. Limit of time: {n} min", { n });
     case "large": return t("Not all was read. Limit of size: {n} MB", { n });
