@@ -121,6 +121,8 @@ type homePage struct {
 	Model     string // that writes answers; empty: they are quoted
 	MaySet    bool   // the caller may choose settings
 	MayChange bool   // the caller may add documents
+	// Caller is an id of who asks, under which a browser stores the history; empty without keys.
+	Caller string
 	// Modules are the scripts to preload.
 	Modules []string
 }
@@ -138,6 +140,9 @@ func (p *homePage) show(c echo.Context) error {
 	caller := holderFrom(ctx)
 	home.Model, home.MaySet = p.model(ctx), caller == nil || caller.maySet()
 	home.MayChange = p.documents.mayChange(ctx)
+	if caller != nil {
+		home.Caller = fmt.Sprintf("%.8x", sha256.Sum256([]byte(caller.key.ID+"\n"+caller.user)))
+	}
 	return p.pages.send(c, http.StatusOK, "home", home)
 }
 

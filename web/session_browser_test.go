@@ -16,7 +16,7 @@ import (
 func TestBrowserHistory(t *testing.T) {
 	t.Parallel()
 	ring := newRing()
-	key := ring.make(t, "the desk", nil)
+	key, other := ring.make(t, "the desk", nil), ring.make(t, "the pier", nil)
 	s := newScene(t, func(o *Options) { o.Keys, o.KeepAnswers = ring, time.Hour })
 	s.open()
 	b := s.newTabAt(t, 1440, "light", "/", "#key")
@@ -30,11 +30,24 @@ func TestBrowserHistory(t *testing.T) {
 	b.is("May I sail alone?", `document.querySelector(".past-question").textContent`)
 	b.is("true", `String(document.querySelector(".past-open .facts").textContent.endsWith("2 questions"))`)
 	b.look("7-history-of-key")
+	// The words of its answers are found, and exported, though only the server has them.
+	search := func(words, shown string) {
+		t.Helper()
+		b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.querySelector("#past input"); s.value = "` + words + `"; s.dispatchEvent(new Event("input")); })()`))
+		b.waitFor(`String([...document.querySelectorAll("#past .past > li")].filter((e) => !e.hidden).length) === "` + shown + `"`)
+	}
+	search("nowhere at all", "0")
+	search("end of april", "1")
+	b.do(chromedp.Evaluate[chromedp.Void](`URL.createObjectURL = (blob) => { blob.text().then((text) => window.exported = text); return "#"; };
+		[...document.querySelectorAll("#past button")].find((e) => e.textContent === "Export as JSON").click()`))
+	b.waitFor(`window.exported !== undefined`)
+	b.is("How do I make pizza?", `JSON.parse(window.exported)[0].runs[1].question`)
+	search("", "1")
 	b.do(chromedp.Click(chromedp.CSS(".past-open")))
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 	b.is("How do I make pizza?", `document.querySelector(".turn:last-child .asked").textContent`)
 	// A link to one of its answers opens all of it, and makes no second entry.
-	b.do(chromedp.Navigate(s.URL + "/?run=" + b.js(`JSON.parse(localStorage["ibid.history"])[0].turns[1].run`)))
+	b.do(chromedp.Navigate(s.URL + "/?run=" + b.js(`JSON.parse(Object.entries(localStorage).find(([key]) => key.startsWith("ibid.history."))[1])[0].turns[1].run`)))
 	b.do(chromedp.Evaluate[chromedp.Void](`localStorage.clear()`), chromedp.Reload())
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 	b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
@@ -43,7 +56,19 @@ func TestBrowserHistory(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(".past [aria-label^=Share]")))
 	b.waitFor(`["Link to this conversation copied.", "Copying was blocked"].includes(document.querySelector("#past [role=status]").textContent)`)
 	b.press("Escape", "", 27)
+	// Who signs in with another key in this browser does not see it.
+	b.do(chromedp.Navigate(s.URL+"/key"), chromedp.Click(chromedp.CSS(`form[action="/key/leave"] button`)), chromedp.WaitVisible(chromedp.CSS("#key")))
+	b.do(chromedp.SendKeys(chromedp.CSS("#key"), other+"\r"))
+	b.waitFor(`document.title.startsWith("Signed in") || document.getElementById("question") !== null || document.querySelector("form[action='/key/leave']") !== null`)
+	b.do(chromedp.Navigate(s.URL), chromedp.WaitVisible(chromedp.CSS("#past-button")), chromedp.Click(chromedp.CSS("#past-button")))
+	b.waitFor(`document.querySelector("#past").textContent.includes("Your questions will appear here.")`)
+	b.do(chromedp.Navigate(s.URL+"/key"), chromedp.Click(chromedp.CSS(`form[action="/key/leave"] button`)), chromedp.WaitVisible(chromedp.CSS("#key")))
+	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key+"\r"))
+	b.waitFor(`document.querySelector("form[action='/key/leave']") !== null || document.getElementById("question") !== null`)
+	b.do(chromedp.Navigate(s.URL), chromedp.WaitVisible(chromedp.CSS("#past-button")), chromedp.Click(chromedp.CSS("#past-button")),
+		chromedp.WaitVisible(chromedp.CSS(".past-open")), chromedp.Click(chromedp.CSS(".past-open")))
 	// It is continued, and deleted on the server too.
+	b.waitFor(`document.querySelectorAll(".turn").length === 2`)
 	b.ask("May I sail alone?")
 	b.waitFor(`document.querySelectorAll(".turn").length === 3 && ` + ended)
 	b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))

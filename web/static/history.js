@@ -1,7 +1,8 @@
 // The conversations of this browser, newest first, stored only in this browser
-// and limited in number and size.
+// and limited in number and size. Where keys are in use, those of each are apart.
 
-const key = "ibid.history";
+const { caller } = document.getElementById("turns").dataset;
+const key = caller ? `ibid.history.${caller}` : "ibid.history";
 const most = { conversations: 50, turns: 40, size: 2_000_000 };
 
 // list returns the conversations: {id, at, turns: [{question, events}]}.

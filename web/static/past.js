@@ -61,14 +61,32 @@ export class Past {
     }
   }
 
+  // #loadAll loads what is on the server alone, and reports whether there was any; null
+  // if it failed.
+  async #loadAll() {
+    try {
+      let any = false;
+      for (const [c] of this.entries) any = (await load(c)) || any;
+      return any;
+    } catch (err) {
+      if (!(err instanceof Trouble)) throw err;
+      this.status.textContent = err.message;
+      return null;
+    }
+  }
+
   #draw(others = []) {
     const kept = [...history.list(), ...others].sort((a, b) => new Date(b.at) - new Date(a.at));
     const entries = (this.entries = kept.map((c) => [c, this.#entry(c)]));
     const none = (this.status = el("p", { class: "facts", role: "status" }));
-    const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off", oninput: () => {
-      let shown = 0;
-      for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));
-      none.textContent = shown ? "" : t("No conversation has these words.");
+    const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off", oninput: async () => {
+      const find = () => {
+        let shown = 0;
+        for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));
+        none.textContent = shown ? "" : t("No conversation has these words.");
+      };
+      find();
+      if (await this.#loadAll()) find();
     } });
     this.dialog.replaceChildren(el("div", { class: "drawer-inside" },
       el("header", { class: "drawer-head" }, el("h2", { id: "past-title" }, t("History")),
@@ -76,7 +94,7 @@ export class Past {
       ...(kept.length ? [words, none, el("ul", { class: "past" }, ...entries.map(([, entry]) => entry))]
         : [el("p", { class: "facts" }, t("Your questions will appear here."))]),
       el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, this.keyed ? t("Stored on the server, under your key.") : t("Stored only in this browser.")),
-        kept.length ? el("button", { type: "button", class: "plain", onclick: () => download(t("History"), JSON.stringify(kept, null, 1), "json") }, t("Export as JSON")) : "",
+        kept.length ? el("button", { type: "button", class: "plain", onclick: async () => await this.#loadAll() !== null && download(t("History"), JSON.stringify(kept, null, 1), "json") }, t("Export as JSON")) : "",
         kept.length ? this.#clear(kept.length) : "")));
   }
 
@@ -91,7 +109,7 @@ export class Past {
       el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }), hidden: !turns, onclick: () => this.#rename(conversation, entry) }, t("Rename")),
       "kept" in byId("turns").dataset ? shareButton({ class: "quiet", "aria-label": t("Share: {name}", { name: question }) }, () => runsOf(conversation),
         (done, trouble) => (this.status.textContent = done ? t("Link to this conversation copied.") : trouble)) : "",
-      el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }), onclick: async () => download(question, turns ? asMarkdown(conversation) : await fetchMarkdown(id)) }, t("Export")),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }), onclick: async () => download(question, turns ? asMarkdown(conversation) : await fetchMarkdown(conversation)) }, t("Export")),
       el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: question }), onclick: () => {
         history.forget(id);
         this.#forget(id);
@@ -149,18 +167,25 @@ function when(at) {
 }
 
 // matches reports whether the questions and answers of a conversation have all words.
-function matches({ name, turns = [] }, words) {
-  const text = [name, ...turns.flatMap((t) => [t.question, ...said(t)])].join(" ").toLowerCase();
+function matches({ name, turns = [], runs = [] }, words) {
+  const text = [name, ...turns.flatMap((t) => [t.question, ...said(t)]), ...runs.flatMap((r) => [r.question, r.answer?.text])].join(" ").toLowerCase();
   return words.toLowerCase().split(/\s+/).every((w) => text.includes(w));
 }
 
 const said = ({ events }) => events.filter((e) => e.kind === "text" || e.kind === "unanswered").map((e) => e.data.text);
 
+// load adds the records of a conversation that is on the server alone, and reports
+// whether they were missing.
+async function load(conversation) {
+  if (conversation.turns || conversation.runs) return false;
+  ({ runs: conversation.runs } = await get(new URL(`api/conversations/${encodeURIComponent(conversation.id)}`, base)));
+  return true;
+}
+
 // runsOf returns the ids of the records of a conversation's answers.
-async function runsOf({ id, turns }) {
-  if (turns) return turns.map((turn) => turn.run).filter(Boolean);
-  const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base));
-  return runs.map((run) => run.id);
+async function runsOf(conversation) {
+  await load(conversation);
+  return conversation.turns ? conversation.turns.map((turn) => turn.run).filter(Boolean) : conversation.runs.map((run) => run.id);
 }
 
 // asMarkdown returns a conversation as Markdown, with the sources of each answer.
@@ -172,9 +197,9 @@ function asMarkdown({ turns }) {
 }
 
 // fetchMarkdown is asMarkdown of a conversation that the server has.
-async function fetchMarkdown(id) {
-  const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base));
-  const whole = await Promise.all(runs.map(async (run) => {
+async function fetchMarkdown(conversation) {
+  await load(conversation);
+  const whole = await Promise.all(conversation.runs.map(async (run) => {
     const { markdown } = await get(new URL(`api/runs/${encodeURIComponent(run.id)}?markdown=1`, base));
     return `## ${run.question.replace(/\s+/g, " ")}\n\n${markdown || ""}`;
   }));
