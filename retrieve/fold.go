@@ -78,17 +78,11 @@ func ordinary(word string) string {
 
 // digitOf returns the value of a decimal digit: Unicode has them in blocks of ten.
 func digitOf(r rune) rune {
-	for _, t := range unicode.Nd.R16 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return (r - rune(t.Lo)) % 10
-		}
+	first := r
+	for unicode.Is(unicode.Nd, first-1) {
+		first--
 	}
-	for _, t := range unicode.Nd.R32 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return (r - rune(t.Lo)) % 10
-		}
-	}
-	return 0
+	return (r - first) % 10
 }
 
 // stressed are the Cyrillic vowels that dictionaries mark with an accent.

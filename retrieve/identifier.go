@@ -3,6 +3,7 @@ package retrieve
 import (
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -166,7 +167,7 @@ func withoutApostrophes(word string) string {
 	} else if cut, ok := strings.CutSuffix(word, "'S"); ok {
 		word = cut
 	}
-	if before, after, ok := strings.Cut(word, "'"); ok && elided[strings.ToLower(before)] && len(after) > 1 {
+	if before, after, ok := strings.Cut(word, "'"); ok && slices.Contains(elided, strings.ToLower(before)) && len(after) > 1 {
 		word = after
 	}
 	return strings.ReplaceAll(word, "'", "")
@@ -176,13 +177,7 @@ const apostrophes = "'’‘ʼʻ＇\"״׳"
 
 // elided are the articles, pronouns and prepositions of French and Italian that
 // lose their vowel before another.
-var elided = func() map[string]bool {
-	m := make(map[string]bool)
-	for _, w := range strings.Fields("l d c j m n s t qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest") {
-		m[w] = true
-	}
-	return m
-}()
+var elided = strings.Fields("l d c j m n s t qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest")
 
 // initials reports whether a word is single letters separated by full stops:
 // U.S.A.
@@ -198,18 +193,7 @@ func initials(word string) bool {
 // humped reports whether capitals divide a word of ASCII letters, as in
 // identifiers.
 func humped(word string) bool {
-	at := func(i int) rune {
-		if i < len(word) {
-			return rune(word[i])
-		}
-		return 0
-	}
-	for i := 1; i < len(word); i++ {
-		if startsHump(rune(word[i-1]), rune(word[i]), at(i+1), at(i+2)) {
-			return true
-		}
-	}
-	return false
+	return strings.ToLower(word[1:]) != word[1:] && len(cut(word, startsHump)) > 1
 }
 
 // startsHump reports whether r starts another word of an identifier: a capital

@@ -24,19 +24,14 @@ const Uploads = "uploads"
 
 // PackVector is the stored form of a vector: little-endian float32.
 func PackVector(v []float32) []byte {
-	b := make([]byte, 0, 4*len(v))
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-	}
+	b, _ := binary.Append(make([]byte, 0, 4*len(v)), binary.LittleEndian, v) // it fails only for other types
 	return b
 }
 
 // UnpackVector is the inverse of [PackVector].
 func UnpackVector(b []byte) []float32 {
 	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
+	_, _ = binary.Decode(b, binary.LittleEndian, v) // it fails only if b is too short
 	return v
 }
 

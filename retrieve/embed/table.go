@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 //go:embed table.bin
@@ -89,22 +90,16 @@ func (m *Model) name(packed []byte, rows, words int) error {
 		return fmt.Errorf("%w (its words: %v)", errTable, err)
 	}
 	m.words, m.pieces = make(map[string]uint32, words), make(map[string]uint32, rows-words)
-	text := string(names)
-	at := 0
-	for row := range rows {
-		end := at
-		for end < len(text) && text[end] != '\n' {
-			end++
-		}
-		if end == len(text) {
-			return fmt.Errorf("%w (%d words for %d rows)", errTable, row, rows)
-		}
+	list := strings.Split(string(names), "\n")
+	if len(list) <= rows {
+		return fmt.Errorf("%w (%d words for %d rows)", errTable, len(list)-1, rows)
+	}
+	for row, name := range list[:rows] {
 		if row < words {
-			m.words[text[at:end]] = uint32(row)
+			m.words[name] = uint32(row)
 		} else {
-			m.pieces[text[at:end]] = uint32(row)
+			m.pieces[name] = uint32(row)
 		}
-		at = end + 1
 	}
 	return nil
 }

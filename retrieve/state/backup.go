@@ -195,7 +195,9 @@ func (s *Store) copyRows(ctx context.Context, to string) error {
 	err = s.view(ctx, func(t *tx) {
 		for _, of := range tables() {
 			check(fresh.update(ctx, func(to *tx) { to.exec(`DELETE FROM ibid.` + of.name) }))
-			t.batches(&of, func(rows [][]any) { check(fresh.update(ctx, func(to *tx) { to.store(&of, rows) })) })
+			t.batches(&of, func(rows [][]any) {
+				check(fresh.update(ctx, func(to *tx) { to.insertSummed(of.name, strings.Join(of.columns, ", "), "", rows) }))
+			})
 		}
 	})
 	if err == nil {

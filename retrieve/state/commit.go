@@ -72,7 +72,7 @@ var errAborted = errors.New("the transaction was not committed")
 
 // resolveCommit finds out, for an unknown commit, whether it was made: the error is nil
 // if it was, and one that is tried again if it was not.
-func resolveCommit(ctx context.Context, s *Store, err error) error {
+func (s *Store) resolveCommit(ctx context.Context, err error) error {
 	u := (*unknownCommit)(nil)
 	if !errors.As(err, &u) {
 		return err

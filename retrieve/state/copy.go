@@ -66,7 +66,7 @@ func (t *tx) copyFrom(from *tx) {
 func (t *tx) copyTable(from *tx, of *table) {
 	from.batches(of, func(rows [][]any) {
 		rows = slices.DeleteFunc(rows, func(row []any) bool { return of.sum >= 0 && !of.intact(row) })
-		t.store(of, rows)
+		t.insertSummed(of.name, strings.Join(of.columns, ", "), "", rows)
 	})
 }
 
@@ -83,12 +83,4 @@ func (t *tx) batches(of *table, f func(rows [][]any)) {
 		}
 	}
 	f(rows)
-}
-
-// store stores rows of another library.
-func (t *tx) store(of *table, rows [][]any) {
-	for part := range slices.Chunk(rows, maxParameters/len(of.columns)) {
-		values := strings.TrimSuffix(strings.Repeat("("+marks(len(of.columns))+"), ", len(part)), ", ")
-		t.exec(`INSERT INTO ibid.`+of.name+` (`+strings.Join(of.columns, ", ")+`) VALUES `+values, slices.Concat(part...)...)
-	}
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,12 +18,7 @@ type dialect struct {
 	numbered bool
 	types    *strings.Replacer
 
-	// commit commits a transaction; settled finds out whether one was committed
-	// whose commit got no reply.
-	commit  func(*tx) error
-	settled func(context.Context, *Store, error) error
-	// limit limits the wait for the beginning of a transaction.
-	limit func(context.Context, *Store) (context.Context, context.CancelFunc)
+	commit func(*tx) error
 	// lock locks the tables shared and then those alone, in this order.
 	lock func(t *tx, shared, alone []string)
 	// lockVectors locks the vectors whose digests are in the list.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"ibid/retrieve/disk"
 )
@@ -15,35 +14,35 @@ import (
 // lockName is the name of the file that is locked while a data directory is open.
 const lockName = "ibid.lock"
 
-// shareLock locks a data directory as in use, which all processes may do that
-// use it, except while one repairs the database. A folder that cannot be written
-// need not have the file; then the result is nil.
-func shareLock(ctx context.Context, path string, readOnly bool, wait time.Duration) (*os.File, error) {
-	flags := os.O_RDWR | os.O_CREATE
-	if readOnly {
+// shareLock locks the data directory as in use, which all processes may do that use
+// it, except while one repairs the database. A folder that cannot be written need
+// not have the file.
+func (s *Store) shareLock(ctx context.Context) error {
+	path, flags := filepath.Join(s.dir, lockName), os.O_RDWR|os.O_CREATE
+	if s.readOnly {
 		flags = os.O_RDONLY
 	}
 	f, err := os.OpenFile(path, flags, 0o600)
-	if readOnly && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
-		return nil, nil
+	switch refused := errors.Is(err, fs.ErrPermission); {
+	case s.readOnly && (refused || errors.Is(err, fs.ErrNotExist)):
+		return nil
+	case refused:
+		return fmt.Errorf("%s cannot be opened: check its permissions and those of its folder: %w", path, fs.ErrPermission)
+	case err != nil:
+		return err
 	}
-	if err != nil {
-		return nil, err
-	}
-	for start := time.Now(); ; {
+	err = s.retry(ctx, s.wait, func() error {
 		err := disk.Lock(f, false)
-		if err == nil {
-			return f, nil
+		if errors.Is(err, disk.ErrLocked) {
+			return &failure{what: path + ": another process repairs the library or brings it up to date", busy: true, err: err}
 		}
-		if !errors.Is(err, disk.ErrLocked) || time.Since(start) > wait {
-			return nil, errors.Join(fmt.Errorf("%s: it is repaired or brought up to date: %w", path, err), f.Close())
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), f.Close())
-		case <-time.After(20 * time.Millisecond):
-		}
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, f.Close())
 	}
+	s.lock = f
+	return nil
 }
 
 // publish gives a whole and closed file its name, and never overwrites: an

@@ -20,6 +20,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 	"ibid/retrieve/state/statetest"
 )
 
@@ -145,8 +146,8 @@ func TestMigrateFile(t *testing.T) {
 // which a document is damaged comes without that.
 func TestMigrateInUse(t *testing.T) {
 	dir := earlierFile(t)
-	other, err := shareLock(t.Context(), filepath.Join(dir, lockName), false, 0)
-	must(t, err)
+	other, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	must(t, errors.Join(err, disk.Lock(other, false)))
 	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, errEarlier) || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a library in use: %v", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -97,9 +96,8 @@ func oldServerVectors(t *tx, first, last int64) (vectors [][]float32) {
 	for _, b := range column[[]byte](t, `SELECT `+pgx.Identifier{schema}.Sanitize()+`.vector_send(vector) FROM ibid.`+table+`
 		WHERE key BETWEEN ? AND ? ORDER BY key`, first, last) {
 		v := make([]float32, max(0, len(b)-4)/4)
-		for i := range v {
-			v[i] = math.Float32frombits(binary.BigEndian.Uint32(b[4+4*i:]))
-		}
+		_, err := binary.Decode(b[min(4, len(b)):], binary.BigEndian, v)
+		check(err)
 		vectors = append(vectors, v)
 	}
 	return vectors

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -45,8 +46,6 @@ func sqliteDialect() *dialect {
 			}
 			return err
 		},
-		settled:      func(_ context.Context, _ *Store, err error) error { return err },
-		limit:        func(ctx context.Context, _ *Store) (context.Context, context.CancelFunc) { return ctx, func() {} },
 		lock:         func(*tx, []string, []string) {},
 		lockVectors:  func(*tx, string, []any) {},
 		nextNumber:   `SELECT 1 + max(coalesce((SELECT max(number) FROM documents), 0), coalesce((SELECT max(document) FROM changes), 0))`,
@@ -142,7 +141,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 
 // fileStore returns the store of a file that is not open yet.
 func fileStore(path string, opts Options) *Store {
-	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, maxPause: 100 * time.Millisecond,
+	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, silence: math.MaxInt64, maxPause: 100 * time.Millisecond,
 		report: opts.Waiting, limits: opts.Limits.OrDefault(), dir: filepath.Dir(path)}
 	s.classify = s.classifySQLite
 	s.era.Store(newEra())
@@ -161,9 +160,8 @@ func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	s := fileStore(filepath.Join(dir, FileName), opts)
-	lock := filepath.Join(dir, lockName)
 	var err error
-	for _, path := range []string{s.place, s.place + "-wal", s.place + "-shm", lock} {
+	for _, path := range []string{s.place, s.place + "-wal", s.place + "-shm", filepath.Join(dir, lockName)} {
 		err = errors.Join(err, retrieve.CheckFile(path))
 	}
 	if err != nil {
@@ -172,8 +170,7 @@ func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if s.readOnly, err = isReadOnly(dir, s.place); err != nil {
 		return nil, err
 	}
-	s.lock, err = shareLock(ctx, lock, s.readOnly, s.wait)
-	return s, err
+	return s, s.shareLock(ctx)
 }
 
 // isReadOnly reports whether the folder or the database in it cannot be written.

@@ -194,20 +194,19 @@ const maxParameters = 4096
 // insert stores rows with the named columns, and the checksum of each in the
 // column sum. The conflict is an ON CONFLICT clause or empty.
 func (t *tx) insert(table, columns, conflict string, rows ...[]any) {
-	width := strings.Count(columns, ",") + 2
-	values := "(" + marks(width) + ")"
-	for len(rows) > 0 {
-		n := min(len(rows), maxParameters/width)
-		args := make([]any, 0, n*width)
-		for _, r := range rows[:n] {
-			if len(r) != width-1 {
-				panic(fmt.Sprintf("%d values for the columns %s", len(r), columns))
-			}
-			args = append(append(args, r...), rowSum(r...))
-		}
-		query := "INSERT INTO ibid." + table + " (" + columns + ", sum) VALUES " + strings.Repeat(values+", ", n-1) + values + " " + conflict
-		t.exec(query, args...)
-		rows = rows[n:]
+	summed := make([][]any, len(rows))
+	for i, r := range rows {
+		summed[i] = append(slices.Clip(r), rowSum(r...))
+	}
+	t.insertSummed(table, columns+", sum", conflict, summed)
+}
+
+// insertSummed is insert of rows that have all the named columns.
+func (t *tx) insertSummed(table, columns, conflict string, rows [][]any) {
+	values := "(" + marks(strings.Count(columns, ",")+1) + ")"
+	for part := range slices.Chunk(rows, maxParameters/strings.Count(values, "?")) {
+		all := strings.Repeat(values+", ", len(part)-1) + values
+		t.exec("INSERT INTO ibid."+table+" ("+columns+") VALUES "+all+" "+conflict, slices.Concat(part...)...)
 	}
 }
 
@@ -267,7 +266,7 @@ func (s *Store) update(ctx context.Context, f func(*tx)) error {
 	}
 	return s.retry(ctx, s.wait, func() error {
 		var began, latest int64
-		err := s.dialect.settled(ctx, s, s.transact(ctx, s.write, s.dialect.beginUpdate, f, func(t *tx) error {
+		err := s.resolveCommit(ctx, s.transact(ctx, s.write, s.dialect.beginUpdate, f, func(t *tx) error {
 			began, latest = t.began, t.written
 			return s.dialect.commit(t)
 		}))
@@ -386,7 +385,7 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f func(*
 // begin begins the transaction. A server that does not reply for the time of
 // silence counts as unreachable.
 func (t *tx) begin(statement string) error {
-	ctx, cancel := t.s.dialect.limit(t.ctx, t.s)
+	ctx, cancel := context.WithTimeout(t.ctx, t.s.silence)
 	defer cancel()
 	_, err := t.conn.ExecContext(ctx, statement)
 	if err != nil && t.ctx.Err() == nil && ctx.Err() != nil {

@@ -19,13 +19,12 @@ var networkKinds = []string{
 // memory and locks do not work across machines, and data would be lost. Without
 // /proc nothing is known of it.
 func refuseNetwork(dir string) error {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return err
-	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
 	}
 	if kind := kindOf(string(mounts), dir); slices.Contains(networkKinds, kind) {
 		return fmt.Errorf("it is on a network file system (%s), where its locks do not hold: choose a local directory with --data", kind)
