@@ -232,13 +232,6 @@ func (x *Index) Delete(ctx context.Context, id string) error {
 	return x.state.Delete(ctx, id)
 }
 
-// ForgetRoot removes a root with all its documents and returns their number. An
-// unknown name is [ErrNotFound].
-func (x *Index) ForgetRoot(ctx context.Context, name string) (documents int, err error) {
-	defer x.outlines.forget()
-	return x.state.DeleteRoot(ctx, name)
-}
-
 // ErrEmptyQuestion reports that a question has no text.
 var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
 

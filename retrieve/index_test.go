@@ -55,7 +55,10 @@ func newIndex(t testing.TB, s *state.Store, m retrieve.Embedder) *retrieve.Index
 }
 
 // newIndexWith gives each index a searcher of its own.
-func newIndexWith(t testing.TB, s retrieve.State, m retrieve.Embedder, opts retrieve.Options) *retrieve.Index {
+func newIndexWith(t testing.TB, s interface {
+	retrieve.State
+	Library(context.Context) (string, error)
+}, m retrieve.Embedder, opts retrieve.Options) *retrieve.Index {
 	t.Helper()
 	name, err := s.Library(t.Context())
 	must(t, err)

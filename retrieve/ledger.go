@@ -23,7 +23,7 @@ type Ledger interface {
 	// active last; [ErrNotFound] if there is none.
 	Latest(ctx context.Context, kind string) (Job, error)
 	// Reply returns the stored reply to a call of a job; ok is false if there is
-	// none or it is damaged. [State.DeleteRoot] deletes all replies, because
+	// none or it is damaged. The deletion of a root deletes all replies, because
 	// they may contain a document's words.
 	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
 	// Keep stores the reply to a call of a job, replacing an earlier one;

@@ -120,7 +120,8 @@ func (o *outlines) put(v Version, outline Outline) {
 	}
 }
 
-// forget is called after every change, so that nothing deleted stays cached.
+// forget is called after changes by this process: nothing deleted stays cached, and a
+// server that lost changes may give their versions again.
 func (o *outlines) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

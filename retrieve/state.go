@@ -34,17 +34,9 @@ type Catalog interface {
 // durable when they return nil.
 type State interface {
 	Catalog
-	// Library is a random name that the state got when it was created. A searcher
-	// keeps it, so as not to follow another library.
-	Library(ctx context.Context) (string, error)
-
 	// Space is the embedding space that searches use; empty while no document is
 	// stored.
 	Space(ctx context.Context) (string, error)
-
-	// DeleteRoot removes a root and all its documents, and returns how many
-	// there were. An unknown name is [ErrNotFound].
-	DeleteRoot(ctx context.Context, name string) (documents int, err error)
 
 	// Replace stores one whole document in place of the one with its id, in one
 	// transaction with its row in the table of changes. It refuses chunks and
@@ -102,9 +94,6 @@ type State interface {
 	Changes(ctx context.Context, space string, after int64) iter.Seq2[Change, error]
 
 	Ledger() Ledger
-	Keyring() Keyring
-	// Close releases the state; closing it again does nothing.
-	Close() error
 }
 
 type waitKey struct{}

@@ -226,17 +226,13 @@ func (srv *server) Delete(ctx context.Context, collection string, keepAnswers bo
 	if err := srv.lib.State.TakeFromKeys(ctx, collection); err != nil {
 		return err
 	}
-	remove := srv.lib.State.DeleteRoot
-	if keepAnswers {
-		remove = srv.lib.State.DeleteRootAlone
-	}
 	for _, root := range roots {
 		srv.shelves.close(root.Name)
 		// Files without a root would be read again by a collection of the same name.
 		if err := os.RemoveAll(root.Path); err != nil {
 			return fmt.Errorf("deleting the files of the collection %s: %w", collection, err)
 		}
-		if _, err := remove(ctx, root.Name); err != nil {
+		if _, err := srv.lib.State.DeleteRoot(ctx, root.Name, keepAnswers); err != nil {
 			return fmt.Errorf("deleting the collection %s: %w", collection, err)
 		}
 	}

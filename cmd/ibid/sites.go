@@ -89,7 +89,7 @@ func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) erro
 	}
 	known, failed := f.lib.Known(ctx, root)
 	if failed == nil && len(known) == 0 {
-		_, failed = f.lib.State.DeleteRoot(ctx, root.Name)
+		_, failed = f.lib.State.DeleteRoot(ctx, root.Name, false)
 		failed = errors.Join(failed, os.RemoveAll(site.Folder(f.lib.place.Data, f.path)))
 	}
 	return errors.Join(err, failed)

@@ -244,11 +244,7 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	remove := store.DeleteRoot
-	if c.KeepAnswers {
-		remove = store.DeleteRootAlone
-	}
-	n, err := remove(ctx, c.Root)
+	n, err := store.DeleteRoot(ctx, c.Root, c.KeepAnswers)
 	for _, r := range roots {
 		if err == nil && r.Name == c.Root && ingest.IsAddress(r.Path) && c.Data != "" {
 			err = os.RemoveAll(site.Folder(c.Data, r.Path))

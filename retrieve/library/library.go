@@ -40,7 +40,7 @@ type Library struct {
 	*retrieve.Index
 	State     *state.Store
 	searchers []retrieve.Searcher // the first is that of the embedder's space
-	feeder    *feeder             // of a searcher in a cluster; otherwise nil
+	feeding   func()              // ends the feeding of a searcher in a cluster; nil for another
 }
 
 // Open opens a library, and creates it if there is none. If its documents were
@@ -99,7 +99,7 @@ func (l *Library) openSearcher(ctx context.Context, place Place, space string, o
 		return err
 	}
 	l.searchers = []retrieve.Searcher{x}
-	l.feeder = feed(l.State, x, space, opts.Feeding)
+	l.feeding = feed(l.State, x, space, opts.Feeding)
 	return nil
 }
 
@@ -120,19 +120,16 @@ func openCluster(ctx context.Context, place Place, s *state.Store, space string)
 // followWait is how long a search waits for an index in a cluster.
 const followWait = time.Second
 
-// A feeder brings an index in a cluster up to date, unless another process does.
-type feeder struct {
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-}
-
-func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) *feeder {
+// feed brings an index in a cluster up to date, unless another process does, until stop
+// is called.
+func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (stop func()) {
 	if failed == nil {
 		failed = func(error) {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f, alone := &feeder{cancel: cancel}, false
-	f.done.Go(func() {
+	var done sync.WaitGroup
+	alone := false
+	done.Go(func() {
 		retrieve.Feed(ctx, s, x, space, "index "+x.Collection(), failed, func(ctx context.Context) (err error) {
 			if !alone {
 				err = x.DropOthers(ctx)
@@ -141,20 +138,16 @@ func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) *
 			return err
 		})
 	})
-	return f
-}
-
-func (f *feeder) stop() {
-	if f != nil {
-		f.cancel()
-		f.done.Wait()
+	return func() {
+		cancel()
+		done.Wait()
 	}
 }
 
 // Lag returns the number of changes that the search index lacks: 0 for one in the data
 // directory, which each search brings up to date.
 func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
-	if l.feeder == nil {
+	if l.feeding == nil {
 		return 0, nil
 	}
 	return retrieve.Lag(ctx, l.State, l.searchers[0])
@@ -190,7 +183,7 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	if err := l.openSearcher(ctx, place, space, retrieve.Options{Unwritten: func(error) {}}); err != nil {
 		return r, err
 	}
-	if l.feeder != nil {
+	if l.feeding != nil {
 		err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
 	}
 	if err == nil {
@@ -238,7 +231,7 @@ func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
 
 // With returns an index over the same state and searcher with other options.
 func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (*retrieve.Index, error) {
-	if l.feeder != nil {
+	if l.feeding != nil {
 		opts.Wait = followWait
 	}
 	return retrieve.NewIndex(ctx, l.State, l.searchers[0], m, opts)
@@ -248,7 +241,9 @@ func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.O
 func (l *Library) Close() error { return errors.Join(l.closeSearchers(), l.State.Close()) }
 
 func (l *Library) closeSearchers() (err error) {
-	l.feeder.stop()
+	if l.feeding != nil {
+		l.feeding()
+	}
 	for _, x := range l.searchers {
 		err = errors.Join(err, x.Close())
 	}

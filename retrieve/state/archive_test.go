@@ -255,7 +255,7 @@ func TestQuoted(t *testing.T) {
 		check("after forgetting it", "abx", "both", "none")
 		begin(t, a, retrieve.Job{ID: "a"})
 		must(t, a.Ledger().Keep(ctx, "a", "", "k", []byte("words of a/y.md")))
-		_, err := b.DeleteRoot(ctx, "a")
+		_, err := b.DeleteRoot(ctx, "a", false)
 		must(t, err)
 		check("after deleting its root", "abx", "none")
 		wantReply(t, b, "a", "k", "", false)

@@ -156,7 +156,7 @@ func TestEmpty(t *testing.T) {
 		for name, f := range map[string]func() error{
 			"Document":       func() error { _, err := s.Document(ctx, "a/b"); return err },
 			"DocumentChunks": func() error { _, _, err := s.DocumentChunks(ctx, "a/b"); return err },
-			"DeleteRoot":     func() error { _, err := s.DeleteRoot(ctx, "a"); return err },
+			"DeleteRoot":     func() error { _, err := s.DeleteRoot(ctx, "a", false); return err },
 			"Rename": func() error {
 				doc, _ := newDocument("a", "b", "boat")
 				return s.Rename(ctx, "a/c", doc)
@@ -247,7 +247,7 @@ func TestDocuments(t *testing.T) {
 		if n := count(t, s, `SELECT number FROM ibid.documents WHERE id = ?`, "a/x.md"); n <= number {
 			t.Errorf("a new document got the number %d, and %d is the number of a deleted one", n, number)
 		}
-		n, err := s.DeleteRoot(ctx, "a")
+		n, err := s.DeleteRoot(ctx, "a", false)
 		if n != 2 || err != nil {
 			t.Errorf("DeleteRoot = %d, %v", n, err)
 		}

@@ -144,7 +144,7 @@ func TestOldSpace(t *testing.T) {
 			t.Errorf("a late writer: %v", err)
 		}
 		// Only a library without documents changes its space otherwise.
-		_, err := s.DeleteRoot(ctx, "a")
+		_, err := s.DeleteRoot(ctx, "a", false)
 		must(t, err)
 		checkSpace(t, s, "")
 		ready(t, s, "a")

@@ -74,18 +74,10 @@ func (t *tx) collectionOf(root string) string {
 	return r.Collection
 }
 
-// DeleteRoot removes a root and all its documents in one step, with the records
-// that quote them, and returns how many documents there were.
-func (s *Store) DeleteRoot(ctx context.Context, name string) (documents int, err error) {
-	return s.deleteRoot(ctx, name, (*tx).forgetQuoting)
-}
-
-// DeleteRootAlone is DeleteRoot without the deletion of records.
-func (s *Store) DeleteRootAlone(ctx context.Context, name string) (documents int, err error) {
-	return s.deleteRoot(ctx, name, func(t *tx, _ string) { t.deleteReplies() })
-}
-
-func (s *Store) deleteRoot(ctx context.Context, name string, forget func(*tx, string)) (documents int, err error) {
+// DeleteRoot removes a root and all its documents in one step, with the records that
+// quote them unless those are kept, and returns how many documents there were. An
+// unknown name is [retrieve.ErrNotFound].
+func (s *Store) DeleteRoot(ctx context.Context, name string, keepRecords bool) (documents int, err error) {
 	err = s.update(ctx, func(t *tx) {
 		t.lock("library")
 		roots := t.exec(`DELETE FROM ibid.roots WHERE name = ?`, name)
@@ -93,7 +85,11 @@ func (s *Store) deleteRoot(ctx context.Context, name string, forget func(*tx, st
 		if roots == 0 && len(numbers) == 0 {
 			check(retrieve.ErrNotFound)
 		}
-		forget(t, name)
+		if keepRecords {
+			t.deleteReplies()
+		} else {
+			t.forgetQuoting(name)
+		}
 		changes := []change{{}}
 		for _, number := range numbers {
 			t.erase(number, nil)

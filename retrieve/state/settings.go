@@ -51,7 +51,8 @@ func (t *tx) kept(table, parameter, name string) (value string) {
 	return ""
 }
 
-// Library returns the random name that the library got when it was created.
+// Library returns the random name that the library got when it was created. A search
+// index keeps it, so as not to follow another library.
 func (s *Store) Library(ctx context.Context) (name string, err error) {
 	err = s.view(ctx, func(t *tx) { name = t.setting(settingLibrary) })
 	return name, err

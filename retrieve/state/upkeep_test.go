@@ -75,7 +75,7 @@ func TestCompact(t *testing.T) {
 		put(t, s, "a", strings.Repeat("x", i+1), strings.Repeat("many words ", 500))
 	}
 	put(t, s, "b", "kept", "boat")
-	_, err := s.DeleteRoot(ctx, "a")
+	_, err := s.DeleteRoot(ctx, "a", false)
 	must(t, err)
 	var f follower
 	f.same(t, s)
