@@ -58,7 +58,7 @@ func (r *asking) byChance(passages []retrieve.Passage) []retrieve.Passage {
 // lookWider asks for an answer once more, in one call, from what was not read
 // when no answer was found: passages of the first search that the gate doubted or
 // that were not among the first, and passages below them, as many as the context
-// window has room for, the likeliest first.
+// window has room for: in turn the likeliest and the first of the search.
 func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage) error {
 	wide, err := r.search(ctx, max(len(found), min(widerTimes*len(found), widerMost)), nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	if err := r.read(ctx, unread); err != nil {
 		return err
 	}
-	unread = r.byChance(unread)
+	unread = alternate(r.byChance(unread), unread)
 	for _, p := range unread {
 		j := r.scored(p)
 		j.Decision, j.Wider = Relevant, true
@@ -86,6 +86,18 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 		}
 	}
 	return r.refine(ctx, unread, 1)
+}
+
+// alternate merges two orders of the same passages.
+func alternate(a, b []retrieve.Passage) (merged []retrieve.Passage) {
+	for i := range a {
+		for _, p := range []retrieve.Passage{a[i], b[i]} {
+			if !holds(merged, p) {
+				merged = append(merged, p)
+			}
+		}
+	}
+	return merged
 }
 
 func holds(passages []retrieve.Passage, p retrieve.Passage) bool {
