@@ -350,16 +350,16 @@ func TestAddSiteInABrowser(t *testing.T) {
 	url := serve(t, t.TempDir(), "--fetch-private", "--max-pages", "3")
 	ready(t, url)
 	page := openBrowser(t)
-	paste := func(at, text string) {
-		page.js(`(() => { const d = new DataTransfer(); d.setData("text/plain", ` + strconv.Quote(text) + `);
-			` + at + `.dispatchEvent(new ClipboardEvent("paste", { clipboardData: d, bubbles: true })); return "" })()`)
-	}
 	line := func(state, words string) {
 		t.Helper()
 		page.waitFor(`[...document.querySelectorAll(".uploads .` + state + `")].some((l) => l.textContent.includes(` + strconv.Quote(words) + `))`)
 	}
 	page.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url+"/"), chromedp.WaitVisible(chromedp.CSS("#site")))
-	paste("document.body", web.URL+"/docs/")
+	if got := page.js(`(() => { const d = new DataTransfer(); d.setData("text/plain", ` + strconv.Quote(web.URL+"/docs/") + `);
+			const e = new ClipboardEvent("paste", { clipboardData: d, bubbles: true, cancelable: true });
+			return document.body.dispatchEvent(e) ? "the browser inserts it too" : document.getElementById("sites-address").value })()`); got != web.URL+"/docs/" {
+		t.Errorf("the pasted address: %s", got)
+	}
 	page.do(chromedp.WaitVisible(chromedp.CSS("#sites-address")))
 	shoot(t, page, "site-dialog")
 	page.do(chromedp.SendKeys(chromedp.CSS("#sites-address"), kb.Enter))

@@ -41,6 +41,7 @@ export function upload(section, { say, refresh, into = () => "" }) {
   // Pasted outside a field: files, an address or text.
   addEventListener("paste", (e) => {
     if (section.hidden || e.target.closest?.("input, textarea, dialog")) return;
+    e.preventDefault(); // or the field that has the focus then gets it a second time
     const files = [...e.clipboardData.files];
     const text = e.clipboardData.getData("text/plain").trim();
     if (files.length) add(files.map((file) => ({ file, name: file.name })));
