@@ -194,8 +194,8 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 			return first, err
 		}
 		first.reply = nil
-	case strings.HasSuffix(at.Path, "/"):
-		c.depth, c.scope.Path = c.Limits.Depth, at.Path
+	case strings.HasSuffix(at.Path, "/") || strings.HasSuffix(c.address.Path, "/"):
+		c.depth, c.scope.Path = c.Limits.Depth, below(c.address, at)
 		robots := c.robots[origin(at)]
 		sitemaps := []*url.URL{c.scope.ResolveReference(&url.URL{Path: "/sitemap.xml"})}
 		for _, ref := range robots.Sitemaps {
@@ -222,6 +222,20 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 		}
 	}
 	return first, nil
+}
+
+// below returns the path of a site whose address led to a page. One that ends in
+// "/" may lead to a page that does not: /docs/ to /docs, / to /home.html.
+func below(address, at *url.URL) string {
+	switch {
+	case strings.HasSuffix(at.Path, "/"):
+		return at.Path
+	case strings.HasPrefix(at.Path+"/", address.Path):
+		return address.Path
+	case path.Ext(at.Path) == "":
+		return at.Path + "/"
+	}
+	return at.Path[:strings.LastIndex(at.Path, "/")+1]
 }
 
 // robotsOf returns the rules of the site that an address is on.

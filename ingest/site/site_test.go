@@ -537,11 +537,22 @@ func TestExtent(t *testing.T) {
 	web.html("/a/b", `<a href="d">d</a>`)
 	web.html("/a/d", "deeper")
 	web.html("/c", `<a href="a/b">b</a>`)
+	for from, to := range map[string]string{"/e/": "/e", "/f/": "/f/home.html", "/g/": "/e", "/h/": "/h/en/", "/i/": "/f/home.html"} {
+		web.mux.Handle(from+"{$}", http.RedirectHandler(to, http.StatusPermanentRedirect))
+	}
+	web.html("/e", `<a href="/e/b">b</a> <a href="/c">c</a>`)
+	web.html("/e/b", "below")
+	web.html("/f/home.html", `<a href="b">b</a> <a href="/c">c</a>`)
+	web.html("/f/b", "beside")
+	web.html("/h/en/{$}", `<a href="b">b</a> <a href="../de/b">c</a>`)
+	web.html("/h/en/b", "below")
 	web.page("/map.xml", "text/xml", func() string {
 		return "<urlset><url><loc>" + web.URL + "/c</loc></url><url><loc>http://other.example/</loc></url></urlset>"
 	})
 	for address, want := range map[string]string{
 		"/a/": "a/b.html a/d.html a/index.html", "/a/b": "a/b.html", "/c": "c.html", "/map.xml": "c.html",
+		"/e": "e.html", "/e/": "e.html e/b.html", "/f/": "f/b.html f/home.html", "/g/": "e.html e/b.html",
+		"/h/": "h/en/b.html h/en/index.html", "/i/": "f/b.html f/home.html",
 	} {
 		s := openSite(t, t.TempDir(), web.URL+address)
 		crawlOnce(t, s)
