@@ -79,7 +79,8 @@ func TestModelServerHidden(t *testing.T) {
 	const inner = ": cannot reach the model server at http://10.1.2.3:11434/v1: connection refused"
 	k := newKeyed(t, func(o *Options) {
 		o.Asker = script{"warned": {answer.Warning{Message: "the question was searched for unchanged" + inner},
-			answer.Judged{Passage: "club/guide.pdf#0", Document: "club/guide.pdf", Decision: answer.Errored, Reason: "the judge could not be asked" + inner},
+			answer.Judged{Passage: "club/guide.pdf#0", Document: "club/guide.pdf", Decision: answer.Errored,
+				Reason: "the judge could not be asked" + inner},
 			answer.Text{Text: "Yes"},
 			answer.Incomplete{Reason: "asking the model (answer): the reply of m at http://10.1.2.3:11434/v1 broke off: EOF"}},
 			"failed": {&openai.Error{Kind: openai.Down, Server: "http://10.1.2.3:11434/v1", Detail: "refused by 10.1.2.3"}}}
@@ -88,7 +89,8 @@ func TestModelServerHidden(t *testing.T) {
 	for _, question := range []string{"warned", "failed"} {
 		for key, shown := range map[string]bool{k.read: false, chief: true} {
 			got := k.send(t, "POST", "/api/ask", `{"question":"`+question+`"}`, "Authorization: Bearer "+key).Body.String()
-			if strings.Contains(got, "10.1.2.3") != shown || question == "warned" && (!strings.Contains(got, "searched for unchanged") || !strings.Contains(got, "the reply of m")) {
+			if strings.Contains(got, "10.1.2.3") != shown ||
+				question == "warned" && (!strings.Contains(got, "searched for unchanged") || !strings.Contains(got, "the reply of m")) {
 				t.Errorf("%s, settings %v: %s", question, shown, got)
 			}
 		}
