@@ -3,6 +3,7 @@ package web
 import (
 	"io/fs"
 	"maps"
+	"net/http"
 	"path"
 	"regexp"
 	"slices"
@@ -95,6 +96,13 @@ func TestPhrasebooks(t *testing.T) {
 // The browser's languages choose those of the page; all others get English.
 func TestPageLanguage(t *testing.T) {
 	h := newHandler(t, nil)
+	none := map[string]string{"de": "<h1>Nicht gefunden</h1>", "ar": "<h1>غير موجود</h1>", "en": "<p>There is no document &#34;nix.md&#34;"}
+	for accept, want := range none {
+		if w := call(h, "GET", "/documents/nix.md", "", "Accept-Language", accept, "Accept", "text/html"); w.Code != http.StatusNotFound ||
+			!strings.Contains(w.Body.String(), want) || accept != "en" && strings.Contains(w.Body.String(), "There is no") {
+			t.Errorf("%s: %d, no %s in %s", accept, w.Code, want, w.Body)
+		}
+	}
 	for accept, want := range map[string]string{
 		"":                         `lang="en" dir="ltr"`,
 		"de-AT,en;q=0.5":           `lang="de" dir="ltr"`,
@@ -160,6 +168,8 @@ func TestBrowserLanguages(t *testing.T) {
 		b.is(c.shown, `document.querySelector(".sources .facts").textContent.split(" · ").at(-1)`)
 		// The English answer is read from left to right, the page from its own side.
 		b.is("ltr", `getComputedStyle(document.querySelector(".turn .text .block")).direction`)
+		b.is("ltr", `getComputedStyle(document.querySelector(".wordmark")).direction`)
+		b.is("plaintext", `getComputedStyle(document.querySelector(".sources .path")).unicodeBidi`)
 		b.is(map[string]string{"de": "ltr", "ar": "rtl"}[c.language], `getComputedStyle(document.querySelector(".actions")).direction`)
 		b.is("true", `String(document.documentElement.scrollWidth <= innerWidth)`)
 		b.look("9-language-" + c.language)
