@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"ibid/ingest"
+	"ibid/retrieve/disk"
 	"ibid/retrieve/state"
 )
 
@@ -159,7 +160,7 @@ func copyFolder(ctx context.Context, from, to string) (err error) {
 			return err
 		}
 	}
-	return nil
+	return disk.SyncDir(to) // the copied files survive a power cut
 }
 
 // copyUpload copies one file, unless the target has it with its size and time.

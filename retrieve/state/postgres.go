@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,8 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	s = &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
 		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits.OrDefault()}
 	s.classify = s.classifyPostgres
+	s.encrypted = config.ConnConfig.TLSConfig != nil &&
+		!slices.ContainsFunc(config.ConnConfig.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 	s.era.Store(newEra())
 	s.planned.Store(config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheDescribe) // the address says how
 	if s.wait <= 0 {
@@ -183,6 +186,9 @@ func (s *Store) classifyPostgres(err error) *failure {
 	says := func(text string) string { return s.place + ": " + strings.Join(strings.Fields(text), " ") }
 	answer := (*pgconn.PgError)(nil)
 	if !errors.As(err, &answer) {
+		if what := encryption(err); what != "" && s.encrypted {
+			return &failure{what: s.place + what}
+		}
 		if unreachable(err) {
 			return &failure{what: s.place + " is unreachable: check that the server runs and can be reached from here", unavailable: true}
 		}
@@ -226,6 +232,20 @@ func (s *Store) classifyPostgres(err error) *failure {
 // broken reports whether the server said that it ends the connection.
 func broken(answer *pgconn.PgError) bool {
 	return strings.HasPrefix(answer.Code, "57P0") || strings.HasPrefix(answer.Code, "08")
+}
+
+// encryption says why there is no encryption; empty if the connection failed otherwise,
+// at least to one of the hosts.
+func encryption(err error) string {
+	var network net.Error
+	switch text := err.Error(); {
+	case errors.As(err, &network):
+	case strings.Contains(text, "x509: "):
+		return " has a certificate that is not trusted: check the name of the host, sslrootcert and when the certificate expires"
+	case strings.Contains(text, "server refused TLS connection"):
+		return " accepts no encrypted connections: turn ssl on there, or change the sslmode of the address"
+	}
+	return ""
 }
 
 // unreachable reports whether a connection failed or could not be made.

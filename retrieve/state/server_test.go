@@ -5,9 +5,12 @@ package state
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -480,6 +483,46 @@ func throughCutter(t *testing.T, address string) (c *cutter, through string, s *
 	q.Set("connect_timeout", "1")
 	u.RawQuery = q.Encode()
 	return c, u.String(), openTest(t, u.String())
+}
+
+// TestEncryption says at once what is wrong with a server's encryption: waiting for it
+// would not help.
+func TestEncryption(t *testing.T) {
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	for _, c := range []struct{ sslmode, reply, want string }{
+		{"require", "N", "accepts no encrypted connections"},
+		{"verify-full", "S", "has a certificate that is not trusted"},
+		{"verify-ca&sslrootcert=system", "S", "has a certificate that is not trusted"},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		var server sync.WaitGroup
+		server.Go(func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				if _, err := io.ReadFull(conn, make([]byte, 8)); err == nil {
+					_, err = io.WriteString(conn, c.reply)
+					if err == nil && c.reply == "S" {
+						_ = tls.Server(conn, web.TLS).Handshake() // the client ends it
+					}
+				}
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		start := time.Now()
+		_, err = Open(t.Context(), "postgres://ann@"+l.Addr().String()+"/x?sslmode="+c.sslmode, Options{Wait: time.Minute})
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, retrieve.ErrUnavailable) || time.Since(start) > 5*time.Second {
+			t.Errorf("sslmode=%s: %v after %s, want %q", c.sslmode, err, time.Since(start), c.want)
+		}
+		must(t, l.Close())
+		server.Wait()
+	}
 }
 
 // TestSilent has a server keep its connections and say nothing, as one whose disk

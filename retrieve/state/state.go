@@ -90,6 +90,8 @@ type Store struct {
 	// started means that damage found from now on is repaired at the next start.
 	started bool
 	schema  string // of a server
+	// encrypted means that the address of a server allows nothing else.
+	encrypted bool
 
 	mu   sync.Mutex
 	lost []Damage // found by this process, and in no table
