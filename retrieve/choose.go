@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -151,7 +152,7 @@ func (g *group) passage(text string) Passage {
 		return p
 	}
 	last := g.last()
-	p.ID, p.End, p.Text, p.Tokens = joinedID(p.Chunk, last.Chunk), last.End, text, g.tokens()
+	p.ID, p.End, p.Text, p.Tokens = fmt.Sprintf("%s-%d", p.ID, last.Ordinal), last.End, text, g.tokens()
 	p.Score = g.rank.Score
 	for _, m := range g.members[1:] {
 		p.Scores.Dense = max(p.Scores.Dense, m.Scores.Dense)

@@ -40,20 +40,16 @@ func onLine(text string) string {
 
 // offLine returns the digit of a superscript or subscript; 0 for anything else.
 func offLine(r rune) byte {
-	switch {
-	case r < '²':
+	if r < '²' || r > '₉' {
 		return 0
-	case r == '²' || r == '³':
-		return byte('2' + r - '²')
-	case r == '¹':
-		return '1'
-	case r == '⁰' || r >= '⁴' && r <= '⁹':
-		return byte('0' + r - '⁰')
-	case r >= '₀' && r <= '₉':
-		return byte('0' + r - '₀')
+	}
+	if at := strings.IndexRune(small, r); at >= 0 {
+		return byte('0' + utf8.RuneCountInString(small[:at])%10)
 	}
 	return 0
 }
+
+const small = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉"
 
 // ordinary normalises the characters of a word (NFKC) and writes the digits of
 // every script as 0 to 9. It removes invisible characters except the joiners,

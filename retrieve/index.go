@@ -86,23 +86,17 @@ func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, o
 		x.encoded = newFollower(state, opts.Encoded, EncodedSpace(opts.Encoder), Options{Damaged: opts.Damaged})
 		x.encoded.vectorsOnly = true
 	}
-	if _, err := CheckSpace(ctx, state, m); err != nil {
-		return nil, err
-	}
-	return x, nil
+	return x, CheckSpace(ctx, state, m)
 }
 
-// CheckSpace reports whether any document is stored. If they are embedded in
-// another space than the embedder's, the error is a [*SpaceError].
-func CheckSpace(ctx context.Context, state State, m Embedder) (stored bool, err error) {
+// CheckSpace returns a [*SpaceError] if documents are stored in another space than
+// the embedder's.
+func CheckSpace(ctx context.Context, state State, m Embedder) error {
 	space, err := state.Space(ctx)
-	if err != nil {
-		return false, err
+	if err == nil && space != "" && space != m.Space() {
+		err = &SpaceError{Stored: space, Wanted: m.Space()}
 	}
-	if space != "" && space != m.Space() {
-		return false, &SpaceError{Stored: space, Wanted: m.Space()}
-	}
-	return space != "", nil
+	return err
 }
 
 // Known returns the stored documents of the root, by path, without damaged

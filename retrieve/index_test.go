@@ -210,7 +210,7 @@ func TestSpaceError(t *testing.T) {
 	must(t, err)
 	store(t, x, "a", "1", "One", "words")
 	var space *retrieve.SpaceError
-	if _, err := retrieve.CheckSpace(t.Context(), e, hashing{Dims: 32, Name: "other"}); !errors.As(err, &space) ||
+	if err := retrieve.CheckSpace(t.Context(), e, hashing{Dims: 32, Name: "other"}); !errors.As(err, &space) ||
 		space.Stored != "hash/64" || space.Wanted != "other/32" {
 		t.Errorf("another embedder: %v", err)
 	}

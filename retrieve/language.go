@@ -161,18 +161,15 @@ func evidentLanguage(text string) (code string) {
 	return code
 }
 
-// scriptLanguage returns the likeliest language of a text in the script of a letter
-// without a function word; empty if it is not known.
+// scriptCodes are the likeliest languages of texts without a function word, by script.
+var scriptCodes = map[string]string{"Cyrillic": "ru", "Arabic": "ar", "Greek": "el", "Hebrew": "he", "Devanagari": "hi", "Thai": "th"}
+
+// scriptLanguage returns the likeliest language of a text that has a letter; empty if it
+// is not known.
 func scriptLanguage(letter rune) string {
-	for _, s := range []struct {
-		table *unicode.RangeTable
-		code  string
-	}{
-		{unicode.Cyrillic, "ru"}, {unicode.Arabic, "ar"}, {unicode.Greek, "el"}, {unicode.Hebrew, "he"}, {unicode.Devanagari, "hi"},
-		{unicode.Thai, "th"},
-	} {
-		if unicode.Is(s.table, letter) {
-			return s.code
+	for script, code := range scriptCodes {
+		if unicode.Is(unicode.Scripts[script], letter) {
+			return code
 		}
 	}
 	return ""

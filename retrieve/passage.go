@@ -34,8 +34,6 @@ type Passage struct {
 	Scores Scores  `json:"scores"`
 }
 
-func joinedID(first, last ingest.Chunk) string { return fmt.Sprintf("%s-%d", first.ID, last.Ordinal) }
-
 // Passages returns a document's chunks, as [ingest.Split] makes them, as passages
 // without scores: for callers that use the whole document.
 func Passages(doc *ingest.Document, chunks []ingest.Chunk) []Passage {

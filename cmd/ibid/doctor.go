@@ -222,13 +222,12 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *checkup, embedder retrieve.Embedder,
 	check, what string) error {
 	if c.remote() {
-		traits, err := store.Inspect(ctx)
+		server, schema, err := store.Inspect(ctx)
 		if err != nil {
 			return err
 		}
-		for _, t := range traits {
-			up.add(ok(t.Name, "%s", t.Value))
-		}
+		up.add(ok("server", "%s", server))
+		up.add(ok("schema", "%s", schema))
 	}
 	documents, chunks, err := store.Count(ctx, retrieve.Filter{})
 	if err != nil {

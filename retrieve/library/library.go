@@ -68,7 +68,7 @@ func OpenState(ctx context.Context, place Place, opts state.Options) (*state.Sto
 
 // Over opens the library of an open state, which Close closes.
 func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder, opts retrieve.Options) (*Library, error) {
-	if _, err := retrieve.CheckSpace(ctx, s, m); err != nil {
+	if err := retrieve.CheckSpace(ctx, s, m); err != nil {
 		return nil, err
 	}
 	l := &Library{State: s}

@@ -52,7 +52,10 @@ func (t *tx) copyFrom(from *tx) {
 			check(fmt.Errorf("%w: the schema of %s has a library: name another one with search_path", ErrTarget, t.s.place))
 		}
 		t.exec(`DELETE FROM ibid.` + of.name)
-		t.copyTable(from, &of)
+		from.batches(&of, func(rows [][]any) {
+			rows = slices.DeleteFunc(rows, func(row []any) bool { return of.sum >= 0 && !of.intact(row) })
+			t.insertSummed(of.name, strings.Join(of.columns, ", "), "", rows)
+		})
 	}
 	// A name of its own, so that no search index is used for both.
 	t.found()
@@ -60,14 +63,6 @@ func (t *tx) copyFrom(from *tx) {
 	t.exec(`SELECT setval('` + strings.ReplaceAll(t.s.dialect.schema, "'", "''") + `numbers', greatest(1,
 		(SELECT max(number) FROM ibid.documents), (SELECT max(document) FROM ibid.changes)))`)
 	t.changed(change{})
-}
-
-// copyTable copies the undamaged rows of a table.
-func (t *tx) copyTable(from *tx, of *table) {
-	from.batches(of, func(rows [][]any) {
-		rows = slices.DeleteFunc(rows, func(row []any) bool { return of.sum >= 0 && !of.intact(row) })
-		t.insertSummed(of.name, strings.Join(of.columns, ", "), "", rows)
-	})
 }
 
 // batches calls f with the rows of a table, as many at a time as one transaction copies.

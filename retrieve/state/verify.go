@@ -324,28 +324,18 @@ func (v *verifier) vectors() {
 	}
 }
 
-// A Trait is one line of the description of a server.
-type Trait struct{ Name, Value string }
-
-// Inspect returns what an operator of a server asks first: its version, the layout
+// Inspect returns what an operator of a server asks first: its version, and the layout
 // and the size of the schema.
-func (s *Store) Inspect(ctx context.Context) (traits []Trait, err error) {
+func (s *Store) Inspect(ctx context.Context) (server, schema string, err error) {
 	var number int
-	server := ""
 	err = within(ctx, s.view, func(t *tx) {
 		number, server = s.layout(t), value[string](t, `SELECT convert_to(current_setting('server_version'), 'UTF8')`)
 	}, "inspecting the store")
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
 	bytes, err := s.size(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return []Trait{
-		{Name: "server", Value: fmt.Sprintf("%s, PostgreSQL %s", s.place, server)},
-		{Name: "schema", Value: fmt.Sprintf("%s, layout %d, %.1f MB", s.schema, number, float64(bytes)/1e6)},
-	}, nil
+	return fmt.Sprintf("%s, PostgreSQL %s", s.place, server), fmt.Sprintf("%s, layout %d, %.1f MB", s.schema, number, float64(bytes)/1e6), err
 }
 
 // size is that of the database file with its log, or of the schema on a server.

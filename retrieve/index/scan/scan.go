@@ -154,15 +154,10 @@ func run[V any](kernels []kernel[V], vector *V, plain func(row []byte) int32, st
 
 // plain returns the product of one row; the kernels are tested against it.
 func (q *Query) plain(row []byte) int32 {
-	var a, b, c, d int32
-	words := q.words
-	for len(words) >= 8 && len(row) >= 8 {
-		w, r := (*[8]int16)(words), (*[8]byte)(row)
-		a += int32(w[0])*int32(r[0]) + int32(w[4])*int32(r[4])
-		b += int32(w[1])*int32(r[1]) + int32(w[5])*int32(r[5])
-		c += int32(w[2])*int32(r[2]) + int32(w[6])*int32(r[6])
-		d += int32(w[3])*int32(r[3]) + int32(w[7])*int32(r[7])
-		words, row = words[8:], row[8:]
+	var sum int32
+	row = row[:len(q.words)]
+	for i, w := range q.words {
+		sum += int32(w) * int32(row[i])
 	}
-	return a + b + c + d
+	return sum
 }

@@ -4,6 +4,7 @@ package statetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -62,16 +63,11 @@ func run(t testing.TB, server, statement string) {
 	t.Helper()
 	ctx := context.Background() // the test's may have ended
 	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		t.Error(err)
-		return
+	if err == nil {
+		_, err = conn.Exec(ctx, statement)
+		err = errors.Join(err, conn.Close(ctx))
 	}
-	defer func() {
-		if err := conn.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	}()
-	if _, err := conn.Exec(ctx, statement); err != nil {
+	if err != nil {
 		t.Error(err)
 	}
 }
