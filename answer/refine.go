@@ -173,7 +173,7 @@ type refineStep struct {
 	*refiner
 	done    Stepped // how it ends
 	last    bool    // no further batch is to come: the reply is the answer
-	held    bool    // … but may be cut, and the draft before it is whole: it is shown when it is whole
+	held    bool    // … but may be cut, and the draft before it is whole: it is a draft until it is whole
 	allowed []int   // labels that the reply may cite
 	had     []int   // labels of the answer before
 	call    *call
@@ -185,19 +185,19 @@ func (s *refineStep) stream(ctx context.Context, m Model, p Prompt) {
 	out := newSieve(s.allowed, true)
 	out.verbatim = true
 	s.call = s.refiner.call(p)
-	s.failed = s.call.show(ctx, m, &s.reply, func(text string) bool { return s.held || s.show(out.add(text)) })
-	if s.reply.released && !s.held && !s.stopped {
+	s.failed = s.call.show(ctx, m, &s.reply, func(text string) bool { return s.show(out.add(text)) })
+	if s.reply.released && !s.stopped {
 		s.show(out.end())
 	}
 	s.addUsage(s.call)
 }
 
-// show emits the next piece of the reply.
+// show emits the next piece of the reply: as a draft while it may still be dropped.
 func (s *refineStep) show(piece string) bool {
 	switch {
 	case piece == "":
 		return true
-	case s.last:
+	case s.last && !s.held:
 		return s.say(piece)
 	}
 	return s.emit(Draft{Step: s.steps, Text: piece})
@@ -228,7 +228,7 @@ func (s *refineStep) conclude() {
 	whole := s.failed == nil && s.call.finish != "length"
 	s.done.Reason = s.unchanged(text, whole, shown)
 	if s.done.Changed = s.done.Reason == ""; s.done.Changed {
-		if (!s.reply.released || s.held) && !s.show(text) {
+		if s.held && !s.say(text) || !s.held && !s.reply.released && !s.show(text) {
 			return
 		}
 		s.done.Lost = lost

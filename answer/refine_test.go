@@ -170,6 +170,7 @@ draft 1 "120 marks.[1]" [1]
 stepped 1 answer [1] changed=true  invented=[] lost=[]
 stepped 2 refine [2] changed=false meta_remark invented=[] lost=[]
 text "120 marks,[1] due in April.[3]"
+draft 3 "120 marks,[1] due in April.[3]"
 stepped 3 refine [3] changed=true  invented=[] lost=[]
 usage calls=3 judge=0 looked=3 used=2`,
 		},
@@ -205,8 +206,10 @@ usage calls=3 judge=0 looked=3 used=2`,
 			want: `kept 3
 draft 1 "120 marks.[1]" [1]
 stepped 1 answer [1 2] changed=true  invented=[] lost=[]
+draft 2 "The fee is"
 stepped 2 refine [3] changed=false model_error invented=[] lost=[]
 text "120 marks[1], or 60.[3]"
+draft 3 "120 marks[1], or 60.[3]"
 stepped 3 refine [3] changed=true  invented=[] lost=[]
 usage calls=3 judge=0 looked=3 used=3`,
 		},
@@ -307,6 +310,7 @@ stepped 0  [] changed=false budget invented=[] lost=[]
 draft 1 "120.[1] Half.[0](id=)" [1]
 stepped 1 answer [1] changed=true  invented=[2] lost=[]
 text "Half.[2]"
+draft 2 "Half.[2]"
 stepped 2 refine [2] changed=true  invented=[] lost=[1]
 usage calls=2 judge=0 looked=3 used=2`,
 		},

@@ -59,7 +59,7 @@ type Answer struct {
 	Indexing *Indexing `json:"indexing,omitempty"`
 }
 
-// A Draft is a version of the answer that a later step improved.
+// A Draft is a whole version of the answer that a later step improved.
 type Draft struct {
 	Step   int    `json:"step"`
 	Text   string `json:"text"`
@@ -91,9 +91,9 @@ type Fold struct {
 	answer  Answer
 	text    []byte
 	unknown func(text string) []string // addresses; nil before the passages are known
-	// drafts hold the texts of answer.Drafts.
-	drafts  [][]byte
-	refused bool // there was an Unanswered
+	draft   Draft                      // that is not whole yet
+	drafted []byte                     // its text
+	refused bool                       // there was an Unanswered
 }
 
 // Add adds the next event.
@@ -154,9 +154,6 @@ func (f *Fold) Answer() Answer {
 	a.Judged, a.Steps, a.Warnings = notNil(a.Judged), notNil(a.Steps), notNil(a.Warnings)
 	a.Nearest, a.Closest = notNil(a.Nearest), notNil(a.Closest)
 	a.Drafts, a.Verified = notNil(a.Drafts), notNil(a.Verified)
-	for i := range a.Drafts {
-		a.Drafts[i].Text = string(f.drafts[i])
-	}
 	return a
 }
 
@@ -168,15 +165,13 @@ func notNil[T any](s []T) []T {
 }
 
 func (f *Fold) addDraft(e answer.Draft) {
-	a := &f.answer
-	if n := len(a.Drafts); n == 0 || a.Drafts[n-1].Step != e.Step {
-		a.Drafts = append(a.Drafts, Draft{Step: e.Step, Labels: []int{}})
-		f.drafts = append(f.drafts, nil)
+	if f.draft.Step != e.Step {
+		f.draft, f.drafted = Draft{Step: e.Step}, nil
 	}
-	last := len(a.Drafts) - 1
-	f.drafts[last] = append(f.drafts[last], e.Text...)
-	if len(e.Labels) > 0 {
-		a.Drafts[last].Labels = e.Labels
+	f.drafted = append(f.drafted, e.Text...)
+	if e.Final {
+		f.draft.Text, f.draft.Labels = string(f.drafted), notNil(e.Labels)
+		f.answer.Drafts = append(f.answer.Drafts, f.draft)
 	}
 }
 

@@ -132,6 +132,8 @@ func TestBrowserStates(t *testing.T) {
 		b.ask("drafted")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text .draft")))
 		const sentences = `document.querySelector(".turn .text").textContent.replace(/\s+/g, " ").trim()`
+		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences) // also while the second one begins
+		b.waitFor(`document.querySelector(".progress").textContent === "Writing draft 2…"`)
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
 		b.look("3-draft")
 		// The refined answer replaces the draft sentence by sentence.
@@ -144,6 +146,7 @@ func TestBrowserStates(t *testing.T) {
 		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2", sentences)
 		b.is("0", `String(document.querySelectorAll(".turn .text .draft").length)`)
 		b.is("The mooring fee is 240 crowns a season.", `[...CSS.highlights.get("changed")].map(String).join("|")`)
+		b.is("1", `String(document.querySelectorAll(".evidence .drafts li").length)`)
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", `document.querySelector(".evidence .drafts li").textContent.replace(/\s*1/, "").trim()`)
 		b.look("3-refined")
 

@@ -195,6 +195,7 @@ func (s *scene) script(lib shelf) script {
 		"drafted": slices.Concat(begin, []any{
 			answer.Draft{Step: 1, Text: "Nobody sails alone before the end of April.[1] Dogs stay ashore. The fee is due.", Labels: []int{1},
 				Final: true},
+			answer.Draft{Step: 2, Text: "Nobody sails"}, // which the answer replaces: it is no draft of its own
 			s.waitAt("first"),
 			answer.Text{Text: "Nobody sails alone before the end of April.[1] The mooring"},
 			s.waitAt("second"),

@@ -285,10 +285,10 @@ function storedEvent(kind, data) {
     case "block":
       return data.final ? data : null;
     case "done": {
-      const { usage, indexing } = data;
+      const { usage, indexing } = data, drafts = data.drafts?.map(({ step }) => ({ step }));
       const sources = (data.sources || []).map(({ number, passages }) => ({ number, passages: (passages || []).map(({ id }) => ({ id })) }));
       const verified = (data.verified || []).filter((v) => v.verdict === "dropped").map(({ statement, verdict }) => ({ statement, verdict }));
-      return { usage, indexing, sources, verified };
+      return { usage, indexing, drafts, sources, verified };
     }
     case "unanswered":
       return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };

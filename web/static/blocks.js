@@ -17,6 +17,7 @@ export class Blocks {
     this.equip = equip;
     this.html = []; // by index
     this.earlier = []; // the draft that the text replaces, sentence by sentence
+    this.first = null; // the first of the drafts
     this.draft = false; // the text is a draft too
     this.marked = []; // its sentences in changed
     this.stale = new Set();
@@ -25,7 +26,9 @@ export class Blocks {
 
   // begin starts another version of the text, which replaces the one that is drawn.
   begin(draft) {
-    if (this.html.length) this.earlier = this.html;
+    const size = (html) => html.join("").length;
+    if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // not by what broke off early
+    if (this.html.length) this.first ||= this.html;
     this.html = [];
     this.draft = draft;
     this.#redraw();
@@ -39,19 +42,18 @@ export class Blocks {
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }
 
-  // finish drops what is left of the earlier draft, and marks the sentences that differ from it.
+  // finish drops what is left of the earlier draft, and marks the sentences that differ from the first.
   finish() {
-    const before = this.earlier;
     this.earlier = [];
     this.#redraw();
     this.draw();
     while (this.element.children.length > this.html.length) this.element.lastChild.remove();
-    this.mark(before);
+    this.mark(this.first);
   }
 
   // mark marks the sentences that are not in an earlier text, which is the HTML of its blocks.
   mark(before) {
-    if (!changed || !before.length) return;
+    if (!changed || !before?.length) return;
     for (const range of this.marked) changed.delete(range);
     const old = new Set(before.flatMap((html) => sentences(parse(html)).map((s) => s.text)));
     this.marked = sentences(this.element).filter((s) => !old.has(s.text)).map((s) => s.range);
@@ -94,7 +96,13 @@ export class Blocks {
     if (html === undefined || earlier === undefined || index < this.html.length - 1) return content;
     const rest = parse(earlier);
     for (const cite of rest.querySelectorAll(".cite")) cite.remove();
-    const left = sentences(rest)[sentences(content).length];
+    const [now, before] = [sentences(content), sentences(rest)];
+    const [growing, same] = [now.at(-1), before[now.length - 1]];
+    if (growing && same && same.text !== growing.text && same.text.startsWith(growing.text)) {
+      growing.range.deleteContents(); // until it differs from what is there
+      now.pop();
+    }
+    const left = before[now.length];
     if (!left) return content;
     const gone = document.createRange();
     gone.setStart(rest, 0);

@@ -101,6 +101,7 @@ export class Board {
 
   // end shows what the answer was made from.
   end(answer, drafts) {
+    const whole = [...drafts].filter(([step]) => answer.drafts?.some((d) => d.step === step)); // the last one is the answer
     const looked = [...this.reasons.values()];
     for (const { passages } of answer.sources || []) for (const { id } of passages || []) this.cards.get(id)?.remove();
     const dropped = (answer.verified || []).filter((v) => v.verdict === "dropped");
@@ -108,7 +109,7 @@ export class Board {
     if (dropped.length) {
       more.push(el("h4", {}, t("Left out, since the model itself says no to it")), el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
     }
-    if (drafts.size) more.push(el("h4", {}, t("Earlier drafts")), el("ol", { class: "drafts" }, ...[...drafts.values()].map(drawDraft)));
+    if (whole.length) more.push(el("h4", {}, t("Earlier drafts")), el("ol", { class: "drafts" }, ...whole.map(drawDraft)));
     this.rest.append(...more);
     const again = looked.filter((j) => j.wider).length;
     this.summary.textContent = looked.length
@@ -184,7 +185,7 @@ function belowHeading({ text = "", heading = "", title }) {
   return lines.slice(Math.max(first, 0)).join("\n");
 }
 
-function drawDraft(html) {
+function drawDraft([, html]) {
   const box = el("li", {});
   const blocks = new Blocks(box);
   html.forEach((h, i) => blocks.put(i, h));
