@@ -162,10 +162,8 @@ func withoutApostrophes(word string) string {
 		}
 		return r
 	}, word)
-	if cut, ok := strings.CutSuffix(word, "'s"); ok {
-		word = cut
-	} else if cut, ok := strings.CutSuffix(word, "'S"); ok {
-		word = cut
+	if n := len(word) - 2; n >= 0 && (word[n:] == "'s" || word[n:] == "'S") {
+		word = word[:n]
 	}
 	if before, after, ok := strings.Cut(word, "'"); ok && slices.Contains(elided, strings.ToLower(before)) && len(after) > 1 {
 		word = after

@@ -184,15 +184,11 @@ func (p *pageReader) cell(b []byte, at int) (number int64, payload []byte, err e
 		return 0, nil, nil
 	}
 	size, n := varint(b[at:])
-	if n == 0 || size > maxRow {
+	rowid, m := varint(b[at+n:])
+	if n == 0 || m == 0 || size > maxRow {
 		return 0, nil, nil
 	}
-	at += n
-	rowid, n := varint(b[at:])
-	if n == 0 {
-		return 0, nil, nil
-	}
-	at += n
+	at += n + m
 	// How much of a row is on its leaf page.
 	const most, least = pageSize - 35, (pageSize-12)*32/255 - 23
 	local := int(size)
