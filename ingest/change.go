@@ -54,6 +54,8 @@ type Change struct {
 	Root     string `json:"root"`
 	Path     string `json:"path"`
 	Action   Action `json:"action"`
+	// URL is the address of a web page.
+	URL string `json:"url,omitempty"`
 	// Reason says why a file was skipped or failed and, if possible, what to do;
 	// for a file that was read, which part of it was not.
 	Reason string `json:"reason,omitempty"`

@@ -165,6 +165,9 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 		Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path,
 		Done: s.done, Total: len(s.files),
 	}
+	if pages, ok := s.fsys.(webPages); ok {
+		c.URL = pages.Address(f.path)
+	}
 	before, stored := s.known[f.path]
 	// A change that was started is finished, however the sync ends.
 	ctx = context.WithoutCancel(ctx)
@@ -258,7 +261,8 @@ func (s *folderSync) remove(ctx context.Context, yield func(Change, error) bool)
 			yield(Change{}, err)
 			return
 		}
-		c := Change{Document: s.root.Name + "/" + p, Root: s.root.Name, Path: p, Action: Removed, Done: s.done, Total: len(s.files)}
+		c := Change{Document: s.root.Name + "/" + p, Root: s.root.Name, Path: p, URL: s.known[p].Meta[AddressKey], Action: Removed,
+			Done: s.done, Total: len(s.files)}
 		if err := s.Sink.Delete(context.WithoutCancel(ctx), c.Document); err != nil {
 			yield(Change{}, fmt.Errorf("removing %s: %w", c.Document, err))
 			return

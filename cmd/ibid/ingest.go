@@ -34,7 +34,7 @@ type ingestCmd struct {
 // Help is what 'ibid ingest --help' says in addition to the flags.
 func (ingestCmd) Help() string {
 	return "Ibid reads " + ingest.Formats() + ". It silently leaves out " + ingest.LeftOut +
-		". Every other file is listed as skipped or failed, with the reason; --json prints a line for each file."
+		". Every other file is listed as skipped or failed, with the reason; --json prints a line for each file or page."
 }
 
 // Run reads the folders one after the other. A bad document never stops the rest.
@@ -95,11 +95,16 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 				report.meter.update(done, total)
 			}
 		}
-		f.onNotice = func(n site.Notice) { fmt.Fprintf(messages, "ibid: %s: %s\n", printable(f.path), printable(n.Detail)) }
+		var unsaid error
+		f.onNotice = func(n site.Notice) {
+			fmt.Fprintf(messages, "ibid: %s: %s\n", printable(f.path), printable(n.Detail))
+			unsaid = errors.Join(unsaid, report.notice(f.path, n))
+		}
 		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
 			total.add(ch)
 			return report.change(ch)
 		})
+		err = errors.Join(err, unsaid)
 		f.syncer.Force = false
 		report.end()
 		if err != nil {
@@ -225,6 +230,18 @@ func (r *ingestReport) change(c ingest.Change) error {
 	}
 	_, err := io.WriteString(out, changeLine(c))
 	return err
+}
+
+// notice reports a part of a site that was left out. People get it as a message.
+func (r *ingestReport) notice(address string, n site.Notice) error {
+	if r.json == nil {
+		return nil
+	}
+	type notice struct {
+		Site string `json:"site"`
+		site.Notice
+	}
+	return r.json.Encode(map[string]notice{"notice": {address, n}})
 }
 
 func (r *ingestReport) end() {

@@ -59,6 +59,12 @@ func TestSites(t *testing.T) {
 	delete(pages, "/docs/keys")
 	mu.Unlock()
 	ingest("updated", "removed", "1 updated", "1 removed")
+	out, _, _ = ibid(t, data, "ingest", "--json", "--fetch-private", "--max-pages", "1", site)
+	for _, want := range []string{`{"notice":{"site":"` + site + `","code":"many_pages","n":1,`, `"url":"` + site + `hours"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s is missing in %s", want, out)
+		}
+	}
 	if out, errs, code := ibid(t, data, "ingest", "--fetch-private", "--max-pages", "1", site); code != exitDone ||
 		!strings.Contains(out+errs, "not all of it was read: it has more than 1 pages (--max-pages)") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)

@@ -17,7 +17,7 @@ export interface AskRequest {
 export interface Change {
   action: "added" | "updated" | "unchanged" | "renamed" | "removed" | "skipped" | "failed";
   chunks: number; copy_of?: string; document: string; from?: string; pages: number; path: string;
-  reason?: string; root: string;
+  reason?: string; root: string; url?: string;
 }
 export interface Citation {
   by: "written" | "found"; digest: string; document: string; end: number; end_chars?: number;

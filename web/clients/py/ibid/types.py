@@ -49,6 +49,7 @@ class Change(TypedDict, total=False):
     path: str
     reason: str
     root: str
+    url: str
 class Citation(TypedDict, total=False):
     by: Literal["written", "found"]
     digest: str
