@@ -56,6 +56,7 @@ func (g *growing) Add(_ context.Context, name string, content io.Reader, _ map[s
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	id := "uploads/" + name
+	g.shelf = slices.DeleteFunc(g.shelf, func(d *ingest.Document) bool { return d.ID == id })
 	g.shelf = append(g.shelf, &ingest.Document{ID: id, Root: "uploads", Path: name, Title: name, Format: "text", Text: string(text)})
 	slices.SortFunc(g.shelf, func(a, b *ingest.Document) int { return strings.Compare(a.ID, b.ID) })
 	return ingest.Change{Document: id, Root: "uploads", Path: name, Action: ingest.Added}, nil
@@ -156,6 +157,14 @@ func TestBrowserDocuments(t *testing.T) {
 	b.is("tides.txt", `document.querySelector("#rows a").textContent`)
 	b.do(chromedp.Evaluate[chromedp.Void](`window.row = document.querySelector("#rows tr"); document.querySelector("#rows [aria-label^='Read again']").click()`))
 	b.waitFor(`!window.row.isConnected`) // the list was replaced
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
+		const carried = new DataTransfer(), input = document.querySelector("#rows [aria-label^='Replace'][type=file]");
+		carried.items.add(new File(["Low water."], "other.txt"));
+		input.files = carried.files;
+		input.dispatchEvent(new Event("change"));
+	})()`))
+	b.waitFor(`document.querySelector("#rows tr").textContent.includes("10 B")`) // under its own name
+	b.is("tides.txt", `document.querySelector("#rows a").textContent`)
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Delete']").click()`))
 	b.waitFor(`document.querySelector("#rows [aria-label^=Confirm]") !== null`)
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Confirm']").click()`))

@@ -180,6 +180,14 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
 function actions(id) {
   if (!isUpload(id)) return [];
   const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name: id }), onclick: () => change(again, "POST", id, t("{name} was read again.", { name: id })) }, t("Read again"));
+  const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0], "aria-label": t("Replace: {name}", { name: id }), onchange: () => {
+    // A file with the name of another replaces it.
+    const to = new URL(`api/documents?name=${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`, base);
+    const { collection: of } = all?.find((d) => d.document === id) || {};
+    if (of) to.searchParams.set("collection", of);
+    if (file.files.length) change(replace, "POST", id, `${id}: ${t("Replaced")}`, to, { headers: { "Content-Type": "application/octet-stream" }, body: file.files[0] });
+  } });
+  const replace = el("button", { type: "button", class: "quiet", "aria-label": t("Replace: {name}", { name: id }), onclick: () => file.click() }, t("Replace"));
   let sure = false;
   const remove = el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: id }), onclick: () => {
     if (sure) {
@@ -195,13 +203,13 @@ function actions(id) {
     remove.textContent = t("Delete");
     remove.setAttribute("aria-label", t("Delete: {name}", { name: id }));
   });
-  return [again, remove];
+  return [again, replace, file, remove];
 }
 
-async function change(button, method, id, done) {
+async function change(button, method, id, done, url = documentAPI(id), sent = {}) {
   button.disabled = true;
   try {
-    const response = await fetch(documentAPI(id), { method });
+    const response = await fetch(url, { method, ...sent });
     if (!response.ok) throw new Trouble(await response.json());
     say(done);
     byId("find").hidden ? byId("choose").focus() : words.focus();
