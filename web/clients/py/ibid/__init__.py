@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from http.client import HTTPException
 from typing import Any, NamedTuple
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
@@ -186,13 +186,12 @@ class Ibid:
             except ValueError:  # a proxy's page
                 problem = {}
             raise _refusal(problem if isinstance(problem, dict) else {}, err.code, err.headers.get("Retry-After")) from None
-        except (URLError, OSError, HTTPException) as err:
+        except (OSError, HTTPException) as err:
             raise IbidError(0, "unreachable", f"there is no reply from {self.url}: {getattr(err, 'reason', err)}") from err
 
 
 def _asked(question: str, history: Iterable[Turn], collection: str | None, more: Mapping[str, Any]) -> dict[str, Any]:
-    past = list(history)
-    return {"question": question} | ({"history": past} if past else {}) | ({"collection": collection} if collection else {}) | dict(more)
+    return {"question": question, "history": list(history)} | ({"collection": collection} if collection else {}) | dict(more)
 
 
 def _refusal(problem: Mapping[str, Any], status: int, retry: str | None = None) -> IbidError:
