@@ -230,7 +230,8 @@ func below(address, at *url.URL) string {
 	switch {
 	case strings.HasSuffix(at.Path, "/"):
 		return at.Path
-	case strings.HasPrefix(at.Path+"/", address.Path):
+	case strings.HasPrefix(at.Path+"/", address.Path) &&
+		strings.TrimPrefix(at.Host, "www.") == strings.TrimPrefix(address.Host, "www."):
 		return address.Path
 	case path.Ext(at.Path) == "":
 		return at.Path + "/"

@@ -540,6 +540,8 @@ func TestExtent(t *testing.T) {
 	for from, to := range map[string]string{"/e/": "/e", "/f/": "/f/home.html", "/g/": "/e", "/h/": "/h/en/", "/i/": "/f/home.html"} {
 		web.mux.Handle(from+"{$}", http.RedirectHandler(to, http.StatusPermanentRedirect))
 	}
+	elsewhere := strings.Replace(web.URL, "127.0.0.1", "localhost", 1) + "/e"
+	web.mux.Handle("/{$}", http.RedirectHandler(elsewhere, http.StatusFound))
 	web.html("/e", `<a href="/e/b">b</a> <a href="/c">c</a>`)
 	web.html("/e/b", "below")
 	web.html("/f/home.html", `<a href="b">b</a> <a href="/c">c</a>`)
@@ -552,7 +554,7 @@ func TestExtent(t *testing.T) {
 	for address, want := range map[string]string{
 		"/a/": "a/b.html a/d.html a/index.html", "/a/b": "a/b.html", "/c": "c.html", "/map.xml": "c.html",
 		"/e": "e.html", "/e/": "e.html e/b.html", "/f/": "f/b.html f/home.html", "/g/": "e.html e/b.html",
-		"/h/": "h/en/b.html h/en/index.html", "/i/": "f/b.html f/home.html",
+		"/": "e.html e/b.html", "/h/": "h/en/b.html h/en/index.html", "/i/": "f/b.html f/home.html",
 	} {
 		s := openSite(t, t.TempDir(), web.URL+address)
 		crawlOnce(t, s)
