@@ -179,7 +179,7 @@ func (s *scene) script(lib shelf) script {
 		lib.judged(dogs, answer.Irrelevant, "does not mention 'sails alone', 'sixteen'"),
 		answer.Kept{Passages: kept},
 	}
-	usage := answer.Usage{Looked: 4, Used: 3, Took: 1420, Calls: 3, JudgeCalls: 1, PromptTokens: 2210, CompletionTokens: 168}
+	usage := answer.Usage{Looked: 4, Used: 4, Took: 1420, Calls: 3, JudgeCalls: 1, PromptTokens: 2210, CompletionTokens: 168}
 	answered := []any{
 		answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it depends on **age and boat**:\n\n"},
 		answer.Text{Text: "- Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the " +

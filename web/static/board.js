@@ -103,7 +103,8 @@ export class Board {
   end(answer, drafts) {
     const whole = [...drafts].filter(([step]) => answer.drafts?.some((d) => d.step === step)); // the last one is the answer
     const looked = [...this.reasons.values()];
-    for (const { passages } of answer.sources || []) for (const { id } of passages || []) this.cards.get(id)?.remove();
+    const cited = new Set((answer.sources || []).flatMap(({ passages }) => (passages || []).map(({ id }) => id)));
+    for (const id of cited) this.cards.get(id)?.remove();
     const dropped = (answer.verified || []).filter((v) => v.verdict === "dropped");
     const more = [];
     if (dropped.length) {
@@ -114,7 +115,7 @@ export class Board {
     const again = looked.filter((j) => j.wider).length;
     this.summary.textContent = looked.length
       ? [t("Looked at {n} passages", { n: answer.usage?.looked ?? looked.length }), again ? t("again at {n}", { n: again }) : "",
-        t("used {n}", { n: answer.usage?.used ?? answer.sources?.length ?? 0 }),
+        t("used {n}", { n: cited.size }), // the others, also those that the model read, stay below
         dropped.length ? t("left out {n} statements", { n: dropped.length }) : ""].filter(Boolean).join(t(", "))
       : t("Earlier drafts");
     this.rest.hidden = !looked.length && !more.length;
