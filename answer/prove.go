@@ -53,6 +53,7 @@ type proof struct {
 	lead   string // what the last lead announces
 	held   string // what may be shown once a statement has a source
 	source bool   // a statement that is shown has one, or there is code, which needs none
+	shown  bool   // some of the answer
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
 	limit  time.Duration // for all verdicts together; 0 for none
@@ -167,9 +168,25 @@ func (p *proof) settle(all bool) bool {
 	}
 	if p.source && p.held != "" {
 		p.emit(Text{Text: p.held})
-		p.held = ""
+		p.held, p.shown = "", true
 	}
 	return !p.stopped
+}
+
+// restart forgets the answer so far, since its reply broke off and is asked for once
+// more. It reports whether that could be done: nobody has seen any of it.
+func (r *asking) restart() bool {
+	p := r.proof
+	if p == nil || p.shown {
+		return false
+	}
+	for _, o := range p.open {
+		v := <-o.verdict
+		r.addUsage(v.calls...)
+	}
+	p.units, p.queue, p.open = statement.NewSplitter(len(p.passages)), statement.Queue{}, nil
+	p.lead, p.held, p.source = "", "", false
+	return true
 }
 
 // A finding is what code finds about a statement.

@@ -107,6 +107,39 @@ func TestNothingProved(t *testing.T) {
 	}
 }
 
+// A reply that breaks off is asked for once more if nobody has seen any of it yet.
+func TestHeldReplyRepeated(t *testing.T) {
+	const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
+	for _, test := range []struct {
+		how                  Unproved
+		cut, text            string
+		answering, breakings int
+		incomplete           bool
+	}{
+		{UnprovedDrop, "The mooring fee is", fee, 2, 1, false},
+		{UnprovedDrop, "Hello, gulls. The mooring", fee, 2, 1, false},
+		{UnprovedDrop, "The mooring fee is 120", "The mooring fee is 120[1]", 2, 2, true},
+		{UnprovedDrop, fee + " " + crane + " Members of", fee + " " + crane + " Members of", 1, 1, true},
+		{UnprovedOff, "The mooring fee is", "The mooring fee is", 1, 1, true},
+	} {
+		answering := 0
+		m := proving([]string{fee}, "", "")
+		reply := m.reply
+		m.reply = func(p Prompt) (string, error) {
+			if p.Role == RoleAnswer {
+				if answering++; answering <= test.breakings {
+					return test.cut, errDown
+				}
+			}
+			return reply(p)
+		}
+		got := read((&Answerer{Retriever: proofLibrary(), Model: m, Unproved: test.how}).Ask(t.Context(), Question{Text: "mooring fee"}))
+		if got.err != nil || got.text != test.text || answering != test.answering || strings.Contains(got.String(), "\nincomplete ") != test.incomplete {
+			t.Errorf("%s, %q: %d answers, want %d with %q in\n%s", test.how, test.cut, answering, test.answering, test.text, got)
+		}
+	}
+}
+
 // A proof that is resumed repeats no call that has ended.
 func TestProofResumed(t *testing.T) {
 	const answer = "The mooring fee is 120 marks.[1] The crane lifts boats on Mondays in May.[1] Members of the club pay half of it.[2]"

@@ -218,6 +218,9 @@ func (s *refineStep) conclude() {
 		s.read++
 	}
 	shown := s.reply.released && s.last && !s.held // as Text, which cannot be taken back
+	if shown && s.call.brokeOff(s.failed) && !s.repeated && s.left() > 0 && s.restart() {
+		shown = false
+	}
 	if shown && s.failed != nil {
 		s.streamed, s.broken = true, incompleteReason(s.failed)
 		s.used += len(s.done.Passages)
