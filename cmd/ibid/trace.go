@@ -116,13 +116,20 @@ func stepsText(a cite.Answer) string {
 	if len(a.Steps) > 0 {
 		b.WriteString("\nThe model was asked:\n")
 	}
+	wider := slices.ContainsFunc(a.Judged, func(j answer.Judged) bool { return j.Wider })
+	last, skipped := 0, ""
 	for _, s := range a.Steps {
 		if s.Role == "" {
-			fmt.Fprintf(&b, "  - %s left out: %s\n", counted(len(s.Passages), "passage"), cmp.Or(unread[s.Reason], s.Reason))
+			skipped += fmt.Sprintf("  - %s left out: %s\n", counted(len(s.Passages), "passage"), cmp.Or(unread[s.Reason], s.Reason))
 			continue
 		}
-		fmt.Fprintf(&b, "%2d. %s of %s: %s\n", s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s))
+		if s.Step <= last && wider {
+			fmt.Fprintf(&b, "Then it looked again, at %s:\n", counted(len(s.Passages), "passage"))
+		}
+		fmt.Fprintf(&b, "%s%2d. %s of %s: %s\n", skipped, s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s))
+		last, skipped = s.Step, ""
 	}
+	b.WriteString(skipped)
 	if len(a.Verified) > 0 {
 		b.WriteString("\nStatements were held back until they were checked:\n")
 	}
