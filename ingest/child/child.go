@@ -194,7 +194,10 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	killed := make(chan struct{})
 	stop := context.AfterFunc(timed, func() { killGroup(c.cmd); close(killed) })
 	said := make(chan string, 1)
-	go func() { said <- c.readComplaint() }()
+	go func() {
+		defer close(said) // reap may ask again
+		said <- c.readComplaint()
+	}()
 	reply, err := c.exchange(request, data)
 	if err == nil {
 		<-said

@@ -296,6 +296,22 @@ func TestChildEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// A request whose context ends while the reply arrives ends as well.
+func TestChildEndsAsItReplies(t *testing.T) {
+	pool := testPool(t)
+	for i := range 60 {
+		pool.pid(t) // a child that is ready
+		begun := time.Now()
+		pool.pid(t)
+		took := time.Since(begun)
+		ctx, cancel := context.WithTimeout(t.Context(), took*time.Duration(70+i)/100)
+		if _, err := pool.ask(ctx, "pid", wish{Do: "pid"}, nil, new(result), time.Minute); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+}
+
 // A child ends with its parent, whatever it is doing.
 func TestChildEndsWithItsParent(t *testing.T) {
 	for _, doing := range []string{"nothing", "hang"} {
