@@ -43,12 +43,6 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 			l.skip("answer_too_long", l.batches)
 			break
 		}
-		if l.steps > 0 && r.overBudget() {
-			if unread := l.skip("budget", l.batches); l.draft == "" {
-				l.missed = cmp.Or(l.missed, fmt.Errorf("%d passages were left when the prompts had reached --budget-tokens (%d)", unread, r.BudgetTokens))
-			}
-			break
-		}
 		r.warnShortened()
 		l.batches = l.batches[1:]
 		if err := l.step(ctx, b); err != nil || r.stopped {

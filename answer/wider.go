@@ -23,12 +23,8 @@ const (
 // are read when the model finds no answer in the first. The gates that ask a
 // judge have its verdict on each passage instead.
 func (r *asking) looksWider() bool {
-	return r.writes && r.left() > 0 && !r.overBudget() && (r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
-}
-
-// overBudget reports whether the prompts of a question have as many tokens as they may.
-func (r *asking) overBudget() bool {
-	return r.summary == nil && r.BudgetTokens > 0 && r.usage.PromptTokens >= r.BudgetTokens
+	return r.writes && r.left() > 0 && (r.BudgetTokens <= 0 || r.usage.PromptTokens < r.BudgetTokens) &&
+		(r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
 }
 
 // firstLook returns the kept passages that most likely answer, by the order of the

@@ -138,19 +138,3 @@ func TestFirstLook(t *testing.T) {
 		}
 	}
 }
-
-// TestRefineWithinBudget: the draft is the answer when the prompts have reached the
-// budget, and a refusal then says that not everything was read.
-func TestRefineWithinBudget(t *testing.T) {
-	for budget, calls := range map[int]int{0: 3, 1001: 3, 1000: 2, 500: 1} {
-		for reply, want := range map[string]string{"120 marks.[1]": `text "120 marks.[1]"`, "NO ANSWER": "unanswered {Reason:no_answer"} {
-			m := &script{reply: byRole(map[Role][]string{RoleAnswer: {reply}, RoleRefine: {"NO CHANGE"}})}
-			a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepPassages: 1, BudgetTokens: budget}
-			got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"}))
-			warned := strings.Contains(got.String(), "passages were left when the prompts had reached --budget-tokens")
-			if got.err != nil || len(m.calls) != calls || !strings.Contains(got.String(), want) || warned != (calls < 3 && reply == "NO ANSWER") {
-				t.Errorf("budget %d: %d calls, want %d and %s in\n%s", budget, len(m.calls), calls, want, got)
-			}
-		}
-	}
-}
