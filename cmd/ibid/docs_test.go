@@ -59,6 +59,8 @@ var notRun = map[string]string{
 	"sudo systemctl restart ibid":                                    "systemd runs where .ci/systemd types it",
 	"journalctl -u ibid -n 20":                                       "systemd runs where .ci/systemd types it",
 	`sudo systemd-run --quiet --pipe --wait --collect -p DynamicUser=yes -p User=ibid \`: "systemd runs where .ci/systemd types it",
+
+	"sudo install -D -m 644 -t /usr/local/share/ibid ibid-v0.1.0-linux-amd64/english.ibidmodel": "it changes the machine",
 }
 
 // A block is the text between two fences.
