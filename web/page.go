@@ -121,7 +121,7 @@ type homePage struct {
 	Model     string // that writes answers; empty: they are quoted
 	MaySet    bool   // the caller may choose settings
 	MayChange bool   // the caller may add documents
-	// Caller is an id of who asks, under which a browser stores the history; empty without keys.
+	// Caller is the id of the caller, under which a browser stores the history; empty without keys.
 	Caller string
 	// Modules are the scripts to preload.
 	Modules []string

@@ -182,7 +182,7 @@ func openPart(data, name string) (*encoder.Model, error) {
 	return nil, fs.ErrNotExist
 }
 
-// encoder opens the encoder that there is, the one for more languages first, then the
+// encoder opens the encoder to use, the one for more languages first, then the
 // better English one; nil if there is none, or if it would be too slow here. With an
 // embedding model of the user's there is no need.
 func (c storeConfig) encoder() (*encoder.Model, error) {

@@ -66,7 +66,7 @@ func formsIn(in []line) (out []form) {
 	}
 	for start := 0; start < len(cells); {
 		next := start + 1
-		apart := func(c cell) bool { return !c.beside(cells[next]) }
+		apart := func(c cell) bool { return !c.sideBySide(cells[next]) }
 		for next < len(cells) && next-start < maxCells && !slices.ContainsFunc(cells[start:next], apart) {
 			next++
 		}
@@ -85,8 +85,8 @@ func formsIn(in []line) (out []form) {
 	return out
 }
 
-// beside reports whether two cells share a height, and no place.
-func (c cell) beside(d cell) bool {
+// sideBySide reports whether two cells share a height, and no place.
+func (c cell) sideBySide(d cell) bool {
 	return c.top > d.bottom && d.top > c.bottom && (c.x0 > d.x1 || d.x0 > c.x1)
 }
 
