@@ -41,9 +41,10 @@ def f1(got, want):
 def ibid(pages):
     with tempfile.TemporaryDirectory() as folder:
         for n, page in enumerate(pages):
-            (Path(folder) / str(n)).write_bytes(page)
-        names = "".join(f"{folder}/{n}\n" for n in range(len(pages)))
-        return json.loads(subprocess.run([work / "text"], input=names, capture_output=True, text=True, check=True).stdout)
+            (Path(folder) / f"{n}.html").write_bytes(page)
+        names = "".join(f"{folder}/{n}.html\n" for n in range(len(pages)))
+        out = subprocess.run([work / "text"], input=names, capture_output=True, text=True, check=True).stdout
+        return [json.loads(line)["text"] for line in out.splitlines()]
 
 
 def without_title(text, page):
