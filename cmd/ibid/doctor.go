@@ -172,8 +172,8 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 		defer cancel()
 	}
 	store, err := startStore(ctx, c.placeConfig, s)
-	if errors.Is(err, state.ErrNewer) {
-		unreachable = "update ibid, or name another folder with --data"
+	if errors.Is(err, state.ErrLayout) {
+		unreachable = "do that, or name another folder with --data"
 	}
 	if err != nil {
 		up.add(finding{check, stateFailed, err.Error(), unreachable})

@@ -77,7 +77,7 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	if _, set := config.ConnConfig.RuntimeParams["application_name"]; !set {
-		config.ConnConfig.RuntimeParams["application_name"] = "ibid state" // earlier versions were "ibid"
+		config.ConnConfig.RuntimeParams["application_name"] = "ibid"
 	}
 	return config, schema, nil
 }

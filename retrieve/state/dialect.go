@@ -69,7 +69,7 @@ var (
 	comment     = regexp.MustCompile(`(?m)\s*--.*$`)
 )
 
-// ddl returns the text of a schema file in the dialect.
+// ddl returns a schema in the dialect.
 func (d *dialect) ddl(text string) string {
 	text = comment.ReplaceAllString(text, "")
 	text = dialectLine.ReplaceAllStringFunc(text, func(line string) string {

@@ -15,8 +15,8 @@ var (
 	// ErrDamaged reports that a database cannot be read or that its tables
 	// contradict one another.
 	ErrDamaged = errors.New("the database is damaged")
-	// ErrNewer reports that a newer version of Ibid wrote a database.
-	ErrNewer = errors.New("it was written by a newer version of ibid")
+	// ErrLayout reports that another version of Ibid, with other tables, wrote a database.
+	ErrLayout = errors.New("this version of ibid cannot read it")
 )
 
 // A failure is an error of the database in plain words.

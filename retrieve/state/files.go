@@ -34,7 +34,7 @@ func (s *Store) shareLock(ctx context.Context) error {
 	err = s.retry(ctx, s.wait, func() error {
 		err := disk.Lock(f, false)
 		if errors.Is(err, disk.ErrLocked) {
-			return &failure{what: path + ": another process repairs the library or brings it up to date", busy: true, err: err}
+			return &failure{what: path + ": another process repairs the library", busy: true, err: err}
 		}
 		return err
 	})
@@ -90,7 +90,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// removeUnfinished removes what interrupted repairs and migrations left in a data
+// removeUnfinished removes what interrupted repairs left in a data
 // directory that no other process uses.
 func (s *Store) removeUnfinished() error {
 	names, err := fs.Glob(os.DirFS(s.dir), FileName+".*.new*")

@@ -1,79 +1,37 @@
 package state
 
 import (
-	"context"
-	"embed"
-	"errors"
+	_ "embed"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// The schema is laid out by files in the order of their numbers, which begin
-// their names. One that has been released is never changed. Numbers below 4 were
-// those of earlier versions, with other tables for each database.
-//
-//go:embed schema/*.sql
-var schema embed.FS
+// layoutNumber is the number of the layout of the tables, which a library has too.
+const layoutNumber = 6
 
-const firstLayout = 4
+//go:embed schema.sql
+var schema string
 
-// A step is one file of the schema.
-type step struct {
-	number int
-	text   string // in the dialect
+// checkLayout refuses a library of another layout with an [ErrLayout].
+func checkLayout(number int) error {
+	switch {
+	case number > layoutNumber:
+		return fmt.Errorf("%w: a newer version wrote it (layout %d, not %d): update ibid, or use another library",
+			ErrLayout, number, layoutNumber)
+	case number < layoutNumber:
+		return fmt.Errorf("%w: an earlier version wrote it (layout %d, not %d): delete it and ingest its folders again, or use another library",
+			ErrLayout, number, layoutNumber)
+	}
+	return nil
 }
 
-func (d *dialect) steps() []step {
-	var steps []step
-	for i, text := range schemaTexts() {
-		steps = append(steps, step{firstLayout + i, d.ddl(text)})
-	}
-	return steps
-}
-
-// schemaTexts returns the schema files in order.
-func schemaTexts() (texts []string) {
-	names, err := fs.Glob(schema, "schema/*.sql") // sorted
-	if err != nil {
-		panic(err)
-	}
-	for i, name := range names {
-		text, err := schema.ReadFile(name)
-		if err != nil {
-			panic(err)
-		}
-		if number, err := strconv.Atoi(strings.TrimPrefix(name, "schema/")[:4]); err != nil || number != firstLayout+i {
-			panic(name + " is out of order")
-		}
-		texts = append(texts, string(text))
-	}
-	return texts
-}
-
-// newestLayout is the layout of this version.
-func newestLayout() int { return firstLayout + len(schemaTexts()) - 1 }
-
-// layOut brings the layout up to date from the number it has, 0 for an empty
-// database.
-func (t *tx) layOut(have int) {
-	if newest := newestLayout(); have > newest {
-		check(fmt.Errorf("%s: %w (layout %d; this version reads layout %d): update ibid, or use another library",
-			t.s.place, ErrNewer, have, newest))
-	}
-	for _, step := range t.s.dialect.steps() {
-		if step.number <= have {
-			continue
-		}
-		t.exec(step.text)
-		t.s.setLayout(t, step.number)
-	}
-	if have == 0 {
-		t.found()
-	}
+// layOut creates the tables in an empty database.
+func (t *tx) layOut() {
+	t.exec(t.s.dialect.ddl(schema))
+	t.s.setLayout(t, layoutNumber)
+	t.found()
 }
 
 var created = regexp.MustCompile(`CREATE (?:UNIQUE )?(?:TABLE|INDEX) (?:ibid\.)?(\w+)`)
@@ -81,31 +39,11 @@ var created = regexp.MustCompile(`CREATE (?:UNIQUE )?(?:TABLE|INDEX) (?:ibid\.)?
 // missing returns the tables and indexes that should exist and are not among
 // those that do.
 func (d *dialect) missing(have []string) (names []string) {
-	for _, step := range d.steps() {
-		// Only PostgreSQL keeps the schema in front of the name.
-		for _, m := range created.FindAllStringSubmatch(strings.ReplaceAll(step.text, d.schema, ""), -1) {
-			if !slices.Contains(have, m[1]) {
-				names = append(names, m[1])
-			}
+	// Only PostgreSQL keeps the schema in front of the name.
+	for _, m := range created.FindAllStringSubmatch(strings.ReplaceAll(d.ddl(schema), d.schema, ""), -1) {
+		if !slices.Contains(have, m[1]) {
+			names = append(names, m[1])
 		}
 	}
 	return names
-}
-
-// upgrade lays out what an older layout lacks.
-func (s *Store) upgrade(ctx context.Context) error {
-	have := 0
-	if err := s.view(ctx, func(t *tx) { have = s.layout(t) }); err != nil {
-		return err
-	}
-	if have > 0 && have < firstLayout {
-		return checkLayout(have)
-	}
-	if have == newestLayout() {
-		return nil
-	}
-	if s.readOnly && have < newestLayout() {
-		return errors.New("it was written by an older version of ibid and cannot be brought up to date: make it writable once")
-	}
-	return s.update(ctx, func(t *tx) { t.layOut(s.layout(t)) }) // another process may have been first
 }

@@ -100,10 +100,6 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 		return nil, err
 	}
 	s.wait = full
-	if err := s.migrate(ctx, opts); err != nil {
-		s.closeFailed()
-		return nil, err
-	}
 	return s, nil
 }
 
@@ -118,7 +114,7 @@ func (s *Store) noteServer(ctx context.Context, c *pgx.Conn) error {
 	return err
 }
 
-// layOutServer lays out the schema, or brings it up to date.
+// layOutServer lays out an empty schema, and refuses one of another layout.
 func (s *Store) layOutServer(ctx context.Context) error {
 	return s.update(ctx, func(t *tx) {
 		if version := value[int](t, `SELECT current_setting('server_version_num')::int`); version < leastServer {
@@ -128,27 +124,18 @@ func (s *Store) layOutServer(ctx context.Context) error {
 		if !value[bool](t, `SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8'))`, s.schema) {
 			t.exec(`CREATE SCHEMA ` + strings.TrimSuffix(s.dialect.schema, "."))
 		}
-		laid, have := t.hasTable("migrations"), 0
-		if laid {
-			have = s.serverLayout(t)
+		if value[bool](t, `SELECT EXISTS (SELECT 1 FROM pg_tables
+			WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'migrations')`, s.schema) {
+			check(checkLayout(s.serverLayout(t)))
+			s.whole(t)
+			return
 		}
-		moved := have > 0 && have < firstLayout
-		if moved {
-			s.moveEarlier(t)
-			have = 0
-		}
-		if !laid || moved {
-			t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`)
-		}
-		err := caught(func() { t.layOut(have) })
+		t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`)
+		err := caught(t.layOut)
 		if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42P07" { // duplicate_table
 			err = s.foreign(answer.Message)
 		}
 		check(err)
-		if moved {
-			t.set(settingSource, s.earlierSchema())
-		}
-		s.whole(t)
 	})
 }
 

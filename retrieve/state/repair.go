@@ -160,6 +160,14 @@ func sizeOf(values []any) (n int) {
 	return n
 }
 
+// merge moves the log into the file and closes it.
+func (s *Store) merge(ctx context.Context) error {
+	if _, err := s.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		return s.explain(err)
+	}
+	return errors.Join(s.disconnect(), syncFile(s.place))
+}
+
 // salvage moves the whole rows of a damaged file into this one, which is empty,
 // and returns the lost documents. A row belongs to the table whose columns it
 // has and whose checksum it matches.
@@ -196,8 +204,8 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 		return flush()
 	})
 	if err == nil && whole == 0 && other > len(all)*4 {
-		return nil, fmt.Errorf("%s has %d rows, and none is of this version's tables: if an earlier version of ibid wrote it, "+
-			"repair it with that one; otherwise move the file away and ingest the folders again", from, other)
+		return nil, fmt.Errorf("%s has %d rows, and none is of this version's tables: "+
+			"move the file away and ingest the folders again", from, other)
 	}
 	if err == nil {
 		err = flush()

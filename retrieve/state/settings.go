@@ -28,10 +28,6 @@ func (t *tx) set(name, value string) {
 // has not been set.
 func (t *tx) setting(name string) string { return t.kept("settings", "?", name) }
 
-// meta returns a setting from where layouts before [firstLayout] have them, and
-// all those of a file the number of the layout.
-func (t *tx) meta(name string) string { return t.kept("meta", "CAST(? AS TEXT)", name) }
-
 func (t *tx) kept(table, parameter, name string) (value string) {
 	var damage error
 	for _, table := range []string{table, table + "_copy"} {

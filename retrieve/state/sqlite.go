@@ -115,21 +115,11 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 	if err = s.finishRepair(); err == nil {
 		err = s.start(ctx)
 	}
-	if errors.Is(err, errEarlier) {
-		if err := s.replaceEarlier(ctx); err != nil { // the repair knows today's tables alone
-			s.closeFailed()
-			return nil, err
-		}
-		err = s.start(ctx)
-	}
 	if errors.Is(err, ErrDamaged) || err == nil && s.marked() && !s.readOnly {
 		if opts.Repairing != nil && !s.readOnly {
 			opts.Repairing()
 		}
 		err = s.repair(ctx, err)
-	}
-	if err == nil {
-		err = s.migrate(ctx, opts)
 	}
 	if err != nil {
 		s.closeFailed()
@@ -218,7 +208,7 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.connect(); err != nil {
 		return err
 	}
-	if err := s.upgrade(ctx); err != nil {
+	if err := s.view(ctx, func(t *tx) { check(checkLayout(s.layout(t))) }); err != nil {
 		return err
 	}
 	if err := s.checkFile(ctx); err != nil {
@@ -307,7 +297,7 @@ func (s *Store) laidOut(ctx context.Context, f *os.File) (*Store, error) {
 	fresh := fileStore(f.Name(), Options{Wait: s.wait})
 	err := errors.Join(f.Close(), fresh.connect())
 	if err == nil {
-		err = fresh.update(ctx, func(t *tx) { t.layOut(0) })
+		err = fresh.update(ctx, func(t *tx) { t.layOut() })
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("laying out a new database: %w", err), fresh.disconnect(), removeDatabase(fresh.place))
@@ -386,7 +376,7 @@ func (s *Store) layout(t *tx) (number int) {
 		return s.serverLayout(t)
 	}
 	var text string
-	err := caught(func() { text = t.meta("format") })
+	err := caught(func() { text = t.kept("meta", "CAST(? AS TEXT)", "format") })
 	if err == nil {
 		number, err = strconv.Atoi(text)
 		if err != nil {
@@ -400,8 +390,7 @@ func (s *Store) layout(t *tx) (number int) {
 	return number
 }
 
-// setLayout sets the number of the layout. In a file it is where older versions
-// look for it.
+// setLayout sets the number of the layout, where all versions look for it.
 func (s *Store) setLayout(t *tx, number int) {
 	if s.dir == "" {
 		t.exec(`INSERT INTO ibid.migrations (number) VALUES (?)`, number)

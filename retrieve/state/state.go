@@ -5,7 +5,7 @@
 //
 // A method that changes something is one transaction, by update; one that reads
 // sees one state of the database, by view. Statements are the same in both
-// dialects (see tx), and the tables are in schema/*.sql.
+// dialects (see tx), and the tables are in schema.sql.
 //
 // Any number of processes may use one data directory on a local disk, and any
 // number of machines one schema.
@@ -35,9 +35,6 @@ type Options struct {
 	// Waiting, if not nil, is called once each time that the server has become
 	// unreachable and is tried again. It may be called from several goroutines.
 	Waiting func(error)
-	// Migrating, if not nil, is called while the documents of a library of an
-	// earlier version are brought up to date.
-	Migrating func(done, total int)
 	// Repairing, if not nil, is called before a damaged data directory is repaired, which
 	// takes as long as copying it.
 	Repairing func()
@@ -47,9 +44,6 @@ type Options struct {
 	// silence is how long a server may take to begin a transaction; 0 means
 	// maxSilence.
 	silence time.Duration
-	// batch is how many documents of a library of an earlier version are copied in
-	// one transaction; 0 means migrateDocuments.
-	batch int
 }
 
 // A Store is an open library. It is safe for concurrent use.

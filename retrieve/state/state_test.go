@@ -142,12 +142,25 @@ func TestManyRows(t *testing.T) {
 	})
 }
 
-func TestErrNewer(t *testing.T) {
+// TestErrLayout names a library of another version, and changes nothing of it.
+func TestErrLayout(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		s := openTest(t, address)
-		must(t, s.update(t.Context(), func(t *tx) { s.setLayout(t, 99) }))
-		if _, err := Open(t.Context(), address, Options{}); !errors.Is(err, ErrNewer) {
-			t.Errorf("a newer layout: %v", err)
+		for number, remedy := range map[int]string{99: "update ibid", 5: "delete it and ingest its folders again"} {
+			must(t, s.update(t.Context(), func(t *tx) {
+				if s.dir == "" {
+					t.exec(`DELETE FROM ibid.migrations`)
+				}
+				s.setLayout(t, number)
+			}))
+			_, opened := Open(t.Context(), address, Options{})
+			_, verified := Verify(t.Context(), address, Options{}, nil)
+			_, copied := Backup(t.Context(), address, filepath.Join(t.TempDir(), "copy.db"), Options{}, nil)
+			for _, err := range []error{opened, verified, copied} {
+				if !errors.Is(err, ErrLayout) || !strings.Contains(err.Error(), remedy) {
+					t.Errorf("layout %d: %v", number, err)
+				}
+			}
 		}
 	})
 }

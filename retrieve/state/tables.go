@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A table is the definition of a table in a schema file.
+// A table is the definition of a table in the schema.
 type table struct {
 	name    string
 	columns []string // without a SERIAL
@@ -21,29 +21,27 @@ type table struct {
 
 var tableText = regexp.MustCompile(`(?ms)^CREATE TABLE ibid\.(\w+) \((.*?)^\);`)
 
-// tables returns the tables of a layout that both dialects have.
+// tables returns the tables that both dialects have.
 func tables() (all []table) {
-	for _, text := range schemaTexts() {
-		for _, m := range tableText.FindAllStringSubmatch(comment.ReplaceAllString(text, ""), -1) {
-			t := table{name: m[1]}
-			for line := range strings.Lines(m[2]) {
-				words := strings.Fields(line)
-				if len(words) < 2 || words[0] == "PRIMARY" {
-					continue
-				}
-				switch strings.TrimSuffix(words[1], ",") {
-				case "SERIAL":
-					t.serial = true
-					continue
-				case "ID":
-					t.numbered = true
-				}
-				t.columns = append(t.columns, words[0])
-				t.bytes = append(t.bytes, words[1] == "BYTES")
+	for _, m := range tableText.FindAllStringSubmatch(comment.ReplaceAllString(schema, ""), -1) {
+		t := table{name: m[1]}
+		for line := range strings.Lines(m[2]) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] == "PRIMARY" {
+				continue
 			}
-			t.sum = slices.Index(t.columns, "sum")
-			all = append(all, t)
+			switch strings.TrimSuffix(words[1], ",") {
+			case "SERIAL":
+				t.serial = true
+				continue
+			case "ID":
+				t.numbered = true
+			}
+			t.columns = append(t.columns, words[0])
+			t.bytes = append(t.bytes, words[1] == "BYTES")
 		}
+		t.sum = slices.Index(t.columns, "sum")
+		all = append(all, t)
 	}
 	return all
 }

@@ -129,7 +129,7 @@ func (v *verifier) all() {
 		what  string
 		check func()
 	}
-	parts := []part{{"the pages of the file", v.pages}, {"the settings", v.settings}}
+	parts := []part{{"the pages of the file", v.pages}}
 	for _, table := range tables() {
 		// Documents are checked with their rows in all tables.
 		if !slices.Contains([]string{"documents", "texts", "chunks", "vectors", "changes"}, table.name) && table.sum >= 0 {
@@ -149,18 +149,6 @@ func (v *verifier) all() {
 	}
 }
 
-// checkLayout refuses layouts of other versions.
-func checkLayout(number int) error {
-	switch {
-	case number > newestLayout():
-		return fmt.Errorf("%w (layout %d): update ibid", ErrNewer, number)
-	case number < firstLayout:
-		return fmt.Errorf("%w (layout %d): 'ibid doctor' and all commands that search or ingest bring it up to date first, "+
-			"and keep the file as it is under another name", errEarlier, number)
-	}
-	return nil
-}
-
 // pages has SQLite check its own structures, index pages included.
 func (v *verifier) pages() {
 	if v.s.dir == "" {
@@ -170,12 +158,6 @@ func (v *verifier) pages() {
 	if !slices.Equal(lines, []string{"ok"}) {
 		v.report.broken = true
 		v.found("", "the pages of %s contradict one another in %d places or more: the next start repairs it", v.s.place, len(lines))
-	}
-}
-
-func (v *verifier) settings() {
-	if v.t.setting(settingSource) != "" {
-		v.found("", "bringing it up to date from an earlier version was interrupted: the next start goes on")
 	}
 }
 
