@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(waitingTests{m}, map[string]func(){
 		"ibid":       func() { os.Exit(program()) },
+		"ibid-relay": func() { os.Exit(runRelay(os.Args[1], os.Stdout)) },
 		"ibid-shell": func() { os.Exit(runShell(os.Stdin, os.Stdout)) },
 	})
 }
