@@ -134,14 +134,17 @@ func (c *doctorCmd) checkEncoder() finding {
 	switch {
 	case c.EmbedModel != "":
 		return ok(check, "none is used with --embed-model")
-	case err != nil:
-		return finding{check, stateWarning, err.Error(), "delete the file and run 'ibid setup english'"}
 	case m != nil:
 		f := ok(check, "%s orders the best passages of each search", m.Name)
-		if err := m.Close(); err != nil {
-			f.State, f.Detail, f.Next = stateWarning, err.Error(), "run 'ibid doctor' again"
+		if m.Outdated() {
+			f.Next = "run 'ibid setup multilingual' for a smaller file of the same model"
+		}
+		if err := errors.Join(err, m.Close()); err != nil {
+			f.State, f.Detail, f.Next = stateWarning, err.Error(), "run 'ibid setup' for the part that is named, or delete the file"
 		}
 		return f
+	case err != nil:
+		return finding{check, stateWarning, err.Error(), "delete the file and run 'ibid setup english'"}
 	case !encoder.Fast():
 		return ok(check, "none: this processor is too slow for one")
 	}
@@ -254,7 +257,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		}
 		up.add(f)
 	}
-	if m, err := c.encoder(); err == nil && m != nil {
+	if m, _ := c.encoder(); m != nil { // checkEncoder names errors
 		done, total, err := store.Embedded(ctx, retrieve.EncodedSpace(m))
 		if err := errors.Join(err, m.Close()); err != nil {
 			return err

@@ -83,10 +83,13 @@ func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retr
 	*openedLibrary, error) {
 	l := &openedLibrary{place: c.place(), embedder: embedder, surroundings: s}
 	var err error
-	if l.encoder, err = c.encoder(); err != nil {
-		s.say("searching without the encoder: %v", err)
-	} else if l.encoder != nil {
+	if l.encoder, err = c.encoder(); l.encoder != nil {
 		o.Encoder = l.encoder
+	} else if err != nil {
+		err = fmt.Errorf("searching without the encoder: %w", err)
+	}
+	if err != nil {
+		s.say("%v", err)
 	}
 	o.Rebuilding = metered(s.stderr, "documents in the search index")
 	o.Damaged = func(err error) { s.say("%v; it is built again from the library", err) }

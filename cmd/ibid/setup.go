@@ -50,9 +50,15 @@ func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 	if !known {
 		return usageError("there is no part %q", name)
 	}
-	if m, err := openPart(c.Data, name); err == nil {
-		fmt.Fprintf(s.stdout, "%s is there: %s\n", name, m.Name)
-		return m.Close()
+	if m, err := openPart(c.Data, name); m != nil {
+		there := err == nil && !m.Outdated()
+		if err := m.Close(); err != nil {
+			return err
+		}
+		if there {
+			fmt.Fprintf(s.stdout, "%s is there: %s\n", name, m.Name)
+			return nil
+		}
 	}
 	target := filepath.Join(c.Data, encoder.FileName(name))
 	client, place := []string(nil), c.From
@@ -162,8 +168,9 @@ func agreed(s surroundings) bool {
 }
 
 // openPart opens a part in the data directory, or one that was installed with the
-// program: next to it, as in the archive of a release, or in ../share/ibid. The error
-// is [fs.ErrNotExist] if none of these folders has it.
+// program: next to it, as in the archive of a release, or in ../share/ibid. The first
+// that can be opened is used, and if another was passed over, it is returned with an
+// error that says so. The error is [fs.ErrNotExist] if none of these folders has it.
 func openPart(data, name string) (*encoder.Model, error) {
 	program, err := os.Executable()
 	if err == nil {
@@ -173,18 +180,26 @@ func openPart(data, name string) (*encoder.Model, error) {
 		return nil, fmt.Errorf("finding the program's folder: %w", err)
 	}
 	installed := filepath.Dir(program)
+	var passed error
 	for _, folder := range []string{data, installed, filepath.Join(installed, "..", "share", "ibid")} {
-		m, err := encoder.Open(filepath.Join(folder, encoder.FileName(name)))
-		if !errors.Is(err, fs.ErrNotExist) {
-			return m, err
+		path := filepath.Join(folder, encoder.FileName(name))
+		m, err := encoder.Open(path)
+		switch {
+		case err == nil && passed != nil:
+			return m, fmt.Errorf("%w; %s is used instead", passed, path)
+		case err == nil:
+			return m, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			passed = cmp.Or(passed, err)
 		}
 	}
-	return nil, fs.ErrNotExist
+	return nil, cmp.Or(passed, fs.ErrNotExist)
 }
 
 // encoder opens the encoder to use, the one for more languages first, then the
 // better English one; nil if there is none, or if it would be too slow here. With an
-// embedding model of the user's there is no need.
+// embedding model of the user's there is no need. An error may come with an encoder, as
+// from openPart.
 func (c storeConfig) encoder() (*encoder.Model, error) {
 	if c.EmbedModel != "" || c.Data == "" || !encoder.Fast() {
 		return nil, nil

@@ -3,7 +3,6 @@ package encoder
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -93,7 +92,7 @@ func (c *checkpoint) slice(name string, want, first, n int) ([]float32, error) {
 // readFloats returns n numbers of a tensor, which must be finite.
 func readFloats(from io.ReaderAt, name string, at int64, n int) ([]float32, error) {
 	data := make([]byte, 4*n)
-	if _, err := from.ReadAt(data, at); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := io.ReadFull(io.NewSectionReader(from, at, int64(len(data))), data); err != nil {
 		return nil, fmt.Errorf("reading the tensor %s: %w", name, err)
 	}
 	out := make([]float32, n)
@@ -194,7 +193,8 @@ func Convert(to io.Writer, facts Facts, format string, weights io.ReaderAt, size
 }
 
 func convert(to io.Writer, facts Facts, from tensors, words lexicon) error {
-	m := &Model{Header: Header{facts, from.shape(), len(words.text)}}
+	p, _ := from.(*packed)
+	m := &Model{Header: Header{facts, from.shape(), len(words.text), p != nil && p.tensors["emb.word"].blocks}}
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -243,11 +243,15 @@ func (m *Model) fill(c *converter) error {
 	return c.err
 }
 
-// roundWords rounds each word's vector to int8.
+// roundWords rounds each word's vector to int8, unless it has blocks.
 func (m *Model) roundWords(c *converter) {
 	n := c.numbers(wordVectors)
 	if n < m.Words*m.Width {
 		c.err = fmt.Errorf("the weights have %d numbers for %d words", n, m.Words)
+		return
+	}
+	if m.WordBlocks {
+		m.wordBlocks, c.err = c.tensors.(*packed).blocks(wordVectors, 0, m.Words*m.Width)
 		return
 	}
 	m.words, m.wordScale = make([]int8, m.Words*m.Width), make([]float32, m.Words)

@@ -27,7 +27,8 @@ type Model struct {
 	Header
 	lexicon    lexicon
 	vocabulary tokenizer
-	words      []int8    // a rounded vector for each word
+	words      []int8 // a rounded vector for each word, unless there are wordBlocks
+	wordBlocks []byte
 	wordScale  []float32 // of each vector
 	positions  []float32 // a vector for each position, with that of the first segment
 	norm       layerNorm
@@ -47,6 +48,10 @@ func (m *Model) PassageTokens() int { return cmp.Or(m.Facts.PassageTokens, 128) 
 
 // Knows reports whether the model was trained on a language, an ISO 639-1 code.
 func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages, language) }
+
+// Outdated reports whether an earlier version made the model's file, which 'ibid setup'
+// now makes smaller, with the same vectors.
+func (m *Model) Outdated() bool { return m.Tokenizer == unigramPieces && !m.WordBlocks }
 
 // Fast reports whether there is assembly for this processor. Without it, a passage
 // takes seconds.

@@ -36,6 +36,9 @@ type Header struct {
 	Facts
 	Shape
 	WordBytes int `json:"word_bytes"` // length of the vocabulary
+	// WordBlocks: the words' vectors are blocks of 4 bits ([unpack]), not bytes with a
+	// scale for each word.
+	WordBlocks bool `json:"word_blocks,omitempty"`
 }
 
 // A Shape is the size of a model.
@@ -60,20 +63,32 @@ func (h Header) check() error {
 	return nil
 }
 
-// A section is an array of a model: a *[]int8, *[]int32 or *[]float32, and its
-// length.
+// A section is an array of a model.
 type section struct {
-	array any
-	n     int
+	size  int               // in bytes
+	bytes func() []byte     // the array's memory
+	view  func(data []byte) // makes data the array's memory; it begins at a multiple of 64
+}
+
+func sectionOf[T byte | int8 | int32 | float32](array *[]T, n int) section {
+	size := n * int(unsafe.Sizeof(*new(T)))
+	return section{size,
+		func() []byte { return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(*array))), size) },
+		func(data []byte) { *array = unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), n) }}
 }
 
 // sections are the arrays of a model of m's shape.
 func (m *Model) sections() []section {
 	h := m.Header
-	all := []section{{&m.lexicon.ends, h.Words}, {&m.lexicon.slots, slotCount(h.Words)},
-		{&m.words, h.Words * h.Width}, {&m.wordScale, h.Words}, {&m.positions, h.Positions * h.Width}}
+	all := []section{sectionOf(&m.lexicon.ends, h.Words), sectionOf(&m.lexicon.slots, slotCount(h.Words))}
+	if h.WordBlocks {
+		all = append(all, sectionOf(&m.wordBlocks, h.Words*h.Width/blockNumbers*blockBytes))
+	} else {
+		all = append(all, sectionOf(&m.words, h.Words*h.Width), sectionOf(&m.wordScale, h.Words))
+	}
+	all = append(all, sectionOf(&m.positions, h.Positions*h.Width))
 	if h.Tokenizer == unigramPieces {
-		all = append(all, section{&m.lexicon.scores, h.Words})
+		all = append(all, sectionOf(&m.lexicon.scores, h.Words))
 	}
 	all = append(all, m.norm.sections(h.Width)...)
 	m.layers = make([]layer, h.Layers)
@@ -84,7 +99,7 @@ func (m *Model) sections() []section {
 		l.widen = kernel.Weights{In: h.Width, Out: h.Inner}
 		l.narrow = kernel.Weights{In: h.Inner, Out: h.Width}
 		for _, w := range []*kernel.Weights{&l.attend, &l.join, &l.widen, &l.narrow} {
-			all = append(all, section{&w.Levels, w.In * w.Out}, section{&w.Scale, w.Out}, section{&w.Bias, w.Out}, section{&w.Start, w.Out})
+			all = append(all, sectionOf(&w.Levels, w.In*w.Out), sectionOf(&w.Scale, w.Out), sectionOf(&w.Bias, w.Out), sectionOf(&w.Start, w.Out))
 		}
 		all = append(all, l.joined.sections(h.Width)...)
 		all = append(all, l.narrowed.sections(h.Width)...)
@@ -93,40 +108,7 @@ func (m *Model) sections() []section {
 }
 
 func (n *layerNorm) sections(width int) []section {
-	return []section{{&n.gain, width}, {&n.shift, width}}
-}
-
-// bytes returns the memory of a section's array.
-func (s section) bytes() []byte {
-	switch array := s.array.(type) {
-	case *[]int8:
-		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(*array))), s.size())
-	case *[]int32:
-		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(*array))), s.size())
-	default:
-		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(*array.(*[]float32)))), s.size())
-	}
-}
-
-// view makes the section's array the given memory, which begins at a multiple of
-// 64 and is as long as the section.
-func (s section) view(data []byte) {
-	start := unsafe.Pointer(unsafe.SliceData(data))
-	switch array := s.array.(type) {
-	case *[]int8:
-		*array = unsafe.Slice((*int8)(start), s.n)
-	case *[]int32:
-		*array = unsafe.Slice((*int32)(start), s.n)
-	case *[]float32:
-		*array = unsafe.Slice((*float32)(start), s.n)
-	}
-}
-
-func (s section) size() int {
-	if _, single := s.array.(*[]int8); single {
-		return s.n
-	}
-	return 4 * s.n
+	return []section{sectionOf(&n.gain, width), sectionOf(&n.shift, width)}
 }
 
 func padded(n int) int { return (n + align - 1) / align * align }
@@ -164,14 +146,14 @@ func parse(data []byte) (*Model, error) {
 	at += padded(m.WordBytes)
 	total := at
 	for _, s := range sections {
-		total += padded(s.size())
+		total += padded(s.size)
 	}
 	if total != len(body) {
 		return nil, fmt.Errorf("%w (%d bytes instead of %d)", ErrFile, len(body), total)
 	}
 	for _, s := range sections {
-		s.view(body[at : at+s.size()])
-		at += padded(s.size())
+		s.view(body[at : at+s.size])
+		at += padded(s.size)
 	}
 	m.lexicon.text = unsafe.String(&body[words], m.WordBytes)
 	if m.vocabulary, err = newTokenizer(m.Tokenizer, m.lexicon); err != nil {

@@ -29,10 +29,11 @@ type scratch struct {
 	keys    []float32 // dimensions of a head × tokens of a text
 	scores  []float32 // tokens × tokens of a text
 	rounded kernel.Rows
+	word    []int8 // a row of the table of words
 }
 
 // grow returns a slice of length n that uses the memory of s if it is enough.
-func grow(s []float32, n int) []float32 { return slices.Grow(s[:0], n)[:n] }
+func grow[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 // forward sets s.x to the last layer's vectors of the texts' tokens, one text after
 // the other.
@@ -67,9 +68,17 @@ func (m *Model) lookUp(s *scratch, texts [][]int32) {
 	at := 0
 	for _, ids := range texts {
 		for position, id := range ids {
-			scale, word := m.wordScale[id], m.words[int(id)*m.Width:][:m.Width]
 			x, y := s.x[at*m.Width:][:m.Width], s.y[at*m.Width:][:m.Width]
-			for j, level := range word {
+			var scale float32
+			if m.WordBlocks {
+				size := m.Width / blockNumbers * blockBytes
+				unpack(x, m.wordBlocks[int(id)*size:][:size])
+				s.word = grow(s.word, m.Width)
+				scale = kernel.Round(s.word, x) // as in a file without blocks: the vectors are the same
+			} else {
+				scale, s.word = m.wordScale[id], append(s.word[:0], m.words[int(id)*m.Width:][:m.Width]...)
+			}
+			for j, level := range s.word {
 				x[j] = scale * float32(level)
 			}
 			copy(y, m.positions[position*m.Width:])

@@ -119,23 +119,36 @@ func (p *packed) slice(name string, want, first, n int) ([]float32, error) {
 	if first%blockNumbers != 0 || n%blockNumbers != 0 {
 		return nil, fmt.Errorf("the tensor %s cannot be cut into blocks", name)
 	}
+	data, err := p.blocks(name, first, n)
+	out := make([]float32, n)
+	unpack(out, data)
+	return out, err
+}
+
+// blocks returns n numbers of a tensor of blocks, from the first on.
+func (p *packed) blocks(name string, first, n int) ([]byte, error) {
+	t := p.tensors[packedNames.Replace(name)]
 	data := make([]byte, n/blockNumbers*blockBytes)
-	if _, err := p.from.ReadAt(data, t.at+int64(first/blockNumbers*blockBytes)); err != nil && !errors.Is(err, io.EOF) {
+	at := t.at + int64(first/blockNumbers*blockBytes)
+	if _, err := io.ReadFull(io.NewSectionReader(p.from, at, int64(len(data))), data); err != nil {
 		return nil, fmt.Errorf("reading the tensor %s: %w", name, err)
 	}
-	out := make([]float32, 0, n)
-	for ; len(data) > 0; data = data[blockBytes:] {
-		scale := float16(binary.LittleEndian.Uint16(data))
-		if math.IsInf(float64(scale), 0) || scale != scale {
+	for at := 1; at < len(data); at += blockBytes {
+		if data[at]>>2&31 == 31 {
 			return nil, fmt.Errorf("the tensor %s has a number that is not finite", name)
 		}
-		for shift := range 2 {
-			for _, b := range data[2:blockBytes] {
-				out = append(out, scale*float32(int(b>>(4*shift)&15)-8))
-			}
+	}
+	return data, nil
+}
+
+// unpack sets out to the numbers of blocks.
+func unpack(out []float32, blocks []byte) {
+	for ; len(blocks) > 0; out, blocks = out[blockNumbers:], blocks[blockBytes:] {
+		scale := float16(binary.LittleEndian.Uint16(blocks))
+		for i, b := range blocks[2:blockBytes] {
+			out[i], out[blockNumbers/2+i] = scale*float32(int(b&15)-8), scale*float32(int(b>>4)-8)
 		}
 	}
-	return out, nil
 }
 
 // float16 returns the number of IEEE 754's half precision.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ibid/retrieve/embed/encoder/kernel"
 )
 
 var tinyPieces = struct {
@@ -18,7 +20,7 @@ var tinyPieces = struct {
 }
 
 // packedTiny is a packed file with the weights of the tiny model, of which the
-// inner layers' are in blocks.
+// words' and the inner layers' are in blocks.
 func packedTiny() []byte {
 	var out, directory, data bytes.Buffer
 	write := func(to *bytes.Buffer, values ...any) {
@@ -51,7 +53,7 @@ func packedTiny() []byte {
 		numbers, fields := tensors[name], entry[2+len(packedNames.Replace(name)):]
 		binary.LittleEndian.PutUint64(fields[5:], uint64(at+data.Len()))
 		entry = fields[21:]
-		if !strings.Contains(name, "intermediate.dense.weight") {
+		if !strings.Contains(name, "intermediate.dense.weight") && name != wordVectors {
 			write(&data, numbers)
 			continue
 		}
@@ -83,18 +85,28 @@ func TestPacked(t *testing.T) {
 	want, _ := tinyModel(t)
 	got, err := convertPacked(packedTiny())
 	must(t, err)
-	if !slices.Equal(got.words, want.words) || !slices.Equal(got.positions, want.positions) ||
-		!slices.Equal(got.layers[1].attend.Levels, want.layers[1].attend.Levels) {
+	if !slices.Equal(got.positions, want.positions) || !slices.Equal(got.layers[1].attend.Levels, want.layers[1].attend.Levels) {
 		t.Error("the model has other weights")
 	}
-	ids := [][]int32{{0, 5, 8, 2}}
-	rows := [2][][]float32{make([][]float32, 1), make([][]float32, 1)}
-	for i, m := range []*Model{got, want} {
-		must(t, m.encode(ids, rows[i]))
+	encoded := func(m *Model) []float32 {
+		row := make([][]float32, 1)
+		must(t, m.encode([][]int32{{0, 5, 8, 2}}, row))
+		return row[0]
 	}
-	// 4 bits for the weights of one product of each layer.
-	if c := cosine(rows[0][0], rows[1][0]); c < .99 {
+	fromBlocks := encoded(got)
+	// 4 bits for the words and for the weights of one product of each layer.
+	if c := cosine(fromBlocks, encoded(want)); c < .98 {
 		t.Errorf("a cosine of %v", c)
+	}
+	// As the file of an earlier version, whose vectors a library may have.
+	got.words, got.wordScale = make([]int8, got.Words*got.Width), make([]float32, got.Words)
+	row := make([]float32, got.Width)
+	for i, size := 0, len(got.wordBlocks)/got.Words; i < got.Words; i++ {
+		unpack(row, got.wordBlocks[i*size:(i+1)*size])
+		got.wordScale[i] = kernel.Round(got.words[i*got.Width:(i+1)*got.Width], row)
+	}
+	if got.WordBlocks = false; !got.Outdated() || !slices.Equal(encoded(got), fromBlocks) {
+		t.Error("bytes for the words give another vector")
 	}
 	for i, bits := range []uint16{0x3c00, 0xc000, 0x0001, 0x7bff, 0} {
 		if x := float16(bits); x != []float32{1, -2, 1. / (1 << 24), 65504, 0}[i] {
