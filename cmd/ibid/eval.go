@@ -60,20 +60,13 @@ func askAll(ctx context.Context, s surroundings, what string, n, parallel int, a
 	return asking.Wait()
 }
 
-func readSet(dir, split string, s surroundings) (*eval.Set, error) {
+func readSet(dir, split string) (*eval.Set, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, usageError("there is no folder %s: give one with corpus.jsonl, queries.jsonl and qrels.tsv", dir)
 	}
 	set, err := eval.ReadSet(os.DirFS(dir), split)
 	if err != nil {
 		return nil, fmt.Errorf("reading the set %s: %w", dir, err)
-	}
-	queries, documents := set.Strays()
-	if queries > 0 {
-		s.say("%s judges %d queries that are not in the set; they are not asked", set.Judgements, queries)
-	}
-	if documents > 0 {
-		s.say("%s judges %d documents that are not in the set; they count as missed", set.Judgements, documents)
 	}
 	return set, nil
 }

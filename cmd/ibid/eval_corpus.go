@@ -40,7 +40,6 @@ func (c corpusConfig) place() placeConfig {
 
 type corpus struct {
 	*openedLibrary
-	documents int
 	stored    map[string]string // document id in the store, by the name in the set
 	filter    retrieve.Filter
 	temporary string // folder to remove at the end, if any
@@ -56,14 +55,9 @@ func (c *corpus) close() (err error) {
 	return err
 }
 
-// open stores the documents of the set in a folder, and restricts the searches to it.
-func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s surroundings) (*corpus, error) {
-	return c.openStore(ctx, s, func(out *corpus) error { return out.fill(ctx, dir, set.Documents, s) })
-}
-
-// openStore opens the data directory, or a temporary one, and prepares it. If
-// that fails, it is closed.
-func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare func(*corpus) error) (*corpus, error) {
+// open opens the data directory, or a temporary one, and fills it. If that fails, it
+// is closed.
+func (c corpusConfig) open(ctx context.Context, s surroundings, fill func(*corpus) error) (*corpus, error) {
 	out := &corpus{stored: make(map[string]string)}
 	store := storeConfig{placeConfig: c.place(), embedConfig: c.embedConfig}
 	options, err := c.index(c.endpointConfig, s.getenv)
@@ -75,7 +69,7 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare fun
 		out.openedLibrary, err = openLibrary(ctx, store, options, s)
 	}
 	if err == nil {
-		err = prepare(out)
+		err = fill(out)
 	}
 	if err != nil {
 		return nil, errors.Join(err, out.close())
@@ -83,46 +77,34 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare fun
 	return out, nil
 }
 
-// openFolder reads a folder into the data directory, or a temporary one, and
-// restricts the searches to it. Unread are the files that could not be read, with
-// the reason.
-func (c corpusConfig) openFolder(
-	ctx context.Context, folder string, sync syncConfig, read readConfig, s surroundings,
-) (_ *corpus, unread []string, err error) {
-	paths, err := crawlConfig{}.checkFolders([]string{folder}, c.Data)
+// readFolder reads a folder, and restricts the searches to it. Unread are the files
+// that could not be read, with the reason.
+func (c *corpus) readFolder(ctx context.Context, folder string, sync syncConfig, read readConfig) (unread []string, err error) {
+	paths, err := crawlConfig{}.checkFolders([]string{folder}, "")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	out, err := c.openStore(ctx, s, func(out *corpus) (err error) {
-		out.openedLibrary.reader = read.reader(cmp.Or(out.temporary, c.Data))
-		err = sync.folder(out.openedLibrary, paths[0], crawlConfig{}).sync(ctx, func(ch ingest.Change, _ bool) error {
-			if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
-				unread = append(unread, fmt.Sprintf("%s: %s", ch.Document, ch.Reason))
-				fmt.Fprintf(s.stderr, "ibid: %s", changeLine(ch))
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+	c.reader = read.reader(c.openedLibrary.place.Data)
+	err = sync.folder(c.openedLibrary, paths[0], crawlConfig{}).sync(ctx, func(ch ingest.Change, _ bool) error {
+		c.filter.Root = ch.Root
+		if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
+			unread = append(unread, fmt.Sprintf("%s: %s", ch.Document, ch.Reason))
+			fmt.Fprintf(c.stderr, "ibid: %s", changeLine(ch))
 		}
-		roots, err := out.Roots(ctx)
-		if err != nil {
-			return err
-		}
-		if i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Path == paths[0] }); i >= 0 {
-			out.filter.Root = roots[i].Name
-		}
-		if any, err := out.Holds(ctx, out.filter); err != nil || any {
-			return err
-		}
-		return fmt.Errorf("%s has no document that can be read", folder)
+		return nil
 	})
-	return out, unread, err
+	if err != nil {
+		return nil, err
+	}
+	if any, err := c.Holds(ctx, c.filter); err != nil || any && c.filter.Root != "" {
+		return unread, err
+	}
+	return nil, fmt.Errorf("%s has no document that can be read", folder)
 }
 
 // fill makes a root of the store hold exactly the entries, each as a document whose path is
 // its id, chunked like any other.
-func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, s surroundings) error {
+func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry) error {
 	path, err := filepath.Abs(folder)
 	if err != nil {
 		return fmt.Errorf("finding the folder %s: %w", folder, err)
@@ -135,46 +117,48 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, 
 	if err != nil {
 		return err
 	}
-	c.documents, c.filter.Root = len(entries), root.Name
+	c.filter.Root = root.Name
 	var reader ingest.Reader
 	defer reader.Close()
-	var mu sync.Mutex // guards known, c.stored and empty
-	empty := 0
-	err = askAll(ctx, s, "documents", len(entries), runtime.GOMAXPROCS(0), func(ctx context.Context, i int) error {
-		e := entries[i]
+	var mu sync.Mutex // guards c.stored
+	store := func(ctx context.Context, e eval.Entry) error {
 		doc := entryDocument(ctx, &reader, root, e)
-		mu.Lock()
 		if doc == nil {
-			empty++
-			mu.Unlock()
 			return nil
 		}
-		same, first := known[e.ID].Digest == doc.Digest, len(c.stored) == 0
-		delete(known, e.ID)
+		mu.Lock()
 		c.stored[e.ID] = doc.ID
-		if first { // it decides the embedding space
-			defer mu.Unlock()
-		} else {
-			mu.Unlock()
-		}
-		if same {
+		mu.Unlock()
+		if known[e.ID].Digest == doc.Digest {
 			return nil
 		}
 		if err := c.Replace(ctx, doc, ingest.Split(doc)); err != nil {
 			return fmt.Errorf("storing the document %s: %w", e.ID, err)
 		}
 		return nil
-	})
+	}
+	rest := entries
+	for len(rest) > 0 && len(c.stored) == 0 { // the first alone decides the embedding space
+		if err := store(ctx, rest[0]); err != nil {
+			return err
+		}
+		rest = rest[1:]
+	}
+	err = askAll(ctx, c.surroundings, "documents", len(rest), runtime.GOMAXPROCS(0),
+		func(ctx context.Context, i int) error { return store(ctx, rest[i]) })
 	if err != nil {
 		return err
 	}
-	for p := range known { // no longer in the corpus
+	for p := range known {
+		if _, in := c.stored[p]; in {
+			continue
+		}
 		if err := c.Delete(ctx, root.Name+"/"+p); err != nil {
 			return fmt.Errorf("removing the document %s: %w", p, err)
 		}
 	}
-	if empty > 0 {
-		s.say("%d documents of the corpus have no text, so no search can find them", empty)
+	if empty := len(entries) - len(c.stored); empty > 0 {
+		c.say("%d documents of the corpus have no text, so no search can find them", empty)
 	}
 	return nil
 }
@@ -199,10 +183,9 @@ func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e ev
 }
 
 // match sets c.stored for the documents of questions: by id, by path in their root,
-// or by that path without extension. Because a moved folder has another root, a
-// name with an unknown root is matched by the path after it. Names in the file
-// without a document are counted on standard error; one of several is an error.
-func (c *corpus) match(ctx context.Context, questions []eval.Question, file string, s surroundings) error {
+// or by that path without extension. Names in the file without a document are counted
+// on standard error; one of several is an error.
+func (c *corpus) match(ctx context.Context, questions []eval.Question, file string) error {
 	docs, err := c.Documents(ctx, c.filter)
 	if err != nil {
 		return err
@@ -213,17 +196,10 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 	}
 	slices.Sort(named)
 	for _, name := range slices.Compact(named) {
-		root, inRoot, _ := strings.Cut(name, "/")
 		var found []string
-		for names := 0; names < 3 && len(found) == 0; names++ { // the surest first
-			for _, d := range docs {
-				if [...]bool{
-					d.ID == name,
-					d.Path == name || strings.TrimSuffix(d.Path, path.Ext(d.Path)) == name,
-					d.Path == inRoot && root != c.filter.Root,
-				}[names] {
-					found = append(found, d.ID)
-				}
+		for _, d := range docs {
+			if d.ID == name || d.Path == name || strings.TrimSuffix(d.Path, path.Ext(d.Path)) == name {
+				found = append(found, d.ID)
 			}
 		}
 		switch len(found) {
@@ -236,7 +212,7 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 		}
 	}
 	if len(missing) > 0 {
-		s.say("%s names %s not in the store, such as %s; they count as missed", file, counted(len(missing), "document"), missing[0])
+		c.say("%s names %s not in the store, such as %s; they count as missed", file, counted(len(missing), "document"), missing[0])
 	}
 	return nil
 }
@@ -246,10 +222,7 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 func (c *corpus) grades(judged eval.Grades) eval.Grades {
 	out := make(eval.Grades, len(judged))
 	for id, grade := range judged {
-		document := cmp.Or(c.stored[id], "\x00"+id)
-		if before, twice := out[document]; !twice || grade > before {
-			out[document] = grade
-		}
+		out[cmp.Or(c.stored[id], "\x00"+id)] = grade
 	}
 	return out
 }

@@ -55,12 +55,12 @@ func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return usageError("reading the set %s: %w", c.Dir, err)
 	}
-	corpus, err := c.open(ctx, c.Dir, set, s)
+	corpus, err := c.open(ctx, s, func(out *corpus) error { return out.fill(ctx, c.Dir, set.Documents) })
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
-	return c.report(ctx, corpus, sample(questions, c.Sample), &eval.Report{Folder: filepath.Base(c.Dir), File: set.Judgements}, limits, s)
+	return c.report(ctx, corpus, questions, &eval.Report{Folder: filepath.Base(c.Dir), File: set.Judgements}, limits)
 }
 
 // Help is printed before the flags.
@@ -85,51 +85,49 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return fmt.Errorf("finding the folder %s: %w", c.Folder, err)
 	}
 	report := &eval.Report{Folder: filepath.Base(folder), File: filepath.Base(c.Questions)}
-	questions, err := c.questions(report.File, s)
+	questions, err := eval.ReadQuestions(os.DirFS(filepath.Dir(c.Questions)), report.File)
 	if err != nil {
-		return err
-	}
-	own, err := ownFiles(folder, c.Questions, c.HTML)
-	if err != nil {
-		return err
+		return usageError("reading the questions: %w", err)
 	}
 	sync := c.syncConfig
-	sync.Exclude = slices.Concat(sync.Exclude, own)
-	corpus, unread, err := c.openFolder(ctx, c.Folder, sync, c.readConfig, s)
+	if sync.Exclude, err = ownFiles(folder, c.Questions, c.HTML); err != nil {
+		return err
+	}
+	sync.Exclude = append(sync.Exclude, c.Exclude...)
+	corpus, err := c.open(ctx, s, func(out *corpus) (err error) {
+		if report.Unread, err = out.readFolder(ctx, c.Folder, sync, c.readConfig); err != nil {
+			return err
+		}
+		return out.match(ctx, questions, report.File)
+	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
-	report.Unread = unread
-	if err := corpus.match(ctx, questions, report.File, s); err != nil {
-		return err
-	}
-	return c.report(ctx, corpus, questions, report, limits, s)
+	return c.report(ctx, corpus, questions, report, limits)
 }
 
-func (c *reportConfig) report(
-	ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, limits thresholds, s surroundings,
-) (err error) {
+func (c *reportConfig) report(ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, limits thresholds) (
+	err error) {
 	report.Made, report.Version, report.Settings = time.Now().UTC().Truncate(time.Second), version(), c.settings(corpus)
 	if report.Documents, report.Chunks, err = corpus.State.Count(ctx, corpus.filter); err != nil {
 		return fmt.Errorf("counting the documents of the store: %w", err)
 	}
-	broken := c.ask(ctx, corpus, questions, report, s)
-	if len(report.Outcomes) == 0 || errors.Is(broken, errAllFailed) {
-		return broken
-	}
-	report.Measure()
-	if !report.Interrupted { // thresholds are for all questions
-		report.Missed = limits.missed(report.Figures)
-	}
-	if err := c.write(report, s); err != nil {
+	if report.Outcomes, err = c.ask(ctx, corpus, sample(questions, c.Sample)); err != nil {
 		return err
 	}
-	if report.Interrupted {
-		return &exitError{exitFailed, fmt.Errorf("%w after %d of %d questions; thresholds were not checked",
-			broken, len(report.Outcomes), report.Wanted)}
+	report.Measure()
+	report.Missed = limits.missed(report.Figures)
+	if c.HTML != "" {
+		var page bytes.Buffer
+		if err := report.WriteHTML(&page); err != nil {
+			return fmt.Errorf("making the page: %w", err)
+		}
+		if err := os.WriteFile(c.HTML, page.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("writing the page (--html): %w", err)
+		}
 	}
-	return missedError(report.Missed)
+	return errors.Join(corpus.print(c.JSON, report, report.Text()), missedError(report.Missed))
 }
 
 func (c *reportConfig) check() (thresholds, error) {
@@ -142,20 +140,6 @@ func (c *reportConfig) check() (thresholds, error) {
 		}
 	}
 	return c.parse(eval.KnownFigures())
-}
-
-func (c *evalReportCmd) questions(name string, s surroundings) ([]eval.Question, error) {
-	if info, err := os.Stat(c.Questions); err != nil || info.IsDir() {
-		return nil, usageError("there is no file %s: give one with a question per line, such as %s", c.Questions, eval.ExampleQuestion)
-	}
-	questions, unknown, err := eval.ReadQuestions(os.DirFS(filepath.Dir(c.Questions)), name)
-	if err != nil {
-		return nil, usageError("reading the questions: %w", err)
-	}
-	if len(unknown) > 0 {
-		s.say("%s has unknown fields, which are ignored: %s", name, strings.Join(unknown, ", "))
-	}
-	return sample(questions, c.Sample), nil
 }
 
 // ownFiles returns patterns that exclude the files of the measurement from the
@@ -174,22 +158,30 @@ func ownFiles(folder string, files ...string) (patterns []string, err error) {
 	return patterns, nil
 }
 
-// settings lists those that affect the answers, in pairs of a name and a value.
+// settings lists those that affect the answers.
 func (c *reportConfig) settings(corpus *corpus) (settings []eval.Setting) {
-	pairs := []any{"strategy", c.Strategy, "gate", c.Gate, "confidence", c.Confidence, "top-k", c.TopK,
-		"embeddings", corpus.embedder.Space(), "rerank-model", c.RerankModel, "model", c.Model}
-	if c.Model != "" {
-		address := "invalid"
-		if u, err := url.Parse(c.BaseURL); err == nil {
-			address = u.Redacted()
-		}
-		pairs = append(pairs, "base-url", address, "gate-model", c.GateModel, "refine-model", c.RefineModel, "gate-calls", c.GateCalls,
-			"gate-time", c.GateTime, "context-tokens", c.ContextTokens, "step-tokens", c.StepTokens,
-			"budget-tokens", c.BudgetTokens, "prompts", c.Prompts)
+	add := func(name string, value any) {
+		settings = append(settings, eval.Setting{Name: name, Value: fmt.Sprint(value)})
 	}
-	for pair := range slices.Chunk(append(pairs, "parallel", c.Parallel), 2) {
-		settings = append(settings, eval.Setting{Name: pair[0].(string), Value: fmt.Sprint(pair[1])})
+	add("strategy", c.Strategy)
+	add("gate", c.Gate)
+	add("confidence", c.Confidence)
+	add("top-k", c.TopK)
+	add("embeddings", corpus.embedder.Space())
+	add("rerank-model", c.RerankModel)
+	add("model", c.Model)
+	if u, err := url.Parse(c.BaseURL); err == nil && c.Model != "" {
+		add("base-url", u.Redacted())
+		add("gate-model", c.GateModel)
+		add("refine-model", c.RefineModel)
+		add("gate-calls", c.GateCalls)
+		add("gate-time", c.GateTime)
+		add("context-tokens", c.ContextTokens)
+		add("step-tokens", c.StepTokens)
+		add("budget-tokens", c.BudgetTokens)
+		add("prompts", c.Prompts)
 	}
+	add("parallel", c.Parallel)
 	return settings
 }
 
@@ -197,24 +189,19 @@ func (c *reportConfig) settings(corpus *corpus) (settings []eval.Setting) {
 // answered, until the run ends.
 const tooMany = 5
 
-var (
-	errAllFailed   = errors.New("every question that asked the model ended in an error")
-	errInterrupted = errors.New("interrupted")
-)
+var errAllFailed = errors.New("every question that asked the model ended in an error")
 
-// ask asks the questions. If it returns an error, the report has the outcomes of
-// the questions before it.
-func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, s surroundings) error {
-	answerer, err := corpus.answerer(c.modelConfig, c.endpointConfig, s.getenv)
+func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval.Question) ([]eval.Outcome, error) {
+	answerer, err := corpus.answerer(c.modelConfig, c.endpointConfig, corpus.getenv)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answerer.NoFallback = true // a report is about the model
-	outcomes := make([]*eval.Outcome, len(questions))
+	outcomes := make([]eval.Outcome, len(questions))
 	var mu sync.Mutex
 	var allFailed error // of the last error
 	failed, fine := 0, 0
-	err = askAll(ctx, s, "questions", len(questions), c.Parallel, func(ctx context.Context, i int) error {
+	err = askAll(ctx, corpus.surroundings, "questions", len(questions), c.Parallel, func(ctx context.Context, i int) error {
 		q := questions[i]
 		o, err := corpus.trace(ctx, answerer, answer.Question{
 			Text: q.Text, Strategy: c.Strategy, TopK: c.TopK, Filter: corpus.filter,
@@ -222,7 +209,7 @@ func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval
 		if err != nil {
 			return err
 		}
-		outcomes[i] = o
+		outcomes[i] = *o
 		mu.Lock()
 		defer mu.Unlock()
 		if o.Error != "" {
@@ -239,33 +226,5 @@ func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval
 	if err == nil && fine == 0 {
 		err = allFailed
 	}
-	report.Wanted = len(questions)
-	for _, o := range outcomes {
-		if o != nil {
-			report.Outcomes = append(report.Outcomes, *o)
-		}
-	}
-	if report.Interrupted = len(report.Outcomes) < report.Wanted; report.Interrupted && ctx.Err() != nil {
-		return errInterrupted
-	}
-	return err
-}
-
-func (c *reportConfig) write(report *eval.Report, s surroundings) error {
-	if c.HTML != "" {
-		var page bytes.Buffer
-		if err := report.WriteHTML(&page); err != nil {
-			return fmt.Errorf("making the page: %w", err)
-		}
-		if err := os.WriteFile(c.HTML, page.Bytes(), 0o644); err != nil {
-			return fmt.Errorf("writing the page (--html): %w", err)
-		}
-	}
-	if err := s.print(c.JSON, report, report.Text()); err != nil || c.JSON {
-		return err
-	}
-	if trace := cmp.Or(c.HTML, "--html FILE makes a page with it"); c.HTML != "" || report.Failed > 0 {
-		fmt.Fprintf(s.stderr, "the trace of every question: %s\n", trace)
-	}
-	return nil
+	return outcomes, err
 }

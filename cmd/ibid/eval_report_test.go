@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -39,6 +37,16 @@ func reported(t *testing.T, code int, args ...string) (*eval.Report, string) {
 	return &r, errs
 }
 
+// figure returns the value of a figure of a report; -1 if it has none.
+func figure(r *eval.Report, name string) float64 {
+	for _, f := range r.Figures {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return -1
+}
+
 // untimed takes out of a report what differs from run to run.
 func untimed(t *testing.T, r *eval.Report) string {
 	t.Helper()
@@ -57,8 +65,8 @@ func TestEvalReport(t *testing.T) {
 		t.Fatalf("%d passed, %d failed: %+v", r.Passed, r.Failed, r.Outcomes)
 	}
 	for name, want := range map[string]float64{"passed": 1, "recall@5": 1, "right_found": 1, "right": 1, "false_answers": 0, "supported": 1} {
-		if f, ok := r.Figure(name); !ok || f.Value != want {
-			t.Errorf("%s is %v", name, f)
+		if got := figure(r, name); got != want {
+			t.Errorf("%s is %v", name, got)
 		}
 	}
 	if o := r.Outcomes[0]; o.Seconds <= 0 || o.Retrieved[0].Chance == 0 || !o.Retrieved[0].Right {
@@ -90,8 +98,8 @@ func TestEvalAnswers(t *testing.T) {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
 	for name, want := range map[string]float64{"right": 1, "best@1": 1, "best@3": 1, "false_refusals": 0, "false_answers": 0, "auroc": 1} {
-		if f, ok := r.Figure(name); !ok || f.Value != want {
-			t.Errorf("%s is %v, want %v", name, f, want)
+		if got := figure(&r, name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
 	if o := r.Outcomes[0]; len(o.Best) == 0 || o.Best[0] != "Black tea is served in the galley at four." ||
@@ -142,8 +150,8 @@ func TestEvalReportKeepsTheFolder(t *testing.T) {
 	}
 	writeFiles(t, folder, map[string]string{"tea.md": "# Tea\n\nBlack tea is served in the galley at five."})
 	r, _ := reported(t, 4, folder, questions, "--data", data, "--min", "right=.9")
-	if f, _ := r.Figure("right"); f.Value != .5 || r.Outcomes[0].Cause != eval.Retrieval {
-		t.Errorf("%v, %s", f, r.Outcomes[0].Why)
+	if got := figure(r, "right"); got != .5 || r.Outcomes[0].Cause != eval.Retrieval {
+		t.Errorf("%v, %s", got, r.Outcomes[0].Why)
 	}
 }
 
@@ -178,7 +186,7 @@ func TestEvalReportWithAModel(t *testing.T) {
 	if c := r.Total; c.Calls != len(upstream.Exchanges()) || c.PromptTokens != prompt || c.CompletionTokens == 0 {
 		t.Errorf("%+v; the server saw %d calls and %d tokens", c, len(upstream.Exchanges()), prompt)
 	}
-	if f, _ := r.Figure("unsupported"); f.Value == 0 {
+	if figure(r, "unsupported") <= 0 {
 		t.Errorf("%+v", r.Outcomes[0])
 	}
 }
@@ -211,39 +219,6 @@ func TestEvalReportErrors(t *testing.T) {
 			out != "" {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
 		}
-	}
-}
-
-// Interrupted, the report covers the questions asked so far, and says so.
-func TestEvalReportInterrupted(t *testing.T) {
-	dir := t.TempDir()
-	writeFiles(t, dir, club)
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	upstream := &openaitest.Handler{Reply: openaitest.Rules(
-		openaitest.Rule{Prompt: regexp.MustCompile(`Question: When is black tea`),
-			Reply: openaitest.Reply{Text: "Black tea is served in the galley at four [1]."}},
-		openaitest.Rule{Func: func(openaitest.Request) openaitest.Reply {
-			interrupt()
-			return openaitest.Reply{Fault: openaitest.FirstTokenStall}
-		}},
-	)}
-	page := filepath.Join(dir, "report.html")
-	var out, errs bytes.Buffer
-	code := exitCode(run(ctx, []string{"eval", "report", filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl"), "--model", "m",
-		"--gate", "score",
-		"--base-url", openaitest.Start(t, upstream), "--min", "cited=1", "--html", page}, func(string) string { return "" },
-		strings.NewReader(""), &out, &errs), &errs)
-	if code != exitFailed || !strings.Contains(errs.String(), "interrupted after 1 of 3 questions") {
-		t.Errorf("exit code %d: %s", code, errs.String())
-	}
-	for _, want := range []string{"club: 1 question of", "interrupted: 1 of 3 questions were asked", "passed 1, failed 0"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in the report: %s", want, out.String())
-		}
-	}
-	if b, err := os.ReadFile(page); err != nil || !strings.Contains(string(b), "Interrupted: 1 of 3 questions were asked") {
-		t.Errorf("the page: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -71,26 +70,7 @@ func (c *evalRetrievalCmd) searches(getenv func(string) string) (_ []measuredSea
 // are its figures.
 const wholeSearch = "hybrid"
 
-type retrievalReport struct {
-	Queries   int                `json:"queries"`
-	Documents int                `json:"documents"`
-	BM25      map[string]float64 `json:"bm25"`
-	Dense     map[string]float64 `json:"dense"`
-	Hybrid    map[string]float64 `json:"hybrid"`
-	Encoded   map[string]float64 `json:"encoded,omitempty"`  // with an encoder, at question time
-	Complete  map[string]float64 `json:"complete,omitempty"` // after all chunks were encoded
-	Reranked  map[string]float64 `json:"reranked,omitempty"` // with a reranker
-	Compared  []comparedPair     `json:"compared"`
-	Skipped   int                `json:"skipped"` // queries without a relevant document
-	Chunks    int                `json:"chunks"`
-	Space     string             `json:"space"`
-	Judged    string             `json:"judgements"`
-
-	name     string
-	searches []measuredSearch
-	metrics  []eval.Metric
-}
-
+// A comparedPair compares two searches by the first metric.
 type comparedPair struct {
 	A      string `json:"a"`
 	B      string `json:"b"`
@@ -113,44 +93,71 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	if err != nil {
 		return err
 	}
-	set, err := readSet(c.Dir, c.Split, s)
+	set, err := readSet(c.Dir, c.Split)
 	if err != nil {
 		return err
 	}
-	corpus, err := c.open(ctx, c.Dir, set, s)
+	corpus, err := c.open(ctx, s, func(out *corpus) error { return out.fill(ctx, c.Dir, set.Documents) })
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
 
 	queries := sample(set.Judged(), c.Sample)
-	if err := corpus.measure(ctx, searches, queries, set, metrics, s); err != nil {
+	if err := corpus.measure(ctx, searches, queries, set, metrics); err != nil {
 		return err
 	}
 	_, chunks, err := corpus.State.Count(ctx, corpus.filter)
 	if err != nil {
 		return err
 	}
-	report := &retrievalReport{
-		Queries: len(queries), Documents: corpus.documents, Skipped: len(set.Queries) - len(set.Judged()),
-		Chunks: chunks, Space: corpus.embedder.Space(), Judged: set.Judgements, Compared: []comparedPair{},
-		name: filepath.Base(c.Dir), searches: searches, metrics: metrics,
-	}
-	figures := report.addFigures()
-	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 2}}[:len(searches)-1] { // hybrid with bm25 and dense; others with hybrid
-		a, b := searches[p[0]], searches[p[1]]
-		report.Compared = append(report.Compared, comparedPair{a.name, b.name, metrics[0].String(), eval.Compare(a.values[0], b.values[0])})
-	}
-	if c.Against != "" {
-		if err := report.compareEarlier(c.Against, earlier, queries, metrics[0]); err != nil {
-			return err
-		}
+	compared, err := c.compare(searches, queries, metrics[0], earlier)
+	if err != nil {
+		return err
 	}
 	if err := c.writeDetails(queries, searches, metrics); err != nil {
 		return err
 	}
-	err = s.print(c.JSON, report, report.text())
-	return errors.Join(err, missedError(limits.missed(figures)))
+	skipped := len(set.Queries) - len(set.Judged()) // without a relevant document
+	report := map[string]any{"queries": len(queries), "documents": len(set.Documents), "skipped": skipped, "chunks": chunks,
+		"space": corpus.embedder.Space(), "judgements": set.Judgements, "compared": compared}
+	var figures []eval.Figure
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d queries of %s", filepath.Base(c.Dir), len(queries), set.Judgements)
+	if skipped > 0 {
+		fmt.Fprintf(&b, "; %d without a relevant document left out", skipped)
+	}
+	fmt.Fprintf(&b, "; %d documents in %d chunks; %s\n%-8s", len(set.Documents), chunks, corpus.embedder.Space(), "")
+	for _, metric := range metrics {
+		fmt.Fprintf(&b, " %10s", metric)
+	}
+	for _, x := range searches {
+		means := make(map[string]float64)
+		fmt.Fprintf(&b, "\n%-8s", x.name)
+		for m, metric := range metrics {
+			mean := eval.Mean(x.values[m])
+			means[metric.String()] = mean
+			fmt.Fprintf(&b, " %10.4f", mean)
+			figures = append(figures, figuresOf(x, metric, mean)...)
+		}
+		report[x.name] = means
+	}
+	b.WriteByte('\n')
+	for _, p := range compared {
+		fmt.Fprintf(&b, "%s - %s: %s %+.4f, p = %.2g (better on %d queries, worse on %d)\n",
+			p.A, p.B, p.Metric, p.Difference, p.P, p.Better, p.Worse)
+	}
+	return errors.Join(s.print(c.JSON, report, b.String()), missedError(limits.missed(figures)))
+}
+
+// figuresOf returns a figure of a search by all the names that a threshold may have.
+func figuresOf(x measuredSearch, metric eval.Metric, mean float64) []eval.Figure {
+	figures := []eval.Figure{{Name: metric.String(), Unit: eval.ShareUnit, Value: mean},
+		{Name: x.name + "." + metric.String(), Unit: eval.ShareUnit, Value: mean}}
+	if x.name != wholeSearch {
+		return figures[1:]
+	}
+	return figures
 }
 
 func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []eval.Metric, limits thresholds, err error) {
@@ -161,11 +168,8 @@ func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []ev
 			return nil, nil, usageError("--metrics: %w", err)
 		}
 		metrics = append(metrics, m)
-		known = append(known, eval.Figure{Name: m.String(), Unit: eval.ShareUnit})
-	}
-	for _, x := range searches {
-		for _, m := range metrics {
-			known = append(known, eval.Figure{Name: x.name + "." + m.String(), Unit: eval.ShareUnit})
+		for _, x := range searches {
+			known = append(known, figuresOf(x, m, 0)...)
 		}
 	}
 	if c.Sample < 0 {
@@ -176,7 +180,7 @@ func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []ev
 }
 
 func (c *corpus) measure(
-	ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings,
+	ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric,
 ) error {
 	depth := slices.MaxFunc(metrics, func(a, b eval.Metric) int { return a.K - b.K }).K
 	own := ownEntries(set)
@@ -184,7 +188,7 @@ func (c *corpus) measure(
 	deeper := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
 		var err error
-		if indexes[i], err = c.indexOf(ctx, x, s); err != nil {
+		if indexes[i], err = c.indexOf(ctx, x); err != nil {
 			return err
 		}
 		deeper[i] = indexes[i]
@@ -196,7 +200,7 @@ func (c *corpus) measure(
 			searches[i].values[m] = make([]float64, len(queries))
 		}
 	}
-	return askAll(ctx, s, "queries", len(queries), runtime.GOMAXPROCS(0), func(ctx context.Context, at int) error {
+	return askAll(ctx, c.surroundings, "queries", len(queries), runtime.GOMAXPROCS(0), func(ctx context.Context, at int) error {
 		q, wanted := queries[at], depth
 		if own[q.ID] {
 			wanted++
@@ -218,11 +222,11 @@ func (c *corpus) measure(
 	})
 }
 
-func (c *corpus) indexOf(ctx context.Context, x measuredSearch, s surroundings) (*retrieve.Index, error) {
+func (c *corpus) indexOf(ctx context.Context, x measuredSearch) (*retrieve.Index, error) {
 	if !x.whole {
 		return c.With(ctx, c.embedder, x.options)
 	}
-	place, err := c.openedLibrary.place.open(s)
+	place, err := c.openedLibrary.place.open(c.surroundings)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +234,7 @@ func (c *corpus) indexOf(ctx context.Context, x measuredSearch, s surroundings) 
 	if err != nil {
 		return nil, err
 	}
-	return index, index.Encode(ctx, retrieve.Encoding{Workers: runtime.GOMAXPROCS(0), Progress: metered(s.stderr, "chunks encoded")})
+	return index, index.Encode(ctx, retrieve.Encoding{Workers: runtime.GOMAXPROCS(0), Progress: metered(c.stderr, "chunks encoded")})
 }
 
 // ownEntries returns the queries that are documents of the corpus, with the same
@@ -248,26 +252,6 @@ func ownEntries(set *eval.Set) map[string]bool {
 		}
 	}
 	return own
-}
-
-// addFigures fills in the means of each search, and returns them by all the names
-// that a threshold may have.
-func (r *retrievalReport) addFigures() (figures []eval.Figure) {
-	all := make(map[string]map[string]float64)
-	for _, x := range r.searches {
-		all[x.name] = make(map[string]float64)
-		for m, metric := range r.metrics {
-			name, mean := metric.String(), eval.Mean(x.values[m])
-			all[x.name][name] = mean
-			figures = append(figures, eval.Figure{Name: x.name + "." + name, Unit: eval.ShareUnit, Value: mean})
-			if x.name == wholeSearch {
-				figures = append(figures, eval.Figure{Name: name, Unit: eval.ShareUnit, Value: mean})
-			}
-		}
-	}
-	r.BM25, r.Dense, r.Hybrid, r.Reranked = all["bm25"], all["dense"], all[wholeSearch], all["reranked"]
-	r.Encoded, r.Complete = all["encoded"], all["complete"]
-	return figures
 }
 
 func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measuredSearch, metrics []eval.Metric) error {
@@ -298,22 +282,20 @@ func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measure
 // earlierFigures are the values of one metric in an earlier run, by query and search.
 type earlierFigures map[string]map[string]float64
 
-func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Metric) (_ earlierFigures, err error) {
+func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Metric) (earlierFigures, error) {
 	if c.Against == "" {
 		return nil, nil
 	}
-	f, err := os.Open(c.Against)
+	data, err := os.ReadFile(c.Against)
 	if err != nil {
 		return nil, usageError("--against: %w", err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	earlier := make(earlierFigures)
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
+	for lines := json.NewDecoder(bytes.NewReader(data)); lines.More(); {
 		var line map[string]json.RawMessage
 		var id string
-		if err := errors.Join(json.Unmarshal(lines.Bytes(), &line), json.Unmarshal(line["_id"], &id)); err != nil {
-			return nil, usageError("--against %s:%d: not a line that --details writes: %w", c.Against, n, err)
+		if err := errors.Join(lines.Decode(&line), json.Unmarshal(line["_id"], &id)); err != nil {
+			return nil, usageError("--against %s: not a file that --details writes: %w", c.Against, err)
 		}
 		earlier[id] = make(map[string]float64)
 		for _, x := range searches {
@@ -321,58 +303,36 @@ func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Me
 			err := json.Unmarshal(line[x.name], &figures)
 			v, ok := figures[metric.String()]
 			if err != nil || !ok {
-				return nil, usageError("--against %s:%d: no %s of %s: give the same --metrics", c.Against, n, metric, x.name)
+				return nil, usageError("--against %s: query %s has no %s of %s: give the same --metrics", c.Against, id, metric, x.name)
 			}
 			earlier[id][x.name] = v
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("reading %s (--against): %w", c.Against, err)
-	}
 	return earlier, nil
 }
 
-func (r *retrievalReport) compareEarlier(file string, earlier earlierFigures, queries []eval.Query, metric eval.Metric) error {
-	for _, x := range r.searches {
+// compare compares the hybrid search with the first two, the others with it, and each
+// with itself in an earlier run.
+func (c *evalRetrievalCmd) compare(searches []measuredSearch, queries []eval.Query, metric eval.Metric, earlier earlierFigures) (
+	compared []comparedPair, err error) {
+	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 2}}[:len(searches)-1] {
+		a, b := searches[p[0]], searches[p[1]]
+		compared = append(compared, comparedPair{a.name, b.name, metric.String(), eval.Compare(a.values[0], b.values[0])})
+	}
+	if c.Against == "" {
+		return compared, nil
+	}
+	for _, x := range searches {
 		then := make([]float64, len(queries))
 		for q, query := range queries {
 			figures, ok := earlier[query.ID]
 			if !ok || len(earlier) != len(queries) {
-				return fmt.Errorf("%s (--against) has other queries: %d, and this run has %d, one of them %s",
-					file, len(earlier), len(queries), query.ID)
+				return nil, fmt.Errorf("%s (--against) has other queries: %d, and this run has %d, one of them %s",
+					c.Against, len(earlier), len(queries), query.ID)
 			}
 			then[q] = figures[x.name]
 		}
-		r.Compared = append(r.Compared, comparedPair{x.name, x.name + " of " + file, metric.String(), eval.Compare(x.values[0], then)})
+		compared = append(compared, comparedPair{x.name, x.name + " of " + c.Against, metric.String(), eval.Compare(x.values[0], then)})
 	}
-	return nil
-}
-
-func (r *retrievalReport) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d queries of %s", r.name, r.Queries, r.Judged)
-	if r.Skipped > 0 {
-		fmt.Fprintf(&b, "; %d without a relevant document left out", r.Skipped)
-	}
-	fmt.Fprintf(&b, "; %d documents in %d chunks; %s\n%-8s", r.Documents, r.Chunks, r.Space, "")
-	for _, metric := range r.metrics {
-		fmt.Fprintf(&b, " %10s", metric)
-	}
-	b.WriteByte('\n')
-	for _, x := range r.searches {
-		fmt.Fprintf(&b, "%-8s", x.name)
-		for m := range r.metrics {
-			fmt.Fprintf(&b, " %10.4f", eval.Mean(x.values[m]))
-		}
-		b.WriteByte('\n')
-	}
-	for _, p := range r.Compared {
-		chance := fmt.Sprintf("p = %.4f", p.P)
-		if p.P < .0001 {
-			chance = "p < 0.0001"
-		}
-		fmt.Fprintf(&b, "%s - %s: %s %+.4f, %s (better on %d queries, worse on %d)\n",
-			p.A, p.B, p.Metric, p.Difference, chance, p.Better, p.Worse)
-	}
-	return b.String()
+	return compared, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"ibid/answer"
 	"ibid/cmd/ibid/eval"
-	"ibid/retrieve"
 )
 
 // evalSupportCmd measures how citations are checked.
@@ -70,7 +69,10 @@ func (c *evalSupportCmd) read(ctx context.Context, s surroundings) (claims []eva
 		}
 		return claims, texts, nil
 	}
-	corpus, _, err := corpusConfig{}.openFolder(ctx, c.Dir, syncConfig{}, readConfig{}, s)
+	corpus, err := corpusConfig{}.open(ctx, s, func(out *corpus) error {
+		_, err := out.readFolder(ctx, c.Dir, syncConfig{}, readConfig{})
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,9 +83,6 @@ func (c *evalSupportCmd) read(ctx context.Context, s surroundings) (claims []eva
 	}
 	for _, d := range documents {
 		doc, err := corpus.Document(ctx, d.ID)
-		if errors.Is(err, retrieve.ErrNotFound) {
-			continue
-		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading %s: %w", d.ID, err)
 		}

@@ -38,27 +38,25 @@ func (g Grades) Relevant() int {
 //   - recall: the share of the relevant documents that are among the first K.
 //   - p: precision, the share of the first K ranks with a relevant document,
 //     divided by K even if the ranking is shorter.
-//   - hit: 1 if a relevant document is among the first K, else 0 (trec_eval's
-//     success).
 //   - mrr: 1 / rank of the first relevant document, 0 if it is not among the
 //     first K.
 //
 // All are between 0 and 1, and 0 for a query without relevant documents.
 type Metric struct {
-	Kind string // "ndcg", "recall", "hit", "p" or "mrr"
+	Kind string // "ndcg", "recall", "p" or "mrr"
 	K    int    // 1 or more
 }
 
 const maxCut = 1000
 
-var metricKinds = [...]string{"ndcg", "recall", "hit", "mrr", "p"}
+var metricKinds = [...]string{"ndcg", "recall", "mrr", "p"}
 
 // ParseMetric parses a metric as [Metric.String] writes it: "ndcg@10".
 func ParseMetric(s string) (Metric, error) {
 	kind, cut, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), "@")
 	k, err := strconv.Atoi(cut)
 	if err != nil || k < 1 || k > maxCut || !slices.Contains(metricKinds[:], kind) {
-		return Metric{}, fmt.Errorf("%q is not a metric: use ndcg, recall, hit, mrr or p with a rank from 1 to %d, as in ndcg@10", s, maxCut)
+		return Metric{}, fmt.Errorf("%q is not a metric: use ndcg, recall, mrr or p with a rank from 1 to %d, as in ndcg@10", s, maxCut)
 	}
 	return Metric{kind, k}, nil
 }
@@ -92,8 +90,6 @@ func (m Metric) Of(ranking []string, grades Grades) float64 {
 		return Share(hits, grades.Relevant())
 	case m.Kind == "p":
 		return Share(hits, m.K)
-	case m.Kind == "hit":
-		return 1
 	}
 	return 1 / float64(first)
 }
@@ -147,40 +143,25 @@ const drawn = 100_000
 // from 0 as the observed one. Smucker, Allan and Carterette (CIKM 2007) recommend
 // this test for retrieval. The assignments are drawn with a fixed seed, and the
 // observed one is counted among them, so P is never 0 (Phipson and Smyth 2010).
-//
-// Compare panics if a and b differ in length.
-func Compare(a, b []float64) Comparison {
-	if len(a) != len(b) {
-		panic("eval: figures of different queries compared")
-	}
-	var c Comparison
+func Compare(a, b []float64) (c Comparison) {
 	var differences []float64 // without zeros, whose sign does not matter
 	sum := 0.0
 	for i := range a {
 		d := a[i] - b[i]
-		switch {
-		case d > 0:
-			c.Better++
-		case d < 0:
-			c.Worse++
-		default:
+		if d == 0 {
 			continue
+		}
+		if d > 0 {
+			c.Better++
+		} else {
+			c.Worse++
 		}
 		differences = append(differences, d)
 		sum += d
 	}
-	if len(a) > 0 {
-		c.Difference = sum / float64(len(a))
-	}
-	c.P = drawnP(differences, math.Abs(sum)-1e-9) // sums in another order differ in their last bits
-	return c
-}
-
-// drawnP is the share of sign assignments to the differences whose sum is at least
-// as far from 0 as extreme.
-func drawnP(differences []float64, extreme float64) float64 {
+	c.Difference = sum / float64(max(len(a), 1))
 	random := rand.New(rand.NewPCG(2007, 623))
-	count := 1
+	count, extreme := 1, math.Abs(sum)-1e-9 // sums in another order differ in their last bits
 	for range drawn {
 		sum := 0.0
 		for chunk := range slices.Chunk(differences, 64) {
@@ -195,7 +176,8 @@ func drawnP(differences []float64, extreme float64) float64 {
 			count++
 		}
 	}
-	return float64(count) / (drawn + 1)
+	c.P = float64(count) / (drawn + 1)
+	return c
 }
 
 // AUROC is the area under the receiver operating characteristic: the chance

@@ -42,8 +42,6 @@ func TestMetrics(t *testing.T) {
 		{"recall of nothing", []string{"x"}, Grades{"d": 0}, "recall@10", 0},
 		{"precision", []string{"x", "a", "d", "c"}, graded, "p@4", .5},
 		{"a short ranking is not excused", []string{"a"}, graded, "p@10", .1},
-		{"hit", []string{"x", "d", "c", "a"}, graded, "hit@3", 1},
-		{"no hit", []string{"x", "d", "c", "a"}, graded, "hit@2", 0},
 		{"reciprocal rank", []string{"x", "d", "c", "a"}, graded, "mrr@10", 1 / 3.},
 		{"behind the cut", []string{"x", "d", "c", "a"}, graded, "mrr@2", 0},
 	} {
@@ -58,8 +56,7 @@ func TestMetrics(t *testing.T) {
 func TestParseMetric(t *testing.T) {
 	for text, want := range map[string]Metric{
 		"ndcg@10": {"ndcg", 10}, " NDCG@1 ": {"ndcg", 1}, "recall@100": {"recall", 100}, "mrr@10": {"mrr", 10}, "p@1000": {"p", 1000},
-		"hit@1": {"hit", 1},
-		"":      {}, "ndcg": {}, "ndcg@": {}, "ndcg@0": {}, "ndcg@-1": {}, "ndcg@1001": {}, "map@10": {}, "ndcg@10@10": {}, "ndcg@ten": {},
+		"": {}, "ndcg": {}, "ndcg@": {}, "ndcg@0": {}, "ndcg@-1": {}, "ndcg@1001": {}, "map@10": {}, "ndcg@10@10": {}, "ndcg@ten": {},
 	} {
 		got, err := ParseMetric(text)
 		if got != want || (err == nil) != (want != Metric{}) {

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -136,79 +137,88 @@ const excerptLength = 600
 // Status, Cause and Why. The passages must have their whole texts, which Check
 // shortens.
 func (o *Outcome) Check() {
-	q := o.Question
 	o.markRight()
 	o.Status, o.Cause, o.Why = Passed, "", []string{}
-	fail := func(cause Cause, format string, args ...any) {
-		if o.Status != Failed {
-			o.Status, o.Cause = Failed, cause
-		}
-		o.Why = append(o.Why, fmt.Sprintf(format, args...))
+	for _, f := range o.faults() {
+		o.Status, o.Cause = Failed, cmp.Or(o.Cause, f.cause)
+		o.Why = append(o.Why, f.why)
 	}
-	wrong, known := o.wrongWords()
-	stage, lost := o.lostEvidence()
-	bad := wrong != "" || o.Incomplete || o.wrongSources() != "" || len(o.Unsupported) > 0
-	switch {
-	case o.Error != "":
-		fail(Trouble, "%s", o.Error)
-	case q.Unanswerable && o.Answered:
-		fail(Refusal, "answered, although there is no answer")
-	case q.Unanswerable:
-	case !o.Answered && q.Open():
+	_, known := o.wrongWords()
+	if q := o.Question; o.Status == Passed && !q.Unanswerable && (!o.Answered || !known && !q.placed()) {
 		o.Status = Open
-	case stage != "" && (!o.Answered || bad || !known):
-		fail(stage, "%s", lost)
-	case o.Answered && !bad && !known && !q.placed():
-		o.Status = Open
-	}
-	if o.Error == "" && !q.Unanswerable && o.Status != Open {
-		o.checkAnswer(wrong, fail)
 	}
 	for i := range o.Retrieved {
 		o.Retrieved[i].Text = excerpt(o.Retrieved[i].Text, excerptLength)
 	}
 }
 
-func (o *Outcome) checkAnswer(wrong string, fail func(cause Cause, format string, args ...any)) {
-	if !o.Answered {
-		fail(Refusal, "refused (%s), although there is an answer", o.Reason)
-		return
+type fault struct {
+	cause Cause
+	why   string
+}
+
+// faults returns what is wrong, in the order of the stages.
+func (o *Outcome) faults() (all []fault) {
+	q := o.Question
+	switch {
+	case o.Error != "":
+		return []fault{{Trouble, o.Error}}
+	case q.Unanswerable && o.Answered:
+		return []fault{{Refusal, "answered, although there is no answer"}}
+	case q.Unanswerable, !o.Answered && q.Open():
+		return nil
+	case !o.Answered:
+		all = []fault{{Refusal, fmt.Sprintf("refused (%s), although there is an answer", o.Reason)}}
+	default:
+		all = o.answerFaults()
 	}
-	if wrong != "" {
-		fail(Generation, "%s", wrong)
+	_, known := o.wrongWords()
+	if stage, lost := o.lostEvidence(); stage != "" && (len(all) > 0 || !known) {
+		all = slices.Insert(all, 0, fault{stage, lost})
+	}
+	return all
+}
+
+func (o *Outcome) answerFaults() (all []fault) {
+	if wrong, _ := o.wrongWords(); wrong != "" {
+		all = append(all, fault{Generation, wrong})
 	}
 	if o.Incomplete {
-		fail(Generation, "the answer is incomplete: %s", o.Reason)
+		all = append(all, fault{Generation, "the answer is incomplete: " + o.Reason})
 	}
-	if why := o.wrongSources(); why != "" {
-		fail(Citations, "%s", why)
+	switch documents := o.Question.Documents; {
+	case len(o.Sources) == 0:
+		all = append(all, fault{Citations, "no source is cited"})
+	case len(documents) > 0 && !o.citesRight():
+		var cited []string
+		for _, s := range o.Sources {
+			cited = append(cited, s.Document)
+		}
+		all = append(all, fault{Citations, "no right document (" + strings.Join(documents, ", ") + ") is cited, but " +
+			strings.Join(slices.Compact(cited), ", ")})
 	}
 	for _, s := range o.Unsupported {
 		why := "no citation for “%s”"
 		if s.Reason == weak {
 			why = "nothing cited supports “%s”"
 		}
-		fail(Citations, why, excerpt(o.Text[s.Start:s.End], 160))
+		all = append(all, fault{Citations, fmt.Sprintf(why, excerpt(o.Text[s.Start:s.End], 160))})
 	}
+	return all
 }
 
 func (q Question) placed() bool { return len(q.Documents)+len(q.Quotes) > 0 }
 
 var citationMark = regexp.MustCompile(` ?\[\d+\]`)
 
-// Unmarked returns a text without citation numbers.
-func Unmarked(text string) string { return citationMark.ReplaceAllString(text, "") }
-
-func (o *Outcome) answerText() string {
-	if !o.Answered {
-		return ""
-	}
-	return Unmarked(o.Text)
-}
-
 // wrongWords names the words that the answer lacks, if any; known reports
 // whether the question has the words of a right answer.
-func (o *Outcome) wrongWords() (why string, known bool) { return o.wrongIn(o.answerText()) }
+func (o *Outcome) wrongWords() (why string, known bool) {
+	if !o.Answered {
+		return o.wrongIn("")
+	}
+	return o.wrongIn(citationMark.ReplaceAllString(o.Text, ""))
+}
 
 func (o *Outcome) wrongIn(text string) (why string, known bool) {
 	q := o.Question
@@ -220,20 +230,6 @@ func (o *Outcome) wrongIn(text string) (why string, known bool) {
 		return "the answer does not contain " + quoted(gone), true
 	}
 	return "", len(q.Answers)+len(q.Words) > 0
-}
-
-func (o *Outcome) wrongSources() string {
-	if len(o.Sources) == 0 {
-		return "no source is cited"
-	}
-	if len(o.Question.Documents) == 0 || o.citesRight() {
-		return ""
-	}
-	var cited []string
-	for _, s := range o.Sources {
-		cited = append(cited, s.Document)
-	}
-	return "no right document (" + strings.Join(o.Question.Documents, ", ") + ") is cited, but " + strings.Join(slices.Compact(cited), ", ")
 }
 
 func (o *Outcome) citesRight() bool {

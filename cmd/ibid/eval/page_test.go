@@ -98,7 +98,6 @@ func TestPage(t *testing.T) {
 		"sample": {sampleReport(t), []string{"nothing cited supports “It is free [1].”", "the gate skipped every right passage: sails.md#1",
 			"<strong>1</strong> passed, <strong>3</strong> failed, <strong>1</strong> open"}},
 		"hostile": {hostile, []string{"⟨U+202E⟩gnp.exe⟨U+2066⟩ nul⟨U+0000⟩", "&lt;script&gt;document.title", "{{.Version}}"}},
-		"one":     {oneQuestion(t), []string{"<strong>0</strong> passed, <strong>0</strong> failed, <strong>1</strong> open"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -111,15 +110,6 @@ func TestPage(t *testing.T) {
 			}
 		})
 	}
-}
-
-// oneQuestion is the smallest report.
-func oneQuestion(t *testing.T) *Report {
-	t.Helper()
-	r := &Report{Folder: "x", Outcomes: []Outcome{{Question: Question{ID: "q", Text: "?"}, Reason: "nothing_found", Text: "No."}}}
-	r.Outcomes[0].Check()
-	r.Measure()
-	return r
 }
 
 func TestUnits(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -37,15 +36,11 @@ type Question struct {
 	Quotes []string `json:"quotes,omitempty"`
 }
 
-// Answerable reports whether anything other than Expected is known by which to
-// recognise a right answer. Other questions are rightly refused.
-func (q Question) Answerable() bool {
-	return !q.Unanswerable && (len(q.Answers)+len(q.Words) > 0 || q.placed())
-}
-
-// Open reports whether nothing is known about the answer.
+// Open reports whether nothing is known about the answer. Other questions are rightly
+// refused if they are Unanswerable.
 func (q Question) Open() bool {
-	return !q.Unanswerable && !q.HasAnswer && !q.Answerable() && q.Expected == ""
+	known := len(q.Answers)+len(q.Words) > 0 || q.placed() || q.HasAnswer || q.Unanswerable || q.Expected != ""
+	return !known
 }
 
 // Holds reports whether a text contains an answer as whole words, ignoring case,
@@ -120,89 +115,61 @@ func fold(s string) string {
 // ExampleQuestion is a line of a file of questions.
 const ExampleQuestion = `{"question": "When is the office open?", "words": ["nine to five"], "documents": ["about.md"]}`
 
-// maxMalformed is the largest number of malformed lines that an error names.
-const maxMalformed = 50
-
 // ReadQuestions reads a file of questions: a JSON object per line, with the
 // fields that README.md lists. Blank lines and lines that begin with // or # are
-// skipped. The error names every malformed line. Unknown are the names of unknown
-// fields, sorted.
-func ReadQuestions(fsys fs.FS, name string) (questions []Question, unknown []string, err error) {
-	ids := make(lineOf)
-	strange := make(map[string]bool)
-	var malformed []error
+// skipped.
+func ReadQuestions(fsys fs.FS, name string) (questions []Question, err error) {
+	lineOf := make(map[string]int)
 	err = eachLine(fsys, name, func(n int, line []byte) error {
-		line = bytes.TrimSpace(line)
 		if bytes.HasPrefix(line, []byte("//")) || line[0] == '#' {
 			return nil
 		}
-		q, fields, err := parseQuestion(line)
-		if q.ID == "" {
-			q.ID = fmt.Sprintf("line %d", n)
+		q, err := parseQuestion(line)
+		q.ID = cmp.Or(q.ID, fmt.Sprintf("line %d", n))
+		if err == nil && lineOf[q.ID] > 0 {
+			err = fmt.Errorf("the id %.60q is in line %d already", q.ID, lineOf[q.ID])
 		}
-		if err == nil {
-			err = ids.add("id", q.ID, n)
-		}
-		if err != nil {
-			malformed = append(malformed, fmt.Errorf("%s:%d: %w", name, n, err))
-			return nil
-		}
-		for _, field := range fields {
-			strange[field] = true
-		}
+		lineOf[q.ID] = n
 		questions = append(questions, q)
-		return nil
+		return err
 	})
-	if more := len(malformed) - maxMalformed; more > 0 {
-		malformed = append(malformed[:maxMalformed], fmt.Errorf("and %d more lines of %s", more, name))
+	if err == nil && len(questions) == 0 {
+		err = fmt.Errorf("%s is empty: it needs a question per line, such as %s", name, ExampleQuestion)
 	}
-	if err := errors.Join(append(malformed, err)...); err != nil {
-		return nil, nil, err
-	}
-	if len(questions) == 0 {
-		return nil, nil, fmt.Errorf("%s is empty: it needs a question per line, such as %s", name, ExampleQuestion)
-	}
-	return questions, slices.Sorted(maps.Keys(strange)), nil
+	return questions, err
 }
 
-// fieldNames are the names of a question's fields, in any case. The pages are for
-// readers of the file.
-var fieldNames = [...]string{
-	"id", "question", "kind", "worded", "answer", "answers", "words", "documents", "pages", "quotes", "answerable",
+// A questionLine is a line of a file of questions. The pages are for readers of the file.
+type questionLine struct {
+	ID                                id
+	Question, Kind, Worded, Answer    string
+	Answers, Words, Documents, Quotes texts
+	Pages                             json.RawMessage
+	Answerable                        *bool
 }
 
-// parseQuestion parses a line, and returns the names of its unknown fields.
-func parseQuestion(line []byte) (q Question, unknown []string, err error) {
-	var l struct {
-		ID                                id
-		Question, Kind, Worded, Answer    string
-		Answers, Words, Documents, Quotes texts
-		Answerable                        *bool
-	}
-	var object map[string]json.RawMessage
-	if err := cmp.Or(decode(line, &object), decode(line, &l)); err != nil {
-		return q, nil, err
-	}
-	for key := range object {
-		if !slices.Contains(fieldNames[:], strings.ToLower(key)) {
-			unknown = append(unknown, fmt.Sprintf("%.60s", key))
-		}
+func parseQuestion(line []byte) (q Question, err error) {
+	var l questionLine
+	strict := json.NewDecoder(bytes.NewReader(line))
+	strict.DisallowUnknownFields() // each may be a typing error
+	if err := cmp.Or(decode(line, &l), strict.Decode(&l)); err != nil {
+		return q, err
 	}
 	q = Question{
 		ID: string(l.ID), Text: strings.TrimSpace(l.Question), Kind: l.Kind, Worded: l.Worded, Expected: l.Answer,
 		Answers: l.Answers, Words: l.Words, Documents: l.Documents, Quotes: l.Quotes,
 	}
 	if q.Text == "" {
-		return q, nil, errors.New(`"question" is missing or empty`)
+		return q, errors.New(`"question" is missing or empty`)
 	}
 	if slices.Contains(slices.Concat(q.Answers, q.Words, q.Documents, q.Quotes), "") {
-		return q, nil, errors.New("one of the texts in a list is empty")
+		return q, errors.New("one of the texts in a list is empty")
 	}
 	if l.Answerable != nil {
 		q.HasAnswer, q.Unanswerable = *l.Answerable, !*l.Answerable
 		if q.Unanswerable && (len(q.Answers)+len(q.Words) > 0 || q.placed()) {
-			return q, nil, errors.New(`"answerable" is false, but there is a right answer: remove one`)
+			return q, errors.New(`"answerable" is false, but there is a right answer: remove one`)
 		}
 	}
-	return q, unknown, nil
+	return q, nil
 }

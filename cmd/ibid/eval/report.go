@@ -11,7 +11,6 @@
 package eval
 
 import (
-	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -29,27 +28,23 @@ const Format = "ibid eval report 2"
 
 // A Report is the result of asking a folder its questions.
 type Report struct {
-	Format    string    `json:"format"`
-	Made      time.Time `json:"made"`
-	Version   string    `json:"version"`
-	Folder    string    `json:"folder"`
-	File      string    `json:"file"` // of the questions
-	Documents int       `json:"documents"`
-	Chunks    int       `json:"chunks"`
-	Unread    []string  `json:"unread"`   // files that could not be read, with the reason
-	Settings  []Setting `json:"settings"` // that affect the answers, in display order
-	// Wanted is the number of questions. Interrupted means that only those in
-	// Outcomes were asked.
-	Wanted      int          `json:"wanted"`
-	Interrupted bool         `json:"interrupted"`
-	Passed      int          `json:"passed"`
-	Failed      int          `json:"failed"`
-	Open        int          `json:"open"`
-	Causes      []CauseCount `json:"causes"` // of the failures, in the order of the stages
-	Figures     []Figure     `json:"figures"`
-	Total       Cost         `json:"total"`  // of all questions
-	Missed      []string     `json:"missed"` // thresholds, in words
-	Outcomes    []Outcome    `json:"questions"`
+	Format    string       `json:"format"`
+	Made      time.Time    `json:"made"`
+	Version   string       `json:"version"`
+	Folder    string       `json:"folder"`
+	File      string       `json:"file"` // of the questions
+	Documents int          `json:"documents"`
+	Chunks    int          `json:"chunks"`
+	Unread    []string     `json:"unread"`   // files that could not be read, with the reason
+	Settings  []Setting    `json:"settings"` // that affect the answers, in display order
+	Passed    int          `json:"passed"`
+	Failed    int          `json:"failed"`
+	Open      int          `json:"open"`
+	Causes    []CauseCount `json:"causes"` // of the failures, in the order of the stages
+	Figures   []Figure     `json:"figures"`
+	Total     Cost         `json:"total"`  // of all questions
+	Missed    []string     `json:"missed"` // thresholds, in words
+	Outcomes  []Outcome    `json:"questions"`
 }
 
 // A Setting affects the answers.
@@ -109,25 +104,11 @@ func (r *Report) Measure() {
 	}
 }
 
-// Figure returns a figure by name; false if no question counts for it.
-func (r *Report) Figure(name string) (Figure, bool) {
-	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Name == name })
-	if i < 0 {
-		return Figure{}, false
-	}
-	return r.Figures[i], true
-}
-
-const maxListed = 20
-
 // Text is the report for a terminal. It does not escape the text of documents and
 // models.
 func (r *Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s; %s\n", r.Folder, counted(len(r.Outcomes), "question"), r.File, counted(r.Documents, "document"))
-	if r.Interrupted {
-		fmt.Fprintf(&b, "interrupted: %d of %d questions were asked\n", len(r.Outcomes), r.Wanted)
-	}
 	if len(r.Unread) > 0 {
 		fmt.Fprintf(&b, "%s could not be read; --html lists the reasons\n", counted(len(r.Unread), "file"))
 	}
@@ -142,31 +123,19 @@ func (r *Report) Text() string {
 	for _, f := range r.Figures {
 		fmt.Fprintf(&b, "%-18s %8s %9d  %s\n", f.Name, f.Text(), f.Questions, f.Says)
 	}
-	r.writeFailed(&b)
+	for i, o := range slices.DeleteFunc(slices.Clone(r.Outcomes), func(o Outcome) bool { return o.Status != Failed }) {
+		if i == 0 {
+			b.WriteString("\nfailed\n")
+		}
+		fmt.Fprintf(&b, "  %s (%s) %s\n    %s\n", o.Question.ID, o.Cause, excerpt(o.Question.Text, 100), excerpt(o.Why[0], 200))
+		if o.Text != "" {
+			fmt.Fprintf(&b, "    answer: %s\n", excerpt(o.Text, 200))
+		}
+	}
 	for _, m := range r.Missed {
 		fmt.Fprintf(&b, "missed: %s\n", m)
 	}
 	return b.String()
-}
-
-func (r *Report) writeFailed(b *strings.Builder) {
-	listed := 0
-	for _, o := range r.Outcomes {
-		if o.Status != Failed {
-			continue
-		}
-		if listed == 0 {
-			b.WriteString("\nfailed\n")
-		}
-		if listed++; listed > maxListed {
-			fmt.Fprintf(b, "and %d more: --html and --json have all of them with their traces\n", r.Failed-maxListed)
-			return
-		}
-		fmt.Fprintf(b, "  %s (%s) %s\n    %s\n", o.Question.ID, o.Cause, excerpt(o.Question.Text, 100), excerpt(o.Why[0], 200))
-		if o.Text != "" {
-			fmt.Fprintf(b, "    answer: %s\n", excerpt(o.Text, 200))
-		}
-	}
 }
 
 //go:embed page.html
@@ -180,7 +149,6 @@ func pageTemplate() *template.Template {
 		"plain":   plain,
 		"excerpt": func(n int, s string) string { return plain(excerpt(s, n)) },
 		"counted": counted,
-		"or":      func(a, b string) string { return cmp.Or(a, b) },
 		"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 		"clock":   SecondsUnit.Write,
 		"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
@@ -212,33 +180,14 @@ func plain(s string) string {
 	return b.String()
 }
 
-// A page is the data of the template.
-type page struct {
-	*Report
-	Style  template.CSS
-	Policy string // Content-Security-Policy
-	Listed []listed
-}
-
-// A listed outcome has a place on the page to which links lead.
-type listed struct {
-	*Outcome
-	Place string
-}
-
-// Sentence is the sentence with a citation.
-func (l listed) Sentence(c Citation) string { return l.Text[c.Start:c.End] }
-
 // WriteHTML writes the report as one page. Its policy forbids scripts and
 // requests; the text of documents, models and questions is escaped.
 func (r *Report) WriteHTML(w io.Writer) error {
 	sum := sha256.Sum256([]byte(pageStyle))
-	p := page{
-		Report: r, Style: template.CSS(pageStyle),
-		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
-	}
-	for i := range r.Outcomes {
-		p.Listed = append(p.Listed, listed{&r.Outcomes[i], fmt.Sprintf("question-%d", i+1)})
-	}
-	return pageTemplate().Execute(w, p)
+	return pageTemplate().Execute(w, struct {
+		*Report
+		Style  template.CSS
+		Policy string // Content-Security-Policy
+	}{r, template.CSS(pageStyle),
+		"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"})
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -43,28 +42,6 @@ func (s *Set) Judged() []Query {
 	return slices.DeleteFunc(slices.Clone(s.Queries), func(q Query) bool { return s.Grades[q.ID].Relevant() == 0 })
 }
 
-// Strays counts the judgements of queries and documents that are not in the set.
-func (s *Set) Strays() (queries, documents int) {
-	known, stored := make(map[string]bool), make(map[string]bool)
-	for _, q := range s.Queries {
-		known[q.ID] = true
-	}
-	for _, d := range s.Documents {
-		stored[d.ID] = true
-	}
-	for query, grades := range s.Grades {
-		if !known[query] {
-			queries++
-		}
-		for id := range grades {
-			if !stored[id] {
-				documents++
-			}
-		}
-	}
-	return queries, documents
-}
-
 // The files of a set in BEIR's format.
 const corpusFile, queriesFile = "corpus.jsonl", "queries.jsonl"
 
@@ -77,9 +54,8 @@ const corpusFile, queriesFile = "corpus.jsonl", "queries.jsonl"
 //
 // A judgement is query-id, corpus-id and score, separated by tabs. A first line
 // whose last column is not a number is a header.
-func ReadSet(fsys fs.FS, split string) (*Set, error) {
-	s := new(Set)
-	var err error
+func ReadSet(fsys fs.FS, split string) (s *Set, err error) {
+	s = new(Set)
 	if s.Documents, err = ReadCorpus(fsys); err != nil {
 		return nil, err
 	}
@@ -93,41 +69,33 @@ func ReadSet(fsys fs.FS, split string) (*Set, error) {
 		return nil, fmt.Errorf("no query of %s has a relevant document in %s: the ids do not match, or all scores are 0",
 			queriesFile, s.Judgements)
 	}
-	inCorpus := func(e Entry) bool {
+	for _, e := range s.Documents {
 		for _, grades := range s.Grades {
 			if grades[e.ID] > 0 {
-				return true
+				return s, nil
 			}
 		}
-		return false
 	}
-	if !slices.ContainsFunc(s.Documents, inCorpus) {
-		return nil, fmt.Errorf("no relevant document of %s is in %s: the ids do not match", s.Judgements, corpusFile)
-	}
-	return s, nil
+	return nil, fmt.Errorf("no relevant document of %s is in %s: the ids do not match", s.Judgements, corpusFile)
 }
 
 // ReadAnswerSet reads a set like [ReadSet] whose queries say what is known of their
 // answers: "answers", a text or a list, and "answerable". Judgements may be missing
 // or empty. Queries of which nothing is known are left out.
-func ReadAnswerSet(fsys fs.FS, split string) (*Set, []Question, error) {
-	s := new(Set)
-	var err error
+func ReadAnswerSet(fsys fs.FS, split string) (s *Set, questions []Question, err error) {
+	s = new(Set)
 	if s.Documents, err = ReadCorpus(fsys); err != nil {
 		return nil, nil, err
 	}
 	if s.Grades, s.Judgements, err = ReadGrades(fsys, split); err != nil && (split != "" || !errors.Is(err, errNoGrades)) {
 		return nil, nil, err
 	}
-	var questions []Question
 	err = readRecords(fsys, queriesFile, func(r record, line []byte) error {
 		var q struct {
 			Answers    texts
 			Answerable *bool
 		}
-		if err := decode(line, &q); err != nil {
-			return err
-		}
+		err := decode(line, &q)
 		next := Question{ID: string(r.ID), Text: r.Text, Answers: q.Answers}
 		if q.Answerable != nil {
 			next.Unanswerable, next.HasAnswer = !*q.Answerable, *q.Answerable
@@ -141,7 +109,7 @@ func ReadAnswerSet(fsys fs.FS, split string) (*Set, []Question, error) {
 		if !next.Open() {
 			questions = append(questions, next)
 		}
-		return nil
+		return err
 	})
 	if err == nil && len(questions) == 0 {
 		err = fmt.Errorf("%s has no query with \"answers\" or \"answerable\", or with a relevant document", queriesFile)
@@ -181,18 +149,22 @@ type record struct {
 
 // readRecords calls each with the lines of a file, all with ids of their own.
 func readRecords(fsys fs.FS, name string, each func(r record, line []byte) error) error {
-	ids := make(lineOf)
+	lineOf := make(map[id]int)
 	err := eachLine(fsys, name, func(n int, line []byte) error {
 		var r record
 		if err := decode(line, &r); err != nil {
 			return err
 		}
-		if err := ids.add("_id", string(r.ID), n); err != nil {
-			return err
+		if r.ID == "" {
+			return errors.New(`"_id" is missing or empty`)
 		}
+		if lineOf[r.ID] > 0 {
+			return fmt.Errorf("the _id %.60q is in line %d already", r.ID, lineOf[r.ID])
+		}
+		lineOf[r.ID] = n
 		return each(r, line)
 	})
-	if err == nil && len(ids) == 0 {
+	if err == nil && len(lineOf) == 0 {
 		err = fmt.Errorf("%s is empty: it needs a JSON object per line", name)
 	}
 	return err
@@ -227,25 +199,23 @@ func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 		if len(columns) != 3 {
 			return fmt.Errorf("%d columns separated by tabs; want query-id, corpus-id and score", len(columns))
 		}
-		query, document := strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1])
-		grade, err := parseGrade(strings.TrimSpace(columns[2]))
-		header := first && err != nil
-		first = false
-		switch {
-		case header:
+		query, document := columns[0], columns[1]
+		grade, err := strconv.ParseFloat(columns[2], 64) // some sets write 1.0
+		if header := first && err != nil; header {
+			first = false
 			return nil
-		case err != nil:
-			return err
-		case query == "" || document == "":
-			return errors.New("the query-id or the corpus-id is empty")
+		}
+		first = false
+		if err != nil || grade != math.Trunc(grade) || math.Abs(grade) > maxGrade {
+			return fmt.Errorf("the score %.60q is not a whole number up to %d", columns[2], maxGrade)
 		}
 		if all[query] == nil {
 			all[query] = make(Grades)
 		}
-		if before, ok := all[query][document]; ok && before != grade {
-			return fmt.Errorf("query %.60q and document %.60q have the score %d, and %d in an earlier line", query, document, grade, before)
+		if before, ok := all[query][document]; ok && before != int(grade) {
+			return fmt.Errorf("query %.60q and document %.60q have the score %v, and %d in an earlier line", query, document, grade, before)
 		}
-		all[query][document] = grade
+		all[query][document] = int(grade)
 		return nil
 	})
 	if err == nil && len(all) == 0 {
@@ -256,16 +226,7 @@ func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 
 const maxGrade = 1_000_000
 
-// parseGrade parses a whole number, which some sets write as 1.0.
-func parseGrade(s string) (int, error) {
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil || x != math.Trunc(x) || math.Abs(x) > maxGrade {
-		return 0, fmt.Errorf("the score %.60q is not a whole number up to %d", s, maxGrade)
-	}
-	return int(x), nil
-}
-
-const maxLine, maxID = 64 << 20, 1024 // bytes
+const maxLine = 64 << 20 // bytes
 
 // eachLine calls each with the lines of a file that are not blank, counted from
 // 1, without line ends and byte order mark. Errors name the file and the line.
@@ -278,19 +239,13 @@ func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err
 		return fmt.Errorf("opening %s: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a folder, not a file", name)
-	}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxLine)
 	n := 1
 	for ; lines.Scan(); n++ {
-		line := lines.Bytes()
-		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
-		}
+		line := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), []byte("\ufeff")))
 		switch {
-		case len(bytes.TrimSpace(line)) == 0:
+		case len(line) == 0:
 			continue
 		case !utf8.Valid(line):
 			err = errors.New("not UTF-8; convert the file")
@@ -301,11 +256,7 @@ func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err
 			return fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 	}
-	err = lines.Err()
-	if errors.Is(err, bufio.ErrTooLong) {
-		err = fmt.Errorf("the line is longer than %d MB", maxLine>>20)
-	}
-	if err != nil {
+	if err := lines.Err(); err != nil {
 		return fmt.Errorf("%s:%d: %w", name, n, err)
 	}
 	return nil
@@ -353,22 +304,4 @@ func (l *texts) UnmarshalJSON(b []byte) error {
 		*l = texts{*text}
 	}
 	return err
-}
-
-// lineOf maps each id of a file to its line.
-type lineOf map[string]int
-
-func (l lineOf) add(field, id string, n int) error {
-	switch {
-	case id == "":
-		return fmt.Errorf("%q is missing or empty", field)
-	case len(id) > maxID:
-		return fmt.Errorf("%q has %d bytes; at most %d are allowed", field, len(id), maxID)
-	case strings.ContainsFunc(id, unicode.IsControl) || strings.TrimSpace(id) != id:
-		return fmt.Errorf("%q is %.60q, with a control character or surrounding space", field, id)
-	case l[id] > 0:
-		return fmt.Errorf("the %s %.60q is in line %d already", field, id, l[id])
-	}
-	l[id] = n
-	return nil
 }
