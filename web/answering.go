@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -36,7 +35,6 @@ type answering struct {
 	ledger      retrieve.Ledger
 	keep        time.Duration                 // how long records are kept; 0: there are none
 	runEnded    func(run, kind, state string) // may be nil
-	ledgerRetry atomic.Int64                  // when to use the ledger again, in Unix nanoseconds
 }
 
 // A task is a checked request for an answer or a summary.
@@ -58,12 +56,8 @@ type storedRequest struct {
 const (
 	// runHeader has the id of the run that a reply belongs to.
 	runHeader = "Ibid-Run"
-	// ledgerPause is how long a ledger is not used after it was slow to fail.
-	ledgerPause = 30 * time.Second
 	// endingTime is how long resuming waits for an earlier attempt to end.
 	endingTime = 2 * time.Second
-	// claimRetry is the time between attempts to claim a run.
-	claimRetry = 500 * time.Millisecond
 )
 
 // resume finds an interrupted run by its id and reads its request into r; nil
@@ -137,47 +131,30 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 
 // storeRun stores a run so that it can be resumed; nil where that is impossible.
 func (a *answering) storeRun(ctx context.Context, l *liveAnswer) *replay.Recorder {
-	start := time.Now()
-	if start.UnixNano() < a.ledgerRetry.Load() {
-		return nil
-	}
 	recorder, err := replay.Begin(ctx, a.ledger, l.Kind, storedRequest{l.By, l.Spec, !l.keep})
 	if err != nil && ctx.Err() == nil {
 		a.logger.WarnContext(ctx, "an answer could not be stored: it cannot be resumed if it is interrupted", "error", err)
-		if time.Since(start) >= time.Second {
-			a.ledgerRetry.Store(time.Now().Add(ledgerPause).UnixNano())
-		}
 	}
 	return recorder
 }
 
-// claim claims a run for this server. An attempt whose reader has just gone, from
-// here or from another server, may be ending.
+// claim claims a run for this server. An attempt whose reader has just gone may be ending.
 func (a *answering) claim(ctx context.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
-	last, done := context.WithTimeout(ctx, endingTime)
-	defer done()
 	if old := a.live.get(r.ID); old != nil {
+		last, done := context.WithTimeout(ctx, endingTime)
+		defer done()
 		if err := old.waitSettled(last); err != nil {
 			return runUnderWay(r.ID)
 		}
 	}
-	for {
-		err := r.Hold(ctx, cancel)
-		held := (*retrieve.HeldError)(nil)
-		switch {
-		case errors.Is(err, retrieve.ErrNotFound):
-			return notResumable(r.ID)
-		case err == nil || !errors.As(err, &held):
-			return err
-		}
-		select {
-		case <-time.After(claimRetry):
-		case <-last.Done():
-			p := runUnderWay(r.ID)
-			p.retryAfter = held.Left + time.Second
-			return p
-		}
+	err := r.Hold(ctx, cancel)
+	if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
+		return runUnderWay(r.ID).after(held.Left + time.Second)
 	}
+	if errors.Is(err, retrieve.ErrNotFound) {
+		return notResumable(r.ID)
+	}
+	return err
 }
 
 func runUnderWay(id string) *Problem {
@@ -389,13 +366,8 @@ func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
 		return problem(http.StatusConflict, "run_taken",
 			"another server has resumed the run: GET /api/runs/%s follows it there", l.ID).because(errors.Join(cause, err))
 	}
-	if errors.Is(cause, errStopped) || errors.Is(cause, errAbandoned) {
-		p := problem(http.StatusConflict, "run_stopped",
-			`the answer was stopped before its end, since %v: POST /api/runs with {"run": %q} resumes it`, cause, l.ID).because(err)
-		if l.recorder == nil {
-			p.Detail = fmt.Sprintf("the answer was stopped before its end, since %v: ask again", cause)
-		}
-		return p
+	if errors.Is(cause, errStopped) {
+		return problem(http.StatusConflict, "run_stopped", "the answer was stopped before its end: resume its run, or ask again").because(err)
 	}
 	if ended := causeOf(ctx, err); ended != nil {
 		ended.cause = err

@@ -56,10 +56,7 @@ type collectionRoot struct {
 // showCollections lists the collections by name, with what is stored of each.
 func (l *catalog) showCollections(c echo.Context) error {
 	list, err := l.collections(c.Request().Context())
-	if err != nil {
-		return err
-	}
-	return reply(c, http.StatusOK, list)
+	return send(c, http.StatusOK, list, err)
 }
 
 func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
@@ -119,77 +116,52 @@ type namedCollection struct {
 
 // makeCollection makes an empty collection for uploads.
 func (l *catalog) makeCollection(c echo.Context, r namedCollection) error {
+	var err error
 	if r.Name != l.uploads {
-		if _, err := l.folders.Into(c.Request().Context(), r.Name); err != nil {
-			return collectionProblem(r.Name, err)
-		}
+		_, err = l.folders.Into(c.Request().Context(), r.Name)
 	}
-	return reply(c, http.StatusCreated, r)
+	return send(c, http.StatusCreated, r, collectionProblem(r.Name, err))
 }
 
 func (l *catalog) renameCollection(c echo.Context, r namedCollection) error {
-	from, err := url.PathUnescape(c.Param("id"))
-	if err != nil {
-		return notCollection(c.Param("id"), err)
-	}
-	if err := l.folders.Rename(context.WithoutCancel(c.Request().Context()), from, r.Name); err != nil {
-		return collectionProblem(from, err)
-	}
-	if err := l.rereadKeys(c); err != nil {
-		return err
-	}
-	return reply(c, http.StatusOK, r)
+	err := l.changeCollection(c, func(ctx context.Context, from string) error { return l.folders.Rename(ctx, from, r.Name) })
+	return send(c, http.StatusOK, r, err)
 }
 
 func (l *catalog) deleteCollection(c echo.Context) error {
+	return done(c, l.changeCollection(c, func(ctx context.Context, name string) error {
+		return l.folders.Delete(ctx, name, c.QueryParam("answers") == "keep")
+	}))
+}
+
+// changeCollection changes the collection that an address names. Every key then sees the
+// collections that it is for now: the next may have the name of an earlier one.
+func (l *catalog) changeCollection(c echo.Context, change func(ctx context.Context, name string) error) error {
 	name, err := url.PathUnescape(c.Param("id"))
 	if err != nil {
-		return notCollection(c.Param("id"), err)
+		return collectionProblem(c.Param("id"), fs.ErrNotExist)
 	}
-	ctx := context.WithoutCancel(c.Request().Context())
-	if err := l.folders.Delete(ctx, name, c.QueryParam("answers") == "keep"); err != nil {
-		return collectionProblem(name, err)
+	err = change(context.WithoutCancel(c.Request().Context()), name)
+	if err == nil && l.keys != nil {
+		err = l.keys.refresh(c.Request().Context(), 0)
 	}
-	if err := l.rereadKeys(c); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
-}
-
-// rereadKeys has every key see the collections that it is for now: the next may have
-// the name of an earlier one.
-func (l *catalog) rereadKeys(c echo.Context) error {
-	if l.keys == nil {
-		return nil
-	}
-	return l.keys.refresh(c.Request().Context(), 0)
-}
-
-func notCollection(name string, err error) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: "collection_not_found", cause: err,
-		Detail: fmt.Sprintf("no collection %.200q was made for uploads: those of the server itself and of its folders cannot be renamed "+
-			"or deleted here; 'ibid forget' removes a folder", name)}
+	return collectionProblem(name, err)
 }
 
 func collectionProblem(name string, err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return notCollection(name, err)
-	case errors.Is(err, retrieve.ErrTaken):
-		return &Problem{Status: http.StatusConflict, Code: "collection_exists", Field: "collection", cause: err,
-			Detail: "another collection has this name"}
-	case errors.Is(err, ingest.ErrCollection):
-		return invalidField("collection", "bad_collection", "%v", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem(http.StatusNotFound, "collection_not_found", "no collection %.200q was made for uploads: those of the server itself "+
+			"and of its folders cannot be renamed or deleted here; 'ibid forget' removes a folder", name).because(err)
 	}
-	return uploadProblem(err)
+	return err
 }
 
 // document returns a document that a request names, in a field if that is not empty.
 func (l *catalog) document(ctx context.Context, id, field string) (*ingest.Document, error) {
 	doc, err := l.Document(ctx, id)
 	if errors.Is(err, retrieve.ErrNotFound) {
-		return nil, &Problem{Status: http.StatusNotFound, Code: "document_not_found", Field: field, cause: err,
-			Detail: fmt.Sprintf("there is no document %.200q in the library: it may have been renamed or removed since", id)}
+		return nil, problem(http.StatusNotFound, "document_not_found",
+			"there is no document %.200q in the library: it may have been renamed or removed since", id).in(field).because(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %q from the library: %w", id, err)
@@ -203,16 +175,6 @@ func (l *catalog) reaches(ctx context.Context, collection string) (bool, error) 
 	}
 	collections, err := reach(ctx)
 	return err == nil && (len(collections) == 0 || slices.Contains(collections, collection)), err
-}
-
-// failedFiles are the files that the last sync could not read. A key for some
-// collections gets none: a file that was not stored has no collection.
-func (l *catalog) failedFiles(ctx context.Context) ([]ingest.Change, error) {
-	all, err := l.seesAll(ctx)
-	if !all {
-		return []ingest.Change{}, err
-	}
-	return append([]ingest.Change{}, l.troubles()...), nil
 }
 
 // seesAll reports whether the caller may see all collections.
@@ -235,11 +197,10 @@ func (l *catalog) requireDocuments(ctx context.Context) error {
 	case found:
 		return nil
 	case !i.Ready:
-		return &Problem{Status: http.StatusServiceUnavailable, Code: "not_ready",
-			Detail: fmt.Sprintf("the documents are still being read, %d of %d: ask again in a moment", i.Done, i.Total)}
+		return problem(http.StatusServiceUnavailable, "not_ready", "the documents are still being read, %d of %d: ask again in a moment",
+			i.Done, i.Total)
 	}
-	return &Problem{Status: http.StatusNotFound, Code: "empty_library",
-		Detail: "the library is empty: run 'ibid ingest FOLDER' and ask again"}
+	return problem(http.StatusNotFound, "empty_library", "the library is empty: run 'ibid ingest FOLDER' and ask again")
 }
 
 // scope is the filter with a collection that was named outside it, which may not be
@@ -273,8 +234,8 @@ func (l *catalog) checkCollection(ctx context.Context, name string) error {
 			return nil
 		}
 		if found {
-			return &Problem{Status: http.StatusNotFound, Code: "unknown_collection", Field: "collection",
-				Detail: fmt.Sprintf("there is no document in the collection %.200q: check its name, or leave it out to search all", name)}
+			return problem(http.StatusNotFound, "unknown_collection",
+				"there is no document in the collection %.200q: check its name, or leave it out to search all", name).in("collection")
 		}
 	}
 	return nil

@@ -56,15 +56,12 @@ type listing struct {
 }
 
 func (d *documents) list(c echo.Context) error {
-	l, err := d.listing(c, -1)
-	if err != nil {
-		return err
-	}
-	return reply(c, http.StatusOK, l)
+	l, err := d.listing(c, math.MaxInt32)
+	return send(c, http.StatusOK, l, err)
 }
 
 // listing is the list that the query asks for, with limit documents at most unless
-// the query has a limit; a negative one is none.
+// the query has a limit.
 func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 	ctx, q := c.Request().Context(), c.QueryParams()
 	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"),
@@ -88,29 +85,25 @@ func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 	if err != nil {
 		return listing{}, fmt.Errorf("listing the documents: %w", err)
 	}
-	failed, err := d.failedFiles(ctx)
+	l := listing{Total: len(all), Troubles: []ingest.Change{}, Indexing: d.indexing()}
+	// A key for some collections gets neither: a file that was not stored has no collection.
+	everything, err := d.seesAll(ctx)
 	if err != nil {
-		return listing{}, err
+		return l, err
 	}
-	sites, err := d.siteStates(ctx)
-	if err != nil {
-		return listing{}, err
+	if everything {
+		l.Troubles = append(l.Troubles, d.troubles()...)
+		if d.folders != nil {
+			l.Sites = d.sites.SiteStates()
+		}
 	}
-	recent := q.Has("recent")
-	if recent {
+	after := q.Get("after")
+	if q.Has("recent") {
 		all = slices.SortedStableFunc(slices.Values(all), func(a, b retrieve.DocumentInfo) int { return cmp.Compare(b.Number, a.Number) })
+		after = ""
 	}
-	l := listing{Documents: []retrieve.DocumentInfo{}, Total: len(all), Troubles: failed, Sites: sites, Indexing: d.indexing()}
-	for _, info := range all {
-		if !recent && info.ID <= q.Get("after") {
-			continue
-		}
-		if limit >= 0 && len(l.Documents) >= limit {
-			l.More = true
-			break
-		}
-		l.Documents = append(l.Documents, info)
-	}
+	all, l.More = pageAfter(all, after, limit)
+	l.Documents = append([]retrieve.DocumentInfo{}, all...)
 	return l, nil
 }
 
@@ -131,14 +124,17 @@ func (d *documents) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	shown := shownDocument{excerpt: excerptOf(doc, r), Found: findIn(doc, c.QueryParam("find"))}
-	if shown.AlsoIn, err = d.copies(c.Request().Context(), doc); err != nil {
-		return err
-	}
-	if doc.Digest != "" && d.isHere(c, doc) {
+	shown, err := d.shown(c, doc, r)
+	return send(c, http.StatusOK, shown, err)
+}
+
+func (d *documents) shown(c echo.Context, doc *ingest.Document, r textRange) (shown shownDocument, err error) {
+	shown = shownDocument{excerpt: excerptOf(doc, r), Found: findIn(doc, c.QueryParam("find"))}
+	shown.AlsoIn, err = d.copies(c.Request().Context(), doc)
+	if doc.Digest != "" && d.originals.Here(c.Request().Context(), doc) {
 		shown.Drawn, shown.Original = d.drawnLinks(c, doc, shown.excerpt, r.Page > 0), d.originalLink(doc, shown.excerpt)
 	}
-	return reply(c, http.StatusOK, shown)
+	return shown, err
 }
 
 func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRange, error) {
@@ -198,18 +194,13 @@ func (d *documents) viewer(c echo.Context) error {
 	if c.QueryParams().Has("original") {
 		return d.sendOriginal(c, doc)
 	}
-	x := excerptOf(doc, r)
-	if x.AlsoIn, err = d.copies(c.Request().Context(), doc); err != nil {
+	x, err := d.shown(c, doc, r)
+	if err != nil {
 		return err
 	}
-	page := viewerPage{frame: d.pages.frame(x.Title), excerpt: x, Outline: outline(doc), Key: keyPassages(doc),
-		Summarizes: len(x.Blocks) > 0 && d.summarizes(c.Request().Context()),
-		Link:       Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && !d.isHere(c, doc)}
-	page.Find = strings.TrimSpace(c.QueryParam("find"))
-	page.Found = findIn(doc, page.Find)
-	if doc.Digest != "" && !page.Elsewhere {
-		page.Drawn, page.Original = d.drawnLinks(c, doc, x, r.Page > 0), d.originalLink(doc, x)
-	}
+	page := viewerPage{frame: d.pages.frame(x.Title), shownDocument: x, Outline: outline(doc), Key: keyPassages(doc),
+		Summarizes: len(x.Blocks) > 0 && d.summarizes(c.Request().Context()), Find: strings.TrimSpace(c.QueryParam("find")),
+		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && x.Original == ""}
 	turn := func(number int) string {
 		q := c.QueryParams()
 		q.Del("at")

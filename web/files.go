@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"mime"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"path"
@@ -80,37 +79,21 @@ type SiteState struct {
 	Error string `json:"error,omitempty"`
 }
 
-// siteStates are the sites that the caller may know: those who see all collections.
-func (d *documents) siteStates(ctx context.Context) ([]SiteState, error) {
-	all, err := d.seesAll(ctx)
-	if d.folders == nil || !all {
-		return nil, err
-	}
-	return d.sites.SiteStates(), nil
-}
-
 // addSite adds the web site at ?url=, to ?collection= if that is given.
 func (d *documents) addSite(c echo.Context, address string) error {
 	in := c.QueryParam("collection")
 	root, err := d.sites.AddSite(c.Request().Context(), address, in)
-	if refused := (*site.RefusedError)(nil); errors.As(err, &refused) {
-		return &Problem{Status: http.StatusForbidden, Code: "bad_address", Field: "url", Detail: refused.Error()}
-	}
 	if errors.Is(err, retrieve.ErrTaken) {
-		return &Problem{Status: http.StatusConflict, Code: "wrong_collection", Field: "collection", cause: err,
-			Detail: "the site is in another collection: 'ibid forget' removes it"}
+		return problem(http.StatusConflict, "wrong_collection", "the site is in another collection: 'ibid forget' removes it").
+			in("collection").because(err)
 	}
-	if err != nil {
-		return collectionProblem(in, err)
-	}
-	return reply(c, http.StatusAccepted, root)
+	return send(c, http.StatusAccepted, root, collectionProblem(in, err))
 }
 
 // uploadsRoot is the root of the documents that were uploaded.
 const uploadsRoot = "uploads"
 
-// add adds the web site at ?url=, or stores one file: the body of the request, named by ?name=, or the only file
-// of a form.
+// add adds the web site at ?url=, or stores a file: the body of the request, named by ?name=.
 func (d *documents) add(c echo.Context) error {
 	if address := c.QueryParam("url"); address != "" {
 		return d.addSite(c, address)
@@ -119,24 +102,17 @@ func (d *documents) add(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	name, content, form, err := uploaded(c)
-	if err != nil {
-		return err
+	name := c.QueryParam("name")
+	if name == "" {
+		return invalid("no_name", "the file has no name: send it as the body, and give its name in the query (?name=report.pdf)")
 	}
 	meta, err := labelsIn(c.QueryParams()).check()
 	if err != nil {
 		return err
 	}
-	change, err := uploads.Add(c.Request().Context(), name, content, meta)
+	change, err := uploads.Add(c.Request().Context(), name, c.Request().Body, meta)
 	if err != nil {
-		return uploadProblem(err)
-	}
-	for form != nil {
-		if part, err := form.NextPart(); err != nil {
-			break // the end
-		} else if part.FileName() != "" {
-			return invalid("one_file", "there are several files in the form, and only %q was stored: send each in a request of its own", name)
-		}
+		return err
 	}
 	status := http.StatusOK
 	if change.Action == ingest.Added {
@@ -153,64 +129,41 @@ func (d *documents) uploadsFor(c echo.Context) (Uploads, error) {
 	if caller := holderFrom(ctx); in == "" && caller != nil && len(caller.writable()) == 1 {
 		in = caller.writable()[0]
 	}
-	uploads, err := d.folders.Into(ctx, cmp.Or(in, d.catalog.uploads))
-	if errors.Is(err, ingest.ErrCollection) {
-		return nil, invalidField("collection", "bad_collection", "%v", err)
-	}
-	if err != nil {
-		return nil, uploadProblem(err)
-	}
-	return uploads, nil
+	return d.folders.Into(ctx, cmp.Or(in, d.catalog.uploads))
 }
 
-// uploaded returns the file's name and its content as it arrives, and the form that
-// it is in, if any.
-func uploaded(c echo.Context) (name string, content io.Reader, form *multipart.Reader, err error) {
-	r := c.Request()
-	kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
-	if err != nil || !strings.HasPrefix(kind, "multipart/") {
-		if name = c.QueryParam("name"); name == "" {
-			return "", nil, nil, invalid("no_name", "the file has no name: give it in the query (?name=report.pdf), or send the file in a form")
-		}
-		return name, r.Body, nil, nil
-	}
-	if form, err = r.MultipartReader(); err != nil {
-		return "", nil, nil, invalid("bad_form", "the form cannot be read: %v", err)
-	}
-	for {
-		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
-			return "", nil, nil, invalid("no_file", "there is no file in the form: send it as multipart/form-data with a file name")
-		}
-		if err != nil {
-			return "", nil, nil, invalid("bad_form", "the form cannot be read: %v", err)
-		}
-		if name = part.FileName(); name != "" {
-			return name, part, form, nil
-		}
-	}
-}
-
-func uploadProblem(err error) error {
+// fileProblem is an error about a file or a collection as clients get it; nil for others.
+func fileProblem(err error) *Problem {
 	var skip *ingest.SkipError
 	var unreadable *ingest.UnreadableError
-	p := &Problem{cause: err}
+	var refused *site.RefusedError
 	switch {
 	case errors.Is(err, ingest.ErrUploadName):
-		p.Status, p.Code = http.StatusBadRequest, "bad_name"
+		return problem(http.StatusBadRequest, "bad_name", "%v", err)
 	case errors.Is(err, ingest.ErrUploadSize):
-		p.Status, p.Code = http.StatusRequestEntityTooLarge, "file_too_large"
+		return problem(http.StatusRequestEntityTooLarge, "file_too_large", "%v", err)
 	case errors.Is(err, ingest.ErrUploadSpace):
-		p.Status, p.Code = http.StatusInsufficientStorage, "no_room"
+		return problem(http.StatusInsufficientStorage, "no_room", "%v", err)
 	case errors.As(err, &skip):
-		p.Status, p.Code = http.StatusUnsupportedMediaType, "unsupported_format"
+		return problem(http.StatusUnsupportedMediaType, "unsupported_format", "%v", err)
 	case errors.As(err, &unreadable):
-		p.Status, p.Code = http.StatusUnprocessableEntity, "unreadable_file"
-	default:
-		return fmt.Errorf("storing an upload: %w", err)
+		return problem(http.StatusUnprocessableEntity, "unreadable_file", "%v", err)
+	case errors.As(err, &refused):
+		return problem(http.StatusForbidden, "bad_address", "%v", refused).in("url")
+	case errors.Is(err, ingest.ErrCollection):
+		return invalidField("collection", "bad_collection", "%v", err)
+	case errors.Is(err, retrieve.ErrTaken):
+		return problem(http.StatusConflict, "collection_exists", "another collection has this name").in("collection")
+	case errors.Is(err, ingest.ErrNoDrawing):
+		return problem(http.StatusNotFound, "not_drawn",
+			"the pages of this document cannot be drawn: that needs a PDF file and PDFium; see 'ibid doctor'")
+	case errors.Is(err, ingest.ErrChanged):
+		return problem(http.StatusNotFound, "original_changed", "%v", ingest.ErrChanged)
+	case errors.Is(err, ingest.ErrElsewhere):
+		return problem(http.StatusNotFound, "original_not_found",
+			"the document's file is not on this server, but on the one that it was uploaded to or that reads its folder; its text is here")
 	}
-	p.Detail = err.Error()
-	return p
+	return nil
 }
 
 // upload returns the upload that an address spells: those that it belongs to, its name
@@ -222,18 +175,16 @@ func (d *documents) upload(c echo.Context) (in Uploads, name, id string, err err
 	root, name, _ := strings.Cut(id, "/")
 	in, _, err = d.folders.Of(c.Request().Context(), root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", "", &Problem{Status: http.StatusForbidden, Code: "not_an_upload",
-			Detail: fmt.Sprintf("%.200q was not uploaded: change or delete the file in its folder", id)}
+		err = problem(http.StatusForbidden, "not_an_upload", "%.200q was not uploaded: change or delete the file in its folder", id)
 	}
 	return in, name, id, err
 }
 
 func changeProblem(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return &Problem{Status: http.StatusNotFound, Code: "document_not_found", cause: err,
-			Detail: fmt.Sprintf("there is no upload %.200q: it may have been deleted", name)}
+		return problem(http.StatusNotFound, "document_not_found", "there is no upload %.200q: it may have been deleted", name).because(err)
 	}
-	return uploadProblem(err)
+	return err
 }
 
 // labels are the metadata of an upload that filters compare: the body of
@@ -306,15 +257,7 @@ func checkLabel(name, value string) error {
 }
 
 // label changes the labels of an upload, which is read again.
-func (d *documents) label(c echo.Context) error {
-	body, err := readBody(c, MaxBody)
-	if err != nil {
-		return err
-	}
-	var l labels
-	if err := unmarshal(body, &l); err != nil {
-		return err
-	}
+func (d *documents) label(c echo.Context, l labels) error {
 	meta, err := l.check()
 	if err != nil {
 		return err
@@ -330,10 +273,7 @@ func (d *documents) readAgain(c echo.Context, meta map[string]string) error {
 		return err
 	}
 	change, err := uploads.Reread(c.Request().Context(), name, meta)
-	if err != nil {
-		return changeProblem(name, err)
-	}
-	return reply(c, http.StatusOK, change)
+	return send(c, http.StatusOK, change, changeProblem(name, err))
 }
 
 // remove deletes an upload, and the records of the answers that quote it unless the
@@ -349,10 +289,7 @@ func (d *documents) remove(c echo.Context) error {
 	if c.QueryParam("answers") != "keep" && (err == nil || errors.Is(err, fs.ErrNotExist)) {
 		err = errors.Join(err, d.ledger.ForgetQuoting(ctx, id))
 	}
-	if err != nil {
-		return changeProblem(name, err)
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, changeProblem(name, err))
 }
 
 // Originals reads the files that documents were read from.
@@ -364,20 +301,12 @@ type Originals interface {
 	Here(ctx context.Context, doc *ingest.Document) bool
 }
 
-// originalProblem says why a document's file cannot be read; nil for other errors.
-func originalProblem(err error) *Problem {
-	p := &Problem{Status: http.StatusNotFound, Code: "original_not_found", cause: err}
-	switch {
-	case errors.Is(err, ingest.ErrChanged):
-		p.Code, p.Detail = "original_changed", ingest.ErrChanged.Error()
-	case errors.Is(err, ingest.ErrElsewhere):
-		p.Detail = "the document's file is not on this server, but on the one that it was uploaded to or that reads its folder; its text is here"
-	case errors.Is(err, fs.ErrNotExist):
-		p.Detail = "the document's file is no longer in its folder"
-	default:
-		return nil
+// originalProblem is an error of reading a document's file, which may have disappeared.
+func originalProblem(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem(http.StatusNotFound, "original_not_found", "the document's file is no longer in its folder").because(err)
 	}
-	return p
+	return fmt.Errorf("reading the file of a document: %w", err)
 }
 
 // originalPolicy is for an original PDF, which a browser shows in place of a page:
@@ -390,10 +319,7 @@ const originalPolicy = "default-src 'none'; base-uri 'none'; form-action 'none';
 func (d *documents) sendOriginal(c echo.Context, doc *ingest.Document) error {
 	data, err := d.originals.Original(c.Request().Context(), doc)
 	if err != nil {
-		if p := originalProblem(err); p != nil {
-			return p
-		}
-		return fmt.Errorf("reading the original of %q: %w", doc.ID, err)
+		return originalProblem(err)
 	}
 	h := c.Response().Header()
 	disposition, contentType := "attachment", echo.MIMEOctetStream
@@ -413,10 +339,6 @@ func (d *documents) sendOriginal(c echo.Context, doc *ingest.Document) error {
 func serveContent(c echo.Context, data []byte) error {
 	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(data))
 	return nil
-}
-
-func (d *documents) isHere(c echo.Context, doc *ingest.Document) bool {
-	return d.originals.Here(c.Request().Context(), doc)
 }
 
 // originalLink leads to a document's file, at the page of a place, or to the
@@ -469,8 +391,8 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 			return invalid("bad_width", "width is %.40q: give a number of pixels from %d to %d", v, minDrawn, maxDrawn)
 		}
 	}
-	if !d.draws(c, doc) {
-		return drawnProblem(ingest.ErrNoDrawing)
+	if !d.drawer.Draws(c.Request().Context(), doc.Format) {
+		return ingest.ErrNoDrawing
 	}
 	page, err := pageOf(doc, number)
 	if err != nil {
@@ -494,27 +416,9 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 	defer d.drawing.Release(1)
 	png, err := d.drawer.DrawPage(ctx, doc, number, quote, width)
 	if err != nil {
-		return drawnProblem(err)
+		return originalProblem(err)
 	}
 	return c.Blob(http.StatusOK, "image/png", png)
-}
-
-func (d *documents) draws(c echo.Context, doc *ingest.Document) bool {
-	return d.drawer.Draws(c.Request().Context(), doc.Format)
-}
-
-func drawnProblem(err error) error {
-	if errors.Is(err, ingest.ErrNoDrawing) {
-		return &Problem{Status: http.StatusNotFound, Code: "not_drawn", cause: err,
-			Detail: "the pages of this document cannot be drawn: that needs a PDF file and PDFium; see 'ibid doctor'"}
-	}
-	if unreadable := (*ingest.UnreadableError)(nil); errors.As(err, &unreadable) {
-		return &Problem{Status: http.StatusUnprocessableEntity, Code: "unreadable_file", Detail: err.Error(), cause: err}
-	}
-	if p := originalProblem(err); p != nil {
-		return p
-	}
-	return fmt.Errorf("drawing a page: %w", err)
 }
 
 // A drawnLink leads to a drawn page.
@@ -526,7 +430,7 @@ type drawnLink struct {
 // drawnLinks are the pages that the viewer shows: those of the quoted words, or
 // the one at a place in the text, also instead of those.
 func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, instead bool) (links []drawnLink) {
-	if len(doc.Pages) == 0 || !d.draws(c, doc) {
+	if len(doc.Pages) == 0 || !d.drawer.Draws(c.Request().Context(), doc.Format) {
 		return nil
 	}
 	for _, p := range doc.Pages {

@@ -158,7 +158,7 @@ func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		defer s.release()
+		defer func() { s.release() }() // unless a run in the background does
 		c.Set(slotKey, s)
 		return next(c)
 	}

@@ -18,8 +18,7 @@ import (
 
 // Limits on answers under way.
 const (
-	// patience is how long an answer in the background continues without a reader,
-	// and how long it stays in memory afterwards where it has no record.
+	// patience is how long an answer in the background that has no record stays in memory.
 	patience = 60 * time.Second
 	// maxAnswerBytes is the size of the events of one answer.
 	maxAnswerBytes = 8 << 20
@@ -27,10 +26,9 @@ const (
 
 // Reasons to end an answer early.
 var (
-	errStopped   = errors.New("somebody stopped it")
-	errAbandoned = fmt.Errorf("nobody read it for %d seconds", int(patience.Seconds()))
-	errShutdown  = errors.New("the server shuts down")
-	errPanicked  = errors.New("it panicked")
+	errStopped  = errors.New("somebody stopped it")
+	errShutdown = errors.New("the server shuts down")
+	errPanicked = errors.New("it panicked")
 )
 
 // The states of an answer. An interrupted one was under way when its server died.
@@ -48,7 +46,7 @@ type liveAnswer struct {
 	retrieve.Record                  // without an id it cannot be followed; mu guards State and Ended
 	httpID          string           // id of the HTTP request that began it
 	keep            bool             // store the record when it has ended
-	background      bool             // continue without a reader, for [patience]
+	background      bool             // continue without a reader
 	recorder        *replay.Recorder // nil for one that cannot be resumed
 	incomplete      bool             // the owner's
 	cut             bool             // the client wanted no more: nobody resumes it
@@ -58,13 +56,10 @@ type liveAnswer struct {
 	mu        sync.Mutex // guards what follows
 	log       []event
 	bytes     int
-	overflown bool            // the log was dropped
 	documents map[string]bool // that the events quote
 	resumable bool
 	settled   bool          // nothing will change any more
 	changed   chan struct{} // nil while nobody waits
-	readers   int
-	idle      *time.Timer
 }
 
 func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
@@ -75,20 +70,12 @@ func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := event{kind: kind, data: data}
-	if l.ID == "" || l.overflown {
+	if l.ID == "" {
 		return e, nil
 	}
-	size := len(kind) + len(data)
-	if l.bytes+size > maxAnswerBytes {
-		l.overflown, l.log = true, nil
-		l.notify()
-		if l.background {
-			return e, problem(http.StatusInsufficientStorage, "run_too_long",
-				"the answer is longer than is kept for a reader: ask for less, or read the reply of POST /api/ask as it arrives")
-		}
-		return e, nil
+	if l.bytes += e.size(); l.bytes > maxAnswerBytes && kind != "error" {
+		return e, problem(http.StatusInsufficientStorage, "run_too_long", "the answer is longer than can be stored: ask for less")
 	}
-	l.bytes += size
 	e.id = eventID(l.Started, len(l.log)+1)
 	l.log = append(l.log, e)
 	l.notify()
@@ -130,48 +117,10 @@ func (l *liveAnswer) noteDocuments(e answer.Event) {
 
 // eventsAfter returns the events after the first n, whether more may follow, and a
 // channel that is closed when they do.
-func (l *liveAnswer) eventsAfter(n int) (news []event, more bool, changed <-chan struct{}, err error) {
+func (l *liveAnswer) eventsAfter(n int) (news []event, more bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.overflown {
-		return nil, false, nil, problem(http.StatusInsufficientStorage, "run_too_long",
-			"the answer is longer than is kept for a reader: only the client that asked gets it")
-	}
-	return l.log[n:], l.State == stateRunning, l.nextChange(), nil
-}
-
-func (l *liveAnswer) addReader() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.readers++
-	if l.idle != nil {
-		l.idle.Stop()
-	}
-}
-
-func (l *liveAnswer) removeReader() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.readers--
-	l.startIdle()
-}
-
-// startIdle starts the timer that stops an answer without readers, or that forgets
-// one that has ended without a record. l.mu is held.
-func (l *liveAnswer) startIdle() {
-	switch {
-	case l.readers > 0 || l.ID == "":
-	case l.State == stateRunning && l.background:
-		l.idle = time.AfterFunc(patience, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if l.readers == 0 {
-				l.cancel(errAbandoned)
-			}
-		})
-	case l.settled:
-		l.idle = time.AfterFunc(patience, func() { l.answers.remove(l) })
-	}
+	return l.log[n:], l.State == stateRunning, l.nextChange()
 }
 
 // markEnded notes how the answer ended, and returns the event about it if it failed.
@@ -182,8 +131,7 @@ func (l *liveAnswer) markEnded(ctx context.Context, err error) event {
 		state = stateStopped // with the answer as far as it had got
 	}
 	if err != nil {
-		// A problem can always be encoded, and for a log without room the event is not needed.
-		last, _ = l.addEvent("error", problemFor(err).forClient(l.httpID))
+		last, _ = l.addEvent("error", problemFor(err).forClient(l.httpID)) // which can always be encoded
 		if state = stateFailed; ctx.Err() != nil {
 			state = stateStopped
 		}
@@ -217,22 +165,20 @@ func (l *liveAnswer) settle(resumable, inMemory bool) {
 	l.mu.Lock()
 	l.resumable, l.settled = resumable, true
 	l.notify()
-	if inMemory {
-		l.startIdle()
-	}
 	l.mu.Unlock()
-	if !inMemory {
+	if inMemory {
+		time.AfterFunc(patience, func() { l.answers.remove(l) })
+	} else {
 		l.answers.remove(l)
 	}
 }
 
-// toStore returns the record to store; ok is false when the log was dropped.
-func (l *liveAnswer) toStore(p *packer, keep time.Duration) (r retrieve.Record, ok bool) {
+func (l *liveAnswer) toStore(p *packer, keep time.Duration) retrieve.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r = l.Record
+	r := l.Record
 	r.Expires, r.Events, r.Documents = l.Ended.Add(keep), p.pack(l.log), slices.Sorted(maps.Keys(l.documents))
-	return r, !l.overflown
+	return r
 }
 
 // snapshot returns the answer as a record, as far as it has got.
@@ -304,7 +250,6 @@ func (a *Answers) add(l *liveAnswer) error {
 		if running {
 			return runUnderWay(l.ID)
 		}
-		a.drop(old)
 	}
 	if a.live == nil {
 		a.live = map[string]*liveAnswer{}
@@ -312,9 +257,6 @@ func (a *Answers) add(l *liveAnswer) error {
 	a.live[l.ID] = l
 	if l.background {
 		a.background.Add(1)
-		l.mu.Lock()
-		l.startIdle()
-		l.mu.Unlock()
 	}
 	return nil
 }
@@ -337,17 +279,7 @@ func (a *Answers) remove(l *liveAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.live[l.ID] == l {
-		a.drop(l)
-	}
-}
-
-// drop removes an answer. a.mu is held.
-func (a *Answers) drop(l *liveAnswer) {
-	delete(a.live, l.ID)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.idle != nil {
-		l.idle.Stop()
+		delete(a.live, l.ID)
 	}
 }
 
@@ -482,9 +414,7 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer, record boo
 	for _, o := range batch {
 		o.gone = o.l.recorder.Lost(ctx)
 		if record && o.l.keep && o.l.ID != "" && a.keep > 0 && !o.gone {
-			if r, ok := o.l.toStore(&a.live.outcomes.packer, a.keep); ok {
-				records, recorded = append(records, r), append(recorded, o)
-			}
+			records, recorded = append(records, o.l.toStore(&a.live.outcomes.packer, a.keep)), append(recorded, o)
 		}
 		if o.ended && o.l.recorder != nil {
 			jobs = append(jobs, o.l.ID)

@@ -148,20 +148,15 @@ func (p *homePage) show(c echo.Context) error {
 
 type viewerPage struct {
 	frame
-	excerpt
-	Link  string // of this document, without a place
-	Drawn []drawnLink
-	// Original links to the file, if there is one; Elsewhere means that another
-	// server has the file.
-	Original  string
-	Elsewhere bool
+	shownDocument
+	Link      string // of this document, without a place
+	Elsewhere bool   // another server has the file
 	// Before and After lead to the pages before and after this one.
 	Before, After string
 	Outline       []heading
 	Key           []keyPassage
 	Summarizes    bool   // a model can summarize it
-	Find          string // words to look for, and where they are
-	Found         []foundPlace
+	Find          string // words to look for
 }
 
 // FoundMore reports whether there may be more places than those found.

@@ -106,6 +106,8 @@ func problemFor(err error) *Problem {
 		p = invalidField("question", "empty_question", "%v", retrieve.ErrEmptyQuestion)
 	case errors.As(err, &model):
 		p = modelProblem(model)
+	case fileProblem(err) != nil:
+		p = fileProblem(err)
 	case errors.Is(err, retrieve.ErrUnavailable):
 		set(http.StatusServiceUnavailable, "store_unavailable", "the store that holds the documents is unreachable: ask again later; "+
 			"the server's log has the reason, under the id of this request")
@@ -240,6 +242,22 @@ func encoded(v any) []byte {
 
 func reply(c echo.Context, status int, v any) error {
 	return replyAs(c, status, echo.MIMEApplicationJSON, v)
+}
+
+// send replies with a value, unless there is an error.
+func send(c echo.Context, status int, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return reply(c, status, v)
+}
+
+// done replies with nothing, unless there is an error.
+func done(c echo.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
 }
 
 func replyAs(c echo.Context, status int, contentType string, v any) error {

@@ -19,12 +19,10 @@ import (
 )
 
 // runHandlers serve the records of answers and summaries at /api/runs. POST /api/ask and
-// POST /api/summarize begin runs too, which end with their reader; one in the
-// background continues for [patience] without any. Where keys are in use, a record
-// is shown to other keys only after PUT …/shared.
+// POST /api/summarize begin runs too, which end with their reader. Where keys are in use,
+// a record is shown to other keys only after PUT …/shared.
 type runHandlers struct {
 	*asking
-	limiter limiter
 	readers *semaphore.Weighted // a slot for each reader of an answer under way
 	keys    *keyring            // nil where no keys are in use
 }
@@ -119,18 +117,7 @@ func (r *runHandlers) setAddresses(c echo.Context, record *answerRecord) {
 	record.Events, record.URL = r.base(c)+"/api/runs/"+record.ID, r.base(c)+"/?run="+record.ID
 }
 
-func (r *runHandlers) begin(c echo.Context) error {
-	s, err := r.limiter.acquire(c.Request().Context())
-	if err != nil {
-		return err
-	}
-	c.Set(slotKey, s)
-	end := s.release
-	defer func() { end() }() // unless the run does
-	var request backgroundRequest
-	if _, err := decode(c, &request); err != nil {
-		return err
-	}
+func (r *runHandlers) begin(c echo.Context, request backgroundRequest) error {
 	t, err := r.taskOf(c, request)
 	if err != nil {
 		return err
@@ -140,17 +127,22 @@ func (r *runHandlers) begin(c echo.Context) error {
 		ctx, done = r.keys.untilRevoked(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	end = func() { cancel(nil); done(); s.release() }
 	l, err := r.answering.begin(c, t, true, cancel)
 	if err != nil {
+		cancel(nil)
+		done()
 		return err
 	}
-	record, citing, ended := l.snapshot(), r.citing(c), end
-	end = func() {}
+	s := c.Get(slotKey).(*slot) // which the run has until it ends
+	release := s.release
+	s.release = func() {}
+	record, citing := l.snapshot(), r.citing(c)
 	go func() {
 		defer r.live.background.Done()
-		defer ended()
 		defer func() {
+			cancel(nil)
+			done()
+			release()
 			if v := recover(); v != nil {
 				r.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.ID),
 					slog.Any("error", v), slog.String("stack", string(debug.Stack())))
@@ -204,11 +196,6 @@ func (r *runHandlers) taskOf(c echo.Context, request backgroundRequest) (task, e
 
 func runNotFound(id string) *Problem {
 	return problem(http.StatusNotFound, "run_not_found", "there is no run %.40q: it has no record, or the record has expired", id)
-}
-
-func interrupted(id string) *Problem {
-	return problem(http.StatusConflict, "run_interrupted",
-		`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, id)
 }
 
 func runElsewhere(r *answerRecord) *Problem {
@@ -315,10 +302,6 @@ func (r *runHandlers) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if l != nil {
-		l.addReader()
-		defer l.removeReader()
-	}
 	if wantsEvents(c.Request()) {
 		return r.follow(c, l, record)
 	}
@@ -349,21 +332,17 @@ func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 // ones as they occur. A reader that has all events of a run that has ended gets a
 // 204, which stops browsers from reconnecting.
 func (r *runHandlers) follow(c echo.Context, l *liveAnswer, record *answerRecord) error {
-	var after func(n int) ([]event, bool, <-chan struct{}, error)
+	after := func(n int) ([]event, bool, <-chan struct{}) { return record.log[n:], false, nil }
 	switch {
 	case l != nil:
 		after = l.eventsAfter
 	case record.worker != "":
 		return runElsewhere(record)
 	case record.State == stateInterrupted:
-		return interrupted(record.ID)
-	default:
-		after = func(n int) ([]event, bool, <-chan struct{}, error) { return record.log[n:], false, nil, nil }
+		return problem(http.StatusConflict, "run_interrupted",
+			`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, record.ID)
 	}
-	log, more, _, err := after(0)
-	if err != nil {
-		return err
-	}
+	log, more, _ := after(0)
 	seen := eventsSeen(log, c.Request().Header.Get("Last-Event-ID"))
 	if !more && seen == len(log) {
 		return c.NoContent(http.StatusNoContent)
@@ -379,8 +358,7 @@ func (r *runHandlers) follow(c echo.Context, l *liveAnswer, record *answerRecord
 
 // sendEvents sends the events that come after those that the reader has seen, until
 // the last. It first sends a comment if the reader has to wait.
-func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool,
-	after func(n int) ([]event, bool, <-chan struct{}, error)) error {
+func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool, after func(n int) ([]event, bool, <-chan struct{})) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	out := r.openStream(c, cancel)
@@ -393,10 +371,7 @@ func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool,
 		return readerGone(err)
 	}
 	for n := len(seen); ; {
-		news, more, changed, err := after(n)
-		if err != nil {
-			return errors.Join(err, out.send(event{kind: "error", data: encoded(problemOf(c, err))}))
-		}
+		news, more, changed := after(n)
 		for _, e := range news {
 			if err := out.send(e); err != nil {
 				return readerGone(err)
@@ -505,10 +480,7 @@ func (r *runHandlers) stop(c echo.Context) error {
 	if err := r.forgetTurns(ctx, record); err != nil {
 		return err
 	}
-	if err := r.forget(ctx, id, l); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, r.forget(ctx, id, l))
 }
 
 // forget deletes what is stored of a run that has ended, and what is in memory. The log of
@@ -552,8 +524,5 @@ func (r *runHandlers) share(c echo.Context) error {
 		stored.Shared = !stored.Shared
 		err = r.ledger.KeepRecord(ctx, stored)
 	}
-	if err != nil {
-		return fmt.Errorf("sharing a record: %w", err)
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, err)
 }

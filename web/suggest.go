@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -190,27 +191,21 @@ func (d *documents) addSample(c echo.Context) error {
 	sample := addedSample{}
 	uploads, err := d.folders.Into(c.Request().Context(), d.catalog.uploads)
 	if err != nil {
-		return uploadProblem(err)
+		return err
 	}
 	err = fs.WalkDir(d.sample, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		file, err := d.sample.Open(name)
+		text, err := fs.ReadFile(d.sample, name)
 		if err != nil {
 			return fmt.Errorf("reading the sample library: %w", err)
 		}
-		change, err := uploads.Add(c.Request().Context(), "sample/"+name, file, nil)
-		if err = errors.Join(err, file.Close()); err != nil {
-			return uploadProblem(err)
-		}
+		change, err := uploads.Add(c.Request().Context(), "sample/"+name, bytes.NewReader(text), nil)
 		sample.Files = append(sample.Files, change)
-		return nil
-	})
-	if err != nil {
 		return err
-	}
-	return reply(c, http.StatusCreated, sample)
+	})
+	return send(c, http.StatusCreated, sample, err)
 }
 
 // addedSample is the reply of POST /api/sample.

@@ -1,10 +1,8 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"mime/multipart"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -39,29 +37,6 @@ func TestUploads(t *testing.T) {
 	uploads.MaxBytes, uploads.Syncer.Sink = 1000, stored
 	e := newHandler(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
 
-	form := func(field, name, text string) (body, kind string) {
-		var b bytes.Buffer
-		w := multipart.NewWriter(&b)
-		part, err := w.CreateFormField("note")
-		if err == nil {
-			_, err = part.Write([]byte("not a file"))
-		}
-		if err == nil && name != "" {
-			if part, err = w.CreateFormFile(field, name); err == nil {
-				_, err = part.Write([]byte(text))
-			}
-		}
-		if err == nil {
-			err = w.Close()
-		}
-		must(t, err)
-		return b.String(), w.FormDataContentType()
-	}
-	formBody, formKind := form("file", "report.md", "# Report\n\nBy form.")
-	emptyBody, emptyKind := form("file", "", "")
-	closing := formBody[strings.LastIndex(formBody, "\r\n--"):]
-	twoBody := strings.TrimSuffix(formBody, closing) + "\r\n" +
-		strings.ReplaceAll(formBody[strings.LastIndex(formBody[:strings.Index(formBody, "report.md")], "--"):], "report.md", "other.md")
 	for _, tt := range []struct {
 		name, method, path, kind, body string
 		status                         int
@@ -69,10 +44,7 @@ func TestUploads(t *testing.T) {
 	}{
 		{"raw", "POST", "/api/documents?name=a.md", "text/markdown", "# A\n\nFirst.", 201, "added"},
 		{"again", "POST", "/api/documents?name=a.md", "", "# A\n\nSecond.", 200, "updated"},
-		{"form", "POST", "/api/documents", formKind, formBody, 201, "added"},
-		{"form of two files", "POST", "/api/documents", formKind, twoBody, 400, "one_file"},
-		{"form without a file", "POST", "/api/documents", emptyKind, emptyBody, 400, "no_file"},
-		{"torn form", "POST", "/api/documents", formKind, formBody[:len(formBody)/2], 400, "bad_form"},
+		{"another", "POST", "/api/documents?name=report.md", "", "# Report", 201, "added"},
 		{"collection", "POST", "/api/documents?name=a.md&collection=default", "", "# A\n\nSecond.", 200, "unchanged"},
 		{"no name", "POST", "/api/documents", "text/plain", "A", 400, "no_name"},
 		{"bad name", "POST", "/api/documents?name=..", "", "A", 400, "bad_name"},

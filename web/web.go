@@ -256,7 +256,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
 	h.batch = newBatch(h.asking, h.limiter)
 	h.suggested = &suggestions{asking: h.asking, model: o.Model, suggest: o.Suggest}
-	h.runs = &runHandlers{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
+	h.runs = &runHandlers{asking: h.asking, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.documents.record = func(c echo.Context, id string) (*answerRecord, error) {
 		_, record, err := h.runs.find(c, id)
 		return record, err
@@ -318,7 +318,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"POST", "/api/summarize", readers, counted(limited(withBody(h.asking.summarize)))},
 		{"GET", "/api/cite", readers, sendCitePrompt},
 		{"POST", "/api/cite", readers, limited(citeAny)},
-		{"POST", "/api/runs", readers, h.runs.begin},
+		{"POST", "/api/runs", readers, limited(withBody(h.runs.begin))},
 		{"GET", "/api/runs", readers, h.runs.list},
 		{"GET", "/api/runs/:id", readers, counted(h.runs.show)},
 		{"DELETE", "/api/runs/:id", readers, h.runs.stop},
@@ -358,7 +358,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		table = append(table,
 			route{"POST", "/api/documents", writers, limited(h.documents.add)},
 			route{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
-			route{"PATCH", "/api/documents/*", writers, limited(h.documents.label)},
+			route{"PATCH", "/api/documents/*", writers, limited(withBody(h.documents.label))},
 			route{"DELETE", "/api/documents/*", writers, h.documents.remove},
 			route{"POST", "/api/collections", writers, withBody(h.catalog.makeCollection)},
 			route{"PATCH", "/api/collections/:id", writers, withBody(h.catalog.renameCollection)},
