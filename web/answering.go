@@ -30,11 +30,11 @@ type answering struct {
 	metrics   *Metrics
 	logger    *slog.Logger
 
-	model       modelHealth
-	live        *Answers
-	ledger      retrieve.Ledger
-	keep        time.Duration                 // how long records are kept; 0: there are none
-	runEnded    func(run, kind, state string) // may be nil
+	model    modelHealth
+	live     *Answers
+	ledger   retrieve.Ledger
+	keep     time.Duration                 // how long records are kept; 0: there are none
+	runEnded func(run, kind, state string) // may be nil
 }
 
 // A task is a checked request for an answer or a summary.

@@ -82,44 +82,6 @@ func TestAskRun(t *testing.T) {
 	}
 }
 
-// TestAskWithoutLedger checks that questions are answered soon while the ledger
-// does not reply to writes.
-func TestAskWithoutLedger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asker := askerFunc(func(context.Context, answer.Question) iter.Seq2[answer.Event, error] {
-			return func(yield func(answer.Event, error) bool) {
-				_ = yield(answer.Text{Text: "At nine."}, nil) && yield(answer.Usage{}, nil)
-			}
-		})
-		var logged bytes.Buffer
-		kept := &stuckLedger{ledger: newLedger(), stuck: true}
-		h := newHandler(t, func(o *Options) {
-			o.Asker, o.Ledger, o.KeepAnswers, o.Logger = asker, kept, time.Hour, slog.New(slog.NewTextHandler(&logged, nil))
-		})
-		for i, most := range []time.Duration{6 * time.Second, time.Second, time.Second} {
-			start := time.Now()
-			a := into[answered](t, call(h, "POST", "/api/ask", `{"question":"When?"}`), 200)
-			if took := time.Since(start); a.Text != "At nine." || took > most {
-				t.Errorf("question %d: %q after %s", i, a.Text, took)
-			}
-		}
-		synctest.Wait()
-		if kept.records != 3 {
-			t.Errorf("%d records of answers that cannot be resumed", kept.records)
-		}
-		// When the ledger replies again, runs are stored again.
-		kept.stuck = false
-		time.Sleep(ledgerPause)
-		w := call(h, "POST", "/api/ask", `{"question":"When?"}`)
-		if synctest.Wait(); w.Code != 200 || w.Header().Get(runHeader) == "" || kept.records != 4 {
-			t.Errorf("%d, run %q, %d records", w.Code, w.Header().Get(runHeader), kept.records)
-		}
-		if !strings.Contains(logged.String(), "cannot be resumed") {
-			t.Errorf("logged %s", &logged)
-		}
-	})
-}
-
 // TestSlowRecord checks that a record is stored however slow the store is, and that
 // nobody else can resume the run meanwhile.
 func TestSlowRecord(t *testing.T) {
@@ -143,24 +105,13 @@ func TestSlowRecord(t *testing.T) {
 	})
 }
 
-// A stuckLedger does not reply to Begin until the caller gives up.
+// A stuckLedger takes some time to store a record.
 type stuckLedger struct {
 	*ledger
-	stuck   bool
-	records int
-	slow    time.Duration // of Finish
-}
-
-func (l *stuckLedger) Begin(ctx context.Context, r retrieve.Job) error {
-	if l.stuck {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return l.ledger.Begin(ctx, r)
+	slow time.Duration
 }
 
 func (l *stuckLedger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) ([]bool, error) {
-	l.records += len(records)
 	select {
 	case <-time.After(l.slow):
 	case <-ctx.Done():
