@@ -79,6 +79,10 @@ type Answerer struct {
 	// model whose calls have all failed, for three passages at least, judges no
 	// further one.
 	JudgeCalls int
+	// JudgeTokens is how many tokens the prompts of these calls may have together; 0
+	// means 8,000, less than 0 no limit. Where statements are proved, passages have two
+	// thirds of each of these budgets.
+	JudgeTokens int
 	// JudgeTime is how long the judging of a question may take; 0 means a
 	// minute, less than 0 no limit. It is never more than half of the time that
 	// the context leaves. Passages beyond these limits are decided by score.
@@ -87,8 +91,9 @@ type Answerer struct {
 	// partial answers and their combination, and what is repeated with less
 	// evidence; 0 means 6, less than 0 no limit.
 	AnswerCalls int
-	// BudgetTokens is how many tokens the prompts of a question may have before it
-	// looks no further for an answer; 0 means no limit.
+	// BudgetTokens is how many tokens the prompts that read passages may have
+	// together, apart from those of judges: when the next would pass it, a question
+	// is answered from what has been read. 0 means no limit.
 	BudgetTokens int
 	// Parallel is how many judge calls run at a time; 0 means 12, so that
 	// judging takes one round trip. Use fewer for a server that handles one call
@@ -118,6 +123,7 @@ type Answerer struct {
 
 const (
 	defaultJudgeCalls    = 12
+	defaultJudgeTokens   = 8000
 	defaultJudgeTime     = time.Minute
 	defaultAnswerCalls   = 6
 	defaultParallel      = 12
@@ -162,7 +168,7 @@ type asking struct {
 	reading  *extract.Reading
 	deferred []retrieve.Passage // kept, and read only if the first ones hold no answer
 
-	judged  int            // passages and statements that were put to a judge
+	judge   *judge         // nil where no model judges
 	proof   *proof         // of the answer that is being written
 	proving sync.WaitGroup // its calls
 }
@@ -203,7 +209,7 @@ func (r *asking) answer(ctx context.Context) error {
 	if language := smallTalk(r.question.Text); language != "" {
 		return r.chat(ctx, language)
 	}
-	r.writes = strategy.writes
+	r.writes, r.judge = strategy.writes, r.newJudge(ctx)
 	r.setStyle()
 	if err := r.condense(ctx); err != nil {
 		return err
@@ -231,7 +237,7 @@ func (r *asking) answer(ctx context.Context) error {
 
 // decide judges the passages that were found, and answers from those it keeps.
 func (r *asking) decide(ctx context.Context, strategy *strategy, found []retrieve.Passage) error {
-	judged, err := r.judge(ctx, found)
+	judged, err := r.judgeAll(ctx, found)
 	if err != nil || r.stopped {
 		return err
 	}

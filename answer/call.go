@@ -29,6 +29,7 @@ type caller struct {
 
 	calls int // that the question may cost, without those of judges; less than 0 for no limit
 	made  int // of these
+	input int // tokens of their prompts
 	usage Usage
 
 	same map[Prompt]int // verdicts asked for by the same prompt
@@ -74,6 +75,8 @@ func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 		tokens += k.tokens.Prompt + k.tokens.Completion
 		if k.prompt.Role == RoleJudge || k.prompt.Role == RoleVerify {
 			c.usage.JudgeCalls += k.requests()
+		} else {
+			c.input += k.tokens.Prompt
 		}
 		c.usage.PromptTokens += k.tokens.Prompt
 		c.usage.CompletionTokens += k.tokens.Completion

@@ -44,12 +44,15 @@ const (
 	unjudged = "unjudged"
 )
 
-// judge decides on every passage and emits Judged events in the order of the
+// judgeAll decides on every passage and emits Judged events in the order of the
 // passages. It returns when every call has ended.
-func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
-	judge, kind := r.newJudge(), cmp.Or(r.Gate, GateAuto)
-	if kind == GateAuto || judge == nil && kind != GateOff {
+func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
+	kind, share := cmp.Or(r.Gate, GateAuto), 1.
+	if kind == GateAuto || r.judge == nil && kind != GateOff {
 		kind = GateScore
+	}
+	if r.proves() {
+		share = passageShare
 	}
 	r.usage.Looked = len(found)
 	judged := make([]Judged, len(found))
@@ -64,22 +67,21 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 		case kind == GateOff:
 			j.Decision = Relevant
 		case kind == GateScore || kind == GateBoth && sure:
-		case !r.mayJudge():
-			j.By = unjudged
 		default:
-			r.judged++
 			e := r.writer.Truncate(prompt.NewEvidence(1, p), r.writer.Window()/2)
 			c, err := r.asks(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
 			if err != nil {
 				return nil, err
 			}
-			open = append(open, openPassage{i, foreign || p.Scores == (retrieve.Scores{}), *c})
+			if j.By = unjudged; r.judge.take(r.writer.Size(c.prompt.System, c.prompt.User), share) {
+				open = append(open, openPassage{i, foreign || p.Scores == (retrieve.Scores{}), *c})
+			}
 		}
 	}
 	if kind == GateOff {
 		return judged, nil
 	}
-	return judged, r.judgeOpen(ctx, judge, judged, open)
+	return judged, r.judgeOpen(ctx, judged, open, share)
 }
 
 // scored decides on a passage by its chance of being on topic.
@@ -105,20 +107,16 @@ type openPassage struct {
 }
 
 // judgeOpen has the open passages judged, some at a time, and emits all verdicts in order.
-func (r *asking) judgeOpen(ctx context.Context, judge *judge, judged []Judged, open []openPassage) error {
+func (r *asking) judgeOpen(ctx context.Context, judged []Judged, open []openPassage, share float64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	judging, stop := ctx, context.CancelFunc(func() {})
-	limit := r.judgeTime(ctx)
-	late := fmt.Sprintf("judging the passages took longer than %s (--gate-time)", limit)
-	if limit != cmp.Or(r.JudgeTime, defaultJudgeTime) {
-		late = "judging the passages took half of the available time"
+	judging := ctx
+	if len(open) > 0 {
+		var stop func()
+		judging, stop = r.judge.within(ctx, share)
+		defer stop()
 	}
-	if limit > 0 {
-		judging, stop = context.WithTimeout(ctx, limit)
-	}
-	defer stop()
 	verdicts, wait := inParallel(len(open), r.parallel, func(i int) verdict {
-		v := judge.ask(judging, open[i].call)
+		v := r.judge.ask(judging, open[i].call)
 		if isUnusable(v.err) && r.GateModel == nil { // the same model would have to answer
 			cancel(callError(RoleJudge, v.err))
 		}
@@ -136,11 +134,10 @@ func (r *asking) judgeOpen(ctx context.Context, judge *judge, judged []Judged, o
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}
 			if v.late {
-				r.warnOnce("late", "%s, so the other passages were ranked by search score", late)
-			} else if _, err := judge.broken(); len(v.calls) == 0 && err != nil {
-				r.warnOnce("judge", "the judge cannot be used (%s): the other passages were ranked by search score", err)
+				r.warnOnce("late", "judging the passages took too long (--gate-time, or the time for the answer), "+
+					"so the others were ranked by search score")
 			} else if len(v.calls) == 0 {
-				r.warnOnce("judge", "the model could not check relevance, since every call failed: passages were ranked by search score")
+				r.warnOnce("judge", "the judge cannot be used, so the other passages were ranked by search score: %s", v.err)
 			}
 		}
 		if !r.emit(judged[i]) {

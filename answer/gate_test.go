@@ -207,7 +207,7 @@ func TestGateModelUnusable(t *testing.T) {
 	}
 	for _, line := range []string{
 		"judged r/d1.md#1 error by model (1 calls)", "judged r/d2.md#1 relevant by unjudged (0 calls)",
-		"the judge cannot be used (cannot reach http://localhost:1): the other passages were ranked by search score",
+		"the judge cannot be used, so the other passages were ranked by search score: cannot reach http://localhost:1",
 	} {
 		if !strings.Contains(got.String(), line) {
 			t.Errorf("no %q in\n%s", line, got)
@@ -245,13 +245,12 @@ func TestGateTime(t *testing.T) {
 	for _, test := range []struct {
 		limit, caller time.Duration // of the asker; of the caller's context
 		want          time.Duration
-		warning       string
 	}{
-		{0, 0, time.Minute, "judging the passages took longer than 1m0s (--gate-time)"},
-		{5 * time.Second, 0, 5 * time.Second, "judging the passages took longer than 5s (--gate-time)"},
-		{5 * time.Second, time.Minute, 5 * time.Second, "judging the passages took longer than 5s (--gate-time)"},
-		{0, 20 * time.Second, 10 * time.Second, "judging the passages took half of the available time"},
-		{-1, 20 * time.Second, 10 * time.Second, "judging the passages took half of the available time"},
+		{0, 0, time.Minute},
+		{5 * time.Second, 0, 5 * time.Second},
+		{5 * time.Second, time.Minute, 5 * time.Second},
+		{0, 20 * time.Second, 10 * time.Second},
+		{-1, 20 * time.Second, 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ps := passages("The fee is 120.", "The fee is stalled.", "The bay is deep.", "The fee is stalled too.", "The fee is not paid.")
@@ -273,7 +272,7 @@ func TestGateTime(t *testing.T) {
 				"judged r/d2.md#1 relevant by unjudged (1 calls)",
 				"judged r/d4.md#1 relevant by unjudged (1 calls)",
 				"judged r/d5.md#1 relevant by unjudged (0 calls)",
-				"warning {Message:" + test.warning,
+				"warning {Message:judging the passages took too long (--gate-time, or the time for the answer)",
 			} {
 				if n := strings.Count(got.String(), line); n != 1 {
 					t.Errorf("%d lines %q in\n%s", n, line, got)

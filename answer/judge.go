@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ibid/answer/prompt"
@@ -38,47 +39,69 @@ func (t Trust) afterNo(chance float64) float64 {
 // wordTokens is room for a verdict, with what a model puts before it.
 const wordTokens = 16
 
-// mayJudge reports whether the budget has room for one more call of a judge.
-func (r *asking) mayJudge() bool {
-	most := or(r.JudgeCalls, defaultJudgeCalls)
-	return most < 0 || r.judged < most
-}
+// passageShare is the part of a judge's budgets that passages may have, so that
+// some is left for the statements of the answer.
+const passageShare = 2. / 3
 
-// judgeTime is how long a judge may take: JudgeTime, or half of the time that the
-// context leaves if that is less, since verdicts are of no use without time to
-// answer. It is 0 or less where there is no limit.
-func (r *asking) judgeTime(ctx context.Context) time.Duration {
-	limit := cmp.Or(r.JudgeTime, defaultJudgeTime)
-	if end, ok := ctx.Deadline(); ok {
-		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
-			return half
-		}
-	}
-	return limit
-}
-
-// A judge decides by a model on passages and statements, as long as that is worth a
-// call. It is safe for concurrent use.
+// A judge decides by a model on the passages and statements of a question, as long
+// as that is worth a call. It is safe for concurrent use, except for its budget of
+// prompts.
 type judge struct {
-	model    Model
-	budgeted bool // calls are limited, and none is spent on a broken server
+	model           Model
+	calls, tokens   int           // the budget; 0 for no limit
+	called, written int           // of it
+	limit           time.Duration // for all calls; 0 or less for none
+	spent           atomic.Int64  // of it
 
 	mu            sync.Mutex
 	asked, failed int
 	fatal         error // why no further call can succeed
 }
 
-// newJudge returns the judge of the passages, or of the statements, of a question;
-// nil without a model.
-func (r *asking) newJudge() *judge {
-	j := &judge{model: r.GateModel, budgeted: r.JudgeCalls >= 0}
+// newJudge returns the judge of a question; nil without a model. It may not take more
+// than half of the time that the context leaves, since verdicts are of no use without
+// time to answer.
+func (r *asking) newJudge(ctx context.Context) *judge {
+	j := &judge{
+		model: r.GateModel, calls: max(0, or(r.JudgeCalls, defaultJudgeCalls)), tokens: max(0, or(r.JudgeTokens, defaultJudgeTokens)),
+		limit: cmp.Or(r.JudgeTime, defaultJudgeTime),
+	}
 	if j.model == nil {
 		j.model = r.Model
 	}
-	if j.model == nil || r.trust.NoJudge {
+	if j.model == nil || r.trust.NoJudge || r.Gate == GateScore {
 		return nil
 	}
+	if end, ok := ctx.Deadline(); ok {
+		if half := max(time.Until(end)/2, 1); j.limit <= 0 || half < j.limit {
+			j.limit = half
+		}
+	}
 	return j
+}
+
+// take takes one call, with so many tokens in its prompts, from a share of the budget.
+// It reports false where the budget has no room for it.
+func (j *judge) take(tokens int, share float64) bool {
+	within := func(n, most int) bool { return most == 0 || n <= max(1, int(share*float64(most))) }
+	if !within(j.called+1, j.calls) || !within(j.written+tokens, j.tokens) {
+		return false
+	}
+	j.called++
+	j.written += tokens
+	return true
+}
+
+// within bounds the time of calls to a share of what is left for all. stop ends it.
+func (j *judge) within(ctx context.Context, share float64) (bounded context.Context, stop func()) {
+	began, cancel := time.Now(), context.CancelFunc(func() {})
+	if j.limit > 0 {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(share*float64(j.limit-time.Duration(j.spent.Load()))))
+	}
+	return ctx, func() {
+		cancel()
+		j.spent.Add(int64(time.Since(began)))
+	}
 }
 
 // Verify has the judge decide whether a statement answers a question, by a passage, as
@@ -92,7 +115,7 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, p ret
 	if err != nil {
 		return 0, 0, err
 	}
-	v := r.newJudge().call(ctx, *c)
+	v := r.newJudge(ctx).call(ctx, *c)
 	_, tokens = r.addUsage(v.calls...)
 	yes = map[Decision]float64{Relevant: 1, Unparsable: .5}[v.decision]
 	if known := v.calls[len(v.calls)-1].yes; known > 0 {
@@ -123,8 +146,8 @@ func (j *judge) ask(ctx context.Context, c call) verdict {
 	if ctx.Err() != nil {
 		return verdict{err: ctx.Err(), late: true}
 	}
-	if broken, _ := j.broken(); broken {
-		return verdict{}
+	if err := j.broken(); err != nil {
+		return verdict{err: err, reason: err.Error()}
 	}
 	v := j.call(ctx, c)
 	if v.late = v.decision == Errored && ctx.Err() != nil; v.late {
@@ -146,12 +169,16 @@ func (j *judge) ask(ctx context.Context, c call) verdict {
 // server counts as broken.
 const brokenAfter = 3
 
-// broken reports whether no further call is made, and why none can succeed, if
-// that is known.
-func (j *judge) broken() (broken bool, fatal error) {
+var errAllFailed = errors.New("every call failed")
+
+// broken says why no further call is made.
+func (j *judge) broken() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.fatal != nil || j.budgeted && j.failed >= brokenAfter && j.failed == j.asked, j.fatal
+	if j.fatal == nil && j.calls > 0 && j.failed >= brokenAfter && j.failed == j.asked {
+		return errAllFailed
+	}
+	return j.fatal
 }
 
 // A verdict is the decision of a judge on one passage.

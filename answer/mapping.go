@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ibid/answer/prompt"
@@ -41,12 +42,20 @@ func canceled(ctx context.Context) error {
 // mapAll makes a part of each batch, and returns the parts in the order of the
 // passages.
 func (m *mapping) mapAll(ctx context.Context) (parts []Part, err error) {
-	prompts := make([]Prompt, len(m.batches))
+	var prompts []Prompt
+	tokens := 0
 	for i, b := range m.batches {
-		if prompts[i], err = m.write(m.role, prompt.Slots{Evidence: b}); err != nil {
+		p, err := m.write(m.role, prompt.Slots{Evidence: b})
+		if err != nil {
 			return nil, err
 		}
-		prompts[i].MaxTokens = m.reply
+		if tokens += m.writer.Size(p.System, p.User); i > 0 && !m.affords(tokens) {
+			unread := slices.Concat(m.batches[i:]...)
+			m.emitStep(Stepped{Passages: idsOf(m.passages, unread), Labels: unread.Labels(), Reason: "budget"})
+			break
+		}
+		p.MaxTokens = m.reply
+		prompts = append(prompts, p)
 	}
 	m.warnShortened()
 	var long error // a prompt was too long

@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"ibid/answer/extract"
 	"ibid/answer/prompt"
@@ -45,7 +43,6 @@ type proof struct {
 	ctx      context.Context // of the strategy that writes
 	passages []retrieve.Passage
 	prover   support.Prover
-	judge    *judge          // nil: code alone decides, and drops nothing
 	quotes   []extract.Quote // what Ibid would answer without a model
 
 	units  *statement.Splitter
@@ -56,8 +53,6 @@ type proof struct {
 	shown  bool   // some of the answer
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
-	limit  time.Duration // for all verdicts together; 0 for none
-	spent  atomic.Int64  // of it
 }
 
 // An openStatement is one that the judge was asked about.
@@ -69,20 +64,22 @@ type openStatement struct {
 	verdict chan verdict
 }
 
+// proves reports whether the statements of the answer are proved.
+func (r *asking) proves() bool {
+	return r.writes && r.Unproved != "" && r.Unproved != UnprovedOff && r.Gate != GateOff
+}
+
 // beginProof begins the proof of an answer from labelled passages.
 func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	r.proof = nil
-	if r.Unproved == "" || r.Unproved == UnprovedOff || r.Gate == GateOff || r.summary != nil {
+	if !r.proves() {
 		return
 	}
 	p := &proof{
 		asking: r, ctx: ctx, passages: passages, prover: Prover(), units: statement.NewSplitter(len(passages)),
-		places: make(chan struct{}, r.parallel), limit: r.judgeTime(ctx),
+		places: make(chan struct{}, r.parallel),
 	}
-	if r.Gate != GateScore {
-		p.judge = r.newJudge()
-	}
-	if p.judge != nil {
+	if r.judge != nil {
 		var err error
 		if p.quotes, err = r.quotes(ctx, passages); err != nil {
 			r.warn("the answer could not be compared with quotes: %s", err)
@@ -263,15 +260,11 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 // is not longer.
 const excerpt = 80
 
-// nowhere is the support below which code itself says no to a statement: not a
-// third of its words are in a passage.
-const nowhere = .2
-
-// calls returns the calls about a statement, two of which must say no, counting
-// code's; none without a judge, or without a budget. A judge is shown passages
-// unless code has found that they say it.
-func (p *proof) calls(u statement.Unit, f finding) []call {
-	if p.judge == nil || f.borne && f.sure || !p.mayJudge() {
+// calls returns the calls about a statement, both of which must say no; none without a
+// judge, or without a budget. A judge is shown passages unless code has found that they
+// say it.
+func (p *proof) calls(u statement.Unit, f finding) (calls []call) {
+	if p.judge == nil || f.borne && f.sure {
 		return nil
 	}
 	s := prompt.Slots{Statement: p.writer.Fit(u.Plain, p.writer.Window()/8)}
@@ -290,21 +283,19 @@ func (p *proof) calls(u statement.Unit, f finding) []call {
 			s.Evidence = append(s.Evidence, p.excerpt(label, f.quotes[label-1].Span))
 		}
 	}
-	var calls []call
-	wordings := []bool{false, true}
-	if f.quotes[f.near[0]-1].Support < nowhere {
-		wordings = wordings[:1]
-	}
-	for _, again := range wordings {
-		s.Again = again
+	tokens := 0
+	for _, s.Again = range []bool{false, true} {
 		c, err := p.asks(RoleVerify, s)
 		if err != nil {
 			p.warn("a statement could not be checked: %s", err)
 			return nil
 		}
 		calls = append(calls, *c)
+		tokens += p.writer.Size(c.prompt.System, c.prompt.User)
 	}
-	p.judged++
+	if !p.judge.take(tokens, 1) {
+		return nil
+	}
 	return calls
 }
 
@@ -331,19 +322,9 @@ func (p *proof) ask(calls []call) (v verdict) {
 		return verdict{err: p.ctx.Err()}
 	}
 	for _, c := range calls {
-		ctx := p.ctx
-		if p.limit > 0 {
-			left := p.limit - time.Duration(p.spent.Load())
-			if left <= 0 {
-				return verdict{late: true, calls: v.calls}
-			}
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, left)
-			defer cancel()
-		}
-		asked := time.Now()
+		ctx, stop := p.judge.within(p.ctx, 1)
 		next := p.judge.ask(ctx, c)
-		p.spent.Add(int64(time.Since(asked)))
+		stop()
 		next.calls = append(v.calls, next.calls...)
 		if v = next; v.late || v.decision != Irrelevant {
 			return v

@@ -22,7 +22,7 @@ func proofLibrary() found {
 // proving writes an answer, and doubts statements by their words: what the judge is
 // asked first, and in other words.
 func proving(answers []string, first, again string) *script {
-	write := byRole(map[Role][]string{RoleAnswer: answers})
+	write := byRole(map[Role][]string{RoleAnswer: answers, RoleJudge: {"yes"}})
 	return &script{cut: byRune, reply: func(p Prompt) (string, error) {
 		if p.Role != RoleVerify {
 			return write(p)
@@ -63,7 +63,6 @@ func TestProof(t *testing.T) {
 		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
 		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
 			text: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks[1] |"},
-		{name: "nowhere", answer: fee + " Kangaroos jump over tall fences daily.", first: "Kangaroos", text: fee, event: "Calls:1"},
 		{name: "an idle label", answer: "The mooring fee is 120 marks.[1][3]", text: "The mooring fee is 120 marks.[1][0](id=)", event: "Idle:[3]"},
 		{name: "two bear it out", answer: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]",
 			text: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]"},

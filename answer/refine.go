@@ -39,8 +39,10 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 	l := &refiner{asking: r, passages: r.label(ctx, kept, packed), batches: batches, settled: map[int]bool{}}
 	for len(l.batches) > 0 && !r.stopped {
 		b := l.batches[0]
-		if l.draft != "" && !r.fits(l.draft, b) {
-			l.skip("answer_too_long", l.batches)
+		if why := l.hinders(b); why != "" {
+			if unread := l.skip(why, l.batches); l.draft == "" {
+				l.missed = fmt.Errorf("%d passages were left when the prompts had reached --budget-tokens (%d)", unread, r.BudgetTokens)
+			}
 			break
 		}
 		r.warnShortened()
@@ -68,14 +70,21 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 	return l.end()
 }
 
-// fits reports whether a draft can be refined with a batch.
-func (r *asking) fits(draft string, b prompt.Batch) bool {
-	tokens := r.writer.Count(draft)
-	if r.MaxDraftTokens > 0 && tokens > r.MaxDraftTokens {
-		return false
+// hinders says why no step is made with a batch; empty where one can be.
+func (l *refiner) hinders(b prompt.Batch) string {
+	role, draft := RoleRefine, l.writer.Count(l.draft)
+	if l.draft == "" {
+		role = RoleAnswer
 	}
-	p, err := r.write(RoleRefine, prompt.Slots{Evidence: b, Draft: draft})
-	return err != nil || r.writer.Size(p.System, p.User)+tokens <= r.writer.Window()
+	p, err := l.write(role, prompt.Slots{Evidence: b, Draft: l.draft})
+	switch size := l.writer.Size(p.System, p.User); {
+	case err != nil || l.steps == 0: // an error comes again
+	case draft > 0 && (l.MaxDraftTokens > 0 && draft > l.MaxDraftTokens || size+draft > l.writer.Window()):
+		return "answer_too_long"
+	case !l.affords(size):
+		return "budget"
+	}
+	return ""
 }
 
 // A refiner is the state of the refine loop between its steps.

@@ -260,7 +260,7 @@ func TestFailingJudge(t *testing.T) {
 				}
 				said := 0
 				for _, w := range warnings {
-					if strings.Contains(w, "the model could not check relevance") {
+					if strings.Contains(w, "the judge cannot be used") {
 						said++
 					}
 				}

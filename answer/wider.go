@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"ibid/answer/prompt"
 	"ibid/retrieve"
 )
 
@@ -23,8 +24,12 @@ const (
 // are read when the model finds no answer in the first. The gates that ask a
 // judge have its verdict on each passage instead.
 func (r *asking) looksWider() bool {
-	return r.writes && r.left() > 0 && (r.BudgetTokens <= 0 || r.usage.PromptTokens < r.BudgetTokens) &&
-		(r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
+	return r.writes && r.left() > 0 && r.affords(1) && (r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
+}
+
+// affords reports whether the budget of the question has room for one more prompt.
+func (r *asking) affords(tokens int) bool {
+	return r.summary != nil || r.BudgetTokens <= 0 || r.input+tokens <= r.BudgetTokens
 }
 
 // firstLook returns the kept passages that most likely answer, by the order of the
@@ -84,6 +89,13 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 		if !holds(found, p) {
 			r.usage.Looked++
 		}
+	}
+	overhead, err := r.writer.Overhead(prompt.Answer, 0)
+	if r.writer.StepTokens = 0; r.BudgetTokens > 0 { // it is the last call
+		r.writer.StepTokens = max(1, r.BudgetTokens-r.input-overhead)
+	}
+	if err != nil {
+		return err
 	}
 	return r.refine(ctx, unread, 1)
 }

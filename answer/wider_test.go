@@ -120,7 +120,7 @@ func TestFirstLook(t *testing.T) {
 	for i := range library {
 		library[i].Scores = retrieve.Scores{Dense: .3, Lexical: .3, Coverage: .3, BM25: 1}
 	}
-	for budget, calls := range map[int]int{0: 2, 501: 2, 500: 1} {
+	for budget, calls := range map[int]int{0: 2, 1500: 2, 500: 1} {
 		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER", "120 marks.[1]"}})}
 		a := &Answerer{Retriever: nearest(library), Model: metered{m}, BudgetTokens: budget}
 		got := read(a.Ask(t.Context(), Question{Text: "How much is the mooring fee in the harbour in winter?", TopK: 9}))
@@ -135,6 +135,45 @@ func TestFirstLook(t *testing.T) {
 			if calls == 2 && strings.Contains(m.calls[1].User, text) == first {
 				t.Errorf("passage %d is shown in both calls, or in none", i)
 			}
+		}
+	}
+}
+
+// No call reads more passages when its prompt would pass the budget: the answer is made
+// from what has been read, and a refusal says that not everything was.
+func TestBudget(t *testing.T) {
+	for budget, calls := range map[int][2]int{0: {3, 4}, 1300: {3, 4}, 800: {2, 4}, 500: {1, 3}, 1: {1, 2}} {
+		for i, strategy := range []string{"refine", "map-reduce"} {
+			m := &script{reply: byRole(map[Role][]string{
+				RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"NO CHANGE"}, RoleMap: {"120 marks.[1]"}, RoleCombine: {"120 marks.[1]"},
+			})}
+			a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepPassages: 1, BudgetTokens: budget, Parallel: 1}
+			got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?", Strategy: strategy}))
+			if got.text != "120 marks.[1]" || len(m.calls) != calls[i] || strings.Contains(got.String(), " budget ") != (calls[i] < 3+i) {
+				t.Errorf("%s, budget %d: %d calls, want %d\n%s", strategy, budget, len(m.calls), calls[i], got)
+			}
+		}
+	}
+	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
+	a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepPassages: 1, BudgetTokens: 500}
+	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"})).String()
+	if !strings.Contains(got, "2 passages were left when the prompts had reached --budget-tokens") || !strings.Contains(got, "unanswered {Reason:no_answer") {
+		t.Error(got)
+	}
+}
+
+// Passages and statements share the budget of the judge.
+func TestJudgeBudget(t *testing.T) {
+	const answer = "Members of the club pay half of it.[2] The crane lifts boats on Mondays in May.[1]"
+	for _, test := range []struct{ calls, tokens, passages, statements int }{{0, 0, 3, 2}, {3, 0, 2, 1}, {0, 1, 0, 0}, {-1, -1, 3, 2}} {
+		m := proving([]string{answer}, "", "")
+		a := &Answerer{Retriever: proofLibrary(), Model: m, Gate: GateModel, Unproved: UnprovedDrop, JudgeCalls: test.calls, JudgeTokens: test.tokens}
+		got, asked := read(a.Ask(t.Context(), Question{Text: "mooring fee"})), map[Role]int{}
+		for _, p := range m.calls {
+			asked[p.Role]++
+		}
+		if got.text != answer || asked[RoleJudge] != test.passages || asked[RoleVerify] != test.statements {
+			t.Errorf("%+v: %v\n%s", test, asked, got)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func TestShowTrace(t *testing.T) {
 			{Step: 1, Role: answer.RoleAnswer, Reason: "no_answer"}, {Passages: []string{"c"}, Reason: "budget"},
 			{Step: 1, Role: answer.RoleAnswer, Passages: []string{"a", "b"}, Changed: true},
 		}}, "it said\nThen it looked again, at 2 passages:\n" +
-			"  - 1 passage left out: neither the context window nor the budget of calls has room for them\n 1. answer of 2"},
+			"  - 1 passage left out: neither the context window nor the budget has room for them\n 1. answer of 2"},
 		{"a failed step", nil, cite.Answer{Steps: []answer.Stepped{{Step: 2, Role: answer.RoleRefine, Reason: "model_error", Lost: []int{2}}}},
 			" 2. refine of 0 passages: the call failed; labels that it no longer cites: [2]\n"},
 		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\ndraft of step 1:\nThe lamp is lit.\n"},

@@ -145,6 +145,7 @@ type modelConfig struct {
 	RefineModel   string        `help:"Model for the steps after the first; default: --model." placeholder:"NAME" group:"Model"`
 	Gate          string        `help:"${gate_help}" enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
 	GateCalls     int           `help:"${gate_calls_help}" default:"12" placeholder:"N" group:"Model"`
+	GateTokens    int           `help:"${gate_tokens_help}" default:"8000" placeholder:"N" group:"Model"`
 	GateTime      time.Duration `help:"${gate_time_help}" default:"1m" placeholder:"TIME" group:"Model"`
 	Unproved      string        `help:"${unproved_help}" enum:"drop,mark,off" default:"drop" placeholder:"HOW" group:"Model"`
 	Confidence    float64       `help:"${confidence_help}" default:"${confidence}" placeholder:"X" group:"Model"`

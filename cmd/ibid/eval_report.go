@@ -175,6 +175,7 @@ func (c *reportConfig) settings(corpus *corpus) (settings []eval.Setting) {
 		add("gate-model", c.GateModel)
 		add("refine-model", c.RefineModel)
 		add("gate-calls", c.GateCalls)
+		add("gate-tokens", c.GateTokens)
 		add("gate-time", c.GateTime)
 		add("context-tokens", c.ContextTokens)
 		add("step-tokens", c.StepTokens)

@@ -326,6 +326,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		StepTokens:    c.StepTokens,
 		BudgetTokens:  c.BudgetTokens,
 		JudgeCalls:    cmp.Or(c.GateCalls, -1),
+		JudgeTokens:   cmp.Or(c.GateTokens, -1),
 		JudgeTime:     cmp.Or(c.GateTime, -1),
 		Style:         c.wishes(),
 	}
@@ -366,8 +367,8 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 }
 
 func (c modelConfig) checkModel() error {
-	if c.GateCalls < 0 || c.GateTime < 0 {
-		return usageError("--gate-calls and --gate-time are budgets: give 0, for no limit, or more")
+	if c.GateCalls < 0 || c.GateTokens < 0 || c.GateTime < 0 {
+		return usageError("--gate-calls, --gate-tokens and --gate-time are budgets: give 0, for no limit, or more")
 	}
 	if !(c.Confidence >= 0 && c.Confidence <= 1) {
 		return usageError("--confidence %g is no chance: give 0 to 1", c.Confidence)

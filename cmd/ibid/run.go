@@ -139,9 +139,10 @@ var longTags = kong.Vars{
 	"confidence_help": "Least chance, 0 to 1, at which quoted sentences are an answer; below it the closest passages are shown; 0: always.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider look when the model finds no answer.",
-	"budget_help":     "Tokens in the prompts of a question from which it looks no further for an answer; 0: no limit.",
-	"gate_calls_help": "Passages and statements per question that a model judges; 0: no limit.",
-	"gate_time_help":  "Time per question for judging; 0s: no limit. The score decides on the rest.",
+	"budget_help":      "Tokens per question in the prompts that read passages; no prompt beyond it is sent. 0: no limit.",
+	"gate_calls_help":  "Passages and statements per question that a model judges; 0: no limit.",
+	"gate_tokens_help": "Tokens per question in the prompts of --gate-calls; 0: no limit.",
+	"gate_time_help":   "Time per question for judging; 0s: no limit. The score decides on the rest.",
 	"ocr_help": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +
 		"default: tesseract's own.",
 	"index_help": "Weaviate cluster for the search index, which is otherwise in the data directory: " +

@@ -145,7 +145,7 @@ func stepsText(a cite.Answer) string {
 // unread says why passages went into no step.
 var unread = map[string]string{
 	"deferred":        "they are less likely, and are read if the others hold no answer",
-	"budget":          "neither the context window nor the budget of calls has room for them",
+	"budget":          "neither the context window nor the budget has room for them",
 	"answer_too_long": "the draft has grown too long for more",
 }
 
