@@ -35,7 +35,7 @@ export class AnswerView {
     this.textBox = el("div", { class: "text" });
     this.notes = el("div", { class: "notes" });
     this.actions = el("div", { class: "actions" });
-    this.board = new Board(this.id, panel);
+    this.board = new Board(this.id, panel, () => this.text);
     this.blocks = new Blocks(this.textBox, (cite) => this.#equip(cite));
     this.element = el("article", { class: "turn", "aria-labelledby": `question-${this.id}`, "aria-busy": "true", tabindex: "-1" },
       el("h2", { class: question.length > 160 ? "asked long" : "asked", id: `question-${this.id}`, dir: "auto" }, question),

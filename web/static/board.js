@@ -12,9 +12,9 @@ const verdicts = { relevant: t("on topic"), irrelevant: t("off topic"), unparsab
 export const isStale = (state) => state === "changed" || state === "gone";
 
 export class Board {
-  // panel opens sources.
-  constructor(id, panel) {
-    this.panel = panel;
+  // panel opens sources; said returns the text of the answer.
+  constructor(id, panel, said) {
+    Object.assign(this, { panel, said });
     this.passages = new Map(); // by id
     this.cards = new Map(); // by id, not cited
     this.reasons = new Map(); // by id
@@ -56,7 +56,8 @@ export class Board {
       el("span", { class: "path" }, visibleName(cited.document)), el("ul", { class: "quotes" })));
   }
 
-  // quote moves a passage up to its source, with the quoted words marked in it.
+  // quote moves a passage up to its source, with the quoted words marked in it. Where the
+  // answer itself has these words, a link to them suffices.
   quote(c, cited) {
     const list = this.sources.querySelector(`[data-number="${Number(c.number)}"] .quotes`);
     if (!list || !c.quote) return;
@@ -75,7 +76,8 @@ export class Board {
     if (marks.some((m) => m.start < c.end && c.start < m.end)) return;
     marks.push(at);
     marks.sort((a, b) => a.start - b.start);
-    entry.firstChild.replaceChildren(...(whole ? this.#inContext(p, marks) : [this.opener("quote", at, snippet(c.quote))]));
+    if (marks.every((m) => plain(this.said()).includes(plain(m.quote)))) entry.firstChild.replaceChildren(this.opener("quote", at, t("Show in the document")));
+    else entry.firstChild.replaceChildren(...(whole ? this.#inContext(p, marks) : [this.opener("quote", at, snippet(c.quote))]));
     this.cards.get(c.passage)?.remove();
     this.#count();
   }
@@ -158,6 +160,9 @@ export class Board {
     return marked({ text: p.text, marks }).map((part, i) => (i % 2 ? this.opener("quote", quotes[(i - 1) / 2], part) : around(part, i > 0, i < 2 * marks.length)));
   }
 }
+
+// plain returns a text without what Markdown and lines add to it.
+const plain = (text) => text.replace(/\[\d+\]|[^\p{L}\p{N}]+/gu, " ").trim();
 
 // around shortens a text that follows a quote, leads to one, or both.
 function around(text, follows, leads) {

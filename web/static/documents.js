@@ -132,7 +132,7 @@ function showSelected() {
   bar.firstElementChild.textContent = t("{n} selected", { n: selected.size });
   const remove = byId("delete-selected");
   if (remove) {
-    remove.hidden = ![...selected].every(isUpload);
+    remove.hidden = byId("read-selected").hidden = ![...selected].every(isUpload);
     remove.textContent = t("Delete");
     remove.dataset.sure = "";
   }
@@ -148,20 +148,22 @@ byId("clear-selected").addEventListener("click", () => {
   draw();
   words.focus();
 });
-byId("delete-selected")?.addEventListener("click", async (e) => {
-  if (!e.target.dataset.sure) {
-    e.target.dataset.sure = "yes";
-    e.target.textContent = t("Confirm: delete {n}", { n: selected.size });
-    return;
-  }
+// changeSelected changes each selected document, and says which failed.
+async function changeSelected(method, done, couldNot) {
   const failed = [];
   for (const id of selected) {
-    const response = await fetch(documentAPI(id), { method: "DELETE" }).catch(() => null);
+    const response = await fetch(documentAPI(id), { method }).catch(() => null);
     if (!response?.ok) failed.push(id);
   }
   await refresh();
-  say(failed.length ? t("Couldn't delete {names}.", { names: failed.join(", ") }) : t("The documents were deleted."));
+  say(failed.length ? couldNot(failed.join(", ")) : done);
   words.focus();
+}
+byId("read-selected")?.addEventListener("click", () => changeSelected("POST", t("The documents were read again."), (names) => t("Couldn't read {names} again.", { names })));
+byId("delete-selected")?.addEventListener("click", (e) => {
+  if (e.target.dataset.sure) return changeSelected("DELETE", t("The documents were deleted."), (names) => t("Couldn't delete {names}.", { names }));
+  e.target.dataset.sure = "yes";
+  e.target.textContent = t("Confirm: delete {n}", { n: selected.size });
 });
 
 // Headings of columns sort.

@@ -8,6 +8,27 @@ import { t } from "./words.js";
 
 const atOnce = 2;
 
+// The uploads that were refused: name and reason. They are listed in this tab until they are dismissed.
+const refusedKey = "ibid.refused";
+const mostRefused = 50;
+
+function refused() {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(refusedKey));
+    return Array.isArray(kept) ? kept : [];
+  } catch {
+    return []; // there is no storage, or its content is not ours
+  }
+}
+
+function keepRefused(list) {
+  try {
+    sessionStorage.setItem(refusedKey, JSON.stringify(list.slice(-mostRefused)));
+  } catch {
+    // Without storage they are listed until the page is reloaded.
+  }
+}
+
 // showInto says which collection files are added to, if one is named.
 export function showInto(section, name) {
   section.querySelector(".into").textContent = name && ` · ${t("into the collection {name}", { name })}`;
@@ -74,7 +95,23 @@ export function upload(section, { say, refresh, into = () => "" }) {
     add(entries.some((x) => x.isDirectory) ? (await Promise.all(entries.map(filesIn))).flat() : plain);
   });
 
+  for (const { name, reason } of refused()) {
+    const line = el("li", { class: "failed" }, el("span", { class: "upload-name" }, name), el("span", { class: "facts" }, reason));
+    line.append(dismiss(line, name));
+    list.append(line);
+  }
+  section.classList.toggle("has-files", list.children.length > 0);
+
   return offer;
+
+  // dismiss returns a button that takes a refused upload off the list.
+  function dismiss(line, name) {
+    return el("button", { type: "button", class: "quiet", "aria-label": t("Dismiss {name}", { name }), onclick: () => {
+      keepRefused(refused().filter((x) => x.name !== name));
+      line.remove();
+      byId("choose").focus();
+    } }, t("Dismiss"));
+  }
 
   function add(files) {
     for (const f of files) {
@@ -110,10 +147,8 @@ export function upload(section, { say, refresh, into = () => "" }) {
         state.replaceChildren(...words);
         say(`${name}: ${state.textContent}`);
         if (kind === "failed") {
-          line.append(el("button", { type: "button", class: "quiet", "aria-label": t("Dismiss {name}", { name }), onclick: () => {
-            line.remove();
-            byId("choose").focus();
-          } }, t("Dismiss")));
+          keepRefused([...refused().filter((x) => x.name !== name), { name, reason: state.textContent }]);
+          line.append(dismiss(line, name));
         }
         done();
       };
@@ -130,7 +165,10 @@ export function upload(section, { say, refresh, into = () => "" }) {
         const reply = parse(request.responseText);
         if (request.status >= 400) end("failed", sentence(reply.detail || t("the server replied with status {status}", request)));
         else if (reply.action === "skipped" || reply.action === "failed") end("failed", sentence(reply.reason || reply.action));
-        else end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")), reply.reason ? ` · ${reply.reason}` : "");
+        else {
+          keepRefused(refused().filter((x) => x.name !== name));
+          end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")), reply.reason ? ` · ${reply.reason}` : "");
+        }
       });
       request.addEventListener("error", () => end("failed", t("Can't reach the server.")));
       const to = new URL(`api/documents?name=${encodeURIComponent(name)}`, base);
