@@ -46,6 +46,8 @@ type askRequest struct {
 	Style      string          `json:"style,omitempty"`
 	Run        string          `json:"run,omitempty"`
 	Record     *bool           `json:"record,omitempty"`
+	// Name is what the conversation is called from now on.
+	Name string `json:"name,omitempty"`
 	talk
 }
 

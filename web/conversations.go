@@ -25,6 +25,8 @@ import (
 const (
 	// maxUserName is the longest name of a user, in characters.
 	maxUserName = 200
+	// maxConversationName is the longest name of a conversation, in characters.
+	maxConversationName = 200
 	// conversationTurns is how many turns a question of a conversation follows.
 	conversationTurns = 40
 	// recordsAtOnce is how many records are read at a time.
@@ -73,7 +75,7 @@ func talkOf(request []byte) (t talk) {
 
 // follow gives a question of a conversation the turns before it.
 func (a *asking) follow(c echo.Context, r *askRequest) error {
-	if err := r.talk.check(); err != nil || r.Conversation == "" {
+	if err := cmp.Or(r.talk.check(), checkConversationName(r.Name)); err != nil || r.Conversation == "" {
 		return err
 	}
 	caller := holderFrom(c.Request().Context())
@@ -201,6 +203,7 @@ func (r *runHandlers) forgetTurns(ctx context.Context, deleted *answerRecord) er
 type listedConversation struct {
 	talk
 	Questions int       `json:"questions"`
+	Name      string    `json:"name,omitempty"`
 	First     string    `json:"first"` // question
 	Started   time.Time `json:"started"`
 	Ended     time.Time `json:"ended"` // its last answer
@@ -231,9 +234,61 @@ func (r *runHandlers) listConversations(c echo.Context) error {
 		}
 		in := found[t]
 		in.Questions++
+		in.Name = cmp.Or(in.Name, nameIn(stored.Spec))
 		in.First, in.Started = questionOf(stored.Spec), stored.Started
 	}
 	return reply(c, http.StatusOK, list)
+}
+
+// nameIn is what a stored request calls its conversation.
+func nameIn(request []byte) string {
+	var r struct{ Name string }
+	if json.Unmarshal(request, &r) != nil {
+		return "" // it is no question
+	}
+	return r.Name
+}
+
+// namedConversation is the body of PATCH /api/conversations/ID. A conversation with an
+// empty name is called by its first question.
+type namedConversation struct {
+	Name string `json:"name"`
+}
+
+// renameConversation stores a name in the records of a conversation.
+func (r *runHandlers) renameConversation(c echo.Context, given namedConversation) error {
+	if err := checkConversationName(given.Name); err != nil {
+		return err
+	}
+	_, ids, err := r.runsOf(c)
+	if err != nil {
+		return err
+	}
+	ctx := context.WithoutCancel(c.Request().Context()) // all of them have one name
+	for _, id := range ids {
+		var asked askRequest
+		whole, err := r.ledger.Record(ctx, id)
+		if err == nil {
+			err = json.Unmarshal(whole.Spec, &asked)
+		}
+		if err == nil {
+			asked.Name = given.Name
+			if whole.Spec, err = json.Marshal(asked); err == nil {
+				err = r.ledger.KeepRecord(ctx, whole)
+			}
+		}
+		if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // deleted meanwhile, or one of its documents
+			return fmt.Errorf("naming the conversation of the run %s: %w", id, err)
+		}
+	}
+	return reply(c, http.StatusOK, given)
+}
+
+func checkConversationName(name string) error {
+	if utf8.RuneCountInString(name) > maxConversationName {
+		return invalidField("name", "bad_conversation", "the name of the conversation has more than %d characters: shorten it", maxConversationName)
+	}
+	return nil
 }
 
 // A shownConversation is the reply of GET /api/conversations/ID.

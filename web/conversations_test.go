@@ -85,6 +85,20 @@ func TestConversations(t *testing.T) {
 		!strings.Contains(string(shown.Runs[2].Answer), "Answer to Three?") {
 		t.Errorf("the export: %v, %s", err, said)
 	}
+	for _, name := range []string{"The harbour", strings.Repeat("x", 201)} {
+		want := map[bool]int{true: http.StatusOK, false: http.StatusBadRequest}[len(name) < 200]
+		if code, said := send(k.write, "PATCH", "/api/conversations/c", `{"name":"`+name+`"}`); code != want {
+			t.Errorf("naming: %d %s", code, said)
+		}
+	}
+	if code, said := send(k.read, "PATCH", "/api/conversations/d", `{"name":"Mine"}`); code != http.StatusNotFound {
+		t.Errorf("naming another key's: %d %s", code, said)
+	}
+	for _, one := range listed(k.write, "").Conversations {
+		if named := one.talk == (talk{"c", ""}); named != (one.Name == "The harbour") {
+			t.Errorf("after naming one: %+v", one)
+		}
+	}
 	if code, said := send(k.write, "DELETE", "/api/runs/"+shown.Runs[0].ID+"?forget=true", ""); code != http.StatusNoContent {
 		t.Errorf("deleting one run: %d %s", code, said)
 	}

@@ -231,7 +231,8 @@ func (d *documents) listPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(c.Request().Context())}
+	ctx := c.Request().Context()
+	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(ctx), Caller: callerMark(holderFrom(ctx))}
 	if l.More && len(l.Documents) > 0 {
 		q := c.QueryParams()
 		q.Set("after", l.Documents[len(l.Documents)-1].ID)

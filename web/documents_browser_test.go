@@ -150,6 +150,18 @@ func TestBrowserDocuments(t *testing.T) {
 	b.waitFor(`document.querySelectorAll(".uploads .done").length === 2`)
 	b.waitFor(`document.getElementById("facts").textContent === "6 documents"`)
 	b.look("6-uploaded")
+	// What was refused stays until it is dismissed.
+	b.do(chromedp.Reload())
+	b.waitFor(`document.readyState === "complete" && document.querySelectorAll(".uploads li").length === 1`)
+	b.is("true", `String(document.querySelector(".uploads .failed").textContent.includes("A program, not a document"))`)
+	b.do(chromedp.Click(chromedp.CSS(".uploads [aria-label^='Dismiss']")), chromedp.Reload())
+	b.waitFor(`document.querySelectorAll("#rows [type=checkbox]").length === 6`)
+	b.is("0", `String(document.querySelectorAll(".uploads li").length)`)
+	// Several uploads are read again.
+	b.do(chromedp.Evaluate[chromedp.Void](`for (const row of document.querySelectorAll("#rows tr")) if (row.textContent.includes("rowing.txt") || row.textContent.includes("tides.txt")) row.querySelector("input").click()`))
+	b.do(chromedp.Click(chromedp.CSS("#read-selected")))
+	b.waitFor(`document.getElementById("status").textContent === "The documents were read again."`)
+	b.do(chromedp.Click(chromedp.CSS("#clear-selected")))
 
 	// The rows are replaced with each letter, so that an element can be gone.
 	b.do(chromedp.SendKeys(chromedp.CSS("#words"), "TXT tid"))

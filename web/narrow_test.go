@@ -206,7 +206,7 @@ func attempts(method, pattern, run string) (out [][2]string) {
 			`{"questions":[{"question":"When does it open?"},{"question":"a","collection":"shut"},{"question":"a","run":"`+run+`"}]}`,
 			`{"question":"a","filter":{"Collections":["shut"]}}`,
 			`{"question":"a","filter":{"-":["shut"]}}`, `{"question":"a","collections":["shut"]}`,
-			`{"document":"shut/known.pdf"}`, `{"collection":"shut"}`, `{"filter":{"root":"shut"}}`, `{"filter":{"format":"pdf"}}`,
+			`{"document":"shut/known.pdf"}`, `{"name":"CANARYNAME"}`, `{"collection":"shut"}`, `{"filter":{"root":"shut"}}`, `{"filter":{"format":"pdf"}}`,
 			`{"run":"`+run+`"}`, `{"run":"`+run+`","rating":1}`, `{"summarize":{"document":"shut/known.pdf"}}`,
 			`{"summarize":{"collection":"shut"}}`,
 			`{"model":"shut","messages":[{"role":"user","content":"When does it open?"}]}`,

@@ -630,9 +630,10 @@ func TestOpenAPIReplies(t *testing.T) {
 	ask("GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", last)
 	ask("POST", "/api/ask", `{"question":"mooring","conversation":"talk","user":"anna"}`)
 	for _, r := range []string{"GET /api/conversations", "GET /api/conversations/talk?user=anna",
-		"DELETE /api/conversations/talk?user=anna"} {
+		`PATCH /api/conversations/talk?user=anna {"name":"Mooring"}`, "DELETE /api/conversations/talk?user=anna"} {
 		method, path, _ := strings.Cut(r, " ")
-		ask(method, path, "")
+		path, body, _ := strings.Cut(path, " ")
+		ask(method, path, body)
 	}
 	ask("POST", "/api/summarize", `{"document":"club/guide.pdf","max_words":1}`, asEvents...)
 	ask("POST", "/api/cite", `{"documents":[{"source":"a"}],"text":"Yes.[1]"}`, asEvents...)
@@ -739,7 +740,7 @@ func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, answeredBatch{}, searchRequest{}, searched{},
 		feedbackRequest{}, feedbackEntry{},
-		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{}, listing{},
+		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{}, namedConversation{}, listing{},
 		shownDocument{}, ingest.Change{},
 		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, namedCollection{}, listedSuggestions{}, addedSample{},
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
@@ -817,6 +818,8 @@ func limitsOf(t reflect.Type, member string) object {
 		return object{"pattern": `^[A-Za-z0-9_-]{0,64}$`}
 	case "talk.user":
 		return object{"maxLength": maxUserName}
+	case "askRequest.name", "namedConversation.name":
+		return object{"maxLength": maxConversationName}
 	case "feedbackRequest.comment":
 		return object{"maxLength": MaxComment}
 	case "namedCollection.collection": // most names that a folder can have

@@ -121,8 +121,7 @@ type homePage struct {
 	Model     string // that writes answers; empty: they are quoted
 	MaySet    bool   // the caller may choose settings
 	MayChange bool   // the caller may add documents
-	// Caller is the id of the caller, under which a browser stores the history; empty without keys.
-	Caller string
+	Caller    string // callerMark
 	// Modules are the scripts to preload.
 	Modules []string
 }
@@ -140,10 +139,17 @@ func (p *homePage) show(c echo.Context) error {
 	caller := holderFrom(ctx)
 	home.Model, home.MaySet = p.model(ctx), caller == nil || caller.maySet()
 	home.MayChange = p.documents.mayChange(ctx)
-	if caller != nil {
-		home.Caller = fmt.Sprintf("%.8x", sha256.Sum256([]byte(caller.key.ID+"\n"+caller.user)))
-	}
+	home.Caller = callerMark(caller)
 	return p.pages.send(c, http.StatusOK, "home", home)
+}
+
+// callerMark is the id of a caller, under which a browser stores the history and the
+// refused uploads; empty without keys.
+func callerMark(caller *holder) string {
+	if caller == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.8x", sha256.Sum256([]byte(caller.key.ID+"\n"+caller.user)))
 }
 
 type viewerPage struct {
@@ -170,6 +176,7 @@ type documentsPage struct {
 	listing
 	Next      string // query of the next page; empty on the last
 	MayChange bool   // the caller may add and delete documents
+	Caller    string // callerMark
 }
 
 type problemPage struct {

@@ -43,6 +43,9 @@ func TestBrowserHistory(t *testing.T) {
 	b.waitFor(`window.exported !== undefined`)
 	b.is("How do I make pizza?", `JSON.parse(window.exported)[0].runs[1].question`)
 	search("", "1")
+	b.do(chromedp.Click(chromedp.CSS("#past [aria-label^=Rename]")), chromedp.WaitVisible(chromedp.CSS(".rename input")),
+		chromedp.Evaluate[chromedp.Void](`document.querySelector(".rename input").value = "Sailing"; document.querySelector(".rename").requestSubmit()`))
+	b.waitFor(`document.querySelector(".past-question")?.textContent === "Sailing"`)
 	b.do(chromedp.Click(chromedp.CSS(".past-open")))
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 	b.is("How do I make pizza?", `document.querySelector(".turn:last-child .asked").textContent`)

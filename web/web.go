@@ -326,6 +326,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"DELETE", "/api/runs/:id/shared", readers, h.runs.share},
 		{"GET", "/api/conversations", readers, h.runs.listConversations},
 		{"GET", "/api/conversations/:id", readers, counted(h.runs.showConversation)},
+		{"PATCH", "/api/conversations/:id", readers, withBody(h.runs.renameConversation)},
 		{"DELETE", "/api/conversations/:id", readers, h.runs.deleteConversation},
 		{"POST", "/api/feedback", readers, withBody(h.runs.giveFeedback)},
 		{"GET", "/api/feedback", writers, h.runs.listFeedback},

@@ -5,8 +5,10 @@ import { isStale } from "./board.js";
 import { fenced } from "./copy.js";
 import { base, byId, el } from "./dom.js";
 import * as history from "./history.js";
-import { get, Trouble } from "./stream.js";
+import { get, patch, Trouble } from "./stream.js";
 import { locale, t } from "./words.js";
+
+const conversationURL = (id) => new URL(`api/conversations/${encodeURIComponent(id)}`, base);
 
 // A Past is the drawer with past conversations. open(conversation) shows one;
 // gone(id) is called after one was deleted, without an id after all were.
@@ -48,13 +50,14 @@ export class Past {
     if (n) this.status.textContent = t("Answers whose sources have changed: {n}", { n });
   }
 
-  // #drawOthers adds the conversations that are on the server alone.
+  // #drawOthers adds the conversations that are on the server alone, and the names it has of the others.
   async #drawOthers() {
     try {
       const here = new Set(this.entries.map(([c]) => c.id));
       const { conversations } = await get(new URL("api/conversations?user=", base));
-      const others = conversations.filter((c) => !here.has(c.conversation)).map((c) => ({ id: c.conversation, at: c.ended, name: c.first, questions: c.questions }));
-      if (others.length) this.#draw(others);
+      const others = conversations.filter((c) => !here.has(c.conversation)).map((c) => ({ id: c.conversation, at: c.ended, name: c.name || c.first, questions: c.questions }));
+      const named = new Map(conversations.filter((c) => c.name).map((c) => [c.conversation, c.name]));
+      if (others.length || named.size) this.#draw(others, named);
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
       this.status.textContent = err.message;
@@ -75,8 +78,8 @@ export class Past {
     }
   }
 
-  #draw(others = []) {
-    const kept = [...history.list(), ...others].sort((a, b) => new Date(b.at) - new Date(a.at));
+  #draw(others = [], named = new Map()) {
+    const kept = [...history.list().map((c) => ({ ...c, name: named.get(c.id) || c.name })), ...others].sort((a, b) => new Date(b.at) - new Date(a.at));
     const entries = (this.entries = kept.map((c) => [c, this.#entry(c)]));
     const none = (this.status = el("p", { class: "facts", role: "status" }));
     const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off", oninput: async () => {
@@ -106,7 +109,7 @@ export class Past {
         this.dialog.close();
         this.open(conversation);
       } }, el("span", { class: "past-question" }, question), el("span", { class: "facts" }, [when(at), questions > 1 ? t("{n} questions", { n: questions }) : ""].filter(Boolean).join(" · "))),
-      el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }), hidden: !turns, onclick: () => this.#rename(conversation, entry) }, t("Rename")),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }), onclick: () => this.#rename(conversation, entry) }, t("Rename")),
       "kept" in byId("turns").dataset ? shareButton({ class: "quiet", "aria-label": t("Share: {name}", { name: question }) }, () => runsOf(conversation),
         (done, trouble) => (this.status.textContent = done ? t("Link to this conversation copied.") : trouble)) : "",
       el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }), onclick: async () => download(question, turns ? asMarkdown(conversation) : await fetchMarkdown(conversation)) }, t("Export")),
@@ -124,11 +127,21 @@ export class Past {
 
   // #rename replaces an entry with a box for its name.
   #rename(conversation, entry) {
-    const box = el("input", { "aria-label": t("Name"), value: conversation.name || conversation.turns[0]?.question || "", maxlength: 200 });
-    const form = el("form", { class: "rename", onsubmit: (e) => {
+    const box = el("input", { "aria-label": t("Name"), value: conversation.name || conversation.turns?.[0]?.question || "", maxlength: 200 });
+    const form = el("form", { class: "rename", onsubmit: async (e) => {
       e.preventDefault();
-      history.rename(conversation.id, box.value.trim());
+      const name = box.value.trim();
+      history.rename(conversation.id, name);
+      let trouble = "";
+      try {
+        if (this.keyed) await patch(conversationURL(conversation.id), { name });
+      } catch (err) {
+        if (!(err instanceof Trouble)) throw err;
+        if (err.status !== 404 || !conversation.turns) trouble = err.message; // or its records have expired
+      }
       this.#draw();
+      if (this.keyed) await this.#drawOthers();
+      this.status.textContent = trouble;
       this.dialog.querySelector("input").focus();
     } }, box, el("button", { type: "submit", class: "plain" }, t("Save")));
     entry.replaceChildren(form);
@@ -137,7 +150,7 @@ export class Past {
 
   // #forget deletes a conversation on the server.
   #forget(id) {
-    if (this.keyed) fetch(new URL(`api/conversations/${encodeURIComponent(id)}`, base), { method: "DELETE" }).catch(() => {}); // it is listed again
+    if (this.keyed) fetch(conversationURL(id), { method: "DELETE" }).catch(() => {}); // it is listed again
   }
 
   #clear(count) {
@@ -178,7 +191,7 @@ const said = ({ events }) => events.filter((e) => e.kind === "text" || e.kind ==
 // whether they were missing.
 async function load(conversation) {
   if (conversation.turns || conversation.runs) return false;
-  ({ runs: conversation.runs } = await get(new URL(`api/conversations/${encodeURIComponent(conversation.id)}`, base)));
+  ({ runs: conversation.runs } = await get(conversationURL(conversation.id)));
   return true;
 }
 

@@ -8,8 +8,9 @@ import { t } from "./words.js";
 
 const atOnce = 2;
 
-// The uploads that were refused: name and reason. They are listed in this tab until they are dismissed.
-const refusedKey = "ibid.refused";
+// The uploads that were refused: name and reason. They are listed in this tab until they
+// are dismissed. Where keys are in use, those of each are apart.
+const refusedKey = `ibid.refused.${document.getElementById("upload")?.dataset.caller ?? ""}`;
 const mostRefused = 50;
 
 function refused() {
