@@ -111,8 +111,6 @@ func TestOfficeBombs(t *testing.T) {
 		return zipOf(t, txtar.File{Name: "mimetype", Data: []byte("application/vnd.oasis.opendocument.spreadsheet")},
 			txtar.File{Name: "content.xml", Data: []byte(`<d><body><spreadsheet>` + rows + `</spreadsheet></body></d>`)})
 	}
-	flat := `<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>
-<office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"><office:body><office:text><p>so &c; it is</p></office:text></office:body></office:document>`
 	type bomb struct {
 		name, file string
 		data       func() []byte
@@ -148,7 +146,11 @@ func TestOfficeBombs(t *testing.T) {
 		{"repeated blanks", "a.ods", func() []byte {
 			return ods(strings.Repeat(`<table name="S"><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"/></table-row><table-row><table-cell><p>x</p></table-cell></table-row></table>`, 500))
 		}, ""},
-		{"entities", "a.fodt", func() []byte { return []byte(flat) }, ""},
+		{"entities", "a.docx", func() []byte {
+			return zipOf(t, officeRels("d.xml"), txtar.File{Name: "d.xml", Data: []byte(`<!DOCTYPE d [<!ENTITY a "` + strings.Repeat("a", 40) +
+				`"><!ENTITY b "` + strings.Repeat("&a;", 10) + `"><!ENTITY c "` + strings.Repeat("&b;", 10) +
+				`">]><document><body><p><r><t>so &c; it is</t></r></p></body></document>`)})
+		}, ""},
 	}
 	for _, tt := range datatest.Pick(t, tests) {
 		t.Run(tt.name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func TestCarelessTables(t *testing.T) {
 	for _, tt := range []struct{ content, text, anchors, partial string }{
 		{"a,b\r1,2\r3,4\r", "a: 1 | b: 2\na: 3 | b: 4", "row=2 row=3", ""},
 		{"sep=;\r\nname;city\r\nAnn;Bonn\r\n", "name: Ann | city: Bonn", "row=3", ""},
-		{"SEP=,\n1,2\n", "1 | 2", "row=2", ""},
+		{"sep=,\n1,2\n", "1 | 2", "row=2", ""},
 		{"id,text\n1,\"open\n2,b\n3,\"c\n", "id: 1 | text: open\nid: 2 | text: b\nid: 3 | text: c", "row=2 row=3 row=4",
 			"a quote that opens in line 2 is never closed: quotes were left out from there on"},
 		{"id,text\n1,\"two\n\"\"lines\"\"\"\n2,5\" pipe\n3,\"x\"y\"\n4,\"\"\r\n5,\"z\"",

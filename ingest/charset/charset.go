@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	stdunicode "unicode"
 	"unicode/utf8"
@@ -20,7 +19,6 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/encoding/unicode/utf32"
 )
 
 var (
@@ -47,12 +45,12 @@ func Decode(data []byte, declared string) (string, error) {
 	return textual(string(out))
 }
 
-// hz matches the Chinese text of HZ-GB-2312, pairs of 7-bit characters in ~{ and ~}.
-var hz = regexp.MustCompile(`~\{(?:[!-w][!-~]){2,}~\}`)
-
 // encodingOf returns the encoding, nil for UTF-8, and the data without its
 // byte order mark.
 func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error) {
+	if bytes.HasPrefix(data, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(data, []byte("\x00\x00\xfe\xff")) { // UTF-32
+		return nil, nil, ErrEncoding
+	}
 	if enc, rest, ok := byOrderMark(data); ok {
 		return enc, rest, nil
 	}
@@ -64,8 +62,6 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 	}
 	switch {
 	case bytes.Contains(data, []byte("\x1b$)C")): // ISO-2022-KR
-		return nil, nil, ErrEncoding
-	case len(hz.FindAllIndex(data, 3)) == 3: // more than a template's ~{name~}
 		return nil, nil, ErrEncoding
 	case bytes.Contains(data, []byte("\x1b$")):
 		return japanese.ISO2022JP, data, nil
@@ -99,8 +95,6 @@ func byOrderMark(data []byte) (enc encoding.Encoding, rest []byte, ok bool) {
 		enc  encoding.Encoding
 	}{
 		{"\xef\xbb\xbf", nil},
-		{"\xff\xfe\x00\x00", utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)},
-		{"\x00\x00\xfe\xff", utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)},
 		{"\xff\xfe", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)},
 		{"\xfe\xff", unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)},
 		{"\x84\x31\x95\x33", simplifiedchinese.GB18030},
@@ -112,27 +106,10 @@ func byOrderMark(data []byte) (enc encoding.Encoding, rest []byte, ok bool) {
 	return nil, data, false
 }
 
-// wideEncoding recognises UTF-32 without a mark by the positions of its zero bytes,
-// and UTF-16 by the scripts of the characters.
+// wideEncoding recognises UTF-16 without a mark by the scripts of the characters.
 func wideEncoding(data []byte) encoding.Encoding {
-	sample := data[:min(len(data), 64<<10)&^3]
-	var zeros [4]int
-	for i, c := range sample {
-		if c == 0 {
-			zeros[i%4]++
-		}
-	}
-	n := len(sample) / 4
-	most := func(i int) bool { return zeros[i]*10 >= n*9 }
-	few := func(i int) bool { return zeros[i]*100 <= n }
-	switch {
-	case n == 0:
-		return nil
-	case most(0) && most(1) && few(3):
-		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)
-	case most(2) && most(3) && few(0):
-		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)
-	}
+	sample := data[:min(len(data), 64<<10)&^1]
+	n := len(sample) / 2
 	for _, order := range []struct {
 		enc  encoding.Encoding
 		high int // place of the high byte of a character
@@ -147,7 +124,7 @@ func wideEncoding(data []byte) encoding.Encoding {
 				ascii++
 			}
 		}
-		if likely*100 >= n*2*97 && ascii*200 >= n*2 { // every text has lines, spaces or numbers
+		if n > 0 && likely*100 >= n*97 && ascii*200 >= n { // every text has lines, spaces or numbers
 			return order.enc
 		}
 	}

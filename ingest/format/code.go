@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -168,12 +169,7 @@ func (w *codeWriter) isAttached(line string) bool {
 var typeAlone = regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]*$`)
 
 func (w *codeWriter) isComment(trimmed string) bool {
-	for _, c := range w.language.comments {
-		if strings.HasPrefix(trimmed, c[0]) || c[1] == "*/" && strings.HasPrefix(trimmed, "*") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.language.comments, func(sign string) bool { return strings.HasPrefix(trimmed, sign) })
 }
 
 // width returns the indentation of a line; a tab counts four.
@@ -192,63 +188,22 @@ func width(line string) int {
 	return n
 }
 
-// body writes lines: a comment at their beginning, or after the first line that
-// ends with a colon, as text, and the rest as code.
+// body writes lines: the comment at their beginning as text, and the rest as code.
 func (w *codeWriter) body(start, end int) {
-	at := w.comment(start, end)
-	for i := at; i < min(end-1, at+30) && w.language.docstring; i++ {
-		if strings.HasSuffix(strings.TrimSpace(w.lines[i]), ":") && w.isComment(strings.TrimSpace(w.lines[i+1])) {
-			w.code(at, i+1)
-			at = w.comment(i+1, end)
-			break
-		}
-	}
-	w.code(at, end)
-}
-
-func (w *codeWriter) code(start, end int) {
-	for start < end && strings.TrimSpace(w.lines[start]) == "" {
-		start++
-	}
-	if start < end {
-		w.b.line = start + 1
-		w.b.Code(strings.Join(w.lines[start:end], "\n"))
-	}
-}
-
-// comment writes the comment at the beginning of lines without its signs, and
-// returns where it ends.
-func (w *codeWriter) comment(start, end int) int {
 	var prose []string
-	at, closing := start, ""
+	at := start
 	for ; at < end; at++ {
-		text := strings.TrimSpace(w.lines[at])
-		known := text == "" || closing != ""
-		for _, c := range w.language.comments {
-			if rest, ok := strings.CutPrefix(text, c[0]); ok && !known {
-				text, closing, known = rest, c[1], true
-			}
-		}
-		if before, after, closed := strings.Cut(text, closing); closed && closing != "" {
-			text, closing = before, ""
-			known = strings.TrimSpace(after) == ""
-		}
-		if !known {
+		trimmed := strings.TrimSpace(w.lines[at])
+		if trimmed != "" && !w.isComment(trimmed) {
 			break
 		}
-		prose = append(prose, uncommented(text, "*/!#-"))
+		prose = append(prose, strings.Trim(trimmed, "*/!#-=;~ "))
 	}
 	w.b.line = start + 1
 	w.b.Paragraph(strings.Join(prose, "\n"))
-	return at
-}
-
-// uncommented removes the signs of a comment from a line.
-func uncommented(line, signs string) string {
-	line = strings.TrimLeft(strings.TrimSpace(line), signs)
-	line = strings.TrimSuffix(strings.TrimPrefix(line, " "), "*")
-	if strings.Trim(line, "-=*#/~ ") == "" {
-		return ""
+	for at < end && strings.TrimSpace(w.lines[at]) == "" {
+		at++
 	}
-	return line
+	w.b.line = at + 1
+	w.b.Code(strings.Join(w.lines[at:end], "\n"))
 }

@@ -2,31 +2,21 @@ package format
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 )
 
 // cutFrontMatter cuts the metadata off the start of a Markdown file: YAML between
-// lines of "---", TOML between lines of "+++".
+// lines of "---", or TOML between lines of "+++".
 func cutFrontMatter(text string) (matter, rest string) {
 	text = strings.TrimPrefix(text, "\ufeff")
-	for _, fence := range []string{"---", "+++"} {
-		first, after, ok := strings.Cut(text, "\n")
-		if !ok || strings.TrimRight(first, " \t\r") != fence {
-			continue
-		}
-		pos := 0
-		for line := range strings.Lines(after) {
-			if end := strings.TrimRight(line, " \t\r\n"); end == fence || fence == "---" && end == "..." {
-				return after[:pos], after[pos+len(line):]
-			}
-			pos += len(line)
-			if pos > 64<<10 {
-				break
-			}
-		}
+	if m := frontMatter.FindStringSubmatch(text[:min(len(text), 64<<10)]); m != nil {
+		return m[1] + m[2], text[len(m[0]):]
 	}
 	return "", text
 }
+
+var frontMatter = regexp.MustCompile(`(?s)^(?:---[ \t]*\n(.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\n(.*?\n)??\+\+\+)[ \t]*(?:\n|$)`)
 
 // readFrontMatter reads the keys of metadata. Values are text: only scalars and
 // lists of scalars are understood, so that a document cannot make the program

@@ -25,8 +25,6 @@ const (
 	maxDataText = 64 << 20
 	// maxRecordLine is the length up to which a record is one line.
 	maxRecordLine = 600
-	// maxPlain is how many plain values of a list are one value.
-	maxPlain = 20
 )
 
 // lockFiles are those of package managers.
@@ -57,7 +55,7 @@ func JSON(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	w := jsonWriter{jsonParser: newJSONParser(src), doc: doc}
+	w := jsonWriter{jsonParser: newJSONParser(src)}
 	w.document()
 	switch {
 	case errors.Is(w.err, errTooDeep):
@@ -68,7 +66,6 @@ func JSON(doc *Document, data []byte) error {
 		return fmt.Errorf("line %d: it is not valid JSON: %w", w.line(), w.err)
 	case w.err != nil:
 		doc.Partial = fmt.Sprintf("it is not valid JSON (line %d: %v), and was kept unchanged", w.line(), w.err)
-		doc.Title, doc.Meta = "", nil
 		w.b = builder{line: 1}
 		w.b.Code(src)
 	}
@@ -86,7 +83,7 @@ func JSONLines(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	w := jsonWriter{doc: doc}
+	var w jsonWriter
 	number, read, broken, first := 0, 0, 0, 0
 	for line := range strings.SplitSeq(src, "\n") {
 		number++
@@ -254,8 +251,7 @@ func (v jsonValue) fields(out []jsonField, at string) []jsonField {
 
 type jsonWriter struct {
 	*jsonParser
-	doc *Document
-	b   builder
+	b builder
 }
 
 func (w *jsonWriter) full() bool { return w.b.text.Len() > maxDataText }
@@ -272,7 +268,7 @@ func (w *jsonWriter) document() {
 		case w.err != nil:
 			return
 		case token == json.Delim('['):
-			w.list("", "", 1, func() {})
+			w.list("", "", "", 1)
 		case token == json.Delim('{') && n == 1:
 			w.members("", "", 1)
 		case token == json.Delim('{'): // one of several values
@@ -282,9 +278,6 @@ func (w *jsonWriter) document() {
 		}
 	}
 }
-
-// about are the members of a file that are its metadata.
-var about = set(`title author description language date`)
 
 // members writes an object. At the outer level, those of its members that are
 // objects are sections; lists of records are at both levels.
@@ -296,7 +289,7 @@ func (w *jsonWriter) members(pointer, path string, level int) {
 		w.b.line = w.line()
 		place, name := pointer+"/"+pointerEscape(key), strings.TrimPrefix(path+"."+key, ".")
 		if token == json.Delim('[') {
-			headed = w.list(place, name, level+1, func() { w.b.Heading(level, key, place) }) || headed
+			headed = w.list(place, name, key, level+1) || headed
 			continue
 		}
 		if token == json.Delim('{') && level == 1 && w.more() {
@@ -305,54 +298,46 @@ func (w *jsonWriter) members(pointer, path string, level int) {
 			w.members(place, name, level+1)
 			continue
 		}
-		v := w.value(token, level)
-		fields := v.fields(nil, name)
+		fields := w.value(token, level).fields(nil, name)
 		if headed && len(fields) > 0 { // it is not under the previous heading
 			headed, w.b.last = false, kindNone
 			w.b.begin(Section{Level: level, Anchor: place}, func() { w.fields(fields) })
 		} else {
 			w.fields(fields)
 		}
-		if level == 1 && about[key] {
-			w.doc.setMeta(key, v.text)
-		}
 	}
 	w.next()
 }
 
 // list writes the members of a list: lists and objects as records, and plain values
-// together. It calls first before the first record, and reports whether there
+// together. It writes the heading before the first record, and reports whether there
 // was one.
-func (w *jsonWriter) list(pointer, name string, level int, first func()) (records bool) {
+func (w *jsonWriter) list(pointer, name, heading string, level int) (records bool) {
 	begun := w.b.line
 	var plain []string
 	flush := func() {
 		if len(plain) > 0 {
+			w.b.line = begun
 			w.fields([]jsonField{{name, strings.Join(plain, ", ")}})
+			plain = nil
 		}
-		plain = nil
 	}
 	for i := 0; w.more() && !w.full(); i++ {
 		token := w.next()
 		line := w.line()
-		if _, nested := token.(json.Delim); !nested {
-			if s := scalar(token); s != "" {
-				plain = append(plain, s)
-			}
-			if len(plain) == 1 {
-				w.b.line = line
-			} else if len(plain) == maxPlain {
-				flush()
+		v := w.value(token, level)
+		if v.kind == 0 {
+			if v.text != "" {
+				plain = append(plain, v.text)
 			}
 			continue
 		}
-		if flush(); !records {
-			records = true
-			w.b.line = begun
-			first()
+		flush()
+		if w.b.line = begun; !records {
+			w.b.Heading(level-1, heading, pointer)
 		}
-		w.b.line = line
-		w.record(Section{Level: level, Anchor: pointer + "/" + strconv.Itoa(i)}, w.value(token, level).fields(nil, ""))
+		records, w.b.line = true, line
+		w.record(Section{Level: level, Anchor: pointer + "/" + strconv.Itoa(i)}, v.fields(nil, ""))
 	}
 	flush()
 	w.next()

@@ -30,12 +30,11 @@ func Markdown(doc *Document, data []byte) error {
 	matter, src := cutFrontMatter(whole)
 	readFrontMatter(doc, matter)
 	above := strings.Count(whole[:len(whole)-len(src)], "\n")
-	mdx := strings.HasSuffix(strings.ToLower(doc.Path), ".mdx")
-	if mdx {
+	if strings.HasSuffix(strings.ToLower(doc.Path), ".mdx") {
 		src, above = stripMDX(src), -1 // the lines change
 	}
 	var b builder
-	markdownInto(&b, src, make(map[string]int), mdx, above)
+	markdownInto(&b, src, make(map[string]int), above)
 	b.into(doc)
 	doc.titleFromHeading(1)
 	return nil
@@ -70,7 +69,7 @@ func hostileMarkdown(src string) bool {
 
 // markdownInto adds the blocks of a piece of Markdown. slugs are the anchors in
 // use, above the number of lines of the file before it; -1 if unknown.
-func markdownInto(b *builder, src string, slugs map[string]int, mdx bool, above int) {
+func markdownInto(b *builder, src string, slugs map[string]int, above int) {
 	if hostileMarkdown(src) {
 		scanMarkdown(b, src, slugs, above)
 		return
@@ -79,7 +78,7 @@ func markdownInto(b *builder, src string, slugs map[string]int, mdx bool, above 
 		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
 		goldmark.WithParserOptions(parser.WithHeadingAttribute()),
 	)
-	w := markdownWalker{b: b, src: []byte(src), slugs: slugs, mdx: mdx, above: above}
+	w := markdownWalker{b: b, src: []byte(src), slugs: slugs, above: above}
 	w.blocks(md.Parser().Parse(text.NewReader(w.src)), 0)
 }
 
@@ -87,10 +86,9 @@ type markdownWalker struct {
 	b     *builder
 	src   []byte
 	slugs map[string]int // how often each anchor was used
-	mdx   bool
-	plain bool // without the texts of pictures
-	above int  // lines of the file before src; negative if unknown
-	at    span // a place in src, and how many lines end before it
+	plain bool           // without the texts of pictures
+	above int            // lines of the file before src; negative if unknown
+	at    span           // a place in src, and how many lines end before it
 }
 
 // mark sets the line of the next block.
@@ -241,8 +239,6 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			switch {
 			case c.HardLineBreak():
 				out.WriteByte('\n')
-			case c.SoftLineBreak() && w.unwrapped(c.Segment.Stop):
-				out.WriteByte('\n')
 			case c.SoftLineBreak():
 				// Chinese and Japanese lines are wrapped without a space.
 				r, _ := utf8.DecodeLastRune(value)
@@ -255,15 +251,14 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 		case *ast.AutoLink:
 			out.Write(c.Label(w.src))
 		case *ast.RawHTML:
-			for i := range c.Segments.Len() {
-				segment := c.Segments.At(i)
-				raw := segment.Value(w.src)
-				switch name := tagName(raw); {
-				case name == "br":
-					out.WriteByte('\n')
-				case i == 0 && name != "" && !w.mdx && atom.Lookup([]byte(name)) == 0:
-					out.Write(raw) // a placeholder such as <name>
-				}
+			segment := c.Segments.At(0)
+			raw := segment.Value(w.src)
+			switch name := tagName.FindSubmatch(raw); {
+			case name == nil:
+			case string(name[1]) == "br":
+				out.WriteByte('\n')
+			case atom.Lookup(name[1]) == 0:
+				out.Write(raw) // a placeholder such as <name>
 			}
 		case *extast.TaskCheckBox:
 			out.WriteString(map[bool]string{true: "[x] ", false: "[ ] "}[c.IsChecked])
@@ -280,25 +275,8 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 	}
 }
 
-// maxWrapped is the length in bytes of a line that was not broken to fit a
-// width.
-const maxWrapped = 300
-
-// unwrapped reports whether the line end at a place is more than a space, because
-// one of its lines is too long to be wrapped.
-func (w *markdownWalker) unwrapped(at int) bool {
-	start := max(0, at-maxWrapped-1)
-	end := min(len(w.src), at+maxWrapped+2)
-	return bytes.IndexByte(w.src[start:at], '\n') < 0 && at > maxWrapped ||
-		at+1 < end && end-at > maxWrapped && bytes.IndexByte(w.src[at+1:end], '\n') < 0
-}
-
-// tagName returns the lower-case name of the tag that raw begins with.
-func tagName(raw []byte) string {
-	s := strings.TrimLeft(string(raw), "</")
-	end := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_' })
-	return strings.ToLower(s[:max(end, 0)])
-}
+// tagName matches the name in a tag. Components have capitals.
+var tagName = regexp.MustCompile(`^</?([a-z][\w-]*)`)
 
 // unescape removes backslashes from punctuation and resolves entities.
 func unescape(value []byte) []byte {
@@ -355,26 +333,9 @@ func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
 	r.flush()
 }
 
-// asciiDocHeading matches "== Tides" and "== Tides ==".
-var asciiDocHeading = regexp.MustCompile(`(?m)^(={1,6})([ \t]+\S.*?)(?:[ \t]+=+)?$`)
-
-// AsciiDoc reads AsciiDoc as text with headings. All other markup stays.
-func AsciiDoc(doc *Document, data []byte) error {
-	src, err := sourceText(data)
-	if err != nil {
-		return err
-	}
-	src = replaceMatches(asciiDocHeading, src, func(_ string, m []string) string { return strings.Repeat("#", len(m[1])) + m[2] })
-	var b builder
-	scanMarkdown(&b, src, make(map[string]int), 0)
-	b.into(doc)
-	doc.titleFromHeading(1)
-	return nil
-}
-
 var (
 	jsxOnly    = regexp.MustCompile(`^\s*</?[A-Z][\w.]*(\s[^<>]*)?/?>\s*$`)
-	jsxTitle   = regexp.MustCompile(`\b(?:title|label|name|summary)=["']([^"']+)["']`)
+	jsxTitle   = regexp.MustCompile(`\btitle=["']([^"']+)["']`)
 	jsxComment = regexp.MustCompile(`\{/\*.*?\*/\}`)
 )
 

@@ -8,18 +8,13 @@ import (
 	"strings"
 )
 
-// Limits of a cell's output, whose first lines say what it is.
-const (
-	maxOutputLines = 20
-	maxOutputBytes = 2000
-)
+// maxOutput is how many bytes of a cell's output are read, which say what it is.
+const maxOutput = 2000
 
 // A notebook has the fields of a Jupyter file (nbformat 4) that are read.
 type notebook struct {
 	Metadata struct {
-		Title    string
-		Authors  []struct{ Name string }
-		Language struct{ Name string } `json:"language_info"`
+		Title string
 	}
 	Cells []notebookCell
 }
@@ -42,21 +37,14 @@ type manyLines string
 
 func (m *manyLines) UnmarshalJSON(data []byte) error {
 	var lines []string
-	if len(data) > 0 && data[0] == '[' {
-		if err := json.Unmarshal(data, &lines); err != nil {
-			return err
-		}
+	if err := json.Unmarshal(data, &lines); err == nil {
 		*m = manyLines(strings.Join(lines, ""))
 		return nil
 	}
-	var whole string
 	if len(data) > 0 && data[0] == '"' {
-		if err := json.Unmarshal(data, &whole); err != nil {
-			return err
-		}
+		return json.Unmarshal(data, (*string)(m))
 	}
-	*m = manyLines(whole)
-	return nil
+	return nil // it is no text
 }
 
 // Notebook reads a Jupyter notebook: Markdown, code, and the beginning of its
@@ -68,28 +56,18 @@ func Notebook(doc *Document, data []byte) error {
 	}
 	var book notebook
 	if err := json.Unmarshal([]byte(src), &book); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			line := 1 + strings.Count(src[:min(len(src), int(syntax.Offset))], "\n")
-			return fmt.Errorf("line %d: it is not a valid notebook: %w", line, err)
-		}
 		return fmt.Errorf("it is not a valid notebook: %w", err)
 	}
 	if book.Cells == nil {
 		return errors.New("it is not a notebook of format 4: it has no cells; open it in Jupyter and save it again")
 	}
 	doc.setMeta("title", book.Metadata.Title)
-	var names []string
-	for _, a := range book.Metadata.Authors {
-		names = append(names, a.Name)
-	}
-	doc.setMeta("author", strings.Join(names, ", "))
 	var b builder
 	slugs := make(map[string]int)
 	for _, c := range book.Cells {
 		switch c.Type {
 		case "markdown", "raw":
-			markdownInto(&b, strings.ReplaceAll(string(c.Source), "\r\n", "\n"), slugs, false, -1)
+			markdownInto(&b, strings.ReplaceAll(string(c.Source), "\r\n", "\n"), slugs, -1)
 		case "code":
 			b.Code(string(c.Source))
 			for _, o := range c.Outputs {
@@ -105,12 +83,10 @@ func Notebook(doc *Document, data []byte) error {
 	return nil
 }
 
-// beginning returns the first lines of an output.
+// beginning returns the first part of an output.
 func beginning(text string) string {
-	lines := strings.SplitAfterN(text, "\n", maxOutputLines+1)
-	first := strings.Join(lines[:min(len(lines), maxOutputLines)], "")
-	if first = strings.ToValidUTF8(first[:min(len(first), maxOutputBytes)], ""); len(first) < len(text) {
-		return strings.TrimRight(first, "\n") + "\n…"
+	if len(text) <= maxOutput {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:maxOutput], "") + "\n…"
 }

@@ -100,7 +100,7 @@ func isTitle(s string) bool {
 	if isStandIn(lower) {
 		return false
 	}
-	for _, sign := range []string{"untitled", "microsoft word", "microsoft powerpoint", ".doc", ".indd",
+	for _, sign := range []string{"untitled", "microsoft word", "powerpoint presentation", "microsoft powerpoint", ".doc", ".indd",
 		".tex", ".dvi", ".qxd", ".pdf", ".html", ".xls", ".ppt", "about:blank", "://"} {
 		if strings.Contains(lower, sign) {
 			return false

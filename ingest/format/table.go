@@ -67,23 +67,13 @@ func Table(doc *Document, data []byte) error {
 // tableSeparator returns the separator of a table, and the number of the row that
 // may name the columns.
 func tableSeparator(name, text string) (comma rune, names int) {
-	if c, ok := separatorSaid(text); ok {
-		return c, 2
+	if sep, ok := strings.CutPrefix(text, "sep="); ok && len(sep) > 1 && strings.IndexByte(",;|\t", sep[0]) >= 0 { // written by Excel
+		return rune(sep[0]), 2
 	}
 	if ext := strings.ToLower(path.Ext(name)); ext == ".tsv" || ext == ".tab" {
 		return '\t', 1
 	}
 	return separatorOf(text), 1
-}
-
-// separatorSaid reads a first line that names the separator for Excel.
-func separatorSaid(text string) (rune, bool) {
-	line, _, _ := strings.Cut(text, "\n")
-	line = strings.ToLower(strings.TrimSuffix(line, "\r"))
-	if len(line) == len("sep=;") && strings.HasPrefix(line, "sep=") && strings.ContainsRune(",;|:\t", rune(line[4])) {
-		return rune(line[4]), true
-	}
-	return 0, false
 }
 
 // csvReader returns a reader that takes quotes inside fields as they are, and rows of

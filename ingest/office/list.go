@@ -1,6 +1,7 @@
 package office
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -158,9 +159,7 @@ func itemMarker(levels *listKind, counts *[listLevels]int, at int) (marker strin
 		if level.legal {
 			format = "decimal"
 		}
-		if place := "%" + strconv.Itoa(i+1); strings.Contains(marker, place) {
-			marker = strings.ReplaceAll(marker, place, itemNumber(format, counts[i]))
-		}
+		marker = strings.ReplaceAll(marker, "%"+strconv.Itoa(i+1), itemNumber(format, counts[i]))
 	}
 	marker = strings.TrimSpace(marker)
 	return marker, marker != ""
@@ -168,7 +167,8 @@ func itemMarker(levels *listKind, counts *[listLevels]int, at int) (marker strin
 
 const notBegun = -1 << 30
 
-// itemNumber formats a number for a list item.
+// itemNumber formats a number for a list item. Formats other than letters and Roman
+// numbers are decimal.
 func itemNumber(format string, n int) string {
 	switch format {
 	case "lowerLetter":
@@ -180,9 +180,7 @@ func itemNumber(format string, n int) string {
 	case "upperRoman":
 		return roman(n)
 	case "decimalZero":
-		if n >= 0 && n < 10 {
-			return "0" + strconv.Itoa(n)
-		}
+		return fmt.Sprintf("%02d", n)
 	case bulletFormat, "none":
 		return ""
 	}

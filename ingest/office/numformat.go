@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +12,8 @@ import (
 
 // formatNumber writes a number in the number format of its cell: decimals,
 // thousands, percentages, dates, times and fixed text. Text that is not a number is
-// returned unchanged. Formats with conditions, fractions or exponents write the
-// number as an unformatted cell does.
+// returned unchanged. Formats with conditions, fractions, exponents or multiples write
+// the number as an unformatted cell does.
 func formatNumber(value, format string, from1904 bool) string {
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
@@ -31,11 +30,11 @@ func formatNumber(value, format string, from1904 bool) string {
 		s = sections[2]
 	}
 	switch text, isTime := s.time(n, from1904); {
-	case s.other, len(s.date) > 0 && !isTime:
+	case s.other, strings.HasSuffix(s.digits, ","), len(s.date) > 0 && !isTime:
 		return general(n)
 	case isTime:
 		return text
-	case s.digits:
+	case s.digits != "":
 		return s.number(n)
 	case s.value:
 		return strings.TrimSpace(s.before + general(n) + s.after)
@@ -58,16 +57,9 @@ func general(n float64) string {
 // A numberFormat is a parsed section of a number format.
 type numberFormat struct {
 	before, after string // fixed text around the number
-	// digits is set by a place for a digit, value by a place for the whole
-	// value ("General", "@").
-	digits, value bool
-	other         bool // a condition, a fraction or an exponent
-	whole         int  // least digits before the decimal point
-	decimals      int  // most digits after it
-	fixed         int  // least digits after it
-	point         bool
-	commas        int // after the last digit: each divides by a thousand
-	grouped       bool
+	digits        string // "#,##0.00"
+	value         bool   // it has a place for the whole value ("General", "@")
+	other         bool   // a condition, a fraction or an exponent
 	percent       bool
 	date          []byte // of "ymdhs" and 'H' for elapsed time, one for each run
 }
@@ -98,12 +90,8 @@ func parseFormat(format string) []numberFormat {
 			f.value = true
 		case strings.IndexByte("ymdhs", c) >= 0:
 			f.date = append(f.date, c)
-		case strings.IndexByte("0#?", c) >= 0:
-			f.place(c)
-		case c == '.':
-			f.point = true
-		case c == ',':
-			f.commas++
+		case strings.IndexByte("0#?.,", c) >= 0:
+			f.digits += token
 		case c == '%':
 			f.percent, text = true, "%"
 		case c == '/', c == 'e' && len(token) > 1:
@@ -111,27 +99,13 @@ func parseFormat(format string) []numberFormat {
 		default:
 			text = m[0]
 		}
-		if f.digits || f.value {
+		if f.digits != "" || f.value {
 			f.after += text
 		} else {
 			f.before += text
 		}
 	}
 	return sections
-}
-
-// place adds a place for a digit.
-func (f *numberFormat) place(c byte) {
-	switch {
-	case f.point:
-		if f.decimals++; c == '0' {
-			f.fixed = f.decimals
-		}
-	case c == '0':
-		f.whole++
-	}
-	f.grouped = f.grouped || f.digits && f.commas > 0
-	f.digits, f.commas = true, 0
 }
 
 // bracket reads the content of square brackets: elapsed time, a condition, or a
@@ -141,9 +115,6 @@ func (f *numberFormat) bracket(in string) (sign string) {
 	case low == "":
 	case strings.Trim(low, "h") == "" || strings.Trim(low, "m") == "" || strings.Trim(low, "s") == "":
 		f.date = append(f.date, 'H')
-		if low[0] == 's' {
-			f.date = append(f.date, 's')
-		}
 	case in[0] == '$':
 		sign, _, _ = strings.Cut(in[1:], "-")
 	case strings.ContainsRune("<>=", rune(in[0])):
@@ -157,8 +128,8 @@ func (f *numberFormat) number(n float64) string {
 	if f.percent {
 		n *= 100
 	}
-	n /= math.Pow(1000, float64(f.commas))
-	sign, decimals := "", min(f.decimals, 30)
+	wholePlaces, places, _ := strings.Cut(f.digits, ".")
+	sign, decimals := "", min(len(places), 30)
 	if n < 0 {
 		sign, n = "-", -n
 	}
@@ -168,11 +139,11 @@ func (f *numberFormat) number(n float64) string {
 		n = math.Round(n*scale*(1+1e-15)) / scale
 	}
 	whole, fraction, _ := strings.Cut(strconv.FormatFloat(n, 'f', decimals, 64), ".")
-	whole = strings.Repeat("0", max(min(f.whole, 30)-len(whole), 0)) + whole
-	for i := len(whole) - 3; i > 0 && f.grouped; i -= 3 {
+	whole = strings.Repeat("0", max(min(strings.Count(wholePlaces, "0"), 30)-len(whole), 0)) + whole
+	for i := len(whole) - 3; i > 0 && strings.Contains(wholePlaces, ","); i -= 3 {
 		whole = whole[:i] + "," + whole[i:]
 	}
-	for len(fraction) > f.fixed && strings.HasSuffix(fraction, "0") {
+	for len(fraction) > strings.LastIndexByte(places, '0')+1 && strings.HasSuffix(fraction, "0") {
 		fraction = fraction[:len(fraction)-1]
 	}
 	digits := strings.TrimSuffix(whole+"."+fraction, ".")
@@ -198,11 +169,7 @@ func (f *numberFormat) time(n float64, from1904 bool) (text string, ok bool) {
 	}
 	if has['H'] {
 		seconds := int64(math.Round(n * 86400))
-		text = fmt.Sprintf("%d:%02d", seconds/3600, seconds/60%60)
-		if has['s'] || seconds%60 != 0 {
-			text += fmt.Sprintf(":%02d", seconds%60)
-		}
-		return text, true
+		return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60), true
 	}
 	epoch := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
 	if from1904 {
@@ -234,21 +201,9 @@ func dateLayout(has map[byte]bool) string {
 	return strings.TrimSpace(layout)
 }
 
-// builtinFormat returns the number formats that files name by number only
-// (ECMA-376 part 1, 18.8.30). Those of other languages are dates and times.
-func builtinFormat(id int) string {
-	switch {
-	case slices.Contains([]int{3, 5, 6, 37, 38, 41, 42}, id):
-		return "#,##0"
-	case slices.Contains([]int{4, 7, 8, 39, 40, 43, 44}, id):
-		return "#,##0.00"
-	case id == 14 || id == 15 || id >= 27 && id <= 31 || id == 36 || id >= 50 && id <= 58:
-		return "yyyy-mm-dd"
-	case id == 18 || id == 20 || id == 32 || id == 34:
-		return "h:mm"
-	case id == 19 || id == 21 || id == 33 || id == 35:
-		return "h:mm:ss"
-	}
-	return map[int]string{1: "0", 2: "0.00", 9: "0%", 10: "0.00%", 16: "d mmmm", 17: "yyyy-mm",
-		22: "yyyy-mm-dd h:mm", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss"}[id]
-}
+// builtinFormats are the number formats that files name by number only (ECMA-376
+// part 1, 18.8.30).
+var builtinFormats = map[int]string{1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00",
+	8: "#,##0.00", 9: "0%", 10: "0.00%", 14: "yyyy-mm-dd", 15: "yyyy-mm-dd", 16: "d mmmm", 17: "yyyy-mm", 18: "h:mm", 19: "h:mm:ss",
+	20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0", 38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 41: "#,##0",
+	42: "#,##0", 43: "#,##0.00", 44: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss"}

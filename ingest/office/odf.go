@@ -1,17 +1,11 @@
 package office
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 )
-
-// maxFlatToken is the longest token of a flat file, which has its pictures as
-// text.
-const maxFlatToken = 32 << 20
 
 // openDocument reads texts, sheets and presentations of the OpenDocument
 // format (odt, ods, odp and their templates).
@@ -23,7 +17,7 @@ func (f *file) openDocument() error {
 	if encrypted {
 		return errors.New("it is protected with a password: save it without one")
 	}
-	o := newOpenDocument(f)
+	o := &odfReader{file: f, styles: styles{}, lists: map[string]*listKind{}, shown: map[string]bool{}}
 	for _, part := range []string{"meta.xml", "styles.xml"} {
 		if err := f.read(part, o.document); err != nil && f.has(part) {
 			f.note("%s in it could be read only in part: %v", part, err)
@@ -32,18 +26,12 @@ func (f *file) openDocument() error {
 	if !f.has("content.xml") {
 		return errors.New("its text (content.xml) is missing")
 	}
-	return o.end(f.read("content.xml", o.document))
-}
-
-// flatOpenDocument reads a document in a single XML file (fodt, fods, fodp).
-func (f *file) flatOpenDocument(data []byte) error {
-	if len(data) > maxOut {
-		return &limitError{fmt.Sprintf("it is larger than %d MB", maxOut>>20)}
+	err := f.read("content.xml", o.document)
+	for _, blocks := range o.heads {
+		o.running("Header or footer", blocks)
 	}
-	o := newOpenDocument(f)
-	x := newXML(bytes.NewReader(data), maxFlatToken)
-	o.document(x)
-	return o.end(x.err)
+	o.meta("title", o.title) // unless the text had one
+	return err
 }
 
 type odfReader struct {
@@ -55,20 +43,6 @@ type odfReader struct {
 	page    int             // the last one; sheets count too
 	heads   [][]Block       // headers and footers
 	shown   map[string]bool // embedded documents that were read
-}
-
-func newOpenDocument(f *file) *odfReader {
-	return &odfReader{file: f, styles: styles{}, lists: map[string]*listKind{}, shown: map[string]bool{}}
-}
-
-// end writes the headers and footers, and records the title of the properties,
-// unless the text had one.
-func (o *odfReader) end(err error) error {
-	for _, blocks := range o.heads {
-		o.running("Header or footer", blocks)
-	}
-	o.meta("title", o.title)
-	return err
 }
 
 // document reads one XML file, which may hold any part of the document.

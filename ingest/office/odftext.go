@@ -217,8 +217,7 @@ func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(Block)) 
 	}
 }
 
-// listItem reads an item: the marker goes before its first paragraph, and
-// further paragraphs are appended to that.
+// listItem reads an item: the marker goes before its first block.
 func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(Block)) {
 	at := in.depth - 1
 	count := &in.counts[at]
@@ -232,28 +231,16 @@ func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(Bloc
 	if in.list != nil && in.list[at].format != bulletFormat {
 		marker, _ = itemMarker(in.list, in.counts, at)
 	}
-	var item *Block
-	flush := func() {
-		if item != nil {
-			out(*item)
-			item = nil
-		}
-	}
 	o.blocks(x, in, func(b Block) {
-		switch {
-		case b.Kind == Paragraph && !b.note && item == nil && marker != "":
-			b.Kind, b.Level, b.Marker = Item, at, marker
-			item, marker = &b, ""
-		case b.Kind == Paragraph && !b.note && item != nil:
-			item.Text += "\n" + b.Text
-		default:
-			if b.Kind == Heading && marker != "" && marker != bullet {
-				b.Text = marker + " " + b.Text
-				marker = ""
+		if marker != "" && !b.note {
+			switch b.Kind {
+			case Paragraph:
+				b.Kind, b.Level, b.Marker = Item, at, marker
+			case Heading:
+				b.Text = strings.TrimPrefix(marker+" "+b.Text, bullet+" ")
 			}
-			flush()
-			out(b)
+			marker = ""
 		}
+		out(b)
 	})
-	flush()
 }

@@ -1,6 +1,6 @@
 // Package office reads the documents of office programs and electronic books:
 // Office Open XML (docx, pptx, xlsx and their variants), OpenDocument (odt,
-// ods, odp, also as flat XML) and EPUB.
+// ods, odp), EPUB, and the formats of office programs before 2007.
 //
 // The documents are zip archives of XML. Unpacked bytes are counted, whatever
 // the archive declares; XML is read as a stream to a limited depth, and
@@ -123,10 +123,7 @@ func (f *file) reader(data []byte) (read func() error, err error) {
 		return func() error { return f.compound(data) }, nil
 	case bytes.HasPrefix(head, []byte(`{\rtf`)):
 		return func() error { return f.rtf(data) }, nil
-	case bytes.HasPrefix(head, []byte("<?xml")) && bytes.Contains(head, []byte("urn:oasis:names:tc:opendocument")):
-		return func() error { return f.flatOpenDocument(data) }, nil
-	case bytes.HasPrefix(head, []byte("<?xml")) && (bytes.Contains(head, []byte("schemas.microsoft.com/office/")) ||
-		bytes.Contains(head, []byte("urn:schemas-microsoft-com:office"))):
+	case bytes.HasPrefix(head, []byte("<?xml")):
 		return nil, &OldError{"it is in the XML format of Office 2003 or one flat file, which is not supported: save it as .docx, " +
 			".xlsx or .pptx"}
 	}
@@ -220,10 +217,6 @@ func (f *file) properties() (title string) {
 	}
 	// Damage in this part loses none of the text.
 	_ = f.find(name, func(x *xmlReader, e element) { title = cmp.Or(title, f.about(x, e)) })
-	if lower := strings.ToLower(title); strings.Contains(lower, "powerpoint") && len(title) < 50 || lower == "slide 1" ||
-		lower == "presentation" {
-		return "" // a default of the program
-	}
 	return title
 }
 

@@ -49,7 +49,7 @@ func (b *workbook) text(i int) string {
 // addStyle adds the number format of the next cell style.
 func (b *workbook) addStyle(id int) {
 	if len(b.formats) < maxStyles {
-		b.formats = append(b.formats, cmp.Or(b.own[id], builtinFormat(id)))
+		b.formats = append(b.formats, cmp.Or(b.own[id], builtinFormats[id]))
 	}
 }
 
@@ -198,7 +198,7 @@ func (b *workbook) readMerges(part string, s *sheet) {
 		return // the second pass reports damage
 	}
 	n := 0
-	newXML(bytes.NewReader(data), maxToken).find(func(e element) {
+	newXML(bytes.NewReader(data)).find(func(e element) {
 		if r, ok := readRange(attr(e, "ref")); ok && e.Name.Local == "mergeCell" && n < maxMerges {
 			n++
 			s.merges[r.top] = append(s.merges[r.top], r)

@@ -3,6 +3,7 @@ package office
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -153,8 +154,8 @@ func drawnBlocks(x *xmlReader, outline bool) []Block {
 		default:
 			*count++
 		}
-		if counts[p.level] > 0 { // by a scheme such as alphaLcPeriod
-			b.Marker = itemNumber(drawnFormats[p.marker[:min(len(p.marker), len("alphaLc"))]], counts[p.level]) + "."
+		if counts[p.level] > 0 {
+			b.Marker = strconv.Itoa(counts[p.level]) + "."
 		}
 		if b.Marker != "" && !p.plain {
 			b.Kind = Item
@@ -170,18 +171,12 @@ func drawnBlocks(x *xmlReader, outline bool) []Block {
 	return out
 }
 
-// drawnFormats are the schemes of numbers in presentations, by their beginning;
-// others are decimal.
-var drawnFormats = map[string]string{
-	"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman",
-}
-
 // A drawnParagraph is a paragraph of a shape.
 type drawnParagraph struct {
 	x      *xmlReader
 	text   strings.Builder
 	level  int
-	marker string // a bullet or a scheme of numbers
+	marker string // a bullet, or another text for numbers
 	start  int    // of the numbers
 	plain  bool   // marked as having no bullet
 }

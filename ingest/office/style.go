@@ -2,9 +2,8 @@ package office
 
 import (
 	"cmp"
-	"strconv"
+	"regexp"
 	"strings"
-	"unicode"
 )
 
 // styles are the styles of a text document, by id.
@@ -74,19 +73,13 @@ func (s styles) of(id string) (out style) {
 	return out
 }
 
-// headingLevel returns the level in the name of a heading style, in the
-// languages of the programs; 0 for other styles.
+var headingStyle = regexp.MustCompile(`^heading ?([1-9])$`)
+
+// headingLevel returns the level in the name of a heading style, which programs write
+// in English; 0 for other styles.
 func headingLevel(name string) int {
-	word := strings.TrimRightFunc(name, func(r rune) bool { return unicode.IsDigit(r) || unicode.IsSpace(r) })
-	level, err := strconv.Atoi(strings.TrimSpace(name[len(word):]))
-	if err != nil || level < 1 || level > 9 {
-		return 0
-	}
-	switch strings.TrimSpace(word) {
-	case "heading", "überschrift", "titre", "título", "titulo", "titolo", "kop", "rubrik", "overskrift", "otsikko",
-		"nagłówek", "nadpis", "címsor", "başlık", "заголовок", "επικεφαλίδα", "titlu", "naslov", "pealkiri", "virsraksts",
-		"标题", "標題", "見出し", "제목", "tiêu đề", "หัวเรื่อง", "عنوان", "כותרת", "encabezado", "tajuk":
-		return level
+	if m := headingStyle.FindStringSubmatch(name); m != nil {
+		return int(m[1][0] - '0')
 	}
 	return 0
 }

@@ -2,7 +2,6 @@ package office
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/xml"
 	"errors"
@@ -12,8 +11,6 @@ import (
 	"strings"
 
 	"golang.org/x/net/html/charset"
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
 )
 
 type element = xml.StartElement
@@ -40,7 +37,7 @@ func (a *archive) read(part string, do func(x *xmlReader)) error {
 		return err
 	}
 	defer r.Close()
-	x := newXML(r, maxToken)
+	x := newXML(r)
 	do(x)
 	return x.err
 }
@@ -61,35 +58,24 @@ func (a *archive) find(part string, do func(x *xmlReader, e element)) error {
 	})
 }
 
-func newXML(r io.Reader, longest int) *xmlReader {
-	src := &tokenLimit{from: r, limit: longest}
-	in := bufio.NewReaderSize(src, 32<<10)
-	var from io.Reader = in
-	if mark, err := in.Peek(2); err == nil && (bytes.Equal(mark, []byte("\xff\xfe")) || bytes.Equal(mark, []byte("\xfe\xff"))) {
-		from = bufio.NewReader(transform.NewReader(in, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()))
-	}
-	d := xml.NewDecoder(from)
+func newXML(r io.Reader) *xmlReader {
+	src := &tokenLimit{from: r}
+	d := xml.NewDecoder(bufio.NewReaderSize(src, 32<<10))
 	// Entities that the file defines are left as they are.
 	d.Strict = false
-	d.CharsetReader = func(label string, input io.Reader) (io.Reader, error) {
-		if strings.HasPrefix(strings.ToLower(label), "utf-16") {
-			return input, nil // already converted to UTF-8
-		}
-		return charset.NewReaderLabel(label, input)
-	}
+	d.CharsetReader = charset.NewReaderLabel
 	return &xmlReader{d: d, src: src}
 }
 
 // A tokenLimit fails in the middle of a token that is too long.
 type tokenLimit struct {
 	from  io.Reader
-	limit int
 	since int // bytes since the last token
 }
 
 func (t *tokenLimit) Read(p []byte) (int, error) {
-	if t.since > t.limit {
-		return 0, &limitError{fmt.Sprintf("its XML has a single tag or text of more than %d MB: no document has that", t.limit>>20)}
+	if t.since > maxToken {
+		return 0, &limitError{fmt.Sprintf("its XML has a single tag or text of more than %d MB: no document has that", maxToken>>20)}
 	}
 	n, err := t.from.Read(p)
 	t.since += n
