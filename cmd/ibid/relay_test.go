@@ -72,7 +72,7 @@ func cpuOf(t *testing.T, pid int) time.Duration {
 	return time.Duration(ticks) * time.Second / 100
 }
 
-// A chatLoad is what the readers of one server saw, and what they cost.
+// A chatLoad has the times that the readers of one server measured, and their cost.
 type chatLoad struct {
 	gaps []time.Duration // between the tokens of each reader, the shortest first
 	torn int             // replies without their last token or their end
