@@ -67,6 +67,11 @@ type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return e.reason }
 
+func isLimit(err error) bool {
+	_, ok := errors.AsType[*limitError](err)
+	return ok
+}
+
 // List returns the files of an archive, or of a file that the holder
 // recognises, in their order and without hidden ones. It reads the content of
 // the wanted ones for their digests.
@@ -79,11 +84,13 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 	w := newWalker(data, limits, holder)
 	w.visit = func(e Entry, content io.Reader) error {
 		if content != nil && wanted(e.Path) {
-			sum := sha256.New()
-			n, err := io.Copy(sum, io.LimitReader(content, limits.FileBytes+1))
-			e.Size, e.Digest = n, hex.EncodeToString(sum.Sum(nil))
-			if err := w.noteFailure(&e, err); err != nil {
+			data, err := w.contentOf(&e, content)
+			if err != nil {
 				return err
+			}
+			if e.Size = int64(len(data)); e.Failed == "" {
+				sum := sha256.Sum256(data)
+				e.Digest = hex.EncodeToString(sum[:])
 			}
 		}
 		if i, again := places[e.Path]; again {
@@ -95,7 +102,7 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 		return nil
 	}
 	err := w.walk(name, data, place{depth: 1})
-	if broken := (*limitError)(nil); errors.As(err, &broken) {
+	if isLimit(err) {
 		return nil, err
 	}
 	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Archive && w.deep > 1 && e.Failed == w.tooDeep() }); i >= 0 {
@@ -109,31 +116,24 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 func Read(name string, data []byte, limits Limits, holder Holder, paths []string) (map[string][]byte, error) {
 	contents := make(map[string][]byte, len(paths))
 	w := newWalker(data, limits, holder)
-	w.only = make(map[string]bool)
+	w.only = make(map[string]bool) // true for the files, false for their parents
 	for _, p := range paths {
-		for ; p != "."; p = path.Dir(p) {
-			w.only[p] = true
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			w.only[dir] = w.only[dir]
 		}
-	}
-	want := make(map[string]bool, len(paths))
-	for _, p := range paths {
-		want[p] = true
+		w.only[p] = true
 	}
 	w.visit = func(e Entry, content io.Reader) error {
-		if content == nil || !want[e.Path] {
+		if content == nil || !w.only[e.Path] {
 			return nil
 		}
-		read, err := io.ReadAll(io.LimitReader(content, limits.FileBytes+1))
-		if err := w.noteFailure(&e, err); err != nil {
-			return err
-		}
-		if delete(contents, e.Path); e.Failed == "" {
+		read, err := w.contentOf(&e, content)
+		if delete(contents, e.Path); err == nil && e.Failed == "" {
 			contents[e.Path] = read
 		}
-		return nil
+		return err
 	}
-	err := w.walk(name, data, place{depth: 1})
-	if broken := (*limitError)(nil); errors.As(err, &broken) {
+	if err := w.walk(name, data, place{depth: 1}); isLimit(err) {
 		return nil, err
 	}
 	return contents, nil
@@ -143,39 +143,37 @@ func Read(name string, data []byte, limits Limits, holder Holder, paths []string
 type walker struct {
 	limits  Limits
 	holder  Holder
-	size    int64 // of the outermost archive
 	entries int
 	deep    int // archives that were too deep, of which the first is visited
-	// Bytes that were unpacked, and bytes of files.
-	unpacked, read counter
-	// only, unless nil, holds the paths of the files to visit and of their
-	// parents.
-	only map[string]bool
+	// Bytes that were unpacked, and those of the content of files.
+	unpacked, content counter
+	only              map[string]bool // unless nil, the paths of the files to visit and of their parents
 	// visit is called for each file; content is nil when it cannot be read.
 	visit func(e Entry, content io.Reader) error
 }
 
 func newWalker(data []byte, limits Limits, holder Holder) *walker {
-	w := &walker{limits: limits, holder: holder, size: int64(len(data))}
-	w.unpacked.most = min(limits.Bytes, max(limits.SmallBytes, limits.Ratio*w.size))
+	w := &walker{limits: limits, holder: holder}
+	w.unpacked.most = min(limits.Bytes, max(limits.SmallBytes, limits.Ratio*int64(len(data))))
 	w.unpacked.reason = fmt.Sprintf("more than %d MB would come out of it", limits.Bytes>>20)
 	if w.unpacked.most < limits.Bytes {
 		w.unpacked.reason = fmt.Sprintf("it unpacks to more than %d times its size", limits.Ratio)
 	}
-	w.read = w.unpacked
+	w.content = w.unpacked
 	return w
 }
 
-// noteFailure notes in an entry why reading it failed. It returns the error
-// when a limit was exceeded, which fails the whole archive.
-func (w *walker) noteFailure(e *Entry, err error) error {
-	if broken := (*limitError)(nil); errors.As(err, &broken) {
-		return err
+// contentOf returns the content of an entry, up to a byte more than is allowed, and notes
+// in it why that failed. The error is a limit that was exceeded.
+func (w *walker) contentOf(e *Entry, content io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
+	if isLimit(err) {
+		return nil, err
 	}
 	if err != nil {
-		e.Failed, e.Digest = "it is damaged: "+reason(err), ""
+		e.Failed = "it is damaged: " + reason(err)
 	}
-	return nil
+	return data, nil
 }
 
 // A place is the position of a nested archive in the outermost one.
@@ -203,7 +201,11 @@ func (w *walker) walk(name string, data []byte, at place) error {
 	case !compressed:
 		return errors.New("it cannot be unpacked: it is not compressed as its name says")
 	}
-	return w.addCompressed(in, name, at)
+	if err := w.countEntry(); err != nil {
+		return err
+	}
+	name = path.Base(name)
+	return w.addFile(at, strings.TrimSuffix(name, path.Ext(name)), 0, in, Entry{})
 }
 
 // walkHolder adds the files in one that the holder recognises.
@@ -236,19 +238,19 @@ func (w *walker) addFile(at place, name string, size int64, content io.Reader, p
 	if e.Skip == "" && e.Failed == "" {
 		switch {
 		case len(e.Path) > maxPath:
-			e.Path = at.prefix + shorten(clean)
+			e.Path = at.prefix + strings.ToValidUTF8(clean[:200], "") + "…"
 			e.Failed = fmt.Sprintf("its name is longer than %d bytes", maxPath)
 		case strings.ContainsRune(clean, '\ufffd'):
 			e.Skip = "its name is not valid UTF-8: rename it"
 		}
 	}
-	if w.only != nil && !w.only[e.Path] {
+	if _, wanted := w.only[e.Path]; w.only != nil && !wanted {
 		return nil
 	}
 	if e.Skip != "" || e.Failed != "" {
 		return w.visit(e, nil)
 	}
-	content = &counted{content, &w.read}
+	content = &counted{content, &w.content}
 	switch {
 	case Is(clean):
 		return w.walkInner(e, content, at)
@@ -260,8 +262,8 @@ func (w *walker) addFile(at place, name string, size int64, content io.Reader, p
 
 // visitHolder visits a file and those that it holds.
 func (w *walker) visitHolder(e Entry, content io.Reader, at place) error {
-	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
-	if err := w.noteFailure(&e, err); err != nil {
+	data, err := w.contentOf(&e, content)
+	if err != nil {
 		return err
 	}
 	if e.Failed != "" {
@@ -289,8 +291,8 @@ func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 		}
 		return w.visit(e, nil)
 	}
-	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
-	if err := w.noteFailure(&e, err); err != nil {
+	data, err := w.contentOf(&e, content)
+	if err != nil {
 		return err
 	}
 	if int64(len(data)) > w.limits.FileBytes {
@@ -298,13 +300,12 @@ func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	}
 	if e.Failed == "" {
 		before := w.entries
-		err := w.walk(e.Path, data, place{prefix: e.Path + "/", depth: at.depth + 1})
-		if broken := (*limitError)(nil); errors.As(err, &broken) {
+		switch err := w.walk(e.Path, data, place{prefix: e.Path + "/", depth: at.depth + 1}); {
+		case isLimit(err):
 			return err
-		}
-		if err != nil {
+		case err != nil:
 			e.Failed = err.Error()
-		} else if w.entries == before {
+		case w.entries == before:
 			e.Skip, e.Archive = "empty", false
 		}
 	}
@@ -337,10 +338,6 @@ func cleanName(name string) (clean string, ok bool) {
 		}
 	}
 	return strings.Join(parts, "/"), len(parts) > 0
-}
-
-func shorten(name string) string {
-	return strings.ToValidUTF8(name[:200], "") + "…"
 }
 
 // A counter limits a number of bytes.

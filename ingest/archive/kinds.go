@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/mikelolasagasti/xz"
-	"golang.org/x/text/encoding/charmap"
 
 	"ibid/ingest/charset"
 )
@@ -101,23 +100,22 @@ func (w *walker) zip(data []byte, at place) error {
 
 func (w *walker) zipFile(at place, f *zip.File, name string) error {
 	const encrypted = 1 // bit 0 of the flags
-	size := int64(min(f.UncompressedSize64, 1<<62))
-	switch {
+	var problem Entry
+	var content io.Reader
+	switch in, err := f.Open(); {
 	case f.Flags&encrypted != 0:
-		return w.addFile(at, name, size, nil, Entry{Failed: "it is encrypted: unpack it with its password"})
+		problem.Failed = "it is encrypted: unpack it with its password"
 	case !f.Mode().IsRegular():
-		return w.addFile(at, name, size, nil, Entry{Skip: special(f.Mode())})
+		problem.Skip = special(f.Mode())
+	case errors.Is(err, zip.ErrAlgorithm):
+		problem.Failed = fmt.Sprintf("its compression (method %d) is not supported: unpack it", f.Method)
+	case err != nil:
+		problem.Failed = "it is damaged: " + reason(err)
+	default:
+		defer in.Close()
+		content = &counted{in, &w.unpacked}
 	}
-	if f.Method != zip.Store && f.Method != zip.Deflate && f.Method != bzip2Method {
-		return w.addFile(at, name, size, nil, Entry{Failed: fmt.Sprintf("its compression (method %d) is not supported: unpack it",
-			f.Method)})
-	}
-	in, err := f.Open()
-	if err != nil {
-		return w.addFile(at, name, size, nil, Entry{Failed: "it is damaged: " + reason(err)})
-	}
-	defer in.Close()
-	return w.addFile(at, name, size, &counted{in, &w.unpacked}, Entry{})
+	return w.addFile(at, name, int64(min(f.UncompressedSize64, 1<<62)), content, problem)
 }
 
 // zipNames returns the names of the files. Names that are not marked as UTF-8
@@ -130,22 +128,15 @@ func zipNames(files []*zip.File) []string {
 			old = append(old, strings.ReplaceAll(f.Name, "\n", " "))
 		}
 	}
-	if len(old) == 0 {
-		return names
-	}
 	text, err := charset.Decode([]byte(strings.Join(old, "\n")), "")
 	decoded := strings.Split(text, "\n")
+	if err != nil || len(decoded) != len(old) {
+		return names // some are then no valid UTF-8
+	}
 	for i, f := range files {
-		if !f.NonUTF8 {
-			continue
+		if f.NonUTF8 {
+			names[i], decoded = decoded[0], decoded[1:]
 		}
-		if err != nil || len(decoded) != len(old) {
-			// The encoding that the format specifies.
-			names[i], _ = charmap.CodePage437.NewDecoder().String(f.Name)
-			continue
-		}
-		names[i] = decoded[0]
-		decoded, old = decoded[1:], old[1:]
 	}
 	return names
 }
@@ -161,10 +152,10 @@ func (w *walker) tar(in io.Reader, at place) error {
 	r := tar.NewReader(in)
 	for n := 0; ; n++ {
 		h, err := r.Next()
-		switch broken := (*limitError)(nil); {
+		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.As(err, &broken):
+		case isLimit(err):
 			return err
 		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // names are cleaned here
 			return fmt.Errorf("it cannot be read as a tar archive after file number %d: %s", n, reason(err))
@@ -172,30 +163,18 @@ func (w *walker) tar(in io.Reader, at place) error {
 		if err := w.countEntry(); err != nil {
 			return err
 		}
+		var problem Entry
 		switch h.Typeflag {
 		case tar.TypeDir, tar.TypeXGlobalHeader:
 			continue
 		case tar.TypeReg, tar.TypeGNUSparse:
-			err = w.addFile(at, h.Name, h.Size, r, Entry{})
-		case tar.TypeSymlink:
-			err = w.addFile(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeSymlink)})
 		case tar.TypeLink:
-			err = w.addFile(at, h.Name, h.Size, nil, Entry{Skip: "a second name of a file in the archive, which is read by its first name"})
+			problem.Skip = "a second name of a file in the archive, which is read by its first name"
 		default:
-			err = w.addFile(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeDevice)})
+			problem.Skip = special(h.FileInfo().Mode())
 		}
-		if err != nil {
+		if err := w.addFile(at, h.Name, h.Size, r, problem); err != nil {
 			return err
 		}
 	}
-}
-
-// addCompressed adds a file that is compressed by itself. Its name is that of
-// the archive without the ending.
-func (w *walker) addCompressed(in io.Reader, name string, at place) error {
-	if err := w.countEntry(); err != nil {
-		return err
-	}
-	name = path.Base(name)
-	return w.addFile(at, strings.TrimSuffix(name, path.Ext(name)), 0, in, Entry{})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strings"
 
 	"ibid/ingest"
 	"ibid/ingest/child"
@@ -24,60 +23,25 @@ func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Wri
 	return ingest.RunChild(getenv, stdin, stdout, stderr)
 }
 
-// A linkRequest is a request to a child, which goes with a body. The reply has
-// an address a line, after a word for its kind.
-type linkRequest struct{ Address, Ending string }
-
-type linkReply struct{ More, Large bool }
+// A linkRequest is a request to a child, which goes with a body.
+type linkRequest struct {
+	At     link
+	Ending string
+}
 
 // findLinks is linksIn as a [child.Handler].
 func findLinks(message json.RawMessage, body []byte) (any, string) {
 	var request linkRequest
-	err := json.Unmarshal(message, &request)
-	var at *url.URL
-	if err == nil {
-		at, err = url.Parse(request.Address)
-	}
-	if err != nil {
+	if err := json.Unmarshal(message, &request); err != nil {
 		panic(fmt.Sprintf("unreachable: a request names an address: %v", err))
 	}
-	f := linksIn(at, request.Ending, body)
-	var lines strings.Builder
-	for _, u := range f.links {
-		fmt.Fprintln(&lines, "link", u)
-	}
-	for _, u := range f.sitemaps {
-		fmt.Fprintln(&lines, "sitemap", u)
-	}
-	if f.twin != nil {
-		fmt.Fprintln(&lines, "twin", f.twin)
-	}
-	return linkReply{f.more, f.large}, lines.String()
+	return linksIn(request.At.URL, request.Ending, body), ""
 }
 
 // linksIn is the function of that name in a child.
 func (c *crawl) linksIn(ctx context.Context, at *url.URL, ending string, body []byte) (f found, err error) {
-	if ending == ".pdf" {
-		return f, nil
+	if ending != ".pdf" {
+		_, err = c.children.Ask(ctx, "page", linkRequest{link{at}, ending}, body, &f)
 	}
-	var reply linkReply
-	lines, err := c.children.Ask(ctx, "page", linkRequest{at.String(), ending}, body, &reply)
-	if err != nil {
-		return f, err
-	}
-	f.more, f.large = reply.More, reply.Large
-	for line := range strings.Lines(lines) {
-		kind, address, _ := strings.Cut(line, " ")
-		u := resolve(at, address)
-		switch {
-		case u == nil: // its usual form is too long
-		case kind == "link":
-			f.links = append(f.links, u)
-		case kind == "sitemap":
-			f.sitemaps = append(f.sitemaps, u)
-		default:
-			f.twin = u
-		}
-	}
-	return f, nil
+	return f, err
 }

@@ -291,15 +291,17 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 			return ctx.Err()
 		case err != nil:
 			c.unread(at, err)
-		case m.more:
+		case m.More:
 			c.limit("long_sitemap", maxPages, at, "the sitemap %[2]s has more than %[1]d addresses")
-		case m.large:
+		case m.Large:
 			c.limit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB, unpacked")
 		}
-		for _, u := range m.links {
-			c.enqueue(u, 1, 0)
+		for _, l := range m.Links {
+			c.enqueue(l.URL, 1, 0)
 		}
-		sitemaps = append(sitemaps, m.sitemaps[:min(len(m.sitemaps), max(maxPages-len(sitemaps), 0))]...)
+		for _, l := range m.Sitemaps[:min(len(m.Sitemaps), max(maxPages-len(sitemaps), 0))] {
+			sitemaps = append(sitemaps, l.URL)
+		}
 	}
 	return nil
 }
@@ -498,7 +500,7 @@ func (c *crawl) settle(ctx context.Context, r *result) {
 		}
 		r.body = r.reply.body
 		if r.found, r.err = c.linksIn(ctx, r.url, r.ending, r.body); r.err == nil {
-			c.preferTwin(ctx, r, r.found.twin)
+			c.preferTwin(ctx, r, resolve(r.url, r.found.Twin))
 		}
 	case r.reply.location != nil && r.hops == maxRedirects:
 		r.err = fmt.Errorf("more than %d redirects", maxRedirects)
@@ -552,11 +554,11 @@ func (c *crawl) merge(r result) error {
 			return fmt.Errorf("storing %s: %w", r.url, err)
 		}
 	}
-	if r.found.more {
+	if r.found.More {
 		c.limit("many_links", maxLinks, r.url, "%[2]s has more than %[1]d links")
 	}
-	for _, u := range r.found.links {
-		c.enqueue(u, r.depth+1, 0)
+	for _, l := range r.found.Links {
+		c.enqueue(l.URL, r.depth+1, 0)
 	}
 	if c.report.Pages%savedPages == 0 {
 		return c.save()

@@ -23,12 +23,23 @@ const (
 
 // found are the addresses in a page or a sitemap.
 type found struct {
-	links    []*url.URL // in order, those of a page each once
-	more     bool       // there were more than maxLinks, in a sitemap maxPages
+	Links    []link // in order, those of a page each once
+	More     bool   // there were more than maxLinks, in a sitemap maxPages
+	Twin     string // address of the page as Markdown; empty for none
+	Sitemaps []link // in a sitemap
+	Large    bool   // the sitemap has more bytes than maxSitemap, unpacked
 	known    map[string]bool
-	twin     *url.URL   // of the page, as Markdown; nil for none
-	sitemaps []*url.URL // in a sitemap
-	large    bool       // the sitemap has more bytes than maxSitemap, unpacked
+}
+
+// A link is an address that JSON has as text.
+type link struct{ *url.URL }
+
+// MarshalText and UnmarshalText are those of [encoding.TextMarshaler] and its counterpart.
+func (l link) MarshalText() ([]byte, error) { return l.MarshalBinary() }
+
+func (l *link) UnmarshalText(text []byte) error {
+	l.URL = new(url.URL)
+	return l.UnmarshalBinary(text)
 }
 
 // add adds the target of a link.
@@ -37,14 +48,14 @@ func (f *found) add(base *url.URL, ref string) {
 	if u == nil || f.known[u.String()] || notPages[strings.ToLower(path.Ext(u.Path))] {
 		return
 	}
-	if f.more = len(f.links) >= maxLinks; f.more {
+	if f.More = len(f.Links) >= maxLinks; f.More {
 		return
 	}
 	if f.known == nil {
 		f.known = make(map[string]bool)
 	}
 	f.known[u.String()] = true
-	f.links = append(f.links, u)
+	f.Links = append(f.Links, link{u})
 }
 
 // notPages are endings of addresses that are no documents.
@@ -120,7 +131,9 @@ func htmlLinks(page *url.URL, body []byte) (f found) {
 			case tag != atom.Link:
 				f.add(base, href)
 			case slices.Contains(rel, "alternate") && attributes["type"] == "text/markdown":
-				f.twin = resolve(base, href)
+				if u := resolve(base, href); u != nil {
+					f.Twin = u.String()
+				}
 			case slices.Contains(rel, "next") || slices.Contains(rel, "prev"):
 				f.add(base, href)
 			}
@@ -158,7 +171,7 @@ func sitemapLinks(at *url.URL, body []byte, limit int64) (f found) {
 		if body, err = io.ReadAll(io.LimitReader(unpacked, limit+1)); err != nil {
 			return f
 		}
-		if f.large = int64(len(body)) > limit; f.large {
+		if f.Large = int64(len(body)) > limit; f.Large {
 			return f
 		}
 	}
@@ -182,15 +195,15 @@ func sitemapLinks(at *url.URL, body []byte, limit int64) (f found) {
 		if err := d.DecodeElement(&e, &start); err != nil {
 			return f
 		}
-		list := &f.links
+		list := &f.Links
 		if start.Name.Local == "sitemap" {
-			list = &f.sitemaps
+			list = &f.Sitemaps
 		}
-		if f.more = len(*list) >= maxPages; f.more {
+		if f.More = len(*list) >= maxPages; f.More {
 			return f
 		}
 		if u := resolve(at, e.Loc); u != nil {
-			*list = append(*list, u)
+			*list = append(*list, link{u})
 		}
 	}
 }

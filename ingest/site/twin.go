@@ -35,8 +35,8 @@ func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 		if err != nil {
 			c.unread(list, err)
 		}
-		for _, u := range f.links {
-			page := *u
+		for _, l := range f.Links {
+			u, page := l.URL, *l.URL
 			if path, ok := strings.CutSuffix(u.Path, ".md"); ok && c.sameHost(u) == nil && c.allows(u) {
 				if dir, ok := strings.CutSuffix(path, "/index"); ok {
 					path = dir + "/"
