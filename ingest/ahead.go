@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ func (s *folderSync) readAhead(ctx context.Context) iter.Seq[reading] {
 		defer wg.Wait()
 		defer stop()
 		ordered := make(chan chan reading, maxAhead) // one for each file
-		memory, workers := semaphore.NewWeighted(maxAheadBytes), semaphore.NewWeighted(int64(s.workers))
+		memory, workers := semaphore.NewWeighted(maxAheadBytes), semaphore.NewWeighted(int64(runtime.NumCPU()))
 		writers := semaphore.NewWeighted(int64(max(1, s.Writers)))
 		weight := func(f file) int64 { return min(f.size, maxAheadBytes) }
 		wg.Go(func() {

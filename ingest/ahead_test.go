@@ -253,7 +253,7 @@ func TestSyncPreparesCopiesOnce(t *testing.T) {
 		sink := newPreparing()
 		fsys := fstest.MapFS{"a.txt": file1("Equal words."), "sub/b.txt": file1("Equal words."), "c.md": file1("Equal words."),
 			"d.txt": file1("Other words.")}
-		got, err := syncAll(t, &Syncer{Sink: sink, Workers: 1}, fsys)
+		got, err := syncAll(t, &Syncer{Sink: sink}, fsys)
 		must(t, err)
 		wantLines(t, got, "added a.txt", "added c.md as a copy of a.txt", "added d.txt", "added sub/b.txt as a copy of a.txt")
 		if n := sink.prepared.Load(); n != 2 {

@@ -24,17 +24,15 @@ import (
 // A container is a file that is a folder to a sync: an archive, or a mail or
 // another document with the files in it.
 type container struct {
-	file    file
-	digest  string         // of the bytes that were listed
-	batches [][]string     // paths in it of the files to read
-	batchOf map[string]int // by path
+	file   file
+	digest string // of the bytes that were listed
+	wanted []file // in it, in the order in which they are read
 
 	mu      sync.Mutex
-	done    map[int]bool      // batches that were extracted
-	content map[string][]byte // of extracted files that are not yet read
+	content map[string][]byte // by path, of extracted files that are not yet read
 }
 
-// Files are extracted in batches, because a compressed archive is read from its
+// So much is extracted at a time, because a compressed archive is read from its
 // start for each of them.
 const (
 	batchBytes = 16 << 20
@@ -168,11 +166,10 @@ func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []s
 		return append(files, f), append(broken, f.path)
 	}
 	entries, digest, err := s.list(ctx, f)
-	c := &container{file: f, digest: digest}
-	var wanted []file
+	c := &container{file: f, digest: digest, content: make(map[string][]byte)}
 	for _, e := range entries {
 		in := file{path: f.path + "/" + e.Path, size: e.Size, in: c, digest: e.Digest}
-		if ignoredBelow(f.rules, f.path, in.path) || ignoredBelow(s.exclude, f.path, in.path) || !s.included(in.path) {
+		if f.rules.matchBelow(f.path, in.path) || s.exclude.matchBelow(f.path, in.path) || !s.included(in.path) {
 			continue
 		}
 		switch {
@@ -187,11 +184,11 @@ func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []s
 			broken = append(broken, in.path)
 		}
 		if in.err == nil && (s.Force || !s.isStored(in.path, in.digest)) {
-			wanted = append(wanted, in)
+			c.wanted = append(c.wanted, in)
 		}
 		files = append(files, in)
 	}
-	c.batch(wanted)
+	slices.SortFunc(c.wanted, byPath)
 	if err != nil {
 		return fail(err)
 	}
@@ -209,13 +206,13 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 	maps.DeleteFunc(s.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
 	stored := len(s.known) > 0
 	s.files, s.broken = s.open(ctx, f)
-	slices.SortFunc(s.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(s.files, byPath)
 	whole := Change{Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path, Done: 1, Total: 1}
 	counts := make(map[Action]int)
 	var reasons []string
-	add := func(c Change, err error) bool {
+	for c, err := range s.all(ctx) {
 		if err != nil {
-			return false
+			return Change{}, err
 		}
 		if counts[c.Action]++; c.Reason != "" && len(reasons) < 5 {
 			if c.Path != f.path {
@@ -224,12 +221,6 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 			reasons = append(reasons, c.Reason)
 		}
 		whole.Chunks, whole.Pages = whole.Chunks+c.Chunks, whole.Pages+c.Pages
-		return true
-	}
-	var failed error
-	s.syncAll(ctx, func(c Change, err error) bool { failed = err; return add(c, err) })
-	if failed != nil {
-		return Change{}, failed
 	}
 	switch {
 	case counts[Added]+counts[Updated]+counts[Removed] > 0 && stored:
@@ -247,60 +238,35 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 	return whole, nil
 }
 
-// ignoredBelow reports whether the rules exclude a file in a container, or a
-// folder of the container that it is in.
-func ignoredBelow(rules ignoreRules, container, p string) bool {
-	if rules.ignored(p, false) {
-		return true
-	}
-	for dir := path.Dir(p); len(dir) > len(container); dir = path.Dir(dir) {
-		if rules.ignored(dir, true) {
-			return true
-		}
-	}
-	return false
-}
-
-// batch divides the files into those that are extracted together, in the order
-// in which they are read.
-func (c *container) batch(files []file) {
-	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	c.batchOf, c.done, c.content = make(map[string]int), make(map[int]bool), make(map[string][]byte)
-	size := int64(batchBytes) + 1
-	for _, f := range files {
-		last := len(c.batches) - 1
-		if size += f.size; size > batchBytes || len(c.batches[last]) == batchFiles {
-			c.batches = append(c.batches, nil)
-			last, size = last+1, f.size
-		}
-		name := strings.TrimPrefix(f.path, c.file.path+"/")
-		c.batches[last] = append(c.batches[last], name)
-		c.batchOf[name] = last
-	}
-}
-
-// extract returns the bytes of a file in a container, once.
+// extract returns the bytes of a file in a container, once. Files are read in about
+// the order of the wanted ones, so those before it were extracted.
 func (s *folderSync) extract(ctx context.Context, f file) ([]byte, error) {
 	c := f.in
-	name := strings.TrimPrefix(f.path, c.file.path+"/")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if batch := c.batchOf[name]; !c.done[batch] {
-		if err := s.unpack(ctx, c, c.batches[batch]); err != nil {
+	for c.content[f.path] == nil && len(c.wanted) > 0 && c.wanted[0].path <= f.path {
+		if err := s.unpack(ctx, c); err != nil {
 			return nil, err
 		}
-		c.done[batch] = true
 	}
-	data, ok := c.content[name]
+	data, ok := c.content[f.path]
 	if !ok {
 		return nil, errors.New("it cannot be extracted from its archive")
 	}
-	delete(c.content, name)
+	delete(c.content, f.path)
 	return data, nil
 }
 
-// unpack extracts files from their container.
-func (s *folderSync) unpack(ctx context.Context, c *container, paths []string) error {
+// unpack extracts the next of the wanted files from their container.
+func (s *folderSync) unpack(ctx context.Context, c *container) error {
+	var paths []string
+	size := int64(0)
+	for _, f := range c.wanted[:min(len(c.wanted), batchFiles)] {
+		if size += f.size; size > batchBytes && len(paths) > 0 {
+			break
+		}
+		paths = append(paths, strings.TrimPrefix(f.path, c.file.path+"/"))
+	}
 	data, err := s.bytes(ctx, c.file)
 	if err != nil {
 		return fmt.Errorf("reading its archive: %w", err)
@@ -316,8 +282,9 @@ func (s *folderSync) unpack(ctx context.Context, c *container, paths []string) e
 		if section.Start < 0 || section.End < section.Start || section.End > len(reply.text) {
 			return errors.New("the reader of its archive gave no valid reply")
 		}
-		c.content[section.Anchor] = []byte(reply.text[section.Start:section.End])
+		c.content[c.file.path+"/"+section.Anchor] = []byte(reply.text[section.Start:section.End])
 	}
+	c.wanted = c.wanted[len(paths):]
 	return nil
 }
 
@@ -335,11 +302,10 @@ func attachedTo(name string, data []byte, each func(name string, data []byte) er
 	each = distinct(each)
 	switch f, _ := formatOf(name); f.name {
 	case "outlook":
-		m, err := mail.Outlook(data)
-		if err != nil {
-			return nil
+		if m, err := mail.Outlook(data); err == nil {
+			return attachments("", m, each)
 		}
-		return attachments("", m, each)
+		return nil
 	case "mail":
 		return attachments("", mail.Read(data), each)
 	case "mbox":

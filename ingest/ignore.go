@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -20,7 +19,7 @@ type ignoreRule struct {
 	dirOnly bool
 }
 
-// An ignore file is read up to this size.
+// A larger ignore file is not read.
 const maxIgnoreBytes = 1 << 20
 
 // with adds the rules in a folder to those of the folders above. A file that
@@ -29,19 +28,12 @@ func (rules ignoreRules) with(fsys fs.FS, dir string) ignoreRules {
 	for _, name := range []string{".gitignore", ".ibidignore"} {
 		p := path.Join(dir, name)
 		info, err := fs.Lstat(fsys, p)
-		if err != nil || !info.Mode().IsRegular() {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoreBytes {
 			continue
 		}
-		f, err := fsys.Open(p)
-		if err != nil {
-			continue
+		if data, err := fs.ReadFile(fsys, p); err == nil {
+			rules = append(rules[:len(rules):len(rules)], parseIgnore(dir, string(data))...)
 		}
-		data, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
-		f.Close()
-		if err != nil {
-			continue
-		}
-		rules = append(rules[:len(rules):len(rules)], parseIgnore(dir, string(data))...)
 	}
 	return rules
 }
@@ -100,6 +92,15 @@ func CheckGlob(pattern string) error {
 
 func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(s)
+}
+
+// matchBelow reports whether the rules name a file, or a folder above it and below top.
+func (rules ignoreRules) matchBelow(top, p string) bool {
+	matched := rules.ignored(p, false)
+	for dir := path.Dir(p); !matched && len(dir) > len(top) && dir != "."; dir = path.Dir(dir) {
+		matched = rules.ignored(dir, true)
+	}
+	return matched
 }
 
 // ignored reports whether the rules exclude a path, whose folders they do not.

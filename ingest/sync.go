@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,9 +18,6 @@ import (
 type Syncer struct {
 	Sink   Sink
 	Reader *Reader // nil means one with the defaults
-	// Workers is the number of files read at a time; 0 means one for each
-	// processor.
-	Workers int
 	// Writers is the number of documents stored at a time; 0 means one. With
 	// several, a document may be stored before one that precedes it.
 	Writers int
@@ -68,7 +64,7 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 			yield(Change{}, err)
 			return
 		}
-		folder.syncAll(ctx, yield)
+		folder.all(ctx)(yield)
 	}
 }
 
@@ -100,11 +96,8 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 
 // start prepares a sync of a folder. Call end after it.
 func (s *Syncer) start(root Root, fsys fs.FS) (folder *folderSync, end func()) {
-	folder = &folderSync{Syncer: s, root: root, fsys: fsys, reader: s.Reader, workers: s.Workers, first: make(map[string]string)}
+	folder = &folderSync{Syncer: s, root: root, fsys: fsys, reader: s.Reader, first: make(map[string]string)}
 	folder.include, folder.exclude = parseIgnore(".", strings.Join(s.Include, "\n")), parseIgnore(".", strings.Join(s.Exclude, "\n"))
-	if folder.workers <= 0 {
-		folder.workers = runtime.NumCPU()
-	}
 	end = func() {}
 	if folder.reader == nil {
 		folder.reader = new(Reader)
@@ -119,7 +112,6 @@ type folderSync struct {
 	root             Root
 	fsys             fs.FS
 	reader           *Reader
-	workers          int
 	include, exclude ignoreRules
 
 	files []file // in order of path
@@ -135,28 +127,21 @@ type folderSync struct {
 	first   map[string]string // path of the first file, by digest
 }
 
-// syncAll reads and prepares files ahead and acts on them in order. When ctx is
+// all reads and prepares files ahead and acts on them in order. When ctx is
 // done, it still yields the files that were stored ahead of their turn.
-func (s *folderSync) syncAll(ctx context.Context, yield func(Change, error) bool) {
-	for r := range s.readAhead(ctx) {
-		if ctx.Err() != nil && !r.stored {
-			continue
+func (s *folderSync) all(ctx context.Context) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for r := range s.readAhead(ctx) {
+			if ctx.Err() != nil && !r.stored {
+				continue
+			}
+			s.done++
+			if change, err := s.apply(ctx, r.file, r); !yield(change, err) || err != nil {
+				return
+			}
 		}
-		s.done++
-		change, err := s.apply(ctx, r.file, r)
-		if err != nil {
-			yield(Change{}, err)
-			return
-		}
-		if !yield(change, nil) {
-			return
-		}
+		s.remove(ctx, yield)
 	}
-	if err := ctx.Err(); err != nil {
-		yield(Change{}, err)
-		return
-	}
-	s.remove(ctx, yield)
 }
 
 // apply updates the sink for one file. The error is the sink's.
@@ -254,22 +239,24 @@ func (s *folderSync) remove(ctx context.Context, yield func(Change, error) bool)
 		seen[f.path] = true
 	}
 	for _, p := range slices.Sorted(maps.Keys(s.known)) {
+		if ctx.Err() != nil {
+			break
+		}
 		if seen[p] || s.moved[p] || s.belowBroken(p) {
 			continue
 		}
-		if err := ctx.Err(); err != nil {
-			yield(Change{}, err)
-			return
-		}
 		c := Change{Document: s.root.Name + "/" + p, Root: s.root.Name, Path: p, URL: s.known[p].Meta[AddressKey], Action: Removed,
 			Done: s.done, Total: len(s.files)}
-		if err := s.Sink.Delete(context.WithoutCancel(ctx), c.Document); err != nil {
-			yield(Change{}, fmt.Errorf("removing %s: %w", c.Document, err))
+		err := s.Sink.Delete(context.WithoutCancel(ctx), c.Document)
+		if err != nil {
+			err = fmt.Errorf("removing %s: %w", c.Document, err)
+		}
+		if !yield(c, err) || err != nil {
 			return
 		}
-		if !yield(c, nil) {
-			return
-		}
+	}
+	if err := ctx.Err(); err != nil {
+		yield(Change{}, err)
 	}
 }
 

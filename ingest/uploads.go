@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -218,7 +219,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if err != nil {
 		return c, err
 	}
-	c, err = u.syncer(known, meta).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), name, temporary}, name)
+	c, err = u.syncer(known, meta).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), temporary}, name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
 		if c.Action == Skipped {
@@ -309,28 +310,17 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 
 // room returns how large a file of this name may be.
 func (u *Uploads) room(name string) (int64, error) {
-	most, total := u.MaxBytes, u.MaxTotal
-	if most <= 0 {
-		most = DefaultMaxBytes
-	}
-	if total <= 0 {
-		total = DefaultMaxUploads
-	}
 	used, err := u.sizeWithout(name)
-	if err != nil {
-		return 0, err
+	if err == nil && u.Others != nil {
+		var others int64
+		others, err = u.Others()
+		used += others
 	}
-	total -= used
-	if u.Others != nil {
-		if used, err = u.Others(); err != nil {
-			return 0, err
-		}
-		total -= used
+	left := cmp.Or(u.MaxTotal, DefaultMaxUploads) - used
+	if err == nil && left <= 0 {
+		err = ErrUploadSpace
 	}
-	if total <= 0 {
-		return 0, ErrUploadSpace
-	}
-	return min(most, total), nil
+	return min(cmp.Or(u.MaxBytes, DefaultMaxBytes), left), err
 }
 
 // Size is the size of all uploads of the folder, in bytes.
@@ -386,19 +376,13 @@ func (u *Uploads) write(f *os.File, content io.Reader, most int64) error {
 	n, err := io.Copy(f, io.LimitReader(content, most+1))
 	if err == nil && n > most {
 		err = fmt.Errorf("%w: at most %d bytes are allowed", ErrUploadSize, most)
-	} else if err == nil {
-		err = f.Sync()
 	}
-	if err == nil {
-		err = u.lock(f, false) // Windows lets others read it then
-	}
-	return err
+	return cmp.Or(err, f.Sync(), u.lock(f, false)) // Windows lets others read it then
 }
 
 // uploadName makes a file name of the one that a client sent: the last part of a
 // path, without characters that some system or terminal cannot show.
 func uploadName(name string) (string, error) {
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {
 		switch {
 		case r == unicode.ReplacementChar || unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
@@ -407,8 +391,8 @@ func uploadName(name string) (string, error) {
 			return '-'
 		}
 		return r
-	}, norm.NFC.String(name))
-	name = strings.TrimRight(strings.TrimLeft(name, ". "), ". ")
+	}, norm.NFC.String(name[strings.LastIndexAny(name, `/\`)+1:]))
+	name = strings.Trim(name, ". ")
 	ending := path.Ext(name)
 	base := strings.TrimRight(strings.TrimSuffix(name, ending), ". ")
 	if base == "" || len(ending) > maxNameBytes/2 {
@@ -421,22 +405,10 @@ func uploadName(name string) (string, error) {
 	return base + ending, nil
 }
 
-// A standIn is a folder that shows one file under the name of another.
+// A standIn is a folder of one file, under the name of another.
 type standIn struct {
 	fs.FS
-	name, file string
+	file string
 }
 
-func (s standIn) real(name string) string {
-	if name == s.name {
-		return s.file
-	}
-	return name
-}
-
-func (s standIn) Open(name string) (fs.File, error) { return s.FS.Open(s.real(name)) }
-
-// Lstat and ReadLink make it a [fs.ReadLinkFS].
-func (s standIn) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(s.FS, s.real(name)) }
-
-func (s standIn) ReadLink(name string) (string, error) { return fs.ReadLink(s.FS, s.real(name)) }
+func (s standIn) Open(string) (fs.File, error) { return s.FS.Open(s.file) }

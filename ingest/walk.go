@@ -25,6 +25,8 @@ type file struct {
 	partial  string      // why the files in it are not read
 }
 
+func byPath(a, b file) int { return strings.Compare(a.path, b.path) }
+
 // prepare lists the folder and compares it with the sink.
 func (s *folderSync) prepare(ctx context.Context) error {
 	known, err := s.Sink.Known(ctx, s.root)
@@ -39,7 +41,7 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	if err := s.openContainers(ctx); err != nil {
 		return err
 	}
-	slices.SortFunc(s.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(s.files, byPath)
 	seen := make(map[string]bool, len(s.files))
 	for _, f := range s.files {
 		seen[f.path] = true
@@ -108,15 +110,7 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 
 // included reports whether the patterns include a file or a folder above it.
 func (s *folderSync) included(p string) bool {
-	if len(s.Include) == 0 || s.include.ignored(p, false) {
-		return true
-	}
-	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-		if s.include.ignored(dir, true) {
-			return true
-		}
-	}
-	return false
+	return len(s.Include) == 0 || s.include.matchBelow("", p)
 }
 
 // look decides from its entry whether a file is read.

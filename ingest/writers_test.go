@@ -56,7 +56,7 @@ func TestSyncWithSeveralWriters(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sink := &distant{memory: newMemory()}
 			begun := time.Now()
-			got, err := syncAll(t, &Syncer{Sink: sink, Writers: writers, Workers: 2}, manyFiles(50))
+			got, err := syncAll(t, &Syncer{Sink: sink, Writers: writers}, manyFiles(50))
 			if err != nil || len(got) != 50 || !slices.IsSorted(got) || len(sink.docs) != 50 {
 				t.Errorf("%d writers: %d changes (%v), %d stored: %q", writers, len(got), err, len(sink.docs), got)
 			}

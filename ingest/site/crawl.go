@@ -24,24 +24,22 @@ import (
 
 // Limits bound a crawl. A zero is the default.
 type Limits struct {
-	Pages int           // addresses that are requested
-	Depth int           // links that are followed one after the other
-	Bytes int64         // of all pages together, unpacked
-	Page  int64         // of one page, unpacked
-	Time  time.Duration // of a crawl
+	Pages int   // addresses that are requested
+	Depth int   // links that are followed one after the other
+	Page  int64 // bytes of one page, unpacked
 }
 
 // Defaults of the limits.
 const (
 	DefaultPages = 5000
 	DefaultDepth = 20
-	defaultBytes = 1 << 30
 	defaultPage  = 32 << 20
-	defaultTime  = time.Hour
 )
 
 // Limits that are not set.
 const (
+	maxBytes    = 1 << 30 // of all pages together, unpacked
+	maxTime     = time.Hour
 	parallel    = 4 // requests at a time
 	maxSitemaps = 50
 	maxRobots   = 512 << 10
@@ -137,8 +135,7 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 		twins: make(map[string]*url.URL), twinOf: make(map[string]*url.URL), onlyTwins: make(map[string]*url.URL),
 	}
 	l := &s.Limits
-	l.Pages, l.Bytes, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Bytes, defaultBytes), cmp.Or(l.Page, defaultPage)
-	l.Depth, l.Time = cmp.Or(l.Depth, DefaultDepth), cmp.Or(l.Time, defaultTime)
+	l.Pages, l.Depth, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Depth, DefaultDepth), cmp.Or(l.Page, defaultPage)
 	for u, p := range s.pages {
 		c.taken[p.Path] = u
 	}
@@ -184,42 +181,33 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 	}
 	c.seen[at.String()] = true
 	first = result{item: item{url: at}, reply: reply}
-	switch {
-	case isSitemap(reply.body):
-		if err := c.readTwins(ctx, at); err != nil {
-			return first, err
-		}
-		c.depth = 1
-		if err := c.readSitemaps(ctx, []*url.URL{at}); err != nil {
-			return first, err
-		}
-		first.reply = nil
-	case strings.HasSuffix(at.Path, "/") || strings.HasSuffix(c.address.Path, "/"):
+	var sitemaps []*url.URL
+	whole := isSitemap(reply.body)
+	if whole {
+		first.reply, sitemaps = nil, []*url.URL{at}
+	} else if strings.HasSuffix(at.Path, "/") || strings.HasSuffix(c.address.Path, "/") {
 		c.depth, c.scope.Path = c.Limits.Depth, below(c.address, at)
-		robots := c.robots[origin(at)]
-		sitemaps := []*url.URL{c.scope.ResolveReference(&url.URL{Path: "/sitemap.xml"})}
-		for _, ref := range robots.Sitemaps {
+		for _, ref := range append([]string{"/sitemap.xml"}, c.robots[origin(at)].Sitemaps...) {
 			if u := resolve(at, ref); u != nil {
 				sitemaps = append(sitemaps, u)
 			}
 		}
-		if err := cmp.Or(c.readTwins(ctx, at), c.readSitemaps(ctx, sitemaps)); err != nil {
-			return first, err
-		}
-	default:
-		if err := c.readTwins(ctx, at); err != nil {
-			return first, err
-		}
 	}
-	if first.reply != nil {
-		c.settle(ctx, &first)
-		if first.ending == ".html" {
-			c.preferTwin(ctx, &first, c.twins[at.String()])
-		}
-		if first.ending == "" {
-			return first, fmt.Errorf("it is %s, which is not read: give the address of a page or a sitemap",
-				cmp.Or(reply.kind, "of no known kind"))
-		}
+	if err := c.readTwins(ctx, at); err != nil {
+		return first, err
+	}
+	if whole {
+		c.depth = 1 // the pages that the list of twins names are no part of a sitemap
+	}
+	if err := c.readSitemaps(ctx, sitemaps); err != nil || whole {
+		return first, err
+	}
+	if c.settle(ctx, &first); first.ending == ".html" {
+		c.preferTwin(ctx, &first, c.twins[at.String()])
+	}
+	if first.ending == "" {
+		return first, fmt.Errorf("it is %s, which is not read: give the address of a page or a sitemap",
+			cmp.Or(reply.kind, "of no known kind"))
 	}
 	return first, nil
 }
@@ -377,7 +365,7 @@ func (c *crawl) unread(at *url.URL, err error) {
 // run works through the queue. When the links lead nowhere else, it looks at the
 // pages that they led to before.
 func (c *crawl) run(ctx context.Context, first result) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Limits.Time)
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	results := make(chan result)
 	if first.reply != nil { // no sitemap
@@ -420,7 +408,7 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 	}
 	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && c.waiting() > 0 {
 		c.deferred = true
-		c.limit("slow", int(c.Limits.Time.Minutes()), nil, "it took longer than %d minutes; the next run resumes there")
+		c.limit("slow", int(maxTime.Minutes()), nil, "it took longer than %d minutes; the next run resumes there")
 		return nil
 	}
 	return cmp.Or(err, ctx.Err())
@@ -445,8 +433,8 @@ func (c *crawl) goesOn() bool {
 	switch {
 	case c.report.Pages >= c.Limits.Pages:
 		c.limit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
-	case c.bytes >= c.Limits.Bytes:
-		c.limit("large", int(c.Limits.Bytes>>20), nil, "it stopped after %d MB")
+	case c.bytes >= maxBytes:
+		c.limit("large", int(maxBytes>>20), nil, "it stopped after %d MB")
 	case c.failing >= maxFailing:
 		c.deferred = true
 		c.limit("failing", maxFailing, nil, "it stopped after %d pages in a row that could not be fetched; the next run resumes there")
