@@ -29,14 +29,10 @@ func scriptShare(r rune) float64 {
 	switch {
 	case r < 0x80:
 		return asciiShare
-	case unicode.Is(unicode.Latin, r), unicode.Is(unicode.Inherited, r):
-		return .3
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Ethiopic, unicode.Lao):
 		return .45
-	case unicode.Is(unicode.Cyrillic, r):
-		return .33
-	case unicode.In(r, unicode.Greek, unicode.Hebrew, unicode.Thai):
-		return .3
+	case unicode.In(r, unicode.Latin, unicode.Inherited, unicode.Cyrillic, unicode.Greek, unicode.Hebrew, unicode.Thai):
+		return .32
 	case unicode.In(r, unicode.Arabic, unicode.Khmer):
 		return .26
 	case unicode.In(r, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Sinhala, unicode.Myanmar,

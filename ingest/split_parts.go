@@ -43,11 +43,8 @@ func (s *splitter) parts(ctx context.Context) []part {
 		}
 		trail.Enter(sec)
 		p := part{Span: Span{sec.Start, end}, anchor: sec.Anchor, level: sec.Level, path: trail.Path()}
-		if sheet, n, ok := RowAnchor(sec.Anchor); ok && sec.Heading == "" {
-			p.sheet = sheet
-			p.row, _ = strconv.Atoi(n)
-		} else if sec.Heading == "" {
-			p.row = memberNumber(sec.Anchor)
+		if sec.Heading == "" {
+			p.sheet, p.row = rowOf(sec.Anchor)
 		}
 		body := text[min(end, sec.Start+len(sec.Heading)):end]
 		p.bare = sec.Heading != "" && strings.TrimSpace(body) == ""
@@ -56,17 +53,18 @@ func (s *splitter) parts(ctx context.Context) []part {
 	return s.atPages(parts)
 }
 
-// memberNumber returns the 1-based place in a list that a JSON pointer ends with;
-// 0 for any other anchor.
-func memberNumber(anchor string) int {
-	if !strings.HasPrefix(anchor, "/") {
-		return 0
+// rowOf returns the sheet and the row of an anchor, or the 1-based place in a list
+// that a JSON pointer ends with; 0 for any other.
+func rowOf(anchor string) (sheet string, row int) {
+	sheet, number, ok := RowAnchor(anchor)
+	if !ok && strings.HasPrefix(anchor, "/") {
+		number, row = anchor[strings.LastIndexByte(anchor, '/')+1:], 1
 	}
-	n, err := strconv.Atoi(anchor[strings.LastIndexByte(anchor, '/')+1:])
+	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 {
-		return 0
+		return sheet, 0
 	}
-	return n + 1
+	return sheet, n + row
 }
 
 // A Trail is a section with those around it, outermost first. The zero value is

@@ -57,33 +57,24 @@ var cl100k = sync.OnceValue(func() *vocabulary {
 // cl100k_base. It takes time linear in the length of any text, and is exact but
 // for words and runs of spaces or signs of more than 512 bytes, which are counted
 // in parts. Names of special tokens count as the ordinary text they are.
-func CountTokens(text string) int {
-	if text == "" {
-		return 0
-	}
-	v, n := cl100k(), 0
+func CountTokens(text string) (n int) {
+	v := cl100k()
 	for text != "" {
-		end := pieceLen(text)
-		n += v.count(text[:end])
+		end := pieceLen(text[:min(len(text), 2*maxPiece)])
+		if end > maxPiece {
+			for end = maxPiece; !utf8.RuneStart(text[end]) && end > maxPiece-utf8.UTFMax; {
+				end--
+			}
+		}
+		piece := text[:end]
+		if _, ok := v.ranks[piece]; ok && utf8.ValidString(piece) {
+			n++
+		} else {
+			n += len(v.bpe.EncodeOrdinary(piece))
+		}
 		text = text[end:]
 	}
 	return n
-}
-
-// count returns the number of tokens of a piece.
-func (v *vocabulary) count(piece string) (n int) {
-	for len(piece) > maxPiece {
-		cut := maxPiece
-		for !utf8.RuneStart(piece[cut]) && cut > maxPiece-utf8.UTFMax {
-			cut--
-		}
-		n += len(v.bpe.EncodeOrdinary(piece[:cut]))
-		piece = piece[cut:]
-	}
-	if _, ok := v.ranks[piece]; ok && utf8.ValidString(piece) {
-		return n + 1
-	}
-	return n + len(v.bpe.EncodeOrdinary(piece))
 }
 
 // pieceLen returns the length in bytes of the piece that text begins with. It is

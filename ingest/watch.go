@@ -19,8 +19,7 @@ const (
 	// finished its file, or watchLongest after the first change.
 	watchQuiet   = 300 * time.Millisecond
 	watchLongest = 5 * time.Second
-	// It returns in any case after watchRescan, or after watchPoll if the system
-	// does not report all changes.
+	// It returns in any case after watchRescan, or after watchPoll in trouble.
 	watchRescan = 5 * time.Minute
 	watchPoll   = 30 * time.Second
 )
@@ -45,10 +44,9 @@ func NewWatcher(dir string) *Watcher {
 	var err error
 	if w.events, err = fsnotify.NewWatcher(); err != nil {
 		w.setTrouble(err)
-		close(w.done)
-		return w
+	} else {
+		go w.listen()
 	}
-	go w.listen()
 	return w
 }
 
@@ -104,21 +102,16 @@ func (w *Watcher) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	longest, quiet := time.NewTimer(watchLongest), time.NewTimer(watchQuiet)
-	defer longest.Stop()
-	defer quiet.Stop()
-	for {
+	for end := time.Now().Add(watchLongest); time.Now().Before(end); {
 		select {
-		case <-quiet.C:
-			return nil
-		case <-longest.C:
+		case <-time.After(watchQuiet):
 			return nil
 		case <-w.changed:
-			quiet.Reset(watchQuiet)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // listen signals changes, many events at once.
@@ -133,12 +126,9 @@ func (w *Watcher) listen() {
 			if !matters(e) {
 				continue
 			}
-		case err, ok := <-w.events.Errors:
-			if !ok {
-				return
-			}
+		case err := <-w.events.Errors: // nil when it is closed
 			// After an overflow the next sync still finds every change.
-			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+			if err != nil && !errors.Is(err, fsnotify.ErrEventOverflow) {
 				w.setTrouble(err)
 			}
 		}
