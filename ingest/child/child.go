@@ -8,6 +8,7 @@ package child
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,9 +77,10 @@ func (p *Pool) Ask(ctx context.Context, reader string, request any, data []byte,
 		return "", err
 	}
 	defer release()
-	text, err = p.ask(ctx, reader, request, data, reply, wallTime)
-	if errors.Is(err, errKilled) {
-		text, err = p.ask(ctx, reader, request, data, reply, wallTime)
+	for range 2 {
+		if text, err = p.ask(ctx, reader, request, data, reply, wallTime); !errors.Is(err, errKilled) {
+			break
+		}
 	}
 	return text, err
 }
@@ -101,7 +103,9 @@ func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte,
 		case f.last:
 			c.end()
 		default:
-			p.release(c)
+			p.mu.Lock()
+			p.idle = append(p.idle, c)
+			p.mu.Unlock()
 		}
 		return string(f.data), json.Unmarshal(f.object, reply)
 	}
@@ -110,6 +114,7 @@ func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte,
 // Deaths returns how many children did not survive a request.
 func (p *Pool) Deaths() int64 { return p.died.Load() }
 
+// acquire returns an idle child, or starts one.
 func (p *Pool) acquire() (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,12 +125,6 @@ func (p *Pool) acquire() (*process, error) {
 		return c, nil
 	}
 	return startProcess(p.role)
-}
-
-func (p *Pool) release(c *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.idle = append(p.idle, c)
 }
 
 // Close ends the idle children. The pool can still be used.
@@ -141,12 +140,11 @@ func (p *Pool) Close() {
 
 // A process is a child as its parent sees it. It answers one request at a time.
 type process struct {
-	cmd            *exec.Cmd
-	stdin          io.WriteCloser
-	stdout, stderr io.ReadCloser
-	replies        *bufio.Reader // of stdout
-	complaints     *bufio.Reader // of stderr
-	used           bool          // it has answered a request before
+	cmd        *exec.Cmd
+	stdin      io.WriteCloser
+	replies    *bufio.Reader // of its standard output
+	complaints *bufio.Reader // of its standard error
+	used       bool          // it has answered a request before
 }
 
 var (
@@ -166,23 +164,16 @@ func startProcess(role string) (*process, error) {
 	// Nothing else of our environment, which holds keys.
 	c.cmd.Env = []string{Variable + "=" + role, "GOTRACEBACK=single"}
 	ownGroup(c.cmd)
-	if c.stdin, err = c.cmd.StdinPipe(); err == nil {
-		if c.stdout, err = c.cmd.StdoutPipe(); err == nil {
-			c.stderr, err = c.cmd.StderrPipe()
-		}
-	}
-	if err == nil {
-		err = c.cmd.Start()
+	stdin, err1 := c.cmd.StdinPipe()
+	stdout, err2 := c.cmd.StdoutPipe()
+	stderr, err3 := c.cmd.StderrPipe()
+	if err = cmp.Or(err1, err2, err3); err == nil {
+		err = c.cmd.Start() // which closes the pipes if it fails
 	}
 	if err != nil {
-		for _, pipe := range []io.Closer{c.stdin, c.stdout, c.stderr} {
-			if pipe != nil {
-				err = errors.Join(err, pipe.Close())
-			}
-		}
 		return nil, fmt.Errorf("starting a process to read it: %w", err)
 	}
-	c.replies, c.complaints = bufio.NewReader(c.stdout), bufio.NewReaderSize(c.stderr, 4<<10)
+	c.stdin, c.replies, c.complaints = stdin, bufio.NewReader(stdout), bufio.NewReaderSize(stderr, 4<<10)
 	return c, nil
 }
 
@@ -262,15 +253,10 @@ func (c *process) exchange(request any, data []byte) (frame, error) {
 	// When the pipe breaks, standard error says why the child died.
 	sent := sendFrame(c.stdin, frame{object: encoded, data: data})
 	reply, err := receiveFrame(c.replies, MaxOutput)
-	switch {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		return reply, errNoReply
-	case err != nil:
-		return reply, fmt.Errorf("receiving its reply: %w", err)
-	case sent != nil:
-		return reply, fmt.Errorf("sending it: %w", sent)
 	}
-	return reply, nil
+	return reply, cmp.Or(err, sent)
 }
 
 // readComplaint returns the beginning of the child's standard error during one
@@ -280,10 +266,7 @@ func (c *process) readComplaint() string {
 	for {
 		part, err := c.complaints.ReadSlice(endOfErrors)
 		words.Write(part[:min(len(part), maxErrors-words.Len())])
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return words.String()
-		}
-		if err == nil {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			return strings.TrimSuffix(words.String(), string(rune(endOfErrors)))
 		}
 	}

@@ -91,8 +91,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer, handle Handler) error {
 	}
 }
 
-// memoryInUse returns the memory that the Go runtime holds, in bytes. When it is
-// much, too little is left for the next request.
+// memoryInUse returns the memory that the Go runtime holds, in bytes.
 func memoryInUse() uint64 {
 	figures := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(figures)

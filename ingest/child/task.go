@@ -2,6 +2,7 @@ package child
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -69,25 +70,24 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %w", t.Name, err)
 }
 
+// programEnv is the environment of other programs: nothing of ours, which has keys.
+var programEnv = []string{"LC_ALL=C.UTF-8", "OMP_THREAD_LIMIT=1"}
+
 // command prepares the process. Where the system allows it, this binary limits
 // itself before it becomes the program.
 func (t Task) command(ctx context.Context) (*exec.Cmd, error) {
-	env := []string{"LC_ALL=C.UTF-8", "OMP_THREAD_LIMIT=1"} // nothing of ours, which has keys
 	if !canBecome {
 		cmd := exec.CommandContext(ctx, t.Args[0], t.Args[1:]...)
-		cmd.Env = env
+		cmd.Env = programEnv
 		return cmd, nil
 	}
-	self, err := executable()
-	if err != nil {
-		return nil, fmt.Errorf("finding this program: %w", err)
-	}
-	encoded, err := json.Marshal(program{t.Args, uint64(t.Limit.Seconds())})
-	if err != nil {
+	self, err1 := executable()
+	encoded, err2 := json.Marshal(program{t.Args, uint64(t.Limit.Seconds())})
+	if err := cmp.Or(err1, err2); err != nil {
 		return nil, fmt.Errorf("preparing %s: %w", t.Name, err)
 	}
 	cmd := exec.CommandContext(ctx, self, "-test.run=^$") // see startProcess
-	cmd.Env = append(env, Variable+"="+roleProgram, programVariable+"="+string(encoded), "GOTRACEBACK=single")
+	cmd.Env = []string{Variable + "=" + roleProgram, programVariable + "=" + string(encoded), "GOTRACEBACK=single"}
 	return cmd, nil
 }
 
@@ -128,11 +128,7 @@ func becomeProgram(getenv func(string) string) error {
 	if err := json.Unmarshal([]byte(getenv(programVariable)), &p); err != nil || len(p.Args) == 0 {
 		return fmt.Errorf("the name of a program is missing: %w", err)
 	}
-	var env []string
-	for _, name := range []string{"LC_ALL", "OMP_THREAD_LIMIT"} {
-		env = append(env, name+"="+getenv(name))
-	}
-	if err := become(p.Args, env, p.Seconds); err != nil {
+	if err := become(p.Args, programEnv, p.Seconds); err != nil {
 		return fmt.Errorf("starting %s: %w", p.Args[0], err)
 	}
 	return nil
