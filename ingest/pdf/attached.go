@@ -3,8 +3,6 @@ package pdf
 import (
 	"cmp"
 	"iter"
-	"maps"
-	"slices"
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -50,11 +48,19 @@ func attachments(r *pdf.Reader) iter.Seq2[string, []byte] {
 // names in it, then those of its pages.
 func attached(root pdf.Value) (files []pdf.Value) {
 	defer func() { _ = recover() }() // of a damaged one, the first count
-	r := outlineReader{named: make(map[string]pdf.Value)}
-	r.readNames(root.Key("Names").Key("EmbeddedFiles"), 0)
-	for _, name := range slices.Sorted(maps.Keys(r.named)) {
-		files = append(files, r.named[name])
+	var visit func(tree pdf.Value, depth int)
+	visit = func(tree pdf.Value, depth int) {
+		if depth > maxDepth || len(files) > maxEntries {
+			return
+		}
+		for i := 1; i < tree.Key("Names").Len(); i += 2 {
+			files = append(files, tree.Key("Names").Index(i))
+		}
+		for i := range tree.Key("Kids").Len() {
+			visit(tree.Key("Kids").Index(i), depth+1)
+		}
 	}
+	visit(root.Key("Names").Key("EmbeddedFiles"), 0)
 	for _, page := range collect(root.Key("Pages")) {
 		notes := page.V.Key("Annots")
 		for i := range min(notes.Len(), maxEntries) {

@@ -103,18 +103,14 @@ func dropRunning(pages [][]line) {
 
 // markEntries marks the lines that are titles in the outline.
 func markEntries(pages [][]line, outline []entry) {
-	titles := map[int]map[string]int{} // by page, the level of each title
+	levels := map[string]int{} // of the titles
 	for _, e := range outline {
-		if key := lettersOf(e.Title); e.Page > 0 && e.Page <= len(pages) && len(key) >= 3 && len(e.Title) <= maxHeading {
-			if titles[e.Page] == nil {
-				titles[e.Page] = map[string]int{}
-			}
-			titles[e.Page][key] = e.Level
+		if key := lettersOf(e.Title); len(key) >= 3 && len(e.Title) <= maxHeading {
+			levels[key] = e.Level
 		}
 	}
 	const most = 3 // lines in a title
-	for number, levels := range titles {
-		page := pages[number-1]
+	for _, page := range pages {
 		for i := range page {
 			key := ""
 			for n := 1; n <= most && i+n <= len(page); n++ {
@@ -219,7 +215,7 @@ func (p *paragraphs) heading(page []line, i int) int {
 	if level := p.levels[rounded(l.size)]; level > 0 && l.size >= p.body*1.12 {
 		return level
 	}
-	if l.entry > 0 {
+	if l.entry > 0 && (l.bold || l.size > p.body) {
 		return min(l.entry, 6)
 	}
 	if !l.bold || l.size < p.body*0.95 || len(l.text) > 100 || strings.HasSuffix(l.text, ".") && !strings.HasSuffix(l.text, "..") ||

@@ -37,12 +37,6 @@ type drawn struct {
 	Err error
 }
 
-// An entry is a bookmark.
-type entry struct {
-	Title string
-	Level int // 1 is the outermost
-	Page  int // counted from 1; 0 for none
-}
 
 // A glyph is a piece of text, in a frame turned so that its line runs to the
 // right; Y grows upwards. Lengths are in points.

@@ -120,7 +120,7 @@ func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry,
 			}
 		}
 	}
-	return file, drawings, outline(root, pages), nil
+	return file, drawings, outline(root), nil
 }
 
 // open parses a file after repairing common errors of writers, and rebuilds its
