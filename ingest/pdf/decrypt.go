@@ -6,8 +6,6 @@ import (
 	"crypto/cipher"
 	"crypto/sha256"
 	"crypto/sha512"
-	"crypto/subtle"
-	"errors"
 	"regexp"
 	"strconv"
 )
@@ -20,7 +18,7 @@ var (
 )
 
 // decryptAES256 decrypts files encrypted with AES-256 (PDF 2.0, 7.6.4,
-// revisions 5 and 6) that need no password for reading, which the library
+// revision 6) that need no password for reading, which the library
 // cannot. The file has one key, so streams are decrypted in place and the
 // encryption is removed from the trailer; strings stay encrypted. ok is false
 // for other files, which are not changed.
@@ -37,22 +35,24 @@ func decryptAES256(data []byte) (ok bool, err error) {
 	}
 	entries := dictionary(data[at[1]:])
 	user, wrapped := entries["U"].str, entries["UE"].str
-	revision := int(entries["R"].num)
-	if len(user) < 48 || len(wrapped) < 32 || revision != 5 && revision != 6 {
+	if len(user) < 48 || len(wrapped) < 32 || entries["R"].num != 6 {
 		return false, nil
 	}
 	validation, keySalt := []byte(user[32:40]), []byte(user[40:48])
-	if subtle.ConstantTimeCompare(hashR(revision, validation), []byte(user[:32])) != 1 {
+	if string(hashPassword(validation)) != user[:32] {
 		return false, ErrEncrypted
 	}
-	block, err := aes.NewCipher(hashR(revision, keySalt))
+	block, err := aes.NewCipher(hashPassword(keySalt))
 	if err != nil {
 		return false, err
 	}
 	key := make([]byte, 32)
 	cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, []byte(wrapped[:32]))
-	if err := decryptStreams(data, key); err != nil {
+	if block, err = aes.NewCipher(key); err != nil {
 		return false, err
+	}
+	for _, o := range objectsIn(data) {
+		decryptStream(data, o, block)
 	}
 	for _, m := range encryptRef.FindAllIndex(data, -1) {
 		copy(data[m[0]:], "/Decrypt") // as long as the word it replaces
@@ -63,30 +63,23 @@ func decryptAES256(data []byte) (ok bool, err error) {
 // dictionary returns the outermost entries of the dictionary at the start of
 // src.
 func dictionary(src []byte) map[string]operand {
-	l := lexer{src: src[:min(len(src), 16<<10)]}
-	l.space()
-	if !bytes.HasPrefix(l.src[l.pos:], []byte("<<")) {
-		return nil
-	}
-	l.pos += 2
-	items := l.until(">>", 0)
 	out := make(map[string]operand)
-	for i := 0; i+1 < len(items); i++ {
-		if items[i].kind == opName {
-			out[items[i].str] = items[i+1]
+	l := lexer{src: src[:min(len(src), 16<<10)]}
+	if l.space(); l.pos < len(l.src) {
+		dict, _ := l.value(0)
+		for i := 0; i+1 < len(dict.items); i++ {
+			if dict.items[i].kind == opName {
+				out[dict.items[i].str] = dict.items[i+1]
+			}
 		}
 	}
 	return out
 }
 
-// hashR hashes the empty password: with SHA-256 in revision 5, with algorithm
-// 2.B of the standard in revision 6.
-func hashR(revision int, salt []byte) []byte {
+// hashPassword hashes the empty password with algorithm 2.B of the standard.
+func hashPassword(salt []byte) []byte {
 	sum := sha256.Sum256(salt)
 	k := sum[:]
-	if revision == 5 {
-		return k
-	}
 	for i := 0; ; i++ {
 		e := bytes.Repeat(k, 64)
 		block, err := aes.NewCipher(k[:16])
@@ -115,58 +108,38 @@ func hashR(revision int, salt []byte) []byte {
 	}
 }
 
-// decryptStreams decrypts every stream in place and fills the remaining bytes
-// with line ends, which filters ignore.
-func decryptStreams(data, key []byte) error {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return err
+// decryptStream decrypts the stream of an object in place, if it has one, and fills
+// the remaining bytes with line ends, which filters ignore.
+func decryptStream(data []byte, o object, block cipher.Block) {
+	body := data[o.start:o.end]
+	at := bytes.Index(body, []byte("stream"))
+	if at < 0 || xrefStream.Match(body[:at]) {
+		return
 	}
-	found := objectStart.FindAllIndex(data, maxObjects)
-	if len(found) == 0 {
-		return errors.New("it is damaged: it has no objects")
+	start := o.start + at + len("stream")
+	if bytes.HasPrefix(data[start:], []byte("\r\n")) {
+		start++
 	}
-	for i, m := range found {
-		end := len(data)
-		if i+1 < len(found) {
-			end = found[i+1][0]
-		}
-		body := data[m[1]:end]
-		at := bytes.Index(body, []byte("stream"))
-		if at < 0 || xrefStream.Match(body[:at]) {
-			continue
-		}
-		length := -1
-		if d := directLength.FindSubmatch(body[:at]); d != nil {
-			length, _ = strconv.Atoi(string(d[1]))
-		}
-		start := m[1] + at + len("stream")
-		if bytes.HasPrefix(data[start:], []byte("\r\n")) {
-			start += 2
-		} else {
-			start++
-		}
-		if length < 0 || start+length > len(data) {
-			if length = bytes.Index(data[min(start, len(data)):], []byte("endstream")); length < 0 {
-				continue
-			}
-			length -= length % aes.BlockSize // a line end precedes the word
-		}
-		stream := data[start : start+length]
-		if len(stream) < 2*aes.BlockSize || len(stream)%aes.BlockSize != 0 {
-			continue
-		}
-		iv := bytes.Clone(stream[:aes.BlockSize])
-		plain := stream[aes.BlockSize:]
-		cipher.NewCBCDecrypter(block, iv).CryptBlocks(plain, plain)
-		n := len(plain)
-		if pad := int(plain[n-1]); pad <= aes.BlockSize {
-			n -= pad
-		}
-		copy(stream, plain[:n])
-		for j := n; j < len(stream); j++ {
-			stream[j] = '\n'
+	start = min(start+1, len(data))
+	length := bytes.Index(data[start:], []byte("endstream"))
+	length -= length % aes.BlockSize // a line end precedes the word
+	if d := directLength.FindSubmatch(body[:at]); d != nil {
+		if n, _ := strconv.Atoi(string(d[1])); start+n <= len(data) {
+			length = n
 		}
 	}
-	return nil
+	if length < 2*aes.BlockSize || length%aes.BlockSize != 0 {
+		return
+	}
+	stream := data[start : start+length]
+	plain := stream[aes.BlockSize:]
+	cipher.NewCBCDecrypter(block, bytes.Clone(stream[:aes.BlockSize])).CryptBlocks(plain, plain)
+	n := len(plain)
+	if pad := int(plain[n-1]); pad <= aes.BlockSize {
+		n -= pad
+	}
+	copy(stream, plain[:n])
+	for j := n; j < len(stream); j++ {
+		stream[j] = '\n'
+	}
 }

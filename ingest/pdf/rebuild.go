@@ -14,7 +14,7 @@ import (
 var (
 	objectStart  = regexp.MustCompile(`(?:^|[\s>])(\d{1,7})[ \t\r\n]+(\d{1,5})[ \t\r\n]+obj\b`)
 	rootEntry    = regexp.MustCompile(`/Root[ \t\r\n]+(\d{1,7})[ \t\r\n]+(\d{1,5})[ \t\r\n]+R`)
-	infoEntry    = regexp.MustCompile(`/Info[ \t\r\n]+(\d{1,7})[ \t\r\n]+(\d{1,5})[ \t\r\n]+R`)
+	infoEntry    = regexp.MustCompile(`/Info[ \t\r\n]+\d{1,7}[ \t\r\n]+\d{1,5}[ \t\r\n]+R`)
 	encryptEntry = regexp.MustCompile(`/Encrypt[ \t\r\n]+\d`)
 	catalog      = regexp.MustCompile(`/Type[ \t\r\n]*/Catalog\b`)
 	objectStream = regexp.MustCompile(`/Type[ \t\r\n]*/ObjStm\b`)
@@ -27,8 +27,22 @@ const (
 	maxRebuiltBytes = 256 << 20
 )
 
-// An object is the place of an object in a file.
-type object struct{ number, generation, offset int }
+// An object is the place of an object in a file: of its number, and of what is in it,
+// up to the next object.
+type object struct{ number, generation, offset, start, end int }
+
+// objectsIn finds the objects in a file, without its table.
+func objectsIn(data []byte) (objects []object) {
+	for i, m := range objectStart.FindAllSubmatchIndex(data, maxObjects) {
+		number, _ := strconv.Atoi(string(data[m[2]:m[3]]))
+		generation, _ := strconv.Atoi(string(data[m[4]:m[5]]))
+		if i > 0 {
+			objects[i-1].end = m[0]
+		}
+		objects = append(objects, object{number, generation, m[2], m[1], len(data)})
+	}
+	return objects
+}
 
 // rebuild returns a file with a new table of the objects that can be found in
 // it. Objects in compressed streams are unpacked after the end.
@@ -37,33 +51,24 @@ func rebuild(data []byte) ([]byte, bool) {
 		return nil, false // nothing can be unpacked without the key
 	}
 	objects := map[int]object{}
-	found := objectStart.FindAllSubmatchIndex(data, maxObjects)
-	for _, m := range found {
-		n, _ := strconv.Atoi(string(data[m[2]:m[3]]))
-		g, _ := strconv.Atoi(string(data[m[4]:m[5]]))
-		objects[n] = object{n, g, m[2]}
-	}
-	if len(objects) == 0 {
-		return nil, false
+	found := objectsIn(data)
+	for _, o := range found {
+		objects[o.number] = o
 	}
 	out := append(bytes.Clone(data), '\n')
 	root := ""
-	for i, m := range found {
-		end := len(data)
-		if i+1 < len(found) {
-			end = found[i+1][0]
-		}
-		body := data[m[1]:end]
+	for _, o := range found {
+		body := data[o.start:o.end]
 		head := body[:min(len(body), 4096)]
 		if catalog.Match(head) {
-			root = fmt.Sprintf("%s %s R", data[m[2]:m[3]], data[m[4]:m[5]])
+			root = fmt.Sprintf("%d %d R", o.number, o.generation)
 		}
 		if !objectStream.Match(head) {
 			continue
 		}
 		for number, packed := range unpack(body) {
 			if _, ok := objects[number]; !ok && len(out)+len(packed) < maxRebuiltBytes {
-				objects[number] = object{number, 0, len(out)}
+				objects[number] = object{number: number, offset: len(out)}
 				out = fmt.Appendf(out, "%d 0 obj\n%s\nendobj\n", number, packed)
 				if catalog.Match(packed) {
 					root = fmt.Sprintf("%d 0 R", number)
@@ -71,10 +76,9 @@ func rebuild(data []byte) ([]byte, bool) {
 			}
 		}
 	}
-	if m := rootEntry.FindAllSubmatch(data, -1); len(m) > 0 {
-		last := m[len(m)-1]
-		if n, _ := strconv.Atoi(string(last[1])); objects[n].offset > 0 {
-			root = fmt.Sprintf("%s %s R", last[1], last[2])
+	for _, m := range rootEntry.FindAllSubmatch(data, -1) {
+		if n, _ := strconv.Atoi(string(m[1])); objects[n].offset > 0 {
+			root = fmt.Sprintf("%s %s R", m[1], m[2])
 		}
 	}
 	if root == "" {
@@ -91,9 +95,9 @@ func appendTable(out []byte, objects map[int]object, root string, data []byte) [
 	for _, n := range numbers {
 		out = fmt.Appendf(out, "%d 1\n%010d %05d n \n", n, objects[n].offset, objects[n].generation)
 	}
-	info := ""
-	if m := infoEntry.FindAllSubmatch(data, -1); len(m) > 0 {
-		info = string(m[len(m)-1][0])
+	var info []byte
+	for _, m := range infoEntry.FindAll(data, -1) {
+		info = m // the last
 	}
 	return fmt.Appendf(out, "trailer\n<</Size %d /Root %s %s>>\nstartxref\n%d\n%%%%EOF", numbers[len(numbers)-1]+1, root, info, table)
 }
