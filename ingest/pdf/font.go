@@ -2,6 +2,8 @@ package pdf
 
 import (
 	"cmp"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -63,12 +65,8 @@ func newFont(v pdf.Value) *font {
 func isBold(name string, weight float64, flags int64) bool {
 	const forceBold = 1 << 18
 	lower := strings.ToLower(name)
-	for _, w := range []string{"bold", "black", "heavy", "demi"} {
-		if strings.Contains(lower, w) {
-			return true
-		}
-	}
-	return weight >= 600 || flags&forceBold != 0
+	named := slices.ContainsFunc([]string{"bold", "black", "heavy", "demi"}, func(w string) bool { return strings.Contains(lower, w) })
+	return named || weight >= 600 || flags&forceBold != 0
 }
 
 func (f *font) readSimple(v pdf.Value, name string, descriptor pdf.Value) {
@@ -116,38 +114,26 @@ func (f *font) readSimple(v pdf.Value, name string, descriptor pdf.Value) {
 // glyphText returns the text of a glyph name: from the library's list, or of
 // the forms "uni0041", "u1F600", "f_f_i" and "a.sc".
 func glyphText(name string, code byte, list pdf.TextEncoding) string {
-	if name == ".notdef" {
-		return ""
-	}
 	// For a name that it does not know, the list returns the code itself.
 	if t := list.Decode(string([]byte{code})); t != string(rune(code)) || len(name) == 1 && t == name {
 		return t
 	}
 	base, _, _ := strings.Cut(name, ".")
-	if hex, ok := strings.CutPrefix(base, "uni"); ok && len(hex) >= 4 {
-		if n, err := strconv.ParseUint(hex[:4], 16, 32); err == nil {
-			return string(rune(n))
-		}
+	if m := unicodeName.FindStringSubmatch(base); m != nil {
+		n, _ := strconv.ParseUint(m[1]+m[2], 16, 32) // digits, at most six
+		return string(rune(n))
 	}
-	if hex, ok := strings.CutPrefix(base, "u"); ok && len(hex) >= 4 {
-		if n, err := strconv.ParseUint(hex, 16, 32); err == nil && n <= utf8.MaxRune {
-			return string(rune(n))
-		}
-	}
-	if strings.Contains(base, "_") {
-		joined := strings.ReplaceAll(base, "_", "")
-		if len(joined) <= 4 {
-			return joined
-		}
-	}
-	if len(base) == 1 {
-		return base
-	}
-	if code >= ' ' && code < 0x7f {
+	joined := strings.ReplaceAll(base, "_", "")
+	switch {
+	case len(base) == 1, joined != base && len(joined) <= 4:
+		return joined
+	case name != ".notdef" && code >= ' ' && code < 0x7f:
 		return string(rune(code))
 	}
 	return ""
 }
+
+var unicodeName = regexp.MustCompile(`^(?:uni([0-9A-F]{4})|u([0-9A-F]{4,6})$)`)
 
 func (f *font) readWidths(v pdf.Value, name string, descriptor pdf.Value) {
 	f.width = descriptor.Key("MissingWidth").Float64()
@@ -165,42 +151,31 @@ func (f *font) readWidths(v pdf.Value, name string, descriptor pdf.Value) {
 	if widths.Len() > 0 {
 		return
 	}
-	lower := strings.ToLower(name)
-	switch {
-	case strings.Contains(lower, "courier") || strings.Contains(lower, "mono"):
+	if lower := strings.ToLower(name); strings.Contains(lower, "courier") || strings.Contains(lower, "mono") {
 		f.width = 600
 		return
-	case strings.Contains(lower, "times") || strings.Contains(lower, "serif") && !strings.Contains(lower, "sans"):
-		f.standardWidths(timesWidths)
-	default:
-		f.standardWidths(helveticaWidths)
 	}
-	if f.width == 0 {
-		f.width = 500
+	f.width = cmp.Or(f.width, 500)
+	table := helveticaWidths
+	if strings.Contains(name, "Times") {
+		table = timesWidths
 	}
-}
-
-func (f *font) standardWidths(table string) {
-	for i, w := range strings.Fields(table) {
-		n, err := strconv.Atoi(w)
-		if err != nil {
-			panic("unreachable: a width in the table is not a number: " + w)
-		}
-		f.widths[' '+i] = float64(n)
+	for i, w := range table {
+		f.widths[' '+i] = w
 	}
 }
 
 // Widths of the characters from space to tilde in the standard fonts Helvetica
 // and Times, from Adobe's Core 14 font metrics.
-const (
-	helveticaWidths = `278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556
-		278 278 584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 722 667 611 722 667 944
-		667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 556 222 222 500 222 833 556 556 556 556 333 500 278 556
-		500 722 500 500 500 334 260 334 584`
-	timesWidths = `250 333 408 500 500 833 778 180 333 333 500 564 250 333 250 278 500 500 500 500 500 500 500 500 500 500
-		278 278 564 564 564 444 921 722 667 667 722 611 556 722 722 333 389 722 611 889 722 722 556 722 667 556 611 722 722 944
-		722 722 611 333 278 333 469 500 333 444 500 444 500 444 333 500 500 278 278 500 278 778 500 500 500 500 333 389 278 500
-		500 722 500 500 444 480 200 480 541`
+var (
+	helveticaWidths = []float64{278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556,
+		556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778,
+		667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222,
+		222, 500, 222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584}
+	timesWidths = []float64{250, 333, 408, 500, 500, 833, 778, 180, 333, 333, 500, 564, 250, 333, 250, 278, 500, 500, 500, 500, 500, 500,
+		500, 500, 500, 500, 278, 278, 564, 564, 564, 444, 921, 722, 667, 667, 722, 611, 556, 722, 722, 333, 389, 722, 611, 889, 722, 722,
+		556, 722, 667, 556, 611, 722, 722, 944, 722, 722, 611, 333, 278, 333, 469, 500, 333, 444, 500, 444, 500, 444, 333, 500, 500, 278,
+		278, 500, 278, 778, 500, 500, 500, 500, 333, 389, 278, 500, 500, 722, 500, 500, 444, 480, 200, 480, 541}
 )
 
 // standardEncoding decodes Adobe's StandardEncoding.

@@ -37,7 +37,6 @@ type drawn struct {
 	Err error
 }
 
-
 // A glyph is a piece of text, in a frame turned so that its line runs to the
 // right; Y grows upwards. Lengths are in points.
 type glyph struct {
