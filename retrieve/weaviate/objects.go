@@ -24,18 +24,20 @@ type object struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// properties are those of a collection.
+// properties are those of a collection. An index costs Weaviate time for each chunk that
+// is stored: there are only those that filters need, and a filter by a term uses that of
+// the search.
 var properties = []property{
 	{Name: "document", DataType: []string{"int"}, Filterable: true},
-	{Name: "generation", DataType: []string{"int"}, Ranged: true},
-	{Name: "ordinal", DataType: []string{"int"}, Ranged: true},
+	{Name: "generation", DataType: []string{"int"}, Filterable: true},
+	{Name: "ordinal", DataType: []string{"int"}},
 	{Name: "length", DataType: []string{"int"}, Filterable: true}, // number of terms
 	{Name: "name", DataType: []string{"text"}},                    // id of the document, quoted
 	{Name: "labels", DataType: []string{"text[]"}, Tokenization: "field", Filterable: true},
 	{Name: "path", DataType: []string{"text"}, Tokenization: "field", Filterable: true},
-	{Name: "from", DataType: []string{"int"}, Ranged: true}, // first and last day of the date
-	{Name: "to", DataType: []string{"int"}, Ranged: true},
-	{Name: "terms", DataType: []string{"text"}, Tokenization: "whitespace", Filterable: true, Searchable: true},
+	{Name: "from", DataType: []string{"int"}, Filterable: true}, // first and last day of the date
+	{Name: "to", DataType: []string{"int"}, Filterable: true},
+	{Name: "terms", DataType: []string{"text"}, Tokenization: "whitespace", Searchable: true},
 	{Name: "packed", DataType: []string{"blob"}}, // the vector, as it must be given back
 	{Name: "mark", DataType: []string{"text"}},   // of the watermark
 }
@@ -45,7 +47,6 @@ type property struct {
 	DataType     []string `json:"dataType"`
 	Tokenization string   `json:"tokenization,omitempty"`
 	Filterable   bool     `json:"indexFilterable"`
-	Ranged       bool     `json:"indexRangeFilters"`
 	Searchable   bool     `json:"indexSearchable"`
 }
 
@@ -98,9 +99,12 @@ func idOf(h retrieve.Hit) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
+// anyChunk is a label of every chunk, which the watermark does not have.
+const anyChunk = "chunk"
+
 // labelsOf returns what filters compare of a document, such as "tag=sea".
 func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
-	labels := []string{"collection=" + d.Collection, "root=" + d.Root, "format=" + d.Format, "document=" + d.ID}
+	labels := []string{anyChunk, "collection=" + d.Collection, "root=" + d.Root, "format=" + d.Format, "document=" + d.ID}
 	for _, tag := range l.Tags {
 		labels = append(labels, "tag="+tag)
 	}

@@ -131,7 +131,7 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 		return nil, err
 	}
 	if len(parts) == 0 && stats.Chunks <= exactUpTo {
-		parts = append(parts, number("ordinal", "GreaterThan", 0))
+		parts = append(parts, equal("labels", anyChunk))
 	}
 	var near strings.Builder
 	near.WriteString("nearVector:{vector:[")
@@ -475,7 +475,7 @@ func (x *Index) count(ctx context.Context, tokens []string) (chunks, terms int, 
 // several shards, since it wants a quorum of each. No more than maxResults chunks are
 // counted.
 func (x *Index) sample(ctx context.Context, tokens []string) (chunks, terms int, of map[string]int, err error) {
-	all := number("ordinal", "GreaterThan", 0)
+	all := equal("labels", anyChunk)
 	found, err := x.rows(ctx, "", &all, maxResults, "length")
 	for i := range found {
 		terms += found[i].Length

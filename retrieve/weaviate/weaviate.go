@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,7 @@ import (
 )
 
 // layout is the version of the objects.
-const layout = 1
+const layout = 2
 
 // Options say what an index is of.
 type Options struct {
@@ -175,7 +176,7 @@ func (x *Index) Close() error {
 
 const (
 	// maxGroup is how many chunks are applied together, except those of one document.
-	maxGroup = 1024
+	maxGroup = 4096
 	// batchObjects is how many objects one request stores.
 	batchObjects = 200
 	// storing is how many requests store objects at a time.
@@ -235,22 +236,20 @@ func (x *Index) create(ctx context.Context) error {
 
 // apply applies changes after a watermark, and returns the new one.
 func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*mark, error) {
-	latest := make(map[int64]int)
-	for i, c := range changes {
-		if c.Document != 0 {
-			latest[c.Document] = i
-		}
+	latest := make(map[int64]int64) // revision of each document
+	for _, c := range changes {
+		latest[c.Document] = c.Revision
+		m.Revision, m.Era = c.Revision, c.Era
 	}
+	delete(latest, 0)
 	var objects []object
-	var documents, earlier []where
+	var earlier []where
 	for i := range changes {
 		c := &changes[i]
-		m.Revision, m.Era = c.Revision, c.Era
-		if c.Document == 0 || latest[c.Document] != i {
+		if latest[c.Document] != c.Revision {
 			continue
 		}
-		documents = append(documents, number("document", "Equal", c.Document))
-		earlier = append(earlier, *all(number("document", "Equal", c.Document), number("generation", "LessThan", c.Revision)))
+		earlier = append(earlier, *all(number("document", "Equal", c.Document), number("generation", "NotEqual", c.Revision)))
 		if c.Deleted {
 			continue
 		}
@@ -260,23 +259,11 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		}
 		objects = append(objects, made...)
 	}
-	// Most documents are new, and selecting generations is slow.
-	var stale []where
-	for at := 0; at < len(earlier); at += deletedTogether {
-		end := min(at+deletedTogether, len(earlier))
-		matches, err := x.remove(ctx, where{Operator: "Or", Operands: documents[at:end]}, true)
-		if err != nil {
-			return nil, err
-		}
-		if matches > 0 {
-			stale = append(stale, where{Operator: "Or", Operands: earlier[at:end]})
-		}
-	}
 	if err := x.put(ctx, objects); err != nil {
 		return nil, err
 	}
-	for _, w := range stale {
-		if _, err := x.remove(ctx, w, false); err != nil {
+	for together := range slices.Chunk(earlier, deletedTogether) {
+		if err := x.remove(ctx, where{Operator: "Or", Operands: together}); err != nil {
 			return nil, err
 		}
 	}
@@ -313,10 +300,8 @@ func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err er
 func (x *Index) put(ctx context.Context, objects []object) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(storing)
-	for len(objects) > 0 {
-		batch := objects[:min(len(objects), batchObjects)]
+	for batch := range slices.Chunk(objects, batchObjects) {
 		g.Go(func() error { return x.putBatch(ctx, batch) })
-		objects = objects[len(batch):]
 	}
 	return g.Wait()
 }
@@ -342,23 +327,22 @@ func (x *Index) putBatch(ctx context.Context, batch []object) error {
 	return nil
 }
 
-// remove deletes all objects that a filter matches. A trial counts them, up to
-// Weaviate's limit.
-func (x *Index) remove(ctx context.Context, w where, trial bool) (matches int, err error) {
-	match := map[string]any{"match": map[string]any{"class": x.collection, "where": w}, "output": "minimal", "dryRun": trial}
+// remove deletes all objects that a filter matches.
+func (x *Index) remove(ctx context.Context, w where) error {
+	match := map[string]any{"match": map[string]any{"class": x.collection, "where": w}, "output": "minimal"}
 	for {
 		var reply struct {
 			Results struct{ Matches, Limit, Failed int }
 		}
 		err := x.client.call(ctx, http.MethodDelete, "/v1/batch/objects?consistency_level=ALL", match, &reply)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if n := reply.Results.Failed; n > 0 {
-			return 0, fmt.Errorf("%w: weaviate did not delete %d chunks on all replicas", retrieve.ErrUnavailable, n)
+			return fmt.Errorf("%w: weaviate did not delete %d chunks on all replicas", retrieve.ErrUnavailable, n)
 		}
-		if trial || reply.Results.Matches < reply.Results.Limit || reply.Results.Matches == 0 {
-			return reply.Results.Matches, nil
+		if reply.Results.Matches < reply.Results.Limit || reply.Results.Matches == 0 {
+			return nil
 		}
 	}
 }
