@@ -183,45 +183,21 @@ func (d Date) compare(to Date) int {
 	return strings.Compare(string(d[:n]), string(to[:n]))
 }
 
-// readDate reads a date in the notations whose order is unambiguous: with the
-// year first, or the month by name. It ignores the time zone. Anything else is no
-// date.
+// readDate reads a date with the year first; a time may follow, whose zone it
+// ignores. Anything else is no date.
 func readDate(s string) Date {
-	if parts := datedFirst.FindStringSubmatch(s); parts != nil {
-		date := parts[1]
-		for _, part := range parts[2:] {
-			if part != "" {
-				date += fmt.Sprintf("-%02s", part)
-			}
-		}
-		if d, err := ParseDate(date); err == nil {
-			return d
-		}
+	parts := datedFirst.FindStringSubmatch(s)
+	if parts == nil {
 		return ""
 	}
-	words := strings.Fields(strings.ReplaceAll(s, ",", " "))
-	if len(words) > 2 && weekday.MatchString(words[0]) {
-		words = words[1:]
-	}
-	for _, l := range namedMonths {
-		if n := strings.Count(l.layout, " ") + 1; len(words) >= n {
-			if t, err := time.Parse(l.layout, strings.Join(words[:n], " ")); err == nil {
-				return Date(t.Format(l.as))
-			}
+	date := parts[1]
+	for _, part := range parts[2:] {
+		if part != "" {
+			date += fmt.Sprintf("-%02s", part)
 		}
 	}
-	return ""
+	d, _ := ParseDate(date) // empty for one that is not in the calendar
+	return d
 }
 
-var (
-	// A year, optionally a month and a day; a time may follow.
-	datedFirst = regexp.MustCompile(`^\s*([0-9]{4})(?:[-/.]?([0-9]{2})|[-/.]([0-9]))?(?:[-/.]?([0-9]{2})|[-/.]([0-9]))?(?:$|[^0-9])`)
-	weekday    = regexp.MustCompile(`^(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?$`)
-)
-
-var namedMonths = []struct{ layout, as string }{
-	{"2 January 2006", dateLayout}, {"2 Jan 2006", dateLayout},
-	{"January 2 2006", dateLayout}, {"Jan 2 2006", dateLayout},
-	{"Jan 2 15:04:05 2006", dateLayout}, {"Jan 2 15:04:05 MST 2006", dateLayout},
-	{"January 2006", "2006-01"}, {"Jan 2006", "2006-01"},
-}
+var datedFirst = regexp.MustCompile(`^\s*([0-9]{4})(?:[-/.]?([0-9]{2})|[-/.]([0-9]))?(?:[-/.]?([0-9]{2})|[-/.]([0-9]))?(?:$|[^0-9])`)

@@ -203,12 +203,6 @@ func startsHump(last, r, next, afterNext rune) bool {
 		unicode.IsUpper(last) && unicode.IsLower(next) && unicode.IsLower(afterNext))
 }
 
-// startsName reports whether a capital after a digit starts another word, as in
-// IPv4Address.
-func startsName(last, r, next, _ rune) bool {
-	return unicode.IsDigit(last) && unicode.IsUpper(r) && unicode.IsLower(next)
-}
-
 // startsKind reports whether letters follow digits here, or digits letters.
 func startsKind(last, r, next, _ rune) bool {
 	if r == '.' || r == ',' || last == '.' || last == ',' {
@@ -233,13 +227,6 @@ func parts(word string) iter.Seq[part] {
 			kinds := cut(piece, startsKind)
 			if len(pieces) > 1 && len(kinds) > 1 && !yield(part{piece, true}) {
 				return
-			}
-			if names := cut(piece, startsName); len(names) > 1 {
-				for _, name := range names {
-					if len(cut(name, startsKind)) > 1 && !yield(part{name, true}) {
-						return
-					}
-				}
 			}
 			for _, kind := range kinds {
 				humps := cut(kind, startsHump)

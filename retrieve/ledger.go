@@ -1,7 +1,6 @@
 package retrieve
 
 import (
-	"cmp"
 	"context"
 	"time"
 )
@@ -64,22 +63,3 @@ const (
 	// larger by itself.
 	MaxRunBytes = 256 << 20
 )
-
-// Limits are how much a [Ledger] stores. A field that is 0 means the constant
-// that its comment names.
-type Limits struct {
-	Runs        int   // [MaxRuns]
-	RunBytes    int64 // [MaxRunBytes]
-	Records     int   // [MaxRecords]
-	RecordBytes int64 // [MaxRecordBytes]
-	Feedback    int   // [MaxFeedback]
-}
-
-// OrDefault returns the limits with the constants in place of zeros.
-func (l Limits) OrDefault() Limits {
-	return Limits{
-		Runs: cmp.Or(l.Runs, MaxRuns), RunBytes: cmp.Or(l.RunBytes, MaxRunBytes),
-		Records: cmp.Or(l.Records, MaxRecords), RecordBytes: cmp.Or(l.RecordBytes, MaxRecordBytes),
-		Feedback: cmp.Or(l.Feedback, MaxFeedback),
-	}
-}

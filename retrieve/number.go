@@ -1,8 +1,8 @@
 package retrieve
 
 import (
+	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // numeric reports whether a word is a number or version, with or without a
@@ -96,24 +96,14 @@ func readNumber(s string) (value, other string, list []string) {
 	return value, other, list
 }
 
-// grouped reports whether a number is written in groups of three digits, or as in
-// India in groups of two before the last three.
+// grouped reports whether a number is written in groups of three digits.
 func grouped(s, sign string) bool {
 	groups := strings.Split(s, sign)
-	first, last := groups[0], groups[len(groups)-1]
-	if len(groups) < 2 || len(last) != 3 || first == "" || len(first) > 3 || first[0] == '0' {
+	first := groups[0]
+	if len(groups) < 2 || first == "" || len(first) > 3 || first[0] == '0' {
 		return false
 	}
-	middle := 3
-	if len(groups) > 2 && len(groups[1]) == 2 && len(first) < 3 && sign == "," {
-		middle = 2
-	}
-	for _, g := range groups[1 : len(groups)-1] {
-		if len(g) != middle {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(groups[1:], func(g string) bool { return len(g) != 3 })
 }
 
 // yearOf returns the year of a date like 24.12.2024; empty for anything else.
@@ -124,57 +114,6 @@ func yearOf(s string) string {
 		return ""
 	}
 	return year
-}
-
-// mostSpaced is the most groups of a number that are separated by ordinary
-// spaces: more are columns of a table.
-const mostSpaced = 4
-
-// spaced returns the number that begins at start in groups of three digits
-// separated by spaces, and its end: 1 234,5 is 1234.5. It is empty if none begins
-// there.
-func spaced(text string, start int) (number string, end int) {
-	count := func(at int) (n int) {
-		for at+n < len(text) && isDigit(text[at+n]) {
-			n++
-		}
-		return n
-	}
-	n := count(start)
-	if n == 0 || n > 3 || text[start] == '0' {
-		return "", 0
-	}
-	if before, size := utf8.DecodeLastRuneInString(text[:start]); groups(before) {
-		if end := start - size; end > 0 && isDigit(text[end-1]) {
-			return "", 0 // the middle of one
-		}
-	}
-	value, at, ordinary := []byte(text[start:start+n]), start+n, false
-	found := 1
-	for ; ; found++ {
-		r, size := utf8.DecodeRuneInString(text[at:])
-		if !groups(r) || count(at+size) != 3 {
-			break
-		}
-		ordinary = ordinary || r == ' '
-		value = append(value, text[at+size:at+size+3]...)
-		at += size + 3
-	}
-	if found == 1 || ordinary && found > mostSpaced {
-		return "", 0
-	}
-	if at < len(text) && (text[at] == ',' || text[at] == '.') {
-		if n := count(at + 1); n > 0 {
-			value = append(append(value, '.'), text[at+1:at+1+n]...)
-			at += 1 + n
-		}
-	}
-	return string(value), at
-}
-
-// groups reports whether r may separate the groups of a number.
-func groups(r rune) bool {
-	return r == ' ' || r == '\u00a0' || r == '\u2009' || r == '\u202f'
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

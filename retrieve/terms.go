@@ -12,7 +12,7 @@ import (
 
 // Analysis is the version of the rules of [Terms]. Term lists stored under
 // another version must be made again.
-const Analysis = 4
+const Analysis = 5
 
 // maxTerm is the longest term in bytes. A longer one (an encoded image, a key) is
 // cut and can be found by its beginning.
@@ -110,25 +110,12 @@ func (a *analyser) read(text string) {
 	text = onLine(text)
 	a.words, a.spoken = slices.Grow(a.words, len(text)/bytesPerWord), slices.Grow(a.spoken, len(text)/bytesPerWord)
 	it := words.FromString(text)
-	end := 0 // of the last number with spaces between its groups
 	for it.Next() {
-		if it.Start() < end && a.dropFunction {
-			continue // a group of digits means nothing by itself
-		}
 		word := it.Value()
 		first, _ := utf8.DecodeRuneInString(word)
 		switch {
 		case first < utf8.RuneSelf:
 			a.flush()
-			if isDigit(word[0]) {
-				var number string
-				if number, end = spaced(text, it.Start()); number != "" {
-					a.repeat(number)
-				}
-				if number != "" && a.dropFunction {
-					continue
-				}
-			}
 			if isASCIIAlnum(word[0]) || first == '_' {
 				a.written(word)
 				a.marked(text, it.Start(), it.End())
@@ -181,8 +168,9 @@ func (a *analyser) run(piece string, start, end int) {
 	if start != a.end {
 		a.flush()
 	}
-	if noun := beforeParticle(piece); noun != "" {
-		a.repeat(noun)
+	first, n := utf8.DecodeRuneInString(piece)
+	if unicode.Is(unicode.Hangul, first) && particle(piece[n:]) {
+		a.repeat(piece[:n]) // a noun that no pair would find with another ending
 	}
 	for len(piece) > 0 {
 		_, n := utf8.DecodeRuneInString(piece)
@@ -224,9 +212,8 @@ func (a *analyser) flush() {
 }
 
 // marked adds the terms that the signs around an ASCII word make: the languages
-// C++ and C#, a name that begins with a dot (.NET, .env), letters joined by an
-// ampersand (AT&T), and a word that is written with or without a hyphen (A-320,
-// e-mail).
+// C++ and C#, a name that begins with a dot (.NET, .env), and a word that is written
+// with or without a hyphen (A-320, e-mail).
 func (a *analyser) marked(text string, start, end int) {
 	name, rest := text[start:end], text[end:]
 	switch {
@@ -245,12 +232,6 @@ func (a *analyser) marked(text string, start, end int) {
 		}
 	case '-':
 		a.hyphenated(lastName(before), name)
-	case '&':
-		a.ampersand(lastName(before), name, 3)
-	case ' ':
-		if before, ok := strings.CutSuffix(before, " &"); ok {
-			a.ampersand(lastName(before), name, 1)
-		}
 	}
 }
 
@@ -288,16 +269,6 @@ func joins(left, right string) bool {
 }
 
 const digits = "0123456789"
-
-// ampersand adds short names joined by an ampersand as one term.
-func (a *analyser) ampersand(left, right string, longest int) {
-	if i := strings.IndexFunc(right, func(r rune) bool { return r >= utf8.RuneSelf || !isASCIIAlnum(byte(r)) }); i >= 0 {
-		right = right[:i] // a possessive
-	}
-	if left != "" && len(left) <= longest && len(right) <= longest && !strings.ContainsAny(left+right, digits) {
-		a.repeat(strings.ToLower(left + "&" + right))
-	}
-}
 
 func (a *analyser) add(term string) { a.enter(word{term: term}) }
 
@@ -345,16 +316,6 @@ func spacedLetter(r rune) bool {
 
 // particles are the Korean noun endings of one syllable.
 const particles = "은는이가을를에의도로와과만"
-
-// beforeParticle returns the one-syllable noun of a Korean word of two syllables:
-// no pair of characters would find it with another ending.
-func beforeParticle(piece string) string {
-	first, n := utf8.DecodeRuneInString(piece)
-	if unicode.Is(unicode.Hangul, first) && particle(piece[n:]) {
-		return piece[:n]
-	}
-	return ""
-}
 
 func particle(syllable string) bool {
 	return utf8.RuneCountInString(syllable) == 1 && strings.Contains(particles, syllable)

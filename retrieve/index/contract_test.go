@@ -195,7 +195,7 @@ func testFilter(t *testing.T, l *candidate) {
 	l.put("b", "far/y", nil, 85, "a boat among even more and longer words of no import here")
 	long := "a boat among so many more and still longer words of no import here"
 	l.put("b", "dated/1", map[string]string{"date": "2024-03-31", "tags": "Sea, harbour"}, 89, long)
-	l.put("b", "dated/2", map[string]string{"date": "April 2, 2024", "tags": "sea", "author": "Ada Lovelace", "language": "en-GB"}, 89, long)
+	l.put("b", "dated/2", map[string]string{"date": "2024/4/2", "tags": "sea", "author": "Ada Lovelace", "language": "en-GB"}, 89, long)
 	l.put("b", "dated/3", map[string]string{"updated": "2024-05", "tags": "harbour, #sea"}, 89, long)
 	l.put("b", "dated/4", map[string]string{"date": "once", "tags": "seaside"}, 89, long)
 	for _, c := range []struct {

@@ -55,7 +55,7 @@ const (
 	// The lexicon.
 	secPostings // posting lists and blocks of terms, see lexiconWriter
 	// A termBlock for each block of terms. Then, at a multiple of 64, the rows of
-	// [scan.Signs] for each slot; segments of earlier versions have none.
+	// [scan.Signs] for each slot.
 	secBlocks
 	sections
 )
@@ -193,9 +193,6 @@ func (s *segment) signs(first int32, n int) []byte {
 func (s *segment) signsAt() uint64 {
 	return (uint64(s.Blocks)*uint64(unsafe.Sizeof(termBlock{})) + 63) &^ 63
 }
-
-// signed reports whether the segment has signs.
-func (s *segment) signed() bool { return s.Starts[sections]-s.Starts[secBlocks] > s.signsAt() }
 
 // chunksOf returns the slots of a document: from first to before end.
 func (s *segment) chunksOf(document int) (first, end int32) {

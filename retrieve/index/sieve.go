@@ -23,8 +23,7 @@ const perHit = 64
 // sieveRows is the number of rows of which products are estimated at a time.
 const sieveRows = 1024
 
-// narrow reduces what is chosen in the parts that have signs to the chunks of the
-// greatest estimates.
+// narrow reduces what is chosen in the parts to the chunks of the greatest estimates.
 func (s sieve) narrow(ctx context.Context, parts []part, chosen []chosen, unit []float32, k int) error {
 	type estimated struct{ part, slot, estimate int32 }
 	var (
@@ -38,7 +37,7 @@ func (s sieve) narrow(ctx context.Context, parts []part, chosen []chosen, unit [
 	)
 	for i := range chosen {
 		segment, only := parts[i].segment, chosen[i]
-		if only.count == 0 || !segment.signed() {
+		if only.count == 0 {
 			continue
 		}
 		for first := int32(0); first < int32(only.chunks); first += sieveRows {

@@ -13,8 +13,7 @@ import (
 )
 
 // TestSieve searches for the nearest of 30,000 chunks in clusters, of which the
-// sieve keeps one in fifty: in files, in memory, in segments of earlier versions, that have
-// no signs, and with filters and deleted documents.
+// sieve keeps one in fifty: in files, in memory, and with filters and deleted documents.
 func TestSieve(t *testing.T) {
 	const dims, documents, each, asked, k = 100, 3000, 10, 40, 10
 	r := rand.New(rand.NewPCG(1, 2))
@@ -45,14 +44,12 @@ func TestSieve(t *testing.T) {
 		changes = append(changes, retrieve.Change{Revision: documents + n + 1, Document: 10*n + 1, Deleted: true})
 	}
 	for name, c := range map[string]struct {
-		flush    int
-		unsigned int // how many segments have no signs
-		filter   retrieve.Filter
-		narrow   bool // the filter selects too few for a sieve
+		flush  int
+		filter retrieve.Filter
+		narrow bool // the filter selects too few for a sieve
 	}{
 		"files":      {flush: 4000},
 		"memory":     {flush: 1 << 20},
-		"mixed":      {flush: 1 << 20, unsigned: 1},
 		"collection": {flush: 4000, filter: retrieve.Filter{Collection: "collection1"}},
 		"document":   {flush: 4000, filter: retrieve.Filter{Document: "a/77"}, narrow: true},
 	} {
@@ -62,12 +59,6 @@ func TestSieve(t *testing.T) {
 			must(t, x.Apply(t.Context(), changes[documents/2:]))
 			x.quiet()
 			v := x.current.Load()
-			exempt := 0
-			for i := range c.unsigned {
-				s := v.parts[i].segment
-				s.Starts[sections] = s.Starts[secBlocks] + s.signsAt()
-				exempt += v.parts[i].live()
-			}
 			found := 0
 			for range asked {
 				vector := random(centres[r.IntN(len(centres))])
@@ -93,7 +84,7 @@ func TestSieve(t *testing.T) {
 			must(t, err)
 			chosen, _ := v.choose(c.filter)
 			must(t, x.sieve.narrow(t.Context(), v.parts, chosen, unit, k))
-			kept := -exempt
+			kept := 0
 			for i := range chosen {
 				for word := range chosen[i].words() {
 					kept += bits.OnesCount64(chosen[i].word(word))

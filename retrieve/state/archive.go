@@ -49,7 +49,7 @@ func (t *tx) keepRecord(r retrieve.Record) bool {
 	}
 	t.deleteRecords(`id = ? OR expires <= ?`, r.ID, r.Ended.UnixMicro())
 	t.insertRecord(r)
-	t.makeRoom("records", "started", r.ID, t.s.limits.Records, t.s.limits.RecordBytes, func(id string) { t.deleteRecords(`id = ?`, id) })
+	t.makeRoom("records", "started", r.ID, t.s.limits.records, t.s.limits.recordBytes, func(id string) { t.deleteRecords(`id = ?`, id) })
 	return true
 }
 
@@ -163,7 +163,7 @@ func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
 		f.Key = value[int64](t, `SELECT 1 + coalesce(max(key), 0) FROM ibid.feedback`)
 		t.insertFeedback(f)
 		t.exec(`DELETE FROM ibid.feedback WHERE key <= (SELECT key FROM ibid.feedback ORDER BY key DESC LIMIT 1 OFFSET ?)`,
-			l.s.limits.Feedback)
+			l.s.limits.feedback)
 	})
 }
 

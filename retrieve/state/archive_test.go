@@ -123,7 +123,7 @@ func TestRecords(t *testing.T) {
 // New records displace those that have expired, then the oldest.
 func TestRecordRoom(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
-		ctx, start, most := t.Context(), now(), testLimits().Records
+		ctx, start, most := t.Context(), now(), testLimits.records
 		keep := func(id string, after, size int) {
 			t.Helper()
 			r := record(id, start, after)
@@ -146,7 +146,7 @@ func TestRecordRoom(t *testing.T) {
 		must(t, b.Ledger().KeepRecord(ctx, later))
 		wantIDs(t, "one more after one has expired", recordIDs(t, a, "", 100), append([]string{"later", "new"}, newest[1:most-1]...)...)
 
-		third := int(testLimits().RecordBytes) / 3
+		third := int(testLimits.recordBytes) / 3
 		for i, size := range []int{third, 10, third, third / 2, third} {
 			keep(fmt.Sprint("large ", i), most+2+i, size)
 		}
@@ -192,7 +192,7 @@ func TestFeedback(t *testing.T) {
 			}
 		}
 		// Of too many the oldest are deleted, in one order for all.
-		most := testLimits().Feedback
+		most := testLimits.feedback
 		var wg sync.WaitGroup
 		for i := range most - 1 {
 			wg.Go(func() {

@@ -107,25 +107,15 @@ func (s *Store) refuseTarget(file string) error {
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+	theirs, err := os.Stat(folder)
+	if err != nil || !theirs.IsDir() {
 		return fmt.Errorf("%w: there is no folder %s: create it first", ErrTarget, filepath.Dir(file))
-	} else if err == nil && !info.IsDir() {
-		return fmt.Errorf("%w: %s is a file, not a folder", ErrTarget, filepath.Dir(file))
 	}
-	info, err := os.Stat(file) // of the file that a link leads to
-	if own, e := os.Stat(s.place); err == nil && e == nil && os.SameFile(info, own) {
-		return fmt.Errorf("%w: that is the library itself: give another name", ErrTarget)
-	}
-	if mine, err := os.Stat(s.dir); err == nil && strings.HasPrefix(filepath.Base(file), FileName) {
-		if theirs, err := os.Stat(folder); err == nil && os.SameFile(mine, theirs) {
-			return fmt.Errorf("%w: names that begin with %s belong to the library there: give another", ErrTarget, FileName)
-		}
-	}
-	if err == nil && info.IsDir() {
-		return fmt.Errorf("%w: it is a folder: give the name of a file in it", ErrTarget)
+	if mine, err := os.Stat(s.dir); err == nil && strings.HasPrefix(filepath.Base(file), FileName) && os.SameFile(mine, theirs) {
+		return fmt.Errorf("%w: names that begin with %s belong to the library there: give another", ErrTarget, FileName)
 	}
 	if _, err := os.Lstat(file); err == nil {
-		return fmt.Errorf("%w: remove it first, or give another name", fs.ErrExist)
+		return fmt.Errorf("%w: give another name", fs.ErrExist)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -15,6 +15,14 @@ func (s *Store) Ledger() retrieve.Ledger { return ledger{s} }
 
 type ledger struct{ s *Store }
 
+// limits are how much the ledger keeps.
+type limits struct {
+	runs, records, feedback int
+	runBytes, recordBytes   int64
+}
+
+var allLimits = limits{retrieve.MaxRuns, retrieve.MaxRecords, retrieve.MaxFeedback, retrieve.MaxRunBytes, retrieve.MaxRecordBytes}
+
 const (
 	specColumns  = "job, kind, started, secret, spec"
 	replyColumns = "job, key, size, reply"
@@ -62,7 +70,7 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 		}
 		t.insert("specs", specColumns, "", []any{j.ID, j.Kind, started, j.Secret, j.Spec})
 		t.deleteJobs(`id <> ? AND started < ?`, j.ID, j.Started.Add(-retrieve.MaxRunAge).UnixMicro())
-		t.makeRoom("jobs", "touched", j.ID, t.s.limits.Runs, t.s.limits.RunBytes, func(id string) { t.deleteJobs(`id = ?`, id) })
+		t.makeRoom("jobs", "touched", j.ID, t.s.limits.runs, t.s.limits.runBytes, func(id string) { t.deleteJobs(`id = ?`, id) })
 	}, "storing the run %s", j.ID)
 }
 

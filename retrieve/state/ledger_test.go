@@ -18,9 +18,7 @@ import (
 )
 
 // testLimits are those of all stores in tests: a few calls fill a ledger.
-func testLimits() retrieve.Limits {
-	return retrieve.Limits{Runs: 12, RunBytes: 40_000, Records: 10, RecordBytes: 40_000, Feedback: 8}
-}
+var testLimits = limits{runs: 12, runBytes: 40_000, records: 10, recordBytes: 40_000, feedback: 8}
 
 // onTwo runs a test over both dialects with two handles on an empty library, as
 // two processes have them.
@@ -169,7 +167,7 @@ func TestJobRoom(t *testing.T) {
 			begin(t, s, retrieve.Job{ID: id, Started: start.Add(time.Duration(len(ids)) * time.Microsecond), Spec: make([]byte, size)})
 			ids = append(ids, id)
 		}
-		for range testLimits().Runs {
+		for range testLimits.runs {
 			next(a, 1)
 		}
 		wantIDs(t, "as many as there may be", jobs(t, b, ids...), ids...)
@@ -181,7 +179,7 @@ func TestJobRoom(t *testing.T) {
 		next(b, 1)
 		wantIDs(t, "one more", jobs(t, a, ids...), append([]string{"00"}, ids[2:]...)...)
 
-		third := int(testLimits().RunBytes) / 3
+		third := int(testLimits.runBytes) / 3
 		must(t, a.Ledger().Keep(ctx, "02", "", "k", make([]byte, third)))
 		next(a, third)
 		next(b, third)

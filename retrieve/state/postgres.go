@@ -84,7 +84,7 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	db.SetMaxIdleConns(int(config.MaxConns))
 	db.SetConnMaxLifetime(maxPlanAge)
 	s = &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
-		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits.OrDefault()}
+		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: allLimits}
 	s.classify = s.classifyPostgres
 	s.encrypted = config.ConnConfig.TLSConfig != nil &&
 		!slices.ContainsFunc(config.ConnConfig.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })

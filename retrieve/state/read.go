@@ -118,38 +118,18 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	if f.Document != "" {
 		add("key = ?", retrieve.DigestOf(f.Document))
 	}
-	exact = len(f.Tags) == 0 && len(f.Documents) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
+	exact = f.PathPrefix == "" && len(f.Tags) == 0 && len(f.Documents) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
 	if n := len(f.Collections); n > maxList {
 		exact = false
 	} else if n > 0 {
 		list, values := in(f.Collections)
 		add("collection IN "+list, values...)
 	}
-	if f.PathPrefix != "" {
-		add("path >= ?", f.PathPrefix)
-		if end := successor(f.PathPrefix); end != "" {
-			add("path < ?", end)
-		}
-	}
 	return strings.Join(parts, " AND "), args, exact
 }
 
-// successor is the least string above all that begin with the prefix; empty if
-// there is none.
-func successor(prefix string) string {
-	end := []byte(prefix)
-	for len(end) > 0 && end[len(end)-1] == 0xff {
-		end = end[:len(end)-1]
-	}
-	if len(end) > 0 {
-		end[len(end)-1]++
-	}
-	return string(end)
-}
-
-// eachDocument calls f for each whole document that the filter matches, until it
-// returns false.
-func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo) bool) {
+// eachDocument calls f for each whole document that the filter matches.
+func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo)) {
 	condition, args, exact := where(filter)
 	for r := range t.rows(`SELECT `+documentColumns+` FROM ibid.documents WHERE `+condition, args...) {
 		d, err := scanStored(r)
@@ -158,8 +138,8 @@ func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo)
 			continue
 		}
 		info := d.said
-		if (exact || filter.Matches(&info, retrieve.LabelsOf(info.Meta))) && !f(&info) {
-			return
+		if exact || filter.Matches(&info, retrieve.LabelsOf(info.Meta)) {
+			f(&info)
 		}
 	}
 }
@@ -168,10 +148,7 @@ func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo)
 func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
 	err = s.view(ctx, func(t *tx) {
 		list = nil
-		t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
-			list = append(list, *d)
-			return true
-		})
+		t.eachDocument(f, func(d *retrieve.DocumentInfo) { list = append(list, *d) })
 	})
 	if err != nil {
 		return nil, err
@@ -192,15 +169,9 @@ func (s *Store) unfound(id string) error {
 }
 
 // Holds reports whether Documents would list any.
-func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (holds bool, err error) {
-	err = s.view(ctx, func(t *tx) {
-		holds = false
-		t.eachDocument(f, func(*retrieve.DocumentInfo) bool {
-			holds = true
-			return false
-		})
-	})
-	return holds, err
+func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
+	documents, _, err := s.Count(ctx, f)
+	return documents > 0, err
 }
 
 // Count counts what Documents would list, and its chunks.
@@ -213,10 +184,7 @@ func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks
 				WHERE `+condition, args...).Scan(&documents, &chunks))
 			return
 		}
-		t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
-			documents, chunks = documents+1, chunks+d.Chunks
-			return true
-		})
+		t.eachDocument(f, func(d *retrieve.DocumentInfo) { documents, chunks = documents+1, chunks+d.Chunks })
 	})
 	return documents, chunks, err
 }

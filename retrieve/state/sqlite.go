@@ -132,7 +132,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 // fileStore returns the store of a file that is not open yet.
 func fileStore(path string, opts Options) *Store {
 	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, silence: math.MaxInt64, maxPause: 100 * time.Millisecond,
-		report: opts.Waiting, limits: opts.Limits.OrDefault(), dir: filepath.Dir(path)}
+		report: opts.Waiting, limits: allLimits, dir: filepath.Dir(path)}
 	s.classify = s.classifySQLite
 	s.era.Store(newEra())
 	if s.wait <= 0 {

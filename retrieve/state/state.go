@@ -38,8 +38,6 @@ type Options struct {
 	// Repairing, if not nil, is called before a damaged data directory is repaired, which
 	// takes as long as copying it.
 	Repairing func()
-	// Limits are how much the ledger keeps.
-	Limits retrieve.Limits
 
 	// silence is how long a server may take to begin a transaction; 0 means
 	// maxSilence.
@@ -64,7 +62,7 @@ type Store struct {
 	report      func(error)
 	waiting     atomic.Bool  // whether an outage has been reported
 	answered    atomic.Int64 // when the database answered last, in Unix nanoseconds
-	limits      retrieve.Limits
+	limits      limits
 	// planned means that the database plans each query anew, as it must where a
 	// pooler gives each transaction another session.
 	planned atomic.Bool

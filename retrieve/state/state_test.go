@@ -46,8 +46,9 @@ func onServer(t testing.TB, server, statement string) {
 
 func openTest(t testing.TB, address string) *Store {
 	t.Helper()
-	s, err := Open(context.Background(), address, Options{Limits: testLimits()})
+	s, err := Open(context.Background(), address, Options{})
 	must(t, err)
+	s.limits = testLimits
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }

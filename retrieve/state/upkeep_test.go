@@ -46,7 +46,7 @@ func testBackup(t *testing.T, dir string) {
 	if r.Documents < 3 || len(r.Damaged) > 0 {
 		t.Errorf("Backup = %+v", r)
 	}
-	refused := map[string]error{file: fs.ErrExist, into: ErrTarget}
+	refused := map[string]error{file: fs.ErrExist, into: fs.ErrExist}
 	if !isServer(dir) {
 		refused[filepath.Join(dir, FileName)], refused[filepath.Join(dir, FileName+".bak")] = ErrTarget, ErrTarget
 	}
