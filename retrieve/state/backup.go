@@ -112,7 +112,7 @@ func (s *Store) refuseTarget(file string) error {
 		return fmt.Errorf("%w: there is no folder %s: create it first", ErrTarget, filepath.Dir(file))
 	}
 	if mine, err := os.Stat(s.dir); err == nil && strings.HasPrefix(filepath.Base(file), FileName) && os.SameFile(mine, theirs) {
-		return fmt.Errorf("%w: names that begin with %s belong to the library there: give another", ErrTarget, FileName)
+		return fmt.Errorf("%w: %s belongs to the library that is to be copied: give another name", ErrTarget, file)
 	}
 	if _, err := os.Lstat(file); err == nil {
 		return fmt.Errorf("%w: give another name", fs.ErrExist)
