@@ -20,6 +20,8 @@ type Trust struct {
 	// Ratio is how many times as likely a no is about what is wrong as about what is
 	// right, where that was measured; 0 means [verdictRatio], which is also the most.
 	Ratio float64
+	// OnePassage says that a verdict depends on the order of the passages: one is shown.
+	OnePassage bool
 	// Distrust says why the answers are not believed: sentences are quoted, unless
 	// NoFallback is set. Empty where they are believed.
 	Distrust string
@@ -104,14 +106,18 @@ func (j *judge) within(ctx context.Context, share float64) (bounded context.Cont
 	}
 }
 
-// Verify has the judge decide whether a statement answers a question, by a passage, as
+// Verify has the judge decide whether a statement answers a question, by passages, as
 // the proof of an answer does: yes is the chance that it does, 0 or 1 where the model's
 // server does not tell chances. again asks in other words.
-func (a *Answerer) Verify(ctx context.Context, question, statement string, p retrieve.Passage, again bool,
+func (a *Answerer) Verify(ctx context.Context, question, statement string, passages []retrieve.Passage, again bool,
 ) (yes float64, tokens int, err error) {
 	r := a.newAsking(func(Event, error) bool { return true }, nil)
 	r.writer.Question = question
-	c, err := r.asks(RoleVerify, prompt.Slots{Statement: statement, Again: again, Evidence: []prompt.Evidence{prompt.NewEvidence(1, p)}})
+	s := prompt.Slots{Statement: statement, Again: again}
+	for i, p := range passages {
+		s.Evidence = append(s.Evidence, prompt.NewEvidence(i+1, p))
+	}
+	c, err := r.asks(RoleVerify, s)
 	if err != nil {
 		return 0, 0, err
 	}

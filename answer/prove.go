@@ -278,8 +278,8 @@ func (p *proof) calls(u statement.Unit, f finding) (calls []call) {
 			s.From += " › " + heading
 		}
 	}
-	for _, label := range f.near[:min(len(f.near), 2)] {
-		if !f.borne {
+	for i, label := range f.near[:min(len(f.near), 2)] {
+		if !f.borne && !(i > 0 && p.trust.OnePassage) {
 			s.Evidence = append(s.Evidence, p.excerpt(label, f.quotes[label-1].Span))
 		}
 	}

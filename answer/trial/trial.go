@@ -1,7 +1,7 @@
 // Package trial tries a model on a few bundled questions in several languages,
 // before its verdicts and answers are believed.
 //
-// [Run] makes some 38 short calls, by the prompts that questions use. The documents
+// [Run] makes some 54 short calls, by the prompts that questions use. The documents
 // in them are invented, so no model knows an answer from elsewhere.
 package trial
 
@@ -69,7 +69,10 @@ type Judge struct {
 	// Ratio is how many times as likely a no is about a wrong statement as about a
 	// right one.
 	Ratio float64 `json:"ratio"`
-	Yes   float64 `json:"yes"` // the share of yes; half of the statements are right
+	Yes   float64 `json:"yes"` // the share of yes, if half of the statements were right
+	// Bias is how much likelier a yes about a right statement is where its passage is
+	// the first of two than where it is the second.
+	Bias float64 `json:"bias"`
 }
 
 // Writer is how well a model answers from passages.
@@ -81,8 +84,10 @@ type Writer struct {
 	Refused      int `json:"refused"` // of them
 }
 
-// Below these a judge is not asked, and a writer replaced by quotes.
+// Below these a judge is not asked, and a writer replaced by quotes. A judge with more
+// bias than mostBias is shown one passage at a time.
 const (
+	mostBias      = .25
 	leastAUROC    = .7
 	leastVerdicts = 12
 	leastRight    = .75
@@ -92,7 +97,7 @@ const (
 func (r Result) Trust() answer.Trust {
 	var t answer.Trust
 	if j := r.Judge; j.Verdicts >= leastVerdicts {
-		t.NoJudge, t.Ratio = j.AUROC < leastAUROC, j.Ratio
+		t.NoJudge, t.Ratio, t.OnePassage = j.AUROC < leastAUROC, j.Ratio, math.Abs(j.Bias) > mostBias
 	}
 	switch w := r.Writer; {
 	case float64(w.Right) < leastRight*float64(w.Answerable):
@@ -133,7 +138,7 @@ func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) err
 type trial struct {
 	model answer.Answerer
 	Result
-	right, wrong []float64 // the chances of a yes
+	right, wrong []float64 // the chances of a yes; of right ones in pairs
 }
 
 // steps returns the calls, those that say most first.
@@ -145,33 +150,31 @@ func (t *trial) steps() iter.Seq[func(context.Context) error] {
 				return
 			}
 		}
-		for i, q := range all {
-			for _, right := range []bool{true, false} {
-				if !yield(func(ctx context.Context) error { return t.judge(ctx, q, right, i%2 == 0) }) {
-					return
-				}
+		for i := range 3 * len(all) {
+			if !yield(func(ctx context.Context) error { return t.judge(ctx, all, i/3, i%3) }) {
+				return
 			}
 		}
 	}
 }
 
-// judge asks for a verdict on a statement. Without its passage, only a statement off
-// the question can be told.
-func (t *trial) judge(ctx context.Context, q Question, right, again bool) error {
-	text, statement := q.passage, q.right
-	if !right {
-		text, statement = q.from, q.wrong
+// judge asks for a verdict on a statement of a question, by its passage and one that has
+// nothing to do with it: on the right statement with its passage first and with it last,
+// and on the wrong one, in half of the questions each in other words.
+func (t *trial) judge(ctx context.Context, all []Question, i, turn int) error {
+	q, to := all[i], &t.right
+	shown, statement := []retrieve.Passage{passage(q.passage), passage(all[(i+1)%len(all)].from)}, q.right
+	if turn == 2 {
+		shown[0], statement, to = passage(q.from), q.wrong, &t.wrong
 	}
-	yes, tokens, err := t.model.Verify(ctx, q.Text, statement, passage(text), again)
-	if t.Tokens += tokens; err != nil {
-		return err
+	if turn == 1 || turn == 2 && i/2%2 == 1 {
+		slices.Reverse(shown)
 	}
-	if right {
-		t.right = append(t.right, yes)
-	} else {
-		t.wrong = append(t.wrong, yes)
+	yes, tokens, err := t.model.Verify(ctx, q.Text, statement, shown, i%2 == 0)
+	if t.Tokens += tokens; err == nil {
+		*to = append(*to, yes)
 	}
-	return nil
+	return err
 }
 
 // write asks a question of some passages, with or without the one that answers it.
@@ -233,7 +236,10 @@ func judged(right, wrong []float64) Judge {
 		}
 		return n
 	}
-	j.Yes = 1 - (noes(right)+noes(wrong))/float64(j.Verdicts)
+	j.Yes = 1 - noes(right)/float64(2*len(right)) - noes(wrong)/float64(2*len(wrong))
+	for i := 1; i < len(right); i += 2 {
+		j.Bias += (right[i-1] - right[i]) / float64(len(right)/2)
+	}
 	// Half a verdict more of each kind, since few were asked for.
 	share := func(all []float64) float64 { return (noes(all) + .5) / float64(len(all)+1) }
 	j.Ratio = math.Max(1, share(wrong)/share(right))

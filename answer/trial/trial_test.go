@@ -74,13 +74,15 @@ func TestRun(t *testing.T) {
 		distrust, err         string
 		verdicts              int
 	}{
-		{"knows all", model{verdict: right, cites: true, answers: 4}, 1, 4, 4, 2, false, "", "", 32},
-		{"cites nothing", model{verdict: right, answers: 4}, 1, 4, 0, 2, false, "", "", 32},
-		{"tosses a coin", model{verdict: coin, cites: true, answers: 4}, .5, 4, 4, 2, true, "", "", 32},
-		{"always says yes", model{verdict: func(int, bool) string { return "yes" }, cites: true, answers: 4}, .5, 4, 4, 2, true, "", "", 32},
-		{"answers badly", model{verdict: right, cites: true, answers: 2}, 1, 2, 2, 2, false, "2 of 4", "", 32},
-		{"says the same", model{verdict: coin, reply: "two nights, 15, boulangère, 五点"}, .5, 4, 0, 0, true, "all 2", "", 32},
+		{"knows all", model{verdict: right, cites: true, answers: 4}, 1, 4, 4, 2, false, "", "", 48},
+		{"cites nothing", model{verdict: right, answers: 4}, 1, 4, 0, 2, false, "", "", 48},
+		{"tosses a coin", model{verdict: coin, cites: true, answers: 4}, .5, 4, 4, 2, true, "", "", 48},
+		{"always says yes", model{verdict: func(int, bool) string { return "yes" }, cites: true, answers: 4}, .5, 4, 4, 2, true, "", "", 48},
+		{"answers badly", model{verdict: right, cites: true, answers: 2}, 1, 2, 2, 2, false, "2 of 4", "", 48},
+		{"says the same", model{verdict: coin, reply: "two nights, 15, boulangère, 五点"}, .5, 4, 0, 0, true, "all 2", "", 48},
 		{"breaks down", model{verdict: right, cites: true, answers: 4, fails: errors.New("gone")}, 0, 0, 0, 0, false, "", "gone", 0},
+		{"reads the first passage", model{verdict: func(n int, isRight bool) string { return right(n, isRight && (n-7)%3 != 1) }, cites: true, answers: 4},
+			.75, 4, 4, 2, false, "", "", 48},
 		{"thinks long", model{verdict: right, cites: true, answers: 4, tokens: 700}, 1, 4, 4, 2, false, "", "", 16},
 	} {
 		turns := 0
@@ -96,8 +98,8 @@ func TestRun(t *testing.T) {
 		if trust.NoJudge != test.noJudge || !strings.Contains(trust.Distrust, test.distrust) || (trust.Distrust == "") != (test.distrust == "") {
 			t.Errorf("%s: %+v of %+v", test.name, trust, got)
 		}
-		if turns < test.model.asked {
-			t.Errorf("%s: %d calls in %d turns", test.name, test.model.asked, turns)
+		if turns < test.model.asked || trust.OnePassage != (test.name == "reads the first passage") {
+			t.Errorf("%s: %d calls in %d turns, %+v", test.name, test.model.asked, turns, got)
 		}
 	}
 }

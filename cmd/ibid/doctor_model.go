@@ -183,8 +183,8 @@ func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *chec
 		return
 	}
 	j := r.Judge
-	judge := ok("judge", "it tells right statements from wrong ones with AUROC %.2f (%d verdicts, %.0f %% of them yes)",
-		j.AUROC, j.Verdicts, 100*j.Yes)
+	judge := ok("judge", "it tells right statements from wrong ones with AUROC %.2f (%d verdicts, %.0f %% of them yes, position bias %.2f)",
+		j.AUROC, j.Verdicts, 100*j.Yes, j.Bias)
 	if r.Trust().NoJudge {
 		judge.State = stateWarning
 		judge.Next = "it is not asked to judge: select another --gate-model, or ask it all the same with --no-self-test"

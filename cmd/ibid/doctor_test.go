@@ -142,7 +142,7 @@ func TestDoctorModel(t *testing.T) {
 	}{
 		{name: "good", check: "writer", state: stateOK, says: "4 of 4 answers are right, and 4 of these cite", reply: good},
 		{name: "good window", check: "context", state: stateOK, says: "was read in full", reply: good},
-		{name: "good judge", check: "judge", state: stateOK, says: "AUROC 1.00 (32 verdicts, 50 %", reply: good},
+		{name: "good judge", check: "judge", state: stateOK, says: "AUROC 1.00 (48 verdicts, 50 %", reply: good},
 		{name: "good stream", check: "model", state: stateOK, says: "first words after", reply: good},
 		{name: "timeouts", check: "timeouts", state: stateOK, says: "--first-token-timeout 1m30s, --idle-timeout 20s, --model-timeout 5m0s",
 			reply: good,
