@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strings"
 
@@ -59,35 +60,24 @@ func (r *asking) translate(ctx context.Context, language string) (string, error)
 func (r *asking) reword(ctx context.Context, p Prompt, length int) (string, error) {
 	p.MaxTokens = length
 	c := r.call(p)
-	var reply strings.Builder
-	for piece, err := range c.pieces(ctx, r.Model) {
-		if err != nil {
-			r.addUsage(c)
-			if ctx.Err() != nil {
-				return "", ctx.Err()
-			}
-			if isUnusable(err) && !r.fallsBack(ctx, err) {
-				return "", callError(p.Role, err)
-			}
-			r.warn("the question was searched for unchanged: %s", err)
-			return "", nil
-		}
-		reply.WriteString(piece)
-		if reply.Len() > MaxQuestionBytes || standalone(finishedLines(reply.String())) != "" {
-			c.enough = true
-			break
-		}
-	}
+	err := c.collect(ctx, r.Model)
 	r.addUsage(c)
-	q := standalone(finishedLines(reply.String()))
-	switch {
-	case q != "":
-	case c.finish == "length":
-		r.warn("the question was searched for unchanged: the model's version of it was too long")
-	default:
-		q = standalone(reply.String())
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
-	if len(q) > MaxQuestionBytes {
+	if isUnusable(err) && !r.fallsBack(ctx, err) {
+		return "", err
+	}
+	reply := string(c.text)
+	if c.finish == "length" { // only lines that have ended
+		reply = reply[:strings.LastIndexByte(reply, '\n')+1]
+	}
+	q := standalone(reply)
+	if err == nil && (q == "" && c.finish == "length" || len(q) > MaxQuestionBytes) {
+		err = errors.New("the model's version of it was too long")
+	}
+	if err != nil {
+		r.warn("the question was searched for unchanged: %s", err)
 		return "", nil
 	}
 	return q, nil
@@ -112,9 +102,6 @@ func (r *asking) latestTurns(length int) ([]prompt.Turn, error) {
 	}
 	return turns, nil
 }
-
-// finishedLines is the part of a reply whose lines have ended.
-func finishedLines(reply string) string { return reply[:strings.LastIndexByte(reply, '\n')+1] }
 
 // preamble is what models write before the question.
 var preamble = regexp.MustCompile(`(?i)^[*_#\s]*(?:(?:sure|certainly|of course|okay|ok|here)\b[^:?]*:|` +

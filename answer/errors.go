@@ -33,21 +33,14 @@ type failure interface {
 	RetryIn() time.Duration
 }
 
-func isUnusable(err error) bool {
-	f := failure(nil)
-	return errors.As(err, &f) && f.Unusable()
-}
+func isUnusable(err error) bool       { return told(err, failure.Unusable) }
+func fallbackReason(err error) string { return told(err, failure.Fallback) }
+func passedLimit(err error) string    { return told(err, failure.Limit) }
 
-func fallbackReason(err error) string {
+// told returns what a model's error says; nothing for any other error.
+func told[T any](err error, by func(failure) T) (nothing T) {
 	if f := failure(nil); errors.As(err, &f) {
-		return f.Fallback()
+		return by(f)
 	}
-	return ""
-}
-
-func passedLimit(err error) string {
-	if f := failure(nil); errors.As(err, &f) {
-		return f.Limit()
-	}
-	return ""
+	return nothing
 }

@@ -241,17 +241,13 @@ func (j *judge) call(ctx context.Context, first call) verdict {
 // so this is the only place that honors the wait; the client has checked it
 // against the time limit of a call.
 func worthRetrying(ctx context.Context, err error) bool {
-	if d := failure(nil); errors.As(err, &d) && d.RetryIn() != 0 {
-		if d.RetryIn() < 0 {
-			return false
-		}
-		timer := time.NewTimer(d.RetryIn())
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		return ctx.Err() == nil
+	wait := told(err, failure.RetryIn)
+	if wait < 0 || wait == 0 && isUnusable(err) {
+		return false
 	}
-	return ctx.Err() == nil && !isUnusable(err)
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }

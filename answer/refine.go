@@ -60,9 +60,9 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 			l.missed = l.failed
 			break // a long text has many steps left, and all would fail
 		}
-		if l.brokeOff && !l.repeated && worthRetrying(ctx, l.failed) {
+		if l.brokeOff && !l.repeated && len(l.batches) < l.left() && worthRetrying(ctx, l.failed) {
 			l.repeated = true
-			l.retry(b)
+			l.batches = slices.Insert(l.batches, 0, b)
 			continue
 		}
 		l.missed = cmp.Or(l.missed, l.failed)
@@ -110,17 +110,6 @@ type refiner struct {
 	repeated bool   // a step was made once more for that
 	streamed bool   // the last step's reply was emitted as Text
 	broken   string // why its end is missing
-}
-
-// retry puts a batch in front of those to come. What the budget of calls has no
-// room for any more is skipped.
-func (l *refiner) retry(b prompt.Batch) {
-	l.batches = slices.Insert(l.batches, 0, b)
-	if over := len(l.batches) - l.left(); over > 0 {
-		unread := l.skip("budget", l.batches[len(l.batches)-over:])
-		l.batches = l.batches[:len(l.batches)-over]
-		l.missed = cmp.Or(l.missed, l.errBudget(unread, l.failed))
-	}
 }
 
 // skip reports batches that go into no step, and returns how many passages they
@@ -384,11 +373,6 @@ func (r *asking) lacksEnds() string {
 		return ""
 	}
 	return fmt.Sprintf("the ends of passages that are longer than the context window are not in it (%d of them)", n)
-}
-
-// errBudget says why passages were not read after calls had to be repeated.
-func (r *asking) errBudget(unread int, why error) error {
-	return fmt.Errorf("%d passages were left when the budget of %d calls was spent: %w", unread, r.calls, why)
 }
 
 // warnMissed warns that evidence was not read.

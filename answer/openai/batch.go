@@ -20,13 +20,16 @@ type batcher struct {
 
 	mu      sync.Mutex
 	waiting []batchItem
-	running []*batch
+	running int       // requests
 	resume  time.Time // no request starts before
 }
 
+// mostWaits is how often a request is repeated, in addition to Options.Retries, when the
+// server says how long to wait: an ingest can wait.
+const mostWaits = 10
+
 // A batchCall is a call of Embed that waits for its rows.
 type batchCall struct {
-	ctx     context.Context
 	rows    [][]float32
 	missing int // rows; 0 too when the call has ended otherwise
 	err     error
@@ -41,17 +44,10 @@ type batchItem struct {
 	alone         bool // must not share a request with texts of other calls
 }
 
-// A batch is a running request.
-type batch struct {
-	items  []batchItem
-	cancel context.CancelFunc
-	ended  chan struct{}
-}
-
-// embed returns the rows of the texts. No request for them is running when it
-// returns.
+// embed returns the rows of the texts. A request that runs for a call that was stopped
+// ends by itself.
 func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error) {
-	c := &batchCall{ctx: ctx, rows: make([][]float32, len(texts)), missing: len(texts), done: make(chan struct{})}
+	c := &batchCall{rows: make([][]float32, len(texts)), missing: len(texts), done: make(chan struct{})}
 	if len(texts) == 0 {
 		return c.rows, nil
 	}
@@ -71,41 +67,22 @@ func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error
 	case <-c.done:
 	case <-ctx.Done():
 	}
-	b.remove(c)
-	select {
-	case <-c.done:
-	default:
-		return nil, b.e.interrupted(ctx)
-	}
-	if c.err != nil {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting = slices.DeleteFunc(b.waiting, func(i batchItem) bool { return i.batchCall == c })
+	missing := c.missing
+	switch c.missing = 0; {
+	case c.err != nil:
 		return nil, c.err
+	case missing > 0:
+		return nil, b.e.interrupted(ctx)
 	}
 	return c.rows, nil
 }
 
-// remove drops a call, and ends the requests that are for it. Those of other calls in
-// them are made again.
-func (b *batcher) remove(c *batchCall) {
-	own := func(i batchItem) bool { return i.batchCall == c }
-	b.mu.Lock()
-	c.missing = 0
-	b.waiting = slices.DeleteFunc(b.waiting, own)
-	var running []*batch
-	for _, r := range b.running {
-		if slices.ContainsFunc(r.items, own) {
-			r.cancel()
-			running = append(running, r)
-		}
-	}
-	b.mu.Unlock()
-	for _, r := range running {
-		<-r.ended
-	}
-}
-
 // start starts as many requests as may run.
 func (b *batcher) start() {
-	for len(b.waiting) > 0 && len(b.running) < b.e.o.Parallel {
+	for len(b.waiting) > 0 && b.running < b.e.o.Parallel {
 		n, tokens, first := 0, 0, b.waiting[0]
 		for _, i := range b.waiting {
 			other := i.batchCall != first.batchCall && (i.alone || first.alone)
@@ -114,47 +91,43 @@ func (b *batcher) start() {
 			}
 			n++
 		}
-		r := &batch{items: slices.Clone(b.waiting[:n]), ended: make(chan struct{})}
+		items := slices.Clone(b.waiting[:n])
 		b.waiting = slices.Delete(b.waiting, 0, n)
-		var ctx context.Context
-		ctx, r.cancel = context.WithCancel(context.WithoutCancel(first.ctx))
-		b.running = append(b.running, r)
-		go b.request(ctx, r)
+		b.running++
+		go b.request(items)
 	}
 }
 
 // request makes one request, with its retries, and delivers the result.
-func (b *batcher) request(ctx context.Context, r *batch) {
-	defer close(r.ended)
-	defer r.cancel()
-	texts := make([]string, len(r.items))
-	for i, item := range r.items {
+func (b *batcher) request(items []batchItem) {
+	texts := make([]string, len(items))
+	for i, item := range items {
 		texts[i] = item.text
 	}
 	var rows [][]float32
 	held := 0
-	err := b.e.attempts(ctx, b.e.o.Retries, func(ctx context.Context) (failed *Error) {
+	err := b.e.attempts(context.Background(), b.e.o.Retries, func(ctx context.Context) (failed *Error) {
 		if failed = b.waitTurn(ctx); failed == nil {
 			rows, failed = b.e.attempt(ctx, texts)
 			if failed != nil && failed.RetryAfter > 0 {
 				held++
-				failed.adapted = b.delayAll(ctx, failed) && held <= b.e.o.Patience
+				failed.adapted = b.delayAll(ctx, failed) && held <= mostWaits
 			}
 		}
 		return failed
 	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running = slices.DeleteFunc(b.running, func(x *batch) bool { return x == r })
+	b.running--
 	// Where one call's text is at fault, each gets a request of its own.
-	shared := slices.ContainsFunc(r.items, func(i batchItem) bool { return i.batchCall != r.items[0].batchCall })
+	shared := slices.ContainsFunc(items, func(i batchItem) bool { return i.batchCall != items[0].batchCall })
 	fault := err != nil && shared && (err.Kind == Rejected || err.Kind == ContextLength || err.Kind == Filtered)
-	for i, item := range slices.Backward(r.items) {
+	for i, item := range slices.Backward(items) {
 		switch c := item.batchCall; {
 		case c.missing == 0:
 			continue
-		case fault || err != nil && err.Kind == Canceled:
-			item.alone = item.alone || fault
+		case fault:
+			item.alone = true
 			b.waiting = slices.Insert(b.waiting, 0, item)
 			continue
 		case err != nil:

@@ -23,9 +23,8 @@ type Client struct {
 	noUsage, noTemperature, newMaxTokens, noOdds, noFormat atomic.Bool
 	// odds is set when the server has sent the chances of the words of a verdict.
 	odds atomic.Bool
-	// thinks is set when the model thinks before it answers, as its name says, or
-	// its first reply. Servers count thoughts against the
-	// requested length, so no length is requested any more.
+	// thinks is set when a reply of the model has thoughts. Servers count them
+	// against the requested length, so no length is requested any more.
 	thinks atomic.Bool
 }
 
@@ -35,24 +34,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{upstream: u}
-	if alwaysThinks(o.Model) {
-		c.noTemperature.Store(true)
-		c.newMaxTokens.Store(true)
-		c.thinks.Store(true)
-	}
-	return c, nil
-}
-
-// alwaysThinks reports whether the model is one of OpenAI's that accept
-// max_completion_tokens and no temperature.
-func alwaysThinks(model string) bool {
-	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
-		if strings.HasPrefix(model, prefix) {
-			return true
-		}
-	}
-	return false
+	return &Client{upstream: u}, nil
 }
 
 // Complete implements [answer.Model]; its errors are of type [*Error].
@@ -299,6 +281,9 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	}
 	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
 		r.usage = u
+		if d := u.CompletionTokensDetails; d != nil && d.ReasoningTokens > 0 {
+			c.thinks.Store(true)
+		}
 	}
 	for _, choice := range ch.Choices {
 		if choice.Index != 0 {

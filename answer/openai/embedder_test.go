@@ -172,7 +172,7 @@ func TestCallsShareRequests(t *testing.T) {
 func TestRetryAfterHoldsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{}
-		e := newEmbedder(t, h, openai.Options{BatchTexts: 1, Parallel: 2, Patience: 10})
+		e := newEmbedder(t, h, openai.Options{BatchTexts: 1, Parallel: 2})
 		limited := openaitest.Reply{Fault: openaitest.RateLimitSeconds}
 		replies := slices.Repeat([]openaitest.Reply{limited}, 6) // more than are repeated of what fails
 		h.Embed = openaitest.Sequence(append(replies, openaitest.Reply{})...)

@@ -323,12 +323,8 @@ func (c complaint) kind(status int) Kind {
 	return cmp.Or(kind, Rejected)
 }
 
-// retryAfter reads the header in its three forms: seconds, a date, and the
-// milliseconds that OpenAI and Azure add.
+// retryAfter reads the header, seconds or a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
-		return time.Duration(ms * float64(time.Millisecond))
-	}
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 && seconds < 1e9 {
 		return time.Duration(seconds * float64(time.Second))

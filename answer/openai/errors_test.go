@@ -90,7 +90,6 @@ func TestRetryAfter(t *testing.T) {
 		{"Retry-After", "NaN", 0},
 		{"Retry-After", "soon", 0},
 		{"Retry-After", "", 0},
-		{"Retry-After-Ms", "1500", 1500 * time.Millisecond},
 	} {
 		if got := retryAfter(http.Header{c.name: {c.value}}, now); got != c.want {
 			t.Errorf("%s: %s is %s, want %s", c.name, c.value, got, c.want)

@@ -240,6 +240,9 @@ func TestFaults(t *testing.T) {
 					if role == "answer" {
 						chatFault(t, o, h, fault, want)
 					} else {
+						if role == "embed" && (fault == openaitest.RateLimitSeconds || fault == openaitest.RateLimitDate) {
+							want.requests += 10 // an ingest can wait
+						}
 						objectFault(t, o, h, fault, want, role)
 					}
 					if took := time.Since(start); took > 75*time.Second {

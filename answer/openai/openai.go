@@ -51,14 +51,11 @@ type Options struct {
 	Retries int
 
 	// BatchTexts and BatchTokens bound one request; 0 means [DefaultBatchTexts] and
-	// [DefaultBatchTokens]. Only an [Embedder] uses them, and the options to Patience.
+	// [DefaultBatchTokens]. Only an [Embedder] uses them, and the two that follow.
 	BatchTexts, BatchTokens int
 	// Parallel is how many requests run at a time; 0 means [DefaultParallel].
 	// PerMinute is how many are made in a minute; 0 means no limit.
 	Parallel, PerMinute int
-	// Patience is how often a request is repeated, in addition to Retries, when
-	// the server says how long to wait.
-	Patience int
 
 	// Transport sends the requests; nil means one that bounds dialing, handshake
 	// and header size.

@@ -8,53 +8,40 @@ const (
 	thinkClose = "</think>"
 )
 
-// A thinkState is the position of a thinker in a reply.
-type thinkState int
-
-const (
-	beforeThought thinkState = iota // only space so far, or a part of the tag
-	inThought
-	afterThought // only space since the end of the thought
-	inText
-)
-
 // A thinker separates a reply's thoughts from its text as it streams. A tag after
 // the start is text.
 type thinker struct {
-	state thinkState
-	held  string // may be the beginning of a tag, or the space before it
+	held   string // may be the beginning of a tag, or the space before it
+	inside bool   // in a thought
+	over   bool   // the thought has ended
+	text   bool   // the rest is text
 }
 
 // add takes the next piece of the reply and returns what is certain of it.
 func (t *thinker) add(piece string) (text, thought string) {
 	t.held += piece
-	if t.state == beforeThought {
+	for !t.text {
 		start := strings.TrimLeft(t.held, " \t\r\n")
-		switch {
+		switch before, after, ended := strings.Cut(t.held, thinkClose); {
+		case t.inside && !ended:
+			keep := len(t.held) - partialSuffix(t.held, thinkClose)
+			thought, t.held = t.held[:keep], t.held[keep:]
+			return "", thought
+		case t.inside:
+			t.inside, t.over = false, true
+			thought, t.held = before, after
+		case t.over:
+			if t.held = start; start == "" {
+				return "", thought
+			}
+			t.text = true
 		case strings.HasPrefix(start, thinkOpen):
-			t.state, t.held = inThought, start[len(thinkOpen):]
+			t.inside, t.held = true, start[len(thinkOpen):]
 		case strings.HasPrefix(thinkOpen, start):
 			return "", ""
 		default:
-			t.state = inText
+			t.text = true
 		}
-	}
-	if t.state == inThought {
-		end := strings.Index(t.held, thinkClose)
-		if end < 0 {
-			keep := partialSuffix(t.held, thinkClose)
-			thought, t.held = t.held[:len(t.held)-keep], t.held[len(t.held)-keep:]
-			return "", thought
-		}
-		thought, t.held = t.held[:end], t.held[end+len(thinkClose):]
-		t.state = afterThought
-	}
-	if t.state == afterThought {
-		t.held = strings.TrimLeft(t.held, " \t\r\n")
-		if t.held == "" {
-			return "", thought
-		}
-		t.state = inText
 	}
 	text, t.held = t.held, ""
 	return text, thought
@@ -64,7 +51,7 @@ func (t *thinker) add(piece string) (text, thought string) {
 func (t *thinker) end() (text, thought string) {
 	held := t.held
 	t.held = ""
-	if t.state == inThought {
+	if t.inside {
 		return "", held
 	}
 	return held, ""

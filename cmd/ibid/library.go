@@ -275,7 +275,7 @@ func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (
 	if c.EmbedParallel < 0 || c.EmbedRate < 0 {
 		return nil, usageError("--embed-parallel and --embed-rate count requests: give 0 or more")
 	}
-	o.Parallel, o.PerMinute, o.Patience = c.EmbedParallel, c.EmbedRate, 10 // an ingest can wait
+	o.Parallel, o.PerMinute = c.EmbedParallel, c.EmbedRate
 	m, err := openai.NewEmbedder(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, o.BaseURL, err)
