@@ -56,7 +56,8 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 	}
 	r.usage.Looked = len(found)
 	judged := make([]Judged, len(found))
-	var open []openPassage // for the model to judge
+	open := make([]*call, len(found)) // for the model to judge
+	alone := map[int]bool{}           // where the verdict decides alone, since scores say little
 	for i, p := range found {
 		judged[i] = r.scored(p)
 		j := &judged[i]
@@ -74,14 +75,14 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 				return nil, err
 			}
 			if j.By = unjudged; r.judge.take(r.writer.Size(c.prompt.System, c.prompt.User), share) {
-				open = append(open, openPassage{i, foreign || p.Scores == (retrieve.Scores{}), *c})
+				open[i], alone[i] = c, foreign || p.Scores == (retrieve.Scores{})
 			}
 		}
 	}
 	if kind == GateOff {
 		return judged, nil
 	}
-	return judged, r.judgeOpen(ctx, judged, open, share)
+	return judged, r.judgeOpen(ctx, judged, open, alone, share)
 }
 
 // scored decides on a passage by its chance of being on topic.
@@ -97,26 +98,19 @@ func (r *asking) scored(p retrieve.Passage) Judged {
 	return j
 }
 
-// An openPassage is one that the model must judge.
-type openPassage struct {
-	index int // in judged
-	// alone says that the verdict decides alone: the passage has no scores, or is in
-	// another language than the question, and they say little.
-	alone bool
-	call  call
-}
-
 // judgeOpen has the open passages judged, some at a time, and emits all verdicts in order.
-func (r *asking) judgeOpen(ctx context.Context, judged []Judged, open []openPassage, share float64) error {
+func (r *asking) judgeOpen(ctx context.Context, judged []Judged, open []*call, alone map[int]bool, share float64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	judging := ctx
-	if len(open) > 0 {
+	if len(alone) > 0 {
 		var stop func()
 		judging, stop = r.judge.within(ctx, share)
 		defer stop()
 	}
-	verdicts, wait := inParallel(len(open), r.parallel, func(i int) verdict {
-		v := r.judge.ask(judging, open[i].call)
+	verdicts, wait := inParallel(len(open), r.parallel, func(i int) (v verdict) {
+		if open[i] != nil {
+			v = r.judge.ask(judging, *open[i])
+		}
 		if isUnusable(v.err) && r.GateModel == nil { // the same model would have to answer
 			cancel(callError(RoleJudge, v.err))
 		}
@@ -124,12 +118,9 @@ func (r *asking) judgeOpen(ctx context.Context, judged []Judged, open []openPass
 	})
 	defer wait()
 	defer cancel(nil)
-	next := 0
 	for i := range judged {
-		if next < len(open) && open[next].index == i {
-			v := <-verdicts[next]
-			r.record(&judged[i], v, open[next].alone)
-			next++
+		if v := <-verdicts[i]; open[i] != nil {
+			r.record(&judged[i], v, alone[i])
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}

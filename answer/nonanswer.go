@@ -20,7 +20,10 @@ var nonAnswerForms = []struct {
 }{
 	{noAnswer, "NO ANSWER", noAnswerForm, noAnswerForm, []string{"no answer", "there is no answer"}},
 	{metaRemark, "NO CHANGE", regexp.MustCompile(`^no changes?( ((is|are) )?(needed|necessary|required))?` +
-		`( to it| (to|in) the (existing |current )?(answer|summary)( so far)?)?$`), regexp.MustCompile(`^no changes?$`), remarkOpenings},
+		`( to it| (to|in) the (existing |current )?(answer|summary)( so far)?)?$`), regexp.MustCompile(`^no changes?$`), []string{
+		"no ", "the original", "the existing", "the previous", "the current", "my ", "original", "existing", "previous", "current",
+		"n/a", "none", "unchanged", "same",
+	}},
 }
 
 var noAnswerForm = regexp.MustCompile(`^(there is )?no answer( found| (is )?available| can be found)?` +
@@ -32,16 +35,6 @@ var bareRemarks = regexp.MustCompile(`^(((the|my) )?(original|existing|previous|
 	`no (changes?|updates?|refinements?|modifications?) ((is|are) )?(needed|necessary|required)|n/a|none|unchanged|no changes?|same)$`)
 
 const states = `(relevant|accurate|valid|correct|unchanged|complete|sufficient)`
-
-var remarkOpenings = func() []string {
-	openings := []string{"no change", "no update", "no refinement", "no modification"}
-	for _, article := range []string{"", "the ", "my "} {
-		for _, adjective := range []string{"original ", "existing ", "previous ", "current "} {
-			openings = append(openings, article+adjective)
-		}
-	}
-	return openings
-}()
 
 // squeeze lowers s, trims it and makes every run of white space one space.
 func squeeze(s string) string {
@@ -114,9 +107,7 @@ func (n nonAnswers) possible(s string) bool {
 			return true
 		}
 	}
-	return n.noChange && (says(bareRemarks, s) || slices.ContainsFunc([]string{"n/a", "none", "unchanged", "same"}, func(w string) bool {
-		return strings.HasPrefix(w, begun)
-	}))
+	return false
 }
 
 // dress may surround the agreed words and changes nothing.
