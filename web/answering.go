@@ -266,12 +266,36 @@ func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *
 func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[answer.Event, error],
 	o cite.Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
-		m := &answerMeter{Metrics: a.metrics, kind: kindName(kind), began: time.Now()}
+		outcome := "answered"
+		defer func() {
+			if ctx.Err() != nil {
+				outcome = "canceled"
+			}
+			a.metrics.answers.WithLabelValues(kindName(kind), outcome).Inc()
+		}()
 		events := tee(events, func(e answer.Event) error {
 			a.model.note(e)
+			switch e.(type) {
+			case answer.Fallback:
+				outcome = "fallback"
+			case answer.Incomplete:
+				outcome = "incomplete"
+			case answer.Unanswered:
+				outcome = "refused"
+			}
 			return nil
 		})
-		m.end(ctx, m.pass(cite.Number(events, o), yield))
+		for e, err := range cite.Number(events, o) {
+			if err != nil {
+				outcome = "failed"
+			}
+			if !yield(e, err) && err == nil {
+				outcome = "canceled"
+			}
+			if outcome == "canceled" || outcome == "failed" {
+				return
+			}
+		}
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"ibid/answer"
@@ -47,9 +47,8 @@ type linkedText struct {
 	escaper rewrite.Escaper
 	text    []byte // of the answer
 	sent    int    // bytes of it that the escaper has
-	counted int    // bytes of it that are counted
-	tokens  int    // in those
-	cut     bool   // there are too many
+	tokens  int
+	cut     bool // there are too many
 
 	sources     map[int]cite.Cited
 	numbers     []cite.Placed // that the escaper does not have yet
@@ -59,73 +58,45 @@ type linkedText struct {
 
 // append adds a piece of the answer. After a cut it fails with errEnough.
 func (t *linkedText) append(piece string) error {
-	t.text = append(t.text, piece...)
-	return t.advance(false)
-}
-
-func (t *linkedText) close() error { return t.advance(true) }
-
-// advance sends what can no longer change.
-func (t *linkedText) advance(final bool) error {
-	if t.cut {
-		return errEnough
-	}
+	t.text = append(t.text, t.within(piece)...)
 	to := len(t.text)
-	if t.maxTokens > 0 {
-		to = t.withinTokens(final)
-	}
 	for _, n := range t.numbers {
 		if n.Start < to && to < n.End {
 			to = n.Start
 		}
 	}
-	if err := t.sendTo(to, final || t.cut); err != nil {
-		return err
+	err := t.sendTo(to, t.cut)
+	if err == nil && t.cut {
+		err = errEnough
 	}
+	return err
+}
+
+func (t *linkedText) close() error {
 	if t.cut {
 		return errEnough
 	}
-	return nil
+	return t.sendTo(len(t.text), true)
 }
 
-// withinTokens is how far the text is within the maximum of tokens, in whole words.
-// A word that may continue is not counted yet.
-func (t *linkedText) withinTokens(final bool) int {
-	for !t.cut && t.counted < len(t.text) {
-		n := wordEnd(t.text[t.counted:], final)
-		if n == 0 {
-			break
-		}
-		t.tokens += ingest.CountTokens(string(t.text[t.counted : t.counted+n]))
-		if t.tokens > t.maxTokens {
+// wordPattern is a word with the space before it. A character of a script without spaces
+// is a word.
+var wordPattern = regexp.MustCompile(`\s*(?:[⺀-\x{10ffff}]|[^\s⺀-\x{10ffff}]+)|\s+`)
+
+// within is the part of a piece that is within the maximum of tokens, in whole words.
+func (t *linkedText) within(piece string) string {
+	if t.maxTokens == 0 {
+		return piece
+	}
+	at := 0
+	for _, word := range wordPattern.FindAllString(piece, -1) {
+		if t.tokens += ingest.CountTokens(word); t.tokens > t.maxTokens {
 			t.cut = true
-			break
+			return piece[:at]
 		}
-		t.counted += n
+		at += len(word)
 	}
-	return t.counted
-}
-
-// wordEnd is the end of the first word, with the space before it; 0 while that is
-// unknown. A character of a script without spaces is a word.
-func wordEnd(b []byte, final bool) int {
-	inWord := false
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		space := unicode.IsSpace(r)
-		switch {
-		case inWord && (space || r >= 0x2E80):
-			return i
-		case r >= 0x2E80:
-			return i + n
-		}
-		inWord = inWord || !space
-		i += n
-	}
-	if final {
-		return len(b)
-	}
-	return 0
+	return piece
 }
 
 // sendTo sends the text up to a place; last means that no more of it is sent.
@@ -228,17 +199,14 @@ func linkTarget(address string) string {
 }
 
 // quotations are the parts of documents nearest to an unanswered question, as
-// Markdown: each a quotation with its sentences nearest to the question in bold,
-// and its document, a link where links is set.
+// Markdown: each a quotation and its document, a link where links is set.
 func quotations(closest []answer.Closest, links bool) string {
 	var b strings.Builder
 	b.WriteString("Closest passages:")
 	for _, c := range closest {
 		b.WriteString("\n\n")
-		at := 0
 		for line := range strings.Lines(c.Text) {
-			b.WriteString("> " + boldLine(line, at, c.Marks) + "  \n")
-			at += len(line)
+			b.WriteString("> " + rewrite.EscapeTitle(line) + "  \n")
 		}
 		name := rewrite.EscapeTitle(cmp.Or(c.Title, c.Document))
 		if links && c.Link != "" {
@@ -250,38 +218,4 @@ func quotations(closest []answer.Closest, links bool) string {
 		}
 	}
 	return b.String()
-}
-
-// boldLine is a line of a text, which begins at a byte of it, with what is marked in
-// bold.
-func boldLine(line string, at int, marks []answer.Mark) string {
-	var b strings.Builder
-	done := 0
-	for _, m := range marks {
-		start, end := max(m.Start-at, done), min(m.End-at, len(strings.TrimRight(line, "\r\n")))
-		if start >= end {
-			continue
-		}
-		if words := rewrite.EscapeTitle(line[start:end]); words != "" {
-			b.WriteString(spacedText(line[done:start]) + "**" + words + "**")
-		}
-		done = end
-	}
-	return strings.TrimRight(b.String()+spacedText(line[done:]), " ")
-}
-
-// spacedText is a piece of a line as Markdown, with the white space at its ends
-// as one space.
-func spacedText(piece string) string {
-	words := rewrite.EscapeTitle(piece)
-	if words == "" {
-		return ""
-	}
-	if strings.TrimLeft(piece, " \t") != piece {
-		words = " " + words
-	}
-	if strings.TrimRight(piece, " \t\r\n") != piece {
-		words += " "
-	}
-	return words
 }

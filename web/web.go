@@ -265,7 +265,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
 	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger, model: &h.asking.model}
-	o.Metrics.watch(serverState{h.limiter, h.catalog, o.Figures, o.Logger})
+	o.Metrics.server.Store(&serverState{h.limiter, h.catalog, o.Figures, o.Logger})
 
 	return h.newRouter(&o, guard, pages)
 }
