@@ -48,9 +48,8 @@ type task struct {
 
 // storedRequest is what is stored of a request, to resume it.
 type storedRequest struct {
-	By         string          `json:"by,omitempty"`
-	Request    json.RawMessage `json:"request"`
-	Unrecorded bool            `json:"unrecorded,omitempty"` // no record is to be kept
+	By      string          `json:"by,omitempty"`
+	Request json.RawMessage `json:"request"`
 }
 
 const (
@@ -131,7 +130,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 
 // storeRun stores a run so that it can be resumed; nil where that is impossible.
 func (a *answering) storeRun(ctx context.Context, l *liveAnswer) *replay.Recorder {
-	recorder, err := replay.Begin(ctx, a.ledger, l.Kind, storedRequest{l.By, l.Spec, !l.keep})
+	recorder, err := replay.Begin(ctx, a.ledger, l.Kind, storedRequest{l.By, l.Spec})
 	if err != nil && ctx.Err() == nil {
 		a.logger.WarnContext(ctx, "an answer could not be stored: it cannot be resumed if it is interrupted", "error", err)
 	}

@@ -162,9 +162,9 @@ func checkQuestion(question *string, topK int) error {
 	case *question == "":
 		return invalidField("question", "empty_question", `the question is empty: send {"question": "..."}`)
 	case len(*question) > MaxQuestion:
-		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "question_too_long", Field: "question",
-			Detail: fmt.Sprintf("the question has %d bytes, and the limit is %d: shorten it, or put long material into a document",
-				len(*question), MaxQuestion)}
+		return problem(http.StatusRequestEntityTooLarge, "question_too_long",
+			"the question has %d bytes, and the limit is %d: shorten it, or put long material into a document",
+			len(*question), MaxQuestion).in("question")
 	case topK < 0 || topK > MaxTopK:
 		return invalidField("top_k", "bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)
 	}
@@ -337,21 +337,22 @@ func (n *integer) UnmarshalJSON(b []byte) error {
 // a share of the caller's questions.
 func readBody(c echo.Context, most int) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, int64(most)))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
-			Detail: fmt.Sprintf("the request body is over %d bytes: send less history or a shorter question", tooLarge.Limit)}
-	case err != nil:
-		p := invalid("unreadable_body", "the request body did not arrive completely: send it again")
-		p.cause = err
-		return nil, p
+	if err != nil {
+		return nil, bodyProblem(err)
 	}
 	var named talk
 	if s, ok := c.Get(slotKey).(*slot); ok && unmarshal(body, &named) == nil {
 		return body, s.divide(named.User)
 	}
 	return body, nil
+}
+
+func bodyProblem(err error) *Problem {
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return problem(http.StatusRequestEntityTooLarge, "body_too_large",
+			"the request body is over %d bytes: send less history or a shorter question", tooLarge.Limit)
+	}
+	return invalid("unreadable_body", "the request body did not arrive completely: send it again").because(err)
 }
 
 func wrongDate(err error, field string) *Problem {
@@ -436,8 +437,7 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 		passages = append(passages, retrieve.Passages(doc, ingest.Split(doc))...)
 	}
 	if len(passages) == 0 {
-		return nil, &Problem{Status: http.StatusNotFound, Code: "nothing_to_summarize", Detail: "no document of that collection or filter " +
-			"has text"}
+		return nil, problem(http.StatusNotFound, "nothing_to_summarize", "no document of that collection or filter has text")
 	}
 	return passages, nil
 }

@@ -3,10 +3,10 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"mime"
 	"net/http"
@@ -133,36 +133,21 @@ func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
 	if err := ignoreUnsupported(control.EnableFullDuplex()); err != nil {
 		return nil, nil, fmt.Errorf("reading and writing at once: %w", err)
 	}
-	next, stop := iter.Pull2(eventData(http.MaxBytesReader(c.Response(), c.Request().Body, MaxV1Body)))
-	first, err, ok := next()
-	if !ok {
-		err = invalid("bad_json", "the stream has no event: the first one is an object with documents")
-	}
-	if err == nil {
-		err = unmarshal(first, r)
-	}
-	if err != nil {
-		stop()
-		return nil, nil, err
+	lines := bufio.NewScanner(http.MaxBytesReader(c.Response(), c.Request().Body, MaxV1Body))
+	lines.Buffer(nil, MaxV1Body+1)
+	if more, err := nextEvent(lines, r); !more {
+		return nil, nil, cmp.Or(err, error(invalid("bad_json", "the stream has no event: the first one is an object with documents")))
 	}
 	return r, func(yield func([]byte, error) bool) {
-		defer stop()
-		for piece := r.Text; ; {
-			if !yield([]byte(piece), nil) {
-				return
-			}
+		for piece := r.Text; yield([]byte(piece), nil); {
 			// A model may write slowly.
 			err := ignoreUnsupported(control.SetReadDeadline(time.Now().Add(bodyTimeout)))
-			data, failed, ok := next()
-			if !ok {
-				return
-			}
 			var t citeText
-			if err = errors.Join(err, failed); err == nil {
-				err = unmarshal(data, &t)
-			}
-			if err != nil {
+			more, failed := nextEvent(lines, &t)
+			if err = errors.Join(err, failed); err != nil {
 				yield(nil, err)
+			}
+			if err != nil || !more {
 				return
 			}
 			piece = t.Text
@@ -170,24 +155,16 @@ func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
 	}, nil
 }
 
-// eventData yields the data of each server-sent event.
-func eventData(from io.Reader) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		lines := bufio.NewScanner(from)
-		lines.Buffer(nil, MaxV1Body)
-		for lines.Scan() {
-			data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
-			if ok && !yield(data, nil) {
-				return
-			}
-		}
-		var tooLarge *http.MaxBytesError
-		switch err := lines.Err(); {
-		case errors.As(err, &tooLarge), errors.Is(err, bufio.ErrTooLong):
-			yield(nil, problem(http.StatusRequestEntityTooLarge, "body_too_large",
-				"the stream is over %d bytes: send it in several requests", MaxV1Body))
-		case err != nil:
-			yield(nil, invalid("unreadable_body", "the request body did not arrive completely: send it again").because(err))
+// nextEvent reads the data of the next server-sent event; more is false after the last.
+func nextEvent(lines *bufio.Scanner, into any) (more bool, err error) {
+	for lines.Scan() {
+		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:")); ok {
+			err := unmarshal(data, into)
+			return err == nil, err
 		}
 	}
+	if lines.Err() != nil {
+		err = bodyProblem(lines.Err())
+	}
+	return false, err
 }

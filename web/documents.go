@@ -149,7 +149,7 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	names := renames{catalog: d.catalog}
 	doc, err := d.document(ctx, id, "")
 	if errors.Is(err, retrieve.ErrNotFound) {
-		now, renamed := names.renamed(ctx, id, r.quote.Digest, r.quote.words)
+		now, renamed := names.renamed(ctx, id, r.quote.Digest)
 		switch {
 		case renamed != nil:
 			return nil, r, errors.Join(err, renamed)

@@ -417,7 +417,7 @@ func TestOpenAPIQuery(t *testing.T) {
 // TestOpenAPICodes checks that the document lists every code of a problem in the
 // source, and no others.
 func TestOpenAPICodes(t *testing.T) {
-	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized|tooMany)\(|jsonProblem\(err, |set\([\w.]+, |[^.]problem\([\w.]+, |invalidField\([^,]+(?:\([^)]*\))?, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
+	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized|tooMany)\(|jsonProblem\(err, |set\([\w.]+, |[^.]problem\([\w.]+,\s+|invalidField\([^,]+(?:\([^)]*\))?, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
 	used = append(used, inSource(t, ".", `return "(unknown_(?:filter|member))"`)...)
 	for _, kind := range inSource(t, "../answer/openai", ` Kind = "(\w+)"`) {
 		used = append(used, "model_"+kind)

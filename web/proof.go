@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -246,63 +245,38 @@ type renames struct {
 	all []retrieve.DocumentInfo
 }
 
-// list lists all documents, and says which holds for f first; -1 for none.
-func (l *renames) list(ctx context.Context, f func(retrieve.DocumentInfo) bool) (int, error) {
+// first returns the first document that f holds for, nil for none.
+func (l *renames) first(ctx context.Context, f func(retrieve.DocumentInfo) bool) (doc *ingest.Document, err error) {
 	if l.all == nil {
-		all, err := l.Documents(ctx, retrieve.Filter{})
-		if err != nil {
-			return -1, fmt.Errorf("looking for a renamed document: %w", err)
+		if l.all, err = l.Documents(ctx, retrieve.Filter{}); err != nil {
+			return nil, fmt.Errorf("looking for a renamed document: %w", err)
 		}
-		l.all = all
 	}
-	return slices.IndexFunc(l.all, f), nil
+	if i := slices.IndexFunc(l.all, f); i >= 0 {
+		doc, err = l.document(ctx, l.all[i].ID, "")
+	}
+	return doc, err
 }
 
 // formerly returns the document that had an id before it was renamed, nil if there is
 // none. Another document may have the id now.
 func (l *renames) formerly(ctx context.Context, id string) (*ingest.Document, error) {
-	i, err := l.list(ctx, func(d retrieve.DocumentInfo) bool { return slices.Contains(ingest.FormerIDs(d.Meta), id) })
-	if i < 0 || err != nil {
-		return nil, err
-	}
-	return l.document(ctx, l.all[i].ID, "")
+	return l.first(ctx, func(d retrieve.DocumentInfo) bool { return slices.Contains(ingest.FormerIDs(d.Meta), id) })
 }
 
 // renamed returns the document that was cited under another name: its file has the
 // digest that a link has the first characters of, or it had this id before it was
-// renamed. If it was edited and renamed at once, it has the words of the quote where
-// those are known. It returns nil if there is none.
-func (l *renames) renamed(ctx context.Context, id, digest, words string) (*ingest.Document, error) {
+// renamed. It returns nil if there is none.
+func (l *renames) renamed(ctx context.Context, id, digest string) (*ingest.Document, error) {
 	if len(digest) >= linkDigest {
-		i, err := l.list(ctx, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
-		if err != nil {
-			return nil, err
+		doc, err := l.first(ctx, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
+		if doc == nil && err == nil {
+			doc, err = l.formerly(ctx, id)
 		}
-		if i >= 0 {
-			return l.document(ctx, l.all[i].ID, "")
-		}
-		if doc, err := l.formerly(ctx, id); doc != nil || err != nil {
-			return doc, err
-		}
-	}
-	if len(words) < ownWords || l.Searcher == nil {
-		return nil, nil
-	}
-	found, err := l.Search(ctx, retrieve.Query{Text: words})
-	if err != nil {
-		return nil, fmt.Errorf("looking for a quote in other documents: %w", err)
-	}
-	for _, p := range found {
-		if strings.Contains(p.Text, words) {
-			return l.document(ctx, p.Document, "")
-		}
+		return doc, err
 	}
 	return nil, nil
 }
-
-// A quote of so many bytes tells one document from others. Shorter ones, such as
-// "See below.", are in many.
-const ownWords = 32
 
 // copies returns the other documents whose files are equal to that of a document.
 func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []string, err error) {
@@ -352,11 +326,7 @@ func (l *renames) withStates(ctx context.Context, recorded json.RawMessage) (jso
 func (l *renames) setState(ctx context.Context, s *cite.Source, digest string) error {
 	doc, err := l.document(ctx, s.Document, "")
 	if errors.Is(err, retrieve.ErrNotFound) {
-		words := ""
-		for _, p := range s.Passages {
-			words = cmp.Or(words, p.Quote)
-		}
-		if doc, err = l.renamed(ctx, s.Document, digest, words); doc != nil {
+		if doc, err = l.renamed(ctx, s.Document, digest); doc != nil {
 			s.Now = doc.ID
 		}
 	}
@@ -416,8 +386,7 @@ func (l *renames) sourcesState(ctx context.Context, archive retrieve.Archive, id
 }
 
 // ChangedAnswers counts the records of callers, and those that quote words which
-// are no longer in their documents. It does not search: a document that was renamed
-// and edited at once counts as gone.
+// are no longer in their documents.
 func ChangedAnswers(ctx context.Context, l Library, archive retrieve.Archive, callers []string) (changed, all int, err error) {
 	const page = 500
 	c := &renames{catalog: &catalog{Library: l}}

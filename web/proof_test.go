@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -118,9 +117,6 @@ func TestQuoteStates(t *testing.T) {
 		{"edited before", func(d *ingest.Document) { d.Digest, d.Text = "new", "Prices\n"+d.Text }, quoteMoved, quoteMoved},
 		{"edited", func(d *ingest.Document) { d.Digest, d.Text = "new", strings.ReplaceAll(d.Text, "240", "260") }, quoteChanged, quoteChanged},
 		{"renamed", func(d *ingest.Document) { d.ID, d.Path = "club/fees.md", "fees.md" }, quoteMoved, quoteMoved},
-		{"renamed and edited", func(d *ingest.Document) {
-			d.ID, d.Digest, d.Text = "club/fees.md", "new", "Prices\n"+d.Text
-		}, quoteMoved, quoteMoved},
 		{"renamed after it was edited", func(d *ingest.Document) {
 			d.ID, d.Digest, d.Text = "club/fees.md", "new", strings.ReplaceAll(d.Text, "240", "260")
 			d.Meta = map[string]string{ingest.FormerKey: "club/prices.md//" + p.Document}
@@ -150,7 +146,7 @@ func TestQuoteStates(t *testing.T) {
 			l := newLedger()
 			l.records["mine"] = retrieve.Record{ID: "mine", Ended: time.Date(2026, 5, 12, 0, 0, 0, 0, time.UTC), Events: packed}
 			l.records["other"] = retrieve.Record{ID: "other", By: "key", Events: packed}
-			h := newHandler(t, func(o *Options) { o.Library, o.Searcher, o.Ledger = now, texts{now}, l })
+			h := newHandler(t, func(o *Options) { o.Library, o.Ledger = now, l })
 			for run, cited := range map[string]string{"mine": "2026-05-12", "other": "", "none": ""} {
 				if c.page != quoteChanged {
 					break
@@ -170,7 +166,7 @@ func TestQuoteStates(t *testing.T) {
 				if page := call(h, "GET", "/documents/"+link+run, ""); page.Code != 200 || !strings.Contains(page.Body.String(), p.Text) {
 					t.Errorf("the page of what is gone: %d %s", page.Code, page.Body)
 				}
-			} else if c.name != "renamed and edited" {
+			} else {
 				run = ""
 			}
 			if w := call(h, "GET", "/api/documents/"+link+run, ""); w.Code != 200 {
@@ -178,7 +174,7 @@ func TestQuoteStates(t *testing.T) {
 			} else if x := into[shownDocument](t, w, 200); x.State != c.page || x.Missing != (c.page == quoteChanged || c.page == quoteGone) {
 				t.Errorf("the link: state %q, missing %v", x.State, x.Missing)
 			}
-			states, err := (&renames{catalog: &catalog{Library: now, Searcher: texts{now}}}).withStates(t.Context(), recorded)
+			states, err := (&renames{catalog: &catalog{Library: now}}).withStates(t.Context(), recorded)
 			must(t, err)
 			var a struct {
 				Later   string
@@ -191,18 +187,6 @@ func TestQuoteStates(t *testing.T) {
 			}
 		})
 	}
-}
-
-// texts finds whole documents.
-type texts struct{ shelf }
-
-func (s texts) Search(_ context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
-	for _, d := range s.shelf {
-		if strings.Contains(d.Text, q.Text) {
-			found = append(found, s.passage(d.ID, q.Text))
-		}
-	}
-	return found, nil
 }
 
 // TestForgetAnswers deletes uploads with and without the answers that quote them.
