@@ -30,7 +30,6 @@ type answering struct {
 	metrics   *Metrics
 	logger    *slog.Logger
 
-	model    modelHealth
 	live     *Answers
 	ledger   retrieve.Ledger
 	keep     time.Duration                 // how long records are kept; 0: there are none
@@ -75,12 +74,8 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 	case err != nil:
 		return nil, fmt.Errorf("looking for a run to resume: %w", err)
 	}
-	var request R
-	if err := json.Unmarshal(stored.Request, &request); err != nil {
-		return nil, fmt.Errorf("reading the request of the run %s: %w", id, err)
-	}
-	*r = request
-	return recorder, nil
+	*r, err = decoded[R](stored.Request)
+	return recorder, err
 }
 
 func notResumable(id string) *Problem {
@@ -273,10 +268,10 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 			a.metrics.answers.WithLabelValues(kindName(kind), outcome).Inc()
 		}()
 		events := tee(events, func(e answer.Event) error {
-			a.model.note(e)
-			switch e.(type) {
+			switch e := e.(type) {
 			case answer.Fallback:
 				outcome = "fallback"
+				a.logger.ErrorContext(ctx, "the model gave no answer: sentences are quoted instead", "reason", e.Reason, "error", e.Err)
 			case answer.Incomplete:
 				outcome = "incomplete"
 			case answer.Unanswered:

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testsWithBrowser{m})
 }
 
-// TestLimits sends questions and bodies that are too large.
+// TestLimits sends the longest question, and bodies that nest deeply.
 func TestLimits(t *testing.T) {
 	e := newHandler(t, nil)
 	for _, tt := range []struct {
@@ -38,9 +38,6 @@ func TestLimits(t *testing.T) {
 		code       string
 	}{
 		{"longest question", `{"question":"` + strings.Repeat("a", MaxQuestion) + `"}`, 200, ""},
-		{"long question", `{"question":"` + strings.Repeat("a", MaxQuestion+1) + `"}`, 413, "question_too_long"},
-		{"question of 100 KB", `{"question":"` + strings.Repeat("why ", 25_000) + `"}`, 413, "question_too_long"},
-		{"large body", `{"question":"` + strings.Repeat("a", MaxBody) + `"}`, 413, "body_too_large"},
 		{"deep nesting", `{"question":` + strings.Repeat("[", 100_000) + `}`, 400, "bad_json"},
 		{"deep filter", `{"question":"a","filter":` + strings.Repeat(`{"a":`, 20_000) + `}`, 400, "bad_json"},
 	} {
@@ -178,26 +175,6 @@ func TestReadiness(t *testing.T) {
 	}
 	if said := logged.String(); strings.Count(said, "db.internal") != 1 || strings.Count(said, "is reachable again") != 1 {
 		t.Errorf("the log says %s", said)
-	}
-}
-
-// TestModelHealth: the log and /readyz say once that the model gives no answers, and
-// that it does again.
-func TestModelHealth(t *testing.T) {
-	var log bytes.Buffer
-	m := modelHealth{logger: slog.New(slog.NewTextHandler(&log, nil))}
-	why := &openai.Error{Kind: openai.Unauthorized, Model: "m", Server: "models.test"}
-	for _, e := range []answer.Event{answer.Stepped{Changed: true}, answer.Fallback{Reason: why.Fallback(), Err: why}, answer.Stepped{},
-		answer.Fallback{Reason: why.Fallback(), Err: why}, answer.Text{}} {
-		m.note(e)
-	}
-	if got := m.detail(); !strings.Contains(got, "(model_rejected)") || strings.Count(log.String(), "\n") != 1 ||
-		!strings.Contains(log.String(), "check the API key") {
-		t.Errorf("%q, log %s", got, &log)
-	}
-	m.note(answer.Stepped{Changed: true})
-	if got := m.detail(); got != "" || !strings.Contains(log.String(), "answers again") {
-		t.Errorf("%q, log %s", got, &log)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"ibid/answer"
 	"ibid/retrieve"
 )
 
@@ -52,14 +53,13 @@ func (p *codePoints) add(data []byte) ([]byte, error) {
 
 // addTo returns the data of an event with these offsets, after all events before it.
 func (p *codePoints) addTo(e event) ([]byte, error) {
-	var piece struct{ Text string }
-	if e.kind != "text" {
-		return p.add(e.data)
+	if e.kind == "text" {
+		piece, err := decoded[answer.Text](e.data)
+		if err != nil {
+			return nil, err
+		}
+		p.answer += piece.Text
 	}
-	if err := json.Unmarshal(e.data, &piece); err != nil {
-		return nil, fmt.Errorf("reading an event again: %w", err)
-	}
-	p.answer += piece.Text
 	return p.add(e.data)
 }
 

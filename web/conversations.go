@@ -100,15 +100,8 @@ func (a *asking) follow(c echo.Context, r *askRequest) error {
 		if stored.Kind != askKind || talkOf(stored.Spec) != r.talk {
 			continue
 		}
-		whole, err := a.ledger.Record(ctx, stored.ID)
-		if errors.Is(err, retrieve.ErrNotFound) {
-			continue // deleted meanwhile
-		}
-		if err != nil {
-			return fmt.Errorf("reading the record of a conversation: %w", err)
-		}
-		record, err := recordWithEvents(whole)
-		if err == nil && record.Answer != nil {
+		record, err := a.whole(ctx, stored.ID)
+		if err == nil && record != nil && record.Answer != nil {
 			r.History, err = record.turns()
 			r.History = r.History[max(0, len(r.History)-conversationTurns):]
 			return err
@@ -120,15 +113,38 @@ func (a *asking) follow(c echo.Context, r *askRequest) error {
 	return nil
 }
 
+// whole returns a record with its events, nil if it was deleted meanwhile.
+func (a *asking) whole(ctx context.Context, id string) (*answerRecord, error) {
+	stored, err := a.ledger.Record(ctx, id)
+	if errors.Is(err, retrieve.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a record: %w", err)
+	}
+	return recordWithEvents(stored)
+}
+
 // records are all of the caller's, newest first and without events, with those of the
 // answers that have just ended.
 func (a *asking) records(ctx context.Context, by string) iter.Seq2[retrieve.Record, error] {
+	if err := a.live.waitStored(ctx); err != nil {
+		return func(yield func(retrieve.Record, error) bool) {
+			yield(retrieve.Record{}, fmt.Errorf("waiting for records: %w", err))
+		}
+	}
+	return recordsOf(ctx, a.ledger, by)
+}
+
+// recordsOf are all records of a caller, newest first and without events.
+func recordsOf(ctx context.Context, in retrieve.Archive, by string) iter.Seq2[retrieve.Record, error] {
 	return func(yield func(retrieve.Record, error) bool) {
-		err := a.live.waitStored(ctx)
 		page := make([]retrieve.Record, recordsAtOnce)
-		for last := (retrieve.Record{}); err == nil && len(page) == recordsAtOnce; {
-			if page, err = a.ledger.Records(ctx, by, last, recordsAtOnce); err != nil {
-				break
+		for last := (retrieve.Record{}); len(page) == recordsAtOnce; {
+			var err error
+			if page, err = in.Records(ctx, by, last, recordsAtOnce); err != nil {
+				yield(last, fmt.Errorf("listing the records: %w", err))
+				return
 			}
 			for _, last = range page {
 				if !yield(last, nil) {
@@ -136,23 +152,15 @@ func (a *asking) records(ctx context.Context, by string) iter.Seq2[retrieve.Reco
 				}
 			}
 		}
-		if err != nil {
-			yield(retrieve.Record{}, fmt.Errorf("listing the records: %w", err))
-		}
 	}
 }
 
 // turns are those of the conversation that ends with an answer.
 func (r *answerRecord) turns() ([]answer.Turn, error) {
-	var asked askRequest
-	var said answered
-	if err := json.Unmarshal(r.Request, &asked); err != nil {
-		return nil, fmt.Errorf("reading the question of a record: %w", err)
-	}
-	if err := json.Unmarshal(r.Answer, &said); err != nil {
-		return nil, fmt.Errorf("reading the answer of a record: %w", err)
-	}
-	return append(asked.History, answer.Turn{Role: "user", Content: asked.Question}, answer.Turn{Role: "assistant", Content: said.Text}), nil
+	asked, err1 := decoded[askRequest](r.Request)
+	said, err2 := decoded[answer.Text](r.Answer)
+	return append(asked.History, answer.Turn{Role: "user", Content: asked.Question}, answer.Turn{Role: "assistant", Content: said.Text}),
+		errors.Join(err1, err2)
 }
 
 // forgetTurns takes the question and the answer of a record out of the history of the later
@@ -306,19 +314,14 @@ func (r *runHandlers) showConversation(c echo.Context) error {
 	}
 	shown := shownConversation{talk: t, Runs: []*answerRecord{}}
 	for _, id := range slices.Backward(ids) {
-		stored, err := r.ledger.Record(c.Request().Context(), id)
-		if errors.Is(err, retrieve.ErrNotFound) {
-			continue // deleted meanwhile
-		}
-		if err != nil {
-			return fmt.Errorf("reading a record: %w", err)
-		}
-		record, err := recordWithEvents(stored)
+		record, err := r.whole(c.Request().Context(), id)
 		if err != nil {
 			return err
 		}
-		r.setAddresses(c, record)
-		shown.Runs = append(shown.Runs, record)
+		if record != nil {
+			r.setAddresses(c, record)
+			shown.Runs = append(shown.Runs, record)
+		}
 	}
 	return reply(c, http.StatusOK, shown)
 }
@@ -351,10 +354,7 @@ func (r *runHandlers) deleteConversation(c echo.Context) error {
 			break
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, err)
 }
 
 // runsOf returns the conversation that an address names, and its records, newest first.
@@ -369,9 +369,8 @@ func (r *runHandlers) runsOf(c echo.Context) (t talk, ids []string, err error) {
 		}
 	}
 	if len(ids) == 0 {
-		return t, nil, &Problem{Status: http.StatusNotFound, Code: "conversation_not_found",
-			Detail: fmt.Sprintf("there is no conversation %.80q of this key and user: give the ?user= that asked, or its records have expired",
-				t.Conversation)}
+		return t, nil, problem(http.StatusNotFound, "conversation_not_found",
+			"there is no conversation %.80q of this key and user: give the ?user= that asked, or its records have expired", t.Conversation)
 	}
 	return t, ids, nil
 }

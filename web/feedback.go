@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -60,12 +59,10 @@ func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error 
 	}
 	f := retrieve.Feedback{Run: given.Run, By: callerID(c), Citation: -1, Rating: int(given.Rating), Comment: given.Comment, At: time.Now()}
 	if given.Citation != nil {
-		var a struct {
-			Citations []cite.Citation `json:"citations"`
-		}
+		var a cite.Answer
 		if record.Answer != nil {
-			if err := json.Unmarshal(record.Answer, &a); err != nil {
-				return fmt.Errorf("reading the answer of the run %s: %w", given.Run, err)
+			if a, err = decoded[cite.Answer](record.Answer); err != nil {
+				return err
 			}
 		}
 		if f.Citation = int(*given.Citation); f.Citation < 0 || f.Citation >= len(a.Citations) {
@@ -73,10 +70,7 @@ func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error 
 				len(a.Citations)).in("citation")
 		}
 	}
-	if err := r.ledger.KeepFeedback(c.Request().Context(), f); err != nil {
-		return fmt.Errorf("storing feedback: %w", err)
-	}
-	return reply(c, http.StatusCreated, entryOf(f))
+	return send(c, http.StatusCreated, entryOf(f), r.ledger.KeepFeedback(c.Request().Context(), f))
 }
 
 // listedFeedback is the reply of GET /api/feedback.

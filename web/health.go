@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-
-	"ibid/answer"
 )
 
 // Indexing is the progress of the sync, as replies have it.
@@ -28,7 +26,6 @@ type health struct {
 	indexing  func() Indexing
 	reachable func(context.Context) error
 	logger    *slog.Logger
-	model     *modelHealth
 
 	unreachable atomic.Bool // the store, when it was last checked
 }
@@ -48,49 +45,6 @@ type readiness struct {
 	Indexing
 	// Reason says why the server is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Detail says what is wrong with a server that is ready.
-	Detail string `json:"detail,omitempty"`
-}
-
-// modelHealth is what the last answers say of the model.
-type modelHealth struct {
-	logger   *slog.Logger
-	fallback atomic.Pointer[string] // why the last answer was quoted in its place
-}
-
-// note logs when sentences begin to be quoted in place of the model's answers, for
-// another reason than before, and when the model answers again.
-func (m *modelHealth) note(e answer.Event) {
-	now, err := "", error(nil)
-	switch e := e.(type) {
-	case answer.Fallback:
-		now, err = e.Reason, e.Err
-	case answer.Stepped:
-		if !e.Changed {
-			return
-		}
-	default:
-		return
-	}
-	before := m.fallback.Swap(&now)
-	switch {
-	case now != "" && (before == nil || *before != now):
-		m.logger.Error("the model gives no answers: sentences are quoted instead", "reason", now, "error", err)
-	case now == "" && before != nil && *before != "":
-		m.logger.Info("the model answers again")
-	}
-}
-
-// detail says that the model gave no answer to the last question.
-func (m *modelHealth) detail() string {
-	reason := m.fallback.Load()
-	if reason != nil && *reason == "model_untrusted" {
-		return "the model did not pass its self-test: sentences are quoted instead (--no-self-test overrules this)"
-	}
-	if reason != nil && *reason != "" {
-		return "the model gave no answer to the last question (" + *reason + "): sentences are quoted instead"
-	}
-	return ""
 }
 
 // storeTimeout is how long the store may take to respond.
@@ -99,7 +53,7 @@ const storeTimeout = 2 * time.Second
 // ready reports whether the server can answer questions. What is wrong with the
 // store is logged, once.
 func (h *health) ready(c echo.Context) error {
-	r := readiness{Indexing: h.indexing(), Detail: h.model.detail()}
+	r := readiness{Indexing: h.indexing()}
 	if !r.Ready {
 		r.Reason = "the folders are being read for the first time"
 	}

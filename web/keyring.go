@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ibid/retrieve"
@@ -40,16 +41,11 @@ func holderFrom(ctx context.Context) *holder {
 	return h
 }
 
-// A heldKey is a key with its usage, which outlives a reload of the keyring.
+// A heldKey is a key. When its use was stored last, in Unix seconds, outlives a reload
+// of the keyring.
 type heldKey struct {
 	retrieve.Key
-	*usage
-}
-
-// usage says when a key was used.
-type usage struct {
-	mu    sync.Mutex // guards what follows
-	noted time.Time  // when its use was stored last
+	noted *atomic.Int64
 }
 
 // How soon a change of the keys by another process takes effect.
@@ -61,7 +57,7 @@ const (
 	ringTimeout = 2 * time.Second  // for one read of the store
 )
 
-// A keyring has the store's keys and sessions in memory.
+// A keyring has the store's keys and sessions in memory. It is read when it is needed.
 type keyring struct {
 	store  retrieve.Keyring
 	logger *slog.Logger
@@ -73,11 +69,6 @@ type keyring struct {
 	revision int64
 	keys     map[string]*heldKey // by id
 	sessions map[[sha256.Size]byte]retrieve.Session
-}
-
-// newKeyring returns a keyring that is read from the store when it is needed.
-func newKeyring(store retrieve.Keyring, logger *slog.Logger) *keyring {
-	return &keyring{store: store, logger: logger}
 }
 
 // refresh reads the store unless that was done within maxAge. It fails when the
@@ -137,9 +128,10 @@ func (k *keyring) load(ctx context.Context, at time.Time) error {
 	for _, key := range ring.Keys {
 		held := &heldKey{Key: key}
 		if old := before[key.ID]; old != nil {
-			held.usage = old.usage
+			held.noted = old.noted
 		} else {
-			held.usage = &usage{noted: key.Used}
+			held.noted = new(atomic.Int64)
+			held.noted.Store(key.Used.Unix())
 		}
 		k.keys[key.ID] = held
 	}
@@ -256,13 +248,8 @@ func (k *keyring) noteUse(ctx context.Context, key *heldKey) {
 	if key.Digest == [sha256.Size]byte{} {
 		return // a person
 	}
-	key.mu.Lock()
-	due := now.Sub(key.noted) >= noteEvery
-	if due {
-		key.noted = now
-	}
-	key.mu.Unlock()
-	if !due {
+	before := key.noted.Load()
+	if now.Unix()-before < int64(noteEvery.Seconds()) || !key.noted.CompareAndSwap(before, now.Unix()) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, ringTimeout)

@@ -303,15 +303,6 @@ func sourcesText(a *mcpAnswer) string {
 		}
 		fmt.Fprintf(&b, "\n    bytes %d-%d: “%s”\n", c.Start, c.End, rewrite.Escape(oneLine(c.Text)))
 	}
-	for i, p := range a.Nearest {
-		if len(a.Closest) > 0 {
-			break
-		}
-		if i == 0 {
-			b.WriteString("The nearest passages:\n")
-		}
-		fmt.Fprintf(&b, "- %s (%s), bytes %d-%d\n", rewrite.EscapeTitle(p.Title), escapeName(p.Document), p.Start, p.End)
-	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -326,9 +317,9 @@ func oneLine(text string) string {
 // reportProgress returns what reports events to clients that ask for progress. It
 // fails when the client has gone.
 func reportProgress(ctx context.Context, req *mcp.CallToolRequest) func(answer.Event) error {
-	token, sent, judged, found, writing := req.Params.GetProgressToken(), 0., 0, 0, false
+	token, sent, judged, found, last := req.Params.GetProgressToken(), 0., 0, 0, ""
 	return func(e answer.Event) error {
-		message := ""
+		message := last
 		switch e := e.(type) {
 		case answer.Retrieved:
 			found = len(e.Passages)
@@ -336,18 +327,13 @@ func reportProgress(ctx context.Context, req *mcp.CallToolRequest) func(answer.E
 		case answer.Judged:
 			judged++
 			message = fmt.Sprintf("checked %d of %d passages", judged, found)
-		case answer.Draft:
-			if e.Final {
-				message = fmt.Sprintf("draft %d is written", e.Step)
-			}
-		case answer.Text:
-			if !writing {
-				writing, message = true, "writing the answer"
-			}
+		case answer.Draft, answer.Text:
+			message = "writing the answer"
 		}
-		if token == nil || message == "" {
+		if token == nil || message == last {
 			return nil
 		}
+		last = message
 		sent++
 		err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: sent, Message: message})
 		if err != nil {

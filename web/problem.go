@@ -240,6 +240,14 @@ func encoded(v any) []byte {
 	return data
 }
 
+// decoded is a value that this server encoded, now or in a record.
+func decoded[T any](data []byte) (v T, err error) {
+	if err = json.Unmarshal(data, &v); err != nil {
+		err = fmt.Errorf("reading a record: %w", err)
+	}
+	return v, err
+}
+
 func reply(c echo.Context, status int, v any) error {
 	return replyAs(c, status, echo.MIMEApplicationJSON, v)
 }

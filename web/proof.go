@@ -64,18 +64,13 @@ func (d *documents) recall(c echo.Context, q *quoteRef) error {
 	if err != nil || record.Ended == nil || record.Answer == nil {
 		return err
 	}
-	var a struct {
-		Citations []cite.Citation `json:"citations"`
-	}
-	if err := json.Unmarshal(record.Answer, &a); err != nil {
-		return fmt.Errorf("reading the record %s: %w", id, err)
-	}
+	a, err := decoded[cite.Answer](record.Answer)
 	for _, c := range a.Citations {
 		if hashQuote(c.Quote) == q.Hash {
 			q.words, q.day = c.Quote, *record.Ended
 		}
 	}
-	return nil
+	return err
 }
 
 // Digits of the digest and of the hash in a link.
@@ -295,32 +290,30 @@ func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []strin
 	return ids, nil
 }
 
-// withStates adds the state of each source to a recorded answer.
-func (l *renames) withStates(ctx context.Context, recorded json.RawMessage) (json.RawMessage, error) {
-	var a struct {
-		Sources   json.RawMessage `json:"sources"`
-		Citations []cite.Citation `json:"citations"`
-	}
-	var sources []cite.Source
-	err := json.Unmarshal(recorded, &a)
-	if err == nil && a.Sources != nil {
-		err = json.Unmarshal(a.Sources, &sources)
-	}
-	if err != nil || len(sources) == 0 {
-		return recorded, err
-	}
+// sources returns the sources of a recorded answer, with their states.
+func (l *renames) sources(ctx context.Context, recorded json.RawMessage) ([]cite.Source, error) {
+	a, err := decoded[cite.Answer](recorded)
 	digests := map[string]string{}
 	for _, c := range a.Citations {
 		digests[c.Document] = c.Digest
 	}
-	for i := range sources {
-		if err := l.setState(ctx, &sources[i], digests[sources[i].Document]); err != nil {
+	for i := range a.Sources {
+		if err := l.setState(ctx, &a.Sources[i], digests[a.Sources[i].Document]); err != nil {
 			return nil, err
 		}
 	}
-	// All else remains as it was recorded, perhaps by another version.
-	now, err := json.Marshal(sources)
-	return bytes.Replace(recorded, a.Sources, now, 1), err
+	return a.Sources, err
+}
+
+// withStates adds the state of each source to a recorded answer. All else remains as it was
+// recorded, perhaps by another version.
+func (l *renames) withStates(ctx context.Context, recorded json.RawMessage) (json.RawMessage, error) {
+	sources, err := l.sources(ctx, recorded)
+	if err != nil || len(sources) == 0 {
+		return recorded, err
+	}
+	before, err := decoded[struct{ Sources json.RawMessage }](recorded)
+	return bytes.Replace(recorded, before.Sources, encoded(sources), 1), err
 }
 
 func (l *renames) setState(ctx context.Context, s *cite.Source, digest string) error {
@@ -374,12 +367,8 @@ func (l *renames) sourcesState(ctx context.Context, archive retrieve.Archive, id
 	if err != nil || record.Answer == nil {
 		return "", err
 	}
-	var a struct{ Sources []cite.Source }
-	answer, err := l.withStates(ctx, record.Answer)
-	if err == nil {
-		err = json.Unmarshal(answer, &a)
-	}
-	for _, s := range a.Sources {
+	sources, err := l.sources(ctx, record.Answer)
+	for _, s := range sources {
 		state = worse(state, quoteState(s.State))
 	}
 	return state, err
@@ -388,27 +377,19 @@ func (l *renames) sourcesState(ctx context.Context, archive retrieve.Archive, id
 // ChangedAnswers counts the records of callers, and those that quote words which
 // are no longer in their documents.
 func ChangedAnswers(ctx context.Context, l Library, archive retrieve.Archive, callers []string) (changed, all int, err error) {
-	const page = 500
 	c := &renames{catalog: &catalog{Library: l}}
 	for _, by := range callers {
-		for last := (retrieve.Record{}); ; {
-			records, err := archive.Records(ctx, by, last, page)
+		for r, err := range recordsOf(ctx, archive, by) {
+			var state quoteState
+			if err == nil {
+				state, err = c.sourcesState(ctx, archive, r.ID)
+			}
 			if err != nil {
-				return 0, 0, err
+				return 0, 0, fmt.Errorf("comparing the quotes of the record %s: %w", r.ID, err)
 			}
-			for _, r := range records {
-				state, err := c.sourcesState(ctx, archive, r.ID)
-				if err != nil {
-					return 0, 0, fmt.Errorf("comparing the quotes of the record %s: %w", r.ID, err)
-				}
-				if all++; state.rank() >= quoteChanged.rank() {
-					changed++
-				}
+			if all++; state.rank() >= quoteChanged.rank() {
+				changed++
 			}
-			if len(records) < page {
-				break
-			}
-			last = records[len(records)-1]
 		}
 	}
 	return changed, all, nil

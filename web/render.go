@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -640,11 +639,9 @@ func (p *pageStream) beforeEvent(kind string, data []byte) error {
 	if kind != "done" {
 		return nil
 	}
-	var a struct {
-		Unsupported []cite.Unsupported `json:"unsupported"`
-	}
-	if err := json.Unmarshal(data, &a); err != nil {
-		return fmt.Errorf("reading the end of the answer: %w", err)
+	a, err := decoded[cite.Answer](data)
+	if err != nil {
+		return err
 	}
 	events, err := p.answer.markedBlocks(a.Unsupported)
 	if err != nil {
@@ -657,13 +654,13 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 	if kind != "text" && kind != "draft" {
 		return nil
 	}
-	var e struct {
+	e, err := decoded[struct {
 		textEvent
 		Step  int
 		Final bool
-	}
-	if err := json.Unmarshal(data, &e); err != nil {
-		return fmt.Errorf("reading the event %s: %w", kind, err)
+	}](data)
+	if err != nil {
+		return err
 	}
 	growing := p.answer
 	if kind == "draft" {

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/semaphore"
 
+	"ibid/cite"
 	"ibid/retrieve"
 )
 
@@ -104,12 +105,7 @@ func kindName(kind string) string {
 
 // questionOf is the question of a stored request; empty for a summary.
 func questionOf(request []byte) string {
-	var r struct {
-		Question string `json:"question"`
-	}
-	if json.Unmarshal(request, &r) != nil {
-		return ""
-	}
+	r, _ := decoded[struct{ Question string }](request) // none where it cannot be read
 	return strings.TrimSpace(r.Question)
 }
 
@@ -266,12 +262,9 @@ func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRec
 	case err != nil:
 		return nil, fmt.Errorf("looking for a run: %w", err)
 	}
-	var request storedRequest
-	if err := json.Unmarshal(stored.Spec, &request); err != nil {
-		return nil, fmt.Errorf("reading the request of the run %s: %w", id, err)
-	}
-	if request.Request == nil {
-		return nil, nil
+	request, err := decoded[storedRequest](stored.Spec)
+	if err != nil || request.Request == nil {
+		return nil, err
 	}
 	record := &answerRecord{ID: id, Kind: kindName(stored.Kind), State: stateInterrupted, Question: questionOf(request.Request),
 		Request: request.Request, Started: stored.Started, Resumable: true, by: request.By, worker: stored.Worker}
@@ -317,7 +310,7 @@ func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 		}
 	}
 	if record.Answer != nil && (wantsMarkdown(c) || wantsHTML(c)) {
-		whole, err := recordedAnswer(record.Answer)
+		whole, err := decoded[cite.Answer](record.Answer)
 		if err != nil {
 			return err
 		}

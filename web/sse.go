@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"ibid/cite"
 )
 
 // An eventStream writes server-sent events. The status goes out with the first
@@ -90,7 +91,7 @@ type markdownEvent struct {
 
 func (s *eventStream) send(e event) error {
 	if s.markdown && e.kind == "done" {
-		whole, err := recordedAnswer(e.data)
+		whole, err := decoded[cite.Answer](e.data)
 		if err == nil {
 			err = s.writeEvent("markdown", markdownEvent{asMarkdown(whole, true)})
 		}
@@ -98,44 +99,37 @@ func (s *eventStream) send(e event) error {
 			return err
 		}
 	}
+	return s.pass(e, s.writeOne)
+}
+
+// pass writes an event, with the blocks before and after it.
+func (s *eventStream) pass(e event, write func(event) error) (err error) {
 	if s.points != nil {
-		data, err := s.points.addTo(e)
-		if err != nil {
+		if e.data, err = s.points.addTo(e); err != nil {
 			return err
 		}
-		e.data = data
 	}
 	if s.page == nil {
-		return s.writeOne(e)
+		return write(e)
 	}
-	if err := s.page.beforeEvent(e.kind, e.data); err != nil {
-		return err
+	if err = s.page.beforeEvent(e.kind, e.data); err == nil {
+		err = write(e)
 	}
-	if err := s.writeOne(e); err != nil {
-		return err
+	if err == nil {
+		err = s.page.afterEvent(e.kind, e.data)
 	}
-	return s.page.afterEvent(e.kind, e.data)
+	return err
 }
 
 // sendBlocks sends the blocks of events that the reader already has: blocks have no
 // ids of their own, and the last ones may not have arrived.
 func (s *eventStream) sendBlocks(had []event) error {
-	if s.points != nil {
-		for _, e := range had {
-			if _, err := s.points.addTo(e); err != nil {
-				return err
-			}
-		}
-	}
-	if s.page == nil {
-		return nil
-	}
 	writing := slices.ContainsFunc(had, func(e event) bool { return e.kind == "text" })
 	for _, e := range had {
 		if e.kind == "draft" && writing {
 			continue
 		}
-		if err := errors.Join(s.page.beforeEvent(e.kind, e.data), s.page.afterEvent(e.kind, e.data)); err != nil {
+		if err := s.pass(e, func(event) error { return nil }); err != nil {
 			return err
 		}
 	}

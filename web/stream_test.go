@@ -3,8 +3,6 @@ package web
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -50,115 +48,20 @@ func serve(t *testing.T, change func(*Options)) *httptest.Server {
 	return s
 }
 
-// TestTooMany checks that a question over the limit is refused at once, in both
-// forms of errors, and accepted when there is room.
-func TestTooMany(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	h := newHandler(t, func(o *Options) {
-		o.MaxAsks = 1
-		o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
-			entered <- struct{}{}
-			<-leave
-			yield(answer.Unanswered{Text: "no"}, nil)
-		})
-	})
-	replies := make(chan int)
-	ask := func() {
-		go func() { replies <- call(h, "POST", "/api/ask", why).Code }()
-		<-entered
-	}
-	ask()
-	for path, want := range map[string][3]string{
-		"/api/ask":             {why, "too_many_questions", "application/problem+json"},
-		"/v1/chat/completions": {`{"model":"ibid","messages":[{"role":"user","content":"why?"}]}`, "rate_limit_exceeded", "application/json"},
-	} {
-		w := call(h, "POST", path, want[0], asEvents...)
-		if w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != want[2] ||
-			!strings.Contains(w.Body.String(), `"code":"`+want[1]+`"`) {
-			t.Errorf("%s over the limit: %d %v: %s", path, w.Code, w.Header(), w.Body)
-		}
-	}
-	leave <- struct{}{}
-	if code := <-replies; code != 200 {
-		t.Errorf("within the limit: status %d", code)
-	}
-	ask()
-	leave <- struct{}{}
-	if code := <-replies; code != 200 {
-		t.Errorf("after the limit: status %d", code)
-	}
-}
-
-// TestDisconnect checks that the work upstream stops when the client disconnects.
-func TestDisconnect(t *testing.T) {
-	t.Parallel()
-	for _, accept := range []string{"text/event-stream", "application/json"} {
-		t.Run(accept, func(t *testing.T) {
-			stopped := make(chan error, 1)
-			ctx, disconnect := context.WithCancel(t.Context())
-			s := serve(t, func(o *Options) {
-				o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
-					yield(answer.Text{Text: "well. "}, nil)
-					disconnect()
-					<-ctx.Done()
-					stopped <- ctx.Err()
-					yield(nil, ctx.Err())
-				})
-			})
-			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/api/ask", strings.NewReader(why))
-			must(t, err)
-			r.Header.Set("Accept", accept)
-			if res, err := http.DefaultClient.Do(r); err == nil {
-				_, err = io.ReadAll(res.Body)
-				res.Body.Close()
-				if !errors.Is(err, context.Canceled) {
-					t.Errorf("reading ended with %v", err)
-				}
-			}
-			if err := <-stopped; !errors.Is(err, context.Canceled) {
-				t.Errorf("the work ended with %v", err)
-			}
-		})
-	}
-}
-
-// TestShutdown checks that the reply to an answer that the server stops says so.
+// TestShutdown checks that the reply to an answer that the server stops says so, and
+// that streams have an end.
 func TestShutdown(t *testing.T) {
-	for _, accept := range []string{"text/event-stream", "application/json"} {
-		ctx, stop := context.WithCancel(t.Context())
-		h := newHandler(t, func(o *Options) {
-			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
-				yield(answer.Text{Text: "well. And"}, nil)
-				stop()
-				<-ctx.Done()
-				yield(nil, ctx.Err())
-			})
-		})
-		w := callIn(ctx, h, "POST", "/api/ask", why, "Accept", accept)
-		body := w.Body.Bytes()
-		if accept == "text/event-stream" {
-			events := eventsOf(t, body)
-			last := events[len(events)-1]
-			if body = last.data; last.kind != "error" {
-				t.Errorf("the last event is %q", last.kind)
-			}
-		} else if w.Code != http.StatusServiceUnavailable {
-			t.Errorf("status %d", w.Code)
-		}
-		var p Problem
-		if err := json.Unmarshal(body, &p); err != nil || p.Code != "canceled" || p.Status != http.StatusServiceUnavailable ||
-			p.Title != "Service Unavailable" {
-			t.Errorf("%s: %v, %s", accept, err, body)
-		}
-	}
-}
-
-// TestShutdownV1 checks that streams of the OpenAI API that the server stops have an end.
-func TestShutdownV1(t *testing.T) {
-	for path, tt := range map[string]struct{ body, end string }{
-		"/v1/chat/completions": {`"messages":[{"role":"user","content":"a"}]`, `"finish_reason":"length"`},
-		"/v1/completions":      {`"prompt":"a"`, `"finish_reason":"length"`},
-		"/v1/responses":        {`"input":"a"`, `"type":"response.incomplete"`},
+	const canceled = `"status":503,"code":"canceled"`
+	for _, tt := range []struct {
+		path, body string
+		accept     []string
+		end        string
+	}{
+		{"/api/ask", why, nil, canceled},
+		{"/api/ask", why, asEvents, "event: error\ndata: {\"type\":\"about:blank\",\"title\":\"Service Unavailable\"," + canceled},
+		{"/v1/chat/completions", `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"a"}]}`, nil, `"finish_reason":"length"`},
+		{"/v1/completions", `{"model":"ibid","stream":true,"prompt":"a"}`, nil, `"finish_reason":"length"`},
+		{"/v1/responses", `{"model":"ibid","stream":true,"input":"a"}`, nil, `"type":"response.incomplete"`},
 	} {
 		ctx, stop := context.WithCancel(t.Context())
 		h := newHandler(t, func(o *Options) {
@@ -169,10 +72,11 @@ func TestShutdownV1(t *testing.T) {
 				yield(nil, ctx.Err())
 			})
 		})
-		body := callIn(ctx, h, "POST", path, `{"model":"ibid","stream":true,`+tt.body+`}`).Body.String()
-		if !strings.Contains(body, tt.end) || !strings.Contains(body, "The answer is incomplete: the server stopped") ||
-			path != "/v1/responses" && !strings.HasSuffix(body, "data: [DONE]\n\n") {
-			t.Errorf("%s: %s", path, body)
+		body := callIn(ctx, h, "POST", tt.path, tt.body, tt.accept...).Body.String()
+		if v1 := strings.HasPrefix(tt.path, "/v1"); !strings.Contains(body, tt.end) ||
+			v1 && !strings.Contains(body, "The answer is incomplete: the server stopped") ||
+			v1 && tt.path != "/v1/responses" && !strings.HasSuffix(body, "data: [DONE]\n\n") {
+			t.Errorf("%s %v: %s", tt.path, tt.accept, body)
 		}
 	}
 }

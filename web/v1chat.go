@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -124,7 +123,8 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		return q, badValue("messages", "the last user message is empty: it is the question")
 	}
 	q.Question = asked.text
-	q.Style = clip(strings.Join(style, "\n\n"), maxStyleBytes)
+	q.Style = strings.Join(style, "\n\n")
+	q.Style = q.Style[:runeStart(q.Style, maxStyleBytes)]
 	room := maxHistoryBytes
 	for i := last - 1; i >= 0 && len(q.History) < maxTurns && room > 0; i-- {
 		m := messages[i]
@@ -135,7 +135,8 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		if m.Role == "assistant" {
 			text = withoutSources(text)
 		}
-		if text = clip(strings.TrimSpace(text), room); text != "" {
+		text = strings.TrimSpace(text)
+		if text = text[:runeStart(text, room)]; text != "" {
 			q.History = append([]answer.Turn{{Role: m.Role, Content: text}}, q.History...)
 			room -= len(text)
 		}
@@ -193,17 +194,6 @@ func leastTokens(limits map[string]*integer) (least int, _ error) {
 		}
 	}
 	return least, nil
-}
-
-// clip cuts a text to at most most bytes, between characters.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
 }
 
 // uncited ends an answer without sources: clients of the OpenAI API have no other
@@ -502,7 +492,7 @@ func (t *chatTask) byRule() string {
 		title = strings.TrimRight(strings.TrimSpace(asked[1]), "?.! ")
 	}
 	if len(title) > maxTitle {
-		title = clip(title, maxTitle)
+		title = title[:runeStart(title, maxTitle)]
 		if space := strings.LastIndexByte(title, ' '); space > 0 {
 			title = title[:space]
 		}

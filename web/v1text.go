@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -47,6 +46,7 @@ type linkedText struct {
 	escaper rewrite.Escaper
 	text    []byte // of the answer
 	sent    int    // bytes of it that the escaper has
+	pending string // that is not counted yet
 	tokens  int
 	cut     bool // there are too many
 
@@ -58,45 +58,55 @@ type linkedText struct {
 
 // append adds a piece of the answer. After a cut it fails with errEnough.
 func (t *linkedText) append(piece string) error {
-	t.text = append(t.text, t.within(piece)...)
+	t.pending += piece
+	return t.advance(false)
+}
+
+func (t *linkedText) close() error { return t.advance(true) }
+
+// advance sends what can no longer change.
+func (t *linkedText) advance(final bool) error {
+	if t.cut {
+		return errEnough
+	}
+	t.count(final)
 	to := len(t.text)
 	for _, n := range t.numbers {
 		if n.Start < to && to < n.End {
 			to = n.Start
 		}
 	}
-	err := t.sendTo(to, t.cut)
+	err := t.sendTo(to, final || t.cut)
 	if err == nil && t.cut {
 		err = errEnough
 	}
 	return err
 }
 
-func (t *linkedText) close() error {
-	if t.cut {
-		return errEnough
-	}
-	return t.sendTo(len(t.text), true)
-}
-
 // wordPattern is a word with the space before it. A character of a script without spaces
 // is a word.
 var wordPattern = regexp.MustCompile(`\s*(?:[⺀-\x{10ffff}]|[^\s⺀-\x{10ffff}]+)|\s+`)
 
-// within is the part of a piece that is within the maximum of tokens, in whole words.
-func (t *linkedText) within(piece string) string {
-	if t.maxTokens == 0 {
-		return piece
+// count moves what is within the maximum of tokens to the text, in whole words. The last
+// word may continue.
+func (t *linkedText) count(final bool) {
+	words := []string{t.pending}
+	if t.maxTokens > 0 {
+		words = wordPattern.FindAllString(t.pending, -1)
 	}
-	at := 0
-	for _, word := range wordPattern.FindAllString(piece, -1) {
-		if t.tokens += ingest.CountTokens(word); t.tokens > t.maxTokens {
-			t.cut = true
-			return piece[:at]
+	for i, word := range words {
+		if t.maxTokens > 0 {
+			if i == len(words)-1 && !final {
+				return
+			}
+			t.tokens += ingest.CountTokens(word)
+			if t.cut = t.tokens > t.maxTokens; t.cut {
+				return
+			}
 		}
-		at += len(word)
+		t.text = append(t.text, word...)
+		t.pending = t.pending[len(word):]
 	}
-	return piece
 }
 
 // sendTo sends the text up to a place; last means that no more of it is sent.
@@ -184,13 +194,6 @@ func asMarkdown(a cite.Answer, links bool) string {
 		b.WriteString(t.list(shown))
 	}
 	return b.String()
-}
-
-func recordedAnswer(stored []byte) (a cite.Answer, err error) {
-	if err := json.Unmarshal(stored, &a); err != nil {
-		return a, fmt.Errorf("reading a stored answer: %w", err)
-	}
-	return a, nil
 }
 
 // linkTarget escapes an address as the target of a Markdown link.

@@ -200,7 +200,7 @@ func (o *Options) newAsking(a address) *asking {
 	}
 	return &asking{catalog: c, asker: o.Asker, summarizer: o.Summarizer, answering: &answering{
 		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
-		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers, runEnded: o.RunEnded, model: modelHealth{logger: o.Logger}}}
+		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers, runEnded: o.RunEnded}}
 }
 
 // handlers are the parts of the server that have routes.
@@ -232,7 +232,7 @@ func New(o Options) (*echo.Echo, error) {
 	}
 	guard := &keyGuard{address: a, access: accessTable{}, origins: o.Origins}
 	if o.Keys != nil {
-		guard.keys = newKeyring(o.Keys, o.Logger)
+		guard.keys = &keyring{store: o.Keys, logger: o.Logger}
 		if o.SignIn != nil {
 			guard.people = &people{SignIn: *o.SignIn, proxies: o.TrustProxies, logger: o.Logger}
 		}
@@ -264,7 +264,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
 	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
-	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger, model: &h.asking.model}
+	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger}
 	o.Metrics.server.Store(&serverState{h.limiter, h.catalog, o.Figures, o.Logger})
 
 	return h.newRouter(&o, guard, pages)
