@@ -26,12 +26,7 @@ type doctorCmd struct {
 	storeConfig
 }
 
-type finding struct {
-	Check  string `json:"check"`
-	State  string `json:"state"` // "ok", "warning" (Ibid works, but could work better) or "failed"
-	Detail string `json:"detail"`
-	Next   string `json:"next,omitempty"` // what to do, if there is anything to do
-}
+type finding = web.Finding
 
 // The states of a finding.
 const (
@@ -44,6 +39,18 @@ func ok(check, format string, args ...any) finding {
 	return finding{Check: check, State: stateOK, Detail: fmt.Sprintf(format, args...)}
 }
 
+func advice(check, detail, next string) finding {
+	return finding{Check: check, State: stateOK, Detail: detail, Next: next}
+}
+
+func warning(check, detail, next string) finding {
+	return finding{Check: check, State: stateWarning, Detail: detail, Next: next}
+}
+
+func failed(check string, err error, next string) finding {
+	return finding{Check: check, State: stateFailed, Detail: err.Error(), Next: next}
+}
+
 // A checkup collects findings, and prints each at once.
 type checkup struct {
 	findings []finding
@@ -53,13 +60,15 @@ type checkup struct {
 	err      error               // of printing
 }
 
-func (c *checkup) add(f finding) {
-	c.findings = append(c.findings, f)
-	if f.State == stateFailed {
-		c.failed++
-	}
-	if c.print != nil {
-		c.err = errors.Join(c.err, c.print(f))
+func (c *checkup) add(findings ...finding) {
+	c.findings = append(c.findings, findings...)
+	for _, f := range findings {
+		if f.State == stateFailed {
+			c.failed++
+		}
+		if c.print != nil {
+			c.err = errors.Join(c.err, c.print(f))
+		}
 	}
 }
 
@@ -71,14 +80,19 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	up := &checkup{}
 	if !c.JSON {
-		up.print = func(f finding) error { return s.print(false, nil, f.text()) }
+		up.print = func(f finding) error {
+			line := fmt.Sprintf("%-8s %-14s %s\n", f.State, f.Check, strings.ReplaceAll(f.Detail, "\n", " "))
+			if f.Next != "" {
+				line += fmt.Sprintf("%-23s → %s\n", "", f.Next)
+			}
+			return s.print(false, nil, line)
+		}
 	}
 	up.add(ok("version", "%s", built()))
 	embedder := c.checkEmbedder(ctx, s, up)
 	up.add(c.checkEncoder())
 	c.checkStore(ctx, s, up, embedder)
-	up.add(c.checkPDF(ctx))
-	up.add(c.checkOCR())
+	up.add(c.checkPDF(ctx), c.checkOCR())
 	if err := c.checkModels(ctx, s, up); err != nil {
 		return err
 	}
@@ -96,15 +110,6 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	return nil
 }
 
-// text is the finding for people.
-func (f finding) text() string {
-	line := fmt.Sprintf("%-8s %-14s %s\n", f.State, f.Check, strings.ReplaceAll(f.Detail, "\n", " "))
-	if f.Next != "" {
-		line += fmt.Sprintf("%-23s → %s\n", "", f.Next)
-	}
-	return line
-}
-
 func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings, up *checkup) retrieve.Embedder {
 	const check = "embeddings"
 	start := time.Now()
@@ -114,11 +119,7 @@ func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings, up *check
 	}
 	switch {
 	case err != nil:
-		next := "the built-in model does not load: reinstall Ibid"
-		if c.EmbedModel != "" {
-			next = "check --embed-model and --embed-base-url, or omit them to use the built-in model"
-		}
-		up.add(finding{check, stateFailed, err.Error(), next})
+		up.add(failed(check, err, "check --embed-model and --embed-base-url, or omit them to use the built-in model"))
 		return nil
 	case c.EmbedModel != "":
 		up.add(ok(check, "%s, %s for two texts", embedder.Space(), short(time.Since(start))))
@@ -134,59 +135,55 @@ func (c *doctorCmd) checkEncoder() finding {
 	switch {
 	case c.EmbedModel != "":
 		return ok(check, "none is used with --embed-model")
+	case err != nil:
+		if m != nil {
+			err = errors.Join(err, m.Close())
+		}
+		return warning(check, err.Error(), "run 'ibid setup' for the part that is named, or delete the file")
 	case m != nil:
 		f := ok(check, "%s orders the best passages of each search", m.Name)
 		if m.Outdated() {
 			f.Next = "run 'ibid setup multilingual' for a smaller file of the same model"
 		}
-		if err := errors.Join(err, m.Close()); err != nil {
-			f.State, f.Detail, f.Next = stateWarning, err.Error(), "run 'ibid setup' for the part that is named, or delete the file"
+		if err := m.Close(); err != nil {
+			f.State, f.Detail = stateWarning, err.Error()
 		}
 		return f
-	case err != nil:
-		return finding{check, stateWarning, err.Error(), "delete the file and run 'ibid setup english'"}
 	case !encoder.Fast():
 		return ok(check, "none: this processor is too slow for one")
 	}
-	f := ok(check, "none")
-	f.Next = "run 'ibid setup english' for a model that orders English passages better"
-	return f
+	return advice(check, "none", "run 'ibid setup english' for a model that orders English passages better")
 }
 
 const ingestFirst = "run 'ibid ingest FOLDER'"
 
 // checkStore opens the library, unless there is none, and checks it.
 func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup, embedder retrieve.Embedder) {
-	check, what := "data", fmt.Sprintf("%s (%s)", c.Data, megabytes(folderBytes(c.Data)))
-	unreachable := "check the folder's permissions and what else uses it, or name another one with --data"
-	unreadable := "keep a copy of the folder, and ingest the documents into another one with --data"
+	check, unreachable := "data", "check the folder's permissions and what else uses it, or name another one with --data"
 	if c.remote() {
-		check, what = "store", c.placeConfig.String()
+		check = "store"
 		unreachable = "check that the server runs and can be reached from here, and that its password is in the file of --store-password-file " +
 			"or in $IBID_STORE_PASSWORD"
-		unreadable = "check that the server is still running"
-	} else if !c.exists() {
-		up.add(finding{check, stateWarning, c.Data + ": nothing has been ingested yet", ingestFirst})
-		return
-	}
-	if c.remote() {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
+	} else if !c.exists() {
+		up.add(warning(check, c.Data+": nothing has been ingested yet", ingestFirst))
+		return
 	}
 	store, err := startStore(ctx, c.placeConfig, s)
 	if errors.Is(err, state.ErrLayout) {
 		unreachable = "do that, or name another folder with --data"
 	}
 	if err != nil {
-		up.add(finding{check, stateFailed, err.Error(), unreachable})
+		up.add(failed(check, err, unreachable))
 		return
 	}
 	c.checkIndex(ctx, s, up, store)
 	c.modelConfig, c.endpointConfig, err = s.chooseFrom(ctx, store, c.Data, c.modelConfig, c.endpointConfig)
-	err = errors.Join(err, c.checkLibrary(ctx, store, up, embedder, check, what), store.Close())
-	if err != nil {
-		up.add(finding{check, stateFailed, fmt.Sprintf("%s: %v", c.placeConfig, err), unreadable})
+	if err = errors.Join(err, c.checkLibrary(ctx, store, up, embedder, check), store.Close()); err != nil {
+		up.add(failed(check, fmt.Errorf("%s: %w", c.placeConfig, err),
+			"check that the server is still running; of a folder, keep a copy, and ingest the documents into another one with --data"))
 	}
 }
 
@@ -196,8 +193,8 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 		return // the store was opened with it
 	}
 	if err := library.CheckWritable(ctx, place, store); err != nil {
-		up.add(finding{"index", stateWarning, "the search index cannot be written: " + err.Error(),
-			"make its folder writable: until then every start reads again what the index does not have"})
+		up.add(warning("index", "the search index cannot be written: "+err.Error(),
+			"make its folder writable: until then every start reads again what the index does not have"))
 	}
 	if c.Index.cluster == nil {
 		return
@@ -210,11 +207,11 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 	}
 	switch {
 	case err != nil:
-		up.add(finding{"index", stateFailed, err.Error(), "check that the cluster runs and can be reached from here, and that its key is in " +
-			"the file of --index-key-file or in $IBID_INDEX_KEY; documents are stored meanwhile"})
+		up.add(failed("index", err, "check that the cluster runs and can be reached from here, and that its key is in "+
+			"the file of --index-key-file or in $IBID_INDEX_KEY; documents are stored meanwhile"))
 	case lag > 0:
-		up.add(finding{"index", stateWarning, fmt.Sprintf("%s lacks the last %s of the library", c.Index, counted(int(lag), "change")),
-			"a running server brings it up to date, as long as all replicas can be reached"})
+		up.add(warning("index", fmt.Sprintf("%s lacks the last %s of the library", c.Index, counted(int(lag), "change")),
+			"a running server brings it up to date, as long as all replicas can be reached"))
 	default:
 		up.add(ok("index", "%s has all changes of the library", c.Index))
 	}
@@ -222,15 +219,16 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 
 // checkLibrary checks the content of a store. It returns an error if the store
 // cannot be read.
-func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *checkup, embedder retrieve.Embedder,
-	check, what string) error {
+func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *checkup, embedder retrieve.Embedder, check string) error {
+	what := c.placeConfig.String()
 	if c.remote() {
 		server, schema, err := store.Inspect(ctx)
 		if err != nil {
 			return err
 		}
-		up.add(ok("server", "%s", server))
-		up.add(ok("schema", "%s", schema))
+		up.add(ok("server", "%s", server), ok("schema", "%s", schema))
+	} else {
+		what += fmt.Sprintf(" (%s)", megabytes(folderBytes(c.Data)))
 	}
 	documents, chunks, err := store.Count(ctx, retrieve.Filter{})
 	if err != nil {
@@ -252,87 +250,37 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 	if embedder != nil && space != "" {
 		f := ok("space", "the stored vectors are of %s", space)
 		if space != embedder.Space() {
-			f = finding{"space", stateFailed, fmt.Sprintf("the stored vectors are of %s, and %s is in use", space, embedder.Space()),
-				"run 'ibid reembed', or select the embedding model of the stored vectors"}
+			f = failed("space", fmt.Errorf("the stored vectors are of %s, and %s is in use", space, embedder.Space()),
+				"run 'ibid reembed', or select the embedding model of the stored vectors")
 		}
 		up.add(f)
 	}
-	if m, _ := c.encoder(); m != nil { // checkEncoder names errors
-		done, total, err := store.Embedded(ctx, retrieve.EncodedSpace(m))
-		if err := errors.Join(err, m.Close()); err != nil {
-			return err
-		}
-		f := ok("encoded", "%d of %s", done, counted(total, "chunk"))
-		if done < total {
-			f.Next = "a running server encodes the rest, or run 'ibid ingest --encode' on a folder"
-		}
-		up.add(f)
-	}
-	if err := checkCallers(ctx, store, up); err != nil {
-		return err
-	}
-	damaged, err := store.Damaged(ctx)
-	if err != nil {
-		return err
-	}
-	for _, d := range damaged {
-		up.damaged = true
-		up.add(finding{"damage", stateWarning, damageLine(d), "run 'ibid ingest' on its folder, which re-reads damaged documents"})
-	}
-	c.checkFolders(roots, up)
-	return nil
-}
-
-func (c *doctorCmd) checkFolders(roots []ingest.Root, up *checkup) {
-	for _, r := range roots {
-		if r.Path == "" || ingest.IsAddress(r.Path) {
-			continue
-		}
-		_, err := os.Stat(r.Path)
-		switch check := "folder " + r.Name; {
-		case err != nil && c.remote():
-			up.add(ok(check, "its folder is not on this machine (%v): the machine that has it keeps it up to date", err))
-		case err != nil:
-			up.add(finding{check, stateWarning, fmt.Sprintf("its folder cannot be read: %v", err),
-				fmt.Sprintf("restore it, or run 'ibid forget %s'; until then its documents stay unchanged", r.Name)})
-		}
-	}
-}
-
-// checkCallers counts the keys, and the stored answers that quote what has changed since.
-func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
 	ring, err := store.Keyring().Ring(ctx)
 	if err != nil {
 		return err
 	}
-	up.add(checkKeys(ring, time.Now()))
-	callers := []string{""}
-	for _, k := range ring.Keys {
-		callers = append(callers, k.ID)
+	valid := slices.DeleteFunc(slices.Clone(ring.Keys), expired)
+	up.add(ok("keys", "%d, %d of them valid: 'ibid serve' requires one if other machines can reach it, or with --auth on",
+		len(ring.Keys), len(valid)))
+	damaged, err := store.Damaged(ctx)
+	for _, d := range damaged {
+		up.damaged = true
+		up.add(warning("damage", damageLine(d), "run 'ibid ingest' on its folder, which re-reads damaged documents"))
 	}
-	changed, all, err := web.ChangedAnswers(ctx, store, store.Ledger(), callers)
-	if err != nil {
-		return err
-	}
-	if all > 0 {
-		f := ok("answers", "%s stored", counted(all, "answer"))
-		if changed > 0 {
-			f.Detail += fmt.Sprintf(", %d of them with sources that have changed since", changed)
-			f.Next = "the page shows which, under History, and asks again"
+	for _, r := range roots {
+		if r.Path == "" || ingest.IsAddress(r.Path) || c.remote() { // another machine may have it
+			continue
 		}
-		up.add(f)
+		if _, err := os.Stat(r.Path); err != nil {
+			up.add(warning("folder "+r.Name, fmt.Sprintf("its folder cannot be read: %v", err),
+				fmt.Sprintf("restore it, or run 'ibid forget %s'; until then its documents stay unchanged", r.Name)))
+		}
 	}
-	return nil
+	return err
 }
 
-func checkKeys(ring retrieve.Ring, now time.Time) finding {
-	valid := slices.DeleteFunc(slices.Clone(ring.Keys), func(k retrieve.Key) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) })
-	if len(valid) == 0 {
-		return ok("keys", "none: 'ibid serve' answers only this machine ('ibid keys make' makes one)")
-	}
-	return ok("keys", "%d, %d of them valid: 'ibid serve' requires them if other machines can reach it, or with --auth on",
-		len(ring.Keys), len(valid))
-}
+// expired reports whether a key is no longer valid.
+func expired(k retrieve.Key) bool { return !k.Expires.IsZero() && !time.Now().Before(k.Expires) }
 
 //go:embed sample.pdf
 var samplePDF []byte
@@ -348,11 +296,11 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	// The child refuses to work if it cannot limit itself.
 	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
 	if err == nil && !strings.Contains(doc.Text, "harbour light is lit at dusk") {
-		err = fmt.Errorf("a sample was read as %q", oneLine(doc.Text, 80))
+		err = fmt.Errorf("it was read as %q", oneLine(doc.Text, 80))
 	}
 	if err != nil {
-		return finding{check, stateFailed, "reading a sample in a child process: " + err.Error(),
-			"allow this program to start itself again, with limits on memory and time"}
+		return failed(check, fmt.Errorf("reading a sample in a child process: %w", err),
+			"allow this program to start itself again, with limits on memory and time")
 	}
 	f := ok(check, "a sample was read in a child process")
 	switch from, trouble := r.PDFium(); {
@@ -373,9 +321,8 @@ func (c *doctorCmd) checkOCR() finding {
 	case c.OCR == ingest.NoOCR:
 		return ok(check, "scans and pictures are skipped (--ocr off)")
 	case path == "":
-		f := ok(check, "scans and pictures are skipped: tesseract is not installed")
-		f.Next = "to read them, install tesseract-ocr with the languages of your documents"
-		return f
+		return advice(check, "scans and pictures are skipped: tesseract is not installed",
+			"to read them, install tesseract-ocr with the languages of your documents")
 	}
 	return ok(check, "read by %s", path)
 }

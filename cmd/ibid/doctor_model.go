@@ -22,7 +22,7 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 		return err
 	}
 	if err != nil {
-		up.add(finding{"model", stateFailed, err.Error(), "correct the flag or the file it names"})
+		up.add(failed("model", err, "correct the flag or the file it names"))
 		return nil
 	}
 	a.NoFallback = true
@@ -30,8 +30,6 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 		up.add(ok("model", "none: answers are quoted from the documents; select one with --model NAME and --base-url URL"))
 		return nil
 	}
-	up.add(ok("timeouts", "--first-token-timeout %s, --idle-timeout %s, --model-timeout %s",
-		c.FirstTokenTimeout, c.IdleTimeout, c.ModelTimeout))
 	list, reached := c.checkList(ctx, s)
 	up.add(list)
 	tried := map[string]bool{}
@@ -62,15 +60,15 @@ func (c *doctorCmd) checkList(ctx context.Context, s surroundings) (f finding, r
 	const check = "endpoint"
 	o, err := c.options(s.getenv, c.Model)
 	if err != nil {
-		return finding{check, stateFailed, err.Error(), "check --api-key-file"}, false
+		return failed(check, err, "check --api-key-file"), false
 	}
 	names, err := openai.Models(ctx, o)
-	var failed *openai.Error
-	if errors.As(err, &failed) && (failed.Kind == openai.Down || failed.Kind == openai.Unauthorized || failed.Kind == openai.TimedOut) {
-		return finding{check, stateFailed, failed.Error(), "start the server, or correct --base-url or the key"}, false
+	var e *openai.Error
+	if errors.As(err, &e) && (e.Kind == openai.Down || e.Kind == openai.Unauthorized || e.Kind == openai.TimedOut) {
+		return failed(check, e, "start the server, or correct --base-url or the key"), false
 	}
 	if err != nil {
-		return finding{check, stateWarning, "no list of models: " + err.Error(), "ignore this if the checks below pass"}, true
+		return warning(check, "no list of models: "+err.Error(), "ignore this if the checks below pass"), true
 	}
 	var missing []string
 	for _, name := range []string{c.Model, c.GateModel, c.RefineModel} {
@@ -80,8 +78,8 @@ func (c *doctorCmd) checkList(ctx context.Context, s surroundings) (f finding, r
 		}
 	}
 	if len(missing) > 0 {
-		return finding{check, stateWarning, fmt.Sprintf("%s does not list %s", c.BaseURL, strings.Join(missing, ", ")),
-			"it lists " + oneLine(strings.Join(names, ", "), 300)}, true
+		return warning(check, fmt.Sprintf("%s does not list %s", c.BaseURL, strings.Join(missing, ", ")),
+			"it lists "+oneLine(strings.Join(names, ", "), 300)), true
 	}
 	return ok(check, "%s, %d models", c.BaseURL, len(names)), true
 }
@@ -97,7 +95,7 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 		MaxTokens: 400, // room for thoughts
 	}) {
 		if err != nil {
-			return finding{check, stateFailed, err.Error(), "this model cannot answer questions until it replies"}, false
+			return failed(check, err, "this model cannot answer questions until it replies"), false
 		}
 		if p.Text != "" {
 			if pieces++; pieces == 1 {
@@ -110,11 +108,11 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 	took := time.Since(start)
 	switch {
 	case strings.TrimSpace(text.String()) == "":
-		return finding{check, stateFailed, name + " replied without text",
-			"a model that only reasons needs a higher token limit in the server: raise it, or select another model"}, false
+		return failed(check, errors.New(name+" replied without text"),
+			"a model that only reasons needs a higher token limit in the server: raise it, or select another model"), false
 	case pieces == 1 && text.Len() > 20:
-		return finding{check, stateWarning, fmt.Sprintf("%s replies, but not as a stream: all of it arrived after %s", name, short(took)),
-			"turn on streaming in the server or its proxy; without it an answer appears only when it is complete"}, true
+		return warning(check, fmt.Sprintf("%s replies, but not as a stream: all of it arrived after %s", name, short(took)),
+			"turn on streaming in the server or its proxy; without it an answer appears only when it is complete"), true
 	}
 	f = ok(check, "%s: first words after %s, all %d tokens after %s", name, short(first), last.Usage.Completion, short(took))
 	if last.Usage.Reasoning > 0 {
@@ -147,27 +145,22 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	start := time.Now()
 	var last answer.Piece
 	for p, err := range m.Complete(ctx, answer.Prompt{Role: answer.RoleAnswer, User: b.String(), MaxTokens: reply, Hard: true}) {
-		switch {
-		case errors.Is(err, answer.ErrContextLength):
-			return finding{check, stateFailed, fmt.Sprintf("a prompt of about %d tokens is too long for the server: %v", sent, err),
-				fmt.Sprintf("set --context-tokens (%d now) to the server's window, or raise the server's", window)}
-		case err != nil:
-			return finding{check, stateFailed, fmt.Sprintf("a prompt of about %d tokens failed: %v", sent, err),
-				fmt.Sprintf("lower --context-tokens (%d now), or give the server more time or memory", window)}
+		if err != nil {
+			return failed(check, fmt.Errorf("a prompt of about %d tokens failed: %w", sent, err),
+				fmt.Sprintf("set --context-tokens (%d now) to the server's window, or give the server more time or memory", window))
 		}
 		last = p
 	}
 	took := short(time.Since(start))
 	if !last.Usage.Reported {
-		return finding{check, stateWarning,
+		return warning(check,
 			fmt.Sprintf("a prompt of about %d tokens was accepted in %s, but the server does not report how much of it it read", sent, took),
-			fmt.Sprintf("make sure that the server's context length is at least %d", window)}
+			fmt.Sprintf("make sure that the server's context length is at least %d", window))
 	}
 	if read := last.Usage.Prompt; float64(read) < readShare*float64(sent) {
-		return finding{check, stateFailed,
-			fmt.Sprintf("the server read %d of about %d prompt tokens: it truncates prompts silently", read, sent),
+		return failed(check, fmt.Errorf("the server read %d of about %d prompt tokens: it truncates prompts silently", read, sent),
 			fmt.Sprintf("raise its context length to %d or more (OLLAMA_CONTEXT_LENGTH for Ollama, --ctx-size for llama.cpp, "+
-				"--max-model-len for vLLM), or set --context-tokens %d", window, max(read, 512))}
+				"--max-model-len for vLLM), or set --context-tokens %d", window, max(read, 512)))
 	}
 	return ok(check, "a prompt of about %d tokens was read in full (%d by the server's count) in %s; --context-tokens is %d",
 		sent, last.Usage.Prompt, took, window)
@@ -179,7 +172,7 @@ func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *chec
 	}
 	r, err := trial.Run(ctx, a, func(ctx context.Context) error { return ctx.Err() })
 	if err != nil {
-		up.add(finding{"self-test", stateFailed, err.Error(), "look at the server's log, and run 'ibid doctor' again"})
+		up.add(failed("self-test", err, "look at the server's log, and run 'ibid doctor' again"))
 		return
 	}
 	j := r.Judge
@@ -189,9 +182,7 @@ func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *chec
 		judge.State = stateWarning
 		judge.Next = "it is not asked to judge: select another --gate-model, or ask it all the same with --no-self-test"
 	}
-	up.add(judge)
-	up.add(writerFinding(r))
-	up.add(ok("self-test", "%d tokens", r.Tokens))
+	up.add(judge, writerFinding(r), ok("self-test", "%d tokens", r.Tokens))
 }
 
 // writerFinding says what a self-test found of the model that writes.

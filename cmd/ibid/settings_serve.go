@@ -152,7 +152,7 @@ func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	}
 	r, known, err := p.lib.tried(ctx, m.model, m.endpoint)
 	if known {
-		f := web.Finding(writerFinding(r))
+		f := writerFinding(r)
 		shown.SelfTest = &f
 	}
 	return shown, err
@@ -253,15 +253,7 @@ func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string)
 	if err := d.checkModels(ctx, surroundings{getenv: getenv}, up); err != nil {
 		return nil, web.BadSetting("base_url", "%v", err)
 	}
-	return shownFindings(up.findings...), nil
-}
-
-func shownFindings(all ...finding) []web.Finding {
-	shown := make([]web.Finding, len(all))
-	for i, f := range all {
-		shown[i] = web.Finding(f)
-	}
-	return shown
+	return up.findings, nil
 }
 
 // Get begins to get an optional part.
@@ -275,7 +267,7 @@ func (srv *server) newSettings() (web.Settings, string) {
 	}
 	p := &settingsPanel{server: srv, parts: partsOf(srv), reader: sync.OnceValue(func() []web.Finding {
 		d := doctorCmd{readConfig: srv.readConfig, storeConfig: srv.storeConfig}
-		return shownFindings(d.checkPDF(context.Background()), d.checkOCR())
+		return []web.Finding{d.checkPDF(context.Background()), d.checkOCR()}
 	})}
 	if srv.keys != nil {
 		return p, ""
