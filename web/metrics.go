@@ -108,7 +108,7 @@ func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 func (m *Metrics) send(c echo.Context) error {
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {
 		return problem(http.StatusForbidden, "outside_key",
-			"the metrics count what is in every collection: use a key for all of them, or --metrics-addr")
+			"the metrics count what is in every collection: use a key for all of them")
 	}
 	m.Handler().ServeHTTP(c.Response(), c.Request())
 	return nil

@@ -166,6 +166,10 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 		t.Errorf("the earlier answer is %q", got)
 	}
 	shoot(t, page, "states-compared")
+	stdout, _, _ := ibid(t, data, "doctor")
+	if !strings.Contains(stdout, "with sources that have changed since") {
+		t.Errorf("doctor does not count the answers whose sources have changed:\n%s", stdout)
+	}
 }
 
 // A page of another site has the widget, with a public key.

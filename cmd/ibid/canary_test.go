@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,7 +48,7 @@ func TestCanaries(t *testing.T) {
 	keyFile := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(keyFile, []byte(upstreamKey), 0o600))
 	key, write := makeKey(t, data, "reader"), makeKey(t, data, "writer", "--scope", "write")
-	server := start(t, data, "--auth", "on", "--log-level", "debug", "--metrics-addr", "127.0.0.1:0",
+	server := start(t, data, "--auth", "on", "--log-level", "debug",
 		"--model", "scripted", "--base-url", model, "--api-key-file", keyFile, "--gate", "model", "--no-fallback", folder)
 	url := server.url
 	ready(t, url)
@@ -128,19 +127,12 @@ func TestCanaries(t *testing.T) {
 		!bytes.Contains(figures, []byte(`ibid_problems_total{code="bad_key"}`)) {
 		t.Errorf("%v: the metrics lack what was done:\n%s", err, figures)
 	}
-	alone := ""
 	server.stop()
 	log := server.log.String()
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "msg=request ") && !strings.Contains(line, " id=") {
 			t.Errorf("a line without the id of its request: %s", line)
 		}
-		if _, a, ok := strings.Cut(line, "msg=metrics address="); ok {
-			alone = strings.TrimSpace(a)
-		}
-	}
-	if !strings.HasPrefix(alone, "http://127.0.0.1:") {
-		t.Errorf("the address of the metrics is %q", alone)
 	}
 	for what, text := range map[string]string{"log": log, "metrics": string(figures)} {
 		for _, s := range append(secrets, words...) {
@@ -152,35 +144,5 @@ func TestCanaries(t *testing.T) {
 	t.Logf("%d requests, %d failures, %d bytes of log", requests, failures, len(log))
 	if failures == 0 {
 		t.Error("nothing failed")
-	}
-}
-
-// TestMetricsAddress: the address of the metrics serves only these, without a key.
-func TestMetricsAddress(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	makeKey(t, data, "reader")
-	server := start(t, data, "--auth", "on", "--metrics-addr", "127.0.0.1:0")
-	address := ""
-	eventually(t, "the address of the metrics", func() bool {
-		_, after, found := strings.Cut(server.log.String(), "msg=metrics address=")
-		address, _, _ = strings.Cut(after, "\n")
-		return found
-	})
-	resp, err := http.Get(address + "/metrics")
-	must(t, err)
-	b, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if err != nil || !bytes.Contains(b, []byte("ibid_store_documents 0")) {
-		t.Errorf("%v: %.500s", err, b)
-	}
-	for _, path := range []string{"/api/documents", "/"} {
-		resp, err := http.Get(address + path)
-		must(t, err)
-		b, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %s, %v: %s", path, resp.Status, err, b)
-		}
 	}
 }

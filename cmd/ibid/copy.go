@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"ibid/ingest"
 	"ibid/retrieve/disk"
@@ -112,11 +113,8 @@ func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig, 
 	if err != nil || to.remote() || !uploaded {
 		return err
 	}
-	if err := os.MkdirAll(uploadsIn(to.Data), 0o700); err != nil {
-		return err
-	}
 	if from.shared() {
-		if err := os.WriteFile(filepath.Join(uploadsIn(to.Data), elsewhereMark), nil, 0o600); err != nil {
+		if err := writePrivately(filepath.Join(uploadsIn(to.Data), elsewhereMark), elsewhereMark+"*", nil, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -131,65 +129,58 @@ func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig, 
 	return errors.Join(err, copyFolder(ctx, uploadsIn(from.Data), uploadsIn(to.Data)))
 }
 
-func copyFolder(ctx context.Context, from, to string) (err error) {
-	source, err := os.OpenRoot(from)
+// copyFolder copies the files of a folder that the other one lacks, or has with another
+// size or time.
+func copyFolder(ctx context.Context, from, to string) error {
+	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return err
-	}
-	target, err := os.OpenRoot(to)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, target.Close()) }()
-	entries, err := fs.ReadDir(source.FS(), ".")
-	if err != nil {
-		return err
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		if err := errors.Join(ctx.Err(), copyUpload(source, target, e.Name())); err != nil {
+		info, failed := e.Info()
+		if err = cmp.Or(ctx.Err(), failed); err != nil {
+			return err
+		}
+		target := filepath.Join(to, e.Name())
+		there, missing := os.Lstat(target)
+		if missing == nil && there.Size() == info.Size() && there.ModTime().Equal(info.ModTime()) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err == nil {
+			err = writePrivately(target, ".upload-*", data, info.ModTime()) // the name of incomplete uploads
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return disk.SyncDir(to) // the copied files survive a power cut
+	return cmp.Or(err, os.MkdirAll(to, 0o700), disk.SyncDir(to)) // the copied files survive a power cut
 }
 
-// copyUpload copies one file, unless the target has it with its size and time.
-func copyUpload(source, target *os.Root, name string) error {
-	info, err := source.Lstat(name)
+// writePrivately writes a file that only its owner may read, whole or not at all.
+func writePrivately(name, aside string, content []byte, modified time.Time) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), aside) // 0600
 	if err != nil {
 		return err
 	}
-	if there, err := target.Lstat(name); err == nil && there.Size() == info.Size() && there.ModTime().Equal(info.ModTime()) {
-		return nil
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
 	}
-	data, err := source.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	temporary := ".upload-" + cryptorand.Text() // the name of incomplete uploads
-	out, err := target.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_SYNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(data)
-	if err = errors.Join(err, out.Close()); err == nil {
-		err = target.Chtimes(temporary, info.ModTime(), info.ModTime())
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Chtimes(f.Name(), modified, modified)
 	}
 	if err == nil {
-		err = target.Rename(temporary, name)
+		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		err = errors.Join(err, target.Remove(temporary))
+		err = errors.Join(err, os.Remove(f.Name()))
 	}
 	return err
 }

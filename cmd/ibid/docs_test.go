@@ -233,7 +233,6 @@ swap() {
 		word=${word//http:\/\/localhost:8000\/v1/$SCRIPTED}
 		word=${word//http:\/\/localhost:8081\/v1/$SCRIPTED}
 		word=${word//0.0.0.0:8080/127.0.0.1:0}
-		word=${word//127.0.0.1:9090/127.0.0.1:0}
 		# The servers of stores: user, host and port.
 		word=${word//ibid@db.example.org/${POSTGRES:-}}
 		swapped+=("${word//ibid_…/$key}")

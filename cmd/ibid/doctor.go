@@ -194,7 +194,7 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 	}
 	if err := library.CheckWritable(ctx, place, store); err != nil {
 		up.add(warning("index", "the search index cannot be written: "+err.Error(),
-			"make its folder writable: until then every start reads again what the index does not have"))
+			"make its folder writable: until then every start reads the rest of the library again"))
 	}
 	if c.Index.cluster == nil {
 		return
@@ -255,13 +255,9 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		}
 		up.add(f)
 	}
-	ring, err := store.Keyring().Ring(ctx)
-	if err != nil {
+	if err := checkCallers(ctx, store, up); err != nil {
 		return err
 	}
-	valid := slices.DeleteFunc(slices.Clone(ring.Keys), expired)
-	up.add(ok("keys", "%d, %d of them valid: 'ibid serve' requires one if other machines can reach it, or with --auth on",
-		len(ring.Keys), len(valid)))
 	damaged, err := store.Damaged(ctx)
 	for _, d := range damaged {
 		up.damaged = true
@@ -277,6 +273,30 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		}
 	}
 	return err
+}
+
+// checkCallers counts the keys, and the stored answers that quote what has changed since.
+func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
+	ring, err := store.Keyring().Ring(ctx)
+	if err != nil {
+		return err
+	}
+	valid := slices.DeleteFunc(slices.Clone(ring.Keys), expired)
+	up.add(ok("keys", "%d, %d of them valid: 'ibid serve' requires one if other machines can reach it, or with --auth on",
+		len(ring.Keys), len(valid)))
+	callers := []string{""}
+	for _, k := range ring.Keys {
+		callers = append(callers, k.ID)
+	}
+	changed, answers, err := web.ChangedAnswers(ctx, store, store.Ledger(), callers)
+	if err != nil {
+		return err
+	}
+	if answers > 0 {
+		up.add(advice("answers", fmt.Sprintf("%s stored, %d of them with sources that have changed since", counted(answers, "answer"), changed),
+			"the page shows which, under History, and asks again"))
+	}
+	return nil
 }
 
 // expired reports whether a key is no longer valid.

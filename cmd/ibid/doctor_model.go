@@ -185,7 +185,7 @@ func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *chec
 	up.add(judge, writerFinding(r), ok("self-test", "%d tokens", r.Tokens))
 }
 
-// writerFinding says what a self-test found of the model that writes.
+// writerFinding is the result of a self-test of the model that writes.
 func writerFinding(r trial.Result) finding {
 	w := r.Writer
 	writer := ok("writer", "%d of %d answers are right, and %d of these cite their passage; "+

@@ -20,7 +20,7 @@ import (
 
 type evalReportCmd struct {
 	Folder    string `arg:"" help:"Folder of documents to ask."`
-	Questions string `arg:"" name:"questions" help:"File with a question per line, and what is known of its answer."`
+	Questions string `arg:"" name:"questions" help:"File with a question per line, and known facts about its answer."`
 	reportConfig
 	syncConfig
 	readConfig
@@ -60,7 +60,7 @@ func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
-	return c.report(ctx, corpus, questions, &eval.Report{Folder: filepath.Base(c.Dir), File: set.Judgements}, limits)
+	return c.report(ctx, corpus, questions, &evalReport{Folder: filepath.Base(c.Dir), File: set.Judgements}, limits)
 }
 
 // Help is printed before the flags.
@@ -84,7 +84,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return fmt.Errorf("finding the folder %s: %w", c.Folder, err)
 	}
-	report := &eval.Report{Folder: filepath.Base(folder), File: filepath.Base(c.Questions)}
+	report := &evalReport{Folder: filepath.Base(folder), File: filepath.Base(c.Questions)}
 	questions, err := eval.ReadQuestions(os.DirFS(filepath.Dir(c.Questions)), report.File)
 	if err != nil {
 		return usageError("reading the questions: %w", err)
@@ -107,7 +107,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return c.report(ctx, corpus, questions, report, limits)
 }
 
-func (c *reportConfig) report(ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, limits thresholds) (
+func (c *reportConfig) report(ctx context.Context, corpus *corpus, questions []eval.Question, report *evalReport, limits thresholds) (
 	err error) {
 	report.Made, report.Version, report.Settings = time.Now().UTC().Truncate(time.Second), version(), c.settings(corpus)
 	if report.Documents, report.Chunks, err = corpus.State.Count(ctx, corpus.filter); err != nil {
@@ -116,18 +116,18 @@ func (c *reportConfig) report(ctx context.Context, corpus *corpus, questions []e
 	if report.Outcomes, err = c.ask(ctx, corpus, sample(questions, c.Sample)); err != nil {
 		return err
 	}
-	report.Measure()
+	report.measure()
 	report.Missed = limits.missed(report.Figures)
 	if c.HTML != "" {
 		var page bytes.Buffer
-		if err := report.WriteHTML(&page); err != nil {
+		if err := report.writeHTML(&page); err != nil {
 			return fmt.Errorf("making the page: %w", err)
 		}
 		if err := os.WriteFile(c.HTML, page.Bytes(), 0o644); err != nil {
 			return fmt.Errorf("writing the page (--html): %w", err)
 		}
 	}
-	return errors.Join(corpus.print(c.JSON, report, report.Text()), missedError(report.Missed))
+	return errors.Join(corpus.print(c.JSON, report, report.text()), missedError(report.Missed))
 }
 
 func (c *reportConfig) check() (thresholds, error) {
@@ -139,7 +139,7 @@ func (c *reportConfig) check() (thresholds, error) {
 			return nil, usageError("--html %s: there is no folder %s", c.HTML, filepath.Dir(c.HTML))
 		}
 	}
-	return c.parse(eval.KnownFigures())
+	return c.parse(knownFigures())
 }
 
 // ownFiles returns patterns that exclude the files of the measurement from the
@@ -159,9 +159,9 @@ func ownFiles(folder string, files ...string) (patterns []string, err error) {
 }
 
 // settings lists those that affect the answers.
-func (c *reportConfig) settings(corpus *corpus) (settings []eval.Setting) {
+func (c *reportConfig) settings(corpus *corpus) (settings []setting) {
 	add := func(name string, value any) {
-		settings = append(settings, eval.Setting{Name: name, Value: fmt.Sprint(value)})
+		settings = append(settings, setting{Name: name, Value: fmt.Sprint(value)})
 	}
 	add("strategy", c.Strategy)
 	add("gate", c.Gate)
@@ -192,13 +192,13 @@ const tooMany = 5
 
 var errAllFailed = errors.New("every question that asked the model ended in an error")
 
-func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval.Question) ([]eval.Outcome, error) {
+func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval.Question) ([]outcome, error) {
 	answerer, err := corpus.answerer(c.modelConfig, c.endpointConfig, corpus.getenv)
 	if err != nil {
 		return nil, err
 	}
 	answerer.NoFallback = true // a report is about the model
-	outcomes := make([]eval.Outcome, len(questions))
+	outcomes := make([]outcome, len(questions))
 	var mu sync.Mutex
 	var allFailed error // of the last error
 	failed, fine := 0, 0
@@ -216,7 +216,7 @@ func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval
 		if o.Error != "" {
 			failed++
 			allFailed = fmt.Errorf("asking the question %s: %s; %w", q.ID, o.Error, errAllFailed)
-		} else if c.Model == "" || o.Cost.Calls > 0 { // a refusal by score says nothing about the model
+		} else if c.Model == "" || o.Usage.Calls > 0 { // a refusal by score says nothing about the model
 			fine++
 		}
 		if fine == 0 && failed == tooMany {

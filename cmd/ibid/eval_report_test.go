@@ -27,10 +27,10 @@ const clubQuestions = `{"id": "tea", "question": "When is black tea served?", "a
 `
 
 // reported runs a report and reads its JSON object.
-func reported(t *testing.T, code int, args ...string) (*eval.Report, string) {
+func reported(t *testing.T, code int, args ...string) (*evalReport, string) {
 	t.Helper()
 	out, errs, got := ibid(t, t.TempDir(), append([]string{"eval", "report", "--json"}, args...)...)
-	var r eval.Report
+	var r evalReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || got != code {
 		t.Fatalf("%q: exit code %d, %v: %s%s", args, got, err, out, errs)
 	}
@@ -38,7 +38,7 @@ func reported(t *testing.T, code int, args ...string) (*eval.Report, string) {
 }
 
 // figure returns the value of a figure of a report; -1 if it has none.
-func figure(r *eval.Report, name string) float64 {
+func figure(r *evalReport, name string) float64 {
 	for _, f := range r.Figures {
 		if f.Name == name {
 			return f.Value
@@ -48,11 +48,11 @@ func figure(r *eval.Report, name string) float64 {
 }
 
 // untimed takes out of a report what differs from run to run.
-func untimed(t *testing.T, r *eval.Report) string {
+func untimed(t *testing.T, r *evalReport) string {
 	t.Helper()
 	b, err := json.Marshal(r)
 	must(t, err)
-	return regexp.MustCompile(`"made":"[^"]*"|"seconds":[^,}]*|\{"name":"p(50|95)"[^}]*\}`).ReplaceAllString(string(b), "")
+	return regexp.MustCompile(`"made":"[^"]*"|"seconds":[^,}]*|"took_ms":\d+|\{"name":"p(50|95)"[^}]*\}`).ReplaceAllString(string(b), "")
 }
 
 func TestEvalReport(t *testing.T) {
@@ -93,7 +93,7 @@ func TestEvalAnswers(t *testing.T) {
 		"qrels.tsv": "",
 	})
 	out, errs, code := ibid(t, t.TempDir(), "eval", "answers", dir, "--json", "--min", "right=1")
-	var r eval.Report
+	var r evalReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
@@ -150,7 +150,7 @@ func TestEvalReportKeepsTheFolder(t *testing.T) {
 	}
 	writeFiles(t, folder, map[string]string{"tea.md": "# Tea\n\nBlack tea is served in the galley at five."})
 	r, _ := reported(t, 4, folder, questions, "--data", data, "--min", "right=.9")
-	if got := figure(r, "right"); got != .5 || r.Outcomes[0].Cause != eval.Retrieval {
+	if got := figure(r, "right"); got != .5 || r.Outcomes[0].Cause != atRetrieval {
 		t.Errorf("%v, %s", got, r.Outcomes[0].Why)
 	}
 }
@@ -171,7 +171,7 @@ func TestEvalReportWithAModel(t *testing.T) {
 	)}
 	args := []string{folder, questions, "--model", "m", "--base-url", openaitest.Start(t, upstream), "--gate", "model"}
 	r, _ := reported(t, 0, args...)
-	var causes []eval.Cause
+	var causes []cause
 	for _, o := range r.Outcomes {
 		causes = append(causes, o.Cause)
 	}
@@ -203,7 +203,7 @@ func TestEvalReportErrors(t *testing.T) {
 		openaitest.Rule{Reply: openaitest.Reply{Fault: openaitest.BadRequest}},
 	)}
 	r, _ := reported(t, 0, folder, questions, "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
-	if o := r.Outcomes[0]; o.Cause != eval.Trouble || o.Error == "" || r.Outcomes[1].Status != eval.Passed {
+	if o := r.Outcomes[0]; o.Cause != atError || o.Error == "" || r.Outcomes[1].Status != passedStatus {
 		t.Errorf("%+v", o)
 	}
 	const asked, refused = `{"question": "When is black tea served?"}` + "\n", `{"question": "Quis custodiet ipsos custodes?"}` + "\n"

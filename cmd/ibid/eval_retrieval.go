@@ -118,36 +118,38 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	if err := c.writeDetails(queries, searches, metrics); err != nil {
 		return err
 	}
-	skipped := len(set.Queries) - len(set.Judged()) // without a relevant document
-	report := map[string]any{"queries": len(queries), "documents": len(set.Documents), "skipped": skipped, "chunks": chunks,
-		"space": corpus.embedder.Space(), "judgements": set.Judgements, "compared": compared}
-	var figures []eval.Figure
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d queries of %s", filepath.Base(c.Dir), len(queries), set.Judgements)
-	if skipped > 0 {
-		fmt.Fprintf(&b, "; %d without a relevant document left out", skipped)
+	report := map[string]any{"queries": len(queries), "documents": len(set.Documents), "chunks": chunks, "compared": compared,
+		"skipped": len(set.Queries) - len(set.Judged()), // without a relevant document
+		"space":   corpus.embedder.Space(), "judgements": set.Judgements}
+	text := fmt.Sprintf("%s: %d queries of %s; %d without a relevant document left out; %d documents in %d chunks; %s\n",
+		filepath.Base(c.Dir), len(queries), set.Judgements, report["skipped"], len(set.Documents), chunks, report["space"])
+	rows, figures := showSearches(report, searches, metrics)
+	for _, p := range compared {
+		rows += fmt.Sprintf("%s - %s: %s %+.4f, p = %.2g (better on %d queries, worse on %d)\n",
+			p.A, p.B, p.Metric, p.Difference, p.P, p.Better, p.Worse)
 	}
-	fmt.Fprintf(&b, "; %d documents in %d chunks; %s\n%-8s", len(set.Documents), chunks, corpus.embedder.Space(), "")
+	return errors.Join(s.print(c.JSON, report, text+rows), missedError(limits.missed(figures)))
+}
+
+// showSearches adds the means of each search to a report, and returns them as rows and
+// as figures.
+func showSearches(report map[string]any, searches []measuredSearch, metrics []eval.Metric) (rows string, figures []eval.Figure) {
+	rows = strings.Repeat(" ", 8)
 	for _, metric := range metrics {
-		fmt.Fprintf(&b, " %10s", metric)
+		rows += fmt.Sprintf(" %10s", metric)
 	}
 	for _, x := range searches {
 		means := make(map[string]float64)
-		fmt.Fprintf(&b, "\n%-8s", x.name)
+		rows += fmt.Sprintf("\n%-8s", x.name)
 		for m, metric := range metrics {
 			mean := eval.Mean(x.values[m])
 			means[metric.String()] = mean
-			fmt.Fprintf(&b, " %10.4f", mean)
+			rows += fmt.Sprintf(" %10.4f", mean)
 			figures = append(figures, figuresOf(x, metric, mean)...)
 		}
 		report[x.name] = means
 	}
-	b.WriteByte('\n')
-	for _, p := range compared {
-		fmt.Fprintf(&b, "%s - %s: %s %+.4f, p = %.2g (better on %d queries, worse on %d)\n",
-			p.A, p.B, p.Metric, p.Difference, p.P, p.Better, p.Worse)
-	}
-	return errors.Join(s.print(c.JSON, report, b.String()), missedError(limits.missed(figures)))
+	return rows + "\n", figures
 }
 
 // figuresOf returns a figure of a search by all the names that a threshold may have.

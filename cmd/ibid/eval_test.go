@@ -168,7 +168,7 @@ func TestEvalReportDocuments(t *testing.T) {
 	for document, right := range map[string]float64{"one/hours.md": 1, "hours.md": 1, "hours": 1, "prices.md": 0, "one/gone.md": 0} {
 		out, errs, code := ask(document)
 		missing := strings.Contains(errs, "questions.jsonl names 1 document not in the store, such as "+document+"; they count as missed")
-		var r eval.Report
+		var r evalReport
 		must(t, json.Unmarshal([]byte(out), &r))
 		if got := figure(&r, "right_cited"); code != exitDone || got != right || missing != strings.Contains(document, "gone") {
 			t.Errorf("%s: exit code %d, right_cited %v: %s", document, code, got, errs)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,18 +139,6 @@ func (f *folder) isNew(c ingest.Change) bool {
 	return c.Action != ingest.Unchanged
 }
 
-// watch calls sync whenever something in the folder has changed, until ctx is
-// done, which is no error.
-func (f *folder) watch(ctx context.Context, sync func() error) (err error) {
-	defer func() { err = errors.Join(err, f.watcher.Close()) }()
-	for f.watcher.Wait(ctx) == nil {
-		if err := sync(); err != nil && ctx.Err() == nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // claimRoot claims the right to sync a root, which one process at a time holds
 // among all that use a store: two that read a folder at once would do all the
 // work twice. It is a job in the ledger, and so expires when its process dies.
@@ -195,15 +184,15 @@ func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(
 	}, nil
 }
 
-// syncProgress is the progress of the sync of a server's folders.
+// syncProgress is the progress of the sync of a server's folders and sites.
 type syncProgress struct {
 	onEnd    func(root string, all tally, err error) // called when a folder was read
 	onChange func(ingest.Change)                     // called for every file that is new, or read for the first time
 
 	mu      sync.Mutex
-	folders []folderProgress
-	sites   map[string]web.SiteState // by address
-	ready   bool                     // after the first sync of all
+	folders map[string]folderProgress // by path
+	sites   map[string]web.SiteState  // by address
+	ready   bool                      // after the first sync of all
 }
 
 type folderProgress struct {
@@ -223,42 +212,29 @@ func (p *syncProgress) indexing() (done, total int, ready bool) {
 func (p *syncProgress) troubles() (all []ingest.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range p.folders {
-		all = append(all, f.trouble...)
+	for _, path := range slices.Sorted(maps.Keys(p.folders)) {
+		all = append(all, p.folders[path].trouble...)
 	}
 	return all
 }
 
-func (p *syncProgress) add() int {
+func (p *syncProgress) set(path string, f folderProgress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.folders = append(p.folders, folderProgress{})
-	return len(p.folders) - 1
-}
-
-func (p *syncProgress) set(i int, f folderProgress) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.folders[i] = f
+	p.folders[path] = f
 }
 
 // sync brings the folders up to date one after the other, then keeps those that
 // are watched up to date until ctx is done.
 func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog.Logger) {
-	places := make([]int, len(folders))
-	for i := range folders {
-		places[i] = p.add()
+	for _, f := range folders {
+		_, _ = p.syncFolder(ctx, f, logger, true) // it logs errors
 	}
-	for i, f := range folders {
-		p.syncFolder(ctx, places[i], f, logger, true)
-	}
-	if ctx.Err() == nil {
-		p.mu.Lock()
-		p.ready = true
-		p.mu.Unlock()
-	}
+	p.mu.Lock()
+	p.ready = ctx.Err() == nil
+	p.mu.Unlock()
 	var watching sync.WaitGroup
-	for i, f := range folders {
+	for _, f := range folders {
 		if f.watcher == nil {
 			continue
 		}
@@ -266,8 +242,10 @@ func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog
 			logger.Warn("folder not watched", "folder", f.path, "error", err)
 		}
 		watching.Go(func() {
-			err := f.watch(ctx, func() error { p.syncFolder(ctx, places[i], f, logger, false); return nil })
-			if err != nil {
+			for f.watcher.Wait(ctx) == nil {
+				_, _ = p.syncFolder(ctx, f, logger, false)
+			}
+			if err := f.watcher.Close(); err != nil {
 				logger.Error("folder no longer watched", "folder", f.path, "error", err)
 			}
 		})
@@ -277,7 +255,7 @@ func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog
 
 // syncFolder brings one folder up to date, and counts its files. If it cannot be
 // read, that is logged, too.
-func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger *slog.Logger, first bool) (all tally, err error) {
+func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.Logger, first bool) (all tally, err error) {
 	var news tally
 	var trouble []ingest.Change
 	var root string
@@ -312,7 +290,7 @@ func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger 
 			}
 		}
 		if first {
-			p.set(i, folderProgress{ch.Done, ch.Total, slices.Clip(trouble)})
+			p.set(f.path, folderProgress{ch.Done, ch.Total, slices.Clip(trouble)})
 		}
 		return nil
 	})
@@ -326,17 +304,17 @@ func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger 
 		logger.Error("folder not read", "folder", f.path, "error", err)
 		return all, err
 	}
-	p.set(i, folderProgress{all.Seen, all.Seen, trouble})
-	took := time.Since(start).Milliseconds()
+	p.set(f.path, folderProgress{all.Seen, all.Seen, trouble})
+	said := []any{"folder", f.path, "files", news.String(), "took_ms", time.Since(start).Milliseconds()}
 	if first {
-		more := []any{"folder", f.path, "files", all.String(), "took_ms", took}
+		said[3] = all.String()
 		if all.Skipped+all.Failed > 0 {
-			more = append(more, "why", "the page /documents lists the files that couldn't be read, with the reason; "+
+			said = append(said, "why", "the page /documents lists the files that couldn't be read, with the reason; "+
 				"'ibid ingest --help' lists the formats")
 		}
-		logger.Info("folder read", more...)
-	} else if news != (tally{}) {
-		logger.Info("folder read again", "folder", f.path, "files", news.String(), "took_ms", took)
+	}
+	if first || news != (tally{}) {
+		logger.Info("folder read", said...)
 	}
 	return all, nil
 }

@@ -72,38 +72,6 @@ func (p *readingProgram) end(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-func TestIngestWatches(t *testing.T) {
-	t.Parallel()
-	folder, data := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, map[string]string{"a.md": "# Ferry\n\nIt leaves at nine.", "bad.md": "%PDF-1.4", "left.txt": "Out."})
-	p := startReading(t, data, "--watch", "--exclude", "*.txt", folder)
-	want := func(action ingest.Action, path string) {
-		t.Helper()
-		if l, ok := p.next(t); !ok || l.Action != action || l.Path != path {
-			t.Fatalf("%+v, want %s %s\n%s", l, action, path, p.stderr.String())
-		}
-	}
-	want(ingest.Added, "a.md")
-	want(ingest.Failed, "bad.md")
-	if l, _ := p.next(t); l.Total == nil || l.Total.Seen != 2 {
-		t.Fatalf("%+v", l)
-	}
-	// Only changes are listed.
-	writeFiles(t, folder, map[string]string{"b.md": "# Lamp\n\nIt is lit at dusk.", "more.txt": "Out."})
-	want(ingest.Added, "b.md")
-	must(t, os.Rename(filepath.Join(folder, "b.md"), filepath.Join(folder, "c.md")))
-	want(ingest.Renamed, "c.md")
-	must(t, os.Remove(filepath.Join(folder, "a.md")))
-	want(ingest.Removed, "a.md")
-	must(t, p.cmd.Process.Signal(os.Interrupt))
-	if l, ok := p.next(t); ok {
-		t.Errorf("%+v", l)
-	}
-	if code := p.end(t); code != exitDone {
-		t.Errorf("exit code %d\n%s", code, p.stderr.String())
-	}
-}
-
 func TestServeWatches(t *testing.T) {
 	t.Parallel()
 	folder, data := t.TempDir(), t.TempDir()

@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"ibid/cite/rewrite"
 	"ibid/ingest"
@@ -20,9 +17,8 @@ import (
 
 type ingestCmd struct {
 	Folders []string `arg:"" name:"folder" help:"Folders to read, with their subfolders, and addresses of web sites and pages."`
-	Watch   bool     `help:"Watch the folders until Ctrl-C and re-read files that change."`
 	Force   bool     `help:"Read every file again, even if it has not changed."`
-	Encode  bool     `help:"Then encode what has not been encoded yet, instead of leaving that to the server." noenv:""`
+	Encode  bool     `help:"Then encode all chunks, instead of leaving that to the server." noenv:""`
 	JSON    bool     `help:"Print a JSON object per file, then one with the totals." name:"json"`
 	syncConfig
 	crawlConfig
@@ -57,7 +53,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return usageError("--encode: there is no encoder for it in the data directory: run 'ibid setup english' first")
 	}
 
-	folders := c.folders(lib, paths, c.crawlConfig, c.Watch)
+	folders := c.folders(lib, paths, c.crawlConfig, false)
 	report := newIngestReport(s, c.JSON)
 	total, err := c.readOnce(ctx, folders, report, s)
 	if err != nil {
@@ -71,9 +67,6 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 		if err := lib.Encode(ctx, work); err != nil {
 			return fmt.Errorf("encoding: %w", err)
 		}
-	}
-	if c.Watch {
-		return c.watch(ctx, folders, report, s)
 	}
 	if total.Failed > 0 {
 		return &exitError{code: exitPartial}
@@ -119,42 +112,6 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 		}
 	}
 	return total, report.total(total)
-}
-
-// watch syncs the folders until ctx is done, and prints what changes in them.
-func (c *ingestCmd) watch(ctx context.Context, folders []*folder, report *ingestReport, s surroundings) error {
-	s.say("watching: press Ctrl-C to stop")
-	var printing sync.Mutex
-	watching, ctx := errgroup.WithContext(ctx)
-	for _, f := range folders {
-		if f.isSite() {
-			continue // 'ibid serve' reads it again every day
-		}
-		if err := f.watcher.Trouble(); err != nil {
-			s.say("%s", err)
-		}
-		watching.Go(func() error {
-			return f.watch(ctx, func() error {
-				var failed error // to print
-				err := f.sync(ctx, func(ch ingest.Change, isNew bool) error {
-					if !isNew {
-						return nil
-					}
-					printing.Lock()
-					defer printing.Unlock()
-					failed = report.change(ch)
-					return failed
-				})
-				if err != nil && failed == nil && ctx.Err() == nil {
-					printing.Lock()
-					defer printing.Unlock()
-					s.say("%s", err)
-				}
-				return failed
-			})
-		})
-	}
-	return watching.Wait()
 }
 
 // A tally counts the changes of a sync. Seen is the sum of all but Removed.

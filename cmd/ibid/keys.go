@@ -40,19 +40,15 @@ type lifetime time.Duration
 // UnmarshalText reads 90d, 2w or what [time.ParseDuration] does.
 func (l *lifetime) UnmarshalText(text []byte) error {
 	s := string(text)
-	d, err := time.ParseDuration(s)
-	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if digits, ok := strings.CutSuffix(s, suffix); ok {
-			var n int
-			n, err = strconv.Atoi(digits)
-			if n > int(100*365*24*time.Hour/unit) {
-				n = 0 // it would overflow
-			}
-			d = time.Duration(n) * unit
+	for suffix, hours := range map[string]uint64{"d": 24, "w": 7 * 24} {
+		digits, ok := strings.CutSuffix(s, suffix)
+		if n, err := strconv.ParseUint(digits, 10, 32); ok && err == nil {
+			s = fmt.Sprintf("%dh", n*hours)
 		}
 	}
+	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is no lifetime: give it as 12h, 90d or 52w", s)
+		return fmt.Errorf("%q is no lifetime: give it as 12h, 90d or 52w", text)
 	}
 	*l = lifetime(d)
 	return nil
@@ -188,7 +184,7 @@ func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
 	none := fmt.Sprintf("there are no keys in %s: 'ibid keys make NAME' makes one", c.placeConfig)
 	return table(s, c.JSON, lines, none, "ID\tNAME\tSCOPE\tCOLLECTIONS\tMADE\tLAST USED\tEXPIRES\n", func(l keyLine) string {
 		expires := day(l.Expires, "never")
-		if !l.Expires.IsZero() && !time.Now().Before(l.Expires) {
+		if expired(retrieve.Key{Expires: l.Expires}) {
 			expires += " (expired)"
 		}
 		return strings.Join([]string{l.ID, printable(l.Name), l.Scope, printable(cmp.Or(strings.Join(l.Collections, ", "), "all")),

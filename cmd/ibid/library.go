@@ -93,7 +93,7 @@ func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retr
 	}
 	o.Rebuilding = metered(s.stderr, "documents in the search index")
 	o.Damaged = func(err error) { s.say("%v; it is built again from the library", err) }
-	o.Unwritten = func(err error) { s.say("%s; the next search builds what is missing again", unwritten(err)) }
+	o.Unwritten = func(err error) { s.say("%s; the next search builds the rest again", unwritten(err)) }
 	o.Feeding = func(err error) {
 		if err == nil {
 			s.say("the search index at %s is brought up to date again", l.place.index.Index)

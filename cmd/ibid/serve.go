@@ -39,7 +39,6 @@ type serveCmd struct {
 	KeepDays   int      `help:"Days to keep answers and the links that share them; 0: keep none." default:"90" placeholder:"N" group:"Server"`
 	MaxAsks    int      `help:"Concurrent questions and searches; more are refused with 429." default:"512" placeholder:"N" group:"Server"`
 
-	MetricsAddr string `help:"Address for metrics only, without keys; default: the server's /metrics." placeholder:"HOST:PORT" group:"Server"`
 	// Drain is how long answers may run on after the signal to stop. Tests set it.
 	Drain time.Duration `hidden:"" noenv:"" default:"6s"`
 	logConfig
@@ -177,7 +176,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 		return usageError("--relay without keys lets every program that reaches the server use the model at your cost: " +
 			"use keys (--auth on) and make one with --scope relay, or omit it")
 	}
-	srv.progress.onChange = srv.metrics.Synced
+	srv.progress = syncProgress{onChange: srv.metrics.Synced, folders: map[string]folderProgress{}, sites: map[string]web.SiteState{}}
 	if srv.uploads, err = srv.openUploads(ctx); err != nil || srv.uploads == nil {
 		return err
 	}
@@ -284,9 +283,6 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		srv.answers.Shutdown(ctx)
 		background.Wait()
 	}()
-	if err := srv.serveMetrics(ctx, &background); err != nil {
-		return err
-	}
 	if len(srv.paths) == 0 {
 		if err := srv.logContents(ctx); err != nil {
 			return err
@@ -366,29 +362,6 @@ func (srv *server) drain(ctx context.Context, server *web.HTTPServer, cut func()
 	return err
 }
 
-// serveMetrics serves the metrics at their own address, if they have one.
-func (srv *server) serveMetrics(ctx context.Context, background *sync.WaitGroup) error {
-	if srv.MetricsAddr == "" {
-		return nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", srv.MetricsAddr)
-	if err != nil {
-		return fmt.Errorf("listening on %s (--metrics-addr): %w", srv.MetricsAddr, err)
-	}
-	server := web.NewHTTPServer(srv.MetricsAddr, srv.metrics.Handler())
-	srv.logger.Info("metrics", "address", "http://"+listener.Addr().String())
-	background.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			srv.logger.Error("metrics not served", "error", err)
-		}
-	})
-	background.Go(func() {
-		<-ctx.Done()
-		_ = server.Close()
-	})
-	return nil
-}
-
 func (srv *server) logContents(ctx context.Context) error {
 	documents, _, err := srv.lib.State.Count(ctx, retrieve.Filter{})
 	if err != nil {
@@ -413,10 +386,8 @@ func (c *serveCmd) requiredKeys(ctx context.Context, keyring retrieve.Keyring) (
 	if err != nil {
 		return nil, fmt.Errorf("looking for keys: %w", err)
 	}
-	for _, k := range ring.Keys {
-		if k.Expires.IsZero() || time.Now().Before(k.Expires) {
-			return keyring, nil
-		}
+	if slices.ContainsFunc(ring.Keys, func(k retrieve.Key) bool { return !expired(k) }) {
+		return keyring, nil
 	}
 	next := fmt.Sprintf("make one with 'ibid keys make NAME' for the library in %s", c.placeConfig)
 	if len(ring.Keys) > 0 {

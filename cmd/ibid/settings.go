@@ -152,7 +152,7 @@ func storeKey(data, baseURL, key string) (err error) {
 	}
 	file := keyFile(data, baseURL)
 	if key != "" {
-		err = writePrivately(file, key+"\n")
+		err = writePrivately(file, ".model-key-*", []byte(key+"\n"), time.Now())
 	} else if err = os.Remove(file); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -160,25 +160,4 @@ func storeKey(data, baseURL, key string) (err error) {
 		return fmt.Errorf("storing the key: %w", err)
 	}
 	return nil
-}
-
-func writePrivately(name, content string) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".model-key-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
 }

@@ -52,7 +52,7 @@ func (p *partsPanel) show() []web.Part {
 
 // isReady reports whether a part is there for the next start.
 func isReady(data, name string) bool {
-	m, _ := openPart(data, name) // what was passed over is said at the start
+	m, _ := openPart(data, name) // errors are logged at the start
 	return m != nil && m.Close() == nil
 }
 

@@ -136,9 +136,6 @@ func (srv *server) SiteStates() []web.SiteState {
 func (p *syncProgress) setSite(address string, change func(*web.SiteState)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sites == nil {
-		p.sites = make(map[string]web.SiteState)
-	}
 	s := p.sites[address]
 	s.Address, s.Notices = address, slices.Clone(s.Notices)
 	change(&s)
@@ -227,11 +224,10 @@ func (srv *server) followSites(ctx context.Context, given []string) {
 // followSite reads a site whenever it is due, until ctx is done or its root is
 // removed.
 func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.Logger) {
-	i := p.add()
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.folders[i] = folderProgress{}
+		delete(p.folders, f.path)
 		delete(p.sites, f.path)
 	}()
 	f.onNotice = func(notice site.Notice) {
@@ -248,7 +244,7 @@ func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.L
 			return
 		}
 		p.setSite(f.path, func(s *web.SiteState) { *s = web.SiteState{Address: f.path, Reading: true} })
-		all, err := p.syncFolder(ctx, i, f, logger, first)
+		all, err := p.syncFolder(ctx, f, logger, first)
 		p.setSite(f.path, func(s *web.SiteState) {
 			s.Reading, s.Done, s.Total = false, all.Seen, all.Seen
 			if err != nil {

@@ -64,3 +64,19 @@ func TestParseMetric(t *testing.T) {
 		}
 	}
 }
+
+func TestUnits(t *testing.T) {
+	for _, test := range []struct {
+		unit Unit
+		x    float64
+		want string
+	}{
+		{ShareUnit, .12345, "0.123"}, {SecondsUnit, .0000123, "0.0 ms"}, {SecondsUnit, .01234, "12.3 ms"}, {SecondsUnit, .4567, "457 ms"},
+		{SecondsUnit, 1.234, "1.23 s"},
+		{CountUnit, 3, "3"}, {CountUnit, 3.14159, "3.14"},
+	} {
+		if got := test.unit.Write(test.x); got != test.want {
+			t.Errorf("%v %s is written %q, want %q", test.x, test.unit, got, test.want)
+		}
+	}
+}

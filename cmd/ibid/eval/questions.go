@@ -39,9 +39,12 @@ type Question struct {
 // Open reports whether nothing is known about the answer. Other questions are rightly
 // refused if they are Unanswerable.
 func (q Question) Open() bool {
-	known := len(q.Answers)+len(q.Words) > 0 || q.placed() || q.HasAnswer || q.Unanswerable || q.Expected != ""
+	known := len(q.Answers)+len(q.Words) > 0 || q.Placed() || q.HasAnswer || q.Unanswerable || q.Expected != ""
 	return !known
 }
+
+// Placed reports whether it is known where the answer is.
+func (q Question) Placed() bool { return len(q.Documents)+len(q.Quotes) > 0 }
 
 // Holds reports whether a text contains an answer as whole words, ignoring case,
 // white space and emphasis marks: 180 does not contain 8. Scripts without spaces
@@ -69,9 +72,9 @@ func Holds(text, answer string) bool {
 // word for word.
 const minProse = 60
 
-// resembles reports whether a text has more than half of the words of an answer in
+// Resembles reports whether a text has more than half of the words of an answer in
 // prose, each as often.
-func resembles(text, answer string) bool {
+func Resembles(text, answer string) bool {
 	if len(answer) <= minProse {
 		return false
 	}
@@ -167,7 +170,7 @@ func parseQuestion(line []byte) (q Question, err error) {
 	}
 	if l.Answerable != nil {
 		q.HasAnswer, q.Unanswerable = *l.Answerable, !*l.Answerable
-		if q.Unanswerable && (len(q.Answers)+len(q.Words) > 0 || q.placed()) {
+		if q.Unanswerable && (len(q.Answers)+len(q.Words) > 0 || q.Placed()) {
 			return q, errors.New(`"answerable" is false, but there is a right answer: remove one`)
 		}
 	}

@@ -1,4 +1,4 @@
-package eval
+package main
 
 import (
 	"bytes"
@@ -79,29 +79,29 @@ func checkPage(t *testing.T, page []byte) {
 	}
 }
 
-func TestPage(t *testing.T) {
-	hostile := sampleReport(t)
+func TestReportPage(t *testing.T) {
+	hostile := sampleReport()
 	for i := range hostile.Outcomes {
 		o := &hostile.Outcomes[i]
 		o.Question.Text, o.Text, o.Reason = `</style><script>document.title = "taken"</script>`, "a\u202egnp.exe\u2066 nul\x00 \xff",
 			`"><img src=x onerror=alert(1)>`
-		o.Why, o.Status, o.Cause = []string{`<iframe src="https://evil.example/">`, "{{.Version}}"}, Failed, Gate
+		o.Why, o.Status, o.Cause = []string{`<iframe src="https://evil.example/">`, "{{.Version}}"}, failedStatus, atGate
 		for j := range o.Citations {
-			o.Citations[j].Start, o.Citations[j].End = 0, len(o.Text)
+			o.Citations[j].TextStart, o.Citations[j].TextEnd = 0, len(o.Text)
 		}
 	}
-	hostile.Causes = []CauseCount{{Gate, len(hostile.Outcomes)}}
+	hostile.Causes = []causeCount{{atGate, len(hostile.Outcomes)}}
 	for name, test := range map[string]struct {
-		report *Report
+		report *evalReport
 		want   []string
 	}{
-		"sample": {sampleReport(t), []string{"nothing cited supports “It is free [1].”", "the gate skipped every right passage: sails.md#1",
+		"sample": {sampleReport(), []string{"nothing cited supports “It is free [1].”", "the gate skipped every right passage: sails.md#1",
 			"<strong>1</strong> passed, <strong>3</strong> failed, <strong>1</strong> open"}},
 		"hostile": {hostile, []string{"⟨U+202E⟩gnp.exe⟨U+2066⟩ nul⟨U+0000⟩", "&lt;script&gt;document.title", "{{.Version}}"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			must(t, test.report.WriteHTML(&b))
+			must(t, test.report.writeHTML(&b))
 			checkPage(t, b.Bytes())
 			for _, want := range test.want {
 				if !strings.Contains(strings.ReplaceAll(b.String(), "&#43;", "+"), want) {
@@ -109,21 +109,5 @@ func TestPage(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestUnits(t *testing.T) {
-	for _, test := range []struct {
-		unit Unit
-		x    float64
-		want string
-	}{
-		{ShareUnit, .12345, "0.123"}, {SecondsUnit, .0000123, "0.0 ms"}, {SecondsUnit, .01234, "12.3 ms"}, {SecondsUnit, .4567, "457 ms"},
-		{SecondsUnit, 1.234, "1.23 s"},
-		{CountUnit, 3, "3"}, {CountUnit, 3.14159, "3.14"},
-	} {
-		if got := test.unit.Write(test.x); got != test.want {
-			t.Errorf("%v %s is written %q, want %q", test.x, test.unit, got, test.want)
-		}
 	}
 }

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"ibid/cite/support"
+	"ibid/cmd/ibid/eval"
+)
+
+// A reportMeasure computes a figure of a report.
+type reportMeasure struct {
+	eval.Figure
+	quantile float64 // of the numerators; 0: the figure is a ratio of sums
+	part     func(o *outcome) part
+}
+
+// A part is one question's share of a figure: the sum of the numerators is
+// divided by the sum of the denominators. With a denominator of 0 the question
+// does not count.
+type part struct{ num, den float64 }
+
+// of computes the figure; without a question that counts for it, Questions is 0.
+func (m reportMeasure) of(outcomes []outcome) eval.Figure {
+	var sum part
+	var values []float64
+	for i := range outcomes {
+		p := m.part(&outcomes[i])
+		if p.den == 0 {
+			continue
+		}
+		sum.num += p.num
+		sum.den += p.den
+		values = append(values, p.num)
+	}
+	f := m.Figure
+	if f.Questions = len(values); m.quantile > 0 && len(values) > 0 {
+		slices.Sort(values) // nearest rank, type 1 of Hyndman and Fan 1996
+		f.Value = values[max(1, int(math.Ceil(m.quantile*float64(len(values))-1e-9)))-1]
+	} else if sum.den > 0 {
+		f.Value = sum.num / sum.den
+	}
+	return f
+}
+
+func shareOf(name, says string, among, is func(*outcome) bool) reportMeasure {
+	return ratioOf(name, says, eval.ShareUnit, among, func(o *outcome) float64 {
+		if is(o) {
+			return 1
+		}
+		return 0
+	}, perQuestion)
+}
+
+func ratioOf(name, says string, unit eval.Unit, among func(*outcome) bool, num, den func(*outcome) float64) reportMeasure {
+	return reportMeasure{Figure: eval.Figure{Name: name, Says: says, Unit: unit}, part: func(o *outcome) part {
+		if !among(o) {
+			return part{}
+		}
+		return part{num(o), den(o)}
+	}}
+}
+
+// The questions among which figures are measured.
+func (o *outcome) known() bool    { return o.Status != openStatus }
+func (o *outcome) searched() bool { return o.Error == "" || o.Retrieved != nil }
+func (o *outcome) placed() bool   { return o.Question.Placed() && o.searched() }
+func (o *outcome) named() bool    { return len(o.Question.Documents) > 0 && o.searched() }
+func (o *outcome) answerable() bool {
+	return !o.Question.Unanswerable && !o.Question.Open() && o.Error == ""
+}
+func (o *outcome) listed() bool   { _, known := o.wrongWords(); return o.answerable() && known }
+func (o *outcome) ranked() bool   { return o.listed() && o.Confidence != nil }
+func (o *outcome) answered() bool { return o.Answered }
+func (o *outcome) asked() bool    { return true }
+
+func perQuestion(*outcome) float64 { return 1 }
+
+const recallRank = 5
+
+func measures() []reportMeasure {
+	p50 := ratioOf("p50", "time to the end of the answer, at most, for half of the questions", eval.SecondsUnit,
+		(*outcome).asked, func(o *outcome) float64 { return o.Seconds }, perQuestion)
+	p95 := p50
+	p50.quantile, p95.quantile = .50, .95
+	p95.Name, p95.Says = "p95", "the same for 95 % of the questions"
+	return slices.Concat([]reportMeasure{
+		shareOf("passed", "questions with nothing known to be wrong", (*outcome).known,
+			func(o *outcome) bool { return o.Status == passedStatus }),
+		ratioOf(fmt.Sprintf("recall@%d", recallRank), fmt.Sprintf("right documents among the first %d", recallRank), eval.ShareUnit,
+			(*outcome).named, (*outcome).recall, perQuestion),
+		shareOf("right_found", "questions with a right passage among those retrieved", (*outcome).placed,
+			func(o *outcome) bool {
+				return slices.ContainsFunc(o.Retrieved, func(p tracedPassage) bool { return p.Right })
+			}),
+		shareOf("gate_lost", "questions whose right passages were all skipped",
+			func(o *outcome) bool { return slices.ContainsFunc(o.Retrieved, tracedPassage.judgedRight) },
+			func(o *outcome) bool {
+				return !slices.ContainsFunc(o.Retrieved, func(p tracedPassage) bool { return p.judgedRight() && p.Kept })
+			}),
+		shareOf("right", "answers with the right words, of the questions that list them", (*outcome).listed,
+			func(o *outcome) bool { wrong, _ := o.wrongWords(); return wrong == "" }),
+		shareOf("best@1", "best sentence with the right words, of the questions that list them", (*outcome).ranked,
+			func(o *outcome) bool { return o.foundBest(1) }),
+		shareOf(fmt.Sprintf("best@%d", bestSentences), "one of the best sentences with the right words", (*outcome).ranked,
+			func(o *outcome) bool { return o.foundBest(bestSentences) }),
+		shareOf("false_refusals", "refused, of the questions with an answer", (*outcome).answerable,
+			func(o *outcome) bool { return !o.Answered }),
+		shareOf("closest", "shown only the closest passages, of the questions with an answer", (*outcome).answerable,
+			func(o *outcome) bool { return len(o.Closest) > 0 }),
+		shareOf("closest_right", "those of them with the right words, of the questions that list them",
+			func(o *outcome) bool { return o.listed() && len(o.Closest) > 0 },
+			func(o *outcome) bool { wrong, _ := o.wrongIn(o.closestText()); return wrong == "" }),
+		shareOf("false_answers", "answered, of the questions without an answer",
+			func(o *outcome) bool { return o.Question.Unanswerable && o.Error == "" }, (*outcome).answered),
+	}, citationMeasures(), []reportMeasure{
+		p50, p95,
+		ratioOf("calls", "requests to a model, per question", eval.CountUnit, (*outcome).asked,
+			func(o *outcome) float64 { return float64(o.Usage.Calls) }, perQuestion),
+		ratioOf("prompt_tokens", "tokens in prompts, per question", eval.CountUnit, (*outcome).asked,
+			func(o *outcome) float64 { return float64(o.Usage.PromptTokens) }, perQuestion),
+		ratioOf("completion_tokens", "tokens in replies, per question", eval.CountUnit, (*outcome).asked,
+			func(o *outcome) float64 { return float64(o.Usage.CompletionTokens) }, perQuestion),
+	})
+}
+
+func citationMeasures() []reportMeasure {
+	return []reportMeasure{
+		shareOf("cited", "answers that cite a source", (*outcome).answered, func(o *outcome) bool { return len(o.Sources) > 0 }),
+		ratioOf("supported", "citations whose quote supports the sentence", eval.ShareUnit, (*outcome).answered,
+			func(o *outcome) (n float64) {
+				for _, c := range o.Citations {
+					if c.Verdict != support.Weak {
+						n++
+					}
+				}
+				return n
+			}, func(o *outcome) float64 { return float64(len(o.Citations)) }),
+		ratioOf("unsupported", "statements that nothing cited supports", eval.ShareUnit, (*outcome).answered,
+			func(o *outcome) float64 { return float64(len(o.Unsupported)) }, (*outcome).statements),
+		shareOf("right_cited", "answers that cite a right document",
+			func(o *outcome) bool { return o.Answered && len(o.Question.Documents) > 0 },
+			func(o *outcome) bool { return o.citesRight() }),
+	}
+}
+
+func (o *outcome) closestText() (text string) {
+	for _, c := range o.Closest {
+		text += c.Text + "\n"
+	}
+	return text
+}
+
+func (o *outcome) foundBest(n int) bool {
+	return slices.ContainsFunc(o.Best[:min(n, len(o.Best))], func(s string) bool { wrong, _ := o.wrongIn(s); return wrong == "" })
+}
+
+// told is the area under the ROC curve of the confidence, of questions with an
+// answer against those without.
+func told(outcomes []outcome) eval.Figure {
+	var with, without []float64
+	for i := range outcomes {
+		switch o := &outcomes[i]; {
+		case o.Confidence == nil:
+		case o.Question.Unanswerable:
+			without = append(without, *o.Confidence)
+		case o.answerable():
+			with = append(with, *o.Confidence)
+		}
+	}
+	f := eval.Figure{Name: "auroc", Unit: eval.ShareUnit, Says: "chance that a question with an answer has the higher confidence"}
+	if len(with) > 0 && len(without) > 0 {
+		f.Questions, f.Value = len(with)+len(without), eval.AUROC(with, without)
+	}
+	return f
+}
+
+func (p tracedPassage) judgedRight() bool { return p.Right && p.Verdict != "" }
+
+func (o *outcome) statements() float64 {
+	ranges := make(map[[2]int]bool)
+	for _, c := range o.Citations {
+		ranges[[2]int{c.TextStart, c.TextEnd}] = true
+	}
+	for _, s := range o.Unsupported {
+		ranges[[2]int{s.TextStart, s.TextEnd}] = true
+	}
+	return float64(len(ranges))
+}
+
+// recall measures the retrieved documents, each at the rank of its best passage.
+func (o *outcome) recall() float64 {
+	grades := make(eval.Grades)
+	for _, d := range o.Question.Documents {
+		grades[d] = 1
+	}
+	var ranking []string
+	for _, p := range o.Retrieved {
+		if !slices.Contains(ranking, p.Document) {
+			ranking = append(ranking, p.Document)
+		}
+	}
+	return eval.Metric{Kind: "recall", K: recallRank}.Of(ranking, grades)
+}

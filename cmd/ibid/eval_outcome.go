@@ -1,0 +1,287 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/cite/support"
+	"ibid/cmd/ibid/eval"
+	"ibid/retrieve"
+)
+
+// An outcome is the result of asking one question: all that figures are computed
+// from, and the trace in which a person sees what went wrong.
+type outcome struct {
+	// Question names documents as the store does, if the store has them.
+	Question eval.Question `json:"question"`
+	Status   status        `json:"status"`
+	Cause    cause         `json:"cause,omitempty"` // of a failure
+	// Missing are the documents of the question that are not in the store.
+	Missing []string `json:"missing,omitempty"`
+	// Why describes the failure, the cause first.
+	Why []string `json:"why"`
+
+	Retrieved   []tracedPassage `json:"retrieved"` // best first
+	cite.Answer                 // not answered if there was an error
+	// Best are the sentences that most likely answer, without a model, and Confidence
+	// is the chance that the first does.
+	Best       []string `json:"best,omitempty"`
+	Confidence *float64 `json:"confidence,omitempty"`
+	// Error is why there is no answer; empty if there is one.
+	Error   string  `json:"error,omitempty"`
+	Seconds float64 `json:"seconds"` // from the question to the end of the stream
+}
+
+// A status says whether an outcome is right.
+type status string
+
+const (
+	passedStatus status = "passed"
+	failedStatus status = "failed"
+	openStatus   status = "open" // too little is known of the right answer to say
+)
+
+// A cause is the first stage at which a question failed.
+type cause string
+
+// The causes, in the order of an answer's stages.
+const (
+	atRetrieval  cause = "retrieval"
+	atGate       cause = "gate"
+	atGeneration cause = "generation"
+	atCitation   cause = "citation"
+	atRefusal    cause = "refusal"
+	atError      cause = "error"
+)
+
+type knownCause struct {
+	cause cause
+	is    string
+}
+
+var causes = []knownCause{
+	{atRetrieval, "The search found none of the right passages."},
+	{atGate, "The search found right passages, and the gate skipped all of them."},
+	{atGeneration, "A right passage was kept, but the answer does not contain what it must, or is incomplete."},
+	{atCitation, "The answer cites no source, no right one, or one that does not support it."},
+	{atRefusal, "There is an answer and it was refused, or there is none and it was answered."},
+	{atError, "The question ended in an error."},
+}
+
+// A tracedPassage is a retrieved passage with the gate's decision.
+type tracedPassage struct {
+	retrieve.Passage                 // with the beginning of its text
+	Chance           float64         `json:"chance"`            // of being on topic, by the gate
+	Verdict          answer.Decision `json:"verdict,omitempty"` // empty if the gate did not judge it
+	By               string          `json:"by,omitempty"`
+	Reason           string          `json:"reason,omitempty"`
+	Kept             bool            `json:"kept"`
+	// Right means that it contains one of the question's quotes or, if there are
+	// none, that it is from one of its documents.
+	Right bool `json:"right"`
+}
+
+// bestSentences is how many sentences of a question are looked at for an answer.
+const bestSentences = 3
+
+// trace asks one question. Its error is that of the context or the store; an
+// error of the answer is part of the outcome.
+func (c *corpus) trace(ctx context.Context, answerer *answer.Answerer, asked answer.Question, q eval.Question) (*outcome, error) {
+	t := &tracer{}
+	out := &outcome{Question: q}
+	begun := time.Now()
+	var failed error
+	out.Answer, failed = cite.Collect(cite.Number(t.record(answerer.Ask(ctx, asked)), cite.Options{}))
+	out.Seconds = time.Since(begun).Seconds()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	out.Question.Documents = slices.Clone(q.Documents)
+	for i, d := range q.Documents {
+		if stored, ok := c.stored[d]; ok {
+			out.Question.Documents[i] = stored
+		} else {
+			out.Missing = append(out.Missing, d)
+		}
+	}
+	if failed != nil {
+		out.Answered, out.Error = false, failed.Error()
+	}
+	var read []retrieve.Passage
+	for _, p := range t.passages {
+		var j answer.Judged
+		at := slices.IndexFunc(out.Judged, func(j answer.Judged) bool { return j.Passage == p.ID })
+		if at >= 0 {
+			j = out.Judged[at]
+		}
+		kept := t.kept[p.ID] || at >= 0 && j.Decision != answer.Irrelevant // without a gate nothing is judged
+		out.Retrieved = append(out.Retrieved, tracedPassage{p, j.Chance, j.Decision, j.By, j.Reason, kept, false})
+		if kept {
+			read = append(read, p)
+		}
+	}
+	if answerer.Model == nil && failed == nil {
+		best, chance, err := answerer.Best(ctx, q.Text, read, bestSentences)
+		if err != nil {
+			return nil, err
+		}
+		out.Best, out.Confidence = best, &chance
+	}
+	out.check()
+	return out, nil
+}
+
+// excerptLength is the length of a passage in a report, in characters.
+const excerptLength = 600
+
+// check compares the outcome with the known facts of the question, and sets
+// Status, Cause and Why. The passages must have their whole texts, which check
+// shortens.
+func (o *outcome) check() {
+	o.markRight()
+	o.Status, o.Cause, o.Why = passedStatus, "", []string{}
+	for _, f := range o.faults() {
+		o.Status, o.Cause = failedStatus, cmp.Or(o.Cause, f.cause)
+		o.Why = append(o.Why, f.why)
+	}
+	_, known := o.wrongWords()
+	if q := o.Question; o.Status == passedStatus && !q.Unanswerable && (!o.Answered || !known && !q.Placed()) {
+		o.Status = openStatus
+	}
+	for i := range o.Retrieved {
+		o.Retrieved[i].Text = oneLine(o.Retrieved[i].Text, excerptLength)
+	}
+}
+
+type fault struct {
+	cause cause
+	why   string
+}
+
+// faults returns the faults, in the order of the stages.
+func (o *outcome) faults() (all []fault) {
+	q := o.Question
+	switch {
+	case o.Error != "":
+		return []fault{{atError, o.Error}}
+	case q.Unanswerable && o.Answered:
+		return []fault{{atRefusal, "answered, although there is no answer"}}
+	case q.Unanswerable, !o.Answered && q.Open():
+		return nil
+	case !o.Answered:
+		all = []fault{{atRefusal, fmt.Sprintf("refused (%s), although there is an answer", o.Reason)}}
+	default:
+		all = o.answerFaults()
+	}
+	_, known := o.wrongWords()
+	if stage, lost := o.lostEvidence(); stage != "" && (len(all) > 0 || !known) {
+		all = slices.Insert(all, 0, fault{stage, lost})
+	}
+	return all
+}
+
+func (o *outcome) answerFaults() (all []fault) {
+	if wrong, _ := o.wrongWords(); wrong != "" {
+		all = append(all, fault{atGeneration, wrong})
+	}
+	if o.Incomplete {
+		all = append(all, fault{atGeneration, "the answer is incomplete: " + o.Reason})
+	}
+	switch documents := o.Question.Documents; {
+	case len(o.Sources) == 0:
+		all = append(all, fault{atCitation, "no source is cited"})
+	case len(documents) > 0 && !o.citesRight():
+		var cited []string
+		for _, s := range o.Sources {
+			cited = append(cited, s.Document)
+		}
+		all = append(all, fault{atCitation, "no right document (" + strings.Join(documents, ", ") + ") is cited, but " +
+			strings.Join(slices.Compact(cited), ", ")})
+	}
+	for _, s := range o.Unsupported {
+		why := "no citation for “%s”"
+		if s.Reason == string(support.Weak) {
+			why = "nothing cited supports “%s”"
+		}
+		all = append(all, fault{atCitation, fmt.Sprintf(why, oneLine(o.Text[s.TextStart:s.TextEnd], 160))})
+	}
+	return all
+}
+
+var citationMark = regexp.MustCompile(` ?\[\d+\]`)
+
+// wrongWords names the words that the answer lacks, if any; known reports
+// whether the question has the words of a right answer.
+func (o *outcome) wrongWords() (why string, known bool) {
+	if !o.Answered {
+		return o.wrongIn("")
+	}
+	return o.wrongIn(citationMark.ReplaceAllString(o.Text, ""))
+}
+
+func (o *outcome) wrongIn(text string) (why string, known bool) {
+	q := o.Question
+	holds := func(s string) bool { return eval.Holds(text, s) }
+	if len(q.Answers) > 0 && !slices.ContainsFunc(q.Answers, func(s string) bool { return holds(s) || eval.Resembles(text, s) }) {
+		return "the answer contains none of " + quoted(q.Answers), true
+	}
+	if gone := slices.DeleteFunc(slices.Clone(q.Words), holds); len(gone) > 0 {
+		return "the answer does not contain " + quoted(gone), true
+	}
+	return "", len(q.Answers)+len(q.Words) > 0
+}
+
+func (o *outcome) citesRight() bool {
+	return slices.ContainsFunc(o.Sources, func(s cite.Source) bool { return slices.Contains(o.Question.Documents, s.Document) })
+}
+
+func (o *outcome) markRight() {
+	q := o.Question
+	for i := range o.Retrieved {
+		p := &o.Retrieved[i]
+		if len(q.Quotes) > 0 {
+			p.Right = slices.ContainsFunc(q.Quotes, func(quote string) bool { return eval.Holds(p.Text, quote) })
+		} else {
+			p.Right = slices.Contains(q.Documents, p.Document)
+		}
+	}
+}
+
+// lostEvidence returns the stage at which all right passages were lost, if any,
+// and what happened there.
+func (o *outcome) lostEvidence() (cause, string) {
+	q := o.Question
+	if !q.Placed() {
+		return "", ""
+	}
+	var right []string
+	for _, p := range o.Retrieved {
+		if p.Right && p.Kept {
+			return "", ""
+		}
+		if p.Right {
+			right = append(right, p.ID)
+		}
+	}
+	if right != nil {
+		return atGate, "the gate skipped every right passage: " + strings.Join(right, ", ")
+	}
+	where := "is from a right document (" + strings.Join(q.Documents, ", ") + ")"
+	if len(q.Quotes) > 0 {
+		where = "contains " + quoted(q.Quotes)
+	}
+	why := fmt.Sprintf("none of the %s %s", counted(len(o.Retrieved), "retrieved passage"), where)
+	if len(o.Missing) > 0 {
+		why += "; not in the store: " + strings.Join(o.Missing, ", ")
+	}
+	return atRetrieval, why
+}
+
+func quoted(texts []string) string { return "“" + strings.Join(texts, "”, “") + "”" }

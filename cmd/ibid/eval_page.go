@@ -1,0 +1,168 @@
+package main
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"ibid/answer"
+	"ibid/cmd/ibid/eval"
+)
+
+// reportFormat identifies a report in JSON.
+const reportFormat = "ibid eval report 3"
+
+// An evalReport is the result of asking a folder its questions.
+type evalReport struct {
+	Format    string        `json:"format"`
+	Made      time.Time     `json:"made"`
+	Version   string        `json:"version"`
+	Folder    string        `json:"folder"`
+	File      string        `json:"file"` // of the questions
+	Documents int           `json:"documents"`
+	Chunks    int           `json:"chunks"`
+	Unread    []string      `json:"unread"`   // files that could not be read, with the reason
+	Settings  []setting     `json:"settings"` // that affect the answers, in display order
+	Passed    int           `json:"passed"`
+	Failed    int           `json:"failed"`
+	Open      int           `json:"open"`
+	Causes    []causeCount  `json:"causes"` // of the failures, in the order of the stages
+	Figures   []eval.Figure `json:"figures"`
+	Total     answer.Usage  `json:"total"`  // of all questions
+	Missed    []string      `json:"missed"` // thresholds, in words
+	Outcomes  []outcome     `json:"questions"`
+}
+
+// A setting affects the answers.
+type setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// A causeCount is the number of failures with one cause.
+type causeCount struct {
+	Cause cause `json:"cause"`
+	Count int   `json:"count"`
+}
+
+// knownFigures are the figures of a report in display order, without values.
+func knownFigures() []eval.Figure {
+	var all []eval.Figure
+	for _, m := range measures() {
+		all = append(all, m.Figure)
+	}
+	return append(all, told(nil))
+}
+
+// measure counts the outcomes and computes the figures for which a question counts.
+func (r *evalReport) measure() {
+	r.Format = reportFormat
+	r.Unread, r.Missed, r.Causes = append([]string{}, r.Unread...), []string{}, []causeCount{}
+	counts := make(map[status]int)
+	failed := make(map[cause]int)
+	for _, o := range r.Outcomes {
+		counts[o.Status]++
+		failed[o.Cause]++
+		r.Total.Calls += o.Usage.Calls
+		r.Total.PromptTokens += o.Usage.PromptTokens
+		r.Total.CompletionTokens += o.Usage.CompletionTokens
+	}
+	r.Passed, r.Failed, r.Open = counts[passedStatus], counts[failedStatus], counts[openStatus]
+	for _, c := range causes {
+		if failed[c.cause] > 0 {
+			r.Causes = append(r.Causes, causeCount{c.cause, failed[c.cause]})
+		}
+	}
+	for _, m := range measures() {
+		r.Figures = append(r.Figures, m.of(r.Outcomes))
+	}
+	r.Figures = slices.DeleteFunc(append(r.Figures, told(r.Outcomes)), func(f eval.Figure) bool { return f.Questions == 0 })
+}
+
+// text is the report for a terminal. It does not escape the text of documents and
+// models.
+func (r *evalReport) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s of %s; %s\n", r.Folder, counted(len(r.Outcomes), "question"), r.File, counted(r.Documents, "document"))
+	if len(r.Unread) > 0 {
+		fmt.Fprintf(&b, "%s could not be read; --html lists the reasons\n", counted(len(r.Unread), "file"))
+	}
+	fmt.Fprintf(&b, "passed %d, failed %d", r.Passed, r.Failed)
+	for i, c := range r.Causes {
+		fmt.Fprintf(&b, "%s %s %d", map[bool]string{true: ":", false: ","}[i == 0], c.Cause, c.Count)
+	}
+	if r.Open > 0 {
+		fmt.Fprintf(&b, "; open %d: no right answer is known", r.Open)
+	}
+	fmt.Fprintf(&b, "\n\n%-18s %8s %9s\n", "figure", "value", "questions")
+	for _, f := range r.Figures {
+		fmt.Fprintf(&b, "%-18s %8s %9d  %s\n", f.Name, f.Text(), f.Questions, f.Says)
+	}
+	for i, o := range slices.DeleteFunc(slices.Clone(r.Outcomes), func(o outcome) bool { return o.Status != failedStatus }) {
+		if i == 0 {
+			b.WriteString("\nfailed\n")
+		}
+		fmt.Fprintf(&b, "  %s (%s) %s\n    %s\n", o.Question.ID, o.Cause, oneLine(o.Question.Text, 100), oneLine(o.Why[0], 200))
+		if o.Text != "" {
+			fmt.Fprintf(&b, "    answer: %s\n", oneLine(o.Text, 200))
+		}
+	}
+	for _, m := range r.Missed {
+		fmt.Fprintf(&b, "missed: %s\n", m)
+	}
+	return b.String()
+}
+
+//go:embed eval/page.html
+var pageSource string
+
+//go:embed eval/page.css
+var pageStyle string
+
+func pageTemplate() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"plain":   plain,
+		"excerpt": func(n int, s string) string { return plain(oneLine(s, n)) },
+		"counted": counted,
+		"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+		"clock":   eval.SecondsUnit.Write,
+		"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
+		"inc":     func(i int) int { return i + 1 },
+		"causeIs": func(c cause) string {
+			return causes[slices.IndexFunc(causes, func(k knownCause) bool { return k.cause == c })].is
+		},
+	}).Parse(pageSource))
+}
+
+// plain makes control characters, and invisible characters that can hide or
+// reorder text, visible: documents and models may be hostile.
+func plain(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "\ufffd") {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d') {
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// writeHTML writes the report as one page. Its policy forbids scripts and
+// requests; the text of documents, models and questions is escaped.
+func (r *evalReport) writeHTML(w io.Writer) error {
+	sum := sha256.Sum256([]byte(pageStyle))
+	return pageTemplate().Execute(w, struct {
+		*evalReport
+		Style  template.CSS
+		Policy string // Content-Security-Policy
+	}{r, template.CSS(pageStyle),
+		"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"})
+}
