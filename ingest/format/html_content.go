@@ -220,34 +220,7 @@ func articleOf(root *html.Node) *html.Node {
 		return nil
 	}
 	article.Node.Attr = nil // its own, of no page
-	text, solid := textLengths(article.Node, false, nil)
-	if (text+solid)*4 > textLength(article.Node)*3 { // it is no list of links
-		trimLinks(article.Node)
-	}
 	return bodyOf(article.Node)
-}
-
-// trimLinks removes the links to other pages from the end of an article, with the
-// headings right before them.
-func trimLinks(n *html.Node) {
-	trimmed := false
-	for c := n.LastChild; c != nil; {
-		before := c.PrevSibling
-		text, solid := textLengths(c, false, nil)
-		all := textLength(c)
-		isBlock := blockElements[c.DataAtom] || c.DataAtom == atom.Ul || c.DataAtom == atom.Ol
-		isHeading := c.DataAtom == atom.H2 || c.DataAtom == atom.H3 || c.DataAtom == atom.H4
-		switch {
-		case all == 0:
-		case isBlock && solid == 0 && text*5 < all, isHeading && trimmed:
-			n.RemoveChild(c)
-			trimmed = true
-		default:
-			trimLinks(c)
-			return
-		}
-		c = before
-	}
 }
 
 // bodyOf returns the innermost element of an article that the page names its body, if

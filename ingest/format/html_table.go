@@ -11,7 +11,7 @@ import (
 // An htmlTable reads the rows of a table from top to bottom.
 type htmlTable struct {
 	header []string
-	open   bool       // the next row may continue the names
+	named  bool       // a row that does not name columns was read
 	above  []reaching // by column
 	again  *int       // bytes of repeated texts in the page
 }
@@ -36,16 +36,16 @@ const (
 // each of its columns.
 func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 	add := func(text string, rows int) {
-		if c := len(cells); c < maxHTMLColumns {
-			if c == len(t.above) {
-				t.above = append(t.above, reaching{})
-			}
-			t.above[c] = reaching{rows: rows}
-			if rows > 0 {
-				t.above[c].text = t.repeated(text)
-			}
+		c := len(cells)
+		if cells = append(cells, text); c >= maxHTMLColumns {
+			return
 		}
-		cells = append(cells, text)
+		if c == len(t.above) {
+			t.above = append(t.above, reaching{})
+		}
+		if t.above[c] = (reaching{rows: rows}); rows > 0 {
+			t.above[c].text = t.repeated(text)
+		}
 	}
 	// addSpanning adds the cells of earlier rows that span this one, up to the next
 	// free column.
@@ -55,8 +55,8 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 		}
 	}
 	inHead := tr.Parent != nil && tr.Parent.DataAtom == atom.Thead
-	names = true
-	own, spans := 0, false
+	names = !t.named
+	own := 0
 	for c := range tr.ChildNodes() {
 		if c.DataAtom != atom.Td && c.DataAtom != atom.Th {
 			continue
@@ -66,7 +66,6 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 		isName := c.DataAtom == atom.Th || inHead
 		names = names && isName
 		columns, rows := spanOf(c, "colspan", maxColspan), spanOf(c, "rowspan", maxRowspan)
-		spans = spans || columns > 1 || rows > 1
 		text := oneLine(seenText(c))
 		for i := range columns {
 			if i == 1 {
@@ -77,17 +76,13 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 			add(text, rows-1)
 		}
 	}
-	for c, a := range t.above { // a row may end before the cells that span it
-		if c >= len(cells) && a.rows > 0 {
-			cells = append(cells, make([]string, c-len(cells))...)
-			addSpanning()
+	for len(cells) < len(t.above) { // a row may end before the cells that span it
+		if addSpanning(); len(cells) < len(t.above) {
+			add("", 0)
 		}
 	}
-	if names = names && own > 0 && len(cells) > 1 && (own > 1 || t.open); names {
-		// Names may be in several rows.
-		names = t.header == nil || t.open
-		t.open = names && (inHead || spans)
-	}
+	names = names && len(cells) > 1 && (own > 1 || t.header != nil)
+	t.named = t.named || !names && own > 0
 	return cells, names
 }
 

@@ -197,7 +197,6 @@ func (w *htmlWalker) table(n *html.Node) {
 			t.name(cells)
 		} else {
 			w.b.Row(t.header, cells)
-			t.open = false
 		}
 	}
 	w.b.last = kindNone // rows of the next table are not of this one

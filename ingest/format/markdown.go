@@ -310,27 +310,49 @@ func slug(taken map[string]int, heading string) string {
 var atxHeading = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$`)
 
 // scanMarkdown reads headings, fenced code and paragraphs line by line, in linear
-// time, and keeps all other markup.
+// time, and keeps all other markup. above is the number of lines of the file before
+// src; -1 if unknown.
 func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
-	r := newLineReader(nil, src, func(text string) string { return text })
-	if r.b, r.slugs, r.skipped = b, slugs, above; above < 0 { // no block has a line
-		r.skipped = -len(r.lines) - 1
-	}
-	for ; r.at < len(r.lines); r.at++ {
-		line := r.line(r.at)
-		trimmed := strings.TrimSpace(line)
-		if m := atxHeading.FindStringSubmatch(line); m != nil {
-			r.heading(len(m[1]), m[2], "")
-		} else if strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~") {
-			code := r.until(func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), trimmed[:3]) })
-			r.b.Code(strings.Join(code, "\n"))
-		} else if trimmed == "" {
-			r.flush()
-		} else {
-			r.add(line)
+	fence := ""
+	var lines []string
+	mark := func(i int) {
+		if above >= 0 {
+			b.line = above + i + 1
 		}
 	}
-	r.flush()
+	flush := func(write func(text string), at int) {
+		mark(at - len(lines))
+		write(strings.Join(lines, "\n"))
+		lines = nil
+	}
+	i := 0
+	for line := range strings.SplitSeq(src, "\n") {
+		trimmed := strings.TrimSpace(line)
+		m := atxHeading.FindStringSubmatch(line)
+		switch {
+		case fence != "" && strings.HasPrefix(trimmed, fence):
+			flush(b.Code, i)
+			fence = ""
+		case fence != "":
+			lines = append(lines, line)
+		case m != nil:
+			flush(b.Paragraph, i)
+			mark(i)
+			b.Heading(len(m[1]), m[2], slug(slugs, oneLine(Clean(m[2]))))
+		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
+			flush(b.Paragraph, i)
+			fence = trimmed[:3]
+		case trimmed == "":
+			flush(b.Paragraph, i)
+		default:
+			lines = append(lines, trimmed)
+		}
+		i++
+	}
+	if fence != "" {
+		flush(b.Code, i)
+	}
+	flush(b.Paragraph, i)
 }
 
 var (

@@ -1,20 +1,21 @@
 package format
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
 
 var (
-	rstDirective = regexp.MustCompile(`^\.\. +(?:\|[^|]*\| +)?([\w:-]+)::\s*(.*)$`)
-	rstItem      = regexp.MustCompile(`^[ \t]*([-*+•‣]|\d{1,3}[.)]|[a-z][.)]|#\.) +(.*)$`)
-	rstField     = regexp.MustCompile(`^:([\w -]+):(\s.*)?$`)
+	rstDirective = regexp.MustCompile(`^\.\.(?: +(?:\|[^|]*\| +)?([\w:-]+)::)?(?:\s+(.*))?$`) // also comments, targets and footnotes
+	rstOption    = regexp.MustCompile(`^:[\w -]+:(?:\s.*)?$`)
 	rstRole      = regexp.MustCompile(":[\\w:+.-]+:`[~!]?([^`<]*?)(?:\\s*<[^`>]*>)?`")
-	rstLink      = regexp.MustCompile("`([^`<]+?)\\s*<[^`>]*>`__?")
+	rstLink      = regexp.MustCompile("`([^`<]+?)[ \\t]*(\\n?)\\s*<[^`>\\s]*>`__?") // also over two lines
+	rstNamed     = regexp.MustCompile("(^|[^`])`([^`]+)`_{0,2}")
 	rstLiteral   = regexp.MustCompile("``([^`]+)``")
-	rstNamed     = regexp.MustCompile("`([^`]+)`_{0,2}")
-	rstStrong    = regexp.MustCompile(`(^|[\s(\["'])\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}`)
 )
+
+const rstFence = "```"
 
 // rstCode are directives whose content is preformatted, rstDropped those without
 // text.
@@ -23,140 +24,139 @@ var (
 	rstDropped = set(`image toctree contents include raw index meta highlight default-role role sectnum literalinclude currentmodule`)
 )
 
-// RST reads reStructuredText as text with headings, in linear time: inline markup
-// is removed, directives are replaced by their content, and tables are kept as
-// written.
+// RST reads reStructuredText as the Markdown that says nearly the same: directives are
+// replaced by their content, and tables are kept as written.
 func RST(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
 		return err
 	}
-	r := rstReader{lineReader: newLineReader(doc, src, rstInline), levels: make(map[string]int)}
-	r.read(r.next)
+	src = rstLink.ReplaceAllString(src, "$1$2")
+	r := rstReader{lines: strings.Split(src, "\n"), levels: make(map[string]int)}
+	for r.at = 0; r.at < len(r.lines); r.at++ {
+		r.lines[r.at] = r.next(strings.TrimRight(r.lines[r.at], " \t"))
+	}
+	var b builder
+	markdownInto(&b, strings.Join(r.lines, "\n"), make(map[string]int), 0)
+	b.into(doc)
+	doc.titleFromHeading(anyLevel)
 	return nil
 }
 
+// An rstReader replaces each line by one of Markdown, so that their numbers stay.
 type rstReader struct {
-	lineReader
-	levels  map[string]int // of headings, by the signs around them
-	literal bool           // the last paragraph ended in "::"
+	lines  []string
+	at     int
+	levels map[string]int // of headings, by the signs around them
+	inside string         // "code", "dropped" or "table", of which the next line may be
+	indent int            // of the line before what it is inside of
+	fenced bool           // the fence of the code is written
+	least  int            // indentation of code; 0 before its first line
+	over   string         // the sign of a line of signs right above
 }
 
-// next reads a line, and those of the block that it begins.
-func (r *rstReader) next(line string) {
-	trimmed := strings.TrimSpace(line)
-	if trimmed == "" {
-		if n := len(r.paragraph); n > 0 && strings.HasSuffix(r.paragraph[n-1], "::") {
-			r.literal = true
-			if r.paragraph[n-1] = strings.TrimSuffix(strings.TrimSuffix(r.paragraph[n-1], ":"), " :"); r.paragraph[n-1] == ":" {
-				r.paragraph[n-1] = ""
-			}
+// next returns a line in Markdown.
+func (r *rstReader) next(line string) string {
+	trimmed, indent := strings.TrimSpace(line), leading(line)
+	over := r.over
+	r.over = ""
+	switch r.inside {
+	case "table":
+		if trimmed != "" {
+			return "    " + line
 		}
-		r.flush()
-		return
+		r.inside = ""
+	case "dropped":
+		if trimmed == "" || indent > r.indent {
+			return ""
+		}
+		r.inside = ""
+	case "code":
+		switch {
+		case trimmed == "" && !r.fenced:
+			r.fenced = true
+			return rstFence
+		case trimmed == "" || r.least == 0 && rstOption.MatchString(trimmed):
+			return ""
+		case indent > r.indent:
+			r.least = cmp.Or(r.least, indent)
+			return line[min(indent, r.least):]
+		}
+		r.inside = ""
+		if last := &r.lines[r.at-1]; *last == rstFence { // there is no code
+			*last = ""
+		} else if r.fenced {
+			*last += rstFence
+		}
 	}
-	literal := r.literal
-	r.literal = false
-	if literal && leading(line) > 0 {
-		r.at--
-		text := r.indented(leading(line))
-		r.b.Code(text)
-		return
+	if isTableBorder(line) {
+		r.inside = "table"
+		return "    " + line
 	}
-	if r.title(line) {
-		return
+	if m := rstDirective.FindStringSubmatch(trimmed); m != nil {
+		return r.directive(m[1], m[2], indent)
 	}
+	if heading, ok := r.title(line, over); ok {
+		return heading
+	}
+	if indent > 0 && rstOption.MatchString(trimmed) {
+		return ""
+	}
+	if before, ok := strings.CutSuffix(trimmed, "::"); ok {
+		r.inside, r.indent, r.least, r.fenced = "code", indent, 0, false
+		if trimmed = strings.TrimSuffix(before+":", " :"); before == "" {
+			trimmed = ""
+		}
+	}
+	text := rstNamed.ReplaceAllString(rstRole.ReplaceAllString(trimmed, "$1"), "$1$2")
+	return strings.Repeat(" ", min(indent, 3)) + rstLiteral.ReplaceAllString(text, "`$1`")
+}
+
+// directive returns the argument of a directive, a footnote, or nothing of a comment.
+func (r *rstReader) directive(name, argument string, indent int) string {
+	name = strings.ToLower(name)
 	switch {
-	case strings.HasPrefix(trimmed, ".. ") || trimmed == "..":
-		r.explicit(trimmed, leading(line))
-		return
-	case isTableBorder(line):
-		r.at--
-		rows := r.until(func(line string) bool { return line == "" })
-		r.b.Code(strings.Join(rows, "\n"))
-		return
-	case strings.HasPrefix(trimmed, "| "): // a line block
-		r.begin(listItem{}, trimmed[2:])
-		return
-	}
-	if m := rstItem.FindStringSubmatch(line); m != nil {
-		marker := m[1]
-		if !strings.ContainsAny(marker, "0123456789") {
-			marker = "-"
+	case rstCode[name]:
+		r.inside, r.indent, r.least, r.fenced = "code", indent, 0, true
+		return rstFence
+	case name != "" && !rstDropped[name]:
+		if name != "figure" {
+			return argument
 		}
-		r.begin(listItem{leading(line) / 2, marker}, m[2])
-	} else if m := rstField.FindStringSubmatch(trimmed); m != nil {
-		r.begin(listItem{}, m[1]+":"+m[2])
-	} else {
-		r.add(line)
+	case !strings.HasPrefix(argument, "["):
+		r.inside, r.indent = "dropped", indent
+	default:
+		return argument
 	}
+	return ""
 }
 
-// title reads a heading with an underline, and maybe an overline, or a transition.
-func (r *rstReader) title(line string) bool {
-	signs, text, under := "", line, 1
-	if over, ok := underline(line); ok {
-		if isTableBorder(line) {
-			return false
-		}
-		if c, ok := underline(r.line(r.at + 2)); !ok || c != over || !isHeadingOver(r.line(r.at+1), r.line(r.at+2)) {
-			r.flush()
-			return true
-		}
-		signs, text, under = string(over), r.line(r.at+1), 2
-	} else if _, ok := underline(r.line(r.at + 1)); !ok || !isHeadingOver(line, r.line(r.at+1)) {
-		return false
+// title returns a heading with an underline, and maybe an overline; nothing of a
+// transition.
+func (r *rstReader) title(line, over string) (heading string, ok bool) {
+	if sign, ok := underline(line); ok {
+		r.over = string(sign)
+		return "", true
 	}
-	signs += r.line(r.at + under)[:1]
+	if r.at+1 == len(r.lines) || !isHeadingOver(line, r.lines[r.at+1]) {
+		return "", false
+	}
+	sign, ok := underline(r.lines[r.at+1])
+	if !ok {
+		return "", false
+	}
+	signs := over + string(sign)
 	if r.levels[signs] == 0 {
-		r.levels[signs] = len(r.levels) + 1
+		r.levels[signs] = min(len(r.levels)+1, 6)
 	}
-	r.heading(r.levels[signs], text, "")
-	r.at += under
-	return true
-}
-
-// explicit reads a directive, a footnote or a comment.
-func (r *rstReader) explicit(line string, indent int) {
-	r.flush()
-	if m := rstDirective.FindStringSubmatch(line); m != nil {
-		for rstField.MatchString(strings.TrimSpace(r.line(r.at + 1))) { // options
-			r.at++
-		}
-		switch name := strings.ToLower(m[1]); {
-		case rstDropped[name]:
-			r.indented(indent + 1)
-		case rstCode[name]:
-			text := r.indented(indent + 1)
-			r.b.Code(text)
-		case name != "figure" && m[2] != "":
-			r.add(m[2])
-		}
-	} else if strings.HasPrefix(line, ".. [") {
-		r.add(line[len(".. "):])
-	} else {
-		r.indented(indent + 1) // a comment
-	}
-}
-
-// rstInline removes the markup from text.
-func rstInline(text string) string {
-	text = oneLine(text)
-	for _, pattern := range []*regexp.Regexp{rstRole, rstLink, rstLiteral, rstNamed} {
-		text = pattern.ReplaceAllString(text, "$1")
-	}
-	return rstStrong.ReplaceAllString(text, "$1$2")
+	r.lines[r.at+1] = ""
+	return strings.Repeat("#", r.levels[signs]) + " " + strings.TrimSpace(line), true
 }
 
 // isTableBorder reports whether a line is the border of a simple table
 // ("=== ====") or of a grid ("+---+---+").
 func isTableBorder(line string) bool {
 	t := strings.TrimSpace(line)
-	if len(t) < 5 {
-		return false
-	}
-	if t[0] == '+' {
-		return strings.Trim(t, "+-=") == "" && strings.ContainsAny(t, "-=")
-	}
-	return t[0] == '=' && strings.Trim(t, "= ") == "" && strings.Contains(t, " ")
+	return len(t) > 4 && (t[0] == '+' && strings.Trim(t, "+-=") == "" && strings.ContainsAny(t, "-=") ||
+		t[0] == '=' && strings.Trim(t, "= ") == "" && strings.Contains(t, " "))
 }

@@ -11,7 +11,8 @@ import (
 
 var (
 	cueTimes = regexp.MustCompile(`^(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,](\d{1,3})`)
-	cueTags  = regexp.MustCompile(`<v(?:\.[^\s>]*)?\s+([^>]*)>|</?[^<>]{0,80}>|\{\\[^{}]{0,80}\}`)
+	cueVoice = regexp.MustCompile(`<v(?:\.[^\s>]*)?\s+([^>]*)>`)
+	cueTags  = regexp.MustCompile(`</?[^<>]{0,80}>|\{\\[^{}]{0,80}\}`)
 )
 
 const (
@@ -85,12 +86,7 @@ func Subtitles(doc *Document, data []byte) error {
 
 // cueText replaces the tag of a speaker by the name and removes all others.
 func cueText(line string) string {
-	return strings.TrimSpace(replaceMatches(cueTags, line, func(_ string, m []string) string {
-		if m[1] != "" {
-			return m[1] + ": "
-		}
-		return ""
-	}))
+	return strings.TrimSpace(cueTags.ReplaceAllString(cueVoice.ReplaceAllString(line, "$1: "), ""))
 }
 
 // cueTime reads hours, minutes, seconds and thousandths.

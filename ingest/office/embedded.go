@@ -16,10 +16,6 @@ const maxEmbedded = 64 << 20
 // HoldsFiles reports whether a document may have files embedded in it. It is
 // quick, and errs towards true.
 func HoldsFiles(data []byte) bool {
-	if bytes.HasPrefix(data, []byte(compound.Magic)) {
-		return bytes.Contains(data, []byte(wide("ObjectPool"))) || bytes.Contains(data, []byte(wide("MBD"))) ||
-			bytes.Contains(data, []byte(wide("PowerPoint Document"))) && bytes.Contains(data, []byte{pptObject & 0xff, pptObject >> 8})
-	}
 	return bytes.HasPrefix(data, []byte("PK")) &&
 		(bytes.Contains(data, []byte("/embeddings/")) || bytes.Contains(data, []byte("Object ")))
 }
@@ -31,12 +27,10 @@ func wide(s string) string { return strings.Join(strings.Split(s, ""), "\x00") +
 // first error. Damage is not an error: reading the document reports it.
 func Files(data []byte, each func(name string, data []byte) error) error {
 	f := &file{archive: &archive{}}
-	if !bytes.HasPrefix(data, []byte(compound.Magic)) {
-		if err := f.load(data); err != nil {
-			return nil
-		}
+	if err := f.load(data); err != nil {
+		return nil
 	}
-	return f.embedded(data, func(part, name string, content []byte) error {
+	return f.embedded(func(part, name string, content []byte) error {
 		if content == nil {
 			return nil
 		}
@@ -47,10 +41,7 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 // embedded calls each with the embedded objects of a document: the name of its
 // part, and the file in it with its own name. The content is nil if there is no
 // file, or one that cannot be taken out.
-func (f *file) embedded(data []byte, each func(part, name string, content []byte) error) error {
-	if root, err := compound.Open(data); err == nil && bytes.HasPrefix(data, []byte(compound.Magic)) {
-		return f.embeddedOld(root, each)
-	}
+func (f *file) embedded(each func(part, name string, content []byte) error) error {
 	ofCharts := f.ofCharts()
 	for _, part := range f.names {
 		inText := strings.HasPrefix(part, "object ") && !strings.Contains(part, "/") // of OpenDocument
@@ -88,63 +79,23 @@ func (f *file) ofCharts() map[string]bool {
 	return parts
 }
 
-// embeddedOld is embedded for a document of a program before 2007.
-func (f *file) embeddedOld(root compound.Folder, each func(part, name string, content []byte) error) error {
-	for _, at := range []struct {
-		in     compound.Folder
-		prefix string
-	}{{root.Folder("ObjectPool"), "_"}, {root, "MBD"}} {
-		for _, part := range at.in.Names(at.prefix) {
-			name, content := packed(at.in.Folder(part), part)
-			if err := each(part, name, content); err != nil {
-				return err
-			}
-		}
-	}
-	if !root.Has("PowerPoint Document") {
-		return nil
-	}
-	slides, err := f.openSlides(root)
-	if err != nil {
-		return nil // reading the document reports it
-	}
-	return slides.objects(func(part string, data []byte) error {
-		if in, err := compound.Open(data); err == nil && (in.Has("PROJECT") || len(in.Names("")) == 0) {
-			return nil // macros, or nothing
-		}
-		if bytes.Contains(data, []byte("MSGraph")) { // the workbook of a chart, in a form of its own
-			return each(part+" (a chart)", "", nil)
-		}
-		name, content := unwrap(part, data)
-		return each(part, name, content)
-	})
-}
-
-// unwrap returns the file in a compound file: one that is packed in it, or itself
-// if it is a document. The content is nil if there is none.
+// unwrap returns the file in a compound file: one that is packed in it with a name
+// (MS-OLEDS 2.3.6) or without, or itself if it is a document. The content is nil if
+// there is none.
 func unwrap(name string, data []byte) (string, []byte) {
 	root, err := compound.Open(data)
 	if err != nil {
 		return name, nil
 	}
-	if name, content := packed(root, name); content != nil {
+	if name, content, ok := native(root.Stream("Ole10Native")); ok {
 		return name, content
 	}
-	return withEnding(name, data)
-}
-
-// packed returns the file that an object packs: one with a name (MS-OLEDS 2.3.6),
-// an office document, or a PDF file.
-func packed(object compound.Folder, part string) (name string, content []byte) {
-	if name, content, ok := native(object.Stream("Ole10Native")); ok {
-		return name, content
-	}
-	for _, stream := range []string{"Package", "CONTENTS"} {
-		if name, content := withEnding(part, object.Stream(stream)); content != nil {
+	for _, content := range [][]byte{root.Stream("Package"), root.Stream("CONTENTS")} {
+		if name, content := withEnding(name, content); content != nil {
 			return name, content
 		}
 	}
-	return part, nil
+	return withEnding(name, data)
 }
 
 // withEnding gives a document the ending of its content; the content is nil if it is
@@ -187,9 +138,9 @@ func native(data []byte) (name string, content []byte, ok bool) {
 
 // noteEmbedded records the embedded files that cannot be taken out. The others are
 // documents of their own in a sync.
-func (f *file) noteEmbedded(data []byte) {
+func (f *file) noteEmbedded() {
 	var names []string
-	_ = f.embedded(data, func(part, _ string, content []byte) error {
+	_ = f.embedded(func(part, _ string, content []byte) error {
 		if content == nil {
 			names = append(names, path.Base(part))
 		}

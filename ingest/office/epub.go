@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -72,8 +71,7 @@ type book struct {
 	items    map[string]bookItem
 	spine    []string        // ids of items in order
 	contents map[string]bool // pages that list the contents
-	navs     []string        // those of EPUB 3
-	toc      string          // id of the table of contents of EPUB 2
+	tocs     []string        // parts with the titles of pages
 }
 
 type bookItem struct{ path, media string }
@@ -86,9 +84,6 @@ func (f *file) bookPackage() (*book, error) {
 			f.bookMetadata(x)
 			return
 		}
-		if root.Name.Local == "spine" {
-			b.toc = attr(root, "toc")
-		}
 		x.each(func(e element) {
 			link := linked(name, attr(e, "href"))
 			switch root.Name.Local {
@@ -96,8 +91,8 @@ func (f *file) bookPackage() (*book, error) {
 				if len(b.items) < maxEntries {
 					b.items[attr(e, "id")] = bookItem{link, attr(e, "media-type")}
 				}
-				if slices.Contains(strings.Fields(attr(e, "properties")), "nav") {
-					b.contents[link], b.navs = true, append(b.navs, link)
+				if isNav := strings.Contains(attr(e, "properties"), "nav"); isNav || strings.Contains(attr(e, "media-type"), "ncx") {
+					b.contents[link], b.tocs = true, append(b.tocs, link)
 				}
 			case "spine":
 				if len(b.spine) < maxEntries {
@@ -130,38 +125,27 @@ func (f *file) packageName() (name string) {
 			name = cmp.Or(name, attr(e, "full-path"))
 		}
 	})
-	for _, other := range f.names {
-		if !f.has(name) && strings.HasSuffix(other, ".opf") {
-			name = other
-		}
-	}
 	return name
 }
 
+// bookKeys are the elements with the metadata of a book, and its keys.
+var bookKeys = map[string]string{
+	"title": "title", "creator": "author", "date": "created", "language": "language", "subject": "keywords", "description": "description",
+}
+
 func (f *file) bookMetadata(x *xmlReader) {
-	var creators, subjects []string
+	all := map[string][]string{}
 	x.find(func(e element) {
-		switch e.Name.Local {
-		case "title", "language", "description":
-			f.meta(e.Name.Local, tag.ReplaceAllString(x.text(), " "))
-		case "date":
-			f.meta("created", x.text())
-		case "creator":
-			if len(creators) < 20 {
-				creators = append(creators, oneLine(x.text()))
-			}
-		case "subject":
-			if len(subjects) < 50 {
-				subjects = append(subjects, oneLine(x.text()))
-			}
-		case "meta":
-			if attr(e, "property") == "dcterms:modified" {
-				f.meta("modified", x.text())
-			}
+		if key := bookKeys[e.Name.Local]; key != "" && len(all[key]) < 20 {
+			all[key] = append(all[key], oneLine(tag.ReplaceAllString(x.text(), " ")))
 		}
 	})
-	f.meta("author", strings.Join(creators, ", "))
-	f.meta("keywords", strings.Join(subjects, ", "))
+	for key, texts := range all {
+		if key == "author" || key == "keywords" {
+			texts[0] = strings.Join(texts, ", ")
+		}
+		f.meta(key, texts[0])
+	}
 }
 
 // linked returns the part that a link in another part leads to, "" for that
@@ -181,7 +165,7 @@ func linked(from, href string) string {
 // pages without a heading.
 func (f *file) labels(b *book) map[string]string {
 	labels := map[string]string{}
-	for _, toc := range append([]string{b.items[b.toc].path}, b.navs...) {
+	for _, toc := range b.tocs {
 		label := ""
 		_ = f.find(toc, func(x *xmlReader, e element) { // of a damaged part, the first names count
 			href := ""
@@ -204,8 +188,8 @@ func (f *file) labels(b *book) map[string]string {
 var (
 	tag        = regexp.MustCompile(`<[^<>]*>`)
 	anyHeading = regexp.MustCompile(`(?i)<h[1-6][\s>]`)
-	// An element that is closed in its start tag, which HTML allows for few.
-	closedTag = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9:]*)((?:\s[^<>]*)?)/>`)
+	// An element with words in HTML that is closed in its start tag, which HTML does not allow.
+	closedTag = regexp.MustCompile(`(?i)<(title|script|style|a|span|p|div|i|b|em|strong|td|th|li|h[1-6])((?:\s[^<>]*)?)/>`)
 	asideTag  = regexp.MustCompile(`<(/?)aside([\s>])`)
 	cdata     = regexp.MustCompile(`<!\[CDATA\[|\]\]>`)
 )
@@ -216,14 +200,7 @@ func asHTML(page []byte) []byte {
 	if bytes.HasPrefix(page, []byte("\xff\xfe")) || bytes.HasPrefix(page, []byte("\xfe\xff")) {
 		return page // in UTF-16, which the expressions do not match
 	}
-	page = closedTag.ReplaceAllFunc(page, func(m []byte) []byte {
-		parts := closedTag.FindSubmatch(m)
-		switch name := strings.ToLower(string(parts[1])); name {
-		case "br", "hr", "img", "meta", "link", "input", "col", "area", "base", "embed", "param", "source", "track", "wbr":
-			return m
-		}
-		return bytes.Join([][]byte{[]byte("<"), parts[1], parts[2], []byte("></"), parts[1], []byte(">")}, nil)
-	})
+	page = closedTag.ReplaceAll(page, []byte("<$1$2></$1>"))
 	page = cdata.ReplaceAll(page, nil)
 	return asideTag.ReplaceAll(page, []byte("<${1}div$2"))
 }

@@ -80,7 +80,7 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 	if f.over != nil {
 		return nil, f.over
 	}
-	f.noteEmbedded(data)
+	f.noteEmbedded()
 	return f.partial, nil
 }
 
@@ -156,6 +156,7 @@ func (f *file) compound(data []byte) error {
 	if err != nil {
 		return err
 	}
+	f.noteObjects(len(root.Folder("ObjectPool").Names("_")) + len(root.Names("MBD")))
 	switch {
 	case root.Has("EncryptedPackage"), root.Has("EncryptionInfo"):
 		return errors.New("it is protected with a password: save it without one")
@@ -169,6 +170,13 @@ func (f *file) compound(data []byte) error {
 		return f.oldSlides(root)
 	}
 	return &OldError{"it is in a format of office programs before 97, which is not supported: save it as .docx, .xlsx or .pptx"}
+}
+
+// noteObjects records that files embedded in an old document are not read.
+func (f *file) noteObjects(n int) {
+	if n > 0 {
+		f.note("%s", NotRead([]string{fmt.Sprintf("%d embedded objects", n)}))
+	}
 }
 
 // mainPart finds the part of an Office Open XML package that is the document.

@@ -1,13 +1,7 @@
 package office
 
 import (
-	"bytes"
-	"compress/zlib"
 	"errors"
-	"io"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"ibid/ingest/compound"
@@ -50,14 +44,14 @@ func pptRecords(data []byte) func(yield func(pptRecord) bool) {
 	}
 }
 
-// openSlides finds the records of a presentation of PowerPoint 97 to 2003.
-func (f *file) openSlides(root compound.Folder) (*pptReader, error) {
+// oldSlides reads a presentation of PowerPoint 97 to 2003.
+func (f *file) oldSlides(root compound.Folder) error {
 	user := cursor{data: root.Stream("Current User"), at: 12}
 	if len(user.data) < 20 {
-		return nil, errors.New("it is damaged or cut off: the directory of its slides is missing")
+		return errors.New("it is damaged or cut off: the directory of its slides is missing")
 	}
 	if user.number(4) == pptEncrypted {
-		return nil, errors.New("it is protected with a password: save it without one")
+		return errors.New("it is protected with a password: save it without one")
 	}
 	p := &pptReader{file: f, stream: root.Stream("PowerPoint Document"), places: map[int]int{}, notes: map[int]string{}}
 	// Each time that a presentation was saved there is a table of what changed, the
@@ -83,15 +77,6 @@ func (f *file) openSlides(root compound.Folder) (*pptReader, error) {
 			}
 		}
 	}
-	return p, nil
-}
-
-// oldSlides reads a presentation of PowerPoint 97 to 2003.
-func (f *file) oldSlides(root compound.Folder) error {
-	p, err := f.openSlides(root)
-	if err != nil {
-		return err
-	}
 	for _, instance := range []int{2, 0} { // notes, then slides
 		for r := range pptRecords(p.at(p.places[p.document]).data) {
 			if r.kind == pptSlideList && r.instance == instance {
@@ -99,6 +84,13 @@ func (f *file) oldSlides(root compound.Folder) error {
 			}
 		}
 	}
+	objects := 0
+	for _, place := range p.places {
+		if p.at(place).kind == pptObject {
+			objects++
+		}
+	}
+	f.noteObjects(objects)
 	if p.slides == 0 {
 		return errors.New("it is damaged: it has no slides")
 	}
@@ -216,27 +208,4 @@ func (p *pptReader) text(r pptRecord) {
 	if len(sh.blocks) > 0 {
 		p.shapes = append(p.shapes, sh)
 	}
-}
-
-// objects calls each with the compound files of the objects on the slides.
-func (p *pptReader) objects(each func(name string, data []byte) error) error {
-	n := 0
-	for _, id := range slices.Sorted(maps.Keys(p.places)) {
-		r := p.at(p.places[id])
-		if r.kind != pptObject {
-			continue
-		}
-		data := r.data
-		if r.instance == 1 && len(data) > 4 { // compressed, after its size
-			z, err := zlib.NewReader(bytes.NewReader(data[4:]))
-			if data = nil; err == nil {
-				data, _ = io.ReadAll(io.LimitReader(z, maxEmbedded)) // of a damaged one, what precedes the damage counts
-			}
-		}
-		n++
-		if err := each("object"+strconv.Itoa(n), data); err != nil {
-			return err
-		}
-	}
-	return nil
 }
