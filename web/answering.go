@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -34,6 +35,8 @@ type answering struct {
 	ledger   retrieve.Ledger
 	keep     time.Duration                 // how long records are kept; 0: there are none
 	runEnded func(run, kind, state string) // may be nil
+
+	fallback atomic.Pointer[string] // why the model did not give the last answer; nil if it did
 }
 
 // A task is a checked request for an answer or a summary.
@@ -271,7 +274,12 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 			switch e := e.(type) {
 			case answer.Fallback:
 				outcome = "fallback"
+				a.fallback.Store(&e.Reason)
 				a.logger.ErrorContext(ctx, "the model gave no answer: sentences are quoted instead", "reason", e.Reason, "error", e.Err)
+			case answer.Stepped:
+				if e.Changed {
+					a.fallback.Store(nil)
+				}
 			case answer.Incomplete:
 				outcome = "incomplete"
 			case answer.Unanswered:
@@ -290,6 +298,18 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 				return
 			}
 		}
+	}
+}
+
+// modelDetail says why the model did not give the last answer; empty if it did.
+func (a *answering) modelDetail() string {
+	switch reason := a.fallback.Load(); {
+	case reason == nil:
+		return ""
+	case *reason == "model_untrusted":
+		return "the model did not pass its self-test: sentences are quoted instead (--no-self-test overrules this)"
+	default:
+		return "the model gave no answer to the last question (" + *reason + "): sentences are quoted instead"
 	}
 }
 

@@ -178,6 +178,34 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// TestModelDetail checks that /readyz says whether the model gave the last answer.
+func TestModelDetail(t *testing.T) {
+	var events []answer.Event
+	e := newHandler(t, func(o *Options) {
+		o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
+			for _, e := range events {
+				yield(e, nil)
+			}
+		})
+	})
+	for _, tt := range []struct {
+		events []answer.Event
+		detail string
+	}{
+		{[]answer.Event{answer.Fallback{Reason: "model_rejected"}, answer.Text{Text: "Quoted."}}, "(model_rejected)"},
+		{[]answer.Event{answer.Fallback{Reason: "model_untrusted"}, answer.Text{Text: "Quoted."}}, "--no-self-test"},
+		{[]answer.Event{answer.Text{Text: "Written."}, answer.Stepped{Changed: true}}, ""},
+	} {
+		events = tt.events
+		call(e, "POST", "/api/ask", `{"question":"mooring"}`)
+		var r readiness
+		if err := json.Unmarshal(call(e, "GET", "/readyz", "").Body.Bytes(), &r); err != nil || !strings.Contains(r.Detail, tt.detail) ||
+			(r.Detail == "") != (tt.detail == "") {
+			t.Errorf("after %T: %+v, %v", tt.events[0], r, err)
+		}
+	}
+}
+
 // FuzzRequest sends requests of any form: no reply is an error of the server,
 // and each is JSON or a page.
 func FuzzRequest(f *testing.F) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"path"
@@ -93,7 +94,8 @@ func (d *documents) addSite(c echo.Context, address string) error {
 // uploadsRoot is the root of the documents that were uploaded.
 const uploadsRoot = "uploads"
 
-// add adds the web site at ?url=, or stores a file: the body of the request, named by ?name=.
+// add adds the web site at ?url=, or stores a file: the body of the request, named by
+// ?name=, or the only file of a form.
 func (d *documents) add(c echo.Context) error {
 	if address := c.QueryParam("url"); address != "" {
 		return d.addSite(c, address)
@@ -102,17 +104,30 @@ func (d *documents) add(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	name := c.QueryParam("name")
-	if name == "" {
-		return invalid("no_name", "the file has no name: send it as the body, and give its name in the query (?name=report.pdf)")
-	}
 	meta, err := labelsIn(c.QueryParams()).check()
 	if err != nil {
 		return err
 	}
-	change, err := uploads.Add(c.Request().Context(), name, c.Request().Body, meta)
+	name, content := c.QueryParam("name"), io.Reader(c.Request().Body)
+	form, noForm := c.Request().MultipartReader()
+	if noForm == nil {
+		part, err := nextFile(form)
+		if err != nil {
+			return invalid("no_file", "there is no file in the form, or it is torn: send one with its name (%v)", err)
+		}
+		name, content = cmp.Or(name, part.FileName()), part
+	}
+	if name == "" {
+		return invalid("no_name", "the file has no name: give it in the query (?name=report.pdf), or send the file in a form")
+	}
+	change, err := uploads.Add(c.Request().Context(), name, content, meta)
 	if err != nil {
 		return err
+	}
+	if noForm == nil {
+		if _, err := nextFile(form); err == nil {
+			return invalid("one_file", "there are several files in the form, and only %q was stored: send each in a request of its own", name)
+		}
 	}
 	status := http.StatusOK
 	if change.Action == ingest.Added {
@@ -120,6 +135,15 @@ func (d *documents) add(c echo.Context) error {
 	}
 	c.Response().Header().Set(echo.HeaderLocation, Link(d.pages.prefix(), change.Document, 0, 0))
 	return reply(c, status, change)
+}
+
+// nextFile returns the next part of a form that is a file.
+func nextFile(form *multipart.Reader) (*multipart.Part, error) {
+	for {
+		if part, err := form.NextPart(); err != nil || part.FileName() != "" {
+			return part, err
+		}
+	}
 }
 
 // uploadsFor returns the uploads that a request adds to: those of ?collection=, or else

@@ -25,6 +25,7 @@ type health struct {
 	version   string
 	indexing  func() Indexing
 	reachable func(context.Context) error
+	detail    func() string
 	logger    *slog.Logger
 
 	unreachable atomic.Bool // the store, when it was last checked
@@ -45,6 +46,8 @@ type readiness struct {
 	Indexing
 	// Reason says why the server is not ready.
 	Reason string `json:"reason,omitempty"`
+	// Detail says what is wrong with a server that is ready.
+	Detail string `json:"detail,omitempty"`
 }
 
 // storeTimeout is how long the store may take to respond.
@@ -53,7 +56,7 @@ const storeTimeout = 2 * time.Second
 // ready reports whether the server can answer questions. What is wrong with the
 // store is logged, once.
 func (h *health) ready(c echo.Context) error {
-	r := readiness{Indexing: h.indexing()}
+	r := readiness{Indexing: h.indexing(), Detail: h.detail()}
 	if !r.Ready {
 		r.Reason = "the folders are being read for the first time"
 	}

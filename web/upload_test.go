@@ -37,6 +37,12 @@ func TestUploads(t *testing.T) {
 	uploads.MaxBytes, uploads.Syncer.Sink = 1000, stored
 	e := newHandler(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
 
+	const (
+		formKind = "multipart/form-data; boundary=b"
+		note     = "--b\r\nContent-Disposition: form-data; name=note\r\n\r\nnot a file\r\n"
+		report   = "--b\r\nContent-Disposition: form-data; name=file; filename=report.md\r\n\r\n# Report\r\n"
+		end      = "--b--\r\n"
+	)
 	for _, tt := range []struct {
 		name, method, path, kind, body string
 		status                         int
@@ -44,7 +50,10 @@ func TestUploads(t *testing.T) {
 	}{
 		{"raw", "POST", "/api/documents?name=a.md", "text/markdown", "# A\n\nFirst.", 201, "added"},
 		{"again", "POST", "/api/documents?name=a.md", "", "# A\n\nSecond.", 200, "updated"},
-		{"another", "POST", "/api/documents?name=report.md", "", "# Report", 201, "added"},
+		{"form", "POST", "/api/documents", formKind, note + report + end, 201, "added"},
+		{"form of two files", "POST", "/api/documents", formKind, report + report + end, 400, "one_file"},
+		{"form without a file", "POST", "/api/documents", formKind, note + end, 400, "no_file"},
+		{"torn form", "POST", "/api/documents", formKind, note, 400, "no_file"},
 		{"collection", "POST", "/api/documents?name=a.md&collection=default", "", "# A\n\nSecond.", 200, "unchanged"},
 		{"no name", "POST", "/api/documents", "text/plain", "A", 400, "no_name"},
 		{"bad name", "POST", "/api/documents?name=..", "", "A", 400, "bad_name"},

@@ -264,7 +264,8 @@ func New(o Options) (*echo.Echo, error) {
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
 	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
-	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger}
+	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable,
+		detail: h.asking.modelDetail, logger: o.Logger}
 	o.Metrics.server.Store(&serverState{h.limiter, h.catalog, o.Figures, o.Logger})
 
 	return h.newRouter(&o, guard, pages)

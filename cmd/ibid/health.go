@@ -42,7 +42,7 @@ func (c *healthCmd) Run(s surroundings) error {
 		return fmt.Errorf("asking the server how it is: %w", err)
 	}
 	defer func() { _ = reply.Body.Close() }() // it was read
-	var said struct{ Status, Version, Reason string }
+	var said struct{ Status, Version, Reason, Detail string }
 	text, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
 	if err == nil {
 		err = json.Unmarshal(text, &said)
@@ -53,6 +53,6 @@ func (c *healthCmd) Run(s surroundings) error {
 	if reply.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", &address, cmp.Or(said.Reason, strings.ToLower(http.StatusText(reply.StatusCode))))
 	}
-	_, err = fmt.Fprintln(s.stdout, "ok")
+	_, err = fmt.Fprintln(s.stdout, printable(cmp.Or(said.Detail, "ok")))
 	return err
 }
