@@ -107,9 +107,6 @@ type Answerer struct {
 	// whole passage: with 1 an answer is refined passage by passage. 0 means as
 	// many as the context window has room for.
 	StepTokens int
-	// StepPassages is the largest number of passages in one call; 0 means no
-	// limit, 1 refines passage by passage.
-	StepPassages int
 	// MaxDraftTokens ends refining when the draft is longer; 0 means no limit
 	// but the context window.
 	MaxDraftTokens int
@@ -176,7 +173,7 @@ type asking struct {
 func (a *Answerer) newAsking(yield func(Event, error) bool, recorder *replay.Recorder) *asking {
 	w := &prompt.Writer{
 		Templates: a.Prompts, ContextTokens: or(a.ContextTokens, defaultContextTokens), Count: a.Count,
-		StepTokens: a.StepTokens, StepPassages: a.StepPassages,
+		StepTokens: a.StepTokens,
 	}
 	if w.Templates == nil {
 		w.Templates = prompt.Default()

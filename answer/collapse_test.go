@@ -255,7 +255,7 @@ func TestMapReduce(t *testing.T) {
 		}}
 	}
 	ask := func(m Model, texts ...string) transcript {
-		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, Prompts: prompts, StepPassages: 2}
+		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, Prompts: prompts, StepTokens: 18}
 		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: "map-reduce"}))
 	}
 	texts := []string{"the fee is 120", "the fee is due", "boats", "oars"}

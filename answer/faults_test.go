@@ -76,7 +76,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: -1})
 	must(t, err)
 	defer client.Close()
-	a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepPassages: 1, Parallel: 1}
+	a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepTokens: 1, Parallel: 1}
 	way, proved := strings.CutSuffix(strategy, " proved")
 	if proved {
 		a.Gate, a.Unproved = answer.GateAuto, answer.UnprovedDrop

@@ -58,7 +58,7 @@ func TestAskResumed(t *testing.T) {
 	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "extract"} {
 		t.Run(strategy, func(t *testing.T) {
 			ask := func(ctx context.Context, m Model, j replay.Journal) string {
-				a := &Answerer{Retriever: passages(parts(7)...), Model: m, Gate: GateModel, StepPassages: 1, Parallel: 1}
+				a := &Answerer{Retriever: passages(parts(7)...), Model: m, Gate: GateModel, StepTokens: 1, Parallel: 1}
 				got := read(a.Ask(ctx, Question{
 					Text: "And the fee?", History: []Turn{{Role: "user", Content: "Tell me of boats."}}, Strategy: strategy,
 					Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j},
@@ -234,7 +234,7 @@ func TestSummaryResumed(t *testing.T) {
 			return fmt.Sprintf("%x sails %s.", len(p.User), first), nil
 		}
 		summarize := func(ctx context.Context, m Model, j replay.Journal) string {
-			a := &Answerer{Model: m, StepPassages: 1, Parallel: 1}
+			a := &Answerer{Model: m, StepTokens: 1, Parallel: 1}
 			var b strings.Builder
 			for e, err := range a.Summarize(ctx, Summary{Passages: story(12), Strategy: strategy, Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}}) {
 				if err != nil {

@@ -78,7 +78,7 @@ func TestSummaryLeft(t *testing.T) {
 	for _, strategy := range []string{"refine", "map-reduce"} {
 		synctest.Test(t, func(t *testing.T) {
 			m := patient{begun: make(chan struct{}, 9)}
-			a := &Answerer{Model: m, StepPassages: 1, Parallel: 4}
+			a := &Answerer{Model: m, StepTokens: 1, Parallel: 4}
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				<-m.begun
@@ -94,7 +94,7 @@ func TestSummaryLeft(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &script{reply: func(Prompt) (string, error) { return "They sail [1].", nil }}
 			n := 0
-			for _, err := range (&Answerer{Model: m, StepPassages: 1}).Summarize(t.Context(), Summary{Passages: story(4), Strategy: "map-reduce"}) {
+			for _, err := range (&Answerer{Model: m, StepTokens: 1}).Summarize(t.Context(), Summary{Passages: story(4), Strategy: "map-reduce"}) {
 				if err != nil {
 					t.Error(err)
 				}

@@ -3,11 +3,9 @@ package answer_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +48,7 @@ func TestAskOverHTTP(t *testing.T) {
 	)}
 	client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "test-model"})
 	must(t, err)
-	a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: answer.GateModel, StepPassages: 1, AnswerCalls: 3}
+	a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: answer.GateModel, StepTokens: 1, AnswerCalls: 3}
 	var kinds []string
 	var text, drafts strings.Builder
 	var usage answer.Usage
@@ -288,39 +286,6 @@ func TestJudgeWaitsAsAsked(t *testing.T) {
 		}
 	})
 }
-
-// A server that is restarted while it is asked costs a wait, not the answer.
-func TestJudgeConnectionRefusedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no"}})}
-		pipe := openaitest.Pipe(t, h)
-		refused := false
-		client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Model: "test-model", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			if !refused {
-				refused = true
-				return nil, syscall.ECONNREFUSED
-			}
-			return pipe.RoundTrip(r)
-		})})
-		must(t, err)
-		defer client.Close()
-		a := &answer.Answerer{Retriever: twelve()[:1], Model: client, Gate: answer.GateModel}
-		var judged []answer.Judged
-		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
-			must(t, err)
-			if j, ok := e.(answer.Judged); ok {
-				judged = append(judged, j)
-			}
-		}
-		if len(judged) != 1 || judged[0].Decision != answer.Irrelevant || judged[0].Calls != 2 {
-			t.Errorf("%+v", judged)
-		}
-	})
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -210,7 +210,7 @@ func runVector(t *testing.T, v vector, prompts *prompt.Templates, lastFirst bool
 	a := &Answerer{
 		Retriever: passages, Model: m, Gate: GateModel, Prompts: prompts,
 		JudgeCalls: -1, AnswerCalls: -1, Parallel: len(v.Documents),
-		StepPassages: 1, ContextTokens: 1 << 20,
+		StepTokens: 1, ContextTokens: 1 << 20,
 		MaxDraftTokens: v.MaxAnswerWords,
 		Count:          func(s string) int { return len(strings.Fields(s)) },
 	}

@@ -147,7 +147,7 @@ func TestBudget(t *testing.T) {
 			m := &script{reply: byRole(map[Role][]string{
 				RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"NO CHANGE"}, RoleMap: {"120 marks.[1]"}, RoleCombine: {"120 marks.[1]"},
 			})}
-			a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepPassages: 1, BudgetTokens: budget, Parallel: 1}
+			a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepTokens: 1, BudgetTokens: budget, Parallel: 1}
 			got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?", Strategy: strategy}))
 			if got.text != "120 marks.[1]" || len(m.calls) != calls[i] || strings.Contains(got.String(), " budget ") != (calls[i] < 3+i) {
 				t.Errorf("%s, budget %d: %d calls, want %d\n%s", strategy, budget, len(m.calls), calls[i], got)
@@ -155,7 +155,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
-	a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepPassages: 1, BudgetTokens: 500}
+	a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepTokens: 1, BudgetTokens: 500}
 	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"})).String()
 	if !strings.Contains(got, "2 passages were left when the prompts had reached --budget-tokens") || !strings.Contains(got, "unanswered {Reason:no_answer") {
 		t.Error(got)

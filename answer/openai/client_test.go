@@ -14,12 +14,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"ibid/answer"
 	"ibid/answer/openai"
@@ -669,48 +666,6 @@ data: [DONE]
 			}
 		})
 	}
-}
-
-// TestHTTP2: whole, cut and left replies over HTTP/2.
-func TestHTTP2(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	ended := make(chan openaitest.Exchange, 1)
-	h := &openaitest.Handler{Done: func(x openaitest.Exchange) { ended <- x }}
-	var abort atomic.Bool
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 2 {
-			t.Errorf("the request came by %s", r.Proto)
-		}
-		h.ServeHTTP(w, r)
-		if abort.Load() {
-			panic(http.ErrAbortHandler)
-		}
-	}))
-	s.EnableHTTP2 = true
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	defer s.Close()
-	c := newClient(t, openai.Options{BaseURL: s.URL, Transport: s.Client().Transport, Retries: -1})
-	defer c.Close()
-
-	if text, _, err := drain(c, t.Context(), prompt); err != nil || text != "ok" {
-		t.Errorf("got %q, %v", text, err)
-	}
-	<-ended
-
-	h.Reply = openaitest.Sequence(openaitest.Reply{Text: replyText, Fault: openaitest.MiddleStall})
-	for range c.Complete(t.Context(), prompt) {
-		break
-	}
-	if x := <-ended; !x.Gone {
-		t.Error("the server did not see the client leave")
-	}
-
-	h.Reply = openaitest.Sequence(openaitest.Reply{Text: replyText, Fault: openaitest.NoFinish})
-	abort.Store(true)
-	_, _, err := drain(c, t.Context(), prompt)
-	checkError(t, err, outcome{kind: openai.Cut, requests: 1})
-	<-ended
 }
 
 func TestOptionsKeepTheKey(t *testing.T) {

@@ -32,10 +32,17 @@ func newEmbedder(t *testing.T, h *openaitest.Handler, o openai.Options) *openai.
 	return e
 }
 
-func TestSpace(t *testing.T) {
+// TestEmbedder: the space, no texts, and a batch that fails.
+func TestEmbedder(t *testing.T) {
 	h := &openaitest.Handler{Dimensions: 48}
-	if got := newEmbedder(t, h, openai.Options{}).Space(); got != "nomic-embed-text/48" {
-		t.Errorf("got the space %q", got)
+	e := newEmbedder(t, h, openai.Options{BatchTexts: 1})
+	rows, err := e.Embed(t.Context(), nil)
+	if err != nil || len(rows) != 0 || len(h.Exchanges()) != 1 || e.Space() != "nomic-embed-text/48" {
+		t.Errorf("%d rows, %v, %d requests, the space %q", len(rows), err, len(h.Exchanges()), e.Space())
+	}
+	h.Embed = openaitest.Sequence(openaitest.Reply{}, openaitest.Reply{Fault: openaitest.Unauthorized})
+	if rows, err = e.Embed(t.Context(), []string{"a", "b"}); rows != nil || err == nil {
+		t.Errorf("%d rows, error %v", len(rows), err)
 	}
 }
 
@@ -82,26 +89,6 @@ func TestBatches(t *testing.T) {
 				t.Errorf("a batch of %d texts, %d tokens; allowed %d, %d", len(x.Inputs), tokens, c.texts, c.tokens)
 			}
 		}
-	}
-}
-
-func TestNothingToEmbed(t *testing.T) {
-	h := &openaitest.Handler{}
-	e := newEmbedder(t, h, openai.Options{})
-	rows, err := e.Embed(t.Context(), nil)
-	if err != nil || len(rows) != 0 || len(h.Exchanges()) != 1 {
-		t.Errorf("%d rows, %v, %d requests", len(rows), err, len(h.Exchanges()))
-	}
-}
-
-// TestLastBatchFails: an error means that no row counts.
-func TestLastBatchFails(t *testing.T) {
-	h := &openaitest.Handler{}
-	e := newEmbedder(t, h, openai.Options{BatchTexts: 1})
-	h.Embed = openaitest.Sequence(openaitest.Reply{}, openaitest.Reply{Fault: openaitest.Unauthorized})
-	rows, err := e.Embed(t.Context(), []string{"a", "b"})
-	if rows != nil || err == nil {
-		t.Errorf("%d rows, error %v", len(rows), err)
 	}
 }
 

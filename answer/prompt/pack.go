@@ -30,8 +30,8 @@ type Writer struct {
 	Question, Style string
 	Words           int
 
-	// StepTokens and StepPassages bound a batch; 0 means no bound.
-	StepTokens, StepPassages int
+	// StepTokens bounds a batch of more than one passage; 0 means no bound.
+	StepTokens int
 
 	shortened map[int]bool // by label
 }
@@ -181,7 +181,7 @@ func (w *Writer) Pack(passages []retrieve.Passage, first, later string, most int
 		if w.StepTokens > 0 {
 			limit = min(room, w.StepTokens)
 		}
-		if len(open) > 0 && (used+cost > limit || w.StepPassages > 0 && len(open) == w.StepPassages) {
+		if len(open) > 0 && used+cost > limit {
 			batches, open = append(batches, open), nil
 		}
 		if len(open) == 0 {
