@@ -108,16 +108,6 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	if len(a.Sources) > 0 {
 		b.WriteByte('\n')
 	}
-	type quote struct {
-		passage    string
-		start, end int
-	}
-	weak := map[quote]bool{}
-	for _, c := range a.Citations {
-		if c.Verdict == support.Weak {
-			weak[quote{c.Passage, c.Start, c.End}] = true
-		}
-	}
 	for _, src := range a.Sources {
 		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, cmp.Or(src.Original, rewrite.VisibleName(src.Document)))
 		for _, p := range src.Passages {
@@ -125,7 +115,9 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 				continue
 			}
 			mark := ""
-			if weak[quote{p.ID, p.Start, p.End}] {
+			if slices.ContainsFunc(a.Citations, func(c cite.Citation) bool {
+				return c.Verdict == support.Weak && c.Passage == p.ID && c.Start == p.Start && c.End == p.End
+			}) {
 				mark = "weak: "
 			}
 			fmt.Fprintf(&b, "    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))

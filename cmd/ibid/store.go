@@ -46,12 +46,7 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 		strings.Contains(strings.Join(slices.Collect(maps.Keys(parsed.Query())), ""), "@") {
 		return fmt.Errorf("it cannot be parsed as a URL: give %s, and a password with special characters by --store-password-file", exampleStore)
 	}
-	switch parsed.Scheme {
-	case "postgres", "postgresql":
-	case "weaviate":
-		return fmt.Errorf("a library is no longer stored in Weaviate: copy it to PostgreSQL with 'ibid copy' of the version before, and give %s",
-			exampleStore)
-	default:
+	if parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
 		return fmt.Errorf("%.40q is no known kind of store: give %s", parsed.Scheme, exampleStore)
 	}
 	if parsed.Hostname() == "" && parsed.Query().Get("host") == "" {
@@ -68,33 +63,17 @@ func (u *storeURL) replaceDir(data *string) error {
 	return nil
 }
 
-// String returns the address without its secrets.
+// String returns the address without its parameters and its password.
 func (u storeURL) String() string {
 	if u.url == nil {
 		return ""
 	}
 	shown := *u.url
-	name := shown.User.Username()
-	shown.User = nil // outside PostgreSQL a name alone may be a key
-	if name != "" && strings.HasPrefix(shown.Scheme, "postgres") {
-		shown.User = url.User(name)
+	shown.RawQuery = ""
+	if shown.User = nil; u.url.User.Username() != "" {
+		shown.User = url.User(u.url.User.Username())
 	}
-	query := shown.Query()
-	for name := range query {
-		if isSecret(name) {
-			query.Del(name)
-		}
-	}
-	shown.RawQuery = query.Encode()
 	return shown.String()
-}
-
-// isSecret reports whether a parameter of an address may be a secret.
-func isSecret(parameter string) bool {
-	parameter = strings.ToLower(parameter)
-	return slices.ContainsFunc([]string{"pass", "pwd", "key", "secret", "token", "auth"}, func(word string) bool {
-		return strings.Contains(parameter, word)
-	})
 }
 
 // An indexURL is the address of a search index in a cluster. The zero value is

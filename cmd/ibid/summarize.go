@@ -34,13 +34,16 @@ type summarizeCmd struct {
 	storeConfig
 }
 
-// A summarySpec is everything that decides on a summary.
+// A summarySpec is everything that decides on a summary, so that resuming it needs none
+// of the flags again. Keys and timeouts are those of the command that resumes it.
 type summarySpec struct {
-	Path     string // absolute
-	Text     []byte // of standard input
-	Strategy string
-	Words    int
-	modelSpec
+	Path        string // absolute
+	Text        []byte // of standard input
+	Strategy    string
+	Words       int
+	modelConfig // its folder of prompts is absolute
+	BaseURL     string
+	Chosen      bool // on the page, so that a key in the environment is for another endpoint
 }
 
 type summary struct {
@@ -48,21 +51,25 @@ type summary struct {
 	Run string `json:"run,omitempty"`
 }
 
+const summaryRun = "ibid summarize"
+
 // Run summarizes a file, a folder or standard input.
 func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
-	if err := c.check(); err != nil {
-		return err
+	if c.Input == "" && !c.Resume {
+		return usageError("name what to summarize, a file, a folder or - for standard input, or --resume the last interrupted run")
+	}
+	if c.Parallel < 1 {
+		return usageError("--parallel %d: give the number of concurrent calls, 1 or more", c.Parallel)
 	}
 	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	runs := recorder{c.placeConfig, store.Ledger(), s}
 	var spec summarySpec
 	var run *replay.Recorder
 	if c.Resume {
-		run, err = runs.resume(ctx, c.Input, &spec)
+		run, err = c.resume(ctx, store, &spec)
 	} else {
 		spec, err = c.spec(ctx, store, s)
 	}
@@ -73,24 +80,30 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	answerer, err := newAnswerer(spec.modelConfig, spec.endpoint(c.Data, c.endpointConfig), s.getenv)
+	e := c.endpointConfig
+	if e.BaseURL = spec.BaseURL; spec.Chosen {
+		e.NoVariable, e.APIKeyFile = true, storedKey(c.Data, e.BaseURL)
+	}
+	answerer, err := newAnswerer(spec.modelConfig, e, s.getenv)
 	if err != nil {
 		return err
 	}
 	answerer.Parallel = c.Parallel
 	if run == nil {
-		run = runs.begin(ctx, spec)
+		if run, err = replay.Begin(ctx, store.Ledger(), summaryRun, spec); err != nil && ctx.Err() == nil {
+			s.say("if this is interrupted, it cannot be resumed: %v", err)
+		}
 	}
-	if ctx, err = runs.claimRun(ctx, run); err != nil {
+	ctx, cancel := context.WithCancelCause(ctx) // when another process has taken over the run
+	if err := run.Hold(ctx, cancel); err != nil {
 		return err
 	}
 	if run != nil {
 		s.say("run %s", run.ID)
 	}
-	events := answer.Watch(run, answerer.Summarize(ctx, answer.Summary{
+	events := cite.Number(answer.Watch(run, answerer.Summarize(ctx, answer.Summary{
 		Passages: input.passages, Strategy: spec.Strategy, Words: spec.Words, Recorder: run,
-	}))
-	events = cite.Number(events, citeConfig{Source: c.Source}.citing())
+	})), citeConfig{Source: c.Source}.citing())
 	if !c.JSON {
 		events = c.show(events, len(input.passages), s)
 	}
@@ -98,7 +111,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err == nil {
 		err = c.print(s, a, run)
 	}
-	if err := runs.finishRun(ctx, run, err); err != nil {
+	if err := finishRun(ctx, run, err, s); err != nil {
 		return err
 	}
 	if a.Incomplete {
@@ -110,14 +123,35 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-func (c *summarizeCmd) check() error {
-	if c.Input == "" && !c.Resume {
-		return usageError("name what to summarize, a file, a folder or - for standard input, or --resume the last interrupted run")
+// finishRun deletes the record of a finished run. Of an unfinished one it prints
+// how to resume it.
+func finishRun(ctx context.Context, run *replay.Recorder, err error, s surroundings) error {
+	if cause := context.Cause(ctx); retrieve.IsLost(cause) {
+		err = cause
 	}
-	if c.Parallel < 1 {
-		return usageError("--parallel %d: give the number of concurrent calls, 1 or more", c.Parallel)
+	lost := run.Lost(ctx)
+	kept, failed := run.Settle(ctx, err)
+	if kept && !lost {
+		s.say("'%s --resume %s' resumes after the last completed call", summaryRun, run.ID)
 	}
-	return nil
+	return errors.Join(err, failed)
+}
+
+// resume finds the record of an id, or the last interrupted one for "".
+func (c *summarizeCmd) resume(ctx context.Context, store *state.Store, spec any) (*replay.Recorder, error) {
+	run, err := replay.Resume(ctx, store.Ledger(), summaryRun, c.Input, spec)
+	switch other := (*replay.KindError)(nil); {
+	case errors.As(err, &other):
+		return nil, usageError("%w", err)
+	case errors.Is(err, retrieve.ErrNotFound):
+		which := "run"
+		if c.Input != "" {
+			which = fmt.Sprintf("run %q", c.Input)
+		}
+		return nil, fmt.Errorf("there is no unfinished %s of '%s' in %s: it has ended, or began more than %d days ago",
+			which, summaryRun, c.placeConfig, int(retrieve.MaxRunAge.Hours()/24))
+	}
+	return run, err
 }
 
 func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *replay.Recorder) error {
@@ -141,18 +175,20 @@ func (c *summarizeCmd) spec(ctx context.Context, store *state.Store, s surroundi
 	if err == nil && model.Model == "" {
 		err = usageError("a summary needs a model: select one with --model (and --base-url, if it is not OpenAI's), or on the page")
 	}
+	if err == nil && model.Prompts != "" {
+		model.Prompts, err = filepath.Abs(model.Prompts)
+	}
 	if err != nil {
 		return spec, err
 	}
-	if spec.modelSpec, err = newModelSpec(model, endpoint); err != nil {
-		return spec, err
-	}
+	spec.modelConfig, spec.BaseURL, spec.Chosen = model, endpoint.BaseURL, endpoint.NoVariable
 	if c.Input == "-" {
-		if spec.Text, err = io.ReadAll(io.LimitReader(s.stdin, ingest.DefaultMaxBytes+1)); err != nil {
-			return spec, fmt.Errorf("reading standard input: %w", err)
-		}
-	} else if spec.Path, err = filepath.Abs(c.Input); err != nil {
-		return spec, fmt.Errorf("finding %s: %w", c.Input, err)
+		spec.Text, err = io.ReadAll(io.LimitReader(s.stdin, ingest.DefaultMaxBytes+1))
+	} else {
+		spec.Path, err = filepath.Abs(c.Input)
+	}
+	if err != nil {
+		return spec, fmt.Errorf("reading %s: %w", c.Input, err)
 	}
 	return spec, nil
 }
