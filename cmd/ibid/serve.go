@@ -50,7 +50,7 @@ type serveCmd struct {
 	crawlConfig
 	encodeConfig
 	citeConfig
-	rerankConfig
+	searchConfig
 	modelConfig
 	readConfig
 	storeConfig
@@ -151,16 +151,11 @@ type server struct {
 
 // open opens the library and its answerer. Call close in any case.
 func (srv *server) open(ctx context.Context, s surroundings) error {
-	options, err := srv.index(srv.endpointConfig, s.getenv)
-	if err != nil {
+	var err error
+	if srv.lib, err = openLibrary(ctx, srv.storeConfig, srv.index(), s); err != nil {
 		return err
 	}
-	reader := srv.reader(srv.Data)
-	srv.lib, err = openLibrary(ctx, srv.storeConfig, options, s)
-	if err != nil {
-		return err
-	}
-	srv.lib.reader = reader
+	srv.lib.reader = srv.reader(srv.Data)
 	srv.search = srv.searcher()
 	c, err := readChosen(ctx, srv.lib.State)
 	if err != nil {
@@ -229,7 +224,7 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 // searcher is the index, with one search at a time for each core, or at least two.
 // Searches that mostly wait for another server have no limit.
 func (srv *server) searcher() web.Counted {
-	if srv.EmbedModel != "" || srv.RerankModel != "" {
+	if srv.EmbedModel != "" {
 		return srv.lib.Index
 	}
 	return web.TakeTurns(srv.lib.Index, max(2, runtime.GOMAXPROCS(0)))
