@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -125,7 +127,7 @@ func TestSyncRenamesOnce(t *testing.T) {
 
 // counted counts the files that are opened.
 type counted struct {
-	fs.FS
+	fstest.MapFS
 	opened map[string]int
 	mu     *sync.Mutex
 }
@@ -134,16 +136,15 @@ func (c counted) Open(name string) (fs.File, error) {
 	c.mu.Lock()
 	c.opened[name]++
 	c.mu.Unlock()
-	return c.FS.Open(name)
+	return c.MapFS.Open(name)
 }
-
-func (c counted) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(c.FS, name) }
 
 // A syncer that is used again opens only the files that changed.
 func TestSyncRemembersFiles(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
-	fsys := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "bad.md": file1("%PDF-1.4"), "fresh.md": file1("Fresh.")}
-	for _, name := range []string{"a.md", "b.md", "bad.md"} {
+	fsys := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "bad.md": file1("%PDF-1.4"), "fresh.md": file1("Fresh."),
+		"z.zip": zipped(t, "one.md", "One.")}
+	for _, name := range []string{"a.md", "b.md", "bad.md", "z.zip"} {
 		fsys[name].ModTime = old
 	}
 	fsys["fresh.md"].ModTime = time.Now()
@@ -155,27 +156,21 @@ func TestSyncRemembersFiles(t *testing.T) {
 		got, err := syncAll(t, s, c)
 		must(t, err)
 		wantLines(t, got, want...)
-		var names []string
-		for _, name := range []string{"a.md", "b.md", "bad.md", "fresh.md"} {
-			if c.opened[name] > 0 {
-				names = append(names, name)
-			}
-		}
-		if strings.Join(names, " ") != opened {
+		if names := strings.Join(slices.Sorted(maps.Keys(c.opened)), " "); names != opened {
 			t.Errorf("opened %q, want %s", names, opened)
 		}
 	}
 	const bad = "failed bad.md: it is a PDF named .md: give it its own ending"
-	check("a.md b.md bad.md fresh.md", "added a.md", "added b.md", bad, "added fresh.md")
-	check("fresh.md", "unchanged a.md", "unchanged b.md", bad, "unchanged fresh.md")
+	check("a.md b.md bad.md fresh.md z.zip", "added a.md", "added b.md", bad, "added fresh.md", "added z.zip/one.md")
+	check("fresh.md", "unchanged a.md", "unchanged b.md", bad, "unchanged fresh.md", "unchanged z.zip/one.md")
 	fsys["b.md"] = file1("C.") // of the same length
 	fsys["b.md"].ModTime = old.Add(time.Second)
-	check("b.md fresh.md", "unchanged a.md", "updated b.md", bad, "unchanged fresh.md")
+	check("b.md fresh.md", "unchanged a.md", "updated b.md", bad, "unchanged fresh.md", "unchanged z.zip/one.md")
 	// A document that the sink has lost is read again, though its file is unchanged.
 	delete(sink.docs, "harbour/a.md")
-	check("a.md fresh.md", "added a.md", "unchanged b.md", bad, "unchanged fresh.md")
+	check("a.md fresh.md", "added a.md", "unchanged b.md", bad, "unchanged fresh.md", "unchanged z.zip/one.md")
 	delete(fsys, "b.md")
-	check("fresh.md", "unchanged a.md", bad, "unchanged fresh.md", "removed b.md")
+	check("fresh.md", "unchanged a.md", bad, "unchanged fresh.md", "unchanged z.zip/one.md", "removed b.md")
 	if _, ok := s.remembered.files[[2]string{"harbour", "b.md"}]; ok {
 		t.Error("a file that is gone is remembered")
 	}

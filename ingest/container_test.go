@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 )
 
 // zipped packs pairs of names and texts.
@@ -209,39 +208,6 @@ func TestSyncFileOfContainers(t *testing.T) {
 	if c, err := s.SyncFile(t.Context(), harbour, fsys, "a.zip"); err != nil || c.Action != Failed || len(sink.docs) != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
-}
-
-// A syncer that is used again lists no unchanged archive.
-func TestArchivesAreLookedIntoOnce(t *testing.T) {
-	fsys := counting{fstest.MapFS{"a.zip": zipped(t, "one.md", "One.")}, new(int)}
-	fsys.MapFS["a.zip"].ModTime = time.Date(2024, 3, 8, 9, 0, 0, 0, time.UTC)
-	s := &Syncer{Sink: newMemory()}
-	for i, want := range []struct {
-		line   string
-		opened int
-	}{{"added a.zip/one.md", 2}, {"unchanged a.zip/one.md", 2}, {"updated a.zip/one.md", 4}} {
-		if i == 2 {
-			fsys.MapFS["a.zip"] = zipped(t, "one.md", "One, changed.")
-		}
-		got, err := syncAll(t, s, fsys)
-		must(t, err)
-		wantLines(t, got, want.line)
-		if *fsys.opened != want.opened {
-			t.Errorf("run %d: opened %d times, want %d", i, *fsys.opened, want.opened)
-		}
-	}
-}
-
-type counting struct {
-	fstest.MapFS
-	opened *int
-}
-
-func (c counting) Open(name string) (fs.File, error) {
-	if name == "a.zip" {
-		*c.opened++
-	}
-	return c.MapFS.Open(name)
 }
 
 // Every file in a mutant of an archive or mail has an action and, if it is not

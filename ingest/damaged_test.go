@@ -123,24 +123,6 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 	}
 }
 
-// List items may be outside any list, in HTML and in Markdown with HTML in it.
-func TestStrayListItems(t *testing.T) {
-	for _, text := range []string{
-		"<p>hello there</p><li>orphan item one</li>",
-		"<dl><dd>x<li>orphan item one</dl>",
-		"</ul></ul><ul><li>a</ul><li>orphan item one",
-	} {
-		for _, name := range []string{"a.html", "a.md"} {
-			doc, err := new(Reader).Read(t.Context(), name, []byte(text+"\n"))
-			if err != nil {
-				t.Errorf("%s %q: %v", name, text, err)
-			} else if !strings.Contains(doc.Text, "orphan item one") {
-				t.Errorf("%s %q: %q", name, text, doc.Text)
-			}
-		}
-	}
-}
-
 // Content encoded in ASCII is read.
 func TestPDFInLetters(t *testing.T) {
 	const text = "BT /F 12 Tf 72 700 Td (The ferry leaves at nine.) Tj ET"

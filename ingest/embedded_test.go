@@ -110,18 +110,5 @@ func pdfWith(name, content string) string {
 		"<</Type /Filespec /UF (chart.csv) /EF <</F 9 0 R>>>>",
 		stream("/Type /EmbeddedFile", "depth,place\n4,pier\n"),
 	}
-	var out strings.Builder
-	out.WriteString("%PDF-1.7\n")
-	var places []int
-	for i, o := range objects {
-		places = append(places, out.Len())
-		fmt.Fprintf(&out, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	at := out.Len()
-	fmt.Fprintf(&out, "xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
-	for _, p := range places {
-		fmt.Fprintf(&out, "%010d 00000 n \n", p)
-	}
-	fmt.Fprintf(&out, "trailer <</Size %d /Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, at)
-	return out.String()
+	return string(pdfOf(objects...))
 }

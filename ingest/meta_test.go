@@ -28,7 +28,10 @@ func TestMetaForFilters(t *testing.T) {
 		"c.md": {"---\ntag: sea, land\n---\nText", map[string]string{"tags": "sea, land"}},
 		"e.md": {"---\nsource: javascript:alert(1)\ncanonical: /a\nurl: https://example.org/a?b=c\n---\nText",
 			map[string]string{"url": "https://example.org/a?b=c"}},
-		"f.md": {"---\nurl: a printed book\nsource: http://example.org\n---\nText", map[string]string{"url": "http://example.org"}},
+		"d.html": {`<meta property="article:published_time" content="2023-01-02"><meta name="dc.creator" content="Bo Lind">` +
+			`<meta http-equiv="content-language" content="de"><p>Text`, map[string]string{"date": "2023-01-02", "author": "Bo Lind", "language": "de"}},
+		"e.html": {`<meta property="article:author" content="https://example.org/ada"><p>Text`, nil}, // a profile is no author
+		"f.md":   {"---\nurl: a printed book\nsource: http://example.org\n---\nText", map[string]string{"url": "http://example.org"}},
 	} {
 		doc, err := new(Reader).Read(t.Context(), name, []byte(c.text))
 		must(t, err)

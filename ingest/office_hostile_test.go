@@ -306,6 +306,45 @@ func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 		len(mutants), time.Since(begun).Round(time.Second), read.Load(), partial.Load(), refused.Load(), crashed.Load())
 }
 
+// Damaged files of the evaluation sets.
+func TestMutants(t *testing.T) {
+	for _, set := range []struct {
+		folders, endings string
+		cases            int
+		mayCrash         bool
+	}{
+		{"mixed-*", ".doc .xls .ppt .rtf .msg .ics", 2000, false},
+		{"pdf-*", ".pdf", 260, true},
+	} {
+		t.Run(set.endings, func(t *testing.T) {
+			names, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files"), set.folders, "*"))
+			must(t, err)
+			var files []mutation
+			for _, name := range names {
+				if info, err := os.Stat(name); err != nil || info.Size() > 300_000 ||
+					!slices.Contains(strings.Fields(set.endings), filepath.Ext(name)) {
+					continue
+				}
+				data, err := os.ReadFile(name)
+				must(t, err)
+				files = append(files, mutation{filepath.Base(name), data})
+			}
+			if len(files) < 50 {
+				t.Fatalf("%d files", len(files))
+			}
+			rng := datatest.Rand(t)
+			r := new(Reader)
+			t.Cleanup(r.Close)
+			var mutants []mutation
+			for range datatest.Cases(t, set.cases) {
+				f := files[rng.IntN(len(files))]
+				mutants = append(mutants, mutation{f.name, mutant(rng, f.data, files[rng.IntN(len(files))].data)})
+			}
+			checkMutants(t, r, mutants, set.mayCrash)
+		})
+	}
+}
+
 func TestOfficeMutants(t *testing.T) {
 	rng := datatest.Rand(t)
 	files := officeFiles(t)

@@ -1,14 +1,7 @@
 package ingest
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"testing"
-
-	"ibid/data/datatest"
-	"ibid/ingest/child"
 )
 
 func TestRTF(t *testing.T) {
@@ -54,64 +47,4 @@ func TestCalendar(t *testing.T) {
 	if _, err := new(Reader).Read(t.Context(), "a.ics", []byte("Nothing.\n")); err == nil {
 		t.Error("a text without events was read")
 	}
-}
-
-// What LibreOffice saves in an old format is read like the page that it was.
-func TestOldOfficeLikeNew(t *testing.T) {
-	soffice := child.Program("soffice")
-	if soffice == "" {
-		t.Skip("LibreOffice is not installed: there is nothing to make files with")
-	}
-	datatest.CampaignOnly(t)
-	const page = `<html><body><h1>Fares</h1><p>The ferry leaves at nine.</p><table border=1><tr><th>Class</th><th>Fare</th></tr>
-		<tr><td>Deck</td><td>4</td></tr><tr><td>Cabin</td><td>9</td></tr></table><ul><li>Ropes</li></ul><h2>Winter</h2><p>F&auml;hre: none.</p>`
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "a.html"), []byte(page), 0o600))
-	want, err := new(Reader).Read(t.Context(), "a.html", []byte(page))
-	must(t, err)
-	for ending, filter := range map[string]string{"doc": "MS Word 97", "rtf": "Rich Text Format"} {
-		out, err := exec.CommandContext(t.Context(), soffice, "--headless", "-env:UserInstallation=file://"+filepath.Join(dir, "office"),
-			"--infilter=HTML (StarWriter)", "--convert-to", ending+":"+filter, "--outdir", dir, filepath.Join(dir, "a.html")).CombinedOutput()
-		if err != nil {
-			t.Fatalf("LibreOffice: %v: %s", err, out)
-		}
-		data, err := os.ReadFile(filepath.Join(dir, "a."+ending))
-		if err != nil {
-			t.Fatalf("LibreOffice: %v: %s", err, out)
-		}
-		doc, err := new(Reader).Read(t.Context(), "a."+ending, data)
-		must(t, err)
-		checkDocument(t, doc)
-		if doc.Text != want.Text || len(doc.Sections) != len(want.Sections) {
-			t.Errorf("%s: %q, %v, want %q", ending, doc.Text, doc.Sections, want.Text)
-		}
-	}
-}
-
-func TestOldOfficeMutants(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files"), "mixed-*", "*"))
-	must(t, err)
-	var files []mutation
-	for _, name := range names {
-		if !slices.Contains([]string{".doc", ".xls", ".ppt", ".rtf", ".msg", ".ics"}, filepath.Ext(name)) {
-			continue
-		}
-		data, err := os.ReadFile(name)
-		must(t, err)
-		if len(data) < 300_000 {
-			files = append(files, mutation{filepath.Base(name), data})
-		}
-	}
-	if len(files) < 50 {
-		t.Fatalf("%d files", len(files))
-	}
-	rng := datatest.Rand(t)
-	r := new(Reader)
-	t.Cleanup(r.Close)
-	var mutants []mutation
-	for range datatest.Cases(t, 2000) {
-		f := files[rng.IntN(len(files))]
-		mutants = append(mutants, mutation{f.name, mutant(rng, f.data, files[rng.IntN(len(files))].data)})
-	}
-	checkMutants(t, r, mutants, false)
 }

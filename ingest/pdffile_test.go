@@ -161,35 +161,6 @@ func TestDrawPage(t *testing.T) {
 	}
 }
 
-// Compiled code is kept and used again.
-func TestPDFiumIsCompiledOnce(t *testing.T) {
-	r := needPDFium(t)
-	size := func() (bytes int64) {
-		err := filepath.Walk(filepath.Join(r.PDF.Folder, cacheFolder), func(_ string, info os.FileInfo, err error) error {
-			if err == nil && info.Mode().IsRegular() {
-				bytes += info.Size()
-			}
-			return err
-		})
-		must(t, err)
-		return bytes
-	}
-	before := size()
-	if before < 1<<20 {
-		t.Fatalf("%d bytes are kept", before)
-	}
-	other := helpedReader(t)
-	if _, trouble := other.PDFium(); trouble != "" {
-		t.Fatal(trouble)
-	}
-	if _, err := other.Read(t.Context(), "columns.pdf", testPDF(t, "columns.pdf")); err != nil {
-		t.Fatal(err)
-	}
-	if after := size(); after != before {
-		t.Errorf("%d bytes are kept, and then %d", before, after)
-	}
-}
-
 // picture draws a page of text.
 func picture(t *testing.T, dpi int) image.Image {
 	t.Helper()

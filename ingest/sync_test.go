@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"ibid/data/datatest"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -186,13 +183,6 @@ func TestSync(t *testing.T) {
 	)
 }
 
-func TestSyncOfEmptyFolder(t *testing.T) {
-	got, err := syncAll(t, &Syncer{Sink: newMemory()}, fstest.MapFS{})
-	if len(got) > 0 || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
-}
-
 func TestSyncStopsAfterTheDocumentInHand(t *testing.T) {
 	sink := newMemory()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -280,46 +270,6 @@ func TestSyncKeepsWhatItCannotSee(t *testing.T) {
 	}
 	if _, err := syncAll(t, s, walled{fsys, "."}); !errors.Is(err, fs.ErrPermission) || len(sink.docs) != 3 {
 		t.Errorf("an unreadable root: %v, %d stored", err, len(sink.docs))
-	}
-}
-
-// Every file of real documentation trees is added or skipped.
-func TestSyncOfRealTrees(t *testing.T) {
-	for _, name := range datatest.Pick(t, []string{"docs-go-html", "docs-ollama-md", "docs-restic-rst"}) {
-		t.Run(name, func(t *testing.T) {
-			dir := datatest.Sets(t, "files", name)
-			files := 0
-			err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-				if err == nil && !d.IsDir() {
-					files++
-				}
-				return err
-			})
-			must(t, err)
-			sink := newMemory()
-			count := map[Action]int{}
-			seen := 0
-			for c, err := range (&Syncer{Sink: sink}).Sync(t.Context(), harbour, os.DirFS(dir)) {
-				must(t, err)
-				seen++
-				count[c.Action]++
-				switch c.Action {
-				case Failed:
-					t.Errorf("%s: %s", c.Path, c.Reason)
-				case Added:
-					doc := sink.docs[c.Document]
-					checkDocument(t, doc)
-					checkChunks(t, doc, sink.chunks[c.Document], maxTokens)
-					if len(doc.Sections) == 0 && c.Chunks > 3 {
-						t.Errorf("%s has no headings", c.Path)
-					}
-				}
-			}
-			if seen != files || count[Added]+count[Skipped] != files || count[Added] == 0 {
-				t.Errorf("%d files, %d seen: %v", files, seen, count)
-			}
-			t.Logf("%d files: %v", files, count)
-		})
 	}
 }
 

@@ -3,8 +3,6 @@ package ingest
 import (
 	"fmt"
 	"ibid/data/datatest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,23 +11,6 @@ import (
 	"github.com/pkoukk/tiktoken-go"
 	"pgregory.net/rapid"
 )
-
-func TestCountTokens(t *testing.T) {
-	tests := []struct {
-		text string
-		want int // by OpenAI's own tokeniser
-	}{
-		{"", 0},
-		{"hello world", 2},
-		{"tiktoken is great!", 6},
-		{"<|endoftext|>", 7},
-	}
-	for _, tt := range tests {
-		if got := CountTokens(tt.text); got != tt.want {
-			t.Errorf("CountTokens(%q) = %d, want %d", tt.text, got, tt.want)
-		}
-	}
-}
 
 // reference is tiktoken-go with its own pattern.
 var reference = sync.OnceValue(func() *tiktoken.Tiktoken {
@@ -138,69 +119,6 @@ func FuzzCountTokens(f *testing.F) {
 		}
 		sameCount(t, text)
 	})
-}
-
-// Real text in many scripts is counted.
-func TestCountTokensOfRealText(t *testing.T) {
-	sameCount(t, strings.Repeat(prose, 400))
-	dir := datatest.Sets(t, "files", "encodings-chardet")
-	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
-	if err != nil || len(files) == 0 {
-		t.Skipf("no files in %s: %v", dir, err)
-	}
-	for _, name := range datatest.Pick(t, files) {
-		data, err := os.ReadFile(name)
-		must(t, err)
-		for _, line := range strings.SplitAfter(string(data[:min(len(data), 4<<10)]), "\n") {
-			if len(line) <= maxPiece {
-				sameCount(t, line)
-			}
-		}
-	}
-}
-
-const prose = "The ferry leaves at 9.15, and returns (weather permitting) by dusk.\n\nBring   a coat! 图书馆九点开门。 "
-
-// A text may be counted by several goroutines at once.
-func TestCountTokensAtOnce(t *testing.T) {
-	want := CountTokens(prose)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for i := range 200 {
-				CountTokens(fmt.Sprintf("Hafenmeisterei%d", i))
-				if got := CountTokens(prose); got != want {
-					t.Errorf("counted %d tokens, alone %d", got, want)
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-func BenchmarkCountTokens(b *testing.B) {
-	pages, err := filepath.Glob("../data/library/*/*.md")
-	if err != nil || len(pages) == 0 {
-		b.Fatalf("the sample library: %v", err)
-	}
-	var text strings.Builder
-	for _, page := range pages {
-		data, err := os.ReadFile(page)
-		must(b, err)
-		text.Write(data)
-	}
-	reference()
-	for name, count := range map[string]func(string) int{
-		"Ibid":        CountTokens,
-		"tiktoken-go": func(text string) int { return len(reference().EncodeOrdinary(text)) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(text.Len()))
-			for b.Loop() {
-				count(text.String())
-			}
-		})
-	}
 }
 
 var hostileTokens = map[string]string{

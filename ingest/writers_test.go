@@ -131,16 +131,3 @@ func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
 		}
 	})
 }
-
-// An unreachable store ends the sync, with any number of writers.
-func TestSeveralWritersAndNoStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := &distant{memory: newMemory()}
-		away := errors.New("the store is away")
-		sink.fail = func(string) error { return away }
-		got, err := syncAll(t, &Syncer{Sink: sink, Writers: 8}, manyFiles(50))
-		if len(got) != maxSinkFailures-1 || !errors.Is(err, away) {
-			t.Errorf("%q, %v", got, err)
-		}
-	})
-}
