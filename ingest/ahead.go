@@ -82,8 +82,7 @@ func (s *folderSync) readAhead(ctx context.Context) iter.Seq[reading] {
 	}
 }
 
-// waits reports whether nothing is done with a document before its turn: it may have
-// been renamed, and has vectors then, or be a copy, which gets those of the first.
+// waits reports whether a document waits for its turn: it may have been renamed, or be a copy.
 func (s *folderSync) waits(r *reading) bool {
 	_, moved := s.gone[r.digest]
 	return r.doc == nil || r.copied || moved
@@ -232,12 +231,10 @@ type stamp struct {
 	entries  []archive.Entry // the files in it, if listed
 }
 
-// tryAgain is how long a file that could not be read is not tried again while it
-// is unchanged. The cause may be gone then.
+// tryAgain is how long an unchanged file that could not be read is left alone.
 const tryAgain = 10 * time.Minute
 
-// settled is the age from which every later change of a file changes its time:
-// the coarsest file systems count in steps of two seconds.
+// settled is the age from which every change of a file changes its time, on any file system.
 const settled = 2 * time.Second
 
 // stampOf returns the stamp of a file that has not changed since.
@@ -267,8 +264,7 @@ func (s *folderSync) remember(f file, looked time.Time, note func(*stamp)) {
 	}
 }
 
-// recall returns the earlier result for a file that has not changed since: it is
-// stored, or cannot be read.
+// recall returns the earlier result for an unchanged file: it is stored, or cannot be read.
 func (s *folderSync) recall(f file) (reading, bool) {
 	last := s.stampOf(f)
 	known := last.err != nil && time.Since(last.read) <= tryAgain || last.err == nil && s.isStored(f.path, last.digest)

@@ -105,8 +105,7 @@ func (s *folderSync) list(ctx context.Context, f file) (entries []archive.Entry,
 	return entries, digest, nil
 }
 
-// mayHold reports whether a document may have files in it. It is quick, and errs
-// towards true.
+// mayHold reports quickly whether a document may have files in it, and errs towards true.
 func mayHold(name string, data []byte) bool {
 	switch f, _ := formatOf(name); f.name {
 	case "outlook":
@@ -122,8 +121,7 @@ func mayHold(name string, data []byte) bool {
 	return office.HoldsFiles(data)
 }
 
-// openContainers adds the files in each container to those of the run. One that
-// cannot be listed is a failure.
+// openContainers adds the files in each container to those of the run.
 func (s *folderSync) openContainers(ctx context.Context) error {
 	var files []file
 	inside := make([][]file, len(s.files))
@@ -150,8 +148,7 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// open returns the files in a container, and the paths below which stored
-// documents are kept.
+// open returns the files in a container, and the paths below which stored documents are kept.
 func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []string) {
 	holder := isHolder(f.path)
 	if holder {
@@ -199,8 +196,7 @@ func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []s
 	return files, broken
 }
 
-// syncContainer syncs one container with the files in it. It returns one change
-// for all of them.
+// syncContainer syncs a container with the files in it, and returns one change for all.
 func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) {
 	s.known = maps.Clone(s.known)
 	maps.DeleteFunc(s.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
@@ -288,8 +284,7 @@ func (s *folderSync) unpack(ctx context.Context, c *container) error {
 	return nil
 }
 
-// isHolder reports whether a file of this name is a document that may have other
-// files attached or embedded.
+// isHolder reports whether a file of this name may have files attached or embedded.
 func isHolder(name string) bool {
 	f, ok := formatOf(name)
 	return ok && f.holds

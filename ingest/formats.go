@@ -18,23 +18,19 @@ type fileFormat struct {
 	name    string   // [Document.Format]
 	said    string   // in messages; empty when another row names it
 	endings []string // of file names, in lower case; "" is no ending
-	// read fills in the text, sections, pages, title and metadata. It must not
-	// retain data.
+	// read fills in text, sections, pages, title and metadata, and must not retain data.
 	read func(doc *Document, data []byte) error
 	// binary formats are not text.
 	binary bool
-	// isolated formats are read in a child process, because their parsers may hang
-	// or exhaust memory.
+	// isolated formats are read in a child process: their parsers may hang or exhaust memory.
 	isolated bool
-	// tree formats are parsed to a tree of up to a hundred times the size of the
-	// file: large files are read in a child process.
+	// tree formats need up to a hundred times the size of the file: large ones are read in a child.
 	tree bool
 	// data formats hold values or code, whose letters need not be those of a language.
 	data bool
 	// holds is set for documents that may have files attached or embedded.
 	holds bool
-	// outside reads with the help of other programs, instead of read; nil for most
-	// formats.
+	// outside reads with the help of other programs, instead of read.
 	outside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
 }
 

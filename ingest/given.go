@@ -35,8 +35,7 @@ func give(doc *Document, given map[string]string) {
 	doc.Meta[GivenKey] = strings.Join(slices.Sorted(maps.Keys(given)), ", ")
 }
 
-// syncer returns a syncer that gives metadata to the documents of an upload, over that
-// of the stored ones.
+// syncer returns a syncer that gives metadata to the documents of an upload, over that stored.
 func (u *Uploads) syncer(stored map[string]Stored, meta map[string]string) *Syncer {
 	given := map[string]string{}
 	for _, d := range stored { // all have the same

@@ -22,8 +22,7 @@ type ignoreRule struct {
 // A larger ignore file is not read.
 const maxIgnoreBytes = 1 << 20
 
-// with adds the rules in a folder to those of the folders above. A file that
-// cannot be read has no rules.
+// with adds the rules in a folder. A file that cannot be read has none.
 func (rules ignoreRules) with(fsys fs.FS, dir string) ignoreRules {
 	for _, name := range []string{".gitignore", ".ibidignore"} {
 		p := path.Join(dir, name)

@@ -34,8 +34,7 @@ type childRequest struct {
 	Held   *heldRequest `json:",omitempty"` // for the files in it, instead of reading it
 }
 
-// A childReply is the document that a child read, or why there is none. Its text
-// goes with it.
+// A childReply is the document that a child read, or why there is none. Its text goes with it.
 type childReply struct {
 	Title, Partial string
 	Sections       []Section
@@ -94,8 +93,7 @@ type pdfJob struct {
 	Recognised map[int][]byte `json:",omitempty"`
 }
 
-// pdfPatience is the processor time for the pages of a file. The pages left then
-// are named, and those that were read are kept.
+// pdfPatience is the processor time for the pages of a file. Those left then are named.
 const pdfPatience = (child.Seconds - 4) * time.Second
 
 // A workshop is the state that a child keeps between files.

@@ -90,8 +90,7 @@ func (o PDFOptions) find() (p pdfPlan) {
 	return p
 }
 
-// plan returns how this reader reads PDF files. The first call looks for the
-// programs.
+// plan returns how this reader reads PDF files.
 func (r *Reader) plan() pdfPlan {
 	r.planned.Do(func() { r.pdfs = r.PDF.find() })
 	return r.pdfs

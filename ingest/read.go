@@ -21,8 +21,7 @@ import (
 // DefaultMaxBytes is the default size of the largest file that is read.
 const DefaultMaxBytes = 64 << 20
 
-// largeTree is the size in bytes from which a file that is parsed to a tree is
-// read in a child process.
+// largeTree is the size in bytes from which a file of a tree format is read in a child.
 const largeTree = 4 << 20
 
 // A Reader reads files into documents. Its zero value is ready for use, by any
@@ -92,8 +91,7 @@ func readerName() string { return fmt.Sprintf("go %d", readerVersion) }
 // withoutOCR ends the reader's name of a file whose scanned pages were not read.
 const withoutOCR = " without OCR"
 
-// outdated reports whether a file would be read better now than by the reader of
-// the stored document.
+// outdated reports whether a file would be read better now than when it was stored.
 func (r *Reader) outdated(reader string) bool {
 	reader, missing := strings.CutSuffix(reader, withoutOCR)
 	_, number, _ := strings.Cut(reader, " ")

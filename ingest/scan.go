@@ -23,8 +23,7 @@ const (
 	scanTime    = 5 * time.Minute // for a file
 	maxScan     = 200             // pages of a file
 	maxTable    = 32 << 20        // bytes of the text of a page
-	// leastPicture is the width and height in pixels below which a picture is an
-	// icon or a bullet, without text.
+	// leastPicture is the width and height in pixels below which a picture is an icon.
 	leastPicture = 64
 )
 

@@ -67,12 +67,10 @@ func blocks(text string) iter.Seq[Span] {
 	}
 }
 
-// maxWrapped is the length in bytes from which a line was not wrapped: it is a
-// paragraph.
+// maxWrapped is the length in bytes from which a line is a whole paragraph.
 const maxWrapped = 300
 
-// wrapped reports whether next continues the paragraph of line, whose longest line
-// so far has widest bytes.
+// wrapped reports whether next continues the paragraph of line, of lines up to widest bytes.
 func wrapped(line, next string, widest int) bool {
 	if isSeparate(line) && !isListItem(line) || isSeparate(next) || len(line) > maxWrapped || len(next) > maxWrapped {
 		return false
@@ -159,8 +157,7 @@ func blockSentences(text string, block Span) iter.Seq[Span] {
 
 func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
 
-// runsOn reports whether the sentence continues over the end that the Unicode
-// rules found between s and next. first is set if s begins the block.
+// runsOn reports whether the sentence s continues with next. first is set if s begins the block.
 func runsOn(s, next string, first bool) bool {
 	r, _ := utf8.DecodeRuneInString(next)
 	// A lone closing quote or bracket belongs to the sentence before it.

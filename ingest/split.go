@@ -25,8 +25,7 @@ const (
 // space around them, and everything that is not blank lies in one of them.
 func Split(doc *Document) []Chunk { return split(context.Background(), doc, targetTokens, maxTokens) }
 
-// split is Split with a size of chunks. When ctx is done, it returns soon, with
-// some of them.
+// split is Split with a size of chunks. When ctx is done, it returns some of them.
 func split(ctx context.Context, doc *Document, target, most int) []Chunk {
 	s := splitter{doc: doc, target: target, max: most}
 	var parts []part
@@ -92,8 +91,7 @@ func (s *splitter) cut(p part) (out []part) {
 	return out
 }
 
-// fill returns how many of the units the next chunk holds: up to the strongest
-// break near the target.
+// fill returns how many units the next chunk holds: up to the strongest break near the target.
 func (s *splitter) fill(units []unit) int {
 	total := 0
 	for _, a := range units {

@@ -91,8 +91,7 @@ func (t Trail) Path() []string {
 	return path
 }
 
-// count returns the tokens of a range, or for one far over the budget an estimate
-// over it.
+// count returns the tokens of a range; an estimate for one far over the budget.
 func (s *splitter) count(r Span) int {
 	if n := r.End - r.Start; n > 12*s.max {
 		return max(n/4, s.max+1)
@@ -140,8 +139,7 @@ func (s *splitter) join(parts []part) (out []part) {
 	return out
 }
 
-// joinSmall joins parts that are still too small with the neighbour that has more
-// headings in common.
+// joinSmall joins parts that are still too small with the neighbour nearer by headings.
 func (s *splitter) joinSmall(parts []part) (out []part) {
 	for i, p := range parts {
 		n := len(out)
@@ -157,8 +155,7 @@ func (s *splitter) joinSmall(parts []part) (out []part) {
 
 func nearness(q, p part) int { return len(commonPath(q.path, p.path)) }
 
-// fit reports whether two neighbours can be in one chunk: what a citation says of
-// its place is true of both.
+// fit reports whether two neighbours can be in one chunk, whose place is that of both.
 func (s *splitter) fit(q, p part) bool {
 	const slack = 16 // the tokens of parts need not add up to those of the whole
 	tokens := q.tokens + p.tokens
@@ -211,8 +208,7 @@ func sameTable(q, p part) bool {
 	return p.row > 0 && q.row > 0 && p.sheet == q.sheet && p.level == q.level
 }
 
-// related reports whether two parts are under one heading, or both are sections of
-// the outermost level.
+// related reports whether two parts are under one heading, or both of the outermost level.
 func (s *splitter) related(q, p part) bool {
 	return q.row == 0 && p.row == 0 && len(q.path) > 0 && (nearness(q, p) > 0 || q.level == p.level)
 }
@@ -225,8 +221,7 @@ func commonPath(a, b []string) []string {
 	return a[:n]
 }
 
-// atPages cuts parts where a page ends, or at the end of the sentence that spans
-// two pages.
+// atPages cuts parts where a page ends, or the sentence that spans two pages.
 func (s *splitter) atPages(parts []part) []part {
 	if len(s.doc.Pages) < 2 {
 		return parts
@@ -254,8 +249,7 @@ func (s *splitter) atPages(parts []part) []part {
 	return out
 }
 
-// sentenceEnd returns the end of the sentence that contains the place, or the
-// place itself between sentences.
+// sentenceEnd returns the end of the sentence around a place, or the place between sentences.
 func (s *splitter) sentenceEnd(at int) int {
 	const window = 600
 	text := s.doc.Text

@@ -221,8 +221,7 @@ func (s *folderSync) original(path, digest string) string {
 	return path
 }
 
-// sinkFailed makes a failure of the sink one of the file, until several have
-// failed in a row or its disk is full.
+// sinkFailed makes a failure of the sink one of the file, unless several failed or its disk is full.
 func (s *folderSync) sinkFailed(c Change, err error) (Change, error) {
 	if s.failing++; s.failing >= maxSinkFailures || errors.Is(err, syscall.ENOSPC) {
 		return c, fmt.Errorf("storing %s: %w", c.Document, err)
@@ -260,8 +259,7 @@ func (s *folderSync) remove(ctx context.Context, yield func(Change, error) bool)
 	}
 }
 
-// plainError removes the operation and path from an error whose message names
-// them already.
+// plainError removes the operation and path from an error.
 func plainError(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

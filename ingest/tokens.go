@@ -112,8 +112,7 @@ func pieceLen(text string) int {
 	return end
 }
 
-// contraction returns the length of the ending of an English verb or noun, such
-// as 's or 'LL, that text begins with.
+// contraction returns the length of an English ending, such as 's or 'LL, that text begins with.
 func contraction(text string) int {
 	if text[0] != '\'' || len(text) < 2 {
 		return 0
@@ -140,8 +139,7 @@ const (
 	classSign
 )
 
-// runLen returns the length of the run of characters of a class that text begins
-// with.
+// runLen returns the length of the run of characters of a class that text begins with.
 func runLen(text string, class runeClass) (end int) {
 	for end < len(text) {
 		c, n := classAt(text[end:])

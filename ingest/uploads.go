@@ -121,8 +121,7 @@ func OpenUploads(path string) (*os.Root, error) {
 	return dir, nil
 }
 
-// removeInterrupted removes the files of uploads that no process receives any more:
-// they are not locked.
+// removeInterrupted removes the files of uploads that no process has locked any more.
 func (u *Uploads) removeInterrupted() error {
 	entries, err := fs.ReadDir(u.Dir.FS(), ".")
 	if err != nil {
@@ -153,8 +152,7 @@ func (u *Uploads) lock(f *os.File, exclusive bool) error {
 	return u.Lock(f, exclusive)
 }
 
-// syncFolder makes the names in a folder durable. Windows keeps names with their
-// files.
+// syncFolder makes the names in a folder durable. Windows does it with their files.
 func syncFolder(dir *os.Root) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -353,8 +351,7 @@ func CheckCollection(name string) error {
 	return nil
 }
 
-// create creates and locks the file of an upload. One that another process found
-// before it was locked is gone.
+// create creates and locks the file of an upload, unless another process removed it before.
 func (u *Uploads) create() (f *os.File, name string, err error) {
 	for range 3 {
 		name = uploadPrefix + rand.Text()

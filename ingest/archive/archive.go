@@ -226,8 +226,7 @@ func (w *walker) countEntry() error {
 	return nil
 }
 
-// addFile walks a nested archive and visits any other file. problem has the
-// reason why the file cannot be read, if any.
+// addFile walks a nested archive and visits any other file. problem says why it cannot be read.
 func (w *walker) addFile(at place, name string, size int64, content io.Reader, problem Entry) error {
 	clean, ok := cleanName(name)
 	if !ok {
@@ -280,8 +279,7 @@ func (w *walker) visitHolder(e Entry, content io.Reader, at place) error {
 
 const maxPath = 1024
 
-// walkInner walks a nested archive. Its errors are its own, except for
-// exceeded limits.
+// walkInner walks a nested archive, whose errors are its own, except for exceeded limits.
 func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	e.Archive = true
 	if at.depth >= w.limits.Depth {

@@ -18,9 +18,7 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A kind is what an archive's name says that it is. How it is compressed is seen
-// in its content: browsers unpack a .tgz while downloading, and files named .tar
-// are often compressed.
+// A kind is what the name of an archive says; its content shows how it is compressed.
 type kind uint8
 
 const (
@@ -118,8 +116,7 @@ func (w *walker) zipFile(at place, f *zip.File, name string) error {
 	return w.addFile(at, name, int64(min(f.UncompressedSize64, 1<<62)), content, problem)
 }
 
-// zipNames returns the names of the files. Names that are not marked as UTF-8
-// are decoded together, so that the guess has more text.
+// zipNames returns the names of the files. Those not marked as UTF-8 are decoded together.
 func zipNames(files []*zip.File) []string {
 	names := make([]string, len(files))
 	var old []string

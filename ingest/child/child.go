@@ -33,8 +33,7 @@ const (
 
 	maxErrors = 64 << 10 // bytes of a child's standard error that are kept
 	maxStack  = 64 << 20
-	// maxRequests is how many requests a child answers before it is replaced:
-	// leaks of parsers must not add up.
+	// maxRequests bounds what leaks of parsers add up to: then a child is replaced.
 	maxRequests = 256
 	maxIdle     = 10 * time.Second
 	// maxDying bounds the wait for standard error after a child's output ends.
@@ -177,8 +176,7 @@ func startProcess(role string) (*process, error) {
 	return c, nil
 }
 
-// ask sends a request and receives the reply. After an error the process has
-// ended; the error names the cause.
+// ask sends a request and receives the reply. After an error the process has ended.
 func (c *process) ask(ctx context.Context, reader string, request any, data []byte, limit time.Duration) (frame, error) {
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -224,8 +222,7 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	return frame{}, fmt.Errorf("the %s reader crashed on it: %s", reader, words)
 }
 
-// saysOutOfMemory recognises the messages of Go, its race detector and the C
-// library.
+// saysOutOfMemory recognises the messages of Go, its race detector and the C library.
 func saysOutOfMemory(words string) bool {
 	for _, sign := range []string{"out of memory", "cannot allocate memory", "failed to allocate", "pthread_create failed"} {
 		if strings.Contains(words, sign) {
@@ -259,8 +256,7 @@ func (c *process) exchange(request any, data []byte) (frame, error) {
 	return reply, cmp.Or(err, sent)
 }
 
-// readComplaint returns the beginning of the child's standard error during one
-// request.
+// readComplaint returns the beginning of the child's standard error during a request.
 func (c *process) readComplaint() string {
 	var words strings.Builder
 	for {
@@ -272,8 +268,7 @@ func (c *process) readComplaint() string {
 	}
 }
 
-// reap waits for the end of a child, which it kills if it lives, and returns its
-// last words.
+// reap waits for the end of a child, killed if it lives, and returns its last words.
 func (c *process) reap(said <-chan string, lives bool) (words string) {
 	if lives {
 		killGroup(c.cmd)

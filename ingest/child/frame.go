@@ -40,8 +40,7 @@ func sendFrame(out io.Writer, f frame) error {
 	return err
 }
 
-// receiveFrame reads a frame of at most so many bytes. The error is io.EOF when
-// nothing came.
+// receiveFrame reads a frame of at most so many bytes. The error is io.EOF for none.
 func receiveFrame(in io.Reader, most uint64) (f frame, err error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {

@@ -64,8 +64,7 @@ func dieOfTime() error {
 	return nil
 }
 
-// allowSeconds grants this process more processor time. The system's limit
-// counts from the start of the process.
+// allowSeconds grants more processor time, which the system counts from the start of the process.
 func allowSeconds(seconds uint64) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CPU, &limit); err != nil {
@@ -75,8 +74,7 @@ func allowSeconds(seconds uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_CPU, &limit)
 }
 
-// ownGroup puts the child into a process group of its own, which is killed as
-// a whole.
+// ownGroup puts the child into a process group of its own, which is killed as a whole.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(cmd *exec.Cmd) {
@@ -84,8 +82,7 @@ func killGroup(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }
 
-// wallTime bounds a request by the clock. The limit of processor time ends what
-// works; this one, far beyond it, ends what only waits.
+// wallTime bounds a request that only waits; the limit of processor time ends what works.
 const wallTime = 10 * Seconds * time.Second
 
 // ProcessorTime returns the processor time that this process has used.
@@ -100,8 +97,7 @@ func ProcessorTime() time.Duration {
 // timeUp ends a process that has used its processor time.
 const timeUp = syscall.SIGXCPU
 
-// endedBy reports whether the system ended the child with a signal: SIGXCPU for
-// its processor time.
+// endedBy reports whether a signal of the system ended the child.
 func endedBy(state *os.ProcessState, signal syscall.Signal) bool {
 	if state == nil {
 		return false
@@ -110,8 +106,7 @@ func endedBy(state *os.ProcessState, signal syscall.Signal) bool {
 	return ok && status.Signaled() && status.Signal() == signal
 }
 
-// become replaces this process with another program, under limits that it
-// cannot raise.
+// become replaces this process with another program, under limits that it cannot raise.
 func become(args, env []string, seconds uint64) error {
 	err := setLimits(
 		limit{unix.RLIMIT_DATA, programMemory, programMemory},

@@ -40,8 +40,7 @@ const watchMemory = 50 * time.Millisecond
 
 func allowSeconds(uint64) error { return nil }
 
-// wallTime bounds a request by the clock, because these systems have no limit of
-// processor time.
+// wallTime bounds a request, as these systems have no limit of processor time.
 const wallTime = Seconds * time.Second
 
 var started = time.Now()

@@ -43,8 +43,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer, handle Handler) error {
 	debug.SetMemoryLimit(Memory / 4 * 3)
 	debug.SetMaxStack(maxStack)
 	requests, gone := make(chan frame), make(chan error, 1)
-	// It reads on while a request is in progress, so that the end of the parent
-	// ends the work.
+	// It reads on during a request, so that the end of the parent ends the work.
 	go func() {
 		in := bufio.NewReader(stdin)
 		for {

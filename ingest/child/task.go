@@ -91,8 +91,7 @@ func (t Task) command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// capped keeps the first limit bytes that are written to it. The buffer is not
-// embedded, because its ReadFrom would bypass the limit.
+// capped keeps the first limit bytes. The buffer's ReadFrom would bypass the limit.
 type capped struct {
 	kept  bytes.Buffer
 	limit int

@@ -14,8 +14,7 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A header maps the fields of a message or part, by name in lower case. The
-// first of repeated fields counts, as in mail programs.
+// A header maps the fields of a message or part by name in lower case: the first of each.
 type header map[string]string
 
 // cutHeader separates the header of a message or part from its body.
@@ -54,8 +53,7 @@ func cutHeader(data []byte) (h header, body []byte) {
 	return h, nil
 }
 
-// trimStart removes what precedes the header of a message in a file: blank
-// lines, and the separator line of a mailbox.
+// trimStart removes blank lines and the separator of a mailbox before the header of a message.
 func trimStart(data []byte) []byte {
 	for len(data) > 0 {
 		line, rest := cutLine(data)
@@ -84,8 +82,7 @@ func fieldName(line []byte) string {
 // text returns a field decoded for people.
 func (h header) text(name string) string { return decodeWords(h[name]) }
 
-// words decodes encoded words (RFC 2047), whose encoding is often not the one that they
-// name.
+// words decodes encoded words (RFC 2047), whose encoding is often not the named one.
 var words = mime.WordDecoder{CharsetReader: func(name string, in io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(in)
 	if err != nil {

@@ -229,8 +229,7 @@ func Mailbox(data []byte) (messages [][]byte) {
 	return messages
 }
 
-// isSeparator recognises the line before a message of an mbox file by its
-// date.
+// isSeparator recognises the line before a message of an mbox file by its date.
 func isSeparator(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("From "))
 	if !ok || len(rest) > 1000 {

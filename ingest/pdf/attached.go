@@ -26,8 +26,7 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 	return nil
 }
 
-// attachments are the names and the bytes of the attached files: nil for one that
-// cannot be taken out.
+// attachments are the names and bytes of the attached files: nil for what cannot be taken out.
 func attachments(r *pdf.Reader) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		seen := make(map[string]bool) // some are in the file's list and on a page
@@ -44,8 +43,7 @@ func attachments(r *pdf.Reader) iter.Seq2[string, []byte] {
 	}
 }
 
-// attached returns the specifications of the files in a file, in order of their
-// names in it, then those of its pages.
+// attached returns the specifications of the files attached to a file, then to its pages.
 func attached(root pdf.Value) (files []pdf.Value) {
 	defer func() { _ = recover() }() // of a damaged one, the first count
 	var visit func(tree pdf.Value, depth int)

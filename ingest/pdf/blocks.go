@@ -135,8 +135,7 @@ func lettersOf(s string) string {
 	}, s)
 }
 
-// maxHeading is the length up to which a line in large or bold type can be a
-// heading.
+// maxHeading is the length up to which a line can be a heading.
 const maxHeading = 160
 
 // headingSizes returns the level of each font size of headings.
@@ -233,8 +232,7 @@ func (p *paragraphs) heading(page []line, i int) int {
 	return min(len(p.levels)+1, 6)
 }
 
-// leading returns the distance between the lines of a paragraph, in font
-// sizes.
+// leading returns the distance between the lines of a paragraph, in font sizes.
 func (p *paragraphs) leading(page []line) float64 {
 	var gaps []float64
 	for i := 1; i < len(page); i++ {
@@ -303,8 +301,7 @@ func listMarker(s string) bool {
 	return len(digits) > 0 && len(digits) <= 2 && len(digits) < len(head) && strings.Trim(digits, "0123456789") == ""
 }
 
-// joined joins two lines of a paragraph and mends a word that is hyphenated at
-// the line end.
+// joined joins two lines of a paragraph and mends a hyphenated word.
 func (p *paragraphs) joined(a, b string) string {
 	switch {
 	case strings.HasSuffix(a, "\u00ad"):

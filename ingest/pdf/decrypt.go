@@ -60,8 +60,7 @@ func decryptAES256(data []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// dictionary returns the outermost entries of the dictionary at the start of
-// src.
+// dictionary returns the outermost entries of the dictionary at the start of src.
 func dictionary(src []byte) map[string]operand {
 	out := make(map[string]operand)
 	l := lexer{src: src[:min(len(src), 16<<10)]}

@@ -20,8 +20,7 @@ import (
 // that another program has put in order.
 const longestGlyph = 32
 
-// isRightToLeft reports whether a glyph is a letter of Hebrew, Arabic or another
-// script that is written from right to left.
+// isRightToLeft reports whether a glyph is a letter of Hebrew, Arabic or a script like them.
 func isRightToLeft(g glyph) bool {
 	if len(g.Text) > longestGlyph {
 		return false
@@ -102,8 +101,7 @@ func byPlace(glyphs []glyph) int {
 
 func middle(g glyph) float64 { return (g.X0 + g.X1) / 2 }
 
-// sameCell reports whether b, the next glyph of a's base line by its place, is in
-// the same cell.
+// sameCell reports whether b, the next glyph by its place, is in a's cell.
 func sameCell(a, b glyph) bool { return b.X0-a.X1 <= cellGap*max(a.Size, b.Size) }
 
 // isMark reports whether a text is drawn on the letter before it.

@@ -285,8 +285,7 @@ func gutterOf(in []line) (float64, bool) {
 	return gutter, fills(in, left, gutter, false) && fills(in, gutter, right, true)
 }
 
-// fills reports whether one side of a gutter is mostly running text: lines
-// longer than half of the column.
+// fills reports whether one side of a gutter is mostly lines longer than half of it.
 func fills(in []line, from, to float64, right bool) bool {
 	all, long, lines := 0, 0, 0
 	for _, l := range in {

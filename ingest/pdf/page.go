@@ -60,8 +60,7 @@ type drawing struct {
 	begins    bool
 }
 
-// content returns the bytes of a page's content; with an error, those that
-// could be read.
+// content returns the bytes of a page's content that could be read.
 func content(v pdf.Value) (out []byte, err error) {
 	if v.Kind() != pdf.Array {
 		return streamBytes(v)
@@ -321,8 +320,7 @@ const (
 // lineOfNote is the height of a line of a note in points.
 const lineOfNote = 10
 
-// annotations draws form fields and notes as they appear on the page, and comments
-// below it.
+// annotations draws fields and notes as they appear on the page, and comments below it.
 func (d *drawing) annotations(list pdf.Value) {
 	comments := -100.0
 	for i := range min(list.Len(), maxAnnotations) {

@@ -44,8 +44,7 @@ func objectsIn(data []byte) (objects []object) {
 	return objects
 }
 
-// rebuild returns a file with a new table of the objects that can be found in
-// it. Objects in compressed streams are unpacked after the end.
+// rebuild returns a file with a new table of the objects found in it, those in streams unpacked.
 func rebuild(data []byte) ([]byte, bool) {
 	if encryptEntry.Match(data) {
 		return nil, false // nothing can be unpacked without the key

@@ -69,8 +69,7 @@ func together(row []line) line {
 	return l
 }
 
-// cells joins the pieces of a line into cells, which are separated by wide
-// gaps or begin at a known column.
+// cells joins the pieces of a line into cells: after wide gaps or at a known column.
 func cells(row []line, columns []float64, wide float64) []line {
 	out := []line{row[0]}
 	for _, next := range row[1:] {
@@ -87,8 +86,7 @@ func cells(row []line, columns []float64, wide float64) []line {
 	return out
 }
 
-// tableAt reads the table that begins with the first line and returns its
-// number of lines.
+// tableAt reads the table that begins with the first line and returns its number of lines.
 func tableAt(beside [][]line) (out []line, n int) {
 	grid := [][]line{cells(beside[0], nil, pieceGap)}
 	var columns []float64
@@ -161,8 +159,7 @@ func (l *line) append(next line) {
 	l.bold = l.bold && next.bold
 }
 
-// insideColumn reports whether a piece alone on its line belongs to a column
-// of the table above it.
+// insideColumn reports whether a piece alone on its line belongs to a column above it.
 func insideColumn(c line, columns []float64, tight bool) bool {
 	for i, x := range columns {
 		if math.Abs(x-c.x0) < 0.5*c.size {
@@ -172,8 +169,7 @@ func insideColumn(c line, columns []float64, tight bool) bool {
 	return false
 }
 
-// columnOf returns the column of a cell: the last one that begins before its
-// middle, or at its start.
+// columnOf returns the column of a cell: the last that begins before its middle, or at its start.
 func columnOf(c line, columns []float64) int {
 	at := 0
 	for i, x := range columns {

@@ -19,8 +19,7 @@ func TesseractArguments(languages string) []string {
 }
 
 const (
-	// leastSure is the least confidence, out of 100, of a word that counts:
-	// below it are mostly specks and rules.
+	// leastSure is the least confidence of a word that counts; specks and rules have less.
 	leastSure = 30
 	maxWords  = 50_000 // of a page
 )
@@ -72,8 +71,7 @@ func words(table []byte, dpi float64) (out []glyph) {
 	return out
 }
 
-// level gives the words of a line the same base line and size, as a word's box
-// is only as high as its letters.
+// level gives the words of a line one base line and size: a box is as high as its letters.
 func level(line []glyph) {
 	if len(line) == 0 {
 		return

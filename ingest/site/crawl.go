@@ -248,8 +248,7 @@ func (c *crawl) robotsOf(ctx context.Context, u *url.URL) (*robotstxt.RobotsData
 	return rules, nil
 }
 
-// readSitemaps adds the pages of sitemaps, and of those that they name. One that
-// cannot be read adds none.
+// readSitemaps adds the pages of sitemaps, and of those that they name.
 func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 	read := make(map[string]bool)
 	for len(sitemaps) > 0 {
@@ -362,8 +361,7 @@ func (c *crawl) unread(at *url.URL, err error) {
 	c.report.Limits = append(c.report.Limits, Notice{Code: "unread_list", Address: at.String(), Detail: fmt.Sprintf("%s: %s", at, err)})
 }
 
-// run works through the queue. When the links lead nowhere else, it looks at the
-// pages that they led to before.
+// run works through the queue, and then looks at the pages that links led to before.
 func (c *crawl) run(ctx context.Context, first result) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
@@ -574,8 +572,7 @@ func (c *crawl) read(p *page, r result) error {
 	return nil
 }
 
-// endingOf returns the ending of the documents that pages of a media type
-// become; "" for types that are not read.
+// endingOf returns the ending of documents of a media type; "" for types that are not read.
 func endingOf(u *url.URL, kind string) string {
 	switch kind {
 	case "text/html", "application/xhtml+xml":

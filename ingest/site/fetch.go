@@ -102,8 +102,7 @@ func notPublicError(address string, a netip.Addr) error {
 	return &RefusedError{address, fmt.Sprintf("%s is no public address: use --fetch-private to allow it", a)}
 }
 
-// dial connects to a host. Its name is resolved once, and the addresses that were
-// checked are those that are dialled.
+// dial connects to a host, at the addresses that were checked.
 func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -141,8 +141,7 @@ func htmlLinks(page *url.URL, body []byte) (f found) {
 	}
 }
 
-// markdownLink matches a link with its address in its first group, or an
-// address between angle brackets in its second.
+// markdownLink matches a link, or an address between angle brackets.
 var markdownLink = regexp.MustCompile(`\]\(\s*<?([^\s()<>]+(?:\([^\s()<>]*\))?[^\s()<>]*)|<(https?://[^\s<>]+)>`)
 
 func markdownLinks(page *url.URL, body []byte) (f found) {

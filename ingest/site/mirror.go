@@ -167,8 +167,7 @@ func (s *Site) body(p page) []byte {
 	return data
 }
 
-// place gives a page the path of its document, which no other page has. It stays
-// as long as its ending does.
+// place gives a page the path of its document, which stays as long as its ending does.
 func (s *Site) place(p *page, u *url.URL, ending string, taken map[string]string) {
 	if p.Path != "" && path.Ext(p.Path) == ending {
 		return

@@ -138,8 +138,7 @@ func imported(name string, results []api.ValueType) api.GoModuleFunc {
 	}
 }
 
-// An instance is PDFium with memory of its own, for one file. After the first
-// failure, its calls do nothing and return 0.
+// An instance is PDFium for one file. After the first failure, its calls do nothing.
 type instance struct {
 	module  api.Module
 	scratch uint32 // scratchBytes of its memory

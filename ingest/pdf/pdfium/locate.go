@@ -11,8 +11,7 @@ import (
 // A span is a run of characters of a page.
 type span struct{ from, to int }
 
-// shortest is the least number of letters of a part of a quote: fewer occur
-// everywhere.
+// shortest is the least number of letters of a part of a quote.
 const shortest = 12
 
 // maxPlaces limits the places that are tried for a part of a quote.
@@ -63,8 +62,7 @@ func locate(chars []rune, quote string) []span {
 	return out
 }
 
-// plain returns the letters and digits of a text in lower case, each with the
-// index of its character.
+// plain returns the letters and digits of a text in lower case, with their places in it.
 func plain(chars []rune) (out []rune, at []int) {
 	for i, r := range chars {
 		if r < 0x80 {
