@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -134,23 +133,12 @@ func (f fileFormat) into(doc *Document, data []byte) error {
 func safely(reader string, read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the %s reader crashed on it: %s (%s)", reader, child.FirstLine(fmt.Sprint(p), 200), crashSite(debug.Stack()))
+			err = fmt.Errorf("the %s reader crashed on it: %s", reader, child.FirstLine(fmt.Sprint(p), 200))
 		}
 	}()
 	return read()
 }
 
-// crashSite returns the place of a panic.
-func crashSite(stack []byte) string {
-	for line := range strings.SplitSeq(string(stack), "\n") {
-		if !strings.HasPrefix(line, "\t") || strings.Contains(line, "/runtime/") || strings.Contains(line, "formats.go") {
-			continue
-		}
-		file, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		return path.Base(strings.ReplaceAll(file, `\`, "/"))
-	}
-	return "unknown place"
-}
 
 // Formats lists in words which files are read, for messages.
 func Formats() string {

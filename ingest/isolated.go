@@ -75,9 +75,8 @@ func (r *Reader) readInChild(ctx context.Context, format string, doc *Document, 
 }
 
 func (r *Reader) askChild(ctx context.Context, request childRequest, data []byte) (childReply, error) {
-	r.start()
 	var reply childReply
-	text, err := r.children.Ask(ctx, request.Format, request, data, &reply)
+	text, err := r.pool().Ask(ctx, request.Format, request, data, &reply)
 	reply.text = text
 	return reply, err
 }

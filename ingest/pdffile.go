@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -51,8 +50,6 @@ func GetPDFium(folder string) string {
 		pdfium.Package, strings.TrimPrefix(pdfium.Path, "package/"), folder)
 }
 
-// cacheFolder is the folder of compiled code in [PDFOptions.Folder].
-const cacheFolder = "compiled"
 
 // find looks for tesseract and PDFium, and compiles PDFium unless that was done.
 func (o PDFOptions) find() (p pdfPlan) {
@@ -61,32 +58,27 @@ func (o PDFOptions) find() (p pdfPlan) {
 	}
 	p.tesseract = o.OCR()
 	code, from, err := pdfium.Code(o.Folder)
-	switch {
-	case errors.Is(err, pdfium.ErrNone):
-		return p
-	case err != nil:
-		p.trouble = err.Error()
-		return p
-	case pdfium.Slow():
-		p.trouble = "PDFium is there, but would be slow on this processor"
-		return p
+	if err == nil && pdfium.Slow() {
+		err = errors.New("PDFium is there, but would be slow on this processor")
 	}
-	p.from, p.job = from, pdfJob{Folder: o.Folder}
-	if o.Folder == "" {
-		return p
-	}
-	cache := filepath.Join(o.Folder, cacheFolder)
-	if err = os.MkdirAll(cache, 0o700); err == nil {
-		var engine *pdfium.Engine
-		if engine, err = pdfium.Open(code, cache); err == nil {
-			err = engine.Close()
+	if err != nil {
+		if !errors.Is(err, pdfium.ErrNone) {
+			p.trouble = err.Error()
 		}
+		return p
+	}
+	if p.from, p.job.Folder = from, o.Folder; o.Folder == "" {
+		return p
+	}
+	p.job.Cache = filepath.Join(o.Folder, "compiled")
+	engine, err := pdfium.Open(code, p.job.Cache)
+	if err == nil {
+		err = engine.Close()
 	}
 	if err != nil { // every child compiles it then, in a second or two
-		p.trouble = fmt.Sprintf("the compiled PDFium cannot be kept in %s, so that every process compiles it: %v", cache, err)
-		return p
+		p.trouble = fmt.Sprintf("the compiled PDFium cannot be kept in %s, so that every process compiles it: %v", p.job.Cache, err)
+		p.job.Cache = ""
 	}
-	p.job.Cache = cache
 	return p
 }
 

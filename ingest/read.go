@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,32 +41,22 @@ type Reader struct {
 
 // Close ends the idle child processes, which otherwise end by themselves after a
 // while. The reader can still be used.
-func (r *Reader) Close() {
-	r.start()
-	r.children.Close()
-}
+func (r *Reader) Close() { r.pool().Close() }
 
 // Deaths returns how many child processes a file crashed, or ended at their limit
 // of time or memory.
-func (r *Reader) Deaths() int64 {
-	r.start()
-	return r.children.Deaths()
-}
+func (r *Reader) Deaths() int64 { return r.pool().Deaths() }
 
-func (r *Reader) start() {
+func (r *Reader) pool() *child.Pool {
 	r.once.Do(func() {
 		r.children = child.NewPool("reader")
 		// A reader that was not closed leaves no dead process.
 		runtime.AddCleanup(r, (*child.Pool).Close, r.children)
 	})
+	return r.children
 }
 
-func (r *Reader) maxBytes() int64 {
-	if r.MaxBytes > 0 {
-		return r.MaxBytes
-	}
-	return DefaultMaxBytes
-}
+func (r *Reader) maxBytes() int64 { return cmp.Or(r.MaxBytes, DefaultMaxBytes) }
 
 // refuse returns why a file of this name and size is not read; nil if it is.
 func (r *Reader) refuse(name string, size int64) error {
@@ -119,17 +110,15 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	}
 	sum := sha256.Sum256(data)
 	doc := &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
-	if !f.binary {
-		if kind := binaryKind(data); kind != "" {
-			ending := endingOf(name)
-			if ending == "" && kind == aProgram {
-				return nil, &SkipError{Reason: kind}
-			}
-			if ending == "" {
-				return nil, fmt.Errorf("it is %s, and its name has no ending: give it, in a file, the ending of its format", kind)
-			}
+	ending := endingOf(name)
+	if kind := binaryKind(data); kind != "" && !f.binary {
+		switch {
+		case ending != "":
 			return nil, fmt.Errorf("it is %s named %s: give it its own ending", kind, ending)
+		case kind == aProgram:
+			return nil, &SkipError{Reason: kind}
 		}
+		return nil, fmt.Errorf("it is %s, and its name has no ending: give it, in a file, the ending of its format", kind)
 	}
 	if f.outside != nil {
 		err = f.outside(r, ctx, doc, data)
@@ -139,7 +128,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		err = f.into(doc, data)
 	}
 	if err != nil {
-		if errors.Is(err, charset.ErrBinary) && endingOf(name) == "" {
+		if errors.Is(err, charset.ErrBinary) && ending == "" {
 			return nil, &SkipError{Reason: "a binary file"}
 		}
 		return nil, err
@@ -153,10 +142,11 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	if doc.Meta[ReaderKey] == "" {
 		doc.SetReader(readerName())
 	}
-	if doc.Title = oneLine(doc.Title); doc.Title == "" {
-		doc.Title = visibleName(titleOf(name))
-	} else if doc.Title == oneLine(path.Base(name)) { // of source code
-		doc.Title = visibleName(path.Base(name))
+	base := path.Base(name)
+	if doc.Title = oneLine(doc.Title); doc.Title == oneLine(base) || doc.Title == "" && ending == "" { // of source code
+		doc.Title = visibleName(base)
+	} else if doc.Title == "" {
+		doc.Title = visibleName(strings.TrimSuffix(base, path.Ext(base)))
 	}
 	return doc, nil
 }
@@ -179,13 +169,6 @@ func visibleName(name string) string {
 	return b.String()
 }
 
-// titleOf returns the title of a document without one: the name of its file.
-func titleOf(name string) string {
-	if endingOf(name) == "" {
-		return path.Base(name)
-	}
-	return strings.TrimSuffix(path.Base(name), path.Ext(name))
-}
 
 // aProgram is skipped, where other binary kinds have a wrong name.
 const aProgram = "a program"

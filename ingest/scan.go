@@ -89,8 +89,7 @@ func (r *Reader) draw(ctx context.Context, data []byte, plan pdfPlan, o pdfium.D
 
 // recognise returns the text that tesseract finds in a picture, as a table.
 func (r *Reader) recognise(ctx context.Context, path string, picture []byte) ([]byte, error) {
-	r.start()
-	release, err := r.children.Acquire(ctx)
+	release, err := r.pool().Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -35,31 +35,22 @@ func blocks(text string) iter.Seq[Span] {
 		var cur Span    // the block so far; empty when End == 0
 		var last string // its last line
 		widest := 0     // its longest line
-		for pos := 0; pos < len(text); {
-			end := strings.IndexByte(text[pos:], '\n')
-			next := len(text)
-			if end < 0 {
-				end = len(text)
-			} else {
-				end += pos
-				next = end + 1
+		pos := 0
+		for line := range strings.Lines(text) {
+			start := pos
+			pos += len(line)
+			line = strings.TrimSuffix(line, "\n")
+			blank := strings.TrimSpace(line) == ""
+			if cur.End > 0 && !blank && wrapped(last, line, widest) {
+				cur.End, last, widest = start+len(line), line, max(widest, len(line))
+				continue
 			}
-			line := text[pos:end]
-			switch {
-			case strings.TrimSpace(line) == "":
-				if cur.End > 0 && !yield(cur) {
-					return
-				}
-				cur, last, widest = Span{}, "", 0
-			case cur.End > 0 && wrapped(last, line, widest):
-				cur.End, last, widest = end, line, max(widest, len(line))
-			default:
-				if cur.End > 0 && !yield(cur) {
-					return
-				}
-				cur, last, widest = Span{pos, end}, line, len(line)
+			if cur.End > 0 && !yield(cur) {
+				return
 			}
-			pos = next
+			if cur = (Span{}); !blank {
+				cur, last, widest = Span{start, start + len(line)}, line, len(line)
+			}
 		}
 		if cur.End > 0 {
 			yield(cur)
