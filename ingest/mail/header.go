@@ -125,25 +125,11 @@ func (h header) params(name string) (value string, params map[string]string) {
 	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
-// decodeTransfer decodes a content transfer encoding and skips invalid parts.
-func decodeTransfer(body []byte, encoding string) []byte {
-	switch encoding {
-	case "base64":
-		return decodeBase64(body)
-	case "quoted-printable":
-		return DecodeQuoted(body)
-	}
-	return body
-}
-
 // decodeBase64 decodes any number of joined pieces, each up to its padding.
 func decodeBase64(body []byte) (out []byte) {
 	for piece := range bytes.SplitSeq(body, []byte("=")) {
 		letters := bytes.Map(func(r rune) rune {
-			switch i := strings.IndexRune("-_", r); {
-			case i >= 0: // of the variant for addresses
-				return rune("+/"[i])
-			case r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '+' || r == '/'):
+			if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '+' || r == '/') {
 				return r
 			}
 			return -1

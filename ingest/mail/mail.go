@@ -66,8 +66,7 @@ func Read(data []byte) *Message {
 func timeOf(date string) time.Time {
 	t, err := netmail.ParseDate(date)
 	date, _, _ = strings.Cut(date, " (")
-	for _, layout := range []string{"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05", "2 Jan 2006 15:04:05",
-		"Mon Jan _2 15:04:05 2006", "Monday, January 2, 2006 3:04 PM", time.RFC3339} {
+	for _, layout := range []string{"Mon, 2 Jan 2006 15:04:05", time.ANSIC, "Monday, January 2, 2006 3:04 PM", time.RFC3339} {
 		if err != nil {
 			t, err = time.Parse(layout, date)
 		}
@@ -99,7 +98,13 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		}
 		kind = "text/plain"
 	}
-	content := decodeTransfer(body, strings.ToLower(strings.TrimSpace(h["content-transfer-encoding"])))
+	content := body
+	switch strings.ToLower(strings.TrimSpace(h["content-transfer-encoding"])) {
+	case "base64":
+		content = decodeBase64(body)
+	case "quoted-printable":
+		content = DecodeQuoted(body)
+	}
 	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
 	attached := disposition == "attachment" || name != ""
 	switch {
@@ -112,7 +117,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		return []Body{{HTML: isHTML, Text: text}}
 	case kind == "message/rfc822" || kind == "message/global":
 		inner, _ := cutHeader(trimStart(content))
-		name = cmp.Or(name, baseName(strings.TrimSpace(inner.text("subject"))), "message")
+		name = cmp.Or(name, baseName(inner.text("subject")), "message")
 		if !strings.EqualFold(path.Ext(name), ".eml") {
 			name += ".eml"
 		}
@@ -127,14 +132,13 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 	return nil
 }
 
-var (
-	// plainTypes are those of text that is read as plain text.
-	plainTypes = map[string]bool{"text/plain": true, "text/enriched": true, "text/markdown": true, "text/x-markdown": true,
-		"text/x-patch": true, "text/x-diff": true, "text/csv": true}
-	// endings are those of files that can be read, by type.
-	endings = map[string]string{"application/pdf": ".pdf", "application/zip": ".zip", "text/html": ".html", "text/plain": ".txt",
-		"text/csv": ".csv"}
-)
+// plainTypes are those of text that is read as plain text.
+var plainTypes = map[string]bool{"text/plain": true, "text/enriched": true, "text/markdown": true, "text/x-markdown": true,
+	"text/x-patch": true, "text/x-diff": true, "text/csv": true}
+
+// endings are those of files that can be read, by type.
+var endings = map[string]string{"application/pdf": ".pdf", "application/zip": ".zip", "text/html": ".html", "text/plain": ".txt",
+	"text/csv": ".csv"}
 
 func (r *reader) multipart(kind string, body []byte, boundary string, depth int) []Body {
 	standard := "text/plain"
@@ -173,10 +177,7 @@ func cutParts(body []byte, boundary string) (parts [][]byte) {
 				if start >= 0 {
 					parts = append(parts, bytes.TrimSuffix(bytes.TrimSuffix(body[start:pos], []byte("\n")), []byte("\r")))
 				}
-				if start = pos + len(line); last {
-					return parts
-				}
-				if len(parts) > maxParts {
+				if start = pos + len(line); last || len(parts) > maxParts {
 					return parts
 				}
 			}
@@ -199,14 +200,10 @@ func baseName(name string) string {
 		return r
 	}, name)
 	name = strings.Trim(name, ". ")
-	if len(name) > 200 {
-		ending := path.Ext(name)
-		if len(ending) > 20 {
-			ending = ""
-		}
-		name = strings.ToValidUTF8(name[:200-len(ending)], "") + ending
+	if ending := path.Ext(name); len(name) > 200 && len(ending) < 20 {
+		return strings.ToValidUTF8(name[:200-len(ending)], "") + ending
 	}
-	return name
+	return strings.ToValidUTF8(name[:min(len(name), 200)], "")
 }
 
 // Mailbox returns the messages of an mbox file in order. They share its bytes.

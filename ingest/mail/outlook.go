@@ -78,8 +78,8 @@ func outlook(in compound.Folder, depth int) *Message {
 // property returns a text, which is in UTF-16 or in an encoding of its own.
 func property(in compound.Folder, tag string) string {
 	name := "__substg1.0_" + tag
-	if in.Has(name + "001F") {
-		return compound.UTF16(in.Stream(name + "001F"))
+	if text := compound.UTF16(in.Stream(name + "001F")); text != "" {
+		return text
 	}
 	for _, kind := range []string{"001E", "0102"} {
 		if text, err := charset.Decode(in.Stream(name+kind), ""); err == nil && text != "" {
