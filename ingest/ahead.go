@@ -146,13 +146,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	if f.partial != "" {
 		r.doc.Partial = strings.TrimPrefix(r.doc.Partial+"; "+f.partial, "; ")
 	}
-	delete(r.doc.Meta, UnreadKey) // the document does not say it
-	if r.doc.Partial != "" {
-		if r.doc.Meta == nil {
-			r.doc.Meta = map[string]string{}
-		}
-		r.doc.Meta[UnreadKey] = r.doc.Partial
-	}
+	setMeta(r.doc, UnreadKey, r.doc.Partial)
 	if fetched {
 		r.doc.SetAddress(pages.Address(f.path))
 	}
@@ -161,7 +155,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 		given = givenTo(s.known[f.path])
 	}
 	give(r.doc, given)
-	setFormer(r.doc, FormerIDs(s.known[f.path].Meta))
+	setMeta(r.doc, FormerKey, s.known[f.path].Meta[FormerKey]) // no file sets it
 	_, r.copied = s.read.LoadOrStore(r.digest, true)
 	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r

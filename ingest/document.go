@@ -60,16 +60,15 @@ func FormerIDs(meta map[string]string) []string {
 	return strings.Split(meta[FormerKey], "//")
 }
 
-// setFormer notes ids under [FormerKey], in place of those of a file.
-func setFormer(doc *Document, ids []string) {
-	delete(doc.Meta, FormerKey)
-	if len(ids) == 0 {
+// setMeta sets an entry of the metadata of a document; an empty one is removed.
+func setMeta(doc *Document, key, value string) {
+	if delete(doc.Meta, key); value == "" {
 		return
 	}
 	if doc.Meta == nil {
 		doc.Meta = make(map[string]string)
 	}
-	doc.Meta[FormerKey] = strings.Join(ids[:min(len(ids), maxFormer)], "//")
+	doc.Meta[key] = value
 }
 
 // RowAnchor is [format.RowAnchor].

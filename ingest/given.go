@@ -25,14 +25,10 @@ func givenTo(d Stored) map[string]string {
 
 // give sets metadata of a document, over that of its file.
 func give(doc *Document, given map[string]string) {
-	if len(given) == 0 {
-		return
+	for name, value := range given {
+		setMeta(doc, name, value)
 	}
-	if doc.Meta == nil {
-		doc.Meta = make(map[string]string)
-	}
-	maps.Copy(doc.Meta, given)
-	doc.Meta[GivenKey] = strings.Join(slices.Sorted(maps.Keys(given)), ", ")
+	setMeta(doc, GivenKey, strings.Join(slices.Sorted(maps.Keys(given)), ", "))
 }
 
 // syncer returns a syncer that gives metadata to the documents of an upload, over that stored.

@@ -182,13 +182,12 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 	var err error
 	if from, ok := s.gone[r.digest]; ok && !stored && !s.moved[from] {
 		c.Action, c.From = Renamed, from
-		if reader := s.known[from].Meta[ReaderKey]; reader != "" {
-			r.doc.SetReader(reader) // whose text it keeps
-		}
+		setMeta(r.doc, ReaderKey, s.known[from].Meta[ReaderKey]) // whose text it keeps
 		give(r.doc, givenTo(s.known[from]))
 		id := s.root.Name + "/" + from
 		former := slices.DeleteFunc(FormerIDs(s.known[from].Meta), func(f string) bool { return f == id || f == c.Document })
-		setFormer(r.doc, append([]string{id}, former...))
+		former = append([]string{id}, former...)
+		setMeta(r.doc, FormerKey, strings.Join(former[:min(len(former), maxFormer)], "//"))
 		if err = s.Sink.Rename(ctx, id, r.doc); err == nil {
 			s.moved[from] = true
 		}

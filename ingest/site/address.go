@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -77,20 +78,11 @@ func normalize(u *url.URL) (*url.URL, error) {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	if n.Host = host; port != "" && port != defaultPort(n.Scheme) {
+	if n.Host = host; port != "" && port != map[string]string{"http": "80", "https": "443"}[n.Scheme] {
 		n.Host += ":" + port
 	}
-	if n.Path == "" {
-		n.Path = "/"
-	}
+	n.Path = cmp.Or(n.Path, "/")
 	return &n, nil
-}
-
-func defaultPort(scheme string) string {
-	if scheme == "http" {
-		return "80"
-	}
-	return "443"
 }
 
 // maxPath is the longest path of a document in bytes.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -83,13 +82,12 @@ func (f *Fetcher) Close() {
 // check returns why an address is not fetched, as far as it says so itself.
 func (f *Fetcher) check(u *url.URL) error {
 	n, err := normalize(u)
-	if err != nil {
+	switch {
+	case err != nil:
 		return &RefusedError{u.Redacted(), err.Error()}
-	}
-	if f.Private {
+	case f.Private:
 		return nil
-	}
-	if n.Port() != "" {
+	case n.Port() != "":
 		return &RefusedError{u.String(), "only the ports 80 and 443 are used without --fetch-private"}
 	}
 	if a, err := netip.ParseAddr(n.Hostname()); err == nil && !isPublic(a) {
@@ -174,12 +172,10 @@ func (f *Fetcher) get(ctx context.Context, r request) (*response, error) {
 		reply, err := f.try(ctx, r)
 		var refused *RefusedError
 		var unknown *net.DNSError
-		switch {
-		case n == maxTries || ctx.Err() != nil || errors.As(err, &refused) || errors.As(err, &unknown) && unknown.IsNotFound,
-			errors.Is(err, errTooLarge) || errors.Is(err, context.DeadlineExceeded):
+		if n == maxTries || ctx.Err() != nil || errors.As(err, &refused) || errors.As(err, &unknown) && unknown.IsNotFound ||
+			errors.Is(err, errTooLarge) || errors.Is(err, context.DeadlineExceeded) ||
+			err == nil && reply.status != http.StatusTooManyRequests && reply.status < 500 {
 			return reply, err
-		case err == nil && reply.status != http.StatusTooManyRequests && reply.status < 500:
-			return reply, nil
 		}
 		pause := f.pause << n
 		if reply != nil && reply.wait > 0 {
@@ -201,28 +197,21 @@ func (f *Fetcher) try(ctx context.Context, r request) (*response, error) {
 	}
 	sent.Header.Set("User-Agent", Agent+" (reads documents for a local search)")
 	sent.Header.Set("Accept", "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5")
-	if r.etag != "" {
-		sent.Header.Set("If-None-Match", r.etag)
-	}
-	if r.modified != "" {
-		sent.Header.Set("If-Modified-Since", r.modified)
+	for name, value := range map[string]string{"If-None-Match": r.etag, "If-Modified-Since": r.modified} {
+		if value != "" {
+			sent.Header.Set(name, value)
+		}
 	}
 	got, err := f.client.Do(sent)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) { // it names the address, as the caller does
-			err = failed.Err
-		}
-		return nil, err
+		return nil, cmp.Or(errors.Unwrap(err), err) // the outer one names the address, as the caller does
 	}
 	defer got.Body.Close()
 	reply := &response{status: got.StatusCode, etag: got.Header.Get("ETag"), modified: got.Header.Get("Last-Modified")}
-	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil {
-		reply.wait = time.Duration(seconds) * time.Second
-	}
-	if reply.kind, _, err = mime.ParseMediaType(got.Header.Get("Content-Type")); err != nil {
-		reply.kind = strings.ToLower(strings.TrimSpace(got.Header.Get("Content-Type")))
-	}
+	seconds, _ := strconv.Atoi(got.Header.Get("Retry-After")) // a date counts as none
+	reply.wait = time.Duration(seconds) * time.Second
+	kind, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
+	reply.kind = strings.ToLower(strings.TrimSpace(kind))
 	if location, err := got.Location(); err == nil && got.StatusCode/100 == 3 {
 		if reply.location, err = normalize(location); err != nil {
 			return nil, &RefusedError{location.Redacted(), err.Error()}
