@@ -148,7 +148,8 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	}
 	setMeta(r.doc, UnreadKey, r.doc.Partial)
 	if fetched {
-		r.doc.SetAddress(pages.Address(f.path))
+		setMeta(r.doc, AddressKey, pages.Address(f.path))
+		delete(r.doc.Meta, "url") // what the page says of itself
 	}
 	given := s.Given
 	if given == nil {

@@ -122,7 +122,7 @@ func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) er
 		doc.Partial = strings.TrimPrefix(doc.Partial+"; "+said, "; ")
 	}
 	if missing != nil {
-		doc.SetReader(readerName() + withoutOCR)
+		setMeta(doc, ReaderKey, readerName()+withoutOCR)
 	}
 	return nil
 }

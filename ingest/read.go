@@ -140,7 +140,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		return nil, errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")
 	}
 	if doc.Meta[ReaderKey] == "" {
-		doc.SetReader(readerName())
+		setMeta(doc, ReaderKey, readerName())
 	}
 	base := path.Base(name)
 	if doc.Title = oneLine(doc.Title); doc.Title == oneLine(base) || doc.Title == "" && ending == "" { // of source code
@@ -151,8 +151,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	return doc, nil
 }
 
-// oneLine makes every run of white space in a title one space: a title of several
-// lines could pass for a list of sources.
+// oneLine makes white space in a title single spaces: several lines could pass for sources.
 func oneLine(title string) string { return strings.Join(strings.Fields(title), " ") }
 
 // visibleName returns the name of a file with escapes for the characters that break

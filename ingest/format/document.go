@@ -124,27 +124,9 @@ func (c *LineCounter) At(offset int) int {
 // whether scanned pages were left out.
 const ReaderKey = "reader"
 
-// SetReader notes under [ReaderKey] what read the document.
-func (doc *Document) SetReader(reader string) {
-	if doc.Meta == nil {
-		doc.Meta = make(map[string]string)
-	}
-	doc.Meta[ReaderKey] = reader
-}
-
 // AddressKey is the key in [Document.Meta] of the web address that a document was
 // fetched from. No reader sets it.
 const AddressKey = "address"
-
-// SetAddress notes the address that the document was fetched from, in place of
-// the one that it gives itself.
-func (doc *Document) SetAddress(address string) {
-	if doc.Meta == nil {
-		doc.Meta = make(map[string]string)
-	}
-	doc.Meta[AddressKey] = address
-	delete(doc.Meta, "url")
-}
 
 // A SkipError means that a file has nothing to read. It is skipped, which is no
 // failure.
