@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"ibid/ingest/archive"
 	"ibid/ingest/mail"
 	"ibid/ingest/office"
@@ -124,28 +126,27 @@ func mayHold(name string, data []byte) bool {
 // openContainers adds the files in each container to those of the run.
 func (s *folderSync) openContainers(ctx context.Context) error {
 	var files []file
-	inside := make([][]file, len(s.files))
-	broken := make([][]string, len(s.files))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, runtime.NumCPU())
-	for i, f := range s.files {
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for _, f := range s.files {
 		if f.err != nil || !isContainer(f.path) {
+			mu.Lock()
 			files = append(files, f)
+			mu.Unlock()
 			continue
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			inside[i], broken[i] = s.open(ctx, f)
+		group.Go(func() error {
+			inside, broken := s.open(ctx, f)
+			mu.Lock()
+			defer mu.Unlock()
+			files, s.broken = append(files, inside...), append(s.broken, broken...)
+			return ctx.Err()
 		})
 	}
-	wg.Wait()
-	for i := range inside {
-		files = append(files, inside[i]...)
-		s.broken = append(s.broken, broken[i]...)
-	}
+	err := group.Wait()
 	s.files = files
-	return ctx.Err()
+	return err
 }
 
 // open returns the files in a container, and the paths below which stored documents are kept.
@@ -153,14 +154,6 @@ func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []s
 	holder := isHolder(f.path)
 	if holder {
 		files = append(files, f)
-	}
-	fail := func(err error) ([]file, []string) {
-		if holder {
-			files[0].partial = "the files in it are not read: " + err.Error()
-			return files, append(broken, f.path)
-		}
-		f.err = fmt.Errorf("%w; its stored documents are kept", err)
-		return append(files, f), append(broken, f.path)
 	}
 	entries, digest, err := s.list(ctx, f)
 	c := &container{file: f, digest: digest, content: make(map[string][]byte)}
@@ -186,12 +179,16 @@ func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []s
 		files = append(files, in)
 	}
 	slices.SortFunc(c.wanted, byPath)
-	if err != nil {
-		return fail(err)
-	}
-	if len(files) == 0 {
+	switch {
+	case err == nil && len(files) == 0:
 		f.err = &SkipError{Reason: "an archive without files"}
 		files = append(files, f)
+	case err != nil && holder:
+		files[0].partial = "the files in it are not read: " + err.Error()
+		broken = append(broken, f.path)
+	case err != nil:
+		f.err = fmt.Errorf("%w; its stored documents are kept", err)
+		files, broken = append(files, f), append(broken, f.path)
 	}
 	return files, broken
 }
@@ -218,17 +215,13 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 		}
 		whole.Chunks, whole.Pages = whole.Chunks+c.Chunks, whole.Pages+c.Pages
 	}
-	switch {
-	case counts[Added]+counts[Updated]+counts[Removed] > 0 && stored:
-		whole.Action = Updated
-	case counts[Added] > 0:
-		whole.Action = Added
-	case counts[Unchanged] > 0:
-		whole.Action = Unchanged
-	case counts[Failed] > 0:
-		whole.Action = Failed
-	default:
-		whole.Action = Skipped
+	if stored {
+		counts[Updated] += counts[Added] + counts[Removed]
+	}
+	for _, a := range []Action{Skipped, Failed, Unchanged, Added, Updated} { // the last that occurs
+		if counts[a] > 0 || a == Skipped {
+			whole.Action = a
+		}
 	}
 	whole.Reason = strings.Join(reasons, "; ")
 	return whole, nil
@@ -294,45 +287,37 @@ func isHolder(name string) bool {
 // a mailbox in a folder of its own, and with the files embedded in another
 // document. Names are made distinct. Damage is reported by reading the document.
 func attachedTo(name string, data []byte, each func(name string, data []byte) error) error {
-	each = distinct(each)
-	switch f, _ := formatOf(name); f.name {
-	case "outlook":
-		if m, err := mail.Outlook(data); err == nil {
-			return attachments("", m, each)
-		}
-		return nil
-	case "mail":
-		return attachments("", mail.Read(data), each)
-	case "mbox":
-		for i, message := range mail.Mailbox(data) {
-			if err := attachments(fmt.Sprintf("%d/", i+1), mail.Read(message), each); err != nil {
-				return err
-			}
-		}
-		return nil
-	case "pdf":
-		return pdf.Files(data, each)
-	}
-	return office.Files(data, each)
-}
-
-// distinct numbers the names that were used before.
-func distinct(each func(name string, data []byte) error) func(name string, data []byte) error {
 	taken := make(map[string]int)
-	return func(name string, data []byte) error {
+	add := func(name string, data []byte) error {
 		if taken[name]++; taken[name] > 1 {
 			ending := path.Ext(name)
 			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ending), taken[name], ending)
 		}
 		return each(name, data)
 	}
-}
-
-func attachments(folder string, m *mail.Message, each func(name string, data []byte) error) error {
-	for _, f := range m.Files {
-		if err := each(folder+f.Name, f.Data); err != nil {
-			return err
+	attachments := func(folder string, m *mail.Message) (err error) {
+		for i := 0; i < len(m.Files) && err == nil; i++ {
+			err = add(folder+m.Files[i].Name, m.Files[i].Data)
 		}
+		return err
 	}
-	return nil
+	var err error
+	switch f, _ := formatOf(name); f.name {
+	case "outlook":
+		if m, damage := mail.Outlook(data); damage == nil {
+			err = attachments("", m)
+		}
+	case "mail":
+		err = attachments("", mail.Read(data))
+	case "mbox":
+		messages := mail.Mailbox(data)
+		for i := 0; i < len(messages) && err == nil; i++ {
+			err = attachments(fmt.Sprintf("%d/", i+1), mail.Read(messages[i]))
+		}
+	case "pdf":
+		err = pdf.Files(data, add)
+	default:
+		err = office.Files(data, add)
+	}
+	return err
 }

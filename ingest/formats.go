@@ -139,7 +139,6 @@ func safely(reader string, read func() error) (err error) {
 	return read()
 }
 
-
 // Formats lists in words which files are read, for messages.
 func Formats() string {
 	var said []string

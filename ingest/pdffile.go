@@ -50,7 +50,6 @@ func GetPDFium(folder string) string {
 		pdfium.Package, strings.TrimPrefix(pdfium.Path, "package/"), folder)
 }
 
-
 // find looks for tesseract and PDFium, and compiles PDFium unless that was done.
 func (o PDFOptions) find() (p pdfPlan) {
 	if !o.Helped {

@@ -168,7 +168,6 @@ func visibleName(name string) string {
 	return b.String()
 }
 
-
 // aProgram is skipped, where other binary kinds have a wrong name.
 const aProgram = "a program"
 

@@ -164,7 +164,7 @@ func ideographs(a, b string) bool {
 }
 
 func ideograph(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r < 0x3040 || r >= 0xff00 && r < 0xffa0
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r < 0x3100 || r >= 0xff00 && r < 0xffa0
 }
 
 // mended joins neighbouring pieces of a word or line that were not drawn in
