@@ -3,18 +3,7 @@ package retrieve
 import (
 	"errors"
 	"fmt"
-	"os"
 )
-
-// CheckFile returns an error if what has a path is not a file: opening a pipe would
-// wait for its other end.
-func CheckFile(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().IsRegular() {
-		return nil // opening it says what is wrong
-	}
-	return fmt.Errorf("%s is not a file but a folder, pipe or device: move it away", path)
-}
 
 // ErrNotFound is wrapped by errors about a document or root that is not stored.
 var ErrNotFound = errors.New("not found")

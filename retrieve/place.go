@@ -108,16 +108,11 @@ func (o *outlines) put(v Version, outline Outline) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(outline.Sections) + len(outline.Pages) + 1
-	if _, ok := o.of[v]; ok {
-		return
-	}
 	if o.of == nil || o.count+n > maxOutlines {
 		o.of, o.count = make(map[Version]Outline), 0
 	}
-	if n <= maxOutlines {
-		o.of[v] = outline
-		o.count += n
-	}
+	o.of[v] = outline
+	o.count += n
 }
 
 // forget is called after changes by this process: nothing deleted stays cached, and a

@@ -212,8 +212,8 @@ func (a *analyser) flush() {
 }
 
 // marked adds the terms that the signs around an ASCII word make: the languages
-// C++ and C#, a name that begins with a dot (.NET, .env), and a word that is written
-// with or without a hyphen (A-320, e-mail).
+// C++ and C#, a name that begins with a dot (.NET, .env), short ones joined by an
+// ampersand (AT&T), and a word that is written with or without a hyphen (A-320, e-mail).
 func (a *analyser) marked(text string, start, end int) {
 	name, rest := text[start:end], text[end:]
 	switch {
@@ -232,6 +232,10 @@ func (a *analyser) marked(text string, start, end int) {
 		}
 	case '-':
 		a.hyphenated(lastName(before), name)
+	case '&':
+		if left := lastName(before); left != "" && len(left)+len(name) <= 4 {
+			a.repeat(strings.ToLower(left + "&" + name))
+		}
 	}
 }
 

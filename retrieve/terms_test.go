@@ -227,6 +227,8 @@ func TestNearer(t *testing.T) {
 		{"user@example.com", "to user@example.com", "to user@example.org"},
 		{"H₂O", "of H2O", "of H 2 O"},
 		{"x86_64", "for x86_64", "for aarch64"},
+		{"AT&T", "of AT&T", "at t"},
+		{"R&D", "the R&D", "the R and then D"},
 		{"1.234", "1.234 of them", "1,234 of them"},
 		{"getUserName", "calls getUserName", "gets the user a name"},
 	} {

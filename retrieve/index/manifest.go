@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"ibid/retrieve"
 	"ibid/retrieve/disk"
 )
 
@@ -76,9 +75,6 @@ func (e *entry) open(dir string, known []part) (p part, err error) {
 // nil if there is none.
 func readManifest(dir string) (*manifest, fs.FileInfo, error) {
 	path := filepath.Join(dir, manifestName)
-	if err := retrieve.CheckFile(path); err != nil {
-		return nil, nil, err
-	}
 	info, err := os.Stat(path) // first: if another takes its place, that is read again
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"ibid/retrieve"
 	"ibid/retrieve/disk"
 	"ibid/retrieve/index/scan"
 )
@@ -262,11 +261,7 @@ func bytesOf[T any](numbers []T) []byte {
 // openSegment maps the file of a segment, which must have the size and the sum of
 // the trailer.
 func openSegment(dir, name string, size int64, sum uint32) (s *segment, err error) {
-	path := filepath.Join(dir, name)
-	if err := retrieve.CheckFile(path); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
+	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}

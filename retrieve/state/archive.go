@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -14,11 +15,11 @@ import (
 const recordsLock = "records"
 
 func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
-	return within(ctx, l.s.update, func(t *tx) {
-		if !t.keepRecord(r) {
-			check(retrieve.ErrNotFound)
-		}
-	}, "storing the record of the run %s", r.ID)
+	stored, err := l.Finish(ctx, []retrieve.Record{r}, nil)
+	if err == nil && !stored[0] {
+		err = fmt.Errorf("storing the record of the run %s: %w", r.ID, retrieve.ErrNotFound)
+	}
+	return err
 }
 
 func (l ledger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) (stored []bool, err error) {

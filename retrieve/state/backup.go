@@ -40,16 +40,7 @@ func (s *Store) backup(ctx context.Context, file string, moved func(string) stri
 		return r, err
 	}
 	if s.dir != "" && s.read == nil {
-		err := errors.Join(s.filled(), s.connect())
-		if err == nil {
-			err = s.view(ctx, func(t *tx) {
-				number := 0
-				if caught(func() { number = s.layout(t) }) == nil { // otherwise the copy is checked
-					check(checkLayout(number))
-				}
-			})
-		}
-		if err != nil {
+		if err := errors.Join(s.filled(), s.connect()); err != nil {
 			return r, s.beyondCopying(err)
 		}
 	}

@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"iter"
 	"maps"
@@ -66,34 +65,11 @@ const revision = `SELECT coalesce(max(revision), 0), coalesce((SELECT era FROM i
 
 // Revision is that of the latest change by any process, with its era.
 func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
-	err = s.retry(ctx, s.wait, func() error {
-		n, era, err = s.readRevision(ctx)
-		return err
-	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading the revision: %w", s.explainRow(err))
+	err = within(ctx, s.viewOnce, func(t *tx) { check(t.row(revision).Scan(&n, &era)) }, "reading the revision")
+	if err == nil {
+		s.noteRevision(n)
 	}
-	s.noteRevision(n)
-	return n, era, nil
-}
-
-func (s *Store) readRevision(ctx context.Context) (n, era int64, err error) {
-	if err := s.checkPlace(); err != nil {
-		return 0, 0, err
-	}
-	var rows *sql.Rows
-	if s.revision != nil {
-		rows, err = s.revision.QueryContext(ctx)
-	} else {
-		rows, err = s.read.QueryContext(ctx, s.dialect.text(revision), s.planOptions()...)
-	}
-	if err != nil {
-		return 0, 0, s.explain(err)
-	}
-	if rows.Next() {
-		err = row{rows}.Scan(&n, &era)
-	}
-	return n, era, cmp.Or(err, s.explain(rows.Err()), s.explain(rows.Close()))
+	return n, era, err
 }
 
 // noteRevision notes that a revision was stored.

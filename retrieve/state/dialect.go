@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // A dialect is what differs between the two databases.
@@ -35,32 +34,22 @@ type dialect struct {
 	// keepPlan are the driver's options for a query whose plan the database should
 	// keep; nil if planning costs nothing.
 	keepPlan []any
-
-	texts sync.Map // statements in this dialect
 }
 
 // text returns a statement in the dialect.
 func (d *dialect) text(query string) string {
-	if known, ok := d.texts.Load(query); ok {
-		return known.(string)
-	}
 	text := strings.ReplaceAll(query, "ibid.", d.schema)
-	if d.numbered {
-		var b strings.Builder
-		parts := strings.Split(text, "?")
-		for i, part := range parts {
-			b.WriteString(part)
-			if i < len(parts)-1 {
-				b.WriteString("$" + strconv.Itoa(i+1))
-			}
+	if !d.numbered {
+		return text
+	}
+	var b strings.Builder
+	for i, part := range strings.Split(text, "?") {
+		if i > 0 {
+			b.WriteString("$" + strconv.Itoa(i))
 		}
-		text = b.String()
+		b.WriteString(part)
 	}
-	// Long ones, with many rows, come in many lengths.
-	if len(query) < 2048 {
-		d.texts.Store(query, text)
-	}
-	return text
+	return b.String()
 }
 
 var (

@@ -233,12 +233,8 @@ func rowValues(b []byte) (values []any, ok bool) {
 		types = types[n:]
 		var width int
 		switch {
-		case kind <= 4:
-			width = int(kind)
-		case kind == 5:
-			width = 6
-		case kind == 6:
-			width = 8
+		case kind <= 6:
+			width = [...]int{0, 1, 2, 3, 4, 6, 8}[kind]
 		case kind == 8, kind == 9:
 		case kind >= 12:
 			width = int(min((kind-12)/2, maxRow))

@@ -19,7 +19,6 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"ibid/retrieve"
 	"ibid/retrieve/disk"
 )
 
@@ -151,12 +150,6 @@ func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 	}
 	s := fileStore(filepath.Join(dir, FileName), opts)
 	var err error
-	for _, path := range []string{s.place, s.place + "-wal", s.place + "-shm", filepath.Join(dir, lockName)} {
-		err = errors.Join(err, retrieve.CheckFile(path))
-	}
-	if err != nil {
-		return nil, err
-	}
 	if s.readOnly, err = isReadOnly(dir, s.place); err != nil {
 		return nil, err
 	}
@@ -211,13 +204,7 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.view(ctx, func(t *tx) { check(checkLayout(s.layout(t))) }); err != nil {
 		return err
 	}
-	if err := s.checkFile(ctx); err != nil {
-		return err
-	}
-	return s.retry(ctx, s.wait, func() (err error) {
-		s.revision, err = s.read.PrepareContext(ctx, s.dialect.text(revision))
-		return s.explain(err)
-	})
+	return s.checkFile(ctx)
 }
 
 // checkPlace returns an error if the database has been removed or replaced since it

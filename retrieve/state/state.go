@@ -52,8 +52,7 @@ type Store struct {
 	dialect *dialect
 	// classify returns what an error of the driver means; nil if it is not one.
 	classify    func(error) *failure
-	write, read *sql.DB   // one pool for a server
-	revision    *sql.Stmt // prepared in a file, where preparing is most of the work
+	write, read *sql.DB // one pool for a server
 	readOnly    bool
 	full        bool // it is read-only because its disk was full when it was opened
 	wait        time.Duration
@@ -138,9 +137,6 @@ func (s *Store) closeFailed() { _ = s.Close() }
 
 // disconnect closes the connections.
 func (s *Store) disconnect() (err error) {
-	if s.revision != nil {
-		err = s.revision.Close()
-	}
 	if s.read != nil && s.read != s.write {
 		err = errors.Join(err, s.read.Close())
 	}

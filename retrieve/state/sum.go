@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"unsafe"
 
 	"ibid/retrieve"
 )
@@ -18,10 +19,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // after its length. It detects every changed byte.
 func rowSum(columns ...any) int64 {
 	var sum uint32
-	var buffer [256]byte
+	var buffer [8]byte
 	number := func(n int64) {
 		binary.LittleEndian.PutUint64(buffer[:], uint64(n))
-		sum = crc32.Update(sum, castagnoli, buffer[:8])
+		sum = crc32.Update(sum, castagnoli, buffer[:])
 	}
 	for _, c := range columns {
 		switch c := plain(c).(type) {
@@ -32,11 +33,7 @@ func rowSum(columns ...any) int64 {
 			sum = crc32.Update(sum, castagnoli, c)
 		case string:
 			number(int64(len(c)))
-			for len(c) > 0 { // without a copy on the heap
-				n := copy(buffer[:], c)
-				sum = crc32.Update(sum, castagnoli, buffer[:n])
-				c = c[n:]
-			}
+			sum = crc32.Update(sum, castagnoli, unsafe.Slice(unsafe.StringData(c), len(c)))
 		}
 	}
 	return int64(sum)

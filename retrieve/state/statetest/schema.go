@@ -4,10 +4,9 @@ package statetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
@@ -27,13 +26,7 @@ func Schema(t testing.TB, server string) string {
 		t.Fatal(err)
 	}
 	q := u.Query()
-	schema := fmt.Sprintf("t%d_%s", os.Getpid(), strings.ToLower(strings.Map(func(r rune) rune {
-		if r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a' {
-			return '_'
-		}
-		return r
-	}, t.Name())))
-	q.Set("search_path", schema[:min(len(schema), 60)])
+	q.Set("search_path", "t_"+strings.ToLower(rand.Text()))
 	u.RawQuery = q.Encode()
 	t.Cleanup(func() {
 		run(t, server, `DROP SCHEMA IF EXISTS `+pgx.Identifier{q.Get("search_path")}.Sanitize()+` CASCADE`)
