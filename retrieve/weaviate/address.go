@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,21 +15,15 @@ type Address struct {
 	scheme string   // http or https
 	nodes  []string // HOST:PORT
 	key    string   // of the API; empty for none
-	prefix string   // of the names of collections
 	// shards and replicas are those of a new collection.
 	shards, replicas int
 }
 
-const (
-	defaultPort = "8080"
-	maxShards   = 1024
-)
-
-var collectionPrefix = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+const defaultPort = "8080"
 
 // ParseAddress parses weaviate://[:KEY@]HOST[:PORT] with the parameters nodes
-// (further ones, separated by commas), scheme, prefix, shards and replicas. Its
-// errors never quote the key.
+// (further ones, separated by commas), scheme, shards and replicas. Its errors never
+// quote the key.
 func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(text)
 	// A sign in a key can end the host, and what follows is then parsed as something
@@ -40,7 +32,7 @@ func ParseAddress(text string) (Address, error) {
 		strings.Contains(u.RawQuery, "@") {
 		return Address{}, errors.New("it is not like weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N")
 	}
-	a := Address{scheme: "http", prefix: "Ibid", nodes: []string{withPort(u.Host)}, shards: 1, replicas: 1}
+	a := Address{scheme: "http", nodes: []string{withPort(u.Host)}, shards: 1, replicas: 1}
 	if u.User != nil {
 		password, _ := u.User.Password()
 		a.key = cmp.Or(password, u.User.Username())
@@ -67,15 +59,10 @@ func (a *Address) set(name, value string) error {
 			return fmt.Errorf("the scheme %q is neither http nor https", value)
 		}
 		a.scheme = value
-	case "prefix":
-		if !collectionPrefix.MatchString(value) {
-			return fmt.Errorf("the prefix %q is not a capital letter followed by letters and digits", value)
-		}
-		a.prefix = value
 	case "shards", "replicas":
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > maxShards {
-			return fmt.Errorf("%s=%s is not a number from 1 to %d", name, value, maxShards)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%s=%s is not a number from 1 on", name, value)
 		}
 		if name == "shards" {
 			a.shards = n
@@ -83,7 +70,7 @@ func (a *Address) set(name, value string) error {
 			a.replicas = n
 		}
 	default:
-		return fmt.Errorf("there is no parameter %q: there are nodes, scheme, prefix, shards and replicas", name)
+		return fmt.Errorf("there is no parameter %q: there are nodes, scheme, shards and replicas", name)
 	}
 	return nil
 }
@@ -99,7 +86,6 @@ func withPort(host string) string {
 // the address has one.
 func (a Address) WithKey(key string) Address {
 	a.key = cmp.Or(a.key, key)
-	a.nodes = slices.Clone(a.nodes)
 	return a
 }
 

@@ -136,15 +136,6 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 	})
 }
 
-// exists reports whether there is a collection of the name.
-func (c *client) exists(ctx context.Context, collection string) (bool, error) {
-	err := c.call(ctx, http.MethodGet, "/v1/schema/"+collection, nil, nil)
-	if isMissing(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 func isMissing(err error) bool {
 	refused := (*replyError)(nil)
 	return errors.As(err, &refused) && refused.status == http.StatusNotFound
@@ -169,14 +160,4 @@ func (c *client) drop(ctx context.Context, collection string) error {
 		}
 	}
 	return nil
-}
-
-// names returns the names of all collections.
-func (c *client) names(ctx context.Context) (names []string, err error) {
-	var schema struct{ Classes []struct{ Class string } }
-	err = c.call(ctx, http.MethodGet, "/v1/schema", nil, &schema)
-	for _, class := range schema.Classes {
-		names = append(names, class.Class)
-	}
-	return names, err
 }

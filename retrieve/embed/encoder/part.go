@@ -2,8 +2,6 @@ package encoder
 
 import (
 	"archive/zip"
-	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,11 +14,10 @@ import (
 	"strings"
 )
 
-// The files of a checkpoint that are used: the weights, and one of the others.
+// The files of a checkpoint that are used.
 const (
-	weightsFile    = "model.safetensors"
-	tokenizerFile  = "tokenizer.json"
-	vocabularyFile = "vocab.txt"
+	weightsFile   = "model.safetensors"
+	tokenizerFile = "tokenizer.json"
 )
 
 // Make writes the model file of a part. Its checkpoint is in a folder, or in an
@@ -102,7 +99,7 @@ func (f *finder) wanted(name string) bool {
 // packages put the model's name before that of the tokenizer's file.
 func (f *finder) use(name string) string {
 	switch base := path.Base(name); {
-	case base == f.weights, base == vocabularyFile:
+	case base == f.weights:
 		return base
 	case strings.HasSuffix(base, tokenizerFile):
 		return tokenizerFile
@@ -162,42 +159,23 @@ func (f *finder) unpack(entry *zip.File) (to string, err error) {
 // maxVocabulary bounds the file with the words.
 const maxVocabulary = 64 << 20
 
-// words returns the vocabulary in the order of the ids.
-func (f *finder) words() (words []string, err error) {
-	name := vocabularyFile
-	if f.files[name] == "" {
-		name = tokenizerFile
+// words returns the vocabulary in the tokenizer file of Hugging Face, in the order of
+// the ids.
+func (f *finder) words() ([]string, error) {
+	if f.files[tokenizerFile] == "" {
+		return nil, fmt.Errorf("there is no %s with the vocabulary", tokenizerFile)
 	}
-	if f.files[name] == "" {
-		return nil, fmt.Errorf("there is neither %s nor %s with the vocabulary", vocabularyFile, tokenizerFile)
-	}
-	file, err := os.Open(f.files[name])
+	from, err := os.Open(f.files[tokenizerFile])
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // it was only read
-	data, err := io.ReadAll(io.LimitReader(file, maxVocabulary))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	if name == tokenizerFile {
-		return tokenizerWords(data)
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		words = append(words, lines.Text())
-	}
-	return words, nil
-}
-
-// tokenizerWords returns the words in a tokenizer file of Hugging Face.
-func tokenizerWords(data []byte) ([]string, error) {
+	defer from.Close() // it was only read
 	var file struct {
 		Model struct {
-			Type       string         `json:"type"`
 			Vocabulary map[string]int `json:"vocab"`
 		} `json:"model"`
 	}
-	if err := json.Unmarshal(data, &file); err != nil {
+	if err := json.NewDecoder(io.LimitReader(from, maxVocabulary)).Decode(&file); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", tokenizerFile, err)
 	}
 	words := make([]string, len(file.Model.Vocabulary))
