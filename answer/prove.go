@@ -98,8 +98,8 @@ func (r *asking) say(text string) bool {
 }
 
 // endProof shows what is left of the answer. It returns errNoAnswer if nothing
-// was shown, as when no statement of a whole answer has a source.
-func (r *asking) endProof(whole bool) error {
+// was shown, as when no statement of an answer that has ended has a source.
+func (r *asking) endProof(ended bool) error {
 	p := r.proof
 	if p == nil {
 		return nil
@@ -116,7 +116,7 @@ func (r *asking) endProof(whole bool) error {
 	if err := canceled(p.ctx); err != nil {
 		return err
 	}
-	if !p.queue.Kept() || whole && !p.source {
+	if !p.queue.Kept() || ended && !p.source {
 		return errNoAnswer
 	}
 	if p.held += space; p.held != "" {

@@ -299,7 +299,7 @@ func (l *refiner) end() error {
 // endAnswer ends the stream after the last of the text. broken says why its end is
 // missing, lacks what else is; both are empty for a whole answer.
 func (r *asking) endAnswer(broken string, lacks func() string) error {
-	if err := r.endProof(broken == ""); err != nil {
+	if err := r.endProof(broken == "" || broken == reachedLength); err != nil {
 		return err
 	}
 	if reason := cmp.Or(broken, lacks()); reason != "" {
