@@ -167,7 +167,7 @@ func (g *keyGuard) identify(c echo.Context) (*holder, error) {
 			"or enter it on the page; 'ibid keys make' makes one")
 	}
 	h, err := g.verify(c, secret, cookie)
-	if h != nil {
+	if err == nil {
 		h.user = name
 	}
 	return h, err
@@ -205,37 +205,29 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 		find = g.keys.bySession
 	}
 	found, err := find(secret)
-	var wait time.Duration
 	if found == nil {
-		if wait = g.failed.take(from, MaxTries, now); wait == 0 {
-			// It may have been made since the keyring was read.
-			if err := g.keys.refresh(ctx, 0); err != nil {
-				return nil, err
-			}
-			if found, err = find(secret); found != nil {
-				g.failed.giveBack(from, MaxTries, now)
-			}
+		if wait := g.failed.take(from, MaxTries, now); wait > 0 {
+			return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: try again after the time in Retry-After", MaxTries)
+		}
+		// It may have been made since the keyring was read.
+		if err := g.keys.refresh(ctx, 0); err != nil {
+			return nil, err
+		}
+		if found, err = find(secret); found != nil {
+			g.failed.giveBack(from, MaxTries, now)
 		}
 	}
-	switch {
-	case found == nil && wait > 0:
-		return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: try again after the time in Retry-After", MaxTries)
-	case found == nil:
-		if cookie {
-			g.setCookie(c, "", 0)
-			return nil, unauthorized("session_ended", "this session has ended: enter the key again")
-		}
-		if wrong := checkKey(secret); wrong != nil {
-			return nil, unauthorized("bad_key", "this is not a key: %v", wrong)
-		}
-		return nil, unauthorized("bad_key", "this key is unknown: it was revoked, or made for another server")
-	case err != nil:
-		if cookie {
-			g.setCookie(c, "", 0)
-		}
-		return nil, err
+	if wrong := checkKey(secret); found == nil && cookie {
+		err = unauthorized("session_ended", "this session has ended: enter the key again")
+	} else if found == nil && wrong != nil {
+		err = unauthorized("bad_key", "this is not a key: %v", wrong)
+	} else if found == nil {
+		err = unauthorized("bad_key", "this key is unknown: it was revoked, or made for another server")
 	}
-	return found, nil
+	if err != nil && cookie {
+		g.setCookie(c, "", 0)
+	}
+	return found, err
 }
 
 // Handlers get only wrappers that see no more than the key in their context may

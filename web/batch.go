@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -17,6 +18,11 @@ const (
 	// batchParallel is how many of them are answered at a time.
 	batchParallel = 4
 )
+
+// batchRequest is the body of POST /api/ask/batch.
+type batchRequest struct {
+	Questions []json.RawMessage `json:"questions"`
+}
 
 // A batchItem is the outcome of one question of a batch: an answer or an error.
 type batchItem struct {
@@ -51,15 +57,9 @@ func newBatch(a *asking, l limiter) *batch {
 	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withPoints(l.bounded(withBody(one))))}
 }
 
-// ask replies with all answers. The first are sent while others are being answered, with
-// line ends between them while none is ready, so that no proxy gives up.
-func (b *batch) ask(c echo.Context) error {
-	var r struct {
-		Questions []json.RawMessage `json:"questions"`
-	}
-	if _, err := decode(c, &r); err != nil {
-		return err
-	}
+// ask replies with all answers. While they are made it sends line ends, so that no proxy
+// gives up.
+func (b *batch) ask(c echo.Context, r batchRequest) error {
 	if n := len(r.Questions); n == 0 || n > maxBatchAsks {
 		return invalidField("questions", "bad_batch", "there are %d questions: send 1 to %d", n, maxBatchAsks)
 	}
@@ -68,67 +68,56 @@ func (b *batch) ask(c echo.Context) error {
 			return invalidField("questions", "bad_batch", "questions[%d] is no object: send the body of POST /api/ask", i)
 		}
 	}
-	ended := b.begin(c, r.Questions)
 	w := c.Response()
 	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	w.Header().Set(echo.HeaderCacheControl, "no-store")
+	items, answered := make([]batchItem, len(r.Questions)), make(chan struct{})
+	go func() {
+		defer close(answered)
+		b.answer(c, r.Questions, items)
+	}()
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
-	next := []byte(`{"answers":[`)
-	for i := 0; i < len(ended); {
+	for {
+		next, last := []byte("\n"), false
+		select {
+		case <-answered:
+			next, last = append(encoded(answeredBatch{items}), '\n'), true
+		case <-tick.C:
+		}
 		if _, err := w.Write(next); err != nil {
 			return readerGone(err)
 		}
-		w.Flush()
-		select {
-		case item := <-ended[i]:
-			if i++; i < len(ended) {
-				item = append(item, ',')
-			}
-			next = item
-		case <-tick.C:
-			next = []byte("\n")
+		if w.Flush(); last {
+			return nil
 		}
 	}
-	if _, err := w.Write(append(next, "]}\n"...)); err != nil {
-		return readerGone(err)
-	}
-	return nil
 }
 
-// begin answers questions, a few at a time. Each channel gets a [batchItem] as JSON, also
-// when the key has been revoked meanwhile or the client has gone.
-func (b *batch) begin(c echo.Context, questions []json.RawMessage) []chan []byte {
+// answer answers questions, a few at a time. Those that begin after the key was revoked, or
+// the client has gone, have the reason.
+func (b *batch) answer(c echo.Context, questions []json.RawMessage, items []batchItem) {
 	e, r, id := c.Echo(), c.Request(), c.Response().Header().Get(echo.HeaderXRequestID)
-	ended := make([]chan []byte, len(questions))
-	for i := range ended {
-		ended[i] = make(chan []byte, 1)
-	}
-	go func() {
-		slots := make(chan struct{}, max(1, min(batchParallel, cap(b.limiter.slots)/2)))
-		for i, question := range questions {
-			slots <- struct{}{}
+	var some errgroup.Group
+	some.SetLimit(max(1, min(batchParallel, cap(b.limiter.slots)/2)))
+	for i, question := range questions {
+		some.Go(func() error {
 			if err := context.Cause(r.Context()); err != nil {
-				<-slots
-				ended[i] <- encoded(batchItem{Error: b.problem(r.Context(), "question", err)})
-				continue
+				items[i].Error = b.problem(r.Context(), "question", err)
+				return nil
 			}
-			go func() {
-				defer func() { <-slots }()
-				one := r.Clone(r.Context())
-				one.Body = io.NopCloser(bytes.NewReader(question))
-				one.Header.Del(echo.HeaderAccept)
-				w := &heldReply{header: http.Header{echo.HeaderXRequestID: {id}}}
-				ended[i] <- b.askOne(e.NewContext(one, w), w)
-			}()
-		}
-	}()
-	return ended
+			one := r.Clone(r.Context())
+			one.Body = io.NopCloser(bytes.NewReader(question))
+			one.Header.Del(echo.HeaderAccept)
+			w := &heldReply{header: http.Header{echo.HeaderXRequestID: {id}}}
+			items[i] = b.askOne(e.NewContext(one, w), w)
+			return nil
+		})
+	}
+	_ = some.Wait() // each error is in its item
 }
 
-// askOne answers one question, and returns a [batchItem] as JSON.
-func (b *batch) askOne(c echo.Context, w *heldReply) []byte {
-	var item batchItem
+func (b *batch) askOne(c echo.Context, w *heldReply) (item batchItem) {
 	if err := b.one(c); err != nil {
 		item.Error = b.problem(c.Request().Context(), "question", err)
 		item.RetryAfter = item.Error.retryAfter.Milliseconds()
@@ -136,7 +125,7 @@ func (b *batch) askOne(c echo.Context, w *heldReply) []byte {
 		item.Answer = bytes.TrimSpace(w.Bytes())
 	}
 	item.Run = w.header.Get(runHeader)
-	return encoded(item)
+	return item
 }
 
 // A heldReply is a reply in memory.

@@ -3,13 +3,13 @@ package web
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -65,12 +65,25 @@ func namedTalk(c echo.Context) talk {
 	return t
 }
 
-// talkOf is the conversation that a stored request names.
-func talkOf(request []byte) (t talk) {
-	if json.Unmarshal(request, &t) != nil {
-		return talk{} // it is of no conversation
+// askedIn is the question in a stored request; a summary has none.
+func askedIn(request []byte) askRequest {
+	r, _ := decoded[askRequest](request) // nothing in what another version stored
+	return r
+}
+
+// changeRequest changes the stored request of a record.
+func (r *runHandlers) changeRequest(ctx context.Context, id string, change func(*askRequest)) error {
+	whole, err := r.ledger.Record(ctx, id)
+	if err != nil {
+		return err
 	}
-	return t
+	asked, err := decoded[askRequest](whole.Spec)
+	if err != nil {
+		return err
+	}
+	change(&asked)
+	whole.Spec = encoded(asked)
+	return r.ledger.KeepRecord(ctx, whole)
 }
 
 // follow gives a question of a conversation the turns before it.
@@ -97,7 +110,7 @@ func (a *asking) follow(c echo.Context, r *askRequest) error {
 		if err != nil {
 			return err
 		}
-		if stored.Kind != askKind || talkOf(stored.Spec) != r.talk {
+		if stored.Kind != askKind || askedIn(stored.Spec).talk != r.talk {
 			continue
 		}
 		record, err := a.whole(ctx, stored.ID)
@@ -166,7 +179,7 @@ func (r *answerRecord) turns() ([]answer.Turn, error) {
 // forgetTurns takes the question and the answer of a record out of the history of the later
 // ones of its conversation. One that can no longer be stored is deleted.
 func (r *runHandlers) forgetTurns(ctx context.Context, deleted *answerRecord) error {
-	t := talkOf(deleted.Request)
+	t := askedIn(deleted.Request).talk
 	if t.Conversation == "" || deleted.Answer == nil {
 		return nil
 	}
@@ -179,24 +192,14 @@ func (r *runHandlers) forgetTurns(ctx context.Context, deleted *answerRecord) er
 		if err != nil {
 			return err
 		}
-		var asked askRequest
-		if talkOf(later.Spec) != t || later.ID == deleted.ID || json.Unmarshal(later.Spec, &asked) != nil {
-			continue
-		}
-		at := 0
+		asked, at := askedIn(later.Spec), 0
 		for at+2 <= len(asked.History) && !slices.Equal(asked.History[at:at+2], own) {
 			at++
 		}
-		if at+2 > len(asked.History) {
+		if asked.talk != t || later.ID == deleted.ID || at+2 > len(asked.History) {
 			continue
 		}
-		asked.History = slices.Delete(asked.History, at, at+2)
-		whole, err := r.ledger.Record(ctx, later.ID)
-		if err == nil {
-			if whole.Spec, err = json.Marshal(asked); err == nil {
-				err = r.ledger.KeepRecord(ctx, whole)
-			}
-		}
+		err := r.changeRequest(ctx, later.ID, func(asked *askRequest) { asked.History = slices.Delete(asked.History, at, at+2) })
 		if errors.Is(err, retrieve.ErrNotFound) { // one of its documents has disappeared
 			err = r.forget(ctx, later.ID, nil)
 		}
@@ -232,7 +235,8 @@ func (r *runHandlers) listConversations(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		t := talkOf(stored.Spec)
+		asked := askedIn(stored.Spec)
+		t := asked.talk
 		if t.Conversation == "" || one && of != t.User {
 			continue
 		}
@@ -242,19 +246,10 @@ func (r *runHandlers) listConversations(c echo.Context) error {
 		}
 		in := found[t]
 		in.Questions++
-		in.Name = cmp.Or(in.Name, nameIn(stored.Spec))
-		in.First, in.Started = questionOf(stored.Spec), stored.Started
+		in.Name = cmp.Or(in.Name, asked.Name)
+		in.First, in.Started = strings.TrimSpace(asked.Question), stored.Started
 	}
 	return reply(c, http.StatusOK, list)
-}
-
-// nameIn is what a stored request calls its conversation.
-func nameIn(request []byte) string {
-	var r struct{ Name string }
-	if json.Unmarshal(request, &r) != nil {
-		return "" // it is no question
-	}
-	return r.Name
 }
 
 // namedConversation is the body of PATCH /api/conversations/ID. A conversation with an
@@ -274,17 +269,7 @@ func (r *runHandlers) renameConversation(c echo.Context, given namedConversation
 	}
 	ctx := context.WithoutCancel(c.Request().Context()) // all of them have one name
 	for _, id := range ids {
-		var asked askRequest
-		whole, err := r.ledger.Record(ctx, id)
-		if err == nil {
-			err = json.Unmarshal(whole.Spec, &asked)
-		}
-		if err == nil {
-			asked.Name = given.Name
-			if whole.Spec, err = json.Marshal(asked); err == nil {
-				err = r.ledger.KeepRecord(ctx, whole)
-			}
-		}
+		err := r.changeRequest(ctx, id, func(asked *askRequest) { asked.Name = given.Name })
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // deleted meanwhile, or one of its documents
 			return fmt.Errorf("naming the conversation of the run %s: %w", id, err)
 		}
@@ -294,7 +279,8 @@ func (r *runHandlers) renameConversation(c echo.Context, given namedConversation
 
 func checkConversationName(name string) error {
 	if utf8.RuneCountInString(name) > maxConversationName {
-		return invalidField("name", "bad_conversation", "the name of the conversation has more than %d characters: shorten it", maxConversationName)
+		return invalidField("name", "bad_conversation", "the name of the conversation has more than %d characters: shorten it",
+			maxConversationName)
 	}
 	return nil
 }
@@ -333,7 +319,7 @@ func (r *runHandlers) deleteConversation(c echo.Context) error {
 	t := namedTalk(c)
 	stopped := false
 	for _, l := range r.live.all() {
-		if l.By != callerID(c) || talkOf(l.Spec) != t {
+		if l.By != callerID(c) || askedIn(l.Spec).talk != t {
 			continue
 		}
 		stopped = true
@@ -364,13 +350,14 @@ func (r *runHandlers) runsOf(c echo.Context) (t talk, ids []string, err error) {
 		if err != nil {
 			return t, nil, err
 		}
-		if t.Conversation != "" && talkOf(stored.Spec) == t {
+		if t.Conversation != "" && askedIn(stored.Spec).talk == t {
 			ids = append(ids, stored.ID)
 		}
 	}
 	if len(ids) == 0 {
 		return t, nil, problem(http.StatusNotFound, "conversation_not_found",
-			"there is no conversation %.80q of this key and user: give the ?user= that asked, or its records have expired", t.Conversation)
+			"there is no conversation %.80q of this key and user: give the ?user= that asked, or its records have expired",
+			t.Conversation)
 	}
 	return t, ids, nil
 }

@@ -35,8 +35,7 @@ type documents struct {
 	sites     Sites
 	// summarizes reports whether a model can summarize documents.
 	summarizes func(ctx context.Context) bool
-	ledger     retrieve.Ledger
-	record     func(c echo.Context, id string) (*answerRecord, error)
+	runs       *runHandlers
 }
 
 // listing is the reply of GET /api/documents.
@@ -145,35 +144,16 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	if err := d.recall(c, &r.quote); err != nil {
 		return nil, r, err
 	}
-	ctx := c.Request().Context()
 	names := renames{catalog: d.catalog}
-	doc, err := d.document(ctx, id, "")
-	if errors.Is(err, retrieve.ErrNotFound) {
-		now, renamed := names.renamed(ctx, id, r.quote.Digest)
-		switch {
-		case renamed != nil:
-			return nil, r, errors.Join(err, renamed)
-		case now != nil:
-			doc, err, r.quote.Renamed = now, nil, true
-		case r.quote.words != "": // all that is left of the document
-			r.Page = 0
-			return &ingest.Document{ID: id, Path: id, Title: path.Base(id)}, r, nil
-		}
+	doc, _, err := names.cited(c.Request().Context(), id, r.quote.Digest, func(doc *ingest.Document) quoteState {
+		_, state := r.quote.locate(doc, r, r.quote.words)
+		return state
+	})
+	if errors.Is(err, retrieve.ErrNotFound) && r.quote.words != "" { // all that is left of the document
+		r.Page = 0
+		return &ingest.Document{ID: id, Path: id, Title: path.Base(id)}, r, nil
 	}
-	if err == nil && !r.quote.Renamed {
-		// Another file may have the name now.
-		if _, state := r.quote.locate(doc, r, r.quote.words); state == quoteChanged || state == quoteGone {
-			now, err := names.formerly(ctx, id)
-			if err != nil {
-				return nil, r, err
-			}
-			if now != nil {
-				if _, is := r.quote.locate(now, r, r.quote.words); is.rank() < state.rank() {
-					doc, r.quote.Renamed = now, true
-				}
-			}
-		}
-	}
+	r.quote.Renamed = err == nil && doc.ID != id
 	if err == nil && r.Page > 0 {
 		var page ingest.Page
 		page, err = pageOf(doc, r.Page)

@@ -311,7 +311,7 @@ func (d *documents) remove(c echo.Context) error {
 	err = uploads.Remove(ctx, name)
 	// A file that has disappeared can have answers, too.
 	if c.QueryParam("answers") != "keep" && (err == nil || errors.Is(err, fs.ErrNotExist)) {
-		err = errors.Join(err, d.ledger.ForgetQuoting(ctx, id))
+		err = errors.Join(err, d.runs.ledger.ForgetQuoting(ctx, id))
 	}
 	return done(c, changeProblem(name, err))
 }

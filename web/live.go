@@ -144,11 +144,18 @@ func (l *liveAnswer) markEnded(ctx context.Context, err error) event {
 }
 
 func (l *liveAnswer) waitSettled(ctx context.Context) error {
-	for {
+	return waitFor(ctx, func() (bool, <-chan struct{}) {
 		l.mu.Lock()
-		settled, changed := l.settled, l.nextChange()
-		l.mu.Unlock()
-		if settled {
+		defer l.mu.Unlock()
+		return l.settled, l.nextChange()
+	})
+}
+
+// waitFor waits until something is done, which may be after its next change or later.
+func waitFor(ctx context.Context, state func() (done bool, changed <-chan struct{})) error {
+	for {
+		done, changed := state()
+		if done {
 			return nil
 		}
 		select {
@@ -348,19 +355,11 @@ func (q *outcomeQueue) next() []*endedAnswer {
 
 // wait returns when at most most answers are waiting, and none is being written if most is 0.
 func (q *outcomeQueue) wait(ctx context.Context, most int) error {
-	for {
+	return waitFor(ctx, func() (bool, <-chan struct{}) {
 		q.mu.Lock()
-		done, changed := len(q.waiting) <= most && (most > 0 || !q.writing), q.changed
-		q.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		defer q.mu.Unlock()
+		return len(q.waiting) <= most && (most > 0 || !q.writing), q.changed
+	})
 }
 
 // waitStored waits until all answers that have ended are recorded.

@@ -126,8 +126,8 @@ type homePage struct {
 	Modules []string
 }
 
-func newHomePage(p *pages, kept bool) *homePage {
-	return &homePage{frame: p.frame(""), pages: p, Kept: kept,
+func newHomePage(d *documents, model func(context.Context) string, kept bool) *homePage {
+	return &homePage{frame: d.pages.frame(""), pages: d.pages, documents: d, model: model, Kept: kept,
 		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "collections.js", "conversation.js", "copy.js",
 			"dom.js", "history.js", "library.js", "past.js",
 			"peek.js", "reader.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}}

@@ -57,7 +57,7 @@ func (d *documents) recall(c echo.Context, q *quoteRef) error {
 	if id == "" || q.Hash == "" {
 		return nil
 	}
-	record, err := d.record(c, id)
+	_, record, err := d.runs.find(c, id)
 	if problem := (*Problem)(nil); errors.As(err, &problem) {
 		return nil // there is none, or it belongs to another
 	}
@@ -316,32 +316,38 @@ func (l *renames) withStates(ctx context.Context, recorded json.RawMessage) (jso
 	return bytes.Replace(recorded, before.Sources, encoded(sources), 1), err
 }
 
-func (l *renames) setState(ctx context.Context, s *cite.Source, digest string) error {
-	doc, err := l.document(ctx, s.Document, "")
-	if errors.Is(err, retrieve.ErrNotFound) {
-		if doc, err = l.renamed(ctx, s.Document, digest); doc != nil {
-			s.Now = doc.ID
+// cited returns the document that was cited under an id, and how a quote is in it: perhaps
+// under another name, also where another file has its own now.
+func (l *renames) cited(ctx context.Context, id, digest string, stateOf func(*ingest.Document) quoteState) (
+	doc *ingest.Document, state quoteState, err error) {
+	if doc, err = l.document(ctx, id, ""); errors.Is(err, retrieve.ErrNotFound) {
+		if now, failed := l.renamed(ctx, id, digest); now != nil || failed != nil {
+			doc, err = now, failed
 		}
+	} else if err == nil {
+		if state = stateOf(doc); state.rank() < quoteChanged.rank() {
+			return doc, state, nil
+		}
+		var now *ingest.Document
+		if now, err = l.formerly(ctx, id); now == nil || stateOf(now).rank() >= state.rank() {
+			return doc, state, err
+		}
+		doc = now
 	}
 	if err != nil {
+		return nil, quoteGone, err
+	}
+	return doc, worse(stateOf(doc), quoteMoved), nil
+}
+
+func (l *renames) setState(ctx context.Context, s *cite.Source, digest string) error {
+	doc, state, err := l.cited(ctx, s.Document, digest, func(doc *ingest.Document) quoteState { return stateIn(doc, s) })
+	if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 		return err
 	}
-	state := quoteGone
-	if doc != nil {
-		state = stateIn(doc, s)
+	if s.State = string(state); doc != nil && doc.ID != s.Document {
+		s.Now = doc.ID
 	}
-	if doc != nil && s.Now == "" && state.rank() >= quoteChanged.rank() {
-		if doc, err = l.formerly(ctx, s.Document); err != nil {
-			return err
-		}
-		if doc != nil && stateIn(doc, s).rank() < state.rank() {
-			s.Now, state = doc.ID, stateIn(doc, s)
-		}
-	}
-	if s.Now != "" {
-		state = worse(state, quoteMoved)
-	}
-	s.State = string(state)
 	return nil
 }
 

@@ -72,7 +72,7 @@ type answerRecord struct {
 }
 
 func recordOf(r retrieve.Record) *answerRecord {
-	return &answerRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: questionOf(r.Spec),
+	return &answerRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: strings.TrimSpace(askedIn(r.Spec).Question),
 		Request: r.Spec, Started: r.Started, Ended: &r.Ended}
 }
 
@@ -101,12 +101,6 @@ func kindName(kind string) string {
 		return "summarize"
 	}
 	return "ask"
-}
-
-// questionOf is the question of a stored request; empty for a summary.
-func questionOf(request []byte) string {
-	r, _ := decoded[struct{ Question string }](request) // none where it cannot be read
-	return strings.TrimSpace(r.Question)
 }
 
 func (r *runHandlers) setAddresses(c echo.Context, record *answerRecord) {
@@ -266,7 +260,7 @@ func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRec
 	if err != nil || request.Request == nil {
 		return nil, err
 	}
-	record := &answerRecord{ID: id, Kind: kindName(stored.Kind), State: stateInterrupted, Question: questionOf(request.Request),
+	record := &answerRecord{ID: id, Kind: kindName(stored.Kind), State: stateInterrupted, Question: strings.TrimSpace(askedIn(request.Request).Question),
 		Request: request.Request, Started: stored.Started, Resumable: true, by: request.By, worker: stored.Worker}
 	if stored.Worker != "" {
 		record.State, record.Resumable = stateRunning, false

@@ -238,36 +238,28 @@ func New(o Options) (*echo.Echo, error) {
 		}
 		o.narrow()
 	}
-	h := &handlers{limiter: newLimiter(o.MaxAsks, o.KeyRate, o.UserRate), metrics: o.Metrics}
 	pages, err := loadPages(a, o.Version, o.Keys != nil)
 	if err != nil {
 		return nil, err
 	}
-	h.pages = pages
-	h.asking = o.newAsking(a)
-	h.catalog = h.asking.catalog
-	h.home = newHomePage(pages, o.KeepAnswers > 0)
-	h.catalog.keys = guard.keys
-	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
-		drawing: semaphore.NewWeighted(maxDrawing),
-		folders: o.UploadFolders, sample: o.Sample, ledger: o.Ledger, sites: o.Sites}
-	h.home.documents, h.home.model = h.documents, o.Model
-	h.documents.summarizes = func(ctx context.Context) bool { return o.Summarizer != nil && o.Model(ctx) != "" }
-	h.settings = &settingsHandlers{o.Settings, o.SettingsCode}
-	h.batch = newBatch(h.asking, h.limiter)
-	h.suggested = &suggestions{asking: h.asking, model: o.Model, suggest: o.Suggest}
-	h.runs = &runHandlers{asking: h.asking, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
-	h.documents.record = func(c echo.Context, id string) (*answerRecord, error) {
-		_, record, err := h.runs.find(c, id)
-		return record, err
-	}
-	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
-	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks}
-	h.key = &keyForm{guard, pages}
-	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable,
-		detail: h.asking.modelDetail, logger: o.Logger}
-	o.Metrics.server.Store(&serverState{h.limiter, h.catalog, o.Figures, o.Logger})
-
+	asking, limiter := o.newAsking(a), newLimiter(o.MaxAsks, o.KeyRate, o.UserRate)
+	asking.catalog.keys = guard.keys
+	runs := &runHandlers{asking: asking, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
+	documents := &documents{catalog: asking.catalog, pages: pages, runs: runs, drawer: o.Drawer, originals: o.Originals,
+		drawing: semaphore.NewWeighted(maxDrawing), folders: o.UploadFolders, sample: o.Sample, sites: o.Sites,
+		summarizes: func(ctx context.Context) bool { return o.Summarizer != nil && o.Model(ctx) != "" }}
+	o.Metrics.server.Store(&serverState{limiter, asking.catalog, o.Figures, o.Logger})
+	h := &handlers{limiter: limiter, pages: pages, catalog: asking.catalog, documents: documents, asking: asking, runs: runs,
+		metrics:   o.Metrics,
+		home:      newHomePage(documents, o.Model, o.KeepAnswers > 0),
+		suggested: &suggestions{asking: asking, model: o.Model, suggest: o.Suggest},
+		batch:     newBatch(asking, limiter),
+		mcp:       newMCPHTTP(&mcpServer{asking, limiter, o.Version}),
+		openAI:    &openAI{asking: asking, runs: runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks},
+		settings:  &settingsHandlers{o.Settings, o.SettingsCode},
+		key:       &keyForm{guard, pages},
+		health: &health{version: o.Version, indexing: asking.indexing, reachable: o.Reachable, detail: asking.modelDetail,
+			logger: o.Logger}}
 	return h.newRouter(&o, guard, pages)
 }
 
@@ -314,7 +306,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"GET", "/documents/*", readers, h.documents.viewer},
 
 		{"POST", "/api/ask", visitors, counted(limited(withBody(h.asking.ask)))},
-		{"POST", "/api/ask/batch", readers, h.batch.ask},
+		{"POST", "/api/ask/batch", readers, withBody(h.batch.ask)},
 		{"POST", "/api/search", visitors, counted(limited(withBody(h.asking.search)))},
 		{"POST", "/api/summarize", readers, counted(limited(withBody(h.asking.summarize)))},
 		{"GET", "/api/cite", readers, sendCitePrompt},
