@@ -10,7 +10,7 @@ export interface Answer {
 }
 export interface AskRequest {
   collection?: string; conversation?: string; filter?: Record<string, any>; history?: Turn[];
-  question?: string; record?: boolean; run?: string;
+  name?: string; question?: string; record?: boolean; run?: string;
   strategy?: "auto" | "refine" | "stuff" | "map-reduce" | "map-rerank" | "extract"; style?: string;
   top_k?: number; user?: string;
 }

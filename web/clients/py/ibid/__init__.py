@@ -201,8 +201,7 @@ def _refusal(problem: Mapping[str, Any], status: int, retry: str | None = None) 
 
 def _events(lines: Iterable[bytes]) -> Iterator[Event]:
     """Yield the events of a stream of server-sent events."""
-    kind, number = "", ""
-    data: list[str] = []
+    kind, number, data = "", "", []
     for raw in lines:
         line = raw.decode().rstrip("\r\n")
         if not line:

@@ -33,6 +33,7 @@ class AskRequest(TypedDict, total=False):
     conversation: str
     filter: dict[str, Any]
     history: list[Turn]
+    name: str
     question: str
     record: bool
     run: str
