@@ -304,11 +304,11 @@ func (p *pages) showDocs(c echo.Context) error {
 }
 
 func (p *pages) renderDocs() ([]byte, error) {
-	page := docsPage{frame: p.frame("API")}
-	if err := json.Unmarshal(openapiDocument, &page.API); err != nil {
-		return nil, fmt.Errorf("reading the description of the API: %w", err)
+	api, err := decoded[map[string]any](openapiDocument)
+	if err != nil {
+		return nil, err
 	}
-	return p.render(0, "docs", page) // its source, the OpenAPI document, is in English
+	return p.render(0, "docs", docsPage{p.frame("API"), api}) // its source, the OpenAPI document, is in English
 }
 
 // A phrasebook has the page's texts in one language, by their English text. A text

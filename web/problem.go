@@ -211,8 +211,11 @@ func (r errorReplies) handle(err error, c echo.Context) {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
 	}
 	var failed error
-	switch page := c.Request().Method != http.MethodHead && wantsPage(c.Request()); {
-	case isV1(c.Request()):
+	req := c.Request()
+	page := req.Method != http.MethodHead && !strings.HasPrefix(req.URL.Path, "/api/") &&
+		strings.Contains(req.Header.Get(echo.HeaderAccept), "text/html")
+	switch {
+	case isV1(req):
 		status, e := toV1(p)
 		failed = reply(c, status, e)
 	case page && p.Status == http.StatusUnauthorized:
@@ -225,10 +228,6 @@ func (r errorReplies) handle(err error, c echo.Context) {
 	if failed != nil && !c.Response().Committed {
 		c.Response().WriteHeader(http.StatusInternalServerError)
 	}
-}
-
-func wantsPage(r *http.Request) bool {
-	return !strings.HasPrefix(r.URL.Path, "/api/") && !isV1(r) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
 }
 
 // encoded is a value of a type that can always be encoded, as JSON.

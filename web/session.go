@@ -84,10 +84,12 @@ const maxForm = 8 << 10
 
 func (f *keyForm) beginSession(c echo.Context) error {
 	ctx := c.Request().Context()
-	form, err := readForm(c)
-	if err != nil {
-		return refuse(c, err)
+	r := c.Request()
+	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return refuse(c, invalid("bad_form", "the form cannot be read: send it again").because(err))
 	}
+	form := r.PostForm
 	next := f.localPath(form.Get("next"))
 	key := strings.TrimSpace(form.Get("key"))
 	if len(form["key"]) != 1 || key == "" {
@@ -130,15 +132,6 @@ func (f *keyForm) endSession(c echo.Context) error {
 	}
 	f.setCookie(c, "", 0)
 	return c.Redirect(http.StatusSeeOther, f.prefix()+"/key")
-}
-
-func readForm(c echo.Context) (url.Values, error) {
-	r := c.Request()
-	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return nil, invalid("bad_form", "the form cannot be read: send it again").because(err)
-	}
-	return r.PostForm, nil
 }
 
 // localPath returns next if it is a path of this server as a browser sees it, and

@@ -49,10 +49,6 @@ func documentOf(id string) string {
 	return string(document)
 }
 
-func fileOf(document string, bytes int) v1File {
-	return v1File{fileID(document), "file", bytes, 0, document, "assistants", "processed"}
-}
-
 // maxFiles is how many files one list has at most, and by default.
 const maxFiles = 10_000
 
@@ -75,7 +71,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 	list := v1Files{Object: "list", Data: []v1File{}}
 	all, list.HasMore = pageAfter(all, after, limit)
 	for _, d := range all {
-		list.Data = append(list.Data, fileOf(d.ID, d.Bytes))
+		list.Data = append(list.Data, v1File{fileID(d.ID), "file", d.Bytes, 0, d.ID, "assistants", "processed"})
 	}
 	if n := len(list.Data); n > 0 {
 		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID

@@ -95,7 +95,12 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if err != nil {
 		return err
 	}
-	r := o.newReply(c, a, encoder, l)
+	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
+		links: o.links}
+	r.text = &linkedText{maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
+	if a.output != nil {
+		r.text.maxTokens = 0 // JSON cannot be cut
+	}
 	if a.stream {
 		r.out = newEventStream(c.Response(), cancel)
 		defer r.out.close()
@@ -111,16 +116,6 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 		}
 	}
 	return r.finish(c, ended)
-}
-
-func (o *openAI) newReply(c echo.Context, a *v1Ask, encoder v1Encoder, l *liveAnswer) *v1Reply {
-	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
-		links: o.links}
-	r.text = &linkedText{maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
-	if a.output != nil {
-		r.text.maxTokens = 0 // JSON cannot be cut
-	}
-	return r
 }
 
 // finish sends the end of a reply, or the error with which the answer ended.
