@@ -47,12 +47,7 @@ func TestCutReplies(t *testing.T) {
 			return "It costs 120 marks and members pay", nil
 		}
 		a := &Answerer{Retriever: story(12), Model: m, Gate: GateOff, ContextTokens: 2048, StepTokens: 300, Parallel: 1}
-		var got transcript
-		if way, ok := strings.CutPrefix(test.strategy, "summarize "); ok {
-			got = read(a.Summarize(t.Context(), Summary{Passages: story(12), Strategy: way}))
-		} else {
-			got = read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: test.strategy}))
-		}
+		got := run(t, a, test.strategy)
 		if got.err != nil || strings.Contains(got.String(), "\nincomplete ") != test.incomplete || strings.Contains(got.String(), "was cut at its longest length") != test.warned {
 			t.Errorf("%s, cut %s: got\n%s", test.strategy, test.role, got)
 		}

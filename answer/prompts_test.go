@@ -12,18 +12,6 @@ import (
 	"ibid/ingest"
 )
 
-// A document template that shows what documents say of themselves.
-const authored = `{{define "document"}}{{.Title}}{{if .Has "heading"}} › {{.Heading}}{{end}}, in {{.Path}} ({{.Document}})
-By {{.Meta "author"}}{{if .Has "date"}}, {{.Meta "date"}}{{end}}
-{{.Text}}{{end}}`
-
-func promptsWith(t *testing.T, name, text string) *prompt.Templates {
-	t.Helper()
-	p, err := prompt.Parse(fstest.MapFS{name: {Data: []byte(text)}})
-	must(t, err)
-	return p
-}
-
 // A passage's metadata counts against the room of a prompt.
 func TestMetadataIsCounted(t *testing.T) {
 	var documents found
@@ -31,8 +19,10 @@ func TestMetadataIsCounted(t *testing.T) {
 		p.Meta = map[string]string{"author": strings.Repeat("somebody ", 500)}
 		documents = append(documents, p)
 	}
+	authored, err := prompt.Parse(fstest.MapFS{"document.tmpl": {Data: []byte(`{{define "document"}}{{.Meta "author"}} {{.Text}}{{end}}`)}})
+	must(t, err)
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"In April.[1]"}, RoleRefine: {"NO CHANGE"}})}
-	a := &Answerer{Retriever: documents, Model: m, Gate: GateOff, ContextTokens: 2048, Prompts: promptsWith(t, "document.tmpl", authored)}
+	a := &Answerer{Retriever: documents, Model: m, Gate: GateOff, ContextTokens: 2048, Prompts: authored}
 	if got := read(a.Ask(t.Context(), Question{Text: "When is the fee due?"})); got.err != nil || len(m.calls) != 3 {
 		t.Errorf("%d calls\n%s", len(m.calls), got)
 	}

@@ -144,6 +144,14 @@ func read(events iter.Seq2[Event, error]) transcript {
 	return r
 }
 
+// run asks a question by a strategy, or for a summary of what the retriever finds.
+func run(t *testing.T, a *Answerer, strategy string) transcript {
+	if way, ok := strings.CutPrefix(strategy, "summarize "); ok {
+		return read(a.Summarize(t.Context(), Summary{Passages: a.Retriever.(found), Strategy: way}))
+	}
+	return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: strategy}))
+}
+
 func TestRefine(t *testing.T) {
 	const q = "What does a mooring cost?"
 	for _, test := range []struct {
