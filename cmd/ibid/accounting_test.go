@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -27,7 +26,6 @@ type measured struct {
 	stderr  string
 	peak    int64         // memory of the program itself, in bytes; 0 if unknown
 	busy    time.Duration // CPU time, with its child processes
-	took    time.Duration
 }
 
 // measure ingests a folder in a process of its own.
@@ -41,7 +39,6 @@ func measure(t testing.TB, folder string, flags ...string) (m measured) {
 	must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
-	begun := time.Now()
 	for lines.Scan() {
 		// The peak never falls: at the last line it is that of the run.
 		m.peak = max(m.peak, peakOf(cmd.Process.Pid))
@@ -61,7 +58,6 @@ func measure(t testing.TB, folder string, flags ...string) (m measured) {
 	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	m.took = time.Since(begun)
 	m.code, m.stderr = cmd.ProcessState.ExitCode(), errs.String()
 	m.busy = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return m
@@ -177,34 +173,4 @@ func someFiles(t *testing.T, from string) (folder string, files []string) {
 		writeFiles(t, folder, map[string]string{name: string(data)})
 	}
 	return folder, files
-}
-
-// Small files that would unpack to a thousand times their size, never end or
-// exhaust the memory are refused with the reason.
-func TestBombs(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("memory is measured on Linux only")
-	}
-	t.Parallel()
-	harmless := t.TempDir()
-	writeFiles(t, harmless, map[string]string{"a.md": "The ferry leaves at nine.\n"})
-	base := measure(t, harmless)
-	for _, b := range datatest.Pick(t, bombs()) {
-		folder, data := t.TempDir(), b.make(t)
-		writeFiles(t, folder, map[string]string{b.name: string(data)})
-		m := measure(t, folder)
-		refused := false
-		for _, c := range m.changes {
-			refused = refused || c.Action == b.action && strings.Contains(c.Reason, b.reason)
-		}
-		if !refused || m.total.Added > 0 {
-			t.Errorf("%s: %+v, want %s: %s", b.name, m.changes, b.action, b.reason)
-		}
-		peak := max(0, m.peak-base.peak)
-		t.Logf("figure: bomb %s of %d kB: refused after %.2f s of CPU, with %d MB more memory than a small text", b.name, len(data)>>10,
-			m.busy.Seconds(), peak>>20)
-		if peak > 128<<20 && !raced() {
-			t.Errorf("%s: it used %d MB", b.name, peak>>20)
-		}
-	}
 }

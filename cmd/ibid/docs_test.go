@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -296,8 +295,6 @@ func typeInto(t *testing.T, script string, env ...string) string {
 	}
 	model := httptest.NewServer(scriptedModel())
 	defer model.Close()
-	commands := httptest.NewServer(http.HandlerFunc(serveShells))
-	defer commands.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", prelude+script)
@@ -309,7 +306,7 @@ func typeInto(t *testing.T, script string, env ...string) string {
 			shell.Env = append(shell.Env, v)
 		}
 	}
-	shell.Env = append(shell.Env, "HOME="+home, "SHELLS="+commands.URL, "SCRIPTED="+model.URL+"/v1",
+	shell.Env = append(shell.Env, "HOME="+home, "SCRIPTED="+model.URL+"/v1",
 		"OPENAI_BASE_URL="+model.URL+"/v1", "IBID_OCR=off", "IBID_SAMPLE=20", "IBID_NO_SELF_TEST=true")
 	shell.Env = append(shell.Env, env...)
 	out, err := shell.CombinedOutput()

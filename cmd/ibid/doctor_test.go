@@ -120,6 +120,7 @@ func good(r openaitest.Request) openaitest.Reply {
 }
 
 func TestDoctorModel(t *testing.T) {
+	t.Parallel()
 	// change gives the good model a fault for the prompts that hold a text.
 	change := func(in string, change func(*openaitest.Reply)) func(openaitest.Request) openaitest.Reply {
 		return func(r openaitest.Request) openaitest.Reply {

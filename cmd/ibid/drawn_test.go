@@ -1,8 +1,10 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"image"
 	"image/png"
 	"io"
@@ -26,9 +28,14 @@ func TestDrawnPages(t *testing.T) {
 	sample, err := os.ReadFile("sample.pdf")
 	must(t, err)
 	folder := filepath.Join(t.TempDir(), "club")
-	packed := zippedFiles(t, map[string][]byte{"papers/light.pdf": sample})
-	writeFiles(t, folder, map[string]string{"harbour.pdf": string(sample), "packed.zip": string(packed), "changed.pdf": string(sample) + "\n",
-		"gone.pdf": string(sample) + "\n\n", "note.md": "# Note\n\nNo page of this is drawn."})
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	light, err := archive.Create("papers/light.pdf")
+	must(t, err)
+	_, err = light.Write(sample)
+	must(t, errors.Join(err, archive.Close()))
+	writeFiles(t, folder, map[string]string{"harbour.pdf": string(sample), "packed.zip": packed.String(),
+		"changed.pdf": string(sample) + "\n", "gone.pdf": string(sample) + "\n\n", "note.md": "# Note\n\nNo page of this is drawn."})
 	address := serve(t, t.TempDir(), "--no-watch", folder)
 	ready(t, address)
 	writeFiles(t, folder, map[string]string{"changed.pdf": string(sample)})

@@ -83,13 +83,13 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	var corpus, queries, qrels strings.Builder
-	for i := range 400 {
+	for i := range 100 {
 		fmt.Fprintf(&corpus, "{\"_id\": \"d%d\", \"text\": %q}\n", i, text(4+random.IntN(30)))
 	}
 	asked := datatest.Cases(t, 80)
 	for i := range asked {
 		fmt.Fprintf(&queries, "{\"_id\": \"q%d\", \"text\": %q}\n", i, text(4))
-		for d := range 400 {
+		for d := range 100 {
 			fmt.Fprintf(&qrels, "q%d\td%d\t%d\n", i, d, random.IntN(3)*random.IntN(2))
 		}
 	}

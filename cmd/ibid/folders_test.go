@@ -189,45 +189,6 @@ func documentsIn(t *testing.T, data string) map[string]bool {
 	return documents(t, serve(t, data))
 }
 
-// An uploaded document is found, outlives its server, and can be deleted.
-func TestUpload(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	send := func(url, method, path, body string) (status int) {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, url+"/api/documents"+path, strings.NewReader(body))
-		must(t, err)
-		resp, err := http.DefaultClient.Do(r)
-		must(t, err)
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-	t.Run("sent", func(t *testing.T) {
-		url := serve(t, data)
-		if status := send(url, "POST", "?name=lamp.md", "# Lamp\n\nThe lamp on the quay is lit at dusk."); status != http.StatusCreated {
-			t.Fatalf("status %d", status)
-		}
-		if a := ask(t, url, "When is the lamp on the quay lit?"); !a.Answered || a.Sources[0].Document != "uploads/lamp.md" {
-			t.Errorf("%+v", a)
-		}
-	})
-	url := serve(t, data)
-	if !documents(t, url)["uploads/lamp.md"] {
-		t.Fatal("it is gone with the server")
-	}
-	if status := send(url, "DELETE", "/uploads/lamp.md", ""); status != http.StatusNoContent || documents(t, url)["uploads/lamp.md"] {
-		t.Errorf("status %d", status)
-	}
-	if _, err := os.Stat(filepath.Join(data, "uploads", "lamp.md")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file: %v", err)
-	}
-	for _, off := range [][]string{{"--uploads", "off"}, {"--no-auth", "--public-url", "https://docs.example.org"}} {
-		if status := send(serve(t, t.TempDir(), off...), "POST", "?name=a.md", "A."); status != http.StatusMethodNotAllowed {
-			t.Errorf("%q: status %d", off, status)
-		}
-	}
-}
-
 // TestCollections makes, renames and deletes collections of uploads.
 func TestCollections(t *testing.T) {
 	t.Parallel()

@@ -1,22 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
-
-	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	"github.com/yuin/goldmark/text"
-	"golang.org/x/net/html"
 )
 
 // Every relative link and picture of every page leads to a file in the
@@ -104,78 +98,32 @@ type outline struct {
 	anchors map[string]bool
 }
 
+var (
+	fenced   = regexp.MustCompile("(?ms)^ *```.*?^ *```$|`[^`\n]*`")
+	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)|\b(?:src|href|srcset)="([^"\s]+)`)
+	anchored = regexp.MustCompile(`\b(?:id|name)="([^"]+)"`)
+	heading  = regexp.MustCompile(`(?m)^#+ +(.*?) *$`)
+)
+
 func outlineOf(source []byte) outline {
 	o := outline{anchors: make(map[string]bool)}
-	var raw bytes.Buffer
-	doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
-	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
+	text := string(source)
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		slug := slugOf(regexp.MustCompile(`\]\([^)]*\)`).ReplaceAllString(m[1], ""))
+		unique := slug
+		for i := 1; o.anchors[unique]; i++ {
+			unique = fmt.Sprintf("%s-%d", slug, i)
 		}
-		switch n := n.(type) {
-		case *ast.Heading:
-			slug := slugOf(plainText(n, source))
-			unique := slug
-			for i := 1; o.anchors[unique]; i++ {
-				unique = fmt.Sprintf("%s-%d", slug, i)
-			}
-			o.anchors[unique] = true
-		case *ast.Link:
-			o.links = append(o.links, string(n.Destination))
-		case *ast.Image:
-			o.links = append(o.links, string(n.Destination))
-		case *ast.RawHTML:
-			o.markup(string(n.Segments.Value(source)))
-		case *ast.HTMLBlock:
-			raw.Reset()
-			raw.Write(n.Lines().Value(source))
-			if n.HasClosure() {
-				raw.Write(n.ClosureLine.Value(source))
-			}
-			o.markup(raw.String())
-		}
-		return ast.WalkContinue, nil
-	})
-	if err != nil {
-		panic(err) // no step of the walk returns one
+		o.anchors[unique] = true
+	}
+	text = fenced.ReplaceAllString(text, "")
+	for _, m := range linked.FindAllStringSubmatch(text, -1) {
+		o.links = append(o.links, m[1]+m[2])
+	}
+	for _, m := range anchored.FindAllStringSubmatch(text, -1) {
+		o.anchors[m[1]] = true
 	}
 	return o
-}
-
-// markup adds the links and anchors of HTML in a page.
-func (o *outline) markup(s string) {
-	for z := html.NewTokenizer(strings.NewReader(s)); z.Next() != html.ErrorToken; {
-		for _, a := range z.Token().Attr {
-			switch a.Key {
-			case "src", "href":
-				o.links = append(o.links, a.Val)
-			case "srcset":
-				for candidate := range strings.SplitSeq(a.Val, ",") {
-					address, _, _ := strings.Cut(strings.TrimSpace(candidate), " ")
-					o.links = append(o.links, address)
-				}
-			case "id", "name":
-				o.anchors[a.Val] = true
-			}
-		}
-	}
-}
-
-// plainText returns a heading without its markup.
-func plainText(n ast.Node, source []byte) string {
-	var b strings.Builder
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		switch c := c.(type) {
-		case *ast.Text:
-			b.Write(c.Segment.Value(source))
-		case *ast.String:
-			b.Write(c.Value)
-		case *ast.RawHTML:
-		default:
-			b.WriteString(plainText(c, source))
-		}
-	}
-	return b.String()
 }
 
 // slugOf is the anchor that GitHub gives a heading: in lower case, letters,

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	testscript.Main(waitingTests{m}, map[string]func(){
-		"ibid":       func() { os.Exit(program()) },
+		"ibid":       func() { os.Exit(realMain(os.Args[1:])) },
 		"ibid-relay": func() { os.Exit(runRelay(os.Args[1], os.Stdout)) },
 		"ibid-shell": func() { os.Exit(runShell(os.Stdin, os.Stdout)) },
 	})

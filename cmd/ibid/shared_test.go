@@ -15,34 +15,19 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"ibid/answer/openai/openaitest"
-	"ibid/data/datatest"
-	"ibid/retrieve/state"
 	"ibid/retrieve/state/statetest"
 )
 
 // TestServersShareRuns: another server resumes the answer of one that was killed,
-// and repeats no completed call; until then only one works on it. A server that
-// was suspended until its claim expired has lost the run.
+// and repeats no completed call; until then only one works on it.
 func TestServersShareRuns(t *testing.T) {
 	t.Parallel()
-	for name, harm := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "suspended": syscall.SIGSTOP} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if harm == syscall.SIGSTOP {
-				datatest.CampaignOnly(t) // until its claim expires
-			}
-			data := t.TempDir()
-			voyage(t, data)
-			shareRuns(t, data, harm)
-		})
-	}
+	data := t.TempDir()
+	voyage(t, data)
+	shareRuns(t, data)
 }
 
 // TestServersShareRunsInPostgres is TestServersShareRuns with servers that share
@@ -55,12 +40,12 @@ func TestServersShareRunsInPostgres(t *testing.T) {
 	t.Parallel()
 	data, store := t.TempDir(), []string{"--store", statetest.Schema(t, server)}
 	voyage(t, data, store...)
-	shareRuns(t, data, syscall.SIGKILL, store...)
+	shareRuns(t, data, store...)
 }
 
-// shareRuns kills or suspends one of two servers in the middle of an answer. The
+// shareRuns kills one of two servers in the middle of an answer. The
 // library of [voyage] is in the data directory, or in the store of the arguments.
-func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) {
+func shareRuns(t *testing.T, data string, store ...string) {
 	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"refine"}`
 	const events, object = "text/event-stream", "application/json"
 	calls := [2]*killer{{at: -1, answer: crew}, {at: -1, answer: crew}}
@@ -95,9 +80,6 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 		t.Errorf("%s", b)
 	}
 	hurt <- func() error {
-		if harm == syscall.SIGSTOP {
-			return suspend(cmd.Process.Pid, data)
-		}
 		ended() // and the system knows that the process is gone
 		return nil
 	}
@@ -120,53 +102,6 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 	after := calls[1].disarm()
 	if again := len(after) - (len(prompts) - at); again < 0 || again > unsure || len(before) != at+stalls {
 		t.Errorf("of %d calls %d were made before and %d after, %d of them again", len(prompts), len(before), len(after), again)
-	}
-	if harm == syscall.SIGKILL {
-		return
-	}
-	must(t, cmd.Process.Signal(syscall.SIGCONT))
-	eventually(t, "the suspended server to drop the run", func() bool {
-		r := runOf(t, fetch(t, "GET", first+run, object, "", 200))
-		return r.State == "done" && r.Answer.Text == want
-	})
-	if late := k.disarm(); len(late) > 0 {
-		t.Errorf("the suspended server made further calls: %q", late)
-	}
-	// It works again.
-	if r := runOf(t, fetch(t, "POST", first+"/api/runs", object, question, 202)); r.ID == "" {
-		t.Errorf("%+v", r)
-	}
-	ended()
-}
-
-// suspend suspends a server at a moment in which it does not write to the library,
-// which would block all others.
-func suspend(pid int, data string) error {
-	index, err := os.Open(filepath.Join(data, state.FileName+"-shm"))
-	if err != nil {
-		return err
-	}
-	defer index.Close()
-	for {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			return err
-		}
-		var status syscall.WaitStatus
-		if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil {
-			return err
-		}
-		// SQLite's lock of the writer: sqlite.org/walformat.html, 2.3.1.
-		writer := unix.Flock_t{Type: unix.F_RDLCK, Start: 120, Len: 1}
-		if err := unix.FcntlFlock(index.Fd(), unix.F_GETLK, &writer); err != nil {
-			return err
-		}
-		if writer.Type == unix.F_UNLCK {
-			return nil
-		}
-		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-			return err
-		}
-		<-time.After(time.Millisecond) // for it to get further
 	}
 }
 
@@ -240,6 +175,7 @@ func TestInterruptedUploads(t *testing.T) {
 // TestOneReaderOfAFolder: of two processes that read a folder, the second names the
 // first and waits. Then it has nothing to do, or everything if the first died.
 func TestOneReaderOfAFolder(t *testing.T) {
+	t.Parallel()
 	for name, dies := range map[string]bool{"the first ends": false, "the first dies": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,16 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"ibid/answer/openai/openaitest"
-	"ibid/cite"
 	"ibid/data/datatest"
 )
 
@@ -192,54 +188,4 @@ func withoutRun(t *testing.T, out string) string {
 	b, err := json.Marshal(s)
 	must(t, err)
 	return string(b)
-}
-
-// Over HTTP a stored document is summarized, and an interrupted summary resumes
-// after the completed calls.
-func TestSummarizeOverHTTP(t *testing.T) {
-	t.Parallel()
-	folder, flags := logbook(t, 6)
-	var mu sync.Mutex
-	broken := true
-	h := &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
-		mu.Lock()
-		defer mu.Unlock()
-		if broken && strings.Contains(r.User, "On day 3 ") {
-			return openaitest.Reply{Fault: openaitest.Unauthorized}
-		}
-		return miles(r)
-	}}
-	url := serve(t, t.TempDir(), append(flags, folder, "--base-url", openaitest.Start(t, h))...)
-	ready(t, url)
-	summarize := func(body string) (*http.Response, []byte) {
-		resp, err := http.Post(url+"/api/summarize", "application/json", strings.NewReader(body))
-		must(t, err)
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		must(t, err)
-		return resp, b
-	}
-	resp, b := summarize(`{"collection":"default","strategy":"map-reduce"}`)
-	run := resp.Header.Get("Ibid-Run")
-	if resp.StatusCode != http.StatusBadGateway || run == "" {
-		t.Fatalf("%s, run %q: %s", resp.Status, run, b)
-	}
-	mu.Lock()
-	broken = false
-	mu.Unlock()
-	before := len(h.Exchanges())
-	resp, b = summarize(`{"run":"` + run + `"}`)
-	var a cite.Answer
-	if err := json.Unmarshal(b, &a); err != nil || resp.StatusCode != http.StatusOK || !a.Answered || a.Incomplete || len(a.Sources) != 1 {
-		t.Fatalf("%s, %v: %s", resp.Status, err, b)
-	}
-	// The third call failed after the first two replies; others were in transit.
-	for i, x := range h.Exchanges() {
-		if i >= before && (strings.Contains(x.User, "On day 1 ") || strings.Contains(x.User, "On day 2 ")) {
-			t.Errorf("a call that had ended was made again: %s", x.User)
-		}
-	}
-	if resp, b := summarize(`{"run":"` + run + `"}`); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("a run that has ended: %s: %s", resp.Status, b)
-	}
 }

@@ -109,10 +109,11 @@ func (u *newUser) escape() { u.key("Escape", "", 27) }
 func TestTasksInABrowser(t *testing.T) {
 	t.Parallel()
 	chromiumPath(t)
-	for _, screen := range []struct {
+	type screen struct {
 		width, height int64
 		theme         string
-	}{{1280, 900, "light"}, {390, 844, "dark"}, {320, 640, "light"}} {
+	}
+	for _, screen := range datatest.Pick(t, []screen{{1280, 900, "light"}, {390, 844, "dark"}, {320, 640, "light"}}) {
 		t.Run(strconv.FormatInt(screen.width, 10), func(t *testing.T) {
 			model := openaitest.Start(t, &openaitest.Handler{Model: "scripted", Reply: scriptedWriter})
 			url := serve(t, t.TempDir(), "--no-self-test")
@@ -252,15 +253,18 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 	}
 }
 
-// TestWeightOfThePage measures the size of the home page, and when it is first painted:
-// the best of several times, because other processes delay it, and the processor time
-// of the page until it is complete. A campaign runs alone.
+// TestWeightOfThePage measures the size of the home page. A campaign, which runs alone,
+// also measures when it is first painted, the best of several times, and the processor
+// time of the page until it is complete.
 func TestWeightOfThePage(t *testing.T) {
 	chromiumPath(t)
+	if !datatest.Campaign() {
+		t.Parallel()
+	}
 	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
 	ready(t, url)
 	best, work, bytes := 1e9, 1e9, 0
-	for try := 0; try < 3 || datatest.Campaign() && best > 300 && try < 20; try++ {
+	for try := 0; try < 1 || datatest.Campaign() && (try < 3 || best > 300 && try < 20); try++ {
 		page := openBrowser(t) // with an empty cache
 		ticks := performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}
 		if _, err := chromedp.Call(page, performance.Enable, ticks); err != nil {

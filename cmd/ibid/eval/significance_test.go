@@ -2,7 +2,6 @@ package eval
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,39 +28,6 @@ func TestCompare(t *testing.T) {
 		if !near(got.Difference, test.want.Difference) || math.Abs(got.P-test.want.P) > .005 || got.Better != test.want.Better ||
 			got.Worse != test.want.Worse {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
-		}
-	}
-}
-
-// TestDrawnAssignments holds the drawn p-value to the one of all assignments,
-// enumerated here in another way.
-func TestDrawnAssignments(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 3 {
-		n := 18
-		a, b := make([]float64, n), make([]float64, n)
-		for i := range a {
-			a[i], b[i] = random.NormFloat64()+.4, 0
-		}
-		count, observed := 0, 0.0
-		for _, d := range a {
-			observed += d
-		}
-		for signs := range 1 << n {
-			sum := 0.0
-			for i, d := range a {
-				if signs>>i&1 == 1 {
-					d = -d
-				}
-				sum += d
-			}
-			if math.Abs(sum) >= math.Abs(observed)-1e-9 {
-				count++
-			}
-		}
-		want := float64(count) / float64(int(1)<<n)
-		if got := Compare(a, b).P; math.Abs(got-want) > 5*math.Sqrt(want*(1-want)/drawn)+2./drawn {
-			t.Errorf("p = %.5f, of all assignments %.5f", got, want)
 		}
 	}
 }
