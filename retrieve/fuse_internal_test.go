@@ -96,20 +96,6 @@ func direction(rng *rand.Rand, n int) []float32 {
 	return out
 }
 
-// BenchmarkFuse is of as many candidates as two searches give at most.
-func BenchmarkFuse(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	question := direction(rng, 256)
-	all := make([]*scored, 2*DefaultCandidates)
-	for i := range all {
-		all[i] = &scored{vector: direction(rng, 256)}
-		all[i].Scores = Scores{Dense: rng.Float64(), BM25: 10 * rng.Float64()}
-	}
-	for b.Loop() {
-		fuse(all, question, denseWeight)
-	}
-}
-
 // The cost of mixing thousands of candidates does not grow with their square.
 func TestFuseOfMany(t *testing.T) {
 	all := make([]*scored, 60_000) // whose square is 28 GB of likenesses

@@ -44,8 +44,7 @@ type Options struct {
 	Unwritten func(error)
 }
 
-// DefaultCandidates is how many chunks each of the two searches contributes to fusion,
-// and how many a reranker scores.
+// DefaultCandidates is how many chunks each of the two searches contributes to fusion.
 const DefaultCandidates = 50
 
 // A Mode selects the scores that order the passages.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/index"
@@ -135,13 +133,6 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-func TestSearchEmptyIndex(t *testing.T) {
-	x := newIndex(t, openState(t, t.TempDir()), testSpace)
-	if got := found(t, x, retrieve.Query{Text: "anything"}); got != nil {
-		t.Errorf("found %q", got)
-	}
-}
-
 func TestScores(t *testing.T) {
 	x := harbour(t)
 	passages, err := x.Search(t.Context(), retrieve.Query{Text: "harbour office zyzzyva"})
@@ -165,40 +156,6 @@ func TestScores(t *testing.T) {
 	idf, none := retrieve.IDF(5, 2), retrieve.IDF(5, 0)
 	if got, want := passages[0].Scores.Coverage, 2*idf/(2*idf+none); math.Abs(got-want) > 1e-12 {
 		t.Errorf("coverage %v, want %v", got, want)
-	}
-}
-
-func TestSearchIsDeterministic(t *testing.T) {
-	x := harbour(t)
-	q := retrieve.Query{Text: "the jetty of the harbour"}
-	want, err := x.Search(t.Context(), q)
-	must(t, err)
-	for range 20 {
-		got, err := x.Search(t.Context(), q)
-		must(t, err)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatal(diff)
-		}
-	}
-}
-
-func TestNearDuplicates(t *testing.T) {
-	x := harbour(t)
-	text := "Visitors report to the harbour master before noon, pay the fee of 12 crowns for each night, and fly the flag."
-	store(t, x, "handbook", "a.md", "Visitors", text)
-	store(t, x, "handbook", "b.md", "Guests", strings.ReplaceAll(strings.ToUpper(text), " ", "\n"))
-	store(t, x, "handbook", "c.md", "Visitors", strings.Replace(text, "12", "15", 1))
-	store(t, x, "handbook", "d.md", "Visitors", strings.Replace(text, "pay", "do not pay", 1))
-	got := found(t, x, retrieve.Query{Text: "what do visitors pay the harbour master", K: 4})
-	var letters []string
-	for _, id := range got {
-		if path := strings.TrimPrefix(id, "handbook/"); path[1] == '.' {
-			letters = append(letters, path[:1])
-		}
-	}
-	slices.Sort(letters)
-	if !slices.Equal(letters, []string{"a", "c", "d"}) {
-		t.Errorf("found %q: a copy was kept, or another price or a denial was treated as one", got)
 	}
 }
 

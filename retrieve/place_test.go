@@ -141,28 +141,3 @@ func TestPlacesOnPages(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkPlaces measures a search of documents with many sections.
-func BenchmarkPlaces(b *testing.B) {
-	for _, size := range []struct{ documents, sections int }{{50, 20}, {20, 200}, {1, 5000}} {
-		b.Run(fmt.Sprintf("%dx%d", size.documents, size.sections), func(b *testing.B) {
-			e := openState(b, b.TempDir())
-			x := newIndex(b, e, testSpace)
-			_, err := x.AddRoot(b.Context(), "/srv/a", "")
-			must(b, err)
-			for d := range size.documents {
-				var lines []string
-				for s := range size.sections {
-					lines = append(lines, fmt.Sprintf("## Part %d", s), strings.Repeat(fmt.Sprintf("The sail %d of boat %d is patched in winter. ", s, d),
-						12))
-				}
-				doc := sectioned(fmt.Sprintf("a/%d.md", d), lines...)
-				must(b, x.Replace(b.Context(), doc, ingest.Split(doc)))
-			}
-			for b.Loop() {
-				_, err := x.Search(b.Context(), retrieve.Query{Text: "sail 7 of boat 3"})
-				must(b, err)
-			}
-		})
-	}
-}

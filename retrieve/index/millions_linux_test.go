@@ -32,8 +32,7 @@ import (
 //
 // The index is made of the texts in IBID_DATASETS without storing ten million of
 // them: a chunk's vector is the sum of those of two neighbouring pieces and a random
-// one, a term is in as many chunks as in those of the sets, at random. IBID_VECTORS
-// replaces the vectors: clusters, or gauss, of which none are near.
+// one, a term is in as many chunks as in those of the sets, at random.
 func BenchmarkMillions(b *testing.B) {
 	n, err := strconv.Atoi(os.Getenv("IBID_CHUNKS"))
 	if err != nil {
@@ -45,7 +44,7 @@ func BenchmarkMillions(b *testing.B) {
 	}
 	s := newStacks(b)
 	o := Options{Library: "library", Space: "test/256"}
-	dir = filepath.Join(dir, s.kind+strconv.Itoa(n))
+	dir = filepath.Join(dir, strconv.Itoa(n))
 	x := Open(dir, o)
 	if x.current.Load().chunks == 0 {
 		s.fill(b, x, n)
@@ -152,7 +151,6 @@ func memory(b *testing.B, name string) float64 {
 
 // Stacks are the content of a large index.
 type stacks struct {
-	kind      string
 	pieces    [][]float32
 	questions [][]float32
 	terms     []string // ascending
@@ -166,7 +164,7 @@ const stackDims = 256
 func newStacks(b *testing.B) *stacks {
 	corpora, err := filepath.Glob(filepath.Join(datatest.Sets(b), "*", "corpus.jsonl"))
 	must(b, err)
-	s := &stacks{kind: os.Getenv("IBID_VECTORS")}
+	s := new(stacks)
 	m, err := embed.New()
 	must(b, err)
 	var pieces, questions []string
@@ -208,34 +206,7 @@ func newStacks(b *testing.B) *stacks {
 	for _, term := range s.terms {
 		s.shares = append(s.shares, float64(counts[term])/sample)
 	}
-	if s.kind != "" {
-		s.replaceVectors(r)
-	}
 	return s
-}
-
-// replaceVectors makes the vectors synthetic. Those of a chunk are then near to one
-// of the pieces, or to none.
-func (s *stacks) replaceVectors(r *rand.Rand) {
-	random := func() []float32 {
-		v := make([]float32, stackDims)
-		for i := range v {
-			v[i] = float32(r.NormFloat64())
-		}
-		return v
-	}
-	s.pieces = s.pieces[:3000]
-	for i := range s.pieces {
-		s.pieces[i] = random()
-	}
-	for i := range s.questions {
-		s.questions[i] = random()
-		if s.kind == "clusters" {
-			for j, x := range s.pieces[i] {
-				s.questions[i][j] = x + .7*s.questions[i][j]
-			}
-		}
-	}
 }
 
 func readTexts(b *testing.B, path string) (texts []string) {
@@ -257,21 +228,10 @@ func readTexts(b *testing.B, path string) (texts []string) {
 func (s *stacks) vector(chunk int) []float32 {
 	r := rand.New(rand.NewPCG(uint64(chunk), 3))
 	v := make([]float32, stackDims)
-	if s.kind == "" {
-		at := chunk % (len(s.pieces) - 1)
-		a, b, c := s.pieces[at], s.pieces[at+1], s.pieces[r.IntN(len(s.pieces))]
-		for i := range v {
-			v[i] = a[i] + b[i] + c[i]
-		}
-	} else {
-		for i := range v {
-			v[i] = float32(r.NormFloat64())
-		}
-		if s.kind == "clusters" {
-			for i, x := range s.pieces[r.IntN(len(s.pieces))] {
-				v[i] = x + .7*v[i]
-			}
-		}
+	at := chunk % (len(s.pieces) - 1)
+	a, b, c := s.pieces[at], s.pieces[at+1], s.pieces[r.IntN(len(s.pieces))]
+	for i := range v {
+		v[i] = a[i] + b[i] + c[i]
 	}
 	unit, err := retrieve.Unit(v, stackDims)
 	if err != nil {

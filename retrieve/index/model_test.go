@@ -57,16 +57,6 @@ func (m *Model) Apply(changes ...retrieve.Change) {
 // Revision is that of the last change.
 func (m *Model) Revision() int64 { return m.revision }
 
-// Documents returns the numbers of the documents, in ascending order.
-func (m *Model) Documents() []int64 {
-	var all []int64
-	for n := range m.documents {
-		all = append(all, n)
-	}
-	slices.Sort(all)
-	return all
-}
-
 // A graded is a chunk with its score; the highest is the best.
 type graded struct {
 	hit   retrieve.Hit

@@ -109,13 +109,3 @@ func (s *shelf) Document(n int) (*ingest.Document, []ingest.Chunk) {
 	}
 	return doc, chunks
 }
-
-// Embed returns a vector for each text.
-func (s *shelf) Embed(t testing.TB, texts []string) [][]float32 {
-	t.Helper()
-	rows, err := s.Embedder.Embed(t.Context(), texts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
-}

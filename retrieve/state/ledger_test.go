@@ -2,10 +2,8 @@ package state
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -428,45 +426,5 @@ func TestMendLedger(t *testing.T) {
 		must(t, b.view(t.Context(), func(tx *tx) {
 			wantIDs(t, "records after deleting old ones", column[string](tx, `SELECT id FROM ibid.records`))
 		}))
-	})
-}
-
-// brokenOff runs a call and cancels its context at a random moment.
-func brokenOff(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, rand.N(3*time.Millisecond))
-	defer cancel()
-	return do(ctx)
-}
-
-// A change that is broken off is made whole or not at all, and is made if it
-// reports no error.
-func TestBrokenOff(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		ctx := t.Context()
-		for i := range 20 {
-			want := retrieve.Job{ID: fmt.Sprint(i), Started: now(), Spec: bytes.Repeat([]byte{byte(i)}, 3000)}
-			begun := brokenOff(ctx, func(ctx context.Context) error { return a.Ledger().Begin(ctx, want) })
-			got, err := b.Ledger().Job(ctx, want.ID)
-			if errors.Is(err, retrieve.ErrNotFound) && begun != nil {
-				begin(t, b, want)
-			} else if err != nil || !bytes.Equal(got.Spec, want.Spec) {
-				t.Fatalf("the job is %+v, %v; beginning it: %v", got, err, begun)
-			}
-			old, reply := strings.Repeat("old ", 500), strings.Repeat("reply ", 500)
-			must(t, b.Ledger().Keep(ctx, want.ID, "", "k", []byte(old)))
-			kept := brokenOff(ctx, func(ctx context.Context) error { return a.Ledger().Keep(ctx, want.ID, "", "k", []byte(reply)) })
-			now, ok, err := b.Ledger().Reply(ctx, want.ID, "k")
-			if err != nil || !ok || string(now) != reply && (kept == nil || string(now) != old) {
-				t.Fatalf("the reply is %.20q, %t, %v; storing it: %v", now, ok, err, kept)
-			}
-			r := record(want.ID, want.Started, 0)
-			must(t, b.Ledger().KeepRecord(ctx, r))
-			r.Events = bytes.Repeat([]byte{byte(i), 1}, 3000)
-			kept = brokenOff(ctx, func(ctx context.Context) error { return a.Ledger().KeepRecord(ctx, r) })
-			stored, err := b.Ledger().Record(ctx, r.ID)
-			if err != nil || !bytes.Equal(stored.Events, r.Events) && (kept == nil || len(stored.Events) != 12) {
-				t.Fatalf("the record is %+v, %v; storing it: %v", stored, err, kept)
-			}
-		}
 	})
 }

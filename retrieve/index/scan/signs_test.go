@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -87,33 +86,5 @@ func TestNear(t *testing.T) {
 				t.Errorf("%s, %d dimensions: %d of 200 in the wrong order", name, dims, wrong)
 			}
 		}
-	}
-}
-
-func BenchmarkEstimate(b *testing.B) {
-	r := rand.New(rand.NewPCG(5, 6))
-	p := NewProbe(unit(256, r.NormFloat64))
-	rows, out := make([]byte, 1024*p.stride), make([]int32, 1024)
-	for i := range rows {
-		rows[i] = byte(r.Uint32())
-	}
-	for i, k := range choices(estimateKernels) {
-		b.Run(fmt.Sprint("kernel=", i), func(b *testing.B) {
-			b.SetBytes(int64(len(rows)))
-			for b.Loop() {
-				run(k, p, p.plain, p.stride, out, rows)
-			}
-		})
-	}
-}
-
-func BenchmarkSigns(b *testing.B) {
-	r := rand.New(rand.NewPCG(5, 6))
-	v := unit(256, r.NormFloat64)
-	row := make([]byte, Stride(256))
-	Quantise(row, v)
-	var signs []byte
-	for b.Loop() {
-		signs = Signs(signs[:0], row, 256)
 	}
 }
