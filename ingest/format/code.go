@@ -131,7 +131,7 @@ func (w *codeWriter) declared(i int) (name string, isType bool) {
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	first, _, _ = strings.Cut(first, "(")
-	if notNames[name] || notNames[first] || w.language.loose && strings.Contains(line, "(") && line[0] != '#' && !w.opens(i) {
+	if notNames[name] || notNames[first] {
 		return "", false
 	}
 	return strings.Trim(name, `"'`), w.language.nested || typeLine.MatchString(line)
@@ -145,25 +145,12 @@ var notNames = set(`
 var typeLine = regexp.MustCompile(`\b(?:class|interface|enum|struct|trait|impl|mod|module|object|namespace|record|` +
 	`extension|protocol|service|defmodule)\b`)
 
-// opens reports whether the body of a function begins within a few lines.
-func (w *codeWriter) opens(i int) bool {
-	for _, line := range w.lines[i:min(len(w.lines), i+8)] {
-		if at := strings.IndexAny(line[:min(len(line), maxCodeLine)], "{;"); at >= 0 {
-			return line[at] == '{'
-		}
-		if strings.Contains(line, "=>") || strings.HasSuffix(strings.TrimSpace(line), "=") {
-			return true
-		}
-	}
-	return false
-}
-
 // isAttached reports whether a line above a declaration belongs to it: a comment,
 // an annotation, or the type of a function in C.
 func (w *codeWriter) isAttached(line string) bool {
 	trimmed := strings.TrimSpace(line)
 	return trimmed != "" && (w.isComment(trimmed) || strings.IndexByte("@[", trimmed[0]) >= 0 || strings.HasPrefix(trimmed, "#[") ||
-		w.language.loose && typeAlone.MatchString(line))
+		w.isComment("//") && typeAlone.MatchString(line))
 }
 
 var typeAlone = regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]*$`)

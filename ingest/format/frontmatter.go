@@ -22,58 +22,31 @@ var frontMatter = regexp.MustCompile(`(?s)^(?:---[ \t]*\n(.*?\n)??(?:---|\.\.\.)
 // lists of scalars are understood, so that a document cannot make the program
 // expand or decode anything.
 func readFrontMatter(doc *Document, matter string) {
-	var key string
-	var list []string
-	keep := func() {
-		if len(list) > 0 {
-			doc.setMeta(key, strings.Join(list, ", "))
-		}
-		key, list = "", nil
-	}
-	for line := range strings.SplitSeq(matter, "\n") {
-		line = strings.TrimRight(line, " \t\r")
-		trimmed := strings.TrimSpace(line)
-		if item, ok := strings.CutPrefix(trimmed, "- "); ok && key != "" {
-			// Of a list of authors with their addresses, "- name: Ada Lovelace".
-			if item = unquote(strings.TrimPrefix(item, "name:")); item != "" {
+	for _, m := range matterLine.FindAllStringSubmatch(matter, -1) {
+		var list []string
+		for item := range strings.FieldsFuncSeq(m[2], func(r rune) bool { return r == '\n' || m[2][0] == '[' && r == ',' }) {
+			item, isItem := strings.CutPrefix(strings.Trim(item, " \t\r[]"), "- ")
+			if strings.Contains(m[2], "\n") && !isItem { // of a list of authors, the address below "- name: Ada Lovelace"
+				continue
+			}
+			if item = unquote(strings.TrimPrefix(item, "name:")); item != "" && item != "|" && item != ">" {
 				list = append(list, item)
 			}
-			continue
 		}
-		if trimmed == "" || trimmed[0] == '#' || line[0] == ' ' || line[0] == '\t' {
-			continue
-		}
-		keep()
-		name, value, ok := strings.Cut(trimmed, ":")
-		if before, after, toml := strings.Cut(trimmed, "="); toml && (!ok || len(before) < len(name)) {
-			name, value, ok = before, after, true
-		}
-		if !ok {
-			continue
-		}
-		key = strings.ToLower(strings.Trim(name, " \t\"'"))
-		value = strings.TrimSpace(value)
-		if inner, ok := strings.CutPrefix(value, "["); ok {
-			for item := range strings.SplitSeq(strings.TrimRight(inner, "] "), ",") {
-				if item = unquote(item); item != "" {
-					list = append(list, item)
-				}
-			}
-		} else if value = unquote(value); value != "" && value != "|" && value != ">" {
-			list = append(list, value)
-		}
+		doc.setMeta(strings.ToLower(m[1]), strings.Join(list, ", "))
 	}
-	keep()
 }
 
+// matterLine matches a key and its value: the rest of the line, or the items below it.
+var matterLine = regexp.MustCompile(`(?m)^["']?(\w+)["']?[ \t]*[:=][ \t]*(.*(?:\n[ \t]*- .*(?:\n[ \t]+\w+:.*)*)*)`)
+
+// unquote returns a value without quotes, or without a comment.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
 		return s[1 : len(s)-1]
 	}
-	if i := strings.Index(s, " #"); i >= 0 {
-		s = strings.TrimSpace(s[:i])
-	}
+	s, _, _ = strings.Cut(s, " #")
 	return s
 }
 

@@ -2,7 +2,6 @@ package format
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,10 +47,7 @@ func JSON(doc *Document, data []byte) error {
 	if err := lockFile(doc.Path); err != nil {
 		return err
 	}
-	if err := checkLines(data, maxJSONLine); err != nil {
-		return err
-	}
-	src, err := charset.Decode(data, "")
+	src, err := jsonText(data)
 	if err != nil {
 		return err
 	}
@@ -76,45 +72,48 @@ func JSON(doc *Document, data []byte) error {
 // JSONLines reads one JSON value from each line as a record with the anchor
 // "row=N", N being its 1-based line. Invalid lines are kept as text.
 func JSONLines(doc *Document, data []byte) error {
-	if err := checkLines(data, maxJSONLine); err != nil {
-		return err
-	}
-	src, err := charset.Decode(data, "")
+	src, err := jsonText(data)
 	if err != nil {
 		return err
 	}
 	var w jsonWriter
-	number, read, broken, first := 0, 0, 0, 0
+	number, broken := 0, 0
 	for line := range strings.SplitSeq(src, "\n") {
 		number++
 		if line = strings.TrimSpace(line); line == "" || w.full() {
 			continue
 		}
-		read++
-		p := newJSONParser(line)
-		fields := p.value(p.next(), 1).fields(nil, "")
-		if errors.Is(p.err, errTooDeep) {
-			return fmt.Errorf("line %d: %w", number, p.err)
-		}
-		w.b.line = number
+		w.b.line, w.jsonParser = number, newJSONParser(line)
 		s := Section{Level: 1, Anchor: "row=" + strconv.Itoa(number)}
-		if p.err == nil && p.ended() {
-			w.record(s, fields)
-			continue
+		v := w.value(w.next(), 1)
+		switch {
+		case errors.Is(w.err, errTooDeep):
+			return fmt.Errorf("line %d: %w", number, w.err)
+		case w.err == nil && w.ended():
+			w.record(s, v.fields(nil, ""))
+		default:
+			broken++
+			w.b.begin(s, func() { w.b.Paragraph(line) })
 		}
-		broken, first = broken+1, cmp.Or(first, number)
-		w.b.begin(s, func() { w.b.Paragraph(line) })
 	}
 	switch {
 	case w.full():
 		return errTooMuchText
-	case broken > 0 && broken == read:
+	case broken > 0 && broken == len(w.b.sections):
 		return errors.New("none of its lines is valid JSON")
 	case broken > 0:
-		doc.Partial = fmt.Sprintf("%d of its %d lines are not valid JSON (line %d is the first), and were kept unchanged", broken, read, first)
+		doc.Partial = fmt.Sprintf("%d of its lines are not valid JSON, and were kept unchanged", broken)
 	}
 	w.b.into(doc)
 	return nil
+}
+
+// jsonText decodes a file whose lines are not too long.
+func jsonText(data []byte) (string, error) {
+	if err := checkLines(data, maxJSONLine); err != nil {
+		return "", err
+	}
+	return charset.Decode(data, "")
 }
 
 // checkLines refuses a file with a line that is longer than limit bytes.
@@ -258,10 +257,7 @@ func (w *jsonWriter) full() bool { return w.b.text.Len() > maxDataText }
 
 // document writes all values of the file.
 func (w *jsonWriter) document() {
-	for n := 1; !w.full(); n++ {
-		if n > 1 && w.err == nil && !w.More() && w.ended() {
-			return
-		}
+	for n := 1; !w.full() && !(n > 1 && w.err == nil && !w.More() && w.ended()); n++ {
 		token := w.next()
 		w.b.line = w.line()
 		switch {
@@ -271,10 +267,8 @@ func (w *jsonWriter) document() {
 			w.list("", "", "", 1)
 		case token == json.Delim('{') && n == 1:
 			w.members("", "", 1)
-		case token == json.Delim('{'): // one of several values
+		default: // of several values, each is a record
 			w.record(Section{Level: 1, Anchor: "row=" + strconv.Itoa(w.b.line)}, w.value(token, 1).fields(nil, ""))
-		default:
-			w.b.Paragraph(scalar(token))
 		}
 	}
 }

@@ -12,7 +12,6 @@ type language struct {
 	// a line declares; empty for none.
 	declares string
 	comments []string // what begins a line of a comment
-	loose    bool     // a declaration must not be a mere call or a prototype
 	nested   bool     // a declaration may contain others, up to the next line without indentation
 }
 
@@ -26,13 +25,13 @@ var (
 		`|(?:const|let|var)\s+([\w$]+)\s*(?::[^=]+)?=\s*(?:async\s*)?(?:function\b|\([^()]*\)\s*(?::[^=]+)?=>|[\w$]+\s*=>|class\b))` +
 		`|^\s+(?:(?:public|private|protected|static|async|get|set|override|readonly)\s+)*` +
 		`\*?(#?[\w$]+)\s*(?:<[^<>]+>)?\([^()]*\)\s*(?::[^{;=]+)?\{\s*$`}
-	classLanguage = language{comments: slashes, loose: true, declares: `^\s*(?:(?:public|private|protected|internal|static|final|` +
+	classLanguage = language{comments: slashes, declares: `^\s*(?:(?:public|private|protected|internal|static|final|` +
 		`abstract|sealed|partial|virtual|override|` +
 		`async|synchronized|native|default|unsafe|readonly|open|data|inline|suspend|` +
 		`fileprivate|mutating|case|implicit|extern|new|strictfp)\s+)*` +
 		`(?:(?:class|interface|enum|record|struct|trait|object|extension|protocol|namespace|fun|func|def|@interface)\s+(?:<[^<>]+>\s*)?(\w+)` +
 		`|(?:[\w<>\[\],.?&]+\s+){1,2}(\w+)\s*\([^();]*(?:\)|,\s*$)[^;=]*$)`}
-	cLanguage = language{comments: slashes, loose: true, declares: `^(?:(?:typedef\s+)?` +
+	cLanguage = language{comments: slashes, declares: `^(?:(?:typedef\s+)?` +
 		`(?:struct|union|enum(?:\s+class)?|class|namespace)\s+(\w+)[^;()=]*$` +
 		`|#\s*define\s+(\w+\([^()]*\))` +
 		`|(?:[A-Za-z_][\w:<>,*&~\s]*?[\s*&])??((?:\w+::)*~?\w+|operator[^\s\w(]{1,3})\s*\([^;]*$)`}

@@ -19,16 +19,13 @@ const maxXMLDepth = 256
 var (
 	xmlProse   = set(`p para simpara formalpara li listitem lg v subtitle caption abstract quote blockquote note dd dt remark epigraph`)
 	xmlCell    = set(`td th entry cell stentry`) // their name is not written
-	xmlHeading = set(`title head h h1 h2 h3 h4 h5 h6 heading`)
+	xmlHeading = set(`title head h h1 h2 h3 heading`)
 	xmlSection = set(`section sect sect1 sect2 sect3 sect4 chapter part appendix preface article topic div div1 div2 sec book body
 		glossary bibliography reference refsect1`)
 	xmlCode    = set(`programlisting screen literallayout codeblock pre code synopsis`)
 	xmlItem    = set(`li listitem`)
 	xmlDropped = set(`script style binary`)
-	xmlAbout   = map[string]string{
-		"title": "title", "creator": "author", "author": "author", "date": "date",
-		"language": "language", "description": "description", "keywords": "tags", "subject": "tags",
-	}
+	xmlAbout   = map[string]string{"creator": "author", "author": "author", "date": "date", "language": "language"}
 )
 
 var xmlMarkup = regexp.MustCompile(`(?i)</?(?:p|br|a|div|b|i|ul|ol|li|img|strong|em|span|h[1-6]|table)\b[^<>]*>`)
@@ -66,7 +63,7 @@ func XML(doc *Document, data []byte) error {
 	case err != nil && w.b.text.Len() == 0:
 		return fmt.Errorf("it is not valid XML: %w", err)
 	case err != nil:
-		doc.Partial = fmt.Sprintf("it is not valid XML after line %d: %v", lineOf(d), err)
+		doc.Partial = fmt.Sprintf("it is not valid XML: %v", err)
 	}
 	w.b.into(doc)
 	doc.titleFromHeading(anyLevel)
@@ -199,9 +196,6 @@ func (w *xmlWriter) element(n *xmlNode, level int) {
 		if len(w.b.sections) == 0 && w.depth <= 4 {
 			w.doc.setMeta("title", n.words())
 		}
-		if len(n.name) == 2 && n.name[0] == 'h' {
-			level = int(n.name[1] - '0')
-		}
 		w.b.Heading(max(1, level), n.words(), "")
 	case xmlCode[n.name] && n.isBlock():
 		w.b.Code(n.words())
@@ -258,7 +252,7 @@ func (w *xmlWriter) children(n *xmlNode, level int) {
 
 // add adds a value to the line.
 func (w *xmlWriter) add(name, text string, line int) {
-	if about, ok := xmlAbout[name]; ok && len(text) < 300 && w.depth <= 3 && !xmlMarkup.MatchString(text) {
+	if about, ok := xmlAbout[name]; ok && w.depth <= 3 {
 		w.doc.setMeta(about, text)
 	}
 	if xmlCell[name] {

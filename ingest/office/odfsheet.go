@@ -66,18 +66,15 @@ func (o *odfReader) sheets(x *xmlReader) {
 		o.page++
 		s := newSheet(o.file, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(o.page)))
 		n := 0
-		linked := false
 		var after []Block
 		var do func(e element)
 		do = func(e element) {
 			switch e.Name.Local {
-			case "table-source": // a copy of another file
-				linked = true
 			case "table-row":
 				cells := o.sheetRow(x, s, n+1, &after)
 				repeats := max(number(e, "number-rows-repeated", 1), 1)
 				for i := range repeated(repeats, len(cells)) {
-					if n+1+i <= maxSheetRows && o.over == nil && !linked {
+					if n+1+i <= maxSheetRows && o.over == nil {
 						s.row(n+1+i, slices.Clone(cells))
 					}
 				}
@@ -90,9 +87,7 @@ func (o *odfReader) sheets(x *xmlReader) {
 		}
 		x.each(do)
 		s.writeTop()
-		if !linked {
-			s.rest(after)
-		}
+		s.rest(after)
 	})
 }
 

@@ -129,12 +129,10 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 }
 
 // drawnBlocks reads the paragraphs of a shape. Those of an outline are items
-// of a list unless there is only one; others are items where they have a
-// bullet.
+// of a list, and so are others where they have a bullet.
 func drawnBlocks(x *xmlReader, outline bool) []Block {
 	var out []Block
 	var counts [listLevels]int
-	bodies := map[int]bool{} // items if it is an outline
 	x.each(func(e element) {
 		if e.Name.Local != "p" {
 			return
@@ -157,16 +155,16 @@ func drawnBlocks(x *xmlReader, outline bool) []Block {
 		if counts[p.level] > 0 {
 			b.Marker = strconv.Itoa(counts[p.level]) + "."
 		}
+		if outline && b.Marker == "" {
+			b.Marker = bullet
+		}
 		if b.Marker != "" && !p.plain {
 			b.Kind = Item
 		}
-		bodies[len(out)] = b.Kind == Paragraph && !p.plain
 		out = append(out, b)
 	})
-	for i := range out {
-		if outline && len(out) > 1 && bodies[i] {
-			out[i].Kind, out[i].Marker = Item, bullet
-		}
+	if len(out) == 1 && out[0].Marker == bullet {
+		out[0].Kind = Paragraph
 	}
 	return out
 }
