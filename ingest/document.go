@@ -95,7 +95,7 @@ type Chunk struct {
 	// Page is the 1-based page on which the chunk starts; 0 without pages.
 	Page int `json:"page,omitempty"`
 	// Line is the 1-based line of the file in which the chunk starts; 0 where
-	// [Document.LineAt] does not know it.
+	// no [format.LineCounter] knows it.
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
 	// Tokens is CountTokens(Text).

@@ -20,7 +20,7 @@ import (
 
 const (
 	sampleBytes = 64 << 10
-	lineBytes   = 1 << 10 // of a line in the sample
+	lineBytes   = 16 << 10 // of a line in the sample
 
 	unlikelyLetter = -9.0  // of the script, but not of the language
 	strayCharacter = -14.0 // control characters and undefined ones
@@ -89,18 +89,11 @@ func byLook(data []byte, declared encoding.Encoding) (encoding.Encoding, error) 
 }
 
 // sampleOf returns lines with bytes beyond ASCII, from the start of the data.
-func sampleOf(data []byte) []byte {
-	if len(data) <= sampleBytes/4 {
-		return data
-	}
-	var sample []byte
+func sampleOf(data []byte) (sample []byte) {
 	for line := range bytes.Lines(data) {
-		i := slices.IndexFunc(line, func(c byte) bool { return c >= utf8.RuneSelf })
-		if i < 0 {
-			continue
+		if slices.ContainsFunc(line, func(c byte) bool { return c >= utf8.RuneSelf }) {
+			sample = append(sample, line[:min(len(line), lineBytes)]...)
 		}
-		start := max(0, i-lineBytes/4)
-		sample = append(append(sample, line[start:min(len(line), start+16*lineBytes)]...), '\n')
 		if len(sample) >= sampleBytes {
 			break
 		}

@@ -93,13 +93,6 @@ func (doc *Document) PageAt(offset int) int {
 	return doc.Pages[i-1].Number
 }
 
-// LineAt returns the 1-based line of the file for the byte of the text at the
-// offset; 0 if it is not known.
-func (doc *Document) LineAt(offset int) int {
-	counter := LineCounter{Document: doc}
-	return counter.At(offset)
-}
-
 // A LineCounter finds the lines of increasing offsets, and counts each line end
 // of the text once.
 type LineCounter struct {

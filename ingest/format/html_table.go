@@ -111,34 +111,15 @@ func spanOf(cell *html.Node, key string, most int) int {
 }
 
 // isLayout reports whether a table only lays out the page: there are tables,
-// headings or code in it, or no names and whole passages in its cells.
+// headings or code in it.
 func isLayout(table *html.Node) bool {
-	if attr(table, "role") == "presentation" {
-		return true
-	}
-	named, passages := false, false
-	holds := find(table, func(c *html.Node) bool {
+	return attr(table, "role") == "presentation" || find(table, func(c *html.Node) bool {
 		switch c.DataAtom {
 		case atom.Table:
 			return c != table
 		case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Pre:
 			return true
-		case atom.Th, atom.Thead, atom.Caption:
-			named = true
-		case atom.P:
-			passages = passages || c.Parent.DataAtom == atom.Td && secondParagraph(c)
 		}
 		return false
-	})
-	return holds != nil || passages && !named
-}
-
-// secondParagraph reports whether a paragraph follows another one.
-func secondParagraph(p *html.Node) bool {
-	for s := p.PrevSibling; s != nil; s = s.PrevSibling {
-		if s.Type == html.ElementNode {
-			return s.DataAtom == atom.P && strings.TrimSpace(seenText(s)) != ""
-		}
-	}
-	return false
+	}) != nil
 }

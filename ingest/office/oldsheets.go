@@ -226,29 +226,35 @@ func (b *workbook) oldCell(r *xlsRecord, style int) (text string, value bool) {
 	case xlsRK:
 		return b.float(rk(uint32(r.number(4))), style), true
 	case xlsBool:
-		if n := r.number(1); r.number(1) == 0 {
-			return map[int]string{0: "FALSE", 1: "TRUE"}[n], true
-		}
-		return "#N/A", true
+		n := r.number(1)
+		return truth(n, r.number(1) != 0), true
 	}
 	n := r.float()
 	bits := math.Float64bits(n)
 	if r.kind == xlsFormula && bits>>48 == 0xffff {
 		switch kind, n := bits&0xff, int(bits>>16&0xff); kind {
-		case 1:
-			return map[int]string{0: "FALSE", 1: "TRUE"}[n], true
-		case 2:
-			return "#N/A", true
-		case 3:
-			return "", true
+		case 1, 2:
+			return truth(n, kind == 2), true
+		default:
+			return "", kind == 3
 		}
-		return "", false
 	}
 	return b.float(n, style), true
 }
 
 func (b *workbook) float(n float64, style int) string {
 	return b.number(strconv.FormatFloat(n, 'g', -1, 64), style)
+}
+
+// truth returns the text of a truth value or an error.
+func truth(n int, isError bool) string {
+	switch {
+	case isError:
+		return "#N/A"
+	case n == 0:
+		return "FALSE"
+	}
+	return "TRUE"
 }
 
 // rk decodes a number in 30 bits.

@@ -190,16 +190,14 @@ func (b *workbook) binaryCell(kind, style int, r *cursor) sheetCell {
 		return sheetCell{text: b.float(rk(uint32(r.number(4))), style), value: true}
 	case xlsbReal, xlsbFormulaReal:
 		return sheetCell{text: b.float(r.float(), style), value: true}
-	case xlsbBool, xlsbFormulaBool:
-		return sheetCell{text: map[int]string{0: "FALSE", 1: "TRUE"}[r.number(1)], value: true}
-	case xlsbError, xlsbFormulaErr:
-		return sheetCell{text: "#N/A", value: true}
+	case xlsbBool, xlsbFormulaBool, xlsbError, xlsbFormulaErr:
+		return sheetCell{text: truth(r.number(1), kind == xlsbError || kind == xlsbFormulaErr), value: true}
 	case xlsbSharedRef:
 		return sheetCell{text: b.text(r.number(4))}
 	case xlsbRichText:
 		r.number(1)
-	}
-	if kind == xlsbText || kind == xlsbFormulaText || kind == xlsbRichText {
+		return sheetCell{text: r.wide()}
+	case xlsbText, xlsbFormulaText:
 		return sheetCell{text: r.wide()}
 	}
 	return sheetCell{}
