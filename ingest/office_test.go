@@ -128,7 +128,6 @@ func TestOfficeOddPacking(t *testing.T) {
 	}{
 		{"renamed.doc", whole, "The ferry leaves at nine.", ""},
 		{"renamed.odt", whole, "The ferry leaves at nine.", ""},
-		{"no-relations.docx", zipOf(t, part("word/document.xml", ferry)), "The ferry leaves at nine.", ""},
 		{"backslashes.docx", zipOf(t, officeRels("/word/document.xml"), part(`\WORD\Document.xml`, ferry)), "The ferry leaves at nine.", ""},
 		{"outside.docx", zipOf(t, officeRels("../../word/document.xml"), part("../../word/document.xml", ferry)), "The ferry leaves at nine.",
 			""},

@@ -9,6 +9,8 @@ import (
 	"codeberg.org/readeck/go-readability"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"ibid/ingest/office"
 )
 
 // unseen elements contain no visible text.
@@ -66,13 +68,22 @@ func isWaiting(n *html.Node) bool {
 
 func isNoContent(n *html.Node) bool { return isUnseen(n) || isBoilerplate(n) || isHidden(n) }
 
-// prune removes the nodes below n that are left out.
+// prune removes the nodes below n that are left out, and writes exponents and signs of
+// notes with superscript digits.
 func prune(n *html.Node, leftOut func(*html.Node) bool) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
-		if c.DataAtom != atom.Head && leftOut(c) {
+		text, raised := "", false
+		if c.DataAtom == atom.Sup || c.DataAtom == atom.A && (attr(c, "epub:type") == "noteref" || attr(c, "role") == "doc-noteref") {
+			text, raised = office.Raised(rawText(c))
+		}
+		switch {
+		case raised:
+			n.InsertBefore(&html.Node{Type: html.TextNode, Data: text}, c)
 			n.RemoveChild(c)
-		} else {
+		case c.DataAtom != atom.Head && leftOut(c):
+			n.RemoveChild(c)
+		default:
 			prune(c, leftOut)
 		}
 		c = next

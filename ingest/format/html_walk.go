@@ -6,8 +6,6 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-
-	"ibid/ingest/office"
 )
 
 // An htmlWalker turns elements into blocks.
@@ -96,15 +94,6 @@ func (w *htmlWalker) block(n *html.Node) {
 		w.table(n)
 	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
 		w.inline.WriteString(oneLine(rawText(n)))
-	case atom.Sup, atom.A:
-		if n.DataAtom == atom.Sup || isNoteSign(n) {
-			if text, ok := office.Raised(rawText(n)); ok {
-				w.inline.WriteString(text)
-				w.anchor = ""
-				return
-			}
-		}
-		w.children(n)
 	default:
 		if blockElements[n.DataAtom] {
 			w.flush()
@@ -212,11 +201,6 @@ func seenText(n *html.Node) string {
 		case n.Type == html.TextNode:
 			out.WriteString(n.Data)
 			return
-		case n.DataAtom == atom.Sup, isNoteSign(n):
-			if text, ok := office.Raised(rawText(n)); ok {
-				out.WriteString(text)
-				return
-			}
 		case n.DataAtom == atom.Br, n.DataAtom == atom.P, n.DataAtom == atom.Li, n.DataAtom == atom.Div:
 			out.WriteByte(' ')
 		}
@@ -226,11 +210,6 @@ func seenText(n *html.Node) string {
 	}
 	walk(n)
 	return out.String()
-}
-
-// isNoteSign reports whether an element links to a note of a book.
-func isNoteSign(n *html.Node) bool {
-	return n.DataAtom == atom.A && (attr(n, "epub:type") == "noteref" || attr(n, "role") == "doc-noteref")
 }
 
 // rawText returns all text in an element unchanged.

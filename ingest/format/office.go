@@ -4,9 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
-
 	"ibid/ingest/charset"
 	"ibid/ingest/office"
 )
@@ -93,18 +90,10 @@ func (w *officeWriter) table(b office.Block) {
 // menus.
 func (w *officeWriter) html(page []byte) {
 	text, err := charset.Decode(page, declaredCharset(page))
-	var root *html.Node
-	if err == nil {
-		root, err = html.Parse(strings.NewReader(text))
-	}
-	if err != nil { // nested deeper than the parser allows
+	if err != nil {
 		w.partial = append(w.partial, "a page in it could not be read: "+err.Error())
-		return
 	}
-	if body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body }); body != nil {
-		prune(body, isNoContent)
-		(&htmlWalker{b: &w.b}).block(body)
-	}
+	htmlFragment(&w.b, text)
 }
 
 func (w *officeWriter) meta(key, value string) {

@@ -25,7 +25,6 @@ var (
 	xmlCode    = set(`programlisting screen literallayout codeblock pre code synopsis`)
 	xmlItem    = set(`li listitem`)
 	xmlDropped = set(`script style binary`)
-	xmlAbout   = map[string]string{"creator": "author", "author": "author", "date": "date", "language": "language"}
 )
 
 var xmlMarkup = regexp.MustCompile(`(?i)</?(?:p|br|a|div|b|i|ul|ol|li|img|strong|em|span|h[1-6]|table)\b[^<>]*>`)
@@ -55,7 +54,7 @@ func XML(doc *Document, data []byte) error {
 	if errors.Is(err, errTooDeep) {
 		return err
 	}
-	w := xmlWriter{doc: doc}
+	var w xmlWriter
 	w.children(root, 0)
 	switch {
 	case w.b.text.Len() > maxDataText:
@@ -172,8 +171,6 @@ func (n *xmlNode) attributes() (out []xml.Attr) {
 // An xmlWriter writes elements, and gathers the values of a line.
 type xmlWriter struct {
 	b      builder
-	doc    *Document
-	depth  int
 	names  []string
 	values []string
 	size   int
@@ -185,17 +182,12 @@ func (w *xmlWriter) element(n *xmlNode, level int) {
 	if w.b.text.Len() > maxDataText || xmlDropped[n.name] {
 		return
 	}
-	w.depth++
-	defer func() { w.depth-- }()
 	if n.isBlock() {
 		w.flush()
 	}
 	w.b.line = n.line
 	switch {
 	case xmlHeading[n.name]:
-		if len(w.b.sections) == 0 && w.depth <= 4 {
-			w.doc.setMeta("title", n.words())
-		}
 		w.b.Heading(max(1, level), n.words(), "")
 	case xmlCode[n.name] && n.isBlock():
 		w.b.Code(n.words())
@@ -252,9 +244,6 @@ func (w *xmlWriter) children(n *xmlNode, level int) {
 
 // add adds a value to the line.
 func (w *xmlWriter) add(name, text string, line int) {
-	if about, ok := xmlAbout[name]; ok && w.depth <= 3 {
-		w.doc.setMeta(about, text)
-	}
 	if xmlCell[name] {
 		name = ""
 	}
