@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
-	"fmt"
 	"hash/crc32"
 	"ibid/data/datatest"
 	"ibid/ingest/child"
@@ -356,67 +355,4 @@ func TestOfficeMutants(t *testing.T) {
 		}
 	}
 	checkMutants(t, new(Reader), mutants, false)
-}
-
-// refusedOffice says why a file is not read, by a part of its name.
-var refusedOffice = [][2]string{
-	{"protected_drm.doc", "rights management"}, {"password.xls", "protected with a password"},
-	{"EXCEL_95.xls", "before 97"}, {"tableInsideParagraph.doc", "Office 2003"},
-	{"Doc1_ole.doc", "no text"}, {"multi_authors.doc", "no text"}, {"phonetic.doc", "no text"},
-	{"passtika", "protected with a password"}, {"testODTnotaZipFile", "not an office document"},
-	{"truncated", "damaged or cut off"}, {"headerPic.docx", "no text"}, {"multi_authors.docx", "no text"},
-	{"embeddedPDF_mac.xlsx", "no text"}, {"embeddedMP3.pptx", "no text"}, {"testMasterFooter.odp", "no text"},
-	{"testODPMacro.odp", "no text"},
-}
-
-// Every office file of the evaluation sets is read, or there is a reason why not.
-func TestReadEveryKindOfOffice(t *testing.T) {
-	dir := datatest.Sets(t, "files")
-	kinds := map[string]bool{}
-	for _, f := range formats() {
-		switch f.name {
-		case "docx", "pptx", "xlsx", "odt", "ods", "odp", "epub", "office":
-			for _, ending := range f.endings {
-				kinds[ending] = true
-			}
-		}
-	}
-	r := new(Reader)
-	read, unread := map[string]int{}, map[string]int{}
-	err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
-		ending := strings.ToLower(filepath.Ext(name))
-		if err != nil || d.IsDir() || !kinds[ending] {
-			return err
-		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		base := filepath.Base(name)
-		doc, err := r.Read(t.Context(), base, data)
-		if err == nil {
-			read[ending]++
-			checkDocument(t, doc)
-			if doc.Partial != "" && base != "testODFwithOOo3.odt" && // a formula in it
-				!strings.HasPrefix(doc.Partial, "files in it are not read: ") {
-				t.Errorf("%s was read in part: %s", base, doc.Partial)
-			}
-			return nil
-		}
-		unread[ending]++
-		if !slices.ContainsFunc(refusedOffice, func(f [2]string) bool {
-			return strings.Contains(base, f[0]) && strings.Contains(err.Error(), f[1])
-		}) {
-			t.Errorf("%s: %v", base, err)
-		}
-		return nil
-	})
-	must(t, err)
-	t.Logf("figure: office files read %s; refused with a reason %s", fmt.Sprint(read), fmt.Sprint(unread))
-	for ending, least := range map[string]int{".doc": 15, ".xls": 10, ".ppt": 10, ".rtf": 15,
-		".docx": 20, ".xlsx": 15, ".xlsb": 3, ".pptx": 15, ".odt": 5} {
-		if read[ending] < least {
-			t.Errorf("%d %s files were read, fewer than there are", read[ending], ending)
-		}
-	}
 }

@@ -87,8 +87,6 @@ func misbehave(message json.RawMessage, data []byte) (any, string) {
 		}
 	case "grumble": // more than a pipe holds, of no harm
 		fmt.Fprint(os.Stderr, strings.Repeat("a warning of a library\n", 1<<15))
-	case "long":
-		return result{}, strings.Repeat("x", MaxOutput)
 	case "write":
 		if err := os.WriteFile(request.Path, []byte("written"), 0o600); err != nil {
 			panic(err)
@@ -169,17 +167,6 @@ func TestChildDeathsAreNamed(t *testing.T) {
 				t.Errorf("the process %s is still there", first)
 			}
 		})
-	}
-}
-
-// A reply that is too long is refused before it is received.
-func TestChildReplyTooLong(t *testing.T) {
-	if Memory != 512<<20 {
-		t.Skip("the race detector takes too long to copy a reply of this size")
-	}
-	if _, _, err := testPool(t).do(t, "long"); err == nil || !strings.Contains(err.Error(), "of memory") &&
-		!strings.Contains(err.Error(), "of text") {
-		t.Errorf("%v", err)
 	}
 }
 
@@ -285,14 +272,6 @@ func TestChildMayNotWriteFiles(t *testing.T) {
 	}
 	if data, err := os.ReadFile(name); err == nil && len(data) > 0 {
 		t.Errorf("a child wrote %q", data)
-	}
-}
-
-func TestChildEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := testPool(t).ask(ctx, "hang", wish{Do: "hang"}, nil, new(result), time.Minute); err != context.DeadlineExceeded {
-		t.Errorf("%v", err)
 	}
 }
 

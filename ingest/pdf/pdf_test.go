@@ -160,13 +160,6 @@ func TestPagesWithoutSpaces(t *testing.T) {
 	}
 }
 
-func FuzzInterpret(f *testing.F) {
-	f.Add([]byte("BT /F 12 Tf [(a) -3 <41>] TJ << /A [ 1 ] >> BDC BI ID x EI Q"))
-	f.Fuzz(func(t *testing.T, src []byte) {
-		interpret(src, func(string, []operand) {})
-	})
-}
-
 // The layout of any content must not panic.
 func FuzzLayout(f *testing.F) {
 	f.Add([]byte("BT 10 0 0 10 50 700 Tm (One) Tj 200 0 Td (Two) Tj 0 -1.2 TD (-) ' ET q 0 1 -1 0 5 5 cm (x) Tj"))
