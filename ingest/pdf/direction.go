@@ -59,16 +59,15 @@ func mirror(glyphs []glyph) ([]glyph, bool) {
 }
 
 // byPlace puts the glyphs that begin with the first one and have its base line in
-// the order of their places, marks after their letters, and returns how many there
-// are: none if no letter among them is read from right to left.
-func byPlace(glyphs []glyph) int {
-	end, found := 0, false
+// the order of their places, marks after their letters, if a letter among them is
+// read from right to left. It returns how many there are.
+func byPlace(glyphs []glyph) (end int, found bool) {
 	for end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[0].Y) < sameLine*max(glyphs[end].Size, glyphs[0].Size) {
 		found = found || isRightToLeft(glyphs[end])
 		end++
 	}
 	if !found {
-		return 0
+		return end, false
 	}
 	row := glyphs[:end]
 	var letters []glyph
@@ -96,7 +95,7 @@ func byPlace(glyphs []glyph) int {
 		}
 		return -1
 	})
-	return end
+	return end, true
 }
 
 func middle(g glyph) float64 { return (g.X0 + g.X1) / 2 }

@@ -133,8 +133,8 @@ func (f *form) sound() bool {
 	return tall && len(f.rows) > 1
 }
 
-// maxCells is the largest number of cells in a row of a form.
-const maxCells = 40
+// maxCells is the largest number of cells in a row of a table: more are words.
+const maxCells = 100
 
 // maxLabel is the length up to which a text next to another is its label.
 const maxLabel = 80

@@ -59,10 +59,13 @@ func lines(glyphs []glyph) []line {
 // where there are gaps.
 func pieces(glyphs []glyph, mirrored bool) []line {
 	var out []line
-	placed := 0 // the glyphs before it are in order
+	placed, rowEnd := 0, 0 // the glyphs before it are in order; the end of the base line
 	for start := 0; start < len(glyphs); {
-		if start >= placed {
-			placed = start + byPlace(glyphs[start:])
+		if start >= rowEnd {
+			n, found := byPlace(glyphs[start:])
+			if rowEnd = start + n; found {
+				placed = rowEnd
+			}
 		}
 		end, limit, next := start+1, len(glyphs), follows
 		if start < placed {

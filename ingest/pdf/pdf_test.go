@@ -89,6 +89,20 @@ func TestRowsReadTables(t *testing.T) {
 	}
 }
 
+// A line of many pieces takes no quadratic time.
+func TestManyPieces(t *testing.T) {
+	const pieces = 50_000
+	var glyphs []glyph
+	for i := range pieces {
+		x := 14 * float64(i)
+		glyphs = append(glyphs, glyph{Text: "x", X0: x, X1: x + 5, Y: 700, Size: 5, Begins: true})
+	}
+	got := lines(glyphs)
+	if len(got) != 1 || got[0].text != strings.TrimSpace(strings.Repeat("x ", pieces)) || got[0].row {
+		t.Errorf("%d lines", len(got))
+	}
+}
+
 func TestJoinedMendsHyphens(t *testing.T) {
 	p := paragraphs{words: map[string]bool{"well-known": true}}
 	tests := []struct{ a, b, want string }{

@@ -26,8 +26,8 @@ func rows(in []line) []line {
 	var out []line
 	for i := 0; i < len(beside); {
 		first := cells(beside[i], nil, cellGap)
-		if len(first) > 1 && isJustified(first, out, beside[i+1:]) {
-			first = []line{together(first)}
+		if len(first) > maxCells || len(first) > 1 && isJustified(first, out, beside[i+1:]) {
+			first = cells(beside[i], nil, math.Inf(1))
 		}
 		if len(first) > 1 {
 			table, n := tableAt(beside[i:])
@@ -61,34 +61,38 @@ func isJustified(row, before []line, after [][]line) bool {
 	return len(next) == 1 && spans(next[0])
 }
 
-func together(row []line) line {
-	l := row[0]
-	for _, next := range row[1:] {
-		l.join(next, true)
-	}
-	return l
-}
 
 // cells joins the pieces of a line into cells: after wide gaps or at a known column.
 func cells(row []line, columns []float64, wide float64) []line {
 	out := []line{row[0]}
-	for _, next := range row[1:] {
+	text := []byte(row[0].text) // of the last cell
+	for i, next := range row[1:] {
 		last := &out[len(out)-1]
 		size := max(last.size, next.size)
 		gap := next.x0 - last.x1
 		starts := gap > 0.3*size && slices.ContainsFunc(columns, func(x float64) bool { return math.Abs(x-next.x0) < 0.4*size })
-		if (gap > wide*size || starts) && !(len(out) == 1 && marker(last.text)) {
-			out = append(out, next)
-		} else {
-			last.join(next, gap > wordGap*size)
+		if (gap > wide*size || starts) && !(len(out) == 1 && len(text) < 16 && marker(string(text))) {
+			last.text = string(text)
+			out, text = append(out, next), []byte(next.text)
+			continue
 		}
+		if gap > wordGap*size && !ideographs(row[i].text, next.text) {
+			text = append(text, ' ')
+		}
+		text = append(text, next.text...)
+		next.text = ""
+		last.join(next, false)
 	}
+	out[len(out)-1].text = string(text)
 	return out
 }
 
 // tableAt reads the table that begins with the first line and returns its number of lines.
 func tableAt(beside [][]line) (out []line, n int) {
 	grid := [][]line{cells(beside[0], nil, pieceGap)}
+	if len(grid[0]) > maxCells {
+		grid[0] = cells(beside[0], nil, cellGap)
+	}
 	var columns []float64
 	for _, c := range grid[0] {
 		columns = append(columns, c.x0)
@@ -99,7 +103,7 @@ func tableAt(beside [][]line) (out []line, n int) {
 		cs := cells(row, columns, cellGap)
 		size := cs[0].size
 		gap := (grid[len(grid)-1][0].y - cs[0].y) / size
-		if gap > 3.5 || gap <= 0 || len(cs) == 1 && !insideColumn(cs[0], columns, gap <= min(least*1.15, 1.6)) {
+		if len(columns)+len(cs) > 2*maxCells || gap > 3.5 || gap <= 0 || len(cs) == 1 && !insideColumn(cs[0], columns, gap <= min(least*1.15, 1.6)) {
 			break
 		}
 		for _, c := range cs {
