@@ -137,6 +137,8 @@ func TestPDFInLetters(t *testing.T) {
 	for _, tt := range []struct{ filter, content string }{
 		{"/ASCII85Decode", based(text) + "~>"},
 		{"[/ASCII85Decode/FlateDecode]", based(packed.String()) + "~>"},
+		{"/ASCIIHexDecode", fmt.Sprintf("%x>", text)},
+		{"[ /ASCIIHexDecode/FlateDecode]", fmt.Sprintf("%X>", packed.String())},
 	} {
 		data := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[5 0 R]/Count 1>>", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
 			fmt.Sprintf("<</Filter %s/Length %d>>\nstream\n%s\nendstream", tt.filter, len(tt.content), tt.content),

@@ -52,7 +52,8 @@ func decryptAES256(data []byte) (ok bool, err error) {
 		return false, err
 	}
 	for _, o := range objectsIn(data) {
-		decryptStream(data, o, block)
+		_, stream := streamOf(data, o)
+		decryptStream(stream, block)
 	}
 	for _, m := range encryptRef.FindAllIndex(data, -1) {
 		copy(data[m[0]:], "/Decrypt") // as long as the word it replaces
@@ -107,38 +108,64 @@ func hashPassword(salt []byte) []byte {
 	}
 }
 
-// decryptStream decrypts the stream of an object in place, if it has one, and fills
-// the remaining bytes with line ends, which filters ignore.
-func decryptStream(data []byte, o object, block cipher.Block) {
+// streamOf returns the dictionary and the stream of an object; nil for none.
+func streamOf(data []byte, o object) (dictionary, stream []byte) {
 	body := data[o.start:o.end]
 	at := bytes.Index(body, []byte("stream"))
 	if at < 0 || xrefStream.Match(body[:at]) {
-		return
+		return nil, nil
 	}
 	start := o.start + at + len("stream")
 	if bytes.HasPrefix(data[start:], []byte("\r\n")) {
 		start++
 	}
 	start = min(start+1, len(data))
-	length := bytes.Index(data[start:], []byte("endstream"))
-	length -= length % aes.BlockSize // a line end precedes the word
+	length := max(bytes.Index(data[start:], []byte("endstream")), 0)
 	if d := directLength.FindSubmatch(body[:at]); d != nil {
 		if n, _ := strconv.Atoi(string(d[1])); start+n <= len(data) {
 			length = n
 		}
 	}
-	if length < 2*aes.BlockSize || length%aes.BlockSize != 0 {
+	return body[:at], data[start : start+length]
+}
+
+// replace replaces a stream by a shorter one and line ends, which filters ignore.
+func replace(stream, by []byte) {
+	for i := copy(stream, by); i < len(stream); i++ {
+		stream[i] = '\n'
+	}
+}
+
+// decryptStream decrypts a stream in place.
+func decryptStream(stream []byte, block cipher.Block) {
+	stream = stream[:len(stream)-len(stream)%aes.BlockSize] // a line end may be the last
+	if len(stream) < 2*aes.BlockSize {
 		return
 	}
-	stream := data[start : start+length]
-	plain := stream[aes.BlockSize:]
-	cipher.NewCBCDecrypter(block, bytes.Clone(stream[:aes.BlockSize])).CryptBlocks(plain, plain)
-	n := len(plain)
-	if pad := int(plain[n-1]); pad <= aes.BlockSize {
-		n -= pad
+	plain := bytes.Clone(stream[aes.BlockSize:])
+	cipher.NewCBCDecrypter(block, stream[:aes.BlockSize]).CryptBlocks(plain, plain)
+	if pad := int(plain[len(plain)-1]); pad <= aes.BlockSize {
+		plain = plain[:len(plain)-pad]
 	}
-	copy(stream, plain[:n])
-	for j := n; j < len(stream); j++ {
-		stream[j] = '\n'
+	replace(stream, plain)
+}
+
+// hexFilter matches the filter for hexadecimal digits, alone or before others.
+var hexFilter = regexp.MustCompile(`/Filter\s*/ASCIIHexDecode|(/Filter\s*\[\s*)/ASCIIHexDecode`)
+
+// decodeHex decodes the streams of hexadecimal digits in place, which the library
+// cannot, and removes that filter.
+func decodeHex(data []byte) {
+	if !bytes.Contains(data, []byte("/ASCIIHexDecode")) || encryptEntry.Match(data) {
+		return
+	}
+	for _, o := range objectsIn(data) {
+		dictionary, stream := streamOf(data, o)
+		if m := hexFilter.FindSubmatchIndex(dictionary); m != nil {
+			digits := lexer{src: stream}
+			replace(stream, []byte(digits.hex()))
+			from := max(m[0], m[3]) // of an array, only the name is removed
+			copy(dictionary[from:m[1]], bytes.Repeat([]byte(" "), m[1]-from))
+		}
 	}
 }

@@ -142,6 +142,7 @@ func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	if decrypted, err = decryptAES256(whole); err != nil {
 		return nil, false, false, err
 	}
+	decodeHex(whole)
 	r, err = parse(whole)
 	damaged := err != nil || r.Trailer().Key("Root").Key("Pages").Kind() != pdf.Dict
 	if damaged {
