@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
+	"path"
+	"sync"
 	"time"
 
 	"ibid/ingest/archive"
@@ -61,17 +64,49 @@ func (reply childReply) into(doc *Document) error {
 		return errors.New(reply.Error)
 	}
 	doc.Title, doc.Text, doc.Partial = reply.Title, reply.text, reply.Partial
-	doc.Sections, doc.Pages, doc.Lines, doc.Meta = reply.Sections, reply.Pages, reply.Lines, reply.Meta
+	doc.Sections, doc.Pages, doc.Lines, doc.Meta = reply.Sections, reply.Pages, reply.Lines, maps.Clone(reply.Meta)
 	return nil
 }
 
 // readInChild has a child process read a file into the document.
 func (r *Reader) readInChild(ctx context.Context, format string, doc *Document, data []byte) error {
-	reply, err := r.askChild(ctx, childRequest{Format: format, Path: doc.Path}, data)
+	reply, err := r.askOnce(ctx, childRequest{Format: format, Path: doc.Path}, doc.Digest, data)
 	if err != nil {
 		return err
 	}
 	return reply.into(doc)
+}
+
+// So many replies are kept for copies of their files, of up to so many bytes each.
+const (
+	keptReplies    = 16
+	keptReplyBytes = 2 << 20
+)
+
+// askOnce is askChild for reading a file: equal files are read once, if there are
+// not too many others between them.
+func (r *Reader) askOnce(ctx context.Context, request childRequest, digest string, data []byte) (childReply, error) {
+	key := digest + path.Ext(request.Path)
+	r.keptMu.Lock()
+	ask := r.kept[key]
+	if ask == nil {
+		if r.kept == nil || len(r.kept) >= keptReplies {
+			r.kept = make(map[string]func() (childReply, error))
+		}
+		ask = sync.OnceValues(func() (childReply, error) { return r.askChild(ctx, request, data) })
+		r.kept[key] = ask
+	}
+	r.keptMu.Unlock()
+	reply, err := ask()
+	if err != nil || len(reply.text) > keptReplyBytes {
+		r.keptMu.Lock()
+		delete(r.kept, key)
+		r.keptMu.Unlock()
+	}
+	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return r.askChild(ctx, request, data) // the first caller gave up
+	}
+	return reply, err
 }
 
 func (r *Reader) askChild(ctx context.Context, request childRequest, data []byte) (childReply, error) {

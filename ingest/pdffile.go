@@ -97,7 +97,7 @@ func (r *Reader) PDFium() (from, trouble string) {
 // readPDFFile reads a PDF file as the options say.
 func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) error {
 	plan := r.plan()
-	reply, err := r.askPDF(ctx, doc, plan.job, data)
+	reply, err := r.askOnce(ctx, childRequest{Format: doc.Format, Path: doc.Path, PDF: &plan.job}, doc.Digest, data)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ type Reader struct {
 
 	once     sync.Once
 	children *child.Pool
+	keptMu   sync.Mutex
+	kept     map[string]func() (childReply, error) // by digest and ending
 	planned  sync.Once
 	pdfs     pdfPlan
 }
