@@ -61,7 +61,6 @@ func isJustified(row, before []line, after [][]line) bool {
 	return len(next) == 1 && spans(next[0])
 }
 
-
 // cells joins the pieces of a line into cells: after wide gaps or at a known column.
 func cells(row []line, columns []float64, wide float64) []line {
 	out := []line{row[0]}
