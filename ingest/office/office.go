@@ -186,6 +186,11 @@ func (f *file) mainPart() (name string, ok bool) {
 			return r.target, true
 		}
 	}
+	for _, name := range []string{"word/document.xml", "ppt/presentation.xml", "xl/workbook.xml", "xl/workbook.bin"} {
+		if f.has(name) {
+			return name, true
+		}
+	}
 	return "", false
 }
 
