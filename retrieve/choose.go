@@ -160,6 +160,7 @@ func (g *group) passage(text string) Passage {
 		p.Scores.Lexical = max(p.Scores.Lexical, m.Scores.Lexical)
 		p.Scores.Coverage = max(p.Scores.Coverage, m.Scores.Coverage)
 	}
+	p.Scores.Rerank = g.rank.Scores.Rerank
 	return p
 }
 

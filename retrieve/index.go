@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Mode disables one of the two searches, to measure the other.
 	Mode Mode
+	// Reranker, if not nil, scores the best candidates again.
+	Reranker Reranker
 	// Encoder, if not nil, scores the best candidates of each search again. If
 	// Encoded is not nil, that is the searcher of the encoder's space: once all
 	// chunks are encoded, it does the dense search.
@@ -315,9 +317,12 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 			limit = min(furtherDown*limit, maxCandidates)
 			continue
 		}
-		if x.opts.Encoder != nil {
+		if x.opts.Encoder != nil || x.opts.Reranker != nil {
 			if p.encoded == nil {
 				err = x.encode(r, q, all)
+			}
+			if err == nil {
+				all, err = x.rerank(r, q, all)
 			}
 			if err == nil {
 				groups, err = r.choose(all, q)

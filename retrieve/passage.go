@@ -65,6 +65,8 @@ type Scores struct {
 	// Coverage is the share of the question's inverse document frequency
 	// carried by terms that are in the passage, 0 to 1.
 	Coverage float64 `json:"coverage"`
+	// Rerank is the reranker's score, on its own scale; nil without one.
+	Rerank *float64 `json:"rerank,omitempty"`
 }
 
 // A Query is one search.
@@ -77,7 +79,8 @@ type Query struct {
 	// of chunks.
 	Apart bool
 	Filter
-	// Warn, if not nil, is called with errors that do not stop the search.
+	// Warn, if not nil, is called with errors that do not stop the search: the
+	// reranker failed and the passages keep the order of the search.
 	Warn func(error)
 }
 

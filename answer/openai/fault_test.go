@@ -173,36 +173,52 @@ func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault open
 	}
 }
 
-// embedFault plays one fault to a call for vectors.
-func embedFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
+// objectFault plays one fault to a call of an endpoint whose reply is one object.
+func objectFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome, role string) {
 	texts := []string{canaryPrompt, "noon", "high water", ""}
-	embedder, err := openai.NewEmbedder(t.Context(), o) // learns the dimensions
-	must(t, err)
-	defer embedder.Close()
-	h.Embed = func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: fault} }
-	rows, err := embedder.Embed(t.Context(), texts)
-	exchanges := h.Exchanges()[1:]
+	play := func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: fault} }
+	var rows [][]float32
+	var scores []float64
+	first := 0 // requests before the call
+	var err error
+	if role == "embed" {
+		embedder, made := openai.NewEmbedder(t.Context(), o) // learns the dimensions
+		must(t, made)
+		defer embedder.Close()
+		first, h.Embed = 1, play
+		rows, err = embedder.Embed(t.Context(), texts)
+	} else {
+		reranker, made := openai.NewReranker(o)
+		must(t, made)
+		defer reranker.Close()
+		h.Rerank = play
+		scores, err = reranker.Rerank(t.Context(), "When is high water?", texts)
+	}
+	exchanges := h.Exchanges()[first:]
 	if got := len(exchanges); got != want.requests {
 		t.Errorf("%d requests, want %d", got, want.requests)
 	}
 	for _, x := range exchanges {
-		if x.Role != "embed" {
-			t.Errorf("request for role %q to %s", x.Role, x.Path)
+		if x.Role != role || role == "rerank" && (!strings.HasSuffix(x.Path, "/v1/rerank") || x.Query != "When is high water?") {
+			t.Errorf("request for role %q to %s about %q", x.Role, x.Path, x.Query)
 		}
 	}
 	if want.kind != "" {
-		if rows != nil {
-			t.Errorf("%d rows with an error", len(rows))
+		if rows != nil || scores != nil {
+			t.Errorf("%d rows, %d scores with an error", len(rows), len(scores))
 		}
 		checkError(t, err, want)
 		return
 	}
-	if err != nil || len(rows) != len(texts) {
-		t.Fatalf("%d rows, error %v", len(rows), err)
+	if err != nil || len(rows)+len(scores) != len(texts) {
+		t.Fatalf("%d rows, %d scores, error %v", len(rows), len(scores), err)
 	}
 	for i, text := range texts {
+		if role == "rerank" && scores[i] != openaitest.Score("When is high water?", text) {
+			t.Errorf("the score of %q is another's", text)
+		}
 		for d, c := range openaitest.Vector(text, 64) {
-			if math.Abs(float64(rows[i][d]-c)) > 1e-6 {
+			if role == "embed" && math.Abs(float64(rows[i][d]-c)) > 1e-6 {
 				t.Fatalf("the row of %q is another's", text)
 			}
 		}
@@ -214,7 +230,7 @@ func embedFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault ope
 func TestFaults(t *testing.T) {
 	chat := maps.Clone(ofAny)
 	maps.Copy(chat, ofChat)
-	for role, faults := range map[string]map[openaitest.Fault]outcome{"answer": chat, "embed": ofAny} {
+	for role, faults := range map[string]map[openaitest.Fault]outcome{"answer": chat, "embed": ofAny, "rerank": ofAny} {
 		for fault, want := range faults {
 			t.Run(role+"/"+string(fault), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -224,10 +240,10 @@ func TestFaults(t *testing.T) {
 					if role == "answer" {
 						chatFault(t, o, h, fault, want)
 					} else {
-						if fault == openaitest.RateLimitSeconds || fault == openaitest.RateLimitDate {
+						if role == "embed" && (fault == openaitest.RateLimitSeconds || fault == openaitest.RateLimitDate) {
 							want.requests += 10 // an ingest can wait
 						}
-						embedFault(t, o, h, fault, want)
+						objectFault(t, o, h, fault, want, role)
 					}
 					if took := time.Since(start); took > 75*time.Second {
 						t.Errorf("it took %s", took)
@@ -238,25 +254,50 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Vectors that do not match the texts are errors; the order of the
+// Vectors and scores that do not match the texts are errors; the order of the
 // reply does not matter.
 func TestMismatchedReplies(t *testing.T) {
 	const first = `{"data":[{"index":0,"embedding":[3,4]}]}`
+	embed := func(t *testing.T, o openai.Options) ([]float64, error) {
+		e, err := openai.NewEmbedder(t.Context(), o)
+		must(t, err)
+		defer e.Close()
+		rows, err := e.Embed(t.Context(), []string{"a", "b"})
+		if err != nil {
+			return nil, err
+		}
+		return []float64{float64(rows[0][0]), float64(rows[1][0])}, nil
+	}
+	rerank := func(t *testing.T, o openai.Options) ([]float64, error) {
+		r, err := openai.NewReranker(o)
+		must(t, err)
+		defer r.Close()
+		return r.Rerank(t.Context(), "q", []string{"a", "b"})
+	}
 	for _, test := range []struct {
+		call func(*testing.T, openai.Options) ([]float64, error)
 		good bool
 		body string
 	}{
-		{true, `{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[5,0]}]}`},
-		{false, first},
-		{false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,1]},{"index":2,"embedding":[0,1]}]}`},
-		{false, `{"data":[{"index":0,"embedding":[1,0]},{"index":0,"embedding":[0,1]}]}`},
-		{false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,1,0]}]}`},
-		{false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,0]}]}`},
-		{false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[NaN,0]}]}`},
-		{false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[1e39,0]}]}`},
-		{false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":null}]}`},
-		{false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":"AACAPwAAAAA="}]}`},
-		{false, `{}`},
+		{embed, true, `{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[5,0]}]}`},
+		{embed, false, first},
+		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,1]},{"index":2,"embedding":[0,1]}]}`},
+		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":0,"embedding":[0,1]}]}`},
+		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,1,0]}]}`},
+		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,0]}]}`},
+		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[NaN,0]}]}`},
+		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[1e39,0]}]}`},
+		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":null}]}`},
+		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":"AACAPwAAAAA="}]}`},
+		{embed, false, `{}`},
+		{rerank, true, `{"results":[{"index":1,"relevance_score":0},{"index":0,"relevance_score":1}]}`},
+		{rerank, false, `{"results":[{"index":1,"relevance_score":0}]}`},
+		{rerank, false, `{"results":[{"index":0,"relevance_score":0},{"index":0,"relevance_score":1}]}`},
+		{rerank, false, `{"results":[{"relevance_score":0},{"index":1,"relevance_score":1}]}`},
+		{rerank, false, `{"results":[{"index":0,"relevance_score":null},{"index":1,"relevance_score":1}]}`},
+		{rerank, false, `{"results":[{"index":0,"relevance_score":"high"},{"index":1,"relevance_score":1}]}`},
+		{rerank, false, `{"results":[{"index":0,"relevance_score":1e999},{"index":1,"relevance_score":1}]}`},
+		{rerank, false, `{}`},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			b, err := io.ReadAll(r.Body)
@@ -269,12 +310,9 @@ func TestMismatchedReplies(t *testing.T) {
 			}
 			io.WriteString(w, test.body)
 		}))
-		e, err := openai.NewEmbedder(t.Context(), openai.Options{BaseURL: s.URL, Model: "m"})
-		must(t, err)
-		got, err := e.Embed(t.Context(), []string{"a", "b"})
-		e.Close()
+		got, err := test.call(t, openai.Options{BaseURL: s.URL, Model: "m"})
 		if test.good {
-			if err != nil || len(got) != 2 || got[0][0] != 1 || got[1][0] != 0 {
+			if err != nil || len(got) != 2 || got[0] != 1 || got[1] != 0 {
 				t.Errorf("%s: got %v, %v", test.body, got, err)
 			}
 		} else if e := (*openai.Error)(nil); !errors.As(err, &e) || e.Kind != openai.BadReply || got != nil {

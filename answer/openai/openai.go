@@ -1,6 +1,7 @@
 // Package openai calls model servers with the OpenAI HTTP API: OpenAI itself,
 // Ollama, vLLM, llama.cpp and many more. A [Client] completes prompts, an
-// [Embedder] makes vectors, and a [Relay] passes chat requests through.
+// [Embedder] makes vectors, a [Reranker] scores texts, and a [Relay] passes chat
+// requests through.
 //
 // All of them treat the server as untrusted. What they read is bounded in size
 // and in time; a reply counts as whole only with a finish reason; redirects are

@@ -26,7 +26,7 @@ type askCmd struct {
 	Strategy string   `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	citeConfig
 	scopeConfig
-	searchConfig
+	rerankConfig
 	modelConfig
 	storeConfig
 }
@@ -37,7 +37,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, answerer, err := openAnswerer(ctx, c.storeConfig, c.searchConfig, c.modelConfig, s)
+	lib, answerer, err := openAnswerer(ctx, c.storeConfig, c.rerankConfig, c.modelConfig, s)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ type searchCmd struct {
 	JSON     bool     `help:"Print the passages as a JSON array." name:"json"`
 	Full     bool     `help:"Print whole passages."`
 	scopeConfig
-	searchConfig
+	rerankConfig
 	storeConfig
 }
 
@@ -209,7 +209,11 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, c.index(), s)
+	options, err := c.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, c.storeConfig, options, s)
 	if err != nil {
 		return err
 	}

@@ -160,8 +160,10 @@ type modelConfig struct {
 	AnswerStyle    string `help:"Form of the model's answers: ${enum}." enum:"auto,brief,detailed,list" default:"auto" group:"Model"`
 }
 
-type searchConfig struct {
-	Exact bool `help:"Compare the question with every chunk, also of more than two million; slower." group:"Store"`
+type rerankConfig struct {
+	RerankModel   string `help:"Model of a /rerank endpoint to reorder the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
+	RerankBaseURL string `help:"Endpoint of the reranker; default: --base-url." placeholder:"URL" group:"Model"`
+	Exact         bool   `help:"Compare the question with every chunk, also of more than two million; slower." group:"Store"`
 }
 
 type citeConfig struct {

@@ -28,7 +28,7 @@ type corpusConfig struct {
 
 	StorePasswordFile string `help:"File with the password of --store; else $IBID_STORE_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
 	embedConfig
-	searchConfig
+	rerankConfig
 }
 
 // AfterApply has a data directory named by --store.
@@ -60,13 +60,13 @@ func (c *corpus) close() (err error) {
 func (c corpusConfig) open(ctx context.Context, s surroundings, fill func(*corpus) error) (*corpus, error) {
 	out := &corpus{stored: make(map[string]string)}
 	store := storeConfig{placeConfig: c.place(), embedConfig: c.embedConfig}
-	var err error
-	if c.Data == "" && !store.remote() {
+	options, err := c.index(c.endpointConfig, s.getenv)
+	if err == nil && c.Data == "" && !store.remote() {
 		out.temporary, err = os.MkdirTemp("", "ibid-eval-")
 		store.Data = out.temporary
 	}
 	if err == nil {
-		out.openedLibrary, err = openLibrary(ctx, store, c.index(), s)
+		out.openedLibrary, err = openLibrary(ctx, store, options, s)
 	}
 	if err == nil {
 		err = fill(out)
@@ -233,8 +233,8 @@ const deepest = 1600
 // rank returns the first depth documents of a search, each at the rank of its
 // best chunk, including duplicates. The search is as users run it, with
 // [retrieve.DefaultCandidates] chunks. While there are too few documents and a
-// relevant one is missing, it searches for more, which are appended.
-func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, grades eval.Grades, depth int) ([]string, error) {
+// relevant one is missing, deeper searches for more, which are appended.
+func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question string, grades eval.Grades, depth int) ([]string, error) {
 	var ranking []string
 	missing := grades.Relevant()
 	var warning error
@@ -262,5 +262,6 @@ func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, g
 		if missing == 0 || len(ranking) >= depth || len(passages) < k || k >= deepest {
 			return ranking[:min(depth, len(ranking))], nil
 		}
+		x = deeper
 	}
 }

@@ -31,7 +31,7 @@ func sampleReport() *evalReport {
 		retrieved("tea.md", false, ""), retrieved("boats.md", false, ""), retrieved("sails.md", true, ""))
 	open := answered(eval.Question{ID: "q5", Text: "And the weather?"}, "It rains [1].", "weather.md", retrieved("weather.md", true, ""))
 	r := &evalReport{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl",
-		Documents: 5, Chunks: 9, Settings: []setting{{"gate", "auto"}, {"model", "m"}},
+		Documents: 5, Chunks: 9, Settings: []setting{{"gate", "auto"}, {"model", "m"}, {"rerank-model", ""}},
 		Unread: []string{"club/scan.pdf: it has no text"}}
 	for i, o := range []*outcome{right, wrong, refused, rightly, open} {
 		o.Seconds = []float64{1, 2, .3, .2, .6}[i]

@@ -168,6 +168,7 @@ func (c *reportConfig) settings(corpus *corpus) (settings []setting) {
 	add("confidence", c.Confidence)
 	add("top-k", c.TopK)
 	add("embeddings", corpus.embedder.Space())
+	add("rerank-model", c.RerankModel)
 	add("model", c.Model)
 	if u, err := url.Parse(c.BaseURL); err == nil && c.Model != "" {
 		add("base-url", u.Redacted())

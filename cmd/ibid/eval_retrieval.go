@@ -38,9 +38,9 @@ type measuredSearch struct {
 	values  [][]float64 // [metric][query]
 }
 
-// searches are the three built-in ones and, if there is one, those with an encoder,
-// which the caller closes.
-func (c *evalRetrievalCmd) searches() (_ []measuredSearch, closer func() error, _ error) {
+// searches are the three built-in ones and, if they are configured, those with an
+// encoder and with a reranker. The caller closes the encoder.
+func (c *evalRetrievalCmd) searches(getenv func(string) string) (_ []measuredSearch, closer func() error, _ error) {
 	all := []measuredSearch{
 		{name: "bm25", options: retrieve.Options{Mode: retrieve.LexicalOnly}},
 		{name: "dense", options: retrieve.Options{Mode: retrieve.DenseOnly}},
@@ -55,6 +55,13 @@ func (c *evalRetrievalCmd) searches() (_ []measuredSearch, closer func() error, 
 		closer = m.Close
 		all = append(all, measuredSearch{name: "encoded", options: retrieve.Options{Encoder: m}},
 			measuredSearch{name: "complete", options: retrieve.Options{Encoder: m}, whole: true})
+	}
+	if c.RerankModel != "" {
+		options, err := c.index(c.endpointConfig, getenv)
+		if err != nil {
+			return nil, nil, errors.Join(err, closer())
+		}
+		all = append(all, measuredSearch{name: "reranked", options: options})
 	}
 	return all, closer, nil
 }
@@ -73,7 +80,7 @@ type comparedPair struct {
 
 // Run measures each search on every query that has a relevant document.
 func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) {
-	searches, closer, err := c.searches()
+	searches, closer, err := c.searches(s.getenv)
 	if err != nil {
 		return err
 	}
@@ -180,10 +187,15 @@ func (c *corpus) measure(
 	depth := slices.MaxFunc(metrics, func(a, b eval.Metric) int { return a.K - b.K }).K
 	own := ownEntries(set)
 	indexes := make([]*retrieve.Index, len(searches))
+	deeper := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
 		var err error
 		if indexes[i], err = c.indexOf(ctx, x); err != nil {
 			return err
+		}
+		deeper[i] = indexes[i]
+		if x.options.Reranker != nil { // reranks once per query; deeper results keep the order of the search
+			deeper[i] = indexes[slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == wholeSearch })]
 		}
 		searches[i].values = make([][]float64, len(metrics))
 		for m := range metrics {
@@ -197,7 +209,7 @@ func (c *corpus) measure(
 		}
 		grades := c.grades(set.Grades[q.ID])
 		for i, x := range indexes {
-			ranking, err := c.rank(ctx, x, q.Text, grades, wanted)
+			ranking, err := c.rank(ctx, x, deeper[i], q.Text, grades, wanted)
 			if err != nil {
 				return fmt.Errorf("asking the query %s: %w", q.ID, err)
 			}
@@ -305,7 +317,7 @@ func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Me
 // with itself in an earlier run.
 func (c *evalRetrievalCmd) compare(searches []measuredSearch, queries []eval.Query, metric eval.Metric, earlier earlierFigures) (
 	compared []comparedPair, err error) {
-	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}}[:len(searches)-1] {
+	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 2}}[:len(searches)-1] {
 		a, b := searches[p[0]], searches[p[1]]
 		compared = append(compared, comparedPair{a.name, b.name, metric.String(), eval.Compare(a.values[0], b.values[0])})
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/answer/openai/openaitest"
 	"ibid/cmd/ibid/eval"
 	"ibid/data/datatest"
 )
@@ -33,6 +34,33 @@ func decodeEval[T any](t *testing.T, data string, args ...string) T {
 		t.Fatalf("%q: exit code %d, %v: %s%s", args, code, err, out, errs)
 	}
 	return report
+}
+
+// With a reranker there is a fourth search; if it fails, so does the measurement.
+func TestEvalRetrievalWithAReranker(t *testing.T) {
+	t.Parallel()
+	set := t.TempDir()
+	writeFiles(t, set, teaSet)
+	upstream, gone := switched()
+	args := []string{"retrieval", set, "--rerank-model", "scripted", "--rerank-base-url", openaitest.Start(t, upstream)}
+	report := decodeEval[struct {
+		BM25, Reranked map[string]float64
+		Compared       []struct{ A, B string }
+	}](t, t.TempDir(), args...)
+	if report.Reranked["ndcg@10"] != 1 || report.BM25["ndcg@10"] != 1 {
+		t.Errorf("%+v", report)
+	}
+	if n := len(report.Compared); n != 3 || report.Compared[n-1].A != "reranked" || report.Compared[n-1].B != "hybrid" {
+		t.Errorf("compared %+v", report.Compared)
+	}
+	if n := len(upstream.Exchanges()); n != 2 {
+		t.Errorf("the reranker was asked %d times for 2 queries", n)
+	}
+	gone.Store(true)
+	if out, errs, code := ibid(t, t.TempDir(), append([]string{"eval"}, args...)...); code != exitFailed ||
+		!strings.Contains(errs, "asking the query q") || out != "" {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
 }
 
 // A query that is a document itself does not find itself, and of several

@@ -55,9 +55,13 @@ func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surro
 
 // openAnswerer opens the library, and returns what answers questions from it with the
 // models that flags or the page chose.
-func openAnswerer(ctx context.Context, c storeConfig, r searchConfig, m modelConfig, s surroundings) (
+func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelConfig, s surroundings) (
 	lib *openedLibrary, a *answer.Answerer, err error) {
-	if lib, err = openLibrary(ctx, c, r.index(), s); err != nil {
+	options, err := r.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	if lib, err = openLibrary(ctx, c, options, s); err != nil {
 		return nil, nil, err
 	}
 	m, e, err := s.chooseFrom(ctx, lib.State, c.Data, m, c.endpointConfig)
@@ -279,7 +283,22 @@ func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (
 	return m, nil
 }
 
-func (c searchConfig) index() retrieve.Options { return retrieve.Options{Exact: c.Exact} }
+// index returns the options of searches, with the reranker if there is one.
+func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o retrieve.Options, err error) {
+	o.Exact = c.Exact
+	if c.RerankModel == "" {
+		return o, nil
+	}
+	up, err := e.options(getenv, c.RerankModel)
+	if err != nil {
+		return o, err
+	}
+	up.BaseURL = cmp.Or(c.RerankBaseURL, up.BaseURL)
+	if o.Reranker, err = openai.NewReranker(up); err != nil {
+		return o, usageError("the reranker %s at %s (--rerank-base-url): %w", c.RerankModel, up.BaseURL, err)
+	}
+	return o, nil
+}
 
 // answerer returns what answers questions from the library.
 func (l *openedLibrary) answerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {

@@ -14,7 +14,7 @@ type mcpCmd struct {
 	PublicURL  string   `help:"Server with the same documents, for links to sources; default: no links." name:"public-url" placeholder:"URL"`
 	logConfig
 	citeConfig
-	searchConfig
+	rerankConfig
 	modelConfig
 	storeConfig
 }
@@ -22,7 +22,7 @@ type mcpCmd struct {
 // Run serves the Model Context Protocol until standard input ends. Only the
 // protocol goes to standard output.
 func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
-	lib, answerer, err := openAnswerer(ctx, c.storeConfig, c.searchConfig, c.modelConfig, s)
+	lib, answerer, err := openAnswerer(ctx, c.storeConfig, c.rerankConfig, c.modelConfig, s)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ type serveCmd struct {
 	crawlConfig
 	encodeConfig
 	citeConfig
-	searchConfig
+	rerankConfig
 	modelConfig
 	readConfig
 	storeConfig
@@ -151,11 +151,16 @@ type server struct {
 
 // open opens the library and its answerer. Call close in any case.
 func (srv *server) open(ctx context.Context, s surroundings) error {
-	var err error
-	if srv.lib, err = openLibrary(ctx, srv.storeConfig, srv.index(), s); err != nil {
+	options, err := srv.index(srv.endpointConfig, s.getenv)
+	if err != nil {
 		return err
 	}
-	srv.lib.reader = srv.reader(srv.Data)
+	reader := srv.reader(srv.Data)
+	srv.lib, err = openLibrary(ctx, srv.storeConfig, options, s)
+	if err != nil {
+		return err
+	}
+	srv.lib.reader = reader
 	srv.search = srv.searcher()
 	c, err := readChosen(ctx, srv.lib.State)
 	if err != nil {
@@ -224,7 +229,7 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 // searcher is the index, with one search at a time for each core, or at least two.
 // Searches that mostly wait for another server have no limit.
 func (srv *server) searcher() web.Counted {
-	if srv.EmbedModel != "" {
+	if srv.EmbedModel != "" || srv.RerankModel != "" {
 		return srv.lib.Index
 	}
 	return web.TakeTurns(srv.lib.Index, max(2, runtime.GOMAXPROCS(0)))

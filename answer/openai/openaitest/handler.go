@@ -28,7 +28,7 @@ import (
 )
 
 // A Handler serves POST /v1/chat/completions (streamed or whole), POST
-// /v1/embeddings and GET /v1/models. Its zero value replies "ok"
+// /v1/embeddings, POST /v1/rerank and GET /v1/models. Its zero value replies "ok"
 // to every prompt. Set the fields before the first request; it is safe for
 // concurrent requests.
 type Handler struct {
@@ -38,6 +38,8 @@ type Handler struct {
 	// Embed makes the reply to an embeddings request, of which only the Fault and
 	// the latency are used. Nil means no fault.
 	Embed func(Request) Reply
+	// Rerank makes the reply to a rerank request, in the same way as Embed.
+	Rerank func(Request) Reply
 	// FirstToken passes before the first token of a reply, PerToken before
 	// each further one, unless the reply says otherwise.
 	FirstToken, PerToken time.Duration
@@ -69,7 +71,8 @@ type Request struct {
 	Model     string
 	System    string   // all system messages, joined by newlines
 	User      string   // all other messages, joined by newlines
-	Inputs    []string // of an embeddings request
+	Inputs    []string // of an embeddings request; the documents of a rerank request
+	Query     string   // of a rerank request
 	Stream    bool
 	Usage     bool // stream_options.include_usage
 	MaxTokens int  // max_tokens or max_completion_tokens
@@ -245,6 +248,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, "/embeddings"):
 		x.reply = reply(h.Embed)
 		x.embed()
+	case strings.HasSuffix(path, "/rerank"):
+		x.reply = reply(h.Rerank)
+		x.rerank()
 	default:
 		http.NotFound(w, r)
 	}
@@ -259,6 +265,8 @@ func readRequest(r *http.Request, body []byte) Request {
 			Content string `json:"content"`
 		} `json:"messages"`
 		Input     json.RawMessage `json:"input"`
+		Query     string          `json:"query"`
+		Documents []string        `json:"documents"`
 		Stream    bool            `json:"stream"`
 		MaxTokens int             `json:"max_tokens"`
 		MaxNew    int             `json:"max_completion_tokens"`
@@ -286,7 +294,10 @@ func readRequest(r *http.Request, body []byte) Request {
 			req.Inputs = []string{one}
 		}
 	}
-	for _, text := range append([]string{req.System, req.User}, req.Inputs...) {
+	if in.Documents != nil {
+		req.Inputs, req.Query = in.Documents, in.Query
+	}
+	for _, text := range append([]string{req.System, req.User, req.Query}, req.Inputs...) {
 		req.Tokens += len(Split(text))
 	}
 	return req

@@ -1,0 +1,45 @@
+package retrieve
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Reranker scores texts by reading them together with the question: slower
+// than comparing vectors and terms, and more accurate. It is safe for
+// concurrent use.
+type Reranker interface {
+	// Rerank returns a finite score for each text, in order; a higher one is
+	// more relevant. Scores compare within one call only.
+	Rerank(ctx context.Context, question string, texts []string) ([]float64, error)
+}
+
+// rerank scores the best candidates with the reranker and drops the rest. If the
+// reranker fails, it warns and leaves the candidates unchanged.
+func (x *Index) rerank(r *reading, q Query, all []*scored) ([]*scored, error) {
+	if x.opts.Reranker == nil || len(all) == 0 {
+		return all, nil
+	}
+	best, texts, err := r.best(all, max(q.K, DefaultCandidates))
+	if err != nil {
+		return nil, err
+	}
+	scores, err := x.opts.Reranker.Rerank(r.ctx, q.Text, texts)
+	if err == nil && len(scores) != len(best) {
+		err = fmt.Errorf("the reranker gave %d scores for %d passages", len(scores), len(best))
+	}
+	if r.ctx.Err() != nil {
+		return nil, context.Cause(r.ctx)
+	}
+	if err != nil {
+		if q.Warn != nil {
+			q.Warn(fmt.Errorf("reranking failed, so the passages keep the order of the search: %w", err))
+		}
+		return all, nil
+	}
+	for i, score := range scores {
+		best[i].Score, best[i].Scores.Rerank = score, &score
+	}
+	rescale(best, 0, 1)
+	return best, nil
+}
