@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"ibid/answer/openai"
 	"ibid/cite"
 	"ibid/ingest"
@@ -107,14 +105,6 @@ type endpointConfig struct {
 
 	// NoVariable means that the key in the variable is for another endpoint.
 	NoVariable bool `kong:"-" json:"-"`
-}
-
-func timeoutDefaults() kong.Vars {
-	return kong.Vars{
-		"first": openai.DefaultFirstToken.String(),
-		"idle":  openai.DefaultIdle.String(),
-		"total": openai.DefaultTotal.String(),
-	}
 }
 
 func (c endpointConfig) options(getenv func(string) string, model string) (openai.Options, error) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,6 +44,7 @@ func sample[T any](items []T, n int) []T {
 func askAll(ctx context.Context, s surroundings, what string, n, parallel int, ask func(ctx context.Context, i int) error) error {
 	bar := newMeter(s.stderr, what, n)
 	defer bar.end()
+	var done atomic.Int64
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(parallel)
 	for i := range n {
@@ -52,7 +54,7 @@ func askAll(ctx context.Context, s surroundings, what string, n, parallel int, a
 			}
 			err := ask(ctx, i)
 			if err == nil {
-				bar.add()
+				bar.update(int(done.Add(1)), n)
 			}
 			return err
 		})

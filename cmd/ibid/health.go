@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -44,10 +45,7 @@ func (c *healthCmd) Run(s surroundings) error {
 	defer func() { _ = reply.Body.Close() }() // it was read
 	var said struct{ Status, Version, Reason, Detail string }
 	text, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
-	if err == nil {
-		err = json.Unmarshal(text, &said)
-	}
-	if err != nil {
+	if err = errors.Join(err, json.Unmarshal(text, &said)); err != nil {
 		return fmt.Errorf("%s: the reply is not that of Ibid: %w", &address, err)
 	}
 	if reply.StatusCode != http.StatusOK {

@@ -54,7 +54,10 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 
 	folders := c.folders(lib, paths, c.crawlConfig, false)
-	report := newIngestReport(s, c.JSON)
+	report := &ingestReport{out: s.stdout}
+	if c.JSON {
+		report.json = json.NewEncoder(s.stdout)
+	}
 	total, err := c.readOnce(ctx, folders, report, s)
 	if err != nil {
 		return err
@@ -99,7 +102,10 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 		})
 		err = errors.Join(err, unsaid)
 		f.syncer.Force = false
-		report.end()
+		if report.meter != nil {
+			report.meter.clear()
+			report.meter = nil
+		}
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
 				s.say("stopped after %s: the next run resumes there", counted(total.Seen, "file"))
@@ -149,23 +155,15 @@ func (t tally) String() string {
 // that changed, or on a terminal as a bar with the files that could not be read
 // above it.
 type ingestReport struct {
-	out    io.Writer
-	json   *json.Encoder // nil for people
-	useBar bool
-	meter  *meter // nil except while a folder is read on a terminal
-}
-
-func newIngestReport(s surroundings, asJSON bool) *ingestReport {
-	if asJSON {
-		return &ingestReport{json: json.NewEncoder(s.stdout)}
-	}
-	return &ingestReport{out: s.stdout, useBar: terminalWidth(s.stderr) > 0}
+	out   io.Writer
+	json  *json.Encoder // nil for people
+	meter *meter        // nil except while a folder is read on a terminal
 }
 
 // begin prepares for a folder, and returns where messages about it go. The bar
 // shows at once: the first file may be a long one.
 func (r *ingestReport) begin(folder string, stderr io.Writer) (messages io.Writer) {
-	if !r.useBar {
+	if r.json != nil || terminalWidth(stderr) == 0 {
 		return stderr
 	}
 	r.meter = newMeter(stderr, "files of "+printable(filepath.Base(folder)), 0)
@@ -176,13 +174,12 @@ func (r *ingestReport) change(c ingest.Change) error {
 	if r.json != nil {
 		return r.json.Encode(c)
 	}
-	out := r.out
-	unchanged := c.Action == ingest.Unchanged
+	out, listed := r.out, c.Action != ingest.Unchanged
 	if r.meter != nil {
 		r.meter.update(c.Done, c.Total)
-		out, unchanged = r.meter, c.Action != ingest.Failed && c.Action != ingest.Skipped
+		out, listed = r.meter, c.Action == ingest.Failed || c.Action == ingest.Skipped
 	}
-	if unchanged {
+	if !listed {
 		return nil
 	}
 	_, err := io.WriteString(out, changeLine(c))
@@ -199,13 +196,6 @@ func (r *ingestReport) notice(address string, n site.Notice) error {
 		site.Notice
 	}
 	return r.json.Encode(map[string]notice{"notice": {address, n}})
-}
-
-func (r *ingestReport) end() {
-	if r.meter != nil {
-		r.meter.clear()
-		r.meter = nil
-	}
 }
 
 func (r *ingestReport) total(t tally) error {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A meter shows the progress of a long task: as a bar on a terminal, otherwise
-// as a line every ten seconds. Its methods are safe for concurrent use.
+// A meter shows the progress of a long task as a bar on a terminal, and otherwise
+// only its speed at the end. Its methods are safe for concurrent use.
 type meter struct {
 	out   io.Writer
 	what  string // plural: "documents"
@@ -23,16 +23,13 @@ type meter struct {
 
 	mu          sync.Mutex
 	done, total int
-	shown       time.Time     // of the last line
 	bars        *mpb.Progress // nil without a terminal, and after the end
 	bar         *mpb.Bar
 }
 
-const lineInterval = 10 * time.Second
-
 // newMeter starts to show progress. A total of 0 is not known yet.
 func newMeter(out io.Writer, what string, total int) *meter {
-	m := &meter{out: out, what: what, total: total, start: time.Now(), shown: time.Now()}
+	m := &meter{out: out, what: what, total: total, start: time.Now()}
 	if terminalWidth(out) > 0 {
 		m.showBar()
 	}
@@ -53,27 +50,13 @@ func (m *meter) showBar() {
 		})))
 }
 
-func (m *meter) add() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.set(m.done+1, m.total)
-}
-
 func (m *meter) update(done, total int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set(done, total)
-}
-
-func (m *meter) set(done, total int) {
 	m.done, m.total = done, total
-	switch {
-	case m.bar != nil:
+	if m.bar != nil {
 		m.bar.SetTotal(int64(total), false)
 		m.bar.SetCurrent(int64(done))
-	case done < total && time.Since(m.shown) >= lineInterval:
-		m.shown = time.Now()
-		fmt.Fprintf(m.out, "%d of %d %s (%s)\n", done, total, m.what, m.pace(done, total))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"ibid/answer"
+	"ibid/answer/openai"
 	"ibid/ingest"
 	"ibid/ingest/site"
 )
@@ -71,7 +71,7 @@ func (s surroundings) say(format string, args ...any) {
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var exited bool
 	var help bytes.Buffer
-	parser, err := newParser(grammar(args), getenv,
+	parser, err := newParser(new(cli), getenv,
 		kong.Writers(&help, stderr),
 		kong.Exit(func(int) { exited = true }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -99,19 +99,6 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	return kctx.Run(s)
 }
 
-// grammar returns the command line that the arguments are parsed into: all of it,
-// or the command that they begin with. A parser of all commands takes 10 ms.
-func grammar(args []string) any {
-	all := reflect.TypeFor[cli]()
-	for i := range all.NumField() {
-		f := all.Field(i)
-		if _, isCommand := f.Tag.Lookup("cmd"); isCommand && len(args) > 0 && strings.EqualFold(f.Name, args[0]) {
-			return reflect.New(reflect.StructOf([]reflect.StructField{all.Field(0), f})).Interface()
-		}
-	}
-	return new(cli)
-}
-
 func parseError(err error) error {
 	command := "ibid"
 	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
@@ -122,6 +109,7 @@ func parseError(err error) error {
 
 // longTags are the values of tags that are too long for a line.
 var longTags = kong.Vars{
+	"first": openai.DefaultFirstToken.String(), "idle": openai.DefaultIdle.String(), "total": openai.DefaultTotal.String(),
 	"auth_help": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
 		"by --addr or --public-url; 'ibid keys make' makes one.",
 	"auth_group_help": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; the group * is all who " +
@@ -174,7 +162,6 @@ func newParser(c any, getenv func(string) string, options ...kong.Option) (*kong
 			"stores": exampleStore, "default_collection": ingest.DefaultCollection,
 			"max_pages": strconv.Itoa(site.DefaultPages), "max_depth": strconv.Itoa(site.DefaultDepth)},
 		longTags,
-		timeoutDefaults(),
 		kong.ValueFormatter(helpWithVariable),
 		kong.Resolvers(environment(getenv)),
 	)...)

@@ -291,7 +291,13 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	if srv.hook != nil {
 		background.Go(func() { srv.hook.run(ctx) })
 	}
-	srv.progress.onEnd = srv.hook.syncEnded
+	srv.progress.onEnd = func(root string, all tally, err error) { // without files there is no root yet
+		state := "done"
+		if err != nil {
+			state = "failed"
+		}
+		srv.hook.send("sync.ended", map[string]any{"root": root, "state": state, "files": all})
+	}
 	srv.background = func(f func(context.Context)) { background.Go(func() { f(ctx) }) }
 	srv.startSelfTest()
 	sites := slices.DeleteFunc(slices.Clone(srv.paths), func(path string) bool { return !ingest.IsAddress(path) })

@@ -133,15 +133,11 @@ func keyFile(data, baseURL string) string {
 
 // storedKey returns the file with the key of an endpoint; empty if there is none.
 func storedKey(data, baseURL string) string {
-	if file := keyFile(data, baseURL); data != "" && isFile(file) {
-		return file
+	file := keyFile(data, baseURL)
+	if info, err := os.Lstat(file); data == "" || err != nil || !info.Mode().IsRegular() {
+		return ""
 	}
-	return ""
-}
-
-func isFile(name string) bool {
-	info, err := os.Lstat(name)
-	return err == nil && info.Mode().IsRegular()
+	return file
 }
 
 // storeKey stores the key of an endpoint in a file that only its owner may read; an empty

@@ -90,16 +90,6 @@ func (w *webhook) runEnded(run, kind, state string) {
 	w.send("run.ended", map[string]any{"run": run, "kind": kind, "state": state})
 }
 
-// syncEnded sends how the reading of a folder or site ended. A folder without files has
-// no root yet.
-func (w *webhook) syncEnded(root string, all tally, err error) {
-	state := "done"
-	if err != nil {
-		state = "failed"
-	}
-	w.send("sync.ended", map[string]any{"root": root, "state": state, "files": all})
-}
-
 // run makes the calls until ctx is done.
 func (w *webhook) run(ctx context.Context) {
 	client := &http.Client{Timeout: webhookTimeout,
@@ -117,12 +107,19 @@ func (w *webhook) run(ctx context.Context) {
 	}
 }
 
-// call sends one message. It repeats what may succeed later.
+// call sends one message, and again what may succeed later.
 func (w *webhook) call(ctx context.Context, client *http.Client, id string, body []byte) error {
 	pause := w.pause
 	for attempt := 1; ; attempt++ {
-		again, err := w.try(ctx, client, id, body)
-		if err == nil || !again || attempt == webhookAttempts {
+		status, err := w.post(ctx, client, id, body)
+		if err == nil && status < 300 {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("the reply is %d %s", status, http.StatusText(status))
+		}
+		final := status >= 300 && status < 500 && status != http.StatusTooManyRequests
+		if final || attempt == webhookAttempts {
 			return err
 		}
 		select {
@@ -134,27 +131,20 @@ func (w *webhook) call(ctx context.Context, client *http.Client, id string, body
 	}
 }
 
-func (w *webhook) try(ctx context.Context, client *http.Client, id string, body []byte) (again bool, err error) {
+func (w *webhook) post(ctx context.Context, client *http.Client, id string, body []byte) (status int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, w.secret)
 	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "ibid")
-	r.Header.Set("Webhook-Id", id)
-	r.Header.Set("Webhook-Timestamp", at)
-	r.Header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	r.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {"ibid"}, "Webhook-Id": {id}, "Webhook-Timestamp": {at},
+		"Webhook-Signature": {"v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))}}
 	reply, err := client.Do(r)
 	if err != nil {
-		return true, err
+		return 0, err
 	}
 	_, _ = io.CopyN(io.Discard, reply.Body, 64<<10) // so that the connection is used again
-	_ = reply.Body.Close()
-	if reply.StatusCode/100 != 2 {
-		return reply.StatusCode >= 500 || reply.StatusCode == http.StatusTooManyRequests, fmt.Errorf("the reply is %s", reply.Status)
-	}
-	return false, nil
+	return reply.StatusCode, reply.Body.Close()
 }
