@@ -194,9 +194,6 @@ func (l *liveAnswer) snapshot() *answerRecord {
 	defer l.mu.Unlock()
 	r := recordOf(l.Record)
 	r.Resumable, r.log = l.resumable, l.log
-	if l.State == stateRunning {
-		r.Ended = nil
-	}
 	r.setOutcome()
 	return r
 }

@@ -72,8 +72,12 @@ type answerRecord struct {
 }
 
 func recordOf(r retrieve.Record) *answerRecord {
-	return &answerRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: strings.TrimSpace(askedIn(r.Spec).Question),
-		Request: r.Spec, Started: r.Started, Ended: &r.Ended}
+	record := &answerRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Request: r.Spec, Started: r.Started,
+		Question: strings.TrimSpace(askedIn(r.Spec).Question)}
+	if !r.Ended.IsZero() {
+		record.Ended = &r.Ended
+	}
+	return record
 }
 
 func recordWithEvents(stored retrieve.Record) (r *answerRecord, err error) {
@@ -260,10 +264,11 @@ func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRec
 	if err != nil || request.Request == nil {
 		return nil, err
 	}
-	record := &answerRecord{ID: id, Kind: kindName(stored.Kind), State: stateInterrupted, Question: strings.TrimSpace(askedIn(request.Request).Question),
-		Request: request.Request, Started: stored.Started, Resumable: true, by: request.By, worker: stored.Worker}
-	if stored.Worker != "" {
-		record.State, record.Resumable = stateRunning, false
+	record := recordOf(retrieve.Record{ID: id, Kind: stored.Kind, By: request.By, Spec: request.Request, State: stateInterrupted,
+		Started: stored.Started})
+	record.Resumable, record.worker = stored.Worker == "", stored.Worker
+	if record.worker != "" {
+		record.State = stateRunning
 	}
 	return record, nil
 }
