@@ -239,12 +239,7 @@ func (m *mcpServer) textAt(ctx context.Context, in mcpPlace) (*mcpText, error) {
 		hi = runeStart(d.Text, from+fromStart)
 	}
 	out := &mcpText{Document: d.ID, Title: d.Title, Format: d.Format, Bytes: len(d.Text), Pages: len(d.Pages), Start: lo, End: hi,
-		Resource: resourceOf(d.ID)}
-	for _, p := range d.Pages {
-		if p.Start <= lo && lo < p.End {
-			out.Page = p.Number
-		}
-	}
+		Page: d.PageAt(lo), Resource: resourceOf(d.ID)}
 	if base := mcpRequestFrom(ctx).base; base != "" {
 		out.Link = Link(base, d.ID, from, to)
 	}
@@ -263,15 +258,8 @@ func (in mcpPlace) markedRange(d *ingest.Document) (from, to int, err error) {
 	case in.Page != 0 && (in.Start != 0 || in.End != 0):
 		return 0, 0, invalid("bad_range", "give a page, or start and end, not both")
 	case in.Page != 0:
-		for _, p := range d.Pages {
-			if p.Number == in.Page {
-				return p.Start, runeStart(d.Text, min(p.End, p.Start+maxMarked)), nil
-			}
-		}
-		if len(d.Pages) == 0 {
-			return 0, 0, invalid("bad_range", "%q has no pages: give start and end", in.Document)
-		}
-		return 0, 0, invalid("bad_range", "there is no text on page %d of %q, which has %d pages", in.Page, in.Document, len(d.Pages))
+		p, err := pageOf(d, in.Page)
+		return p.Start, runeStart(d.Text, min(p.End, p.Start+maxMarked)), err
 	case in.Start < 0 || in.End != 0 && in.End <= in.Start || max(in.Start, in.End) > len(d.Text):
 		return 0, 0, invalid("bad_range", "bytes %d to %d are not in %q, which has %d bytes: it may have changed since, so search again",
 			in.Start, in.End, in.Document, len(d.Text))

@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
 
@@ -37,8 +39,8 @@ type suggestions struct {
 	*asking
 	model   func(context.Context) string
 	suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)
-	mu      sync.Mutex
-	lists   map[[sha256.Size]byte][]string // by the documents and the model that they are from
+	lists   sync.Map // of questions, by the documents and the model that they are from
+	cached  atomic.Int64
 }
 
 // listedSuggestions is the reply of GET /api/suggestions.
@@ -71,21 +73,17 @@ func (s *suggestions) list(c echo.Context) error {
 		fmt.Fprintf(digest, "%q %q %q\n", d.ID, d.Digest, d.Collection)
 	}
 	key := [sha256.Size]byte(digest.Sum(nil))
-	s.mu.Lock()
-	questions, ok := s.lists[key]
-	s.mu.Unlock()
+	questions, ok := s.lists.Load(key)
 	if !ok {
 		if questions, err = s.find(ctx, f, all, byModel); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		if s.lists == nil || len(s.lists) >= maxSuggestionLists {
-			s.lists = map[[sha256.Size]byte][]string{}
+		if s.cached.Add(1)%maxSuggestionLists == 0 {
+			s.lists.Clear()
 		}
-		s.lists[key] = questions
-		s.mu.Unlock()
+		s.lists.Store(key, questions)
 	}
-	return reply(c, http.StatusOK, listedSuggestions{questions, writer != ""})
+	return reply(c, http.StatusOK, listedSuggestions{questions.([]string), writer != ""})
 }
 
 // find asks the likeliest question of each document, then their second ones and so
@@ -117,25 +115,25 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 		}
 		candidates = [][]string{questions}
 	}
-	found := []string{}
-	tried := map[string]bool{}
-	for turn, more := 0, true; more; turn++ {
-		more = false
+	var likeliest []string
+	for turn := range maxTriedSuggestions {
 		for _, questions := range candidates {
-			if turn >= len(questions) || tried[questions[turn]] {
-				continue
+			if turn < len(questions) && !slices.Contains(likeliest, questions[turn]) {
+				likeliest = append(likeliest, questions[turn])
 			}
-			if more = true; len(found) == maxSuggestions || len(tried) == maxTriedSuggestions {
-				return found, nil
-			}
-			tried[questions[turn]] = true
-			ok, err := s.answers(ctx, answer.Question{Text: questions[turn], Strategy: "extract", Filter: f})
-			if err != nil {
-				return nil, fmt.Errorf("trying the suggestion %q: %w", questions[turn], err)
-			}
-			if ok {
-				found = append(found, questions[turn])
-			}
+		}
+	}
+	found := []string{}
+	for _, question := range likeliest[:min(len(likeliest), maxTriedSuggestions)] {
+		ok, err := s.answers(ctx, answer.Question{Text: question, Strategy: "extract", Filter: f})
+		if err != nil {
+			return nil, fmt.Errorf("trying the suggestion %q: %w", question, err)
+		}
+		if ok {
+			found = append(found, question)
+		}
+		if len(found) == maxSuggestions {
+			break
 		}
 	}
 	return found, nil
