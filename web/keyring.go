@@ -107,13 +107,10 @@ func (k *keyring) load(ctx context.Context, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	same := k.keys != nil && k.revision == revision
-	if same {
+	if k.keys != nil && k.revision == revision { // nothing else changes them while this reads
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		k.read = at
-	}
-	k.mu.Unlock()
-	if same {
 		return nil
 	}
 	ring, err := k.store.Ring(ctx)

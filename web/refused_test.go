@@ -191,30 +191,3 @@ func TestDrippedBodies(t *testing.T) {
 		})
 	}
 }
-
-// TestUnreadReplies drops clients that stop reading a reply.
-func TestUnreadReplies(t *testing.T) {
-	for _, path := range []string{"/static/app.css", "/documents", "/api/documents"} {
-		t.Run(path, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				k := newKeyed(t, nil)
-				client := pipeTo(t, k)
-				if _, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, k.read); err != nil {
-					t.Fatal(err)
-				}
-				began := time.Now()
-				one := make([]byte, 1)
-				if _, err := io.ReadFull(client, one); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(writeTimeout + time.Second)
-				if _, err := io.Copy(io.Discard, client); err != nil && time.Since(began) > 2*writeTimeout {
-					t.Errorf("after %v: %v", time.Since(began), err)
-				}
-				if took := time.Since(began); took > writeTimeout+2*time.Second {
-					t.Errorf("dropped after %v", took)
-				}
-			})
-		})
-	}
-}
