@@ -131,30 +131,6 @@ func TestEvalReportLeavesItselfOut(t *testing.T) {
 	}
 }
 
-// With --data the folder is kept, read again only where it changed, and asked
-// without what else is there.
-func TestEvalReportKeepsTheFolder(t *testing.T) {
-	t.Parallel()
-	dir, data := t.TempDir(), t.TempDir()
-	writeFiles(t, dir, club)
-	other := filepath.Join(t.TempDir(), "other")
-	writeFiles(t, other, map[string]string{"gold.md": "An ounce of gold costs 2400 francs in Zurich."})
-	if out, errs, code := ibid(t, data, "ingest", "--data", data, other); code != 0 {
-		t.Fatal(out, errs)
-	}
-	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
-	for range 2 {
-		if r, _ := reported(t, 0, folder, questions, "--data", data); r.Documents != 3 || r.Passed != 3 {
-			t.Errorf("%d documents, %d passed", r.Documents, r.Passed)
-		}
-	}
-	writeFiles(t, folder, map[string]string{"tea.md": "# Tea\n\nBlack tea is served in the galley at five."})
-	r, _ := reported(t, 4, folder, questions, "--data", data, "--min", "right=.9")
-	if got := figure(r, "right"); got != .5 || r.Outcomes[0].Cause != atRetrieval {
-		t.Errorf("%v, %s", got, r.Outcomes[0].Why)
-	}
-}
-
 // A model's faults are reported and counted.
 func TestEvalReportWithAModel(t *testing.T) {
 	t.Parallel()

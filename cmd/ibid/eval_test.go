@@ -180,37 +180,6 @@ func TestEvalReportDocuments(t *testing.T) {
 	}
 }
 
-// A corpus kept with --data follows the set: changed documents are replaced,
-// missing ones removed. A temporary one leaves nothing behind.
-func TestEvalKeptCorpus(t *testing.T) {
-	data, set, temporary := t.TempDir(), t.TempDir(), t.TempDir()
-	t.Setenv("TMPDIR", temporary)
-	writeFiles(t, set, teaSet)
-	type report struct {
-		Documents int
-		BM25      map[string]float64
-	}
-	if r := decodeEval[report](t, data, "retrieval", set, "--data", data); r.Documents != 2 || r.BM25["ndcg@10"] != 1 {
-		t.Fatalf("%+v", r)
-	}
-	writeFiles(t, set, map[string]string{"corpus.jsonl": `{"_id": "tea", "title": "", "text": "Coffee only."}
-{"_id": "new", "title": "Winter dinghies", "text": ""}
-{"_id": "empty", "text": " "}`})
-	if r := decodeEval[report](t, data, "retrieval", set, "--data", data); r.Documents != 3 || r.BM25["ndcg@10"] != 0 {
-		t.Errorf("%+v", r)
-	}
-	out, errs, code := ibid(t, data, "search", "--json", "black tea dinghies winter")
-	if code != 0 || strings.Contains(out, "slipway") || !strings.Contains(out, "/new") {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
-	}
-	decodeEval[report](t, data, "retrieval", set)
-	left, err := os.ReadDir(temporary)
-	must(t, err)
-	if i := slices.IndexFunc(left, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "ibid-eval-") }); i >= 0 {
-		t.Errorf("%s was left behind", left[i].Name())
-	}
-}
-
 // Wrong flags, files and sets are named before anything is measured.
 func TestEvalUsage(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
@@ -116,32 +115,6 @@ func TestAskWithABadModel(t *testing.T) {
 			if strings.Contains(line, "looked at") && !strings.HasPrefix(line, "looked at") {
 				t.Errorf("two messages on one line: %s", line)
 			}
-		}
-	}
-}
-
-// The waits for a model end at the time of their flags, which the message names.
-func TestTimeoutFlags(t *testing.T) {
-	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, map[string]string{"hours.md": "# Opening hours\n\nThe chart room opens at nine and closes at five.\n"})
-	mustRun(t, data, "ingest", folder)
-	for _, test := range []struct {
-		flag  string
-		fault openaitest.Fault
-		per   time.Duration
-		says  string
-	}{
-		{"first-token-timeout", openaitest.FirstTokenStall, 0, "the first token took longer than 0.3 s (--first-token-timeout)"},
-		{"idle-timeout", openaitest.MiddleStall, 0, "the next token took longer than 0.3 s (--idle-timeout)"},
-		{"model-timeout", "", 100 * time.Millisecond, "the whole reply took longer than 0.3 s (--model-timeout)"},
-	} {
-		url := openaitest.Start(t, &openaitest.Handler{PerToken: test.per, Reply: func(openaitest.Request) openaitest.Reply {
-			return openaitest.Reply{Text: "The chart room opens at nine and it closes at five o'clock.[1]", Fault: test.fault}
-		}})
-		args := []string{"ask", "--model", "m", "--base-url", url, "--gate", "off", "When does the chart room open?"}
-		if out, errs, _ := ibid(t, data, append(args, "--"+test.flag, "300ms")...); !strings.Contains(out+errs, test.says) {
-			t.Errorf("%s: %s%s", test.flag, out, errs)
 		}
 	}
 }

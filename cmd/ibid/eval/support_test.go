@@ -3,7 +3,6 @@ package eval_test
 import (
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -119,59 +118,6 @@ func testEdits(t *testing.T, documents [][]eval.Place) {
 		t.Logf("figure: %s: %.3f of %d", f.Name, f.Value, f.Questions)
 		if f.Questions < 10 || f.Value < want {
 			t.Errorf("%s: %.3f of %d are right, want %.2f", f.Name, f.Value, f.Questions, want)
-		}
-	}
-}
-
-// TestEditsJoined makes one sentence of two from different documents, and cites
-// both or one of them.
-func TestEditsJoined(t *testing.T) {
-	documents := libraryPlaces(t)
-	var places []eval.Place
-	for _, p := range documents {
-		places = append(places, p...)
-	}
-	passages := func(texts ...string) (all []support.Passage) {
-		for _, text := range texts {
-			all = append(all, support.Passage{Text: text})
-		}
-		return all
-	}
-	otherNumber := eval.Edits[slices.IndexFunc(eval.Edits, func(e eval.Edit) bool { return e.Name == "other_number" })].Change
-	type cited func(p, q, r eval.Place) []support.Passage
-	both := func(p, q, _ eval.Place) []support.Passage { return passages(p.Passage, q.Passage) }
-	all := func(p, q, r eval.Place) []support.Passage { return passages(p.Passage, q.Passage, r.Passage) }
-	first := func(p, _, r eval.Place) []support.Passage { return passages(p.Passage, r.Passage) }
-	for _, test := range []struct {
-		name   string
-		number bool // the second has another
-		cites  cited
-		weak   bool
-		least  float64
-	}{
-		{"citing both", false, both, false, 0.95},
-		{"citing both and another", false, all, false, 0.95},
-		{"citing the first", false, first, true, 0.9},
-		{"another number, citing both", true, both, true, 0.99},
-	} {
-		var n, right float64
-		for i, p := range places {
-			q, r := places[(i+len(places)/2)%len(places)], places[(i+len(places)/3)%len(places)]
-			second := q.Sentence
-			if test.number {
-				second = otherNumber(eval.Place{Sentence: q.Sentence, Passage: p.Passage + q.Passage})
-			}
-			if second == "" || p.Passage == q.Passage || r.Passage == q.Passage {
-				continue
-			}
-			n++
-			if weak := prover.Join(joinSentences(p.Sentence, second), test.cites(p, q, r)).Support < support.Threshold; weak == test.weak {
-				right++
-			}
-		}
-		t.Logf("figure: %s: %.0f of %.0f", test.name, right, n)
-		if n < 10 || right/n < test.least {
-			t.Errorf("%s: %.0f of %.0f are right, want %.0f%%", test.name, right, n, 100*test.least)
 		}
 	}
 }
