@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"ibid/cite"
 )
@@ -62,12 +60,7 @@ func (s *served) makeKey(name string, args ...string) string {
 // do sends a request to a server and returns the status and the body.
 func (s *served) do(server int, method, path, key string, body []byte) (status int, reply string) {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.servers[server].url+path, bytes.NewReader(body))
-	must(s.t, err)
-	r.Header.Set("Authorization", "Bearer "+key)
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(r)
-	must(s.t, err)
+	resp := asked(s.t, method, s.servers[server].url+path, key, string(body), "Content-Type: application/json")
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	must(s.t, err)
@@ -141,7 +134,6 @@ func testServersTogether(t *testing.T, store string, index []string) {
 	t.Run("one folder", func(t *testing.T) { s.testFolder(t, folder, documents) })
 	t.Run("ingest", s.testIngest)
 	t.Run("uploads", s.testUploads)
-	t.Run("keys", s.testKeys)
 }
 
 // testFolder: a folder that all servers sync is in the store once, and stays up to
@@ -247,28 +239,4 @@ func (s *served) testUploads(t *testing.T) {
 			t.Errorf("server %d shows it with %d", i, status)
 		}
 	})
-}
-
-// testKeys: all servers learn of new and revoked keys.
-func (s *served) testKeys(t *testing.T) {
-	s.t = t
-	search := []byte(`{"question":"miles"}`)
-	key := s.makeKey("second")
-	made := time.Now()
-	s.each(func(i int) {
-		eventually(t, "the new key to be known", func() bool {
-			status, _ := s.do(i, "POST", "/api/search", key, search)
-			return status == http.StatusOK
-		})
-	})
-	t.Logf("a new key was known to all after %s", time.Since(made).Round(time.Millisecond))
-	mustRun(t, "", append([]string{"keys", "revoke", "second"}, s.store...)...)
-	revoked := time.Now()
-	s.each(func(i int) {
-		eventually(t, "the key to be revoked", func() bool {
-			status, _ := s.do(i, "POST", "/api/search", key, search)
-			return status == http.StatusUnauthorized
-		})
-	})
-	t.Logf("a revoked key stopped working after %s", time.Since(revoked).Round(time.Millisecond))
 }
