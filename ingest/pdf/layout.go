@@ -285,7 +285,32 @@ func gutterOf(in []line) (float64, bool) {
 		return 0, false
 	}
 	gutter := left + width*float64(at)/steps
-	return gutter, fills(in, left, gutter, false) && fills(in, gutter, right, true)
+	onLeft, onRight := fills(in, left, gutter, false), fills(in, gutter, right, true)
+	return gutter, onLeft && (onRight || !alongside(in, gutter))
+}
+
+// alongside reports whether most lines on the side of a gutter with fewer are at the
+// height of one on the other side, as in a table.
+func alongside(in []line, gutter float64) bool {
+	var sides [2][]float64 // heights, from top to bottom
+	for _, l := range in {
+		if l.x1 <= gutter {
+			sides[0] = append(sides[0], l.y)
+		} else if l.x0 >= gutter {
+			sides[1] = append(sides[1], l.y)
+		}
+	}
+	few, many := sides[0], sides[1]
+	if len(few) > len(many) {
+		few, many = many, few
+	}
+	same := 0
+	for _, y := range few {
+		if slices.ContainsFunc(many, func(other float64) bool { return math.Abs(y-other) < 1 }) {
+			same++
+		}
+	}
+	return 2*same > len(few)
 }
 
 // fills reports whether one side of a gutter is mostly lines longer than half of it.

@@ -64,6 +64,18 @@ func TestOrderedReadsColumns(t *testing.T) {
 	if got := texts(ordered(in, 0)); !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
+	// A box on the right whose lines are at other heights is read after the text.
+	n := 7 // in the result
+	for i, l := range in {
+		if l.x0 == 300 {
+			in[i].text, in[i].x1, in[i].y = fmt.Sprintf("box %d", i), 330, l.y-5
+			want[n] = in[i].text
+			n++
+		}
+	}
+	if got := texts(ordered(in, 0)); !slices.Equal(got, want) {
+		t.Errorf("with a box: got\n%s", strings.Join(got, "\n"))
+	}
 }
 
 func TestRowsReadTables(t *testing.T) {
@@ -81,9 +93,14 @@ func TestRowsReadTables(t *testing.T) {
 		// and a cell that is bold in part names no column.
 		bold(text(50, 400, "Total")), bold(text(400, 400, "Cost")), text(400, 389, "5,738"),
 		text(50, 370, "Paid"), text(400, 370, "no"), text(50, 359, "by card"),
+		text(50, 320, "Between."),
+		// A number next to its name begins a row, however close the lines are.
+		text(50, 300, "Parts"), text(400, 300, "2,100"), text(50, 289, "Labour"), text(400, 289, "300"),
+		text(50, 260, "Total"), text(400, 260, "2,400"),
 	}
 	want := []string{"Berth: Short | What: Up to eight metres, with power | Rate: £12", "Berth: Long | Rate: £20", "A paragraph after it.",
-		"Notes", "Berth: Short | Rate: £12", "Between.", "Total | Cost 5,738", "Paid by card | no"}
+		"Notes", "Berth: Short | Rate: £12", "Between.", "Total | Cost 5,738", "Paid by card | no",
+		"Between.", "Parts | 2,100", "Labour | 300", "Total | 2,400"}
 	if got := texts(rows(in)); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

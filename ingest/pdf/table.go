@@ -129,8 +129,10 @@ func tableAt(beside [][]line) (out []line, n int) {
 			}
 		}
 		// A line continues the row before when lines within a row are closer
-		// than rows, or when its first column is empty.
-		wrapped := i > 0 && (most > 1.25*least && gaps[i] <= 1.12*least+0.03 ||
+		// than rows, or when its first column is empty; not with a number next to its
+		// name.
+		begins := i == 0 || row[0].text != "" && slices.ContainsFunc(row[1:], isNumber)
+		wrapped := !begins && (most > 1.25*least && gaps[i] <= 1.12*least+0.03 ||
 			row[0].text == "" && len(cs) < len(grid[i-1])+1 && gaps[i] <= 1.6 && most <= 1.25*least)
 		if !wrapped {
 			table = append(table, row)
@@ -148,6 +150,11 @@ func tableAt(beside [][]line) (out []line, n int) {
 		}
 	}
 	return tableLines(table), len(grid)
+}
+
+// isNumber reports whether a cell has digits and no letters.
+func isNumber(l line) bool {
+	return strings.ContainsAny(l.text, "0123456789") && !strings.ContainsFunc(l.text, unicode.IsLetter)
 }
 
 // append adds a further line to a cell.
