@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/japanese"
@@ -171,14 +170,7 @@ func mostlyUTF8(data []byte) bool {
 // recognised by their bytes.
 func Named(name string) encoding.Encoding {
 	name = strings.ToLower(strings.Trim(name, " \t\r\n\"'"))
-	switch name {
-	case "":
-		return nil
-	case "gb-18030":
-		return simplifiedchinese.GB18030
-	case "maccyrillic", "x-mac-ukrainian":
-		return charmap.MacintoshCyrillic
-	case "cp932", "ms932", "windows-932":
+	if name == "cp932" || name == "windows-932" {
 		return japanese.ShiftJIS
 	}
 	if enc, err := htmlindex.Get(name); err == nil {

@@ -73,6 +73,8 @@ func reference(t *testing.T, folder string, data []byte) (text string, ok bool) 
 		enc = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	case "tis-620":
 		enc = charmap.Windows874
+	case "maccyrillic":
+		enc = charmap.MacintoshCyrillic
 	default:
 		enc = Named(name)
 	}

@@ -68,12 +68,6 @@ func (b *builder) Item(depth int, marker, text string) {
 	}
 }
 
-// A listItem is the current item of a reader.
-type listItem struct {
-	depth  int
-	marker string // empty outside lists
-}
-
 // Heading adds a heading, on one line, and begins its section. A blank one is
 // ignored.
 func (b *builder) Heading(level int, text, anchor string) {

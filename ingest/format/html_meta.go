@@ -13,7 +13,7 @@ import (
 var headMeta = map[string]string{
 	"author": "author", "article:author": "author", "dc.creator": "author", "dcterms.creator": "author", "citation_author": "author",
 	"description": "description", "og:url": "url", "keywords": "tags", "article:tag": "tags",
-	"content-language": "language", "dc.language": "language", "dcterms.language": "language", "og:locale": "language",
+	"content-language": "language", "dc.language": "language", "dcterms.language": "language",
 	"date": "date", "article:published_time": "date", "dc.date": "date", "dc.date.issued": "date", "dcterms.date": "date",
 	"dcterms.created": "date", "dcterms.issued": "date", "pubdate": "date", "citation_publication_date": "date",
 	"article:modified_time": "updated", "og:updated_time": "updated", "dcterms.modified": "updated", "last-modified": "updated",
@@ -39,9 +39,7 @@ func readHead(doc *Document, root *html.Node) {
 			switch key := headMeta[name]; {
 			case key == "tags":
 				tags = append(tags, content)
-			case key == "author" && name != key && isWebAddress(content): // a profile
-			case key == "language":
-				doc.setMeta(key, strings.ReplaceAll(content, "_", "-"))
+			case key == "author" && isWebAddress(content): // a profile
 			default:
 				doc.setMeta(key, content)
 			}

@@ -88,7 +88,7 @@ type markdownWalker struct {
 	slugs map[string]int // how often each anchor was used
 	plain bool           // without the texts of pictures
 	above int            // lines of the file before src; negative if unknown
-	at    span           // a place in src, and how many lines end before it
+	at    Line           // a place in src, and how many lines end before it
 }
 
 // mark sets the line of the next block.
@@ -98,10 +98,10 @@ func (w *markdownWalker) mark(n ast.Node) {
 		return
 	}
 	if start < w.at.Start {
-		w.at = span{}
+		w.at = Line{}
 	}
-	w.at = span{start, w.at.End + bytes.Count(w.src[w.at.Start:start], []byte("\n"))}
-	w.b.line = w.above + w.at.End + 1
+	w.at = Line{start, w.at.Number + bytes.Count(w.src[w.at.Start:start], []byte("\n"))}
+	w.b.line = w.above + w.at.Number + 1
 }
 
 // startOf returns the place of the first words of a node.

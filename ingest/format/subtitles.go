@@ -10,9 +10,10 @@ import (
 )
 
 var (
-	cueTimes = regexp.MustCompile(`^(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,](\d{1,3})`)
-	cueVoice = regexp.MustCompile(`<v(?:\.[^\s>]*)?\s+([^>]*)>`)
-	cueTags  = regexp.MustCompile(`</?[^<>]{0,80}>|\{\\[^{}]{0,80}\}`)
+	cueTimes    = regexp.MustCompile(`^(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,](\d{1,3})`)
+	cueVoice    = regexp.MustCompile(`<v(?:\.[^\s>]*)?\s+([^>]*)>`)
+	sentenceEnd = regexp.MustCompile(`[.?!…。？！]["'”’)]*$`)
+	cueTags     = regexp.MustCompile(`</?[^<>]{0,80}>|\{\\[^{}]{0,80}\}`)
 )
 
 const (
@@ -35,42 +36,28 @@ func Subtitles(doc *Document, data []byte) error {
 	var b builder
 	var speech []string
 	var began, ended time.Duration
-	size, line := 0, 0
+	size, number, last := 0, 0, ""
 	flush := func() {
-		b.line = line
 		b.begin(Section{Level: 1, Anchor: fmt.Sprintf("t=%d", began/time.Second)}, func() { b.Paragraph(strings.Join(speech, "\n")) })
-		speech, size = speech[:0], 0
+		speech, size = nil, 0
 	}
-	inside, cues, last := false, 0, ""
-	number := 0
+	inside, cues := false, 0
 	for text := range strings.SplitSeq(src, "\n") {
 		number++
 		text = strings.TrimSpace(text)
 		if m := cueTimes.FindStringSubmatch(text); m != nil {
-			from, to := cueTime(m[1:5]), cueTime(m[5:9])
-			full := size > speechBytes && strings.ContainsAny(last, ".?!…。？！") && strings.TrimRight(last, `.?!…。？！"'”’)`) != last
-			if len(speech) > 0 && (full || size > maxSpeechBytes || from-ended > silence || from < began) {
+			from := cueTime(m[1:5])
+			if size > maxSpeechBytes || size > speechBytes && sentenceEnd.MatchString(last) || size > 0 && from-ended > silence {
 				flush()
 			}
 			if len(speech) == 0 {
-				began, line = from, number
+				began, b.line = from, number
 			}
-			ended, inside = to, true
+			ended, inside = cueTime(m[5:9]), true
 			cues++
-			continue
-		}
-		if text == "" {
+		} else if text == "" {
 			inside = false
-			continue
-		}
-		if !inside {
-			if title, ok := strings.CutPrefix(text, "WEBVTT"); ok && number == 1 {
-				doc.setMeta("title", strings.Trim(title, " -\t"))
-			}
-			continue
-		}
-		text = cueText(text)
-		if text != "" && text != last { // rolling captions repeat lines
+		} else if text = cueText(text); inside && text != "" && text != last { // rolling captions repeat lines
 			speech = append(speech, text)
 			size += len(text)
 			last = text

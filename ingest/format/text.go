@@ -93,9 +93,6 @@ func sourceText(data []byte) (string, error) {
 // leading counts the bytes of white space at the start of a line.
 func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
 
-// A span is the range of bytes [Start, End) of a text.
-type span struct{ Start, End int }
-
 // set makes a set of the words in a text.
 func set(words string) map[string]bool {
 	m := make(map[string]bool)

@@ -3,7 +3,6 @@ package office
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -132,7 +131,6 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 // of a list, and so are others where they have a bullet.
 func drawnBlocks(x *xmlReader, outline bool) []Block {
 	var out []Block
-	var counts [listLevels]int
 	x.each(func(e element) {
 		if e.Name.Local != "p" {
 			return
@@ -142,18 +140,6 @@ func drawnBlocks(x *xmlReader, outline bool) []Block {
 		b := Block{Text: p.text.String(), Level: p.level, Marker: p.marker}
 		if strings.TrimSpace(b.Text) == "" {
 			return
-		}
-		clear(counts[p.level+1:])
-		switch count := &counts[p.level]; {
-		case p.marker == "" || p.marker == bullet:
-			*count = 0
-		case *count == 0:
-			*count = p.start
-		default:
-			*count++
-		}
-		if counts[p.level] > 0 {
-			b.Marker = strconv.Itoa(counts[p.level]) + "."
 		}
 		if outline && b.Marker == "" {
 			b.Marker = bullet
@@ -174,9 +160,8 @@ type drawnParagraph struct {
 	x      *xmlReader
 	text   strings.Builder
 	level  int
-	marker string // a bullet, or another text for numbers
-	start  int    // of the numbers
-	plain  bool   // marked as having no bullet
+	marker string
+	plain  bool // marked as having no bullet
 }
 
 func (p *drawnParagraph) read(e element) {
@@ -186,10 +171,8 @@ func (p *drawnParagraph) read(e element) {
 		p.x.each(p.read)
 	case "buNone":
 		p.plain = true
-	case "buChar", "buBlip":
+	case "buChar", "buBlip", "buAutoNum":
 		p.marker = bullet
-	case "buAutoNum":
-		p.marker, p.start = attr(e, "type"), min(max(number(e, "startAt", 1), 1), 1<<20)
 	case "t":
 		p.text.WriteString(p.x.text())
 	case "br":
