@@ -279,28 +279,26 @@ func (b *workbook) cell(x *xmlReader, kind string, style int) (c sheetCell) {
 	return c
 }
 
+var cellName = regexp.MustCompile(`^\$?([A-Za-z]{1,3})\$?([1-9]\d{0,6})$`)
+
 // cellPlace parses a place such as "AB12": column from 0, row from 1.
 func cellPlace(ref string) (column, row int, ok bool) {
-	i := 0
-	for ; i < len(ref) && i < 4; i++ {
-		c := ref[i] &^ 0x20
-		if c < 'A' || c > 'Z' {
-			break
-		}
-		column = column*26 + int(c-'A') + 1
-	}
-	if i == 0 || column > maxSheetColumns {
+	m := cellName.FindStringSubmatch(ref)
+	if m == nil {
 		return 0, 0, false
 	}
-	row, err := strconv.Atoi(ref[i:])
-	return column - 1, row, err == nil && row > 0 && row <= maxSheetRows
+	for _, c := range strings.ToUpper(m[1]) {
+		column = column*26 + int(c-'A') + 1
+	}
+	row, _ = strconv.Atoi(m[2]) // seven digits are a number
+	return column - 1, row, column <= maxSheetColumns && row <= maxSheetRows
 }
 
 // A cellRange is a rectangle of cells: columns from 0, rows from 1.
 type cellRange struct{ left, top, right, bottom int }
 
 func readRange(ref string) (r cellRange, ok bool) {
-	first, last, two := strings.Cut(strings.ReplaceAll(ref, "$", ""), ":")
+	first, last, two := strings.Cut(ref, ":")
 	if !two {
 		last = first
 	}
