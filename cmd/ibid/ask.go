@@ -159,17 +159,13 @@ func marked(c answer.Closest) string {
 
 // place returns the place in a document as a prefix: "page 3, Fees: ".
 func place(page int, heading string) string {
-	var parts []string
 	if page > 0 {
-		parts = append(parts, fmt.Sprintf("page %d", page))
+		heading = strings.TrimSuffix(fmt.Sprintf("page %d, %s", page, heading), ", ")
 	}
-	if heading != "" {
-		parts = append(parts, heading)
-	}
-	if len(parts) == 0 {
+	if heading == "" {
 		return ""
 	}
-	return strings.Join(parts, ", ") + ": "
+	return heading + ": "
 }
 
 // passageName names a passage and its document. Rows of a table have no heading,

@@ -83,14 +83,12 @@ type threshold struct {
 	flag   string // --min or --max
 	figure string
 	value  float64
-	unit   eval.Unit // empty for a plain number
 	text   string
 }
 
 type thresholds []threshold
 
-// parse reads the thresholds, and rejects those of unknown figures and in the wrong
-// unit.
+// parse reads the thresholds, and rejects those of unknown figures.
 func (c thresholdConfig) parse(known []eval.Figure) (all thresholds, err error) {
 	var names []string
 	for _, f := range known {
@@ -101,37 +99,31 @@ func (c thresholdConfig) parse(known []eval.Figure) (all thresholds, err error) 
 		if i >= len(c.Min) {
 			t.flag = "--max"
 		}
-		name, value, _ := strings.Cut(given, "=")
-		t.figure = strings.TrimSpace(name)
-		if err := t.parseValue(value); err != nil {
+		t.figure, t.text, _ = strings.Cut(strings.ReplaceAll(given, " ", ""), "=")
+		if t.value, err = thresholdValue(t.text); err != nil {
 			return nil, usageError("%s %s: %w", t.flag, given, err)
 		}
-		at := slices.Index(names, t.figure)
-		if at < 0 {
+		if !slices.Contains(names, t.figure) {
 			return nil, usageError("%s %s: unknown figure; known are %s", t.flag, t.figure, strings.Join(names, ", "))
-		}
-		if unit := known[at].Unit; t.unit != "" && t.unit != unit {
-			return nil, usageError("%s %s=%s: the figure is measured in another unit (%s)", t.flag, t.figure, t.text, unit)
 		}
 		all = append(all, t)
 	}
 	return all, nil
 }
 
-func (t *threshold) parseValue(text string) (err error) {
-	t.text = strings.TrimSpace(text)
-	if share, ok := strings.CutSuffix(t.text, "%"); ok {
-		t.value, err = strconv.ParseFloat(strings.TrimSpace(share), 64)
-		t.value, t.unit = t.value/100, eval.ShareUnit
-	} else if t.value, err = strconv.ParseFloat(t.text, 64); err != nil {
-		var d time.Duration
-		d, err = time.ParseDuration(t.text)
-		t.value, t.unit = d.Seconds(), eval.SecondsUnit
+// thresholdValue parses a number, a share or a time.
+func thresholdValue(text string) (value float64, err error) {
+	share, isShare := strings.CutSuffix(text, "%")
+	value, err = strconv.ParseFloat(share, 64)
+	if isShare {
+		value /= 100
+	} else if d, wrong := time.ParseDuration(text); err != nil && wrong == nil {
+		value, err = d.Seconds(), nil
 	}
-	if err != nil || math.IsNaN(t.value) || math.IsInf(t.value, 0) {
-		return fmt.Errorf("%q is not a value: give a number, a share like 80%% or a time like 3s", t.text)
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return 0, fmt.Errorf("%q is not a value: give a number, a share like 80%% or a time like 3s", text)
 	}
-	return nil
+	return value, nil
 }
 
 func missedError(missed []string) error {

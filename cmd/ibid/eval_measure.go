@@ -109,9 +109,6 @@ func measures() []reportMeasure {
 			func(o *outcome) bool { return !o.Answered }),
 		shareOf("closest", "shown only the closest passages, of the questions with an answer", (*outcome).answerable,
 			func(o *outcome) bool { return len(o.Closest) > 0 }),
-		shareOf("closest_right", "those of them with the right words, of the questions that list them",
-			func(o *outcome) bool { return o.listed() && len(o.Closest) > 0 },
-			func(o *outcome) bool { wrong, _ := o.wrongIn(o.closestText()); return wrong == "" }),
 		shareOf("false_answers", "answered, of the questions without an answer",
 			func(o *outcome) bool { return o.Question.Unanswerable && o.Error == "" }, (*outcome).answered),
 	}, citationMeasures(), []reportMeasure{
@@ -143,13 +140,6 @@ func citationMeasures() []reportMeasure {
 			func(o *outcome) bool { return o.Answered && len(o.Question.Documents) > 0 },
 			func(o *outcome) bool { return o.citesRight() }),
 	}
-}
-
-func (o *outcome) closestText() (text string) {
-	for _, c := range o.Closest {
-		text += c.Text + "\n"
-	}
-	return text
 }
 
 func (o *outcome) foundBest(n int) bool {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"ibid/answer/openai/openaitest"
-	"ibid/cmd/ibid/eval"
 )
 
 // club is a folder with questions about it.
@@ -198,18 +197,11 @@ func TestEvalReportErrors(t *testing.T) {
 	}
 }
 
-func TestParseThreshold(t *testing.T) {
-	for text, want := range map[string]threshold{
-		".8": {value: .8, text: ".8"}, "80%": {value: .8, unit: eval.ShareUnit, text: "80%"},
-		"3s":    {value: 3, unit: eval.SecondsUnit, text: "3s"},
-		"250ms": {value: .25, unit: eval.SecondsUnit, text: "250ms"}, "-1": {value: -1, text: "-1"},
-		" 5 % ": {value: .05, unit: eval.ShareUnit, text: "5 %"},
-		"":      {}, "x": {}, "NaN": {}, "Inf": {}, "%": {}, "3 apples": {},
-	} {
-		var got threshold
-		err := got.parseValue(text)
-		if (err == nil) != (want != threshold{}) || err == nil && got != want {
-			t.Errorf("%q: %+v, %v", text, got, err)
+func TestThresholdValue(t *testing.T) {
+	for text, want := range map[string]float64{".8": .8, "80%": .8, "3s": 3, "250ms": .25, "-1": -1,
+		"": -9, "x": -9, "NaN": -9, "Inf": -9, "%": -9} {
+		if got, err := thresholdValue(text); err == nil && got != want || (err != nil) != (want == -9) {
+			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 }

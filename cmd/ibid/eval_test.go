@@ -208,7 +208,6 @@ func TestEvalUsage(t *testing.T) {
 		{2, "report DIR/club DIR/questions.jsonl --parallel 0", "--parallel"},
 		{2, "report DIR/club DIR/questions.jsonl --html DIR/nowhere/page.html", "--html DIR/nowhere/page.html: there is no folder DIR/nowhere"},
 		{2, "report DIR/club DIR/questions.jsonl --min beauty=1", "--min beauty: unknown figure; known are passed, recall@5"},
-		{2, "report DIR/club DIR/questions.jsonl --max right=3s", "--max right=3s: the figure is measured in another unit (share)"},
 		{2, "report DIR/club DIR/questions.jsonl --min right=much",
 			`--min right=much: "much" is not a value: give a number, a share like 80% or a time like 3s`},
 	} {

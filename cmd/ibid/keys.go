@@ -216,14 +216,13 @@ func (c *keysLogCmd) Run(ctx context.Context, s surroundings) error {
 			id = k.ID
 		}
 		for _, by := range []string{id, retrieve.DeletedBy(id)} {
-			found := make([]retrieve.Record, page)
-			for after := (retrieve.Record{}); len(found) == page; {
+			for found, after := make([]retrieve.Record, page), (retrieve.Record{}); len(found) == page; {
 				var err error
 				if found, err = store.Ledger().Records(ctx, by, after, page); err != nil {
 					return err
 				}
-				for _, r := range found {
-					after = r
+				for _, after = range found {
+					r := after
 					lines = append(lines, askedLine{r.Started.UTC().Truncate(time.Second), r.Ended.Sub(r.Started).Milliseconds(), r.Kind, r.State, r.ID})
 				}
 			}

@@ -93,7 +93,7 @@ func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retr
 	}
 	o.Rebuilding = metered(s.stderr, "documents in the search index")
 	o.Damaged = func(err error) { s.say("%v; it is built again from the library", err) }
-	o.Unwritten = func(err error) { s.say("%s; the next search builds the rest again", unwritten(err)) }
+	o.Unwritten = func(err error) { s.say("%v; the next search builds the rest again", err) }
 	o.Feeding = func(err error) {
 		if err == nil {
 			s.say("the search index at %s is brought up to date again", l.place.index.Index)
@@ -118,14 +118,6 @@ func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retr
 		return nil, err
 	}
 	return l, nil
-}
-
-// unwritten says why the search index could not be written.
-func unwritten(err error) string {
-	if errors.Is(err, syscall.ENOSPC) {
-		return "the disk is full, so the search index was not written"
-	}
-	return err.Error()
 }
 
 // metered shows how far something is done, unless that is at once.

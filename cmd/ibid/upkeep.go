@@ -229,7 +229,6 @@ func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes
 type forgetCmd struct {
 	Root        string `arg:"" help:"Name of the ingested folder: the first part of its documents' names."`
 	KeepAnswers bool   `help:"Keep the recorded answers that looked at its documents."`
-	JSON        bool   `help:"Print a JSON object." name:"json"`
 	storeConfig
 }
 
@@ -265,10 +264,7 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case err != nil:
 		return fmt.Errorf("removing the folder %q: %w", c.Root, err)
 	}
-	return s.print(c.JSON, struct {
-		Root    string `json:"root"`
-		Removed int    `json:"removed"`
-	}{c.Root, n}, fmt.Sprintf("removed %s with %s\n", c.Root, counted(n, "document")))
+	return s.print(false, nil, fmt.Sprintf("removed %s with %s\n", c.Root, counted(n, "document")))
 }
 
 // purgeIndex removes every trace of deleted documents from the search index.
@@ -282,10 +278,7 @@ func (c placeConfig) purgeIndex(ctx context.Context, s surroundings) error {
 	})
 }
 
-type reembedCmd struct {
-	JSON bool `help:"Print a JSON object." name:"json"`
-	storeConfig
-}
+type reembedCmd struct{ storeConfig }
 
 // Run embeds every stored chunk with the embedder in use.
 func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
@@ -312,10 +305,5 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := lib.follow(ctx); err != nil {
 		return err
 	}
-	member := "data"
-	if c.remote() {
-		member = "store"
-	}
-	return s.print(c.JSON, map[string]string{member: c.placeConfig.String(), "space": embedder.Space()},
-		fmt.Sprintf("everything in %s is embedded with %s\n", c.placeConfig, embedder.Space()))
+	return s.print(false, nil, fmt.Sprintf("everything in %s is embedded with %s\n", c.placeConfig, embedder.Space()))
 }

@@ -143,7 +143,8 @@ func (l *callLog) take(w http.ResponseWriter, _ *http.Request) {
 		}
 		sent := openaitest.Split(r.Text)
 		out := ingest.CountTokens(strings.Join(sent[:min(x.Sent, len(sent))], ""))
-		call := map[string]any{"vectors": len(x.Inputs) > 0, "tokens_in": in, "tokens_out": out, "start": seconds(x.Start), "end": seconds(x.End)}
+		call := map[string]any{"vectors": len(x.Inputs) > 0, "tokens_in": in, "tokens_out": out,
+			"start": float64(x.Start.UnixMicro()) / 1e6, "end": float64(x.End.UnixMicro()) / 1e6}
 		maps.Copy(call, r.Record)
 		calls = append(calls, call)
 	}
@@ -153,5 +154,3 @@ func (l *callLog) take(w http.ResponseWriter, _ *http.Request) {
 		log.Print(err)
 	}
 }
-
-func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
