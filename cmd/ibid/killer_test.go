@@ -1,8 +1,10 @@
 package main
 
 import (
+	"os/exec"
 	"regexp"
 	"sync"
+	"testing"
 
 	"ibid/answer/openai/openaitest"
 )
@@ -16,6 +18,14 @@ type killer struct {
 	mu      sync.Mutex
 	prompts []string
 	kill    chan func() error
+}
+
+// start starts the client.
+func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	kill := k.arm()
+	must(t, cmd.Start())
+	kill <- cmd.Process.Kill
 }
 
 // arm returns a channel for the function that kills the client.
