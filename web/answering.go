@@ -73,18 +73,12 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound), errors.As(err, &otherKind),
 		err == nil && (stored.By != callerID(c) || stored.Request == nil): // another caller's, or an earlier version's
-		return nil, notResumable(id)
+		return nil, runNotFound(id).in("run")
 	case err != nil:
 		return nil, fmt.Errorf("looking for a run to resume: %w", err)
 	}
 	*r, err = decoded[R](stored.Request)
 	return recorder, err
-}
-
-func notResumable(id string) *Problem {
-	return problem(http.StatusNotFound, "run_not_found",
-		"there is no unfinished run %.40q here: it has ended, or began more than %d days ago: ask again",
-		id, int(retrieve.MaxRunAge.Hours()/24)).in("run")
 }
 
 // begin begins the run of a task, or resumes it. The task is carried out even
@@ -149,7 +143,7 @@ func (a *answering) claim(ctx context.Context, r *replay.Recorder, cancel contex
 		return runUnderWay(r.ID).after(held.Left + time.Second)
 	}
 	if errors.Is(err, retrieve.ErrNotFound) {
-		return notResumable(r.ID)
+		return runNotFound(r.ID).in("run")
 	}
 	return err
 }

@@ -123,10 +123,7 @@ type searched struct {
 
 func (a *asking) search(c echo.Context, r searchRequest) error {
 	found, err := a.find(c.Request().Context(), r)
-	if err != nil {
-		return err
-	}
-	return reply(c, http.StatusOK, found)
+	return send(c, http.StatusOK, found, err)
 }
 
 func (a *asking) find(ctx context.Context, r searchRequest) (searched, error) {

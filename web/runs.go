@@ -189,7 +189,8 @@ func (r *runHandlers) taskOf(c echo.Context, request backgroundRequest) (task, e
 }
 
 func runNotFound(id string) *Problem {
-	return problem(http.StatusNotFound, "run_not_found", "there is no run %.40q: it has no record, or the record has expired", id)
+	return problem(http.StatusNotFound, "run_not_found",
+		"there is no run %.40q to read or to resume: it has no record, or the record has expired", id)
 }
 
 func runElsewhere(r *answerRecord) *Problem {
