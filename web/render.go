@@ -66,9 +66,9 @@ func newMarkdown() *markdown {
 				util.Prioritized(narrow{extension.NewTableParagraphTransformer()}, 200))),
 		words: parser.NewParser(
 			parser.WithBlockParsers(
-				util.Prioritized(plainLists{parser.NewListParser()}, 300),
+				util.Prioritized(plainOnly{parser.NewListParser(), regexp.MustCompile(`^(?:-|\d{1,3}[.)]) `)}, 300),
 				util.Prioritized(parser.NewListItemParser(), 400),
-				util.Prioritized(plainFences{parser.NewFencedCodeBlockParser()}, 700),
+				util.Prioritized(plainOnly{parser.NewFencedCodeBlockParser(), regexp.MustCompile("^ {0,3}```")}, 700),
 				util.Prioritized(plainLines{parser.NewParagraphParser()}, 1000)),
 			parser.WithInlineParsers(util.Prioritized(citations{}, 200))),
 		renderer: renderer.NewRenderer(renderer.WithNodeRenderers(
@@ -174,34 +174,24 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// plainLists are the lists in plain pieces, in no other: "+", "*" and years begin none.
-type plainLists struct{ parser.BlockParser }
-
-func (l plainLists) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
-	if line, _ := reader.PeekLine(); parent.Kind() != ast.KindDocument || !plainItem.Match(line) {
-		return nil, parser.NoChildren
-	}
-	return l.BlockParser.Open(parent, reader, pc)
+// plainOnly are blocks of plain pieces, in no other and where a line begins so: "+", "*" and
+// years begin no list.
+type plainOnly struct {
+	parser.BlockParser
+	begins *regexp.Regexp
 }
 
-// plainFences are the fences in plain pieces, of backticks and in no list.
-type plainFences struct{ parser.BlockParser }
-
-func (f plainFences) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
-	if parent.Kind() != ast.KindDocument {
+func (p plainOnly) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	if line, _ := reader.PeekLine(); parent.Kind() != ast.KindDocument || !p.begins.Match(line) {
 		return nil, parser.NoChildren
 	}
-	return f.BlockParser.Open(parent, reader, pc)
+	return p.BlockParser.Open(parent, reader, pc)
 }
-
-func (plainFences) Trigger() []byte { return []byte{'`'} }
 
 // plainLines are the lines of plain pieces: with an indent they are no code.
 type plainLines struct{ parser.BlockParser }
 
 func (plainLines) CanAcceptIndentedLine() bool { return true }
-
-var plainItem = regexp.MustCompile(`^(?:-|\d{1,3}[.)]) `)
 
 // maxDelimiters is how many runs of *, _, ~ or ` of a paragraph are parsed.
 const maxDelimiters = 200

@@ -399,30 +399,21 @@ func (r *runHandlers) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list := recordPage{Runs: []*answerRecord{}}
-	ctx := c.Request().Context()
-	if err := r.live.waitStored(ctx); err != nil {
-		return fmt.Errorf("waiting for records: %w", err)
-	}
-	var after retrieve.Record
-	if id := c.QueryParam("after"); id != "" {
-		after, err = r.stored(ctx, id)
-		if err == nil && after.By != callerID(c) {
-			err = runNotFound(id)
-		}
+	list, names := recordPage{Runs: []*answerRecord{}}, renames{catalog: r.catalog}
+	ctx, after := c.Request().Context(), c.QueryParam("after")
+	for stored, err := range r.records(ctx, callerID(c)) {
 		if err != nil {
 			return err
 		}
-	}
-	records, err := r.ledger.Records(ctx, callerID(c), after, limit+1)
-	if err != nil {
-		return fmt.Errorf("listing the records: %w", err)
-	}
-	if len(records) > limit {
-		records, list.More = records[:limit], true
-	}
-	names := renames{catalog: r.catalog}
-	for _, stored := range records {
+		if after != "" {
+			if stored.ID == after {
+				after = ""
+			}
+			continue
+		}
+		if list.More = len(list.Runs) == limit; list.More {
+			break
+		}
 		record := recordOf(stored)
 		r.setAddresses(c, record)
 		if c.QueryParams().Has("states") {
@@ -431,6 +422,9 @@ func (r *runHandlers) list(c echo.Context) error {
 			}
 		}
 		list.Runs = append(list.Runs, record)
+	}
+	if after != "" {
+		return runNotFound(after)
 	}
 	return reply(c, http.StatusOK, list)
 }
