@@ -98,6 +98,10 @@ func (f *file) bookPackage() (*book, error) {
 				if len(b.spine) < maxEntries {
 					b.spine = append(b.spine, attr(e, "idref"))
 				}
+			case "guide":
+				if attr(e, "type") == "toc" {
+					b.contents[link] = true
+				}
 			}
 		})
 	})
