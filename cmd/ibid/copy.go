@@ -136,12 +136,15 @@ func copyFolder(ctx context.Context, from, to string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		info, failed := e.Info()
-		if err = cmp.Or(ctx.Err(), failed); err != nil {
+		info, err := e.Info()
+		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
 		target := filepath.Join(to, e.Name())
@@ -157,7 +160,7 @@ func copyFolder(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	return cmp.Or(err, os.MkdirAll(to, 0o700), disk.SyncDir(to)) // the copied files survive a power cut
+	return cmp.Or(os.MkdirAll(to, 0o700), disk.SyncDir(to)) // the copied files survive a power cut
 }
 
 // writePrivately writes a file that only its owner may read, whole or not at all.
