@@ -57,7 +57,7 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 	r.usage.Looked = len(found)
 	judged := make([]Judged, len(found))
 	open := make([]*call, len(found)) // for the model to judge
-	alone := map[int]bool{}           // where the verdict decides alone, since scores say little
+	alone := map[int]bool{}           // for each of these, whether the verdict decides alone, since scores say little
 	for i, p := range found {
 		judged[i] = r.scored(p)
 		j := &judged[i]

@@ -91,11 +91,11 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 		}
 	}
 	overhead, err := r.writer.Overhead(prompt.Answer, 0)
-	if r.writer.StepTokens = 0; r.BudgetTokens > 0 { // it is the last call
-		r.writer.StepTokens = max(1, r.BudgetTokens-r.input-overhead)
-	}
 	if err != nil {
 		return err
+	}
+	if r.writer.StepTokens = 0; r.BudgetTokens > 0 { // in the last call, what is left of the budget
+		r.writer.StepTokens = max(1, r.BudgetTokens-r.input-overhead)
 	}
 	return r.refine(ctx, unread, 1)
 }
