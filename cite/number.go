@@ -111,9 +111,7 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 	case answer.Incomplete, answer.Usage:
 		return n.finish(yield) && yield(e, nil)
 	case answer.Verified:
-		if e.Found != 0 || e.Verdict == answer.Marked {
-			n.verified = append(n.verified, e)
-		}
+		n.verified = append(n.verified, e)
 	}
 	return yield(e, nil)
 }

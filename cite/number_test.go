@@ -533,6 +533,7 @@ func TestUnsupported(t *testing.T) {
 		"About 40%.":                   "uncited",
 		"It weighs 50kg.":              "uncited",
 		"It is closed.":                "uncited",
+		"The answer is: 11.":           "uncited",
 		"| Penguins | 50 kg |":         "uncited",
 		"Gebühren wurden abgeschafft.": "uncited",
 		"**Entry costs €50.**":         "uncited",
@@ -579,6 +580,11 @@ func TestUnsupported(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
+	}
+	// What the proof of the answer took for a statement is one.
+	a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Verified{Statement: "Penguins", By: "unjudged"}, answer.Text{Text: "- Penguins\n"})
+	if len(a.Unsupported) != 1 || a.Unsupported[0].Reason != "uncited" {
+		t.Errorf("got %+v", a.Unsupported)
 	}
 }
 

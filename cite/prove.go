@@ -53,7 +53,8 @@ func (n *numbering) endSentence(s sentence.Span, yield yielder) bool {
 		*last = proof{
 			at: s, claim: sentence.WithoutAsides(claim), found: make(map[int]support.Quote),
 			doubted: verified.Verdict == answer.Marked, added: verified.Found,
-			states: sentence.States(string(n.text[s.Start:s.End]), prose, plain),
+			states: verified.Statement != "" && letters(verified.Statement) == letters(claim) ||
+				sentence.States(string(n.text[s.Start:s.End]), prose, plain),
 		}
 	}
 
@@ -163,21 +164,27 @@ func (n *numbering) yieldUnsupported(yield yielder) bool {
 
 // verifiedAs returns the verified statement that a sentence is, or is a part of.
 func (n *numbering) verifiedAs(claim string) (found answer.Verified) {
-	letters := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) || unicode.IsNumber(r) {
-				return r
-			}
-			return -1
-		}, s)
-	}
 	words := letters(claim)
+	if words == "" {
+		return found
+	}
 	for _, v := range n.verified {
-		if words != "" && strings.Contains(letters(v.Statement), words) {
+		statement := letters(v.Statement)
+		if words == statement || (v.Found != 0 || v.Verdict == answer.Marked) && strings.Contains(statement, words) {
 			found = v
 		}
 	}
 	return found
+}
+
+// letters are the letters and digits of a text.
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) {
+			return r
+		}
+		return -1
+	}, s)
 }
 
 // plain returns the text of a range without the references in it.

@@ -64,7 +64,7 @@ func isShortClaim(written, plain string) bool {
 	stop := IsStop(last)
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("|*_,;()!", r) })
 	for i := range words {
-		words[i] = strings.TrimRight(words[i], ".")
+		words[i] = strings.TrimRight(words[i], ".:")
 	}
 	if (stop || !bold) && hasQuantity(words) {
 		return true
