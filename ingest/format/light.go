@@ -39,8 +39,8 @@ var (
 			`(?:\s*\\label\{[^{}]*\})?\s*$`),
 		about: regexp.MustCompile(`\\(title|author|date)\{((?:[^{}]|\{[^{}]*\}){1,500})\}`),
 		code:  regexp.MustCompile(`^\s*\\(?:begin|end)\{(?:verbatim|lstlisting|minted)\}`),
-		dropped: regexp.MustCompile(`^%.*|[ \t]%.*|^\s*\\(?:documentclass|usepackage|(?:re)?newcommand|def|begin|end|maketitle|title|author|date|` +
-			`centering|hline|label|input)\b.*`),
+		dropped: regexp.MustCompile(`^%.*|[ \t]%.*|^\s*\\(?:documentclass|usepackage|(?:re)?newcommand|def|title|author|date)\b.*|` +
+			`\\(?:begin|end|label|input)\{[^{}]*\}(?:\[[^\]]*\])?(?:\{[^{}]*\})?|\\(?:maketitle|centering|hline)\b`),
 		plain: regexp.MustCompile(`\\(?:emph|text\w\w|underline|caption)\{([^{}]*)\}|\\item\b`),
 	}
 	texLevels = map[string]int{
@@ -73,7 +73,8 @@ func (m lightMarkup) read(doc *Document, data []byte) error {
 	for i, line := range lines {
 		line = strings.TrimRight(line, " \t")
 		switch heading := m.heading.FindStringSubmatch(line); {
-		case m.code.MatchString(line):
+		// In AsciiDoc, such a line below words underlines a heading.
+		case m.code.MatchString(line) && (inCode || i == 0 || lines[i-1] == "" || line[0] != '-'):
 			lines[i], inCode = "```", !inCode
 		case inCode:
 		case heading != nil:
