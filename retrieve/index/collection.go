@@ -45,7 +45,11 @@ func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error)
 			}
 		}
 	}
-	f.collection = c
+	f.collection, s.collected = c, append(s.collected, f)
+	if len(s.collected) > maxCollections {
+		s.collected[0].collection = nil
+		s.collected = s.collected[1:]
+	}
 	return c, nil
 }
 

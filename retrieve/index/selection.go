@@ -1,6 +1,7 @@
 package index
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -76,9 +77,8 @@ func (c *chosen) word(i int) uint64 {
 // A filtered is the chunks that a filter selects in a segment, including those
 // of deleted documents.
 type filtered struct {
-	filter retrieve.Filter
-	slots  selection // nil for all
-	count  int       // of them
+	slots selection // nil for all
+	count int       // of them
 
 	collection *collection // of these chunks; nil until needed
 }
@@ -86,14 +86,14 @@ type filtered struct {
 // selections cache what filters select in a segment. The first search with a
 // filter decides about every document.
 type selections struct {
-	mu   sync.Mutex
-	last []*filtered // the one used last first
+	mu        sync.Mutex
+	known     map[string]*filtered // by the filter as a text
+	collected []*filtered          // those with a collection, the oldest first
 }
 
+// How many selections and collections are cached in a segment.
 const (
-	// maxSelections is how many are cached in a segment.
-	maxSelections = 64
-	// maxCollections is how many of those keep their collection.
+	maxSelections  = 64
 	maxCollections = 4
 )
 
@@ -101,17 +101,14 @@ const (
 func (s *segment) selected(f retrieve.Filter) *filtered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found *filtered
-	if at := slices.IndexFunc(s.last, func(c *filtered) bool { return c.filter.Equal(f) }); at >= 0 {
-		found = s.last[at]
-		s.last = slices.Delete(s.last, at, at+1)
-	} else {
+	key := fmt.Sprintf("%q", f)
+	found := s.known[key]
+	if found == nil {
+		if s.known == nil || len(s.known) == maxSelections {
+			s.known = make(map[string]*filtered)
+		}
 		found = s.evaluate(f)
-		s.last = s.last[:min(len(s.last), maxSelections-1)]
-	}
-	s.last = slices.Insert(s.last, 0, found)
-	if len(s.last) > maxCollections {
-		s.last[maxCollections].collection = nil
+		s.known[key] = found
 	}
 	return found
 }
@@ -120,8 +117,7 @@ func (s *segment) evaluate(f retrieve.Filter) *filtered {
 	if f.IsZero() {
 		return &filtered{count: int(s.Chunks)}
 	}
-	f.Tags, f.Collections, f.Documents = slices.Clone(f.Tags), slices.Clone(f.Collections), slices.Clone(f.Documents)
-	c := &filtered{filter: f, slots: newSelection(int(s.Chunks))}
+	c := &filtered{slots: newSelection(int(s.Chunks))}
 	var r record
 	for document := range int(s.Documents) {
 		r.unpack(s.info(document))

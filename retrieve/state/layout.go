@@ -3,9 +3,6 @@ package state
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
-	"slices"
-	"strings"
 )
 
 // layoutNumber is the number of the layout of the tables, which a library has too.
@@ -32,18 +29,4 @@ func (t *tx) layOut() {
 	t.exec(t.s.dialect.ddl(schema))
 	t.s.setLayout(t, layoutNumber)
 	t.found()
-}
-
-var created = regexp.MustCompile(`CREATE (?:UNIQUE )?(?:TABLE|INDEX) (?:ibid\.)?(\w+)`)
-
-// missing returns the tables and indexes that should exist and are not among
-// those that do.
-func (d *dialect) missing(have []string) (names []string) {
-	// Only PostgreSQL keeps the schema in front of the name.
-	for _, m := range created.FindAllStringSubmatch(strings.ReplaceAll(d.ddl(schema), d.schema, ""), -1) {
-		if !slices.Contains(have, m[1]) {
-			names = append(names, m[1])
-		}
-	}
-	return names
 }

@@ -127,7 +127,6 @@ func (s *Store) layOutServer(ctx context.Context) error {
 		if value[bool](t, `SELECT EXISTS (SELECT 1 FROM pg_tables
 			WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'migrations')`, s.schema) {
 			check(checkLayout(s.serverLayout(t)))
-			s.whole(t)
 			return
 		}
 		t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`)
@@ -154,17 +153,6 @@ func (s *Store) serverLayout(t *tx) (number int) {
 // foreign reports that the schema belongs to another program.
 func (s *Store) foreign(why string) error {
 	return fmt.Errorf("%s: the schema %q has tables of another program (%s): name another schema with search_path", s.place, s.schema, why)
-}
-
-// whole checks that all tables and indexes exist: an interrupted copy of a
-// database lacks some.
-func (s *Store) whole(t *tx) {
-	have := column[string](t, `SELECT convert_to(c.relname::text, 'UTF8') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = convert_from(?, 'UTF8')`, s.schema)
-	if missing := s.dialect.missing(have); len(missing) > 0 {
-		check(fmt.Errorf("%s: the schema %q lacks %s: restore it from a whole copy, or name another schema with search_path",
-			s.place, s.schema, strings.Join(missing, ", ")))
-	}
 }
 
 // classifyPostgres says what an error of the server or of the connection means.

@@ -692,10 +692,4 @@ func TestForeign(t *testing.T) {
 		}
 		onServer(t, os.Getenv(statetest.Env), `DROP SCHEMA `+schema+` CASCADE`)
 	}
-	s := openTest(t, address)
-	onServer(t, os.Getenv(statetest.Env), `DROP TABLE `+schema+`.vectors`)
-	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "lacks vectors, vectors_digest") {
-		t.Errorf("a schema without a table: %v", err)
-	}
-	must(t, s.Close())
 }
