@@ -38,19 +38,6 @@ func TestReadDate(t *testing.T) {
 	}
 }
 
-func FuzzReadDate(f *testing.F) {
-	for _, s := range []string{"2024-03-31", "20240331T100000", "2024/3/1"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if d := readDate(s); d != "" {
-			if again, err := ParseDate(string(d)); again != d || err != nil {
-				t.Errorf("%q became %q, which is no date: %v", s, d, err)
-			}
-		}
-	})
-}
-
 func TestLabels(t *testing.T) {
 	for _, c := range []struct {
 		meta map[string]string

@@ -1,7 +1,6 @@
 package retrieve_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -53,10 +52,7 @@ func newIndex(t testing.TB, s *state.Store, m retrieve.Embedder) *retrieve.Index
 }
 
 // newIndexWith gives each index a searcher of its own.
-func newIndexWith(t testing.TB, s interface {
-	retrieve.State
-	Library(context.Context) (string, error)
-}, m retrieve.Embedder, opts retrieve.Options) *retrieve.Index {
+func newIndexWith(t testing.TB, s *state.Store, m retrieve.Embedder, opts retrieve.Options) *retrieve.Index {
 	t.Helper()
 	name, err := s.Library(t.Context())
 	must(t, err)
@@ -186,35 +182,31 @@ func TestSpaceError(t *testing.T) {
 	}
 }
 
-// A switching state gets another embedding space when vectors are looked up.
-type switching struct {
-	*state.Store
-	once func()
-}
-
-func (s *switching) Vectors(ctx context.Context, space string, digests []retrieve.Digest) ([][]float32, error) {
-	rows, err := s.Store.Vectors(ctx, space, digests)
-	if change := s.once; change != nil {
-		s.once = nil
-		change()
-	}
-	return rows, err
-}
-
-// A document of which some vectors were stored, and are now of another space, is
-// refused for that, and not for what does not fit together.
-func TestSpaceErrorBetweenVectors(t *testing.T) {
-	s := &switching{Store: openState(t, t.TempDir())}
-	x := newIndexWith(t, s, testSpace, retrieve.Options{})
+// TestFeedback: the passages that answer best lead to a third, which shares
+// their words and none of the question's. Without them it is among the last.
+func TestFeedback(t *testing.T) {
+	e, m := openState(t, t.TempDir()), hashing{Dims: 1024, Name: "wide"}
+	x := newIndex(t, e, m)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
-	store(t, x, "a", "1", "One", "words", "more words")
-	s.once = func() {
-		must(t, retrieve.Reembed(t.Context(), s.Store, hashing{Dims: 32, Name: "other"}, nil))
+	store(t, x, "a", "birds.md", "",
+		"The kestrel hunts voles: it hovers above meadows with beating wings.",
+		"Voles fear the kestrel that hovers above meadows, wings beating.",
+		"Falcons hover above meadows, beating their wings.")
+	store(t, x, "a", "harbour.md", "",
+		"The office opens at eight in the morning.",
+		"A berth costs twelve crowns a night.",
+		"Electricity is paid at the machine on the jetty.",
+		"Every child wears a life jacket.",
+		"Ferries leave for the islands on Sundays.",
+		"The lighthouse was built of granite.")
+	const falcons = "a/birds.md#3"
+	question := retrieve.Query{Text: "kestrel and voles"}
+	if got := found(t, x, question); len(got) != 9 || got[2] != falcons {
+		t.Errorf("with feedback %s is not the third: %v", falcons, got)
 	}
-	doc, chunks := document("a", "1", "One", "words", "other words")
-	var space *retrieve.SpaceError
-	if err := x.Replace(t.Context(), doc, chunks); !errors.As(err, &space) || space.Stored != "other/32" {
-		t.Errorf("storing while the space changes: %v", err)
+	dense := newIndexWith(t, e, m, retrieve.Options{Mode: retrieve.DenseOnly})
+	if got := found(t, dense, question); slices.Index(got, falcons) == 2 {
+		t.Errorf("the test shows nothing: %s is the third without feedback too: %v", falcons, got)
 	}
 }

@@ -278,12 +278,3 @@ func isPlain(s string) bool {
 }
 
 func equal(a, b []string) bool { return strings.Join(a, "\x00") == strings.Join(b, "\x00") }
-
-func BenchmarkTerms(b *testing.B) {
-	text := strings.Repeat("An experimental study of a wing in a propeller slipstream was made in order to determine the spanwise "+
-		"distribution of the lift increase due to slipstream at different angles of attack of the wing. ", 5)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		flat(indexed(text))
-	}
-}

@@ -146,23 +146,3 @@ func unit(dims int, next func() float64) []float32 {
 	}
 	return out
 }
-
-func BenchmarkDots(b *testing.B) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for _, dims := range []int{192, 256} {
-		q := NewQuery(unit(dims, r.NormFloat64))
-		rows := make([]byte, 1024*Stride(dims))
-		for i := range rows {
-			rows[i] = byte(r.Uint32())
-		}
-		out := make([]int32, 1024)
-		for i, k := range choices(dotKernels) {
-			b.Run(fmt.Sprintf("dims=%d/kernel=%d", dims, i), func(b *testing.B) {
-				b.SetBytes(int64(len(rows)))
-				for b.Loop() {
-					q.dots(k, out, rows)
-				}
-			})
-		}
-	}
-}
