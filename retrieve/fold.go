@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,43 +14,25 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// offLine matches superscript and subscript digits, after a letter if there is one.
+var offLine = regexp.MustCompile(`[\pL\pM]?[` + small + `]+`)
+
+const small = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉"
+
 // onLine replaces superscript and subscript digits: H₂O is H2O and m² is m2. If
 // no letter precedes them they are a separate number: 10² is 10 2, and so is a
 // footnote mark after a year.
 func onLine(text string) string {
-	if !strings.ContainsFunc(text, func(r rune) bool { return offLine(r) != 0 }) {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= '²' && strings.ContainsRune(small, r) }) {
 		return text
 	}
-	var b strings.Builder
-	joined := false
-	for _, r := range text {
-		digit := offLine(r)
-		if digit == 0 {
-			b.WriteRune(r)
-			joined = unicode.IsLetter(r) || unicode.IsMark(r)
-			continue
+	return offLine.ReplaceAllStringFunc(text, func(s string) string {
+		if digits := norm.NFKC.String(s); isDigit(digits[0]) {
+			return " " + digits
 		}
-		if !joined {
-			b.WriteByte(' ')
-		}
-		b.WriteByte(digit)
-		joined = true
-	}
-	return b.String()
+		return norm.NFKC.String(s)
+	})
 }
-
-// offLine returns the digit of a superscript or subscript; 0 for anything else.
-func offLine(r rune) byte {
-	if r < '²' || r > '₉' {
-		return 0
-	}
-	if at := strings.IndexRune(small, r); at >= 0 {
-		return byte('0' + utf8.RuneCountInString(small[:at])%10)
-	}
-	return 0
-}
-
-const small = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉"
 
 // ordinary normalises the characters of a word (NFKC) and writes the digits of
 // every script as 0 to 9. It removes invisible characters except the joiners,

@@ -1,7 +1,6 @@
 package retrieve
 
 import (
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,11 +111,11 @@ func (a *analyser) compound(word string) {
 	if word = withoutApostrophes(word); word == "" {
 		return
 	}
-	if numeric(word) {
+	if numeric.MatchString(word) {
 		a.number(word, false)
 		return
 	}
-	if initials(word) {
+	if initials.MatchString(word) {
 		a.simple(strings.ReplaceAll(word, ".", ""))
 		return
 	}
@@ -126,9 +125,9 @@ func (a *analyser) compound(word string) {
 		a.repeat(stem(fold(left + right)))
 	}
 	lettered := false // the part follows more than one letter
-	for p := range parts(word) {
+	for _, p := range parts(word) {
 		switch {
-		case isDigit(p.text[0]) && numeric(p.text):
+		case isDigit(p.text[0]) && numeric.MatchString(p.text):
 			if len(p.text) > 1 {
 				a.number(p.text, lettered)
 			} else if lettered {
@@ -177,16 +176,8 @@ const apostrophes = "'’‘ʼʻ＇\"״׳"
 // lose their vowel before another.
 var elided = strings.Fields("l d c j m n s t qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest")
 
-// initials reports whether a word is single letters separated by full stops:
-// U.S.A.
-func initials(word string) bool {
-	for i := 0; i < len(word); i++ {
-		if letter := isASCIIAlpha(word[i]); letter != (i%2 == 0) || !letter && word[i] != '.' {
-			return false
-		}
-	}
-	return len(word) > 2
-}
+// initials matches single letters separated by full stops: U.S.A.
+var initials = regexp.MustCompile(`^[A-Za-z](?:\.[A-Za-z])+\.?$`)
 
 // humped reports whether capitals divide a word of ASCII letters, as in
 // identifiers.
@@ -218,60 +209,32 @@ type part struct {
 }
 
 // parts cuts a word at punctuation, between letters and digits, and where a
-// capital starts another word, and yields the parts in order, each followed by
+// capital starts another word, and returns the parts in order, each followed by
 // its own parts. A number stays whole.
-func parts(word string) iter.Seq[part] {
-	return func(yield func(part) bool) {
-		pieces := pieces(word)
-		for _, piece := range pieces {
-			kinds := cut(piece, startsKind)
-			if len(pieces) > 1 && len(kinds) > 1 && !yield(part{piece, true}) {
-				return
+func parts(word string) (all []part) {
+	pieces := pieces.FindAllString(word, -1)
+	for _, piece := range pieces {
+		kinds := cut(piece, startsKind)
+		if len(pieces) > 1 && len(kinds) > 1 {
+			all = append(all, part{piece, true})
+		}
+		for _, kind := range kinds {
+			humps := cut(kind, startsHump)
+			if kind != word {
+				all = append(all, part{kind, len(humps) > 1})
 			}
-			for _, kind := range kinds {
-				humps := cut(kind, startsHump)
-				if kind != word && !yield(part{kind, len(humps) > 1}) {
-					return
-				}
-				if len(humps) == 1 {
-					continue
-				}
+			if len(humps) > 1 {
 				for _, hump := range humps {
-					if !yield(part{hump, false}) {
-						return
-					}
+					all = append(all, part{hump, false})
 				}
 			}
 		}
 	}
+	return all
 }
 
-// pieces cuts a word at everything but letters, digits and marks, except within
-// a number.
-func pieces(word string) []string {
-	var out []string
-	start := -1
-	var last rune
-	for i, r := range word {
-		in := unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)
-		if !in && (r == '.' || r == ',') && unicode.IsDigit(last) {
-			next, _ := utf8.DecodeRuneInString(word[i+1:])
-			in = unicode.IsDigit(next)
-		}
-		switch {
-		case in && start < 0:
-			start = i
-		case !in && start >= 0:
-			out = append(out, word[start:i])
-			start = -1
-		}
-		last = r
-	}
-	if start >= 0 {
-		out = append(out, word[start:])
-	}
-	return out
-}
+// pieces matches letters, digits and marks, with the points and commas of numbers.
+var pieces = regexp.MustCompile(`(?:\p{Nd}+(?:[.,]\p{Nd}+)+|[\pL\pN\pM])+`)
 
 // cut cuts a word before each letter for which starts is true. starts gets the
 // letter before it, the letter and the two after it, 0 where there is none.

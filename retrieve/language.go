@@ -152,7 +152,11 @@ func evidentLanguage(text string) (code string) {
 		case unicode.Is(unicode.Latin, r):
 			mixed = true // a letter of another script may be a symbol
 		case script == "" && unicode.IsLetter(r):
-			script = scriptLanguage(r)
+			for name, code := range scriptCodes {
+				if unicode.Is(unicode.Scripts[name], r) {
+					script = code
+				}
+			}
 		}
 	}
 	if code == "" && !mixed {
@@ -163,17 +167,6 @@ func evidentLanguage(text string) (code string) {
 
 // scriptCodes are the likeliest languages of texts without a function word, by script.
 var scriptCodes = map[string]string{"Cyrillic": "ru", "Arabic": "ar", "Greek": "el", "Hebrew": "he", "Devanagari": "hi", "Thai": "th"}
-
-// scriptLanguage returns the likeliest language of a text that has a letter; empty if it
-// is not known.
-func scriptLanguage(letter rune) string {
-	for script, code := range scriptCodes {
-		if unicode.Is(unicode.Scripts[script], letter) {
-			return code
-		}
-	}
-	return ""
-}
 
 // A LanguageError reports that the passages nearest to a question are all in
 // another language, and that no encoder knows both.

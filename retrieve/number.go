@@ -1,26 +1,12 @@
 package retrieve
 
 import (
-	"slices"
+	"regexp"
 	"strings"
 )
 
-// numeric reports whether a word is a number or version, with or without a
-// leading v: 1,234.5 or v1.2.3.
-func numeric(word string) bool {
-	digits := false
-	for i := range len(word) {
-		switch c := word[i]; {
-		case isDigit(c):
-			digits = true
-		case c == '.' || c == ',':
-		case i == 0 && c|0x20 == 'v':
-		default:
-			return false
-		}
-	}
-	return digits
-}
+// numeric matches a number or version, with or without a leading v: 1,234.5 or v1.2.3.
+var numeric = regexp.MustCompile(`^[vV]?[.,]*[0-9][.,0-9]*$`)
 
 // number adds a number or version. The notations of different countries have one
 // term: 1,234.5 and 1.234,5 and 1'234.5 are 1234.5. A version in a document is
@@ -54,8 +40,8 @@ func (a *analyser) number(written string, released bool) {
 	for _, n := range list {
 		a.indexOnly(n)
 	}
-	if year := yearOf(value); year != "" {
-		a.repeat(year)
+	if date := dated.FindStringSubmatch(value); date != nil {
+		a.repeat(date[1])
 	} else if released || strings.Count(value, ".") == 2 {
 		for at := strings.LastIndexByte(value, '.'); at > 0; at = strings.LastIndexByte(value[:at], '.') {
 			a.indexOnly(value[:at])
@@ -75,17 +61,17 @@ func readNumber(s string) (value, other string, list []string) {
 		if decimal == "," {
 			group = "."
 		}
-		if strings.Count(s, decimal) > 1 || !grouped(s[:last], group) {
+		if strings.Count(s, decimal) > 1 || !grouped[group].MatchString(s[:last]) {
 			return "", "", strings.Split(s, ",")
 		}
 		value = strings.ReplaceAll(s[:last], group, "") + "." + s[last+1:]
-	case commas > 0 && grouped(s, ","):
+	case commas > 0 && grouped[","].MatchString(s):
 		return strings.ReplaceAll(s, ",", ""), "", nil
 	case commas == 1:
 		value, list = strings.Replace(s, ",", ".", 1), strings.Split(s, ",")
 	case commas > 1:
 		return "", "", strings.Split(s, ",")
-	case points > 0 && grouped(s, ".") && points != 3: // four groups are an address
+	case points > 0 && grouped["."].MatchString(s) && points != 3: // four groups are an address
 		return s, strings.ReplaceAll(s, ".", ""), nil
 	default:
 		value = s
@@ -96,24 +82,12 @@ func readNumber(s string) (value, other string, list []string) {
 	return value, other, list
 }
 
-// grouped reports whether a number is written in groups of three digits.
-func grouped(s, sign string) bool {
-	groups := strings.Split(s, sign)
-	first := groups[0]
-	if len(groups) < 2 || first == "" || len(first) > 3 || first[0] == '0' {
-		return false
-	}
-	return !slices.ContainsFunc(groups[1:], func(g string) bool { return len(g) != 3 })
+// grouped matches numbers in groups of three digits, by the sign between them.
+var grouped = map[string]*regexp.Regexp{
+	",": regexp.MustCompile(`^[1-9][0-9]{0,2}(?:,[0-9]{3})+$`), ".": regexp.MustCompile(`^[1-9][0-9]{0,2}(?:\.[0-9]{3})+$`),
 }
 
-// yearOf returns the year of a date like 24.12.2024; empty for anything else.
-func yearOf(s string) string {
-	day, rest, _ := strings.Cut(s, ".")
-	month, year, _ := strings.Cut(rest, ".")
-	if len(day) > 2 || len(month) > 2 || month == "" || len(year) != 4 || strings.Contains(year, ".") {
-		return ""
-	}
-	return year
-}
+// dated matches a date like 24.12.2024.
+var dated = regexp.MustCompile(`^[0-9]{0,2}\.[0-9]{1,2}\.([0-9]{4})$`)
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

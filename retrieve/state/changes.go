@@ -19,6 +19,7 @@ type change struct {
 	deleted  bool
 	id       string // empty for a deleted document
 	era      int64  // set where changes are listed
+	aside    bool   // the document is damaged; set by latest
 }
 
 const changeColumns = "document, revision, deleted, id"
@@ -303,20 +304,14 @@ func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChun
 	return rows, t.vectors(space, slices.Compact(digests))
 }
 
-// A latestChange is a document's row in the table of changes.
-type latestChange struct {
-	change
-	aside bool
-}
-
 // latest returns the latest changes of up to maxList documents, as far as their rows are
 // whole.
-func (t *tx) latest(numbers []int64) map[int64]latestChange {
-	latest := make(map[int64]latestChange, len(numbers))
+func (t *tx) latest(numbers []int64) map[int64]change {
+	latest := make(map[int64]change, len(numbers))
 	list, args := in(numbers)
 	for r := range t.rows(`SELECT `+changeColumns+`, sum, EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = changes.document)
 		FROM ibid.changes WHERE document IN `+list, args...) {
-		var c latestChange
+		var c change
 		var sum int64
 		err := r.Scan(append(c.dest(), &sum, &c.aside)...)
 		if err != nil || rowSum(c.dest()...) != sum {

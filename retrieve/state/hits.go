@@ -39,18 +39,11 @@ func qualified(table, columns string) string {
 	return table + "." + strings.ReplaceAll(columns, ", ", ", "+table+".")
 }
 
-// candidates adds the chunks of hits whose generation is stored, in one statement.
+// candidates adds the chunks of hits, of the generation that is stored, in one statement.
 func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Candidate) {
-	wanted := make(map[retrieve.Hit]bool, len(hits))
-	keys := make([]int64, 0, len(hits))
-	for _, h := range hits {
-		if h.Ordinal > 0 && h.Ordinal <= maxChunks {
-			wanted[h] = true
-			keys = append(keys, chunkKey(h.Document, h.Ordinal))
-		}
-	}
-	if len(keys) == 0 {
-		return
+	keys := make([]int64, len(hits))
+	for i, h := range hits {
+		keys[i] = chunkKey(h.Document, h.Ordinal)
 	}
 	list, args := in(keys)
 	for r := range t.rows(`SELECT `+qualified("documents", documentColumns)+`, `+qualified("chunks", chunkColumns)+`, 
@@ -68,10 +61,9 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 			continue
 		}
 		c.at()
-		if hit := (retrieve.Hit{Document: d.number, Generation: ch.revision, Ordinal: c.Ordinal}); wanted[hit] {
-			into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.of(d.id), Root: d.root, Path: d.path, Title: d.title,
-				Format: d.format, Digest: d.digest, Meta: info.Meta}
-		}
+		hit := retrieve.Hit{Document: d.number, Generation: ch.revision, Ordinal: c.Ordinal}
+		into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.of(d.id), Root: d.root, Path: d.path, Title: d.title,
+			Format: d.format, Digest: d.digest, Meta: info.Meta}
 	}
 }
 
