@@ -3,9 +3,9 @@ package retrieve
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // A group becomes one passage: a chunk, or neighbouring chunks of one section in
@@ -183,23 +183,13 @@ func (g *group) fits(text string) bool {
 // fact that changed between two versions of a document. Titles and headings do
 // not count: copies of one text may have several.
 func repeats(a, b string) bool {
-	for {
-		a, b = strings.TrimSpace(a), strings.TrimSpace(b)
-		if a == "" || b == "" {
-			return a == b
-		}
-		m, n := wordEnd(a), wordEnd(b)
-		if !strings.EqualFold(a[:m], b[:n]) {
+	next, stop := iter.Pull(strings.FieldsSeq(b))
+	defer stop()
+	for word := range strings.FieldsSeq(a) {
+		if other, ok := next(); !ok || !strings.EqualFold(word, other) {
 			return false
 		}
-		a, b = a[m:], b[n:]
 	}
-}
-
-// wordEnd is the length of the first word.
-func wordEnd(s string) int {
-	if end := strings.IndexFunc(s, unicode.IsSpace); end > 0 {
-		return end
-	}
-	return len(s)
+	_, more := next()
+	return !more
 }

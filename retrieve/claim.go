@@ -77,18 +77,11 @@ func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string) (held *Hel
 
 // NewWorker returns a unique name for a worker of this process.
 func NewWorker() string {
-	return hostname() + "/" + strconv.Itoa(os.Getpid()) + "/" + thisProcess + strings.ToLower(rand.Text()[:12])
-}
-
-func hostname() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return host
+	return host + "/" + strconv.Itoa(os.Getpid()) + "/" + thisProcess + strings.ToLower(rand.Text()[:12])
 }
 
 var (
+	host, _ = os.Hostname() // without a name, workers still have one of their own
 	// numbering names the numbering of processes that the number of this one is
 	// from: that of one boot and one PID namespace. It is empty where the system
 	// does not say.
@@ -108,7 +101,7 @@ var (
 // knows only of processes on this machine, in the same container.
 func HasDied(worker string) bool {
 	parts := strings.Split(worker, "/")
-	if numbering == "" || len(parts) != 3 || parts[0] != hostname() || !strings.HasPrefix(parts[2], numbering) {
+	if numbering == "" || len(parts) != 3 || parts[0] != host || !strings.HasPrefix(parts[2], numbering) {
 		return false
 	}
 	pid, err := strconv.Atoi(parts[1])

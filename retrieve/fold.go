@@ -70,12 +70,8 @@ const stressed = "аеиоуыэюяіє"
 // fold removes case and optional marks: accents of Latin and Greek letters, vowel
 // signs and points.
 func fold(word string) string {
-	ascii := true
-	for i := 0; i < len(word) && ascii; i++ {
-		ascii = word[i] < utf8.RuneSelf
-	}
 	word = strings.ToLower(word)
-	if ascii {
+	if strings.IndexFunc(word, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return word
 	}
 	var b strings.Builder
@@ -148,4 +144,25 @@ func stem(word string) string {
 	env := snowballstem.NewEnv(word)
 	by(env)
 	return env.Current()
+}
+
+// hindiEndings are the inflections of Hindi nouns, adjectives and verbs, the
+// longest first (Ramanathan and Rao, "A Lightweight Stemmer for Hindi", 2003).
+var hindiEndings = strings.Fields(`
+	ाएंगी ाएंगे ाऊंगी ाऊंगा ाइयां ाइयों
+	ाएगी ाएगा ाओगी ाओगे एंगी ेंगी एंगे ेंगे ूंगी ूंगा ातीं नाओं नाएं ताओं ताएं ियां ियों
+	ाकर ाइए ाईं ाया ेगी ेगा ोगी ोगे ाने ाना ाते ाती ाता तीं ाओं ाएं ुओं ुएं ुआं
+	कर ाओ िए ाई ाए ने नी ना ते ीं ती ता ां ों ें
+	ो े ू ु ी ि ा`)
+
+// stemHindi removes the ending of a folded Hindi word, unless less than two
+// letters would be left.
+func stemHindi(word string) string {
+	letters := utf8.RuneCountInString(word)
+	for _, ending := range hindiEndings {
+		if letters > utf8.RuneCountInString(ending)+1 && strings.HasSuffix(word, ending) {
+			return word[:len(word)-len(ending)]
+		}
+	}
+	return word
 }

@@ -2,7 +2,6 @@ package retrieve
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -155,26 +154,19 @@ func withoutApostrophes(word string) string {
 	if !strings.ContainsAny(word, apostrophes) {
 		return word
 	}
-	word = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(apostrophes, r) {
-			return '\''
-		}
-		return r
-	}, word)
-	if n := len(word) - 2; n >= 0 && (word[n:] == "'s" || word[n:] == "'S") {
-		word = word[:n]
-	}
-	if before, after, ok := strings.Cut(word, "'"); ok && slices.Contains(elided, strings.ToLower(before)) && len(after) > 1 {
-		word = after
-	}
-	return strings.ReplaceAll(word, "'", "")
+	word = elision.ReplaceAllString(possessive.ReplaceAllString(word, ""), "$1")
+	return strings.Join(strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(apostrophes, r) }), "")
 }
 
 const apostrophes = "'’‘ʼʻ＇\"״׳"
 
-// elided are the articles, pronouns and prepositions of French and Italian that
-// lose their vowel before another.
-var elided = strings.Fields("l d c j m n s t qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest")
+var (
+	possessive = regexp.MustCompile(`[` + apostrophes + `][sS]$`)
+	// elision matches the articles, pronouns and prepositions of French and Italian
+	// that lose their vowel before another.
+	elision = regexp.MustCompile(`(?i)^(?:[ldcjmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|all|dall|dell|nell|sull|coll|quell|quest)[` +
+		apostrophes + `]([^\x00-\x7f]|..)`)
+)
 
 // initials matches single letters separated by full stops: U.S.A.
 var initials = regexp.MustCompile(`^[A-Za-z](?:\.[A-Za-z])+\.?$`)

@@ -75,11 +75,7 @@ func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
 
 // noteRevision notes that a revision was stored.
 func (s *Store) noteRevision(n int64) {
-	for {
-		latest := s.latest.Load()
-		if n <= latest || s.latest.CompareAndSwap(latest, n) {
-			return
-		}
+	for latest := s.latest.Load(); n > latest && !s.latest.CompareAndSwap(latest, n); latest = s.latest.Load() {
 	}
 }
 

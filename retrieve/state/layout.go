@@ -3,6 +3,9 @@ package state
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 )
 
 // layoutNumber is the number of the layout of the tables, which a library has too.
@@ -29,4 +32,59 @@ func (t *tx) layOut() {
 	t.exec(t.s.dialect.ddl(schema))
 	t.s.setLayout(t, layoutNumber)
 	t.found()
+}
+
+// A table is the definition of a table in the schema.
+type table struct {
+	name    string
+	columns []string // without a SERIAL
+	bytes   []bool   // whether each column holds bytes, not a number
+	// numbered means that the first column is the number of the row.
+	numbered bool
+	// serial means that rows have a number which is not in columns.
+	serial bool
+	// sum is the index of the column sum, -1 without one.
+	sum int
+}
+
+var tableText = regexp.MustCompile(`(?ms)^CREATE TABLE ibid\.(\w+) \((.*?)^\);`)
+
+// tables returns the tables that both dialects have.
+func tables() (all []table) {
+	for _, m := range tableText.FindAllStringSubmatch(comment.ReplaceAllString(schema, ""), -1) {
+		t := table{name: m[1]}
+		for line := range strings.Lines(m[2]) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] == "PRIMARY" {
+				continue
+			}
+			switch strings.TrimSuffix(words[1], ",") {
+			case "SERIAL":
+				t.serial = true
+				continue
+			case "ID":
+				t.numbered = true
+			}
+			t.columns = append(t.columns, words[0])
+			t.bytes = append(t.bytes, words[1] == "BYTES")
+		}
+		t.sum = slices.Index(t.columns, "sum")
+		all = append(all, t)
+	}
+	return all
+}
+
+// intact reports whether the values of a row have the types of the table and the
+// checksum that is among them.
+func (t *table) intact(values []any) bool {
+	if t.sum < 0 || len(values) != len(t.columns) {
+		return false
+	}
+	for i, v := range values {
+		_, bytes := v.([]byte)
+		if _, number := v.(int64); bytes != t.bytes[i] || !bytes && !number {
+			return false
+		}
+	}
+	return rowSum(values[:t.sum]...) == values[t.sum]
 }

@@ -96,7 +96,7 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	full := s.wait
 	s.wait = min(s.wait, openWait)
 	if err := s.layOutServer(ctx); err != nil {
-		s.closeFailed()
+		_ = s.Close() // the error of opening says more
 		return nil, err
 	}
 	s.wait = full

@@ -121,7 +121,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 		err = s.repair(ctx, err)
 	}
 	if err != nil {
-		s.closeFailed()
+		_ = s.Close() // the error of opening says more
 		return nil, err
 	}
 	s.started = true
@@ -275,14 +275,17 @@ func (s *Store) newFile(ctx context.Context) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.laidOut(ctx, f)
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return s.laidOut(ctx, f.Name())
 }
 
 // laidOut lays out the tables in an empty file. SQLite would create a file that
 // everyone may read.
-func (s *Store) laidOut(ctx context.Context, f *os.File) (*Store, error) {
-	fresh := fileStore(f.Name(), Options{Wait: s.wait})
-	err := errors.Join(f.Close(), fresh.connect())
+func (s *Store) laidOut(ctx context.Context, path string) (*Store, error) {
+	fresh := fileStore(path, Options{Wait: s.wait})
+	err := fresh.connect()
 	if err == nil {
 		err = fresh.update(ctx, func(t *tx) { t.layOut() })
 	}
@@ -405,12 +408,8 @@ func (s *Store) classifySQLite(err error) *failure {
 		return full
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL: // the last when several open it, for ten seconds
 		return &failure{what: s.place + " is locked by another process", busy: true}
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-		return &failure{what: s.place + " cannot be written: check its permissions and those of its folder"}
-	case sqlite3.SQLITE_CANTOPEN:
-		return &failure{what: s.place + " cannot be opened: check that it exists, its permissions and those of its folder"}
-	case sqlite3.SQLITE_NOMEM:
-		return &failure{what: "there is not enough memory to read " + s.place}
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN:
+		return &failure{what: s.place + " cannot be opened or written: check that it exists, its permissions and those of its folder"}
 	case sqlite3.SQLITE_IOERR:
 		if own.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
 			return damaged(s.place + " ends too early")
@@ -430,8 +429,6 @@ func (s *Store) classifySQLite(err error) *failure {
 		return &failure{what: fmt.Sprintf("%v: the tables of %s are not as they were laid out", ErrDamaged, s.place), damaged: true}
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE:
 		return damaged("the pages of " + s.place + " contradict one another")
-	case sqlite3.SQLITE_INTERRUPT:
-		return &failure{what: "reading " + s.place + " was interrupted"}
 	}
 	return &failure{what: "reading or writing " + s.place + " failed"}
 }

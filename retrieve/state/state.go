@@ -131,10 +131,6 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// closeFailed closes a store that could not be opened; the error of opening
-// says more.
-func (s *Store) closeFailed() { _ = s.Close() }
-
 // disconnect closes the connections.
 func (s *Store) disconnect() (err error) {
 	if s.read != nil && s.read != s.write {
