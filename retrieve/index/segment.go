@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sort"
 	"sync/atomic"
 	"unsafe"
 
+	"ibid/retrieve"
 	"ibid/retrieve/disk"
 	"ibid/retrieve/index/scan"
 )
@@ -285,3 +288,46 @@ func openSegment(dir, name string, size int64, sum uint32) (s *segment, err erro
 	runtime.AddCleanup(s, func(release func() error) { _ = release() }, release) // it fails only for memory that is not mapped
 	return s, nil
 }
+
+// guard calls f, which reads segments, and returns as an error wrapping
+// [retrieve.ErrIndexDamaged] what f panics with because they are damaged: a
+// *damage, an index that is out of range, or a fault in mapped memory (the file
+// was cut, or the disk cannot be read).
+//
+// f must read mapped memory in its own goroutine: a fault in another one ends the
+// process.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *damage:
+			err = r
+		case interface{ Addr() uintptr }:
+			err = &damage{what: "the file was cut short, or the disk cannot be read"}
+		case runtime.Error:
+			err = &damage{what: r.Error()}
+		default:
+			panic(r)
+		}
+	}()
+	return f()
+}
+
+// unreadable returns the error of a file that cannot be read as damage: the index
+// can be made again.
+func unreadable(file string, err error) error {
+	if d := (*damage)(nil); errors.As(err, &d) {
+		return err
+	}
+	return &damage{file: file, what: err.Error()}
+}
+
+// A damage is an error that wraps [retrieve.ErrIndexDamaged].
+type damage struct{ file, what string }
+
+func (d *damage) Error() string {
+	return fmt.Sprintf("%s is damaged: %s", cmp.Or(d.file, "a segment"), d.what)
+}
+
+func (d *damage) Unwrap() error { return retrieve.ErrIndexDamaged }
