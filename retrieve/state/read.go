@@ -118,7 +118,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	if f.Document != "" {
 		add("key = ?", retrieve.DigestOf(f.Document))
 	}
-	exact = f.PathPrefix == "" && len(f.Tags) == 0 && len(f.Documents) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
+	exact = f.PathPrefix == "" && len(f.Tags)+len(f.Documents) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
 	if n := len(f.Collections); n > maxList {
 		exact = false
 	} else if n > 0 {
