@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -147,46 +148,61 @@ func TestCalibrationHolds(t *testing.T) {
 	}
 }
 
-// In other scripts than Latin, most questions with an answer are answered, and few
-// about articles that are not in the library: every second article of a
-// set is removed, and its questions are asked all the same.
+// TestScripts: in other languages than English, most questions with an answer are
+// answered, and few about articles that are not in the library: every second article of
+// a set is removed, and its questions are asked all the same. The chances are of a fit
+// without the language, but for the table's own "in use".
 func TestScripts(t *testing.T) {
 	datatest.CampaignOnly(t)
-	for language, most := range map[string]float64{"ru": .35, "zh": .25, "hi": .35, "ar": .3, "th": .75} {
-		t.Run(language, func(t *testing.T) {
-			s := openSet(t, "xquad-a/"+language, 0, nil)
-			var articles []string
-			for _, q := range s.questions {
-				articles = append(articles, article(q))
-			}
-			slices.Sort(articles)
-			articles = slices.Compact(articles)
-			absent := func(q question) bool { at, _ := slices.BinarySearch(articles, article(q)); return at%2 == 1 }
-			for _, q := range s.questions {
-				for id := range q.gold {
-					if absent(q) {
-						if err := s.index.Delete(t.Context(), id); err != nil {
-							t.Fatal(err)
-						}
+	most := map[string]float64{"ru": .35, "zh": .3, "hi": .4, "ar": .4, "de": .4, "es": .5, "th": .5} // off topic, answered
+	signals, is, inUse := map[string][][]float64{}, map[string][]int{}, map[string][]float64{}
+	for language := range most {
+		s := openSet(t, "xquad-a/"+language, 0, nil)
+		var articles []string
+		for _, q := range s.questions {
+			articles = append(articles, article(q))
+		}
+		slices.Sort(articles)
+		articles = slices.Compact(articles)
+		absent := func(q question) bool { at, _ := slices.BinarySearch(articles, article(q)); return at%2 == 1 }
+		for _, q := range s.questions {
+			for id := range q.gold {
+				if absent(q) {
+					if err := s.index.Delete(t.Context(), id); err != nil {
+						t.Fatal(err)
 					}
 				}
 			}
-			random := rand.New(rand.NewPCG(7, 8))
-			var answered [2]float64
-			for i, list := range [][]question{slices.DeleteFunc(slices.Clone(s.questions), absent),
-				slices.DeleteFunc(slices.Clone(s.questions), func(q question) bool { return !absent(q) })} {
-				const each = 80
-				for _, q := range pick(random, list, each) {
-					if s.look(t.Context(), t, q.Text).answered(t) {
-						answered[i] += 1. / each
-					}
+		}
+		random := rand.New(rand.NewPCG(7, 8))
+		for kind, list := range [][]question{answers: slices.DeleteFunc(slices.Clone(s.questions), absent),
+			offTopic: slices.DeleteFunc(slices.Clone(s.questions), func(q question) bool { return !absent(q) })} {
+			for _, q := range pick(random, list, 80) {
+				l := s.look(t.Context(), t, q.Text)
+				if best := ranking(l.all); len(best) > 0 {
+					signals[language] = append(signals[language], []float64{best[0].about.lexical, best[0].signals[sigWindow]})
+					is[language], inUse[language] = append(is[language], kind), append(inUse[language], l.reading.confidence(best))
 				}
 			}
-			t.Logf("%s: answered of those with an answer %.3f, of those off topic %.3f", language, answered[0], answered[1])
-			if answered[0] < .88 || answered[1] > most {
-				t.Errorf("want at least .88 and at most %.2f", most)
-			}
-		})
+		}
+	}
+	for language := range most {
+		spaced, kinds := maps.Clone(signals), maps.Clone(is)
+		delete(spaced, "th") // its own model
+		weights := fitLogistic(spaced, kinds, language)
+		var left, used [2][]float64
+		for n, f := range signals[language] {
+			kind := is[language][n]
+			left[kind] = append(left[kind], logistic(weights, f))
+			used[kind] = append(used[kind], inUse[language][n])
+		}
+		own := slices.Sorted(slices.Values(left[answers]))
+		t.Logf("%s: AUROC left out %.3f; off topic answered, at one in fifty lost, %.2f; in use lost %.3f, off topic answered %.2f", language,
+			eval.AUROC(left[answers], left[offTopic]), accepted(left[offTopic], own[len(own)/50]),
+			1-accepted(used[answers], DefaultConfidence), accepted(used[offTopic], DefaultConfidence))
+		if lost, off := 1-accepted(used[answers], DefaultConfidence), accepted(used[offTopic], DefaultConfidence); lost > .1 || off > most[language] {
+			t.Errorf("%s: want at most .1 and %.2f", language, most[language])
+		}
 	}
 }
 
@@ -197,19 +213,6 @@ func article(q question) string {
 		return name
 	}
 	return ""
-}
-
-// answered reports whether a question gets an answer, of the passages that the gate keeps.
-func (l *look) answered(t *testing.T) bool {
-	kept := slices.DeleteFunc(slices.Clone(l.passages), func(p retrieve.Passage) bool {
-		chance, _ := l.reading.Chance(p)
-		return chance < .03
-	})
-	quotes, err := l.reading.Quote(t.Context(), kept, DefaultConfidence)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(quotes) > 0
 }
 
 func accepted(values []float64, at float64) float64 {

@@ -264,7 +264,10 @@ const wrongAnswer = unanswerable + 1
 // fitLogistic fits a logistic regression by gradient ascent on all sets but one. Each
 // kind of question in each set counts the same.
 func fitLogistic(signals map[string][][]float64, is map[string][]int, without string) []float64 {
-	weights := make([]float64, 1+sureSignals)
+	weights := make([]float64, 1)
+	for _, all := range signals {
+		weights = make([]float64, 1+len(all[0]))
+	}
 	square := make([]float64, len(weights))
 	for range 1500 {
 		gradient := make([]float64, len(weights))

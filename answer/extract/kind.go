@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/retrieve"
 )
 
 // A kind is that of an answer: an amount, a date, a name. An answer has
@@ -127,13 +129,19 @@ var modal = regexp.MustCompile(`\b(?:may|march)\b`)
 var (
 	clockForm = regexp.MustCompile(`^\d{1,2}[:.]\d\d$`)
 	yearForm  = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
-	nameForm  = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+`)
+	nameForm  = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+(?: \p{Lu}[\pL\pM'’-]+)*`)
 )
 
 // tells reports whether text of the kind can be told from other text: nearly every
 // sentence has a preposition or a "not".
 func (k *kind) tells() bool {
 	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
+}
+
+// listed reports whether the words or units of the kind are few, so that a text without
+// any has no answer.
+func (k *kind) listed() bool {
+	return k != nil && slices.Contains([]string{"colour", "clock", "year", "share", "weight", "speed"}, k.name)
 }
 
 // isWay reports whether a way to do something is asked for.
@@ -155,13 +163,19 @@ func (k *kind) in(text, question string) float64 {
 	for i, w := range words {
 		switch {
 		case known[w]:
-		case k.words.at(words, i):
+		case k.words.at(words, i) && (k.name != "colour" || isRow(text) || ofAsked(words[i+1:], known)):
 			return 1
 		case isNumber(w) && k.counts(words, i, text):
 			return 1
 		}
 	}
 	return 0
+}
+
+// ofAsked reports whether a colour may be that of what the question asks about: the word
+// after it is in the question, or is no noun of its own. "Yellow key" is no colour of a door.
+func ofAsked(after []string, known map[string]bool) bool {
+	return len(after) == 0 || known[after[0]] || len(retrieve.Terms(after[0])) == 0
 }
 
 // counts reports whether the number at word i is of the kind.
@@ -197,8 +211,8 @@ func isNumber(word string) bool {
 	return word[0] >= '0' && word[0] <= '9' || numberWords[word] || word == "a" || word == "an"
 }
 
-// named reports whether a text has a name that is not in the question: a
-// capitalised word that begins no sentence.
+// named reports whether a text has a name of which the question has no word: capitalised
+// words, or one that begins no sentence and no entry after a number.
 func named(text, question string) float64 {
 	first, letters := utf8.RuneError, false
 	for _, r := range text {
@@ -215,13 +229,12 @@ func named(text, question string) float64 {
 	question = strings.ToLower(question)
 	for _, at := range nameForm.FindAllStringIndex(text, -1) {
 		begins := strings.TrimRight(text[:at[0]], " \t\n\"'“‘(*_-") // of a sentence
-		if begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|") && !isRow(text) {
-			if next := nameForm.FindString(strings.TrimLeft(text[at[1]:], " ")); next == "" ||
-				!strings.HasPrefix(strings.TrimLeft(text[at[1]:], " "), next) {
-				continue
-			}
+		name := strings.ToLower(text[at[0]:at[1]])
+		single := !strings.Contains(name, " ")
+		if single && (begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789") && !isRow(text)) {
+			continue
 		}
-		if word := strings.ToLower(text[at[0]:at[1]]); !dateWords[word] && !strings.Contains(question, word) {
+		if !slices.ContainsFunc(strings.Fields(name), func(w string) bool { return dateWords[w] || strings.Contains(question, w) }) {
 			return 1
 		}
 	}

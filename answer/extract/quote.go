@@ -22,9 +22,9 @@ const (
 	maxQuoted     = 3    // pieces: sentences, or a lead-in with its list
 	maxListBytes  = 1200 // of one that is quoted whole
 	maxListed     = 12   // items of one list
-	quotedWithin  = 2    // log-odds of the best sentence, for a further one
+	quotedWithin  = 3    // log-odds of the best sentence, for a further one
 	sectionCovers = .15  // share of the question's weight in a heading whose section is quoted
-	rowsWithin    = 1    // … for a row, which often differs from the best in a word
+	rowsWithin    = 1    // … for a row, which often differs from the best in a word, and a way to do something
 )
 
 // A Quote is a piece of an extractive answer: sentences of one passage, word
@@ -41,8 +41,8 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	if err != nil {
 		return nil, err
 	}
-	pieces := d.choose(all)
-	if len(pieces) == 0 || d.confidence(ranking(all)) < least {
+	best, pieces := ranking(all), d.choose(all)
+	if len(pieces) == 0 || d.confidence(best) < least || d.foreign == nil && d.needs.kind.listed() && best[0].signals[sigKind] == 0 {
 		return nil, nil
 	}
 	naming := asksName.MatchString(d.question) && (d.needs.kind == nil || d.needs.kind.name == "any")
@@ -116,14 +116,15 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		if len(chosen) == maxQuoted || len(chosen) > 0 && s.score < best[0].score-quotedWithin {
 			break
 		}
-		if len(chosen) > 0 && (isRow(s.text) || isEntry(s.text)) && s.score < best[0].score-rowsWithin {
+		strict := isRow(s.text) || isEntry(s.text) || d.needs.kind.isWay()
+		if strict && len(chosen) > 0 && (s.score < best[0].score-rowsWithin || !d.completes(covered, s)) {
 			continue
 		}
 		in := all[s.passage]
 		p := apart(chosen, d.widen(around(in, s), in), s.index)
-		if p.end > 0 && (len(chosen) == 0 || d.adds(chosen, covered, s, p, in)) {
+		if terms := termsOf(p, in); p.end > 0 && (len(chosen) == 0 || adds(covered, terms)) {
 			chosen = append(chosen, p)
-			maps.Copy(covered, termsOf(p, in))
+			maps.Copy(covered, terms)
 		}
 	}
 	if len(chosen) == 0 {
@@ -141,27 +142,21 @@ func (d *Reading) choose(all [][]sentence) []piece {
 	return chosen
 }
 
-// adds reports whether a further piece is worth quoting. It says something that the
-// quoted ones do not, at least a third of its terms, and it covers a term of the
-// question that they do not, or is next to the first, or has what the question asks
-// for too: an amount, a date, a name.
-func (d *Reading) adds(chosen []piece, covered map[string]bool, s *sentence, p piece, in []sentence) bool {
-	typical := 0.0 // what a term of the question weighs on average
-	for _, n := range d.needs.terms {
-		typical += n.weight / float64(len(d.needs.terms))
+// completes reports whether a sentence has a term of the question that the quoted ones
+// do not have.
+func (d *Reading) completes(covered map[string]bool, s *sentence) bool {
+	return slices.ContainsFunc(d.needs.terms, func(n need) bool { return s.terms[n.stem] && !covered[n.stem] })
+}
+
+// adds reports whether a third of a piece's terms are not in the quoted ones.
+func adds(covered, terms map[string]bool) bool {
+	fresh := 0
+	for t := range terms {
+		if !covered[t] {
+			fresh++
+		}
 	}
-	terms := termsOf(p, in)
-	fresh := maps.Clone(terms)
-	maps.DeleteFunc(fresh, func(t string, _ bool) bool { return covered[t] })
-	if len(fresh)*3 < len(terms) {
-		return false
-	}
-	if slices.ContainsFunc(d.needs.terms, func(n need) bool { return fresh[n.stem] && n.weight >= typical }) {
-		return true
-	}
-	best := chosen[0]
-	near := p.passage == best.passage && (p.start <= best.end && best.start <= p.end || first(in, p.start) == first(in, best.start))
-	return near && len(fresh)*2 > len(terms) || d.needs.kind.tells() && s.signals[sigKind] == 1
+	return fresh*3 >= len(terms)
 }
 
 func termsOf(p piece, in []sentence) map[string]bool {

@@ -129,16 +129,25 @@ func (d *Reading) confidence(best []*sentence) float64 {
 		return logistic(encodedModel[:], []float64{best[0].score - secondWeight*best[0].second, second})
 	}
 	if !d.english {
-		return logistic(lexicalModel[:], []float64{best[0].about.lexical})
+		model, ok := otherModels[retrieve.Language(best[0].text)]
+		if !ok {
+			model = otherModels[""]
+		}
+		return logistic(model[:], []float64{best[0].about.lexical, best[0].signals[sigWindow]})
 	}
 	f := d.sure(best)
 	return logistic(confidenceModel[:], f[:])
 }
 
-// lexicalModel is the chance that a passage answers a question in another language than
-// English, whose words the vectors hardly know: the constant, then the weight of the
-// lexical score, by logistic regression on seven languages of xquad-a.
-var lexicalModel = [2]float64{-4.2, 18.9}
+// lexicalModel is the chance that a passage in another language than English, whose words
+// the vectors hardly know, is on topic: the constant, then the weight of the lexical score.
+// otherModels are the chance that its best sentence answers, by language: the constant,
+// then the weights of the lexical score and of sigWindow. They are logistic regressions
+// on xquad-a; in Thai, where the vectors find all words alike, on the lexical score alone.
+var (
+	lexicalModel = [2]float64{-4.2, 18.9}
+	otherModels  = map[string][3]float64{"": {-5.35, 12, 7}, "th": {-5.2, 21.1, 0}}
+)
 
 // DefaultConfidence is the confidence from which a sentence is an answer.
 const DefaultConfidence = .12
