@@ -138,10 +138,10 @@ func (k *kind) tells() bool {
 	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
 }
 
-// listed reports whether the words or units of the kind are few, so that a text without
-// any has no answer.
+// listed reports whether the words or forms of the kind are few, so that a text without
+// any has no answer. A speed, in contrast, may be "a twentieth of the wind's".
 func (k *kind) listed() bool {
-	return k != nil && slices.Contains([]string{"colour", "clock", "year", "share", "weight", "speed"}, k.name)
+	return k != nil && slices.Contains([]string{"colour", "clock", "year"}, k.name)
 }
 
 // isWay reports whether a way to do something is asked for.

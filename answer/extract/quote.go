@@ -24,7 +24,7 @@ const (
 	maxListed     = 12   // items of one list
 	quotedWithin  = 3    // log-odds of the best sentence, for a further one
 	sectionCovers = .15  // share of the question's weight in a heading whose section is quoted
-	rowsWithin    = 1    // … for a row, which often differs from the best in a word, and a way to do something
+	rowsWithin    = 1    // … for a row, which often differs from the best in a word, and after steps
 )
 
 // A Quote is a piece of an extractive answer: sentences of one passage, word
@@ -116,8 +116,8 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		if len(chosen) == maxQuoted || len(chosen) > 0 && s.score < best[0].score-quotedWithin {
 			break
 		}
-		strict := isRow(s.text) || isEntry(s.text) || d.needs.kind.isWay()
-		if strict && len(chosen) > 0 && (s.score < best[0].score-rowsWithin || !d.completes(covered, s)) {
+		steps := len(chosen) > 0 && d.needs.kind.isWay() && chosen[0].end > chosen[0].start+1 // quoted whole
+		if len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text)) && (s.score < best[0].score-rowsWithin || !d.completes(covered, s)) {
 			continue
 		}
 		in := all[s.passage]
