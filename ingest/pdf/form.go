@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // A cell is the lines of a cell of a table, drawn one below the other.
@@ -140,7 +141,8 @@ const maxCells = 100
 const maxLabel = 80
 
 // columnwise reports whether cells are whole columns of a table that was drawn column
-// by column: their lines are at the same heights.
+// by column: their lines are at the same heights, and not because the first word of
+// the next line had no room.
 func columnwise(row []cell) bool {
 	first := row[0].lines
 	for _, c := range row {
@@ -151,6 +153,13 @@ func columnwise(row []cell) bool {
 			if math.Abs(l.y-first[i].y) > sameLine*l.size {
 				return false
 			}
+		}
+	}
+	for i, next := range first[1:] {
+		word, _, _ := strings.Cut(next.text, " ")
+		width := (next.x1 - next.x0) * float64(len(word)+1) / float64(len(next.text))
+		if first[i].x1+width > row[1].x0-pieceGap*next.size {
+			return false
 		}
 	}
 	return true
