@@ -69,8 +69,9 @@ func cells(row []line, columns []float64, wide float64) []line {
 		last := &out[len(out)-1]
 		size := max(last.size, next.size)
 		gap := next.x0 - last.x1
-		starts := gap > 0.3*size && slices.ContainsFunc(columns, func(x float64) bool { return math.Abs(x-next.x0) < 0.4*size })
-		if (gap > wide*size || starts) && !(len(out) == 1 && len(text) < 16 && marker(string(text))) {
+		begins := gap > wide*size || gap > 0.3*size &&
+			slices.ContainsFunc(columns, func(x float64) bool { return math.Abs(x-next.x0) < 0.4*size })
+		if begins && !(len(out) == 1 && len(text) < 16 && marker(string(text))) {
 			last.text = string(text)
 			out, text = append(out, next), []byte(next.text)
 			continue
@@ -102,7 +103,8 @@ func tableAt(beside [][]line) (out []line, n int) {
 		cs := cells(row, columns, cellGap)
 		size := cs[0].size
 		gap := (grid[len(grid)-1][0].y - cs[0].y) / size
-		if len(columns)+len(cs) > 2*maxCells || gap > 3.5 || gap <= 0 || len(cs) == 1 && !insideColumn(cs[0], columns, gap <= min(least*1.15, 1.6)) {
+		if len(columns)+len(cs) > 2*maxCells || gap > 3.5 || gap <= 0 ||
+			len(cs) == 1 && !insideColumn(cs[0], columns, gap <= min(least*1.15, 1.6)) {
 			break
 		}
 		for _, c := range cs {
