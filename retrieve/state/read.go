@@ -118,7 +118,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	if f.Document != "" {
 		add("key = ?", retrieve.DigestOf(f.Document))
 	}
-	exact = f.PathPrefix == "" && len(f.Tags)+len(f.Documents) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
+	exact = len(f.Tags)+len(f.Documents) == 0 && f.PathPrefix+f.Author+string(f.Language)+string(f.Since)+string(f.Until) == ""
 	if n := len(f.Collections); n > maxList {
 		exact = false
 	} else if n > 0 {
