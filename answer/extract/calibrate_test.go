@@ -150,8 +150,8 @@ func TestCalibrationHolds(t *testing.T) {
 
 // TestScripts: in other languages than English, most questions with an answer are
 // answered, and few about articles that are not in the library: every second article of
-// a set is removed, and its questions are asked all the same. The chances are of a fit
-// without the language, but for the table's own "in use".
+// a set is removed, and its questions are asked all the same. It prints the
+// figures of a fit without the language, and those of the model in use.
 func TestScripts(t *testing.T) {
 	datatest.CampaignOnly(t)
 	most := map[string]float64{"ru": .35, "zh": .3, "hi": .4, "ar": .4, "de": .4, "es": .5, "th": .6} // off topic, answered

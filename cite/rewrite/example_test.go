@@ -2,10 +2,7 @@ package rewrite_test
 
 import (
 	"fmt"
-	"io"
-	"log"
 	"net/url"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -44,28 +41,6 @@ func ExampleRewriter() {
 	// - [2] a chap2 (a.html#chap2)
 	// - [3] a chap1 (a.html#chap1)
 	// - [4] c (c.pdf)
-}
-
-// A writer cites what passes through it.
-func ExampleWriter() {
-	style, err := rewrite.NewStyle("({number})", "{number}. {title}")
-	if err != nil {
-		log.Fatal(err)
-	}
-	w := rewrite.NewWriter(os.Stdout, rewrite.New(documents, style, marker.Default))
-	for _, piece := range []string{"Closed on Mondays [", "3], open on Sundays [5]."} {
-		if _, err := io.WriteString(w, piece); err != nil {
-			fmt.Println(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-	// Closed on Mondays (1), open on Sundays (2).
-	//
-	// 1. b
-	// 2. c
 }
 
 // Each source is announced before the text that shows its number.

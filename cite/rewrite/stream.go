@@ -83,29 +83,3 @@ func Pieces(from io.Reader) iter.Seq2[[]byte, error] {
 		}
 	}
 }
-
-// A Writer rewrites what is written to it and passes it on.
-type Writer struct {
-	*Rewriter
-	to  io.Writer
-	out []byte
-}
-
-// NewWriter returns a writer that passes the rewritten text on to another.
-func NewWriter(to io.Writer, r *Rewriter) *Writer { return &Writer{Rewriter: r, to: to} }
-
-// Write rewrites the next piece of the text.
-func (w *Writer) Write(piece []byte) (int, error) {
-	w.out = w.Append(w.out[:0], piece)
-	if _, err := w.to.Write(w.out); err != nil {
-		return 0, err
-	}
-	return len(piece), nil
-}
-
-// Close passes on what was held back, and the list of the sources. It does not close
-// the other writer.
-func (w *Writer) Close() error {
-	_, err := w.to.Write(append(w.Rewriter.Close(w.out[:0]), w.List()...))
-	return err
-}
