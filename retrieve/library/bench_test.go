@@ -76,13 +76,14 @@ func measure(b *testing.B, shelf *shelf, n int) {
 	for kind, place := range places {
 		b.Run("Store/"+kinds[kind], func(b *testing.B) {
 			for b.Loop() {
-				lib := open(b, place)
+				lib, before := open(b, place), clusterTime()
 				fresh := fill(b, lib, shelf, 2+2*kind, n)
 				if place.Cluster != nil { // its state has them already
 					fresh = n
 				}
 				if fresh > 0 { // in the first round
 					b.ReportMetric(float64(fresh)/b.Elapsed().Seconds(), "chunks/s")
+					b.ReportMetric((clusterTime()-before)/float64(fresh), "clusterms/chunk")
 				}
 				closed(b, lib)
 			}
@@ -172,6 +173,23 @@ func cluster(t testing.TB) *weaviate.Address {
 		t.Fatal(err)
 	}
 	return &at
+}
+
+// clusterTime is the processor time of the nodes that .ci/weaviate started, in ms; 0 where
+// a system does not say.
+func clusterTime() (ms float64) {
+	nodes, _ := filepath.Glob(filepath.Join(os.Getenv("IBID_TEST_WEAVIATE_DIR"), "node*", "pid"))
+	for _, node := range nodes {
+		pid, _ := os.ReadFile(node)
+		stat, _ := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "stat"))
+		if fields := strings.Fields(string(stat)); len(fields) > 14 {
+			for _, ticks := range fields[13:15] { // user and system, in hundredths of a second
+				n, _ := strconv.ParseFloat(ticks, 64)
+				ms += 10 * n
+			}
+		}
+	}
+	return ms
 }
 
 // newSchema returns the address of a schema of the test's own, or skips it.
