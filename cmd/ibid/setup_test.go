@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,5 +94,56 @@ func TestInstalledPart(t *testing.T) {
 		if out := doctor(); !strings.Contains(out, part) {
 			t.Errorf("the part in %s is not used:\n%s", folder, out)
 		}
+	}
+}
+
+// emptyModel writes a part whose weights are all zero.
+func emptyModel(t *testing.T, path string) {
+	shapes := map[string][]int{"embeddings.word_embeddings.weight": {3, 64}, "embeddings.position_embeddings.weight": {3, 64},
+		"embeddings.token_type_embeddings.weight": {2, 64}}
+	for name, matrix := range map[string]bool{"attention.self.query": true, "attention.self.key": true, "attention.self.value": true,
+		"attention.output.dense": true, "attention.output.LayerNorm": false, "intermediate.dense": true, "output.dense": true,
+		"output.LayerNorm": false, "embeddings.LayerNorm": false} {
+		if !strings.HasPrefix(name, "embeddings") {
+			name = "encoder.layer.0." + name
+		}
+		shapes[name+".weight"], shapes[name+".bias"] = []int{64}, []int{64}
+		if matrix {
+			shapes[name+".weight"] = []int{64, 64}
+		}
+	}
+	header, size := make(map[string]any), 0
+	for name, shape := range shapes {
+		start := size
+		size += 4 * shape[0] * append(shape, 1)[1]
+		header[name] = map[string]any{"dtype": "F32", "shape": shape, "data_offsets": []int{start, size}}
+	}
+	text, err := json.Marshal(header)
+	must(t, err)
+	weights := slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, make([]byte, size))
+	var file bytes.Buffer
+	facts := encoder.Facts{Name: "empty", Heads: 2, Epsilon: 1e-12, Pooling: "mean", MaxTokens: 3}
+	must(t, encoder.Convert(&file, facts, "", bytes.NewReader(weights), int64(len(weights)), []string{"[UNK]", "[CLS]", "[SEP]"}))
+	must(t, os.WriteFile(path, file.Bytes(), 0o600))
+}
+
+// TestPassedOver checks that a part which can be opened is used in the place of one in
+// the data directory that cannot, and that both are named.
+func TestPassedOver(t *testing.T) {
+	t.Parallel()
+	program, err := os.Executable()
+	must(t, err)
+	data, name := t.TempDir(), "passed-over"
+	bad, good := filepath.Join(data, encoder.FileName(name)), filepath.Join(filepath.Dir(program), encoder.FileName(name))
+	must(t, os.WriteFile(bad, []byte("IBIDENC1 and no more"), 0o600))
+	emptyModel(t, good)
+	m, err := openPart(data, name)
+	if m == nil || err == nil || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), good+" is used instead") {
+		t.Fatalf("%v, %v", m, err)
+	}
+	must(t, m.Close())
+	must(t, os.Remove(good))
+	if _, err := openPart(data, name); !errors.Is(err, encoder.ErrFile) {
+		t.Error(err)
 	}
 }
