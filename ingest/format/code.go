@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -131,7 +130,7 @@ func (w *codeWriter) declared(i int) (name string, isType bool) {
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	first, _, _ = strings.Cut(first, "(")
-	if notNames[name] || notNames[first] {
+	if notNames[name] || notNames[first] || w.language.loose && strings.Contains(line, "(") && line[0] != '#' && !w.opens(i) {
 		return "", false
 	}
 	return strings.Trim(name, `"'`), w.language.nested || typeLine.MatchString(line)
@@ -145,18 +144,36 @@ var notNames = set(`
 var typeLine = regexp.MustCompile(`\b(?:class|interface|enum|struct|trait|impl|mod|module|object|namespace|record|` +
 	`extension|protocol|service|defmodule)\b`)
 
+// opens reports whether the body of a function begins within a few lines.
+func (w *codeWriter) opens(i int) bool {
+	for _, line := range w.lines[i:min(len(w.lines), i+8)] {
+		if at := strings.IndexAny(line[:min(len(line), maxCodeLine)], "{;"); at >= 0 {
+			return line[at] == '{'
+		}
+		if strings.Contains(line, "=>") || strings.HasSuffix(strings.TrimSpace(line), "=") {
+			return true
+		}
+	}
+	return false
+}
+
 // isAttached reports whether a line above a declaration belongs to it: a comment,
 // an annotation, or the type of a function in C.
 func (w *codeWriter) isAttached(line string) bool {
 	trimmed := strings.TrimSpace(line)
 	return trimmed != "" && (w.isComment(trimmed) || strings.IndexByte("@[", trimmed[0]) >= 0 || strings.HasPrefix(trimmed, "#[") ||
-		w.isComment("//") && typeAlone.MatchString(line))
+		w.language.loose && typeAlone.MatchString(line))
 }
 
 var typeAlone = regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]*$`)
 
 func (w *codeWriter) isComment(trimmed string) bool {
-	return slices.ContainsFunc(w.language.comments, func(sign string) bool { return strings.HasPrefix(trimmed, sign) })
+	for _, c := range w.language.comments {
+		if strings.HasPrefix(trimmed, c[0]) || c[1] == "*/" && strings.HasPrefix(trimmed, "*") {
+			return true
+		}
+	}
+	return false
 }
 
 // width returns the indentation of a line; a tab counts four.
@@ -175,22 +192,63 @@ func width(line string) int {
 	return n
 }
 
-// body writes lines: the comment at their beginning as text, and the rest as code.
+// body writes lines: a comment at their beginning, or after the first line that
+// ends with a colon, as text, and the rest as code.
 func (w *codeWriter) body(start, end int) {
-	var prose []string
-	at := start
-	for ; at < end; at++ {
-		trimmed := strings.TrimSpace(w.lines[at])
-		if trimmed != "" && !w.isComment(trimmed) {
+	at := w.comment(start, end)
+	for i := at; i < min(end-1, at+30) && w.language.docstring; i++ {
+		if strings.HasSuffix(strings.TrimSpace(w.lines[i]), ":") && w.isComment(strings.TrimSpace(w.lines[i+1])) {
+			w.code(at, i+1)
+			at = w.comment(i+1, end)
 			break
 		}
-		prose = append(prose, strings.Trim(trimmed, "*/!#-=;~ "))
+	}
+	w.code(at, end)
+}
+
+func (w *codeWriter) code(start, end int) {
+	for start < end && strings.TrimSpace(w.lines[start]) == "" {
+		start++
+	}
+	if start < end {
+		w.b.line = start + 1
+		w.b.Code(strings.Join(w.lines[start:end], "\n"))
+	}
+}
+
+// comment writes the comment at the beginning of lines without its signs, and
+// returns where it ends.
+func (w *codeWriter) comment(start, end int) int {
+	var prose []string
+	at, closing := start, ""
+	for ; at < end; at++ {
+		text := strings.TrimSpace(w.lines[at])
+		known := text == "" || closing != ""
+		for _, c := range w.language.comments {
+			if rest, ok := strings.CutPrefix(text, c[0]); ok && !known {
+				text, closing, known = rest, c[1], true
+			}
+		}
+		if before, after, closed := strings.Cut(text, closing); closed && closing != "" {
+			text, closing = before, ""
+			known = strings.TrimSpace(after) == ""
+		}
+		if !known {
+			break
+		}
+		prose = append(prose, uncommented(text, "*/!#-"))
 	}
 	w.b.line = start + 1
 	w.b.Paragraph(strings.Join(prose, "\n"))
-	for at < end && strings.TrimSpace(w.lines[at]) == "" {
-		at++
+	return at
+}
+
+// uncommented removes the signs of a comment from a line.
+func uncommented(line, signs string) string {
+	line = strings.TrimLeft(strings.TrimSpace(line), signs)
+	line = strings.TrimSuffix(strings.TrimPrefix(line, " "), "*")
+	if strings.Trim(line, "-=*#/~ ") == "" {
+		return ""
 	}
-	w.b.line = at + 1
-	w.b.Code(strings.Join(w.lines[at:end], "\n"))
+	return line
 }

@@ -10,40 +10,43 @@ import (
 type language struct {
 	// declares is a regular expression whose first non-empty group is the name that
 	// a line declares; empty for none.
-	declares string
-	comments []string // what begins a line of a comment
-	nested   bool     // a declaration may contain others, up to the next line without indentation
+	declares  string
+	comments  [][2]string // what begins a comment, and what ends it; empty for the end of the line
+	loose     bool        // a declaration must not be a mere call or a prototype
+	docstring bool        // a text in a declaration is its comment
+	nested    bool        // a declaration may contain others, up to the next line without indentation
 }
 
 var (
-	slashes = []string{"//", "/*", "* ", "*/"}
-	hashes  = []string{"#"}
-	dashes  = []string{"--", "/*", "* ", "*/"}
+	slashes = [][2]string{{"//", ""}, {"/*", "*/"}}
+	hashes  = [][2]string{{"#", ""}}
+	dashes  = [][2]string{{"--", ""}, {"/*", "*/"}}
+	quotes  = [][2]string{{"#", ""}, {`"""`, `"""`}, {"'''", "'''"}}
 
 	scriptLanguage = language{comments: slashes, declares: `^\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?` +
 		`(?:(?:function\s*\*?|class|interface|enum|namespace|module|type)\s+([\w$]+)` +
 		`|(?:const|let|var)\s+([\w$]+)\s*(?::[^=]+)?=\s*(?:async\s*)?(?:function\b|\([^()]*\)\s*(?::[^=]+)?=>|[\w$]+\s*=>|class\b))` +
 		`|^\s+(?:(?:public|private|protected|static|async|get|set|override|readonly)\s+)*` +
 		`\*?(#?[\w$]+)\s*(?:<[^<>]+>)?\([^()]*\)\s*(?::[^{;=]+)?\{\s*$`}
-	classLanguage = language{comments: slashes, declares: `^\s*(?:(?:public|private|protected|internal|static|final|` +
+	classLanguage = language{comments: slashes, loose: true, declares: `^\s*(?:(?:public|private|protected|internal|static|final|` +
 		`abstract|sealed|partial|virtual|override|` +
 		`async|synchronized|native|default|unsafe|readonly|open|data|inline|suspend|` +
 		`fileprivate|mutating|case|implicit|extern|new|strictfp)\s+)*` +
 		`(?:(?:class|interface|enum|record|struct|trait|object|extension|protocol|namespace|fun|func|def|@interface)\s+(?:<[^<>]+>\s*)?(\w+)` +
 		`|(?:[\w<>\[\],.?&]+\s+){1,2}(\w+)\s*\([^();]*(?:\)|,\s*$)[^;=]*$)`}
-	cLanguage = language{comments: slashes, declares: `^(?:(?:typedef\s+)?` +
+	cLanguage = language{comments: slashes, loose: true, declares: `^(?:(?:typedef\s+)?` +
 		`(?:struct|union|enum(?:\s+class)?|class|namespace)\s+(\w+)[^;()=]*$` +
 		`|#\s*define\s+(\w+\([^()]*\))` +
 		`|(?:[A-Za-z_][\w:<>,*&~\s]*?[\s*&])??((?:\w+::)*~?\w+|operator[^\s\w(]{1,3})\s*\([^;]*$)`}
 	shellLanguage  = language{comments: hashes, declares: `^\s*(?:function\s+([\w:.-]+)|([\w:.-]+)\s*\(\)\s*(?:\{|\(|$))`}
-	elixirLanguage = language{comments: hashes, declares: `^\s*(?:defmodule|defp?|defmacro)\s+([\w.?!]+)`}
-	styleLanguage  = language{comments: slashes}
+	elixirLanguage = language{comments: quotes, declares: `^\s*(?:defmodule|defp?|defmacro)\s+([\w.?!]+)`}
+	styleLanguage  = language{comments: slashes[1:]}
 
 	// Of YAML, the keys that hold others, in two levels. Of TOML, INI and similar
 	// settings, the tables.
 	yamlLanguage = language{comments: hashes, nested: true,
 		declares: `^ *("[^"]+"|'[^']+'|[^\s#"'&*!|>%@{\[-][^:#]*):\s*(?:&\S+\s*)?(?:#.*)?$`}
-	tableLanguage = language{comments: []string{"#", ";", "!"},
+	tableLanguage = language{comments: [][2]string{{"#", ""}, {";", ""}, {"!", ""}},
 		declares: `^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$`}
 )
 
@@ -56,10 +59,10 @@ var languages = map[string]language{
 	".c": cLanguage, ".h": cLanguage, ".cc": cLanguage, ".cpp": cLanguage, ".cxx": cLanguage,
 	".hh": cLanguage, ".hpp": cLanguage, ".m": cLanguage,
 	".go": {comments: slashes, declares: `^(func\s+(?:\([^()]+\)\s*)?\w+|(?:type|var|const)\s+\w+|(?:type|var|const)\b)`},
-	".py": {comments: hashes, declares: `^\s*(?:async\s+)?(?:def|class)\s+(\w+)\s*[(:]`},
+	".py": {comments: quotes, docstring: true, declares: `^\s*(?:async\s+)?(?:def|class)\s+(\w+)\s*[(:]`},
 	".rs": {comments: slashes, declares: `^\s*(?:pub(?:\([^()]+\))?\s+)?(?:default\s+|const\s+|async\s+|unsafe\s+|extern\s+"[^"]*"\s+)*` +
 		`(?:fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(\w+)|^\s*(?:unsafe\s+)?(impl\b[^{;]+?)\s*(?:\{|where|$)`},
-	".rb": {comments: hashes, declares: `^\s*(?:private\s+|protected\s+)?` +
+	".rb": {comments: append(hashes, [2]string{"=begin", "=end"}), declares: `^\s*(?:private\s+|protected\s+)?` +
 		`(?:def|class|module)\s+([\w.:?!=<>\[\]+*/-]+)`},
 	".php": {comments: slashes, declares: `^\s*(?:(?:public|private|protected|static|final|abstract|readonly)\s+)*` +
 		`(?:function\s+&?|class\s+|interface\s+|trait\s+|enum\s+)(\w+)`},
@@ -72,7 +75,7 @@ var languages = map[string]language{
 	".pl":  {comments: hashes, declares: `^\s*(?:sub|package)\s+([\w:]+)`},
 	".r":   {comments: hashes, declares: `^\s*([\w.]+)\s*(?:<-|=)\s*function\b`},
 	".ex":  elixirLanguage, ".exs": elixirLanguage,
-	".ps1":  {comments: hashes, declares: `(?i)^\s*(?:function|class|filter)\s+([\w:-]+)`},
+	".ps1":  {comments: append(hashes, [2]string{"<#", "#>"}), declares: `(?i)^\s*(?:function|class|filter)\s+([\w:-]+)`},
 	".yaml": yamlLanguage, ".yml": yamlLanguage, ".toml": tableLanguage, ".ini": tableLanguage, ".cfg": tableLanguage,
 	".conf": tableLanguage, ".properties": tableLanguage,
 	".css": styleLanguage, ".scss": styleLanguage, ".less": styleLanguage,

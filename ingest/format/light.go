@@ -3,6 +3,8 @@ package format
 import (
 	"regexp"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // A lightMarkup is a markup language of which headings, code, and lines without text are
@@ -15,6 +17,7 @@ type lightMarkup struct {
 	plain   *regexp.Regexp // markup around words, which are its group
 	rule    *regexp.Regexp // in a table
 	isMD    bool           // its lists, tables and emphasis are those of Markdown
+	inline  func(string) string
 }
 
 var (
@@ -38,15 +41,61 @@ var (
 		heading: regexp.MustCompile(`^\s*\\(part|chapter|section|subsection|subsubsection|paragraph|frametitle)\*?(?:\[[^\]]*\])?\{(.+?)\}` +
 			`(?:\s*\\label\{[^{}]*\})?\s*$`),
 		about: regexp.MustCompile(`\\(title|author|date)\{((?:[^{}]|\{[^{}]*\}){1,500})\}`),
-		code:  regexp.MustCompile(`^\s*\\(?:begin|end)\{(?:verbatim|lstlisting|minted)\}`),
+		code:  regexp.MustCompile(`^\s*\\(?:begin|end)\{(?:verbatim|lstlisting|minted|tabular[x*]?|longtable|equation\*?|align\*?)\}`),
 		dropped: regexp.MustCompile(`^%.*|[ \t]%.*|^\s*\\(?:documentclass|usepackage|(?:re)?newcommand|def|title|author|date)\b.*|` +
-			`\\(?:begin|end|label|input)\{[^{}]*\}(?:\[[^\]]*\])?(?:\{[^{}]*\})?|\\(?:maketitle|centering|hline)\b`),
-		plain: regexp.MustCompile(`\\(?:emph|text\w\w|underline|caption)\{([^{}]*)\}|\\item\b`),
+			`\\(?:begin|end|label|input|include|includegraphics|index|vspace|hspace)\*?(?:\[[^\]]*\])?\{[^{}]*\}(?:\[[^\]]*\])?(?:\{[^{}]*\})?`),
+		plain:  regexp.MustCompile(`\\(?:emph|text\w\w|underline|caption)\{([^{}]*)\}`),
+		inline: texInline,
 	}
 	texLevels = map[string]int{
 		"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5, "frametitle": 3,
 	}
 )
+
+var (
+	texFormula = regexp.MustCompile(`\$\$?[^$]+\$\$?|\\\(.*?\\\)|\\\[.*?\\\]`)
+	texAccent  = regexp.MustCompile("\\\\(?:(['`^\"~=.])|([uvHcdrk])\\b)\\s*\\{?\\\\?(\\pL)\\}?")
+	texAccents = map[string]string{
+		"'": "\u0301", "`": "\u0300", "^": "\u0302", "\"": "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307",
+		"u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "d": "\u0323", "r": "\u030a", "k": "\u0328",
+	}
+	texItem    = regexp.MustCompile(`^\s*\\(?:item|bibitem)\b\s*(?:\[([^\]]*)\])?(?:\{[^{}]*\})?`)
+	texNote    = regexp.MustCompile(`\\(?:footnote|thanks)\{([^{}]*)\}`)
+	texCommand = regexp.MustCompile(`\\[a-zA-Z@]+\*?(?:\[[^\[\]{}]*\])?[ \t]*|\\([^a-zA-Z])|[{}]`)
+	texSigns   = strings.NewReplacer(`\\`, " ", `\,`, " ", `\ss`, "ß", `\ldots`, "…", ` \and`, ",")
+	texDashes  = strings.NewReplacer("---", "—", "--", "–", "``", "“", "''", "”", "~", " ")
+)
+
+// texInline removes the commands from a line and keeps its formulas.
+func texInline(line string) string {
+	var out strings.Builder
+	if m := texItem.FindStringSubmatch(line); m != nil {
+		line = strings.TrimPrefix(m[1]+": ", ": ") + strings.TrimSpace(line[len(m[0]):])
+		out.WriteString("- ")
+	}
+	formulas := texFormula.FindAllStringIndex(strings.ReplaceAll(line, `\$`, "xx"), -1)
+	at := 0
+	for _, m := range append(formulas, []int{len(line), len(line)}) {
+		words := texAccent.ReplaceAllStringFunc(line[at:m[0]], func(accent string) string {
+			m := texAccent.FindStringSubmatch(accent)
+			return norm.NFC.String(m[3] + texAccents[m[1]+m[2]])
+		})
+		words = texNote.ReplaceAllString(words, " ($1)")
+		out.WriteString(texDashes.Replace(texCommand.ReplaceAllString(texSigns.Replace(words), "$1")))
+		out.WriteString(line[m[0]:m[1]])
+		at = m[1]
+	}
+	return out.String()
+}
+
+// words returns a line, or a part of one, without its markup.
+func (m lightMarkup) words(line string) string {
+	line = m.plain.ReplaceAllString(line, "$1")
+	if m.inline != nil {
+		line = m.inline(line)
+	}
+	return line
+}
 
 // AsciiDoc reads AsciiDoc as text with headings.
 func AsciiDoc(doc *Document, data []byte) error { return asciiDoc.read(doc, data) }
@@ -54,8 +103,8 @@ func AsciiDoc(doc *Document, data []byte) error { return asciiDoc.read(doc, data
 // Org reads Org as the Markdown that says the same.
 func Org(doc *Document, data []byte) error { return org.read(doc, data) }
 
-// LaTeX reads LaTeX as text with headings. Formulas and most commands stay. No other
-// file is read and no macro is expanded.
+// LaTeX reads LaTeX as text with headings and lists. Formulas, tables and code stay. No
+// other file is read and no macro is expanded.
 func LaTeX(doc *Document, data []byte) error { return laTeX.read(doc, data) }
 
 // read writes each line as one of Markdown, so that their numbers stay.
@@ -65,7 +114,7 @@ func (m lightMarkup) read(doc *Document, data []byte) error {
 		return err
 	}
 	for _, about := range m.about.FindAllStringSubmatch(src[:min(len(src), 64<<10)], -1) {
-		doc.setMeta(strings.ToLower(about[1]), m.plain.ReplaceAllString(about[2], "$1"))
+		doc.setMeta(strings.ToLower(about[1]), m.words(about[2]))
 	}
 	lines := strings.Split(src, "\n")
 	isRow := func(i int) bool { return i >= 0 && strings.HasPrefix(strings.TrimSpace(lines[i]), "|") }
@@ -82,13 +131,13 @@ func (m lightMarkup) read(doc *Document, data []byte) error {
 			if level == 0 {
 				level = len(heading[1])
 			}
-			lines[i] = strings.Repeat("#", level) + " " + m.plain.ReplaceAllString(heading[2], "$1")
+			lines[i] = strings.Repeat("#", level) + " " + m.words(heading[2])
 		case m.isMD && isRow(i-1) && m.rule.MatchString(line):
 			if lines[i] = strings.ReplaceAll(line, "+", "|"); isRow(i - 2) {
 				lines[i] = "| |" // of Markdown, a table has one rule
 			}
 		default:
-			lines[i] = m.plain.ReplaceAllString(m.dropped.ReplaceAllString(line, ""), "$1")
+			lines[i] = m.words(m.dropped.ReplaceAllString(line, ""))
 		}
 	}
 	var b builder

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text keeps the lines of a text. Underlined lines are headings.
+// Text keeps the lines of a text. Underlined lines are headings, and so are lines
+// in capitals above an indented text, as in manuals.
 func Text(doc *Document, data []byte) error {
 	src, err := charset.Decode(data, "")
 	if err != nil {
@@ -21,11 +22,17 @@ func Text(doc *Document, data []byte) error {
 		doc.Text = ""
 	}
 	levels := make(map[byte]int)
-	previous := ""
+	titled := false // the first heading is underlined
+	var above, previous string
 	start, pos := 0, 0 // of the previous line and of this one
 	for line := range strings.Lines(doc.Text) {
 		bare := strings.TrimRight(line, "\n")
-		if c, ok := underline(bare); ok && isHeadingOver(previous, bare) {
+		c, ok := underline(bare)
+		if ok = ok && isHeadingOver(previous, bare); !ok && strings.TrimSpace(above) == "" && isCapitalsOver(previous, bare) {
+			c, ok = capitals, true
+		}
+		if ok {
+			titled = titled || len(doc.Sections) == 0 && c != capitals
 			if levels[c] == 0 {
 				levels[c] = len(levels) + 1
 			}
@@ -34,12 +41,12 @@ func Text(doc *Document, data []byte) error {
 			}
 			doc.Sections = append(doc.Sections, Section{Heading: strings.TrimSpace(previous), Level: levels[c], Start: start})
 		}
-		previous, start = bare, pos
+		above, previous, start = previous, bare, pos
 		pos += len(line)
 	}
 	if n := len(doc.Sections); n > 0 {
 		doc.Sections[n-1].End = len(doc.Text)
-		if doc.Sections[0].Start == 0 {
+		if titled && doc.Sections[0].Start == 0 {
 			doc.Title = doc.Sections[0].Heading
 			return nil
 		}
@@ -52,6 +59,28 @@ func Text(doc *Document, data []byte) error {
 		}
 	}
 	return nil
+}
+
+// capitals is the sign of headings that are not underlined.
+const capitals = 'A'
+
+// isCapitalsOver reports whether a line is a heading in capitals above an indented
+// line.
+func isCapitalsOver(line, next string) bool {
+	indented := (leading(next) >= 3 || strings.HasPrefix(next, "\t")) && strings.TrimSpace(next) != ""
+	if line == "" || len(line) > 80 || leading(line) > 0 || !indented {
+		return false
+	}
+	letters := 0
+	for _, r := range line {
+		if unicode.IsLower(r) || strings.ContainsRune("|\t.:;,=<>{}[]$", r) {
+			return false
+		}
+		if unicode.IsUpper(r) {
+			letters++
+		}
+	}
+	return letters >= 3 && !strings.Contains(line, "   ")
 }
 
 // underline reports whether a line is an underline, and of which sign.
