@@ -59,9 +59,6 @@ func (d *Reading) readForeign(ctx context.Context, passages []retrieve.Passage) 
 	return f, nil
 }
 
-// chance is the chance that one of a passage's sentences answers.
-func (f *foreign) chance(p retrieve.Passage) float64 { return f.confidence(f.best[p.ID]) }
-
 // confidence is the chance that a sentence of a second score answers.
 func (f *foreign) confidence(second float64) float64 {
 	return logistic(foreignModel[:], []float64{second, second - f.mean})

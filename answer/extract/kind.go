@@ -228,10 +228,8 @@ func named(text, question string) float64 {
 	}
 	question = strings.ToLower(question)
 	for _, at := range nameForm.FindAllStringIndex(text, -1) {
-		begins := strings.TrimRight(text[:at[0]], " \t\n\"'“‘(*_-") // of a sentence
-		name := strings.ToLower(text[at[0]:at[1]])
-		single := !strings.Contains(name, " ")
-		if single && (begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789") && !isRow(text)) {
+		begins, name := strings.TrimRight(text[:at[0]], " \t\n\"'“‘(*_-"), strings.ToLower(text[at[0]:at[1]])
+		if !strings.Contains(name, " ") && (begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789") && !isRow(text)) {
 			continue
 		}
 		if !slices.ContainsFunc(strings.Fields(name), func(w string) bool { return dateWords[w] || strings.Contains(question, w) }) {

@@ -117,7 +117,9 @@ func (d *Reading) choose(all [][]sentence) []piece {
 			break
 		}
 		steps := len(chosen) > 0 && d.needs.kind.isWay() && chosen[0].end > chosen[0].start+1 // quoted whole
-		if len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text)) && (s.score < best[0].score-rowsWithin || !d.completes(covered, s)) {
+		strict := len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text))              // it must have another term of the question
+		completes := func(n need) bool { return s.terms[n.stem] && !covered[n.stem] }
+		if strict && (s.score < best[0].score-rowsWithin || !slices.ContainsFunc(d.needs.terms, completes)) {
 			continue
 		}
 		in := all[s.passage]
@@ -142,21 +144,11 @@ func (d *Reading) choose(all [][]sentence) []piece {
 	return chosen
 }
 
-// completes reports whether a sentence has a term of the question that the quoted ones
-// do not have.
-func (d *Reading) completes(covered map[string]bool, s *sentence) bool {
-	return slices.ContainsFunc(d.needs.terms, func(n need) bool { return s.terms[n.stem] && !covered[n.stem] })
-}
-
 // adds reports whether a third of a piece's terms are not in the quoted ones.
 func adds(covered, terms map[string]bool) bool {
-	fresh := 0
-	for t := range terms {
-		if !covered[t] {
-			fresh++
-		}
-	}
-	return fresh*3 >= len(terms)
+	fresh := maps.Clone(terms)
+	maps.DeleteFunc(fresh, func(t string, _ bool) bool { return covered[t] })
+	return len(fresh)*3 >= len(terms)
 }
 
 func termsOf(p piece, in []sentence) map[string]bool {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -44,7 +45,7 @@ func (d *Reading) topic(passage string) [topicSignals]float64 {
 // the chance that its best sentence answers.
 func (d *Reading) Chance(p retrieve.Passage) (chance float64, reason string) {
 	if d.foreign != nil {
-		return d.foreign.chance(p), "its sentences are compared by the encoder, since they are in another language than the question"
+		return d.foreign.confidence(d.foreign.best[p.ID]), "its sentences are compared by the encoder, since they are in another language than the question"
 	}
 	reason = d.needs.reason(d.passages[p.ID].all)
 	if !d.english {
@@ -129,10 +130,7 @@ func (d *Reading) confidence(best []*sentence) float64 {
 		return logistic(encodedModel[:], []float64{best[0].score - secondWeight*best[0].second, second})
 	}
 	if !d.english {
-		model, ok := otherModels[retrieve.Language(best[0].text)]
-		if !ok {
-			model = otherModels[""]
-		}
+		model := cmp.Or(otherModels[retrieve.Language(best[0].text)], otherModels[""])
 		return logistic(model[:], []float64{best[0].about.lexical, best[0].signals[sigWindow]})
 	}
 	f := d.sure(best)

@@ -416,9 +416,6 @@ var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply
 	`^(?:[Pp]lease )?(?:[Ss]ee|[Rr]efer to) (?:also |the |section |chapter |page ).{3,120}$|` +
 	`\S [›»>] \S+(?: \S+){0,3} [›»>] \S|\.{4,}\s*\d+$|(?: \.){4,}\s*\d+$`)
 
-// isDrawing reports whether a character is a line, a box or a triangle.
-func isDrawing(r rune) bool { return r >= 0x2500 && r < 0x2600 }
-
 // isBare reports whether a line says nothing that could be an answer: a drawing,
 // a rule, a path, boilerplate.
 func isBare(s string) bool {
@@ -427,7 +424,7 @@ func isBare(s string) bool {
 		switch {
 		case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r):
 			letters++
-		case isDrawing(r):
+		case r >= 0x2500 && r < 0x2600: // a line, a box or a triangle
 			return true
 		case !unicode.IsSpace(r):
 			others++
