@@ -446,6 +446,6 @@ func Labelled(text string, label int, after string) string {
 			return text + form
 		}
 	}
-	// After an open backtick the label would be read as code.
-	return strings.NewReplacer("`", "'", "~~~", "~").Replace(text) + "[" + n + "](id=" + n + ")"
+	// After an open backtick the label would be read as code, and without it those in the text not.
+	return prompt.RoundLabels(strings.NewReplacer("`", "'", "~~~", "~").Replace(text), 1000) + "[" + n + "](id=" + n + ")"
 }
