@@ -48,6 +48,3 @@ func crew(r openaitest.Request) openaitest.Reply {
 }
 
 var dayShown = regexp.MustCompile(`day \d+`)
-
-// askParallel is how many calls the program makes at once to a local server.
-const askParallel = 4

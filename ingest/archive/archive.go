@@ -119,7 +119,9 @@ func Read(name string, data []byte, limits Limits, holder Holder, paths []string
 	w.only = make(map[string]bool) // true for the files, false for their parents
 	for _, p := range paths {
 		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-			w.only[dir] = w.only[dir]
+			if !w.only[dir] { // it may be a file that is read as a folder
+				w.only[dir] = false
+			}
 		}
 		w.only[p] = true
 	}
