@@ -613,6 +613,7 @@ func TestNumberUsedAgain(t *testing.T) {
 		must(t, err)
 		direct, err := pgx.Connect(ctx, address)
 		must(t, err)
+		defer func() { _ = direct.Close(ctx) }() // whose process is killed; without a reference, its connection may be closed before
 		var process int
 		var started time.Time
 		var next int64 // the number that the change gets
