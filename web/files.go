@@ -327,7 +327,7 @@ type Originals interface {
 
 // originalProblem is an error of reading a document's file, which may have disappeared.
 func originalProblem(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ingest.ErrElsewhere) {
 		return problem(http.StatusNotFound, "original_not_found", "the document's file is no longer in its folder").because(err)
 	}
 	return fmt.Errorf("reading the file of a document: %w", err)
