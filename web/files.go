@@ -198,7 +198,7 @@ func (d *documents) upload(c echo.Context) (in Uploads, name, id string, err err
 	}
 	root, name, _ := strings.Cut(id, "/")
 	in, _, err = d.folders.Of(c.Request().Context(), root)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && name == "" {
 		err = problem(http.StatusForbidden, "not_an_upload", "%.200q was not uploaded: change or delete the file in its folder", id)
 	}
 	return in, name, id, err

@@ -173,14 +173,11 @@ func TestBrowserSettings(t *testing.T) {
 	b.waitFor(`document.querySelector("#settings [type=submit]") !== null`)
 	b.look("5-settings")
 	b.js(`[...document.querySelectorAll("#settings .found button")].find((e) => e.textContent.includes("qwen3")).click(); ""`)
-	b.is("set-model", `document.activeElement.id`)
+	b.waitFor(`document.querySelector("#settings-status").textContent.startsWith("Saved")`)
 	b.is("http://127.0.0.1:11434/v1", `document.querySelector("#set-base_url").value`)
 	b.is("true", `String(document.querySelector("#set-code-line").hidden)`)
 	b.js(`document.querySelector("#set-test").click(); ""`)
 	b.waitFor(`document.querySelector("#set-findings .failed") !== null`)
-	b.js(`document.querySelector("#settings [type=submit]").focus(); ""`)
-	b.press("Enter", "\r", 13)
-	b.waitFor(`document.querySelector("#settings-status").textContent.startsWith("Saved")`)
 	if c := p.Using(t.Context()); c.Model != "qwen3" || c.BaseURL != "http://127.0.0.1:11434/v1" {
 		t.Errorf("saved %+v", c)
 	}

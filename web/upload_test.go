@@ -69,6 +69,7 @@ func TestUploads(t *testing.T) {
 		{"no tag", "PATCH", "/api/documents/uploads/a.md", "", `{"tags":["x, y"]}`, 400, "bad_label"},
 		{"no date", "PATCH", "/api/documents/uploads/a.md", "", `{"date":"March"}`, 400, "wrong_date"},
 		{"long author", "POST", "/api/documents?name=a.md&author=" + strings.Repeat("x", maxLabel+1), "", "A", 400, "bad_label"},
+		{"delete a root", "DELETE", "/api/documents/uploads/", "", "", 403, "not_an_upload"},
 		{"label a folder's", "PATCH", "/api/documents/club/guide.pdf", "", `{}`, 403, "not_an_upload"},
 		{"delete a folder's", "DELETE", "/api/documents/club/guide.pdf", "", "", 403, "not_an_upload"},
 		{"delete outside", "DELETE", "/api/documents/uploads/..%2F..%2Fx", "", "", 404, "document_not_found"},

@@ -31,7 +31,7 @@ func main() {
 				fmt.Fprintf(&b, "%s The lantern is lit at dusk.[%s] ", []string{"🏮", "灯り。", "Plain."}[i%3], m[1])
 			}
 			reply := openaitest.Reply{Text: strings.TrimSpace(b.String())}
-			if strings.Contains(r.User, "slowly") { // for a page with a button that stops
+			if strings.Contains(r.User, "Tell me slowly") { // for a page with a button that stops
 				reply.PerToken = 400 * time.Millisecond
 			}
 			return reply

@@ -33,6 +33,18 @@ func (l *openedLibrary) tried(ctx context.Context, c modelConfig, e endpointConf
 	return r, true, nil
 }
 
+// writer returns the model that writes answers; empty if they are quoted, as they are
+// where the model did not pass its self-test.
+func (srv *server) writer(ctx context.Context) string {
+	m := srv.now(ctx)
+	if m.model.Model != "" && !m.model.NoSelfTest {
+		if r, known, err := srv.lib.tried(ctx, m.model, m.endpoint); err == nil && known && r.Trust().Distrust != "" {
+			return ""
+		}
+	}
+	return m.model.Model
+}
+
 // believe has an answerer believe its models as far as they were found to work.
 func (l *openedLibrary) believe(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
 	if c.Model == "" || c.NoSelfTest {

@@ -56,8 +56,8 @@ export class Board {
       el("span", { class: "path" }, visibleName(cited.document)), el("ul", { class: "quotes" })));
   }
 
-  // quote moves a passage up to its source, with the quoted words marked in it. Where the
-  // answer itself has these words, a link to them suffices.
+  // quote moves a passage up to its source, with the quoted words marked in it. Those that
+  // the answer itself has are shortened to their ends.
   quote(c, cited) {
     const list = this.sources.querySelector(`[data-number="${Number(c.number)}"] .quotes`);
     if (!list || !c.quote) return;
@@ -76,8 +76,7 @@ export class Board {
     if (marks.some((m) => m.start < c.end && c.start < m.end)) return;
     marks.push(at);
     marks.sort((a, b) => a.start - b.start);
-    if (marks.every((m) => plain(this.said()).includes(plain(m.quote)))) entry.firstChild.replaceChildren(this.opener("quote", at, t("Show in the document")));
-    else entry.firstChild.replaceChildren(...(whole ? this.#inContext(p, marks) : [this.opener("quote", at, snippet(c.quote))]));
+    entry.firstChild.replaceChildren(...(whole ? this.#inContext(p, marks) : [this.opener("quote", at, snippet(c.quote))]));
     this.cards.get(c.passage)?.remove();
     this.#count();
   }
@@ -154,10 +153,19 @@ export class Board {
     this.summary.textContent = this.reasons.size ? t("Looked at {done} of {total}", { done: this.reasons.size, total: all }) : t("Found {n} passages", { n: all });
   }
 
+  // #unsaid takes the middle out of marked words that the answer itself has.
+  #unsaid(mark) {
+    const words = mark.textContent;
+    if (words.length > 60 && plain(this.said()).includes(plain(words))) {
+      mark.textContent = `${words.slice(0, 24).replace(/\s\S*$/, "")} … ${words.slice(-24).replace(/^\S*\s/, "")}`;
+    }
+    return mark;
+  }
+
   // #inContext returns the quoted words of a passage, marked, with those around them.
   #inContext(p, quotes) {
     const marks = quotes.map(({ start, end }) => ({ start: start - p.start, end: end - p.start }));
-    return marked({ text: p.text, marks }).map((part, i) => (i % 2 ? this.opener("quote", quotes[(i - 1) / 2], part) : around(part, i > 0, i < 2 * marks.length)));
+    return marked({ text: p.text, marks }).map((part, i) => (i % 2 ? this.opener("quote", quotes[(i - 1) / 2], this.#unsaid(part)) : around(part, i > 0, i < 2 * marks.length)));
   }
 }
 

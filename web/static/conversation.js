@@ -90,7 +90,6 @@ export class Conversation {
           return await this.fetch(conversation);
         } catch (err) {
           if (!(err instanceof Trouble) || err.status !== 404) throw err; // it is another reader's
-          this.asking = mine;
         }
       }
       const view = await this.#restore(record, mine);
@@ -110,9 +109,9 @@ export class Conversation {
   // fetch shows a conversation that the server has. A question that was asked again is
   // shown with its last answer.
   async fetch(id) {
+    const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base), this.asking?.signal);
     this.clear();
     const mine = (this.asking = new AbortController());
-    const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base), mine.signal);
     this.id = id;
     const latest = new Map(runs.map((run) => [`${run.request.history?.length || 0} ${run.question}`, run]));
     for (const record of latest.values()) {

@@ -59,15 +59,10 @@ function field(name, label, input, note) {
 function model() {
   const found = settings.found.flatMap((server) => server.models.slice(0, mostModels).map((name) => [server, name]));
   const inUse = (server, name) => server.base_url === settings.base_url && name === settings.model;
-  const use = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain", disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)), onclick: () => {
-    byId("set-base_url").value = server.base_url;
-    byId("set-model").value = name;
-    fitKey();
-    byId("set-model").focus();
-  } }, t("Use {model} from {server}", { model: name, server: server.name })));
+  const use = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain", disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)), onclick: () => put({ base_url: server.base_url, model: name }) }, t("Use {model} from {server}", { model: name, server: server.name })));
   return el("fieldset", {}, el("legend", {}, t("Model")),
     el("p", { id: "settings-writer" }, writer()),
-    settings.self_test && el("p", { class: "facts" }, `${t("Self-test:")} ${settings.self_test.detail}`),
+    settings.self_test && el("ul", { class: "findings" }, finding(settings.self_test)),
     found.length ? el("ul", { class: "found", "aria-label": t("Models on this machine") }, ...found.map(use))
       : el("p", { class: "facts" }, t("No model server was found on this machine. Ollama, LM Studio, llama.cpp and vLLM are found while they run.")),
     field("base_url", t("Endpoint"), el("input", { value: settings.base_url ?? "", inputmode: "url", spellcheck: "false", oninput: fitKey }), t("The address of an OpenAI-compatible API. It gets your questions and the passages found for them.")),
@@ -80,7 +75,7 @@ function model() {
     el("ul", { id: "set-findings", class: "findings", "aria-live": "polite" }));
 }
 
-const writer = () => (settings.model ? t("{model} writes the answers", { model: settings.model }) : t("Answers are quoted, without a model"));
+const writer = () => (settings.model && settings.self_test?.state !== "warning" ? t("{model} writes the answers", { model: settings.model }) : t("Answers are quoted, without a model"));
 
 const same = () => byId("set-base_url").value.trim().replace(/\/+$/, "") === settings.base_url;
 
