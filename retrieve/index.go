@@ -241,6 +241,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	x.searching.Add(1)
 	defer x.searching.Add(-1)
 	var passages []Passage
+	var encoded []float32
 	missing, err := x.follower.await(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -254,8 +255,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if err != nil {
 			return fmt.Errorf("embed the question: %w", err)
 		}
-		encoded, err := x.encodedQuestion(ctx, q)
-		if err != nil {
+		if encoded, err = x.encodedQuestion(ctx, q); err != nil {
 			return err
 		}
 		words := question(q.Text)
@@ -265,7 +265,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	x.warnOfLanguage(q, passages)
+	x.warnOfLanguage(q, passages, encoded != nil)
 	if missing > 0 && q.Warn != nil {
 		q.Warn(&LagError{missing})
 	}

@@ -169,8 +169,13 @@ func evidentLanguage(text string) (code string) {
 var scriptCodes = map[string]string{"Cyrillic": "ru", "Arabic": "ar", "Greek": "el", "Hebrew": "he", "Devanagari": "hi", "Thai": "th"}
 
 // A LanguageError reports that the passages nearest to a question are all in
-// another language, and that no encoder knows both.
-type LanguageError struct{ Language string } // of the passages, an ISO 639-1 code
+// another language, and that no encoder compared the two.
+type LanguageError struct {
+	Language string // of the passages, an ISO 639-1 code
+	// Encoding: there is an encoder that knows both languages, and it has not
+	// encoded all chunks yet.
+	Encoding bool
+}
 
 // languageNames are those of the languages that are detected.
 var languageNames = map[string]string{
@@ -185,14 +190,19 @@ func (e *LanguageError) Name() string { return cmp.Or(languageNames[e.Language],
 
 func (e *LanguageError) Error() string {
 	name := e.Name()
+	if e.Encoding {
+		return fmt.Sprintf("your documents seem to be in %s, and the multilingual encoder has not read all of them yet: "+
+			"asking in %s finds more, or ask again later ('ibid ingest --encode' waits for it)", name, name)
+	}
 	return fmt.Sprintf("your documents seem to be in %s: asking in %s finds more, or add the multilingual encoder with "+
 		"'ibid setup multilingual'", name, name)
 }
 
-// warnOfLanguage warns if the passages are in another language than the question.
-func (x *Index) warnOfLanguage(q Query, passages []Passage) {
+// warnOfLanguage warns if the passages are in another language than the question,
+// unless the search compared vectors of an encoder that knows both.
+func (x *Index) warnOfLanguage(q Query, passages []Passage, encoded bool) {
 	asked := evidentLanguage(q.Text)
-	if m := x.opts.Encoder; q.Warn == nil || asked == "" || len(passages) == 0 || m != nil && m.Knows(asked) {
+	if q.Warn == nil || asked == "" {
 		return
 	}
 	var found string
@@ -204,7 +214,8 @@ func (x *Index) warnOfLanguage(q Query, passages []Passage) {
 			found = language
 		}
 	}
-	if found != "" {
-		q.Warn(&LanguageError{found})
+	knows := x.encoded != nil && x.opts.Encoder.Knows(asked) && x.opts.Encoder.Knows(found)
+	if found != "" && !(knows && encoded) {
+		q.Warn(&LanguageError{found, knows})
 	}
 }
