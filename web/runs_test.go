@@ -511,7 +511,8 @@ func TestRunWithoutReader(t *testing.T) {
 			r.Answer != nil {
 			t.Errorf("%v, %+v", err, r)
 		}
-		// It is resumed under its id, with new events.
+		// It is resumed under its id, with new events, which the time of the attempt tells apart.
+		time.Sleep(time.Second)
 		go func() { words2 <- "again"; close(words2) }()
 		if b := into[answerRecord](t, call(h, "POST", "/api/runs", `{"run":"`+id+`"}`), 202); b.ID != id {
 			t.Fatalf("%+v", b)
