@@ -38,7 +38,11 @@ func (l *openedLibrary) tried(ctx context.Context, c modelConfig, e endpointConf
 func (srv *server) writer(ctx context.Context) string {
 	m := srv.now(ctx)
 	if m.model.Model != "" && !m.model.NoSelfTest {
-		if r, known, err := srv.lib.tried(ctx, m.model, m.endpoint); err == nil && known && r.Trust().Distrust != "" {
+		r, known, err := srv.lib.tried(ctx, m.model, m.endpoint)
+		if err != nil && ctx.Err() == nil {
+			srv.logger.Warn("the result of the model's self-test is unknown: the page shows the model as the writer", "error", err)
+		}
+		if known && r.Trust().Distrust != "" {
 			return ""
 		}
 	}
