@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -57,10 +58,16 @@ func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 
 // choose sorts the candidates by score and returns the first q.K groups, best
 // first. Unless q.Apart is set, a candidate that repeats an earlier one is dropped,
-// and one that adjoins an earlier one joins its group.
+// and one that adjoins an earlier one joins its group; rows of one table, which are
+// all alike, take half of the places while there are other candidates.
 func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
+	var crowded []group
+	defer func() {
+		groups = append(groups, crowded[:max(0, min(len(crowded), q.K-len(groups)))]...)
+		slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(b.rank.Score, a.rank.Score) })
+	}()
 	for i, s := range order {
 		stored, err := r.read(s, order[i:])
 		if err != nil {
@@ -78,11 +85,23 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 			groups = joined
 		case len(groups) == q.K:
 			return groups, nil
+		case !q.Apart && strings.HasPrefix(s.Anchor, "row=") && 2*rowsOf(groups, s.Document) >= q.K:
+			crowded = append(crowded, group{[]*scored{s}, s})
 		default:
 			groups = append(groups, group{[]*scored{s}, s})
 		}
 	}
 	return groups, nil
+}
+
+// rowsOf is how many of the groups are rows of a document.
+func rowsOf(groups []group, document string) (n int) {
+	for _, g := range groups {
+		if g.rank.Document == document && strings.HasPrefix(g.rank.Anchor, "row=") {
+			n++
+		}
+	}
+	return n
 }
 
 // repeated reports whether s repeats a member of the groups.

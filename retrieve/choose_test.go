@@ -161,3 +161,39 @@ func TestRenamedTitle(t *testing.T) {
 		t.Errorf("the text is %+v, %v", stored, err)
 	}
 }
+
+// TestRowsLeaveRoom: rows of one table, which all match, do not take every place.
+func TestRowsLeaveRoom(t *testing.T) {
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	var rows []string
+	for i := range 8 {
+		rows = append(rows, fmt.Sprintf("kestrel | tower %d | voles", i))
+	}
+	doc, chunks := section("table.csv", rows...)
+	for i := range chunks {
+		chunks[i].Anchor = fmt.Sprintf("row=%d", i+1)
+	}
+	must(t, x.Replace(t.Context(), doc, chunks))
+	search := func() (n int) {
+		passages, err := x.Search(t.Context(), retrieve.Query{Text: "kestrel voles", K: 4})
+		must(t, err)
+		for _, p := range passages {
+			if p.Document == doc.ID {
+				n++
+			}
+		}
+		return n
+	}
+	if got := search(); got != 4 {
+		t.Errorf("%d rows were found where there is nothing else, want 4", got)
+	}
+	for i, text := range []string{"A kestrel sees voles from far away.", "The nest of a kestrel is in a tower."} {
+		doc, chunks := section(fmt.Sprintf("birds-%d.md", i), text)
+		must(t, x.Replace(t.Context(), doc, chunks))
+	}
+	if got := search(); got != 2 {
+		t.Errorf("%d of 4 passages are rows of one table, want 2", got)
+	}
+}
