@@ -22,6 +22,8 @@ import (
 	"ibid/retrieve"
 )
 
+var must = datatest.Must
+
 func TestMain(m *testing.M) {
 	if code, ran := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
 		os.Exit(code)
@@ -618,12 +620,5 @@ func TestCondense(t *testing.T) {
 		if strings.Contains(m.calls[0].User, "[1]") {
 			t.Errorf("the history's labels stand in the prompt:\n%s", m.calls[0].User)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

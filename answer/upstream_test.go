@@ -13,9 +13,12 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
+
+var must = datatest.Must
 
 type passages []retrieve.Passage
 
@@ -285,11 +288,4 @@ func TestJudgeWaitsAsAsked(t *testing.T) {
 			t.Errorf("the second call came after %v, and the server asked for 1 s", wait)
 		}
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -29,13 +29,9 @@ func FuzzNumber(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, source string, size uint8, shape uint64) {
 		kept, o := fuzzEvidence(source, shape)
 		whole, err := cite.Collect(cite.Number(stream(kept, answer.Text{Text: text}), o))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cut, err := cite.Collect(cite.Number(stream(append([]answer.Event{kept}, pieces(text, 1+int(size))...)...), o))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a, b := asJSON(t, whole), asJSON(t, cut); a != b {
 			t.Fatalf("whole: %s\ncut: %s", a, b)
 		}
@@ -134,8 +130,6 @@ func checkRange(t *testing.T, text string, start, end int) {
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }

@@ -16,6 +16,8 @@ import (
 	"ibid/retrieve"
 )
 
+var must = datatest.Must
+
 // passage returns a passage at byte 100 of its document.
 func passage(document string, n int, page int, text string) retrieve.Passage {
 	return retrieve.Passage{
@@ -109,9 +111,7 @@ const long = "The library is closed on Mondays [1]. A card that was lost costs f
 func collect(t *testing.T, o cite.Options, events ...answer.Event) cite.Answer {
 	t.Helper()
 	a, err := cite.Collect(cite.Number(stream(events...), o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a
 }
 
@@ -150,17 +150,13 @@ func TestNumberCuts(t *testing.T) {
 	for n := 1; n < len(text); n++ {
 		events := cite.Number(stream(cut(text, n)...), options)
 		got, err := cite.Collect(events)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, _ := json.Marshal(got); string(got) != string(want) {
 			t.Fatalf("in pieces of %d bytes:\n got %s\nwant %s", n, got, want)
 		}
 		shown, announced, quoted := "", 0, 0
 		for e, err := range events {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			switch e := e.(type) {
 			case cite.Cited:
 				announced = max(announced, e.Number)
@@ -281,13 +277,9 @@ func TestAnswerHasNoNull(t *testing.T) {
 		"answer":  stream(answer.Kept{Passages: evidence}, answer.Draft{Step: 1, Text: "x", Final: true}, answer.Text{Text: "Closed [1]."}),
 	} {
 		a, err := cite.Collect(cite.Number(events, options))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		data, err := json.Marshal(a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if strings.Contains(string(data), "null") {
 			t.Errorf("%s: %s", name, data)
 		}
@@ -456,9 +448,7 @@ func verdicts(t *testing.T, text string, size int) string {
 	t.Helper()
 	var got []string
 	for e, err := range cite.Number(stream(cut(text, size)...), options) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch e := e.(type) {
 		case cite.Quoted:
 			got = append(got, fmt.Sprint(e.Number, " ", e.Verdict))
@@ -596,9 +586,7 @@ func TestPlaced(t *testing.T) {
 		events := stream(append([]answer.Event{answer.Kept{Passages: make([]retrieve.Passage, 2)}}, pieces(whole, size)...)...)
 		text, places := "", []cite.Placed(nil)
 		for e, err := range cite.Number(events, cite.Options{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			switch e := e.(type) {
 			case cite.Placed:
 				if e.Start < len(text) {

@@ -18,7 +18,11 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/data/datatest"
 )
+
+var must = datatest.Must
 
 // question is a line of questions.jsonl; README.md describes its fields.
 type question struct {
@@ -38,9 +42,7 @@ func (q question) answerable() bool { return q.Kind != "off-topic" && q.Kind != 
 func readQuestions(t *testing.T) []question {
 	t.Helper()
 	f, err := os.Open("questions.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	var all []question
 	lines := bufio.NewScanner(f)
@@ -59,9 +61,7 @@ func readQuestions(t *testing.T) []question {
 		}
 		all = append(all, q)
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lines.Err())
 	return all
 }
 
@@ -164,9 +164,7 @@ func TestLibrary(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 var (
@@ -193,9 +191,7 @@ func document(t *testing.T, id string) (text string, pages []string) {
 		path = filepath.Join("pdf-sources", strings.TrimSuffix(filepath.Base(path), ext)+".html")
 	}
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !utf8.Valid(raw) {
 		t.Fatalf("%s is not UTF-8", path)
 	}

@@ -6,7 +6,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"ibid/data/datatest"
 )
+
+var must = datatest.Must
 
 func TestMain(m *testing.M) {
 	if code, ran := RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
@@ -27,11 +31,4 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(code)
 	}))
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

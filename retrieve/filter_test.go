@@ -118,9 +118,7 @@ func TestFilterMatches(t *testing.T) {
 func TestFilterJSON(t *testing.T) {
 	var f Filter
 	text := `{"collection":"work","tags":["a","b"],"author":"Ada","language":"en","since":"2024-03","until":"2024-03-31"}`
-	if err := json.Unmarshal([]byte(text), &f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &f))
 	want := Filter{Collection: "work", Tags: []string{"a", "b"}, Author: "Ada", Language: "en", Since: "2024-03", Until: "2024-03-31"}
 	if got, err := json.Marshal(f); !f.Equal(want) || string(got) != text || err != nil {
 		t.Errorf("%s became %+v and %s, %v", text, f, got, err)

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/index"
 	"ibid/retrieve/state"
 )
+
+var must = datatest.Must
 
 var _ ingest.Sink = (*retrieve.Index)(nil)
 
@@ -37,13 +40,6 @@ func openState(t testing.TB, dir string) *state.Store {
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func newIndex(t testing.TB, s *state.Store, m retrieve.Embedder) *retrieve.Index {

@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"ibid/data/datatest"
 )
+
+var must = datatest.Must
 
 func TestTerms(t *testing.T) {
 	for _, c := range []struct{ text, want string }{

@@ -16,9 +16,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
+
+var must = datatest.Must
 
 // hostile is the title of a hostile document.
 const hostile = `<script>alert("x")</script> & 'quotes' ` + "\x1b[31mred\x1b[0m" + `<img src=x onerror=alert(1)>`
@@ -250,10 +253,3 @@ func (noDrawer) Draws(context.Context, string) bool { return false }
 type noUpstream struct{ Upstream }
 
 func (noUpstream) Model() string { return "" }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

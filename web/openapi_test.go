@@ -45,9 +45,7 @@ type object = map[string]any
 // and who may use a route.
 func TestOpenAPI(t *testing.T) {
 	var d object
-	if err := json.Unmarshal(openapiDocument, &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(openapiDocument, &d))
 	described := d["paths"].(object)
 	for route, access := range accesses() {
 		method, pattern, _ := strings.Cut(route, " ")
@@ -90,13 +88,9 @@ func TestOpenAPI(t *testing.T) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Encode(d))
 	if *update {
-		if err := os.WriteFile("openapi.json", b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("openapi.json", b.Bytes(), 0o644))
 		return
 	}
 	if !bytes.Equal(b.Bytes(), openapiDocument) {
@@ -192,9 +186,7 @@ func newSchemas(t *testing.T) *schemas {
 						for _, v := range spec.Values {
 							if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 								text, err := strconv.Unquote(lit.Value)
-								if err != nil {
-									t.Fatal(err)
-								}
+								must(t, err)
 								s.values[pkg+"."+id.Name] = append(s.values[pkg+"."+id.Name], text)
 							}
 						}
@@ -217,9 +209,7 @@ func parsed(t testing.TB, dir string) (files []*ast.File) {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files = append(files, f)
 	}
 	return files
@@ -395,9 +385,7 @@ func inSource(t *testing.T, dir, pattern string) (found []string) {
 			continue
 		}
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
 			found = append(found, string(m[1]))
 		}
@@ -473,14 +461,10 @@ const documentURL = "http://ibid.test/openapi.json"
 
 func (r *replyChecker) load(t testing.TB) {
 	r.once.Do(func() {
-		if err := json.Unmarshal(openapiDocument, &r.document); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(openapiDocument, &r.document))
 		// A reply must not have a member that is not described.
 		strict, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapiDocument))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, s := range strict.(object)["components"].(object)["schemas"].(object) {
 			if s := s.(object); s["properties"] != nil {
 				s["additionalProperties"] = false
@@ -489,9 +473,7 @@ func (r *replyChecker) load(t testing.TB) {
 		r.compiler = jsonschema.NewCompiler()
 		r.compiler.DefaultDraft(jsonschema.Draft2020)
 		r.compiler.AssertFormat()
-		if err := r.compiler.AddResource(documentURL, strict); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.compiler.AddResource(documentURL, strict))
 		r.seen, r.statuses = map[string]bool{}, map[string][]any{}
 		for _, c := range r.document["x-codes"].([]any) {
 			r.statuses[c.(object)["code"].(string)] = c.(object)["status"].([]any)

@@ -14,6 +14,8 @@ import (
 	"ibid/retrieve/embed"
 )
 
+var must = datatest.Must
+
 // This file checks that the weights of score.go hold on public question sets, which
 // IBID_DATASETS names. On each set's index, its own answerable questions are on
 // topic, and the questions of all other sets are off topic; those written to look
@@ -35,9 +37,7 @@ func (s *set) look(ctx context.Context, t *testing.T, text string) *look {
 		t.Fatal(err)
 	}
 	stats, err := s.index.Stats(ctx, retrieve.Terms(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if l.reading, err = Read(ctx, text, l.passages, stats, s.embedder, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -168,9 +168,7 @@ func TestScripts(t *testing.T) {
 		for _, q := range s.questions {
 			for id := range q.gold {
 				if absent(q) {
-					if err := s.index.Delete(t.Context(), id); err != nil {
-						t.Fatal(err)
-					}
+					must(t, s.index.Delete(t.Context(), id))
 				}
 			}
 		}

@@ -48,9 +48,7 @@ func (nearEncoder) Space() string {
 // sentence that the encoder finds near, and by none where it finds none.
 func TestForeign(t *testing.T) {
 	model, err := embed.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var passages []retrieve.Passage
 	for i, text := range []string{
 		"The tide turns at noon in the harbour. The crane lifts boats of two tons.",
@@ -69,13 +67,9 @@ func TestForeign(t *testing.T) {
 		{"光合作用是怎样的？", "photosynthesis", ""},
 	} {
 		d, err := Read(t.Context(), c.question, passages, CountTerms(passages), model, nearEncoder{c.phrase})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		quotes, err := d.Quote(t.Context(), passages, DefaultConfidence)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := ""
 		for _, q := range quotes {
 			got += q.Text
@@ -101,9 +95,7 @@ func TestForeignHolds(t *testing.T) {
 		t.Skip("needs the weights: run 'ibid setup multilingual' and set IBID_ENCODER to the file that it makes")
 	}
 	m, err := encoder.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !m.Knows("ru") {
 		t.Skip("IBID_ENCODER is not the multilingual encoder")
 	}
@@ -141,17 +133,11 @@ func TestForeignHolds(t *testing.T) {
 func quoteForeign(t *testing.T, s *set, m *encoder.Model, text string) (all string) {
 	t.Helper()
 	passages, err := s.index.Search(t.Context(), retrieve.Query{Text: text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := Read(t.Context(), text, passages, CountTerms(passages), s.embedder, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	quotes, err := d.Quote(t.Context(), passages, DefaultConfidence)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, q := range quotes {
 		all += q.Text + "\n"
 	}

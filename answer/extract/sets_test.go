@@ -43,9 +43,7 @@ func (q *question) answerable() bool {
 func readLines[T any](t *testing.T, file string) []T {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	var out []T
 	lines := bufio.NewScanner(f)
@@ -57,9 +55,7 @@ func readLines[T any](t *testing.T, file string) []T {
 		}
 		out = append(out, v)
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lines.Err())
 	return out
 }
 
@@ -69,25 +65,17 @@ func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 	dir := datatest.Sets(t, name)
 	ctx := t.Context()
 	model, err := embed.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lib, err := library.Open(ctx, library.Place{Data: t.TempDir()}, model, library.Options{Search: retrieve.Options{Encoder: m}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { lib.Close() })
 	index := lib.Index
 	root, err := index.AddRoot(ctx, "/set", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &set{name: name, index: index, embedder: model}
 	s.questions = readLines[question](t, filepath.Join(dir, "queries.jsonl"))
 	grades, _, err := eval.ReadGrades(os.DirFS(dir), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range s.questions {
 		q := &s.questions[i]
 		q.gold = make(map[string]bool)
@@ -98,9 +86,7 @@ func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 		}
 	}
 	records, err := eval.ReadCorpus(os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if most > 0 && len(records) > most {
 		// A library is smaller than these sets: keep what the questions need first.
 		needed := map[string]bool{}
@@ -131,13 +117,9 @@ func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 			continue
 		}
 		doc := &ingest.Document{ID: "set/" + r.ID, Root: root.Name, Path: r.ID, Title: r.Title, Format: "text", Digest: strings.Repeat("0", 64), Text: r.Text}
-		if err := index.Replace(ctx, doc, ingest.Split(doc)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, index.Replace(ctx, doc, ingest.Split(doc)))
 	}
-	if err := index.Encode(ctx, retrieve.Encoding{Workers: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, index.Encode(ctx, retrieve.Encoding{Workers: 2}))
 	return s
 }
 

@@ -25,6 +25,8 @@ import (
 	"ibid/ingest"
 )
 
+var must = datatest.Must
+
 var _ answer.Model = (*openai.Client)(nil)
 
 func newClient(t *testing.T, o openai.Options) *openai.Client {
@@ -706,12 +708,5 @@ func TestJudgeIsNotRepeated(t *testing.T) {
 		if n := len(h.Exchanges()); n != 1 {
 			t.Errorf("%s: %d requests", c.fault, n)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

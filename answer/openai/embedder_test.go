@@ -25,9 +25,7 @@ func newEmbedder(t *testing.T, h *openaitest.Handler, o openai.Options) *openai.
 	t.Helper()
 	o.BaseURL, o.Transport, o.Model = openaitest.PipeURL, openaitest.Pipe(t, h), "nomic-embed-text"
 	e, err := openai.NewEmbedder(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -140,9 +138,7 @@ func TestCallsShareRequests(t *testing.T) {
 				return nil
 			})
 		}
-		if err := g.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Wait())
 		// The first three go as they come, and the rest in full batches.
 		if n := len(h.Exchanges()) - 1; n < 12 || n > 16 {
 			t.Errorf("%d requests for 120 texts", n)

@@ -14,9 +14,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestWords compares the error messages with testdata/errors.txt.
 func TestWords(t *testing.T) {
 	u, err := newUpstream(Options{BaseURL: "http://me:hunter2secret@localhost:11434/v1/", Model: "qwen3:8b", Key: "sk-0123456789"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const sent = "The secret of the document is forty-two and a half."
 	var b strings.Builder
 	for _, c := range []struct {
@@ -57,14 +55,10 @@ func TestWords(t *testing.T) {
 
 	const golden = "testdata/errors.txt"
 	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(golden, []byte(b.String()), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if b.String() != string(want) {
 		t.Errorf("the words differ from %s (-update rewrites it):\n%s", golden, b.String())
 	}

@@ -33,9 +33,7 @@ func TestRelayFaults(t *testing.T) {
 		r, err := NewRelay(Options{
 			BaseURL: openaitest.Start(t, h), Model: "m", Key: "sk-secret-key", FirstToken: limit, Idle: limit, Total: 10 * time.Minute,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body := `{"model":"m","messages":[{"role":"user","content":"` + secret + `"}]`
 		if tt.stream {
 			body += `,"stream":true`

@@ -11,7 +11,11 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"ibid/data/datatest"
 )
+
+var must = datatest.Must
 
 // body replies with what is read from it.
 type body struct{ io.Reader }

@@ -14,9 +14,12 @@ import (
 	"pgregory.net/rapid"
 
 	"ibid/cite/marker"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
+
+var must = datatest.Must
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
@@ -159,11 +162,4 @@ func TestEvidenceIsInert(t *testing.T) {
 			rt.Errorf("%d labels in %q", n, user)
 		}
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

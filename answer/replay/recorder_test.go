@@ -9,8 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
+
+var must = datatest.Must
 
 // A recorder finds what it saved; without one nothing is saved.
 func TestLoad(t *testing.T) {
@@ -274,11 +277,4 @@ func TestHeld(t *testing.T) {
 			t.Errorf("kept %t, %v", kept, err)
 		}
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"ibid/data/datatest"
 )
 
+var must = datatest.Must
+
 var library = []rewrite.Document{
 	{Source: "hours.md", Title: "Hours"}, {Source: "fees.pdf", Title: "Fees"}, {Source: "rooms.html", Title: "Rooms"},
 }

@@ -45,15 +45,11 @@ func readVectors(t testing.TB) []vector {
 		}
 		data, err = top, nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file struct {
 		Vectors []vector `json:"vectors"`
 	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &file))
 	if len(file.Vectors) == 0 {
 		t.Fatalf("no vectors in %s", folder)
 	}

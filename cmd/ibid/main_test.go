@@ -16,8 +16,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ibid/answer/openai/openaitest"
+	"ibid/data/datatest"
 	"ibid/ingest/site"
 )
+
+var must = datatest.Must
 
 // TestMain lets the test binary be the program: as a reader of a dangerous
 // format, and as the command "ibid" of the scripts.
@@ -139,12 +142,5 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if want := args[0]; strconv.Itoa(code) != want {
 		ts.Fatalf("exit code %d, want %s", code, want)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

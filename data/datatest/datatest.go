@@ -17,6 +17,14 @@ import (
 	"testing"
 )
 
+// Must ends the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Campaign reports whether tests run at full size: whether IBID_CAMPAIGN is set.
 func Campaign() bool { return os.Getenv("IBID_CAMPAIGN") != "" }
 

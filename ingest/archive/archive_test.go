@@ -12,7 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/ulikunitz/xz"
+
+	"ibid/data/datatest"
 )
+
+var must = datatest.Must
 
 // A packed file is one to put into an archive.
 type packed struct {
@@ -63,13 +67,6 @@ func gzipped(t testing.TB, data []byte) []byte {
 	must(t, err)
 	must(t, w.Close())
 	return out.Bytes()
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // lined recognises files that hold a file on each line: its name, a space, its

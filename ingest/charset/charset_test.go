@@ -21,6 +21,8 @@ import (
 	"ibid/data/datatest"
 )
 
+var must = datatest.Must
+
 // Each folder is named for the encoding of its files, some also for the
 // language. The decoder gets no declaration.
 func TestShareDecodedRight(t *testing.T) {
@@ -288,11 +290,4 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, declared string) {
 		Decode(data, declared)
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

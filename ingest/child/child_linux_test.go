@@ -19,7 +19,11 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"ibid/data/datatest"
 )
+
+var must = datatest.Must
 
 func TestMain(m *testing.M) {
 	if code, ran := Run(os.Getenv, os.Stdin, os.Stdout, os.Stderr, misbehave); ran {
@@ -295,13 +299,9 @@ func TestChildEndsAsItReplies(t *testing.T) {
 func TestChildEndsWithItsParent(t *testing.T) {
 	for _, doing := range []string{"nothing", "hang"} {
 		c, err := startProcess("reader")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if doing != "nothing" {
-			if err := sendFrame(c.stdin, frame{object: []byte(`{"Do":"` + doing + `"}`)}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, sendFrame(c.stdin, frame{object: []byte(`{"Do":"` + doing + `"}`)}))
 		}
 		if err := c.stdin.Close(); err != nil { // as when the process dies
 			t.Fatal(err)
@@ -315,9 +315,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 // The lengths in a frame are not trusted.
 func TestReceiveFrame(t *testing.T) {
 	var sent bytes.Buffer
-	if err := sendFrame(&sent, frame{last: true, object: []byte("{}"), text: "text"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sendFrame(&sent, frame{last: true, object: []byte("{}"), text: "text"}))
 	f, err := receiveFrame(bytes.NewReader(sent.Bytes()), 1<<20)
 	if err != nil || string(f.data) != "text" || string(f.object) != "{}" || !f.last {
 		t.Errorf("%+v, %v", f, err)

@@ -11,6 +11,8 @@ import (
 	"ibid/data/datatest"
 )
 
+var must = datatest.Must
+
 // A packed file has the name of its label, or of its path; cut off anywhere, it is
 // none.
 func TestNative(t *testing.T) {
@@ -46,9 +48,7 @@ func TestFilesOfRealDocuments(t *testing.T) {
 		"testWORD_EMFAndAttachments.docx":  "TestText.txt microsoft_word_document.docx oleobject2.pdf",
 	} {
 		data, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names := func(data []byte) (names []string) {
 			if err := Files(data, func(name string, _ []byte) error { names = append(names, name); return nil }); err != nil {
 				t.Errorf("%s: %v", file, err)
@@ -72,9 +72,7 @@ func TestFilesOfRealDocuments(t *testing.T) {
 // precedes the damage, or nothing.
 func TestBinaryWorkbook(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(datatest.Sets(t, "files"), "mixed-tika", "testEXCEL_various.xlsb"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read := func(damage func(part []byte) []byte) string {
 		var out strings.Builder
 		f := &file{archive: &archive{}, meta: func(string, string) {}, size: int64(len(data)), out: func(b Block) {
@@ -84,9 +82,7 @@ func TestBinaryWorkbook(t *testing.T) {
 			}
 			out.WriteString("\n")
 		}}
-		if err := f.load(data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.load(data))
 		for _, name := range f.names {
 			if content, err := f.content(name, maxOut); err == nil && strings.HasSuffix(name, ".bin") {
 				content = damage(content)

@@ -27,6 +27,8 @@ import (
 	"ibid/ingest/child"
 )
 
+var must = datatest.Must
+
 func TestMain(m *testing.M) {
 	if code, ran := RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
 		os.Exit(code)
@@ -100,9 +102,7 @@ func (s *server) html(path, body string) {
 func openSite(t *testing.T, folder, address string) *Site {
 	t.Helper()
 	s, err := Open(folder, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Fetcher = &Fetcher{Private: true, pause: time.Microsecond}
 	t.Cleanup(func() { s.Close() })
 	return s
@@ -111,9 +111,7 @@ func openSite(t *testing.T, folder, address string) *Site {
 func crawlOnce(t *testing.T, s *Site) Report {
 	t.Helper()
 	report, err := s.Crawl(t.Context(), false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return report
 }
 
@@ -131,9 +129,7 @@ func files(t *testing.T, s *Site) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -629,9 +625,7 @@ func TestSynced(t *testing.T) {
 	for range 2 {
 		crawlOnce(t, s)
 		for c, err := range syncer.Sync(t.Context(), ingest.Root{Name: "site", Path: web.URL}, s) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got = append(got, fmt.Sprintf("%s %s %s", c.Action, c.Path, c.From))
 		}
 		state = "second"

@@ -20,8 +20,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
+
+var must = datatest.Must
 
 var _ retrieve.Embedder = (*Model)(nil)
 
@@ -30,18 +33,14 @@ var open = sync.OnceValues(New)
 func model(t testing.TB) *Model {
 	t.Helper()
 	m, err := open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
 func vectors(t testing.TB, texts ...string) [][]float32 {
 	t.Helper()
 	rows, err := model(t).Embed(context.Background(), texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rows
 }
 
@@ -56,17 +55,13 @@ func dot(a, b []float32) (sum float64) {
 // features, and the same first components to the last bit.
 func TestGolden(t *testing.T) {
 	data, err := os.ReadFile("testdata/golden.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var cases []struct {
 		Text     string
 		Features []string
 		Bits     []string
 	}
-	if err := json.Unmarshal(data, &cases); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &cases))
 	if len(cases) == 0 {
 		t.Fatal("no cases")
 	}
@@ -251,9 +246,7 @@ func FuzzEmbed(f *testing.F) {
 	m := model(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		rows, err := m.Embed(context.Background(), []string{text, text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		check(t, m, rows[0])
 		if !slices.Equal(rows[0], rows[1]) {
 			t.Fatal("two vectors for one text")

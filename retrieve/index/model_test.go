@@ -8,11 +8,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"testing"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
+
+var must = datatest.Must
 
 // A Model is a searcher that keeps everything in a map and reads all of it for
 // every question.
@@ -344,11 +346,4 @@ func (r *Maker) Check(ctx context.Context, m *Model, s retrieve.Searcher, search
 		}
 	}
 	return nil
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -33,9 +33,7 @@ func BenchmarkLibrary(b *testing.B) {
 	}
 	for _, size := range sizes {
 		n, err := strconv.Atoi(size)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		shelf := fillShelf(b, os.Getenv("IBID_DATASETS"), n)
 		b.Run(size, func(b *testing.B) { measure(b, shelf, n) })
 	}
@@ -56,15 +54,11 @@ func measure(b *testing.B, shelf *shelf, n int) {
 	}
 	open := func(b *testing.B, place library.Place) *library.Library {
 		lib, err := library.Open(b.Context(), place, shelf.Embedder, library.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		return lib
 	}
 	closed := func(b *testing.B, lib *library.Library) {
-		if err := lib.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, lib.Close())
 	}
 	search := func(b *testing.B, lib *library.Library, i int) {
 		if _, err := lib.Search(b.Context(), retrieve.Query{Text: shelf.Questions[i%len(shelf.Questions)]}); err != nil {
@@ -118,9 +112,7 @@ func measure(b *testing.B, shelf *shelf, n int) {
 				var want []string
 				for kind, lib := range libs {
 					found, err := lib.Search(b.Context(), retrieve.Query{Text: shelf.Questions[i], K: 5})
-					if err != nil {
-						b.Fatal(err)
-					}
+					must(b, err)
 					for _, p := range found {
 						if kind == 0 {
 							want = append(want, p.ID)
@@ -154,9 +146,7 @@ func measure(b *testing.B, shelf *shelf, n int) {
 		}
 		percentiles(b, len(libs), func(kind, i int) { search(b, libs[kind], i) })
 		stop.Store(true)
-		if err := writers.Wait(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, writers.Wait())
 	})
 }
 
@@ -169,9 +159,7 @@ const clusterEnv = "IBID_TEST_WEAVIATE"
 
 func cluster(t testing.TB) *weaviate.Address {
 	at, err := weaviate.ParseAddress(os.Getenv(clusterEnv))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &at
 }
 
@@ -246,9 +234,7 @@ func fill(b *testing.B, lib *library.Library, shelf *shelf, writers, n int) (fre
 		b.Fatal(err)
 	}
 	there, err := lib.Documents(b.Context(), retrieve.Filter{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	known := make(map[string]bool, len(there))
 	for _, d := range there {
 		known[d.ID] = true
@@ -263,11 +249,7 @@ func fill(b *testing.B, lib *library.Library, shelf *shelf, writers, n int) (fre
 		fresh += len(chunks)
 		g.Go(func() error { return lib.Replace(ctx, doc, chunks) })
 	}
-	if err := g.Wait(); err != nil {
-		b.Fatal(err)
-	}
-	if err := lib.Follow(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, g.Wait())
+	must(b, lib.Follow(b.Context()))
 	return fresh
 }

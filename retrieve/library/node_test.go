@@ -25,6 +25,8 @@ import (
 	"ibid/retrieve/library"
 )
 
+var must = datatest.Must
+
 // TestNodeLost kills a node of a Weaviate cluster with -9 and starts it again, while
 // one server stores and another searches, both on one PostgreSQL: storing and searching
 // go on, nothing that was replaced or deleted is shown, and afterwards the index has
@@ -38,13 +40,9 @@ func TestNodeLost(t *testing.T) {
 	place.Cluster = cluster(t)
 	open := func() *library.Library {
 		model, err := embed.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lib, err := library.Open(t.Context(), library.Place{Data: t.TempDir(), URL: place.URL, Cluster: place.Cluster}, model, library.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { lib.Close() })
 		return lib
 	}
@@ -59,13 +57,9 @@ func TestNodeLost(t *testing.T) {
 	n.during("with all nodes", phase)
 	victim := nodes + strconv.Itoa(2+datatest.Rand(t).IntN(2))
 	pid, err := os.ReadFile(victim + "/pid")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	number, err := strconv.Atoi(strings.TrimSpace(string(pid)))
-	if err = errors.Join(err, syscall.Kill(number, syscall.SIGKILL)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, syscall.Kill(number, syscall.SIGKILL)))
 	n.during("with a node lost", 2*phase)
 	start := time.Now()
 	if out, err := exec.Command(victim + "/start").CombinedOutput(); err != nil {

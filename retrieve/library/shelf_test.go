@@ -54,14 +54,10 @@ func readTexts(t testing.TB, path string) (texts []string) {
 	s.Buffer(nil, 16<<20)
 	for s.Scan() {
 		var e struct{ Title, Text string }
-		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(s.Bytes(), &e))
 		texts = append(texts, strings.TrimSpace(e.Title+" "+e.Text))
 	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Err())
 	return texts
 }
 

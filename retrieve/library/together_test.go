@@ -88,16 +88,10 @@ func start(t *testing.T, place library.Place) func(format string, args ...any) s
 	child.Env = append(os.Environ(), childData+"="+place.Data, childURL+"="+place.URL)
 	child.Stderr = os.Stderr
 	in, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, child.Start())
 	t.Cleanup(func() {
 		if err := errors.Join(in.Close(), child.Wait()); err != nil {
 			t.Error(err)

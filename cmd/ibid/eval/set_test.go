@@ -8,7 +8,11 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ibid/data/datatest"
 )
+
+var must = datatest.Must
 
 const (
 	goodCorpus  = `{"_id": "a", "title": "Tea", "text": "black", "metadata": {}}` + "\n" + `{"_id": "b", "title": "", "text": ""}` + "\n"
@@ -175,11 +179,4 @@ func FuzzReadSet(f *testing.F) {
 			t.Error("a set that cannot be measured is taken")
 		}
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"ibid/data/datatest"
 )
 
+var must = datatest.Must
+
 var prover = answer.Prover()
 
 // libraryPlaces returns the longer sentences of each document of the sample library.
@@ -27,18 +29,14 @@ func libraryPlaces(t *testing.T) (places [][]eval.Place) {
 		places = append(places, eval.Places(prover, string(b)))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return places
 }
 
 func readClaims(t *testing.T) []eval.Claim {
 	t.Helper()
 	claims, err := eval.ReadClaims(os.DirFS(datatest.Sets(t, "wice-dev")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return claims
 }
 

@@ -6,7 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ibid/data/datatest"
 )
+
+var must = datatest.Must
 
 func engine(t *testing.T) *Engine {
 	t.Helper()
@@ -15,9 +19,7 @@ func engine(t *testing.T) *Engine {
 		t.Skipf("%v: run 'go generate ./ingest/pdf', and give the tag pdfium", err)
 	}
 	e, err := Open(code, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -37,9 +39,7 @@ func TestEngine(t *testing.T) {
 func readsFileAfterFile(t *testing.T, e *Engine) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "columns.pdf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want, err := find(t, e, data, 1, "measurements")
 	if err != nil || len(want) == 0 {
 		t.Fatalf("%v: %v", err, want)
@@ -63,9 +63,7 @@ func isBounded(t *testing.T, e *Engine) {
 		t.Errorf("%v", err)
 	}
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "rates.pdf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if found, err := find(t, e, data, 1, "Valid from"); err != nil || len(found) != 1 {
 		t.Errorf("in the next file: %v, %v", found, err)
 	}
@@ -82,9 +80,7 @@ func find(t *testing.T, e *Engine, data []byte, page int, quote string) ([]Rect,
 func marksWhatItFinds(t *testing.T, e *Engine) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "rates.pdf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found, err := find(t, e, data, 1, "Valid from 1 April")
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)

@@ -17,8 +17,11 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/data/datatest"
 	"ibid/retrieve/embed/encoder/kernel"
 )
+
+var must = datatest.Must
 
 var tiny = struct {
 	facts Facts
@@ -424,12 +427,5 @@ func TestEnglish(t *testing.T) {
 				t.Errorf("%q and %q: %.4f, want %.4f", texts[i], texts[j], got, c)
 			}
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
