@@ -88,6 +88,30 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
+// TestBrowserDraftsAreAligned checks how much of a draft a text has passed.
+func TestBrowserDraftsAreAligned(t *testing.T) {
+	t.Parallel()
+	b := newScene(t, nil).newTab(t, 800, "light")
+	for _, c := range []struct {
+		name, now string
+		want      int
+	}{
+		{"nothing yet", `[]`, 0},
+		{"the first", `["Boats sail."]`, 1},
+		{"one is inserted", `["Boats sail.", "The moon is green."]`, 1},
+		{"one is left out", `["Boats sail.", "The fee is due in March."]`, 3},
+		{"one is changed", `["Boats sail.", "Dogs stay ashore until noon."]`, 2},
+		{"one is moved up", `["The office opens.", "Boats sail."]`, 1},
+		{"all, with another first", `["So it is.", "Boats sail.", "Dogs stay ashore.", "The fee is due in March.", "The office opens."]`, 4},
+	} {
+		got, err := chromedp.Run(b, chromedp.Evaluate[int](`import("/static/blocks.js").then(({ passed }) =>
+			passed(["Boats sail.", "Dogs stay ashore.", "The fee is due in March.", "The office opens."], `+c.now+`))`, chromedp.EvalAwaitPromise))
+		if err != nil || got != c.want {
+			t.Errorf("%s: passed %d sentences, want %d (%v)", c.name, got, c.want, err)
+		}
+	}
+}
+
 // TestBrowserStates checks the page in every state.
 func TestBrowserStates(t *testing.T) {
 	t.Parallel()
@@ -108,6 +132,7 @@ func TestBrowserStates(t *testing.T) {
 		b.is("Switch to light theme", `document.getElementById("theme").getAttribute("aria-label")`)
 		b.do(chromedp.Click(chromedp.CSS("#theme")))
 		b.is(light, paper)
+		b.js(`localStorage.removeItem("ibid.theme") ?? ""`) // the pictures have the theme of the system
 		b.do(chromedp.Navigate(s.URL), chromedp.WaitVisible(chromedp.CSS("#library")))
 
 		b.ask("asking")
@@ -138,14 +163,16 @@ func TestBrowserStates(t *testing.T) {
 		b.look("3-draft")
 		// The refined answer replaces the draft sentence by sentence.
 		s.pass("first")
-		b.is("Nobody sails alone before the end of April.1 The mooring The fee is due.", sentences)
-		b.is("The fee is due.", `document.querySelector(".turn .text span.draft").textContent.trim()`)
+		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 Dogs stay ashore. The fee is due.", sentences)
+		b.is("Dogs stay ashore. The fee is due.", `document.querySelector(".turn .text span.draft").textContent.trim()`)
+		const highlighted = `[...CSS.highlights.get("changed")].map(String).join("|")`
+		b.is("The mooring fee is 240 crowns a season.", highlighted)
 		b.look("3-refining")
 		s.pass("second")
 		b.waitFor(ended)
-		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2", sentences)
+		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 Dogs stay ashore.", sentences)
 		b.is("0", `String(document.querySelectorAll(".turn .text .draft").length)`)
-		b.is("The mooring fee is 240 crowns a season.", `[...CSS.highlights.get("changed")].map(String).join("|")`)
+		b.is("The mooring fee is 240 crowns a season.", highlighted)
 		b.is("1", `String(document.querySelectorAll(".evidence .drafts li").length)`)
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", `document.querySelector(".evidence .drafts li").textContent.replace(/\s*1/, "").trim()`)
 		b.look("3-refined")

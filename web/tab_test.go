@@ -197,9 +197,9 @@ func (s *scene) script(lib shelf) script {
 				Final: true},
 			answer.Draft{Step: 2, Text: "Nobody sails"}, // which the answer replaces: it is no draft of its own
 			s.waitAt("first"),
-			answer.Text{Text: "Nobody sails alone before the end of April.[1] The mooring"},
+			answer.Text{Text: "Nobody sails alone before the end of April.[1] The mooring fee is 240 crowns a season.[3] Dogs"},
 			s.waitAt("second"),
-			answer.Text{Text: " fee is 240 crowns a season.[3]"}, usage}),
+			answer.Text{Text: " stay ashore."}, usage}),
 		"asking": {answer.Retrieved{Passages: []retrieve.Passage{alone, aids, fee, dogs}},
 			lib.judged(alone, answer.Relevant, "covers 'sails alone', 'April'"), s.waitAt("first"),
 			answer.Unanswered{Reason: "nothing_relevant", Text: "No."}},

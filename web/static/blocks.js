@@ -17,8 +17,10 @@ export class Blocks {
     this.equip = equip;
     this.html = []; // by index
     this.earlier = []; // the draft that the text replaces, sentence by sentence
+    this.before = []; // its sentences: {text, block, n}
     this.first = null; // the first of the drafts
     this.draft = false; // the text is a draft too
+    this.growing = false; // its last sentence is drawn, and may not be complete
     this.marked = []; // its sentences in changed
     this.stale = new Set();
     this.frame = 0;
@@ -28,35 +30,39 @@ export class Blocks {
   begin(draft) {
     const size = (html) => html.join("").length;
     if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // not by what broke off early
+    this.before = this.earlier.flatMap((html, block) => sentences(parse(html)).map(({ text }, n) => ({ text, block, n })));
     if (this.html.length) this.first ||= this.html;
     this.html = [];
     this.draft = draft;
-    this.#redraw();
+    this.draw();
   }
 
   // put sets the HTML of a block, which is drawn in the next frame.
   put(index, html) {
     this.html[index] = html;
     this.stale.add(index);
-    if (index) this.stale.add(index - 1);
+    if (this.before.length) for (let i = 0; i < this.html.length; i++) this.stale.add(i); // a block may have been below the text
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }
 
   // finish drops what is left of the earlier draft, and marks the sentences that differ from the first.
   finish() {
-    this.earlier = [];
-    this.#redraw();
+    this.earlier = this.before = [];
+    this.growing = false;
+    this.html.forEach((_, i) => this.stale.add(i));
     this.draw();
-    while (this.element.children.length > this.html.length) this.element.lastChild.remove();
     this.mark(this.first);
   }
 
-  // mark marks the sentences that are not in an earlier text, which is the HTML of its blocks.
+  // mark marks the sentences that are not in an earlier text, which is the HTML of its
+  // blocks. Those of the draft below are not the text's.
   mark(before) {
     if (!changed || !before?.length) return;
     for (const range of this.marked) changed.delete(range);
     const old = new Set(before.flatMap((html) => sentences(parse(html)).map((s) => s.text)));
-    this.marked = sentences(this.element).filter((s) => !old.has(s.text)).map((s) => s.range);
+    const said = sentences(this.element);
+    if (this.growing) said.pop();
+    this.marked = said.filter((s) => !old.has(s.text)).map((s) => s.range);
     for (const range of this.marked) changed.add(range);
   }
 
@@ -65,63 +71,90 @@ export class Blocks {
     return this.marked.length > 0;
   }
 
-  #redraw() {
-    for (let i = 0; i < Math.max(this.html.length, this.earlier.length); i++) this.stale.add(i);
-  }
-
   draw() {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    for (const index of [...this.stale].sort((a, b) => a - b)) {
-      while (this.element.children.length <= index) {
-        const block = document.createElement("div");
-        block.className = "block";
-        block.dir = "auto";
-        this.element.append(block);
-      }
+    const drawn = new Map([...this.stale].sort((a, b) => a - b).map((i) => [i, parse(this.html[i])]));
+    const below = this.before.length ? this.#rest(drawn) : [];
+    this.stale.clear();
+    below.forEach((content, i) => drawn.set(this.html.length + i, content));
+    while (this.element.children.length < this.html.length + below.length) this.element.append(Object.assign(document.createElement("div"), { className: "block", dir: "auto" }));
+    while (this.element.children.length > this.html.length + below.length) this.element.lastChild.remove();
+    for (const [index, content] of drawn) {
       const block = this.element.children[index];
-      block.classList.toggle("draft", this.draft || this.html[index] === undefined);
-      graft(block, this.#content(index));
+      const draft = this.draft || index >= this.html.length;
+      block.classList.toggle("draft", draft);
+      if (draft) for (const cite of content.querySelectorAll(".cite")) cite.remove();
+      graft(block, content);
       for (const cite of block.querySelectorAll(".cite:not([href])")) this.equip(cite);
       copyButtons(block);
     }
-    this.stale.clear();
+    if (this.before.length && !this.draft) this.mark(this.first);
   }
 
-  // #content returns a block, and below the last one the rest of the draft's.
-  #content(index) {
-    const [html, earlier] = [this.html[index], this.earlier[index]];
-    const content = parse(html ?? earlier ?? "");
-    if (this.draft || html === undefined) for (const cite of content.querySelectorAll(".cite")) cite.remove();
-    if (html === undefined || earlier === undefined || index < this.html.length - 1) return content;
-    const rest = parse(earlier);
-    for (const cite of rest.querySelectorAll(".cite")) cite.remove();
-    const [now, before] = [sentences(content), sentences(rest)];
-    const [growing, same] = [now.at(-1), before[now.length - 1]];
-    if (growing && same && same.text !== growing.text && same.text.startsWith(growing.text)) {
-      growing.range.deleteContents(); // until it differs from what is there
-      now.pop();
-    }
-    const left = before[now.length];
-    if (!left) return content;
-    const gone = document.createRange();
-    gone.setStart(rest, 0);
-    gone.setEnd(left.range.startContainer, left.range.startOffset);
-    gone.deleteContents();
-    for (const node of rest.children) {
-      node.classList.add("draft");
-      if (node.tagName === "P" && content.lastElementChild?.tagName === "P") {
-        const span = document.createElement("span");
-        span.className = "draft";
-        span.append(" ", ...node.childNodes);
-        node.replaceWith(span);
-        content.lastElementChild.append(span);
-        break;
+  // #rest returns what is below the text of the earlier draft, by block. The rest of a
+  // paragraph that the text is in is added to its last block.
+  #rest(drawn) {
+    const now = [...drawn.values()].flatMap((content) => sentences(content));
+    const growing = now.pop();
+    let next = passed(this.before.map((s) => s.text), now.map((s) => s.text));
+    if (growing) {
+      // A sentence that is there already stays until the new one differs from it.
+      const begun = (s) => s?.text.startsWith(growing.text);
+      const same = this.before.findIndex((s, i) => i >= next && begun(s) && (i === next || growing.text.length > 20));
+      this.growing = same < 0;
+      if (same >= 0 && this.before[same].text === growing.text) next = same + 1;
+      else if (same >= 0) {
+        next = same;
+        growing.range.deleteContents();
       }
     }
-    content.append(...rest.childNodes);
-    return content;
+    const left = this.before[next];
+    const last = drawn.get(this.html.length - 1);
+    if (!left) return [];
+    const rest = this.earlier.slice(left.block).map(parse);
+    if (left.n) {
+      const gone = document.createRange();
+      const { startContainer, startOffset } = sentences(rest[0])[left.n].range;
+      gone.setStart(rest[0], 0);
+      gone.setEnd(startContainer, startOffset);
+      gone.deleteContents();
+    }
+    if (!last || !left.n && last.textContent.trim()) return rest;
+    const nodes = [...rest.shift().children];
+    for (const node of nodes) for (const cite of node.querySelectorAll(".cite")) cite.remove();
+    if (nodes[0]?.tagName === "P" && last.lastElementChild?.tagName === "P") {
+      const span = document.createElement("span");
+      span.append(" ", ...nodes[0].childNodes);
+      last.lastElementChild.append(span);
+      nodes[0] = span;
+      last.append(...nodes.slice(1));
+    } else last.append(...nodes);
+    for (const node of nodes) node.classList.add("draft");
+    return rest;
   }
+}
+
+// passed returns how many sentences of a draft another text has passed, as far as it is
+// written: up to the last one of the longest list that both have in order. A sentence
+// also counts, for less, as one that shares most of its words.
+export function passed(before, now) {
+  const words = before.map(wordsOf);
+  let best = Array(before.length + 1).fill(0); // by the number of sentences of the draft
+  for (const text of now) {
+    const mine = wordsOf(text), above = best;
+    best = [0];
+    before.forEach((other, i) => best.push(Math.max(above[i + 1], best[i], above[i] + (other === text ? 1 : likeness(words[i], mine)))));
+  }
+  return best.indexOf(best.at(-1));
+}
+
+const wordsOf = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
+
+// likeness is the share of words that two sentences have in common, less than 1; 0 if it is not most of them.
+function likeness(a, b) {
+  const share = a.intersection(b).size / Math.max(a.size, b.size, 1);
+  return share > 0.5 ? 0.9 * share : 0;
 }
 
 // under returns the citations of a number in the text: of those with its number, the
@@ -145,7 +178,7 @@ const splitter = new Intl.Segmenter(undefined, { granularity: "sentence" });
 
 // sentences returns the sentences of a text without its numbers: {text, range}.
 function sentences(root) {
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT, (n) => (n.parentElement?.closest(".cite, button") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT, (n) => (n.parentElement?.closest(".cite, button, .block .draft, .block.draft") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
   const nodes = [];
   let text = "";
   while (walker.nextNode()) {
