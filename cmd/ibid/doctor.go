@@ -305,6 +305,8 @@ func expired(k retrieve.Key) bool { return !k.Expires.IsZero() && !time.Now().Be
 //go:embed sample.pdf
 var samplePDF []byte
 
+const getPDFium = "run 'ibid setup pdfium'"
+
 // checkPDF has a PDF file read, and says how to get PDFium.
 func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	const check = "pdf reader"
@@ -325,9 +327,9 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	f := ok(check, "a sample was read in a child process")
 	switch from, trouble := r.PDFium(); {
 	case trouble != "":
-		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+trouble, ingest.GetPDFium(c.Data)
+		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+trouble, getPDFium
 	case from == "":
-		f.Next = "PDFium draws pages, also those of scans for tesseract: " + ingest.GetPDFium(c.Data)
+		f.Next = "PDFium draws pages, also those of scans for tesseract: " + getPDFium
 	default:
 		f.Detail += "; PDFium (" + from + ") draws pages"
 	}

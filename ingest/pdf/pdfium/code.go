@@ -14,10 +14,18 @@ import (
 // FileName is the name of PDFium's code in a folder.
 const FileName = "pdfium.wasm"
 
+// Licences are the names of the licences in the package, with those in a folder.
+func Licences() map[string]string {
+	return map[string]string{"LICENSE": "pdfium.LICENSE.txt", "LICENSE.pdfium": "pdfium.LICENSE.pdfium.txt"}
+}
+
 // The published build of PDFium that this package was tested with.
 const (
-	Package = "@embedpdf/pdfium@2.15.1"  // of the npm registry
-	Path    = "package/dist/pdfium.wasm" // of the code in the package
+	Package = "@embedpdf/pdfium" // of the npm registry; its file with the code is FileName
+	Version = "2.15.1"
+	Bytes   = 2_668_961 // of the package
+	Licence = "MIT AND BSD-3-Clause"
+	Source  = "https://pdfium.googlesource.com/pdfium"
 	digest  = "5e4cd023c3dad4a895b3571ca573d3fc51bac6de48360d95283134385b954eaa"
 )
 
@@ -46,8 +54,16 @@ func Code(folder string) (code []byte, from string, err error) {
 			return nil, "", fmt.Errorf("reading PDFium's code: %w", err)
 		}
 	}
-	if sum := sha256.Sum256(code); hex.EncodeToString(sum[:]) != digest {
-		return nil, "", fmt.Errorf("%s is not a known build of PDFium: use %s of the npm package %s", from, Path, Package)
+	if err := Check(code); err != nil {
+		return nil, "", fmt.Errorf("%s: %w: run 'ibid setup pdfium'", from, err)
 	}
 	return code, from, nil
+}
+
+// Check reports code that is not the known build of PDFium.
+func Check(code []byte) error {
+	if sum := sha256.Sum256(code); hex.EncodeToString(sum[:]) != digest {
+		return fmt.Errorf("it is not a known build of PDFium: its SHA-256 is %x instead of %s", sum, digest)
+	}
+	return nil
 }

@@ -37,6 +37,8 @@ type Model struct {
 	kernel  kernel.Kernel
 	scratch sync.Pool // of *scratch
 	unmap   func() error
+	content []byte // of the file
+	digest  []byte // of the content
 }
 
 // Space names the model and its dimensions: "all-MiniLM-L6-v2-int8/384".
@@ -49,9 +51,9 @@ func (m *Model) PassageTokens() int { return cmp.Or(m.Facts.PassageTokens, 128) 
 // Knows reports whether the model was trained on a language, an ISO 639-1 code.
 func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages, language) }
 
-// Outdated reports whether an earlier version made the model's file, which 'ibid setup'
-// now makes smaller, with the same vectors.
-func (m *Model) Outdated() bool { return m.Tokenizer == unigramPieces && !m.WordBlocks }
+// Outdated reports whether an earlier version made the model's file, without a digest.
+// 'ibid setup' replaces it.
+func (m *Model) Outdated() bool { return m.digest == nil }
 
 // Fast reports whether there is assembly for this processor. Without it, a passage
 // takes seconds.

