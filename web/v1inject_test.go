@@ -5,16 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ibid/data/datatest"
 )
 
-// TestInjectionIntoV1 makes a model send every hostile text around a citation of
-// a document with that text and title: clients of the OpenAI API receive only
-// words and links to the viewer, however the text is cut.
-func TestInjectionIntoV1(t *testing.T) {
+// TestInjectionIntoClients makes a model send every hostile text around a citation of
+// a document with that text and title: clients of the OpenAI API and of MCP receive
+// only words and links to the viewer, however the text is cut.
+func TestInjectionIntoClients(t *testing.T) {
 	t.Parallel()
 	random, cutsOf := datatest.Rand(t), 1
 	if datatest.Campaign() {
@@ -36,8 +39,25 @@ func TestInjectionIntoV1(t *testing.T) {
 		}
 		all = append(all, lib...)
 	}
-	handler := newHandler(t, func(o *Options) { o.Library, o.Asker = all, script })
+	options := func(o *Options) { o.Library, o.Asker = all, script }
+	handler := newHandler(t, options)
+	session := connectMCP(t, faces(t, mcpOptions(t, options), "")["http"], mcpVersions[0], nil)
 	for i, h := range texts {
+		_, reply := callTool(t, session, "ask", fmt.Sprintf(`{"question":"%d 0"}`, i), nil)
+		for _, c := range reply.Content {
+			switch c := c.(type) {
+			case *mcp.TextContent:
+				if what := liveIn(viewerAddress.ReplaceAllString(c.Text, "")); what != "" {
+					t.Errorf("%s, %s, over MCP: %s in %q", h.file, h.name, what, c.Text)
+				}
+			case *mcp.ResourceLink: // its name is data, which no client renders
+				if !strings.HasPrefix(c.URI, "ibid:") && viewerAddress.ReplaceAllString(c.URI, "") != "" {
+					t.Errorf("%s, %s, over MCP: a link to %q", h.file, h.name, c.URI)
+				}
+			default:
+				t.Errorf("content of the type %T", c)
+			}
+		}
 		first := ""
 		for n := range 2 + cutsOf {
 			content, last := chat(t, handler, fmt.Sprintf("%d %d", i, n), n%2 == 0)
@@ -61,6 +81,9 @@ func TestInjectionIntoV1(t *testing.T) {
 		}
 	}
 }
+
+// viewerAddress is an address of a document at a test server.
+var viewerAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+/documents/[!-~]*`)
 
 // chat asks as a chat client does, and returns the Markdown that it would show
 // and the last message or chunk.

@@ -4,18 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/extension"
-	"github.com/yuin/goldmark/renderer/html"
 	"golang.org/x/tools/txtar"
 
 	"ibid/answer/openai/openaitest"
@@ -45,84 +39,6 @@ func hostileTexts(t *testing.T) (texts []string) {
 	return texts
 }
 
-// A face is an interface that shows answers: it returns the output, by its
-// place.
-type face func(t *testing.T, at running, data, question string, flags []string) map[string]string
-
-// faces are the interfaces that escape their output. Others send the words unchanged.
-var faces = map[string]face{
-	"terminal": terminalFace,
-	"MCP":      mcpFace,
-	"OpenAI":   openAIFace,
-}
-
-func terminalFace(t *testing.T, _ running, data, question string, flags []string) map[string]string {
-	out, errs, code := ibid(t, data, append([]string{"ask", question}, flags...)...)
-	if code != 0 && !strings.Contains(errs, "incomplete") {
-		t.Fatalf("exit code %d: %s", code, errs)
-	}
-	return map[string]string{"output": out, "messages": errs}
-}
-
-func mcpFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
-	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).
-		Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: at.url + "/mcp", MaxRetries: -1}, nil)
-	must(t, err)
-	defer s.Close()
-	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]string{"question": question}})
-	must(t, err)
-	words := map[string]string{}
-	own := regexp.MustCompile(regexp.QuoteMeta(at.url) + `/documents/[!-~]*`)
-	for i, c := range r.Content {
-		switch c := c.(type) {
-		case *mcp.TextContent:
-			words[fmt.Sprintf("content %d", i)] = own.ReplaceAllString(c.Text, "")
-		case *mcp.ResourceLink: // its names are data, which no client renders
-			if !own.MatchString(c.URI) && !strings.HasPrefix(c.URI, "ibid:") {
-				t.Errorf("a link to %q", c.URI)
-			}
-		default:
-			t.Errorf("content of the type %T", c)
-		}
-	}
-	return words
-}
-
-func openAIFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
-	b, err := json.Marshal(question)
-	must(t, err)
-	words := map[string]string{}
-	for _, stream := range []bool{false, true} {
-		body := fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%s}]}`, stream, b)
-		status, _, reply := post(t, at.url+"/v1/chat/completions", "application/json", body)
-		if status != http.StatusOK {
-			t.Fatalf("status %d: %s", status, reply)
-		}
-		text := ""
-		for line := range strings.Lines(string(reply)) {
-			line = strings.TrimPrefix(strings.TrimSpace(line), "data: ")
-			if line == "" || line == "[DONE]" || strings.HasPrefix(line, ":") {
-				continue
-			}
-			var c struct {
-				Choices []struct {
-					Message, Delta struct{ Content string }
-				}
-			}
-			if err := json.Unmarshal([]byte(line), &c); err != nil {
-				t.Fatalf("%v in %s", err, line)
-			}
-			for _, choice := range c.Choices {
-				text += choice.Message.Content + choice.Delta.Content
-			}
-		}
-		// Links of our own, and no other.
-		own := regexp.MustCompile(`\]\(` + regexp.QuoteMeta(at.url) + `/documents/[!-'*-~]*\)`)
-		words[fmt.Sprintf("content, stream %t", stream)] = own.ReplaceAllString(text, ")")
-	}
-	return words
-}
-
 var caseAsked = regexp.MustCompile(`case number (\d+)`)
 
 var evidenceText = regexp.MustCompile(`(?s)<evidence \w+>\n(.*?)\n</evidence \w+>`)
@@ -143,7 +59,8 @@ func obedient(texts []string, r openaitest.Request) string {
 
 // TestInjection runs the program with a model that obeys anybody. The words of the
 // model, and the text, names, titles, headings, cells and metadata of hostile
-// documents, come out of every face as mere words.
+// documents, come out on the terminal without a control character. What other faces
+// show is looked at in package web.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	all := datatest.Pick(t, hostileTexts(t))
@@ -160,8 +77,6 @@ func TestInjection(t *testing.T) {
 			return openaitest.Reply{Text: obedient(texts, r) + "\n\nThe chart room opens at nine [1]."}
 		}},
 	)})
-	flags := []string{"--model", "m", "--base-url", model, "--gate", "model", "--context-tokens", "16384"}
-
 	data, folder := t.TempDir(), t.TempDir()
 	hostileFolder(t, folder, all)
 	// Some are no documents at all.
@@ -169,47 +84,25 @@ func TestInjection(t *testing.T) {
 		strings.Count(out, "added ") < 4*len(all) {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
-	server := start(t, data, flags...)
-	plain := start(t, data) // without a model documents are quoted
-	ready(t, server.url)
-
-	looked := 0
-	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
-	tags := regexp.MustCompile(`<([a-z][a-z0-9]*)[^>]*`)
-	harmless := strings.Fields("p em strong del code pre ul ol li h1 h2 h3 h4 h5 h6 hr br blockquote table thead tbody tr th td")
-	check := func(t *testing.T, words map[string]string) {
+	ask := func(question string, flags ...string) {
 		t.Helper()
-		for where, w := range words {
-			looked++
-			if where == "output" || where == "messages" { // a terminal's
-				if w != printable(w) {
-					t.Errorf("%s has a control: %q", where, w)
-				}
-				continue
-			}
-			var page bytes.Buffer
-			must(t, markdown.Convert([]byte(w), &page))
-			for _, tag := range tags.FindAllStringSubmatch(page.String(), -1) {
-				if !slices.Contains(harmless, tag[1]) {
-					t.Errorf("%s has %s", where, tag[0])
-				}
-			}
+		out, errs, code := ibid(t, data, append([]string{"ask", question}, flags...)...)
+		if code != 0 && !strings.Contains(errs, "incomplete") {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		if out != printable(out) || errs != printable(errs) {
+			t.Errorf("%q: there is a control in %q or %q", question, out, errs)
 		}
 	}
-	for name, face := range faces {
-		t.Run(name, func(t *testing.T) {
-			for n := range texts {
-				check(t, face(t, server, data, fmt.Sprintf("What does case number %d say of the chart room?", n), flags))
-			}
-			for _, question := range []string{"When does the chart room open?", "What is hostile about the chart room?",
-				"Which cell, heading, title and name has the chart room?"} {
-				check(t, face(t, server, data, question, flags))
-				check(t, face(t, plain, data, question, nil))
-			}
-		})
+	flags := []string{"--model", "m", "--base-url", model, "--gate", "model", "--context-tokens", "16384"}
+	for n := range texts {
+		ask(fmt.Sprintf("What does case number %d say of the chart room?", n), flags...)
 	}
-	t.Logf("figure: %d hostile texts, as what the model says and as documents, by %d faces of the program: %d texts looked at, 0 with "+
-		"more than words", len(all), len(faces), looked)
+	for _, question := range []string{"When does the chart room open?", "What is hostile about the chart room?",
+		"Which cell, heading, title and name has the chart room?"} {
+		ask(question, flags...)
+		ask(question) // without a model documents are quoted
+	}
 }
 
 // hostileFolder writes documents that have the texts for words, headings,
