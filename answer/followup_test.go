@@ -1,8 +1,6 @@
 package answer
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,16 +43,7 @@ type dialogue struct{ Before, Question, Whole, Document string }
 // the sample library are in testdata; those over other sets are made by dialogues.
 func TestFollowUpFinds(t *testing.T) {
 	library, _ := openLibrary(t)
-	var own []dialogue
-	f, err := os.Open(filepath.Join("testdata", "followups.jsonl"))
-	must(t, err)
-	defer f.Close()
-	for d := json.NewDecoder(f); d.More(); {
-		var next dialogue
-		must(t, d.Decode(&next))
-		own = append(own, next)
-	}
-	carried, whole := findDialogues(t, library, own)
+	carried, whole := findDialogues(t, library, datatest.Lines[dialogue](t, filepath.Join("testdata", "followups.jsonl")))
 	if datatest.Campaign() {
 		for language, and := range map[string]string{"de": "Und ", "es": "¿Y ", "ru": "А "} {
 			index, made := dialogues(t, datatest.Sets(t, "xquad-a/"+language), and)
@@ -109,17 +98,14 @@ func dialogues(t *testing.T, dir, and string) (*retrieve.Index, []dialogue) {
 		folder[names[r.ID]] = &fstest.MapFile{Data: []byte(r.Text)}
 	}
 	index, _ := openFolder(t, "/set", folder)
-	f, err := os.Open(filepath.Join(dir, "queries.jsonl"))
-	must(t, err)
-	defer f.Close()
 	var made []dialogue
 	last, lastDocument := "", ""
-	for lines := bufio.NewScanner(f); lines.Scan() && len(made) < 12; {
-		var q struct {
-			ID   string `json:"_id"`
-			Text string
+	queries, err := eval.ReadQueries(os.DirFS(dir))
+	must(t, err)
+	for _, q := range queries {
+		if len(made) == 12 {
+			break
 		}
-		must(t, json.Unmarshal(lines.Bytes(), &q))
 		document := ""
 		for id := range grades[q.ID] {
 			document = "set/" + names[id]
@@ -147,13 +133,9 @@ func TestStandalone(t *testing.T) {
 			if set != "library" {
 				file = filepath.Join(datatest.Sets(t, set), "queries.jsonl")
 			}
-			f, err := os.Open(file)
-			must(t, err)
-			defer f.Close()
-			before, all, changed := "", 0, 0
-			for d := json.NewDecoder(f); d.More(); all++ {
-				var q struct{ Question, Text string }
-				must(t, d.Decode(&q))
+			before, changed := "", 0
+			all := datatest.Lines[struct{ Question, Text string }](t, file)
+			for _, q := range all {
 				question := q.Question + q.Text
 				if got := followUp(question, []Turn{{"user", before}, {"assistant", "-"}}); got != question {
 					t.Logf("changed: %s", got)
@@ -161,7 +143,7 @@ func TestStandalone(t *testing.T) {
 				}
 				before = question
 			}
-			if t.Logf("%d of %d changed", changed, all); changed*20 > all {
+			if t.Logf("%d of %d changed", changed, len(all)); changed*20 > len(all) {
 				t.Error("want at most 5 in 100")
 			}
 		})

@@ -1,8 +1,6 @@
 package answer
 
 import (
-	"bytes"
-	"encoding/json"
 	"hash/fnv"
 	"io/fs"
 	"os"
@@ -40,19 +38,7 @@ type libraryQuestion struct {
 
 func libraryQuestions(t *testing.T) []libraryQuestion {
 	t.Helper()
-	return readQuestions(t, filepath.Join("..", "data", "questions.jsonl"))
-}
-
-func readQuestions(t *testing.T, file string) (questions []libraryQuestion) {
-	t.Helper()
-	b, err := os.ReadFile(file)
-	must(t, err)
-	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
-		var q libraryQuestion
-		must(t, d.Decode(&q))
-		questions = append(questions, q)
-	}
-	return questions
+	return datatest.Lines[libraryQuestion](t, filepath.Join("..", "data", "questions.jsonl"))
 }
 
 // openLibrary indexes the sample library as the program does.

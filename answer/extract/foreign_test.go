@@ -107,7 +107,7 @@ func TestForeignHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const each = 40
 	for _, language := range []string{"de", "es", "ru", "zh", "ar", "hi", "th"} {
-		questions := readLines[question](t, filepath.Join(datatest.Sets(t, "xquad-a", language), "queries.jsonl"))
+		questions := datatest.Lines[question](t, filepath.Join(datatest.Sets(t, "xquad-a", language), "queries.jsonl"))
 		var answered, right, off int
 		for _, q := range pick(random, questions, each) {
 			if quotes := quoteForeign(t, own, m, q.Text); quotes != "" {

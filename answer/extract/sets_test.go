@@ -1,9 +1,7 @@
 package extract
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -40,25 +38,6 @@ func (q *question) answerable() bool {
 	return (q.Answerable == nil || *q.Answerable) && len(q.gold) > 0
 }
 
-func readLines[T any](t *testing.T, file string) []T {
-	t.Helper()
-	f, err := os.Open(file)
-	must(t, err)
-	defer f.Close()
-	var out []T
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var v T
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		out = append(out, v)
-	}
-	must(t, lines.Err())
-	return out
-}
-
 // openSet indexes a set: a document for each record, cut as ingest cuts it.
 func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 	t.Helper()
@@ -73,7 +52,7 @@ func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 	root, err := index.AddRoot(ctx, "/set", "")
 	must(t, err)
 	s := &set{name: name, index: index, embedder: model}
-	s.questions = readLines[question](t, filepath.Join(dir, "queries.jsonl"))
+	s.questions = datatest.Lines[question](t, filepath.Join(dir, "queries.jsonl"))
 	grades, _, err := eval.ReadGrades(os.DirFS(dir), "")
 	must(t, err)
 	for i := range s.questions {

@@ -1,7 +1,6 @@
 package rewrite_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -109,28 +108,13 @@ func feed(text []byte, n int) string {
 	return string(r.Close(out))
 }
 
-// TestHostile rewrites hostile texts whole and byte by byte. BenchmarkHostile
-// measures how the time grows.
+// TestHostile rewrites hostile texts whole and byte by byte.
 func TestHostile(t *testing.T) {
 	size := datatest.Cases(t, 1<<17)
 	for name, unit := range hostile {
 		text := []byte(strings.Repeat(unit, size/len(unit)))
 		if feed(text, 1) != feed(text, len(text)) {
 			t.Errorf("%s: the text comes out differently byte by byte", name)
-		}
-	}
-}
-
-func BenchmarkHostile(b *testing.B) {
-	for name, unit := range hostile {
-		for _, size := range []int{1 << 18, 1 << 20} {
-			b.Run(fmt.Sprintf("%s/%dK", name, size>>10), func(b *testing.B) {
-				text := []byte(strings.Repeat(unit, size/len(unit)))
-				b.SetBytes(int64(len(text)))
-				for b.Loop() {
-					feed(text, 1)
-				}
-			})
 		}
 	}
 }

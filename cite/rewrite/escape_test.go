@@ -185,15 +185,3 @@ func TestVisibleName(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkEscape(b *testing.B) {
-	links := strings.Repeat("[the hours](https://library.example/hours) <b>&lt;x&gt;</b> ![](//a.b) www.c.d mail@e.f ", 10000)
-	for name, text := range map[string]string{"prose": prose, "links": links} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				escapeIn(text, 64)
-			}
-		})
-	}
-}

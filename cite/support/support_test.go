@@ -369,33 +369,6 @@ func TestQuotesItself(t *testing.T) {
 	}
 }
 
-func BenchmarkFind(b *testing.B) {
-	text := strings.Repeat(harbour+"\n\n", 4) // about 400 tokens
-	const claim = "Mayor Ellen Brandt, who opened Westhaven harbour in 1987, also planned room for 1,250 boats and a free ferry for children."
-	b.Run("passage", func(b *testing.B) {
-		b.SetBytes(int64(len(text)))
-		for b.Loop() {
-			full.Find(claim, Passage{Text: text})
-		}
-	})
-	for _, hostile := range []struct{ name, sentence, text string }{
-		{"letters", "a", "a"}, {"words", "not a a a ", "not a a a "}, {"stops", "a. ", "b. "}, {"numbers", "1,2", "1.1"},
-		{"lines", "x\n", "x\n"}, {"beginnings", "abcdef%d ", "abcdeg%d "}, {"blanks", " ", " \n"},
-		{"prefixes", "welcome%d ", "unwelcome%d "}, {"opposites", "more ", "less "}, {"denials", "a not ", "not a "},
-		{"units", "7 km ", "7 h "}, {"dates", "after 7 May ", "before 7 May "}, {"ideographs", "六本不", "五本没"}, {"groups", "1 200 ", "1 300 "},
-	} {
-		for _, size := range []int{1 << 16, 1 << 18} {
-			b.Run(hostile.name+"/"+map[int]string{1 << 16: "64k", 1 << 18: "256k"}[size], func(b *testing.B) {
-				sentence, text := repeated(hostile.sentence, size), repeated(hostile.text, size)
-				b.SetBytes(int64(size))
-				for b.Loop() {
-					full.Find(sentence, Passage{Text: text})
-				}
-			})
-		}
-	}
-}
-
 // repeated repeats a text up to a size, with each copy's number for its %d.
 func repeated(text string, size int) string {
 	var b strings.Builder

@@ -9,6 +9,7 @@
 package datatest
 
 import (
+	"encoding/json"
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
@@ -101,6 +102,20 @@ func Sets(t testing.TB, elem ...string) string {
 		t.Skipf("no evaluation sets: %v; set IBID_DATASETS to the folder that holds them", err)
 	}
 	return path
+}
+
+// Lines returns the values of a file that has one in JSON on each line.
+func Lines[T any](t testing.TB, path string) (all []T) {
+	t.Helper()
+	f, err := os.Open(path)
+	Must(t, err)
+	defer f.Close()
+	for d := json.NewDecoder(f); d.More(); {
+		var v T
+		Must(t, d.Decode(&v))
+		all = append(all, v)
+	}
+	return all
 }
 
 // moduleRoot returns the folder of go.mod: tests run in the folder of their

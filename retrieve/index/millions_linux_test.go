@@ -1,8 +1,6 @@
 package index
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -169,12 +167,15 @@ func newStacks(b *testing.B) *stacks {
 	must(b, err)
 	var pieces, questions []string
 	for _, path := range corpora {
-		for _, text := range readTexts(b, path) {
-			for words := range slices.Chunk(strings.Fields(text), 40) {
+		type entry struct{ Title, Text string }
+		for _, e := range datatest.Lines[entry](b, path) {
+			for words := range slices.Chunk(strings.Fields(e.Title+" "+e.Text), 40) {
 				pieces = append(pieces, strings.Join(words, " "))
 			}
 		}
-		questions = append(questions, readTexts(b, filepath.Join(filepath.Dir(path), "queries.jsonl"))...)
+		for _, q := range datatest.Lines[entry](b, filepath.Join(filepath.Dir(path), "queries.jsonl")) {
+			questions = append(questions, q.Text)
+		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	r.Shuffle(len(questions), func(i, j int) { questions[i], questions[j] = questions[j], questions[i] })
@@ -207,21 +208,6 @@ func newStacks(b *testing.B) *stacks {
 		s.shares = append(s.shares, float64(counts[term])/sample)
 	}
 	return s
-}
-
-func readTexts(b *testing.B, path string) (texts []string) {
-	f, err := os.Open(path)
-	must(b, err)
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var e struct{ Title, Text string }
-		must(b, json.Unmarshal(lines.Bytes(), &e))
-		texts = append(texts, strings.TrimSpace(e.Title+" "+e.Text))
-	}
-	must(b, lines.Err())
-	return texts
 }
 
 // vector returns the vector of a chunk.

@@ -34,7 +34,7 @@ func BenchmarkLibrary(b *testing.B) {
 	for _, size := range sizes {
 		n, err := strconv.Atoi(size)
 		must(b, err)
-		shelf := fillShelf(b, os.Getenv("IBID_DATASETS"), n)
+		shelf := fillShelf(b, n)
 		b.Run(size, func(b *testing.B) { measure(b, shelf, n) })
 	}
 }

@@ -158,20 +158,3 @@ func TestRows(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkMultiply(b *testing.B) {
-	const rows, in, out = 126, 384, 1536
-	w := &Weights{In: in, Out: out, Bias: make([]float32, out)}
-	w.Pack(normal(in*out, 1))
-	x, to := normal(rows*in, 1), make([]float32, rows*out)
-	for _, k := range kernels(b) {
-		b.Run(k.String(), func(b *testing.B) {
-			var r Rows
-			k.Quantise(&r, x, rows, in)
-			b.SetBytes(rows * in * out) // multiplications
-			for b.Loop() {
-				k.Multiply(to, &r, w)
-			}
-		})
-	}
-}
