@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
 	"ibid/answer/prompt"
@@ -154,219 +156,36 @@ func run(t *testing.T, a *Answerer, strategy string) transcript {
 	return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: strategy}))
 }
 
+// A refineCase is the first line of a case in testdata/refine.txt: what the model
+// replies, and the settings. The events follow.
+type refineCase struct {
+	Replies        map[Role][]string
+	Finish         string
+	StepTokens     int `json:"step_tokens"`
+	AnswerCalls    int `json:"answer_calls"`
+	MaxDraftTokens int `json:"max_draft_tokens"`
+}
+
 func TestRefine(t *testing.T) {
-	const q = "What does a mooring cost?"
-	for _, test := range []struct {
-		name    string
-		replies map[Role][]string
-		change  func(*Answerer)
-		finish  string
-		want    string
-	}{
-		{
-			name:    "one step streams as text",
-			replies: map[Role][]string{RoleAnswer: {"It costs 120 marks.[1]"}},
-			want: `kept 3
-text "It costs 120 marks.[1]"
-stepped 1 answer [1 2 3] changed=true  invented=[] lost=[]
-usage calls=1 judge=0 looked=3 used=3`,
-		},
-		{
-			name:    "drafts, then text",
-			change:  func(a *Answerer) { a.StepTokens = 1 },
-			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"NO CHANGE", "120 marks,[1] due in April.[3]"}},
-			want: `kept 3
-draft 1 "120 marks.[1]" [1]
-stepped 1 answer [1] changed=true  invented=[] lost=[]
-stepped 2 refine [2] changed=false meta_remark invented=[] lost=[]
-text "120 marks,[1] due in April.[3]"
-draft 3 "120 marks,[1] due in April.[3]"
-stepped 3 refine [3] changed=true  invented=[] lost=[]
-usage calls=3 judge=0 looked=3 used=2`,
-		},
-		{
-			name:    "the last step changes nothing",
-			change:  func(a *Answerer) { a.StepTokens = 1 },
-			replies: map[Role][]string{RoleAnswer: {" 120 marks.[1]\n"}, RoleRefine: {"No changes needed."}},
-			want: `kept 3
-draft 1 " 120 marks.[1]\n" [1]
-stepped 1 answer [1] changed=true  invented=[] lost=[]
-stepped 2 refine [2] changed=false meta_remark invented=[] lost=[]
-stepped 3 refine [3] changed=false meta_remark invented=[] lost=[]
-text " 120 marks.[1]\n"
-usage calls=3 judge=0 looked=3 used=1`,
-		},
-		{
-			name:    "a last step that breaks off twice leaves the draft",
-			change:  func(a *Answerer) { a.StepTokens = 100 },
-			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"no<down>"}},
-			want: `kept 3
-draft 1 "120 marks.[1]" [1]
-stepped 1 answer [1 2] changed=true  invented=[] lost=[]
-stepped 2 refine [3] changed=false model_error invented=[] lost=[]
-stepped 3 refine [3] changed=false model_error invented=[] lost=[]
-text "120 marks.[1]"
-warning {Message:not everything that was found could be read: asking the model (refine): cannot reach the model}
-usage calls=3 judge=0 looked=3 used=2`,
-		},
-		{
-			name:    "a last step that breaks off is made once more",
-			change:  func(a *Answerer) { a.StepTokens = 100 },
-			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"The fee is<down>", "120 marks[1], or 60.[3]"}},
-			want: `kept 3
-draft 1 "120 marks.[1]" [1]
-stepped 1 answer [1 2] changed=true  invented=[] lost=[]
-draft 2 "The fee is"
-stepped 2 refine [3] changed=false model_error invented=[] lost=[]
-text "120 marks[1], or 60.[3]"
-draft 3 "120 marks[1], or 60.[3]"
-stepped 3 refine [3] changed=true  invented=[] lost=[]
-usage calls=3 judge=0 looked=3 used=3`,
-		},
-		{
-			name:    "a middle step that breaks off is made once more",
-			change:  func(a *Answerer) { a.StepTokens = 100 },
-			replies: map[Role][]string{RoleAnswer: {"The fee<down>", "120 marks.[1]"}, RoleRefine: {"NO CHANGE"}},
-			want: `kept 3
-draft 1 "The fee"
-stepped 1 answer [1 2] changed=false model_error invented=[] lost=[]
-draft 2 "120 marks.[1]" [1]
-stepped 2 answer [1 2] changed=true  invented=[] lost=[]
-stepped 3 refine [3] changed=false meta_remark invented=[] lost=[]
-text "120 marks.[1]"
-usage calls=3 judge=0 looked=3 used=2`,
-		},
-		{
-			name:    "a first step that fails is passed over",
-			change:  func(a *Answerer) { a.StepTokens = 1 },
-			replies: map[Role][]string{RoleAnswer: {"<down>", "half.[2]"}, RoleRefine: {"NO CHANGE"}},
-			want: `kept 3
-stepped 1 answer [1] changed=false model_error invented=[] lost=[]
-draft 2 "half.[2]" [2]
-stepped 2 answer [2] changed=true  invented=[] lost=[]
-stepped 3 refine [3] changed=false meta_remark invented=[] lost=[]
-text "half.[2]"
-warning {Message:not everything that was found could be read: asking the model (answer): cannot reach the model}
-usage calls=3 judge=0 looked=3 used=1`,
-		},
-		{
-			name:    "no answer in any step",
-			change:  func(a *Answerer) { a.StepTokens = 100 },
-			replies: map[Role][]string{RoleAnswer: {"NO ANSWER", "**No answer.**\nThe evidence speaks of mice."}},
-			want: `kept 3
-stepped 1 answer [1 2] changed=false no_answer invented=[] lost=[]
-stepped 2 answer [3] changed=false no_answer invented=[] lost=[]
-unanswered no_answer 3
-usage calls=2 judge=0 looked=3 used=0`,
-		},
-		{
-			name:    "further evidence without the answer leaves the draft",
-			change:  func(a *Answerer) { a.StepTokens = 100 },
-			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"NO ANSWER. The evidence does not say."}},
-			want: `kept 3
-draft 1 "120 marks.[1]" [1]
-stepped 1 answer [1 2] changed=true  invented=[] lost=[]
-stepped 2 refine [3] changed=false no_answer invented=[] lost=[]
-text "120 marks.[1]"
-usage calls=2 judge=0 looked=3 used=2`,
-		},
-		{
-			name:    "a window that turns out too small in mid-reply",
-			replies: map[Role][]string{RoleAnswer: {"The fee is<too long>", "SECOND"}},
-			want: `kept 3
-text "The fee is"
-stepped 1 answer [1 2 3] changed=false model_error invented=[] lost=[]
-incomplete {Reason:asking the model (answer): 400: the prompt is longer than the model's context window}
-usage calls=1 judge=0 looked=3 used=3`,
-		},
-		{
-			name:    "every call fails",
-			change:  func(a *Answerer) { a.StepTokens = 100 },
-			replies: map[Role][]string{RoleAnswer: {"<down>"}},
-			want: `kept 3
-stepped 1 answer [1 2] changed=false model_error invented=[] lost=[]
-stepped 2 answer [3] changed=false model_error invented=[] lost=[]
-error: asking the model (answer): cannot reach the model`,
-		},
-		{
-			name:    "a window smaller than the setting",
-			replies: map[Role][]string{RoleAnswer: {"<too long>", "120 marks.[1]"}},
-			want: `kept 3
-stepped 1 answer [1 2 3] changed=false model_error invented=[] lost=[]
-warning {Message:a prompt did not fit the model's context window, so only half of it is used: lower --context-tokens (4096 now)}
-kept 3
-text "120 marks.[1]"
-stepped 1 answer [1 2 3] changed=true  invented=[] lost=[]
-usage calls=2 judge=0 looked=3 used=3`,
-		},
-		{
-			name:    "labels invented and lost",
-			change:  func(a *Answerer) { a.StepTokens = 1; a.AnswerCalls = 2 },
-			replies: map[Role][]string{RoleAnswer: {"120.[1] Half.[2]"}, RoleRefine: {"Half.[2]"}},
-			want: `kept 2
-stepped 0  [] changed=false budget invented=[] lost=[]
-draft 1 "120.[1] Half.[0](id=)" [1]
-stepped 1 answer [1] changed=true  invented=[2] lost=[]
-text "Half.[2]"
-draft 2 "Half.[2]"
-stepped 2 refine [2] changed=true  invented=[] lost=[1]
-usage calls=2 judge=0 looked=3 used=2`,
-		},
-		{
-			name:    "labels that were never offered",
-			replies: map[Role][]string{RoleAnswer: {"120 marks.[9] Half.[1, 9] See [2024](x).<down>"}},
-			want: `kept 3
-text "120 marks.[0](id=) Half.[1](id=1) See [2024](x)."
-stepped 1 answer [1 2 3] changed=false model_error invented=[9] lost=[]
-incomplete {Reason:asking the model (answer): cannot reach the model}
-usage calls=1 judge=0 looked=3 used=3`,
-		},
-		{
-			name:    "the draft does not fit",
-			change:  func(a *Answerer) { a.StepTokens = 1; a.MaxDraftTokens = 3 },
-			replies: map[Role][]string{RoleAnswer: {"It is 120 marks a season, and that is all.[1]"}},
-			want: `kept 3
-draft 1 "It is 120 marks a season, and that is all.[1]" [1]
-stepped 1 answer [1] changed=true  invented=[] lost=[]
-stepped 0  [2 3] changed=false answer_too_long invented=[] lost=[]
-text "It is 120 marks a season, and that is all.[1]"
-usage calls=1 judge=0 looked=3 used=1`,
-		},
-		{
-			name:    "a reply cut off by its length",
-			finish:  "length",
-			replies: map[Role][]string{RoleAnswer: {"It costs 120"}},
-			want: `kept 3
-text "It costs 120"
-stepped 1 answer [1 2 3] changed=true  invented=[] lost=[]
-incomplete {Reason:the model's reply reached its longest length}
-usage calls=1 judge=0 looked=3 used=3`,
-		},
-		{
-			name:    "a short reply that begins like a remark",
-			replies: map[Role][]string{RoleAnswer: {"No"}},
-			want: `kept 3
-text "No"
-stepped 1 answer [1 2 3] changed=true  invented=[] lost=[]
-usage calls=1 judge=0 looked=3 used=3`,
-		},
-	} {
+	cases, err := txtar.ParseFile("testdata/refine.txt")
+	must(t, err)
+	for _, file := range cases.Files {
+		config, want, _ := strings.Cut(strings.TrimSpace(string(file.Data)), "\n")
+		var test refineCase
+		must(t, json.Unmarshal([]byte(config), &test))
 		for _, cut := range []func(string) []string{nil, byRune} {
-			t.Run(fmt.Sprintf("%s/whole=%t", test.name, cut == nil), func(t *testing.T) {
-				m := &script{reply: byRole(test.replies), cut: cut, finish: test.finish}
-				a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
-				if test.change != nil {
-					test.change(a)
-				}
-				got := read(a.Ask(t.Context(), Question{Text: q}))
+			t.Run(fmt.Sprintf("%s/whole=%t", file.Name, cut == nil), func(t *testing.T) {
+				a := &Answerer{Retriever: three, Model: &script{reply: byRole(test.Replies), cut: cut, finish: test.Finish}, Gate: GateOff,
+					StepTokens: test.StepTokens, AnswerCalls: test.AnswerCalls, MaxDraftTokens: test.MaxDraftTokens}
+				got := read(a.Ask(t.Context(), Question{Text: "What does a mooring cost?"}))
 				got.lines = slices.DeleteFunc(got.lines, func(l string) bool { return strings.HasPrefix(l, "retrieved ") })
 				for i, l := range got.lines {
 					if strings.HasPrefix(l, "unanswered") {
 						got.lines[i] = "unanswered no_answer 3"
 					}
 				}
-				if got.String() != test.want {
-					t.Errorf("got\n%s\n\nwant\n%s", got, test.want)
+				if got.String() != want {
+					t.Errorf("got\n%s\n\nwant\n%s", got, want)
 				}
 			})
 		}
