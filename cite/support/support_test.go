@@ -1,6 +1,7 @@
 package support
 
 import (
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -73,117 +74,27 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestVerdicts reads passages, each after "> ", and claims, each after its verdict.
 func TestVerdicts(t *testing.T) {
-	const more = " A lost card costs five euros."
-	for _, test := range []struct {
-		claim, text string
-		verdict     Verdict
-	}{
-		{"Allowed on the pier.", "Dogs are not allowed on the pier.", Weak},
-		{"In 1987 Ellen Fisher gave the chair to Tom Brandt.", "In 1987 Tom Brandt gave the chair to Ellen Fisher.", Weak},
-		{"Mrs Fisher, the mayor, gave Tom Brandt the chair in 1987.", "In 1987 Ellen Fisher gave the chair to Tom Brandt.", Supported},
-		{"Members must leave their keys at the desk in winter.", "Members may leave their keys at the desk in winter.", Weak},
-		{"Some boats in the harbour have a radio.", "All boats in the harbour have a radio.", Weak},
-		{"The boats are not only cheap but safe.", "The boats are cheap and safe, and have a radio.", Supported},
-		{"The boats are not just cheap.", "The boats are just cheap.", Weak},
-		{"Open in winter.", "The kiosk is never really open in winter.", Weak},
-		{"60 euros a day into the boat fund.", "Who cannot come pays 60 euros a day into the boat fund.", Quoted},
-		{"The island has a hospital.", "It is not true that the island has a hospital. The island has a hospital.", Quoted},
-		{"The island has a hospital.", "No dogs. The island has a hospital.", Quoted},
-		{"Boats may leave at noon. Without a licence nobody may sail.", "Boats may leave at noon. Without a licence nobody may sail.", Quoted},
-		{"200 euros per night for guests.", "It costs 1 200 euros per night for guests.", Weak},
-		{"200 euros per night for guests.", "It costs 1 200 euros per night for guests.", Weak},
-		{"For guests it costs 1,200 euros per night.", "It costs 1 200 euros per night for guests.", Supported},
-		{"Who says the club is open on Sundays?", "Who says the club is open on Sundays?", Quoted},
-		{"Dogs are unwelcome in the garden.", "Dogs are welcome in the garden.", Weak},
-		{"Members are able to sail.", "Members are unable to sail.", Weak},
-		{"The paint is toxic.", "The paint is non-toxic and dries fast.", Weak},
-		{"Members who are unable to come pay nothing.", "Members pay nothing if they are unable to come.", Supported},
-
-		{"All rooms except the cellar are heated.", "All rooms are heated, but the cellar is not.", Supported},
-
-		{"The fee is due by 1 April.", "The fee is due before 1 April.", Supported},
-		{"The fee is due on the 1st of April.", "On 1 April the fee is due.", Supported},
-		{"The hall is open from 1 April.", "The hall opens on 1 April.", Supported},
-		{"The committee met after the fire in 1998.", "In 1998, after the fire, the committee met.", Supported},
-		{"Before 1 April the fee is 20 euros, from 1 April it is 30 euros.",
-			"The fee is 20 euros before 1 April and 30 euros from 1 April.", Supported},
-		{"Die Bibliothek ist montags offen.", "Die Bibliothek ist montags geschlossen.", Weak},
-
-		{"The engine of the launch has 40 kilowatts.", "The launch has an engine of 40 kW.", Supported},
-		{"After five days the hall is opened.", "The hall is opened after 5 days.", Supported},
-		{"The season's first race she won.", "She won the first race of the season, and lost the second race.", Supported},
-		{"可以借六本书，每人。", "每人可以借六本书，或五本杂志。", Supported},
-		{"There is a fee for guests.", "There is no fee for guests.", Weak},
-		{"It has a lift for wheelchairs.", "It has no lift for wheelchairs.", Weak},
-		{"You must wear a vest on the pier.", "You need not wear a vest on the pier.", Weak},
-		{"Anyone under sixteen may sail alone after dark.", "Nobody under sixteen may sail alone after dark.", Weak},
-		{"Jeder darf ohne Weste segeln.", "Niemand darf ohne Weste segeln.", Weak},
-
-		{"For guests there is no fee.", "There is no fee for guests.", Supported},
-		{"At the kiosk they accept cards.", "They accept cards at the kiosk, not cheques.", Supported},
-		{"The engine may run without cooling water for ten minutes.", "The engine must never run without cooling water for ten minutes.", Weak},
-		{"The boat may not leave without a radio.", "The boat may leave without a radio.", Weak},
-		{"You may enter the harbour without a radio.", "Do not enter the harbour without a radio.", Weak},
-		{"The lift holds at most 8 people and no dogs.", "The lift holds at least 8 people and no dogs.", Weak},
-		{"Sales rose in May and did not recover later.", "Sales fell in May and did not recover later.", Weak},
-		{"The gate is closed at night without exception.", "The gate is open at night without exception.", Weak},
-		{"Refunded after 1 April, not later than noon.", "Refunded before 1 April, not later than noon.", Weak},
-
-		{"Without a radio the boat may not leave.", "The boat may not leave without a radio.", Supported},
-		{"Without exception the gate is open at night.", "The gate is open at night without exception.", Supported},
-		{"In May sales fell, and later they did not recover.", "Sales fell in May and did not recover later.", Supported},
-		{"On Mondays the library is not closed.", "The library is not closed but open on Mondays.", Supported},
-		{"Die Bibliothek ist montags nicht geschlossen.", "Die Bibliothek ist montags geschlossen.", Weak},
-		{"Montags ist die Bibliothek geschlossen.", "Die Bibliothek ist montags nicht geschlossen.", Weak},
-		{"Im Garten sind Hunde nicht erlaubt.", "Hunde sind im Garten nicht erlaubt.", Supported},
-		{"Kinder zahlen keine Gebühr.", "Kinder zahlen eine Gebühr.", Weak},
-		{"Die Bibliothek ist geschlossen.", "Die Bibliothek ist geschlossen, nicht aber das Museum.", Quoted},
-		{"La bibliothèque n'est pas fermée le lundi.", "La bibliothèque est fermée le lundi.", Weak},
-		{"图书馆星期一不开放。", "图书馆星期一开放。", Weak},
-		{"星期一图书馆开放。", "图书馆星期一不开放。", Weak},
-		{"星期一图书馆不开放。", "图书馆星期一不开放。", Supported},
-		{"星期一不少图书馆开放。", "不少图书馆星期一开放。", Supported},
-	} {
-		q := full.Find(test.claim, Passage{Text: test.text + more})
-		if q.Verdict != test.verdict {
-			t.Errorf("Find(%q) in %q = %s (%.2f), want %s", test.claim, test.text, q.Verdict, q.Support, test.verdict)
+	cases, err := os.ReadFile("testdata/verdicts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	passage, n := "", 0
+	for line := range strings.SplitSeq(string(cases), "\n") {
+		verdict, claim, ok := strings.Cut(line, ": ")
+		switch text, begins := strings.CutPrefix(line, "> "); {
+		case begins:
+			passage = text
+		case ok:
+			n++
+			if q := full.Find(claim, Passage{Text: passage}); string(q.Verdict) != verdict {
+				t.Errorf("Find(%q) in %q = %s (%.2f) %q, want %s", claim, passage, q.Verdict, q.Support, passage[q.Start:q.End], verdict)
+			}
 		}
 	}
-}
-
-// TestTurnedRound checks short claims that say the opposite in the passage's own
-// words, also when another sentence of the passage has the word put in.
-func TestTurnedRound(t *testing.T) {
-	const text = "The library is closed on Mondays. A lost card costs five euros. Dogs are welcome in the garden. " +
-		"The pier opened in 1998. Members may not borrow maps. Entry is free on Fridays and the hall is open. In May the tower is shut. " +
-		"Ann leads the choir. Bob leads the band. The chair is Ada Low. The treasurer is Tom Hale."
-	for _, test := range []struct {
-		claim   string
-		verdict Verdict
-	}{
-		{"The library is never closed on Mondays.", Weak},
-		{"The library is not closed on Mondays.", Weak},
-		{"The library is by no means closed on Mondays.", Weak},
-		{"Dogs are welcome nowhere in the garden.", Weak},
-		{"Nobody is welcome in the garden.", Weak},
-		{"The pier closed in 1998.", Weak},
-		{"In 1998 the pier closed.", Weak},
-		{"Members may borrow maps.", Weak},
-		{"Bob leads the choir.", Weak},
-		{"Ann leads the band.", Weak},
-		{"The chair is Tom Hale.", Weak},
-		{"Ann leads the choir, and Bob leads the band.", Supported},
-		{"Members can never borrow maps.", Supported},
-		{"Nobody who is a member may borrow maps.", Supported},
-		{"On Mondays the library is closed.", Supported},
-		{"In 1998 the pier opened.", Supported},
-		{"The library is closed on Mondays, and the hall is open on Fridays.", Supported},
-		{"On Fridays entry is free, and on Mondays the library is closed.", Supported},
-	} {
-		if q := full.Find(test.claim, Passage{Text: text}); q.Verdict != test.verdict {
-			t.Errorf("Find(%q) = %s (%.2f) %q, want %s", test.claim, q.Verdict, q.Support, text[q.Start:q.End], test.verdict)
-		}
+	if n < 80 {
+		t.Errorf("only %d claims", n)
 	}
 }
 
@@ -212,24 +123,6 @@ func TestWeakQuotes(t *testing.T) {
 		q := full.Find(claim, Passage{Text: text})
 		if got := text[q.Start:q.End]; q.Verdict != Weak || got != want {
 			t.Errorf("Find(%q) = %s %q, want %q", claim, q.Verdict, got, want)
-		}
-	}
-}
-
-func TestOtherScripts(t *testing.T) {
-	for _, test := range []struct {
-		text, sentence string
-		verdict        Verdict
-	}{
-		{"西港于1987年5月3日启用。港口可停泊1250艘船。", "港口可停泊1250艘船。", Quoted},
-		{"西港于1987年5月3日启用。港口可停泊1250艘船。", "港口可停泊1350艘船。", Weak},
-		{"Der Hafen wurde 1987 eröffnet. Er bietet Platz für 1250 Boote.", "Der Hafen wurde 1987 eröffnet.", Quoted},
-		{"码头在冬季开放。", "港口在夏季关闭。", Weak},
-		{"Гавань открыли в 1987 году. В ней помещается 1250 лодок.", "В гавани, открытой в 1978 году, есть место.", Weak},
-	} {
-		q := full.Find(test.sentence, Passage{Text: test.text})
-		if q.Verdict != test.verdict {
-			t.Errorf("Find(%q) in %q = %s (%.2f), want %s", test.sentence, test.text, q.Verdict, q.Support, test.verdict)
 		}
 	}
 }
