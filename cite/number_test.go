@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 
 	"ibid/answer"
 	"ibid/cite"
@@ -367,79 +370,35 @@ func TestNumberListItems(t *testing.T) {
 	}
 }
 
+// rows calls check with the rows of a section of testdata/claims.txt: a text, and what is
+// said of it.
+func rows(t *testing.T, section string, check func(text, want string)) {
+	t.Helper()
+	claims, err := txtar.ParseFile("testdata/claims.txt")
+	must(t, err)
+	for _, file := range claims.Files {
+		for line := range strings.Lines(string(file.Data)) {
+			text, want, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ⇒ ")
+			if file.Name != section || !ok {
+				continue
+			}
+			text, err = strconv.Unquote(`"` + text + `"`)
+			must(t, err)
+			check(text, want)
+		}
+	}
+}
+
 // TestNumberVerdicts checks to which sentence references belong, and which of the
 // sentences and citations are weak.
 func TestNumberVerdicts(t *testing.T) {
-	const closed, lost = "The library is closed on Mondays", "A lost card costs five euros"
-	const joined = closed + ", and a lost card costs five euros"
-	for _, tt := range []struct {
-		text string
-		want string // numbers and verdicts in order, "-" and the reason for a sentence that is marked
-	}{
-		// Alone in a list, in a quote or between commas, to the one above; at the start of
-		// a line or item, to the one after it; after a full stop, to the one before it.
-		{closed + ".\n\n[1]\n", "1 quoted"},
-		{closed + ".\n [1]\n", "1 quoted"},
-		{closed + ".\n\n[1]\n\n" + lost + ".[2]\n", "1 quoted, 2 quoted"},
-		{closed + ".[2]\n\n[1]\n", "1 weak, 2 quoted"},
-		{closed + ".\n- [1]\n- [2]\n", "1 quoted, 2 weak"},
-		{closed + ".\n\n1. [1]\n2. [2]\n", "1 quoted, 2 weak"},
-		{closed + ".\n> [1]\n\n" + lost + " [2].", "1 quoted, 2 quoted"},
-		{closed + ".\n[1] \n" + lost + " [2].", "1 quoted, 2 quoted"},
-		{closed + ".\n[1], [3]\n" + lost + " [2].", "1 quoted, 1 weak, 2 quoted"},
-		{closed + ".\n([1])\n" + lost + " [2].", "1 quoted, 2 quoted"},
-		{closed + " |\n| [1] |\n", "1 quoted"},
-		{"[1] " + closed + ".\n[2] " + lost + ".", "1 quoted, 2 quoted"},
-		{"[1] " + closed + "\n[2] " + lost + "\n", "1 quoted, 2 quoted"},
-		{"- [1] " + closed + ".\n- [2]: " + lost + "\n", "1 quoted, 2 quoted"},
-		{closed + ".\n\n[2] " + lost + ".", "- uncited, 1 quoted"},
-		{"[1] " + closed + ". [2] " + lost + ".", "1 quoted, 2 weak, - uncited"},
-		{closed + ".\n\n---\n\n" + lost + ".[2]", "- uncited, 1 quoted"},
-
-		// A sentence that its citations support together is not weak, nor is a citation
-		// that it needs; one that it does not need stays weak.
-		{joined + " [1][2].", "1 supported, 2 supported"},
-		{joined + " [1, 2].", "1 supported, 2 supported"},
-		{joined + ". [2] [1]", "1 supported, 2 supported"},
-		{closed + " [1], and a lost card costs five euros [2].", "1 supported, 2 supported"},
-		{joined + " [1][2][3].", "1 supported, 2 supported, 1 weak"},
-		{joined + ".\n[1], [2]\n", "1 supported, 2 supported"},
-		{joined + ".\n\n- [1]\n- [2]\n", "1 weak, 2 supported"}, // the first was told before the second came
-		{joined + " [1][3].", "1 weak, 1 weak, - weak"},
-		{joined + " [1].", "1 weak, - weak"},
-		{closed + ", and a lost card costs six euros [1][2].", "1 weak, 2 weak, - weak"},
-		{"The library is not closed on Mondays, and a lost card costs five euros [1][2].", "1 weak, 2 weak, - weak"},
-		{"Elephants are seldom seen in Norway [1][2][3].", "1 weak, 2 weak, 1 weak, - weak"},
-
-		// Words that only lead to a reference state nothing; the reference belongs to the
-		// sentence above.
-		{closed + ".\nSources: [1], [2]\n", "1 quoted, 2 weak"},
-		{closed + ".\n\nReferences: [1]\n", "1 quoted"},
-		{closed + ".\n\nReference: [1].\n\n" + lost + " [2].", "1 quoted, 2 quoted"},
-		{closed + ".\n**Source:** [1]\n" + lost + ".\n**Source:** [2]\n", "1 quoted, 2 quoted"},
-		{closed + ".\n(see [1])\n" + lost + ". (See also [2].)", "1 quoted, 2 quoted"},
-		{closed + ".\nSee [1] and [3].\n", "1 quoted, 1 weak"},
-		{closed + ". Source: [1]", "1 quoted"},
-		{closed + "\n- Source: [1]\n", "1 quoted"},
-		{closed + ".\nQuellen: [1] und [2]\n", "1 quoted, 2 weak"},
-		{closed + ".\n\nSources:\n- [1]\n- [2]\n", "1 quoted, 2 weak"},
-		{closed + ".\n\n**Sources:**\n[1] hours.md\n[2] The list of our fees\n", "1 quoted, 2 weak"},
-		{closed + ".\n\n## Sources\n\n1. Hours of the library [1]\n2. [2]: Fees\n", "1 quoted, 2 weak"},
-		{closed + ".\n\nSources:\n- [1]\n\n" + lost + ". [2]", "1 quoted, 2 quoted"},
-		{closed + " (see [1]).", "1 quoted"},
-		{closed + " (source: [1]) and a lost card costs five euros (cf. [2]).", "1 supported, 2 supported"},
-		{closed + ".\n来源：[1]、[2]\n", "1 quoted, 2 weak"},
-		{"Sources: [1]\n", "1 weak"},
-		// A line that states something else is a sentence.
-		{closed + ".\nSources say that dogs are welcome [1].\n", "- uncited, 1 weak, - weak"},
-		{closed + ".\nThe source of the river is a spring [1].\n", "- uncited, 1 weak, - weak"},
-	} {
+	rows(t, "verdicts", func(text, want string) {
 		for _, size := range []int{1, 3, 500} {
-			if got := verdicts(t, tt.text, size); got != tt.want {
-				t.Errorf("%q in pieces of %d: got %s, want %s", tt.text, size, got, tt.want)
+			if got := verdicts(t, text, size); got != want {
+				t.Errorf("%q in pieces of %d: got %s, want %s", text, size, got, want)
 			}
 		}
-	}
+	})
 }
 
 // verdicts returns the numbers and verdicts of a text's citations in order, and "-"
@@ -498,70 +457,7 @@ func TestNumberLeavesTheText(t *testing.T) {
 }
 
 func TestUnsupported(t *testing.T) {
-	for text, want := range map[string]string{
-		"Closed on all Mondays. [1] It opens at nine on other days. [1]": "weak weak",
-		"The library is closed on Mondays.\n[1]\n":                       "weak",
-		"The library is closed on Mondays [9].":                          "uncited",
-		"Do you want to know more about it?":                             "",
-		"These are the opening hours:\n\n- Children pay nothing [1].\n":  "",
-		"## When the library is open\n\nChildren pay nothing [1].":       "",
-		"```\nthis is not a claim at all\n```\n":                         "",
-		"Run `ibid serve some/folder of/mine` then.":                     "",
-		"図書館は月曜日に休館します。":                                                 "uncited",
-
-		"Fees were abolished.":         "uncited",
-		"Fees increased.":              "uncited",
-		"He died in 1999.":             "uncited",
-		"He died.":                     "uncited",
-		"In 1999.":                     "uncited",
-		"The fee is €12.50.":           "uncited",
-		"Entry costs €50.":             "uncited",
-		"Entry costs €50":              "uncited",
-		"- Entry: 50 euros":            "uncited",
-		"€12.50.":                      "uncited",
-		"Within 14 days.":              "uncited",
-		"About 40%.":                   "uncited",
-		"It weighs 50kg.":              "uncited",
-		"It is closed.":                "uncited",
-		"The answer is: 11.":           "uncited",
-		"| Penguins | 50 kg |":         "uncited",
-		"Gebühren wurden abgeschafft.": "uncited",
-		"**Entry costs €50.**":         "uncited",
-		"The fee is €99 [1].":          "weak",
-		"The fee is €99[1].":           "weak",
-		"Fees were abolished [1].":     "weak",
-		"Children pay nothing [1].":    "",
-
-		"Yes.":                      "",
-		"No.":                       "",
-		"No, not yet.":              "",
-		"Yes, it is.":               "",
-		"They are.":                 "",
-		"That is correct.":          "",
-		"You are welcome.":          "",
-		"I am sorry.":               "",
-		"Hello there!":              "",
-		"Is it closed?":             "",
-		"See page 5.":               "",
-		"Chapter 3":                 "",
-		"Step 2":                    "",
-		"Step 2:":                   "",
-		"Opening hours":             "",
-		"Opening hours.":            "",
-		"Fees in 2024":              "",
-		"Fees in 2024:":             "",
-		"Costs are:":                "",
-		"# Fees were abolished.":    "",
-		"## Entry costs €50":        "",
-		"**Entry costs €50**":       "",
-		"| Item | Weight (kg) |":    "",
-		"| Item | 2024 |":           "",
-		"| --- | --- |":             "",
-		"- Penguins":                "",
-		"1. Penguins":               "",
-		"Run `ls 50 kg`.":           "",
-		"Yes[1](id=1), no[2](id=1)": "",
-	} {
+	rows(t, "unsupported", func(text, want string) {
 		a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Text{Text: text})
 		var got []string
 		for _, u := range a.Unsupported {
@@ -570,7 +466,7 @@ func TestUnsupported(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
-	}
+	})
 	// What the proof of the answer took for a statement is one.
 	a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Verified{Statement: "Penguins", By: "unjudged"}, answer.Text{Text: "- Penguins\n"})
 	if len(a.Unsupported) != 1 || a.Unsupported[0].Reason != "uncited" {
