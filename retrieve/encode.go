@@ -1,10 +1,15 @@
 package retrieve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,22 +30,18 @@ type Encoder interface {
 	Knows(language string) bool
 	// PassageTokens is how many tokens of a passage are worth their time.
 	PassageTokens() int
+	// Candidates is how many passages it encodes in 0.4 seconds of one core: so many
+	// for each question. The number is fixed, so that the same question has the same
+	// passages on a busy machine.
+	Candidates() int
 	// Space names the model and its dimensions.
 	Space() string
 }
 
+// nativeWeight is the share of the encoder's score in the mixture, and foreignWeight
+// that for texts in another language than the question. From 0.4 to 0.7 the mean
+// nDCG@10 of public sets hardly changes.
 const (
-	// encodedTokens is the encoder's work for one question: 30 candidates of 128 word
-	// pieces are 400 ms of one core at 10,000 word pieces a second. More candidates
-	// are little better. The number is fixed, so that the same question has the same
-	// passages on a busy machine.
-	encodedTokens = 30 * 128
-	// encoderShare is the weight of the encoder's score in the mixture with the
-	// fused one. From 0.4 to 0.7 the mean nDCG@10 of public sets hardly changes.
-	encoderShare = 0.6
-	// nativeWeight is the share of the encoder's score in the mixture when all chunks
-	// are encoded, and foreignWeight that for texts in another language than the
-	// question.
 	nativeWeight  = 0.6
 	foreignWeight = 0.8
 )
@@ -59,67 +60,168 @@ func (m passageEncoder) Embed(ctx context.Context, texts []string) ([][]float32,
 	return m.EmbedPassages(ctx, texts, m.PassageTokens())
 }
 
-// encodedQuestion returns the question's vector by the encoder if the dense search
-// can use it: the encoder knows the language, and the searcher of its space has
-// everything that is stored. Otherwise it is nil.
-func (x *Index) encodedQuestion(ctx context.Context, q Query) ([]float32, error) {
+// encodeQuestion sets the question's vector by the encoder, unless it does not know
+// the language or fails, and notes how many of the library's chunks are in the searcher
+// of its space.
+func (x *Index) encodeQuestion(ctx context.Context, q Query, p *probe, chunks int) error {
 	m := x.opts.Encoder
-	if x.encoded == nil || x.opts.Mode != Hybrid || !m.Knows(Language(q.Text)) {
-		return nil, nil
+	if m == nil || x.opts.Mode != Hybrid || !m.Knows(Language(q.Text)) {
+		return nil
 	}
-	_, current, err := x.encoded.revision(ctx)
-	if errors.Is(err, ErrIndexDamaged) {
-		return nil, x.encoded.searcher.Reset(ctx)
-	}
-	if err != nil || !current {
-		return nil, err
+	if x.encoded != nil {
+		err := x.encoded.run(ctx, func() error {
+			stats, err := x.encoded.searcher.Stats(ctx, nil)
+			p.some, p.whole = stats.Chunks > 0, stats.Chunks >= chunks
+			return err
+		})
+		if none := (*SpaceError)(nil); err != nil && !errors.As(err, &none) { // there is no vector yet
+			return err
+		}
 	}
 	row, err := m.EmbedQuestion(ctx, q.Text)
-	if err != nil && ctx.Err() == nil && q.Warn != nil {
-		q.Warn(fmt.Errorf("encoding the question failed, so the built-in model searches: %w", err))
+	if err != nil && ctx.Err() == nil {
+		q.warn("encoding the question failed, so the built-in model searches: %w", err)
+		p.some, p.whole = false, false
+		return nil
 	}
-	return row, ctx.Err()
+	p.encoded = row
+	return err
 }
 
-// encodedScores replaces the vectors of candidates by those of the encoder, and
-// returns the candidates that have one.
-func (x *Index) encodedScores(ctx context.Context, all []*scored, question []float32) ([]*scored, error) {
-	hits := make([]Hit, len(all))
-	for i, s := range all {
-		hits[i] = s.hit
+func (q Query) warn(format string, args ...any) {
+	if q.Warn != nil {
+		q.Warn(fmt.Errorf(format, args...))
 	}
-	evidence, err := x.encoded.searcher.Evidence(ctx, hits, nil)
-	if err != nil {
-		return nil, err
+}
+
+// encode sets the scores of the candidates by both tiers: the mixture with the
+// encoder's cosine, which is computed for the best of those that are not encoded yet
+// and estimated for the rest of them. It changes nothing if the encoder does not know
+// the language of the nearest texts. If it fails, there is a warning.
+func (x *Index) encode(r *reading, q Query, p probe, all []*scored) error {
+	if err := x.encodeBest(r, q, all); err != nil {
+		return err
 	}
-	vectors := make(map[Hit][]float32, len(evidence))
-	for _, e := range evidence {
-		vectors[e.Hit] = e.Vector
-	}
-	all = slices.DeleteFunc(all, func(s *scored) bool { return vectors[s.hit] == nil })
+	var known, rest []*scored
 	for _, s := range all {
-		s.vector = vectors[s.hit]
-		s.cosine = Cosine(s.vector, question)
+		if s.encoded == nil {
+			rest = append(rest, s)
+			continue
+		}
+		s.table, s.vector, s.cosine = s.cosine, s.encoded, Cosine(s.encoded, p.encoded)
+		known = append(known, s)
 	}
-	return all, nil
+	weight, err := x.encodedWeight(r, q, known)
+	if err != nil || weight == 0 {
+		return err
+	}
+	if len(rest) > 0 && len(known) < fewestKnown {
+		return nil
+	}
+	estimate(known, rest)
+	fuse(all, p.encoded, weight)
+	return nil
+}
+
+// fewestKnown is how many candidates with both cosines say how one follows from the other.
+const fewestKnown = 8
+
+// estimate sets the cosines of candidates without a vector of the encoder to those that
+// they likely have, by the regression of the known ones on the cosines of the table.
+func estimate(known, rest []*scored) {
+	var x, y, xx, xy float64
+	n := float64(len(known))
+	for _, s := range known {
+		x, y = x+s.table/n, y+s.cosine/n
+	}
+	for _, s := range known {
+		xx, xy = xx+(s.table-x)*(s.table-x), xy+(s.table-x)*(s.cosine-y)
+	}
+	slope := 0.
+	if xx > 0 {
+		slope = max(0, xy/xx)
+	}
+	for _, s := range rest {
+		s.vector, s.cosine = nil, y+slope*(s.cosine-x)
+	}
+}
+
+// keepWait is how long a search waits for other processes to store the vectors
+// that it has made.
+const keepWait = 200 * time.Millisecond
+
+// encodeBest encodes the best candidates that are not encoded, as many as are encoded
+// in time, and none while more searches run than there are processors. The vectors are
+// stored for the next question, and the other candidates noted for [Index.Encode].
+func (x *Index) encodeBest(r *reading, q Query, all []*scored) error {
+	fresh := slices.DeleteFunc(slices.Clone(all), func(s *scored) bool { return s.encoded != nil })
+	if len(fresh) == 0 {
+		return nil
+	}
+	n := x.opts.Encoder.Candidates()
+	if int(x.searching.Load()) > runtime.GOMAXPROCS(0) {
+		n = 0
+	}
+	best, texts, err := r.best(fresh, n)
+	if err != nil {
+		return err
+	}
+	x.wanted.note(fresh[min(n, len(fresh)):])
+	m := passageEncoder{x.opts.Encoder}
+	if len(best) == 0 || !m.Knows(Language(best[0].Text)) {
+		return nil
+	}
+	digests := make([]Digest, len(texts))
+	for i, text := range texts {
+		digests[i] = DigestOf(text)
+	}
+	rows, err := x.state.Vectors(r.ctx, m.Space(), digests)
+	if err != nil {
+		return err
+	}
+	made, err := embedMissing(r.ctx, m, texts, rows)
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	if err != nil {
+		q.warn("encoding failed, so passages keep the order of the search: %w", err)
+		return nil
+	}
+	for i, s := range best {
+		s.encoded = rows[i]
+	}
+	vectors := make([][]float32, len(made))
+	for at, i := range made {
+		digests[at], vectors[at] = digests[i], rows[i]
+	}
+	err = x.state.AddVectors(WithWait(r.ctx, keepWait), m.Space(), digests[:len(made)], vectors)
+	if err != nil && !errors.Is(err, ErrReadOnly) {
+		q.warn("the encoder's vectors are made again by the next question: %w", err)
+	}
+	return nil
 }
 
 // encodedWeight returns the share of the encoder's score in the mixture: the words
 // of a question say little about texts in another language. It is 0 if the encoder
 // does not know the language of the nearest texts.
-func (x *Index) encodedWeight(r *reading, q Query, all []*scored) (float64, error) {
-	for _, s := range all {
-		s.Score = s.cosine
-	}
-	nearest, _, err := r.best(all, 3)
-	if err != nil || len(nearest) == 0 {
-		return nativeWeight, err
-	}
+func (x *Index) encodedWeight(r *reading, q Query, known []*scored) (float64, error) {
+	nearest := slices.SortedStableFunc(slices.Values(known), func(a, b *scored) int { return cmp.Compare(b.cosine, a.cosine) })
 	weight, asked := foreignWeight, evidentLanguage(q.Text)
-	if asked == "" && slices.ContainsFunc(all, func(s *scored) bool { return s.Scores.Coverage >= 0.5 }) {
+	if asked == "" && slices.ContainsFunc(known, func(s *scored) bool { return s.Scores.Coverage >= 0.5 }) {
 		weight = nativeWeight // a few words, which are in the texts
 	}
-	for _, s := range nearest {
+	nearest = nearest[:min(len(nearest), 3)]
+	if len(nearest) == 0 {
+		return 0, nil
+	}
+	for i, s := range nearest {
+		stored, err := r.read(s, nearest[i:])
+		if err != nil {
+			return 0, err
+		}
+		if !stored {
+			continue
+		}
 		language := Language(s.Text)
 		if !x.opts.Encoder.Knows(language) {
 			return 0, nil
@@ -147,83 +249,6 @@ func (r *reading) best(all []*scored, n int) (best []*scored, texts []string, er
 	return best, texts, nil
 }
 
-// encode orders the best candidates by a mixture of their scores and the encoder's.
-// The others remain below them. If the question or the best candidate is in a
-// language that the encoder does not know, the candidates stay unchanged; if it
-// fails, they do too, with a warning.
-func (x *Index) encode(r *reading, q Query, all []*scored) error {
-	m := x.opts.Encoder
-	if m == nil || len(all) < 2 || !m.Knows(Language(q.Text)) {
-		return nil
-	}
-	best, texts, err := r.best(all, encodedTokens/m.PassageTokens())
-	if err != nil || len(best) == 0 || !m.Knows(Language(best[0].Text)) {
-		return err
-	}
-	cosines, err := x.cosines(r.ctx, q, texts)
-	if r.ctx.Err() != nil {
-		return context.Cause(r.ctx)
-	}
-	if err != nil {
-		if q.Warn != nil {
-			q.Warn(fmt.Errorf("encoding failed, so the passages keep the order of the search: %w", err))
-		}
-		return nil
-	}
-	remix(best, cosines)
-	return nil
-}
-
-// remix sets the scores of the best candidates to a mixture with their cosines, in
-// the range of their scores before.
-func remix(best []*scored, cosines []float64) {
-	fused := make([]float64, len(best))
-	for i, s := range best {
-		fused[i] = s.Score
-	}
-	low, high := scoreRange(best)
-	standardise(fused)
-	mix(best, cosines, fused, encoderShare)
-	rescale(best, low, high)
-}
-
-// keepWait is how long a search waits for other processes to store the vectors
-// that it has made.
-const keepWait = 200 * time.Millisecond
-
-// cosines returns the cosine of the question with each text. Vectors that are not
-// stored are made, and stored for the next question.
-func (x *Index) cosines(ctx context.Context, q Query, texts []string) ([]float64, error) {
-	question, err := x.opts.Encoder.EmbedQuestion(ctx, q.Text)
-	if err != nil {
-		return nil, err
-	}
-	m := passageEncoder{x.opts.Encoder}
-	digests := make([]Digest, len(texts))
-	for i, text := range texts {
-		digests[i] = DigestOf(text)
-	}
-	rows, err := x.state.Vectors(ctx, m.Space(), digests)
-	if err != nil {
-		return nil, err
-	}
-	complete := !slices.ContainsFunc(rows, func(row []float32) bool { return row == nil })
-	if err := embedMissing(ctx, m, texts, rows); err != nil {
-		return nil, err
-	}
-	if !complete {
-		err := x.state.AddVectors(WithWait(ctx, keepWait), m.Space(), digests, rows)
-		if err != nil && !errors.Is(err, ErrReadOnly) && q.Warn != nil {
-			q.Warn(fmt.Errorf("the encoder's vectors are made again by the next question: %w", err))
-		}
-	}
-	cosines := make([]float64, len(rows))
-	for i := range rows {
-		cosines[i] = Cosine(rows[i], question)
-	}
-	return cosines, nil
-}
-
 // An Encoding says how [Index.Encode] works.
 type Encoding struct {
 	// Workers is how many texts are encoded at a time, each by one core.
@@ -237,30 +262,35 @@ type Encoding struct {
 // interruption loses at most that many.
 const encodeBatch = 64
 
-// Encode makes the encoder's vectors of all chunks that have none, those of the
-// latest documents first, and then brings the searcher of its space up to date,
-// so that searches use it. It pauses during searches. Several processes share the
-// work. Called again after an interruption, it resumes.
+// EncodedChunks counts the chunks that have the encoder's vector, and all. It reads
+// the whole list of chunks.
+func (x *Index) EncodedChunks(ctx context.Context) (done, total int, err error) {
+	if x.opts.Encoder == nil {
+		return 0, 0, nil
+	}
+	return x.state.Embedded(ctx, EncodedSpace(x.opts.Encoder))
+}
+
+// Encode makes the encoder's vectors of all chunks that have none: those that searches
+// found most often and could not encode in time, and those of the latest documents
+// first. Searches use the vectors of a document as soon as all of its chunks have one.
+// It pauses during searches. Several processes share the work. Called again after an
+// interruption, it resumes.
 func (x *Index) Encode(ctx context.Context, e Encoding) error {
 	if x.encoded == nil {
 		return nil
 	}
-	m := &pacedEncoder{passageEncoder{x.opts.Encoder}, x, max(1, e.Workers)}
-	worker := NewWorker()
+	run := &encoding{Encoding: e, x: x, worker: NewWorker(), m: &pacedEncoder{passageEncoder{x.opts.Encoder}, x, max(1, e.Workers)}}
 	for {
-		made, held, err := x.encodeBatches(ctx, m, worker, e.Progress)
-		if err == nil {
+		run.made, run.held = 0, false
+		err := run.all(ctx)
+		if err == nil && run.made > 0 {
 			err = x.encoded.run(ctx, func() error { return nil })
 		}
-		lacking := (*UncoveredError)(nil)
-		switch {
-		case err == nil || !errors.As(err, &lacking):
+		if err != nil || run.made == 0 && !run.held {
 			return err
-		case made == 0 && !held: // the stored ones are damaged
-			if err := embedChunks(ctx, x.state, m, lacking.Chunks); err != nil {
-				return err
-			}
-		case made == 0:
+		}
+		if run.made == 0 {
 			if err := pause(ctx, claimEvery); err != nil {
 				return err
 			}
@@ -268,42 +298,118 @@ func (x *Index) Encode(ctx context.Context, e Encoding) error {
 	}
 }
 
-// encodeBatches encodes all chunks that no other process has claimed, and returns
-// how many there were, and whether others had claimed any.
-func (x *Index) encodeBatches(ctx context.Context, m Embedder, worker string, progress func(done, total int)) (
-	made int, held bool, err error) {
-	done, total, err := x.state.Embedded(ctx, m.Space())
+// An encoding is a call of [Index.Encode].
+type encoding struct {
+	Encoding
+	x      *Index
+	m      Embedder
+	worker string
+	made   int  // number of chunks that were encoded
+	held   bool // others had claimed chunks
+}
+
+// all encodes all chunks that no other process has claimed.
+func (e *encoding) all(ctx context.Context) error {
+	done, total, err := e.x.state.Embedded(ctx, e.m.Space())
 	if err != nil {
-		return 0, false, err
+		return err
 	}
-	for chunks, err := range x.state.Unembedded(ctx, m.Space(), encodeBatch) {
+	for chunks, err := range e.x.state.Unembedded(ctx, e.m.Space(), encodeBatch) {
+		if err == nil {
+			err = e.encode(ctx, chunks)
+		}
+		if err == nil {
+			chunks, err = e.x.wantedChunks(ctx, e.m.Space())
+		}
+		if err == nil && len(chunks) > 0 {
+			err = e.encode(ctx, chunks)
+		}
 		if err != nil {
-			return made, held, err
+			return err
 		}
-		job := fmt.Sprintf("encode %x with %s", chunks[0].Digest, m.Space())
-		holder, err := ClaimJob(ctx, x.state.Ledger(), job, encodeKind, worker)
-		if err != nil {
-			return made, held, err
-		}
-		if holder != nil {
-			held = true
-			continue
-		}
-		err = embedChunks(ctx, x.state, m, chunks)
-		if err := errors.Join(err, x.state.Ledger().End(context.WithoutCancel(ctx), job)); err != nil {
-			return made, held, err
-		}
-		if made += len(chunks); progress != nil {
-			progress(min(done+made, total), total)
+		if e.made > 0 && e.Progress != nil {
+			e.Progress(min(done+e.made, total), total)
 		}
 	}
-	return made, held, nil
+	return nil
+}
+
+// encode encodes chunks, unless another process has claimed them.
+func (e *encoding) encode(ctx context.Context, chunks []ChunkText) error {
+	job, ledger := fmt.Sprintf("encode %x with %s", chunks[0].Digest, e.m.Space()), e.x.state.Ledger()
+	holder, err := ClaimJob(ctx, ledger, job, encodeKind, e.worker)
+	if err != nil || holder != nil {
+		e.held = e.held || holder != nil
+		return err
+	}
+	err = embedChunks(ctx, e.x.state, e.m, chunks)
+	if err == nil {
+		e.made += len(chunks)
+	}
+	return errors.Join(err, ledger.End(context.WithoutCancel(ctx), job))
 }
 
 // encodeKind is the kind of the jobs of Encode.
 const encodeKind = "ibid encode"
 
-// A pacedEncoder encodes a few texts at a time, and none while a search runs.
+// A wish list counts how often searches found chunks that are not encoded.
+type wishList struct {
+	mu    sync.Mutex
+	found map[Hit]int
+}
+
+// mostWished is the largest number of chunks in a list.
+const mostWished = 4096
+
+func (w *wishList) note(all []*scored) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range all {
+		if w.found == nil {
+			w.found = make(map[Hit]int)
+		}
+		if len(w.found) < mostWished || w.found[s.hit] > 0 {
+			w.found[s.hit]++
+		}
+	}
+}
+
+// take removes the n chunks that were found most often.
+func (w *wishList) take(n int) []Hit {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	hits := slices.SortedFunc(maps.Keys(w.found), func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(w.found[b], w.found[a]), cmp.Compare(b.Generation, a.Generation),
+			cmp.Compare(a.Document, b.Document), cmp.Compare(a.Ordinal, b.Ordinal))
+	})
+	hits = hits[:min(n, len(hits))]
+	for _, h := range hits {
+		delete(w.found, h)
+	}
+	return hits
+}
+
+// wantedChunks returns the chunks to encode next that searches have found.
+func (x *Index) wantedChunks(ctx context.Context, space string) (chunks []ChunkText, err error) {
+	found, err := x.state.Chunks(ctx, x.wanted.take(encodeBatch))
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	digests := make([]Digest, len(found))
+	for i, c := range found {
+		digests[i] = DigestOf(ingest.EmbeddingText(c.Title, c.Chunk))
+	}
+	rows, err := x.state.Vectors(ctx, space, digests)
+	for i, row := range rows {
+		if row == nil && !slices.Contains(digests[:i], digests[i]) {
+			chunks = append(chunks, ChunkText{digests[i], ingest.EmbeddingText(found[i].Title, found[i].Chunk)})
+		}
+	}
+	return chunks, err
+}
+
+// A pacedEncoder encodes a few texts at a time, and none while a search runs. On Linux
+// its threads have a low priority.
 type pacedEncoder struct {
 	passageEncoder
 	x       *Index
@@ -313,17 +419,23 @@ type pacedEncoder struct {
 func (m *pacedEncoder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	rows := make([][]float32, len(texts))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(m.workers)
-	for i, text := range texts {
+	next := atomic.Int64{}
+	for range min(m.workers, len(texts)) {
 		group.Go(func() error {
-			for ctx.Err() == nil && m.x.searching.Load() > 0 {
-				time.Sleep(10 * time.Millisecond)
-			}
-			row, err := embed(ctx, m.passageEncoder, []string{text})
-			if err == nil {
+			// The thread ends with the goroutine: its priority cannot be raised again.
+			runtime.LockOSThread()
+			lowerPriority()
+			for i := next.Add(1) - 1; i < int64(len(texts)); i = next.Add(1) - 1 {
+				for ctx.Err() == nil && m.x.searching.Load() > 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				row, err := embed(ctx, m.passageEncoder, texts[i:i+1])
+				if err != nil {
+					return err
+				}
 				rows[i] = row[0]
 			}
-			return err
+			return nil
 		})
 	}
 	return rows, group.Wait()

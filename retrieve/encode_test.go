@@ -40,6 +40,7 @@ func (e *lengthEncoder) EmbedPassages(_ context.Context, texts []string, _ int) 
 }
 
 func (e *lengthEncoder) PassageTokens() int { return 100 }
+func (e *lengthEncoder) Candidates() int    { return 38 }
 
 func (e *lengthEncoder) Space() string {
 	return fmt.Sprintf("length of %s, lacking %d/2", e.knows, e.lack)
@@ -69,7 +70,7 @@ func TestEncoder(t *testing.T) {
 	}{
 		{"orders again", lengthEncoder{knows: "en"}, ""},
 		{"does not know the language", lengthEncoder{knows: "de"}, ""},
-		{"fails", lengthEncoder{knows: "en", err: errors.New("no memory")}, "order of the search: no memory"},
+		{"fails", lengthEncoder{knows: "en", err: errors.New("no memory")}, "built-in model searches: no memory"},
 		{"miscounts", lengthEncoder{knows: "en", lack: 1}, "rows for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,17 +18,6 @@ var ErrUnavailable = errors.New("the store is unreachable")
 // ErrReadOnly is wrapped by errors of changes to a library that cannot be written.
 var ErrReadOnly = errors.New("the library is read-only")
 
-// An UncoveredError reports that chunks have no vector of a space that is not the
-// one in use.
-type UncoveredError struct {
-	Space  string
-	Chunks []ChunkText // some of them
-}
-
-func (e *UncoveredError) Error() string {
-	return fmt.Sprintf("not all chunks have been encoded with %s", e.Space)
-}
-
 // A SpaceError reports that an index was built with another embedding model.
 type SpaceError struct {
 	Stored string // the space of the stored vectors

@@ -13,7 +13,11 @@ type scored struct {
 	// those of the embedder or of the encoder.
 	vector []float32
 	cosine float64
-	read   bool
+	// encoded is the encoder's vector; nil if there is none yet. Then vector becomes
+	// nil too, and cosine is estimated. table is the embedder's cosine.
+	encoded []float32
+	table   float64
+	read    bool
 }
 
 // denseWeight is the share of the dense score in the mixture, for a question whose
@@ -65,14 +69,24 @@ func fuse(all []*scored, question []float32, weight float64) {
 	mix(all, dense, lexical, weight)
 	if weight > 0 && weight < 1 {
 		widened := widen(all, question)
+		shift, n := 0., 0.
 		for i, s := range all {
-			dense[i] = Cosine(s.vector, widened)
+			if dense[i] = s.cosine; s.vector != nil {
+				dense[i] = Cosine(s.vector, widened)
+				shift, n = shift+dense[i]-s.cosine, n+1
+			}
+		}
+		for i, s := range all {
+			if s.vector == nil { // as the others on the average
+				dense[i] += shift / n
+			}
 		}
 		mix(all, dense, lexical, weight)
-		if len(all) > mostEvened {
-			sortByScore(all)
+		known := slices.DeleteFunc(slices.Clone(all), func(s *scored) bool { return s.vector == nil })
+		if len(known) > mostEvened {
+			sortByScore(known)
 		}
-		even(all[:min(len(all), mostEvened)], min(1, weight/denseWeight)*neighbourShare)
+		even(known[:min(len(known), mostEvened)], min(1, weight/denseWeight)*neighbourShare)
 	}
 	rescale(all, 0, 1)
 }

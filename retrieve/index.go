@@ -21,9 +21,9 @@ type Options struct {
 	Mode Mode
 	// Reranker, if not nil, scores the best candidates again.
 	Reranker Reranker
-	// Encoder, if not nil, scores the best candidates of each search again. If
-	// Encoded is not nil, that is the searcher of the encoder's space: once all
-	// chunks are encoded, it does the dense search.
+	// Encoder, if not nil, scores the best candidates of each search again. Encoded,
+	// if not nil, is the searcher of the encoder's space, with the documents whose
+	// chunks are all encoded: their dense search is on the encoder's vectors.
 	Encoder Encoder
 	Encoded Searcher
 	// Wait, if not 0, means that others bring the searcher up to date ([Feed]): a
@@ -72,6 +72,7 @@ type Index struct {
 	encoded  *follower // of the searcher of the encoder's space; nil if there is none
 
 	searching atomic.Int32 // number of searches that run
+	wanted    wishList
 }
 
 // NewIndex returns an index of the state's documents. If they are embedded in
@@ -135,7 +136,7 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	if err != nil {
 		return nil, err
 	}
-	if err := embedMissing(ctx, x.embedder, texts, vectors); err != nil {
+	if _, err := embedMissing(ctx, x.embedder, texts, vectors); err != nil {
 		return nil, fmt.Errorf("embedding it: %w", err)
 	}
 	return func(ctx context.Context) error {
@@ -144,24 +145,22 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	}, nil
 }
 
-// embedMissing fills in the rows that are nil.
-func embedMissing(ctx context.Context, m Embedder, texts []string, rows [][]float32) error {
+// embedMissing fills in the rows that are nil, and returns their places.
+func embedMissing(ctx context.Context, m Embedder, texts []string, rows [][]float32) (made []int, err error) {
 	var missing []string
 	for i, row := range rows {
 		if row == nil {
-			missing = append(missing, texts[i])
+			made, missing = append(made, i), append(missing, texts[i])
 		}
 	}
 	vectors, err := embed(ctx, m, missing)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i, row := range rows {
-		if row == nil {
-			rows[i], vectors = vectors[0], vectors[1:]
-		}
+	for at, i := range made {
+		rows[i] = vectors[at]
 	}
-	return nil
+	return made, nil
 }
 
 func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error) {
@@ -241,7 +240,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	x.searching.Add(1)
 	defer x.searching.Add(-1)
 	var passages []Passage
-	var encoded []float32
+	whole := false
 	missing, err := x.follower.await(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -255,17 +254,19 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if err != nil {
 			return fmt.Errorf("embed the question: %w", err)
 		}
-		if encoded, err = x.encodedQuestion(ctx, q); err != nil {
+		words := question(q.Text)
+		p := probe{vector: rows[0], words: words, terms: distinct(flat(words))}
+		if err := x.encodeQuestion(ctx, q, &p, stats.Chunks); err != nil {
 			return err
 		}
-		words := question(q.Text)
-		passages, err = x.search(ctx, q, probe{rows[0], encoded, words, distinct(flat(words))})
+		whole = p.whole
+		passages, err = x.search(ctx, q, p)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	x.warnOfLanguage(q, passages, encoded != nil)
+	x.warnOfLanguage(q, passages, whole)
 	if missing > 0 && q.Warn != nil {
 		q.Warn(&LagError{missing})
 	}
@@ -275,38 +276,22 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 // A probe is what both searches look for.
 type probe struct {
 	vector  []float32
-	encoded []float32 // by the encoder; nil if the dense search does not use it
-	words   []word
-	terms   []string
+	encoded []float32 // by the encoder; nil if it is not used
+	// some chunks are encoded, and these are the whole library.
+	some, whole bool
+	words       []word
+	terms       []string
 }
 
 func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error) {
 	limit := max(q.K, DefaultCandidates)
 	for attempt := 0; ; {
 		hits, all, err := x.find(ctx, p, limit, q.Filter)
-		if p.encoded != nil && errors.Is(err, ErrIndexDamaged) {
-			p.encoded, err = nil, x.encoded.searcher.Reset(ctx)
-			if err == nil {
-				continue
-			}
-		}
 		if err != nil {
 			return nil, err
 		}
 		r := &reading{ctx: ctx, state: x.state, lost: hits - len(all)}
-		if p.encoded == nil {
-			fuse(all, p.vector, x.weight(q.Text))
-		} else {
-			weight, err := x.encodedWeight(r, q, all)
-			if err != nil {
-				return nil, err
-			}
-			if weight == 0 {
-				p.encoded = nil
-				continue
-			}
-			fuse(all, p.encoded, weight)
-		}
+		fuse(all, p.vector, x.weight(q.Text))
 		groups, err := r.choose(all, q)
 		if err != nil {
 			return nil, err
@@ -317,9 +302,9 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 			limit = min(furtherDown*limit, maxCandidates)
 			continue
 		}
-		if x.opts.Encoder != nil || x.opts.Reranker != nil {
-			if p.encoded == nil {
-				err = x.encode(r, q, all)
+		if p.encoded != nil || x.opts.Reranker != nil {
+			if p.encoded != nil {
+				err = x.encode(r, q, p, all)
 			}
 			if err == nil {
 				all, err = x.rerank(r, q, all)
@@ -416,17 +401,21 @@ func (x *Index) weight(question string) float64 {
 // found, and both scores of each that has not changed meanwhile, no matter which
 // search found it. Their chunks have not been read.
 func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (hits int, out []*scored, err error) {
-	var near, matching []Hit
+	var near, nearest, matching []Hit
 	var stats Stats
 	g, searching := errgroup.WithContext(ctx)
-	if x.opts.Mode != LexicalOnly {
+	if x.opts.Mode != LexicalOnly && !p.whole {
 		g.Go(func() (err error) {
-			if p.encoded != nil {
-				near, err = x.encoded.searcher.Dense(searching, p.encoded, k, f)
-			} else {
-				near, err = x.searcher.Dense(searching, p.vector, k, f)
-			}
+			near, err = x.searcher.Dense(searching, p.vector, k, f)
 			return err
+		})
+	}
+	if p.some {
+		g.Go(func() error {
+			return x.encoded.run(searching, func() (err error) {
+				nearest, err = x.encoded.searcher.Dense(searching, p.encoded, k, f)
+				return err
+			})
 		})
 	}
 	if x.opts.Mode != DenseOnly && len(p.terms) > 0 {
@@ -442,16 +431,26 @@ func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (hits int, o
 	if err := g.Wait(); err != nil {
 		return 0, nil, err
 	}
-	all := distinct(append(near, matching...))
+	all := distinct(slices.Concat(nearest, near, matching))
 	evidence, err := x.searcher.Evidence(ctx, all, p.terms)
 	if err != nil {
 		return 0, nil, err
 	}
 	out = score(evidence, p.vector, p.terms, newLexicalScorer(p.words, stats))
-	if p.encoded != nil {
-		out, err = x.encodedScores(ctx, out, p.encoded)
+	if !p.some {
+		return len(all), out, nil
 	}
-	return len(all), out, err
+	return len(all), out, x.encoded.run(ctx, func() error {
+		known, err := x.encoded.searcher.Evidence(ctx, all, nil)
+		vectors := make(map[Hit][]float32, len(known))
+		for _, e := range known {
+			vectors[e.Hit] = e.Vector
+		}
+		for _, s := range out {
+			s.encoded = vectors[s.hit]
+		}
+		return err
+	})
 }
 
 // score returns the candidates with both scores.

@@ -72,7 +72,8 @@ type State interface {
 	// Embedded counts the chunks that have a vector of the space, and all.
 	Embedded(ctx context.Context, space string) (done, total int, err error)
 	// AddVectors stores vectors of a space next to those in use. A digest that no
-	// chunk has any more is skipped.
+	// chunk has any more is skipped. A document with one of the chunks whose chunks all
+	// have a vector of the space then counts as changed.
 	AddVectors(ctx context.Context, space string, digests []Digest, vectors [][]float32) error
 	// SwitchSpace makes the space the one in use and deletes the vectors of all
 	// others. It changes nothing and returns false if a chunk has no vector of the
@@ -89,8 +90,8 @@ type State interface {
 	// Changes yields the changes after a revision, in the order of the revisions:
 	// for each document at most its latest change, so that the changes after 0 are
 	// all the documents. Vectors are those of the space; if it has none, the error
-	// is a [*SpaceError]. If it is not the one in use, a chunk without a vector is an
-	// [*UncoveredError]. A document that is damaged comes as deleted.
+	// is a [*SpaceError]. A document that is damaged comes as deleted, and so does one
+	// with a chunk that has no vector of a space that is not the one in use.
 	Changes(ctx context.Context, space string, after int64) iter.Seq2[Change, error]
 
 	Ledger() Ledger

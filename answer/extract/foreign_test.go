@@ -40,6 +40,7 @@ func (e nearEncoder) EmbedPassages(_ context.Context, texts []string, _ int) ([]
 
 func (nearEncoder) Knows(string) bool  { return true }
 func (nearEncoder) PassageTokens() int { return 128 }
+func (nearEncoder) Candidates() int    { return 30 }
 func (nearEncoder) Space() string {
 	return "multilingual-e5-small-int8/384"
 }

@@ -190,18 +190,11 @@ func (t *tx) spaceOf(name string) (of space, used bool) {
 func (s *Store) readChanges(ctx context.Context, space string, list []change) (changes []retrieve.Change, n int, err error) {
 	err = s.view(ctx, func(t *tx) {
 		of, used := t.spaceOf(space)
-		lacks := &retrieve.UncoveredError{Space: space}
 		changes, n = t.readChanges(of.Number, list[:min(len(list), changesAtOnce)], func(d *documentRow, c *chunkRow) {
 			if used {
 				t.damaged = append(t.damaged, withoutVector(d, c.Ordinal))
-				return
 			}
-			lacks.Chunks = append(lacks.Chunks, retrieve.ChunkText{
-				Digest: retrieve.Digest(c.digest), Text: ingest.EmbeddingText(d.title, c.Chunk)})
 		})
-		if len(lacks.Chunks) > 0 {
-			check(lacks)
-		}
 	})
 	return changes, n, err
 }

@@ -68,38 +68,49 @@ func TestRespace(t *testing.T) {
 		put(t, other, "a", "1", "plane", "boat")
 		checkEmbedded(t, s, "new/8", 9, 10)
 		checkSwitched(t, other, false)
-		uncovered := func() (texts []string) {
-			for _, err := range s.Changes(ctx, "new/8", 0) {
-				if lacks := (*retrieve.UncoveredError)(nil); errors.As(err, &lacks) {
-					for _, c := range lacks.Chunks {
-						texts = append(texts, c.Text)
-					}
+		// covered returns the ids of the changed documents with all vectors of the new space.
+		covered := func(after int64) (ids []string) {
+			for c, err := range s.Changes(ctx, "new/8", after) {
+				must(t, err)
+				if !c.Deleted && c.Document != 0 {
+					ids = append(ids, c.Info.ID)
 				}
 			}
-			return texts
+			slices.Sort(ids)
+			return ids
 		}
-		texts := uncovered()
-		if len(texts) != 1 || !strings.Contains(texts[0], "plane") {
-			t.Errorf("chunks without a vector: %q", texts)
+		check := func(after int64, want ...string) {
+			t.Helper()
+			if ids := covered(after); !slices.Equal(ids, want) {
+				t.Errorf("documents whose chunks are all covered: %q, want %q", ids, want)
+			}
 		}
+		check(0, "a/2", "a/3")
+		before, _, err := s.Revision(ctx)
+		must(t, err)
 		if n := fillSpace(t, s, "new/8", 8, 100); n != 1 {
 			t.Errorf("%d texts of the new document", n)
 		}
-		execute(t, s, `UPDATE ibid.vectors SET sum = sum + 1 WHERE space = 2 AND digest = ?`, retrieve.DigestOf(texts[0]))
-		if again := uncovered(); !slices.Equal(again, texts) {
-			t.Errorf("chunks with a damaged vector: %q", again)
+		check(before, "a/1") // it counts as changed
+		var plane retrieve.Digest
+		for list := range s.Unembedded(ctx, "none", 100) {
+			for _, l := range list {
+				if strings.Contains(l.Text, "plane") {
+					plane = l.Digest
+				}
+			}
 		}
-		must(t, s.AddVectors(ctx, "new/8", []retrieve.Digest{retrieve.DigestOf(texts[0])}, [][]float32{{1, 0, 0, 0, 0, 0, 0, 0}}))
-		if again := uncovered(); len(again) > 0 {
-			t.Errorf("chunks whose vectors are stored again: %q", again)
-		}
+		execute(t, s, `UPDATE ibid.vectors SET sum = sum + 1 WHERE space = 2 AND digest = ?`, plane)
+		check(0, "a/2", "a/3")
+		must(t, s.AddVectors(ctx, "new/8", []retrieve.Digest{plane}, [][]float32{{1, 0, 0, 0, 0, 0, 0, 0}}))
+		check(0, "a/1", "a/2", "a/3")
 		var f follower
 		f.same(t, other)
 		if err := s.AddVectors(ctx, "new/8", []retrieve.Digest{{1}}, [][]float32{{1, 0, 0, 0}}); err == nil {
 			t.Error("a vector with other dimensions was stored")
 		}
 		must(t, s.AddVectors(ctx, "new/8", []retrieve.Digest{{1}}, [][]float32{{1, 0, 0, 0, 0, 0, 0, 0}})) // of no chunk
-		before, _, err := s.Revision(ctx)
+		before, _, err = s.Revision(ctx)
 		must(t, err)
 		checkSwitched(t, s, true)
 		checkSwitched(t, s, true)

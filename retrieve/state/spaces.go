@@ -184,8 +184,36 @@ func (s *Store) AddVectors(ctx context.Context, name string, digests []retrieve.
 	}
 	return s.update(ctx, func(t *tx) {
 		t.lockShared("library")
-		t.insertVectors(name, len(vectors[0]), t.stillUsed(rows))
+		rows := t.stillUsed(rows)
+		t.insertVectors(name, len(vectors[0]), rows)
+		t.changed(t.covered(name, slices.Sorted(maps.Keys(rows)))...)
 	})
+}
+
+// covered returns a change for each document that has one of the chunks, and a vector
+// of the space for all of its chunks: those who follow the changes read it again. It
+// is the last that a transaction does before it writes the changes.
+func (t *tx) covered(name string, digests []string) (changes []change) {
+	value[int64](t, t.s.dialect.nextRevision, 0) // others who change something now wait in PostgreSQL
+	all := t.spaces()
+	numbers := make(map[int64]bool)
+	for part := range slices.Chunk(digests, maxList) {
+		list, args := in(part)
+		for _, number := range column[int64](t, `SELECT DISTINCT key >> 20 FROM ibid.chunks WHERE digest IN `+list, args...) {
+			numbers[number] = true
+		}
+	}
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(numbers)), maxList) {
+		documents := t.documents(part)
+		list, args := in(slices.Collect(maps.Keys(documents)))
+		for _, number := range column[int64](t, `SELECT d.number FROM ibid.documents d WHERE d.number IN `+list+` AND NOT EXISTS (
+			SELECT 1 FROM ibid.chunks c WHERE c.key >= d.number << 20 AND c.key < (d.number + 1) << 20
+			AND NOT EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?))`,
+			append(args, all.named(name).Number)...) {
+			changes = append(changes, change{document: number, id: documents[number].id})
+		}
+	}
+	return changes
 }
 
 // stillUsed returns the vectors whose digests any chunk has. They are locked

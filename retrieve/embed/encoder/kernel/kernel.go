@@ -138,19 +138,35 @@ func (k Kernel) Multiply(out []float32, r *Rows, w *Weights) {
 	}
 }
 
-// multiplyPlain computes the columns at … at+Panel.
+// multiplyPlain computes the columns at … at+Panel. One multiplication of 64 bits is
+// two of bytes: a row's activation is in the lower half and the next row's in the
+// upper, and so are the sums of their products.
 func multiplyPlain(out []float32, r *Rows, w *Weights, at int) {
-	levels := w.Levels[at*w.In:]
-	for row, scale := range r.Scale {
-		var sums [Panel]int32
-		for i, b := range r.Bytes[row*r.Width : (row+1)*r.Width] {
-			a := int32(int8(b))
-			for j := range sums {
-				sums[j] += a * int32(levels[(i/quad*Panel+j)*quad+i%quad])
+	levels := w.Levels[at*w.In : (at+Panel)*w.In]
+	pairs := make([][Tile / 2]int64, w.In)
+	for first := 0; first < len(r.Scale); first += Tile {
+		for i := range pairs {
+			for p := range pairs[i] {
+				row := first + 2*p
+				pairs[i][p] = int64(int8(r.Bytes[row*w.In+i])) + int64(int8(r.Bytes[(row+1)*w.In+i]))<<32
 			}
 		}
-		for j, sum := range sums {
-			out[row*w.Out+j] = float32(sum)*(scale*w.Scale[at+j]) + w.Bias[at+j]
+		for j := range Panel {
+			var a, b, c int64
+			for i := 0; i < len(pairs); i += quad {
+				four, weights := pairs[i:][:quad], levels[(i/quad*Panel+j)*quad:][:quad]
+				v, w, x, y := int64(weights[0]), int64(weights[1]), int64(weights[2]), int64(weights[3])
+				a += v*four[0][0] + w*four[1][0] + x*four[2][0] + y*four[3][0]
+				b += v*four[0][1] + w*four[1][1] + x*four[2][1] + y*four[3][1]
+				c += v*four[0][2] + w*four[1][2] + x*four[2][2] + y*four[3][2]
+			}
+			for p, s := range [Tile / 2]int64{a, b, c} {
+				low := int32(s)
+				for k, total := range [2]int32{low, int32((s - int64(low)) >> 32)} {
+					row := first + 2*p + k
+					out[row*w.Out+j] = float32(total)*(r.Scale[row]*w.Scale[at+j]) + w.Bias[at+j]
+				}
+			}
 		}
 	}
 }
