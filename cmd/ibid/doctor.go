@@ -13,7 +13,6 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/embed/encoder"
 	"ibid/retrieve/library"
 	"ibid/retrieve/state"
 	"ibid/web"
@@ -149,8 +148,6 @@ func (c *doctorCmd) checkEncoder() finding {
 			f.State, f.Detail = stateWarning, err.Error()
 		}
 		return f
-	case !encoder.Fast():
-		return ok(check, "none: this processor is too slow for one")
 	}
 	return advice(check, "none", "run 'ibid setup english' for a model that orders English passages better")
 }

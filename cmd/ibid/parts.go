@@ -85,9 +85,6 @@ func partOf(name string) (optional, error) {
 	if e.Vocabulary == "" {
 		p.wants = p.wants[:1]
 	}
-	if !encoder.Fast() {
-		p.useless = "this processor is too slow for an encoder"
-	}
 	return p, nil
 }
 

@@ -274,11 +274,10 @@ func openPart(data, name string) (*encoder.Model, error) {
 }
 
 // encoder opens the encoder to use, the one for more languages first, then the
-// better English one; nil if there is none, or if it would be too slow here. With an
-// embedding model of the user's there is no need. An error may come with an encoder, as
-// from openPart.
+// better English one; nil if there is none. With an embedding model of the user's there
+// is no need. An error may come with an encoder, as from openPart.
 func (c storeConfig) encoder() (*encoder.Model, error) {
-	if c.EmbedModel != "" || c.Data == "" || !encoder.Fast() {
+	if c.EmbedModel != "" || c.Data == "" {
 		return nil, nil
 	}
 	for _, name := range []string{encoder.Multilingual, encoder.EnglishLarge, encoder.English} {

@@ -54,9 +54,6 @@ func TestSetup(t *testing.T) {
 // the doctor names it.
 func TestDamagedEncoder(t *testing.T) {
 	t.Parallel()
-	if !encoder.Fast() {
-		t.Skip("no encoder is used on this processor")
-	}
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
 	mustRun(t, data, "ingest", folder)
@@ -76,9 +73,6 @@ func TestDamagedEncoder(t *testing.T) {
 // next to it first, and before them those in the data directory.
 func TestInstalledPart(t *testing.T) {
 	t.Parallel()
-	if !encoder.Fast() {
-		t.Skip("no encoder is used on this processor")
-	}
 	root, data := t.TempDir(), t.TempDir()
 	program := filepath.Join(root, "bin", "ibid")
 	if runtime.GOOS == "windows" {

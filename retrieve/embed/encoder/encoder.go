@@ -70,10 +70,6 @@ func (m *Model) Candidates() int {
 	return questionTokens / m.PassageTokens()
 }
 
-// Fast reports whether there is assembly for this processor. Without it, a passage
-// takes seconds.
-func Fast() bool { return kernel.Best() != kernel.Portable }
-
 // EmbedQuestion returns the vector of a question, of unit length.
 func (m *Model) EmbedQuestion(ctx context.Context, text string) ([]float32, error) {
 	rows, err := m.embed(ctx, m.QuestionPrefix, []string{text}, m.MaxTokens)
