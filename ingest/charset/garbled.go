@@ -28,7 +28,7 @@ func withoutData(text string) string {
 func Garbled(text string) bool {
 	const enough = 60
 	var visible, known, private, latin, common, vowels, words, breaks int
-	previous := ' '
+	previous, shown := ' ', ' ' // shown is no space
 	for _, r := range norm.NFD.String(withoutData(text[:min(len(text), sampleBytes)])) {
 		if unicode.IsMark(r) {
 			continue
@@ -38,7 +38,7 @@ func Garbled(text string) bool {
 		switch {
 		case letter, unicode.IsDigit(r):
 			visible, known = visible+1, known+1
-		case r == previous, unicode.IsSpace(r): // a rule, or the dots of a table of contents
+		case r == shown, unicode.IsSpace(r): // a rule, or the dots of a table of contents
 		default:
 			visible++
 		}
@@ -60,6 +60,9 @@ func Garbled(text string) bool {
 			breaks++
 		}
 		previous = r
+		if !unicode.IsSpace(r) {
+			shown = r
+		}
 	}
 	switch {
 	case visible < enough:

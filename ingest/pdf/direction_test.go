@@ -48,7 +48,7 @@ func TestReadingOrder(t *testing.T) {
 			glyphs := typeset(tt.seen, 700)
 			random := rand.New(rand.NewPCG(1, 2))
 			for range 20 {
-				got := lines(slices.Clone(glyphs))
+				got, _ := lines(slices.Clone(glyphs))
 				if len(got) != 1 || got[0].text != tt.want {
 					t.Fatalf("%+v\nwant %q", got, tt.want)
 				}
@@ -67,7 +67,7 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 	for i := range left {
 		left[i].X0, left[i].X1 = left[i].X0+200, left[i].X1+200
 	}
-	got := lines(append(right, left...))
+	got, _ := lines(append(right, left...))
 	if len(got) != 1 || got[0].text != "סירה | מחיר" {
 		t.Errorf("%+v", got)
 	}

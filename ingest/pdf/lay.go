@@ -107,8 +107,8 @@ const leastPicture = 144 * 144
 // lay fills in the pages of a file: it lays out what is drawn as lines, paragraphs,
 // headings and tables. The error is a [*NoTextError] when no page has text.
 func (file *File) lay(pages iter.Seq[drawn], outline []entry, o Options) error {
-	var all [][]line
-	glyphs, unknown, ink := 0, 0, false
+	var all, bare [][]line // bare pages have no numbers of lines
+	glyphs, unknown, numbered, ink := 0, 0, 0, false
 	var damage error // the first
 	for p := range pages {
 		if table, ok := o.Recognised[len(all)+1]; ok {
@@ -134,7 +134,11 @@ func (file *File) lay(pages iter.Seq[drawn], outline []entry, o Options) error {
 				unknown++
 			}
 		}
-		all = append(all, lines(p.Glyphs))
+		page, without := lines(p.Glyphs)
+		all, bare = append(all, page), append(bare, without)
+		if without != nil {
+			numbered++
+		}
 		if late {
 			break
 		}
@@ -144,6 +148,13 @@ func (file *File) lay(pages iter.Seq[drawn], outline []entry, o Options) error {
 			return fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Torn), len(all), damage)
 		}
 		return &NoTextError{Pages: len(all), Blank: !ink}
+	}
+	if numbered >= 3 && 2*numbered >= len(all) {
+		for i, page := range bare {
+			if page != nil {
+				all[i] = page
+			}
+		}
 	}
 	dropRunning(all)
 	markEntries(all, outline)

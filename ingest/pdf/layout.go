@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,30 +30,78 @@ type line struct {
 
 // Distances in font sizes.
 const (
-	wordGap   = 0.11 // least space between words; letters of a word are closer
+	wordGap   = 0.08 // least space between words; letters of a word are closer
 	pieceGap  = 0.6  // a new start at this distance may be another cell
 	cellGap   = 1.5  // least space between columns and cells
 	sameLine  = 0.35 // base lines that differ by less are the same
 	duplicate = 0.12 // the same glyph again at this distance is a shadow or fake bold
 )
 
-// lines puts the glyphs of a page into lines in reading order.
-func lines(glyphs []glyph) []line {
+// lines puts the glyphs of a page into lines in reading order. bare are those without
+// what may be numbers of lines; nil if there are none.
+func lines(glyphs []glyph) (out, bare []line) {
 	var turns [4][]glyph
 	for _, g := range glyphs {
 		turns[g.Turn] = append(turns[g.Turn], g)
 	}
 	order := []int{0, 1, 2, 3}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(turns[b]), len(turns[a])) })
-	var out []line
 	for _, t := range order {
-		found := ordered(pieces(mirror(turns[t])), 0)
+		all := pieces(mirror(turns[t]))
+		if t == order[0] {
+			if rest, ok := withoutNumbers(all); ok {
+				bare = ordered(rest, 0)
+			}
+		}
+		found := ordered(all, 0)
 		for i := range found {
 			found[i].turned = t != order[0]
 		}
-		out = append(out, found...)
+		if out = append(out, found...); bare != nil && t != order[0] {
+			bare = append(bare, found...)
+		}
 	}
-	return out
+	return out, bare
+}
+
+// withoutNumbers returns the pieces without the numbers of lines in one margin: six or
+// more below each other with the same difference, next to running text, and nothing
+// else at their place.
+func withoutNumbers(in []line) (rest []line, ok bool) {
+	for _, side := range []float64{1, -1} {
+		edge := func(l line) float64 { return min(side*l.x0, side*l.x1) } // the outer one
+		margin := math.Inf(1)
+		for _, l := range in {
+			if _, err := strconv.Atoi(l.text); err == nil {
+				margin = min(margin, edge(l))
+			}
+		}
+		var numbers []int
+		var top, bottom line
+		inner, free, beside, rest := margin, true, 0, []line(nil)
+		byTop(in)
+		for _, l := range in {
+			n, err := strconv.Atoi(l.text)
+			inside := edge(l) < margin+2*l.size
+			if k := len(numbers); err != nil || !inside || k > 1 && n-numbers[k-1] != numbers[1]-numbers[0] {
+				rest = append(rest, l)
+				continue
+			}
+			if numbers = append(numbers, n); len(numbers) == 1 {
+				top = l
+			}
+			bottom, inner = l, max(inner, side*l.x0, side*l.x1)
+		}
+		for _, l := range rest {
+			if l.y < top.y+2.5*top.size && l.y > bottom.y-0.5*bottom.size {
+				free, beside = free && edge(l) > inner, beside+l.glyphs
+			}
+		}
+		if len(numbers) >= 6 && numbers[1] > numbers[0] && free && beside >= 40*len(numbers) {
+			return rest, true
+		}
+	}
+	return nil, false
 }
 
 // pieces joins glyphs drawn one after the other on a base line, with spaces

@@ -3,6 +3,7 @@ package pdf
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -106,6 +107,38 @@ func TestRowsReadTables(t *testing.T) {
 	}
 }
 
+// The numbers of lines in a margin are found; those of a table's rows have a name
+// above them, and other text may be at their place.
+func TestWithoutNumbers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		x    float64 // of the numbers
+		step int
+		also []line
+		want bool
+	}{
+		"left":        {x: 30, step: 1, want: true},
+		"right":       {x: 560, step: 5, want: true},
+		"falling":     {x: 30, step: -1},
+		"rows":        {x: 50, step: 1, also: []line{text(50, 712, "No.")}},
+		"beside":      {x: 300, step: 1},
+		"page number": {x: 30, step: 1, also: []line{text(30, 60, "17")}, want: true},
+		"short rows":  {x: 30, step: 1, also: []line{text(400, 690, "12")}},
+	} {
+		in := tt.also
+		for i := range 8 {
+			beside := "a line of the text, which is as long as lines are, or so"
+			if name == "short rows" {
+				beside = "a cell"
+			}
+			in = append(in, text(tt.x, 700-12*float64(i), strconv.Itoa(60+i*tt.step)), text(70, 700-12*float64(i), beside))
+		}
+		rest, ok := withoutNumbers(in)
+		if ok != tt.want || ok && len(rest) != 8+len(tt.also) {
+			t.Errorf("%s: %t, %d pieces", name, ok, len(rest))
+		}
+	}
+}
+
 // A line of many pieces takes no quadratic time.
 func TestManyPieces(t *testing.T) {
 	const pieces = 50_000
@@ -114,7 +147,7 @@ func TestManyPieces(t *testing.T) {
 		x := 14 * float64(i)
 		glyphs = append(glyphs, glyph{Text: "x", X0: x, X1: x + 5, Y: 700, Size: 5, Begins: true})
 	}
-	got := lines(glyphs)
+	got, _ := lines(glyphs)
 	if len(got) != 1 || got[0].text != strings.TrimSpace(strings.Repeat("x ", pieces)) || got[0].row {
 		t.Errorf("%d lines", len(got))
 	}
@@ -202,7 +235,8 @@ func FuzzLayout(f *testing.F) {
 		}
 		d.font, d.size = plain, 1
 		d.draw(src)
-		pages := [][]line{lines(d.glyphs)}
+		page, _ := lines(d.glyphs)
+		pages := [][]line{page}
 		dropRunning(pages)
 		body := bodySize(pages)
 		p := paragraphs{body: body, levels: headingSizes(pages, body), words: hyphenated(pages)}
