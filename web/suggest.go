@@ -45,17 +45,18 @@ type suggestions struct {
 
 // listedSuggestions is the reply of GET /api/suggestions.
 type listedSuggestions struct {
-	// Questions are from headings and definitions, with ?model=1 by the model, and
-	// quotes answer each of them.
+	// Questions are from headings and definitions, with ?model=1 by the model, none if it
+	// fails. Quotes answer each of them.
 	Questions []string `json:"questions"`
 	// Model means that a model can write others.
 	Model bool `json:"model"`
 }
 
-// list replies with questions about all documents, a collection or one document.
+// list replies with questions about all documents, a collection or the documents in
+// ?document=.
 func (s *suggestions) list(c echo.Context) error {
 	ctx, q := c.Request().Context(), c.QueryParams()
-	f := retrieve.Filter{Collection: q.Get("collection"), Document: q.Get("document")}
+	f := retrieve.Filter{Collection: q.Get("collection"), Documents: q["document"]}
 	all, err := s.catalog.Documents(ctx, f)
 	if err != nil {
 		return fmt.Errorf("listing the documents: %w", err)
@@ -75,7 +76,12 @@ func (s *suggestions) list(c echo.Context) error {
 	key := [sha256.Size]byte(digest.Sum(nil))
 	questions, ok := s.lists.Load(key)
 	if !ok {
-		if questions, err = s.find(ctx, f, all, byModel); err != nil {
+		questions, err = s.find(ctx, f, all, byModel)
+		if byModel && err != nil && ctx.Err() == nil { // the page has those without it
+			s.logger.Warn("the model wrote no questions to try", "error", err)
+			return reply(c, http.StatusOK, listedSuggestions{[]string{}, true})
+		}
+		if err != nil {
 			return err
 		}
 		if s.cached.Add(1)%maxSuggestionLists == 0 {
@@ -162,26 +168,56 @@ var definition = regexp.MustCompile(`(?m)(?:^|[.!?] )A(n?) (\pL[\pL' -]{2,30}?) 
 // leadingNumber is that of a numbered heading.
 var leadingNumber = regexp.MustCompile(`^[\d.()§ ]+`)
 
+// aboutHeading are questions about a heading, by the language of its text, in words of
+// which none is looked for.
+var aboutHeading = map[string]string{
+	"ar": "ماذا عن «%s»؟", "de": "Was gibt es zu „%s“?", "es": "¿Qué hay sobre «%s»?", "fr": "Qu'en est-il de « %s » ?",
+	"ja": "「%s」とは？", "zh": "“%s”是什么？",
+}
+
 // questionsOf returns what a document may answer, likeliest first: headings that
 // are questions, what it defines, and what other headings are about.
 func questionsOf(d *ingest.Document) []string {
 	var asked, defined, about []string
+	opening := d.Text[:runeStart(d.Text, window)]
+	language := retrieve.Language(opening[:runeStart(opening, maxSuggestFrom)])
 	for _, section := range d.Sections {
 		heading := strings.TrimSpace(leadingNumber.ReplaceAllString(section.Heading, ""))
 		words := len(strings.Fields(heading))
 		switch {
 		case strings.HasSuffix(heading, "?") && words > 2 && len(heading) < 100:
 			asked = append(asked, heading)
-		case heading != "" && heading != d.Title && section.Level > 1 && words > 1 && words < 6 && !strings.ContainsAny(heading, ".:;"):
-			about = append(about, fmt.Sprintf("What do the documents say about “%s”?", heading))
+		case heading == "" || heading == d.Title || section.Level < 2 || words < 2 || words > 5 || strings.ContainsAny(heading, ".:;"):
+		case aboutHeading[language] != "":
+			about = append(about, fmt.Sprintf(aboutHeading[language], heading))
+		default:
+			if subject := subjectOf(heading, d.Text); subject != "" {
+				about = append(about, fmt.Sprintf("What about %s?", subject))
+			}
 		}
 	}
-	for _, m := range definition.FindAllStringSubmatch(d.Text[:min(len(d.Text), window)], 8) {
+	for _, m := range definition.FindAllStringSubmatch(opening, 8) {
 		if len(strings.Fields(m[2])) < 4 {
 			defined = append(defined, fmt.Sprintf("What is a%s %s?", m[1], m[2]))
 		}
 	}
 	return append(append(asked, defined...), about...)
+}
+
+// subjectOf is a heading as the subject of a sentence: in lower case unless the text has its
+// first word in upper case within a sentence. It is empty for one that begins like a
+// sentence ("Before you sail"), or is a single word.
+func subjectOf(heading, text string) string {
+	first, rest, _ := strings.Cut(heading, " ")
+	lower := strings.ToLower(first)
+	article := slices.Contains([]string{"the", "a", "an", "our", "your"}, lower)
+	switch terms := retrieve.Terms(heading); {
+	case len(terms) < 2 || !article && slices.Equal(terms, retrieve.Terms(rest)): // another function word
+		return ""
+	case article || first[1:] == lower[1:] && !regexp.MustCompile(`[\p{Ll},] `+regexp.QuoteMeta(first)+`\b`).MatchString(text):
+		return lower + " " + rest
+	}
+	return heading
 }
 
 // addSample uploads the sample library. It replies with the outcome for each file.

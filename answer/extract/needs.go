@@ -1,6 +1,8 @@
 package extract
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,6 +23,7 @@ type need struct {
 	word   string  // as the question writes it
 	idf    float64 // inverse document frequency
 	weight float64 // the same, less for words that only ask
+	asks   bool    // one of askingWords, or of askingPhrase
 	name   bool    // a capitalised word, not first in its sentence
 	number bool    // has a digit
 }
@@ -32,6 +35,9 @@ var askingWords = words(`many much name names named call called tell know find g
 	person people somebody someone anyone thing things way able possible allowed usually normally often long
 	happens anything something actually does did use used make made go going see look
 	large big high deep far old fast heavy wide tall soon`)
+
+// askingPhrase is how a question speaks of the library itself.
+var askingPhrase = regexp.MustCompile(`(?i)\b(?:documents?|files?|sources?|papers?|library) (?:say|tell|mention|state)s?\b`)
 
 // priorChunks are added to the number of chunks: otherwise, in a library of a
 // few pages, one absent word would outweigh several present ones.
@@ -50,6 +56,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 	n := needs{kind: kindOf(question)}
 	written := map[string]need{} // by stem
 	start := true                // of a sentence
+	phrase := strings.Fields(strings.ToLower(askingPhrase.FindString(question)))
 	for field := range strings.FieldsSeq(question) {
 		word := strings.TrimFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 		if word == "" {
@@ -60,6 +67,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 			if _, ok := written[stem]; !ok {
 				written[stem] = need{
 					stem: stem, word: word, name: unicode.IsUpper(first) && !start,
+					asks:   askingWords[strings.ToLower(word)] || slices.Contains(phrase, strings.ToLower(word)),
 					number: strings.ContainsFunc(stem, unicode.IsDigit),
 				}
 			}
@@ -83,7 +91,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 	}
 	for i, t := range n.terms {
 		n.terms[i].weight = t.idf
-		if askingWords[strings.ToLower(t.word)] {
+		if t.asks {
 			n.terms[i].weight /= 4
 		}
 	}
@@ -162,8 +170,8 @@ func (n *needs) reason(c coverage) string {
 	var has, lacks []string
 	last, covered := "", false
 	for i, t := range n.terms {
-		asking := askingWords[strings.ToLower(t.word)] || strings.EqualFold(t.word, "may") && !t.name // the month is a name
-		if t.word == last || asking {
+		asks := t.asks || strings.EqualFold(t.word, "may") && !t.name // the month is a name
+		if t.word == last || asks {
 			continue
 		}
 		list := &lacks

@@ -8,6 +8,7 @@ import { showInto, upload } from "./upload.js";
 import { parts, t } from "./words.js";
 
 const most = 8; // documents shown to tick
+const mostSuggesting = 20; // ticked documents that questions are taken from
 
 export class Library {
   // ask asks a suggested question; say announces a status; reachable(yes) is called when that changes.
@@ -147,14 +148,14 @@ export class Library {
     const mine = (this.suggesting = {});
     const list = byId("suggested");
     const url = new URL("api/suggestions", base);
-    if (this.picked.size === 1) url.searchParams.set("document", [...this.picked.keys()][0]);
-    else if (this.collections.value) url.searchParams.set("collection", this.collections.value);
+    for (const id of [...this.picked.keys()].slice(0, mostSuggesting)) url.searchParams.append("document", id);
+    if (!this.picked.size && this.collections.value) url.searchParams.set("collection", this.collections.value);
     const show = (questions) => {
       if (this.suggesting !== mine) return;
       list.replaceChildren(...questions.map((q) => el("li", {}, el("button", { type: "button", class: "plain", dir: "auto", onclick: () => this.ask(q) }, q))));
       list.hidden = questions.length === 0;
     };
-    if (!this.total || this.picked.size > 1) return show([]);
+    if (!this.total) return show([]);
     try {
       const { questions, model } = await get(url);
       show(questions);
