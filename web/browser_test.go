@@ -221,7 +221,9 @@ func TestBrowserStates(t *testing.T) {
 		b.newConversation()
 		s.Close()
 		b.ask("How do I make pizza?")
-		b.do(chromedp.WaitVisible(chromedp.CSS("#offline")), chromedp.WaitVisible(chromedp.CSS(".turn .trouble button")))
+		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .trouble button")))
+		b.is("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.",
+			`[...document.querySelectorAll(".trouble p, #offline")].filter((e) => e.checkVisibility()).map((e) => e.innerText).join("|")`)
 		b.look("4-offline")
 		b.waitFor(`document.getElementById("send").hidden === false`)
 		b.expectProblem("ERR_CONNECTION_REFUSED")

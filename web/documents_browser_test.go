@@ -51,7 +51,7 @@ func (g *growing) Add(_ context.Context, name string, content io.Reader, _ map[s
 		return ingest.Change{}, err
 	}
 	if strings.HasSuffix(name, ".exe") {
-		return ingest.Change{}, &ingest.SkipError{Reason: "a program, not a document"}
+		return ingest.Change{}, &ingest.SkipError{Reason: ".exe files are not read: Ibid reads " + ingest.Formats()}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,7 +141,8 @@ func TestBrowserDocuments(t *testing.T) {
 			t.Errorf("a file was added to the collection %q", got)
 		}
 	}
-	b.is("true", `String(document.querySelector(".uploads .failed").textContent.includes("A program, not a document"))`)
+	const refused = `document.querySelector(".uploads .failed .facts").innerText`
+	b.is(".exe files are not read.\nDetails", refused)
 	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
 		const carried = new DataTransfer();
 		carried.items.add(new File(["Rowing on Sundays."], "rowing.txt"));
@@ -153,7 +154,9 @@ func TestBrowserDocuments(t *testing.T) {
 	// What was refused stays until it is dismissed.
 	b.do(chromedp.Reload())
 	b.waitFor(`document.readyState === "complete" && document.querySelectorAll(".uploads li").length === 1`)
-	b.is("true", `String(document.querySelector(".uploads .failed").textContent.includes("A program, not a document"))`)
+	b.is(".exe files are not read.\nDetails", refused)
+	b.do(chromedp.Click(chromedp.CSS(".uploads summary")))
+	b.is("true", `String(document.querySelector(".uploads .failed").innerText.includes("Ibid reads Markdown (.md, .mdx)"))`)
 	b.do(chromedp.Click(chromedp.CSS(".uploads [aria-label^='Dismiss']")), chromedp.Reload())
 	b.waitFor(`document.querySelectorAll("#rows [type=checkbox]").length === 6`)
 	b.is("0", `String(document.querySelectorAll(".uploads li").length)`)

@@ -199,7 +199,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	case r.text.cut:
 	case len(r.shown) > 0:
 		if !r.asked.unlisted {
-			err = r.text.addRaw(r.text.list(r.shown))
+			err = r.text.addRaw(r.text.list(r.shown, func(int) string { return "" }))
 		}
 	case a.Answered && r.reason == "":
 		err = r.text.addRaw(uncited)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,8 +52,9 @@ type linkedText struct {
 	cut     bool // there are too many
 
 	sources     map[int]cite.Cited
-	numbers     []cite.Placed // that the escaper does not have yet
-	runes       int           // of the content
+	citations   []cite.Citation // of a whole answer: each number leads to its own quote
+	numbers     []cite.Placed   // that the escaper does not have yet
+	runes       int             // of the content
 	annotations []annotation
 }
 
@@ -116,6 +118,7 @@ func (t *linkedText) sendTo(to int, last bool) error {
 		n := t.numbers[0]
 		t.numbers = t.numbers[1:]
 		number, c := string(t.text[n.Start:n.End]), t.sources[n.Number]
+		c.Link = cmp.Or(linkAt(t.citations, n), c.Link)
 		if t.links && c.Link != "" {
 			number = fmt.Sprintf("[%s](%s)", number, linkTarget(c.Link))
 		}
@@ -154,8 +157,8 @@ func (t *linkedText) shownSources() []cite.Cited {
 	return out
 }
 
-// list is the list of the sources shown.
-func (t *linkedText) list(shown []cite.Cited) string {
+// list is the list of the sources shown, each with what more returns.
+func (t *linkedText) list(shown []cite.Cited, more func(number int) string) string {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, c := range shown {
@@ -166,19 +169,64 @@ func (t *linkedText) list(shown []cite.Cited) string {
 		} else {
 			b.WriteString(title)
 		}
+		b.WriteString(more(c.Number))
 	}
 	return b.String()
 }
 
-// asMarkdown returns the text of an answer as Markdown, as /v1 sends it, with
-// links and the list of its sources if links is set.
+// linkAt leads to the quote of a number in the text: of those of its source, the one whose
+// sentence has the number or is nearest; empty if none has a link.
+func linkAt(citations []cite.Citation, n cite.Placed) (link string) {
+	least := math.MaxInt
+	for _, c := range citations {
+		if distance := max(0, c.TextStart-n.Start, n.Start-c.TextEnd); c.Number == n.Number && distance < least {
+			least, link = distance, c.Link
+		}
+	}
+	return link
+}
+
+// maxListedQuote is how much of a quote the list of sources has, in bytes.
+const maxListedQuote = 400
+
+// quotes are the document of a source, the places in it and the words there, in the list of
+// sources.
+func quotes(s cite.Source) string {
+	var b strings.Builder
+	if s.Title != "" {
+		b.WriteString(", " + rewrite.EscapeTitle(s.Document))
+	}
+	for _, p := range s.Passages {
+		quote := strings.Join(strings.Fields(p.Quote), " ")
+		if len(quote) > maxListedQuote {
+			quote = quote[:runeStart(quote, maxListedQuote)] + " …"
+		}
+		words := rewrite.EscapeTitle("“" + quote + "”")
+		if p.Link != "" {
+			words = fmt.Sprintf("[%s](%s)", words, linkTarget(p.Link))
+		}
+		b.WriteString("\n  - ")
+		if p.Page > 0 {
+			fmt.Fprintf(&b, "p. %d, ", p.Page)
+		}
+		if heading, _ := strings.CutPrefix(strings.TrimPrefix(p.Heading, s.Title), " › "); heading != "" {
+			b.WriteString(rewrite.EscapeTitle(heading) + ": ")
+		}
+		b.WriteString(words)
+	}
+	return b.String()
+}
+
+// asMarkdown returns the text of an answer as Markdown, as /v1 sends it. If links is set,
+// each number leads to its quote, and the list of the sources has all quotes with their
+// pages and headings.
 func asMarkdown(a cite.Answer, links bool) string {
 	var b strings.Builder
 	write := func(piece string) error {
 		b.WriteString(piece)
 		return nil
 	}
-	t := linkedText{links: links, write: write, sources: map[int]cite.Cited{}}
+	t := linkedText{links: links, write: write, sources: map[int]cite.Cited{}, citations: a.Citations}
 	for _, s := range a.Sources {
 		t.sources[s.Number] = cite.Cited{Number: s.Number, Document: s.Document, Title: s.Title, Link: s.Link}
 	}
@@ -191,7 +239,10 @@ func asMarkdown(a cite.Answer, links bool) string {
 	_ = t.append(a.Text)
 	_ = t.close()
 	if shown := t.shownSources(); links && len(shown) > 0 {
-		b.WriteString(t.list(shown))
+		b.WriteString(t.list(shown, func(number int) string {
+			i := slices.IndexFunc(a.Sources, func(s cite.Source) bool { return s.Number == number })
+			return quotes(a.Sources[i])
+		}))
 	}
 	return b.String()
 }

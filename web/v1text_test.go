@@ -97,3 +97,25 @@ func TestLinkedTextLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkdownOfAnswer checks that each number leads to the quote of its own sentence, and
+// that the list has all quotes with their places.
+func TestMarkdownOfAnswer(t *testing.T) {
+	quote := func(start, end int, link string) cite.Citation {
+		return cite.Citation{Number: 1, TextStart: start, TextEnd: end, Link: link}
+	}
+	got := asMarkdown(cite.Answer{
+		Text:      "One.[1] Two.[1]",
+		Places:    []cite.Placed{{Number: 1, Start: 4, End: 7}, {Number: 1, Start: 12, End: 15}},
+		Citations: []cite.Citation{quote(0, 7, "http://h/one"), quote(8, 15, "http://h/two")},
+		Sources: []cite.Source{{Number: 1, Document: "club/a.pdf", Title: "A *bold* title", Link: "http://h/one", Passages: []cite.SourcePassage{
+			{Page: 3, Heading: "A *bold* title › Fees", Quote: "It is\none.", Link: "http://h/one"}, {Quote: "Two [1]."}}}},
+	}, true)
+	want := "One.[[1]](http://h/one) Two.[[1]](http://h/two)\n\n" +
+		"- [1] [A \\*bold\\* title](http://h/one), `club/a.pdf`\n" +
+		"  - p. 3, Fees: [“It is one.”](http://h/one)\n" +
+		"  - “Two \\[1\\].”"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -33,7 +34,7 @@ const settingsFresh = 2 * time.Second
 // use makes the models that were chosen, and answers with them from now on.
 func (srv *server) use(ctx context.Context, c chosen) error {
 	m := &models{chosen: c}
-	m.model, m.endpoint = srv.choose(c.Choices, srv.Data, srv.modelConfig, srv.endpointConfig)
+	m.model, m.endpoint = srv.chooseModels(c)
 	var err error
 	if m.answerer, err = srv.lib.answerer(m.model, m.endpoint, srv.getenv); err != nil {
 		return err
@@ -58,6 +59,19 @@ func (srv *server) use(ctx context.Context, c chosen) error {
 		old.test.replaced.Store(true)
 	}
 	return nil
+}
+
+// chooseModels is [surroundings.choose] for a server: without a model, what the flags say of
+// one waits until it is chosen on the page.
+func (srv *server) chooseModels(c chosen) (modelConfig, endpointConfig) {
+	m, e := srv.choose(c.Choices, srv.Data, srv.modelConfig, srv.endpointConfig)
+	if m.Model == "" && srv.allowsSettings() {
+		m.GateModel, m.RefineModel = "", ""
+		if m.Gate == "model" || m.Gate == "both" {
+			m.Gate = "auto"
+		}
+	}
+	return m, e
 }
 
 // startSelfTest has the models tried in the background, unless that was done before.
@@ -152,8 +166,7 @@ func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	}
 	r, known, err := p.lib.tried(ctx, m.model, m.endpoint)
 	if known {
-		f := writerFinding(r)
-		shown.SelfTest = &f
+		shown.SelfTest = new(onPage(writerFinding(r)))
 	}
 	return shown, err
 }
@@ -167,7 +180,7 @@ func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *strin
 	if err != nil {
 		return err
 	}
-	_, e := p.choose(c.Choices, p.Data, p.modelConfig, p.endpointConfig)
+	_, e := p.chooseModels(c)
 	if key != nil && e.APIKeyFile != "" && e.APIKeyFile != keyFile(p.Data, e.BaseURL) {
 		return web.FixedSetting("key", "--api-key-file")
 	}
@@ -222,10 +235,10 @@ func (p *settingsPanel) change(before *models, next web.Choices) (c chosen, err 
 
 // check returns a problem unless models can be made of choices.
 func (p *settingsPanel) check(c chosen) error {
-	m, e := p.choose(c.Choices, p.Data, p.modelConfig, p.endpointConfig)
+	m, e := p.chooseModels(c)
 	e.APIKeyFile = ""
 	if _, err := newAnswerer(m, e, p.getenv); err != nil {
-		return web.BadSetting("base_url", "%v", err)
+		return web.BadSetting("base_url", "%s", pageWords.Replace(err.Error()))
 	}
 	return nil
 }
@@ -237,7 +250,7 @@ func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string)
 		return nil, err
 	}
 	d := doctorCmd{storeConfig: p.storeConfig}
-	d.modelConfig, d.endpointConfig = p.choose(c.Choices, p.Data, p.modelConfig, p.endpointConfig)
+	d.modelConfig, d.endpointConfig = p.chooseModels(c)
 	d.NoSelfTest = true
 	getenv := p.getenv
 	if key != nil { // for this endpoint, and not stored
@@ -251,9 +264,26 @@ func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string)
 	}
 	up := &checkup{}
 	if err := d.checkModels(ctx, surroundings{getenv: getenv}, up); err != nil {
-		return nil, web.BadSetting("base_url", "%v", err)
+		return nil, web.BadSetting("base_url", "%s", pageWords.Replace(err.Error()))
+	}
+	for i := range up.findings {
+		up.findings[i] = onPage(up.findings[i])
 	}
 	return up.findings, nil
+}
+
+// pageWords are the page's own words for what only a command line has.
+var pageWords = strings.NewReplacer(
+	"correct --base-url", "correct the endpoint",
+	"--base-url ", "the endpoint ", ", --model ", ", the model ",
+	"select another --gate-model, or ask it all the same with --no-self-test", "choose another model if it should",
+	"select another --model, or believe it with --no-self-test", "choose another model",
+	"check --api-key-file", "check the file of the key")
+
+// onPage is a finding of 'ibid doctor' in the page's words.
+func onPage(f web.Finding) web.Finding {
+	f.Detail, f.Next = pageWords.Replace(f.Detail), pageWords.Replace(f.Next)
+	return f
 }
 
 // Get begins to get an optional part.
@@ -269,6 +299,9 @@ func (srv *server) newSettings() (web.Settings, string) {
 		d := doctorCmd{readConfig: srv.readConfig, storeConfig: srv.storeConfig}
 		return []web.Finding{d.checkPDF(context.Background()), d.checkOCR()}
 	})}
+	if m := srv.now(context.Background()).model; m.Model == "" && (srv.Gate == "model" || srv.Gate == "both" || srv.GateModel+srv.RefineModel != "") {
+		fmt.Fprintln(srv.stderr, "ibid: there is no model for --gate, --gate-model and --refine-model yet: give --model, or choose one under Settings on the page")
+	}
 	if srv.keys != nil {
 		return p, ""
 	}

@@ -7,8 +7,9 @@ import { sentence } from "./stream.js";
 import { t } from "./words.js";
 
 const atOnce = 2;
+const longReason = 160; // characters: of a longer reason, what follows the first colon is folded
 
-// The uploads that were refused: name and reason. They are listed in this tab until they
+// The uploads that were refused: name, reason and more about it. They are listed in this tab until they
 // are dismissed. Where keys are in use, those of each are apart.
 const refusedKey = `ibid.refused.${document.getElementById("upload")?.dataset.caller ?? ""}`;
 const mostRefused = 50;
@@ -96,8 +97,8 @@ export function upload(section, { say, refresh, into = () => "" }) {
     add(entries.some((x) => x.isDirectory) ? (await Promise.all(entries.map(filesIn))).flat() : plain);
   });
 
-  for (const { name, reason } of refused()) {
-    const line = el("li", { class: "failed" }, el("span", { class: "upload-name" }, name), el("span", { class: "facts" }, reason));
+  for (const { name, reason, more } of refused()) {
+    const line = el("li", { class: "failed" }, el("span", { class: "upload-name" }, name), el("div", { class: "facts" }, reason, fold(more)));
     line.append(dismiss(line, name));
     list.append(line);
   }
@@ -117,7 +118,7 @@ export function upload(section, { say, refresh, into = () => "" }) {
   function add(files) {
     for (const f of files) {
       const bar = el("progress", { max: 1, value: 0, "aria-label": t("Uploading {name}", f) });
-      const state = el("span", { class: "facts" }, t("Waiting"));
+      const state = el("div", { class: "facts" }, t("Waiting"));
       const line = el("li", {}, el("span", { class: "upload-name" }, f.name), bar, state);
       list.append(line);
       waiting.push({ ...f, line, bar, state, collection: into() });
@@ -146,12 +147,15 @@ export function upload(section, { say, refresh, into = () => "" }) {
         bar.remove();
         line.classList.add(kind);
         state.replaceChildren(...words);
-        say(`${name}: ${state.textContent}`);
-        if (kind === "failed") {
-          keepRefused([...refused().filter((x) => x.name !== name), { name, reason: state.textContent }]);
-          line.append(dismiss(line, name));
-        }
+        say(`${name}: ${state.firstChild.textContent}`);
         done();
+      };
+      const refuse = (words) => {
+        const [, short, rest] = words.length > longReason && /^(.+?): (.+)$/s.exec(words) || [0, words];
+        const entry = { name, reason: sentence(short), more: rest && sentence(rest) };
+        keepRefused([...refused().filter((x) => x.name !== name), entry]);
+        end("failed", entry.reason, fold(entry.more));
+        line.append(dismiss(line, name));
       };
       request.upload.addEventListener("progress", (e) => {
         if (!e.lengthComputable) return;
@@ -164,14 +168,14 @@ export function upload(section, { say, refresh, into = () => "" }) {
       });
       request.addEventListener("load", () => {
         const reply = parse(request.responseText);
-        if (request.status >= 400) end("failed", sentence(reply.detail || t("the server replied with status {status}", request)));
-        else if (reply.action === "skipped" || reply.action === "failed") end("failed", sentence(reply.reason || reply.action));
+        if (request.status >= 400) refuse(reply.detail || t("the server replied with status {status}", request));
+        else if (reply.action === "skipped" || reply.action === "failed") refuse(reply.reason || reply.action);
         else {
           keepRefused(refused().filter((x) => x.name !== name));
           end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")), reply.reason ? ` · ${reply.reason}` : "");
         }
       });
-      request.addEventListener("error", () => end("failed", t("Can't reach the server.")));
+      request.addEventListener("error", () => refuse(t("Can't reach the server.")));
       const to = new URL(`api/documents?name=${encodeURIComponent(name)}`, base);
       if (collection) to.searchParams.set("collection", collection);
       request.open("POST", to);
@@ -180,6 +184,9 @@ export function upload(section, { say, refresh, into = () => "" }) {
     });
   }
 }
+
+// fold returns the rest of a long reason, such as the list of formats, folded.
+const fold = (more) => (more ? el("details", {}, el("summary", {}, t("Details")), more) : "");
 
 // filesIn returns the files of a dropped folder.
 async function filesIn(entry) {
