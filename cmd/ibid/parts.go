@@ -118,7 +118,8 @@ func drawing() optional {
 	return p
 }
 
-// install makes the part's file in the data directory from a folder or an archive: aside, in the folder scratch, and moved to its place when it is whole.
+// install makes the part's file in the data directory from a folder or an archive:
+// aside, in the folder scratch, and moved to its place when it is whole.
 func (p optional) install(from, scratch, data string) error {
 	found := finder{wants: p.wants, scratch: scratch, left: maxUnpacked, found: make(map[string]string)}
 	for name := range p.licences {
