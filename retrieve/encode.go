@@ -314,6 +314,10 @@ func (e *encoding) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if e.Progress != nil {
+		e.Progress(done, total)
+	}
+	done -= e.made
 	for chunks, err := range e.x.state.Unembedded(ctx, e.m.Space(), encodeBatch) {
 		if err == nil {
 			err = e.encode(ctx, chunks)
@@ -327,7 +331,7 @@ func (e *encoding) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.made > 0 && e.Progress != nil {
+		if e.Progress != nil {
 			e.Progress(min(done+e.made, total), total)
 		}
 	}

@@ -178,10 +178,13 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestModelDetail checks that /readyz says whether the model gave the last answer.
+// TestModelDetail checks that /readyz says whether the model gave the last answer, and
+// whether all chunks are encoded.
 func TestModelDetail(t *testing.T) {
 	var events []answer.Event
+	encoded := 5000
 	e := newHandler(t, func(o *Options) {
+		o.Encoded = func() (int, int) { return encoded, 5000 }
 		o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
 			for _, e := range events {
 				yield(e, nil)
@@ -195,8 +198,12 @@ func TestModelDetail(t *testing.T) {
 		{[]answer.Event{answer.Fallback{Reason: "model_rejected"}, answer.Text{Text: "Quoted."}}, "(model_rejected)"},
 		{[]answer.Event{answer.Fallback{Reason: "model_untrusted"}, answer.Text{Text: "Quoted."}}, "--no-self-test"},
 		{[]answer.Event{answer.Text{Text: "Written."}, answer.Stepped{Changed: true}}, ""},
+		{[]answer.Event{answer.Fallback{Reason: "model_down"}, answer.Text{Text: "Quoted."}}, "instead; 4210 of 5000 chunks encoded"},
 	} {
 		events = tt.events
+		if strings.Contains(tt.detail, "encoded") {
+			encoded = 4210
+		}
 		call(e, "POST", "/api/ask", `{"question":"mooring"}`)
 		var r readiness
 		if err := json.Unmarshal(call(e, "GET", "/readyz", "").Body.Bytes(), &r); err != nil || !strings.Contains(r.Detail, tt.detail) ||

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ type health struct {
 	indexing  func() Indexing
 	reachable func(context.Context) error
 	detail    func() string
+	encoded   func() (done, total int)
 	logger    *slog.Logger
 
 	unreachable atomic.Bool // the store, when it was last checked
@@ -46,7 +48,8 @@ type readiness struct {
 	Indexing
 	// Reason says why the server is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Detail says what is wrong with a server that is ready.
+	// Detail says what a ready server lacks: the model's answer to the last question, or
+	// chunks that the encoder has not encoded.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -57,6 +60,9 @@ const storeTimeout = 2 * time.Second
 // store is logged, once.
 func (h *health) ready(c echo.Context) error {
 	r := readiness{Indexing: h.indexing(), Detail: h.detail()}
+	if done, total := h.encoded(); done < total {
+		r.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d of %d chunks encoded", r.Detail, done, total), "; ")
+	}
 	if !r.Ready {
 		r.Reason = "the folders are being read for the first time"
 	}

@@ -119,6 +119,7 @@ type serverState struct {
 	limiter limiter
 	catalog *catalog
 	figures func(context.Context) (StoreFigures, error)
+	encoded func() (done, total int)
 	logger  *slog.Logger
 }
 
@@ -164,6 +165,9 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge("store_documents", "Documents in the store.", f.Documents)
 	gauge("store_chunks", "Chunks in the store.", f.Chunks)
+	if done, total := s.encoded(); total > 0 {
+		gauge("store_chunks_encoded", "Chunks that the encoder has encoded.", done)
+	}
 	if f.Bytes >= 0 {
 		gauge("store_bytes", "Size of the store on disk, in bytes.", int(f.Bytes))
 	}

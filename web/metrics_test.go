@@ -61,6 +61,7 @@ func TestMetrics(t *testing.T) {
 			return StoreFigures{Documents: 4, Chunks: 9, Bytes: 1 << 20, Lag: 6, ReaderDeaths: 2}, nil
 		}
 		o.Indexing = func() (int, int, bool) { return 3, 5, true }
+		o.Encoded = func() (int, int) { return 8, 9 }
 	})
 	call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`)
 	call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`, "Accept", "text/event-stream")
@@ -97,6 +98,7 @@ func TestMetrics(t *testing.T) {
 		"ibid_sync_ready":                                                    1,
 		"ibid_sync_done_files":                                               3,
 		"ibid_sync_seen_files":                                               5,
+		"ibid_store_chunks_encoded":                                          8,
 		"ibid_sync_failed_files":                                             1,
 		"ibid_store_documents":                                               4,
 		"ibid_store_chunks":                                                  9,

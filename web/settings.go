@@ -70,9 +70,11 @@ type Part struct {
 	Name      string `json:"name"`
 	Model     string `json:"model"`
 	Licence   string `json:"licence"`
-	Languages int    `json:"languages"` // that it knows
-	Bytes     int64  `json:"bytes"`     // to download
-	Done      int64  `json:"done"`      // of these
+	Languages int    `json:"languages"`         // that it knows
+	Bytes     int64  `json:"bytes"`             // to download
+	Done      int64  `json:"done"`              // of these
+	Encoded   int    `json:"encoded,omitempty"` // how many chunks it has encoded while it is used
+	Chunks    int    `json:"chunks,omitempty"`  // of these
 	// State is "missing", "getting", "ready" (used after the next start), "used" or "failed".
 	State  string `json:"state"`
 	Detail string `json:"detail,omitempty"` // why it failed, or cannot be got

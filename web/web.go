@@ -147,6 +147,10 @@ type Options struct {
 	// Figures returns the size of the store for the metrics.
 	Figures func(ctx context.Context) (StoreFigures, error)
 
+	// Encoded returns how many of the stored chunks an encoder has encoded; nil, or a
+	// total of 0, without one.
+	Encoded func() (done, total int)
+
 	// Model returns the name of the model that writes answers, shown on the page; empty for
 	// none.
 	Model func(ctx context.Context) string
@@ -248,7 +252,10 @@ func New(o Options) (*echo.Echo, error) {
 	documents := &documents{catalog: asking.catalog, pages: pages, runs: runs, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing), folders: o.UploadFolders, sample: o.Sample, sites: o.Sites,
 		summarizes: func(ctx context.Context) bool { return o.Summarizer != nil && o.Model(ctx) != "" }}
-	o.Metrics.server.Store(&serverState{limiter, asking.catalog, o.Figures, o.Logger})
+	if o.Encoded == nil {
+		o.Encoded = func() (done, total int) { return 0, 0 }
+	}
+	o.Metrics.server.Store(&serverState{limiter, asking.catalog, o.Figures, o.Encoded, o.Logger})
 	h := &handlers{limiter: limiter, pages: pages, catalog: asking.catalog, documents: documents, asking: asking, runs: runs,
 		metrics:   o.Metrics,
 		home:      newHomePage(documents, o.Model, o.KeepAnswers > 0),
@@ -258,7 +265,7 @@ func New(o Options) (*echo.Echo, error) {
 		openAI:    &openAI{asking: asking, runs: runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks},
 		settings:  &settingsHandlers{o.Settings, o.SettingsCode},
 		key:       &keyForm{guard, pages},
-		health: &health{version: o.Version, indexing: asking.indexing, reachable: o.Reachable, detail: asking.modelDetail,
+		health: &health{version: o.Version, indexing: asking.indexing, reachable: o.Reachable, detail: asking.modelDetail, encoded: o.Encoded,
 			logger: o.Logger}}
 	return h.newRouter(&o, guard, pages)
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -23,6 +25,8 @@ type doctorCmd struct {
 	modelConfig
 	readConfig
 	storeConfig
+
+	encoded string // space of the encoder in use; empty without one
 }
 
 type finding = web.Finding
@@ -89,7 +93,7 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	up.add(ok("version", "%s", built()))
 	embedder := c.checkEmbedder(ctx, s, up)
-	up.add(c.checkEncoder())
+	up.add(c.checkParts(), c.checkEncoder())
 	c.checkStore(ctx, s, up, embedder)
 	up.add(c.checkPDF(ctx), c.checkOCR())
 	if err := c.checkModels(ctx, s, up); err != nil {
@@ -141,15 +145,41 @@ func (c *doctorCmd) checkEncoder() finding {
 		return warning(check, err.Error(), "run 'ibid setup' for the part that is named, or delete the file")
 	case m != nil:
 		f := ok(check, "%s orders the best passages of each search", m.Name)
-		if m.Outdated() {
-			f.Next = "run 'ibid setup multilingual' for a smaller file of the same model"
-		}
+		c.encoded = retrieve.EncodedSpace(m)
 		if err := m.Close(); err != nil {
 			f.State, f.Detail = stateWarning, err.Error()
 		}
 		return f
 	}
-	return advice(check, "none", "run 'ibid setup english' for a model that orders English passages better")
+	return ok(check, "none: the built-in model searches alone")
+}
+
+// checkParts names the optional parts that are here, after a check of their digests, and
+// those that 'ibid setup' would bring.
+func (c *doctorCmd) checkParts() finding {
+	var here, missing, damaged []string
+	for _, name := range partNames {
+		p, err := partOf(name)
+		if err == nil {
+			_, err = p.there(c.Data)
+		}
+		switch {
+		case err == nil:
+			here = append(here, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			damaged = append(damaged, err.Error())
+		case p.useless == "":
+			missing = append(missing, fmt.Sprintf("%s (%s) %s", name, megabytes(p.pkg.bytes), p.brings))
+		}
+	}
+	f := ok("parts", "%s", cmp.Or(strings.Join(here, ", "), "none"))
+	if len(missing) > 0 {
+		f.Next = "'ibid setup NAME' gets more: " + strings.Join(missing, "; ")
+	}
+	if len(damaged) > 0 {
+		f.State, f.Detail, f.Next = stateWarning, strings.Join(damaged, "; "), "run 'ibid setup' for the part that is named, or delete the file"
+	}
+	return f
 }
 
 const ingestFirst = "run 'ibid ingest FOLDER'"
@@ -249,6 +279,17 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		if space != embedder.Space() {
 			f = failed("space", fmt.Errorf("the stored vectors are of %s, and %s is in use", space, embedder.Space()),
 				"run 'ibid reembed', or select the embedding model of the stored vectors")
+		}
+		up.add(f)
+	}
+	if c.encoded != "" {
+		var e encodedChunks
+		if e.done, e.total, err = store.Embedded(ctx, c.encoded); err != nil {
+			return err
+		}
+		f := ok("encoded", "%s", e)
+		if e.done < e.total {
+			f.Next = "a running server encodes the rest; 'ibid ingest --encode FOLDER' does so at once"
 		}
 		up.add(f)
 	}

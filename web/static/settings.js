@@ -172,20 +172,21 @@ async function test() {
 
 function parts() {
   const brings = { english: t("orders English passages better"),
-    "english-large": t("orders English passages better, in twice the time"), multilingual: t("orders passages better, and finds them across languages") };
+    "english-large": t("orders English passages better, in twice the time"), multilingual: t("orders passages better, and finds them across languages"), pdfium: t("draws the pages of PDF files") };
   const megabytes = (n) => t("{size} MB", { size: Math.round(n / 1e6) });
   const state = (part) => {
     switch (part.state) {
-      case "used": return [t("In use")];
+      case "used": return [t("In use"), part.chunks && el("span", { class: "facts" }, t("{done} of {total} chunks encoded", { done: part.encoded ?? 0, total: part.chunks }))];
       case "ready": return [t("Here. It is used after the next start of the server.")];
       case "getting": return [el("progress", { max: part.bytes, value: part.done || null, "aria-label": t("Download") }), ` ${megabytes(part.done)} / ${megabytes(part.bytes)}`];
     }
     return [el("button", { type: "button", class: "plain", onclick: () => getPart(part.name) }, t("Get it ({size})", { size: megabytes(part.bytes) })), part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
   };
   clearTimeout(timer);
-  if (settings.parts.some((part) => part.state === "getting")) timer = setTimeout(refreshParts, 1000);
+  const pending = (part) => part.state === "getting" || part.chunks > (part.encoded ?? 0);
+  if (settings.parts.some(pending)) timer = setTimeout(refreshParts, 1000);
   return el("fieldset", { id: "set-parts" }, el("legend", {}, t("Parts")), el("ul", { class: "findings" }, ...settings.parts.map((part) => el("li", {},
-    el("strong", {}, part.model), " ", brings[part.name] ?? "", el("span", { class: "facts" }, `${part.licence} · ${t("{n} languages", { n: part.languages })}`), ...state(part)))));
+    el("strong", {}, part.model), " ", brings[part.name] ?? "", el("span", { class: "facts" }, part.languages ? `${part.licence} · ${t("{n} languages", { n: part.languages })}` : part.licence), ...state(part)))));
 }
 
 async function refreshParts() {

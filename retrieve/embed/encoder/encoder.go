@@ -51,10 +51,6 @@ func (m *Model) PassageTokens() int { return cmp.Or(m.Facts.PassageTokens, 128) 
 // Knows reports whether the model was trained on a language, an ISO 639-1 code.
 func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages, language) }
 
-// Outdated reports whether an earlier version made the model's file, without a digest.
-// 'ibid setup' replaces it.
-func (m *Model) Outdated() bool { return m.digest == nil }
-
 // questionTokens is how many tokens a 12-layer model and the slowest assembly encode in
 // 0.4 seconds of one core, and plainTokens a 6-layer model without assembly.
 const (

