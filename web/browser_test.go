@@ -163,7 +163,8 @@ func TestBrowserStates(t *testing.T) {
 		b.look("3-draft")
 		// The refined answer replaces the draft sentence by sentence.
 		s.pass("first")
-		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 Dogs stay ashore. The fee is due.", sentences)
+		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 Dogs stay ashore. The fee is due.",
+			sentences)
 		b.is("Dogs stay ashore. The fee is due.", `document.querySelector(".turn .text span.draft").textContent.trim()`)
 		const highlighted = `[...CSS.highlights.get("changed")].map(String).join("|")`
 		b.is("The mooring fee is 240 crowns a season.", highlighted)

@@ -299,8 +299,10 @@ func (srv *server) newSettings() (web.Settings, string) {
 		d := doctorCmd{readConfig: srv.readConfig, storeConfig: srv.storeConfig}
 		return []web.Finding{d.checkPDF(context.Background()), d.checkOCR()}
 	})}
-	if m := srv.now(context.Background()).model; m.Model == "" && (srv.Gate == "model" || srv.Gate == "both" || srv.GateModel+srv.RefineModel != "") {
-		fmt.Fprintln(srv.stderr, "ibid: there is no model for --gate, --gate-model and --refine-model yet: give --model, or choose one under Settings on the page")
+	needed := srv.Gate == "model" || srv.Gate == "both" || srv.GateModel+srv.RefineModel != ""
+	if srv.now(context.Background()).model.Model == "" && needed {
+		fmt.Fprintln(srv.stderr, "ibid: there is no model for --gate, --gate-model and --refine-model yet: "+
+			"give --model, or choose one under Settings on the page")
 	}
 	if srv.keys != nil {
 		return p, ""
