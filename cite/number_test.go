@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"golang.org/x/tools/txtar"
 
 	"ibid/answer"
 	"ibid/cite"
@@ -370,35 +367,16 @@ func TestNumberListItems(t *testing.T) {
 	}
 }
 
-// rows calls check with the rows of a section of testdata/claims.txt: a text, and what is
-// said of it.
-func rows(t *testing.T, section string, check func(text, want string)) {
-	t.Helper()
-	claims, err := txtar.ParseFile("testdata/claims.txt")
-	must(t, err)
-	for _, file := range claims.Files {
-		for line := range strings.Lines(string(file.Data)) {
-			text, want, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ⇒ ")
-			if file.Name != section || !ok {
-				continue
-			}
-			text, err = strconv.Unquote(`"` + text + `"`)
-			must(t, err)
-			check(text, want)
-		}
-	}
-}
-
 // TestNumberVerdicts checks to which sentence references belong, and which of the
 // sentences and citations are weak.
 func TestNumberVerdicts(t *testing.T) {
-	rows(t, "verdicts", func(text, want string) {
+	for _, row := range datatest.Rows(t, "testdata/claims.txt", "verdicts") {
 		for _, size := range []int{1, 3, 500} {
-			if got := verdicts(t, text, size); got != want {
-				t.Errorf("%q in pieces of %d: got %s, want %s", text, size, got, want)
+			if got := verdicts(t, row[0], size); got != row[1] {
+				t.Errorf("%q in pieces of %d: got %s, want %s", row[0], size, got, row[1])
 			}
 		}
-	})
+	}
 }
 
 // verdicts returns the numbers and verdicts of a text's citations in order, and "-"
@@ -457,16 +435,16 @@ func TestNumberLeavesTheText(t *testing.T) {
 }
 
 func TestUnsupported(t *testing.T) {
-	rows(t, "unsupported", func(text, want string) {
-		a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Text{Text: text})
+	for _, row := range datatest.Rows(t, "testdata/claims.txt", "unsupported") {
+		a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Text{Text: row[0]})
 		var got []string
 		for _, u := range a.Unsupported {
 			got = append(got, u.Reason)
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
+		if strings.Join(got, " ") != row[1] {
+			t.Errorf("%q: got %q, want %q", row[0], got, row[1])
 		}
-	})
+	}
 	// What the proof of the answer took for a statement is one.
 	a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Verified{Statement: "Penguins", By: "unjudged"}, answer.Text{Text: "- Penguins\n"})
 	if len(a.Unsupported) != 1 || a.Unsupported[0].Reason != "uncited" {

@@ -8,53 +8,20 @@ import (
 	"pgregory.net/rapid"
 
 	"ibid/cite/rewrite"
+	"ibid/data/datatest"
 )
 
 func TestEscape(t *testing.T) {
-	for _, tt := range []struct{ name, text, want string }{
-		{"address", "see https://a.b/c, (HTTP://x.y) or www.z.q.", "see `https://a.b/c`, (`HTTP://x.y`) or `www.z.q`."},
-		{"brackets of an address", "(https://a.b/c_(d)) [https://a.b/c]", "(`https://a.b/c_(d)`) [`https://a.b/c`]"},
-		{"emphasis", "**https://a.b** _www.a.b_ *a@b.cd*", "**`https://a.b`** _`www.a.b`_ *` a@b.cd `*"},
-		{"mail and schemes", "a@b.c git@github.com:a/b.git mailto:x postgres://u:p@h/d @me 3 @ 5 std::vector a: b",
-			"`a@b.c` `git@github.com:a/b.git` `mailto:x` `postgres://u:p@h/d` @me 3 @ 5 std::vector a: b"},
-		{"host", "evil.com a//b e.g. 3.14 1.2.3.4 Node.js //x // y", "`evil.com` `a//b` e.g. 3.14 `1.2.3.4` `Node.js` `//x` // y"},
-		{"another script", "见https://a.b。は例え.jpで", "`见https://a.b`。`は例え.jpで`"},
-		{"element", "#include <stdio.h> a <b and c> </p><!-- x --> <?php 1 < 2 <3 <-", "#include `<stdio.h>` a `<b and c>` `</p>`\\<`!-- x -->` `<?php` 1 < 2 <3 <-"},
-		{"element that does not end", "<img src=//a.b\nx", "`<img` src=`//a.b`\nx"},
-		{"element with backticks", "<a `b`>", "``<a `b`>``"},
-		{"reference", "&lt; &#60; &ltx AT&T &", "`&lt`; `&#60`; `&ltx` AT&T &"},
-		{"link", "[x](https://a.b) [[1]](y) f[0](y)", "[x]\\(`https://a.b`) [[1]]\\(y) f[0]\\(y)"},
-		{"image", "![x](y.png) vec![1] good!", "\\![x]\\(`y.png`) vec\\![1] good!"},
-		{"note", "a^[b] ^[1]", "a\\^[b] \\^[1]"},
-		{"definition", "[a]: b\n[c\nd]:\n[1]: x", "[a]\\: b\n[c\nd]\\:\n[1]\\: x"},
-		{"backslashes", `\![a] !\[ \https://a.b \\<b> https:\/\/a.b`, "\\![a] !\\[ `\\https://a.b` \\\\`<b>` `https:\\/\\/a.b`"},
-		{"code span", "`<b>` and `` ` `` or `a|b` and ` alone", "`<b>` and `` ` `` or `a|b` and \\` alone"},
-		{"code spans in a row", "`a`https://b.c`d` https://e.f`g`", "`a`h`ttps://b.c`\\`d` https://e.f`g\\`"},
-		{"code span after a backslash", "\\`a` \\\\`b`", "\\`a` \\\\`b\\`"},
-		{"code in a table", "|a|b|\n|-|-|\n|`x|y`|z|", "|a|b|\n|-|-|\n|\\`x|y\\`|z|"},
-		{"code in the head of a table", "a `x|y` b\n|-|-|\n", "a `x|y` b\n\\|-|-|\n"},
-		{"fence", "```sh\ncurl https://a.b\n```\nhttps://a.b", "```sh\ncurl https://a.b\n```\n`https://a.b`"},
-		{"fence in a list", "1. Do:\n\n   ```sh\n   curl https://a.b\n\n   x\n   ```\n\n   https://a.b",
-			"1. Do:\n\n   ```sh\n   curl https://a.b\n\n   x\n   ```\n\n   `https://a.b`"},
-		{"fence in a quote", "> ```\n> <b>\n> ```\n<b>", "> ```\n> <b>\n> ```\n`<b>`"},
-		{"fence that leaves its list", "- a\n  ```\nhttps://a.b\n", "- a\n  ```\n  ```\n`https://a.b`\n"},
-		{"fence without an end", "~~~\n<b>", "~~~\n<b>\n~~~"},
-		{"fence with an odd end", "```\na\n```~~\n<b>\n```", "```\na\n```\n\\`\\`\\`~~\n`<b>`\n```\n```"},
-		{"no fence", "- ```\n~~~ `\n  ~~~\n", "- \\`\\`\\`\n~~\\~ \\`\n  ~~\\~\n"},
-		{"fence in a fence", "````\n```\n<b>\n```\n````\n<b>", "````\n```\n<b>\n```\n````\n`<b>`"},
-		{"indented code", "Run:\n\n    curl https://a.b\n\n    x\n\nhttps://a.b", "Run:\n\n    curl https://a.b\n\n    x\n\n`https://a.b`"},
-		{"indented in a list", "- Run:\n\n    https://a.b\nx\n\n    https://a.b", "- Run:\n\n    `https://a.b`\nx\n\n    `https://a.b`"},
-		{"fence or code span", "x\n    ```\n    <b>\n\n    <b>", "x\n    ```\n    <b>\n    ```\n\n    `<b>`"},
-		{"scheme after a backslash", `x\javascript:x`, "`x\\javascript:x`"},
-		{"hidden", "ht\u200btp\u2060s://a.b \x1b[31m\u202e", "`https://a.b` [31m"},
-		{"long words", strings.Repeat("a", 300) + ".com", strings.Repeat("a", 128) + "`" + strings.Repeat("a", 172) + ".com`"},
-		{"long address", "x://" + strings.Repeat("a", 2100), "`x://" + strings.Repeat("a", 2044) + "` [address not in the sources]" + strings.Repeat("a", 56)},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := rewrite.Escape(tt.text); got != tt.want {
-				t.Errorf("%s\ngot  %q\nwant %q", tt.text, got, tt.want)
+	rows := datatest.Rows(t, "testdata/escaped.txt", "escaped")
+	rows = append(rows, []string{"long words", strings.Repeat("a", 300) + ".com", strings.Repeat("a", 128) + "`" + strings.Repeat("a", 172) + ".com`"},
+		[]string{"long address", "x://" + strings.Repeat("a", 2100),
+			"`x://" + strings.Repeat("a", 2044) + "` [address not in the sources]" + strings.Repeat("a", 56)})
+	for _, row := range rows {
+		t.Run(row[0], func(t *testing.T) {
+			if got := rewrite.Escape(row[1]); got != row[2] {
+				t.Errorf("%s\ngot  %q\nwant %q", row[1], got, row[2])
 			}
-			checkEscapePieces(t, tt.text)
+			checkEscapePieces(t, row[1])
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -29,43 +30,12 @@ Swimming is not allowed between the piers. The night ferry to Norby leaves at 22
 Members pay 25% less than guests. The harbour master failed to renew the insurance in 2019, so the crane stood still for a year.`
 
 func TestFind(t *testing.T) {
-	for _, test := range []struct {
-		name, sentence string
-		verdict        Verdict
-		quote          string // a part of the quote
-	}{
-		{"verbatim", "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt.", Quoted,
-			"The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt."},
-		{"verbatim part", "children under 12 travel free", Quoted, "children under 12 travel free."},
-		{"verbatim but for space and punctuation", "The night ferry to **Norby** leaves at\n22:30, and costs €14.50!", Quoted,
-			"The night ferry to Norby leaves at 22:30 and costs €14.50"},
-		{"verbatim over two sentences", "Ellen Brandt. It has room", Quoted, "Ellen Brandt. It has room"},
-		{"other word order", "On 3 May 1987 Mayor Ellen Brandt opened the harbour of Westhaven.", Supported, "3 May 1987"},
-		{"other forms", "Mayor Ellen Brandt opened Westhaven harbour on May 3, 1987.", Supported, "3 May 1987"},
-		{"two sentences together", "Westhaven harbour, opened in 1987, has room for 1,250 boats.", Supported, "1,250 boats"},
-		{"negation kept", "You are not allowed to swim between the piers.", Supported, "Swimming is not allowed"},
-		{"denied without a negator", "The harbour master did not renew the insurance in 2019.", Supported, "failed to renew"},
-		{"other year", "The harbour of Westhaven was opened on 3 May 1978 by Mayor Ellen Brandt.", Weak, "3 May 1987"},
-		{"other amount", "It has room for 1,350 boats and two slipways.", Weak, "1,250 boats"},
-		{"other day", "The harbour of Westhaven was opened on 4 May 1987 by Mayor Ellen Brandt.", Weak, ""},
-		{"other month", "It was opened on 3 July 1987.", Weak, ""},
-		{"other name", "The harbour was opened by Mayor Joan Fisher in 1987.", Weak, ""},
-		{"one name of many", "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Fisher.", Weak, "Ellen Brandt"},
-		{"another port", "The night ferry to Sandvik leaves at 22:30 and costs €14.50, but children under 12 travel free.", Weak,
-			"night ferry to Norby"},
-		{"negation lost", "Swimming is allowed between the piers.", Weak, "Swimming is not allowed"},
-		{"negation won", "Children under 12 do not travel free on the ferry.", Weak, ""},
-		{"opposite", "Members pay 25% more than guests.", Weak, "25% less"},
-		{"another sign", "Members pay €25 less than guests.", Weak, "25% less"},
-		{"the same sign", "25 percent less is paid by members than by guests.", Supported, "25% less"},
-		{"unrelated", "The castle is famous for its baroque ceiling paintings.", Weak, ""},
-		{"half of it", "The night ferry to Norby leaves at 22:30 and arrives in time for the first train to the capital.", Weak, "night ferry"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			q := full.Find(test.sentence, Passage{Text: harbour})
+	for _, row := range datatest.Rows(t, "testdata/harbour.txt", "claims") {
+		t.Run(row[0], func(t *testing.T) {
+			q := full.Find(row[1], Passage{Text: harbour})
 			quote := harbour[q.Start:q.End]
-			if q.Verdict != test.verdict || !strings.Contains(quote, test.quote) {
-				t.Errorf("Find(%q)\n got %s (%.2f) %q\nwant %s %q", test.sentence, q.Verdict, q.Support, quote, test.verdict, test.quote)
+			if string(q.Verdict) != row[2] || !strings.Contains(quote, row[3]) {
+				t.Errorf("Find(%q)\n got %s (%.2f) %q\nwant %s %q", row[1], q.Verdict, q.Support, quote, row[2], row[3])
 			}
 			if (q.Verdict == Weak) != (q.Support < Threshold) {
 				t.Errorf("verdict %s with support %.2f", q.Verdict, q.Support)

@@ -15,7 +15,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 )
 
 // Must ends the test if there is an error.
@@ -116,6 +119,33 @@ func Lines[T any](t testing.TB, path string) (all []T) {
 		all = append(all, v)
 	}
 	return all
+}
+
+// Rows returns the rows of a section of a text file with names of sections as in txtar.
+// The cells of a row have " ⇒ " between them, and a \ begins an escape as in Go. Lines
+// without a ⇒ are comments.
+func Rows(t testing.TB, file, section string) (rows [][]string) {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	Must(t, err)
+	for _, f := range archive.Files {
+		for line := range strings.Lines(string(f.Data)) {
+			cells := strings.Split(strings.TrimSuffix(line, "\n")+" ", " ⇒ ")
+			if f.Name != section || len(cells) == 1 {
+				continue
+			}
+			cells[len(cells)-1] = strings.TrimSuffix(cells[len(cells)-1], " ")
+			for i, cell := range cells {
+				cells[i], err = strconv.Unquote(`"` + cell + `"`)
+				Must(t, err)
+			}
+			rows = append(rows, cells)
+		}
+	}
+	if len(rows) == 0 {
+		t.Fatalf("%s has no rows of %s", file, section)
+	}
+	return rows
 }
 
 // moduleRoot returns the folder of go.mod: tests run in the folder of their
