@@ -59,7 +59,7 @@ var homes = map[string][]string{
 	"codeberg.org/readeck/go-readability": {"ingest"},
 	"github.com/mikelolasagasti/xz":       {"ingest"},
 	"github.com/temoto/robotstxt":         {"ingest"},
-	"github.com/yuin/goldmark":            {"ingest", "web", "cmd/ibid"}, // in cmd/ibid in tests
+	"github.com/yuin/goldmark":            {"ingest", "web"},
 	"github.com/bmatcuk/doublestar/v4":    {"ingest"},
 	"github.com/richardlehane/mscfb":      {"ingest"},
 	"github.com/fsnotify/fsnotify":        {"ingest"},
@@ -67,7 +67,7 @@ var homes = map[string][]string{
 	"github.com/microcosm-cc/bluemonday":  {"web"},
 	"github.com/alecthomas/kong":          {"cmd/ibid"},
 	"github.com/vbauerster/mpb/v8":        {"cmd/ibid"},
-	"golang.org/x":                        {"cmd/ibid", "web", "answer", "retrieve", "ingest"},
+	"golang.org/x":                        {"cmd/ibid", "web", "answer", "retrieve", "ingest", "data"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"web"},
 	"github.com/prometheus/client_golang":    {"web"},
