@@ -19,7 +19,8 @@ import (
 type lengthEncoder struct {
 	mu    sync.Mutex
 	seen  []string
-	lack  int // rows too few
+	lack  int  // rows too few
+	few   bool // no candidate is encoded in time
 	err   error
 	knows string
 }
@@ -40,7 +41,13 @@ func (e *lengthEncoder) EmbedPassages(_ context.Context, texts []string, _ int) 
 }
 
 func (e *lengthEncoder) PassageTokens() int { return 100 }
-func (e *lengthEncoder) Candidates() int    { return 38 }
+
+func (e *lengthEncoder) Candidates() int {
+	if e.few {
+		return 0
+	}
+	return 38
+}
 
 func (e *lengthEncoder) Space() string {
 	return fmt.Sprintf("length of %s, lacking %d/2", e.knows, e.lack)
@@ -138,9 +145,7 @@ func TestEncode(t *testing.T) {
 		t.Errorf("%d of %d chunks are encoded", last, all)
 	}
 	check(x, longest, 5)
-	other := encodedIndex(t, s, m) // another process
-	encode(other)
-	check(other, longest, 5)
+	check(encodedIndex(t, s, m), longest, 5) // another process
 
 	text := strings.Repeat("Ropes are kept in the shed. ", 10)
 	store(t, x, "handbook", "ropes.md", "Ropes", text)
@@ -156,6 +161,44 @@ func TestEncode(t *testing.T) {
 	must(t, x.Delete(t.Context(), "handbook/ropes.md"))
 	encode(x)
 	check(x, longest, seen)
+}
+
+// TestPartlyEncoded checks that new chunks, which are not encoded yet, leave the dense
+// search on the vectors of the others, and that Encode then begins with what searches
+// found most often.
+func TestPartlyEncoded(t *testing.T) {
+	s := openState(t, t.TempDir())
+	m := &lengthEncoder{knows: "en", few: true}
+	x := encodedIndex(t, s, m)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	for i := range 2 * retrieve.DefaultCandidates {
+		store(t, x, "a", fmt.Sprintf("%d.md", i), "Ropes", fmt.Sprintf("The rope number %d is %s.", i, strings.Repeat("very ", i)))
+	}
+	nearest := "a/99.md#1" // only for the encoder
+	q := retrieve.Query{Text: "Where is the rope number 7?", K: 3}
+	if got := found(t, x, q); slices.Contains(got, nearest) || got[0] != "a/7.md#1" {
+		t.Errorf("found %q before anything was encoded", got)
+	}
+	must(t, x.Encode(t.Context(), retrieve.Encoding{Workers: 2}))
+	store(t, x, "a", "new.md", "Ropes", "The new rope number 700 is here.")
+	store(t, x, "a", "wanted.md", "Ropes", "Where is the rope number 7? Here, says the second new text.")
+	for _, other := range []*retrieve.Index{x, encodedIndex(t, s, m)} {
+		if got := found(t, other, q); !slices.Contains(got, nearest) || !slices.Contains(got, "a/wanted.md#1") {
+			t.Errorf("found %q with two chunks that are not encoded", got)
+		}
+	}
+	if done, total, err := x.EncodedChunks(t.Context()); done != 100 || total != 102 || err != nil {
+		t.Errorf("%d of %d chunks are encoded, %v", done, total, err)
+	}
+	for i := range 80 {
+		store(t, x, "a", fmt.Sprintf("later%d.md", i), "Buoys", fmt.Sprintf("Buoy %d is green.", i))
+	}
+	m.seen = nil
+	must(t, x.Encode(t.Context(), retrieve.Encoding{Workers: 1}))
+	if at := slices.IndexFunc(m.seen, func(text string) bool { return strings.Contains(text, "second new text") }); at != 64 {
+		t.Errorf("what was found was encoded as number %d", at)
+	}
 }
 
 // TestWarnOfLanguage asks English documents. An encoder that knows both languages
