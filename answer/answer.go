@@ -69,6 +69,8 @@ type Answerer struct {
 	// Encoder, if not nil, gives sentences a second score, by which answers without
 	// a model are chosen and refused.
 	Encoder retrieve.Encoder
+	// Translations, if not nil, keeps those that the model has made of questions.
+	Translations *Translations
 	// Prompts are the prompt templates; nil means [prompt.Default].
 	Prompts *prompt.Templates
 	// Style says how all answers should sound and look, before a question's own Style.
