@@ -207,9 +207,6 @@ func (a *answering) work(ctx context.Context, l *liveAnswer, t task, citing cite
 		send = out.send
 	}
 	whole, err := a.collectEvents(l, events, send)
-	if l.cut = errors.Is(err, errEnough); l.cut {
-		l.keep, err = false, nil
-	}
 	// A stream that has lost its reader ended for that.
 	if failed := out.failure(); failed != nil {
 		ended = readerGone(failed)
@@ -350,6 +347,9 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 		}
 		return pass(e.Kind(), e)
 	}))
+	if l.cut = errors.Is(err, errEnough); l.cut {
+		whole.Incomplete, whole.Reason, err = true, "the client asked for no more tokens", nil
+	}
 	l.incomplete = whole.Incomplete
 	reply := answered{Answer: whole, Indexing: a.indexing()}
 	if err == nil {
@@ -372,6 +372,9 @@ func tee(events iter.Seq2[answer.Event, error], each func(answer.Event) error) i
 		for e, err := range events {
 			if err == nil {
 				err = each(e)
+			}
+			if errors.Is(err, errEnough) && !yield(e, nil) { // the client has a part of it
+				return
 			}
 			if err != nil {
 				yield(nil, err)

@@ -211,8 +211,8 @@ func (o *openAI) chat(c echo.Context) error {
 	if itself {
 		return o.relay(c, body)
 	}
-	if t, ok := taskOf(r.Messages); ok {
-		return o.doTask(c, &r, t, body)
+	if t, about := taskOf(r.Messages); t != nil {
+		return o.doTask(c, &r, t, about)
 	}
 	a, err := r.ask()
 	if err != nil {

@@ -33,7 +33,12 @@ func upstream(t testing.TB) (*openai.Relay, *openaitest.Handler) {
 		openaitest.Rule{Prompt: fits("busy"), Reply: openaitest.Reply{Fault: openaitest.RateLimitSeconds}},
 		openaitest.Rule{Prompt: fits("Break"), Reply: openaitest.Reply{Text: "one two three four five six", Fault: openaitest.Reset}},
 		openaitest.Rule{Prompt: fits("tags"), Reply: openaitest.Reply{Text: `{"tags": ["Harbours"]}`}},
-		openaitest.Rule{Reply: openaitest.Reply{Text: `{"title": "Mooring Fees"}`}},
+		openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+			if strings.Contains(r.System, "follow_ups") {
+				return openaitest.Reply{Text: `{"follow_ups": ["And for a swinging mooring?"]}`}
+			}
+			return openaitest.Reply{Text: `{"title": "Mooring Fees"}`}
+		}},
 	)}
 	relay, err := openai.NewRelay(openai.Options{BaseURL: openaitest.Start(t, h), Model: "scripted/model", Key: "sk-upstream"})
 	must(t, err)
@@ -187,8 +192,13 @@ func TestV1Cut(t *testing.T) {
 			if !strings.Contains(w.Body.String(), "two") || strings.Contains(w.Body.String(), "three") || !stopped {
 				t.Errorf("%s, stream %s: stopped %t: %s", limit, stream, stopped, w.Body)
 			}
-			if _, err := l.Job(t.Context(), w.Header().Get(runHeader)); !errors.Is(err, retrieve.ErrNotFound) {
+			id := w.Header().Get(runHeader)
+			if _, err := l.Job(t.Context(), id); !errors.Is(err, retrieve.ErrNotFound) {
 				t.Errorf("%s: the run is still there: %v", limit, err)
+			}
+			r := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
+			if whole, err := decoded[answered](r.Answer); err != nil || r.State != stateDone || !whole.Incomplete || whole.Text == "" {
+				t.Errorf("%s: the record is %+v (%v)", limit, r, err)
 			}
 		}
 	}
@@ -206,10 +216,9 @@ func TestV1Keys(t *testing.T) {
 		`</chat_history>"}]}`
 	for _, tt := range []struct {
 		what, body, key string
-		model           bool // answers
-	}{{"the model itself", title, itself, true}, {"a task", asTask, itself, true}, {"a task without the scope", asTask, k.write, false}} {
+	}{{"the model itself", title, itself}, {"a task", asTask, k.write}} {
 		w := k.send(t, "POST", "/v1/chat/completions", tt.body, "Authorization: Bearer "+tt.key)
-		if strings.Contains(w.Body.String(), "Mooring Fees") != tt.model || w.Code != 200 {
+		if !strings.Contains(w.Body.String(), "Mooring Fees") || w.Code != 200 {
 			t.Errorf("%s: %d %s", tt.what, w.Code, w.Body)
 		}
 	}
@@ -469,6 +478,11 @@ func TestV1Previous(t *testing.T) {
 	if _, _ = send(k.write, `{"model":"ibid","input":"So?","previous_response_id":"`+second.ID+`"}`); len(asked.History) != 4 {
 		t.Errorf("the third question has the history %v", asked.History)
 	}
+	_, cut := send(k.write, `{"model":"ibid","input":"What is the fee?","max_output_tokens":2}`)
+	if code, _ := send(k.write, `{"model":"ibid","input":"So?","previous_response_id":"`+cut.ID+`"}`); code != 200 || len(asked.History) != 2 ||
+		cut.Status != "incomplete" {
+		t.Errorf("after a response that was cut (%s): %d, %v", cut.Status, code, asked.History)
+	}
 	reference := `{"model":"ibid","input":[{"type":"item_reference","id":"` + first.Output[0].ID + `"},{"role":"user","content":"So?"}]}`
 	if _, _ = send(k.write, reference); !slices.Equal(asked.History, want[1:]) {
 		t.Errorf("after a reference: %v", asked.History)
@@ -519,23 +533,93 @@ func TestV1JSON(t *testing.T) {
 	}
 }
 
-// TestV1Tasks checks what the tasks of a chat page get without a model.
-func TestV1Tasks(t *testing.T) {
-	h := newHandler(t, nil)
-	long := "USER: What is the fee for a mooring in the inner harbour from October to March?\nASSISTANT: 90."
-	for prompt, want := range map[string]string{
-		"### Task:\nName it.\n### Output:\nJSON format: { \"title\": \"x\" }\n<chat_history>\n" + long: `{"title":"What is the fee for a mooring in the inner harbour from…"}`,
-		"### Task:\nTag it: { \"tags\": [] }\n<chat_history>\n" + long:                                 `{"tags":["General"]}`,
-		"### Task:\nContinue: {\"follow_ups\": [\"a\"]}\n<chat_history>\n" + long:                      `{"follow_ups":[]}`,
-		"### Task:\nComplete it: `{ \"text\": \"\" }`\n<chat_history>\n" + long:                        `{"text":""}`,
-		"Provide a concise title for the conversation.\n\nConversation:\nUser: Fees?\nAI: 90":          `Fees`,
-		"### Task:\nAnswer me.": "",
+// TestV1OutputTools checks that of the tools of pydantic-ai, one of which is to be called,
+// those that have the result are: the only one, or the one that the model chooses.
+func TestV1OutputTools(t *testing.T) {
+	tool := func(name, description string) string {
+		return `{"type":"function","function":{"name":"` + name + `","description":"` + description + `","parameters":{"type":"object",
+			"properties":{"` + name + `":{"type":"integer"}},"required":["` + name + `"]}}}`
+	}
+	const last = "The final response which ends this conversation"
+	for name, tt := range map[string]struct {
+		tools        []string
+		choice, want string
+	}{
+		"with a tool":     {[]string{tool("weather", ""), tool("final_result", last)}, `"required"`, "final_result"},
+		"of two":          {[]string{tool("final_result_A", "A: "+last), tool("final_result_B", "B.")}, `"required"`, "final_result_B"},
+		"named by itself": {[]string{tool("weather", ""), tool("B", last)}, `"required"`, "B"},
+		"of those allowed": {[]string{tool("weather", ""), tool("final_result_A", last), tool("final_result_B", last)}, `{"type":"allowed_tools",
+			"allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"final_result_A"}}]}}`, "final_result_A"},
+		"all may be left out": {[]string{tool("weather", ""), tool("final_result", last)}, `{"type":"allowed_tools","allowed_tools":{"mode":"auto",
+			"tools":[{"type":"function","function":{"name":"final_result"}}]}}`, "stop"},
+		"without a mark": {[]string{tool("weather", ""), tool("tide", "")}, `"required"`, "unsupported_parameter"},
 	} {
-		body, err := json.Marshal(map[string]any{"model": "ibid", "messages": []map[string]string{{"role": "user", "content": prompt}}})
+		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
+			Reply: func(r openaitest.Request) openaitest.Reply {
+				if strings.HasPrefix(r.System, "You choose") {
+					return openaitest.Reply{Text: `{"name":"final_result_B"}`}
+				}
+				return openaitest.Reply{Text: `{"` + tt.want + `":240}`}
+			}})})
 		must(t, err)
-		r := into[completion](t, v1(h, string(body)), 200)
-		if got := *r.Choices[0].Message.Content; got != want {
-			t.Errorf("%q: %q", prompt, got)
+		w := v1(newHandler(t, func(o *Options) { o.Upstream = relay }), `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}],
+			"tools":[`+strings.Join(tt.tools, ",")+`],"tool_choice":`+tt.choice+`}`)
+		if called := strings.HasPrefix(tt.want, "final") || tt.want == "B"; !strings.Contains(w.Body.String(), `"`+tt.want+`"`) ||
+			called != strings.Contains(w.Body.String(), `"arguments":"{\"`+tt.want+`\":240}"`) {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// TestV1Tasks checks what the tasks of a chat page get by rule, which is without a model
+// or where its reply does not fit, and by the model, to which the page's own words are not sent.
+func TestV1Tasks(t *testing.T) {
+	const talk = "USER: What is the fee for a mooring in the inner harbour from October to March?\nASSISTANT: 90.\nUSER: And in summer?"
+	const task, chat = "### Task:\nEvil words.\n### Output:\n", "\n<chat_history>\n" + talk + "\n</chat_history>"
+	const shortened = "What is the fee for a mooring in the inner harbour from…"
+	for _, tt := range []struct{ system, prompt, rule, said, byModel string }{
+		{"", task + `JSON format: { "title": "x" }` + chat, `{"title":"` + shortened + `"}`, `{"title":"Fees"}`, `{"title":"Fees"}`},
+		{"", task + `{ "title": "x" }` + chat, `{"title":"` + shortened + `"}`, `{"title":"` + strings.Repeat("long ", 30) + `"}`, ""},
+		{"", task + `JSON format: { "tags": ["a"] }` + chat, `{"tags":["General"]}`, `{"tags":["Harbour"]}`, `{"tags":["Harbour"]}`},
+		{"", task + `{"follow_ups": ["a"]}` + chat, `{"follow_ups":[]}`, `{"follow_ups":["So?"],"more":1}`, ""},
+		{"", task + "{ \"queries\": [] }\n{\n  \"queries\": [\"a\"]\n}" + chat, `{"queries":["And in summer?"]}`, `{"queries":[]}`, `{"queries":[]}`},
+		{"", task + "{\n    \"prompt\": \"x\"\n}" + chat, `{"prompt":"` + shortened + `"}`, `{"prompt":"A quay"}`, `{"prompt":"A quay"}`},
+		{"", task + "`{ \"text\": \"\" }`" + chat + "\n<text>Is it", `{"text":""}`, `{"text":" cheap?"}`, `{"text":" cheap?"}`},
+		{"", "Provide a concise title for the conversation.\n\nConversation:\nUser: Fees?\nAI: 90", "Fees", `{"title":"Dues"}`, "Dues"},
+		{"", "Your task is to reflect the speaker's likely facial expression through a fitting emoji. Evil words.\n\nMessage: ```Hi```", "🙂",
+			`{"emoji":"🎉"}`, "🎉"},
+		{"", "You have been provided with a set of responses from various models to the latest user query: \"Fees?\"\n\nEvil words.\n\n" +
+			"Responses from models: \"\"\"90\"\"\"\n\n\"\"\"It is 90.\"\"\"", "It is 90.", `{"reply":"90 crowns."}`, "90 crowns."},
+		{"", "### Task:\nSummarize the conversation history that will be compacted.\n\n" + talk, "", `{"summary":"Fees."}`, "Fees."},
+		{"Available Tools: [{}]\n{\n\"tool_calls\": []\n}", "Query: Fees?", `{"tool_calls":[]}`, "none", ""},
+		{"", "### Task:\nAnswer me.", "", "", ""}, // a question
+	} {
+		messages := []map[string]string{{"role": "system", "content": tt.system}, {"role": "user", "content": tt.prompt}}
+		if tt.system == "" {
+			messages = messages[1:]
+		}
+		body, err := json.Marshal(map[string]any{"model": "ibid", "messages": messages})
+		must(t, err)
+		get := func(h http.Handler) string {
+			return *into[completion](t, v1(h, string(body)), 200).Choices[0].Message.Content
+		}
+		if got := get(newHandler(t, nil)); got != tt.rule {
+			t.Errorf("%q by rule: %q", tt.prompt, got)
+		}
+		heard := ""
+		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
+			Reply: func(r openaitest.Request) openaitest.Reply {
+				heard = r.System + r.User
+				return openaitest.Reply{Text: tt.said}
+			}})})
+		must(t, err)
+		want := tt.byModel
+		if want == "" {
+			want = tt.rule
+		}
+		if got := get(newHandler(t, func(o *Options) { o.Upstream = relay })); got != want || tt.byModel != "" && heard == "" ||
+			strings.HasPrefix(tt.prompt, task) && strings.Contains(heard, "Evil") {
+			t.Errorf("%q by the model: %q; it heard %q", tt.prompt, got, heard)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,7 @@ type jsonOutput struct {
 	param  string // that asks for it
 	raw    json.RawMessage
 	schema *jsonschema.Resolved
+	among  []*jsonOutput // tools, one of which the model chooses; nil if there is one alone
 }
 
 // responseFormat is the form of an answer. In the Responses API the members of
@@ -49,8 +51,29 @@ type v1Tool struct {
 
 // In the Responses API the members of function are those of the tool.
 type toolFunction struct {
-	Name       string          `json:"name,omitempty"`
-	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// isOutput reports whether the arguments of a tool are the result of the client's
+// program, by how pydantic-ai marks those.
+func (f toolFunction) isOutput() bool {
+	return f.Name == "final_result" || strings.HasPrefix(f.Name, "final_result_") ||
+		strings.HasSuffix(f.Description, "The final response which ends this conversation")
+}
+
+// A toolChoice says which tools are to be called. In the Responses API the members of
+// allowed_tools are its own.
+type toolChoice struct {
+	v1Tool
+	allowedTools
+	Allowed *allowedTools `json:"allowed_tools"`
+}
+
+type allowedTools struct {
+	Mode  string   `json:"mode"` // "auto" or "required"
+	Tools []v1Tool `json:"tools"`
 }
 
 func (t *v1Tool) function() toolFunction {
@@ -63,12 +86,24 @@ func (t *v1Tool) function() toolFunction {
 // outputOf returns the JSON that a request asks for, by its format or by the tool
 // that it says to call; nil for text.
 func outputOf(f responseFormat, param string, tools []v1Tool, choice json.RawMessage) (*jsonOutput, error) {
-	tool, err := chosenTool(tools, choice)
+	chosen, err := chosenTools(tools, choice)
 	if err != nil {
 		return nil, err
 	}
-	if tool != nil {
-		return newOutput(tool.Name, true, "tool_choice", tool.Parameters)
+	var among []*jsonOutput
+	for _, tool := range chosen {
+		out, err := newOutput(tool.Name, true, "tool_choice", tool.Parameters)
+		if err != nil {
+			return nil, err
+		}
+		among = append(among, out)
+	}
+	switch len(among) {
+	case 0:
+	case 1:
+		return among[0], nil
+	default:
+		return &jsonOutput{tool: true, param: "tool_choice", among: among}, nil
 	}
 	named := f.namedSchema
 	if f.JSONSchema != nil {
@@ -89,29 +124,47 @@ func outputOf(f responseFormat, param string, tools []v1Tool, choice json.RawMes
 	return newOutput(named.Name, false, param, named.Schema)
 }
 
-// chosenTool returns the tool that a request says to call, nil if the answer may be text.
-func chosenTool(tools []v1Tool, choice json.RawMessage) (*toolFunction, error) {
+// chosenTools returns the tools one of which a request says to call, none if the answer may be text.
+func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error) {
 	var word string
-	var named v1Tool
-	if json.Unmarshal(choice, &word) != nil && json.Unmarshal(choice, &named) != nil {
-		named.Type = "none" // there is no choice
+	var named toolChoice
+	if json.Unmarshal(choice, &word) != nil && unmarshal(choice, &named) != nil {
+		return nil, nil // there is no choice
 	}
-	switch {
-	case word == "required" && len(tools) == 1 && (tools[0].Type == "function"):
-		f := tools[0].function()
-		return &f, nil
-	case word == "required":
-		return nil, unsupported("tool_choice", `answers here come from documents, and call no tools: leave tool_choice out, or offer one `+
-			`function alone, whose arguments are the answer`)
-	case named.Type != "function":
-		return nil, nil
+	if named.Type == "allowed_tools" {
+		if named.Allowed != nil {
+			named.allowedTools = *named.Allowed
+		}
+		word = named.Mode
+		tools = slices.DeleteFunc(slices.Clone(tools), func(t v1Tool) bool {
+			return !slices.ContainsFunc(named.Tools, func(a v1Tool) bool { return a.function().Name == t.function().Name })
+		})
 	}
+	var functions, outputs []toolFunction
 	for _, t := range tools {
-		if f := t.function(); f.Name == named.function().Name {
-			return &f, nil
+		f := t.function()
+		switch {
+		case named.Type == "function" && f.Name == named.function().Name:
+			return []toolFunction{f}, nil
+		case t.Type == "function":
+			functions = append(functions, f)
+			if f.isOutput() {
+				outputs = append(outputs, f)
+			}
 		}
 	}
-	return nil, badValue("tool_choice", "there is no tool %.40q in tools", named.function().Name)
+	switch {
+	case named.Type == "function":
+		return nil, badValue("tool_choice", "there is no tool %.40q in tools", named.function().Name)
+	case word != "required":
+		return nil, nil
+	case len(outputs) > 0:
+		return outputs, nil
+	case len(functions) == 1 && len(tools) == 1:
+		return functions, nil
+	}
+	return nil, unsupported("tool_choice", `answers here come from documents, and call no tools: leave tool_choice out, or offer one `+
+		`function alone, whose arguments are the answer`)
 }
 
 func newOutput(name string, tool bool, param string, raw json.RawMessage) (*jsonOutput, error) {
@@ -126,7 +179,7 @@ func newOutput(name string, tool bool, param string, raw json.RawMessage) (*json
 	if err != nil {
 		return nil, badValue(param, "the schema cannot be used: %v", err)
 	}
-	return &jsonOutput{name, tool, param, raw, schema}, nil
+	return &jsonOutput{name: name, tool: tool, param: param, raw: raw, schema: schema}, nil
 }
 
 // check returns the JSON in what a model said, or what is wrong with it.
@@ -153,35 +206,72 @@ type chatTurn struct {
 }
 
 // fill replaces an answer by the JSON that the model makes of it, and its citations
-// by annotations of the whole. The model sees the answer and not the documents, and
-// may repair JSON that does not fit once. An answer without evidence is a refusal.
+// by annotations of the whole. The model sees the answer and not the documents. An
+// answer without evidence is a refusal.
 func (o *openAI) fill(ctx context.Context, r *v1Reply, a cite.Answer) error {
-	out := r.asked.output
 	if !a.Answered || a.Incomplete {
 		r.refused, r.annotations = true, nil
 		return nil
 	}
-	turns := []chatTurn{{"system", "You turn an answer into JSON by a JSON schema. Use only what the answer says: add nothing of your own, " +
-		"and leave empty or null what it does not say. Leave out the numbers in square brackets, which are citations. " +
-		"Reply with the JSON alone.\n\nThe schema:\n" + string(out.raw)},
-		{"user", "The question:\n" + r.asked.question.Question + "\n\nThe answer:\n" + a.Text}}
+	said := chatTurn{"user", "The question:\n" + r.asked.question.Question + "\n\nThe answer:\n" + a.Text}
+	out, err := o.choose(ctx, r.asked.output, said, &r.usage)
+	if err != nil {
+		return err
+	}
+	whole, err := o.writeJSON(ctx, []chatTurn{{"system", "You turn an answer into JSON by a JSON schema. Use only what the answer says: " +
+		"add nothing of your own, and leave empty or null what it does not say. Leave out the numbers in square brackets, which are " +
+		"citations. Reply with the JSON alone.\n\nThe schema:\n" + string(out.raw)}, said}, out, &r.usage)
+	if err != nil {
+		return err
+	}
+	r.asked.output = out
+	r.setJSON(whole)
+	return nil
+}
+
+// choose has the model choose one of the tools for an answer.
+func (o *openAI) choose(ctx context.Context, out *jsonOutput, said chatTurn, usage *chatUsage) (*jsonOutput, error) {
+	if out.among == nil {
+		return out, nil
+	}
+	var names []string
+	var forms strings.Builder
+	for _, one := range out.among {
+		names = append(names, one.name)
+		fmt.Fprintf(&forms, "\n\n%s:\n%s", one.name, one.raw)
+	}
+	choice, err := newOutput("choice", false, out.param, encoded(map[string]any{"type": "object", "required": []string{"name"},
+		"properties": map[string]any{"name": map[string]any{"enum": names}}}))
+	if err != nil {
+		return nil, err
+	}
+	whole, err := o.writeJSON(ctx, []chatTurn{{"system", "You choose the form that an answer fits best, by the JSON schemas of the forms. " +
+		"Reply with its name, as JSON alone: {\"name\": \"...\"}\n\nThe forms:" + forms.String()}, said}, choice, usage)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := decoded[toolFunction](json.RawMessage(whole))
+	return out.among[max(0, slices.Index(names, chosen.Name))], err
+}
+
+// writeJSON has the model write JSON. The model may repair JSON that does not fit once.
+func (o *openAI) writeJSON(ctx context.Context, turns []chatTurn, out *jsonOutput, usage *chatUsage) (string, error) {
 	constrained, repaired := true, false
 	for {
-		said, err := o.complete(ctx, turns, out, constrained, &r.usage)
+		said, err := o.complete(ctx, turns, out, constrained, usage)
 		if rejected := (*openai.Error)(nil); constrained && errors.As(err, &rejected) && rejected.Kind == openai.Rejected {
 			constrained = false // the model's server knows no schemas, or not all of this one
 			continue
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
 		whole, wrong := out.check(said)
 		if wrong == nil {
-			r.setJSON(whole)
-			return nil
+			return whole, nil
 		}
 		if repaired {
-			return problem(http.StatusBadGateway, "schema_missed",
+			return "", problem(http.StatusBadGateway, "schema_missed",
 				"the model did not write JSON that fits the schema, and could not repair it: ask again, or with a simpler schema").because(wrong)
 		}
 		repaired = true

@@ -14,6 +14,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -22,6 +23,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -378,19 +380,45 @@ func (h *handlers) routes(uploads, keys bool) []route {
 
 // An HTTPServer is an [http.Server] that drops clients that stop reading. A reply may
 // take any time as long as it makes progress.
-type HTTPServer struct{ http.Server }
+type HTTPServer struct {
+	http.Server
+	ended atomic.Int64 // replies, and connections
+}
 
 // NewHTTPServer returns a server for the handler with time limits on slow clients.
 // There is no limit on a whole reply, since an answer streams for as long as it
 // takes; each write has its own.
 func NewHTTPServer(addr string, h http.Handler) *HTTPServer {
-	return &HTTPServer{http.Server{
+	s := &HTTPServer{Server: http.Server{
 		Addr:              addr,
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}}
+	s.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateIdle || state == http.StateClosed {
+			s.ended.Add(1)
+		}
+	}
+	return s
+}
+
+// End is Shutdown for as long as one reply after the other ends. When none has ended
+// for a time, it closes the connections that are left, and returns an error.
+func (s *HTTPServer) End(wait time.Duration) error {
+	for {
+		before := s.ended.Load()
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		err := s.Shutdown(ctx)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if s.ended.Load() == before {
+			return errors.Join(fmt.Errorf("some replies did not end: %w", err), s.Close())
+		}
+	}
 }
 
 // Serve is Serve of [http.Server], with limits on writes.

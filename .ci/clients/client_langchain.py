@@ -1,33 +1,39 @@
-"""What LangChain gets: a line for each way of asking."""
+"""What LangChain gets. It hands on neither annotations nor citations of a chat: the links do."""
 
-import json
-import sys
-
+from langchain.agents import create_agent
+from langchain.agents.structured_output import ProviderStrategy
 from langchain_openai import ChatOpenAI, OpenAI
 from pydantic import BaseModel
 
-url, question = sys.argv[1] + "/v1", sys.argv[2]
+from told import NEXT, QUESTION, SLOWLY, Told, first_of, url
 
-
-def tell(how, text):
-    # It hands on neither annotations nor citations of a chat: the links do.
-    print(json.dumps({"client": "LangChain (Python)", "how": how, "text": text}), flush=True)
-
-
+told = Told("LangChain (Python)", "langchain-openai")
 chat = ChatOpenAI(model="ibid", base_url=url, api_key="none", max_retries=0)
-turns = [("system", "Be brief."), ("user", question)]
-tell("whole", chat.invoke(turns).content)
-tell("stream", "".join(chunk.content for chunk in chat.stream(turns)))
-
 responses = ChatOpenAI(model="ibid", base_url=url, api_key="none", max_retries=0, use_responses_api=True)
-tell("responses", responses.invoke(turns).text)
-tell("completion", OpenAI(model="ibid", base_url=url, api_key="none", max_retries=0).invoke(question))
+turns = [("system", "Be brief."), ("user", QUESTION)]
+for name, model in (("chat", chat), ("responses", responses)):
+    said = model.invoke(turns)
+    told.answer(name, said.text)
+    told.answer(name + ", stream", "".join(chunk.text for chunk in model.stream(turns)))
+    told.follow(name, model.invoke([*turns, said, ("user", NEXT)]).text)
+    told.stop(name, lambda: first_of(c.text for c in model.stream(SLOWLY)))
+told.answer("completions", OpenAI(model="ibid", base_url=url, api_key="none", max_retries=0).invoke(QUESTION))
 
 
 class Lighting(BaseModel):
+    """When a light is lit."""
+
     when: str
 
 
+def weather() -> str:
+    """The weather."""
+    raise SystemExit("a tool is called")
+
+
 for method in ("json_schema", "function_calling"):
-    assert chat.with_structured_output(Lighting, method=method).invoke(question).when == "at dusk"
-assert chat.bind_tools([Lighting]).invoke(turns).content == chat.invoke(turns).content
+    told.json("with_structured_output", chat.with_structured_output(Lighting, method=method).invoke(QUESTION).when)
+agent = create_agent(chat, tools=[weather])
+told.answer("create_agent", agent.invoke({"messages": [("user", QUESTION)]})["messages"][-1].text)
+agent = create_agent(chat, tools=[weather], response_format=ProviderStrategy(Lighting))
+told.json("create_agent", agent.invoke({"messages": [("user", QUESTION)]})["structured_response"].when)

@@ -1,7 +1,9 @@
 //go:build ignore
 
-// The scripted model of the server that the clients ask: it judges by a word,
-// cites all passages, and writes characters of several bytes or UTF-16 units.
+// The scripted model of the server that the clients ask: it judges by words, cites all
+// passages, and writes characters of several bytes or UTF-16 units. A question that refers
+// to an earlier one is completed from the conversation alone. GET /left is how many of its
+// streams were closed before their end.
 package main
 
 import (
@@ -11,6 +13,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"ibid/answer/openai/openaitest"
@@ -18,29 +21,49 @@ import (
 
 func main() {
 	shown := regexp.MustCompile(`(?m)^\[(\d+)\]`)
-	h := &openaitest.Handler{Model: "scripted", Key: "sk-upstream", Reply: openaitest.Rules(
-		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`lantern is lit`), Reply: openaitest.Reply{Text: "yes"}},
-		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no\nabout something else"}},
-		openaitest.Rule{Prompt: regexp.MustCompile(`^\s*(Give this chat|### Task:\nGenerate) a (concise )?title`), Reply: openaitest.Reply{Text: "Lanterns 🏮"}},
-		openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
-			if strings.Contains(r.System, "JSON schema") {
-				return openaitest.Reply{Text: `{"when": "at dusk"}`}
+	fits := func(words string) *regexp.Regexp { return regexp.MustCompile(words) }
+	says := func(text string) openaitest.Reply { return openaitest.Reply{Text: text} }
+	var left atomic.Int64
+	h := &openaitest.Handler{Model: "scripted", Key: "sk-upstream",
+		Done: func(x openaitest.Exchange) {
+			if x.Gone && x.Stream {
+				left.Add(1)
 			}
-			var b strings.Builder
-			for i, m := range shown.FindAllStringSubmatch(r.User, -1) {
-				fmt.Fprintf(&b, "%s The lantern is lit at dusk.[%s] ", []string{"🏮", "灯り。", "Plain."}[i%3], m[1])
-			}
-			reply := openaitest.Reply{Text: strings.TrimSpace(b.String())}
-			if strings.Contains(r.User, "Tell me slowly") { // for a page with a button that stops
-				reply.PerToken = 400 * time.Millisecond
-			}
-			return reply
-		}},
-	)}
+		},
+		Reply: openaitest.Rules(
+			openaitest.Rule{Role: "condense", Prompt: fits(`(?s)user: When is the lantern lit\?.*Last message: And who puts it out\?`),
+				Reply: says("Who puts out the lantern?")},
+			openaitest.Rule{Role: "condense", Prompt: fits(`Last message: When is the lantern lit`), Reply: says("When is the lantern lit?")},
+			openaitest.Rule{Role: "judge", Prompt: fits(`(?s)Who puts out the lantern\?.*puts out the lantern at dawn|puts out the lantern at dawn.*Who puts out the lantern\?`), Reply: says("yes")},
+			openaitest.Rule{Role: "judge", Prompt: fits(`Who puts out the lantern\?`), Reply: says("no\nabout something else")},
+			openaitest.Rule{Role: "judge", Prompt: fits(`lantern is lit`), Reply: says("yes")},
+			openaitest.Rule{Role: "judge", Reply: says("no\nabout something else")},
+			openaitest.Rule{Prompt: fits(`a title of two to five words`), Reply: says(`{"title": "Lanterns 🏮"}`)},
+			openaitest.Rule{Prompt: fits(`three messages that the user may send next`), Reply: says(`{"follow_ups": ["And who puts it out?"]}`)},
+			openaitest.Rule{Prompt: fits(`You choose the form`), Reply: says(`{"name": "final_result_Lighting"}`)},
+			openaitest.Rule{Prompt: fits(`JSON`), Reply: says(`{"when": "at dusk"}`)},
+			openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+				about, said := "The lantern is lit at dusk.", []string{"🏮", "灯り。", "Plain."}
+				if strings.Contains(r.User, "Who puts out the lantern?") || strings.Contains(r.User, "And who puts it out?") {
+					about, said = "The keeper puts out the lantern at dawn.", []string{"🌅"}
+				}
+				var b strings.Builder
+				for i, m := range shown.FindAllStringSubmatch(r.User, -1) {
+					fmt.Fprintf(&b, "%s %s[%s] ", said[i%len(said)], about, m[1])
+				}
+				reply := says(strings.TrimSpace(b.String()))
+				if strings.Contains(r.User, "Tell me slowly") { // so that it can be stopped
+					reply.PerToken = 400 * time.Millisecond
+				}
+				return reply
+			}},
+		)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s/v1\n", l.Addr())
-	log.Fatal(http.Serve(l, h))
+	http.HandleFunc("GET /left", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, left.Load()) })
+	http.Handle("/", h)
+	log.Fatal(http.Serve(l, nil))
 }
