@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,16 +30,7 @@ func (f foundAlways) Search(context.Context, retrieve.Query) ([]retrieve.Passage
 // gets its source.
 func TestShowTraceGolden(t *testing.T) {
 	const doubtful, wrong = "Members pay half of the mooring fee", "The mooring fee includes the winter store"
-	h := &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
-		switch again := strings.Contains(r.User, "of use to a reader"); {
-		case r.Role != "verify":
-			return openaitest.Reply{Text: "The mooring fee is 120 marks a season.[1][7] " + doubtful + ".[2] " + wrong + ".[3] " +
-				"The fee is due on the first of April."}
-		case strings.Contains(r.User, wrong), strings.Contains(r.User, doubtful) && !again:
-			return openaitest.Reply{Text: "no"}
-		}
-		return openaitest.Reply{Text: "yes"}
-	}}
+	h := doubting("The mooring fee is 120 marks a season.[1][7] "+doubtful+".[2] "+wrong+".[3] The fee is due on the first of April.", wrong, doubtful)
 	client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "scripted"})
 	must(t, err)
 	defer client.Close()
@@ -60,6 +54,57 @@ func TestShowTraceGolden(t *testing.T) {
 	must(t, showTrace(&b, found, reply))
 	checkGolden(t, filepath.Join("testdata", "trace.txt"), b.String())
 }
+
+// doubting is a model that writes an answer, and whose judge says no to one statement
+// and, at first, to another.
+func doubting(text, wrong, doubtful string) *openaitest.Handler {
+	return &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
+		switch again := strings.Contains(r.User, "of use to a reader"); {
+		case r.Role != "verify":
+			return openaitest.Reply{Text: text}
+		case strings.Contains(r.User, wrong), strings.Contains(r.User, doubtful) && !again:
+			return openaitest.Reply{Text: "no"}
+		}
+		return openaitest.Reply{Text: "yes"}
+	}}
+}
+
+// The stream of a real server, and the end of its done event: of three statements the
+// second is held and dropped, since the judge says no to it twice; the third, to which it
+// says no once, is shown.
+func TestDroppedStream(t *testing.T) {
+	t.Parallel()
+	const wrong, doubtful = "Guests pay 50 marks", "Members pay half of the mooring fee"
+	h := doubting("The mooring fee is 120 marks a season.[1] "+wrong+".[1] "+doubtful+".[1]", wrong, doubtful)
+	data, folder := t.TempDir(), filepath.Join(t.TempDir(), "harbour")
+	must(t, os.Mkdir(folder, 0o755))
+	must(t, os.WriteFile(filepath.Join(folder, "fees.txt"),
+		[]byte("The mooring fee is 120 marks a season. Members pay half of the mooring fee, and nothing for the slip."), 0o644))
+	mustRun(t, data, "ingest", folder)
+	url := serve(t, data, "--no-self-test", "--unproved", "drop", "--model", "scripted", "--base-url", openaitest.Start(t, h))
+	stream := fetch(t, "POST", url+"/api/ask", "text/event-stream", `{"question":"What is the mooring fee?"}`, 200)
+	var b strings.Builder
+	for _, event := range strings.Split(strings.TrimSpace(string(stream)), "\n\n") {
+		_, event, _ = strings.Cut(event, "event: ")
+		kind, payload, _ := strings.Cut(event, "\ndata: ")
+		b.WriteString(kind)
+		if slices.Contains([]string{"text", "cited", "quoted"}, kind) {
+			b.WriteString(" " + changing.ReplaceAllString(payload, `"$1":…`))
+		}
+		b.WriteByte('\n')
+		if kind == "done" {
+			var reply struct{ Verified []json.RawMessage }
+			must(t, json.Unmarshal([]byte(payload), &reply))
+			for _, v := range reply.Verified {
+				b.WriteString("     " + changing.ReplaceAllString(string(v), `"$1":…`) + "\n")
+			}
+		}
+	}
+	checkGolden(t, filepath.Join("testdata", "dropped.txt"), b.String())
+}
+
+// changing are the parts of an event that differ from run to run.
+var changing = regexp.MustCompile(`"(link|digest|support|tokens|took_ms)":("[^"]*"|[0-9.]+)`)
 
 // checkGolden compares a text with a file, which -update rewrites.
 func checkGolden(t *testing.T, file, got string) {
