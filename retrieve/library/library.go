@@ -114,7 +114,11 @@ func Cluster(ctx context.Context, place Place, s *state.Store) (*weaviate.Index,
 
 func openCluster(ctx context.Context, place Place, s *state.Store, space string) (*weaviate.Index, error) {
 	name, err := s.Library(ctx)
-	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space}), err
+	if err != nil {
+		return nil, err
+	}
+	_, chunks, err := s.Count(ctx, retrieve.Filter{})
+	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space, Chunks: chunks}), err
 }
 
 // followWait is how long a search waits for an index in a cluster.

@@ -151,7 +151,7 @@ func (c *client) drop(ctx context.Context, collection string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	for _, node := range c.at.nodes {
-		for c.send(ctx, node, http.MethodGet, markPath(collection), nil, nil) == nil {
+		for c.send(ctx, node, http.MethodGet, objectPath(collection, markID), nil, nil) == nil {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()

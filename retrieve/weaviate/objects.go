@@ -25,20 +25,19 @@ type object struct {
 }
 
 // properties are those of a collection. An index costs Weaviate time for each chunk that
-// is stored: there are only those that filters need. The terms have two, since to count
-// the chunks with a term by that of the search takes ten times as long.
+// is stored: there are only those that filters need.
 var properties = []property{
 	{Name: "document", DataType: []string{"int"}, Filterable: true},
 	{Name: "generation", DataType: []string{"int"}, Filterable: true},
 	{Name: "ordinal", DataType: []string{"int"}},
-	{Name: "length", DataType: []string{"int"}, Filterable: true}, // number of terms
-	{Name: "name", DataType: []string{"text"}},                    // id of the document, quoted
+	{Name: "length", DataType: []string{"int"}}, // number of terms
+	{Name: "name", DataType: []string{"text"}},  // id of the document, quoted
 	{Name: "labels", DataType: []string{"text[]"}, Tokenization: "field", Filterable: true},
 	{Name: "path", DataType: []string{"text"}, Tokenization: "field", Filterable: true},
 	{Name: "from", DataType: []string{"int"}, Filterable: true}, // first and last day of the date
 	{Name: "to", DataType: []string{"int"}, Filterable: true},
-	{Name: "terms", DataType: []string{"text"}, Tokenization: "whitespace", Filterable: true, Searchable: true},
-	{Name: "packed", DataType: []string{"blob"}}, // the vector, as it must be given back
+	{Name: "terms", DataType: []string{"text"}, Tokenization: "whitespace", Searchable: true},
+	{Name: "packed", DataType: []string{"blob"}}, // the vector, as it must be given back; a tally
 	{Name: "mark", DataType: []string{"text"}},   // of the watermark
 }
 
@@ -50,16 +49,31 @@ type property struct {
 	Searchable   bool     `json:"indexSearchable"`
 }
 
-// schema is the definition of a collection.
-func (a Address) schema(collection string) map[string]any {
+// graphFrom is from how many chunks in a shard a new collection has a graph of their
+// vectors. In a smaller one storing is a fifth cheaper: a search compares all of their codes.
+const graphFrom = 500_000
+
+// vectorIndex is the kind of the index of vectors, and its settings.
+func (a Address) vectorIndex(chunks int) (kind string, settings map[string]any) {
+	if chunks/a.shards < graphFrom {
+		codes := map[string]any{"enabled": true, "bits": 8, "cache": true, "rescoreLimit": 200}
+		return "flat", map[string]any{"distance": "cosine", "rq": codes}
+	}
+	// Half of Weaviate's defaults: storing is faster, and a search asks for so many more
+	// chunks than it needs that it finds the same.
+	return "hnsw", map[string]any{"distance": "cosine", "efConstruction": 64, "maxConnections": 16}
+}
+
+// schema is the definition of a collection for so many chunks.
+func (a Address) schema(collection string, chunks int) map[string]any {
+	kind, settings := a.vectorIndex(chunks)
 	return map[string]any{
 		"class": collection, "description": "The search index of a library of Ibid; it can be built again.",
-		"vectorizer": "none", "vectorIndexType": "hnsw",
-		// Half of Weaviate's defaults: storing is faster, and a search asks for so many more
-		// chunks than it needs that it finds the same.
-		"vectorIndexConfig": map[string]any{"distance": "cosine", "efConstruction": 64, "maxConnections": 16},
+		"vectorizer": "none", "vectorIndexType": kind, "vectorIndexConfig": settings,
 		"invertedIndexConfig": map[string]any{"stopwords": map[string]string{"preset": "none"},
-			"bm25": map[string]float64{"k1": retrieve.BM25K1, "b": retrieve.BM25B}},
+			// Weaviate 1.35 exchanges k1 and b when it writes the bounds of its blocks, and may
+			// then take a block for worse than it is. Equal ones near Ibid's find as good candidates.
+			"bm25": map[string]float64{"k1": .9, "b": .9}},
 		"replicationConfig": map[string]any{"factor": a.replicas, "asyncEnabled": a.replicas > 1,
 			"deletionStrategy": "TimeBasedResolution"},
 		"shardingConfig": map[string]any{"desiredCount": a.shards},
@@ -99,12 +113,9 @@ func idOf(h retrieve.Hit) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// anyChunk is a label of every chunk, which the watermark does not have.
-const anyChunk = "chunk"
-
 // labelsOf returns what filters compare of a document, such as "tag=sea".
 func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
-	labels := []string{anyChunk, "collection=" + d.Collection, "root=" + d.Root, "format=" + d.Format, "document=" + d.ID}
+	labels := []string{"collection=" + d.Collection, "root=" + d.Root, "format=" + d.Format, "document=" + d.ID}
 	for _, tag := range l.Tags {
 		labels = append(labels, "tag="+tag)
 	}

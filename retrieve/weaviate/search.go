@@ -6,13 +6,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -72,8 +68,8 @@ func byScore(a, b found) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.
 // and has no rule for ties: searchTimes as many and searchPlus, and deeper times as
 // many again as long as that is too few, at most maxResults (Weaviate's own limit).
 const (
-	searchTimes = 3
-	searchPlus  = 64
+	searchTimes = 2
+	searchPlus  = 20
 	deeper      = 4
 	maxResults  = 10_000
 )
@@ -110,11 +106,6 @@ func (r *result) hits(k int) []retrieve.Hit {
 	return hits
 }
 
-// exactUpTo is up to how many chunks a dense search compares the vector with all. If
-// there is a filter, Weaviate does that by itself, up to 40,000 chunks that match
-// (flatSearchCutoff).
-const exactUpTo = 10_000
-
 // Dense implements [retrieve.Searcher].
 func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
 	parts, none := narrow(f)
@@ -129,9 +120,6 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 	unit, err := retrieve.Unit(vector, dims)
 	if err != nil || none || stats.Chunks == 0 || k <= 0 {
 		return nil, err
-	}
-	if len(parts) == 0 && stats.Chunks <= exactUpTo {
-		parts = append(parts, equal("labels", anyChunk))
 	}
 	var near strings.Builder
 	near.WriteString("nearVector:{vector:[")
@@ -167,9 +155,8 @@ func chunksOf(rows []row, score func(*row) float64) ([]found, error) {
 // Lexical implements [retrieve.Searcher]. Weaviate finds candidates, and their
 // scores are computed here.
 //
-// Weaviate's own search leaves out some of the best if common terms decide, or if it
-// has not yet written what is new to its files (see [Index.missed]). Then the chunks
-// with the rarest of the terms are read as well.
+// Weaviate's own search leaves out some of the best that it has not yet written to its
+// files (see [Index.missed]). Then new chunks with the rarest of the terms are read as well.
 func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
 	parts, none := narrow(f)
 	if len(terms) == 0 || none || k <= 0 {
@@ -251,37 +238,24 @@ func (s *scorer) score(r *row) (score float64) {
 	return score
 }
 
-const (
-	// maxMissed is how many chunks are read at most for what Weaviate's search missed.
-	maxMissed = 4000
-	// unflushed is how long after a change Weaviate may have it in memory alone: it
-	// writes after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS).
-	unflushed = 2 * time.Minute
-)
+// maxMissed is how many chunks are read at most for what Weaviate's search missed.
+const maxMissed = 4000
 
 // missed selects the chunks that may be among the best k although a search did not
 // find them; nil if there are none, or too many to read.
 //
 // Of what is in its memory Weaviate 1.35 returns only those that it meets first, as
-// many as were asked for (github.com/weaviate/weaviate/pull/11780). Of what is in a
-// new file it may take a block of chunks for worse than it is, since it exchanges k1
-// and b when it writes the bounds of the blocks. Both matter for terms that more
-// chunks have than are asked for.
+// many as were asked for (github.com/weaviate/weaviate/pull/11780).
 func (x *Index) missed(s *scorer, k int, r result) *where {
-	rare, common := 0, false
-	for _, t := range s.terms {
-		if n := s.stats.Frequency[t]; n > r.limit {
-			common = true
-		} else {
-			rare += n
-		}
-	}
 	m := x.mark.Load()
-	recent := m != nil && time.Since(m.read) < unflushed
-	if s.stats.Chunks > maxMissed && !recent && (!common || rare >= k) {
+	if m == nil || m.settled() >= m.Revision {
 		return nil
 	}
-	return s.rarest(r.found[min(k, len(r.found))-1].score)
+	rarest := s.rarest(r.found[min(k, len(r.found))-1].score)
+	if rarest == nil {
+		return nil
+	}
+	return all(*rarest, number("generation", "GreaterThan", m.settled()))
 }
 
 // rarest selects the chunks with one of the rarest terms: as many terms as it takes
@@ -364,131 +338,4 @@ func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []strin
 		out = append(out, retrieve.Evidence{Hit: h, Vector: retrieve.UnpackVector(packed), Counts: counts, Length: r.Length})
 	}
 	return out, nil
-}
-
-// counts are figures of the collection at one revision. They are locked while they are
-// counted, so that no two searches count the same.
-type counts struct {
-	mu     sync.Mutex
-	mark   *mark
-	chunks int
-	terms  int            // in all chunks
-	of     map[string]int // by token, the chunks that have it
-}
-
-// maxCounts is how many terms are counted before the counts are forgotten.
-const maxCounts = 100_000
-
-// Stats implements [retrieve.Searcher]. Figures are counted once for each revision.
-func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
-	if x.closed.Load() {
-		return stats, errClosed
-	}
-	m := x.mark.Load()
-	if m == nil {
-		if m, err = x.position(ctx); err != nil {
-			return stats, err
-		}
-		m = cmp.Or(x.mark.Load(), m)
-	}
-	c := &x.counted
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mark != m || len(c.of) >= maxCounts {
-		c.mark, c.of = nil, make(map[string]int)
-	}
-	var missing []string
-	for _, t := range terms {
-		if _, ok := c.of[token(t)]; !ok {
-			missing = append(missing, token(t))
-		}
-	}
-	if c.mark == nil || len(missing) > 0 {
-		chunks, total, of, err := x.count(ctx, missing)
-		if errors.Is(err, retrieve.ErrUnavailable) {
-			chunks, total, of, err = x.sample(ctx, missing)
-			if c.mark != nil {
-				chunks, total = c.chunks, c.terms
-			}
-		}
-		if err != nil {
-			return stats, err
-		}
-		c.mark, c.chunks, c.terms = m, chunks, total
-		maps.Copy(c.of, of)
-	}
-	stats = retrieve.Stats{Chunks: c.chunks, Frequency: make(map[string]int, len(terms))}
-	if c.chunks > 0 {
-		stats.MeanTerms = float64(c.terms) / float64(c.chunks)
-	}
-	for _, t := range terms {
-		stats.Frequency[t] = min(c.of[token(t)], c.chunks)
-	}
-	return stats, nil
-}
-
-// countedTogether is how many terms one request counts.
-const countedTogether = 50
-
-// count counts the chunks, their terms, and the chunks that have each of the
-// tokens.
-func (x *Index) count(ctx context.Context, tokens []string) (chunks, terms int, of map[string]int, err error) {
-	of = make(map[string]int, len(tokens))
-	for first := true; first || len(tokens) > 0; first = false {
-		part := tokens[:min(len(tokens), countedTogether)]
-		tokens = tokens[len(part):]
-		var b strings.Builder
-		fmt.Fprintf(&b, "{Aggregate{all:%s{length{count sum}}", x.collection)
-		for i, t := range part {
-			fmt.Fprintf(&b, " t%d:%s(where:%s){meta{count}}", i, x.collection, equal("terms", t))
-		}
-		b.WriteString("}}")
-		var reply struct {
-			Aggregate map[string][]struct {
-				Meta   struct{ Count int }
-				Length struct {
-					Count int
-					Sum   float64
-				}
-			}
-		}
-		err := x.client.query(ctx, b.String(), &reply)
-		if errors.Is(err, errNoCollection) {
-			return 0, 0, of, nil
-		}
-		if err != nil {
-			return 0, 0, nil, err
-		}
-		for i, t := range part {
-			if group := reply.Aggregate[fmt.Sprint("t", i)]; len(group) > 0 {
-				of[t] = group[0].Meta.Count
-			}
-		}
-		if group := reply.Aggregate["all"]; len(group) > 0 {
-			chunks, terms = group[0].Length.Count, int(math.Round(group[0].Length.Sum))
-		}
-	}
-	return chunks, terms, of, nil
-}
-
-// sample is count while a node is lost: then Weaviate counts nothing in a collection of
-// several shards, since it wants a quorum of each. No more than maxResults chunks are
-// counted.
-func (x *Index) sample(ctx context.Context, tokens []string) (chunks, terms int, of map[string]int, err error) {
-	all := equal("labels", anyChunk)
-	found, err := x.rows(ctx, "", &all, maxResults, "length")
-	for i := range found {
-		terms += found[i].Length
-	}
-	of = make(map[string]int, len(tokens))
-	for _, t := range tokens {
-		if err != nil {
-			break
-		}
-		var has []row
-		w := equal("terms", t)
-		has, err = x.rows(ctx, "", &w, maxResults, "length")
-		of[t] = len(has)
-	}
-	return len(found), terms, of, err
 }

@@ -19,6 +19,7 @@ package weaviate
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,12 +36,13 @@ import (
 )
 
 // layout is the version of the objects.
-const layout = 2
+const layout = 3
 
 // Options say what an index is of.
 type Options struct {
 	Library string // of [retrieve.State.Library]
 	Space   string // of [retrieve.State.Space]
+	Chunks  int    // about how many there are, for a new index
 }
 
 // An Index is a [retrieve.Searcher] in one collection of a cluster. The name of the
@@ -48,18 +50,20 @@ type Options struct {
 // index of another layout or space is built next to it.
 type Index struct {
 	client     *client
+	chunks     int
 	library    string // start of the names of the library's collections
 	collection string
 	closed     atomic.Bool
 
 	applying sync.Mutex
+	replaced map[retrieve.Hit]row // chunks that were deleted and are still counted
 	mark     atomic.Pointer[mark] // that was read or written last
-	counted  counts
+	census   census
 }
 
 // Open returns the index of a library. It sends no request.
 func Open(at Address, o Options) *Index {
-	x := &Index{client: newClient(at), library: "Ibid_" + digest(o.Library) + "_"}
+	x := &Index{client: newClient(at), chunks: o.Chunks, library: "Ibid_" + digest(o.Library) + "_"}
 	x.collection = x.library + digest(fmt.Sprint(layout, "/", retrieve.Analysis, "/", o.Space))
 	return x
 }
@@ -74,10 +78,39 @@ func (x *Index) Collection() string { return x.collection }
 
 // A mark is the watermark of a collection.
 type mark struct {
-	Revision int64     `json:"revision"`
-	Era      int64     `json:"era"`
-	Dims     int       `json:"dims"` // of the vectors; 0 if there are none
-	read     time.Time // when it was first seen
+	Revision int64 `json:"revision"`
+	Era      int64 `json:"era"`
+	Dims     int   `json:"dims"`    // of the vectors; 0 if there are none
+	Counted  int64 `json:"counted"` // revision of the stored tally
+	// Written is when it was written, in seconds. Everything up to the revision Earlier was
+	// stored before Since, and up to Settled so long before that it is in Weaviate's files.
+	Written int64 `json:"written"`
+	Since   int64 `json:"since"`
+	Earlier int64 `json:"earlier"`
+	Settled int64 `json:"settled"`
+}
+
+// flushed is how many seconds after a change Weaviate surely has it in its files: it
+// writes after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS).
+const flushed = 90
+
+// settled is the revision up to which everything is in Weaviate's files.
+func (m *mark) settled() int64 {
+	switch now := time.Now().Unix(); {
+	case now > m.Written+flushed:
+		return m.Revision
+	case now > m.Since+flushed:
+		return m.Earlier
+	}
+	return m.Settled
+}
+
+// advance sets the times of the mark before a change is applied.
+func (m *mark) advance() {
+	m.Written = time.Now().Unix()
+	if m.Written > m.Since+flushed {
+		m.Settled, m.Earlier, m.Since = m.Earlier, m.Revision, m.Written
+	}
 }
 
 var errClosed = errors.New("the search index is closed")
@@ -85,8 +118,8 @@ var errClosed = errors.New("the search index is closed")
 // markID is the id of the watermark. No chunk has the document 0.
 var markID = idOf(retrieve.Hit{})
 
-func markPath(collection string) string {
-	return "/v1/objects/" + collection + "/" + markID + "?consistency_level=ONE"
+func objectPath(collection, id string) string {
+	return "/v1/objects/" + collection + "/" + id + "?consistency_level=ONE"
 }
 
 // position reads the watermark.
@@ -95,10 +128,10 @@ func (x *Index) position(ctx context.Context) (*mark, error) {
 		return nil, errClosed
 	}
 	var stored struct{ Properties struct{ Mark string } }
-	err := x.client.call(ctx, http.MethodGet, markPath(x.collection), nil, &stored)
-	m := &mark{read: time.Now()}
+	err := x.client.call(ctx, http.MethodGet, objectPath(x.collection, markID), nil, &stored)
+	m := &mark{}
 	switch {
-	case isMissing(err) || refusedAs(err, "could not find class", "class not found"):
+	case noObject(err):
 	case err != nil:
 		return nil, err
 	default:
@@ -106,10 +139,16 @@ func (x *Index) position(ctx context.Context) (*mark, error) {
 			return nil, fmt.Errorf("%w: the watermark of %s: %w", retrieve.ErrIndexDamaged, x.collection, err)
 		}
 	}
-	if last := x.mark.Load(); last == nil || last.Revision != m.Revision || last.Era != m.Era {
-		x.mark.Store(m)
+	if last := x.mark.Load(); last != nil && last.Revision == m.Revision && last.Era == m.Era {
+		return last, nil
 	}
+	x.mark.Store(m)
 	return m, nil
+}
+
+// noObject reports whether an object, or its collection, does not exist.
+func noObject(err error) bool {
+	return isMissing(err) || refusedAs(err, "could not find class", "class not found")
 }
 
 // refusedAs reports whether Weaviate refused a request with one of the texts.
@@ -143,6 +182,8 @@ func (x *Index) Reset(ctx context.Context) error {
 		return errClosed
 	}
 	x.mark.Store(nil)
+	x.replaced = nil
+	x.census.forget()
 	return x.client.drop(ctx, x.collection)
 }
 
@@ -170,7 +211,9 @@ func (x *Index) DropOthers(ctx context.Context) error {
 
 // Close implements [retrieve.Searcher].
 func (x *Index) Close() error {
-	x.closed.Store(true)
+	if x.closed.Swap(true) {
+		return nil
+	}
 	x.client.http.CloseIdleConnections()
 	return nil
 }
@@ -209,6 +252,9 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 			return err
 		}
 	}
+	if err := x.rewind(ctx, m); err != nil {
+		return err
+	}
 	for len(changes) > 0 {
 		n, chunks := 0, 0
 		for n < len(changes) && (n == 0 || chunks+len(changes[n].Chunks) <= maxGroup) {
@@ -225,16 +271,42 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 
 // create makes the collection, unless it exists.
 func (x *Index) create(ctx context.Context) error {
-	err := x.client.call(ctx, http.MethodPost, "/v1/schema", x.client.at.schema(x.collection), nil)
+	err := x.client.call(ctx, http.MethodPost, "/v1/schema", x.client.at.schema(x.collection, x.chunks), nil)
 	if err != nil && !refusedAs(err, "already exists") {
 		return fmt.Errorf("creating the collection %s: %w", x.collection, err)
 	}
 	return nil
 }
 
+// rewind prepares the tally to count changes after a mark. If a process ended between
+// them, the mark goes to the revision of the tally: what is not counted is applied again.
+func (x *Index) rewind(ctx context.Context, m *mark) error {
+	x.census.mu.Lock()
+	defer x.census.mu.Unlock()
+	if t := x.census.own; t != nil && t.revision == m.Revision && t.era == m.Era {
+		return nil
+	}
+	t, err := x.readTally(ctx)
+	if err != nil {
+		return err
+	}
+	x.census.own, x.replaced = t, nil
+	if t.revision == m.Revision {
+		return nil
+	}
+	back := *m
+	back.Revision, back.Era, back.Settled, back.Earlier = t.revision, t.era, min(m.Settled, t.revision), min(m.Earlier, t.revision)
+	if err := x.putMark(ctx, &back, nil); err != nil {
+		return err
+	}
+	x.mark.Store(nil)
+	return fmt.Errorf("the collection %s goes on after revision %d", x.collection, t.revision)
+}
+
 // apply applies changes after a watermark, and returns the new one.
 func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*mark, error) {
 	latest := make(map[int64]int64) // revision of each document
+	m.advance()
 	for _, c := range changes {
 		latest[c.Document] = c.Revision
 		m.Revision, m.Era = c.Revision, c.Era
@@ -261,21 +333,53 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		return nil, err
 	}
 	for together := range slices.Chunk(earlier, deletedTogether) {
-		if err := x.remove(ctx, where{Operator: "Or", Operands: together}); err != nil {
+		if err := x.replace(ctx, where{Operator: "Or", Operands: together}); err != nil {
 			return nil, err
 		}
 	}
-	text, err := json.Marshal(m)
-	if err != nil {
+	stored := x.recount(&m, objects)
+	if err := x.putMark(ctx, &m, stored); err != nil {
+		x.census.forget() // it has counted what is not applied
 		return nil, err
 	}
-	err = x.putBatch(ctx, []object{{Class: x.collection, ID: markID, Properties: map[string]any{"mark": string(text)}}})
-	if err != nil {
-		return nil, err
-	}
-	m.read = time.Now()
+	x.replaced = nil
 	x.mark.Store(&m)
 	return &m, nil
+}
+
+// putMark stores a watermark, and a tally, unless that is nil.
+func (x *Index) putMark(ctx context.Context, m *mark, t *tally) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if t != nil {
+		o := object{Class: x.collection, ID: tallyID, Properties: map[string]any{"packed": base64.StdEncoding.EncodeToString(t.pack())}}
+		if err := x.putBatch(ctx, []object{o}); err != nil {
+			return err
+		}
+	}
+	return x.putBatch(ctx, []object{{Class: x.collection, ID: markID, Properties: map[string]any{"mark": string(text)}}})
+}
+
+// replace deletes the objects that a filter matches, and keeps their terms until they
+// are no longer counted.
+func (x *Index) replace(ctx context.Context, w where) error {
+	for {
+		found, err := x.rows(ctx, "", &w, maxResults, "length terms")
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		for i := range found {
+			if x.replaced == nil {
+				x.replaced = make(map[retrieve.Hit]row)
+			}
+			x.replaced[found[i].hit()] = found[i]
+		}
+		if err := x.remove(ctx, w); err != nil || len(found) < maxResults {
+			return err
+		}
+	}
 }
 
 func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err error) {

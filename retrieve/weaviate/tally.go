@@ -1,0 +1,237 @@
+package weaviate
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// A tally counts the chunks of a collection, their terms, and the chunks that have each
+// term: for Weaviate to count them, it would read every one.
+type tally struct {
+	revision, era int64 // up to which it counts
+	changed       int   // chunks stored and deleted since it was stored,
+	stored        time.Time
+	chunks        int
+	terms         int            // in all chunks
+	of            map[uint32]int // chunks with a term, by its hash
+}
+
+const (
+	// A tally of more than storedAlways chunks is stored only when one in storedPart of them
+	// has changed, or after storedAfter.
+	storedAlways = 2000
+	storedPart   = 64
+	storedAfter  = time.Minute
+)
+
+// due reports whether the tally is to be stored.
+func (t *tally) due() bool {
+	return t.chunks <= storedAlways || t.changed > t.chunks/storedPart || time.Since(t.stored) > storedAfter
+}
+
+// tallyID is the id of the object with the tally.
+var tallyID = idOf(retrieve.Hit{Ordinal: 1})
+
+// ownObjects is how many objects are no chunks: the watermark and the tally.
+const ownObjects = 2
+
+func hashOf(token string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(token))
+	return h.Sum32()
+}
+
+// add counts a chunk n times, with n = -1 for one that is deleted.
+func (t *tally) add(terms string, length, n int) {
+	t.changed++
+	t.chunks += n
+	t.terms += n * length
+	last := ""
+	for word := range strings.FieldsSeq(terms) { // equal ones are next to each other
+		if word != last {
+			h := hashOf(word)
+			if t.of[h] += n; t.of[h] <= 0 {
+				delete(t.of, h)
+			}
+		}
+		last = word
+	}
+}
+
+// pack returns the tally as bytes.
+func (t *tally) pack() []byte {
+	b := binary.AppendVarint(nil, t.revision)
+	for _, n := range []int64{t.era, int64(t.chunks), int64(t.terms)} {
+		b = binary.AppendVarint(b, n)
+	}
+	last := uint32(0)
+	for _, h := range slices.Sorted(maps.Keys(t.of)) {
+		b = binary.AppendUvarint(b, uint64(h-last))
+		b = binary.AppendUvarint(b, uint64(t.of[h]))
+		last = h
+	}
+	return b
+}
+
+// unpackTally returns the tally of its bytes.
+func unpackTally(b []byte) (*tally, error) {
+	t := &tally{of: make(map[uint32]int)}
+	var head [4]int64
+	for i := range head {
+		n, size := binary.Varint(b)
+		if size <= 0 {
+			return nil, errShortTally
+		}
+		head[i], b = n, b[size:]
+	}
+	t.revision, t.era, t.chunks, t.terms = head[0], head[1], int(head[2]), int(head[3])
+	for last := uint32(0); len(b) > 0; {
+		step, size := binary.Uvarint(b)
+		n, more := binary.Uvarint(b[max(0, size):])
+		if size <= 0 || more <= 0 {
+			return nil, errShortTally
+		}
+		last += uint32(step)
+		t.of[last], b = int(n), b[size+more:]
+	}
+	return t, nil
+}
+
+var errShortTally = fmt.Errorf("%w: the tally of its terms ends early", retrieve.ErrIndexDamaged)
+
+// A census has the tallies of a collection. It is locked while one is read, so that no two
+// searches read the same.
+type census struct {
+	mu      sync.Mutex
+	own     *tally // of the process that applies changes, up to the last; nil in others
+	read    *tally // that was read last
+	counted *mark  // at which Weaviate counted the chunks
+	chunks  int
+}
+
+// forget makes the next use read the tally again.
+func (c *census) forget() {
+	c.mu.Lock()
+	c.own, c.read, c.counted = nil, nil, nil
+	c.mu.Unlock()
+}
+
+// counts returns the tally at a mark. The caller locks the census.
+func (x *Index) counts(ctx context.Context, m *mark) (*tally, error) {
+	c := &x.census
+	switch {
+	case c.own != nil && c.own.revision >= m.Revision && c.own.era == m.Era:
+		return c.own, nil
+	case c.read == nil || c.read.revision != m.Counted:
+		t, err := x.readTally(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.read = t
+	}
+	return c.read, nil
+}
+
+func (x *Index) readTally(ctx context.Context) (*tally, error) {
+	var stored struct{ Properties struct{ Packed string } }
+	err := x.client.call(ctx, http.MethodGet, objectPath(x.collection, tallyID), nil, &stored)
+	if noObject(err) {
+		return &tally{of: make(map[uint32]int)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := base64.StdEncoding.DecodeString(stored.Properties.Packed)
+	if err != nil {
+		return nil, errShortTally
+	}
+	return unpackTally(b)
+}
+
+// recount counts the chunks that were stored and those that they replace, up to a mark.
+// It returns the tally if that is to be stored, nil otherwise.
+func (x *Index) recount(m *mark, stored []object) *tally {
+	x.census.mu.Lock()
+	defer x.census.mu.Unlock()
+	t := x.census.own
+	for h, r := range x.replaced {
+		if h.Generation <= t.revision { // the others were never counted
+			t.add(r.Terms, r.Length, -1)
+		}
+	}
+	for _, o := range stored {
+		t.add(o.Properties["terms"].(string), o.Properties["length"].(int), 1)
+	}
+	t.revision, t.era = m.Revision, m.Era
+	if !t.due() {
+		return nil
+	}
+	t.changed, t.stored, m.Counted = 0, time.Now(), m.Revision
+	return t
+}
+
+// Stats implements [retrieve.Searcher]. Weaviate counts the chunks, once for each revision,
+// unless a node is lost: then it wants a quorum of every shard.
+func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
+	if x.closed.Load() {
+		return stats, errClosed
+	}
+	m := x.mark.Load()
+	if m == nil {
+		if m, err = x.position(ctx); err != nil {
+			return stats, err
+		}
+	}
+	c := &x.census
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, err := x.counts(ctx, m)
+	if err != nil || m.Revision == 0 {
+		return stats, err
+	}
+	if c.counted != m {
+		c.chunks, err = x.count(ctx)
+		if errors.Is(err, retrieve.ErrUnavailable) {
+			c.chunks, err = t.chunks, nil
+		}
+		if err != nil {
+			return stats, err
+		}
+		c.counted = m
+	}
+	stats = retrieve.Stats{Chunks: c.chunks, Frequency: make(map[string]int, len(terms))}
+	if t.chunks > 0 {
+		stats.MeanTerms = float64(t.terms) / float64(t.chunks)
+	}
+	for _, term := range terms {
+		stats.Frequency[term] = min(t.of[hashOf(token(term))], c.chunks)
+	}
+	return stats, nil
+}
+
+// count returns the number of chunks.
+func (x *Index) count(ctx context.Context) (int, error) {
+	var reply struct {
+		Aggregate map[string][]struct{ Meta struct{ Count int } }
+	}
+	err := x.client.query(ctx, "{Aggregate{"+x.collection+"{meta{count}}}}", &reply)
+	if group := reply.Aggregate[x.collection]; len(group) > 0 && err == nil {
+		return max(0, group[0].Meta.Count-ownObjects), nil
+	}
+	if errors.Is(err, errNoCollection) {
+		err = nil
+	}
+	return 0, err
+}

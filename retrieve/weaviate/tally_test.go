@@ -1,0 +1,88 @@
+package weaviate
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+func TestTally(t *testing.T) {
+	all := &tally{revision: 7, era: -3, of: make(map[uint32]int)}
+	all.add("boat boat sea", 3, 1)
+	all.add("sea", 1, 1)
+	all.add("land", 1, 1)
+	all.add("land", 1, -1)
+	again, err := unpackTally(all.pack())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[uint32]int{hashOf("boat"): 1, hashOf("sea"): 2}
+	if again.revision != 7 || again.era != -3 || again.chunks != 2 || again.terms != 4 || !maps.Equal(again.of, want) {
+		t.Errorf("the tally is %+v", again)
+	}
+	packed := all.pack()
+	for n := range len(packed) {
+		if short, err := unpackTally(packed[:n]); err == nil && len(short.of) == len(want) {
+			t.Errorf("%d of %d bytes give %+v", n, len(packed), short)
+		}
+	}
+}
+
+// TestTallyOfEndedProcess has one process apply changes that it does not count in the stored
+// tally: the next one applies them again, and counts everything once. Only the terms of
+// chunks that were replaced meanwhile stay counted.
+func TestTallyOfEndedProcess(t *testing.T) {
+	address := os.Getenv("IBID_TEST_WEAVIATE")
+	if address == "" {
+		t.Skip("IBID_TEST_WEAVIATE is not set: '.ci/weaviate DIR' starts a server and prints what to set")
+	}
+	at, err := ParseAddress(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := Options{Library: rand.Text(), Space: "test"}
+	revision := int64(0)
+	change := func(document int, text string) retrieve.Change {
+		revision++
+		id := fmt.Sprint("a/", document)
+		return retrieve.Change{Revision: revision, Era: 5, Document: int64(document), Info: retrieve.DocumentInfo{Document: ingest.Document{ID: id, Root: "a"}},
+			Chunks: []retrieve.IndexChunk{{Text: text, Vector: []float32{1, 0}}}}
+	}
+	var first []retrieve.Change
+	for i := range storedAlways + 100 {
+		first = append(first, change(i+1, "boat"))
+	}
+	last := []retrieve.Change{change(1, "ship"), change(2, "ship ship"), change(storedAlways+101, "ship boat")}
+	next := []retrieve.Change{change(3, "ship")}
+
+	ended := Open(at, options)
+	t.Cleanup(func() {
+		if err := Open(at, options).Reset(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, changes := range [][]retrieve.Change{first, last} {
+		if err := ended.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := Open(at, options)
+	err = x.Apply(t.Context(), next)
+	if have, era, _ := x.Revision(t.Context()); err == nil || !strings.Contains(err.Error(), "goes on") || have != int64(len(first)) || era != 5 {
+		t.Fatalf("Apply = %v, and the revision is %d", err, have)
+	}
+	if err := x.Apply(t.Context(), append(last, next...)); err != nil {
+		t.Fatal(err)
+	}
+	stats, err := x.Stats(t.Context(), []string{"boat", "ship"})
+	if chunks := storedAlways + 101; err != nil || stats.Chunks != chunks || stats.Frequency["ship"] != 4 {
+		t.Errorf("Stats = %+v, %v; of %d chunks 4 have a ship", stats, err, chunks)
+	}
+}
