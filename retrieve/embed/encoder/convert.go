@@ -142,13 +142,22 @@ func (c *converter) norm(name string, width int) layerNorm {
 }
 
 // weights reads and rounds layers of one input, whose columns follow one another.
-func (c *converter) weights(w *kernel.Weights, names ...string) {
+func (c *converter) weights(w *product, names ...string) {
 	var matrix []float32
 	for _, name := range names {
 		matrix = append(matrix, c.floats(name+".weight", w.In*w.Out/len(names))...)
 		w.Bias = append(w.Bias, c.floats(name+".bias", w.Out/len(names))...)
 	}
 	w.Pack(matrix)
+	p, _ := c.tensors.(*packed)
+	for _, name := range names {
+		if p == nil || c.err != nil {
+			return
+		}
+		var blocks []byte
+		blocks, c.err = p.blocks(name+".weight", 0, w.In*w.Out/len(names))
+		w.blocks = append(w.blocks, blocks...)
+	}
 }
 
 // The formats of weights other than safetensors, by the endings of their files.
@@ -186,7 +195,7 @@ func Convert(to io.Writer, facts Facts, format string, weights io.ReaderAt, size
 
 func convert(to io.Writer, facts Facts, from tensors, words lexicon) error {
 	p, _ := from.(*packed)
-	m := &Model{Header: Header{facts, from.shape(), len(words.text), p != nil && p.tensors["emb.word"].blocks}}
+	m := &Model{Header: Header{facts, from.shape(), len(words.text), p != nil, p != nil}}
 	if err := m.check(); err != nil {
 		return err
 	}

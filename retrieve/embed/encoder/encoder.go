@@ -35,6 +35,7 @@ type Model struct {
 	layers     []layer
 
 	kernel  kernel.Kernel
+	expand  sync.Once // the layers' blocks
 	scratch sync.Pool // of *scratch
 	unmap   func() error
 	content []byte // of the file
@@ -116,6 +117,23 @@ func (m *Model) embed(ctx context.Context, prefix string, texts []string, limit 
 	return rows, nil
 }
 
+// expandLayers makes the levels of weights in blocks, in 21 MB of memory for a model of 12
+// layers.
+func (m *Model) expandLayers() {
+	if !m.LayerBlocks {
+		return
+	}
+	var each sync.WaitGroup
+	for i := range m.layers {
+		each.Go(func() {
+			for _, w := range m.layers[i].products() {
+				w.expand()
+			}
+		})
+	}
+	each.Wait()
+}
+
 // encode sets the vectors of a batch of texts.
 func (m *Model) encode(batch [][]int32, out [][]float32) error {
 	s, _ := m.scratch.Get().(*scratch)
@@ -123,6 +141,7 @@ func (m *Model) encode(batch [][]int32, out [][]float32) error {
 		s = &scratch{}
 	}
 	defer m.scratch.Put(s)
+	m.expand.Do(m.expandLayers)
 	m.forward(s, batch)
 	first := 0
 	for i, ids := range batch {

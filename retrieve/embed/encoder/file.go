@@ -44,6 +44,8 @@ type Header struct {
 	// WordBlocks: the words' vectors are blocks of 4 bits ([unpack]), not bytes with a
 	// scale for each word.
 	WordBlocks bool `json:"word_blocks,omitempty"`
+	// LayerBlocks: the layers' weights are blocks, expanded when the model is first used.
+	LayerBlocks bool `json:"layer_blocks,omitempty"`
 }
 
 // A Shape is the size of a model.
@@ -99,12 +101,17 @@ func (m *Model) sections() []section {
 	m.layers = make([]layer, h.Layers)
 	for i := range m.layers {
 		l := &m.layers[i]
-		l.attend = kernel.Weights{In: h.Width, Out: 3 * h.Width}
-		l.join = kernel.Weights{In: h.Width, Out: h.Width}
-		l.widen = kernel.Weights{In: h.Width, Out: h.Inner}
-		l.narrow = kernel.Weights{In: h.Inner, Out: h.Width}
-		for _, w := range []*kernel.Weights{&l.attend, &l.join, &l.widen, &l.narrow} {
-			all = append(all, sectionOf(&w.Levels, w.In*w.Out), sectionOf(&w.Scale, w.Out), sectionOf(&w.Bias, w.Out), sectionOf(&w.Start, w.Out))
+		l.attend.In, l.attend.Out = h.Width, 3*h.Width
+		l.join.In, l.join.Out = h.Width, h.Width
+		l.widen.In, l.widen.Out = h.Width, h.Inner
+		l.narrow.In, l.narrow.Out = h.Inner, h.Width
+		for _, w := range l.products() {
+			if h.LayerBlocks {
+				all = append(all, sectionOf(&w.blocks, w.In*w.Out/blockNumbers*blockBytes), sectionOf(&w.Inverse, w.Out))
+			} else {
+				all = append(all, sectionOf(&w.Levels, w.In*w.Out))
+			}
+			all = append(all, sectionOf(&w.Scale, w.Out), sectionOf(&w.Bias, w.Out), sectionOf(&w.Start, w.Out))
 		}
 		all = append(all, l.joined.sections(h.Width)...)
 		all = append(all, l.narrowed.sections(h.Width)...)

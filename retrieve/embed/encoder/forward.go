@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"ibid/retrieve/embed/encoder/kernel"
@@ -9,13 +10,35 @@ import (
 // A layer of the transformer (Vaswani and others, "Attention is all you need",
 // 2017), with the norms after the sums.
 type layer struct {
-	attend   kernel.Weights // width → query, key and value, each of the width
-	join     kernel.Weights // width → width
+	attend   product // width → query, key and value, each of the width
+	join     product // width → width
 	joined   layerNorm
-	widen    kernel.Weights // width → inner
-	narrow   kernel.Weights // inner → width
+	widen    product // width → inner
+	narrow   product // inner → width
 	narrowed layerNorm
 }
+
+// A product has the weights of one of a layer's products.
+type product struct {
+	kernel.Weights
+	blocks []byte // of which [Model.expandLayers] makes the levels; nil if the file has those
+}
+
+// expand makes the levels from the blocks, those of a panel of columns after another.
+func (w *product) expand() {
+	w.Levels = make([]int8, w.In*w.Out)
+	each := w.In / blockNumbers // blocks of a column
+	for panel := 0; panel < w.Out; panel += kernel.Panel {
+		for n := range each {
+			for j := panel; j < panel+kernel.Panel; j++ {
+				block := w.blocks[(j*each+n)*blockBytes:][:blockBytes]
+				w.Expand(n*blockNumbers, j, float16(binary.LittleEndian.Uint16(block)), block[2:])
+			}
+		}
+	}
+}
+
+func (l *layer) products() [4]*product { return [...]*product{&l.attend, &l.join, &l.widen, &l.narrow} }
 
 // A layerNorm scales the components of a vector after their normalisation.
 type layerNorm struct{ gain, shift []float32 }
@@ -49,16 +72,16 @@ func (m *Model) forward(s *scratch, texts [][]int32) {
 	for i := range m.layers {
 		l := &m.layers[i]
 		m.kernel.Quantise(&s.rounded, s.x, n, width)
-		m.kernel.Multiply(s.queries, &s.rounded, &l.attend)
+		m.kernel.Multiply(s.queries, &s.rounded, &l.attend.Weights)
 		m.attention(s, texts)
 		m.kernel.Quantise(&s.rounded, s.y, n, width)
-		m.kernel.Multiply(s.y, &s.rounded, &l.join)
+		m.kernel.Multiply(s.y, &s.rounded, &l.join.Weights)
 		m.addNorm(s, n, l.joined)
 		m.kernel.Quantise(&s.rounded, s.x, n, width)
-		m.kernel.Multiply(s.inner, &s.rounded, &l.widen)
+		m.kernel.Multiply(s.inner, &s.rounded, &l.widen.Weights)
 		m.kernel.GELU(s.inner[:n*m.Inner])
 		m.kernel.Quantise(&s.rounded, s.inner, n, m.Inner)
-		m.kernel.Multiply(s.y, &s.rounded, &l.narrow)
+		m.kernel.Multiply(s.y, &s.rounded, &l.narrow.Weights)
 		m.addNorm(s, n, l.narrowed)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"ibid/retrieve/embed/encoder/kernel"
 )
 
 // A packed file is a model of 4 bits with a Unigram vocabulary, as the Python
@@ -39,7 +41,7 @@ type packedTensor struct {
 }
 
 const (
-	blockNumbers = 32
+	blockNumbers = kernel.BlockNumbers
 	blockBytes   = 2 + blockNumbers/2
 )
 
@@ -150,16 +152,12 @@ func unpack(out []float32, blocks []byte) {
 
 // float16 returns the number of IEEE 754's half precision.
 func float16(bits uint16) float32 {
-	exponent, fraction := int(bits>>10&31), float64(bits&1023)
-	x := math.Ldexp(1024+fraction, exponent-25)
-	switch {
-	case exponent == 0:
-		x = math.Ldexp(fraction, -24)
-	case exponent == 31:
-		x = math.Inf(1)
+	sign, exponent, fraction := uint32(bits>>15), uint32(bits>>10&31), uint32(bits&1023)
+	switch exponent {
+	case 0: // below the normal numbers
+		return math.Float32frombits(sign<<31|103<<23) * float32(fraction)
+	case 31:
+		exponent = 255 - 112 // infinite, or no number
 	}
-	if bits>>15 != 0 {
-		x = -x
-	}
-	return float32(x)
+	return math.Float32frombits(sign<<31 | (exponent+112)<<23 | fraction<<13)
 }

@@ -63,23 +63,25 @@ type Weights struct {
 	Levels []int8
 	Scale  []float32 // of each column
 	Bias   []float32 // of each column
+	// Inverse is that of each scale, for [Weights.Expand].
+	Inverse []float32
 	// Start is -128 times the sum of each column's levels: what the bias of the
 	// activations adds to each product.
 	Start []int32
 }
 
 // Pack rounds a matrix stored as Out rows of In weights, as checkpoints have it,
-// into w.Levels, w.Scale and w.Start.
+// into the other arrays of w.
 func (w *Weights) Pack(matrix []float32) {
 	w.Levels = make([]int8, w.In*w.Out)
-	w.Scale, w.Start = make([]float32, w.Out), make([]int32, w.Out)
+	w.Scale, w.Inverse, w.Start = make([]float32, w.Out), make([]float32, w.Out), make([]int32, w.Out)
 	for j := range w.Out {
 		column := matrix[j*w.In : (j+1)*w.In]
 		scale, inverse := scaleOf(largest(column))
 		for sum := largestSum(column, inverse); sum > limit; sum = largestSum(column, inverse) {
 			scale, inverse = scale*sum/limit, inverse*limit/sum
 		}
-		w.Scale[j] = scale
+		w.Scale[j], w.Inverse[j] = scale, inverse
 		for i, x := range column {
 			level := round(x * inverse)
 			w.Levels[w.place(i, j)] = int8(level)

@@ -41,6 +41,34 @@ func near(t *testing.T, what string, got, want []float32, tolerance float64) {
 	}
 }
 
+// TestExpand compares the levels of weights in blocks with those of the same numbers.
+func TestExpand(t *testing.T) {
+	for _, shape := range [][2]int{{32, 64}, {384, 128}, {1536, 64}} {
+		w := &Weights{In: shape[0], Out: shape[1]}
+		scales, numbers := normal(w.In*w.Out/BlockNumbers, .1), make([]byte, w.In*w.Out/2)
+		var matrix []float32
+		for n := range scales {
+			scales[n] *= float32(n * n % 7) // a column of zeros, and far ones
+			block := make([]float32, BlockNumbers)
+			for i := range BlockNumbers / 2 {
+				b := byte(random.IntN(256))
+				numbers[n*BlockNumbers/2+i] = b
+				block[i], block[BlockNumbers/2+i] = scales[n]*float32(int(b&15)-8), scales[n]*float32(int(b>>4)-8)
+			}
+			matrix = append(matrix, block...)
+		}
+		w.Pack(matrix)
+		want := slices.Clone(w.Levels)
+		clear(w.Levels)
+		for n, scale := range scales {
+			w.Expand(n*BlockNumbers%w.In, n*BlockNumbers/w.In, scale, numbers[n*BlockNumbers/2:])
+		}
+		if !slices.Equal(w.Levels, want) {
+			t.Errorf("%v: the levels differ", shape)
+		}
+	}
+}
+
 // TestMultiply compares with the definition, in whole numbers and then in float64.
 func TestMultiply(t *testing.T) {
 	extremes := [][]float32{{}, {127, 2.5, 3.5, -2.5, -3.5, .5, -.5, -127}, {1e-44}, {3e38, -3e38, 1}}
