@@ -30,7 +30,8 @@ func (f foundAlways) Search(context.Context, retrieve.Query) ([]retrieve.Passage
 // gets its source.
 func TestShowTraceGolden(t *testing.T) {
 	const doubtful, wrong = "Members pay half of the mooring fee", "The mooring fee includes the winter store"
-	h := doubting("The mooring fee is 120 marks a season.[1][7] "+doubtful+".[2] "+wrong+".[3] The fee is due on the first of April.", wrong, doubtful)
+	h := doubting("The mooring fee is 120 marks a season.[1][7] "+doubtful+".[2] "+wrong+".[3] The fee is due on the first of April.",
+		wrong, doubtful)
 	client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "scripted"})
 	must(t, err)
 	defer client.Close()

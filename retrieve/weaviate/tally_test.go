@@ -52,7 +52,8 @@ func TestTallyOfEndedProcess(t *testing.T) {
 	change := func(document int, text string) retrieve.Change {
 		revision++
 		id := fmt.Sprint("a/", document)
-		return retrieve.Change{Revision: revision, Era: 5, Document: int64(document), Info: retrieve.DocumentInfo{Document: ingest.Document{ID: id, Root: "a"}},
+		return retrieve.Change{Revision: revision, Era: 5, Document: int64(document),
+			Info:   retrieve.DocumentInfo{Document: ingest.Document{ID: id, Root: "a"}},
 			Chunks: []retrieve.IndexChunk{{Text: text, Vector: []float32{1, 0}}}}
 	}
 	var first []retrieve.Change
@@ -75,7 +76,8 @@ func TestTallyOfEndedProcess(t *testing.T) {
 	}
 	x := Open(at, options)
 	err = x.Apply(t.Context(), next)
-	if have, era, _ := x.Revision(t.Context()); err == nil || !strings.Contains(err.Error(), "goes on") || have != int64(len(first)) || era != 5 {
+	have, era, _ := x.Revision(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "goes on") || have != int64(len(first)) || era != 5 {
 		t.Fatalf("Apply = %v, and the revision is %d", err, have)
 	}
 	if err := x.Apply(t.Context(), append(last, next...)); err != nil {
