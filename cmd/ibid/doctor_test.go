@@ -182,25 +182,3 @@ func TestDoctorModel(t *testing.T) {
 		})
 	}
 }
-
-func TestDoctorServerDown(t *testing.T) {
-	t.Parallel()
-	checks, code := examined(t, t.TempDir(), "--model", "m", "--base-url", "http://127.0.0.1:1/v1")
-	if f := checks["endpoint"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Detail, "127.0.0.1:1") {
-		t.Errorf("exit code %d, %+v", code, checks)
-	}
-	if _, tried := checks["judge"]; tried {
-		t.Error("a server that is not there was asked to judge")
-	}
-	checks, code = examined(t, t.TempDir(), "--embed-model", "m", "--base-url", "http://127.0.0.1:1/v1")
-	if f := checks["embeddings"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Next, "--embed-model") {
-		t.Errorf("exit code %d, %+v", code, checks)
-	}
-
-	// In words, with the next step beneath.
-	out, errs, code := ibid(t, t.TempDir(), "doctor", "--model", "m", "--base-url", "http://127.0.0.1:1/v1")
-	if code != 1 || !strings.Contains(out, "failed   endpoint") || !strings.Contains(out, "→ start the server") ||
-		!strings.Contains(errs, "checks failed") {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
-	}
-}

@@ -180,45 +180,6 @@ func TestEvalReportDocuments(t *testing.T) {
 	}
 }
 
-// Wrong flags, files and sets are named before anything is measured.
-func TestEvalUsage(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	writeFiles(t, dir, club)
-	writeFiles(t, filepath.Join(dir, "set"), teaSet)
-	writeFiles(t, filepath.Join(dir, "broken"), teaSet)
-	writeFiles(t, dir, map[string]string{"broken/qrels.tsv": "query-id\tcorpus-id\tscore\nq1\ttea\tNaN\n",
-		"empty/.keep": "", "old.jsonl": `{"_id": "q1", "bm25": {"p@1": 1}}` + "\n"})
-	for _, test := range []struct {
-		code          int
-		args, message string
-	}{
-		{2, "", "ibid eval --help"},
-		{2, "retrieval DIR/nowhere", "there is no folder DIR/nowhere: give one with corpus.jsonl"},
-		{1, "retrieval DIR/club", "reading the set DIR/club: there is no corpus.jsonl"},
-		{1, "retrieval DIR/broken", `reading the set DIR/broken: qrels.tsv:2: the score "NaN" is not a whole number`},
-		{1, "retrieval DIR/set --split dev", "no judgements found in qrels/dev.tsv"},
-		{2, "retrieval DIR/set --metrics map@10", `"map@10" is not a metric`},
-		{2, "retrieval DIR/set --sample=-1", "--sample -1"},
-		{2, "retrieval DIR/set --min map@10=0.9", "--min map@10: unknown figure; known are bm25.ndcg@10, dense.ndcg@10, ndcg@10"},
-		{2, "retrieval DIR/set --against DIR/old.jsonl", "--against DIR/old.jsonl: query q1 has no ndcg@10 of bm25"},
-		{2, "report DIR/club", `expected "<questions>`},
-		{2, "report DIR/club DIR/nowhere.jsonl", "reading the questions: there is no nowhere.jsonl"},
-		{1, "report DIR/empty DIR/questions.jsonl", "DIR/empty has no document that can be read"},
-		{2, "report DIR/club DIR/questions.jsonl --parallel 0", "--parallel"},
-		{2, "report DIR/club DIR/questions.jsonl --html DIR/nowhere/page.html", "--html DIR/nowhere/page.html: there is no folder DIR/nowhere"},
-		{2, "report DIR/club DIR/questions.jsonl --min beauty=1", "--min beauty: unknown figure; known are passed, recall@5"},
-		{2, "report DIR/club DIR/questions.jsonl --min right=much",
-			`--min right=much: "much" is not a value: give a number, a share like 80% or a time like 3s`},
-	} {
-		args := strings.Fields("eval " + strings.ReplaceAll(test.args, "DIR", dir))
-		_, errs, code := ibid(t, t.TempDir(), args...)
-		if want := strings.ReplaceAll(test.message, "DIR", dir); code != test.code || !strings.Contains(errs, want) {
-			t.Errorf("%s: exit code %d: %s; want %s", test.args, code, errs, want)
-		}
-	}
-}
-
 func TestSample(t *testing.T) {
 	items := make([]int, 100)
 	for i := range items {

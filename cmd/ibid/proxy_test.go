@@ -152,36 +152,6 @@ func TestSignInAtNginx(t *testing.T) {
 	}
 }
 
-// TestSignInFlags checks that no flag that lets people in works without those that make it safe.
-func TestSignInFlags(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{"--auth-header", "X-Forwarded-User", "--auth-group", "*=read:*"},
-		{"--auth-header", "X-Forwarded-User", "--trust-proxy", "127.0.0.1"},
-		{"--auth-group", "*=read:*", "--trust-proxy", "127.0.0.1"},
-		{"--auth-header", "X-Forwarded-User", "--auth-group", "*=read:*", "--trust-proxy", "127.0.0.1", "--no-auth"},
-		{"--auth-header", "X-Forwarded-User", "--auth-group", "*=own:*", "--trust-proxy", "127.0.0.1"},
-		{"--auth-header", "Cookie", "--auth-group", "*=read:*", "--trust-proxy", "127.0.0.1"},
-	} {
-		_, said, code := ibid(t, t.TempDir(), append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
-		if code != 2 || !strings.Contains(said, "--auth-") {
-			t.Errorf("%v: exit code %d: %s", args, code, said)
-		}
-	}
-}
-
-// TestRelayNeedsKeys checks that no server passes requests on to the model for callers
-// without a key, not even for clients on this machine, which may be a proxy.
-func TestRelayNeedsKeys(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{}, {"--no-auth"}, {"--no-auth", "--trust-proxy", "127.0.0.1"}, {"--allow-host", "docs.example.org"}} {
-		_, said, code := ibid(t, t.TempDir(), append([]string{"serve", "--addr", "127.0.0.1:0", "--relay"}, args...)...)
-		if code != 2 || !strings.Contains(said, "--relay") {
-			t.Errorf("%v: exit code %d: %s", args, code, said)
-		}
-	}
-}
-
 // startNginx starts nginx as a proxy of an address, with one of the page's
 // configurations, and returns its own address.
 func startNginx(t *testing.T, nginx string, number int, change *strings.Replacer) string {

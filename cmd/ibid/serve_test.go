@@ -69,14 +69,6 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-func TestOpenAddressIsRefused(t *testing.T) {
-	t.Parallel()
-	_, errs, code := ibid(t, t.TempDir(), "serve", "--addr", "0.0.0.0:0")
-	if code != exitUsage || !strings.Contains(errs, "--no-auth") {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-}
-
 // A file that may not be read is named; the rest goes in.
 func TestUnreadableFile(t *testing.T) {
 	t.Parallel()
