@@ -147,6 +147,9 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 		r.doc.Partial = strings.TrimPrefix(r.doc.Partial+"; "+f.partial, "; ")
 	}
 	setMeta(r.doc, UnreadKey, r.doc.Partial)
+	if !f.modified.IsZero() {
+		setMeta(r.doc, ModifiedKey, f.modified.UTC().Format(time.RFC3339))
+	}
 	if fetched {
 		setMeta(r.doc, AddressKey, pages.Address(f.path))
 		delete(r.doc.Meta, "url") // what the page says of itself

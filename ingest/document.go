@@ -45,6 +45,10 @@ const AddressKey = format.AddressKey
 // UnreadKey is the key in [Document.Meta] of what of the file was not read, and why.
 const UnreadKey = "unread"
 
+// ModifiedKey is the key in [Document.Meta] of when the file was last changed, or fetched,
+// in the form of RFC 3339. An upload was added then.
+const ModifiedKey = "file_modified"
+
 // FormerKey is the key in [Document.Meta] of the ids that the document had before its
 // file was renamed, the latest first: "notes/b.md//notes/a.md".
 const FormerKey = "former_ids"

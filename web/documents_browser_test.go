@@ -102,7 +102,9 @@ func (r recordedInto) Into(_ context.Context, collection string) (Uploads, error
 func TestBrowserDocuments(t *testing.T) {
 	t.Parallel()
 	library := &growing{shelf: newShelf()}
-	library.shelf[0].Meta = map[string]string{ingest.UnreadKey: "page 2 of 2: no text, install tesseract to read scans"}
+	library.shelf[1].Meta = map[string]string{"date": "2024-03-01", ingest.ModifiedKey: "2026-01-01T00:00:00Z"}
+	library.shelf[0].Meta = map[string]string{ingest.ModifiedKey: "2025-07-09T10:00:00Z",
+		ingest.UnreadKey: "page 2 of 2: no text, install tesseract to read scans"}
 	into := recordedInto{oneFolder: oneFolder{Uploads: library}, names: make(chan string, 9)}
 	s := newScene(t, func(o *Options) {
 		o.Library, o.UploadFolders = library, into
@@ -112,6 +114,15 @@ func TestBrowserDocuments(t *testing.T) {
 	b.waitFor(`document.querySelectorAll("#rows .select").length > 0`)
 	b.look("6-documents")
 	b.is("Partly read page 2 of 2: no text, install tesseract to read scans|Read", `[...document.querySelectorAll("#rows tr")].slice(0, 2).map((tr) => tr.cells[3].textContent).join("|")`)
+	// The day is the document's own, or else that of its file. Those without one come last.
+	date := func(direction, want string) {
+		t.Helper()
+		b.do(chromedp.Click(chromedp.CSS("th[data-sort=date] button")))
+		b.is(direction, `document.querySelector("th[data-sort=date]").getAttribute("aria-sort")`)
+		b.is(want, `[...document.querySelectorAll("#rows .date")].map((td) => td.innerText.replace("\n", " ")).join("|")`)
+	}
+	date("ascending", "2024-03-01|2025-07-09 file changed||")
+	date("descending", "2025-07-09 file changed|2024-03-01||")
 	b.do(chromedp.Click(chromedp.CSS("th[data-sort=bytes] button")))
 	b.is("ascending club/odd/empty.txt", `document.querySelector("th[data-sort=bytes]").getAttribute("aria-sort") + " " + document.querySelector("#rows .path").textContent`)
 	b.do(chromedp.Click(chromedp.CSS("#rows tr:first-child input")))

@@ -384,7 +384,8 @@ func (c modelConfig) checkModel() error {
 		return usageError("--prompts %s is no folder", c.Prompts)
 	}
 	if c.Model == "" && (c.GateModel != "" || c.RefineModel != "" || c.Gate == "model" || c.Gate == "both") {
-		return usageError("--gate-model, --refine-model and the gates 'model' and 'both' need a model: add --model NAME (and --base-url URL, if it is not OpenAI's)")
+		return usageError("--gate-model, --refine-model and the gates 'model' and 'both' need a model: " +
+			"add --model NAME (and --base-url URL, if it is not OpenAI's)")
 	}
 	return nil
 }

@@ -75,8 +75,7 @@ function draw() {
     const name = `${d.title} ${d.document}`.toLowerCase();
     return wanted.every((w) => name.includes(w));
   });
-  const key = (d) => (order.by === "date" ? d.meta?.date || "" : order.by === "state" ? state(d).words : d[order.by] ?? "");
-  found.sort((a, b) => (typeof key(a) === "number" ? key(a) - key(b) : String(key(a)).localeCompare(String(key(b)))) * (order.down ? -1 : 1));
+  found.sort(compare);
   for (const id of selected) if (!all.some((d) => d.document === id)) selected.delete(id);
   showSelected();
   byId("select-head").hidden = byId("date-head").hidden = false;
@@ -91,6 +90,22 @@ function draw() {
   if (wanted.length) say(t("{n} documents", { n: found.length }));
 }
 
+// compare orders two documents by the chosen column. Those that have nothing in it come last.
+function compare(a, b) {
+  const key = (d) => (order.by === "date" ? dateOf(d).date : order.by === "state" ? state(d).words : order.by === "pages" ? d.pages || "" : d[order.by]) ?? "";
+  const [x, y] = [key(a), key(b)];
+  if ((x === "") !== (y === "")) return x === "" ? 1 : -1;
+  return (typeof x === "number" ? x - y : String(x).localeCompare(y, locale, { numeric: true })) * (order.down ? -1 : 1);
+}
+
+// dateOf returns the day of a document: its own, or else that of its file, and which.
+function dateOf({ root, meta = {} }) {
+  const own = [meta.date, meta.updated, meta.created, meta.modified].find((value) => /^\d{4}/.test(value));
+  const date = (own || meta.file_modified || "").slice(0, 10);
+  if (own || !date) return { date };
+  return { date, of: uploadRoots.has(root) ? t("added") : t("file changed") };
+}
+
 // state returns whether a document was read, partly or not again, and why.
 function state(d) {
   const reason = unread.get(d.document)?.reason || d.meta?.unread;
@@ -100,6 +115,7 @@ function state(d) {
 
 function row(d) {
   const { words: read, reason } = state(d);
+  const { date, of } = dateOf(d);
   const copies = (equal.get(d.digest) || []).filter((x) => x !== d).map((x) => visibleName(x.document));
   const cells = [
     el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document), "aria-label": t("Select {name}", { name: d.title || d.document }), onchange: (e) => {
@@ -109,7 +125,7 @@ function row(d) {
     } })),
     el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, visibleName(d.document)),
       copies.length ? el("span", { class: "facts" }, `${t("Also in:")} ${copies.slice(0, 3).join(", ")}${copies.length > 3 ? "…" : ""}`) : ""),
-    el("td", { class: "date" }, (d.meta?.date || "").slice(0, 10)),
+    el("td", { class: "date" }, date, of ? el("span", { class: "facts" }, of) : ""),
     el("td", reason ? { class: "partly" } : {}, read, reason ? el("span", { class: "facts" }, ` ${reason}`) : ""),
     el("td", {}, d.format),
     el("td", { class: "count" }, d.pages ? String(d.pages) : ""),
