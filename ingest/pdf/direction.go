@@ -59,9 +59,10 @@ func mirror(glyphs []glyph) ([]glyph, bool) {
 }
 
 // byPlace puts the glyphs that begin with the first one and have its base line in
-// the order of their places, marks after their letters, if a letter among them is
-// read from right to left. It returns how many there are.
-func byPlace(glyphs []glyph) (end int, found bool) {
+// the order of their places, marks after their letters, if the page is mirrored or a
+// letter among them is read from right to left. It returns how many there are.
+func byPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
+	found = mirrored
 	for end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[0].Y) < sameLine*max(glyphs[end].Size, glyphs[0].Size) {
 		found = found || isRightToLeft(glyphs[end])
 		end++
@@ -95,6 +96,13 @@ func byPlace(glyphs []glyph) (end int, found bool) {
 		}
 		return -1
 	})
+	for i, g := range row {
+		for _, next := range row[max(0, i-1):min(i+2, end)] {
+			if g.Text == " " && next.Text != " " && next.X0 < g.X0+0.1 && next.X1 > g.X1-0.1 {
+				row[i].Text = "\u200c" // within a word: drawn as a space of no width
+			}
+		}
+	}
 	return end, true
 }
 
@@ -113,6 +121,10 @@ func isMark(s string) bool {
 // between them. They are in the order of their places, from right to left if
 // mirrored is set.
 func inReadingOrder(parts []string, mirrored bool) string {
+	if rightToLeft, ok := ownDirection(parts); ok && rightToLeft != mirrored {
+		parts, mirrored = slices.Clone(parts), rightToLeft
+		slices.Reverse(parts)
+	}
 	if !slices.ContainsFunc(parts, func(s string) bool { c := classOf(s); return c == bidi.R || c == bidi.AL }) && !mirrored {
 		return strings.Join(parts, "")
 	}
@@ -148,6 +160,30 @@ func inReadingOrder(parts []string, mirrored bool) string {
 		}
 	}
 	return out.String()
+}
+
+// ownDirection returns the direction of a line that begins and ends with letters of
+// the direction that most of its letters have.
+func ownDirection(parts []string) (rightToLeft, ok bool) {
+	var ends [2]bool
+	count, right := 0, 0
+	for _, s := range parts {
+		c := classOf(s)
+		isRight := c == bidi.R || c == bidi.AL
+		if !isRight && c != bidi.L {
+			continue
+		}
+		if count == 0 {
+			ends[0] = isRight
+		}
+		ends[1] = isRight
+		count++
+		if isRight {
+			right++
+		}
+	}
+	rightToLeft = 2*right > count
+	return rightToLeft, count > 0 && ends[0] == ends[1] && ends[0] == rightToLeft
 }
 
 // A run is a part of a line with one direction.

@@ -72,3 +72,16 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// On such a page, lines in Latin letters are read from left to right, and a space that
+// a letter covers parts no words.
+func TestLinesOnPageFromRightToLeft(t *testing.T) {
+	glyphs := slices.Concat(typeset("ףסונ עדימ שיש בל ומיש תחנה ןמז לכב", 700), typeset("version 2.5, again", 680), typeset("דנכیم", 660))
+	space := glyphs[len(glyphs)-2]
+	space.Text = " "
+	got, _ := lines(append(glyphs, space))
+	want := []string{"בכל זמן הנחת שימו לב שיש מידע נוסף", "version 2.5, again", "\u0645\u06cc\u200cכנד"}
+	if got := texts(got); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

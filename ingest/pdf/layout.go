@@ -111,7 +111,7 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 	placed, rowEnd := 0, 0 // the glyphs before it are in order; the end of the base line
 	for start := 0; start < len(glyphs); {
 		if start >= rowEnd {
-			n, found := byPlace(glyphs[start:])
+			n, found := byPlace(glyphs[start:], mirrored)
 			if rowEnd = start + n; found {
 				placed = rowEnd
 			}
