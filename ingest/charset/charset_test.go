@@ -253,13 +253,15 @@ func TestDecode(t *testing.T) {
 // Garbled text is recognised, and no language, list of numbers or short text is
 // taken for it.
 func TestGarbled(t *testing.T) {
+	const grammar = `BodyLine := CostLine | PositionSpec | CallSpec | UncondJumpSpec | CondJumpSpec CostLine := SubPositionList Costs`
 	const ferry = "The ferry leaves the harbour at nine in the morning, and on Sundays an hour later than on other days. "
 	shift := func(by rune) string { return strings.Map(func(r rune) rune { return max(r+by, ' ') }, ferry) }
 	mixed, err := charmap.KOI8R.NewDecoder().String(encoded(t, charmap.Windows1251, "Библиотека Открывается В Девять Часов Утра, "+
 		"А По Воскресеньям Она Закрыта. Книги Можно Вернуть Через Окно Во Дворе."))
 	must(t, err)
 	for text, want := range map[string]bool{
-		ferry: false, strings.ToUpper(ferry): false,
+		ferry: false, strings.ToUpper(ferry): false, grammar: false,
+		strings.Repeat("CDまたはDVDとNTFSを使います。追加のメディアがない場合は必要ありません。", 10):                false,
 		"![A ferry](data:" + strings.Repeat("iVBORw0KGgoAAAANSUhEUgAAAEA", 200) + ")": false,
 		shift(-29): true, shift(3): true, strings.Repeat("#$%&'( ", 30): true,
 		strings.Repeat("\ue001\ue002 ", 60): true, strings.Repeat("x", 1000): true, "#$%&'": false, mixed: true,

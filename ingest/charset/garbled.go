@@ -56,7 +56,7 @@ func Garbled(text string) bool {
 		}
 		if letter && !unicode.IsLetter(previous) {
 			words++
-		} else if unicode.IsUpper(r) && unicode.IsLower(previous) {
+		} else if unicode.IsUpper(r) && unicode.IsLower(previous) && !unicode.Is(unicode.Latin, r) { // not in code
 			breaks++
 		}
 		previous = r
@@ -70,5 +70,5 @@ func Garbled(text string) bool {
 	case private*3 > visible, known*5 < visible*2:
 		return true
 	}
-	return latin >= enough && common*100 < latin*42 && vowels*100 < latin*24 || words >= 10 && breaks*2 > words
+	return latin >= enough && latin*2 > known && common*100 < latin*42 && vowels*100 < latin*24 || words >= 10 && breaks*2 > words
 }

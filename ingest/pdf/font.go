@@ -1,7 +1,9 @@
 package pdf
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -91,12 +93,40 @@ func (f *font) readSimple(v pdf.Value, name string, descriptor pdf.Value) {
 			f.simple[i] = string(r)
 		}
 	}
-	if enc.Kind() != pdf.Dict {
+	if base == "" {
+		program, _ := streamBytes(descriptor.Key("FontFile")) // of what is damaged, the rest counts
+		f.readNames(ownEncoding(program))
+	}
+	f.readNames(v)
+}
+
+var glyphName = regexp.MustCompile(`dup\s+(\d{1,3})\s*/([A-Za-z0-9._]+)\s+put`)
+
+// ownEncoding returns a font with the names of glyphs that the program of a Type 1 font
+// gives to its codes.
+func ownEncoding(program []byte) pdf.Value {
+	program, _, _ = bytes.Cut(program, []byte("eexec"))
+	src := "%PDF-1.4\n1 0 obj<</Encoding<</Differences["
+	for _, m := range glyphName.FindAllSubmatch(program, 256) {
+		src += fmt.Sprintf("%s/%s ", m[1], m[2])
+	}
+	src += "]>>>>endobj\n"
+	src += fmt.Sprintf("xref\n0 2\n0000000000 65535 f \n0000000009 00000 n \ntrailer<</Size 2/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(src))
+	r, err := pdf.NewReader(strings.NewReader(src), int64(len(src)))
+	if err != nil {
+		return pdf.Value{}
+	}
+	return r.Trailer().Key("Root")
+}
+
+// readNames reads the names of glyphs in the encoding of a font.
+func (f *font) readNames(v pdf.Value) {
+	named := pdf.Font{V: v}
+	differences := v.Key("Encoding").Key("Differences")
+	if differences.Len() == 0 {
 		return
 	}
-	named := pdf.Font{V: v}
 	encoder := named.Encoder()
-	differences := enc.Key("Differences")
 	code := 0
 	for i := range differences.Len() {
 		d := differences.Index(i)

@@ -203,10 +203,20 @@ func TestRunningTitlesAreDropped(t *testing.T) {
 	}
 }
 
+// The program of a font says which letters its codes are, ligatures too.
+func TestOwnEncoding(t *testing.T) {
+	var f font
+	f.simple['{'] = "{"
+	f.readNames(ownEncoding([]byte("/Encoding 256 array\ndup 11 /ff put\ndup 123 /endash put readonly def\ncurrentfile eexec dup 65 /B put")))
+	if f.simple[11] != "ff" && f.simple[11] != "\ufb00" || f.simple['{'] != "–" || f.simple['A'] != "" {
+		t.Errorf("%q %q %q", f.simple[11], f.simple['{'], f.simple['A'])
+	}
+}
+
 // Words that are apart without a space between them are no soup.
 func TestPagesWithoutSpaces(t *testing.T) {
 	var page drawn
-	for i, word := range strings.Fields(strings.Repeat("Anna Pryce, Thomas Solberg, Maria Keane, Peter Lund, ", 20)) {
+	for i, word := range strings.Fields(strings.Repeat("Анна Петрова, Фома Сольберг, Мария Кин, Пётр Лунд, ", 20)) {
 		x, y := float64(100*(i%4)), 700-12*float64(i/4)
 		for j, r := range word {
 			from := x + 5*float64(j)

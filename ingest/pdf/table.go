@@ -233,10 +233,11 @@ func tableLines(table [][]line) []line {
 	return out
 }
 
+// allBold reports whether a row may name columns.
 func allBold(row []line) bool {
 	named := 0
 	for _, c := range row {
-		if c.text != "" && !c.bold {
+		if c.text != "" && (!c.bold || isNumber(c) && len(c.text) < 4) { // that of a page, but not a year
 			return false
 		} else if c.text != "" {
 			named++
