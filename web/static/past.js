@@ -57,7 +57,9 @@ export class Past {
       const { conversations } = await get(new URL("api/conversations?user=", base));
       const others = conversations.filter((c) => !here.has(c.conversation)).map((c) => ({ id: c.conversation, at: c.ended, name: c.name || c.first, questions: c.questions }));
       const named = new Map(conversations.filter((c) => c.name).map((c) => [c.conversation, c.name]));
+      const said = this.status.textContent; // meanwhile
       if (others.length || named.size) this.#draw(others, named);
+      this.status.textContent = said;
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
       this.status.textContent = err.message;
