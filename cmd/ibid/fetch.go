@@ -17,11 +17,8 @@ import (
 	"time"
 )
 
-// Limits of downloads and of unpacked files, in bytes.
-const (
-	maxDownload = 1 << 30
-	maxUnpacked = 2 << 30
-)
+// maxDownload limits the bytes of a download, and of the files unpacked from it.
+const maxDownload = 1 << 30
 
 // stalled is how long a download may bring nothing.
 const stalled = time.Minute
@@ -205,7 +202,7 @@ func eachTarred(at string, do func(string, io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	archive := tar.NewReader(io.LimitReader(plain, maxUnpacked))
+	archive := tar.NewReader(io.LimitReader(plain, maxDownload))
 	for {
 		entry, err := archive.Next()
 		if errors.Is(err, io.EOF) {

@@ -119,22 +119,29 @@ func drawing() optional {
 }
 
 // install makes the part's file in the data directory from a folder or an archive:
-// aside, in the folder scratch, and moved to its place when it is whole.
+// aside, in the folder scratch, and moved to its place when it has been checked.
 func (p optional) install(from, scratch, data string) error {
-	found := finder{wants: p.wants, scratch: scratch, left: maxUnpacked, found: make(map[string]string)}
+	found := finder{wants: p.wants, scratch: scratch, left: maxDownload, found: make(map[string]string)}
 	for name := range p.licences {
 		found.wants = append(found.wants, name)
 	}
 	if err := found.look(from); err != nil {
-		return fmt.Errorf("looking for %s in %s: %w", strings.Join(p.wants, ", "), from, err)
+		return fmt.Errorf("looking for its files in %s: %w", from, err)
 	}
 	for _, name := range p.wants {
 		if found.found[name] == "" {
 			return fmt.Errorf("there is no %s in %s", strings.TrimPrefix(name, "*"), from)
 		}
 	}
-	made := filepath.Join(scratch, "made")
-	if err := p.write(made, found.found); err != nil {
+	aside := filepath.Join(scratch, "made")
+	err := os.Mkdir(aside, 0o700)
+	if err == nil {
+		err = p.write(filepath.Join(aside, p.file), found.found)
+	}
+	if err == nil {
+		_, err = p.there(aside) // it can be read again
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
 	for name, to := range p.licences {
@@ -149,7 +156,7 @@ func (p optional) install(from, scratch, data string) error {
 			return err
 		}
 	}
-	return errors.Join(os.Rename(made, filepath.Join(data, p.file)), disk.SyncDir(data))
+	return errors.Join(os.Rename(filepath.Join(aside, p.file), filepath.Join(data, p.file)), disk.SyncDir(data))
 }
 
 func (p optional) write(path string, found map[string]string) error {
@@ -171,10 +178,10 @@ var clients = map[string]struct {
 	quiet    string
 }{
 	"npm": {[]string{"npm"}, "pack NAME@VERSION",
-		"--loglevel=error --no-update-notifier --ignore-scripts --cache FOLDER --pack-destination FOLDER"},
+		"--loglevel=error --logs-max=0 --fetch-retries=1 --no-update-notifier --ignore-scripts --cache FOLDER --pack-destination FOLDER"},
 	"pip": {[]string{"pip3", "pip", "python3 -m pip", "py -m pip"},
 		"download --no-deps --only-binary=:all: --platform PLATFORM NAME==VERSION", "--disable-pip-version-check --dest FOLDER"},
-	"mvn": {[]string{"mvn"}, "dependency:copy -Dartifact=NAME:VERSION -DoutputDirectory=FOLDER", "-q -B"},
+	"mvn": {[]string{"mvn"}, "dependency:copy -Dartifact=NAME:VERSION -DoutputDirectory=FOLDER", "-q -B -Dstyle.color=never"},
 }
 
 // command is the command line of an installed client that downloads a package to a

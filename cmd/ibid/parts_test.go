@@ -21,7 +21,10 @@ import (
 var samplePart = optional{
 	name: "sample", file: "sample.part", wants: []string{"weights.bin", "*words.json"}, files: []string{"deep/weights.bin", "a-words.json"},
 	pkg: archive{client: "none"}, licences: map[string]string{"LICENSE": "sample.LICENSE.txt"},
-	there: func(string) (string, error) { return "", fs.ErrNotExist },
+	there: func(data string) (string, error) {
+		_, err := os.Stat(filepath.Join(data, "sample.part"))
+		return "sample", err
+	},
 	make: func(to io.Writer, found map[string]string) error {
 		data, err := os.ReadFile(found["weights.bin"])
 		if err == nil && !bytes.HasPrefix(data, []byte("right")) {

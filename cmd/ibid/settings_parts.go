@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -119,7 +119,7 @@ func (p *partsPanel) get(ctx context.Context, known optional) {
 	defer p.mu.Unlock()
 	p.getting, p.folder = "", ""
 	if err == nil {
-		p.srv.logger.Info("part got: searches use it after the next start", "part", known.name)
+		p.srv.logger.Info("part got: it is used after the next start", "part", known.name)
 		return
 	}
 	p.failed[known.name] = lastLine(said.String(), err)
@@ -128,7 +128,11 @@ func (p *partsPanel) get(ctx context.Context, known optional) {
 	}
 }
 
+// lastLine is an error with the last line that a package client wrote.
 func lastLine(said string, err error) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
-	return oneLine(cmp.Or(lines[len(lines)-1], err.Error()), 300)
+	if last := lines[len(lines)-1]; last != "" {
+		err = fmt.Errorf("%w (%s)", err, last)
+	}
+	return oneLine(err.Error(), 400)
 }

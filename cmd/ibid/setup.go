@@ -100,7 +100,7 @@ func (c *setupCmd) wayTo(p optional, s surroundings) (way, error) {
 		return c.fetching(p, p.repository, s)
 	}
 	return way{}, fmt.Errorf("%s is not installed, which would download %s: install it, or give --from a copy of the package, "+
-		"or of its files, or its address", strings.Join(client.programs, " or "), p.pkg)
+		"or of its files, or its address", p.pkg.client, p.pkg)
 }
 
 // fetching is how files are got from an address: that of one file or, with a "/" at its
@@ -122,8 +122,8 @@ func (c *setupCmd) fetching(p optional, address string, s surroundings) (way, er
 	}
 	return way{u.Redacted(), func(ctx context.Context, folder string) error {
 		for _, address := range all {
-			meter := newMeter(s.stderr, "bytes", 0)
-			if err := fetchFile(ctx, address, folder, meter.update); err != nil {
+			meter := newMeter(s.stderr, "kB", 0)
+			if err := fetchFile(ctx, address, folder, func(done, total int) { meter.update(done/1000, total/1000) }); err != nil {
 				meter.clear()
 				return err
 			}
@@ -305,9 +305,10 @@ func (e encodedChunks) String() string {
 
 // encode encodes whatever has not been encoded yet, until ctx is done.
 func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *slog.Logger) {
-	logged := time.Now()
+	logged, pending := time.Now(), false
 	work := retrieve.Encoding{Workers: c.workers(), Progress: func(done, total int) {
 		lib.encoded.Store(&encodedChunks{done, total})
+		pending = pending || done < total
 		if time.Since(logged) > 30*time.Second && done < total {
 			logged = time.Now()
 			logger.Info("chunks encoded", "done", done, "total", total)
@@ -317,13 +318,14 @@ func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *sl
 		pause := 2 * time.Second
 		now, _, err := lib.State.Revision(ctx)
 		if err == nil && now != last {
-			before := lib.encoded.Load()
 			if err = lib.Encode(ctx, work); err == nil {
 				last = now
-				all := encodedChunks{lib.encoded.Load().total, lib.encoded.Load().total}
-				if lib.encoded.Store(&all); before == nil || *before != all {
-					logger.Info("all chunks encoded", "total", all.total)
+				_, total := lib.encodedChunks()
+				lib.encoded.Store(&encodedChunks{total, total})
+				if pending {
+					logger.Info("all chunks encoded", "total", total)
 				}
+				pending = false
 			}
 		}
 		if errors.Is(err, retrieve.ErrReadOnly) {

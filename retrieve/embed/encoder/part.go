@@ -37,7 +37,7 @@ func (p Part) Make(to io.Writer, weights, tokenizer string) error {
 	}
 	defer from.Close() // it was only read
 	digest := sha256.New()
-	size, err := io.Copy(digest, from)
+	size, err := io.Copy(digest, io.LimitReader(from, maxFile))
 	if err != nil {
 		return fmt.Errorf("reading the weights: %w", err)
 	}
