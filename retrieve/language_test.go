@@ -4,43 +4,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ibid/data/datatest"
 )
 
 // TestLanguage asks in one form of a word and finds it in another, in every
 // language that has a own stemmer besides English.
 func TestLanguage(t *testing.T) {
-	for _, c := range []struct{ code, question, text, common string }{
-		{"da", "Hvor mange skibe er der i havnen?", "Skibet ligger ved kajen, og det er det største som havnen har set.", "havn skib"},
-		{"de", "Wie teuer sind die Häuser in dieser Straße?", "Das Haus ist das älteste, und es steht an der Straße nach Norden.",
-			"haus strass"},
-		{"es", "¿Cuántas ciudades hay en la provincia?", "La ciudad es la más grande de las provincias del norte y no tiene puerto.",
-			"ciudad provinci"},
-		{"fi", "Mitä talossa on?", "Talot ovat vanhoja ja ne ovat meren rannalla, mutta niissä ei ole ketään.", "talo"},
-		{"fr", "Quels sont les chevaux les plus rapides de l'élevage ?",
-			"Le cheval est dans le pré, et il est le plus rapide de tous les élevages.", "cheval elevag rapid"},
-		{"hu", "Hol van a házak kertje?", "A ház kertje nagy, és az utca végén van, de nem lehet bemenni.", "haz kert"},
-		{"it", "Quante sono le città con i porti più grandi?", "Il porto è il più grande della regione e non è lontano dalla città.",
-			"citt grand port"},
-		{"nl", "Hoeveel huizen zijn er in de stad?", "Het huis dat in de steden van het noorden staat is niet van hem.", ""},
-		{"no", "Hva slags båter er det i havna?", "Båten ligger ved kaia, og det er den eneste som ikke har seil.", "bat"},
-		{"pt", "Quais são as cidades mais antigas do país?", "A cidade é a mais antiga dos países do sul e não tem porto.", "antig cidad pais"},
-		{"ro", "Care sunt orașele din țară?", "Orașul este cel mai vechi din țară și nu are port.", "oras tar"},
-		{"sv", "Hur många båtar är det i hamnen?", "Båten ligger vid kajen, och det är den enda som inte har segel i hamnarna.", "bat hamn"},
-		{"tr", "Hangi evler bu şehirde?", "Ev çok eski ve bu şehir için önemli olan bir yer.", "ev sehir"},
-		{"ru", "Какие суда стоят в порту?", "Судно стоит в портах, но это не последнее из них.", "порт сто"},
-		{"ar", "ما هي المدن في هذه البلاد؟", "هذه المدن هي أكبر مدن البلاد في الشمال", "بلاد مدن"},
-		{"el", "Ποια είναι τα λιμάνια της χώρας;", "Τα λιμάνια είναι στο νότο και η χώρα έχει πολλά", "λιμανια"},
-		{"hi", "इस शहर में कितने लोग हैं?", "शहर में बहुत लोग हैं और यह बड़ा है", "लोग शहर"},
-		{"zh", "这个城市有多少人？", "城市有一百万人", "人 城 城市 市 市有"},
-	} {
+	for _, row := range datatest.Rows(t, "testdata/words.txt", "languages") {
+		code, asked, text, shared := row[0], row[1], row[2], row[3]
 		var a analyser
-		a.read(c.question)
-		if got := languageCodes[a.tally.language()]; got != c.code && c.code != "zh" {
-			t.Errorf("%q is detected as %s", c.question, got)
+		a.read(asked)
+		if got := languageCodes[a.tally.language()]; got != code && code != "zh" {
+			t.Errorf("%q is detected as %s", asked, got)
 		}
 		var common []string
-		found := flat(indexed(c.text))
-		for _, w := range question(c.question) {
+		found := flat(indexed(text))
+		for _, w := range question(asked) {
 			term := w.term
 			if w.own != "" {
 				term = w.own
@@ -50,8 +30,8 @@ func TestLanguage(t *testing.T) {
 			}
 		}
 		slices.Sort(common)
-		if got := strings.Join(slices.Compact(common), " "); got != c.common {
-			t.Errorf("%s: %q and %q share %q, want %q", c.code, c.question, c.text, got, c.common)
+		if got := strings.Join(slices.Compact(common), " "); got != shared {
+			t.Errorf("%s: %q and %q share %q, want %q", code, asked, text, got, shared)
 		}
 	}
 }

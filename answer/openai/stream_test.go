@@ -138,33 +138,18 @@ func (c *chunked) Read(p []byte) (int, error) {
 }
 
 func TestThinker(t *testing.T) {
-	for _, c := range []struct{ in, text, thought string }{
-		{"text", "text", ""},
-		{"  text ", "  text ", ""},
-		{"<think>a</think>\n\n b ", "b ", "a"},
-		{" \n<think>\na\n</think>b", "b", "\na\n"},
-		{"<think>a", "", "a"},
-		{"<think>a</thi", "", "a</thi"},
-		{"<think></think>", "", ""},
-		{"<thin", "<thin", ""},
-		{"<thinker>", "<thinker>", ""},
-		{"a <think>b</think>", "a <think>b</think>", ""},
-		{"<think>a</think>b<think>c</think>", "b<think>c</think>", "a"},
-		{"<think>a</</think>b", "b", "a</"},
-		{"", "", ""},
-		{" ", " ", ""},
-	} {
+	for _, row := range datatest.Rows(t, "testdata/thoughts.txt", "replies") {
 		rapid.Check(t, func(t *rapid.T) {
 			var th thinker
 			text, thought := "", ""
-			for in := c.in; in != ""; {
+			for in := row[0]; in != ""; {
 				n := rapid.IntRange(1, len(in)).Draw(t, "n")
 				a, b := th.add(in[:n])
 				text, thought, in = text+a, thought+b, in[n:]
 			}
 			a, b := th.end()
-			if text+a != c.text || thought+b != c.thought {
-				t.Fatalf("%q: got %q and %q, want %q and %q", c.in, text+a, thought+b, c.text, c.thought)
+			if text+a != row[1] || thought+b != row[2] {
+				t.Fatalf("%q: got %q and %q, want %q and %q", row[0], text+a, thought+b, row[1], row[2])
 			}
 		})
 	}
