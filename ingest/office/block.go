@@ -2,6 +2,7 @@ package office
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -109,6 +110,9 @@ func namesIn(b Block) int {
 	names := b.Names
 	if names == unknown && len(b.Rows) > 1 && isNameRow(textRow(b.Rows[0]), textRow(b.Rows[1])) {
 		names = 1
+	}
+	if names > 0 && !slices.ContainsFunc(b.Rows[min(names, len(b.Rows)):], func(row []string) bool { return strings.Join(row, "") != "" }) {
+		names = 0 // of nothing
 	}
 	for _, row := range b.Rows[:max(names, 0)] {
 		for _, cell := range row {

@@ -20,6 +20,9 @@ func HoldsFiles(data []byte) bool {
 		(bytes.Contains(data, []byte("/embeddings/")) || bytes.Contains(data, []byte("Object ")))
 }
 
+// media are the endings of recordings.
+var media = map[string]bool{".mp3": true, ".m4a": true, ".wav": true, ".wma": true, ".mp4": true, ".m4v": true, ".mov": true, ".avi": true, ".wmv": true}
+
 // wide encodes ASCII in little-endian UTF-16, as the names in compound files are.
 func wide(s string) string { return strings.Join(strings.Split(s, ""), "\x00") + "\x00" }
 
@@ -44,6 +47,12 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 func (f *file) embedded(each func(part, name string, content []byte) error) error {
 	ofCharts := f.ofCharts()
 	for _, part := range f.names {
+		if strings.Contains(part, "/media/") && media[strings.ToLower(path.Ext(part))] {
+			if err := each(part, path.Base(part), nil); err != nil {
+				return err
+			}
+			continue
+		}
 		inText := strings.HasPrefix(part, "object ") && !strings.Contains(part, "/") // of OpenDocument
 		if !inText && (!strings.Contains(part, "/embeddings/") || strings.HasSuffix(part, ".rels")) || ofCharts[part] {
 			continue

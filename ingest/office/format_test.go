@@ -1,6 +1,7 @@
 package office
 
 import (
+	"slices"
 	"testing"
 
 	"ibid/data/datatest"
@@ -61,5 +62,31 @@ func TestUnescapeCell(t *testing.T) {
 		if got := unescapeCell(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A sheet's printed header has codes, and is written once.
+func TestPrinted(t *testing.T) {
+	b := &workbook{file: &file{}}
+	got := b.printed(`&L&"Arial,Bold"&12For internal &KFF0000use only&C&A&RPage &P of &N`)
+	if len(got) != 1 || got[0].Text != "Header or footer: For internal use only" {
+		t.Errorf("%+v", got)
+	}
+	if again := b.printed("For internal use only"); len(again) != 0 {
+		t.Errorf("again %+v", again)
+	}
+}
+
+// What is left out of a text is named, and a table of names without rows is kept.
+func TestLeftOut(t *testing.T) {
+	var blocks []Block
+	partial, err := Read([]byte(`{\rtf1{\header Of the house}{\deleted gone}\pard Kept{\object{\*\objdata 00}}\par}`),
+		func(b Block) { blocks = append(blocks, b) }, func(string, string) {})
+	if err != nil || len(blocks) != 1 || blocks[0].Text != "Kept" || !slices.Equal(partial, []string{"its headers and footers are not read",
+		"files in it are not read: 1 embedded objects", "deletions of tracked changes are left out: 1"}) {
+		t.Errorf("%v, %v, %q", blocks, err, partial)
+	}
+	if n := namesIn(Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}); n != 0 {
+		t.Errorf("%d rows of names", n)
 	}
 }

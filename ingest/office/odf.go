@@ -28,7 +28,7 @@ func (f *file) openDocument() error {
 	}
 	err := f.read("content.xml", o.document)
 	for _, blocks := range o.heads {
-		o.running("Header or footer", blocks)
+		o.write(o.running(runningHeads, blocks)...)
 	}
 	o.meta("title", o.title) // unless the text had one
 	return err
@@ -68,6 +68,11 @@ func (o *odfReader) masterPages(x *xmlReader) {
 	x.each(func(element) {
 		x.each(func(e element) {
 			switch e.Name.Local {
+			case "frame":
+				if class := attr(e, "class"); class != "header" && class != "footer" {
+					return
+				}
+				fallthrough
 			case "header", "footer", "header-left", "footer-left", "header-first", "footer-first":
 				var blocks []Block
 				o.blocks(x, odfPlace{}, func(b Block) { blocks = append(blocks, o.hold(b)) })

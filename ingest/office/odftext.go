@@ -36,7 +36,13 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 			}
 		case "annotation":
 			out(o.annotation(x))
-		case "tracked-changes", "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
+		case "tracked-changes":
+			x.find(func(e element) {
+				if e.Name.Local == "deletion" {
+					o.deleted++
+				}
+			})
+		case "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
 			"sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "binary-data",
 			"settings", "notes", "event-listeners", "image-map", "image":
 		case "title", "desc":

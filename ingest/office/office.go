@@ -51,10 +51,12 @@ type file struct {
 	*archive
 	out     func(Block)
 	meta    func(key, value string)
-	size    int64 // in bytes
-	made    int64 // bytes of text, with an overhead for each piece
-	held    int   // cells and paragraphs that are not written yet
-	below   int   // 1 when all headings are below the title
+	size    int64    // in bytes
+	made    int64    // bytes of text, with an overhead for each piece
+	held    int      // cells and paragraphs that are not written yet
+	below   int      // 1 when all headings are below the title
+	deleted int      // deletions among tracked changes
+	heads   []string // headers and footers so far
 	partial []string
 }
 
@@ -81,6 +83,9 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 		return nil, f.over
 	}
 	f.noteEmbedded()
+	if f.deleted > 0 {
+		f.note("deletions of tracked changes are left out: %d", f.deleted)
+	}
 	return f.partial, nil
 }
 
@@ -94,18 +99,23 @@ func picture(text string) (b Block, ok bool) {
 	return Block{Text: "Picture: " + text, note: true}, true
 }
 
-// running writes a header or footer, unless it only counts pages.
-func (f *file) running(label string, blocks []Block) {
-	text := oneLine(lineOf(blocks))
-	words := 0
+// runningHeads is the label of what is at the edge of pages.
+const runningHeads = "Header or footer"
+
+// running returns a header or footer, once, and not one that only counts pages.
+func (f *file) running(label string, blocks []Block) []Block {
+	text := label + ": " + oneLine(lineOf(blocks))
+	words := -len(strings.Fields(label))
 	for word := range strings.FieldsSeq(text) {
 		if strings.IndexFunc(word, unicode.IsLetter) >= 0 {
 			words++
 		}
 	}
-	if words > 1 {
-		f.write(Block{Text: label + ": " + text})
+	if words < 2 || slices.Contains(f.heads, text) {
+		return nil
 	}
+	f.heads = append(f.heads, text)
+	return []Block{{Text: text}}
 }
 
 // note records once what could not be read.

@@ -16,6 +16,8 @@ import (
 const (
 	xlsFormula   = 0x0006
 	xlsEnd       = 0x000a
+	xlsHeader    = 0x0014
+	xlsFooter    = 0x0015
 	xlsNote      = 0x001c
 	xls1904      = 0x0022
 	xlsPassword  = 0x002f
@@ -188,6 +190,8 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 				top, bottom, left, right := r.number(2)+1, r.number(2)+1, r.number(2), r.number(2)
 				s.merges[top] = append(s.merges[top], cellRange{left, top, right, bottom})
 			}
+		case xlsHeader, xlsFooter:
+			rest = append(rest, b.printed(r.text(2))...)
 		case xlsTextBox:
 			if text := textBox(r); text != "" {
 				rest = append(rest, Block{Text: text})

@@ -19,6 +19,7 @@ const (
 	pptSlideList = 4080
 	pptObject    = 4113
 	pptEdit      = 4085
+	pptTagged    = 5003 // records of later versions
 	pptDirectory = 6002
 )
 
@@ -168,7 +169,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 	p.kind = 4
 	for r := range pptRecords(data) {
 		switch {
-		case !r.container || depth == 50:
+		case !r.container && r.kind != pptTagged || depth == 50:
 			p.text(r)
 		case r.kind == pptComment:
 			var said []string

@@ -3,7 +3,9 @@ package office
 import (
 	"cmp"
 	"errors"
+	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/text/encoding/charmap"
 
@@ -23,8 +25,9 @@ type oldWord struct {
 	flow
 	main, table []byte
 	runs        []wordRun
-	fields      []bool // of the fields around a character, whether their result has begun
-	label       string // of the part: footnotes, comments
+	fields      []bool          // of the fields around a character, whether their result has begun
+	label       string          // of the part: footnotes, comments
+	code        strings.Builder // of the last field
 }
 
 // A wordRun has the properties of the paragraphs that end in a range of the file.
@@ -58,7 +61,7 @@ func (f *file) oldWord(root compound.Folder) error {
 	ends := []struct {
 		label string
 		end   int
-	}{{"", count()}, {"Footnote: ", count()}, {"-", count()}, {"-", count()}, {"Comment: ", count()},
+	}{{"", count()}, {"Footnote: ", count()}, {runningHeads, count()}, {"-", count()}, {"Comment: ", count()},
 		{"Endnote: ", count()}, {"", count()}}
 	at, part, left := 0, 0, ends[0].end
 	for c, place := range d.characters(d.part(fibPieces)) {
@@ -70,7 +73,7 @@ func (f *file) oldWord(root compound.Folder) error {
 		d.label = ends[part].label
 		left--
 		at++
-		if d.label != "-" { // headers and footers
+		if d.label != "-" { // macros
 			d.add(c, place)
 		}
 		if d.over != nil {
@@ -204,11 +207,19 @@ func (d *oldWord) add(c rune, place int) {
 	switch {
 	case c == 0x13 && n < maxDepth:
 		d.fields = append(d.fields, false)
+		d.code.Reset()
 	case c == 0x14 && n > 0:
 		d.fields[n-1] = true
 	case c == 0x15 && n > 0:
+		if code, ok := strings.CutPrefix(d.code.String(), "EQ "); ok && !d.fields[n-1] {
+			d.text.WriteString(oneLine(equationCodes.ReplaceAllString(code, " ")))
+			d.code.Reset()
+		}
 		d.fields = d.fields[:n-1]
 	case slices.Contains(d.fields, false):
+		if d.code.Len() > 0 || c != ' ' {
+			d.code.WriteRune(c)
+		}
 	case c == '\r' || c == '\f':
 		d.end(d.runAt(place))
 	case c == 7:
@@ -226,5 +237,16 @@ func (d *oldWord) add(c rune, place int) {
 	}
 }
 
+// equationCodes are those around the words of a formula, or of their pronunciation.
+var equationCodes = regexp.MustCompile(`\\\* *(?:"[^"]*"|\S+)|\\[a-z]+ ?\d*|[(),]`)
+
 // end ends a paragraph.
-func (d *oldWord) end(run wordRun) { d.paragraph(run.level, run.item, run.inTable, d.label) }
+func (d *oldWord) end(run wordRun) {
+	if d.label == runningHeads && !run.inTable {
+		text := d.text.String()
+		d.text.Reset()
+		d.write(d.running(runningHeads, []Block{{Text: text}})...)
+		return
+	}
+	d.paragraph(run.level, run.item, run.inTable, d.label)
+}

@@ -53,6 +53,7 @@ type rtfReader struct {
 	inTable bool
 	heads   map[int]int // outline levels of styles
 	style   int
+	objects int
 }
 
 // rtf reads a text in Rich Text Format.
@@ -65,6 +66,7 @@ func (f *file) rtf(data []byte) error {
 	}
 	r.end("par")
 	r.writeRows()
+	r.noteObjects(r.objects)
 	return f.over
 }
 
@@ -182,6 +184,15 @@ func (r *rtfReader) word(word string, n int, given bool) {
 	}
 	if rtfSkipped[word] {
 		r.flush()
+		switch {
+		case r.state.skip:
+		case word == "deleted":
+			r.deleted++
+		case word == "object":
+			r.objects++
+		case strings.HasPrefix(word, "header"), strings.HasPrefix(word, "footer"):
+			r.note("its headers and footers are not read")
+		}
 		r.state.skip = true
 		return
 	}

@@ -36,6 +36,7 @@ type sheet struct {
 	top        []sheetRow          // first rows of a region whose names are unknown
 	topWritten bool                // the first rows of the region are written
 	last       int                 // number of the last row
+	printed    []Block             // headers and footers
 }
 
 func byColumn(c sheetCell, column int) int { return c.column - column }

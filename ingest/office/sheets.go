@@ -156,6 +156,9 @@ func (b *workbook) sheet(part, name string) {
 	b.readMerges(part, s)
 	row := 0
 	err := b.elements(part, func(x *xmlReader, e element) {
+		if e.Name.Local == "headerFooter" {
+			x.each(func(element) { s.printed = append(s.printed, b.printed(x.text())...) })
+		}
 		if e.Name.Local != "sheetData" {
 			return
 		}
@@ -177,7 +180,7 @@ func (b *workbook) endSheet(s *sheet, part string, err error) {
 		return
 	}
 	relations := b.relations(part)
-	rest := b.drawings(relations)
+	rest := append(b.drawings(relations), s.printed...)
 	for _, comments := range related(relations, "comments") {
 		rest = append(rest, b.comments(comments, "comment")...)
 	}
@@ -185,6 +188,21 @@ func (b *workbook) endSheet(s *sheet, part string, err error) {
 	if err != nil {
 		b.note("the sheet %.100q could be read only in part or not at all: %v", s.name, err)
 	}
+}
+
+// printedCodes are those of a printed header or footer: of fonts, colours, sizes and
+// fields. Its parts are on the left, in the centre and on the right.
+var printedCodes, printedParts = regexp.MustCompile(`&(?:"[^"]*"|K[0-9A-F]{6}|\d+|.)`), regexp.MustCompile(`&[LCR]`)
+
+// printed returns a sheet's printed header or footer, without the numbers of pages.
+func (b *workbook) printed(text string) []Block {
+	var parts []string
+	for _, part := range printedParts.Split(text, -1) {
+		if !strings.Contains(part, "&P") {
+			parts = append(parts, printedCodes.ReplaceAllString(part, " "))
+		}
+	}
+	return b.running(runningHeads, []Block{{Text: strings.Join(parts, " ")}})
 }
 
 // readMerges reads the merged cells of a sheet. They follow its rows in the

@@ -86,7 +86,9 @@ func (s *slideReader) readShapes(part string) error {
 			case "sp", "graphicFrame":
 				sh := s.shape(x)
 				switch sh.place {
-				case "dt", "ftr", "hdr", "sldNum", "sldImg":
+				case "dt", "sldNum", "sldImg":
+				case "ftr", "hdr":
+					s.shapes = append(s.shapes, shape{blocks: s.running(runningHeads, sh.blocks)})
 				default:
 					s.shapes = append(s.shapes, sh)
 				}
@@ -208,7 +210,7 @@ func (s *slideReader) notes(part string) {
 	err := n.readShapes(part)
 	var blocks []Block
 	for _, sh := range n.shapes {
-		if sh.place == "body" {
+		if sh.place == "body" || sh.place == "" {
 			blocks = append(blocks, sh.blocks...)
 		}
 	}

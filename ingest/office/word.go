@@ -46,7 +46,7 @@ func (d *wordReader) runningHeads() {
 			if err != nil {
 				d.note("a %s could be read only in part: %v", strings.ToLower(label), err)
 			}
-			d.running(label, blocks)
+			d.write(d.running(label, blocks)...)
 		}
 	}
 }
@@ -108,7 +108,9 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 	var do func(e element)
 	do = func(e element) {
 		switch e.Name.Local {
-		case "Fallback", "del", "moveFrom", "sectPr", "background", "pPr", "rPr", "tblPr":
+		case "del":
+			d.deleted++
+		case "Fallback", "moveFrom", "sectPr", "background", "pPr", "rPr", "tblPr":
 		case "p":
 			d.paragraph(x, out)
 		case "tbl":
@@ -241,9 +243,13 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 		control(x, all)
 	case "txbxContent", "tbl", "p": // in a run, as some programs write tables
 		d.reader(x, func(b Block) { p.after = append(p.after, b) })(e)
+	case "textpath": // a watermark
+		p.after = append(p.after, Block{Text: attr(e, "string")})
 	case "docPr", "chart", "relIds":
 		p.after = append(p.after, d.drawn(e)...)
-	case "Fallback", "del", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
+	case "del":
+		d.deleted++
+	case "Fallback", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
 	default:
 		x.each(all)
 	}

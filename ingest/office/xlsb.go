@@ -28,6 +28,7 @@ const (
 	xlsbProperties  = 153
 	xlsbSheet       = 156
 	xlsbMerged      = 176
+	xlsbPrinted     = 479
 	xlsbStyles      = 617
 	xlsbStylesEnd   = 618
 	xlsbComment     = 635
@@ -133,6 +134,11 @@ func (b *workbook) binarySheet(part, name string) {
 	if err == nil {
 		err = b.xlsbRecords(part, func(kind int, r *cursor) {
 			switch {
+			case kind == xlsbPrinted:
+				for r.number(2); r.at < len(r.data); {
+					s.printed = append(s.printed, b.printed(r.wide())...)
+				}
+				return
 			case kind == xlsbRow:
 				s.row(row, cells)
 				cells, row, column = nil, min(r.number(4)+1, maxSheetRows), -1
