@@ -140,6 +140,9 @@ func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error)
 			return !slices.ContainsFunc(named.Tools, func(a v1Tool) bool { return a.function().Name == t.function().Name })
 		})
 	}
+	if named.Type == "custom" {
+		word, tools = "required", nil // its input is no JSON
+	}
 	var functions, outputs []toolFunction
 	for _, t := range tools {
 		f := t.function()

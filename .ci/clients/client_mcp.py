@@ -18,4 +18,4 @@ reply = asyncio.run(ask())
 links = [c for c in reply.content if c.type == "resource_link"]
 found = reply.structured_content
 assert len(links) == len(found["sources"]), reply
-told.answer("tool ask", found["text"], sources=[s["document"] for s in found["sources"]])
+told.answer("tool ask over http", found["text"], sources=[s["document"] for s in found["sources"]])

@@ -3,13 +3,15 @@
 import puppeteer from 'puppeteer-core';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { NEXT, QUESTION, SLOWLY } from './told.mjs';
 
-const [pictures, question, ...addresses] = process.argv.slice(2);
+const [pictures, ...started] = process.argv.slice(4); // NAME=VERSION=ADDRESS of each page
 const said = 'The lantern is lit at dusk.'; // twice, from two sources
+const later = 'The keeper puts out the lantern at dawn.';
 const pages = {
-  'Open WebUI': { input: '#chat-input', stop: '[aria-label="Stop"]', more: openWebUI },
+  'Open WebUI': { input: '#chat-input', stop: '[aria-label="Stop"]', more: openWebUI, sources: 'chips with titles, quotes in the window of a source' },
   Chainlit: { input: '#chat-input', stop: '#stop-button' },
-  gradio: { input: 'textarea' }, // the page of load_chat has no such button
+  gradio: { input: 'textarea', stop: '.stop-button' },
 };
 
 const chromium = execFileSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).trim();
@@ -20,10 +22,11 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // openWebUI checks what this page makes of the sources and of its tasks.
 async function openWebUI(page) {
-  await page.waitForFunction(() => document.title.startsWith('When is the lantern lit'), { timeout: 60_000 }); // the task of a title
-  assert.equal(await page.$$eval('[aria-label="Toggle 2 sources"]', (all) => all.length), 2, 'each answer lists two sources');
+  await page.waitForFunction(() => document.title.startsWith('Lanterns 🏮'), { timeout: 60_000 }); // the task of a title
+  await page.waitForFunction((words) => document.body.innerText.includes(words), { timeout: 60_000 }, NEXT); // the task of follow-ups
+  for (const list of ['Toggle 2 sources', 'Toggle 1 source']) assert.equal(await page.$$eval(`[aria-label="${list}"]`, (all) => all.length), 1, list);
   for (const title of ['Lanterns (harbour)', '灯台 🏮']) {
-    assert.equal(await page.$$eval(`[aria-label="View source: ${title}"]`, (all) => all.length), 2, `a chip for ${title} in each answer`);
+    assert.equal(await page.$$eval(`[aria-label="View source: ${title}"]`, (all) => all.length), 1, `a chip for ${title}`);
   }
   await page.click('[aria-label="Toggle 2 sources"]');
   await page.waitForSelector('[id^="source-"]', { timeout: 30_000 });
@@ -37,7 +40,9 @@ async function openWebUI(page) {
   await pause(1000);
 }
 
-for (const [i, [name, has]] of Object.entries(pages).entries()) {
+for (const one of started) {
+  const [name, version, address] = one.split('=');
+  const has = pages[name];
   const page = await browser.newPage();
   await page.setViewport({ width: 1100, height: 760 });
   const step = async (what, work) => {
@@ -54,39 +59,37 @@ for (const [i, [name, has]] of Object.entries(pages).entries()) {
     await page.keyboard.press('Enter');
   };
   await step('it opens', async () => {
-    await page.goto(addresses[i], { waitUntil: 'domcontentloaded', timeout: 120_000 });
+    await page.goto(address, { waitUntil: 'domcontentloaded', timeout: 120_000 });
     await page.waitForSelector(has.input, { timeout: 120_000 });
     await pause(3000); // news of the version
     await page.keyboard.press('Escape');
     await pause(1000);
   });
   await step('it answers', async () => {
-    await ask(question);
+    await ask(QUESTION);
     await until(page, said, 2);
     await pause(2000);
     const links = await page.$$eval('a[href*="/documents/"]', (all) => all.map((a) => a.href));
     assert.equal(new Set(links).size, 2, `the links are ${links}`);
     await page.screenshot({ path: `${pictures}/${name}.png` });
   });
-  await step('it answers again', async () => {
-    await ask(question);
-    await until(page, said, 4);
+  await step('it follows up', async () => {
+    await ask(NEXT);
+    await until(page, later, 1);
     await pause(2000);
+    await page.screenshot({ path: `${pictures}/${name}, follow-up.png` });
   });
   if (has.more) await step('it shows sources', () => has.more(page));
   await step('it streams and stops', async () => {
-    await ask(question + ' Tell me slowly.');
-    await until(page, said, 5);
-    if (has.stop) {
-      await page.click(has.stop);
-      await pause(8000); // the rest would have come
-    } else {
-      await until(page, said, 6);
-    }
-    assert.equal(await times(page, said), has.stop ? 5 : 6);
-    await page.screenshot({ path: `${pictures}/${name}, ${has.stop ? 'stopped' : 'streamed'}.png` });
+    await ask(SLOWLY);
+    await until(page, said, 3); // the first of two sentences
+    await page.click(has.stop);
+    await pause(8000); // the rest would have come
+    assert.equal(await times(page, said), 3);
+    await page.screenshot({ path: `${pictures}/${name}, stopped.png` });
   });
-  console.log(`${name}: answers, links, a second answer, ${has.stop ? 'streams, stops' : 'streams'}${has.more ? ', chips with titles, quotes, a title of the chat' : ''}`);
+  const sources = has.sources ?? 'links in the text';
+  for (const what of ['answer', 'stream', 'follow-up', 'stop']) console.log(JSON.stringify({ client: name, version, what, how: 'its page', sources }));
   await page.close();
 }
 await browser.close();

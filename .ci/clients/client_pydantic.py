@@ -51,4 +51,4 @@ for name, model in (("chat", OpenAIChatModel("ibid", provider=provider)), ("resp
         for tools in ([], [weather]):
             told.json("output_type", Agent(model, tools=tools, output_type=output).run_sync(QUESTION).output.when)
     told.json("output_type", asyncio.run(streamed(Agent(model, tools=[weather], output_type=[Lighting, Tide]))).when)
-    told.answer(name + ", text or output_type", Agent(model, tools=[weather], output_type=[str, Lighting]).run_sync(QUESTION).output)
+    told.answer("output_type with str", Agent(model, tools=[weather], output_type=[str, Lighting]).run_sync(QUESTION).output)

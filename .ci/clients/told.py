@@ -26,7 +26,7 @@ class Told:
         """The answer to QUESTION, whole or as the sum of a stream."""
         if annotations is not None:  # Python counts characters, as the API does
             annotations = [{"url": n["url"], "title": n["title"], "text": text[n["start_index"] : n["end_index"]]} for n in annotations]
-        self._print("stream" if "stream" in how else "answer", how, text=text, annotations=annotations, citations=citations, **more)
+        self._print("stream" if ", stream" in how else "answer", how, text=text, annotations=annotations, citations=citations, **more)
 
     def follow(self, how, text):
         """The answer to NEXT after QUESTION."""

@@ -68,7 +68,8 @@ func TestLoad(t *testing.T) {
 	var reading sync.WaitGroup
 	for i := range readers {
 		reading.Go(func() {
-			if _, whole := readChat(t.Context(), server.url, "ibid", i, tokens); !whole {
+			_, text, whole := readChat(t.Context(), server.url, "ibid", i)
+			if !whole || !strings.Contains(text, fmt.Sprintf("%04d", tokens-5)) {
 				t.Errorf("the text of reader %d is not complete", i)
 			}
 		})

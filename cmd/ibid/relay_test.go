@@ -91,8 +91,15 @@ func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[len(sorted)*percent/100]
 }
 
+// aboutRoom returns an answer of some eighty tokens whose statements the document bears out.
+func aboutRoom(room int) string {
+	return fmt.Sprintf("Chart room %d opens at nine and closes at five.[1] Its key hangs behind door %d.[1] The log of the room lies on "+
+		"the table under the window.[1] Room %d opens at nine.[1] Room %d closes at five.[1] The key of chart room %d hangs behind door %d.[1] "+
+		"The log lies on the table.[1]", room, 3*room, room, room, room, 3*room)
+}
+
 // measureLoad has readers ask a server over a time, each about a room of its own.
-func measureLoad(t *testing.T, server running, model string, readers, tokens int, over time.Duration) (l chatLoad) {
+func measureLoad(t *testing.T, server running, model string, readers int, over time.Duration) (l chatLoad) {
 	t.Helper()
 	before := cpuOf(t, server.pid)
 	var mu sync.Mutex
@@ -100,12 +107,13 @@ func measureLoad(t *testing.T, server running, model string, readers, tokens int
 	for i := range readers {
 		reading.Go(func() {
 			time.Sleep(time.Duration(i) * over / time.Duration(readers))
-			gaps, whole := readChat(t.Context(), server.url, model, i, tokens)
+			gaps, text, whole := readChat(t.Context(), server.url, model, i)
 			mu.Lock()
 			defer mu.Unlock()
 			l.gaps = append(l.gaps, gaps...)
-			if !whole {
+			if !whole || !strings.Contains(text, "The log lies on the table") {
 				l.torn++
+				t.Logf("torn: %q", text)
 			}
 		})
 	}
@@ -116,21 +124,21 @@ func measureLoad(t *testing.T, server running, model string, readers, tokens int
 	return l
 }
 
-// readChat asks about a room, and returns the times between tokens and whether the
-// reply was whole. It ends with ctx.
-func readChat(ctx context.Context, url, model string, room, tokens int) (gaps []time.Duration, whole bool) {
+// readChat asks about a room, and returns the times between the pieces of the text, the
+// text and whether the stream has its end. It ends with ctx.
+func readChat(ctx context.Context, url, model string, room int) (gaps []time.Duration, text string, ended bool) {
 	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"When does chart room %d open?"}]}`, model, room)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
-		return nil, false
+		return nil, "", false
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
-		return nil, false
+		return nil, "", false
 	}
 	defer resp.Body.Close()
-	last, ended, final := time.Time{}, false, fmt.Sprintf("%04d", tokens-5)
+	last := time.Time{}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -143,19 +151,27 @@ func readChat(ctx context.Context, url, model string, room, tokens int) (gaps []
 		if !last.IsZero() {
 			gaps = append(gaps, now.Sub(last))
 		}
-		last, whole = now, whole || strings.Contains(line, final)
+		last = now
+		var chunk struct {
+			Choices []struct{ Delta struct{ Content string } }
+		}
+		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &chunk) == nil && len(chunk.Choices) > 0 {
+			text += chunk.Choices[0].Delta.Content
+		}
 	}
-	return gaps, whole && ended && lines.Err() == nil
+	return gaps, text, ended && lines.Err() == nil
 }
 
-// measureLeaving has readers leave in the middle, and returns how long after each
-// the model's request ended, sorted.
-func measureLeaving(t *testing.T, url string, readers int, closed <-chan time.Time) (took []time.Duration) {
+// measureLeaving has readers leave after the model's request has begun, and returns how
+// long after each it ended, sorted.
+func measureLeaving(t *testing.T, url string, readers int, begun <-chan bool, closed <-chan time.Time) (took []time.Duration) {
 	t.Helper()
 	for i := range readers {
-		ctx, leave := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		readChat(ctx, url, "ibid", i, 80)
-		left, _ := ctx.Deadline()
+		ctx, leave := context.WithCancel(t.Context())
+		go readChat(ctx, url, "ibid", i)
+		<-begun
+		time.Sleep(200 * time.Millisecond)
+		left := time.Now()
 		leave()
 		select {
 		case at := <-closed:
@@ -168,64 +184,85 @@ func measureLeaving(t *testing.T, url string, readers int, closed <-chan time.Ti
 	return took
 }
 
-// TestLoadNextToRelay compares the server with a relay of thirty lines between the
-// same readers and the same model, on an idle machine and with programs that take
-// all processors. It fails for a torn reply, a lost record or too much memory. The
-// times are figures.
+// TestLoadNextToRelay compares the server with a relay of thirty lines between the same
+// readers and the same model: with its default flags, where each statement is proved before
+// it is shown, and with --unproved off, where each token is. Then other programs take all
+// processors. Torn replies and lost records fail it, and so do times and costs over those
+// that are aimed at for 500 readers on an idle machine; IBID_READERS are fewer on a busy one.
 func TestLoadNextToRelay(t *testing.T) {
 	datatest.CampaignOnly(t)
-	const readers, tokens, over = 500, 80, 20 * time.Second
-	closed := make(chan time.Time, 2*readers)
+	const perToken, over = 50 * time.Millisecond, 20 * time.Second
+	readers := 500
+	if fewer, err := strconv.Atoi(os.Getenv("IBID_READERS")); err == nil {
+		readers = fewer
+	}
+	begun, closed := make(chan bool, 2*readers+100), make(chan time.Time, 2*readers+100)
+	forget := func() {
+		for range len(closed) {
+			<-begun
+			<-closed
+		}
+	}
 	model := openaitest.Start(t, &openaitest.Handler{
-		PerToken: 50 * time.Millisecond,
+		PerToken: perToken,
 		Reply: func(r openaitest.Request) openaitest.Reply {
-			return openaitest.Reply{Text: countedOut(askedRoom(r), tokens)}
+			begun <- true
+			return openaitest.Reply{Text: aboutRoom(askedRoom(r))}
 		},
 		Done: func(openaitest.Exchange) { closed <- time.Now() },
 	})
 	relay := exec.CommandContext(t.Context(), "ibid-relay", model)
 	least := running{url: listening(t, relay)}
 	least.pid = relay.Process.Pid
-	server := startProcess(t, rooms(t, 4000), "--model", "m", "--base-url", model, "--gate", "score", "--unproved", "off", "--no-self-test",
-		"--log-level", "error")
-	ready(t, server.url)
-
-	answers := 0
-	measure := func(machine string) {
-		for range len(closed) {
-			<-closed
-		}
-		relayed := measureLoad(t, least, "m", readers, tokens, over)
-		for range len(closed) {
-			<-closed
-		}
-		measured := measureLoad(t, server, "ibid", readers, tokens, over)
-		t.Logf("figure: %d readers in %v, %s\nrelay: %v\nIbid: %v\nratio of processor times %.2f", readers, over, machine, relayed, measured,
-			float64(measured.cpu)/float64(relayed.cpu))
-		if measured.torn > 0 || len(measured.gaps) == 0 {
-			t.Errorf("%s: %d of %d replies are torn", machine, measured.torn, readers)
-		}
-		answers += readers
-		if got := countRuns(t, server.url); got != answers {
-			t.Errorf("%s: %d records of %d answers\n%s", machine, got, answers, server.log)
+	relayed := measureLoad(t, least, "m", readers, over)
+	p99 := percentile(relayed.gaps, 99)
+	idle := readers >= 500 && p99 < 2*perToken
+	t.Logf("figure: %d readers in %v; relay: %v", readers, over, relayed)
+	aim := func(met bool, format string, args ...any) {
+		t.Helper()
+		if !met && idle && !raced() {
+			t.Errorf(format, args...)
 		}
 	}
-	measure("an idle machine")
-	for range len(closed) {
-		<-closed
-	}
-	took := measureLeaving(t, server.url, 100, closed)
-	t.Logf("figure: from a reader who leaves to the end of the model's request: p50 %v, p99 %v", percentile(took, 50), percentile(took, 99))
-	answers = countRuns(t, server.url)
-	for range runtime.NumCPU() {
-		competitor := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
-		must(t, competitor.Start())
-	}
-	measure("with a competitor on each processor")
-	peak := peakOf(server.pid)
-	t.Logf("figure: peak memory %d MB", peak>>20)
-	if peak > 300<<20 && !raced() {
-		t.Errorf("the server used %d MB", peak>>20)
+	for _, flags := range [][]string{nil, {"--unproved", "off"}} {
+		server := startProcess(t, rooms(t, 4000), append(flags, "--model", "m", "--base-url", model, "--gate", "score", "--no-self-test",
+			"--log-level", "error")...)
+		ready(t, server.url)
+		forget()
+		alone := measureLoad(t, server, "ibid", 1, 0) // the time of a statement, or of a token
+		usual, answers := percentile(alone.gaps, 99), 1
+		measure := func(machine string) chatLoad {
+			forget()
+			l := measureLoad(t, server, "ibid", readers, over)
+			t.Logf("figure: %v, %s: %v; alone p99 %v; ratio of processor times %.2f", flags, machine, l, usual,
+				float64(l.cpu)/float64(relayed.cpu))
+			if answers += readers; l.torn > 0 || len(l.gaps) == 0 {
+				t.Errorf("%v, %s: %d of %d replies are torn", flags, machine, l.torn, readers)
+			}
+			if got := countRuns(t, server.url); got != answers {
+				t.Errorf("%v, %s: %d records of %d answers\n%s", flags, machine, got, answers, server.log)
+			}
+			return l
+		}
+		loaded := measure("an idle machine")
+		late := percentile(loaded.gaps, 99)
+		aim(late <= max(usual, p99)+250*time.Millisecond && late <= max(usual, 10*p99), "%v: p99 %v, alone %v, the relay's %v", flags, late, usual, p99)
+		aim(loaded.cpu <= 4*relayed.cpu, "%v: %v of processor time for an answer, the relay's %v", flags, loaded.cpu, relayed.cpu)
+		peak := peakOf(server.pid)
+		t.Logf("figure: %v: peak memory %d MB", flags, peak>>20)
+		aim(peak <= 300<<20, "%v: the server used %d MB", flags, peak>>20)
+		forget()
+		took := measureLeaving(t, server.url, 100, begun, closed)
+		t.Logf("figure: from a reader who leaves to the end of the model's request: p50 %v, p99 %v", percentile(took, 50), percentile(took, 99))
+		aim(percentile(took, 99) <= 100*time.Millisecond, "%v: the model's request ended %v after its reader left", flags, percentile(took, 99))
+		answers = countRuns(t, server.url)
+		busy, free := context.WithCancel(t.Context())
+		for range runtime.NumCPU() {
+			must(t, exec.CommandContext(busy, "sh", "-c", "while :; do :; done").Start())
+		}
+		measure("with a competitor on each processor")
+		free()
+		server.stop()
 	}
 }
 
