@@ -96,8 +96,18 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
 }
 
-// kindOf finds the kind of answer that a question asks for; nil if it does not say.
+// kindOf finds the kind of answer that a question asks for; nil if it does not say. After
+// a clause with "when" it is asked for in the main clause: "when the light is red, who …".
 func kindOf(question string) *kind {
+	begins := func(text string, dated bool) bool {
+		words := lowerWords(text)
+		return slices.ContainsFunc(kinds, func(k kind) bool {
+			return (k.name == "date") == dated && k.name != "yes" && (k.opens.at(words, 0) || k.asks.at(words, 0))
+		})
+	}
+	if _, main, ok := strings.Cut(question, ", "); ok && begins(question, true) && begins(main, false) {
+		question = main
+	}
 	var opened *kind
 	for at, words := 0, lowerWords(question); at < len(words); at++ {
 		for i := range kinds {
@@ -129,6 +139,7 @@ var modal = regexp.MustCompile(`\b(?:may|march)\b`)
 var (
 	clockForm = regexp.MustCompile(`^\d{1,2}[:.]\d\d$`)
 	yearForm  = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
+	fullName  = regexp.MustCompile(`\p{Lu}[\p{Ll}’'-]+ (?:v[ao]n )?\p{Lu}[\p{Ll}’'-]+`)
 	nameForm  = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+(?: \p{Lu}[\pL\pM'’-]+)*`)
 )
 
@@ -144,6 +155,9 @@ func (k *kind) listed() bool {
 	return k != nil && slices.Contains([]string{"colour", "clock", "year"}, k.name)
 }
 
+// named reports whether a name is asked for.
+func (k *kind) named() bool { return k != nil && k.name == "name" }
+
 // isWay reports whether a way to do something is asked for.
 func (k *kind) isWay() bool { return k != nil && k.name == "way" }
 
@@ -153,8 +167,8 @@ func (k *kind) in(text, question string) float64 {
 	switch {
 	case k == nil || k.isWay() || k.name == "yes" && !k.words.at(lowerWords(text), 0):
 		return .5
-	case k.name == "name":
-		return named(text, question)
+	case k.named():
+		return hasName(text, question)
 	}
 	words, known := lowerWords(modal.ReplaceAllString(text, "")), map[string]bool{}
 	for _, w := range lowerWords(question) {
@@ -208,12 +222,15 @@ func isNumber(word string) bool {
 	if first, n := utf8.DecodeRuneInString(word); unspaced(first) {
 		return numberWords[word[:n]]
 	}
-	return word[0] >= '0' && word[0] <= '9' || numberWords[word] || word == "a" || word == "an"
+	return isCounted(word) || word == "a" || word == "an"
 }
 
-// named reports whether a text has a name of which the question has no word: capitalised
+// isCounted reports whether a word is a number.
+func isCounted(word string) bool { return word[0] >= '0' && word[0] <= '9' || numberWords[word] }
+
+// hasName reports whether a text has a name of which the question has no word: capitalised
 // words, or one that begins no sentence and no entry after a number.
-func named(text, question string) float64 {
+func hasName(text, question string) float64 {
 	first, letters := utf8.RuneError, false
 	for _, r := range text {
 		if unicode.IsLetter(r) {

@@ -42,7 +42,8 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		return nil, err
 	}
 	best, pieces := ranking(all), d.choose(all)
-	if len(pieces) == 0 || d.confidence(best) < least || d.foreign == nil && d.needs.kind.listed() && best[0].signals[sigKind] == 0 {
+	has := func(p piece) bool { return d.has(p, all[p.passage]) }
+	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
 		return nil, nil
 	}
 	naming := asksName.MatchString(d.question) && (d.needs.kind == nil || d.needs.kind.name == "any")
@@ -117,13 +118,14 @@ func (d *Reading) choose(all [][]sentence) []piece {
 			break
 		}
 		steps := len(chosen) > 0 && d.needs.kind.isWay() && chosen[0].end > chosen[0].start+1 // quoted whole
-		strict := len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text))              // it must have another term of the question
-		completes := func(n need) bool { return s.terms[n.stem] && !covered[n.stem] }
-		if strict && (s.score < best[0].score-rowsWithin || !slices.ContainsFunc(d.needs.terms, completes)) {
-			continue
-		}
 		in := all[s.passage]
 		p := apart(chosen, d.widen(around(in, s), in), s.index)
+		lacks := len(chosen) > 0 && d.ofKind(p, in) < d.ofKind(chosen[0], all[chosen[0].passage])
+		strict := len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text))
+		completes := func(n need) bool { return s.terms[n.stem] && !covered[n.stem] }
+		if strict && s.score < best[0].score-rowsWithin || (strict || lacks) && !slices.ContainsFunc(d.needs.terms, completes) {
+			continue
+		}
 		if terms := termsOf(p, in); p.end > 0 && (len(chosen) == 0 || adds(covered, terms)) {
 			chosen = append(chosen, p)
 			maps.Copy(covered, terms)
@@ -143,6 +145,43 @@ func (d *Reading) choose(all [][]sentence) []piece {
 	})
 	return chosen
 }
+
+// ofKind is how far a piece has something of the kind that is asked for: 1 for yes, 0 for
+// no; 1 too where that cannot be told.
+func (d *Reading) ofKind(p piece, in []sentence) (most float64) {
+	if d.foreign != nil || !d.needs.kind.tells() {
+		return 1
+	}
+	for _, s := range in[p.start:p.end] {
+		most = max(most, s.signals[sigKind])
+	}
+	return most
+}
+
+// has reports whether a piece may have what is asked for. Who it was may be in words
+// without a name, and a question with "fee" asks for more than an amount; a measure is a
+// number at least, and a time that, or in English one of few words.
+func (d *Reading) has(p piece, in []sentence) bool {
+	kind := d.needs.kind
+	switch {
+	case d.ofKind(p, in) > 0, kind.named(), kind.name == "amount", kind.name == "date" && d.language != "en":
+		return true
+	case kind.listed():
+		return false
+	}
+	return slices.ContainsFunc(in[p.start:p.end], func(s sentence) bool {
+		return slices.ContainsFunc(lowerWords(plainLine(s.text)), func(w string) bool {
+			if kind.name == "date" {
+				return numberWords[w] || momentWords[w]
+			}
+			return isCounted(w)
+		})
+	})
+}
+
+// momentWords are in English answers to "when" that have no date.
+var momentWords = words(`after before until till when whenever while during once as since
+	dusk dawn sunset sunrise soon later now always never`)
 
 // adds reports whether a third of a piece's terms are not in the quoted ones.
 func adds(covered, terms map[string]bool) bool {

@@ -44,7 +44,7 @@ type Reading struct {
 	embedder Embedder
 	encoder  retrieve.Encoder // nil if there is none that knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
-	english  bool             // the passages are, which the vectors know best
+	language string           // of the passages; the vectors know English best
 }
 
 // A passageReading says how a passage relates to the question.
@@ -70,13 +70,14 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	encoder retrieve.Encoder) (*Reading, error) {
 	d := &Reading{
 		question: question, needs: readNeeds(question, stats), embedder: e,
-		nearness: map[string][]float64{}, passages: map[string]passageReading{},
+		nearness: map[string][]float64{}, passages: map[string]passageReading{}, language: "en",
 	}
-	if encoder != nil && len(passages) > 0 && encoder.Knows(retrieve.Language(question)) &&
-		encoder.Knows(retrieve.Language(passages[0].Text)) {
+	if len(passages) > 0 {
+		d.language = retrieve.Language(passages[0].Text)
+	}
+	if encoder != nil && encoder.Knows(retrieve.Language(question)) && encoder.Knows(d.language) {
 		d.encoder = encoder
 	}
-	d.english = len(passages) == 0 || retrieve.Language(passages[0].Text) == "en"
 	// One call for everything: the question, its words, the passages, theirs.
 	texts := []string{question}
 	for _, t := range d.needs.terms {

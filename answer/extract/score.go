@@ -48,7 +48,7 @@ func (d *Reading) Chance(p retrieve.Passage) (chance float64, reason string) {
 		return d.foreign.confidence(d.foreign.best[p.ID]), "its sentences are compared by the encoder, since they are in another language than the question"
 	}
 	reason = d.needs.reason(d.passages[p.ID].all)
-	if !d.english {
+	if d.language != "en" {
 		return logistic(lexicalModel[:], []float64{d.passages[p.ID].lexical}), reason
 	}
 	f := d.topic(p.ID)
@@ -75,29 +75,28 @@ var sentenceModel = [sentenceSignals]float64{
 // secondWeight is the weight of a sentence's second score, by the encoder.
 const secondWeight = 4
 
-// The chance that the best sentence answers: the constant, then the sure signals, with
-// an encoder the weight of the sentence's score without the encoder's and that of the
-// highest second score. Both are logistic regressions on questions with an answer,
-// without one, and about other documents; of the second, the weight of the score was
-// chosen by hand.
-var (
-	confidenceModel = [1 + sureSignals]float64{-8.18, .246, .258, 1.89, 1.66}
-	encodedModel    = [3]float64{-7.4, .213, 6.57}
-)
+// confidenceModel gives the chance that the best sentence answers: the constant, then the
+// sure signals. It is a logistic regression on questions with an answer, without one, and
+// about other documents. The weight of the second score is lower than that of a fit on
+// encyclopedias, where it is best; on other documents it misleads.
+var confidenceModel = [1 + sureSignals]float64{-8.18, .246, .258, 1.89, 1.66, 4}
 
 const (
-	sureScore = iota // of the best sentence
-	sureLead         // … over the best of the other passages
-	sureDense        // cosine of question and its passage
-	sureWords        // how many words of the question are in any passage, as ln(1 + n)
+	sureScore  = iota // of the best sentence, without its second score
+	sureLead          // … over the best of the other passages
+	sureDense         // cosine of question and its passage
+	sureWords         // how many words of the question are in any passage, as ln(1 + n)
+	sureSecond        // by how much the highest second score exceeds usualSecond; 0 without an encoder
 	sureSignals
 )
 
-// maxLead is the lead from which a longer one says no more.
-const maxLead = 5
+const (
+	maxLead     = 5  // the lead from which a longer one says no more
+	usualSecond = .5 // second score that says neither
+)
 
 func (d *Reading) sure(best []*sentence) (f [sureSignals]float64) {
-	f[sureScore], f[sureLead], f[sureDense] = best[0].score, maxLead, best[0].about.dense
+	f[sureScore], f[sureLead], f[sureDense] = best[0].score-secondWeight*best[0].second, maxLead, best[0].about.dense
 	other := slices.IndexFunc(best, func(s *sentence) bool { return s.passage != best[0].passage })
 	if other > 0 {
 		f[sureLead] = min(maxLead, best[0].score-best[other].score)
@@ -107,34 +106,37 @@ func (d *Reading) sure(best []*sentence) (f [sureSignals]float64) {
 		all = all.with(s.about.all)
 	}
 	f[sureWords] = math.Log1p(float64(d.needs.count(all)))
+	if d.encoder != nil {
+		f[sureSecond] = -usualSecond
+		for _, s := range best[:min(encoded, len(best))] {
+			f[sureSecond] = max(f[sureSecond], s.second-usualSecond)
+		}
+	}
 	return f
 }
 
 // unrelated is the cosine of texts that have nothing in common, by the space of the
-// encoder; 0 where it is not given. The sentences of other topics in XQuAD and in
-// anthropic-docs are at .76 to .79 for the first. That of the second was chosen on the
-// sample library, where it answers as much as all-MiniLM-L6-v2 does.
-var unrelated = map[string]float64{"multilingual-e5-small-int8/384": .7, "bge-small-en-v1.5-int8/384": .35}
+// encoder, and by the language of the texts where that differs; 0 where it is not given.
+// The sentences of other topics in XQuAD and in anthropic-docs are at .76 to .79 for the
+// first, in Chinese .85. That of the last was chosen on the sample library, where it
+// answers as much as all-MiniLM-L6-v2 does.
+var unrelated = map[string]float64{
+	"multilingual-e5-small-int8/384": .7, "multilingual-e5-small-int8/384 zh": .755, "bge-small-en-v1.5-int8/384": .35,
+}
 
 // confidence is the chance that the best of the sentences, which are in the order
 // of their scores, answers the question.
 func (d *Reading) confidence(best []*sentence) float64 {
-	if d.foreign != nil {
+	switch f := d.sure(best); {
+	case d.foreign != nil:
 		return d.foreign.confidence(best[0].second)
+	case d.language == "en":
+		return logistic(confidenceModel[:], f[:])
+	case d.encoder != nil:
+		return logistic(secondModel[:], f[sureSecond:])
 	}
-	if d.encoder != nil {
-		second := 0.0
-		for _, s := range best[:min(encoded, len(best))] {
-			second = max(second, s.second)
-		}
-		return logistic(encodedModel[:], []float64{best[0].score - secondWeight*best[0].second, second})
-	}
-	if !d.english {
-		model := cmp.Or(otherModels[retrieve.Language(best[0].text)], otherModels[""])
-		return logistic(model[:], []float64{best[0].about.lexical, best[0].signals[sigWindow]})
-	}
-	f := d.sure(best)
-	return logistic(confidenceModel[:], f[:])
+	model := cmp.Or(otherModels[d.language], otherModels[""])
+	return logistic(model[:], []float64{best[0].about.lexical, best[0].signals[sigWindow]})
 }
 
 // lexicalModel is the chance that a passage in another language than English, whose words
@@ -142,8 +144,10 @@ func (d *Reading) confidence(best []*sentence) float64 {
 // otherModels are the chance that its best sentence answers, by language: the constant,
 // then the weights of the lexical score and of sigWindow. They are logistic regressions
 // on xquad-a; in Thai, where the vectors find all words alike, on the lexical score alone.
+// secondModel is that chance where an encoder knows the language: the weight of its score.
 var (
 	lexicalModel = [2]float64{-4.2, 18.9}
+	secondModel  = [2]float64{.6, 30}
 	otherModels  = map[string][3]float64{"": {-5.35, 12, 7}, "th": {-5.2, 21.1, 0}}
 )
 

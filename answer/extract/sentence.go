@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -137,7 +138,8 @@ func (d *Reading) secondScores(ctx context.Context, all []*sentence, kept []retr
 	if err != nil {
 		return fmt.Errorf("encoding sentences: %w", err)
 	}
-	apart := unrelated[d.encoder.Space()]
+	space := d.encoder.Space()
+	apart := cmp.Or(unrelated[space+" "+d.language], unrelated[space])
 	for i, s := range all {
 		s.second = (dot(question, rows[i]) - apart) / (1 - apart)
 	}
@@ -294,7 +296,9 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // it is quoted whole
 		text = p.Text[in[start].span.Start:in[end-1].span.End]
 	}
-	f[sigKind] = d.needs.kind.in(text, d.question)
+	if f[sigKind] = d.needs.kind.in(text, d.question); d.language == "de" && d.needs.kind.named() && !fullName.MatchString(text) {
+		f[sigKind] = min(f[sigKind], .5) // all nouns have capitals
+	}
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)
 }

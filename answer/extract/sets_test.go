@@ -22,6 +22,7 @@ type set struct {
 	name      string
 	index     *retrieve.Index
 	embedder  Embedder
+	encoder   retrieve.Encoder // gives second scores, unless nil
 	questions []question
 }
 
