@@ -282,16 +282,8 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		}
 		up.add(f)
 	}
-	if c.encoded != "" {
-		var e encodedChunks
-		if e.done, e.total, err = store.Embedded(ctx, c.encoded); err != nil {
-			return err
-		}
-		f := ok("encoded", "%s", e)
-		if e.done < e.total {
-			f.Next = "a running server encodes the rest; 'ibid ingest --encode FOLDER' does so at once"
-		}
-		up.add(f)
+	if err := c.checkEncoded(ctx, store, up); err != nil {
+		return err
 	}
 	if err := checkCallers(ctx, store, up); err != nil {
 		return err
@@ -311,6 +303,23 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		}
 	}
 	return err
+}
+
+// checkEncoded counts the chunks that the encoder in use has encoded.
+func (c *doctorCmd) checkEncoded(ctx context.Context, store *state.Store, up *checkup) error {
+	if c.encoded == "" {
+		return nil
+	}
+	done, total, err := store.Embedded(ctx, c.encoded)
+	if err != nil {
+		return err
+	}
+	f := ok("encoded", "%d of %s encoded", done, counted(total, "chunk"))
+	if done < total {
+		f.Next = "a running server encodes the rest; 'ibid ingest --encode FOLDER' does so at once"
+	}
+	up.add(f)
+	return nil
 }
 
 // checkCallers counts the keys, and the stored answers that quote what has changed since.

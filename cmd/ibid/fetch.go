@@ -13,7 +13,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -69,7 +68,7 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 		}
 	}
 	if err == nil {
-		err = keep(filepath.Join(folder, name), reply.Body, func(n int64) {
+		_, err = keep(filepath.Join(folder, name), reply.Body, maxDownload, func(n int64) {
 			timer.Reset(stalled)
 			progress(int(n), int(max(0, reply.ContentLength)))
 		})
@@ -86,26 +85,25 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 	return nil
 }
 
-// keep writes a stream to a file, and reports how many bytes there are.
-func keep(to string, from io.Reader, progress func(n int64)) error {
+// keep writes a stream to a file, at most limit bytes, and reports how many there are.
+func keep(to string, from io.Reader, limit int64, progress func(n int64)) (n int64, err error) {
 	out, err := os.Create(to)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	n := int64(0)
-	for err == nil {
+	for err == nil && n <= limit {
 		var more int64
 		more, err = io.CopyN(out, from, 1<<18)
 		n += more
 		progress(n)
-		if n > maxDownload {
-			err = fmt.Errorf("it has more than %s", megabytes(maxDownload))
-		}
+	}
+	if n > limit {
+		err = fmt.Errorf("it has more than %s", megabytes(limit))
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return errors.Join(err, out.Close())
+	return n, errors.Join(err, out.Close())
 }
 
 // A finder looks for files by their names, in a folder, in an archive, and in archives in
@@ -115,6 +113,8 @@ type finder struct {
 	scratch string
 	left    int64             // how many bytes may still be unpacked
 	found   map[string]string // the paths, by the wanted names
+
+	unpacked int // number of files
 }
 
 // look finds the files in a folder, without its subfolders, or in a file.
@@ -162,9 +162,11 @@ func (f *finder) note(name, at string, depth int) error {
 		if f.use(name) == "" && (depth == 1 || each[path.Ext(name)] == nil) {
 			return nil
 		}
-		to, err := f.unpack(name, from)
-		if err != nil {
-			return err
+		f.unpacked++
+		to := filepath.Join(f.scratch, fmt.Sprintf("unpacked-%d", f.unpacked))
+		n, err := keep(to, from, f.left, func(int64) {})
+		if f.left -= n; err != nil {
+			return fmt.Errorf("unpacking %s: %w", name, err)
 		}
 		return f.note(name, to, depth-1)
 	})
@@ -215,16 +217,4 @@ func eachTarred(at string, do func(string, io.Reader) error) error {
 			return err
 		}
 	}
-}
-
-func (f *finder) unpack(name string, from io.Reader) (to string, err error) {
-	out, err := os.CreateTemp(f.scratch, "unpacked-*")
-	if err != nil {
-		return "", err
-	}
-	n, err := io.Copy(out, io.LimitReader(from, f.left+1))
-	if f.left -= n; f.left < 0 && err == nil {
-		err = fmt.Errorf("%s is too large unpacked", strings.TrimSpace(path.Base(name)))
-	}
-	return out.Name(), errors.Join(err, out.Close())
 }
