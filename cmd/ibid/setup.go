@@ -299,10 +299,6 @@ func (c encodeConfig) workers() int { return cmp.Or(max(0, c.EncoderCPU), (runti
 // encodedChunks is how many of the stored chunks the encoder has encoded.
 type encodedChunks struct{ done, total int }
 
-func (e encodedChunks) String() string {
-	return fmt.Sprintf("%d of %s encoded", e.done, counted(e.total, "chunk"))
-}
-
 // encode encodes whatever has not been encoded yet, until ctx is done.
 func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *slog.Logger) {
 	logged, pending := time.Now(), false
