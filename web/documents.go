@@ -178,7 +178,11 @@ func (d *documents) viewer(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := viewerPage{frame: d.pages.frame(x.Title), shownDocument: x, Outline: outline(doc), Key: keyPassages(doc),
+	frame, err := d.frame(c.Request().Context(), x.Title)
+	if err != nil {
+		return err
+	}
+	page := viewerPage{frame: frame, shownDocument: x, Outline: outline(doc), Key: keyPassages(doc),
 		Summarizes: len(x.Blocks) > 0 && d.summarizes(c.Request().Context()), Find: strings.TrimSpace(c.QueryParam("find")),
 		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && x.Original == ""}
 	turn := func(number int) string {
@@ -212,7 +216,11 @@ func (d *documents) listPage(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	p := documentsPage{frame: d.pages.frame("Documents"), listing: l, MayChange: d.mayChange(ctx), Caller: callerMark(holderFrom(ctx))}
+	frame, err := d.frame(ctx, "Documents")
+	if err != nil {
+		return err
+	}
+	p := documentsPage{frame: frame, listing: l, MayChange: d.mayChange(ctx), Caller: callerMark(holderFrom(ctx))}
 	if l.More && len(l.Documents) > 0 {
 		q := c.QueryParams()
 		q.Set("after", l.Documents[len(l.Documents)-1].ID)

@@ -87,7 +87,7 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 	p.languages = language.NewMatcher(tags)
 	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
 		t, err := template.New("frame.html").Funcs(template.FuncMap{
-			"link": Link, "size": size, "sentence": asSentence, "upper": strings.ToUpper, "visible": rewrite.VisibleName,
+			"link": Link, "size": size, "sentence": asSentence, "upper": strings.ToUpper,
 			"target": schemaTarget, "words": schemaWords, "requires": schemaRequires,
 		}).Funcs(books[0].functions()).
 			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
@@ -110,6 +110,15 @@ type frame struct {
 	Prefix  string // path that addresses begin with, without a trailing slash
 	Version string
 	Keys    bool // guard the server
+	// Shelves are the names of renamed collections by the roots of their uploads: the id of
+	// a document, and so every link to it, keeps the name that its collection had first.
+	Shelves map[string]string
+}
+
+// Name is the id of a document as people read it: with the name that its collection has now.
+func (f frame) Name(id string) string {
+	root, path, _ := strings.Cut(id, "/")
+	return rewrite.VisibleName(cmp.Or(f.Shelves[root], root) + "/" + path)
 }
 
 type homePage struct {
@@ -127,15 +136,18 @@ type homePage struct {
 }
 
 func newHomePage(d *documents, model func(context.Context) string, kept bool) *homePage {
-	return &homePage{frame: d.pages.frame(""), pages: d.pages, documents: d, model: model, Kept: kept,
+	return &homePage{pages: d.pages, documents: d, model: model, Kept: kept,
 		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "collections.js", "conversation.js", "copy.js",
 			"dom.js", "history.js", "library.js", "past.js",
 			"peek.js", "reader.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}}
 }
 
 func (p *homePage) show(c echo.Context) error {
-	home := *p
+	home, err := *p, error(nil)
 	ctx := c.Request().Context()
+	if home.frame, err = p.documents.frame(ctx, ""); err != nil {
+		return err
+	}
 	caller := holderFrom(ctx)
 	home.Model, home.MaySet = p.model(ctx), caller == nil || caller.maySet()
 	home.MayChange = p.documents.mayChange(ctx)
@@ -186,6 +198,25 @@ type problemPage struct {
 
 func (p *pages) frame(heading string) frame {
 	return frame{Heading: heading, Prefix: p.prefix(), Version: p.version, Keys: p.keyed}
+}
+
+// frame is the frame of a page with names of documents.
+func (d *documents) frame(ctx context.Context, heading string) (frame, error) {
+	f := d.pages.frame(heading)
+	f.Shelves = map[string]string{}
+	if d.folders == nil {
+		return f, nil
+	}
+	roots, err := d.folders.Roots(ctx)
+	if err != nil {
+		return f, fmt.Errorf("listing the collections with uploads: %w", err)
+	}
+	for _, r := range roots {
+		if r.Name != r.Collection {
+			f.Shelves[r.Name] = r.Collection
+		}
+	}
+	return f, nil
 }
 
 // send renders a page completely before it sends it, so that an error never leaves half a page.

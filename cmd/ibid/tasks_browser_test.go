@@ -224,8 +224,15 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 			u.press("Add")
 			u.waitFor(`document.querySelectorAll("#shelf li").length === 1`)
 		}},
-		{"summarize a document", func(u *newUser) {
+		{"rename the collection", func(u *newUser) {
+			u.press("Rename")
+			u.fill("Name", "Spring")
+			u.key("Enter", "\r", 13)
+			u.waitFor(`document.querySelector(".into").innerText.includes("Spring")`)
 			u.press("Documents")
+			u.waitFor(`[...document.querySelectorAll("#rows .path")].some((e) => e.innerText === "Spring/Notes.md")`)
+		}},
+		{"summarize a document", func(u *newUser) {
 			u.waitFor(`document.querySelectorAll("#rows .select").length === 3`)
 			u.press("Fees")
 			u.waitFor(`document.getElementById("summary")?.hidden === false`)
@@ -235,7 +242,7 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 		{"ask about a document", func(u *newUser) {
 			u.press("Ask about this document")
 			u.waitFor(`document.getElementById("only-words")?.innerText === "Asking only: Fees"`)
-			u.askFor("Who pays half?")
+			u.askFor("Which fee is it for a mooring?")
 		}},
 		{"export a conversation", func(u *newUser) {
 			allowed := browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: downloads,
@@ -246,8 +253,9 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 			u.press("History")
 			u.press("Export")
 			eventually(t, "the exported conversation", func() bool {
-				text, err := os.ReadFile(filepath.Join(downloads, "Who pays half.md"))
-				return err == nil && strings.Contains(string(text), "## Who pays half?") && strings.Contains(string(text), "Fees")
+				text, err := os.ReadFile(filepath.Join(downloads, "Which fee is it for a mooring.md"))
+				return err == nil && strings.Contains(string(text), "## Which fee is it for a mooring?") &&
+					strings.Contains(string(text), "- Boats: [“The mooring fee is 240 crowns a season")
 			})
 		}},
 	}

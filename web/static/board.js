@@ -3,7 +3,7 @@
 // others fold.
 
 import { Blocks } from "./blocks.js";
-import { documentURL, el, marked, place, snippet, visibleName } from "./dom.js";
+import { documentName, documentURL, el, marked, place, snippet } from "./dom.js";
 import { locale, t } from "./words.js";
 
 const verdicts = { relevant: t("on topic"), irrelevant: t("off topic"), unparsable: t("kept: unreadable verdict"), error: t("kept: not checked") };
@@ -53,7 +53,7 @@ export class Board {
     this.title.textContent = t("Sources");
     this.sources.append(el("li", { value: cited.number, "data-number": cited.number },
       this.opener("source-title", { ...cited, start: 0, end: 0 }, cited.title || cited.document),
-      el("span", { class: "path" }, visibleName(cited.document)), el("ul", { class: "quotes" })));
+      el("span", { class: "path" }, documentName(cited.document)), el("ul", { class: "quotes" })));
   }
 
   // quote moves a passage up to its source, with the quoted words marked in it. Those that
@@ -88,7 +88,7 @@ export class Board {
     const words = { moved: t("The quoted text has moved since {day}.", { day }), changed: t("The quoted text has changed since {day}.", { day }), gone: t("The quoted text is gone since {day}.", { day }) };
     for (const { number, state, now } of sources) {
       if (!words[state]) continue;
-      const renamed = now ? t("Renamed to {name} since {day}.", { name: visibleName(now), day }) : "";
+      const renamed = now ? t("Renamed to {name} since {day}.", { name: documentName(now), day }) : "";
       const change = renamed && !isStale(state) ? renamed : `${renamed} ${words[state]}`.trim();
       this.sources.querySelector(`[data-number="${Number(number)}"] .path`)?.after(el("p", { class: "facts state" }, change));
     }

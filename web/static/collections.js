@@ -1,6 +1,6 @@
 // The collections on the home page, as notebooks: choose one, make one, rename it.
 
-import { base, byId, el } from "./dom.js";
+import { base, byId, el, shelves } from "./dom.js";
 import { get, patch, post, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
@@ -33,6 +33,7 @@ export class Collections {
   // load lists the collections, of which some may be new, and chooses the one of the last time.
   async load() {
     const { collections } = await get(new URL("api/collections", base));
+    for (const c of collections) for (const r of c.roots) if (r.uploads && r.root !== "uploads") shelves.set(r.root, c.collection);
     this.made = collections.filter((c) => c.roots.some((r) => r.uploads && r.root !== "uploads")).map((c) => c.collection);
     this.list.replaceChildren(this.list.options[0], ...collections.map((c) => el("option", { value: c.collection }, c.collection)));
     const before = localStorage.getItem(chosen);

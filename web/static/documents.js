@@ -1,7 +1,7 @@
 // The documents page: upload, find, sort, select, ask, read again and delete.
 // Without this module the page is a plain list.
 
-import { base, byId, documentAPI, documentURL, el, visibleName } from "./dom.js";
+import { base, byId, documentAPI, documentName, documentURL, el } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { showInto as intoWords, upload } from "./upload.js";
 import { locale, t } from "./words.js";
@@ -58,7 +58,7 @@ function troubles(list) {
   const section = byId("troubles");
   section.hidden = list.length === 0;
   section.querySelector("ul").replaceChildren(...list.map((x) => el("li", { "data-id": x.document },
-    el("span", { class: "path" }, visibleName(`${x.root}/${x.path}`)), el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action), ` ${x.reason || ""}`, ...troubleActions(x.document))));
+    el("span", { class: "path" }, documentName(`${x.root}/${x.path}`)), el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action), ` ${x.reason || ""}`, ...troubleActions(x.document))));
   byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, t("{n} files couldn't be read", { n: list.length }))] : []));
 }
 
@@ -116,14 +116,14 @@ function state(d) {
 function row(d) {
   const { words: read, reason } = state(d);
   const { date, of } = dateOf(d);
-  const copies = (equal.get(d.digest) || []).filter((x) => x !== d).map((x) => visibleName(x.document));
+  const copies = (equal.get(d.digest) || []).filter((x) => x !== d).map((x) => documentName(x.document));
   const cells = [
     el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document), "aria-label": t("Select {name}", { name: d.title || d.document }), onchange: (e) => {
       if (e.target.checked) selected.add(d.document);
       else selected.delete(d.document);
       showSelected();
     } })),
-    el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, visibleName(d.document)),
+    el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, documentName(d.document)),
       copies.length ? el("span", { class: "facts" }, `${t("Also in:")} ${copies.slice(0, 3).join(", ")}${copies.length > 3 ? "…" : ""}`) : ""),
     el("td", { class: "date" }, date, of ? el("span", { class: "facts" }, of) : ""),
     el("td", reason ? { class: "partly" } : {}, read, reason ? el("span", { class: "facts" }, ` ${reason}`) : ""),
@@ -172,7 +172,7 @@ async function changeSelected(method, done, couldNot) {
     if (!response?.ok) failed.push(id);
   }
   await refresh();
-  say(failed.length ? couldNot(failed.join(", ")) : done);
+  say(failed.length ? couldNot(failed.map(documentName).join(", ")) : done);
   words.focus();
 }
 byId("read-selected")?.addEventListener("click", () => changeSelected("POST", t("The documents were read again."), (names) => t("Couldn't read {names} again.", { names })));
@@ -197,29 +197,30 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
 // actions returns the buttons of an upload; other files are changed in their folder.
 function actions(id) {
   if (!isUpload(id)) return [];
-  const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name: id }), onclick: () => change(again, "POST", id, t("{name} was read again.", { name: id })) }, t("Read again"));
-  const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0], "aria-label": t("Replace: {name}", { name: id }), onchange: () => {
+  const name = documentName(id);
+  const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name }), onclick: () => change(again, "POST", id, t("{name} was read again.", { name })) }, t("Read again"));
+  const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0], "aria-label": t("Replace: {name}", { name }), onchange: () => {
     // A file with the name of another replaces it.
     const to = new URL(`api/documents?name=${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`, base);
     const { collection: of } = all?.find((d) => d.document === id) || {};
     if (of) to.searchParams.set("collection", of);
-    if (file.files.length) change(replace, "POST", id, `${id}: ${t("Replaced")}`, to, { headers: { "Content-Type": "application/octet-stream" }, body: file.files[0] });
+    if (file.files.length) change(replace, "POST", id, `${name}: ${t("Replaced")}`, to, { headers: { "Content-Type": "application/octet-stream" }, body: file.files[0] });
   } });
-  const replace = el("button", { type: "button", class: "quiet", "aria-label": t("Replace: {name}", { name: id }), onclick: () => file.click() }, t("Replace"));
+  const replace = el("button", { type: "button", class: "quiet", "aria-label": t("Replace: {name}", { name }), onclick: () => file.click() }, t("Replace"));
   let sure = false;
-  const remove = el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: id }), onclick: () => {
+  const remove = el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name }), onclick: () => {
     if (sure) {
-      change(remove, "DELETE", id, t("{name} was deleted.", { name: id }));
+      change(remove, "DELETE", id, t("{name} was deleted.", { name }));
       return;
     }
     sure = true;
     remove.textContent = t("Confirm delete");
-    remove.setAttribute("aria-label", t("Confirm delete: {name}", { name: id }));
+    remove.setAttribute("aria-label", t("Confirm delete: {name}", { name }));
   } }, t("Delete"));
   remove.addEventListener("blur", () => {
     sure = false;
     remove.textContent = t("Delete");
-    remove.setAttribute("aria-label", t("Delete: {name}", { name: id }));
+    remove.setAttribute("aria-label", t("Delete: {name}", { name }));
   });
   return [again, replace, file, remove];
 }

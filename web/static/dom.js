@@ -57,6 +57,16 @@ export function visibleName(name) {
   return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+// shelves are the names of renamed collections by the roots of their uploads: a
+// document's id keeps the name that its collection had first.
+export const shelves = new Map(Object.entries(JSON.parse(byId("shelves")?.textContent ?? "{}")));
+
+// documentName returns the id of a document as people read it.
+export function documentName(id) {
+  const [root] = id.split("/", 1);
+  return visibleName((shelves.get(root) ?? root) + id.slice(root.length));
+}
+
 // marked returns the parts of a text with its marks, which count bytes.
 export function marked({ text, marks }) {
   const bytes = new TextEncoder().encode(text), decode = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));

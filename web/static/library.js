@@ -2,7 +2,7 @@
 // of which the reader can tick those to ask.
 
 import { Collections } from "./collections.js";
-import { base, byId, documentAPI, el, visibleName } from "./dom.js";
+import { base, byId, documentAPI, documentName, el, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { showInto, upload } from "./upload.js";
 import { parts, t } from "./words.js";
@@ -125,12 +125,12 @@ export class Library {
 
   #drawShelf(documents) {
     this.shelf.hidden = documents.length === 0;
-    this.shelf.querySelector("ul").replaceChildren(...documents.map((d) => el("li", {}, el("label", { title: visibleName(d.document) },
+    this.shelf.querySelector("ul").replaceChildren(...documents.map((d) => el("li", {}, el("label", { title: documentName(d.document) },
       el("input", { type: "checkbox", checked: this.picked.has(d.document), onchange: (e) => {
         if (e.target.checked) this.picked.set(d.document, d.title || d.document);
         else this.picked.delete(d.document);
         this.#showPicked();
-      } }), " ", d.title || visibleName(d.document)))));
+      } }), " ", d.title || documentName(d.document)))));
     for (const d of documents) if (this.picked.has(d.document)) this.picked.set(d.document, d.title || d.document);
     this.#showPicked();
   }

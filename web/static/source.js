@@ -1,7 +1,7 @@
 // The source of a citation: the document's text, scrolled to the marked quote.
 // A panel on wide screens, a sheet over the lower part of narrow ones.
 
-import { byId, documentURL, el, place, visibleName } from "./dom.js";
+import { byId, documentName, documentURL, el, place } from "./dom.js";
 import { Reader } from "./reader.js";
 import { t } from "./words.js";
 
@@ -66,14 +66,14 @@ export class SourcePanel {
     }
     this.panel.querySelector(".also-in")?.remove();
     if (text.also_in) {
-      links.before(el("p", { class: "facts also-in" }, `${t("Also in:")} ${text.also_in.map(visibleName).join(", ")}`));
+      links.before(el("p", { class: "facts also-in" }, `${t("Also in:")} ${text.also_in.map(documentName).join(", ")}`));
     }
   }
 
   #head(at) {
     return el("header", { class: "source-head" },
       el("div", {},
-        el("p", { class: "path" }, visibleName(at.document)),
+        el("p", { class: "path" }, documentName(at.document)),
         el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
         place(at) ? el("p", { class: "facts" }, place(at)) : "",
         el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link, at.run), target: "_blank", rel: "noopener" }, t("Open full page"))),
