@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"image/color"
+	"image/draw"
 	"image/png"
 	"io"
 	"os"
@@ -199,18 +201,32 @@ func TestBrowserDocuments(t *testing.T) {
 	b.is("5 documents", `document.getElementById("facts").textContent`)
 }
 
-// printed draws every page as a white sheet.
+// printed draws a page as lines of grey words, those of a quote marked.
 type printed struct{}
 
 func (printed) Draws(_ context.Context, format string) bool { return format == "pdf" }
 
-func (printed) DrawPage(_ context.Context, _ *ingest.Document, page int, _ string, width int) ([]byte, error) {
+func (printed) DrawPage(_ context.Context, _ *ingest.Document, page int, quote string, width int) ([]byte, error) {
 	if page > 9 {
 		return nil, fmt.Errorf("page %d: %w", page, ingest.ErrNoDrawing)
 	}
-	sheet := image.NewGray(image.Rect(0, 0, width, width*14/10))
-	for i := range sheet.Pix {
-		sheet.Pix[i] = 0xff
+	sheet := image.NewRGBA(image.Rect(0, 0, width, width*14/10))
+	fill := func(x, y, w, h int, c color.Color) {
+		at := image.Rect(x*width/100, y*width/100, (x+w)*width/100, (y+h)*width/100)
+		draw.Draw(sheet, at, image.NewUniform(c), image.Point{}, draw.Src)
+	}
+	fill(0, 0, 100, 140, color.White)
+	fill(12, 12, 30, 3, color.Gray{70})
+	for line := range 30 {
+		if line == 0 || line%8 == 0 {
+			continue // between paragraphs
+		}
+		if quote != "" && (line == 11 || line == 12) {
+			fill(11, 18+4*line-1, 78, 4, color.RGBA{255, 231, 154, 255})
+		}
+		for x := 12; x < 84; x += 3 + (x*line)%7 {
+			fill(x, 18+4*line, 2+(x*line)%7, 2, color.Gray{120})
+		}
 	}
 	var out bytes.Buffer
 	err := png.Encode(&out, sheet)
