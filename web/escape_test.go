@@ -186,6 +186,37 @@ func TestHonestTexts(t *testing.T) {
 	}
 }
 
+// TestRendered checks that nothing is live in the hostile and the honest texts, alone and
+// between links of Ibid's own. IBID_ESCAPED names a file to write them to, a JSON line for
+// each, for the renderers that .ci/clients has.
+func TestRendered(t *testing.T) {
+	texts := hostileTexts(t)
+	for _, f := range honestFiles(t) {
+		texts = append(texts, hostileText{"honest", f.Name, string(f.Data)})
+	}
+	var lines []byte
+	for _, h := range texts {
+		for _, text := range []string{h.text, "The pier§ is " + h.text + "§ shut."} {
+			var e rewrite.Escaper
+			var out []byte
+			for i, part := range strings.Split(text, "§") {
+				if i > 0 {
+					out, _ = e.AppendNumber(out, []byte("[[1]](/documents/own)"))
+				}
+				out = e.Append(out, []byte(part))
+			}
+			out = e.Close(out)
+			if what := liveIn(string(out)); what != "" {
+				t.Errorf("%s, %s has %s", h.file, h.name, what)
+			}
+			lines = append(append(lines, encoded(map[string]string{"name": h.file + ": " + h.name, "markdown": string(out)})...), '\n')
+		}
+	}
+	if file := os.Getenv("IBID_ESCAPED"); file != "" {
+		must(t, os.WriteFile(file, lines, 0o644))
+	}
+}
+
 // TestPlainTexts checks that every renderer shows exactly the words of a document, as
 // a quoted answer has them.
 func TestPlainTexts(t *testing.T) {

@@ -1,4 +1,4 @@
-// Renders the lines of standard input (see escaped.go) as chat clients do, and fails
+// Renders the lines of standard input (of TestRendered) as chat clients do, and fails
 // if anything in them is live but Ibid's own links.
 import { createInterface } from "node:readline";
 import * as commonmark from "commonmark";

@@ -1,4 +1,4 @@
-"""Renders the lines of standard input (see escaped.go) with mistune and
+"""Renders the lines of standard input (of TestRendered) with mistune and
 markdown-it-py, and fails if anything in them is live but Ibid's own links."""
 
 import html.parser

@@ -246,7 +246,8 @@ func TestLoadNextToRelay(t *testing.T) {
 		}
 		loaded := measure("an idle machine")
 		late := percentile(loaded.gaps, 99)
-		aim(late <= max(usual, p99)+250*time.Millisecond && late <= max(usual, 10*p99), "%v: p99 %v, alone %v, the relay's %v", flags, late, usual, p99)
+		aim(late <= max(usual, p99)+250*time.Millisecond && late <= max(usual, 10*p99), "%v: p99 %v, alone %v, the relay's %v",
+			flags, late, usual, p99)
 		aim(loaded.cpu <= 4*relayed.cpu, "%v: %v of processor time for an answer, the relay's %v", flags, loaded.cpu, relayed.cpu)
 		peak := peakOf(server.pid)
 		t.Logf("figure: %v: peak memory %d MB", flags, peak>>20)
