@@ -99,7 +99,9 @@ func measure(b *testing.B, shelf *shelf, n int) {
 		perChunk = append(perChunk, float64(heap()-before)/float64(n))
 	}
 	b.Run("Search", func(b *testing.B) {
-		percentiles(b, len(libs), func(kind, i int) { search(b, libs[kind], i) })
+		before := clusterTime()
+		searches := percentiles(b, len(libs), func(kind, i int) { search(b, libs[kind], i) })
+		b.ReportMetric((clusterTime()-before)/float64(searches), "clusterms/search")
 		for kind, bytes := range perChunk {
 			b.ReportMetric(bytes, "heapB/chunk-"+kinds[kind])
 		}
@@ -197,8 +199,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// percentiles times 200 calls for each of n kinds in each round, in turn.
-func percentiles(b *testing.B, n int, f func(kind, i int)) {
+// percentiles times 200 calls for each of n kinds in each round, in turn, and returns how
+// many of each there were.
+func percentiles(b *testing.B, n int, f func(kind, i int)) (calls int) {
 	times := make([][]float64, n)
 	for round := 0; b.Loop(); round++ {
 		for i := range 200 {
@@ -225,6 +228,7 @@ func percentiles(b *testing.B, n int, f func(kind, i int)) {
 		}
 	}
 	b.ReportMetric(0, "ns/op")
+	return len(times[0])
 }
 
 // fill stores the documents that the library lacks, so many at a time, and returns

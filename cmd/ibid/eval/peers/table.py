@@ -37,12 +37,13 @@ def judge(question, answer, every):
         "judges": sum(c["judge"] for c in calls),
         "tokens_in": sum(c["tokens_in"] for c in calls),
         "tokens_out": sum(c["tokens_out"] for c in calls),
-        "holds": not answer["refused"] and any(words(a) in words(answer["text"]) for a in question.get("answers", [])),
+        "holds": not answer["refused"] and holds(answer["text"], question),
         "right": not answer["refused"]
         and (right == gold if question["kind"] == "two-documents" else bool(right))
         and bool(gold),
         "listed": len(listed),
         "wrong": len(listed) - len(right),
+        "empty": sum(not holds("\n".join(texts), question) for d, texts in listed.items() if d not in gold),
         "unused": len(listed) - len(used),
         "numbered": any(n is not None for n in shown),
         "marks": len(numbers),
@@ -62,6 +63,11 @@ def waited(calls):
         total += max(0, c["end"] - max(until, c["start"]))
         until = max(until, c["end"])
     return total
+
+
+def holds(text, question):
+    """Says whether a text has the words of an expected answer."""
+    return any(words(a) in words(text) for a in question.get("answers", []))
 
 
 def letters(text):
@@ -115,6 +121,7 @@ def rows(asked):
         (f"Answers with the right sources, of {answerable}", 0, each(sum, "right"), None),
         ("Documents listed as sources", 0, each(sum, "listed"), None),
         ("… that do not hold the answer", 0, each(sum, "wrong"), None),
+        ("… of these, whose passages do not have its words either", 0, each(sum, "empty"), None),
         ("… that nothing in the answer comes from", 0, each(sum, "unused"), None),
         (f"Refused, of {len(asked) - answerable} questions without an answer", 0, refused(False), None),
         (f"Refused, of {answerable} with one", 0, refused(True), None),
