@@ -268,6 +268,8 @@ func TestGarbled(t *testing.T) {
 		"Contents\n" + strings.Repeat("Fares .................. 12\n", 20): false, strings.Repeat("Fares . . . . . . . . . 12\n", 20): false,
 		strings.Repeat("12.50 | 3 | -7 % | 1,024\n", 20): false,
 		"Библиотека открывается в девять часов утра. По воскресеньям она закрыта, а книги можно вернуть через окно во дворе.": false,
+		"аХАКХНРЕЙЮ НРЙПШБЮЕРЯЪ Б ДЕБЪРЭ ВЮЯНБ СРПЮ, Ю ОН БНЯЙПЕЯЕМЭЪЛ НМЮ ГЮЙПШРЮ, Ю ЙМХЦХ ЛНФМН БЕПМСРЭ":                    true,
+		"Хүн бүр төрж мэндлэхэд эрх чөлөөтэй, адилхан нэр төртэй, ижил эрхтэй байдаг. Номын сан есөн цагт нээгддэг":           false,
 		"Kirjasto avataan yhdeksältä. Sunnuntaisin se on kiinni, mutta kirjat voi palauttaa ikkunasta pihan puolella.":        false,
 		"Biblioteka jest otwarta od dziewiątej rano. W niedzielę jest zamknięta, książki można zwrócić później przez okno.":   false,
 		"圖書館九點開門。星期日不開放。" + strings.Repeat("遲還的書要付費，請到窗口辦理還書手續。", 10):                                                         false,

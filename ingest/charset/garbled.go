@@ -27,7 +27,7 @@ func withoutData(text string) string {
 // is.
 func Garbled(text string) bool {
 	const enough = 60
-	var visible, known, private, latin, common, vowels, words, breaks int
+	var visible, known, private, latin, common, vowels, cyrillic, usual, words, breaks int
 	previous, shown := ' ', ' ' // shown is no space
 	for _, r := range norm.NFD.String(withoutData(text[:min(len(text), sampleBytes)])) {
 		if unicode.IsMark(r) {
@@ -54,6 +54,12 @@ func Garbled(text string) bool {
 				vowels++
 			}
 		}
+		if unicode.Is(unicode.Cyrillic, r) {
+			cyrillic++
+			if strings.ContainsRune("оеаинтсрвліөүәј", lower) {
+				usual++
+			}
+		}
 		if letter && !unicode.IsLetter(previous) {
 			words++
 		} else if unicode.IsUpper(r) && unicode.IsLower(previous) && !unicode.Is(unicode.Latin, r) { // not in code
@@ -68,6 +74,9 @@ func Garbled(text string) bool {
 	case visible < enough:
 		return false
 	case private*3 > visible, known*5 < visible*2:
+		return true
+	}
+	if cyrillic >= enough && cyrillic*2 > known && usual*100 < cyrillic*45 {
 		return true
 	}
 	return latin >= enough && latin*2 > known && common*100 < latin*42 && vowels*100 < latin*24 || words >= 10 && breaks*2 > words

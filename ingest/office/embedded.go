@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"ibid/ingest/charset"
@@ -21,7 +22,7 @@ func HoldsFiles(data []byte) bool {
 }
 
 // media are the endings of recordings.
-var media = map[string]bool{".mp3": true, ".m4a": true, ".wav": true, ".wma": true, ".mp4": true, ".m4v": true, ".mov": true, ".avi": true, ".wmv": true}
+var media = []string{".mp3", ".m4a", ".wav", ".wma", ".mp4", ".m4v", ".mov", ".avi", ".wmv"}
 
 // wide encodes ASCII in little-endian UTF-16, as the names in compound files are.
 func wide(s string) string { return strings.Join(strings.Split(s, ""), "\x00") + "\x00" }
@@ -47,7 +48,7 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 func (f *file) embedded(each func(part, name string, content []byte) error) error {
 	ofCharts := f.ofCharts()
 	for _, part := range f.names {
-		if strings.Contains(part, "/media/") && media[strings.ToLower(path.Ext(part))] {
+		if strings.Contains(part, "/media/") && slices.Contains(media, strings.ToLower(path.Ext(part))) {
 			if err := each(part, path.Base(part), nil); err != nil {
 				return err
 			}

@@ -111,7 +111,8 @@ func ownEncoding(program []byte) pdf.Value {
 		src += fmt.Sprintf("%s/%s ", m[1], m[2])
 	}
 	src += "]>>>>endobj\n"
-	src += fmt.Sprintf("xref\n0 2\n0000000000 65535 f \n0000000009 00000 n \ntrailer<</Size 2/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(src))
+	src += fmt.Sprintf("xref\n0 2\n0000000000 65535 f \n0000000009 00000 n \n"+
+		"trailer<</Size 2/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(src))
 	r, err := pdf.NewReader(strings.NewReader(src), int64(len(src)))
 	if err != nil {
 		return pdf.Value{}
