@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -209,6 +210,11 @@ func (p *proof) find(u statement.Unit) finding {
 		passage := p.passages[label-1]
 		evidence[i] = support.Passage{Text: passage.Text, Title: passage.Title, Heading: passage.Heading}
 		f.quotes[label-1] = p.prover.Find(u.Plain, evidence[i])
+	}
+	if !cited {
+		p.compare(u.Plain, f.quotes)
+	}
+	for _, label := range f.near {
 		f.borne = f.borne || f.quotes[label-1].Verdict != support.Weak
 	}
 	weak := func(label int) bool { return f.quotes[label-1].Verdict == support.Weak }
@@ -233,6 +239,44 @@ func (p *proof) find(u statement.Unit) finding {
 		return p.prover.Find(u.Plain, support.Passage{Text: q.Text}).Verdict != support.Weak
 	})
 	return f
+}
+
+// How the encoder's second score of a quote moves the log-odds of its support: by
+// comparedWeight for each unit above comparedMiddle. WiCE's claims have an AUROC of .839
+// and .878 with it, and of .828 and .872 without, one half and the other. Only quotes from
+// leastCompared up, which nothing contradicts, are compared, and so many of them.
+const (
+	comparedWeight = 3
+	comparedMiddle = .65
+	leastCompared  = .201
+	mostCompared   = 8
+)
+
+// compare adds what the encoder says to the supports of a statement that cites nothing.
+func (p *proof) compare(plain string, quotes []support.Quote) {
+	var near []*support.Quote
+	var texts []string
+	for i := range quotes {
+		q, text := &quotes[i], p.passages[i].Text
+		if q.Verdict != support.Quoted && q.Support >= leastCompared && len(near) < mostCompared {
+			near, texts = append(near, q), append(texts, text[q.Start:q.End])
+		}
+	}
+	if p.Encoder == nil || len(near) == 0 || !p.Encoder.Knows(retrieve.Language(plain)) {
+		return
+	}
+	scores, err := extract.SecondScores(p.ctx, p.Encoder, plain, retrieve.Language(texts[0]), texts)
+	if err != nil {
+		p.warn("a statement was compared by its words alone: %s", err)
+		return
+	}
+	for i, q := range near {
+		odds := q.Support / (1 - q.Support) * math.Exp(comparedWeight*(scores[i]-comparedMiddle))
+		q.Support, q.Verdict = odds/(1+odds), support.Weak
+		if q.Support >= support.Threshold {
+			q.Verdict = support.Supported
+		}
+	}
 }
 
 // prove clears a statement, or has the judge asked about it.

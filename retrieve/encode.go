@@ -102,23 +102,25 @@ func (x *Index) encode(r *reading, q Query, p probe, all []*scored) error {
 	if err := x.encodeBest(r, q, all); err != nil {
 		return err
 	}
-	var known, rest []*scored
+	var known, rest, both []*scored
 	for _, s := range all {
 		if s.encoded == nil {
 			rest = append(rest, s)
 			continue
 		}
 		s.table, s.vector, s.cosine = s.cosine, s.encoded, Cosine(s.encoded, p.encoded)
-		known = append(known, s)
+		if known = append(known, s); !s.byEncoder {
+			both = append(both, s)
+		}
 	}
 	weight, err := x.encodedWeight(r, q, known)
 	if err != nil || weight == 0 {
 		return err
 	}
-	if len(rest) > 0 && len(known) < fewestKnown {
+	if len(rest) > 0 && len(both) < fewestKnown {
 		return nil
 	}
-	estimate(known, rest)
+	estimate(both, rest)
 	fuse(all, p.encoded, weight)
 	return nil
 }
@@ -128,6 +130,7 @@ const fewestKnown = 8
 
 // estimate sets the cosines of candidates without a vector of the encoder to those that
 // they likely have, by the regression of the known ones on the cosines of the table.
+// None of these was found for its vector by the encoder alone: they would promise too much.
 func estimate(known, rest []*scored) {
 	var x, y, xx, xy float64
 	n := float64(len(known))

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"ibid/retrieve"
-	"ibid/retrieve/index"
 	"ibid/retrieve/state"
 )
 
@@ -112,11 +111,7 @@ func TestEncoder(t *testing.T) {
 
 // encodedIndex returns an index with a searcher for the encoder's vectors.
 func encodedIndex(t *testing.T, s *state.Store, m retrieve.Encoder) *retrieve.Index {
-	name, err := s.Library(t.Context())
-	must(t, err)
-	searcher := index.Open(t.TempDir(), index.Options{Library: name, Space: retrieve.EncodedSpace(m)})
-	t.Cleanup(func() { must(t, searcher.Close()) })
-	return newIndexWith(t, s, testSpace, retrieve.Options{Encoder: m, Encoded: searcher})
+	return encodedIndexOf(t, s, s, testSpace, m)
 }
 
 // TestEncode checks that the dense search runs on the encoder's vectors once all

@@ -1,17 +1,23 @@
 package retrieve_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"ibid/cmd/ibid/eval"
 	"ibid/data/datatest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
+	"ibid/retrieve/embed/encoder"
+	"ibid/retrieve/index"
 	"ibid/retrieve/state"
 )
 
@@ -122,6 +128,78 @@ func TestRetrievalQuality(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A keepingNothing does not store the vectors that searches make, so that they do not
+// change what is measured next.
+type keepingNothing struct{ retrieve.State }
+
+func (keepingNothing) AddVectors(context.Context, string, []retrieve.Digest, [][]float32) error {
+	return retrieve.ErrReadOnly
+}
+
+// An encoderInQueue has no time for candidates, as when many questions wait.
+type encoderInQueue struct{ retrieve.Encoder }
+
+func (encoderInQueue) Candidates() int { return 0 }
+
+// TestImproving searches a library of 5,000 chunks while the encoder of IBID_ENCODER goes
+// through it, and draws the quality over time: as it is, and without time for a question.
+func TestImproving(t *testing.T) {
+	datatest.CampaignOnly(t)
+	path := os.Getenv("IBID_ENCODER")
+	if path == "" {
+		t.Skip("needs an encoder: run 'ibid setup english' and set IBID_ENCODER to the file that it makes")
+	}
+	d, table := readDataset(t, "msmarco-dl-5k"), embedded(t)
+	s := d.index(t, table)
+	m, err := encoder.Open(path)
+	must(t, err)
+	x := encodedIndexOf(t, s, s, table, m)
+	hurried := encodedIndexOf(t, s, keepingNothing{s}, table, encoderInQueue{m})
+	asked := encodedIndexOf(t, s, keepingNothing{s}, table, m)
+	plain := d.ndcg(d.search(t, newIndexWith(t, s, table, retrieve.Options{}), 10))
+	t.Logf("%d questions about %d chunks; nDCG@10 of the table alone %.3f", len(d.queries), len(d.Documents), plain)
+	var last float64
+	var spent time.Duration
+	for _, percent := range []int{0, 10, 25, 50, 75, 90, 100} {
+		begin := time.Now()
+		ctx, stop := context.WithCancel(t.Context())
+		err := x.Encode(ctx, retrieve.Encoding{Workers: 1, Progress: func(done, total int) {
+			if 100*done >= percent*total && percent < 100 {
+				stop()
+			}
+		}})
+		if stop(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if spent += time.Since(begin); percent == 0 { // one batch, which tells the searcher
+			spent = 0
+		}
+		waiting := d.ndcg(d.search(t, hurried, 10))
+		last = d.ndcg(d.search(t, asked, 10))
+		t.Logf("%4.0f s  %3d %%  %.3f %-20s  in a queue %.3f %s", spent.Seconds(), percent,
+			last, strings.Repeat("▇", int(200*max(0, last-.7))), waiting, strings.Repeat("▇", int(200*max(0, waiting-.7))))
+	}
+	if last <= plain {
+		t.Error("the encoder does not help")
+	}
+	must(t, m.Close())
+}
+
+// encodedIndexOf returns an index with a searcher of its own for the encoder's vectors.
+func encodedIndexOf(t *testing.T, s *state.Store, as retrieve.State, table retrieve.Embedder, m retrieve.Encoder) *retrieve.Index {
+	open := func(space string) retrieve.Searcher {
+		name, err := s.Library(t.Context())
+		must(t, err)
+		searcher := index.Open(t.TempDir(), index.Options{Library: name, Space: space})
+		t.Cleanup(func() { must(t, searcher.Close()) })
+		return searcher
+	}
+	x, err := retrieve.NewIndex(t.Context(), as, open(table.Space()), table,
+		retrieve.Options{Encoder: m, Encoded: open(retrieve.EncodedSpace(m))})
+	must(t, err)
+	return x
 }
 
 // TestLanguages compares the analyser with a plain one in each language, and in

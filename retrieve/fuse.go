@@ -17,7 +17,9 @@ type scored struct {
 	// nil too, and cosine is estimated. table is the embedder's cosine.
 	encoded []float32
 	table   float64
-	read    bool
+	// byEncoder says that only the dense search by the encoder found it.
+	byEncoder bool
+	read      bool
 }
 
 // denseWeight is the share of the dense score in the mixture, for a question whose

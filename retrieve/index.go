@@ -446,8 +446,12 @@ func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (hits int, o
 		for _, e := range known {
 			vectors[e.Hit] = e.Vector
 		}
+		others := make(map[Hit]bool)
+		for _, h := range slices.Concat(near, matching) {
+			others[h] = true
+		}
 		for _, s := range out {
-			s.encoded = vectors[s.hit]
+			s.encoded, s.byEncoder = vectors[s.hit], !others[s.hit]
 		}
 		return err
 	})

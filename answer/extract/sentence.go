@@ -130,20 +130,30 @@ func (d *Reading) secondScores(ctx context.Context, all []*sentence, kept []retr
 		headings := strings.Split(p.Heading, ingest.HeadingSeparator)
 		texts[i] = strings.TrimSpace(p.Title+" "+headings[len(headings)-1]) + ": " + plainLine(s.text)
 	}
-	question, err := d.encoder.EmbedQuestion(ctx, d.question)
+	scores, err := SecondScores(ctx, d.encoder, d.question, d.language, texts)
+	for i, score := range scores {
+		all[i].second = score
+	}
+	return err
+}
+
+// SecondScores returns the cosine of a question, or of a statement, with each text of a
+// language by an encoder: from 0 for unrelated texts to 1.
+func SecondScores(ctx context.Context, m retrieve.Encoder, question, language string, texts []string) ([]float64, error) {
+	vector, err := m.EmbedQuestion(ctx, question)
 	if err != nil {
-		return fmt.Errorf("encoding the question: %w", err)
+		return nil, fmt.Errorf("encoding the question: %w", err)
 	}
-	rows, err := d.encoder.EmbedPassages(ctx, texts, encodedTokens)
+	rows, err := m.EmbedPassages(ctx, texts, encodedTokens)
 	if err != nil {
-		return fmt.Errorf("encoding sentences: %w", err)
+		return nil, fmt.Errorf("encoding sentences: %w", err)
 	}
-	space := d.encoder.Space()
-	apart := cmp.Or(unrelated[space+" "+d.language], unrelated[space])
-	for i, s := range all {
-		s.second = (dot(question, rows[i]) - apart) / (1 - apart)
+	space, scores := m.Space(), make([]float64, len(rows))
+	apart := cmp.Or(unrelated[space+" "+language], unrelated[space])
+	for i, row := range rows {
+		scores[i] = (dot(vector, row) - apart) / (1 - apart)
 	}
-	return nil
+	return scores, nil
 }
 
 // split cuts a passage into its sentences, and into blocks of code.

@@ -2,6 +2,7 @@ package encoder
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -117,16 +118,22 @@ func tinyModel(t testing.TB) (*Model, []byte) {
 }
 
 // reference computes the vector of a text in float64, straight from the tensors.
-func reference(ids []int32) []float64 {
-	_, tensors := tinyTensors()
-	width, heads := tiny.shape.Width, tiny.facts.Heads
-	get := func(name string, at, n int) []float32 { return tensors[name][at*n : (at+1)*n] }
+func reference(tensors *checkpoint, heads int, ids []int32) []float64 {
+	shape, c := tensors.shape(), converter{tensors: tensors}
+	width := shape.Width
+	row := func(name string, at int) []float32 {
+		out, err := tensors.slice(name, at*width, width)
+		c.err = cmp.Or(c.err, err)
+		return out
+	}
 	dense := func(name string, rows [][]float64) [][]float64 {
+		n, _ := tensors.dims(name + ".weight")
+		weights, bias := c.floats(name+".weight", n*len(rows[0])), c.floats(name+".bias", n)
 		out := make([][]float64, len(rows))
 		for i, row := range rows {
-			for j, b := range tensors[name+".bias"] {
+			for j, b := range bias {
 				sum := float64(b)
-				for l, w := range get(name+".weight", j, len(row)) {
+				for l, w := range weights[j*len(row):][:len(row)] {
 					sum += row[l] * float64(w)
 				}
 				out[i] = append(out[i], sum)
@@ -135,6 +142,7 @@ func reference(ids []int32) []float64 {
 		return out
 	}
 	norm := func(name string, x, y [][]float64) {
+		gain, shift := c.floats(name+".weight", width), c.floats(name+".bias", width)
 		for i := range x {
 			var mean, variance float64
 			for j := range x[i] {
@@ -145,20 +153,21 @@ func reference(ids []int32) []float64 {
 				variance += (v - mean) * (v - mean) / float64(width)
 			}
 			for j, v := range x[i] {
-				x[i][j] = (v-mean)/math.Sqrt(variance+1e-12)*float64(tensors[name+".weight"][j]) + float64(tensors[name+".bias"][j])
+				x[i][j] = (v-mean)/math.Sqrt(variance+1e-12)*float64(gain[j]) + float64(shift[j])
 			}
 		}
 	}
 	x, y := make([][]float64, len(ids)), make([][]float64, len(ids))
+	segment := row("embeddings.token_type_embeddings.weight", 0)
 	for i, id := range ids {
 		x[i], y[i] = make([]float64, width), make([]float64, width)
+		word, position := row(wordVectors, int(id)), row("embeddings.position_embeddings.weight", i)
 		for j := range width {
-			x[i][j] = float64(get("embeddings.word_embeddings.weight", int(id), width)[j])
-			y[i][j] = float64(get("embeddings.position_embeddings.weight", i, width)[j] + tensors["embeddings.token_type_embeddings.weight"][j])
+			x[i][j], y[i][j] = float64(word[j]), float64(position[j]+segment[j])
 		}
 	}
 	norm("embeddings.LayerNorm", x, y)
-	for i := range tiny.shape.Layers {
+	for i := range shape.Layers {
 		l := fmt.Sprintf("encoder.layer.%d.", i)
 		q, k, v := dense(l+"attention.self.query", x), dense(l+"attention.self.key", x), dense(l+"attention.self.value", x)
 		joined := make([][]float64, len(x))
@@ -198,7 +207,18 @@ func reference(ids []int32) []float64 {
 			mean[j] += u
 		}
 	}
+	if c.err != nil {
+		panic(c.err)
+	}
 	return mean
+}
+
+// tinyReference is reference of the tiny model.
+func tinyReference(t testing.TB, ids []int32) []float64 {
+	file := tinyCheckpoint(t, func(map[string]any) {})
+	weights, err := readCheckpoint(bytes.NewReader(file), int64(len(file)))
+	must(t, err)
+	return reference(weights, tiny.facts.Heads, ids)
 }
 
 func cosine[A, B float32 | float64](a []A, b []B) float64 {
@@ -214,7 +234,7 @@ func cosine[A, B float32 | float64](a []A, b []B) float64 {
 func TestReference(t *testing.T) {
 	m, _ := tinyModel(t)
 	texts := []string{"", "Harbours", "a light café!", strings.Repeat("harbour light b ", 30), "灯[a]", strings.Repeat("a ", 33)}
-	for _, m.kernel = range []kernel.Kernel{kernel.Portable, kernel.AVX2, kernel.VNNI, kernel.NEON} {
+	for _, m.kernel = range kernels {
 		if !m.kernel.Available() {
 			t.Logf("%v needs another processor", m.kernel)
 			continue
@@ -227,7 +247,7 @@ func TestReference(t *testing.T) {
 			if !slices.Equal(alone, together[i]) {
 				t.Errorf("%v: %q has another vector next to other texts", m.kernel, text)
 			}
-			if c := cosine(alone, reference(m.vocabulary.tokens(text, m.MaxTokens))); c < .998 {
+			if c := cosine(alone, tinyReference(t, m.vocabulary.tokens(text, m.MaxTokens))); c < .998 {
 				t.Errorf("%v: %q has a cosine of %v with the reference", m.kernel, text, c)
 			}
 		}
@@ -387,28 +407,69 @@ func TestDamagedWeights(t *testing.T) {
 	}
 }
 
-// TestEnglish compares the cosines of sentences under the real weights with those
-// of a float32 implementation of all-MiniLM-L6-v2.
-func TestEnglish(t *testing.T) {
-	path := os.Getenv("IBID_ENCODER")
-	if path == "" {
-		t.Skip("needs the weights: run 'ibid setup english' and set IBID_ENCODER to the file that it makes")
-	}
-	m, err := Open(path)
+// runtimeVectors are those of ONNX Runtime in float32, made by ../train/runtime.py from
+// the weights of a model.
+func runtimeVectors(t testing.TB, model string) (all []struct {
+	Text   string
+	IDs    []int32
+	Vector []float64
+}) {
+	file, err := os.Open(filepath.Join("testdata", model+".jsonl"))
 	must(t, err)
-	texts := []string{
-		"The harbour light is lit at dusk.", "When is the light lit?", "A lighthouse keeper's wages in 1893", "How do I reset my password?",
-		"Click on 'Forgot password' below the form, and follow the link in the mail.", "Ein Satz auf Deutsch über Straßen und Flüsse.",
+	defer file.Close()
+	for lines := json.NewDecoder(file); lines.More(); {
+		all = slices.Grow(all, 1)[:len(all)+1]
+		must(t, lines.Decode(&all[len(all)-1]))
 	}
-	want := [][]float64{{}, {.48321}, {.38994, .2338}, {.01809, .16471, -.01864}, {.03163, .05254, -.03641, .66631},
-		{.01194, .04494, .07778, -.00234, -.02437}}
-	rows, err := m.EmbedPassages(t.Context(), texts, m.MaxTokens)
+	return all
+}
+
+// TestRuntime compares the definition in float64 with ONNX Runtime: of the tiny model, whose
+// weights are written to the file that IBID_TINY names, and of all-MiniLM-L6-v2 where
+// IBID_CHECKPOINT names its model.safetensors. Where IBID_ENCODER names the file of 'ibid
+// setup english', its vectors in int8 are compared too, by every kernel.
+func TestRuntime(t *testing.T) {
+	tiniest := tinyCheckpoint(t, func(map[string]any) {})
+	if path := os.Getenv("IBID_TINY"); path != "" {
+		must(t, os.WriteFile(path, tiniest, 0o600))
+	}
+	check := func(what string, got float64, least float64) {
+		t.Helper()
+		if t.Logf("%s: a cosine of %.6f", what, got); got < least {
+			t.Errorf("%s: a cosine of %.6f, want %v", what, got, least)
+		}
+	}
+	for _, v := range runtimeVectors(t, "tiny") {
+		check("tiny", cosine(v.Vector, tinyReference(t, v.IDs)), .9999)
+	}
+	vectors := runtimeVectors(t, "english")
+	if path := os.Getenv("IBID_CHECKPOINT"); path != "" {
+		data, err := os.ReadFile(path)
+		must(t, err)
+		weights, err := readCheckpoint(bytes.NewReader(data), int64(len(data)))
+		must(t, err)
+		for _, v := range vectors {
+			check(v.Text, cosine(v.Vector, reference(weights, known[English].Heads, v.IDs)), .9999)
+		}
+	}
+	if os.Getenv("IBID_ENCODER") == "" {
+		t.Skip("the weights: run 'ibid setup english' and set IBID_ENCODER to the file that it makes")
+	}
+	m, err := Open(os.Getenv("IBID_ENCODER"))
 	must(t, err)
-	for i, cosines := range want {
-		for j, c := range cosines {
-			if got := cosine(rows[i], rows[j]); math.Abs(got-c) > .02 {
-				t.Errorf("%q and %q: %.4f, want %.4f", texts[i], texts[j], got, c)
+	for _, m.kernel = range kernels {
+		for _, v := range vectors {
+			if ids := m.vocabulary.tokens(v.Text, m.MaxTokens); !slices.Equal(ids, v.IDs) {
+				t.Errorf("%q has the tokens %v, want %v", v.Text, ids, v.IDs)
+			}
+			if m.kernel.Available() {
+				row, err := m.EmbedQuestion(t.Context(), v.Text)
+				must(t, err)
+				check(m.kernel.String()+": "+v.Text, cosine(v.Vector, row), .99)
 			}
 		}
 	}
+	must(t, m.Close())
 }
+
+var kernels = []kernel.Kernel{kernel.Portable, kernel.AVX2, kernel.VNNI, kernel.NEON}

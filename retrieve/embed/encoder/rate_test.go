@@ -17,7 +17,7 @@ import (
 func BenchmarkEncode(b *testing.B) {
 	path := os.Getenv("IBID_ENCODER")
 	if path == "" {
-		b.Skip("needs IBID_ENCODER, as TestEnglish does")
+		b.Skip("needs IBID_ENCODER, as TestRuntime does")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	m, err := Open(path)
