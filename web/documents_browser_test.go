@@ -299,6 +299,7 @@ func TestBrowserPages(t *testing.T) {
 
 		// The page of the document does the same without JavaScript, but for the zoom.
 		b.do(chromedp.Navigate(s.URL+"/documents/club/handbook/members.pdf?page=8"), chromedp.WaitVisible(chromedp.CSS(".zoom")))
+		b.js(`(scrollTo(0, 0), "")`)
 		b.look("8-sheets")
 		b.do(chromedp.Click(chromedp.CSS("[rel=next]")))
 		b.waitFor(`document.querySelector(".paging span")?.textContent === "Page 9 of 12"`)
