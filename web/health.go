@@ -48,8 +48,8 @@ type readiness struct {
 	Indexing
 	// Reason says why the server is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Detail says what a ready server lacks: the model's answer to the last question, or
-	// chunks that the encoder has not encoded.
+	// Detail says that the model gave no answer to the last question, or how many chunks
+	// are encoded while some are not.
 	Detail string `json:"detail,omitempty"`
 }
 

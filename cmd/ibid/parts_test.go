@@ -139,22 +139,26 @@ func TestFetchPart(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for from, says := range map[string]string{
-		server.URL + "/p.tgz":       "",
-		server.URL + "/folder/":     "",
-		server.URL + "/moved":       "there is no weights.bin", // its name is no archive's
-		server.URL + "/away":        "https alone",
-		server.URL + "/missing.tgz": "404 Not Found",
-		server.URL + "/other/":      "these are other weights",
-		server.URL + "/large.tgz":   "the limit is",
-		server.URL + "/short.tgz":   "unexpected EOF",
-		server.URL:                  "names no file",
-		"http://192.0.2.1/p.tgz":    "https alone",
-		"https://u:secret@:1/p.tgz": "u:xxxxx@",
+		server.URL + "/p.tgz":                   "",
+		server.URL + "/folder/":                 "",
+		"repository " + server.URL + "/folder/": "",
+		server.URL + "/moved":                   "there is no weights.bin", // its name is no archive's
+		server.URL + "/away":                    "https alone",
+		server.URL + "/missing.tgz":             "404 Not Found",
+		server.URL + "/other/":                  "these are other weights",
+		server.URL + "/large.tgz":               "the limit is",
+		server.URL + "/short.tgz":               "unexpected EOF",
+		server.URL:                              "names no file",
+		"http://192.0.2.1/p.tgz":                "https alone",
+		"https://u:secret@:1/p.tgz":             "u:xxxxx@",
 	} {
 		data := t.TempDir()
 		var said bytes.Buffer
-		c := setupCmd{Data: data, From: from, Yes: true}
-		err := c.get(t.Context(), samplePart, surroundings{stdin: strings.NewReader(""), stdout: &said, stderr: io.Discard})
+		c, p := setupCmd{Data: data, From: from, Yes: true}, samplePart
+		if strings.HasPrefix(from, "repository ") { // as without its package client
+			c.From, p.repository = "", strings.TrimPrefix(from, "repository ")
+		}
+		err := c.get(t.Context(), p, surroundings{stdin: strings.NewReader(""), stdout: &said, stderr: io.Discard})
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", from, err, says)
 		}
