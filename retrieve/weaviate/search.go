@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"ibid/retrieve"
 )
 
@@ -288,35 +286,24 @@ func (s *scorer) rarest(least float64) *where {
 	return &w
 }
 
-// readTogether is how many chunks one request reads by their ids.
-const readTogether = 200
-
 // Evidence implements [retrieve.Searcher].
 func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) ([]retrieve.Evidence, error) {
 	if x.closed.Load() {
 		return nil, errClosed
 	}
-	pages := make([][]row, (len(hits)+readTogether-1)/readTogether)
-	g, limited := errgroup.WithContext(ctx)
-	g.SetLimit(storing)
-	for i := range pages {
-		ids := make([]string, 0, readTogether)
-		for _, h := range hits[i*readTogether : min(len(hits), (i+1)*readTogether)] {
-			ids = append(ids, idOf(h))
-		}
-		w := anyOf("id", ids)
-		g.Go(func() (err error) {
-			pages[i], err = x.rows(limited, "", &w, len(ids), "length terms packed")
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
+	ids := make([]string, len(hits))
+	for i, h := range hits {
+		ids[i] = idOf(h)
 	}
 	at := make(map[retrieve.Hit]*row, len(hits))
-	for _, page := range pages {
-		for i := range page {
-			at[page[i].hit()] = &page[i]
+	for together := range slices.Chunk(ids, maxResults) {
+		w := anyOf("id", together)
+		found, err := x.rows(ctx, "", &w, len(together), "length terms packed")
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			at[found[i].hit()] = &found[i]
 		}
 	}
 	s := newScorer(terms, retrieve.Stats{})
