@@ -165,24 +165,20 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 		return nil, err
 	}
 	s := newScorer(terms, stats)
-	const fields = "name terms length"
-	operator := fmt.Sprintf("bm25:{query:%s,properties:[\"terms\"]}", quote(strings.Join(s.tokens, " ")))
-	r, err := best(k, func(limit int) ([]found, error) {
-		rows, err := x.rows(ctx, operator, all(parts...), limit, fields)
+	read := func(operator string, parts []where, limit int) ([]found, error) {
+		rows, err := x.rows(ctx, operator, all(parts...), limit, "name terms length")
 		if err != nil {
 			return nil, err
 		}
 		return chunksOf(rows, s.score)
-	})
+	}
+	operator := fmt.Sprintf("bm25:{query:%s,properties:[\"terms\"]}", quote(strings.Join(s.tokens, " ")))
+	r, err := best(k, func(limit int) ([]found, error) { return read(operator, parts, limit) })
 	if err != nil || r.complete {
 		return r.hits(k), err
 	}
 	if rarest := x.missed(s, k, r); rarest != nil {
-		rows, err := x.rows(ctx, "", all(append(parts, *rarest)...), maxMissed, fields)
-		if err != nil {
-			return nil, err
-		}
-		more, err := chunksOf(rows, s.score)
+		more, err := read("", append(parts, *rarest), maxMissed)
 		if err != nil {
 			return nil, err
 		}
