@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -75,58 +74,6 @@ func TestEvalReport(t *testing.T) {
 	one, other := untimed(t, r), strings.Replace(untimed(t, again), `"name":"parallel","value":"3"`, `"name":"parallel","value":"1"`, 1)
 	if one != other {
 		t.Errorf("two runs differ:\n%s\n%s", one, other)
-	}
-}
-
-// A set in BEIR's format is asked its questions, also where no document is judged.
-func TestEvalAnswers(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	writeFiles(t, dir, map[string]string{
-		"corpus.jsonl": `{"_id": "tea", "title": "Tea", "text": "Black tea is served in the galley at four. The cook is Ada."}
-{"_id": "boats", "title": "Boats", "text": "The dinghies stand on the slipway in winter."}
-`,
-		"queries.jsonl": `{"_id": "1", "text": "When is black tea served in the galley?", "answers": ["at four"]}
-{"_id": "2", "text": "What does an ounce of gold cost in Zurich?", "answerable": false}
-`,
-		"qrels.tsv": "",
-	})
-	out, errs, code := ibid(t, t.TempDir(), "eval", "answers", dir, "--json", "--min", "right=1")
-	var r evalReport
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
-		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
-	}
-	for name, want := range map[string]float64{"right": 1, "best@1": 1, "best@3": 1, "false_refusals": 0, "false_answers": 0, "auroc": 1} {
-		if got := figure(&r, name); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
-		}
-	}
-	if o := r.Outcomes[0]; len(o.Best) == 0 || o.Best[0] != "Black tea is served in the galley at four." ||
-		o.Confidence == nil || *o.Confidence < .2 {
-		t.Errorf("the best sentence: %q", o.Best)
-	}
-	if _, errs, code := ibid(t, dir, "eval", "answers", filepath.Join(dir, "none")); code != 2 || !strings.Contains(errs, "corpus.jsonl") {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-}
-
-// The files of the measurement are no documents, also where they are among
-// them: the questions would be found in place of their answers.
-func TestEvalReportLeavesItselfOut(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	writeFiles(t, dir, club)
-	folder := filepath.Join(dir, "club")
-	writeFiles(t, folder, map[string]string{"q [1].jsonl": clubQuestions})
-	page := filepath.Join(folder, "report.html")
-	for range 2 { // the second time the page is there
-		r, _ := reported(t, 0, folder, filepath.Join(folder, "q [1].jsonl"), "--html", page)
-		if r.Documents != 3 || r.Passed != 3 {
-			t.Errorf("%d documents, %d passed", r.Documents, r.Passed)
-		}
-		if _, err := os.Stat(page); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -63,39 +63,6 @@ func TestEvalRetrievalWithAReranker(t *testing.T) {
 	}
 }
 
-// A query that is a document itself does not find itself, and of several
-// documents with the same text each may be the judged one.
-func TestEvalSpecialDocuments(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, corpus, queries, qrels string
-		want                         map[string]float64 // of BM25
-	}{
-		{"own document", `{"_id": "a", "title": "", "text": "School uniforms make pupils equal."}
-{"_id": "b", "title": "", "text": "School uniforms make pupils unhappy, not equal."}`,
-			`{"_id": "a", "text": "School  uniforms make pupils equal."}
-{"_id": "b", "text": "equal pupils"}`, "a\tb\t1\nb\tb\t1\n",
-			// The first query is the document a, so b is first; b's own words are
-			// another text, so b is second for the second query.
-			map[string]float64{"mrr@1": .5, "mrr@10": .75}},
-		{"copies", `{"_id": "a", "title": "One", "text": "Black tea is served at four."}
-{"_id": "b", "title": "Two", "text": "Black tea is served at four."}
-{"_id": "c", "text": "Black tea is served at four."}`,
-			`{"_id": "q", "text": "When is black tea served?"}`, "q\ta\t1\nq\tb\t1\nq\tc\t1\n",
-			map[string]float64{"mrr@1": 1, "mrr@10": 1, "ndcg@10": 1, "recall@10": 1, "recall@100": 1}},
-	} {
-		set := t.TempDir()
-		writeFiles(t, set, map[string]string{"corpus.jsonl": test.corpus, "queries.jsonl": test.queries, "qrels.tsv": test.qrels})
-		report := decodeEval[struct{ BM25 map[string]float64 }](t, t.TempDir(), "retrieval", set, "--metrics",
-			"mrr@1,mrr@10,ndcg@10,recall@10,recall@100")
-		for name, want := range test.want {
-			if got := report.BM25[name]; got != want {
-				t.Errorf("%s: %s is %v, want %v", test.name, name, got, want)
-			}
-		}
-	}
-}
-
 // The measured search is the one that users run, with documents in its order.
 func TestEvalMeasuresTheSearch(t *testing.T) {
 	t.Parallel()
@@ -150,33 +117,6 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 		if got := line.Hybrid["ndcg@10"]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%q: ndcg@10 is %v, and of what 'ibid search' finds %v", q.Text, got, want)
 		}
-	}
-}
-
-// Documents are named by id, path, or path without extension.
-func TestEvalReportDocuments(t *testing.T) {
-	t.Parallel()
-	data, folder := t.TempDir(), filepath.Join(t.TempDir(), "one")
-	writeFiles(t, folder, hours)
-	writeFiles(t, folder, map[string]string{"prices.md": "# Prices\n\nTea is free.", "prices.txt": "Coffee is not."})
-	questions := filepath.Join(t.TempDir(), "questions.jsonl")
-	ask := func(document string) (out, errs string, code int) {
-		writeFiles(t, filepath.Dir(questions),
-			map[string]string{"questions.jsonl": fmt.Sprintf(`{"question": "When does the chart room open?", "documents": [%q]}`, document)})
-		return ibid(t, data, "eval", "report", "--data", data, "--json", folder, questions)
-	}
-	for document, right := range map[string]float64{"one/hours.md": 1, "hours.md": 1, "hours": 1, "prices.md": 0, "one/gone.md": 0} {
-		out, errs, code := ask(document)
-		missing := strings.Contains(errs, "questions.jsonl names 1 document not in the store, such as "+document+"; they count as missed")
-		var r evalReport
-		must(t, json.Unmarshal([]byte(out), &r))
-		if got := figure(&r, "right_cited"); code != exitDone || got != right || missing != strings.Contains(document, "gone") {
-			t.Errorf("%s: exit code %d, right_cited %v: %s", document, code, got, errs)
-		}
-	}
-	if _, errs, code := ask("prices"); code != exitFailed ||
-		!strings.Contains(errs, `questions.jsonl names "prices", which may be any of one/prices.md, one/prices.txt: use a document id`) {
-		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 
