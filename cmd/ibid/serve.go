@@ -340,31 +340,29 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		return err
 	case <-ctx.Done():
 	}
-	err = srv.drain(ctx, server, cut)
-	if e := <-served; !errors.Is(e, http.ErrServerClosed) {
-		err = errors.Join(err, e)
+	srv.drain(ctx, server, cut)
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // drain lets requests and runs end, and cuts off those that take too long.
-func (srv *server) drain(ctx context.Context, server *web.HTTPServer, cut func()) (err error) {
+func (srv *server) drain(ctx context.Context, server *web.HTTPServer, cut func()) {
 	srv.logger.Info("stopping", "drain", srv.Drain)
 	ctx = context.WithoutCancel(ctx)
 	limit, cancel := context.WithTimeout(ctx, srv.Drain)
 	defer cancel()
-	runsEnded := make(chan struct{})
-	go func() {
-		srv.answers.Shutdown(limit)
-		close(runsEnded)
-	}()
+	var runs sync.WaitGroup
+	runs.Go(func() { srv.answers.Shutdown(limit) })
 	if server.Shutdown(limit) != nil {
-		<-runsEnded // so their followers have all that they write
+		runs.Wait() // so their followers have all that they write
 		cut()
-		err = server.End(endTime)
+		if err := server.End(endTime); err != nil {
+			srv.logger.Warn("some clients did not read the end of their replies", "error", err)
+		}
 	}
-	<-runsEnded
-	return err
+	runs.Wait()
 }
 
 func (srv *server) logContents(ctx context.Context) error {
