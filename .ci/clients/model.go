@@ -63,7 +63,7 @@ func main() {
 				}
 				reply := says(strings.TrimSpace(b.String()))
 				if strings.Contains(r.User, "Tell me slowly") { // so that it can be stopped
-					reply.PerToken = 400 * time.Millisecond
+					reply.PerToken = time.Second
 				}
 				return reply
 			}},
