@@ -108,7 +108,7 @@ func (x *Index) encode(r *reading, q Query, p probe, all []*scored) error {
 			rest = append(rest, s)
 			continue
 		}
-		s.table, s.vector, s.cosine = s.cosine, s.encoded, Cosine(s.encoded, p.encoded)
+		s.vector, s.cosine = s.encoded, Cosine(s.encoded, p.encoded)
 		if known = append(known, s); !s.byEncoder {
 			both = append(both, s)
 		}
@@ -135,17 +135,18 @@ func estimate(known, rest []*scored) {
 	var x, y, xx, xy float64
 	n := float64(len(known))
 	for _, s := range known {
-		x, y = x+s.table/n, y+s.cosine/n
+		x, y = x+s.Scores.Dense/n, y+s.cosine/n
 	}
-	for _, s := range known {
-		xx, xy = xx+(s.table-x)*(s.table-x), xy+(s.table-x)*(s.cosine-y)
+	for _, s := range known { // the conversions forbid fused multiply-adds
+		from := s.Scores.Dense - x
+		xx, xy = xx+float64(from*from), xy+float64(from*(s.cosine-y))
 	}
 	slope := 0.
 	if xx > 0 {
 		slope = max(0, xy/xx)
 	}
 	for _, s := range rest {
-		s.vector, s.cosine = nil, y+slope*(s.cosine-x)
+		s.vector, s.cosine = nil, y+float64(slope*(s.cosine-x))
 	}
 }
 

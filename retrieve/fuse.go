@@ -14,9 +14,8 @@ type scored struct {
 	vector []float32
 	cosine float64
 	// encoded is the encoder's vector; nil if there is none yet. Then vector becomes
-	// nil too, and cosine is estimated. table is the embedder's cosine.
+	// nil too, and cosine is estimated.
 	encoded []float32
-	table   float64
 	// byEncoder says that only the dense search by the encoder found it.
 	byEncoder bool
 	read      bool

@@ -229,7 +229,8 @@ var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few
 
 // Search returns the passages nearest to the question, best first, without
 // repeated texts; neighbouring chunks of one section are one passage. The same
-// question over the same documents returns the same passages in the same order.
+// question over the same documents returns the same passages in the same order, apart
+// from what the encoder has read meanwhile ([Options.Encoder]).
 func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if strings.TrimSpace(q.Text) == "" {
 		return nil, ErrEmptyQuestion

@@ -32,9 +32,7 @@ func (x *Index) rerank(r *reading, q Query, all []*scored) ([]*scored, error) {
 		return nil, context.Cause(r.ctx)
 	}
 	if err != nil {
-		if q.Warn != nil {
-			q.Warn(fmt.Errorf("reranking failed, so the passages keep the order of the search: %w", err))
-		}
+		q.warn("reranking failed, so the passages keep the order of the search: %w", err)
 		return all, nil
 	}
 	for i, score := range scores {
