@@ -87,7 +87,7 @@ func ReadPicture(table []byte) (*File, error) {
 	return file, file.lay(func(yield func(drawn) bool) { yield(drawn{Glyphs: words(table, 72)}) }, nil, Options{})
 }
 
-// load reads a file except for what is on its pages, which are drawn one by one.
+// load reads a file without the content of its pages, which are drawn one by one.
 func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -52,7 +52,7 @@ func Open(code []byte, cache string) (_ *Engine, err error) {
 	return e, nil
 }
 
-// Close frees what the engine holds.
+// Close frees the memory of the engine.
 func (e *Engine) Close() error {
 	err := e.runtime.Close(context.Background())
 	if e.cache != nil {
