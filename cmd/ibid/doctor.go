@@ -371,7 +371,7 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 		return failed(check, fmt.Errorf("reading a sample in a child process: %w", err),
 			"allow this program to start itself again, with limits on memory and time")
 	}
-	f := ok(check, "a sample was read in a child process")
+	f := ok(check, "Ibid's own: a sample was read in a child process")
 	switch from, trouble := r.PDFium(); {
 	case trouble != "":
 		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+trouble, getPDFium
