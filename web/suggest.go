@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -191,7 +193,7 @@ func questionsOf(d *ingest.Document) []string {
 		case aboutHeading[language] != "":
 			about = append(about, fmt.Sprintf(aboutHeading[language], heading))
 		default:
-			if subject := subjectOf(heading, d.Text); subject != "" {
+			if subject := subjectOf(heading, opening); subject != "" {
 				about = append(about, fmt.Sprintf("What about %s?", subject))
 			}
 		}
@@ -214,10 +216,17 @@ func subjectOf(heading, text string) string {
 	switch terms := retrieve.Terms(heading); {
 	case len(terms) < 2 || !article && slices.Equal(terms, retrieve.Terms(rest)): // another function word
 		return ""
-	case article || first[1:] == lower[1:] && !regexp.MustCompile(`[\p{Ll},] `+regexp.QuoteMeta(first)+`\b`).MatchString(text):
+	case article:
 		return lower + " " + rest
+	case first[1:] != lower[1:]: // an abbreviation
+		return heading
 	}
-	return heading
+	for before, after, found := strings.Cut(text, " "+first+" "); found; before, after, found = strings.Cut(after, " "+first+" ") {
+		if last, _ := utf8.DecodeLastRuneInString(before); last == ',' || unicode.IsLower(last) {
+			return heading
+		}
+	}
+	return lower + " " + rest
 }
 
 // addSample uploads the sample library. It replies with the outcome for each file.

@@ -201,9 +201,8 @@ export class AnswerView {
   // fail shows an error below the text that was received before it.
   fail({ message, request, status, code }) {
     if (code === "unreachable") message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
-    const key = new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href;
     this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
-      status === 401 ? el("a", { href: key }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again"))));
+      status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again"))));
     this.failed = true;
     this.say(message);
     this.end();
