@@ -159,15 +159,18 @@ func (d *Reading) ofKind(p piece, in []sentence) (most float64) {
 }
 
 // has reports whether a piece may have what is asked for. Who it was may be in words
-// without a name, and a question with "fee" asks for more than an amount; a measure is a
-// number at least, and a time that, or in English one of few words.
+// without a name, and a question with "fee" asks for more than an amount; a measure has a
+// number at least, and a time one or a word like "before". Other languages than English
+// have more forms than kinds.txt.
 func (d *Reading) has(p piece, in []sentence) bool {
 	kind := d.needs.kind
 	switch {
-	case d.ofKind(p, in) > 0, kind.named(), kind.name == "amount", kind.name == "date" && d.language != "en":
+	case d.ofKind(p, in) > 0:
 		return true
 	case kind.listed():
 		return false
+	case kind.named(), kind.name == "amount", d.language != "en":
+		return true
 	}
 	return slices.ContainsFunc(in[p.start:p.end], func(s sentence) bool {
 		return slices.ContainsFunc(lowerWords(plainLine(s.text)), func(w string) bool {
