@@ -292,16 +292,13 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 	}
 }
 
-// modelDetail says why the model did not give the last answer; empty if it did.
+// modelDetail says why the model did not give the last answer; empty if it did, or was
+// not believed.
 func (a *answering) modelDetail() string {
-	switch reason := a.fallback.Load(); {
-	case reason == nil:
-		return ""
-	case *reason == "model_untrusted":
-		return "the model did not pass its self-test: sentences are quoted instead (--no-self-test overrules this)"
-	default:
+	if reason := a.fallback.Load(); reason != nil && *reason != "model_untrusted" {
 		return "the model gave no answer to the last question (" + *reason + "): sentences are quoted instead"
 	}
+	return ""
 }
 
 // citing returns how to cite, with links to the viewer below the client's address.

@@ -182,8 +182,9 @@ func TestReadiness(t *testing.T) {
 // whether all chunks are encoded.
 func TestModelDetail(t *testing.T) {
 	var events []answer.Event
-	encoded := 5000
+	encoded, distrust := 5000, ""
 	e := newHandler(t, func(o *Options) {
+		o.Distrust = func(context.Context) string { return distrust }
 		o.Encoded = func() (int, int) { return encoded, 5000 }
 		o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
 			for _, e := range events {
@@ -196,7 +197,6 @@ func TestModelDetail(t *testing.T) {
 		detail string
 	}{
 		{[]answer.Event{answer.Fallback{Reason: "model_rejected"}, answer.Text{Text: "Quoted."}}, "(model_rejected)"},
-		{[]answer.Event{answer.Fallback{Reason: "model_untrusted"}, answer.Text{Text: "Quoted."}}, "--no-self-test"},
 		{[]answer.Event{answer.Text{Text: "Written."}, answer.Stepped{Changed: true}}, ""},
 		{[]answer.Event{answer.Fallback{Reason: "model_down"}, answer.Text{Text: "Quoted."}}, "instead; 4210 of 5000 chunks encoded"},
 	} {
@@ -210,6 +210,11 @@ func TestModelDetail(t *testing.T) {
 			(r.Detail == "") != (tt.detail == "") {
 			t.Errorf("after %T: %+v, %v", tt.events[0], r, err)
 		}
+	}
+	distrust = "it answered 1 of 4 questions"
+	if got := call(e, "GET", "/readyz", "").Body.String(); !strings.Contains(got, distrust) || !strings.Contains(got, "--no-self-test") ||
+		!strings.Contains(got, "4210 of 5000") {
+		t.Error(got)
 	}
 }
 

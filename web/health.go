@@ -27,6 +27,7 @@ type health struct {
 	indexing  func() Indexing
 	reachable func(context.Context) error
 	detail    func() string
+	distrust  func(context.Context) string
 	encoded   func() (done, total int)
 	logger    *slog.Logger
 
@@ -48,8 +49,8 @@ type readiness struct {
 	Indexing
 	// Reason says why the server is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Detail says that the model gave no answer to the last question, or how many chunks
-	// are encoded while some are not.
+	// Detail says that the model did not pass its self-test or gave no answer to the last
+	// question, and how many chunks are encoded while some are not.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -60,6 +61,9 @@ const storeTimeout = 2 * time.Second
 // store is logged, once.
 func (h *health) ready(c echo.Context) error {
 	r := readiness{Indexing: h.indexing(), Detail: h.detail()}
+	if why := h.distrust(c.Request().Context()); why != "" {
+		r.Detail = "the model did not pass its self-test (" + why + "): sentences are quoted instead (--no-self-test overrules this)"
+	}
 	if done, total := h.encoded(); done < total {
 		r.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d of %d chunks encoded", r.Detail, done, total), "; ")
 	}

@@ -36,17 +36,23 @@ func (l *openedLibrary) tried(ctx context.Context, c modelConfig, e endpointConf
 // writer returns the model that writes answers; empty if they are quoted, as they are
 // where the model did not pass its self-test.
 func (srv *server) writer(ctx context.Context) string {
-	m := srv.now(ctx)
-	if m.model.Model != "" && !m.model.NoSelfTest {
-		r, known, err := srv.lib.tried(ctx, m.model, m.endpoint)
-		if err != nil && ctx.Err() == nil {
-			srv.logger.Warn("the result of the model's self-test is unknown: the page shows the model as the writer", "error", err)
-		}
-		if known && r.Trust().Distrust != "" {
-			return ""
-		}
+	if srv.distrust(ctx) != "" {
+		return ""
 	}
-	return m.model.Model
+	return srv.now(ctx).model.Model
+}
+
+// distrust says why the model is not believed; empty if it is.
+func (srv *server) distrust(ctx context.Context) string {
+	m := srv.now(ctx)
+	if m.model.Model == "" || m.model.NoSelfTest {
+		return ""
+	}
+	r, _, err := srv.lib.tried(ctx, m.model, m.endpoint)
+	if err != nil && ctx.Err() == nil {
+		srv.logger.Warn("the result of the model's self-test is unknown: the model is shown as the writer", "error", err)
+	}
+	return r.Trust().Distrust
 }
 
 // believe has an answerer believe its models as far as they were found to work.

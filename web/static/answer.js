@@ -15,7 +15,7 @@ const failures = {
   model_unreachable: t("The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again."),
   model_timeout: t("The model took too long, so your documents are quoted instead. Ask again, or use a faster model."),
   model_rejected: t("The model's server refused the request, so your documents are quoted instead. Check the model's name and key."),
-  model_untrusted: t("The model did not pass its self-test, so your documents are quoted instead. Choose another model."),
+  model_untrusted: t("The model did not pass its self-test, so your documents are quoted instead. Choose another model, or believe it with --no-self-test."),
   model_failed: t("The model failed, so your documents are quoted instead. Ask again in a moment."),
 };
 

@@ -14,7 +14,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from systems import HERE, SYSTEMS, Watched
+from systems import HERE, MODES, SYSTEMS, Watched
 from table import judge, table
 
 TOP_K = 12  # Ibid's default
@@ -99,6 +99,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--own", action="store_true", help=f"each library's default number of passages, not {TOP_K} for all")
     parser.add_argument("--only", default="", help="run only systems whose name contains this")
+    parser.add_argument("--modes", action="store_true", help="run Ibid alone, by each of its gates, and with --unproved mark")
     parser.add_argument("--errors", default="", help="flags of writer.py: how often the model errs")
     args = parser.parse_args()
     args.work, args.folder = args.work.resolve(), args.folder.resolve()
@@ -108,7 +109,7 @@ def main():
     args.asked = asked
     (args.work / "home").mkdir(exist_ok=True)
 
-    results = [(system, []) for system in SYSTEMS if args.only in system.name]
+    results = [(system, []) for system in (MODES if args.modes else SYSTEMS) if args.only in system.name]
     loads = []
     writer = [sys.executable, HERE / "writer.py", "-questions", args.questions, *args.errors.split()]
     model = subprocess.Popen([args.work / "model", *writer], stdout=subprocess.PIPE, text=True)

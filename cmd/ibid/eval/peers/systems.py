@@ -200,3 +200,14 @@ SYSTEMS = [
     Peer("Haystack", "haystack", "haystack_peer.py", passages=10, instead=NO_GATE),
     Peer("txtai", "txtai", "txtai_peer.py", passages=3, instead=NO_GATE | NO_CITATIONS),
 ]
+MODES = [
+    Ibid(" ".join(("Ibid", *flags)), serve=flags)
+    for flags in (
+        (),
+        ("--gate", "off"),
+        ("--gate", "score"),
+        ("--gate", "model"),
+        ("--gate", "both"),
+        ("--unproved", "mark"),
+    )
+]

@@ -112,7 +112,7 @@ def rows(asked):
         ("… of it not waiting for the model, s", 2, each(median, "own"), None),
         ("… work of the processors, s", 2, lambda run: run["work"], None),
         ("Calls to the model, a question", 1, each(mean, "calls"), None),
-        ("… of them to judge passages", 1, each(mean, "judges"), "gate"),
+        ("… of them to judge passages or statements", 1, each(mean, "judges"), "gate"),
         ("Tokens in, a question", 0, each(mean, "tokens_in"), None),
         ("Tokens out, a question", 0, each(mean, "tokens_out"), None),
         ("Most memory while answering, MB", 0, lambda run: run["memory"] / 1e6, None),
