@@ -30,6 +30,8 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 		"c.pdf":  file1(pdfWith("notes/plan.txt", "The plan.")),
 		"f.pdf":  file1(strings.Replace(pdfWith("song.txt", "x"), "/Type /EmbeddedFile", "/Filter /NoSuchKind", 1)),
 		"d.docx": report(),
+		"g.odt": zipped(t, "mimetype", "application/vnd.oasis.opendocument.text", "content.xml",
+			`<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"/>`, "Obj100", string(report().Data)),
 		"e.docx": report("word/embeddings/bomb.txt", strings.Repeat("x", 30<<20)),
 	}
 	sink := newMemory()
@@ -49,6 +51,8 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 		"added e.docx: files in it are not read: bomb.txt",
 		"added f.pdf: files in it are not read: song.txt",
 		"added f.pdf/chart.csv as a copy of c.pdf/chart.csv",
+		"skipped g.odt: empty: there is no text in it",
+		"added g.odt/obj100.docx as a copy of d.docx",
 	}
 	wantLines(t, got, want...)
 	if doc := sink.docs["harbour/c.pdf/plan.txt"]; doc == nil || doc.Text != "The plan." {

@@ -69,7 +69,8 @@ func (p *Pool) Acquire(ctx context.Context) (release func(), err error) {
 
 // Ask sends a request with its data to a child and decodes the reply. The text
 // of the reply is returned. reader names the parser in errors. A child that the
-// system killed, as it does when memory is short, is replaced once.
+// system killed, as it does when memory is short, or that ran out of processor time,
+// is replaced once.
 func (p *Pool) Ask(ctx context.Context, reader string, request any, data []byte, reply any) (text string, err error) {
 	release, err := p.Acquire(ctx)
 	if err != nil {
@@ -77,7 +78,7 @@ func (p *Pool) Ask(ctx context.Context, reader string, request any, data []byte,
 	}
 	defer release()
 	for range 2 {
-		if text, err = p.ask(ctx, reader, request, data, reply, wallTime); !errors.Is(err, errKilled) {
+		if text, err = p.ask(ctx, reader, request, data, reply, wallTime); !errors.Is(err, errKilled) && !errors.Is(err, errTimeUp) {
 			break
 		}
 	}
@@ -150,6 +151,7 @@ var (
 	errIdleEnd = errors.New("the child ended before it got the request")
 	errNoReply = errors.New("no reply")
 	errKilled  = errors.New("the system killed the process that read it")
+	errTimeUp  = fmt.Errorf("reading it took more than %d s of processor time", Seconds)
 )
 
 func startProcess(role string) (*process, error) {
@@ -208,7 +210,7 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	case timeout:
 		return frame{}, fmt.Errorf("reading it took more than %d s", int(limit.Seconds()))
 	case endedBy(c.cmd.ProcessState, timeUp):
-		return frame{}, fmt.Errorf("reading it took more than %d s of processor time", Seconds)
+		return frame{}, errTimeUp
 	case words == "" && endedBy(c.cmd.ProcessState, syscall.SIGKILL):
 		return frame{}, errKilled
 	case c.used && words == "" && errors.Is(err, errNoReply) && c.cmd.ProcessState.Success():

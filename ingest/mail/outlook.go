@@ -27,6 +27,8 @@ const (
 	olShortName   = "3704"
 	olType        = "370E"
 	olDisplayName = "3001"
+	olAddress     = "3003"
+	olSMTP        = "39FE"
 )
 
 // Outlook reads a message of Outlook (MS-OXMSG).
@@ -46,6 +48,7 @@ func outlook(in compound.Folder, depth int) *Message {
 	if address := property(in, olSenderAt); address != "" && !strings.Contains(m.From, address) {
 		m.From = strings.TrimSpace(m.From + " <" + address + ">")
 	}
+	m.addressees(in)
 	if m.Time = sent(in.Stream("__properties_version1.0")); !m.Time.IsZero() {
 		m.Date = m.Time.Format(time.RFC1123Z)
 	}
@@ -73,6 +76,27 @@ func outlook(in compound.Folder, depth int) *Message {
 		}
 	}
 	return m
+}
+
+// addressees adds the addresses of the recipients to their names. Messages without
+// the names have no other list of them.
+func (m *Message) addressees(in compound.Folder) {
+	var all []string
+	for _, folder := range in.Names("__recip_version1.0_") {
+		at := in.Folder(folder)
+		name, address := property(at, olDisplayName), cmp.Or(property(at, olSMTP), property(at, olAddress))
+		if !strings.Contains(address, "@") || strings.Contains(m.To+m.Cc, address) {
+			continue
+		}
+		full := strings.TrimSpace(name + " <" + address + ">")
+		if name == "" || strings.Contains(name, address) {
+			full = cmp.Or(name, address)
+		} else {
+			m.To, m.Cc = strings.ReplaceAll(m.To, name, full), strings.ReplaceAll(m.Cc, name, full)
+		}
+		all = append(all, full)
+	}
+	m.To = cmp.Or(m.To, strings.Join(all, ", "))
 }
 
 // property returns a text, which is in UTF-16 or in an encoding of its own.

@@ -18,7 +18,7 @@ const maxEmbedded = 64 << 20
 // quick, and errs towards true.
 func HoldsFiles(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("PK")) &&
-		(bytes.Contains(data, []byte("/embeddings/")) || bytes.Contains(data, []byte("Object ")))
+		(bytes.Contains(data, []byte("/embeddings/")) || bytes.Contains(data, []byte("Obj")))
 }
 
 // media are the endings of recordings.
@@ -54,7 +54,7 @@ func (f *file) embedded(each func(part, name string, content []byte) error) erro
 			}
 			continue
 		}
-		inText := strings.HasPrefix(part, "object ") && !strings.Contains(part, "/") // of OpenDocument
+		inText := strings.HasPrefix(part, "obj") && !strings.Contains(part, "/") // of OpenDocument
 		if !inText && (!strings.Contains(part, "/embeddings/") || strings.HasSuffix(part, ".rels")) || ofCharts[part] {
 			continue
 		}
@@ -67,6 +67,8 @@ func (f *file) embedded(each func(part, name string, content []byte) error) erro
 			name, content = unwrap(name, content)
 		case path.Ext(name) == ".bin": // of a control or a macro
 			content = nil
+		case path.Ext(name) == "":
+			name, content = withEnding(name, content)
 		}
 		if err := each(part, name, content); err != nil {
 			return err

@@ -80,10 +80,11 @@ func TestPrinted(t *testing.T) {
 // What is left out of a text is named, and a table of names without rows is kept.
 func TestLeftOut(t *testing.T) {
 	var blocks []Block
-	partial, err := Read([]byte(`{\rtf1{\header Of the house}{\deleted gone}\pard Kept{\object{\*\objdata 00}}\par}`),
+	partial, err := Read([]byte(`{\rtf1{\header Of the house\par}{\footerf{Page 1}}{\deleted gone}`+
+		`\pard Ke{\header Of the house}pt{\object{\*\objdata 00}}\par}`),
 		func(b Block) { blocks = append(blocks, b) }, func(string, string) {})
-	if err != nil || len(blocks) != 1 || blocks[0].Text != "Kept" || !slices.Equal(partial, []string{"its headers and footers are not read",
-		"files in it are not read: 1 embedded objects", "deletions of tracked changes are left out: 1"}) {
+	if err != nil || len(blocks) != 2 || blocks[0].Text != "Kept" || blocks[1].Text != "Header: Of the house" ||
+		!slices.Equal(partial, []string{"files in it are not read: 1 embedded objects", "deletions of tracked changes are left out: 1"}) {
 		t.Errorf("%v, %v, %q", blocks, err, partial)
 	}
 	if n := namesIn(Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}); n != 0 {

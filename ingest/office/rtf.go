@@ -17,8 +17,7 @@ import (
 // rtfSkipped are the groups without text of the document.
 var rtfSkipped = map[string]bool{
 	"fonttbl": true, "colortbl": true, "stylesheet": true, "info": true, "pict": true, "object": true, "themedata": true, "datastore": true,
-	"listtable": true, "listoverridetable": true, "generator": true, "fldinst": true, "header": true, "headerl": true, "headerr": true,
-	"headerf": true, "footer": true, "footerl": true, "footerr": true, "footerf": true, "latentstyles": true, "rsidtbl": true,
+	"listtable": true, "listoverridetable": true, "generator": true, "fldinst": true, "latentstyles": true, "rsidtbl": true,
 	"xmlnstbl": true, "revtbl": true, "filetbl": true, "nonshppict": true, "bkmkstart": true, "bkmkend": true, "listtext": true,
 	"pntext": true, "pn": true, "ftnsep": true, "ftnsepc": true, "aftnsep": true, "atnid": true, "atndate": true, "atnref": true,
 	"xe": true, "tc": true, "picprop": true, "sp": true, "deleted": true,
@@ -34,6 +33,7 @@ type rtfState struct {
 	wide         int // characters that replace one in Unicode
 	font         int
 	note         bool
+	edge         string // the label of a header or footer
 }
 
 // An rtfReader reads Rich Text Format (version 1.9.1).
@@ -54,6 +54,8 @@ type rtfReader struct {
 	heads   map[int]int // outline levels of styles
 	style   int
 	objects int
+	body    string     // its text before a header or footer
+	edges   [][]string // label and text of headers and footers
 }
 
 // rtf reads a text in Rich Text Format.
@@ -66,6 +68,9 @@ func (f *file) rtf(data []byte) error {
 	}
 	r.end("par")
 	r.writeRows()
+	for _, edge := range r.edges {
+		r.flow.write(r.running(edge[0], []Block{{Text: edge[1]}})...)
+	}
 	r.noteObjects(r.objects)
 	return f.over
 }
@@ -85,6 +90,11 @@ func (r *rtfReader) next() {
 		if n := len(r.saved); n > 0 {
 			if r.state.note && !r.saved[n-1].note {
 				r.text.WriteString(")")
+			}
+			if r.state.edge != "" && r.saved[n-1].edge == "" {
+				r.edges = append(r.edges, []string{r.state.edge, r.text.String()})
+				r.text.Reset()
+				r.text.WriteString(r.body)
 			}
 			if r.state, r.saved = r.saved[n-1], r.saved[:n-1]; n == 1 { // what follows is not of the document
 				r.at = len(r.src)
@@ -190,8 +200,6 @@ func (r *rtfReader) word(word string, n int, given bool) {
 			r.deleted++
 		case word == "object":
 			r.objects++
-		case strings.HasPrefix(word, "header"), strings.HasPrefix(word, "footer"):
-			r.note("its headers and footers are not read")
 		}
 		r.state.skip = true
 		return
@@ -259,6 +267,13 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		r.level, r.item, r.inTable = 0, false, false
 	case "intbl":
 		r.inTable = true
+	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
+		r.flush()
+		if r.state.edge == "" && !r.state.skip {
+			r.state.edge = strings.ToUpper(word[:1]) + word[1:6]
+			r.body = r.text.String()
+			r.text.Reset()
+		}
 	case "footnote", "annotation":
 		r.flush()
 		if !r.state.note {
@@ -271,6 +286,10 @@ func (r *rtfReader) property(word string, n int, given bool) {
 // end ends a paragraph, a cell or a row.
 func (r *rtfReader) end(word string) {
 	r.flush()
+	if r.state.edge != "" {
+		r.text.WriteByte(' ')
+		return
+	}
 	switch word {
 	case "cell", "nestcell":
 		r.endCell()
