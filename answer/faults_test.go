@@ -57,6 +57,8 @@ var wholeReplies = map[string]string{
 	"combine":  "Taken together, the fee is 100 marks a season, and gulls never pay because nobody can catch them.[1][2]",
 	"rerank":   "One paper alone says 100 marks a season, and gulls never pay because nobody can catch them.[1][2]\nScore: 70",
 	"verify":   "yes",
+	"judge":    "yes",
+	"chat":     "Hello! Ask me about the harbour.",
 }
 
 // A place says at which calls a fault is played.
@@ -65,9 +67,14 @@ type place func(openaitest.Request) bool
 // askFaulty asks a question, or for a summary, of a model whose replies fail at a
 // place, and describes what is wrong with the events, if anything.
 func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) (roles []string, problem string) {
+	way, how, _ := strings.Cut(strategy, ", ")
+	wider := how == "wider"
 	h := &openaitest.Handler{Huge: 8 << 20}
 	h.Reply = func(r openaitest.Request) openaitest.Reply {
 		reply := openaitest.Reply{Text: wholeReplies[r.Role]}
+		if wider && r.N == 1 {
+			reply.Text = "NO ANSWER"
+		}
 		if at(r) {
 			return broken(reply, fault)
 		}
@@ -77,20 +84,28 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 	must(t, err)
 	defer client.Close()
 	a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepTokens: 1, Parallel: 1}
-	way, proved := strings.CutSuffix(strategy, " proved")
-	if proved {
+	topK := 0
+	switch how {
+	case "proved":
 		a.Gate, a.Unproved = answer.GateAuto, answer.UnprovedDrop
+	case "judged":
+		a.Gate, a.Unproved = answer.GateModel, answer.UnprovedDrop
+	case "wider":
+		a.Retriever, topK, a.Gate, a.StepTokens = twelve(), 2, answer.GateScore, 0
 	}
-	events := a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?", Strategy: way})
+	events := a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?", Strategy: way, TopK: topK})
 	summary, ok := strings.CutPrefix(way, "summarize ")
 	if ok {
 		events = a.Summarize(t.Context(), answer.Summary{Passages: twelve()[:2], Strategy: summary})
 	}
-	fellBack := false
+	fellBack, missed := false, false
 	watched := func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
 			if f, is := e.(answer.Fallback); is {
 				fellBack = f.Reason != "" && !ok
+			}
+			if w, is := e.(answer.Warning); is {
+				missed = missed || strings.Contains(w.Message, "could be read")
 			}
 			if !yield(e, err) {
 				return
@@ -110,8 +125,13 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 	for _, x := range h.Exchanges() {
 		roles = append(roles, x.Role)
 	}
+	if wider && missed && problem == refused {
+		problem = "" // the model found no answer in the first passages, and the reader knows that the others were not read
+	}
 	return roles, problem
 }
+
+const refused = "it is said that there is no answer, which no model said"
 
 var markers = regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
 
@@ -123,18 +143,20 @@ var markers = regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
 // left running.
 func TestEveryFaultInEveryStrategy(t *testing.T) {
 	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce",
-		"refine proved", "stuff proved", "map-reduce proved", "map-rerank proved"} {
+		"refine, proved", "stuff, proved", "map-reduce, proved", "map-rerank, proved", "refine, judged", "refine, wider"} {
 		var roles []string
 		synctest.Test(t, func(t *testing.T) {
 			roles, _ = askFaulty(t, strategy, "", func(openaitest.Request) bool { return false })
 		})
-		if len(roles) == 0 || slices.Contains(roles, "verify") != strings.HasSuffix(strategy, " proved") {
+		_, how, _ := strings.Cut(strategy, ", ")
+		if len(roles) == 0 || slices.Contains(roles, "verify") != (how == "proved" || how == "judged") ||
+			slices.Contains(roles, "judge") != (how == "judged") || how == "wider" && len(roles) != 2 {
 			t.Fatalf("%s makes the calls %q", strategy, roles)
 		}
 		for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered)) {
 			for name, at := range map[string]place{
 				"at every call":            func(openaitest.Request) bool { return true },
-				"at every call of a judge": func(r openaitest.Request) bool { return r.Role == "verify" },
+				"at every call of a judge": func(r openaitest.Request) bool { return r.Role == "verify" || r.Role == "judge" },
 				"at the first call":        func(r openaitest.Request) bool { return r.N == 1 },
 				"at the last call":         func(r openaitest.Request) bool { return r.N == len(roles) },
 			} {
@@ -145,6 +167,32 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestEveryFaultInSmallTalk: a greeting is returned by the whole words of the model, or
+// by a fixed sentence.
+func TestEveryFaultInSmallTalk(t *testing.T) {
+	for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered)) {
+		synctest.Test(t, func(t *testing.T) {
+			h := &openaitest.Handler{Huge: 8 << 20}
+			h.Reply = func(r openaitest.Request) openaitest.Reply {
+				return broken(openaitest.Reply{Text: wholeReplies[r.Role]}, fault)
+			}
+			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: -1})
+			must(t, err)
+			defer client.Close()
+			text := ""
+			for e, err := range (&answer.Answerer{Retriever: twelve(), Model: client}).Ask(t.Context(), answer.Question{Text: "hi"}) {
+				must(t, err)
+				if said, is := e.(answer.Unanswered); is {
+					text += said.Text
+				}
+			}
+			if whole := wholeReplies["chat"]; text == "" || text != whole && strings.HasPrefix(whole, text) || fault == "" && text != whole {
+				t.Errorf("fault %q: %q", fault, text)
+			}
+		})
 	}
 }
 
@@ -180,7 +228,7 @@ func judgeStream(events iter.Seq2[answer.Event, error], whole func(string) bool)
 				return "nothing says why the answer is incomplete"
 			}
 		case answer.Unanswered:
-			return "it is said that there is no answer, which no model said"
+			return refused
 		case answer.Usage:
 			ended = true
 			if incomplete == "" && !whole(text) {

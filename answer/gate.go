@@ -138,7 +138,9 @@ func (r *asking) judgeOpen(ctx context.Context, judged []Judged, open []*call, a
 	return nil
 }
 
-// record records a verdict, and what it cost, with the passage.
+// record records a verdict, and what it cost, with the passage. A no is weighed against
+// the chance; a yes keeps, since a passage too many costs a few tokens and one too few
+// the answer.
 func (r *asking) record(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
 	if len(v.calls) > 0 && !v.late {
