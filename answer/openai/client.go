@@ -21,8 +21,8 @@ type Client struct {
 	*upstream
 	// Parts of a request that the server has refused are left out.
 	noUsage, noTemperature, newMaxTokens, noOdds, noFormat atomic.Bool
-	// odds is set when the server has sent the chances of the words of a verdict.
-	odds atomic.Bool
+	// odds is how many more verdicts came with the chances of yes and no than without.
+	odds atomic.Int32
 	// thinks is set when a reply of the model has thoughts. Servers count them
 	// against the requested length, so no length is requested any more.
 	thinks atomic.Bool
@@ -76,6 +76,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	ctx, wait := c.patient(ctx, c.o.FirstToken)
 	defer wait.end()
 	req := c.request(p)
+	defer c.learnOdds(req, r)
 	body, err := json.Marshal(req)
 	if err != nil {
 		return c.fail(Rejected, err, "")
@@ -101,9 +102,6 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 			if length(req) > 0 && !p.Hard && r.starved() {
 				wait.idle.Reset(afterDone)
 				return c.unbound(r, p)
-			}
-			if req.LogProbs && !r.rated {
-				c.noOdds.Store(true) // it takes the parameter, and does nothing
 			}
 			r.end(p)
 			wait.idle.Reset(afterDone) // for stream.Close
@@ -158,7 +156,7 @@ func (c *Client) request(p answer.Prompt) chatRequest {
 	switch {
 	case p.Verdict && !c.noOdds.Load():
 		req.LogProbs, req.TopLogProbs = true, topOdds
-		if c.odds.Load() {
+		if c.odds.Load() > 0 {
 			p.MaxTokens = 1
 		}
 	case p.Verdict && !c.noFormat.Load():
@@ -176,6 +174,19 @@ func (c *Client) request(p answer.Prompt) chatRequest {
 		}
 	}
 	return req
+}
+
+// learnOdds records whether a verdict came with the chances of yes and no. They are
+// no longer asked for where more came without: the server does not tell them, or the
+// model begins with other words, and a restricted reply says more.
+func (c *Client) learnOdds(req chatRequest, r *reply) {
+	switch {
+	case !req.LogProbs || r.text.Len() == 0:
+	case r.yes > 0:
+		c.odds.Add(1)
+	case c.odds.Add(-1) < 0:
+		c.noOdds.Store(true)
+	}
 }
 
 // length is the longest reply that a request allows; 0 for any.
@@ -290,10 +301,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 			continue
 		}
 		if choice.Odds != nil && r.text.Len() == 0 {
-			r.rated = r.rated || len(choice.Odds.Content) > 0
-			if r.yes = yes(choice.Odds.Content); r.yes > 0 {
-				c.odds.Store(true)
-			}
+			r.yes = yes(choice.Odds.Content)
 		}
 		for _, m := range []content{choice.Delta, choice.Message} {
 			text, thought := m.Content.text+m.Refusal, m.Content.thought
@@ -348,7 +356,6 @@ type reply struct {
 	usage    *openai.Usage
 	requests int
 	size     int           // bytes of text and thoughts
-	rated    bool          // the chances of words have come
 	yes      float64       // that of a yes, before the first word of a verdict
 	lost     answer.Tokens // of a request that gave only thoughts
 	thinker  thinker

@@ -27,7 +27,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		{name: "odds", text: "No", odds: odds, sent: "odds, odds one", yes: []bool{true, true}},
 		{name: "other words are likelier", text: "Well", odds: strings.NewReplacer("-0.36", "-3", "-1.2", "-3").Replace(odds),
-			sent: "odds, odds", yes: []bool{false, false}},
+			sent: "odds, format, format", yes: []bool{false, false, false}},
 		{name: "no odds come", text: "no", sent: "odds, format", yes: []bool{false, false}},
 		{name: "odds are refused", text: "no", refuses: []string{"logprobs"}, sent: "odds, format, format", yes: []bool{false, false}},
 		{name: "both are refused", text: "no", refuses: []string{"logprobs", "response_format"}, sent: "odds, format, , ", yes: []bool{false, false}},
