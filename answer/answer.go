@@ -191,7 +191,7 @@ func (a *Answerer) newAsking(yield func(Event, error) bool, recorder *replay.Rec
 		return recorder.Nonce(name, system, user)
 	}
 	return &asking{Answerer: a, caller: &caller{
-		output: &output{yield: yield, warned: map[string]bool{}}, writer: w, recorder: recorder, same: map[Prompt]int{},
+		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}}, writer: w, recorder: recorder, same: map[Prompt]int{},
 		calls: or(a.AnswerCalls, defaultAnswerCalls), parallel: or(a.Parallel, defaultParallel), started: time.Now(),
 	}}
 }
@@ -379,6 +379,10 @@ func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrie
 	e := Unanswered{
 		Reason: reason, Text: refusal(reason, r.question.Text), Closest: []Closest{},
 		Nearest: append([]retrieve.Passage{}, nearest[:min(len(nearest), 3)]...),
+	}
+	if n := len(r.unread); n > 0 {
+		r.warn("%d passages that were found have not been read: --context-tokens (%d) or --budget-tokens (%d) has no room for more",
+			n, r.writer.ContextTokens, r.BudgetTokens)
 	}
 	if reason == noAnswer {
 		if err := r.read(ctx, nearest); err != nil {

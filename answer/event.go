@@ -94,7 +94,8 @@ type Stepped struct {
 	// makes a part of the answer, whether it made one.
 	Changed bool `json:"changed"`
 	// Reason says why not: "model_error", "empty_reply", "meta_remark" (the
-	// model said that nothing changes), "same", "no_answer" or "cut" (the
+	// model said that nothing changes), "same", "no_answer", "unproved" (no statement
+	// of the reply has a source and is proved) or "cut" (the
 	// reply was cut off, and a whole answer existed); for passages without a
 	// step "answer_too_long", "budget" or "deferred" (it is read if
 	// the others hold no answer).
@@ -211,6 +212,7 @@ const (
 	emptyReply = "empty_reply"
 	metaRemark = "meta_remark"
 	sameText   = "same"
+	unproved   = "unproved"
 )
 
 func (Retrieved) Kind() string  { return "retrieved" }

@@ -7,6 +7,7 @@ type output struct {
 	yield   func(Event, error) bool
 	stopped bool // the range was left; nothing may be yielded any more
 	warned  map[string]bool
+	unread  map[string]bool // by passage id: those that went into no step so far
 }
 
 // emit yields an event and reports whether to continue.
@@ -34,6 +35,13 @@ func (o *output) emitStep(s Stepped) {
 	for _, labels := range []*[]int{&s.Labels, &s.Invented, &s.Lost} {
 		if *labels == nil {
 			*labels = []int{}
+		}
+	}
+	for _, id := range s.Passages {
+		if s.Role != "" {
+			delete(o.unread, id)
+		} else {
+			o.unread[id] = true
 		}
 	}
 	o.emit(s)

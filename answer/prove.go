@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -54,6 +55,7 @@ type proof struct {
 	shown  bool   // some of the answer
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
+	step   *Stepped      // that wrote the answer
 }
 
 // An openStatement is one that the judge was asked about.
@@ -106,6 +108,17 @@ func (r *asking) endProof(ended bool) error {
 		return nil
 	}
 	r.proof = nil
+	err := p.end(ended)
+	if p.step != nil && !p.stopped {
+		if errors.Is(err, errNoAnswer) {
+			p.step.Changed, p.step.Reason, p.step.Lost = false, unproved, nil
+		}
+		r.emitStep(*p.step)
+	}
+	return err
+}
+
+func (p *proof) end(ended bool) error {
 	units, space := p.units.End()
 	if !p.add(units) {
 		return nil
@@ -121,7 +134,7 @@ func (r *asking) endProof(ended bool) error {
 		return errNoAnswer
 	}
 	if p.held += space; p.held != "" {
-		r.emit(Text{Text: p.held})
+		p.emit(Text{Text: p.held})
 	}
 	return nil
 }

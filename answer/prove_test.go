@@ -104,8 +104,11 @@ func TestNothingProved(t *testing.T) {
 		library := proofLibrary()
 		library = append(library[1:2:2], library[2], library[0])
 		got := read((&Answerer{Retriever: nearest(library), Model: m, Unproved: UnprovedDrop}).Ask(t.Context(), Question{Text: "mooring fee"}))
-		if got.err != nil || !strings.Contains(got.String(), want) || got.text != "" && strings.Contains(got.text, "Sure") {
+		if got.err != nil || !strings.Contains(got.String(), want) || strings.Contains(got.text, "Sure") || !strings.Contains(got.String(), "unproved") {
 			t.Errorf("want %s in\n%s", want, got)
+		}
+		if got.text == "" && !strings.Contains(got.String(), "used=0") {
+			t.Errorf("a refusal uses passages\n%s", got)
 		}
 	}
 }

@@ -40,9 +40,7 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 	for len(l.batches) > 0 && !r.stopped {
 		b := l.batches[0]
 		if why := l.hinders(b); why != "" {
-			if unread := l.skip(why, l.batches); l.draft == "" {
-				l.missed = fmt.Errorf("%d passages were left when the prompts had reached --budget-tokens (%d)", unread, r.BudgetTokens)
-			}
+			l.skip(why, l.batches)
 			break
 		}
 		r.warnShortened()
@@ -112,12 +110,10 @@ type refiner struct {
 	broken   string // why its end is missing
 }
 
-// skip reports batches that go into no step, and returns how many passages they
-// have.
-func (l *refiner) skip(reason string, batches []prompt.Batch) int {
+// skip reports batches that go into no step.
+func (l *refiner) skip(reason string, batches []prompt.Batch) {
 	unread := slices.Concat(batches...)
 	l.endStep(Stepped{Passages: idsOf(l.passages, unread), Labels: unread.Labels(), Reason: reason})
-	return len(unread)
 }
 
 // endStep reports how a step ended.
@@ -246,6 +242,10 @@ func (s *refineStep) conclude() {
 	if s.streamed && !whole {
 		s.broken = reachedLength
 	}
+	if s.streamed && s.proof != nil {
+		s.proof.step = &s.done // whether it is used shows when its last statement is proved
+		return
+	}
 	s.endStep(s.done)
 }
 
@@ -300,6 +300,7 @@ func (l *refiner) end() error {
 // missing, lacks what else is; both are empty for a whole answer.
 func (r *asking) endAnswer(broken string, lacks func() string) error {
 	if err := r.endProof(broken == "" || broken == reachedLength); err != nil {
+		r.usage.Used = 0
 		return err
 	}
 	if reason := cmp.Or(broken, lacks()); reason != "" {

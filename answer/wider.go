@@ -73,13 +73,26 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	if len(unread) == 0 {
 		return errNoAnswer
 	}
-	if !r.emit(Retrieved{Question: r.asked, Passages: unread}) {
-		return nil
-	}
 	if err := r.read(ctx, unread); err != nil {
 		return err
 	}
 	unread = alternate(r.byChance(unread), unread)
+	overhead, err := r.writer.Overhead(prompt.Answer, 0)
+	if err != nil {
+		return err
+	}
+	if r.writer.StepTokens = 0; r.BudgetTokens > 0 { // in the last call, what is left of the budget
+		r.writer.StepTokens = max(1, r.BudgetTokens-r.input-overhead)
+	}
+	_, packed, err := r.writer.Pack(unread, prompt.Answer, prompt.Refine, 1)
+	if err != nil {
+		return err
+	}
+	rest := unread[packed:]
+	unread = unread[:packed]
+	if !r.emit(Retrieved{Question: r.asked, Passages: unread}) {
+		return nil
+	}
 	for _, p := range unread {
 		j := r.scored(p)
 		j.Decision, j.Wider = Relevant, true
@@ -90,13 +103,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 			r.usage.Looked++
 		}
 	}
-	overhead, err := r.writer.Overhead(prompt.Answer, 0)
-	if err != nil {
-		return err
-	}
-	if r.writer.StepTokens = 0; r.BudgetTokens > 0 { // in the last call, what is left of the budget
-		r.writer.StepTokens = max(1, r.BudgetTokens-r.input-overhead)
-	}
+	r.skipPassages("budget", rest)
 	return r.refine(ctx, unread, 1)
 }
 

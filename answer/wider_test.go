@@ -95,6 +95,37 @@ func TestWiderLookReads(t *testing.T) {
 	}
 }
 
+// TestUnread: a wider look counts what it had room to read, and the refusal what it had not.
+func TestUnread(t *testing.T) {
+	texts := make([]string, 12)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("Mooring %d lies near the lighthouse. %s", i, strings.Repeat("The ferry departs each morning. ", 20))
+	}
+	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
+	a := &Answerer{Retriever: nearest(passages(texts...)), Model: m, BudgetTokens: 1600}
+	wider, usage, warnings := 0, Usage{}, ""
+	for e, err := range a.Ask(t.Context(), Question{Text: "When does the ferry to the mooring depart?", TopK: 4}) {
+		must(t, err)
+		switch e := e.(type) {
+		case Judged:
+			if e.Wider {
+				wider++
+			}
+		case Warning:
+			warnings += e.Message
+		case Usage:
+			usage = e
+		}
+	}
+	shown := strings.Count(m.calls[1].User, "Mooring ")
+	if len(m.calls) != 2 || wider != shown || usage.Looked != 4+shown {
+		t.Errorf("%d calls, %d of a wider look, %d shown, %+v", len(m.calls), wider, shown, usage)
+	}
+	if want := fmt.Sprintf("%d passages that were found have not been read", len(texts)-4-shown); shown == 8 || !strings.Contains(warnings, want) {
+		t.Errorf("want %q in %q", want, warnings)
+	}
+}
+
 // metered is a model each of whose prompts costs 500 tokens.
 type metered struct{ Model }
 
@@ -157,7 +188,7 @@ func TestBudget(t *testing.T) {
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
 	a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepTokens: 1, BudgetTokens: 500}
 	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"})).String()
-	if !strings.Contains(got, "2 passages were left when the prompts had reached --budget-tokens") || !strings.Contains(got, "unanswered {Reason:no_answer") {
+	if !strings.Contains(got, "2 passages that were found have not been read") || !strings.Contains(got, "unanswered {Reason:no_answer") {
 		t.Error(got)
 	}
 }

@@ -154,7 +154,7 @@ func TestShowTrace(t *testing.T) {
 			" 2. refine of 0 passages: the call failed; labels that it no longer cites: [2]\n"},
 		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\ndraft of step 1:\nThe lamp is lit.\n"},
 		{"marked", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", Verdict: answer.Marked, Calls: 2}}},
-			"shown as doubtful: the judge said no, asked 2 times\n"},
+			"marked as doubtful: the judge said no, asked 2 times\n"},
 	} {
 		var b strings.Builder
 		must(t, showTrace(&b, test.passages, test.answer))

@@ -80,9 +80,12 @@ func unreadPassages(a cite.Answer) map[string]bool {
 func passageTrace(place int, p retrieve.Passage, a cite.Answer, unread bool) string {
 	state, chance, why := "read", "", ""
 	at := slices.IndexFunc(a.Judged, func(j answer.Judged) bool { return j.Passage == p.ID })
-	if at < 0 {
+	switch {
+	case at < 0 && unread:
+		state = "left out"
+	case at < 0:
 		state = "not judged"
-	} else {
+	default:
 		j := a.Judged[at]
 		chance = fmt.Sprintf("%.0f %%", 100*j.Chance)
 		by := map[string]string{"score": "by its words", "model": "by the judge", "unjudged": "by its words, without the judge"}[j.By]
@@ -154,6 +157,7 @@ var unchanged = map[string]string{
 	"model_error": "the call failed",
 	"empty_reply": "the reply was empty",
 	"meta_remark": "it saw nothing to change",
+	"unproved":    "no statement of it has a source and was proved, so none is shown",
 	"same":        "it repeated the draft",
 	"no_answer":   "they do not hold the answer, it said",
 	"cut":         "the reply was cut off, so the draft before it stays",
@@ -180,15 +184,15 @@ func verifiedOutcome(v answer.Verified) string {
 	case v.Verdict == answer.Dropped:
 		out = "left out: the judge said no, asked " + counted(v.Calls, "time")
 	case v.Verdict == answer.Marked:
-		out = "shown as doubtful: the judge said no, asked " + counted(v.Calls, "time")
+		out = "marked as doubtful: the judge said no, asked " + counted(v.Calls, "time")
 	case v.By == "model" && v.Calls > 1:
-		out = "shown: the judge said yes when it was asked again, in other words"
+		out = "passed: the judge said yes when it was asked again, in other words"
 	case v.By == "model":
-		out = "shown: the judge said yes"
+		out = "passed: the judge said yes"
 	case v.By == "unjudged":
-		out = "shown unchecked: the judge gave no verdict"
+		out = "passed unchecked: the judge gave no verdict"
 	default:
-		out = "shown: the passages have it"
+		out = "passed: the passages have it"
 	}
 	if v.Found > 0 {
 		out += fmt.Sprintf("; it cited nothing, so the passage that has it was added, label %d", v.Found)

@@ -39,7 +39,7 @@ export class Board {
 
   // judge shows a verdict on its passage.
   judge(j) {
-    if (!this.reasons.has(j.passage)) this.reasons.set(j.passage, j);
+    if (j.wider || !this.reasons.has(j.passage)) this.reasons.set(j.passage, j);
     const card = this.cards.get(j.passage) || this.#card(j.passage, j);
     card.className = `card ${j.verdict}`;
     card.querySelector(".verdict").textContent = verdicts[j.verdict] || j.verdict;
