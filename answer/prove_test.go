@@ -64,6 +64,7 @@ func TestProof(t *testing.T) {
 		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
 			text: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks[1] |"},
 		{name: "an idle label", answer: "The mooring fee is 120 marks.[1][3]", text: "The mooring fee is 120 marks.[1][0](id=)", event: "Idle:[3]"},
+		{name: "an offer", answer: fee + " I hope this helps!", first: "hope", again: "hope", text: fee + " I hope this helps!"},
 		{name: "two bear it out", answer: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]",
 			text: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]"},
 		{name: "a source comes later", answer: "Good question, gulls. " + fee, text: "Good question, gulls. " + fee},

@@ -95,7 +95,8 @@ func TestWiderLookReads(t *testing.T) {
 	}
 }
 
-// TestUnread: a wider look counts what it had room to read, and the refusal what it had not.
+// TestUnread: a wider look counts the passages that it had room to read, and the refusal
+// the others.
 func TestUnread(t *testing.T) {
 	texts := make([]string, 12)
 	for i := range texts {

@@ -2,9 +2,11 @@ package sentence
 
 import (
 	"cmp"
+	_ "embed"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -12,7 +14,29 @@ import (
 // States reports whether a sentence states something that needs a source. written
 // is the sentence, prose the same without code, plain without references.
 func States(written, prose, plain string) bool {
+	if isOffer(plain) {
+		return false
+	}
 	return isClaim(prose) || len(prose) == len(written) && isShortClaim(prose, plain)
+}
+
+//go:embed offers.txt
+var offerTable string
+
+var offers = sync.OnceValue(func() *regexp.Regexp {
+	var forms []string
+	for line := range strings.Lines(offerTable) {
+		if line = strings.TrimSpace(line); line[0] != '#' {
+			forms = append(forms, strings.ReplaceAll(line, "…", `[^:;\pN]{0,80}`))
+		}
+	}
+	return regexp.MustCompile(`^(?:` + strings.Join(forms, "|") + `)$`)
+})
+
+// isOffer reports whether a sentence is a wish, thanks or an offer to the reader.
+func isOffer(sentence string) bool {
+	s := strings.TrimFunc(strings.ToLower(sentence), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	return len(s) <= 400 && offers().MatchString(strings.ReplaceAll(s, "’", "'"))
 }
 
 // isClaim reports whether a sentence states something that needs a source: it has
