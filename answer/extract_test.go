@@ -27,6 +27,9 @@ func TestExtract(t *testing.T) {
 		p.Format = "markdown"
 		return found{p}
 	}
+	letter := page("Harbour ferry", "From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\n"+
+		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n> The harbour ferry leaves at 8:20.")
+	letter.Format, letter.Meta = "mail", map[string]string{"author": "Mira Holm <mira@example.com>", "date": "2025-03-03T09:00:00Z"}
 	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n1. Wait.\n2. Lock it.\n\n"
 	for _, test := range []struct {
 		name     string
@@ -95,7 +98,7 @@ func TestExtract(t *testing.T) {
 		{
 			"a title that is the answer", "Which knot ties a boat to a harbour post?",
 			found{page("Knots", "Round turn and two half hitches\n\nTies a boat to a harbour post. It can be untied under load.")},
-			"Round turn and two half hitches\nTies a boat to a harbour post.[1]",
+			"Round turn and two half hitches[1]\nTies a boat to a harbour post.[1]",
 		},
 		{
 			"a reference in the text is no citation", "When does the harbour office open?",
@@ -146,6 +149,36 @@ func TestExtract(t *testing.T) {
 			"the number of another thing", "How many marks does the harbour course level 2 cost?",
 			found{page("Courses", "The harbour course level 3 costs 90 marks. The second one is 70 marks.")},
 			"The second one is 70 marks.[1]",
+		},
+		{
+			"a yes to another question", "Can I pay the harbour fee in shells?",
+			found{page("Questions", "Can I leave the harbour at night?\n\nYes, on a lead. Shells are taken as a harbour fee.\n\nIs there a harbour shop?\n\nNo.")},
+			"Shells are taken as a harbour fee.[1]",
+		},
+		{
+			"a no with its question", "Is there a harbour shop?",
+			found{page("Questions", "Can I leave the harbour at night?\n\nYes, on a lead.\n\nIs there a harbour shop?\n\nNo.")},
+			"Is there a harbour shop?[1] No.[1]",
+		},
+		{
+			"no licence", "How do I copy the harbour plan?",
+			found{page("Harbour plan", "How to copy the harbour plan\n\nAsk for the harbour plan.\n\nPermission is hereby granted to copy the harbour plan. The above copyright notice and this permission notice shall be included.")},
+			"Ask for the harbour plan.[1]",
+		},
+		{
+			"a row of other years", "What did a harbour berth cost in 2022?",
+			found{page("Harbour costs", "Cost: Harbour berth | 2023: 140 | 2024: 150\n\nA harbour berth did cost 90 in 2022.")},
+			"A harbour berth did cost 90 in 2022.[1]",
+		},
+		{
+			"a row with a name", "Who is the chief pilot of the harbour?",
+			found{page("Harbour people", "Post: Senior harbour pilot | Needs: chosen by the chief pilot of the harbour\nPost: Chief pilot of the harbour | Name: Brekkan")},
+			"Chief pilot of the harbour – Name: Brekkan[1]",
+		},
+		{"what a mail says, not what it replies to", "When does the harbour ferry leave?", found{letter}, "The harbour ferry leaves at 9:40 now.[1]"},
+		{
+			"who sent a mail", "Who sent the mail about the harbour ferry?", found{letter},
+			"From: Mira Holm <mira@example.com>[1](id=1)\n\nDate: Mon, 3 Mar 2025 09:00:00 +0000[1]\n\nThe harbour ferry leaves at 9:40 now.[1]",
 		},
 		{"another subject", "How long must a leg of lamb roast?", found{handbook}, ""},
 	} {

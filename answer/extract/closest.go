@@ -29,6 +29,11 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 	if err != nil {
 		return nil, err
 	}
+	for _, in := range all {
+		for k := range in {
+			in[k].other = false
+		}
+	}
 	var closest []Closest
 	said, seen := map[string]bool{}, map[int]bool{}
 	for _, s := range ranking(all) {

@@ -246,7 +246,7 @@ func hasName(text, question string) float64 {
 	question = strings.ToLower(question)
 	for _, at := range nameForm.FindAllStringIndex(text, -1) {
 		begins, name := strings.TrimRight(text[:at[0]], " \t\n\"'“‘(*_-"), strings.ToLower(text[at[0]:at[1]])
-		if !strings.Contains(name, " ") && (begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789") && !isRow(text)) {
+		if !strings.Contains(name, " ") && (begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789") && !endsCell(text, at[1])) {
 			continue
 		}
 		if !slices.ContainsFunc(strings.Fields(name), func(w string) bool { return dateWords[w] || strings.Contains(question, w) }) {
@@ -254,6 +254,13 @@ func hasName(text, question string) float64 {
 		}
 	}
 	return 0
+}
+
+// endsCell reports whether a cell of a row ends at i: "Mira" is a name there, and the
+// first word of "Senior instructor" is not.
+func endsCell(text string, i int) bool {
+	rest := strings.TrimSpace(text[i:])
+	return isRow(text) && (rest == "" || rest[0] == '|')
 }
 
 var year = regexp.MustCompile(`\b(?:19|20)\d\d\b`)

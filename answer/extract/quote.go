@@ -41,18 +41,28 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	if err != nil {
 		return nil, err
 	}
-	best, pieces := ranking(all), d.choose(all)
+	best, pieces := ranking(all), unsaid(d.choose(all), all)
 	has := func(p piece) bool { return d.has(p, all[p.passage]) }
 	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
 		return nil, nil
 	}
 	naming := asksName.MatchString(d.question) && (d.needs.kind == nil || d.needs.kind.name == "any")
+	seen := map[int]bool{}
+	pieces = slices.DeleteFunc(pieces, func(p piece) bool { // one piece after the head of a mail
+		again := seen[p.passage] && d.sender(kept[p.passage]) != ""
+		seen[p.passage] = true
+		return again
+	})
 	quotes := make([]Quote, len(pieces))
 	rows := make([]bool, len(pieces))
 	for i, p := range pieces {
 		in := all[p.passage]
 		titled := squeeze(in[0].text) == squeeze(kept[p.passage].Title)
-		quotes[i] = Quote{p.passage, d.write(p, in, naming && !titled, len(kept))}
+		text := ""
+		for line := range strings.Lines(d.sender(kept[p.passage])) {
+			text += Labelled(prompt.RoundLabels(strings.TrimSpace(line), len(kept)), p.passage+1, "\n") + "\n\n"
+		}
+		quotes[i] = Quote{p.passage, text + d.write(p, in, naming && !titled, len(kept))}
 		rows[i] = isRow(in[p.end-1].text)
 	}
 	for i := range quotes {
@@ -82,6 +92,26 @@ func (d *Reading) Best(ctx context.Context, kept []retrieve.Passage, n int) (bes
 		best = append(best, plainLine(s.text))
 	}
 	return best, d.confidence(ranked), nil
+}
+
+// asksMail matches a question about who wrote or sent something, or when.
+var asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|nachricht|schrieb|geschrieben|geschickt|` +
+	`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito)(?:$|\PL)`)
+
+var fromLine, dateLine = regexp.MustCompile(`(?m)^From: .+`), regexp.MustCompile(`(?m)^(?:Date|Sent): .+`)
+
+// sender is the lines of a mail's head with its author and date, where the question asks
+// for them.
+func (d *Reading) sender(p retrieve.Passage) string {
+	author, kind := p.Meta["author"], d.needs.kind
+	if !isMail(p) || author == "" || !asksMail.MatchString(d.question) || !kind.named() && (kind == nil || kind.name != "date") {
+		return ""
+	}
+	from := fromLine.FindString(p.Text)
+	if !strings.Contains(from, author) { // that of a mail it replies to
+		return ""
+	}
+	return strings.TrimSpace(from + "\n" + dateLine.FindString(p.Text))
 }
 
 var asksName = regexp.MustCompile(`(?i)\b(?:which|what)\b`)
@@ -122,6 +152,9 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		p := apart(chosen, d.widen(around(in, s), in), s.index)
 		lacks := len(chosen) > 0 && d.ofKind(p, in) < d.ofKind(chosen[0], all[chosen[0].passage])
 		strict := len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text))
+		if s.reply && len(chosen) > 0 || d.outdated(s, best) {
+			continue // newer words are there
+		}
 		completes := func(n need) bool { return s.terms[n.stem] && !covered[n.stem] }
 		if strict && s.score < best[0].score-rowsWithin || (strict || lacks) && !slices.ContainsFunc(d.needs.terms, completes) {
 			continue
@@ -144,6 +177,38 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		return cmp.Or(cmp.Compare(order[a.passage], order[b.passage]), cmp.Compare(a.start, b.start))
 	})
 	return chosen
+}
+
+// outdated reports whether a later mail of the same thread has a sentence that covers as
+// much of the question.
+func (d *Reading) outdated(s *sentence, best []*sentence) bool {
+	return s.about.thread != "" && slices.ContainsFunc(best, func(t *sentence) bool {
+		return t.about.thread == s.about.thread && t.about.sent.After(s.about.sent) && !t.reply && t.score >= s.score-quotedWithin &&
+			t.signals[sigKind] >= s.signals[sigKind] && d.needs.exact(t.covers) >= d.needs.exact(s.covers)-notAlike
+	})
+}
+
+// unsaid cuts pieces where a sentence has the words of one that is quoted before it.
+func unsaid(pieces []piece, all [][]sentence) (cut []piece) {
+	said := map[string]bool{}
+	for _, p := range pieces {
+		start := p.start
+		for k := p.start; k < p.end; k++ {
+			words := strings.Join(lowerWords(all[p.passage][k].text), " ")
+			again := said[words] && strings.Count(words, " ") >= 4
+			if said[words] = true; !again {
+				continue
+			}
+			if k > start {
+				cut = append(cut, piece{p.passage, start, k})
+			}
+			start = k + 1
+		}
+		if start < p.end {
+			cut = append(cut, piece{p.passage, start, p.end})
+		}
+	}
+	return cut
 }
 
 // ofKind is how far a piece has something of the kind that is asked for: 1 for yes, 0 for
@@ -234,6 +299,13 @@ func around(in []sentence, s *sentence) piece {
 		}
 	}
 	switch {
+	case len(lowerWords(s.text)) == 1 && verdict.MatchString(plainLine(s.text)): // with its reason, or its question
+		if p.end < len(in) && in[p.end].joins && in[p.end].answers() {
+			p.end++
+		} else if p.start > 0 {
+			p.start--
+		}
+		return p
 	case endsOpen(s.text):
 		p.end = endOfList(in, p.end)
 	case isItem(in[first(in, s.index)].text):
@@ -243,6 +315,9 @@ func around(in []sentence, s *sentence) piece {
 			if in[s.index-back].asks {
 				p.start = s.index - back + 1
 			}
+		}
+		for in[p.start].other && p.start < s.index { // a yes or no to another question
+			p.start++
 		}
 	}
 	for p.start > 0 && p.end-p.start < 3 && refersBack(in[p.start].text) && in[p.start-1].answers() {
@@ -265,7 +340,8 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 		section.end++
 	}
 	headed := section.start > 0 && d.needs.near(in[section.start-1].covers) >= sectionCovers
-	if headed && size(in, section.start, section.end) <= maxListBytes {
+	licensed := slices.ContainsFunc(in[section.start:section.end], func(s sentence) bool { return licence.MatchString(s.text) })
+	if headed && !licensed && size(in, section.start, section.end) <= maxListBytes {
 		return section
 	}
 	return p
@@ -404,9 +480,17 @@ func isItem(s string) bool {
 func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string {
 	var b strings.Builder
 	if p.start == 1 && naming && in[0].title && d.names(in[0]) {
-		b.WriteString(prompt.RoundLabels(plainLine(in[0].text), highest) + "\n")
+		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[0].text), highest), p.passage+1, "\n") + "\n")
 	}
 	labelled := false
+	if k := p.start; in[k].reply {
+		for k > 0 && in[k].reply {
+			k--
+		}
+		if line := plainLine(in[k].text); boilerplate.MatchString(line) {
+			b.WriteString(Labelled(prompt.RoundLabels(line, highest), p.passage+1, "\n") + "\n")
+		}
+	}
 	for k := p.start; k < p.end; k++ {
 		if in[k].code {
 			label := ""

@@ -55,7 +55,12 @@ type passageReading struct {
 	// lexical is the passage's lexical score with the words rated as in a
 	// library of some size: see priorChunks.
 	lexical float64
+	thread  string    // the subject of a mail; empty otherwise
+	sent    time.Time // … and its date
 }
+
+// answersTo begins the subject of a mail that answers another.
+var answersTo = regexp.MustCompile(`^(?i:(?:re|aw|fwd?|wg|tr|sv): *)+`)
 
 // notAlike is the cosine up to which two words are unrelated; from there to 1
 // nearness grows evenly.
@@ -110,7 +115,11 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		}
 	}
 	for i, p := range passages {
-		head := d.coverageOf(termSet(p.Title, p.Heading))
+		about := []string{p.Title, p.Heading}
+		if isMail(p) {
+			about = append(about, p.Meta["author"], strings.Join(asksMail.FindAllString(question, -1), " "))
+		}
+		head := d.coverageOf(termSet(about...))
 		read := passageReading{
 			head:    head,
 			all:     head.with(d.coverageOf(termSet(p.Text))),
@@ -119,6 +128,12 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		}
 		if p.Scores.Coverage > 0 {
 			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)
+		}
+		if isMail(p) {
+			read.thread = squeeze(answersTo.ReplaceAllString(p.Title, ""))
+			if sent, err := time.Parse(time.RFC3339, p.Meta["date"]); err == nil {
+				read.sent = sent
+			}
 		}
 		d.passages[p.ID] = read
 	}

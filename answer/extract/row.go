@@ -126,6 +126,15 @@ func (d *Reading) askedFor(cells []cell) []cell {
 	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return !asks(c) && !d.asks(termSet(c.value)) })
 }
 
+// otherColumns reports whether the columns of a row are of other years than the question.
+func (d *Reading) otherColumns(row string) bool {
+	asked, named := years(d.question), []string(nil)
+	for _, c := range cellsOf(row) {
+		named = append(named, years(c.name)...)
+	}
+	return len(asked) > 0 && len(named) > 0 && !meet(asked, years(row))
+}
+
 // asks reports whether the question has one of the terms, other than as a word that
 // only asks.
 func (d *Reading) asks(terms map[string]bool) bool {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,8 +26,10 @@ type sentence struct {
 	title    bool // it names what follows, and says nothing itself
 	asks     bool // it is a question
 	bare     bool // it says nothing that could be an answer: a rule, a path, a licence
+	other    bool // it answers another question: of another year, or with yes or no
 	code     bool // it is a block of code
 	declares bool // it is in source code, whose declarations are quoted with their comments
+	reply    bool // a mail quotes it to reply to it
 	terms    map[string]bool
 	covers   coverage // of the question
 	window   coverage // … with its headings and neighbours
@@ -37,7 +40,7 @@ type sentence struct {
 }
 
 // answers reports whether a sentence may be an answer.
-func (s *sentence) answers() bool { return !s.title && !s.asks && !s.bare }
+func (s *sentence) answers() bool { return !s.title && !s.asks && !s.bare && !s.other }
 
 // The signals of a sentence, in the order of sentenceModel.
 const (
@@ -52,7 +55,7 @@ const (
 	sigYear               // is about another year than the question
 	sigDense              // cosine of question and sentence
 	sigTitle              // cosine of question and headings
-	sigTest               // is in the test of a program
+	sigAside              // is in the test of a program, or quoted by a mail to reply to it
 	sentenceSignals
 )
 
@@ -75,7 +78,10 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		title, otherYear, test := dot(d.vector, vectors[len(all[i])]), d.otherYear(p), d.test(p)
 		for k := range all[i] {
 			f := &all[i][k].signals
-			f[sigDense], f[sigTitle], f[sigYear], f[sigTest] = dot(d.vector, vectors[k]), title, otherYear, test
+			f[sigDense], f[sigTitle], f[sigYear], f[sigAside] = dot(d.vector, vectors[k]), title, otherYear, test
+			if all[i][k].reply {
+				f[sigAside] = 1
+			}
 			d.measure(p, all[i], k)
 		}
 		vectors = vectors[len(all[i])+1:]
@@ -183,7 +189,11 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
-			s.bare = isBare(text) || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s) || d.otherNumber(text)
+			s.reply = isMail(p) && (strings.HasPrefix(p.Text[strings.LastIndexByte(p.Text[:span.Start], '\n')+1:], ">") ||
+				k > 0 && (in[k-1].reply && in[k-1].text[0] != '>' || original.MatchString(in[k-1].text)))
+			s.other = isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
+			s.bare = isBare(text) ||
+				k > 0 && in[k-1].bare && licence.MatchString(in[k-1].text) && s.joins || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s) || d.otherNumber(text)
 		}
 	}
 	return in
@@ -254,6 +264,30 @@ func (d *Reading) otherNumber(text string) bool {
 	})
 }
 
+// verdict matches a text that begins with a yes or no.
+var verdict = func() *regexp.Regexp {
+	words := slices.Sorted(maps.Keys(wordsOf("yes")))
+	return regexp.MustCompile(`^(?i:` + strings.Join(words, "|") + `)(?:[,;:!.]*$|[,;:!.]? ?[–—-] |[,;:!] |\. \D)`)
+}()
+
+// verdictCovers is the share of the question's weight in the question that a yes or
+// no must come after to be an answer.
+const verdictCovers = .6
+
+// answersOther reports whether a text is a yes or no to another question than this
+// one: to the question or heading that is the last before it.
+func (d *Reading) answersOther(before []sentence, text, heading string) bool {
+	if !verdict.MatchString(plainLine(text)) {
+		return false
+	}
+	for k := len(before) - 1; k >= 0; k-- {
+		if before[k].asks || before[k].title {
+			return d.needs.near(before[k].covers) < verdictCovers
+		}
+	}
+	return d.needs.near(d.coverageOf(termSet(heading[strings.LastIndex(heading, ingest.HeadingSeparator)+1:]))) < verdictCovers
+}
+
 // otherYear is 1 where the headings of a passage name another year than the
 // question, and less where nothing in it names that year.
 func (d *Reading) otherYear(p retrieve.Passage) float64 {
@@ -308,6 +342,9 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	}
 	if f[sigKind] = d.needs.kind.in(text, d.question); d.language == "de" && d.needs.kind.named() && !fullName.MatchString(text) {
 		f[sigKind] = min(f[sigKind], .5) // all nouns have capitals
+	}
+	if d.sender(p) != "" {
+		f[sigKind] = 1
 	}
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)
@@ -420,12 +457,25 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
+// licence matches the paragraphs of a licence, and original the line above the mail
+// that a mail replies to.
+var (
+	licence = regexp.MustCompile(`(?i:permission is hereby granted|permission notice shall be|provided [“"]as is[”"]|redistributions? (?:of source|in binary)` +
+		`|in no event shall the (?:authors?|copyright))`)
+	original = regexp.MustCompile(`^-+ ?(?:Original|Forwarded) [Mm]essage`)
+)
+
+// isMail reports whether a passage is of a mail.
+func isMail(p retrieve.Passage) bool {
+	return slices.Contains([]string{"mail", "mbox", "outlook"}, p.Format)
+}
+
 // boilerplate is what documents have in common: the head of a message and the line
 // above what it replies to, licences, navigation, entries of a table of contents.
 var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s|` +
 	`^On .{8,80} wrote:$|^(?:Am|Le|El) .{8,80} (?:schrieb|a écrit|escribió).{0,60}:$|^-+ ?(?:Original|Forwarded) [Mm]essage|` +
 	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|spdx-license-identifier|` +
-	`use of this source code is governed by|licensed under the |permission is hereby granted|provided [“"]as is[”"]|` +
+	`use of this source code is governed by|licensed under the |` + licence.String() + `|` +
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
 	`^(?:[Pp]lease )?(?:[Ss]ee|[Rr]efer to) (?:also |the |section |chapter |page ).{3,120}$|` +
 	`\S [›»>] \S+(?: \S+){0,3} [›»>] \S|\.{4,}\s*\d+$|(?: \.){4,}\s*\d+$`)
