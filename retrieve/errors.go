@@ -15,6 +15,17 @@ var ErrTaken = errors.New("the name is taken")
 // it, is unreachable. The operation can be retried when it is back.
 var ErrUnavailable = errors.New("the store is unreachable")
 
+// ErrIndexUnavailable is wrapped by errors that report that a search index in a cluster is
+// unreachable. Documents can be stored and read meanwhile.
+var ErrIndexUnavailable = errors.New("the search index is unreachable")
+
+// A BuildingError reports that a search index is being built and cannot be searched yet.
+type BuildingError struct{ Done, Total int } // in chunks
+
+func (e *BuildingError) Error() string {
+	return fmt.Sprintf("the search index is being built: it has %d of %d chunks", e.Done, e.Total)
+}
+
 // ErrReadOnly is wrapped by errors of changes to a library that cannot be written.
 var ErrReadOnly = errors.New("the library is read-only")
 

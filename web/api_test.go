@@ -23,6 +23,7 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 func TestMain(m *testing.M) {
@@ -161,6 +162,10 @@ func TestReadiness(t *testing.T) {
 		{true, errors.New("no route to db.internal"), 503,
 			`{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
 		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
+		{true, &retrieve.BuildingError{Done: 34, Total: 779}, 503,
+			`{"done":3,"total":20,"ready":false,"reason":"the search index is being built: it has 34 of 779 chunks"}`},
+		{true, retrieve.ErrIndexUnavailable, 503,
+			`{"done":3,"total":20,"ready":false,"reason":"the search index is unreachable: the server's log says why"}`},
 		{true, syscall.ENOSPC, 503, `{"done":3,"total":20,"ready":false,"reason":"the disk is full: the server's log says why"}`},
 	} {
 		ready, away = want.ready, want.away

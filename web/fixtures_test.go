@@ -174,6 +174,8 @@ func newScript(s shelf) script {
 		"panics":         {func(context.Context) error { panic("at the disco") }},
 		"gone":           {fmt.Errorf("reading a passage: %w", retrieve.ErrNotFound)},
 		"store away":     {fmt.Errorf("read the revision: postgres://db.example.org:5432/library: %w", retrieve.ErrUnavailable)},
+		"index away":     {fmt.Errorf("search: %w", retrieve.ErrIndexUnavailable)},
+		"index building": {fmt.Errorf("search: %w", &retrieve.BuildingError{Done: 34, Total: 779})},
 		"other space":    {&retrieve.SpaceError{Stored: "old/1", Wanted: "new/2"}},
 	}
 }

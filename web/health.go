@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"ibid/retrieve"
 )
 
 // Indexing is the progress of the sync, as replies have it.
@@ -77,11 +79,19 @@ func (h *health) ready(c echo.Context) error {
 		return fmt.Errorf("checking the store: %w", gone)
 	}
 	if err != nil {
+		building := (*retrieve.BuildingError)(nil)
 		what = "the store is unreachable"
-		if errors.Is(err, syscall.ENOSPC) {
+		switch {
+		case errors.Is(err, syscall.ENOSPC):
 			what = "the disk is full"
+		case errors.Is(err, retrieve.ErrIndexUnavailable):
+			what = "the search index is unreachable"
 		}
 		r.Ready, r.Reason = false, what+": the server's log says why"
+		if errors.As(err, &building) {
+			what = "the search index is being built"
+			r.Reason = building.Error()
+		}
 	}
 	if unreachable := err != nil; h.unreachable.Swap(unreachable) != unreachable {
 		if unreachable {

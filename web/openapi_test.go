@@ -597,7 +597,8 @@ func TestOpenAPIReplies(t *testing.T) {
 	}
 	const question = `{"question":"What is the mooring fee?"}`
 	for _, q := range []string{question, `{"question":"drafted"}`, `{"question":"pizza"}`, `{"question":"evil"}`, `{"question":"cut short"}`,
-		`{"question":"breaks at once"}`, `{"question":"breaks later"}`, `{"question":"other space"}`, `{"question":"gone"}`} {
+		`{"question":"breaks at once"}`, `{"question":"breaks later"}`, `{"question":"other space"}`, `{"question":"gone"}`,
+		`{"question":"index away"}`, `{"question":"index building"}`} {
 		ask("POST", "/api/ask", q)
 		ask("POST", "/api/ask?html=1&markdown=1&chars=1", q, asEvents...)
 	}

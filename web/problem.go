@@ -94,6 +94,7 @@ func problemFor(err error) *Problem {
 	var question *answer.QuestionError
 	var model *openai.Error
 	var space *retrieve.SpaceError
+	var building *retrieve.BuildingError
 	var routing *echo.HTTPError
 	switch {
 	case errors.As(err, &problem):
@@ -111,6 +112,12 @@ func problemFor(err error) *Problem {
 	case errors.Is(err, retrieve.ErrUnavailable):
 		set(http.StatusServiceUnavailable, "store_unavailable", "the store that holds the documents is unreachable: ask again later; "+
 			"the server's log has the reason, under the id of this request")
+	case errors.Is(err, retrieve.ErrIndexUnavailable):
+		set(http.StatusServiceUnavailable, "store_unavailable", "the search index is unreachable: ask again later; documents are stored "+
+			"meanwhile, and the server's log has the reason, under the id of this request")
+	case errors.As(err, &building):
+		set(http.StatusServiceUnavailable, "index_building", building.Error()+": ask again later")
+		p.retryAfter = 5 * time.Second
 	case errors.Is(err, syscall.ENOSPC):
 		set(http.StatusInsufficientStorage, "no_space", "the disk of the server is full, and nothing was stored: send it again when its "+
 			"operator has freed space")

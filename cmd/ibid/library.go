@@ -199,6 +199,9 @@ func folderBytes(dir string) (bytes int64) {
 }
 
 func (l *openedLibrary) reachable(ctx context.Context) error {
+	if err := l.CheckCluster(ctx); err != nil {
+		return err
+	}
 	if _, _, err := l.State.Revision(ctx); err != nil || l.place.Data == "" {
 		return err
 	}

@@ -117,8 +117,13 @@ func openCluster(ctx context.Context, place Place, s *state.Store, space string)
 	if err != nil {
 		return nil, err
 	}
-	_, chunks, err := s.Count(ctx, retrieve.Filter{})
-	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space, Chunks: chunks}), err
+	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space,
+		Size: func(ctx context.Context) (revision int64, chunks int, err error) {
+			if revision, _, err = s.Revision(ctx); err == nil {
+				_, chunks, err = s.Count(ctx, retrieve.Filter{})
+			}
+			return revision, chunks, err
+		}}), nil
 }
 
 // followWait is how long a search waits for an index in a cluster.
@@ -155,6 +160,19 @@ func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
 		return 0, nil
 	}
 	return retrieve.Lag(ctx, l.State, l.searchers[0])
+}
+
+// CheckCluster returns why a search index in a cluster cannot be searched; nil if it can,
+// or is in the data directory.
+func (l *Library) CheckCluster(ctx context.Context) error {
+	if l.feeding == nil {
+		return nil
+	}
+	_, _, err := l.searchers[0].Revision(ctx)
+	if err == nil {
+		_, err = l.searchers[0].Stats(ctx, nil)
+	}
+	return err
 }
 
 // Encoded returns an index over the same library that also searches by the

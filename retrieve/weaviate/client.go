@@ -15,14 +15,20 @@ import (
 	"ibid/retrieve"
 )
 
-// requestTime limits one request to one node.
-const requestTime = 30 * time.Second
+const (
+	// writeTime limits one request that changes something, and readTime another one.
+	writeTime = 30 * time.Second
+	readTime  = 10 * time.Second
+	// readPatience is after how long without a reply the next node is asked as well.
+	readPatience = time.Second
+)
 
 // maxReply is how many bytes of a reply are read.
 const maxReply = 256 << 20
 
 // A client sends requests to the nodes of a cluster: to the node that answered
-// last, and to the next one if that does not answer.
+// last, and to the next one if that does not answer. So a node that hangs is asked
+// last from then on.
 type client struct {
 	at   Address
 	http *http.Client
@@ -48,44 +54,91 @@ var errNoCollection = errors.New("the collection does not exist")
 
 // call sends a request with a JSON body, nil for none, and decodes the reply into
 // out, unless that is nil. If no node does what it is asked, the error wraps
-// [retrieve.ErrUnavailable], except for requests that Weaviate refuses (4xx).
+// [retrieve.ErrIndexUnavailable], except for requests that Weaviate refuses (4xx).
 func (c *client) call(ctx context.Context, method, path string, body, out any) error {
 	var data []byte
+	var err error
 	if body != nil {
-		var err error
 		if data, err = json.Marshal(body); err != nil {
 			return err
 		}
 	}
-	return c.try(ctx, func(ctx context.Context, node string) error { return c.send(ctx, node, method, path, data, out) })
-}
-
-// try calls f with one node after the other, until one carries it out.
-func (c *client) try(ctx context.Context, f func(ctx context.Context, node string) error) error {
-	var failed error
-	first := c.turn.Load()
-	for i := range int64(len(c.at.nodes)) {
-		at := (first + i) % int64(len(c.at.nodes))
-		limit, cancel := context.WithTimeout(ctx, requestTime)
-		err := f(limit, c.at.nodes[at])
-		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		refused := (*replyError)(nil)
-		if err == nil || errors.Is(err, errNoCollection) || errors.As(err, &refused) && refused.status/100 == 4 {
-			c.turn.Store(at)
-			return err
-		}
-		failed = fmt.Errorf("weaviate at %s: %w", c.at.nodes[at], err)
+	patience, limit := writeTime, writeTime
+	if method == http.MethodGet {
+		patience, limit = readPatience, readTime
 	}
-	return fmt.Errorf("%w: %w", retrieve.ErrUnavailable, failed)
+	reply, err := c.try(ctx, patience, limit, func(ctx context.Context, node string) ([]byte, error) {
+		return c.send(ctx, node, method, path, data)
+	})
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(reply, out)
 }
 
-func (c *client) send(ctx context.Context, node, method, path string, body []byte, out any) error {
+// An attempt is what a node replied.
+type attempt struct {
+	node  int64
+	reply []byte
+	err   error
+}
+
+// try calls f with one node after the other, until one carries it out: with the next
+// one when one has failed, or has not replied within the patience.
+func (c *client) try(ctx context.Context, patience, limit time.Duration, f func(context.Context, string) ([]byte, error)) ([]byte, error) {
+	attempts, stop := context.WithTimeout(ctx, limit+time.Duration(len(c.at.nodes)-1)*patience)
+	defer stop()
+	first, nodes := c.turn.Load(), int64(len(c.at.nodes))
+	replies := make(chan attempt, nodes)
+	var failed error
+	for started, open := int64(0), 0; started < nodes || open > 0; {
+		var impatient <-chan time.Time
+		if started < nodes {
+			node := (first + started) % nodes
+			go func() {
+				one, cancel := context.WithTimeout(attempts, limit)
+				defer cancel()
+				reply, err := f(one, c.at.nodes[node])
+				replies <- attempt{node, reply, c.doubt(one, c.at.nodes[node], err)}
+			}()
+			started, open = started+1, open+1
+			impatient = time.After(patience)
+		}
+		select {
+		case <-impatient:
+		case a := <-replies:
+			open--
+			refused := (*replyError)(nil)
+			if a.err == nil || errors.Is(a.err, errNoCollection) || errors.As(a.err, &refused) && refused.status/100 == 4 {
+				c.turn.Store(a.node)
+				return a.reply, a.err
+			}
+			failed = fmt.Errorf("weaviate at %s: %w", c.at.nodes[a.node], a.err)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("%w: %w", retrieve.ErrIndexUnavailable, failed)
+}
+
+// doubt returns the error of a node: one that is not ready, such as after a restart
+// while the cluster has no majority, may not know what exists.
+func (c *client) doubt(ctx context.Context, node string, err error) error {
+	if errors.Is(err, errNoCollection) || noObject(err) {
+		if _, unready := c.send(ctx, node, http.MethodGet, "/v1/.well-known/ready", nil); unready != nil {
+			return fmt.Errorf("it is not ready: %s", unready)
+		}
+	}
+	return err
+}
+
+func (c *client) send(ctx context.Context, node, method, path string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.at.scheme+"://"+node+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if c.at.key != "" {
@@ -93,20 +146,14 @@ func (c *client) send(ctx context.Context, node, method, path string, body []byt
 	}
 	reply, err := c.http.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer reply.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(reply.Body, maxReply))
-	if err != nil {
-		return err
+	if err == nil && reply.StatusCode/100 != 2 {
+		err = &replyError{reply.StatusCode, strings.TrimSpace(string(data[:min(len(data), 1000)]))}
 	}
-	if reply.StatusCode/100 != 2 {
-		return &replyError{reply.StatusCode, strings.TrimSpace(string(data[:min(len(data), 1000)]))}
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(data, out)
+	return data, err
 }
 
 // query sends a GraphQL query and decodes its data into out.
@@ -115,25 +162,28 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 	if err != nil {
 		return err
 	}
-	return c.try(ctx, func(ctx context.Context, node string) error {
+	data, err := c.try(ctx, readPatience, readTime, func(ctx context.Context, node string) ([]byte, error) {
 		var reply struct {
 			Data   json.RawMessage
 			Errors []struct{ Message string }
 		}
-		if err := c.send(ctx, node, http.MethodPost, "/v1/graphql", body, &reply); err != nil {
-			if strings.Contains(err.Error(), "no graphql provider present") { // there are no collections at all
-				return errNoCollection
-			}
-			return err
+		data, err := c.send(ctx, node, http.MethodPost, "/v1/graphql", body)
+		if err == nil {
+			err = json.Unmarshal(data, &reply)
+		} else if strings.Contains(err.Error(), "no graphql provider present") { // there are no collections at all
+			err = errNoCollection
 		}
-		if len(reply.Errors) > 0 {
-			if strings.Contains(reply.Errors[0].Message, "Cannot query field") {
-				return errNoCollection
+		if err == nil && len(reply.Errors) > 0 {
+			if err = errors.New(reply.Errors[0].Message); strings.Contains(err.Error(), "Cannot query field") {
+				err = errNoCollection
 			}
-			return errors.New(reply.Errors[0].Message)
 		}
-		return json.Unmarshal(reply.Data, out)
+		return reply.Data, err
 	})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, out)
 }
 
 func isMissing(err error) bool {
@@ -148,10 +198,13 @@ func (c *client) drop(ctx context.Context, collection string) error {
 	if err != nil && !isMissing(err) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	for _, node := range c.at.nodes {
-		for c.send(ctx, node, http.MethodGet, objectPath(collection, markID), nil, nil) == nil {
+		for {
+			if _, err := c.send(ctx, node, http.MethodGet, objectPath(collection, markID), nil); err != nil {
+				break
+			}
 			select {
 			case <-ctx.Done():
 				return ctx.Err()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,10 +46,7 @@ func (x *Index) rows(ctx context.Context, operator string, w *where, limit int, 
 	}
 	var reply struct{ Get map[string][]row }
 	err := x.client.query(ctx, fmt.Sprintf("{Get{%s(%s){document generation ordinal %s}}}", x.collection, arguments, fields), &reply)
-	if errors.Is(err, errNoCollection) {
-		return nil, nil
-	}
-	return reply.Get[x.collection], err
+	return reply.Get[x.collection], x.missing(err)
 }
 
 // A found is a chunk that a search found.

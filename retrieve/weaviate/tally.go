@@ -198,12 +198,15 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, err := x.counts(ctx, m)
+	if err == nil && (m.Revision == 0 || m.Revision < m.Target) {
+		err = x.built(ctx, m, t)
+	}
 	if err != nil || m.Revision == 0 {
 		return stats, err
 	}
 	if c.counted != m {
 		c.chunks, err = x.count(ctx)
-		if errors.Is(err, retrieve.ErrUnavailable) {
+		if errors.Is(err, retrieve.ErrIndexUnavailable) {
 			c.chunks, err = t.chunks, nil
 		}
 		if err != nil {
@@ -221,6 +224,27 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 	return stats, nil
 }
 
+// built returns a [*retrieve.BuildingError] if a collection without most of the library
+// is not the whole of it.
+func (x *Index) built(ctx context.Context, m *mark, t *tally) error {
+	revision, chunks, err := x.size(ctx)
+	if err == nil && chunks > 0 && m.Revision < revision {
+		err = &retrieve.BuildingError{Done: min(t.chunks, chunks), Total: chunks}
+	}
+	return err
+}
+
+// missing turns the error that the collection does not exist into none, unless it has a watermark.
+func (x *Index) missing(err error) error {
+	if !errors.Is(err, errNoCollection) {
+		return err
+	}
+	if m := x.mark.Load(); m != nil && m.Revision > 0 {
+		return fmt.Errorf("%w: %w: %s", retrieve.ErrIndexUnavailable, err, x.collection)
+	}
+	return nil
+}
+
 // count returns the number of chunks.
 func (x *Index) count(ctx context.Context) (int, error) {
 	var reply struct {
@@ -230,8 +254,5 @@ func (x *Index) count(ctx context.Context) (int, error) {
 	if group := reply.Aggregate[x.collection]; len(group) > 0 && err == nil {
 		return max(0, group[0].Meta.Count-ownObjects), nil
 	}
-	if errors.Is(err, errNoCollection) {
-		err = nil
-	}
-	return 0, err
+	return 0, x.missing(err)
 }

@@ -42,7 +42,9 @@ const layout = 3
 type Options struct {
 	Library string // of [retrieve.State.Library]
 	Space   string // of [retrieve.State.Space]
-	Chunks  int    // about how many there are, for a new index
+	// Size returns the revision of the state and the number of its chunks; nil for those of
+	// a state that is empty.
+	Size func(context.Context) (revision int64, chunks int, err error)
 }
 
 // An Index is a [retrieve.Searcher] in one collection of a cluster. The name of the
@@ -50,7 +52,7 @@ type Options struct {
 // index of another layout or space is built next to it.
 type Index struct {
 	client     *client
-	chunks     int
+	size       func(context.Context) (revision int64, chunks int, err error)
 	library    string // start of the names of the library's collections
 	collection string
 	closed     atomic.Bool
@@ -63,7 +65,10 @@ type Index struct {
 
 // Open returns the index of a library. It sends no request.
 func Open(at Address, o Options) *Index {
-	x := &Index{client: newClient(at), chunks: o.Chunks, library: "Ibid_" + digest(o.Library) + "_"}
+	x := &Index{client: newClient(at), size: o.Size, library: "Ibid_" + digest(o.Library) + "_"}
+	if x.size == nil {
+		x.size = func(context.Context) (int64, int, error) { return 0, 0, nil }
+	}
 	x.collection = x.library + digest(fmt.Sprint(layout, "/", retrieve.Analysis, "/", o.Space))
 	return x
 }
@@ -82,6 +87,9 @@ type mark struct {
 	Era      int64 `json:"era"`
 	Dims     int   `json:"dims"`    // of the vectors; 0 if there are none
 	Counted  int64 `json:"counted"` // revision of the stored tally
+	// Target is the revision that the state had when the collection was made: below it, the
+	// collection lacks much of the library and is not searched.
+	Target int64 `json:"target"`
 	// Written is when it was written, in seconds. Everything up to the revision Earlier was
 	// stored before Since, and up to Settled so long before that it is in Weaviate's files.
 	Written int64 `json:"written"`
@@ -248,7 +256,7 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 		return nil
 	}
 	if m.Revision == 0 {
-		if err := x.create(ctx); err != nil {
+		if m, err = x.create(ctx); err != nil {
 			return err
 		}
 	}
@@ -269,13 +277,17 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 	return nil
 }
 
-// create makes the collection, unless it exists.
-func (x *Index) create(ctx context.Context) error {
-	err := x.client.call(ctx, http.MethodPost, "/v1/schema", x.client.at.schema(x.collection, x.chunks), nil)
-	if err != nil && !refusedAs(err, "already exists") {
-		return fmt.Errorf("creating the collection %s: %w", x.collection, err)
+// create makes the collection, unless it exists, and returns its first mark.
+func (x *Index) create(ctx context.Context) (*mark, error) {
+	target, chunks, err := x.size(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	err = x.client.call(ctx, http.MethodPost, "/v1/schema", x.client.at.schema(x.collection, chunks), nil)
+	if err != nil && !refusedAs(err, "already exists") {
+		return nil, fmt.Errorf("creating the collection %s: %w", x.collection, err)
+	}
+	return &mark{Target: target}, nil
 }
 
 // rewind prepares the tally to count changes after a mark. If a process ended between
@@ -423,7 +435,7 @@ func (x *Index) putBatch(ctx context.Context, batch []object) error {
 	}
 	for _, r := range results {
 		if r.Result.Errors != nil && len(r.Result.Errors.Error) > 0 {
-			return fmt.Errorf("%w: weaviate did not store a chunk on all replicas: %s", retrieve.ErrUnavailable, r.Result.Errors.Error[0].Message)
+			return fmt.Errorf("%w: weaviate did not store a chunk on all replicas: %s", retrieve.ErrIndexUnavailable, r.Result.Errors.Error[0].Message)
 		}
 	}
 	return nil
@@ -441,7 +453,7 @@ func (x *Index) remove(ctx context.Context, w where) error {
 			return err
 		}
 		if n := reply.Results.Failed; n > 0 {
-			return fmt.Errorf("%w: weaviate did not delete %d chunks on all replicas", retrieve.ErrUnavailable, n)
+			return fmt.Errorf("%w: weaviate did not delete %d chunks on all replicas", retrieve.ErrIndexUnavailable, n)
 		}
 		if reply.Results.Matches < reply.Results.Limit || reply.Results.Matches == 0 {
 			return nil

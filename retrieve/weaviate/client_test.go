@@ -1,0 +1,145 @@
+package weaviate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// A node is a node of Weaviate that has at most a watermark and a tally.
+type node struct {
+	mark   *mark // nil: it knows of no collection
+	tally  tally
+	hangs  bool
+	lost   bool // it has no majority
+	fails  bool
+	asked  int
+	stored int
+}
+
+func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n.asked++
+	if n.hangs {
+		<-r.Context().Done()
+		return
+	}
+	properties := map[string]any{"packed": n.tally.pack()}
+	switch {
+	case n.fails || n.lost && strings.HasSuffix(r.URL.Path, "/ready"):
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case strings.HasSuffix(r.URL.Path, "/ready"):
+	case n.mark == nil && r.URL.Path == "/v1/graphql":
+		fmt.Fprintln(w, `{"errors":[{"message":"Cannot query field \"Ibid_1\""}]}`)
+	case n.mark == nil:
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprintln(w, `{"error":[{"message":"class not found"}]}`)
+	case r.URL.Path == "/v1/graphql":
+		fmt.Fprintf(w, `{"data":{"Aggregate":{%q:[{"meta":{"count":%d}}]}}}`, strings.Split(r.Header.Get("X"), " ")[0], n.tally.chunks+ownObjects)
+	default:
+		text, _ := json.Marshal(n.mark)
+		properties["mark"] = string(text)
+		_ = json.NewEncoder(w).Encode(map[string]any{"properties": properties})
+	}
+}
+
+// index returns an index in a cluster of the nodes, of a state with so many chunks.
+func index(t *testing.T, chunks int, nodes ...*node) *Index {
+	t.Helper()
+	var hosts []string
+	for _, n := range nodes {
+		s := httptest.NewServer(n)
+		t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+		hosts = append(hosts, strings.TrimPrefix(s.URL, "http://"))
+	}
+	at, err := ParseAddress("weaviate://" + hosts[0] + "?nodes=" + strings.Join(append(hosts[1:], hosts[0]), ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.nodes = hosts
+	return Open(at, Options{Library: "l", Space: "s", Size: func(context.Context) (int64, int, error) { return 100, chunks, nil }})
+}
+
+// TestNodes asks clusters whose nodes hang, fail or do not know what exists.
+func TestNodes(t *testing.T) {
+	there := func() *node { return &node{mark: &mark{Revision: 100, Target: 100}} }
+	for _, tt := range []struct {
+		name  string
+		nodes []*node
+		want  error
+	}{
+		{"hangs", []*node{{hangs: true}, there()}, nil},
+		{"fails", []*node{{fails: true}, there()}, nil},
+		{"no majority", []*node{{lost: true}, there()}, nil},
+		{"no majority anywhere", []*node{{lost: true}, {lost: true}}, retrieve.ErrIndexUnavailable},
+		{"all fail", []*node{{fails: true}, {fails: true}}, retrieve.ErrIndexUnavailable},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := index(t, 779, tt.nodes...)
+			began := time.Now()
+			revision, _, err := x.Revision(t.Context())
+			if !errors.Is(err, tt.want) || tt.want == nil && revision != 100 || time.Since(began) > 5*readPatience {
+				t.Errorf("revision %d, %v, after %s", revision, err, time.Since(began))
+			}
+			asked := tt.nodes[0].asked
+			if _, _, err := x.Revision(t.Context()); tt.want == nil && (err != nil || tt.nodes[0].asked != asked) {
+				t.Errorf("%v; the first node was asked again", err)
+			}
+		})
+	}
+}
+
+// TestBuilding searches collections that are not the whole library.
+func TestBuilding(t *testing.T) {
+	var building *retrieve.BuildingError
+	for _, tt := range []struct {
+		name   string
+		chunks int // of the library
+		mark   *mark
+		want   string
+	}{
+		{"an empty library", 0, nil, ""},
+		{"not begun", 779, nil, "it has 0 of 779 chunks"},
+		{"begun", 779, &mark{Revision: 99, Target: 100}, "it has 34 of 779 chunks"},
+		{"an older copy of the state", 779, &mark{Revision: 100, Target: 200}, "no group"},
+	} {
+		x := index(t, tt.chunks, &node{mark: tt.mark, tally: tally{revision: 99, chunks: 34}})
+		x.mark.Store(nil)
+		_, err := x.Stats(t.Context(), nil)
+		if tt.want == "no group" {
+			if errors.As(err, &building) {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			continue
+		}
+		if (err == nil) != (tt.want == "") || err != nil && (!errors.As(err, &building) || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if _, err := x.Dense(t.Context(), []float32{1}, 5, retrieve.Filter{}); tt.want != "" && !errors.As(err, &building) {
+			t.Errorf("%s: Dense: %v", tt.name, err)
+		}
+	}
+}
+
+// TestLostCollection searches a collection that was there a moment ago.
+func TestLostCollection(t *testing.T) {
+	n := &node{mark: &mark{Revision: 100}}
+	x := index(t, 779, n)
+	if _, _, err := x.Revision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.mark = nil
+	if rows, err := x.rows(t.Context(), "", nil, 5, "length"); !errors.Is(err, retrieve.ErrIndexUnavailable) {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if revision, _, err := x.Revision(t.Context()); revision != 0 || err != nil {
+		t.Errorf("revision %d, %v: a collection that is lost is built again", revision, err)
+	}
+}
