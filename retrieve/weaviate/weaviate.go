@@ -435,7 +435,8 @@ func (x *Index) putBatch(ctx context.Context, batch []object) error {
 	}
 	for _, r := range results {
 		if r.Result.Errors != nil && len(r.Result.Errors.Error) > 0 {
-			return fmt.Errorf("%w: weaviate did not store a chunk on all replicas: %s", retrieve.ErrIndexUnavailable, r.Result.Errors.Error[0].Message)
+			return fmt.Errorf("%w: weaviate did not store a chunk on all replicas: %s", retrieve.ErrIndexUnavailable,
+				r.Result.Errors.Error[0].Message)
 		}
 	}
 	return nil
