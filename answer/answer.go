@@ -208,7 +208,10 @@ func (r *asking) answer(ctx context.Context) error {
 	if language := smallTalk(r.question.Text); language != "" {
 		return r.chat(ctx, language)
 	}
-	r.writes, r.judge = strategy.writes, r.newJudge(ctx)
+	r.writes = strategy.writes
+	if r.Gate != GateOff {
+		r.judge = r.newJudge(ctx)
+	}
 	r.setStyle()
 	if err := r.condense(ctx); err != nil {
 		return err

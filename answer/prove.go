@@ -51,7 +51,7 @@ type proof struct {
 	queue  statement.Queue
 	lead   string // what the last lead announces
 	held   string // what may be shown once a statement has a source
-	source bool   // a statement that is shown has one, or there is code, which needs none
+	source bool   // a statement that is shown has one, or none is needed: for code, and without a gate
 	shown  bool   // some of the answer
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
@@ -69,7 +69,7 @@ type openStatement struct {
 
 // proves reports whether the statements of the answer are proved.
 func (r *asking) proves() bool {
-	return r.writes && r.Unproved != "" && r.Unproved != UnprovedOff && r.Gate != GateOff
+	return r.writes && r.Unproved != "" && r.Unproved != UnprovedOff
 }
 
 // beginProof begins the proof of an answer from labelled passages.
@@ -80,7 +80,7 @@ func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	}
 	p := &proof{
 		asking: r, ctx: ctx, passages: passages, prover: Prover(), units: statement.NewSplitter(len(passages)),
-		places: make(chan struct{}, r.parallel),
+		places: make(chan struct{}, r.parallel), source: r.Gate == GateOff,
 	}
 	if r.judge != nil {
 		var err error
@@ -147,7 +147,8 @@ func (p *proof) add(units []statement.Unit) bool {
 		case u.Kind == statement.Lead:
 			p.lead = u.Plain
 		case u.Kind == statement.Verbatim:
-			p.source = true
+			// Code needs no source; a quote is none unless a passage has it.
+			p.source = p.source || !u.Quoted() || p.find(u).borne
 		case u.Kind == statement.Claim:
 			if !p.prove(u, number) {
 				return false
@@ -196,7 +197,7 @@ func (r *asking) restart() bool {
 		r.addUsage(v.calls...)
 	}
 	p.units, p.queue, p.open = statement.NewSplitter(len(p.passages)), statement.Queue{}, nil
-	p.lead, p.held, p.source = "", "", false
+	p.lead, p.held, p.source = "", "", p.Gate == GateOff
 	return true
 }
 

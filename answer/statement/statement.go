@@ -43,6 +43,9 @@ type Unit struct {
 // Listed reports whether the unit is a list item or a row of a table.
 func (u Unit) Listed() bool { return u.listed }
 
+// Quoted reports whether the unit is in a quote.
+func (u Unit) Quoted() bool { return u.Text[0] == '>' }
+
 // A Mark is a marker in a unit, and the labels that it cites.
 type Mark struct {
 	sentence.Span
