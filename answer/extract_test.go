@@ -28,7 +28,7 @@ func TestExtract(t *testing.T) {
 		return found{p}
 	}
 	letter := page("Harbour ferry", "From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\n"+
-		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n> The harbour ferry leaves at 8:20.")
+		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n> The harbour ferry leaves at 8:20. Is it so?\n\nThe harbour lift is broken.")
 	letter.Format, letter.Meta = "mail", map[string]string{"author": "Mira Holm <mira@example.com>", "date": "2025-03-03T09:00:00Z"}
 	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n1. Wait.\n2. Lock it.\n\n"
 	for _, test := range []struct {
@@ -176,6 +176,7 @@ func TestExtract(t *testing.T) {
 			"Chief pilot of the harbour – Name: Brekkan[1]",
 		},
 		{"what a mail says, not what it replies to", "When does the harbour ferry leave?", found{letter}, "The harbour ferry leaves at 9:40 now.[1]"},
+		{"words under those that a mail replies to", "What about the harbour lift?", found{letter}, "The harbour lift is broken.[1]"},
 		{
 			"who sent a mail", "Who sent the mail about the harbour ferry?", found{letter},
 			"From: Mira Holm <mira@example.com>[1](id=1)\n\nDate: Mon, 3 Mar 2025 09:00:00 +0000[1]\n\nThe harbour ferry leaves at 9:40 now.[1]",

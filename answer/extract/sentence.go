@@ -189,8 +189,8 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
-			s.reply = isMail(p) && (strings.HasPrefix(p.Text[strings.LastIndexByte(p.Text[:span.Start], '\n')+1:], ">") ||
-				k > 0 && (in[k-1].reply && in[k-1].text[0] != '>' || original.MatchString(in[k-1].text)))
+			before := p.Text[:span.Start]
+			s.reply = isMail(p) && (strings.HasPrefix(p.Text[strings.LastIndexByte(before, '\n')+1:], ">") || original.MatchString(before))
 			s.other = isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
 			s.bare = isBare(text) ||
 				k > 0 && in[k-1].bare && licence.MatchString(in[k-1].text) && s.joins || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s) || d.otherNumber(text)
@@ -462,7 +462,7 @@ func isHeading(s string, p retrieve.Passage) bool {
 var (
 	licence = regexp.MustCompile(`(?i:permission is hereby granted|permission notice shall be|provided [“"]as is[”"]|redistributions? (?:of source|in binary)` +
 		`|in no event shall the (?:authors?|copyright))`)
-	original = regexp.MustCompile(`^-+ ?(?:Original|Forwarded) [Mm]essage`)
+	original = regexp.MustCompile(`(?m)^-+ ?Original [Mm]essage`)
 )
 
 // isMail reports whether a passage is of a mail.
