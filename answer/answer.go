@@ -221,7 +221,7 @@ func (r *asking) answer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !r.emit(Retrieved{Question: r.asked, Passages: found}) {
+	if !r.emit(Retrieved{Question: r.asked, Reworded: r.asked != r.question.Text, Passages: found}) {
 		return nil
 	}
 	if len(found) == 0 {

@@ -3,11 +3,14 @@ package answer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
 	"ibid/answer/prompt"
+	"ibid/retrieve"
 )
 
 // condenseTokens is how many tokens longer than a question its standalone form
@@ -21,11 +24,15 @@ const turnTokens = 4
 // When the model fails, the question stays as it is.
 func (r *asking) condense(ctx context.Context) error {
 	r.asked = r.question.Text
-	if r.Model == nil {
-		r.asked = followUp(r.question.Text, r.question.History)
-	}
-	if len(r.question.History) == 0 || r.Model == nil {
+	if len(r.question.History) == 0 {
 		return nil
+	}
+	if r.Model == nil {
+		var err error
+		r.asked, err = followUp(r.question.Text, r.question.History, func(question, whole string) (bool, error) {
+			return foundTogether(ctx, r.Retriever, question, whole, r.question.Filter)
+		})
+		return err
 	}
 	r.writer.Question = r.asked
 	length := r.writer.Count(r.asked) + condenseTokens
@@ -42,6 +49,27 @@ func (r *asking) condense(ctx context.Context) error {
 		r.asked = q
 	}
 	return err
+}
+
+// foundTogether reports whether the passage found first for a whole question has as many
+// terms of the short one in it as the passage found first for that has.
+func foundTogether(ctx context.Context, in Retriever, question, whole string, filter retrieve.Filter) (bool, error) {
+	terms, has := retrieve.Terms(question), [2]int{}
+	for i, text := range []string{question, whole} {
+		found, err := in.Search(ctx, retrieve.Query{Text: text, K: 1, Filter: filter})
+		if err != nil {
+			return false, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
+		}
+		for _, p := range found {
+			of := retrieve.Terms(p.Title + " " + p.Heading + " " + p.Text)
+			for _, t := range terms {
+				if slices.Contains(of, t) {
+					has[i]++
+				}
+			}
+		}
+	}
+	return has[1] >= has[0], nil
 }
 
 // translate asks the model for the question in the language of the documents, in

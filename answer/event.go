@@ -14,8 +14,10 @@ type Event interface{ Kind() string }
 
 // Retrieved lists the passages that were found, best first.
 type Retrieved struct {
-	// Question is the standalone question that was searched for.
+	// Question is the standalone question that was searched for. Reworded says that it
+	// is not the one that was asked.
 	Question string             `json:"question"`
+	Reworded bool               `json:"reworded,omitempty"`
 	Passages []retrieve.Passage `json:"passages"`
 }
 

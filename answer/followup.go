@@ -12,34 +12,55 @@ import (
 
 // followUp makes a question that needs the ones before it a standalone one by rule:
 // with the content words of the last that it lacks. Any other question is returned
-// unchanged.
-func followUp(question string, history []Turn) string {
+// unchanged. A short question may need them or stand alone: together tells whether the
+// documents have what it asks for next to what was asked before.
+func followUp(question string, history []Turn, together func(question, whole string) (bool, error)) (string, error) {
 	before := ""
-	for _, t := range history {
-		if t.Role == "user" && len(t.Content) <= MaxQuestionBytes {
-			before = completed(strings.TrimSpace(t.Content), before)
+	turns := append(slices.Clip(history), Turn{Role: "user", Content: question})
+	for i, t := range turns {
+		if t.Role != "user" || len(t.Content) > MaxQuestionBytes {
+			continue
 		}
+		asked := t.Content
+		if i < len(history) {
+			asked = strings.TrimSpace(asked)
+		}
+		whole, sure := completed(asked, before)
+		if !sure && whole != asked {
+			if is, err := together(asked, whole); err != nil {
+				return "", err
+			} else if !is {
+				whole = asked
+			}
+		}
+		before = whole
 	}
-	return completed(question, before)
+	return before, nil
 }
 
-func completed(question, before string) string {
-	if before == "" || !isElliptic(question, retrieve.Language(before+" "+question)) {
-		return question
+// completed adds to a question the content words of the one before where it may be
+// elliptic, and reports whether it is.
+func completed(question, before string) (whole string, elliptic bool) {
+	elliptic, short := isElliptic(question, retrieve.Language(before+" "+question))
+	if before == "" || !elliptic && !short {
+		return question, false
 	}
 	has, replaced := retrieve.Terms(question), numbers.MatchString(question)
 	var carried []string
 	for _, word := range contentWords(before) {
 		said := slices.ContainsFunc(retrieve.Terms(word), func(t string) bool { return slices.Contains(has, t) })
 		if !said && !(replaced && numbers.MatchString(word)) {
-			carried = append(carried, strings.Trim(word, "?？¿¡!.,;"))
+			carried = append(carried, strings.Trim(word, marks))
 		}
 	}
 	if whole := question + " " + strings.Join(carried, " "); len(carried) > 0 && len(whole) <= MaxQuestionBytes {
-		return whole
+		return whole, elliptic
 	}
-	return question
+	return question, false
 }
+
+// marks are around words.
+const marks = "?？¿¡!.,;"
 
 var numbers = regexp.MustCompile(`\d+`)
 
@@ -47,9 +68,12 @@ var numbers = regexp.MustCompile(`\d+`)
 var followUpTable string
 
 // followUpWords are the words by which a question goes on from the last one, by
-// language: openings begin it, references mean something in the last one.
-var followUpWords = func() map[string]struct{ openings, references []string } {
-	words := map[string]struct{ openings, references []string }{}
+// language: openings begin it, references mean something in the last one. Amounts, of
+// all languages, ask for a number without saying of what.
+var followUpWords, amounts = readFollowUps()
+
+func readFollowUps() (map[string]struct{ openings, references []string }, map[string]bool) {
+	words, amounts := map[string]struct{ openings, references []string }{}, map[string]bool{}
 	for line := range strings.Lines(followUpTable) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] == "#" {
@@ -58,22 +82,25 @@ var followUpWords = func() map[string]struct{ openings, references []string } {
 		of := words[fields[1]]
 		for _, word := range fields[2:] {
 			word = strings.ReplaceAll(word, "_", " ")
-			if fields[0] == "opening" {
+			switch fields[0] {
+			case "opening":
 				of.openings = append(of.openings, word)
-			} else {
+			case "reference":
 				of.references = append(of.references, word)
+			case "amount":
+				amounts[word] = true
 			}
 		}
 		words[fields[1]] = of
 	}
-	return words
-}()
+	return words, amounts
+}
 
 // isElliptic reports whether a question cannot be understood alone: it has no content
 // word, or it has less than four and begins with "and" or the like or has a pronoun. A
 // longer question has what its pronoun means: of the questions of SQuAD, 14 in 100
-// have one, and 1 in 100 is elliptic by this rule.
-func isElliptic(question, language string) bool {
+// have one, and 1 in 100 is elliptic by this rule. One with less than three is short.
+func isElliptic(question, language string) (elliptic, short bool) {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 	}), " ") + " "
@@ -85,19 +112,24 @@ func isElliptic(question, language string) bool {
 		at := strings.Index(lower, " "+phrase+" ")
 		return at == 0 || anywhere && at > 0
 	}
-	words, own := followUpWords[language], countWords(question)
+	words := followUpWords[language]
+	own := countWords(question)
 	opens := slices.ContainsFunc(words.openings, func(p string) bool { return has(p, false) })
 	refers := slices.ContainsFunc(words.references, func(p string) bool { return has(p, true) })
-	return own == 0 || own < 4 && (opens || refers)
+	return own == 0 || own < 4 && (opens || refers), own < 3
 }
 
-// countWords counts the content words of a question. Where words are not separated,
+// countWords counts the content words of a question, none if all are amounts. Where words are not separated,
 // two terms, which are pairs of characters, count as one.
 func countWords(question string) int {
 	if strings.ContainsFunc(question, func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }) {
 		return len(retrieve.Terms(question)) / 2
 	}
-	return len(contentWords(question))
+	words := contentWords(question)
+	if !slices.ContainsFunc(words, func(word string) bool { return !amounts[strings.ToLower(strings.Trim(word, marks))] }) {
+		return 0
+	}
+	return len(words)
 }
 
 // contentWords are the words of a question that say something of its subject.

@@ -26,6 +26,9 @@ type Answer struct {
 	// answer: "model_unreachable", "model_timeout", "model_rejected",
 	// "model_failed" or "model_untrusted".
 	Fallback string `json:"fallback,omitempty"`
+	// Searched is the question that was searched for, where it is not the one asked:
+	// with words of the questions before, or translated.
+	Searched string `json:"searched,omitempty"`
 	Text     string `json:"text"`
 	// Plain says that Text is words of documents, in which nothing is Markdown but the
 	// "- " and "1. " of list items and fenced code.
@@ -100,6 +103,10 @@ type Fold struct {
 func (f *Fold) Add(e answer.Event) {
 	a := &f.answer
 	switch e := e.(type) {
+	case answer.Retrieved:
+		if e.Reworded {
+			a.Searched = e.Question
+		}
 	case answer.Judged:
 		a.Judged = append(slices.DeleteFunc(a.Judged, func(j answer.Judged) bool { return j.Passage == e.Passage }), e)
 	case answer.Verified:

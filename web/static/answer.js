@@ -21,9 +21,9 @@ const failures = {
 
 export class AnswerView {
   // panel opens sources; say announces a status to screen readers; again asks
-  // the question again.
-  constructor(question, { panel, say, again }) {
-    Object.assign(this, { question, panel, say, again });
+  // the question again; follows tells whether there are questions before it.
+  constructor(question, { panel, say, again, follows }) {
+    Object.assign(this, { question, panel, say, again, follows });
     this.id = ++views;
     this.text = "";
     this.numbers = new Map(); // number -> cited event
@@ -70,7 +70,8 @@ export class AnswerView {
 
   on_retrieved({ question, passages }) {
     if (question && question !== this.question && !this.board.passages.size) {
-      this.notes.append(el("p", { class: "facts", dir: "auto" }, t("Searched for: {question}", { question })));
+      this.notes.append(el("p", { class: "facts", dir: "auto" }, t("Searched for: {question}", { question }), " ",
+        this.follows() ? el("button", { type: "button", class: "plain", onclick: () => this.again({ alone: true }) }, t("Search it as written")) : ""));
     }
     this.board.add(passages || []);
     this.#progress(t("Checking {n} passages…", { n: this.board.passages.size }));

@@ -39,13 +39,13 @@ export class Conversation {
 
   // ask asks a question below the others, or replaces one of them (instead).
   // resume is the id of a failed run to resume; compare shows what differs from the
-  // answer that is replaced.
-  async ask(question, body = {}, instead = null, { resume = "", compare = false } = {}) {
+  // answer that is replaced; alone asks it without the questions before it.
+  async ask(question, body = {}, instead = null, { resume = "", compare = false, alone = false } = {}) {
     this.stop();
     const mine = (this.asking = new AbortController());
     const view = this.#view(question, body, instead);
     const sent = { ...body, question };
-    const past = this.#past(view);
+    const past = alone ? [] : this.#past(view);
     if (past.length) sent.history = past;
     // Where keys are in use, the server has the conversation too.
     if ("keyed" in this.turns.dataset) Object.assign(sent, { conversation: this.id, history: past });
@@ -148,7 +148,8 @@ export class Conversation {
   }
 
   #view(question, body, instead, scroll = true) {
-    const view = new AnswerView(question, { panel: this.panel, say: this.say, again: (more) => this.ask(question, body, view, { resume: view.failed ? view.run : "", ...more }) });
+    const view = new AnswerView(question, { panel: this.panel, say: this.say, follows: () => this.#past(view).length > 0,
+      again: (more) => this.ask(question, body, view, { resume: view.failed ? view.run : "", ...more }) });
     view.body = body;
     view.element.addEventListener("rated", () => this.#save());
     const at = this.views.indexOf(instead);
