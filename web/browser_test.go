@@ -88,6 +88,23 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
+// TestBrowserSearchesAsWritten asks a follow-up again without the question before it.
+func TestBrowserSearchesAsWritten(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, nil)
+	b := s.newTab(t, 800, "light")
+	s.open()
+	b.ask("May I sail alone?")
+	b.waitFor(ended)
+	b.js(`(() => { const f = fetch; window.fetch = (to, with_) => { if (with_?.body) window.sent = with_.body; return f(to, with_); }; return ""; })()`)
+	b.ask("And with a dog?")
+	b.waitFor(`document.querySelectorAll(".turn[aria-busy=false]").length === 2`)
+	b.is("true", `String("history" in JSON.parse(sent))`)
+	b.is("Searched for: And with a dog? sail Search it as written", `document.querySelector(".turn:last-child .notes .facts").textContent`)
+	b.do(chromedp.Click(chromedp.CSS(".turn:last-child .notes .facts button")))
+	b.waitFor(`!("history" in JSON.parse(sent)) && document.querySelectorAll(".turn[aria-busy=false]").length === 2`)
+}
+
 // TestBrowserDraftsAreAligned checks how much of a draft a text has passed.
 func TestBrowserDraftsAreAligned(t *testing.T) {
 	t.Parallel()

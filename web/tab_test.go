@@ -204,7 +204,7 @@ func (s *scene) script(lib shelf) script {
 			lib.judged(alone, answer.Relevant, "covers 'sails alone', 'April'"), s.waitAt("first"),
 			answer.Unanswered{Reason: "nothing_relevant", Text: "No."}},
 		"rich":            slices.Concat(begin, []any{answer.Text{Text: richText}, usage}),
-		"And with a dog?": slices.Concat(begin, []any{answer.Text{Text: "Dogs are welcome on the pier.[4]"}, usage}),
+		"And with a dog?": slices.Concat([]any{answer.Retrieved{Question: "And with a dog? sail", Reworded: true, Passages: kept}}, begin, []any{answer.Text{Text: "Dogs are welcome on the pier.[4]"}, usage}),
 		"How do I make pizza?": {answer.Retrieved{Passages: []retrieve.Passage{dogs, fee}},
 			lib.judged(dogs, answer.Irrelevant, "does not mention 'make pizza'"), lib.judged(fee, answer.Irrelevant, "does not cover make, pizza"),
 			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say: nothing in them is about this question.",
