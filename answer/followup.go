@@ -12,7 +12,7 @@ import (
 
 // followUp makes a question that needs the ones before it a standalone one by rule:
 // with the content words of the last that it lacks. Any other question is returned
-// unchanged. A short question may need them or stand alone: together tells whether the
+// unchanged. A short question may need them or not: together reports whether the
 // documents have what it asks for next to what was asked before.
 func followUp(question string, history []Turn, together func(question, whole string) (bool, error)) (string, error) {
 	before := ""

@@ -138,7 +138,7 @@ func foundIn(t *testing.T, index *retrieve.Index) func(question, whole string) (
 	}
 }
 
-// After a question about something else, a question of a set, which stands alone, is seldom
+// After a question about something else, a whole question of a set is seldom
 // changed so that its paragraph is no longer found first.
 func TestTopicChange(t *testing.T) {
 	datatest.CampaignOnly(t)

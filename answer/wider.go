@@ -90,7 +90,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	}
 	rest := unread[packed:]
 	unread = unread[:packed]
-	if !r.emit(Retrieved{Question: r.asked, Passages: unread}) {
+	if !r.emit(Retrieved{Question: r.asked, Reworded: r.asked != r.question.Text, Passages: unread}) {
 		return nil
 	}
 	for _, p := range unread {
