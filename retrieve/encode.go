@@ -68,16 +68,11 @@ func (x *Index) encodeQuestion(ctx context.Context, q Query, p *probe, chunks in
 	if m == nil || x.opts.Mode != Hybrid || !m.Knows(Language(q.Text)) {
 		return nil
 	}
-	if x.encoded != nil {
-		err := x.encoded.run(ctx, func() error {
-			stats, err := x.encoded.searcher.Stats(ctx, nil)
-			p.some, p.whole = stats.Chunks > 0, stats.Chunks >= chunks
-			return err
-		})
-		if none := (*SpaceError)(nil); err != nil && !errors.As(err, &none) { // there is no vector yet
-			return err
-		}
+	encoded, err := x.inEncoded(ctx)
+	if err != nil {
+		return err
 	}
+	p.some, p.whole = encoded > 0, encoded >= chunks
 	row, err := m.EmbedQuestion(ctx, q.Text)
 	if err != nil && ctx.Err() == nil {
 		q.warn("encoding the question failed, so the built-in model searches: %w", err)
@@ -86,6 +81,22 @@ func (x *Index) encodeQuestion(ctx context.Context, q Query, p *probe, chunks in
 	}
 	p.encoded = row
 	return err
+}
+
+// inEncoded returns how many chunks are in the searcher of the encoder's space.
+func (x *Index) inEncoded(ctx context.Context) (chunks int, err error) {
+	if x.encoded == nil {
+		return 0, nil
+	}
+	err = x.encoded.run(ctx, func() error {
+		stats, err := x.encoded.searcher.Stats(ctx, nil)
+		chunks = stats.Chunks
+		return err
+	})
+	if none := (*SpaceError)(nil); errors.As(err, &none) { // there is no vector yet
+		return 0, nil
+	}
+	return chunks, err
 }
 
 func (q Query) warn(format string, args ...any) {

@@ -215,12 +215,19 @@ func TestWarnOfLanguage(t *testing.T) {
 	for question, says := range map[string]string{german: more, english: "", "Sonntag?": ""} {
 		ask(newIndexWith(t, s, testSpace, retrieve.Options{}), question, says)
 	}
+	stats, err := encodedIndex(t, s, &lengthEncoder{knows: "de en"}).Stats(t.Context(), nil)
+	if must(t, err); !stats.Unencoded {
+		t.Errorf("nothing is encoded, but %+v", stats)
+	}
 	for knows, says := range map[string]string{"en": more, "de": more, "de en": later} {
 		x := encodedIndex(t, s, &lengthEncoder{knows: knows})
 		ask(x, german, says)
 		if knows == "de en" {
 			must(t, x.Encode(t.Context(), retrieve.Encoding{}))
 			ask(x, german, "")
+			if stats, err := x.Stats(t.Context(), nil); err != nil || stats.Unencoded {
+				t.Errorf("all is encoded, but %+v, %v", stats, err)
+			}
 		}
 	}
 }

@@ -493,5 +493,10 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats Stats, err err
 		stats, err = x.searcher.Stats(ctx, terms)
 		return err
 	})
+	if err == nil && x.opts.Encoder != nil {
+		var encoded int
+		encoded, err = x.inEncoded(ctx)
+		stats.Unencoded = encoded < stats.Chunks
+	}
 	return stats, err
 }

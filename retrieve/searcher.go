@@ -68,4 +68,6 @@ type Stats struct {
 	Chunks    int            // number of chunks stored
 	MeanTerms float64        // mean number of terms of a chunk
 	Frequency map[string]int // for each requested term, the number of chunks with it
+	// Unencoded: there is an encoder that has not encoded all chunks. Only an [Index] knows.
+	Unencoded bool
 }

@@ -46,7 +46,8 @@ func (nearEncoder) Space() string {
 }
 
 // TestForeign: a question in another language than the passages is answered by the
-// sentence that the encoder finds near, and by none where it finds none.
+// sentence that the encoder finds near, and by none where it finds none or has not
+// encoded all of the library.
 func TestForeign(t *testing.T) {
 	model, err := embed.New()
 	must(t, err)
@@ -77,6 +78,13 @@ func TestForeign(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.question, got, c.want)
+		}
+		stats := CountTerms(passages)
+		stats.Unencoded = true
+		d, err = Read(t.Context(), c.question, passages, stats, model, nearEncoder{c.phrase})
+		must(t, err)
+		if quotes, err := d.Quote(t.Context(), passages, DefaultConfidence); err != nil || quotes != nil {
+			t.Errorf("%s: %+v, %v before all is encoded", c.question, quotes, err)
 		}
 		for _, p := range passages {
 			chance, _ := d.Chance(p)

@@ -35,8 +35,12 @@ type Quote struct {
 }
 
 // Quote answers the question with sentences of the kept passages. Without a
-// result, the chance that the best of them is an answer is less than least.
+// result, the chance that the best of them is an answer is less than least, or not known:
+// among a few passages in another language, one is near whatever is asked.
 func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64) ([]Quote, error) {
+	if d.foreign != nil && d.partly {
+		return nil, nil
+	}
 	all, err := d.sentences(ctx, kept)
 	if err != nil {
 		return nil, err

@@ -44,6 +44,7 @@ type Reading struct {
 	embedder Embedder
 	encoder  retrieve.Encoder // nil if there is none that knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
+	partly   bool             // the encoder has not compared all of the library
 	language string           // of the passages; the vectors know English best
 }
 
@@ -76,6 +77,7 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	d := &Reading{
 		question: question, needs: readNeeds(question, stats), embedder: e,
 		nearness: map[string][]float64{}, passages: map[string]passageReading{}, language: "en",
+		partly: stats.Unencoded,
 	}
 	if len(passages) > 0 {
 		d.language = retrieve.Language(passages[0].Text)
