@@ -108,37 +108,58 @@ func (m *mcpServer) listTool(ctx context.Context, _ *mcp.CallToolRequest, in mcp
 // addPrompt adds a request that people choose in a client. Its words have a place for
 // the argument.
 func addPrompt(s *mcp.Server, name, title, argument, about, words string) {
-	p := &mcp.Prompt{Name: name, Title: title, Arguments: []*mcp.PromptArgument{{Name: argument, Description: about, Required: true}}}
+	p := &mcp.Prompt{Name: name, Title: title, Arguments: []*mcp.PromptArgument{{Name: argument, Description: about, Required: true},
+		{Name: "collection", Description: "the collection of documents to use; leave it out for all"}}}
 	s.AddPrompt(p, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		value := r.Params.Arguments[argument]
 		if strings.TrimSpace(value) == "" || len(value) > MaxQuestion {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
 				Message: fmt.Sprintf("%s is empty, or longer than %d bytes", argument, MaxQuestion)}
 		}
-		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{
-			{Role: "user", Content: &mcp.TextContent{Text: fmt.Sprintf(words, value)}}}}, nil
+		text := fmt.Sprintf(words, value)
+		if in := oneLine(r.Params.Arguments["collection"]); in != "" {
+			text += "\n\nUse the documents of this collection alone: " + in
+		}
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
 	})
 }
 
-// complete completes the id of a document in the template of the resources.
+// complete completes the id of a document in the template of the resources, by words in its
+// id or title, and a collection in a prompt. What begins with the words comes first.
 func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	out := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
-	if r.Params.Ref == nil || r.Params.Ref.Type != "ref/resource" {
-		return out, nil
-	}
-	all, err := m.catalog.Documents(ctx, retrieve.Filter{})
-	if err != nil {
-		return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
-	}
-	c := &out.Completion
-	for _, d := range all {
-		if !strings.HasPrefix(d.ID, r.Params.Argument.Value) {
-			continue
+	c, words := &out.Completion, strings.ToLower(r.Params.Argument.Value)
+	var within []string
+	add := func(value, title string) {
+		switch lower := strings.ToLower(value); {
+		case strings.HasPrefix(lower, words):
+			c.Values = append(c.Values, value)
+		case strings.Contains(lower, words), strings.Contains(strings.ToLower(title), words):
+			within = append(within, value)
 		}
-		if c.HasMore = len(c.Values) == mcpPageSize; c.HasMore { // the most that the protocol allows
-			break
+	}
+	switch ref := r.Params.Ref; {
+	case ref == nil:
+	case ref.Type == "ref/resource":
+		all, err := m.catalog.Documents(ctx, retrieve.Filter{})
+		if err != nil {
+			return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
 		}
-		c.Values = append(c.Values, d.ID)
+		for _, d := range all {
+			add(d.ID, d.Title)
+		}
+	case r.Params.Argument.Name == "collection":
+		all, err := m.catalog.collections(ctx)
+		if err != nil {
+			return nil, m.resourceFailed(ctx, err)
+		}
+		for _, in := range all.Collections {
+			add(in.Name, "")
+		}
+	}
+	c.Values = append(c.Values, within...)
+	if c.HasMore = len(c.Values) > mcpPageSize; c.HasMore { // the most that the protocol allows
+		c.Values = c.Values[:mcpPageSize]
 	}
 	return out, nil
 }

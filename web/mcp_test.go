@@ -177,10 +177,18 @@ func TestMCP(t *testing.T) {
 				if err != nil || !strings.HasSuffix(prompt.Messages[0].Content.(*mcp.TextContent).Text, "\n\nFees?") {
 					t.Errorf("the prompt is %+v, %v", prompt, err)
 				}
-				ids, err := s.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/resource", URI: documentURI + "{+id}"},
-					Argument: mcp.CompleteParamsArgument{Name: "id", Value: "club/h"}})
-				if err != nil || !slices.Equal(ids.Completion.Values, []string{"club/handbook/mooring.md"}) {
-					t.Errorf("completed to %+v, %v", ids, err)
+				for words, want := range map[string][]string{"club/h": {"club/handbook/mooring.md"}, "MOORING.": {"club/handbook/mooring.md"},
+					"moorings": {"club/handbook/mooring.md"}, "no such": {}} {
+					ids, err := s.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/resource",
+						URI: documentURI + "{+id}"}, Argument: mcp.CompleteParamsArgument{Name: "id", Value: words}})
+					if err != nil || !slices.Equal(ids.Completion.Values, want) {
+						t.Errorf("%q is completed to %+v, %v", words, ids, err)
+					}
+				}
+				in, err := s.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "answer"},
+					Argument: mcp.CompleteParamsArgument{Name: "collection", Value: "fau"}})
+				if err != nil || !slices.Equal(in.Completion.Values, []string{"default"}) {
+					t.Errorf("a collection is completed to %+v, %v", in, err)
 				}
 
 				var got []string // the client delivers them late

@@ -533,6 +533,53 @@ func TestV1JSON(t *testing.T) {
 	}
 }
 
+// TestV1Lookahead checks that a schema that cannot be checked is refused at once.
+func TestV1Lookahead(t *testing.T) {
+	w := v1(newHandler(t, func(o *Options) { o.Upstream, _ = upstream(t) }), `{"model":"ibid","messages":[{"role":"user","content":"Fee?"}],
+		"response_format":{"type":"json_schema","json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"string","pattern":"^(?!0)"}}}}}}`)
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "the schema cannot be used") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestV1JSONInstructions checks that the model that writes JSON is told what the caller says
+// of its keys, and what was wrong before: that is no question to the documents.
+func TestV1JSONInstructions(t *testing.T) {
+	const keys = "Reply with exactly the keys lighting_hour and fuel."
+	const wrong = "1 validation error:\\n```json\\n[]\\n```\\n\\nFix the errors and try again."
+	const question = `{"role":"user","content":"What is the mooring fee?"}`
+	for name, tt := range map[string]struct{ path, body, wrong string }{
+		"chat": {"/v1/chat/completions", `"response_format":{"type":"json_object"},"messages":[{"role":"system","content":"` + keys + `"},` +
+			question + `]`, ""},
+		"responses": {"/v1/responses", `"text":{"format":{"type":"json_object"}},"instructions":"` + keys +
+			`","input":"What is the mooring fee?"`, ""},
+		"feedback": {"/v1/chat/completions", `"response_format":{"type":"json_object"},"messages":[{"role":"system","content":"` + keys +
+			`"},` + question + `,{"role":"assistant","content":"{}"},{"role":"user","content":"` + wrong + `"}]`, "1 validation error:"},
+	} {
+		var last openaitest.Request
+		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
+			Reply: func(r openaitest.Request) openaitest.Reply {
+				last = r
+				return openaitest.Reply{Text: `{"lighting_hour":8,"fuel":null}`}
+			}})})
+		must(t, err)
+		asked := ""
+		w := call(newHandler(t, func(o *Options) {
+			o.Upstream = relay
+			documents := o.Asker
+			o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+				asked = q.Text
+				return documents.Ask(ctx, q)
+			})
+		}), "POST", tt.path, `{"model":"ibid",`+tt.body+`}`)
+		said := fmt.Sprintf("%+v", last)
+		if w.Code != 200 || asked != "What is the mooring fee?" || !strings.Contains(said, keys) || !strings.Contains(said, "240 crowns") ||
+			!strings.Contains(said, tt.wrong) {
+			t.Errorf("%s: %d, asked %q, the model is told %s", name, w.Code, asked, said)
+		}
+	}
+}
+
 // TestV1OutputTools checks that of the tools of pydantic-ai, one of which is to be called,
 // those that have the result are: the only one, or the one that the model chooses.
 func TestV1OutputTools(t *testing.T) {

@@ -162,13 +162,15 @@ func (r *chatRequest) ask() (a v1Ask, err error) {
 	if err != nil {
 		return a, err
 	}
-	if a.question, err = conversation(r.Messages); err != nil {
+	if a.output, err = outputOf(r.ResponseFormat, "response_format", r.Tools, r.ToolChoice); err != nil {
+		return a, err
+	}
+	if a.question, err = conversation(a.withoutFeedback(r.Messages)); err != nil {
 		return a, err
 	}
 	a.question.Record = r.Store
 	a.unlisted = a.stream && fromOpenWebUI(r.Tools)
-	a.output, err = outputOf(r.ResponseFormat, "response_format", r.Tools, r.ToolChoice)
-	return a, err
+	return a, nil
 }
 
 // fromOpenWebUI reports whether a request comes from the page of Open WebUI, which

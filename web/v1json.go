@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -217,19 +218,43 @@ func (o *openAI) fill(ctx context.Context, r *v1Reply, a cite.Answer) error {
 		return nil
 	}
 	said := chatTurn{"user", "The question:\n" + r.asked.question.Question + "\n\nThe answer:\n" + a.Text}
+	if style := r.asked.question.Style; style != "" { // where clients name the keys, and say what they mean
+		said.Content = "The instructions for the form of the JSON, which add nothing to what the answer says:\n" + style + "\n\n" + said.Content
+	}
 	out, err := o.choose(ctx, r.asked.output, said, &r.usage)
 	if err != nil {
 		return err
 	}
-	whole, err := o.writeJSON(ctx, []chatTurn{{"system", "You turn an answer into JSON by a JSON schema. Use only what the answer says: " +
+	turns := []chatTurn{{"system", "You turn an answer into JSON by a JSON schema. Use only what the answer says: " +
 		"add nothing of your own, and leave empty or null what it does not say. Leave out the numbers in square brackets, which are " +
-		"citations. Reply with the JSON alone.\n\nThe schema:\n" + string(out.raw)}, said}, out, &r.usage)
+		"citations. Reply with the JSON alone.\n\nThe schema:\n" + string(out.raw)}, said}
+	whole, err := o.writeJSON(ctx, append(turns, r.asked.feedback...), out, &r.usage)
 	if err != nil {
 		return err
 	}
 	r.asked.output = out
 	r.setJSON(whole)
 	return nil
+}
+
+// validationFeedback fits what pydantic-ai sends as the user after JSON that did not fit.
+var validationFeedback = regexp.MustCompile("(?s)^(Validation feedback:\n.+|\\d+ validation errors?:\n```json\n.+\n```)\n\n" +
+	`Fix the errors and try again\.$`)
+
+// withoutFeedback takes the replies that did not fit, each with the feedback to it, from the
+// end of a conversation whose answer should be JSON: they are no questions to the documents.
+func (a *v1Ask) withoutFeedback(messages []chatMessage) []chatMessage {
+	for n := len(messages); a.output != nil && n >= 3; n = len(messages) {
+		said, wrong := messages[n-2], messages[n-1]
+		if said.Role != "assistant" || wrong.Role != "user" || !validationFeedback.MatchString(wrong.Content.text) {
+			break
+		}
+		if len(a.feedback) == 0 { // the last reply has what was mended before
+			a.feedback = []chatTurn{{"assistant", said.Content.text}, {"user", wrong.Content.text}}
+		}
+		messages = messages[:n-2]
+	}
+	return messages
 }
 
 // choose has the model choose one of the tools for an answer.
@@ -274,7 +299,7 @@ func (o *openAI) writeJSON(ctx context.Context, turns []chatTurn, out *jsonOutpu
 			return whole, nil
 		}
 		if repaired {
-			return "", problem(http.StatusBadGateway, "schema_missed",
+			return "", problem(http.StatusUnprocessableEntity, "schema_missed",
 				"the model did not write JSON that fits the schema, and could not repair it: ask again, or with a simpler schema").because(wrong)
 		}
 		repaired = true
@@ -321,7 +346,7 @@ func (o *openAI) complete(ctx context.Context, turns []chatTurn, out *jsonOutput
 		Usage chatUsage `json:"usage"`
 	}
 	if err := json.Unmarshal(whole, &reply); err != nil || len(reply.Choices) == 0 {
-		return "", problem(http.StatusBadGateway, "schema_missed", "the model's server replied with no choice: ask again").because(err)
+		return "", problem(http.StatusUnprocessableEntity, "schema_missed", "the model's server replied with no choice: ask again").because(err)
 	}
 	usage.Prompt, usage.Completion = usage.Prompt+reply.Usage.Prompt, usage.Completion+reply.Usage.Completion
 	usage.Total = usage.Prompt + usage.Completion

@@ -25,6 +25,7 @@ type v1Ask struct {
 	stream    bool
 	maxTokens int         // 0 for any number
 	output    *jsonOutput // nil: the answer is text
+	feedback  []chatTurn  // of the client to JSON of an earlier reply, after that
 	unlisted  bool        // the client lists the sources itself
 }
 

@@ -79,14 +79,14 @@ func (o *openAI) responses(c echo.Context) error {
 		return err
 	}
 	a := v1Ask{model: r.Model, stream: r.Stream}
-	if a.question, err = conversation(messages); err != nil {
+	if a.output, err = outputOf(r.Text.Format, "text", r.Tools, r.ToolChoice); err != nil {
+		return err
+	}
+	if a.question, err = conversation(a.withoutFeedback(messages)); err != nil {
 		return inField("input", err)
 	}
 	a.question.Collection, a.question.Record = collection, r.Store
 	if a.maxTokens, err = leastTokens(map[string]*integer{"max_output_tokens": r.MaxTokens}); err != nil {
-		return err
-	}
-	if a.output, err = outputOf(r.Text.Format, "text", r.Tools, r.ToolChoice); err != nil {
 		return err
 	}
 	return inField("input", o.answer(c, &a, &responseEncoder{request: &r}))
