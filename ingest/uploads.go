@@ -52,6 +52,7 @@ const DefaultMaxUploads = 4 << 30
 // Errors of an upload. Others are a [*SkipError] for a format that is not read,
 // and an [*UnreadableError].
 var (
+	ErrUploadPath  = errors.New("the path of the file cannot be used")
 	ErrUploadName  = errors.New("the name of the file cannot be used: give it letters or digits, and the ending of its format")
 	ErrUploadSize  = errors.New("the file is too large")
 	ErrUploadSpace = errors.New("there is no room for more uploads: delete some")
@@ -73,6 +74,9 @@ const (
 	// stored yet. The process that receives it has locked it.
 	uploadPrefix = ".upload-"
 	maxNameBytes = 200
+	// Limits of a path: the folders in it, and its length.
+	maxUploadFolders = 16
+	maxPathBytes     = 1000
 )
 
 // Sync updates the store from the files, unless they are Shared, and removes the
@@ -153,15 +157,23 @@ func (u *Uploads) lock(f *os.File, exclusive bool) error {
 }
 
 // syncFolder makes the names in a folder durable. Windows does it with their files.
-func syncFolder(dir *os.Root) error {
+func syncFolder(dir *os.Root) error { return syncAbove(dir, ".") }
+
+// syncAbove does it for the folder of a path, and those above that.
+func syncAbove(dir *os.Root, name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	f, err := dir.Open(".")
-	if err != nil {
-		return err
+	for {
+		name = path.Dir(name)
+		f, err := dir.Open(name)
+		if err == nil {
+			err = errors.Join(f.Sync(), f.Close())
+		}
+		if err != nil || name == "." {
+			return err
+		}
 	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // Failures returns the files that the last Sync could not read and that have not
@@ -179,7 +191,7 @@ func (u *Uploads) clearFailure(name string) {
 	u.failures = slices.DeleteFunc(u.failures, func(c Change) bool { return c.Path == name || strings.HasPrefix(c.Path, name+"/") })
 }
 
-// Add stores a file under a name and replaces the one that had it. A file that
+// Add stores a file under a name, or a path with '/', and replaces the one that had it. A file that
 // cannot be read or is interrupted leaves nothing. Metadata is given to its documents as
 // by [Uploads.Reread].
 func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta map[string]string) (c Change, err error) {
@@ -213,6 +225,9 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if err := ctx.Err(); err != nil {
 		return c, err
 	}
+	if err := u.checkFree(name); err != nil {
+		return c, err
+	}
 	known, err := u.stored(ctx, name)
 	if err != nil {
 		return c, err
@@ -236,18 +251,32 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	// again.
 	err = file.Close() // some systems do not rename open files
 	file = nil
-	if err = errors.Join(err, u.Dir.Rename(temporary, name), syncFolder(u.Dir)); err != nil {
+	if above := path.Dir(name); above != "." {
+		err = errors.Join(err, u.Dir.MkdirAll(above, 0o700))
+	}
+	if err = errors.Join(err, u.Dir.Rename(temporary, name), syncAbove(u.Dir, name)); err != nil {
 		return c, fmt.Errorf("saving the upload: %w", err)
 	}
 	u.clearFailure(name)
 	return c, nil
 }
 
+// checkFree returns an error if the path needs a folder where a file is, or is that of a folder.
+func (u *Uploads) checkFree(name string) error {
+	for at := name; at != "."; at = path.Dir(at) {
+		info, err := u.Dir.Lstat(at)
+		if err == nil && info.IsDir() != (at != name) {
+			return fmt.Errorf("%w: there is a file and a folder of the name %.200q: rename one", ErrUploadPath, at)
+		}
+	}
+	return nil
+}
+
 // Reread reads an upload again. The metadata is given to its documents, over that of
 // their files and for as long as they are stored; an empty value ends that. Metadata
 // that they were given before remains.
 func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]string) (Change, error) {
-	if strings.Contains(name, "/") { // it is a part of one
+	if isPart(name) {
 		return Change{}, fmt.Errorf("reading the upload again: %w", fs.ErrNotExist)
 	}
 	u.mu.Lock()
@@ -276,18 +305,31 @@ func (u *Uploads) stored(ctx context.Context, name string) (map[string]Stored, e
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored documents of the upload: %w", err)
 	}
-	maps.DeleteFunc(known, func(p string, _ Stored) bool { return p != name && !strings.HasPrefix(p, name+"/") })
+	maps.DeleteFunc(known, func(p string, _ Stored) bool {
+		return p != name && !(isContainer(name) && strings.HasPrefix(p, name+"/"))
+	})
 	return known, nil
+}
+
+// isPart reports whether a path is that of a file in an upload, which is no upload itself.
+func isPart(name string) bool {
+	for at := path.Dir(name); at != "." && at != "/"; at = path.Dir(at) {
+		if isContainer(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // Remove deletes an upload and its documents. If there is none, the error wraps
 // [fs.ErrNotExist].
 func (u *Uploads) Remove(ctx context.Context, name string) error {
-	if strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
-		return fmt.Errorf("deleting the upload: %w", fs.ErrNotExist)
-	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	info, missing := u.Dir.Lstat(name)
+	if !fs.ValidPath(name) || strings.HasPrefix(name, ".") || isPart(name) || missing == nil && info.IsDir() {
+		return fmt.Errorf("deleting the upload: %w", fs.ErrNotExist)
+	}
 	known, err := u.stored(ctx, name)
 	if err != nil {
 		return err
@@ -303,7 +345,13 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 		return fmt.Errorf("deleting the upload: %w", err)
 	}
 	u.clearFailure(name)
-	return syncFolder(u.Dir) // after a power cut the next sync would add it again
+	for above := path.Dir(name); above != "." && u.Dir.Remove(above) == nil; above = path.Dir(above) {
+		name = above // the folder was empty
+	}
+	if _, err := u.Dir.Lstat(path.Dir(name)); errors.Is(err, fs.ErrNotExist) {
+		return nil // the file was on another server
+	}
+	return syncAbove(u.Dir, name) // after a power cut the next sync would add it again
 }
 
 // room returns how large a file of this name may be.
@@ -326,26 +374,30 @@ func (u *Uploads) Size() (int64, error) { return u.sizeWithout("") }
 
 // sizeWithout is the size of all uploads but one.
 func (u *Uploads) sizeWithout(name string) (size int64, err error) {
-	entries, err := fs.ReadDir(u.Dir.FS(), ".")
+	err = fs.WalkDir(u.Dir.FS(), ".", func(p string, e fs.DirEntry, err error) error {
+		if err == nil && (e.IsDir() || p == name || strings.HasPrefix(p, uploadPrefix)) {
+			return nil
+		}
+		var info fs.FileInfo
+		if err == nil {
+			info, err = e.Info()
+		}
+		if err == nil {
+			size += info.Size()
+		} else if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
+			err = nil
+		}
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("listing the uploads: %w", err)
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) || e.Name() == name || strings.HasPrefix(e.Name(), uploadPrefix) {
-			continue
-		}
-		if err != nil {
-			return 0, fmt.Errorf("listing the uploads: %w", err)
-		}
-		size += info.Size()
 	}
 	return size, nil
 }
 
 // CheckCollection returns [ErrCollection] unless a folder can have the name.
 func CheckCollection(name string) error {
-	if clean, err := uploadName(name); err != nil || clean != name {
+	if clean, err := cleanName(name); err != nil || clean != name {
 		return ErrCollection
 	}
 	return nil
@@ -377,18 +429,47 @@ func (u *Uploads) write(f *os.File, content io.Reader, most int64) error {
 	return cmp.Or(err, f.Sync(), u.lock(f, false)) // Windows lets others read it then
 }
 
-// uploadName makes a file name of the one that a client sent: the last part of a
-// path, without characters that some system or terminal cannot show.
+// uploadName makes a path of the one that a client sent, which may have folders.
+// Of an absolute path, or one with a backslash and no '/', it takes the last part.
 func uploadName(name string) (string, error) {
+	if strings.HasPrefix(name, "/") || !strings.Contains(name, "/") {
+		return cleanName(name[strings.LastIndexAny(name, `/\`)+1:])
+	}
+	parts := strings.Split(name, "/")
+	if len(parts) > maxUploadFolders+1 {
+		return "", fmt.Errorf("%w: it has more than %d folders", ErrUploadPath, maxUploadFolders)
+	}
+	for i, part := range parts {
+		folder := i < len(parts)-1
+		if folder && (part == "" || part[0] == '.') {
+			return "", fmt.Errorf("%w: %.200q is hidden, or no name of a folder", ErrUploadPath, part)
+		}
+		clean, err := cleanName(part)
+		if err != nil {
+			return "", err
+		}
+		if folder && isContainer(clean) {
+			return "", fmt.Errorf("%w: the folder %.200q is named like a file that holds others: rename it", ErrUploadPath, clean)
+		}
+		parts[i] = clean
+	}
+	if name = strings.Join(parts, "/"); len(name) > maxPathBytes || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return "", fmt.Errorf("%w: it is longer than %d bytes, or a name in it is reserved", ErrUploadPath, maxPathBytes)
+	}
+	return name, nil
+}
+
+// cleanName returns a name of a file without characters that some system or terminal cannot show.
+func cleanName(name string) (string, error) {
 	name = strings.Map(func(r rune) rune {
 		switch {
 		case r == unicode.ReplacementChar || unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
 			return -1
-		case strings.ContainsRune(`<>:"|?*`, r): // no name has them on Windows
+		case strings.ContainsRune(`<>:"|?*/\`, r): // no name has them on Windows
 			return '-'
 		}
 		return r
-	}, norm.NFC.String(name[strings.LastIndexAny(name, `/\`)+1:]))
+	}, norm.NFC.String(name))
 	name = strings.Trim(name, ". ")
 	ending := path.Ext(name)
 	base := strings.TrimRight(strings.TrimSuffix(name, ending), ". ")

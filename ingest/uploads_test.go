@@ -46,7 +46,8 @@ func TestUploads(t *testing.T) {
 		files      string
 	}{
 		{"a.md", "First.", Added, nil, "a.md"},
-		{"../../etc/a.md", "Second.", Updated, nil, "a.md"},
+		{"/etc/a.md", "Second.", Updated, nil, "a.md"},
+		{"../../etc/a.md", "Third.", "", ErrUploadPath, "a.md"},
 		{"a.md", "Second.", Unchanged, nil, "a.md"},
 		{`C:\temp\b.txt`, "B.", Added, nil, "a.md b.txt"},
 		{"c.txt", long, "", ErrUploadSize, "a.md b.txt"},
@@ -90,6 +91,46 @@ func TestUploads(t *testing.T) {
 	}
 	if err := u.Remove(t.Context(), "a.md"); err != nil || sink.docs["uploads/a.md"] != nil || slices.Contains(files(), "a.md") {
 		t.Errorf("%v, files %q", err, files())
+	}
+}
+
+// Files of equal names in different folders are different uploads, which are read again,
+// counted and deleted as others are.
+func TestUploadFolders(t *testing.T) {
+	u, sink, files := newUploads(t)
+	add := func(name string) (Change, error) {
+		return u.Add(t.Context(), name, strings.NewReader("About "+name), nil)
+	}
+	for _, name := range []string{"proj/a/README.md", "proj/b/README.md", "README.md", "LICENSE"} {
+		if c, err := add(name); err != nil || c.Action != Added || c.Path != name {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	for _, name := range []string{"README.md/a.md", "proj/a/README.md/b/c.md", "proj"} {
+		if _, err := add(name); !errors.Is(err, ErrUploadPath) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if c, err := u.Reread(t.Context(), "proj/a/README.md", map[string]string{"tags": "x"}); err != nil || c.Action != Updated {
+		t.Errorf("read again: %+v, %v", c, err)
+	}
+	must(t, u.Sync(t.Context()))
+	size, err := u.Size()
+	if want := int64(len("About proj/a/README.md")*2 + len("About README.md") + len("About LICENSE")); err != nil || size != want || len(sink.docs) != 4 {
+		t.Errorf("%d bytes, want %d, %v; %d stored", size, want, err, len(sink.docs))
+	}
+	for _, name := range []string{"proj", "proj/a", "proj/c/README.md"} {
+		if err := u.Remove(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("removing %s: %v", name, err)
+		}
+	}
+	must(t, u.Remove(t.Context(), "proj/a/README.md"))
+	if sink.docs["uploads/proj/b/README.md"] == nil || len(sink.docs) != 3 {
+		t.Errorf("stored %v", sink.docs)
+	}
+	must(t, u.Remove(t.Context(), "proj/b/README.md")) // with the folders, now empty
+	if got := strings.Join(files(), " "); got != "LICENSE README.md" || len(sink.docs) != 2 {
+		t.Errorf("files %q, %d stored", got, len(sink.docs))
 	}
 }
 
@@ -156,8 +197,12 @@ func TestUploadName(t *testing.T) {
 	for name, want := range map[string]string{
 		"a.md": "a.md", "/a/b/c.pdf": "c.pdf", `..\..\x.txt`: "x.txt", "..": "", "": "", "a/": "", ".hidden.md": "hidden.md", " a .md": "a.md",
 		"a\nb\x00.md": "ab.md", "a\u202egpj.md": "agpj.md", "what?.md": "what-.md", "e\u0301.md": "é.md", "README": "README",
-		"a\xff.md": "a.md", "a.md. ": "a.md",
-		strings.Repeat("图", 100) + ".md": strings.Repeat("图", 65) + ".md",
+		"a\xff.md": "a.md", "a.md. ": "a.md", `C:\docs\a.md`: "a.md",
+		"proj/a/README.md": "proj/a/README.md", "proj/a:b/x\\y.md": "proj/a-b/x-y.md", "proj /.hidden.md": "proj/hidden.md",
+		"../a.md": "", "a/../b.md": "", "a//b.md": "", "./a.md": "", ".git/a.md": "", "a/..": "", "mail.zip/a.md": "", "offer.docx/a.md": "",
+		strings.Repeat("a/", 16) + "b.md": strings.Repeat("a/", 16) + "b.md", strings.Repeat("a/", 17) + "b.md": "",
+		strings.Repeat(strings.Repeat("a", 150)+"/", 7) + "b.md": "",
+		strings.Repeat("图", 100) + ".md":                         strings.Repeat("图", 65) + ".md",
 	} {
 		if got, err := uploadName(name); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", name, got, err, want)

@@ -162,7 +162,7 @@ func fileProblem(err error) *Problem {
 	var unreadable *ingest.UnreadableError
 	var refused *site.RefusedError
 	switch {
-	case errors.Is(err, ingest.ErrUploadName):
+	case errors.Is(err, ingest.ErrUploadName), errors.Is(err, ingest.ErrUploadPath):
 		return problem(http.StatusBadRequest, "bad_name", "%v", err)
 	case errors.Is(err, ingest.ErrUploadSize):
 		return problem(http.StatusRequestEntityTooLarge, "file_too_large", "%v", err)

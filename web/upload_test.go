@@ -57,6 +57,12 @@ func TestUploads(t *testing.T) {
 		{"collection", "POST", "/api/documents?name=a.md&collection=default", "", "# A\n\nSecond.", 200, "unchanged"},
 		{"no name", "POST", "/api/documents", "text/plain", "A", 400, "no_name"},
 		{"bad name", "POST", "/api/documents?name=..", "", "A", 400, "bad_name"},
+		{"in a folder", "POST", "/api/documents?name=proj%2Fa%2FREADME.md", "", "# A", 201, "added"},
+		{"in another", "POST", "/api/documents?name=proj/b/README.md", "", "# B", 201, "added"},
+		{"a file as a folder", "POST", "/api/documents?name=a.md/b.md", "", "A", 400, "bad_name"},
+		{"outside", "POST", "/api/documents?name=../b.md", "", "A", 400, "bad_name"},
+		{"delete a folder", "DELETE", "/api/documents/uploads/proj/a", "", "", 404, "document_not_found"},
+		{"delete in a folder", "DELETE", "/api/documents/uploads/proj/a/README.md", "", "", 204, ""},
 		{"too large", "POST", "/api/documents?name=b.md", "", strings.Repeat("a ", 1000), 413, "file_too_large"},
 		{"unknown format", "POST", "/api/documents?name=b.exe", "", "A", 415, "unsupported_format"},
 		{"unreadable", "POST", "/api/documents?name=b.md", "", "%PDF-1.4", 422, "unreadable_file"},
@@ -95,7 +101,7 @@ func TestUploads(t *testing.T) {
 			t.Errorf("%s: Location is %q", tt.name, w.Header().Get("Location"))
 		}
 	}
-	if len(stored) != 1 || stored["uploads/report.md"].Text == "" {
+	if len(stored) != 2 || stored["uploads/report.md"].Text == "" || stored["uploads/proj/b/README.md"] == nil {
 		t.Errorf("stored %v", stored)
 	}
 	if w := call(newHandler(t, nil), "POST", "/api/documents?name=a.md", "A"); w.Code != http.StatusMethodNotAllowed {

@@ -140,6 +140,11 @@ func copyFolder(ctx context.Context, from, to string) error {
 		return err
 	}
 	for _, e := range entries {
+		if e.IsDir() {
+			if err := copyFolder(ctx, filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+				return err
+			}
+		}
 		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
