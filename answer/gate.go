@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"ibid/answer/prompt"
 	"ibid/retrieve"
@@ -130,6 +131,9 @@ func (r *asking) judgeOpen(ctx context.Context, judged []Judged, open []*call, a
 			} else if len(v.calls) == 0 {
 				r.warnOnce("judge", "the judge cannot be used, so the other passages were ranked by search score: %s", v.err)
 			}
+		}
+		if lacks, ok := strings.CutPrefix(judged[i].Reason, "does not mention '"); ok && judged[i].Decision != Irrelevant {
+			judged[i].Reason = "close to the question, without '" + lacks
 		}
 		if !r.emit(judged[i]) {
 			return nil

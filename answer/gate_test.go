@@ -75,6 +75,11 @@ judged r/d1.md#1 relevant by score (0 calls): covers 'mooring fee', not '2025'
 judged r/d2.md#1 relevant by model (1 calls): covers 'mooring', not 'fee 2025'
 judged r/d3.md#1 irrelevant by model (1 calls): the model says no
 judged r/d4.md#1 irrelevant by score (0 calls): does not mention 'mooring fee 2025'`},
+		{GateModel, 9, []string{"no", "no", "no", "yes"}, `
+judged r/d1.md#1 relevant by model (1 calls): the model says no, but covers 'mooring fee', not '2025'
+judged r/d2.md#1 irrelevant by model (1 calls): the model says no
+judged r/d3.md#1 irrelevant by model (1 calls): the model says no
+judged r/d4.md#1 relevant by model (1 calls): close to the question, without 'mooring fee 2025'`},
 		{GateModel, 3, []string{"no", "perhaps", "perhaps", "<down>"}, `
 judged r/d1.md#1 relevant by model (1 calls): the model says no, but covers 'mooring fee', not '2025'
 judged r/d2.md#1 unparsable by model (2 calls): the judge's reply could not be read

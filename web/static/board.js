@@ -184,9 +184,10 @@ function around(text, follows, leads) {
 // why it could not be asked.
 function reason({ reason: words, verdict } = {}) {
   if (verdict === "error") return "";
-  const [, verb, first, lacks] = /^(covers|does not mention) (.+?)(?:, not (.+))?$/.exec(words) || [];
+  const [, verb, first, lacks] = /^(covers|does not mention|close to the question, without) (.+?)(?:, not (.+))?$/.exec(words) || [];
   if (!verb) return words;
   const list = (quoted) => quoted.replace(/'/g, "").replace(/,? /g, t(", "));
+  if (verb === "close to the question, without") return t("close to the question, without {words}", { words: list(first) });
   if (verb !== "covers") return t("does not mention {words}", { words: list(first) });
   return t("covers {words}", { words: list(first) }) + (lacks ? t(", not {words}", { words: list(lacks) }) : "");
 }
