@@ -116,7 +116,8 @@ func TestUploadFolders(t *testing.T) {
 	}
 	must(t, u.Sync(t.Context()))
 	size, err := u.Size()
-	if want := int64(len("About proj/a/README.md")*2 + len("About README.md") + len("About LICENSE")); err != nil || size != want || len(sink.docs) != 4 {
+	if want := int64(len("About proj/a/README.md")*2 + len("About README.md") + len("About LICENSE")); err != nil || size != want ||
+		len(sink.docs) != 4 {
 		t.Errorf("%d bytes, want %d, %v; %d stored", size, want, err, len(sink.docs))
 	}
 	for _, name := range []string{"proj", "proj/a", "proj/c/README.md"} {

@@ -14,8 +14,8 @@ export class Trouble extends Error {
   }
 }
 
-// sentence makes an error message a sentence.
-export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
+// sentence makes an error message a sentence; an address at its beginning stays as it is.
+export const sentence = (words) => `${/^https?:/.test(words) ? words[0] : words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
 
 // follow yields {kind, data} for each event of a run, "done" last. If the
 // connection is lost it calls lost(), reconnects and continues. It throws a
