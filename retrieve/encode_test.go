@@ -202,7 +202,8 @@ func TestWarnOfLanguage(t *testing.T) {
 	s := openState(t, t.TempDir())
 	harbourIn(t, s)
 	const german, english = "Wann ist das Büro des Hafens am Sonntag geöffnet?", "When does the harbour office open?"
-	const more, later = "'ibid setup multilingual' (a running server uses it after its next start)", "asking in English finds more, or ask again later"
+	const more = "'ibid setup multilingual' (a running server uses it after its next start)"
+	const later = "asking in English finds more, or ask again later"
 	ask := func(x *retrieve.Index, question, says string) {
 		t.Helper()
 		var warned []error
