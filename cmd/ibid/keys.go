@@ -65,6 +65,11 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) error {
 	if slices.Contains(c.Collection, "") {
 		return usageError("--collection is empty: name a collection, or omit the flag for all")
 	}
+	for _, name := range c.Collection {
+		if strings.Contains(name, ",") {
+			return usageError("--collection %q has a comma: give the flag once for each collection", name)
+		}
+	}
 	if c.Scope == "settings" && len(c.Collection) > 0 {
 		return usageError("--scope settings and --collection contradict each other: the settings apply to all collections")
 	}

@@ -58,6 +58,11 @@ func misbehave(message json.RawMessage, data []byte) (any, string) {
 	case "burn": // most of the time that a file may take
 		for begun := cpuTime(); cpuTime()-begun < 350*time.Millisecond; {
 		}
+	case "spin once": // it may make a file, but not write to it
+		if _, err := os.OpenFile(request.Path, os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+			return result{strconv.Itoa(os.Getpid())}, string(data)
+		}
+		fallthrough
 	case "spin to the limit":
 		if err := allowSeconds(0); err != nil {
 			panic(err)
@@ -222,6 +227,20 @@ func TestChildTimeIsThatOfAFile(t *testing.T) {
 	}
 	if pid := pool.pid(t); pid == first {
 		t.Errorf("process %s again", pid)
+	}
+}
+
+// A file that takes too much processor time is read once more, by another child.
+func TestTimeUpIsTriedAgain(t *testing.T) {
+	pool := testPool(t)
+	first := pool.pid(t)
+	var reply result
+	text, err := pool.Ask(t.Context(), "spin", wish{"spin once", filepath.Join(t.TempDir(), "spun")}, []byte("a file"), &reply)
+	if err != nil || text != "a file" || reply.PID == first || pool.Deaths() != 1 {
+		t.Errorf("%q, %v, by process %s after %s, %d died", text, err, reply.PID, first, pool.Deaths())
+	}
+	if _, err := pool.Ask(t.Context(), "spin", wish{Do: "spin to the limit"}, nil, &reply); !errors.Is(err, errTimeUp) || pool.Deaths() != 3 {
+		t.Errorf("%v, %d died", err, pool.Deaths())
 	}
 }
 
