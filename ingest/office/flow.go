@@ -10,8 +10,8 @@ type flow struct {
 	rows  [][]string
 }
 
-// paragraph ends a paragraph; level is that of a heading, or 0.
-func (w *flow) paragraph(level int, item, inTable bool, label string) {
+// paragraph ends a paragraph; level is that of a heading, or 0, marker and depth are those of an item.
+func (w *flow) paragraph(level int, marker string, depth int, inTable bool, label string) {
 	if inTable {
 		w.text.WriteByte(' ')
 		return
@@ -27,8 +27,11 @@ func (w *flow) paragraph(level int, item, inTable bool, label string) {
 		b.Text = label + strings.TrimSpace(b.Text)
 	case level > 0 && level <= listLevels && len(b.Text) < maxName:
 		b.Kind, b.Level = Heading, level
-	case item:
-		b.Kind, b.Marker = Item, bullet
+		if marker != "" && marker != bullet {
+			b.Text = marker + " " + b.Text
+		}
+	case marker != "":
+		b.Kind, b.Level, b.Marker = Item, depth, marker
 	}
 	w.write(b)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/text/encoding/charmap"
@@ -18,6 +19,8 @@ const (
 	fibCounts     = 76 // of the characters of the text, notes, headers, macros, comments, endnotes, boxes
 	fibParagraphs = 258
 	fibPieces     = 418
+	fibLists      = 738
+	fibOverrides  = 746
 )
 
 // An oldWord reads a document of Word 97 to 2003.
@@ -28,13 +31,14 @@ type oldWord struct {
 	fields      []bool          // of the fields around a character, whether their result has begun
 	label       string          // of the part: footnotes, comments
 	code        strings.Builder // of the last field
+	lists       numbering
 }
 
 // A wordRun has the properties of the paragraphs that end in a range of the file.
 type wordRun struct {
 	start, end int
 	level      int // of a heading from 1; 0 for none
-	item       bool
+	list       listRef
 	inTable    bool
 	rowEnds    bool
 }
@@ -56,6 +60,7 @@ func (f *file) oldWord(root compound.Folder) error {
 	}
 	d.table = root.Stream(map[bool]string{false: "0Table", true: "1Table"}[flags&0x200 != 0])
 	d.readRuns(d.part(fibParagraphs))
+	d.readLists()
 	head.at = fibCounts
 	count := func() int { return int(int32(head.number(4))) }
 	ends := []struct {
@@ -175,19 +180,84 @@ func (r *wordRun) read(properties []byte) {
 		code := p.number(2)
 		value := int(p.data[p.at])
 		size := []int{1, 1, 2, 4, 2, 2, 1 + value, 3}[code>>13] // the seventh is of variable size
-		switch p.bytes(size); code {
+		switch operand := (cursor{data: p.bytes(size)}); code {
 		case 0x2416:
 			r.inTable = value == 1
 		case 0x2417: // the end of a row
 			r.rowEnds = value == 1
 		case 0x460b: // a list
-			r.item = value != 0
+			r.list.given, r.list.id = true, strconv.Itoa(operand.number(2))
+		case 0x260a:
+			r.list.level = value
 		case 0x2640: // outline level
 			if value < listLevels {
 				r.level = value + 1
 			}
 		}
 	}
+}
+
+// readLists reads the lists and their levels, and the references to them by which
+// paragraphs name them (MS-DOC, 2.9.131 and 2.9.150).
+func (d *oldWord) readLists() {
+	d.lists = numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
+	in := cursor{data: d.main, at: fibLists}
+	all := cursor{data: d.table, at: in.number(4)}
+	n := min(all.number(2), maxEntries)
+	lists := cursor{data: all.bytes(28 * n)} // their levels follow
+	for ; lists.at+28 <= len(lists.data); lists.bytes(1) {
+		id, kind := strconv.Itoa(lists.number(4)), &listKind{}
+		lists.bytes(22)
+		d.lists.kinds[id] = kind
+		levels := listLevels
+		if lists.number(1)&1 != 0 {
+			levels = 1
+		}
+		for i := range levels {
+			kind[i] = oldLevel(&all)
+		}
+	}
+	in = d.part(fibOverrides)
+	n = min(in.number(4), maxEntries, len(in.data)/16)
+	refs := cursor{data: in.bytes(16 * n)}
+	for i := range n {
+		l := &list{kind: strconv.Itoa(refs.number(4)), starts: map[int]int{}}
+		refs.bytes(8)
+		levels := refs.number(1)
+		refs.bytes(3)
+		d.lists.lists[strconv.Itoa(i+1)] = l
+		in.bytes(4)
+		for range levels {
+			start, what := in.number(4), in.number(4)
+			if what&0x20 != 0 {
+				start = oldLevel(&in).start
+			}
+			if level := what & 15; what&0x30 != 0 && level < listLevels {
+				l.starts[level] = start
+			}
+		}
+	}
+}
+
+// oldFormats are those of the numbers of items; others are written as decimal numbers.
+var oldFormats = map[int]string{1: "upperRoman", 2: "lowerRoman", 3: "upperLetter", 4: "lowerLetter", 22: "decimalZero",
+	23: bulletFormat, 255: "none"}
+
+// oldLevel reads a level of a list. In its text the characters below 9 stand for numbers.
+func oldLevel(in *cursor) listLevel {
+	level := listLevel{start: in.number(4), format: oldFormats[in.number(1)], legal: in.number(1)&4 != 0}
+	in.bytes(18)
+	characters, paragraph := in.number(1), in.number(1)
+	in.bytes(2 + paragraph + characters)
+	text := compound.UTF16(in.bytes(2 * in.number(2)))
+	for _, c := range text[:min(len(text), 64)] {
+		if c < listLevels {
+			level.text += "%" + strconv.Itoa(int(c)+1)
+		} else {
+			level.text += string(c)
+		}
+	}
+	return level
 }
 
 func (d *oldWord) runAt(place int) wordRun {
@@ -248,5 +318,9 @@ func (d *oldWord) end(run wordRun) {
 		d.write(d.running(runningHeads, []Block{{Text: text}})...)
 		return
 	}
-	d.paragraph(run.level, run.item, run.inTable, d.label)
+	marker, depth := "", 0
+	if strings.TrimSpace(d.text.String()) != "" {
+		marker, depth, _ = d.lists.next(run.list)
+	}
+	d.paragraph(run.level, marker, depth, run.inTable, d.label)
 }

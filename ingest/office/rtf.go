@@ -47,9 +47,9 @@ type rtfReader struct {
 	page    encoding.Encoding // of the document
 	bytes   []byte            // not decoded yet
 	units   []uint16
-	ignore  int // characters that are still to be ignored after one in Unicode
-	level   int // of the heading; 0 for none
-	item    bool
+	ignore  int    // characters that are still to be ignored after one in Unicode
+	level   int    // of the heading; 0 for none
+	item    string // marker of the paragraph
 	inTable bool
 	heads   map[int]int // outline levels of styles
 	style   int
@@ -262,9 +262,9 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		r.flush()
 		r.state.hidden = !given || n != 0
 	case "ls", "pnlvlblt", "pnlvlbody":
-		r.item = true
+		r.item = bullet
 	case "pard":
-		r.level, r.item, r.inTable = 0, false, false
+		r.level, r.item, r.inTable = 0, "", false
 	case "intbl":
 		r.inTable = true
 	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
@@ -296,7 +296,7 @@ func (r *rtfReader) end(word string) {
 	case "row", "nestrow":
 		r.endRow()
 	default:
-		r.paragraph(r.level, r.item, r.inTable || r.state.note, "")
+		r.paragraph(r.level, r.item, 0, r.inTable || r.state.note, "")
 	}
 }
 
