@@ -16,13 +16,12 @@ import (
 
 // A node is a node of Weaviate that has at most a watermark and a tally.
 type node struct {
-	mark   *mark // nil: it knows of no collection
-	tally  tally
-	hangs  bool
-	lost   bool // it has no majority
-	fails  bool
-	asked  int
-	stored int
+	mark  *mark // nil: it knows of no collection
+	tally tally
+	hangs bool
+	lost  bool // it has no majority
+	fails bool
+	asked int
 }
 
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
