@@ -3,8 +3,8 @@ export interface Answer {
   answered: boolean; citations: Citation[]; closest: Closest[]; drafts: Record<string, any>[];
   fallback?: string; html?: string; incomplete: boolean; indexing: Record<string, any>;
   judged: Judged[]; list: string; markdown?: string; nearest: Passage[];
-  places: Record<string, any>[]; plain?: boolean; reason?: string; sources: Source[];
-  steps: Record<string, any>[]; text: string; unknown_addresses?: string[];
+  places: Record<string, any>[]; plain?: boolean; reason?: string; searched?: string;
+  sources: Source[]; steps: Record<string, any>[]; text: string; unknown_addresses?: string[];
   unsupported: Record<string, any>[]; usage: Record<string, any>; verified: Record<string, any>[];
   warnings: string[];
 }

@@ -20,6 +20,7 @@ class Answer(TypedDict, total=False):
     places: list[dict[str, Any]]
     plain: bool
     reason: str
+    searched: str
     sources: list[Source]
     steps: list[dict[str, Any]]
     text: str
