@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,9 +30,16 @@ func TestEnd(t *testing.T) {
 		const streams = 50
 		processor := make(chan bool, 1) // no mutex: time goes on only where channels wait
 		begun, stop := make(chan bool, streams+1), make(chan bool)
-		s := NewHTTPServer("", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var others sync.WaitGroup
+		others.Add(streams)
+		s := NewHTTPServer("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			begun <- true
 			<-stop
+			if r.URL.Path == "/deaf" { // last, or its write would fail before the others have ended
+				others.Wait()
+			} else {
+				defer others.Done()
+			}
 			processor <- true
 			time.Sleep(time.Second)
 			<-processor
@@ -39,18 +47,18 @@ func TestEnd(t *testing.T) {
 		}))
 		listener := make(pipes)
 		go func() { _ = s.Serve(listener) }()
-		ask := func() net.Conn {
+		ask := func(path string) net.Conn {
 			mine, its := net.Pipe()
 			listener <- its
-			_, err := io.WriteString(mine, "GET / HTTP/1.0\r\n\r\n")
+			_, err := io.WriteString(mine, "GET "+path+" HTTP/1.0\r\n\r\n")
 			must(t, err)
 			<-begun
 			return mine
 		}
-		deaf := ask()
+		deaf := ask("/deaf")
 		replies := make(chan string, streams)
 		for range streams {
-			c := ask()
+			c := ask("/")
 			go func() {
 				b, _ := io.ReadAll(c) // what there is
 				replies <- string(b)
