@@ -131,7 +131,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 	return roles, problem
 }
 
-const refused = "it is said that there is no answer, which no model said"
+const refused = "the answer is refused, though no model said that there is none"
 
 var markers = regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
 

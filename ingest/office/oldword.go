@@ -243,7 +243,8 @@ func (d *oldWord) readLists() {
 var oldFormats = map[int]string{1: "upperRoman", 2: "lowerRoman", 3: "upperLetter", 4: "lowerLetter", 22: "decimalZero",
 	23: bulletFormat, 255: "none"}
 
-// oldLevel reads a level of a list. In its text the characters below 9 stand for numbers.
+// oldLevel reads a level of a list. In its text, characters below 9 are placeholders for
+// the numbers of the levels.
 func oldLevel(in *cursor) listLevel {
 	level := listLevel{start: in.number(4), format: oldFormats[in.number(1)], legal: in.number(1)&4 != 0}
 	in.bytes(18)

@@ -3,8 +3,8 @@
     from ibid import Ibid
 
     ibid = Ibid("http://127.0.0.1:8080", key="ibid_…")   # a key where the server asks for one
-    print((answer := ibid.ask("What does a mooring cost?"))["text"])
-
+    answer = ibid.ask("What does a mooring cost?")
+    print(answer["text"])
     for event in ibid.stream("And in winter?", history=turns("What does a mooring cost?", answer)):
         if event.kind == "text":
             print(event.data["text"], end="", flush=True)
