@@ -93,9 +93,10 @@ type Answerer struct {
 	// partial answers and their combination, and what is repeated with less
 	// evidence; 0 means 6, less than 0 no limit.
 	AnswerCalls int
-	// BudgetTokens is how many tokens the prompts that read passages may have
-	// together, apart from those of judges: when the next would pass it, a question
-	// is answered from what has been read. 0 means no limit.
+	// BudgetTokens is how many tokens all prompts of a question may have together, those
+	// of judges too: passages that it has no room for are not read. A call that is
+	// made again, since it failed, is not counted beforehand. 0 means no limit; with
+	// less than [LeastBudget] hardly a question can be asked.
 	BudgetTokens int
 	// Parallel is how many judge calls run at a time; 0 means 12, so that
 	// judging takes one round trip. Use fewer for a server that handles one call
@@ -127,6 +128,9 @@ const (
 	defaultAnswerCalls   = 6
 	defaultParallel      = 12
 	defaultContextTokens = 4096
+
+	// LeastBudget is room for the instructions, a question of a few lines and a passage.
+	LeastBudget = 500
 
 	// DefaultConfidence is the least chance of an answer without a model.
 	DefaultConfidence = extract.DefaultConfidence
@@ -190,10 +194,27 @@ func (a *Answerer) newAsking(yield func(Event, error) bool, recorder *replay.Rec
 		// The same request must get the same mark again when it is resumed.
 		return recorder.Nonce(name, system, user)
 	}
-	return &asking{Answerer: a, caller: &caller{
+	r := &asking{Answerer: a, caller: &caller{
 		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}}, writer: w, recorder: recorder, same: map[Prompt]int{},
-		calls: or(a.AnswerCalls, defaultAnswerCalls), parallel: or(a.Parallel, defaultParallel), started: time.Now(),
+		calls: or(a.AnswerCalls, defaultAnswerCalls), parallel: or(a.Parallel, defaultParallel), started: time.Now(), budget: a.BudgetTokens,
 	}}
+	if r.budget > 0 {
+		w.Budget = r.forPrompt
+	}
+	return r
+}
+
+// least is how many tokens of the budget an answer needs.
+func (r *asking) least() int { return LeastBudget + r.writer.Count(r.asked) }
+
+// forPrompt is how many tokens of the budget the next prompt may have: some are left
+// for the statements of the answer, and for marks that are longer than the sample.
+func (r *asking) forPrompt() int {
+	left := r.budget - r.input
+	if r.judge != nil && r.proves() {
+		return left * 4 / 5
+	}
+	return left * 19 / 20
 }
 
 // answer answers the question.
@@ -231,6 +252,10 @@ func (r *asking) answer(ctx context.Context) error {
 		return err
 	}
 	err = r.decide(ctx, strategy, found)
+	if errors.Is(err, prompt.ErrBudget) {
+		return &QuestionError{"too_long", fmt.Sprintf("the question, with the instructions and a passage, takes more than the %d tokens "+
+			"that --budget-tokens allows: ask in fewer words, or raise it", r.budget)}
+	}
 	if r.stopped || !r.fallsBack(ctx, err) {
 		return err
 	}

@@ -27,9 +27,10 @@ type caller struct {
 	parallel int
 	started  time.Time
 
-	calls int // that the question may cost, without those of judges; less than 0 for no limit
-	made  int // of these
-	input int // tokens of their prompts
+	calls  int // that the question may cost, without those of judges; less than 0 for no limit
+	made   int // of these
+	budget int // tokens of all prompts; 0 for no limit
+	input  int // of these, written or planned
 	usage Usage
 
 	same map[Prompt]int // verdicts asked for by the same prompt
@@ -68,6 +69,12 @@ func (c *caller) left() int {
 	return max(0, c.calls-c.made)
 }
 
+// affords reports whether the budget has room for so many tokens more.
+func (c *caller) affords(tokens int) bool { return c.budget <= 0 || c.input+tokens <= c.budget }
+
+// size is the number of tokens of a prompt.
+func (c *caller) size(p Prompt) int { return c.writer.Size(p.System, p.User) }
+
 // addUsage adds the cost of calls to the usage, and returns it.
 func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 	for _, k := range calls {
@@ -76,7 +83,11 @@ func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 		if k.prompt.Role == RoleJudge || k.prompt.Role == RoleVerify {
 			c.usage.JudgeCalls += k.requests()
 		} else {
-			c.input += k.tokens.Prompt
+			spent := 0
+			if k.made { // more, where it was made again, or the server counts otherwise
+				spent = max(k.tokens.Prompt, k.planned)
+			}
+			c.input += spent - k.planned
 		}
 		c.usage.PromptTokens += k.tokens.Prompt
 		c.usage.CompletionTokens += k.tokens.Completion
@@ -98,7 +109,7 @@ func (c *caller) warnCutPrompt(k *call) {
 	if !k.tokens.Reported || k.tokens.Prompt <= 0 {
 		return
 	}
-	sent := c.writer.Size(k.prompt.System, k.prompt.User)
+	sent := c.size(k.prompt)
 	if sent < minCheckedPrompt || float64(k.tokens.Prompt) >= ingest.LeastShare(k.prompt.System+"\n"+k.prompt.User)*float64(sent) {
 		return
 	}
@@ -120,6 +131,7 @@ type call struct {
 	again    int // distinguishes calls with the same prompt
 	text     []byte
 	tokens   Tokens
+	planned  int  // tokens of its prompt, as part of the budget
 	made     bool // a model was called, or the journal had the reply
 	finish   string
 	yes      float64 // the chance of a yes; 0 where it is not known
@@ -130,7 +142,12 @@ type call struct {
 }
 
 func (c *caller) call(p Prompt) *call {
-	return &call{prompt: p, count: c.writer.Count, recorder: c.recorder}
+	k := &call{prompt: p, count: c.writer.Count, recorder: c.recorder}
+	if !p.Verdict { // for which a judge takes its tokens from the budget
+		k.planned = c.size(p)
+		c.input += k.planned
+	}
+	return k
 }
 
 var errUnfinished = errors.New("the reply ended without a finish reason")

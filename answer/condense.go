@@ -27,17 +27,16 @@ func (r *asking) condense(ctx context.Context) error {
 	if len(r.question.History) == 0 {
 		return nil
 	}
-	if r.Model == nil {
-		var err error
-		r.asked, err = followUp(r.question.Text, r.question.History, func(question, whole string) (bool, error) {
-			return foundTogether(ctx, r.Retriever, question, whole, r.question.Filter)
-		})
-		return err
-	}
 	r.writer.Question = r.asked
 	length := r.writer.Count(r.asked) + condenseTokens
 	turns, err := r.latestTurns(length)
-	if err != nil || len(turns) == 0 {
+	if err != nil {
+		return err
+	}
+	if r.Model == nil || len(turns) == 0 {
+		r.asked, err = followUp(r.question.Text, r.question.History, func(question, whole string) (bool, error) {
+			return foundTogether(ctx, r.Retriever, question, whole, r.question.Filter)
+		})
 		return err
 	}
 	p, err := r.write(RoleCondense, prompt.Slots{History: turns})
@@ -81,7 +80,7 @@ func (r *asking) translate(ctx context.Context, language string) (string, error)
 		return q, nil
 	}
 	p, err := r.write(RoleTranslate, prompt.Slots{Language: language})
-	if err != nil {
+	if err != nil || !r.affords(r.size(p)+r.least()) {
 		return "", err
 	}
 	q, err := r.reword(ctx, p, 2*r.writer.Count(r.asked)+condenseTokens)
@@ -151,7 +150,8 @@ func (r *asking) reword(ctx context.Context, p Prompt, length int) (string, erro
 }
 
 // latestTurns are the turns of the history that fit half of the window, or less
-// where the question is long, next to a reply of the given length.
+// where the question is long, next to a reply of the given length, and leave room for
+// an answer in the budget.
 func (r *asking) latestTurns(length int) ([]prompt.Turn, error) {
 	w := r.writer
 	overhead, err := w.Overhead(prompt.Condense, 0)
@@ -159,6 +159,9 @@ func (r *asking) latestTurns(length int) ([]prompt.Turn, error) {
 		return nil, err
 	}
 	room := min(w.Window()/2, w.Window()-overhead-length)
+	if r.budget > 0 {
+		room = min(room, r.budget-overhead-length-r.least())
+	}
 	var turns []prompt.Turn
 	for i := len(r.question.History) - 1; i >= 0 && room > turnTokens; i-- {
 		t := prompt.Turn(r.question.History[i])

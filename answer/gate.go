@@ -75,7 +75,7 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 			if err != nil {
 				return nil, err
 			}
-			if j.By = unjudged; r.judge.take(r.writer.Size(c.prompt.System, c.prompt.User), share) {
+			if j.By = unjudged; r.affords(r.size(c.prompt)+r.least()) && r.judge.take(r.caller, r.size(c.prompt), share) {
 				open[i], alone[i] = c, foreign || p.Scores == (retrieve.Scores{})
 			}
 		}

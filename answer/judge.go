@@ -82,13 +82,14 @@ func (r *asking) newJudge(ctx context.Context) *judge {
 	return j
 }
 
-// take takes one call, with so many tokens in its prompts, from a share of the budget.
-// It reports false where the budget has no room for it.
-func (j *judge) take(tokens int, share float64) bool {
+// take takes one call, with so many tokens in its prompts, from a share of the judge's
+// budget and from the question's. It reports false where these have no room for it.
+func (j *judge) take(of *caller, tokens int, share float64) bool {
 	within := func(n, most int) bool { return most == 0 || n <= max(1, int(share*float64(most))) }
-	if !within(j.called+1, j.calls) || !within(j.written+tokens, j.tokens) {
+	if !within(j.called+1, j.calls) || !within(j.written+tokens, j.tokens) || !of.affords(tokens) {
 		return false
 	}
+	of.input += tokens
 	j.called++
 	j.written += tokens
 	return true

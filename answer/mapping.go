@@ -43,13 +43,25 @@ func canceled(ctx context.Context) error {
 // passages.
 func (m *mapping) mapAll(ctx context.Context) (parts []Part, err error) {
 	var prompts []Prompt
-	tokens := 0
+	tokens, combine, err := 0, 0, error(nil)
+	if m.role == RoleMap {
+		if combine, err = m.writer.Overhead(prompt.Combine, len(m.passages)); err != nil {
+			return nil, err
+		}
+	}
 	for i, b := range m.batches {
 		p, err := m.write(m.role, prompt.Slots{Evidence: b})
 		if err != nil {
 			return nil, err
 		}
-		if tokens += m.writer.Size(p.System, p.User); i > 0 && !m.affords(tokens) {
+		tokens += m.size(p)
+		if i == 0 && !m.affords(tokens) {
+			return nil, prompt.ErrBudget
+		}
+		if combine > 0 { // which reads the parts, too
+			combine += m.writer.Reply()/4 + partFence
+		}
+		if i > 0 && !m.affords(tokens+combine) {
 			unread := slices.Concat(m.batches[i:]...)
 			m.emitStep(Stepped{Passages: idsOf(m.passages, unread), Labels: unread.Labels(), Reason: "budget"})
 			break

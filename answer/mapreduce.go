@@ -17,13 +17,13 @@ const maxCollapseRounds = 12
 // combineCalls is how many calls a map-reduce reserves for the last step.
 const combineCalls = 1
 
-var errNoCallsLeft = errors.New("the budget of calls is spent")
+var errSpent = errors.New("the budget of calls or tokens is spent")
 
 // mapReduce is the strategy map-reduce: it answers from each batch of passages
 // alone, collapses the partial answers until they fit one prompt, and combines
 // them.
 func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
-	batches, packed, err := r.writer.Pack(kept, prompt.Map, prompt.Map, max(1, r.left()-combineCalls))
+	kept, batches, packed, err := r.pack(kept, RoleMap, RoleMap, max(1, r.left()-combineCalls))
 	if err != nil {
 		return err
 	}
@@ -44,17 +44,19 @@ func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 	}
 	parts, err = budget.Reduce(parts, maxCollapseRounds, func(groups [][]Part) ([]Part, error) {
 		if len(groups) > m.left()-combineCalls {
-			return nil, errNoCallsLeft
+			return nil, errSpent
 		}
 		return m.collapse(ctx, groups)
 	})
 	switch long := (*ReduceError)(nil); {
 	case r.stopped:
 		return nil
-	case errors.Is(err, errNoCallsLeft):
+	case errors.Is(err, errSpent):
 		return m.joinParts(parts, err)
 	case errors.As(err, &long):
-		if m.failed != nil {
+		if m.writer.Budget != nil && m.writer.Budget() <= budget.Limit {
+			err = errSpent
+		} else if m.failed != nil {
 			err = m.failed // it is why nothing became shorter
 		}
 		return m.joinParts(parts, err)
@@ -62,7 +64,7 @@ func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 		return err
 	}
 	if m.left() == 0 {
-		return m.joinParts(parts, errNoCallsLeft)
+		return m.joinParts(parts, errSpent)
 	}
 	return m.combine(ctx, parts)
 }
@@ -77,19 +79,22 @@ func (m *mapping) budget() (Budget, error) {
 		}
 		overhead = max(overhead, n)
 	}
-	limit := m.writer.Window() - m.writer.Reply()
-	return Budget{Limit: max(limit, overhead+256), Overhead: overhead}, nil
+	return Budget{Limit: max(m.writer.Longest(), overhead+256), Overhead: overhead}, nil
 }
 
 // collapse makes one part of each group. A group whose call fails keeps its
 // length.
 func (m *mapping) collapse(ctx context.Context, groups [][]Part) ([]Part, error) {
-	prompts := make([]Prompt, len(groups))
+	prompts, tokens := make([]Prompt, len(groups)), 0
 	for i, g := range groups {
 		var err error
 		if prompts[i], err = m.write(RoleCollapse, partSlots(g)); err != nil {
 			return nil, err
 		}
+		tokens += m.size(prompts[i])
+	}
+	if !m.affords(tokens) {
+		return nil, errSpent
 	}
 	var out []Part
 	for i, k := range m.each(ctx, m.Model, prompts) {
@@ -118,12 +123,15 @@ func (m *mapping) collapsePart(k endedCall, group []Part) Part {
 
 // combine makes the answer of the parts, emitted as Text.
 func (m *mapping) combine(ctx context.Context, parts []Part) error {
+	p, err := m.write(RoleCombine, partSlots(parts))
+	switch {
+	case err != nil:
+		return err
+	case !m.affords(m.size(p)):
+		return m.joinParts(parts, errSpent)
+	}
 	m.steps++
 	m.made++
-	p, err := m.write(RoleCombine, partSlots(parts))
-	if err != nil {
-		return err
-	}
 	labels := citedBy(parts)
 	s := &refineStep{refiner: &refiner{asking: m.asking, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, had: labels}
 	s.done = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
@@ -152,7 +160,7 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 func (m *mapping) joinParts(parts []Part, why error) error {
 	m.say(joined(parts))
 	broken := "the parts could not be combined: " + incompleteReason(why)
-	if len(parts) == 1 && parts[0].whole && errors.Is(why, errNoCallsLeft) {
+	if len(parts) == 1 && parts[0].whole && errors.Is(why, errSpent) {
 		broken = "" // there was nothing to combine
 	}
 	return m.endAnswer(broken, m.lacking)

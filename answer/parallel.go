@@ -40,8 +40,12 @@ func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[
 	return func(yield func(int, endedCall) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var fatal atomic.Pointer[error]
+		calls := make([]*call, len(prompts))
+		for i, p := range prompts {
+			calls[i] = c.call(p)
+		}
 		ended, wait := inParallel(len(prompts), c.parallel, func(i int) endedCall {
-			k := endedCall{call: c.call(prompts[i])}
+			k := endedCall{call: calls[i]}
 			if err := fatal.Load(); err != nil {
 				k.err = *err
 			} else if k.err = k.collect(ctx, m); isUnusable(k.err) || errors.Is(k.err, ErrContextLength) {

@@ -349,9 +349,9 @@ func (p *proof) calls(u statement.Unit, f finding) (calls []call) {
 			return nil
 		}
 		calls = append(calls, *c)
-		tokens += p.writer.Size(c.prompt.System, c.prompt.User)
+		tokens += p.size(c.prompt)
 	}
-	if !p.judge.take(tokens, 1) {
+	if !p.judge.take(p.caller, tokens, 1) {
 		return nil
 	}
 	return calls

@@ -32,14 +32,18 @@ func (r *asking) stuff(ctx context.Context, kept []retrieve.Passage) error {
 // the first batch, improved with each further one, in most steps at most. Drafts
 // are emitted as Draft, the last step as Text.
 func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) error {
-	batches, packed, err := r.writer.Pack(kept, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), most)
+	kept, batches, packed, err := r.pack(kept, RoleAnswer, RoleRefine, most)
 	if err != nil {
 		return err
 	}
 	l := &refiner{asking: r, passages: r.label(ctx, kept, packed), batches: batches, settled: map[int]bool{}}
 	for len(l.batches) > 0 && !r.stopped {
 		b := l.batches[0]
-		if why := l.hinders(b); why != "" {
+		why, err := l.hinders(b)
+		if err != nil {
+			return err
+		}
+		if why != "" {
 			l.skip(why, l.batches)
 			break
 		}
@@ -68,21 +72,38 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 	return l.end()
 }
 
-// hinders says why no step is made with a batch; empty where one can be.
-func (l *refiner) hinders(b prompt.Batch) string {
+// pack packs passages into batches: the likeliest first where not all find a place.
+func (r *asking) pack(kept []retrieve.Passage, first, later Role, most int) ([]retrieve.Passage, []prompt.Batch, int, error) {
+	if r.summary == nil {
+		trial := *r.writer // so that nothing counts as shortened
+		if _, packed, err := trial.Pack(kept, r.promptOf(first), r.promptOf(later), most); err == nil && packed < len(kept) {
+			kept = alternate(r.byChance(kept), kept)
+		}
+	}
+	batches, packed, err := r.writer.Pack(kept, r.promptOf(first), r.promptOf(later), most)
+	return kept, batches, packed, err
+}
+
+// hinders says why no step is made with a batch; empty where one can be. That a first
+// step cannot be made is an error.
+func (l *refiner) hinders(b prompt.Batch) (string, error) {
 	role, draft := RoleRefine, l.writer.Count(l.draft)
 	if l.draft == "" {
 		role = RoleAnswer
 	}
 	p, err := l.write(role, prompt.Slots{Evidence: b, Draft: l.draft})
-	switch size := l.writer.Size(p.System, p.User); {
-	case err != nil || l.steps == 0: // an error comes again
+	switch size := l.size(p); {
+	case err != nil:
+		return "", err
+	case l.steps == 0 && !l.affords(size):
+		return "", prompt.ErrBudget
+	case l.steps == 0:
 	case draft > 0 && (l.MaxDraftTokens > 0 && draft > l.MaxDraftTokens || size+draft > l.writer.Window()):
-		return "answer_too_long"
+		return "answer_too_long", nil
 	case !l.affords(size):
-		return "budget"
+		return "budget", nil
 	}
-	return ""
+	return "", nil
 }
 
 // A refiner is the state of the refine loop between its steps.
@@ -361,8 +382,11 @@ func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 func (r *asking) warnShortened() {
 	n := r.writer.Shortened()
 	if n > r.warnedShort {
-		r.warn("the end of each passage that is longer than the model's context window was left out (%d in all): "+
-			"--context-tokens is %d", n, r.writer.ContextTokens)
+		what, flag, most := "the model's context window", "context", r.writer.ContextTokens
+		if r.budget > 0 && r.budget < most {
+			what, flag, most = "the budget of the question", "budget", r.budget
+		}
+		r.warn("the end of each passage that is longer than %s was left out (%d in all): --%s-tokens is %d", what, n, flag, most)
 	}
 	r.warnedShort = n
 }

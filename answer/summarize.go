@@ -43,7 +43,7 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		unlimited := *a
-		unlimited.AnswerCalls = -1
+		unlimited.AnswerCalls, unlimited.BudgetTokens = -1, 0
 		r := unlimited.newAsking(yield, s.Recorder)
 		r.summary, r.writer.Words = &s, s.Words
 		if err := r.summarize(ctx); err != nil && !r.stopped {

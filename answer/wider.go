@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"ibid/answer/prompt"
@@ -25,11 +26,6 @@ const (
 // judge have its verdict on each passage instead.
 func (r *asking) looksWider() bool {
 	return r.writes && r.left() > 0 && r.affords(1) && (r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
-}
-
-// affords reports whether the budget of the question has room for one more prompt.
-func (r *asking) affords(tokens int) bool {
-	return r.summary != nil || r.BudgetTokens <= 0 || r.input+tokens <= r.BudgetTokens
 }
 
 // firstLook returns the kept passages that most likely answer, by the order of the
@@ -77,15 +73,12 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 		return err
 	}
 	unread = alternate(r.byChance(unread), unread)
-	overhead, err := r.writer.Overhead(prompt.Answer, 0)
-	if err != nil {
-		return err
-	}
-	if r.writer.StepTokens = 0; r.BudgetTokens > 0 { // in the last call, what is left of the budget
-		r.writer.StepTokens = max(1, r.BudgetTokens-r.input-overhead)
-	}
-	_, packed, err := r.writer.Pack(unread, prompt.Answer, prompt.Refine, 1)
-	if err != nil {
+	r.writer.StepTokens = 0
+	_, _, packed, err := r.pack(unread, RoleAnswer, RoleRefine, 1)
+	switch {
+	case errors.Is(err, prompt.ErrBudget):
+		return errNoAnswer
+	case err != nil:
 		return err
 	}
 	rest := unread[packed:]

@@ -2,11 +2,13 @@ package answer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"testing"
 
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -152,7 +154,7 @@ func TestFirstLook(t *testing.T) {
 	for i := range library {
 		library[i].Scores = retrieve.Scores{Dense: .3, Lexical: .3, Coverage: .3, BM25: 1}
 	}
-	for budget, calls := range map[int]int{0: 2, 1500: 2, 500: 1} {
+	for budget, calls := range map[int]int{0: 2, 1500: 2, 700: 1} {
 		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER", "120 marks.[1]"}})}
 		a := &Answerer{Retriever: nearest(library), Model: metered{m}, BudgetTokens: budget}
 		got := read(a.Ask(t.Context(), Question{Text: "How much is the mooring fee in the harbour in winter?", TopK: 9}))
@@ -171,20 +173,50 @@ func TestFirstLook(t *testing.T) {
 	}
 }
 
-// No call reads more passages when its prompt would pass the budget: the answer is made
-// from what has been read, and a refusal says that not everything was.
+// All prompts of a question are within the budget, whatever the strategy: passages that it
+// has no room for are not read, and the stream and a refusal say so. The likeliest is read.
 func TestBudget(t *testing.T) {
-	for budget, calls := range map[int][2]int{0: {3, 4}, 1300: {3, 4}, 800: {2, 4}, 500: {1, 3}, 1: {1, 2}} {
-		for i, strategy := range []string{"refine", "map-reduce"} {
-			m := &script{reply: byRole(map[Role][]string{
-				RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"NO CHANGE"}, RoleMap: {"120 marks.[1]"}, RoleCombine: {"120 marks.[1]"},
-			})}
-			a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepTokens: 1, BudgetTokens: budget, Parallel: 1}
-			got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?", Strategy: strategy}))
-			if got.text != "120 marks.[1]" || len(m.calls) != calls[i] || strings.Contains(got.String(), " budget ") != (calls[i] < 3+i) {
-				t.Errorf("%s, budget %d: %d calls, want %d\n%s", strategy, budget, len(m.calls), calls[i], got)
+	texts := make([]string, 12)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("Pier %d lies near the lighthouse. %s", i, strings.Repeat("The ferry departs each morning in May. ", 40))
+	}
+	texts[9] = "The mooring fee is 120 marks. " + strings.Repeat("It is due on the first day of May each year. ", 40)
+	library := passages(texts...)
+	for i := range library {
+		library[i].Scores = retrieve.Scores{Dense: .3, Lexical: .3, Coverage: .3, BM25: 1}
+	}
+	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank"} {
+		for _, gate := range []GateKind{GateAuto, GateBoth, GateModel} {
+			for _, budget := range []int{LeastBudget, 700, 1000, 2000, 4000, 8000} {
+				long := strings.Repeat("Members pay half of the fee for a mooring.[1] ", 10) + "The fee is 120 marks.[1]\nScore: 7"
+				m := &script{reply: func(p Prompt) (string, error) {
+					if p.Verdict {
+						return "yes", nil
+					}
+					return long, nil
+				}}
+				a := &Answerer{Retriever: nearest(library), Model: m, Gate: gate, Unproved: UnprovedDrop, BudgetTokens: budget, Parallel: 1,
+					ContextTokens: 2048, AnswerCalls: -1}
+				got := read(a.Ask(t.Context(), Question{Text: "How much is the mooring fee?", Strategy: strategy, TopK: 12,
+					History: []Turn{{Role: "user", Content: strings.Repeat("What about the club? ", 99)}}}))
+				spent, shown := 0, false
+				for _, p := range m.calls {
+					spent += ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
+					shown = shown || p.Role != RoleJudge && strings.Contains(p.User, "120 marks")
+				}
+				if got.err != nil || spent > budget || got.text == "" || !shown && gate == GateAuto && strategy != "map-rerank" {
+					t.Errorf("%s, %s, budget %d: %d tokens, %t\n%s", strategy, gate, budget, spent, shown, got)
+				}
+				if budget <= 1000 && !strings.Contains(got.String(), " budget ") {
+					t.Errorf("%s, %s, budget %d:\n%s", strategy, gate, budget, got)
+				}
 			}
 		}
+	}
+	over := read((&Answerer{Retriever: three, Model: &script{}, BudgetTokens: LeastBudget}).Ask(t.Context(),
+		Question{Text: strings.Repeat("What is the mooring fee? ", 90)}))
+	if q := (*QuestionError)(nil); !errors.As(over.err, &q) || q.Code != "too_long" {
+		t.Error(over)
 	}
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
 	a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepTokens: 1, BudgetTokens: 500}

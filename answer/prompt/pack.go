@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"crypto/rand"
+	"errors"
 	"strings"
 
 	"ibid/ingest"
@@ -32,6 +33,8 @@ type Writer struct {
 
 	// StepTokens bounds a batch of more than one passage; 0 means no bound.
 	StepTokens int
+	// Budget, if not nil, is how many tokens the next prompt may have.
+	Budget func() int
 
 	shortened map[int]bool // by label
 }
@@ -74,15 +77,32 @@ func (w *Writer) Overhead(name string, first int) (int, error) {
 	return w.Size(system, user), err
 }
 
+// Longest is how many tokens a prompt may have, next to a reply.
+func (w *Writer) Longest() int {
+	if w.Budget == nil {
+		return w.Window() - w.Reply()
+	}
+	return min(w.Window()-w.Reply(), w.Budget())
+}
+
+// ErrBudget reports that the budget has no room for a prompt with a passage.
+var ErrBudget = errors.New("the budget of tokens is spent")
+
 // Room is how many tokens of evidence fit into a prompt next to the reply, and
 // next to the draft where the prompt shows one.
 func (w *Writer) Room(name string) (int, error) {
-	reserve := w.Reply()
-	if name == Refine || name == Extend {
-		reserve *= 2
-	}
 	fixed, err := w.Overhead(name, 0)
-	return max(w.Window()-reserve-fixed, minRoom), err
+	if err != nil {
+		return 0, err
+	}
+	room := w.Longest() - fixed
+	if w.Budget != nil && w.Budget() < fixed+minRoom {
+		return 0, ErrBudget
+	}
+	if name == Refine || name == Extend {
+		room = min(room, w.Window()-2*w.Reply()-fixed)
+	}
+	return max(room, minRoom), nil
 }
 
 // Cost is the number of tokens of a piece of evidence in a prompt: its text,

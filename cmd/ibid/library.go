@@ -383,6 +383,10 @@ func (c modelConfig) checkModel() error {
 	if c.ContextTokens < 0 || c.StepTokens < 0 || c.BudgetTokens < 0 {
 		return usageError("--context-tokens, --step-tokens and --budget-tokens count tokens: give 0 or more")
 	}
+	if c.BudgetTokens > 0 && c.BudgetTokens < answer.LeastBudget {
+		return usageError("--budget-tokens %d has no room for a question and a passage: give %d or more, or 0 for no limit",
+			c.BudgetTokens, answer.LeastBudget)
+	}
 	if info, err := os.Stat(c.Prompts); c.Prompts != "" && (err != nil || !info.IsDir()) {
 		return usageError("--prompts %s is no folder", c.Prompts)
 	}

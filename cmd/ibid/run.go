@@ -128,7 +128,7 @@ var longTags = kong.Vars{
 	"confidence_help": "Least chance, 0 to 1, at which quoted sentences are an answer; below it the closest passages are shown; 0: always.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider look when the model finds no answer.",
-	"budget_help":      "Tokens per question in the prompts that read passages; no prompt beyond it is sent. 0: no limit.",
+	"budget_help":      "Tokens of all prompts of a question, 500 at least; passages that it has no room for are not read. 0: no limit.",
 	"gate_calls_help":  "Passages and statements per question that a model judges; 0: no limit.",
 	"gate_tokens_help": "Tokens per question in the prompts of --gate-calls; 0: no limit.",
 	"gate_time_help":   "Time per question for judging; 0s: no limit. The score decides on the rest.",
