@@ -31,7 +31,7 @@ type caller struct {
 	made   int // of these
 	budget int // tokens of all prompts; 0 for no limit
 	input  int // of these, written or planned
-	usage Usage
+	usage  Usage
 
 	same map[Prompt]int // verdicts asked for by the same prompt
 
