@@ -218,7 +218,9 @@ func (o *openAI) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	a.question.Collection = collection
+	if a.question.Collection, err = o.storeOf(c, r.Tools, collection); err != nil {
+		return err
+	}
 	return o.answer(c, &a, &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage})
 }
 

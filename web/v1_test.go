@@ -533,6 +533,45 @@ func TestV1JSON(t *testing.T) {
 	}
 }
 
+// TestV1Stores checks that files, vector stores and the tool file_search reach the
+// collections of a key alone.
+func TestV1Stores(t *testing.T) {
+	k := newKeyed(t, nil)
+	mine, theirs := k.ring.make(t, "mine", only("default")), k.ring.make(t, "theirs", only("attic"))
+	tool := func(model, ids, more string) string {
+		return `{"model":"` + model + `","input":"What is the mooring fee?","tool_choice":{"type":"file_search"},"tools":[{"type":"file_search",` +
+			`"vector_store_ids":[` + ids + `]` + more + `}]}`
+	}
+	file := "/v1/files/" + fileID("club/handbook/mooring.md")
+	for _, tt := range []struct {
+		method, path, body string
+		mine, theirs       int
+		want               string
+	}{
+		{"GET", file, "", 200, 404, `"filename":"club/handbook/mooring.md"`},
+		{"GET", "/v1/files/file-none", "", 404, 404, "not_found"},
+		{"GET", "/v1/vector_stores", "", 200, 200, `"id":"default"`},
+		{"GET", "/v1/vector_stores/default", "", 200, 404, `"object":"vector_store"`},
+		{"GET", "/v1/vector_stores/none", "", 404, 404, "not_found"},
+		{"POST", "/v1/responses", tool("ibid", `"default"`, ""), 200, 404, "240 crowns"},
+		{"POST", "/v1/responses", tool("ibid/default", `"default"`, ""), 200, 404, "240 crowns"},
+		{"POST", "/v1/responses", tool("ibid", `"none"`, ""), 404, 404, "not_found"},
+		{"POST", "/v1/responses", tool("ibid", `"default","none"`, ""), 400, 404, "name one"},
+		{"POST", "/v1/responses", tool("ibid", `"default"`, `,"filters":{"type":"eq"}`), 400, 400, "filters are not supported"},
+		{"POST", "/v1/responses", strings.Replace(tool("ibid", `"default"`, ""), `{"type":"file_search"}`, `"required"`, 1), 200, 404,
+			"240 crowns"},
+	} {
+		w := k.send(t, tt.method, tt.path, tt.body, "Authorization: Bearer "+mine)
+		if w.Code != tt.mine || !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("%s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
+		}
+		w = k.send(t, tt.method, tt.path, tt.body, "Authorization: Bearer "+theirs)
+		if w.Code != tt.theirs || w.Code == 200 && strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("another key, %s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
+		}
+	}
+}
+
 // TestV1Lookahead checks that a schema that cannot be checked is refused at once.
 func TestV1Lookahead(t *testing.T) {
 	w := v1(newHandler(t, func(o *Options) { o.Upstream, _ = upstream(t) }), `{"model":"ibid","messages":[{"role":"user","content":"Fee?"}],

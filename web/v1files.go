@@ -71,13 +71,112 @@ func (o *openAI) listFiles(c echo.Context) error {
 	list := v1Files{Object: "list", Data: []v1File{}}
 	all, list.HasMore = pageAfter(all, after, limit)
 	for _, d := range all {
-		list.Data = append(list.Data, v1File{fileID(d.ID), "file", d.Bytes, 0, d.ID, "assistants", "processed"})
+		list.Data = append(list.Data, fileOf(d))
 	}
 	if n := len(list.Data); n > 0 {
 		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
 	}
 	return reply(c, http.StatusOK, list)
 }
+
+func fileOf(d retrieve.DocumentInfo) v1File {
+	return v1File{fileID(d.ID), "file", d.Bytes, 0, d.ID, "assistants", "processed"}
+}
+
+// showFile replies with one document.
+func (o *openAI) showFile(c echo.Context) error {
+	id := c.Param("id")
+	if document := documentOf(id); document != "" {
+		found, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{Document: document})
+		if err != nil {
+			return fmt.Errorf("looking for the document: %w", err)
+		}
+		if len(found) == 1 {
+			return reply(c, http.StatusOK, fileOf(found[0]))
+		}
+	}
+	return problem(http.StatusNotFound, "not_found", "there is no file %.60q", id).in("file_id")
+}
+
+// A vectorStore is a collection as the OpenAI API lists it.
+type vectorStore struct {
+	ID        string      `json:"id"` // the name of the collection
+	Object    string      `json:"object"`
+	CreatedAt int64       `json:"created_at"` // 0: unknown
+	Name      string      `json:"name"`
+	Bytes     int         `json:"usage_bytes"` // of the extracted text
+	Status    string      `json:"status"`      // "completed"
+	Files     vectorFiles `json:"file_counts"`
+}
+
+type vectorFiles struct {
+	Completed  int `json:"completed"`
+	InProgress int `json:"in_progress"` // 0
+	Failed     int `json:"failed"`      // 0
+	Cancelled  int `json:"cancelled"`   // 0
+	Total      int `json:"total"`
+}
+
+// vectorStores is the reply of GET /v1/vector_stores, which has all of them.
+type vectorStores struct {
+	Object  string        `json:"object"`
+	Data    []vectorStore `json:"data"`
+	HasMore bool          `json:"has_more"` // false
+}
+
+func (o *openAI) stores(c echo.Context) ([]vectorStore, error) {
+	all, err := o.catalog.collections(c.Request().Context())
+	list := []vectorStore{}
+	for _, in := range all.Collections {
+		list = append(list, vectorStore{ID: in.Name, Object: "vector_store", Name: in.Name, Bytes: in.Bytes, Status: "completed",
+			Files: vectorFiles{Completed: in.Documents, Total: in.Documents}})
+	}
+	return list, err
+}
+
+func (o *openAI) listStores(c echo.Context) error {
+	list, err := o.stores(c)
+	return send(c, http.StatusOK, vectorStores{"list", list, false}, err)
+}
+
+func (o *openAI) showStore(c echo.Context) error {
+	list, err := o.stores(c)
+	if err != nil {
+		return err
+	}
+	id, err := url.PathUnescape(c.Param("id"))
+	i := slices.IndexFunc(list, func(s vectorStore) bool { return err == nil && s.ID == id })
+	if i < 0 {
+		return noStore(c.Param("id"))
+	}
+	return reply(c, http.StatusOK, list[i])
+}
+
+// storeOf is the collection to which a request restricts its answer by tools that search,
+// or that of its model.
+func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (string, error) {
+	for _, t := range tools {
+		if t.Type != "file_search" {
+			continue
+		}
+		if len(t.Filters) > 0 && string(t.Filters) != "null" {
+			return "", unsupported("tools", noFilters)
+		}
+		for _, store := range t.Stores {
+			if collection != "" && store != collection {
+				return "", badValue("tools", "file_search names the vector store %.200q beside %.200q: name one, or none to search all", store,
+					collection)
+			}
+			if err := o.checkStore(c, store); err != nil {
+				return "", err
+			}
+			collection = store
+		}
+	}
+	return collection, nil
+}
+
+const noFilters = "filters are not supported here: leave them out, or use POST /api/search, which has a filter"
 
 // vectorSearchRequest is the body of POST /v1/vector_stores/COLLECTION/search. A
 // query is never rewritten.
@@ -150,12 +249,9 @@ func (o *openAI) searchVectors(c echo.Context) error {
 		return inField("query", err)
 	}
 	if len(r.Filters) > 0 && string(r.Filters) != "null" {
-		return unsupported("filters", "filters are not supported here: leave them out, or use POST /api/search, which has a filter")
+		return unsupported("filters", noFilters)
 	}
-	if err := o.checkCollection(c, store); err != nil {
-		if isProblem(err, "model_not_found") {
-			return noStore(store)
-		}
+	if err := o.checkStore(c, store); err != nil {
 		return err
 	}
 	most := 10
@@ -181,7 +277,16 @@ func (o *openAI) searchVectors(c echo.Context) error {
 	return reply(c, http.StatusOK, out)
 }
 
+// checkStore fails unless a collection exists and the caller may see it.
+func (o *openAI) checkStore(c echo.Context, name string) error {
+	err := o.checkCollection(c, name)
+	if name == "" || isProblem(err, "model_not_found") {
+		return noStore(name)
+	}
+	return err
+}
+
 func noStore(name string) *Problem {
 	return problem(http.StatusNotFound, "not_found",
-		"there is no vector store %.200q here: its id is the name of a collection, and GET /v1/models lists those", name).in("vector_store_id")
+		"there is no vector store %.200q here: its id is the name of a collection, and GET /v1/vector_stores lists those", name).in("vector_store_id")
 }

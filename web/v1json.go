@@ -48,6 +48,13 @@ type v1Tool struct {
 	Type     string        `json:"type"`
 	Function *toolFunction `json:"function,omitempty"`
 	toolFunction
+	fileSearch
+}
+
+// fileSearch has the members of a tool file_search: it selects a collection.
+type fileSearch struct {
+	Stores  []string        `json:"vector_store_ids,omitempty"`
+	Filters json.RawMessage `json:"filters,omitempty"` // refused
 }
 
 // In the Responses API the members of function are those of the tool.
@@ -166,6 +173,8 @@ func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error)
 		return outputs, nil
 	case len(functions) == 1 && len(tools) == 1:
 		return functions, nil
+	case slices.ContainsFunc(tools, func(t v1Tool) bool { return t.Type == "file_search" }):
+		return nil, nil // every answer comes from a search
 	}
 	return nil, unsupported("tool_choice", `answers here come from documents, and call no tools: leave tool_choice out, or offer one `+
 		`function alone, whose arguments are the answer`)

@@ -85,7 +85,10 @@ func (o *openAI) responses(c echo.Context) error {
 	if a.question, err = conversation(a.withoutFeedback(messages)); err != nil {
 		return inField("input", err)
 	}
-	a.question.Collection, a.question.Record = collection, r.Store
+	a.question.Record = r.Store
+	if a.question.Collection, err = o.storeOf(c, r.Tools, collection); err != nil {
+		return err
+	}
 	if a.maxTokens, err = leastTokens(map[string]*integer{"max_output_tokens": r.MaxTokens}); err != nil {
 		return err
 	}

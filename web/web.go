@@ -353,7 +353,10 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"POST", "/v1/completions", readers, limited(h.openAI.completions)},
 		{"POST", "/v1/responses", readers, limited(h.openAI.responses)},
 		{"POST", "/v1/vector_stores/:id/search", readers, limited(h.openAI.searchVectors)},
+		{"GET", "/v1/vector_stores", readers, h.openAI.listStores},
+		{"GET", "/v1/vector_stores/:id", readers, h.openAI.showStore},
 		{"GET", "/v1/files", readers, h.openAI.listFiles},
+		{"GET", "/v1/files/:id", readers, h.openAI.showFile},
 		{"GET", "/v1/models", readers, h.openAI.listModels},
 		{"GET", "/v1/models/*", readers, h.openAI.showModel},
 
