@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -469,6 +470,16 @@ func TestV1Previous(t *testing.T) {
 		return w.Code, r
 	}
 	_, first := send(k.write, `{"model":"ibid","input":"What is the fee?"}`)
+	shown := k.send(t, "GET", "/v1/responses/"+first.ID, "", "Authorization: Bearer "+k.write)
+	var again response
+	if err := json.Unmarshal(shown.Body.Bytes(), &again); err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("it is shown as %s", shown.Body)
+	}
+	for _, id := range []string{first.ID, first.Output[0].ID, "resp_none"} {
+		if w := k.send(t, "GET", "/v1/responses/"+id, "", "Authorization: Bearer "+k.read); w.Code != 404 {
+			t.Errorf("%s for another key: %d %s", id, w.Code, w.Body)
+		}
+	}
 	want := []answer.Turn{{Role: "user", Content: "What is the fee?"},
 		{Role: "assistant", Content: "The mooring fee is 240 crowns a season.[1] The harbour office opens at eight.[2]"}}
 	code, second := send(k.write, `{"model":"ibid","input":"And in winter?","previous_response_id":"`+first.ID+`"}`)

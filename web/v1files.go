@@ -287,6 +287,6 @@ func (o *openAI) checkStore(c echo.Context, name string) error {
 }
 
 func noStore(name string) *Problem {
-	return problem(http.StatusNotFound, "not_found",
-		"there is no vector store %.200q here: its id is the name of a collection, and GET /v1/vector_stores lists those", name).in("vector_store_id")
+	return problem(http.StatusNotFound, "not_found", "there is no vector store %.200q here: its id is the name of a collection, and "+
+		"GET /v1/vector_stores lists those", name).in("vector_store_id")
 }

@@ -226,15 +226,8 @@ func asMarkdown(a cite.Answer, links bool) string {
 		b.WriteString(piece)
 		return nil
 	}
-	t := linkedText{links: links, write: write, sources: map[int]cite.Cited{}, citations: a.Citations}
-	for _, s := range a.Sources {
-		t.sources[s.Number] = cite.Cited{Number: s.Number, Document: s.Document, Title: s.Title, Link: s.Link}
-	}
-	t.numbers = a.Places
-	t.escaper.Plain = a.Plain
-	t.escaper.Unknown = func(text string) []string {
-		return slices.DeleteFunc(slices.Clone(a.Unknown), func(address string) bool { return !strings.Contains(text, address) })
-	}
+	t := linkedText{links: links, write: write, citations: a.Citations}
+	t.setAnswer(a)
 	// Nothing cuts this text, and a strings.Builder has no errors.
 	_ = t.append(a.Text)
 	_ = t.close()
@@ -245,6 +238,18 @@ func asMarkdown(a cite.Answer, links bool) string {
 		}))
 	}
 	return b.String()
+}
+
+// setAnswer sets what the events of an answer that has ended would: all but its text.
+func (t *linkedText) setAnswer(a cite.Answer) {
+	t.sources = map[int]cite.Cited{}
+	for _, s := range a.Sources {
+		t.sources[s.Number] = cite.Cited{Number: s.Number, Document: s.Document, Title: s.Title, Link: s.Link}
+	}
+	t.numbers, t.escaper.Plain = a.Places, a.Plain
+	t.escaper.Unknown = func(text string) []string {
+		return slices.DeleteFunc(slices.Clone(a.Unknown), func(address string) bool { return !strings.Contains(text, address) })
+	}
 }
 
 // linkTarget escapes an address as the target of a Markdown link.

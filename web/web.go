@@ -352,6 +352,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"POST", "/v1/chat/completions", readers, limited(h.openAI.chat)},
 		{"POST", "/v1/completions", readers, limited(h.openAI.completions)},
 		{"POST", "/v1/responses", readers, limited(h.openAI.responses)},
+		{"GET", "/v1/responses/:id", readers, h.openAI.showResponse},
 		{"POST", "/v1/vector_stores/:id/search", readers, limited(h.openAI.searchVectors)},
 		{"GET", "/v1/vector_stores", readers, h.openAI.listStores},
 		{"GET", "/v1/vector_stores/:id", readers, h.openAI.showStore},
