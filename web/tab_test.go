@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"ibid/answer"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -26,23 +26,6 @@ import (
 // hang is how long a test waits for something that should come at once. On a
 // busy machine that can take a while; a test that runs into it hangs.
 const hang = 3 * time.Minute
-
-// chromium returns the path of the browser, which IBID_CHROMIUM can name, or
-// skips the test.
-func chromium(t *testing.T) string {
-	t.Helper()
-	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
-	if named := os.Getenv("IBID_CHROMIUM"); named != "" {
-		names = []string{named}
-	}
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skipf("no Chromium on the PATH (looked for %s): install one, or name it in IBID_CHROMIUM", strings.Join(names, ", "))
-	return ""
-}
 
 // A tab shows a page of a scene and collects its requests to other origins and
 // the problems on its console.
@@ -258,7 +241,7 @@ func (m testsWithBrowser) Run() int {
 // sharedBrowser starts the browser if no test has done so yet.
 func sharedBrowser(t *testing.T) context.Context {
 	t.Helper()
-	path := chromium(t)
+	path := datatest.Chromium(t)
 	browser.once.Do(func() {
 		dir, err := os.MkdirTemp("", "ibid-browser-")
 		if err != nil {

@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,6 +22,8 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"ibid/data/datatest"
 )
 
 // A person opens the page of the real program over the sample library, asks,
@@ -31,7 +31,7 @@ import (
 // link in a tab of its own.
 func TestAskInABrowser(t *testing.T) {
 	t.Parallel()
-	chromiumPath(t)
+	datatest.Chromium(t)
 	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
 	ready(t, url)
 
@@ -95,7 +95,7 @@ func TestAskInABrowser(t *testing.T) {
 // text, and asking again marks what differs.
 func TestChangedSourcesInABrowser(t *testing.T) {
 	t.Parallel()
-	chromiumPath(t)
+	datatest.Chromium(t)
 	notes, data := filepath.Join(t.TempDir(), "notes"), t.TempDir()
 	writeFiles(t, notes, map[string]string{
 		"fees.md":  "# Fees\n\nThe mooring fee is 240 crowns a season. Members pay it at the office in March.\n",
@@ -175,7 +175,7 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 // A page of another site has the widget, with a public key.
 func TestWidgetInABrowser(t *testing.T) {
 	t.Parallel()
-	chromiumPath(t)
+	datatest.Chromium(t)
 	library, data := filepath.Join(moduleRoot(t), "data", "library"), t.TempDir()
 	mustRun(t, data, "ingest", library)
 	key := strings.TrimSpace(mustRun(t, data, "keys", "make", "site", "--scope", "public", "--collection", "default"))
@@ -214,17 +214,6 @@ func TestWidgetInABrowser(t *testing.T) {
 	if got := page.js(`window.box.querySelector(".text").innerText`); strings.Contains(got, "530") {
 		t.Errorf("a site that is not listed shows %q", got)
 	}
-}
-
-// chromiumPath is the program that IBID_CHROMIUM names, or chromium; the test is
-// skipped where there is none.
-func chromiumPath(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath(cmp.Or(os.Getenv("IBID_CHROMIUM"), "chromium"))
-	if err != nil {
-		t.Skipf("no Chromium on the PATH: install it, or name it in IBID_CHROMIUM (%v)", err)
-	}
-	return path
 }
 
 // A browserPage is a tab of a browser.
@@ -279,7 +268,7 @@ var chromiumProcess struct {
 // minutes at the most.
 func openBrowser(t *testing.T) browserPage {
 	t.Helper()
-	path := chromiumPath(t)
+	path := datatest.Chromium(t)
 	chromiumProcess.Do(func() {
 		var folder string
 		if folder, chromiumProcess.err = os.MkdirTemp("", "ibid-browser-"); chromiumProcess.err != nil {
@@ -326,7 +315,7 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 // the quoted words. An address that can't be read says why, and can be tried again.
 func TestAddSiteInABrowser(t *testing.T) {
 	t.Parallel()
-	chromiumPath(t)
+	datatest.Chromium(t)
 	var open atomic.Bool
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pages := map[string]string{

@@ -108,7 +108,7 @@ func (u *newUser) escape() { u.key("Escape", "", 27) }
 // program, with a model that is chosen on the page.
 func TestTasksInABrowser(t *testing.T) {
 	t.Parallel()
-	chromiumPath(t)
+	datatest.Chromium(t)
 	type screen struct {
 		width, height int64
 		theme         string
@@ -265,7 +265,7 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 // also measures when it is first painted, the best of several times, and the processor
 // time of the page until it is complete.
 func TestWeightOfThePage(t *testing.T) {
-	chromiumPath(t)
+	datatest.Chromium(t)
 	if !datatest.Campaign() {
 		t.Parallel()
 	}

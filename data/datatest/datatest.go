@@ -10,9 +10,11 @@ package datatest
 
 import (
 	"encoding/json"
+	"flag"
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,6 +54,26 @@ func CampaignOnly(t testing.TB) {
 	if !Campaign() {
 		t.Skip("a campaign: set IBID_CAMPAIGN=1 to run it")
 	}
+}
+
+// Chromium returns the path of the browser, which IBID_CHROMIUM can name. Tests in a
+// browser run in a campaign and when -run chooses tests: the gate has a step for them.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	if run := flag.Lookup("test.run"); !Campaign() && run.Value.String() == "" {
+		t.Skip("in a browser: choose it with -run, or set IBID_CAMPAIGN=1")
+	}
+	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+	if named := os.Getenv("IBID_CHROMIUM"); named != "" {
+		names = []string{named}
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skipf("no Chromium on the PATH (looked for %s): install one, or name it in IBID_CHROMIUM", strings.Join(names, ", "))
+	return ""
 }
 
 // Rand returns a source of random numbers. Its seed is IBID_SEED, or by
