@@ -48,10 +48,12 @@ type proof struct {
 	quotes   []extract.Quote // what Ibid would answer without a model
 
 	units  *statement.Splitter
+	next   []statement.Unit // of these, the one to prove next
 	queue  statement.Queue
 	lead   string // what the last lead announces
 	held   string // what may be shown once a statement has a source
-	source bool   // a statement that is shown has one, or none is needed: for code, and without a gate
+	source bool   // a statement that is shown has one, or none is needed: without a gate
+	code   bool   // code is shown, which may be in no passage
 	shown  bool   // some of the answer
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
@@ -97,7 +99,7 @@ func (r *asking) say(text string) bool {
 	if p == nil {
 		return r.emit(Text{Text: text})
 	}
-	return p.add(p.units.Add(text)) && p.settle(false)
+	return p.add(p.units.Add(text), false) && p.settle(false)
 }
 
 // endProof shows what is left of the answer. It returns errNoAnswer if nothing
@@ -120,7 +122,7 @@ func (r *asking) endProof(ended bool) error {
 
 func (p *proof) end(ended bool) error {
 	units, space := p.units.End()
-	if !p.add(units) {
+	if !p.add(units, true) {
 		return nil
 	}
 	p.queue.Close()
@@ -130,8 +132,11 @@ func (p *proof) end(ended bool) error {
 	if err := canceled(p.ctx); err != nil {
 		return err
 	}
-	if !p.queue.Kept() || ended && !p.source {
+	switch {
+	case !p.queue.Kept() || ended && !p.source && !p.code:
 		return errNoAnswer
+	case ended && !p.source:
+		p.warn("the code of this answer is in none of the passages that were read")
 	}
 	if p.held += space; p.held != "" {
 		p.emit(Text{Text: p.held})
@@ -139,16 +144,22 @@ func (p *proof) end(ended bool) error {
 	return nil
 }
 
-// add proves units, and reports whether to continue.
-func (p *proof) add(units []statement.Unit) bool {
-	for _, u := range units {
+// add proves units, and reports whether to continue. Unless they are the last, code at
+// their end waits for the next, which may be its references.
+func (p *proof) add(units []statement.Unit, last bool) bool {
+	units, p.next = append(p.next, units...), nil
+	for i, u := range units {
+		end := i == len(units)-1
+		if end && !last && u.Kind == statement.Verbatim && !p.source {
+			p.next = units[i:]
+			break
+		}
 		number := p.queue.Push(u)
 		switch {
 		case u.Kind == statement.Lead:
 			p.lead = u.Plain
 		case u.Kind == statement.Verbatim:
-			// Code needs no source; a quote is none unless a passage has it.
-			p.source = p.source || !u.Quoted() || p.find(u).borne
+			p.keep(u, number, !end && units[i+1].Kind == statement.Trailer)
 		case u.Kind == statement.Claim:
 			if !p.prove(u, number) {
 				return false
@@ -156,6 +167,20 @@ func (p *proof) add(units []statement.Unit) bool {
 		}
 	}
 	return !p.stopped
+}
+
+// keep keeps code or a quote. While nothing has a source, it gets that of the passage
+// that has it, unless it has references; a quote that none has is no source.
+func (p *proof) keep(u statement.Unit, number int, cited bool) {
+	if p.source {
+		return
+	}
+	f := p.find(u)
+	p.source, p.code = f.borne || cited && !u.Quoted(), p.code || !u.Quoted()
+	if f.found != 0 && !cited {
+		p.conclude(&openStatement{number: number, shown: relabel(u, nil, f.found), cites: true,
+			event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found}})
+	}
 }
 
 // settle decides about the statements whose verdicts have come, all of them if
@@ -178,7 +203,7 @@ func (p *proof) settle(all bool) bool {
 	for text, ok := p.queue.Next(); ok; text, ok = p.queue.Next() {
 		p.held += text
 	}
-	if p.source && p.held != "" {
+	if (p.source || p.code) && p.held != "" {
 		p.emit(Text{Text: p.held})
 		p.held, p.shown = "", true
 	}
@@ -196,8 +221,8 @@ func (r *asking) restart() bool {
 		v := <-o.verdict
 		r.addUsage(v.calls...)
 	}
-	p.units, p.queue, p.open = statement.NewSplitter(len(p.passages)), statement.Queue{}, nil
-	p.lead, p.held, p.source = "", "", p.Gate == GateOff
+	p.units, p.next, p.queue, p.open = statement.NewSplitter(len(p.passages)), nil, statement.Queue{}, nil
+	p.lead, p.held, p.source, p.code = "", "", p.Gate == GateOff, false
 	return true
 }
 

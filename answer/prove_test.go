@@ -71,9 +71,11 @@ func TestProof(t *testing.T) {
 		{name: "found without a gate", gate: GateOff, answer: "The mooring fee is 120 marks. Gulls sing at noon.",
 			text: "The mooring fee is 120 marks.[1] Gulls sing at noon.", event: "Found:1"},
 		{name: "no source without a gate", gate: GateOff, answer: "Gulls sing at noon.", text: "Gulls sing at noon."},
-		{name: "a quote alone", answer: "> The mooring fee is 120 marks.", text: "> The mooring fee is 120 marks."},
+		{name: "a quote alone", answer: "> The mooring fee is 120 marks.", text: "> The mooring fee is 120 marks.[1]", event: "Found:1"},
 		{name: "a quote of nothing", answer: "> The moon is made of cheese.", event: "unanswered {Reason:no_answer"},
-		{name: "code alone", answer: "```\nthe crane\n```", text: "```\nthe crane\n```"},
+		{name: "code alone", answer: "```\nthe crane lifts boats on Mondays\n```", text: "```\nthe crane lifts boats on Mondays\n```\n[1](id=1)", event: "Found:1"},
+		{name: "code with a reference", answer: "```\ngulls sing\n```\n\n[2]", text: "```\ngulls sing\n```\n\n[2]"},
+		{name: "code of its own", answer: "```\ngulls sing\n```", text: "```\ngulls sing\n```", event: "in none of the passages"},
 		{name: "code", answer: fee + "\n\n```\nthe crane\n```", first: "crane", again: "crane", text: fee + "\n\n```\nthe crane\n```"},
 		{name: "a list", answer: "These are known:\n\n- the mooring fee, 120 marks[1]\n- the crane[1]\n", first: "crane", again: "crane",
 			text: "These are known:\n\n- the mooring fee, 120 marks[1]\n"},
@@ -88,7 +90,7 @@ func TestProof(t *testing.T) {
 			if got.err != nil || got.text != test.text || !strings.Contains(got.String(), test.event) {
 				t.Errorf("want %q and %s in\n%s", test.text, test.event, got)
 			}
-			if strings.Contains(got.String(), "warning") {
+			if strings.Contains(got.String(), "warning") && !strings.Contains(test.event, "none") {
 				t.Errorf("%s", got)
 			}
 		})
