@@ -78,8 +78,7 @@ func TestOfficeRefusals(t *testing.T) {
 		reason     string
 	}{
 		{"a.doc", ole, false, "damaged or cut off"},
-		{"a.xml.doc", `<?xml version="1.0"?><w:wordDocument xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"/>`, true,
-			"save it as .docx"},
+		{"a.xml.xls", `<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet"/>`, true, "save it as .docx"},
 		{"a.docx", "words", false, "not an office document"},
 		{"a.docx", string(zipOf(t, text("a.txt", "words"))), false, "a zip archive without a document"},
 		{"a.xlsb", string(zipOf(t, officeRels("xl/workbook.bin"), text("xl/workbook.bin", "\x83\x01"))), true, "there is no text in it"},

@@ -17,6 +17,7 @@ const (
 	olSent        = 0x0039
 	olSender      = "0C1A"
 	olSenderAt    = "5D01"
+	olSentBy      = "0C1F" // an address, of Exchange in a form of its own
 	olTo          = "0E04"
 	olCc          = "0E03"
 	olReceived    = 0x0E06
@@ -45,7 +46,8 @@ func Outlook(data []byte) (*Message, error) {
 
 func outlook(in compound.Folder, depth int) *Message {
 	m := &Message{From: property(in, olSender), To: property(in, olTo), Cc: property(in, olCc), Subject: property(in, olSubject)}
-	if address := property(in, olSenderAt); address != "" && !strings.Contains(m.From, address) {
+	address := cmp.Or(property(in, olSenderAt), property(in, olSentBy))
+	if strings.Contains(address, "@") && !strings.Contains(m.From, address) {
 		m.From = strings.TrimSpace(m.From + " <" + address + ">")
 	}
 	m.addressees(in)

@@ -35,29 +35,34 @@ type listLevel struct {
 	format string
 	text   string // "%1.%2": the numbers of levels 1 and 2
 	legal  bool   // all its numbers are decimal
+	// restart is one more than the level up to which an item makes it begin anew; 0 for any above it.
+	restart int
 }
 
 type listKind [listLevels]listLevel
 
+// A list has levels of its kind, except those that it has itself.
 type list struct {
 	kind   string
-	starts map[int]int // of levels that do not start as in the kind
-	begun  bool
+	levels map[int]*listLevel
+	starts map[int]int // of levels; then it counts for itself
 }
 
 // A numbering holds the lists of a document and counts their items.
 type numbering struct {
 	kinds    map[string]*listKind
 	lists    map[string]*list
-	counters map[string]*[listLevels]int
+	counters map[string]*[listLevels]int // of kinds and, after "own ", of lists
 }
+
+func newList(kind string) *list { return &list{kind, map[int]*listLevel{}, map[int]int{}} }
 
 // wordNumbering reads the list definitions. Of a damaged part, the first lists
 // count.
 func (f *file) wordNumbering(part string) numbering {
 	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
 	var kind *listKind
-	level, l, over := &listLevel{}, &list{starts: map[int]int{}}, 0
+	level, l, over := &listLevel{}, newList(""), 0
 	_ = f.find(part, func(_ *xmlReader, e element) {
 		at := number(e, "ilvl", -1)
 		switch e.Name.Local {
@@ -67,7 +72,7 @@ func (f *file) wordNumbering(part string) numbering {
 				n.kinds[attr(e, "abstractNumId")] = kind
 			}
 		case "num":
-			kind, l = nil, &list{starts: map[int]int{}}
+			kind, l = nil, newList("")
 			if len(n.lists) < maxEntries {
 				n.lists[attr(e, "numId")] = l
 			}
@@ -82,6 +87,8 @@ func (f *file) wordNumbering(part string) numbering {
 		case "lvl":
 			if level = (&listLevel{}); kind != nil && at >= 0 && at < listLevels {
 				level = &kind[at]
+			} else if at >= 0 && at < listLevels {
+				l.levels[at] = level
 			}
 			level.format = "decimal"
 		case "start":
@@ -94,6 +101,8 @@ func (f *file) wordNumbering(part string) numbering {
 			}
 		case "isLgl":
 			level.legal = on(e)
+		case "lvlRestart":
+			level.restart = number(e, "val", -1) + 1
 		}
 	})
 	return n
@@ -106,27 +115,26 @@ func (n *numbering) next(ref listRef) (marker string, depth int, ok bool) {
 		return "", 0, false
 	}
 	at := min(max(ref.level, 0), listLevels-1)
-	levels := n.kinds[l.kind]
-	marker, ok = itemMarker(levels, n.count(l, levels, at), at)
+	levels, key := *n.kinds[l.kind], l.kind
+	for i, level := range l.levels {
+		levels[i] = *level
+	}
+	for i, start := range l.starts {
+		levels[i].start, key = start, "own "+ref.id
+	}
+	marker, ok = itemMarker(&levels, n.count(key, &levels, at), at)
 	return marker, at, ok
 }
 
-// count adds an item on a level of a list and returns the counters of its
-// kind.
-func (n *numbering) count(l *list, levels *listKind, at int) *[listLevels]int {
-	counts := n.counters[l.kind]
+// count adds an item on a level to the counters of a key and returns them.
+func (n *numbering) count(key string, levels *listKind, at int) *[listLevels]int {
+	counts := n.counters[key]
 	if counts == nil {
 		counts = new([listLevels]int)
 		for i := range counts {
 			counts[i] = notBegun
 		}
-		n.counters[l.kind] = counts
-	}
-	if !l.begun {
-		l.begun = true
-		for i, start := range l.starts {
-			counts[i] = start - 1
-		}
+		n.counters[key] = counts
 	}
 	for i := range at { // a list may begin below its first level
 		if counts[i] == notBegun {
@@ -139,7 +147,9 @@ func (n *numbering) count(l *list, levels *listKind, at int) *[listLevels]int {
 		counts[at]++
 	}
 	for i := at + 1; i < listLevels; i++ {
-		counts[i] = notBegun
+		if r := levels[i].restart; r == 0 || at < r-1 {
+			counts[i] = notBegun
+		}
 	}
 	return counts
 }
@@ -147,11 +157,8 @@ func (n *numbering) count(l *list, levels *listKind, at int) *[listLevels]int {
 // itemMarker writes the number of an item; ok is false when it has none.
 func itemMarker(levels *listKind, counts *[listLevels]int, at int) (marker string, ok bool) {
 	level := levels[at]
-	switch level.format {
-	case bulletFormat:
+	if level.format == bulletFormat {
 		return bullet, true
-	case "none":
-		return "", false
 	}
 	marker = level.text
 	for i := range at + 1 {
@@ -181,10 +188,19 @@ func itemNumber(format string, n int) string {
 		return roman(n)
 	case "decimalZero":
 		return fmt.Sprintf("%02d", n)
+	case "ordinal":
+		return strconv.Itoa(n) + ordinalEnding(n)
 	case bulletFormat, "none":
 		return ""
 	}
 	return strconv.Itoa(n)
+}
+
+func ordinalEnding(n int) string {
+	if n%100/10 == 1 || n%10 > 3 || n < 0 {
+		return "th"
+	}
+	return []string{"th", "st", "nd", "rd"}[n%10]
 }
 
 // letters counts a … z, aa … zz, as word processors do.

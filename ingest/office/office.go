@@ -133,8 +133,11 @@ func (f *file) reader(data []byte) (read func() error, err error) {
 		return func() error { return f.compound(data) }, nil
 	case bytes.HasPrefix(head, []byte(`{\rtf`)):
 		return func() error { return f.rtf(data) }, nil
+	case bytes.Contains(head, []byte("schemas.microsoft.com/office/word/2003/wordml")): // elements as in .docx
+		f.parts = map[string]part{"word.xml": {packed: data, size: f.size}}
+		return func() error { return f.word("word.xml") }, nil
 	case bytes.HasPrefix(head, []byte("<?xml")):
-		return nil, &OldError{"it is in the XML format of Office 2003 or one flat file, which is not supported: save it as .docx, " +
+		return nil, &OldError{"it is in the XML format of Excel 2003 or one flat file, which is not supported: save it as .docx, " +
 			".xlsx or .pptx"}
 	}
 	if err := f.load(data); err != nil {

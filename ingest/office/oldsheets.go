@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -23,6 +24,7 @@ const (
 	xlsPassword  = 0x002f
 	xlsContinue  = 0x003c
 	xlsSheet     = 0x0085
+	xlsObject    = 0x005d
 	xlsManyRK    = 0x00bd
 	xlsStyle     = 0x00e0
 	xlsMerged    = 0x00e5
@@ -147,8 +149,8 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 	s := newSheet(b.file, name)
 	rows := map[int][]sheetCell{}
 	var rest []Block
-	var last *sheetCell // a formula whose text follows
-	depth := 0
+	var last *sheetCell                         // a formula whose text follows
+	depth, object, boxes := 0, 0, map[int]int{} // the places of objects' texts in rest
 	for record := range xlsRecords(stream, at) {
 		r := &record
 		add := func(row, column int, text string, value bool) {
@@ -192,9 +194,19 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 			}
 		case xlsHeader, xlsFooter:
 			rest = append(rest, b.printed(r.text(2))...)
+		case xlsObject:
+			r.at = 6
+			object = r.number(2)
 		case xlsTextBox:
 			if text := textBox(r); text != "" {
+				boxes[object] = len(rest)
 				rest = append(rest, Block{Text: text})
+			}
+		case xlsNote:
+			row, column := r.number(2)+1, r.number(2)
+			r.number(2)
+			if i, ok := boxes[r.number(2)]; ok {
+				rest[i].Text = fmt.Sprintf("Comment on %s%d: %s", columnName(column), row, oneLine(rest[i].Text))
 			}
 		}
 	}
@@ -250,11 +262,13 @@ func (b *workbook) float(n float64, style int) string {
 	return b.number(strconv.FormatFloat(n, 'g', -1, 64), style)
 }
 
+var cellErrors = map[int]string{0x00: "#NULL!", 0x07: "#DIV/0!", 0x0f: "#VALUE!", 0x17: "#REF!", 0x1d: "#NAME?", 0x24: "#NUM!"}
+
 // truth returns the text of a truth value or an error.
 func truth(n int, isError bool) string {
 	switch {
 	case isError:
-		return "#N/A"
+		return cmp.Or(cellErrors[n], "#N/A")
 	case n == 0:
 		return "FALSE"
 	}

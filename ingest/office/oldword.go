@@ -221,7 +221,7 @@ func (d *oldWord) readLists() {
 	n = min(in.number(4), maxEntries, len(in.data)/16)
 	refs := cursor{data: in.bytes(16 * n)}
 	for i := range n {
-		l := &list{kind: strconv.Itoa(refs.number(4)), starts: map[int]int{}}
+		l := newList(strconv.Itoa(refs.number(4)))
 		refs.bytes(8)
 		levels := refs.number(1)
 		refs.bytes(3)
@@ -229,27 +229,37 @@ func (d *oldWord) readLists() {
 		in.bytes(4)
 		for range levels {
 			start, what := in.number(4), in.number(4)
+			at, own := what&15, listLevel{}
 			if what&0x20 != 0 {
-				start = oldLevel(&in).start
+				own = oldLevel(&in)
+				start = own.start
 			}
-			if level := what & 15; what&0x30 != 0 && level < listLevels {
-				l.starts[level] = start
+			if at < listLevels && what&0x20 != 0 {
+				l.levels[at] = &own
+			}
+			if at < listLevels && what&0x10 != 0 {
+				l.starts[at] = start
 			}
 		}
 	}
 }
 
 // oldFormats are those of the numbers of items; others are written as decimal numbers.
-var oldFormats = map[int]string{1: "upperRoman", 2: "lowerRoman", 3: "upperLetter", 4: "lowerLetter", 22: "decimalZero",
-	23: bulletFormat, 255: "none"}
+var oldFormats = map[int]string{1: "upperRoman", 2: "lowerRoman", 3: "upperLetter", 4: "lowerLetter", 5: "ordinal",
+	22: "decimalZero", 23: bulletFormat, 255: "none"}
 
 // oldLevel reads a level of a list. In its text, characters below 9 are placeholders for
 // the numbers of the levels.
 func oldLevel(in *cursor) listLevel {
-	level := listLevel{start: in.number(4), format: oldFormats[in.number(1)], legal: in.number(1)&4 != 0}
+	level := listLevel{start: in.number(4), format: oldFormats[in.number(1)]}
+	flags := in.number(1)
+	level.legal = flags&4 != 0
 	in.bytes(18)
-	characters, paragraph := in.number(1), in.number(1)
-	in.bytes(2 + paragraph + characters)
+	characters, paragraph, restart := in.number(1), in.number(1), in.number(1)
+	if flags&8 != 0 {
+		level.restart = restart + 1
+	}
+	in.bytes(1 + paragraph + characters)
 	text := compound.UTF16(in.bytes(2 * in.number(2)))
 	for _, c := range text[:min(len(text), 64)] {
 		if c < listLevels {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 
 	"golang.org/x/text/encoding"
@@ -18,8 +19,8 @@ import (
 var rtfSkipped = map[string]bool{
 	"fonttbl": true, "colortbl": true, "stylesheet": true, "info": true, "pict": true, "object": true, "themedata": true, "datastore": true,
 	"listtable": true, "listoverridetable": true, "generator": true, "fldinst": true, "latentstyles": true, "rsidtbl": true,
-	"xmlnstbl": true, "revtbl": true, "filetbl": true, "nonshppict": true, "bkmkstart": true, "bkmkend": true, "listtext": true,
-	"pntext": true, "pn": true, "ftnsep": true, "ftnsepc": true, "aftnsep": true, "atnid": true, "atndate": true, "atnref": true,
+	"xmlnstbl": true, "revtbl": true, "filetbl": true, "nonshppict": true, "bkmkstart": true, "bkmkend": true, "pn": true,
+	"ftnsep": true, "ftnsepc": true, "aftnsep": true, "atnid": true, "atndate": true, "atnref": true,
 	"xe": true, "tc": true, "picprop": true, "sp": true, "deleted": true,
 }
 
@@ -32,7 +33,7 @@ type rtfState struct {
 	skip, hidden bool
 	wide         int // characters that replace one in Unicode
 	font         int
-	note         bool
+	note, label  bool   // label: the marker of an item
 	edge         string // the label of a header or footer
 }
 
@@ -47,14 +48,16 @@ type rtfReader struct {
 	page    encoding.Encoding // of the document
 	bytes   []byte            // not decoded yet
 	units   []uint16
-	ignore  int    // characters that are still to be ignored after one in Unicode
-	level   int    // of the heading; 0 for none
-	item    string // marker of the paragraph
+	ignore  int // characters that are still to be ignored after one in Unicode
+	level   int // of the heading; 0 for none
+	inList  bool
+	depth   int    // of an item
+	marker  string // as the paragraph's item has it
 	inTable bool
 	heads   map[int]int // outline levels of styles
 	style   int
 	objects int
-	body    string     // its text before a header or footer
+	body    string     // its text before a header, a footer or a marker
 	edges   [][]string // label and text of headers and footers
 }
 
@@ -93,6 +96,11 @@ func (r *rtfReader) next() {
 			}
 			if r.state.edge != "" && r.saved[n-1].edge == "" {
 				r.edges = append(r.edges, []string{r.state.edge, r.text.String()})
+				r.text.Reset()
+				r.text.WriteString(r.body)
+			}
+			if r.state.label && !r.saved[n-1].label {
+				r.marker = strings.TrimSpace(r.text.String())
 				r.text.Reset()
 				r.text.WriteString(r.body)
 			}
@@ -262,9 +270,19 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		r.flush()
 		r.state.hidden = !given || n != 0
 	case "ls", "pnlvlblt", "pnlvlbody":
-		r.item = bullet
+		r.inList = true
 	case "pard":
-		r.level, r.item, r.inTable = 0, "", false
+		if !r.state.label {
+			r.level, r.inList, r.depth, r.inTable = 0, false, 0, false
+		}
+	case "ilvl":
+		r.depth = min(max(n, 0), listLevels-1)
+	case "listtext", "pntext":
+		r.flush()
+		if !r.state.label && !r.state.skip && r.state.edge == "" {
+			r.state.label, r.body = true, r.text.String()
+			r.text.Reset()
+		}
 	case "intbl":
 		r.inTable = true
 	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
@@ -296,7 +314,12 @@ func (r *rtfReader) end(word string) {
 	case "row", "nestrow":
 		r.endRow()
 	default:
-		r.paragraph(r.level, r.item, 0, r.inTable || r.state.note, "")
+		if strings.IndexFunc(r.marker, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) < 0 &&
+			(r.inList || r.marker != "") {
+			r.marker = bullet
+		}
+		r.paragraph(r.level, r.marker, r.depth, r.inTable || r.state.note, "")
+		r.marker = ""
 	}
 }
 

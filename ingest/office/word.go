@@ -110,7 +110,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 		switch e.Name.Local {
 		case "del":
 			d.deleted++
-		case "Fallback", "moveFrom", "sectPr", "background", "pPr", "rPr", "tblPr":
+		case "Fallback", "moveFrom", "background", "pPr", "rPr", "tblPr":
 		case "p":
 			d.paragraph(x, out)
 		case "tbl":
