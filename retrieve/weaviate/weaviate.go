@@ -324,6 +324,7 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		m.Revision, m.Era = c.Revision, c.Era
 	}
 	delete(latest, 0)
+	unprimed := m.Dims == 0
 	var objects []object
 	var earlier []where
 	for i := range changes {
@@ -341,6 +342,11 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		}
 		objects = append(objects, made...)
 	}
+	if unprimed && m.Dims > 0 {
+		if err := x.prime(ctx, m.Dims); err != nil {
+			return nil, err
+		}
+	}
 	if err := x.put(ctx, objects); err != nil {
 		return nil, err
 	}
@@ -357,6 +363,28 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 	x.replaced = nil
 	x.mark.Store(&m)
 	return &m, nil
+}
+
+// primers is how many objects for each shard make sure that every shard gets one.
+const primers = 32
+
+// prime stores vectors in all shards and deletes them: Weaviate 1.35 refuses to compare
+// the codes of a shard that never had a vector ("quantizer not initialized").
+func (x *Index) prime(ctx context.Context, dims int) error {
+	if x.client.at.shards == 1 {
+		return nil
+	}
+	vector := make([]float32, dims)
+	vector[0] = 1
+	objects := make([]object, primers*x.client.at.shards)
+	for i := range objects {
+		id := idOf(retrieve.Hit{Ordinal: ownObjects + i})
+		objects[i] = object{Class: x.collection, ID: id, Vector: vector, Properties: map[string]any{"document": 0}}
+	}
+	if err := x.put(ctx, objects); err != nil {
+		return err
+	}
+	return x.remove(ctx, number("document", "Equal", 0))
 }
 
 // putMark stores a watermark, and a tally, unless that is nil.
