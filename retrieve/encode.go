@@ -465,9 +465,10 @@ func (m *pacedEncoder) Embed(ctx context.Context, texts []string) ([][]float32, 
 const reembedBatch = 256
 
 // Reembed embeds every stored chunk with the embedder and then changes the state
-// to its space in one step. Searches use the old space until then. Called again
-// after an interruption, it resumes. Progress may be nil.
-func Reembed(ctx context.Context, s State, m Embedder, progress func(done, total int)) error {
+// to its space in one step. Searches use the old space until then. Just before, build is
+// called, which may build a search index of the new space. Called again after an
+// interruption, it resumes. Progress and build may be nil.
+func Reembed(ctx context.Context, s State, m Embedder, progress func(done, total int), build func(context.Context) error) error {
 	space, err := s.Space(ctx)
 	if err != nil || space == "" || space == m.Space() {
 		return err
@@ -490,6 +491,11 @@ func Reembed(ctx context.Context, s State, m Embedder, progress func(done, total
 			}
 			done = min(done+len(chunks), total)
 			progress(done, total)
+		}
+		if build != nil {
+			if err := build(ctx); err != nil {
+				return err
+			}
 		}
 		switched, err := s.SwitchSpace(ctx, m.Space())
 		if err != nil {

@@ -20,10 +20,17 @@ var ErrUnavailable = errors.New("the store is unreachable")
 var ErrIndexUnavailable = errors.New("the search index is unreachable")
 
 // A BuildingError reports that a search index is being built and cannot be searched yet.
-type BuildingError struct{ Done, Total int } // in chunks
+type BuildingError struct {
+	Done, Total int  // in chunks
+	Earlier     bool // an earlier index is searched meanwhile
+}
 
 func (e *BuildingError) Error() string {
-	return fmt.Sprintf("the search index is being built: it has %d of %d chunks", e.Done, e.Total)
+	text := fmt.Sprintf("the search index is being built: it has %d of %d chunks", e.Done, e.Total)
+	if e.Earlier {
+		text += ", and the earlier one is searched, which lacks what was stored since"
+	}
+	return text
 }
 
 // ErrReadOnly is wrapped by errors of changes to a library that cannot be written.

@@ -38,12 +38,8 @@ func Follow(ctx context.Context, s State, searcher Searcher, space string) error
 	return newFollower(s, searcher, space, Options{}).run(ctx, func() error { return nil })
 }
 
-// Follow brings the searcher up to date, as the next search would. If others do, it
-// waits for them ([AwaitFeed]).
+// Follow brings the searcher up to date, as the next search would, unless others do.
 func (x *Index) Follow(ctx context.Context) error {
-	if x.opts.Wait > 0 {
-		return AwaitFeed(ctx, x.state, x.searcher)
-	}
 	return x.follower.run(ctx, func() error { return nil })
 }
 

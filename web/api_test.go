@@ -162,6 +162,8 @@ func TestReadiness(t *testing.T) {
 		{true, errors.New("no route to db.internal"), 503,
 			`{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
 		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
+		{true, &retrieve.BuildingError{Done: 34, Total: 779, Earlier: true}, 200, `{"done":3,"total":20,"ready":true,"detail":` +
+			`"the search index is being built: it has 34 of 779 chunks, and the earlier one is searched, which lacks what was stored since"}`},
 		{true, &retrieve.BuildingError{Done: 34, Total: 779}, 503,
 			`{"done":3,"total":20,"ready":false,"reason":"the search index is being built: it has 34 of 779 chunks"}`},
 		{true, retrieve.ErrIndexUnavailable, 503,

@@ -52,7 +52,8 @@ type readiness struct {
 	// Reason says why the server is not ready.
 	Reason string `json:"reason,omitempty"`
 	// Detail says that the model did not pass its self-test or gave no answer to the last
-	// question, and how many chunks are encoded while some are not.
+	// question, how many chunks are encoded while some are not, and that an earlier search
+	// index is searched.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -75,11 +76,15 @@ func (h *health) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), storeTimeout)
 	defer cancel()
 	what, err := "", h.reachable(ctx)
+	building := (*retrieve.BuildingError)(nil)
+	if errors.As(err, &building) && building.Earlier {
+		r.Detail = strings.TrimPrefix(r.Detail+"; "+building.Error(), "; ")
+		err = nil
+	}
 	if gone := c.Request().Context().Err(); err != nil && gone != nil {
 		return fmt.Errorf("checking the store: %w", gone)
 	}
 	if err != nil {
-		building := (*retrieve.BuildingError)(nil)
 		what = "the store is unreachable"
 		switch {
 		case errors.Is(err, syscall.ENOSPC):
@@ -88,7 +93,7 @@ func (h *health) ready(c echo.Context) error {
 			what = "the search index is unreachable"
 		}
 		r.Ready, r.Reason = false, what+": the server's log says why"
-		if errors.As(err, &building) {
+		if building != nil {
 			what = "the search index is being built"
 			r.Reason = building.Error()
 		}

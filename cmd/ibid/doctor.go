@@ -229,10 +229,15 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 	var lag int64
 	x, err := library.Cluster(ctx, place, store)
 	if err == nil {
-		lag, err = retrieve.Lag(ctx, store, x)
+		if lag, err = x.Lag(ctx); err == nil && lag > 0 {
+			err = x.Searchable(ctx)
+		}
 		err = errors.Join(err, x.Close())
 	}
+	building := (*retrieve.BuildingError)(nil)
 	switch {
+	case errors.As(err, &building):
+		up.add(warning("index", fmt.Sprintf("%s: %v", c.Index, err), "a running server builds it, as long as all replicas can be reached"))
 	case err != nil:
 		up.add(failed("index", err, "check that the cluster runs and can be reached from here, and that its key is in "+
 			"the file of --index-key-file or in $IBID_INDEX_KEY; documents are stored meanwhile"))

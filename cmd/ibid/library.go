@@ -199,13 +199,11 @@ func folderBytes(dir string) (bytes int64) {
 }
 
 func (l *openedLibrary) reachable(ctx context.Context) error {
-	if err := l.CheckCluster(ctx); err != nil {
-		return err
+	_, _, err := l.State.Revision(ctx)
+	if err == nil && l.place.Data != "" {
+		err = cmp.Or(l.State.CheckRoom(), checkSpace(l.place.Data))
 	}
-	if _, _, err := l.State.Revision(ctx); err != nil || l.place.Data == "" {
-		return err
-	}
-	return cmp.Or(l.State.CheckRoom(), checkSpace(l.place.Data))
+	return cmp.Or(err, l.CheckCluster(ctx))
 }
 
 // checkSpace returns an error if the disk of a folder is full. A folder that cannot

@@ -291,7 +291,12 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	embedding := newMeter(s.stderr, "chunks", 0)
-	err = retrieve.Reembed(ctx, store, embedder, embedding.update)
+	place, err := c.place().open(s)
+	if err == nil {
+		err = retrieve.Reembed(ctx, store, embedder, embedding.update, func(ctx context.Context) error {
+			return library.Build(ctx, place, store, embedder.Space())
+		})
+	}
 	embedding.end()
 	if err != nil {
 		err = errors.Join(err, store.Close())

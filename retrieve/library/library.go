@@ -40,7 +40,8 @@ type Library struct {
 	*retrieve.Index
 	State     *state.Store
 	searchers []retrieve.Searcher // the first is that of the embedder's space
-	feeding   func()              // ends the feeding of a searcher in a cluster; nil for another
+	clustered *Clustered          // the first, if it is in a cluster
+	feeding   func()              // ends its feeding
 }
 
 // Open opens a library, and creates it if there is none. If its documents were
@@ -98,32 +99,23 @@ func (l *Library) openSearcher(ctx context.Context, place Place, space string, o
 	if err != nil {
 		return err
 	}
-	l.searchers = []retrieve.Searcher{x}
-	l.feeding = feed(l.State, x, space, opts.Feeding)
+	l.searchers, l.clustered = []retrieve.Searcher{x.Index}, x
+	l.feeding = feed(l.State, x.Index, space, opts.Feeding)
 	return nil
 }
 
-// Cluster opens the search index of a state in a cluster, of the space in use.
-func Cluster(ctx context.Context, place Place, s *state.Store) (*weaviate.Index, error) {
-	space, err := s.Space(ctx)
-	if err != nil {
-		return nil, err
+// Build builds the search index of a state in a cluster in another space, next to the one
+// in use: see [retrieve.Reembed]. It does nothing for one in the data directory.
+func Build(ctx context.Context, place Place, s *state.Store, space string) error {
+	if place.Cluster == nil {
+		return nil
 	}
-	return openCluster(ctx, place, s, space)
-}
-
-func openCluster(ctx context.Context, place Place, s *state.Store, space string) (*weaviate.Index, error) {
-	name, err := s.Library(ctx)
-	if err != nil {
-		return nil, err
+	l := &Library{State: s}
+	err := l.openSearcher(ctx, place, space, retrieve.Options{})
+	if err == nil {
+		err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
 	}
-	return weaviate.Open(*place.Cluster, weaviate.Options{Library: name, Space: space,
-		Size: func(ctx context.Context) (revision int64, chunks int, err error) {
-			if revision, _, err = s.Revision(ctx); err == nil {
-				_, chunks, err = s.Count(ctx, retrieve.Filter{})
-			}
-			return revision, chunks, err
-		}}), nil
+	return errors.Join(err, l.closeSearchers())
 }
 
 // followWait is how long a search waits for an index in a cluster.
@@ -139,11 +131,15 @@ func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (
 	var done sync.WaitGroup
 	alone := false
 	done.Go(func() {
-		retrieve.Feed(ctx, s, x, space, "index "+x.Collection(), failed, func(ctx context.Context) (err error) {
-			if !alone {
-				err = x.DropOthers(ctx)
-				alone = err == nil
+		retrieve.Feed(ctx, s, x, space, "index "+x.Collection(), failed, func(ctx context.Context) error {
+			if alone {
+				return nil
 			}
+			spaces, err := s.Spaces(ctx) // one may be being filled
+			if err == nil {
+				err = x.DropOthers(ctx, spaces)
+			}
+			alone = err == nil
 			return err
 		})
 	})
@@ -156,23 +152,28 @@ func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (
 // Lag returns the number of changes that the search index lacks: 0 for one in the data
 // directory, which each search brings up to date.
 func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
-	if l.feeding == nil {
+	if l.clustered == nil {
 		return 0, nil
 	}
-	return retrieve.Lag(ctx, l.State, l.searchers[0])
+	return l.clustered.Lag(ctx)
+}
+
+// Follow brings the search index up to date. If others do, it waits for them.
+func (l *Library) Follow(ctx context.Context) error {
+	if l.clustered != nil {
+		return retrieve.AwaitFeed(ctx, l.State, l.searchers[0])
+	}
+	return l.Index.Follow(ctx)
 }
 
 // CheckCluster returns why a search index in a cluster cannot be searched; nil if it can,
-// or is in the data directory.
+// or is in the data directory. While an earlier one is searched, the error is a
+// [*retrieve.BuildingError] that says so.
 func (l *Library) CheckCluster(ctx context.Context) error {
-	if l.feeding == nil {
+	if l.clustered == nil {
 		return nil
 	}
-	_, _, err := l.searchers[0].Revision(ctx)
-	if err == nil {
-		_, err = l.searchers[0].Stats(ctx, nil)
-	}
-	return err
+	return l.clustered.Searchable(ctx)
 }
 
 // Encoded returns an index over the same library that also searches by the
@@ -205,7 +206,7 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	if err := l.openSearcher(ctx, place, space, retrieve.Options{Unwritten: func(error) {}}); err != nil {
 		return r, err
 	}
-	if l.feeding != nil {
+	if l.clustered != nil {
 		err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
 	}
 	if err == nil {
@@ -253,8 +254,9 @@ func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
 
 // With returns an index over the same state and searcher with other options.
 func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (*retrieve.Index, error) {
-	if l.feeding != nil {
+	if l.clustered != nil {
 		opts.Wait = followWait
+		return retrieve.NewIndex(ctx, l.State, l.clustered, m, opts)
 	}
 	return retrieve.NewIndex(ctx, l.State, l.searchers[0], m, opts)
 }
@@ -263,7 +265,7 @@ func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.O
 func (l *Library) Close() error { return errors.Join(l.closeSearchers(), l.State.Close()) }
 
 func (l *Library) closeSearchers() (err error) {
-	if l.feeding != nil {
+	if l.clustered != nil {
 		l.feeding()
 	}
 	for _, x := range l.searchers {

@@ -94,6 +94,16 @@ func (s *Store) Space(ctx context.Context) (name string, err error) {
 	return name, err
 }
 
+// Spaces are the embedding spaces with vectors.
+func (s *Store) Spaces(ctx context.Context) (names []string, err error) {
+	err = s.view(ctx, func(t *tx) {
+		for _, x := range t.spaces().All {
+			names = append(names, x.Name)
+		}
+	})
+	return names, err
+}
+
 func (t *tx) spaceOfDocuments() string {
 	if !t.any("documents") {
 		return ""

@@ -227,7 +227,7 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 // built returns a [*retrieve.BuildingError] if a collection without most of the library
 // is not the whole of it.
 func (x *Index) built(ctx context.Context, m *mark, t *tally) error {
-	revision, chunks, err := x.size(ctx)
+	revision, chunks, err := x.options.Size(ctx)
 	if err == nil && chunks > 0 && m.Revision < revision {
 		err = &retrieve.BuildingError{Done: min(t.chunks, chunks), Total: chunks}
 	}

@@ -35,8 +35,11 @@ import (
 	"ibid/retrieve"
 )
 
-// layout is the version of the objects.
-const layout = 3
+// layout is the version of the objects. Those from searchable on are searched as well.
+const (
+	layout     = 3
+	searchable = 2
+)
 
 // Options say what an index is of.
 type Options struct {
@@ -52,7 +55,7 @@ type Options struct {
 // index of another layout or space is built next to it.
 type Index struct {
 	client     *client
-	size       func(context.Context) (revision int64, chunks int, err error)
+	options    Options
 	library    string // start of the names of the library's collections
 	collection string
 	closed     atomic.Bool
@@ -64,13 +67,36 @@ type Index struct {
 }
 
 // Open returns the index of a library. It sends no request.
-func Open(at Address, o Options) *Index {
-	x := &Index{client: newClient(at), size: o.Size, library: "Ibid_" + digest(o.Library) + "_"}
-	if x.size == nil {
-		x.size = func(context.Context) (int64, int, error) { return 0, 0, nil }
+func Open(at Address, o Options) *Index { return open(newClient(at), o, layout, retrieve.Analysis) }
+
+func open(c *client, o Options, layout, analysis int) *Index {
+	if o.Size == nil {
+		o.Size = func(context.Context) (int64, int, error) { return 0, 0, nil }
 	}
-	x.collection = x.library + digest(fmt.Sprint(layout, "/", retrieve.Analysis, "/", o.Space))
+	x := &Index{client: c, options: o, library: "Ibid_" + digest(o.Library) + "_"}
+	x.collection = x.name(layout, analysis, o.Space)
 	return x
+}
+
+func (x *Index) name(layout, analysis int, space string) string {
+	return x.library + digest(fmt.Sprint(layout, "/", analysis, "/", space))
+}
+
+// earlierTerms is how many earlier versions of the terms are searched.
+const earlierTerms = 3
+
+// Earlier returns the indexes of the library in earlier layouts and versions of the terms
+// that can be searched instead, the latest first, whether they exist or not. Close closes
+// them as well.
+func (x *Index) Earlier() (all []*Index) {
+	for l := layout; l >= searchable; l-- {
+		for back := range earlierTerms + 1 {
+			if l < layout || back > 0 {
+				all = append(all, open(x.client, x.options, l, retrieve.Analysis-back))
+			}
+		}
+	}
+	return all
 }
 
 func digest(text string) string {
@@ -205,12 +231,16 @@ func (x *Index) Check(ctx context.Context) error {
 }
 
 // DropOthers deletes the collections of the library in other layouts and spaces,
-// after this one has taken their place.
-func (x *Index) DropOthers(ctx context.Context) error {
+// after this one has taken their place, except those of the spaces that are kept.
+func (x *Index) DropOthers(ctx context.Context, kept []string) error {
+	keep := []string{x.collection}
+	for _, space := range kept {
+		keep = append(keep, x.name(layout, retrieve.Analysis, space))
+	}
 	var schema struct{ Classes []struct{ Class string } }
 	err := x.client.call(ctx, http.MethodGet, "/v1/schema", nil, &schema)
 	for _, c := range schema.Classes {
-		if err == nil && c.Class != x.collection && strings.HasPrefix(c.Class, x.library) {
+		if err == nil && !slices.Contains(keep, c.Class) && strings.HasPrefix(c.Class, x.library) {
 			err = x.client.drop(ctx, c.Class)
 		}
 	}
@@ -279,7 +309,7 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 
 // create makes the collection, unless it exists, and returns its first mark.
 func (x *Index) create(ctx context.Context) (*mark, error) {
-	target, chunks, err := x.size(ctx)
+	target, chunks, err := x.options.Size(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,129 @@
+package library
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"ibid/retrieve"
+	"ibid/retrieve/state"
+	"ibid/retrieve/weaviate"
+)
+
+// A Clustered is the search index of a state in a cluster. Until it has been built, the
+// latest of the earlier ones of the same space is searched instead, which may lack what
+// was stored since.
+type Clustered struct {
+	*weaviate.Index // that is built
+	earlier         []*weaviate.Index
+	state           *state.Store
+	space           string
+}
+
+// Cluster opens the search index of a state in a cluster, of the space in use.
+func Cluster(ctx context.Context, place Place, s *state.Store) (*Clustered, error) {
+	space, err := s.Space(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return openCluster(ctx, place, s, space)
+}
+
+func openCluster(ctx context.Context, place Place, s *state.Store, space string) (*Clustered, error) {
+	name, err := s.Library(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := weaviate.Options{Library: name, Space: space, Size: func(ctx context.Context) (revision int64, chunks int, err error) {
+		if revision, _, err = s.Revision(ctx); err == nil {
+			_, chunks, err = s.Count(ctx, retrieve.Filter{})
+		}
+		return revision, chunks, err
+	}}
+	x := weaviate.Open(*place.Cluster, o)
+	return &Clustered{x, x.Earlier(), s, space}, nil
+}
+
+// Lag returns the number of changes that the index lacks.
+func (c *Clustered) Lag(ctx context.Context) (int64, error) {
+	return retrieve.Lag(ctx, c.state, c.Index)
+}
+
+// Searchable returns why the index cannot be searched. While an earlier one is searched, the
+// error is a [*retrieve.BuildingError] that says so.
+func (c *Clustered) Searchable(ctx context.Context) error {
+	_, _, err := c.Index.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	_, building, err := c.serving(ctx)
+	if building != nil {
+		err = building
+	}
+	return err
+}
+
+// serving returns the index that is searched now. Building says that it is an earlier one.
+func (c *Clustered) serving(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
+	_, err = c.Index.Stats(ctx, nil)
+	if !errors.As(err, &building) {
+		return c.Index, nil, err
+	}
+	// After 'ibid reembed' it will never be built.
+	if stored, err := c.state.Space(ctx); err != nil || stored != "" && stored != c.space {
+		return nil, nil, cmp.Or(err, error(&retrieve.SpaceError{Stored: stored, Wanted: c.space}))
+	}
+	for _, x := range c.earlier {
+		if stats, err := x.Stats(ctx, nil); err == nil && stats.Chunks > 0 {
+			building.Earlier = true
+			return x, building, nil
+		}
+	}
+	return nil, nil, err
+}
+
+// by calls f with the index that is searched now.
+func by[T any](ctx context.Context, c *Clustered, f func(*weaviate.Index) (T, error)) (out T, err error) {
+	x, _, err := c.serving(ctx)
+	if err != nil {
+		return out, err
+	}
+	return f(x)
+}
+
+// Revision implements [retrieve.Searcher].
+func (c *Clustered) Revision(ctx context.Context) (revision, era int64, err error) {
+	if revision, era, err = c.Index.Revision(ctx); err != nil {
+		return 0, 0, err
+	}
+	if x, building, _ := c.serving(ctx); building != nil {
+		return x.Revision(ctx)
+	}
+	return revision, era, nil
+}
+
+// Reset implements [retrieve.Searcher].
+func (c *Clustered) Reset(ctx context.Context) error {
+	_, err := by(ctx, c, func(x *weaviate.Index) (any, error) { return nil, x.Reset(ctx) })
+	return err
+}
+
+// Dense implements [retrieve.Searcher].
+func (c *Clustered) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
+	return by(ctx, c, func(x *weaviate.Index) ([]retrieve.Hit, error) { return x.Dense(ctx, vector, k, f) })
+}
+
+// Lexical implements [retrieve.Searcher].
+func (c *Clustered) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
+	return by(ctx, c, func(x *weaviate.Index) ([]retrieve.Hit, error) { return x.Lexical(ctx, terms, k, f) })
+}
+
+// Evidence implements [retrieve.Searcher].
+func (c *Clustered) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) ([]retrieve.Evidence, error) {
+	return by(ctx, c, func(x *weaviate.Index) ([]retrieve.Evidence, error) { return x.Evidence(ctx, hits, terms) })
+}
+
+// Stats implements [retrieve.Searcher].
+func (c *Clustered) Stats(ctx context.Context, terms []string) (retrieve.Stats, error) {
+	return by(ctx, c, func(x *weaviate.Index) (retrieve.Stats, error) { return x.Stats(ctx, terms) })
+}

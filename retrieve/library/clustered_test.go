@@ -1,0 +1,121 @@
+package library_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+	"ibid/retrieve/library"
+)
+
+// other is an embedder of another space.
+type other struct{ retrieve.Embedder }
+
+func (other) Space() string { return "other/1" }
+
+// TestRebuilt replaces an index in Weaviate of an earlier layout, and then of another
+// space: searches go on in the earlier one until the later one has been built.
+func TestRebuilt(t *testing.T) {
+	if os.Getenv(clusterEnv) == "" {
+		t.Skipf("%s names no cluster: '.ci/weaviate DIR' starts one", clusterEnv)
+	}
+	ctx := t.Context()
+	model, err := embed.New()
+	must(t, err)
+	embedded := newPlace(t, "PostgreSQL")
+	open := func(place library.Place, m retrieve.Embedder) *library.Library {
+		lib, err := library.Open(ctx, place, m, library.Options{})
+		must(t, err)
+		t.Cleanup(func() { lib.Close() })
+		return lib
+	}
+	writer := open(embedded, model) // has no part in the cluster
+	_, err = writer.AddRoot(ctx, "/srv/a", "")
+	must(t, err)
+	for i := range 20 {
+		doc := &ingest.Document{ID: fmt.Sprint("a/", i), Root: "a", Path: fmt.Sprint(i), Format: "text", Digest: fmt.Sprint(i),
+			Text: fmt.Sprintf("The word of this text is zyx%dq.", i)}
+		must(t, writer.Replace(ctx, doc, ingest.Split(doc)))
+	}
+	place := library.Place{Data: t.TempDir(), URL: embedded.URL, Cluster: cluster(t)}
+	index, err := library.Cluster(ctx, place, writer.State)
+	must(t, err)
+	defer index.Close()
+	earlier := index.Earlier()[0]
+	must(t, retrieve.Follow(ctx, writer.State, earlier, model.Space()))
+	hold := func(index *library.Clustered) (release func()) { // as if building it took long
+		worker, job := retrieve.NewWorker(), "index "+index.Collection()
+		held, err := retrieve.ClaimJob(ctx, writer.State.Ledger(), job, "index", worker)
+		if err != nil || held != nil {
+			t.Fatal(held, err)
+		}
+		return func() { must(t, writer.State.Ledger().Release(ctx, job, worker)) }
+	}
+	release := hold(index)
+	reader := open(place, model)
+	search := func(lib *library.Library, i int) (paths string, err error) {
+		found, err := lib.Search(ctx, retrieve.Query{Text: fmt.Sprintf("Which text has the word zyx%dq?", i), K: 20})
+		for _, p := range found {
+			if strings.Contains(p.Text, fmt.Sprintf("zyx%dq.", i)) {
+				paths += p.Path
+			}
+		}
+		return paths, err
+	}
+	finds := func(lib *library.Library, i int, want string) {
+		t.Helper()
+		if got, err := search(lib, i); got != want || err != nil {
+			t.Errorf("zyx%dq is found in %q, %v", i, got, err)
+		}
+	}
+	finds(reader, 7, "7")
+	building := (*retrieve.BuildingError)(nil)
+	if err := reader.CheckCluster(ctx); !errors.As(err, &building) || !building.Earlier || building.Total != 20 {
+		t.Errorf("the state of the index is %v", err)
+	}
+	must(t, writer.Delete(ctx, "a/7"))
+	finds(reader, 7, "") // the earlier index has it still
+	release()
+	must(t, reader.Follow(ctx))
+	must(t, reader.CheckCluster(ctx))
+	finds(reader, 8, "8")
+	gone := func() bool {
+		revision, _, err := earlier.Revision(ctx)
+		return err == nil && revision == 0
+	}
+	for end := time.Now().Add(time.Minute); !gone(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the earlier index is not deleted")
+		}
+	}
+
+	// The other space's index is built while the first one's is searched.
+	must(t, retrieve.Reembed(ctx, writer.State, other{model}, nil, func(ctx context.Context) error {
+		must(t, errors.Join(library.Build(ctx, place, writer.State, "other/1"), reader.Follow(ctx)))
+		finds(reader, 8, "8")
+		return reader.CheckCluster(ctx)
+	}))
+	index, err = library.Cluster(ctx, place, writer.State)
+	must(t, err)
+	defer index.Close()
+	release = hold(index)
+	renewed := open(place, other{model})
+	finds(renewed, 8, "8")
+	must(t, renewed.CheckCluster(ctx))
+	release()
+	must(t, renewed.Follow(ctx))
+	space := (*retrieve.SpaceError)(nil)
+	for end := time.Now().Add(time.Minute); !errors.As(err, &space); time.Sleep(50 * time.Millisecond) {
+		if _, err = search(reader, 8); time.Now().After(end) {
+			t.Fatalf("a server of the first space: %v", err)
+		}
+	}
+	must(t, index.Reset(ctx))
+}
