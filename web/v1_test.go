@@ -593,7 +593,7 @@ func TestV1Lookahead(t *testing.T) {
 }
 
 // TestV1JSONInstructions checks that the model that writes JSON is told what the caller says
-// of its keys, and what was wrong before: that is no question to the documents.
+// of its keys, and what was wrong before: neither is a question to the documents or their style.
 func TestV1JSONInstructions(t *testing.T) {
 	const keys = "Reply with exactly the keys lighting_hour and fuel."
 	const wrong = "1 validation error:\\n```json\\n[]\\n```\\n\\nFix the errors and try again."
@@ -618,7 +618,7 @@ func TestV1JSONInstructions(t *testing.T) {
 			o.Upstream = relay
 			documents := o.Asker
 			o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
-				asked = q.Text
+				asked = q.Text + q.Style
 				return documents.Ask(ctx, q)
 			})
 		}), "POST", tt.path, `{"model":"ibid",`+tt.body+`}`)

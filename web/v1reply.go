@@ -86,7 +86,11 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if a.output != nil && o.upstream.Model() == "" {
 		return unsupported(a.output.param, "this server has no model (--model), which would write the JSON: leave %s out", a.output.param)
 	}
-	t, err := o.askTask(c, a.question)
+	question := a.question
+	if a.output != nil {
+		question.Style = "" // it is about the form of the JSON
+	}
+	t, err := o.askTask(c, question)
 	if err != nil {
 		return err
 	}

@@ -35,5 +35,7 @@ for method in ("json_schema", "function_calling"):
     told.json("with_structured_output", chat.with_structured_output(Lighting, method=method).invoke(QUESTION).when)
 agent = create_agent(chat, tools=[weather])
 told.answer("create_agent", agent.invoke({"messages": [("user", QUESTION)]})["messages"][-1].text)
-agent = create_agent(chat, tools=[weather], response_format=ProviderStrategy(Lighting))
-told.json("create_agent", agent.invoke({"messages": [("user", QUESTION)]})["structured_response"].when)
+capable = ChatOpenAI(model="ibid", base_url=url, api_key="none", max_retries=0, profile={"structured_output": True})
+for model, tools, form in ((chat, [], Lighting), (capable, [weather], Lighting), (chat, [weather], ProviderStrategy(Lighting))):
+    agent = create_agent(model, tools=tools, response_format=form)
+    told.json("create_agent", agent.invoke({"messages": [("user", QUESTION)]})["structured_response"].when)
