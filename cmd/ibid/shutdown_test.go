@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,10 +25,7 @@ func TestStreamsEnd(t *testing.T) {
 		}})
 	server := startProcess(t, rooms(t, 500), "--model", "m", "--base-url", model, "--gate", "score", "--no-self-test")
 	ready(t, server.url)
-	for range runtime.NumCPU() {
-		competitor := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
-		must(t, competitor.Start())
-	}
+	compete(t)
 	var begun, ended, whole atomic.Int32
 	var mu sync.Mutex
 	var torn []string
