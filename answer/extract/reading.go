@@ -46,6 +46,8 @@ type Reading struct {
 	foreign  *foreign         // nil if passages are in the question's language
 	partly   bool             // the encoder has not compared all of the library
 	language string           // of the passages; the vectors know English best
+	// technical is the share of the passages with code, or with words that only code has.
+	technical float64
 }
 
 // A passageReading says how a passage relates to the question.
@@ -62,6 +64,10 @@ type passageReading struct {
 
 // answersTo begins the subject of a mail that answers another.
 var answersTo = regexp.MustCompile(`^(?i:(?:re|aw|fwd?|wg|tr|sv): *)+`)
+
+// codeForm matches what is seldom in texts that are about something else than programs:
+// a name with an underscore or a capital inside, a flag, a call, a path.
+var codeForm = regexp.MustCompile("`|\\pL\\(\\)|\\pL\\.\\p{Ll}+\\(|\\b\\p{Ll}+\\p{Lu}\\p{Ll}|\\s--\\p{Ll}|\\s/\\pL+/|(?m:^[^|]*[\\pL\\d]_\\pL[^|]*$)")
 
 // notAlike is the cosine up to which two words are unrelated; from there to 1
 // nearness grows evenly.
@@ -130,6 +136,9 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		}
 		if p.Scores.Coverage > 0 {
 			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)
+		}
+		if p.Format == "code" || codeForm.MatchString(p.Text) || indentsCode(p) && strings.Contains(p.Text, "\n    ") {
+			d.technical += 1 / float64(len(passages))
 		}
 		if isMail(p) {
 			read.thread = squeeze(answersTo.ReplaceAllString(p.Title, ""))

@@ -209,11 +209,15 @@ func joins(gap string, before sentence, text string) bool {
 		strings.Count(gap, "\n") == 1 && !isEntry(text) && !isEntry(before.text) && !isRow(before.text)
 }
 
-// isIndented reports whether a sentence is a line of a block of code: readers of
-// marked-up text and of source code indent those, and nothing else.
+// indentsCode reports whether in a passage only code is indented: readers of marked-up
+// text and of source code see to it.
+func indentsCode(p retrieve.Passage) bool {
+	return !slices.Contains([]string{"", "text", "pdf", "image", "mail", "mbox", "outlook", "subtitles"}, p.Format)
+}
+
+// isIndented reports whether a sentence is a line of a block of code.
 func isIndented(p retrieve.Passage, s ingest.Span) bool {
-	switch p.Format {
-	case "", "text", "pdf", "image", "mail", "mbox", "outlook", "subtitles":
+	if !indentsCode(p) {
 		return false
 	}
 	start := strings.LastIndexByte(p.Text[:s.Start], '\n') + 1
