@@ -62,12 +62,17 @@ func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 		(f.Digest == "" || f.Digest == d.Digest) &&
 		(len(f.Documents) == 0 || slices.Contains(f.Documents, d.ID)) &&
 		(f.Format == "" || f.Format == d.Format) &&
-		(f.Since == "" || l.Date != "" && l.Date.compare(f.Since) >= 0) &&
+		strings.HasPrefix(d.Path, f.PathPrefix) &&
+		f.matchesLabels(l)
+}
+
+// matchesLabels reports whether the filter includes a document with these labels.
+func (f Filter) matchesLabels(l Labels) bool {
+	return (f.Since == "" || l.Date != "" && l.Date.compare(f.Since) >= 0) &&
 		(f.Until == "" || l.Date != "" && l.Date.compare(f.Until) <= 0) &&
 		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(l.Tags, foldTag(tag)) }) &&
 		(f.Language == "" || slices.ContainsFunc(l.Languages, f.Language.holds)) &&
-		(f.Author == "" || l.by(f.Author)) &&
-		strings.HasPrefix(d.Path, f.PathPrefix)
+		(f.Author == "" || l.by(f.Author))
 }
 
 // Labels are the values of a document's metadata that a [Filter] compares.

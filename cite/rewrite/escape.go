@@ -251,10 +251,7 @@ func (e *Escaper) beginPlain() bool {
 		e.held = e.held[n:]
 		return true
 	}
-	run, digits := signs(line, '`'), 0
-	for digits < len(line) && '0' <= line[digits] && line[digits] <= '9' {
-		digits++
-	}
+	run, digits := signs(line, '`'), len(line)-len(bytes.TrimLeft(line, "0123456789"))
 	if wait && (run >= 3 || run == len(line) || len(line) == 1 && line[0] == '-' || digits > 0 && len(line) < digits+2 && digits <= maxDigits) {
 		return false
 	}
@@ -268,16 +265,13 @@ func (e *Escaper) beginPlain() bool {
 		return e.take(bytes.IndexByte(line, ' ') + 1)
 	}
 	e.begun, e.item = true, false
-	switch {
-	case numbered && len(bytes.TrimSpace(line[digits+1:min(digits+2, len(line))])) == 0:
+	if numbered && len(bytes.TrimSpace(line[digits+1:min(digits+2, len(line))])) == 0 {
 		e.take(digits)
-		e.insert(`\`)
-		return e.take(1)
-	case len(line) > 0 && strings.IndexByte("#>+-=|:[", line[0]) >= 0:
-		e.insert(`\`)
-		return e.take(1)
+	} else if len(line) == 0 || strings.IndexByte("#>+-=|:[", line[0]) < 0 {
+		return true
 	}
-	return true
+	e.insert(`\`)
+	return e.take(1)
 }
 
 // Digits of the number of an item.
@@ -451,15 +445,21 @@ func (e *Escaper) inline() bool {
 			return e.take(1)
 		}
 	case '!', '^', '<':
-		if len(b) == 1 && e.next == nextMore {
-			return false
-		}
-		if c == '<' && len(b) > 1 && opensElement(b[1]) {
-			return e.element()
-		}
-		if c != '<' && !e.title && !e.slashed && (len(b) == 1 && e.next == nextNumber || len(b) > 1 && b[1] == '[') {
-			e.insert(`\`)
-		}
+		return e.beforeBracket(c)
+	}
+	return e.word()
+}
+
+// beforeBracket takes a character that means something before what follows.
+func (e *Escaper) beforeBracket(c byte) bool {
+	b := e.held
+	switch {
+	case len(b) == 1 && e.next == nextMore:
+		return false
+	case c == '<' && len(b) > 1 && opensElement(b[1]):
+		return e.element()
+	case c != '<' && !e.title && !e.slashed && (len(b) == 1 && e.next == nextNumber || len(b) > 1 && b[1] == '['):
+		e.insert(`\`)
 	}
 	return e.word()
 }

@@ -152,39 +152,41 @@ func (s *Splitter) line(text []byte, refs, code []Span, final bool) (verdict, in
 	if text[last] == ':' || text[last] == '|' || onlyPoints(text, refs, Span{Start: s.start, End: s.end}) {
 		return holds, s.end
 	}
-	rest := text[s.at+1:]
-	i := 0
-	for i < len(rest) && i < maxLook && (rest[i] == ' ' || rest[i] == '\t' || rest[i] == '\r') {
-		i++
+	next := s.at + 1
+	for next < len(text) && next <= s.at+maxLook && (text[next] == ' ' || text[next] == '\t' || text[next] == '\r') {
+		next++
 	}
-	rest = rest[i:]
-	if len(rest) == 0 {
-		if !final {
-			return undecided, 0
-		}
-		return holds, s.end
-	}
-	if RefAt(refs, s.start) > 0 && RefAt(refs, s.at+1+i) > 0 {
+	if RefAt(refs, s.start) > 0 && RefAt(refs, next) > 0 {
 		return holds, s.end // each line begins with its own reference
 	}
-	switch rest[0] {
-	case '\n', '#', '|', '>':
+	v := beginsBlock(text, code, next, final)
+	if v == holds {
 		return holds, s.end
 	}
-	switch end, known := block(text, code, s.at+1+i, final); {
-	case end > 0:
-		return holds, s.end
-	case !known:
-		return undecided, 0
+	return v, 0
+}
+
+// beginsBlock decides whether the line whose text begins at next, after a line end, is no
+// part of the sentence before it.
+func beginsBlock(text []byte, code []Span, next int, final bool) verdict {
+	rest := text[next:]
+	switch {
+	case len(rest) == 0 && !final:
+		return undecided
+	case len(rest) == 0 || strings.IndexByte("\n#|>", rest[0]) >= 0:
+		return holds
 	}
+	end, known := block(text, code, next, final)
 	const longest = len("123456789. ")
-	if isListLead(rest[0]) && len(rest) < longest && !final {
-		return undecided, 0
+	switch {
+	case end > 0:
+		return holds
+	case !known || isListLead(rest[0]) && len(rest) < longest && !final:
+		return undecided
+	case listItem.Match(rest):
+		return holds
 	}
-	if listItem.Match(rest) {
-		return holds, s.end
-	}
-	return fails, 0
+	return fails
 }
 
 func isListLead(c byte) bool {

@@ -27,7 +27,13 @@ func withoutData(text string) string {
 // is.
 func Garbled(text string) bool {
 	const enough = 60
-	var visible, known, private, latin, common, vowels, cyrillic, usual, words, breaks int
+	var visible, known, private, words, breaks int
+	var latin, common, vowels, cyrillic, usual int
+	count := func(n *int, is bool) {
+		if is {
+			*n++
+		}
+	}
 	previous, shown := ' ', ' ' // shown is no space
 	for _, r := range norm.NFD.String(withoutData(text[:min(len(text), sampleBytes)])) {
 		if unicode.IsMark(r) {
@@ -42,29 +48,15 @@ func Garbled(text string) bool {
 		default:
 			visible++
 		}
-		if unicode.Is(unicode.Co, r) || r == unicode.ReplacementChar {
-			private++
-		}
-		if unicode.Is(unicode.Latin, r) {
-			latin++
-			if strings.ContainsRune("eaionrstlu", lower) {
-				common++
-			}
-			if strings.ContainsRune("aeiou", lower) {
-				vowels++
-			}
-		}
-		if unicode.Is(unicode.Cyrillic, r) {
-			cyrillic++
-			if strings.ContainsRune("оеаинтсрвліөүәј", lower) {
-				usual++
-			}
-		}
-		if letter && !unicode.IsLetter(previous) {
-			words++
-		} else if unicode.IsUpper(r) && unicode.IsLower(previous) && !unicode.Is(unicode.Latin, r) { // not in code
-			breaks++
-		}
+		isLatin := unicode.Is(unicode.Latin, r)
+		count(&private, unicode.Is(unicode.Co, r) || r == unicode.ReplacementChar)
+		count(&latin, isLatin)
+		count(&common, strings.ContainsRune("eaionrstlu", lower))
+		count(&vowels, strings.ContainsRune("aeiou", lower))
+		count(&cyrillic, unicode.Is(unicode.Cyrillic, r))
+		count(&usual, strings.ContainsRune("оеаинтсрвліөүәј", lower))
+		count(&words, letter && !unicode.IsLetter(previous))
+		count(&breaks, unicode.IsUpper(r) && unicode.IsLower(previous) && !isLatin) // not in code
 		previous = r
 		if !unicode.IsSpace(r) {
 			shown = r

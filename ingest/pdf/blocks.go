@@ -48,19 +48,8 @@ func runningKey(page int, l line) string {
 // dropRunning removes the lines at the top or bottom of most pages, page
 // numbers included, except for the first of each.
 func dropRunning(pages [][]line) {
-	const edge, deepest = 2, 6   // lines: beyond edge, only running ones may be between
-	count := map[string][2]int{} // of left and of right pages
-	for n, p := range pages {
-		on := map[string]bool{}
-		for i, l := range p {
-			if k := runningKey(n, l); (i < deepest || i >= len(p)-deepest) && !on[k] {
-				on[k] = true
-				sides := count[k]
-				sides[n%2]++
-				count[k] = sides
-			}
-		}
-	}
+	const edge, deepest = 2, 6 // lines: beyond edge, only running ones may be between
+	count := countEdges(pages, deepest)
 	seen := map[string]bool{}
 	for n, p := range pages {
 		often := func(i int) bool {
@@ -99,6 +88,23 @@ func dropRunning(pages [][]line) {
 			pages[n] = kept
 		}
 	}
+}
+
+// countEdges returns how many left and right pages have a line among the first or last ones.
+func countEdges(pages [][]line, lines int) map[string][2]int {
+	count := map[string][2]int{}
+	for n, p := range pages {
+		on := map[string]bool{}
+		for i, l := range p {
+			if k := runningKey(n, l); (i < lines || i >= len(p)-lines) && !on[k] {
+				on[k] = true
+				sides := count[k]
+				sides[n%2]++
+				count[k] = sides
+			}
+		}
+	}
+	return count
 }
 
 // markEntries marks the lines that are titles in the outline.

@@ -87,43 +87,55 @@ func cells(row []line, columns []float64, wide float64) []line {
 	return out
 }
 
-// tableAt reads the table that begins with the first line and returns its number of lines.
-func tableAt(beside [][]line) (out []line, n int) {
-	grid := [][]line{cells(beside[0], nil, pieceGap)}
-	if len(grid[0]) > maxCells {
-		grid[0] = cells(beside[0], nil, cellGap)
+// A grid has the lines of a table.
+type grid struct {
+	rows        [][]line // cells
+	columns     []float64
+	gaps        []float64 // above each line, in font sizes
+	least, most float64   // of the gaps
+}
+
+// readGrid reads the lines of the table that begins with the first one.
+func readGrid(beside [][]line) grid {
+	g := grid{rows: [][]line{cells(beside[0], nil, pieceGap)}, gaps: []float64{0}, least: math.Inf(1)}
+	if len(g.rows[0]) > maxCells {
+		g.rows[0] = cells(beside[0], nil, cellGap)
 	}
-	var columns []float64
-	for _, c := range grid[0] {
-		columns = append(columns, c.x0)
+	for _, c := range g.rows[0] {
+		g.columns = append(g.columns, c.x0)
 	}
-	least, most := math.Inf(1), 0.0 // between lines, in font sizes
-	gaps := []float64{0}
 	for _, row := range beside[1:] {
-		cs := cells(row, columns, cellGap)
+		cs := cells(row, g.columns, cellGap)
 		size := cs[0].size
-		gap := (grid[len(grid)-1][0].y - cs[0].y) / size
-		if len(columns)+len(cs) > 2*maxCells || gap > 3.5 || gap <= 0 ||
-			len(cs) == 1 && !insideColumn(cs[0], columns, gap <= min(least*1.15, 1.6)) {
+		gap := (g.rows[len(g.rows)-1][0].y - cs[0].y) / size
+		if len(g.columns)+len(cs) > 2*maxCells || gap > 3.5 || gap <= 0 ||
+			len(cs) == 1 && !insideColumn(cs[0], g.columns, gap <= min(g.least*1.15, 1.6)) {
 			break
 		}
 		for _, c := range cs {
-			if len(cs) > 1 && !slices.ContainsFunc(columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*size }) {
-				columns = append(columns, c.x0)
+			if len(cs) > 1 && !slices.ContainsFunc(g.columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*size }) {
+				g.columns = append(g.columns, c.x0)
 			}
 		}
-		least, most = min(least, gap), max(most, gap)
-		gaps = append(gaps, gap)
-		grid = append(grid, cs)
+		g.least, g.most = min(g.least, gap), max(g.most, gap)
+		g.gaps = append(g.gaps, gap)
+		g.rows = append(g.rows, cs)
 	}
-	slices.Sort(columns)
+	slices.Sort(g.columns)
 	// The columns were unknown when the first line was read.
-	grid[0] = cells(beside[0], columns, pieceGap)
+	g.rows[0] = cells(beside[0], g.columns, pieceGap)
+	return g
+}
+
+// tableAt reads the table that begins with the first line and returns its number of lines.
+func tableAt(beside [][]line) (out []line, n int) {
+	g := readGrid(beside)
+	least, most := g.least, g.most
 	var table [][]line // one cell for each column
-	for i, cs := range grid {
-		row := make([]line, len(columns))
+	for i, cs := range g.rows {
+		row := make([]line, len(g.columns))
 		for _, c := range cs {
-			at := columnOf(c, columns)
+			at := columnOf(c, g.columns)
 			if row[at].text != "" {
 				row[at].join(c, true)
 			} else {
@@ -134,8 +146,8 @@ func tableAt(beside [][]line) (out []line, n int) {
 		// than rows, or when its first column is empty; not with a number next to its
 		// name.
 		begins := i == 0 || row[0].text != "" && slices.ContainsFunc(row[1:], isNumber)
-		wrapped := !begins && (most > 1.25*least && gaps[i] <= 1.12*least+0.03 ||
-			row[0].text == "" && len(cs) < len(grid[i-1])+1 && gaps[i] <= 1.6 && most <= 1.25*least)
+		wrapped := !begins && (most > 1.25*least && g.gaps[i] <= 1.12*least+0.03 ||
+			row[0].text == "" && len(cs) < len(g.rows[i-1])+1 && g.gaps[i] <= 1.6 && most <= 1.25*least)
 		if !wrapped {
 			table = append(table, row)
 			continue
@@ -151,7 +163,7 @@ func tableAt(beside [][]line) (out []line, n int) {
 			}
 		}
 	}
-	return tableLines(table), len(grid)
+	return tableLines(table), len(g.rows)
 }
 
 // isNumber reports whether a cell has digits and no letters.
