@@ -180,6 +180,15 @@ func (o *openAI) showResponse(c echo.Context) error {
 	}
 	r.text = &linkedText{links: o.links, write: r.write}
 	r.text.setAnswer(whole)
+	for _, e := range record.log { // with the links that the reply had before its quotes were known
+		if e.kind == "cited" {
+			c, err := decoded[cite.Cited](e.data)
+			if err != nil {
+				return err
+			}
+			r.text.sources[c.Number] = c
+		}
+	}
 	if err := errors.Join(r.text.append(whole.Text), r.close(asked, whole)); err != nil {
 		return err
 	}
