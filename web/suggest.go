@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,10 +95,14 @@ func (s *suggestions) list(c echo.Context) error {
 	return reply(c, http.StatusOK, listedSuggestions{questions.([]string), writer != ""})
 }
 
+// A suggestion is a question, and the part of a document that should answer it; no
+// document for a question of the model.
+type suggestion struct{ text, document, part string }
+
 // find asks the likeliest question of each document, then their second ones and so
 // on, and keeps those that quotes answer. The model writes one list for all.
 func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retrieve.DocumentInfo, byModel bool) ([]string, error) {
-	var candidates [][]string
+	var candidates [][]suggestion
 	var openings []retrieve.Passage
 	step := max(1, len(all)/maxSuggesting)
 	for i := 0; i < len(all); i += step {
@@ -121,51 +126,75 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 		if err != nil {
 			return nil, err
 		}
-		candidates = [][]string{questions}
+		var written []suggestion
+		for _, text := range questions {
+			written = append(written, suggestion{text: text})
+		}
+		candidates = [][]suggestion{written}
 	}
-	var likeliest []string
+	found, tried := []string{}, map[string]bool{}
 	for turn := range maxTriedSuggestions {
 		for _, questions := range candidates {
-			if turn < len(questions) && !slices.Contains(likeliest, questions[turn]) {
-				likeliest = append(likeliest, questions[turn])
+			if turn >= len(questions) || tried[questions[turn].text] {
+				continue
 			}
-		}
-	}
-	found := []string{}
-	for _, question := range likeliest[:min(len(likeliest), maxTriedSuggestions)] {
-		ok, err := s.answers(ctx, answer.Question{Text: question, Strategy: "extract", Filter: f})
-		if err != nil {
-			return nil, fmt.Errorf("trying the suggestion %q: %w", question, err)
-		}
-		if ok {
-			found = append(found, question)
-		}
-		if len(found) == maxSuggestions {
-			break
+			q := questions[turn]
+			tried[q.text] = true
+			ok, err := s.answers(ctx, q, f)
+			if err != nil {
+				return nil, fmt.Errorf("trying the suggestion %q: %w", q.text, err)
+			}
+			if ok {
+				found = append(found, q.text)
+			}
+			if len(found) == maxSuggestions || len(tried) == maxTriedSuggestions {
+				return found, nil
+			}
 		}
 	}
 	return found, nil
 }
 
-// answers reports whether the documents answer a question.
-func (s *suggestions) answers(ctx context.Context, q answer.Question) (bool, error) {
-	answered := false
-	for e, err := range s.asker.Ask(ctx, q) {
+// firstLabel is the label of the first source of a quoted answer, after its words.
+var firstLabel = regexp.MustCompile(`(?s)^(.*?)\[(\d+)\]`)
+
+// answers reports whether the documents answer a question, first with words of the part
+// that it is about.
+func (s *suggestions) answers(ctx context.Context, q suggestion, f retrieve.Filter) (bool, error) {
+	var kept []retrieve.Passage
+	text := ""
+	for e, err := range s.asker.Ask(ctx, answer.Question{Text: q.text, Strategy: "extract", Filter: f}) {
 		if err != nil {
 			return false, err
 		}
-		switch e.(type) {
+		switch e := e.(type) {
+		case answer.Kept:
+			kept = e.Passages
 		case answer.Text:
-			answered = true
+			text += e.Text
 		case answer.Unanswered:
 			return false, nil
 		}
 	}
-	return answered, nil
+	if q.document == "" {
+		return text != "", nil
+	}
+	m := firstLabel.FindStringSubmatch(text)
+	if m == nil {
+		return false, nil
+	}
+	n, err := strconv.Atoi(m[2])
+	if err != nil || n < 1 || n > len(kept) || kept[n-1].Document != q.document {
+		return false, nil
+	}
+	words := func(text string) string {
+		return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
+	}
+	return strings.Contains(words(q.part), words(m[1])), nil
 }
 
 // definition is a sentence that says what something is.
-var definition = regexp.MustCompile(`(?m)(?:^|[.!?] )A(n?) (\pL[\pL' -]{2,30}?) (?:is|means) (?:an?|the) `)
+var definition = regexp.MustCompile(`(?m)(?:^|[.!?] )(An? )?(\pL[\pL' -]{2,30}?) (?:is|means) (?:an?|the) [^.!?\n]*`)
 
 // leadingNumber is that of a numbered heading.
 var leadingNumber = regexp.MustCompile(`^[\d.()§ ]+`)
@@ -179,31 +208,60 @@ var aboutHeading = map[string]string{
 
 // questionsOf returns what a document may answer, likeliest first: headings that
 // are questions, what it defines, and what other headings are about.
-func questionsOf(d *ingest.Document) []string {
-	var asked, defined, about []string
+func questionsOf(d *ingest.Document) []suggestion {
+	var asked, defined, about []suggestion
 	opening := d.Text[:runeStart(d.Text, window)]
 	language := retrieve.Language(opening[:runeStart(opening, maxSuggestFrom)])
-	for _, section := range d.Sections {
+	for i, section := range d.Sections {
 		heading := strings.TrimSpace(leadingNumber.ReplaceAllString(section.Heading, ""))
 		words := len(strings.Fields(heading))
+		question := ""
 		switch {
 		case strings.HasSuffix(heading, "?") && words > 2 && len(heading) < 100:
-			asked = append(asked, heading)
+			asked = append(asked, suggestion{heading, d.ID, sectionText(d, i)})
+			continue
 		case heading == "" || heading == d.Title || section.Level < 2 || words < 2 || words > 5 || strings.ContainsAny(heading, ".:;"):
+			continue
 		case aboutHeading[language] != "":
-			about = append(about, fmt.Sprintf(aboutHeading[language], heading))
+			question = fmt.Sprintf(aboutHeading[language], heading)
 		default:
-			if subject := subjectOf(heading, opening); subject != "" {
-				about = append(about, fmt.Sprintf("What about %s?", subject))
+			subject := subjectOf(heading, opening)
+			if subject == "" {
+				continue
 			}
+			question = fmt.Sprintf("What about %s?", subject)
 		}
+		about = append(about, suggestion{question, d.ID, sectionText(d, i)})
 	}
 	for _, m := range definition.FindAllStringSubmatch(opening, 8) {
-		if len(strings.Fields(m[2])) < 4 {
-			defined = append(defined, fmt.Sprintf("What is a%s %s?", m[1], m[2]))
+		article, subject := strings.ToLower(m[1]), m[2]
+		words := strings.Fields(subject)
+		if article == "" { // not "This bread is a …", which has a function word
+			if len(words) > 2 || len(retrieve.Terms("harbour "+subject)) != len(words)+1 {
+				continue
+			}
+			subject = strings.Join(words, " ")
+			if low := strings.ToLower(subject[:1]) + subject[1:]; strings.Contains(opening, " "+low) {
+				subject = low
+			}
+		}
+		if len(words) < 4 {
+			defined = append(defined, suggestion{fmt.Sprintf("What is %s%s?", article, subject), d.ID, m[0]})
 		}
 	}
 	return append(append(asked, defined...), about...)
+}
+
+// sectionText is the text of a section with the sections below it.
+func sectionText(d *ingest.Document, i int) string {
+	end := d.Sections[i].End
+	for _, below := range d.Sections[i+1:] {
+		if below.Level <= d.Sections[i].Level {
+			break
+		}
+		end = below.End
+	}
+	return d.Text[d.Sections[i].Start:end]
 }
 
 // subjectOf is a heading as the subject of a sentence: in lower case unless the text has its
@@ -218,7 +276,7 @@ func subjectOf(heading, text string) string {
 		return ""
 	case article:
 		return lower + " " + rest
-	case first[1:] != lower[1:]: // an abbreviation
+	case first[1:] != lower[1:] || rest != strings.ToLower(rest): // an abbreviation, or Title Case
 		return heading
 	}
 	for before, after, found := strings.Cut(text, " "+first+" "); found; before, after, found = strings.Cut(after, " "+first+" ") {

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"ibid/answer"
@@ -14,10 +15,11 @@ import (
 // headings or by the model, which is asked once for each state of the library.
 func TestSuggestions(t *testing.T) {
 	asked := 0
-	answered := []any{answer.Text{Text: "240 crowns."}}
+	storage := newShelf().passage("club/handbook/mooring.md", "Storage costs 90 crowns.")
 	h := newHandler(t, func(o *Options) {
-		o.Asker = script{"What is the mooring fee?": answered, "What about winter storage?": answered,
-			"Who built the moon?": {answer.Unanswered{Text: "They do not say."}}}
+		o.Asker = script{"What is the mooring fee?": {answer.Text{Text: "240 crowns."}},
+			"What about winter storage?": {answer.Kept{Passages: []retrieve.Passage{storage}}, answer.Text{Text: storage.Text + "[1]"}},
+			"Who built the moon?":        {answer.Unanswered{Text: "They do not say."}}}
 		o.Model = func(context.Context) string { return "scripted" }
 		o.Suggest = func(_ context.Context, passages []retrieve.Passage, _ int) ([]string, error) {
 			asked++
@@ -50,27 +52,58 @@ func TestSuggestions(t *testing.T) {
 }
 
 // TestSuggestionsOfDocuments checks that questions come from the chosen documents and are
-// asked of them alone, in the language of their headings.
+// asked of them alone, in the language of their headings, and that the first words of their
+// answers are from the part that they are about.
 func TestSuggestionsOfDocuments(t *testing.T) {
-	section := func(level int, heading string) ingest.Section { return ingest.Section{Heading: heading, Level: level} }
-	lib := shelf{
-		{ID: "a/rules.md", Title: "Rules", Text: "The duty officer and the winter storage of boats. A painter is a rope at the bow.",
-			Sections: []ingest.Section{section(1, "Rules and duties"), section(2, "1. The Duty Officer"), section(2, "Winter storage"),
-				section(2, "Before you sail"), section(2, "How is it paid?")}},
-		{ID: "b/preise.md", Title: "Preise", Text: "Die Gebühren für das Lager sind im März fällig und werden an der Kasse bezahlt.",
-			Sections: []ingest.Section{section(2, "Gebühren und Fristen")}},
-		{ID: "c/other.md", Title: "Other", Text: "Nothing.", Sections: []ingest.Section{section(2, "Other matters here")}},
+	doc := func(name, title, text string, headings ...string) *ingest.Document {
+		d := &ingest.Document{ID: name, Title: title, Text: text}
+		for _, heading := range headings {
+			start := strings.Index(text, heading)
+			if n := len(d.Sections); n > 0 {
+				d.Sections[n-1].End = start
+			}
+			d.Sections = append(d.Sections, ingest.Section{Heading: heading, Level: min(2, 1+len(d.Sections)), Start: start, End: len(text)})
+		}
+		return d
 	}
-	want := []string{"How is it paid?", "Was gibt es zu „Gebühren und Fristen“?", "What is a painter?", "What about the Duty Officer?"}
+	rules := "Rules and duties\nThe duty officer sails. A painter is a rope at the bow. Yeast is a fungus. This yeast is a gift. It is a sin.\n" +
+		"1. The Duty Officer\nShe has the key.\nWinter storage\nBoats stay ashore.\nBefore you sail\nEat.\nHow is it paid?\nIn cash.\n" +
+		"Getting Started\nCome at eight.\n"
+	lib := shelf{
+		doc("a/rules.md", "Rules", rules, "Rules and duties", "1. The Duty Officer", "Winter storage", "Before you sail", "How is it paid?",
+			"Getting Started"),
+		doc("b/preise.md", "Preise", "Preise\nDie Gebühren für das Lager sind im März fällig und werden an der Kasse bezahlt.\n"+
+			"Gebühren und Fristen\nAm ersten März.", "Preise", "Gebühren und Fristen"),
+		doc("c/other.md", "Other", "Other\nOther matters here\nNothing.", "Other", "Other matters here"),
+	}
+	all := []string{"How is it paid?", "What is a painter?", "What is yeast?", "What about the Duty Officer?", "What about winter storage?",
+		"What about Getting Started?"}
+	var asked []string
+	for _, q := range questionsOf(lib[0]) {
+		asked = append(asked, q.text)
+	}
+	if !slices.Equal(asked, all) {
+		t.Errorf("the questions of a document are %q, want %q", asked, all)
+	}
+	says := func(id, words string) []any {
+		return []any{answer.Kept{Passages: []retrieve.Passage{lib.passage("c/other.md", "Nothing."), lib.passage(id, words)}},
+			answer.Text{Text: "- " + words + "[2] Nothing.[1]"}}
+	}
 	h := newHandler(t, func(o *Options) {
 		o.Library = lib
-		o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) { yield(answer.Text{Text: "Yes."}, nil) })
+		o.Asker = script{
+			"How is it paid?": says("a/rules.md", "In cash."),
+			"Was gibt es zu „Gebühren und Fristen“?": says("b/preise.md", "Am ersten März."),
+			"What is a painter?":                     says("a/rules.md", "A painter is a rope at the bow."),
+			"What is yeast?":                         says("a/rules.md", "This yeast is a gift."),
+			"What about the Duty Officer?":           says("b/preise.md", "Am ersten März."),
+			"What about winter storage?":             {answer.Text{Text: "Boats stay ashore."}},
+			"What about Getting Started?":            says("a/rules.md", "Come at eight."),
+		}
 	})
+	want := []string{"How is it paid?", "Was gibt es zu „Gebühren und Fristen“?", "What is a painter?", "What about Getting Started?"}
 	got := into[listedSuggestions](t, call(h, "GET", "/api/suggestions?document=a/rules.md&document=b/preise.md", ""), 200)
 	if !slices.Equal(got.Questions, want) {
 		t.Errorf("suggested %q, want %q", got.Questions, want)
-	}
-	if got := questionsOf(lib[0]); !slices.Contains(got, "What about winter storage?") || len(got) != 4 {
-		t.Errorf("the questions of a document are %q", got)
 	}
 }
