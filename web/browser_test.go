@@ -1,8 +1,10 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -249,7 +251,7 @@ func TestBrowserStates(t *testing.T) {
 	// Answers that do not stop share a tab, each in a new conversation.
 	t.Run("answers", func(t *testing.T) {
 		t.Parallel()
-		s := newScene(t, nil)
+		s := newScene(t, func(o *Options) { o.Model = func(context.Context) string { return "m" } })
 		s.open()
 		b := s.newTab(t, 1280, "light")
 
@@ -317,6 +319,25 @@ func TestBrowserStates(t *testing.T) {
 			`document.querySelector(".turn .notes").innerText.trim().replace(/\n+/g, "|")`)
 		b.is("2 false", `document.querySelectorAll(".turn .notes .details .note").length + " " + document.querySelector(".turn .board").textContent.includes("10.1.2.3")`)
 		b.look("4-fallback")
+		// Until the model replies again, or another one is chosen, the page says that answers are quoted.
+		const failing, writes = "Answers are quoted until m replies again", "m writes the answers"
+		writer := func(want string) {
+			t.Helper()
+			b.is(want, `document.getElementById("writer").textContent`)
+		}
+		writer(failing)
+		b.do(chromedp.Reload())
+		b.waitFor(`document.querySelectorAll(".turn").length === 1`)
+		writer(failing)
+		b.ask("May I sail alone?")
+		b.waitFor(ended)
+		writer(writes)
+		if w := settingsCall(s.Config.Handler, "PUT", "/api/settings", `{"model":"m"}`); strings.Contains(w.Body.String(), "failing") {
+			t.Errorf("another model is failing: %s", w.Body)
+		}
+		b.do(chromedp.Reload())
+		b.waitFor(`document.querySelectorAll(".turn").length === 2`)
+		writer(writes)
 
 		b.newConversation()
 		b.ask("evil")

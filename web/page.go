@@ -128,6 +128,7 @@ type homePage struct {
 	model     func(context.Context) string
 	Kept      bool   // records of answers, which can then be shared and rated
 	Model     string // that writes answers; empty: they are quoted
+	Failing   bool   // it gave no answer to the last question
 	MaySet    bool   // the caller may choose settings
 	MayChange bool   // the caller may add documents
 	Caller    string // callerMark
@@ -149,7 +150,8 @@ func (p *homePage) show(c echo.Context) error {
 		return err
 	}
 	caller := holderFrom(ctx)
-	home.Model, home.MaySet = p.model(ctx), caller == nil || caller.maySet()
+	home.Model, home.Failing = p.model(ctx), p.documents.runs.modelDetail() != ""
+	home.MaySet = caller == nil || caller.maySet()
 	home.MayChange = p.documents.mayChange(ctx)
 	home.Caller = callerMark(caller)
 	return p.pages.send(c, http.StatusOK, "home", home)

@@ -48,6 +48,8 @@ type ShownSettings struct {
 	// Code means that an endpoint on another machine needs the code that the server
 	// printed when it started.
 	Code bool `json:"code"`
+	// Failing means that the model gave no answer to the last question: sentences are quoted.
+	Failing bool `json:"failing,omitempty"`
 	// SelfTest is what the model's self-test found.
 	SelfTest *Finding `json:"self_test,omitempty"`
 	// Found are the servers of models on this machine.
@@ -151,7 +153,8 @@ func UnavailablePart(format string, args ...any) error {
 // settingsHandlers serve the settings.
 type settingsHandlers struct {
 	settings Settings
-	code     string // that an endpoint on another machine needs; empty where keys guard the server
+	*answering
+	code string // that an endpoint on another machine needs; empty where keys guard the server
 }
 
 func (h *settingsHandlers) show(c echo.Context) error {
@@ -159,7 +162,7 @@ func (h *settingsHandlers) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	shown.Code = h.code != ""
+	shown.Code, shown.Failing = h.code != "", h.modelDetail() != ""
 	return reply(c, http.StatusOK, shown)
 }
 
@@ -168,8 +171,12 @@ func (h *settingsHandlers) change(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	before := h.settings.Using(c.Request().Context())
 	if err := h.settings.Change(c.Request().Context(), next, key); err != nil {
 		return err
+	}
+	if key != nil || next.Model != before.Model || next.BaseURL != before.BaseURL {
+		h.fallback.Store(nil) // another one may answer
 	}
 	return h.show(c)
 }

@@ -271,7 +271,7 @@ func New(o Options) (*echo.Echo, error) {
 		batch:     newBatch(asking, limiter),
 		mcp:       newMCPHTTP(&mcpServer{asking, limiter, o.Version}),
 		openAI:    &openAI{asking: asking, runs: runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks},
-		settings:  &settingsHandlers{o.Settings, o.SettingsCode},
+		settings:  &settingsHandlers{o.Settings, asking.answering, o.SettingsCode},
 		key:       &keyForm{guard, pages},
 		health: &health{version: o.Version, indexing: asking.indexing, reachable: o.Reachable, detail: asking.modelDetail,
 			distrust: o.Distrust, encoded: o.Encoded, logger: o.Logger}}

@@ -1,7 +1,7 @@
 // A conversation: questions and their answers.
 
 import { AnswerView } from "./answer.js";
-import { base, byId, el } from "./dom.js";
+import { base, byId, el, writer } from "./dom.js";
 import * as history from "./history.js";
 import { follow, get, post, Trouble } from "./stream.js";
 import { parts, t } from "./words.js";
@@ -60,6 +60,14 @@ export class Conversation {
       return (await begun(sent)).id;
     });
     if (compare && view.answer) this.#compare(view, instead);
+    this.#showWriter(view.answer);
+  }
+
+  // #showWriter says that answers are quoted after the model failed, until it writes one.
+  #showWriter({ fallback, answered, usage } = {}) {
+    const line = byId("writer");
+    const { model } = line.dataset;
+    if (model && fallback !== "model_untrusted" && (fallback || answered && usage?.calls)) line.textContent = writer(model, fallback);
   }
 
   // #compare marks the sentences that an earlier answer lacks, and shows it below.

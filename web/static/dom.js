@@ -14,6 +14,12 @@ export function el(name, attributes = {}, ...children) {
   return e;
 }
 
+// writer says which model writes the answers, or that they are quoted.
+export function writer(model, failing) {
+  if (!model) return t("Answers are quoted, without a model");
+  return failing ? t("Answers are quoted until {model} replies again", { model }) : t("{model} writes the answers", { model });
+}
+
 export const byId = (id) => document.getElementById(id);
 
 // base is the address of the server, with the path of a proxy.

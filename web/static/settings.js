@@ -1,6 +1,6 @@
 // The settings: the model that writes, how it answers, and optional parts.
 
-import { base, byId, el } from "./dom.js";
+import { base, byId, el, writer } from "./dom.js";
 import { change, get, post, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
@@ -61,7 +61,7 @@ function model() {
   const inUse = (server, name) => server.base_url === settings.base_url && name === settings.model;
   const use = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain", disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)), onclick: () => put({ base_url: server.base_url, model: name }) }, t("Use {model} from {server}", { model: name, server: server.name })));
   return el("fieldset", {}, el("legend", {}, t("Model")),
-    el("p", { id: "settings-writer" }, writer()),
+    el("p", { id: "settings-writer" }, writing()),
     settings.self_test && el("ul", { class: "findings" }, finding(settings.self_test)),
     found.length ? el("ul", { class: "found", "aria-label": t("Models on this machine") }, ...found.map(use))
       : el("p", { class: "facts" }, t("No model server was found on this machine. Ollama, LM Studio, llama.cpp and vLLM are found while they run.")),
@@ -75,7 +75,8 @@ function model() {
     el("ul", { id: "set-findings", class: "findings", "aria-live": "polite" }));
 }
 
-const writer = () => (settings.model && settings.self_test?.state !== "warning" ? t("{model} writes the answers", { model: settings.model }) : t("Answers are quoted, without a model"));
+const believed = () => (settings.self_test?.state === "warning" ? "" : settings.model);
+const writing = () => writer(believed(), settings.failing);
 
 const same = () => byId("set-base_url").value.trim().replace(/\/+$/, "") === settings.base_url;
 
@@ -134,7 +135,7 @@ async function put(body) {
   try {
     settings = await change(address(""), body);
     draw();
-    byId("writer").textContent = writer();
+    Object.assign(byId("writer"), { textContent: writing() }).dataset.model = believed();
     byId("settings-status").textContent = t("Saved. It applies from the next question on.");
     byId("settings").querySelector("[type=submit]").focus();
   } catch (err) {
