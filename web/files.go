@@ -129,12 +129,26 @@ func (d *documents) add(c echo.Context) error {
 			return invalid("one_file", "there are several files in the form, and only %q was stored: send each in a request of its own", name)
 		}
 	}
-	status := http.StatusOK
+	status, added := http.StatusOK, addedDocument{Change: change}
 	if change.Action == ingest.Added {
 		status = http.StatusCreated
 	}
+	doc, err := d.Document(c.Request().Context(), change.Document)
+	if err == nil {
+		added.AlsoIn, err = d.copies(c.Request().Context(), doc)
+	}
+	if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // only the files in an archive are documents
+		return err
+	}
 	c.Response().Header().Set(echo.HeaderLocation, Link(d.pages.prefix(), change.Document, 0, 0))
-	return reply(c, status, change)
+	return reply(c, status, added)
+}
+
+// addedDocument is the reply of POST /api/documents.
+type addedDocument struct {
+	ingest.Change
+	// AlsoIn are the other documents with equal files that the caller may see.
+	AlsoIn []string `json:"also_in,omitempty"`
 }
 
 // nextFile returns the next part of a form that is a file.

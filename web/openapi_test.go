@@ -728,7 +728,7 @@ func schemaRoots() []any {
 		feedbackRequest{}, feedbackEntry{},
 		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{},
 		namedConversation{}, listing{},
-		shownDocument{}, ingest.Change{},
+		shownDocument{}, ingest.Change{}, addedDocument{},
 		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, namedCollection{},
 		listedSuggestions{}, addedSample{},
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},

@@ -125,13 +125,15 @@ export class Library {
 
   #drawShelf(documents) {
     this.shelf.hidden = documents.length === 0;
+    const titles = documents.map((d) => d.title); // a title that several have says too little
+    const name = ({ title, document: id }) => !title ? documentName(id) : titles.filter((x) => x === title).length > 1 ? `${title} (${documentName(id)})` : title;
     this.shelf.querySelector("ul").replaceChildren(...documents.map((d) => el("li", {}, el("label", { title: documentName(d.document) },
       el("input", { type: "checkbox", checked: this.picked.has(d.document), onchange: (e) => {
-        if (e.target.checked) this.picked.set(d.document, d.title || d.document);
+        if (e.target.checked) this.picked.set(d.document, name(d));
         else this.picked.delete(d.document);
         this.#showPicked();
-      } }), " ", d.title || documentName(d.document)))));
-    for (const d of documents) if (this.picked.has(d.document)) this.picked.set(d.document, d.title || d.document);
+      } }), " ", name(d)))));
+    for (const d of documents) if (this.picked.has(d.document)) this.picked.set(d.document, name(d));
     this.#showPicked();
   }
 

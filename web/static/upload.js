@@ -1,7 +1,7 @@
 // Adding documents: files, folders and pasted text, with buttons or by dropping
 // them on the page.
 
-import { base, byId, documentURL, el } from "./dom.js";
+import { base, byId, documentName, documentURL, el } from "./dom.js";
 import { sites } from "./sites.js";
 import { sentence } from "./stream.js";
 import { t } from "./words.js";
@@ -172,7 +172,8 @@ export function upload(section, { say, refresh, into = () => "" }) {
         else if (reply.action === "skipped" || reply.action === "failed") refuse(reply.reason || reply.action);
         else {
           keepRefused(refused().filter((x) => x.name !== name));
-          end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")), reply.reason ? ` · ${reply.reason}` : "");
+          end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")),
+            reply.also_in ? ` · ${t("a copy of {name}", { name: reply.also_in.map(documentName).join(t(", ")) })}` : "", reply.reason ? ` · ${reply.reason}` : "");
         }
       });
       request.addEventListener("error", () => refuse(t("Can't reach the server.")));
