@@ -84,6 +84,16 @@ func TestBrowserShared(t *testing.T) {
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 	b.is("1", `String(JSON.parse(localStorage["ibid.history"]).length)`)
 
+	// The documents are those of the collection that was chosen, until another one is.
+	documents := func(want string) {
+		t.Helper()
+		b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("#collections")))
+		b.is(want, `document.getElementById("collection").value + " " + document.querySelectorAll("#rows tr").length`)
+	}
+	documents("handbook 2")
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.getElementById("collection"); s.value = "default"; s.dispatchEvent(new Event("change")); })()`))
+	documents("default 3")
+
 	other.do(chromedp.Navigate(s.URL+"/?run=gone"), chromedp.WaitVisible(chromedp.CSS("#missing")))
 	other.is("This answer is no longer available.", `document.getElementById("missing").textContent`)
 	other.axe("missing")

@@ -1,6 +1,7 @@
 // The documents page: upload, find, sort, select, ask, read again and delete.
 // Without this module the page is a plain list.
 
+import { chosen } from "./collections.js";
 import { base, byId, documentAPI, documentName, documentURL, el } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { showInto as intoWords, upload } from "./upload.js";
@@ -256,20 +257,27 @@ const into = () => (named ? named.value.trim() : collection.value);
 function showInto() {
   if (mayChange) intoWords(byId("upload"), into());
 }
-named?.addEventListener("change", showInto);
-collection.addEventListener("change", () => {
+function fitInto() {
   if (named) named.value = collection.value;
   showInto();
+}
+named?.addEventListener("change", showInto);
+collection.addEventListener("change", () => {
+  if (collection.value) localStorage.setItem(chosen, collection.value);
+  else localStorage.removeItem(chosen);
+  fitInto();
   narrow();
 });
 
 // loadCollections offers the collections. Some may be new since the last call.
 async function loadCollections() {
   const { collections } = await get(new URL("api/collections", base));
-  const chosen = collection.value;
+  const { value: before } = collection;
   byId("into-names")?.replaceChildren(...collections.map((c) => el("option", { value: c.collection })));
   collection.replaceChildren(collection.options[0], ...collections.map((c) => el("option", { value: c.collection }, c.collection)));
-  collection.value = chosen;
+  const after = localStorage.getItem(chosen); // as on the home page
+  collection.value = collections.some((c) => c.collection === after) ? after : "";
+  if (collection.value !== before) fitInto();
   byId("collections").hidden = collections.length < 2;
   for (const root of collections.flatMap((c) => c.roots)) if (root.uploads) uploadRoots.add(root.root);
 }

@@ -12,6 +12,7 @@
   if (choice === "dark" || choice === "light") root.dataset.theme = choice;
 
   addEventListener("DOMContentLoaded", () => {
+    root.style.setProperty("--gutter", `${innerWidth - root.offsetWidth}px`);
     const button = document.getElementById("theme");
     const label = () => {
       button.title = button.dataset[current() === "dark" ? "light" : "dark"];
