@@ -66,7 +66,8 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 		}
 		return d
 	}
-	rules := "Rules and duties\nThe duty officer sails. A painter is a rope at the bow. Yeast is a fungus. This yeast is a gift. It is a sin.\n" +
+	rules := "Rules and duties\nThe duty officer sails. A painter is a rope at the bow. Yeast is a fungus. " +
+		"This yeast is a gift. It is a sin.\n" +
 		"1. The Duty Officer\nShe has the key.\nWinter storage\nBoats stay ashore.\nBefore you sail\nEat.\nHow is it paid?\nIn cash.\n" +
 		"Getting Started\nCome at eight.\n"
 	lib := shelf{

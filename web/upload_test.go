@@ -110,7 +110,8 @@ func TestUploads(t *testing.T) {
 		o.UploadFolders = oneFolder{Uploads: uploads}
 		o.Library = shelf{{ID: "club/b.md", Digest: "same"}, {ID: "club/c.md"}, {ID: "uploads/a.md", Digest: "same"}}
 	})
-	if got := into[addedDocument](t, call(e, "POST", "/api/documents?name=a.md", "A"), 201); !slices.Equal(got.AlsoIn, []string{"club/b.md"}) {
+	got := into[addedDocument](t, call(e, "POST", "/api/documents?name=a.md", "A"), 201)
+	if !slices.Equal(got.AlsoIn, []string{"club/b.md"}) {
 		t.Errorf("a copy: %+v", got)
 	}
 	if w := call(newHandler(t, nil), "POST", "/api/documents?name=a.md", "A"); w.Code != http.StatusMethodNotAllowed {
