@@ -274,7 +274,8 @@ func (p *proof) find(u statement.Unit) finding {
 	if !cited && f.borne {
 		f.found = f.near[0]
 	}
-	f.sure = f.borne && slices.ContainsFunc(p.quotes[:min(len(p.quotes), 1)], func(q extract.Quote) bool {
+	asks := strings.ContainsAny(u.Plain[max(0, len(u.Plain)-len("？.")):], "?？") // and so it answers nothing
+	f.sure = f.borne && !asks && slices.ContainsFunc(p.quotes[:min(len(p.quotes), 1)], func(q extract.Quote) bool {
 		return p.prover.Find(u.Plain, support.Passage{Text: q.Text}).Verdict != support.Weak
 	})
 	return f

@@ -60,6 +60,7 @@ func TestProof(t *testing.T) {
 		{name: "no judge", gate: GateScore, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
 		{name: "no budget", calls: 1, answer: half + " " + crane, first: "crane", again: "crane", text: half + " " + crane},
 		{name: "as Ibid would quote", answer: fee + " " + crane, first: "fee", again: "fee", text: fee + " " + crane},
+		{name: "in small letters", answer: fee + " the crane lifts boats on Mondays.[1]", first: "crane", again: "crane", text: fee},
 		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
 		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
 			text: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks[1] |"},

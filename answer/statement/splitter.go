@@ -109,6 +109,14 @@ func (s *Splitter) begin(found sentence.Span) {
 	found = s.trim(sentence.Span{Start: max(found.Start, s.at), End: found.End})
 	s.next = found
 	s.extend(found.End)
+	for i, m := range s.marks { // a sentence that begins in small letters after a reference
+		last := i+1 == len(s.marks) || s.marks[i+1].Start > m.End
+		if last && m.Start > found.Start && m.End < found.End && unicode.IsSpace(rune(s.text[m.End])) && s.ended(i) {
+			s.next.End = m.End
+			s.after = append(s.after, s.trim(sentence.Span{Start: m.End, End: found.End}))
+			return
+		}
+	}
 	for _, c := range s.code {
 		if !s.isBlock(c) || c.End <= found.Start || c.Start >= found.End {
 			continue
@@ -125,6 +133,15 @@ func (s *Splitter) begin(found sentence.Span) {
 		}
 		return
 	}
+}
+
+// ended reports whether a full stop is before a mark and those that touch it.
+func (s *Splitter) ended(mark int) bool {
+	for mark > 0 && s.marks[mark-1].End == s.marks[mark].Start {
+		mark--
+	}
+	at := s.marks[mark].Start
+	return at > 0 && strings.IndexByte(".!?;", s.text[at-1]) >= 0
 }
 
 // extend adds a sentence to the next unit.

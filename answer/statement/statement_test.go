@@ -23,6 +23,7 @@ func TestUnits(t *testing.T) {
 	kinds := map[Kind]string{Claim: "C", Verbatim: "V", Lead: "L", Aside: "A", Trailer: "T"}
 	for _, text := range []string{
 		"C:A mooring costs 120 marks.[1]¦C: Members pay half of that [2].",
+		"C:A mooring costs 120 marks.[1][2]¦C: members pay half of that.[2]¦C: juniors, e.g. pips.[3], pay nothing.[3]",
 		"A:Sure!¦C: A mooring costs 120 marks.¦A: Shall I go on?",
 		"L:# Fees¦L:\n\nThese are the fees:¦C:\n- moorings: 120 marks.[1] For a year.¦C:\n- the slip[2]\n  for an hour¦C:\n\nBoth are due in May each year.",
 		"L:| place | fee |¦L:\n|---|---|¦C:\n| mooring | 120 |¦C:\n| slip | 4 |",
