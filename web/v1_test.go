@@ -686,7 +686,7 @@ func TestV1Tasks(t *testing.T) {
 		{"", "Your task is to reflect the speaker's likely facial expression through a fitting emoji. Evil words.\n\nMessage: ```Hi```", "🙂",
 			`{"emoji":"🎉"}`, "🎉"},
 		{"", "You have been provided with a set of responses from various models to the latest user query: \"Fees?\"\n\nEvil words.\n\n" +
-			"Responses from models: \"\"\"90\"\"\"\n\n\"\"\"It is 90.\"\"\"", "It is 90.", `{"reply":"90 crowns."}`, "90 crowns."},
+			"Responses from models: \"\"\"90\"\"\"\n\n\"\"\"It is 90.\"\"\"", "", `{"reply":"90 crowns."}`, "90 crowns."},
 		{"", "### Task:\nSummarize the conversation history that will be compacted.\n\n" + talk, "", `{"summary":"Fees."}`, "Fees."},
 		{"Available Tools: [{}]\n{\n\"tool_calls\": []\n}", "Query: Fees?", `{"tool_calls":[]}`, "none", ""},
 		{"", "### Task:\nAnswer me.", "", "", ""}, // a question

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -61,7 +62,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 	after := ""
 	if id := c.QueryParam("after"); id != "" {
 		if after = documentOf(id); after == "" {
-			return problem(http.StatusNotFound, "not_found", "there is no file %.60q", id).in("after")
+			return noFile(id).in("after")
 		}
 	}
 	all, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{})
@@ -71,7 +72,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 	list := v1Files{Object: "list", Data: []v1File{}}
 	all, list.HasMore = pageAfter(all, after, limit)
 	for _, d := range all {
-		list.Data = append(list.Data, fileOf(d))
+		list.Data = append(list.Data, fileOf(d.ID, d.Bytes))
 	}
 	if n := len(list.Data); n > 0 {
 		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
@@ -79,23 +80,24 @@ func (o *openAI) listFiles(c echo.Context) error {
 	return reply(c, http.StatusOK, list)
 }
 
-func fileOf(d retrieve.DocumentInfo) v1File {
-	return v1File{fileID(d.ID), "file", d.Bytes, 0, d.ID, "assistants", "processed"}
+func fileOf(document string, bytes int) v1File {
+	return v1File{fileID(document), "file", bytes, 0, document, "assistants", "processed"}
+}
+
+func noFile(id string) *Problem {
+	return problem(http.StatusNotFound, "not_found", "there is no file %.60q", id)
 }
 
 // showFile replies with one document.
 func (o *openAI) showFile(c echo.Context) error {
-	id := c.Param("id")
-	if document := documentOf(id); document != "" {
-		found, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{Document: document})
-		if err != nil {
-			return fmt.Errorf("looking for the document: %w", err)
-		}
-		if len(found) == 1 {
-			return reply(c, http.StatusOK, fileOf(found[0]))
-		}
+	d, err := o.catalog.Document(c.Request().Context(), documentOf(c.Param("id")))
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound):
+		return noFile(c.Param("id")).in("file_id")
+	case err != nil:
+		return fmt.Errorf("reading a document: %w", err)
 	}
-	return problem(http.StatusNotFound, "not_found", "there is no file %.60q", id).in("file_id")
+	return reply(c, http.StatusOK, fileOf(d.ID, len(d.Text)))
 }
 
 // A vectorStore is a collection as the OpenAI API lists it.

@@ -58,7 +58,7 @@ var chatTasks = []chatTask{
 		member: "emoji", bare: true, most: 8, rule: func(string) any { return "🙂" },
 		words: "Choose the one emoji that fits the message."},
 	{shape: regexp.MustCompile(`(?s)^You have been provided with a set of responses from various models to the latest user query: (.*)`),
-		member: "reply", bare: true, most: 20_000, rule: longestReply,
+		member: "reply", bare: true, most: 20_000, rule: nothing,
 		words: "Merge the responses to the query into one. Use only what they say, and keep their numbers and links."},
 	{shape: regexp.MustCompile(`(?s)^(` + toolPrompt + `.*"tool_calls": \[\].*)`), member: "tool_calls",
 		rule: func(string) any { return []string{} }},
@@ -181,15 +181,4 @@ func questionsIn(about string) (asked []string) {
 		asked = append(asked, strings.TrimSpace(line[1]))
 	}
 	return asked
-}
-
-// longestReply is the longest of the replies that should be merged.
-func longestReply(about string) any {
-	longest := ""
-	for _, reply := range regexp.MustCompile(`(?s)"""(.*?)"""`).FindAllStringSubmatch(about, -1) {
-		if len(reply[1]) > len(longest) {
-			longest = reply[1]
-		}
-	}
-	return longest
 }
