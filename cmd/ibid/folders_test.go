@@ -217,9 +217,9 @@ func TestCollections(t *testing.T) {
 		{"GET", "documents/trips/ferry.md", some, "", 200}, // the key follows
 		{"DELETE", "documents/trips/ferry.md", some, "", 204},
 		{"POST", "documents?name=bus.md", some, "The bus leaves at ten.", 201},
-		{"POST", "documents?name=train.md&collection=trips", all, "The train leaves at eleven.", 201},
-		{"GET", "documents/trips-2/train.md", all, "", 200},
-		{"GET", "documents/trips-2/train.md", some, "", 404},
+		{"POST", "documents?name=lines/train.md&collection=trips", all, "The train leaves at eleven.", 201},
+		{"GET", "documents/trips-2/lines/train.md", all, "", 200},
+		{"GET", "documents/trips-2/lines/train.md", some, "", 404},
 		{"DELETE", "collections/travel", some, "", 403},
 		{"DELETE", "collections/travel", all, "", 204},
 		{"GET", "documents", some, "", 401}, // it was for this collection alone
@@ -237,7 +237,7 @@ func TestCollections(t *testing.T) {
 		{"POST", "documents?url=" + site.URL + "&collection=other", all, "", 409},
 		{"DELETE", "collections/trips", all, "", 404}, // it has a site
 		{"GET", "documents/trips/bus.md", all, "", 404},
-		{"GET", "documents/trips-2/train.md", all, "", 200},
+		{"GET", "documents/trips-2/lines/train.md", all, "", 200},
 	} {
 		if got := statusOf(t, step.method, url+step.path, step.key, step.body); got != step.status {
 			t.Errorf("%s %s: status %d, want %d", step.method, step.path, got, step.status)
@@ -259,11 +259,11 @@ func TestCollections(t *testing.T) {
 	if got := listed(url); !strings.Contains(got, `{"root":"trips-2","documents":1,"uploads":true}`) {
 		t.Errorf("in the copy: %s", got)
 	}
-	if got := statusOf(t, "DELETE", url+"documents/trips-2/train.md", all, ""); got != http.StatusNoContent {
+	if got := statusOf(t, "DELETE", url+"documents/trips-2/lines/train.md", all, ""); got != http.StatusNoContent {
 		t.Errorf("deleting in the copy: status %d", got)
 	}
 	for place, want := range map[string]error{data: nil, copied: fs.ErrNotExist} {
-		if _, err := os.Stat(filepath.Join(place, "collections", "trips-2", "train.md")); !errors.Is(err, want) {
+		if _, err := os.Stat(filepath.Join(place, "collections", "trips-2", "lines", "train.md")); !errors.Is(err, want) {
 			t.Errorf("the file in %s: %v", place, err)
 		}
 	}

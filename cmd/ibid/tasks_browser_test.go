@@ -261,6 +261,36 @@ func newUserTasks(t *testing.T, model string) []newUserTask {
 	}
 }
 
+// TestReceiptInABrowser checks what the board says of real passages: those that were kept
+// share words with the question, and only of skipped ones is it said that they lack them.
+func TestReceiptInABrowser(t *testing.T) {
+	t.Parallel()
+	datatest.Chromium(t)
+	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
+	ready(t, url)
+	u := &newUser{browserPage: openBrowser(t)}
+	u.do(chromedp.Navigate(url + "/"))
+	u.waitFor(`document.getElementById("library")?.hidden === false`)
+	seen := map[string]int{}
+	for _, question := range []string{"How much is a private lesson?", "Who repairs the engines?", "How long is the lake?"} {
+		u.askFor(question)
+		board := u.js(`[...document.querySelectorAll(".turn:last-child :is(.card, .quotes > li)")].map((e) =>
+			(e.querySelector(".verdict")?.textContent ?? "cited") + ": " + e.querySelector(":scope > .facts")?.textContent).join("\n")`)
+		for _, line := range strings.Split(board, "\n") {
+			verdict, facts, _ := strings.Cut(line, ": ")
+			seen[verdict]++
+			covers, near := strings.Contains(facts, "covers "), strings.Contains(facts, "close to the question, without ")
+			if lacks := strings.Contains(facts, "does not mention "); !covers && !near && !lacks || lacks && verdict != "off topic" {
+				t.Errorf("%s: %s", question, line)
+			}
+		}
+		u.press("New")
+	}
+	if seen["cited"] == 0 || seen["on topic"] == 0 || seen["off topic"] == 0 {
+		t.Errorf("the boards show %v", seen)
+	}
+}
+
 // TestWeightOfThePage measures the size of the home page. A campaign, which runs alone,
 // also measures when it is first painted, the best of several times, and the processor
 // time of the page until it is complete.
