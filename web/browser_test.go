@@ -131,6 +131,33 @@ func TestBrowserDraftsAreAligned(t *testing.T) {
 	}
 }
 
+// TestBrowserDraftsAreReplaced checks what is shown while a text replaces an earlier draft.
+func TestBrowserDraftsAreReplaced(t *testing.T) {
+	t.Parallel()
+	b := newScene(t, nil).newTab(t, 800, "light")
+	for _, c := range []struct{ now, want string }{
+		{"<p>Boats", "Boats sail. Dogs stay ashore. Come early."},
+		{"<p>Boats sail. The moon is", "Boats sail. Dogs stay ashore. Come early."}, // half a sentence does not run into the draft
+		{"<p>Boats sail. The moon is green.", "Boats sail. The moon is green. Dogs stay ashore. Come early."},
+		{"<p>Boats sail. Dogs stay ashore at", "Boats sail. Dogs stay ashore. Come early."},
+		{"<p>Boats sail. Dogs stay ashore at night.", "Boats sail. Dogs stay ashore at night. Come early."},
+		{"<p>Boats sail. Dogs stay ashore. The moon", "Boats sail. Dogs stay ashore. The moon Come early."}, // a paragraph follows
+	} {
+		got, err := chromedp.Run(b, chromedp.Evaluate[string](fmt.Sprintf(`import("/static/blocks.js").then(({ Blocks }) => {
+			const box = document.createElement("div"), blocks = new Blocks(box);
+			for (const texts of [["<p>Boats sail. Dogs stay ashore.", "<p>Come early."], [%q]]) {
+				blocks.begin(true);
+				texts.forEach((html, i) => blocks.put(i, html));
+				blocks.draw();
+			}
+			return [...box.querySelectorAll("p")].map((p) => p.textContent.trim()).join(" ").replace(/\s+/g, " ");
+		})`, c.now), chromedp.EvalAwaitPromise))
+		if err != nil || got != c.want {
+			t.Errorf("%s: the page shows %q, want %q (%v)", c.now, got, c.want, err)
+		}
+	}
+}
+
 // TestBrowserStates checks the page in every state.
 func TestBrowserStates(t *testing.T) {
 	t.Parallel()

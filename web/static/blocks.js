@@ -96,7 +96,8 @@ export class Blocks {
   // paragraph that the text is in is added to its last block.
   #rest(drawn) {
     const now = [...drawn.values()].flatMap((content) => sentences(content));
-    const growing = now.pop();
+    const growing = whole.test(now.at(-1)?.text) ? null : now.pop();
+    this.growing = Boolean(growing);
     let next = passed(this.before.map((s) => s.text), now.map((s) => s.text));
     if (growing) {
       // A sentence that is there already stays until the new one differs from it.
@@ -110,6 +111,10 @@ export class Blocks {
       }
     }
     const left = this.before[next];
+    if (left?.n && this.growing) { // half a sentence would run into the earlier text: it waits for its end
+      growing.range.deleteContents();
+      this.growing = false;
+    }
     const last = drawn.get(this.html.length - 1);
     if (!left) return [];
     const rest = this.earlier.slice(left.block).map(parse);
@@ -148,6 +153,9 @@ export function passed(before, now) {
   }
   return best.indexOf(best.at(-1));
 }
+
+// whole is the end of a sentence.
+const whole = /[.!?…。！？؟]["'”’»)\]]*$/u;
 
 const wordsOf = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
 
