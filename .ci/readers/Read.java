@@ -1,10 +1,11 @@
 // Reads the files that are named on the lines of standard input by Tika, and prints
-// a JSON line with the text of each.
+// a JSON line with the text of each. With an argument, embedded files are left out.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.file.Path;
+import org.apache.tika.extractor.DocumentSelector;
 import org.apache.tika.io.TikaInputStream;
 import org.apache.tika.metadata.Metadata;
 import org.apache.tika.metadata.TikaCoreProperties;
@@ -24,6 +25,9 @@ public class Read {
             noScans.setSkipOcr(true);
             var context = new ParseContext();
             context.set(TesseractOCRConfig.class, noScans);
+            if (args.length > 0) {
+                context.set(DocumentSelector.class, embedded -> false);
+            }
             var metadata = new Metadata();
             metadata.set(TikaCoreProperties.RESOURCE_NAME_KEY, Path.of(path).getFileName().toString());
             try (var stream = TikaInputStream.get(Path.of(path))) {

@@ -31,6 +31,7 @@ type line struct {
 // Distances in font sizes.
 const (
 	wordGap   = 0.08 // least space between words; letters of a word are closer
+	leastGap  = 0.02 // the same, where letters of a word touch
 	pieceGap  = 0.6  // a new start at this distance may be another cell
 	cellGap   = 1.5  // least space between columns and cells
 	sameLine  = 0.35 // base lines that differ by less are the same
@@ -147,15 +148,25 @@ func follows(a, b glyph) bool {
 
 func piece(glyphs []glyph, mirrored bool) (line, bool) {
 	l := line{x0: glyphs[0].X0, x1: glyphs[0].X1}
-	// Text with wide letter spacing has gaps inside words too.
+	// Text with wide letter spacing has gaps inside words too; where only words begin
+	// anew, less is a space.
 	var gaps []float64
+	inside, between, begun := 0.0, wordGap, 0
 	for i := 1; i < len(glyphs); i++ {
-		if !blank(glyphs[i].Text) && !blank(glyphs[i-1].Text) {
-			gaps = append(gaps, (glyphs[i].X0-glyphs[i-1].X1)/glyphs[i].Size)
+		if blank(glyphs[i].Text) || blank(glyphs[i-1].Text) {
+			continue
+		}
+		gap := (glyphs[i].X0 - glyphs[i-1].X1) / glyphs[i].Size
+		if gaps = append(gaps, gap); glyphs[i].Begins {
+			between, begun = min(between, gap), begun+1
+		} else {
+			inside = max(inside, math.Abs(gap))
 		}
 	}
 	threshold := wordGap
-	if len(gaps) > 3 {
+	if begun > 2 && 2*begun < len(gaps) && inside < 0.01 && between > leastGap {
+		threshold = leastGap
+	} else if len(gaps) > 3 {
 		slices.Sort(gaps)
 		if median := gaps[len(gaps)/2]; median > 0.05 {
 			threshold = median + wordGap
@@ -229,7 +240,8 @@ func mended(in []line) []line {
 			size := max(p.size, l.size)
 			gap := l.x0 - p.x1
 			raised := l.size < p.size*0.85 || p.size < l.size*0.85
-			if math.Abs(l.y-p.y) < 0.6*size && raised && gap > -0.3*size && gap < 0.5*size {
+			goesOn := math.Abs(l.y-p.y) < 0.1*size // after a superscript
+			if math.Abs(l.y-p.y) < 0.6*size && (raised || goesOn) && gap > -0.3*size && gap < 0.5*size {
 				p.join(l, gap > wordGap*size)
 				continue
 			}

@@ -153,6 +153,24 @@ func TestManyPieces(t *testing.T) {
 	}
 }
 
+// Where letters touch and only words begin anew, a small gap is a space.
+func TestSmallSpaces(t *testing.T) {
+	for gap, want := range map[float64]string{0.03: "a ship at sea now", 0.01: "a shipatsea now"} {
+		var glyphs []glyph
+		x := 0.0
+		for i, word := range []string{"a", "ship", "at", "sea", "now"} {
+			x += 10 * []float64{0, 0.2, gap, gap, 0.2}[i]
+			for j, c := range word {
+				glyphs = append(glyphs, glyph{Text: string(c), X0: x, X1: x + 5, Y: 700, Size: 10, Begins: j == 0})
+				x += 5
+			}
+		}
+		if got, _ := lines(glyphs); len(got) != 1 || got[0].text != want {
+			t.Errorf("%g: %+v", gap, got)
+		}
+	}
+}
+
 func TestJoinedMendsHyphens(t *testing.T) {
 	p := paragraphs{words: map[string]bool{"well-known": true}}
 	tests := []struct{ a, b, want string }{
