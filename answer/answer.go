@@ -66,9 +66,9 @@ type Answerer struct {
 	// loaded at the first question: the chances are calibrated on that model,
 	// whatever the index is embedded with.
 	Embedder retrieve.Embedder
-	// Encoder, if not nil, gives sentences a second score, by which answers without
-	// a model are chosen and refused.
-	Encoder retrieve.Encoder
+	// Encoder, if it and what it returns are not nil, gives sentences a second score, by
+	// which answers without a model are chosen and refused.
+	Encoder func() retrieve.Encoder
 	// Translations, if not nil, keeps those that the model has made of questions.
 	Translations *Translations
 	// Prompts are the prompt templates; nil means [prompt.Default].
@@ -351,8 +351,15 @@ func (r *asking) read(ctx context.Context, found []retrieve.Passage) error {
 	} else {
 		stats = extract.CountTerms(found)
 	}
-	r.reading, err = extract.Read(ctx, r.asked, found, stats, embedder, r.Encoder)
+	r.reading, err = extract.Read(ctx, r.asked, found, stats, embedder, r.encoder())
 	return err
+}
+
+func (a *Answerer) encoder() retrieve.Encoder {
+	if a.Encoder == nil {
+		return nil
+	}
+	return a.Encoder()
 }
 
 // Best returns the n sentences of passages that most likely answer a question, and

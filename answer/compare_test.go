@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ibid/cite/support"
+	"ibid/retrieve"
 )
 
 // A farEncoder finds that only texts with a word of it are near.
@@ -39,7 +40,7 @@ func TestCompare(t *testing.T) {
 		for _, p := range passages {
 			quotes = append(quotes, Prover().Find(statement, support.Passage{Text: p.Text, Title: p.Title}))
 		}
-		p := &proof{asking: &asking{Answerer: &Answerer{Encoder: farEncoder(near)}}, ctx: t.Context(), passages: passages}
+		p := &proof{asking: &asking{Answerer: &Answerer{Encoder: func() retrieve.Encoder { return farEncoder(near) }}}, ctx: t.Context(), passages: passages}
 		p.compare(statement, quotes)
 		return quotes
 	}

@@ -302,10 +302,11 @@ func (p *proof) compare(plain string, quotes []support.Quote) {
 			near, texts = append(near, q), append(texts, text[q.Start:q.End])
 		}
 	}
-	if p.Encoder == nil || len(near) == 0 || !p.Encoder.Knows(retrieve.Language(plain)) {
+	encoder := p.encoder()
+	if encoder == nil || len(near) == 0 || !encoder.Knows(retrieve.Language(plain)) {
 		return
 	}
-	scores, err := extract.SecondScores(p.ctx, p.Encoder, plain, retrieve.Language(texts[0]), texts)
+	scores, err := extract.SecondScores(p.ctx, encoder, plain, retrieve.Language(texts[0]), texts)
 	if err != nil {
 		p.warn("a statement was compared by its words alone: %s", err)
 		return

@@ -75,9 +75,13 @@ func (o PDFOptions) find() (p pdfPlan) {
 	return p
 }
 
-// plan returns how this reader reads PDF files.
+// plan returns how this reader reads PDF files. PDFium may be got while it reads.
 func (r *Reader) plan() pdfPlan {
-	r.planned.Do(func() { r.pdfs = r.PDF.find() })
+	r.planning.Lock()
+	defer r.planning.Unlock()
+	if r.pdfs.from == "" && r.pdfs.trouble == "" {
+		r.pdfs = r.PDF.find()
+	}
 	return r.pdfs
 }
 

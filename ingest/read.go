@@ -37,7 +37,7 @@ type Reader struct {
 	children *child.Pool
 	keptMu   sync.Mutex
 	kept     map[string]func() (childReply, error) // by digest and ending
-	planned  sync.Once
+	planning sync.Mutex
 	pdfs     pdfPlan
 }
 

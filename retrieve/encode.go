@@ -60,6 +60,40 @@ func (m passageEncoder) Embed(ctx context.Context, texts []string) ([][]float32,
 	return m.EmbedPassages(ctx, texts, m.PassageTokens())
 }
 
+// Encoder returns the encoder in use; nil without one.
+func (x *Index) Encoder() Encoder {
+	x.changing.RLock()
+	defer x.changing.RUnlock()
+	return x.opts.Encoder
+}
+
+// ChangeEncoder changes the encoder when the searches that run have ended, to one whose
+// searcher open opens. If that fails, there is none.
+func (x *Index) ChangeEncoder(m Encoder, open func() (Searcher, error)) error {
+	x.changing.Lock()
+	defer x.changing.Unlock()
+	encoded, err := open()
+	if err != nil {
+		m = nil
+	}
+	x.setEncoder(m, encoded)
+	return err
+}
+
+// uses reports whether an encoder is the one in use.
+func (x *Index) uses(m Encoder) bool {
+	now := x.Encoder()
+	return now != nil && now.Space() == m.Space()
+}
+
+func (x *Index) setEncoder(m Encoder, encoded Searcher) {
+	x.opts.Encoder, x.encoded = m, nil
+	if m != nil && encoded != nil {
+		x.encoded = newFollower(x.state, encoded, EncodedSpace(m), Options{Damaged: x.opts.Damaged})
+		x.encoded.vectorsOnly = true
+	}
+}
+
 // encodeQuestion sets the question's vector by the encoder, unless it does not know
 // the language or fails, and notes how many of the library's chunks are in the searcher
 // of its space.
@@ -280,32 +314,35 @@ const encodeBatch = 64
 // EncodedChunks counts the chunks that have the encoder's vector, and all. It reads
 // the whole list of chunks.
 func (x *Index) EncodedChunks(ctx context.Context) (done, total int, err error) {
-	if x.opts.Encoder == nil {
+	m := x.Encoder()
+	if m == nil {
 		return 0, 0, nil
 	}
-	return x.state.Embedded(ctx, EncodedSpace(x.opts.Encoder))
+	return x.state.Embedded(ctx, EncodedSpace(m))
 }
 
 // Encode makes the encoder's vectors of all chunks that have none: those that searches
 // found most often and could not encode in time, and those of the latest documents
 // first. Searches use the vectors of a document as soon as all of its chunks have one.
 // It pauses during searches. Several processes share the work. Called again after an
-// interruption, it resumes.
+// interruption, it resumes. If the encoder is changed, it goes on with the new one.
 func (x *Index) Encode(ctx context.Context, e Encoding) error {
-	if x.encoded == nil {
-		return nil
-	}
-	run := &encoding{Encoding: e, x: x, worker: NewWorker(), m: &pacedEncoder{passageEncoder{x.opts.Encoder}, x, max(1, e.Workers)}}
+	run := &encoding{Encoding: e, x: x, worker: NewWorker()}
 	for {
+		m := x.Encoder()
+		if m == nil {
+			return nil
+		}
+		run.m = &pacedEncoder{passageEncoder{m}, x, max(1, e.Workers)}
 		run.made, run.held = 0, false
 		err := run.all(ctx)
 		if err == nil && run.made > 0 {
-			err = x.encoded.run(ctx, func() error { return nil })
+			err = x.followEncoded(ctx)
 		}
-		if err != nil || run.made == 0 && !run.held {
+		if err != nil || run.made == 0 && !run.held && x.uses(m) {
 			return err
 		}
-		if run.made == 0 {
+		if run.made == 0 && run.held {
 			if err := pause(ctx, claimEvery); err != nil {
 				return err
 			}
@@ -313,17 +350,25 @@ func (x *Index) Encode(ctx context.Context, e Encoding) error {
 	}
 }
 
+// followEncoded brings the searcher of the encoder's space up to date.
+func (x *Index) followEncoded(ctx context.Context) error {
+	x.changing.RLock()
+	defer x.changing.RUnlock()
+	_, err := x.inEncoded(ctx)
+	return err
+}
+
 // An encoding is a call of [Index.Encode].
 type encoding struct {
 	Encoding
 	x      *Index
-	m      Embedder
+	m      *pacedEncoder
 	worker string
 	made   int  // number of chunks that were encoded
 	held   bool // others had claimed chunks
 }
 
-// all encodes all chunks that no other process has claimed.
+// all encodes all chunks that no other process has claimed, until the encoder is changed.
 func (e *encoding) all(ctx context.Context) error {
 	done, total, err := e.x.state.Embedded(ctx, e.m.Space())
 	if err != nil {
@@ -334,6 +379,9 @@ func (e *encoding) all(ctx context.Context) error {
 	}
 	done -= e.made
 	for chunks, err := range e.x.state.Unembedded(ctx, e.m.Space(), encodeBatch) {
+		if !e.x.uses(e.m.Encoder) {
+			return nil
+		}
 		if err == nil {
 			err = e.encode(ctx, chunks)
 		}

@@ -158,6 +158,36 @@ func TestEncode(t *testing.T) {
 	check(x, longest, seen)
 }
 
+// TestChangeEncoder checks that an encoder that is changed while chunks are encoded goes on
+// with them, and orders the passages of the next search.
+func TestChangeEncoder(t *testing.T) {
+	s := openState(t, t.TempDir())
+	harbourIn(t, s)
+	first, second := &lengthEncoder{knows: "de"}, &lengthEncoder{knows: "en"}
+	x := encodedIndex(t, s, first)
+	q := retrieve.Query{Text: "Who wrote the novel?", K: 1}
+	before := found(t, x, q)
+	done := 0
+	must(t, x.Encode(t.Context(), retrieve.Encoding{Workers: 1, Progress: func(now, _ int) {
+		if done = now; done > 0 && x.Encoder() == first {
+			must(t, x.ChangeEncoder(second, func() (retrieve.Searcher, error) { return newSearcher(t, s, retrieve.EncodedSpace(second)), nil }))
+		}
+	}}))
+	if len(first.seen) != 5 || len(second.seen) != 5 || done != 5 {
+		t.Errorf("encoded %q, and then %q, %d in all", first.seen, second.seen, done)
+	}
+	if after := found(t, x, q); after[0] != "handbook/hours.md#1" || after[0] == before[0] {
+		t.Errorf("found %q, and before %q", after, before)
+	}
+	err := x.ChangeEncoder(first, func() (retrieve.Searcher, error) { return nil, errors.New("no room") })
+	if err == nil || x.Encoder() != nil {
+		t.Errorf("%v, %v", x.Encoder(), err)
+	}
+	if after := found(t, x, q); !slices.Equal(after, before) {
+		t.Errorf("found %q without an encoder, and %q with one that does not know the language", after, before)
+	}
+}
+
 // TestPartlyEncoded checks that new chunks, which are not encoded yet, leave the dense
 // search on the vectors of the others, and that Encode then begins with what searches
 // found most often.
@@ -202,7 +232,7 @@ func TestWarnOfLanguage(t *testing.T) {
 	s := openState(t, t.TempDir())
 	harbourIn(t, s)
 	const german, english = "Wann ist das Büro des Hafens am Sonntag geöffnet?", "When does the harbour office open?"
-	const more = "'ibid setup multilingual' (a running server uses it after its next start)"
+	const more = "'ibid setup multilingual'"
 	const later = "asking in English finds more, or ask again later"
 	ask := func(x *retrieve.Index, question, says string) {
 		t.Helper()

@@ -189,17 +189,18 @@ func TestImproving(t *testing.T) {
 
 // encodedIndexOf returns an index with a searcher of its own for the encoder's vectors.
 func encodedIndexOf(t *testing.T, s *state.Store, as retrieve.State, table retrieve.Embedder, m retrieve.Encoder) *retrieve.Index {
-	open := func(space string) retrieve.Searcher {
-		name, err := s.Library(t.Context())
-		must(t, err)
-		searcher := index.Open(t.TempDir(), index.Options{Library: name, Space: space})
-		t.Cleanup(func() { must(t, searcher.Close()) })
-		return searcher
-	}
-	x, err := retrieve.NewIndex(t.Context(), as, open(table.Space()), table,
-		retrieve.Options{Encoder: m, Encoded: open(retrieve.EncodedSpace(m))})
+	x, err := retrieve.NewIndex(t.Context(), as, newSearcher(t, s, table.Space()), table,
+		retrieve.Options{Encoder: m, Encoded: newSearcher(t, s, retrieve.EncodedSpace(m))})
 	must(t, err)
 	return x
+}
+
+func newSearcher(t *testing.T, s *state.Store, space string) retrieve.Searcher {
+	name, err := s.Library(t.Context())
+	must(t, err)
+	searcher := index.Open(t.TempDir(), index.Options{Library: name, Space: space})
+	t.Cleanup(func() { must(t, searcher.Close()) })
+	return searcher
 }
 
 // TestLanguages compares the analyser with a plain one in each language, and in

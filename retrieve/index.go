@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -69,7 +70,8 @@ type Index struct {
 	opts     Options
 	outlines outlines
 	follower *follower
-	encoded  *follower // of the searcher of the encoder's space; nil if there is none
+	encoded  *follower    // of the searcher of the encoder's space; nil if there is none
+	changing sync.RWMutex // held while a search runs, and to change the encoder
 
 	searching atomic.Int32 // number of searches that run
 	wanted    wishList
@@ -82,10 +84,7 @@ type Index struct {
 func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, opts Options) (*Index, error) {
 	x := &Index{Catalog: state, state: state, searcher: searcher, embedder: m, opts: opts,
 		follower: newFollower(state, searcher, m.Space(), opts)}
-	if opts.Encoder != nil && opts.Encoded != nil {
-		x.encoded = newFollower(state, opts.Encoded, EncodedSpace(opts.Encoder), Options{Damaged: opts.Damaged})
-		x.encoded.vectorsOnly = true
-	}
+	x.setEncoder(opts.Encoder, opts.Encoded)
 	return x, CheckSpace(ctx, state, m)
 }
 
@@ -238,6 +237,8 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if q.K <= 0 {
 		q.K = DefaultK
 	}
+	x.changing.RLock()
+	defer x.changing.RUnlock()
 	x.searching.Add(1)
 	defer x.searching.Add(-1)
 	var passages []Passage
@@ -489,6 +490,8 @@ func sortByScore(all []*scored) {
 // Stats counts, over everything stored, the chunks that have each of the terms
 // (made by [Terms]). It distinguishes a question's rare words from its common ones.
 func (x *Index) Stats(ctx context.Context, terms []string) (stats Stats, err error) {
+	x.changing.RLock()
+	defer x.changing.RUnlock()
 	err = x.follower.run(ctx, func() (err error) {
 		stats, err = x.searcher.Stats(ctx, terms)
 		return err

@@ -195,7 +195,7 @@ func (e *LanguageError) Error() string {
 			"asking in %s finds more, or ask again later ('ibid ingest --encode' waits for it)", name, name)
 	}
 	return fmt.Sprintf("your documents seem to be in %s: asking in %s finds more, or add the multilingual encoder with "+
-		"'ibid setup multilingual' (a running server uses it after its next start)", name, name)
+		"'ibid setup multilingual'", name, name)
 }
 
 // warnOfLanguage warns if the passages are in another language than the question,

@@ -77,7 +77,7 @@ type Part struct {
 	Done      int64  `json:"done"`              // of these
 	Encoded   int    `json:"encoded,omitempty"` // how many chunks it has encoded while it is used
 	Chunks    int    `json:"chunks,omitempty"`  // of these
-	// State is "missing", "getting", "ready" (used after the next start), "used" or "failed".
+	// State is "missing", "getting", "ready" (another is used), "used" or "failed".
 	State  string `json:"state"`
 	Detail string `json:"detail,omitempty"` // why it failed, or cannot be got
 }

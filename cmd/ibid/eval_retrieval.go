@@ -228,11 +228,7 @@ func (c *corpus) indexOf(ctx context.Context, x measuredSearch) (*retrieve.Index
 	if !x.whole {
 		return c.With(ctx, c.embedder, x.options)
 	}
-	place, err := c.openedLibrary.place.open(c.surroundings)
-	if err != nil {
-		return nil, err
-	}
-	index, err := c.Encoded(ctx, place, c.embedder, x.options)
+	index, err := c.Encoded(ctx, c.embedder, x.options)
 	if err != nil {
 		return nil, err
 	}

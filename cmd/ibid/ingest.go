@@ -49,7 +49,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
 	lib.reader = reader
-	if c.Encode && lib.encoder == nil {
+	if c.Encode && lib.Encoder() == nil {
 		return usageError("--encode: there is no encoder for it in the data directory: run 'ibid setup english' first")
 	}
 

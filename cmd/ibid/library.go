@@ -35,7 +35,8 @@ type openedLibrary struct {
 	*library.Library
 	place    placeConfig
 	embedder retrieve.Embedder
-	encoder  *encoder.Model                // nil if there is none
+	encoders []*encoder.Model              // that are open: the one in use, and those before it
+	changing sync.Mutex                    // held to change the encoder
 	reader   *ingest.Reader                // of commands that read files; otherwise nil
 	damaged  []state.Damage                // when it was opened
 	encoded  atomic.Pointer[encodedChunks] // nil before they are counted
@@ -84,9 +85,9 @@ func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelCon
 func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (
 	*openedLibrary, error) {
 	l := &openedLibrary{place: c.place(), embedder: embedder, surroundings: s}
-	var err error
-	if l.encoder, err = c.encoder(); l.encoder != nil {
-		o.Encoder = l.encoder
+	encoder, err := c.encoder()
+	if encoder != nil {
+		o.Encoder, l.encoders = encoder, append(l.encoders, encoder)
 	} else if err != nil {
 		err = fmt.Errorf("searching without the encoder: %w", err)
 	}
@@ -113,13 +114,34 @@ func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retr
 		}
 	}
 	if err != nil {
-		err = errors.Join(err, store.Close())
-		if l.encoder != nil {
-			err = errors.Join(err, l.encoder.Close())
-		}
-		return nil, err
+		return nil, errors.Join(err, store.Close(), l.closeEncoders())
 	}
 	return l, nil
+}
+
+// changeEncoder uses the encoder that the parts which are there now make the one to use,
+// and returns its name; "" if that has not changed. Those before it remain open, since
+// answers may be comparing sentences with them.
+func (l *openedLibrary) changeEncoder(ctx context.Context, c storeConfig) (name string, err error) {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	m, err := c.encoder()
+	if m == nil {
+		return "", err
+	}
+	if used := l.Encoder(); used != nil && used.Space() == m.Space() {
+		return "", m.Close()
+	}
+	l.encoders = append(l.encoders, m)
+	l.encoded.Store(nil)
+	return m.Name, errors.Join(err, l.ChangeEncoder(ctx, m))
+}
+
+func (l *openedLibrary) closeEncoders() (err error) {
+	for _, m := range l.encoders {
+		err = errors.Join(err, m.Close())
+	}
+	return err
 }
 
 // metered shows how far something is done, unless that is at once.
@@ -224,11 +246,7 @@ func (l *openedLibrary) close() error {
 	if l.reader != nil {
 		l.reader.Close()
 	}
-	err := errors.Join(l.nameDamage(), l.Library.Close())
-	if l.encoder != nil {
-		err = errors.Join(err, l.encoder.Close())
-	}
-	return err
+	return errors.Join(l.nameDamage(), l.Library.Close(), l.closeEncoders())
 }
 
 func (l *openedLibrary) nameDamage() error {
@@ -310,10 +328,7 @@ func (l *openedLibrary) answerer(c modelConfig, e endpointConfig, getenv func(st
 	if err != nil {
 		return nil, err
 	}
-	a.Retriever, a.Embedder = l.Index, l.embedder
-	if l.encoder != nil {
-		a.Encoder = l.encoder
-	}
+	a.Retriever, a.Embedder, a.Encoder = l.Index, l.embedder, l.Encoder
 	return a, nil
 }
 

@@ -318,9 +318,8 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 			srv.logger.Warn("the folder of an interrupted setup was not removed", "error", err)
 		}
 	})
-	if srv.lib.encoder != nil {
-		background.Go(func() { srv.encode(ctx, srv.lib, srv.logger) })
-	}
+	background.Go(func() { srv.followParts(ctx) })
+	background.Go(func() { srv.encode(ctx, srv.lib, srv.logger) })
 
 	if srv.using.Load().model.Model == "" {
 		background.Go(func() {

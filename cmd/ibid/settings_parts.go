@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"ibid/retrieve/embed/encoder"
 	"ibid/web"
 )
 
@@ -61,12 +62,13 @@ func (p *partsPanel) uses(known optional) bool {
 		from, _ := p.srv.lib.reader.PDFium()
 		return from != ""
 	}
-	return p.srv.lib.encoder != nil && p.srv.lib.encoder.Name == known.title
+	m, open := p.srv.lib.Encoder().(*encoder.Model)
+	return open && m.Name == known.title
 }
 
-// isReady reports whether a part is there for the next start.
+// isReady reports whether a part is there, while another is used.
 func isReady(data string, known optional) bool {
-	_, err := known.there(data) // errors are logged at the start
+	_, err := known.there(data) // errors are logged when parts are opened
 	return err == nil
 }
 
@@ -115,11 +117,14 @@ func (p *partsPanel) get(ctx context.Context, known optional) {
 		p.folder = folder
 	}}
 	err := c.get(ctx, known, surroundings{getenv: p.srv.getenv, stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &said})
+	if err == nil {
+		p.srv.logger.Info("part got", "part", known.name)
+		p.srv.changeEncoder(ctx)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.getting, p.folder = "", ""
 	if err == nil {
-		p.srv.logger.Info("part got: it is used after the next start", "part", known.name)
 		return
 	}
 	p.failed[known.name] = lastLine(said.String(), err)

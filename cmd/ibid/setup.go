@@ -182,7 +182,7 @@ func (c *setupCmd) get(ctx context.Context, p optional, s surroundings) error {
 	if err = errors.Join(err, unlock(), os.RemoveAll(scratch)); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stdout, "%s is ready: it is used from now on, by a running server after its next start\n", p.name)
+	fmt.Fprintf(s.stdout, "%s is ready: it is used from now on, also by running servers\n", p.name)
 	return nil
 }
 
@@ -299,6 +299,41 @@ func (c encodeConfig) workers() int { return cmp.Or(max(0, c.EncoderCPU), (runti
 // encodedChunks is how many of the stored chunks the encoder has encoded.
 type encodedChunks struct{ done, total int }
 
+// followParts uses parts that other processes get, until ctx is done.
+func (srv *server) followParts(ctx context.Context) {
+	for seen := ""; ctx.Err() == nil; { // also those got since the library was opened
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+		if now := srv.models(); now != seen {
+			seen = now
+			srv.changeEncoder(ctx)
+		}
+	}
+}
+
+// models names the files of encoders in the data directory.
+func (c storeConfig) models() (names string) {
+	for _, part := range partNames {
+		if info, err := os.Stat(filepath.Join(c.Data, encoder.FileName(part))); err == nil {
+			names += fmt.Sprintln(info.Name(), info.ModTime())
+		}
+	}
+	return names
+}
+
+// changeEncoder uses the encoder that is the one to use now.
+func (srv *server) changeEncoder(ctx context.Context) {
+	name, err := srv.lib.changeEncoder(ctx, srv.storeConfig)
+	if err != nil && ctx.Err() == nil {
+		srv.logger.Warn("encoder not opened", "error", err)
+	}
+	if name != "" {
+		srv.logger.Info("another encoder is used from now on", "encoder", name)
+	}
+}
+
 // encode encodes whatever has not been encoded yet, until ctx is done.
 func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *slog.Logger) {
 	logged, pending := time.Now(), false
@@ -310,12 +345,13 @@ func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *sl
 			logger.Info("chunks encoded", "done", done, "total", total)
 		}
 	}}
-	for last := int64(-1); ctx.Err() == nil; {
+	for last := ""; ctx.Err() == nil; {
 		pause := 2 * time.Second
-		now, _, err := lib.State.Revision(ctx)
-		if err == nil && now != last {
+		revision, _, err := lib.State.Revision(ctx)
+		m := lib.Encoder()
+		if m != nil && err == nil && last != fmt.Sprint(revision, m.Space()) {
 			if err = lib.Encode(ctx, work); err == nil {
-				last = now
+				last = fmt.Sprint(revision, m.Space())
 				_, total := lib.encodedChunks()
 				lib.encoded.Store(&encodedChunks{total, total})
 				if pending {

@@ -100,7 +100,7 @@ func TestInstalledPart(t *testing.T) {
 	}
 }
 
-// emptyModel writes a part whose weights are all zero.
+// emptyModel writes a part, named after its file, whose weights are all zero.
 func emptyModel(t *testing.T, path string) {
 	shapes := map[string][]int{"embeddings.word_embeddings.weight": {3, 64}, "embeddings.position_embeddings.weight": {3, 64},
 		"embeddings.token_type_embeddings.weight": {2, 64}}
@@ -125,9 +125,34 @@ func emptyModel(t *testing.T, path string) {
 	must(t, err)
 	weights := slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, make([]byte, size))
 	var file bytes.Buffer
-	facts := encoder.Facts{Name: "empty", Heads: 2, Epsilon: 1e-12, Pooling: "mean", MaxTokens: 3}
+	facts := encoder.Facts{Name: filepath.Base(path), Heads: 2, Epsilon: 1e-12, Pooling: "mean", MaxTokens: 3}
 	must(t, encoder.Convert(&file, facts, "", bytes.NewReader(weights), int64(len(weights)), []string{"[UNK]", "[CLS]", "[SEP]"}))
 	must(t, os.WriteFile(path, file.Bytes(), 0o600))
+}
+
+// TestServeUsesParts checks that a running server uses a part that appears next to it, and
+// then a better one.
+func TestServeUsesParts(t *testing.T) {
+	t.Parallel()
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, hours)
+	mustRun(t, data, "ingest", folder)
+	server := start(t, data)
+	for _, part := range []string{encoder.English, encoder.Multilingual, encoder.EnglishLarge} {
+		emptyModel(t, filepath.Join(data, encoder.FileName(part)))
+		if part != encoder.EnglishLarge {
+			eventually(t, part+" to be used", func() bool {
+				return strings.Contains(server.log.String(), "encoder="+encoder.FileName(part))
+			})
+		}
+		if out := mustRun(t, data, "search", "When does the chart room open?"); !strings.Contains(out, "opens at nine") {
+			t.Errorf("%s: %s", part, out)
+		}
+	}
+	server.stop()
+	if log := server.log.String(); strings.Contains(log, "encoder="+encoder.FileName(encoder.EnglishLarge)) || strings.Contains(log, "level=ERROR") {
+		t.Error(log)
+	}
 }
 
 // TestPassedOver checks that a part which can be opened is used in the place of one in

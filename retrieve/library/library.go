@@ -39,6 +39,8 @@ type Options struct {
 type Library struct {
 	*retrieve.Index
 	State     *state.Store
+	place     Place
+	options   retrieve.Options
 	searchers []retrieve.Searcher // the first is that of the embedder's space
 	clustered *Clustered          // the first, if it is in a cluster
 	feeding   func()              // ends its feeding
@@ -72,16 +74,13 @@ func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder,
 	if err := retrieve.CheckSpace(ctx, s, m); err != nil {
 		return nil, err
 	}
-	l := &Library{State: s}
+	l := &Library{State: s, place: place, options: opts}
 	err := l.openSearcher(ctx, place, m.Space(), opts)
 	if err != nil {
 		return nil, err
 	}
-	if opts.Encoder != nil {
-		opts.Encoded, err = l.openEncoded(ctx, place, opts)
-	}
-	if err == nil {
-		l.Index, err = l.With(ctx, m, opts)
+	if l.Index, err = l.With(ctx, m, opts); err == nil && opts.Encoder != nil {
+		err = l.ChangeEncoder(ctx, opts.Encoder)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.closeSearchers())
@@ -178,16 +177,31 @@ func (l *Library) CheckCluster(ctx context.Context) error {
 
 // Encoded returns an index over the same library that also searches by the
 // encoder of the options. The library closes what it needs.
-func (l *Library) Encoded(ctx context.Context, place Place, m retrieve.Embedder, opts retrieve.Options) (_ *retrieve.Index, err error) {
-	if opts.Encoded, err = l.openEncoded(ctx, place, opts); err != nil {
+func (l *Library) Encoded(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (_ *retrieve.Index, err error) {
+	if opts.Encoded, err = l.openEncoded(ctx, opts.Encoder); err != nil {
 		return nil, err
 	}
 	return l.With(ctx, m, opts)
 }
 
-func (l *Library) openEncoded(ctx context.Context, place Place, opts retrieve.Options) (retrieve.Searcher, error) {
-	x, err := openIndex(ctx, place, l.State, encodedSuffix,
-		index.Options{Space: retrieve.EncodedSpace(opts.Encoder), Exact: opts.Exact, Unwritten: opts.Unwritten})
+// ChangeEncoder changes the encoder by which the library's index searches, while it does.
+func (l *Library) ChangeEncoder(ctx context.Context, m retrieve.Encoder) error {
+	return l.Index.ChangeEncoder(m, func() (retrieve.Searcher, error) {
+		var err error
+		for _, x := range l.searchers[1:] {
+			err = errors.Join(err, x.Close()) // the new one is in the same directory
+		}
+		l.searchers = l.searchers[:1]
+		if err != nil {
+			return nil, err
+		}
+		return l.openEncoded(ctx, m)
+	})
+}
+
+func (l *Library) openEncoded(ctx context.Context, m retrieve.Encoder) (retrieve.Searcher, error) {
+	x, err := openIndex(ctx, l.place, l.State, encodedSuffix,
+		index.Options{Space: retrieve.EncodedSpace(m), Exact: l.options.Exact, Unwritten: l.options.Unwritten})
 	if err != nil {
 		return nil, err
 	}

@@ -178,7 +178,7 @@ function parts() {
   const state = (part) => {
     switch (part.state) {
       case "used": return [t("In use"), part.chunks && el("span", { class: "facts" }, t("{done} of {total} chunks encoded", { done: part.encoded ?? 0, total: part.chunks }))];
-      case "ready": return [t("Here. It is used after the next start of the server.")];
+      case "ready": return [t("Here. A better one is used.")];
       case "getting": return [el("progress", { max: part.bytes, value: part.done || null, "aria-label": t("Download") }), ` ${megabytes(part.done)} / ${megabytes(part.bytes)}`];
     }
     return [el("button", { type: "button", class: "plain", onclick: () => getPart(part.name) }, t("Get it ({size})", { size: megabytes(part.bytes) })), part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
