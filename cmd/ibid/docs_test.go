@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"ibid/data/datatest"
+	"ibid/retrieve/state/statetest"
 )
 
 // pages are the pages with commands to type.
@@ -359,4 +361,172 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	if checked < 10 {
 		t.Errorf("only %d names were looked for: the search for them is broken", checked)
 	}
+}
+
+// storeServer is the host name of stores on the pages.
+const storeServer = "db.example.org"
+
+// TestPagesStores runs the commands of the pages about stores on servers in their
+// order, on the sample library. The prelude substitutes the servers of the tests.
+// A served or copied library must answer, with citations.
+func TestPagesStores(t *testing.T) {
+	t.Parallel()
+	server := os.Getenv(statetest.Env)
+	if server == "" {
+		t.Skipf("%s is not set: '.ci/postgres DIR' starts a server and prints what to set", statetest.Env)
+	}
+	address, err := url.Parse(statetest.Database(t, server, "library"))
+	must(t, err)
+	const question, answer = "Where can I leave my car and what does it cost?", "costs 4 euros a day for everybody else.[1]"
+	script := &strings.Builder{}
+	type check struct{ at, command string }
+	var checks []check
+	fmt.Fprintln(script, "ibid ingest data/library")
+	kinds := make(map[string]bool)
+	for _, page := range pages {
+		for _, b := range blocksOf(t, page) {
+			for i, line := range strings.Split(b.text, "\n") {
+				if b.kind != "sh" || !strings.Contains(line, storeServer) {
+					continue
+				}
+				ask := "ibid ask '" + question + "'"
+				command, _, _ := strings.Cut(line, " #")
+				switch words := strings.Fields(command); words[1] {
+				case "serve":
+					ask = `curl -s http://127.0.0.1:8080/api/ask -d '{"question":"` + question + `"}'`
+					kinds["serve "+strings.SplitN(words[3], ":", 2)[0]] = true
+				case "copy":
+					to := words[5]
+					if strings.Contains(to, "://") {
+						ask += " --store " + to
+					} else {
+						ask += " --data " + to
+					}
+					kinds["copy "+strings.SplitN(to, ":", 2)[0]] = true
+				default:
+					t.Fatalf("%s:%d: this test cannot check %s", page, b.line+i, command)
+				}
+				fmt.Fprintf(script, "%s\nprintf '\\001'\n%s\nprintf '\\001'\n", line, ask)
+				checks = append(checks, check{fmt.Sprintf("%s:%d", page, b.line+i), command})
+			}
+		}
+	}
+	for _, kind := range []string{"serve postgres", "copy postgres", "copy ~/ibid-copy"} {
+		if !kinds[kind] {
+			t.Errorf("no page shows %s: %v", kind, kinds)
+		}
+	}
+	out := typeInto(t, script.String(), "POSTGRES="+address.User.String()+"@"+address.Host)
+	sections := strings.Split(out, "\x01")
+	if len(sections) != 2*len(checks)+1 {
+		t.Fatalf("%d commands ended, of %d:\n%s", len(sections)/2, len(checks), last(out, 4000))
+	}
+	for i, c := range checks {
+		if !strings.Contains(sections[2*i+1], answer) {
+			t.Errorf("%s: after\n%s\n%s\nthe answer is\n%s", c.at, c.command, sections[2*i], sections[2*i+1])
+		}
+	}
+}
+
+// shownKinds are the kinds of blocks without commands. TestPrograms runs the programs.
+var shownKinds = regexp.MustCompile("^(|text|json|yaml|ini|nginx|python|js|go)$")
+
+// commandLine matches a line that somebody would type.
+var commandLine = regexp.MustCompile(`^(\$|(sudo|ibid|cd|go|git|curl|docker|npm|pip|sh|bash|python3?|node|\./[a-z]+|[A-Z_]+=\S*) )`)
+
+// untyped finds the commands of a page that no test runs: in a block of another
+// kind than sh and console, or in an indented one.
+func untyped(page string) (faults []string) {
+	kind, inside := "", false
+	for i, line := range strings.Split(page, "\n") {
+		if fence, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
+			kind, inside = fence, !inside
+			if inside && kind != "sh" && kind != "console" && !shownKinds.MatchString(kind) {
+				faults = append(faults, fmt.Sprintf("%d: the kind of block %q is unknown: use sh, console or text", i+1, kind))
+			}
+			continue
+		}
+		code, indented := strings.CutPrefix(strings.Replace(line, "\t", "    ", 1), "    ")
+		if inside && shownKinds.MatchString(kind) {
+			code, indented = line, true
+		} else if inside {
+			continue
+		}
+		if indented && commandLine.MatchString(code) {
+			faults = append(faults, fmt.Sprintf("%d: no test runs this command: put it in a block of the kind sh or console", i+1))
+		}
+	}
+	return faults
+}
+
+// The commands in notRun are on a page.
+func TestNotRunIsThere(t *testing.T) {
+	t.Parallel()
+	there := make(map[string]bool)
+	for _, page := range pages {
+		for _, b := range blocksOf(t, page) {
+			for line := range strings.SplitSeq(b.text, "\n") {
+				command, _, _ := strings.Cut(line, " #")
+				there[strings.TrimSpace(command)] = true
+			}
+		}
+	}
+	for command := range notRun {
+		if !there[command] {
+			t.Errorf("no page has the command %s of notRun", command)
+		}
+	}
+}
+
+// longMeasure matches a command that measures for minutes or hours, on sets that
+// may be missing. No test runs it; .ci/full has them or their like.
+var longMeasure = regexp.MustCompile(`^(?:cd (\S+) && )?(?:IBID_[A-Z_]+=(?:"[^"]*"|\S+) )+go test (?:\./(\S+) )?(.*)`)
+
+// TestPagesMeasures: the tests that the pages tell readers to run exist.
+func TestPagesMeasures(t *testing.T) {
+	t.Parallel()
+	wanted := regexp.MustCompile(`-(run|bench) '?([^' ]+)'?`)
+	found := 0
+	for _, page := range pages {
+		for _, b := range blocksOf(t, page) {
+			for i, line := range strings.Split(b.text, "\n") {
+				m := longMeasure.FindStringSubmatch(line)
+				if m == nil {
+					continue
+				}
+				kind, names := "Test", ""
+				for _, w := range wanted.FindAllStringSubmatch(m[3], -1) {
+					if w[1] == "bench" {
+						kind = "Benchmark"
+					}
+					names = w[2] // -bench comes after -run
+				}
+				top, _, _ := strings.Cut(names, "/")
+				for name := range strings.SplitSeq(top, "|") {
+					found++
+					if !declares(t, m[1]+m[2], regexp.MustCompile(`(?m)^func `+kind+`\w*`+regexp.QuoteMeta(name))) {
+						t.Errorf("%s:%d: %s has no %s of %q", page, b.line+i, m[1]+m[2], kind, name)
+					}
+				}
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d were looked for: the search for them is broken", found)
+	}
+}
+
+// declares reports whether the tests of a package match a pattern.
+func declares(t *testing.T, pkg string, what *regexp.Regexp) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(moduleRoot(t), filepath.FromSlash(pkg), "*_test.go"))
+	must(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		must(t, err)
+		if what.Match(data) {
+			return true
+		}
+	}
+	return false
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"image"
 	"image/png"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,18 +40,7 @@ func TestDrawnPages(t *testing.T) {
 	writeFiles(t, folder, map[string]string{"changed.pdf": string(sample)})
 	must(t, os.Remove(filepath.Join(folder, "gone.pdf")))
 
-	get := func(path string, status int) []byte {
-		t.Helper()
-		reply, err := http.Get(address + path)
-		must(t, err)
-		defer reply.Body.Close()
-		body, err := io.ReadAll(reply.Body)
-		must(t, err)
-		if reply.StatusCode != status {
-			t.Fatalf("%s: %s: %.300s", path, reply.Status, body)
-		}
-		return body
-	}
+	get := func(path string, status int) []byte { return fetch(t, "GET", address+path, "", "", status) }
 	picture := func(path string) image.Image {
 		t.Helper()
 		img, err := png.Decode(bytes.NewReader(get(path, http.StatusOK)))

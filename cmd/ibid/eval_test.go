@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -10,8 +13,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"ibid/answer"
 	"ibid/answer/openai/openaitest"
+	"ibid/cite"
+	"ibid/cite/support"
 	"ibid/cmd/ibid/eval"
 	"ibid/data/datatest"
 )
@@ -134,5 +144,291 @@ func TestSample(t *testing.T) {
 	got := sample(items, 10)
 	if len(slices.Compact(slices.Clone(got))) != 10 || !slices.IsSorted(got) || !slices.Equal(got, sample(items, 10)) {
 		t.Error(got)
+	}
+}
+
+// sampleReport is about five questions, of which each figure can be counted by hand.
+func sampleReport() *evalReport {
+	right := answered(eval.Question{ID: "q1", Text: "When is tea served?", Kind: "single", Answers: []string{"at four"},
+		Expected: "Tea is served at four", Documents: []string{"tea.md"}},
+		"Tea is served at four [1]. It is free [1].", "tea.md", retrieved("tea.md", true, "Tea is served at four."),
+		retrieved("boats.md", false, ""), retrieved("tea.md", false, "Milk."))
+	right.Citations = []cite.Citation{{Number: 1, Document: "tea.md", Quote: "served at four", Support: .9, Verdict: "quoted", TextEnd: 26},
+		{Number: 1, Document: "tea.md", Quote: "Milk", Support: .1, Verdict: "weak", TextStart: 27, TextEnd: 42}}
+	right.Unsupported = []cite.Unsupported{{TextStart: 27, TextEnd: 42, Reason: "weak"}}
+	wrong := answered(eval.Question{ID: "q2", Text: "Where do the boats stand?", Kind: "single", Answers: []string{"slipway"},
+		Documents: []string{"boats.md", "harbour.md"}},
+		"In the hall [1][2].", "tea.md", retrieved("tea.md", true, ""), retrieved("boats.md", true, ""))
+	wrong.Sources = append(wrong.Sources, cite.Source{Number: 2, Document: "boats.md", Title: "Boats"})
+	refused := unanswered(eval.Question{ID: "q3", Text: "Who mends the sails?", Answers: []string{"the sailmaker"},
+		Documents: []string{"sails.md"}}, "Not said.", retrieved("sails.md", false, ""), retrieved("tea.md", false, ""))
+	rightly := unanswered(eval.Question{ID: "q4", Text: "What does gold cost?", Kind: "off-topic", Unanswerable: true}, "Not said.",
+		retrieved("tea.md", false, ""), retrieved("boats.md", false, ""), retrieved("sails.md", true, ""))
+	open := answered(eval.Question{ID: "q5", Text: "And the weather?"}, "It rains [1].", "weather.md", retrieved("weather.md", true, ""))
+	r := &evalReport{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl",
+		Documents: 5, Chunks: 9, Settings: []setting{{"gate", "auto"}, {"model", "m"}, {"rerank-model", ""}},
+		Unread: []string{"club/scan.pdf: it has no text"}}
+	for i, o := range []*outcome{right, wrong, refused, rightly, open} {
+		o.Seconds = []float64{1, 2, .3, .2, .6}[i]
+		o.Usage = []answer.Usage{{Calls: 4, PromptTokens: 1000, CompletionTokens: 50},
+			{Calls: 2, PromptTokens: 500, CompletionTokens: 10}, {}, {}, {Calls: 1, PromptTokens: 100, CompletionTokens: 20}}[i]
+		o.check()
+		r.Outcomes = append(r.Outcomes, *o)
+	}
+	r.measure()
+	return r
+}
+
+// Every figure, counted by hand from the five outcomes.
+func TestFigures(t *testing.T) {
+	r := sampleReport()
+	want := map[string]float64{
+		"passed": 1 / 4., // q4; q5 is open
+		// q1 finds its document, q2 one of two, q3 its own.
+		"right_found": 1, "recall@5": (1 + .5 + 1) / 3,
+		// q1 has two right passages, of which one is kept; q2 one, kept; q3 one, skipped.
+		"gate_lost": 1 / 3.,
+		"right":     1 / 3., "false_refusals": 1 / 3., "closest": 0, "false_answers": 0,
+		// q1, q2 and q5 are answered, with 2, 1 and 1 citations, of which 1 is weak.
+		"cited": 1, "supported": 3 / 4., "unsupported": 1 / 4., "right_cited": 1,
+		"p50": .6, "p95": 2,
+		"calls": 7 / 5., "prompt_tokens": 1600 / 5., "completion_tokens": 80 / 5.,
+	}
+	for _, f := range r.Figures {
+		w, ok := want[f.Name]
+		if !ok {
+			t.Errorf("%s is %v, and was not counted", f.Name, f.Value)
+		}
+		if math.Abs(f.Value-w) > 1e-9 {
+			t.Errorf("%s is %v, want %v", f.Name, f.Value, w)
+		}
+		delete(want, f.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not measured: %v", want)
+	}
+	if r.Passed != 1 || r.Failed != 3 || r.Open != 1 {
+		t.Errorf("%d passed, %d failed, %d open", r.Passed, r.Failed, r.Open)
+	}
+}
+
+func TestReportText(t *testing.T) { checkGolden(t, "testdata/report.txt", sampleReport().text()) }
+
+// The page on measuring documents every cause and figure.
+func TestFiguresAreDocumented(t *testing.T) {
+	readme, err := os.ReadFile("eval/README.md")
+	must(t, err)
+	for _, c := range causes {
+		if !strings.Contains(string(readme), "| `"+string(c.cause)+"` |") {
+			t.Errorf("the cause %s is not documented", c.cause)
+		}
+	}
+	for _, f := range knownFigures() {
+		if !strings.Contains(string(readme), "`"+f.Name+"`") {
+			t.Errorf("the figure %s is not documented", f.Name)
+		}
+	}
+}
+
+// retrieved is a passage that was retrieved from a document, kept or not.
+func retrieved(document string, kept bool, text string) tracedPassage {
+	p := tracedPassage{Kept: kept, Verdict: answer.Relevant}
+	p.ID, p.Document, p.Text = document+"#1", document, text
+	if !kept {
+		p.Verdict = answer.Irrelevant
+	}
+	return p
+}
+
+// answered is an outcome whose answer cites a document.
+func answered(q eval.Question, text, document string, found ...tracedPassage) *outcome {
+	return &outcome{Question: q, Retrieved: found, Answer: cite.Answer{Answered: true, Text: text,
+		Sources:   []cite.Source{{Number: 1, Document: document, Title: document}},
+		Citations: []cite.Citation{{Number: 1, Document: document, Verdict: support.Quoted, TextEnd: len(text)}}}}
+}
+
+func unanswered(q eval.Question, text string, found ...tracedPassage) *outcome {
+	return &outcome{Question: q, Retrieved: found, Answer: cite.Answer{Reason: "nothing_relevant", Text: text}}
+}
+
+func TestOutcomes(t *testing.T) {
+	tea := eval.Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"}}
+	quote := eval.Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"},
+		Quotes: []string{"black tea is served at four"}}
+	none := eval.Question{Text: "What does gold cost?", Unanswerable: true}
+	found := retrieved("tea.md", true, "Black  tea is\nserved at four.")
+	skipped := retrieved("tea.md", false, "Black tea is served at four.")
+	other := retrieved("boats.md", true, "The boats are blue.")
+	refused := func(q eval.Question, found ...tracedPassage) *outcome { return unanswered(q, "No.", found...) }
+	uncited := answered(tea, "Tea is served at four.", "tea.md", found)
+	uncited.Sources, uncited.Citations = nil, nil
+	weakly := answered(tea, "Tea is served at four. It is free [1].", "tea.md", found)
+	weakly.Unsupported = []cite.Unsupported{{TextStart: 23, TextEnd: 38, Reason: "weak"}}
+	broken := answered(tea, "Tea is served at four", "tea.md", found)
+	broken.Incomplete, broken.Reason = true, "the server closed the connection"
+	for _, test := range []struct {
+		name string
+		o    *outcome
+		want string // the cause of a failure, or else the status
+		why  []string
+	}{
+		{"right", answered(tea, "Tea is served at four [1].", "tea.md", other, found), "passed", nil},
+		{"refused rightly", refused(none, other), "passed", nil},
+		{"refused without anything found", refused(none), "passed", nil},
+
+		{"not found", answered(tea, "It is blue [1].", "boats.md", other), "retrieval",
+			[]string{"none of the 1 retrieved passage is from a right document (tea.md)", "the answer contains none of “at four”",
+				"no right document (tea.md) is cited, but boats.md"}},
+		{"refused, not found", refused(tea, other, other), "retrieval",
+			[]string{"none of the 2 retrieved passages is from a right document (tea.md)",
+				"refused (nothing_relevant), although there is an answer"}},
+		{"the quote is missing", answered(quote, "It is blue [1].", "tea.md", retrieved("tea.md", true, "Green tea is served at five.")),
+			"retrieval",
+			[]string{"none of the 1 retrieved passage contains “black tea is served at four”", "the answer contains none of “at four”"}},
+		{"skipped", refused(tea, skipped, other), "gate",
+			[]string{"the gate skipped every right passage: tea.md#1", "refused (nothing_relevant), although there is an answer"}},
+		{"another was kept", refused(tea, skipped, found), "refusal", []string{"refused (nothing_relevant), although there is an answer"}},
+		{"wrong words", answered(tea, "Tea is served at five [1].", "tea.md", found), "generation",
+			[]string{"the answer contains none of “at four”"}},
+		{"broken off", broken, "generation", []string{"the answer is incomplete: the server closed the connection"}},
+		{"nothing cited", uncited, "citation", []string{"no source is cited"}},
+		{"another document cited", answered(tea, "Tea is served at four [1].", "boats.md", found, other), "citation",
+			[]string{"no right document (tea.md) is cited, but boats.md"}},
+		{"a sentence without support", weakly, "citation", []string{"nothing cited supports “It is free [1].”"}},
+		{"answered wrongly", answered(none, "Much [1].", "boats.md", other), "refusal", []string{"answered, although there is no answer"}},
+		{"error", &outcome{Question: tea, Error: "the model is gone"}, "error", []string{"the model is gone"}},
+
+		{"nothing known", answered(eval.Question{Text: "?"}, "Tea [1].", "tea.md", found), "open", nil},
+		{"nothing known, and refused", refused(eval.Question{Text: "?"}, found), "open", nil},
+		{"there is one, and no more is known", answered(eval.Question{Text: "?", HasAnswer: true}, "Tea [1].", "tea.md", found), "open", nil},
+		{"there is one, and refused", refused(eval.Question{Text: "?", HasAnswer: true}, found), "refusal",
+			[]string{"refused (nothing_relevant), although there is an answer"}},
+		{"documents alone", answered(eval.Question{Text: "?", Documents: []string{"tea.md"}}, "Tea [1].", "tea.md", found), "passed", nil},
+		{"a quote alone", answered(eval.Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "tea.md", found), "passed", nil},
+		{"a quote alone, skipped", answered(eval.Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "boats.md",
+			skipped, other),
+			"gate",
+			[]string{"the gate skipped every right passage: tea.md#1"}},
+		{"words", answered(eval.Question{Text: "?", Words: []string{"tea", "four", "milk"}}, "Tea at four [1].", "tea.md", found), "generation",
+			[]string{"the answer does not contain “milk”"}},
+		{"words in a number that cites", answered(eval.Question{Text: "?", Words: []string{"1"}}, "Tea at four [1].", "tea.md",
+			found), "generation",
+			[]string{"the answer does not contain “1”"}},
+		{"an answer in prose alone", answered(eval.Question{Text: "?", Expected: "Tea at five"}, "Tea at four [1].", "tea.md", found), "open",
+			nil},
+		{"an answer in prose, and refused", refused(eval.Question{Text: "?", Expected: "Tea at five"}, found), "refusal",
+			[]string{"refused (nothing_relevant), although there is an answer"}},
+	} {
+		test.o.check()
+		if test.why == nil {
+			test.why = []string{}
+		}
+		got := string(test.o.Status)
+		if test.o.Cause != "" {
+			got = string(test.o.Cause)
+		}
+		if diff := cmp.Diff(test.why, test.o.Why); diff != "" || got != test.want {
+			t.Errorf("%s: %s, want %s: %s", test.name, got, test.want, diff)
+		}
+	}
+}
+
+// Passages are right by their document, or by the quotes if there are some; excerpts
+// are short.
+func TestRightPassages(t *testing.T) {
+	long, quoted := retrieved("a.md", true, strings.Repeat("é", 700)), retrieved("b.md", true, "at four")
+	for _, test := range []struct {
+		question eval.Question
+		want     []bool
+	}{
+		{eval.Question{Documents: []string{"a.md"}}, []bool{true, false}},
+		{eval.Question{Documents: []string{"a.md"}, Quotes: []string{"At  four"}}, []bool{false, true}},
+		{eval.Question{}, []bool{false, false}},
+	} {
+		o := &outcome{Question: test.question, Retrieved: []tracedPassage{long, quoted}}
+		o.check()
+		if got := []bool{o.Retrieved[0].Right, o.Retrieved[1].Right}; !slices.Equal(got, test.want) {
+			t.Errorf("%+v: %v, want %v", test.question, got, test.want)
+		}
+		if got := o.Retrieved[0].Text; got != strings.Repeat("é", 600)+"…" {
+			t.Errorf("%d characters", len(got))
+		}
+	}
+}
+
+// checkPage checks that a page loads and runs nothing, and that its links lead somewhere.
+func checkPage(t *testing.T, page string) {
+	t.Helper()
+	ids, style, policy := map[string]bool{}, "", ""
+	var links []string
+	for z := html.NewTokenizer(strings.NewReader(page)); z.Next() != html.ErrorToken; {
+		token := z.Token()
+		if token.Type == html.TextToken && strings.Contains(token.Data, "{") && style == "" {
+			style = token.Data
+		}
+		if strings.Contains(" script img iframe link base object embed form ", " "+token.Data+" ") && token.Type != html.TextToken {
+			t.Errorf("there is a <%s>", token.Data)
+		}
+		for _, a := range token.Attr {
+			switch {
+			case strings.HasPrefix(a.Key, "on"), strings.Contains(" style src srcset action ", " "+a.Key+" "), a.Key == "href" && a.Val[0] != '#':
+				t.Errorf("<%s %s=%q>", token.Data, a.Key, a.Val)
+			case a.Key == "href":
+				links = append(links, a.Val[1:])
+			case a.Key == "id" && ids[a.Val]:
+				t.Errorf("two elements have the id %q", a.Val)
+			case a.Key == "id":
+				ids[a.Val] = true
+			case a.Key == "content" && strings.HasPrefix(a.Val, "default-src 'none'; "):
+				policy = a.Val
+			}
+		}
+	}
+	for _, to := range links {
+		if !ids[to] {
+			t.Errorf("a link leads to #%s, which is not there", to)
+		}
+	}
+	sum := sha256.Sum256([]byte(style))
+	if !strings.Contains(policy, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") {
+		t.Errorf("the policy %q does not name the style, or lets something else in", policy)
+	}
+	if i := strings.IndexFunc(page, func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' || r == '\u202e' || r == '\u2066' || r == '\ufeff'
+	}); i >= 0 {
+		t.Errorf("there is a hidden character in the page: %q", page[i:i+3])
+	}
+}
+
+func TestReportPage(t *testing.T) {
+	hostile := sampleReport()
+	for i := range hostile.Outcomes {
+		o := &hostile.Outcomes[i]
+		o.Question.Text, o.Text, o.Reason = `</style><script>document.title = "taken"</script>`, "a\u202egnp.exe\u2066 nul\x00 \xff",
+			`"><img src=x onerror=alert(1)>`
+		o.Why, o.Status, o.Cause = []string{`<iframe src="https://evil.example/">`, "{{.Version}}"}, failedStatus, atGate
+		for j := range o.Citations {
+			o.Citations[j].TextStart, o.Citations[j].TextEnd = 0, len(o.Text)
+		}
+	}
+	hostile.Causes = []causeCount{{atGate, len(hostile.Outcomes)}}
+	for name, test := range map[string]struct {
+		report *evalReport
+		want   []string
+	}{
+		"sample": {sampleReport(), []string{"nothing cited supports “It is free [1].”", "the gate skipped every right passage: sails.md#1",
+			"<strong>1</strong> passed, <strong>3</strong> failed, <strong>1</strong> open"}},
+		"hostile": {hostile, []string{"⟨U+202E⟩gnp.exe⟨U+2066⟩ nul⟨U+0000⟩", "&lt;script&gt;document.title", "{{.Version}}"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			must(t, test.report.writeHTML(&b))
+			checkPage(t, b.String())
+			for _, want := range test.want {
+				if !strings.Contains(strings.ReplaceAll(b.String(), "&#43;", "+"), want) {
+					t.Errorf("the page does not contain %q", want)
+				}
+			}
+		})
 	}
 }

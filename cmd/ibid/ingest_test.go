@@ -1,10 +1,26 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"ibid/data/datatest"
+	"ibid/ingest"
 )
 
 // A bar ends with the task, also before the last item or the first.
@@ -27,4 +43,260 @@ func TestMeterEnds(t *testing.T) {
 			t.Errorf("after %d of 3 files it says %q", done, said)
 		}
 	}
+}
+
+// A measured is a run of the program over a folder.
+type measured struct {
+	changes []ingest.Change
+	total   tally
+	code    int
+	stderr  string
+	peak    int64         // memory of the program itself, in bytes; 0 if unknown
+	busy    time.Duration // CPU time, with its child processes
+}
+
+// measure ingests a folder in a process of its own.
+func measure(t testing.TB, folder string, flags ...string) (m measured) {
+	t.Helper()
+	cmd := command(t.Context(), t.TempDir(), append([]string{"ingest", "--json", "--ocr=off", folder}, flags...)...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		// The peak never falls: at the last line it is that of the run.
+		m.peak = max(m.peak, peakOf(cmd.Process.Pid))
+		var c struct {
+			ingest.Change
+			Total *tally `json:"total"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatalf("%v: %s", err, lines.Text())
+		}
+		if c.Total != nil {
+			m.total = *c.Total
+			continue
+		}
+		m.changes = append(m.changes, c.Change)
+	}
+	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	m.code, m.stderr = cmd.ProcessState.ExitCode(), errs.String()
+	m.busy = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return m
+}
+
+// peakOf reads the high water mark of a process's memory, on Linux.
+func peakOf(pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kB, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kB << 10
+}
+
+// raced reports whether the race detector is on, which needs ten times the
+// memory.
+func raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return false
+	}
+	for _, s := range info.Settings {
+		if s.Key == "-race" {
+			return s.Value == "true"
+		}
+	}
+	return false
+}
+
+// Files of every kind are ingested in one run. Each is accounted for, also in an
+// archive, and none stops the program.
+func TestEveryFileIsAccountedFor(t *testing.T) {
+	t.Parallel()
+	folder, files := someFiles(t, datatest.Sets(t, "files"))
+	m := measure(t, folder)
+	if m.code != exitPartial && m.code != exitDone { // some of the files are broken
+		t.Fatalf("exit code %d: %s", m.code, m.stderr)
+	}
+	byPath := make(map[string]ingest.Change)
+	counts := make(map[ingest.Action]int)
+	for _, c := range m.changes {
+		if byPath[c.Path].Action != "" {
+			t.Errorf("%s is listed twice", c.Path)
+		}
+		byPath[c.Path] = c
+		counts[c.Action]++
+		if (c.Action == ingest.Failed || c.Action == ingest.Skipped) && c.Reason == "" {
+			t.Errorf("%s is %s without a reason", c.Path, c.Action)
+		}
+		for _, sign := range []string{"crashed", "took more than", "panic"} {
+			if strings.Contains(c.Reason, sign) {
+				t.Errorf("%s: %s", c.Path, c.Reason)
+			}
+		}
+	}
+	below := func(p string) bool { // a file of an archive is the archive's account
+		for other := range byPath {
+			if strings.HasPrefix(other, p+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	for _, p := range files {
+		if byPath[p].Action == "" && !below(p) {
+			t.Errorf("%s is not accounted for", p)
+		}
+	}
+	total := m.total
+	if total.Seen != len(m.changes) || total.Added+total.Updated+total.Unchanged+total.Renamed+total.Skipped+total.Failed != total.Seen {
+		t.Errorf("%d lines, and the totals say %s", len(m.changes), total)
+	}
+	for action, want := range map[ingest.Action]int{ingest.Added: total.Added, ingest.Skipped: total.Skipped, ingest.Failed: total.Failed} {
+		if counts[action] != want {
+			t.Errorf("%d lines say %s, and the total says %d", counts[action], action, want)
+		}
+	}
+	t.Logf("figure: %d files in the folder, %s; %d chunks, %.0f s of CPU, peak memory %d MB",
+		len(files), total, total.Chunks, m.busy.Seconds(), m.peak>>20)
+	if m.peak > 512<<20 && !raced() {
+		t.Errorf("the program used %d MB", m.peak>>20)
+	}
+}
+
+// someFiles links a twentieth of the files below a folder into a folder of their
+// own, and returns it with their paths; in a campaign it is the folder itself.
+func someFiles(t *testing.T, from string) (folder string, files []string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			p, err = filepath.Rel(from, p)
+			files = append(files, filepath.ToSlash(p))
+		}
+		return err
+	})
+	must(t, err)
+	if datatest.Campaign() {
+		return from, files
+	}
+	folder, files = t.TempDir(), datatest.Pick(t, files)
+	for _, name := range files {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		must(t, err)
+		writeFiles(t, folder, map[string]string{name: string(data)})
+	}
+	return folder, files
+}
+
+// A site is read by the command line and by the server, and read again; limits are
+// reported, and a site that was never there leaves nothing.
+func TestSites(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	pages := map[string]string{
+		"/docs/":       `<a href="hours">hours</a> <a href="keys">keys</a> <a href="private/x">no</a> <a href="private/y">no</a>`,
+		"/docs/hours":  "<h1>Hours</h1><p>The chart room opens at nine in the morning.",
+		"/docs/keys":   "<h1>Keys</h1><p>The spare key of the boathouse hangs behind the kitchen door.",
+		"/alone":       "<h1>Fees</h1><p>The mooring fee is 240 crowns a season.",
+		"/robots.txt":  "User-agent: *\nDisallow: /docs/private/\n",
+		"/docs/unseen": "nothing links here",
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		text, ok := pages[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, text)
+	}))
+	t.Cleanup(web.Close)
+	data, site := t.TempDir(), web.URL+"/docs/"
+	ingest := func(want ...string) {
+		t.Helper()
+		out, errs, code := ibid(t, data, "ingest", "--fetch-private", site)
+		for _, w := range want {
+			if !strings.Contains(out+errs, w) || code != exitDone {
+				t.Errorf("exit code %d, %q is missing in:\n%s%s", code, w, out, errs)
+			}
+		}
+	}
+
+	ingest("hours.html (1 chunk)", "keys.html (1 chunk)", "2 pages of it left out, as its robots.txt asks")
+	out := mustRun(t, data, "ask", "--json", "When does the chart room open?")
+	if want := site + "hours#:~:text="; !strings.Contains(out, want) {
+		t.Errorf("%s is missing in %s", want, out)
+	}
+	mu.Lock()
+	pages["/docs/hours"] = "<h1>Hours</h1><p>The chart room opens at ten in the morning."
+	delete(pages, "/docs/keys")
+	mu.Unlock()
+	ingest("updated", "removed", "1 updated", "1 removed")
+	out, _, _ = ibid(t, data, "ingest", "--json", "--fetch-private", "--max-pages", "1", site)
+	for _, want := range []string{`{"notice":{"site":"` + site + `","code":"many_pages","n":1,`, `"url":"` + site + `hours"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s is missing in %s", want, out)
+		}
+	}
+	if out, errs, code := ibid(t, data, "ingest", "--fetch-private", "--max-pages", "1", site); code != exitDone ||
+		!strings.Contains(out+errs, "not all of it was read: it has more than 1 pages (--max-pages)") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+
+	for address, want := range map[string]string{site: "--fetch-private", "file:///etc/passwd": "",
+		"https://user:secret@example.org/": "remove them"} {
+		out, errs, code := ibid(t, data, "ingest", address)
+		if code == exitDone || !strings.Contains(errs, want) || strings.Contains(out+errs, "secret") {
+			t.Errorf("%s: exit code %d: %s%s", address, code, out, errs)
+		}
+	}
+	if _, errs, code := ibid(t, data, "ingest", "--fetch-private", web.URL+"/missing/"); code == exitDone || !strings.Contains(errs, "404") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	mirrors, err := os.ReadDir(filepath.Join(data, "sites"))
+	if err != nil || len(mirrors) != 1 {
+		t.Errorf("%v, %v", mirrors, err)
+	}
+
+	// The server reads a site again that was read more than a day ago.
+	index := filepath.Join(data, "sites", mirrors[0].Name(), "index.json")
+	saved, err := os.ReadFile(index)
+	must(t, err)
+	var state map[string]any
+	must(t, json.Unmarshal(saved, &state))
+	state["started"], state["ended"] = time.Now().Add(-25*time.Hour), time.Now().Add(-25*time.Hour)
+	saved, err = json.Marshal(state)
+	must(t, err)
+	must(t, os.WriteFile(index, saved, 0o600))
+	mu.Lock()
+	pages["/docs/hours"] = "<h1>Hours</h1><p>The chart room opens at eleven in the morning."
+	mu.Unlock()
+	url := serve(t, data, "--fetch-private")
+	ready(t, url)
+	eventually(t, "the site is read again", func() bool {
+		return strings.Contains(ask(t, url, "When does the chart room open?").Text, "at eleven")
+	})
+	reply, err := http.Post(url+"/api/documents?url="+web.URL+"/alone", "", nil)
+	must(t, err)
+	reply.Body.Close()
+	if reply.StatusCode != http.StatusAccepted {
+		t.Fatalf("status %d", reply.StatusCode)
+	}
+	eventually(t, "the page is read", func() bool { return strings.Contains(ask(t, url, "What is the mooring fee?").Text, "240 crowns") })
 }

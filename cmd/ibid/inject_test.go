@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,4 +139,136 @@ func hostileFolder(t *testing.T, folder string, texts []string) {
 	}
 	files["table.csv"] = table.String()
 	writeFiles(t, folder, files)
+}
+
+// TestCanaries sends secrets and words of documents and questions through every
+// route, with valid keys and others, while the model fails in every way that
+// repeats its input. None of them is in the debug log, an error or the metrics.
+func TestCanaries(t *testing.T) {
+	t.Parallel()
+	const (
+		upstreamKey = "sk-canaryupstream0123456789"
+		inDocument  = "canarydocumentword"
+		inTitle     = "canarytitleword"
+		inQuestion  = "canaryquestionword"
+		inName      = "canaryfilename"
+		inHistory   = "canaryhistoryword"
+	)
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, map[string]string{inName + ".md": "# " + inTitle + "\n\nThe " + inDocument +
+		" opens at nine, and the chart room too.\n"})
+	faults := append([]openaitest.Fault{"", openaitest.Unauthorized},
+		datatest.Pick(t, []openaitest.Fault{openaitest.EchoHeaders, openaitest.NotHTTP,
+			openaitest.ContextLength, openaitest.HTML, openaitest.ErrorString, openaitest.Reset, openaitest.ContentFilter, openaitest.NoFinish})...)
+	fault := make(chan openaitest.Fault, 1)
+	model := openaitest.Start(t, &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
+		f := <-fault
+		fault <- f
+		if r.Role == "judge" && f == "" {
+			return openaitest.Reply{Text: "yes"}
+		}
+		return openaitest.Reply{Text: "The " + inDocument + " opens at nine [1].", Fault: f}
+	}})
+	fault <- ""
+
+	keyFile := filepath.Join(t.TempDir(), "key")
+	must(t, os.WriteFile(keyFile, []byte(upstreamKey), 0o600))
+	key, write := makeKey(t, data, "reader"), makeKey(t, data, "writer", "--scope", "write")
+	server := start(t, data, "--auth", "on", "--log-level", "debug",
+		"--model", "scripted", "--base-url", model, "--api-key-file", keyFile, "--gate", "model", "--no-fallback", folder)
+	url := server.url
+	ready(t, url)
+
+	secrets := []string{key, write, strings.TrimPrefix(key, "ibid_"), upstreamKey}
+	words := []string{inDocument, inTitle, inQuestion, inHistory}
+	var routes struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	resp := asked(t, "GET", url+"/openapi.json", key, "")
+	if err := json.NewDecoder(resp.Body).Decode(&routes); err != nil || len(routes.Paths) < 10 {
+		t.Fatalf("%d paths: %v", len(routes.Paths), err)
+	}
+	resp.Body.Close()
+	requests, failures := 0, 0
+	send := func(method, path, key, body string, headers ...string) {
+		t.Helper()
+		resp := asked(t, method, url+path, key, body, headers...)
+		defer resp.Body.Close()
+		reply, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Errorf("%s %s: %v", method, path, err)
+		}
+		requests++
+		for _, s := range secrets {
+			if bytes.Contains(reply, []byte(s)) {
+				t.Errorf("%s %s: the reply has a secret: %.300s", method, path, reply)
+			}
+		}
+		if resp.StatusCode < 500 {
+			return
+		}
+		failures++
+		for _, w := range words {
+			if bytes.Contains(reply, []byte(w)) {
+				t.Errorf("%s %s: the error has %q: %.300s", method, path, w, reply)
+			}
+		}
+	}
+	question := `{"question":"When does the ` + inDocument + ` open, ` + inQuestion + `?","history":[{"role":"user","content":"` +
+		inHistory + `"}]}`
+	for _, f := range faults {
+		<-fault
+		fault <- f
+		for _, accept := range []string{"application/json", "text/event-stream"} {
+			send("POST", "/api/ask", key, question, "Content-Type: application/json", "Accept: "+accept)
+		}
+		send("POST", "/mcp", key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":`+question+`}}`,
+			"Content-Type: application/json", "Accept: application/json, text/event-stream")
+	}
+	// Valid keys from an address are accepted even after many that are not.
+	send("GET", "/api/documents", write, "")
+	send("GET", "/api/documents", "ibid_"+inQuestion, "")
+	type request struct{ method, path, key string }
+	var all []request
+	for path, methods := range routes.Paths {
+		at := strings.NewReplacer("{id}", inQuestion, "{path}", inName+".md", "{document}", inName+".md", "{name}", inName).Replace(path)
+		for method := range methods {
+			for _, with := range []string{write, "", "ibid_" + inQuestion, write[:len(write)-1] + "x"} {
+				all = append(all, request{strings.ToUpper(method), at, with})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b request) int {
+		return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.method, b.method))
+	})
+	for _, r := range datatest.Pick(t, all) {
+		send(r.method, r.path+"?canary="+inQuestion, r.key, question, "Content-Type: application/json",
+			"Referer: https://example.org/"+inQuestion,
+			"User-Agent: "+inQuestion, "Cookie: ibid_session="+write, "Accept: application/json, text/event-stream", "Ibid-Run: "+inQuestion)
+	}
+	metrics := asked(t, "GET", url+"/metrics", key, "")
+	figures, err := io.ReadAll(metrics.Body)
+	metrics.Body.Close()
+	if err != nil || !bytes.Contains(figures, []byte(`ibid_model_call_failures_total{kind="auth",role="condense"}`)) ||
+		!bytes.Contains(figures, []byte(`ibid_problems_total{code="bad_key"}`)) {
+		t.Errorf("%v: the metrics lack what was done:\n%s", err, figures)
+	}
+	server.stop()
+	log := server.log.String()
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "msg=request ") && !strings.Contains(line, " id=") {
+			t.Errorf("a line without the id of its request: %s", line)
+		}
+	}
+	for what, text := range map[string]string{"log": log, "metrics": string(figures)} {
+		for _, s := range append(secrets, words...) {
+			if i := strings.Index(text, s); i >= 0 {
+				t.Errorf("the %s has %q: …%s", what, s, text[max(0, i-300):min(len(text), i+100)])
+			}
+		}
+	}
+	t.Logf("%d requests, %d failures, %d bytes of log", requests, failures, len(log))
+	if failures == 0 {
+		t.Error("nothing failed")
+	}
 }

@@ -1,10 +1,18 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,9 +84,10 @@ func TestLoad(t *testing.T) {
 	}
 	eventually(t, "all readers", func() bool { return called.Load() == int64(readers) })
 	for range 10 {
-		status, header, reply := post(t, server.url+"/api/ask", "application/json", `{"question":"When does chart room 1 open?"}`)
-		if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" {
-			t.Errorf("a reader over the limit gets status %d, Retry-After %q: %s", status, header.Get("Retry-After"), reply)
+		resp := asked(t, http.MethodPost, server.url+"/api/ask", "", `{"question":"When does chart room 1 open?"}`)
+		resp.Body.Close()
+		if after := resp.Header.Get("Retry-After"); resp.StatusCode != http.StatusTooManyRequests || after == "" {
+			t.Errorf("a reader over the limit gets status %d, Retry-After %q", resp.StatusCode, after)
 		}
 	}
 	close(release)
@@ -91,12 +100,335 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// post sends JSON, and returns the reply.
-func post(t *testing.T, url, accept, body string) (status int, header http.Header, reply []byte) {
+// TestStreamsEnd stops a server in the middle of many streams, on a machine whose
+// processors others take: every stream that has begun has an end.
+func TestStreamsEnd(t *testing.T) {
+	datatest.CampaignOnly(t)
+	const readers = 200
+	model := openaitest.Start(t, &openaitest.Handler{PerToken: 50 * time.Millisecond,
+		Reply: func(r openaitest.Request) openaitest.Reply {
+			return openaitest.Reply{Text: countedOut(askedRoom(r), 2000)}
+		}})
+	server := startProcess(t, rooms(t, 500), "--model", "m", "--base-url", model, "--gate", "score", "--no-self-test")
+	ready(t, server.url)
+	compete(t)
+	var begun, ended, whole atomic.Int32
+	var mu sync.Mutex
+	var torn []string
+	var reading sync.WaitGroup
+	for i := range readers {
+		reading.Go(func() {
+			body := fmt.Sprintf(`{"model":"ibid","stream":true,"messages":[{"role":"user","content":"When does chart room %d open?"}]}`, i)
+			resp, err := http.Post(server.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+			if err != nil {
+				return
+			}
+			defer resp.Body.Close()
+			lines, last, first := bufio.NewScanner(resp.Body), "", true
+			lines.Buffer(nil, 1<<20)
+			for lines.Scan() {
+				if lines.Text() == "" {
+					continue
+				}
+				if last = lines.Text(); first {
+					first = false
+					begun.Add(1)
+				}
+			}
+			switch {
+			case last == "data: [DONE]" && lines.Err() == nil:
+				whole.Add(1)
+			case !first:
+				mu.Lock()
+				torn = append(torn, fmt.Sprintf("%v after %.300q", lines.Err(), last))
+				mu.Unlock()
+			}
+			ended.Add(1)
+		})
+	}
+	eventually(t, "the streams", func() bool { return begun.Load() >= readers*9/10 })
+	server.stop()
+	reading.Wait()
+	t.Logf("figure: %d streams begun, %d with an end, %d torn", begun.Load(), whole.Load(), len(torn))
+	if len(torn) > 0 {
+		t.Errorf("%s\n%s", strings.Join(torn, "\n"), server.log)
+	}
+}
+
+// runRelay sends requests to a model, and its replies line by line as they arrive:
+// the least that a server between readers and a model does.
+func runRelay(model string, stdout io.Writer) int {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
+	err = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req, err := http.NewRequestWithContext(r.Context(), r.Method, model+strings.TrimPrefix(r.URL.Path, "/v1"), r.Body)
+		if err != nil {
+			return
+		}
+		req.Header = r.Header
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer resp.Body.Close()
+		for lines := bufio.NewReader(resp.Body); ; {
+			line, err := lines.ReadBytes('\n')
+			if _, wrote := w.Write(line); err != nil || wrote != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+		}
+	}))
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// cpuOf returns the processor time that a process has used, on Linux.
+func cpuOf(t *testing.T, pid int) time.Duration {
 	t.Helper()
-	resp := asked(t, http.MethodPost, url, "", body, "Content-Type: application/json", "Accept: "+accept)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Skipf("this system does not tell the processor time of a process: %v", err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	var ticks int
+	for _, field := range strings.Fields(rest)[11:13] { // utime and stime
+		n, err := strconv.Atoi(field)
+		must(t, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / 100
+}
+
+// A chatLoad has the times that the readers of one server measured, and their cost.
+type chatLoad struct {
+	gaps []time.Duration // between the tokens of each reader, the shortest first
+	torn int             // replies without their last token or their end
+	cpu  time.Duration   // of the server, for one answer
+}
+
+func (l chatLoad) String() string {
+	return fmt.Sprintf("%v of processor time for an answer, p99 between tokens %v, %d torn", l.cpu, percentile(l.gaps, 99), l.torn)
+}
+
+// percentile returns one of a sorted list, 0 if it is empty.
+func percentile(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[len(sorted)*percent/100]
+}
+
+// aboutRoom returns an answer of some eighty tokens whose statements the document bears out.
+func aboutRoom(room int) string {
+	return fmt.Sprintf("Chart room %d opens at nine and closes at five.[1] Its key hangs behind door %d.[1] The log of the room lies on "+
+		"the table under the window.[1] Room %d opens at nine.[1] Room %d closes at five.[1] The key of chart room %d hangs behind door %d.[1] "+
+		"The log lies on the table.[1]", room, 3*room, room, room, room, 3*room)
+}
+
+// measureLoad has readers ask a server over a time, each about a room of its own.
+func measureLoad(t *testing.T, server running, model string, readers int, over time.Duration) (l chatLoad) {
+	t.Helper()
+	before := cpuOf(t, server.pid)
+	var mu sync.Mutex
+	var reading sync.WaitGroup
+	for i := range readers {
+		reading.Go(func() {
+			time.Sleep(time.Duration(i) * over / time.Duration(readers))
+			gaps, text, whole := readChat(t.Context(), server.url, model, i)
+			mu.Lock()
+			defer mu.Unlock()
+			l.gaps = append(l.gaps, gaps...)
+			if !whole || !strings.Contains(text, "The log lies on the table") {
+				l.torn++
+				t.Logf("torn: %q", text)
+			}
+		})
+	}
+	reading.Wait()
+	time.Sleep(2 * time.Second) // the records of the last answers are written
+	l.cpu = (cpuOf(t, server.pid) - before) / time.Duration(readers)
+	slices.Sort(l.gaps)
+	return l
+}
+
+// readChat asks about a room, and returns the times between the pieces of the text, the
+// text and whether the stream has its end. It ends with ctx.
+func readChat(ctx context.Context, url, model string, room int) (gaps []time.Duration, text string, ended bool) {
+	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"When does chart room %d open?"}]}`, model, room)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		return nil, "", false
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return nil, "", false
+	}
 	defer resp.Body.Close()
-	reply, err := io.ReadAll(resp.Body)
-	must(t, err)
-	return resp.StatusCode, resp.Header, reply
+	last := time.Time{}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		ended = ended || line == "data: [DONE]"
+		if ended || !strings.Contains(line, `"content":`) {
+			continue
+		}
+		now := time.Now()
+		if !last.IsZero() {
+			gaps = append(gaps, now.Sub(last))
+		}
+		last = now
+		var chunk struct {
+			Choices []struct{ Delta struct{ Content string } }
+		}
+		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &chunk) == nil && len(chunk.Choices) > 0 {
+			text += chunk.Choices[0].Delta.Content
+		}
+	}
+	return gaps, text, ended && lines.Err() == nil
+}
+
+// measureLeaving has readers leave after the model's request has begun, and returns how
+// long after each it ended, sorted.
+func measureLeaving(t *testing.T, url string, readers int, begun <-chan bool, closed <-chan time.Time) (took []time.Duration) {
+	t.Helper()
+	for i := range readers {
+		ctx, leave := context.WithCancel(t.Context())
+		go readChat(ctx, url, "ibid", i)
+		<-begun
+		time.Sleep(200 * time.Millisecond)
+		left := time.Now()
+		leave()
+		select {
+		case at := <-closed:
+			took = append(took, at.Sub(left))
+		case <-time.After(time.Minute):
+			t.Fatalf("reader %d left, and the model's request goes on", i)
+		}
+	}
+	slices.Sort(took)
+	return took
+}
+
+// TestLoadNextToRelay compares the server with a relay of thirty lines between the same
+// readers and the same model: with its default flags, where each statement is proved before
+// it is shown, and with --unproved off, where each token is. Both are measured again when
+// other programs take all processors. Torn replies and lost records fail it, and so do times
+// and costs over those that are aimed at for 500 readers on an idle machine; IBID_READERS are
+// fewer on a busy one.
+func TestLoadNextToRelay(t *testing.T) {
+	datatest.CampaignOnly(t)
+	const perToken, over = 50 * time.Millisecond, 20 * time.Second
+	readers := 500
+	if fewer, err := strconv.Atoi(os.Getenv("IBID_READERS")); err == nil {
+		readers = fewer
+	}
+	begun, closed := make(chan bool, 2*readers+100), make(chan time.Time, 2*readers+100)
+	forget := func() {
+		for range len(closed) {
+			<-begun
+			<-closed
+		}
+	}
+	model := openaitest.Start(t, &openaitest.Handler{
+		PerToken: perToken,
+		Reply: func(r openaitest.Request) openaitest.Reply {
+			begun <- true
+			return openaitest.Reply{Text: aboutRoom(askedRoom(r))}
+		},
+		Done: func(openaitest.Exchange) { closed <- time.Now() },
+	})
+	relay := exec.CommandContext(t.Context(), "ibid-relay", model)
+	least := running{url: listening(t, relay)}
+	least.pid = relay.Process.Pid
+	relayed := measureLoad(t, least, "m", readers, over)
+	p99 := percentile(relayed.gaps, 99)
+	idle := readers >= 500 && p99 < 2*perToken
+	t.Logf("figure: %d readers in %v; relay: %v", readers, over, relayed)
+	free := compete(t)
+	t.Logf("figure: relay, with a competitor on each processor: %v", measureLoad(t, least, "m", readers, over))
+	free()
+	aim := func(met bool, format string, args ...any) {
+		t.Helper()
+		if !met && idle && !raced() {
+			t.Errorf(format, args...)
+		}
+	}
+	for _, flags := range [][]string{nil, {"--unproved", "off"}} {
+		server := startProcess(t, rooms(t, 4000), append(flags, "--model", "m", "--base-url", model, "--gate", "score", "--no-self-test",
+			"--log-level", "error")...)
+		ready(t, server.url)
+		forget()
+		alone := measureLoad(t, server, "ibid", 1, 0) // the time of a statement, or of a token
+		usual, answers := percentile(alone.gaps, 99), 1
+		measure := func(machine string) chatLoad {
+			forget()
+			l := measureLoad(t, server, "ibid", readers, over)
+			answers += readers
+			lost := answers - countRuns(t, server.url)
+			t.Logf("figure: %v, %s: %v, %d records lost; alone p99 %v; ratio of processor times %.2f", flags, machine, l, lost, usual,
+				float64(l.cpu)/float64(relayed.cpu))
+			if l.torn > 0 || len(l.gaps) == 0 || lost != 0 {
+				t.Errorf("%v, %s: %d of %d replies are torn, %d records lost\n%s", flags, machine, l.torn, readers, lost, server.log)
+			}
+			return l
+		}
+		loaded := measure("an idle machine")
+		late := percentile(loaded.gaps, 99)
+		aim(late <= max(usual, p99)+250*time.Millisecond && late <= max(usual, 10*p99), "%v: p99 %v, alone %v, the relay's %v",
+			flags, late, usual, p99)
+		aim(loaded.cpu <= 4*relayed.cpu, "%v: %v of processor time for an answer, the relay's %v", flags, loaded.cpu, relayed.cpu)
+		peak := peakOf(server.pid)
+		t.Logf("figure: %v: peak memory %d MB", flags, peak>>20)
+		aim(peak <= 300<<20, "%v: the server used %d MB", flags, peak>>20)
+		forget()
+		took := measureLeaving(t, server.url, 100, begun, closed)
+		t.Logf("figure: from a reader who leaves to the end of the model's request: p50 %v, p99 %v", percentile(took, 50), percentile(took, 99))
+		aim(percentile(took, 99) <= 100*time.Millisecond, "%v: the model's request ended %v after its reader left", flags, percentile(took, 99))
+		answers = countRuns(t, server.url)
+		free := compete(t)
+		measure("with a competitor on each processor")
+		free()
+		server.stop()
+	}
+}
+
+// compete starts a program on each processor that takes all of it, until it is freed.
+func compete(t *testing.T) (free func()) {
+	busy, free := context.WithCancel(t.Context())
+	for range runtime.NumCPU() {
+		must(t, exec.CommandContext(busy, "sh", "-c", "while :; do :; done").Start())
+	}
+	return free
+}
+
+// countRuns returns the number of records of finished answers.
+func countRuns(t *testing.T, url string) (n int) {
+	t.Helper()
+	for query := "?limit=100"; ; {
+		var page struct {
+			Runs []struct{ ID, State string }
+			More bool
+		}
+		resp := asked(t, http.MethodGet, url+"/api/runs"+query, "", "")
+		err := json.NewDecoder(resp.Body).Decode(&page)
+		resp.Body.Close()
+		must(t, err)
+		for _, run := range page.Runs {
+			if run.State == "done" {
+				n++
+			}
+			query = "?limit=100&after=" + run.ID
+		}
+		if !page.More {
+			return n
+		}
+	}
 }

@@ -1,21 +1,33 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ibid/answer/openai/openaitest"
+	"ibid/cite"
 	"ibid/data/datatest"
 	"ibid/ingest/site"
 )
@@ -143,4 +155,308 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if want := args[0]; strconv.Itoa(code) != want {
 		ts.Fatalf("exit code %d, want %s", code, want)
 	}
+}
+
+// ibid runs one command line in this process.
+func ibid(t testing.TB, data string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out bytes.Buffer
+	var errs lockedBuffer
+	code = exitCode(run(t.Context(), args, variables(data), strings.NewReader(""), &out, &errs), &errs)
+	return out.String(), errs.String(), code
+}
+
+// mustRun is ibid for a command that has to succeed.
+func mustRun(t testing.TB, data string, args ...string) (stdout string) {
+	t.Helper()
+	stdout, stderr, code := ibid(t, data, args...)
+	if code != exitDone {
+		t.Fatalf("ibid %q: exit code %d: %s%s", args, code, stdout, stderr)
+	}
+	return stdout
+}
+
+// variables returns the environment of a command in this process.
+func variables(data string) func(string) string {
+	return func(name string) string {
+		switch name {
+		case "IBID_DATA":
+			return data
+		case "IBID_NO_SELF_TEST":
+			return "true" // a test counts the calls to its model
+		}
+		return ""
+	}
+}
+
+// command returns the program in a process of its own, with a clean environment.
+// TestMain has put it on the PATH.
+func command(ctx context.Context, data string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "ibid", args...)
+	cmd.Env = append(os.Environ(), "IBID_DATA="+data, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "IBID_MODEL=",
+		"IBID_STORE=", "IBID_STORE_PASSWORD=", "IBID_NO_SELF_TEST=true")
+	return cmd
+}
+
+// A lockedBuffer may be written and read by several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// A running server.
+type running struct {
+	url  string
+	pid  int           // 0 in this process
+	log  *lockedBuffer // its standard error
+	stop func()        // stops it, waits for it, and checks its exit code
+}
+
+// serve starts a server and returns its address. It stops when the test ends.
+func serve(t *testing.T, data string, args ...string) (url string) {
+	t.Helper()
+	return start(t, data, args...).url
+}
+
+// start starts a server in this process. It stops when the test ends.
+func start(t *testing.T, data string, args ...string) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	log := &lockedBuffer{}
+	ended := make(chan int, 1)
+	go func() {
+		err := run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), variables(data), strings.NewReader(""), in, log)
+		if ctx.Err() == nil {
+			_ = in.CloseWithError(err)
+		}
+		_ = in.Close()
+		ended <- exitCode(err, log)
+	}()
+	server := running{log: log, stop: sync.OnceFunc(func() {
+		cancel()
+		if code := <-ended; code != exitDone {
+			t.Errorf("the server's exit code is %d\n%s", code, log)
+		}
+	})}
+	t.Cleanup(server.stop)
+	server.url = addressIn(t, bufio.NewReader(out))
+	return server
+}
+
+// startProcess starts a server in a process of its own. It stops when the test ends.
+func startProcess(t *testing.T, data string, args ...string) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := command(ctx, data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	log := &lockedBuffer{}
+	cmd.Stderr = log
+	url := listening(t, cmd)
+	server := running{url: url, pid: cmd.Process.Pid, log: log, stop: sync.OnceFunc(func() {
+		cancel()
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitDone {
+			t.Errorf("the server ended with %v\n%s", err, log)
+		}
+	})}
+	t.Cleanup(server.stop)
+	return server
+}
+
+// listening starts a server process, which the caller stops, and returns its address.
+func listening(t *testing.T, cmd *exec.Cmd) (url string) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	return addressIn(t, bufio.NewReader(out))
+}
+
+// addressIn reads the address from the first line of a server.
+func addressIn(t *testing.T, out *bufio.Reader) (url string) {
+	t.Helper()
+	line, err := out.ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
+	if err != nil || !ok {
+		t.Fatalf("the server's first line is %q: %v", line, err)
+	}
+	return url
+}
+
+// ready waits until the first sync is done.
+func ready(t *testing.T, url string) {
+	t.Helper()
+	eventually(t, "the first sync", func() bool {
+		resp, err := http.Get(url + "/readyz")
+		must(t, err)
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// eventually repeats a check until it succeeds. It gives up after minutes, only
+// so that a test cannot hang.
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(5 * time.Minute)
+	for !check() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited five minutes for %s", what)
+		}
+	}
+}
+
+func ask(t *testing.T, url, question string) cite.Answer {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"question": question})
+	must(t, err)
+	return decoded[cite.Answer](t, fetch(t, "POST", url+"/api/ask", "application/json", string(body), http.StatusOK))
+}
+
+// decoded returns the value of a JSON text.
+func decoded[T any](t *testing.T, text []byte) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+}
+
+// documents returns the ids of a server's documents.
+func documents(t *testing.T, url string) map[string]bool {
+	t.Helper()
+	list := decoded[struct {
+		Documents []struct{ Document string }
+	}](t, fetch(t, "GET", url+"/api/documents", "", "", http.StatusOK))
+	ids := map[string]bool{}
+	for _, d := range list.Documents {
+		ids[d.Document] = true
+	}
+	return ids
+}
+
+// A shellCommand is a command line for a shell, and a shellReply its outcome.
+type (
+	shellCommand struct {
+		Dir  string
+		Args []string
+		Env  map[string]string
+	}
+	shellReply struct {
+		Stdout, Stderr string
+		Code           int
+	}
+)
+
+// A shell is a process that runs command lines one after the other, each in its
+// own folder and environment: a process for each would be slow.
+type shell struct {
+	in  *json.Encoder
+	out *json.Decoder
+	end func()
+}
+
+// shells has the idle shells. There are as many as processors, started when they
+// are first needed.
+var shells = make(chan *shell, runtime.NumCPU())
+
+func init() {
+	for range cap(shells) {
+		shells <- nil
+	}
+}
+
+// closeShells ends all shells.
+func closeShells() {
+	for range cap(shells) {
+		if sh := <-shells; sh != nil {
+			sh.end()
+		}
+	}
+}
+
+func startShell() (*shell, error) {
+	cmd := exec.Command("ibid-shell")
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "IBID_") || strings.HasPrefix(v, "OPENAI_") })
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	end := func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	}
+	return &shell{json.NewEncoder(in), json.NewDecoder(out), end}, cmd.Start()
+}
+
+// runShell is the process of a shell.
+func runShell(in io.Reader, out io.Writer) int {
+	commands, replies := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var c shellCommand
+		if err := commands.Decode(&c); err != nil {
+			return exitDone // the tests have ended
+		}
+		if err := errors.Join(os.Chdir(c.Dir), os.Setenv("HOME", c.Env["HOME"])); err != nil {
+			return exitFailed
+		}
+		var stdout, stderr bytes.Buffer
+		getenv := func(name string) string { return c.Env[name] }
+		code := exitCode(run(context.Background(), c.Args, getenv, strings.NewReader(""), &stdout, &stderr), &stderr)
+		if err := errors.Join(os.Chdir(os.TempDir()), replies.Encode(shellReply{stdout.String(), stderr.String(), code})); err != nil {
+			return exitFailed
+		}
+	}
+}
+
+// runIn runs a command line of a script in an idle shell, and returns the exit code.
+func runIn(ts *testscript.TestScript, args []string) int {
+	c := shellCommand{Dir: ts.MkAbs("."), Args: args, Env: map[string]string{}}
+	for _, name := range []string{
+		"HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "IBID_DATA", "IBID_STORE", "IBID_STORE_PASSWORD", "IBID_STORE_WAIT", "OPENAI_BASE_URL",
+	} {
+		c.Env[name] = ts.Getenv(name)
+	}
+	sh := <-shells
+	defer func() { shells <- sh }()
+	if sh == nil {
+		var err error
+		sh, err = startShell()
+		ts.Check(err)
+	}
+	var reply shellReply
+	ts.Check(errors.Join(sh.in.Encode(c), sh.out.Decode(&reply)))
+	fmt.Fprint(ts.Stdout(), reply.Stdout)
+	fmt.Fprint(ts.Stderr(), reply.Stderr)
+	return reply.Code
 }

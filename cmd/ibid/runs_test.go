@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
-	"net/http"
+	"os/exec"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"ibid/answer/openai/openaitest"
@@ -18,28 +22,16 @@ type shownRun struct {
 	Answer                   struct{ Text string }
 }
 
-// fetch sends a request for a run, and returns the body of the reply.
+// fetch sends a request without a key, and returns the body of the reply.
 func fetch(t *testing.T, method, url, accept, body string, want int) []byte {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	must(t, err)
-	r.Header.Set("Accept", accept)
-	resp, err := http.DefaultClient.Do(r)
-	must(t, err)
+	resp := asked(t, method, url, "", body, "Accept: "+accept, "Content-Type: application/json")
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != want {
 		t.Fatalf("%s %s: %s, %v: %s", method, url, resp.Status, err, b)
 	}
 	return b
-}
-
-func runOf(t *testing.T, b []byte) (r shownRun) {
-	t.Helper()
-	if err := json.Unmarshal(b, &r); err != nil {
-		t.Fatalf("%v in %s", err, b)
-	}
-	return r
 }
 
 // TestRunsOutliveTheServer: the next server replays a finished run identically.
@@ -53,7 +45,7 @@ func TestRunsOutliveTheServer(t *testing.T) {
 	args := []string{"--gate", "model", "--step-tokens", "1", "--model", "scripted", "--base-url",
 		openaitest.Start(t, &openaitest.Handler{Reply: crew})}
 	first := start(t, data, args...)
-	id := runOf(t, fetch(t, "POST", first.url+"/api/runs", object, question, 202)).ID
+	id := decoded[shownRun](t, fetch(t, "POST", first.url+"/api/runs", object, question, 202)).ID
 	live := fetch(t, "GET", first.url+"/api/runs/"+id, events, "", 200)
 	if !bytes.Contains(live, []byte("event: done\n")) {
 		t.Fatalf("%s", live)
@@ -85,4 +77,97 @@ func TestRunsOutliveTheServer(t *testing.T) {
 // dayQuestion is a question about the library of [voyage].
 func dayQuestion(strategy string) string {
 	return `{"question":"How many miles did the crew make on day 7?","strategy":"` + strategy + `"}`
+}
+
+// voyage writes a library of days at sea, one passage each, and ingests it, into
+// the store that the arguments name if not into the data directory.
+func voyage(t *testing.T, data string, store ...string) {
+	t.Helper()
+	folder := t.TempDir() + "/voyage"
+	files := map[string]string{}
+	for n := 1; n <= 14; n++ {
+		files[fmt.Sprintf("day%d.md", n)] = fmt.Sprintf("# Day %d\n\n%s", n,
+			strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles under sail. ", n, 10+n), 12))
+	}
+	writeFiles(t, folder, files)
+	mustRun(t, data, append([]string{"ingest", folder}, store...)...)
+}
+
+// crew is a scripted model whose replies depend on the whole prompt. Replies of
+// which the first line is enough are long.
+func crew(r openaitest.Request) openaitest.Reply {
+	day := dayShown.FindString(r.User)
+	tail := strings.Repeat("\nand so on and on", 40)
+	sum := sha256.Sum256([]byte(r.User))
+	switch {
+	case r.Role == "judge" && day == "day 7":
+		return openaitest.Reply{Text: "hard to say" + tail} // and asked again
+	case r.Role == "judge" && sum[0]%4 == 0:
+		return openaitest.Reply{Text: "no\nit is about " + day + tail}
+	case r.Role == "judge":
+		return openaitest.Reply{Text: "yes" + tail}
+	case r.Role == "refine" && sum[0]%4 == 0:
+		return openaitest.Reply{Text: "No answer" + tail}
+	}
+	reply := miles(r)
+	if r.Role == "rerank" {
+		reply.Text += fmt.Sprintf("\nScore: %d", sum[0])
+	}
+	return reply
+}
+
+var dayShown = regexp.MustCompile(`day \d+`)
+
+// A killer answers calls to a model, ignoring the random marks of fences. At one of them
+// it kills its client.
+type killer struct {
+	at     int // 0-based; less than 0 for never
+	answer func(openaitest.Request) openaitest.Reply
+
+	mu      sync.Mutex
+	prompts []string
+	kill    chan func() error
+}
+
+// start starts the client.
+func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	kill := k.arm()
+	must(t, cmd.Start())
+	kill <- cmd.Process.Kill
+}
+
+// arm returns a channel for the function that kills the client.
+func (k *killer) arm() chan<- func() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kill = make(chan func() error, 1)
+	return k.kill
+}
+
+// disarm returns the prompts so far, and stops killing.
+func (k *killer) disarm() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	prompts := k.prompts
+	k.at, k.prompts = -1, nil
+	return prompts
+}
+
+var fenceMark = regexp.MustCompile(`(<\/?\w+) \w{8}>`)
+
+func (k *killer) reply(r openaitest.Request) openaitest.Reply {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.prompts = append(k.prompts, r.Role+"\n"+r.Prompt())
+	if k.at < 0 || len(k.prompts) <= k.at {
+		r.User = fenceMark.ReplaceAllString(r.User, "$1>")
+		return k.answer(r)
+	}
+	if len(k.prompts) == k.at+1 {
+		if err := (<-k.kill)(); err != nil {
+			return openaitest.Reply{Text: "could not kill: " + err.Error()}
+		}
+	}
+	return openaitest.Reply{Fault: openaitest.HeaderStall}
 }

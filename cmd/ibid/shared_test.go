@@ -54,9 +54,9 @@ func shareRuns(t *testing.T, data string, store ...string) {
 			openaitest.Start(t, &openaitest.Handler{Reply: calls[i].reply})}, store...)
 	}
 	second := startProcess(t, data, args(1)...).url
-	whole := runOf(t, fetch(t, "POST", second+"/api/runs", object, question, 202)).ID
+	whole := decoded[shownRun](t, fetch(t, "POST", second+"/api/runs", object, question, 202)).ID
 	fetch(t, "GET", second+"/api/runs/"+whole, events, "", 200)
-	want := runOf(t, fetch(t, "GET", second+"/api/runs/"+whole, object, "", 200)).Answer.Text
+	want := decoded[shownRun](t, fetch(t, "GET", second+"/api/runs/"+whole, object, "", 200)).Answer.Text
 	prompts := calls[1].disarm()
 	const at = 3
 
@@ -66,9 +66,9 @@ func shareRuns(t *testing.T, data string, store ...string) {
 	hurt := k.arm()
 	first := listening(t, cmd)
 	ended := endOf(t, cmd)
-	id := runOf(t, fetch(t, "POST", first+"/api/runs", object, question, 202)).ID
+	id := decoded[shownRun](t, fetch(t, "POST", first+"/api/runs", object, question, 202)).ID
 	run := "/api/runs/" + id
-	if r := runOf(t, fetch(t, "GET", second+run, object, "", 200)); r.State != "running" || r.Resumable {
+	if r := decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)); r.State != "running" || r.Resumable {
 		t.Errorf("on another server it is %+v", r)
 	}
 	resume := `{"run":"` + id + `"}`
@@ -83,19 +83,19 @@ func shareRuns(t *testing.T, data string, store ...string) {
 		return nil
 	}
 	eventually(t, "the run to be interrupted", func() bool {
-		return runOf(t, fetch(t, "GET", second+run, object, "", 200)).State == "interrupted"
+		return decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)).State == "interrupted"
 	})
 	if again := calls[1].disarm(); len(again) > 0 {
 		t.Errorf("both work on it: %q", again)
 	}
-	if r := runOf(t, fetch(t, "GET", second+run, object, "", 200)); !r.Resumable {
+	if r := decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)); !r.Resumable {
 		t.Errorf("without its server it is %+v", r)
 	}
 
 	before := k.disarm()
 	fetch(t, "POST", second+"/api/runs", object, resume, 202)
 	fetch(t, "GET", second+run, events, "", 200)
-	if r := runOf(t, fetch(t, "GET", second+run, object, "", 200)); r.State != "done" || r.Answer.Text != want || want == "" {
+	if r := decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)); r.State != "done" || r.Answer.Text != want || want == "" {
 		t.Errorf("resumed, it is %+v, want %q", r, want)
 	}
 	after := calls[1].disarm()

@@ -90,12 +90,7 @@ func TestWebhook(t *testing.T) {
 		ended.body["type"] != "run.ended" || ended.body["state"] != "done" {
 		t.Errorf("of the run: %v", ended)
 	}
-	resp, err := http.Get(url + "/api/runs/" + run)
-	must(t, err)
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("the record of the run %q: %s", run, resp.Status)
-	}
+	fetch(t, "GET", url+"/api/runs/"+run, "", "", http.StatusOK)
 	ask(t, url, "When does the ferry leave?")
 	if second := next(); second.id == ended.id || len(elsewhere) > 0 {
 		t.Errorf("after a redirect, of which %d were followed: %v", len(elsewhere), second)

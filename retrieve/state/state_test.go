@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/state/statetest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // onBoth runs a test over both dialects. address is that of a new library.
@@ -193,4 +196,84 @@ func TestWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The rows of a damaged file are distinguished by the types of their columns.
+func TestTypesOfColumns(t *testing.T) {
+	tables := regexp.MustCompile(`(?ms)^CREATE TABLE ibid\.(\w+) \(\n(.*?)^\);`)
+	columns := regexp.MustCompile(`(?m)^\t(\w+)\s+(ID|INT|BYTES|SERIAL)\b`)
+	known := make(map[string]string)
+	for _, table := range tables.FindAllStringSubmatch(schema, -1) {
+		var types []string
+		sum := false
+		for _, c := range columns.FindAllStringSubmatch(table[2], -1) {
+			types = append(types, c[2])
+			sum = sum || c[1] == "sum"
+		}
+		signature := strings.Join(types, " ")
+		if other := known[signature]; other != "" && sum && table[1] != other+"_copy" {
+			t.Errorf("the tables %s and %s have the same types: %s", table[1], other, signature)
+		}
+		if sum {
+			known[signature] = table[1]
+		}
+	}
+	if len(known) < 10 {
+		t.Errorf("%d tables", len(known))
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	const mounts = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:40 / /home/ann/far rw,nosuid shared:2 - fuse.sshfs ann@far:/srv rw,user_id=1000
+31 30 0:41 / /home/ann/far/near rw - ext4 /dev/sdb1 rw
+32 22 0:42 / /mnt/my\040cloud rw - fuse.rclone remote: rw
+33 22 0:43 / /mnt/disk rw - fuseblk /dev/sdc1 rw
+34 22 0:44 / /mnt/auto rw - autofs systemd-1 rw
+35 22 0:45 / /mnt/auto rw - nfs4 far:/srv rw
+a line that says nothing
+`
+	for dir, want := range map[string]string{
+		"/home/ann":               "ext4",
+		"/home/ann/far":           "sshfs",
+		"/home/ann/far/data":      "sshfs",
+		"/home/ann/farther":       "ext4",
+		"/home/ann/far/near/data": "ext4",
+		"/mnt/my cloud/data":      "rclone",
+		"/mnt/disk/data":          "fuseblk",
+		"/mnt/auto/data":          "nfs4",
+	} {
+		if got := kindOf(mounts, dir); got != want {
+			t.Errorf("kindOf(%q) = %q, want %q", dir, got, want)
+		}
+	}
+}
+
+// newDocument returns a document of the root with one chunk for each text.
+func newDocument(root, path string, texts ...string) (*ingest.Document, []ingest.Chunk) {
+	doc := &ingest.Document{
+		ID: root + "/" + path, Root: root, Path: path, Title: "Title of " + path, Format: "text",
+		Digest: fmt.Sprintf("%x", strings.Join(texts, "|")), Text: strings.Join(texts, "\n"),
+		Sections: []ingest.Section{{Heading: "All", Level: 1, Anchor: "all", End: len(strings.Join(texts, "\n"))}},
+		Meta:     map[string]string{"author": "Ann <b>"},
+	}
+	if strings.HasSuffix(path, ".md") {
+		doc.Format = "markdown"
+	}
+	var chunks []ingest.Chunk
+	at := 0
+	for i, text := range texts {
+		chunks = append(chunks, ingest.Chunk{
+			ID: fmt.Sprintf("%s#%d", doc.ID, i+1), Document: doc.ID, Ordinal: i + 1, Start: at, End: at + len(text),
+			Heading: "All", Anchor: "all", Line: i + 1, Text: text, Tokens: len(strings.Fields(text)),
+		})
+		at += len(text) + 1
+	}
+	return doc, chunks
+}
+
+// vectorAt returns the unit vector at an angle in degrees.
+func vectorAt(angle float64) []float32 {
+	sin, cos := math.Sincos(angle * math.Pi / 180)
+	return []float32{float32(cos), float32(sin), 0, 0}
 }
