@@ -166,9 +166,9 @@ func waitFor(ctx context.Context, state func() (done bool, changed <-chan struct
 	}
 }
 
-// settle makes the outcome known to those who wait for it. The answer stays in memory
+// markSettled makes the outcome known to those who wait for it. The answer stays in memory
 // for its readers, for [patience], if it is in no store.
-func (l *liveAnswer) settle(resumable, inMemory bool) {
+func (l *liveAnswer) markSettled(resumable, inMemory bool) {
 	l.mu.Lock()
 	l.resumable, l.settled = resumable, true
 	l.notify()
@@ -394,7 +394,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 			}
 		}
 		o.l.recorder.LetGo()
-		o.l.settle(!o.ended, !o.gone && o.l.background)
+		o.l.markSettled(!o.ended, !o.gone && o.l.background)
 		if a.runEnded != nil && o.l.ID != "" && !o.lost {
 			r := o.l.snapshot()
 			a.runEnded(r.ID, r.Kind, r.State)

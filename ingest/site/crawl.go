@@ -202,7 +202,7 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 	if err := c.readSitemaps(ctx, sitemaps); err != nil || whole {
 		return first, err
 	}
-	if c.settle(ctx, &first); first.ending == ".html" {
+	if c.readReply(ctx, &first); first.ending == ".html" {
 		c.preferTwin(ctx, &first, c.twins[at.String()])
 	}
 	if first.ending == "" {
@@ -467,13 +467,13 @@ func (c *crawl) visit(ctx context.Context, it item) (r result) {
 		ask.etag, ask.modified = it.before.ETag, it.before.Changed
 	}
 	if r.reply, r.err = c.getPage(ctx, &r, ask); r.err == nil {
-		c.settle(ctx, &r)
+		c.readReply(ctx, &r)
 	}
 	return r
 }
 
-// settle reads a reply: its status, and the body if it is a page.
-func (c *crawl) settle(ctx context.Context, r *result) {
+// readReply reads a reply: its status, and the body if it is a page.
+func (c *crawl) readReply(ctx context.Context, r *result) {
 	switch s := r.reply.status; {
 	case s == http.StatusNotModified && r.body != nil:
 	case s == http.StatusOK:
