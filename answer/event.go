@@ -58,8 +58,8 @@ type Kept struct {
 	Passages []retrieve.Passage
 }
 
-// Draft is a version of the answer that a later step may still improve. The last step has one too,
-// never Final, where it might be dropped: its whole text follows as Text.
+// Draft is a version of the answer that a later step may still improve. What the last
+// step makes of it comes as Text, when it is whole: if it is cut, the draft is the answer.
 type Draft struct {
 	Step int `json:"step"` // 1-based
 	// Text is the next piece of the draft, with the labels as the model wrote them.

@@ -188,7 +188,7 @@ type refineStep struct {
 	*refiner
 	done    Stepped // how it ends
 	last    bool    // no further batch is to come: the reply is the answer
-	held    bool    // … but may be cut, and the draft before it is whole: it is a draft until it is whole
+	held    bool    // … but may be cut, and the draft before it is whole: nothing is shown of it until it is whole, too
 	allowed []int   // labels that the reply may cite
 	had     []int   // labels of the answer before
 	call    *call
@@ -207,12 +207,12 @@ func (s *refineStep) stream(ctx context.Context, m Model, p Prompt) {
 	s.addUsage(s.call)
 }
 
-// show emits the next piece of the reply: as a draft while it may still be dropped.
+// show emits the next piece of the reply: as a draft if a later step may improve it.
 func (s *refineStep) show(piece string) bool {
 	switch {
-	case piece == "":
+	case piece == "" || s.held:
 		return true
-	case s.last && !s.held:
+	case s.last:
 		return s.say(piece)
 	}
 	return s.emit(Draft{Step: s.steps, Text: piece})

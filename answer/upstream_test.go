@@ -73,10 +73,10 @@ func TestAskOverHTTP(t *testing.T) {
 			usage = e
 		}
 	}
-	if got := strings.Join(kinds, " "); got != "retrieved judged kept stepped draft stepped draft text stepped usage" {
+	if got := strings.Join(kinds, " "); got != "retrieved judged kept stepped draft stepped text stepped usage" {
 		t.Errorf("the events were %s", got)
 	}
-	if text.String() != "From 100[1] to 106 marks.[3]" || drafts.String() != "100 marks.[1]From 100[1] to 106 marks.[3]" {
+	if text.String() != "From 100[1] to 106 marks.[3]" || drafts.String() != "100 marks.[1]" {
 		t.Errorf("text %q, drafts %q", text.String(), drafts.String())
 	}
 	if usage.JudgeCalls != 12 || usage.Calls != 15 || usage.Looked != 12 || usage.Used != 2 || usage.ReasoningTokens == 0 {
