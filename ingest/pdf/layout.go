@@ -148,8 +148,8 @@ func follows(a, b glyph) bool {
 
 func piece(glyphs []glyph, mirrored bool) (line, bool) {
 	l := line{x0: glyphs[0].X0, x1: glyphs[0].X1}
-	// Text with wide letter spacing has gaps inside words too; where only words begin
-	// anew, less is a space.
+	// Text with wide letter spacing has gaps inside words too; where the pen is moved
+	// only between words, less is a space.
 	var gaps []float64
 	inside, between, begun := 0.0, wordGap, 0
 	for i := 1; i < len(glyphs); i++ {

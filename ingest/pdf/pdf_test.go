@@ -153,7 +153,7 @@ func TestManyPieces(t *testing.T) {
 	}
 }
 
-// Where letters touch and only words begin anew, a small gap is a space.
+// Where letters touch and the pen is moved only between words, a small gap is a space.
 func TestSmallSpaces(t *testing.T) {
 	for gap, want := range map[float64]string{0.03: "a ship at sea now", 0.01: "a shipatsea now"} {
 		var glyphs []glyph
