@@ -185,8 +185,8 @@ func (l *openedLibrary) follow(ctx context.Context) error {
 func (l *openedLibrary) figures(ctx context.Context) (f web.StoreFigures, err error) {
 	f.Bytes, f.Lag, f.ReaderDeaths = -1, -1, l.reader.Deaths()
 	f.Documents, f.Chunks, err = l.State.Count(ctx, retrieve.Filter{})
-	if l.place.index.Index.cluster != nil {
-		if lag, unreachable := l.Lag(ctx); unreachable == nil {
+	if l.Clustered != nil {
+		if lag, unreachable := l.Clustered.Lag(ctx); unreachable == nil {
 			f.Lag = lag
 		}
 	}
@@ -225,7 +225,10 @@ func (l *openedLibrary) reachable(ctx context.Context) error {
 	if err == nil && l.place.Data != "" {
 		err = cmp.Or(l.State.CheckRoom(), checkSpace(l.place.Data))
 	}
-	return cmp.Or(err, l.CheckCluster(ctx))
+	if err == nil && l.Clustered != nil {
+		err = l.Clustered.Searchable(ctx)
+	}
+	return err
 }
 
 // checkSpace returns an error if the disk of a folder is full. A folder that cannot

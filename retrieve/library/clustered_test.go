@@ -77,14 +77,14 @@ func TestRebuilt(t *testing.T) {
 	}
 	finds(reader, 7, "7")
 	building := (*retrieve.BuildingError)(nil)
-	if err := reader.CheckCluster(ctx); !errors.As(err, &building) || !building.Earlier || building.Total != 20 {
+	if err := reader.Clustered.Searchable(ctx); !errors.As(err, &building) || !building.Earlier || building.Total != 20 {
 		t.Errorf("the state of the index is %v", err)
 	}
 	must(t, writer.Delete(ctx, "a/7"))
 	finds(reader, 7, "") // the earlier index has it still
 	release()
 	must(t, reader.Follow(ctx))
-	must(t, reader.CheckCluster(ctx))
+	must(t, reader.Clustered.Searchable(ctx))
 	finds(reader, 8, "8")
 	gone := func() bool {
 		revision, _, err := earlier.Revision(ctx)
@@ -100,7 +100,7 @@ func TestRebuilt(t *testing.T) {
 	must(t, retrieve.Reembed(ctx, writer.State, other{model}, nil, func(ctx context.Context) error {
 		must(t, errors.Join(library.Build(ctx, place, writer.State, "other/1"), reader.Follow(ctx)))
 		finds(reader, 8, "8")
-		return reader.CheckCluster(ctx)
+		return reader.Clustered.Searchable(ctx)
 	}))
 	index, err = library.Cluster(ctx, place, writer.State)
 	must(t, err)
@@ -108,7 +108,7 @@ func TestRebuilt(t *testing.T) {
 	release = hold(index)
 	renewed := open(place, other{model})
 	finds(renewed, 8, "8")
-	must(t, renewed.CheckCluster(ctx))
+	must(t, renewed.Clustered.Searchable(ctx))
 	release()
 	must(t, renewed.Follow(ctx))
 	space := (*retrieve.SpaceError)(nil)

@@ -41,9 +41,9 @@ type Library struct {
 	State     *state.Store
 	place     Place
 	options   retrieve.Options
+	Clustered *Clustered          // the search index, if it is in a cluster
 	searchers []retrieve.Searcher // the first is that of the embedder's space
-	clustered *Clustered          // the first, if it is in a cluster
-	feeding   func()              // ends its feeding
+	feeding   func()              // ends feeding one in a cluster
 }
 
 // Open opens a library, and creates it if there is none. If its documents were
@@ -98,7 +98,7 @@ func (l *Library) openSearcher(ctx context.Context, place Place, space string, o
 	if err != nil {
 		return err
 	}
-	l.searchers, l.clustered = []retrieve.Searcher{x.Index}, x
+	l.searchers, l.Clustered = []retrieve.Searcher{x.Index}, x
 	l.feeding = feed(l.State, x.Index, space, opts.Feeding)
 	return nil
 }
@@ -109,10 +109,21 @@ func Build(ctx context.Context, place Place, s *state.Store, space string) error
 	if place.Cluster == nil {
 		return nil
 	}
+	return followed(ctx, place, s, space, retrieve.Options{}, func(retrieve.Searcher) error { return nil })
+}
+
+// followed calls f with the search index of a state. One in a cluster has all changes.
+func followed(ctx context.Context, place Place, s *state.Store, space string, o retrieve.Options, f func(retrieve.Searcher) error) error {
 	l := &Library{State: s}
-	err := l.openSearcher(ctx, place, space, retrieve.Options{})
-	if err == nil {
+	err := l.openSearcher(ctx, place, space, o)
+	if err != nil {
+		return err
+	}
+	if l.Clustered != nil && space != "" {
 		err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
+	}
+	if err == nil {
+		err = f(l.searchers[0])
 	}
 	return errors.Join(err, l.closeSearchers())
 }
@@ -148,31 +159,12 @@ func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (
 	}
 }
 
-// Lag returns the number of changes that the search index lacks: 0 for one in the data
-// directory, which each search brings up to date.
-func (l *Library) Lag(ctx context.Context) (changes int64, err error) {
-	if l.clustered == nil {
-		return 0, nil
-	}
-	return l.clustered.Lag(ctx)
-}
-
 // Follow brings the search index up to date. If others do, it waits for them.
 func (l *Library) Follow(ctx context.Context) error {
-	if l.clustered != nil {
+	if l.Clustered != nil {
 		return retrieve.AwaitFeed(ctx, l.State, l.searchers[0])
 	}
 	return l.Index.Follow(ctx)
-}
-
-// CheckCluster returns why a search index in a cluster cannot be searched; nil if it can,
-// or is in the data directory. While an earlier one is searched, the error is a
-// [*retrieve.BuildingError] that says so.
-func (l *Library) CheckCluster(ctx context.Context) error {
-	if l.clustered == nil {
-		return nil
-	}
-	return l.clustered.Searchable(ctx)
 }
 
 // Encoded returns an index over the same library that also searches by the
@@ -215,18 +207,12 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	if err != nil {
 		return r, err
 	}
-	l := &Library{State: s}
 	// What is compared needs not be written: the disk may be full.
-	if err := l.openSearcher(ctx, place, space, retrieve.Options{Unwritten: func(error) {}}); err != nil {
-		return r, err
-	}
-	if l.clustered != nil {
-		err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
-	}
-	if err == nil {
-		r, err = retrieve.CheckSearcher(ctx, s, l.searchers[0], progress)
-	}
-	return r, errors.Join(err, l.closeSearchers())
+	err = followed(ctx, place, s, space, retrieve.Options{Unwritten: func(error) {}}, func(x retrieve.Searcher) (err error) {
+		r, err = retrieve.CheckSearcher(ctx, s, x, progress)
+		return err
+	})
+	return r, err
 }
 
 // encodedSuffix ends the name of the directory with the vectors of an encoder.
@@ -268,9 +254,9 @@ func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
 
 // With returns an index over the same state and searcher with other options.
 func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (*retrieve.Index, error) {
-	if l.clustered != nil {
+	if l.Clustered != nil {
 		opts.Wait = followWait
-		return retrieve.NewIndex(ctx, l.State, l.clustered, m, opts)
+		return retrieve.NewIndex(ctx, l.State, l.Clustered, m, opts)
 	}
 	return retrieve.NewIndex(ctx, l.State, l.searchers[0], m, opts)
 }
@@ -279,7 +265,7 @@ func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.O
 func (l *Library) Close() error { return errors.Join(l.closeSearchers(), l.State.Close()) }
 
 func (l *Library) closeSearchers() (err error) {
-	if l.clustered != nil {
+	if l.Clustered != nil {
 		l.feeding()
 	}
 	for _, x := range l.searchers {
@@ -310,19 +296,17 @@ func Purge(ctx context.Context, place Place, s *state.Store) error {
 	if err != nil {
 		return err
 	}
-	l := &Library{State: s}
-	if err := l.openSearcher(ctx, place, space, retrieve.Options{}); err != nil {
-		return err
-	}
-	switch searcher, embedded := l.searchers[0].(*index.Index); {
-	case space == "" && embedded: // no document is left
-		err = searcher.Reset(ctx)
-	case embedded:
-		if err = retrieve.Follow(ctx, s, searcher, space); err == nil {
-			err = searcher.Purge(ctx)
+	return followed(ctx, place, s, space, retrieve.Options{}, func(x retrieve.Searcher) error {
+		embedded, ok := x.(*index.Index)
+		if !ok {
+			return nil
 		}
-	case space != "":
-		err = retrieve.AwaitFeed(ctx, s, l.searchers[0])
-	}
-	return errors.Join(err, l.closeSearchers())
+		if space == "" { // no document is left
+			return embedded.Reset(ctx)
+		}
+		if err := retrieve.Follow(ctx, s, embedded, space); err != nil {
+			return err
+		}
+		return embedded.Purge(ctx)
+	})
 }

@@ -71,7 +71,7 @@ func TestNodeLost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for lag := int64(-1); lag != 0; time.Sleep(100 * time.Millisecond) {
-		if lag, err = n.reader.Lag(ctx); ctx.Err() != nil {
+		if lag, err = n.reader.Clustered.Lag(ctx); ctx.Err() != nil {
 			t.Fatalf("the index lags by %d changes: %v", lag, err)
 		}
 	}
@@ -106,7 +106,7 @@ type nodeStory struct {
 func (n *nodeStory) during(what string, d time.Duration) {
 	stored, searches, failed, stale := n.stored.Load(), n.searches.Load(), n.failed.Load(), n.stale.Load()
 	time.Sleep(d)
-	lag, err := n.reader.Lag(n.Context())
+	lag, err := n.reader.Clustered.Lag(n.Context())
 	if n.stored.Load() == stored || 10*(n.failed.Load()-failed) > n.searches.Load()-searches {
 		n.Errorf("%s nothing is stored, or searches fail", what)
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,32 +206,15 @@ type where struct {
 }
 
 func (w where) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "{operator:%s", w.Operator)
-	if len(w.Path) > 0 {
-		fmt.Fprintf(&b, ",path:[%q]", w.Path[0])
-	}
-	switch {
-	case w.ValueText != nil:
-		b.WriteString(",valueText:" + quote(*w.ValueText))
-	case w.ValueInt != nil:
-		fmt.Fprintf(&b, ",valueInt:%d", *w.ValueInt)
-	case len(w.ValueString) > 0:
-		b.WriteString(",valueText:[")
-		for _, v := range w.ValueString {
-			b.WriteString(quote(v) + ",")
-		}
-		b.WriteByte(']')
-	case len(w.Operands) > 0:
-		b.WriteString(",operands:[")
-		for _, o := range w.Operands {
-			b.WriteString(o.String() + ",")
-		}
-		b.WriteByte(']')
-	}
-	b.WriteByte('}')
-	return b.String()
+	b, _ := json.Marshal(w) // of texts and numbers: it never fails
+	return keysOf.ReplaceAllString(operatorOf.ReplaceAllString(string(b), "operator:$1"), "$1:")
 }
+
+// What GraphQL writes otherwise than JSON: the texts have no quotation marks.
+var (
+	operatorOf = regexp.MustCompile(`"operator":"(\w+)"`)
+	keysOf     = regexp.MustCompile(`"(\w+?)(?:Array)?":`)
+)
 
 // quote returns a string of GraphQL. The texts are escaped, so that they contain
 // neither quotation marks nor backslashes nor control characters.
