@@ -166,6 +166,8 @@ func TestReadiness(t *testing.T) {
 			`"the search index is being built: it has 34 of 779 chunks, and the earlier one is searched, which lacks what was stored since"}`},
 		{true, &retrieve.BuildingError{Done: 34, Total: 779}, 503,
 			`{"done":3,"total":20,"ready":false,"reason":"the search index is being built: it has 34 of 779 chunks"}`},
+		{true, &retrieve.SpaceError{Stored: "a", Wanted: "b"}, 503,
+			`{"done":3,"total":20,"ready":false,"reason":"the documents are embedded with another model: the server's log says why"}`},
 		{true, retrieve.ErrIndexUnavailable, 503,
 			`{"done":3,"total":20,"ready":false,"reason":"the search index is unreachable: the server's log says why"}`},
 		{true, syscall.ENOSPC, 503, `{"done":3,"total":20,"ready":false,"reason":"the disk is full: the server's log says why"}`},

@@ -86,7 +86,10 @@ func (h *health) ready(c echo.Context) error {
 	}
 	if err != nil {
 		what = "the store is unreachable"
+		space := (*retrieve.SpaceError)(nil)
 		switch {
+		case errors.As(err, &space):
+			what = "the documents are embedded with another model"
 		case errors.Is(err, syscall.ENOSPC):
 			what = "the disk is full"
 		case errors.Is(err, retrieve.ErrIndexUnavailable):
