@@ -1,8 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
+	"io/fs"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -37,8 +39,18 @@ func TestStaticPacked(t *testing.T) {
 	}
 }
 
-// TestModulesOfHome checks that the home page preloads all modules that it imports.
-func TestModulesOfHome(t *testing.T) {
+// TestModules checks that each script is short, and that the home page preloads all
+// modules that it imports.
+func TestModules(t *testing.T) {
+	scripts, err := fs.Glob(embedded, "static/*.js")
+	must(t, err)
+	for _, name := range scripts {
+		text, err := embedded.ReadFile(name)
+		must(t, err)
+		if n := bytes.Count(text, []byte("\n")); n >= 300 {
+			t.Errorf("%s has %d lines: fewer than 300", name, n)
+		}
+	}
 	imports := regexp.MustCompile(`(?m)^import .* from "\./([a-z]+\.js)";$`)
 	var want []string
 	var follow func(name string)

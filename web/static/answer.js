@@ -4,6 +4,7 @@ import { actions } from "./actions.js";
 import { Blocks, under } from "./blocks.js";
 import { Board } from "./board.js";
 import { base, documentURL, el, marked, place, snippet } from "./dom.js";
+import { storedEvent } from "./history.js";
 import { attach } from "./peek.js";
 import { sentence } from "./stream.js";
 import { parts, t } from "./words.js";
@@ -272,29 +273,4 @@ export class AnswerView {
     const said = this.unanswered ? this.refusal : this.text;
     return said ? [{ role: "user", content: this.question }, { role: "assistant", content: said }] : [];
   }
-}
-
-// storedEvent returns the parts of an event that are needed to show it again.
-function storedEvent(kind, data) {
-  switch (kind) {
-    case "retrieved":
-      return { question: data.question, passages: (data.passages || []).map(({ id, document, title, heading, page, start, end, text }) => ({ id, document, title, heading, page, start, end, text: text?.length < 1200 ? text : undefined })) };
-    case "judged": {
-      const { passage, document, title, heading, page, verdict, by, reason, wider } = data;
-      return { passage, document, title, heading, page, verdict, by, reason, wider };
-    }
-    case "block":
-      return data.final ? data : null;
-    case "done": {
-      const { usage, indexing } = data, drafts = data.drafts?.map(({ step }) => ({ step }));
-      const sources = (data.sources || []).map(({ number, passages }) => ({ number, passages: (passages || []).map(({ id }) => ({ id })) }));
-      const verified = (data.verified || []).filter((v) => v.verdict === "dropped").map(({ statement, verdict }) => ({ statement, verdict }));
-      return { usage, indexing, drafts, sources, verified };
-    }
-    case "unanswered":
-      return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };
-    case "cited": case "fallback": case "text": case "markdown": case "marked": case "quoted": case "incomplete": case "warning":
-      return data;
-  }
-  return null;
 }
