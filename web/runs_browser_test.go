@@ -84,15 +84,14 @@ func TestBrowserShared(t *testing.T) {
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 	b.is("1", `String(JSON.parse(localStorage["ibid.history"]).length)`)
 
-	// The documents are those of the collection that was chosen, until another one is.
-	documents := func(want string) {
-		t.Helper()
-		b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("#collections")))
-		b.is(want, `document.getElementById("collection").value + " " + document.querySelectorAll("#rows tr").length`)
-	}
-	documents("handbook 2")
-	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.getElementById("collection"); s.value = "default"; s.dispatchEvent(new Event("change")); })()`))
-	documents("default 3")
+	// The list of documents is narrowed to a collection, also after a reload.
+	const listed = `document.getElementById("collection").value + " " + document.querySelectorAll("#rows tr").length`
+	b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("#collections")))
+	b.is(" 5", listed)
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.getElementById("collection"); s.value = "handbook"; s.dispatchEvent(new Event("change")); })()`))
+	b.is("handbook 2", listed)
+	b.do(chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS("#collections")))
+	b.is("handbook 2", listed)
 
 	other.do(chromedp.Navigate(s.URL+"/?run=gone"), chromedp.WaitVisible(chromedp.CSS("#missing")))
 	other.is("This answer is no longer available.", `document.getElementById("missing").textContent`)

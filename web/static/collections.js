@@ -4,7 +4,7 @@ import { base, byId, el, shelves } from "./dom.js";
 import { get, patch, post, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
-export const chosen = "ibid.collection"; // where the choice is stored
+const chosen = "ibid.collection"; // where the choice is stored
 
 export class Collections {
   // changed is called after another collection was chosen; say announces a status.

@@ -1,7 +1,6 @@
 // The documents page: upload, find, sort, select, ask, read again and delete.
 // Without this module the page is a plain list.
 
-import { chosen } from "./collections.js";
 import { base, byId, documentAPI, documentName, documentURL, el } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { showInto as intoWords, upload } from "./upload.js";
@@ -263,8 +262,7 @@ function fitInto() {
 }
 named?.addEventListener("change", showInto);
 collection.addEventListener("change", () => {
-  if (collection.value) localStorage.setItem(chosen, collection.value);
-  else localStorage.removeItem(chosen);
+  history.replaceState({ collection: collection.value }, ""); // for a reload
   fitInto();
   narrow();
 });
@@ -275,7 +273,7 @@ async function loadCollections() {
   const { value: before } = collection;
   byId("into-names")?.replaceChildren(...collections.map((c) => el("option", { value: c.collection })));
   collection.replaceChildren(collection.options[0], ...collections.map((c) => el("option", { value: c.collection }, c.collection)));
-  const after = localStorage.getItem(chosen); // as on the home page
+  const after = history.state?.collection;
   collection.value = collections.some((c) => c.collection === after) ? after : "";
   if (collection.value !== before) fitInto();
   byId("collections").hidden = collections.length < 2;
