@@ -459,25 +459,6 @@ func untyped(page string) (faults []string) {
 	return faults
 }
 
-// The commands in notRun are on a page.
-func TestNotRunIsThere(t *testing.T) {
-	t.Parallel()
-	there := make(map[string]bool)
-	for _, page := range pages {
-		for _, b := range blocksOf(t, page) {
-			for line := range strings.SplitSeq(b.text, "\n") {
-				command, _, _ := strings.Cut(line, " #")
-				there[strings.TrimSpace(command)] = true
-			}
-		}
-	}
-	for command := range notRun {
-		if !there[command] {
-			t.Errorf("no page has the command %s of notRun", command)
-		}
-	}
-}
-
 // longMeasure matches a command that measures for minutes or hours, on sets that
 // may be missing. No test runs it; .ci/full has them or their like.
 var longMeasure = regexp.MustCompile(`^(?:cd (\S+) && )?(?:IBID_[A-Z_]+=(?:"[^"]*"|\S+) )+go test (?:\./(\S+) )?(.*)`)
