@@ -163,7 +163,7 @@ type Closest struct {
 	Start   int    `json:"start"` // in bytes of the document's text
 	End     int    `json:"end"`
 	Text    string `json:"text"`
-	// Marks are the sentences nearest to the question, in bytes of Text.
+	// Marks are the best words of the nearest sentence, in bytes of Text.
 	Marks []Mark `json:"marks"`
 	// Passage is the one that the part is from.
 	Passage retrieve.Passage `json:"-"`

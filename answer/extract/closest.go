@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"ibid/ingest"
@@ -13,7 +14,7 @@ import (
 type Closest struct {
 	Passage int           // index of the kept passage
 	Span    ingest.Span   // in the passage's text
-	Marks   []ingest.Span // in the part: its sentences that are nearest
+	Marks   []ingest.Span // in the part: the best words of its nearest sentence
 }
 
 // How much of the passages is shown without an answer.
@@ -42,27 +43,54 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 		}
 		seen[s.passage] = true
 		text := kept[s.passage].Text
-		part := partAround(text, all[s.passage], s)
+		part := d.partAround(text, all[s.passage], s)
 		if words := squeeze(text[part.Start:part.End]); len(closest) < maxClosest && !said[words] {
 			said[words] = true
-			mark := ingest.Span{Start: s.span.Start - part.Start, End: s.span.End - part.Start}
-			closest = append(closest, Closest{s.passage, part, []ingest.Span{mark}})
+			closest = append(closest, Closest{s.passage, part, d.bestWords(s, s.span.Start-part.Start)})
 		}
 	}
 	return closest, nil
 }
 
+// alike is the nearness from which a word is marked as one of the question's.
+const alike = .6
+
+// bestWords are the words of a sentence, from at on, that are the question's, in any
+// form or of like meaning; the sentence if there are none.
+func (d *Reading) bestWords(s *sentence, at int) (marks []ingest.Span) {
+	end := 0
+	for _, span := range wordForm.FindAllStringIndex(s.text, -1) {
+		word := s.text[span[0]:span[1]]
+		if !slices.ContainsFunc(retrieve.Terms(word), func(t string) bool {
+			return slices.ContainsFunc(d.nearness[t], func(near float64) bool { return near >= alike })
+		}) {
+			continue
+		}
+		gap := s.text[end:span[0]]
+		if last := len(marks) - 1; last >= 0 && len(retrieve.Terms(gap)) == 0 && !strings.ContainsAny(gap, "\n|.;:") {
+			marks[last].End = at + span[1]
+		} else {
+			marks = append(marks, ingest.Span{Start: at + span[0], End: at + span[1]})
+		}
+		end = span[1]
+	}
+	if len(marks) == 0 {
+		return []ingest.Span{{Start: at, End: at + len(s.text)}}
+	}
+	return marks
+}
+
 // partAround returns the paragraph or list that a sentence is in, or as many of
 // its neighbours there as fit maxClosestBytes.
-func partAround(text string, in []sentence, s *sentence) ingest.Span {
-	p := around(in, s)
+func (d *Reading) partAround(text string, in []sentence, s *sentence) ingest.Span {
+	p := d.widen(around(in, s), in)
 	start, end := p.start, p.end
 	paragraph := func(a, b int) bool { // reports whether no blank line is between two sentences
 		return !strings.Contains(strings.ReplaceAll(text[in[a].span.End:in[b].span.Start], " ", ""), "\n\n")
 	}
 	for !isRow(s.text) {
 		switch {
-		case start > 0 && paragraph(start-1, start) && size(in, start-1, end) <= maxClosestBytes:
+		case start > 0 && !in[start-1].title && paragraph(start-1, start) && size(in, start-1, end) <= maxClosestBytes:
 			start--
 		case end < len(in) && paragraph(end-1, end) && size(in, start, end+1) <= maxClosestBytes:
 			end++

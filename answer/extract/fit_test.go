@@ -183,7 +183,7 @@ func TestAblation(t *testing.T) {
 }
 
 // TestFit fits sentenceModel again, leaves each kind of set out in turn, and prints
-// the figures of CALIBRATION.md. It fails if a new fit would be better.
+// how often the best sentences hold the answer. It fails if a new fit would be better.
 func TestFit(t *testing.T) {
 	datatest.CampaignOnly(t)
 	random := rand.New(rand.NewPCG(5, 6))

@@ -118,7 +118,8 @@ func (d *Reading) sender(p retrieve.Passage) string {
 	return strings.TrimSpace(from + "\n" + dateLine.FindString(p.Text))
 }
 
-var asksName = regexp.MustCompile(`(?i)\b(?:which|what)\b`)
+// asksName matches a question that a heading may answer: "which knot ties …", "what is … called".
+var asksName = regexp.MustCompile(`(?i)\b(?:which\b|what\b.*\b(?:called|names?)\b)`)
 
 // A piece is a range of sentences of one passage that is quoted together.
 type piece struct {

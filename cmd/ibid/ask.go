@@ -147,7 +147,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	return err
 }
 
-// marked is a part of a document, indented, with the sentences nearest to the
+// marked is a part of a document, indented, with the words nearest to the
 // question between asterisks.
 func marked(c answer.Closest) string {
 	text := c.Text
