@@ -786,8 +786,8 @@ func alternatives(name string) object {
 
 // limitsOf are the limits of a member that the server enforces.
 func limitsOf(t reflect.Type, member string) object {
-	words := object{"minLength": 1, "pattern": `\S`}
-	texts := object{"minLength": 1, "pattern": `\S`, "contains": object{"type": "string", "pattern": `\S`}}
+	words := object{"minLength": 1, "pattern": `[^\s\x85]`}
+	texts := object{"minLength": 1, "pattern": `[^\s\x85]`, "contains": object{"type": "string", "pattern": `[^\s\x85]`}}
 	switch t.Name() + "." + member {
 	case "vectorSearchRequest.query":
 		return texts
@@ -822,7 +822,7 @@ func limitsOf(t reflect.Type, member string) object {
 	switch member {
 	case "question":
 		if t == reflect.TypeFor[askRequest]() || t == reflect.TypeFor[searchRequest]() {
-			return object{"minLength": 1, "pattern": `\S`, "maxLength": MaxQuestion}
+			return object{"minLength": 1, "pattern": `[^\s\x85]`, "maxLength": MaxQuestion}
 		}
 	case "top_k":
 		return object{"minimum": 0, "maximum": MaxTopK}
@@ -880,7 +880,7 @@ func schemaNames() map[string]string {
 		"web.inputDetails": "ResponseInputDetails", "web.namedSchema": "JSONSchema", "web.v1Tool": "Tool", "web.uiEvent": "ChatEvent",
 		"web.v1File": "File", "web.v1Files": "FileList",
 		"web.vectorStore": "VectorStore", "web.vectorStores": "VectorStoreList", "web.vectorsFound": "VectorSearchResult",
-		"web.rankingOptions": "VectorRanking", "web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError",
+		"web.rankingRequest": "VectorRanking", "web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError",
 		"web.v1Fault": "OpenAIFault", "web.liveness": "Health", "web.blockEvent": "HTMLBlock",
 		"web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece", "web.listedSuggestions": "SuggestionList",
 	}

@@ -186,11 +186,11 @@ type vectorSearchRequest struct {
 	Query   stringList      `json:"query"`
 	Filters json.RawMessage `json:"filters"`         // refused
 	Most    *integer        `json:"max_num_results"` // 10 by default
-	Ranking rankingOptions  `json:"ranking_options"`
+	Ranking rankingRequest  `json:"ranking_options"`
 }
 
-type rankingOptions struct {
-	Least float64 `json:"score_threshold,omitempty"`
+type rankingRequest struct {
+	Least float64 `json:"score_threshold"`
 }
 
 // stringList is a text, or a list of texts.
