@@ -112,6 +112,17 @@ func TestOfficeRefusals(t *testing.T) {
 	}
 }
 
+// What a file has as the number of an item is text like any other.
+func TestOfficeMarkers(t *testing.T) {
+	data := `{\rtf1{\listtext\u8238 ? 1\'01.\tab}\ls1 Moor the boat.\par{\listtext ` + strings.Repeat("1", 300) + `}\ls1 Pay.\par}`
+	doc, err := new(Reader).Read(t.Context(), "a.rtf", []byte(data))
+	must(t, err)
+	checkDocument(t, doc)
+	if doc.Text != "1. Moor the boat.\n- Pay." {
+		t.Errorf("%q", doc.Text)
+	}
+}
+
 // Unusual names and compression are read, with a note if something may be missing.
 func TestOfficeOddPacking(t *testing.T) {
 	const ferry = "<w:p><w:r><w:t>The ferry leaves at nine.</w:t></w:r></w:p>"

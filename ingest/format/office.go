@@ -59,7 +59,7 @@ func (w *officeWriter) write(b office.Block) {
 		w.inSection(func() { w.table(b) })
 		w.b.last = kindNone
 	case office.Item:
-		w.inSection(func() { w.b.Item(b.Level, b.Marker, b.Text) })
+		w.inSection(func() { w.b.Item(b.Level, oneLine(Clean(b.Marker)), b.Text) })
 	default:
 		w.inSection(func() { w.b.Paragraph(b.Text) })
 	}

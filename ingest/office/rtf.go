@@ -314,6 +314,9 @@ func (r *rtfReader) end(word string) {
 	case "row", "nestrow":
 		r.endRow()
 	default:
+		if len(r.marker) > maxName {
+			r.marker = ""
+		}
 		if strings.IndexFunc(r.marker, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) < 0 &&
 			(r.inList || r.marker != "") {
 			r.marker = bullet
