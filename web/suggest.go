@@ -126,11 +126,9 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 		if err != nil {
 			return nil, err
 		}
-		var written []suggestion
 		for _, text := range questions {
-			written = append(written, suggestion{text: text})
+			candidates = append(candidates, []suggestion{{text: text}})
 		}
-		candidates = [][]suggestion{written}
 	}
 	found, tried := []string{}, map[string]bool{}
 	for turn := range maxTriedSuggestions {
@@ -240,8 +238,7 @@ func questionsOf(d *ingest.Document) []suggestion {
 			if len(words) > 2 || len(retrieve.Terms("harbour "+subject)) != len(words)+1 {
 				continue
 			}
-			subject = strings.Join(words, " ")
-			if low := strings.ToLower(subject[:1]) + subject[1:]; strings.Contains(opening, " "+low) {
+			if low := strings.ToLower(subject); strings.Contains(opening, " "+low) {
 				subject = low
 			}
 		}
