@@ -150,7 +150,8 @@ func TestServeUsesParts(t *testing.T) {
 		}
 	}
 	server.stop()
-	if log := server.log.String(); strings.Contains(log, "encoder="+encoder.FileName(encoder.EnglishLarge)) || strings.Contains(log, "level=ERROR") {
+	if log := server.log.String(); strings.Contains(log, "encoder="+encoder.FileName(encoder.EnglishLarge)) ||
+		strings.Contains(log, "level=ERROR") {
 		t.Error(log)
 	}
 }
