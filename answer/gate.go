@@ -71,7 +71,7 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 		case kind == GateScore || kind == GateBoth && sure:
 		default:
 			e := r.writer.Truncate(prompt.NewEvidence(1, p), r.writer.Window()/2)
-			c, err := r.asks(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
+			c, err := r.verdictCall(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
 			if err != nil {
 				return nil, err
 			}

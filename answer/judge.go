@@ -118,7 +118,7 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, passa
 	for i, p := range passages {
 		s.Evidence = append(s.Evidence, prompt.NewEvidence(i+1, p))
 	}
-	c, err := r.asks(RoleVerify, s)
+	c, err := r.verdictCall(RoleVerify, s)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -134,8 +134,8 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, passa
 	return yes, tokens, err
 }
 
-// asks returns the call that asks for a verdict.
-func (r *asking) asks(role Role, s prompt.Slots) (*call, error) {
+// verdictCall returns the call that asks for a verdict.
+func (r *asking) verdictCall(role Role, s prompt.Slots) (*call, error) {
 	p, err := r.write(role, s)
 	if err != nil {
 		return nil, err

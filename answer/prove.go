@@ -99,7 +99,7 @@ func (r *asking) say(text string) bool {
 	if p == nil {
 		return r.emit(Text{Text: text})
 	}
-	return p.add(p.units.Add(text), false) && p.settle(false)
+	return p.add(p.units.Add(text), false) && p.showProved(false)
 }
 
 // endProof shows what is left of the answer. It returns errNoAnswer if nothing
@@ -126,7 +126,7 @@ func (p *proof) end(ended bool) error {
 		return nil
 	}
 	p.queue.Close()
-	if !p.settle(true) {
+	if !p.showProved(true) {
 		return nil
 	}
 	if err := canceled(p.ctx); err != nil {
@@ -183,9 +183,9 @@ func (p *proof) keep(u statement.Unit, number int, cited bool) {
 	}
 }
 
-// settle decides about the statements whose verdicts have come, all of them if
+// showProved decides about the statements whose verdicts have come, all of them if
 // all is set, and shows what may be shown.
-func (p *proof) settle(all bool) bool {
+func (p *proof) showProved(all bool) bool {
 	waiting := p.open[:0]
 	for _, o := range p.open {
 		if all {
@@ -370,7 +370,7 @@ func (p *proof) calls(u statement.Unit, f finding) (calls []call) {
 	}
 	tokens := 0
 	for _, s.Again = range []bool{false, true} {
-		c, err := p.asks(RoleVerify, s)
+		c, err := p.verdictCall(RoleVerify, s)
 		if err != nil {
 			p.warn("a statement could not be checked: %s", err)
 			return nil

@@ -246,17 +246,10 @@ func (s *refineStep) conclude() {
 	whole := s.failed == nil && s.call.finish != "length"
 	s.done.Reason = s.unchanged(text, whole, shown)
 	if s.done.Changed = s.done.Reason == ""; s.done.Changed {
-		if s.held && !s.say(text) || !s.held && !s.reply.released && !s.show(text) {
+		s.done.Lost, s.cut = lost, !whole
+		if !s.use(text, labels) {
 			return
 		}
-		s.done.Lost = lost
-		s.from = []int{s.steps}
-		s.cited = append(s.cited, labels...)
-		if !s.last {
-			s.emit(Draft{Step: s.steps, Labels: labels, Final: true})
-		}
-		s.draft, s.cut = text, !whole
-		s.used += len(s.done.Passages)
 	}
 	// A reply of nothing but invented labels has shown nothing.
 	s.streamed = s.last && (shown && s.done.Reason != emptyReply || s.done.Changed)
@@ -268,6 +261,21 @@ func (s *refineStep) conclude() {
 		return
 	}
 	s.endStep(s.done)
+}
+
+// use makes text the draft, and reports whether to continue.
+func (s *refineStep) use(text string, labels []int) bool {
+	if s.held && !s.say(text) || !s.held && !s.reply.released && !s.show(text) {
+		return false
+	}
+	s.from = []int{s.steps}
+	s.cited = append(s.cited, labels...)
+	if !s.last {
+		s.emit(Draft{Step: s.steps, Labels: labels, Final: true})
+	}
+	s.draft = text
+	s.used += len(s.done.Passages)
+	return true
 }
 
 // unchanged says why the reply leaves the answer as it is; empty where the reply

@@ -169,9 +169,11 @@ func (d *Reading) choose(all [][]sentence) []piece {
 			maps.Copy(covered, terms)
 		}
 	}
-	if len(chosen) == 0 {
-		return nil
-	}
+	return inOrder(chosen)
+}
+
+// inOrder puts pieces of one passage next to each other, in the order of the text.
+func inOrder(chosen []piece) []piece {
 	order := map[int]int{}
 	for i, p := range chosen {
 		if _, ok := order[p.passage]; !ok {
@@ -487,7 +489,6 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 	if p.start == 1 && naming && in[0].title && d.names(in[0]) {
 		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[0].text), highest), p.passage+1, "\n") + "\n")
 	}
-	labelled := false
 	if k := p.start; in[k].reply {
 		for k > 0 && in[k].reply {
 			k--
@@ -496,6 +497,7 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 			b.WriteString(Labelled(prompt.RoundLabels(line, highest), p.passage+1, "\n") + "\n")
 		}
 	}
+	labelled := false
 	for k := p.start; k < p.end; k++ {
 		if in[k].code {
 			label := ""
@@ -506,32 +508,11 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 			labelled = true
 			continue
 		}
-		text := strings.TrimSpace(in[k].text)
-		switch {
-		case isRow(text):
-			if text = d.writeRow(plainLine(text)); p.end-p.start > 1 {
-				text = "- " + text
-			}
-		case isItem(text) && (k > p.start || after(in, k) < p.end):
-			mark := "-"
-			if isStep(text) {
-				mark, _, _ = strings.Cut(text, " ")
-			}
-			text = mark + " " + plainLine(text)
-		default:
-			text = plainLine(text)
+		text, space, next := d.writeLine(p, in, k), "", ""
+		if k+1 < p.end {
+			space = spaceAfter(in[k], in[k+1], isItem(in[first(in, k)].text))
 		}
-		space, next := " ", ""
-		switch {
-		case k+1 == p.end:
-			space = ""
-		case !in[k+1].joins && !in[k+1].code && isItem(in[first(in, k)].text) && !isItem(in[k+1].text),
-			isRow(in[k].text) && !in[k+1].code && !isRow(in[k+1].text) && !isItem(in[k+1].text):
-			space = "\n\n" // otherwise readers of Markdown take it into the item
-		case !in[k+1].joins && (in[k].title || isRow(in[k].text) || isRow(in[k+1].text) || isEntry(text) || in[k+1].code ||
-			isItem(in[first(in, k)].text) || isItem(in[k+1].text)):
-			space = "\n"
-		default:
+		if space == " " {
 			for _, s := range in[k+1 : p.end] { // what may close the code or formula that a sentence opens
 				next += prompt.RoundLabels(plainLine(s.text), highest) + " "
 			}
@@ -540,6 +521,36 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 		labelled = true
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// writeLine writes sentence k of a piece.
+func (d *Reading) writeLine(p piece, in []sentence, k int) string {
+	text := strings.TrimSpace(in[k].text)
+	switch {
+	case isRow(text) && p.end-p.start > 1:
+		return "- " + d.writeRow(plainLine(text))
+	case isRow(text):
+		return d.writeRow(plainLine(text))
+	case isItem(text) && (k > p.start || after(in, k) < p.end):
+		mark := "-"
+		if isStep(text) {
+			mark, _, _ = strings.Cut(text, " ")
+		}
+		return mark + " " + plainLine(text)
+	}
+	return plainLine(text)
+}
+
+// spaceAfter is what is written between a sentence, which may be in a list item, and the next.
+func spaceAfter(s, next sentence, item bool) string {
+	row, toRow, toItem := isRow(s.text), isRow(next.text), isItem(next.text)
+	switch {
+	case !next.code && !toItem && (item && !next.joins || row && !toRow):
+		return "\n\n" // otherwise readers of Markdown take it into the item
+	case !next.joins && (s.title || item || row || toRow || toItem || next.code || isEntry(plainLine(s.text))):
+		return "\n"
+	}
+	return " "
 }
 
 // names reports whether a heading names what the text under it is about, in few

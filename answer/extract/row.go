@@ -116,14 +116,14 @@ func hasWord(text string) bool {
 // columns, or else by the kind of their values. Those whose values the question has
 // are there to tell which row it is. Without any, it is all of them.
 func (d *Reading) askedFor(cells []cell) []cell {
-	asks := func(c cell) bool { return d.asks(termSet(c.name)) }
-	if !slices.ContainsFunc(cells, asks) {
-		asks = func(c cell) bool { return d.needs.kind.tells() && d.needs.kind.in("| "+c.value, d.question) == 1 }
+	wanted := func(c cell) bool { return d.hasAsked(termSet(c.name)) }
+	if !slices.ContainsFunc(cells, wanted) {
+		wanted = func(c cell) bool { return d.needs.kind.tells() && d.needs.kind.in("| "+c.value, d.question) == 1 }
 	}
-	if !slices.ContainsFunc(cells, asks) {
+	if !slices.ContainsFunc(cells, wanted) {
 		return cells
 	}
-	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return !asks(c) && !d.asks(termSet(c.value)) })
+	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return !wanted(c) && !d.hasAsked(termSet(c.value)) })
 }
 
 // otherColumns reports whether the columns of a row are of other years than the question.
@@ -135,9 +135,9 @@ func (d *Reading) otherColumns(row string) bool {
 	return len(asked) > 0 && len(named) > 0 && !meet(asked, years(row))
 }
 
-// asks reports whether the question has one of the terms, other than as a word that
+// hasAsked reports whether the question has one of the terms, other than as a word that
 // only asks.
-func (d *Reading) asks(terms map[string]bool) bool {
+func (d *Reading) hasAsked(terms map[string]bool) bool {
 	return slices.ContainsFunc(d.needs.terms, func(n need) bool {
 		return n.weight == n.idf && (terms[n.stem] || terms[n.own])
 	})

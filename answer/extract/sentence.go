@@ -192,11 +192,20 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			before := p.Text[:span.Start]
 			s.reply = isMail(p) && (strings.HasPrefix(p.Text[strings.LastIndexByte(before, '\n')+1:], ">") || original.MatchString(before))
 			s.other = isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
-			s.bare = isBare(text) ||
-				k > 0 && in[k-1].bare && licence.MatchString(in[k-1].text) && s.joins || s.declares && statementForm.MatchString(text) || (k == 0 || !in[k-1].title) && d.repeats(s) || d.otherNumber(text)
+			s.bare = d.saysNothing(in[:k], s)
 		}
 	}
 	return in
+}
+
+// saysNothing reports whether a sentence, after those before it, says nothing that could be an answer.
+func (d *Reading) saysNothing(before []sentence, s *sentence) bool {
+	headed, licensed := false, false
+	if len(before) > 0 {
+		last := before[len(before)-1]
+		headed, licensed = last.title, last.bare && licence.MatchString(last.text)
+	}
+	return isBare(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) || !headed && d.repeats(s) || d.otherNumber(s.text)
 }
 
 // joins reports whether a sentence is in the paragraph or list item of the one before

@@ -156,7 +156,7 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 	shoot(t, page, "states-panel-1")
 	page.do(chromedp.KeyEvent(kb.Escape))
 
-	page.js(`[...document.querySelectorAll(".turn")[0].querySelectorAll("button")].find((b) => b.innerText === "Ask again and compare").click(); ""`)
+	page.js(`[...document.querySelectorAll(".turn")[0].querySelectorAll("button")].find((b) => b.innerText === "Regenerate and compare").click(); ""`)
 	page.waitFor(`document.querySelectorAll(".turn")[0].innerText.includes("Highlighted sentences differ from the earlier answer.")`)
 	if got := page.js(`document.querySelectorAll(".turn")[0].querySelector(".text").innerText`); !strings.Contains(got, "310 crowns") {
 		t.Errorf("asked again, the answer is %q", got)

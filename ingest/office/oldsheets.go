@@ -148,9 +148,9 @@ func (f *file) oldSheets(root compound.Folder) error {
 func (b *workbook) oldSheet(name string, stream []byte, at int) {
 	s := newSheet(b.file, name)
 	rows := map[int][]sheetCell{}
-	var rest []Block
-	var last *sheetCell                         // a formula whose text follows
-	depth, object, boxes := 0, 0, map[int]int{} // the places of objects' texts in rest
+	rest := oldRest{boxes: map[int]int{}}
+	var last *sheetCell // a formula whose text follows
+	depth := 0
 	for record := range xlsRecords(stream, at) {
 		r := &record
 		add := func(row, column int, text string, value bool) {
@@ -192,29 +192,43 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 				top, bottom, left, right := r.number(2)+1, r.number(2)+1, r.number(2), r.number(2)
 				s.merges[top] = append(s.merges[top], cellRange{left, top, right, bottom})
 			}
-		case xlsHeader, xlsFooter:
-			rest = append(rest, b.printed(r.text(2))...)
-		case xlsObject:
-			r.at = 6
-			object = r.number(2)
-		case xlsTextBox:
-			if text := textBox(r); text != "" {
-				boxes[object] = len(rest)
-				rest = append(rest, Block{Text: text})
-			}
-		case xlsNote:
-			row, column := r.number(2)+1, r.number(2)
-			r.number(2)
-			if i, ok := boxes[r.number(2)]; ok {
-				rest[i].Text = fmt.Sprintf("Comment on %s%d: %s", columnName(column), row, oneLine(rest[i].Text))
-			}
+		default:
+			rest.add(b, r)
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(rows)) {
 		s.row(n+1, slices.DeleteFunc(rows[n], func(c sheetCell) bool { return c.text == "" }))
 	}
 	s.writeTop()
-	s.rest(rest)
+	s.rest(rest.blocks)
+}
+
+// oldRest collects the texts of a sheet that are in no cell.
+type oldRest struct {
+	blocks []Block
+	object int         // the last one
+	boxes  map[int]int // objects to their places in blocks
+}
+
+func (o *oldRest) add(b *workbook, r *xlsRecord) {
+	switch r.kind {
+	case xlsHeader, xlsFooter:
+		o.blocks = append(o.blocks, b.printed(r.text(2))...)
+	case xlsObject:
+		r.at = 6
+		o.object = r.number(2)
+	case xlsTextBox:
+		if text := textBox(r); text != "" {
+			o.boxes[o.object] = len(o.blocks)
+			o.blocks = append(o.blocks, Block{Text: text})
+		}
+	case xlsNote:
+		row, column := r.number(2)+1, r.number(2)
+		r.number(2)
+		if i, ok := o.boxes[r.number(2)]; ok {
+			o.blocks[i].Text = fmt.Sprintf("Comment on %s%d: %s", columnName(column), row, oneLine(o.blocks[i].Text))
+		}
+	}
 }
 
 // textBox returns the text of a box or a comment, which is in the first continuation

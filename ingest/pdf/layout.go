@@ -146,10 +146,10 @@ func follows(a, b glyph) bool {
 	return math.Abs(a.Y-b.Y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.X0 > a.X0-duplicate*size
 }
 
-func piece(glyphs []glyph, mirrored bool) (line, bool) {
-	l := line{x0: glyphs[0].X0, x1: glyphs[0].X1}
-	// Text with wide letter spacing has gaps inside words too; where the pen is moved
-	// only between words, less is a space.
+// leastSpace is the gap, in sizes of a character, above which there is a space between
+// two. Text with wide letter spacing has gaps inside words too; where the pen is moved
+// only between words, less is a space.
+func leastSpace(glyphs []glyph) float64 {
 	var gaps []float64
 	inside, between, begun := 0.0, wordGap, 0
 	for i := 1; i < len(glyphs); i++ {
@@ -163,15 +163,18 @@ func piece(glyphs []glyph, mirrored bool) (line, bool) {
 			inside = max(inside, math.Abs(gap))
 		}
 	}
-	threshold := wordGap
 	if begun > 2 && 2*begun < len(gaps) && inside < 0.01 && between > leastGap {
-		threshold = leastGap
-	} else if len(gaps) > 3 {
-		slices.Sort(gaps)
-		if median := gaps[len(gaps)/2]; median > 0.05 {
-			threshold = median + wordGap
-		}
+		return leastGap
 	}
+	if slices.Sort(gaps); len(gaps) > 3 && gaps[len(gaps)/2] > 0.05 {
+		return gaps[len(gaps)/2] + wordGap
+	}
+	return wordGap
+}
+
+func piece(glyphs []glyph, mirrored bool) (line, bool) {
+	l := line{x0: glyphs[0].X0, x1: glyphs[0].X1}
+	threshold := leastSpace(glyphs)
 	var parts []string
 	bold := 0
 	sizes := map[float64]int{}

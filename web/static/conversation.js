@@ -82,7 +82,7 @@ export class Conversation {
   // #showStates shows which sources of a recorded answer have changed, and offers to ask again.
   #showStates(view, { answer, ended }) {
     if (!view.board.showStates(answer?.sources || [], ended)) return;
-    view.actions.insertBefore(el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) }, t("Ask again and compare")), view.actions.querySelector(".ratings"));
+    view.actions.insertBefore(el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) }, t("Regenerate and compare")), view.actions.querySelector(".ratings"));
   }
 
   // replay shows recorded answers, or ones that are being written. Where the server has
