@@ -23,19 +23,24 @@ import (
 	"ibid/ingest"
 )
 
-// A bar ends with the task, also before the last item or the first.
+// A meter's line ends with the task, also before the last item or the first.
 func TestMeterEnds(t *testing.T) {
 	t.Parallel()
 	for done := range 4 {
-		m := newMeter(io.Discard, "files", 0)
-		m.showBar()
+		var shown bytes.Buffer
+		m := newMeter(&shown, "files", 0)
+		m.columns = 40
 		for i := range done {
 			m.update(i+1, 3)
 			if _, err := io.WriteString(m, "skipped notes/a: empty\n"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		m.clear() // waits for the bar
+		m.clear()
+		if lines := strings.Split(shown.String(), "\r"); done > 0 && (!strings.HasPrefix(lines[1], "1 of 3 files, ") ||
+			strings.Count(shown.String(), "\rskipped notes/a: empty\n") != done || strings.TrimSpace(lines[len(lines)-2]) != "") {
+			t.Errorf("after %d of 3 files the terminal has %q", done, shown.String())
+		}
 		var out bytes.Buffer
 		m.out = &out
 		m.end()

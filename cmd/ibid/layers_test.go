@@ -66,7 +66,6 @@ var homes = map[string][]string{
 	"go.yaml.in/yaml/v3":                  {"ingest"},
 	"github.com/microcosm-cc/bluemonday":  {"web"},
 	"github.com/alecthomas/kong":          {"cmd/ibid"},
-	"github.com/vbauerster/mpb/v8":        {"cmd/ibid"},
 	"golang.org/x":                        {"cmd/ibid", "web", "answer", "retrieve", "ingest", "data"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"web"},

@@ -9,100 +9,74 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 )
 
-// A meter shows the progress of a long task as a bar on a terminal, and otherwise
+// A meter shows the progress of a long task in the last line of a terminal, and otherwise
 // only its speed at the end. Its methods are safe for concurrent use.
 type meter struct {
-	out   io.Writer
-	what  string // plural: "documents"
-	start time.Time
+	out     io.Writer
+	columns int    // of the terminal; 0 without one, and after the end
+	what    string // plural: "documents"
+	start   time.Time
 
 	mu          sync.Mutex
 	done, total int
-	bars        *mpb.Progress // nil without a terminal, and after the end
-	bar         *mpb.Bar
+	drawn       time.Time
 }
 
 // newMeter starts to show progress. A total of 0 is not known yet.
 func newMeter(out io.Writer, what string, total int) *meter {
-	m := &meter{out: out, what: what, total: total, start: time.Now()}
-	if terminalWidth(out) > 0 {
-		m.showBar()
-	}
+	m := &meter{out: out, columns: terminalWidth(out), what: what, total: total, start: time.Now()}
+	m.draw("reading " + what)
 	return m
 }
 
-func (m *meter) showBar() {
-	m.bars = mpb.New(mpb.WithOutput(m.out), mpb.WithWidth(48))
-	m.bar = m.bars.AddBar(int64(m.total), mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Any(func(s decor.Statistics) string {
-			if s.Total == 0 {
-				return "reading " + m.what
-			}
-			return fmt.Sprintf("%d of %d %s", s.Current, s.Total, m.what)
-		})),
-		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
-			return m.pace(int(s.Current), int(s.Total))
-		})))
+// draw writes a line over the meter's last one.
+func (m *meter) draw(line string) {
+	if n := m.columns - 1; n > 0 {
+		fmt.Fprintf(m.out, "\r%-*.*s\r", n, n, line)
+	}
 }
 
 func (m *meter) update(done, total int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done, m.total = done, total
-	if m.bar != nil {
-		m.bar.SetTotal(int64(total), false)
-		m.bar.SetCurrent(int64(done))
+	if took := time.Since(m.start); done > 0 && time.Since(m.drawn) > 100*time.Millisecond {
+		left := took / time.Duration(done) * time.Duration(total-done)
+		m.draw(fmt.Sprintf("%d of %d %s, %s, %s left", done, total, m.what, m.rate(took), left.Round(time.Second)))
+		m.drawn = time.Now()
 	}
 }
 
-// pace returns the speed so far and the time left.
-func (m *meter) pace(done, total int) string {
-	if done == 0 {
-		return ""
-	}
-	took := time.Since(m.start)
-	left := took / time.Duration(done) * time.Duration(total-done)
-	return fmt.Sprintf("%s, %s left", m.rate(done, took), left.Round(time.Second))
+func (m *meter) rate(took time.Duration) string {
+	return fmt.Sprintf("%.0f/s", float64(m.done)/max(took.Seconds(), 1e-9))
 }
 
-func (m *meter) rate(done int, took time.Duration) string {
-	return fmt.Sprintf("%.0f/s", float64(done)/max(took.Seconds(), 1e-9))
-}
-
-// Write prints a line above the bar, or without one to where the meter prints.
+// Write prints a line in place of the meter's, which the next update draws below it.
 func (m *meter) Write(line []byte) (int, error) {
 	m.mu.Lock()
-	bars := m.bars
-	m.mu.Unlock()
-	if bars != nil {
-		return bars.Write(line)
-	}
+	defer m.mu.Unlock()
+	m.draw("")
+	m.drawn = time.Time{}
 	return m.out.Write(line)
 }
 
-// clear removes the bar. The meter only passes lines on afterwards.
+// clear removes the line. The meter only passes lines on afterwards.
 func (m *meter) clear() {
 	m.mu.Lock()
-	bars, bar := m.bars, m.bar
-	m.bars, m.bar = nil, nil
-	m.mu.Unlock()
-	if bar != nil {
-		bar.Abort(true)
-		bars.Wait()
-	}
+	defer m.mu.Unlock()
+	m.draw("")
+	m.columns = 0
 }
 
-// end removes the bar, and prints the speed if everything was done.
+// end removes the line, and prints the speed if everything was done.
 func (m *meter) end() {
 	m.clear()
 	if m.done == m.total && m.total > 0 {
 		took := time.Since(m.start)
-		fmt.Fprintf(m.out, "%d %s in %s (%s)\n", m.done, m.what, short(took), m.rate(m.done, took))
+		fmt.Fprintf(m.out, "%d %s in %s (%s)\n", m.done, m.what, short(took), m.rate(took))
 	}
 }
 
