@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/clipperhouse/uax29/v2/sentences"
+
+	"ibid/cite/sentence"
 )
 
 // A Span is the range of bytes [Start, End) of a text.
@@ -150,52 +152,20 @@ func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode
 
 // runsOn reports whether the sentence s continues with next. first is set if s begins the block.
 func runsOn(s, next string, first bool) bool {
-	r, _ := utf8.DecodeRuneInString(next)
 	// A lone closing quote or bracket belongs to the sentence before it.
 	if len(next) <= 4 && strings.Trim(next, `"'”’»)]`) == "" {
 		return true
 	}
-	if !strings.HasSuffix(s, ".") {
-		return false
+	if sentence.InBrackets(s) {
+		return true
 	}
-	word := s[strings.LastIndexAny(s, " \t(\"[“‘")+1:]
-	_, size := utf8.DecodeRuneInString(word)
+	before, stops := strings.CutSuffix(s, ".")
 	switch {
-	case first && len(word) == len(s) && isListItem(s+" "):
+	case !stops:
+		return false
+	case first && !strings.ContainsAny(s, " \t") && isListItem(s+" "):
 		return true // the number of a list item
-	case len(word) == size+1 && size > 0 && isUpperLetter(word) && unicode.IsLetter(r):
-		return true // an initial: "J. Smith"
 	}
-	word = strings.ToLower(strings.TrimLeft(word, "("))
-	if numbered[word] {
-		return unicode.IsDigit(r) || unicode.IsUpper(r) && len(next) > 1 && !unicode.IsLetter(rune(next[1]))
-	}
-	return abbreviations[word]
+	on, _ := sentence.RunsOn(before, next, true)
+	return on
 }
-
-func isUpperLetter(s string) bool {
-	r, _ := utf8.DecodeRuneInString(s)
-	return unicode.IsUpper(r)
-}
-
-// set makes a table of the words of a text.
-func set(words string) map[string]bool {
-	m := make(map[string]bool)
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
-
-// abbreviations hardly ever end a sentence.
-var abbreviations = set(`
-	mr. mrs. ms. mx. dr. prof. rev. hon. gen. col. maj. capt. cmdr. lt. sgt. st. ste. mt. messrs. gov. sen. rep. pres.
-	e.g. i.e. eg. ie. cf. viz. vs. v. approx. ca. c. incl. excl. esp. resp. al.
-	u.s. u.k. u.n. e.u. dept. univ. assn. bros.
-	z.b. d.h. bzw. u.a. z.t. vgl. sog. ggf. evtl. inkl. dr. hr. fr. frl.
-	p.ex. m. mme. mlle. sr. sra. srta. dott. sig. sig.ra. т.е. т.н. г. ул. им. напр. см.`)
-
-// numbered abbreviations continue with a number: "No. 5", "Fig. 3", "Jan. 2".
-var numbered = set(`
-	no. nos. nr. num. fig. figs. eq. eqs. sec. ch. chap. vol. vols. pp. p. pg. para. art. tab. ref. refs. ver. ed. op. abs. bd. s. kap. str.
-	jan. feb. mar. apr. jun. jul. aug. sep. sept. oct. nov. dec. рис. стр. табл. гл.`)

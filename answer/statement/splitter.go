@@ -140,8 +140,12 @@ func (s *Splitter) ended(mark int) bool {
 	for mark > 0 && s.marks[mark-1].End == s.marks[mark].Start {
 		mark--
 	}
-	at := s.marks[mark].Start
-	return at > 0 && strings.IndexByte(".!?;", s.text[at-1]) >= 0
+	before := string(s.text[s.next.Start:s.marks[mark].Start])
+	if before == "" || strings.IndexByte(".!?;", before[len(before)-1]) < 0 {
+		return false
+	}
+	runsOn, _ := sentence.RunsOn(strings.TrimSuffix(before, "."), "", true)
+	return !runsOn
 }
 
 // extend adds a sentence to the next unit.

@@ -24,6 +24,7 @@ func TestUnits(t *testing.T) {
 	for _, text := range []string{
 		"C:A mooring costs 120 marks.[1]¦C: Members pay half of that [2].",
 		"C:A mooring costs 120 marks.[1][2]¦C: members pay half of that.[2]¦C: juniors, e.g. pips.[3], pay nothing.[3]",
+		"C:Grey et al.[1] commanded it until the 12. April.[2]¦C: Then it was sold.",
 		"A:Sure!¦C: A mooring costs 120 marks.¦A: Shall I go on?",
 		"L:# Fees¦L:\n\nThese are the fees:¦C:\n- moorings: 120 marks.[1] For a year.¦C:\n- the slip[2]\n  for an hour¦C:\n\nBoth are due in May each year.",
 		"L:| place | fee |¦L:\n|---|---|¦C:\n| mooring | 120 |¦C:\n| slip | 4 |",
@@ -53,7 +54,7 @@ func TestUnits(t *testing.T) {
 }
 
 var fragments = []string{"A mooring costs 120 marks.", " ", "\n", "\n\n", "- ", "1. ", "# Fees\n", "These are:\n", "| a | b |\n", "|---|---|\n",
-	"```\n", "`x. Y`", "> ", "[1]", "[2](id=2)", "[1, 2]", "Sure!", "and so on", "Ünü. ", "~~~", "**", "?"}
+	"```\n", "`x. Y`", "> ", "am 12. April ", "(cf. Grey et al. ", ")", "[1]", "[2](id=2)", "[1, 2]", "Sure!", "and so on", "Ünü. ", "~~~", "**", "?"}
 
 // However a text is cut, its units are the same, and together they are the text.
 func TestAnyCut(t *testing.T) {

@@ -233,19 +233,16 @@ func (s *Splitter) stop(text []byte, refs []Span, final bool) (verdict, int) {
 			continue
 		case !spaced || unicode.IsLower(r) || strings.ContainsRune(".,;:!?", r):
 			return fails, 0
+		case InBrackets(string(text[s.start:end])):
+			return fails, 0
 		case first != '.':
 			return holds, end
-		case s.abbreviated(text, r):
-			return fails, 0
 		}
-		if w := s.wordBefore(text); dotted.MatchString(w) {
-			next, whole := wordAt(text[i:])
-			switch {
-			case !whole && !final:
-				return undecided, 0
-			case continues(w, next):
-				return fails, 0
-			}
+		switch runsOn, known := RunsOn(string(text[s.start:s.at]), string(text[i:]), final); {
+		case !known:
+			return undecided, 0
+		case runsOn:
+			return fails, 0
 		}
 		return holds, end
 	}
@@ -281,87 +278,3 @@ func IsStop(r rune) bool { return strings.ContainsRune(".!?…。！？．｡", 
 
 // isWide reports whether r is a full stop that no space follows.
 func isWide(r rune) bool { return r >= 0x3000 && IsStop(r) }
-
-// wordBefore returns the letters, digits and dots before the full stop at s.at,
-// or "" if they are too many for an abbreviation.
-func (s *Splitter) wordBefore(text []byte) string {
-	const longest = 12
-	word := text[s.start:s.at]
-	i := len(word)
-	for i > 0 {
-		r, size := utf8.DecodeLastRune(word[:i])
-		if !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '.' {
-			break
-		}
-		i -= size
-		if len(word)-i > longest {
-			return ""
-		}
-	}
-	return string(word[i:])
-}
-
-// dotted is single letters with dots between them (U.S, p.m) or a degree (Ph.D).
-// After its last dot a sentence may end or continue.
-var dotted = regexp.MustCompile(`^(?:(?i:ph\.d)|\pL(?:\.\pL)+)$`)
-
-// wordAt returns the letters at the beginning of a text, and whether they are a
-// whole word.
-func wordAt(text []byte) (word string, whole bool) {
-	i := 0
-	for i < min(len(text), maxLook) && (text[i] >= utf8.RuneSelf || text[i] == '\'' || 'a' <= text[i]|0x20 && text[i]|0x20 <= 'z') {
-		i++
-	}
-	return string(text[:i]), i < len(text)
-}
-
-// continues reports whether a capitalised word after a dotted abbreviation is in
-// the same sentence: after an hour a day or a time zone, after another
-// abbreviation any word except those that begin sentences.
-func continues(abbreviation, next string) bool {
-	if strings.EqualFold(abbreviation, "a.m") || strings.EqualFold(abbreviation, "p.m") {
-		return days[next] || len(next) > 1 && len(next) <= 4 && next == strings.ToUpper(next)
-	}
-	return next != "" && !beginners[strings.ToLower(next)]
-}
-
-// days may follow an hour in its sentence; beginners often begin a sentence.
-var (
-	days = wordSet(`Monday Tuesday Wednesday Thursday Friday Saturday Sunday Mondays Tuesdays Wednesdays Thursdays Fridays
-		Saturdays Sundays January February March April May June July August September October November December`)
-	beginners = wordSet(`a an the and or but nor of in on at to for from by with as into about over under after before between
-		during through within without then so such that this these those who what when where why how if while because
-		it its he she his her they their i my we our you your there here both each all any some most other another only
-		is are was were do does did can could may must no not also`)
-)
-
-// wordSet returns the words of a text.
-func wordSet(words string) map[string]bool {
-	m := make(map[string]bool)
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
-
-// abbreviated reports whether the full stop at s.at belongs to the word before
-// it: an initial, a known abbreviation or the number of a list item. next is the
-// character after the spaces.
-func (s *Splitter) abbreviated(text []byte, next rune) bool {
-	w := s.wordBefore(text)
-	if w != "" && len(w) == s.at-s.start && strings.Trim(w, "0123456789") == "" {
-		return true
-	}
-	if r, size := utf8.DecodeRuneInString(w); size == len(w) && unicode.IsUpper(r) {
-		return true
-	}
-	switch strings.ToLower(w) {
-	case "dr", "mr", "mrs", "ms", "prof", "st", "vs", "e.g", "i.e", "cf", "approx", "ca", "jr", "sr", "capt", "rev",
-		"bzw", "z.b", "d.h", "u.a", "inkl":
-		return true
-	case "no", "nr", "fig", "figs", "sec", "ch", "vol", "p", "pp", "art", "abs", "eq", "ed",
-		"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec":
-		return unicode.IsNumber(next)
-	}
-	return false
-}

@@ -28,7 +28,7 @@ var leaves = map[string][]string{
 	// The grammar of labels: read in drafts, numbered in answers, looked for by 'ibid cite'.
 	"cite/marker":   {"cite", "cite/rewrite", "answer", "cmd/ibid"},
 	"cite/rewrite":  {"cite", "cite/sentence", "web", "cmd/ibid"},                        // numbers in a text: pure
-	"cite/sentence": {"cite", "answer", "web"},                                           // the sentences of a growing text: pure
+	"cite/sentence": {"cite", "answer", "web", "ingest"},                                 // the sentences of a growing text: pure
 	"cite/support":  {"cite", "answer", "cmd/ibid", "cmd/ibid/eval"},                     // whether passages support a sentence: pure
 	"data":          {"cmd/ibid"},                                                        // the sample library
 	"data/datatest": {"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest", "data"}, // for tests: sets and campaigns

@@ -1,0 +1,153 @@
+package sentence
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// RunsOn reports whether a sentence goes on behind a full stop, which belongs to an
+// initial, an abbreviation or an ordinal. before is the sentence up to the stop, and
+// after what follows the space behind it. Known is false where more of that would
+// decide and it is not all.
+func RunsOn(before, after string, all bool) (runsOn, known bool) {
+	w := lastWord(before)
+	first, size := utf8.DecodeRuneInString(w)
+	key := strings.ToLower(w)
+	digits := w != "" && strings.Trim(w, "0123456789") == ""
+	switch {
+	case digits && w == before && len(w) <= 3: // the number of a list item
+		return true, true
+	case size == len(w) && unicode.IsUpper(first), abbreviations[key]:
+		return true, true
+	}
+	next, whole := firstWord(after)
+	capital, size := utf8.DecodeRuneInString(next)
+	known = whole || all
+	switch {
+	case digits && len(w) <= 2:
+		ordinal := ordinals.MatchString(before) && unicode.IsUpper(capital) && !beginners[strings.ToLower(next)]
+		return months[strings.ToLower(next)] || dayBefore.MatchString(after) || ordinal ||
+			monthBefore.MatchString(before) && unicode.IsDigit(capital), known
+	case numbered[key]:
+		return unicode.IsNumber(capital) || unicode.IsUpper(capital) && size == len(next) && next != "A" && next != "I", known
+	case surnamed[key]:
+		return !beginners[strings.ToLower(next)], known
+	case dotted.MatchString(w):
+		return continues(w, next), known
+	}
+	return false, true
+}
+
+// InBrackets reports whether a text ends within round brackets, of a length that a remark
+// has.
+func InBrackets(text string) bool {
+	const longest = 160
+	depth := 0
+	for i := len(text) - 1; i >= max(0, len(text)-longest); i-- {
+		switch text[i] {
+		case ')':
+			depth++
+		case '(':
+			r, _ := utf8.DecodeRuneInString(text[i+1:])
+			if depth--; depth < 0 && (unicode.IsLetter(r) || unicode.IsNumber(r)) {
+				return true
+			}
+			depth = max(0, depth)
+		}
+	}
+	return false
+}
+
+// lastWord returns the letters, digits and dots at the end of a text, or "" if they
+// are too many for an abbreviation.
+func lastWord(text string) string {
+	const longest = 12
+	i := len(text)
+	for i > 0 {
+		r, size := utf8.DecodeLastRuneInString(text[:i])
+		if !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '.' {
+			break
+		}
+		if i -= size; len(text)-i > longest {
+			return ""
+		}
+	}
+	return text[i:]
+}
+
+// firstWord returns the letters, or the digits and a dot, at the beginning of a text,
+// and whether they are a whole word.
+func firstWord(text string) (word string, whole bool) {
+	r, _ := utf8.DecodeRuneInString(text)
+	i := 0
+	if unicode.IsNumber(r) {
+		return text[:len(text)-len(strings.TrimLeft(text, "0123456789"))], strings.Trim(text, "0123456789") != ""
+	}
+	for i < min(len(text), maxLook) && (text[i] >= utf8.RuneSelf || text[i] == '\'' || 'a' <= text[i]|0x20 && text[i]|0x20 <= 'z') {
+		i++
+	}
+	return text[:i], i < len(text)
+}
+
+// continues reports whether a capitalised word after a dotted abbreviation is in
+// the same sentence: after an hour a day or a time zone, after another
+// abbreviation any word except those that begin sentences.
+func continues(abbreviation, next string) bool {
+	if strings.EqualFold(abbreviation, "a.m") || strings.EqualFold(abbreviation, "p.m") {
+		low := strings.ToLower(next)
+		return days[low] || months[low] && low != next || len(next) > 1 && len(next) <= 4 && next == strings.ToUpper(next)
+	}
+	return next != "" && !beginners[strings.ToLower(next)]
+}
+
+var (
+	// dotted is single letters with dots between them (U.S, p.m) or a degree (Ph.D).
+	// After its last dot a sentence may end or continue.
+	dotted = regexp.MustCompile(`^(?:(?i:ph\.d)|\pL(?:\.\pL)+)$`)
+	// ordinals are German words before the number of a day, a floor or a century.
+	ordinals = regexp.MustCompile(`(?:^|[^\pL])(?:[Aa]m|[Zz]um|[Bb]is|[Vv]om|[Dd]en|[Dd]em|[Dd]er|[Dd]ie|[Dd]as|[Ii]m|[Bb]eim|[Ss]eit|[Aa]b) \d+$`)
+	// dayBefore and monthBefore are about dates in numbers: 12. 4. 2024.
+	dayBefore   = regexp.MustCompile(`^\d{1,2}\.`)
+	monthBefore = regexp.MustCompile(`(?:^|\D)\d{1,2}\. ?\d{1,2}$`)
+
+	// days and months may follow an hour in its sentence, months the number of a day.
+	days   = wordSet(`monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
+	months = wordSet(`january february march april may june july august september october november december
+		jan feb mar apr jun jul aug sep sept oct nov dec
+		januar jänner februar feber märz mai juni juli oktober dezember mär okt dez`)
+
+	// beginners often begin a sentence.
+	beginners = wordSet(`a an the and or but nor of in on at to for from by with as into about over under after before between
+		during through within without then so such that this these those who what when where why how if while because
+		it its he she his her they their i me my we our you your there here both each all any some most other another only
+		is are was were do does did can could may must no not also
+		der die das den dem ein eine er sie es wir ich ihr man dies diese dieser dieses dort hier danach dann dazu
+		am im bei bis vor nach seit und oder aber auch wenn weil als wer was wo wie`)
+)
+
+// abbreviations hardly ever end a sentence.
+var abbreviations = wordSet(`
+	mr mrs ms mx dr prof rev hon gen col maj capt cmdr lt sgt ste mt messrs gov sen rep pres
+	e.g i.e eg ie cf viz vs v approx ca incl excl esp resp
+	z.b d.h bzw u.a z.t vgl sog ggf evtl inkl hr fr frl
+	p.ex mme mlle sra srta dott sig sig.ra т.е т.н г ул им напр см`)
+
+// numbered abbreviations continue with a number: "No. 5", "Fig. 3", "Jan. 2", "(b. 1769)".
+var numbered = wordSet(`
+	no nos nr num fig figs eq eqs sec ch chap vol vols pp p pg para art tab ref refs ver ed op abs bd s kap str abb anm ziff
+	jan feb mar apr jun jul aug sep sept oct nov dec рис стр табл гл b c d fl geb gest`)
+
+// surnamed abbreviations end a sentence only where the next begins with a word that
+// often does.
+var surnamed = wordSet(`al st jr sr bros dept univ assn`)
+
+// wordSet returns the words of a text.
+func wordSet(words string) map[string]bool {
+	m := make(map[string]bool)
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
