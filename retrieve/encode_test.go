@@ -246,6 +246,22 @@ func TestWarnOfLanguage(t *testing.T) {
 	for question, says := range map[string]string{german: more, english: "", "Sonntag?": ""} {
 		ask(newIndexWith(t, s, testSpace, retrieve.Options{}), question, says)
 	}
+	mixed := openState(t, t.TempDir())
+	x := harbourIn(t, mixed)
+	for i := range 8 {
+		store(t, x, "handbook", fmt.Sprintf("ropes%d.md", i), "Ropes", fmt.Sprintf("The rope number %d is in the shed of the harbour.", i))
+	}
+	store(t, x, "handbook", "hunde.md", "Hunde", "Die Hunde sind im Laden nicht erlaubt.")
+	store(t, x, "handbook", "perros.md", "Perros", "Los perros no pueden entrar en la tienda.")
+	for question, says := range map[string]string{
+		german: "mostly in English", "Когда открывается бюро?": "mostly in English", "Sind Hunde im Laden erlaubt?": "",
+	} {
+		ask(x, question, says)
+	}
+	for i := range 4 { // more than hardly any
+		store(t, x, "handbook", fmt.Sprintf("seile%d.md", i), "Seile", fmt.Sprintf("Das Seil %d ist am Sonntag im Schuppen.", i))
+	}
+	ask(x, german, "")
 	stats, err := encodedIndex(t, s, &lengthEncoder{knows: "de en"}).Stats(t.Context(), nil)
 	if must(t, err); !stats.Unencoded {
 		t.Errorf("nothing is encoded, but %+v", stats)

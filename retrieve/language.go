@@ -168,10 +168,10 @@ func evidentLanguage(text string) (code string) {
 // scriptCodes are the likeliest languages of texts without a function word, by script.
 var scriptCodes = map[string]string{"Cyrillic": "ru", "Arabic": "ar", "Greek": "el", "Hebrew": "he", "Devanagari": "hi", "Thai": "th"}
 
-// A LanguageError reports that the passages nearest to a question are all in
-// another language, and that no encoder compared the two.
+// A LanguageError reports that hardly any of the passages nearest to a question are in
+// its language, and that no encoder compared them with it.
 type LanguageError struct {
-	Language string // of the passages, an ISO 639-1 code
+	Language string // of most passages, an ISO 639-1 code
 	// Encoding: there is an encoder that knows both languages, and it has not
 	// encoded all chunks yet.
 	Encoding bool
@@ -191,31 +191,43 @@ func (e *LanguageError) Name() string { return cmp.Or(languageNames[e.Language],
 func (e *LanguageError) Error() string {
 	name := e.Name()
 	if e.Encoding {
-		return fmt.Sprintf("your documents seem to be in %s, and the multilingual encoder has not read all of them yet: "+
+		return fmt.Sprintf("your documents seem to be mostly in %s, and the multilingual encoder has not read all of them yet: "+
 			"asking in %s finds more, or ask again later ('ibid ingest --encode' waits for it)", name, name)
 	}
-	return fmt.Sprintf("your documents seem to be in %s: asking in %s finds more, or add the multilingual encoder with "+
-		"'ibid setup multilingual'", name, name)
+	return fmt.Sprintf("your documents seem to be mostly in %s: asking in %s finds more, or add the multilingual encoder, "+
+		"under Settings or with 'ibid setup multilingual'", name, name)
 }
 
-// warnOfLanguage warns if the passages are in another language than the question,
-// unless the search compared vectors of an encoder that knows both.
+// scarce is the share of the passages below which they hardly contain a language.
+const scarce = .2
+
+// warnOfLanguage warns if hardly any of the passages are in the language of the
+// question, unless one of these has most of its words, or the search compared vectors
+// of an encoder that knows both languages.
 func (x *Index) warnOfLanguage(q Query, passages []Passage, encoded bool) {
 	asked := evidentLanguage(q.Text)
 	if q.Warn == nil || asked == "" {
 		return
 	}
-	var found string
+	found, all, usual := map[string]int{}, 0, ""
 	for _, p := range passages {
-		switch language := evidentLanguage(p.Text); {
-		case language == asked || found != "" && language != "" && language != found:
+		language := evidentLanguage(p.Text)
+		if language == asked && p.Scores.Coverage > .5 {
 			return
-		case language != "":
-			found = language
+		}
+		if language == "" {
+			continue
+		}
+		all++
+		if found[language]++; found[language] > found[usual] {
+			usual = language
 		}
 	}
-	knows := x.encoded != nil && x.opts.Encoder.Knows(asked) && x.opts.Encoder.Knows(found)
-	if found != "" && !(knows && encoded) {
-		q.Warn(&LanguageError{found, knows})
+	if all == 0 || float64(found[asked]) >= scarce*float64(all) {
+		return
+	}
+	knows := x.encoded != nil && x.opts.Encoder.Knows(asked) && x.opts.Encoder.Knows(usual)
+	if !(knows && encoded) {
+		q.Warn(&LanguageError{usual, knows})
 	}
 }
