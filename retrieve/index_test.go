@@ -1,9 +1,11 @@
 package retrieve_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -205,4 +207,162 @@ func TestFeedback(t *testing.T) {
 	if got := found(t, dense, question); slices.Index(got, falcons) == 2 {
 		t.Errorf("the test shows nothing: %s is the third without feedback too: %v", falcons, got)
 	}
+}
+
+// An altered searcher has something else than was applied.
+type altered struct {
+	retrieve.Searcher
+	alter func([]retrieve.Evidence) []retrieve.Evidence
+	extra int
+}
+
+func (a *altered) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) ([]retrieve.Evidence, error) {
+	all, err := a.Searcher.Evidence(ctx, hits, terms)
+	if err != nil || a.alter == nil || hits[0].Ordinal != 2 {
+		return all, err
+	}
+	return a.alter(all), nil
+}
+
+func (a *altered) Stats(ctx context.Context, terms []string) (retrieve.Stats, error) {
+	stats, err := a.Searcher.Stats(ctx, terms)
+	stats.Chunks += a.extra
+	return stats, err
+}
+
+func TestCheckSearcher(t *testing.T) {
+	s := openState(t, t.TempDir())
+	x := newIndex(t, s, testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	store(t, x, "a", "1", "One", "words", "more words", "and the last ones")
+	name, err := s.Library(t.Context())
+	must(t, err)
+	searcher := index.Open(t.TempDir(), index.Options{Library: name, Space: testSpace.Space()})
+	defer searcher.Close()
+	for want, a := range map[string]*altered{
+		"":                  {},
+		"lacks its chunk 2": {alter: func([]retrieve.Evidence) []retrieve.Evidence { return nil }},
+		"the vector of its chunk 2": {alter: func(all []retrieve.Evidence) []retrieve.Evidence {
+			all[0].Vector = append([]float32{1}, all[0].Vector[1:]...)
+			return all
+		}},
+		"the terms of its chunk 2": {alter: func(all []retrieve.Evidence) []retrieve.Evidence {
+			all[0].Counts[0]++
+			return all
+		}},
+		"extra": {extra: 2},
+	} {
+		a.Searcher = searcher
+		r, err := retrieve.CheckSearcher(t.Context(), s, a, nil)
+		must(t, err)
+		got := ""
+		for _, d := range r.Differing {
+			got += d.Document + ": " + d.Reason
+		}
+		if r.Extra > 0 {
+			got += "extra"
+		}
+		if r.Documents != 1 || r.Chunks != 3 || (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%+v, want %q", r, want)
+		}
+	}
+}
+
+// rerankFunc is a reranker that is a function.
+type rerankFunc func(question string, texts []string) ([]float64, error)
+
+func (f rerankFunc) Rerank(_ context.Context, question string, texts []string) ([]float64, error) {
+	return f(question, texts)
+}
+
+func TestReranker(t *testing.T) {
+	byLength := func(question string, texts []string) ([]float64, error) {
+		if question != "When is the harbour office open?" {
+			t.Errorf("asked %q", question)
+		}
+		scores := make([]float64, len(texts))
+		for i, text := range texts {
+			if !strings.Contains(text, "\n") {
+				t.Errorf("%q comes without its title", text)
+			}
+			scores[i] = -float64(len(text))
+		}
+		return scores, nil
+	}
+	broken := errors.New("the reranker is unreachable")
+	for _, c := range []struct {
+		name     string
+		reranker rerankFunc
+		warned   string
+	}{
+		{"orders again", byLength, ""},
+		{"fails", func(string, []string) ([]float64, error) { return nil, broken }, "order of the search: the reranker is unreachable"},
+		{"miscounts", func(string, []string) ([]float64, error) { return []float64{1}, nil }, "gave 1 scores for"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := openState(t, t.TempDir())
+			plain := harbourIn(t, e)
+			q := retrieve.Query{Text: "When is the harbour office open?"}
+			want, err := plain.Search(t.Context(), q)
+			must(t, err)
+			x := newIndexWith(t, e, testSpace, retrieve.Options{Reranker: c.reranker})
+			var warned []string
+			q.Warn = func(err error) { warned = append(warned, err.Error()) }
+			got, err := x.Search(t.Context(), q)
+			must(t, err)
+			if c.warned != "" {
+				if len(warned) != 1 || !strings.Contains(warned[0], c.warned) {
+					t.Errorf("warned %q", warned)
+				}
+				if len(got) != len(want) || got[0].ID != want[0].ID || got[0].Scores.Rerank != nil {
+					t.Errorf("the search itself is lost: %+v", got)
+				}
+				return
+			}
+			if len(warned) > 0 || len(got) != len(want) {
+				t.Fatalf("%d passages of %d, warned %q", len(got), len(want), warned)
+			}
+			if !slices.IsSortedFunc(got, func(a, b retrieve.Passage) int { return len(a.Title+a.Text) - len(b.Title+b.Text) }) {
+				t.Error("not in the reranker's order")
+			}
+			if got[0].Score != 1 || got[0].Scores.Rerank == nil || got[len(got)-1].Score != 0 {
+				t.Errorf("scores %+v … %+v", got[0], got[len(got)-1])
+			}
+		})
+	}
+}
+
+// A hashing embedder embeds a text as the signed hashes of its terms: texts that
+// share words are near each other.
+type hashing struct {
+	Dims int
+	Name string
+}
+
+// Space names the embedder and its dimensions.
+func (h hashing) Space() string { return fmt.Sprintf("%s/%d", h.Name, h.Dims) }
+
+// Embed never returns an error.
+func (h hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	rows := make([][]float32, len(texts))
+	for i, text := range texts {
+		row := make([]float32, h.Dims)
+		row[0] = 1e-3 // a text without words has a row too
+		for _, term := range retrieve.Terms(text) {
+			f := fnv.New64a()
+			_, _ = f.Write([]byte(h.Name + term)) // it never fails
+			n := f.Sum64()
+			row[n%uint64(h.Dims)] += 1 - 2*float32(n>>63)
+		}
+		var square float64
+		for _, x := range row {
+			square += float64(x) * float64(x)
+		}
+		for j := range row {
+			row[j] /= float32(math.Sqrt(square))
+		}
+		rows[i] = row
+	}
+	return rows, nil
 }

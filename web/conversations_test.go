@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ibid/answer"
@@ -134,4 +135,86 @@ func TestConversations(t *testing.T) {
 	if err != nil || len(kept) != 3 || words != "{}{}{}" {
 		t.Errorf("%v: %d lines are left, with %q", err, len(kept), words)
 	}
+}
+
+// slowSearch takes a second for each search, and counts those at a time.
+type slowSearch struct {
+	shelf
+	now, most int
+}
+
+func (s *slowSearch) Stats(context.Context, []string) (retrieve.Stats, error) {
+	return retrieve.Stats{}, nil
+}
+
+func (s *slowSearch) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) {
+	s.now++
+	s.most = max(s.most, s.now)
+	time.Sleep(time.Second)
+	s.now--
+	return nil, nil
+}
+
+// TestTurns checks that one search runs at a time, in order, that the events of those
+// that wait say so, and that one whose reader has left, or that waits too long, ends.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowSearch{shelf: newShelf()}
+		turns := TakeTurns(s, 1)
+		h := newHandler(t, func(o *Options) {
+			o.Asker = askerFunc(func(ctx context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
+				return func(yield func(answer.Event, error) bool) {
+					if _, err := turns.Search(ctx, retrieve.Query{}); err != nil {
+						yield(nil, err)
+						return
+					}
+					_ = yield(answer.Text{Text: "At nine."}, nil) && yield(answer.Usage{}, nil)
+				}
+			})
+		})
+		type end struct {
+			question int
+			took     time.Duration
+			events   string // the first and the last
+		}
+		start, ended := time.Now(), make(chan end)
+		gone, leave := context.WithCancel(t.Context())
+		for i := range 35 {
+			ctx := t.Context()
+			if i == 2 {
+				ctx = gone
+			}
+			go func() {
+				w := callIn(ctx, h, "POST", "/api/ask", `{"question":"When?"}`, "Accept", "text/event-stream")
+				events := eventsOf(t, w.Body.Bytes())
+				if i == 1 && string(events[0].data) != `{"place":1}` {
+					t.Errorf("the second has %s", events[0].data)
+				}
+				ended <- end{i, time.Since(start), events[0].kind + " " + events[len(events)-1].kind}
+			}()
+			synctest.Wait()
+			if i == 0 { // so that no time is over when a turn begins
+				time.Sleep(time.Second / 2)
+			}
+		}
+		leave()
+		ends := make([]end, 35)
+		for range ends {
+			e := <-ended
+			ends[e.question] = e
+		}
+		// The third has left, so that the others are served a second earlier.
+		for question, want := range map[int]end{0: {0, time.Second, "text done"}, 1: {1, 2 * time.Second, "queued done"},
+			2: {2, time.Second / 2, "queued error"}, 3: {3, 3 * time.Second, "queued done"}, 34: {34, turnTime + time.Second/2, "queued error"}} {
+			if ends[question] != want {
+				t.Errorf("question %d: %v, want %v", question, ends[question], want)
+			}
+		}
+		if s.most != 1 {
+			t.Errorf("%d searches at a time", s.most)
+		}
+		if _, err := turns.Search(t.Context(), retrieve.Query{}); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
 }

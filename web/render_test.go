@@ -1,22 +1,31 @@
 package web
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
 
 	"ibid/answer"
 	"ibid/cite"
 	"ibid/data/datatest"
+	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 // number makes each [n] of a text from a place on the number of a source.
@@ -355,4 +364,141 @@ func TestForgedCitations(t *testing.T) {
 	if now != whole || strings.Count(now, `class="cite"`) != 2 || strings.Count(now, "[1]") != 4 {
 		t.Errorf("now\n%s\nthe whole answer\n%s", now, whole)
 	}
+}
+
+// FuzzLink checks that a link leads the router to the same document and place.
+func FuzzLink(f *testing.F) {
+	for _, id := range []string{"a/b.md", "a/b c#d?e%f&g;h+i=j.txt", `a/<script>"'.md`, "a/日本/né.pdf", "a/..b", "a/%2e%2e/%2F", "a/b\\c",
+		"a//b", "a/\x1b[31m", "a/b\u202e", "a/:x/*y"} {
+		f.Add(id, 3, 9)
+	}
+	var seen string
+	var place textRange
+	e := newHandler(f, func(o *Options) { o.Library = probe{&seen} })
+	f.Fuzz(func(t *testing.T, id string, start, end int) {
+		link := Link("http://127.0.0.1:8080/", id, start, end)
+		u, err := url.Parse(link)
+		if err != nil {
+			t.Fatalf("Link(%q) = %q: %v", id, link, err)
+		}
+		if u.Host != "127.0.0.1:8080" || !strings.HasPrefix(u.Path, "/documents/") {
+			t.Fatalf("Link(%q) = %q leads elsewhere", id, link)
+		}
+		if strings.ContainsAny(link, "\"'<>\\^`{|} \x00\n\r\t") && !strings.ContainsAny(link, "'") {
+			t.Fatalf("Link(%q) = %q is not escaped", id, link)
+		}
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + u.RequestURI() + " HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n")))
+		if err != nil {
+			t.Fatalf("Link(%q) = %q cannot be requested: %v", id, link, err)
+		}
+		seen = ""
+		e.ServeHTTP(httptest.NewRecorder(), r)
+		if seen != id {
+			t.Fatalf("Link(%q) = %q requests %q", id, link, seen)
+		}
+		if start < 0 {
+			return
+		}
+		if _, place, err = parseLink(u, "/documents/"); err != nil {
+			t.Fatalf("Link(%q, %d, %d) = %q: %v", id, start, end, link, err)
+		}
+		if want := (textRange{Start: start, End: end}); end > start && place != want {
+			t.Fatalf("Link(%q, %d, %d) = %q gives %+v", id, start, end, link, place)
+		}
+	})
+}
+
+// probe is a library that records the id of the last request.
+type probe struct{ seen *string }
+
+func (p probe) Document(_ context.Context, id string) (*ingest.Document, error) {
+	*p.seen = id
+	return &ingest.Document{ID: id, Text: "text"}, nil
+}
+
+func (p probe) Documents(context.Context, retrieve.Filter) ([]retrieve.DocumentInfo, error) {
+	return nil, nil
+}
+
+func (p probe) Holds(context.Context, retrieve.Filter) (bool, error) { return false, nil }
+
+// words returns a text without its white space.
+func words(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// TestRows checks that the rows of a table are shown as paragraphs.
+func TestRows(t *testing.T) {
+	d := &ingest.Document{Text: "name: Acorn\nname: Bramble\nname: Conker\n"}
+	for start := 0; start < len(d.Text); start = lineEnd(d.Text, start) {
+		d.Sections = append(d.Sections, ingest.Section{Start: start, End: lineEnd(d.Text, start), Anchor: "row=1"})
+	}
+	want := []block{{Kind: "text", Runs: []span{{Text: "name: Acorn"}}},
+		{Kind: "text", At: 12, Runs: []span{{Text: "name: Bramble", Mark: true, First: true}}},
+		{Kind: "text", At: 26, Runs: []span{{Text: "name: Conker"}}}}
+	if diff := cmp.Diff(want, excerptOf(d, textRange{Start: 12, End: 25}).Blocks); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzExcerpt checks that excerpts of any document lose and repeat no words,
+// mark the right ones, and cut no UTF-8 sequence.
+func FuzzExcerpt(f *testing.F) {
+	f.Add("Fees\n\nThe fee is 240.\nDue in April.\n\nStorage\nNinety.\n", 6, 21, 0, 4, 20)
+	f.Add("日本語\n\n\n né ", 1, 5, 3, 2, 9)
+	f.Add(strings.Repeat("A line of some words.\n\n", 9000), 100_000, 100_050, 0, 50_000, 90_000)
+	f.Add("0    0", 1, 5, 39, -96, 34)
+	f.Add(strings.Repeat("x", 3*window), 2*window, 2*window+9, 7, 5, 8)
+	f.Fuzz(func(t *testing.T, text string, start, end, at, section, page int) {
+		if !utf8.ValidString(text) || start < 0 || end < 0 || at < 0 {
+			t.Skip()
+		}
+		d := &ingest.Document{ID: "a/b", Text: text}
+		inside := func(i int) int { return lineStart(text, runeStart(text, min(max(i, 0), len(text)))) }
+		d.Sections = []ingest.Section{{Heading: "h", Level: 1, Start: inside(section), End: len(text)}}
+		d.Pages = []ingest.Page{{Number: 1, Start: 0, End: inside(page)}, {Number: 2, Start: inside(page), End: len(text)}}
+		x := excerptOf(d, textRange{Start: start, End: end, At: at})
+
+		var all, marked strings.Builder
+		first := 0
+		for _, b := range x.Blocks {
+			if (b.Kind == "page") != (len(b.Runs) == 0) {
+				t.Fatalf("block %+v", b)
+			}
+			for _, r := range b.Runs {
+				if r.Text == "" || !utf8.ValidString(r.Text) {
+					t.Fatalf("run %q", r.Text)
+				}
+				all.WriteString(r.Text)
+				if r.Mark {
+					marked.WriteString(r.Text)
+				}
+				if r.First {
+					first++
+				}
+			}
+		}
+		if x.Earlier < 0 && x.Later < 0 && words(all.String()) != words(text) {
+			t.Fatalf("the text %q became %q", text, all.String())
+		}
+		if !strings.Contains(words(text), words(all.String())) {
+			t.Fatalf("the excerpt is not a part of the text")
+		}
+		if x.Missing != (end > start && end > len(text)) {
+			t.Fatalf("place %d to %d of %d bytes: missing is %t", start, end, len(text), x.Missing)
+		}
+		if words(marked.String()) != words(text[x.Start:x.End]) {
+			t.Fatalf("marked %q, want %q", marked.String(), text[x.Start:x.End])
+		}
+		if !x.Missing && end > start && (x.Start > start || x.End < end) {
+			t.Fatalf("marked %d to %d, want %d to %d", x.Start, x.End, start, end)
+		}
+		// A mark of spaces within a line has a first run too: it is where the page scrolls to.
+		if first > 1 || first == 0 && words(text[x.Start:x.End]) != "" {
+			t.Fatalf("%d first marks of %q", first, text[x.Start:x.End])
+		}
+		for _, n := range []int{x.Earlier, x.Later} {
+			if n > len(text) {
+				t.Fatalf("leads to %d of %d bytes", n, len(text))
+			}
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"ibid/cmd/ibid/eval"
 	"ibid/data/datatest"
+	"ibid/retrieve"
 )
 
 // fitted are the sets whose answers are short enough to be found in a sentence, by
@@ -297,4 +298,23 @@ func fitLogistic(signals map[string][][]float64, is map[string][]int, without st
 		}
 	}
 	return weights
+}
+
+// TestReason checks that words that only ask are no topics of a question.
+func TestReason(t *testing.T) {
+	for question, want := range map[string]string{
+		"May I moor here?":                                 "covers 'moor'",
+		"What happens in May, please?":                     "covers 'May'",
+		"What do the documents say about the mooring fee?": "covers 'mooring fee'",
+		"Which documents must I bring?":                    "covers 'documents bring'",
+	} {
+		n := readNeeds(question, retrieve.Stats{})
+		all := make(coverage, len(n.terms))
+		for i := range all {
+			all[i] = 1
+		}
+		if got := n.reason(all); got != want {
+			t.Errorf("%s: %s, want %s", question, got, want)
+		}
+	}
 }

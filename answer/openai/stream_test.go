@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"ibid/answer/openai/openaitest"
 	"ibid/data/datatest"
 )
 
@@ -152,5 +156,136 @@ func TestThinker(t *testing.T) {
 				t.Fatalf("%q: got %q and %q, want %q and %q", row[0], text+a, thought+b, row[1], row[2])
 			}
 		})
+	}
+}
+
+// TestRelayFaults: every fault is an Error that quotes neither the key nor the
+// request, and no reply exceeds its limits.
+func TestRelayFaults(t *testing.T) {
+	const secret = "the old man and the sea, and what he said of it"
+	for _, tt := range []struct {
+		fault  openaitest.Fault
+		stream bool
+		want   Kind
+	}{
+		{openaitest.Unauthorized, true, Unauthorized}, {openaitest.EchoHeaders, true, ServerFailed}, {openaitest.RateLimitSeconds, false, RateLimited},
+		{openaitest.BadRequest, false, Rejected}, {openaitest.NoModel, true, NotFound}, {openaitest.ContextLength, true, ContextLength},
+		{openaitest.Redirect, true, BadReply}, {openaitest.HangUp, true, Cut}, {openaitest.Reset, true, Cut}, {openaitest.ShortBody, false, Cut},
+		{openaitest.HeaderStall, true, TimedOut}, {openaitest.FirstTokenStall, true, TimedOut}, {openaitest.MiddleStall, true, TimedOut},
+		{openaitest.HugeBody, false, BadReply}, {openaitest.HugeText, true, BadReply},
+	} {
+		h := &openaitest.Handler{Key: "sk-secret-key", Huge: 40 << 20, Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "one two three four five six", Fault: tt.fault}})}
+		limit := 5 * time.Minute
+		if tt.want == TimedOut {
+			limit = 300 * time.Millisecond
+		}
+		r, err := NewRelay(Options{
+			BaseURL: openaitest.Start(t, h), Model: "m", Key: "sk-secret-key", FirstToken: limit, Idle: limit, Total: 10 * time.Minute,
+		})
+		must(t, err)
+		body := `{"model":"m","messages":[{"role":"user","content":"` + secret + `"}]`
+		if tt.stream {
+			body += `,"stream":true`
+		}
+		reply, err := r.Chat(t.Context(), []byte(body+"}"))
+		if err == nil {
+			var n int64
+			n, err = io.Copy(io.Discard, reply.Body)
+			if n > maxRelayed {
+				t.Errorf("%s: %d bytes came through", tt.fault, n)
+			}
+			reply.Body.Close()
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != tt.want {
+			t.Errorf("%s: %v, want %s", tt.fault, err, tt.want)
+		} else if strings.Contains(e.Error(), "sk-secret") || strings.Contains(e.Error(), "old man") {
+			t.Errorf("%s quotes a secret: %v", tt.fault, e)
+		}
+		if n := len(h.Exchanges()); n > 1 {
+			t.Errorf("%s: asked %d times", tt.fault, n)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestWords compares the error messages with testdata/errors.txt.
+func TestWords(t *testing.T) {
+	u, err := newUpstream(Options{BaseURL: "http://me:hunter2secret@localhost:11434/v1/", Model: "qwen3:8b", Key: "sk-0123456789"})
+	must(t, err)
+	const sent = "The secret of the document is forty-two and a half."
+	var b strings.Builder
+	for _, c := range []struct {
+		status int
+		header string
+		body   string
+	}{
+		{400, "", `{"error":{"message":"Unknown parameter: 'x'.","type":"invalid_request_error"}}`},
+		{400, "", `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`},
+		{400, "", `{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`},
+		{400, "", `{"error":{"message":"Too long","code":"context_length_exceeded"}}`},
+		{400, "", `{"error":{"message":"The response was filtered","code":"content_filter"}}`},
+		{400, "", `{"error":{"message":"bad ` + sent + `"}}`},
+		{401, "", `{"error":{"message":"Incorrect API key provided: sk-0123456789."}}`},
+		{401, "", `{"error":{"message":"Incorrect password: hunter2secret"}}`},
+		{401, "", `{"detail":"Not authenticated"}`},
+		{402, "", `{"error":{"message":"Insufficient credits"}}`},
+		{403, "", `nonsense`},
+		{404, "", `{"error":{"message":"model \"qwen3:8b\" not found, try pulling it first","type":"api_error"}}`},
+		{404, "", `404 page not found`},
+		{413, "", `<html>`},
+		{422, "", `{"detail":[{"loc":["body"],"msg":"field required"}]}`},
+		{429, "7", `{"error":{"message":"Rate limit reached"}}`},
+		{429, "", `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota"}}`},
+		{500, "", `{"error":"llama runner process has terminated"}`},
+		{503, "30", "{\"error\":{\"message\":\"Loading\\u001b[31m model\\u202e\\n\\nplease wait\"}}"},
+		{500, "", `{"error":{"message":"` + strings.Repeat("long ", 100) + `"}}`},
+	} {
+		h := http.Header{"Retry-After": {c.header}}
+		b.WriteString(u.statusError(c.status, h, []byte(c.body), sent).Error() + "\n")
+	}
+	for _, kind := range []Kind{Down, TimedOut, Canceled, Cut, BadReply} {
+		b.WriteString(u.fail(kind, nil, "").Error() + "\n")
+	}
+	b.WriteString(u.fail(Down, nil, "connection refused").Error() + "\n")
+	b.WriteString(u.fail(TimedOut, nil, (&limit{"the first token", time.Minute, flagFirstToken}).Error()).Error() + "\n")
+	b.WriteString(u.fail(ContextLength, nil, "it has 5002 tokens, the window 4096").Error() + "\n")
+
+	const golden = "testdata/errors.txt"
+	if *update {
+		must(t, os.WriteFile(golden, []byte(b.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	must(t, err)
+	if b.String() != string(want) {
+		t.Errorf("the words differ from %s (-update rewrites it):\n%s", golden, b.String())
+	}
+	for _, secret := range []string{"hunter2", "sk-0123", "forty-two", "\x1b"} {
+		if strings.Contains(b.String(), secret) {
+			t.Errorf("an error holds %q", secret)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name, value string
+		want        time.Duration
+	}{
+		{"Retry-After", "2", 2 * time.Second},
+		{"Retry-After", "0.5", 500 * time.Millisecond},
+		{"Retry-After", "Sun, 01 Mar 2026 12:00:09 GMT", 9 * time.Second},
+		{"Retry-After", "Sun, 01 Mar 2026 11:00:00 GMT", 0},
+		{"Retry-After", "-1", 0},
+		{"Retry-After", "1e300", 0},
+		{"Retry-After", "NaN", 0},
+		{"Retry-After", "soon", 0},
+		{"Retry-After", "", 0},
+	} {
+		if got := retryAfter(http.Header{c.name: {c.value}}, now); got != c.want {
+			t.Errorf("%s: %s is %s, want %s", c.name, c.value, got, c.want)
+		}
 	}
 }

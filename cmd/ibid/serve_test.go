@@ -1,12 +1,25 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +28,7 @@ import (
 
 	"ibid/answer/openai/openaitest"
 	"ibid/data/datatest"
+	"ibid/ingest"
 )
 
 var hours = map[string]string{
@@ -204,6 +218,165 @@ func TestTwoWritersOneReader(t *testing.T) {
 	for id := range got {
 		if !want[id] {
 			t.Errorf("%s is still there", id)
+		}
+	}
+}
+
+// A call is one that a webhook made.
+type webhookCall struct {
+	id   string
+	body map[string]any
+}
+
+// TestWebhook checks that the ends of a sync and of a run arrive, signed, repeated after a
+// failure and without words, and that redirects are not followed.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZg==" // 0123456789abcdef
+	calls, elsewhere := make(chan webhookCall, 100), make(chan string, 100)
+	failures, redirected := map[string]int{}, 0
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		id, at := r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp")
+		mac := hmac.New(sha256.New, []byte("0123456789abcdef"))
+		fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+		if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); err != nil || r.Header.Get("Webhook-Signature") != want {
+			t.Errorf("the signature is %q, want %q, %v", r.Header.Get("Webhook-Signature"), want, err)
+		}
+		if r.URL.Path == "/elsewhere" {
+			elsewhere <- id
+			return
+		}
+		if bytes.Contains(body, []byte("ferry")) || bytes.Contains(body, []byte("nine")) {
+			t.Errorf("it has words: %s", body)
+		}
+		var c map[string]any
+		if err := json.Unmarshal(body, &c); err != nil {
+			t.Errorf("%v: %s", err, body)
+		}
+		if c["type"] == "sync.ended" && failures[id] == 0 {
+			failures[id]++
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if c["kind"] == "ask" && redirected == 0 {
+			redirected++
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}
+		calls <- webhookCall{id, c}
+	}))
+	defer hook.Close()
+	file := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
+	folder := t.TempDir()
+	writeFiles(t, folder, map[string]string{"ferry.md": "The ferry leaves at nine."})
+	url := serve(t, t.TempDir(), "--webhook", hook.URL, "--webhook-secret-file", file, folder)
+	next := func() webhookCall {
+		t.Helper()
+		select {
+		case c := <-calls:
+			return c
+		case <-time.After(60 * time.Second):
+			t.Fatal("no call came")
+		}
+		return webhookCall{}
+	}
+	synced := next()
+	files, _ := synced.body["files"].(map[string]any)
+	if synced.body["state"] != "done" || files["added"] != 1.0 || failures[synced.id] != 1 {
+		t.Errorf("of the sync: %v", synced)
+	}
+	ask(t, url, "When does the ferry leave?")
+	ended := next()
+	run, _ := ended.body["run"].(string)
+	if members := slices.Sorted(maps.Keys(ended.body)); strings.Join(members, " ") != "kind run state timestamp type" ||
+		ended.body["type"] != "run.ended" || ended.body["state"] != "done" {
+		t.Errorf("of the run: %v", ended)
+	}
+	fetch(t, "GET", url+"/api/runs/"+run, "", "", http.StatusOK)
+	ask(t, url, "When does the ferry leave?")
+	if second := next(); second.id == ended.id || len(elsewhere) > 0 {
+		t.Errorf("after a redirect, of which %d were followed: %v", len(elsewhere), second)
+	}
+	for _, bad := range [][]string{{"--webhook", "ftp://example.org", "--webhook-secret-file", file}, {"--webhook", hook.URL},
+		{"--webhook", "http://a:b@example.org", "--webhook-secret-file", file}} {
+		if _, said, code := ibid(t, t.TempDir(), append([]string{"serve", "--addr", "127.0.0.1:0"}, bad...)...); code != exitUsage ||
+			!strings.Contains(said, "webhook") {
+			t.Errorf("%q: exit code %d: %s", bad, code, said)
+		}
+	}
+}
+
+// TestDrawnPages: the viewer of a PDF file shows its page, with the quoted words
+// marked, out of a folder as out of an archive in it.
+func TestDrawnPages(t *testing.T) {
+	t.Parallel()
+	reader := &ingest.Reader{PDF: ingest.PDFOptions{Helped: true}}
+	if from, _ := reader.PDFium(); from == "" {
+		t.Skip("there is no PDFium: run 'go generate ./ingest/pdf' and give the tag pdfium")
+	}
+	sample, err := os.ReadFile("sample.pdf")
+	must(t, err)
+	folder := filepath.Join(t.TempDir(), "club")
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	light, err := archive.Create("papers/light.pdf")
+	must(t, err)
+	_, err = light.Write(sample)
+	must(t, errors.Join(err, archive.Close()))
+	writeFiles(t, folder, map[string]string{"harbour.pdf": string(sample), "packed.zip": packed.String(),
+		"changed.pdf": string(sample) + "\n", "gone.pdf": string(sample) + "\n\n", "note.md": "# Note\n\nNo page of this is drawn."})
+	address := serve(t, t.TempDir(), "--no-watch", folder)
+	ready(t, address)
+	writeFiles(t, folder, map[string]string{"changed.pdf": string(sample)})
+	must(t, os.Remove(filepath.Join(folder, "gone.pdf")))
+
+	get := func(path string, status int) []byte { return fetch(t, "GET", address+path, "", "", status) }
+	picture := func(path string) image.Image {
+		t.Helper()
+		img, err := png.Decode(bytes.NewReader(get(path, http.StatusOK)))
+		must(t, err)
+		return img
+	}
+	for _, document := range []string{"/documents/club/harbour.pdf", "/documents/club/packed.zip/papers/light.pdf"} {
+		const quoted = "?start=4&end=17" // "harbour light"
+		page := string(get(document+quoted, http.StatusOK))
+		if want := `<img src="` + document + `?drawn=1&amp;end=17&amp;start=4"`; !strings.Contains(page, want) {
+			t.Errorf("no %s in %s", want, page)
+		}
+		plain, marked := picture(document+"?drawn=1&width=600"), picture(document+quoted+"&drawn=1&width=600")
+		if plain.Bounds() != image.Rect(0, 0, 600, 400) || marked.Bounds() != plain.Bounds() {
+			t.Fatalf("the page is drawn as %v, and marked as %v", plain.Bounds(), marked.Bounds())
+		}
+		var changed image.Rectangle
+		for y := range 400 {
+			for x := range 600 {
+				if plain.At(x, y) != marked.At(x, y) {
+					changed = changed.Union(image.Rect(x, y, x+1, y+1))
+				}
+			}
+		}
+		// Two words of six in one line.
+		if changed.Dx() < 60 || changed.Dx() > 300 || changed.Dy() < 10 || changed.Dy() > 80 {
+			t.Errorf("%s: what is marked is %v", document, changed)
+		}
+	}
+	for _, tt := range []struct {
+		path   string
+		status int
+		code   string
+	}{
+		{"harbour.pdf?drawn=2", 404, "page_not_found"},
+		{"harbour.pdf?drawn=0", 400, "bad_page"},
+		{"harbour.pdf?drawn=1&width=20000", 400, "bad_width"},
+		{"changed.pdf?drawn=1", 404, "original_changed"},
+		{"gone.pdf?drawn=1", 404, "original_not_found"},
+		{"note.md?drawn=1", 404, "not_drawn"},
+		{"never.pdf?drawn=1", 404, "document_not_found"},
+	} {
+		var p struct{ Code string }
+		if err := json.Unmarshal(get("/documents/club/"+tt.path, tt.status), &p); err != nil || p.Code != tt.code {
+			t.Errorf("%s: %q (%v), want %s", tt.path, p.Code, err, tt.code)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -271,6 +272,167 @@ func FuzzLayout(f *testing.F) {
 		for _, b := range p.blocks(pages[0]) {
 			if strings.TrimSpace(b.Text) == "" {
 				t.Fatal("an empty block")
+			}
+		}
+	})
+}
+
+// typeset returns the glyphs of a line as they are seen, from left to right, marks
+// on the letter before them.
+func typeset(seen string, y float64) (glyphs []glyph) {
+	const width = 6
+	x := 100.0
+	for _, r := range seen {
+		g := glyph{Text: string(r), X0: x, X1: x + width, Y: y, Size: 10}
+		switch {
+		case isMark(g.Text):
+			g.X0, g.X1 = x-width/2, x-width/2
+		case r == ' ':
+			x += width
+			continue // writers of files move the pen instead
+		default:
+			x += width
+		}
+		glyphs = append(glyphs, g)
+	}
+	return glyphs
+}
+
+// The order in which the glyphs of a line are drawn does not matter where one of
+// them is read from right to left.
+func TestReadingOrder(t *testing.T) {
+	tests := []struct{ name, seen, want string }{
+		{"Hebrew", "רוגס למנה", "הנמל סגור"},
+		{"numbers", ".םירטמ 15 ךרואב לבח", "חבל באורך 15 מטרים."},
+		{"a time and a share", "12.5% דעו 9:30 העשב", "בשעה 9:30 ועד 12.5%"},
+		{"Arabic digits", "رتم ۱۵ لوط", "طول ۱۵ متر"},
+		{"an address", "הזה ספוטה תא office@example.com לא חולשל שי", "יש לשלוח אל office@example.com את הטופס הזה"},
+		{"brackets", "(ןטק) הריס", "סירה (קטן)"},
+		{"a mark", "احًابص", "صباحًا"},
+		{"a lam-alef ligature", "لاوأ", "أوال"},
+		{"in an English line", "the sign reads רוגס למנה today", "the sign reads הנמל סגור today"},
+		{"numbers in an English line", "it says ךרואב 15 לבח there", "it says חבל 15 באורך there"},
+		{"English", "nothing to turn", "nothing to turn"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			glyphs := typeset(tt.seen, 700)
+			random := rand.New(rand.NewPCG(1, 2))
+			for range 20 {
+				got, _ := lines(slices.Clone(glyphs))
+				if len(got) != 1 || got[0].text != tt.want {
+					t.Fatalf("%+v\nwant %q", got, tt.want)
+				}
+				if tt.want == tt.seen {
+					return // lines without such letters are read as they are drawn
+				}
+				random.Shuffle(len(glyphs), func(i, j int) { glyphs[i], glyphs[j] = glyphs[j], glyphs[i] })
+			}
+		})
+	}
+}
+
+// The columns and cells of a page in such a script begin on the right.
+func TestColumnsFromRightToLeft(t *testing.T) {
+	right, left := typeset("ריחמ", 700), typeset("הריס", 700)
+	for i := range left {
+		left[i].X0, left[i].X1 = left[i].X0+200, left[i].X1+200
+	}
+	got, _ := lines(append(right, left...))
+	if len(got) != 1 || got[0].text != "סירה | מחיר" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// On such a page, lines in Latin letters are read from left to right, and a space that
+// a letter covers parts no words.
+func TestLinesOnPageFromRightToLeft(t *testing.T) {
+	glyphs := slices.Concat(typeset("ףסונ עדימ שיש בל ומיש תחנה ןמז לכב", 700), typeset("version 2.5, again", 680), typeset("דנכیم", 660))
+	space := glyphs[len(glyphs)-2]
+	space.Text = " "
+	got, _ := lines(append(glyphs, space))
+	want := []string{"בכל זמן הנחת שימו לב שיש מידע נוסף", "version 2.5, again", "\u0645\u06cc\u200cכנד"}
+	if got := texts(got); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A form is drawn cell by cell: what was drawn for a row is read together, wherever in
+// the row its label is.
+func TestForms(t *testing.T) {
+	var page []line
+	put := func(text string, x, y float64) *line {
+		page = append(page, line{text: text, x0: x, x1: x + 5*float64(len(text)), y: y, size: 10, glyphs: len(text), drawn: len(page)})
+		return &page[len(page)-1]
+	}
+	put("Protocol", 50, 780).bold = true
+	put("Title", 50, 753)
+	put("A study of two splints", 200, 760)
+	put("for broken thumbs", 200, 746)
+	put("Sponsor", 50, 722)
+	put("A school", 200, 722)
+	put("Crew", 50, 698).bold = true // in a row of its own
+	put("Criteria", 50, 674)
+	put("Sailors who are older", 200, 688)
+	put("than twelve years and", 200, 674)
+	put("swim well", 200, 660)
+	put("What follows is a paragraph that runs across the page.", 50, 630)
+	// With names in bold, and a cell of two lines, each column is named in each row.
+	put("Berth", 50, 580).bold = true
+	put("Rate", 150, 580).bold = true
+	put("Notes", 250, 580).bold = true
+	put("Short", 50, 560)
+	put("12", 150, 560)
+	put("Up to eight metres,", 250, 560)
+	put("with power", 250, 548)
+	// A table that was drawn column by column is read by its lines.
+	for i, label := range []string{"Long", "Wide", "Deep"} {
+		put(label, 50, 500-16*float64(i))
+	}
+	for i, value := range []string{"20", "24", "30"} {
+		put(value, 150, 500-16*float64(i))
+	}
+	want := []string{
+		"Protocol", "Title | A study of two splints for broken thumbs", "Sponsor | A school",
+		"Crew", "Criteria | Sailors who are older than twelve years and swim well",
+		"What follows is a paragraph that runs across the page.",
+		"Berth: Short | Rate: 12 | Notes: Up to eight metres, with power",
+		"Long | 20", "Wide | 24", "Deep | 30",
+	}
+	if got := texts(ordered(page, 0)); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+const table = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n" +
+	"1\t1\t0\t0\t0\t0\t0\t0\t1000\t1400\t-1\t\n" +
+	"5\t1\t1\t1\t1\t1\t100\t100\t80\t20\t96.5\tBerth\n" +
+	"5\t1\t1\t1\t1\t2\t190\t104\t70\t22\t91\trates\n" +
+	"5\t1\t1\t1\t2\t1\t100\t140\t90\t20\t12\t~~~~\n" +
+	"5\t1\t1\t1\t2\t2\t200\t140\t90\t20\t88\tValid\n" +
+	"5\t1\t1\t1\t2\t3\tx\t140\t90\t20\t88\tbroken\n"
+
+func TestWords(t *testing.T) {
+	glyphs := words([]byte(table), 72)
+	var got []string
+	for _, g := range glyphs {
+		got = append(got, g.Text)
+	}
+	if !slices.Equal(got, []string{"Berth", " ", "rates", "Valid"}) {
+		t.Fatalf("%q", got)
+	}
+	// The words of a line have the same base line.
+	if a, b := glyphs[0], glyphs[2]; a.Y != -126 || a.Y != b.Y || a.Size != 26 || b.Size != 26 || !a.Begins || b.Begins {
+		t.Errorf("%+v, %+v", a, b)
+	}
+}
+
+func FuzzWords(f *testing.F) {
+	f.Add([]byte(table))
+	f.Fuzz(func(t *testing.T, table []byte) {
+		for _, g := range words(table, 300) {
+			if !g.sound() {
+				t.Fatalf("%+v", g)
 			}
 		}
 	})
