@@ -1,6 +1,7 @@
 package office
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ type Block struct {
 	HTML   []byte
 
 	note bool // goes below the words it belongs to, outside their table
+	bold bool // all its words
 }
 
 // A Kind is the kind of a [Block].
@@ -40,6 +42,8 @@ const (
 	titleMarker = "title" // of a heading that is the document's title
 	bullet      = "-"     // marks the items of unnumbered lists
 	unknown     = -1      // number of rows that name the columns
+	likely      = -2      // one, unless the rows are labels and values
+	labels      = -3      // none: the rows are labels and values
 )
 
 // write writes blocks in order, and counts their bytes.
@@ -60,7 +64,7 @@ func (f *file) write(blocks ...Block) {
 			}
 			b.Level = min(max(b.Level, 1), 9)
 		case Table:
-			b.Names = namesIn(b)
+			b.named()
 			n = b.cost()
 		}
 		if n > 0 && f.spend(n+len(b.Marker)+len(b.Anchor)) {
@@ -104,11 +108,17 @@ func (b Block) cost() (n int) {
 	return n
 }
 
-// namesIn returns how many rows of a table name the columns: the rows show it unless
-// it is known, and long texts do not.
-func namesIn(b Block) int {
+// named settles how many rows of a table name the columns: the rows show it unless
+// it is known, and long texts do not. A table of labels and values has none.
+func (b *Block) named() {
 	names := b.Names
-	if names == unknown && len(b.Rows) > 1 && isNameRow(textRow(b.Rows[0]), textRow(b.Rows[1])) {
+	switch {
+	case names >= 0:
+	case names == labels, areLabels(b.Rows, names == unknown):
+		for i, row := range b.Rows {
+			b.Rows[i] = []string{labelled(row)}
+		}
+	case names == likely, len(b.Rows) > 1 && isNameRow(textRow(b.Rows[0]), textRow(b.Rows[1])):
 		names = 1
 	}
 	if names > 0 && !slices.ContainsFunc(b.Rows[min(names, len(b.Rows)):], func(row []string) bool { return strings.Join(row, "") != "" }) {
@@ -121,7 +131,7 @@ func namesIn(b Block) int {
 			}
 		}
 	}
-	return max(names, 0)
+	b.Names = max(names, 0)
 }
 
 // textRow returns texts as a sheet's row.
@@ -182,6 +192,9 @@ func tableBlocks(rows [][]cell, names int) []Block {
 	if columns <= 1 || layout {
 		return all
 	}
+	if names < 0 && columns == 2 {
+		names = cmp.Or(boldNames(rows), names)
+	}
 	texts := make([][]string, len(rows))
 	grid := 0
 	for i, row := range rows {
@@ -195,7 +208,7 @@ func tableBlocks(rows [][]cell, names int) []Block {
 			}
 			for n := range min(max(c.span, 1), maxColumns-min(len(texts[i]), maxColumns)) {
 				// A name applies to all columns that it spans.
-				if n > 0 && i >= names {
+				if n > 0 && i >= names && (i > 0 || names != likely) {
 					text = ""
 				}
 				texts[i] = append(texts[i], text)

@@ -193,7 +193,8 @@ func TestLeftOut(t *testing.T) {
 		!slices.Equal(partial, []string{"files in it are not read: 1 embedded objects", "deletions of tracked changes are left out: 1"}) {
 		t.Errorf("%v, %v, %q", blocks, err, partial)
 	}
-	if n := namesIn(Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}); n != 0 {
-		t.Errorf("%d rows of names", n)
+	b := Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}
+	if b.named(); b.Names != 0 {
+		t.Errorf("%d rows of names", b.Names)
 	}
 }

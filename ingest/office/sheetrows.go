@@ -35,6 +35,7 @@ type sheet struct {
 	names      map[int]string      // of the current region
 	top        []sheetRow          // first rows of a region whose names are unknown
 	topWritten bool                // the first rows of the region are written
+	labels     bool                // the rows of the region are labels and values
 	last       int                 // number of the last row
 	printed    []Block             // headers and footers
 }
@@ -127,7 +128,13 @@ func (s *sheet) writeTop() {
 	for title < len(top)-1 && len(top[title].cells) == 1 {
 		title++
 	}
-	names, until := s.findNames(top, title)
+	var names map[int]string
+	until := 0
+	if s.labels = s.areLabels(top[title:]); s.labels {
+		s.names = nil
+	} else {
+		names, until = s.findNames(top, title)
+	}
 	for i, r := range top {
 		switch {
 		case i < title, names == nil && len(top) == 1 && len(r.cells) == 1:
@@ -141,6 +148,22 @@ func (s *sheet) writeTop() {
 			s.record(r, s.names)
 		}
 	}
+}
+
+// areLabels reports whether rows of two columns are labels and values.
+func (s *sheet) areLabels(rows []sheetRow) bool {
+	var texts [][]string
+	for _, r := range rows {
+		if len(r.cells) > 2 || len(r.cells) == 2 && r.cells[0].value || r.cells[0].column != rows[0].cells[0].column {
+			return false
+		}
+		row := []string{r.cells[0].text}
+		if len(r.cells) == 2 {
+			row = append(row, r.cells[1].text)
+		}
+		texts = append(texts, row)
+	}
+	return areLabels(texts, false)
 }
 
 // findNames returns the column names in the row at the index, and the first
@@ -242,6 +265,9 @@ func onlyText(r sheetRow) bool {
 
 func (s *sheet) record(r sheetRow, of map[int]string) {
 	names, texts := make([]string, len(r.cells)), make([]string, len(r.cells))
+	if s.labels && len(r.cells) == 2 {
+		names, texts, r.cells = []string{""}, []string{labelled([]string{r.cells[0].text, r.cells[1].text})}, nil
+	}
 	for i, c := range r.cells {
 		names[i], texts[i] = of[c.column], c.text
 	}

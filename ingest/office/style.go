@@ -16,6 +16,7 @@ type style struct {
 	hidden       bool // its text is not shown
 	title        bool // it is the style of the document's title
 	contents     bool // of a line of a table of contents
+	bold         bool
 }
 
 // wordStyles reads the styles. Of a damaged part, the first styles count.
@@ -51,6 +52,8 @@ func (s *style) read(e element) {
 		s.list.read(e)
 	case "vanish":
 		s.hidden = on(e)
+	case "b":
+		s.bold = on(e)
 	}
 }
 
@@ -61,6 +64,7 @@ func (s styles) of(id string) (out style) {
 		name := strings.ToLower(cmp.Or(at.name, id))
 		out.level = cmp.Or(out.level, at.level, headingLevel(name))
 		out.hidden = out.hidden || at.hidden
+		out.bold = out.bold || at.bold
 		out.title = out.title || name == "title"
 		out.contents = out.contents || strings.HasPrefix(name, "toc ")
 		if !out.list.given {

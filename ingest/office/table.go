@@ -9,6 +9,7 @@ type tableReader struct {
 	content func(out func(Block)) func(e element)
 	rows    [][]cell
 	names   int         // rows at the beginning that name the columns
+	first   bool        // the first row looks like names
 	row     []cell      // the current one
 	isName  bool        // it names the columns
 	gone    bool        // it was deleted
@@ -21,7 +22,9 @@ func (f *file) table(x *xmlReader, content func(out func(Block)) func(e element)
 	t := &tableReader{f: f, x: x, content: content, down: map[int]int{}}
 	x.each(t.read)
 	if t.names == 0 || t.names >= len(t.rows) {
-		t.names = unknown
+		if t.names = unknown; t.first {
+			t.names = likely
+		}
 	}
 	return tableBlocks(t.rows, t.names)
 }
@@ -48,7 +51,7 @@ func (t *tableReader) read(e element) {
 		t.inNames = false
 	case "tblPr":
 		if attr(e, "firstRow") == "1" || attr(e, "firstRow") == "true" {
-			t.names = 1
+			t.first = true // by default, too
 		}
 	case "sdt":
 		control(t.x, t.read)

@@ -171,6 +171,9 @@ type wordParagraph struct {
 	style  string
 	own    style   // what it has itself
 	raised bool    // the current run is superscript
+	bold   int     // runs of bold words
+	light  int     // runs of others
+	plain  int     // runs as bold as their style
 	after  []Block // text boxes, charts, notes
 }
 
@@ -181,7 +184,7 @@ func (d *wordReader) paragraph(x *xmlReader, out func(Block)) {
 	if style.contents {
 		return
 	}
-	b := Block{Text: p.text.String()}
+	b := Block{Text: p.text.String(), bold: p.light == 0 && (style.bold || p.bold > 0 && p.plain == 0)}
 	level := cmp.Or(p.own.level, style.level)
 	list := style.list
 	if p.own.list.given {
@@ -258,7 +261,13 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 func (d *wordReader) run(x *xmlReader, p *wordParagraph) {
 	hidden := false
 	p.raised = false
-	defer func() { p.raised = false }()
+	before, weight := p.text.Len(), &p.plain
+	defer func() {
+		p.raised = false
+		if strings.TrimSpace(p.text.String()[before:]) != "" {
+			*weight++
+		}
+	}()
 	x.each(func(e element) {
 		if e.Name.Local != "rPr" {
 			if !hidden {
@@ -268,6 +277,10 @@ func (d *wordReader) run(x *xmlReader, p *wordParagraph) {
 		}
 		x.each(func(e element) {
 			switch e.Name.Local {
+			case "b":
+				if weight = &p.light; on(e) {
+					weight = &p.bold
+				}
 			case "vertAlign":
 				p.raised = attr(e, "val") == "superscript"
 			case "vanish", "webHidden":

@@ -1,0 +1,120 @@
+package office
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A label is at most this long, and the name of a column has fewer words than a value.
+const (
+	maxLabel   = 60
+	valueWords = 4
+	maxNamed   = 40
+)
+
+// areLabels reports whether rows of two columns are labels and their values, as in a
+// form, not records below names. Labels are short and differ. Colons tell, a first
+// row with what no column is called; a column of numbers below a word has a name.
+// Where neither tells, they are labels if that is more likely.
+func areLabels(rows [][]string, likely bool) bool {
+	seen := map[string]bool{}
+	var values []string
+	colons := 0
+	for _, row := range rows {
+		if len(row) > 2 {
+			return false
+		}
+		if len(row) < 2 || strings.TrimSpace(row[1]) == "" {
+			continue // a title, or a label without a value
+		}
+		label, value := strings.TrimSpace(row[0]), strings.TrimSpace(row[1])
+		if label == "" && len(values) > 0 {
+			continue // more of the value above
+		}
+		if seen[label] || utf8.RuneCountInString(label) > maxLabel || !startsWithLetter(label) {
+			return false
+		}
+		seen[label] = true
+		values = append(values, value)
+		if strings.HasSuffix(label, ":") || strings.HasSuffix(label, "：") {
+			colons++
+		}
+	}
+	if len(values) < 2 {
+		return colons == 1 && len(values) == 1
+	}
+	if colons*2 > len(values) {
+		return true
+	}
+	measures := 0 // below the first value
+	for _, value := range values[1:] {
+		if isMeasure(value) {
+			measures++
+		}
+	}
+	first := values[0]
+	switch {
+	case isMeasure(first):
+		return !isYear(first) || measures < len(values)-1
+	case measures == len(values)-1:
+		return false
+	}
+	return likely || len(strings.Fields(first)) >= valueWords || utf8.RuneCountInString(first) > maxNamed || strings.ContainsFunc(first, unicode.IsDigit)
+}
+
+// labelled writes a row with a label and its value.
+func labelled(row []string) string {
+	if len(row) == 0 {
+		return ""
+	}
+	label, value := strings.TrimSpace(row[0]), strings.TrimSpace(strings.Join(row[1:], " "))
+	if label == "" || value == "" {
+		return label + value
+	}
+	return strings.TrimRight(label, ":： ") + ": " + value
+}
+
+// boldNames returns what bold words say of a table of two columns: 1 where only the
+// first row is bold, which names them, labels where only the first column is, and 0
+// where they do not tell.
+func boldNames(rows [][]cell) int {
+	var bold, light [2][2]int // by first row or not, and column
+	for i, row := range rows {
+		for column, c := range row {
+			for _, b := range c.blocks {
+				if b.bold {
+					bold[min(i, 1)][column]++
+				} else if strings.TrimSpace(b.Text) != "" {
+					light[min(i, 1)][column]++
+				}
+			}
+		}
+	}
+	switch {
+	case bold[0][0] == 0 || light[0][0] > 0:
+	case light[1][0] == 0 && light[0][1] > 0 && bold[0][1]+bold[1][1] == 0:
+		return labels
+	case bold[0][1] > 0 && light[0][1] == 0 && bold[1][1] == 0:
+		return 1
+	}
+	return 0
+}
+
+// isMeasure reports whether a value is a number, a date, an amount or the like.
+func isMeasure(s string) bool {
+	digits, letters := 0, 0
+	for _, r := range s {
+		if unicode.IsDigit(r) {
+			digits++
+		} else if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return digits > 0 && letters <= 3
+}
+
+func startsWithLetter(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLetter(r)
+}
