@@ -441,6 +441,8 @@ func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrie
 }
 
 func closestOf(p retrieve.Passage, c extract.Closest) Closest {
+	p.Heading, p.Anchor = p.PlaceAt(p.Start + c.Span.Start)
+	p.Page = p.PageAt(p.Start + c.Span.Start)
 	part := Closest{
 		Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, Passage: p,
 		Start: p.Start + c.Span.Start, End: p.Start + c.Span.End, Text: p.Text[c.Span.Start:c.Span.End], Marks: []Mark{},

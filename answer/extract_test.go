@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -31,6 +32,13 @@ func TestExtract(t *testing.T) {
 		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n> The harbour ferry leaves at 8:20. Is it so?\n\nThe harbour lift is broken.")
 	letter.Format, letter.Meta = "mail", map[string]string{"author": "Mira Holm <mira@example.com>", "date": "2025-03-03T09:00:00Z"}
 	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n1. Wait.\n2. Lock it.\n\n"
+	steps := func(n int) string {
+		text := "Clean the harbour pump so:\n"
+		for i := range n {
+			text += fmt.Sprintf("\n%d. Open valve %c, wait until the needle rests, and note on a sheet what it says.", i+1, 'A'+i%26)
+		}
+		return text
+	}
 	for _, test := range []struct {
 		name     string
 		question string
@@ -99,6 +107,25 @@ func TestExtract(t *testing.T) {
 			"a title that is the answer", "Which knot ties a boat to a harbour post?",
 			found{page("Knots", "Round turn and two half hitches\n\nTies a boat to a harbour post. It can be untied under load.")},
 			"Round turn and two half hitches[1]\nTies a boat to a harbour post.[1]",
+		},
+		{
+			"no heading above what is of another kind", "Which harbour bus goes to the pier?",
+			found{page("Harbour", "The season\n\nThe harbour bus to the pier is number 7.")},
+			"The harbour bus to the pier is number 7.[1]",
+		},
+		{
+			"no echo of the question under a heading", "What was the harbour revenue in Q2 2020?",
+			found{page("Quarter", "Figures\n\nHarbour revenue Q2 2020.\n\nIt was 6 million marks.")},
+			"It was 6 million marks.[1]",
+		},
+		{
+			"a sentence left out between two", "What does the harbour restore command need?",
+			found{page("Restore", "The harbour restore command needs a disk and a key.\n\nNothing else is in the cupboard.\n\nAn old harbour restore needs this command on paper and Mira.")},
+			"The harbour restore command needs a disk and a key.[1]\n\n… An old harbour restore needs this command on paper and Mira.[1]",
+		},
+		{
+			"steps to the end", "How do I clean the harbour pump?", marked("Pumps", steps(24)),
+			"Clean the harbour pump so:[1]\n" + regexp.MustCompile(`(?m)$`).ReplaceAllString(strings.SplitN(steps(24), "\n\n", 2)[1], "[1]"),
 		},
 		{
 			"a reference in the text is no citation", "When does the harbour office open?",
@@ -216,6 +243,7 @@ func TestClosest(t *testing.T) {
 		{"a row", "Person: Piet | Work: counts\nPerson: Mira | Work: leads the project", "Person: Mira | Work: leads the project", "project"},
 	} {
 		p := retrieve.Passage{Chunk: ingest.Chunk{ID: "r/a#1", Document: "r/a", Start: 7, Text: test.text}, Scores: retrieve.Scores{Dense: .3, BM25: 2, Lexical: .2, Coverage: .3}}
+		p.Places = []retrieve.Place{{Start: 7, Heading: "Work"}, {Start: 7 + len(test.text), Heading: "Cloakroom"}}
 		var closest []Closest
 		for e, err := range (&Answerer{Retriever: found{p}, Confidence: .99}).Ask(t.Context(), Question{Text: "Who runs the project?"}) {
 			must(t, err)
@@ -223,7 +251,7 @@ func TestClosest(t *testing.T) {
 				closest = e.Closest
 			}
 		}
-		if len(closest) != 1 || closest[0].Text != test.want || len(closest[0].Marks) != 1 {
+		if len(closest) != 1 || closest[0].Text != test.want || closest[0].Heading != "Work" || len(closest[0].Marks) != 1 {
 			t.Errorf("%s: got %+v, want %q", test.name, closest, test.want)
 			continue
 		}
@@ -287,7 +315,7 @@ func TestExtractQuotes(t *testing.T) {
 // bare removes what quoting may change: brackets around labels, signs of list
 // items and of code, line ends inside of words.
 func bare(s string) string {
-	s = strings.NewReplacer("[", "(", "]", ")", "{", "(", "}", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")", "`", "'", "~~~", "~").Replace(s)
+	s = strings.NewReplacer("[", "(", "]", ")", "{", "(", "}", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")", "`", "'", "~~~", "~", "…", "").Replace(s)
 	var out []string
 	for f := range strings.FieldsSeq(s) {
 		if !bullet.MatchString(f) {

@@ -21,7 +21,8 @@ import (
 const (
 	maxQuoted     = 3    // pieces: sentences, or a lead-in with its list
 	maxListBytes  = 1200 // of one that is quoted whole
-	maxListed     = 12   // items of one list
+	maxListed     = 64   // items of one list
+	maxStepBytes  = 8000 // of one with numbers
 	quotedWithin  = 3    // log-odds of the best sentence, for a further one
 	sectionCovers = .15  // share of the question's weight in a heading whose section is quoted
 	rowsWithin    = 1    // … for a row, which often differs from the best in a word, and after steps
@@ -50,7 +51,6 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
 		return nil, nil
 	}
-	naming := asksName.MatchString(d.question) && (d.needs.kind == nil || d.needs.kind.name == "any")
 	seen := map[int]bool{}
 	pieces = slices.DeleteFunc(pieces, func(p piece) bool { // one piece after the head of a mail
 		again := seen[p.passage] && d.sender(kept[p.passage]) != ""
@@ -61,16 +61,18 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	rows := make([]bool, len(pieces))
 	for i, p := range pieces {
 		in := all[p.passage]
-		titled := squeeze(in[0].text) == squeeze(kept[p.passage].Title)
 		text := ""
 		for line := range strings.Lines(d.sender(kept[p.passage])) {
 			text += Labelled(prompt.RoundLabels(strings.TrimSpace(line), len(kept)), p.passage+1, "\n") + "\n\n"
 		}
-		quotes[i] = Quote{p.passage, text + d.write(p, in, naming && !titled, len(kept))}
+		quotes[i] = Quote{p.passage, text + d.write(p, in, d.names(in[0], in[p.start], kept[p.passage]), len(kept))}
 		rows[i] = isRow(in[p.end-1].text)
 	}
-	for i := range quotes {
+	for i, p := range pieces {
 		next := i+1 < len(rows) && rows[i] && rows[i+1]
+		if i > 0 && !rows[i] && !all[p.passage][p.start].code && p.passage == pieces[i-1].passage && p.start > pieces[i-1].end {
+			quotes[i].Text = "… " + quotes[i].Text // it may mean something in a sentence between
+		}
 		if next || i > 0 && rows[i] && rows[i-1] {
 			quotes[i].Text = "- " + quotes[i].Text // several rows are a list
 		}
@@ -427,7 +429,11 @@ func list(in []sentence, item int) (start, end int) {
 	}
 	led := start > 0 && endsOpen(in[start-1].text)
 	stated := !led && !isStep(in[item].text) && strings.HasSuffix(strings.TrimSpace(in[after(in, item)-1].text), ".")
-	if items > maxListed || size(in, start, end) > maxListBytes || stated {
+	most := maxListBytes
+	if isStep(in[item].text) {
+		most = maxStepBytes
+	}
+	if items > maxListed || size(in, start, end) > most || stated {
 		return item, after(in, item)
 	}
 	if led {
@@ -481,12 +487,11 @@ func isItem(s string) bool {
 }
 
 // write writes a piece with labels. List items and table rows get lines of
-// their own, with the cells of a row that are asked for. Where the question asks for the name of something (naming), a
-// title above the piece may be the answer and goes before it. Labels are at most
-// highest.
-func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string {
+// their own, with the cells of a row that are asked for. A title above the piece that
+// may be the answer (named) goes before it. Labels are at most highest.
+func (d *Reading) write(p piece, in []sentence, named bool, highest int) string {
 	var b strings.Builder
-	if p.start == 1 && naming && in[0].title && d.names(in[0]) {
+	if p.start == 1 && named {
 		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[0].text), highest), p.passage+1, "\n") + "\n")
 	}
 	if k := p.start; in[k].reply {
@@ -509,7 +514,10 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 			continue
 		}
 		text, space, next := d.writeLine(p, in, k), "", ""
-		if k+1 < p.end {
+		switch {
+		case k+1 == p.end && goesOn(p, in):
+			text += " …"
+		case k+1 < p.end:
 			space = spaceAfter(in[k], in[k+1], isItem(in[first(in, k)].text))
 		}
 		if space == " " {
@@ -521,6 +529,12 @@ func (d *Reading) write(p piece, in []sentence, naming bool, highest int) string
 		labelled = true
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// goesOn reports whether a piece ends within a list, after two items or more.
+func goesOn(p piece, in []sentence) bool {
+	last := first(in, p.end-1)
+	return p.end < len(in) && last > p.start && isItem(in[last].text) && isItem(in[first(in, last-1)].text) && isItem(in[p.end].text)
 }
 
 // writeLine writes sentence k of a piece.
@@ -553,10 +567,17 @@ func spaceAfter(s, next sentence, item bool) string {
 	return " "
 }
 
-// names reports whether a heading names what the text under it is about, in few
-// words that are not the question's: it may be the answer itself.
-func (d *Reading) names(heading sentence) bool {
-	return !isAsking(heading.text) && len(heading.terms) <= 6 && d.precision(heading.terms) < .9
+// names reports whether the question asks which thing of a kind it is, as in "which
+// knot ties …", and a heading may be its name: it is in a document or section about that
+// kind ("Knots"), is short, is not in the question's words, and the sentence under it
+// has no word for the kind.
+func (d *Reading) names(heading, s sentence, p retrieve.Passage) bool {
+	if k := d.needs.kind; !asksName.MatchString(d.question) || k != nil && k.name != "any" || !heading.title || isAsking(heading.text) ||
+		squeeze(heading.text) == squeeze(p.Title) || len(heading.terms) > 6 || d.precision(heading.terms) >= .9 {
+		return false
+	}
+	asked := slices.IndexFunc(d.needs.terms, func(n need) bool { return !n.asks })
+	return asked >= 0 && s.covers[asked] < 1 && d.coverageOf(termSet(p.Title + "\n" + p.Heading))[asked] == 1
 }
 
 // labelledEach adds a label to each sentence of a line.

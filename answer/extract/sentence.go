@@ -192,20 +192,20 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			before := p.Text[:span.Start]
 			s.reply = isMail(p) && (strings.HasPrefix(p.Text[strings.LastIndexByte(before, '\n')+1:], ">") || original.MatchString(before))
 			s.other = isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
-			s.bare = d.saysNothing(in[:k], s)
+			s.bare = d.saysNothing(in[:k], s, p)
 		}
 	}
 	return in
 }
 
 // saysNothing reports whether a sentence, after those before it, says nothing that could be an answer.
-func (d *Reading) saysNothing(before []sentence, s *sentence) bool {
-	headed, licensed := false, false
+func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage) bool {
+	named, licensed := false, false
 	if len(before) > 0 {
 		last := before[len(before)-1]
-		headed, licensed = last.title, last.bare && licence.MatchString(last.text)
+		named, licensed = d.names(last, *s, p), last.bare && licence.MatchString(last.text)
 	}
-	return isBare(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) || !headed && d.repeats(s) || d.otherNumber(s.text)
+	return isBare(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) || !named && d.repeats(s) || d.otherNumber(s.text)
 }
 
 // joins reports whether a sentence is in the paragraph or list item of the one before
