@@ -118,7 +118,9 @@ const maxJoined = 800
 // join adds s to the best group that it adjoins, and merges that group with one
 // that s connects it to; nil if s adjoins none.
 func join(groups []group, s *scored) []group {
-	at := slices.IndexFunc(groups, func(g group) bool { return g.canAdd(s) })
+	at := slices.IndexFunc(groups, func(g group) bool {
+		return g.tokens()+s.Tokens <= maxJoined && (adjoin(g.last(), s) || adjoin(s, g.first()))
+	})
 	if at < 0 {
 		return nil
 	}
@@ -143,10 +145,6 @@ func (g *group) tokens() (n int) {
 		n += m.Tokens
 	}
 	return n
-}
-
-func (g *group) canAdd(s *scored) bool {
-	return g.tokens()+s.Tokens <= maxJoined && (adjoin(g.last(), s) || adjoin(s, g.first()))
 }
 
 func (g *group) add(s *scored) {

@@ -311,16 +311,6 @@ type Encoding struct {
 // interruption loses at most that many.
 const encodeBatch = 64
 
-// EncodedChunks counts the chunks that have the encoder's vector, and all. It reads
-// the whole list of chunks.
-func (x *Index) EncodedChunks(ctx context.Context) (done, total int, err error) {
-	m := x.Encoder()
-	if m == nil {
-		return 0, 0, nil
-	}
-	return x.state.Embedded(ctx, EncodedSpace(m))
-}
-
 // Encode makes the encoder's vectors of all chunks that have none: those that searches
 // found most often and could not encode in time, and those of the latest documents
 // first. Searches use the vectors of a document as soon as all of its chunks have one.

@@ -213,7 +213,7 @@ func TestPartlyEncoded(t *testing.T) {
 			t.Errorf("found %q with two chunks that are not encoded", got)
 		}
 	}
-	if done, total, err := x.EncodedChunks(t.Context()); done != 100 || total != 102 || err != nil {
+	if done, total, err := s.Embedded(t.Context(), retrieve.EncodedSpace(m)); done != 100 || total != 102 || err != nil {
 		t.Errorf("%d of %d chunks are encoded, %v", done, total, err)
 	}
 	for i := range 80 {

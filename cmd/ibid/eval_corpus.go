@@ -34,10 +34,6 @@ type corpusConfig struct {
 // AfterApply has a data directory named by --store.
 func (c *corpusConfig) AfterApply() error { return c.Store.replaceDir(&c.Data) }
 
-func (c corpusConfig) place() placeConfig {
-	return placeConfig{Data: c.Data, Store: c.Store, StorePasswordFile: c.StorePasswordFile}
-}
-
 type corpus struct {
 	*openedLibrary
 	stored    map[string]string // document id in the store, by the name in the set
@@ -59,7 +55,8 @@ func (c *corpus) close() (err error) {
 // is closed.
 func (c corpusConfig) open(ctx context.Context, s surroundings, fill func(*corpus) error) (*corpus, error) {
 	out := &corpus{stored: make(map[string]string)}
-	store := storeConfig{placeConfig: c.place(), embedConfig: c.embedConfig}
+	store := storeConfig{embedConfig: c.embedConfig,
+		placeConfig: placeConfig{Data: c.Data, Store: c.Store, StorePasswordFile: c.StorePasswordFile}}
 	options, err := c.index(c.endpointConfig, s.getenv)
 	if err == nil && c.Data == "" && !store.remote() {
 		out.temporary, err = os.MkdirTemp("", "ibid-eval-")

@@ -25,8 +25,6 @@ type partsPanel struct {
 	failed  map[string]string
 }
 
-func partsOf(srv *server) *partsPanel { return &partsPanel{srv: srv, failed: map[string]string{}} }
-
 func (p *partsPanel) show() []web.Part {
 	p.mu.Lock()
 	defer p.mu.Unlock()

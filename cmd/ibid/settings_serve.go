@@ -295,7 +295,7 @@ func (srv *server) newSettings() (web.Settings, string) {
 	if !srv.allowsSettings() {
 		return nil, ""
 	}
-	p := &settingsPanel{server: srv, parts: partsOf(srv), reader: sync.OnceValue(func() []web.Finding {
+	p := &settingsPanel{server: srv, parts: &partsPanel{srv: srv, failed: map[string]string{}}, reader: sync.OnceValue(func() []web.Finding {
 		d := doctorCmd{readConfig: srv.readConfig, storeConfig: srv.storeConfig}
 		return []web.Finding{d.checkPDF(context.Background()), d.checkOCR()}
 	})}
