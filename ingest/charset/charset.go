@@ -35,7 +35,11 @@ func Decode(data []byte, declared string) (string, error) {
 		return "", err
 	}
 	if enc == nil {
-		return textual(string(data))
+		text := string(data)
+		if was, whole, found := misread(text); found && whole {
+			text = was // it was saved in the wrong encoding
+		}
+		return textual(text)
 	}
 	out, err := enc.NewDecoder().Bytes(data)
 	if err != nil {

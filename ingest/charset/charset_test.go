@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
@@ -277,6 +278,69 @@ func TestGarbled(t *testing.T) {
 		if got := Garbled(text); got != want {
 			t.Errorf("%q: %t", text, got)
 		}
+	}
+}
+
+// Text in the wrong encoding or from a font with its own order of letters is
+// recognised; no language is, not even those with the most accents.
+func TestMisread(t *testing.T) {
+	languages := []string{
+		"Tous les êtres humains naissent libres et égaux en dignité et en droits. Ils sont doués de raison et de conscience.",
+		"Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Jsou nadáni rozumem a svědomím.",
+		"Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi. Mọi con người đều được tạo hoá ban cho lý trí.",
+		"Hver maður er borinn frjáls og jafn öðrum að virðingu og réttindum. Menn eru gæddir vitsmunum og samvizku.",
+		"Bütün insanlar hür, haysiyet ve haklar bakımından eşit doğarlar. Akıl ve vicdana sahiptirler.",
+		"Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw. Są oni obdarzeni rozumem.",
+		"Minden emberi lény szabadon születik és egyenlő méltósága és joga van. Az emberek, ésszel és lelkiismerettel bírván.",
+		"Todos os seres humanos nascem livres e iguais em dignidade e em direitos. São dotados de razão e de consciência.",
+		"Alla människor är födda fria och lika i värde och rättigheter. De är utrustade med förnuft och samvete.",
+		"Visi cilvēki piedzimst brīvi un vienlīdzīgi savā pašcieņā un tiesībās. Viņi ir apveltīti ar saprātu un sirdsapziņu.",
+		"Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены разумом и совестью.",
+		"Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα. Είναι προικισμένοι με λογική.",
+		"人人生而自由，在尊严和权利上一律平等。他们赋有理性和良心，并应以兄弟关系的精神相对待。",
+		"すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
+	}
+	for _, text := range languages {
+		if text = strings.Repeat(text+"\n", 4); Garbled(text) {
+			t.Errorf("%q is garbled", text)
+		}
+		// Its UTF-8 read as another encoding is made whole again.
+		for _, m := range misreadings[:2] {
+			wrong := ""
+			for _, b := range []byte(text) {
+				chars := charmap.Windows1252
+				if m.bytes('Ж') != "" {
+					chars = charmap.Windows1251
+				}
+				if r := chars.DecodeByte(b); r != utf8.RuneError {
+					wrong += string(r)
+				} else {
+					wrong += string(rune(b))
+				}
+			}
+			if got, err := Decode([]byte(wrong), ""); err != nil || got != text {
+				t.Errorf("%q: %q, %v", wrong[:100], got, err)
+			}
+		}
+	}
+	latin := func(enc encoding.Encoding, text string) string {
+		out, err := charmap.Windows1252.NewDecoder().String(encoded(t, enc, strings.Repeat(text, 3)))
+		must(t, err)
+		return out
+	}
+	for _, text := range []string{
+		latin(charmap.Windows1251, languages[10]), latin(charmap.KOI8R, languages[10]), latin(charmap.Windows1253, languages[11]),
+		latin(simplifiedchinese.GBK, languages[12]), latin(japanese.ShiftJIS, languages[13]),
+		strings.Repeat("Ûïì§öííðêì§ðú§ö÷ìõ§íùöô§Ûüìúëè§ûö§Úèûüùëè3§õðõì§ûö§íðýì§Ðõ§Ñüõì3", 3),
+		strings.Repeat("鍔炲叕瀹や粠鏄熸湡浜屽埌鏄熸湡鍏寮鏀撅紝涔濈偣鍒颁簲鐐广", 3),
+	} {
+		if !Garbled(text) {
+			t.Errorf("%q is not garbled", text)
+		}
+	}
+	table := "ACDEFGJMNPQUVWYZ ¢£¤¥§©«¬®±¶ ÀÁÂÃÄÅÆÈÉÊËÌ ÍÎÏÑÒÓÔÕÖØÙÚÛÜÝ àáâãäåæçèéêëìíîïñòóôõöøùúûüý"
+	if Garbled(table) {
+		t.Error("a table of letters is garbled")
 	}
 }
 

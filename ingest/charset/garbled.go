@@ -22,11 +22,15 @@ func withoutData(text string) string {
 }
 
 // Garbled reports whether a text is no language: symbols in place of letters,
-// letters that stand for others, or capitals inside words, as a font without a
+// letters that stand for others, UTF-8 read in another encoding, or capitals inside words, as a font without a
 // table of its characters or a wrong encoding produces them. A short text never
 // is.
 func Garbled(text string) bool {
 	const enough = 60
+	sample := withoutData(text[:min(len(text), sampleBytes)])
+	if _, _, is := misread(sample); is || strange(sample) {
+		return true
+	}
 	var visible, known, private, words, breaks int
 	var latin, common, vowels, cyrillic, usual int
 	count := func(n *int, is bool) {
@@ -35,7 +39,7 @@ func Garbled(text string) bool {
 		}
 	}
 	previous, shown := ' ', ' ' // shown is no space
-	for _, r := range norm.NFD.String(withoutData(text[:min(len(text), sampleBytes)])) {
+	for _, r := range norm.NFD.String(sample) {
 		if unicode.IsMark(r) {
 			continue
 		}
