@@ -39,6 +39,15 @@ func TestExtract(t *testing.T) {
 		}
 		return text
 	}
+	labelled := func(text string, label int) string {
+		return regexp.MustCompile(`(?m)$`).ReplaceAllString(strings.Replace(text, "\n\n", "\n", 1), fmt.Sprintf("[%d]", label))
+	}
+	pump := marked("Pumps", steps(24))
+	at := strings.Index(steps(24), "\n9. ")
+	next := pump[0]
+	next.ID, next.Start, next.End, next.Text = "r/Pumps#2", at+1, len(next.Text), next.Text[at+1:]
+	pump[0].End, pump[0].Text = at, pump[0].Text[:at]
+	pump = append(pump, next)
 	for _, test := range []struct {
 		name     string
 		question string
@@ -125,7 +134,21 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"steps to the end", "How do I clean the harbour pump?", marked("Pumps", steps(24)),
-			"Clean the harbour pump so:[1]\n" + regexp.MustCompile(`(?m)$`).ReplaceAllString(strings.SplitN(steps(24), "\n\n", 2)[1], "[1]"),
+			labelled(steps(24), 1),
+		},
+		{
+			"steps that go on in the next passage", "How do I clean the harbour pump?", pump,
+			labelled(pump[0].Text, 1) + "\n" + labelled(next.Text, 2),
+		},
+		{
+			"a year that the row does not have", "What did the harbour sloop cost in 2025?",
+			found{page("Harbour prices", "boat: Canoe | price 2024: 10 | price 2025: 12\nboat: Harbour sloop | price 2024: 30\n\nA harbour sloop cost 35 marks in 2025.")},
+			"A harbour sloop cost 35 marks in 2025.[1]",
+		},
+		{
+			"the column of a year in Chinese", "成人门票2025年多少钱?",
+			found{page("价格", "项目: 成人门票 | 2024年: 100元 | 2025年: 120元\n项目: 儿童门票 | 2024年: 50元 | 2025年: 60元")},
+			"成人门票 – 2025年: 120元[1]",
 		},
 		{
 			"a reference in the text is no citation", "When does the harbour office open?",

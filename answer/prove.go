@@ -86,7 +86,7 @@ func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	}
 	if r.judge != nil {
 		var err error
-		if p.quotes, err = r.quotes(ctx, passages); err != nil {
+		if p.quotes, _, err = r.quotes(ctx, passages, nil); err != nil {
 			r.warn("the answer could not be compared with quotes: %s", err)
 		}
 	}

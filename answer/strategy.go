@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ibid/answer/extract"
@@ -93,14 +94,14 @@ func alternatives(names []string) string {
 // extract answers without a model: with sentences of the passages, word for
 // word and each with its label.
 func (r *asking) extract(ctx context.Context, kept []retrieve.Passage) error {
-	quotes, err := r.quotes(ctx, kept)
+	quotes, rest, err := r.quotes(ctx, kept, r.nextPassage)
 	if err != nil {
 		return err
 	}
 	if len(quotes) == 0 {
 		return errNoAnswer
 	}
-	if !r.emit(Kept{Passages: kept}) {
+	if !r.emit(Kept{Passages: append(slices.Clip(kept), rest...)}) {
 		return nil
 	}
 	cited := map[int]bool{}
@@ -115,7 +116,29 @@ func (r *asking) extract(ctx context.Context, kept []retrieve.Passage) error {
 	return nil
 }
 
-// quotes returns the sentences that answer, if the chance that they do is high enough.
-func (r *asking) quotes(ctx context.Context, kept []retrieve.Passage) ([]extract.Quote, error) {
-	return r.reading.Quote(ctx, kept, cmp.Or(r.Confidence, DefaultConfidence))
+// quotes returns the sentences that answer, if the chance that they do is high enough,
+// and the passages that they go on in.
+func (r *asking) quotes(ctx context.Context, kept []retrieve.Passage, next extract.Next) ([]extract.Quote, []retrieve.Passage, error) {
+	return r.reading.Quote(ctx, kept, cmp.Or(r.Confidence, DefaultConfidence), next)
+}
+
+// gap is how many bytes are between passages that follow each other, at most.
+const gap = 8
+
+// nextPassage finds the passage that follows another among those of its document that
+// are nearest to its text.
+func (r *asking) nextPassage(ctx context.Context, p retrieve.Passage) (next retrieve.Passage, ok bool, err error) {
+	q := retrieve.Query{Text: p.Heading + "\n" + p.Text[len(p.Text)/2:], K: 24, Filter: r.question.Filter}
+	q.Filter.Document = p.Document
+	near, err := r.Retriever.Search(ctx, q)
+	if err != nil {
+		return next, false, fmt.Errorf("searching for the rest of a list: %w", err)
+	}
+	i := slices.IndexFunc(near, func(n retrieve.Passage) bool {
+		return n.Document == p.Document && n.Digest == p.Digest && n.Start <= p.End+gap && p.End < n.End
+	})
+	if i < 0 {
+		return next, false, nil
+	}
+	return near[i], true, nil
 }

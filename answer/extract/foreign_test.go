@@ -70,7 +70,7 @@ func TestForeign(t *testing.T) {
 	} {
 		d, err := Read(t.Context(), c.question, passages, CountTerms(passages), model, nearEncoder{c.phrase})
 		must(t, err)
-		quotes, err := d.Quote(t.Context(), passages, DefaultConfidence)
+		quotes, _, err := d.Quote(t.Context(), passages, DefaultConfidence, nil)
 		must(t, err)
 		got := ""
 		for _, q := range quotes {
@@ -83,7 +83,7 @@ func TestForeign(t *testing.T) {
 		stats.Unencoded = true
 		d, err = Read(t.Context(), c.question, passages, stats, model, nearEncoder{c.phrase})
 		must(t, err)
-		if quotes, err := d.Quote(t.Context(), passages, DefaultConfidence); err != nil || quotes != nil {
+		if quotes, _, err := d.Quote(t.Context(), passages, DefaultConfidence, nil); err != nil || quotes != nil {
 			t.Errorf("%s: %+v, %v before all is encoded", c.question, quotes, err)
 		}
 		for _, p := range passages {
@@ -145,7 +145,7 @@ func quoteForeign(t *testing.T, s *set, m *encoder.Model, text string) (all stri
 	must(t, err)
 	d, err := Read(t.Context(), text, passages, CountTerms(passages), s.embedder, m)
 	must(t, err)
-	quotes, err := d.Quote(t.Context(), passages, DefaultConfidence)
+	quotes, _, err := d.Quote(t.Context(), passages, DefaultConfidence, nil)
 	must(t, err)
 	for _, q := range quotes {
 		all += q.Text + "\n"

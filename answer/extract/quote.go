@@ -35,21 +35,25 @@ type Quote struct {
 	Text    string
 }
 
-// Quote answers the question with sentences of the kept passages. Without a
-// result, the chance that the best of them is an answer is less than least, or not known:
+// Next finds the passage that follows another in its document, if one does.
+type Next func(context.Context, retrieve.Passage) (p retrieve.Passage, ok bool, err error)
+
+// Quote answers the question with sentences of the kept passages. A list that goes on
+// in the next passage is quoted to its end: rest are such passages that were not kept,
+// labelled after them; without next there are none. Without a result, the chance that the best of them is an answer is less than least, or not known:
 // among a few passages in another language, one is near whatever is asked.
-func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64) ([]Quote, error) {
+func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64, next Next) (quotes []Quote, rest []retrieve.Passage, err error) {
 	if d.foreign != nil && d.partly {
-		return nil, nil
+		return nil, nil, nil
 	}
 	all, err := d.sentences(ctx, kept)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	best, pieces := ranking(all), unsaid(d.choose(all), all)
 	has := func(p piece) bool { return d.has(p, all[p.passage]) }
 	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	seen := map[int]bool{}
 	pieces = slices.DeleteFunc(pieces, func(p piece) bool { // one piece after the head of a mail
@@ -57,6 +61,17 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		seen[p.passage] = true
 		return again
 	})
+	labelled := len(kept)
+	if next != nil {
+		if pieces, kept, all, err = d.continued(ctx, pieces, slices.Clip(kept), all, next); err != nil {
+			return nil, nil, err
+		}
+	}
+	return d.written(pieces, kept, all), kept[labelled:], nil
+}
+
+// written writes pieces with what is between them.
+func (d *Reading) written(pieces []piece, kept []retrieve.Passage, all [][]sentence) []Quote {
 	quotes := make([]Quote, len(pieces))
 	rows := make([]bool, len(pieces))
 	for i, p := range pieces {
@@ -77,13 +92,51 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 			quotes[i].Text = "- " + quotes[i].Text // several rows are a list
 		}
 		switch {
-		case next:
+		case next, i+1 < len(quotes) && pieces[i+1].continues:
 			quotes[i].Text += "\n"
 		case i+1 < len(quotes):
 			quotes[i].Text += "\n\n"
 		}
 	}
-	return quotes, nil
+	return quotes
+}
+
+// maxContinued is in how many more passages a list is quoted.
+const maxContinued = 8
+
+// continued adds, after each piece that ends with its passage and within a list, the
+// items that the next passage of the document begins with.
+func (d *Reading) continued(ctx context.Context, pieces []piece, kept []retrieve.Passage, all [][]sentence, next Next,
+) ([]piece, []retrieve.Passage, [][]sentence, error) {
+	more := 0
+	for i := 0; i < len(pieces) && more < maxContinued; i++ {
+		p := pieces[i]
+		if p.end < len(all[p.passage]) || !endsInList(p, all[p.passage]) {
+			continue
+		}
+		after, ok, err := next(ctx, kept[p.passage])
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		at := slices.IndexFunc(kept, func(q retrieve.Passage) bool { return q.ID == after.ID })
+		if at < 0 {
+			at = len(kept)
+		}
+		in := d.split(at, after)
+		start := slices.IndexFunc(in, func(s sentence) bool { return after.Start+s.span.Start >= kept[p.passage].End })
+		if !ok || start < 0 || !isItem(in[start].text) {
+			continue
+		}
+		if at == len(kept) {
+			kept, all = append(kept, after), append(all, in)
+		}
+		whole := piece{passage: at, start: start, end: endOfList(in, start), continues: true}
+		pieces = slices.DeleteFunc(pieces, func(q piece) bool { return q != p && q.passage == at && q.start < whole.end && q.end > start })
+		i = slices.Index(pieces, p)
+		pieces = slices.Insert(pieces, i+1, whole)
+		more++
+	}
+	return pieces, kept, all, nil
 }
 
 // Best returns the n sentences of the kept passages that most likely answer, the best
@@ -126,7 +179,8 @@ var asksName = regexp.MustCompile(`(?i)\b(?:which\b|what\b.*\b(?:called|names?)\
 // A piece is a range of sentences of one passage that is quoted together.
 type piece struct {
 	passage    int
-	start, end int // sentences [start, end)
+	start, end int  // sentences [start, end)
+	continues  bool // the list of the piece before it
 }
 
 // ranking is the sentences that may be an answer, the best first.
@@ -209,12 +263,12 @@ func unsaid(pieces []piece, all [][]sentence) (cut []piece) {
 				continue
 			}
 			if k > start {
-				cut = append(cut, piece{p.passage, start, k})
+				cut = append(cut, piece{passage: p.passage, start: start, end: k})
 			}
 			start = k + 1
 		}
 		if start < p.end {
-			cut = append(cut, piece{p.passage, start, p.end})
+			cut = append(cut, piece{passage: p.passage, start: start, end: p.end})
 		}
 	}
 	return cut
@@ -515,7 +569,7 @@ func (d *Reading) write(p piece, in []sentence, named bool, highest int) string 
 		}
 		text, space, next := d.writeLine(p, in, k), "", ""
 		switch {
-		case k+1 == p.end && goesOn(p, in):
+		case k+1 == p.end && p.end < len(in) && isItem(in[p.end].text) && endsInList(p, in):
 			text += " …"
 		case k+1 < p.end:
 			space = spaceAfter(in[k], in[k+1], isItem(in[first(in, k)].text))
@@ -531,10 +585,11 @@ func (d *Reading) write(p piece, in []sentence, named bool, highest int) string 
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// goesOn reports whether a piece ends within a list, after two items or more.
-func goesOn(p piece, in []sentence) bool {
+// endsInList reports whether a piece ends with a list of which it has two items or more,
+// or one that continues another's.
+func endsInList(p piece, in []sentence) bool {
 	last := first(in, p.end-1)
-	return p.end < len(in) && last > p.start && isItem(in[last].text) && isItem(in[first(in, last-1)].text) && isItem(in[p.end].text)
+	return isItem(in[last].text) && (p.continues || last > p.start && isItem(in[first(in, last-1)].text))
 }
 
 // writeLine writes sentence k of a piece.

@@ -113,10 +113,14 @@ func hasWord(text string) bool {
 }
 
 // askedFor are the cells of a row that the question asks for: by the names of their
-// columns, or else by the kind of their values. Those whose values the question has
+// columns, of which those of other years are not, or else by the kind of their values. Those whose values the question has
 // are there to tell which row it is. Without any, it is all of them.
 func (d *Reading) askedFor(cells []cell) []cell {
-	wanted := func(c cell) bool { return d.hasAsked(termSet(c.name)) }
+	asked := years(d.question)
+	wanted := func(c cell) bool {
+		of := years(c.name)
+		return d.hasAsked(termSet(c.name)) && (len(asked) == 0 || len(of) == 0 || meet(asked, of))
+	}
 	if !slices.ContainsFunc(cells, wanted) {
 		wanted = func(c cell) bool { return d.needs.kind.tells() && d.needs.kind.in("| "+c.value, d.question) == 1 }
 	}
@@ -126,13 +130,15 @@ func (d *Reading) askedFor(cells []cell) []cell {
 	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return !wanted(c) && !d.hasAsked(termSet(c.value)) })
 }
 
-// otherColumns reports whether the columns of a row are of other years than the question.
+// otherColumns reports whether the columns of a row are of years, and the row has none that
+// is asked for or nothing else: that year may be missing in the row that has it.
 func (d *Reading) otherColumns(row string) bool {
-	asked, named := years(d.question), []string(nil)
+	asked, named, about := years(d.question), []string(nil), d.foreign != nil
 	for _, c := range cellsOf(row) {
-		named = append(named, years(c.name)...)
+		of := years(c.name)
+		named, about = append(named, of...), about || len(of) == 0 && d.hasAsked(termSet(c.value))
 	}
-	return len(asked) > 0 && len(named) > 0 && !meet(asked, years(row))
+	return len(asked) > 0 && len(named) > 0 && (!about || !meet(asked, years(row)))
 }
 
 // hasAsked reports whether the question has one of the terms, other than as a word that
