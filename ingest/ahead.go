@@ -152,7 +152,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	}
 	if fetched {
 		setMeta(r.doc, AddressKey, pages.Address(f.path))
-		delete(r.doc.Meta, "url") // what the page says of itself
+		delete(r.doc.Meta, "url") // the page says that of itself
 	}
 	given := s.Given
 	if given == nil {

@@ -60,7 +60,8 @@ func areLabels(rows [][]string, likely bool) bool {
 	case measures == len(values)-1:
 		return false
 	}
-	return likely || len(strings.Fields(first)) >= valueWords || utf8.RuneCountInString(first) > maxNamed || strings.ContainsFunc(first, unicode.IsDigit)
+	return likely || len(strings.Fields(first)) >= valueWords || utf8.RuneCountInString(first) > maxNamed ||
+		strings.ContainsFunc(first, unicode.IsDigit)
 }
 
 // labelled writes a row with a label and its value.
