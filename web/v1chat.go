@@ -99,7 +99,7 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		case "user":
 			last = i
 		case "system", "developer":
-			if text := strings.TrimSpace(m.Content.text); text != "" {
+			if text := withoutContext(m.Content.text); text != "" {
 				style = append(style, text)
 			}
 		case "assistant", "tool", "function":
@@ -115,10 +115,9 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		return q, invalidField("messages", "unsupported_content", "a part of the question has the type %.40q: only text is supported; "+
 			"add documents to the library and ask about them", asked.others[0])
 	}
-	if strings.TrimSpace(asked.text) == "" {
+	if q.Question = withoutContext(asked.text); q.Question == "" {
 		return q, badValue("messages", "the last user message is empty: it is the question")
 	}
-	q.Question = asked.text
 	q.Style = strings.Join(style, "\n\n")
 	q.Style = q.Style[:runeStart(q.Style, maxStyleBytes)]
 	room := maxHistoryBytes
@@ -138,6 +137,27 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		}
 	}
 	return q, nil
+}
+
+// contextForm fits what Open WebUI puts before a question when the chat has a file, knowledge
+// or a search of the web, or at the end of the system's message: instructions and sources.
+// queryForm fits the question where the instructions repeat it.
+var (
+	contextForm = regexp.MustCompile(`(?s)(?:^|\n)### Task:\n.*<context>\s*<source .*</source>\s*</context>`)
+	queryForm   = regexp.MustCompile(`(?s)^\s*<user_query>(.*?)</user_query>(.*)$`)
+)
+
+// withoutContext is the text of a message without the sources of the client: answers come
+// from the documents of the library alone.
+func withoutContext(text string) string {
+	if at := contextForm.FindStringIndex(text); at != nil {
+		before, rest := text[:at[0]], text[at[1]:]
+		if found := queryForm.FindStringSubmatch(rest); found != nil {
+			rest = cmp.Or(strings.TrimSpace(found[2]), found[1])
+		}
+		text = before + rest
+	}
+	return strings.TrimSpace(text)
 }
 
 // ask checks a request, and refuses what is not supported where ignoring it would

@@ -186,7 +186,7 @@ func newOutput(name string, tool bool, param string, raw json.RawMessage) (*json
 	}
 	var all jsonschema.Schema
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, badValue(param, "the schema cannot be read: %v", err)
+		return nil, badValue(param, "the schema cannot be read: it is an object of JSON Schema, true or false").because(err)
 	}
 	schema, err := all.Resolve(nil) // it may refer to nothing outside itself
 	if err != nil {

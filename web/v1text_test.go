@@ -119,3 +119,22 @@ func TestMarkdownOfAnswer(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestWithoutContext checks that the question is found behind the sources that Open WebUI
+// puts before it.
+func TestWithoutContext(t *testing.T) {
+	const sources = "### Task:\nAnswer by the context.\n\n### Output:\nA clear answer.\n\n<context>\n" +
+		"<source id=\"1\" name=\"notes.md\">Lit at noon. <context></source>\n</context> And who?</source>\n<source id=\"2\">x</source>\n</context>\n"
+	for text, want := range map[string]string{
+		sources + "\nWhen is it lit?":                                               "When is it lit?",
+		sources + "\n<user_query>\nWhen is it lit?\n</user_query>\n":                "When is it lit?",
+		sources + "\n<user_query>\nWhen is it lit?\n</user_query>\nWhen is it lit?": "When is it lit?",
+		"Be brief.\n" + sources:                                                     "Be brief.",
+		"What is <context> in ### Task: of <source id=1></source>?":                 "What is <context> in ### Task: of <source id=1></source>?",
+		" \n": "",
+	} {
+		if got := withoutContext(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
