@@ -91,6 +91,78 @@ func TestNodeLost(t *testing.T) {
 		n.failed.Load(), n.stale.Load(), lost, len(n.words))
 }
 
+// TestNodeLostInserts stores new documents only while a node is lost, which Weaviate
+// accepts on the replicas that are left. The index does not count them until the node is
+// back, and then every document is found with the node's other mate lost.
+func TestNodeLostInserts(t *testing.T) {
+	nodes := filepath.Join(os.Getenv(clusterEnv+"_DIR"), "node")
+	if pid, err := os.ReadFile(nodes + "3/pid"); err != nil || len(pid) == 0 {
+		t.Skipf("%s_DIR names no cluster of three nodes: '.ci/weaviate DIR 3' starts one", clusterEnv)
+	}
+	place := newPlace(t, "PostgreSQL")
+	place.Cluster = cluster(t)
+	model, err := embed.New()
+	must(t, err)
+	lib, err := library.Open(t.Context(), library.Place{Data: t.TempDir(), URL: place.URL, Cluster: place.Cluster}, model, library.Options{})
+	must(t, err)
+	t.Cleanup(func() { lib.Close() })
+	_, err = lib.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	n := &nodeStory{T: t, writer: lib, reader: lib}
+	stored := 0
+	insert := func(count int) {
+		for range count {
+			path, word := strconv.Itoa(stored), fmt.Sprintf("zyx%dq", stored)
+			doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word, Text: "The word of this text is " + word + "."}
+			must(t, lib.Replace(t.Context(), doc, ingest.Split(doc)))
+			stored++
+		}
+	}
+	kill := func(node string) {
+		pid, err := os.ReadFile(node + "/pid")
+		must(t, err)
+		number, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+		must(t, errors.Join(err, syscall.Kill(number, syscall.SIGKILL)))
+	}
+	start := func(node string) {
+		if out, err := exec.Command(node + "/start").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	caughtUp := func() {
+		began := time.Now()
+		for lag := int64(-1); lag != 0; time.Sleep(100 * time.Millisecond) {
+			if lag, err = lib.Clustered.Lag(t.Context()); time.Since(began) > 2*time.Minute {
+				t.Fatalf("the index lags by %d changes: %v", lag, err)
+			}
+		}
+		t.Logf("figure: inserts only: the lag was 0 after %.0f s", time.Since(began).Seconds())
+	}
+	insert(20)
+	caughtUp()
+	kill(nodes + "2")
+	time.Sleep(8 * time.Second) // the others take it for dead
+	insert(60)
+	time.Sleep(5 * time.Second)
+	if lag, err := lib.Clustered.Lag(t.Context()); err != nil || lag < 60 {
+		t.Errorf("with a node lost, the lag is %d of 60 changes: %v", lag, err)
+	}
+	start(nodes + "2")
+	caughtUp()
+	kill(nodes + "3")
+	t.Cleanup(func() { start(nodes + "3") })
+	time.Sleep(8 * time.Second)
+	lost := 0
+	for i := range stored {
+		if n.paths(fmt.Sprintf("zyx%dq", i)) != strconv.Itoa(i) {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d documents are not found on the replicas that were away", lost, stored)
+	}
+}
+
 // A nodeStory is a library that is changed by one server and searched by another.
 type nodeStory struct {
 	*testing.T

@@ -10,8 +10,9 @@
 // either generation: [retrieve.Index] drops what the state no longer has.
 //
 // Writes must reach all replicas and are repeated until they do, so that any one of
-// them can be read. With a node away its shards are not changed: the index lags,
-// and storing goes on.
+// them can be read. Weaviate 1.35 soon takes those that are alive for all, so a batch
+// counts only if every node has had every replica in the meantime: see [Index.whole].
+// With a node away the watermark stays: the index lags, and storing goes on.
 //
 // Only the REST and GraphQL interfaces are used, over HTTP.
 package weaviate
@@ -372,18 +373,24 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		}
 		objects = append(objects, made...)
 	}
-	if unprimed && m.Dims > 0 {
-		if err := x.prime(ctx, m.Dims); err != nil {
-			return nil, err
+	err := x.whole(ctx, func(ctx context.Context) error {
+		if unprimed && m.Dims > 0 {
+			if err := x.prime(ctx, m.Dims); err != nil {
+				return err
+			}
 		}
-	}
-	if err := x.put(ctx, objects); err != nil {
+		if err := x.put(ctx, objects); err != nil {
+			return err
+		}
+		for together := range slices.Chunk(earlier, deletedTogether) {
+			if err := x.replace(ctx, where{Operator: "Or", Operands: together}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
-	}
-	for together := range slices.Chunk(earlier, deletedTogether) {
-		if err := x.replace(ctx, where{Operator: "Or", Operands: together}); err != nil {
-			return nil, err
-		}
 	}
 	stored := x.recount(&m, objects)
 	if err := x.putMark(ctx, &m, stored); err != nil {
@@ -393,6 +400,106 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 	x.replaced = nil
 	x.mark.Store(&m)
 	return &m, nil
+}
+
+// lookEvery is how often a cluster is looked at while it is written to: a node does not
+// go and come back in between.
+const lookEvery = 500 * time.Millisecond
+
+// whole calls write, and returns an error unless every node of the address has seen all
+// replicas of the collection before, meanwhile and afterwards. A node that has seen one
+// go writes to those that are left, and reports success.
+func (x *Index) whole(ctx context.Context, write func(context.Context) error) error {
+	var schema struct {
+		ShardingConfig struct{ ActualCount int }
+	}
+	err := x.client.call(ctx, http.MethodGet, "/v1/schema/"+x.collection, nil, &schema)
+	if err != nil {
+		return err
+	}
+	look := func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for _, node := range x.client.at.nodes {
+			g.Go(func() error {
+				if err := x.look(ctx, node, schema.ShardingConfig.ActualCount); err != nil {
+					return fmt.Errorf("%w: a node of Weaviate is away: %s: %w", retrieve.ErrIndexUnavailable, node, err)
+				}
+				return nil
+			})
+		}
+		return g.Wait()
+	}
+	// Each node learns of a new collection a moment later.
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if err := look(ctx); err == nil {
+			break
+		} else if ctx.Err() != nil || time.Since(began) > time.Second {
+			return err
+		}
+	}
+	g, within := errgroup.WithContext(ctx)
+	written := make(chan struct{})
+	g.Go(func() error {
+		defer close(written)
+		return write(within)
+	})
+	g.Go(func() error {
+		for {
+			select {
+			case <-written:
+				return nil
+			case <-time.After(lookEvery):
+				if err := look(within); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return look(ctx)
+}
+
+// look asks one node where the replicas of the collection's shards are. The reply leaves
+// out nodes that it takes for dead; one that has just started does not know the
+// collection, which is an error.
+func (x *Index) look(ctx context.Context, node string, shards int) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	data, err := x.client.send(ctx, node, http.MethodGet, "/v1/nodes/"+x.collection+"?output=verbose", nil)
+	if err != nil {
+		return err
+	}
+	var reply struct {
+		Nodes []struct {
+			Shards []struct {
+				Name             string
+				NumberOfReplicas int
+			}
+		}
+	}
+	if err := json.Unmarshal(data, &reply); err != nil {
+		return err
+	}
+	missing := make(map[string]int) // replicas of each shard
+	for _, n := range reply.Nodes {
+		for _, s := range n.Shards {
+			if _, seen := missing[s.Name]; !seen {
+				missing[s.Name] = s.NumberOfReplicas
+			}
+			missing[s.Name]--
+		}
+	}
+	for name, n := range missing {
+		if n > 0 {
+			return fmt.Errorf("%d replicas of shard %s are missing", n, name)
+		}
+	}
+	if len(missing) < shards {
+		return fmt.Errorf("it sees %d of %d shards", len(missing), shards)
+	}
+	return nil
 }
 
 // primers is how many objects for each shard make sure that every shard gets one.
