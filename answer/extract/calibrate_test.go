@@ -158,12 +158,7 @@ func TestCalibrationHolds(t *testing.T) {
 func TestScripts(t *testing.T) {
 	datatest.CampaignOnly(t)
 	most := map[string]float64{"en": .4, "ru": .35, "zh": .3, "hi": .4, "ar": .4, "de": .4, "es": .5, "th": .6} // off topic, answered
-	var m retrieve.Encoder
-	if path := os.Getenv("IBID_ENCODER"); path != "" {
-		opened, err := encoder.Open(path)
-		must(t, err)
-		m = opened
-	}
+	m := openEncoder(t)
 	signals, is, inUse := map[string][][]float64{}, map[string][]int{}, map[string][2][]float64{}
 	for language := range most {
 		if m != nil && !m.Knows(language) {
@@ -203,6 +198,18 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s: want at most .1 and %.2f", language, most[language])
 		}
 	}
+}
+
+// openEncoder opens the encoder that IBID_ENCODER names, or returns nil.
+func openEncoder(t *testing.T) retrieve.Encoder {
+	t.Helper()
+	path := os.Getenv("IBID_ENCODER")
+	if path == "" {
+		return nil
+	}
+	m, err := encoder.Open(path)
+	must(t, err)
+	return m
 }
 
 // halve removes every second article of a set of XQuAD, and returns the questions about

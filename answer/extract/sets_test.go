@@ -39,6 +39,16 @@ func (q *question) answerable() bool {
 	return (q.Answerable == nil || *q.Answerable) && len(q.gold) > 0
 }
 
+// answerable is how many questions have an answer.
+func (s *set) answerable() (n int) {
+	for _, q := range s.questions {
+		if q.answerable() {
+			n++
+		}
+	}
+	return n
+}
+
 // openSet indexes a set: a document for each record, cut as ingest cuts it.
 func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 	t.Helper()
