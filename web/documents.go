@@ -275,7 +275,11 @@ type block struct {
 	Page  int    `json:"page,omitempty"`
 	Runs  []span `json:"runs,omitempty"`
 	At    int    `json:"-"` // its place in the text
+	Depth int    `json:"-"` // of a heading: one more than that of the heading above it, 1 without one
 }
+
+// Rank is the level of a heading on a page whose title has the first.
+func (b block) Rank() int { return b.Depth + 1 }
 
 // A span is a part of a block's text, marked or not.
 type span struct {
@@ -382,6 +386,13 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 		line = next
 	}
 	add("text", 0, paragraph, hi)
+	var above []int // levels of the headings that the next may be below
+	for i, b := range out {
+		if b.Kind == "heading" {
+			above = append(slices.DeleteFunc(above, func(level int) bool { return level >= b.Level }), b.Level)
+			out[i].Depth = len(above)
+		}
+	}
 	return out
 }
 

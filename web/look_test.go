@@ -83,7 +83,7 @@ func (b *tab) axe(where string) {
 		// The page's policy does not apply to what the browser's tools evaluate.
 		b.do(chromedp.Evaluate[chromedp.Void](string(script) + "\n;0"))
 	}
-	found, err := chromedp.Run(b, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then((r) =>
+	found, err := chromedp.Run(b, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then((r) =>
 		JSON.stringify({passes: r.passes.length, violations: r.violations.map((v) => v.id + ": " + v.help + "\n" + v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n"))}))`, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatal(err)

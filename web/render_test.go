@@ -439,6 +439,21 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestRanks checks that the levels of headings on a page skip none.
+func TestRanks(t *testing.T) {
+	d := &ingest.Document{Text: "A\nB\nC\nD\nE\n"}
+	for i, level := range []int{3, 3, 6, 2, 3} {
+		d.Sections = append(d.Sections, ingest.Section{Heading: "h", Level: level, Start: 2 * i, End: 2*i + 2})
+	}
+	var got []int
+	for _, b := range excerptOf(d, textRange{}).Blocks {
+		got = append(got, b.Rank())
+	}
+	if want := []int{2, 2, 3, 2, 3}; !slices.Equal(got, want) {
+		t.Errorf("ranks %d, want %d", got, want)
+	}
+}
+
 // FuzzExcerpt checks that excerpts of any document lose and repeat no words,
 // mark the right ones, and cut no UTF-8 sequence.
 func FuzzExcerpt(f *testing.F) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -45,27 +46,47 @@ func findModels(ctx context.Context, servers []modelServer, own string) []modelS
 	return slices.DeleteFunc(found, func(s modelServer) bool { return len(s.models) == 0 })
 }
 
-// listModels returns the names of the models of the server at an address.
+// notWriters finds the names of models that embed or rank texts and write none.
+var notWriters = regexp.MustCompile(`(?i)embed|minilm|rerank|\b(bge|e5|gte|bert)\b`)
+
+// listModels returns the names of the models that write, of the server at an address.
 func listModels(ctx context.Context, client *http.Client, address string) (names []string) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/models", nil)
-	if err != nil {
-		return nil
-	}
-	reply, err := client.Do(r)
-	if err != nil {
-		return nil // most servers do not run
-	}
-	defer reply.Body.Close()
 	var list struct{ Data []struct{ ID string } }
-	if reply.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(reply.Body, 1<<20)).Decode(&list) != nil {
+	if !getList(ctx, client, "http://"+address+"/v1/models", &list) || len(list.Data) == 0 {
 		return nil
+	}
+	var tags struct { // Ollama says more
+		Models []struct {
+			Name    string
+			Details struct{ Family string }
+		}
+	}
+	getList(ctx, client, "http://"+address+"/api/tags", &tags)
+	families := map[string]string{}
+	for _, m := range tags.Models {
+		families[m.Name] = m.Details.Family
 	}
 	for _, m := range list.Data {
-		if m.ID != "" && m.ID != "ibid" && !strings.HasPrefix(m.ID, "ibid/") { // another Ibid
+		another := m.ID == "ibid" || strings.HasPrefix(m.ID, "ibid/")
+		if m.ID != "" && !another && !notWriters.MatchString(m.ID) && !notWriters.MatchString(families[m.ID]) {
 			names = append(names, m.ID)
 		}
 	}
 	return names
+}
+
+// getList reads JSON into list, and reports whether there is some: most servers do not run.
+func getList(ctx context.Context, client *http.Client, url string, list any) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	reply, err := client.Do(r)
+	if err != nil {
+		return false
+	}
+	defer reply.Body.Close()
+	return reply.StatusCode == http.StatusOK && json.NewDecoder(io.LimitReader(reply.Body, 1<<20)).Decode(list) == nil
 }
 
 // hint says how to use the models of a server.

@@ -262,12 +262,16 @@ func TestServeGateBeforeModel(t *testing.T) {
 }
 
 // TestFindModels checks that models are found without a key, that this and other
-// servers of Ibid are not, and that no redirect is followed.
+// servers of Ibid and models that embed are not, and that no redirect is followed.
 func TestFindModels(t *testing.T) {
 	serve := func(status int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "" {
+			tags := r.URL.Path == "/api/tags"
+			if r.URL.Path != "/v1/models" && !tags || r.Header.Get("Authorization") != "" {
 				t.Errorf("asked for %s with %v", r.URL, r.Header)
+			}
+			if tags {
+				body = `{"models":[{"name":"qwen3","details":{"family":"qwen3"}},{"name":"mxbai","details":{"family":"nomic-bert"}}]}`
 			}
 			w.Header().Set("Location", "http://192.0.2.1/")
 			w.WriteHeader(status)
@@ -276,7 +280,7 @@ func TestFindModels(t *testing.T) {
 		t.Cleanup(s.Close)
 		return strings.TrimPrefix(s.URL, "http://")
 	}
-	const two = `{"data":[{"id":"llama3.2"},{"id":"qwen3"}]}`
+	const two = `{"data":[{"id":"nomic-embed-text"},{"id":"bge-m3"},{"id":"mxbai"},{"id":"llama3.2"},{"id":"qwen3"}]}`
 	own, ollama := serve(200, two), serve(200, two)
 	found := findModels(t.Context(), []modelServer{{name: "own", address: own}, {name: "Ollama", address: ollama},
 		{name: "Ibid", address: serve(200, `{"data":[{"id":"ibid"},{"id":"ibid/default"}]}`)}, {name: "moved", address: serve(302, two)},

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { Blocks, under } from "./blocks.js";
 import { Board } from "./board.js";
-import { base, documentURL, el, marked, place, snippet } from "./dom.js";
+import { base, byId, documentURL, el, marked, place, snippet } from "./dom.js";
 import { storedEvent } from "./history.js";
 import { attach } from "./peek.js";
 import { sentence } from "./stream.js";
@@ -11,12 +11,15 @@ import { parts, t } from "./words.js";
 
 let views = 0;
 
-// What a reader can do after each failure of the model.
+const maySet = Boolean(byId("settings-button"));
+const notUsed = t("The model can't be used, so your documents are quoted instead. Whoever runs this server can choose another one.");
+
+// What a reader can do after each failure of the model; what only who may choose settings can do is said to them.
 const failures = {
-  model_unreachable: t("The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again."),
+  model_unreachable: maySet && t("The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again."),
   model_timeout: t("The model took too long, so your documents are quoted instead. Ask again, or use a faster model."),
-  model_rejected: t("The model's server refused the request, so your documents are quoted instead. Check the model's name and key."),
-  model_untrusted: t("The model did not pass its self-test, so your documents are quoted instead. Choose another model, or believe it with --no-self-test."),
+  model_rejected: !maySet ? notUsed : t("The model's server refused the request, so your documents are quoted instead. Check the model's name and key."),
+  model_untrusted: !maySet ? notUsed : t("The model did not pass its self-test, so your documents are quoted instead. Choose another model, or believe it with --no-self-test."),
   model_failed: t("The model failed, so your documents are quoted instead. Ask again in a moment."),
 };
 
@@ -80,7 +83,8 @@ export class AnswerView {
 
   on_judged(judged) {
     this.board.judge(judged);
-    this.#progress(t("Checked {done} of {total} passages…", { done: this.board.reasons.size, total: Math.max(this.board.passages.size, this.board.reasons.size) }), false);
+    const done = this.board.reasons.size, total = Math.max(this.board.passages.size, done);
+    this.#progress(done === total ? t("Writing the answer…") : t("Checked {done} of {total} passages…", { done, total }), false);
   }
 
   on_draft({ step, final }) {
@@ -134,6 +138,7 @@ export class AnswerView {
     this.reason = reason;
     this.refusal = text;
     this.textBox.hidden = true;
+    if (this.fellBack) this.#failed(t("The model gave no answer, and your documents have none that can be quoted. Ask again in a moment."));
     this.board.fold();
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
@@ -149,6 +154,7 @@ export class AnswerView {
 
   // on_fallback says in a sentence what happened, what is shown and what to do.
   on_fallback({ reason }) {
+    this.fellBack = true;
     this.#failed(failures[reason] || failures.model_failed);
   }
 
@@ -161,6 +167,10 @@ export class AnswerView {
   }
 
   on_warning({ message }) {
+    if (message.startsWith("the question was searched for unchanged") && !this.details) {
+      this.#failed(t("The model couldn't reword the question, so it was searched for as you wrote it. Ask again in a moment, or ask it in full."));
+      if (!message.includes(": ")) return;
+    }
     (this.details || this.notes).append(el("p", { class: "note" }, sentence(message)));
   }
 
@@ -168,7 +178,8 @@ export class AnswerView {
   // its details: they have the words of the server, for those who may see them.
   #failed(words) {
     const warnings = [...this.notes.querySelectorAll("p.note:not(.trouble)")];
-    this.notes.append(el("p", { class: "note trouble" }, words));
+    this.trouble?.remove();
+    this.notes.append(this.trouble = el("p", { class: "note trouble" }, words));
     this.details ||= el("details", { class: "details" }, el("summary", {}, t("Details")));
     this.details.append(...warnings);
     this.notes.append(this.details);

@@ -202,7 +202,8 @@ function sentences(root) {
     range.setStart(...place(index));
     const [node, last] = place(index + segment.trimEnd().length - 1);
     range.setEnd(node, last + 1); // before a number
-    return { text: segment.replace(/\s+/g, " ").trim(), range };
+    // A label before a period may have left a space.
+    return { text: segment.replace(/\s+/g, " ").replace(/ (?=[.,;:!?…])/g, "").trim(), range };
   });
 }
 

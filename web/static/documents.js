@@ -127,10 +127,10 @@ function row(d) {
       copies.length ? el("span", { class: "facts" }, `${t("Also in:")} ${copies.slice(0, 3).join(", ")}${copies.length > 3 ? "…" : ""}`) : ""),
     el("td", { class: "date" }, date, of ? el("span", { class: "facts" }, of) : ""),
     el("td", reason ? { class: "partly" } : {}, read, reason ? el("span", { class: "facts" }, ` ${reason}`) : ""),
-    el("td", {}, d.format),
-    el("td", { class: "count" }, d.pages ? String(d.pages) : ""),
-    el("td", { class: "count" }, String(d.chunks)),
-    el("td", { class: "count" }, size(d.bytes)),
+    el("td", { "data-label": "" }, d.format),
+    el("td", { class: "count", "data-label": t("Pages") }, d.pages ? String(d.pages) : ""),
+    el("td", { class: "count", "data-label": t("Passages") }, String(d.chunks)),
+    el("td", { class: "count", "data-label": t("Text") }, size(d.bytes)),
   ];
   if (mayChange) cells.push(el("td", { class: "row-actions" }, ...actions(d.document)));
   return el("tr", {}, ...cells);
@@ -196,7 +196,7 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
 
 // actions returns the buttons of an upload; other files are changed in their folder.
 function actions(id) {
-  if (!isUpload(id)) return [];
+  if (!isUpload(id)) return [el("span", { class: "facts" }, t("Read again when its file changes"))];
   const name = documentName(id);
   const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name }), onclick: () => change(again, "POST", id, t("{name} was read again.", { name })) }, t("Read again"));
   const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0], "aria-label": t("Replace: {name}", { name }), onchange: () => {

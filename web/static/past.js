@@ -98,7 +98,7 @@ export class Past {
         el("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, t("Close"))),
       ...(kept.length ? [words, none, el("ul", { class: "past" }, ...entries.map(([, entry]) => entry))]
         : [el("p", { class: "facts" }, t("Your questions will appear here."))]),
-      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, this.keyed ? t("Stored on the server, under your key.") : t("Stored only in this browser.")),
+      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, this.keyed ? t("Stored on the server, under your key or name.") : t("Stored only in this browser.")),
         kept.length ? el("button", { type: "button", class: "plain", onclick: async () => await this.#loadAll() !== null && download(t("History"), JSON.stringify(kept, null, 1), "json") }, t("Export as JSON")) : "",
         kept.length ? this.#clear(kept.length) : "")));
   }
