@@ -88,6 +88,30 @@ func TestAskInABrowser(t *testing.T) {
 	if len(foreign) > 0 {
 		t.Errorf("the page asked elsewhere: %s", foreign)
 	}
+	report := url + "/documents/library/minutes/annual-report-2024.pdf"
+	for _, page := range []string{href, report, report + "?page=2", report + "?start=900&end=980#quote"} {
+		do(chromedp.Navigate(page), chromedp.WaitVisible(chromedp.CSS("h1")))
+		if found := axe(t, ctx); found != "" {
+			t.Errorf("%s: axe finds %s", page, found)
+		}
+	}
+}
+
+// axe returns what axe finds on a page, if IBID_AXE names its script.
+func axe(t *testing.T, page context.Context) string {
+	t.Helper()
+	path := os.Getenv("IBID_AXE")
+	if path == "" {
+		return ""
+	}
+	script, err := os.ReadFile(path)
+	must(t, err)
+	_, err = chromedp.Run(page, chromedp.Evaluate[chromedp.Void](string(script)+"\n;0"))
+	must(t, err)
+	found, err := chromedp.Run(page, chromedp.Evaluate[string](
+		`axe.run().then((r) => r.violations.map((v) => v.id + " " + v.nodes.map((n) => n.html)).join("\n"))`, chromedp.EvalAwaitPromise))
+	must(t, err)
+	return found
 }
 
 // A file is edited, one renamed and one deleted after answers quoted them: History

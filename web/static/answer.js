@@ -88,7 +88,7 @@ export class AnswerView {
   }
 
   on_draft({ step, final }) {
-    this.#progress(final ? t("Draft {step} is ready, checking more passages…", { step }) : t("Writing draft {step}…", { step }), false);
+    this.#progress(final ? t("Draft {step} is ready, a better one is written from more passages…", { step }) : t("Writing draft {step}…", { step }), false);
   }
 
   on_cited(cited) {

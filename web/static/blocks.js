@@ -5,6 +5,7 @@
 // template element runs and loads nothing.
 
 import { copyButtons } from "./copy.js";
+import { rank } from "./dom.js";
 
 // The sentences that differ from those of an earlier draft, where the browser can mark them.
 const changed = globalThis.Highlight && new Highlight();
@@ -51,6 +52,7 @@ export class Blocks {
     this.growing = false;
     this.html.forEach((_, i) => this.stale.add(i));
     this.draw();
+    rank(this.element, 3);
     this.mark(this.first);
   }
 

@@ -90,3 +90,13 @@ export function snippet(text, most = 220) {
   const words = (text || "").replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n").trim();
   return words.length > most ? `${words.slice(0, most - 20).replace(/\s\S*$/, "")} …` : words;
 }
+
+// rank gives the headings in an element levels that skip none, the first of them the outermost.
+export function rank(element, outermost) {
+  let above = [];
+  for (const heading of element.querySelectorAll("h3, h4, h5, h6, [data-level]")) {
+    const level = heading.dataset.level || heading.tagName[1];
+    above = [...above.filter((other) => other < level), level];
+    heading.setAttribute("aria-level", above.length + outermost - 1);
+  }
+}

@@ -1,7 +1,7 @@
 // The text of a document, or its pages as they look in print, at a place with
 // marked words: pages to turn, and words to find.
 
-import { documentAPI, el, place } from "./dom.js";
+import { documentAPI, el, place, rank } from "./dom.js";
 import { sheets } from "./sheet.js";
 import { get } from "./stream.js";
 import { t } from "./words.js";
@@ -56,7 +56,7 @@ export class Reader {
       ...[
         ...changes(text, this.at.quote),
         more(t("Earlier in this document"), text.earlier),
-        ...ranked(text.blocks).map(drawBlock),
+        ...text.blocks.map(drawBlock),
         text.blocks.length === 0 && el("p", { class: "note" }, t("This document has no text.")),
         more(t("Later in this document"), text.later),
       ].filter(Boolean),
@@ -75,6 +75,7 @@ export class Reader {
     this.#turns(text, url.href === this.quote, pages && (() => swap((this.asText = words.hidden))));
     this.body.replaceChildren(...[pages, words].filter(Boolean));
     this.body.scrollTop = 0;
+    rank(words, 3);
     swap(!pages || this.asText);
   }
 
@@ -141,19 +142,9 @@ function cited(quote) {
 
 const runs = (list = []) => list.map((r) => (r.mark ? el("mark", { id: r.first ? "quote" : null }, r.text) : r.text));
 
-// ranked adds the rank of each heading: one below that of the heading above it; the panel's own is 2.
-function ranked(blocks) {
-  let above = [];
-  return blocks.map((b) => {
-    if (b.kind !== "heading") return b;
-    above = [...above.filter((level) => level < b.level), b.level];
-    return { ...b, rank: above.length + 2 };
-  });
-}
-
 function drawBlock(block) {
   if (block.kind === "page") return el("p", { class: "pagebreak", "data-page": block.page }, el("span", {}, t("Page {page}", block)));
   return block.kind === "heading"
-    ? el("p", { class: `heading level${block.level}`, role: "heading", "aria-level": block.rank, dir: "auto" }, ...runs(block.runs))
+    ? el("p", { class: `heading level${block.level}`, role: "heading", "data-level": block.level, dir: "auto" }, ...runs(block.runs))
     : el("p", { dir: "auto" }, ...runs(block.runs));
 }
