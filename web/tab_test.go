@@ -140,7 +140,8 @@ func handbook() *ingest.Document {
 			b.WriteString("\nNobody sails alone before the end of April. Whoever is under sixteen sails with an instructor aboard, and wears a " +
 				"buoyancy aid from the pier to the pier.\n")
 		}
-		d.Sections = append(d.Sections, ingest.Section{Heading: fmt.Sprintf("%d. On the water", page+1), Level: 2 + 2*(page%2), Start: heading, End: b.Len()})
+		d.Sections = append(d.Sections, ingest.Section{Heading: fmt.Sprintf("%d. On the water", page+1),
+			Level: 2 + 2*(page%2), Start: heading, End: b.Len()})
 		d.Pages = append(d.Pages, ingest.Page{Number: page + 1, Start: start, End: b.Len()})
 	}
 	d.Text = b.String()
