@@ -62,6 +62,7 @@ func TestProof(t *testing.T) {
 		{name: "off", how: UnprovedOff, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
 		{name: "no judge", gate: GateScore, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
 		{name: "no budget", calls: 1, answer: half + " " + crane, first: "crane", again: "crane", text: half + " " + crane},
+		{name: "another subject", answer: fee + " Napoleon is a mooring fee of 120 marks.[1]", first: "Napoleon", again: "Napoleon", text: fee},
 		{name: "as Ibid would quote", answer: fee + " " + crane, first: "fee", again: "fee", text: fee + " " + crane},
 		{name: "in small letters", answer: fee + " the crane lifts boats on Mondays.[1]", first: "crane", again: "crane", text: fee},
 		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},

@@ -261,6 +261,16 @@ func spell(words []word) (text string, starts []int) {
 	return b.String(), starts
 }
 
+// lacksSubject reports whether a claim begins with a word that says something and is in
+// no passage. After an opening phrase and a comma the subject may be anywhere.
+func (c *cover) lacksSubject(claim []word) bool {
+	const phrase = 6 // words
+	if len(claim) == 0 || claim[0].kind != plain || !claim[0].capital || isNegator(claim[0].plain) || c.keys[claim[0].key] {
+		return false
+	}
+	return !slices.ContainsFunc(claim[1:min(len(claim), phrase+1)], func(w word) bool { return w.parted })
+}
+
 // closing returns the length of the punctuation that ends a quote.
 func closing(rest string) int {
 	n := 0

@@ -85,7 +85,7 @@ func (p Prover) Find(sentence string, passage Passage) Quote {
 		return q
 	}
 	q.Support = weights.chance(c.signals(found))
-	if negated || c.contradicts(all, picked, found) {
+	if negated || c.lacksSubject(all) || c.contradicts(all, picked, found) {
 		q.Support = min(q.Support, maxContradicted)
 	}
 	if q.Support >= Threshold {
@@ -115,7 +115,8 @@ func (p Prover) Join(sentence string, passages []Passage) Together {
 		return Together{Parts: parts}
 	}
 	t := Together{weights.chance(c.signals(found)), parts}
-	_, _, denied := c.verbatim(all)
+	_, _, negated := c.verbatim(all)
+	denied := negated || c.lacksSubject(all)
 	for i := range picked {
 		// Each in turn is the sentence that is looked at most closely.
 		picked[0], picked[i] = picked[i], picked[0]
