@@ -85,7 +85,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	resp, failed := call.send(ctx, "/chat/completions", eventStream, body)
 	if failed != nil {
 		r.reached = failed.Kind == TimedOut || failed.Kind == Canceled
-		return c.adapt(req, failed)
+		return c.adapt(req, r, failed)
 	}
 	stream := newEvents(ctx, call, resp.Body)
 	defer stream.Close()
@@ -209,8 +209,10 @@ func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
 	return e
 }
 
-// adapt records that the server refuses an optional part of the request.
-func (c *Client) adapt(req chatRequest, e *Error) *Error {
+// adapt records that the server refuses an optional part of the request. Where the error
+// names none, what a verdict has more than an answer is left out one by one, and asked for
+// again by later calls if that was not it.
+func (c *Client) adapt(req chatRequest, r *reply, e *Error) *Error {
 	if e.Kind != Rejected {
 		return e
 	}
@@ -234,6 +236,19 @@ func (c *Client) adapt(req chatRequest, e *Error) *Error {
 			return e
 		}
 	}
+	switch {
+	case req.LogProbs:
+		r.without = append(r.without, &c.noOdds)
+	case req.ResponseFormat != nil:
+		r.without = append(r.without, &c.noFormat)
+	default:
+		for _, off := range r.without {
+			off.Store(false)
+		}
+		return e
+	}
+	r.without[len(r.without)-1].Store(true)
+	e.adapted = true
 	return e
 }
 
@@ -355,9 +370,10 @@ type reply struct {
 	finish   string
 	usage    *openai.Usage
 	requests int
-	size     int           // bytes of text and thoughts
-	yes      float64       // that of a yes, before the first word of a verdict
-	lost     answer.Tokens // of a request that gave only thoughts
+	without  []*atomic.Bool // parts that were left out for an error that names none
+	size     int            // bytes of text and thoughts
+	yes      float64        // that of a yes, before the first word of a verdict
+	lost     answer.Tokens  // of a request that gave only thoughts
 	thinker  thinker
 	text     strings.Builder
 	thoughts strings.Builder
