@@ -226,9 +226,11 @@ func (r *asking) answer(ctx context.Context) error {
 	if r.trust.Distrust != "" && !r.NoFallback && strategy.writes {
 		strategy = r.distrust()
 	}
-	if language := smallTalk(r.question.Text); language != "" {
+	language, question := smallTalk(r.question.Text)
+	if language != "" {
 		return r.chat(ctx, language)
 	}
+	r.question.Text = question
 	r.writes = strategy.writes
 	if r.Gate != GateOff {
 		r.judge = r.newJudge(ctx)

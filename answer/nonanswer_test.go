@@ -83,6 +83,17 @@ func TestSmallTalk(t *testing.T) {
 		{"شكراً", "", "اطرح", 0},
 		{"Thank you so much!", "", "Ask me something", 0},
 		{"Good day", "", "Ask me something", 0},
+		{"Hi, how are you?", "", "Ask me something", 0},
+		{"hi ibid", "", "Ask me something", 0},
+		{"Hallo Ibid!", "", "Stellen Sie", 0},
+		{"thanks, that helped", "", "Ask me something", 0},
+		{"ok", "", "Ask me something", 0},
+		{"OK.", "NO ANSWER", "Ask me something", 1},
+		{"ok!", "You are welcome [2].", "Ask me something", 1},
+		{"what can you do?", "I read documents.", "I read documents.", 1},
+		{"help", "", "Ask me something", 0},
+		{"Hi, what is the mooring fee?", "120 marks.[1]", "", 1},
+		{"Hello, World!", "", "", 0},
 		{"你好世界程序", "", "", 0},
 		{"hello world program", "", "", 0},
 		{"Hi 5", "", "", 0},
@@ -100,6 +111,9 @@ func TestSmallTalk(t *testing.T) {
 		}
 		if talked && strings.Contains(got.String(), "retrieved") {
 			t.Errorf("%s was searched for", test.text)
+		}
+		if strings.Contains(test.text, "Hi, what") && !strings.Contains(got.String(), "retrieved \"what is the mooring fee?\"") {
+			t.Errorf("%s: the greeting is asked\n%s", test.text, got)
 		}
 		if talked && got.closest == nil {
 			t.Errorf("%s: a list of the event is null in JSON", test.text)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"ibid/retrieve"
 )
@@ -24,17 +25,20 @@ const (
 var phraseTable string
 
 // sentences are what Ibid itself says, by language and reason; greetings are the
-// languages of the greetings and thanks that it recognizes.
-var sentences, greetings = func() (map[string]map[string]string, map[string]string) {
-	sentences, greetings := map[string]map[string]string{}, map[string]string{}
+// languages of the greetings and thanks that it recognizes, and helps of what else is
+// said to a program and about no document.
+var sentences, greetings, helps = func() (map[string]map[string]string, map[string]string, map[string]string) {
+	sentences, greetings, helps := map[string]map[string]string{}, map[string]string{}, map[string]string{}
 	for line := range strings.Lines(phraseTable) {
 		language, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		kind, text, _ := strings.Cut(rest, " ")
 		switch {
 		case language == "" || language == "#":
-		case kind == "greetings":
-			for _, greeting := range strings.Split(text, "|") {
-				greetings[greeting] = language
+		case kind == "greetings" || kind == "helps":
+			for said := range strings.SplitSeq(text, "|") {
+				if helps[said] = language; kind == "greetings" {
+					greetings[said] = language
+				}
 			}
 		default:
 			if sentences[language] == nil {
@@ -43,7 +47,7 @@ var sentences, greetings = func() (map[string]map[string]string, map[string]stri
 			sentences[language][kind] = text
 		}
 	}
-	return sentences, greetings
+	return sentences, greetings, helps
 }()
 
 // refusal is the sentence that states a reason, in the language of the question
@@ -56,12 +60,34 @@ func refusal(reason, question string) string {
 	return said[reason]
 }
 
-// smallTalk returns the language of a text that only greets or thanks; empty if it
-// may ask something.
-func smallTalk(text string) string {
-	if strings.ContainsFunc(text, unicode.IsNumber) {
-		return ""
+// smallTalk returns the language of a text that only greets, thanks or asks for help; else
+// it is empty, and rest is the text without a greeting before a question.
+func smallTalk(text string) (language, rest string) {
+	rest = text
+	for at := 0; at < len(text); {
+		clause := text[at:]
+		if end := strings.IndexAny(clause, ",.!?;:\n，。！？；،؟"); end >= 0 {
+			clause = clause[:end]
+		}
+		said := strings.Join(strings.FieldsFunc(strings.ToLower(clause), func(r rune) bool { return !unicode.IsLetter(r) }), " ")
+		said = strings.TrimSuffix(said, " ibid")
+		switch {
+		case strings.ContainsFunc(clause, unicode.IsNumber) || said != "" && helps[said] == "":
+			return "", rest
+		case language == "":
+			language = helps[said]
+		}
+		_, size := utf8.DecodeRuneInString(text[at+len(clause):])
+		at += len(clause) + size
+		if next := strings.TrimSpace(text[at:]); (said == "" || greetings[said] != "") && isAsked(next) {
+			rest = next
+		}
 	}
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) })
-	return greetings[strings.Join(words, " ")]
+	return language, rest
+}
+
+// isAsked reports whether a text looks like a question by itself.
+func isAsked(text string) bool {
+	const words = 3
+	return strings.ContainsAny(text, "?？؟") || len(strings.Fields(text)) >= words
 }

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"regexp"
 	"strings"
 
 	"ibid/answer/prompt"
@@ -28,7 +29,7 @@ func (r *asking) chat(ctx context.Context, language string) error {
 		switch text := strings.TrimSpace(string(c.text)); {
 		case err != nil && (r.NoFallback || ctx.Err() != nil):
 			return err
-		case err == nil && c.finish == "stop" && text != "":
+		case err == nil && c.finish == "stop" && text != "" && !aboutPassages(text):
 			said = text
 		}
 	}
@@ -37,3 +38,12 @@ func (r *asking) chat(ctx context.Context, language string) error {
 	}
 	return nil
 }
+
+// aboutPassages reports whether a reply to small talk is one to a question: it has labels,
+// or says that there is no answer.
+func aboutPassages(text string) bool {
+	reason, _ := nonAnswers{noAnswer: true}.reason(text)
+	return reason != "" || label.MatchString(text)
+}
+
+var label = regexp.MustCompile(`\[\s*\d`)

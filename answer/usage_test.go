@@ -49,7 +49,7 @@ func TestUsageOverHTTP(t *testing.T) {
 				{Role: "judge", Reply: openaitest.Reply{Fault: openaitest.BadRequest}},
 				{Reply: openaitest.Reply{Text: text, Fault: openaitest.NoUsage}},
 			},
-			gate: answer.GateModel, calls: 3, judges: 2, read: last,
+			gate: answer.GateModel, calls: 5, judges: 4, read: last,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -210,8 +210,8 @@ func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
 }
 
 // adapt records that the server refuses an optional part of the request. Where the error
-// names none, what a verdict has more than an answer is left out one by one, and asked for
-// again by later calls if that was not it.
+// names none, what a verdict has more than an answer is left out, and asked for again by
+// later calls if that was not it.
 func (c *Client) adapt(req chatRequest, r *reply, e *Error) *Error {
 	if e.Kind != Rejected {
 		return e
@@ -236,19 +236,13 @@ func (c *Client) adapt(req chatRequest, r *reply, e *Error) *Error {
 			return e
 		}
 	}
-	switch {
-	case req.LogProbs:
-		r.without = append(r.without, &c.noOdds)
-	case req.ResponseFormat != nil:
-		r.without = append(r.without, &c.noFormat)
-	default:
-		for _, off := range r.without {
-			off.Store(false)
-		}
+	if req.LogProbs || req.ResponseFormat != nil {
+		r.bare, e.adapted = true, true
+	} else if !r.bare {
 		return e
 	}
-	r.without[len(r.without)-1].Store(true)
-	e.adapted = true
+	c.noOdds.Store(e.adapted)
+	c.noFormat.Store(e.adapted)
 	return e
 }
 
@@ -370,10 +364,10 @@ type reply struct {
 	finish   string
 	usage    *openai.Usage
 	requests int
-	without  []*atomic.Bool // parts that were left out for an error that names none
-	size     int            // bytes of text and thoughts
-	yes      float64        // that of a yes, before the first word of a verdict
-	lost     answer.Tokens  // of a request that gave only thoughts
+	bare     bool          // what a verdict has more was left out for an error that does not name it
+	size     int           // bytes of text and thoughts
+	yes      float64       // that of a yes, before the first word of a verdict
+	lost     answer.Tokens // of a request that gave only thoughts
 	thinker  thinker
 	text     strings.Builder
 	thoughts strings.Builder
