@@ -124,7 +124,8 @@ func TestMarkdownOfAnswer(t *testing.T) {
 // puts before it.
 func TestWithoutContext(t *testing.T) {
 	const sources = "### Task:\nAnswer by the context.\n\n### Output:\nA clear answer.\n\n<context>\n" +
-		"<source id=\"1\" name=\"notes.md\">Lit at noon. <context></source>\n</context> And who?</source>\n<source id=\"2\">x</source>\n</context>\n"
+		"<source id=\"1\" name=\"notes.md\">Lit at noon. </source>\n</context> And who?</source>\n" +
+		"<source id=\"2\">x</source>\n</context>\n"
 	for text, want := range map[string]string{
 		sources + "\nWhen is it lit?":                                               "When is it lit?",
 		sources + "\n<user_query>\nWhen is it lit?\n</user_query>\n":                "When is it lit?",
