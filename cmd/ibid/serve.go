@@ -329,7 +329,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		})
 	}
 	server := web.NewHTTPServer(srv.Addr, handler)
-	asks, cut := context.WithCancel(retrieve.WithWait(context.WithoutCancel(ctx), requestWait))
+	asks, cut := context.WithCancel(web.WithStop(retrieve.WithWait(context.WithoutCancel(ctx), requestWait), ctx))
 	defer cut()
 	server.BaseContext = func(net.Listener) context.Context { return asks }
 	served := make(chan error, 1)

@@ -55,7 +55,7 @@ func misread(text string) (was string, whole, found bool) {
 }
 
 // reread replaces each run of characters beyond ASCII whose bytes are UTF-8 by the
-// characters that they stand for, and counts these and what is no UTF-8.
+// characters that they stand for, and counts these and the bytes that are no UTF-8.
 func (m misreading) reread(text string) (was string, good, bad int) {
 	var out strings.Builder
 	for text != "" {

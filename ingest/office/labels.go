@@ -15,7 +15,7 @@ const (
 
 // areLabels reports whether rows of two columns are labels and their values, as in a
 // form, not records below names. Labels are short and differ. Colons tell, a first
-// row with what no column is called; a column of numbers below a word has a name.
+// row unlike the name of a column; a column of numbers below a word has a name.
 // Where neither tells, they are labels if that is more likely.
 func areLabels(rows [][]string, likely bool) bool {
 	seen := map[string]bool{}

@@ -73,8 +73,9 @@ func TestBoldNames(t *testing.T) {
 
 func TestSheetLabels(t *testing.T) {
 	var got []string
-	f := &file{archive: &archive{}, size: 1000,
-		out: func(b Block) { got = append(got, strings.Join(b.Rows[max(len(b.Rows)-1, 0):][0], "|")) }}
+	f := &file{archive: &archive{}, size: 1000, out: func(b Block) {
+		got = append(got, strings.Join(b.Rows[len(b.Rows)-1], "|"))
+	}}
 	s := newSheet(f, "Form")
 	s.begun = true
 	for i, row := range []string{"Protocol", "Study Title|A trial of warm sails", "Sponsor|Velmere", "Subjects|120"} {
