@@ -40,7 +40,7 @@ func (r *asking) chat(ctx context.Context, language string) error {
 }
 
 // aboutPassages reports whether a reply to small talk is one to a question: it has labels,
-// or says that there is no answer.
+// or is a refusal.
 func aboutPassages(text string) bool {
 	reason, _ := nonAnswers{noAnswer: true}.reason(text)
 	return reason != "" || label.MatchString(text)
