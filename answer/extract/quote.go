@@ -461,13 +461,14 @@ func fenced(code string) string {
 // refersBack reports whether a sentence begins with a pronoun, so that only the
 // one before it tells what it is about.
 func refersBack(s string) bool {
-	words := lowerWords(s)
-	return len(words) > 0 && pronouns[words[0]]
+	return pronouns.at(lowerWords(s), 0)
 }
 
-var pronouns = words(`he she it they him her them his its their this that these those
+var pronouns = phrases(words(`he she it they him her them his its their this that these those
 	er sie es dieser diese dieses il elle ils elles cela ceci ce cette él ella ellos ellas esto este esta
-	он она оно они это этот эта эти hij zij dit deze`)
+	он она оно они это этот эта эти hij zij dit deze
+	lui lei essi loro questo questa questi queste ciò ele ela eles elas isso isto esse essa
+	هو هي هم هذا هذه ذلك تلك वह वे यह ये इसका उसका उन्होंने उसने 它 他 她 这 那 此 これ それ この その 彼`))
 
 // list returns the list that an item belongs to, with its lead-in, or the item
 // alone where the list is long or its items are statements of their own.
