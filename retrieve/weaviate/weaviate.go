@@ -363,7 +363,7 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		if latest[c.Document] != c.Revision {
 			continue
 		}
-		earlier = append(earlier, *all(number("document", "Equal", c.Document), number("generation", "NotEqual", c.Revision)))
+		earlier = append(earlier, *all(number("document", "Equal", c.Document), number("generation", "LessThan", c.Revision)))
 		if c.Deleted {
 			continue
 		}
