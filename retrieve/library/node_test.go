@@ -113,7 +113,8 @@ func TestNodeLostInserts(t *testing.T) {
 	insert := func(count int) {
 		for range count {
 			path, word := strconv.Itoa(stored), fmt.Sprintf("zyx%dq", stored)
-			doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word, Text: "The word of this text is " + word + "."}
+			doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word,
+				Text: "The word of this text is " + word + "."}
 			must(t, lib.Replace(t.Context(), doc, ingest.Split(doc)))
 			stored++
 		}
