@@ -48,6 +48,10 @@ func mirror(glyphs []glyph) ([]glyph, bool) {
 			left++
 		}
 	}
+	if right == 0 {
+		return glyphs, false
+	}
+	glyphs = drawnBrackets(glyphs)
 	if right <= left {
 		return glyphs, false
 	}
@@ -56,6 +60,43 @@ func mirror(glyphs []glyph) ([]glyph, bool) {
 		out[i].X0, out[i].X1 = -g.X1, -g.X0
 	}
 	return out, true
+}
+
+// drawnBrackets gives brackets the texts of what is drawn. Some writers, LibreOffice
+// among them, give the glyph of a bracket the character that it had where it was
+// first used, which is its counterpart in a line read from right to left. Then most
+// pairs on the page are the wrong way round, from left to right.
+func drawnBrackets(glyphs []glyph) []glyph {
+	var places []int
+	for i, g := range glyphs {
+		if len(g.Text) == 1 && strings.Contains("()[]{}", g.Text) {
+			places = append(places, i)
+		}
+	}
+	slices.SortStableFunc(places, func(a, b int) int {
+		return cmp.Or(cmp.Compare(glyphs[b].Y, glyphs[a].Y), cmp.Compare(glyphs[a].X0, glyphs[b].X0))
+	})
+	pairs := 0
+	for i := 0; i+1 < len(places); i++ {
+		a, b := glyphs[places[i]], glyphs[places[i+1]]
+		if a.Y != b.Y || a.Text != bidi.ReverseString(b.Text) {
+			continue
+		}
+		if strings.Contains("([{", a.Text) {
+			pairs++
+		} else {
+			pairs--
+		}
+		i++ // each bracket is of one pair
+	}
+	if pairs >= 0 {
+		return glyphs
+	}
+	out := slices.Clone(glyphs)
+	for _, i := range places {
+		out[i].Text = bidi.ReverseString(out[i].Text)
+	}
+	return out
 }
 
 // byPlace puts the glyphs that begin with the first one and have its base line in
@@ -142,6 +183,9 @@ func inReadingOrder(parts []string, mirrored bool) string {
 		}
 	}
 	runs := directions(parts, mirrored)
+	if mirrored {
+		runs = withNumbers(runs)
+	}
 	for i := 0; i < len(runs); i++ {
 		switch r := runs[i]; {
 		case mirrored:
@@ -161,6 +205,33 @@ func inReadingOrder(parts []string, mirrored bool) string {
 	}
 	return out.String()
 }
+
+// withNumbers joins a number and the Latin words after it in a line from right to
+// left, where the number is drawn on the right of the words. It was written after
+// them ("Writer 7.6", "A-12"), unless they are a short unit ("5 MB").
+func withNumbers(runs []run) []run {
+	for i := 0; i+2 < len(runs); i++ {
+		number, between, words := runs[i], runs[i+1], runs[i+2]
+		letters := 0
+		for _, s := range words.parts {
+			if classOf(s) == bidi.L {
+				letters++
+			}
+		}
+		isLatin := func(s string) bool { return classOf(s) == bidi.L }
+		if number.rightToLeft || words.rightToLeft || len(between.parts) != 1 || slices.ContainsFunc(number.parts, isLatin) {
+			continue
+		}
+		if gap := between.parts[0]; letters > 0 && (gap == "-" || gap == " " && letters >= longestUnit) {
+			joined := slices.Concat(number.parts, between.parts, words.parts)
+			runs = slices.Concat(runs[:i], []run{{joined, false}}, runs[i+3:])
+		}
+	}
+	return runs
+}
+
+// longestUnit is the number of letters from which words next to a number are no unit.
+const longestUnit = 4
 
 // ownDirection returns the direction of a line that begins and ends with letters of
 // the direction that most of its letters have.
