@@ -30,6 +30,7 @@ const (
 	cutByLength openaitest.Fault = "cut by its length"
 	wordless    openaitest.Fault = "nothing but thoughts"
 	filtered    openaitest.Fault = "finish_reason content_filter"
+	toolCalls   openaitest.Fault = "finish_reason tool_calls"
 )
 
 // broken makes a bad reply.
@@ -41,6 +42,8 @@ func broken(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
 		r.Text, r.Reasoning, r.Finish = "", "Let me think about the fee.", "length"
 	case filtered:
 		r.Text, r.Finish = r.Text[:len(r.Text)/2], "content_filter"
+	case toolCalls:
+		r.Text, r.Finish = r.Text[:len(r.Text)/2], "tool_calls"
 	default:
 		r.Fault = fault
 	}
@@ -153,7 +156,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 			slices.Contains(roles, "judge") != (how == "judged") || how == "wider" && len(roles) != 2 {
 			t.Fatalf("%s makes the calls %q", strategy, roles)
 		}
-		for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered)) {
+		for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered, toolCalls)) {
 			for name, at := range map[string]place{
 				"at every call":            func(openaitest.Request) bool { return true },
 				"at every call of a judge": func(r openaitest.Request) bool { return r.Role == "verify" || r.Role == "judge" },
@@ -173,7 +176,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 // TestEveryFaultInSmallTalk: a greeting is returned by the whole words of the model, or
 // by a fixed sentence.
 func TestEveryFaultInSmallTalk(t *testing.T) {
-	for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered)) {
+	for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered, toolCalls)) {
 		synctest.Test(t, func(t *testing.T) {
 			h := &openaitest.Handler{Huge: 8 << 20}
 			h.Reply = func(r openaitest.Request) openaitest.Reply {
