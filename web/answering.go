@@ -295,10 +295,16 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 // modelDetail says why the model did not give the last answer; empty if it did, or was
 // not believed.
 func (a *answering) modelDetail() string {
-	if reason := a.fallback.Load(); reason != nil && *reason != "model_untrusted" {
-		return "the model gave no answer to the last question (" + *reason + "): sentences are quoted instead"
+	reason := a.fallback.Load()
+	if reason == nil || *reason == "model_untrusted" {
+		return ""
 	}
-	return ""
+	detail := "the model gave no answer to the last question (" + *reason + "): sentences are quoted instead"
+	if *reason == "model_rejected" {
+		detail += "; its server refused the key, the model's name or the request: the log says which; " +
+			"key and name are set on the page Settings, or with --api-key-file (or OPENAI_API_KEY) and --model"
+	}
+	return detail
 }
 
 // citing returns how to cite, with links to the viewer below the client's address.
