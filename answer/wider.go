@@ -74,7 +74,8 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	}
 	unread = alternate(r.byChance(unread), unread)
 	r.writer.StepTokens = 0
-	_, _, packed, err := r.pack(unread, RoleAnswer, RoleRefine, 1)
+	trial := *r.writer // so that nothing counts as shortened
+	_, packed, err := trial.Pack(unread, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), 1)
 	switch {
 	case errors.Is(err, prompt.ErrBudget):
 		return errNoAnswer

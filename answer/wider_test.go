@@ -129,6 +129,43 @@ func TestUnread(t *testing.T) {
 	}
 }
 
+// TestWiderLookShows: where not all fit, the passages that are said to be read are those
+// that the call shows, whatever their lengths.
+func TestWiderLookShows(t *testing.T) {
+	texts := make([]string, 12)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("Mooring %d lies near the lighthouse. %s", i, strings.Repeat("The ferry departs each morning. ", 1+i*i*7%40))
+	}
+	looks := 0
+	for budget := 1500; budget <= 2000; budget += 100 {
+		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
+		a := &Answerer{Retriever: nearest(passages(texts...)), Model: m, BudgetTokens: budget}
+		wider, read := 0, 0
+		for e, err := range a.Ask(t.Context(), Question{Text: "When does the ferry to the mooring depart?", TopK: 4}) {
+			must(t, err)
+			switch e := e.(type) {
+			case Judged:
+				if e.Wider {
+					wider++
+				}
+			case Stepped:
+				if e.Role == RoleAnswer {
+					read = len(e.Passages)
+				}
+			}
+		}
+		if wider != 0 && wider < len(texts)-4 {
+			looks++
+		}
+		if len(m.calls) == 2 && wider != read {
+			t.Errorf("with %d tokens %d passages are said to be read, and %d are", budget, wider, read)
+		}
+	}
+	if looks == 0 {
+		t.Error("no wider look left a passage out")
+	}
+}
+
 // metered is a model each of whose prompts costs 500 tokens.
 type metered struct{ Model }
 
