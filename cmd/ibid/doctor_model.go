@@ -172,7 +172,7 @@ func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *chec
 	}
 	r, err := trial.Run(ctx, a, func(ctx context.Context) error { return ctx.Err() })
 	if err != nil {
-		up.add(failed("self-test", err, "look at the server's log, and run 'ibid doctor' again"))
+		up.add(failed("self-test", fmt.Errorf("not finished: %w", err), "look at the log of the model's server, and run 'ibid doctor' again"))
 		return
 	}
 	j := r.Judge

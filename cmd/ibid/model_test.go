@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -239,6 +240,56 @@ func TestSelfTest(t *testing.T) {
 			t.Errorf("%+v after %d calls; kept %+v", trust, calls, kept)
 		}
 	})
+}
+
+// broken is a model that fails, as often as it says.
+type broken struct {
+	chatty
+	fails *int
+}
+
+func (m broken) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
+	if *m.fails--; *m.fails < 0 {
+		return m.chatty.Complete(ctx, p)
+	}
+	m.called()
+	return func(yield func(answer.Piece, error) bool) { yield(answer.Piece{}, errors.New("status 500")) }
+}
+
+// A self-test that breaks off is not finished: it is tried again after the next question,
+// three times in all.
+func TestSelfTestBreaksOff(t *testing.T) {
+	for _, tt := range []struct{ questions, kept int }{{5, 0}, {1, 1}} { // and then it works, if there is a try left
+		synctest.Test(t, func(t *testing.T) {
+			fails, calls, kept := 1000, 0, 0
+			test := &selfTest{
+				models: answer.Answerer{Model: broken{chatty{func() { calls++ }}, &fails}},
+				logger: slog.New(slog.DiscardHandler),
+				keep:   func(context.Context, trial.Result) error { kept++; return nil },
+			}
+			go test.run(t.Context())
+			ask := func() (made int) {
+				before := calls
+				_, end := test.question()
+				end()
+				time.Sleep(time.Hour)
+				return calls - before
+			}
+			for i := range tt.questions {
+				if made := ask(); (made > 0) != (i < mostTries) || test.unfinished() == nil {
+					t.Errorf("%d calls after question %d, unfinished: %v", made, i+1, test.unfinished())
+				}
+			}
+			fails = 0
+			ask()
+			if done := test.unfinished() == nil; done != (tt.kept == 1) || test.trust.Distrust == "" == done {
+				t.Errorf("after %d tries that broke off: %+v, unfinished: %v", tt.questions, test.trust, test.unfinished())
+			}
+			if kept != tt.kept {
+				t.Errorf("%d results kept", kept)
+			}
+		})
+	}
 }
 
 // TestServeGateBeforeModel starts a server whose flags say what a model decides, and chooses

@@ -67,8 +67,9 @@ func (l *openedLibrary) believe(ctx context.Context, a *answer.Answerer, c model
 	return err
 }
 
-// A selfTest tries the models of a server once, in the background, when the first
-// question has been answered and none is being answered.
+// A selfTest tries the models of a server in the background, when a question has been
+// answered and none is being answered: once, or again after a later question if it broke
+// off, [mostTries] times.
 type selfTest struct {
 	models answer.Answerer
 	keep   func(context.Context, trial.Result) error
@@ -80,7 +81,11 @@ type selfTest struct {
 	trust  answer.Trust
 	active int       // questions
 	ended  time.Time // the last one
+	broken error     // why the test is not finished, once it broke off
 }
+
+// mostTries is how often a self-test that breaks off is begun.
+const mostTries = 3
 
 // quiet is how long no question may have been answered before a call of a self-test.
 const quiet = 3 * time.Second
@@ -147,17 +152,38 @@ func (t *selfTest) turn(ctx context.Context) error {
 	}
 }
 
+// unfinished is why the test is not finished; nil if it has not broken off.
+func (t *selfTest) unfinished() error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.broken
+}
+
+// run tries the models, and keeps what it found.
 func (t *selfTest) run(ctx context.Context) {
 	r, err := trial.Run(ctx, &t.models, t.turn)
+	for try := 1; err != nil && ctx.Err() == nil && !t.replaced.Load(); try++ {
+		next := "the model is tried again after the next question"
+		if try == mostTries {
+			next = "the model is believed until the server is started again"
+		}
+		t.logger.Warn("the model's self-test is not finished, since it broke off: "+next, "error", err)
+		t.mu.Lock()
+		t.ended, t.broken = time.Time{}, err // so that it waits for a question
+		t.mu.Unlock()
+		if try == mostTries {
+			return
+		}
+		r, err = trial.Run(ctx, &t.models, t.turn)
+	}
 	if ctx.Err() != nil || t.replaced.Load() {
 		return
 	}
-	if err != nil {
-		t.logger.Warn("the model's self-test broke off: it is believed until the server is started again", "error", err)
-		return
-	}
 	t.mu.Lock()
-	t.trust = r.Trust()
+	t.trust, t.broken = r.Trust(), nil
 	t.mu.Unlock()
 	t.logger.Info("the model was tried", "judge", fmt.Sprintf("AUROC %.2f", r.Judge.AUROC),
 		"answers", fmt.Sprintf("%d of %d", r.Writer.Right, r.Writer.Answerable), "tokens", r.Tokens)

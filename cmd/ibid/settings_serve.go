@@ -167,6 +167,9 @@ func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	r, known, err := p.lib.tried(ctx, m.model, m.endpoint)
 	if known {
 		shown.SelfTest = new(onPage(writerFinding(r)))
+	} else if why := m.test.unfinished(); why != nil {
+		shown.SelfTest = new(onPage(warning("self-test", "not finished: "+why.Error(),
+			"the model is believed until it has been tried: after the next question, or when the server is started again")))
 	}
 	return shown, err
 }
