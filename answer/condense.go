@@ -34,7 +34,7 @@ func (r *asking) condense(ctx context.Context) error {
 		return err
 	}
 	if r.Model == nil || len(turns) == 0 {
-		r.asked, err = followUp(r.question.Text, r.question.History, func(question, whole string) (bool, error) {
+		r.asked, err = followUp(r.question.Text, r.question.History, r.question.CitedUnder, func(question, whole string) (bool, error) {
 			return foundTogether(ctx, r.Retriever, question, whole, r.question.Filter)
 		})
 		return err

@@ -11,10 +11,11 @@ import (
 )
 
 // followUp makes a question that needs the ones before it a standalone one by rule:
-// with the content words of the last that it lacks. Any other question is returned
+// with the content words of the last that it lacks, and of the heading path that was
+// cited if the last has few. Any other question is returned
 // unchanged. A short question may need them or not: together reports whether the
 // documents have what it asks for next to what was asked before.
-func followUp(question string, history []Turn, together func(question, whole string) (bool, error)) (string, error) {
+func followUp(question string, history []Turn, citedUnder string, together func(question, whole string) (bool, error)) (string, error) {
 	before := ""
 	turns := append(slices.Clip(history), Turn{Role: "user", Content: question})
 	for i, t := range turns {
@@ -24,6 +25,8 @@ func followUp(question string, history []Turn, together func(question, whole str
 		asked := t.Content
 		if i < len(history) {
 			asked = strings.TrimSpace(asked)
+		} else if n := countWords(before); n > 0 && n < fewWords {
+			before += " " + citedUnder
 		}
 		whole, sure := completed(asked, before)
 		if !sure && whole != asked {
@@ -38,6 +41,10 @@ func followUp(question string, history []Turn, together func(question, whole str
 	return before, nil
 }
 
+// fewWords is the number of content words from which a question says enough of its
+// subject.
+const fewWords = 3
+
 // completed adds to a question the content words of the one before where it may be
 // elliptic, and reports whether it is.
 func completed(question, before string) (whole string, elliptic bool) {
@@ -51,6 +58,7 @@ func completed(question, before string) (whole string, elliptic bool) {
 		said := slices.ContainsFunc(retrieve.Terms(word), func(t string) bool { return slices.Contains(has, t) })
 		if !said && !(replaced && numbers.MatchString(word)) {
 			carried = append(carried, strings.Trim(word, marks))
+			has = append(has, retrieve.Terms(word)...)
 		}
 	}
 	if whole := question + " " + strings.Join(carried, " "); len(carried) > 0 && len(whole) <= MaxQuestionBytes {

@@ -14,29 +14,31 @@ import (
 )
 
 func TestFollowUp(t *testing.T) {
-	for _, test := range []struct{ before, question, want string }{
-		{"What does adult membership cost in 2025?", "and in 2024?", "and in 2024? adult membership cost"},
-		{"What does adult membership cost in 2025?", "What about juniors?", "What about juniors? adult membership cost 2025"},
-		{"Who repairs the long jetty?", "When does he work?", "When does he work? repairs long jetty"},
-		{"Who repairs the long jetty?", "When is the office open?", "When is the office open?"},
-		{"Wer repariert den langen Steg?", "Und wann?", "Und wann? repariert langen Steg"},
-		{"¿Cuánto cuesta el curso de vela?", "¿Y para niños?", "¿Y para niños? cuesta curso vela"},
-		{"Сколько стоит курс для взрослых?", "А для детей?", "А для детей? стоит курс взрослых"},
-		{"Kolik stojí kurz plachtění pro dospělé?", "A pro děti?", "A pro děti? stojí kurz plachtění dospělé"},
-		{"Πόσο κοστίζει το μάθημα για ενήλικες;", "Και για παιδιά;", "Και για παιδιά; κοστίζει μάθημα ενήλικες"},
-		{"هزینه دوره قایقرانی برای بزرگسالان چقدر است؟", "و برای کودکان؟", "و برای کودکان؟ هزینه دوره قایقرانی بزرگسالان چقدر"},
-		{"Berapa biaya kursus berlayar untuk orang dewasa?", "Bagaimana dengan anak?", "Bagaimana dengan anak? biaya kursus berlayar orang dewasa"},
-		{"Cât costă cursul de navigație pentru adulți?", "Și pentru copii?", "Și pentru copii? costă cursul navigație adulți"},
-		{"Giá của khóa học cho người lớn là bao nhiêu?", "Còn trẻ em?", "Còn trẻ em? Giá khóa học lớn nhiêu"},
-		{"What does adult membership cost in 2025?", "Juniors?", "Juniors? adult membership cost 2025"},
-		{"Who gave the museum paintings?", "How many?", "How many? gave museum paintings"},
-		{"", "and in 2024?", "and in 2024?"},
+	for _, test := range []struct{ before, question, want, under string }{
+		{"What does adult membership cost in 2025?", "and in 2024?", "and in 2024? adult membership cost", ""},
+		{"What does adult membership cost in 2025?", "What about juniors?", "What about juniors? adult membership cost 2025", ""},
+		{"Who repairs the long jetty?", "When does he work?", "When does he work? repairs long jetty", ""},
+		{"Who repairs the long jetty?", "When is the office open?", "When is the office open?", ""},
+		{"Wer repariert den langen Steg?", "Und wann?", "Und wann? repariert langen Steg", ""},
+		{"¿Cuánto cuesta el curso de vela?", "¿Y para niños?", "¿Y para niños? cuesta curso vela", ""},
+		{"Сколько стоит курс для взрослых?", "А для детей?", "А для детей? стоит курс взрослых", ""},
+		{"Kolik stojí kurz plachtění pro dospělé?", "A pro děti?", "A pro děti? stojí kurz plachtění dospělé", ""},
+		{"Πόσο κοστίζει το μάθημα για ενήλικες;", "Και για παιδιά;", "Και για παιδιά; κοστίζει μάθημα ενήλικες", ""},
+		{"هزینه دوره قایقرانی برای بزرگسالان چقدر است؟", "و برای کودکان؟", "و برای کودکان؟ هزینه دوره قایقرانی بزرگسالان چقدر", ""},
+		{"Berapa biaya kursus berlayar untuk orang dewasa?", "Bagaimana dengan anak?", "Bagaimana dengan anak? biaya kursus berlayar orang dewasa", ""},
+		{"Cât costă cursul de navigație pentru adulți?", "Și pentru copii?", "Și pentru copii? costă cursul navigație adulți", ""},
+		{"Giá của khóa học cho người lớn là bao nhiêu?", "Còn trẻ em?", "Còn trẻ em? Giá khóa học lớn nhiêu", ""},
+		{"What does adult membership cost in 2025?", "Juniors?", "Juniors? adult membership cost 2025", ""},
+		{"Who gave the museum paintings?", "How many?", "How many? gave museum paintings", ""},
+		{"", "and in 2024?", "and in 2024?", ""},
+		{"Opening hours?", "And on Sundays?", "And on Sundays? Opening hours Museum Tin", "Museum of Tin › Opening hours"},
+		{"When does the museum of tin open?", "And on Sundays?", "And on Sundays? museum tin open", "Visits"},
 	} {
 		var history []Turn
 		if test.before != "" {
 			history = []Turn{{"user", test.before}, {"assistant", "412 euros."}}
 		}
-		got, err := followUp(test.question, history, func(question, _ string) (bool, error) { return question == "Juniors?", nil })
+		got, err := followUp(test.question, history, test.under, func(question, _ string) (bool, error) { return question == "Juniors?", nil })
 		if must(t, err); got != test.want {
 			t.Errorf("%q after %q: got %q, want %q", test.question, test.before, got, test.want)
 		}
@@ -75,7 +77,7 @@ func findDialogues(t *testing.T, index *retrieve.Index, all []dialogue) (carried
 	}
 	asWritten := 0
 	for _, d := range all {
-		asked, err := followUp(d.Question, []Turn{{"user", d.Before}, {"assistant", "-"}}, foundIn(t, index))
+		asked, err := followUp(d.Question, []Turn{{"user", d.Before}, {"assistant", "-"}}, "", foundIn(t, index))
 		must(t, err)
 		right := first(d, asked)
 		switch {
@@ -168,7 +170,7 @@ func TestTopicChange(t *testing.T) {
 		changed, asWritten, carried := 0, 0, 0
 		for i, q := range queries {
 			before := queries[(i+len(queries)/2)%len(queries)].Text
-			asked, err := followUp(q.Text, []Turn{{"user", before}, {"assistant", "-"}}, foundIn(t, index))
+			asked, err := followUp(q.Text, []Turn{{"user", before}, {"assistant", "-"}}, "", foundIn(t, index))
 			if must(t, err); asked != q.Text {
 				changed, asWritten, carried = changed+1, asWritten+first(q.ID, q.Text), carried+first(q.ID, asked)
 			}
@@ -225,7 +227,7 @@ func TestStandalone(t *testing.T) {
 			all := datatest.Lines[struct{ Question, Text string }](t, file)
 			for _, q := range all {
 				question := q.Question + q.Text
-				got, err := followUp(question, []Turn{{"user", before}, {"assistant", "-"}}, func(string, string) (bool, error) { return false, nil })
+				got, err := followUp(question, []Turn{{"user", before}, {"assistant", "-"}}, "", func(string, string) (bool, error) { return false, nil })
 				if must(t, err); got != question {
 					t.Logf("changed: %s", got)
 					changed++

@@ -10,6 +10,9 @@ type Question struct {
 	Text string
 	// History holds the turns before it, oldest first.
 	History []Turn
+	// CitedUnder is the heading path that the last answer cited first; empty if it is
+	// not known. A follow-up to a question of few words takes up its words.
+	CitedUnder string
 	// Strategy is how passages become an answer; an unknown one is an error.
 	//
 	//   - "auto" or empty: refine with a model, extract without one

@@ -49,6 +49,7 @@ type askRequest struct {
 	// Name is what the conversation is called from now on.
 	Name string `json:"name,omitempty"`
 	talk
+	citedUnder string // of the answer before
 }
 
 // askKind is the kind of a run that answers a question.
@@ -104,7 +105,7 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 		return task{}, err
 	}
 	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: int(r.TopK),
-		Filter: filter, Style: r.Style}
+		Filter: filter, Style: r.Style, CitedUnder: r.citedUnder}
 	events := func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
 		q.Recorder = recorder
 		return a.asker.Ask(ctx, q)

@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/cite"
 	"ibid/retrieve"
 )
 
@@ -115,9 +116,13 @@ func (a *asking) follow(c echo.Context, r *askRequest) error {
 		}
 		record, err := a.whole(ctx, stored.ID)
 		if err == nil && record != nil && record.Answer != nil {
-			r.History, err = record.turns()
-			r.History = r.History[max(0, len(r.History)-conversationTurns):]
-			return err
+			said, err1 := decoded[cite.Answer](record.Answer)
+			if len(said.Sources) > 0 && len(said.Sources[0].Passages) > 0 {
+				r.citedUnder = said.Sources[0].Passages[0].Heading
+			}
+			turns, err2 := record.turns()
+			r.History = turns[max(0, len(turns)-conversationTurns):]
+			return errors.Join(err1, err2)
 		}
 		if err != nil {
 			return err
