@@ -57,6 +57,7 @@ type file struct {
 	below   int      // 1 when all headings are below the title
 	deleted int      // deletions among tracked changes
 	heads   []string // headers and footers so far
+	box     string   // of the content control that is read; it replaces its sign
 	partial []string
 }
 

@@ -198,3 +198,29 @@ func TestLeftOut(t *testing.T) {
 		t.Errorf("%d rows of names", b.Names)
 	}
 }
+
+// The boxes and lists of forms in a text have their state.
+func TestFormsOfText(t *testing.T) {
+	legacy := func(data string) string { return "<r><fldChar><ffData>" + data + "</ffData></fldChar></r>" }
+	box := func(properties, sign string) string {
+		return "<sdt><sdtPr>" + properties + "</sdtPr><sdtContent><r>" + sign + "</r></sdtContent></sdt><r><t> yes</t></r>"
+	}
+	for _, tt := range []struct{ in, want string }{
+		{box(`<checkbox><checked val="1"/></checkbox>`, "<t>☒</t>"), "[x] yes"},
+		{box(`<checkbox><checked val="0"/></checkbox>`, `<sym char="F0A8"/>`), "[ ] yes"},
+		{box(`<showingPlcHdr/><checkbox><checked val="0"/></checkbox>`, "<t>☐</t>"), "[ ] yes"},
+		{box(`<dropDownList><listItem displayText="Long"/></dropDownList>`, "<t>Short</t>"), "Short yes"},
+		{legacy(`<checkBox><default val="0"/><checked/></checkBox>`), "[x]"},
+		{legacy(`<checkBox><checked val="0"/><default val="1"/></checkBox>`), "[ ]"},
+		{legacy(`<checkBox><default val="1"/></checkBox>`), "[x]"},
+		{legacy(`<ddList><result val="1"/><listEntry val="Short"/><listEntry val="Long"/></ddList>`), "Long"},
+		{legacy(`<ddList><result val="7"/><listEntry val="Short"/></ddList><r/>`) + "<r><t>none</t></r>", "none"},
+	} {
+		var out []string
+		_, err := Read([]byte(`<document xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"><body><p>`+tt.in+`</p></body></document>`),
+			func(b Block) { out = append(out, b.Text) }, func(string, string) {})
+		if err != nil || strings.Join(out, "|") != tt.want {
+			t.Errorf("%s: %q, %v", tt.in, out, err)
+		}
+	}
+}

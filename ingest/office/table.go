@@ -54,7 +54,7 @@ func (t *tableReader) read(e element) {
 			t.first = true // by default, too
 		}
 	case "sdt":
-		control(t.x, t.read)
+		t.f.control(t.x, t.read)
 	case "Fallback", "tblGrid", "del", "title", "desc", "table-column", "table-columns", "table-header-columns", "forms":
 	default:
 		t.x.each(t.read)
@@ -79,7 +79,7 @@ func (t *tableReader) inRow(e element) {
 	case "tc", "table-cell", "covered-table-cell":
 		t.cell(e)
 	case "sdt":
-		control(t.x, t.inRow)
+		t.f.control(t.x, t.inRow)
 	case "Fallback", "tblPrEx":
 	default:
 		t.x.each(t.inRow)

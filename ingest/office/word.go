@@ -118,7 +118,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 				out(b)
 			}
 		case "sdt":
-			control(x, do)
+			d.control(x, do)
 		case "altChunk":
 			d.foreign(relationAttr(e, "id"), out)
 		default:
@@ -130,21 +130,62 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 
 // control reads a content control, unless it is an empty form or a generated
 // table of contents.
-func control(x *xmlReader, do func(element)) {
-	leave := false
+func (f *file) control(x *xmlReader, do func(element)) {
+	leave, box, checked := false, false, false
 	x.each(func(e element) {
 		switch e.Name.Local {
 		case "sdtPr":
 			x.find(func(e element) {
 				leave = leave || e.Name.Local == "showingPlcHdr" && on(e) ||
 					e.Name.Local == "docPartGallery" && attr(e, "val") == "Table of Contents"
+				box = box || e.Name.Local == "checkbox"
+				checked = checked || e.Name.Local == "checked" && on(e)
 			})
 		case "sdtContent":
-			if !leave {
+			if box {
+				f.box = checkbox(checked)
+			}
+			if !leave || box {
 				x.each(do)
 			}
+			f.box = ""
 		}
 	})
+}
+
+// checkbox returns the sign of a box that is checked or not.
+func checkbox(checked bool) string {
+	if checked {
+		return "[x]"
+	}
+	return "[ ]"
+}
+
+// field returns the value of a form field of Word before 2007: a box, or what is
+// chosen from a list.
+func field(x *xmlReader) string {
+	box, list, chosen, given := "", []string(nil), 0, false
+	x.find(func(e element) {
+		switch value := attr(e, "val"); e.Name.Local {
+		case "checkBox":
+			box = checkbox(false)
+		case "default", "checked", "result": // the first is what the others replace
+			if given && e.Name.Local == "default" {
+				return
+			}
+			given = e.Name.Local != "default"
+			if box != "" {
+				box = checkbox(on(e))
+			}
+			chosen = number(e, "val", 0)
+		case "listEntry":
+			list = append(list, value)
+		}
+	})
+	if chosen >= 0 && chosen < len(list) {
+		return list[chosen]
+	}
+	return box
 }
 
 // foreign reads a part in HTML.
@@ -225,7 +266,17 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 		})
 	case "r":
 		d.run(x, p)
+	case "ffData":
+		p.text.WriteString(field(x))
+	case "sym":
+		p.text.WriteString(d.box)
+		d.box = ""
 	case "t":
+		if d.box != "" {
+			p.text.WriteString(d.box)
+			d.box = ""
+			return
+		}
 		x.mixed(all, func(s []byte) {
 			if text, ok := Raised(string(s)); ok && p.raised {
 				s = []byte(text)
@@ -243,7 +294,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	case "footnoteReference", "endnoteReference", "commentReference":
 		p.after = append(p.after, d.noteBlocks(noteKey{strings.TrimSuffix(e.Name.Local, "Reference"), attr(e, "id")})...)
 	case "sdt":
-		control(x, all)
+		d.control(x, all)
 	case "txbxContent", "tbl", "p": // in a run, as some programs write tables
 		d.reader(x, func(b Block) { p.after = append(p.after, b) })(e)
 	case "textpath": // a watermark
