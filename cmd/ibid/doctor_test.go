@@ -167,6 +167,8 @@ func TestDoctorModel(t *testing.T) {
 					r.Text = "Perhaps."
 				}
 			})},
+		{name: "fails while it is tried", check: "self-test", state: stateFailed, says: "not finished: ", code: 1,
+			reply: change("verify", fault(openaitest.BadRequest))},
 		{name: "another gate model", check: "gate model", state: stateOK, says: "small: first words", reply: good,
 			args: []string{"--gate-model", "small"}},
 	} {
