@@ -183,7 +183,7 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// What is left out of a text is named, and a table of names without rows is kept.
+// Parts left out of a text are named, and a table of names without rows is kept.
 func TestLeftOut(t *testing.T) {
 	var blocks []Block
 	partial, err := Read([]byte(`{\rtf1{\header Of the house\par}{\footerf{Page 1}}{\deleted gone}`+

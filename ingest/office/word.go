@@ -161,7 +161,7 @@ func checkbox(checked bool) string {
 	return "[ ]"
 }
 
-// field returns the value of a form field of Word before 2007: a box, or what is
+// field returns the value of a form field of Word before 2007: a box, or the entry
 // chosen from a list.
 func field(x *xmlReader) string {
 	box, list, chosen, given := "", []string(nil), 0, false
@@ -169,7 +169,7 @@ func field(x *xmlReader) string {
 		switch value := attr(e, "val"); e.Name.Local {
 		case "checkBox":
 			box = checkbox(false)
-		case "default", "checked", "result": // the first is what the others replace
+		case "default", "checked", "result": // a default is replaced by the others
 			if given && e.Name.Local == "default" {
 				return
 			}
