@@ -411,7 +411,8 @@ const lookEvery = 500 * time.Millisecond
 // go writes to those that are left, and reports success.
 func (x *Index) whole(ctx context.Context, write func(context.Context) error) error {
 	var schema struct {
-		ShardingConfig struct{ ActualCount int }
+		ShardingConfig    struct{ ActualCount int }
+		ReplicationConfig struct{ Factor int }
 	}
 	err := x.client.call(ctx, http.MethodGet, "/v1/schema/"+x.collection, nil, &schema)
 	if err != nil {
@@ -421,7 +422,7 @@ func (x *Index) whole(ctx context.Context, write func(context.Context) error) er
 		g, ctx := errgroup.WithContext(ctx)
 		for _, node := range x.client.at.nodes {
 			g.Go(func() error {
-				if err := x.look(ctx, node, schema.ShardingConfig.ActualCount); err != nil {
+				if err := x.look(ctx, node, schema.ShardingConfig.ActualCount*schema.ReplicationConfig.Factor); err != nil {
 					return fmt.Errorf("%w: a node of Weaviate is away: %s: %w", retrieve.ErrIndexUnavailable, node, err)
 				}
 				return nil
@@ -461,43 +462,26 @@ func (x *Index) whole(ctx context.Context, write func(context.Context) error) er
 	return look(ctx)
 }
 
-// look asks one node where the replicas of the collection's shards are. The reply leaves
-// out nodes that it takes for dead; one that has just started does not know the
-// collection, which is an error.
-func (x *Index) look(ctx context.Context, node string, shards int) error {
+// look returns an error unless a node sees that many replicas of the collection's
+// shards. Its reply leaves out nodes that it takes for dead; a node that has just
+// started does not know the collection, which is an error.
+func (x *Index) look(ctx context.Context, node string, replicas int) error {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	data, err := x.client.send(ctx, node, http.MethodGet, "/v1/nodes/"+x.collection+"?output=verbose", nil)
 	if err != nil {
 		return err
 	}
-	var reply struct {
-		Nodes []struct {
-			Shards []struct {
-				Name             string
-				NumberOfReplicas int
-			}
-		}
-	}
+	var reply struct{ Nodes []struct{ Shards []struct{} } }
 	if err := json.Unmarshal(data, &reply); err != nil {
 		return err
 	}
-	missing := make(map[string]int) // replicas of each shard
+	seen := 0
 	for _, n := range reply.Nodes {
-		for _, s := range n.Shards {
-			if _, seen := missing[s.Name]; !seen {
-				missing[s.Name] = s.NumberOfReplicas
-			}
-			missing[s.Name]--
-		}
+		seen += len(n.Shards)
 	}
-	for name, n := range missing {
-		if n > 0 {
-			return fmt.Errorf("%d replicas of shard %s are missing", n, name)
-		}
-	}
-	if len(missing) < shards {
-		return fmt.Errorf("it sees %d of %d shards", len(missing), shards)
+	if seen < replicas {
+		return fmt.Errorf("it sees %d of %d replicas of the shards", seen, replicas)
 	}
 	return nil
 }
