@@ -39,6 +39,12 @@ type Counter interface {
 	Stats(ctx context.Context, terms []string) (retrieve.Stats, error)
 }
 
+// A TurnTaker is a [Retriever] whose searches wait for their turn. To read passages
+// takes as much work, and waits for a turn as well.
+type TurnTaker interface {
+	Turn(ctx context.Context) (end func(), err error)
+}
+
 // An Answerer answers questions. Only Retriever must be set. It is safe for
 // concurrent use as long as its fields are not changed.
 type Answerer struct {
@@ -343,6 +349,13 @@ func (r *asking) read(ctx context.Context, found []retrieve.Passage) error {
 		if embedder, err = defaultEmbedder(); err != nil {
 			return fmt.Errorf("loading the embedded embedding model: %w", err)
 		}
+	}
+	if t, ok := r.Retriever.(TurnTaker); ok {
+		end, err := t.Turn(ctx)
+		if err != nil {
+			return fmt.Errorf("waiting to read the passages: %w", err)
+		}
+		defer end()
 	}
 	var stats retrieve.Stats
 	var err error

@@ -143,7 +143,7 @@ type call struct {
 
 func (c *caller) call(p Prompt) *call {
 	k := &call{prompt: p, count: c.writer.Count, recorder: c.recorder}
-	if !p.Verdict { // for which a judge takes its tokens from the budget
+	if !p.Verdict { // whose tokens a judge reserves in the budget
 		k.planned = c.size(p)
 		c.input += k.planned
 	}

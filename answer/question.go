@@ -11,7 +11,7 @@ type Question struct {
 	// History holds the turns before it, oldest first.
 	History []Turn
 	// CitedUnder is the heading path that the last answer cited first; empty if it is
-	// not known. A follow-up to a question of few words takes up its words.
+	// not known. A follow-up to a question of few words is searched with its words too.
 	CitedUnder string
 	// Strategy is how passages become an answer; an unknown one is an error.
 	//

@@ -374,6 +374,38 @@ func (g *german) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passa
 	return three.Search(ctx, q)
 }
 
+// A crowded library has one turn at a time, for searches and for reading alike.
+type crowded struct {
+	busy  bool
+	turns int
+}
+
+func (c *crowded) Turn(context.Context) (end func(), err error) {
+	if c.busy {
+		return nil, errors.New("one turn waits for another")
+	}
+	c.busy, c.turns = true, c.turns+1
+	return func() { c.busy = false }, nil
+}
+
+func (c *crowded) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
+	end, err := c.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return three.Search(ctx, q)
+}
+
+// TestReadInTurn checks that passages are read in a turn of its own, which is given back.
+func TestReadInTurn(t *testing.T) {
+	library := &crowded{}
+	got := read((&Answerer{Retriever: library, Gate: GateScore}).Ask(t.Context(), Question{Text: "mooring?"}))
+	if got.err != nil || library.turns < 2 || library.busy {
+		t.Errorf("%d turns, one not given back: %v\n%s", library.turns, library.busy, got)
+	}
+}
+
 func TestTranslate(t *testing.T) {
 	const question, inGerman = "What does a mooring cost?", "Was kostet ein Liegeplatz?"
 	warning := fmt.Sprintf("warning {Message:%s}", &retrieve.LanguageError{Language: "de"})

@@ -3,10 +3,9 @@ package web
 import (
 	"context"
 	"iter"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"ibid/answer"
 	"ibid/retrieve"
@@ -23,47 +22,105 @@ type Counted interface {
 
 // TakeTurns makes a searcher that searches most times at once: more only slow each
 // other down, and the answers that are being written. Others wait in the order in
-// which they came, and their clients get the event "queued".
+// which they came, and their clients get the event "queued". It is an [answer.TurnTaker]:
+// passages are read in turn, too.
 func TakeTurns(s Counted, most int) Counted {
-	return &turns{s, semaphore.NewWeighted(int64(most)), atomic.Int64{}}
+	return &turns{Counted: s, free: most}
 }
+
+var _ answer.TurnTaker = (*turns)(nil)
 
 // turns are the searches of a searcher.
 type turns struct {
 	Counted
-	running *semaphore.Weighted // first come, first served
-	waiting atomic.Int64
+	mu      sync.Mutex
+	free    int
+	waiting []chan struct{} // those that wait, first come first; closed when the turn has come
 }
 
 func (t *turns) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
-	if err := t.wait(ctx); err != nil {
+	turn, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	end, err := t.Turn(turn)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = tooMany("too_many_questions", 2*time.Second, "too many questions came before this one: ask again in a moment")
+		}
 		return nil, err
 	}
-	defer t.running.Release(1)
+	defer end()
 	return t.Counted.Search(ctx, q)
 }
 
-func (t *turns) wait(ctx context.Context) error {
-	if t.running.TryAcquire(1) {
-		return nil
+// Turn waits for a turn. It tells the place, and again as it falls, once a second.
+func (t *turns) Turn(ctx context.Context) (end func(), err error) {
+	t.mu.Lock()
+	if t.free > 0 {
+		t.free--
+		t.mu.Unlock()
+		return t.end, nil
 	}
-	place := t.waiting.Add(1)
-	defer t.waiting.Add(-1)
-	if note, ok := ctx.Value(queuedKey{}).(func(int64)); ok {
-		note(place)
+	mine := make(chan struct{})
+	t.waiting = append(t.waiting, mine)
+	t.mu.Unlock()
+	defer func() {
+		if end == nil {
+			t.leave(mine)
+		}
+	}()
+	note, _ := ctx.Value(queuedKey{}).(func(int64))
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for told := int64(0); ; {
+		if place := t.place(mine); note != nil && place != told && place > 0 {
+			told = place
+			note(place)
+		}
+		select {
+		case <-mine:
+			return t.end, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-second.C:
+		}
 	}
-	turn, cancel := context.WithTimeout(ctx, turnTime)
-	defer cancel()
-	err := t.running.Acquire(turn, 1)
-	if err != nil && ctx.Err() == nil {
-		return tooMany("too_many_questions", 2*time.Second, "too many questions came before this one: ask again in a moment")
+}
+
+// place is 1 for the one that is next, 0 for one whose turn has come.
+func (t *turns) place(mine chan struct{}) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return int64(slices.Index(t.waiting, mine) + 1)
+}
+
+// end gives a turn that has ended to the one that is next.
+func (t *turns) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		t.free++
+		return
 	}
-	return err
+	close(t.waiting[0])
+	t.waiting = slices.Delete(t.waiting, 0, 1)
+}
+
+// leave gives up a place, or the turn that has come meanwhile.
+func (t *turns) leave(mine chan struct{}) {
+	t.mu.Lock()
+	place := slices.Index(t.waiting, mine)
+	if place >= 0 {
+		t.waiting = slices.Delete(t.waiting, place, place+1)
+	}
+	t.mu.Unlock()
+	if place < 0 {
+		t.end()
+	}
 }
 
 type queuedKey struct{}
 
-// queued is an event: the search of the question waits for others.
+// queued is an event: the question waits for others, to search or to read the passages.
 type queued struct {
 	// Place is 1 for the one that is next.
 	Place int64 `json:"place"`
