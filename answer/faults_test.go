@@ -134,7 +134,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 	return roles, problem
 }
 
-const refused = "the answer is refused, though no model said that there is none"
+const refused = "the answer is refused, though no model said that it found none"
 
 var markers = regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
 

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// RunsOn reports whether a sentence goes on behind a full stop, which belongs to an
-// initial, an abbreviation or an ordinal. before is the sentence up to the stop, and
-// after what follows the space behind it. Known is false where more of that would
-// decide and it is not all.
+// RunsOn reports whether a sentence goes on after a full stop, because the stop is part
+// of an initial, an abbreviation or an ordinal. before is the sentence up to the stop,
+// after is the text that follows the stop and its space, and all reports whether that
+// is the rest of the text. If not, known is false where more text could change the result.
 func RunsOn(before, after string, all bool) (runsOn, known bool) {
 	w := lastWord(before)
 	first, size := utf8.DecodeRuneInString(w)

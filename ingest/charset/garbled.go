@@ -21,10 +21,10 @@ func withoutData(text string) string {
 	})
 }
 
-// Garbled reports whether a text is no language: symbols in place of letters,
-// letters that stand for others, UTF-8 read in another encoding, or capitals inside words, as a font without a
-// table of its characters or a wrong encoding produces them. A short text never
-// is.
+// Garbled reports whether a text is no language: symbols or other letters in place
+// of letters, UTF-8 read in another encoding, or capitals inside words. A font
+// without a table of its characters and a wrong encoding produce such texts. A short
+// text is never garbled.
 func Garbled(text string) bool {
 	const enough = 60
 	sample := withoutData(text[:min(len(text), sampleBytes)])

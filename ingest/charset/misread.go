@@ -55,7 +55,8 @@ func misread(text string) (was string, whole, found bool) {
 }
 
 // reread replaces each run of characters beyond ASCII whose bytes are UTF-8 by the
-// characters that they stand for, and counts these and the bytes that are no UTF-8.
+// characters that these bytes encode. It returns how many those are, and how many bytes
+// are not UTF-8.
 func (m misreading) reread(text string) (was string, good, bad int) {
 	var out strings.Builder
 	for text != "" {

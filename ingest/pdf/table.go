@@ -12,7 +12,7 @@ import (
 // rows joins pieces of the same height into lines, and the cells of tables
 // into a line for each row. The pieces are ordered from top to bottom.
 func rows(in []line) []line {
-	var beside [][]line
+	var byHeight [][]line
 	for start := 0; start < len(in); {
 		end := start + 1
 		for end < len(in) && math.Abs(in[end].y-in[start].y) < sameLine*max(in[start].size, in[end].size) {
@@ -20,17 +20,17 @@ func rows(in []line) []line {
 		}
 		row := in[start:end]
 		slices.SortStableFunc(row, func(a, b line) int { return cmp.Compare(a.x0, b.x0) })
-		beside = append(beside, row)
+		byHeight = append(byHeight, row)
 		start = end
 	}
 	var out []line
-	for i := 0; i < len(beside); {
-		first := cells(beside[i], nil, cellGap)
-		if len(first) > maxCells || len(first) > 1 && isJustified(first, out, beside[i+1:]) {
-			first = cells(beside[i], nil, math.Inf(1))
+	for i := 0; i < len(byHeight); {
+		first := cells(byHeight[i], nil, cellGap)
+		if len(first) > maxCells || len(first) > 1 && isJustified(first, out, byHeight[i+1:]) {
+			first = cells(byHeight[i], nil, math.Inf(1))
 		}
 		if len(first) > 1 {
-			table, n := tableAt(beside[i:])
+			table, n := tableAt(byHeight[i:])
 			out = append(out, table...)
 			i += n
 		} else {
@@ -96,15 +96,15 @@ type grid struct {
 }
 
 // readGrid reads the lines of the table that begins with the first one.
-func readGrid(beside [][]line) grid {
-	g := grid{rows: [][]line{cells(beside[0], nil, pieceGap)}, gaps: []float64{0}, least: math.Inf(1)}
+func readGrid(byHeight [][]line) grid {
+	g := grid{rows: [][]line{cells(byHeight[0], nil, pieceGap)}, gaps: []float64{0}, least: math.Inf(1)}
 	if len(g.rows[0]) > maxCells {
-		g.rows[0] = cells(beside[0], nil, cellGap)
+		g.rows[0] = cells(byHeight[0], nil, cellGap)
 	}
 	for _, c := range g.rows[0] {
 		g.columns = append(g.columns, c.x0)
 	}
-	for _, row := range beside[1:] {
+	for _, row := range byHeight[1:] {
 		cs := cells(row, g.columns, cellGap)
 		size := cs[0].size
 		gap := (g.rows[len(g.rows)-1][0].y - cs[0].y) / size
@@ -123,13 +123,13 @@ func readGrid(beside [][]line) grid {
 	}
 	slices.Sort(g.columns)
 	// The columns were unknown when the first line was read.
-	g.rows[0] = cells(beside[0], g.columns, pieceGap)
+	g.rows[0] = cells(byHeight[0], g.columns, pieceGap)
 	return g
 }
 
 // tableAt reads the table that begins with the first line and returns its number of lines.
-func tableAt(beside [][]line) (out []line, n int) {
-	g := readGrid(beside)
+func tableAt(byHeight [][]line) (out []line, n int) {
+	g := readGrid(byHeight)
 	least, most := g.least, g.most
 	var table [][]line // one cell for each column
 	for i, cs := range g.rows {
