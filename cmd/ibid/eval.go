@@ -21,7 +21,6 @@ import (
 type evalCmd struct {
 	Retrieval evalRetrievalCmd `cmd:"" help:"Measure search on a set in BEIR's format: BM25 alone, vectors alone, and both."`
 	Answers   evalAnswersCmd   `cmd:"" help:"Measure answers on a set in BEIR's format whose queries say what is right."`
-	Support   evalSupportCmd   `cmd:"" help:"Measure how citations are checked, on changed sentences of your documents or on judged claims."`
 	Report    evalReportCmd    `cmd:"" help:"Ask your own folder your own questions: figures of every stage, a trace of every failure."`
 }
 

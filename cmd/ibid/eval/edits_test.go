@@ -1,82 +1,24 @@
-package eval
+package eval_test
 
 import (
-	"io/fs"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"ibid/cite/support"
+	"ibid/cmd/ibid/eval"
 )
 
-// A Claim is a sentence with the page that it cites.
-type Claim struct {
-	Text, Page string
-	Supported  bool // wholly
-}
-
-// ReadClaims reads judged claims: queries.jsonl (text, article, label) and
-// corpus.jsonl (_id, text). Only the label "supported" means wholly supported; queries
-// without a label are none.
-func ReadClaims(fsys fs.FS) (claims []Claim, err error) {
-	entries, err := ReadCorpus(fsys)
-	if err != nil {
-		return nil, err
-	}
-	pages := make(map[string]string)
-	for _, e := range entries {
-		pages[e.ID] = e.Text
-	}
-	err = readRecords(fsys, queriesFile, func(r record, line []byte) error {
-		var c struct{ Article, Label string }
-		err := decode(line, &c)
-		if c.Label != "" {
-			claims = append(claims, Claim{r.Text, pages[c.Article], c.Label == "supported"})
-		}
-		return err
-	})
-	return claims, err
-}
-
-// MeasureClaims measures how well the support separates supported claims from others,
-// and the verdicts.
-func MeasureClaims(prover support.Prover, claims []Claim) []Figure {
-	var scores [2][]float64
-	var verdicts [2][2]float64 // [supported by the verdict][by the label]
-	for _, c := range claims {
-		q := prover.Find(c.Text, support.Passage{Text: c.Page})
-		label, verdict := 0, 0
-		if c.Supported {
-			label = 1
-		}
-		if q.Verdict != support.Weak {
-			verdict = 1
-		}
-		scores[label] = append(scores[label], q.Support)
-		verdicts[verdict][label]++
-	}
-	figure := func(name, says string, value, of float64) Figure {
-		return Figure{Name: name, Unit: ShareUnit, Value: value / max(of, 1), Questions: int(of), Says: says}
-	}
-	v, n := verdicts, float64(len(claims))
-	return []Figure{
-		figure("auroc", "chance that a supported claim has the higher support", n*AUROC(scores[1], scores[0]), n),
-		figure("precision", "claims called supported that are, wholly", v[1][1], v[1][1]+v[1][0]),
-		figure("called_weak", "supported claims that are called weak", v[0][1], v[0][1]+v[1][1]),
-		figure("weak_precision", "claims called weak that are", v[0][0], v[0][0]+v[0][1]),
-	}
-}
-
-// A Place is a longer sentence of a text, with the sentence after it and the passage
+// A place is a longer sentence of a text, with the sentence after it and the passage
 // around it.
-type Place struct{ Sentence, Next, Passage string }
+type place struct{ Sentence, Next, Passage string }
 
-// Places returns the longer sentences of a text.
-func Places(prover support.Prover, text string) (places []Place) {
+// placesIn returns the longer sentences of a text.
+func placesIn(prover support.Prover, text string) (places []place) {
 	spans := prover.Sentences(text)
 	for i, s := range spans {
-		p := Place{Sentence: text[s.Start:s.End]}
+		p := place{Sentence: text[s.Start:s.End]}
 		if len(strings.Fields(p.Sentence)) < 9 || !strings.HasSuffix(p.Sentence, ".") ||
 			strings.ContainsAny(p.Sentence[:1], "-*#|`>0123456789") || strings.Contains(p.Sentence, "  ") {
 			continue
@@ -90,35 +32,35 @@ func Places(prover support.Prover, text string) (places []Place) {
 	return places
 }
 
-// An Edit changes a sentence as an answer may, or so that its passage no longer
+// An edit changes a sentence as an answer may, or so that its passage no longer
 // supports it. Change returns "" for a sentence that cannot be changed so.
-type Edit struct {
-	Name, Says string
-	Weak       bool // the verdict wanted
-	Change     func(p Place) string
+type edit struct {
+	Name   string
+	Weak   bool // the verdict wanted
+	Change func(p place) string
 }
 
-// Edits are those that 'ibid eval support' makes.
-var Edits = []Edit{
-	{"verbatim", "sentences that are supported as they are", false, func(p Place) string { return p.Sentence }},
-	{"reworded", "… without every fifth word", false, leaveOut},
-	{"other_name", "sentences that are weak with a name that the passage lacks", true, func(p Place) string {
+// edits are the usual ones.
+var edits = []edit{
+	{"verbatim", false, func(p place) string { return p.Sentence }},
+	{"reworded", false, leaveOut},
+	{"other_name", true, func(p place) string {
 		return renamed(p.Sentence, p.Passage, " Zanzibar")
 	}},
-	{"passage_name", "… with another name of the passage", true, func(p Place) string {
+	{"passage_name", true, func(p place) string {
 		return renamed(p.Sentence, p.Passage, namesIn(p.Passage, p.Passage)...)
 	}},
-	{"swapped_names", "… with two names swapped", true, swapNames},
-	{"opposite", "… with a word replaced by its opposite", true, exchange},
-	{"other_number", "… with a number that the passage lacks", true, renumber},
-	{"negated", "… with \"not\" put in", true, negate},
-	{"affirmed", "… with a negator taken out", true, affirm},
+	{"swapped_names", true, swapNames},
+	{"opposite", true, exchange},
+	{"other_number", true, renumber},
+	{"negated", true, negate},
+	{"affirmed", true, affirm},
 }
 
-// MeasureEdits returns the share of edited sentences with the wanted verdict.
-func MeasureEdits(prover support.Prover, places []Place, edits []Edit) (figures []Figure) {
+// measureEdits returns the share of edited sentences with the wanted verdict.
+func measureEdits(places []place, edits []edit) (figures []eval.Figure) {
 	for _, e := range edits {
-		f := Figure{Name: e.Name, Unit: ShareUnit, Says: e.Says}
+		f := eval.Figure{Name: e.Name}
 		right := 0
 		for _, p := range places {
 			said := e.Change(p)
@@ -142,7 +84,7 @@ var (
 	someName = regexp.MustCompile(`[\pL\pN,;)]( \p{Lu}[\pL\pN-]+(?: \p{Lu}[\pL\pN-]+)*)`)
 )
 
-func leaveOut(p Place) string {
+func leaveOut(p place) string {
 	var kept []string
 	for i, w := range strings.Fields(p.Sentence) {
 		if i%5 != 3 || negator.MatchString(w) {
@@ -181,7 +123,7 @@ var longerWord = regexp.MustCompile(`\b\p{Ll}{4,}`)
 
 // swapNames swaps two names with a longer word between them: those of a list, and the
 // parts of one name, can be in either order.
-func swapNames(p Place) string {
+func swapNames(p place) string {
 	names := namesIn(p.Sentence, p.Passage)
 	for i, a := range names {
 		_, after, _ := strings.Cut(p.Sentence, a)
@@ -196,7 +138,7 @@ func swapNames(p Place) string {
 }
 
 // exchange replaces the first word that has one in this list by the other.
-func exchange(p Place) string {
+func exchange(p place) string {
 	words := strings.Fields(p.Sentence)
 	for i, w := range words {
 		if j := slices.Index(exchanged, w); i > 0 && j >= 0 {
@@ -208,7 +150,7 @@ func exchange(p Place) string {
 }
 
 // renumber adds 13 to the first number.
-func renumber(p Place) string {
+func renumber(p place) string {
 	n := digits.FindString(p.Sentence)
 	v, err := strconv.Atoi(n)
 	other := strconv.Itoa(v + 13)
@@ -218,7 +160,7 @@ func renumber(p Place) string {
 	return strings.Replace(p.Sentence, n, other, 1)
 }
 
-func negate(p Place) string {
+func negate(p place) string {
 	at := auxiliary.FindStringIndex(p.Sentence)
 	if at == nil || negator.MatchString(p.Sentence) {
 		return ""
@@ -226,7 +168,7 @@ func negate(p Place) string {
 	return p.Sentence[:at[1]] + "not " + p.Sentence[at[1]:]
 }
 
-func affirm(p Place) string {
+func affirm(p place) string {
 	for _, c := range [][2]string{{" not ", " "}, {"cannot", "can"}, {" never ", " always "}, {" no ", " a "}, {"No ", "Every "}} {
 		if strings.Count(p.Sentence, c[0]) == 1 {
 			return strings.Replace(p.Sentence, c[0], c[1], 1)
