@@ -202,6 +202,7 @@ type where struct {
 	Operands    []where  `json:"operands,omitempty"`
 	ValueText   *string  `json:"valueText,omitempty"`
 	ValueInt    *int64   `json:"valueInt,omitempty"`
+	ValueInts   []int64  `json:"valueIntArray,omitempty"`
 	ValueString []string `json:"valueTextArray,omitempty"`
 }
 

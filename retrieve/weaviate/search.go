@@ -242,8 +242,8 @@ func (x *Index) missed(s *scorer, k int, r result) *where {
 		return nil
 	}
 	rarest := s.rarest(r.found[min(k, len(r.found))-1].score)
-	if rarest == nil {
-		return nil
+	if rarest == nil || m.settled() == 0 {
+		return rarest // Weaviate reads every generation above a number
 	}
 	return all(*rarest, number("generation", "GreaterThan", m.settled()))
 }

@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -357,14 +358,9 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 	delete(latest, 0)
 	unprimed := m.Dims == 0
 	var objects []object
-	var earlier []where
 	for i := range changes {
 		c := &changes[i]
-		if latest[c.Document] != c.Revision {
-			continue
-		}
-		earlier = append(earlier, *all(number("document", "Equal", c.Document), number("generation", "LessThan", c.Revision)))
-		if c.Deleted {
+		if latest[c.Document] != c.Revision || c.Deleted {
 			continue
 		}
 		made, err := x.objectsOf(c, &m)
@@ -374,6 +370,10 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		objects = append(objects, made...)
 	}
 	err := x.whole(ctx, func(ctx context.Context) error {
+		earlier, err := x.earlier(ctx, latest)
+		if err != nil {
+			return err
+		}
 		if unprimed && m.Dims > 0 {
 			if err := x.prime(ctx, m.Dims); err != nil {
 				return err
@@ -521,6 +521,34 @@ func (x *Index) putMark(ctx context.Context, m *mark, t *tally) error {
 		}
 	}
 	return x.putBatch(ctx, []object{{Class: x.collection, ID: markID, Properties: map[string]any{"mark": string(text)}}})
+}
+
+// earlier returns filters of the stored chunks of documents from before their latest
+// generations. They name each generation: to find all below one, Weaviate reads every
+// generation of the collection.
+func (x *Index) earlier(ctx context.Context, latest map[int64]int64) (filters []where, err error) {
+	for documents := range slices.Chunk(slices.Sorted(maps.Keys(latest)), deletedTogether) {
+		w := where{Operator: "ContainsAny", Path: []string{"document"}, ValueInts: documents}
+		stored, err := x.rows(ctx, "", &w, maxResults, "")
+		if err != nil {
+			return nil, err
+		}
+		generations := make(map[retrieve.Hit]bool)
+		for _, r := range stored {
+			if r.Generation < latest[r.Document] {
+				generations[retrieve.Hit{Document: r.Document, Generation: r.Generation}] = true
+			}
+		}
+		for h := range generations {
+			filters = append(filters, *all(number("document", "Equal", h.Document), number("generation", "Equal", h.Generation)))
+		}
+		for _, d := range documents {
+			if len(stored) == maxResults { // there may be more
+				filters = append(filters, *all(number("document", "Equal", d), number("generation", "LessThan", latest[d])))
+			}
+		}
+	}
+	return filters, nil
 }
 
 // replace deletes the objects that a filter matches, and keeps their terms until they
