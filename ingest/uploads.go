@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"archive/zip"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -33,6 +35,9 @@ type Uploads struct {
 	// Shared means that other servers use the same store and may have the files of
 	// some documents. Sync then adds and removes none.
 	Shared bool
+	// Files, if not nil, has the files, where all those servers find them. Dir then has only
+	// those of earlier versions, and those that are being received.
+	Files Files
 	// Others returns the size of the uploads in other folders, which count for
 	// MaxTotal too; nil: there are none.
 	Others func() (int64, error)
@@ -44,6 +49,18 @@ type Uploads struct {
 
 	failuresMu sync.Mutex
 	failures   []Change
+}
+
+// Files has uploaded files by their ids.
+type Files interface {
+	// Put stores a file in the place of the one with its id, durably and whole.
+	Put(ctx context.Context, id string, content io.ReadSeeker) error
+	// Read returns a file; the error wraps [fs.ErrNotExist] if there is none.
+	Read(ctx context.Context, id string) ([]byte, error)
+	// Remove deletes a file if there is one.
+	Remove(ctx context.Context, id string) error
+	// Size is the size of all files but one, in bytes.
+	Size(ctx context.Context, without string) (int64, error)
 }
 
 // DefaultMaxUploads is the default size of all uploads together, in bytes.
@@ -62,7 +79,7 @@ var (
 
 // ErrElsewhere means that another server of the same store has the file.
 var ErrElsewhere = errors.New("the file of this document is not on this server, " +
-	"but on the one that it was uploaded to, or that reads its folder")
+	"but on the one that reads its folder, or that it was uploaded to")
 
 // An UnreadableError says why a file cannot be read.
 type UnreadableError struct{ Reason string }
@@ -201,7 +218,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if _, ok := formatOf(name); !ok && !isContainer(name) {
 		return c, &SkipError{Reason: fmt.Sprintf("%s files are not read: Ibid reads %s", strings.ToLower(path.Ext(name)), Formats())}
 	}
-	room, err := u.room(name)
+	room, err := u.room(ctx, name)
 	if err != nil {
 		return c, err
 	}
@@ -237,8 +254,11 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 		err = &UnreadableError{c.Reason}
 		if c.Action == Skipped {
 			// The skip removed the stored version of the file that is there.
-			if _, old := u.Dir.Lstat(name); old == nil {
-				_, again := u.syncer(known, nil).SyncFile(ctx, u.Root, u.Dir.FS(), name)
+			old, again := u.folderOf(ctx, name)
+			if again == nil {
+				_, again = u.syncer(known, nil).SyncFile(ctx, u.Root, old, name)
+			}
+			if !errors.Is(again, fs.ErrNotExist) {
 				err = errors.Join(err, again)
 			}
 		}
@@ -249,6 +269,13 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	// After a crash here the next sync removes the document. In a shared store it
 	// remains without its file, and the upload, which was not acknowledged, is sent
 	// again.
+	if u.Files != nil {
+		if err := u.Files.Put(ctx, u.Root.Name+"/"+name, file); err != nil {
+			return c, fmt.Errorf("saving the upload: %w", err)
+		}
+		u.clearFailure(name)
+		return c, nil
+	}
 	err = file.Close() // some systems do not rename open files
 	file = nil
 	if above := path.Dir(name); above != "." {
@@ -259,6 +286,34 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	}
 	u.clearFailure(name)
 	return c, nil
+}
+
+// folderOf returns a folder with the file of an upload, if there is one.
+func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
+	if u.Files != nil {
+		data, err := u.Files.Read(ctx, u.Root.Name+"/"+name)
+		if err == nil {
+			return OneFile(name, data)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return u.Dir.FS(), nil
+}
+
+// OneFile returns a folder with one file.
+func OneFile(name string, data []byte) (fs.FS, error) {
+	var packed bytes.Buffer
+	w := zip.NewWriter(&packed)
+	f, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if err = cmp.Or(err, w.Close()); err != nil {
+		return nil, err
+	}
+	return zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 }
 
 // checkFree returns an error if the path needs a folder where a file is, or is that of a folder.
@@ -287,7 +342,11 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	}
 	syncer := u.syncer(known, meta)
 	syncer.Force = true
-	c, err := syncer.SyncFile(ctx, u.Root, u.Dir.FS(), name)
+	folder, err := u.folderOf(ctx, name)
+	if err != nil {
+		return Change{}, fmt.Errorf("reading the upload again: %w", err)
+	}
+	c, err := syncer.SyncFile(ctx, u.Root, folder, name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
 	} else if err == nil {
@@ -335,6 +394,11 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
+	if u.Files != nil { // before its documents: without them nobody could delete it
+		if err := u.Files.Remove(ctx, u.Root.Name+"/"+name); err != nil {
+			return err
+		}
+	}
 	for _, p := range slices.Backward(slices.Sorted(maps.Keys(known))) { // itself last
 		if err := u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+p); err != nil {
 			return err
@@ -355,8 +419,13 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 }
 
 // room returns how large a file of this name may be.
-func (u *Uploads) room(name string) (int64, error) {
+func (u *Uploads) room(ctx context.Context, name string) (int64, error) {
 	used, err := u.sizeWithout(name)
+	if err == nil && u.Files != nil {
+		var stored int64
+		stored, err = u.Files.Size(ctx, u.Root.Name+"/"+name)
+		used += stored
+	}
 	if err == nil && u.Others != nil {
 		var others int64
 		others, err = u.Others()

@@ -462,6 +462,9 @@ func (o *originals) DrawPage(ctx context.Context, doc *ingest.Document, page int
 
 // Original returns the file that a document was read from.
 func (o *originals) Original(ctx context.Context, doc *ingest.Document) ([]byte, error) {
+	if data, err := o.stored(ctx, doc); !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
 	files, closer, err := o.folder(ctx, doc)
 	var data []byte
 	if err == nil {
@@ -477,10 +480,44 @@ func (o *originals) Original(ctx context.Context, doc *ingest.Document) ([]byte,
 	return data, err
 }
 
-// Here reports whether this machine has the file of a document, or the file
+// stored returns the file of a document in a store that has uploaded files.
+func (o *originals) stored(ctx context.Context, doc *ingest.Document) ([]byte, error) {
+	id, err := o.find(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	data, err := o.lib.State.Originals().Read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := ingest.OneFile(strings.TrimPrefix(id, doc.Root+"/"), data)
+	if err != nil {
+		return nil, err
+	}
+	return o.lib.reader.Original(ctx, folder, doc)
+}
+
+// find returns the id under which the store has the file of a document, or the file that
+// it is packed in.
+func (o *originals) find(ctx context.Context, doc *ingest.Document) (id string, err error) {
+	files := o.lib.State.Originals()
+	if files == nil {
+		return "", fs.ErrNotExist
+	}
+	var ids []string
+	for id := doc.ID; id != doc.Root && id != "."; id = path.Dir(id) {
+		ids = append(ids, id)
+	}
+	return files.Find(ctx, ids...)
+}
+
+// Here reports whether this server has the file of a document, or the file
 // that it is packed in.
 func (o *originals) Here(ctx context.Context, doc *ingest.Document) bool {
 	if !o.shared {
+		return true
+	}
+	if _, err := o.find(ctx, doc); err == nil {
 		return true
 	}
 	files, closer, err := o.folder(ctx, doc)

@@ -55,6 +55,9 @@ func (f *uploadFolders) add(srv *server, root ingest.Root, dir *os.Root) *ingest
 		Dir: dir, Root: root, MaxBytes: int64(srv.MaxUpload) << 20, MaxTotal: int64(srv.MaxUploads) << 20,
 		Syncer: &ingest.Syncer{Sink: srv.lib.Index, Reader: srv.lib.reader}, Shared: srv.shared(), Lock: disk.Lock,
 	}
+	if files := srv.lib.State.Originals(); files != nil {
+		u.Files = files
+	}
 	u.Others = func() (total int64, err error) {
 		for _, other := range f.all() {
 			if other == u {
@@ -109,12 +112,17 @@ func (srv *server) openShelves(ctx context.Context) error {
 }
 
 // openShelf returns the uploads in a root, and opens them if they are not open. It
-// makes no folder where one is missing: in an empty one, all documents seem deleted.
+// makes no folder where one is missing, unless the files are in the store: in an empty
+// one, all documents seem deleted.
 func (srv *server) openShelf(root ingest.Root) (*ingest.Uploads, error) {
 	if u := srv.shelves.of(root.Name); u != nil {
 		return u, nil
 	}
-	if _, err := os.Stat(root.Path); err != nil {
+	if srv.lib.State.Originals() != nil {
+		if err := os.MkdirAll(filepath.Dir(root.Path), 0o700); err != nil {
+			return nil, fmt.Errorf("making the folder of the uploads: %w", err)
+		}
+	} else if _, err := os.Stat(root.Path); err != nil {
 		return nil, fmt.Errorf("opening the folder of uploads: %w", err)
 	}
 	dir, err := ingest.OpenUploads(root.Path)

@@ -127,6 +127,7 @@ func (s *Store) layOutServer(ctx context.Context) error {
 		if value[bool](t, `SELECT EXISTS (SELECT 1 FROM pg_tables
 			WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'migrations')`, s.schema) {
 			check(checkLayout(s.serverLayout(t)))
+			t.layOutOriginals()
 			return
 		}
 		t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`)
@@ -135,6 +136,7 @@ func (s *Store) layOutServer(ctx context.Context) error {
 			err = s.foreign(answer.Message)
 		}
 		check(err)
+		t.layOutOriginals()
 	})
 }
 

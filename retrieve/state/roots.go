@@ -85,6 +85,9 @@ func (s *Store) DeleteRoot(ctx context.Context, name string, keepRecords bool) (
 		if roots == 0 && len(numbers) == 0 {
 			check(retrieve.ErrNotFound)
 		}
+		if t.s.dir == "" {
+			t.exec(`DELETE FROM ibid.originals WHERE root = ?`, name)
+		}
 		if keepRecords {
 			t.deleteReplies()
 		} else {

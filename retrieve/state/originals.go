@@ -1,0 +1,110 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"ibid/retrieve"
+)
+
+// Originals are the uploaded files of a library on a server, by the id of the document or
+// the archive that each is, so that every process that uses the library has them.
+type Originals struct{ s *Store }
+
+// Originals returns those of the library; nil for one in a data directory, which has them
+// as files.
+func (s *Store) Originals() *Originals {
+	if s.dir != "" {
+		return nil
+	}
+	return &Originals{s}
+}
+
+// originalPart is how many bytes of a file a row has at most.
+const originalPart = 1 << 20
+
+// layOutOriginals creates the table of the originals in a schema without it. It is in no
+// copy in a data directory, and its rows are compared with the digests of their documents.
+func (t *tx) layOutOriginals() {
+	if value[bool](t, `SELECT EXISTS (SELECT 1 FROM pg_tables
+		WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'originals')`, t.s.schema) {
+		return
+	}
+	t.exec(t.s.dialect.ddl(`CREATE TABLE ibid.originals (
+		key  BYTES NOT NULL, -- digest of the id
+		part INT NOT NULL,
+		root BYTES NOT NULL,
+		data BYTES NOT NULL,
+		PRIMARY KEY (key, part))`))
+	t.exec(`ALTER TABLE ibid.originals ALTER COLUMN data SET STORAGE EXTERNAL`)
+}
+
+// Put stores a file in the place of the one with its id, durably and whole.
+func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) error {
+	root, _, _ := strings.Cut(id, "/")
+	return within(ctx, o.s.update, func(t *tx) {
+		t.lock("original " + id)
+		t.exec(`DELETE FROM ibid.originals WHERE key = ?`, retrieve.DigestOf(id))
+		_, err := content.Seek(0, io.SeekStart) // the transaction may run again
+		check(err)
+		buffer := make([]byte, originalPart)
+		for part := 0; ; part++ {
+			n, err := io.ReadFull(content, buffer)
+			if n > 0 || part == 0 {
+				t.exec(`INSERT INTO ibid.originals (key, part, root, data) VALUES (?, ?, ?, ?)`, retrieve.DigestOf(id), part, root, buffer[:n])
+			}
+			if err == io.EOF || err == io.ErrUnexpectedEOF {
+				return
+			}
+			check(err)
+		}
+	}, "storing the file of %s", id)
+}
+
+// Find returns the first of the ids whose file is stored; the error wraps
+// [fs.ErrNotExist] if there is none.
+func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err error) {
+	err = o.s.view(ctx, func(t *tx) {
+		for _, id := range ids {
+			if value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.originals WHERE key = ?)`, retrieve.DigestOf(id)) {
+				found = id
+				return
+			}
+		}
+		check(fmt.Errorf("finding the file of %s: %w", ids[0], fs.ErrNotExist))
+	})
+	return found, err
+}
+
+// Read returns a stored file; the error wraps [fs.ErrNotExist] if there is none.
+func (o *Originals) Read(ctx context.Context, id string) (data []byte, err error) {
+	err = within(ctx, o.s.view, func(t *tx) {
+		data = nil
+		parts := column[[]byte](t, `SELECT data FROM ibid.originals WHERE key = ? ORDER BY part`, retrieve.DigestOf(id))
+		if len(parts) == 0 {
+			check(fs.ErrNotExist)
+		}
+		for _, part := range parts {
+			data = append(data, part...)
+		}
+	}, "reading the file of %s", id)
+	return data, err
+}
+
+// Remove deletes a file if it is stored.
+func (o *Originals) Remove(ctx context.Context, id string) error {
+	return within(ctx, o.s.update, func(t *tx) {
+		t.exec(`DELETE FROM ibid.originals WHERE key = ?`, retrieve.DigestOf(id))
+	}, "deleting the file of %s", id)
+}
+
+// Size is the size of all files but one, in bytes.
+func (o *Originals) Size(ctx context.Context, without string) (bytes int64, err error) {
+	err = within(ctx, o.s.view, func(t *tx) {
+		bytes = value[int64](t, `SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM ibid.originals WHERE key <> ?`, retrieve.DigestOf(without))
+	}, "measuring the uploaded files")
+	return bytes, err
+}
