@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -301,15 +300,13 @@ func (s *Store) connect() (err error) {
 		if _, err := s.readOnlyMode(); err != nil {
 			return err
 		}
-		s.read = sql.OpenDB(readOnlyFile{s})
+		s.read = sql.OpenDB(fileConnector{s, reading})
 		s.read.SetMaxOpenConns(8)
 		// Another process may begin to write, and then the file is read otherwise.
 		s.read.SetMaxIdleConns(0)
 		return nil
 	}
-	if s.write, err = sql.Open("sqlite", dataSource(s.place, writing)); err != nil {
-		return err
-	}
+	s.write = sql.OpenDB(fileConnector{s, writing})
 	s.write.SetMaxOpenConns(1)
 	// A connection that may write turns the log on; one that reads cannot.
 	err = s.retry(context.Background(), s.wait, func() error { return s.explain(s.write.Ping()) })
@@ -322,26 +319,10 @@ func (s *Store) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.read, err = sql.Open("sqlite", dataSource(s.place, reading)); err != nil {
-		return err
-	}
+	s.read = sql.OpenDB(fileConnector{s, reading})
 	s.read.SetMaxOpenConns(8)
 	s.read.SetMaxIdleConns(8)
 	return nil
-}
-
-// A readOnlyFile opens each connection to a file that cannot be written in the way
-// in which it can be read then.
-type readOnlyFile struct{ s *Store }
-
-func (f readOnlyFile) Driver() driver.Driver { return &sqlite.Driver{} }
-
-func (f readOnlyFile) Connect(context.Context) (driver.Conn, error) {
-	mode, err := f.s.readOnlyMode()
-	if err != nil {
-		return nil, err
-	}
-	return f.Driver().Open(dataSource(f.s.place, mode))
 }
 
 // readOnlyMode finds out how a file that cannot be written can be read.
