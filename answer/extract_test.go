@@ -31,6 +31,20 @@ func TestExtract(t *testing.T) {
 	letter := page("Harbour ferry", "From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\n"+
 		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n> The harbour ferry leaves at 8:20. Is it so?\n\nThe harbour lift is broken.")
 	letter.Format, letter.Meta = "mail", map[string]string{"author": "Mira Holm <mira@example.com>", "date": "2025-03-03T09:00:00Z"}
+	// thread is a mailbox of a mail, of its answer, which quotes it, and of what was forwarded.
+	var thread found
+	for i, text := range []string{
+		"From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\nHello all,\n\nThe harbour crane is shut from Monday. Ask me about it.\n\n" +
+			"Best regards\nMira\n\n--\nMira Holm\nHarbour crane office",
+		"From: Piet Lund <piet@example.com>\nDate: Tue, 4 Mar 2025 08:00:00 +0000\n\nHi Mira,\n\nOn Mon, 3 Mar 2025 at 09:00 Mira Holm <mira@example.com>\nwrote:\n" +
+			"> The harbour crane is closed for paint\n> and oil from Monday to Friday.\n\nIs that all of the harbour crane?\n\nThe harbour crane is open again.\n\nCheers,\nPiet",
+		"From: Piet Lund <piet@example.com>\nDate: Wed, 5 Mar 2025 08:00:00 +0000\n\nFYI.\n\n-----Original Message-----\nFrom: Ann Day <ann@example.com>\n" +
+			"Sent: Tuesday, March 4, 2025 10:00 AM\nTo: Piet Lund\n\nDear Mr Lund,\n\nthe harbour lamps cost 90 marks.\n\nYours sincerely\nAnn Day\nHarbour lamps",
+	} {
+		mail := page("mbox", text)
+		mail.ID, mail.Heading, mail.Format = fmt.Sprintf("r/mbox#%d", i), []string{"Harbour crane", "Re: Harbour crane", "FW: Harbour lamps"}[i], "mbox"
+		thread = append(thread, mail)
+	}
 	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n1. Wait.\n2. Lock it.\n\n"
 	steps := func(n int) string {
 		text := "Clean the harbour pump so:\n"
@@ -229,7 +243,18 @@ func TestExtract(t *testing.T) {
 		{"words under those that a mail replies to", "What about the harbour lift?", found{letter}, "The harbour lift is broken.[1]"},
 		{
 			"who sent a mail", "Who sent the mail about the harbour ferry?", found{letter},
-			"From: Mira Holm <mira@example.com>[1](id=1)\n\nDate: Mon, 3 Mar 2025 09:00:00 +0000[1]\n\nThe harbour ferry leaves at 9:40 now.[1]",
+			"Mira Holm <mira@example.com>, Mon, 3 Mar 2025 09:00:00 +0000:[1]\n\nThe harbour ferry leaves at 9:40 now.[1]",
+		},
+		{"no greeting before a mail's text", "When is the harbour crane shut?", thread[:1], "The harbour crane is shut from Monday.[1]"},
+		{"no signature", "Who is at the harbour crane office?", thread[:1], "The harbour crane is shut from Monday.[1]"},
+		{"the newest mail of a mailbox", "Is the harbour crane open?", thread, "The harbour crane is open again.[2]"},
+		{
+			"what a mail quotes, with who wrote it", "On which days is the crane closed for paint and oil?", thread[1:2],
+			"On Mon, 3 Mar 2025 at 09:00 Mira Holm <mira@example.com> wrote:[1]\n\nThe harbour crane is closed for paint and oil from Monday to Friday.[1]",
+		},
+		{
+			"who sent what was forwarded", "Who wrote that the harbour lamps cost 90 marks?", thread[2:],
+			"Ann Day <ann@example.com>, Tuesday, March 4, 2025 10:00 AM:[1]\n\nthe harbour lamps cost 90 marks.[1]",
 		},
 		{"another subject", "How long must a leg of lamb roast?", found{handbook}, ""},
 	} {

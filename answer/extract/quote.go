@@ -56,8 +56,8 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		return nil, nil, nil
 	}
 	seen := map[int]bool{}
-	pieces = slices.DeleteFunc(pieces, func(p piece) bool { // one piece after the head of a mail
-		again := seen[p.passage] && d.sender(kept[p.passage]) != ""
+	pieces = slices.DeleteFunc(pieces, func(p piece) bool { // one piece of a mail whose sender is asked for
+		again := seen[p.passage] && d.asksSender() && isMail(kept[p.passage])
 		seen[p.passage] = true
 		return again
 	})
@@ -76,11 +76,7 @@ func (d *Reading) written(pieces []piece, kept []retrieve.Passage, all [][]sente
 	rows := make([]bool, len(pieces))
 	for i, p := range pieces {
 		in := all[p.passage]
-		text := ""
-		for line := range strings.Lines(d.sender(kept[p.passage])) {
-			text += Labelled(prompt.RoundLabels(strings.TrimSpace(line), len(kept)), p.passage+1, "\n") + "\n\n"
-		}
-		quotes[i] = Quote{p.passage, text + d.write(p, in, d.names(in[0], in[p.start], kept[p.passage]), len(kept))}
+		quotes[i] = Quote{p.passage, d.write(p, in, d.names(in[0], in[p.start], kept[p.passage]), len(kept))}
 		rows[i] = isRow(in[p.end-1].text)
 	}
 	for i, p := range pieces {
@@ -153,24 +149,10 @@ func (d *Reading) Best(ctx context.Context, kept []retrieve.Passage, n int) (bes
 	return best, d.confidence(ranked), nil
 }
 
-// asksMail matches a question about who wrote or sent something, or when.
-var asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|nachricht|schrieb|geschrieben|geschickt|` +
-	`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito)(?:$|\PL)`)
-
-var fromLine, dateLine = regexp.MustCompile(`(?m)^From: .+`), regexp.MustCompile(`(?m)^(?:Date|Sent): .+`)
-
-// sender is the lines of a mail's head with its author and date, where the question asks
-// for them.
-func (d *Reading) sender(p retrieve.Passage) string {
-	author, kind := p.Meta["author"], d.needs.kind
-	if !isMail(p) || author == "" || !asksMail.MatchString(d.question) || !kind.named() && (kind == nil || kind.name != "date") {
-		return ""
-	}
-	from := fromLine.FindString(p.Text)
-	if !strings.Contains(from, author) { // that of a mail it replies to
-		return ""
-	}
-	return strings.TrimSpace(from + "\n" + dateLine.FindString(p.Text))
+// asksSender reports whether the question asks who wrote something, or when it was sent.
+func (d *Reading) asksSender() bool {
+	kind := d.needs.kind
+	return asksMail.MatchString(d.question) && kind != nil && (kind.named() || kind.name == "date" && !asksFuture.MatchString(d.question))
 }
 
 // asksName matches a question that a heading may answer: "which knot ties …", "what is … called".
@@ -245,8 +227,8 @@ func inOrder(chosen []piece) []piece {
 // outdated reports whether a later mail of the same thread has a sentence that covers as
 // much of the question.
 func (d *Reading) outdated(s *sentence, best []*sentence) bool {
-	return s.about.thread != "" && slices.ContainsFunc(best, func(t *sentence) bool {
-		return t.about.thread == s.about.thread && t.about.sent.After(s.about.sent) && !t.reply && t.score >= s.score-quotedWithin &&
+	return s.about.letter.thread != "" && slices.ContainsFunc(best, func(t *sentence) bool {
+		return t.about.letter.thread == s.about.letter.thread && t.about.letter.sent.After(s.about.letter.sent) && !t.reply && t.score >= s.score-quotedWithin &&
 			t.signals[sigKind] >= s.signals[sigKind] && d.needs.exact(t.covers) >= d.needs.exact(s.covers)-notAlike
 	})
 }
@@ -549,13 +531,9 @@ func (d *Reading) write(p piece, in []sentence, named bool, highest int) string 
 	if p.start == 1 && named {
 		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[0].text), highest), p.passage+1, "\n") + "\n")
 	}
-	if k := p.start; in[k].reply {
-		for k > 0 && in[k].reply {
-			k--
-		}
-		if line := plainLine(in[k].text); boilerplate.MatchString(line) {
-			b.WriteString(Labelled(prompt.RoundLabels(line, highest), p.passage+1, "\n") + "\n")
-		}
+	if first := in[p.start]; first.by != "" && (first.reply || d.asksSender()) {
+		by := strings.TrimSuffix(prompt.RoundLabels(first.by, highest), ":") + ":"
+		b.WriteString(Labelled(by, p.passage+1, "\n") + "\n\n")
 	}
 	labelled := false
 	for k := p.start; k < p.end; k++ {
@@ -596,6 +574,9 @@ func endsInList(p piece, in []sentence) bool {
 // writeLine writes sentence k of a piece.
 func (d *Reading) writeLine(p piece, in []sentence, k int) string {
 	text := strings.TrimSpace(in[k].text)
+	if in[k].reply {
+		text = quoteMarks.ReplaceAllString(text, "")
+	}
 	switch {
 	case isRow(text) && p.end-p.start > 1:
 		return "- " + d.writeRow(plainLine(text))
@@ -615,7 +596,7 @@ func (d *Reading) writeLine(p piece, in []sentence, k int) string {
 func spaceAfter(s, next sentence, item bool) string {
 	row, toRow, toItem := isRow(s.text), isRow(next.text), isItem(next.text)
 	switch {
-	case !next.code && !toItem && (item && !next.joins || row && !toRow):
+	case s.reply != next.reply, !next.code && !toItem && (item && !next.joins || row && !toRow):
 		return "\n\n" // otherwise readers of Markdown take it into the item
 	case !next.joins && (s.title || item || row || toRow || toItem || next.code || isEntry(plainLine(s.text))):
 		return "\n"

@@ -58,12 +58,8 @@ type passageReading struct {
 	// lexical is the passage's lexical score with the words rated as in a
 	// library of some size: see priorChunks.
 	lexical float64
-	thread  string    // the subject of a mail; empty otherwise
-	sent    time.Time // … and its date
+	letter  letter
 }
-
-// answersTo begins the subject of a mail that answers another.
-var answersTo = regexp.MustCompile(`^(?i:(?:re|aw|fwd?|wg|tr|sv): *)+`)
 
 // codeForm matches what is seldom in texts that are about something else than programs:
 // a name with an underscore or a capital inside, a flag, a call, a path.
@@ -123,9 +119,9 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		}
 	}
 	for i, p := range passages {
-		about := []string{p.Title, p.Heading}
+		about, letter := []string{p.Title, p.Heading}, letterOf(p)
 		if isMail(p) {
-			about = append(about, p.Meta["author"], strings.Join(asksMail.FindAllString(question, -1), " "))
+			about = append(about, letter.author, strings.Join(asksMail.FindAllString(question, -1), " "))
 		}
 		head := d.coverageOf(termSet(about...))
 		read := passageReading{
@@ -133,18 +129,13 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 			all:     head.with(d.coverageOf(termSet(p.Text))),
 			dense:   dot(d.vector, vectors[i]),
 			lexical: p.Scores.Lexical,
+			letter:  letter,
 		}
 		if p.Scores.Coverage > 0 {
 			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)
 		}
 		if p.Format == "code" || codeForm.MatchString(p.Text) || indentsCode(p) && strings.Contains(p.Text, "\n    ") {
 			d.technical += 1 / float64(len(passages))
-		}
-		if isMail(p) {
-			read.thread = squeeze(answersTo.ReplaceAllString(p.Title, ""))
-			if sent, err := time.Parse(time.RFC3339, p.Meta["date"]); err == nil {
-				read.sent = sent
-			}
 		}
 		d.passages[p.ID] = read
 	}

@@ -22,14 +22,15 @@ type sentence struct {
 	index    int // position among the sentences of its passage
 	span     ingest.Span
 	text     string
-	joins    bool // it is in the paragraph or list item of the sentence before it
-	title    bool // it names what follows, and says nothing itself
-	asks     bool // it is a question
-	bare     bool // it says nothing that could be an answer: a rule, a path, a licence
-	other    bool // it answers another question: of another year, or with yes or no
-	code     bool // it is a block of code
-	declares bool // it is in source code, whose declarations are quoted with their comments
-	reply    bool // a mail quotes it to reply to it
+	joins    bool   // it is in the paragraph or list item of the sentence before it
+	title    bool   // it names what follows, and says nothing itself
+	asks     bool   // it is a question
+	bare     bool   // it says nothing that could be an answer: a rule, a path, a licence
+	other    bool   // it answers another question: of another year, or with yes or no; it ends a mail
+	code     bool   // it is a block of code
+	declares bool   // it is in source code, whose declarations are quoted with their comments
+	reply    bool   // a mail quotes it to reply to it
+	by       string // who wrote it in a mail, and when
 	terms    map[string]bool
 	covers   coverage // of the question
 	window   coverage // … with its headings and neighbours
@@ -166,14 +167,18 @@ func SecondScores(ctx context.Context, m retrieve.Encoder, question, language st
 func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 	var spans []ingest.Span
 	var code []bool
-	for span := range ingest.Sentences(p.Text) {
-		indented := isIndented(p, span)
-		last := len(spans) - 1
-		if last >= 0 && (indented && code[last] || sameRow(p.Text, spans[last], span) || !indented && !code[last] && continues(p, spans[last], span)) {
-			spans[last].End = span.End
-			continue
+	var parts []letterPart
+	for _, part := range letterOf(p).parts {
+		for span := range ingest.Sentences(p.Text[part.span.Start:part.span.End]) {
+			span.Start, span.End = part.span.Start+span.Start, part.span.Start+span.End
+			indented := isIndented(p, span)
+			last := len(spans) - 1
+			if last >= 0 && parts[last] == part && (indented && code[last] || sameRow(p.Text, spans[last], span) || !indented && !code[last] && continues(p, spans[last], span)) {
+				spans[last].End = span.End
+				continue
+			}
+			spans, code, parts = append(spans, span), append(code, indented), append(parts, part)
 		}
-		spans, code = append(spans, span), append(code, indented)
 	}
 	in := make([]sentence, len(spans))
 	for k, span := range spans {
@@ -181,7 +186,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 		terms := termSet(text)
 		in[k] = sentence{
 			passage: i, index: k, span: span, text: text, code: code[k], declares: p.Format == "code",
-			terms: terms, covers: d.coverageOf(terms),
+			terms: terms, covers: d.coverageOf(terms), reply: parts[k].reply, by: parts[k].by,
 		}
 		if s := &in[k]; s.code {
 			s.bare = !s.declares || !assigns(text) || d.needs.kind != nil && d.needs.kind.name == "yes"
@@ -189,10 +194,8 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
-			before := p.Text[:span.Start]
-			s.reply = isMail(p) && (strings.HasPrefix(p.Text[strings.LastIndexByte(before, '\n')+1:], ">") || original.MatchString(before))
-			s.other = isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
-			s.bare = d.saysNothing(in[:k], s, p)
+			s.other = parts[k].end || isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
+			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
 		}
 	}
 	return in
@@ -200,10 +203,10 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 
 // saysNothing reports whether a sentence, after those before it, says nothing that could be an answer.
 func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage) bool {
-	named, licensed := false, false
+	named, licensed := s.by != "" && d.asksSender(), false
 	if len(before) > 0 {
 		last := before[len(before)-1]
-		named, licensed = d.names(last, *s, p), last.bare && licence.MatchString(last.text)
+		named, licensed = named || d.names(last, *s, p), last.bare && licence.MatchString(last.text)
 	}
 	return isBare(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) || !named && d.repeats(s) || d.otherNumber(s.text)
 }
@@ -356,7 +359,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if f[sigKind] = d.needs.kind.in(text, d.question); d.language == "de" && d.needs.kind.named() && !fullName.MatchString(text) {
 		f[sigKind] = min(f[sigKind], .5) // all nouns have capitals
 	}
-	if d.sender(p) != "" {
+	if s.by != "" && d.asksSender() {
 		f[sigKind] = 1
 	}
 	f[sigScore] = p.Score
@@ -470,23 +473,12 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
-// licence matches the paragraphs of a licence, and original the line above the mail
-// that a mail replies to.
-var (
-	licence = regexp.MustCompile(`(?i:permission is hereby granted|permission notice shall be|provided [“"]as is[”"]|redistributions? (?:of source|in binary)` +
-		`|in no event shall the (?:authors?|copyright))`)
-	original = regexp.MustCompile(`(?m)^-+ ?Original [Mm]essage`)
-)
+// licence matches the paragraphs of a licence.
+var licence = regexp.MustCompile(`(?i:permission is hereby granted|permission notice shall be|provided [“"]as is[”"]|redistributions? (?:of source|in binary)` +
+	`|in no event shall the (?:authors?|copyright))`)
 
-// isMail reports whether a passage is of a mail.
-func isMail(p retrieve.Passage) bool {
-	return slices.Contains([]string{"mail", "mbox", "outlook"}, p.Format)
-}
-
-// boilerplate is what documents have in common: the head of a message and the line
-// above what it replies to, licences, navigation, entries of a table of contents.
+// boilerplate is what documents have in common: the head of a message, licences, navigation, entries of a table of contents.
 var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s|` +
-	`^On .{8,80} wrote:$|^(?:Am|Le|El) .{8,80} (?:schrieb|a écrit|escribió).{0,60}:$|^-+ ?(?:Original|Forwarded) [Mm]essage|` +
 	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|spdx-license-identifier|` +
 	`use of this source code is governed by|licensed under the |` + licence.String() + `|` +
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +

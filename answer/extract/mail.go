@@ -1,0 +1,189 @@
+package extract
+
+import (
+	"cmp"
+	netmail "net/mail"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A letter is what a passage says of the mail that it is of.
+type letter struct {
+	author string
+	thread string // its subject, without "Re:"
+	sent   time.Time
+	parts  []letterPart // of the passage, in order
+}
+
+// A letterPart is lines of a mail that are of one sort and of one author.
+type letterPart struct {
+	span  ingest.Span
+	head  bool   // it is fields of a head, what stands above quoted lines, or a greeting
+	end   bool   // it is a closing, a signature, or what comes after it
+	reply bool   // it is quoted to reply to it
+	by    string // who wrote it, and when, as the mail says it
+}
+
+var (
+	// answersTo begins the subject of a mail that answers another, forwards of one that passes it on.
+	answersTo = regexp.MustCompile(`^(?i:(?:re|aw|fwd?|wg|tr|sv): *)+`)
+	forwards  = regexp.MustCompile(`^(?i:fwd?|wg): |(?im)^-+ ?(?:forwarded message|weitergeleitete nachricht|message transféré)`)
+	passed    = regexp.MustCompile(`^-+ ?(?i:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|message d'origine|` +
+		`message transféré|mensaje original|mensaje reenviado)`)
+	// field is one of a head: the sender's, the date's, another.
+	field = regexp.MustCompile(`^\*?(?:(From|Von|De|Da|Van|От|发件人)|(Date|Sent|Gesendet|Datum|Envoyé|Fecha|Enviado|Inviato|Verzonden|Дата|发送时间)|` +
+		`To|An|À|Para|Aan|Кому|收件人|Cc|Bcc|Subject|Betreff|Objet|Asunto|Oggetto|Onderwerp|Тема|主题|Reply-To|Message-ID|In-Reply-To) ?[:：]\*?\s*(.*)`)
+	wrote    = regexp.MustCompile(`^(?:On|Am|Le|El|Il|Op|Den) .{8,120} (?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev).{0,60}:$`)
+	greeting = regexp.MustCompile(`^(?i:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day)|hallo|liebe[rs]?|sehr geehrter?|guten (?:tag|morgen|abend)|moin|` +
+		`bonjour|bonsoir|salut|ch[eè]re?s?|hola|buen[oa]s|estimad[oa]s?|querid[oa]s?|ciao|buongiorno|gentil[ei]|car[oiae]|ol[áa]|bom dia|prezad[oa]s?|` +
+		`beste|geachte|hej|kära|kjære|kære|cześć|dzień dobry|szanown\pL+|здравствуйте|уважаем\pL+|привет|добрый день|merhaba|sayın|مرحبا|السلام عليكم|नमस्ते|प्रिय)` +
+		`(?:\PL[^.,:;!?]*)?|(?:您好|你好|尊敬的|各位|こんにちは|お世話に)[^。，：！？、]*)[ .,:;!，：！。、]*$`)
+	closing = regexp.MustCompile(`^(?i:--|(?:with )?(?:(?:best|kind|kindest|warm|warmest|many|friendly) )?(?:regards|wishes|thanks|greetings)|thank you|thx|cheers|best|sincerely|yours(?: \pL+)?|` +
+		`all the best|take care|mit (?:freundlichen|besten|herzlichen|lieben) gr(?:ü|ue)(?:ß|ss)en|(?:viele|liebe|beste|herzliche|schöne) gr(?:ü|ue)(?:ß|ss)e|gruß|mfg|lg|vg|` +
+		`(?:bien )?cordialement|bien à vous|amicalement|(?:un )?(?:cordial )?saludos?|atentamente|(?:cordiali |distinti )?saluti|atenciosamente|cumprimentos|` +
+		`met vriendelijke groet(?:en)?|groet(?:en|jes)?|(?:med )?vänlig(?:a)? hälsning(?:ar)?|(?:med )?venlig hilsen|mvh|pozdrawiam|z poważaniem|с уважением|` +
+		`saygılarımla|此致|祝好|مع التحية|सादर|sent from my .*|von meinem .* gesendet)[ ,.!]*$`)
+	// asksMail matches a question about who wrote or sent something, or when, asksFuture one
+	// about what is sent again or will be.
+	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|nachricht|schrieb|geschrieben|geschickt|` +
+		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito)(?:$|\PL)`)
+	asksFuture = regexp.MustCompile(`(?i)(?:^|\PL)(?:will|shall|should|must|can|may|do|does|is|are|be|wird|werden|muss|soll|kann)\PL`)
+	quoteMarks = regexp.MustCompile(`(?m)^>[> ]*`)
+)
+
+// isMail reports whether a passage is of a mail.
+func isMail(p retrieve.Passage) bool {
+	return slices.Contains([]string{"mail", "mbox", "outlook"}, p.Format)
+}
+
+// letterOf reads a passage of a mail. A passage of anything else is one part.
+func letterOf(p retrieve.Passage) letter {
+	if !isMail(p) {
+		return letter{parts: []letterPart{{span: ingest.Span{End: len(p.Text)}}}}
+	}
+	subject, _, _ := strings.Cut(cmp.Or(p.Heading, p.Title), ingest.HeadingSeparator)
+	r := letterReader{subject: squeeze(subject), forwarded: forwards.MatchString(subject), greets: true}
+	r.author, r.thread = p.Meta["author"], squeeze(answersTo.ReplaceAllString(subject, ""))
+	r.own = r.sign(r.author, p.Meta["date"])
+	lines := strings.SplitAfter(p.Text, "\n")
+	for i, at := 0, 0; i < len(lines); at, i = at+len(lines[i]), i+1 {
+		text := strings.TrimSpace(lines[i])
+		if text == "" {
+			r.inHead, r.gap = false, true
+			continue
+		}
+		part := r.read(text, lines[i+1:])
+		r.gap = false
+		if last := len(r.parts) - 1; last >= 0 {
+			before := r.parts[last]
+			if before.span = part.span; before == part {
+				continue
+			}
+			r.parts[last].span.End = at
+		}
+		part.span = ingest.Span{Start: at, End: len(p.Text)}
+		r.parts = append(r.parts, part)
+	}
+	return r.letter
+}
+
+// A letterReader reads the lines of a mail.
+type letterReader struct {
+	letter
+	subject     string
+	from        string // of the head that was read last
+	own, quoted string // who wrote lines as they are, and those that begin with ">"
+	forwarded   bool   // what the mail quotes is what it passes on
+	inHead, gap bool   // the last line is of a head; is empty
+	left        int    // lines of what stands above quoted ones
+	greets      bool   // a greeting may come
+	begun       bool   // there has been text of the mail
+	quoting     bool   // the last line began with ">"
+	replies     bool   // what follows is the mail that was replied to
+	ended       bool   // by a closing
+}
+
+// read reads a line, of which there are more.
+func (r *letterReader) read(text string, more []string) (part letterPart) {
+	bare := strings.TrimLeft(text, "> ")
+	if quoting := text[0] == '>'; quoting != r.quoting {
+		r.quoting, r.ended = quoting, false
+	}
+	by := &r.own
+	if r.quoting {
+		by = &r.quoted
+	}
+	words, above := len(strings.Fields(bare)), r.above(bare, more)
+	next := strings.TrimLeft(slices.Concat(more, []string{""})[0], "> ")
+	f := field.FindStringSubmatch(bare)
+	r.inHead = f != nil && (r.inHead || boilerplate.MatchString(bare) || field.MatchString(next))
+	switch {
+	case bare == "", !r.begun && squeeze(bare) == r.subject:
+	case r.inHead:
+		part.head, r.ended, r.greets = true, false, true
+		if f[1] != "" {
+			r.from = f[3]
+			*by = r.from
+		} else if f[2] != "" {
+			*by = r.sign(r.from, f[3])
+			r.replies = r.replies || r.begun && !r.forwarded
+		}
+	case passed.MatchString(bare):
+		r.forwarded = r.forwarded || forwards.MatchString(bare)
+		part.head, r.ended, r.greets, r.replies = true, false, true, !r.forwarded
+	case above != "":
+		part.head, r.ended, r.greets, r.quoted = true, false, true, above
+	case r.left > 0:
+		r.left--
+		part.head = true
+	case r.ended, closing.MatchString(bare), !r.greets && r.gap && words <= 4 && strings.HasSuffix(bare, ","):
+		part.end, r.ended = true, true
+	case r.greets && words <= 6 && (greeting.MatchString(bare) || strings.HasSuffix(bare, ",") || strings.HasSuffix(bare, "，")):
+		part.head = true
+	default:
+		r.greets, r.begun = false, true
+	}
+	part.reply, part.by = r.quoting || r.replies, *by
+	return part
+}
+
+// above returns the lines that stand above quoted ones, as in "On Sunday Piet wrote:", if
+// the text begins them.
+func (r *letterReader) above(text string, more []string) string {
+	for n := 0; n < 3 && !r.quoting && r.left == 0; n++ {
+		if endsOpen(text) {
+			switch rest := strings.TrimSpace(strings.Join(more[n:], "")); {
+			case strings.HasPrefix(rest, ">"):
+			case !wrote.MatchString(text):
+				return ""
+			case !r.forwarded:
+				r.own, r.replies = text, true
+			}
+			r.left = n
+			return text
+		}
+		if n == len(more) || strings.TrimSpace(more[n]) == "" {
+			return ""
+		}
+		text += " " + strings.TrimSpace(more[n])
+	}
+	return ""
+}
+
+// sign is the author and the date of a mail. Those before its text are of the letter.
+func (r *letterReader) sign(author, date string) string {
+	if !r.begun && r.sent.IsZero() {
+		r.author = author
+		if sent, err := netmail.ParseDate(date); err == nil {
+			r.sent = sent
+		} else if sent, err := time.Parse(time.RFC3339, date); err == nil {
+			r.sent = sent
+		}
+	}
+	return strings.Join(slices.DeleteFunc([]string{author, date}, func(s string) bool { return s == "" }), ", ")
+}
