@@ -12,7 +12,7 @@ import (
 	"ibid/retrieve"
 )
 
-// A letter is what a passage says of the mail that it is of.
+// A letter is the mail of a passage, as far as the passage tells.
 type letter struct {
 	author string
 	thread string // its subject, without "Re:"
@@ -20,11 +20,11 @@ type letter struct {
 	parts  []letterPart // of the passage, in order
 }
 
-// A letterPart is lines of a mail that are of one sort and of one author.
+// A letterPart is lines of a mail of one sort and by one author.
 type letterPart struct {
 	span  ingest.Span
-	head  bool   // it is fields of a head, what stands above quoted lines, or a greeting
-	end   bool   // it is a closing, a signature, or what comes after it
+	head  bool   // it is fields of a head, the line above quoted ones, or a greeting
+	end   bool   // it is a closing, or after one: a signature
 	reply bool   // it is quoted to reply to it
 	by    string // who wrote it, and when, as the mail says it
 }
@@ -49,7 +49,7 @@ var (
 		`met vriendelijke groet(?:en)?|groet(?:en|jes)?|(?:med )?vänlig(?:a)? hälsning(?:ar)?|(?:med )?venlig hilsen|mvh|pozdrawiam|z poważaniem|с уважением|` +
 		`saygılarımla|此致|祝好|مع التحية|सादर|sent from my .*|von meinem .* gesendet)[ ,.!]*$`)
 	// asksMail matches a question about who wrote or sent something, or when, asksFuture one
-	// about what is sent again or will be.
+	// about something that will be sent.
 	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|nachricht|schrieb|geschrieben|geschickt|` +
 		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito)(?:$|\PL)`)
 	asksFuture = regexp.MustCompile(`(?i)(?:^|\PL)(?:will|shall|should|must|can|may|do|does|is|are|be|wird|werden|muss|soll|kann)\PL`)
@@ -98,13 +98,13 @@ type letterReader struct {
 	subject     string
 	from        string // of the head that was read last
 	own, quoted string // who wrote lines as they are, and those that begin with ">"
-	forwarded   bool   // what the mail quotes is what it passes on
+	forwarded   bool   // the mail passes on another
 	inHead, gap bool   // the last line is of a head; is empty
-	left        int    // lines of what stands above quoted ones
+	left        int    // lines of that above quoted ones, still to come
 	greets      bool   // a greeting may come
 	begun       bool   // there has been text of the mail
 	quoting     bool   // the last line began with ">"
-	replies     bool   // what follows is the mail that was replied to
+	replies     bool   // the rest is the mail that was replied to
 	ended       bool   // by a closing
 }
 
@@ -152,7 +152,7 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 	return part
 }
 
-// above returns the lines that stand above quoted ones, as in "On Sunday Piet wrote:", if
+// above returns the lines above quoted ones, as in "On Sunday Piet wrote:", if
 // the text begins them.
 func (r *letterReader) above(text string, more []string) string {
 	for n := 0; n < 3 && !r.quoting && r.left == 0; n++ {
