@@ -147,7 +147,7 @@ func Formats() string {
 			said = append(said, f.said)
 		}
 	}
-	said = append(said, "files in archives (.zip, .tar, .gz, .bz2, .xz)")
+	said = append(said, "files in archives (.zip, .tar, .gz, .bz2)")
 	last := len(said) - 1
 	return strings.Join(said[:last], ", ") + ", and " + said[last]
 }

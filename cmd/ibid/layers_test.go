@@ -57,7 +57,6 @@ var homes = map[string][]string{
 	"github.com/tetratelabs/wazero":       {"ingest"},
 	"github.com/clipperhouse/uax29/v2":    {"ingest", "retrieve"},
 	"codeberg.org/readeck/go-readability": {"ingest"},
-	"github.com/mikelolasagasti/xz":       {"ingest"},
 	"github.com/temoto/robotstxt":         {"ingest"},
 	"github.com/yuin/goldmark":            {"ingest", "web"},
 	"github.com/bmatcuk/doublestar/v4":    {"ingest"},
@@ -80,7 +79,7 @@ var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
 	"github.com/prometheus/common", "github.com/prometheus/client_model",
-	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/ulikunitz/xz",
+	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 
 // forbidden are imports that a layer or package must not have outside its tests,

@@ -1,5 +1,5 @@
-// Package archive reads archives: zip, tar, files compressed with gzip, bzip2
-// or xz, and archives in archives. It writes nothing to a file system and
+// Package archive reads archives: zip, tar, files compressed with gzip or
+// bzip2, and archives in archives. It writes nothing to a file system and
 // trusts nothing in the archive: names are cleaned, bytes are counted as they
 // are unpacked, and [Limits] bound every read.
 //
@@ -366,7 +366,7 @@ func reason(err error) string {
 		return "it is cut off"
 	}
 	said := err.Error()
-	for _, prefix := range []string{"zip: ", "archive/tar: ", "gzip: ", "flate: ", "bzip2 data invalid: ", "xz: ", "lzma: "} {
+	for _, prefix := range []string{"zip: ", "archive/tar: ", "gzip: ", "flate: ", "bzip2 data invalid: "} {
 		said = strings.TrimPrefix(said, prefix)
 	}
 	return said

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/ulikunitz/xz"
 
 	"ibid/data/datatest"
 )
@@ -133,30 +132,23 @@ func TestNames(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	plain := tarred(t, packed{name: "a.md", text: "One."})
-	var compressed bytes.Buffer
-	w, err := xz.NewWriter(&compressed)
-	must(t, err)
-	_, err = w.Write(plain)
-	must(t, err)
-	must(t, w.Close())
 	for _, tt := range []struct {
 		name string
 		data []byte
 		want string
 	}{
-		{"a.tar", plain, "a.md 4"}, {"a.tar.gz", gzipped(t, plain), "a.md 4"}, {"A.TGZ", gzipped(t, plain), "a.md 4"}, {"a.tar.xz",
-			compressed.Bytes(), "a.md 4"},
+		{"a.tar", plain, "a.md 4"}, {"a.tar.gz", gzipped(t, plain), "a.md 4"}, {"A.TGZ", gzipped(t, plain), "a.md 4"},
 		{"a.zip", zipped(t, packed{name: "a.md", text: "One."}), "a.md 4"},
 		// The name says another format than the content has.
 		{"a.tgz", plain, "a.md 4"}, {"a.tar", gzipped(t, plain), "a.md 4"}, {"a.tar", zipped(t, packed{name: "a.md", text: "One."}),
-			"a.md 4"}, {"a.tar.bz2", compressed.Bytes(), "a.md 4"},
+			"a.md 4"},
 		{"docs/notes.md.gz", gzipped(t, []byte("One.")), "notes.md 4"},
 		{"b.zip", zipped(t, packed{name: "notes.md.gz", text: string(gzipped(t, []byte("One.")))}), "notes.md.gz/notes.md 4"},
 		{"a.lines", []byte("a.md One.\n../b.md Two."), "a.md 4\nb.md 4"},
 		{"c.zip", zipped(t, packed{name: "a.lines", text: "a.md One.\nb.lines c.md_\n"}),
 			"a.lines 24\na.lines/a.md 4\na.lines/b.lines 5\na.lines/b.lines/c.md_ 0"},
 		{"a.bz2", []byte("BZh no"), "a 0 failed: it is damaged: invalid compression level"},
-		{"a.7z", []byte("7z"), "error: it is not an archive that can be read"},
+		{"a.tar.xz", []byte("\xfd7zXZ"), "error: it is not an archive that can be read"},
 		{".zip", nil, "error: it is not an archive that can be read"},
 	} {
 		if got := strings.Join(look(tt.name, tt.data, DefaultLimits()), "\n"); got != tt.want {
@@ -268,7 +260,7 @@ func FuzzList(f *testing.F) {
 	f.Add(tarred(f, packed{name: "a.md", text: "text"}, packed{name: "l", text: "a.md", mode: tar.TypeSymlink}), uint8(1))
 	f.Add(gzipped(f, tarred(f, packed{name: "a.md", text: "text"})), uint8(2))
 	f.Add(gzipped(f, []byte("text")), uint8(3))
-	names := []string{"a.zip", "a.tar", "a.tgz", "a.md.gz", "a.bz2", "a.xz", "a.tar.xz"}
+	names := []string{"a.zip", "a.tar", "a.tgz", "a.md.gz", "a.bz2"}
 	limits := Limits{Entries: 100, Bytes: 1 << 20, Ratio: 100, SmallBytes: 1 << 16, Depth: 3, FileBytes: 1 << 20}
 	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
 		name := names[int(kind)%len(names)]

@@ -13,8 +13,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/mikelolasagasti/xz"
-
 	"ibid/ingest/charset"
 )
 
@@ -33,8 +31,8 @@ var endings = []struct {
 	ending string
 	kind   kind
 }{
-	{".tar.gz", aTar}, {".tar.bz2", aTar}, {".tar.xz", aTar}, {".tgz", aTar}, {".tbz2", aTar}, {".tbz", aTar}, {".txz", aTar},
-	{".tar", aTar}, {".zip", aZip}, {".gz", aFile}, {".bz2", aFile}, {".xz", aFile},
+	{".tar.gz", aTar}, {".tar.bz2", aTar}, {".tgz", aTar}, {".tbz2", aTar}, {".tbz", aTar},
+	{".tar", aTar}, {".zip", aZip}, {".gz", aFile}, {".bz2", aFile},
 }
 
 // Is reports whether the name is that of an archive that can be read.
@@ -58,8 +56,6 @@ func (w *walker) unpackedBytes(data []byte) (in io.Reader, compressed bool, err 
 		in, err = gzip.NewReader(in)
 	case bytes.HasPrefix(data, []byte("BZh")):
 		in = bzip2.NewReader(in)
-	case bytes.HasPrefix(data, []byte("\xfd7zXZ\x00")):
-		in, err = xz.NewReader(in, xzDictionary)
 	default:
 		compressed = false
 	}
@@ -68,9 +64,6 @@ func (w *walker) unpackedBytes(data []byte) (in io.Reader, compressed bool, err 
 	}
 	return &counted{in, &w.unpacked}, compressed, nil
 }
-
-// xzDictionary is the memory that an xz file may ask for: as much as 'xz -9' writes.
-const xzDictionary = 64 << 20
 
 // bzip2Method is the number of bzip2 in zip files (APPNOTE 6.3.10, 4.4.5).
 const bzip2Method = 12
