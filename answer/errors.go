@@ -33,9 +33,15 @@ type failure interface {
 	RetryIn() time.Duration
 }
 
-func isUnusable(err error) bool       { return told(err, failure.Unusable) }
-func fallbackReason(err error) string { return told(err, failure.Fallback) }
-func passedLimit(err error) string    { return told(err, failure.Limit) }
+func isUnusable(err error) bool    { return told(err, failure.Unusable) }
+func passedLimit(err error) string { return told(err, failure.Limit) }
+
+func fallbackReason(err error) string {
+	if errors.Is(err, errWordless) {
+		return "model_failed"
+	}
+	return told(err, failure.Fallback)
+}
 
 // told returns what a model's error says; nothing for any other error.
 func told[T any](err error, by func(failure) T) (nothing T) {

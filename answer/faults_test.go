@@ -209,7 +209,7 @@ func judgeStream(events iter.Seq2[answer.Event, error], whole func(string) bool)
 		}
 		if err != nil {
 			ended = true
-			if known := (*openai.Error)(nil); !errors.As(err, &known) && !strings.Contains(err.Error(), "before a word of it was said") && !strings.Contains(err.Error(), "content filter") {
+			if known := (*openai.Error)(nil); !errors.As(err, &known) && !strings.Contains(err.Error(), "before anything in it could be shown") && !strings.Contains(err.Error(), "content filter") {
 				return fmt.Sprintf("an error of no known kind: %v", err)
 			}
 			if text != "" {

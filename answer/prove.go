@@ -102,17 +102,18 @@ func (r *asking) say(text string) bool {
 	return p.add(p.units.Add(text), false) && p.showProved(false)
 }
 
-// endProof shows what is left of the answer. It returns errNoAnswer if nothing
-// was shown, as when no statement of an answer that has ended has a source.
-func (r *asking) endProof(ended bool) error {
+// endProof shows what is left of the answer; broken says why its end is missing. It
+// returns errNoAnswer if nothing was shown, as when no statement of an answer that has
+// ended has a source, and errWordless if the source may be in the end that was cut.
+func (r *asking) endProof(broken string) error {
 	p := r.proof
 	if p == nil {
 		return nil
 	}
 	r.proof = nil
-	err := p.end(ended)
+	err := p.end(broken)
 	if p.step != nil && !p.stopped {
-		if errors.Is(err, errNoAnswer) {
+		if errors.Is(err, errNoAnswer) || errors.Is(err, errWordless) {
 			p.step.Changed, p.step.Reason, p.step.Lost = false, unproved, nil
 		}
 		r.emitStep(*p.step)
@@ -120,7 +121,7 @@ func (r *asking) endProof(ended bool) error {
 	return err
 }
 
-func (p *proof) end(ended bool) error {
+func (p *proof) end(broken string) error {
 	units, space := p.units.End()
 	if !p.add(units, true) {
 		return nil
@@ -132,7 +133,10 @@ func (p *proof) end(ended bool) error {
 	if err := canceled(p.ctx); err != nil {
 		return err
 	}
+	ended := broken == "" || broken == reachedLength
 	switch {
+	case p.queue.Kept() && broken == reachedLength && !p.source && !p.code:
+		return callError(RoleAnswer, errWordless)
 	case !p.queue.Kept() || ended && !p.source && !p.code:
 		return errNoAnswer
 	case ended && !p.source:

@@ -328,7 +328,7 @@ func (l *refiner) end() error {
 // endAnswer ends the stream after the last of the text. broken says why its end is
 // missing, lacks what else is; both are empty for a whole answer.
 func (r *asking) endAnswer(broken string, lacks func() string) error {
-	if err := r.endProof(broken == "" || broken == reachedLength); err != nil {
+	if err := r.endProof(broken); err != nil {
 		r.usage.Used = 0
 		return err
 	}
@@ -415,8 +415,9 @@ func (r *asking) warnMissed(why error) {
 	}
 }
 
-// errWordless is the error of a model that thinks until its reply is full.
-var errWordless = errors.New("the reply reached its longest length before a word of it was said: " +
+// errWordless is the error of a model that thinks until its reply is full, or says nothing
+// by then that has a source.
+var errWordless = errors.New("the reply reached its longest length before anything in it could be shown: " +
 	"have the model think less, or raise the length that its server allows")
 
 const reachedLength = "the model's reply reached its longest length"

@@ -35,6 +35,9 @@ func (r *request) send(ctx context.Context, path, accept string, body []byte) (*
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", accept)
+	// Not sent: it allows net/http to repeat the request where the server has closed a
+	// connection that was kept open, as llama.cpp does after some replies.
+	req.Header["Idempotency-Key"] = nil
 	if r.o.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+r.o.Key)
 	}

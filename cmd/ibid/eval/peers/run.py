@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import resource
 import shutil
 import subprocess
@@ -98,7 +99,7 @@ def main():
     parser.add_argument("--count", type=int, default=24, help="questions to ask, evenly spaced in the file; 0: all")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--own", action="store_true", help=f"each library's default number of passages, not {TOP_K} for all")
-    parser.add_argument("--only", default="", help="run only systems whose name contains this")
+    parser.add_argument("--only", default="", help="run only systems whose name has this regular expression")
     parser.add_argument("--modes", action="store_true", help="run Ibid alone, by each of its gates, and with --unproved mark")
     parser.add_argument("--errors", default="", help="flags of writer.py: how often the model errs")
     args = parser.parse_args()
@@ -109,7 +110,7 @@ def main():
     args.asked = asked
     (args.work / "home").mkdir(exist_ok=True)
 
-    results = [(system, []) for system in (MODES if args.modes else SYSTEMS) if args.only in system.name]
+    results = [(system, []) for system in (MODES if args.modes else SYSTEMS) if re.search(args.only, system.name)]
     loads = []
     writer = [sys.executable, HERE / "writer.py", "-questions", args.questions, *args.errors.split()]
     model = subprocess.Popen([args.work / "model", *writer], stdout=subprocess.PIPE, text=True)
