@@ -55,9 +55,81 @@ type proof struct {
 	source bool   // a statement that is shown has one, or none is needed: without a gate
 	code   bool   // code is shown, which may be in no passage
 	shown  bool   // some of the answer
+	early  early
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
 	step   *Stepped      // that wrote the answer
+}
+
+// An early is what is shown of the first statement while it is being written.
+type early struct {
+	quote  string // the sentence of a passage that it repeats
+	label  int    // … from this passage
+	ended  bool   // the statement has
+	cut    bool   // … and never will
+	shown  int    // bytes of it that are shown
+	repeat int    // … and that the statement repeats, once it is proved
+}
+
+// leastEarly is how many words must be those of the quote before any is shown.
+const leastEarly = 4
+
+// showEarly shows the words that the answer begins with, before its first statement has
+// ended, as far as they are those of a sentence that Ibid would quote; where no judge is
+// asked, of any sentence that was read. If the statement then falls, is cut or has no
+// source, the rest of that sentence follows instead.
+func (p *proof) showEarly() bool {
+	e, begun := &p.early, p.units.Begun()
+	if begun == "" || p.held != "" || p.Gate == GateOff {
+		return true
+	}
+	if e.quote == "" {
+		e.quote, e.label = p.quoted(begun)
+	}
+	n := 0
+	for n < min(len(e.quote), len(begun)) && e.quote[n] == begun[n] {
+		n++
+	}
+	n = strings.LastIndexByte(e.quote[:n], ' ') // whole words
+	if n <= e.shown || strings.Count(e.quote[:n], " ") < leastEarly-1 {
+		return true
+	}
+	p.emit(Text{Text: e.quote[e.shown:n]})
+	e.shown, e.repeat, p.shown = n, n, true
+	return !p.stopped
+}
+
+// quoted returns the only sentence that may be shown early and begins like a text, without
+// its number, and its label.
+func (p *proof) quoted(begun string) (sentence string, label int) {
+	if strings.Count(begun, " ") < leastEarly {
+		return "", 0
+	}
+	from := p.quotes[:min(len(p.quotes), 1)]
+	if p.judge == nil {
+		from = nil
+		for i, passage := range p.passages {
+			from = append(from, extract.Quote{Passage: i, Text: passage.Text})
+		}
+	}
+	for _, q := range from {
+		all := statement.NewSplitter(len(p.passages))
+		units := all.Add(q.Text)
+		last, _ := all.End()
+		for _, u := range append(units, last...) {
+			whole := strings.Join(strings.Fields(u.Plain), " ")
+			for _, s := range []string{whole, strings.TrimLeft(whole, "0123456789. ")} {
+				switch {
+				case !strings.HasPrefix(s, begun) || s == sentence:
+				case sentence != "":
+					return "", 0
+				default:
+					sentence, label = s, q.Passage+1
+				}
+			}
+		}
+	}
+	return sentence, label
 }
 
 // An openStatement is one that the judge was asked about.
@@ -99,7 +171,7 @@ func (r *asking) say(text string) bool {
 	if p == nil {
 		return r.emit(Text{Text: text})
 	}
-	return p.add(p.units.Add(text), false) && p.showProved(false)
+	return p.add(p.units.Add(text), false) && p.showProved(false) && p.showEarly()
 }
 
 // endProof shows what is left of the answer; broken says why its end is missing. It
@@ -122,6 +194,7 @@ func (r *asking) endProof(broken string) error {
 }
 
 func (p *proof) end(broken string) error {
+	p.early.cut = broken != "" && !p.early.ended
 	units, space := p.units.End()
 	if !p.add(units, true) {
 		return nil
@@ -142,10 +215,19 @@ func (p *proof) end(broken string) error {
 	case ended && !p.source:
 		p.warn("the code of this answer is in none of the passages that were read")
 	}
-	if p.held += space; p.held != "" {
+	p.held += space
+	p.release()
+	return nil
+}
+
+// release shows what may be shown.
+func (p *proof) release() {
+	known := min(p.early.repeat, len(p.held))
+	p.early.repeat -= known
+	if p.held = p.held[known:]; p.held != "" {
 		p.emit(Text{Text: p.held})
 	}
-	return nil
+	p.held, p.shown = "", true
 }
 
 // add proves units, and reports whether to continue. Unless they are the last, code at
@@ -158,6 +240,10 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 			p.next = units[i:]
 			break
 		}
+		if p.early.shown > 0 && !p.early.ended {
+			u.Kind = statement.Claim
+		}
+		p.early.ended = true
 		number := p.queue.Push(u)
 		switch {
 		case u.Kind == statement.Lead:
@@ -208,8 +294,7 @@ func (p *proof) showProved(all bool) bool {
 		p.held += text
 	}
 	if (p.source || p.code) && p.held != "" {
-		p.emit(Text{Text: p.held})
-		p.held, p.shown = "", true
+		p.release()
 	}
 	return !p.stopped
 }
@@ -226,7 +311,7 @@ func (r *asking) restart() bool {
 		r.addUsage(v.calls...)
 	}
 	p.units, p.next, p.queue, p.open = statement.NewSplitter(len(p.passages)), nil, statement.Queue{}, nil
-	p.lead, p.held, p.source, p.code = "", "", p.Gate == GateOff, false
+	p.lead, p.held, p.source, p.code, p.early = "", "", p.Gate == GateOff, false, early{}
 	return true
 }
 
@@ -447,9 +532,13 @@ func (p *proof) conclude(o *openStatement) {
 	if o.event.Verdict == Dropped {
 		v = statement.Drop
 	}
+	if o.number == 0 && p.early.shown > 0 && (v == statement.Drop || p.early.cut || !o.cites && p.Unproved == UnprovedDrop) {
+		o.event.Verdict, o.cites, v = Dropped, true, statement.Keep
+		o.shown = extract.Labelled(p.early.quote, p.early.label, "")
+	}
 	p.source = p.source || v == statement.Keep && (o.cites || p.Unproved == UnprovedMark)
 	p.queue.Decide(o.number, v, o.shown)
-	if o.event.By != byCode || o.event.Found != 0 || len(o.event.Idle) > 0 {
+	if o.event.By != byCode || o.event.Found != 0 || len(o.event.Idle) > 0 || o.event.Verdict == Dropped {
 		p.emit(o.event)
 	}
 }

@@ -64,6 +64,11 @@ func TestProof(t *testing.T) {
 		{name: "no budget", calls: 1, answer: half + " " + crane, first: "crane", again: "crane", text: half + " " + crane},
 		{name: "another subject", answer: fee + " Napoleon is a mooring fee of 120 marks.[1]", first: "Napoleon", again: "Napoleon", text: fee},
 		{name: "as Ibid would quote", answer: fee + " " + crane, first: "fee", again: "fee", text: fee + " " + crane},
+		{name: "not as begun", answer: "The mooring fee is 12 euros, as gulls pay.[2] " + crane, first: "gulls", again: "gulls",
+			text: fee + " " + crane, event: "text \"The mooring fee is\"\n"},
+		{name: "no source as begun", answer: "The mooring fee is 12 euros, as gulls pay. " + crane, text: fee + " " + crane, event: "Verdict:dropped"},
+		{name: "marked as begun", how: UnprovedMark, answer: "The mooring fee is 12 euros, as gulls pay.[1]", first: "gulls", again: "gulls",
+			text: "The mooring fee is 12 euros, as gulls pay.[1]", event: "Verdict:marked"},
 		{name: "in small letters", answer: fee + " the crane lifts boats on Mondays.[1]", first: "crane", again: "crane", text: fee},
 		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
 		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
@@ -135,9 +140,10 @@ func TestHeldReplyRepeated(t *testing.T) {
 		answering, breakings int
 		incomplete           bool
 	}{
-		{UnprovedDrop, "The mooring fee is", fee, 2, 1, false},
+		{UnprovedDrop, "The crane lifts", fee, 2, 1, false},
+		{UnprovedDrop, "The mooring fee is 120", fee, 1, 1, true}, // of which a part was shown
 		{UnprovedDrop, "Hello, gulls. The mooring", fee, 2, 1, false},
-		{UnprovedDrop, "The mooring fee is 120", "The mooring fee is 120[1]", 2, 2, true},
+		{UnprovedDrop, "The crane lifts boats", "The crane lifts boats[1]", 2, 2, true},
 		{UnprovedDrop, fee + " " + crane + " Members of", fee + " " + crane + " Members of", 1, 1, true},
 		{UnprovedOff, "The mooring fee is", "The mooring fee is", 1, 1, true},
 	} {
