@@ -80,11 +80,15 @@ def load(folder):
     return corpus, queries, qrels
 
 
+def gain(grade):
+    return 2**grade - 1
+
+
 def ndcg(scores, ids, relevant, k=10):
     top = np.argsort(-scores, kind="stable")[:k]
-    gain = sum((2 ** relevant.get(ids[i], 0) - 1) / math.log2(r + 2) for r, i in enumerate(top))
-    best = sum((2**g - 1) / math.log2(r + 2) for r, g in enumerate(sorted(relevant.values(), reverse=True)[:k]))
-    return gain / best
+    found = sum(gain(relevant.get(ids[i], 0)) / math.log2(r + 2) for r, i in enumerate(top))
+    best = sum(gain(g) / math.log2(r + 2) for r, g in enumerate(sorted(relevant.values(), reverse=True)[:k]))
+    return found / best
 
 
 def scale_minmax(x):
@@ -102,23 +106,33 @@ def mixed(dense, lexical, scale):
     return out
 
 
+def joined(dense, lexical):
+    """Reciprocal ranks of the best 100 of each, as libraries join two lists."""
+    out = np.zeros(len(dense))
+    for scores in (dense, lexical):
+        best = np.argsort(-scores, kind="stable")[:100]
+        best = best[scores[best] > 0]
+        out[best] += 1 / (60 + np.arange(1, len(best) + 1))
+    return out
+
+
 def evaluate(embed, folder):
     corpus, queries, _ = load(folder)
     return measure(*(np.vstack([embed(text) for text in texts.values()]) for texts in (corpus, queries)), folder)
 
 
 def measure(documents, questions, folder):
-    """nDCG@10 of vectors, of BM25 and of their mixtures; rows are in the order of load."""
+    """nDCG@10 of vectors, of BM25, of their mixtures and of both joined by rank; rows are in the order of load."""
     corpus, queries, qrels = load(folder)
     ids = list(corpus)
     bm25 = BM25([corpus[i] for i in ids])
-    total = np.zeros(4)
+    total = np.zeros(5)
     for (q, text), row in zip(queries.items(), questions):
         dense, lexical = documents @ row, bm25(text)
         relevant = qrels[q]
         total += [
             ndcg(s, ids, relevant)
-            for s in (dense, lexical, mixed(dense, lexical, scale_z), mixed(dense, lexical, scale_minmax))
+            for s in (dense, lexical, mixed(dense, lexical, scale_z), mixed(dense, lexical, scale_minmax), joined(dense, lexical))
         ]
     return total / len(queries)
 
@@ -126,7 +140,7 @@ def measure(documents, questions, folder):
 def main():
     embed = tables.Embedder(*tables.read(pathlib.Path(sys.argv[1])))
     data = pathlib.Path(sys.argv[2])
-    print(f"{'':16}  dense   bm25  z mix  minmax mix")
+    print(f"{'':16}  dense   bm25  z mix  minmax  ranks")
     for name in sys.argv[3:] or SETS:
         print(f"{name:16}" + "".join(f"{x:7.3f}" for x in evaluate(embed, data / name)), flush=True)
 

@@ -85,18 +85,22 @@ def session(tensors, heads):
     return onnxruntime.InferenceSession(model.SerializeToString())
 
 
+def tokenizer(path):
+    import tokenizers
+    words = tokenizers.Tokenizer.from_file(str(path))
+    words.no_padding()
+    return words
+
+
 def main():
     model = session(checkpoint(sys.argv[1]), int(sys.argv[2]))
-    if sys.argv[3:]:
-        import tokenizers
-        tokenizer = tokenizers.Tokenizer.from_file(sys.argv[3])
-        tokenizer.no_padding()
+    words = tokenizer(sys.argv[3]) if sys.argv[3:] else None
     for line in sys.stdin:
         line = line.rstrip("\n")
-        ids = tokenizer.encode(line).ids if sys.argv[3:] else [int(i) for i in line.split()]
+        ids = words.encode(line).ids if words else [int(i) for i in line.split()]
         vector = model.run(None, {"ids": np.array(ids)})[0]
         vector /= np.linalg.norm(vector)
-        print(json.dumps({"text": line if sys.argv[3:] else "", "ids": ids, "vector": [round(float(x), 5) for x in vector]}))
+        print(json.dumps({"text": line if words else "", "ids": ids, "vector": [round(float(x), 5) for x in vector]}))
 
 
 if __name__ == "__main__":
