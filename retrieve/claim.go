@@ -55,17 +55,17 @@ func (e *HeldError) Error() string {
 		WhoIs(e.Worker), e.Run, e.Left.Round(time.Second))
 }
 
-// ClaimJob claims the job of an id for a worker, for [ClaimTime], and begins it if
+// ClaimJob claims the job of an id for a worker, for the time d, and begins it if
 // there is none. If another worker holds it, held says which.
-func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string) (held *HeldError, err error) {
-	err = l.Claim(ctx, id, worker, ClaimTime)
+func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string, d time.Duration) (held *HeldError, err error) {
+	err = l.Claim(ctx, id, worker, d)
 	if errors.Is(err, ErrNotFound) {
-		err = l.Begin(ctx, Job{ID: id, Kind: kind, Started: time.Now(), Worker: worker, Left: ClaimTime})
+		err = l.Begin(ctx, Job{ID: id, Kind: kind, Started: time.Now(), Worker: worker, Left: d})
 		if err == nil {
 			return nil, nil
 		}
 		// Another process may have begun it in between.
-		if again := l.Claim(ctx, id, worker, ClaimTime); !errors.Is(again, ErrNotFound) {
+		if again := l.Claim(ctx, id, worker, d); !errors.Is(again, ErrNotFound) {
 			err = again
 		}
 	}
@@ -120,22 +120,19 @@ func WhoIs(worker string) string {
 	return worker
 }
 
-// How long a worker claims a job for, and how often it renews the claim: two
-// failed renewals do not lose it.
-const (
-	ClaimTime  = 20 * time.Second
-	claimEvery = ClaimTime / 4
-)
+// ClaimTime is how long a worker claims a job for. It renews the claim four times as
+// often: two failed renewals do not lose it.
+const ClaimTime = 20 * time.Second
 
-// Prolong renews a worker's claim, made for [ClaimTime], until stop is called;
-// stop does not release the claim. If the claim is lost, Prolong calls lost once,
-// with an error that wraps a [*HeldError] or [ErrNotFound]. A ledger that is
-// unreachable does not lose the claim: Prolong tries again.
-func Prolong(ctx context.Context, l Claims, run, worker string, lost func(error)) (stop func()) {
+// Prolong renews a worker's claim, made for the time d, until stop is called; stop does
+// not release the claim. If the claim is lost, Prolong calls lost once, with an error that
+// wraps a [*HeldError] or [ErrNotFound]. A ledger that is unreachable does not lose the
+// claim: Prolong tries again.
+func Prolong(ctx context.Context, l Claims, run, worker string, d time.Duration, lost func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var done sync.WaitGroup
 	done.Go(func() {
-		tick := time.NewTicker(claimEvery)
+		tick := time.NewTicker(d / 4)
 		defer tick.Stop()
 		for {
 			select {
@@ -143,8 +140,8 @@ func Prolong(ctx context.Context, l Claims, run, worker string, lost func(error)
 				return
 			case <-tick.C:
 			}
-			limit, release := context.WithTimeout(ctx, 2*claimEvery)
-			err := l.Claim(limit, run, worker, ClaimTime)
+			limit, release := context.WithTimeout(ctx, d/2)
+			err := l.Claim(limit, run, worker, d)
 			release()
 			if IsLost(err) {
 				lost(err)

@@ -54,7 +54,7 @@ func TestProlong(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &claims{start: time.Now(), script: test.script}
 				var lost []error
-				leaveOff := retrieve.Prolong(t.Context(), c, "r", "w", func(err error) { lost = append(lost, err) })
+				leaveOff := retrieve.Prolong(t.Context(), c, "r", "w", retrieve.ClaimTime, func(err error) { lost = append(lost, err) })
 				time.Sleep(time.Minute - time.Second)
 				leaveOff()
 				time.Sleep(time.Minute)

@@ -333,7 +333,7 @@ func (x *Index) Encode(ctx context.Context, e Encoding) error {
 			return err
 		}
 		if run.made == 0 && run.held {
-			if err := pause(ctx, claimEvery); err != nil {
+			if err := pause(ctx, ClaimTime/4); err != nil {
 				return err
 			}
 		}
@@ -394,7 +394,7 @@ func (e *encoding) all(ctx context.Context) error {
 // encode encodes chunks, unless another process has claimed them.
 func (e *encoding) encode(ctx context.Context, chunks []ChunkText) error {
 	job, ledger := fmt.Sprintf("encode %x with %s", chunks[0].Digest, e.m.Space()), e.x.state.Ledger()
-	holder, err := ClaimJob(ctx, ledger, job, encodeKind, e.worker)
+	holder, err := ClaimJob(ctx, ledger, job, encodeKind, e.worker, ClaimTime)
 	if err != nil || holder != nil {
 		e.held = e.held || holder != nil
 		return err

@@ -117,8 +117,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// feedKind is the kind of the job of Feed.
-const feedKind = "index"
+// feedKind is the kind of the job of Feed. Its claim is short: what is new is not found
+// while nobody feeds, and two that do for a moment only repeat each other's work.
+const (
+	feedKind  = "index"
+	feedClaim = 4 * time.Second
+)
 
 // Feed brings a searcher that several processes share up to date with a state,
 // whose vectors of the space it indexes, and keeps it so until ctx ends. One
@@ -131,7 +135,7 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 	f := newFollower(s, searcher, space, Options{})
 	failing := false
 	for ctx.Err() == nil {
-		held, err := ClaimJob(ctx, ledger, job, feedKind, worker)
+		held, err := ClaimJob(ctx, ledger, job, feedKind, worker, feedClaim)
 		if err == nil && held == nil {
 			err = f.feed(ctx, job, worker, func() error {
 				if failing {
@@ -157,7 +161,7 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 func (f *follower) feed(ctx context.Context, job, worker string, current func() error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer Prolong(ctx, f.state.Ledger(), job, worker, cancel)()
+	defer Prolong(ctx, f.state.Ledger(), job, worker, feedClaim, cancel)()
 	for {
 		err := f.run(ctx, current)
 		if err == nil {

@@ -132,7 +132,7 @@ func (r *Recorder) Hold(ctx context.Context, stop context.CancelCauseFunc) error
 	r.mu.Lock()
 	r.stopWork = stop
 	r.mu.Unlock()
-	r.stopProlonging = retrieve.Prolong(ctx, claims{r.ledger, r}, r.ID, r.worker, r.noteLoss)
+	r.stopProlonging = retrieve.Prolong(ctx, claims{r.ledger, r}, r.ID, r.worker, retrieve.ClaimTime, r.noteLoss)
 	return nil
 }
 

@@ -148,7 +148,7 @@ func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(
 	_ context.Context, release func() error, err error) {
 	job, worker := "sync of "+root, retrieve.NewWorker()
 	for first := true; ; first = false {
-		held, err := retrieve.ClaimJob(ctx, l, job, "sync", worker)
+		held, err := retrieve.ClaimJob(ctx, l, job, "sync", worker, retrieve.ClaimTime)
 		if err != nil {
 			return nil, nil, fmt.Errorf("claiming %s for reading: %w", root, err)
 		}
@@ -165,7 +165,7 @@ func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(
 		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := retrieve.Prolong(ctx, l, job, worker, func(err error) {
+	stop := retrieve.Prolong(ctx, l, job, worker, retrieve.ClaimTime, func(err error) {
 		if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
 			cancel(fmt.Errorf("another process took over reading %s, because this one was suspended for too long: %w", root, err))
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"ibid/retrieve"
 	"ibid/retrieve/state"
@@ -56,15 +57,41 @@ func (c *Clustered) Searchable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, building, err := c.serving(ctx)
+	_, building, err := c.built(ctx)
 	if building != nil {
 		err = building
 	}
 	return err
 }
 
-// serving returns the index that is searched now. Building says that it is an earlier one.
+// How long a search waits for an index that does not exist yet, if no more chunks than
+// these are to be in it.
+const (
+	soonBuilt = 2000
+	buildWait = 10 * time.Second
+)
+
+// serving is built, except that it waits for an index that is built soon.
 func (c *Clustered) serving(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
+	for began := time.Now(); ; {
+		x, building, err = c.built(ctx)
+		missing := (*retrieve.BuildingError)(nil)
+		if !errors.As(err, &missing) || missing.Total > soonBuilt || time.Since(began) > buildWait {
+			return x, building, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+		if _, _, err = c.Index.Revision(ctx); err != nil { // which looks at it again
+			return nil, nil, err
+		}
+	}
+}
+
+// built returns the index that is searched now. Building says that it is an earlier one.
+func (c *Clustered) built(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
 	_, err = c.Index.Stats(ctx, nil)
 	if !errors.As(err, &building) {
 		return c.Index, nil, err

@@ -55,7 +55,7 @@ func TestRebuilt(t *testing.T) {
 	must(t, retrieve.Follow(ctx, writer.State, earlier, model.Space()))
 	hold := func(index *library.Clustered) (release func()) { // as if building it took long
 		worker, job := retrieve.NewWorker(), "index "+index.Collection()
-		held, err := retrieve.ClaimJob(ctx, writer.State.Ledger(), job, "index", worker)
+		held, err := retrieve.ClaimJob(ctx, writer.State.Ledger(), job, "index", worker, retrieve.ClaimTime)
 		if err != nil || held != nil {
 			t.Fatal(held, err)
 		}

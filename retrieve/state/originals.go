@@ -104,7 +104,8 @@ func (o *Originals) Remove(ctx context.Context, id string) error {
 // Size is the size of all files but one, in bytes.
 func (o *Originals) Size(ctx context.Context, without string) (bytes int64, err error) {
 	err = within(ctx, o.s.view, func(t *tx) {
-		bytes = value[int64](t, `SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM ibid.originals WHERE key <> ?`, retrieve.DigestOf(without))
+		bytes = value[int64](t, `SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM ibid.originals WHERE key <> ?`,
+			retrieve.DigestOf(without))
 	}, "measuring the uploaded files")
 	return bytes, err
 }

@@ -45,8 +45,8 @@ func (x *Index) rows(ctx context.Context, operator string, w *where, limit int, 
 		arguments += ",where:" + w.String()
 	}
 	var reply struct{ Get map[string][]row }
-	err := x.client.query(ctx, fmt.Sprintf("{Get{%s(%s){document generation ordinal %s}}}", x.collection, arguments, fields), &reply)
-	return reply.Get[x.collection], x.missing(err)
+	err := x.query(ctx, fmt.Sprintf("{Get{%s(%s){document generation ordinal %s}}}", x.collection, arguments, fields), &reply)
+	return reply.Get[x.collection], err
 }
 
 // A found is a chunk that a search found.

@@ -234,15 +234,24 @@ func (x *Index) built(ctx context.Context, m *mark, t *tally) error {
 	return err
 }
 
-// missing turns the error that the collection does not exist into none, unless it has a watermark.
-func (x *Index) missing(err error) error {
-	if !errors.Is(err, errNoCollection) {
-		return err
+// knownWithin is how long a node may take to learn of a new collection.
+const knownWithin = 2 * time.Second
+
+// query sends a GraphQL query and decodes its data into out, which stays empty if there is
+// no collection yet.
+func (x *Index) query(ctx context.Context, query string, out any) error {
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		err := x.client.query(ctx, query, out)
+		if !errors.Is(err, errNoCollection) {
+			return err
+		}
+		if m := x.mark.Load(); m == nil || m.Revision == 0 {
+			return nil
+		}
+		if ctx.Err() != nil || time.Since(began) > knownWithin {
+			return fmt.Errorf("%w: %w: %s", retrieve.ErrIndexUnavailable, err, x.collection)
+		}
 	}
-	if m := x.mark.Load(); m != nil && m.Revision > 0 {
-		return fmt.Errorf("%w: %w: %s", retrieve.ErrIndexUnavailable, err, x.collection)
-	}
-	return nil
 }
 
 // count returns the number of chunks.
@@ -250,9 +259,9 @@ func (x *Index) count(ctx context.Context) (int, error) {
 	var reply struct {
 		Aggregate map[string][]struct{ Meta struct{ Count int } }
 	}
-	err := x.client.query(ctx, "{Aggregate{"+x.collection+"{meta{count}}}}", &reply)
+	err := x.query(ctx, "{Aggregate{"+x.collection+"{meta{count}}}}", &reply)
 	if group := reply.Aggregate[x.collection]; len(group) > 0 && err == nil {
 		return max(0, group[0].Meta.Count-ownObjects), nil
 	}
-	return 0, x.missing(err)
+	return 0, err
 }
