@@ -50,7 +50,7 @@ func (c upkeepConfig) located(s surroundings) (string, error) {
 }
 
 type verifyCmd struct {
-	Index indexCheck `help:"Compare the search index with the library instead: that of --index=URL or $IBID_INDEX, or in the data directory." noenv:""`
+	Index indexCheck `help:"Compare the search index with the library instead: that of --index=URL or $IBID_INDEX, if given." noenv:""`
 	upkeepConfig
 }
 

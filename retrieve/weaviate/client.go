@@ -186,16 +186,11 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 	return json.Unmarshal(data, out)
 }
 
-func isMissing(err error) bool {
-	refused := (*replyError)(nil)
-	return errors.As(err, &refused) && refused.status == http.StatusNotFound
-}
-
 // drop deletes a collection, if it exists, and waits until the nodes that can be
 // reached have no watermark of it: each learns of a deletion a little later.
 func (c *client) drop(ctx context.Context, collection string) error {
 	err := c.call(ctx, http.MethodDelete, "/v1/schema/"+collection, nil, nil)
-	if err != nil && !isMissing(err) {
+	if err != nil && !noObject(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -55,20 +54,15 @@ type property struct {
 // vectors. In a smaller one storing is a fifth cheaper: a search compares all of their codes.
 const graphFrom = 500_000
 
-// vectorIndex is the kind of the index of vectors, and its settings.
-func (a Address) vectorIndex(chunks int) (kind string, settings map[string]any) {
-	if chunks/a.shards < graphFrom {
-		codes := map[string]any{"enabled": true, "bits": 8, "cache": true, "rescoreLimit": 200}
-		return "flat", map[string]any{"distance": "cosine", "rq": codes}
-	}
-	// Half of Weaviate's defaults: storing is faster, and a search asks for so many more
-	// chunks than it needs that it finds the same.
-	return "hnsw", map[string]any{"distance": "cosine", "efConstruction": 64, "maxConnections": 16}
-}
-
 // schema is the definition of a collection for so many chunks.
 func (a Address) schema(collection string, chunks int) map[string]any {
-	kind, settings := a.vectorIndex(chunks)
+	codes := map[string]any{"enabled": true, "bits": 8, "cache": true, "rescoreLimit": 200}
+	kind, settings := "flat", map[string]any{"distance": "cosine", "rq": codes}
+	if chunks/a.shards >= graphFrom {
+		// Half of Weaviate's defaults: storing is faster, and a search asks for so many more
+		// chunks than it needs that it finds the same.
+		kind, settings = "hnsw", map[string]any{"distance": "cosine", "efConstruction": 64, "maxConnections": 16}
+	}
 	return map[string]any{
 		"class": collection, "description": "The search index of a library of Ibid; it can be built again.",
 		"vectorizer": "none", "vectorIndexType": kind, "vectorIndexConfig": settings,
@@ -136,8 +130,7 @@ func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
 	for i := range labels {
 		labels[i] = token(labels[i])
 	}
-	slices.Sort(labels)
-	return slices.Compact(labels)
+	return labels
 }
 
 // maxToken is the greatest length of an entry of an inverted index.
@@ -217,13 +210,6 @@ var (
 	keysOf     = regexp.MustCompile(`"(\w+?)(?:Array)?":`)
 )
 
-// quote returns a string of GraphQL. The texts are escaped, so that they contain
-// neither quotation marks nor backslashes nor control characters.
-func quote(text string) string { return `"` + text + `"` }
-
-func equal(path, value string) where {
-	return where{Operator: "Equal", Path: []string{path}, ValueText: &value}
-}
 func number(path, operator string, value int64) where {
 	return where{Operator: operator, Path: []string{path}, ValueInt: &value}
 }
@@ -244,11 +230,6 @@ func all(of ...where) *where {
 
 // narrow returns the conditions of a filter. If none is true, it matches nothing.
 func narrow(f retrieve.Filter) (parts []where, none bool) {
-	has := func(name, value string) {
-		if value != "" {
-			parts = append(parts, equal("labels", token(name+"="+value)))
-		}
-	}
 	oneOf := func(name string, values []string) {
 		if len(values) > 0 {
 			labels := make([]string, len(values))
@@ -256,6 +237,11 @@ func narrow(f retrieve.Filter) (parts []where, none bool) {
 				labels[i] = token(name + "=" + v)
 			}
 			parts = append(parts, anyOf("labels", labels))
+		}
+	}
+	has := func(name, value string) {
+		if value != "" {
+			oneOf(name, []string{value})
 		}
 	}
 	has("collection", f.Collection)

@@ -168,7 +168,7 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 		}
 		return chunksOf(rows, s.score)
 	}
-	operator := fmt.Sprintf("bm25:{query:%s,properties:[\"terms\"]}", quote(strings.Join(s.tokens, " ")))
+	operator := fmt.Sprintf("bm25:{query:\"%s\",properties:[\"terms\"]}", strings.Join(s.tokens, " "))
 	r, err := best(k, func(limit int) ([]found, error) { return read(operator, parts, limit) })
 	if err != nil || r.complete {
 		return r.hits(k), err
@@ -280,9 +280,6 @@ func (s *scorer) rarest(least float64) *where {
 
 // Evidence implements [retrieve.Searcher].
 func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) ([]retrieve.Evidence, error) {
-	if x.closed.Load() {
-		return nil, errClosed
-	}
 	ids := make([]string, len(hits))
 	for i, h := range hits {
 		ids[i] = idOf(h)

@@ -35,10 +35,31 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestTallyOfEndedProcess has one process apply changes that it does not count in the stored
-// tally: the next one applies them again, and counts everything once. Only the terms of
-// chunks that were replaced meanwhile stay counted.
-func TestTallyOfEndedProcess(t *testing.T) {
+// TestTallyOfLongDocument replaces a document of more chunks than Weaviate returns at once,
+// all of which are gone afterwards, and those of no other.
+func TestTallyOfLongDocument(t *testing.T) {
+	x := inCluster(t)
+	change := func(revision, document int64, text string, chunks int) []retrieve.Change {
+		c := retrieve.Change{Revision: revision, Era: 5, Document: document,
+			Info: retrieve.DocumentInfo{Document: ingest.Document{ID: "a/b", Root: "a"}}}
+		for range chunks {
+			c.Chunks = append(c.Chunks, retrieve.IndexChunk{Text: text, Vector: []float32{1, 0}})
+		}
+		return []retrieve.Change{c}
+	}
+	for _, changes := range [][]retrieve.Change{change(1, 1, "boat", 3), change(2, 2, "boat", maxResults+200), change(3, 2, "ship", 2)} {
+		if err := x.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stats, err := x.Stats(t.Context(), []string{"boat", "ship"})
+	if err != nil || stats.Chunks != 5 || stats.Frequency["boat"] != 3 || stats.Frequency["ship"] != 2 {
+		t.Errorf("Stats = %+v, %v; of 5 chunks 3 have a boat and 2 a ship", stats, err)
+	}
+}
+
+// inCluster returns a new index in the cluster that tests are given.
+func inCluster(t *testing.T) *Index {
 	address := os.Getenv("IBID_TEST_WEAVIATE")
 	if address == "" {
 		t.Skip("IBID_TEST_WEAVIATE is not set: '.ci/weaviate DIR' starts a server and prints what to set")
@@ -47,7 +68,20 @@ func TestTallyOfEndedProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := Options{Library: rand.Text(), Space: "test"}
+	x := Open(at, Options{Library: rand.Text(), Space: "test"})
+	t.Cleanup(func() {
+		if err := x.Reset(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+// TestTallyOfEndedProcess has one process apply changes that it does not count in the stored
+// tally: the next one applies them again, and counts everything once. Only the terms of
+// chunks that were replaced meanwhile stay counted.
+func TestTallyOfEndedProcess(t *testing.T) {
+	ended := inCluster(t)
 	revision := int64(0)
 	change := func(document int, text string) retrieve.Change {
 		revision++
@@ -63,19 +97,13 @@ func TestTallyOfEndedProcess(t *testing.T) {
 	last := []retrieve.Change{change(1, "ship"), change(2, "ship ship"), change(storedAlways+101, "ship boat")}
 	next := []retrieve.Change{change(3, "ship")}
 
-	ended := Open(at, options)
-	t.Cleanup(func() {
-		if err := Open(at, options).Reset(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
 	for _, changes := range [][]retrieve.Change{first, last} {
 		if err := ended.Apply(t.Context(), changes); err != nil {
 			t.Fatal(err)
 		}
 	}
-	x := Open(at, options)
-	err = x.Apply(t.Context(), next)
+	x := Open(ended.client.at, ended.options)
+	err := x.Apply(t.Context(), next)
 	have, era, _ := x.Revision(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "goes on") || have != int64(len(first)) || era != 5 {
 		t.Fatalf("Apply = %v, and the revision is %d", err, have)

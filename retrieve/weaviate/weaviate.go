@@ -184,7 +184,8 @@ func (x *Index) position(ctx context.Context) (*mark, error) {
 
 // noObject reports whether an object, or its collection, does not exist.
 func noObject(err error) bool {
-	return isMissing(err) || refusedAs(err, "could not find class", "class not found")
+	refused := (*replyError)(nil)
+	return errors.As(err, &refused) && refused.status == http.StatusNotFound || refusedAs(err, "could not find class", "class not found")
 }
 
 // refusedAs reports whether Weaviate refused a request with one of the texts.
@@ -214,22 +215,10 @@ func (x *Index) Revision(ctx context.Context) (revision, era int64, err error) {
 func (x *Index) Reset(ctx context.Context) error {
 	x.applying.Lock()
 	defer x.applying.Unlock()
-	if x.closed.Load() {
-		return errClosed
-	}
 	x.mark.Store(nil)
 	x.replaced = nil
 	x.census.forget()
 	return x.client.drop(ctx, x.collection)
-}
-
-// Check returns an error if the collection is not as this version makes it.
-func (x *Index) Check(ctx context.Context) error {
-	err := x.client.call(ctx, http.MethodGet, "/v1/schema/"+x.collection, nil, nil)
-	if isMissing(err) {
-		err = fmt.Errorf("%w: the collection %s is missing", retrieve.ErrIndexDamaged, x.collection)
-	}
-	return err
 }
 
 // DropOthers deletes the collections of the library in other layouts and spaces,
@@ -559,13 +548,14 @@ func (x *Index) replace(ctx context.Context, w where) error {
 		if err != nil || len(found) == 0 {
 			return err
 		}
+		ids := make([]string, len(found))
 		for i := range found {
 			if x.replaced == nil {
 				x.replaced = make(map[retrieve.Hit]row)
 			}
-			x.replaced[found[i].hit()] = found[i]
+			x.replaced[found[i].hit()], ids[i] = found[i], idOf(found[i].hit())
 		}
-		if err := x.remove(ctx, w); err != nil || len(found) < maxResults {
+		if err := x.remove(ctx, anyOf("id", ids)); err != nil || len(found) < maxResults {
 			return err
 		}
 	}
