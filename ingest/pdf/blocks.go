@@ -295,6 +295,9 @@ func startsLower(s string) bool {
 
 // listMarker reports whether a line begins a list item.
 func listMarker(s string) bool {
+	if strings.HasPrefix(s, "[x] ") || strings.HasPrefix(s, "[ ] ") {
+		return true
+	}
 	head, _, ok := strings.Cut(s, " ")
 	if !ok {
 		return false

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -58,6 +59,15 @@ type drawing struct {
 	damage    error   // the first stream that is not intact
 	depth     int
 	begins    bool
+	parents   pdf.Value // of the marked contents of the page, by number
+	marked    []marked  // contents that are drawn
+	described map[int]bool
+}
+
+// A marked content belongs to a part of the document's structure.
+type marked struct {
+	number int // on its page; -1 for none
+	figure bool
 }
 
 // content returns the bytes of a page's content that could be read.
@@ -156,6 +166,14 @@ func (d *drawing) operator(op string, args []operand) {
 		if len(args) > 0 {
 			d.form(args[0].str)
 		}
+	case "re", "m":
+		if len(args) >= 2 {
+			d.describe(args[0].num, args[1].num, false)
+		}
+	case "BMC", "BDC":
+		d.mark(args)
+	case "EMC":
+		d.marked = d.marked[:max(len(d.marked)-1, 0)]
 	case "Tf":
 		if len(args) >= 2 && args[len(args)-2].kind == opName {
 			d.font, d.size = d.fontNamed(args[len(args)-2].str), args[len(args)-1].num
@@ -174,6 +192,57 @@ func (d *drawing) operator(op string, args []operand) {
 	default:
 		d.textOperator(op, args)
 	}
+}
+
+// mark begins a marked content.
+func (d *drawing) mark(args []operand) {
+	m := marked{number: -1, figure: len(args) > 0 && args[0].str == "Figure"}
+	if len(args) == 2 && args[1].kind == opDict {
+		for i, key := range args[1].items[:max(len(args[1].items)-1, 0)] {
+			if key.kind == opName && key.str == "MCID" {
+				m.number = int(args[1].items[i+1].num)
+			}
+		}
+	}
+	if len(d.marked) < maxGlyphs {
+		d.marked = append(d.marked, m)
+	}
+}
+
+// describe adds the alternative text of the figure or picture that is drawn at a place,
+// once: that of the structure that its marked content belongs to.
+func (d *drawing) describe(x, y float64, picture bool) {
+	for _, m := range d.marked {
+		if m.number < 0 || d.described[m.number] || !m.figure && !picture {
+			continue
+		}
+		d.described[m.number] = true
+		owner := d.parents.Index(m.number)
+		for range 3 { // a caption or a link may be between
+			if text := strings.Join(strings.Fields(owner.Key("Alt").Text()), " "); strings.Contains(text, " ") {
+				place := matrix{1, 0, 0, 1, x, y}.mul(d.ctm)
+				d.note("Picture: "+text, place[4], place[5])
+				return
+			}
+			owner = owner.Key("P")
+		}
+	}
+}
+
+// entryOf returns the entry of a number in a tree of numbers.
+func entryOf(tree pdf.Value, number int64, depth int) pdf.Value {
+	for i := 0; i+1 < tree.Key("Nums").Len(); i += 2 {
+		if tree.Key("Nums").Index(i).Int64() == number {
+			return tree.Key("Nums").Index(i + 1)
+		}
+	}
+	for i := range tree.Key("Kids").Len() {
+		kid := tree.Key("Kids").Index(i)
+		if limits := kid.Key("Limits"); depth < maxFormDepth && limits.Index(0).Int64() <= number && number <= limits.Index(1).Int64() {
+			return entryOf(kid, number, depth+1)
+		}
+	}
+	return pdf.Value{}
 }
 
 // textState sets a parameter of the text.
@@ -308,6 +377,7 @@ func (d *drawing) form(name string) {
 	case "Image": // it fills the unit square
 		d.ink = true
 		d.pictures += math.Abs(d.ctm[0]*d.ctm[3] - d.ctm[1]*d.ctm[2])
+		d.describe(0, 1, true)
 	}
 }
 
@@ -323,6 +393,7 @@ const lineOfNote = 10
 // annotations draws fields and notes as they appear on the page, and comments below it.
 func (d *drawing) annotations(list pdf.Value) {
 	comments := -100.0
+	page := d.glyphs[:len(d.glyphs):len(d.glyphs)] // without annotations
 	for i := range min(list.Len(), maxAnnotations) {
 		a := list.Index(i)
 		const hidden, noView = 1 << 1, 1 << 5
@@ -330,34 +401,112 @@ func (d *drawing) annotations(list pdf.Value) {
 			continue
 		}
 		switch a.Key("Subtype").Name() {
-		case "Widget", "FreeText":
+		case "Widget":
+			d.field(a, page)
+		case "FreeText":
+			d.appearance(a, a.Key("Contents").Text())
 		case "Text", "Highlight", "Underline", "Squiggly", "StrikeOut", "Caret", "Ink", "Square", "Circle", "Line", "Polygon", "Stamp":
 			if text := strings.TrimSpace(a.Key("Contents").Text()); text != "" && len(text) < maxComment {
 				comments -= lineOfNote * float64(2+strings.Count(text, "\n"))
 				d.note("Comment: "+text, 0, comments)
 			}
-			continue
-		default:
-			continue
 		}
-		look := a.Key("AP").Key("N")
-		if look.Kind() == pdf.Dict { // one appearance for each state
-			look = look.Key(a.Key("AS").Name())
-		}
-		rect, box := a.Key("Rect"), look.Key("BBox")
-		if rect.Len() != 4 {
-			continue
-		}
-		if look.Kind() != pdf.Stream {
-			left, top := min(rect.Index(0).Float64(), rect.Index(2).Float64()), max(rect.Index(1).Float64(), rect.Index(3).Float64())
-			d.note(cmp.Or(a.Key("V").Text(), a.Key("Contents").Text()), left, top)
-			continue
-		}
-		x := min(rect.Index(0).Float64(), rect.Index(2).Float64()) - box.Index(0).Float64()
-		y := min(rect.Index(1).Float64(), rect.Index(3).Float64()) - box.Index(1).Float64()
-		d.state = state{ctm: matrix{1, 0, 0, 1, x, y}, scale: 1}
-		d.drawForm(look)
 	}
+}
+
+// rectangle returns the corners of an annotation; ok is false if it has none.
+func rectangle(a pdf.Value) (left, bottom, right, top float64, ok bool) {
+	r := a.Key("Rect")
+	x, y, x2, y2 := r.Index(0).Float64(), r.Index(1).Float64(), r.Index(2).Float64(), r.Index(3).Float64()
+	return min(x, x2), min(y, y2), max(x, x2), max(y, y2), r.Len() == 4
+}
+
+// appearance draws an annotation as it appears, or its text if it has no appearance.
+func (d *drawing) appearance(a pdf.Value, text string) {
+	left, bottom, _, top, ok := rectangle(a)
+	look := a.Key("AP").Key("N")
+	box := look.Key("BBox")
+	switch {
+	case !ok:
+	case look.Kind() == pdf.Stream:
+		d.state = state{ctm: matrix{1, 0, 0, 1, left - box.Index(0).Float64(), bottom - box.Index(1).Float64()}, scale: 1}
+		d.drawForm(look)
+	default:
+		d.note(text, left, top)
+	}
+}
+
+// inherited returns an entry of a field or of the one that it is a part of.
+func inherited(a pdf.Value, key string) pdf.Value {
+	for depth := 0; depth < maxFormDepth && a.Key(key).IsNull(); depth++ {
+		a = a.Key("Parent")
+	}
+	return a.Key(key)
+}
+
+// field draws a field of a form on the line of its label: a check box or radio button
+// as [x] or [ ], with its name where there is no label. Push buttons hold nothing.
+func (d *drawing) field(a pdf.Value, page []glyph) {
+	const radio, push = 1 << 15, 1 << 16
+	left, bottom, right, top, ok := rectangle(a)
+	flags, isButton := inherited(a, "Ff").Int64(), inherited(a, "FT").Name() == "Btn"
+	if !ok || isButton && flags&push != 0 {
+		return
+	}
+	label, found := labelOf(page, left, bottom, right, top, isButton)
+	drawn := len(d.glyphs)
+	if !isButton {
+		value := inherited(a, "V")
+		text := value.Text()
+		for i := range min(value.Len(), maxAnnotations) { // several are chosen
+			text += value.Index(i).Text() + "\n"
+		}
+		d.appearance(a, text)
+		added := d.glyphs[drawn:]
+		if found && !slices.ContainsFunc(added, func(g glyph) bool { return g.Y != added[0].Y || g.Turn != 0 }) { // it is one line
+			for i := range added {
+				added[i].Y = label.Y
+			}
+		}
+		return
+	}
+	state := cmp.Or(a.Key("AS").Name(), inherited(a, "V").Name())
+	text := "[ ]"
+	if state != "" && state != "Off" {
+		text = "[x]"
+	}
+	if !found {
+		text += " " + cmp.Or(inherited(a, "TU").Text(), inherited(a, "T").Text())
+		for _, option := range a.Key("AP").Key("N").Keys() {
+			if flags&radio != 0 && option != "Off" {
+				text += ": " + option
+			}
+		}
+		label.Y = (bottom+top)/2 - 0.35*lineOfNote
+	}
+	if d.note(text, left, label.Y+lineOfNote); found && len(d.glyphs) > drawn {
+		sign := &d.glyphs[drawn]
+		if sign.X1 = min(sign.X1, right); label.X0 > left {
+			sign.X1 = max(label.X0-wordGap*2*label.Size, left)
+		}
+	}
+}
+
+// labelOf returns a glyph of the text next to a field: on its left, or for a button
+// rather on its right.
+func labelOf(page []glyph, left, bottom, right, top float64, isButton bool) (label glyph, found bool) {
+	const farthest = 200.0
+	least := farthest
+	for _, g := range page {
+		gap := left - g.X1
+		if isButton {
+			gap = max(3*gap, g.X0-right)
+		}
+		if middle := g.Y + 0.3*g.Size; g.Turn == 0 && middle > bottom && middle < top && gap > -g.Size && gap < least && !blank(g.Text) {
+			label, least, found = g, gap, true
+		}
+	}
+	return label, found
 }
 
 // note adds the text of a field or note without an appearance, a glyph for each

@@ -112,10 +112,11 @@ func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry,
 			file.NotRead = append(file.NotRead, name)
 		}
 	}
+	parents := root.Key("StructTreeRoot").Key("ParentTree")
 	drawings = func(yield func(drawn) bool) {
 		fonts := make(map[string]*font)
 		for _, p := range pages {
-			if !yield(drawPage(p, fonts).withoutSoup(rebuilt)) {
+			if !yield(drawPage(p, fonts, parents).withoutSoup(rebuilt)) {
 				return
 			}
 		}
@@ -234,8 +235,8 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 }
 
 // drawPage draws a page; of a damaged one, what precedes the damage.
-func drawPage(p pdf.Page, fonts map[string]*font) (page drawn) {
-	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity}
+func drawPage(p pdf.Page, fonts map[string]*font, parents pdf.Value) (page drawn) {
+	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity, described: map[int]bool{}}
 	var err error
 	defer func() {
 		if r := recover(); r != nil {
@@ -248,6 +249,9 @@ func drawPage(p pdf.Page, fonts map[string]*font) (page drawn) {
 		return page
 	}
 	d.resources = p.Resources()
+	if n := p.V.Key("StructParents"); n.Kind() == pdf.Integer {
+		d.parents = entryOf(parents, n.Int64(), 0)
+	}
 	var data []byte
 	data, err = content(p.V.Key("Contents"))
 	d.draw(data)
