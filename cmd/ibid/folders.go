@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -284,37 +285,35 @@ func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.L
 		if ch.Action == ingest.Failed && isNew {
 			logger.Warn("document not read", "document", ch.Document, "reason", ch.Reason)
 		}
-		if ch.Done%256 == 0 { // so that the next question does not wait for the index
-			if _, err := f.lib.Stats(ctx, nil); err != nil {
-				return err
-			}
-		}
 		if first {
 			p.set(f.path, folderProgress{ch.Done, ch.Total, slices.Clip(trouble)})
 		}
-		return nil
+		if ch.Done%256 != 0 {
+			return nil
+		}
+		_, err := f.lib.Stats(ctx, nil) // so that the next question does not wait for the index
+		return err
 	})
 	if err == nil {
 		_, err = f.lib.Stats(ctx, nil)
 	}
-	if ctx.Err() != nil {
-		return all, ctx.Err()
-	}
-	if err != nil {
-		logger.Error("folder not read", "folder", f.path, "error", err)
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		if ctx.Err() == nil {
+			logger.Error("folder not read", "folder", f.path, "error", err)
+		}
 		return all, err
 	}
 	p.set(f.path, folderProgress{all.Seen, all.Seen, trouble})
-	said := []any{"folder", f.path, "files", news.String(), "took_ms", time.Since(start).Milliseconds()}
 	if first {
-		said[3] = all.String()
-		if all.Skipped+all.Failed > 0 {
-			said = append(said, "why", "the page /documents lists the files that couldn't be read, with the reason; "+
-				"'ibid ingest --help' lists the formats")
-		}
+		news = all
 	}
 	if first || news != (tally{}) {
-		logger.Info("folder read", said...)
+		logger = logger.With("folder", f.path, "files", news.String(), "took_ms", time.Since(start).Milliseconds())
+		if first && all.Skipped+all.Failed > 0 {
+			logger = logger.With("why", "the page /documents lists the files that couldn't be read, with the reason; "+
+				"'ibid ingest --help' lists the formats")
+		}
+		logger.Info("folder read")
 	}
 	return all, nil
 }

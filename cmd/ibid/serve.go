@@ -301,33 +301,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	}
 	srv.background = func(f func(context.Context)) { background.Go(func() { f(ctx) }) }
 	srv.startSelfTest()
-	sites := slices.DeleteFunc(slices.Clone(srv.paths), func(path string) bool { return !ingest.IsAddress(path) })
-	folders := srv.folders(srv.lib, slices.DeleteFunc(slices.Clone(srv.paths), ingest.IsAddress), srv.crawlConfig, srv.Watch)
-	background.Go(func() { srv.progress.sync(ctx, folders, srv.logger) })
-	background.Go(func() { srv.followSites(ctx, sites) })
-	background.Go(func() {
-		for _, u := range srv.shelves.all() {
-			if err := u.Sync(ctx); err != nil && ctx.Err() == nil {
-				srv.logger.Error("uploads not read", "root", u.Root.Name, "error", err)
-			}
-		}
-	})
-
-	background.Go(func() {
-		if err := clearSetups(srv.Data); err != nil {
-			srv.logger.Warn("the folder of an interrupted setup was not removed", "error", err)
-		}
-	})
-	background.Go(func() { srv.followParts(ctx) })
-	background.Go(func() { srv.encode(ctx, srv.lib, srv.logger) })
-
-	if srv.using.Load().model.Model == "" {
-		background.Go(func() {
-			for _, s := range findModels(ctx, usualServers, listener.Addr().String()) {
-				srv.logger.Info(s.hint())
-			}
-		})
-	}
+	srv.startBackground(listener.Addr().String())
 	server := web.NewHTTPServer(srv.Addr, handler)
 	asks, cut := context.WithCancel(web.WithStop(retrieve.WithWait(context.WithoutCancel(ctx), requestWait), ctx))
 	defer cut()
@@ -344,6 +318,37 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		return err
 	}
 	return nil
+}
+
+// startBackground starts the work that goes on while requests are answered at addr.
+func (srv *server) startBackground(addr string) {
+	sites := slices.DeleteFunc(slices.Clone(srv.paths), func(path string) bool { return !ingest.IsAddress(path) })
+	folders := srv.folders(srv.lib, slices.DeleteFunc(slices.Clone(srv.paths), ingest.IsAddress), srv.crawlConfig, srv.Watch)
+	srv.background(func(ctx context.Context) { srv.progress.sync(ctx, folders, srv.logger) })
+	srv.background(func(ctx context.Context) { srv.followSites(ctx, sites) })
+	srv.background(func(ctx context.Context) {
+		for _, u := range srv.shelves.all() {
+			if err := u.Sync(ctx); err != nil && ctx.Err() == nil {
+				srv.logger.Error("uploads not read", "root", u.Root.Name, "error", err)
+			}
+		}
+	})
+
+	srv.background(func(context.Context) {
+		if err := clearSetups(srv.Data); err != nil {
+			srv.logger.Warn("the folder of an interrupted setup was not removed", "error", err)
+		}
+	})
+	srv.background(srv.followParts)
+	srv.background(func(ctx context.Context) { srv.encode(ctx, srv.lib, srv.logger) })
+
+	if srv.using.Load().model.Model == "" {
+		srv.background(func(ctx context.Context) {
+			for _, s := range findModels(ctx, usualServers, addr) {
+				srv.logger.Info(s.hint())
+			}
+		})
+	}
 }
 
 // drain lets requests and runs end, and cuts off those that take too long.

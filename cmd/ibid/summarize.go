@@ -55,11 +55,8 @@ const summaryRun = "ibid summarize"
 
 // Run summarizes a file, a folder or standard input.
 func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
-	if c.Input == "" && !c.Resume {
-		return usageError("name what to summarize, a file, a folder or - for standard input, or --resume the last interrupted run")
-	}
-	if c.Parallel < 1 {
-		return usageError("--parallel %d: give the number of concurrent calls, 1 or more", c.Parallel)
+	if err := c.check(); err != nil {
+		return err
 	}
 	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
@@ -80,15 +77,10 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	e := c.endpointConfig
-	if e.BaseURL = spec.BaseURL; spec.Chosen {
-		e.NoVariable, e.APIKeyFile = true, storedKey(c.Data, e.BaseURL)
-	}
-	answerer, err := newAnswerer(spec.modelConfig, e, s.getenv)
+	answerer, err := c.answerer(spec, s)
 	if err != nil {
 		return err
 	}
-	answerer.Parallel = c.Parallel
 	if run == nil {
 		if run, err = replay.Begin(ctx, store.Ledger(), summaryRun, spec); err != nil && ctx.Err() == nil {
 			s.say("if this is interrupted, it cannot be resumed: %v", err)
@@ -121,6 +113,29 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return &exitError{code: exitPartial}
 	}
 	return nil
+}
+
+func (c *summarizeCmd) check() error {
+	if c.Input == "" && !c.Resume {
+		return usageError("name what to summarize, a file, a folder or - for standard input, or --resume the last interrupted run")
+	}
+	if c.Parallel < 1 {
+		return usageError("--parallel %d: give the number of concurrent calls, 1 or more", c.Parallel)
+	}
+	return nil
+}
+
+// answerer returns the answerer with the spec's model.
+func (c *summarizeCmd) answerer(spec summarySpec, s surroundings) (*answer.Answerer, error) {
+	e := c.endpointConfig
+	if e.BaseURL = spec.BaseURL; spec.Chosen {
+		e.NoVariable, e.APIKeyFile = true, storedKey(c.Data, e.BaseURL)
+	}
+	answerer, err := newAnswerer(spec.modelConfig, e, s.getenv)
+	if err == nil {
+		answerer.Parallel = c.Parallel
+	}
+	return answerer, err
 }
 
 // finishRun deletes the record of a finished run. Of an unfinished one it prints
