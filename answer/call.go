@@ -109,7 +109,10 @@ func (c *caller) warnCutPrompt(k *call) {
 	if !k.tokens.Reported || k.tokens.Prompt <= 0 {
 		return
 	}
-	sent := c.size(k.prompt)
+	sent := k.planned
+	if k.prompt.Verdict {
+		sent = c.size(k.prompt)
+	}
 	if sent < minCheckedPrompt || float64(k.tokens.Prompt) >= ingest.LeastShare(k.prompt.System+"\n"+k.prompt.User)*float64(sent) {
 		return
 	}

@@ -74,19 +74,22 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 
 // pack packs passages into batches: the likeliest first where not all find a place.
 func (r *asking) pack(kept []retrieve.Passage, first, later Role, most int) ([]retrieve.Passage, []prompt.Batch, int, error) {
-	if r.summary == nil {
-		trial := *r.writer // so that nothing counts as shortened
-		if _, packed, err := trial.Pack(kept, r.promptOf(first), r.promptOf(later), most); err == nil && packed < len(kept) {
-			kept = alternate(r.byChance(kept), kept)
-		}
-	}
+	before := *r.writer
 	batches, packed, err := r.writer.Pack(kept, r.promptOf(first), r.promptOf(later), most)
+	if err == nil && packed < len(kept) && r.summary == nil {
+		*r.writer = before // what was shortened in these does not count
+		kept = alternate(r.byChance(kept), kept)
+		batches, packed, err = r.writer.Pack(kept, r.promptOf(first), r.promptOf(later), most)
+	}
 	return kept, batches, packed, err
 }
 
 // hinders says why no step is made with a batch; empty where one can be. That a first
 // step cannot be made is an error.
 func (l *refiner) hinders(b prompt.Batch) (string, error) {
+	if l.steps == 0 && l.budget <= 0 {
+		return "", nil // to measure the prompt takes time
+	}
 	role, draft := RoleRefine, l.writer.Count(l.draft)
 	if l.draft == "" {
 		role = RoleAnswer
