@@ -87,8 +87,8 @@ func (r *asking) pack(kept []retrieve.Passage, first, later Role, most int) ([]r
 // hinders says why no step is made with a batch; empty where one can be. That a first
 // step cannot be made is an error.
 func (l *refiner) hinders(b prompt.Batch) (string, error) {
-	if l.steps == 0 && l.budget <= 0 {
-		return "", nil // to measure the prompt takes time
+	if l.steps == 0 && !l.repeated {
+		return "", nil // it was packed into what the budget has left
 	}
 	role, draft := RoleRefine, l.writer.Count(l.draft)
 	if l.draft == "" {

@@ -204,11 +204,15 @@ func largest(values []float32, k int) []int {
 // fast as dot, and the same on every machine.
 func nearness(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
-	for ; len(a) >= 4 && len(b) >= 4; a, b = a[4:], b[4:] {
+	for ; len(a) >= 8 && len(b) >= 8; a, b = a[8:], b[8:] {
 		s0 += float32(a[0] * b[0]) // the conversions forbid fused multiply-adds
 		s1 += float32(a[1] * b[1])
 		s2 += float32(a[2] * b[2])
 		s3 += float32(a[3] * b[3])
+		s0 += float32(a[4] * b[4])
+		s1 += float32(a[5] * b[5])
+		s2 += float32(a[6] * b[6])
+		s3 += float32(a[7] * b[7])
 	}
 	for i := range a {
 		s0 += float32(a[i] * b[i])

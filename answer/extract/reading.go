@@ -65,6 +65,17 @@ type passageReading struct {
 // a name with an underscore or a capital inside, a flag, a call, a path.
 var codeForm = regexp.MustCompile("`|\\pL\\(\\)|\\pL\\.\\p{Ll}+\\(|\\b\\p{Ll}+\\p{Lu}\\p{Ll}|\\s--\\p{Ll}|\\s/\\pL+/|(?m:^[^|]*[\\pL\\d]_\\pL[^|]*$)")
 
+// hasCode reports whether a text has a codeForm. The expression is slow, and most texts
+// have none of its signs.
+func hasCode(text string) bool {
+	lower := false
+	return strings.ContainsFunc(text, func(r rune) bool {
+		camel := lower && unicode.IsUpper(r)
+		lower = unicode.IsLower(r)
+		return camel || strings.ContainsRune("`(/_-", r)
+	}) && codeForm.MatchString(text)
+}
+
 // notAlike is the cosine up to which two words are unrelated; from there to 1
 // nearness grows evenly.
 const notAlike = .2
@@ -134,7 +145,7 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		if p.Scores.Coverage > 0 {
 			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)
 		}
-		if p.Format == "code" || codeForm.MatchString(p.Text) || indentsCode(p) && strings.Contains(p.Text, "\n    ") {
+		if p.Format == "code" || hasCode(p.Text) || indentsCode(p) && strings.Contains(p.Text, "\n    ") {
 			d.technical += 1 / float64(len(passages))
 		}
 		d.passages[p.ID] = read

@@ -97,7 +97,7 @@ func oneLine(s string) string { return Inert(strings.Join(strings.Fields(Inert(s
 func Inert(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d': // the last two join letters in some scripts
+		case ' ' <= r && r <= '~', r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d': // the last two join letters in some scripts
 			return r
 		case r == utf8.RuneError,
 			unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r),
@@ -106,7 +106,10 @@ func Inert(s string) string {
 		}
 		return r
 	}, s)
-	return RoundLabels(labelLike.ReplaceAllString(s, "($1)"), maxForgedLabel)
+	if strings.ContainsAny(s, "[【［〔") {
+		s = labelLike.ReplaceAllString(s, "($1)")
+	}
+	return RoundLabels(s, maxForgedLabel)
 }
 
 // maxForgedLabel is above any label of an answer.

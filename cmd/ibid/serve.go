@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,11 +68,6 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	paths, err := c.checkFolders(c.Folders, c.Data)
 	if err != nil {
 		return err
-	}
-	// The rest of the heap is garbage soon. With the usual 100, five hundred readers
-	// at once need 339 MB; with 50, an answer costs about 5 ms more.
-	if s.getenv("GOGC") == "" {
-		debug.SetGCPercent(70)
 	}
 	srv := &server{
 		serveCmd: c, surroundings: s, paths: paths, added: make(chan string), logger: newLogger(s.stderr, c.LogLevel, c.JSON),
