@@ -262,10 +262,21 @@ func spell(words []word) (text string, starts []int) {
 }
 
 // lacksSubject reports whether a claim begins with a word that says something and is in
-// no passage. After an opening phrase and a comma the subject may be anywhere.
+// no passage, or that is all that the passages lack of it if an article is before it. After
+// an opening phrase and a comma the subject may be anywhere.
 func (c *cover) lacksSubject(claim []word) bool {
 	const phrase = 6 // words
-	if len(claim) == 0 || claim[0].kind != plain || !claim[0].capital || isNegator(claim[0].plain) || c.keys[claim[0].key] {
+	if len(claim) < 2 || !claim[0].capital {
+		return false
+	}
+	subject, article := claim[0], slices.Contains([]string{"the", "a", "an"}, claim[0].plain)
+	if article {
+		subject = claim[1]
+	}
+	lacking := func(w word) bool { return !c.keys[w.key] }
+	if subject.kind != plain || isNegator(subject.plain) || !lacking(subject) || article && slices.ContainsFunc(c.claim, func(w word) bool {
+		return lacking(w) && w.key != subject.key
+	}) {
 		return false
 	}
 	return !slices.ContainsFunc(claim[1:min(len(claim), phrase+1)], func(w word) bool { return w.parted })
