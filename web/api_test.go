@@ -191,9 +191,9 @@ func TestReadiness(t *testing.T) {
 // whether all chunks are encoded.
 func TestModelDetail(t *testing.T) {
 	var events []answer.Event
-	encoded, distrust := 5000, ""
+	encoded, tested := 5000, ""
 	e := newHandler(t, func(o *Options) {
-		o.Distrust = func(context.Context) string { return distrust }
+		o.SelfTest = func(context.Context) string { return tested }
 		o.Encoded = func() (int, int) { return encoded, 5000 }
 		o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
 			for _, e := range events {
@@ -221,8 +221,8 @@ func TestModelDetail(t *testing.T) {
 			t.Errorf("after %T: %+v, %v", tt.events[0], r, err)
 		}
 	}
-	distrust = "it answered 1 of 4 questions"
-	if got := call(e, "GET", "/readyz", "").Body.String(); !strings.Contains(got, distrust) || !strings.Contains(got, "--no-self-test") ||
+	tested = "the model did not pass its self-test"
+	if got := call(e, "GET", "/readyz", "").Body.String(); !strings.Contains(got, tested) ||
 		!strings.Contains(got, "4210 of 5000") {
 		t.Error(got)
 	}

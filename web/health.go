@@ -29,7 +29,7 @@ type health struct {
 	indexing  func() Indexing
 	reachable func(context.Context) error
 	detail    func() string
-	distrust  func(context.Context) string
+	selfTest  func(context.Context) string
 	encoded   func() (done, total int)
 	logger    *slog.Logger
 
@@ -51,8 +51,8 @@ type readiness struct {
 	Indexing
 	// Reason says why the server is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Detail says that the model did not pass its self-test or gave no answer to the last
-	// question, how many chunks are encoded while some are not, and that an earlier search
+	// Detail says that the model gave no answer to the last question, did not pass its
+	// self-test or has not ended it, how many chunks are encoded while some are not, and that an earlier search
 	// index is searched.
 	Detail string `json:"detail,omitempty"`
 }
@@ -64,8 +64,8 @@ const storeTimeout = 2 * time.Second
 // store is logged, once.
 func (h *health) ready(c echo.Context) error {
 	r := readiness{Indexing: h.indexing(), Detail: h.detail()}
-	if why := h.distrust(c.Request().Context()); why != "" {
-		r.Detail = "the model did not pass its self-test (" + why + "): sentences are quoted instead (--no-self-test overrules this)"
+	if why := h.selfTest(c.Request().Context()); why != "" {
+		r.Detail = strings.TrimPrefix(r.Detail+"; "+why, "; ")
 	}
 	if done, total := h.encoded(); done < total {
 		r.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d of %d chunks encoded", r.Detail, done, total), "; ")

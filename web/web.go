@@ -156,9 +156,9 @@ type Options struct {
 	// Model returns the name of the model that writes answers, shown on the page; empty for
 	// none.
 	Model func(ctx context.Context) string
-	// Distrust says why answers are quoted although there is a model: what its self-test
-	// found. Empty if the model is believed; may be nil.
-	Distrust func(ctx context.Context) string
+	// SelfTest says that the model did not pass its self-test, or that this has not ended.
+	// Empty if it has passed; may be nil.
+	SelfTest func(ctx context.Context) string
 	// Suggest asks that model for about n questions that the passages answer; may be nil.
 	Suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)
 	// Version is shown on the page and by GET /healthz.
@@ -260,8 +260,8 @@ func New(o Options) (*echo.Echo, error) {
 	if o.Encoded == nil {
 		o.Encoded = func() (done, total int) { return 0, 0 }
 	}
-	if o.Distrust == nil {
-		o.Distrust = func(context.Context) string { return "" }
+	if o.SelfTest == nil {
+		o.SelfTest = func(context.Context) string { return "" }
 	}
 	o.Metrics.server.Store(&serverState{limiter, asking.catalog, o.Figures, o.Encoded, o.Logger})
 	h := &handlers{limiter: limiter, pages: pages, catalog: asking.catalog, documents: documents, asking: asking, runs: runs,
@@ -274,7 +274,7 @@ func New(o Options) (*echo.Echo, error) {
 		settings:  &settingsHandlers{o.Settings, asking.answering, o.SettingsCode},
 		key:       &keyForm{guard, pages},
 		health: &health{version: o.Version, indexing: asking.indexing, reachable: o.Reachable, detail: asking.modelDetail,
-			distrust: o.Distrust, encoded: o.Encoded, logger: o.Logger}}
+			selfTest: o.SelfTest, encoded: o.Encoded, logger: o.Logger}}
 	return h.newRouter(&o, guard, pages)
 }
 

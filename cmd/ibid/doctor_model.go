@@ -12,6 +12,7 @@ import (
 	"ibid/answer/openai"
 	"ibid/answer/trial"
 	"ibid/ingest"
+	"ibid/retrieve/state"
 )
 
 // checkModels tries the endpoint with every model that is configured. It returns
@@ -50,7 +51,7 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 	}
 	if reached {
 		up.add(checkWindow(ctx, a.Model, c.ContextTokens))
-		c.checkTrial(ctx, a, up)
+		c.checkTrial(ctx, s, a, up)
 	}
 	return nil
 }
@@ -166,7 +167,8 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 		sent, last.Usage.Prompt, took, window)
 }
 
-func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *checkup) {
+// checkTrial tries the models, and keeps the result for later answers.
+func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.Answerer, up *checkup) {
 	if c.NoSelfTest {
 		return
 	}
@@ -182,7 +184,16 @@ func (c *doctorCmd) checkTrial(ctx context.Context, a *answer.Answerer, up *chec
 		judge.State = stateWarning
 		judge.Next = "it is not asked to judge: select another --gate-model, or ask it all the same with --no-self-test"
 	}
-	up.add(judge, writerFinding(r), ok("self-test", "%d tokens", r.Tokens))
+	kept := ok("self-test", "%d tokens", r.Tokens)
+	if c.remote() || c.exists() {
+		err := c.withStore(ctx, s, func(store *state.Store) error {
+			return keepTrial(ctx, store, c.modelConfig, c.endpointConfig, r)
+		})
+		if err != nil {
+			kept = warning("self-test", "its result could not be stored: "+err.Error(), "a server tries the model again")
+		}
+	}
+	up.add(judge, writerFinding(r), kept)
 }
 
 // writerFinding is the result of a self-test of the model that writes.

@@ -13,12 +13,22 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/trial"
+	"ibid/retrieve/state"
 )
 
 // trialNote is the name of the note in the store with the result of the models' trial.
 func trialNote(c modelConfig, e endpointConfig) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", e.BaseURL, c.Model, c.GateModel, trial.Questions()))
 	return "self-test " + hex.EncodeToString(sum[:8])
+}
+
+// keepTrial stores the result of the models' trial.
+func keepTrial(ctx context.Context, store *state.Store, c modelConfig, e endpointConfig, r trial.Result) error {
+	note, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return store.SetNote(ctx, trialNote(c, e), string(note))
 }
 
 // tried returns the result of the models' trial; false if there was none.
@@ -36,23 +46,39 @@ func (l *openedLibrary) tried(ctx context.Context, c modelConfig, e endpointConf
 // writer returns the model that writes answers; empty if they are quoted, as they are
 // where the model did not pass its self-test.
 func (srv *server) writer(ctx context.Context) string {
-	if srv.distrust(ctx) != "" {
+	if r, _ := srv.tested(ctx); r.Trust().Distrust != "" {
 		return ""
 	}
 	return srv.now(ctx).model.Model
 }
 
-// distrust says why the model is not believed; empty if it is.
-func (srv *server) distrust(ctx context.Context) string {
+// tested returns the result of the self-test of the model in use; false if one is still to
+// come.
+func (srv *server) tested(ctx context.Context) (r trial.Result, known bool) {
 	m := srv.now(ctx)
 	if m.model.Model == "" || m.model.NoSelfTest {
-		return ""
+		return r, true
 	}
-	r, _, err := srv.lib.tried(ctx, m.model, m.endpoint)
+	r, known, err := srv.lib.tried(ctx, m.model, m.endpoint)
 	if err != nil && ctx.Err() == nil {
 		srv.logger.Warn("the result of the model's self-test is unknown: the model is shown as the writer", "error", err)
 	}
-	return r.Trust().Distrust
+	return r, known || err != nil
+}
+
+// unmeasured says that a model has not been tried yet.
+const unmeasured = "the model is believed until its self-test has ended, which begins after an answer"
+
+// selfTest says what /readyz tells about the self-test.
+func (srv *server) selfTest(ctx context.Context) string {
+	r, known := srv.tested(ctx)
+	switch why := r.Trust().Distrust; {
+	case !known:
+		return unmeasured
+	case why != "":
+		return "the model did not pass its self-test (" + why + "): sentences are quoted instead (--no-self-test overrules this)"
+	}
+	return ""
 }
 
 // believe has an answerer believe its models as far as they were found to work.
@@ -102,11 +128,7 @@ func (srv *server) newSelfTest(ctx context.Context, m *models) (*selfTest, error
 	}
 	t := &selfTest{models: *m.answerer, logger: srv.logger, trust: r.Trust(),
 		keep: func(ctx context.Context, r trial.Result) error {
-			note, err := json.Marshal(r)
-			if err != nil {
-				return err
-			}
-			return srv.lib.State.SetNote(ctx, trialNote(m.model, m.endpoint), string(note))
+			return keepTrial(ctx, srv.lib.State, m.model, m.endpoint, r)
 		}}
 	t.models.Style = "" // the answers are compared with known ones
 	m.answerer.Trust = t.question

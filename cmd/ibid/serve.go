@@ -248,7 +248,7 @@ func (srv *server) handler() (http.Handler, error) {
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, UserRate: srv.UserRate, TrustProxies: proxies, SignIn: signIn,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: srv.citing(),
-		Model: srv.writer, Distrust: srv.distrust,
+		Model: srv.writer, SelfTest: srv.selfTest,
 		Suggest: func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error) {
 			return srv.now(ctx).answerer.Suggest(ctx, passages, n)
 		},

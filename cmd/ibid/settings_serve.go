@@ -170,6 +170,8 @@ func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	} else if why := m.test.unfinished(); why != nil {
 		shown.SelfTest = new(onPage(warning("self-test", "not finished: "+why.Error(),
 			"the model is believed until it has been tried: after the next question, or when the server is started again")))
+	} else {
+		shown.SelfTest = new(onPage(ok("self-test", "%s", unmeasured)))
 	}
 	return shown, err
 }
