@@ -180,11 +180,8 @@ func tableBlocks(rows [][]cell, names int) []Block {
 	for _, row := range rows {
 		columns = max(columns, len(row))
 		for _, c := range row {
+			all, notes = append(all, c.blocks...), append(notes, notesIn(c.blocks)...)
 			for _, b := range c.blocks {
-				all = append(all, b)
-				if b.note {
-					notes = append(notes, b)
-				}
 				layout = layout || b.Kind == Heading || b.Kind == HTML || b.Kind == Table && len(b.Rows) > 1
 			}
 		}

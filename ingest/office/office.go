@@ -56,6 +56,7 @@ type file struct {
 	held    int      // cells and paragraphs that are not written yet
 	below   int      // 1 when all headings are below the title
 	deleted int      // deletions among tracked changes
+	symbols int      // characters of symbol fonts whose meaning is not known
 	heads   []string // headers and footers so far
 	box     string   // of the content control that is read; it replaces its sign
 	partial []string
@@ -87,6 +88,9 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 	if f.deleted > 0 {
 		f.note("deletions of tracked changes are left out: %d", f.deleted)
 	}
+	if f.symbols > 0 {
+		f.note("signs of symbol fonts are left out: %d", f.symbols)
+	}
 	return f.partial, nil
 }
 
@@ -103,20 +107,29 @@ func picture(text string) (b Block, ok bool) {
 // runningHeads is the label of what is at the edge of pages.
 const runningHeads = "Header or footer"
 
-// running returns a header or footer, once, and not one that only counts pages.
-func (f *file) running(label string, blocks []Block) []Block {
-	text := label + ": " + oneLine(lineOf(blocks))
-	words := -len(strings.Fields(label))
+// running returns a header or footer with its pictures, each once, and not one that
+// only counts pages.
+func (f *file) running(label string, blocks []Block) (out []Block) {
+	text := lineOf(blocks)
+	words := 0
 	for word := range strings.FieldsSeq(text) {
 		if strings.IndexFunc(word, unicode.IsLetter) >= 0 {
 			words++
 		}
 	}
-	if words < 2 || slices.Contains(f.heads, text) {
-		return nil
+	if words > 1 || words == 1 && !strings.ContainsFunc(text, unicode.IsDigit) {
+		out = append(out, Block{Text: label + ": " + text})
 	}
-	f.heads = append(f.heads, text)
-	return []Block{{Text: text}}
+	out = slices.DeleteFunc(append(out, notesIn(blocks)...), func(b Block) bool { return slices.Contains(f.heads, b.Text) })
+	for _, b := range out {
+		f.heads = append(f.heads, b.Text)
+	}
+	return out
+}
+
+// notesIn returns the blocks that go below others.
+func notesIn(blocks []Block) []Block {
+	return slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool { return !b.note })
 }
 
 // note records once what could not be read.

@@ -60,7 +60,7 @@ func (f *file) slide(part string, n int) {
 // writeShapes writes the shapes of a slide, its title first.
 func (f *file) writeShapes(n int, shapes []shape) {
 	title := slices.IndexFunc(shapes, func(sh shape) bool {
-		return (sh.place == "title" || sh.place == "ctrTitle") && len(sh.blocks) > 0
+		return (sh.place == "title" || sh.place == "ctrTitle") && lineOf(sh.blocks) != ""
 	})
 	if title >= 0 {
 		text := lineOf(shapes[title].blocks)
@@ -72,9 +72,10 @@ func (f *file) writeShapes(n int, shapes []shape) {
 		f.write(Block{Kind: Untitled, Level: 1})
 	}
 	for i, sh := range shapes {
-		if i != title {
-			f.write(sh.blocks...)
+		if i == title {
+			sh.blocks = notesIn(sh.blocks)
 		}
+		f.write(sh.blocks...)
 	}
 }
 
@@ -92,12 +93,8 @@ func (s *slideReader) readShapes(part string) error {
 				default:
 					s.shapes = append(s.shapes, sh)
 				}
-			case "pic":
-				x.find(func(e element) {
-					if e.Name.Local == "cNvPr" {
-						s.shapes = append(s.shapes, shape{blocks: s.drawn(e)})
-					}
-				})
+			case "cNvPr":
+				s.shapes = append(s.shapes, shape{blocks: s.drawn(e)})
 			case "Fallback", "extLst", "timing", "transition":
 			default:
 				x.each(do)
@@ -109,6 +106,7 @@ func (s *slideReader) readShapes(part string) error {
 
 // shape reads the content of a shape.
 func (s *slideReader) shape(x *xmlReader) (sh shape) {
+	var described []Block
 	var do func(e element)
 	do = func(e element) {
 		switch e.Name.Local {
@@ -120,12 +118,15 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 			sh.blocks = append(sh.blocks, s.table(x, func(out func(Block)) func(e element) { return cellReader(x, out) })...)
 		case "chart", "relIds":
 			sh.blocks = append(sh.blocks, s.drawn(e)...)
-		case "Fallback", "extLst", "style", "pic":
+		case "cNvPr":
+			described = append(described, s.drawn(e)...)
+		case "Fallback", "extLst", "style":
 		default:
 			x.each(do)
 		}
 	}
 	x.each(do)
+	sh.blocks = append(sh.blocks, described...)
 	return sh
 }
 

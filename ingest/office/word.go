@@ -3,6 +3,7 @@ package office
 import (
 	"bytes"
 	"cmp"
+	"strconv"
 	"strings"
 )
 
@@ -95,11 +96,11 @@ func (d *wordReader) noteBlocks(key noteKey) []Block {
 	case key.label != "comment":
 		name += " " + key.id
 	}
-	text := lineOf(n.blocks)
-	if text == "" {
-		return nil
+	pictures := notesIn(n.blocks)
+	if text := lineOf(n.blocks); text != "" {
+		return append([]Block{{Text: name + ": " + text, note: true}}, pictures...)
 	}
-	return []Block{{Text: name + ": " + text, note: true}}
+	return pictures
 }
 
 // reader returns a function that reads an element with paragraphs and tables at any
@@ -188,6 +189,30 @@ func field(x *xmlReader) string {
 	return box
 }
 
+// symbols are the characters of symbol fonts that have a meaning in a text, by code.
+var symbols = map[string]map[uint64]string{
+	"Wingdings": {0xfc: "✓", 0xfb: "✗", 0xfe: "☑", 0xfd: "☒", 0x78: "☒", 0xa8: "☐", 0x6f: "☐", 0x71: "☐", 0x72: "☐", 0x6c: "●",
+		0x6e: "■", 0xa7: "▪", 0x9f: "•", 0xd8: "➢", 0xe0: "→", 0xdf: "←", 0xe1: "↑", 0xe2: "↓", 0xe8: "→", 0xf0: "⇨", 0xf3: "⇔",
+		0x4a: "☺", 0x4c: "☹", 0x28: "☎", 0x2a: "✉", 0xab: "★"},
+	"Wingdings 2": {0x50: "✓", 0x4f: "✗", 0x52: "☑", 0x53: "☒", 0x54: "☒", 0xa3: "☐"},
+	"Symbol": {0xb7: "•", 0xae: "→", 0xac: "←", 0xab: "↔", 0xde: "⇒", 0xa3: "≤", 0xb3: "≥", 0xb1: "±", 0xb4: "×", 0xb9: "≠",
+		0xbb: "≈", 0xa5: "∞", 0xb0: "°", 0x61: "α", 0x62: "β", 0x67: "γ", 0x64: "δ", 0x65: "ε", 0x6c: "λ", 0x6d: "μ", 0x70: "π",
+		0x73: "σ", 0x44: "Δ", 0x53: "Σ", 0x57: "Ω"},
+}
+
+// symbol returns the character of a code in a font; one that is not known is counted.
+func (f *file) symbol(font, code string) string {
+	n, err := strconv.ParseUint(code, 16, 16)
+	if known := symbols[font]; known[n&0xff] != "" {
+		return known[n&0xff]
+	}
+	if err == nil && n >= ' ' && (n < 0xe000 || n >= 0xf900) { // not of a font's own
+		return string(rune(n))
+	}
+	f.symbols++
+	return ""
+}
+
 // foreign reads a part in HTML.
 func (d *wordReader) foreign(id string, out func(Block)) {
 	part, ok := byID(d.relations, id)
@@ -269,7 +294,11 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	case "ffData":
 		p.text.WriteString(field(x))
 	case "sym":
-		p.text.WriteString(d.box)
+		sign := d.box
+		if sign == "" {
+			sign = d.symbol(attr(e, "font"), attr(e, "char"))
+		}
+		p.text.WriteString(sign)
 		d.box = ""
 	case "t":
 		if d.box != "" {
