@@ -80,6 +80,16 @@ func TestExtract(t *testing.T) {
 			"Harbour berth – 2024: 150[1]",
 		},
 		{
+			"the row of the boat that is asked for, and its column", "When is the last harbour tour of the sailing boat?",
+			found{page("Harbour tours", "Boat: Rowing boat | First tour: 9:00 | Last tour: 17:00\nBoat: Sailing boat | First tour: 10:00 | Last tour: 19:00")},
+			"Sailing boat – Last tour: 19:00[1]",
+		},
+		{
+			"no row of another boat", "What is the harbour fee for the fishing boat?",
+			found{page("Harbour fees", "Boats and harbour fees.\n\nBoat: Rowing boat | Fee: 12\nBoat: Sailing boat | Fee: 45\n\nAsk about harbour fees at the office.")},
+			"Ask about harbour fees at the office.[1]",
+		},
+		{
 			"a row that a code names", "What is the hull of the harbour boat Teal made of?",
 			found{page("Harbour boats", "id: K2 | name: Dipper | built: 1998 | hull: oak\nid: K3 | name: Teal | built: 2001 | hull: steel")},
 			"id: K3; name: Teal; hull: steel[1]",

@@ -71,6 +71,7 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		}
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
+	d.ruleOut(kept, all)
 	vectors, err := d.embed(ctx, texts)
 	if err != nil {
 		return nil, err
