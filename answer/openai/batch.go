@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"ibid/ingest"
 )
 
@@ -15,8 +13,7 @@ import (
 // with waiting texts, runs some of them at a time, and delays all of them when
 // the server asks one to wait.
 type batcher struct {
-	e     *Embedder
-	limit *rate.Limiter // nil without a rate
+	e *Embedder
 
 	mu      sync.Mutex
 	waiting []batchItem
@@ -154,12 +151,6 @@ func (b *batcher) waitTurn(ctx context.Context) *Error {
 		case <-ctx.Done():
 			return b.e.interrupted(ctx)
 		}
-	}
-	if b.limit != nil && b.limit.Wait(ctx) != nil {
-		if ctx.Err() == nil { // the wait would outlast the deadline
-			return b.e.fail(RateLimited, nil, "the rate limit that is set leaves no time for it")
-		}
-		return b.e.interrupted(ctx)
 	}
 	return nil
 }

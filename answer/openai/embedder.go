@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/sashabaranov/go-openai"
-	"golang.org/x/time/rate"
 )
 
 // An Embedder makes vectors; it is a [retrieve.Embedder], safe for concurrent
@@ -39,9 +38,6 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	}
 	e := &Embedder{upstream: u}
 	e.batches.e = e
-	if o.PerMinute > 0 {
-		e.batches.limit = rate.NewLimiter(rate.Limit(float64(o.PerMinute)/60), 1)
-	}
 	first, err := e.Embed(ctx, []string{"dimensions"})
 	if err != nil {
 		return nil, err

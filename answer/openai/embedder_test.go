@@ -173,21 +173,6 @@ func TestRetryAfterHoldsAll(t *testing.T) {
 	})
 }
 
-// TestRateIsKept: requests are spread over the minute.
-func TestRateIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &openaitest.Handler{}
-		e := newEmbedder(t, h, openai.Options{BatchTexts: 1, PerMinute: 30})
-		begun := time.Now()
-		if _, err := e.Embed(t.Context(), []string{"a", "b", "c", "d", "e"}); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begun); took < 8*time.Second || took > 11*time.Second {
-			t.Errorf("five requests took %v", took)
-		}
-	})
-}
-
 // TestOneCallsFaultIsItsOwn: a text that the server does not accept fails its
 // own call, not those that shared the request.
 func TestOneCallsFaultIsItsOwn(t *testing.T) {

@@ -51,11 +51,10 @@ type Options struct {
 	Retries int
 
 	// BatchTexts and BatchTokens bound one request; 0 means [DefaultBatchTexts] and
-	// [DefaultBatchTokens]. Only an [Embedder] uses them, and the two that follow.
+	// [DefaultBatchTokens]. Only an [Embedder] uses them, and Parallel.
 	BatchTexts, BatchTokens int
 	// Parallel is how many requests run at a time; 0 means [DefaultParallel].
-	// PerMinute is how many are made in a minute; 0 means no limit.
-	Parallel, PerMinute int
+	Parallel int
 
 	// Transport sends the requests; nil means one that bounds dialing, handshake
 	// and header size.

@@ -60,7 +60,6 @@ type embedConfig struct {
 
 	EmbedBaseURL  string `help:"Endpoint of the embedding model; default: --base-url." placeholder:"URL" group:"Store"`
 	EmbedParallel int    `help:"Concurrent requests to the embedding model." default:"4" placeholder:"N" group:"Store"`
-	EmbedRate     int    `help:"Requests per minute to the embedding model; 0: no limit." default:"0" placeholder:"N" group:"Store"`
 	endpointConfig
 }
 

@@ -185,7 +185,6 @@ func (c *corpus) measure(
 	ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric,
 ) error {
 	depth := slices.MaxFunc(metrics, func(a, b eval.Metric) int { return a.K - b.K }).K
-	own := ownEntries(set)
 	indexes := make([]*retrieve.Index, len(searches))
 	deeper := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
@@ -203,18 +202,12 @@ func (c *corpus) measure(
 		}
 	}
 	return askAll(ctx, c.surroundings, "queries", len(queries), runtime.GOMAXPROCS(0), func(ctx context.Context, at int) error {
-		q, wanted := queries[at], depth
-		if own[q.ID] {
-			wanted++
-		}
+		q := queries[at]
 		grades := c.grades(set.Grades[q.ID])
 		for i, x := range indexes {
-			ranking, err := c.rank(ctx, x, deeper[i], q.Text, grades, wanted)
+			ranking, err := c.rank(ctx, x, deeper[i], q.Text, grades, depth)
 			if err != nil {
 				return fmt.Errorf("asking the query %s: %w", q.ID, err)
-			}
-			if own[q.ID] {
-				ranking = slices.DeleteFunc(ranking, func(id string) bool { return id == c.stored[q.ID] })
 			}
 			for m, metric := range metrics {
 				searches[i].values[m][at] = metric.Of(ranking, grades)
@@ -233,23 +226,6 @@ func (c *corpus) indexOf(ctx context.Context, x measuredSearch) (*retrieve.Index
 		return nil, err
 	}
 	return index, index.Encode(ctx, retrieve.Encoding{Workers: runtime.GOMAXPROCS(0), Progress: metered(c.stderr, "chunks encoded")})
-}
-
-// ownEntries returns the queries that are documents of the corpus, with the same
-// words and id. As in BEIR, such a document does not count as a result.
-func ownEntries(set *eval.Set) map[string]bool {
-	fold := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	texts := make(map[string]string, len(set.Queries))
-	for _, q := range set.Queries {
-		texts[q.ID] = fold(q.Text)
-	}
-	own := make(map[string]bool)
-	for _, d := range set.Documents {
-		if text, ok := texts[d.ID]; ok && text == fold(d.Text) {
-			own[d.ID] = true
-		}
-	}
-	return own
 }
 
 func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measuredSearch, metrics []eval.Metric) error {

@@ -297,10 +297,10 @@ func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (
 		return nil, err
 	}
 	o.BaseURL = cmp.Or(c.EmbedBaseURL, c.BaseURL)
-	if c.EmbedParallel < 0 || c.EmbedRate < 0 {
-		return nil, usageError("--embed-parallel and --embed-rate count requests: give 0 or more")
+	if c.EmbedParallel < 0 {
+		return nil, usageError("--embed-parallel counts requests: give 0 or more")
 	}
-	o.Parallel, o.PerMinute = c.EmbedParallel, c.EmbedRate
+	o.Parallel = c.EmbedParallel
 	m, err := openai.NewEmbedder(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, o.BaseURL, err)
