@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -481,6 +482,13 @@ func TestV1Previous(t *testing.T) {
 		if w := k.send(t, "GET", "/v1/responses/"+id, "", "Authorization: Bearer "+k.read); w.Code != 404 {
 			t.Errorf("%s for another key: %d %s", id, w.Code, w.Body)
 		}
+	}
+	code, passing := send(k.write, `{"model":"ibid","input":"What is the fee?","store":false,"metadata":{"user":"7"}}`)
+	if code != 200 || passing.Store || !maps.Equal(passing.Metadata, map[string]string{"user": "7"}) {
+		t.Errorf("without a record: %d, store %v, metadata %v", code, passing.Store, passing.Metadata)
+	}
+	if w := k.send(t, "GET", "/v1/responses/"+passing.ID, "", "Authorization: Bearer "+k.write); w.Code != 404 {
+		t.Errorf("a response that is not stored is shown: %d %s", w.Code, w.Body)
 	}
 	want := []answer.Turn{{Role: "user", Content: "What is the fee?"},
 		{Role: "assistant", Content: "The mooring fee is 240 crowns a season.[1] The harbour office opens at eight.[2]"}}

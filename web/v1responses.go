@@ -31,6 +31,8 @@ type responsesRequest struct {
 	Text         responseText    `json:"text"`
 	// Store false means that no record of the answer is kept.
 	Store *bool `json:"store"`
+	// Metadata is repeated in the response.
+	Metadata map[string]string `json:"metadata"`
 }
 
 // responseText says what form the text of a response has.
@@ -144,8 +146,8 @@ func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
 // recordOf returns the record of a response; nil if the caller has no such response.
 func (o *openAI) recordOf(c echo.Context, id string) (*answerRecord, error) {
 	_, run, _ := strings.Cut(id, "_")
-	_, record, err := o.runs.find(c, run)
-	if isProblem(err, "run_not_found") {
+	live, record, err := o.runs.find(c, run)
+	if isProblem(err, "run_not_found") || live != nil && !live.keep {
 		return nil, nil
 	}
 	if err != nil || record.by != callerID(c) || record.Kind != kindName(askKind) || record.Answer == nil {
@@ -214,7 +216,7 @@ type (
 		Store        bool             `json:"store"`
 		// Parallel is false: at most one tool is called.
 		Parallel bool              `json:"parallel_tool_calls"`
-		Metadata map[string]string `json:"metadata"` // empty
+		Metadata map[string]string `json:"metadata"`
 		Output   []responseOutput  `json:"output"`
 		Usage    *responseUsage    `json:"usage"`
 	}
@@ -301,7 +303,10 @@ type responseEncoder struct {
 func (e *responseEncoder) head(r *v1Reply, status string) *response {
 	out := &response{ID: "resp_" + r.name(), Object: "response", CreatedAt: r.created.Unix(), Status: status, Model: r.asked.model,
 		MaxTokens: e.request.MaxTokens, ToolChoice: e.request.ToolChoice, Text: e.request.Text, Tools: []v1Tool{},
-		Store: e.request.Store == nil || *e.request.Store, Output: []responseOutput{}, Metadata: map[string]string{}}
+		Store: e.request.Store == nil || *e.request.Store, Output: []responseOutput{}, Metadata: e.request.Metadata}
+	if out.Metadata == nil {
+		out.Metadata = map[string]string{}
+	}
 	if len(out.ToolChoice) == 0 || string(out.ToolChoice) == "null" {
 		out.ToolChoice = json.RawMessage(`"auto"`)
 	}
