@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 	"ibid/retrieve/disk"
 	"ibid/retrieve/state"
 )
@@ -62,6 +64,9 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	if err == nil {
 		err = copyUploads(ctx, source, from, to, moved)
+	}
+	if err == nil && (from.remote() || to.remote()) {
+		err = copyOriginals(ctx, source, from, to, s)
 	}
 	checking.clear()
 	switch {
@@ -127,6 +132,65 @@ func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig, 
 		}
 	}
 	return errors.Join(err, copyFolder(ctx, uploadsIn(from.Data), uploadsIn(to.Data)))
+}
+
+// copyOriginals copies the uploaded files from a store on a server or into one. Into a
+// data directory it copies those of the server's own collection.
+func copyOriginals(ctx context.Context, source *state.Store, from, to placeConfig, s surroundings) (err error) {
+	put := func(id string, data []byte) error {
+		name, own := strings.CutPrefix(id, retrieve.Uploads+"/")
+		if !own {
+			return nil
+		}
+		return writePrivately(filepath.Join(uploadsIn(to.Data), filepath.FromSlash(name)), ".upload-*", data, time.Now())
+	}
+	if to.remote() {
+		target, err := openStore(ctx, to, s.withPassword("IBID_TO_PASSWORD"))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, target.Close()) }()
+		put = func(id string, data []byte) error { return target.Originals().Put(ctx, id, bytes.NewReader(data)) }
+	}
+	if from.remote() {
+		ids, err := source.Originals().IDs(ctx)
+		for _, id := range ids {
+			var data []byte
+			if data, err = source.Originals().Read(ctx, id); err == nil {
+				err = put(id, data)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return err
+	}
+	made, err := filepath.Abs(collectionsIn(from.Data))
+	if err != nil {
+		return err
+	}
+	roots, err := source.Roots(ctx)
+	for _, r := range roots {
+		folder := cmp.Or(r.Path, uploadsIn(from.Data))
+		if r.Path != "" && filepath.Dir(r.Path) != made {
+			continue
+		}
+		walked := filepath.WalkDir(folder, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
+				return err
+			}
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			below, err := filepath.Rel(folder, name)
+			return cmp.Or(err, put(r.Name+"/"+filepath.ToSlash(below), data))
+		})
+		if !errors.Is(walked, fs.ErrNotExist) {
+			err = errors.Join(err, walked)
+		}
+	}
+	return err
 }
 
 // copyFolder copies the files of a folder that the other one lacks, or has with another

@@ -148,7 +148,7 @@ var longTags = kong.Vars{
 	"set_help": "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
 		"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score).",
 	"store_help": "Database to use instead of the data directory: " + exampleStore +
-		"; or a data directory. With a database, the data directory holds uploaded files and the search index.",
+		"; or a data directory. With a database, the data directory holds the search index.",
 	"uploads_help": "Whether documents can be uploaded and deleted over HTTP: auto,on,off. Auto is on, " +
 		"except where other machines reach a server without keys.",
 }

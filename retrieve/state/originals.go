@@ -37,6 +37,7 @@ func (t *tx) layOutOriginals() {
 		key  BYTES NOT NULL, -- digest of the id
 		part INT NOT NULL,
 		root BYTES NOT NULL,
+		id   BYTES NOT NULL,
 		data BYTES NOT NULL,
 		PRIMARY KEY (key, part))`))
 	t.exec(`ALTER TABLE ibid.originals ALTER COLUMN data SET STORAGE EXTERNAL`)
@@ -54,7 +55,8 @@ func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) e
 		for part := 0; ; part++ {
 			n, err := io.ReadFull(content, buffer)
 			if n > 0 || part == 0 {
-				t.exec(`INSERT INTO ibid.originals (key, part, root, data) VALUES (?, ?, ?, ?)`, retrieve.DigestOf(id), part, root, buffer[:n])
+				t.exec(`INSERT INTO ibid.originals (key, part, root, id, data) VALUES (?, ?, ?, ?, ?)`,
+					retrieve.DigestOf(id), part, root, id, buffer[:n])
 			}
 			if err == io.EOF || err == io.ErrUnexpectedEOF {
 				return
@@ -62,6 +64,14 @@ func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) e
 			check(err)
 		}
 	}, "storing the file of %s", id)
+}
+
+// IDs lists the ids of the stored files.
+func (o *Originals) IDs(ctx context.Context) (ids []string, err error) {
+	err = within(ctx, o.s.view, func(t *tx) {
+		ids = column[string](t, `SELECT id FROM ibid.originals WHERE part = 0 ORDER BY id`)
+	}, "listing the uploaded files")
+	return ids, err
 }
 
 // Find returns the first of the ids whose file is stored; the error wraps
