@@ -243,7 +243,9 @@ func TestWarnOfLanguage(t *testing.T) {
 			t.Errorf("%q: %v", question, warned)
 		}
 	}
-	for question, says := range map[string]string{german: more, english: "", "Sonntag?": ""} {
+	for question, says := range map[string]string{
+		german: more, "Quando abre o escritório?": more, "Combien coûte un cours ?": more, english: "", "Sonntag?": "", "hotels of Las Vegas": "",
+	} {
 		ask(newIndexWith(t, s, testSpace, retrieve.Options{}), question, says)
 	}
 	mixed := openState(t, t.TempDir())

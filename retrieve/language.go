@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/danish"
 	"github.com/blevesearch/snowballstem/dutch"
@@ -165,6 +167,46 @@ func evidentLanguage(text string) (code string) {
 	return code
 }
 
+// AskedLanguage returns the language of a question, and whether it is evident. Otherwise it
+// is a guess, or empty: in a question without an English function word, one of another
+// language is enough, or a letter that English has only in names. A word before a capital
+// may be in a name, such as Las Vegas.
+func AskedLanguage(question string) (code string, evident bool) {
+	if code = evidentLanguage(question); code != "" {
+		return code, true
+	}
+	most, words := 0., strings.FieldsFunc(question, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) })
+	letter := ""
+	for i, w := range words { // without one that is, or is before, a name
+		if i > 0 && startsUpper(w) || i+1 < len(words) && startsUpper(words[i+1]) || utf8.RuneCountInString(w) < 3 {
+			continue
+		}
+		w = strings.ToLower(norm.NFC.String(w))
+		for l := range language(len(languageCodes)) {
+			if of := functionWords[w]; of.has(l) && 1/float64(bits.OnesCount32(uint32(of))) > most {
+				code, most = languageCodes[l], 1/float64(bits.OnesCount32(uint32(of)))
+			}
+		}
+		for _, l := range foreignLetters {
+			if letter == "" && strings.ContainsAny(w, l.letters) {
+				letter = l.code
+			}
+		}
+	}
+	return cmp.Or(code, letter), false
+}
+
+func startsUpper(w string) bool {
+	r, _ := utf8.DecodeRuneInString(w)
+	return unicode.IsUpper(r)
+}
+
+// foreignLetters are those that are likeliest in one of the languages.
+var foreignLetters = []struct{ code, letters string }{
+	{"de", "äöüß"}, {"fr", "éèêçàâîôû"}, {"es", "áíóúñ"}, {"pt", "ãõ"}, {"sv", "å"}, {"da", "øæ"}, {"pl", "łęąż"}, {"cs", "řěů"},
+	{"hu", "őű"}, {"ro", "șță"}, {"tr", "şğı"},
+}
+
 // scriptCodes are the likeliest languages of texts without a function word, by script.
 var scriptCodes = map[string]string{"Cyrillic": "ru", "Arabic": "ar", "Greek": "el", "Hebrew": "he", "Devanagari": "hi", "Thai": "th"}
 
@@ -205,14 +247,14 @@ const scarce = .2
 // question, unless one of these has most of its words, or the search compared vectors
 // of an encoder that knows both languages.
 func (x *Index) warnOfLanguage(q Query, passages []Passage, encoded bool) {
-	asked := evidentLanguage(q.Text)
+	asked, evident := AskedLanguage(q.Text)
 	if q.Warn == nil || asked == "" {
 		return
 	}
 	found, all, usual := map[string]int{}, 0, ""
 	for _, p := range passages {
 		language := evidentLanguage(p.Text)
-		if language == asked && p.Scores.Coverage > .5 {
+		if (language == asked || !evident) && p.Scores.Coverage > .5 {
 			return
 		}
 		if language == "" {

@@ -180,6 +180,19 @@ func TestLanguageCode(t *testing.T) {
 	}
 }
 
+// TestAskedLanguage guesses the language of short questions.
+func TestAskedLanguage(t *testing.T) {
+	for question, want := range map[string]string{
+		"Quem fundou a escola?": "pt", "Büro geöffnet?": "de", "Qui dirige l'école ?": "fr", "Kto założył szkołę?": "pl",
+		"Kolik stojí kurz?": "cs",
+		"opening hours":     "", "Las Vegas hotels": "", "Café Müller": "", "mooring fee in São Paulo": "en",
+	} {
+		if got, evident := AskedLanguage(question); got != want || evident != (got == "en") {
+			t.Errorf("%q is in %q, %v, want %q", question, got, evident, want)
+		}
+	}
+}
+
 // TestEnglishStaysEnglish: foreign names and lone letters make no other language.
 func TestEnglishStaysEnglish(t *testing.T) {
 	for _, text := range []string{

@@ -95,7 +95,8 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	if len(passages) > 0 {
 		d.language = retrieve.Language(passages[0].Text)
 	}
-	if encoder != nil && encoder.Knows(retrieve.Language(question)) && encoder.Knows(d.language) {
+	asked, evident := retrieve.AskedLanguage(question)
+	if asked = cmp.Or(asked, "en"); encoder != nil && encoder.Knows(asked) && encoder.Knows(d.language) {
 		d.encoder = encoder
 	}
 	// One call for everything: the question, its words, the passages, theirs.
@@ -150,7 +151,11 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		}
 		d.passages[p.ID] = read
 	}
-	if d.encoder != nil && d.isForeign(passages[:min(nearest, len(passages))]) {
+	near := passages[:min(nearest, len(passages))]
+	// Few words may be in any language, unless passages have them.
+	if d.encoder != nil && !slices.ContainsFunc(near, func(p retrieve.Passage) bool {
+		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.needs.exact(d.passages[p.ID].all) >= .5
+	}) {
 		d.foreign, err = d.readForeign(ctx, passages)
 	}
 	return d, err
@@ -181,15 +186,6 @@ func stemsOf(passages []retrieve.Passage) (stems, words []string) {
 
 // nearest is how many passages show the language of the texts.
 const nearest = 3
-
-// isForeign reports whether the question is in another language than all of the
-// passages. Few words may be in any language, unless passages have them.
-func (d *Reading) isForeign(passages []retrieve.Passage) bool {
-	asked := retrieve.Language(d.question)
-	return !slices.ContainsFunc(passages, func(p retrieve.Passage) bool {
-		return retrieve.Language(p.Text) == asked || asked == "en" && d.needs.exact(d.passages[p.ID].all) >= .5
-	})
-}
 
 // CountTerms counts in how many of the passages each of their terms occurs.
 func CountTerms(passages []retrieve.Passage) retrieve.Stats {

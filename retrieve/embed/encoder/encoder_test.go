@@ -360,10 +360,6 @@ func TestDamagedFile(t *testing.T) {
 	seal := func(body []byte) []byte {
 		return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
 	}
-	earlier := slices.Concat([]byte(undigested), body[len(magic):len(body)-sha256.Size])
-	if m, err := parse(seal(earlier)); err != nil || m.Verify() == nil {
-		t.Errorf("a file of an earlier version: %v", err)
-	}
 	hidden := slices.Clone(body) // damage with the right checksum
 	hidden[len(hidden)/2] ^= 1
 	if m, err := parse(seal(hidden)); err != nil || !errors.Is(m.Verify(), ErrFile) {

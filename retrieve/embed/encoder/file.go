@@ -24,14 +24,11 @@ import (
 //	sections  the arrays of [Model.sections], in that order
 //	digest    SHA-256 of all the bytes before it, for [Model.Verify]
 //	checksum  CRC-32C of all the bytes before it, as u32, for [Open]
-//
-// Files that begin with "IBIDENC2" are the same without the digest.
 const (
-	magic      = "IBIDENC3"
-	undigested = "IBIDENC2"
-	align      = 64
-	maxHeader  = 64 << 10
-	sumBytes   = 4
+	magic     = "IBIDENC3"
+	align     = 64
+	maxHeader = 64 << 10
+	sumBytes  = 4
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -137,19 +134,15 @@ func parse(data []byte) (*Model, error) {
 	if len(data) < start+sha256.Size+sumBytes {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrFile, len(data))
 	}
-	begins := string(data[:len(magic)])
-	if begins != magic && begins != undigested {
-		return nil, fmt.Errorf("%w (it does not begin as one)", ErrFile)
+	if string(data[:len(magic)]) != magic {
+		return nil, fmt.Errorf("%w (it does not begin as one of this version)", ErrFile)
 	}
 	body, sum := data[:len(data)-sumBytes], data[len(data)-sumBytes:]
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) {
 		return nil, fmt.Errorf("%w (its checksum does not match)", ErrFile)
 	}
-	m := &Model{kernel: kernel.Best()}
-	if begins == magic {
-		body, m.digest = body[:len(body)-sha256.Size], body[len(body)-sha256.Size:]
-	}
-	m.content = body
+	body, digest := body[:len(body)-sha256.Size], body[len(body)-sha256.Size:]
+	m := &Model{kernel: kernel.Best(), content: body, digest: digest}
 	length := int(binary.LittleEndian.Uint32(data[len(magic):]))
 	if length > maxHeader || start+length > len(body) {
 		return nil, fmt.Errorf("%w (its header has %d bytes)", ErrFile, length)
@@ -214,9 +207,6 @@ func (m *Model) Close() error { return m.unmap() }
 
 // Verify reads the whole file and compares it with its digest, which [Open] does not.
 func (m *Model) Verify() error {
-	if m.digest == nil {
-		return fmt.Errorf("an earlier version made the file of %s, without a digest: run 'ibid setup' again", m.Name)
-	}
 	if sum := sha256.Sum256(m.content); string(sum[:]) != string(m.digest) {
 		return fmt.Errorf("%s: %w (its SHA-256 does not match)", m.Name, ErrFile)
 	}
