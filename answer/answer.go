@@ -179,6 +179,7 @@ type asking struct {
 
 	judge   *judge         // nil where no model judges
 	proof   *proof         // of the answer that is being written
+	revised *revised       // what of it is held, since it may be cut; nil where nothing is
 	proving sync.WaitGroup // its calls
 }
 

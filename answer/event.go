@@ -6,7 +6,7 @@ import "ibid/retrieve"
 // are small values, safe to keep; Kind is the name on the wire.
 //
 // The order of a stream: Retrieved, then Judged for each passage looked at,
-// then Kept, then Draft, Stepped and Text, or Unanswered; Usage last. A wider look
+// then Kept, then Draft, Stepped, Revision and Text, or Unanswered; Usage last. A wider look
 // comes after Stepped: Judged and Kept again, which replaces the labels, none of
 // which has been shown. Warning may come anywhere. After the first Text, text is only ever appended. A stream that
 // fails after its first Text ends with Incomplete and Usage.
@@ -59,7 +59,7 @@ type Kept struct {
 }
 
 // Draft is a version of the answer that a later step may still improve. What the last
-// step makes of it comes as Text, when it is whole: if it is cut, the draft is the answer.
+// step makes of it comes as Revision, and as Text when it is whole.
 type Draft struct {
 	Step int `json:"step"` // 1-based
 	// Text is the next piece of the draft, with the labels as the model wrote them.
@@ -69,6 +69,16 @@ type Draft struct {
 	Labels []int `json:"labels,omitempty"`
 	// Final is set on the last piece of a step's draft.
 	Final bool `json:"final,omitempty"`
+}
+
+// Revision is the next piece of what the last step makes of the draft, proved, while it
+// is written. Whole, it comes as Text too; if it is cut, the draft before it is the answer.
+type Revision struct {
+	Step int `json:"step"`
+	// Text is the next piece, as in Text.
+	Text string `json:"text"`
+	// Cut is set on the last piece if the revision is not the answer.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Text is the next piece of the answer, with labels: "[1]" or the seed form
@@ -221,6 +231,7 @@ func (Retrieved) Kind() string  { return "retrieved" }
 func (Judged) Kind() string     { return "judged" }
 func (Kept) Kind() string       { return "kept" }
 func (Draft) Kind() string      { return "draft" }
+func (Revision) Kind() string   { return "revision" }
 func (Text) Kind() string       { return "text" }
 func (Stepped) Kind() string    { return "stepped" }
 func (Verified) Kind() string   { return "verified" }

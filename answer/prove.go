@@ -94,8 +94,8 @@ func (p *proof) showEarly() bool {
 	if n <= e.shown || strings.Count(e.quote[:n], " ") < leastEarly-1 {
 		return true
 	}
-	p.emit(Text{Text: e.quote[e.shown:n]})
-	e.shown, e.repeat, p.shown = n, n, true
+	p.tell(Text{Text: e.quote[e.shown:n]})
+	e.shown, e.repeat, p.shown = n, n, p.revised == nil
 	return !p.stopped
 }
 
@@ -169,9 +169,52 @@ func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
 func (r *asking) say(text string) bool {
 	p := r.proof
 	if p == nil {
-		return r.emit(Text{Text: text})
+		return r.tell(Text{Text: text})
 	}
 	return p.add(p.units.Add(text), false) && p.showProved(false) && p.showEarly()
+}
+
+// A revised holds the events of an answer that may still be cut.
+type revised struct {
+	step     int
+	text     string // that was shown as Revision
+	verified []Event
+}
+
+// tell emits an event about the answer. One of a revision is held, and its text shown.
+func (r *asking) tell(e Event) bool {
+	v := r.revised
+	if v == nil {
+		return r.emit(e)
+	}
+	if t, ok := e.(Text); ok {
+		v.text += t.Text
+		return r.emit(Revision{Step: v.step, Text: t.Text})
+	}
+	v.verified = append(v.verified, e)
+	return !r.stopped
+}
+
+// endRevision makes the revision the answer if it is whole, or forgets it: then the
+// draft before it is the answer, or it is written again.
+func (r *asking) endRevision(whole bool) bool {
+	v := r.revised
+	r.revised = nil
+	switch {
+	case !whole:
+		if v.text != "" {
+			r.emit(Revision{Step: v.step, Cut: true})
+		}
+		r.restart()
+	default:
+		for _, e := range v.verified {
+			r.emit(e)
+		}
+		if v.text != "" {
+			r.emit(Text{Text: v.text})
+		}
+	}
+	return whole
 }
 
 // endProof shows what is left of the answer; broken says why its end is missing. It
@@ -225,9 +268,9 @@ func (p *proof) release() {
 	known := min(p.early.repeat, len(p.held))
 	p.early.repeat -= known
 	if p.held = p.held[known:]; p.held != "" {
-		p.emit(Text{Text: p.held})
+		p.tell(Text{Text: p.held})
 	}
-	p.held, p.shown = "", true
+	p.held, p.shown = "", p.revised == nil
 }
 
 // add proves units, and reports whether to continue. Unless they are the last, code at
@@ -539,7 +582,7 @@ func (p *proof) conclude(o *openStatement) {
 	p.source = p.source || v == statement.Keep && (o.cites || p.Unproved == UnprovedMark)
 	p.queue.Decide(o.number, v, o.shown)
 	if o.event.By != byCode || o.event.Found != 0 || len(o.event.Idle) > 0 || o.event.Verdict == Dropped {
-		p.emit(o.event)
+		p.tell(o.event)
 	}
 }
 

@@ -165,6 +165,58 @@ func TestHeldReplyRepeated(t *testing.T) {
 	}
 }
 
+// What refines a draft is shown sentence by sentence, as it is proved. Cut, it leaves
+// nothing behind: the draft is proved, and is the answer.
+func TestRevisionProved(t *testing.T) {
+	const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
+	const half = "Members of the club pay half of it.[2]"
+	for _, test := range []struct{ name, refined, doubted, revision, text string }{
+		{"whole", fee + " " + half + " " + crane, "", fee, fee + " " + half + " " + crane}, // more where the judge was fast
+		{"dropped", crane + " " + fee + " " + half, "crane", "", fee + " " + half},
+		{"cut", fee + " " + half + " Boats are<down>", "", fee, fee + " " + crane},
+		{"nothing proved", crane, "crane", "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			write := byRole(map[Role][]string{RoleAnswer: {fee + " " + crane}, RoleRefine: {test.refined}})
+			m := proving(nil, test.doubted, test.doubted)
+			verify := m.reply
+			m.reply = func(p Prompt) (string, error) {
+				if p.Role == RoleAnswer || p.Role == RoleRefine {
+					return write(p)
+				}
+				return verify(p)
+			}
+			a := &Answerer{Retriever: proofLibrary(), Model: m, Unproved: UnprovedDrop, StepTokens: 20, AnswerCalls: 3}
+			revision, text, stale, revised := "", "", 0, false
+			shown := fee + " " + half + " " + crane // at most, sentence by sentence
+			for e, err := range a.Ask(t.Context(), Question{Text: "mooring fee"}) {
+				must(t, err)
+				switch e := e.(type) {
+				case Revision:
+					if revision += e.Text; e.Cut {
+						revision = ""
+					} else if !strings.HasPrefix(shown, revision) {
+						t.Errorf("the revision %q", revision)
+					}
+					revised = revised || strings.HasPrefix(revision, test.revision)
+					if text != "" {
+						t.Errorf("a revision after the text %q", text)
+					}
+				case Text:
+					text += e.Text
+				case Verified:
+					if test.name == "cut" && strings.Contains(e.Statement, "half") {
+						stale++
+					}
+				}
+			}
+			if revised != (test.text != "") && test.name != "dropped" || strings.TrimSpace(text) != test.text || stale > 0 {
+				t.Errorf("revised %t, the text %q, %d verdicts of what was cut", revised, text, stale)
+			}
+		})
+	}
+}
+
 // A proof that is resumed repeats no call that has ended.
 func TestProofResumed(t *testing.T) {
 	const answer = "The mooring fee is 120 marks.[1] The crane lifts boats on Mondays in May.[1] Members of the club pay half of it.[2]"

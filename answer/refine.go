@@ -158,7 +158,9 @@ func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 	l.made++
 	s := &refineStep{refiner: l, last: len(l.batches) == 0}
 	s.done = Stepped{Step: l.steps, Role: RoleAnswer, Passages: idsOf(l.passages, b), Labels: b.Labels(), From: l.from}
-	s.held = s.last && l.draft != "" && !l.cut
+	if s.held = s.last && l.draft != "" && !l.cut; s.held {
+		l.revised = &revised{step: l.steps}
+	}
 	model := l.Model
 	if l.draft != "" {
 		s.done.Role = RoleRefine
@@ -191,7 +193,7 @@ type refineStep struct {
 	*refiner
 	done    Stepped // how it ends
 	last    bool    // no further batch is to come: the reply is the answer
-	held    bool    // … but may be cut, and the draft before it is whole: nothing is shown of it until it is whole, too
+	held    bool    // … but may be cut, and the draft before it is whole: a revision until it is whole, too
 	allowed []int   // labels that the reply may cite
 	had     []int   // labels of the answer before
 	call    *call
@@ -213,7 +215,7 @@ func (s *refineStep) stream(ctx context.Context, m Model, p Prompt) {
 // show emits the next piece of the reply: as a draft if a later step may improve it.
 func (s *refineStep) show(piece string) bool {
 	switch {
-	case piece == "" || s.held:
+	case piece == "":
 		return true
 	case s.last:
 		return s.say(piece)
@@ -256,6 +258,9 @@ func (s *refineStep) conclude() {
 	}
 	// A reply of nothing but invented labels has shown nothing.
 	s.streamed = s.last && (shown && s.done.Reason != emptyReply || s.done.Changed)
+	if s.held {
+		s.streamed = s.endRevision(s.streamed || s.reply.released && s.done.Reason == sameText)
+	}
 	if s.streamed && !whole {
 		s.broken = reachedLength
 	}
@@ -268,7 +273,7 @@ func (s *refineStep) conclude() {
 
 // use makes text the draft, and reports whether to continue.
 func (s *refineStep) use(text string, labels []int) bool {
-	if s.held && !s.say(text) || !s.held && !s.reply.released && !s.show(text) {
+	if !s.reply.released && !s.show(text) {
 		return false
 	}
 	s.from = []int{s.steps}

@@ -99,15 +99,15 @@ func (r transcript) String() string {
 func read(events iter.Seq2[Event, error]) transcript {
 	var r transcript
 	add := func(format string, args ...any) { r.lines = append(r.lines, fmt.Sprintf(format, args...)) }
-	draft, text := "", ""
+	draft, text, kind := "", "", ""
 	flush := func() {
 		if text != "" {
-			add("text %q", text)
+			add("%s %q", kind, text)
 		}
 		text = ""
 	}
 	for e, err := range events {
-		if _, ok := e.(Text); !ok {
+		if text != "" && (err != nil || e.Kind() != kind) {
 			flush()
 		}
 		if err != nil {
@@ -126,8 +126,13 @@ func read(events iter.Seq2[Event, error]) transcript {
 				add("draft %d %q %v", e.Step, draft, e.Labels)
 				draft = ""
 			}
+		case Revision:
+			if text, kind = text+e.Text, e.Kind(); e.Cut {
+				flush()
+				add("revision cut")
+			}
 		case Text:
-			text += e.Text
+			text, kind = text+e.Text, e.Kind()
 			r.text += e.Text
 		case Stepped:
 			if draft != "" {

@@ -73,7 +73,7 @@ func TestAskOverHTTP(t *testing.T) {
 			usage = e
 		}
 	}
-	if got := strings.Join(kinds, " "); got != "retrieved judged kept stepped draft stepped text stepped usage" {
+	if got := strings.Join(kinds, " "); got != "retrieved judged kept stepped draft stepped revision text stepped usage" {
 		t.Errorf("the events were %s", got)
 	}
 	if text.String() != "From 100[1] to 106 marks.[3]" || drafts.String() != "100 marks.[1]" {

@@ -11,7 +11,10 @@
 // grammar in package marker. None of them knows a model, a store or a network.
 package cite
 
-import "ibid/cite/support"
+import (
+	"ibid/answer"
+	"ibid/cite/support"
+)
 
 // Cited is the first use of a source. It comes once per number, before the text
 // that shows it.
@@ -33,6 +36,16 @@ type Placed struct {
 	Number int `json:"number"`
 	Start  int `json:"start"`
 	End    int `json:"end"`
+}
+
+// Revised is the next piece of a revision, numbered as the answer that it becomes if it
+// is whole: then the same numbers come with Text. If it is cut, they are gone with it.
+type Revised struct {
+	answer.Revision
+	// Places are where its text has numbers, in bytes of the whole revision.
+	Places []Placed `json:"places"`
+	// Cited are the sources of the new ones.
+	Cited []Cited `json:"cited"`
 }
 
 // Quoted links one citation to the words it rests on. It comes once per citation,

@@ -33,7 +33,7 @@ type Options struct {
 // In Text it replaces labels by [1], [2] … by first use, with [Cited] and [Placed]
 // before the text that shows a number, and adds [Quoted] and [Unsupported] when a
 // sentence has ended. From Draft it removes the labels and puts those cited on its
-// last piece. Everything else passes unchanged: whoever shows words of a model or a
+// last piece; Revision becomes [Revised]. Everything else passes unchanged: whoever shows words of a model or a
 // document escapes them. Text held back comes before Unanswered, Incomplete, Usage,
 // an error and the end.
 //
@@ -77,6 +77,7 @@ type numbering struct {
 	verified []answer.Verified // statements with a label that was found, or doubted
 	finished bool
 
+	revision  *revision
 	draft     *rewrite.Rewriter
 	drafted   decoder
 	draftStep int
@@ -100,6 +101,8 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 		return n.keep(e.Passages, yield) && yield(e, nil)
 	case answer.Draft:
 		return n.addDraft(e, yield)
+	case answer.Revision:
+		return n.addRevision(e, yield)
 	case answer.Text:
 		return n.addText(e, yield)
 	case answer.Unanswered:
@@ -175,11 +178,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 			continue
 		}
 		n.cited = u.Number
-		p := n.passages[u.ID-1]
-		if !yield(Cited{
-			Number: u.Number, Document: p.Document, Title: n.documents[u.ID-1].Title,
-			Link: n.link(p, p.Start, p.End), Original: n.original(p, ""),
-		}, nil) {
+		if !yield(n.citedBy(u), nil) {
 			return false
 		}
 	}
@@ -203,6 +202,46 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 			return false
 		}
 	}
+}
+
+func (n *numbering) citedBy(u rewrite.Use) Cited {
+	p := n.passages[u.ID-1]
+	return Cited{Number: u.Number, Document: p.Document, Title: n.documents[u.ID-1].Title,
+		Link: n.link(p, p.Start, p.End), Original: n.original(p, "")}
+}
+
+// A revision is the state of what may become the answer.
+type revision struct {
+	decoder  decoder
+	rewriter *rewrite.Rewriter
+	uses     int // that were announced
+	cited    int
+}
+
+// addRevision yields a piece of a revision with the numbers that it has as the answer.
+func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
+	if !n.breakDraft(yield) {
+		return false
+	}
+	if n.revision == nil {
+		n.revision = &revision{rewriter: NewRewriter(n.documents, rewrite.Text)}
+	}
+	v := n.revision
+	out := Revised{Revision: e, Places: []Placed{}, Cited: []Cited{}}
+	out.Text = string(v.rewriter.Append(nil, v.decoder.decode(e.Text)))
+	for _, u := range v.rewriter.Uses()[v.uses:] {
+		if v.uses++; u.End > u.Start {
+			out.Places = append(out.Places, Placed{Number: u.Number, Start: u.Start, End: u.End})
+		}
+		if u.Number > v.cited {
+			v.cited = u.Number
+			out.Cited = append(out.Cited, n.citedBy(u))
+		}
+	}
+	if e.Cut {
+		n.revision = nil
+	}
+	return out.Text == "" && len(out.Cited) == 0 && !e.Cut || yield(out, nil)
 }
 
 // addDraft yields a piece of a draft without its labels.

@@ -88,6 +88,12 @@ func transcript(t *testing.T, events iter.Seq2[answer.Event, error]) string {
 			fmt.Fprintf(&b, "quoted %d [%d:%d] %s %d:%d %q %s\n", e.Number, e.TextStart, e.TextEnd, e.Passage, e.Start, e.End, e.Quote, e.Verdict)
 		case cite.Unsupported:
 			fmt.Fprintf(&b, "unsupported [%d:%d] %s\n", e.TextStart, e.TextEnd, e.Reason)
+		case cite.Revised:
+			fmt.Fprintf(&b, "revision %d %q %v", e.Step, e.Text, e.Places)
+			for _, c := range e.Cited {
+				fmt.Fprintf(&b, " %d %s", c.Number, c.Document)
+			}
+			fmt.Fprintf(&b, " cut=%t\n", e.Cut)
 		case answer.Draft:
 			fmt.Fprintf(&b, "draft %d %q %v %v\n", e.Step, e.Text, e.Labels, e.Final)
 		default:
@@ -204,6 +210,35 @@ cited 1 lib/hours.md
 text "Done [1]."
 quoted 1 [0:9] lib/hours.md#2 100:142 "On Sundays the reading room opens at noon." weak
 incomplete
+usage
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A revision has the numbers of the answer that it becomes; one that is cut leaves none.
+func TestNumberRevisions(t *testing.T) {
+	got := transcript(t, cite.Number(stream(
+		answer.Kept{Passages: evidence},
+		answer.Draft{Step: 1, Text: "Closed.[1]", Labels: []int{1}, Final: true},
+		answer.Revision{Step: 2, Text: "Half [3] a "},
+		answer.Revision{Step: 2, Cut: true},
+		answer.Revision{Step: 3, Text: "Open [2"},
+		answer.Revision{Step: 3, Text: "](id=2), and [3]. "},
+		answer.Text{Text: "Open [2](id=2), and [3]. "},
+		answer.Usage{},
+	), cite.Options{}))
+	want := `draft 1 "Closed." [1] true
+revision 2 "Half [1] a" [{1 5 8}] 1 lib/hours.md cut=false
+revision 2 "" [] cut=true
+revision 3 "Open" [] cut=false
+revision 3 " [1], and [2]." [{1 5 8} {2 14 17}] 1 lib/fees.pdf 2 lib/hours.md cut=false
+cited 1 lib/fees.pdf 
+cited 2 lib/hours.md 
+text "Open [1], and [2]. "
+quoted 1 [0:18] lib/fees.pdf#1 100:129 "A lost card costs five euros." weak
+quoted 2 [0:18] lib/hours.md#2 100:142 "On Sundays the reading room opens at noon." supported
 usage
 `
 	if got != want {

@@ -212,13 +212,25 @@ func TestBrowserStates(t *testing.T) {
 		b.look("3-draft")
 		// The refined answer replaces the draft sentence by sentence.
 		s.pass("first")
-		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 Dogs stay ashore. The fee is due.",
-			sentences)
+		b.is("The mooring fee is 240 crowns a season.1 Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
+		b.is("Source 1: Moorings", `document.querySelector(".turn .text .cite").getAttribute("aria-label")`)
+		b.look("3-revising")
+		// One that is cut is taken back, with its numbers.
+		s.pass("second")
+		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
+		b.is("0", `String([...CSS.highlights.get("changed")].length)`)
+		s.pass("first")
+		const refining = "Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 " +
+			"Dogs stay ashore. The fee is due."
+		b.is(refining, sentences)
+		s.pass("second") // now it is the text
+		b.waitFor(`document.querySelectorAll(".turn .sources li[value]").length === 2`)
+		b.is(refining, sentences)
 		b.is("Dogs stay ashore. The fee is due.", `document.querySelector(".turn .text span.draft").textContent.trim()`)
 		const highlighted = `[...CSS.highlights.get("changed")].map(String).join("|")`
 		b.is("The mooring fee is 240 crowns a season.", highlighted)
 		b.look("3-refining")
-		s.pass("second")
+		s.pass("first")
 		b.waitFor(ended)
 		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 Dogs stay ashore.", sentences)
 		b.is("0", `String(document.querySelectorAll(".turn .text .draft").length)`)

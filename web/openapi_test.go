@@ -734,7 +734,7 @@ func schemaRoots() []any {
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
 		liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},
 		vectorStores{}, vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
-		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, textEvent{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
+		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, cite.Revised{}, textEvent{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, protectedResource{}, blockEvent{}, markdownEvent{}, queued{},
 	}

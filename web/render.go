@@ -481,7 +481,7 @@ func (p plainWriter) RawWrite(w util.BufWriter, source []byte) {
 // A blockEvent is a block of the answer as HTML: the event "block", or "marked" for
 // a final block with its unsupported sentences marked.
 type blockEvent struct {
-	// Draft is the step of the draft that the block belongs to; 0 for the answer.
+	// Draft is the step of the draft or revision that the block belongs to; 0 for the answer.
 	Draft int    `json:"draft,omitempty"`
 	Index int    `json:"index"`
 	HTML  string `json:"html"`
@@ -612,7 +612,7 @@ type pageStream struct {
 	markdown *markdown
 	write    func(kind string, v any) error
 	answer   *rendering
-	draft    *rendering // of the current step; nil without one
+	draft    *rendering // or revision, of the current step; nil without one
 }
 
 // beforeEvent is called before each event is sent: the last blocks of a text go before
@@ -641,19 +641,20 @@ func (p *pageStream) beforeEvent(kind string, data []byte) error {
 }
 
 func (p *pageStream) afterEvent(kind string, data []byte) error {
-	if kind != "text" && kind != "draft" {
+	if kind != "text" && kind != "draft" && kind != revisionKind {
 		return nil
 	}
 	e, err := decoded[struct {
 		textEvent
 		Step  int
 		Final bool
+		Cut   bool
 	}](data)
 	if err != nil {
 		return err
 	}
 	growing := p.answer
-	if kind == "draft" {
+	if kind != "text" {
 		if p.draft != nil && p.draft.draft != e.Step {
 			if err := p.endDraft(); err != nil {
 				return err
@@ -666,6 +667,8 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 	}
 	growing.append(e.textEvent)
 	switch {
+	case e.Cut:
+		p.draft = nil
 	case e.Final:
 		return p.endDraft()
 	case growing.hasGrown():

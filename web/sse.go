@@ -75,6 +75,9 @@ func (s *eventStream) render(m *markdown) {
 	s.page = &pageStream{markdown: m, answer: newRendering(m, 0), write: s.writeEvent}
 }
 
+// revisionKind is the kind of the events that only the page reads, whose blocks it draws.
+var revisionKind = cite.Revised{}.Kind()
+
 // writeEvent sends an event without an id: what is sent only to those who ask for it.
 func (s *eventStream) writeEvent(kind string, v any) error {
 	data, err := json.Marshal(v)
@@ -104,7 +107,10 @@ func (s *eventStream) send(e event) error {
 
 // pass writes an event, with the blocks before and after it.
 func (s *eventStream) pass(e event, write func(event) error) (err error) {
-	if s.points != nil {
+	if s.page == nil && e.kind == revisionKind {
+		return nil // others read what lasts
+	}
+	if s.points != nil && e.kind != revisionKind {
 		if e.data, err = s.points.addTo(e); err != nil {
 			return err
 		}
@@ -126,7 +132,7 @@ func (s *eventStream) pass(e event, write func(event) error) (err error) {
 func (s *eventStream) sendBlocks(had []event) error {
 	writing := slices.ContainsFunc(had, func(e event) bool { return e.kind == "text" })
 	for _, e := range had {
-		if e.kind == "draft" && writing {
+		if (e.kind == "draft" || e.kind == revisionKind) && writing {
 			continue
 		}
 		if err := s.pass(e, func(event) error { return nil }); err != nil {

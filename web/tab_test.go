@@ -179,10 +179,16 @@ func (s *scene) script(lib shelf) script {
 		"drafted": slices.Concat(begin, []any{
 			answer.Draft{Step: 1, Text: "Nobody sails alone before the end of April.[1] Dogs stay ashore. The fee is due.", Labels: []int{1},
 				Final: true},
-			answer.Draft{Step: 2, Text: "Nobody sails"}, // which the answer replaces: it is no draft of its own
+			answer.Draft{Step: 2, Text: "Nobody sails"}, // it breaks off
 			s.waitAt("first"),
-			answer.Text{Text: "Nobody sails alone before the end of April.[1] The mooring fee is 240 crowns a season.[3] Dogs"},
+			answer.Revision{Step: 3, Text: "The mooring fee is 240 crowns a season.[3] Nobody"},
 			s.waitAt("second"),
+			answer.Revision{Step: 3, Cut: true},
+			s.waitAt("first"),
+			answer.Revision{Step: 4, Text: "Nobody sails alone before the end of April.[1] The mooring fee is 240 crowns a season.[3] Dogs"},
+			s.waitAt("second"),
+			answer.Text{Text: "Nobody sails alone before the end of April.[1] The mooring fee is 240 crowns a season.[3] Dogs"},
+			s.waitAt("first"),
 			answer.Text{Text: " stay ashore."}, usage}),
 		"asking": {answer.Retrieved{Passages: []retrieve.Passage{alone, aids, fee, dogs}},
 			lib.judged(alone, answer.Relevant, "covers 'sails alone', 'April'"), s.waitAt("first"),

@@ -3,25 +3,13 @@
 import { actions } from "./actions.js";
 import { Blocks, under } from "./blocks.js";
 import { Board } from "./board.js";
-import { base, byId, documentURL, el, marked, place, snippet } from "./dom.js";
+import { base, documentURL, el, failures, marked, place, snippet } from "./dom.js";
 import { storedEvent } from "./history.js";
 import { attach } from "./peek.js";
 import { sentence } from "./stream.js";
 import { parts, t } from "./words.js";
 
 let views = 0;
-
-const maySet = Boolean(byId("settings-button"));
-const notUsed = t("The model can't be used, so your documents are quoted instead. Whoever runs this server can choose another one.");
-
-// What a reader can do after each failure of the model; what only who may choose settings can do is said to them.
-const failures = {
-  model_unreachable: maySet && t("The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again."),
-  model_timeout: t("The model took too long, so your documents are quoted instead. Ask again, or use a faster model."),
-  model_rejected: !maySet ? notUsed : t("The model's server refused the request, so your documents are quoted instead. Check the model's name and key."),
-  model_untrusted: !maySet ? notUsed : t("The model did not pass its self-test, so your documents are quoted instead. Choose another model, or believe it with --no-self-test."),
-  model_failed: t("The model failed, so your documents are quoted instead. Ask again in a moment."),
-};
 
 export class AnswerView {
   // panel opens sources; say announces a status to screen readers; again asks
@@ -33,6 +21,8 @@ export class AnswerView {
     this.numbers = new Map(); // number -> cited event
     this.citations = [];
     this.drafts = new Map(); // step -> HTML of its blocks
+    this.revising = 0; // the step that replaces the draft, as far as it is proved
+    this.revised = new Map(); // its numbers
     this.kept = []; // the events that restore the answer
 
     this.progress = el("p", { class: "progress" }, t("Searching your documents…"));
@@ -62,7 +52,7 @@ export class AnswerView {
   // draw shows an event, and stores what is needed to show it again.
   draw({ kind, data }) {
     this[`on_${kind}`]?.(data);
-    const kept = storedEvent(kind, data);
+    const kept = this.revising && data.draft === this.revising ? null : storedEvent(kind, data);
     const last = this.kept.at(-1);
     if (kind === "text" && last?.kind === "text") last.data.text += kept.text;
     else if (kept) this.kept.push({ kind, data: { ...kept } });
@@ -97,9 +87,28 @@ export class AnswerView {
     this.board.cite(cited);
   }
 
+  // on_revision begins or takes back a revision. Its blocks replace the draft, which is
+  // dimmed where they have not come to; whole, it becomes the text.
+  on_revision({ step, cited, cut }) {
+    if (cut) return this.#unrevise();
+    if (this.revising !== step) {
+      this.revising = step;
+      this.revised.clear();
+      this.blocks.begin(false);
+      this.#progress(t("Writing the answer…"));
+    }
+    for (const source of cited) this.revised.set(source.number, source);
+  }
+
+  #unrevise() {
+    if (this.revising) this.blocks.back();
+    this.revising = 0;
+  }
+
   on_text({ text }) {
     if (!this.text) {
-      this.blocks.begin(false);
+      if (!this.revising) this.blocks.begin(false);
+      this.revising = 0;
       this.board.fold();
       this.#progress(t("Writing the answer…"));
     }
@@ -107,7 +116,7 @@ export class AnswerView {
   }
 
   on_block({ draft, index, html }) {
-    if (draft) {
+    if (draft && draft !== this.revising) {
       if (!this.drafts.has(draft)) {
         this.drafts.set(draft, []);
         if (!this.text) this.blocks.begin(true);
@@ -229,6 +238,7 @@ export class AnswerView {
   }
 
   end() {
+    this.#unrevise();
     this.blocks.finish();
     this.#weak();
     this.#progress("");
@@ -246,7 +256,7 @@ export class AnswerView {
   // #equip makes a citation number in the text a link to its source.
   #equip(link) {
     const number = Number(link.dataset.number);
-    const cited = this.numbers.get(number);
+    const cited = this.numbers.get(number) || this.revised.get(number);
     if (!cited) return;
     link.href = cited.link || documentURL(cited.document);
     link.setAttribute("role", "button");

@@ -46,6 +46,16 @@ export class Blocks {
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }
 
+  // back takes the text back, and draws the draft that it was to replace.
+  back() {
+    [this.html, this.earlier, this.before] = [this.earlier, [], []];
+    this.draft = true;
+    this.growing = false;
+    this.html.forEach((_, i) => this.stale.add(i));
+    this.draw();
+    this.mark(this.html); // nothing: no sentence of a draft is
+  }
+
   // finish drops what is left of the earlier draft, and marks the sentences that differ from the first.
   finish() {
     this.earlier = this.before = [];
