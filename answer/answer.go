@@ -75,8 +75,6 @@ type Answerer struct {
 	// Encoder, if it and what it returns are not nil, gives sentences a second score, by
 	// which answers without a model are chosen and refused.
 	Encoder func() retrieve.Encoder
-	// Translations, if not nil, keeps those that the model has made of questions.
-	Translations *Translations
 	// Prompts are the prompt templates; nil means [prompt.Default].
 	Prompts *prompt.Templates
 	// Style says how all answers should sound and look, before a question's own Style.

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"ibid/answer/prompt"
 	"ibid/retrieve"
@@ -75,49 +74,11 @@ func foundTogether(ctx context.Context, in Retriever, question, whole string, fi
 // which it is searched for. The answer keeps the language of the question. It is
 // empty if the model fails.
 func (r *asking) translate(ctx context.Context, language string) (string, error) {
-	of := [2]string{language, r.asked}
-	if q := r.Translations.of(of); q != "" {
-		return q, nil
-	}
 	p, err := r.write(RoleTranslate, prompt.Slots{Language: language})
 	if err != nil || !r.affords(r.size(p)+r.least()) {
 		return "", err
 	}
-	q, err := r.reword(ctx, p, 2*r.writer.Count(r.asked)+condenseTokens)
-	if q != "" {
-		r.Translations.keep(of, q)
-	}
-	return q, err
-}
-
-// Translations are translated questions, a few hundred at most. It is safe for
-// concurrent use.
-type Translations struct {
-	mu   sync.Mutex
-	kept map[[2]string]string // by language and question
-}
-
-const mostTranslations = 256
-
-func (t *Translations) of(question [2]string) string {
-	if t == nil {
-		return ""
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.kept[question]
-}
-
-func (t *Translations) keep(question [2]string, translated string) {
-	if t == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.kept) >= mostTranslations || t.kept == nil {
-		t.kept = make(map[[2]string]string)
-	}
-	t.kept[question] = translated
+	return r.reword(ctx, p, 2*r.writer.Count(r.asked)+condenseTokens)
 }
 
 // reword returns the model's other version of the question: the first line of its

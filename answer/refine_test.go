@@ -429,7 +429,7 @@ func TestTranslate(t *testing.T) {
 	} {
 		library := &german{}
 		m := &script{reply: byRole(map[Role][]string{RoleTranslate: {test.reply}, RoleAnswer: {"Half.[2]"}}), finish: test.finish}
-		a := &Answerer{Retriever: library, Gate: GateOff, Translations: new(Translations)}
+		a := &Answerer{Retriever: library, Gate: GateOff}
 		if test.model {
 			a.Model = m
 		}
@@ -446,11 +446,6 @@ func TestTranslate(t *testing.T) {
 		}
 		if p := m.calls[len(m.calls)-1]; p.Role != RoleAnswer || !strings.Contains(p.User, "Question: "+question) {
 			t.Errorf("the answer is asked for by %s:\n%s", p.Role, p.User)
-		}
-		first := len(m.calls)
-		read(a.Ask(t.Context(), Question{Text: question}))
-		if again := m.calls[first].Role == RoleTranslate; again == (len(test.asked) == 2) {
-			t.Errorf("reply %q: asked again, the question is translated again: %t", test.reply, again)
 		}
 	}
 }
