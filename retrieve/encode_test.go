@@ -244,7 +244,8 @@ func TestWarnOfLanguage(t *testing.T) {
 		}
 	}
 	for question, says := range map[string]string{
-		german: more, "Quando abre o escritório?": more, "Combien coûte un cours ?": more, english: "", "Sonntag?": "", "hotels of Las Vegas": "",
+		german: more, "Quando abre o escritório?": more, "Combien coûte un cours ?": more, english: "",
+		"Sonntag?": "", "hotels of Las Vegas": "",
 	} {
 		ask(newIndexWith(t, s, testSpace, retrieve.Options{}), question, says)
 	}
