@@ -11,7 +11,7 @@ import (
 // Files calls each with the files attached to a file or to its pages and returns
 // its first error. Damage is not an error: reading the file reports it.
 func Files(data []byte, each func(name string, data []byte) error) error {
-	r, _, _, damage := open(data)
+	r, _, damage := open(data)
 	if damage != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha512"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 var (
@@ -18,48 +19,80 @@ var (
 )
 
 // decryptAES256 decrypts files encrypted with AES-256 (PDF 2.0, 7.6.4,
-// revision 6) that need no password for reading, which the library
-// cannot. The file has one key, so streams are decrypted in place and the
-// encryption is removed from the trailer; strings stay encrypted. ok is false
-// for other files, which are not changed.
-func decryptAES256(data []byte) (ok bool, err error) {
+// revision 6, and revision 5 before it) that need no password for reading, which
+// the library cannot. The file has one key, so streams and strings are decrypted in
+// place and the encryption is removed from the trailer. Other files are not changed.
+func decryptAES256(data []byte) error {
 	refs := encryptRef.FindAllSubmatch(data, -1)
 	if refs == nil || !aes256Entry.Match(data) {
-		return false, nil
+		return nil
 	}
 	ref := refs[len(refs)-1]
 	object := regexp.MustCompile(`(?:^|[\s>])` + string(ref[1]) + `[ \t\r\n]+` + string(ref[2]) + `[ \t\r\n]+obj\b`)
 	at := object.FindIndex(data)
 	if at == nil {
-		return false, nil
+		return nil
 	}
 	entries := dictionary(data[at[1]:])
 	user, wrapped := entries["U"].str, entries["UE"].str
-	if len(user) < 48 || len(wrapped) < 32 || entries["R"].num != 6 {
-		return false, nil
+	revision := entries["R"].num
+	if len(user) < 48 || len(wrapped) < 32 || revision != 5 && revision != 6 {
+		return nil
 	}
 	validation, keySalt := []byte(user[32:40]), []byte(user[40:48])
-	if string(hashPassword(validation)) != user[:32] {
-		return false, ErrEncrypted
+	if string(hashPassword(validation, revision)) != user[:32] {
+		return ErrEncrypted
 	}
-	block, err := aes.NewCipher(hashPassword(keySalt))
+	block, err := aes.NewCipher(hashPassword(keySalt, revision))
 	if err != nil {
-		return false, err
+		return err
 	}
 	key := make([]byte, 32)
 	cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, []byte(wrapped[:32]))
 	if block, err = aes.NewCipher(key); err != nil {
-		return false, err
+		return err
 	}
 	for _, o := range objectsIn(data) {
-		_, stream := streamOf(data, o)
-		decryptStream(stream, block)
+		dictionary, stream := streamOf(data, o)
+		if stream == nil {
+			dictionary, _, _ = bytes.Cut(data[o.start:o.end], []byte("stream"))
+		}
+		decryptStrings(dictionary, block)
+		if plain := decrypted(stream, block); plain != nil {
+			replace(stream, plain)
+		}
 	}
 	for _, m := range encryptRef.FindAllIndex(data, -1) {
 		copy(data[m[0]:], "/Decrypt") // as long as the word it replaces
 	}
-	return true, nil
+	return nil
 }
+
+// decryptStrings decrypts the strings of an object in place.
+func decryptStrings(object []byte, block cipher.Block) {
+	for at := 0; at < len(object); at++ {
+		l := lexer{src: object, pos: at}
+		switch c := object[at]; {
+		case c == '<' && at+1 < len(object) && object[at+1] == '<':
+			at++
+			continue
+		case c != '(' && c != '<':
+			continue
+		}
+		value, _ := l.value(0)
+		if plain := decrypted([]byte(value.str), block); plain != nil {
+			text := literals.Replace(string(plain))
+			if len(text)+2 > l.pos-at { // more of it is escaped than before: it is lost
+				text = ""
+			}
+			replace(object[at:l.pos], []byte("("+text+")"))
+		}
+		at = l.pos - 1
+	}
+}
+
+// literals escapes what is not itself in a string.
+var literals = strings.NewReplacer(`\`, `\\`, "(", `\(`, ")", `\)`, "\r", `\r`)
 
 // dictionary returns the outermost entries of the dictionary at the start of src.
 func dictionary(src []byte) map[string]operand {
@@ -76,10 +109,14 @@ func dictionary(src []byte) map[string]operand {
 	return out
 }
 
-// hashPassword hashes the empty password with algorithm 2.B of the standard.
-func hashPassword(salt []byte) []byte {
+// hashPassword hashes the empty password with algorithm 2.B of the standard, or as
+// revision 5 did.
+func hashPassword(salt []byte, revision float64) []byte {
 	sum := sha256.Sum256(salt)
 	k := sum[:]
+	if revision == 5 {
+		return k
+	}
 	for i := 0; ; i++ {
 		e := bytes.Repeat(k, 64)
 		block, err := aes.NewCipher(k[:16])
@@ -136,18 +173,18 @@ func replace(stream, by []byte) {
 	}
 }
 
-// decryptStream decrypts a stream in place.
-func decryptStream(stream []byte, block cipher.Block) {
-	stream = stream[:len(stream)-len(stream)%aes.BlockSize] // a line end may be the last
-	if len(stream) < 2*aes.BlockSize {
-		return
+// decrypted decrypts a stream or a string; nil if it is not encrypted.
+func decrypted(data []byte, block cipher.Block) []byte {
+	data = data[:len(data)-len(data)%aes.BlockSize] // a line end may be the last
+	if len(data) < 2*aes.BlockSize {
+		return nil
 	}
-	plain := bytes.Clone(stream[aes.BlockSize:])
-	cipher.NewCBCDecrypter(block, stream[:aes.BlockSize]).CryptBlocks(plain, plain)
+	plain := bytes.Clone(data[aes.BlockSize:])
+	cipher.NewCBCDecrypter(block, data[:aes.BlockSize]).CryptBlocks(plain, plain)
 	if pad := int(plain[len(plain)-1]); pad <= aes.BlockSize {
 		plain = plain[:len(plain)-pad]
 	}
-	replace(stream, plain)
+	return plain
 }
 
 // hexFilter matches the filter for hexadecimal digits, alone or before others.

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"regexp"
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -94,14 +95,12 @@ func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry,
 			err = fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
-	r, decrypted, rebuilt, err := open(data)
+	r, rebuilt, err := open(data)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	file = &File{Rebuilt: rebuilt}
-	if !decrypted { // its strings stay encrypted
-		file.readInfo(r)
-	}
+	file.readInfo(r)
 	root := r.Trailer().Key("Root")
 	pages := collect(root.Key("Pages"))
 	if len(pages) == 0 {
@@ -125,12 +124,11 @@ func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry,
 }
 
 // open parses a file after repairing common errors of writers, and rebuilds its
-// table of objects when that is damaged. decrypted is set when its strings are
-// still encrypted.
-func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
+// table of objects when that is damaged.
+func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
 	start := bytes.Index(data[:min(len(data), 64<<10)], []byte("%PDF-"))
 	if start < 0 {
-		return nil, false, false, errors.New("it is not a PDF: it does not begin with %PDF")
+		return nil, false, errors.New("it is not a PDF: it does not begin with %PDF")
 	}
 	whole := bytes.Clone(data[start:])
 	// The library accepts versions up to 1.7, followed by a line end.
@@ -140,8 +138,8 @@ func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	if end := bytes.LastIndex(whole, []byte("%%EOF")); end >= 0 {
 		whole = whole[:end+5]
 	}
-	if decrypted, err = decryptAES256(whole); err != nil {
-		return nil, false, false, err
+	if err = decryptAES256(whole); err != nil {
+		return nil, false, err
 	}
 	decodeHex(whole)
 	r, err = parse(whole)
@@ -156,14 +154,17 @@ func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	}
 	switch {
 	case err == nil:
-		return r, decrypted, rebuilt, nil
-	case errors.Is(err, pdf.ErrInvalidPassword):
-		return nil, false, false, ErrEncrypted
-	case strings.Contains(err.Error(), "encryption"):
-		return nil, false, false, errors.New("it is encrypted in a way that is not supported: save it without encryption")
+		return r, rebuilt, nil
+	case errors.Is(err, pdf.ErrInvalidPassword) && !openMetadata.Match(whole): // whose key the library has wrong
+		return nil, false, ErrEncrypted
+	case strings.Contains(err.Error(), "encrypt"):
+		return nil, false, errors.New("it is encrypted in a way that is not supported: save it without encryption")
 	}
-	return nil, false, false, fmt.Errorf("it is damaged: %w", err)
+	return nil, false, fmt.Errorf("it is damaged: %w", err)
 }
+
+// openMetadata is the sign of an encrypted file whose metadata is not.
+var openMetadata = regexp.MustCompile(`/EncryptMetadata\s+false`)
 
 func parse(data []byte) (r *pdf.Reader, err error) {
 	defer func() {
