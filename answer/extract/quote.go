@@ -43,7 +43,7 @@ type Next func(context.Context, retrieve.Passage) (p retrieve.Passage, ok bool, 
 // labelled after them; without next there are none. Without a result, the chance that the best of them is an answer is less than least, or not known:
 // among a few passages in another language, one is near whatever is asked.
 func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64, next Next) (quotes []Quote, rest []retrieve.Passage, err error) {
-	if d.foreign != nil && d.partly {
+	if d.foreign != nil && d.partly || d.unheard(kept) {
 		return nil, nil, nil
 	}
 	all, err := d.sentences(ctx, kept)
@@ -81,8 +81,12 @@ func (d *Reading) written(pieces []piece, kept []retrieve.Passage, all [][]sente
 	}
 	for i, p := range pieces {
 		next := i+1 < len(rows) && rows[i] && rows[i+1]
-		if i > 0 && !rows[i] && !all[p.passage][p.start].code && p.passage == pieces[i-1].passage && p.start > pieces[i-1].end {
-			quotes[i].Text = "… " + quotes[i].Text // it may mean something in a sentence between
+		if i > 0 && !(rows[i] && rows[i-1]) && p.passage == pieces[i-1].passage && p.start > pieces[i-1].end {
+			gap := "… " // it may mean something in a sentence between
+			if all[p.passage][p.start].code {
+				gap = "…\n\n"
+			}
+			quotes[i].Text = gap + quotes[i].Text
 		}
 		if next || i > 0 && rows[i] && rows[i-1] {
 			quotes[i].Text = "- " + quotes[i].Text // several rows are a list

@@ -118,3 +118,21 @@ func pick[T any](r *rand.Rand, from []T, n int) []T {
 	r.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
 	return from[:min(n, len(from))]
 }
+
+// A sentence that begins with a pronoun needs the one before it, in any language.
+func TestRefersBack(t *testing.T) {
+	for _, test := range [][2]string{
+		{"It closes at noon.", "The office closes at noon."},
+		{"Diese schließen um zwölf.", "Alle schließen um zwölf."},
+		{"Questo chiude a mezzogiorno.", "Ogni ufficio chiude a mezzogiorno."},
+		{"Eles fecham ao meio-dia.", "Todos fecham ao meio-dia."},
+		{"هذا يغلق ظهرا.", "المكتب يغلق ظهرا."},
+		{"यह दोपहर को बंद होता है।", "कार्यालय दोपहर को बंद होता है।"},
+		{"它中午关门。", "办公室中午关门。"},
+		{"これは正午に閉まります。", "事務所は正午に閉まります。"},
+	} {
+		if !refersBack(test[0]) || refersBack(test[1]) {
+			t.Errorf("%q refers back: %v; %q: %v", test[0], refersBack(test[0]), test[1], refersBack(test[1]))
+		}
+	}
+}
