@@ -576,3 +576,26 @@ func TestBrowserShared(t *testing.T) {
 	other.axe("missing")
 	other.expectProblem("404")
 }
+
+// TestBrowserFailures checks that each failure of the model says what is shown instead and
+// what to do, and names key, model and options only to who may choose settings.
+func TestBrowserFailures(t *testing.T) {
+	t.Parallel()
+	b := newScene(t, nil).newTab(t, 800, "light")
+	for _, may := range []bool{false, true} {
+		for reason, remedy := range map[string]string{"model_unreachable": "Check that its server", "model_timeout": "faster model",
+			"model_rejected": "name and key", "model_untrusted": "--no-self-test", "model_failed": "Ask again in a moment"} {
+			got, err := chromedp.Run(b, chromedp.Evaluate[string](fmt.Sprintf(`(() => {
+				document.getElementById("settings-button")?.remove();
+				if (%t) document.body.append(Object.assign(document.createElement("i"), { id: "settings-button" }));
+				return import("/static/dom.js?%[1]t")
+					.then(({ failures }) => failures[%[2]q] || failures.model_failed);
+			})()`, may, reason), chromedp.EvalAwaitPromise))
+			operator := reason != "model_timeout" && reason != "model_failed"
+			if err != nil || !strings.Contains(got, "your documents are quoted instead. ") ||
+				strings.Contains(got, remedy) != (may || !operator) {
+				t.Errorf("%s, settings %t: %q (%v)", reason, may, got, err)
+			}
+		}
+	}
+}
