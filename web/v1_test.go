@@ -125,6 +125,14 @@ func TestV1OpenWebUI(t *testing.T) {
 			t.Errorf("stream %t: annotations are %t", stream, noted)
 		}
 	}
+	// Its own sources come first in its list: the numbers count on from them.
+	own := `### Task:\nAnswer.\n<context>\n<source id=\"1\" name=\"a\">A</source>\n<source id=\"1\">B</source>\n` +
+		`<source id=\"2\">C</source>\n</context>\n`
+	w := v1(h, `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"`+own+`What is the mooring fee?"}],
+		"tools":[{"type":"function","function":{"name":"get_current_timestamp","parameters":{}}}]}`)
+	if body := w.Body.String(); !strings.Contains(body, "[[3]](") || !strings.Contains(body, "[[4]](") || strings.Contains(body, "[[1]](") {
+		t.Errorf("after two sources of its own: %s", body)
+	}
 }
 
 // TestV1Asks checks the question, history and style of a conversation, and that

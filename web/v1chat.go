@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ibid/answer"
@@ -160,6 +161,21 @@ func withoutContext(text string) string {
 	return strings.TrimSpace(text)
 }
 
+var sourceForm = regexp.MustCompile(`<source id="(\d+)"`)
+
+// ownSources is how many sources Open WebUI has put before a question or into the system's
+// message. It counts on from them, so that [1] would be the first of its own.
+func ownSources(messages []chatMessage) (n int) {
+	for _, m := range messages {
+		for _, found := range sourceForm.FindAllStringSubmatch(contextForm.FindString(m.Content.text), -1) {
+			if found[1] == strconv.Itoa(n+1) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // ask checks a request, and refuses what is not supported where ignoring it would
 // change the meaning.
 func (r *chatRequest) ask() (a v1Ask, err error) {
@@ -189,7 +205,9 @@ func (r *chatRequest) ask() (a v1Ask, err error) {
 		return a, err
 	}
 	a.question.Record = r.Store
-	a.unlisted = a.stream && fromOpenWebUI(r.Tools)
+	if a.unlisted = a.stream && fromOpenWebUI(r.Tools); a.unlisted {
+		a.before = ownSources(r.Messages)
+	}
 	return a, nil
 }
 

@@ -27,6 +27,7 @@ type v1Ask struct {
 	output    *jsonOutput // nil: the answer is text
 	feedback  []chatTurn  // of the client to JSON of an earlier reply, after that
 	unlisted  bool        // the client lists the sources itself
+	before    int         // its own, which it lists first
 }
 
 // A v1Encoder writes an answer in the form of one route.
@@ -102,7 +103,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	}
 	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
 		links: o.links}
-	r.text = &linkedText{maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
+	r.text = &linkedText{maxTokens: a.maxTokens, links: o.links, before: a.before, write: r.write, sources: map[int]cite.Cited{}}
 	if a.output != nil {
 		r.text.maxTokens = 0 // JSON cannot be cut
 	}

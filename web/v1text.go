@@ -42,6 +42,7 @@ type urlCitation struct {
 type linkedText struct {
 	maxTokens int // 0 for any number
 	links     bool
+	before    int // sources that the client has put before ours
 	write     func(string) error
 
 	escaper rewrite.Escaper
@@ -119,6 +120,9 @@ func (t *linkedText) sendTo(to int, last bool) error {
 		t.numbers = t.numbers[1:]
 		number, c := string(t.text[n.Start:n.End]), t.sources[n.Number]
 		c.Link = cmp.Or(linkAt(t.citations, n), c.Link)
+		if t.before > 0 {
+			number = fmt.Sprintf("[%d]", t.before+n.Number)
+		}
 		if t.links && c.Link != "" {
 			number = fmt.Sprintf("[%s](%s)", number, linkTarget(c.Link))
 		}
