@@ -43,7 +43,7 @@ type Next func(context.Context, retrieve.Passage) (p retrieve.Passage, ok bool, 
 // labelled after them; without next there are none. Without a result, the chance that the best of them is an answer is less than least, or not known:
 // among a few passages in another language, one is near whatever is asked.
 func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64, next Next) (quotes []Quote, rest []retrieve.Passage, err error) {
-	if d.foreign != nil && d.partly || d.unheard(kept) {
+	if d.foreign != nil && d.partly {
 		return nil, nil, nil
 	}
 	all, err := d.sentences(ctx, kept)

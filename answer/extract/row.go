@@ -200,19 +200,6 @@ func (d *Reading) pairs() (all []pair) {
 	return all
 }
 
-// unheard reports whether the question has two words that follow each other, as in "swimming
-// pool", of which no passage has one, nor one of like meaning. Only English is known so well.
-func (d *Reading) unheard(kept []retrieve.Passage) bool {
-	if d.language != "en" || d.foreign != nil {
-		return false
-	}
-	all := make(coverage, len(d.needs.terms))
-	for _, p := range kept {
-		all = all.with(d.passages[p.ID].all)
-	}
-	return slices.ContainsFunc(d.pairs(), func(a pair) bool { return max(all[a.which], all[a.thing]) < namesAlike })
-}
-
 // ruleOut marks what is of another thing than the question: where a fishing boat is asked for
 // and rows of a document are of boats, its rows of a rescue boat and of a bus, and if no row is
 // left, sentences about boats in passages that say nothing of fishing.
