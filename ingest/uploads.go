@@ -53,6 +53,9 @@ type Uploads struct {
 
 // Files has uploaded files by their ids.
 type Files interface {
+	// Hold waits until no other process holds the id, and holds it until release is
+	// called. The context that it returns ends if the hold is lost.
+	Hold(ctx context.Context, id string) (held context.Context, release func(), err error)
 	// Put stores a file in the place of the one with its id, durably and whole.
 	Put(ctx context.Context, id string, content io.ReadSeeker) error
 	// Read returns a file; the error wraps [fs.ErrNotExist] if there is none.
@@ -218,74 +221,80 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if _, ok := formatOf(name); !ok && !isContainer(name) {
 		return c, &SkipError{Reason: fmt.Sprintf("%s files are not read: Ibid reads %s", strings.ToLower(path.Ext(name)), Formats())}
 	}
-	room, err := u.room(ctx, name)
+	file, temporary, err := u.receive(ctx, name, content)
 	if err != nil {
 		return c, err
 	}
-	file, temporary, err := u.create()
-	if err != nil {
-		return c, fmt.Errorf("saving the upload: %w", err)
-	}
-	defer func() {
-		if file != nil {
-			err = errors.Join(err, file.Close())
-		}
-		if gone := u.Dir.Remove(temporary); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, fmt.Errorf("removing the interrupted upload: %w", gone))
-		}
-	}()
-	if err := u.write(file, content, room); err != nil {
-		return c, err
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return c, err
-	}
-	if err := u.checkFree(name); err != nil {
-		return c, err
-	}
-	known, err := u.stored(ctx, name)
+	defer func() { err = errors.Join(err, u.discard(file, temporary)) }()
+	ctx, release, err := u.hold(ctx, name)
 	if err != nil {
 		return c, err
 	}
-	c, err = u.syncer(known, meta).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), temporary}, name)
-	if err == nil && (c.Action == Skipped || c.Action == Failed) {
-		err = &UnreadableError{c.Reason}
-		if c.Action == Skipped {
-			// The skip removed the stored version of the file that is there.
-			old, again := u.folderOf(ctx, name)
-			if again == nil {
-				_, again = u.syncer(known, nil).SyncFile(ctx, u.Root, old, name)
-			}
-			if !errors.Is(again, fs.ErrNotExist) {
-				err = errors.Join(err, again)
-			}
-		}
+	defer release()
+	if err := cmp.Or(ctx.Err(), u.checkFree(name)); err != nil {
+		return c, err
 	}
-	if err != nil {
+	if c, err = u.read(ctx, name, temporary, meta); err != nil {
 		return c, err
 	}
 	// After a crash here the next sync removes the document. In a shared store it
 	// remains without its file, and the upload, which was not acknowledged, is sent
 	// again.
-	if u.Files != nil {
-		if err := u.Files.Put(ctx, u.Root.Name+"/"+name, file); err != nil {
-			return c, fmt.Errorf("saving the upload: %w", err)
-		}
-		u.clearFailure(name)
-		return c, nil
-	}
-	err = file.Close() // some systems do not rename open files
-	file = nil
-	if above := path.Dir(name); above != "." {
-		err = errors.Join(err, u.Dir.MkdirAll(above, 0o700))
-	}
-	if err = errors.Join(err, u.Dir.Rename(temporary, name), syncAbove(u.Dir, name)); err != nil {
+	if err := u.keep(ctx, name, file, temporary); err != nil {
 		return c, fmt.Errorf("saving the upload: %w", err)
 	}
 	u.clearFailure(name)
 	return c, nil
+}
+
+// hold keeps everything else, on other servers as well, from changing an upload until
+// release is called. The context ends if that cannot be kept up.
+func (u *Uploads) hold(ctx context.Context, name string) (_ context.Context, release func(), err error) {
+	end := func() {}
+	if u.Files != nil {
+		if ctx, end, err = u.Files.Hold(ctx, u.Root.Name+"/"+name); err != nil {
+			return ctx, nil, fmt.Errorf("waiting for other changes of the upload: %w", err)
+		}
+	}
+	u.mu.Lock()
+	return ctx, func() { u.mu.Unlock(); end() }, nil
+}
+
+// read stores the documents of a received file under the name of its upload. If the file
+// cannot be read, those that were stored remain.
+func (u *Uploads) read(ctx context.Context, name, temporary string, meta map[string]string) (Change, error) {
+	known, err := u.stored(ctx, name)
+	if err != nil {
+		return Change{}, err
+	}
+	c, err := u.syncer(known, meta).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), temporary}, name)
+	if err != nil || c.Action != Skipped && c.Action != Failed {
+		return c, err
+	}
+	err = &UnreadableError{c.Reason}
+	if c.Action == Skipped {
+		// The skip removed the stored version of the file that is there.
+		old, again := u.folderOf(ctx, name)
+		if again == nil {
+			_, again = u.syncer(known, nil).SyncFile(ctx, u.Root, old, name)
+		}
+		if !errors.Is(again, fs.ErrNotExist) {
+			err = errors.Join(err, again)
+		}
+	}
+	return c, err
+}
+
+// keep puts a received file where the others are, in the place of the one of its name.
+func (u *Uploads) keep(ctx context.Context, name string, file *os.File, temporary string) error {
+	if u.Files != nil {
+		return u.Files.Put(ctx, u.Root.Name+"/"+name, file)
+	}
+	err := file.Close() // some systems do not rename open files
+	if above := path.Dir(name); above != "." {
+		err = errors.Join(err, u.Dir.MkdirAll(above, 0o700))
+	}
+	return errors.Join(err, u.Dir.Rename(temporary, name), syncAbove(u.Dir, name))
 }
 
 // folderOf returns a folder with the file of an upload, if there is one.
@@ -334,8 +343,11 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	if isPart(name) {
 		return Change{}, fmt.Errorf("reading the upload again: %w", fs.ErrNotExist)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	ctx, release, err := u.hold(ctx, name)
+	if err != nil {
+		return Change{}, err
+	}
+	defer release()
 	known, err := u.stored(ctx, name)
 	if err != nil {
 		return Change{}, err
@@ -383,12 +395,15 @@ func isPart(name string) bool {
 // Remove deletes an upload and its documents. If there is none, the error wraps
 // [fs.ErrNotExist].
 func (u *Uploads) Remove(ctx context.Context, name string) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	info, missing := u.Dir.Lstat(name)
 	if !fs.ValidPath(name) || strings.HasPrefix(name, ".") || isPart(name) || missing == nil && info.IsDir() {
 		return fmt.Errorf("deleting the upload: %w", fs.ErrNotExist)
 	}
+	ctx, release, err := u.hold(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer release()
 	known, err := u.stored(ctx, name)
 	if err != nil {
 		return err
@@ -468,6 +483,31 @@ func (u *Uploads) sizeWithout(name string) (size int64, err error) {
 func CheckCollection(name string) error {
 	if clean, err := cleanName(name); err != nil || clean != name {
 		return ErrCollection
+	}
+	return nil
+}
+
+// receive writes what a client sends to a hidden file.
+func (u *Uploads) receive(ctx context.Context, name string, content io.Reader) (f *os.File, temporary string, err error) {
+	room, err := u.room(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	if f, temporary, err = u.create(); err != nil {
+		return nil, "", fmt.Errorf("saving the upload: %w", err)
+	}
+	if err := u.write(f, content, room); err != nil {
+		return nil, "", errors.Join(err, u.discard(f, temporary))
+	}
+	return f, temporary, nil
+}
+
+// discard closes and removes a received file, unless it was kept.
+func (u *Uploads) discard(f *os.File, temporary string) error {
+	for _, err := range []error{f.Close(), u.Dir.Remove(temporary)} {
+		if err != nil && !errors.Is(err, fs.ErrClosed) && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing the interrupted upload: %w", err)
+		}
 	}
 	return nil
 }

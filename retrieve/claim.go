@@ -58,15 +58,12 @@ func (e *HeldError) Error() string {
 // ClaimJob claims the job of an id for a worker, for the time d, and begins it if
 // there is none. If another worker holds it, held says which.
 func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string, d time.Duration) (held *HeldError, err error) {
-	err = l.Claim(ctx, id, worker, d)
-	if errors.Is(err, ErrNotFound) {
-		err = l.Begin(ctx, Job{ID: id, Kind: kind, Started: time.Now(), Worker: worker, Left: d})
-		if err == nil {
-			return nil, nil
+	for range 3 { // another process may begin or end it in between
+		if err = l.Claim(ctx, id, worker, d); !errors.Is(err, ErrNotFound) {
+			break
 		}
-		// Another process may have begun it in between.
-		if again := l.Claim(ctx, id, worker, d); !errors.Is(again, ErrNotFound) {
-			err = again
+		if err = l.Begin(ctx, Job{ID: id, Kind: kind, Started: time.Now(), Worker: worker, Left: d}); err == nil {
+			return nil, nil
 		}
 	}
 	if errors.As(err, &held) {

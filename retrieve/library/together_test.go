@@ -1,6 +1,7 @@
 package library_test
 
 import (
+	"archive/zip"
 	"bufio"
 	"context"
 	"errors"
@@ -10,6 +11,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"ibid/data/datatest"
 	"ibid/ingest"
@@ -25,6 +29,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if code, ran := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
+		os.Exit(code)
+	}
 	if data := os.Getenv(childData); data != "" {
 		if err := obey(library.Place{Data: data, URL: os.Getenv(childURL)}, os.Stdin, os.Stdout); err != nil {
 			fmt.Println("ERROR", err)
@@ -177,5 +184,74 @@ func TestStoreHereSearchThere(t *testing.T) {
 			}
 			t.Logf("%d rounds, %d stale", rounds, stale)
 		})
+	}
+}
+
+// TestUploadsTogether uploads different files of one name through two servers at once: the
+// file that is kept is the one that the documents were read from.
+func TestUploadsTogether(t *testing.T) {
+	place := newPlace(t, "PostgreSQL")
+	model, err := embed.New()
+	must(t, err)
+	var libs []*library.Library
+	var servers []*ingest.Uploads
+	reader := new(ingest.Reader)
+	t.Cleanup(reader.Close)
+	for range 2 {
+		place.Data = t.TempDir()
+		lib, err := library.Open(t.Context(), place, model, library.Options{})
+		must(t, err)
+		t.Cleanup(func() { must(t, lib.Close()) })
+		root, err := lib.AddRoot(t.Context(), "", "")
+		must(t, err)
+		dir, err := os.OpenRoot(t.TempDir())
+		must(t, err)
+		t.Cleanup(func() { must(t, dir.Close()) })
+		libs = append(libs, lib)
+		servers = append(servers, &ingest.Uploads{Dir: dir, Root: root, Syncer: &ingest.Syncer{Sink: lib.Index, Reader: reader},
+			Shared: true, Files: lib.State.Originals()})
+	}
+	packed := func(server, round int) string { // an archive: each of its files is a document
+		var b strings.Builder
+		w := zip.NewWriter(&b)
+		for n := range 3 {
+			f, err := w.Create(fmt.Sprintf("%d.md", n+server))
+			must(t, err)
+			fmt.Fprintf(f, "Server %d packs text %d.", server, round)
+		}
+		must(t, w.Close())
+		return b.String()
+	}
+	for round := range 10 {
+		var all errgroup.Group
+		for i, u := range servers {
+			for name, text := range map[string]string{"a.md": fmt.Sprintf("Server %d sends text %d.", i, round), "b.zip": packed(i, round)} {
+				all.Go(func() error {
+					_, err := u.Add(t.Context(), name, strings.NewReader(text), nil)
+					return err
+				})
+			}
+		}
+		must(t, all.Wait())
+		docs, err := libs[0].Documents(t.Context(), retrieve.Filter{})
+		must(t, err)
+		if len(docs) != 4 {
+			t.Errorf("round %d: there are %d documents", round, len(docs))
+		}
+		for _, info := range docs {
+			doc, err := libs[0].Document(t.Context(), info.ID)
+			must(t, err)
+			name, _, _ := strings.Cut(doc.Path, "/")
+			data, err := libs[1].State.Originals().Read(t.Context(), "uploads/"+name)
+			must(t, err)
+			folder, err := ingest.OneFile(name, data)
+			must(t, err)
+			if _, err := reader.Original(t.Context(), folder, doc); err != nil {
+				t.Errorf("round %d: %s says %q: %v", round, doc.ID, doc.Text, err)
+			}
+		}
+	}
+	if err := libs[0].State.Ledger().Claim(t.Context(), "upload uploads/a.md", "other", time.Second); !errors.Is(err, retrieve.ErrNotFound) {
+		t.Errorf("the claim on an upload remains: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"time"
 
 	"ibid/retrieve"
 )
@@ -41,6 +42,36 @@ func (t *tx) layOutOriginals() {
 		data BYTES NOT NULL,
 		PRIMARY KEY (key, part))`))
 	t.exec(`ALTER TABLE ibid.originals ALTER COLUMN data SET STORAGE EXTERNAL`)
+}
+
+// Hold waits until no other process holds the id, and holds it until release is called.
+// The context that it returns ends if the hold is lost.
+func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, release func(), err error) {
+	job, worker, ledger := "upload "+id, retrieve.NewWorker(), o.s.Ledger()
+	for {
+		held, err := retrieve.ClaimJob(ctx, ledger, job, "upload", worker, retrieve.ClaimTime)
+		if err != nil {
+			return ctx, nil, err
+		}
+		if held == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx, nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := retrieve.Prolong(ctx, ledger, job, worker, retrieve.ClaimTime, cancel)
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		ctx := retrieve.WithWait(context.WithoutCancel(ctx), time.Second)
+		if ledger.Claim(ctx, job, worker, time.Second) == nil { // otherwise the claim expires
+			_ = ledger.End(ctx, job)
+		}
+	}, nil
 }
 
 // Put stores a file in the place of the one with its id, durably and whole.

@@ -21,6 +21,7 @@ type node struct {
 	hangs bool
 	lost  bool // it has no majority
 	fails bool
+	late  int // for so many requests it does not know of a new collection
 	asked int
 }
 
@@ -35,6 +36,17 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case n.fails || n.lost && strings.HasSuffix(r.URL.Path, "/ready"):
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case strings.HasSuffix(r.URL.Path, "/ready"):
+	case n.late > 0 && r.URL.Path != "/v1/schema/"+collection:
+		if n.late--; n.late%2 == 0 { // before the first collection of all
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			fmt.Fprintln(w, `{"error":[{"message":"no graphql provider present, this is most likely because no schema is present"}]}`)
+			return
+		}
+		fmt.Fprintln(w, `{"errors":[{"message":"Cannot query field \"Ibid_1\""}]}`)
+	case r.URL.Path == "/v1/schema/"+collection:
+		fmt.Fprintln(w, `{"shardingConfig":{"actualCount":1},"replicationConfig":{"factor":1}}`)
+	case r.URL.Path == "/v1/nodes/"+collection:
+		fmt.Fprintln(w, `{"nodes":[{"shards":[{}]}]}`)
 	case n.mark == nil && r.URL.Path == "/v1/graphql":
 		fmt.Fprintln(w, `{"errors":[{"message":"Cannot query field \"Ibid_1\""}]}`)
 	case n.mark == nil:
@@ -48,6 +60,9 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"properties": properties})
 	}
 }
+
+// collection is that of the index that [index] returns.
+var collection = Open(Address{}, Options{Library: "l", Space: "s"}).Collection()
 
 // index returns an index in a cluster of the nodes, of a state with so many chunks.
 func index(t *testing.T, chunks int, nodes ...*node) *Index {
@@ -127,17 +142,35 @@ func TestBuilding(t *testing.T) {
 	}
 }
 
-// TestLostCollection searches a collection that was there a moment ago.
-func TestLostCollection(t *testing.T) {
+// TestNewCollection searches a collection, and stores in it, that its node does not know
+// of for a moment, or any more.
+func TestNewCollection(t *testing.T) {
+	for _, tt := range []struct {
+		late int
+		want error
+	}{
+		{4, nil},
+		{1 << 30, retrieve.ErrIndexUnavailable},
+	} {
+		n := &node{mark: &mark{Revision: 100}}
+		x := index(t, 779, n)
+		if _, _, err := x.Revision(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n.late = tt.late
+		if _, err := x.count(t.Context()); !errors.Is(err, tt.want) {
+			t.Errorf("unknown for %d requests: a search: %v", tt.late, err)
+		}
+		n.late = tt.late
+		written := false
+		err := x.whole(t.Context(), func(context.Context) error { written = true; return nil })
+		if !errors.Is(err, tt.want) || written != (tt.want == nil) {
+			t.Errorf("unknown for %d requests: storing: %v, written: %t", tt.late, err, written)
+		}
+	}
 	n := &node{mark: &mark{Revision: 100}}
 	x := index(t, 779, n)
-	if _, _, err := x.Revision(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	n.mark = nil
-	if rows, err := x.rows(t.Context(), "", nil, 5, "length"); !errors.Is(err, retrieve.ErrIndexUnavailable) {
-		t.Errorf("%d rows, %v", len(rows), err)
-	}
 	if revision, _, err := x.Revision(t.Context()); revision != 0 || err != nil {
 		t.Errorf("revision %d, %v: a collection that is lost is built again", revision, err)
 	}
