@@ -63,12 +63,12 @@ type proof struct {
 
 // An early is what is shown of the first statement while it is being written.
 type early struct {
-	quote  string // the sentence of a passage that it repeats
-	label  int    // … from this passage
-	ended  bool   // the statement has
-	cut    bool   // … and never will
-	shown  int    // bytes of it that are shown
-	repeat int    // … and that the statement repeats, once it is proved
+	from   []extract.Quote // the sentences that it may repeat; nil until it has a few words
+	quote  extract.Quote   // the one that it repeats
+	ended  bool            // the statement has
+	cut    bool            // … and never will
+	shown  int             // bytes of it that are shown
+	repeat int             // … and that the statement repeats, once it is proved
 }
 
 // leastEarly is how many words must be those of the quote before any is shown.
@@ -80,32 +80,26 @@ const leastEarly = 4
 // source, the rest of that sentence follows instead.
 func (p *proof) showEarly() bool {
 	e, begun := &p.early, p.units.Begun()
-	if begun == "" || p.held != "" || p.Gate == GateOff {
+	n := strings.LastIndexByte(begun, ' ') // whole words, however the reply comes in pieces
+	if n <= e.shown || p.held != "" || p.Gate == GateOff || strings.Count(begun[:n], " ") < leastEarly-1 {
 		return true
 	}
-	if e.quote == "" {
-		e.quote, e.label = p.quoted(begun)
+	if e.from == nil {
+		e.from = p.sentences()
 	}
-	n := 0
-	for n < min(len(e.quote), len(begun)) && e.quote[n] == begun[n] {
-		n++
-	}
-	n = strings.LastIndexByte(e.quote[:n], ' ') // whole words
-	if n <= e.shown || strings.Count(e.quote[:n], " ") < leastEarly-1 {
+	e.from = slices.DeleteFunc(e.from, func(q extract.Quote) bool { return !strings.HasPrefix(q.Text, begun[:n+1]) })
+	if len(e.from) != 1 {
 		return true
 	}
-	p.tell(Text{Text: e.quote[e.shown:n]})
+	e.quote = e.from[0]
+	p.tell(Text{Text: begun[e.shown:n]})
 	e.shown, e.repeat, p.shown = n, n, p.revised == nil
 	return !p.stopped
 }
 
-// quoted returns the only sentence that may be shown early and begins like a text, without
-// its number, and its label.
-func (p *proof) quoted(begun string) (sentence string, label int) {
-	if strings.Count(begun, " ") < leastEarly {
-		return "", 0
-	}
-	from := p.quotes[:min(len(p.quotes), 1)]
+// sentences returns those that may be shown early, each once, with and without its number.
+func (p *proof) sentences() []extract.Quote {
+	from, all := p.quotes[:min(len(p.quotes), 1)], []extract.Quote{}
 	if p.judge == nil {
 		from = nil
 		for i, passage := range p.passages {
@@ -113,23 +107,19 @@ func (p *proof) quoted(begun string) (sentence string, label int) {
 		}
 	}
 	for _, q := range from {
-		all := statement.NewSplitter(len(p.passages))
-		units := all.Add(q.Text)
-		last, _ := all.End()
+		splitter := statement.NewSplitter(len(p.passages))
+		units := splitter.Add(q.Text)
+		last, _ := splitter.End()
 		for _, u := range append(units, last...) {
 			whole := strings.Join(strings.Fields(u.Plain), " ")
-			for _, s := range []string{whole, strings.TrimLeft(whole, "0123456789. ")} {
-				switch {
-				case !strings.HasPrefix(s, begun) || s == sentence:
-				case sentence != "":
-					return "", 0
-				default:
-					sentence, label = s, q.Passage+1
+			for _, text := range []string{whole, strings.TrimLeft(whole, "0123456789. ")} {
+				if !slices.ContainsFunc(all, func(other extract.Quote) bool { return other.Text == text }) {
+					all = append(all, extract.Quote{Passage: q.Passage, Text: text})
 				}
 			}
 		}
 	}
-	return sentence, label
+	return all
 }
 
 // An openStatement is one that the judge was asked about.
@@ -171,7 +161,12 @@ func (r *asking) say(text string) bool {
 	if p == nil {
 		return r.tell(Text{Text: text})
 	}
-	return p.add(p.units.Add(text), false) && p.showProved(false) && p.showEarly()
+	for piece := range strings.SplitAfterSeq(text, " ") {
+		if !(p.add(p.units.Add(piece), false) && p.showProved(false) && p.showEarly()) {
+			return false
+		}
+	}
+	return true
 }
 
 // A revised holds the events of an answer that may still be cut.
@@ -577,7 +572,7 @@ func (p *proof) conclude(o *openStatement) {
 	}
 	if o.number == 0 && p.early.shown > 0 && (v == statement.Drop || p.early.cut || !o.cites && p.Unproved == UnprovedDrop) {
 		o.event.Verdict, o.cites, v = Dropped, true, statement.Keep
-		o.shown = extract.Labelled(p.early.quote, p.early.label, "")
+		o.shown = extract.Labelled(p.early.quote.Text, p.early.quote.Passage+1, "")
 	}
 	p.source = p.source || v == statement.Keep && (o.cites || p.Unproved == UnprovedMark)
 	p.queue.Decide(o.number, v, o.shown)
