@@ -1,8 +1,6 @@
 package ingest
 
 import (
-	"archive/zip"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -18,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing/fstest"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -38,9 +37,8 @@ type Uploads struct {
 	// Files, if not nil, has the files, where all those servers find them. Dir then has only
 	// those of earlier versions, and those that are being received.
 	Files Files
-	// Others returns the size of the uploads in other folders, which count for
-	// MaxTotal too; nil: there are none.
-	Others func() (int64, error)
+	// All are the uploads of all folders, which have one MaxTotal; nil: there is one.
+	All func() []*Uploads
 	// Lock locks an open file until it is closed, exclusively or with others, without
 	// waiting; nil: nothing else uses the folder while a Sync runs.
 	Lock func(f *os.File, exclusive bool) error
@@ -302,7 +300,7 @@ func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 	if u.Files != nil {
 		data, err := u.Files.Read(ctx, u.Root.Name+"/"+name)
 		if err == nil {
-			return OneFile(name, data)
+			return OneFile(name, data), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -312,18 +310,7 @@ func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 }
 
 // OneFile returns a folder with one file.
-func OneFile(name string, data []byte) (fs.FS, error) {
-	var packed bytes.Buffer
-	w := zip.NewWriter(&packed)
-	f, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
-	if err == nil {
-		_, err = f.Write(data)
-	}
-	if err = cmp.Or(err, w.Close()); err != nil {
-		return nil, err
-	}
-	return zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
-}
+func OneFile(name string, data []byte) fs.FS { return fstest.MapFS{name: {Data: data}} }
 
 // checkFree returns an error if the path needs a folder where a file is, or is that of a folder.
 func (u *Uploads) checkFree(name string) error {
@@ -435,28 +422,32 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 
 // room returns how large a file of this name may be.
 func (u *Uploads) room(ctx context.Context, name string) (int64, error) {
-	used, err := u.sizeWithout(name)
+	left := cmp.Or(u.MaxTotal, DefaultMaxUploads)
+	all := []*Uploads{u}
+	if u.All != nil {
+		all = u.All()
+	}
+	var err error
+	for _, in := range all {
+		without := name
+		if in != u {
+			without = ""
+		}
+		size, failed := in.sizeWithout(without)
+		left, err = left-size, cmp.Or(err, failed)
+	}
 	if err == nil && u.Files != nil {
 		var stored int64
 		stored, err = u.Files.Size(ctx, u.Root.Name+"/"+name)
-		used += stored
+		left -= stored
 	}
-	if err == nil && u.Others != nil {
-		var others int64
-		others, err = u.Others()
-		used += others
-	}
-	left := cmp.Or(u.MaxTotal, DefaultMaxUploads) - used
 	if err == nil && left <= 0 {
 		err = ErrUploadSpace
 	}
 	return min(cmp.Or(u.MaxBytes, DefaultMaxBytes), left), err
 }
 
-// Size is the size of all uploads of the folder, in bytes.
-func (u *Uploads) Size() (int64, error) { return u.sizeWithout("") }
-
-// sizeWithout is the size of all uploads but one.
+// sizeWithout is the size of all uploads of the folder but one, in bytes.
 func (u *Uploads) sizeWithout(name string) (size int64, err error) {
 	err = fs.WalkDir(u.Dir.FS(), ".", func(p string, e fs.DirEntry, err error) error {
 		if err == nil && (e.IsDir() || p == name || strings.HasPrefix(p, uploadPrefix)) {

@@ -489,11 +489,7 @@ func (o *originals) stored(ctx context.Context, doc *ingest.Document) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	folder, err := ingest.OneFile(strings.TrimPrefix(id, doc.Root+"/"), data)
-	if err != nil {
-		return nil, err
-	}
-	return o.lib.reader.Original(ctx, folder, doc)
+	return o.lib.reader.Original(ctx, ingest.OneFile(strings.TrimPrefix(id, doc.Root+"/"), data), doc)
 }
 
 // find returns the id under which the store has the file of a document, or the file that

@@ -53,23 +53,10 @@ func (f *uploadFolders) failures() (failed []ingest.Change) {
 func (f *uploadFolders) add(srv *server, root ingest.Root, dir *os.Root) *ingest.Uploads {
 	u := &ingest.Uploads{
 		Dir: dir, Root: root, MaxBytes: int64(srv.MaxUpload) << 20, MaxTotal: int64(srv.MaxUploads) << 20,
-		Syncer: &ingest.Syncer{Sink: srv.lib.Index, Reader: srv.lib.reader}, Shared: srv.shared(), Lock: disk.Lock,
+		Syncer: &ingest.Syncer{Sink: srv.lib.Index, Reader: srv.lib.reader}, Shared: srv.shared(), Lock: disk.Lock, All: f.all,
 	}
 	if files := srv.lib.State.Originals(); files != nil {
 		u.Files = files
-	}
-	u.Others = func() (total int64, err error) {
-		for _, other := range f.all() {
-			if other == u {
-				continue
-			}
-			size, err := other.Size()
-			if err != nil {
-				return 0, err
-			}
-			total += size
-		}
-		return total, nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -244,9 +244,7 @@ func TestUploadsTogether(t *testing.T) {
 			name, _, _ := strings.Cut(doc.Path, "/")
 			data, err := libs[1].State.Originals().Read(t.Context(), "uploads/"+name)
 			must(t, err)
-			folder, err := ingest.OneFile(name, data)
-			must(t, err)
-			if _, err := reader.Original(t.Context(), folder, doc); err != nil {
+			if _, err := reader.Original(t.Context(), ingest.OneFile(name, data), doc); err != nil {
 				t.Errorf("round %d: %s says %q: %v", round, doc.ID, doc.Text, err)
 			}
 		}
