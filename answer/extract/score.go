@@ -72,9 +72,6 @@ var sentenceModel = [sentenceSignals]float64{
 	3.75, 3.71, 2.22, -1.42, 2.24, 3.24, 2, 2, -3, 3.19, 2.78, -3,
 }
 
-// secondWeight is the weight of a sentence's second score, by the encoder.
-const secondWeight = 4
-
 // confidenceModel gives the chance that the best sentence answers: the constant, then the
 // sure signals. It is a logistic regression on questions with an answer, without one, and
 // about other documents. The weight of the second score is lower than that of a fit on
@@ -88,7 +85,7 @@ var confidenceModel = [1 + sureSignals]float64{-8.18, .246, .258, 1.89, 1.66, 4}
 const technicalDoubt = -2
 
 const (
-	sureScore  = iota // of the best sentence, without its second score
+	sureScore  = iota // of the best sentence
 	sureLead          // … over the best of the other passages
 	sureDense         // cosine of question and its passage
 	sureWords         // how many words of the question are in any passage, as ln(1 + n)
@@ -102,7 +99,7 @@ const (
 )
 
 func (d *Reading) sure(best []*sentence) (f [sureSignals]float64) {
-	f[sureScore], f[sureLead], f[sureDense] = best[0].score-secondWeight*best[0].second, maxLead, best[0].about.dense
+	f[sureScore], f[sureLead], f[sureDense] = best[0].score, maxLead, best[0].about.dense
 	other := slices.IndexFunc(best, func(s *sentence) bool { return s.passage != best[0].passage })
 	if other > 0 {
 		f[sureLead] = min(maxLead, best[0].score-best[other].score)

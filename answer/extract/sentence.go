@@ -102,29 +102,16 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 // most: with eight of 30 tokens, about 30 ms of a core.
 const encoded, encodedTokens = 8, 64
 
-// encode gives the best sentences a second score: the cosine by the encoder. All
-// others get the lowest of those.
+// encode gives the best sentences a second score: the cosine by the encoder. It says
+// how likely the answer is in any of them; which of them has it, the first score tells
+// better, unless the question is in another language.
 func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]sentence) error {
 	best := ranking(all)
-	if d.encoder == nil || len(best) == 0 {
-		return nil
-	}
-	if d.foreign != nil {
+	switch {
+	case d.foreign != nil:
 		d.foreign.score(best, kept)
-		return nil
-	}
-	others := best[min(encoded, len(best)):]
-	best = best[:len(best)-len(others)]
-	if err := d.secondScores(ctx, best, kept); err != nil {
-		return err
-	}
-	lowest := 1.0
-	for _, s := range best {
-		lowest = min(lowest, s.second)
-		s.score += secondWeight * s.second
-	}
-	for _, s := range others {
-		s.score += secondWeight * lowest
+	case d.encoder != nil && len(best) > 0:
+		return d.secondScores(ctx, best[:min(encoded, len(best))], kept)
 	}
 	return nil
 }
