@@ -265,6 +265,9 @@ func (s *folderSync) remember(f file, looked time.Time, note func(*stamp)) {
 // recall returns the earlier result for an unchanged file: it is stored, or cannot be read.
 func (s *folderSync) recall(f file) (reading, bool) {
 	last := s.stampOf(f)
-	known := last.err != nil && time.Since(last.read) <= tryAgain || last.err == nil && s.isStored(f.path, last.digest)
+	known := last.err != nil && time.Since(last.read) <= tryAgain
+	if s.isStored(f.path, last.digest) { // perhaps read again since, by itself
+		last.err, known = nil, true
+	}
 	return reading{digest: last.digest, err: last.err}, known && !last.read.IsZero()
 }

@@ -69,8 +69,8 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 }
 
 // SyncFile is Sync for one file, without looking at the others. If there is no
-// such file, the error wraps [fs.ErrNotExist]. An archive or a mail is synced
-// with the files in it.
+// such file in the folder, or it is left out of it, the error wraps
+// [fs.ErrNotExist]. An archive or a mail is synced with the files in it.
 func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name string) (Change, error) {
 	folder, end := s.start(root, fsys)
 	defer end()
@@ -82,11 +82,16 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	if !fs.ValidPath(name) || name == "." {
 		return Change{}, &fs.PathError{Op: "sync", Path: name, Err: fs.ErrInvalid}
 	}
+	rules, err := folder.rulesFor(name)
+	if err != nil {
+		return Change{}, fmt.Errorf("looking at the file: %w", err)
+	}
 	info, err := fs.Lstat(fsys, name)
 	if err != nil {
 		return Change{}, fmt.Errorf("looking at the file: %w", err)
 	}
 	f := folder.look(name, fs.FileInfoToDirEntry(info))
+	f.rules = rules
 	if f.err == nil && isContainer(name) {
 		return folder.syncContainer(ctx, f)
 	}

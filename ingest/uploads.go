@@ -82,6 +82,9 @@ var (
 var ErrElsewhere = errors.New("the file of this document is not on this server, " +
 	"but on the one that reads its folder, or that it was uploaded to")
 
+// ErrNotUploaded means that a document is not from an upload.
+var ErrNotUploaded = errors.New("the document was not uploaded: change or delete the file in its folder")
+
 // An UnreadableError says why a file cannot be read.
 type UnreadableError struct{ Reason string }
 
@@ -265,7 +268,7 @@ func (u *Uploads) read(ctx context.Context, name, temporary string, meta map[str
 	if err != nil {
 		return Change{}, err
 	}
-	c, err := u.syncer(known, meta).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), temporary}, name)
+	c, err := u.syncer(known, meta).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), temporary, name}, name)
 	if err != nil || c.Action != Skipped && c.Action != Failed {
 		return c, err
 	}
@@ -586,7 +589,12 @@ func cleanName(name string) (string, error) {
 // A standIn is a folder of one file, under the name of another.
 type standIn struct {
 	fs.FS
-	file string
+	file, name string
 }
 
-func (s standIn) Open(string) (fs.File, error) { return s.FS.Open(s.file) }
+func (s standIn) Open(name string) (fs.File, error) {
+	if name != s.name {
+		return nil, fs.ErrNotExist
+	}
+	return s.FS.Open(s.file)
+}

@@ -90,7 +90,7 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 	rules = rules.with(s.fsys, dir)
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || rules.ignored(p, e.IsDir()) || s.exclude.ignored(p, e.IsDir()) {
+		if s.leftOut(p, e.IsDir(), rules) {
 			continue
 		}
 		if e.IsDir() {
@@ -106,6 +106,30 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 		}
 	}
 	return nil
+}
+
+// leftOut reports whether a file or a folder is hidden, ignored or excluded.
+func (s *folderSync) leftOut(p string, dir bool, rules ignoreRules) bool {
+	return strings.HasPrefix(path.Base(p), ".") || rules.ignored(p, dir) || s.exclude.ignored(p, dir)
+}
+
+// rulesFor returns the ignore rules for a file. If a walk would not come to it, the
+// error is [fs.ErrNotExist].
+func (s *folderSync) rulesFor(name string) (rules ignoreRules, err error) {
+	at, parts := ".", strings.Split(name, "/")
+	for i, part := range parts {
+		rules = rules.with(s.fsys, at)
+		at = path.Join(at, part)
+		above := i < len(parts)-1
+		info, err := fs.Lstat(s.fsys, at)
+		if s.leftOut(at, above, rules) || above && err == nil && !info.IsDir() {
+			return nil, fs.ErrNotExist
+		}
+	}
+	if !archive.Is(name) && !s.included(name) {
+		return nil, fs.ErrNotExist
+	}
+	return rules, nil
 }
 
 // included reports whether the patterns include a file or a folder above it.

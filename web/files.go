@@ -41,8 +41,9 @@ type UploadFolders interface {
 	// Into returns the uploads of a collection, and makes a folder for them if there is
 	// none. The error is or wraps [ingest.ErrCollection] for a name that no folder can have.
 	Into(ctx context.Context, collection string) (Uploads, error)
-	// Of returns the uploads in a root, and their collection. The error is or wraps
-	// [fs.ErrNotExist] if the root is no folder of uploads.
+	// Of returns the uploads in a root, and its collection. Those of a root that is not
+	// made for uploads can only be read again: all else is [ingest.ErrNotUploaded]. The
+	// error is or wraps [fs.ErrNotExist] if there is no such root.
 	Of(ctx context.Context, root string) (u Uploads, collection string, err error)
 	// Roots lists the roots of such folders, with their collections, except for that of
 	// [Options.UploadCollection].
@@ -213,6 +214,8 @@ func fileProblem(err error) *Problem {
 	var unreadable *ingest.UnreadableError
 	var refused *site.RefusedError
 	switch {
+	case errors.Is(err, ingest.ErrNotUploaded):
+		return problem(http.StatusForbidden, "not_an_upload", "%v", ingest.ErrNotUploaded)
 	case errors.Is(err, ingest.ErrUploadName), errors.Is(err, ingest.ErrUploadPath):
 		return problem(http.StatusBadRequest, "bad_name", "%v", err)
 	case errors.Is(err, ingest.ErrUploadSize):
@@ -250,14 +253,14 @@ func (d *documents) upload(c echo.Context) (in Uploads, name, id string, err err
 	root, name, _ := strings.Cut(id, "/")
 	in, _, err = d.folders.Of(c.Request().Context(), root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && name == "" {
-		err = problem(http.StatusForbidden, "not_an_upload", "%.200q was not uploaded: change or delete the file in its folder", id)
+		err = ingest.ErrNotUploaded
 	}
 	return in, name, id, err
 }
 
 func changeProblem(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return problem(http.StatusNotFound, "document_not_found", "there is no upload %.200q: it may have been deleted", name).because(err)
+		return problem(http.StatusNotFound, "document_not_found", "there is no file %.200q: it may have been deleted", name).because(err)
 	}
 	return err
 }

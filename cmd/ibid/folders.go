@@ -225,6 +225,17 @@ func (p *syncProgress) set(path string, f folderProgress) {
 	p.folders[path] = f
 }
 
+// mended forgets the trouble with a file of a folder, and with those in it.
+func (p *syncProgress) mended(path, document string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.folders[path]
+	f.trouble = slices.DeleteFunc(slices.Clone(f.trouble), func(c ingest.Change) bool {
+		return c.Document == document || strings.HasPrefix(c.Document, document+"/")
+	})
+	p.folders[path] = f
+}
+
 // sync brings the folders up to date one after the other, then keeps those that
 // are watched up to date until ctx is done.
 func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog.Logger) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"encoding/json"
@@ -87,6 +88,56 @@ func TestServeWatches(t *testing.T) {
 	})
 	if a := ask(t, url, "When is the lamp on the quay lit?"); !a.Answered || a.Sources[0].Document != root+"/c.md" {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A file of a folder is read again by the server that reads the folder, and by no other;
+// what does not belong to the folder is not.
+func TestReadAgain(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "club")
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	inside, err := archive.Create("inside.md")
+	must(t, err)
+	_, err = inside.Write([]byte("# Inside\n\nPacked."))
+	must(t, errors.Join(err, archive.Close()))
+	writeFiles(t, folder, map[string]string{"a.md": "# Ferry\n\nIt leaves at nine.",
+		"gone.md": "# Gone\n\nSoon.", "torn.txt": "%PDF-1.7 not a text",
+		"packed.zip": packed.String(), ".ibidignore": "secret*\n", "secret.md": "# Secret", "out/b.md": "# Out", ".hidden/c.md": "# Hidden"})
+	must(t, os.Symlink(".hidden", filepath.Join(folder, "linked")))
+	reads := serve(t, t.TempDir(), "--no-watch", "--exclude", "out", folder)
+	ready(t, reads)
+	writeFiles(t, folder, map[string]string{"a.md": "# Ferry\n\nIt leaves at ten.", "torn.txt": "It is whole."})
+	must(t, os.Remove(filepath.Join(folder, "gone.md")))
+	answers := t.TempDir()
+	if out, err := command(t.Context(), answers, "ingest", folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, tt := range []struct {
+		method, name, body string
+		status             int
+		want               string
+	}{
+		{"POST", "a.md", "", 200, `"updated"`}, {"POST", "packed.zip/inside.md", "", 200, `"updated"`}, {"POST", "torn.txt", "", 200, `"added"`},
+		{"POST", "gone.md", "", 404, "document_not_found"}, {"POST", "secret.md", "", 404, "document_not_found"},
+		{"POST", "out/b.md", "", 404, "document_not_found"}, {"POST", ".hidden/c.md", "", 404, "document_not_found"},
+		{"POST", "linked/c.md", "", 404, "document_not_found"}, {"POST", "..%2Fx.md", "", 404, "document_not_found"},
+		{"DELETE", "a.md", "", 403, "not_an_upload"}, {"PATCH", "a.md", `{"tags":["x"]}`, 403, "not_an_upload"},
+	} {
+		if got := string(fetch(t, tt.method, reads+"/api/documents/club/"+tt.name, "", tt.body, tt.status)); !strings.Contains(got, tt.want) {
+			t.Errorf("%s %s: %s", tt.method, tt.name, got)
+		}
+	}
+	if a := ask(t, reads, "When does the ferry leave?"); !strings.Contains(a.Text, "ten") {
+		t.Errorf("%+v", a)
+	}
+	list := decoded[struct{ Troubles []ingest.Change }](t, fetch(t, "GET", reads+"/api/documents", "", "", 200))
+	if len(list.Troubles) != 1 || list.Troubles[0].Path != "linked" {
+		t.Errorf("not read: %+v", list.Troubles)
+	}
+	if got := string(fetch(t, "POST", serve(t, answers)+"/api/documents/club/a.md", "", "", 422)); !strings.Contains(got, "only answers") {
+		t.Error(got)
 	}
 }
 

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"ibid/ingest"
 	"ibid/retrieve/disk"
@@ -163,20 +167,84 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 	return srv.shelves.add(srv, root, dir), nil
 }
 
-// Of returns the uploads in a root, and their collection.
+// Of returns the uploads in a root, or a folder whose files can be read again, and the
+// collection.
 func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, error) {
-	roots, err := srv.Roots(ctx)
+	roots, err := srv.lib.Roots(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("finding the folder %s: %w", root, err)
 	}
 	if root == srv.uploads.Root.Name {
 		return srv.uploads, srv.uploads.Root.Collection, nil
 	}
-	u, i := srv.shelves.of(root), slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == root })
-	if u == nil || i < 0 {
+	i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == root })
+	if i < 0 {
 		return nil, "", fs.ErrNotExist
 	}
-	return u, roots[i].Collection, nil // that in u is from before a renaming
+	if u := srv.shelves.of(root); u != nil {
+		return u, roots[i].Collection, nil // that in u is from before a renaming
+	}
+	return readFolder{srv, roots[i]}, roots[i].Collection, nil
+}
+
+// A readFolder is a folder that was not made for uploads: its files can only be read again.
+type readFolder struct {
+	srv  *server
+	root ingest.Root
+}
+
+func (readFolder) Add(context.Context, string, io.Reader, map[string]string) (ingest.Change, error) {
+	return ingest.Change{}, ingest.ErrNotUploaded
+}
+
+func (readFolder) Remove(context.Context, string) error { return ingest.ErrNotUploaded }
+
+// busyFolder is how long a file waits to be read again while all of its folder is read.
+const busyFolder = 5 * time.Second
+
+// Reread reads a file of the folder again, or the one that it is packed in. Only a server
+// that keeps the folder up to date does it: it knows what belongs to it.
+func (r readFolder) Reread(ctx context.Context, name string, meta map[string]string) (c ingest.Change, err error) {
+	switch {
+	case meta != nil:
+		return c, ingest.ErrNotUploaded
+	case ingest.IsAddress(r.root.Path):
+		return c, &ingest.UnreadableError{Reason: "a web site is read again each day: to read it now, add its address again"}
+	case !slices.Contains(r.srv.paths, r.root.Path):
+		return c, &ingest.UnreadableError{Reason: "this server only answers, and does not read the folder of this document: " +
+			"the one that does reads the file again when it changes, or run 'ibid ingest' with the folder"}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	busy := &ingest.UnreadableError{Reason: "its folder is being read just now, and this file with it: its turn comes"}
+	late := time.AfterFunc(busyFolder, func() { cancel(busy) })
+	f := r.srv.folder(r.srv.lib, r.root.Path, r.srv.crawlConfig)
+	claimed, release, err := claimRoot(ctx, r.srv.lib.State.Ledger(), r.root.Name, f.onWait)
+	late.Stop()
+	if err != nil {
+		return c, cmp.Or(context.Cause(ctx), err)
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	files, closer, err := f.open()
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	file, info := name, fs.FileInfo(nil)
+	for info, err = fs.Lstat(files, file); err != nil && file != "."; info, err = fs.Lstat(files, file) {
+		file = path.Dir(file) // of a file in an archive
+	}
+	if err != nil || info.IsDir() {
+		return c, fmt.Errorf("reading the file again: %w", fs.ErrNotExist)
+	}
+	f.syncer.Force = true
+	c, err = f.syncer.SyncFile(claimed, r.root, files, file)
+	if err == nil && (c.Action == ingest.Skipped || c.Action == ingest.Failed) {
+		err = &ingest.UnreadableError{Reason: c.Reason}
+	} else if err == nil {
+		r.srv.progress.mended(r.root.Path, c.Document)
+	}
+	return c, err
 }
 
 // onlyMade returns the roots of a collection, all of which were made for uploads.

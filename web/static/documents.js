@@ -141,6 +141,11 @@ function isUpload(id) {
   return uploadRoots.has(id.slice(0, id.indexOf("/")));
 }
 
+// isPage reports whether a document is a page of a web site.
+function isPage(id) {
+  return Boolean(all?.find((d) => d.document === id)?.meta?.address);
+}
+
 // showSelected shows what can be done with the selected documents.
 function showSelected() {
   const bar = byId("selected");
@@ -148,7 +153,8 @@ function showSelected() {
   bar.firstElementChild.textContent = t("{n} selected", { n: selected.size });
   const remove = byId("delete-selected");
   if (remove) {
-    remove.hidden = byId("read-selected").hidden = ![...selected].every(isUpload);
+    byId("read-selected").hidden = [...selected].some(isPage);
+    remove.hidden = ![...selected].every(isUpload);
     remove.textContent = t("Delete");
     remove.dataset.sure = "";
   }
@@ -194,11 +200,12 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
   head.replaceChildren(button);
 }
 
-// actions returns the buttons of an upload; other files are changed in their folder.
+// actions returns the buttons of a document. Only uploads are changed here: other files are in their folder.
 function actions(id) {
-  if (!isUpload(id)) return [el("span", { class: "facts" }, t("Read again when its file changes"))];
+  if (isPage(id)) return [el("span", { class: "facts" }, t("Read again each day"))];
   const name = documentName(id);
   const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name }), onclick: () => change(again, "POST", id, t("{name} was read again.", { name })) }, t("Read again"));
+  if (!isUpload(id)) return [again];
   const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0], "aria-label": t("Replace: {name}", { name }), onchange: () => {
     // A file with the name of another replaces it.
     const to = new URL(`api/documents?name=${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`, base);
