@@ -321,7 +321,9 @@ func TestBegun(t *testing.T) {
 	}
 	early := 0
 	for cut := 10; cut < len(due); cut += 3 {
-		for _, end := range []string{"", ".", ". Gulls pay nothing.[1]", " gulls sing.", "[1] gulls sing.[2]", "` gulls\n\nMembers pay half.[2]", "<down>"} {
+		for _, end := range []string{
+			"", ".", ". Gulls pay nothing.[1]", " gulls sing.", "[1] gulls sing.[2]", "` gulls\n\nMembers pay half.[2]", "<down>",
+		} {
 			reply, text := due[:cut]+end, map[GateKind]string{}
 			said := "The fee of St. Anne's crane is higher. " + due + ". " + label.ReplaceAllString(strings.TrimSuffix(reply, "<down>"), "")
 			for name, in := range pieces {
