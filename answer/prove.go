@@ -63,12 +63,11 @@ type proof struct {
 
 // An early is what is shown of the first statement while it is being written.
 type early struct {
-	from   []extract.Quote // the sentences that it may repeat; nil until it has a few words
-	quote  extract.Quote   // the one that it repeats
-	ended  bool            // the statement has
-	cut    bool            // … and never will
-	shown  int             // bytes of it that are shown
-	repeat int             // … and that the statement repeats, once it is proved
+	from  []extract.Quote // the sentences that it may repeat; nil until it has a few words
+	quote extract.Quote   // the one that it repeats
+	ended bool            // the statement has
+	cut   bool            // … and never will
+	shown int             // bytes of it that are shown, and that it repeats once it is proved
 }
 
 // leastEarly is how many words must be those of the quote before any is shown.
@@ -93,7 +92,7 @@ func (p *proof) showEarly() bool {
 	}
 	e.quote = e.from[0]
 	p.tell(Text{Text: begun[e.shown:n]})
-	e.shown, e.repeat, p.shown = n, n, p.revised == nil
+	e.shown, p.shown = n, p.revised == nil
 	return !p.stopped
 }
 
@@ -260,8 +259,8 @@ func (p *proof) end(broken string) error {
 
 // release shows what may be shown.
 func (p *proof) release() {
-	known := min(p.early.repeat, len(p.held))
-	p.early.repeat -= known
+	known := min(p.early.shown, len(p.held))
+	p.early.shown -= known
 	if p.held = p.held[known:]; p.held != "" {
 		p.tell(Text{Text: p.held})
 	}
