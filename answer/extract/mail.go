@@ -108,39 +108,20 @@ type letterReader struct {
 	ended       bool   // by a closing
 }
 
-// read reads a line, of which there are more.
+// read reads a line, after which more come.
 func (r *letterReader) read(text string, more []string) (part letterPart) {
 	bare := strings.TrimLeft(text, "> ")
 	if quoting := text[0] == '>'; quoting != r.quoting {
 		r.quoting, r.ended = quoting, false
 	}
-	by := &r.own
+	by, words := &r.own, len(strings.Fields(bare))
 	if r.quoting {
 		by = &r.quoted
 	}
-	words, above := len(strings.Fields(bare)), r.above(bare, more)
-	next := strings.TrimLeft(slices.Concat(more, []string{""})[0], "> ")
-	f := field.FindStringSubmatch(bare)
-	r.inHead = f != nil && (r.inHead || boilerplate.MatchString(bare) || field.MatchString(next))
 	switch {
 	case bare == "", !r.begun && squeeze(bare) == r.subject:
-	case r.inHead:
+	case r.heads(bare, more, by):
 		part.head, r.ended, r.greets = true, false, true
-		if f[1] != "" {
-			r.from = f[3]
-			*by = r.from
-		} else if f[2] != "" {
-			*by = r.sign(r.from, f[3])
-			r.replies = r.replies || r.begun && !r.forwarded
-		}
-	case passed.MatchString(bare):
-		r.forwarded = r.forwarded || forwards.MatchString(bare)
-		part.head, r.ended, r.greets, r.replies = true, false, true, !r.forwarded
-	case above != "":
-		part.head, r.ended, r.greets, r.quoted = true, false, true, above
-	case r.left > 0:
-		r.left--
-		part.head = true
 	case r.ended, closing.MatchString(bare), !r.greets && r.gap && words <= 4 && strings.HasSuffix(bare, ","):
 		part.end, r.ended = true, true
 	case r.greets && words <= 6 && (greeting.MatchString(bare) || strings.HasSuffix(bare, ",") || strings.HasSuffix(bare, "，")):
@@ -152,10 +133,36 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 	return part
 }
 
+// heads reports whether a line is of a head, or of those above quoted lines, and notes
+// who wrote the lines after it.
+func (r *letterReader) heads(line string, more []string, by *string) bool {
+	next := strings.TrimLeft(slices.Concat(more, []string{""})[0], "> ")
+	f := field.FindStringSubmatch(line)
+	r.inHead = f != nil && (r.inHead || boilerplate.MatchString(line) || field.MatchString(next))
+	switch {
+	case r.inHead && f[1] != "":
+		r.from, *by = f[3], f[3]
+	case r.inHead && f[2] != "":
+		*by = r.sign(r.from, f[3])
+		r.replies = r.replies || r.begun && !r.forwarded
+	case r.inHead:
+	case passed.MatchString(line):
+		r.forwarded = r.forwarded || forwards.MatchString(line)
+		r.replies = !r.forwarded
+	case r.left > 0:
+		r.left--
+	default:
+		above := r.above(line, more)
+		r.quoted = cmp.Or(above, r.quoted)
+		return above != ""
+	}
+	return true
+}
+
 // above returns the lines above quoted ones, as in "On Sunday Piet wrote:", if
 // the text begins them.
 func (r *letterReader) above(text string, more []string) string {
-	for n := 0; n < 3 && !r.quoting && r.left == 0; n++ {
+	for n := 0; n < 3 && !r.quoting; n++ {
 		if endsOpen(text) {
 			switch rest := strings.TrimSpace(strings.Join(more[n:], "")); {
 			case strings.HasPrefix(rest, ">"):
