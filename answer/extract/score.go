@@ -132,7 +132,7 @@ var unrelated = map[string]float64{
 func (d *Reading) confidence(best []*sentence) float64 {
 	switch f := d.sure(best); {
 	case d.foreign != nil:
-		return d.foreign.confidence(best[0].second)
+		return d.foreign.confidence(best[0].second - foreignDoubt)
 	case d.language == "en":
 		model := confidenceModel
 		model[0] += technicalDoubt * d.technical
