@@ -22,6 +22,8 @@ type Cited struct {
 	Number   int    `json:"number"`
 	Document string `json:"document"`
 	Title    string `json:"title"`
+	// AlsoIn are other documents with equal files that the caller may see, a few at most.
+	AlsoIn []string `json:"also_in,omitempty"`
 	// Link leads to the place in the source; empty if there is no link.
 	Link string `json:"link,omitempty"`
 	// Original leads to the place in the original of the document; empty
@@ -110,6 +112,8 @@ type Source struct {
 	Number   int    `json:"number"`
 	Document string `json:"document"`
 	Title    string `json:"title"`
+	// AlsoIn are other documents with equal files that the caller may see, a few at most.
+	AlsoIn []string `json:"also_in,omitempty"`
 	// Link leads to the first quote, or to the passage if none is known.
 	Link string `json:"link,omitempty"`
 	// Original leads to the place in the original of the document; empty

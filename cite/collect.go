@@ -135,7 +135,8 @@ func (f *Fold) Add(e answer.Event) {
 		a.Usage = e
 	case Cited:
 		a.Sources = append(a.Sources, Source{
-			Number: e.Number, Document: e.Document, Title: e.Title, Link: e.Link, Original: e.Original, Passages: []SourcePassage{},
+			Number: e.Number, Document: e.Document, Title: e.Title, AlsoIn: e.AlsoIn, Link: e.Link, Original: e.Original,
+			Passages: []SourcePassage{},
 		})
 	case Placed:
 		a.Places = append(a.Places, e)

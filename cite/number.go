@@ -206,7 +206,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 
 func (n *numbering) citedBy(u rewrite.Use) Cited {
 	p := n.passages[u.ID-1]
-	return Cited{Number: u.Number, Document: p.Document, Title: n.documents[u.ID-1].Title,
+	return Cited{Number: u.Number, Document: p.Document, Title: n.documents[u.ID-1].Title, AlsoIn: p.AlsoIn,
 		Link: n.link(p, p.Start, p.End), Original: n.original(p, "")}
 }
 

@@ -81,7 +81,7 @@ func TestPDFErrors(t *testing.T) {
 		{"not a PDF at all", "", false},
 		{"%PDF-1.7\n" + strings.Repeat("x", 500), "", false},
 		{string(blank), "empty: nothing is on its pages", true},
-		{string(soup), "no text, install", true},
+		{string(soup), "no readable text, install", true},
 	} {
 		_, err := new(Reader).Read(t.Context(), "a.pdf", []byte(tt.data))
 		var skip *SkipError
@@ -213,7 +213,7 @@ func TestReadScans(t *testing.T) {
 	must(t, err)
 	var skip *SkipError
 	if _, err := new(Reader).Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) ||
-		skip.Reason != "no text, install tesseract to read scans" {
+		skip.Reason != "no readable text, install tesseract to read scans" {
 		t.Errorf("without: %v", err)
 	}
 	// Among pages with text, and a blank one.
@@ -221,7 +221,7 @@ func TestReadScans(t *testing.T) {
 	alone := new(Reader)
 	doc, err := alone.Read(t.Context(), "mixed.pdf", mixed)
 	must(t, err)
-	if doc.Partial != "page 4 of 4: no text, install tesseract to read scans" || doc.Meta[ReaderKey] != readerName()+withoutOCR {
+	if doc.Partial != "page 4 of 4: no readable text, install tesseract to read scans" || doc.Meta[ReaderKey] != readerName()+withoutOCR {
 		t.Errorf("without: %q, read by %q", doc.Partial, doc.Meta[ReaderKey])
 	}
 	t.Run("pages", func(t *testing.T) {
@@ -254,6 +254,24 @@ func TestReadScans(t *testing.T) {
 		}
 		if f1 := wordF1(doc.Text[:doc.Pages[0].End], want.Text[:want.Pages[0].End]); f1 < .8 {
 			t.Errorf("word F1 %.3f:\n%s", f1, doc.Text)
+		}
+	})
+	t.Run("soup", func(t *testing.T) { // the font shows letters and says that they are others
+		cmap := "1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfrange <20> <7e> <0420> endbfrange"
+		text := "BT /F 18 Tf 14 TL 72 700 Td (The ferry leaves the harbour at nine.) Tj 0 -40 Td (It comes back at six in the evening.) Tj ET"
+		data := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[6 0 R]/Count 1>>",
+			"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 4 0 R>>",
+			fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(cmap), cmap),
+			fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(text), text),
+			"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F 3 0 R>>>>/Contents 5 0 R>>")
+		if _, err := new(Reader).Read(t.Context(), "soup.pdf", data); !errors.As(err, &skip) {
+			t.Errorf("without: %v", err)
+		}
+		needTesseract(t)
+		doc, err := needPDFium(t).Read(t.Context(), "soup.pdf", data)
+		must(t, err)
+		if !strings.Contains(doc.Text, "The ferry leaves the harbour at nine.") {
+			t.Errorf("%q", doc.Text)
 		}
 	})
 	t.Run("picture", func(t *testing.T) {

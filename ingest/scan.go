@@ -28,7 +28,7 @@ const (
 )
 
 // errNoOCR is the reason why a scan is not read.
-var errNoOCR = &SkipError{Reason: "no text, install tesseract to read scans"}
+var errNoOCR = &SkipError{Reason: "no readable text, install tesseract to read scans"}
 
 // checkOCR returns why scans are not read; nil when they are.
 func (p pdfPlan) checkOCR() error {
@@ -36,7 +36,7 @@ func (p pdfPlan) checkOCR() error {
 		return errNoOCR
 	}
 	if p.from == "" {
-		return &SkipError{Reason: "no text, PDFium is needed in addition to tesseract to read scans: 'ibid doctor' says how to get it"}
+		return &SkipError{Reason: "no readable text, PDFium is needed in addition to tesseract to read scans: 'ibid doctor' says how to get it"}
 	}
 	return nil
 }

@@ -118,6 +118,42 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestAlsoIn checks that of equal files the first has the passage, and that the others are
+// named, in the collections of
+// the key alone, whatever the question's own filter.
+func TestAlsoIn(t *testing.T) {
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := x.AddRoot(t.Context(), "/srv/"+name, name)
+		must(t, err)
+		store(t, x, name, "1.md", strings.ToUpper(name), "The kestrel fund had 30 crowns in May.")
+	}
+	store(t, x, "a", "2.md", "A", "The kestrel fund had 60 crowns in June.")
+	for _, c := range []struct {
+		filter retrieve.Filter
+		want   []string
+	}{
+		{retrieve.Filter{}, []string{"a/1.md b/1.md c/1.md", "a/2.md"}},
+		{retrieve.Filter{Collections: []string{"a", "c"}}, []string{"a/1.md c/1.md", "a/2.md"}},
+		{retrieve.Filter{Collections: []string{"c"}}, []string{"c/1.md"}},
+		{retrieve.Filter{Collection: "c"}, []string{"c/1.md a/1.md b/1.md"}},
+		{retrieve.Filter{Collection: "b", Collections: []string{"b", "c"}}, []string{"b/1.md c/1.md"}},
+	} {
+		passages, err := x.Search(t.Context(), retrieve.Query{Text: "kestrel fund", Filter: c.filter})
+		must(t, err)
+		var got []string
+		for _, p := range passages {
+			if p.Title != strings.ToUpper(p.Root) || !strings.HasPrefix(p.ID, p.Document+"#1") {
+				t.Errorf("%+v", p)
+			}
+			got = append(got, strings.Join(append([]string{p.Document}, p.AlsoIn...), " "))
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.filter, got, c.want)
+		}
+	}
+}
+
 // However many copies of one text there are, other documents come into view.
 func TestManyCopies(t *testing.T) {
 	x := newIndex(t, openState(t, t.TempDir()), testSpace)

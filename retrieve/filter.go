@@ -20,8 +20,8 @@ type Filter struct {
 	Document string `json:"document,omitempty"`
 	// Documents are the ids of the only documents, unless it is empty.
 	Documents []string `json:"documents,omitempty"`
-	// Digest is that of the document's file. Requests cannot set it.
-	Digest string `json:"-"`
+	// Digests are those of the only files, unless it is empty. Requests cannot set it.
+	Digests []string `json:"-"`
 	// PathPrefix is compared with the path inside the root.
 	PathPrefix string `json:"path_prefix,omitempty"`
 	Format     string `json:"format,omitempty"`
@@ -47,7 +47,7 @@ func (f Filter) IsZero() bool { return f.Equal(Filter{}) }
 
 // Equal reports whether two filters have equal fields.
 func (f Filter) Equal(g Filter) bool {
-	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && f.Digest == g.Digest &&
+	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && slices.Equal(f.Digests, g.Digests) &&
 		f.PathPrefix == g.PathPrefix && f.Format == g.Format && f.Author == g.Author &&
 		f.Language == g.Language && f.Since == g.Since && f.Until == g.Until &&
 		slices.Equal(f.Tags, g.Tags) && slices.Equal(f.Documents, g.Documents) && slices.Equal(f.Collections, g.Collections)
@@ -59,7 +59,7 @@ func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 		(len(f.Collections) == 0 || slices.Contains(f.Collections, d.Collection)) &&
 		(f.Root == "" || f.Root == d.Root) &&
 		(f.Document == "" || f.Document == d.ID) &&
-		(f.Digest == "" || f.Digest == d.Digest) &&
+		(len(f.Digests) == 0 || slices.Contains(f.Digests, d.Digest)) &&
 		(len(f.Documents) == 0 || slices.Contains(f.Documents, d.ID)) &&
 		(f.Format == "" || f.Format == d.Format) &&
 		strings.HasPrefix(d.Path, f.PathPrefix) &&

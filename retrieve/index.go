@@ -327,7 +327,7 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 			}
 			continue
 		}
-		return x.passages(ctx, groups, q.K)
+		return x.passages(ctx, groups, q)
 	}
 }
 
@@ -338,10 +338,10 @@ const (
 	maxCandidates = 3200
 )
 
-// passages turns each group into a passage, at most k, and sets their places. A
+// passages turns each group into a passage, at most q.K, and sets their places. A
 // group whose document has changed since its chunks were read is split into its
 // chunks, which have no places.
-func (x *Index) passages(ctx context.Context, groups []group, k int) (out []Passage, err error) {
+func (x *Index) passages(ctx context.Context, groups []group, q Query) (out []Passage, err error) {
 	outlines := make(map[Version]Outline)
 	spans := make([]Span, len(groups))
 	for i, g := range groups {
@@ -379,10 +379,61 @@ func (x *Index) passages(ctx context.Context, groups []group, k int) (out []Pass
 	for v, of := range in {
 		place(of, outlines[v])
 	}
-	for _, p := range passages[:min(k, len(passages))] {
+	for _, p := range passages[:min(q.K, len(passages))] {
 		out = append(out, *p)
 	}
-	return out, nil
+	return out, x.nameCopies(ctx, out, q.Filter)
+}
+
+// maxCopies is the most names of copies that a passage has.
+const maxCopies = 20
+
+// nameCopies names for each passage the documents with a file equal to its own that the
+// caller may see. The first of those that the filter matches has the passage.
+func (x *Index) nameCopies(ctx context.Context, passages []Passage, asked Filter) error {
+	f := Filter{Collections: asked.Collections}
+	for _, p := range passages {
+		if p.Digest != "" && !slices.Contains(f.Digests, p.Digest) {
+			f.Digests = append(f.Digests, p.Digest)
+		}
+	}
+	if f.Digests == nil {
+		return nil
+	}
+	documents, err := x.state.Documents(ctx, f)
+	if err != nil {
+		return err
+	}
+	for i := range passages {
+		p := &passages[i]
+		first := slices.IndexFunc(documents, func(d DocumentInfo) bool {
+			return d.Digest == p.Digest && d.Format == p.Format && asked.Matches(&d, LabelsOf(d.Meta))
+		})
+		if first >= 0 && documents[first].ID < p.Document {
+			if err := x.moveTo(ctx, p, &documents[first]); err != nil {
+				return err
+			}
+		}
+		for _, d := range documents {
+			if d.Digest == p.Digest && d.ID != p.Document && len(p.AlsoIn) < maxCopies {
+				p.AlsoIn = append(p.AlsoIn, d.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// moveTo makes a passage one of a copy of its document, if that has the same text there.
+func (x *Index) moveTo(ctx context.Context, p *Passage, d *DocumentInfo) error {
+	doc, err := x.state.Document(ctx, d.ID)
+	if errors.Is(err, ErrNotFound) {
+		return nil // it is gone by now
+	}
+	if err == nil && p.End <= len(doc.Text) && doc.Text[p.Start:p.End] == p.Text {
+		p.ID, p.Document = d.ID+strings.TrimPrefix(p.ID, p.Document), d.ID
+		p.Root, p.Path, p.Title, p.Meta = d.Root, d.Path, d.Title, d.Meta
+	}
+	return err
 }
 
 // weight returns the share of the dense score in the mixture for a question.

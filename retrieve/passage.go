@@ -18,6 +18,8 @@ type Passage struct {
 	Format string `json:"format"`
 	// Digest is that of the document the chunk was cut from.
 	Digest string `json:"digest"`
+	// AlsoIn are other documents with equal files that the caller may see, a few at most.
+	AlsoIn []string `json:"also_in,omitempty"`
 	// Meta is the document's metadata, as in [ingest.Document]; it must not be
 	// changed.
 	Meta map[string]string `json:"-"`

@@ -106,7 +106,7 @@ func TestBrowserDocuments(t *testing.T) {
 	library := &growing{shelf: newShelf()}
 	library.shelf[1].Meta = map[string]string{"date": "2024-03-01", ingest.ModifiedKey: "2026-01-01T00:00:00Z"}
 	library.shelf[0].Meta = map[string]string{ingest.ModifiedKey: "2025-07-09T10:00:00Z",
-		ingest.UnreadKey: "page 2 of 2: no text, install tesseract to read scans"}
+		ingest.UnreadKey: "page 2 of 2: no readable text, install tesseract to read scans"}
 	into := recordedInto{oneFolder: oneFolder{Uploads: library}, names: make(chan string, 9)}
 	s := newScene(t, func(o *Options) {
 		o.Library, o.UploadFolders = library, into
@@ -115,7 +115,7 @@ func TestBrowserDocuments(t *testing.T) {
 	b := s.newTabAt(t, 1440, "light", "/documents", "#upload")
 	b.waitFor(`document.querySelectorAll("#rows .select").length > 0`)
 	b.look("6-documents")
-	b.is("Partly read page 2 of 2: no text, install tesseract to read scans|Read", `[...document.querySelectorAll("#rows tr")].slice(0, 2).map((tr) => tr.cells[3].textContent).join("|")`)
+	b.is("Partly read page 2 of 2: no readable text, install tesseract to read scans|Read", `[...document.querySelectorAll("#rows tr")].slice(0, 2).map((tr) => tr.cells[3].textContent).join("|")`)
 	// The day is the document's own, or else that of its file. Those without one come last.
 	date := func(direction, want string) {
 		t.Helper()

@@ -278,7 +278,7 @@ func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []strin
 	if doc.Digest == "" {
 		return nil, nil
 	}
-	all, err := l.Documents(ctx, retrieve.Filter{Digest: doc.Digest})
+	all, err := l.Documents(ctx, retrieve.Filter{Digests: []string{doc.Digest}})
 	if err != nil {
 		return nil, fmt.Errorf("looking for copies of %s: %w", doc.ID, err)
 	}

@@ -110,6 +110,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	}
 	for _, src := range a.Sources {
 		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, cmp.Or(src.Original, rewrite.VisibleName(src.Document)))
+		b.WriteString(alsoIn(src.AlsoIn))
 		for _, p := range src.Passages {
 			if p.Quote == "" {
 				continue
@@ -155,6 +156,18 @@ func marked(c answer.Closest) string {
 		text = text[:m.Start] + "*" + text[m.Start:m.End] + "*" + text[m.End:]
 	}
 	return indented(text)
+}
+
+// alsoIn is the line that names the copies of a source; empty without any.
+func alsoIn(copies []string) string {
+	if len(copies) == 0 {
+		return ""
+	}
+	names := rewrite.VisibleName(strings.Join(copies[:min(3, len(copies))], ", "))
+	if len(copies) > 3 {
+		names += ", …"
+	}
+	return "    also in " + names + "\n"
 }
 
 // place returns the place in a document as a prefix: "page 3, Fees: ".
@@ -228,6 +241,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 			b.WriteByte('\n')
 		}
 		fmt.Fprintf(&b, "%2d. %.3f  %s\n", i+1, p.Score, passageName(p))
+		b.WriteString(alsoIn(p.AlsoIn))
 		if c.Full {
 			b.WriteString("\n" + indented(p.Text))
 		} else {

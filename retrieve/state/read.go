@@ -110,7 +110,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	add := func(part string, values ...any) {
 		parts, args = append(parts, part), append(args, values...)
 	}
-	for _, c := range [][2]string{{"collection", f.Collection}, {"root", f.Root}, {"format", f.Format}, {"digest", f.Digest}} {
+	for _, c := range [][2]string{{"collection", f.Collection}, {"root", f.Root}, {"format", f.Format}} {
 		if c[1] != "" {
 			add(c[0]+" = ?", c[1])
 		}
@@ -118,7 +118,12 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	if f.Document != "" {
 		add("key = ?", retrieve.DigestOf(f.Document))
 	}
-	exact = len(f.Tags)+len(f.Documents) == 0 && f.PathPrefix+f.Author+string(f.Language)+string(f.Since)+string(f.Until) == ""
+	if n := len(f.Digests); 0 < n && n <= maxList {
+		list, values := in(f.Digests)
+		add("digest IN "+list, values...)
+	}
+	exact = len(f.Digests) <= maxList && len(f.Tags)+len(f.Documents) == 0 &&
+		f.PathPrefix+f.Author+string(f.Language)+string(f.Since)+string(f.Until) == ""
 	if n := len(f.Collections); n > maxList {
 		exact = false
 	} else if n > 0 {

@@ -61,6 +61,7 @@ CREATE TABLE ibid.documents (
 	sum        INT NOT NULL
 );
 CREATE INDEX documents_root ON ibid.documents (root);
+CREATE INDEX documents_digest ON ibid.documents (digest);
 
 -- The row of a document's text has the document's number.
 CREATE TABLE ibid.texts (

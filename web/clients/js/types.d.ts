@@ -46,10 +46,10 @@ export interface Judged {
   verdict: "relevant" | "irrelevant" | "unparsable" | "error"; wider?: boolean;
 }
 export interface Passage {
-  anchor?: string; digest: string; document: string; end: number; end_chars?: number;
-  format: string; heading?: string; id: string; line?: number; ordinal: number; page?: number;
-  path: string; root: string; score: number; scores: Record<string, any>; start: number;
-  start_chars?: number; text: string; title: string; tokens: number;
+  also_in?: string[]; anchor?: string; digest: string; document: string; end: number;
+  end_chars?: number; format: string; heading?: string; id: string; line?: number; ordinal: number;
+  page?: number; path: string; root: string; score: number; scores: Record<string, any>;
+  start: number; start_chars?: number; text: string; title: string; tokens: number;
 }
 export interface Run {
   answer?: Answer; ended?: string; error?: Record<string, any>; events: string; html?: string;
@@ -58,8 +58,8 @@ export interface Run {
   state: string; url: string;
 }
 export interface Source {
-  document: string; link?: string; now?: string; number: number; original?: string;
-  passages: SourcePassage[]; state?: string; title: string;
+  also_in?: string[]; document: string; link?: string; now?: string; number: number;
+  original?: string; passages: SourcePassage[]; state?: string; title: string;
 }
 export interface SourcePassage {
   end: number; end_chars?: number; heading?: string; id: string; link?: string; original?: string;

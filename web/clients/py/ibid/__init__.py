@@ -65,8 +65,7 @@ class Ibid:
     """
 
     def __init__(self, url: str = "http://127.0.0.1:8080", key: str | None = None, *, timeout: float = 120, headers: Mapping[str, str] | None = None):
-        self.url, self.timeout = url.rstrip("/"), timeout
-        key = os.environ.get("IBID_KEY", "") if key is None else key
+        self.url, self.timeout, key = url.rstrip("/"), timeout, os.environ.get("IBID_KEY", "") if key is None else key
         self.headers = {"User-Agent": "ibid-python"} | ({"Authorization": f"Bearer {key}"} if key else {}) | dict(headers or {})
 
     def ask(self, question: str, *, history: Iterable[Turn] = (), collection: str | None = None, **more: Any) -> Answer:
@@ -75,8 +74,7 @@ class Ibid:
 
     def stream(self, question: str, *, history: Iterable[Turn] = (), collection: str | None = None, **more: Any) -> Iterator[Event]:
         """Answer a question event by event. A lost connection is resumed where it was; closing the iterator stops the answer."""
-        run = self._json("POST", "/api/runs", _asked(question, history, collection, more))["id"]
-        ended = False
+        run, ended = self._json("POST", "/api/runs", _asked(question, history, collection, more))["id"], False
         try:
             for event in self.follow(run):
                 ended = event.kind in ("done", "error")

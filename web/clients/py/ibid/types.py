@@ -119,6 +119,7 @@ class Judged(TypedDict, total=False):
     verdict: Literal["relevant", "irrelevant", "unparsable", "error"]
     wider: bool
 class Passage(TypedDict, total=False):
+    also_in: list[str]
     anchor: str
     digest: str
     document: str
@@ -157,6 +158,7 @@ class Run(TypedDict, total=False):
     state: str
     url: str
 class Source(TypedDict, total=False):
+    also_in: list[str]
     document: str
     link: str
     now: str
