@@ -9,6 +9,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,6 +88,36 @@ func TestPDFErrors(t *testing.T) {
 		var skip *SkipError
 		if err == nil || !strings.Contains(err.Error(), tt.reason) || errors.As(err, &skip) != tt.skip {
 			t.Errorf("%.20q: %v", tt.data, err)
+		}
+	}
+}
+
+// Files that only their owner's password protects are read, by whatever cipher.
+func TestEncryptedPDFs(t *testing.T) {
+	qpdf, err := exec.LookPath("qpdf")
+	if err != nil {
+		t.Skip("qpdf is not installed")
+	}
+	dir := t.TempDir()
+	plain, locked := filepath.Join(dir, "plain.pdf"), filepath.Join(dir, "locked.pdf")
+	must(t, os.WriteFile(plain, testPDF(t, "rates.pdf"), 0o600))
+	want, err := new(Reader).Read(t.Context(), "rates.pdf", testPDF(t, "rates.pdf"))
+	must(t, err)
+	for _, how := range []string{"40", "128 --use-aes=n", "128 --use-aes=n --force-V4", "128 --use-aes=y", "256", "256 --force-R5"} {
+		for user, protected := range map[string]bool{"": false, "secret": true} {
+			args := append([]string{"--allow-weak-crypto", "--encrypt", user, "owner"}, strings.Fields(how)...)
+			if out, err := exec.Command(qpdf, append(args, "--", plain, locked)...).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v: %s", how, err, out)
+			}
+			data, err := os.ReadFile(locked)
+			must(t, err)
+			doc, err := new(Reader).Read(t.Context(), "rates.pdf", data)
+			if protected && (err == nil || !strings.Contains(err.Error(), "protected by a password")) {
+				t.Errorf("%s with a password: %v", how, err)
+			}
+			if !protected && (err != nil || doc.Text != want.Text || doc.Title != want.Title) {
+				t.Errorf("%s: %v, %+v", how, err, doc)
+			}
 		}
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/md5"
+	"crypto/rc4"
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/binary"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,43 +16,33 @@ import (
 
 var (
 	aes256Entry  = regexp.MustCompile(`/CFM[ \t\r\n]*/AESV3\b`)
+	rc4Entry     = regexp.MustCompile(`/CFM[ \t\r\n]*/V2\b`)
+	fileID       = regexp.MustCompile(`/ID[ \t\r\n]*\[`)
 	encryptRef   = regexp.MustCompile(`/Encrypt[ \t\r\n]+(\d{1,7})[ \t\r\n]+(\d{1,5})[ \t\r\n]+R`)
 	xrefStream   = regexp.MustCompile(`/Type[ \t\r\n]*/XRef\b`)
 	directLength = regexp.MustCompile(`/Length[ \t\r\n]+(\d{1,10})(?:[ \t\r\n]*[/>]|[ \t\r\n]+[^\d \t\r\n])`)
 )
 
-// decryptAES256 decrypts files encrypted with AES-256 (PDF 2.0, 7.6.4,
-// revision 6, and revision 5 before it) that need no password for reading, which
-// the library cannot. The file has one key, so streams and strings are decrypted in
-// place and the encryption is removed from the trailer. Other files are not changed.
-func decryptAES256(data []byte) error {
+// decrypt decrypts files that need no password for reading and that the library cannot
+// decrypt: with AES-256 (PDF 2.0, 7.6.4, revision 6, and revision 5 before it), and with
+// RC4 and a short key or by a crypt filter. Streams and strings are decrypted in place
+// and the encryption is removed from the trailer. Other files are not changed.
+func decrypt(data []byte) error {
 	refs := encryptRef.FindAllSubmatch(data, -1)
-	if refs == nil || !aes256Entry.Match(data) {
+	if refs == nil {
 		return nil
 	}
 	ref := refs[len(refs)-1]
-	object := regexp.MustCompile(`(?:^|[\s>])` + string(ref[1]) + `[ \t\r\n]+` + string(ref[2]) + `[ \t\r\n]+obj\b`)
-	at := object.FindIndex(data)
+	at := regexp.MustCompile(`(?:^|[\s>])` + string(ref[1]) + `[ \t\r\n]+` + string(ref[2]) + `[ \t\r\n]+obj\b`).FindIndex(data)
 	if at == nil {
 		return nil
 	}
-	entries := dictionary(data[at[1]:])
-	user, wrapped := entries["U"].str, entries["UE"].str
-	revision := entries["R"].num
-	if len(user) < 48 || len(wrapped) < 32 || revision != 5 && revision != 6 {
-		return nil
+	opened := byRC4
+	if aes256Entry.Match(data) {
+		opened = byAES256
 	}
-	validation, keySalt := []byte(user[32:40]), []byte(user[40:48])
-	if string(hashPassword(validation, revision)) != user[:32] {
-		return ErrEncrypted
-	}
-	block, err := aes.NewCipher(hashPassword(keySalt, revision))
-	if err != nil {
-		return err
-	}
-	key := make([]byte, 32)
-	cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, []byte(wrapped[:32]))
-	if block, err = aes.NewCipher(key); err != nil {
+	open, err := opened(data, dictionary(data[at[1]:]))
+	if open == nil {
 		return err
 	}
 	for _, o := range objectsIn(data) {
@@ -57,8 +50,8 @@ func decryptAES256(data []byte) error {
 		if stream == nil {
 			dictionary, _, _ = bytes.Cut(data[o.start:o.end], []byte("stream"))
 		}
-		decryptStrings(dictionary, block)
-		if plain := decrypted(stream, block); plain != nil {
+		decryptStrings(dictionary, func(s []byte) []byte { return open(o, s) })
+		if plain := open(o, stream); plain != nil {
 			replace(stream, plain)
 		}
 	}
@@ -68,8 +61,93 @@ func decryptAES256(data []byte) error {
 	return nil
 }
 
+// An opener decrypts a stream or a string of an object; nil for one that is not encrypted.
+type opener func(o object, s []byte) []byte
+
+// byAES256 returns what decrypts a file by AES-256; nil for another one.
+func byAES256(_ []byte, entries map[string]operand) (opener, error) {
+	user, wrapped, revision := entries["U"].str, entries["UE"].str, entries["R"].num
+	if len(user) < 48 || len(wrapped) < 32 || revision != 5 && revision != 6 {
+		return nil, nil
+	}
+	if string(hashPassword([]byte(user[32:40]), revision)) != user[:32] {
+		return nil, ErrEncrypted
+	}
+	block, err := aes.NewCipher(hashPassword([]byte(user[40:48]), revision))
+	if err != nil {
+		return nil, err
+	}
+	key := make([]byte, 32)
+	cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, []byte(wrapped[:32]))
+	if block, err = aes.NewCipher(key); err != nil {
+		return nil, err
+	}
+	return func(_ object, s []byte) []byte { return decrypted(s, block) }, nil
+}
+
+// padding is the empty password (PDF 1.7, algorithm 2).
+const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
+	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
+
+// byRC4 returns what decrypts a file by RC4; nil for another one, and for those with long
+// keys, which the library decrypts.
+func byRC4(data []byte, entries map[string]operand) (opener, error) {
+	version, n := entries["V"].num, int(entries["Length"].num)/8
+	switch {
+	case version == 1 || version == 2 && n == 0:
+		n = 5
+	case version == 4 && rc4Entry.Match(data):
+		n = 16
+	case version != 2 || n < 5 || n > 10:
+		return nil, nil
+	}
+	id := ""
+	if m := fileID.FindIndex(data); m != nil {
+		if list, _ := (&lexer{src: data[m[1]-1:]}).value(0); len(list.items) > 0 {
+			id = list.items[0].str
+		}
+	}
+	revision, user := entries["R"].num, entries["U"].str
+	sum := md5.Sum(append(binary.LittleEndian.AppendUint32([]byte(padding+entries["O"].str), uint32(int64(entries["P"].num))), id...))
+	check := []byte(padding)
+	if revision > 2 {
+		for range 50 {
+			sum = md5.Sum(sum[:n])
+		}
+		first := md5.Sum([]byte(padding + id))
+		check = first[:]
+	}
+	key := sum[:n]
+	for i := range byte(20) {
+		mixed := bytes.Clone(key)
+		for at := range mixed {
+			mixed[at] ^= i
+		}
+		if i == 0 || revision > 2 {
+			check = crypt(mixed, check)
+		}
+	}
+	if !strings.HasPrefix(user, string(check)) {
+		return nil, ErrEncrypted
+	}
+	return func(o object, s []byte) []byte {
+		number, generation := o.number, o.generation
+		sum := md5.Sum(append(bytes.Clone(key), byte(number), byte(number>>8), byte(number>>16), byte(generation), byte(generation>>8)))
+		return crypt(sum[:min(n+5, 16)], s)
+	}, nil
+}
+
+// crypt encrypts or decrypts by RC4.
+func crypt(key, s []byte) []byte {
+	out := bytes.Clone(s)
+	if c, err := rc4.NewCipher(key); err == nil { // it fails only for a key without bytes
+		c.XORKeyStream(out, out)
+	}
+	return out
+}
+
 // decryptStrings decrypts the strings of an object in place.
-func decryptStrings(object []byte, block cipher.Block) {
+func decryptStrings(object []byte, open func(s []byte) []byte) {
 	for at := 0; at < len(object); at++ {
 		l := lexer{src: object, pos: at}
 		switch c := object[at]; {
@@ -80,7 +158,7 @@ func decryptStrings(object []byte, block cipher.Block) {
 			continue
 		}
 		value, _ := l.value(0)
-		if plain := decrypted([]byte(value.str), block); plain != nil {
+		if plain := open([]byte(value.str)); plain != nil {
 			text := literals.Replace(string(plain))
 			if len(text)+2 > l.pos-at { // more of it is escaped than before: it is lost
 				text = ""

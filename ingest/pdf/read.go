@@ -138,7 +138,7 @@ func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
 	if end := bytes.LastIndex(whole, []byte("%%EOF")); end >= 0 {
 		whole = whole[:end+5]
 	}
-	if err = decryptAES256(whole); err != nil {
+	if err = decrypt(whole); err != nil {
 		return nil, false, err
 	}
 	decodeHex(whole)
