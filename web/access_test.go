@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -82,21 +83,30 @@ func TestUnlisted(t *testing.T) {
 // and the address of the model's server.
 func TestModelServerHidden(t *testing.T) {
 	const inner = ": cannot reach the model server at http://10.1.2.3:11434/v1: connection refused"
-	k := newKeyed(t, func(o *Options) {
-		o.Asker = script{"warned": {answer.Warning{Message: "the question was searched for unchanged" + inner},
-			answer.Judged{Passage: "club/guide.pdf#0", Document: "club/guide.pdf", Decision: answer.Errored,
-				Reason: "the judge could not be asked" + inner},
-			answer.Text{Text: "Yes"},
-			answer.Incomplete{Reason: "asking the model (answer): the reply of m at http://10.1.2.3:11434/v1 broke off: EOF"}},
-			"failed": {&openai.Error{Kind: openai.Down, Server: "http://10.1.2.3:11434/v1", Detail: "refused by 10.1.2.3"}}}
-	})
+	answers := script{"warned": {answer.Warning{Message: "the question was searched for unchanged" + inner},
+		answer.Judged{Passage: "club/guide.pdf#0", Document: "club/guide.pdf", Decision: answer.Errored,
+			Reason: "the judge could not be asked" + inner},
+		answer.Text{Text: "Yes"},
+		answer.Incomplete{Reason: "asking the model (answer): the reply of m at http://10.1.2.3:11434/v1 broke off: EOF"}},
+		"store away": {fmt.Errorf("postgres://10.1.2.3:5432/library: %w", retrieve.ErrUnavailable)}}
+	says := map[string]string{"warned": "searched for unchanged",
+		"store away": "the store that holds the documents is unreachable: ask again"}
+	for kind, what := range map[openai.Kind]string{openai.Down: "cannot reach the model server",
+		openai.RateLimited: "too many requests to m",
+		openai.Filtered:    "the content filter of m", openai.ContextLength: "longer than the context window of m",
+		openai.Unauthorized: "the key was not accepted for m", openai.NotFound: "there is no m"} {
+		says[string(kind)] = what
+		answers[string(kind)] = []any{&openai.Error{Kind: kind, Server: "http://10.1.2.3:11434/v1", Model: "m", Detail: "refused by 10.1.2.3"}}
+	}
+	k := newKeyed(t, func(o *Options) { o.Asker = answers })
 	chief := k.ring.make(t, "chief", func(k *retrieve.Key) { k.Settings = true })
-	for _, question := range []string{"warned", "failed"} {
-		for key, shown := range map[string]bool{k.read: false, chief: true} {
+	for question, what := range says {
+		for key, settings := range map[string]bool{k.read: false, chief: true} {
 			got := k.send(t, "POST", "/api/ask", `{"question":"`+question+`"}`, "Authorization: Bearer "+key).Body.String()
-			if strings.Contains(got, "10.1.2.3") != shown ||
-				question == "warned" && (!strings.Contains(got, "searched for unchanged") || !strings.Contains(got, "the reply of m")) {
-				t.Errorf("%s, settings %v: %s", question, shown, got)
+			shown := settings && question != "store away" // that address is for the log alone
+			if strings.Contains(got, "10.1.2.3") != shown || !strings.Contains(got, what) ||
+				question == "warned" && !strings.Contains(got, "the reply of m") {
+				t.Errorf("%s, settings %v: %s", question, settings, got)
 			}
 		}
 	}
