@@ -145,7 +145,7 @@ func newTransport() http.RoundTripper {
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    16,
+		MaxIdleConnsPerHost:    256, // about as many as there are answers at once
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
 		DisableCompression:     true, // a small reply must not become a large one

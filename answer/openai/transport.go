@@ -114,10 +114,13 @@ func (r *request) object(ctx context.Context, body io.Reader, most int64) ([]byt
 
 // errorIn returns the error that a JSON value with the status 200 holds, if any.
 func (r *request) errorIn(value []byte) *Error {
+	if !bytes.Contains(value, []byte(`"error"`)) {
+		return nil
+	}
 	var object struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if !bytes.Contains(value, []byte(`"error"`)) || json.Unmarshal(value, &object) != nil ||
+	if json.Unmarshal(value, &object) != nil ||
 		len(object.Error) == 0 || string(object.Error) == "null" {
 		return nil
 	}
