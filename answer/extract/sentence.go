@@ -296,7 +296,7 @@ func (d *Reading) answersOther(before []sentence, text, heading string) bool {
 var pastWords = words(`was were did had lost won wrote made took gave got left broke found sent paid said told saw met led
 	spoke chose began built brought bought`)
 
-// tellsReader reports whether a sentence says what the reader does, and names nobody,
+// tellsReader reports whether a sentence is about the reader, and names nobody,
 // where the question is who did something: "Who lost a key?" "Your old key is blocked."
 func (d *Reading) tellsReader(text string) bool {
 	asked, said := lowerWords(d.question), lowerWords(text)
