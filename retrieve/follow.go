@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
+	"sync/atomic"
 	"time"
+	"unicode"
 )
 
 // followBatch is about how many bytes of text and vectors are applied at a time.
@@ -25,6 +28,8 @@ type follower struct {
 	// wait, if not 0, means that others bring the searcher up to date ([Feed]), and
 	// is how long a search waits for them.
 	wait time.Duration
+	// stuck is the revision, if not 0, at which the searcher remained for a whole wait.
+	stuck atomic.Int64
 }
 
 func newFollower(s State, searcher Searcher, space string, opts Options) *follower {
@@ -69,16 +74,27 @@ const (
 
 // await waits until others have applied the changes that the state has now, and
 // returns how many are missing after the time to wait. It does nothing if no others
-// do that.
+// do that. After a wait in which they did nothing it waits again only when they go on:
+// a node may be away for hours.
 func (f *follower) await(ctx context.Context) (missing int64, err error) {
 	if f.wait == 0 {
 		return 0, nil
 	}
 	now, _, err := f.state.Revision(ctx)
+	first := int64(-1)
 	for start := time.Now(); err == nil; err = pause(ctx, awaitEvery) {
 		have, _, err := f.searcher.Revision(ctx)
-		if err != nil || have >= now || time.Since(start) > f.wait {
+		if err != nil || have >= now || have > 0 && have == f.stuck.Load() {
 			return max(0, now-have), err
+		}
+		if first < 0 {
+			first = have
+		}
+		if time.Since(start) > f.wait {
+			if have == first {
+				f.stuck.Store(have)
+			}
+			return now - have, nil
 		}
 	}
 	return 0, err
@@ -133,21 +149,22 @@ const (
 func Feed(ctx context.Context, s State, searcher Searcher, space, job string, failed func(error), current func(context.Context) error) {
 	worker, ledger := NewWorker(), s.Ledger()
 	f := newFollower(s, searcher, space, Options{})
-	failing := false
+	reports := reports{}
 	for ctx.Err() == nil {
 		held, err := ClaimJob(ctx, ledger, job, feedKind, worker, feedClaim)
 		if err == nil && held == nil {
 			err = f.feed(ctx, job, worker, func() error {
-				if failing {
-					failing = false
+				if reports.told != nil {
+					reports.told = nil
 					failed(nil)
 				}
 				return current(ctx)
 			})
 		}
 		if err != nil && ctx.Err() == nil && !IsLost(err) {
-			failing = true
-			failed(err)
+			if reports.due(err, time.Now()) {
+				failed(err)
+			}
 		}
 		_ = pause(ctx, time.Second) // the condition of the loop looks at the context
 	}
@@ -155,6 +172,38 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 	if ledger.Claim(ctx, job, worker, time.Second) == nil { // otherwise the claim expires
 		_ = ledger.End(ctx, job)
 	}
+}
+
+// Reports says which errors of an outage to report.
+type reports struct {
+	told     map[string]bool // texts without their numbers, such as ports; nil: all is well
+	next     time.Time
+	distance time.Duration
+}
+
+// reportEvery is how long an outage is at most not reported again.
+const reportEvery = 5 * time.Minute
+
+// due reports whether to report an error: if its text is new, and otherwise after a
+// second without a report, then after two, and so on.
+func (r *reports) due(err error, now time.Time) bool {
+	if r.told == nil {
+		r.told, r.distance = make(map[string]bool), time.Second
+	}
+	reason := strings.Map(func(c rune) rune {
+		if unicode.IsDigit(c) {
+			return -1
+		}
+		return c
+	}, err.Error())
+	if r.told[reason] && now.Before(r.next) {
+		return false
+	}
+	if r.told[reason] {
+		r.distance = min(2*r.distance, reportEvery)
+	}
+	r.told[reason], r.next = true, now.Add(r.distance)
+	return true
 }
 
 // feed follows the state for as long as the worker holds its claim.

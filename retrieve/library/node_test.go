@@ -27,15 +27,38 @@ import (
 
 var must = datatest.Must
 
-// TestNodeLost kills a node of a Weaviate cluster with -9 and starts it again, while
-// one server stores and another searches, both on one PostgreSQL: storing and searching
-// go on, nothing that was replaced or deleted is shown, and afterwards the index has
-// every document.
-func TestNodeLost(t *testing.T) {
-	nodes := filepath.Join(os.Getenv(clusterEnv+"_DIR"), "node")
-	if pid, err := os.ReadFile(nodes + "3/pid"); err != nil || len(pid) == 0 {
+// nodeOf returns the folder of a node of the Weaviate cluster of the tests.
+func nodeOf(t *testing.T, number int) clusterNode {
+	node := filepath.Join(os.Getenv(clusterEnv+"_DIR"), "node"+strconv.Itoa(number))
+	if pid, err := os.ReadFile(node + "/pid"); err != nil || len(pid) == 0 {
 		t.Skipf("%s_DIR names no cluster of three nodes: '.ci/weaviate DIR 3' starts one", clusterEnv)
 	}
+	return clusterNode(node)
+}
+
+type clusterNode string
+
+func (n clusterNode) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	pid, err := os.ReadFile(string(n) + "/pid")
+	must(t, err)
+	number, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	must(t, errors.Join(err, syscall.Kill(number, s)))
+}
+
+func (n clusterNode) start(t *testing.T) {
+	t.Helper()
+	if out, err := exec.Command(string(n) + "/start").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// TestNodeLost stops a node of a Weaviate cluster for a while, and then kills one with -9
+// and starts it again, while one server stores and another searches, both on one
+// PostgreSQL: storing and searching go on, nothing that was replaced or deleted is shown,
+// and afterwards the index has every document.
+func TestNodeLost(t *testing.T) {
+	third := nodeOf(t, 3)
 	place := newPlace(t, "PostgreSQL")
 	place.Cluster = cluster(t)
 	open := func() *library.Library {
@@ -55,22 +78,28 @@ func TestNodeLost(t *testing.T) {
 	working.Go(n.search)
 	phase := time.Duration(datatest.Cases(t, 20)) * time.Second
 	n.during("with all nodes", phase)
-	victim := nodes + strconv.Itoa(2+datatest.Rand(t).IntN(2))
-	pid, err := os.ReadFile(victim + "/pid")
-	must(t, err)
-	number, err := strconv.Atoi(strings.TrimSpace(string(pid)))
-	must(t, errors.Join(err, syscall.Kill(number, syscall.SIGKILL)))
+	t.Cleanup(func() { third.signal(t, syscall.SIGCONT) })
+	for _, node := range []clusterNode{nodeOf(t, 1), third} { // that the servers ask first, and another
+		node.signal(t, syscall.SIGSTOP)
+		n.during("with a node that hangs", 2*phase)
+		node.signal(t, syscall.SIGCONT)
+		n.during("with the node awake", phase)
+	}
+	if n.failed.Load() > 0 {
+		t.Errorf("%d searches failed", n.failed.Load())
+	}
+	victim := nodeOf(t, 1+datatest.Rand(t).IntN(3))
+	victim.signal(t, syscall.SIGKILL)
 	n.during("with a node lost", 2*phase)
 	start := time.Now()
-	if out, err := exec.Command(victim + "/start").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	n.during("with the node back", phase)
+	victim.start(t)
+	n.during("with "+filepath.Base(string(victim))+" back", phase)
 	n.done.Store(true)
 	working.Wait()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for lag := int64(-1); lag != 0; time.Sleep(100 * time.Millisecond) {
+		var err error
 		if lag, err = n.reader.Clustered.Lag(ctx); ctx.Err() != nil {
 			t.Fatalf("the index lags by %d changes: %v", lag, err)
 		}
@@ -95,10 +124,7 @@ func TestNodeLost(t *testing.T) {
 // accepts on the replicas that are left. The index does not count them until the node is
 // back, and then every document is found with the node's other mate lost.
 func TestNodeLostInserts(t *testing.T) {
-	nodes := filepath.Join(os.Getenv(clusterEnv+"_DIR"), "node")
-	if pid, err := os.ReadFile(nodes + "3/pid"); err != nil || len(pid) == 0 {
-		t.Skipf("%s_DIR names no cluster of three nodes: '.ci/weaviate DIR 3' starts one", clusterEnv)
-	}
+	second, third := nodeOf(t, 2), nodeOf(t, 3)
 	place := newPlace(t, "PostgreSQL")
 	place.Cluster = cluster(t)
 	model, err := embed.New()
@@ -119,17 +145,6 @@ func TestNodeLostInserts(t *testing.T) {
 			stored++
 		}
 	}
-	kill := func(node string) {
-		pid, err := os.ReadFile(node + "/pid")
-		must(t, err)
-		number, err := strconv.Atoi(strings.TrimSpace(string(pid)))
-		must(t, errors.Join(err, syscall.Kill(number, syscall.SIGKILL)))
-	}
-	start := func(node string) {
-		if out, err := exec.Command(node + "/start").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
 	caughtUp := func() {
 		began := time.Now()
 		for lag := int64(-1); lag != 0; time.Sleep(100 * time.Millisecond) {
@@ -141,17 +156,27 @@ func TestNodeLostInserts(t *testing.T) {
 	}
 	insert(20)
 	caughtUp()
-	kill(nodes + "2")
+	second.signal(t, syscall.SIGKILL)
 	time.Sleep(8 * time.Second) // the others take it for dead
 	insert(60)
 	time.Sleep(5 * time.Second)
 	if lag, err := lib.Clustered.Lag(t.Context()); err != nil || lag < 60 {
 		t.Errorf("with a node lost, the lag is %d of 60 changes: %v", lag, err)
 	}
-	start(nodes + "2")
+	var took []time.Duration
+	for range 6 {
+		began := time.Now()
+		n.paths("zyx1q")
+		took = append(took, time.Since(began).Round(time.Millisecond))
+	}
+	t.Logf("figure: searches with a node lost: %s", took)
+	if slices.Min(took[1:]) > time.Second {
+		t.Error("each search waits for an index that does not move")
+	}
+	second.start(t)
 	caughtUp()
-	kill(nodes + "3")
-	t.Cleanup(func() { start(nodes + "3") })
+	third.signal(t, syscall.SIGKILL)
+	t.Cleanup(func() { third.start(t) })
 	time.Sleep(8 * time.Second)
 	lost := 0
 	for i := range stored {
@@ -169,6 +194,7 @@ type nodeStory struct {
 	*testing.T
 	writer, reader                  *library.Library
 	done                            atomic.Bool
+	longest                         atomic.Int64 // milliseconds of a search
 	stored, searches, failed, stale atomic.Int64
 
 	mu    sync.Mutex
@@ -177,14 +203,15 @@ type nodeStory struct {
 
 // during reports the changes and searches of a time.
 func (n *nodeStory) during(what string, d time.Duration) {
+	n.longest.Store(0)
 	stored, searches, failed, stale := n.stored.Load(), n.searches.Load(), n.failed.Load(), n.stale.Load()
 	time.Sleep(d)
 	lag, err := n.reader.Clustered.Lag(n.Context())
 	if n.stored.Load() == stored || 10*(n.failed.Load()-failed) > n.searches.Load()-searches {
 		n.Errorf("%s nothing is stored, or searches fail", what)
 	}
-	n.Logf("figure: %s, for %s: %d changes stored, %d searches, %d failed, %d stale; the lag at the end is %d (%v)", what, d,
-		n.stored.Load()-stored, n.searches.Load()-searches, n.failed.Load()-failed, n.stale.Load()-stale, lag, err)
+	n.Logf("figure: %s, for %s: %d changes stored, %d searches, %d failed, %d stale, the longest took %d ms; the lag at the end is %d (%v)",
+		what, d, n.stored.Load()-stored, n.searches.Load()-searches, n.failed.Load()-failed, n.stale.Load()-stale, n.longest.Load(), lag, err)
 }
 
 // store changes documents, twenty a second at most: new ones, new words for old ones,
@@ -233,7 +260,9 @@ func (n *nodeStory) search() {
 		}
 		n.mu.Unlock()
 		query := retrieve.Query{Text: fmt.Sprintf("Which text has the word zyx%dq?", i%(len(before)+1)), K: 10}
+		began := time.Now()
 		found, err := n.reader.Search(n.Context(), query)
+		n.longest.Store(max(n.longest.Load(), time.Since(began).Milliseconds()))
 		n.searches.Add(1)
 		if err != nil {
 			n.failed.Add(1)

@@ -2,6 +2,7 @@ package weaviate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,11 +17,14 @@ import (
 )
 
 const (
-	// writeTime limits one request that changes something, and readTime another one.
-	writeTime = 30 * time.Second
-	readTime  = 10 * time.Second
-	// readPatience is after how long without a reply the next node is asked as well.
+	// callTime limits one request. It is longer than Weaviate takes to see that a node
+	// hangs: until then the others wait for that node.
+	callTime = 30 * time.Second
+	// readPatience is after how long without a reply the next node is asked as well, and
+	// after so many times that one of them is asked again: Weaviate, which may know by
+	// then that a node hangs, does not answer the requests that waited for it.
 	readPatience = time.Second
+	again        = 5
 )
 
 // maxReply is how many bytes of a reply are read.
@@ -38,7 +42,7 @@ type client struct {
 func newClient(at Address) *client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 16
-	return &client{at: at, http: &http.Client{Transport: transport}}
+	return &client{at: at, http: &http.Client{Transport: transport, Timeout: callTime}}
 }
 
 // A replyError is a reply of Weaviate that is no success.
@@ -63,11 +67,11 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 			return err
 		}
 	}
-	patience, limit := writeTime, writeTime
+	patience := callTime
 	if method == http.MethodGet {
-		patience, limit = readPatience, readTime
+		patience = readPatience
 	}
-	reply, err := c.try(ctx, patience, limit, func(ctx context.Context, node string) ([]byte, error) {
+	reply, err := c.try(ctx, patience, func(ctx context.Context, node string) ([]byte, error) {
 		return c.send(ctx, node, method, path, data)
 	})
 	if err != nil || out == nil {
@@ -85,37 +89,43 @@ type attempt struct {
 
 // try calls f with one node after the other, until one carries it out: with the next
 // one when one has failed, or has not replied within the patience.
-func (c *client) try(ctx context.Context, patience, limit time.Duration, f func(context.Context, string) ([]byte, error)) ([]byte, error) {
-	attempts, stop := context.WithTimeout(ctx, limit+time.Duration(len(c.at.nodes)-1)*patience)
-	defer stop()
+func (c *client) try(ctx context.Context, patience time.Duration, f func(context.Context, string) ([]byte, error)) ([]byte, error) {
 	first, nodes := c.turn.Load(), int64(len(c.at.nodes))
-	replies := make(chan attempt, nodes)
+	attempts, stop := context.WithTimeout(ctx, callTime+time.Duration(nodes-1)*patience)
+	defer stop()
+	replies := make(chan attempt)
 	var failed error
-	for started, open := int64(0), 0; started < nodes || open > 0; {
-		var impatient <-chan time.Time
-		if started < nodes {
+	for started, open, start := int64(0), 0, true; start || open > 0; {
+		if start {
 			node := (first + started) % nodes
 			go func() {
-				one, cancel := context.WithTimeout(attempts, limit)
-				defer cancel()
-				reply, err := f(one, c.at.nodes[node])
-				replies <- attempt{node, reply, c.doubt(one, c.at.nodes[node], err)}
+				reply, err := f(attempts, c.at.nodes[node])
+				select {
+				case replies <- attempt{node, reply, c.doubt(attempts, c.at.nodes[node], err)}:
+				case <-attempts.Done():
+				}
 			}()
 			started, open = started+1, open+1
-			impatient = time.After(patience)
 		}
+		wait := patience
+		if started >= nodes {
+			wait *= again
+		}
+		start = true
 		select {
-		case <-impatient:
+		case <-time.After(wait):
 		case a := <-replies:
 			open--
+			start = started < nodes
 			refused := (*replyError)(nil)
 			if a.err == nil || errors.Is(a.err, errNoCollection) || errors.As(a.err, &refused) && refused.status/100 == 4 {
 				c.turn.Store(a.node)
 				return a.reply, a.err
 			}
 			failed = fmt.Errorf("weaviate at %s: %w", c.at.nodes[a.node], a.err)
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-attempts.Done():
+			start, open = false, 0
+			failed = cmp.Or(failed, attempts.Err())
 		}
 	}
 	if ctx.Err() != nil {
@@ -162,7 +172,7 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 	if err != nil {
 		return err
 	}
-	data, err := c.try(ctx, readPatience, readTime, func(ctx context.Context, node string) ([]byte, error) {
+	data, err := c.try(ctx, readPatience, func(ctx context.Context, node string) ([]byte, error) {
 		var reply struct {
 			Data   json.RawMessage
 			Errors []struct{ Message string }
@@ -193,7 +203,7 @@ func (c *client) drop(ctx context.Context, collection string) error {
 	if err != nil && !noObject(err) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	for _, node := range c.at.nodes {
 		for {

@@ -19,6 +19,7 @@ type node struct {
 	mark  *mark // nil: it knows of no collection
 	tally tally
 	hangs bool
+	slow  int  // it hangs for so many requests
 	lost  bool // it has no majority
 	fails bool
 	late  int // for so many requests it does not know of a new collection
@@ -27,7 +28,7 @@ type node struct {
 
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.asked++
-	if n.hangs {
+	if n.hangs || n.asked <= n.slow {
 		<-r.Context().Done()
 		return
 	}
@@ -107,6 +108,17 @@ func TestNodes(t *testing.T) {
 				t.Errorf("%v; the first node was asked again", err)
 			}
 		})
+	}
+}
+
+// TestNodesWait asks two nodes that wait for a third which hangs: requests from
+// before they drop it are never answered, later ones are.
+func TestNodesWait(t *testing.T) {
+	t.Parallel()
+	x := index(t, 779, &node{mark: &mark{Revision: 100}, slow: 1}, &node{mark: &mark{Revision: 100}, slow: 1})
+	began := time.Now()
+	if revision, _, err := x.Revision(t.Context()); err != nil || revision != 100 || time.Since(began) > callTime/2 {
+		t.Errorf("revision %d, %v, after %s", revision, err, time.Since(began))
 	}
 }
 

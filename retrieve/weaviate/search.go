@@ -115,15 +115,9 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 	if err != nil || none || stats.Chunks == 0 || k <= 0 {
 		return nil, err
 	}
-	var near strings.Builder
-	near.WriteString("nearVector:{vector:[")
-	for _, v := range unit {
-		near.WriteString(strconv.FormatFloat(float64(v), 'g', -1, 32))
-		near.WriteByte(',')
-	}
-	near.WriteString("]}")
+	near := fmt.Sprintf("nearVector:{vector:%v}", unit) // GraphQL needs no commas
 	r, err := best(k, func(limit int) ([]found, error) {
-		rows, err := x.rows(ctx, near.String(), all(parts...), limit, "name _additional{distance}")
+		rows, err := x.rows(ctx, near, all(parts...), limit, "name _additional{distance}")
 		if err != nil {
 			return nil, err
 		}

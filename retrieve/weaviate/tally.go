@@ -205,12 +205,14 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 		return stats, err
 	}
 	if c.counted != m {
-		c.chunks, err = x.count(ctx)
-		if errors.Is(err, retrieve.ErrIndexUnavailable) {
-			c.chunks, err = t.chunks, nil
+		within, stop := context.WithTimeout(ctx, again*readPatience) // it would wait for a node that hangs
+		c.chunks, err = x.count(within)
+		stop()
+		if ctx.Err() != nil {
+			return stats, ctx.Err()
 		}
 		if err != nil {
-			return stats, err
+			c.chunks = t.chunks
 		}
 		c.counted = m
 	}

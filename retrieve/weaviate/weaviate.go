@@ -191,15 +191,9 @@ func noObject(err error) bool {
 // refusedAs reports whether Weaviate refused a request with one of the texts.
 func refusedAs(err error, texts ...string) bool {
 	refused := (*replyError)(nil)
-	if !errors.As(err, &refused) {
-		return false
-	}
-	for _, text := range texts {
-		if strings.Contains(strings.ToLower(refused.text), text) {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &refused) && slices.ContainsFunc(texts, func(text string) bool {
+		return strings.Contains(strings.ToLower(refused.text), text)
+	})
 }
 
 // Revision implements [retrieve.Searcher].
@@ -455,8 +449,6 @@ func (x *Index) whole(ctx context.Context, write func(context.Context) error) er
 // shards. Its reply leaves out nodes that it takes for dead; a node that has just
 // started does not know the collection, which is an error.
 func (x *Index) look(ctx context.Context, node string, replicas int) error {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
 	data, err := x.client.send(ctx, node, http.MethodGet, "/v1/nodes/"+x.collection+"?output=verbose", nil)
 	if err != nil {
 		return err

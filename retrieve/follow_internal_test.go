@@ -1,0 +1,57 @@
+package retrieve
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestReports reports an outage of an hour, with an error each second.
+func TestReports(t *testing.T) {
+	r, told := reports{}, make(map[string]int)
+	for second := range 3600 {
+		text := []string{"node 10 is away", "node 20 is away", "refused"}[second%3]
+		if r.due(errors.New(text), time.Unix(int64(second), 0)) {
+			told[text]++
+		}
+	}
+	all := told["node 10 is away"] + told["node 20 is away"] + told["refused"]
+	if told["refused"] == 0 || all < 12 || all > 25 {
+		t.Errorf("reported %v", told)
+	}
+}
+
+// A stepping state has a revision, and a stepping searcher one that moves a little at
+// each look, up to its end.
+type stepping struct {
+	State
+	Searcher
+	revision, end int64
+}
+
+type steppingSearcher struct{ *stepping }
+
+func (s *stepping) Revision(context.Context) (int64, int64, error) { return 1000, 0, nil }
+
+func (s steppingSearcher) Revision(context.Context) (int64, int64, error) {
+	s.revision = min(s.revision+1, s.end)
+	return s.revision, 0, nil
+}
+
+// TestAwait waits for a searcher that others bring up to date only while they do.
+func TestAwait(t *testing.T) {
+	s := &stepping{revision: 100, end: 100}
+	f := newFollower(s, steppingSearcher{s}, "", Options{Wait: 200 * time.Millisecond})
+	for _, tt := range []struct {
+		end   int64
+		waits bool
+	}{{100, true}, {100, false}, {100, false}, {103, true}, {103, true}, {103, false}, {500, true}, {1000, true}} {
+		s.end = tt.end
+		began := time.Now()
+		missing, err := f.await(t.Context())
+		if waited := time.Since(began) > f.wait; err != nil || missing != 1000-s.revision || waited != tt.waits {
+			t.Errorf("up to %d: %d missing, %v, after %s", tt.end, missing, err, time.Since(began))
+		}
+	}
+}
