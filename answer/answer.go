@@ -64,7 +64,7 @@ type Answerer struct {
 	Trust func() (t Trust, end func())
 	// Gate is how passages are judged; empty means [GateAuto].
 	Gate GateKind
-	// Unproved says what becomes of a statement that nothing bears out, or that is
+	// Unproved says how to treat a statement that nothing bears out, or that is
 	// off the question; empty means that statements are shown unproved.
 	Unproved Unproved
 	// Embedder may be the *embed.Model that compares the words of question and

@@ -136,7 +136,7 @@ type Verified struct {
 	Tokens int   `json:"tokens"`
 }
 
-// An Outcome is what became of a statement.
+// An Outcome is the verdict on a statement.
 type Outcome string
 
 // The outcomes.

@@ -16,7 +16,7 @@ import (
 	"ibid/retrieve"
 )
 
-// Unproved is what becomes of a statement that two questions to the judge have
+// Unproved says how to treat a statement that two questions to the judge have
 // found wanting.
 type Unproved string
 

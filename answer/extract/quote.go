@@ -421,7 +421,7 @@ const maxCodeBytes = 600
 var bodyless = regexp.MustCompile(`^\s*(?:export\s+)?(?:type|const|var|let|enum|interface|struct)\b`)
 
 // codeLines are the lines of a block of code that are quoted: of a function its head,
-// of anything else as many as there is room for.
+// of anything else as many as fit.
 func codeLines(s sentence) string {
 	var lines []string
 	for line := range strings.SplitSeq(s.text, "\n") {

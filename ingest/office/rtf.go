@@ -24,8 +24,8 @@ var rtfSkipped = map[string]bool{
 	"xe": true, "tc": true, "picprop": true, "sp": true, "deleted": true,
 }
 
-// rtfSigns are the control words that are characters.
-var rtfSigns = map[string]string{"tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "lquote": "‘", "rquote": "’",
+// rtfSigns are the control words that are characters; the number of a page is any.
+var rtfSigns = map[string]string{"chpgn": "1", "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "lquote": "‘", "rquote": "’",
 	"ldblquote": "“", "rdblquote": "”", "bullet": "•", "emspace": " ", "enspace": " ", "~": "\u00a0", "_": "-", "-": ""}
 
 // An rtfState is what braces save and restore.

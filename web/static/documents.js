@@ -1,5 +1,4 @@
-// The documents page: upload, find, sort, select, ask, read again and delete.
-// Without this module the page is a plain list.
+// The documents page: upload, find, sort, select, ask, read again and delete; without it a plain list.
 
 import { base, byId, documentAPI, documentName, documentURL, el } from "./dom.js";
 import { get, Trouble } from "./stream.js";
