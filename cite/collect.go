@@ -24,7 +24,7 @@ type Answer struct {
 	Reason string `json:"reason,omitempty"`
 	// Fallback is why sentences are quoted although a model should have written the
 	// answer: "model_unreachable", "model_timeout", "model_rejected",
-	// "model_failed" or "model_untrusted".
+	// "model_window", "model_failed" or "model_untrusted".
 	Fallback string `json:"fallback,omitempty"`
 	// Searched is the question that was searched for, where it is not the one asked:
 	// with words of the questions before, or translated.

@@ -282,7 +282,7 @@ func (n narrowed) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[ans
 var aboutServer = regexp.MustCompile(` at https?://\S*[^\s:;,.]|asking the model \(\w+\): `)
 
 // withoutServer takes the words and the address of the model's server out of an event or
-// an error: what comes after the first colon.
+// an error: what comes after the first colon. Of an error, what a reader can do stays.
 func withoutServer(e answer.Event, err error) (answer.Event, error) {
 	plain := func(message string) string {
 		message, _, _ = strings.Cut(aboutServer.ReplaceAllString(message, ""), ": ")
@@ -302,6 +302,9 @@ func withoutServer(e answer.Event, err error) (answer.Event, error) {
 	if model := (*openai.Error)(nil); errors.As(err, &model) {
 		p := modelProblem(model)
 		p.Detail = plain(p.Detail)
+		if remedy := model.Remedy(); remedy != "" {
+			p.Detail += ": " + remedy
+		}
 		err = p.because(err)
 	}
 	return e, err

@@ -92,11 +92,17 @@ func TestModelServerHidden(t *testing.T) {
 	says := map[string]string{"warned": "searched for unchanged",
 		"store away": "the store that holds the documents is unreachable: ask again"}
 	for kind, what := range map[openai.Kind]string{openai.Down: "cannot reach the model server",
-		openai.RateLimited: "too many requests to m",
-		openai.Filtered:    "the content filter of m", openai.ContextLength: "longer than the context window of m",
-		openai.Unauthorized: "the key was not accepted for m", openai.NotFound: "there is no m"} {
+		openai.RateLimited: "too many requests to m", openai.Filtered: "the content filter of m",
+		openai.ContextLength: "longer than the context window of m",
+		openai.Unauthorized:  "the key was not accepted for m", openai.NotFound: "there is no m"} {
 		says[string(kind)] = what
 		answers[string(kind)] = []any{&openai.Error{Kind: kind, Server: "http://10.1.2.3:11434/v1", Model: "m", Detail: "refused by 10.1.2.3"}}
+	}
+	remedies := map[string][2]string{ // for a reader, and for who may see the settings
+		"down":           {"server: tell whoever runs this server", "is it running"},
+		"rate_limit":     {"to m: ask again in a minute", "try again later"},
+		"content_filter": {"refused: ask in other words", "use another model"},
+		"context_length": {"of m: tell whoever runs this server: its model reads too little", "set --context-tokens"},
 	}
 	k := newKeyed(t, func(o *Options) { o.Asker = answers })
 	chief := k.ring.make(t, "chief", func(k *retrieve.Key) { k.Settings = true })
@@ -107,6 +113,9 @@ func TestModelServerHidden(t *testing.T) {
 			if strings.Contains(got, "10.1.2.3") != shown || !strings.Contains(got, what) ||
 				question == "warned" && !strings.Contains(got, "the reply of m") {
 				t.Errorf("%s, settings %v: %s", question, settings, got)
+			}
+			if r, ok := remedies[question]; ok && (strings.Contains(got, r[0]) == settings || strings.Contains(got, r[1]) != settings) {
+				t.Errorf("%s, settings %v: the remedy is not one for this key: %s", question, settings, got)
 			}
 		}
 	}

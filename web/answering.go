@@ -300,7 +300,11 @@ func (a *answering) modelDetail() string {
 		return ""
 	}
 	detail := "the model gave no answer to the last question (" + *reason + "): sentences are quoted instead"
-	if *reason == "model_rejected" {
+	switch *reason {
+	case "model_window":
+		detail += "; the prompt is longer than its context window: set --context-tokens to the window, lower --top-k, " +
+			"or use a model with a larger one"
+	case "model_rejected":
 		detail += "; its server refused the key, the model's name or the request: the log says which; " +
 			"key and name are set on the page Settings, or with --api-key-file (or OPENAI_API_KEY) and --model"
 	}

@@ -584,7 +584,8 @@ func TestBrowserFailures(t *testing.T) {
 	b := newScene(t, nil).newTab(t, 800, "light")
 	for _, may := range []bool{false, true} {
 		for reason, remedy := range map[string]string{"model_unreachable": "Check that its server", "model_timeout": "faster model",
-			"model_rejected": "name and key", "model_untrusted": "--no-self-test", "model_failed": "Ask again in a moment"} {
+			"model_rejected": "name and key", "model_untrusted": "--no-self-test", "model_failed": "Ask again in a moment",
+			"model_window": "Set --context-tokens"} {
 			got, err := chromedp.Run(b, chromedp.Evaluate[string](fmt.Sprintf(`(() => {
 				document.getElementById("settings-button")?.remove();
 				if (%t) document.body.append(Object.assign(document.createElement("i"), { id: "settings-button" }));
@@ -593,7 +594,8 @@ func TestBrowserFailures(t *testing.T) {
 			})()`, may, reason), chromedp.EvalAwaitPromise))
 			operator := reason != "model_timeout" && reason != "model_failed"
 			if err != nil || !strings.Contains(got, "your documents are quoted instead. ") ||
-				strings.Contains(got, remedy) != (may || !operator) {
+				strings.Contains(got, remedy) != (may || !operator) ||
+				strings.Contains(got, "Tell whoever") != (reason == "model_window" && !may) {
 				t.Errorf("%s, settings %t: %q (%v)", reason, may, got, err)
 			}
 		}

@@ -88,29 +88,37 @@ func (e *Error) Error() string {
 	return text
 }
 
-// words say what has happened, to which model, and what to do next; fallback is that
-// of [Error.Fallback], and unusable that of [Error.Unusable].
+// words say what has happened, to which model, and what to do next; remedy is that of
+// [Error.Remedy], fallback that of [Error.Fallback], and unusable that of [Error.Unusable].
 var words = map[Kind]struct {
-	what, next, fallback string
-	unusable             bool
+	what, next, remedy, fallback string
+	unusable                     bool
 }{
-	Down:         {"cannot reach the model server at %s", "is it running, and is the address right?", "model_unreachable", true},
-	TimedOut:     {"no answer in time from %s", "try again, or allow more time", "model_timeout", false},
-	Canceled:     {"the call to %s was stopped", "", "", false},
-	RateLimited:  {"too many requests to %s", "try again later", "", false},
-	OutOfQuota:   {"the account has no quota left for %s", "check its plan and billing", "model_rejected", true},
-	Unauthorized: {"the key was not accepted for %s", "check the API key", "model_rejected", true},
+	Down:         {"cannot reach the model server at %s", "is it running, and is the address right?", tell, "model_unreachable", true},
+	TimedOut:     {"no answer in time from %s", "try again, or allow more time", "ask again in a moment", "model_timeout", false},
+	Canceled:     {"the call to %s was stopped", "", "", "", false},
+	RateLimited:  {"too many requests to %s", "try again later", "ask again in a minute", "", false},
+	OutOfQuota:   {"the account has no quota left for %s", "check its plan and billing", tell, "model_rejected", true},
+	Unauthorized: {"the key was not accepted for %s", "check the API key", tell, "model_rejected", true},
 	NotFound: {"there is no %s", "check the model's name, and that the address ends as the server wants it (often in /v1)",
-		"model_rejected", true},
+		tell, "model_rejected", true},
 	ContextLength: {"the prompt is longer than the context window of %s",
-		"set the context tokens to the window that the server really has, or give the server a larger one", "model_rejected", false},
-	Filtered: {"the content filter of %s refused", "word the question otherwise, or use another model", "", false},
+		"set --context-tokens to the window that the server really has, lower --top-k, or give the server a larger window",
+		tell + ": its model reads too little", "model_window", false},
+	Filtered: {"the content filter of %s refused", "word the question otherwise, or use another model", "ask in other words", "", false},
 	Rejected: {"the request was not accepted by %s", "check that the server speaks the OpenAI API and knows this model",
-		"model_rejected", false},
-	ServerFailed: {"%s failed", "try again, and look into the server's log", "model_failed", false},
-	Cut:          {"the reply of %s broke off before its end", "try again, and look into the server's log", "model_failed", false},
-	BadReply:     {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)", "model_failed", false},
+		tell, "model_rejected", false},
+	ServerFailed: {"%s failed", "try again, and look into the server's log", "ask again in a moment", "model_failed", false},
+	Cut:          {"the reply of %s broke off before its end", "try again, and look into the server's log", "ask again in a moment", "model_failed", false},
+	BadReply:     {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)", tell, "model_failed", false},
 }
+
+// tell is what a reader does where only the operator can act.
+const tell = "tell whoever runs this server"
+
+// Remedy is what somebody who only asks can do; empty where nothing is to be done. It
+// has no words of the server.
+func (e *Error) Remedy() string { return words[e.Kind].remedy }
 
 // RetryIn is how long to wait before the same call may succeed; less than 0 for
 // longer than a call may take, 0 where waiting does not help. Package answer

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { Blocks, under } from "./blocks.js";
 import { Board } from "./board.js";
-import { base, documentURL, el, failures, marked, place, snippet } from "./dom.js";
+import { base, documentURL, el, failures, marked, maySet, place, refusals, snippet } from "./dom.js";
 import { storedEvent } from "./history.js";
 import { attach } from "./peek.js";
 import { sentence } from "./stream.js";
@@ -223,8 +223,10 @@ export class AnswerView {
   // fail shows an error below the text that was received before it.
   fail({ message, request, status, code }) {
     if (code === "unreachable") message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
+    const details = refusals[code] && maySet ? el("details", { class: "details" }, el("summary", {}, t("Details")), el("p", {}, message)) : "";
+    message = refusals[code] || message;
     this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
-      status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again"))));
+      status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")), details));
     this.failed = true;
     this.say(message);
     this.end();

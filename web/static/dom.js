@@ -22,7 +22,7 @@ export function writer(model, failing) {
 
 export const byId = (id) => document.getElementById(id);
 
-const maySet = Boolean(byId("settings-button"));
+export const maySet = Boolean(byId("settings-button"));
 const notUsed = t("The model can't be used, so your documents are quoted instead. Whoever runs this server can choose another one.");
 
 // What a reader can do after each failure of the model; what only who may choose settings can do is said to them.
@@ -30,8 +30,16 @@ export const failures = {
   model_unreachable: maySet && t("The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again."),
   model_timeout: t("The model took too long, so your documents are quoted instead. Ask again, or use a faster model."),
   model_rejected: !maySet ? notUsed : t("The model's server refused the request, so your documents are quoted instead. Check the model's name and key."),
+  model_window: maySet ? t("The question and its passages are longer than the model's window, so your documents are quoted instead. Set --context-tokens to the window, lower --top-k, or choose a model with a larger window.")
+    : t("The model reads too little at once for this question, so your documents are quoted instead. Tell whoever runs this server."),
   model_untrusted: !maySet ? notUsed : t("The model did not pass its self-test, so your documents are quoted instead. Choose another model, or believe it with --no-self-test."),
   model_failed: t("The model failed, so your documents are quoted instead. Ask again in a moment."),
+};
+
+// What a reader can do where the model failed and nothing is shown instead.
+export const refusals = {
+  model_rate_limit: t("The model has too many requests just now. Ask again in a minute."),
+  model_content_filter: t("The model's content filter refused this question. Ask in other words."),
 };
 
 // base is the address of the server, with the path of a proxy.
