@@ -98,7 +98,7 @@ func TestModelServerHidden(t *testing.T) {
 		says[string(kind)] = what
 		answers[string(kind)] = []any{&openai.Error{Kind: kind, Server: "http://10.1.2.3:11434/v1", Model: "m", Detail: "refused by 10.1.2.3"}}
 	}
-	remedies := map[string][2]string{ // for a reader, and for who may see the settings
+	remedies := map[string][2]string{ // for a reader, and for whoever may see the settings
 		"down":           {"server: tell whoever runs this server", "is it running"},
 		"rate_limit":     {"to m: ask again in a minute", "try again later"},
 		"content_filter": {"refused: ask in other words", "use another model"},
