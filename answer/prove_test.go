@@ -166,8 +166,8 @@ func TestHeldReplyRepeated(t *testing.T) {
 	}
 }
 
-// What refines a draft is shown sentence by sentence, as it is proved. Cut, it leaves
-// nothing behind: the draft is proved, and is the answer.
+// What refines a draft is shown sentence by sentence, as it is proved. If it is
+// cut, all of it is taken back: the draft is proved, and is the answer.
 func TestRevisionProved(t *testing.T) {
 	const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
 	const half = "Members of the club pay half of it.[2]"

@@ -97,34 +97,49 @@ func TestWiderLookReads(t *testing.T) {
 	}
 }
 
-// TestUnread: a wider look counts the passages that it had room to read, and the refusal
-// the others.
-func TestUnread(t *testing.T) {
+// lookWider asks about twelve passages in a budget: wider is how many the judge names in the
+// wider look, read how many the last answering call is said to show, shown how many it does.
+func lookWider(t *testing.T, budget int, sentences func(passage int) int) (wider, read, shown, calls int, events []Event) {
 	texts := make([]string, 12)
 	for i := range texts {
-		texts[i] = fmt.Sprintf("Mooring %d lies near the lighthouse. %s", i, strings.Repeat("The ferry departs each morning. ", 20))
+		texts[i] = fmt.Sprintf("Mooring %d lies near the lighthouse. %s", i, strings.Repeat("The ferry departs each morning. ", sentences(i)))
 	}
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
-	a := &Answerer{Retriever: nearest(passages(texts...)), Model: m, BudgetTokens: 1600}
-	wider, usage, warnings := 0, Usage{}, ""
+	a := &Answerer{Retriever: nearest(passages(texts...)), Model: m, BudgetTokens: budget}
 	for e, err := range a.Ask(t.Context(), Question{Text: "When does the ferry to the mooring depart?", TopK: 4}) {
 		must(t, err)
+		events = append(events, e)
 		switch e := e.(type) {
 		case Judged:
 			if e.Wider {
 				wider++
 			}
+		case Stepped:
+			if e.Role == RoleAnswer {
+				read = len(e.Passages)
+			}
+		}
+	}
+	return wider, read, strings.Count(m.calls[len(m.calls)-1].User, "Mooring "), len(m.calls), events
+}
+
+// TestUnread: a wider look counts the passages that it had room to read, and the refusal
+// the others.
+func TestUnread(t *testing.T) {
+	wider, _, shown, calls, events := lookWider(t, 1600, func(int) int { return 20 })
+	usage, warnings := Usage{}, ""
+	for _, e := range events {
+		switch e := e.(type) {
 		case Warning:
 			warnings += e.Message
 		case Usage:
 			usage = e
 		}
 	}
-	shown := strings.Count(m.calls[1].User, "Mooring ")
-	if len(m.calls) != 2 || wider != shown || usage.Looked != 4+shown {
-		t.Errorf("%d calls, %d of a wider look, %d shown, %+v", len(m.calls), wider, shown, usage)
+	if calls != 2 || wider != shown || usage.Looked != 4+shown {
+		t.Errorf("%d calls, %d of a wider look, %d shown, %+v", calls, wider, shown, usage)
 	}
-	if want := fmt.Sprintf("%d passages that were found have not been read", len(texts)-4-shown); shown == 8 || !strings.Contains(warnings, want) {
+	if want := fmt.Sprintf("%d passages that were found have not been read", 8-shown); shown == 8 || !strings.Contains(warnings, want) {
 		t.Errorf("want %q in %q", want, warnings)
 	}
 }
@@ -132,33 +147,14 @@ func TestUnread(t *testing.T) {
 // TestWiderLookShows: where not all fit, the passages that are said to be read are those
 // that the call shows, whatever their lengths.
 func TestWiderLookShows(t *testing.T) {
-	texts := make([]string, 12)
-	for i := range texts {
-		texts[i] = fmt.Sprintf("Mooring %d lies near the lighthouse. %s", i, strings.Repeat("The ferry departs each morning. ", 1+i*i*7%40))
-	}
 	looks := 0
 	for budget := 1500; budget <= 2000; budget += 100 {
-		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
-		a := &Answerer{Retriever: nearest(passages(texts...)), Model: m, BudgetTokens: budget}
-		wider, read := 0, 0
-		for e, err := range a.Ask(t.Context(), Question{Text: "When does the ferry to the mooring depart?", TopK: 4}) {
-			must(t, err)
-			switch e := e.(type) {
-			case Judged:
-				if e.Wider {
-					wider++
-				}
-			case Stepped:
-				if e.Role == RoleAnswer {
-					read = len(e.Passages)
-				}
-			}
-		}
-		if wider != 0 && wider < len(texts)-4 {
+		wider, read, shown, calls, _ := lookWider(t, budget, func(i int) int { return 1 + i*i*7%40 })
+		if wider != 0 && wider < 8 {
 			looks++
 		}
-		if len(m.calls) == 2 && wider != read {
-			t.Errorf("with %d tokens %d passages are said to be read, and %d are", budget, wider, read)
+		if calls == 2 && (wider != read || read != shown) {
+			t.Errorf("with %d tokens %d passages are said to be looked at, %d to be read, and %d are", budget, wider, read, shown)
 		}
 	}
 	if looks == 0 {

@@ -9,16 +9,16 @@ import (
 
 // TestReports reports an outage of an hour, with an error each second.
 func TestReports(t *testing.T) {
-	r, told := reports{}, make(map[string]int)
+	r, count := reports{}, make(map[string]int)
 	for second := range 3600 {
-		text := []string{"node 10 is away", "node 20 is away", "refused"}[second%3]
+		text := []string{"node 10 is down", "node 20 is down", "refused"}[second%3]
 		if r.due(errors.New(text), time.Unix(int64(second), 0)) {
-			told[text]++
+			count[text]++
 		}
 	}
-	all := told["node 10 is away"] + told["node 20 is away"] + told["refused"]
-	if told["refused"] == 0 || all < 12 || all > 25 {
-		t.Errorf("reported %v", told)
+	all := count["node 10 is down"] + count["node 20 is down"] + count["refused"]
+	if count["refused"] == 0 || all < 12 || all > 25 {
+		t.Errorf("reported %v", count)
 	}
 }
 

@@ -60,7 +60,7 @@ type indexCheck struct {
 	indexURL
 }
 
-// IsBool says that --index may stand alone.
+// IsBool makes the address after --index optional.
 func (indexCheck) IsBool() bool { return true }
 
 // Decode reads the flag.
