@@ -41,7 +41,8 @@ type Placed struct {
 }
 
 // Revised is the next piece of a revision, numbered as the answer that it becomes if it
-// is whole: then the same numbers come with Text. If it is cut, they are gone with it.
+// is whole: then the same numbers come with Text. Until then they are not to be shown, for
+// if it is cut, the draft before it has numbers of its own.
 type Revised struct {
 	answer.Revision
 	// Places are where its text has numbers, in bytes of the whole revision.

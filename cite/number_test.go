@@ -217,7 +217,7 @@ usage
 	}
 }
 
-// A revision has the numbers of the answer that it becomes; one that is cut leaves none.
+// A revision has the numbers of the answer that it becomes; one that is cut has no part in those of the draft.
 func TestNumberRevisions(t *testing.T) {
 	got := transcript(t, cite.Number(stream(
 		answer.Kept{Passages: evidence},

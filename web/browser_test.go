@@ -212,20 +212,20 @@ func TestBrowserStates(t *testing.T) {
 		b.look("3-draft")
 		// The refined answer replaces the draft sentence by sentence.
 		s.pass("first")
-		b.is("The mooring fee is 240 crowns a season.1 Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
-		b.is("Source 1: Moorings", `document.querySelector(".turn .text .cite").getAttribute("aria-label")`)
+		b.is("The mooring fee is 240 crowns a season.• Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
+		b.is("Moorings", `document.querySelector(".turn .text .cite").getAttribute("aria-label")`)
 		b.look("3-revising")
-		// One that is cut is taken back, with its numbers.
+		// One that is cut is taken back. It had no numbers, which would now be those of other sources.
 		s.pass("second")
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
 		b.is("0", `String([...CSS.highlights.get("changed")].length)`)
 		s.pass("first")
-		const refining = "Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 " +
-			"Dogs stay ashore. The fee is due."
-		b.is(refining, sentences)
+		const refining = "Nobody sails alone before the end of April.%s The mooring fee is 240 crowns a season.%s Dogs stay ashore. The fee is due."
+		b.is(fmt.Sprintf(refining, "•", "•"), sentences)
 		s.pass("second") // now it is the text
 		b.waitFor(`document.querySelectorAll(".turn .sources li[value]").length === 2`)
-		b.is(refining, sentences)
+		b.is(fmt.Sprintf(refining, "1", "2"), sentences)
+		b.is("Source 2: Moorings", `[...document.querySelectorAll(".turn .text .cite")].at(-1).getAttribute("aria-label")`)
 		b.is("Dogs stay ashore. The fee is due.", `document.querySelector(".turn .text span.draft").textContent.trim()`)
 		const highlighted = `[...CSS.highlights.get("changed")].map(String).join("|")`
 		b.is("The mooring fee is 240 crowns a season.", highlighted)
@@ -577,25 +577,27 @@ func TestBrowserShared(t *testing.T) {
 	other.expectProblem("404")
 }
 
-// TestBrowserFailures checks that each failure of the model says what is shown instead and
-// what to do, and names key, model and options only to who may choose settings.
+// TestBrowserFailures checks that each failure of the model says what is shown instead, if
+// anything is, and what to do, and names key, model and options only to who may choose settings.
 func TestBrowserFailures(t *testing.T) {
 	t.Parallel()
 	b := newScene(t, nil).newTab(t, 800, "light")
 	for _, may := range []bool{false, true} {
-		for reason, remedy := range map[string]string{"model_unreachable": "Check that its server", "model_timeout": "faster model",
-			"model_rejected": "name and key", "model_untrusted": "--no-self-test", "model_failed": "Ask again in a moment",
-			"model_window": "Set --context-tokens"} {
+		for reason, want := range map[string]struct{ remedy, code string }{"unreachable": {"Check that its server", "down"},
+			"timeout": {"faster model", "timeout"}, "rejected": {"name and key", "auth"}, "untrusted": {"--no-self-test", "untrusted"},
+			"failed": {"Ask again in a moment", "cut"}, "window": {"Set --context-tokens", "context_length"}} {
 			got, err := chromedp.Run(b, chromedp.Evaluate[string](fmt.Sprintf(`(() => {
 				document.getElementById("settings-button")?.remove();
 				if (%t) document.body.append(Object.assign(document.createElement("i"), { id: "settings-button" }));
 				return import("/static/dom.js?%[1]t")
-					.then(({ failures }) => failures[%[2]q] || failures.model_failed);
-			})()`, may, reason), chromedp.EvalAwaitPromise))
-			operator := reason != "model_timeout" && reason != "model_failed"
-			if err != nil || !strings.Contains(got, "your documents are quoted instead. ") ||
-				strings.Contains(got, remedy) != (may || !operator) ||
-				strings.Contains(got, "Tell whoever") != (reason == "model_window" && !may) {
+					.then(({ fallback, refusal }) => fallback("model_%[2]s") + "|" + refusal("model_%[3]s"));
+			})()`, may, reason, want.code), chromedp.EvalAwaitPromise))
+			quoted, refused, _ := strings.Cut(got, "|")
+			operator := reason != "timeout" && reason != "failed"
+			if err != nil || !strings.Contains(quoted, ", so your documents are quoted instead. ") ||
+				refused != strings.Replace(quoted, "your documents are quoted instead", "there is no answer", 1) ||
+				strings.Contains(quoted, want.remedy) != (may || !operator) ||
+				strings.Contains(quoted, "Tell whoever") != (reason == "window" && !may) {
 				t.Errorf("%s, settings %t: %q (%v)", reason, may, got, err)
 			}
 		}

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { Blocks, under } from "./blocks.js";
 import { Board } from "./board.js";
-import { base, documentURL, el, failures, marked, maySet, place, refusals, snippet } from "./dom.js";
+import { base, documentURL, el, fallback, marked, maySet, place, refusal, snippet } from "./dom.js";
 import { storedEvent } from "./history.js";
 import { attach } from "./peek.js";
 import { sentence } from "./stream.js";
@@ -17,32 +17,24 @@ export class AnswerView {
   constructor(question, { panel, say, again, follows }) {
     Object.assign(this, { question, panel, say, again, follows });
     this.id = ++views;
+    this.run = ""; // the id of the record that the server keeps
     this.text = "";
     this.numbers = new Map(); // number -> cited event
     this.citations = [];
     this.drafts = new Map(); // step -> HTML of its blocks
     this.revising = 0; // the step that replaces the draft, as far as it is proved
-    this.revised = new Map(); // its numbers
+    this.revised = new Map(); // its sources, by the numbers that they have if it is whole
     this.kept = []; // the events that restore the answer
 
     this.progress = el("p", { class: "progress" }, t("Searching your documents…"));
     this.textBox = el("div", { class: "text" });
     this.notes = el("div", { class: "notes" });
     this.actions = el("div", { class: "actions" });
-    this.board = new Board(this.id, panel, () => this.text);
+    this.board = new Board(this, panel);
     this.blocks = new Blocks(this.textBox, (cite) => this.#equip(cite));
     this.element = el("article", { class: "turn", "aria-labelledby": `question-${this.id}`, "aria-busy": "true", tabindex: "-1" },
       el("h2", { class: question.length > 160 ? "asked long" : "asked", id: `question-${this.id}`, dir: "auto" }, question),
       el("div", { class: "answer" }, this.textBox, this.progress, this.notes, this.actions), this.board.element);
-  }
-
-  // run is the id of the record that the server keeps.
-  get run() {
-    return this.board.run;
-  }
-
-  set run(id) {
-    this.board.run = id;
   }
 
   get busy() {
@@ -87,17 +79,17 @@ export class AnswerView {
     this.board.cite(cited);
   }
 
-  // on_revision begins or takes back a revision. Its blocks replace the draft, which is
-  // dimmed where they have not come to; whole, it becomes the text.
+  // on_revision begins or takes back a revision. Its blocks replace the draft, whose rest is
+  // dimmed. It becomes the text, and its sources get numbers, when it is whole.
   on_revision({ step, cited, cut }) {
     if (cut) return this.#unrevise();
     if (this.revising !== step) {
       this.revising = step;
       this.revised.clear();
-      this.blocks.begin(false);
+      this.blocks.begin(false, true);
       this.#progress(t("Writing the answer…"));
     }
-    for (const source of cited) this.revised.set(source.number, source);
+    for (const source of cited) this.revised.set(source.number, { ...source, number: 0 });
   }
 
   #unrevise() {
@@ -109,6 +101,7 @@ export class AnswerView {
     if (!this.text) {
       if (!this.revising) this.blocks.begin(false);
       this.revising = 0;
+      this.blocks.provisional = false;
       this.board.fold();
       this.#progress(t("Writing the answer…"));
     }
@@ -164,7 +157,7 @@ export class AnswerView {
   // on_fallback says in a sentence what happened, what is shown and what to do.
   on_fallback({ reason }) {
     this.fellBack = true;
-    this.#failed(failures[reason] || failures.model_failed);
+    this.#failed(fallback(reason));
   }
 
   on_incomplete({ reason }) {
@@ -223,8 +216,9 @@ export class AnswerView {
   // fail shows an error below the text that was received before it.
   fail({ message, request, status, code }) {
     if (code === "unreachable") message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
-    const details = refusals[code] && maySet ? el("details", { class: "details" }, el("summary", {}, t("Details")), el("p", {}, message)) : "";
-    message = refusals[code] || message;
+    const refused = refusal(code);
+    const details = refused && maySet ? el("details", { class: "details" }, el("summary", {}, t("Details")), el("p", {}, message)) : "";
+    message = refused || message;
     this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
       status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")), details));
     this.failed = true;
@@ -262,7 +256,8 @@ export class AnswerView {
     if (!cited) return;
     link.href = cited.link || documentURL(cited.document);
     link.setAttribute("role", "button");
-    link.setAttribute("aria-label", t("Source {number}: {title}", { number, title: cited.title || cited.document }));
+    const title = cited.title || cited.document;
+    link.setAttribute("aria-label", cited.number ? t("Source {number}: {title}", { number, title }) : title);
     link.setAttribute("aria-expanded", "false");
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;

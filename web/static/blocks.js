@@ -21,6 +21,7 @@ export class Blocks {
     this.before = []; // its sentences: {text, block, n}
     this.first = null; // the first of the drafts
     this.draft = false; // the text is a draft too
+    this.provisional = false; // its numbers may still change: it shows where they will be
     this.growing = false; // its last sentence is drawn, and may not be complete
     this.marked = []; // its sentences in changed
     this.stale = new Set();
@@ -28,13 +29,13 @@ export class Blocks {
   }
 
   // begin starts another version of the text, which replaces the one that is drawn.
-  begin(draft) {
+  begin(draft, provisional = false) {
     const size = (html) => html.join("").length;
     if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // not by what broke off early
     this.before = this.earlier.flatMap((html, block) => sentences(parse(html)).map(({ text }, n) => ({ text, block, n })));
     if (this.html.length) this.first ||= this.html;
     this.html = [];
-    this.draft = draft;
+    Object.assign(this, { draft, provisional });
     this.draw();
   }
 
@@ -96,7 +97,10 @@ export class Blocks {
       const block = this.element.children[index];
       const draft = this.draft || index >= this.html.length;
       block.classList.toggle("draft", draft);
-      if (draft) for (const cite of content.querySelectorAll(".cite")) cite.remove();
+      for (const cite of content.querySelectorAll(".cite")) {
+        if (draft) cite.remove();
+        else if (this.provisional) cite.textContent = "•";
+      }
       graft(block, content);
       for (const cite of block.querySelectorAll(".cite:not([href])")) this.equip(cite);
       copyButtons(block);
@@ -243,6 +247,6 @@ function graft(element, fragment) {
 
 function alike(a, b) {
   if (a.nodeType === Node.TEXT_NODE || b.nodeType === Node.TEXT_NODE) return a.nodeType === b.nodeType;
-  if (b.className === "cite") return a.dataset.at === b.dataset.at && a.dataset.number === b.dataset.number;
+  if (b.className === "cite") return a.dataset.at === b.dataset.at && a.textContent === b.textContent;
   return a.cloneNode(false).isEqualNode(b.cloneNode(false));
 }

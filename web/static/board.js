@@ -12,9 +12,9 @@ const verdicts = { relevant: t("on topic"), irrelevant: t("off topic"), unparsab
 export const isStale = (state) => state === "changed" || state === "gone";
 
 export class Board {
-  // panel opens sources; said returns the text of the answer.
-  constructor(id, panel, said) {
-    Object.assign(this, { panel, said });
+  // view is the answer, with its text and the id of its record; panel opens sources.
+  constructor(view, panel) {
+    Object.assign(this, { view, panel });
     this.passages = new Map(); // by id
     this.cards = new Map(); // by id, not cited
     this.reasons = new Map(); // by id
@@ -24,8 +24,8 @@ export class Board {
     this.summary = el("summary", {}, "");
     this.rest = el("details", { class: "evidence", open: true, hidden: true }, this.summary, this.found);
     this.cost = el("p", { class: "facts cost", hidden: true });
-    this.title = el("h3", { id: `sources-${id}` }, t("Found"));
-    this.element = el("section", { class: "board", "aria-labelledby": `sources-${id}`, hidden: true }, this.title, this.sources, this.rest, this.cost);
+    this.title = el("h3", { id: `sources-${view.id}` }, t("Found"));
+    this.element = el("section", { class: "board", "aria-labelledby": `sources-${view.id}`, hidden: true }, this.title, this.sources, this.rest, this.cost);
   }
 
   // found shows passages before they are checked.
@@ -128,7 +128,7 @@ export class Board {
 
   // opener returns a link to a place, which opens the panel.
   opener(className, at, ...words) {
-    at = { ...at, run: this.run };
+    at = { ...at, run: this.view.run };
     const link = el("a", { class: className, href: documentURL(at.document, at.start, at.end, at.link, at.run) }, ...words);
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;
@@ -156,7 +156,7 @@ export class Board {
   // #unsaid takes the middle out of marked words that the answer itself has.
   #unsaid(mark) {
     const words = mark.textContent;
-    if (words.length > 60 && plain(this.said()).includes(plain(words))) {
+    if (words.length > 60 && plain(this.view.text).includes(plain(words))) {
       mark.textContent = `${words.slice(0, 24).replace(/\s\S*$/, "")} … ${words.slice(-24).replace(/^\S*\s/, "")}`;
     }
     return mark;

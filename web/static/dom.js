@@ -23,24 +23,36 @@ export function writer(model, failing) {
 export const byId = (id) => document.getElementById(id);
 
 export const maySet = Boolean(byId("settings-button"));
-const notUsed = t("The model can't be used, so your documents are quoted instead. Whoever runs this server can choose another one.");
 
-// What a reader can do after each failure of the model; what only who may choose settings can do is said to them.
-export const failures = {
-  model_unreachable: maySet && t("The model can't be reached, so your documents are quoted instead. Check that its server is running, and ask again."),
-  model_timeout: t("The model took too long, so your documents are quoted instead. Ask again, or use a faster model."),
-  model_rejected: !maySet ? notUsed : t("The model's server refused the request, so your documents are quoted instead. Check the model's name and key."),
-  model_window: maySet ? t("The question and its passages are longer than the model's window, so your documents are quoted instead. Set --context-tokens to the window, lower --top-k, or choose a model with a larger window.")
-    : t("The model reads too little at once for this question, so your documents are quoted instead. Tell whoever runs this server."),
-  model_untrusted: !maySet ? notUsed : t("The model did not pass its self-test, so your documents are quoted instead. Choose another model, or believe it with --no-self-test."),
-  model_failed: t("The model failed, so your documents are quoted instead. Ask again in a moment."),
+// What a reader sees of a failure of the model: what happened, and what to do. What only who may choose
+// settings can do is said to them.
+const failed = [t("The model failed"), t("Ask again in a moment.")];
+const unusable = [t("The model can't be used"), t("Whoever runs this server can choose another one.")];
+const reasons = {
+  unreachable: maySet ? [t("The model can't be reached"), t("Check that its server is running, and ask again.")] : failed,
+  timeout: [t("The model took too long"), t("Ask again, or use a faster model.")],
+  rejected: maySet ? [t("The model's server refused the request"), t("Check the model's name and key.")] : unusable,
+  window: maySet ? [t("The question and its passages are longer than the model's window"), t("Set --context-tokens to the window, lower --top-k, or choose a model with a larger window.")]
+    : [t("The model reads too little at once for this question"), t("Tell whoever runs this server.")],
+  untrusted: maySet ? [t("The model did not pass its self-test"), t("Choose another model, or believe it with --no-self-test.")] : unusable,
+  failed,
+  rate_limit: [t("The model has too many requests just now"), t("Ask again in a minute.")],
+  content_filter: [t("The model's content filter refused this question"), t("Ask in other words.")],
 };
+const errors = { down: "unreachable", quota: "rejected", auth: "rejected", not_found: "rejected", context_length: "window", server: "failed", cut: "failed", bad_reply: "failed" };
 
-// What a reader can do where the model failed and nothing is shown instead.
-export const refusals = {
-  model_rate_limit: t("The model has too many requests just now. Ask again in a minute."),
-  model_content_filter: t("The model's content filter refused this question. Ask in other words."),
-};
+// fallback says why the model gave no answer, that documents are quoted instead, and what to do.
+export function fallback(reason) {
+  const [what, next] = reasons[reason.replace("model_", "")] || failed;
+  return t("{what}, so your documents are quoted instead. {next}", { what, next });
+}
+
+// refusal says the same where nothing is shown instead; undefined for an error that is not the model's.
+export function refusal(code) {
+  const [, kind] = code?.split("model_") || [];
+  const [what, next] = reasons[errors[kind] || kind] || [];
+  return what && t("{what}, so there is no answer. {next}", { what, next });
+}
 
 // base is the address of the server, with the path of a proxy.
 export const base = new URL("../", import.meta.url);

@@ -42,7 +42,7 @@ function show(anchor, what) {
   hide();
   const where = place(what);
   peek.replaceChildren(
-    el("p", { class: "peek-title" }, el("span", { class: "number" }, String(what.number)), what.title),
+    el("p", { class: "peek-title" }, what.number ? el("span", { class: "number" }, String(what.number)) : "", what.title),
     where ? el("p", { class: "facts" }, where) : "",
     ...what.quotes.map((q) => el("blockquote", { class: q.verdict === "weak" ? "weak" : null, dir: "auto" }, shortened(q.quote))),
     what.quotes.some((q) => q.verdict === "weak") ? el("p", { class: "facts" }, t("This quote supports the sentence only weakly.")) : "",

@@ -1,7 +1,7 @@
 // The summary of a document, by the model, on the page of the document.
 
 import { Blocks, under } from "./blocks.js";
-import { base, documentURL, el } from "./dom.js";
+import { base, documentURL, el, refusal } from "./dom.js";
 import { follow, post, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
@@ -36,6 +36,6 @@ export async function summarize(section, document) {
     status.textContent = "";
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
-    status.replaceWith(el("p", { class: "note trouble", role: "alert" }, err.message));
+    status.replaceWith(el("p", { class: "note trouble", role: "alert" }, refusal(err.code) || err.message));
   }
 }
