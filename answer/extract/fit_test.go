@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
 	"ibid/cmd/ibid/eval"
 	"ibid/data/datatest"
@@ -35,32 +34,12 @@ func (s *set) example(t *testing.T, q question) (e example) {
 			if in[k].answers() {
 				e.signals = append(e.signals, in[k].signals[:])
 				e.right = append(e.right, q.gold[l.passages[i].Document] && slices.ContainsFunc(texts(q.Answers), func(a string) bool {
-					return eval.Holds(in[k].text, a) || len(a) > 60 && wordRecall(in[k].text, a) > .5
+					return eval.Holds(in[k].text, a) || eval.Resembles(in[k].text, a)
 				}))
 			}
 		}
 	}
 	return e
-}
-
-// wordRecall returns the share of the words of an answer that a text contains. It is
-// for answers too long to be found verbatim.
-func wordRecall(text, answer string) float64 {
-	words := func(s string) []string {
-		return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	}
-	left := make(map[string]int)
-	for _, w := range words(text) {
-		left[w]++
-	}
-	wanted, hits := words(answer), 0
-	for _, w := range wanted {
-		if left[w] > 0 {
-			left[w]--
-			hits++
-		}
-	}
-	return eval.Share(hits, len(wanted))
 }
 
 func texts(v any) (all []string) {
@@ -154,33 +133,6 @@ func (s *set) examples(t *testing.T, random *rand.Rand) (examples []example) {
 		}
 	}
 	return examples
-}
-
-// TestAblation prints what each signal brings: how much rarer the best sentence, and
-// one of the best three, holds the answer without it. It fails if the choice is better
-// without a signal.
-func TestAblation(t *testing.T) {
-	datatest.CampaignOnly(t)
-	random := rand.New(rand.NewPCG(5, 6))
-	names := [sentenceSignals]string{"context", "window", "passage", "short", "kind", "score", "cell", "after", "year", "dense", "title", "test"}
-	sets := []string{"squad2-a", "clapnq-a", "anthropic-docs", "rgb-en-fact-a"}
-	lost := make([][2]float64, sentenceSignals)
-	for _, name := range sets {
-		examples := openSet(t, name, 0, nil).examples(t, random)
-		for n := range lost {
-			without := sentenceModel
-			without[n] = 0
-			for i, best := range []int{1, 3} {
-				lost[n][i] += (found(sentenceModel[:], examples, best) - found(without[:], examples, best)) / float64(len(sets))
-			}
-		}
-	}
-	for n, name := range names {
-		t.Logf("| %s | %.3f | %.3f |", name, lost[n][0], lost[n][1])
-		if lost[n][0] < -.01 {
-			t.Errorf("without the signal %s, %.3f more of the best sentences hold the answer: remove it", name, -lost[n][0])
-		}
-	}
 }
 
 // TestFit fits sentenceModel again, leaves each kind of set out in turn, and prints

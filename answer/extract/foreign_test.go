@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
-	"ibid/retrieve/embed/encoder"
 )
 
 // A nearEncoder gives texts with one phrase a high cosine with every question, and
@@ -99,14 +97,9 @@ func TestForeign(t *testing.T) {
 // the multilingual encoder: those of the texts, and those of others.
 func TestForeignHolds(t *testing.T) {
 	datatest.CampaignOnly(t)
-	path := os.Getenv("IBID_ENCODER")
-	if path == "" {
-		t.Skip("needs the weights: run 'ibid setup multilingual' and set IBID_ENCODER to the file that it makes")
-	}
-	m, err := encoder.Open(path)
-	must(t, err)
-	if !m.Knows("ru") {
-		t.Skip("IBID_ENCODER is not the multilingual encoder")
+	m := openEncoder(t)
+	if m == nil || !m.Knows("ru") {
+		t.Skip("needs the multilingual encoder: run 'ibid setup multilingual' and set IBID_ENCODER to the file that it makes")
 	}
 	own, other := openSet(t, "xquad-a/en", 0, m), openSet(t, "anthropic-docs", 150, m)
 	gold := map[string]question{}
@@ -139,7 +132,7 @@ func TestForeignHolds(t *testing.T) {
 
 // quoteForeign returns what is quoted for a question from the passages that the
 // encoder finds nearest.
-func quoteForeign(t *testing.T, s *set, m *encoder.Model, text string) (all string) {
+func quoteForeign(t *testing.T, s *set, m retrieve.Encoder, text string) (all string) {
 	t.Helper()
 	passages, err := s.index.Search(t.Context(), retrieve.Query{Text: text})
 	must(t, err)

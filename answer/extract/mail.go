@@ -3,19 +3,21 @@ package extract
 import (
 	"cmp"
 	netmail "net/mail"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"ibid/ingest"
 	"ibid/retrieve"
 )
 
-// A letter is the mail of a passage, as far as the passage tells.
+// A letter is the mail of a passage, or another document, as far as the passage tells.
 type letter struct {
 	author string
-	thread string // its subject, without "Re:"
+	thread string // its subject, without "Re:"; of another document with a year in its name, that name without it
 	sent   time.Time
 	parts  []letterPart // of the passage, in order
 }
@@ -38,16 +40,7 @@ var (
 	// field is one of a head: the sender's, the date's, another.
 	field = regexp.MustCompile(`^\*?(?:(From|Von|De|Da|Van|От|发件人)|(Date|Sent|Gesendet|Datum|Envoyé|Fecha|Enviado|Inviato|Verzonden|Дата|发送时间)|` +
 		`To|An|À|Para|Aan|Кому|收件人|Cc|Bcc|Subject|Betreff|Objet|Asunto|Oggetto|Onderwerp|Тема|主题|Reply-To|Message-ID|In-Reply-To) ?[:：]\*?\s*(.*)`)
-	wrote    = regexp.MustCompile(`^(?:On|Am|Le|El|Il|Op|Den) .{8,120} (?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev).{0,60}:$`)
-	greeting = regexp.MustCompile(`^(?i:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day)|hallo|liebe[rs]?|sehr geehrter?|guten (?:tag|morgen|abend)|moin|` +
-		`bonjour|bonsoir|salut|ch[eè]re?s?|hola|buen[oa]s|estimad[oa]s?|querid[oa]s?|ciao|buongiorno|gentil[ei]|car[oiae]|ol[áa]|bom dia|prezad[oa]s?|` +
-		`beste|geachte|hej|kära|kjære|kære|cześć|dzień dobry|szanown\pL+|здравствуйте|уважаем\pL+|привет|добрый день|merhaba|sayın|مرحبا|السلام عليكم|नमस्ते|प्रिय)` +
-		`(?:\PL[^.,:;!?]*)?|(?:您好|你好|尊敬的|各位|こんにちは|お世話に)[^。，：！？、]*)[ .,:;!，：！。、]*$`)
-	closing = regexp.MustCompile(`^(?i:--|(?:with )?(?:(?:best|kind|kindest|warm|warmest|many|friendly) )?(?:regards|wishes|thanks|greetings)|thank you|thx|cheers|best|sincerely|yours(?: \pL+)?|` +
-		`all the best|take care|mit (?:freundlichen|besten|herzlichen|lieben) gr(?:ü|ue)(?:ß|ss)en|(?:viele|liebe|beste|herzliche|schöne) gr(?:ü|ue)(?:ß|ss)e|gruß|mfg|lg|vg|` +
-		`(?:bien )?cordialement|bien à vous|amicalement|(?:un )?(?:cordial )?saludos?|atentamente|(?:cordiali |distinti )?saluti|atenciosamente|cumprimentos|` +
-		`met vriendelijke groet(?:en)?|groet(?:en|jes)?|(?:med )?vänlig(?:a)? hälsning(?:ar)?|(?:med )?venlig hilsen|mvh|pozdrawiam|z poważaniem|с уважением|` +
-		`saygılarımla|此致|祝好|مع التحية|सादर|sent from my .*|von meinem .* gesendet)[ ,.!]*$`)
+	wrote = regexp.MustCompile(`^(?:On|Am|Le|El|Il|Op|Den) .{8,120} (?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev).{0,60}:$`)
 	// asksMail matches a question about who wrote or sent something, or when, asksFuture one
 	// about something that will be sent.
 	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|nachricht|schrieb|geschrieben|geschickt|` +
@@ -64,7 +57,13 @@ func isMail(p retrieve.Passage) bool {
 // letterOf reads a passage of a mail. A passage of anything else is one part.
 func letterOf(p retrieve.Passage) letter {
 	if !isMail(p) {
-		return letter{parts: []letterPart{{span: ingest.Span{End: len(p.Text)}}}}
+		l := letter{parts: []letterPart{{span: ingest.Span{End: len(p.Text)}}}}
+		name := strings.ReplaceAll(strings.TrimSuffix(p.Document, path.Ext(p.Document)), "_", " ")
+		if of := years(name); len(of) > 0 {
+			l.thread = year.ReplaceAllString(name, "")
+			l.sent, _ = time.Parse("2006", of[len(of)-1]) // four digits are a year
+		}
+		return l
 	}
 	subject, _, _ := strings.Cut(cmp.Or(p.Heading, p.Title), ingest.HeadingSeparator)
 	r := letterReader{subject: squeeze(subject), forwarded: forwards.MatchString(subject), greets: true}
@@ -118,13 +117,16 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 	if r.quoting {
 		by = &r.quoted
 	}
+	last, _ := utf8.DecodeLastRuneInString(bare)
+	next := slices.IndexFunc(more, func(line string) bool { return strings.Trim(line, "> \t\r\n") != "" })
+	signed := signs(bare, *by) || next >= 0 && signs(more[next], *by)
 	switch {
 	case bare == "", !r.begun && squeeze(bare) == r.subject:
 	case r.heads(bare, more, by):
 		part.head, r.ended, r.greets = true, false, true
-	case r.ended, closing.MatchString(bare), !r.greets && r.gap && words <= 4 && strings.HasSuffix(bare, ","):
+	case r.ended, bare == "--", r.begun && words <= 5 && signed, !r.greets && r.gap && words <= 4 && last == ',':
 		part.end, r.ended = true, true
-	case r.greets && words <= 6 && (greeting.MatchString(bare) || strings.HasSuffix(bare, ",") || strings.HasSuffix(bare, "，")):
+	case r.greets && words <= 6 && (strings.ContainsRune(",，！!", last) || next > 0 && !strings.ContainsRune(".?。？:", last)):
 		part.head = true
 	default:
 		r.greets, r.begun = false, true
@@ -180,6 +182,13 @@ func (r *letterReader) above(text string, more []string) string {
 		text += " " + strings.TrimSpace(more[n])
 	}
 	return ""
+}
+
+// signs reports whether a line, or what is after its last comma, is the name of its author.
+func signs(line, author string) bool {
+	known := lowerWords(author)
+	words := lowerWords(line[strings.LastIndexByte(line, ',')+1:])
+	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(known, w) })
 }
 
 // sign is the author and the date of a mail. Those before its text are of the letter.

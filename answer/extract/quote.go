@@ -228,10 +228,10 @@ func inOrder(chosen []piece) []piece {
 	return chosen
 }
 
-// outdated reports whether a later mail of the same thread has a sentence that covers as
-// much of the question.
+// outdated reports whether a later mail of the same thread, or a document whose name has a
+// later year, has a sentence that covers as much of a question without a year.
 func (d *Reading) outdated(s *sentence, best []*sentence) bool {
-	return s.about.letter.thread != "" && slices.ContainsFunc(best, func(t *sentence) bool {
+	return s.about.letter.thread != "" && len(years(d.question)) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
 		return t.about.letter.thread == s.about.letter.thread && t.about.letter.sent.After(s.about.letter.sent) && !t.reply && t.score >= s.score-quotedWithin &&
 			t.signals[sigKind] >= s.signals[sigKind] && d.needs.exact(t.covers) >= d.needs.exact(s.covers)-notAlike
 	})
