@@ -62,6 +62,7 @@ func TestExtract(t *testing.T) {
 	next.ID, next.Start, next.End, next.Text = "r/Pumps#2", at+1, len(next.Text), next.Text[at+1:]
 	pump[0].End, pump[0].Text = at, pump[0].Text[:at]
 	pump = append(pump, next)
+	editions := found{page("Harbour fees_2024", "Boat: Tarn 14 | Fee: 120"), page("Harbour fees_2025", "Boat: Tarn 14 | Fee: 140")}
 	for _, test := range []struct {
 		name     string
 		question string
@@ -74,6 +75,8 @@ func TestExtract(t *testing.T) {
 			found{page("Harbour fees", "Boat: Skerry 17 | Fee: 140\nBoat: Tarn 14 | Fee: 120\nBoat: Pipkin | Fee: 40")},
 			"Tarn 14 – Fee: 120[1]",
 		},
+		{"the newest edition of a document", "What is the harbour fee for a Tarn 14?", editions, "Tarn 14 – Fee: 140[2]"},
+		{"the edition of a year", "What was the harbour fee for a Tarn 14 in 2024?", editions, "Tarn 14 – Fee: 120[1]"},
 		{
 			"the column of a table that is asked for", "What did a harbour berth cost in 2024?",
 			found{page("Harbour costs", "Cost: Diesel | 2023: 80 | 2024: 90 | Paid: yes\nCost: Harbour berth | 2023: 140 | 2024: 150 | Paid: no. See above")},

@@ -83,7 +83,7 @@ func (d *Reading) bestWords(s *sentence, at int) (marks []ingest.Span) {
 // partAround returns the paragraph or list that a sentence is in, or as many of
 // its neighbours there as fit maxClosestBytes.
 func (d *Reading) partAround(text string, in []sentence, s *sentence) ingest.Span {
-	p := d.widen(around(in, s), in)
+	p := d.widen(d.around(in, s), in)
 	start, end := p.start, p.end
 	paragraph := func(a, b int) bool { // reports whether no blank line is between two sentences
 		return !strings.Contains(strings.ReplaceAll(text[in[a].span.End:in[b].span.Start], " ", ""), "\n\n")

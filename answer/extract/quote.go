@@ -196,7 +196,7 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		}
 		steps := len(chosen) > 0 && d.needs.kind.isWay() && chosen[0].end > chosen[0].start+1 // quoted whole
 		in := all[s.passage]
-		p := apart(chosen, d.widen(around(in, s), in), s.index)
+		p := apart(chosen, d.widen(d.around(in, s), in), s.index)
 		lacks := len(chosen) > 0 && d.ofKind(p, in) < d.ofKind(chosen[0], all[chosen[0].passage])
 		strict := len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text))
 		if s.reply && len(chosen) > 0 || d.outdated(s, best) {
@@ -229,11 +229,12 @@ func inOrder(chosen []piece) []piece {
 }
 
 // outdated reports whether a later mail of the same thread, or a document whose name has a
-// later year, has a sentence that covers as much of a question without a year.
+// later year, has a sentence with all words that it has of a question without a year.
 func (d *Reading) outdated(s *sentence, best []*sentence) bool {
 	return s.about.letter.thread != "" && len(years(d.question)) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
-		return t.about.letter.thread == s.about.letter.thread && t.about.letter.sent.After(s.about.letter.sent) && !t.reply && t.score >= s.score-quotedWithin &&
-			t.signals[sigKind] >= s.signals[sigKind] && d.needs.exact(t.covers) >= d.needs.exact(s.covers)-notAlike
+		from, to := s.about.letter, t.about.letter
+		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && t.score >= s.score-quotedWithin &&
+			t.signals[sigKind] >= s.signals[sigKind] && d.needs.count(s.covers.with(t.covers)) == d.needs.count(t.covers)
 	})
 }
 
@@ -340,7 +341,7 @@ func apart(chosen []piece, p piece, k int) piece {
 // around returns the piece that a sentence belongs to: the answer that begins
 // after a question, a lead-in with its list, a list item with its lead-in, the
 // sentence that a pronoun refers to.
-func around(in []sentence, s *sentence) piece {
+func (d *Reading) around(in []sentence, s *sentence) piece {
 	p := piece{passage: s.passage, start: s.index, end: s.index + 1}
 	if s.declares {
 		if whole := declaration(in, p); whole.end > 0 {
@@ -358,7 +359,7 @@ func around(in []sentence, s *sentence) piece {
 	case endsOpen(s.text):
 		p.end = endOfList(in, p.end)
 	case isItem(in[first(in, s.index)].text):
-		p.start, p.end = list(in, s.index)
+		p.start, p.end = d.list(in, s.index)
 	default:
 		for back := 1; back <= 2 && s.index-back >= 0; back++ {
 			if in[s.index-back].asks {
@@ -457,8 +458,9 @@ var pronouns = phrases(words(`he she it they him her them his its their this tha
 	هو هي هم هذا هذه ذلك تلك वह वे यह ये इसका उसका उन्होंने उसने 它 他 她 这 那 此 これ それ この その 彼`))
 
 // list returns the list that an item belongs to, with its lead-in, or the item
-// alone where the list is long or its items are statements of their own.
-func list(in []sentence, item int) (start, end int) {
+// alone where the list is long or its items are statements of their own: steps are none,
+// unless a fact is asked for, as in "how long".
+func (d *Reading) list(in []sentence, item int) (start, end int) {
 	item = first(in, item)
 	start = item
 	for start > 0 && isItem(in[first(in, start-1)].text) {
@@ -469,7 +471,8 @@ func list(in []sentence, item int) (start, end int) {
 		end = after(in, end)
 	}
 	led := start > 0 && endsOpen(in[start-1].text)
-	stated := !led && !isStep(in[item].text) && strings.HasSuffix(strings.TrimSpace(in[after(in, item)-1].text), ".")
+	fact := d.needs.kind != nil && !d.needs.kind.isWay()
+	stated := !led && (fact || !isStep(in[item].text)) && strings.HasSuffix(strings.TrimSpace(in[after(in, item)-1].text), ".")
 	most := maxListBytes
 	if isStep(in[item].text) {
 		most = maxStepBytes
