@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -16,7 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing/fstest"
+	"time"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -52,13 +53,17 @@ type Uploads struct {
 // Files has uploaded files by their ids.
 type Files interface {
 	// Hold waits until no other process holds the id, and holds it until release is
-	// called. The context that it returns ends if the hold is lost.
+	// called. The context that it returns ends only if the hold is lost.
 	Hold(ctx context.Context, id string) (held context.Context, release func(), err error)
-	// Put stores a file in the place of the one with its id, durably and whole.
+	// Put stores a received file, durably and whole. The one with its id remains until Settle.
 	Put(ctx context.Context, id string, content io.ReadSeeker) error
-	// Read returns a file; the error wraps [fs.ErrNotExist] if there is none.
-	Read(ctx context.Context, id string) ([]byte, error)
-	// Remove deletes a file if there is one.
+	// Settle puts the received file in the place of the one with its id, or discards it.
+	Settle(ctx context.Context, id string, keep bool) error
+	// Read returns a file, or the received one; the error wraps [fs.ErrNotExist] if there is none.
+	Read(ctx context.Context, id string, received bool) ([]byte, error)
+	// IDs lists the ids of all files, or of those received and not settled.
+	IDs(ctx context.Context, received bool) ([]string, error)
+	// Remove deletes a file if there is one, and the received one.
 	Remove(ctx context.Context, id string) error
 	// Size is the size of all files but one, in bytes.
 	Size(ctx context.Context, without string) (int64, error)
@@ -100,11 +105,14 @@ const (
 	maxPathBytes     = 1000
 )
 
-// Sync updates the store from the files, unless they are Shared, and removes the
-// files of interrupted uploads.
+// Sync updates the store from the files, unless they are Shared, finishes the uploads
+// that are in Files, and removes the files of other interrupted ones.
 func (u *Uploads) Sync(ctx context.Context) error {
 	if err := u.removeInterrupted(); err != nil {
 		return err
+	}
+	if u.Files != nil {
+		return u.finishAll(ctx)
 	}
 	if u.Shared {
 		return nil
@@ -227,69 +235,133 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 		return c, err
 	}
 	defer func() { err = errors.Join(err, u.discard(file, temporary)) }()
-	ctx, release, err := u.hold(ctx, name)
+	ctx, held, release, err := u.hold(ctx, name)
 	if err != nil {
 		return c, err
 	}
 	defer release()
-	if err := cmp.Or(ctx.Err(), u.checkFree(name)); err != nil {
+	known, others, err := u.stored(ctx, name)
+	if err := cmp.Or(ctx.Err(), err, u.checkFree(name, others)); err != nil {
 		return c, err
 	}
-	if c, err = u.read(ctx, name, temporary, meta); err != nil {
+	if u.Files != nil { // first, so that no document is without its file
+		if err := u.Files.Put(ctx, u.id(name), file); err != nil {
+			return c, fmt.Errorf("saving the upload: %w", err)
+		}
+	}
+	received := oneFile{name, func() (fs.File, error) { return u.Dir.Open(temporary) }}
+	if c, err = u.read(ctx, held, name, received, known, meta); err != nil {
 		return c, err
 	}
-	// After a crash here the next sync removes the document. In a shared store it
-	// remains without its file, and the upload, which was not acknowledged, is sent
-	// again.
-	if err := u.keep(ctx, name, file, temporary); err != nil {
+	// After a crash here the next sync removes the document, or settles the file.
+	if err := u.keep(held, name, file, temporary); err != nil {
 		return c, fmt.Errorf("saving the upload: %w", err)
 	}
 	u.clearFailure(name)
 	return c, nil
 }
 
-// hold keeps everything else, on other servers as well, from changing an upload until
-// release is called. The context ends if that cannot be kept up.
-func (u *Uploads) hold(ctx context.Context, name string) (_ context.Context, release func(), err error) {
-	end := func() {}
-	if u.Files != nil {
-		if ctx, end, err = u.Files.Hold(ctx, u.Root.Name+"/"+name); err != nil {
-			return ctx, nil, fmt.Errorf("waiting for other changes of the upload: %w", err)
+// finishAll finishes the uploads in Files whose servers ended before they did.
+func (u *Uploads) finishAll(ctx context.Context) error {
+	ids, err := u.Files.IDs(ctx, true)
+	for _, id := range ids {
+		if name, own := strings.CutPrefix(id, u.id("")); own && err == nil {
+			err = u.finish(ctx, name)
 		}
 	}
-	u.mu.Lock()
-	return ctx, func() { u.mu.Unlock(); end() }, nil
+	if err != nil {
+		return fmt.Errorf("finishing interrupted uploads: %w", err)
+	}
+	return nil
 }
 
-// read stores the documents of a received file under the name of its upload. If the file
-// cannot be read, those that were stored remain.
-func (u *Uploads) read(ctx context.Context, name, temporary string, meta map[string]string) (Change, error) {
-	known, err := u.stored(ctx, name)
+func (u *Uploads) finish(ctx context.Context, name string) error {
+	ctx, held, release, err := u.hold(ctx, name)
 	if err != nil {
-		return Change{}, err
+		return err
 	}
-	c, err := u.syncer(known, meta).SyncFile(ctx, u.Root, standIn{u.Dir.FS(), temporary, name}, name)
-	if err != nil || c.Action != Skipped && c.Action != Failed {
-		return c, err
+	defer release()
+	data, err := u.Files.Read(ctx, u.id(name), true)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // its server has finished it
 	}
-	err = &UnreadableError{c.Reason}
-	if c.Action == Skipped {
-		// The skip removed the stored version of the file that is there.
-		old, again := u.folderOf(ctx, name)
-		if again == nil {
-			_, again = u.syncer(known, nil).SyncFile(ctx, u.Root, old, name)
+	known, _, failed := u.stored(ctx, name)
+	if err := cmp.Or(err, failed); err != nil {
+		return err
+	}
+	if _, err := u.read(ctx, held, name, OneFile(name, data), known, nil); err != nil {
+		if _, restored := err.(*UnreadableError); restored {
+			return nil
 		}
-		if !errors.Is(again, fs.ErrNotExist) {
-			err = errors.Join(err, again)
+		return err
+	}
+	return u.Files.Settle(held, u.id(name), true)
+}
+
+func (u *Uploads) id(name string) string { return u.Root.Name + "/" + name }
+
+// hold keeps everything else, on other servers as well, from changing an upload until
+// release is called. The context held ends if that cannot be kept up, reading with ctx too.
+func (u *Uploads) hold(ctx context.Context, name string) (reading, held context.Context, release func(), err error) {
+	held, end := context.WithoutCancel(ctx), func() {}
+	if u.Files != nil {
+		if held, end, err = u.Files.Hold(ctx, u.id(name)); err != nil {
+			return nil, nil, nil, fmt.Errorf("waiting for other changes of the upload: %w", err)
 		}
+	}
+	reading, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(held, cancel)
+	u.mu.Lock()
+	return reading, held, func() { u.mu.Unlock(); stop(); cancel(); end() }, nil
+}
+
+// read stores the documents of an upload from the file in a folder. If that fails, those
+// that were known before remain.
+func (u *Uploads) read(
+	ctx, held context.Context, name string, folder fs.FS, known map[string]Stored, meta map[string]string,
+) (Change, error) {
+	c, err := u.sync(ctx, u.syncer(known, meta), folder, name)
+	if err != nil {
+		err = errors.Join(err, u.restore(held, name, known))
 	}
 	return c, err
+}
+
+// sync is [Syncer.SyncFile] with an error for a file that cannot be read.
+func (u *Uploads) sync(ctx context.Context, s *Syncer, folder fs.FS, name string) (Change, error) {
+	c, err := s.SyncFile(ctx, u.Root, folder, name)
+	if err == nil && (c.Action == Skipped || c.Action == Failed) {
+		err = &UnreadableError{c.Reason}
+	}
+	return c, err
+}
+
+// restore stores the documents of the file that an upload should have replaced, and
+// discards the received one. Without that file it deletes the documents that are new.
+func (u *Uploads) restore(ctx context.Context, name string, known map[string]Stored) error {
+	old, err := u.folderOf(ctx, name)
+	if err == nil {
+		_, err = u.syncer(known, nil).SyncFile(ctx, u.Root, old, name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		var now map[string]Stored
+		now, _, err = u.stored(ctx, name)
+		for p := range now {
+			if _, before := known[p]; !before && err == nil {
+				err = u.Syncer.Sink.Delete(ctx, u.id(p))
+			}
+		}
+	}
+	if err == nil && u.Files != nil {
+		err = u.Files.Settle(ctx, u.id(name), false)
+	}
+	return err
 }
 
 // keep puts a received file where the others are, in the place of the one of its name.
 func (u *Uploads) keep(ctx context.Context, name string, file *os.File, temporary string) error {
 	if u.Files != nil {
-		return u.Files.Put(ctx, u.Root.Name+"/"+name, file)
+		return u.Files.Settle(ctx, u.id(name), true)
 	}
 	err := file.Close() // some systems do not rename open files
 	if above := path.Dir(name); above != "." {
@@ -301,7 +373,7 @@ func (u *Uploads) keep(ctx context.Context, name string, file *os.File, temporar
 // folderOf returns a folder with the file of an upload, if there is one.
 func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 	if u.Files != nil {
-		data, err := u.Files.Read(ctx, u.Root.Name+"/"+name)
+		data, err := u.Files.Read(ctx, u.id(name), false)
 		if err == nil {
 			return OneFile(name, data), nil
 		}
@@ -312,16 +384,23 @@ func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 	return u.Dir.FS(), nil
 }
 
-// OneFile returns a folder with one file.
-func OneFile(name string, data []byte) fs.FS { return fstest.MapFS{name: {Data: data}} }
-
-// checkFree returns an error if the path needs a folder where a file is, or is that of a folder.
-func (u *Uploads) checkFree(name string) error {
+// checkFree returns an error if the path needs a folder where a file is, or is that of a
+// folder, on this server or in the paths of other stored documents.
+func (u *Uploads) checkFree(name string, others map[string]Stored) error {
+	taken := ""
 	for at := name; at != "."; at = path.Dir(at) {
-		info, err := u.Dir.Lstat(at)
-		if err == nil && info.IsDir() != (at != name) {
-			return fmt.Errorf("%w: there is a file and a folder of the name %.200q: rename one", ErrUploadPath, at)
+		_, stored := others[at]
+		if info, err := u.Dir.Lstat(at); stored || err == nil && info.IsDir() != (at != name) {
+			taken = at
 		}
+	}
+	for other := range others {
+		if strings.HasPrefix(other, name+"/") {
+			taken = name
+		}
+	}
+	if taken != "" {
+		return fmt.Errorf("%w: there is a file and a folder of the name %.200q: rename one", ErrUploadPath, taken)
 	}
 	return nil
 }
@@ -333,12 +412,12 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	if isPart(name) {
 		return Change{}, fmt.Errorf("reading the upload again: %w", fs.ErrNotExist)
 	}
-	ctx, release, err := u.hold(ctx, name)
+	ctx, _, release, err := u.hold(ctx, name)
 	if err != nil {
 		return Change{}, err
 	}
 	defer release()
-	known, err := u.stored(ctx, name)
+	known, _, err := u.stored(ctx, name)
 	if err != nil {
 		return Change{}, err
 	}
@@ -348,10 +427,8 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	if err != nil {
 		return Change{}, fmt.Errorf("reading the upload again: %w", err)
 	}
-	c, err := syncer.SyncFile(ctx, u.Root, folder, name)
-	if err == nil && (c.Action == Skipped || c.Action == Failed) {
-		err = &UnreadableError{c.Reason}
-	} else if err == nil {
+	c, err := u.sync(ctx, syncer, folder, name)
+	if err == nil {
 		u.clearFailure(name)
 	}
 	if u.Shared && errors.Is(err, fs.ErrNotExist) && len(known) > 0 {
@@ -360,16 +437,21 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	return c, err
 }
 
-// stored returns the documents of an upload by path: its own, and those of the files in it.
-func (u *Uploads) stored(ctx context.Context, name string) (map[string]Stored, error) {
-	known, err := u.Syncer.Sink.Known(ctx, u.Root)
-	if err != nil {
-		return nil, fmt.Errorf("reading the stored documents of the upload: %w", err)
+// stored returns the documents of an upload by path, its own and those of the files in it,
+// and all others of the root.
+func (u *Uploads) stored(ctx context.Context, name string) (own, others map[string]Stored, err error) {
+	if others, err = u.Syncer.Sink.Known(ctx, u.Root); err != nil {
+		return nil, nil, fmt.Errorf("reading the stored documents of the upload: %w", err)
 	}
-	maps.DeleteFunc(known, func(p string, _ Stored) bool {
-		return p != name && !(isContainer(name) && strings.HasPrefix(p, name+"/"))
-	})
-	return known, nil
+	own = make(map[string]Stored)
+	for p, doc := range others {
+		if p == name || isContainer(name) && strings.HasPrefix(p, name+"/") {
+			own[p] = doc
+		}
+	}
+	others = maps.Clone(others)
+	maps.DeleteFunc(others, func(p string, _ Stored) bool { _, ok := own[p]; return ok })
+	return own, others, nil
 }
 
 // isPart reports whether a path is that of a file in an upload, which is no upload itself.
@@ -389,23 +471,22 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	if !fs.ValidPath(name) || strings.HasPrefix(name, ".") || isPart(name) || missing == nil && info.IsDir() {
 		return fmt.Errorf("deleting the upload: %w", fs.ErrNotExist)
 	}
-	ctx, release, err := u.hold(ctx, name)
+	_, ctx, release, err := u.hold(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer release()
-	known, err := u.stored(ctx, name)
+	known, _, err := u.stored(ctx, name)
 	if err != nil {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx)
 	if u.Files != nil { // before its documents: without them nobody could delete it
-		if err := u.Files.Remove(ctx, u.Root.Name+"/"+name); err != nil {
+		if err := u.Files.Remove(ctx, u.id(name)); err != nil {
 			return err
 		}
 	}
 	for _, p := range slices.Backward(slices.Sorted(maps.Keys(known))) { // itself last
-		if err := u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+p); err != nil {
+		if err := u.Syncer.Sink.Delete(ctx, u.id(p)); err != nil {
 			return err
 		}
 	}
@@ -441,7 +522,7 @@ func (u *Uploads) room(ctx context.Context, name string) (int64, error) {
 	}
 	if err == nil && u.Files != nil {
 		var stored int64
-		stored, err = u.Files.Size(ctx, u.Root.Name+"/"+name)
+		stored, err = u.Files.Size(ctx, u.id(name))
 		left -= stored
 	}
 	if err == nil && left <= 0 {
@@ -586,15 +667,31 @@ func cleanName(name string) (string, error) {
 	return base + ending, nil
 }
 
-// A standIn is a folder of one file, under the name of another.
-type standIn struct {
-	fs.FS
-	file, name string
+// A oneFile is a folder of one file.
+type oneFile struct {
+	name string
+	open func() (fs.File, error)
 }
 
-func (s standIn) Open(name string) (fs.File, error) {
-	if name != s.name {
+func (f oneFile) Open(name string) (fs.File, error) {
+	if name != f.name {
 		return nil, fs.ErrNotExist
 	}
-	return s.FS.Open(s.file)
+	return f.open()
 }
+
+// OneFile returns a folder with one file.
+func OneFile(name string, data []byte) fs.FS {
+	return oneFile{name, func() (fs.File, error) { return dataFile{bytes.NewReader(data)}, nil }}
+}
+
+// A dataFile is an open file in memory.
+type dataFile struct{ *bytes.Reader }
+
+func (dataFile) Close() error                 { return nil }
+func (f dataFile) Stat() (fs.FileInfo, error) { return f, nil }
+func (dataFile) Name() string                 { return "" }
+func (dataFile) Mode() fs.FileMode            { return 0o400 }
+func (dataFile) ModTime() time.Time           { return time.Time{} }
+func (dataFile) IsDir() bool                  { return false }
+func (dataFile) Sys() any                     { return nil }

@@ -150,13 +150,18 @@ func copyOriginals(ctx context.Context, source *state.Store, from, to placeConfi
 			return err
 		}
 		defer func() { err = errors.Join(err, target.Close()) }()
-		put = func(id string, data []byte) error { return target.Originals().Put(ctx, id, bytes.NewReader(data)) }
+		put = func(id string, data []byte) error {
+			if err := target.Originals().Put(ctx, id, bytes.NewReader(data)); err != nil {
+				return err
+			}
+			return target.Originals().Settle(ctx, id, true)
+		}
 	}
 	if from.remote() {
-		ids, err := source.Originals().IDs(ctx)
+		ids, err := source.Originals().IDs(ctx, false)
 		for _, id := range ids {
 			var data []byte
-			if data, err = source.Originals().Read(ctx, id); err == nil {
+			if data, err = source.Originals().Read(ctx, id, false); err == nil {
 				err = put(id, data)
 			}
 			if err != nil {

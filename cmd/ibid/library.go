@@ -485,11 +485,17 @@ func (o *originals) stored(ctx context.Context, doc *ingest.Document) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	data, err := o.lib.State.Originals().Read(ctx, id)
-	if err != nil {
-		return nil, err
+	var first error
+	for _, received := range []bool{false, true} { // of an unfinished upload, some documents are from the received file
+		data, err := o.lib.State.Originals().Read(ctx, id, received)
+		if err == nil {
+			data, err = o.lib.reader.Original(ctx, ingest.OneFile(strings.TrimPrefix(id, doc.Root+"/"), data), doc)
+		}
+		if first = cmp.Or(first, err); err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ingest.ErrChanged) {
+			return data, err
+		}
 	}
-	return o.lib.reader.Original(ctx, ingest.OneFile(strings.TrimPrefix(id, doc.Root+"/"), data), doc)
+	return nil, first
 }
 
 // find returns the id under which the store has the file of a document, or the file that

@@ -187,16 +187,20 @@ func TestStoreHereSearchThere(t *testing.T) {
 	}
 }
 
-// TestUploadsTogether uploads different files of one name through two servers at once: the
-// file that is kept is the one that the documents were read from.
-func TestUploadsTogether(t *testing.T) {
+// uploadServers are two servers with uploads on one PostgreSQL.
+type uploadServers struct {
+	*testing.T
+	reader  *ingest.Reader
+	libs    []*library.Library
+	servers []*ingest.Uploads
+}
+
+func newUploadServers(t *testing.T) *uploadServers {
+	s := &uploadServers{T: t, reader: new(ingest.Reader)}
 	place := newPlace(t, "PostgreSQL")
 	model, err := embed.New()
 	must(t, err)
-	var libs []*library.Library
-	var servers []*ingest.Uploads
-	reader := new(ingest.Reader)
-	t.Cleanup(reader.Close)
+	t.Cleanup(s.reader.Close)
 	for range 2 {
 		place.Data = t.TempDir()
 		lib, err := library.Open(t.Context(), place, model, library.Options{})
@@ -207,49 +211,134 @@ func TestUploadsTogether(t *testing.T) {
 		dir, err := os.OpenRoot(t.TempDir())
 		must(t, err)
 		t.Cleanup(func() { must(t, dir.Close()) })
-		libs = append(libs, lib)
-		servers = append(servers, &ingest.Uploads{Dir: dir, Root: root, Syncer: &ingest.Syncer{Sink: lib.Index, Reader: reader},
+		s.libs = append(s.libs, lib)
+		s.servers = append(s.servers, &ingest.Uploads{Dir: dir, Root: root, Syncer: &ingest.Syncer{Sink: lib.Index, Reader: s.reader},
 			Shared: true, Files: lib.State.Originals()})
 	}
-	packed := func(server, round int) string { // an archive: each of its files is a document
-		var b strings.Builder
-		w := zip.NewWriter(&b)
+	return s
+}
+
+// add uploads a text, or an archive with a name ending in ".zip": each of its three files is a document.
+func (s *uploadServers) add(server int, name, text string) error {
+	var b strings.Builder
+	if w := zip.NewWriter(&b); strings.HasSuffix(name, ".zip") {
 		for n := range 3 {
 			f, err := w.Create(fmt.Sprintf("%d.md", n+server))
-			must(t, err)
-			fmt.Fprintf(f, "Server %d packs text %d.", server, round)
+			must(s, err)
+			fmt.Fprint(f, text)
 		}
-		must(t, w.Close())
-		return b.String()
+		must(s, w.Close())
+	} else {
+		b.WriteString(text)
 	}
+	_, err := s.servers[server].Add(s.Context(), name, strings.NewReader(b.String()), nil)
+	return err
+}
+
+// check checks that the documents are so many, and were read from the files that are stored,
+// or else received.
+func (s *uploadServers) check(what string, count int, received bool) (texts string) {
+	s.Helper()
+	docs, err := s.libs[0].Documents(s.Context(), retrieve.Filter{})
+	must(s, err)
+	if len(docs) != count {
+		s.Errorf("%s: there are %d documents", what, len(docs))
+	}
+	files := s.libs[1].State.Originals()
+	for _, info := range docs {
+		doc, err := s.libs[0].Document(s.Context(), info.ID)
+		must(s, err)
+		name, _, _ := strings.Cut(doc.Path, "/")
+		from := func(received bool) error {
+			data, err := files.Read(s.Context(), "uploads/"+name, received)
+			if err == nil {
+				_, err = s.reader.Original(s.Context(), ingest.OneFile(name, data), doc)
+			}
+			return err
+		}
+		if err := from(false); err != nil && (!received || from(true) != nil) {
+			s.Errorf("%s: %s says %q: %v", what, doc.ID, doc.Text, err)
+		}
+		texts += doc.Text + "\n"
+	}
+	return texts
+}
+
+// TestUploadsTogether uploads different files of one name through two servers at once: the
+// file that is kept is the one that the documents were read from.
+func TestUploadsTogether(t *testing.T) {
+	s := newUploadServers(t)
 	for round := range 10 {
 		var all errgroup.Group
-		for i, u := range servers {
-			for name, text := range map[string]string{"a.md": fmt.Sprintf("Server %d sends text %d.", i, round), "b.zip": packed(i, round)} {
-				all.Go(func() error {
-					_, err := u.Add(t.Context(), name, strings.NewReader(text), nil)
-					return err
-				})
+		for i := range s.servers {
+			for _, name := range []string{"a.md", "b.zip"} {
+				all.Go(func() error { return s.add(i, name, fmt.Sprintf("Server %d sends text %d.", i, round)) })
 			}
 		}
 		must(t, all.Wait())
-		docs, err := libs[0].Documents(t.Context(), retrieve.Filter{})
-		must(t, err)
-		if len(docs) != 4 {
-			t.Errorf("round %d: there are %d documents", round, len(docs))
-		}
-		for _, info := range docs {
-			doc, err := libs[0].Document(t.Context(), info.ID)
-			must(t, err)
-			name, _, _ := strings.Cut(doc.Path, "/")
-			data, err := libs[1].State.Originals().Read(t.Context(), "uploads/"+name)
-			must(t, err)
-			if _, err := reader.Original(t.Context(), ingest.OneFile(name, data), doc); err != nil {
-				t.Errorf("round %d: %s says %q: %v", round, doc.ID, doc.Text, err)
-			}
-		}
+		s.check(fmt.Sprint("round ", round), 4, false)
 	}
-	if err := libs[0].State.Ledger().Claim(t.Context(), "upload uploads/a.md", "other", time.Second); !errors.Is(err, retrieve.ErrNotFound) {
+	ledger := s.libs[0].State.Ledger()
+	if err := ledger.Claim(t.Context(), "upload uploads/a.md", "other", time.Second); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("the claim on an upload remains: %v", err)
 	}
+	must(t, s.add(0, "folder/a.md", "A."))
+	for _, name := range []string{"folder", "folder/a.md/b.md"} { // the other server has nothing of that name itself
+		if err := s.add(1, name, "B."); !errors.Is(err, ingest.ErrUploadPath) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A killed server ends an upload after a step.
+type killed struct {
+	ingest.Files
+	after string
+}
+
+var errKilled = errors.New("the server was killed")
+
+func (k *killed) Put(ctx context.Context, id string, content io.ReadSeeker) error {
+	err := k.Files.Put(ctx, id, content)
+	if err == nil && k.after == "file" {
+		err = errKilled
+	}
+	return err
+}
+
+func (k *killed) Settle(context.Context, string, bool) error { return errKilled }
+
+// TestUploadKilled ends uploads between their steps. Each document then has its file, and
+// the next start of a server finishes them.
+func TestUploadKilled(t *testing.T) {
+	s := newUploadServers(t)
+	first, second := s.servers[0], s.servers[1]
+	for round, after := range []string{"file", "documents", "file", "documents"} {
+		text := fmt.Sprintf("Text %d.", round)
+		first.Files = &killed{second.Files, after}
+		for _, name := range []string{"a.md", "b.zip", fmt.Sprint("new", round, ".md")} {
+			if err := s.add(0, name, text); !errors.Is(err, errKilled) {
+				t.Errorf("round %d: %s: %v", round, name, err)
+			}
+		}
+		count := 4 + round
+		if round == 0 {
+			count = 0
+		} else if after == "documents" {
+			count++
+		}
+		s.check("killed after "+after, count, true)
+		must(t, second.Sync(t.Context()))
+		if texts := s.check("finished", 5+round, false); strings.Count(texts, text) != 5 {
+			t.Errorf("round %d: the texts are %q", round, texts)
+		}
+		if left, err := second.Files.IDs(t.Context(), true); err != nil || len(left) > 0 {
+			t.Errorf("not settled: %q, %v", left, err)
+		}
+	}
+	first.Files = second.Files
+	if err := s.add(0, "a.md", "\x7fELF"); err == nil {
+		t.Error("a program was read")
+	}
+	s.check("unreadable", 8, false)
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -24,7 +25,8 @@ func (s *Store) Originals() *Originals {
 	return &Originals{s}
 }
 
-// originalPart is how many bytes of a file a row has at most.
+// originalPart is how many bytes of a file a row has at most. Parts of a received file that
+// is not settled have the numbers -1, -2 and so on.
 const originalPart = 1 << 20
 
 // layOutOriginals creates the table of the originals in a schema without it. It is in no
@@ -45,7 +47,7 @@ func (t *tx) layOutOriginals() {
 }
 
 // Hold waits until no other process holds the id, and holds it until release is called.
-// The context that it returns ends if the hold is lost.
+// The context that it returns ends only if the hold is lost.
 func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, release func(), err error) {
 	job, worker, ledger := "upload "+id, retrieve.NewWorker(), o.s.Ledger()
 	for {
@@ -62,7 +64,7 @@ func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, rel
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := retrieve.Prolong(ctx, ledger, job, worker, retrieve.ClaimTime, cancel)
 	return ctx, func() {
 		stop()
@@ -74,18 +76,18 @@ func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, rel
 	}, nil
 }
 
-// Put stores a file in the place of the one with its id, durably and whole.
+// Put stores a received file, durably and whole. The one with its id remains until Settle.
 func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) error {
 	root, _, _ := strings.Cut(id, "/")
 	return within(ctx, o.s.update, func(t *tx) {
 		t.lock("original " + id)
-		t.exec(`DELETE FROM ibid.originals WHERE key = ?`, retrieve.DigestOf(id))
+		t.exec(`DELETE FROM ibid.originals WHERE key = ? AND part < 0`, retrieve.DigestOf(id))
 		_, err := content.Seek(0, io.SeekStart) // the transaction may run again
 		check(err)
 		buffer := make([]byte, originalPart)
-		for part := 0; ; part++ {
+		for part := -1; ; part-- {
 			n, err := io.ReadFull(content, buffer)
-			if n > 0 || part == 0 {
+			if n > 0 || part == -1 {
 				t.exec(`INSERT INTO ibid.originals (key, part, root, id, data) VALUES (?, ?, ?, ?, ?)`,
 					retrieve.DigestOf(id), part, root, id, buffer[:n])
 			}
@@ -97,15 +99,35 @@ func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) e
 	}, "storing the file of %s", id)
 }
 
-// IDs lists the ids of the stored files.
-func (o *Originals) IDs(ctx context.Context) (ids []string, err error) {
+// Settle puts the received file in the place of the one with its id, or discards it.
+func (o *Originals) Settle(ctx context.Context, id string, keep bool) error {
+	return within(ctx, o.s.update, func(t *tx) {
+		t.lock("original " + id)
+		key := retrieve.DigestOf(id)
+		if !keep {
+			t.exec(`DELETE FROM ibid.originals WHERE key = ? AND part < 0`, key)
+			return
+		}
+		t.exec(`DELETE FROM ibid.originals WHERE key = ? AND part >= 0`, key)
+		if t.exec(`UPDATE ibid.originals SET part = -1 - part WHERE key = ?`, key) == 0 {
+			check(errors.New("another server has taken it meanwhile: send it again"))
+		}
+	}, "storing the file of %s", id)
+}
+
+// IDs lists the ids of the stored files, or of those received and not settled.
+func (o *Originals) IDs(ctx context.Context, received bool) (ids []string, err error) {
+	first := 0
+	if received {
+		first = -1
+	}
 	err = within(ctx, o.s.view, func(t *tx) {
-		ids = column[string](t, `SELECT id FROM ibid.originals WHERE part = 0 ORDER BY id`)
+		ids = column[string](t, `SELECT id FROM ibid.originals WHERE part = ? ORDER BY id`, first)
 	}, "listing the uploaded files")
 	return ids, err
 }
 
-// Find returns the first of the ids whose file is stored; the error wraps
+// Find returns the first of the ids whose file is stored or received; the error wraps
 // [fs.ErrNotExist] if there is none.
 func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err error) {
 	err = o.s.view(ctx, func(t *tx) {
@@ -120,11 +142,13 @@ func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err 
 	return found, err
 }
 
-// Read returns a stored file; the error wraps [fs.ErrNotExist] if there is none.
-func (o *Originals) Read(ctx context.Context, id string) (data []byte, err error) {
+// Read returns a stored file, or the received one; the error wraps [fs.ErrNotExist] if
+// there is none.
+func (o *Originals) Read(ctx context.Context, id string, received bool) (data []byte, err error) {
 	err = within(ctx, o.s.view, func(t *tx) {
 		data = nil
-		parts := column[[]byte](t, `SELECT data FROM ibid.originals WHERE key = ? ORDER BY part`, retrieve.DigestOf(id))
+		parts := column[[]byte](t, `SELECT data FROM ibid.originals WHERE key = ? AND (part < 0) = (? <> 0) ORDER BY abs(part)`,
+			retrieve.DigestOf(id), received)
 		if len(parts) == 0 {
 			check(fs.ErrNotExist)
 		}
@@ -135,7 +159,7 @@ func (o *Originals) Read(ctx context.Context, id string) (data []byte, err error
 	return data, err
 }
 
-// Remove deletes a file if it is stored.
+// Remove deletes a file if it is stored, and the received one.
 func (o *Originals) Remove(ctx context.Context, id string) error {
 	return within(ctx, o.s.update, func(t *tx) {
 		t.exec(`DELETE FROM ibid.originals WHERE key = ?`, retrieve.DigestOf(id))
