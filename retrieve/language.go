@@ -169,16 +169,17 @@ func evidentLanguage(text string) (code string) {
 
 // AskedLanguage returns the language of a question, and whether it is evident. Otherwise it
 // is a guess, or empty: in a question without an English function word, one of another
-// language is enough, or a letter that English has only in names. A word before a capital
-// may be in a name, such as Las Vegas.
+// language is enough, or a letter that English has only in names. A word with or before a
+// capital may be in a name, such as Las Vegas, unless it is longer than those of most names.
 func AskedLanguage(question string) (code string, evident bool) {
 	if code = evidentLanguage(question); code != "" {
 		return code, true
 	}
 	most, words := 0., strings.FieldsFunc(question, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) })
 	letter := ""
-	for i, w := range words { // without one that is, or is before, a name
-		if i > 0 && startsUpper(w) || i+1 < len(words) && startsUpper(words[i+1]) || utf8.RuneCountInString(w) < 3 {
+	for i, w := range words {
+		inName := i > 0 && startsUpper(w) || i+1 < len(words) && startsUpper(words[i+1])
+		if n := utf8.RuneCountInString(w); n < 3 || inName && n <= longestName {
 			continue
 		}
 		w = strings.ToLower(norm.NFC.String(w))
@@ -195,6 +196,10 @@ func AskedLanguage(question string) (code string, evident bool) {
 	}
 	return cmp.Or(code, letter), false
 }
+
+// longestName is how many letters the words of most names have: of 2,404 names and titles
+// in English texts of public sets, six have a longer word with a letter of foreignLetters.
+const longestName = 11
 
 func startsUpper(w string) bool {
 	r, _ := utf8.DecodeRuneInString(w)

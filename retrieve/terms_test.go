@@ -184,8 +184,8 @@ func TestLanguageCode(t *testing.T) {
 func TestAskedLanguage(t *testing.T) {
 	for question, want := range map[string]string{
 		"Quem fundou a escola?": "pt", "Büro geöffnet?": "de", "Qui dirige l'école ?": "fr", "Kto założył szkołę?": "pl",
-		"Kolik stojí kurz?": "cs",
-		"opening hours":     "", "Las Vegas hotels": "", "Café Müller": "", "mooring fee in São Paulo": "en",
+		"Kolik stojí kurz?": "cs", "Öffnungszeiten Büro": "de", "Büro Öffnungszeiten": "de",
+		"opening hours": "", "Las Vegas hotels": "", "Café Müller": "", "mooring fee in São Paulo": "en",
 	} {
 		if got, evident := AskedLanguage(question); got != want || evident != (got == "en") {
 			t.Errorf("%q is in %q, %v, want %q", question, got, evident, want)

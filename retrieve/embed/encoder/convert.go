@@ -83,7 +83,7 @@ func (c *checkpoint) slice(name string, first, n int) ([]float32, error) {
 	return readFloats(c.from, name, c.data+from+4*int64(first), n)
 }
 
-// readFloats returns n numbers of a tensor, which must be finite.
+// readFloats returns n numbers of a tensor.
 func readFloats(from io.ReaderAt, name string, at int64, n int) ([]float32, error) {
 	data := make([]byte, 4*n)
 	if _, err := io.ReadFull(io.NewSectionReader(from, at, int64(len(data))), data); err != nil {
@@ -92,9 +92,6 @@ func readFloats(from io.ReaderAt, name string, at int64, n int) ([]float32, erro
 	out := make([]float32, n)
 	for i := range out {
 		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		if x := float64(out[i]); math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("the tensor %s has a number that is not finite", name)
-		}
 	}
 	return out, nil
 }
@@ -126,27 +123,32 @@ type converter struct {
 	err error
 }
 
-func (c *converter) floats(name string, n int) []float32 {
-	if c.err != nil {
-		return make([]float32, n)
+// floats returns n numbers of a tensor, from the first on, which must be finite.
+func (c *converter) floats(name string, first, n int) (out []float32) {
+	if c.err == nil {
+		out, c.err = c.slice(name, first, n)
 	}
-	var out []float32
-	if out, c.err = c.slice(name, 0, n); c.err != nil {
+	for _, x := range out {
+		if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
+			c.err = fmt.Errorf("the tensor %s has a number that is not finite", name)
+		}
+	}
+	if c.err != nil {
 		return make([]float32, n)
 	}
 	return out
 }
 
 func (c *converter) norm(name string, width int) layerNorm {
-	return layerNorm{c.floats(name+".weight", width), c.floats(name+".bias", width)}
+	return layerNorm{c.floats(name+".weight", 0, width), c.floats(name+".bias", 0, width)}
 }
 
 // weights reads and rounds layers of one input, whose columns follow one another.
 func (c *converter) weights(w *product, names ...string) {
 	var matrix []float32
 	for _, name := range names {
-		matrix = append(matrix, c.floats(name+".weight", w.In*w.Out/len(names))...)
-		w.Bias = append(w.Bias, c.floats(name+".bias", w.Out/len(names))...)
+		matrix = append(matrix, c.floats(name+".weight", 0, w.In*w.Out/len(names))...)
+		w.Bias = append(w.Bias, c.floats(name+".bias", 0, w.Out/len(names))...)
 	}
 	w.Pack(matrix)
 	p, _ := c.tensors.(*packed)
@@ -217,8 +219,8 @@ func convert(to io.Writer, facts Facts, from tensors, words lexicon) error {
 func (m *Model) fill(c *converter) error {
 	const embeddings = "embeddings."
 	m.roundWords(c)
-	m.positions = c.floats(embeddings+"position_embeddings.weight", m.Positions*m.Width)
-	segment := c.floats(embeddings+"token_type_embeddings.weight", m.Width) // of the first
+	m.positions = c.floats(embeddings+"position_embeddings.weight", 0, m.Positions*m.Width)
+	segment := c.floats(embeddings+"token_type_embeddings.weight", 0, m.Width) // of the first
 	for i := range m.positions {
 		m.positions[i] += segment[i%m.Width]
 	}
@@ -247,11 +249,7 @@ func (m *Model) roundWords(c *converter) {
 		return
 	}
 	m.words, m.wordScale = make([]int8, m.Words*m.Width), make([]float32, m.Words)
-	for i := range m.wordScale {
-		var row []float32
-		if row, c.err = c.slice(wordVectors, i*m.Width, m.Width); c.err != nil {
-			return
-		}
-		m.wordScale[i] = kernel.Round(m.words[i*m.Width:][:m.Width], row)
+	for i := 0; i < m.Words && c.err == nil; i++ {
+		m.wordScale[i] = kernel.Round(m.words[i*m.Width:][:m.Width], c.floats(wordVectors, i*m.Width, m.Width))
 	}
 }

@@ -128,7 +128,7 @@ func reference(tensors *checkpoint, heads int, ids []int32) []float64 {
 	}
 	dense := func(name string, rows [][]float64) [][]float64 {
 		n, _ := tensors.dims(name + ".weight")
-		weights, bias := c.floats(name+".weight", n*len(rows[0])), c.floats(name+".bias", n)
+		weights, bias := c.floats(name+".weight", 0, n*len(rows[0])), c.floats(name+".bias", 0, n)
 		out := make([][]float64, len(rows))
 		for i, row := range rows {
 			for j, b := range bias {
@@ -142,7 +142,7 @@ func reference(tensors *checkpoint, heads int, ids []int32) []float64 {
 		return out
 	}
 	norm := func(name string, x, y [][]float64) {
-		gain, shift := c.floats(name+".weight", width), c.floats(name+".bias", width)
+		gain, shift := c.floats(name+".weight", 0, width), c.floats(name+".bias", 0, width)
 		for i := range x {
 			var mean, variance float64
 			for j := range x[i] {
