@@ -220,7 +220,8 @@ func TestBrowserStates(t *testing.T) {
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
 		b.is("0", `String([...CSS.highlights.get("changed")].length)`)
 		s.pass("first")
-		const refining = "Nobody sails alone before the end of April.%s The mooring fee is 240 crowns a season.%s Dogs stay ashore. The fee is due."
+		const refining = "Nobody sails alone before the end of April.%s The mooring fee is 240 crowns a season.%s " +
+			"Dogs stay ashore. The fee is due."
 		b.is(fmt.Sprintf(refining, "•", "•"), sentences)
 		s.pass("second") // now it is the text
 		b.waitFor(`document.querySelectorAll(".turn .sources li[value]").length === 2`)
