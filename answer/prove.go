@@ -55,70 +55,9 @@ type proof struct {
 	source bool   // a statement that is shown has one, or none is needed: without a gate
 	code   bool   // code is shown, which may be in no passage
 	shown  bool   // some of the answer
-	early  early
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
 	step   *Stepped      // that wrote the answer
-}
-
-// An early is what is shown of the first statement while it is being written.
-type early struct {
-	from  []extract.Quote // the sentences that it may repeat; nil until it has a few words
-	quote extract.Quote   // the one that it repeats
-	ended bool            // the statement has
-	cut   bool            // … and never will
-	shown int             // bytes of it that are shown, and that it repeats once it is proved
-}
-
-// leastEarly is how many words must be those of the quote before any is shown.
-const leastEarly = 4
-
-// showEarly shows the words that the answer begins with, before its first statement has
-// ended, as far as they are those of a sentence that Ibid would quote; where no judge is
-// asked, of any sentence that was read. If the statement then falls, is cut or has no
-// source, the rest of that sentence follows instead.
-func (p *proof) showEarly() bool {
-	e, begun := &p.early, p.units.Begun()
-	n := strings.LastIndexByte(begun, ' ') // whole words, however the reply comes in pieces
-	if n <= e.shown || p.held != "" || p.Gate == GateOff || strings.Count(begun[:n], " ") < leastEarly-1 {
-		return true
-	}
-	if e.from == nil {
-		e.from = p.sentences()
-	}
-	e.from = slices.DeleteFunc(e.from, func(q extract.Quote) bool { return !strings.HasPrefix(q.Text, begun[:n+1]) })
-	if len(e.from) != 1 {
-		return true
-	}
-	e.quote = e.from[0]
-	p.tell(Text{Text: begun[e.shown:n]})
-	e.shown, p.shown = n, p.revised == nil
-	return !p.stopped
-}
-
-// sentences returns those that may be shown early, each once, with and without its number.
-func (p *proof) sentences() []extract.Quote {
-	from, all := p.quotes[:min(len(p.quotes), 1)], []extract.Quote{}
-	if p.judge == nil {
-		from = nil
-		for i, passage := range p.passages {
-			from = append(from, extract.Quote{Passage: i, Text: passage.Text})
-		}
-	}
-	for _, q := range from {
-		splitter := statement.NewSplitter(len(p.passages))
-		units := splitter.Add(q.Text)
-		last, _ := splitter.End()
-		for _, u := range append(units, last...) {
-			whole := strings.Join(strings.Fields(u.Plain), " ")
-			for _, text := range []string{whole, strings.TrimLeft(whole, "0123456789. ")} {
-				if !slices.ContainsFunc(all, func(other extract.Quote) bool { return other.Text == text }) {
-					all = append(all, extract.Quote{Passage: q.Passage, Text: text})
-				}
-			}
-		}
-	}
-	return all
 }
 
 // An openStatement is one that the judge was asked about.
@@ -160,12 +99,7 @@ func (r *asking) say(text string) bool {
 	if p == nil {
 		return r.tell(Text{Text: text})
 	}
-	for piece := range strings.SplitAfterSeq(text, " ") {
-		if !(p.add(p.units.Add(piece), false) && p.showProved(false) && p.showEarly()) {
-			return false
-		}
-	}
-	return true
+	return p.add(p.units.Add(text), false) && p.showProved(false)
 }
 
 // A revised holds the events of an answer that may still be cut.
@@ -231,7 +165,6 @@ func (r *asking) endProof(broken string) error {
 }
 
 func (p *proof) end(broken string) error {
-	p.early.cut = broken != "" && !p.early.ended
 	units, space := p.units.End()
 	if !p.add(units, true) {
 		return nil
@@ -259,9 +192,7 @@ func (p *proof) end(broken string) error {
 
 // release shows what may be shown.
 func (p *proof) release() {
-	known := min(p.early.shown, len(p.held))
-	p.early.shown -= known
-	if p.held = p.held[known:]; p.held != "" {
+	if p.held != "" {
 		p.tell(Text{Text: p.held})
 	}
 	p.held, p.shown = "", p.revised == nil
@@ -277,10 +208,6 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 			p.next = units[i:]
 			break
 		}
-		if p.early.shown > 0 && !p.early.ended {
-			u.Kind = statement.Claim
-		}
-		p.early.ended = true
 		number := p.queue.Push(u)
 		switch {
 		case u.Kind == statement.Lead:
@@ -348,7 +275,7 @@ func (r *asking) restart() bool {
 		r.addUsage(v.calls...)
 	}
 	p.units, p.next, p.queue, p.open = statement.NewSplitter(len(p.passages)), nil, statement.Queue{}, nil
-	p.lead, p.held, p.source, p.code, p.early = "", "", p.Gate == GateOff, false, early{}
+	p.lead, p.held, p.source, p.code = "", "", p.Gate == GateOff, false
 	return true
 }
 
@@ -568,10 +495,6 @@ func (p *proof) conclude(o *openStatement) {
 	v := statement.Keep
 	if o.event.Verdict == Dropped {
 		v = statement.Drop
-	}
-	if o.number == 0 && p.early.shown > 0 && (v == statement.Drop || p.early.cut || !o.cites && p.Unproved == UnprovedDrop) {
-		o.event.Verdict, o.cites, v = Dropped, true, statement.Keep
-		o.shown = extract.Labelled(p.early.quote.Text, p.early.quote.Passage+1, "")
 	}
 	p.source = p.source || v == statement.Keep && (o.cites || p.Unproved == UnprovedMark)
 	p.queue.Decide(o.number, v, o.shown)

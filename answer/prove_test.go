@@ -3,7 +3,6 @@ package answer
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -65,11 +64,6 @@ func TestProof(t *testing.T) {
 		{name: "no budget", calls: 1, answer: half + " " + crane, first: "crane", again: "crane", text: half + " " + crane},
 		{name: "another subject", answer: fee + " Napoleon is a mooring fee of 120 marks.[1]", first: "Napoleon", again: "Napoleon", text: fee},
 		{name: "as Ibid would quote", answer: fee + " " + crane, first: "fee", again: "fee", text: fee + " " + crane},
-		{name: "not as begun", answer: "The mooring fee is 12 euros, as gulls pay.[2] " + crane, first: "gulls", again: "gulls",
-			text: fee + " " + crane, event: "text \"The mooring fee is\"\n"},
-		{name: "no source as begun", answer: "The mooring fee is 12 euros, as gulls pay. " + crane, text: fee + " " + crane, event: "Verdict:dropped"},
-		{name: "marked as begun", how: UnprovedMark, answer: "The mooring fee is 12 euros, as gulls pay.[1]", first: "gulls", again: "gulls",
-			text: "The mooring fee is 12 euros, as gulls pay.[1]", event: "Verdict:marked"},
 		{name: "in small letters", answer: fee + " the crane lifts boats on Mondays.[1]", first: "crane", again: "crane", text: fee},
 		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
 		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
@@ -141,10 +135,9 @@ func TestHeldReplyRepeated(t *testing.T) {
 		answering, breakings int
 		incomplete           bool
 	}{
-		{UnprovedDrop, "The crane lifts", fee, 2, 1, false},
-		{UnprovedDrop, "The mooring fee is 120", fee, 1, 1, true}, // of which a part was shown
+		{UnprovedDrop, "The mooring fee is", fee, 2, 1, false},
 		{UnprovedDrop, "Hello, gulls. The mooring", fee, 2, 1, false},
-		{UnprovedDrop, "The crane lifts boats", "The crane lifts boats[1]", 2, 2, true},
+		{UnprovedDrop, "The mooring fee is 120", "The mooring fee is 120[1]", 2, 2, true},
 		{UnprovedDrop, fee + " " + crane + " Members of", fee + " " + crane + " Members of", 1, 1, true},
 		{UnprovedOff, "The mooring fee is", "The mooring fee is", 1, 1, true},
 	} {
@@ -305,57 +298,5 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%q: %+v", statement, q)
 			}
 		}
-	}
-}
-
-// TestBegun writes answers that begin like a passage and go on, or end, in any other way:
-// each has the same text in whatever pieces it comes, and all that it says is the model's
-// or a passage's.
-func TestBegun(t *testing.T) {
-	const due = "The fee of St. Anne's jetty is due, approx. 5 marks per ft. of boat, on 1. April"
-	library := proofLibrary()
-	library[0].Text = "1.2 " + due + ". The fee of St. Anne's crane is higher. Gulls pay nothing."
-	label := regexp.MustCompile(`\n?\[\d\](\(id=\d?\))?`)
-	pieces := map[string]func(string) []string{
-		"whole": nil, "by rune": byRune, "by e": func(text string) []string { return strings.SplitAfter(text, "e") },
-	}
-	early := 0
-	for cut := 10; cut < len(due); cut += 3 {
-		for _, end := range []string{
-			"", ".", ". Gulls pay nothing.[1]", " gulls sing.", "[1] gulls sing.[2]", "` gulls\n\nMembers pay half.[2]", "<down>",
-		} {
-			reply, text := due[:cut]+end, map[GateKind]string{}
-			said := "The fee of St. Anne's crane is higher. " + due + ". " + label.ReplaceAllString(strings.TrimSuffix(reply, "<down>"), "")
-			for name, in := range pieces {
-				for _, gate := range []GateKind{GateAuto, GateScore} {
-					m := proving(nil, due[:cut], due[:cut])
-					verify := m.reply
-					m.reply = func(p Prompt) (string, error) {
-						if p.Role == RoleAnswer {
-							return byRole(map[Role][]string{RoleAnswer: {reply}})(p)
-						}
-						return verify(p)
-					}
-					m.cut = in
-					a := &Answerer{Retriever: library, Model: m, Gate: gate, Unproved: UnprovedDrop, NoFallback: true}
-					got := read(a.Ask(t.Context(), Question{Text: "When is the fee of St. Anne's jetty due?"}))
-					if before, ok := text[gate]; ok && before != got.text {
-						t.Fatalf("%q, %s, %s: not %q in\n%s", reply, gate, name, before, got)
-					}
-					text[gate] = got.text
-					for part := range strings.SplitSeq(label.ReplaceAllString(got.text, "\x00"), "\x00") {
-						if !strings.Contains(said, strings.TrimSpace(part)) {
-							t.Fatalf("%q, %s, %s: %q in\n%s", reply, gate, name, part, got)
-						}
-					}
-					if strings.HasPrefix(got.text, due+".[1]") {
-						early++
-					}
-				}
-			}
-		}
-	}
-	if early < 50 {
-		t.Errorf("%d answers end as the passage does", early)
 	}
 }

@@ -46,15 +46,6 @@ func (s *Splitter) End() (units []Unit, space string) {
 	return units, string(s.text[s.at:])
 }
 
-// Begun returns the beginning of the first unit, without what may be a label, as long as
-// no unit has ended.
-func (s *Splitter) Begun() string {
-	if s.at > 0 {
-		return ""
-	}
-	return string(s.text[:len(s.text)-s.scanner.Open()])
-}
-
 func (s *Splitter) take(t marker.Token) {
 	start := len(s.text)
 	s.text = append(s.text, t.Text...)
