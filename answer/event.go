@@ -1,6 +1,9 @@
 package answer
 
-import "ibid/retrieve"
+import (
+	"ibid/cite/support"
+	"ibid/retrieve"
+)
 
 // An Event is one thing that happened while a question was answered. Events
 // are small values, safe to keep; Kind is the name on the wire.
@@ -134,6 +137,8 @@ type Verified struct {
 	Idle   []int `json:"idle,omitempty"`
 	Calls  int   `json:"calls"` // requests to a model spent on it, repeated ones included
 	Tokens int   `json:"tokens"`
+	// Quotes are those of the passages that it cites, by label.
+	Quotes map[int]support.Quote `json:"-"`
 }
 
 // An Outcome is the verdict on a statement.

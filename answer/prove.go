@@ -378,7 +378,10 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 	f := p.find(u)
 	o := &openStatement{
 		number: number, shown: relabel(u, f.idle, f.found), cites: f.found != 0 || len(u.Labels()) > len(f.idle),
-		event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle},
+		event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle, Quotes: map[int]support.Quote{}},
+	}
+	for _, label := range u.Labels() {
+		o.event.Quotes[label] = f.quotes[label-1]
 	}
 	calls := p.calls(u, f)
 	if f.borne && f.sure || calls == nil {

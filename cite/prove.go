@@ -26,6 +26,7 @@ type proof struct {
 	listing bool                  // the heading of a list of sources came after it
 	doubted bool                  // a judge said no
 	added   int                   // the label that was found for it
+	proved  map[int]support.Quote // found already as the statement was proved
 }
 
 // endSentence yields the quotes of a sentence that has ended.
@@ -55,6 +56,9 @@ func (n *numbering) endSentence(s sentence.Span, yield yielder) bool {
 			doubted: verified.Verdict == answer.Marked, added: verified.Found,
 			states: verified.Statement != "" && letters(verified.Statement) == letters(claim) ||
 				sentence.States(string(n.text[s.Start:s.End]), prose, plain),
+		}
+		if verified.Statement == strings.TrimSpace(last.claim) {
+			last.proved = verified.Quotes
 		}
 	}
 
@@ -113,7 +117,9 @@ func (n *numbering) findQuotes(cited []rewrite.Use) {
 	for _, u := range cited {
 		q, ok := s.found[u.ID]
 		if !ok {
-			q = n.prover.Find(s.claim, evidence(n.passages[u.ID-1]))
+			if q, ok = s.proved[u.ID]; !ok {
+				q = n.prover.Find(s.claim, evidence(n.passages[u.ID-1]))
+			}
 			s.found[u.ID] = q
 			s.labels = append(s.labels, u.ID)
 		}

@@ -44,6 +44,7 @@ type task struct {
 	kind     string           // askKind or summaryKind
 	request  any              // as it is stored
 	record   bool             // false where the client wants no record
+	once     bool             // its client cannot resume it: only its record is stored
 	recorder *replay.Recorder // of the run to resume; nil to begin one
 	events   func(context.Context, *replay.Recorder) iter.Seq2[answer.Event, error]
 }
@@ -94,7 +95,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 	}
 	l := &liveAnswer{Record: retrieve.Record{Kind: t.kind, By: callerID(c), Spec: request, Started: time.Now()},
 		httpID: c.Response().Header().Get(echo.HeaderXRequestID), keep: t.record, background: background, recorder: t.recorder, cancel: cancel}
-	if l.recorder == nil {
+	if l.recorder == nil && !t.once {
 		l.recorder = a.storeRun(ctx, l)
 	}
 	if l.recorder != nil {
@@ -114,7 +115,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 		}
 		return nil, err
 	}
-	if l.recorder != nil {
+	if l.ID != "" && (l.recorder != nil || t.once) {
 		c.Response().Header().Set(runHeader, l.ID)
 	}
 	return l, nil

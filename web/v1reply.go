@@ -95,6 +95,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if err != nil {
 		return err
 	}
+	t.once = true
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	l, err := o.begin(c, t, false, cancel)

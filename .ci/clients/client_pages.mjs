@@ -1,15 +1,17 @@
 // What chat pages show in Chromium: an answer that grows, with links to its sources, a second answer
-// in the same chat, and a third one that the button of the page stops. Pictures of all stay.
+// in the same chat, and a third one that the button of the page stops. Open WebUI is asked in
+// a chat with a file, too. Pictures of all stay.
 import puppeteer from 'puppeteer-core';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { NEXT, QUESTION, SLOWLY } from './told.mjs';
 
 const [pictures, ...started] = process.argv.slice(4); // NAME=VERSION=ADDRESS of each page
 const said = 'The lantern is lit at dusk.'; // twice, from two sources
 const later = 'The keeper puts out the lantern at dawn.';
 const pages = {
-  'Open WebUI': { input: '#chat-input', stop: '[aria-label="Stop"]', more: openWebUI, sources: 'chips with titles, quotes in the window of a source' },
+  'Open WebUI': { input: '#chat-input', stop: '[aria-label="Stop"]', more: openWebUI, attach: attachFile, sources: 'chips with titles, quotes in the window of a source' },
   Chainlit: { input: '#chat-input', stop: '#stop-button' },
   gradio: { input: 'textarea', stop: '.stop-button' },
 };
@@ -40,6 +42,27 @@ async function openWebUI(page) {
   await pause(1000);
 }
 
+// attachFile begins a chat with a file, which Open WebUI has as a source of its own, and
+// checks that each number in the text is a chip of the source of Ibid that it names.
+async function attachFile(page, ask) {
+  writeFileSync('tides.md', '# Tides\n\nThe lantern is lit at noon, says this file.\n');
+  const input = await page.waitForSelector('input[type=file][multiple]');
+  await input.uploadFile('tides.md');
+  await until(page, 'tides.md', 1);
+  await pause(5000); // the page reads the file
+  await ask(QUESTION);
+  await until(page, said, 2);
+  await page.waitForSelector('[aria-label="Toggle 3 sources"]', { timeout: 60_000 });
+  await pause(2000);
+  const chips = await page.$$eval('[aria-label^="View source: "]', (all) => all.map((chip) => chip.getAttribute('aria-label').slice('View source: '.length)));
+  await page.click('[aria-label="Toggle 3 sources"]');
+  await pause(1000);
+  await page.screenshot({ path: `${pictures}/Open WebUI, file.png` });
+  assert.deepEqual(chips, ['Lanterns (harbour)', '灯台 🏮']);
+  const listed = await page.$$eval('[id^="source-"]', (all) => all.map((source) => source.innerText));
+  for (const title of ['tides.md', 'Lanterns (harbour)', '灯台 🏮']) assert.equal(listed.filter((words) => words.includes(title)).length, 1, `${title} in ${listed}`);
+}
+
 for (const one of started) {
   const [name, version, address] = one.split('=');
   const has = pages[name];
@@ -58,13 +81,14 @@ for (const one of started) {
     await page.keyboard.type(words);
     await page.keyboard.press('Enter');
   };
-  await step('it opens', async () => {
+  const open = async () => {
     await page.goto(address, { waitUntil: 'domcontentloaded', timeout: 120_000 });
     await page.waitForSelector(has.input, { timeout: 120_000 });
     await pause(3000); // news of the version
     await page.keyboard.press('Escape');
     await pause(1000);
-  });
+  };
+  await step('it opens', open);
   await step('it answers', async () => {
     await ask(QUESTION);
     await until(page, said, 2);
@@ -88,6 +112,10 @@ for (const one of started) {
     assert.equal(await times(page, said), 3);
     await page.screenshot({ path: `${pictures}/${name}, stopped.png` });
   });
+  if (has.attach) {
+    await step('it opens again', open);
+    await step('it attaches a file', () => has.attach(page, ask));
+  }
   const sources = has.sources ?? 'links in the text';
   for (const what of ['answer', 'stream', 'follow-up', 'stop']) console.log(JSON.stringify({ client: name, version, what, how: 'its page', sources }));
   await page.close();
