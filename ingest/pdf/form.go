@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 )
 
 // A cell is the lines of a cell of a table, drawn one below the other.
@@ -156,9 +155,7 @@ func columnwise(row []cell) bool {
 		}
 	}
 	for i, next := range first[1:] {
-		word, _, _ := strings.Cut(next.text, " ")
-		width := (next.x1 - next.x0) * float64(len(word)+1) / float64(len(next.text))
-		if first[i].x1+width > row[1].x0-pieceGap*next.size {
+		if !first[i].hasRoom(next, row[1].x0-pieceGap*next.size) {
 			return false
 		}
 	}

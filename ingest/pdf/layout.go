@@ -26,6 +26,7 @@ type line struct {
 	glyphs int
 	entry  int // level of its outline entry, else 0
 	drawn  int // its place in the order of drawing
+	last   int // that of the last piece joined to it
 }
 
 // Distances in font sizes.
@@ -131,7 +132,7 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 	}
 	out = mended(out)
 	for i := range out {
-		out[i].drawn = i
+		out[i].drawn, out[i].last = i, i
 	}
 	return out
 }
@@ -265,6 +266,7 @@ func (l *line) join(next line, space bool) {
 	}
 	l.bold = l.bold && next.bold
 	l.glyphs += next.glyphs
+	l.last = next.last
 }
 
 // maxColumns limits how often a page is divided into columns.

@@ -25,7 +25,15 @@ func rows(in []line) []line {
 	}
 	var out []line
 	for i := 0; i < len(byHeight); {
+		if left, right, n := twoTables(byHeight[i:]); n > 0 {
+			out = append(append(out, rows(left)...), rows(right)...)
+			i += n
+			continue
+		}
 		first := cells(byHeight[i], nil, cellGap)
+		if narrow := cells(byHeight[i], nil, pieceGap); len(first) == 1 && aligned(narrow, byHeight[i+1:]) {
+			first = narrow
+		}
 		if len(first) > maxCells || len(first) > 1 && isJustified(first, out, byHeight[i+1:]) {
 			first = cells(byHeight[i], nil, math.Inf(1))
 		}
@@ -39,6 +47,61 @@ func rows(in []line) []line {
 		}
 	}
 	return out
+}
+
+// aligned reports whether cells that are close to each other begin where those of the
+// next line do, of the next two if there are only two.
+func aligned(row []line, after [][]line) bool {
+	most := 2 - len(row)/3
+	if len(row) < 2 || len(row) > maxCells || len(after) < most {
+		return false
+	}
+	for _, next := range after[:most] {
+		cs := cells(next, nil, pieceGap)
+		for i, c := range row {
+			if len(cs) != len(row) || math.Abs(c.x0-cs[i].x0) > 0.2*c.size {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// twoTables divides lines that alternate between two tables next to each other, whose
+// lines are at other heights, and returns how many there are; 0 if these do not.
+func twoTables(byHeight [][]line) (left, right []line, n int) {
+	closer := func(n int, most float64) bool {
+		return n < len(byHeight) && byHeight[n-1][0].y-byHeight[n][0].y < most*byHeight[n][0].size
+	}
+	for n = 1; n < maxCells && closer(n, 0.85); n++ {
+	}
+	byPlace := slices.SortedFunc(slices.Values(byHeight[:n]), func(a, b []line) int { return cmp.Compare(a[0].x0, b[0].x0) })
+	gutter, reach, inCells := 0.0, byPlace[0][0].x1, [2]int{} // lines with cells, on each side
+	for _, row := range byPlace {
+		if row[0].x0 > reach+cellGap*row[0].size && gutter == 0 {
+			gutter = (reach + row[0].x0) / 2
+		}
+		if reach = max(reach, row[len(row)-1].x1); len(row) > 1 && gutter == 0 {
+			inCells[0]++
+		} else if len(row) > 1 {
+			inCells[1]++
+		}
+	}
+	if min(inCells[0], inCells[1]) < 2 {
+		return nil, nil, 0
+	}
+	for n = 0; n == 0 || closer(n, 1.7); n++ {
+		from, to := byHeight[n][0], byHeight[n][len(byHeight[n])-1]
+		switch {
+		case to.x1 < gutter:
+			left = append(left, byHeight[n]...)
+		case from.x0 > gutter:
+			right = append(right, byHeight[n]...)
+		default:
+			return left, right, n
+		}
+	}
+	return left, right, n
 }
 
 // isJustified reports whether a line with wide gaps is justified text: single
@@ -93,6 +156,8 @@ type grid struct {
 	columns     []float64
 	gaps        []float64 // above each line, in font sizes
 	least, most float64   // of the gaps
+	right       float64   // the end of the longest line
+	byColumn    bool      // its first column was drawn before the others
 }
 
 // readGrid reads the lines of the table that begins with the first one.
@@ -115,13 +180,21 @@ func readGrid(byHeight [][]line) grid {
 		for _, c := range cs {
 			if len(cs) > 1 && !slices.ContainsFunc(g.columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*size }) {
 				g.columns = append(g.columns, c.x0)
+				slices.Sort(g.columns)
 			}
 		}
 		g.least, g.most = min(g.least, gap), max(g.most, gap)
 		g.gaps = append(g.gaps, gap)
 		g.rows = append(g.rows, cs)
 	}
-	slices.Sort(g.columns)
+	labels, first := -1, math.MaxInt // in the order of drawing
+	for _, cs := range g.rows {
+		g.right = max(g.right, cs[len(cs)-1].x1)
+		for _, c := range cs[1:] {
+			labels, first = max(labels, cs[0].last), min(first, c.drawn)
+		}
+	}
+	g.byColumn = len(g.rows) > 2 && labels < first
 	// The columns were unknown when the first line was read.
 	g.rows[0] = cells(byHeight[0], g.columns, pieceGap)
 	return g
@@ -132,6 +205,7 @@ func tableAt(byHeight [][]line) (out []line, n int) {
 	g := readGrid(byHeight)
 	least, most := g.least, g.most
 	var table [][]line // one cell for each column
+	var above []line
 	for i, cs := range g.rows {
 		row := make([]line, len(g.columns))
 		for _, c := range cs {
@@ -143,11 +217,10 @@ func tableAt(byHeight [][]line) (out []line, n int) {
 			}
 		}
 		// A line continues the row before when lines within a row are closer
-		// than rows, or when its first column is empty; not with a number next to its
-		// name.
-		begins := i == 0 || row[0].text != "" && slices.ContainsFunc(row[1:], isNumber)
-		wrapped := !begins && (most > 1.25*least && g.gaps[i] <= 1.12*least+0.03 ||
+		// than rows, or when its first column is empty.
+		wrapped := i > 0 && !(len(cs) > 1 && g.begins(above, row, g.gaps[i])) && (most > 1.25*least && g.gaps[i] <= 1.12*least+0.03 ||
 			row[0].text == "" && len(cs) < len(g.rows[i-1])+1 && g.gaps[i] <= 1.6 && most <= 1.25*least)
+		above = row
 		if !wrapped {
 			table = append(table, row)
 			continue
@@ -164,6 +237,35 @@ func tableAt(byHeight [][]line) (out []line, n int) {
 		}
 	}
 	return tableLines(table), len(g.rows)
+}
+
+// begins reports whether the cells of a line begin a row: there is a number next to its
+// name, a cell was not drawn after the one above it, which had room for its first word,
+// or the cells are in columns that were empty.
+func (g *grid) begins(above, row []line, gap float64) bool {
+	if row[0].text != "" && slices.ContainsFunc(row[1:], isNumber) {
+		return true
+	}
+	shared := false
+	limit := g.right // of the cell, from right to left
+	for i, c := range slices.Backward(row) {
+		up := above[i]
+		if c.text != "" && up.text != "" {
+			if shared = true; (g.byColumn || c.drawn != up.last+1) && up.hasRoom(c, limit) {
+				return true
+			}
+		}
+		if c.text != "" || up.text != "" {
+			limit = g.columns[i] - pieceGap*row[i].size
+		}
+	}
+	return !shared && gap > 0.9
+}
+
+// hasRoom reports whether the first word of the next line would end before a limit.
+func (l line) hasRoom(next line, limit float64) bool {
+	word, _, _ := strings.Cut(next.text, " ")
+	return l.x1+(next.x1-next.x0)*float64(len(word)+1)/float64(len(next.text)) < limit
 }
 
 // isNumber reports whether a cell has digits and no letters.
