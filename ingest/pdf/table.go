@@ -67,39 +67,44 @@ func aligned(row []line, after [][]line) bool {
 	return true
 }
 
-// twoTables divides lines that alternate between two tables next to each other, whose
-// lines are at other heights, and returns how many there are; 0 if these do not.
+// twoTables divides lines into those of two tables next to each other, whose lines are
+// at other heights or which have headings, and returns how many there are; 0 for none.
 func twoTables(byHeight [][]line) (left, right []line, n int) {
 	closer := func(n int, most float64) bool {
 		return n < len(byHeight) && byHeight[n-1][0].y-byHeight[n][0].y < most*byHeight[n][0].size
 	}
-	for n = 1; n < maxCells && closer(n, 0.85); n++ {
+	heads, gutter := byHeight[0], 0.0
+	if allBold(heads) && heads[1].drawn > heads[0].drawn+1 { // the first table was drawn between them
+		gutter = heads[1].x0 - wordGap*heads[0].size
+	} else {
+		for n = 1; n < maxCells && closer(n, 0.85); n++ {
+		}
+		byPlace := slices.SortedFunc(slices.Values(byHeight[:n]), func(a, b []line) int { return cmp.Compare(a[0].x0, b[0].x0) })
+		reach := byPlace[0][0].x1
+		for _, row := range byPlace {
+			if row[0].x0 > reach+cellGap*row[0].size && gutter == 0 {
+				gutter = (reach + row[0].x0) / 2
+			}
+			reach = max(reach, row[len(row)-1].x1)
+		}
 	}
-	byPlace := slices.SortedFunc(slices.Values(byHeight[:n]), func(a, b []line) int { return cmp.Compare(a[0].x0, b[0].x0) })
-	gutter, reach, inCells := 0.0, byPlace[0][0].x1, [2]int{} // lines with cells, on each side
-	for _, row := range byPlace {
-		if row[0].x0 > reach+cellGap*row[0].size && gutter == 0 {
-			gutter = (reach + row[0].x0) / 2
+	if gutter == 0 {
+		return nil, nil, 0
+	}
+	inCells := [2]int{} // lines, on each side
+	for n = 0; n == 0 || n == 1 && closer(n, 3.5) || closer(n, 2.2); n++ {
+		row := byHeight[n]
+		k := slices.IndexFunc(row, func(l line) bool { return l.x1 > gutter })
+		if k < 0 {
+			k = len(row)
+		} else if row[k].x0 < gutter {
+			break
 		}
-		if reach = max(reach, row[len(row)-1].x1); len(row) > 1 && gutter == 0 {
-			inCells[0]++
-		} else if len(row) > 1 {
-			inCells[1]++
-		}
+		left, right = append(left, row[:k]...), append(right, row[k:]...)
+		inCells[0], inCells[1] = inCells[0]+min(k/2, 1), inCells[1]+min((len(row)-k)/2, 1)
 	}
 	if min(inCells[0], inCells[1]) < 2 {
 		return nil, nil, 0
-	}
-	for n = 0; n == 0 || closer(n, 1.7); n++ {
-		from, to := byHeight[n][0], byHeight[n][len(byHeight[n])-1]
-		switch {
-		case to.x1 < gutter:
-			left = append(left, byHeight[n]...)
-		case from.x0 > gutter:
-			right = append(right, byHeight[n]...)
-		default:
-			return left, right, n
-		}
 	}
 	return left, right, n
 }
@@ -240,18 +245,22 @@ func tableAt(byHeight [][]line) (out []line, n int) {
 }
 
 // begins reports whether the cells of a line begin a row: there is a number next to its
-// name, a cell was not drawn after the one above it, which had room for its first word,
-// or the cells are in columns that were empty.
+// name, two cells were not drawn after those above them, or one whose first word had
+// room there, or all are in columns that were empty.
 func (g *grid) begins(above, row []line, gap float64) bool {
 	if row[0].text != "" && slices.ContainsFunc(row[1:], isNumber) {
 		return true
 	}
-	shared := false
-	limit := g.right // of the cell, from right to left
+	shared, apart := 0, 0 // columns
+	limit := g.right      // of the cell, from right to left
 	for i, c := range slices.Backward(row) {
 		up := above[i]
 		if c.text != "" && up.text != "" {
-			if shared = true; (g.byColumn || c.drawn != up.last+1) && up.hasRoom(c, limit) {
+			after := c.drawn == up.last+1
+			if shared++; !after {
+				apart++
+			}
+			if (g.byColumn || !after) && up.hasRoom(c, limit) {
 				return true
 			}
 		}
@@ -259,7 +268,7 @@ func (g *grid) begins(above, row []line, gap float64) bool {
 			limit = g.columns[i] - pieceGap*row[i].size
 		}
 	}
-	return !shared && gap > 0.9
+	return apart > 1 || shared == 0 && gap > 0.9
 }
 
 // hasRoom reports whether the first word of the next line would end before a limit.
