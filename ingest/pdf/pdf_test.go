@@ -108,6 +108,46 @@ func TestRowsReadTables(t *testing.T) {
 	}
 }
 
+// Rows are told apart by the order of drawing, however close they are, and two tables
+// next to each other are read one after the other.
+func TestRowsByDrawing(t *testing.T) {
+	tests := []struct {
+		name string
+		in   []line // as they are drawn
+		want []string
+	}{
+		{"row by row", []line{
+			text(50, 700, "Insured name"), text(120, 700, "Ann Osborne"), text(50, 688, "Claim"), text(120, 688, "SF/A"),
+			text(50, 664, "Policy"), text(120, 664, "L-B"),
+		}, []string{"Insured name | Ann Osborne", "Claim | SF/A", "Policy | L-B"}},
+		{"column by column", []line{
+			text(50, 700, "Vessel"), text(50, 688, "Owner"), text(50, 664, "Port"),
+			text(120, 700, "Gull"), text(120, 688, "Bo Lind"), text(120, 664, "Velmere"),
+		}, []string{"Vessel | Gull", "Owner | Bo Lind", "Port | Velmere"}},
+		{"cell by cell", []line{
+			text(50, 700, "Chair"), text(50, 688, "Ann"), text(120, 700, "Clerk"), text(120, 688, "Bo"),
+			text(50, 660, "Cook"), text(50, 648, "Cy"), text(120, 660, "Mate"), text(120, 648, "Di"),
+		}, []string{"Chair Ann | Clerk Bo", "Cook Cy | Mate Di"}},
+		{"narrow gaps", []line{
+			text(50, 700, "Boat"), text(84, 700, "Rate"), text(114, 700, "Notes"),
+			text(50, 680, "Atlas"), text(84, 680, "12"), text(114, 680, "with power"),
+		}, []string{"Boat | Rate | Notes", "Atlas | 12 | with power"}},
+		{"next to each other", []line{
+			text(50, 700, "Name:"), text(120, 700, "Ann"), text(50, 688, "Port:"), text(120, 688, "Velmere"), text(50, 676, "Flag:"),
+			text(300, 694, "Terms:"), text(370, 694, "cash"), text(300, 682, "Share:"), text(370, 682, "ten"),
+		}, []string{"Name: | Ann", "Port: | Velmere", "Flag:", "Terms: | cash", "Share: | ten"}},
+	}
+	for _, tt := range tests {
+		for i := range tt.in {
+			tt.in[i].drawn, tt.in[i].last = i, i
+		}
+		byTop(tt.in)
+		if got := texts(rows(tt.in)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q", tt.name, got)
+		}
+	}
+}
+
 // The numbers of lines in a margin are found; those of a table's rows have a name
 // above them, and other text may be at their place.
 func TestWithoutNumbers(t *testing.T) {

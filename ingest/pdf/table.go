@@ -52,7 +52,10 @@ func rows(in []line) []line {
 // aligned reports whether cells that are close to each other begin where those of the
 // next line do, of the next two if there are only two.
 func aligned(row []line, after [][]line) bool {
-	most := 2 - len(row)/3
+	most := 1
+	if len(row) == 2 {
+		most = 2
+	}
 	if len(row) < 2 || len(row) > maxCells || len(after) < most {
 		return false
 	}
@@ -251,17 +254,21 @@ func (g *grid) begins(above, row []line, gap float64) bool {
 	if row[0].text != "" && slices.ContainsFunc(row[1:], isNumber) {
 		return true
 	}
+	if allBold(above) && allBold(row) {
+		return false // names of columns in two lines
+	}
 	shared, apart := 0, 0 // columns
 	limit := g.right      // of the cell, from right to left
 	for i, c := range slices.Backward(row) {
 		up := above[i]
 		if c.text != "" && up.text != "" {
+			shared++
 			after := c.drawn == up.last+1
-			if shared++; !after {
-				apart++
-			}
-			if (g.byColumn || !after) && up.hasRoom(c, limit) {
+			switch same := math.Abs(c.size-up.size) < 0.15*c.size; { // else a label above its value
+			case same && (g.byColumn || !after) && up.hasRoom(c, limit):
 				return true
+			case same && !after:
+				apart++
 			}
 		}
 		if c.text != "" || up.text != "" {
