@@ -424,7 +424,12 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 		}
 	}
 	var passages []retrieve.Passage
+	read := map[string]bool{}
 	for _, d := range ids {
+		if d.Digest != "" && read[d.Format+d.Digest] {
+			continue // a copy
+		}
+		read[d.Format+d.Digest] = true
 		doc, err := a.catalog.document(ctx, d.ID, "document")
 		if errors.Is(err, retrieve.ErrNotFound) && r.Document == "" {
 			continue // removed since it was listed
@@ -432,7 +437,14 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 		if err != nil {
 			return nil, err
 		}
-		passages = append(passages, retrieve.Passages(doc, ingest.Split(doc))...)
+		copies, err := a.catalog.copies(ctx, doc)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range retrieve.Passages(doc, ingest.Split(doc)) {
+			p.AlsoIn = copies
+			passages = append(passages, p)
+		}
 	}
 	if len(passages) == 0 {
 		return nil, problem(http.StatusNotFound, "nothing_to_summarize", "no document of that collection or filter has text")

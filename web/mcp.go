@@ -361,22 +361,23 @@ type mcpFound struct {
 
 // An mcpPassage is a passage that was found.
 type mcpPassage struct {
-	ID       string  `json:"id"`
-	Document string  `json:"document"`
-	Title    string  `json:"title"`
-	Heading  string  `json:"heading,omitempty"`
-	Page     int     `json:"page,omitempty"`
-	Start    int     `json:"start" jsonschema:"first byte in the document's text"`
-	End      int     `json:"end" jsonschema:"the byte after the last"`
-	Score    float64 `json:"score" jsonschema:"how near it is to the question, 0 to 1; comparable within one search only"`
-	Text     string  `json:"text"`
-	Link     string  `json:"link,omitempty"`
-	Resource string  `json:"resource" jsonschema:"the URI of the document among the resources"`
+	ID       string   `json:"id"`
+	Document string   `json:"document"`
+	AlsoIn   []string `json:"also_in,omitempty" jsonschema:"other documents with equal files"`
+	Title    string   `json:"title"`
+	Heading  string   `json:"heading,omitempty"`
+	Page     int      `json:"page,omitempty"`
+	Start    int      `json:"start" jsonschema:"first byte in the document's text"`
+	End      int      `json:"end" jsonschema:"the byte after the last"`
+	Score    float64  `json:"score" jsonschema:"how near it is to the question, 0 to 1; comparable within one search only"`
+	Text     string   `json:"text"`
+	Link     string   `json:"link,omitempty"`
+	Resource string   `json:"resource" jsonschema:"the URI of the document among the resources"`
 }
 
 func passageFor(ctx context.Context, p retrieve.Passage) mcpPassage {
-	out := mcpPassage{ID: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, Start: p.Start, End: p.End,
-		Score: p.Score, Text: p.Text, Resource: resourceOf(p.Document)}
+	out := mcpPassage{ID: p.ID, Document: p.Document, AlsoIn: p.AlsoIn, Title: p.Title, Heading: p.Heading, Page: p.Page, Start: p.Start,
+		End: p.End, Score: p.Score, Text: p.Text, Resource: resourceOf(p.Document)}
 	if base := mcpRequestFrom(ctx).base; base != "" {
 		out.Link = Link(base, p.Document, p.Start, p.End)
 	}

@@ -354,23 +354,6 @@ func TestCollectionsOfKeys(t *testing.T) {
 	}
 }
 
-// TestAlsoIn checks that a document names its copies that the caller may see.
-func TestAlsoIn(t *testing.T) {
-	k := newSharedServer(t)
-	for secret, want := range map[string][]string{
-		k.ring.make(t, "all", nil): {"shut/known.pdf", "shut/CANARYPATH.pdf", "uploads/known.pdf"},
-		k.ring.make(t, "limited", func(key *retrieve.Key) { key.Collections = []string{"open"} }): nil,
-	} {
-		var got struct {
-			AlsoIn []string `json:"also_in"`
-		}
-		w := k.send(t, "GET", "/api/documents/open/guide.pdf", "", "Authorization: Bearer "+secret)
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || !slices.Equal(got.AlsoIn, want) {
-			t.Errorf("%q, %v, want %q", got.AlsoIn, err, want)
-		}
-	}
-}
-
 // TestNobodyReachesNothing checks that a context without a key, such as that of a
 // public route, reaches no document.
 func TestNobodyReachesNothing(t *testing.T) {

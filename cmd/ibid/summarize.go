@@ -303,7 +303,17 @@ func (w *inputText) Known(context.Context, ingest.Root) (map[string]ingest.Store
 	return nil, nil
 }
 
+// Replace adds a document. A copy of one is a name of its passages.
 func (w *inputText) Replace(_ context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
+	known := false
+	for i := range w.passages {
+		if p := &w.passages[i]; p.Digest == doc.Digest && p.Format == doc.Format {
+			p.AlsoIn, known = append(p.AlsoIn, doc.ID), true
+		}
+	}
+	if known {
+		return nil
+	}
 	w.passages = append(w.passages, retrieve.Passages(doc, chunks)...)
 	return nil
 }

@@ -65,9 +65,7 @@ func (f *file) embedded(each func(part, name string, content []byte) error) erro
 			content = nil
 		case bytes.HasPrefix(content, []byte(compound.Magic)):
 			name, content = unwrap(name, content)
-		case path.Ext(name) == ".bin": // of a control or a macro
-			content = nil
-		case path.Ext(name) == "":
+		case path.Ext(name) == "", path.Ext(name) == ".bin": // or of a control or a macro
 			name, content = withEnding(name, content)
 		}
 		if err := each(part, name, content); err != nil {
@@ -158,6 +156,15 @@ func (f *file) noteEmbedded() {
 		}
 		return nil
 	})
+	for _, part := range f.names {
+		if strings.Contains(part, "/ctrlprops/") || strings.Contains(part, "/activex/") && path.Ext(part) == ".xml" {
+			_ = f.find(part, func(_ *xmlReader, e element) { // a damaged one has no value
+				if kind := attr(e, "objectType"); kind != "" && kind != "Button" && kind != "Label" && kind != "GBox" || e.Name.Local == "ocx" {
+					f.left[fields]++
+				}
+			})
+		}
+	}
 	if len(names) > 0 {
 		f.note("%s", NotRead(names))
 	}

@@ -10,7 +10,12 @@ import (
 // pages reads slides.
 func (o *odfReader) pages(x *xmlReader) {
 	x.each(func(e element) {
-		if e.Name.Local != "page" {
+		switch e.Name.Local {
+		case "header-decl", "footer-decl":
+			o.heads = append(o.heads, []Block{{Text: x.text()}})
+			return
+		case "page":
+		default:
 			return
 		}
 		o.page++
@@ -21,14 +26,14 @@ func (o *odfReader) pages(x *xmlReader) {
 		do = func(e element) {
 			switch e.Name.Local {
 			case "notes":
-				x.each(func(e element) {
-					if attr(e, "class") == "notes" {
-						o.blocks(x, odfPlace{}, func(b Block) { notes = append(notes, b) })
-					}
-				})
+				x.each(func(e element) { notes = append(notes, o.shape(x, e).blocks...) })
 			case "g", "a":
 				x.each(do)
-			case "annotation", "forms", "animations", "par", "event-listeners":
+			case "annotation":
+				shapes = append(shapes, shape{blocks: []Block{o.annotation(x)}})
+			case "forms":
+				o.form(x, func(b Block) { shapes = append(shapes, shape{blocks: []Block{b}}) })
+			case "animations", "par", "event-listeners":
 			default:
 				if sh := o.shape(x, e); attr(e, "placeholder") != "true" {
 					shapes = append(shapes, sh)
@@ -81,6 +86,8 @@ func (o *odfReader) sheets(x *xmlReader) {
 				n = min(n+repeats, maxSheetRows)
 			case "shapes":
 				o.blocks(x, odfPlace{}, func(b Block) { after = append(after, b) })
+			case "forms":
+				o.form(x, func(b Block) { after = append(after, b) })
 			case "table-row-group", "table-rows", "table-header-rows":
 				x.each(do)
 			}

@@ -39,7 +39,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 		case "tracked-changes":
 			x.find(func(e element) {
 				if e.Name.Local == "deletion" {
-					o.deleted++
+					o.left[deletions]++
 				}
 			})
 		case "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
@@ -149,6 +149,8 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 			text.WriteByte('\t')
 		case "line-break":
 			text.WriteByte('\n')
+		case "fieldmark":
+			text.WriteString(field(x, e))
 		case "note":
 			after(o.footnote(x, e))
 		case "frame", "custom-shape", "rect", "ellipse", "g", "line", "caption", "text-box", "list", "table":

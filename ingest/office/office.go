@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -51,16 +52,24 @@ type file struct {
 	*archive
 	out     func(Block)
 	meta    func(key, value string)
-	size    int64    // in bytes
-	made    int64    // bytes of text, with an overhead for each piece
-	held    int      // cells and paragraphs that are not written yet
-	below   int      // 1 when all headings are below the title
-	deleted int      // deletions among tracked changes
-	symbols int      // characters of symbol fonts whose meaning is not known
-	heads   []string // headers and footers so far
-	box     string   // of the content control that is read; it replaces its sign
+	size    int64          // in bytes
+	made    int64          // bytes of text, with an overhead for each piece
+	held    int            // cells and paragraphs that are not written yet
+	below   int            // 1 when all headings are below the title
+	left    map[string]int // how often something is not read
+	heads   []string       // headers and footers so far
+	box     string         // of the content control that is read; it replaces its sign
 	partial []string
 }
+
+// What is counted and not read.
+const (
+	deletions = "deletions of tracked changes are left out"
+	signs     = "signs of symbol fonts are left out"
+	fields    = "values of form fields are not read"
+	charts    = "charts are not read"
+	objects   = "embedded objects are not read"
+)
 
 // Read reads a file of any supported format, recognised by its content. It passes
 // its text in reading order to out, and its metadata to meta under keys of front
@@ -69,7 +78,7 @@ type file struct {
 // what of the file could not be read. The error is an [*OldError] for formats that
 // are not supported.
 func Read(data []byte, out func(Block), meta func(key, value string)) (partial []string, err error) {
-	f := &file{archive: &archive{}, out: out, meta: meta, size: int64(len(data))}
+	f := &file{archive: &archive{}, out: out, meta: meta, size: int64(len(data)), left: map[string]int{}}
 	read, err := f.reader(data)
 	if err == nil {
 		err = read()
@@ -85,11 +94,8 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 		return nil, f.over
 	}
 	f.noteEmbedded()
-	if f.deleted > 0 {
-		f.note("deletions of tracked changes are left out: %d", f.deleted)
-	}
-	if f.symbols > 0 {
-		f.note("signs of symbol fonts are left out: %d", f.symbols)
+	for _, what := range slices.Sorted(maps.Keys(f.left)) {
+		f.note("%s: %d", what, f.left[what])
 	}
 	return f.partial, nil
 }
@@ -183,7 +189,9 @@ func (f *file) compound(data []byte) error {
 	if err != nil {
 		return err
 	}
-	f.noteObjects(len(root.Folder("ObjectPool").Names("_")) + len(root.Names("MBD")))
+	if n := len(root.Folder("ObjectPool").Names("_")) + len(root.Names("MBD")); n > 0 {
+		f.left[objects] = n
+	}
 	switch {
 	case root.Has("EncryptedPackage"), root.Has("EncryptionInfo"):
 		return errors.New("it is protected with a password: save it without one")
@@ -197,13 +205,6 @@ func (f *file) compound(data []byte) error {
 		return f.oldSlides(root)
 	}
 	return &OldError{"it is in a format of office programs before 97, which is not supported: save it as .docx, .xlsx or .pptx"}
-}
-
-// noteObjects records that files embedded in an old document are not read.
-func (f *file) noteObjects(n int) {
-	if n > 0 {
-		f.note("%s", NotRead([]string{fmt.Sprintf("%d embedded objects", n)}))
-	}
 }
 
 // mainPart finds the part of an Office Open XML package that is the document.

@@ -134,8 +134,11 @@ func (f *file) oldSheets(root compound.Folder) error {
 		at := r.number(4)
 		kind := r.number(2) >> 8
 		name := cmp.Or(r.text(1), "Sheet"+strconv.Itoa(i+1))
-		if kind == 0 { // no chart or macro
+		switch kind {
+		case 0:
 			b.oldSheet(name, stream, at)
+		case 2:
+			f.left[charts]++
 		}
 		if f.over != nil {
 			return f.over
@@ -159,7 +162,9 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 			}
 		}
 		if r.kind == xlsBegin {
-			depth++
+			if depth++; depth == 2 {
+				b.left[charts]++
+			}
 		} else if r.kind == xlsEnd {
 			if depth--; depth <= 0 {
 				break
@@ -215,7 +220,10 @@ func (o *oldRest) add(b *workbook, r *xlsRecord) {
 	case xlsHeader, xlsFooter:
 		o.blocks = append(o.blocks, b.printed(r.text(2))...)
 	case xlsObject:
-		r.at = 6
+		r.at = 4
+		if kind := r.number(2); kind == 0x0b || kind == 0x0c || kind == 0x12 { // boxes, radio buttons and lists
+			b.left[fields]++
+		}
 		o.object = r.number(2)
 	case xlsTextBox:
 		if text := textBox(r); text != "" {

@@ -16,6 +16,8 @@ const (
 	pptLatin     = 4008
 	pptComment   = 12000
 	pptString    = 4026
+	pptHeads     = 4057 // header and footer of a slide
+	pptShown     = 4058 // which of them are shown
 	pptSlideList = 4080
 	pptObject    = 4113
 	pptEdit      = 4085
@@ -85,13 +87,11 @@ func (f *file) oldSlides(root compound.Folder) error {
 			}
 		}
 	}
-	objects := 0
 	for _, place := range p.places {
 		if p.at(place).kind == pptObject {
-			objects++
+			f.left[objects]++
 		}
 	}
-	f.noteObjects(objects)
 	if p.slides == 0 {
 		return errors.New("it is damaged: it has no slides")
 	}
@@ -155,7 +155,7 @@ func (p *pptReader) slide(place cursor, notes bool) {
 		if r.kind == pptNotesOf && len(r.data) >= 4 {
 			id = r.number(4)
 			for _, sh := range p.shapes {
-				if sh.place == "notes" {
+				if sh.place == "notes" || sh.place == "" {
 					p.notes[id] = oneLine(p.notes[id] + " " + lineOf(sh.blocks))
 				}
 			}
@@ -179,6 +179,18 @@ func (p *pptReader) texts(data []byte, depth int) {
 				}
 			}
 			p.shapes = append(p.shapes, shape{blocks: []Block{{Text: "Comment: " + strings.Join(said, ": ")}}})
+		case r.kind == pptHeads:
+			shown := 0
+			for s := range pptRecords(r.data) {
+				switch {
+				case s.kind == pptShown:
+					s.at = 2
+					shown = s.number(2) >> 3
+				case s.kind == pptString && shown>>s.instance&1 == 1: // 1 and 2 are the header and the footer
+					blocks := p.running(runningHeads, []Block{{Text: compound.UTF16(s.data)}})
+					p.shapes = append(p.shapes, shape{place: "edge", blocks: blocks})
+				}
+			}
 		default:
 			p.texts(r.data, depth+1)
 		}

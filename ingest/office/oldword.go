@@ -17,6 +17,7 @@ import (
 const (
 	fibFlags      = 10
 	fibCounts     = 76 // of the characters of the text, notes, headers, macros, comments, endnotes, boxes
+	fibCharacters = 250
 	fibParagraphs = 258
 	fibPieces     = 418
 	fibLists      = 738
@@ -27,21 +28,29 @@ const (
 type oldWord struct {
 	flow
 	main, table []byte
-	runs        []wordRun
+	paragraphs  wordRuns
+	marked      wordRuns        // characters that are hidden or deleted
+	gone        int             // the place of the last deletion
 	fields      []bool          // of the fields around a character, whether their result has begun
 	label       string          // of the part: footnotes, comments
 	code        strings.Builder // of the last field
 	lists       numbering
 }
 
-// A wordRun has the properties of the paragraphs that end in a range of the file.
+// A wordRun has the properties of the paragraphs that end in a range of the file, or of
+// its characters.
 type wordRun struct {
 	start, end int
 	level      int // of a heading from 1; 0 for none
 	list       listRef
 	inTable    bool
 	rowEnds    bool
+	deleted    bool
+	hidden     bool
 }
+
+// wordRuns are runs in the order of the file.
+type wordRuns []wordRun
 
 // oldWord reads a document of Word 97 to 2003.
 func (f *file) oldWord(root compound.Folder) error {
@@ -59,7 +68,8 @@ func (f *file) oldWord(root compound.Folder) error {
 		return errors.New("it is protected with a password: save it without one")
 	}
 	d.table = root.Stream(map[bool]string{false: "0Table", true: "1Table"}[flags&0x200 != 0])
-	d.readRuns(d.part(fibParagraphs))
+	d.paragraphs = d.readRuns(d.part(fibParagraphs), 13)
+	d.marked = slices.DeleteFunc(d.readRuns(d.part(fibCharacters), 1), func(r wordRun) bool { return !r.deleted && !r.hidden })
 	d.readLists()
 	head.at = fibCounts
 	count := func() int { return int(int32(head.number(4))) }
@@ -139,48 +149,56 @@ func (d *oldWord) characters(in cursor) func(yield func(rune, int) bool) {
 	}
 }
 
-// readRuns reads the properties of paragraphs, from pages of 512 bytes.
-func (d *oldWord) readRuns(pages cursor) {
+// readRuns reads the properties of characters, whose entries have one byte, or of
+// paragraphs, from pages of 512 bytes.
+func (d *oldWord) readRuns(pages cursor, entry int) (runs wordRuns) {
 	const page = 512
 	n := (len(pages.data) - 4) / 8
 	pages.at = 4 * (n + 1)
 	for range max(n, 0) {
 		in := cursor{data: d.main, at: pages.number(4) * page}
 		p := cursor{data: in.bytes(page)}
-		if len(p.data) < page || len(d.runs) > maxEntries*10 {
+		if len(p.data) < page || len(runs) > maxEntries*10 {
 			continue
 		}
 		count := int(p.data[page-1])
-		for j := 0; j < count && 4*(count+1)+13*j < page; j++ {
+		for j := 0; j < count && 4*(count+1)+entry*j < page; j++ {
 			p.at = 4 * j
 			run := wordRun{start: p.number(4), end: p.number(4)}
-			p.at = 2 * int(p.data[4*(count+1)+13*j])
+			p.at = 2 * int(p.data[4*(count+1)+entry*j])
 			if p.at == 0 || p.at+4 > page {
 				continue
 			}
-			size := 2*p.number(1) - 1
-			if size < 0 {
-				size = 2 * p.number(1)
+			size := p.number(1)
+			if entry > 1 {
+				if size = 2*size - 1; size < 0 {
+					size = 2 * p.number(1)
+				}
+				if style := p.number(2); style >= 1 && style <= listLevels { // the first ones are those of headings
+					run.level = style
+				}
+				size -= 2
 			}
 			run.read(p.bytes(size))
-			d.runs = append(d.runs, run)
+			runs = append(runs, run)
 		}
 	}
-	slices.SortFunc(d.runs, func(a, b wordRun) int { return cmp.Compare(a.start, b.start) })
+	slices.SortFunc(runs, func(a, b wordRun) int { return cmp.Compare(a.start, b.start) })
+	return runs
 }
 
-// read reads the style and the properties of a paragraph. The first styles are
-// those of headings.
+// read reads properties.
 func (r *wordRun) read(properties []byte) {
 	p := cursor{data: properties}
-	if style := p.number(2); style >= 1 && style <= listLevels {
-		r.level = style
-	}
 	for p.at+3 <= len(p.data) {
 		code := p.number(2)
 		value := int(p.data[p.at])
 		size := []int{1, 1, 2, 4, 2, 2, 1 + value, 3}[code>>13] // the seventh is of variable size
 		switch operand := (cursor{data: p.bytes(size)}); code {
+		case 0x0800:
+			r.deleted = value == 1
+		case 0x083c:
+			r.hidden = value == 1
 		case 0x2416:
 			r.inTable = value == 1
 		case 0x2417: // the end of a row
@@ -271,13 +289,14 @@ func oldLevel(in *cursor) listLevel {
 	return level
 }
 
-func (d *oldWord) runAt(place int) wordRun {
-	i, found := slices.BinarySearchFunc(d.runs, place, func(r wordRun, at int) int { return cmp.Compare(r.start, at) })
+// at returns the run of a place in the file.
+func (all wordRuns) at(place int) wordRun {
+	i, found := slices.BinarySearchFunc(all, place, func(r wordRun, at int) int { return cmp.Compare(r.start, at) })
 	if !found {
 		i--
 	}
-	if i >= 0 && place < d.runs[i].end {
-		return d.runs[i]
+	if i >= 0 && place < all[i].end {
+		return all[i]
 	}
 	return wordRun{}
 }
@@ -295,6 +314,8 @@ func (d *oldWord) add(c rune, place int) {
 		if code, ok := strings.CutPrefix(d.code.String(), "EQ "); ok && !d.fields[n-1] {
 			d.text.WriteString(oneLine(equationCodes.ReplaceAllString(code, " ")))
 			d.code.Reset()
+		} else if strings.HasPrefix(code, "FORMCHECKBOX") || strings.HasPrefix(code, "FORMDROPDOWN") {
+			d.left[fields]++
 		}
 		d.fields = d.fields[:n-1]
 	case slices.Contains(d.fields, false):
@@ -302,9 +323,9 @@ func (d *oldWord) add(c rune, place int) {
 			d.code.WriteRune(c)
 		}
 	case c == '\r' || c == '\f':
-		d.end(d.runAt(place))
+		d.end(d.paragraphs.at(place))
 	case c == 7:
-		if d.runAt(place).rowEnds {
+		if d.paragraphs.at(place).rowEnds {
 			d.endRow()
 		} else {
 			d.endCell()
@@ -314,7 +335,14 @@ func (d *oldWord) add(c rune, place int) {
 	case c == 0x1e:
 		d.text.WriteByte('-')
 	case c >= ' ' || c == '\t':
-		d.text.WriteRune(c)
+		run := d.marked.at(place)
+		if run.deleted && run.start != d.gone {
+			d.gone = run.start
+			d.left[deletions]++
+		}
+		if !run.deleted && !run.hidden {
+			d.text.WriteRune(c)
+		}
 	}
 }
 

@@ -56,9 +56,10 @@ type rtfReader struct {
 	inTable bool
 	heads   map[int]int // outline levels of styles
 	style   int
-	objects int
-	body    string     // its text before a header, a footer or a marker
-	edges   [][]string // label and text of headers and footers
+	body    string     // its text before a header, a footer, a description or a marker
+	edges   [][]string // label and text of headers, footers and pictures
+	// described is whether the next value of a property describes a picture.
+	described bool
 }
 
 // rtf reads a text in Rich Text Format.
@@ -72,9 +73,16 @@ func (f *file) rtf(data []byte) error {
 	r.end("par")
 	r.writeRows()
 	for _, edge := range r.edges {
-		r.flow.write(r.running(edge[0], []Block{{Text: edge[1]}})...)
+		blocks := []Block{{Text: edge[1]}}
+		if edge[0] == "Picture" {
+			b, ok := picture(edge[1])
+			if !ok {
+				continue
+			}
+			blocks = []Block{b}
+		}
+		r.flow.write(r.running(edge[0], blocks)...)
 	}
-	r.noteObjects(r.objects)
 	return f.over
 }
 
@@ -205,9 +213,9 @@ func (r *rtfReader) word(word string, n int, given bool) {
 		switch {
 		case r.state.skip:
 		case word == "deleted":
-			r.deleted++
+			r.left[deletions]++
 		case word == "object":
-			r.objects++
+			r.left[objects]++
 		}
 		r.state.skip = true
 		return
@@ -275,6 +283,10 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		if !r.state.label {
 			r.level, r.inList, r.depth, r.inTable = 0, false, 0, false
 		}
+	case "fftype": // a box or a list; the text of others is in the document
+		if n > 0 {
+			r.left[fields]++
+		}
 	case "ilvl":
 		r.depth = min(max(n, 0), listLevels-1)
 	case "listtext", "pntext":
@@ -285,6 +297,15 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		}
 	case "intbl":
 		r.inTable = true
+	case "sn":
+		r.described = strings.HasPrefix(r.src[r.at:], "wzDescription")
+	case "sv":
+		if r.described && r.state.edge == "" {
+			r.flush()
+			r.state.skip, r.state.edge, r.body = false, "Picture", r.text.String()
+			r.text.Reset()
+		}
+		r.described = false
 	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
 		r.flush()
 		if r.state.edge == "" && !r.state.skip {

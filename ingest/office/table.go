@@ -73,7 +73,7 @@ func (t *tableReader) inRow(e element) {
 				t.row = append(t.row, cell{span: min(number(e, "val", 1), maxColumns)})
 			case "del":
 				t.gone = true
-				t.f.deleted++
+				t.f.left[deletions]++
 			}
 		})
 	case "tc", "table-cell", "covered-table-cell":

@@ -10,7 +10,7 @@ import (
 // word reads a text document (docx, docm, dotx, dotm).
 func (f *file) word(main string) error {
 	title := f.properties()
-	d := &wordReader{linkedPart: f.linkedPart(main), notes: map[noteKey]note{}}
+	d := &wordReader{linkedPart: f.linkedPart(main), notes: map[noteKey]note{}, written: map[string]int{}}
 	if at := related(d.relations, "styles"); len(at) > 0 {
 		d.styles = f.wordStyles(at[0])
 	}
@@ -58,6 +58,8 @@ type wordReader struct {
 	styles styles
 	lists  numbering
 	notes  map[noteKey]note
+	// written is how many notes of each kind are in the text so far.
+	written map[string]int
 }
 
 type noteKey struct{ label, id string }
@@ -94,7 +96,8 @@ func (d *wordReader) noteBlocks(key noteKey) []Block {
 	case n.author != "":
 		name += " (" + n.author + ")"
 	case key.label != "comment":
-		name += " " + key.id
+		d.written[key.label]++
+		name += " " + strconv.Itoa(d.written[key.label])
 	}
 	pictures := notesIn(n.blocks)
 	if text := lineOf(n.blocks); text != "" {
@@ -110,7 +113,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 	do = func(e element) {
 		switch e.Name.Local {
 		case "del":
-			d.deleted++
+			d.left[deletions]++
 		case "Fallback", "moveFrom", "background", "pPr", "rPr", "tblPr":
 		case "p":
 			d.paragraph(x, out)
@@ -164,22 +167,29 @@ func checkbox(checked bool) string {
 
 // field returns the value of a form field of Word before 2007: a box, or the entry
 // chosen from a list.
-func field(x *xmlReader) string {
+func field(x *xmlReader, e element) string {
 	box, list, chosen, given := "", []string(nil), 0, false
+	if strings.HasSuffix(attr(e, "type"), "FORMCHECKBOX") {
+		box = checkbox(false)
+	}
 	x.find(func(e element) {
-		switch value := attr(e, "val"); e.Name.Local {
+		name, value := e.Name.Local, attr(e, "val")
+		if name == "param" { // of OpenDocument
+			name, value = attr(e, "name"), attr(e, "value")
+		}
+		switch name {
 		case "checkBox":
 			box = checkbox(false)
-		case "default", "checked", "result": // a default is replaced by the others
-			if given && e.Name.Local == "default" {
+		case "default", "checked", "result", "Checkbox_Checked", "Dropdown_Selected": // a default is replaced by the others
+			if given && name == "default" {
 				return
 			}
-			given = e.Name.Local != "default"
+			given = name != "default"
 			if box != "" {
-				box = checkbox(on(e))
+				box = checkbox(isOn(value))
 			}
-			chosen = number(e, "val", 0)
-		case "listEntry":
+			chosen, _ = strconv.Atoi(value) // a truth value is no place in a list
+		case "listEntry", "Dropdown_ListEntry":
 			list = append(list, value)
 		}
 	})
@@ -209,7 +219,7 @@ func (f *file) symbol(font, code string) string {
 	if err == nil && n >= ' ' && (n < 0xe000 || n >= 0xf900) { // not of a font's own
 		return string(rune(n))
 	}
-	f.symbols++
+	f.left[signs]++
 	return ""
 }
 
@@ -292,7 +302,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	case "r":
 		d.run(x, p)
 	case "ffData":
-		p.text.WriteString(field(x))
+		p.text.WriteString(field(x, e))
 	case "sym":
 		sign := d.box
 		if sign == "" {
@@ -331,7 +341,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	case "docPr", "chart", "relIds":
 		p.after = append(p.after, d.drawn(e)...)
 	case "del":
-		d.deleted++
+		d.left[deletions]++
 	case "Fallback", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
 	default:
 		x.each(all)

@@ -195,9 +195,12 @@ func number(e element, name string, other int) int {
 	return n
 }
 
-// on reports whether a switch element is on: its value is not a no.
-func on(e element) bool {
-	switch attr(e, "val") {
+// on reports whether a switch element is on.
+func on(e element) bool { return isOn(attr(e, "val")) }
+
+// isOn reports whether the value of a switch is not a no.
+func isOn(value string) bool {
+	switch value {
 	case "0", "false", "off", "none":
 		return false
 	}
