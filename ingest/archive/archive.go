@@ -105,7 +105,7 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 	if isLimit(err) {
 		return nil, err
 	}
-	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Archive && w.deep > 1 && e.Failed == w.tooDeep() }); i >= 0 {
+	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Archive && w.deep > 1 && e.Failed == w.deepReason() }); i >= 0 {
 		entries[i].Failed += fmt.Sprintf("; and %d more", w.deep-1)
 	}
 	return entries, err
@@ -146,7 +146,7 @@ type walker struct {
 	limits  Limits
 	holder  Holder
 	entries int
-	deep    int // archives that were too deep, of which the first is visited
+	deep    int // archives and files that were too deep, of which the first is visited
 	// Bytes that were unpacked, and those of the content of files.
 	unpacked, content counter
 	only              map[string]bool // unless nil, the paths of the files to visit and of their parents
@@ -273,8 +273,17 @@ func (w *walker) visitHolder(e Entry, content io.Reader, at place) error {
 	if err := w.visit(e, bytes.NewReader(data)); err != nil {
 		return err
 	}
-	if at.depth >= w.limits.Depth || int64(len(data)) > w.limits.FileBytes {
+	switch {
+	case int64(len(data)) > w.limits.FileBytes:
 		return nil
+	case at.depth >= w.limits.Depth:
+		return w.holder.Files(e.Path, data, func(name string, _ []byte) error {
+			clean, ok := cleanName(name)
+			if !ok {
+				return nil
+			}
+			return w.tooDeep(Entry{Path: e.Path + "/" + clean})
+		})
 	}
 	return w.walkHolder(e.Path, data, place{prefix: e.Path + "/", depth: at.depth + 1})
 }
@@ -285,11 +294,7 @@ const maxPath = 1024
 func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	e.Archive = true
 	if at.depth >= w.limits.Depth {
-		e.Failed = w.tooDeep()
-		if w.deep++; w.deep > 1 { // a bomb has thousands
-			return nil
-		}
-		return w.visit(e, nil)
+		return w.tooDeep(e)
 	}
 	data, err := w.contentOf(&e, content)
 	if err != nil {
@@ -315,8 +320,17 @@ func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	return nil
 }
 
-func (w *walker) tooDeep() string {
-	return fmt.Sprintf("an archive in an archive, more than %d deep: unpack it", w.limits.Depth)
+// tooDeep visits the first file that is in too many others: a bomb has thousands.
+func (w *walker) tooDeep(e Entry) error {
+	if w.deep++; w.deep > 1 {
+		return nil
+	}
+	e.Archive, e.Failed = true, w.deepReason()
+	return w.visit(e, nil)
+}
+
+func (w *walker) deepReason() string {
+	return fmt.Sprintf("in other archives or mails, more than %d deep: unpack it", w.limits.Depth)
 }
 
 // cleanName returns the path of an entry below the archive, without drives,

@@ -238,9 +238,12 @@ func TestLimits(t *testing.T) {
 				text: string(random)}),
 			"error: more than 4 MB would come out of it"},
 		{"large.tar", tarred(t, packed{name: "a.md", text: strings.Repeat(string(random), 3) + "x"}), "a.md 3145729"},
-		{"nested.zip", nested, "a.zip/a.zip/a.zip 282 failed: an archive in an archive, more than 3 deep: unpack it"},
+		{"nested.zip", nested, "a.zip/a.zip/a.zip 282 failed: in other archives or mails, more than 3 deep: unpack it"},
+		{"held.zip", zipped(t, packed{name: "a.zip", text: string(zipped(t, packed{name: "a.zip",
+			text: string(zipped(t, packed{name: "a.lines", text: "b.md One.\nc.md Two."}))}))}),
+			"a.zip/a.zip/a.lines 19\na.zip/a.zip/a.lines/b.md 0 failed: in other archives or mails, more than 3 deep: unpack it; and 1 more"},
 		{"two.zip", zipped(t, packed{name: "a.zip", text: string(nested)}, packed{name: "b.zip", text: string(nested)}),
-			"a.zip/a.zip/a.zip 365 failed: an archive in an archive, more than 3 deep: unpack it; and 1 more"},
+			"a.zip/a.zip/a.zip 365 failed: in other archives or mails, more than 3 deep: unpack it; and 1 more"},
 	} {
 		if got := strings.Join(look(tt.name, tt.data, limits), "\n"); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

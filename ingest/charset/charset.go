@@ -36,8 +36,13 @@ func Decode(data []byte, declared string) (string, error) {
 	}
 	if enc == nil {
 		text := string(data)
-		if was, whole, found := misread(text); found && whole {
-			text = was // it was saved in the wrong encoding
+		// It may have been saved in the wrong encoding, and more than once.
+		for least := leastMisread; ; least = 2 {
+			was, whole, found := misread(text, least)
+			if !found || !whole {
+				break
+			}
+			text = was
 		}
 		return textual(text)
 	}

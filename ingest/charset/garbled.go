@@ -28,7 +28,7 @@ func withoutData(text string) string {
 func Garbled(text string) bool {
 	const enough = 60
 	sample := withoutData(text[:min(len(text), sampleBytes)])
-	if _, _, is := misread(sample); is || strange(sample) {
+	if _, _, is := misread(sample, leastMisread); is || strange(sample) {
 		return true
 	}
 	var visible, known, private, words, breaks int

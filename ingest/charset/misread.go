@@ -38,15 +38,15 @@ func inChars(chars *charmap.Charmap) misreading {
 }
 
 // misread reports whether the characters beyond ASCII of a text are those of UTF-8
-// that was read in another encoding, and returns the text as it was. It is whole
-// where nothing is lost of it.
-func misread(text string) (was string, whole, found bool) {
+// that was read in another encoding, at least so many, and returns the text as it was.
+// It is whole where nothing is lost of it.
+func misread(text string, least int) (was string, whole, found bool) {
 	sample := text[:min(len(text), sampleBytes)]
 	if strings.IndexFunc(sample, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
 		return text, true, false
 	}
 	for _, m := range misreadings {
-		if _, good, bad := m.reread(sample); good >= leastMisread && good > bad {
+		if _, good, bad := m.reread(sample); good >= least && good > bad {
 			was, good, bad = m.reread(text)
 			return was, bad*10 < good, true
 		}

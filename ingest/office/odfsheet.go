@@ -21,6 +21,7 @@ func (o *odfReader) pages(x *xmlReader) {
 		o.page++
 		o.write(Block{Kind: Page, Level: o.page})
 		var shapes []shape
+		var values shape // of its forms
 		var notes []Block
 		var do func(e element)
 		do = func(e element) {
@@ -32,7 +33,7 @@ func (o *odfReader) pages(x *xmlReader) {
 			case "annotation":
 				shapes = append(shapes, shape{blocks: []Block{o.annotation(x)}})
 			case "forms":
-				o.form(x, func(b Block) { shapes = append(shapes, shape{blocks: []Block{b}}) })
+				o.form(x, func(b Block) { values.blocks = append(values.blocks, b) })
 			case "animations", "par", "event-listeners":
 			default:
 				if sh := o.shape(x, e); attr(e, "placeholder") != "true" {
@@ -41,7 +42,7 @@ func (o *odfReader) pages(x *xmlReader) {
 			}
 		}
 		x.each(do)
-		o.writeShapes(o.page, shapes)
+		o.writeShapes(o.page, append(shapes, values))
 		o.writeNotes(notes)
 	})
 }

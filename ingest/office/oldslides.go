@@ -106,6 +106,7 @@ type pptReader struct {
 	notes    map[int]string // by slide
 	slides   int
 	shapes   []shape // of the current slide
+	edges    []Block // its header and footer
 	kind     int     // of the next text
 }
 
@@ -145,7 +146,8 @@ func (p *pptReader) slide(place cursor, notes bool) {
 	if !notes {
 		p.slides++
 		p.write(Block{Kind: Page, Level: p.slides})
-		p.writeShapes(p.slides, p.shapes)
+		p.writeShapes(p.slides, append(p.shapes, shape{blocks: p.edges}))
+		p.edges = nil
 		if note := p.notes[id]; note != "" {
 			p.write(Block{Text: "Notes: " + note})
 		}
@@ -187,8 +189,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 					s.at = 2
 					shown = s.number(2) >> 3
 				case s.kind == pptString && shown>>s.instance&1 == 1: // 1 and 2 are the header and the footer
-					blocks := p.running(runningHeads, []Block{{Text: compound.UTF16(s.data)}})
-					p.shapes = append(p.shapes, shape{place: "edge", blocks: blocks})
+					p.edges = append(p.edges, p.running(runningHeads, []Block{{Text: compound.UTF16(s.data)}})...)
 				}
 			}
 		default:
