@@ -117,8 +117,9 @@ func keyPassages(doc *ingest.Document) []keyPassage {
 		for _, term := range retrieve.Terms(k.Text) {
 			k.terms[term] = true
 		}
-		if len(k.terms) < 5 || !strings.ContainsAny(k.Text[len(k.Text)-1:], ".!?") {
-			continue // no sentence
+		same := func(other keyPassage) bool { return other.Text == k.Text }
+		if len(k.terms) < 5 || !strings.ContainsAny(k.Text[len(k.Text)-1:], ".!?") || slices.ContainsFunc(all, same) {
+			continue // no sentence, or a sentence that is there
 		}
 		for term := range k.terms {
 			frequency[term]++
