@@ -88,11 +88,6 @@ func TestExtract(t *testing.T) {
 			"Sailing boat – Last tour: 19:00[1]",
 		},
 		{
-			"no row of another boat", "What is the harbour fee for the fishing boat?",
-			found{page("Harbour fees", "Boats and harbour fees.\n\nBoat: Rowing boat | Fee: 12\nBoat: Sailing boat | Fee: 45\n\nAsk about harbour fees at the office.")},
-			"Ask about harbour fees at the office.[1]",
-		},
-		{
 			"a row that a code names", "What is the hull of the harbour boat Teal made of?",
 			found{page("Harbour boats", "id: K2 | name: Dipper | built: 1998 | hull: oak\nid: K3 | name: Teal | built: 2001 | hull: steel")},
 			"id: K3; name: Teal; hull: steel[1]",
@@ -259,11 +254,6 @@ func TestExtract(t *testing.T) {
 			"Mira Holm <mira@example.com>, Mon, 3 Mar 2025 09:00:00 +0000:[1]\n\nThe harbour ferry leaves at 9:40 now.[1]",
 		},
 		{"no greeting before a mail's text", "When is the harbour crane shut?", thread[:1], "The harbour crane is shut from Monday.[1]"},
-		{
-			"no sentence to the reader where somebody did it", "Who lost a harbour key?",
-			found{page("Harbour keys", "If you lose a harbour key, your harbour key is blocked. The cook lost a harbour key in May.")},
-			"The cook lost a harbour key in May.[1]",
-		},
 		{"no signature", "Who is at the harbour crane office?", thread[:1], "The harbour crane is shut from Monday.[1]"},
 		{"the newest mail of a mailbox", "Is the harbour crane open?", thread, "The harbour crane is open again.[2]"},
 		{

@@ -7,7 +7,6 @@ import (
 	"unicode"
 
 	"ibid/ingest"
-	"ibid/retrieve"
 )
 
 // A cell is one of a table row, with the name of its column if it has one. Rows
@@ -166,96 +165,4 @@ func (d *Reading) askedOf(terms map[string]bool) (asked []string) {
 		}
 	}
 	return asked
-}
-
-// nameOf is the name of the thing that a row is of, "" where it has none or a long one.
-func nameOf(row string) string {
-	cells := cellsOf(row)
-	at := slices.IndexFunc(cells, func(c cell) bool { return hasWord(c.value) })
-	if at < 0 || cells[at].name == "" || strings.Count(cells[at].value, " ") >= maxName {
-		return ""
-	}
-	return cells[at].value
-}
-
-const (
-	maxName    = 5   // words
-	namesAlike = .45 // nearness from which two words may name the same: "big" and "large" are at .48, "monthly" and "yearly" at .44
-)
-
-// A pair is two words of the question that follow each other, as in "fishing boat", by their needs.
-type pair struct{ which, thing int }
-
-// pairs are those of the question.
-func (d *Reading) pairs() (all []pair) {
-	last := -1
-	for word := range strings.FieldsSeq(d.question) {
-		terms := retrieve.Terms(word)
-		next := slices.IndexFunc(d.needs.terms, func(n need) bool { return !n.asks && slices.Contains(terms, n.stem) })
-		if last >= 0 && next >= 0 && last != next {
-			all = append(all, pair{last, next})
-		}
-		last = next
-	}
-	return all
-}
-
-// ruleOut marks what is of another thing than the question: where a fishing boat is asked for
-// and rows of a document are of boats, its rows of a rescue boat and of a bus, and if no row is
-// left, sentences about boats in passages that say nothing of fishing.
-func (d *Reading) ruleOut(kept []retrieve.Passage, all [][]sentence) {
-	pairs := d.pairs()
-	if d.foreign != nil || len(pairs) == 0 {
-		return
-	}
-	type row struct {
-		*sentence
-		name string
-		has  coverage // of the name
-	}
-	rows, named := map[string][]row{}, map[string]coverage{} // by document; named is without first words
-	for i, p := range kept {
-		for k := range all[i] {
-			if s := &all[i][k]; isRow(s.text) {
-				name := nameOf(s.text)
-				_, after, _ := strings.Cut(name, " ")
-				rows[p.Document] = append(rows[p.Document], row{s, name, d.coverageOf(termSet(name))})
-				named[p.Document] = d.coverageOf(termSet(after)).with(named[p.Document])
-			}
-		}
-	}
-	for _, a := range pairs {
-		left := map[string]bool{} // documents that have a row of the thing, or of no such things
-		for document, has := range named {
-			left[document] = has[a.thing] < 1
-			for _, r := range rows[document] {
-				if has[a.thing] < 1 || slices.ContainsFunc(pairs, func(b pair) bool { return r.has[b.which] == 1 && r.has[b.thing] == 1 }) {
-					left[document] = true // its name has a pair of the question
-					continue
-				}
-				is := r.covers[a.thing] == 1 && (r.covers.with(d.passages[kept[r.passage].ID].head)[a.which] >= namesAlike || !d.qualifies(r.name, a.thing))
-				r.other, left[document] = r.other || !is, left[document] || is
-			}
-		}
-		for i, p := range kept {
-			if named[p.Document] == nil || left[p.Document] || d.passages[p.ID].all[a.which] >= namesAlike {
-				continue
-			}
-			for k := range all[i] {
-				all[i][k].other = all[i][k].other || all[i][k].covers[a.thing] == 1
-			}
-		}
-	}
-}
-
-// qualifies reports whether a name has a word before that of a need which the question has not,
-// or no word of the need.
-func (d *Reading) qualifies(name string, thing int) bool {
-	words := strings.Fields(name)
-	at := slices.IndexFunc(words, func(w string) bool { return d.coverageOf(termSet(w))[thing] == 1 })
-	if at <= 0 {
-		return at < 0
-	}
-	before := termSet(words[at-1])
-	return len(before) > 0 && d.needs.exact(d.coverageOf(before)) == 0
 }

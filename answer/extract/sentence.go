@@ -71,7 +71,6 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		}
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
-	d.ruleOut(kept, all)
 	vectors, err := d.embed(ctx, texts)
 	if err != nil {
 		return nil, err
@@ -182,7 +181,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
-			s.other = parts[k].end || d.tellsReader(text) || isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
+			s.other = parts[k].end || isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
 			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
 		}
 	}
@@ -290,18 +289,6 @@ func (d *Reading) answersOther(before []sentence, text, heading string) bool {
 		}
 	}
 	return d.needs.near(d.coverageOf(termSet(heading[strings.LastIndex(heading, ingest.HeadingSeparator)+1:]))) < verdictCovers
-}
-
-// pastWords follow "who" where it is asked who did something.
-var pastWords = words(`was were did had lost won wrote made took gave got left broke found sent paid said told saw met led
-	spoke chose began built brought bought`)
-
-// tellsReader reports whether a sentence is about the reader, and names nobody,
-// where the question is who did something: "Who lost a key?" "Your old key is blocked."
-func (d *Reading) tellsReader(text string) bool {
-	asked, said := lowerWords(d.question), lowerWords(text)
-	return len(asked) > 1 && asked[0] == "who" && (pastWords[asked[1]] || strings.HasSuffix(asked[1], "ed")) &&
-		(slices.Contains(said, "your") || slices.Contains(said, "you")) && hasName(text, d.question) == 0
 }
 
 // otherYear is 1 where the headings of a passage name another year than the
