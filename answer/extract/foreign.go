@@ -3,7 +3,6 @@ package extract
 import (
 	"context"
 
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -11,15 +10,9 @@ import (
 // alone. The cosines between two languages are all lower or higher than between two
 // others, so it counts too by how much a sentence exceeds the rest.
 type foreign struct {
-	second map[sentencePlace]float64 // second scores
-	best   map[string]float64        // the highest of a passage, by its id
+	second map[string]float64 // second scores, by the sentence
+	best   map[string]float64 // the highest of a passage, by its id
 	mean   float64
-}
-
-// A sentencePlace is a sentence of a passage.
-type sentencePlace struct {
-	passage string
-	span    ingest.Span
 }
 
 // foreignSentences is how many sentences are compared with a question in another
@@ -55,10 +48,10 @@ func (d *Reading) readForeign(ctx context.Context, passages []retrieve.Passage) 
 	if err := d.secondScores(ctx, first, passages); err != nil {
 		return nil, err
 	}
-	f := &foreign{second: make(map[sentencePlace]float64), best: make(map[string]float64)}
+	f := &foreign{second: map[string]float64{}, best: map[string]float64{}}
 	for _, s := range first {
 		id := passages[s.passage].ID
-		f.second[sentencePlace{id, s.span}] = s.second
+		f.second[s.text] = s.second
 		f.best[id] = max(f.best[id], s.second)
 		f.mean += s.second / float64(len(first))
 	}
@@ -71,9 +64,9 @@ func (f *foreign) confidence(second float64) float64 {
 }
 
 // score replaces the scores of the sentences.
-func (f *foreign) score(all []*sentence, kept []retrieve.Passage) {
+func (f *foreign) score(all []*sentence) {
 	for _, s := range all {
-		s.second = f.second[sentencePlace{kept[s.passage].ID, s.span}]
+		s.second = f.second[s.text]
 		s.score = foreignWeight * s.second
 	}
 }

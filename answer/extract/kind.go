@@ -149,12 +149,6 @@ func (k *kind) tells() bool {
 	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
 }
 
-// listed reports whether the words or forms of the kind are few, so that a text without
-// any has no answer. A speed, in contrast, may be "a twentieth of the wind's".
-func (k *kind) listed() bool {
-	return k != nil && slices.Contains([]string{"colour", "clock", "year"}, k.name)
-}
-
 // named reports whether a name is asked for.
 func (k *kind) named() bool { return k != nil && k.name == "name" }
 
@@ -222,11 +216,8 @@ func isNumber(word string) bool {
 	if first, n := utf8.DecodeRuneInString(word); unspaced(first) {
 		return numberWords[word[:n]]
 	}
-	return isCounted(word) || word == "a" || word == "an"
+	return word[0] >= '0' && word[0] <= '9' || numberWords[word] || word == "a" || word == "an"
 }
-
-// isCounted reports whether a word is a number.
-func isCounted(word string) bool { return word[0] >= '0' && word[0] <= '9' || numberWords[word] }
 
 // hasName reports whether a text has a name of which the question has no word: capitalised
 // words, or one that begins no sentence and no entry after a number.

@@ -40,8 +40,9 @@ type Next func(context.Context, retrieve.Passage) (p retrieve.Passage, ok bool, 
 
 // Quote answers the question with sentences of the kept passages. A list that goes on
 // in the next passage is quoted to its end: rest are such passages that were not kept,
-// labelled after them; without next there are none. Without a result, the chance that the best of them is an answer is less than least, or not known:
-// among a few passages in another language, one is near whatever is asked.
+// labelled after them; without next there are none. Without a result, the chance that the
+// best of them is an answer is less than least, or not known: among a few passages in
+// another language, one is near every question.
 func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64, next Next) (quotes []Quote, rest []retrieve.Passage, err error) {
 	if d.foreign != nil && d.partly {
 		return nil, nil, nil
@@ -51,8 +52,7 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		return nil, nil, err
 	}
 	best, pieces := ranking(all), unsaid(d.choose(all), all)
-	has := func(p piece) bool { return d.has(p, all[p.passage]) }
-	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
+	if len(pieces) == 0 || d.confidence(best) < least {
 		return nil, nil, nil
 	}
 	seen := map[int]bool{}
@@ -272,34 +272,6 @@ func (d *Reading) ofKind(p piece, in []sentence) (most float64) {
 	}
 	return most
 }
-
-// has reports whether a piece may have what is asked for. Who it was may be in words
-// without a name, and a question with "fee" asks for more than an amount; a measure has a
-// number at least, and a time one or a word like "before". Other languages than English
-// have more forms than kinds.txt.
-func (d *Reading) has(p piece, in []sentence) bool {
-	kind := d.needs.kind
-	switch {
-	case d.ofKind(p, in) > 0:
-		return true
-	case kind.listed():
-		return false
-	case kind.named(), kind.name == "amount", d.language != "en":
-		return true
-	}
-	return slices.ContainsFunc(in[p.start:p.end], func(s sentence) bool {
-		return slices.ContainsFunc(lowerWords(plainLine(s.text)), func(w string) bool {
-			if kind.name == "date" {
-				return numberWords[w] || momentWords[w]
-			}
-			return isCounted(w)
-		})
-	})
-}
-
-// momentWords are in English answers to "when" that have no date.
-var momentWords = words(`after before until till when whenever while during once as since
-	dusk dawn sunset sunrise soon later now always never`)
 
 // adds reports whether a third of a piece's terms are not in the quoted ones.
 func adds(covered, terms map[string]bool) bool {

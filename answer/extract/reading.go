@@ -25,13 +25,6 @@ import (
 	"ibid/retrieve"
 )
 
-// An Embedder makes vectors; *embed.Model is one. The figures of this package
-// are calibrated on that model and on no other.
-type Embedder interface {
-	Embed(ctx context.Context, texts []string) ([][]float32, error)
-	Space() string
-}
-
 // A Reading is a question compared with the passages found for it.
 type Reading struct {
 	question string
@@ -41,7 +34,7 @@ type Reading struct {
 	nearness map[string][]float64
 	vector   []float32 // of the question
 	passages map[string]passageReading
-	embedder Embedder
+	embedder retrieve.Embedder
 	encoder  retrieve.Encoder // nil if there is none that knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
 	partly   bool             // the encoder has not compared all of the library
@@ -81,11 +74,12 @@ func hasCode(text string) bool {
 const notAlike = .2
 
 // Read compares the question with the passages, word by word and as a whole.
-// stats counts the terms of the question in the whole collection, or in the
+// The figures of this package are calibrated on [ibid/retrieve/embed.Model] and on no
+// other embedder. stats counts the terms of the question in the whole collection, or in the
 // passages by [CountTerms] where the collection cannot be counted. The encoder,
 // which may be nil, gives the best sentences a second score, and the only one where
 // the passages are in another language than the question.
-func Read(ctx context.Context, question string, passages []retrieve.Passage, stats retrieve.Stats, e Embedder,
+func Read(ctx context.Context, question string, passages []retrieve.Passage, stats retrieve.Stats, e retrieve.Embedder,
 	encoder retrieve.Encoder) (*Reading, error) {
 	d := &Reading{
 		question: question, needs: readNeeds(question, stats), embedder: e,
@@ -108,9 +102,9 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		texts = append(texts, ingest.EmbeddingText(p.Title, p.Chunk))
 	}
 	stems, words := stemsOf(passages)
-	vectors, err := d.embed(ctx, append(texts, words...))
+	vectors, err := e.Embed(ctx, append(texts, words...))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("comparing passages with the question: %w", err)
 	}
 	d.vector = vectors[0]
 	needed := vectors[1 : 1+len(d.needs.terms)]
@@ -196,18 +190,6 @@ func CountTerms(passages []retrieve.Passage) retrieve.Stats {
 		}
 	}
 	return stats
-}
-
-func (d *Reading) embed(ctx context.Context, texts []string) ([][]float32, error) {
-	vectors, err := d.embedder.Embed(ctx, texts)
-	if err != nil {
-		return nil, fmt.Errorf("comparing passages with the question: %w", err)
-	}
-	if len(vectors) != len(texts) {
-		return nil, fmt.Errorf("comparing passages with the question: the embedder %s gave %d rows for %d texts",
-			d.embedder.Space(), len(vectors), len(texts))
-	}
-	return vectors, nil
 }
 
 // coverageOf gives how much of the question a text of the given terms covers.

@@ -71,9 +71,9 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		}
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
-	vectors, err := d.embed(ctx, texts)
+	vectors, err := d.embedder.Embed(ctx, texts)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("comparing sentences with the question: %w", err)
 	}
 	for i, p := range kept {
 		title, otherYear, test := dot(d.vector, vectors[len(all[i])]), d.otherYear(p), d.test(p)
@@ -108,7 +108,7 @@ func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]s
 	best := ranking(all)
 	switch {
 	case d.foreign != nil:
-		d.foreign.score(best, kept)
+		d.foreign.score(best)
 	case d.encoder != nil && len(best) > 0:
 		return d.secondScores(ctx, best[:min(encoded, len(best))], kept)
 	}

@@ -21,7 +21,7 @@ import (
 type set struct {
 	name      string
 	index     *retrieve.Index
-	embedder  Embedder
+	embedder  retrieve.Embedder
 	encoder   retrieve.Encoder // gives second scores, unless nil
 	questions []question
 }
