@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"ibid/retrieve"
 )
 
 // A kind is that of an answer: an amount, a date, a name. An answer has
@@ -96,18 +94,8 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
 }
 
-// kindOf finds the kind of answer that a question asks for; nil if it does not say. After
-// a clause with "when" it is asked for in the main clause: "when the light is red, who …".
+// kindOf finds the kind of answer that a question asks for; nil if it does not say.
 func kindOf(question string) *kind {
-	begins := func(text string, dated bool) bool {
-		words := lowerWords(text)
-		return slices.ContainsFunc(kinds, func(k kind) bool {
-			return (k.name == "date") == dated && k.name != "yes" && (k.opens.at(words, 0) || k.asks.at(words, 0))
-		})
-	}
-	if _, main, ok := strings.Cut(question, ", "); ok && begins(question, true) && begins(main, false) {
-		question = main
-	}
 	var opened *kind
 	for at, words := 0, lowerWords(question); at < len(words); at++ {
 		for i := range kinds {
@@ -171,19 +159,11 @@ func (k *kind) in(text, question string) float64 {
 	for i, w := range words {
 		switch {
 		case known[w]:
-		case k.words.at(words, i) && (k.name != "colour" || isRow(text) || ofAsked(words[i+1:], known)):
-			return 1
-		case isNumber(w) && k.counts(words, i, text):
+		case k.words.at(words, i), isNumber(w) && k.counts(words, i, text):
 			return 1
 		}
 	}
 	return 0
-}
-
-// ofAsked reports whether a colour may be that of what the question asks about: the word
-// after it is in the question, or is no noun of its own. "Yellow key" is no colour of a door.
-func ofAsked(after []string, known map[string]bool) bool {
-	return len(after) == 0 || known[after[0]] || len(retrieve.Terms(after[0])) == 0
 }
 
 // counts reports whether the number at word i is of the kind.
