@@ -96,7 +96,10 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 	l := &liveAnswer{Record: retrieve.Record{Kind: t.kind, By: callerID(c), Spec: request, Started: time.Now()},
 		httpID: c.Response().Header().Get(echo.HeaderXRequestID), keep: t.record, background: background, recorder: t.recorder, cancel: cancel}
 	if l.recorder == nil && !t.once {
-		l.recorder = a.storeRun(ctx, l)
+		l.recorder, err = replay.Begin(ctx, a.ledger, l.Kind, storedRequest{l.By, l.Spec})
+		if err != nil && ctx.Err() == nil {
+			a.logger.WarnContext(ctx, "an answer could not be stored: it cannot be resumed if it is interrupted", "error", err)
+		}
 	}
 	if l.recorder != nil {
 		l.ID = l.recorder.ID
@@ -119,15 +122,6 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 		c.Response().Header().Set(runHeader, l.ID)
 	}
 	return l, nil
-}
-
-// storeRun stores a run so that it can be resumed; nil where that is impossible.
-func (a *answering) storeRun(ctx context.Context, l *liveAnswer) *replay.Recorder {
-	recorder, err := replay.Begin(ctx, a.ledger, l.Kind, storedRequest{l.By, l.Spec})
-	if err != nil && ctx.Err() == nil {
-		a.logger.WarnContext(ctx, "an answer could not be stored: it cannot be resumed if it is interrupted", "error", err)
-	}
-	return recorder
 }
 
 // claim claims a run for this server. An attempt whose reader has just gone may be ending.

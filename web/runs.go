@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -336,7 +337,8 @@ func (r *runHandlers) follow(c echo.Context, l *liveAnswer, record *answerRecord
 			`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, record.ID)
 	}
 	log, more, _ := after(0)
-	seen := eventsSeen(log, c.Request().Header.Get("Last-Event-ID"))
+	last := c.Request().Header.Get("Last-Event-ID")
+	seen := 1 + slices.IndexFunc(log, func(e event) bool { return last != "" && e.id == last })
 	if !more && seen == len(log) {
 		return c.NoContent(http.StatusNoContent)
 	}

@@ -23,10 +23,10 @@ import (
 // events a comment is sent every [heartbeat], so that proxies keep the connection
 // and a client that has gone is noticed.
 type eventStream struct {
-	stopAlive func()
-	page      *pageStream // nil unless the answer is sent as HTML too
-	markdown  bool        // the answer is sent as Markdown too, before its end
-	points    *codePoints // nil unless offsets are sent in code points too
+	close    func()      // ends the heartbeat
+	page     *pageStream // nil unless the answer is sent as HTML too
+	markdown bool        // the answer is sent as Markdown too, before its end
+	points   *codePoints // nil unless offsets are sent in code points too
 
 	mu     sync.Mutex // guards what follows
 	w      *echo.Response
@@ -37,7 +37,7 @@ type eventStream struct {
 // newEventStream starts the heartbeat, which calls cancel when its write fails.
 func newEventStream(w *echo.Response, cancel context.CancelCauseFunc) *eventStream {
 	s := &eventStream{w: w}
-	s.stopAlive = keepAlive(func() error { return s.write([]byte(keepAliveComment)) }, cancel)
+	s.close = keepAlive(func() error { return s.write([]byte(keepAliveComment)) }, cancel)
 	return s
 }
 
@@ -204,11 +204,6 @@ func (s *eventStream) failure() error {
 	return s.failed
 }
 
-// close ends the heartbeat, and returns when its goroutine has ended.
-func (s *eventStream) close() {
-	s.stopAlive()
-}
-
 // An event is one server-sent event of an answer.
 type event struct {
 	id   string // empty in an answer that cannot be followed
@@ -260,17 +255,6 @@ func parseEvents(b []byte) ([]event, error) {
 // eventID names the nth event, from 1, of an attempt: a resumed answer begins a new log.
 func eventID(started time.Time, n int) string {
 	return strconv.FormatInt(started.UnixMilli(), 36) + "-" + strconv.Itoa(n)
-}
-
-// eventsSeen returns how many events of a log a reader has that names the last one;
-// 0 if the log does not have it.
-func eventsSeen(log []event, last string) int {
-	for i := len(log); last != "" && i > 0; i-- {
-		if log[i-1].id == last {
-			return i
-		}
-	}
-	return 0
 }
 
 // A packer packs the events of records, one record after the other.
