@@ -29,7 +29,7 @@ func (b *tab) look(state string) {
 			b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
 			b.axe(fmt.Sprintf("%s at %d by %d in %s", state, size[0], size[1], theme))
 			if size[1] > 256 {
-				b.js(`document.querySelector(":target")?.scrollIntoView({ block: "center" }) ?? ""`)
+				b.js(`(document.querySelector(":target")?.scrollIntoView({ block: "center" }), "")`)
 				b.picture(fmt.Sprintf("%s-%d-%s", state, size[0], theme))
 			}
 		}

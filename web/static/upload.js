@@ -53,7 +53,11 @@ export function upload(section, { say, refresh, into = () => "" }) {
     });
   }
   const pasted = byId("pasted");
-  byId("paste").addEventListener("click", () => pasted.showModal());
+  const ask = () => {
+    pasted.showModal();
+    byId("pasted-name").select();
+  };
+  byId("paste").addEventListener("click", ask);
   byId("pasted-cancel").addEventListener("click", () => pasted.close());
   pasted.addEventListener("submit", () => {
     const name = `${byId("pasted-name").value.trim().replace(/[/\\]/g, "-") || t("Notes")}.md`;
@@ -70,7 +74,7 @@ export function upload(section, { say, refresh, into = () => "" }) {
     if (files.length) add(files.map((file) => ({ file, name: file.name })));
     else if (text && !offer(text)) {
       byId("pasted-text").value = text;
-      pasted.showModal();
+      ask();
     }
   });
   let inside = 0;
