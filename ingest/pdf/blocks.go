@@ -312,6 +312,10 @@ func listMarker(s string) bool {
 
 // joined joins two lines of a paragraph and mends a hyphenated word.
 func (p *paragraphs) joined(a, b string) string {
+	// TeX parts a word of Latin letters or digits in a line from right to left after its hyphen.
+	if i := strings.LastIndex(a, " -"); i > 0 && !strings.Contains(a[i+1:], " ") && isRightToLeft(glyph{Text: a[:2]}) {
+		a = a[:i+1] + a[i+2:] + "-"
+	}
 	switch {
 	case strings.HasSuffix(a, "\u00ad"):
 		return strings.TrimSuffix(a, "\u00ad") + b

@@ -162,12 +162,12 @@ func isMark(s string) bool {
 // between them. They are in the order of their places, from right to left if
 // mirrored is set.
 func inReadingOrder(parts []string, mirrored bool) string {
-	if rightToLeft, ok := ownDirection(parts); ok && rightToLeft != mirrored {
-		parts, mirrored = slices.Clone(parts), rightToLeft
-		slices.Reverse(parts)
-	}
 	if !slices.ContainsFunc(parts, func(s string) bool { c := classOf(s); return c == bidi.R || c == bidi.AL }) && !mirrored {
 		return strings.Join(parts, "")
+	}
+	if rightToLeft, ok := ownDirection(parts, mirrored); ok && rightToLeft != mirrored {
+		parts, mirrored = slices.Clone(parts), rightToLeft
+		slices.Reverse(parts)
 	}
 	var out strings.Builder
 	write := func(parts []string, backwards, swap bool) {
@@ -233,28 +233,39 @@ func withNumbers(runs []run) []run {
 // longestUnit is the number of letters from which words next to a number are no unit.
 const longestUnit = 4
 
-// ownDirection returns the direction of a line that begins and ends with letters of
-// the direction that most of its letters have.
-func ownDirection(parts []string) (rightToLeft, ok bool) {
-	var ends [2]bool
-	count, right := 0, 0
+// ownDirection returns the direction of a line in which no full stop or the like would
+// begin it, else that of most of its letters if it begins and ends with such. The parts
+// are in the order of their places, from right to left if mirrored is set.
+func ownDirection(parts []string, mirrored bool) (rightToLeft, ok bool) {
+	var edges, stops [2]bool // of the first and the last: letters from right to left; stops
+	count, right, begun := 0, 0, false
 	for _, s := range parts {
+		if blank(s) {
+			continue
+		}
+		stops[1] = len(s) < 3 && strings.Contains(".,:;!?\u060c\u061b\u061f", s)
+		if !begun {
+			stops[0], begun = stops[1], true
+		}
 		c := classOf(s)
 		isRight := c == bidi.R || c == bidi.AL
 		if !isRight && c != bidi.L {
 			continue
 		}
 		if count == 0 {
-			ends[0] = isRight
+			edges[0] = isRight
 		}
-		ends[1] = isRight
+		edges[1] = isRight
 		count++
 		if isRight {
 			right++
 		}
 	}
+	if stops[0] != stops[1] {
+		return stops[0] != mirrored, true
+	}
 	rightToLeft = 2*right > count
-	return rightToLeft, count > 0 && ends[0] == ends[1] && ends[0] == rightToLeft
+	return rightToLeft, count > 0 && edges[0] == edges[1] && edges[0] == rightToLeft
 }
 
 // A run is a part of a line with one direction.
