@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/binary"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,49 +17,59 @@ import (
 
 var (
 	aes256Entry  = regexp.MustCompile(`/CFM[ \t\r\n]*/AESV3\b`)
-	rc4Entry     = regexp.MustCompile(`/CFM[ \t\r\n]*/V2\b`)
+	aes128Entry  = regexp.MustCompile(`/CFM[ \t\r\n]*/AESV2\b`)
+	openMetadata = regexp.MustCompile(`/EncryptMetadata[ \t\r\n]+false`)
 	fileID       = regexp.MustCompile(`/ID[ \t\r\n]*\[`)
-	encryptRef   = regexp.MustCompile(`/Encrypt[ \t\r\n]+(\d{1,7})[ \t\r\n]+(\d{1,5})[ \t\r\n]+R`)
+	encryptRef   = regexp.MustCompile(`/Encrypt[ \t\r\n]*(?:<<|(\d{1,7})[ \t\r\n]+(\d{1,5})[ \t\r\n]+R)`)
 	xrefStream   = regexp.MustCompile(`/Type[ \t\r\n]*/XRef\b`)
 	directLength = regexp.MustCompile(`/Length[ \t\r\n]+(\d{1,10})(?:[ \t\r\n]*[/>]|[ \t\r\n]+[^\d \t\r\n])`)
 )
 
-// decrypt decrypts files that need no password for reading and that the library cannot
-// decrypt: with AES-256 (PDF 2.0, 7.6.4, revision 6, and revision 5 before it), and with
-// RC4 and a short key or by a crypt filter. Streams and strings are decrypted in place
-// and the encryption is removed from the trailer. Other files are not changed.
-func decrypt(data []byte) error {
-	refs := encryptRef.FindAllSubmatch(data, -1)
+// decrypt decrypts files that need no password for reading: with AES-256 (PDF 2.0, 7.6.4,
+// revision 6, and revision 5 before it), AES-128 and RC4. The library loses what follows
+// the text of some. Streams and strings are decrypted in place
+// and the encryption is removed from the trailer. Objects that get longer are returned.
+// Other files are not changed.
+func decrypt(data []byte) (longer []byte, err error) {
+	refs := encryptRef.FindAllSubmatchIndex(data, -1)
 	if refs == nil {
-		return nil
+		return nil, nil
 	}
 	ref := refs[len(refs)-1]
-	at := regexp.MustCompile(`(?:^|[\s>])` + string(ref[1]) + `[ \t\r\n]+` + string(ref[2]) + `[ \t\r\n]+obj\b`).FindIndex(data)
-	if at == nil {
-		return nil
+	start := ref[1] - len("<<")
+	if ref[2] > 0 {
+		object := regexp.MustCompile(`(?:^|[\s>])` + string(data[ref[2]:ref[3]]) + `[ \t\r\n]+` + string(data[ref[4]:ref[5]]) + `[ \t\r\n]+obj\b`)
+		at := object.FindIndex(data)
+		if at == nil {
+			return nil, nil
+		}
+		start = at[1]
 	}
-	opened := byRC4
+	opened := byMD5
 	if aes256Entry.Match(data) {
 		opened = byAES256
 	}
-	open, err := opened(data, dictionary(data[at[1]:]))
+	open, err := opened(data, dictionary(data[start:]))
 	if open == nil {
-		return err
+		return nil, err
 	}
 	for _, o := range objectsIn(data) {
 		dictionary, stream := streamOf(data, o)
 		if stream == nil {
-			dictionary, _, _ = bytes.Cut(data[o.start:o.end], []byte("stream"))
+			dictionary, _, _ = bytes.Cut(data[o.start:o.end], []byte("endobj"))
 		}
-		decryptStrings(dictionary, func(s []byte) []byte { return open(o, s) })
+		with := decryptStrings(dictionary, func(s []byte) []byte { return open(o, s) })
 		if plain := open(o, stream); plain != nil {
 			replace(stream, plain)
+		}
+		if with != nil {
+			longer = fmt.Appendf(longer, "\n%d %d obj%s%s", o.number, o.generation, with, data[o.start+len(dictionary):o.end])
 		}
 	}
 	for _, m := range encryptRef.FindAllIndex(data, -1) {
 		copy(data[m[0]:], "/Decrypt") // as long as the word it replaces
 	}
-	return nil
+	return longer, nil
 }
 
 // An opener decrypts a stream or a string of an object; nil for one that is not encrypted.
@@ -89,16 +100,16 @@ func byAES256(_ []byte, entries map[string]operand) (opener, error) {
 const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
-// byRC4 returns what decrypts a file by RC4; nil for another one, and for those with long
-// keys, which the library decrypts.
-func byRC4(data []byte, entries map[string]operand) (opener, error) {
+// byMD5 returns what decrypts a file by RC4 or AES-128, whose keys are sums by MD5; nil
+// for another one.
+func byMD5(data []byte, entries map[string]operand) (opener, error) {
 	version, n := entries["V"].num, int(entries["Length"].num)/8
 	switch {
+	case version == 4 && entries["StmF"].str == entries["StrF"].str:
+		n = 16
 	case version == 1 || version == 2 && n == 0:
 		n = 5
-	case version == 4 && rc4Entry.Match(data):
-		n = 16
-	case version != 2 || n < 5 || n > 10:
+	case version != 2 || n < 5 || n > 16:
 		return nil, nil
 	}
 	id := ""
@@ -108,7 +119,11 @@ func byRC4(data []byte, entries map[string]operand) (opener, error) {
 		}
 	}
 	revision, user := entries["R"].num, entries["U"].str
-	sum := md5.Sum(append(binary.LittleEndian.AppendUint32([]byte(padding+entries["O"].str), uint32(int64(entries["P"].num))), id...))
+	seed := append(binary.LittleEndian.AppendUint32([]byte(padding+entries["O"].str), uint32(int64(entries["P"].num))), id...)
+	if revision > 3 && openMetadata.Match(data) {
+		seed = append(seed, 0xff, 0xff, 0xff, 0xff)
+	}
+	sum := md5.Sum(seed)
 	check := []byte(padding)
 	if revision > 2 {
 		for range 50 {
@@ -130,10 +145,20 @@ func byRC4(data []byte, entries map[string]operand) (opener, error) {
 	if !strings.HasPrefix(user, string(check)) {
 		return nil, ErrEncrypted
 	}
+	byAES := version == 4 && aes128Entry.Match(data)
 	return func(o object, s []byte) []byte {
 		number, generation := o.number, o.generation
-		sum := md5.Sum(append(bytes.Clone(key), byte(number), byte(number>>8), byte(number>>16), byte(generation), byte(generation>>8)))
-		return crypt(sum[:min(n+5, 16)], s)
+		own := append(bytes.Clone(key), byte(number), byte(number>>8), byte(number>>16), byte(generation), byte(generation>>8))
+		if !byAES {
+			sum := md5.Sum(own)
+			return crypt(sum[:min(n+5, 16)], s)
+		}
+		sum := md5.Sum(append(own, "sAlT"...))
+		block, err := aes.NewCipher(sum[:])
+		if err != nil {
+			panic("unreachable: a key of 16 bytes is refused: " + err.Error())
+		}
+		return decrypted(s, block)
 	}, nil
 }
 
@@ -146,8 +171,10 @@ func crypt(key, s []byte) []byte {
 	return out
 }
 
-// decryptStrings decrypts the strings of an object in place.
-func decryptStrings(object []byte, open func(s []byte) []byte) {
+// decryptStrings decrypts the strings of an object in place, or returns a longer object.
+func decryptStrings(object []byte, open func(s []byte) []byte) []byte {
+	var out []byte
+	done := 0
 	for at := 0; at < len(object); at++ {
 		l := lexer{src: object, pos: at}
 		switch c := object[at]; {
@@ -159,14 +186,18 @@ func decryptStrings(object []byte, open func(s []byte) []byte) {
 		}
 		value, _ := l.value(0)
 		if plain := open([]byte(value.str)); plain != nil {
-			text := literals.Replace(string(plain))
-			if len(text)+2 > l.pos-at { // more of it is escaped than before: it is lost
-				text = ""
-			}
-			replace(object[at:l.pos], []byte("("+text+")"))
+			text := "(" + literals.Replace(string(plain)) + ")"
+			out = append(append(out, object[done:at]...), text...)
+			out = append(out, bytes.Repeat([]byte(" "), max(l.pos-at-len(text), 0))...)
+			done = l.pos
 		}
 		at = l.pos - 1
 	}
+	if out = append(out, object[done:]...); len(out) > len(object) {
+		return out
+	}
+	copy(object, out)
+	return nil
 }
 
 // literals escapes what is not itself in a string.
@@ -271,7 +302,7 @@ var hexFilter = regexp.MustCompile(`/Filter\s*/ASCIIHexDecode|(/Filter\s*\[\s*)/
 // decodeHex decodes the streams of hexadecimal digits in place, which the library
 // cannot, and removes that filter.
 func decodeHex(data []byte) {
-	if !bytes.Contains(data, []byte("/ASCIIHexDecode")) || encryptEntry.Match(data) {
+	if !bytes.Contains(data, []byte("/ASCIIHexDecode")) || encryptRef.Match(data) {
 		return
 	}
 	for _, o := range objectsIn(data) {

@@ -1,6 +1,7 @@
 package pdf
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -223,6 +224,7 @@ func TestJoinedMendsHyphens(t *testing.T) {
 		{"this -", "that", "this - that"},
 		{"二つの", "行", "二つの行"},
 		{"two", "lines", "two lines"},
+		{"טלפון -03", "1234567.", "טלפון 03-1234567."},
 	}
 	for _, tt := range tests {
 		if got := p.joined(tt.a, tt.b); got != tt.want {
@@ -293,6 +295,27 @@ func TestPagesWithoutSpaces(t *testing.T) {
 	}
 }
 
+// A string that gets longer when it is decrypted makes its object longer; others stay in place.
+func TestDecryptStrings(t *testing.T) {
+	open := func(s []byte) []byte {
+		return bytes.ReplaceAll(s, []byte("x"), []byte(`\`))
+	}
+	for object, want := range map[string]string{
+		"<</A (xx) /B <7878>>>":      `<</A (\\\\) /B (\\\\)>>`,
+		"<</A (one) /B <61626364>>>": "",
+	} {
+		place := []byte(object)
+		if got := string(decryptStrings(place, open)); got != want {
+			t.Errorf("%s: %s", object, got)
+		}
+		if l := (lexer{src: place}); want == "" {
+			if v, _ := l.value(0); v.items[1].str != "one" || v.items[3].str != "abcd" {
+				t.Errorf("%s: %s", object, place)
+			}
+		}
+	}
+}
+
 // The layout of any content must not panic.
 func FuzzLayout(f *testing.F) {
 	f.Add([]byte("BT 10 0 0 10 50 700 Tm (One) Tj 200 0 Td (Two) Tj 0 -1.2 TD (-) ' ET q 0 1 -1 0 5 5 cm (x) Tj"))
@@ -352,6 +375,7 @@ func TestReadingOrder(t *testing.T) {
 		{"a version after a name", "Writer 7.6 הנכותה ץבוק תא", "את קובץ התוכנה Writer 7.6"},
 		{"a number after a letter", "A-12 םלוא", "אולם A-12"},
 		{"a unit after a number", "MB 5 דע לדוגב םיצבק", "קבצים בגודל עד 5 MB"},
+		{"a stop after a name", ".report.pdf ץבוק (beta)", "(beta) קובץ report.pdf."},
 		{"a mark", "احًابص", "صباحًا"},
 		{"a lam-alef ligature", "لاوأ", "أوال"},
 		{"in an English line", "the sign reads רוגס למנה today", "the sign reads הנמל סגור today"},

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -138,33 +137,29 @@ func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
 	if end := bytes.LastIndex(whole, []byte("%%EOF")); end >= 0 {
 		whole = whole[:end+5]
 	}
-	if err = decrypt(whole); err != nil {
+	longer, err := decrypt(whole)
+	if err != nil {
 		return nil, false, err
 	}
 	decodeHex(whole)
 	r, err = parse(whole)
 	damaged := err != nil || r.Trailer().Key("Root").Key("Pages").Kind() != pdf.Dict
-	if damaged {
-		if mended, ok := rebuild(whole); ok {
-			rebuilt = true
+	if damaged || longer != nil {
+		if mended, ok := rebuild(append(whole, longer...)); ok {
+			rebuilt = damaged
 			r, err = parse(mended)
-		} else if err == nil {
+		} else if damaged && err == nil {
 			err = errors.New("it has no pages")
 		}
 	}
 	switch {
 	case err == nil:
 		return r, rebuilt, nil
-	case errors.Is(err, pdf.ErrInvalidPassword) && !openMetadata.Match(whole): // whose key the library has wrong
-		return nil, false, ErrEncrypted
 	case strings.Contains(err.Error(), "encrypt"):
 		return nil, false, errors.New("it is encrypted in a way that is not supported: save it without encryption")
 	}
 	return nil, false, fmt.Errorf("it is damaged: %w", err)
 }
-
-// openMetadata is the sign of an encrypted file whose metadata is not.
-var openMetadata = regexp.MustCompile(`/EncryptMetadata\s+false`)
 
 func parse(data []byte) (r *pdf.Reader, err error) {
 	defer func() {

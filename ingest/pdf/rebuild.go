@@ -15,7 +15,6 @@ var (
 	objectStart  = regexp.MustCompile(`(?:^|[\s>])(\d{1,7})[ \t\r\n]+(\d{1,5})[ \t\r\n]+obj\b`)
 	rootEntry    = regexp.MustCompile(`/Root[ \t\r\n]+(\d{1,7})[ \t\r\n]+(\d{1,5})[ \t\r\n]+R`)
 	infoEntry    = regexp.MustCompile(`/Info[ \t\r\n]+\d{1,7}[ \t\r\n]+\d{1,5}[ \t\r\n]+R`)
-	encryptEntry = regexp.MustCompile(`/Encrypt[ \t\r\n]+\d`)
 	catalog      = regexp.MustCompile(`/Type[ \t\r\n]*/Catalog\b`)
 	objectStream = regexp.MustCompile(`/Type[ \t\r\n]*/ObjStm\b`)
 	firstEntry   = regexp.MustCompile(`/First[ \t\r\n]+(\d{1,9})`)
@@ -46,7 +45,7 @@ func objectsIn(data []byte) (objects []object) {
 
 // rebuild returns a file with a new table of the objects found in it, those in streams unpacked.
 func rebuild(data []byte) ([]byte, bool) {
-	if encryptEntry.Match(data) {
+	if encryptRef.Match(data) {
 		return nil, false // nothing can be unpacked without the key
 	}
 	objects := map[int]object{}
