@@ -219,7 +219,7 @@ func (d *drawing) describe(x, y float64, picture bool) {
 		d.described[m.number] = true
 		owner := d.parents.Index(m.number)
 		for range 3 { // a caption or a link may be between
-			if text := strings.Join(strings.Fields(owner.Key("Alt").Text()), " "); strings.Contains(text, " ") {
+			if text := alternative(owner); text != "" {
 				place := matrix{1, 0, 0, 1, x, y}.mul(d.ctm)
 				d.note("Picture: "+text, place[4], place[5])
 				return
@@ -227,6 +227,41 @@ func (d *drawing) describe(x, y float64, picture bool) {
 			owner = owner.Key("P")
 		}
 	}
+}
+
+// alternative returns the alternative text of a part of the structure; none of one word.
+func alternative(part pdf.Value) string {
+	words := strings.Fields(part.Key("Alt").Text())
+	if len(words) < 2 {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
+// unmarked returns the pictures in a structure that no marked content belongs to, but
+// that have a place, by their page. LibreOffice 7.4 writes such files.
+func unmarked(structure pdf.Value) map[string][]pdf.Value {
+	defer func() { _ = recover() }() // damage in it costs these texts alone
+	found := make(map[string][]pdf.Value)
+	visited := 0
+	var visit func(part pdf.Value, depth int)
+	visit = func(part pdf.Value, depth int) {
+		if visited++; visited > maxEntries || depth > maxDepth {
+			return
+		}
+		kids := part.Key("K")
+		if kids.IsNull() && part.Key("A").Key("BBox").Len() == 4 && alternative(part) != "" {
+			page := part.Key("Pg").String()
+			found[page] = append(found[page], part)
+		}
+		for i := range kids.Len() {
+			if kid := kids.Index(i); kid.Kind() == pdf.Dict {
+				visit(kid, depth+1)
+			}
+		}
+	}
+	visit(structure, 0)
+	return found
 }
 
 // entryOf returns the entry of a number in a tree of numbers.

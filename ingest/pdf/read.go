@@ -110,11 +110,15 @@ func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry,
 			file.NotRead = append(file.NotRead, name)
 		}
 	}
-	parents := root.Key("StructTreeRoot").Key("ParentTree")
+	structure := root.Key("StructTreeRoot")
+	var pictures map[string][]pdf.Value
+	if bytes.Contains(data, []byte("/Alt")) { // else they are few, or packed, and their place is marked
+		pictures = unmarked(structure)
+	}
 	drawings = func(yield func(drawn) bool) {
 		fonts := make(map[string]*font)
 		for _, p := range pages {
-			if !yield(drawPage(p, fonts, parents).withoutSoup(rebuilt)) {
+			if !yield(drawPage(p, fonts, structure, pictures[p.V.String()]).withoutSoup(rebuilt)) {
 				return
 			}
 		}
@@ -231,7 +235,7 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 }
 
 // drawPage draws a page; of a damaged one, what precedes the damage.
-func drawPage(p pdf.Page, fonts map[string]*font, parents pdf.Value) (page drawn) {
+func drawPage(p pdf.Page, fonts map[string]*font, structure pdf.Value, pictures []pdf.Value) (page drawn) {
 	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity, described: map[int]bool{}}
 	var err error
 	defer func() {
@@ -246,11 +250,15 @@ func drawPage(p pdf.Page, fonts map[string]*font, parents pdf.Value) (page drawn
 	}
 	d.resources = p.Resources()
 	if n := p.V.Key("StructParents"); n.Kind() == pdf.Integer {
-		d.parents = entryOf(parents, n.Int64(), 0)
+		d.parents = entryOf(structure.Key("ParentTree"), n.Int64(), 0)
 	}
 	var data []byte
 	data, err = content(p.V.Key("Contents"))
 	d.draw(data)
+	for _, picture := range pictures {
+		box := picture.Key("A").Key("BBox")
+		d.note("Picture: "+alternative(picture), box.Index(0).Float64(), box.Index(3).Float64())
+	}
 	d.annotations(p.V.Key("Annots"))
 	return page
 }
