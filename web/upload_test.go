@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -119,15 +118,6 @@ func TestUploads(t *testing.T) {
 	}
 	if len(stored) != 2 || stored["uploads/report.md"].Text == "" || stored["uploads/proj/b/README.md"] == nil {
 		t.Errorf("stored %v", stored)
-	}
-	// The reply names equal files.
-	e = newHandler(t, func(o *Options) {
-		o.UploadFolders = oneFolder{Uploads: uploads}
-		o.Library = shelf{{ID: "club/b.md", Digest: "same"}, {ID: "club/c.md"}, {ID: "uploads/a.md", Digest: "same"}}
-	})
-	got := into[addedDocument](t, call(e, "POST", "/api/documents?name=a.md", "A"), 201)
-	if !slices.Equal(got.AlsoIn, []string{"club/b.md"}) {
-		t.Errorf("a copy: %+v", got)
 	}
 	if w := call(newHandler(t, nil), "POST", "/api/documents?name=a.md", "A"); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("without uploads: %d", w.Code)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"ibid/answer"
 	"ibid/answer/replay"
@@ -303,15 +304,9 @@ func (w *inputText) Known(context.Context, ingest.Root) (map[string]ingest.Store
 	return nil, nil
 }
 
-// Replace adds a document. A copy of one is a name of its passages.
+// Replace adds a document, unless it is a copy of one.
 func (w *inputText) Replace(_ context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
-	known := false
-	for i := range w.passages {
-		if p := &w.passages[i]; p.Digest == doc.Digest && p.Format == doc.Format {
-			p.AlsoIn, known = append(p.AlsoIn, doc.ID), true
-		}
-	}
-	if known {
+	if slices.ContainsFunc(w.passages, func(p retrieve.Passage) bool { return p.Digest == doc.Digest && p.Format == doc.Format }) {
 		return nil
 	}
 	w.passages = append(w.passages, retrieve.Passages(doc, chunks)...)

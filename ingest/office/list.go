@@ -35,8 +35,6 @@ type listLevel struct {
 	format string
 	text   string // "%1.%2": the numbers of levels 1 and 2
 	legal  bool   // all its numbers are decimal
-	// restart is one more than the level up to which an item makes it begin anew; 0 for any above it.
-	restart int
 }
 
 type listKind [listLevels]listLevel
@@ -101,8 +99,6 @@ func (f *file) wordNumbering(part string) numbering {
 			}
 		case "isLgl":
 			level.legal = on(e)
-		case "lvlRestart":
-			level.restart = number(e, "val", -1) + 1
 		}
 	})
 	return n
@@ -147,9 +143,7 @@ func (n *numbering) count(key string, levels *listKind, at int) *[listLevels]int
 		counts[at]++
 	}
 	for i := at + 1; i < listLevels; i++ {
-		if r := levels[i].restart; r == 0 || at < r-1 {
-			counts[i] = notBegun
-		}
+		counts[i] = notBegun
 	}
 	return counts
 }
@@ -188,19 +182,10 @@ func itemNumber(format string, n int) string {
 		return roman(n)
 	case "decimalZero":
 		return fmt.Sprintf("%02d", n)
-	case "ordinal":
-		return strconv.Itoa(n) + ordinalEnding(n)
 	case bulletFormat, "none":
 		return ""
 	}
 	return strconv.Itoa(n)
-}
-
-func ordinalEnding(n int) string {
-	if n%100/10 == 1 || n%10 > 3 || n < 0 {
-		return "th"
-	}
-	return []string{"th", "st", "nd", "rd"}[n%10]
 }
 
 // letters counts a … z, aa … zz, as word processors do.

@@ -69,6 +69,7 @@ const (
 	fields    = "values of form fields are not read"
 	charts    = "charts are not read"
 	objects   = "embedded objects are not read"
+	foreign   = "parts in another format are not read"
 )
 
 // Read reads a file of any supported format, recognised by its content. It passes

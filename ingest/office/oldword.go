@@ -263,7 +263,7 @@ func (d *oldWord) readLists() {
 }
 
 // oldFormats are those of the numbers of items; others are written as decimal numbers.
-var oldFormats = map[int]string{1: "upperRoman", 2: "lowerRoman", 3: "upperLetter", 4: "lowerLetter", 5: "ordinal",
+var oldFormats = map[int]string{1: "upperRoman", 2: "lowerRoman", 3: "upperLetter", 4: "lowerLetter",
 	22: "decimalZero", 23: bulletFormat, 255: "none"}
 
 // oldLevel reads a level of a list. In its text, characters below 9 are placeholders for
@@ -273,11 +273,8 @@ func oldLevel(in *cursor) listLevel {
 	flags := in.number(1)
 	level.legal = flags&4 != 0
 	in.bytes(18)
-	characters, paragraph, restart := in.number(1), in.number(1), in.number(1)
-	if flags&8 != 0 {
-		level.restart = restart + 1
-	}
-	in.bytes(1 + paragraph + characters)
+	characters, paragraph := in.number(1), in.number(1)
+	in.bytes(2 + paragraph + characters)
 	text := compound.UTF16(in.bytes(2 * in.number(2)))
 	for _, c := range text[:min(len(text), 64)] {
 		if c < listLevels {

@@ -1,7 +1,6 @@
 package office
 
 import (
-	"bytes"
 	"cmp"
 	"strconv"
 	"strings"
@@ -124,7 +123,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 		case "sdt":
 			d.control(x, do)
 		case "altChunk":
-			d.foreign(relationAttr(e, "id"), out)
+			d.left[foreign]++
 		default:
 			x.each(do)
 		}
@@ -221,24 +220,6 @@ func (f *file) symbol(font, code string) string {
 	}
 	f.left[signs]++
 	return ""
-}
-
-// foreign reads a part in HTML.
-func (d *wordReader) foreign(id string, out func(Block)) {
-	part, ok := byID(d.relations, id)
-	if !ok {
-		return
-	}
-	data, err := d.content(part, maxToken)
-	head := bytes.ToLower(data[:min(len(data), 1000)])
-	switch {
-	case err != nil:
-		d.note("%s in it could not be read: %v", part, err)
-	case bytes.Contains(head, []byte("<html")) && !bytes.Contains(head, []byte("mime-version")):
-		out(Block{Kind: HTML, HTML: data})
-	default:
-		d.note("%s in it is in an unsupported format", part)
-	}
 }
 
 // A wordParagraph collects the content of a paragraph.
