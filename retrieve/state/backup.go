@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"modernc.org/sqlite"
 )
 
 // backupPages is how many pages are copied between two looks at the context.
@@ -142,7 +144,9 @@ func (s *Store) copyPages(ctx context.Context, to string) error {
 		// The transaction sees one state from its first statement on.
 		value[int](t, `SELECT count(*) FROM sqlite_schema`)
 		check(t.conn.Raw(func(driver any) error {
-			b, err := driver.(*fileConn).NewBackup(to)
+			b, err := driver.(interface {
+				NewBackup(to string) (*sqlite.Backup, error)
+			}).NewBackup(to)
 			if err != nil {
 				return s.explain(err)
 			}
