@@ -32,16 +32,13 @@ type Uploads struct {
 	// MaxBytes is the largest file, 0 means [DefaultMaxBytes]; MaxTotal bounds
 	// all files together, 0 means [DefaultMaxUploads].
 	MaxBytes, MaxTotal int64
-	// Shared means that other servers use the same store and may have the files of
-	// some documents. Sync then adds and removes none.
-	Shared bool
-	// Files, if not nil, has the files, where all those servers find them. Dir then has only
-	// those of earlier versions, and those that are being received.
+	// Files, if not nil, has the files, where all servers of a store find them. Dir then has
+	// only those that are being received.
 	Files Files
 	// All are the uploads of all folders, which have one MaxTotal; nil: there is one.
 	All func() []*Uploads
 	// Lock locks an open file until it is closed, exclusively or with others, without
-	// waiting; nil: nothing else uses the folder while a Sync runs.
+	// waiting.
 	Lock func(f *os.File, exclusive bool) error
 
 	mu sync.Mutex // held while a document is stored or removed
@@ -85,7 +82,7 @@ var (
 
 // ErrElsewhere means that another server of the same store has the file.
 var ErrElsewhere = errors.New("the file of this document is not on this server, " +
-	"but on the one that reads its folder, or that it was uploaded to")
+	"but on the one that reads its folder")
 
 // ErrNotUploaded means that a document is not from an upload.
 var ErrNotUploaded = errors.New("the document was not uploaded: change or delete the file in its folder")
@@ -105,16 +102,22 @@ const (
 	maxPathBytes     = 1000
 )
 
-// Sync updates the store from the files, unless they are Shared, finishes the uploads
-// that are in Files, and removes the files of other interrupted ones.
+// Sync updates the store from the files, or finishes the uploads in Files, and removes the
+// files of other interrupted ones.
 func (u *Uploads) Sync(ctx context.Context) error {
 	if err := u.removeInterrupted(); err != nil {
 		return err
 	}
 	if u.Files != nil {
-		return u.finishAll(ctx)
-	}
-	if u.Shared {
+		ids, err := u.Files.IDs(ctx, true)
+		for _, id := range ids {
+			if name, own := strings.CutPrefix(id, u.id("")); own && err == nil {
+				err = u.finish(ctx, name)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("finishing interrupted uploads: %w", err)
+		}
 		return nil
 	}
 	u.mu.Lock()
@@ -141,7 +144,7 @@ func OpenUploads(path string) (*os.Root, error) {
 	if err == nil {
 		var above *os.Root
 		if above, err = os.OpenRoot(filepath.Dir(path)); err == nil {
-			err = errors.Join(syncFolder(above), above.Close())
+			err = errors.Join(syncAbove(above, "."), above.Close())
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -166,7 +169,7 @@ func (u *Uploads) removeInterrupted() error {
 		}
 		f, err := u.Dir.OpenFile(e.Name(), os.O_RDWR, 0)
 		if err == nil {
-			if u.lock(f, true) == nil {
+			if u.Lock(f, true) == nil {
 				err = u.Dir.Remove(e.Name())
 			}
 			err = errors.Join(err, f.Close())
@@ -178,17 +181,8 @@ func (u *Uploads) removeInterrupted() error {
 	return nil
 }
 
-func (u *Uploads) lock(f *os.File, exclusive bool) error {
-	if u.Lock == nil {
-		return nil
-	}
-	return u.Lock(f, exclusive)
-}
-
-// syncFolder makes the names in a folder durable. Windows does it with their files.
-func syncFolder(dir *os.Root) error { return syncAbove(dir, ".") }
-
-// syncAbove does it for the folder of a path, and those above that.
+// syncAbove makes the names in the folder of a path, and in those above it, durable.
+// Windows does it with their files.
 func syncAbove(dir *os.Root, name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -261,20 +255,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	return c, nil
 }
 
-// finishAll finishes the uploads in Files whose servers ended before they did.
-func (u *Uploads) finishAll(ctx context.Context) error {
-	ids, err := u.Files.IDs(ctx, true)
-	for _, id := range ids {
-		if name, own := strings.CutPrefix(id, u.id("")); own && err == nil {
-			err = u.finish(ctx, name)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("finishing interrupted uploads: %w", err)
-	}
-	return nil
-}
-
+// finish finishes an upload in Files whose server ended before.
 func (u *Uploads) finish(ctx context.Context, name string) error {
 	ctx, held, release, err := u.hold(ctx, name)
 	if err != nil {
@@ -374,12 +355,7 @@ func (u *Uploads) keep(ctx context.Context, name string, file *os.File, temporar
 func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 	if u.Files != nil {
 		data, err := u.Files.Read(ctx, u.id(name), false)
-		if err == nil {
-			return OneFile(name, data), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+		return OneFile(name, data), err
 	}
 	return u.Dir.FS(), nil
 }
@@ -431,26 +407,24 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	if err == nil {
 		u.clearFailure(name)
 	}
-	if u.Shared && errors.Is(err, fs.ErrNotExist) && len(known) > 0 {
-		err = &UnreadableError{ErrElsewhere.Error()}
-	}
 	return c, err
 }
 
 // stored returns the documents of an upload by path, its own and those of the files in it,
 // and all others of the root.
 func (u *Uploads) stored(ctx context.Context, name string) (own, others map[string]Stored, err error) {
-	if others, err = u.Syncer.Sink.Known(ctx, u.Root); err != nil {
+	all, err := u.Syncer.Sink.Known(ctx, u.Root)
+	if err != nil {
 		return nil, nil, fmt.Errorf("reading the stored documents of the upload: %w", err)
 	}
-	own = make(map[string]Stored)
-	for p, doc := range others {
+	own, others = make(map[string]Stored), make(map[string]Stored)
+	for p, doc := range all {
 		if p == name || isContainer(name) && strings.HasPrefix(p, name+"/") {
 			own[p] = doc
+		} else {
+			others[p] = doc
 		}
 	}
-	others = maps.Clone(others)
-	maps.DeleteFunc(others, func(p string, _ Stored) bool { _, ok := own[p]; return ok })
 	return own, others, nil
 }
 
@@ -490,16 +464,18 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	// In a shared store the file may be on another server. There no sync adds it again.
+	if u.Files != nil && len(known) > 0 {
+		return nil
+	}
 	if err := u.Dir.Remove(name); err != nil && (!errors.Is(err, fs.ErrNotExist) || len(known) == 0) {
 		return fmt.Errorf("deleting the upload: %w", err)
 	}
 	u.clearFailure(name)
-	for above := path.Dir(name); above != "." && u.Dir.Remove(above) == nil; above = path.Dir(above) {
+	for above := path.Dir(name); above != "."; above = path.Dir(above) {
+		if err := u.Dir.Remove(above); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 		name = above // the folder was empty
-	}
-	if _, err := u.Dir.Lstat(path.Dir(name)); errors.Is(err, fs.ErrNotExist) {
-		return nil // the file was on another server
 	}
 	return syncAbove(u.Dir, name) // after a power cut the next sync would add it again
 }
@@ -594,7 +570,7 @@ func (u *Uploads) create() (f *os.File, name string, err error) {
 		if f, err = u.Dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return nil, "", err
 		}
-		if err = u.lock(f, true); err == nil {
+		if err = u.Lock(f, true); err == nil {
 			if _, err = u.Dir.Lstat(name); err == nil {
 				return f, name, nil
 			}
@@ -610,7 +586,7 @@ func (u *Uploads) write(f *os.File, content io.Reader, most int64) error {
 	if err == nil && n > most {
 		err = fmt.Errorf("%w: at most %d bytes are allowed", ErrUploadSize, most)
 	}
-	return cmp.Or(err, f.Sync(), u.lock(f, false)) // Windows lets others read it then
+	return cmp.Or(err, f.Sync(), u.Lock(f, false)) // Windows lets others read it then
 }
 
 // uploadName makes a path of the one that a client sent, which may have folders.

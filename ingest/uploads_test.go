@@ -19,7 +19,8 @@ func newUploads(t *testing.T) (*Uploads, *memory, func() []string) {
 	must(t, err)
 	t.Cleanup(func() { dir.Close() })
 	sink := newMemory()
-	u := &Uploads{Dir: dir, Root: Root{Name: "uploads", Collection: DefaultCollection}, Syncer: &Syncer{Sink: sink}}
+	u := &Uploads{Dir: dir, Root: Root{Name: "uploads", Collection: DefaultCollection}, Syncer: &Syncer{Sink: sink},
+		Lock: func(*os.File, bool) error { return nil }}
 	return u, sink, func() []string {
 		entries, err := fs.ReadDir(dir.FS(), ".")
 		must(t, err)
@@ -148,9 +149,18 @@ func TestUploadBrokenOff(t *testing.T) {
 	if _, err := u.Add(ctx, "a.md", strings.NewReader("A."), nil); !errors.Is(err, context.Canceled) || len(files()) != 0 {
 		t.Errorf("%v, files %q", err, files())
 	}
-	sink.fail = func(string) error { return broken }
-	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("A."), nil); err == nil || len(files()) != 0 {
-		t.Errorf("%v, files %q", err, files())
+	// A full disk is the server's fault, not that of the file, which can be sent again.
+	for _, failure := range []error{broken, &fs.PathError{Op: "write", Path: "store", Err: syscall.ENOSPC}} {
+		sink.fail = func(string) error { return failure }
+		unreadable := (*UnreadableError)(nil)
+		if _, err := u.Add(t.Context(), "a.md", strings.NewReader("A."), nil); err == nil || len(files()) != 0 ||
+			errors.As(err, &unreadable) != (failure == broken) {
+			t.Errorf("%v, files %q", err, files())
+		}
+	}
+	sink.fail = nil
+	if c, err := u.Add(t.Context(), "a.md", strings.NewReader("A."), nil); err != nil || c.Action != Added {
+		t.Errorf("sent again: %+v, %v", c, err)
 	}
 }
 
@@ -248,77 +258,6 @@ func TestUploadTroubles(t *testing.T) {
 	must(t, u.Dir.WriteFile("c.md", []byte("Good."), 0o600))
 	if _, err := u.Reread(t.Context(), "c.md", nil); err != nil || len(told()) != 0 {
 		t.Errorf("read anew: %v, troubles %v", err, told())
-	}
-}
-
-// Two servers share a store: each has the documents uploaded to the other, removes
-// none in a sync, and may delete them.
-func TestUploadsShared(t *testing.T) {
-	a, sink, filesOfA := newUploads(t)
-	b, _, filesOfB := newUploads(t)
-	b.Syncer = &Syncer{Sink: sink}
-	a.Shared, b.Shared = true, true
-	both := func(do func(u *Uploads) error) {
-		t.Helper()
-		must(t, errors.Join(do(a), do(b)))
-	}
-	for name, u := range map[string]*Uploads{"a.md": a, "b.md": b, "of-a.md": a} {
-		if c, err := u.Add(t.Context(), name, strings.NewReader("Text of "+name), nil); err != nil || c.Action != Added {
-			t.Fatalf("%+v, %v", c, err)
-		}
-	}
-	both(func(u *Uploads) error { return u.Sync(t.Context()) })
-	if len(sink.docs) != 3 {
-		t.Errorf("%d stored", len(sink.docs))
-	}
-
-	// A replaced document stays when the server with its old file starts again.
-	if c, err := b.Add(t.Context(), "a.md", strings.NewReader("Newer."), nil); err != nil || c.Action != Updated {
-		t.Errorf("%+v, %v", c, err)
-	}
-	// A deleted document is not added again by the server with its file.
-	if err := b.Remove(t.Context(), "of-a.md"); err != nil {
-		t.Error(err)
-	}
-	both(func(u *Uploads) error { return u.Sync(t.Context()) })
-	if len(sink.docs) != 2 || sink.docs["uploads/a.md"].Text != "Newer." {
-		t.Errorf("%d stored, %q", len(sink.docs), sink.docs["uploads/a.md"].Text)
-	}
-	if got := strings.Join(filesOfA(), " ") + "; " + strings.Join(filesOfB(), " "); got != "a.md of-a.md; a.md b.md" {
-		t.Errorf("files %q", got)
-	}
-
-	var unreadable *UnreadableError
-	_, err := a.Reread(t.Context(), "b.md", nil)
-	if !errors.As(err, &unreadable) || !strings.Contains(unreadable.Reason, "not on this server") {
-		t.Errorf("reading another's anew: %v", err)
-	}
-	if _, err := a.Reread(t.Context(), "none.md", nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("reading none: %v", err)
-	}
-	if err := a.Remove(t.Context(), "none.md"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("deleting none: %v", err)
-	}
-	if err := a.Remove(t.Context(), "a.md"); err != nil || len(sink.docs) != 1 || slices.Contains(filesOfA(), "a.md") {
-		t.Errorf("%v, %d stored, files %q", err, len(sink.docs), filesOfA())
-	}
-}
-
-// A full disk is the server's fault, not that of the file, which can be sent again.
-func TestUploadOnAFullDisk(t *testing.T) {
-	u, sink, files := newUploads(t)
-	sink.fail = func(string) error { return &fs.PathError{Op: "write", Path: "store", Err: syscall.ENOSPC} }
-	var unreadable *UnreadableError
-	_, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words"), nil)
-	if !errors.Is(err, syscall.ENOSPC) || errors.As(err, &unreadable) {
-		t.Errorf("the error is %v", err)
-	}
-	if left := files(); len(left) > 0 {
-		t.Errorf("left are %q", left)
-	}
-	sink.fail = nil
-	if c, err := u.Add(t.Context(), "a.md", strings.NewReader("# Words"), nil); err != nil || c.Action != Added {
-		t.Errorf("sent again: %+v, %v", c, err)
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"ibid/ingest"
-	"ibid/retrieve"
 	"ibid/retrieve/disk"
 	"ibid/retrieve/state"
 )
@@ -51,22 +49,30 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
+	if !to.remote() && to.exists() {
+		return usageError("%w: %s has a library: name another folder", state.ErrTarget, to)
+	}
 	checking := newMeter(s.stderr, "documents checked", 0)
-	// Uploaded files are there before their documents, which a server deletes
-	// otherwise. The second time come those that were uploaded meanwhile.
-	moved, err := movedShelves(from, to)
-	if err == nil {
-		err = copyUploads(ctx, source, from, to, moved)
+	folders, err := copiedUploads(ctx, source, from, to)
+	// Uploaded files are in a data directory before their documents, which a server deletes
+	// otherwise. Afterwards come those that were uploaded meanwhile.
+	if err == nil && !to.remote() {
+		err = copyUploads(ctx, source, from, to, s, folders)
 	}
 	var r state.Report
 	if err == nil {
+		moved := func(path string) string {
+			for _, f := range folders {
+				if path != "" && path == f.path && f.to != "" {
+					return f.to
+				}
+			}
+			return path
+		}
 		r, err = source.CopyTo(ctx, address, to.stateOptions(s), moved, checking.update)
 	}
 	if err == nil {
-		err = copyUploads(ctx, source, from, to, moved)
-	}
-	if err == nil && (from.remote() || to.remote()) {
-		err = copyOriginals(ctx, source, from, to, s)
+		err = copyUploads(ctx, source, from, to, s, folders)
 	}
 	checking.clear()
 	switch {
@@ -90,151 +96,132 @@ func (s surroundings) withPassword(variable string) surroundings {
 	return s
 }
 
-// movedShelves returns where the copy has a folder that was made for uploads, by its
-// path; other paths stay. It is nil unless both places are data directories.
-func movedShelves(from, to placeConfig) (moved func(path string) string, err error) {
-	if from.remote() || to.remote() {
-		return nil, nil
-	}
-	old, err := filepath.Abs(collectionsIn(from.Data))
+// A copiedFolder is the folder of the uploads in a root.
+type copiedFolder struct {
+	path string // of the root
+	from string // unless the files are in a store on a server
+	to   string // in the copy; "" if that is on a server
+}
+
+// copiedUploads returns the folders that were made for uploads, by their roots. Of a store
+// on a server, they are those with uploaded files.
+func copiedUploads(ctx context.Context, source *state.Store, from, to placeConfig) (map[string]copiedFolder, error) {
+	parent, err := filepath.Abs(collectionsIn(from.Data))
 	if err != nil {
 		return nil, err
 	}
-	parent, err := filepath.Abs(collectionsIn(to.Data))
-	return func(path string) string {
-		if filepath.Dir(path) == old {
-			return filepath.Join(parent, filepath.Base(path))
-		}
-		return path
-	}, err
-}
-
-// copyUploads copies the uploaded files into a data directory that received
-// their documents. It marks the directory if some files may be elsewhere:
-// otherwise a server would delete the documents that have no file.
-func copyUploads(ctx context.Context, store *state.Store, from, to placeConfig, moved func(string) string) (err error) {
-	roots, err := store.Roots(ctx)
-	uploaded := slices.ContainsFunc(roots, func(r ingest.Root) bool { return r.Path == "" })
-	if err != nil || to.remote() || !uploaded {
-		return err
+	target, err := filepath.Abs(collectionsIn(to.Data))
+	if err != nil {
+		return nil, err
 	}
-	if from.shared() {
-		if err := writePrivately(filepath.Join(uploadsIn(to.Data), elsewhereMark), elsewhereMark+"*", nil, time.Now()); err != nil {
-			return err
-		}
+	roots, err := source.Roots(ctx)
+	var filled []string
+	if err == nil && from.remote() {
+		filled, err = source.Originals().Roots(ctx)
 	}
-	if from.remote() {
-		return nil
-	}
+	folders := make(map[string]copiedFolder)
 	for _, r := range roots {
-		if there := moved(r.Path); there != r.Path {
-			err = errors.Join(err, copyFolder(ctx, r.Path, there))
+		f := copiedFolder{r.Path, r.Path, filepath.Join(target, r.Name)}
+		if r.Path == "" {
+			f.from, f.to = uploadsIn(from.Data), uploadsIn(to.Data)
+		} else if !slices.Contains(filled, r.Name) && (from.remote() || filepath.Dir(r.Path) != parent) {
+			continue
 		}
+		if to.remote() {
+			f.to = ""
+		}
+		folders[r.Name] = f
 	}
-	return errors.Join(err, copyFolder(ctx, uploadsIn(from.Data), uploadsIn(to.Data)))
+	return folders, err
 }
 
-// copyOriginals copies the uploaded files from a store on a server or into one. Into a
-// data directory it copies those of the server's own collection.
-func copyOriginals(ctx context.Context, source *state.Store, from, to placeConfig, s surroundings) (err error) {
-	put := func(id string, data []byte) error {
-		name, own := strings.CutPrefix(id, retrieve.Uploads+"/")
-		if !own {
-			return nil
-		}
-		return writePrivately(filepath.Join(uploadsIn(to.Data), filepath.FromSlash(name)), ".upload-*", data, time.Now())
+// copyUploads copies the uploaded files that the copy lacks.
+func copyUploads(
+	ctx context.Context, source *state.Store, from, to placeConfig, s surroundings, folders map[string]copiedFolder,
+) (err error) {
+	put := func(root, name string, data []byte, modified time.Time) error {
+		return writePrivately(filepath.Join(folders[root].to, name), ".upload-*", data, modified) // the name of incomplete uploads
 	}
 	if to.remote() {
-		target, err := openStore(ctx, to, s.withPassword("IBID_TO_PASSWORD"))
-		if err != nil {
-			return err
+		target, failed := openStore(ctx, to, s.withPassword("IBID_TO_PASSWORD"))
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, target.Close()) }()
-		put = func(id string, data []byte) error {
+		put = func(root, name string, data []byte, _ time.Time) error {
+			id := root + "/" + filepath.ToSlash(name)
 			if err := target.Originals().Put(ctx, id, bytes.NewReader(data)); err != nil {
 				return err
 			}
 			return target.Originals().Settle(ctx, id, true)
 		}
 	}
-	if from.remote() {
-		ids, err := source.Originals().IDs(ctx, false)
+	if !from.remote() {
+		for root, f := range folders {
+			err = cmp.Or(err, f.each(ctx, func(name string, data []byte, modified time.Time) error { return put(root, name, data, modified) }))
+		}
+	} else {
+		var ids []string
+		ids, err = source.Originals().IDs(ctx, false)
 		for _, id := range ids {
-			var data []byte
-			if data, err = source.Originals().Read(ctx, id, false); err == nil {
-				err = put(id, data)
-			}
-			if err != nil {
-				return err
+			root, name, _ := strings.Cut(id, "/")
+			if _, known := folders[root]; known && err == nil {
+				var data []byte
+				if data, err = source.Originals().Read(ctx, id, false); err == nil {
+					err = put(root, filepath.FromSlash(name), data, time.Now())
+				}
 			}
 		}
-		return err
 	}
-	made, err := filepath.Abs(collectionsIn(from.Data))
-	if err != nil {
-		return err
-	}
-	roots, err := source.Roots(ctx)
-	for _, r := range roots {
-		folder := cmp.Or(r.Path, uploadsIn(from.Data))
-		if r.Path != "" && filepath.Dir(r.Path) != made {
-			continue
-		}
-		walked := filepath.WalkDir(folder, func(name string, e fs.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
-				return err
-			}
-			data, err := os.ReadFile(name)
-			if err != nil {
-				return err
-			}
-			below, err := filepath.Rel(folder, name)
-			return cmp.Or(err, put(r.Name+"/"+filepath.ToSlash(below), data))
-		})
-		if !errors.Is(walked, fs.ErrNotExist) {
-			err = errors.Join(err, walked)
-		}
+	for _, f := range folders {
+		err = cmp.Or(err, f.syncDirs())
 	}
 	return err
 }
 
-// copyFolder copies the files of a folder that the other one lacks, or has with another
-// size or time.
-func copyFolder(ctx context.Context, from, to string) error {
-	entries, err := os.ReadDir(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := copyFolder(ctx, filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
-				return err
-			}
+// each makes the folders of the copy, and calls f with the files that it lacks, or has with
+// another size or time.
+func (c *copiedFolder) each(ctx context.Context, f func(name string, data []byte, modified time.Time) error) error {
+	return filepath.WalkDir(c.from, func(path string, e fs.DirEntry, err error) error {
+		if path == c.from && errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		info, err := e.Info()
-		if err := cmp.Or(ctx.Err(), err); err != nil {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
-		target := filepath.Join(to, e.Name())
-		there, missing := os.Lstat(target)
-		if missing == nil && there.Size() == info.Size() && there.ModTime().Equal(info.ModTime()) {
-			continue
+		name, err := filepath.Rel(c.from, path)
+		if err == nil && e.IsDir() && c.to != "" {
+			return os.MkdirAll(filepath.Join(c.to, name), 0o700)
 		}
-		data, err := os.ReadFile(filepath.Join(from, e.Name()))
-		if err == nil {
-			err = writePrivately(target, ".upload-*", data, info.ModTime()) // the name of incomplete uploads
+		if err != nil || !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
+			return err
 		}
+		info, err := e.Info()
 		if err != nil {
 			return err
 		}
-	}
-	return cmp.Or(os.MkdirAll(to, 0o700), disk.SyncDir(to)) // the copied files survive a power cut
+		if c.to != "" {
+			there, err := os.Lstat(filepath.Join(c.to, name))
+			if err == nil && there.Size() == info.Size() && there.ModTime().Equal(info.ModTime()) {
+				return nil
+			}
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return f(name, data, info.ModTime())
+	})
+}
+
+// syncDirs makes the names in a folder of the copy durable.
+func (c *copiedFolder) syncDirs() error {
+	return filepath.WalkDir(c.to, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !e.IsDir() {
+			return nil
+		}
+		return cmp.Or(err, disk.SyncDir(path))
+	})
 }
 
 // writePrivately writes a file that only its owner may read, whole or not at all.

@@ -150,6 +150,7 @@ func TestCopyUploads(t *testing.T) {
 	from := t.TempDir()
 	first := start(t, from, "--uploads", "on")
 	fetch(t, "POST", first.url+"/api/documents?name=plans/quay.md", "application/json", text, http.StatusCreated)
+	fetch(t, "POST", first.url+"/api/documents?name=board.md&collection=board", "application/json", text, http.StatusCreated)
 	first.stop()
 	for name, fresh := range servedStores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -161,10 +162,16 @@ func TestCopyUploads(t *testing.T) {
 			}
 			fetch(t, "POST", second.url+"/api/documents/uploads/plans/quay.md", "application/json", "", http.StatusOK)
 			mustRun(t, "", "copy", "--from", to, "--to", back)
-			if got, err := os.ReadFile(filepath.Join(uploadsIn(back), "plans", "quay.md")); err != nil || string(got) != text {
-				t.Errorf("copied back, it is %q, %v", got, err)
+			for _, file := range []string{"uploads/plans/quay.md", "collections/board/board.md"} {
+				if got, err := os.ReadFile(filepath.Join(back, filepath.FromSlash(file))); err != nil || string(got) != text {
+					t.Errorf("copied back, it is %q, %v", got, err)
+				}
 			}
-			fetch(t, "DELETE", second.url+"/api/documents/uploads/plans/quay.md", "application/json", "", http.StatusNoContent)
+			third := start(t, back, "--uploads", "on")
+			fetch(t, "DELETE", third.url+"/api/documents/board/board.md", "application/json", "", http.StatusNoContent)
+			for _, id := range []string{"uploads/plans/quay.md", "board/board.md"} {
+				fetch(t, "DELETE", second.url+"/api/documents/"+id, "application/json", "", http.StatusNoContent)
+			}
 			if size, err := openHere(t, to).Originals().Size(t.Context(), ""); err != nil || size != 0 {
 				t.Errorf("after its deletion, %d bytes are stored, %v", size, err)
 			}

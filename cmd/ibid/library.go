@@ -434,7 +434,7 @@ func isNear(baseURL string) bool {
 type originals struct {
 	lib     *openedLibrary
 	uploads string // folder of the uploaded files
-	shared  bool   // other servers may have the files
+	shared  bool   // other servers may have the files of folders
 }
 
 // Draws reports whether pages of documents of this format can be drawn.
@@ -470,10 +470,7 @@ func (o *originals) Original(ctx context.Context, doc *ingest.Document) ([]byte,
 		data, err = o.lib.reader.Original(ctx, files, doc)
 		err = errors.Join(err, closer.Close())
 	}
-	// An upload that was replaced through another server is still here in its
-	// old form.
-	replaced := doc.Root == retrieve.Uploads && errors.Is(err, ingest.ErrChanged)
-	if o.shared && (replaced || errors.Is(err, fs.ErrNotExist)) {
+	if o.shared && errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ingest.ErrElsewhere, err)
 	}
 	return data, err
@@ -548,13 +545,3 @@ func (o *originals) folder(ctx context.Context, doc *ingest.Document) (fs.FS, io
 }
 
 func uploadsIn(data string) string { return filepath.Join(data, "uploads") }
-
-// elsewhereMark is a file in the folder of the uploads. It says that some
-// uploaded files are not there: 'ibid copy' brought only their documents.
-const elsewhereMark = ".elsewhere"
-
-// shared reports whether documents may have their files on another machine.
-func (c placeConfig) shared() bool {
-	_, err := os.Lstat(filepath.Join(uploadsIn(c.Data), elsewhereMark))
-	return c.remote() || err == nil
-}

@@ -239,7 +239,7 @@ func (srv *server) handler() (http.Handler, error) {
 		return nil, err
 	}
 	settings, code := srv.newSettings()
-	files := &originals{srv.lib, uploadsIn(srv.Data), srv.shared()}
+	files := &originals{srv.lib, uploadsIn(srv.Data), srv.remote()}
 	o := web.Options{
 		Drawer: files, Originals: files,
 		Asker: srv, Summarizer: srv, Searcher: srv.search, Library: srv.lib.Index, Logger: srv.logger,

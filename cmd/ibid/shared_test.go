@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,29 +17,22 @@ import (
 	"testing"
 
 	"ibid/answer/openai/openaitest"
-	"ibid/retrieve/state/statetest"
 )
 
 // TestServersShareRuns: another server resumes the answer of one that was killed,
 // and repeats no completed call; until then only one works on it.
 func TestServersShareRuns(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	voyage(t, data)
-	shareRuns(t, data)
-}
-
-// TestServersShareRunsInPostgres is TestServersShareRuns with servers that share
-// only a database.
-func TestServersShareRunsInPostgres(t *testing.T) {
-	server := os.Getenv(statetest.Env)
-	if server == "" {
-		t.Skipf("%s names no server (.ci/postgres starts one)", statetest.Env)
+	for name, fresh := range everyStore(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data, store := t.TempDir(), []string(nil)
+			if place := fresh(t); placeOf(t, place).remote() {
+				store = at(t, place)
+			}
+			voyage(t, data, store...)
+			shareRuns(t, data, store...)
+		})
 	}
-	t.Parallel()
-	data, store := t.TempDir(), []string{"--store", statetest.Schema(t, server)}
-	voyage(t, data, store...)
-	shareRuns(t, data, store...)
 }
 
 // shareRuns kills one of two servers in the middle of an answer. The

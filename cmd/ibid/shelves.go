@@ -57,7 +57,7 @@ func (f *uploadFolders) failures() (failed []ingest.Change) {
 func (f *uploadFolders) add(srv *server, root ingest.Root, dir *os.Root) *ingest.Uploads {
 	u := &ingest.Uploads{
 		Dir: dir, Root: root, MaxBytes: int64(srv.MaxUpload) << 20, MaxTotal: int64(srv.MaxUploads) << 20,
-		Syncer: &ingest.Syncer{Sink: srv.lib.Index, Reader: srv.lib.reader}, Shared: srv.shared(), Lock: disk.Lock, All: f.all,
+		Syncer: &ingest.Syncer{Sink: srv.lib.Index, Reader: srv.lib.reader}, Lock: disk.Lock, All: f.all,
 	}
 	if files := srv.lib.State.Originals(); files != nil {
 		u.Files = files
@@ -77,15 +77,21 @@ func (f *uploadFolders) close(root string) {
 // collectionsIn is the folder of the folders of uploads of other collections.
 func collectionsIn(data string) string { return filepath.Join(data, "collections") }
 
-// Roots lists the roots of the folders that were made for uploads, of all servers of
-// the store.
+// Roots lists the roots of the folders that were made for uploads, those made by other
+// servers of the store too once they have files.
 func (srv *server) Roots(ctx context.Context) ([]ingest.Root, error) {
 	roots, err := srv.lib.Roots(ctx)
+	var others []string
+	if files := srv.lib.State.Originals(); err == nil && files != nil {
+		others, err = files.Roots(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing the folders of uploads: %w", err)
 	}
 	parent, err := filepath.Abs(collectionsIn(srv.Data))
-	return slices.DeleteFunc(roots, func(r ingest.Root) bool { return r.Path == "" || filepath.Dir(r.Path) != parent }), err
+	return slices.DeleteFunc(roots, func(r ingest.Root) bool {
+		return r.Path == "" || filepath.Dir(r.Path) != parent && !slices.Contains(others, r.Name)
+	}), err
 }
 
 // openShelves opens the folders of other collections that earlier servers made.
@@ -102,6 +108,15 @@ func (srv *server) openShelves(ctx context.Context) error {
 	return nil
 }
 
+// shelfFolder is the folder of uploads in a root. If the files are in the store, it has
+// those that this server receives.
+func (srv *server) shelfFolder(root ingest.Root) string {
+	if srv.lib.State.Originals() == nil {
+		return root.Path
+	}
+	return filepath.Join(collectionsIn(srv.Data), filepath.Base(root.Path))
+}
+
 // openShelf returns the uploads in a root, and opens them if they are not open. It
 // makes no folder where one is missing, unless the files are in the store: in an empty
 // one, all documents seem deleted.
@@ -109,14 +124,15 @@ func (srv *server) openShelf(root ingest.Root) (*ingest.Uploads, error) {
 	if u := srv.shelves.of(root.Name); u != nil {
 		return u, nil
 	}
+	folder := srv.shelfFolder(root)
 	if srv.lib.State.Originals() != nil {
-		if err := os.MkdirAll(filepath.Dir(root.Path), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 			return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 		}
-	} else if _, err := os.Stat(root.Path); err != nil {
+	} else if _, err := os.Stat(folder); err != nil {
 		return nil, fmt.Errorf("opening the folder of uploads: %w", err)
 	}
-	dir, err := ingest.OpenUploads(root.Path)
+	dir, err := ingest.OpenUploads(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -181,10 +197,15 @@ func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, er
 	if i < 0 {
 		return nil, "", fs.ErrNotExist
 	}
-	if u := srv.shelves.of(root); u != nil {
-		return u, roots[i].Collection, nil // that in u is from before a renaming
+	made, err := srv.Roots(ctx)
+	if err == nil && slices.Contains(made, roots[i]) {
+		srv.shelves.making.Lock()
+		defer srv.shelves.making.Unlock()
+		if u, err := srv.openShelf(roots[i]); err == nil {
+			return u, roots[i].Collection, nil // that in u is from before a renaming
+		}
 	}
-	return readFolder{srv, roots[i]}, roots[i].Collection, nil
+	return readFolder{srv, roots[i]}, roots[i].Collection, err
 }
 
 // A readFolder is a folder that was not made for uploads: its files can only be read again.
@@ -292,7 +313,7 @@ func (srv *server) Delete(ctx context.Context, collection string, keepAnswers bo
 	for _, root := range roots {
 		srv.shelves.close(root.Name)
 		// Files without a root would be read again by a collection of the same name.
-		if err := os.RemoveAll(root.Path); err != nil {
+		if err := os.RemoveAll(srv.shelfFolder(root)); err != nil {
 			return fmt.Errorf("deleting the files of the collection %s: %w", collection, err)
 		}
 		if _, err := srv.lib.State.DeleteRoot(ctx, root.Name, keepAnswers); err != nil {

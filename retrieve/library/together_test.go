@@ -18,6 +18,7 @@ import (
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 	"ibid/retrieve/embed"
 	"ibid/retrieve/library"
 )
@@ -213,7 +214,7 @@ func newUploadServers(t *testing.T) *uploadServers {
 		t.Cleanup(func() { must(t, dir.Close()) })
 		s.libs = append(s.libs, lib)
 		s.servers = append(s.servers, &ingest.Uploads{Dir: dir, Root: root, Syncer: &ingest.Syncer{Sink: lib.Index, Reader: s.reader},
-			Shared: true, Files: lib.State.Originals()})
+			Files: lib.State.Originals(), Lock: disk.Lock})
 	}
 	return s
 }

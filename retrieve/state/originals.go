@@ -127,6 +127,12 @@ func (o *Originals) IDs(ctx context.Context, received bool) (ids []string, err e
 	return ids, err
 }
 
+// Roots lists the names of the roots with stored or received files.
+func (o *Originals) Roots(ctx context.Context) (names []string, err error) {
+	err = o.s.view(ctx, func(t *tx) { names = column[string](t, `SELECT DISTINCT root FROM ibid.originals`) })
+	return names, err
+}
+
 // Find returns the first of the ids whose file is stored or received; the error wraps
 // [fs.ErrNotExist] if there is none.
 func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err error) {
