@@ -62,13 +62,10 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 	for i, p := range found {
 		judged[i] = r.scored(p)
 		j := &judged[i]
-		// The score alone decides without it.
-		foreign := kind != GateScore && kind != GateOff && retrieve.Language(p.Text) != retrieve.Language(r.asked)
-		sure := j.Chance > surelyOn || j.Chance < surelyOff && !foreign
 		switch {
 		case kind == GateOff:
 			j.Decision = Relevant
-		case kind == GateScore || kind == GateBoth && sure:
+		case kind == GateScore, kind == GateBoth && (j.Chance > surelyOn || j.Chance < surelyOff && !r.foreign(p)):
 		default:
 			e := r.writer.Truncate(prompt.NewEvidence(1, p), r.writer.Window()/2)
 			c, err := r.verdictCall(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
@@ -76,7 +73,7 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 				return nil, err
 			}
 			if j.By = unjudged; r.affords(r.size(c.prompt)+r.least()) && r.judge.take(r.caller, r.size(c.prompt), share) {
-				open[i], alone[i] = c, foreign || p.Scores == (retrieve.Scores{})
+				open[i], alone[i] = c, r.foreign(p) || p.Scores == (retrieve.Scores{})
 			}
 		}
 	}
@@ -84,6 +81,12 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 		return judged, nil
 	}
 	return judged, r.judgeOpen(ctx, judged, open, alone, share)
+}
+
+// foreign reports whether a passage is in another language than the question, so that
+// its chance says little and a verdict on it decides alone.
+func (r *asking) foreign(p retrieve.Passage) bool {
+	return retrieve.Language(p.Text) != retrieve.Language(r.asked)
 }
 
 // scored decides on a passage by its chance of being on topic.

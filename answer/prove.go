@@ -393,7 +393,8 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 	}
 	o.verdict = make(chan verdict, 1)
 	p.open = append(p.open, o)
-	p.proving.Go(func() { o.verdict <- p.ask(calls) })
+	unlikely := p.unlikely(p.passages[f.near[0]-1])
+	p.proving.Go(func() { o.verdict <- p.ask(calls, unlikely) })
 	return true
 }
 
@@ -453,24 +454,36 @@ func (p *proof) excerpt(label int, quote support.Span) prompt.Evidence {
 	return prompt.NewEvidence(label, passage)
 }
 
-// ask has the judge decide about a statement: a second time, in other words, when
-// it says no.
-func (p *proof) ask(calls []call) (v verdict) {
+// unlikely reports whether a passage is so unlikely to be on topic that one yes about a
+// statement from it is not believed: odds multiply, and a yes counts as much as a no.
+func (p *proof) unlikely(passage retrieve.Passage) bool {
+	chance, _ := p.reading.Chance(passage)
+	return !p.foreign(passage) && p.trust.afterNo(1-chance) > .5
+}
+
+// ask has the judge decide about a statement: a second time, in other words, after a
+// no, or after a yes about what is unlikely, which needs both.
+func (p *proof) ask(calls []call, unlikely bool) (v verdict) {
 	select {
 	case p.places <- struct{}{}:
 		defer func() { <-p.places }()
 	case <-p.ctx.Done():
 		return verdict{err: p.ctx.Err()}
 	}
+	said := Relevant
 	for _, c := range calls {
 		ctx, stop := p.judge.within(p.ctx, 1)
 		next := p.judge.ask(ctx, c)
 		stop()
 		next.calls = append(v.calls, next.calls...)
-		if v = next; v.late || v.decision != Irrelevant {
+		if v = next; v.late || v.decision != Irrelevant && (v.decision != Relevant || !unlikely) {
 			return v
 		}
+		if v.decision == Irrelevant {
+			said = Irrelevant
+		}
 	}
+	v.decision = said
 	return v
 }
 

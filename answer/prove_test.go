@@ -56,6 +56,7 @@ func TestProof(t *testing.T) {
 		{name: "cleared", answer: fee + " " + crane, text: fee + " " + crane, event: "Verdict:cleared By:model"},
 		{name: "one no", answer: fee + " " + crane, first: "crane", text: fee + " " + crane, event: "Calls:2"},
 		{name: "two noes", answer: fee + " " + crane, first: "crane", again: "crane", text: fee, event: "Verdict:dropped By:model"},
+		{name: "a yes is not enough", answer: fee + " " + half, again: "half", text: fee, event: "Verdict:dropped By:model Found:0 Idle:[] Calls:2"},
 		{name: "the first falls", answer: crane + "\n\n" + fee, first: "crane", again: "crane", text: fee},
 		{name: "marked", how: UnprovedMark, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane,
 			event: "Verdict:marked"},

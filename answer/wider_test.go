@@ -265,7 +265,7 @@ func TestJudgeBudget(t *testing.T) {
 	for _, test := range []struct{ calls, tokens, passages, statements int }{{0, 0, 3, 2}, {3, 0, 2, 1}, {0, 1, 0, 0}, {-1, -1, 3, 2}} {
 		m := proving([]string{answer}, "", "")
 		a := &Answerer{Retriever: proofLibrary(), Model: m, Gate: GateModel, Unproved: UnprovedDrop, JudgeCalls: test.calls, JudgeTokens: test.tokens}
-		got, asked := read(a.Ask(t.Context(), Question{Text: "mooring fee"})), map[Role]int{}
+		got, asked := read(a.Ask(t.Context(), Question{Text: "mooring fee of members"})), map[Role]int{}
 		for _, p := range m.calls {
 			asked[p.Role]++
 		}
