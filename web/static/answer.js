@@ -217,7 +217,8 @@ export class AnswerView {
   fail({ message, request, status, code }) {
     if (code === "unreachable") message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
     const refused = refusal(code);
-    const details = refused && maySet ? el("details", { class: "details" }, el("summary", {}, t("Details")), el("p", {}, message)) : "";
+    const warnings = refused ? [...this.notes.querySelectorAll("p.note"), ...(maySet ? [el("p", {}, message)] : [])] : [];
+    const details = warnings.length ? el("details", { class: "details" }, el("summary", {}, t("Details")), ...warnings) : "";
     message = refused || message;
     this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
       status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")), details));
