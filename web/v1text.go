@@ -257,9 +257,7 @@ func (t *linkedText) setAnswer(a cite.Answer) {
 }
 
 // linkTarget escapes an address as the target of a Markdown link.
-func linkTarget(address string) string {
-	return strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20", "\\", "%5C").Replace(address)
-}
+var linkTarget = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20", "\\", "%5C").Replace
 
 // quotations are the parts of documents nearest to an unanswered question, as
 // Markdown: each a quotation and its document, a link where links is set.

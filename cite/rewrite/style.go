@@ -205,8 +205,10 @@ func isWeb(u string) bool {
 
 // escapeMarkdown makes text safe inside the brackets of a link.
 func escapeMarkdown(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `<`, `\<`).Replace(oneLine(s))
+	return labelEscapes.Replace(oneLine(s))
 }
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `<`, `\<`)
 
 // escapeTarget makes an address safe inside the parentheses of a link.
 func escapeTarget(u string) string {
