@@ -430,8 +430,8 @@ var pronouns = phrases(words(`he she it they him her them his its their this tha
 	هو هي هم هذا هذه ذلك تلك वह वे यह ये इसका उसका उन्होंने उसने 它 他 她 这 那 此 これ それ この その 彼`))
 
 // list returns the list that an item belongs to, with its lead-in, or the item
-// alone where the list is long or its items are statements of their own: steps are none,
-// unless a fact is asked for, as in "how long".
+// alone where the list is long or its items are statements of their own. Steps are quoted
+// whole, unless a fact is asked for, as in "how long".
 func (d *Reading) list(in []sentence, item int) (start, end int) {
 	item = first(in, item)
 	start = item
