@@ -137,6 +137,12 @@ func (k *kind) tells() bool {
 	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
 }
 
+// listed reports whether the words or forms of the kind are few, so that a text without
+// any has no answer. A speed, in contrast, may be "a twentieth of the wind's".
+func (k *kind) listed() bool {
+	return k != nil && slices.Contains([]string{"colour", "clock", "year"}, k.name)
+}
+
 // named reports whether a name is asked for.
 func (k *kind) named() bool { return k != nil && k.name == "name" }
 

@@ -52,7 +52,8 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		return nil, nil, err
 	}
 	best, pieces := ranking(all), unsaid(d.choose(all), all)
-	if len(pieces) == 0 || d.confidence(best) < least {
+	has := func(p piece) bool { return !d.needs.kind.listed() || d.ofKind(p, all[p.passage]) > 0 }
+	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
 		return nil, nil, nil
 	}
 	seen := map[int]bool{}
