@@ -65,15 +65,11 @@ func (w *walker) unpackedBytes(data []byte) (in io.Reader, compressed bool, err 
 	return &counted{in, &w.unpacked}, compressed, nil
 }
 
-// bzip2Method is the number of bzip2 in zip files (APPNOTE 6.3.10, 4.4.5).
-const bzip2Method = 12
-
 func (w *walker) zip(data []byte, at place) error {
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names are cleaned here
 		return fmt.Errorf("it cannot be read as a zip archive: %s", reason(err))
 	}
-	r.RegisterDecompressor(bzip2Method, func(in io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(in)) })
 	names := zipNames(r.File)
 	for i, f := range r.File {
 		if err := w.countEntry(); err != nil {

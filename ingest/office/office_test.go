@@ -154,14 +154,6 @@ func TestItemNumber(t *testing.T) {
 	}
 }
 
-func TestHeadingLevel(t *testing.T) {
-	for name, want := range map[string]int{"heading 1": 1, "heading9": 9, "heading 10": 0, "heading": 0, "list 1": 0, "": 0, "1": 0} {
-		if got := headingLevel(name); got != want {
-			t.Errorf("%q: %d, want %d", name, got, want)
-		}
-	}
-}
-
 func TestUnescapeCell(t *testing.T) {
 	for in, want := range map[string]string{"a_x000A_b": "a\nb", "_x005F_x000D_": "_x000D_", "_x": "_x", "a_xyz": "a_xyz",
 		"_x00e9_": "é", "_x0041": "_x0041"} {
@@ -183,16 +175,8 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// Parts left out of a text are named, and a table of names without rows is kept.
-func TestLeftOut(t *testing.T) {
-	var blocks []Block
-	partial, err := Read([]byte(`{\rtf1{\header Of the house\par}{\footerf{Page 1}}{\deleted gone}`+
-		`\pard Ke{\header Of the house}pt{\object{\*\objdata 00}}\par}`),
-		func(b Block) { blocks = append(blocks, b) }, func(string, string) {})
-	if err != nil || len(blocks) != 2 || blocks[0].Text != "Kept" || blocks[1].Text != "Header: Of the house" ||
-		!slices.Equal(partial, []string{"deletions of tracked changes are left out: 1", "embedded objects are not read: 1"}) {
-		t.Errorf("%v, %v, %q", blocks, err, partial)
-	}
+// A table of names without rows is kept.
+func TestNamesOfNothing(t *testing.T) {
 	b := Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}
 	if b.named(); b.Names != 0 {
 		t.Errorf("%d rows of names", b.Names)
