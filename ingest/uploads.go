@@ -35,7 +35,7 @@ type Uploads struct {
 	// Files, if not nil, has the files, where all servers of a store find them. Dir then has
 	// only those that are being received.
 	Files Files
-	// All are the uploads of all folders, which have one MaxTotal; nil: there is one.
+	// All are the uploads of all folders, which have one MaxTotal.
 	All func() []*Uploads
 	// Lock locks an open file until it is closed, exclusively or with others, without
 	// waiting.
@@ -365,14 +365,13 @@ func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 func (u *Uploads) checkFree(name string, others map[string]Stored) error {
 	taken := ""
 	for at := name; at != "."; at = path.Dir(at) {
-		_, stored := others[at]
-		if info, err := u.Dir.Lstat(at); stored || err == nil && info.IsDir() != (at != name) {
+		if info, err := u.Dir.Lstat(at); err == nil && info.IsDir() != (at != name) {
 			taken = at
 		}
 	}
 	for other := range others {
-		if strings.HasPrefix(other, name+"/") {
-			taken = name
+		if strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/") {
+			taken = name[:min(len(name), len(other))]
 		}
 	}
 	if taken != "" {
@@ -483,12 +482,8 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 // room returns how large a file of this name may be.
 func (u *Uploads) room(ctx context.Context, name string) (int64, error) {
 	left := cmp.Or(u.MaxTotal, DefaultMaxUploads)
-	all := []*Uploads{u}
-	if u.All != nil {
-		all = u.All()
-	}
 	var err error
-	for _, in := range all {
+	for _, in := range u.All() {
 		without := name
 		if in != u {
 			without = ""
@@ -563,21 +558,15 @@ func (u *Uploads) discard(f *os.File, temporary string) error {
 	return nil
 }
 
-// create creates and locks the file of an upload, unless another process removed it before.
+// create creates and locks the file of an upload.
 func (u *Uploads) create() (f *os.File, name string, err error) {
-	for range 3 {
-		name = uploadPrefix + rand.Text()
-		if f, err = u.Dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
-			return nil, "", err
+	name = uploadPrefix + rand.Text()
+	if f, err = u.Dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		if err = u.Lock(f, true); err != nil {
+			err = errors.Join(err, u.discard(f, name))
 		}
-		if err = u.Lock(f, true); err == nil {
-			if _, err = u.Dir.Lstat(name); err == nil {
-				return f, name, nil
-			}
-		}
-		err = errors.Join(err, f.Close())
 	}
-	return nil, "", err
+	return f, name, err
 }
 
 // write writes at most so many bytes to a locked file, and syncs it.

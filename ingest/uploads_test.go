@@ -21,6 +21,7 @@ func newUploads(t *testing.T) (*Uploads, *memory, func() []string) {
 	sink := newMemory()
 	u := &Uploads{Dir: dir, Root: Root{Name: "uploads", Collection: DefaultCollection}, Syncer: &Syncer{Sink: sink},
 		Lock: func(*os.File, bool) error { return nil }}
+	u.All = func() []*Uploads { return []*Uploads{u} }
 	return u, sink, func() []string {
 		entries, err := fs.ReadDir(dir.FS(), ".")
 		must(t, err)
@@ -185,22 +186,6 @@ func TestUploadsAfterACrash(t *testing.T) {
 	must(t, u.Sync(t.Context()))
 	if got := strings.Join(files(), " "); got != uploadPrefix+"receiving a.md b.md" || len(sink.docs) != 2 {
 		t.Errorf("files %q, %d stored", got, len(sink.docs))
-	}
-}
-
-// A file that another process removes before it is locked is created again.
-func TestUploadLockedTooLate(t *testing.T) {
-	u, _, files := newUploads(t)
-	removed := 0
-	u.Lock = func(f *os.File, exclusive bool) error {
-		if removed++; removed == 1 {
-			must(t, u.removeInterrupted())
-		}
-		return nil
-	}
-	c, err := u.Add(t.Context(), "a.md", strings.NewReader("A."), nil)
-	if err != nil || c.Action != Added || strings.Join(files(), " ") != "a.md" {
-		t.Errorf("%+v, %v, files %q", c, err, files())
 	}
 }
 

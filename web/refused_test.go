@@ -45,7 +45,7 @@ func uploadFolder(t *testing.T) *ingest.Uploads {
 	must(t, err)
 	t.Cleanup(func() { dir.Close() })
 	return &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}},
-		Lock: func(*os.File, bool) error { return nil }}
+		Lock: func(*os.File, bool) error { return nil }, All: func() []*ingest.Uploads { return nil }}
 }
 
 // TestRefusedUpload checks that of a gigabyte without a key almost nothing is

@@ -63,7 +63,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err == nil {
 		moved := func(path string) string {
 			for _, f := range folders {
-				if path != "" && path == f.path && f.to != "" {
+				if path == f.from && f.to != "" {
 					return f.to
 				}
 			}
@@ -98,8 +98,7 @@ func (s surroundings) withPassword(variable string) surroundings {
 
 // A copiedFolder is the folder of the uploads in a root.
 type copiedFolder struct {
-	path string // of the root
-	from string // unless the files are in a store on a server
+	from string // the path of the root, except for the server's own uploads
 	to   string // in the copy; "" if that is on a server
 }
 
@@ -121,7 +120,7 @@ func copiedUploads(ctx context.Context, source *state.Store, from, to placeConfi
 	}
 	folders := make(map[string]copiedFolder)
 	for _, r := range roots {
-		f := copiedFolder{r.Path, r.Path, filepath.Join(target, r.Name)}
+		f := copiedFolder{r.Path, filepath.Join(target, r.Name)}
 		if r.Path == "" {
 			f.from, f.to = uploadsIn(from.Data), uploadsIn(to.Data)
 		} else if !slices.Contains(filled, r.Name) && (from.remote() || filepath.Dir(r.Path) != parent) {
@@ -200,11 +199,9 @@ func (c *copiedFolder) each(ctx context.Context, f func(name string, data []byte
 		if err != nil {
 			return err
 		}
-		if c.to != "" {
-			there, err := os.Lstat(filepath.Join(c.to, name))
-			if err == nil && there.Size() == info.Size() && there.ModTime().Equal(info.ModTime()) {
-				return nil
-			}
+		there, missing := os.Lstat(filepath.Join(c.to, name))
+		if c.to != "" && missing == nil && there.Size() == info.Size() && there.ModTime().Equal(info.ModTime()) {
+			return nil
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {

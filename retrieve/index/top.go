@@ -1,11 +1,9 @@
 package index
 
 import (
-	"bytes"
 	"cmp"
 	"container/heap"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ibid/retrieve"
@@ -82,20 +80,11 @@ func (t *top) ranked() []retrieve.Hit {
 	return out
 }
 
-// compareIDs orders the ids of two chunks, which are those of their documents
-// with "#" and their ordinals.
-func (v *snapshot) compareIDs(a, b scored[float64]) int {
-	s, t := v.parts[a.part].segment, v.parts[b.part].segment
-	d, dFirst := s.documentOf(a.slot)
-	e, eFirst := t.documentOf(b.slot)
-	x, y := s.id(d), t.id(e)
-	if x == y {
-		var p, q [20]byte
-		return bytes.Compare(strconv.AppendUint(p[:0], uint64(a.slot-dFirst)+1, 10), strconv.AppendUint(q[:0], uint64(b.slot-eFirst)+1, 10))
-	}
-	n := min(len(x), len(y))
-	if c := strings.Compare(x[:n], y[:n]); c != 0 {
-		return c
-	}
-	return strings.Compare(retrieve.ChunkID(x, int(a.slot-dFirst)+1), retrieve.ChunkID(y, int(b.slot-eFirst)+1))
+// compareIDs orders the ids of two chunks.
+func (v *snapshot) compareIDs(a, b scored[float64]) int { return strings.Compare(v.idOf(a), v.idOf(b)) }
+
+func (v *snapshot) idOf(c scored[float64]) string {
+	s := v.parts[c.part].segment
+	document, first := s.documentOf(c.slot)
+	return retrieve.ChunkID(s.id(document), int(c.slot-first)+1)
 }
