@@ -40,9 +40,8 @@ type Placed struct {
 	End    int `json:"end"`
 }
 
-// Revised is the next piece of a revision, numbered as the answer that it becomes if it
-// is whole: then the same numbers come with Text. Until then they are not to be shown, for
-// if it is cut, the draft before it has numbers of its own.
+// Revised is the next piece of a revision, with the numbers that it has as the answer. They may be
+// shown when it is whole: if it is cut, the draft before it is the answer, with numbers of its own.
 type Revised struct {
 	answer.Revision
 	// Places are where its text has numbers, in bytes of the whole revision.

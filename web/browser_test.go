@@ -206,7 +206,6 @@ func TestBrowserStates(t *testing.T) {
 		b.ask("drafted")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text .draft")))
 		const sentences = `document.querySelector(".turn .text").textContent.replace(/\s+/g, " ").trim()`
-		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences) // also while the second one begins
 		b.waitFor(`document.querySelector(".progress").textContent === "Writing draft 2…"`)
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
 		b.look("3-draft")
@@ -234,10 +233,8 @@ func TestBrowserStates(t *testing.T) {
 		s.pass("first")
 		b.waitFor(ended)
 		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 Dogs stay ashore.", sentences)
-		b.is("0", `String(document.querySelectorAll(".turn .text .draft").length)`)
 		b.is("The mooring fee is 240 crowns a season.", highlighted)
-		b.is("1", `String(document.querySelectorAll(".evidence .drafts li").length)`)
-		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", `document.querySelector(".evidence .drafts li").textContent.replace(/\s*1/, "").trim()`)
+		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", `[...document.querySelectorAll(".evidence .drafts li")].map((e) => e.textContent.replace(/\s*1/, "").trim()).join("|")`)
 		b.look("3-refined")
 
 		// What is drawn does not move, and is not replaced, while the rest arrives.
@@ -594,10 +591,9 @@ func TestBrowserFailures(t *testing.T) {
 					.then(({ fallback, refusal }) => fallback("model_%[2]s") + "|" + refusal("model_%[3]s"));
 			})()`, may, reason, want.code), chromedp.EvalAwaitPromise))
 			quoted, refused, _ := strings.Cut(got, "|")
-			operator := reason != "timeout" && reason != "failed"
 			if err != nil || !strings.Contains(quoted, ", so your documents are quoted instead. ") ||
 				refused != strings.Replace(quoted, "your documents are quoted instead", "there is no answer", 1) ||
-				strings.Contains(quoted, want.remedy) != (may || !operator) ||
+				strings.Contains(quoted, want.remedy) != (may || reason == "timeout" || reason == "failed") ||
 				strings.Contains(quoted, "Tell whoever") != (reason == "window" && !may) {
 				t.Errorf("%s, settings %t: %q (%v)", reason, may, got, err)
 			}

@@ -108,18 +108,16 @@ func keyPassages(doc *ingest.Document) []keyPassage {
 		if b.Kind != "text" || len(all) == maxOpenings {
 			continue
 		}
-		first, ok := new(sentence.Splitter).Next([]byte(b.Runs[0].Text), nil, nil, true)
+		first, _ := new(sentence.Splitter).Next([]byte(b.Runs[0].Text), nil, nil, true)
 		k := keyPassage{Start: b.At + first.Start, End: b.At + first.End, terms: map[string]bool{}}
-		if !ok || first.End-first.Start > maxOpening {
-			continue
-		}
 		k.Text = strings.TrimSpace(doc.Text[k.Start:k.End])
 		for _, term := range retrieve.Terms(k.Text) {
 			k.terms[term] = true
 		}
 		same := func(other keyPassage) bool { return other.Text == k.Text }
-		if len(k.terms) < 5 || !strings.ContainsAny(k.Text[len(k.Text)-1:], ".!?") || slices.ContainsFunc(all, same) {
-			continue // no sentence, or a sentence that is there
+		if len(k.terms) < 5 || len(k.Text) > maxOpening || !strings.ContainsAny(k.Text[len(k.Text)-1:], ".!?") ||
+			slices.ContainsFunc(all, same) {
+			continue // no sentence, or one that it has already
 		}
 		for term := range k.terms {
 			frequency[term]++
