@@ -8,6 +8,12 @@ import (
 	pdf "github.com/ledongthuc/pdf"
 )
 
+// Limits of a tree of names or of the structure: more is an attack.
+const (
+	maxEntries = 10_000
+	maxDepth   = 32
+)
+
 // Files calls each with the files attached to a file or to its pages and returns
 // its first error. Damage is not an error: reading the file reports it.
 func Files(data []byte, each func(name string, data []byte) error) error {

@@ -107,40 +107,6 @@ func countEdges(pages [][]line, lines int) map[string][2]int {
 	return count
 }
 
-// markEntries marks the lines that are titles in the outline.
-func markEntries(pages [][]line, outline []entry) {
-	levels := map[string]int{} // of the titles
-	for _, e := range outline {
-		if key := lettersOf(e.Title); len(key) >= 3 && len(e.Title) <= maxHeading {
-			levels[key] = e.Level
-		}
-	}
-	const most = 3 // lines in a title
-	for _, page := range pages {
-		for i := range page {
-			key := ""
-			for n := 1; n <= most && i+n <= len(page); n++ {
-				key += lettersOf(page[i+n-1].text)
-				if level, ok := levels[key]; ok {
-					for j := i; j < i+n; j++ {
-						page[j].entry = level
-					}
-				}
-			}
-		}
-	}
-}
-
-// lettersOf returns the letters and digits of a text in lower case.
-func lettersOf(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, s)
-}
-
 // maxHeading is the length up to which a line can be a heading.
 const maxHeading = 160
 
@@ -219,9 +185,6 @@ func (p *paragraphs) heading(page []line, i int) int {
 	}
 	if level := p.levels[rounded(l.size)]; level > 0 && l.size >= p.body*1.12 {
 		return level
-	}
-	if l.entry > 0 && (l.bold || l.size > p.body) {
-		return min(l.entry, 6)
 	}
 	if !l.bold || l.size < p.body*0.95 || len(l.text) > 100 || strings.HasSuffix(l.text, ".") && !strings.HasSuffix(l.text, "..") ||
 		strings.HasSuffix(l.text, ",") {

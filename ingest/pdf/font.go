@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -312,7 +311,7 @@ func (f *font) addRange(codes map[string]string, low, high string, to operand) {
 		return
 	}
 	first, last := number(low), number(high)
-	base := utf16.Decode(units(to.str))
+	base := []rune(utf16Text(to.str))
 	for c := first; c <= last && c-first < 1<<16; c++ {
 		code := make([]byte, len(low))
 		for i := range code {
@@ -337,18 +336,13 @@ func number(code string) uint64 {
 	return n
 }
 
-func units(s string) []uint16 {
+func utf16Text(s string) string {
 	if len(s) == 1 {
-		return []uint16{uint16(s[0])}
+		return string(rune(s[0]))
 	}
-	u := make([]uint16, 0, len(s)/2)
-	for i := 0; i+1 < len(s); i += 2 {
-		u = append(u, uint16(s[i])<<8|uint16(s[i+1]))
-	}
-	return u
+	text, _ := utf16BE.NewDecoder().String(s) // what is no character is replaced
+	return text
 }
-
-func utf16Text(s string) string { return string(utf16.Decode(units(s))) }
 
 // chars divides a string into its characters.
 func (f *font) chars(s string) []char {

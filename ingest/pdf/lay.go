@@ -106,7 +106,7 @@ const leastPicture = 144 * 144
 
 // lay fills in the pages of a file: it lays out what is drawn as lines, paragraphs,
 // headings and tables. The error is a [*NoTextError] when no page has text.
-func (file *File) lay(pages iter.Seq[drawn], outline []entry, o Options) error {
+func (file *File) lay(pages iter.Seq[drawn], o Options) error {
 	var all, bare [][]line // bare pages have no numbers of lines
 	glyphs, unknown, numbered, ink := 0, 0, 0, false
 	var damage error // the first
@@ -157,7 +157,6 @@ func (file *File) lay(pages iter.Seq[drawn], outline []entry, o Options) error {
 		}
 	}
 	dropRunning(all)
-	markEntries(all, outline)
 	body := bodySize(all)
 	p := paragraphs{body: body, levels: headingSizes(all, body), words: hyphenated(all)}
 	for _, page := range all {

@@ -24,7 +24,6 @@ type line struct {
 	row    bool // cells of a table, joined
 	turned bool // has another direction than most of the page
 	glyphs int
-	entry  int // level of its outline entry, else 0
 	drawn  int // its place in the order of drawing
 	last   int // that of the last piece joined to it
 }

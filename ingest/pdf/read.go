@@ -74,21 +74,21 @@ const maxPages = 20_000
 
 // Read reads a file. The error is a [*NoTextError] when it has no text.
 func Read(data []byte, o Options) (*File, error) {
-	file, pages, outline, err := load(data)
+	file, pages, err := load(data)
 	if err != nil {
 		return nil, err
 	}
-	return file, file.lay(pages, outline, o)
+	return file, file.lay(pages, o)
 }
 
 // ReadPicture reads what tesseract found in a picture.
 func ReadPicture(table []byte) (*File, error) {
 	file := new(File)
-	return file, file.lay(func(yield func(drawn) bool) { yield(drawn{Glyphs: words(table, 72)}) }, nil, Options{})
+	return file, file.lay(func(yield func(drawn) bool) { yield(drawn{Glyphs: words(table, 72)}) }, Options{})
 }
 
 // load reads a file without the content of its pages, which are drawn one by one.
-func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry, err error) {
+func load(data []byte) (file *File, drawings iter.Seq[drawn], err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it is damaged: %v", p)
@@ -96,14 +96,14 @@ func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry,
 	}()
 	r, rebuilt, err := open(data)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	file = &File{Rebuilt: rebuilt}
 	file.readInfo(r)
 	root := r.Trailer().Key("Root")
 	pages := collect(root.Key("Pages"))
 	if len(pages) == 0 {
-		return nil, nil, nil, errors.New("it is damaged: it has no pages")
+		return nil, nil, errors.New("it is damaged: it has no pages")
 	}
 	for name, content := range attachments(r) {
 		if content == nil {
@@ -123,7 +123,7 @@ func load(data []byte) (file *File, drawings iter.Seq[drawn], bookmarks []entry,
 			}
 		}
 	}
-	return file, drawings, outline(root), nil
+	return file, drawings, nil
 }
 
 // open parses a file after repairing common errors of writers, and rebuilds its
