@@ -217,13 +217,6 @@ func (s *served) testUploads(t *testing.T) {
 		}
 	})
 
-	// A new server neither removes documents, nor restores what another deleted.
-	again := start(t, t.TempDir(), slices.Concat([]string{"--auth", "on", "--uploads", "on"}, s.store, s.index)...)
-	ready(t, again.url)
-	again.stop()
-	if got := s.ids(1); !slices.Contains(got, "uploads/dredging.md") {
-		t.Errorf("after another start there is %q", got)
-	}
 	if status, reply := s.do(2, "DELETE", "/api/documents/uploads/dredging.md", s.key, nil); status != http.StatusNoContent {
 		t.Errorf("deleting through another: %d: %s", status, reply)
 	}

@@ -117,12 +117,8 @@ func (o *Originals) Settle(ctx context.Context, id string, keep bool) error {
 
 // IDs lists the ids of the stored files, or of those received and not settled.
 func (o *Originals) IDs(ctx context.Context, received bool) (ids []string, err error) {
-	first := 0
-	if received {
-		first = -1
-	}
 	err = within(ctx, o.s.view, func(t *tx) {
-		ids = column[string](t, `SELECT id FROM ibid.originals WHERE part = ? ORDER BY id`, first)
+		ids = column[string](t, `SELECT id FROM ibid.originals WHERE part = CASE WHEN ? <> 0 THEN -1 ELSE 0 END ORDER BY id`, received)
 	}, "listing the uploaded files")
 	return ids, err
 }
