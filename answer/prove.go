@@ -286,7 +286,7 @@ type finding struct {
 	borne  bool            // by what it cites, or by the passage found for it
 	found  int             // the label of that
 	idle   []int           // cited labels that add nothing
-	sure   bool            // Ibid would quote the same
+	sure   bool            // it is among the first two that Ibid would quote
 }
 
 // find compares a statement with the passages that it cites, or with all if it
@@ -328,7 +328,7 @@ func (p *proof) find(u statement.Unit) finding {
 		f.found = f.near[0]
 	}
 	asks := strings.ContainsAny(u.Plain[max(0, len(u.Plain)-len("？.")):], "?？") // and so it answers nothing
-	f.sure = f.borne && !asks && slices.ContainsFunc(p.quotes[:min(len(p.quotes), 1)], func(q extract.Quote) bool {
+	f.sure = f.borne && !asks && slices.ContainsFunc(p.quotes[:min(len(p.quotes), 2)], func(q extract.Quote) bool {
 		return p.prover.Find(u.Plain, support.Passage{Text: q.Text}).Verdict != support.Weak
 	})
 	return f
