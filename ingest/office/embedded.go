@@ -146,8 +146,8 @@ func native(data []byte) (name string, content []byte, ok bool) {
 	return "", nil, false
 }
 
-// noteEmbedded records the embedded files that cannot be taken out. The others are
-// documents of their own in a sync.
+// noteEmbedded records the embedded files that cannot be taken out, and counts the
+// controls with values. The other files are documents of their own in a sync.
 func (f *file) noteEmbedded() {
 	var names []string
 	_ = f.embedded(func(part, _ string, content []byte) error {

@@ -188,7 +188,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 				case s.kind == pptShown:
 					s.at = 2
 					shown = s.number(2) >> 3
-				case s.kind == pptString && shown>>s.instance&1 == 1: // 1 and 2 are the header and the footer
+				case s.kind == pptString && s.instance > 0 && shown>>s.instance&1 == 1: // 1 and 2 are the header and the footer
 					p.edges = append(p.edges, p.running(runningHeads, []Block{{Text: compound.UTF16(s.data)}})...)
 				}
 			}
