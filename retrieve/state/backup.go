@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"modernc.org/sqlite"
 )
 
 // backupPages is how many pages are copied between two looks at the context.
@@ -144,9 +142,7 @@ func (s *Store) copyPages(ctx context.Context, to string) error {
 		// The transaction sees one state from its first statement on.
 		value[int](t, `SELECT count(*) FROM sqlite_schema`)
 		check(t.conn.Raw(func(driver any) error {
-			b, err := driver.(interface {
-				NewBackup(to string) (*sqlite.Backup, error)
-			}).NewBackup(to)
+			b, err := driver.(*fileConn).NewBackup(to)
 			if err != nil {
 				return s.explain(err)
 			}

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -413,23 +412,4 @@ func (s *Store) classifySQLite(err error) *failure {
 		return damaged("the pages of " + s.place + " contradict one another")
 	}
 	return &failure{what: "reading or writing " + s.place + " failed"}
-}
-
-// A fileConnector opens connections to the file of a store.
-type fileConnector struct {
-	s    *Store
-	mode fileMode
-}
-
-func (f fileConnector) Driver() driver.Driver { return &sqlite.Driver{} }
-
-func (f fileConnector) Connect(context.Context) (driver.Conn, error) {
-	mode := f.mode
-	if f.s.readOnly {
-		var err error
-		if mode, err = f.s.readOnlyMode(); err != nil {
-			return nil, err
-		}
-	}
-	return f.Driver().Open(dataSource(f.s.place, mode))
 }
