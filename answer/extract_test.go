@@ -31,6 +31,8 @@ func TestExtract(t *testing.T) {
 	letter := page("Harbour ferry", "From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\n"+
 		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n> The harbour ferry leaves at 8:20. Is it so?\n\nThe harbour lift is broken.")
 	letter.Format, letter.Meta = "mail", map[string]string{"author": "Mira Holm <mira@example.com>", "date": "2025-03-03T09:00:00Z"}
+	moved := letter
+	moved.Text = "The harbour crane shuts on Friday\n\nAsk me about the crane."
 	// thread is a mailbox of a mail, of its answer, which quotes it, and of what was forwarded.
 	var thread found
 	for i, text := range []string{
@@ -86,6 +88,11 @@ func TestExtract(t *testing.T) {
 			"the row of the boat that is asked for, and its column", "When is the last harbour tour of the sailing boat?",
 			found{page("Harbour tours", "Boat: Rowing boat | First tour: 9:00 | Last tour: 17:00\nBoat: Sailing boat | First tour: 10:00 | Last tour: 19:00")},
 			"Sailing boat – Last tour: 19:00[1]",
+		},
+		{
+			"no row of another boat", "What is the harbour fee for the fishing boat?",
+			found{page("Harbour fees", "Boats and harbour fees.\n\nBoat: Rowing boat | Fee: 12\nBoat: Sailing boat | Fee: 45\n\nAsk about harbour fees at the office.")},
+			"Ask about harbour fees at the office.[1]",
 		},
 		{
 			"a row that a code names", "What is the hull of the harbour boat Teal made of?",
@@ -254,6 +261,7 @@ func TestExtract(t *testing.T) {
 			"Mira Holm <mira@example.com>, Mon, 3 Mar 2025 09:00:00 +0000:[1]\n\nThe harbour ferry leaves at 9:40 now.[1]",
 		},
 		{"no greeting before a mail's text", "When is the harbour crane shut?", thread[:1], "The harbour crane is shut from Monday.[1]"},
+		{"a first line without a full stop", "When is the harbour crane shut?", []retrieve.Passage{moved}, "The harbour crane shuts on Friday[1]"},
 		{"no signature", "Who is at the harbour crane office?", thread[:1], "The harbour crane is shut from Monday.[1]"},
 		{"the newest mail of a mailbox", "Is the harbour crane open?", thread, "The harbour crane is open again.[2]"},
 		{

@@ -26,6 +26,7 @@ type letter struct {
 type letterPart struct {
 	span  ingest.Span
 	head  bool   // it is fields of a head, the line above quoted ones, or a greeting
+	first bool   // it is the first paragraph, longer than a greeting: no title, even without a full stop
 	end   bool   // it is a closing, or after one: a signature
 	reply bool   // it is quoted to reply to it
 	by    string // who wrote it, and when, as the mail says it
@@ -102,6 +103,7 @@ type letterReader struct {
 	left        int    // lines of that above quoted ones, still to come
 	greets      bool   // a greeting may come
 	begun       bool   // there has been text of the mail
+	first       bool   // … of which the last line is the first paragraph
 	quoting     bool   // the last line began with ">"
 	replies     bool   // the rest is the mail that was replied to
 	ended       bool   // by a closing
@@ -126,10 +128,11 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 		part.head, r.ended, r.greets = true, false, true
 	case r.ended, bare == "--", r.begun && words <= 5 && signed, !r.greets && r.gap && words <= 4 && last == ',':
 		part.end, r.ended = true, true
-	case r.greets && words <= 6 && strings.ContainsRune(",，!！", last): // without a sign, it is a title by its form
+	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && last == '!'): // without a sign, it is a title by its form
 		part.head = true
 	default:
-		r.greets, r.begun = false, true
+		r.first = !r.begun && words > 3 || r.first && !r.gap
+		r.greets, r.begun, part.first = false, true, r.first
 	}
 	part.reply, part.by = r.quoting || r.replies, *by
 	return part

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 // A cell is one of a table row, with the name of its column if it has one. Rows
@@ -165,4 +166,69 @@ func (d *Reading) askedOf(terms map[string]bool) (asked []string) {
 		}
 	}
 	return asked
+}
+
+// namesAlike is how near two words are that may name the same: "big" and "large" are at .48,
+// "monthly" and "yearly" at .44.
+const namesAlike = .45
+
+// ruleOut marks the rows of other things than the question: of a pine board where a maple
+// board is asked for. If no row is of it, all of them are marked.
+func (d *Reading) ruleOut(kept []retrieve.Passage, all [][]sentence) {
+	pairs := d.pairs()
+	for _, asked := range pairs {
+		var rows []*sentence
+		is, other := false, false
+		for i, p := range kept {
+			for k := range all[i] {
+				s := &all[i][k]
+				switch {
+				case !isRow(s.text):
+					continue
+				case s.covers[asked.thing] == 1 && s.covers.with(d.passages[p.ID].head)[asked.which] >= namesAlike:
+					is = true
+				case d.ofOther(s.text, asked, pairs):
+					s.other, other = true, true
+				}
+				rows = append(rows, s)
+			}
+		}
+		for _, s := range rows {
+			s.other = s.other || other && !is
+		}
+	}
+}
+
+// A pair is two words of the question that follow each other, as in "maple board", by their needs.
+type pair struct{ which, thing int }
+
+func (d *Reading) pairs() (all []pair) {
+	last := -1
+	for word := range strings.FieldsSeq(d.question) {
+		terms := retrieve.Terms(word)
+		next := slices.IndexFunc(d.needs.terms, func(n need) bool { return !n.asks && slices.Contains(terms, n.stem) })
+		if last >= 0 && next >= 0 && last != next {
+			all = append(all, pair{last, next})
+		}
+		last = next
+	}
+	return all
+}
+
+const maxName = 5 // words of a cell that names a thing
+
+// ofOther reports whether a row names the thing of a pair after a word that the question has not,
+// as in "pine board", and names no pair of the question.
+func (d *Reading) ofOther(row string, asked pair, pairs []pair) (other bool) {
+	for _, c := range cellsOf(row) {
+		words := strings.Fields(c.value)
+		for at := 1; at < len(words) && len(words) <= maxName; at++ {
+			before, has := d.coverageOf(termSet(words[at-1])), d.coverageOf(termSet(words[at]))
+			if slices.ContainsFunc(pairs, func(p pair) bool { return before[p.which] == 1 && has[p.thing] == 1 }) {
+				return false
+			}
+			other = other || has[asked.thing] == 1 && len(retrieve.Terms(words[at-1])) > 0 && d.needs.exact(before) == 0
+		}
+	}
+	return other
 }

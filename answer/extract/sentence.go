@@ -71,6 +71,7 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		}
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
+	d.ruleOut(kept, all)
 	vectors, err := d.embedder.Embed(ctx, texts)
 	if err != nil {
 		return nil, fmt.Errorf("comparing sentences with the question: %w", err)
@@ -180,7 +181,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 		} else {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
-			s.title = isTitle(text, rest) || isHeading(text, p)
+			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
 			s.other = parts[k].end || isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
 			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
 		}
