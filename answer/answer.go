@@ -56,6 +56,8 @@ type Answerer struct {
 	GateModel Model
 	// RefineModel makes the refine calls after the first draft; nil means Model.
 	RefineModel Model
+	// Translations keeps the questions that Model has translated; nil keeps none.
+	Translations *Translations
 	// NoFallback makes it an error when the model gives no answer: sentences are
 	// quoted otherwise.
 	NoFallback bool

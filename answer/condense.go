@@ -1,12 +1,15 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"ibid/answer/prompt"
 	"ibid/retrieve"
@@ -42,7 +45,8 @@ func (r *asking) condense(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q, err := r.reword(ctx, p, length)
+	p.MaxTokens = length
+	q, err := r.reword(ctx, p)
 	if q != "" {
 		r.asked = q
 	}
@@ -71,21 +75,44 @@ func foundTogether(ctx context.Context, in Retriever, question, whole string, fi
 }
 
 // translate asks the model for the question in the language of the documents, in
-// which it is searched for. The answer keeps the language of the question. It is
-// empty if the model fails.
+// which it is searched for, unless it has translated the same question before. The
+// answer keeps the language of the question. It is empty if the model fails.
 func (r *asking) translate(ctx context.Context, language string) (string, error) {
 	p, err := r.write(RoleTranslate, prompt.Slots{Language: language})
 	if err != nil || !r.affords(r.size(p)+r.least()) {
 		return "", err
 	}
-	return r.reword(ctx, p, 2*r.writer.Count(r.asked)+condenseTokens)
+	p.MaxTokens = 2*r.writer.Count(r.asked) + condenseTokens
+	known, key := cmp.Or(r.Translations, &Translations{}), language+"\n"+r.asked
+	if kept, ok := known.kept.Load(key); ok {
+		c := r.call(p)
+		if !c.load(ctx) {
+			c.text, c.finish = []byte(kept.(string)), "stop"
+			c.save(ctx) // so that a resumed answer searches for the same
+		}
+		r.addUsage(c)
+		return standalone(string(c.text)), nil
+	}
+	q, err := r.reword(ctx, p)
+	if q != "" && q != r.asked {
+		if known.count.Add(1)%256 == 0 { // so many at most
+			known.kept.Clear()
+		}
+		known.kept.Store(key, q)
+	}
+	return q, err
+}
+
+// Translations are questions that a model has translated, up to 256 of them. The zero
+// value is empty. It is safe for concurrent use.
+type Translations struct {
+	kept  sync.Map // the translation, by language and question
+	count atomic.Int64
 }
 
 // reword returns the model's other version of the question: the first line of its
-// reply, of length tokens at most. It is empty, with a warning, where the model
-// fails or the version is too long.
-func (r *asking) reword(ctx context.Context, p Prompt, length int) (string, error) {
-	p.MaxTokens = length
+// reply. It is empty, with a warning, where the model fails or the version is too long.
+func (r *asking) reword(ctx context.Context, p Prompt) (string, error) {
 	c := r.call(p)
 	err := c.collect(ctx, r.Model)
 	r.addUsage(c)

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ibid/answer/prompt"
+	"ibid/answer/replay"
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -446,6 +447,39 @@ func TestTranslate(t *testing.T) {
 		}
 		if p := m.calls[len(m.calls)-1]; p.Role != RoleAnswer || !strings.Contains(p.User, "Question: "+question) {
 			t.Errorf("the answer is asked for by %s:\n%s", p.Role, p.User)
+		}
+	}
+}
+
+// A question is translated once, and a resumed answer searches for the same.
+func TestTranslateOnce(t *testing.T) {
+	newModel := func() *script {
+		return &script{reply: byRole(map[Role][]string{RoleTranslate: {"Was kostet ein Liegeplatz?"}, RoleAnswer: {"Half.[2]"}})}
+	}
+	m, restarted := newModel(), newModel()
+	kept := map[*script]*Translations{m: {}, restarted: {}}
+	recorder := &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: &memoryJournal{replies: map[string][]byte{}}}
+	for i, test := range []struct {
+		model *script
+		Question
+		want int // its translations so far
+	}{
+		{m, Question{Text: "What does a mooring cost?"}, 1},
+		{m, Question{Text: "What does a mooring cost?"}, 1},
+		{m, Question{Text: "What is the fee?"}, 2},
+		{m, Question{Text: "What is the fee?", Recorder: recorder}, 2},
+		{restarted, Question{Text: "What is the fee?", Recorder: recorder}, 0},
+	} {
+		library := &german{}
+		got := read((&Answerer{Retriever: library, Gate: GateOff, Model: test.model, Translations: kept[test.model]}).Ask(t.Context(), test.Question))
+		calls := 0
+		for _, p := range test.model.calls {
+			if p.Role == RoleTranslate {
+				calls++
+			}
+		}
+		if calls != test.want || len(library.asked) != 2 || got.err != nil {
+			t.Errorf("question %d: %d translations, want %d; searched for %q: %v", i+1, calls, test.want, library.asked, got.err)
 		}
 	}
 }

@@ -31,8 +31,8 @@ type Encoder interface {
 	// PassageTokens is how many tokens of a passage are worth their time.
 	PassageTokens() int
 	// Candidates is how many passages it encodes in 0.4 seconds of one core: so many
-	// for each question. The number is fixed, so that the same question has the same
-	// passages on a busy machine.
+	// for each question. The number is the same on a busy machine, so that the same
+	// question has the same passages.
 	Candidates() int
 	// Space names the model and its dimensions.
 	Space() string

@@ -45,7 +45,7 @@ func (d *Reading) topic(passage string) [topicSignals]float64 {
 // the chance that its best sentence answers.
 func (d *Reading) Chance(p retrieve.Passage) (chance float64, reason string) {
 	if d.foreign != nil {
-		return d.foreign.confidence(d.foreign.best[p.ID]), "its sentences are compared by the encoder, since they are in another language than the question"
+		return d.foreign.confidence(d.foreign.best[p.ID]), "compared with the question by the encoder, since they are in different languages"
 	}
 	reason = d.needs.reason(d.passages[p.ID].all)
 	if d.language != "en" {

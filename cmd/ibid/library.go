@@ -351,6 +351,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		JudgeTokens:   cmp.Or(c.GateTokens, -1),
 		JudgeTime:     cmp.Or(c.GateTime, -1),
 		Style:         c.wishes(),
+		Translations:  &answer.Translations{},
 	}
 	if c.Prompts != "" {
 		dir, err := filepath.Abs(c.Prompts)

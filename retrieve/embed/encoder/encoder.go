@@ -52,19 +52,18 @@ func (m *Model) PassageTokens() int { return cmp.Or(m.Facts.PassageTokens, 128) 
 // Knows reports whether the model was trained on a language, an ISO 639-1 code.
 func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages, language) }
 
-// questionTokens is how many tokens a 12-layer model and the slowest assembly encode in
-// 0.4 seconds of one core, and plainTokens a 6-layer model without assembly.
-const (
-	questionTokens = 30 * 128
-	plainTokens    = 128
-)
+// questionTokens is how many tokens of passages are worth their time for one question.
+const questionTokens = 30 * 128
 
-// Candidates is how many passages are worth their time for one question.
+// layerTokens is how many tokens go through one layer in 0.4 seconds of one core, by
+// kernel. That of NEON is assumed to be as that of AVX2.
+var layerTokens = map[kernel.Kernel]int{
+	kernel.Portable: 6 * 128, kernel.AVX2: 12 * 8 * 256, kernel.NEON: 12 * 8 * 256, kernel.VNNI: 12 * 15 * 256,
+}
+
+// Candidates is how many passages a question has time for on this processor.
 func (m *Model) Candidates() int {
-	if m.kernel == kernel.Portable {
-		return plainTokens / m.PassageTokens()
-	}
-	return questionTokens / m.PassageTokens()
+	return min(questionTokens, layerTokens[m.kernel]/len(m.layers)) / m.PassageTokens()
 }
 
 // EmbedQuestion returns the vector of a question, of unit length.

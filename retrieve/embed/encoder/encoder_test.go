@@ -469,3 +469,18 @@ func TestRuntime(t *testing.T) {
 }
 
 var kernels = []kernel.Kernel{kernel.Portable, kernel.AVX2, kernel.VNNI, kernel.NEON}
+
+func TestCandidates(t *testing.T) {
+	for _, test := range []struct {
+		layers, tokens int
+		want           []int // of the kernels
+	}{{6, 128, []int{1, 30, 30, 30}}, {12, 256, []int{0, 8, 15, 8}}} {
+		m := &Model{layers: make([]layer, test.layers)}
+		m.Facts.PassageTokens = test.tokens
+		for i, k := range kernels {
+			if m.kernel = k; m.Candidates() != test.want[i] {
+				t.Errorf("%d layers, %s: %d candidates, want %d", test.layers, k, m.Candidates(), test.want[i])
+			}
+		}
+	}
+}
