@@ -222,5 +222,10 @@ func TestTurns(t *testing.T) {
 		if _, err := turns.Search(t.Context(), retrieve.Query{}); err != nil {
 			t.Errorf("afterwards: %v", err)
 		}
+		end1, _ := turns.(answer.TurnTaker).Turn(t.Context())
+		defer end1()
+		if _, err := turns.(answer.TurnTaker).Turn(t.Context()); !isProblem(err, "too_many_questions") {
+			t.Errorf("passages that wait too long to be read: %v", err)
+		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"ibid/retrieve"
 )
 
-// turnTime is how long a search waits for its turn.
+// turnTime is how long a search, or the reading of passages, waits for its turn.
 const turnTime = 30 * time.Second
 
 // A Counted searcher also counts terms; [retrieve.Index] is one.
@@ -39,13 +39,8 @@ type turns struct {
 }
 
 func (t *turns) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
-	turn, cancel := context.WithTimeout(ctx, turnTime)
-	defer cancel()
-	end, err := t.Turn(turn)
+	end, err := t.Turn(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
-			err = tooMany("too_many_questions", 2*time.Second, "too many questions came before this one: ask again in a moment")
-		}
 		return nil, err
 	}
 	defer end()
@@ -71,6 +66,7 @@ func (t *turns) Turn(ctx context.Context) (end func(), err error) {
 	note, _ := ctx.Value(queuedKey{}).(func(int64))
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
+	tooLong := time.After(turnTime)
 	for told := int64(0); ; {
 		if place := t.place(mine); note != nil && place != told && place > 0 {
 			told = place
@@ -81,6 +77,8 @@ func (t *turns) Turn(ctx context.Context) (end func(), err error) {
 			return t.end, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-tooLong:
+			return nil, tooMany("too_many_questions", 2*time.Second, "too many questions came before this one: ask again in a moment")
 		case <-second.C:
 		}
 	}

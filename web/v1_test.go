@@ -474,6 +474,9 @@ func TestV1Previous(t *testing.T) {
 	if code != 200 || passing.Store || !maps.Equal(passing.Metadata, map[string]string{"user": "7"}) {
 		t.Errorf("without a record: %d, store %v, metadata %v", code, passing.Store, passing.Metadata)
 	}
+	if w := k.send(t, "GET", "/v1/responses/"+first.ID+"?stream=true", "", "Authorization: Bearer "+k.write); w.Code != 400 {
+		t.Errorf("the stream of a response that has ended: %d %s", w.Code, w.Body)
+	}
 	if w := k.send(t, "GET", "/v1/responses/"+passing.ID, "", "Authorization: Bearer "+k.write); w.Code != 404 {
 		t.Errorf("a response that is not stored is shown: %d %s", w.Code, w.Body)
 	}
@@ -595,6 +598,28 @@ func TestV1UselessSchema(t *testing.T) {
 	}
 }
 
+// TestV1SchemaVersions checks that a schema of any version is read: of drafts up to 7 as draft-07, others as 2020-12.
+func TestV1SchemaVersions(t *testing.T) {
+	for _, version := range []string{"", "http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-06/schema",
+		"http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema#", "http://json-schema.org/schema#",
+		"https://json-schema.org/draft/2019-09/schema", "https://json-schema.org/draft/2020-12/schema", "any"} {
+		out, err := newOutput("f", false, "text", json.RawMessage(`{"$schema":"`+version+`","type":"object","properties":{
+			"fee":{"$ref":"#/definitions/fee"}},"definitions":{"fee":{"type":"integer"}}}`))
+		if err != nil {
+			t.Errorf("%q: %v", version, err)
+			continue
+		}
+		_, err1 := out.check(`{"fee":240}`)
+		if _, err2 := out.check(`{"fee":"240"}`); err1 != nil || err2 == nil {
+			t.Errorf("%q: JSON that fits: %v; that does not: %v", version, err1, err2)
+		}
+	}
+	_, err := newOutput("f", false, "text", json.RawMessage(`{"$schema":"http://json-schema.org/draft-04/schema#","minimum":0,"exclusiveMinimum":true}`))
+	if !isProblem(err, "invalid_value") || !strings.Contains(err.Error(), "exclusiveMinimum") {
+		t.Errorf("a schema that cannot be read: %v", err)
+	}
+}
+
 // TestV1JSONInstructions checks that the model that writes JSON is told what the caller says
 // of its keys, and what was wrong before: neither is a question to the documents or their style.
 func TestV1JSONInstructions(t *testing.T) {
@@ -692,6 +717,8 @@ func TestV1Tasks(t *testing.T) {
 			"Responses from models: \"\"\"90\"\"\"\n\n\"\"\"It is 90.\"\"\"", "", `{"reply":"90 crowns."}`, "90 crowns."},
 		{"", "### Task:\nSummarize the conversation history that will be compacted.\n\n" + talk, "", `{"summary":"Fees."}`, "Fees."},
 		{"Available Tools: [{}]\n{\n\"tool_calls\": []\n}", "Query: Fees?", `{"tool_calls":[]}`, "none", ""},
+		{"You review.", "Review the completed conversation turn and decide whether long-term memory should change.\n\nEvil words.",
+			`{"operations":[]}`, "none", ""},
 		{"", "### Task:\nAnswer me.", "", "", ""}, // a question
 	} {
 		messages := []map[string]string{{"role": "system", "content": tt.system}, {"role": "user", "content": tt.prompt}}

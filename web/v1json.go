@@ -182,13 +182,21 @@ func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error)
 		`function alone, whose arguments are the answer`)
 }
 
+// oldDraft fits the $schema of drafts that are read as draft-07.
+var oldDraft = regexp.MustCompile(`/draft-0[3-7]/`)
+
 func newOutput(name string, tool bool, param string, raw json.RawMessage) (*jsonOutput, error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{"type":"object"}`)
 	}
 	var all jsonschema.Schema
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, badValue(param, "the schema cannot be read: it is an object of JSON Schema, true or false").because(err)
+		return nil, badValue(param, "the schema cannot be read: it is an object of JSON Schema, true or false: %v", err)
+	}
+	if oldDraft.MatchString(all.Schema) {
+		all.Schema = "http://json-schema.org/draft-07/schema#"
+	} else {
+		all.Schema = "" // 2020-12
 	}
 	schema, err := all.Resolve(nil) // it may refer to nothing outside itself
 	if err != nil {

@@ -159,6 +159,9 @@ func (o *openAI) recordOf(c echo.Context, id string) (*answerRecord, error) {
 // showResponse replies with an earlier response, as text: its record has the question and
 // the answer, and neither instructions nor JSON.
 func (o *openAI) showResponse(c echo.Context) error {
+	if c.QueryParam("stream") == "true" {
+		return unsupported("stream", "a response that has ended is not streamed: leave stream out")
+	}
 	id := c.Param("id")
 	record, err := o.recordOf(c, id)
 	if err != nil {
@@ -303,7 +306,7 @@ type responseEncoder struct {
 func (e *responseEncoder) head(r *v1Reply, status string) *response {
 	out := &response{ID: "resp_" + r.name(), Object: "response", CreatedAt: r.created.Unix(), Status: status, Model: r.asked.model,
 		MaxTokens: e.request.MaxTokens, ToolChoice: e.request.ToolChoice, Text: e.request.Text, Tools: []v1Tool{},
-		Store: e.request.Store == nil || *e.request.Store, Output: []responseOutput{}, Metadata: e.request.Metadata}
+		Store: r.runID != "", Output: []responseOutput{}, Metadata: e.request.Metadata}
 	if out.Metadata == nil {
 		out.Metadata = map[string]string{}
 	}

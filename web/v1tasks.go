@@ -40,7 +40,7 @@ var chatTasks = []chatTask{
 	{shape: formOf("follow_ups"), member: "follow_ups", list: 5, most: 400,
 		words: "Write three messages that the user may send next, from the user's point of view and in the user's language. The " +
 			"assistant answers from documents, and does nothing else.",
-		rule: func(string) any { return []string{} }},
+		rule: none},
 	{shape: formOf("queries"), member: "queries", list: 3, most: 300,
 		words: "Write one to three short search queries for the question in the user's last message, in its language; none if there is none.",
 		rule: func(about string) any {
@@ -61,7 +61,9 @@ var chatTasks = []chatTask{
 		member: "reply", bare: true, most: 20_000, rule: nothing,
 		words: "Merge the responses to the query into one. Use only what they say, and keep their numbers and links."},
 	{shape: regexp.MustCompile(`(?s)^(` + toolPrompt + `.*"tool_calls": \[\].*)`), member: "tool_calls",
-		rule: func(string) any { return []string{} }},
+		rule: none},
+	{shape: regexp.MustCompile(`(?s)^Review the completed conversation turn and decide whether long-term memory should change\.(.*)`),
+		member: "operations", rule: none},
 	// LibreChat:
 	{shape: regexp.MustCompile(`(?s)^Provide a [^\n]*\btitle\b[^\n]*\n+Conversation:\n(.*)`), member: "title", bare: true, most: 100,
 		words: titleWords, rule: titleByRule},
@@ -155,6 +157,8 @@ func (o *openAI) askForTask(ctx context.Context, t *chatTask, about string, usag
 }
 
 func nothing(string) any { return "" }
+
+func none(string) any { return []string{} }
 
 // maxTitle is the length of a title without a model, in bytes.
 const maxTitle = 60
