@@ -28,32 +28,41 @@ func bodySize(pages [][]line) float64 {
 	return body
 }
 
-var (
-	digits     = regexp.MustCompile(`\d`)
-	pageNumber = regexp.MustCompile(`^\d{1,4}\b|\b\d{1,4}$`)
-)
+var digits = regexp.MustCompile(`\d+`)
 
-// runningKey returns what a line has in common with those of other pages. Rows of
-// tables have numbers of their own: of theirs, only the page's is left out.
-func runningKey(page int, l line) string {
-	if !l.row || strings.Trim(l.text, "0123456789") == "" {
-		return digits.ReplaceAllString(l.text, "#")
+// runningKeys returns the texts that a line may share with lines of other pages: its
+// own, and its own with one number as the distance from the page's. A heading keeps its
+// numbers, since chapters, too, may have one page each.
+func runningKeys(page int, l line, body float64) []string {
+	keys := []string{l.text}
+	switch {
+	case !hasWord(l.text) && (!l.row || strings.Trim(l.text, "0123456789") == ""):
+		return []string{digits.ReplaceAllString(l.text, "#")}
+	case len(l.text) > 120 || !l.row && (l.bold || l.size >= body*1.12):
+		return keys
 	}
-	return pageNumber.ReplaceAllStringFunc(l.text, func(s string) string {
-		n, _ := strconv.Atoi(s) // at most four digits
-		return "#" + strconv.Itoa(n-page)
-	})
+	for _, at := range digits.FindAllStringIndex(l.text, -1) {
+		n, _ := strconv.Atoi(l.text[at[0]:at[1]]) // one too long is no page
+		keys = append(keys, l.text[:at[0]]+"#"+strconv.Itoa(n-page)+l.text[at[1]:])
+	}
+	return keys
 }
 
 // dropRunning removes the lines at the top or bottom of most pages, page
 // numbers included, except for the first of each.
 func dropRunning(pages [][]line) {
 	const edge, deepest = 2, 6 // lines: beyond edge, only running ones may be between
-	count := countEdges(pages, deepest)
+	body := bodySize(pages)
+	count := countEdges(pages, deepest, body)
+	key := func(n int, l line) string {
+		return slices.MaxFunc(runningKeys(n, l, body), func(a, b string) int {
+			return cmp.Compare(count[a][0]+count[a][1], count[b][0]+count[b][1])
+		})
+	}
 	seen := map[string]bool{}
 	for n, p := range pages {
 		often := func(i int) bool {
-			k := runningKey(n, p[i])
+			k := key(n, p[i])
 			sides := count[k]
 			all := sides[0] + sides[1]
 			if all < 3 || len(k) > 120 {
@@ -76,9 +85,9 @@ func dropRunning(pages [][]line) {
 		var kept []line
 		words := false // on the page, in other lines
 		for i, l := range p {
-			k := runningKey(n, l)
-			number := strings.Trim(k, "# -–—./|") == "" || strings.EqualFold(strings.Trim(k, "# "), "page")
-			if !running[i] || !seen[k] && !number {
+			k := key(n, l)
+			bare := strings.Trim(k, "#0123456789 -–—./|") == "" || strings.EqualFold(strings.Trim(k, "#-0123456789 "), "page")
+			if !running[i] || !seen[k] && !bare {
 				kept = append(kept, l)
 			}
 			words = words || !running[i] && hasWord(l.text)
@@ -91,16 +100,21 @@ func dropRunning(pages [][]line) {
 }
 
 // countEdges returns how many left and right pages have a line among the first or last ones.
-func countEdges(pages [][]line, lines int) map[string][2]int {
+func countEdges(pages [][]line, lines int, body float64) map[string][2]int {
 	count := map[string][2]int{}
 	for n, p := range pages {
 		on := map[string]bool{}
 		for i, l := range p {
-			if k := runningKey(n, l); (i < lines || i >= len(p)-lines) && !on[k] {
-				on[k] = true
-				sides := count[k]
-				sides[n%2]++
-				count[k] = sides
+			if i >= lines && i < len(p)-lines {
+				continue
+			}
+			for _, k := range runningKeys(n, l, body) {
+				if !on[k] {
+					on[k] = true
+					sides := count[k]
+					sides[n%2]++
+					count[k] = sides
+				}
 			}
 		}
 	}

@@ -264,6 +264,38 @@ func TestRunningTitlesAreDropped(t *testing.T) {
 	}
 }
 
+func TestNumbersOfRunningTitles(t *testing.T) {
+	for _, c := range []struct {
+		format  string
+		size    float64
+		row     bool
+		perPage int // the growth of the number in the line
+		kept    int
+	}{
+		{"Chapter %d", 20, false, 1, 8}, // larger than the text: headings
+		{"%d Chapter about boats", 10, false, 2, 8},
+		{"The manual, page %d", 10, false, 1, 1},
+		{"file:///boats.html | %d/29", 10, true, 1, 1},
+		{"3 Boats | %d", 10, true, 1, 1},
+		{"– %d –", 10, false, 1, 0},
+	} {
+		var pages [][]line
+		for i := range 8 {
+			title := text(50, 800, fmt.Sprintf(c.format, 1+i*c.perPage))
+			title.size, title.row = c.size, c.row
+			pages = append(pages, []line{title, text(50, 700, fmt.Sprintf("The body of page %c, which is longer than its title", 'a'+i))})
+		}
+		dropRunning(pages)
+		kept := -len(pages)
+		for _, p := range pages {
+			kept += len(p)
+		}
+		if kept != c.kept {
+			t.Errorf("%q: %d of 8 are kept, want %d", c.format, kept, c.kept)
+		}
+	}
+}
+
 // The program of a font says which letters its codes are, ligatures too.
 func TestOwnEncoding(t *testing.T) {
 	var f font
