@@ -44,8 +44,10 @@ func uploadFolder(t *testing.T) *ingest.Uploads {
 	dir, err := os.OpenRoot(t.TempDir())
 	must(t, err)
 	t.Cleanup(func() { dir.Close() })
-	return &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}},
-		Lock: func(*os.File, bool) error { return nil }, All: func() []*ingest.Uploads { return nil }}
+	u := &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}},
+		Lock: func(*os.File, bool) error { return nil }}
+	u.All = func() []*ingest.Uploads { return []*ingest.Uploads{u} }
+	return u
 }
 
 // TestRefusedUpload checks that of a gigabyte without a key almost nothing is
