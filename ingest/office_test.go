@@ -187,10 +187,10 @@ func TestCalendar(t *testing.T) {
 		"DTSTART;TZID=Europe/Oslo:20240308T090000\r\n" +
 		"DESCRIPTION:Bring \r\n ropes.\r\nATTENDEE;CN=\"Ada Marsh\":mailto:ada@example.org\r\nUID:1\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
 	const contact = "BEGIN:VCARD\nVERSION:3.0\nFN:Ada Marsh\nORG:Harbour;Office\nitem1.TEL;TYPE=work:+47 1\n" +
-		"NOTE;ENCODING=QUOTED-PRINTABLE:F=C3=A4hre\nEND:VCARD\nBEGIN:VCARD\nFN:Bo\nEND:VCARD\n"
+		"NOTE;ENCODING=QUOTED-PRINTABLE:F=C3=A4hre\nEND:VCARD\nBEGIN:VCARD\nFN:Bo\nEND:VCARD\nBEGIN:VCARD\nN:Osborne;Ann;;Dr.\nFN:\nEND:VCARD\n"
 	for name, tt := range map[string]struct{ data, want string }{
 		"a.ics": {event, "Regatta, day 1\n\n- Start: 2024-03-08 09:00\n- Description: Bring ropes.\n- Attendee: Ada Marsh (ada@example.org)"},
-		"a.vcf": {contact, "Ada Marsh\n\n- Organization: Harbour, Office\n- Phone: +47 1\n- Note: Fähre\n\nBo"},
+		"a.vcf": {contact, "Ada Marsh\n\n- Organization: Harbour, Office\n- Phone: +47 1\n- Note: Fähre\n\nBo\n\nDr. Ann Osborne"},
 	} {
 		doc, err := new(Reader).Read(t.Context(), name, []byte(tt.data))
 		if err != nil || doc.Text != tt.want {

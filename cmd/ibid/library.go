@@ -23,6 +23,7 @@ import (
 	"ibid/answer/prompt"
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/disk"
 	"ibid/retrieve/embed"
 	"ibid/retrieve/embed/encoder"
 	"ibid/retrieve/library"
@@ -231,9 +232,16 @@ func (l *openedLibrary) reachable(ctx context.Context) error {
 	return err
 }
 
+// leastFree is the space that one small upload may need: its file, its documents, and
+// the log of the database.
+const leastFree = 2 << 20
+
 // checkSpace returns an error if the disk of a folder is full. A folder that cannot
 // be written for another reason can still be searched.
 func checkSpace(dir string) error {
+	if free, err := disk.Free(dir); err == nil && free < leastFree {
+		return fmt.Errorf("the disk of %s is full: free space on it: %w", dir, syscall.ENOSPC)
+	}
 	file, err := os.CreateTemp(dir, ".space-*")
 	if err == nil {
 		_, err = file.Write(make([]byte, 64<<10))

@@ -83,9 +83,18 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 }
 
 // textual refuses what decodes but is not text: more than one control
-// character in a hundred.
+// character in a hundred, or one of the upper half of Latin-1 in five.
 func textual(s string) (string, error) {
-	control := 0
+	control, high, all := 0, 0, 0
+	for _, r := range s {
+		all++
+		if r >= 0x80 && r < 0xa0 {
+			high++
+		}
+	}
+	if high > 4 && high*5 > all {
+		return "", ErrBinary
+	}
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != 0x1b {
 			control++

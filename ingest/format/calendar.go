@@ -63,7 +63,11 @@ func Calendar(doc *Document, data []byte) error {
 				flush()
 			}
 		case "SUMMARY", "FN":
-			heading = value
+			heading = cmp.Or(value, heading)
+		case "N": // family name, given name, further names, prefix, suffix
+			if part := append(strings.Split(value, ";"), "", "", "", ""); heading == "" {
+				heading = oneLine(strings.Join([]string{part[3], part[1], part[2], part[0], part[4]}, " "))
+			}
 		case "X-WR-CALNAME":
 			doc.setMeta("title", value)
 		default:

@@ -3,6 +3,8 @@ package format
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -105,9 +107,26 @@ func (w *htmlWalker) block(n *html.Node) {
 
 func (w *htmlWalker) children(n *html.Node) {
 	for c := range n.ChildNodes() {
+		if areGlued(c) {
+			w.inline.WriteByte(' ')
+		}
 		w.block(c)
 	}
 }
+
+// areGlued reports whether only the style of the page separates an inline element from
+// the one right before it: it begins with a capital after a small letter or a digit.
+func areGlued(n *html.Node) bool {
+	p := n.PrevSibling
+	if p == nil || !glueable[p.DataAtom] || !glueable[n.DataAtom] {
+		return false
+	}
+	before, _ := utf8.DecodeLastRuneInString(rawText(p))
+	after, _ := utf8.DecodeRuneInString(rawText(n))
+	return unicode.IsUpper(after) && (unicode.IsLower(before) || unicode.IsDigit(before))
+}
+
+var glueable = map[atom.Atom]bool{atom.Span: true, atom.B: true, atom.Strong: true, atom.Label: true, atom.A: true}
 
 func anchorOf(n *html.Node) string {
 	if id := attr(n, "id"); id != "" || n.DataAtom != atom.A {
@@ -205,6 +224,9 @@ func seenText(n *html.Node) string {
 			out.WriteByte(' ')
 		}
 		for c := range n.ChildNodes() {
+			if areGlued(c) {
+				out.WriteByte(' ')
+			}
 			walk(c)
 		}
 	}
