@@ -243,6 +243,16 @@ func TestBrowserPages(t *testing.T) {
 		b := s.newTabAt(t, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43),
 			"mark#quote")
 		b.look("6-viewer")
+		// Open WebUI's links name the first word and the last, which may be at an earlier place, or nowhere.
+		for _, words := range []string{"Every,after", "none,such"} {
+			b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(fmt.Sprintf(
+				"%s/documents/club/handbook/members.pdf?start=%d&end=%d#quote#:~:text=%s", s.URL, start, start+43, words)),
+				chromedp.WaitVisible(chromedp.CSS("mark#quote")))
+			b.waitFor(`document.readyState === "complete" && location.hash === "#quote"`)
+			b.js(`(requestAnimationFrame(() => requestAnimationFrame(() => { window.drawn = true })), "")`)
+			b.waitFor(`window.drawn`)
+			b.is("true", `(() => { const m = document.getElementById("quote").getBoundingClientRect(); return String(m.top >= 0 && m.bottom <= innerHeight) })()`)
+		}
 		b.do(chromedp.Navigate(s.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS("h1")))
 		b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
 		b.axe("9-docs") // once: the page is long
