@@ -183,7 +183,7 @@ func (m *mapping) endEmpty() error {
 	return errNoAnswer
 }
 
-var errNothingButEmpty = errors.New("the model gave nothing but empty replies: try again, or another model")
+var errNothingButEmpty = errors.New("the model gave nothing but empty replies: use another model")
 
 // warnMissing warns that parts were not read.
 func (m *mapping) warnMissing() {

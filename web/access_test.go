@@ -100,7 +100,7 @@ func TestModelServerHidden(t *testing.T) {
 	}
 	remedies := map[string][2]string{ // for a reader, and for whoever may see the settings
 		"down":           {"server: tell whoever runs this server", "is it running"},
-		"rate_limit":     {"to m: ask again in a minute", "try again later"},
+		"rate_limit":     {"to m: ask again in a minute", "raise the limit of the account"},
 		"content_filter": {"refused: ask in other words", "use another model"},
 		"context_length": {"of m: tell whoever runs this server: its model reads too little", "set --context-tokens"},
 	}

@@ -140,6 +140,7 @@ func TestBrowserDraftsAreReplaced(t *testing.T) {
 	b := newScene(t, nil).newTab(t, 800, "light")
 	for _, c := range []struct{ now, want string }{
 		{"<p>Boats", "Boats sail. Dogs stay ashore. Come early."},
+		{"<p>Fish swim by the", "Boats sail. Dogs stay ashore. Come early."}, // nor does it push it down
 		{"<p>Boats sail. The moon is", "Boats sail. Dogs stay ashore. Come early."}, // half a sentence does not run into the draft
 		{"<p>Boats sail. The moon is green.", "Boats sail. The moon is green. Dogs stay ashore. Come early."},
 		{"<p>Boats sail. Dogs stay ashore at", "Boats sail. Dogs stay ashore. Come early."},
@@ -204,18 +205,21 @@ func TestBrowserStates(t *testing.T) {
 
 		b.newConversation()
 		b.ask("drafted")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text .draft")))
 		const sentences = `document.querySelector(".turn .text").textContent.replace(/\s+/g, " ").trim()`
 		b.waitFor(`document.querySelector(".progress").textContent === "Writing draft 2…"`)
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
 		b.look("3-draft")
-		// The refined answer replaces the draft sentence by sentence.
+		// The refined answer replaces the draft sentence by sentence. Half of one does not push the draft down.
 		s.pass("first")
+		b.waitFor(`document.querySelector(".progress").textContent === "Writing the answer…"`)
+		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
+		b.is("1", `String(document.querySelectorAll(".turn .text p").length)`)
+		s.pass("second")
 		b.is("The mooring fee is 240 crowns a season.• Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
 		b.is("Moorings", `document.querySelector(".turn .text .cite").getAttribute("aria-label")`)
 		b.look("3-revising")
 		// One that is cut is taken back. It had no numbers, which would now be those of other sources.
-		s.pass("second")
+		s.pass("first")
 		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
 		b.is("0", `String([...CSS.highlights.get("changed")].length)`)
 		s.pass("first")
@@ -588,11 +592,13 @@ func TestBrowserFailures(t *testing.T) {
 				document.getElementById("settings-button")?.remove();
 				if (%t) document.body.append(Object.assign(document.createElement("i"), { id: "settings-button" }));
 				return import("/static/dom.js?%[1]t")
-					.then(({ fallback, refusal }) => fallback("model_%[2]s") + "|" + refusal("model_%[3]s"));
+					.then(({ fallback, refusal }) => [fallback("model_%[2]s"), refusal("model_%[3]s"), fallback("model_%[2]s", false)].join("|"));
 			})()`, may, reason, want.code), chromedp.EvalAwaitPromise))
-			quoted, refused, _ := strings.Cut(got, "|")
+			quoted, rest, _ := strings.Cut(got, "|")
+			refused, without, _ := strings.Cut(rest, "|")
 			if err != nil || !strings.Contains(quoted, ", so your documents are quoted instead. ") ||
 				refused != strings.Replace(quoted, "your documents are quoted instead", "there is no answer", 1) ||
+				without != strings.Replace(quoted, "so your documents are quoted instead", "and nothing in your documents can be quoted instead", 1) ||
 				strings.Contains(quoted, want.remedy) != (may || reason == "timeout" || reason == "failed") ||
 				strings.Contains(quoted, "Tell whoever") != (reason == "window" && !may) {
 				t.Errorf("%s, settings %t: %q (%v)", reason, may, got, err)

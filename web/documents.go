@@ -33,9 +33,9 @@ type documents struct {
 	folders   UploadFolders       // nil: nothing can be added
 	sample    fs.FS               // a library to try
 	sites     Sites
-	// summarizes reports whether a model can summarize documents.
-	summarizes func(ctx context.Context) bool
-	runs       *runHandlers
+	model     func(context.Context) string // that writes answers; empty without one
+	summarize bool                         // a model can summarize documents
+	runs      *runHandlers
 }
 
 // listing is the reply of GET /api/documents.
@@ -183,7 +183,7 @@ func (d *documents) viewer(c echo.Context) error {
 		return err
 	}
 	page := viewerPage{frame: frame, shownDocument: x, Outline: outline(doc), Key: keyPassages(doc),
-		Summarizes: len(x.Blocks) > 0 && d.summarizes(c.Request().Context()), Find: strings.TrimSpace(c.QueryParam("find")),
+		Summarizes: len(x.Blocks) > 0 && d.summarize && frame.Model != "", Find: strings.TrimSpace(c.QueryParam("find")),
 		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && x.Original == ""}
 	turn := func(number int) string {
 		q := c.QueryParams()

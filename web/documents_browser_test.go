@@ -115,7 +115,7 @@ func TestBrowserDocuments(t *testing.T) {
 	b := s.newTabAt(t, 1440, "light", "/documents", "#upload")
 	b.waitFor(`document.querySelectorAll("#rows .select").length > 0`)
 	b.look("6-documents")
-	b.is("Partly read page 2 of 2: no readable text, install tesseract to read scans|Read", `[...document.querySelectorAll("#rows tr")].slice(0, 2).map((tr) => tr.cells[3].textContent).join("|")`)
+	b.is("Partly read Page 2 of 2: no readable text, install tesseract to read scans.|Read", `[...document.querySelectorAll("#rows tr")].slice(0, 2).map((tr) => tr.cells[3].textContent).join("|")`)
 	// The day is the document's own, or else that of its file. Those without one come last.
 	date := func(direction, want string) {
 		t.Helper()
@@ -155,7 +155,7 @@ func TestBrowserDocuments(t *testing.T) {
 		}
 	}
 	const refused = `document.querySelector(".uploads .failed .facts").innerText`
-	b.is(".exe files are not read.\nDetails", refused)
+	b.is(".exe files are not read. Save it as PDF, Word, HTML or text, and add that.\nDetails", refused)
 	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
 		const carried = new DataTransfer();
 		carried.items.add(new File(["Rowing on Sundays."], "rowing.txt"));
@@ -167,7 +167,7 @@ func TestBrowserDocuments(t *testing.T) {
 	// What was refused stays until it is dismissed.
 	b.do(chromedp.Reload())
 	b.waitFor(`document.readyState === "complete" && document.querySelectorAll(".uploads li").length === 1`)
-	b.is(".exe files are not read.\nDetails", refused)
+	b.is(".exe files are not read. Save it as PDF, Word, HTML or text, and add that.\nDetails", refused)
 	b.do(chromedp.Click(chromedp.CSS(".uploads summary")))
 	b.is("true", `String(document.querySelector(".uploads .failed").innerText.includes("Ibid reads Markdown (.md, .mdx)"))`)
 	b.do(chromedp.Click(chromedp.CSS(".uploads [aria-label^='Dismiss']")), chromedp.Reload())

@@ -109,7 +109,10 @@ type frame struct {
 	Heading string // of the page; empty on the home page
 	Prefix  string // path that addresses begin with, without a trailing slash
 	Version string
-	Keys    bool // guard the server
+	Keys    bool   // guard the server
+	Model   string // that writes answers; empty: they are quoted
+	Failing bool   // it gave no answer to the last question
+	MaySet  bool   // the caller may choose settings
 	// Shelves are the names of renamed collections by the roots of their uploads: the id of
 	// a document, and so every link to it, keeps the name that its collection had first.
 	Shelves map[string]string
@@ -125,22 +128,18 @@ type homePage struct {
 	frame
 	pages     *pages
 	documents *documents
-	model     func(context.Context) string
 	Kept      bool   // records of answers, which can then be shared and rated
-	Model     string // that writes answers; empty: they are quoted
-	Failing   bool   // it gave no answer to the last question
-	MaySet    bool   // the caller may choose settings
 	MayChange bool   // the caller may add documents
 	Caller    string // callerMark
 	// Modules are the scripts to preload.
 	Modules []string
 }
 
-func newHomePage(d *documents, model func(context.Context) string, kept bool) *homePage {
-	return &homePage{pages: d.pages, documents: d, model: model, Kept: kept,
+func newHomePage(d *documents, kept bool) *homePage {
+	return &homePage{pages: d.pages, documents: d, Kept: kept,
 		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "collections.js", "conversation.js", "copy.js",
 			"dom.js", "history.js", "library.js", "past.js",
-			"peek.js", "reader.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}}
+			"peek.js", "reader.js", "remedy.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}}
 }
 
 func (p *homePage) show(c echo.Context) error {
@@ -149,11 +148,8 @@ func (p *homePage) show(c echo.Context) error {
 	if home.frame, err = p.documents.frame(ctx, ""); err != nil {
 		return err
 	}
-	caller := holderFrom(ctx)
-	home.Model, home.Failing = p.model(ctx), p.documents.runs.modelDetail() != ""
-	home.MaySet = caller == nil || caller.maySet()
 	home.MayChange = p.documents.mayChange(ctx)
-	home.Caller = callerMark(caller)
+	home.Caller = callerMark(holderFrom(ctx))
 	return p.pages.send(c, http.StatusOK, "home", home)
 }
 
@@ -202,9 +198,11 @@ func (p *pages) frame(heading string) frame {
 	return frame{Heading: heading, Prefix: p.prefix(), Version: p.version, Keys: p.keyed}
 }
 
-// frame is the frame of a page with names of documents.
+// frame is the frame of a page for a caller, with names of documents.
 func (d *documents) frame(ctx context.Context, heading string) (frame, error) {
-	f := d.pages.frame(heading)
+	f, caller := d.pages.frame(heading), holderFrom(ctx)
+	f.Model, f.Failing = d.model(ctx), d.runs.modelDetail() != ""
+	f.MaySet = caller == nil || caller.maySet()
 	f.Shelves = map[string]string{}
 	if d.folders == nil {
 		return f, nil

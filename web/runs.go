@@ -344,7 +344,7 @@ func (r *runHandlers) follow(c echo.Context, l *liveAnswer, record *answerRecord
 	}
 	if more {
 		if !r.readers.TryAcquire(1) {
-			return tooMany("too_many_readers", 2*time.Second, "too many readers follow answers already: try again in a moment")
+			return tooMany("too_many_readers", 2*time.Second, "too many readers follow answers already: wait a moment")
 		}
 		defer r.readers.Release(1)
 	}

@@ -181,8 +181,10 @@ func (s *scene) script(lib shelf) script {
 				Final: true},
 			answer.Draft{Step: 2, Text: "Nobody sails"}, // it breaks off
 			s.waitAt("first"),
-			answer.Revision{Step: 3, Text: "The mooring fee is 240 crowns a season.[3] Nobody"},
+			answer.Revision{Step: 3, Text: "The mooring fee is"},
 			s.waitAt("second"),
+			answer.Revision{Step: 3, Text: " 240 crowns a season.[3] Nobody"},
+			s.waitAt("first"),
 			answer.Revision{Step: 3, Cut: true},
 			s.waitAt("first"),
 			answer.Revision{Step: 4, Text: "Nobody sails alone before the end of April.[1] The mooring fee is 240 crowns a season.[3] Dogs"},

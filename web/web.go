@@ -256,7 +256,7 @@ func New(o Options) (*echo.Echo, error) {
 	runs := &runHandlers{asking: asking, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	documents := &documents{catalog: asking.catalog, pages: pages, runs: runs, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing), folders: o.UploadFolders, sample: o.Sample, sites: o.Sites,
-		summarizes: func(ctx context.Context) bool { return o.Summarizer != nil && o.Model(ctx) != "" }}
+		model: o.Model, summarize: o.Summarizer != nil}
 	if o.Encoded == nil {
 		o.Encoded = func() (done, total int) { return 0, 0 }
 	}
@@ -266,7 +266,7 @@ func New(o Options) (*echo.Echo, error) {
 	o.Metrics.server.Store(&serverState{limiter, asking.catalog, o.Figures, o.Encoded, o.Logger})
 	h := &handlers{limiter: limiter, pages: pages, catalog: asking.catalog, documents: documents, asking: asking, runs: runs,
 		metrics:   o.Metrics,
-		home:      newHomePage(documents, o.Model, o.KeepAnswers > 0),
+		home:      newHomePage(documents, o.KeepAnswers > 0),
 		suggested: &suggestions{asking: asking, model: o.Model, suggest: o.Suggest},
 		batch:     newBatch(asking, limiter),
 		mcp:       newMCPHTTP(&mcpServer{asking, limiter, o.Version}),

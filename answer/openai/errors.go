@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 		at = e.Server
 	}
 	if e.RetryAfter > 0 && e.Kind == RateLimited {
-		words.next = "try again in " + e.RetryAfter.Round(time.Second).String()
+		words.next = "wait " + e.RetryAfter.Round(time.Second).String()
 	}
 	text := fmt.Sprintf(words.what, at)
 	if e.Status != 0 {
@@ -95,9 +95,9 @@ var words = map[Kind]struct {
 	unusable                     bool
 }{
 	Down:         {"cannot reach the model server at %s", "is it running, and is the address right?", tell, "model_unreachable", true},
-	TimedOut:     {"no answer in time from %s", "try again, or allow more time", "ask again in a moment", "model_timeout", false},
+	TimedOut:     {"no answer in time from %s", "allow more time, or use a faster model", "ask again in a moment", "model_timeout", false},
 	Canceled:     {"the call to %s was stopped", "", "", "", false},
-	RateLimited:  {"too many requests to %s", "try again later", "ask again in a minute", "", false},
+	RateLimited:  {"too many requests to %s", "wait, or raise the limit of the account", "ask again in a minute", "", false},
 	OutOfQuota:   {"the account has no quota left for %s", "check its plan and billing", tell, "model_rejected", true},
 	Unauthorized: {"the key was not accepted for %s", "check the API key", tell, "model_rejected", true},
 	NotFound: {"there is no %s", "check the model's name, and that the address ends as the server wants it (often in /v1)",
@@ -108,8 +108,8 @@ var words = map[Kind]struct {
 	Filtered: {"the content filter of %s refused", "word the question otherwise, or use another model", "ask in other words", "", false},
 	Rejected: {"the request was not accepted by %s", "check that the server speaks the OpenAI API and knows this model",
 		tell, "model_rejected", false},
-	ServerFailed: {"%s failed", "try again, and look into the server's log", "ask again in a moment", "model_failed", false},
-	Cut:          {"the reply of %s broke off before its end", "try again, and look into the server's log", "ask again in a moment", "model_failed", false},
+	ServerFailed: {"%s failed", "look into the log of the model's server", "ask again in a moment", "model_failed", false},
+	Cut:          {"the reply of %s broke off before its end", "look into the log of the model's server", "ask again in a moment", "model_failed", false},
 	BadReply:     {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)", tell, "model_failed", false},
 }
 

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { Blocks, under } from "./blocks.js";
 import { Board } from "./board.js";
-import { base, documentURL, el, fallback, marked, maySet, place, refusal, snippet } from "./dom.js";
+import { base, brokenOff, documentURL, el, fallback, flagged, marked, maySet, place, refusal, snippet } from "./dom.js";
 import { storedEvent } from "./history.js";
 import { attach } from "./peek.js";
 import { sentence } from "./stream.js";
@@ -140,7 +140,7 @@ export class AnswerView {
     this.reason = reason;
     this.refusal = text;
     this.textBox.hidden = true;
-    if (this.fellBack) this.#failed(t("The model gave no answer, and your documents have none that can be quoted. Ask again in a moment."));
+    if (this.fellBack) this.#failed(fallback(this.fellBack, false));
     this.board.fold();
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
@@ -156,16 +156,15 @@ export class AnswerView {
 
   // on_fallback says in a sentence what happened, what is shown and what to do.
   on_fallback({ reason }) {
-    this.fellBack = true;
+    this.fellBack = reason;
     this.#failed(fallback(reason));
   }
 
-  on_incomplete({ reason }) {
+  on_incomplete({ reason: message }) {
     this.incomplete = true;
-    // What the server of a model said, after the first colon, is a detail.
-    const [what, ...words] = reason.replace(/^asking the model \(\w+\): | at https?:\S*[^\s:;,.]/g, "").split(": ");
-    this.#failed(t("The answer is incomplete: {reason}. What there is of it is shown; ask again for the rest.", { reason: what.replace(/\.$/, "") }));
-    if (words.length) this.on_warning({ message: reason });
+    const { reason, more } = brokenOff(message);
+    this.#failed(t("The answer is incomplete: {reason}. What there is of it is shown; ask again for the rest.", { reason }));
+    if (more) this.on_warning({ message });
   }
 
   on_warning({ message }) {
@@ -173,7 +172,7 @@ export class AnswerView {
       this.#failed(t("The model couldn't reword the question, so it was searched for as you wrote it. Ask again in a moment, or ask it in full."));
       if (!message.includes(": ")) return;
     }
-    (this.details || this.notes).append(el("p", { class: "note" }, sentence(message)));
+    (this.details || this.notes).append(el("p", { class: "note" }, ...flagged(sentence(message))));
   }
 
   // #failed says in one place that the model failed. Warnings, before and after it, are
@@ -181,7 +180,7 @@ export class AnswerView {
   #failed(words) {
     const warnings = [...this.notes.querySelectorAll("p.note:not(.trouble)")];
     this.trouble?.remove();
-    this.notes.append(this.trouble = el("p", { class: "note trouble" }, words));
+    this.notes.append(this.trouble = el("p", { class: "note trouble" }, ...flagged(words)));
     this.details ||= el("details", { class: "details" }, el("summary", {}, t("Details")));
     this.details.append(...warnings);
     this.notes.append(this.details);
@@ -217,10 +216,10 @@ export class AnswerView {
   fail({ message, request, status, code }) {
     if (code === "unreachable") message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
     const refused = refusal(code);
-    const warnings = refused ? [...this.notes.querySelectorAll("p.note"), ...(maySet ? [el("p", {}, message)] : [])] : [];
+    const warnings = refused ? [...this.notes.querySelectorAll("p.note"), ...(maySet ? [el("p", {}, ...flagged(message))] : [])] : [];
     const details = warnings.length ? el("details", { class: "details" }, el("summary", {}, t("Details")), ...warnings) : "";
     message = refused || message;
-    this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
+    this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, ...flagged(message), request ? el("code", {}, ` ${request}`) : ""),
       status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")), details));
     this.failed = true;
     this.say(message);

@@ -122,6 +122,11 @@ async function replay() {
 }
 
 byId("past-button").hidden = false;
-byId("settings-button")?.addEventListener("click", async () => (await import("./settings.js")).open());
+const settings = async () => (await import("./settings.js")).open();
+byId("settings-button")?.addEventListener("click", settings);
+if (byId("settings-button") && location.hash === "#settings") { // from another page
+  window.history.replaceState(null, "", location.pathname);
+  settings();
+}
 grow();
 if (!open()) replay();

@@ -127,11 +127,12 @@ export class Blocks {
       }
     }
     const left = this.before[next];
-    if (left?.n && this.growing) { // half a sentence would run into the earlier text: it waits for its end
+    const last = drawn.get(this.html.length - 1);
+    // Half a sentence would run into the earlier text, or push it down: it waits for its end.
+    if (left && this.growing && (left.n || last.lastElementChild?.tagName === "P" && sentences(last).length === 1)) {
       growing.range.deleteContents();
       this.growing = false;
     }
-    const last = drawn.get(this.html.length - 1);
     if (!left) return [];
     const rest = this.earlier.slice(left.block).map(parse);
     if (left.n) {

@@ -1,6 +1,7 @@
 // The documents page: upload, find, sort, select, ask, read again and delete; without it a plain list.
 
 import { base, byId, documentAPI, documentName, documentURL, el } from "./dom.js";
+import { withRemedy } from "./remedy.js";
 import { get, Trouble } from "./stream.js";
 import { showInto as intoWords, upload } from "./upload.js";
 import { locale, t } from "./words.js";
@@ -57,7 +58,7 @@ function troubles(list) {
   const section = byId("troubles");
   section.hidden = list.length === 0;
   section.querySelector("ul").replaceChildren(...list.map((x) => el("li", { "data-id": x.document },
-    el("span", { class: "path" }, documentName(`${x.root}/${x.path}`)), el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action), ` ${x.reason || ""}`, ...troubleActions(x.document))));
+    el("span", { class: "path" }, documentName(`${x.root}/${x.path}`)), el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action), x.reason ? ` ${withRemedy(x.reason)}` : "", ...troubleActions(x.document))));
   byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, t("{n} files couldn't be read", { n: list.length }))] : []));
 }
 
@@ -84,8 +85,7 @@ function draw() {
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
   more.textContent = found.length ? t("{n} more. Type part of a name to narrow the list.", { n: found.length - most }) : all.length ? t("No matching documents.") : "";
-  document.querySelector("main > .note")?.remove(); // what an empty library said
-
+  if (all.length) document.querySelector("main > .note")?.remove(); // what an empty library said
   if (wanted.length) say(t("{n} documents", { n: found.length }));
 }
 
@@ -125,7 +125,7 @@ function row(d) {
     el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, documentName(d.document)),
       copies.length ? el("span", { class: "facts" }, `${t("Also in:")} ${copies.slice(0, 3).join(", ")}${copies.length > 3 ? "…" : ""}`) : ""),
     el("td", { class: "date" }, date, of ? el("span", { class: "facts" }, of) : ""),
-    el("td", reason ? { class: "partly" } : {}, read, reason ? el("span", { class: "facts" }, ` ${reason}`) : ""),
+    el("td", reason ? { class: "partly" } : {}, read, reason ? el("span", { class: "facts" }, ` ${withRemedy(reason)}`) : ""),
     el("td", { "data-label": "" }, d.format),
     el("td", { class: "count", "data-label": t("Pages") }, d.pages ? String(d.pages) : ""),
     el("td", { class: "count", "data-label": t("Passages") }, String(d.chunks)),
@@ -289,11 +289,10 @@ if (!body.children.length) loadCollections().catch((err) => say(err.message));
 byId("find").addEventListener("submit", (e) => e.preventDefault());
 byId("find").hidden = body.children.length === 0;
 if (mayChange) {
-  for (const li of byId("troubles").querySelectorAll("li")) li.append(...troubleActions(li.dataset.id));
   byId("actions-head").hidden = false;
   byId("upload").hidden = false;
   byId("into-line")?.removeAttribute("hidden");
   upload(byId("upload"), { say, refresh, into });
 }
 if (byId("facts").dataset.ready === "false") setTimeout(refresh, 2000);
-if (body.children.length) refresh();
+if (body.children.length || !byId("troubles").hidden) refresh();

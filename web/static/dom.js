@@ -22,7 +22,7 @@ export function writer(model, failing) {
 
 export const byId = (id) => document.getElementById(id);
 
-export const maySet = Boolean(byId("settings-button"));
+export const maySet = Boolean(byId("settings-button") || byId("settings-link"));
 
 // What a reader sees of a failure of the model: what happened, and what to do. What only who may choose
 // settings can do is said to them.
@@ -41,9 +41,10 @@ const reasons = {
 };
 const errors = { down: "unreachable", quota: "rejected", auth: "rejected", not_found: "rejected", context_length: "window", server: "failed", cut: "failed", bad_reply: "failed" };
 
-// fallback says why the model gave no answer, that documents are quoted instead, and what to do.
-export function fallback(reason) {
+// fallback says why the model gave no answer, whether documents are quoted instead, and what to do.
+export function fallback(reason, quoted = true) {
   const [what, next] = reasons[reason.replace("model_", "")] || failed;
+  if (!quoted) return t("{what}, and nothing in your documents can be quoted instead. {next}", { what, next });
   return t("{what}, so your documents are quoted instead. {next}", { what, next });
 }
 
@@ -53,6 +54,16 @@ export function refusal(code) {
   const [what, next] = reasons[errors[kind] || kind] || [];
   return what && t("{what}, so there is no answer. {next}", { what, next });
 }
+
+// brokenOff returns why a text ended early, for a sentence, and, for the details, whether the
+// server of a model said more, after the first colon.
+export function brokenOff(reason) {
+  const [what, ...more] = reason.replace(/^asking the model \(\w+\): | at https?:\S*[^\s:;,.]/g, "").split(": ");
+  return { reason: what.replace(/\.$/, ""), more: more.length > 0 };
+}
+
+// flagged returns the parts of a sentence. Its flags are code, which does not break at a line's end.
+export const flagged = (words) => words.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("code", {}, part) : part);
 
 // base is the address of the server, with the path of a proxy.
 export const base = new URL("../", import.meta.url);

@@ -119,7 +119,9 @@ export class Library {
     const empty = this.empty && !this.asked;
     document.body.classList.toggle("no-documents", empty);
     byId("welcome").textContent = empty && this.upload ? t("Add your documents") : t("Ask your documents");
-    byId("dock").hidden = empty && Boolean(this.upload);
+    const hidden = (byId("dock").hidden = empty && Boolean(this.upload));
+    if (hidden) this.box.append(byId("writer"));
+    else byId("hint").prepend(byId("writer"));
     if (this.upload) byId("sample").hidden = !(empty && "sample" in this.box.dataset);
   }
 

@@ -41,7 +41,7 @@ export async function* follow(url, signal, lost) {
 function pause(ms, signal) {
   return new Promise((yes, no) => {
     const timer = setTimeout(yes, ms);
-    signal.addEventListener("abort", () => {
+    signal?.addEventListener("abort", () => {
       clearTimeout(timer);
       no(signal.reason);
     });

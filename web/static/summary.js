@@ -1,17 +1,19 @@
 // The summary of a document, by the model, on the page of the document.
 
 import { Blocks, under } from "./blocks.js";
-import { base, documentURL, el, refusal } from "./dom.js";
-import { follow, post, Trouble } from "./stream.js";
+import { base, brokenOff, documentURL, el, flagged, maySet, refusal } from "./dom.js";
+import { follow, post, sentence, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
 const most = 150; // words
 
-// summarize writes the summary of a document into a section, as it comes.
-export async function summarize(section, document) {
+// summarize writes the summary of a document into a section, as it comes. After a failure, again is
+// the button that asks for it.
+export async function summarize(section, again) {
   const status = el("p", { class: "facts", role: "status" }, t("Writing the summary…"));
   const text = el("div", { class: "text" });
   const notes = el("div", {});
+  const details = el("details", { class: "details" }, el("summary", {}, t("Details")));
   const citations = [];
   const blocks = new Blocks(text);
   let begun = false;
@@ -21,11 +23,21 @@ export async function summarize(section, document) {
     block: ({ draft, index, html }) => draft || blocks.put(index, html),
     marked: ({ index, html }) => blocks.put(index, html),
     quoted: (c) => citations.push(c),
-    incomplete: ({ reason }) => notes.append(el("p", { class: "note trouble" }, t("The answer is incomplete: {reason}", { reason }))),
-    warning: ({ message }) => notes.append(el("p", { class: "note" }, message)),
+    incomplete: ({ reason: message }) => {
+      const { reason, more } = brokenOff(message);
+      failed(t("The summary is incomplete: {reason}. What there is of it is shown.", { reason }), more && message);
+    },
+    warning: ({ message }) => (details.parentElement ? details : notes).append(el("p", { class: "note" }, ...flagged(sentence(message)))),
   };
+  // failed says in a sentence what happened. Words of the server are details.
+  function failed(words, more) {
+    const warnings = [...notes.querySelectorAll("p.note")];
+    if (more) warnings.push(el("p", { class: "note" }, ...flagged(sentence(more))));
+    details.append(...warnings);
+    notes.append(el("p", { class: "note trouble", role: "alert" }, ...flagged(words)), again, warnings.length ? details : "");
+  }
   try {
-    const { id } = await post(new URL("api/runs", base), { summarize: { document, max_words: most } });
+    const { id } = await post(new URL("api/runs", base), { summarize: { document: section.dataset.document, max_words: most } });
     const lost = () => (status.textContent = t("Connection lost, reconnecting…"));
     for await (const { kind, data } of follow(new URL(`api/runs/${id}?html=1`, base), undefined, lost)) draw[kind]?.(data);
     blocks.finish();
@@ -36,6 +48,8 @@ export async function summarize(section, document) {
     status.textContent = "";
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
-    status.replaceWith(el("p", { class: "note trouble", role: "alert" }, refusal(err.code) || err.message));
+    const words = refusal(err.code);
+    failed(words || err.message, words && maySet && err.message);
+    status.remove();
   }
 }

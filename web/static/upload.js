@@ -3,6 +3,7 @@
 
 import { base, byId, documentName, documentURL, el } from "./dom.js";
 import { sites } from "./sites.js";
+import { withRemedy } from "./remedy.js";
 import { sentence } from "./stream.js";
 import { t } from "./words.js";
 
@@ -154,9 +155,9 @@ export function upload(section, { say, refresh, into = () => "" }) {
         say(`${name}: ${state.firstChild.textContent}`);
         done();
       };
-      const refuse = (words) => {
+      const refuse = (words, unread) => {
         const [, short, rest] = words.length > longReason && /^(.+?): (.+)$/s.exec(words) || [0, words];
-        const entry = { name, reason: sentence(short), more: rest && sentence(rest) };
+        const entry = { name, reason: unread ? withRemedy(short, words) : sentence(short), more: rest && sentence(rest) };
         keepRefused([...refused().filter((x) => x.name !== name), entry]);
         end("failed", entry.reason, fold(entry.more));
         line.append(dismiss(line, name));
@@ -172,12 +173,12 @@ export function upload(section, { say, refresh, into = () => "" }) {
       });
       request.addEventListener("load", () => {
         const reply = parse(request.responseText);
-        if (request.status >= 400) refuse(reply.detail || t("the server replied with status {status}", request));
-        else if (reply.action === "skipped" || reply.action === "failed") refuse(reply.reason || reply.action);
+        if (request.status >= 400) refuse(reply.detail || t("the server replied with status {status}", request), ["unreadable_file", "unsupported_format", "file_too_large"].includes(reply.code));
+        else if (reply.action === "skipped" || reply.action === "failed") refuse(reply.reason || reply.action, true);
         else {
           keepRefused(refused().filter((x) => x.name !== name));
           end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")),
-            reply.also_in ? ` · ${t("a copy of {name}", { name: reply.also_in.map(documentName).join(t(", ")) })}` : "", reply.reason ? ` · ${reply.reason}` : "");
+            reply.also_in ? ` · ${t("a copy of {name}", { name: reply.also_in.map(documentName).join(t(", ")) })}` : "", reply.reason ? ` · ${reply.action === "unchanged" ? reply.reason : withRemedy(reply.reason)}` : "");
         }
       });
       request.addEventListener("error", () => refuse(t("Can't reach the server.")));

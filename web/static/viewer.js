@@ -8,7 +8,8 @@ import { t } from "./words.js";
 const summary = document.getElementById("summary");
 if (summary) {
   summary.hidden = false;
-  summary.querySelector("button").addEventListener("click", async () => (await import("./summary.js")).summarize(summary, summary.dataset.document));
+  const button = summary.querySelector("button");
+  button.addEventListener("click", async () => (await import("./summary.js")).summarize(summary, button));
 }
 const drawn = document.querySelector(".drawn");
 if (drawn) {
