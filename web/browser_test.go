@@ -140,7 +140,7 @@ func TestBrowserDraftsAreReplaced(t *testing.T) {
 	b := newScene(t, nil).newTab(t, 800, "light")
 	for _, c := range []struct{ now, want string }{
 		{"<p>Boats", "Boats sail. Dogs stay ashore. Come early."},
-		{"<p>Fish swim by the", "Boats sail. Dogs stay ashore. Come early."}, // nor does it push it down
+		{"<p>Fish swim by the", "Boats sail. Dogs stay ashore. Come early."},        // nor does it push it down
 		{"<p>Boats sail. The moon is", "Boats sail. Dogs stay ashore. Come early."}, // half a sentence does not run into the draft
 		{"<p>Boats sail. The moon is green.", "Boats sail. The moon is green. Dogs stay ashore. Come early."},
 		{"<p>Boats sail. Dogs stay ashore at", "Boats sail. Dogs stay ashore. Come early."},

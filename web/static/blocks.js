@@ -35,6 +35,7 @@ export class Blocks {
     this.before = this.earlier.flatMap((html, block) => sentences(parse(html)).map(({ text }, n) => ({ text, block, n })));
     if (this.html.length) this.first ||= this.html;
     this.html = [];
+    this.stale.clear();
     Object.assign(this, { draft, provisional });
     this.draw();
   }
@@ -52,7 +53,7 @@ export class Blocks {
     [this.html, this.earlier, this.before] = [this.earlier, [], []];
     this.draft = true;
     this.growing = false;
-    this.html.forEach((_, i) => this.stale.add(i));
+    this.stale = new Set(this.html.keys());
     this.draw();
     this.mark(this.html); // nothing: no sentence of a draft is
   }
