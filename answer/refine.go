@@ -223,17 +223,24 @@ func (s *refineStep) show(piece string) bool {
 	return s.emit(Draft{Step: s.steps, Text: piece})
 }
 
-// conclude makes the reply the new draft, or keeps the old one.
-func (s *refineStep) conclude() {
-	text := s.reply.text.String()
-	labels := marker.Labels(text, highestLabel(s.allowed))
+// replied returns the reply without invented labels, and its labels. A reply that
+// was cut off before its first word has failed.
+func (s *refineStep) replied() (text string, labels []int) {
+	text = s.reply.text.String()
+	labels = marker.Labels(text, highestLabel(s.allowed))
 	if len(without(labels, s.allowed)) > 0 {
 		text, labels, s.done.Invented = sift(text, s.allowed)
 	}
-	lost := without(s.had, labels)
 	if s.failed == nil && strings.TrimSpace(text) == "" && s.call.finish == "length" {
 		s.failed = callError(s.done.Role, errWordless)
 	}
+	return text, labels
+}
+
+// conclude makes the reply the new draft, or keeps the old one.
+func (s *refineStep) conclude() {
+	text, labels := s.replied()
+	lost := without(s.had, labels)
 	if s.failed == nil {
 		s.read++
 	}

@@ -187,15 +187,7 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 	var err error
 	if from, ok := s.gone[r.digest]; ok && !stored && !s.moved[from] {
 		c.Action, c.From = Renamed, from
-		setMeta(r.doc, ReaderKey, s.known[from].Meta[ReaderKey]) // whose text it keeps
-		give(r.doc, givenTo(s.known[from]))
-		id := s.root.Name + "/" + from
-		former := slices.DeleteFunc(FormerIDs(s.known[from].Meta), func(f string) bool { return f == id || f == c.Document })
-		former = append([]string{id}, former...)
-		setMeta(r.doc, FormerKey, strings.Join(former[:min(len(former), maxFormer)], "//"))
-		if err = s.Sink.Rename(ctx, id, r.doc); err == nil {
-			s.moved[from] = true
-		}
+		err = s.rename(ctx, from, c.Document, r.doc)
 	} else {
 		c.Action = Added
 		if stored {
@@ -214,6 +206,20 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 	}
 	s.failing = 0
 	return c, nil
+}
+
+// rename makes the document of the file from that of doc, whose id is renamed, and
+// records its former ids.
+func (s *folderSync) rename(ctx context.Context, from, renamed string, doc *Document) error {
+	meta, id := s.known[from].Meta, s.root.Name+"/"+from
+	setMeta(doc, ReaderKey, meta[ReaderKey]) // whose text it keeps
+	give(doc, givenTo(s.known[from]))
+	former := slices.DeleteFunc(FormerIDs(meta), func(f string) bool { return f == id || f == renamed })
+	former = append([]string{id}, former...)
+	setMeta(doc, FormerKey, strings.Join(former[:min(len(former), maxFormer)], "//"))
+	err := s.Sink.Rename(ctx, id, doc)
+	s.moved[from] = err == nil
+	return err
 }
 
 // original returns the path of the first file of this sync with the digest.

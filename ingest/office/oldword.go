@@ -308,13 +308,7 @@ func (d *oldWord) add(c rune, place int) {
 	case c == 0x14 && n > 0:
 		d.fields[n-1] = true
 	case c == 0x15 && n > 0:
-		if code, ok := strings.CutPrefix(d.code.String(), "EQ "); ok && !d.fields[n-1] {
-			d.text.WriteString(oneLine(equationCodes.ReplaceAllString(code, " ")))
-			d.code.Reset()
-		} else if strings.HasPrefix(code, "FORMCHECKBOX") || strings.HasPrefix(code, "FORMDROPDOWN") {
-			d.left[fields]++
-		}
-		d.fields = d.fields[:n-1]
+		d.endField()
 	case slices.Contains(d.fields, false):
 		if d.code.Len() > 0 || c != ' ' {
 			d.code.WriteRune(c)
@@ -341,6 +335,17 @@ func (d *oldWord) add(c rune, place int) {
 			d.text.WriteRune(c)
 		}
 	}
+}
+
+func (d *oldWord) endField() {
+	n := len(d.fields) - 1
+	if code, ok := strings.CutPrefix(d.code.String(), "EQ "); ok && !d.fields[n] {
+		d.text.WriteString(oneLine(equationCodes.ReplaceAllString(code, " ")))
+		d.code.Reset()
+	} else if strings.HasPrefix(code, "FORMCHECKBOX") || strings.HasPrefix(code, "FORMDROPDOWN") {
+		d.left[fields]++
+	}
+	d.fields = d.fields[:n]
 }
 
 // equationCodes are those around the words of a formula, or of their pronunciation.

@@ -289,29 +289,36 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		}
 	case "ilvl":
 		r.depth = min(max(n, 0), listLevels-1)
+	case "intbl":
+		r.inTable = true
+	default:
+		r.beginPart(word)
+	}
+}
+
+// beginPart reads a control word that begins text outside the paragraphs.
+func (r *rtfReader) beginPart(word string) {
+	switch word {
 	case "listtext", "pntext":
 		r.flush()
 		if !r.state.label && !r.state.skip && r.state.edge == "" {
-			r.state.label, r.body = true, r.text.String()
-			r.text.Reset()
+			r.state.label = true
+			r.setBodyAside()
 		}
-	case "intbl":
-		r.inTable = true
 	case "sn":
 		r.described = strings.HasPrefix(r.src[r.at:], "wzDescription")
 	case "sv":
 		if r.described && r.state.edge == "" {
 			r.flush()
-			r.state.skip, r.state.edge, r.body = false, "Picture", r.text.String()
-			r.text.Reset()
+			r.state.skip, r.state.edge = false, "Picture"
+			r.setBodyAside()
 		}
 		r.described = false
 	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
 		r.flush()
 		if r.state.edge == "" && !r.state.skip {
 			r.state.edge = strings.ToUpper(word[:1]) + word[1:6]
-			r.body = r.text.String()
-			r.text.Reset()
+			r.setBodyAside()
 		}
 	case "footnote", "annotation":
 		r.flush()
@@ -320,6 +327,11 @@ func (r *rtfReader) property(word string, n int, given bool) {
 			r.write(" (")
 		}
 	}
+}
+
+func (r *rtfReader) setBodyAside() {
+	r.body = r.text.String()
+	r.text.Reset()
 }
 
 // end ends a paragraph, a cell or a row.
