@@ -202,7 +202,8 @@ func (a *Answerer) newAsking(yield func(Event, error) bool, recorder *replay.Rec
 		return recorder.Nonce(name, system, user)
 	}
 	r := &asking{Answerer: a, caller: &caller{
-		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}}, writer: w, recorder: recorder, same: map[Prompt]int{},
+		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}}, writer: w, recorder: recorder,
+		same:  map[Prompt]int{},
 		calls: or(a.AnswerCalls, defaultAnswerCalls), parallel: or(a.Parallel, defaultParallel), started: time.Now(), budget: a.BudgetTokens,
 	}}
 	if r.budget > 0 {

@@ -271,7 +271,8 @@ func TestMapReduce(t *testing.T) {
 
 	// Without a call that combines them, the parts are the answer, and it says so.
 	got = ask(answers("", errors.New("gone")), texts...)
-	if got.err != nil || got.text != "The fee is 120 marks [1]. It is due in April [2]." || !strings.Contains(got.String(), "\nincomplete {Reason:the parts could not be combined: asking the model (combine): gone}") {
+	if got.err != nil || got.text != "The fee is 120 marks [1]. It is due in April [2]." ||
+		!strings.Contains(got.String(), "\nincomplete {Reason:the parts could not be combined: asking the model (combine): gone}") {
 		t.Errorf("got\n%s", got)
 	}
 	got = ask(answers("120 ma", errors.New("gone")), texts...)
@@ -299,9 +300,11 @@ func TestMapRerank(t *testing.T) {
 		name, text string
 		replies    map[string]string
 	}{
-		{"the best wins", "Ninety [2].", map[string]string{"a": "Ten [1].\nScore: 10", "b": "Ninety [2].\nScore: 90", "c": "Ninety too [3].\nScore: 90"}},
+		{"the best wins", "Ninety [2].", map[string]string{"a": "Ten [1].\nScore: 10", "b": "Ninety [2].\nScore: 90",
+			"c": "Ninety too [3].\nScore: 90"}},
 		{"an answer from one passage is cited", "Ninety.[2]", map[string]string{"a": "NO ANSWER\nScore: 0", "b": "Ninety.\nScore: 90", "c": ""}},
-		{"another's label is taken out", "Ten.[1]", map[string]string{"a": "Ten [3].\nScore: 10", "b": "NO ANSWER", "c": "NO ANSWER\nScore: 100"}},
+		{"another's label is taken out", "Ten.[1]",
+			map[string]string{"a": "Ten [3].\nScore: 10", "b": "NO ANSWER", "c": "NO ANSWER\nScore: 100"}},
 		{"nothing", "", map[string]string{"a": "NO ANSWER\nScore: 0", "b": "", "c": "NO ANSWER. It speaks of [3].\nScore: 0"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

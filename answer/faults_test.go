@@ -18,11 +18,12 @@ import (
 
 // chatFaults are faults of the scripted server, of every kind.
 var chatFaults = []openaitest.Fault{
-	"", openaitest.RateLimit, openaitest.RateLimitLong, openaitest.Quota, openaitest.ServerError, openaitest.Overloaded, openaitest.BadRequest,
-	openaitest.ContextLength, openaitest.ContentFilter, openaitest.Unauthorized, openaitest.NoModel, openaitest.NoStreamOptions, openaitest.Redirect,
-	openaitest.HeaderStall, openaitest.HangUp, openaitest.NotHTTP, openaitest.HugeHeader, openaitest.HTML, openaitest.ErrorString, openaitest.Empty,
-	openaitest.HugeBody, openaitest.ShortBody, openaitest.LongBody, openaitest.FirstTokenStall, openaitest.KeepAliveForever, openaitest.MiddleStall,
-	openaitest.Reset, openaitest.ResetFirst, openaitest.NoFinish, openaitest.NoUsage, openaitest.PlainJSON, openaitest.HugeLine, openaitest.HugeText,
+	"", openaitest.RateLimit, openaitest.RateLimitLong, openaitest.Quota, openaitest.ServerError, openaitest.Overloaded,
+	openaitest.BadRequest, openaitest.ContextLength, openaitest.ContentFilter, openaitest.Unauthorized, openaitest.NoModel,
+	openaitest.NoStreamOptions, openaitest.Redirect, openaitest.HeaderStall, openaitest.HangUp, openaitest.NotHTTP,
+	openaitest.HugeHeader, openaitest.HTML, openaitest.ErrorString, openaitest.Empty, openaitest.HugeBody, openaitest.ShortBody,
+	openaitest.LongBody, openaitest.FirstTokenStall, openaitest.KeepAliveForever, openaitest.MiddleStall, openaitest.Reset,
+	openaitest.ResetFirst, openaitest.NoFinish, openaitest.NoUsage, openaitest.PlainJSON, openaitest.HugeLine, openaitest.HugeText,
 }
 
 // Bad replies that are no fault of a server.
@@ -182,7 +183,8 @@ func TestEveryFaultInSmallTalk(t *testing.T) {
 			h.Reply = func(r openaitest.Request) openaitest.Reply {
 				return broken(openaitest.Reply{Text: wholeReplies[r.Role]}, fault)
 			}
-			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: -1})
+			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model",
+				Retries: -1})
 			must(t, err)
 			defer client.Close()
 			text := ""
@@ -209,7 +211,8 @@ func judgeStream(events iter.Seq2[answer.Event, error], whole func(string) bool)
 		}
 		if err != nil {
 			ended = true
-			if known := (*openai.Error)(nil); !errors.As(err, &known) && !strings.Contains(err.Error(), "before anything in it could be shown") && !strings.Contains(err.Error(), "content filter") {
+			if known := (*openai.Error)(nil); !errors.As(err, &known) && !strings.Contains(err.Error(), "before anything in it could be shown") &&
+				!strings.Contains(err.Error(), "content filter") {
 				return fmt.Sprintf("an error of no known kind: %v", err)
 			}
 			if text != "" {

@@ -34,7 +34,8 @@ func TestCallsBeforeFirstWord(t *testing.T) {
 				}
 				return openaitest.Reply{Text: test.reply}
 			}}
-			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: -1})
+			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model",
+				Retries: -1})
 			must(t, err)
 			defer client.Close()
 			a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: test.gate, Unproved: answer.UnprovedDrop}

@@ -130,7 +130,8 @@ func isElliptic(question, language string) (elliptic, short bool) {
 // countWords counts the content words of a question, none if all are amounts. Where words are not separated,
 // two terms, which are pairs of characters, count as one.
 func countWords(question string) int {
-	if strings.ContainsFunc(question, func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }) {
+	unspaced := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }
+	if strings.ContainsFunc(question, unspaced) {
 		return len(retrieve.Terms(question)) / 2
 	}
 	words := contentWords(question)

@@ -25,7 +25,8 @@ func TestFollowUp(t *testing.T) {
 		{"Kolik stojí kurz plachtění pro dospělé?", "A pro děti?", "A pro děti? stojí kurz plachtění dospělé", ""},
 		{"Πόσο κοστίζει το μάθημα για ενήλικες;", "Και για παιδιά;", "Και για παιδιά; κοστίζει μάθημα ενήλικες", ""},
 		{"هزینه دوره قایقرانی برای بزرگسالان چقدر است؟", "و برای کودکان؟", "و برای کودکان؟ هزینه دوره قایقرانی بزرگسالان چقدر", ""},
-		{"Berapa biaya kursus berlayar untuk orang dewasa?", "Bagaimana dengan anak?", "Bagaimana dengan anak? biaya kursus berlayar orang dewasa", ""},
+		{"Berapa biaya kursus berlayar untuk orang dewasa?", "Bagaimana dengan anak?",
+			"Bagaimana dengan anak? biaya kursus berlayar orang dewasa", ""},
 		{"Cât costă cursul de navigație pentru adulți?", "Și pentru copii?", "Și pentru copii? costă cursul navigație adulți", ""},
 		{"Giá của khóa học cho người lớn là bao nhiêu?", "Còn trẻ em?", "Còn trẻ em? Giá khóa học lớn nhiêu", ""},
 		{"What does adult membership cost in 2025?", "Juniors?", "Juniors? adult membership cost 2025", ""},
@@ -175,7 +176,8 @@ func TestTopicChange(t *testing.T) {
 				changed, asWritten, carried = changed+1, asWritten+first(q.ID, q.Text), carried+first(q.ID, asked)
 			}
 		}
-		t.Logf("%s: %d of %d changed: right document first for %d of them as written, %d with carried words", set, changed, len(queries), asWritten, carried)
+		t.Logf("%s: %d of %d changed: right document first for %d of them as written, %d with carried words", set, changed, len(queries),
+			asWritten, carried)
 		if lost := asWritten - carried; lost*100 > len(queries) {
 			t.Errorf("%s: %d lost: want at most 1 in 100", set, lost)
 		}
@@ -217,7 +219,8 @@ func dialogues(t *testing.T, dir, and string) (*retrieve.Index, []dialogue) {
 
 // Of the questions of a set, which stand alone, at most 5 in 100 are changed by the one before.
 func TestStandalone(t *testing.T) {
-	for _, set := range []string{"library", "xquad-a/ar", "xquad-a/de", "xquad-a/es", "xquad-a/hi", "xquad-a/ru", "xquad-a/zh", "squad2-a", "clapnq-a"} {
+	for _, set := range []string{"library", "xquad-a/ar", "xquad-a/de", "xquad-a/es", "xquad-a/hi", "xquad-a/ru", "xquad-a/zh", "squad2-a",
+		"clapnq-a"} {
 		t.Run(set, func(t *testing.T) {
 			file := filepath.Join("..", "data", "questions.jsonl")
 			if set != "library" {
@@ -227,7 +230,8 @@ func TestStandalone(t *testing.T) {
 			all := datatest.Lines[struct{ Question, Text string }](t, file)
 			for _, q := range all {
 				question := q.Question + q.Text
-				got, err := followUp(question, []Turn{{"user", before}, {"assistant", "-"}}, "", func(string, string) (bool, error) { return false, nil })
+				got, err := followUp(question, []Turn{{"user", before}, {"assistant", "-"}}, "",
+					func(string, string) (bool, error) { return false, nil })
 				if must(t, err); got != question {
 					t.Logf("changed: %s", got)
 					changed++

@@ -46,7 +46,8 @@ func TestJudgement(t *testing.T) {
 }
 
 func TestGate(t *testing.T) {
-	clear := passages("The mooring fee is 120 marks.", "The mooring lies in the bay.", "A mooring is hired by the year.", "Take two apples and a cup of flour.")
+	clear := passages("The mooring fee is 120 marks.", "The mooring lies in the bay.", "A mooring is hired by the year.",
+		"Take two apples and a cup of flour.")
 	for i, s := range []retrieve.Scores{{Lexical: .9, Coverage: .7}, {Lexical: .2, Coverage: .3}, {Lexical: .2, Coverage: .3}, {}} {
 		clear[i].Scores = s
 	}
@@ -122,7 +123,8 @@ func TestAfterNo(t *testing.T) {
 // The words of another language than the question's say nothing of what a
 // passage is about, so no score lets one go that a model could judge.
 func TestGateForeign(t *testing.T) {
-	const english, german = "The warden of the lake is called Brandt, and the key is with him.", "Der Wächter des Sees heißt Brandt, und der Schlüssel ist bei ihm."
+	const english, german = "The warden of the lake is called Brandt, and the key is with him.",
+		"Der Wächter des Sees heißt Brandt, und der Schlüssel ist bei ihm."
 	for _, test := range []struct {
 		gate            GateKind
 		question, text  string
@@ -141,7 +143,8 @@ func TestGateForeign(t *testing.T) {
 		m := &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"Brandt.[1]"}})}
 		a := &Answerer{Retriever: documents, Model: m, Gate: test.gate}
 		got := read(a.Ask(t.Context(), Question{Text: test.question}))
-		if want := fmt.Sprintf("judged r/d1.md#1 %s by %s ", test.decision, test.judge); got.err != nil || !strings.Contains(got.String(), want) {
+		if want := fmt.Sprintf("judged r/d1.md#1 %s by %s ", test.decision, test.judge); got.err != nil ||
+			!strings.Contains(got.String(), want) {
 			t.Errorf("%s, %q of %q: got\n%s", test.gate, test.question, test.text, got)
 		}
 	}

@@ -26,7 +26,8 @@ func TestNonAnswers(t *testing.T) {
 // result never changes.
 func TestHeldBack(t *testing.T) {
 	pieces := rapid.SampledFrom([]string{
-		"NO ", "NO", " ", "CHANGE", "CHANGES", "ANSWER", "no change", "No answer", "**", "\"", "(", ")", ".", "!", "\n", ": ", " - ", "needed", " to the answer", " so far", " in the evidence",
+		"NO ", "NO", " ", "CHANGE", "CHANGES", "ANSWER", "no change", "No answer", "**", "\"", "(", ")", ".", "!", "\n", ": ", " - ", "needed",
+		" to the answer", " so far", " in the evidence",
 		"unchanged", "n/a", "the existing answer ", "is ", "complete", " and ", "correct", "The fee", "[1]", "é", "。",
 	})
 	rapid.Check(t, func(rt *rapid.T) {

@@ -42,7 +42,8 @@ func TestStepsHaveWholePassages(t *testing.T) {
 			if strategy == "map-rerank" {
 				want = "1|2|3"
 			}
-			if strings.Join(steps, "|") != want || got.err != nil || strings.Contains(got.String(), "\nincomplete") || strings.Contains(got.String(), "left out") {
+			if strings.Join(steps, "|") != want || got.err != nil || strings.Contains(got.String(), "\nincomplete") ||
+				strings.Contains(got.String(), "left out") {
 				t.Errorf("%s with steps of %d tokens: %q, want %q\n%s", strategy, test.step, steps, want, got)
 			}
 		}
@@ -56,7 +57,8 @@ func TestPassageLongerThanTheWindow(t *testing.T) {
 		m := &script{reply: func(p Prompt) (string, error) { return "It is told.[1]\nScore: 1", nil }}
 		a := &Answerer{Retriever: passages(text, three[0].Text), Model: m, Gate: GateOff, ContextTokens: 2048}
 		got := run(t, a, strategy)
-		if got.err != nil || strings.Count(got.String(), "warning {Message:the end of each passage that is longer than the model's context window was left out (1 in all)") != 1 {
+		if got.err != nil || strings.Count(got.String(),
+			"warning {Message:the end of each passage that is longer than the model's context window was left out (1 in all)") != 1 {
 			t.Errorf("%s: no warning:\n%s", strategy, got)
 		}
 		if strings.Contains(got.String(), "\nincomplete ") != strings.HasPrefix(strategy, "summarize ") {

@@ -48,7 +48,8 @@ func TestCutReplies(t *testing.T) {
 		}
 		a := &Answerer{Retriever: story(12), Model: m, Gate: GateOff, ContextTokens: 2048, StepTokens: 300, Parallel: 1}
 		got := run(t, a, test.strategy)
-		if got.err != nil || strings.Contains(got.String(), "\nincomplete ") != test.incomplete || strings.Contains(got.String(), "was cut at its longest length") != test.warned {
+		if got.err != nil || strings.Contains(got.String(), "\nincomplete ") != test.incomplete ||
+			strings.Contains(got.String(), "was cut at its longest length") != test.warned {
 			t.Errorf("%s, cut %s: got\n%s", test.strategy, test.role, got)
 		}
 	}
@@ -65,7 +66,8 @@ func TestCutScore(t *testing.T) {
 		m.finish = "stop"
 		return "Whole." + "\nScore: 5", nil
 	}
-	got := read((&Answerer{Retriever: three, Model: m, Gate: GateOff, Parallel: 1}).Ask(t.Context(), Question{Text: "What is the fee?", Strategy: "map-rerank"}))
+	got := read((&Answerer{Retriever: three, Model: m, Gate: GateOff, Parallel: 1}).Ask(t.Context(),
+		Question{Text: "What is the fee?", Strategy: "map-rerank"}))
 	if got.text != "Whole.[2]" || strings.Contains(got.String(), "\nincomplete ") {
 		t.Errorf("got\n%s", got)
 	}
@@ -97,7 +99,8 @@ func TestUnansweredHonestly(t *testing.T) {
 			return "NO ANSWER", nil
 		}
 		got = ask(m, texts...)
-		if got.err != nil || !strings.Contains(got.String(), "unanswered {Reason:no_answer") || !strings.Contains(got.String(), "warning {Message:not everything that was found could be read: ") {
+		if got.err != nil || !strings.Contains(got.String(), "unanswered {Reason:no_answer") ||
+			!strings.Contains(got.String(), "warning {Message:not everything that was found could be read: ") {
 			t.Errorf("%s: got\n%s", strategy, got)
 		}
 
@@ -125,7 +128,8 @@ func TestUnansweredHonestly(t *testing.T) {
 		}
 
 		// The server has read the beginning of the prompt alone.
-		got = ask(&script{usage: Tokens{Prompt: 50, Completion: 3, Reported: true}, reply: func(Prompt) (string, error) { return "NO ANSWER", nil }}, long)
+		got = ask(&script{usage: Tokens{Prompt: 50, Completion: 3, Reported: true},
+			reply: func(Prompt) (string, error) { return "NO ANSWER", nil }}, long)
 		if !strings.Contains(got.String(), "so it has cut the prompt") {
 			t.Errorf("%s: got\n%s", strategy, got)
 		}

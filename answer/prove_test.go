@@ -13,7 +13,8 @@ import (
 
 // proofLibrary has passages about two subjects, none of which is surely about the fee.
 func proofLibrary() found {
-	f := passages("The mooring fee is 120 marks. The crane lifts boats on Mondays in May.", "Members of the club pay half of it. Ice covers the bay in winter.",
+	f := passages("The mooring fee is 120 marks. The crane lifts boats on Mondays in May.",
+		"Members of the club pay half of it. Ice covers the bay in winter.",
 		"Boats are painted in March by their owners.")
 	for i := range f {
 		f[i].Title = "Fee"
@@ -56,7 +57,8 @@ func TestProof(t *testing.T) {
 		{name: "cleared", answer: fee + " " + crane, text: fee + " " + crane, event: "Verdict:cleared By:model"},
 		{name: "one no", answer: fee + " " + crane, first: "crane", text: fee + " " + crane, event: "Calls:2"},
 		{name: "two noes", answer: fee + " " + crane, first: "crane", again: "crane", text: fee, event: "Verdict:dropped By:model"},
-		{name: "a yes is not enough", answer: fee + " " + half, again: "half", text: fee, event: "Verdict:dropped By:model Found:0 Idle:[] Calls:2"},
+		{name: "a yes is not enough", answer: fee + " " + half, again: "half", text: fee,
+			event: "Verdict:dropped By:model Found:0 Idle:[] Calls:2"},
 		{name: "the first falls", answer: crane + "\n\n" + fee, first: "crane", again: "crane", text: fee},
 		{name: "marked", how: UnprovedMark, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane,
 			event: "Verdict:marked"},
@@ -69,7 +71,8 @@ func TestProof(t *testing.T) {
 		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
 		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
 			text: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks[1] |"},
-		{name: "an idle label", answer: "The mooring fee is 120 marks.[1][3]", text: "The mooring fee is 120 marks.[1][0](id=)", event: "Idle:[3]"},
+		{name: "an idle label", answer: "The mooring fee is 120 marks.[1][3]", text: "The mooring fee is 120 marks.[1][0](id=)",
+			event: "Idle:[3]"},
 		{name: "an offer", answer: fee + " I hope this helps!", first: "hope", again: "hope", text: fee + " I hope this helps!"},
 		{name: "two bear it out", answer: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]",
 			text: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]"},
@@ -79,7 +82,8 @@ func TestProof(t *testing.T) {
 		{name: "no source without a gate", gate: GateOff, answer: "Gulls sing at noon.", text: "Gulls sing at noon."},
 		{name: "a quote alone", answer: "> The mooring fee is 120 marks.", text: "> The mooring fee is 120 marks.[1]", event: "Found:1"},
 		{name: "a quote of nothing", answer: "> The moon is made of cheese.", event: "unanswered {Reason:no_answer"},
-		{name: "code alone", answer: "```\nthe crane lifts boats on Mondays\n```", text: "```\nthe crane lifts boats on Mondays\n```\n[1](id=1)", event: "Found:1"},
+		{name: "code alone", answer: "```\nthe crane lifts boats on Mondays\n```", text: "```\nthe crane lifts boats on Mondays\n```\n[1](id=1)",
+			event: "Found:1"},
 		{name: "code with a reference", answer: "```\ngulls sing\n```\n\n[2]", text: "```\ngulls sing\n```\n\n[2]"},
 		{name: "code of its own", answer: "```\ngulls sing\n```", text: "```\ngulls sing\n```", event: "in none of the passages"},
 		{name: "code", answer: fee + "\n\n```\nthe crane\n```", first: "crane", again: "crane", text: fee + "\n\n```\nthe crane\n```"},
@@ -118,7 +122,8 @@ func TestNothingProved(t *testing.T) {
 		library := proofLibrary()
 		library = append(library[1:2:2], library[2], library[0])
 		got := read((&Answerer{Retriever: nearest(library), Model: m, Unproved: UnprovedDrop}).Ask(t.Context(), Question{Text: "mooring fee"}))
-		if got.err != nil || !strings.Contains(got.String(), want) || strings.Contains(got.text, "Sure") || !strings.Contains(got.String(), "unproved") {
+		if got.err != nil || !strings.Contains(got.String(), want) || strings.Contains(got.text, "Sure") ||
+			!strings.Contains(got.String(), "unproved") {
 			t.Errorf("want %s in\n%s", want, got)
 		}
 		if got.text == "" && !strings.Contains(got.String(), "used=0") {
@@ -154,7 +159,8 @@ func TestHeldReplyRepeated(t *testing.T) {
 			return reply(p)
 		}
 		got := read((&Answerer{Retriever: proofLibrary(), Model: m, Unproved: test.how}).Ask(t.Context(), Question{Text: "mooring fee"}))
-		if got.err != nil || got.text != test.text || answering != test.answering || strings.Contains(got.String(), "\nincomplete ") != test.incomplete {
+		if got.err != nil || got.text != test.text || answering != test.answering ||
+			strings.Contains(got.String(), "\nincomplete ") != test.incomplete {
 			t.Errorf("%s, %q: %d answers, want %d with %q in\n%s", test.how, test.cut, answering, test.answering, test.text, got)
 		}
 	}
@@ -218,7 +224,8 @@ func TestProofResumed(t *testing.T) {
 	journal := &memoryJournal{replies: map[string][]byte{}}
 	ask := func(m Model) transcript {
 		a := &Answerer{Retriever: proofLibrary(), Model: m, Unproved: UnprovedDrop, Parallel: 1}
-		return read(a.Ask(t.Context(), Question{Text: "mooring fee", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: journal}}))
+		return read(a.Ask(t.Context(), Question{Text: "mooring fee",
+			Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: journal}}))
 	}
 	ended := map[Prompt]bool{}
 	down := proving([]string{answer}, "crane", "crane")
@@ -281,7 +288,8 @@ func TestCompare(t *testing.T) {
 		for _, p := range passages {
 			quotes = append(quotes, Prover().Find(statement, support.Passage{Text: p.Text, Title: p.Title}))
 		}
-		p := &proof{asking: &asking{Answerer: &Answerer{Encoder: func() retrieve.Encoder { return farEncoder(near) }}}, ctx: t.Context(), passages: passages}
+		p := &proof{asking: &asking{Answerer: &Answerer{Encoder: func() retrieve.Encoder { return farEncoder(near) }}}, ctx: t.Context(),
+			passages: passages}
 		p.compare(statement, quotes)
 		return quotes
 	}

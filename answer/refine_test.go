@@ -361,11 +361,13 @@ func TestCondenseLongHistory(t *testing.T) {
 	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", strings.Repeat("A mooring costs 120 marks a season. ", 2000)}}
 	m := &script{reply: byRole(map[Role][]string{RoleCondense: {"What does a mooring cost for members?"}, RoleAnswer: {"Half.[2]"}})}
 	a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
-	if got := read(a.Ask(t.Context(), Question{Text: "and for members?", History: history})); got.err != nil || m.calls[0].Role != RoleCondense {
+	if got := read(a.Ask(t.Context(), Question{Text: "and for members?", History: history})); got.err != nil ||
+		m.calls[0].Role != RoleCondense {
 		t.Fatalf("got\n%s", got)
 	}
 	p := m.calls[0]
-	if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User) + p.MaxTokens; n > 4096*85/100 || !strings.Contains(p.User, "120 marks") {
+	if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User) + p.MaxTokens; n > 4096*85/100 ||
+		!strings.Contains(p.User, "120 marks") {
 		t.Errorf("a prompt and reply of %d tokens: %s", n, prompt.Clip(p.User, 300))
 	}
 }
@@ -471,7 +473,8 @@ func TestTranslateOnce(t *testing.T) {
 		{restarted, Question{Text: "What is the fee?", Recorder: recorder}, 0},
 	} {
 		library := &german{}
-		got := read((&Answerer{Retriever: library, Gate: GateOff, Model: test.model, Translations: kept[test.model]}).Ask(t.Context(), test.Question))
+		got := read((&Answerer{Retriever: library, Gate: GateOff, Model: test.model, Translations: kept[test.model]}).Ask(t.Context(),
+			test.Question))
 		calls := 0
 		for _, p := range test.model.calls {
 			if p.Role == RoleTranslate {
@@ -493,7 +496,8 @@ func TestCondense(t *testing.T) {
 		{"  \"And for members?\" ", "", "And for members?"},
 		{"", "", "and for members?"},
 		{"Sure! Here is the question:\n\n**What does a mooring cost for members?**", "", "What does a mooring cost for members?"},
-		{"Here is the standalone question: \"What does a mooring cost for members?\"\nIt refers to", "", "What does a mooring cost for members?"},
+		{"Here is the standalone question: \"What does a mooring cost for members?\"\nIt refers to", "",
+			"What does a mooring cost for members?"},
 		{"Question: What do members pay for: moorings?", "", "What do members pay for: moorings?"},
 		{"**Question:** *What is C#*", "", "What is C#"},
 		{"\"Question:\"", "", "and for members?"},

@@ -131,7 +131,8 @@ func TestResumedAfterEmptyReply(t *testing.T) {
 	ask := func(reply string) (transcript, int) {
 		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {reply}})}
 		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
-		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}})), len(m.calls)
+		return read(a.Ask(t.Context(), Question{Text: "What is the fee?",
+			Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}})), len(m.calls)
 	}
 	if got, _ := ask(" \n"); got.text != "" {
 		t.Fatalf("got\n%s", got)
@@ -146,8 +147,10 @@ func TestResumedAfterEmptyReply(t *testing.T) {
 
 // A failing journal does not stop an answer.
 func TestJournalFails(t *testing.T) {
-	a := &Answerer{Retriever: three, Model: &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"120 marks [1]."}})}, Gate: GateModel}
-	got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: brokenJournal{}}}))
+	a := &Answerer{Retriever: three, Model: &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"120 marks [1]."}})},
+		Gate: GateModel}
+	got := read(a.Ask(t.Context(), Question{Text: "What is the fee?",
+		Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: brokenJournal{}}}))
 	if got.err != nil || !strings.HasPrefix(got.text, "120 marks") || strings.Count(got.String(), "cannot be resumed") != 1 {
 		t.Errorf("got\n%s", got)
 	}
@@ -236,7 +239,8 @@ func TestSummaryResumed(t *testing.T) {
 		summarize := func(ctx context.Context, m Model, j replay.Journal) string {
 			a := &Answerer{Model: m, StepTokens: 1, Parallel: 1}
 			var b strings.Builder
-			for e, err := range a.Summarize(ctx, Summary{Passages: story(12), Strategy: strategy, Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}}) {
+			for e, err := range a.Summarize(ctx, Summary{Passages: story(12), Strategy: strategy,
+				Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}}) {
 				if err != nil {
 					return "error: " + err.Error()
 				}

@@ -71,7 +71,8 @@ func TestStores(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("figure: overlap of the best %d passages %.4f; %d verdicts compared on the same passages; all passages equal for %d of %d questions",
+			t.Logf("figure: overlap of the best %d passages %.4f; %d verdicts compared on the same passages; all passages equal for "+
+				"%d of %d questions",
 				top, overlap, verdicts, same, len(questions))
 			if overlap < test.least {
 				t.Errorf("%s shares %.4f of the best %d passages with the embedded index, want %g", name, overlap, top, test.least)

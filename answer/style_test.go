@@ -70,7 +70,8 @@ func TestLongStyle(t *testing.T) {
 // A passage's metadata counts against the room of a prompt.
 func TestMetadataIsCounted(t *testing.T) {
 	var documents found
-	for _, p := range passages(strings.Repeat("The fee is due in April. ", 40), strings.Repeat("Members pay half of it. ", 40), strings.Repeat("It is never given back. ", 40)) {
+	for _, p := range passages(strings.Repeat("The fee is due in April. ", 40), strings.Repeat("Members pay half of it. ", 40),
+		strings.Repeat("It is never given back. ", 40)) {
 		p.Meta = map[string]string{"author": strings.Repeat("somebody ", 500)}
 		documents = append(documents, p)
 	}
@@ -93,11 +94,13 @@ func TestPromptFitsWindow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var texts []string
 		for range rapid.IntRange(1, 8).Draw(rt, "passages") {
-			texts = append(texts, strings.Repeat("The mooring fee is due in April, says rule "+fmt.Sprint(len(texts))+". ", rapid.IntRange(0, 400).Draw(rt, "sentences")))
+			texts = append(texts, strings.Repeat("The mooring fee is due in April, says rule "+fmt.Sprint(len(texts))+". ",
+				rapid.IntRange(0, 400).Draw(rt, "sentences")))
 		}
 		window := rapid.SampledFrom([]int{2048, 4096, 8192}).Draw(rt, "window")
 		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"It is due in April.[1]"}, RoleRefine: {"NO CHANGE"}})}
-		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, ContextTokens: window, StepTokens: rapid.SampledFrom([]int{0, 300}).Draw(rt, "step")}
+		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, ContextTokens: window,
+			StepTokens: rapid.SampledFrom([]int{0, 300}).Draw(rt, "step")}
 		got := read(a.Ask(rt.Context(), Question{Text: "When is the fee due?"}))
 		if got.err != nil || got.text != "It is due in April.[1]" {
 			rt.Fatalf("got\n%s", got)

@@ -59,7 +59,8 @@ func TestSummaryCitesLeaves(t *testing.T) {
 			if p.Role == RoleCollapse { // shorter, but not by much: many levels
 				words = len(strings.Fields(p.User)) * 6 / 10
 			}
-			forms := []string{" [%d]", "[%d].", " [%d](id=%[1]d)", "[%d, %[1]d]", "【%d】", "`[%d]`", " arr[%d].foo", "[^%d]", " x[%d] = 3", "[%d][0]", " [id=%d] "}
+			forms := []string{" [%d]", "[%d].", " [%d](id=%[1]d)", "[%d, %[1]d]", "【%d】", "`[%d]`", " arr[%d].foo", "[^%d]", " x[%d] = 3",
+				"[%d][0]", " [id=%d] "}
 			for i := range words {
 				fmt.Fprintf(&b, "word%d", i)
 				if r.IntN(3) == 0 && len(shown) > 0 {
@@ -223,8 +224,10 @@ func TestSummaryDoesNotShrink(t *testing.T) {
 			}
 			return "They sailed [1].", nil
 		}}
-		got := read((&Answerer{Model: m, StepTokens: 1, ContextTokens: 1024, Parallel: 1}).Summarize(t.Context(), Summary{Passages: story(8), Strategy: "map-reduce"}))
-		if got.err != nil || !strings.Contains(got.String(), "incomplete {Reason:the parts could not be combined: the model did not make the parts shorter in round") {
+		got := read((&Answerer{Model: m, StepTokens: 1, ContextTokens: 1024, Parallel: 1}).Summarize(t.Context(),
+			Summary{Passages: story(8), Strategy: "map-reduce"}))
+		if got.err != nil || !strings.Contains(got.String(),
+			"incomplete {Reason:the parts could not be combined: the model did not make the parts shorter in round") {
 			t.Fatalf("got\n%s", got)
 		}
 		if n := strings.Count(got.text, "They sailed on"); n != 8*40 {
@@ -252,7 +255,8 @@ func TestSummaryWindowTooSmall(t *testing.T) {
 		return strings.Repeat("They sail "+anyLabel.FindString(p.User)+". ", 20), nil
 	}
 	got := read((&Answerer{Model: m, ContextTokens: 3000}).Summarize(t.Context(), Summary{Passages: story(60), Strategy: "map-reduce"}))
-	if got.err != nil || !strings.HasPrefix(got.text, "They sail [1].") || strings.Contains(got.String(), "\nincomplete ") || strings.Count(got.String(), "\nwarning ") != 1 {
+	if got.err != nil || !strings.HasPrefix(got.text, "They sail [1].") || strings.Contains(got.String(), "\nincomplete ") ||
+		strings.Count(got.String(), "\nwarning ") != 1 {
 		t.Errorf("got\n%s", got)
 	}
 	read := strings.Join(halved, "")
@@ -264,7 +268,8 @@ func TestSummaryWindowTooSmall(t *testing.T) {
 }
 
 func TestSuggest(t *testing.T) {
-	m := &script{reply: byRole(map[Role][]string{RoleSuggest: {"Here are the questions:\n1. What does a mooring cost?\n- “Who pays half?”\nMembers pay.\n"}})}
+	m := &script{reply: byRole(map[Role][]string{RoleSuggest: {"Here are the questions:\n1. What does a mooring cost?\n" +
+		"- “Who pays half?”\nMembers pay.\n"}})}
 	a := &Answerer{Model: m}
 	got, err := a.Suggest(t.Context(), three, 8)
 	if want := []string{"What does a mooring cost?", "Who pays half?"}; err != nil || !slices.Equal(got, want) || len(m.calls) != 1 {

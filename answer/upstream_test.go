@@ -43,7 +43,8 @@ func twelve() passages {
 // drafts and text stream, tokens are counted.
 func TestAskOverHTTP(t *testing.T) {
 	h := &openaitest.Handler{Reply: openaitest.Rules(
-		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`marks a season`), Reply: openaitest.Reply{Text: "yes\n" + strings.Repeat("because it says so ", 20000)}},
+		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`marks a season`),
+			Reply: openaitest.Reply{Text: "yes\n" + strings.Repeat("because it says so ", 20000)}},
 		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no\nno amount in it", Reasoning: "Hm, let me see."}},
 		openaitest.Rule{Role: "answer", Reply: openaitest.Reply{Text: "100 marks.[1]", Reasoning: "Let me think: [3]."}},
 		openaitest.Rule{Role: "refine", Times: 1, Reply: openaitest.Reply{Text: "NO CHANGE"}},
@@ -184,7 +185,8 @@ func TestAskServerDown(t *testing.T) {
 
 // judging asks a question of which a model must judge n passages, and gives
 // the verdicts, the warnings and the requests of judges.
-func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Answerer)) (judged []answer.Judged, warnings []string, requests []openaitest.Exchange) {
+func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Answerer)) (judged []answer.Judged, warnings []string,
+	requests []openaitest.Exchange) {
 	t.Helper()
 	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model"})
 	must(t, err)
@@ -245,7 +247,8 @@ func TestFailingJudge(t *testing.T) {
 					}},
 					openaitest.Rule{Reply: openaitest.Reply{Fault: test.fault}},
 				)}
-				judged, warnings, requests := judging(t, h, test.passages, func(a *answer.Answerer) { a.Parallel, a.JudgeCalls = test.parallel, test.budget })
+				judged, warnings, requests := judging(t, h, test.passages,
+					func(a *answer.Answerer) { a.Parallel, a.JudgeCalls = test.parallel, test.budget })
 				unjudged := 0
 				for _, j := range judged {
 					if j.By == "unjudged" {

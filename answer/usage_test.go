@@ -16,7 +16,8 @@ import (
 // read a prompt.
 func TestUsageOverHTTP(t *testing.T) {
 	thoughts := strings.Repeat("Let me see. ", 2)
-	const text = "The mooring fee of the first jetty is 100 marks a season.[1] It is due when the season begins, and whoever comes later pays all of it nevertheless.[1]"
+	const text = "The mooring fee of the first jetty is 100 marks a season.[1] It is due when the season begins, and whoever " +
+		"comes later pays all of it nevertheless.[1]"
 	for name, test := range map[string]struct {
 		rules  []openaitest.Rule
 		gate   answer.GateKind
@@ -41,8 +42,9 @@ func TestUsageOverHTTP(t *testing.T) {
 			gate: answer.GateOff, calls: 3, read: last,
 		},
 		"a reply breaks off": {
-			rules: []openaitest.Rule{{Reply: openaitest.Reply{Text: strings.Repeat(text+" ", 3), Reasoning: thoughts, Fault: openaitest.NoFinish, After: 60}}},
-			gate:  answer.GateOff, calls: 1, read: sum, beside: ingest.CountTokens(thoughts),
+			rules: []openaitest.Rule{{Reply: openaitest.Reply{Text: strings.Repeat(text+" ", 3), Reasoning: thoughts, Fault: openaitest.NoFinish,
+				After: 60}}},
+			gate: answer.GateOff, calls: 1, read: sum, beside: ingest.CountTokens(thoughts),
 		},
 		"a server that says no": {
 			rules: []openaitest.Rule{
@@ -78,7 +80,8 @@ func TestUsageOverHTTP(t *testing.T) {
 					prompts = append(prompts, ingest.CountTokens(x.System)+ingest.CountTokens(x.User))
 				}
 				if usage.Calls != test.calls || len(prompts) != test.calls || usage.JudgeCalls != test.judges || judged.Calls != test.judges {
-					t.Errorf("%d calls, %d of judges (%d told of the passage), and %d requests; want %d and %d", usage.Calls, usage.JudgeCalls, judged.Calls, len(prompts), test.calls, test.judges)
+					t.Errorf("%d calls, %d of judges (%d told of the passage), and %d requests; want %d and %d", usage.Calls, usage.JudgeCalls,
+						judged.Calls, len(prompts), test.calls, test.judges)
 				}
 				if want := test.read(prompts); usage.PromptTokens != want {
 					t.Errorf("%d prompt tokens, want %d", usage.PromptTokens, want)

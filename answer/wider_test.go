@@ -68,7 +68,8 @@ func TestWiderLook(t *testing.T) {
 // TestWiderLookReads: the second call shows what the first did not, and the
 // counts say what was looked at.
 func TestWiderLookReads(t *testing.T) {
-	library := passages("The mooring fee is due in April.", "Take two apples and a cup of flour.", "The mooring fee is 120 marks.", "Ice covers the bay.")
+	library := passages("The mooring fee is due in April.", "Take two apples and a cup of flour.", "The mooring fee is 120 marks.",
+		"Ice covers the bay.")
 	library[1].Scores = retrieve.Scores{}
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER", "120 marks.[2]"}})}
 	a := &Answerer{Retriever: nearest(library), Model: m}
@@ -264,7 +265,8 @@ func TestJudgeBudget(t *testing.T) {
 	const answer = "Ice covers the bay in winter.[2] The crane lifts boats on Mondays in May.[1]"
 	for _, test := range []struct{ calls, tokens, passages, statements int }{{0, 0, 3, 2}, {3, 0, 2, 1}, {0, 1, 0, 0}, {-1, -1, 3, 2}} {
 		m := proving([]string{answer}, "", "")
-		a := &Answerer{Retriever: proofLibrary(), Model: m, Gate: GateModel, Unproved: UnprovedDrop, JudgeCalls: test.calls, JudgeTokens: test.tokens}
+		a := &Answerer{Retriever: proofLibrary(), Model: m, Gate: GateModel, Unproved: UnprovedDrop, JudgeCalls: test.calls,
+			JudgeTokens: test.tokens}
 		got, asked := read(a.Ask(t.Context(), Question{Text: "mooring fee of members"})), map[Role]int{}
 		for _, p := range m.calls {
 			asked[p.Role]++

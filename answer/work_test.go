@@ -83,7 +83,8 @@ func unseenFolder(t *testing.T) fs.FS {
 				must(t, err)
 				b, err = io.ReadAll(r)
 				must(t, err)
-				name = strings.TrimSuffix(zipped, path.Ext(path.Base(zipped))) + cmp.Or(strings.Replace(path.Ext(zipped), ".Debian", ".txt", 1), ".txt")
+				name = strings.TrimSuffix(zipped, path.Ext(path.Base(zipped))) +
+					cmp.Or(strings.Replace(path.Ext(zipped), ".Debian", ".txt", 1), ".txt")
 			}
 			folder[path.Join(under, path.Base(name))] = &fstest.MapFile{Data: b}
 		}
@@ -104,7 +105,8 @@ func unseenFolder(t *testing.T) fs.FS {
 			add("go/"+path.Base(module), filepath.Join(strings.TrimSpace(string(dir)), name))
 		}
 	}
-	for _, name := range []string{"mixed-markitdown/movie-theater-booking-2024.pdf", "mixed-markitdown/RECEIPT-2024-TXN-98765_retail_purchase.pdf",
+	for _, name := range []string{"mixed-markitdown/movie-theater-booking-2024.pdf",
+		"mixed-markitdown/RECEIPT-2024-TXN-98765_retail_purchase.pdf",
 		"mixed-markitdown/REPAIR-2022-INV-001_multipage.pdf", "pdf-real/NCT06154122_Prot_000.pdf"} {
 		add("files", filepath.Join(files, name))
 	}

@@ -456,10 +456,11 @@ func TestNumberHostile(t *testing.T) {
 // The words of a model and of documents are not changed.
 func TestNumberLeavesTheText(t *testing.T) {
 	const hostile = "x\x1b ![a](https://evil.com)"
-	a := collect(t, cite.Options{}, answer.Judged{Reason: hostile}, answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0, "https://known.com")}},
+	a := collect(t, cite.Options{}, answer.Judged{Reason: hostile},
+		answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0, "https://known.com")}},
 		answer.Warning{Message: hostile}, answer.Text{Text: hostile + " known.com"}, answer.Incomplete{Reason: hostile})
-	for name, got := range map[string]string{"text": strings.TrimSuffix(a.Text, " known.com"), "judged": a.Judged[0].Reason, "warning": a.Warnings[0],
-		"reason": a.Reason} {
+	for name, got := range map[string]string{"text": strings.TrimSuffix(a.Text, " known.com"), "judged": a.Judged[0].Reason,
+		"warning": a.Warnings[0], "reason": a.Reason} {
 		if got != hostile {
 			t.Errorf("%s: got %q, want %q", name, got, hostile)
 		}
@@ -481,7 +482,8 @@ func TestUnsupported(t *testing.T) {
 		}
 	}
 	// What the proof of the answer took for a statement is one.
-	a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Verified{Statement: "Penguins", By: "unjudged"}, answer.Text{Text: "- Penguins\n"})
+	a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Verified{Statement: "Penguins", By: "unjudged"},
+		answer.Text{Text: "- Penguins\n"})
 	if len(a.Unsupported) != 1 || a.Unsupported[0].Reason != "uncited" {
 		t.Errorf("got %+v", a.Unsupported)
 	}

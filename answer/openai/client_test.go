@@ -202,13 +202,15 @@ func TestThoughtsHaveRoom(t *testing.T) {
 
 	// A reply that has begun is not asked for again.
 	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 100)})}
-	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || last.Finish != "length" || last.Usage.Requests != 1 || len(text) != 99 {
+	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || last.Finish != "length" ||
+		last.Usage.Requests != 1 || len(text) != 99 {
 		t.Errorf("a long reply: got %q, %+v, %v", text, last, err)
 	}
 
 	// One that stays empty is asked for twice, and then given as it is.
 	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Finish: "length"})}
-	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || text != "" || last.Finish != "length" || last.Usage.Requests != 2 {
+	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || text != "" || last.Finish != "length" ||
+		last.Usage.Requests != 2 {
 		t.Errorf("no reply at all: got %q, %+v, %v", text, last, err)
 	}
 
@@ -218,7 +220,8 @@ func TestThoughtsHaveRoom(t *testing.T) {
 	hard.Hard = true
 	c := piped(t, h, openai.Options{})
 	for range 2 {
-		if text, last, err := drain(c, t.Context(), hard); err != nil || text != "" || last.Finish != "length" || last.Usage.Requests != 1 || last.Usage.Completion != 20 {
+		if text, last, err := drain(c, t.Context(), hard); err != nil || text != "" || last.Finish != "length" || last.Usage.Requests != 1 ||
+			last.Usage.Completion != 20 {
 			t.Errorf("a hard length: got %q, %+v, %v", text, last, err)
 		}
 	}
@@ -368,7 +371,8 @@ func TestTimeLimits(t *testing.T) {
 		{"first token", openaitest.Reply{Fault: openaitest.FirstTokenStall}, 30 * time.Second, "the first token"},
 		{"first token, just in time", openaitest.Reply{Text: "a", FirstToken: 29 * time.Second}, 0, ""},
 		{"keep-alives", openaitest.Reply{Fault: openaitest.KeepAliveForever}, 30 * time.Second, "the first token"},
-		{"next token", openaitest.Reply{Text: "a b c d", Fault: openaitest.MiddleStall, FirstToken: 5 * time.Second, PerToken: time.Second}, 17 * time.Second, "the next token"},
+		{"next token", openaitest.Reply{Text: "a b c d", Fault: openaitest.MiddleStall, FirstToken: 5 * time.Second, PerToken: time.Second},
+			17 * time.Second, "the next token"},
 		{"next token, just in time", openaitest.Reply{Text: "a b c d", PerToken: 9 * time.Second}, 0, ""},
 		{"whole", openaitest.Reply{Text: strings.Repeat("a ", 100), PerToken: 9 * time.Second}, 100 * time.Second, "the whole reply"},
 	} {
@@ -464,7 +468,8 @@ func TestLeaving(t *testing.T) {
 	for name, leave := range leave {
 		for _, after := range []int{1, 2, 7, 20} {
 			synctest.Test(t, func(t *testing.T) {
-				h := &openaitest.Handler{PerToken: 20 * time.Millisecond, Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 30)})}
+				h := &openaitest.Handler{PerToken: 20 * time.Millisecond,
+					Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 30)})}
 				seen, left, err := leave(t.Context(), piped(t, h, openai.Options{}), after)
 				if err != nil || seen != after {
 					t.Fatalf("%s after %d: seen %d, %v", name, after, seen, err)
@@ -472,7 +477,8 @@ func TestLeaving(t *testing.T) {
 				synctest.Wait()
 				x := h.Exchanges()
 				if len(x) != 1 || !x[0].Ended || !x[0].Gone || !x[0].End.Equal(left) || x[0].Sent > seen {
-					t.Errorf("%s after %d: %d requests, ended %t, gone %t, after %s, %d tokens made", name, after, len(x), x[0].Ended, x[0].Gone, x[0].End.Sub(left), x[0].Sent)
+					t.Errorf("%s after %d: %d requests, ended %t, gone %t, after %s, %d tokens made", name, after, len(x), x[0].Ended, x[0].Gone,
+						x[0].End.Sub(left), x[0].Sent)
 				}
 			})
 		}
@@ -485,7 +491,8 @@ func TestMemory(t *testing.T) {
 		t.Skip("the race detector's own memory hides what is measured")
 	}
 	ingest.CountTokens("the vocabulary is loaded now")
-	for _, fault := range []openaitest.Fault{openaitest.HugeLine, openaitest.HugeBody, openaitest.HugeError, openaitest.HugeHeader, openaitest.HugeText} {
+	for _, fault := range []openaitest.Fault{openaitest.HugeLine, openaitest.HugeBody, openaitest.HugeError, openaitest.HugeHeader,
+		openaitest.HugeText} {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: fault}), Huge: 40 << 20}
 		if datatest.Campaign() {
 			h.Huge = 300 << 20
@@ -566,8 +573,10 @@ func TestNoConnection(t *testing.T) {
 		{"refused", refused, nil, 2, "connection refused; is it running"},
 		{"unknown authority", secure.URL, nil, 1, "certificate"},
 		{"https to a server without", strings.Replace(plain, "http:", "https:", 1), nil, 1, "does not speak https"},
-		{"no such host", "http://model.invalid", dial(&net.DNSError{Err: "no such host", Name: "model.invalid", IsNotFound: true}), 1, "no host of that name"},
-		{"name server down", "http://model.invalid", dial(&net.DNSError{Err: "server misbehaving", Name: "model.invalid", IsTemporary: true}), 2, "cannot be looked up"},
+		{"no such host", "http://model.invalid", dial(&net.DNSError{Err: "no such host", Name: "model.invalid", IsNotFound: true}), 1,
+			"no host of that name"},
+		{"name server down", "http://model.invalid", dial(&net.DNSError{Err: "server misbehaving", Name: "model.invalid", IsTemporary: true}), 2,
+			"cannot be looked up"},
 		{"dial timeout", "http://model.invalid", dial(context.DeadlineExceeded), 2, "connection failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -731,8 +740,10 @@ func TestVerdict(t *testing.T) {
 			sent: "odds, format, format", yes: []bool{false, false, false}},
 		{name: "no odds come", text: "no", sent: "odds, format", yes: []bool{false, false}},
 		{name: "odds are refused", text: "no", refuses: []string{"logprobs"}, sent: "odds, format, format", yes: []bool{false, false}},
-		{name: "both are refused", text: "no", refuses: []string{"logprobs", "response_format"}, sent: "odds, format, , ", yes: []bool{false, false}},
-		{name: "odds are refused without a word", text: "no", refuses: []string{"logprobs"}, vague: true, sent: "odds, , ", yes: []bool{false, false}},
+		{name: "both are refused", text: "no", refuses: []string{"logprobs", "response_format"}, sent: "odds, format, , ",
+			yes: []bool{false, false}},
+		{name: "odds are refused without a word", text: "no", refuses: []string{"logprobs"}, vague: true, sent: "odds, , ",
+			yes: []bool{false, false}},
 		{name: "all is refused without a word", refuses: []string{"model"}, vague: true, sent: "odds, , odds, ", yes: []bool{false, false}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -768,7 +779,8 @@ func TestVerdict(t *testing.T) {
 			c := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
 			for i, known := range test.yes {
 				yes := 0.0
-				for piece, err := range c.Complete(context.Background(), answer.Prompt{Role: answer.RoleVerify, User: "U", MaxTokens: 16, Verdict: true}) {
+				for piece, err := range c.Complete(context.Background(),
+					answer.Prompt{Role: answer.RoleVerify, User: "U", MaxTokens: 16, Verdict: true}) {
 					if test.text != "" {
 						must(t, err)
 					}

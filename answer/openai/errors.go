@@ -109,8 +109,9 @@ var words = map[Kind]struct {
 	Rejected: {"the request was not accepted by %s", "check that the server speaks the OpenAI API and knows this model",
 		tell, "model_rejected", false},
 	ServerFailed: {"%s failed", "look into the log of the model's server", "ask again in a moment", "model_failed", false},
-	Cut:          {"the reply of %s broke off before its end", "look into the log of the model's server", "ask again in a moment", "model_failed", false},
-	BadReply:     {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)", tell, "model_failed", false},
+	Cut: {"the reply of %s broke off before its end", "look into the log of the model's server", "ask again in a moment",
+		"model_failed", false},
+	BadReply: {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)", tell, "model_failed", false},
 }
 
 // tell is what a reader does where only the operator can act.

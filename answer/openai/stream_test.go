@@ -168,13 +168,15 @@ func TestRelayFaults(t *testing.T) {
 		stream bool
 		want   Kind
 	}{
-		{openaitest.Unauthorized, true, Unauthorized}, {openaitest.EchoHeaders, true, ServerFailed}, {openaitest.RateLimitSeconds, false, RateLimited},
+		{openaitest.Unauthorized, true, Unauthorized}, {openaitest.EchoHeaders, true, ServerFailed},
+		{openaitest.RateLimitSeconds, false, RateLimited},
 		{openaitest.BadRequest, false, Rejected}, {openaitest.NoModel, true, NotFound}, {openaitest.ContextLength, true, ContextLength},
 		{openaitest.Redirect, true, BadReply}, {openaitest.HangUp, true, Cut}, {openaitest.Reset, true, Cut}, {openaitest.ShortBody, false, Cut},
 		{openaitest.HeaderStall, true, TimedOut}, {openaitest.FirstTokenStall, true, TimedOut}, {openaitest.MiddleStall, true, TimedOut},
 		{openaitest.HugeBody, false, BadReply}, {openaitest.HugeText, true, BadReply},
 	} {
-		h := &openaitest.Handler{Key: "sk-secret-key", Huge: 40 << 20, Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "one two three four five six", Fault: tt.fault}})}
+		h := &openaitest.Handler{Key: "sk-secret-key", Huge: 40 << 20,
+			Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "one two three four five six", Fault: tt.fault}})}
 		limit := 5 * time.Minute
 		if tt.want == TimedOut {
 			limit = 300 * time.Millisecond

@@ -54,7 +54,8 @@ func TestDocumentTemplateGolden(t *testing.T) {
 // No key of a document's metadata takes the place of another slot.
 func TestMetadataOverridesNothing(t *testing.T) {
 	const every = `{{define "document"}}{{.Text}}|{{.Title}}|{{.Path}}|{{.Document}}|{{.Heading}}|{{.Page}}|{{.Label}}{{end}}`
-	p := retrieve.Passage{Chunk: ingest.Chunk{Document: "r/a.md", Heading: "Fees", Page: 7, Text: "the text"}, Path: "a.md", Title: "The title"}
+	p := retrieve.Passage{Chunk: ingest.Chunk{Document: "r/a.md", Heading: "Fees", Page: 7, Text: "the text"}, Path: "a.md",
+		Title: "The title"}
 	write := func(p retrieve.Passage) string {
 		_, user, err := templatesWith(t, "document.tmpl", every).fill(Judge, Slots{Evidence: []Evidence{NewEvidence(1, p)}})
 		must(t, err)
@@ -65,7 +66,8 @@ func TestMetadataOverridesNothing(t *testing.T) {
 		t.Fatalf("got %q", plain)
 	}
 	p.Meta = map[string]string{}
-	for _, key := range []string{"text", "page_content", "title", "path", "document", "heading", "page", "label", "nonce", "evidence", "meta", "has"} {
+	for _, key := range []string{"text", "page_content", "title", "path", "document", "heading", "page", "label", "nonce", "evidence", "meta",
+		"has"} {
 		p.Meta[key], p.Meta[strings.ToUpper(key[:1])+key[1:]] = "forged", "forged"
 	}
 	if got := write(p); got != plain {

@@ -231,7 +231,8 @@ func TestHeld(t *testing.T) {
 			t.Errorf("the reply is %q", b)
 		}
 		second.SetOutcome(Done)
-		if kept, err := second.Settle(t.Context(), nil); !kept || err != nil || l.runs[second.ID].Worker != "thief" || !second.Lost(t.Context()) {
+		if kept, err := second.Settle(t.Context(), nil); !kept || err != nil || l.runs[second.ID].Worker != "thief" ||
+			!second.Lost(t.Context()) {
 			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
 		}
 

@@ -26,7 +26,8 @@ func TestUnits(t *testing.T) {
 		"C:A mooring costs 120 marks.[1][2]¦C: members pay half of that.[2]¦C: juniors, e.g. pips.[3], pay nothing.[3]",
 		"C:Grey et al.[1] commanded it until the 12. April.[2]¦C: Then it was sold.",
 		"A:Sure!¦C: A mooring costs 120 marks.¦A: Shall I go on?",
-		"L:# Fees¦L:\n\nThese are the fees:¦C:\n- moorings: 120 marks.[1] For a year.¦C:\n- the slip[2]\n  for an hour¦C:\n\nBoth are due in May each year.",
+		"L:# Fees¦L:\n\nThese are the fees:¦C:\n- moorings: 120 marks.[1] For a year.¦C:\n- the slip[2]\n  for an hour¦C:\n\n" +
+			"Both are due in May each year.",
 		"L:| place | fee |¦L:\n|---|---|¦C:\n| mooring | 120 |¦C:\n| slip | 4 |",
 		"L:Run this:¦V:\n```sh\nibid ask. It answers.\n\nls\n```¦C:\nIt prints the answer and its sources.",
 		"V:> A mooring costs 120 marks.¦C:\n\nSo the handbook says on page four.[1]",
@@ -53,8 +54,10 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-var fragments = []string{"A mooring costs 120 marks.", " ", "\n", "\n\n", "- ", "1. ", "# Fees\n", "These are:\n", "| a | b |\n", "|---|---|\n",
-	"```\n", "`x. Y`", "> ", "am 12. April ", "(cf. Grey et al. ", ")", "[1]", "[2](id=2)", "[1, 2]", "Sure!", "and so on", "Ünü. ", "~~~", "**", "?"}
+var fragments = []string{"A mooring costs 120 marks.", " ", "\n", "\n\n", "- ", "1. ", "# Fees\n", "These are:\n", "| a | b |\n",
+	"|---|---|\n",
+	"```\n", "`x. Y`", "> ", "am 12. April ", "(cf. Grey et al. ", ")", "[1]", "[2](id=2)", "[1, 2]", "Sure!", "and so on", "Ünü. ", "~~~",
+	"**", "?"}
 
 // However a text is cut, its units are the same, and together they are the text.
 func TestAnyCut(t *testing.T) {
@@ -116,9 +119,11 @@ func show(units []Unit, drop func(Unit) bool, order func([]int)) (text string, k
 func TestQueue(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"nothing falls", "Sure! One boat is red here. Anything else?", "Sure! One boat is red here. Anything else?"},
-		{"in the middle", "One boat is red here. A boat is wrong there. Two boats are blue here.", "One boat is red here. Two boats are blue here."},
+		{"in the middle", "One boat is red here. A boat is wrong there. Two boats are blue here.",
+			"One boat is red here. Two boats are blue here."},
 		{"the first", "A boat is wrong there. Two boats are blue here.", "Two boats are blue here."},
-		{"a paragraph", "One boat is red here.\n\nA boat is wrong there. Two boats are blue here.", "One boat is red here.\n\nTwo boats are blue here."},
+		{"a paragraph", "One boat is red here.\n\nA boat is wrong there. Two boats are blue here.",
+			"One boat is red here.\n\nTwo boats are blue here."},
 		{"an opening and all", "Sure! A boat is wrong there. Anything else?", ""},
 		{"a lead-in", "One boat is red here. These are wrong:\n\n- wrong one\n- wrong two\n\nTwo boats are blue here.",
 			"One boat is red here.\n\nTwo boats are blue here."},

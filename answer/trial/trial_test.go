@@ -81,7 +81,8 @@ func TestRun(t *testing.T) {
 		{"answers badly", model{verdict: right, cites: true, answers: 2}, 1, 2, 2, 2, false, "2 of 4", "", 48},
 		{"says the same", model{verdict: coin, reply: "two nights, 15, boulangère, 五点"}, .5, 4, 0, 0, true, "all 2", "", 48},
 		{"breaks down", model{verdict: right, cites: true, answers: 4, fails: errors.New("gone")}, 0, 0, 0, 0, false, "", "gone", 0},
-		{"reads the first passage", model{verdict: func(n int, isRight bool) string { return right(n, isRight && (n-7)%3 != 1) }, cites: true, answers: 4},
+		{"reads the first passage", model{verdict: func(n int, isRight bool) string { return right(n, isRight && (n-7)%3 != 1) }, cites: true,
+			answers: 4},
 			.75, 4, 4, 2, false, "", "", 48},
 		{"thinks long", model{verdict: right, cites: true, answers: 4, tokens: 700}, 1, 4, 4, 2, false, "", "", 16},
 	} {

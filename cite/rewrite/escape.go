@@ -252,7 +252,8 @@ func (e *Escaper) beginPlain() bool {
 		return true
 	}
 	run, digits := signs(line, '`'), len(line)-len(bytes.TrimLeft(line, "0123456789"))
-	if wait && (run >= 3 || run == len(line) || len(line) == 1 && line[0] == '-' || digits > 0 && len(line) < digits+2 && digits <= maxDigits) {
+	if wait && (run >= 3 || run == len(line) || len(line) == 1 && line[0] == '-' ||
+		digits > 0 && len(line) < digits+2 && digits <= maxDigits) {
 		return false
 	}
 	if run >= 3 && whole && !e.item && e.opensFence(nil, line, run) {

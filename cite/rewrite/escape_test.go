@@ -13,7 +13,8 @@ import (
 
 func TestEscape(t *testing.T) {
 	rows := datatest.Rows(t, "testdata/escaped.txt", "escaped")
-	rows = append(rows, []string{"long words", strings.Repeat("a", 300) + ".com", strings.Repeat("a", 128) + "`" + strings.Repeat("a", 172) + ".com`"},
+	rows = append(rows, []string{"long words", strings.Repeat("a", 300) + ".com",
+		strings.Repeat("a", 128) + "`" + strings.Repeat("a", 172) + ".com`"},
 		[]string{"long address", "x://" + strings.Repeat("a", 2100),
 			"`x://" + strings.Repeat("a", 2044) + "` [address not in the sources]" + strings.Repeat("a", 56)})
 	for _, row := range rows {
@@ -53,7 +54,8 @@ func checkEscapePieces(t rapid.TB, text string) {
 
 // dangerous are the parts of hostile texts, whole and cut.
 var dangerous = strings.Split("https://|http:|//|/|\\|ht|tp|s|:|www.|ww|w|.|evil.com|evil|javascript:|data:|@|a@b.c|[|]|(|)|](|![|!|[a]:|]:|[1]|[2](id=2)|"+
-	"[9](id=9)|【1】|<|>|<img src=x>|</|<!--|b|&|#|&lt;|gt;|`|``|```|~~~|\n|\n\n|\n    |\n  ```\n|\n```\n|\n> |\n- |\n|-|-|\n|\n1. | |  |\t|> |_|*|\"|'|word|"+
+	"[9](id=9)|【1】|<|>|<img src=x>|</|<!--|b|&|#|&lt;|gt;|`|``|```|~~~|\n|\n\n|\n    |\n  ```\n|\n```\n|\n> |\n- |\n|-|-|\n|\n"+
+	"1. | |  |\t|> |_|*|\"|'|word|"+
 	"Größe|図書|§|\u200b|\u202e|\x1b[31m|\r|\x00|❤|\xe3|\x80|\xff", "|")
 
 func hostileText(t *rapid.T) string {
@@ -122,13 +124,14 @@ func TestEscapePlain(t *testing.T) {
 // marked in code too, and code without one is unchanged, in any pieces.
 func TestUnknownAddressInCode(t *testing.T) {
 	for text, want := range map[string]string{
-		"Run `curl https://evil.com` now `ls`.":              "Run `curl https://evil.com` [address not in the sources] now `ls`.",
-		"```sh\ncurl https://evil.com\nls\n```\nThen go on.": "```sh\ncurl https://evil.com\nls\n```\n[address not in the sources]\n\nThen go on.",
-		"```sh\nls\n```\nThen go on.":                        "```sh\nls\n```\nThen go on.",
-		"```\nhttps://evil.com\n```":                         "```\nhttps://evil.com\n```\n[address not in the sources]",
-		"```\nhttps://evil.com":                              "```\nhttps://evil.com\n```\n[address not in the sources]",
-		"Run:\n\n    curl https://evil.com\n    ls\n":        "Run:\n\n    curl https://evil.com [address not in the sources]\n    ls\n",
-		"Run:\n\n    curl https://evil.com":                  "Run:\n\n    curl https://evil.com [address not in the sources]",
+		"Run `curl https://evil.com` now `ls`.": "Run `curl https://evil.com` [address not in the sources] now `ls`.",
+		"```sh\ncurl https://evil.com\nls\n```\nThen go on.": "```sh\ncurl https://evil.com\nls\n```\n[address not in the sources]\n\n" +
+			"Then go on.",
+		"```sh\nls\n```\nThen go on.":                 "```sh\nls\n```\nThen go on.",
+		"```\nhttps://evil.com\n```":                  "```\nhttps://evil.com\n```\n[address not in the sources]",
+		"```\nhttps://evil.com":                       "```\nhttps://evil.com\n```\n[address not in the sources]",
+		"Run:\n\n    curl https://evil.com\n    ls\n": "Run:\n\n    curl https://evil.com [address not in the sources]\n    ls\n",
+		"Run:\n\n    curl https://evil.com":           "Run:\n\n    curl https://evil.com [address not in the sources]",
 	} {
 		for _, size := range []int{1, 3, 7, len(text)} {
 			e := rewrite.Escaper{Unknown: rewrite.Addresses{}.Missing}

@@ -278,7 +278,8 @@ var themes = func() [][]string {
 		// dialects
 		"[ [[ \\[ 【 ［ 〔 ( （ ] ]] \\] 】 ］ 〕 ) ） 1 2 11 source Sources doc cite: citation： 来源 id= # : _ - . , ; and & 和 {sp}",
 		"[1 (source 【2 [[3 ] ) 】 ]] ,p. page §4 4–6 f. ff ; : The_book 第4页 {sp} and 2 † †a.pdf :0 {pad}",
-		"[cite: 9] [Source 1] (doc2) <cite>3</cite> <ref>[1]</ref> <sup>[1],[2]</sup> [1]-[3] [^2] [[1]] \\[2\\] a > x {sp} . \n [cite_start] [cite_end]",
+		"[cite: 9] [Source 1] (doc2) <cite>3</cite> <ref>[1]</ref> <sup>[1],[2]</sup> [1]-[3] [^2] [[1]] \\[2\\] a > x {sp} . \n" +
+			" [cite_start] [cite_end]",
 		"< <cite> </cite> <sup> </sup> <ref> cite > [ ] 1 , {sp} [1] x",
 		"x_ arr array matrix my_x = : , \" ' ] { [1] [1,2] [doc1] [1:_end] {sp} {sp} ; . \n",
 		// mathematics

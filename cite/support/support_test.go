@@ -82,7 +82,8 @@ func TestByHeadings(t *testing.T) {
 }
 
 func TestWeakQuotes(t *testing.T) {
-	const text = "# Winter hours\n\nThe library opens at ten. Dogs are welcome.\n\nLost cards\n\nFive euros are due.\n\n## Fees for late books\n\nSee the desk."
+	const text = "# Winter hours\n\nThe library opens at ten. Dogs are welcome.\n\nLost cards\n\nFive euros are due.\n\n" +
+		"## Fees for late books\n\nSee the desk."
 	for claim, want := range map[string]string{
 		"The winter hours of the pool are short.":        "The library opens at ten.",
 		"The cards are green.":                           "Five euros are due.",
@@ -111,7 +112,8 @@ func TestZeroValue(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
-	const closed, fee, dogs, pier = "The library is closed on Mondays. On other days it opens at nine.", "A lost card costs five euros. Children pay nothing.",
+	const closed, fee, dogs, pier = "The library is closed on Mondays. On other days it opens at nine.",
+		"A lost card costs five euros. Children pay nothing.",
 		"Dogs are not welcome in the reading room.", "The pier opened in 1998."
 	for _, test := range []struct {
 		claim, passages, parts string
@@ -143,7 +145,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 func TestWords(t *testing.T) {
-	rows := append(datatest.Rows(t, "testdata/harbour.txt", "words"), []string{strings.Repeat("9", 100) + " nine", strings.Repeat("9", 64) + "# 9#"})
+	rows := append(datatest.Rows(t, "testdata/harbour.txt", "words"),
+		[]string{strings.Repeat("9", 100) + " nine", strings.Repeat("9", 64) + "# 9#"})
 	for _, row := range rows {
 		text, want := row[0], row[1]
 		var got []string
