@@ -196,7 +196,7 @@ type Fallback struct {
 	// Reason is "model_unreachable", "model_timeout" (before the first word),
 	// "model_rejected" (the server refuses the key, the model's name or the request),
 	// "model_window" (the prompt is longer than the model's context window),
-	// "model_failed" (it replies with an error, or with what is no reply) or
+	// "model_failed" (it replies with an error, or with something that is not a reply) or
 	// "model_untrusted" (it did not pass its self-test).
 	Reason string `json:"reason"`
 	Err    error  `json:"-"` // of the model, for a log

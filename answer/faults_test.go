@@ -26,7 +26,7 @@ var chatFaults = []openaitest.Fault{
 	openaitest.ResetFirst, openaitest.NoFinish, openaitest.NoUsage, openaitest.PlainJSON, openaitest.HugeLine, openaitest.HugeText,
 }
 
-// Bad replies that are no fault of a server.
+// Bad replies that are not the fault of a server.
 const (
 	cutByLength openaitest.Fault = "cut by its length"
 	wordless    openaitest.Fault = "nothing but thoughts"

@@ -127,8 +127,8 @@ func isElliptic(question, language string) (elliptic, short bool) {
 	return own == 0 || own < 4 && (opens || refers), own < 3
 }
 
-// countWords counts the content words of a question, none if all are amounts. Where words are not separated,
-// two terms, which are pairs of characters, count as one.
+// countWords counts the content words of a question; 0 if all are amounts. In scripts
+// without spaces two terms, which are pairs of characters, count as one word.
 func countWords(question string) int {
 	unspaced := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }
 	if strings.ContainsFunc(question, unspaced) {

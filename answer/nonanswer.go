@@ -132,11 +132,11 @@ type heldReply struct {
 	expects  nonAnswers
 	text     strings.Builder // the reply so far
 	released bool            // it is an answer, or too long to be held back
-	reason   string          // why it is no answer
+	reason   string          // why it is not an answer
 }
 
 // add takes the next piece and returns what can be shown now. enough reports
-// that the reply is no answer, whatever follows.
+// that the reply is not an answer, whatever follows.
 func (h *heldReply) add(piece string) (show string, enough bool) {
 	h.text.WriteString(piece)
 	if h.released {
@@ -154,7 +154,7 @@ func (h *heldReply) add(piece string) (show string, enough bool) {
 	return all, false
 }
 
-// end returns why the whole reply is no answer; empty when it is one.
+// end returns why the whole reply is not an answer; empty when it is one.
 func (h *heldReply) end() (reason string) {
 	if h.reason == "" {
 		h.reason, _ = h.expects.reason(h.text.String())

@@ -16,7 +16,7 @@ const (
 	noAnswer        = "no_answer"
 	talk            = "small_talk"
 
-	// uncertain is no reason of Unanswered: it is noAnswer where nothing but the
+	// uncertain is not a reason of Unanswered: it is noAnswer where nothing but the
 	// confidence says so.
 	uncertain = "uncertain"
 )

@@ -224,7 +224,7 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 }
 
 // keep keeps code or a quote. While nothing has a source, it gets that of the passage
-// that has it, unless it has references; a quote that none has is no source.
+// that has it, unless it has references; a quote that none has is not a source.
 func (p *proof) keep(u statement.Unit, number int, cited bool) {
 	if p.source {
 		return

@@ -106,7 +106,7 @@ func TestSummaryLeft(t *testing.T) {
 	}
 }
 
-// A year in brackets is no label.
+// A year in brackets is not a label.
 func TestSieveKeepsYears(t *testing.T) {
 	const text = "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in [9] 2011."
 	out, cited, invented := sift(text, []int{1, 2})

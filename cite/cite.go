@@ -32,7 +32,7 @@ type Cited struct {
 }
 
 // Placed is the place of a printed number in the answer's text; the same words in
-// code, for example, are no number. It comes before the text that shows the
+// code, for example, are not numbers. It comes before the text that shows the
 // number.
 type Placed struct {
 	Number int `json:"number"`

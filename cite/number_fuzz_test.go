@@ -120,7 +120,7 @@ func checkCitation(t *testing.T, a cite.Answer, passages []retrieve.Passage, c c
 func checkRange(t *testing.T, text string, start, end int) {
 	t.Helper()
 	if start < 0 || start >= end || end > len(text) || !utf8.RuneStart(text[start]) || end < len(text) && !utf8.RuneStart(text[end]) {
-		t.Fatalf("%d:%d is no range of %q", start, end, text)
+		t.Fatalf("%d:%d is not a range of %q", start, end, text)
 	}
 	if s := text[start:end]; s != strings.TrimSpace(s) {
 		t.Fatalf("the sentence %q has white space around it", s)

@@ -379,7 +379,7 @@ func TestSourceOfRows(t *testing.T) {
 	}
 }
 
-// The number or sign of a list item is no part of the claim.
+// The number or sign of a list item is not part of the claim.
 func TestNumberListItems(t *testing.T) {
 	for _, text := range []string{
 		"1. The library is closed on Mondays.[1]",

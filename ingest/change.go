@@ -15,7 +15,7 @@ type Sink interface {
 	// Rename gives the stored document with the id from the id and path of to.
 	// Its content is the same; its vectors are kept.
 	Rename(ctx context.Context, from string, to *Document) error
-	// Delete removes a document completely. It is no error if there is none.
+	// Delete removes a document completely. It is not an error if there is none.
 	Delete(ctx context.Context, id string) error
 }
 

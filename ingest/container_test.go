@@ -316,7 +316,7 @@ func TestSyncOfMails(t *testing.T) {
 		"skipped a.eml/song.mp3: .mp3 files are not read",
 		"added box.mbox",
 		"added box.mbox/2/note.txt",
-		"failed none.eml: it is no message: there is no sender, subject or date in it",
+		"failed none.eml: it is not a message: there is no sender, subject or date in it",
 		"failed old.msg: it is damaged or cut off: the directory of its streams cannot be read",
 		"added plain.eml",
 		"added post.zip/in.eml",

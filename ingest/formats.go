@@ -16,7 +16,7 @@ import (
 type fileFormat struct {
 	name    string   // [Document.Format]
 	said    string   // in messages; empty when another row names it
-	endings []string // of file names, in lower case; "" is no ending
+	endings []string // of file names, in lower case; "" is not an ending
 	// read fills in text, sections, pages, title and metadata, and must not retain data.
 	read func(doc *Document, data []byte) error
 	// binary formats are not text.

@@ -165,7 +165,7 @@ func TestRTF(t *testing.T) {
 		{"a heading", `{\stylesheet{\s1\outlinelevel0 heading 1;}}\pard\s1 Fares\par\pard Deck: 4.\par`, "Fares\n\nDeck: 4."},
 		{"encodings", `{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset204 B;}}\f0 f\'fcr {\f1\'c4\'e0} \u8364?\uc2\u-10179??\u-8704??`, "für Да €😀"},
 		{"a table", `\trowd\intbl What\cell Fee\cell\row\intbl Canoe\cell 7\cell\row\pard After.\par`, "What: Canoe | Fee: 7\n\nAfter."},
-		{"what is no text", `{\*\generator X;}{\info{\title T}}{\header Page \chpgn}{\pict 00ff}{\v hidden}{\field{\*\fldinst HYPERLINK "x"}{\fldrslt Link}}`,
+		{"what is not text", `{\*\generator X;}{\info{\title T}}{\header Page \chpgn}{\pict 00ff}{\v hidden}{\field{\*\fldinst HYPERLINK "x"}{\fldrslt Link}}`,
 			"Link"},
 		{"notes", `Text{\footnote A note.} goes on.\par`, "Text (A note.) goes on."},
 		{"notes of LibreOffice", `Text{\*\footnote\chftn A note.} goes on.\par`, "Text (A note.) goes on."},

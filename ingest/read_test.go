@@ -163,7 +163,7 @@ func TestReadDoesNotKeepData(t *testing.T) {
 	}
 }
 
-// A placeholder is no title.
+// A placeholder is not a title.
 func TestReadTitles(t *testing.T) {
 	for _, tt := range []struct{ name, data, title, format string }{
 		{"notes/lamp.txt", "The lamp is lit.", "lamp", "text"},
@@ -229,7 +229,7 @@ func TestMetaForFilters(t *testing.T) {
 			map[string]string{"url": "https://example.org/a?b=c"}},
 		"d.html": {`<meta property="article:published_time" content="2023-01-02"><meta name="dc.creator" content="Bo Lind">` +
 			`<meta http-equiv="content-language" content="de"><p>Text`, map[string]string{"date": "2023-01-02", "author": "Bo Lind", "language": "de"}},
-		"e.html": {`<meta property="article:author" content="https://example.org/ada"><p>Text`, nil}, // a profile is no author
+		"e.html": {`<meta property="article:author" content="https://example.org/ada"><p>Text`, nil}, // a profile is not an author
 		"f.md":   {"---\nurl: a printed book\nsource: http://example.org\n---\nText", map[string]string{"url": "http://example.org"}},
 	} {
 		doc, err := new(Reader).Read(t.Context(), name, []byte(c.text))

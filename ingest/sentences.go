@@ -82,7 +82,7 @@ func isSeparate(line string) bool {
 		strings.HasPrefix(line, "|") || strings.Contains(line, " | ") || isListItem(line)
 }
 
-// isCode reports whether a line is indented as code is, and is no list item.
+// isCode reports whether a line is indented as code is, and is not a list item.
 func isCode(line string) bool {
 	return (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")) && !isListItem(line)
 }

@@ -427,7 +427,7 @@ func (u *Uploads) stored(ctx context.Context, name string) (own, others map[stri
 	return own, others, nil
 }
 
-// isPart reports whether a path is that of a file in an upload, which is no upload itself.
+// isPart reports whether a path is that of a file in an upload, which is not an upload itself.
 func isPart(name string) bool {
 	for at := path.Dir(name); at != "." && at != "/"; at = path.Dir(at) {
 		if isContainer(at) {

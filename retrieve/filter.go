@@ -189,7 +189,7 @@ func (d Date) compare(to Date) int {
 }
 
 // readDate reads a date with the year first; a time may follow, whose zone it
-// ignores. Anything else is no date.
+// ignores. Anything else is not a date.
 func readDate(s string) Date {
 	parts := datedFirst.FindStringSubmatch(s)
 	if parts == nil {

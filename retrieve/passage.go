@@ -23,10 +23,9 @@ type Passage struct {
 	// Meta is the document's metadata, as in [ingest.Document]; it must not be
 	// changed.
 	Meta map[string]string `json:"-"`
-	// Places are the sections that the text is in, ordered by their start: the
-	// one that begins before it, and those that begin inside it. Heading and
-	// Anchor of the chunk hold for the whole passage, or for its beginning.
-	// There are none for rows of a table.
+	// Places are the sections of the text, ordered by their start: the one that
+	// begins before it, and those that begin inside it. Heading and Anchor of the
+	// chunk are those of the first. Rows of a table have no places.
 	Places []Place `json:"-"`
 	// Pages are those that the text is on; nil where the format has none.
 	Pages []ingest.Page `json:"-"`

@@ -211,7 +211,7 @@ func (a *analyser) flush() {
 	a.previous, a.paired, a.end = "", false, -1
 }
 
-// marked adds the terms that the signs around an ASCII word make: the languages
+// marked adds the terms that an ASCII word makes with the signs around it: the languages
 // C++ and C#, a name that begins with a dot (.NET, .env), short ones joined by an
 // ampersand (AT&T), and a word that is written with or without a hyphen (A-320, e-mail).
 func (a *analyser) marked(text string, start, end int) {

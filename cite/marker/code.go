@@ -106,8 +106,8 @@ func (s *Scanner) closesFence(line []byte) bool {
 	return len(run)-len(rest) >= s.ticks && len(bytes.TrimLeft(bytes.TrimSuffix(rest, []byte("\r")), " \t")) == 0
 }
 
-// mathematics decides whether a pair of delimiters is here, which is verbatim with
-// everything between, and reports false if it cannot yet.
+// mathematics looks for a pair of delimiters here, which is verbatim with everything
+// between them. It reports false if more of the text is needed to decide.
 func (s *Scanner) mathematics() bool {
 	c := s.cursor(s.i)
 	open := c.peek()

@@ -9,7 +9,7 @@ import (
 )
 
 // A form is a way to write a marker: what opens it, what is in it, what closes it
-// and where it may be. At one place the first form that is there decides.
+// and where it may be. At each place the first form that matches decides.
 type form struct {
 	open, close string
 	in          inside // what is between, unless it is one of the forms that are read by rules of their own

@@ -17,7 +17,7 @@ type Scanner struct {
 	known   int
 
 	b      []byte // the text from some place before i on, without [cite_start] and [cite_end]
-	begin  int    // b[:begin] is no text
+	begin  int    // b[:begin] is not text
 	cut    bool   // text was before it
 	i      int    // b[:i] is decided
 	from   int    // take has received b[:from]

@@ -96,7 +96,7 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 		out = r.Append(out, []byte(text[fed:fed+n]))
 		fed += n
 		if !strings.HasPrefix(want, string(out)) {
-			t.Fatalf("the output so far %q is no beginning of %q", out, want)
+			t.Fatalf("the output so far %q is not a beginning of %q", out, want)
 		}
 		if held := r.Held(); held > allowed {
 			t.Fatalf("%d characters are held back of %q", held, text)

@@ -137,7 +137,7 @@ var year = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
 
 // hasPredicate reports whether the words are a subject and what it is or does, by
 // the form of a verb. What the writer says about himself, to the reader or about
-// the text is no claim, nor is a bare reply ("Yes, it is").
+// the text is not a claim, nor is a bare reply ("Yes, it is").
 func hasPredicate(words []string) bool {
 	switch words[0] {
 	case "yes", "no", "not", "none", "nothing", "sure", "ok", "okay", "thanks", "thank", "hello", "hi", "sorry", "please", "see",

@@ -24,7 +24,7 @@ type Span = rewrite.Span
 type Splitter struct {
 	at    int  // looked at so far
 	start int  // of the sentence, once open
-	end   int  // after its last character that is no white space
+	end   int  // after its last character that is not white space
 	open  bool // the sentence has begun
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // maxClaimRead is the number of words of a claim that are compared with the
-// evidence: what is longer is no sentence.
+// evidence: what is longer is not a sentence.
 const maxClaimRead = 2 * maxClaimWords
 
 // contradicts reports whether the evidence says something else than the claim:

@@ -89,9 +89,8 @@ func (p Prover) cover(all []word, passages []Passage) *cover {
 	return c
 }
 
-// findNames finds the names of the claim and the sentences: words with a capital inside
-// a sentence, and those with one that begin sentences of the passages and are nowhere
-// in lower case.
+// findNames finds the names in the claim and the sentences: capitalized words inside a
+// sentence, and capitalized first words that the passages nowhere have in lower case.
 func (c *cover) findNames(claim []word) {
 	lower := make(map[string]bool)
 	for _, inside := range []bool{true, false} {

@@ -63,7 +63,7 @@ type Prover struct {
 // Find returns the part of a passage that bears a sentence out best. The
 // sentence comes without references. The quote lies within the passage's text
 // and does not cut a character; it is empty only in an empty text. That of a weak
-// sentence is no heading if the text has anything else.
+// sentence is not a heading if the text has anything else.
 //
 // The support is estimated from the up to three sentences of the passage that
 // together have most of the claim's words. Time and memory are linear in the

@@ -22,7 +22,7 @@ import (
 type askCmd struct {
 	Question []string `arg:"" help:"The question, quoted or as words."`
 	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
-	Trace    bool     `help:"Also print what happened to each passage and why, and each step of a model. --json always includes it."`
+	Trace    bool     `help:"Also print what happened to each passage and why, and each call to a model. --json always includes this."`
 	Strategy string   `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	citeConfig
 	scopeConfig

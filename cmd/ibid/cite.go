@@ -15,15 +15,15 @@ import (
 
 type citeCmd struct {
 	Documents string `help:"JSON file with the list of the documents that the text may cite." placeholder:"FILE"`
-	SourceKey string `help:"Key of the documents' metadata that has the source." placeholder:"KEY"`
-	Exclude   []int  `help:"Places of documents that must not be cited, such as 2,5." placeholder:"N"`
+	SourceKey string `help:"Key of the documents' metadata that holds the source." placeholder:"KEY"`
+	Exclude   []int  `help:"Numbers of documents in the list that must not be cited, such as 2,5." placeholder:"N"`
 	Style     string `help:"How citations are shown: ${enum}." enum:"empty,text,markdown,footnote,html" default:"markdown" placeholder:"NAME"`
 	Inline    string `help:"Template of a citation, such as '({number})'; also {title}, {source}, {link}." placeholder:"TEXT"`
 	Entry     string `help:"Template of a line of the list, such as '{number}. {title}: {link}'." placeholder:"TEXT"`
 	Profile   string `help:"${profile_help}" enum:"default,strict" default:"default" placeholder:"NAME"`
-	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text has ended." name:"json"`
-	Stream    bool   `help:"With --json: print a JSON object a line as the text comes: cited, text and done."`
-	Prompt    bool   `help:"Print an instruction that tells a model how to cite, and end."`
+	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text ends." name:"json"`
+	Stream    bool   `help:"With --json, print one JSON object per line as the text arrives: cited, text and done."`
+	Prompt    bool   `help:"Print the instruction that tells a model how to cite, and exit."`
 }
 
 // Help is the text of 'ibid cite --help' before the flags.

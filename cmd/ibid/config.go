@@ -80,9 +80,9 @@ type syncConfig struct {
 }
 
 type crawlConfig struct {
-	FetchPrivate bool `help:"Fetch web pages from private addresses and any port too."`
-	MaxPages     int  `help:"Pages to read of a web site." default:"${max_pages}" placeholder:"N"`
-	MaxDepth     int  `help:"Links to follow one after the other on a web site." default:"${max_depth}" placeholder:"N"`
+	FetchPrivate bool `help:"Also fetch web pages from private addresses and on any port."`
+	MaxPages     int  `help:"Largest number of pages to read from a web site." default:"${max_pages}" placeholder:"N"`
+	MaxDepth     int  `help:"Depth to which links of a web site are followed." default:"${max_depth}" placeholder:"N"`
 }
 
 func (c syncConfig) check() error {
@@ -139,10 +139,10 @@ type modelConfig struct {
 	Unproved      string        `help:"${unproved_help}" enum:"drop,mark,off" default:"drop" placeholder:"HOW" group:"Model"`
 	Confidence    float64       `help:"${confidence_help}" default:"${confidence}" placeholder:"X" group:"Model"`
 	NoFallback    bool          `help:"Report an error when the model gives no answer, instead of quoting sentences." group:"Model"`
-	NoSelfTest    bool          `help:"Believe the model without trying it on a few questions." group:"Model"`
+	NoSelfTest    bool          `help:"Trust the model without first testing it on a few questions." group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
 	BudgetTokens  int           `help:"${budget_help}" default:"8000" placeholder:"N" group:"Model"`
-	StepTokens    int           `help:"Tokens of evidence per step; 0: as much as fits the window." default:"0" placeholder:"N" group:"Model"`
+	StepTokens    int           `help:"Tokens of evidence per step; 0: as many as fit the context window." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
 
 	AnswerLanguage string `help:"Language of the model's answers, such as German; default: the question's." placeholder:"NAME" group:"Model"`
@@ -152,13 +152,13 @@ type modelConfig struct {
 type rerankConfig struct {
 	RerankModel   string `help:"Model of a /rerank endpoint to reorder the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
 	RerankBaseURL string `help:"Endpoint of the reranker; default: --base-url." placeholder:"URL" group:"Model"`
-	Exact         bool   `help:"Compare the question with every chunk, also of more than two million; slower." group:"Store"`
+	Exact         bool   `help:"Compare the question with every chunk, even with more than two million; slower." group:"Store"`
 }
 
 type citeConfig struct {
 	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"document" placeholder:"KIND"`
 	// A document can name any address.
-	LinkDocuments bool `help:"Link sources to the address that a document gives for itself, except uploads."`
+	LinkDocuments bool `help:"Link sources to the address that a document declares as its own, except for uploads."`
 }
 
 func (c citeConfig) citing() cite.Options {
@@ -206,8 +206,8 @@ func (c scopeConfig) question(words []string) (string, error) {
 type authConfig struct {
 	Auth       string   `help:"${auth_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
-	Rate       int      `help:"Questions and searches a minute by a key, or by an address." default:"600" placeholder:"N" group:"Server"`
-	UserRate   int      `help:"How many of these may be for one user of the key or address." default:"60" placeholder:"N" group:"Server"`
+	Rate       int      `help:"Questions and searches per minute for each key, or each address." default:"600" placeholder:"N" group:"Server"`
+	UserRate   int      `help:"Questions and searches per minute for each user of a key or address." default:"60" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`
 
 	AuthHeader       string   `help:"${auth_header_help}" placeholder:"NAME" group:"Server"`
@@ -278,7 +278,7 @@ func (c authConfig) proxies() ([]netip.Prefix, error) {
 			p, err = a.Unmap().Prefix(a.Unmap().BitLen())
 		}
 		if err != nil || p.Addr().Is4In6() {
-			return nil, usageError("--trust-proxy %q is no address or network: give 10.0.0.7 or 10.0.0.0/24", s)
+			return nil, usageError("--trust-proxy %q is not an address or network: give 10.0.0.7 or 10.0.0.0/24", s)
 		}
 		all = append(all, p.Masked())
 	}

@@ -54,8 +54,8 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	checking := newMeter(s.stderr, "documents checked", 0)
 	folders, err := copiedUploads(ctx, source, from, to)
-	// Uploaded files are in a data directory before their documents, which a server deletes
-	// otherwise. Afterwards come those that were uploaded meanwhile.
+	// Uploaded files are copied before their documents, which a server would delete
+	// otherwise, and again afterwards for uploads that arrived meanwhile.
 	if err == nil && !to.remote() {
 		err = copyUploads(ctx, source, from, to, s, folders)
 	}

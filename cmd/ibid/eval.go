@@ -20,8 +20,8 @@ import (
 
 type evalCmd struct {
 	Retrieval evalRetrievalCmd `cmd:"" help:"Measure search on a set in BEIR's format: BM25 alone, vectors alone, and both."`
-	Answers   evalAnswersCmd   `cmd:"" help:"Measure answers on a set in BEIR's format whose queries say what is right."`
-	Report    evalReportCmd    `cmd:"" help:"Ask your own folder your own questions: figures of every stage, a trace of every failure."`
+	Answers   evalAnswersCmd   `cmd:"" help:"Measure answers on a set in BEIR's format whose queries have right answers."`
+	Report    evalReportCmd    `cmd:"" help:"Ask your own folder your own questions: figures for every stage, a trace for every failure."`
 }
 
 // sample draws n of the items and keeps their order, or returns all if n is 0 or

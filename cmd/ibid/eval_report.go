@@ -20,7 +20,7 @@ import (
 
 type evalReportCmd struct {
 	Folder    string `arg:"" help:"Folder of documents to ask."`
-	Questions string `arg:"" name:"questions" help:"File with a question per line, and known facts about its answer."`
+	Questions string `arg:"" name:"questions" help:"File with one question per line and the known facts about its answer."`
 	reportConfig
 	syncConfig
 	readConfig

@@ -20,9 +20,9 @@ import (
 type evalRetrievalCmd struct {
 	Dir     string   `arg:"" help:"${set_help}"`
 	Metrics []string `help:"${retrieval_metrics_help}" default:"${retrieval_metrics}" placeholder:"NAME@K"`
-	Against string   `help:"File that an earlier run wrote with --details; each search is compared with itself there." placeholder:"FILE"`
+	Against string   `help:"File that an earlier run wrote with --details; each search is compared with its result there." placeholder:"FILE"`
 	JSON    bool     `help:"Print one JSON object." name:"json"`
-	Encoder string   `help:"Model file from 'ibid setup': measure a search with it too." placeholder:"FILE"`
+	Encoder string   `help:"Model file from 'ibid setup'; also measure search with it." placeholder:"FILE"`
 	Sample  int      `help:"Ask only N of the queries, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
 	Details string   `help:"File to write one JSON object per query to." placeholder:"FILE"`
 	Split   string   `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`

@@ -16,7 +16,7 @@ import (
 type healthCmd struct {
 	Addr string `help:"Address on which the server listens." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 
-	Ready bool `help:"Fail also while the folders are read for the first time or the store is unreachable." noenv:""`
+	Ready bool `help:"Also fail while the folders are being read for the first time, or the store is unreachable." noenv:""`
 }
 
 // Help is what 'ibid health --help' says in addition to the flags.

@@ -18,7 +18,7 @@ import (
 type ingestCmd struct {
 	Folders []string `arg:"" name:"folder" help:"Folders to read, with their subfolders, and addresses of web sites and pages."`
 	Force   bool     `help:"Read every file again, even if it has not changed."`
-	Encode  bool     `help:"Then encode all chunks, instead of leaving that to the server." noenv:""`
+	Encode  bool     `help:"Then encode all chunks, instead of leaving this to the server." noenv:""`
 	JSON    bool     `help:"Print a JSON object per file, then one with the totals." name:"json"`
 	syncConfig
 	crawlConfig

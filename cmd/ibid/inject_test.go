@@ -83,7 +83,7 @@ func TestInjection(t *testing.T) {
 	)})
 	data, folder := t.TempDir(), t.TempDir()
 	hostileFolder(t, folder, all)
-	// Some are no documents at all.
+	// Some are not documents at all.
 	if out, errs, code := ibid(t, data, "ingest", folder); code != exitDone && code != exitPartial ||
 		strings.Count(out, "added ") < 4*len(all) {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)

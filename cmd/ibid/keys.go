@@ -22,7 +22,7 @@ import (
 type keysCmd struct {
 	Make   keysMakeCmd   `cmd:"" help:"Make a key and print it, once."`
 	List   keysListCmd   `cmd:"" help:"List the keys: names, permissions, last use."`
-	Log    keysLogCmd    `cmd:"" help:"List what was asked with a key, newest first, without the questions."`
+	Log    keysLogCmd    `cmd:"" help:"List the requests made with a key, newest first, without the questions."`
 	Revoke keysRevokeCmd `cmd:"" help:"Revoke a key. Running servers refuse it at once and end its requests."`
 }
 
@@ -48,7 +48,7 @@ func (l *lifetime) UnmarshalText(text []byte) error {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is no lifetime: give it as 12h, 90d or 52w", text)
+		return fmt.Errorf("%q is not a lifetime: give it as 12h, 90d or 52w", text)
 	}
 	*l = lifetime(d)
 	return nil
@@ -60,7 +60,7 @@ const maxKeyName = 100
 // Run makes a key and prints it.
 func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) error {
 	if c.Name == "" || len(c.Name) > maxKeyName || strings.ContainsFunc(c.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return usageError("%q is no name for a key: give up to %d printable characters", c.Name, maxKeyName)
+		return usageError("%q is not a name for a key: give up to %d printable characters", c.Name, maxKeyName)
 	}
 	if slices.Contains(c.Collection, "") {
 		return usageError("--collection is empty: name a collection, or omit the flag for all")
@@ -198,7 +198,7 @@ func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
 }
 
 type keysLogCmd struct {
-	Key string `arg:"" help:"Name or id of the key; a revoked one has only its id."`
+	Key string `arg:"" help:"Name or id of the key; a revoked key has only its id."`
 	upkeepConfig
 }
 

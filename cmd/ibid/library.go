@@ -402,7 +402,7 @@ func (c modelConfig) checkModel() error {
 		return usageError("--gate-calls, --gate-tokens and --gate-time are budgets: give 0, for no limit, or more")
 	}
 	if !(c.Confidence >= 0 && c.Confidence <= 1) {
-		return usageError("--confidence %g is no chance: give 0 to 1", c.Confidence)
+		return usageError("--confidence %g is not between 0 and 1", c.Confidence)
 	}
 	if c.ContextTokens < 0 || c.StepTokens < 0 || c.BudgetTokens < 0 {
 		return usageError("--context-tokens, --step-tokens and --budget-tokens count tokens: give 0 or more")
@@ -412,7 +412,7 @@ func (c modelConfig) checkModel() error {
 			c.BudgetTokens, answer.LeastBudget)
 	}
 	if info, err := os.Stat(c.Prompts); c.Prompts != "" && (err != nil || !info.IsDir()) {
-		return usageError("--prompts %s is no folder", c.Prompts)
+		return usageError("--prompts %s is not a folder", c.Prompts)
 	}
 	if c.Model == "" && (c.GateModel != "" || c.RefineModel != "" || c.Gate == "model" || c.Gate == "both") {
 		return usageError("--gate-model, --refine-model and the gates 'model' and 'both' need a model: " +

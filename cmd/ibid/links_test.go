@@ -24,7 +24,7 @@ func TestLinks(t *testing.T) {
 		for at := name; at != "."; at = path.Dir(at) {
 			files[at] = true
 		}
-		if path.Ext(name) == ".md" && !strings.Contains(name, "/testdata/") { // which are no pages
+		if path.Ext(name) == ".md" && !strings.Contains(name, "/testdata/") { // which are not pages
 			data, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(name)))
 			must(t, err)
 			pages[name] = outlineOf(data)
@@ -58,7 +58,7 @@ func trackedFiles(t *testing.T) []string {
 	list.Dir = moduleRoot(t)
 	out, err := list.Output()
 	if err != nil {
-		t.Skipf("this is no clone, or git is not here: %v", err)
+		t.Skipf("this is not a clone, or git is not here: %v", err)
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }

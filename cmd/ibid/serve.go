@@ -24,7 +24,7 @@ import (
 )
 
 type serveCmd struct {
-	Folders []string `arg:"" optional:"" name:"folder" help:"Folders to sync and watch; others that were ingested before are not read again."`
+	Folders []string `arg:"" optional:"" name:"folder" help:"Folders to sync and watch; folders ingested before are not read again."`
 
 	Addr      string `help:"Address to listen on; port 0 picks a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
 	PublicURL string `help:"Address at which people reach the server, if not its own." name:"public-url" placeholder:"URL" group:"Server"`
@@ -43,7 +43,7 @@ type serveCmd struct {
 	logConfig
 	authConfig
 	webhookConfig
-	Relay bool `help:"Pass requests for the model itself on to it, from keys with the scope relay." group:"Server"`
+	Relay bool `help:"Forward requests for the model itself, from keys with the scope relay." group:"Server"`
 	Links bool `help:"Link the numbers in answers under /v1 to their sources, in Markdown." default:"true" negatable:"" group:"Server"`
 	syncConfig
 	crawlConfig
@@ -97,7 +97,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 func (c *serveCmd) check() error {
 	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
-		return usageError("--addr %q is no address: give HOST:PORT, for example 127.0.0.1:8080", c.Addr)
+		return usageError("--addr %q is not an address: give HOST:PORT, for example 127.0.0.1:8080", c.Addr)
 	}
 	if c.MaxAsks < 1 {
 		return usageError("--max-asks %d: give the number of concurrent questions, 1 or more", c.MaxAsks)

@@ -121,7 +121,7 @@ func (u upstream) Model() string { return u.srv.using.Load().model.Model }
 func (u upstream) Chat(ctx context.Context, body []byte) (*openai.Relayed, error) {
 	m := u.srv.now(ctx)
 	if m.relay == nil {
-		return nil, errors.New("there is no model any more: it was deselected under Settings")
+		return nil, errors.New("there is no model: it was deselected under Settings")
 	}
 	return m.relay.Chat(ctx, body)
 }

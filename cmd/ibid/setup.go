@@ -26,7 +26,7 @@ type setupCmd struct {
 	Parts   []string `arg:"" optional:"" help:"${parts_help}"`
 	Data    string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
 	From    string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
-	Offline bool     `help:"Fetch nothing: name the files of a part with --from." noenv:""`
+	Offline bool     `help:"Download nothing; --from names the files of a part." noenv:""`
 	Yes     bool     `help:"Do not ask before downloading." noenv:""`
 
 	watch   func(folder string) // called with the folder that a part is downloaded to; may be nil
@@ -113,7 +113,7 @@ func (c *setupCmd) fetching(p optional, address string, s surroundings) (way, er
 	all := []string{address}
 	if strings.HasSuffix(u.Path, "/") {
 		if p.files == nil {
-			return way{}, usageError("--from: %s is got from one file: give its address", p.name)
+			return way{}, usageError("--from: %s is one file: give its address", p.name)
 		}
 		all = nil
 		for _, file := range p.files {

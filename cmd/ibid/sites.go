@@ -72,7 +72,7 @@ func (f *folder) openSite() (*site.Site, error) {
 	return s, nil
 }
 
-// fetch crawls the site. One that never had a page is no root.
+// fetch crawls the site. One that never had a page is not a root.
 func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) error {
 	f.attempted = time.Now()
 	report, err := s.Crawl(ctx, f.syncer.Force, f.onPage)

@@ -34,7 +34,7 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 	}
 	if !strings.Contains(address, "://") {
 		if strings.Contains(address, "@") { // there may be a password before it
-			return fmt.Errorf("it is no URL: give %s, or a data directory", exampleStore)
+			return fmt.Errorf("it is not a URL: give %s, or a data directory", exampleStore)
 		}
 		*u = storeURL{dir: address}
 		return nil
@@ -47,7 +47,7 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 		return fmt.Errorf("it cannot be parsed as a URL: give %s, and a password with special characters by --store-password-file", exampleStore)
 	}
 	if parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
-		return fmt.Errorf("%.40q is no known kind of store: give %s", parsed.Scheme, exampleStore)
+		return fmt.Errorf("%.40q is not a known kind of store: give %s", parsed.Scheme, exampleStore)
 	}
 	if parsed.Hostname() == "" && parsed.Query().Get("host") == "" {
 		return fmt.Errorf("it names no host: give %s", exampleStore)

@@ -111,7 +111,7 @@ func TestShareOfLanguagesDecodedRight(t *testing.T) {
 				truth = "x-mac-cyrillic"
 			}
 			for _, text := range texts {
-				text = strings.TrimPrefix(text, "\ufeff") // which is no part of a text
+				text = strings.TrimPrefix(text, "\ufeff") // which is not part of a text
 				data, err := enc.NewEncoder().Bytes([]byte(text))
 				if err != nil {
 					continue // the encoding cannot represent it
@@ -225,7 +225,7 @@ func TestShortTexts(t *testing.T) {
 }
 
 // A few words are enough too, where another encoding would mix scripts. A declaration
-// decides where the bytes do not. Bytes that are no text, or are in an unsupported
+// decides where the bytes do not. Bytes that are not text, or are in an unsupported
 // encoding, are refused.
 func TestDecode(t *testing.T) {
 	ebcdic := encoded(t, charmap.CodePage037, strings.Repeat("The ferry leaves at nine in the morning\n", 3))

@@ -21,7 +21,7 @@ func withoutData(text string) string {
 	})
 }
 
-// Garbled reports whether a text is no language: symbols or other letters in place
+// Garbled reports whether a text is not in any language: symbols or other letters in place
 // of letters, UTF-8 read in another encoding, or capitals inside words. A font
 // without a table of its characters and a wrong encoding produce such texts. A short
 // text is never garbled.
@@ -38,7 +38,7 @@ func Garbled(text string) bool {
 			*n++
 		}
 	}
-	previous, shown := ' ', ' ' // shown is no space
+	previous, shown := ' ', ' ' // shown is not a space
 	for _, r := range norm.NFD.String(sample) {
 		if unicode.IsMark(r) {
 			continue

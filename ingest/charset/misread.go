@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 )
 
-// leastMisread is the number of misread characters that are no chance.
+// leastMisread is the number of misread characters that cannot be chance.
 const leastMisread = 10
 
 // A misreading is an encoding in which UTF-8 was read by mistake: bytes returns those
@@ -90,7 +90,7 @@ func (m misreading) reread(text string) (was string, good, bad int) {
 	return out.String(), good, bad
 }
 
-// sequences counts the characters beyond ASCII and the bytes that are no UTF-8.
+// sequences counts the characters beyond ASCII and the bytes that are not UTF-8.
 func sequences(s string) (good, bad int) {
 	for _, r := range s {
 		switch {

@@ -84,7 +84,7 @@ func Calendar(doc *Document, data []byte) error {
 	}
 	flush()
 	if !found {
-		return errors.New("it is no calendar and no contact: no line of it begins one")
+		return errors.New("it is neither a calendar nor a contact: no line of it begins one")
 	}
 	b.into(doc)
 	doc.titleFromHeading(anyLevel)

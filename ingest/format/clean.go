@@ -55,7 +55,7 @@ func Clean(s string) string {
 
 // invisible reports whether a character shows nothing: format
 // characters (zero width, bidirectional, tags), variation selectors, fillers,
-// and code points that are no characters.
+// and code points that are not characters.
 func invisible(r rune) bool {
 	switch {
 	case unicode.Is(unicode.Cc, r):

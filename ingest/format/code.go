@@ -136,7 +136,7 @@ func (w *codeWriter) declared(i int) (name string, isType bool) {
 	return strings.Trim(name, `"'`), w.language.nested || typeLine.MatchString(line)
 }
 
-// notNames are words before a bracket that are no function's name.
+// notNames are words before a bracket that are not the name of a function.
 var notNames = set(`
 	if else for foreach while switch return catch do sizeof throw new delete using lock when elseif await yield
 	typeof assert defined super this synchronized try`)

@@ -55,7 +55,7 @@ func declaredCharset(data []byte) string {
 // htmlFragment adds a piece of HTML in another format.
 func htmlFragment(b *builder, fragment string) { (&htmlWalker{b: b}).fragment(fragment) }
 
-// htmlText adds a piece of HTML, whose headings are no sections.
+// htmlText adds a piece of HTML, whose headings are not sections.
 func htmlText(b *builder, fragment string) { (&htmlWalker{b: b, flat: true}).fragment(fragment) }
 
 func (w *htmlWalker) fragment(fragment string) {

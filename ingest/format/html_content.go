@@ -22,7 +22,7 @@ var unseen = map[atom.Atom]bool{
 	atom.Del: true, // its replacement is visible
 }
 
-// boilerplate elements are no content, by their name or role.
+// boilerplate elements are not content, by their name or role.
 var boilerplate = map[atom.Atom]bool{atom.Nav: true, atom.Aside: true, atom.Footer: true, atom.Menu: true}
 
 var boilerplateRole = map[string]bool{
@@ -45,7 +45,7 @@ func isUnseen(n *html.Node) bool {
 	return n.Type == html.CommentNode || n.Type == html.ElementNode && (unseen[n.DataAtom] || n.Data == "svg")
 }
 
-// isBoilerplate reports whether an element is no content by its name or role.
+// isBoilerplate reports whether an element is not content by its name or role.
 func isBoilerplate(n *html.Node) bool {
 	return boilerplate[n.DataAtom] || boilerplateRole[attr(n, "role")]
 }

@@ -13,7 +13,7 @@ type lightMarkup struct {
 	heading *regexp.Regexp // its level, and its text
 	about   *regexp.Regexp // key and value of metadata
 	code    *regexp.Regexp // begins and ends a block of code
-	dropped *regexp.Regexp // what is no text
+	dropped *regexp.Regexp // what is not text
 	plain   *regexp.Regexp // markup around words, which are its group
 	rule    *regexp.Regexp // in a table
 	isMD    bool           // its lists, tables and emphasis are those of Markdown

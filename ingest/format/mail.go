@@ -25,7 +25,7 @@ func Outlook(doc *Document, data []byte) error {
 
 func mailOf(doc *Document, m *mail.Message) error {
 	if m.From == "" && m.Subject == "" && m.Date == "" && m.To == "" && len(m.Files) == 0 {
-		return fmt.Errorf("it is no message: there is no sender, subject or date in it")
+		return fmt.Errorf("it is not a message: there is no sender, subject or date in it")
 	}
 	doc.setMeta("author", m.From)
 	doc.setMeta("date", mailDate(m))

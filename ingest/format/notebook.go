@@ -44,7 +44,7 @@ func (m *manyLines) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		return json.Unmarshal(data, (*string)(m))
 	}
-	return nil // it is no text
+	return nil // it is not text
 }
 
 // Notebook reads a Jupyter notebook: Markdown, code, and the beginning of its

@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 			"subject: a\nhtml false: \"für\"\n"},
 		{"no header", "\nJust text.\n", "html false: \"Just text.\\n\"\n"},
 		{"no body", "Subject: a\n", "subject: a\n"},
-		{"a line that is no field", "Subject: a\nno field here\nmore", "subject: a\nhtml false: \"no field here\\nmore\"\n"},
+		{"a line that is not a field", "Subject: a\nno field here\nmore", "subject: a\nhtml false: \"no field here\\nmore\"\n"},
 		{"the line of a mailbox", "From a@b Mon Jun 01 10:00:00 2009\nSubject: a\n\nx", "subject: a\nhtml false: \"x\"\n"},
 		{"quoted-printable",
 			"Subject: a\nContent-Transfer-Encoding: quoted-printable\nContent-Type: text/plain; charset=utf-8\n\nF=C3=A4h=\nre =ZZ =3\n",

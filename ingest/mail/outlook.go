@@ -36,7 +36,7 @@ const (
 func Outlook(data []byte) (*Message, error) {
 	root, err := compound.Open(data)
 	if err == nil && !root.Has("__properties_version1.0") {
-		err = errors.New("it is no message: it has no properties")
+		err = errors.New("it is not a message: it has no properties")
 	}
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The first row of a form is no row of names: each row is a label and its value.
+// The first row of a form is not a row of names: each row is a label and its value.
 func TestLabels(t *testing.T) {
 	for _, tt := range []struct {
 		names int

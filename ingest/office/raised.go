@@ -7,7 +7,7 @@ import "strings"
 // ordinal 1st.
 func Raised(text string) (raised string, ok bool) {
 	text = strings.TrimSpace(text)
-	const most = 20 // bytes; longer text is no mark
+	const most = 20 // bytes; longer text is not a mark
 	if text == "" || len(text) > most {
 		return "", false
 	}

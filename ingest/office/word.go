@@ -187,7 +187,7 @@ func field(x *xmlReader, e element) string {
 			if box != "" {
 				box = checkbox(isOn(value))
 			}
-			chosen, _ = strconv.Atoi(value) // a truth value is no place in a list
+			chosen, _ = strconv.Atoi(value) // a truth value is not a place in a list
 		case "listEntry", "Dropdown_ListEntry":
 			list = append(list, value)
 		}

@@ -45,7 +45,7 @@ const maxAddress = 2048
 func parse(address string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil {
-		return nil, errors.New("it is no address: write it as https://example.org/docs/")
+		return nil, errors.New("it is not an address: write it as https://example.org/docs/")
 	}
 	return normalize(u)
 }

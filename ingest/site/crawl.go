@@ -197,7 +197,7 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 		return first, err
 	}
 	if whole {
-		c.depth = 1 // the pages that the list of twins names are no part of a sitemap
+		c.depth = 1 // the pages that the list of twins names are not part of a sitemap
 	}
 	if err := c.readSitemaps(ctx, sitemaps); err != nil || whole {
 		return first, err

@@ -97,7 +97,7 @@ func (f *Fetcher) check(u *url.URL) error {
 }
 
 func notPublicError(address string, a netip.Addr) error {
-	return &RefusedError{address, fmt.Sprintf("%s is no public address: use --fetch-private to allow it", a)}
+	return &RefusedError{address, fmt.Sprintf("%s is not a public address: use --fetch-private to allow it", a)}
 }
 
 // dial connects to a host, at the addresses that were checked.
@@ -229,7 +229,7 @@ func (f *Fetcher) try(ctx context.Context, r request) (*response, error) {
 	return reply, nil
 }
 
-// maxRedirects is how many redirects are followed one after the other.
+// maxRedirects is the number of consecutive redirects that are followed.
 const maxRedirects = 10
 
 // follow is get that follows redirects.

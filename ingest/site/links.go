@@ -58,7 +58,7 @@ func (f *found) add(base *url.URL, ref string) {
 	f.Links = append(f.Links, link{u})
 }
 
-// notPages are endings of addresses that are no documents.
+// notPages are endings of addresses that are not documents.
 var notPages = func() map[string]bool {
 	endings := make(map[string]bool)
 	for e := range strings.FieldsSeq(`.png .jpg .jpeg .gif .svg .webp .avif .ico .bmp .tif .tiff .css .js .mjs .map .json .xml .rss .atom

@@ -51,7 +51,7 @@ type index struct {
 // ingest.Syncer reads. A crawl updates it.
 //
 // A page whose last request failed is a file that cannot be read, so that its
-// stored version is kept. One that is gone is no file.
+// stored version is kept. One that is gone is not a file.
 type Site struct {
 	Fetcher *Fetcher
 	Limits  Limits

@@ -81,8 +81,8 @@ func (m *Model) features(text string, row func(uint32), hashed func(hash uint64,
 		for end < len(text) && text[end] >= utf8.RuneSelf {
 			end++
 		}
-		// No decomposition reaches over an ASCII byte but the order of
-		// combining marks, which are dropped.
+		// Nothing is decomposed across an ASCII byte except combining marks,
+		// which are dropped.
 		var it norm.Iter
 		it.InitString(norm.NFKD, text[at:end])
 		for !it.Done() {

@@ -81,7 +81,7 @@ type Index struct {
 }
 
 // Open opens the index in a directory, which is created if possible. An index that
-// is damaged or cannot be read is no error here but in the methods, until
+// is damaged or cannot be read is not an error here but in the methods, until
 // [Index.Reset].
 func Open(dir string, o Options) *Index {
 	if o.Flush <= 0 {

@@ -289,13 +289,11 @@ func openSegment(dir, name string, size int64, sum uint32) (s *segment, err erro
 	return s, nil
 }
 
-// guard calls f, which reads segments, and returns as an error wrapping
-// [retrieve.ErrIndexDamaged] what f panics with because they are damaged: a
-// *damage, an index that is out of range, or a fault in mapped memory (the file
-// was cut, or the disk cannot be read).
+// guard calls f, which reads segments, and turns a panic caused by damage into an
+// error that wraps [retrieve.ErrIndexDamaged]: a *damage, an index out of range, or a
+// fault in mapped memory (the file was truncated, or the disk cannot be read).
 //
-// f must read mapped memory in its own goroutine: a fault in another one ends the
-// process.
+// f must read mapped memory in this goroutine: a fault in another ends the process.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

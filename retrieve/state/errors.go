@@ -65,7 +65,7 @@ func (s *Store) explainRow(err error) error {
 }
 
 // isDamage reports whether an error means that stored data is lost or changed.
-// Failures of the disk, missing rights or other processes are no damage.
+// Failures of the disk, missing rights or other processes are not damage.
 func isDamage(err error) bool { return errors.Is(err, errRow) || errors.Is(err, ErrDamaged) }
 
 // reportAfter is how long the database is unreachable before that is reported.

@@ -47,7 +47,7 @@ func (t *tx) layOutOriginals() {
 }
 
 // Hold waits until no other process holds the id, and holds it until release is called.
-// The context that it returns ends only if the hold is lost.
+// The returned context ends early only if the hold is lost.
 func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, release func(), err error) {
 	job, worker, ledger := "upload "+id, retrieve.NewWorker(), o.s.Ledger()
 	for {
@@ -76,7 +76,7 @@ func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, rel
 	}, nil
 }
 
-// Put stores a received file, durably and whole. The one with its id remains until Settle.
+// Put stores a received file durably. An earlier file with the same id remains until Settle.
 func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) error {
 	root, _, _ := strings.Cut(id, "/")
 	return within(ctx, o.s.update, func(t *tx) {

@@ -308,7 +308,7 @@ func (s *Store) connect() (err error) {
 	}
 	s.write = sql.OpenDB(fileConnector{s, writing})
 	s.write.SetMaxOpenConns(1)
-	// A connection that may write turns the log on; one that reads cannot.
+	// Only a connection that may write can turn the write-ahead log on.
 	err = s.retry(context.Background(), s.wait, func() error { return s.explain(s.write.Ping()) })
 	if errors.Is(err, syscall.ENOSPC) {
 		// There is no room for the file that processes share. A library that was closed can be read.

@@ -45,7 +45,7 @@ func newClient(at Address) *client {
 	return &client{at: at, http: &http.Client{Transport: transport, Timeout: callTime}}
 }
 
-// A replyError is a reply of Weaviate that is no success.
+// A replyError is a reply of Weaviate that is not a success.
 type replyError struct {
 	status int
 	text   string

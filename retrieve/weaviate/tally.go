@@ -44,7 +44,7 @@ func (t *tally) due() bool {
 // tallyID is the id of the object with the tally.
 var tallyID = idOf(retrieve.Hit{Ordinal: 1})
 
-// ownObjects is how many objects are no chunks: the watermark and the tally.
+// ownObjects is how many objects are not chunks: the watermark and the tally.
 const ownObjects = 2
 
 func hashOf(token string) uint32 {

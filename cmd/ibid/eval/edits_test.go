@@ -95,7 +95,7 @@ func leaveOut(p place) string {
 }
 
 // namesIn returns the names in a sentence that are after other words, with a space
-// before each. A word that its passage has without a capital too is no name.
+// before each. A word that its passage has without a capital too is not a name.
 func namesIn(sentence, passage string) (names []string) {
 	for _, m := range someName.FindAllStringSubmatch(sentence, -1) {
 		common := func(w string) bool {

@@ -9,7 +9,7 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
-// log2 of 3, 5 and 6 to ten places, so that the sums below are no copy of the code.
+// log2 of 3, 5 and 6 to ten places, so that the sums below are not a copy of the code.
 const (
 	log3 = 1.5849625007
 	log5 = 2.3219280949

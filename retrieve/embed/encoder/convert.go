@@ -37,12 +37,12 @@ func readCheckpoint(from io.ReaderAt, size int64) (*checkpoint, error) {
 	}
 	length := binary.LittleEndian.Uint64(start[:])
 	if length > 1<<20 || int64(length)+8 > size {
-		return nil, fmt.Errorf("the weights are no safetensors file: its header would have %d bytes", length)
+		return nil, fmt.Errorf("the weights are not a safetensors file: its header would have %d bytes", length)
 	}
 	c := &checkpoint{from: from, data: 8 + int64(length), size: size}
 	var raw map[string]json.RawMessage
 	if err := json.NewDecoder(io.NewSectionReader(from, 8, int64(length))).Decode(&raw); err != nil {
-		return nil, fmt.Errorf("the weights are no safetensors file: %w", err)
+		return nil, fmt.Errorf("the weights are not a safetensors file: %w", err)
 	}
 	delete(raw, "__metadata__")
 	c.tensors = make(map[string]tensor, len(raw))

@@ -122,8 +122,8 @@ func (n *layerNorm) sections(width int) []section {
 
 func padded(n int) int { return (n + align - 1) / align * align }
 
-// ErrFile is what [Open] reports of a file that is no whole model.
-var ErrFile = errors.New("this is no whole model file: run 'ibid setup' again")
+// ErrFile is what [Open] reports of a file that is not a whole model.
+var ErrFile = errors.New("this is not a whole model file: run 'ibid setup' again")
 
 // parse checks the data of a file and makes a model that uses its memory.
 func parse(data []byte) (*Model, error) {

@@ -36,8 +36,8 @@ const (
 	onnxInt8  = 3
 )
 
-// errONNX is the error of a file that is no ONNX model.
-var errONNX = errors.New("the weights are no ONNX model")
+// errONNX is the error of a file that is not an ONNX model.
+var errONNX = errors.New("the weights are not an ONNX model")
 
 func readONNX(from io.ReaderAt, size int64) (*onnxModel, error) {
 	data := make([]byte, size)

@@ -49,7 +49,7 @@ func readPacked(from io.ReaderAt, size int64) (*packed, error) {
 	p := &packed{from: from, tensors: make(map[string]packedTensor)}
 	in := io.NewSectionReader(from, 0, size)
 	wrong := func(what string, err error) (*packed, error) {
-		return nil, fmt.Errorf("the weights are no packed model: %s: %w", what, errors.Join(err, io.ErrUnexpectedEOF))
+		return nil, fmt.Errorf("the weights are not a packed model: %s: %w", what, errors.Join(err, io.ErrUnexpectedEOF))
 	}
 	h := &p.head
 	if err := binary.Read(in, binary.LittleEndian, h); err != nil || h.Magic != [4]byte{'E', '5', 'S', '1'} || h.Version != 1 ||

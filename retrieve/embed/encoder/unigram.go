@@ -22,7 +22,7 @@ type unigram struct {
 // space is the mark for a space.
 const space = "▁"
 
-// specialPieces are no pieces of a text: their score is never.
+// specialPieces are not pieces of a text: their score is never.
 var specialPieces = []string{"<s>", "</s>", "<unk>", "<pad>"}
 
 var never = float32(math.Inf(-1))

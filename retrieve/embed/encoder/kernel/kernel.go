@@ -258,7 +258,7 @@ func largest(x []float32) (most float32) {
 }
 
 // scaleOf returns the scale of numbers up to most, and its inverse: both 0 if there
-// is no finite one.
+// is not a finite one.
 func scaleOf(most float32) (scale, inverse float32) {
 	scale, inverse = most/steps, steps/most
 	if !(most > 0) || math.IsInf(float64(inverse), 0) || math.IsInf(float64(most), 0) {
