@@ -67,7 +67,7 @@ const minFence = 3
 
 // openFence begins a fenced block.
 func (s *Scanner) openFence(at int, sign byte) {
-	s.give()
+	s.emitText()
 	s.i, s.state, s.fence, s.opening, s.line = at, stateFence, sign, false, -1
 }
 
@@ -138,12 +138,12 @@ func (s *Scanner) mathematics() bool {
 	case v == undecided:
 		return false
 	case v == yes:
-		s.give()
+		s.emitText()
 		if line := bytes.LastIndexByte(s.b[s.i:c.at], '\n'); line >= 0 {
 			s.beginLine(s.i + line + 1)
 		}
 		s.i = c.at
-		s.give()
+		s.emitText()
 	case d.close == "$$":
 		s.i += 2
 	default: // a marker may follow a backslash

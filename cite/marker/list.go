@@ -50,7 +50,7 @@ func (s *Scanner) ownList() bool {
 	o := &s.list
 	if !o.on {
 		*o = ownList{on: true, inLine: s.state != stateLine, noDefine: s.definition}
-		s.give()
+		s.emitText()
 	}
 	for {
 		rest := s.b[s.i+o.line:]
@@ -117,7 +117,7 @@ func (s *Scanner) passList() {
 	last = last[bytes.LastIndexByte(last, '\n')+1:]
 	c := cursor{b: last, left: maxLine, final: true}
 	s.i += o.end
-	s.give()
+	s.emitText()
 	s.beginLine(s.i - len(last))
 	s.definition = c.definition()
 	o.line -= o.end

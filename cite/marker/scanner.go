@@ -116,23 +116,23 @@ func (s *Scanner) scan(take func(Token)) {
 	}
 	for (s.i < len(s.b) || s.final && s.state == stateSpan) && s.step() {
 	}
-	s.give()
+	s.emitText()
 	s.b, s.take = whole, nil
 }
 
-// give gives the decided text that take has not received.
-func (s *Scanner) give() {
+// emitText passes on the decided text that take has not received.
+func (s *Scanner) emitText() {
 	if s.from < s.i {
 		s.take(Token{Text: s.b[s.from:s.i]})
 		s.from = s.i
 	}
 }
 
-// giveOpen gives what is the same as code and as text: what comes after an opening
+// emitOpen passes on what is the same as code and as text: what comes after an opening
 // run up to the first sign that may begin something else, without the white space
 // before that.
-func (s *Scanner) giveOpen() {
-	s.give()
+func (s *Scanner) emitOpen() {
+	s.emitText()
 	at := max(s.from, s.i+s.ticks)
 	for at < len(s.b) && !s.opensWide(at) && (!signs[s.b[at]] || s.b[at] >= utf8.RuneSelf) {
 		at++
@@ -161,7 +161,7 @@ func (s *Scanner) step() bool {
 			s.ticks++
 		}
 		if s.i+s.ticks == len(s.b) && !s.final {
-			s.giveOpen()
+			s.emitOpen()
 			return false
 		}
 		s.state = stateSpan
@@ -172,10 +172,10 @@ func (s *Scanner) step() bool {
 		after, kind := s.span(s.b[s.i+s.ticks:], s.final)
 		switch kind {
 		case spanUndecided:
-			s.giveOpen()
+			s.emitOpen()
 			return false
 		case spanCode:
-			s.give()
+			s.emitText()
 			s.giveCode(s.ticks+after, true)
 			s.state = stateText
 		case spanText:
@@ -241,7 +241,7 @@ func (s *Scanner) special() bool {
 	case undecided:
 		return false
 	case yes:
-		s.give()
+		s.emitText()
 		s.cited = s.cited || s.profile == Default && slices.ContainsFunc(s.marker.ids, func(id int) bool {
 			return s.Excluded == nil || !s.Excluded(id)
 		})
@@ -274,7 +274,7 @@ func (s *Scanner) boundary() (after int, v verdict) {
 // passBoundary passes a [cite_start] of n bytes, and closes the gap that it leaves in
 // the text before it.
 func (s *Scanner) passBoundary(n int) {
-	s.give()
+	s.emitText()
 	s.take(Token{Text: s.b[s.i : s.i+n], Boundary: true})
 	before := s.before(s.i)
 	s.cut = s.cut || len(before) < s.i-s.begin

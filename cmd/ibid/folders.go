@@ -210,7 +210,7 @@ func (p *syncProgress) indexing() (done, total int, ready bool) {
 	return done, total, p.ready
 }
 
-func (p *syncProgress) troubles() (all []ingest.Change) {
+func (p *syncProgress) listFailures() (all []ingest.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(p.folders)) {
@@ -225,8 +225,8 @@ func (p *syncProgress) set(path string, f folderProgress) {
 	p.folders[path] = f
 }
 
-// mended forgets the trouble with a file of a folder, and with those in it.
-func (p *syncProgress) mended(path, document string) {
+// clearFailures forgets the failures of a file of a folder, and of the files in it.
+func (p *syncProgress) clearFailures(path, document string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.folders[path]

@@ -358,7 +358,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		JudgeCalls:    cmp.Or(c.GateCalls, -1),
 		JudgeTokens:   cmp.Or(c.GateTokens, -1),
 		JudgeTime:     cmp.Or(c.GateTime, -1),
-		Style:         c.wishes(),
+		Style:         c.styleRules(),
 		Translations:  &answer.Translations{},
 	}
 	if c.Prompts != "" {

@@ -258,7 +258,7 @@ func (srv *server) handler() (http.Handler, error) {
 	}
 	if srv.uploads != nil {
 		o.UploadFolders, o.UploadCollection, o.Sample, o.Sites = srv, srv.uploads.Root.Collection, data.Library(), srv
-		o.Troubles = func() []ingest.Change { return append(srv.progress.troubles(), srv.shelves.failures()...) }
+		o.Troubles = func() []ingest.Change { return append(srv.progress.listFailures(), srv.shelves.failures()...) }
 	}
 	handler, err := web.New(o)
 	if err != nil {

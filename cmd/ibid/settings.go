@@ -110,8 +110,8 @@ func (s surroundings) chooseFrom(ctx context.Context, store *state.Store, data s
 	return m, e, err
 }
 
-// wishes returns how answers should sound, for the model.
-func (c modelConfig) wishes() string {
+// styleRules returns instructions to the model on the form of its answers.
+func (c modelConfig) styleRules() string {
 	wishes := map[string]string{
 		"brief":    "Be brief: one to three sentences.",
 		"detailed": "Be detailed: give all conditions, numbers and exceptions that the evidence has.",

@@ -263,7 +263,7 @@ func (r readFolder) Reread(ctx context.Context, name string, meta map[string]str
 	if err == nil && (c.Action == ingest.Skipped || c.Action == ingest.Failed) {
 		err = &ingest.UnreadableError{Reason: c.Reason}
 	} else if err == nil {
-		r.srv.progress.mended(r.root.Path, c.Document)
+		r.srv.progress.clearFailures(r.root.Path, c.Document)
 	}
 	return c, err
 }
