@@ -53,7 +53,8 @@ func checkEscapePieces(t rapid.TB, text string) {
 }
 
 // dangerous are the parts of hostile texts, whole and cut.
-var dangerous = strings.Split("https://|http:|//|/|\\|ht|tp|s|:|www.|ww|w|.|evil.com|evil|javascript:|data:|@|a@b.c|[|]|(|)|](|![|!|[a]:|]:|[1]|[2](id=2)|"+
+var dangerous = strings.Split("https://|http:|//|/|\\|ht|tp|s|:|www.|ww|w|.|evil.com|evil|javascript:|data:|@|a@b.c|[|]|"+
+	"(|)|](|![|!|[a]:|]:|[1]|[2](id=2)|"+
 	"[9](id=9)|【1】|<|>|<img src=x>|</|<!--|b|&|#|&lt;|gt;|`|``|```|~~~|\n|\n\n|\n    |\n  ```\n|\n```\n|\n> |\n- |\n|-|-|\n|\n"+
 	"1. | |  |\t|> |_|*|\"|'|word|"+
 	"Größe|図書|§|\u200b|\u202e|\x1b[31m|\r|\x00|❤|\xe3|\x80|\xff", "|")

@@ -142,7 +142,7 @@ type modelConfig struct {
 	NoSelfTest    bool          `help:"Trust the model without first testing it on a few questions." group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
 	BudgetTokens  int           `help:"${budget_help}" default:"8000" placeholder:"N" group:"Model"`
-	StepTokens    int           `help:"Tokens of evidence per step; 0: as many as fit the context window." default:"0" placeholder:"N" group:"Model"`
+	StepTokens    int           `help:"Tokens of evidence per step; 0: as many as fit." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
 
 	AnswerLanguage string `help:"Language of the model's answers, such as German; default: the question's." placeholder:"NAME" group:"Model"`
@@ -207,7 +207,7 @@ type authConfig struct {
 	Auth       string   `help:"${auth_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
 	Rate       int      `help:"Questions and searches per minute for each key, or each address." default:"600" placeholder:"N" group:"Server"`
-	UserRate   int      `help:"Questions and searches per minute for each user of a key or address." default:"60" placeholder:"N" group:"Server"`
+	UserRate   int      `help:"The same for each user of a key or address." default:"60" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`
 
 	AuthHeader       string   `help:"${auth_header_help}" placeholder:"NAME" group:"Server"`

@@ -52,8 +52,8 @@ func configuration(root *kong.Node) string {
 		"names, and the flags without one (—), are listed. The flag wins. " +
 		"Defaults follow a `=`. There is no configuration file. Separate the values of a list with commas. The variable of a switch is `true` " +
 		"or `false`; a switch that is on by default has a `--no-` form.\n\n" +
-		"The key of a model's endpoint is not a flag, because other users of a machine can read command lines: it is in `OPENAI_API_KEY`, or in " +
-		"the file of `--api-key-file`.\n\n" +
+		"The key of a model's endpoint is not a flag, because other users of a machine can read command lines: it is in `OPENAI_API_KEY`, " +
+		"or in the file of `--api-key-file`.\n\n" +
 		"## Commands\n\n| command | what it does |\n|---|---|\n" + commands)
 	type list struct{ group, commands string }
 	var lists []list

@@ -245,7 +245,7 @@ func (srv *server) handler() (http.Handler, error) {
 		Asker: srv, Summarizer: srv, Searcher: srv.search, Library: srv.lib.Index, Logger: srv.logger,
 		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
 		Upstream: upstream{srv}, Relay: srv.Relay, NoLinks: !srv.Links,
-		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
+		Indexing: srv.progress.indexing, Troubles: srv.progress.listFailures, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, UserRate: srv.UserRate, TrustProxies: proxies, SignIn: signIn,
 		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: srv.citing(),
 		Model: srv.writer, SelfTest: srv.selfTest,
