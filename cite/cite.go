@@ -40,14 +40,17 @@ type Placed struct {
 	End    int `json:"end"`
 }
 
-// Revised is the next piece of a revision, with the numbers that it has as the answer. They may be
-// shown when it is whole: if it is cut, the draft before it is the answer, with numbers of its own.
+// Revised is the next piece of a revision, with the numbers that it has as the answer. If it
+// is cut, the draft before it is the answer: its numbers are those of the draft's first citations.
 type Revised struct {
 	answer.Revision
 	// Places are where its text has numbers, in bytes of the whole revision.
 	Places []Placed `json:"places"`
 	// Cited are the sources of the new ones.
 	Cited []Cited `json:"cited"`
+	// Settled are the new ones that the draft gives to no other source, nor to this source
+	// another: they may be shown at once. The others may be shown when the revision is whole.
+	Settled []int `json:"settled"`
 }
 
 // Quoted links one citation to the words it rests on. It comes once per citation,

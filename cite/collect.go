@@ -138,6 +138,7 @@ func (f *Fold) Add(e answer.Event) {
 			Number: e.Number, Document: e.Document, Title: e.Title, AlsoIn: e.AlsoIn, Link: e.Link, Original: e.Original,
 			Passages: []SourcePassage{},
 		})
+		slices.SortFunc(a.Sources, func(x, y Source) int { return x.Number - y.Number })
 	case Placed:
 		a.Places = append(a.Places, e)
 	case Quoted:

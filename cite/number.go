@@ -70,7 +70,7 @@ type numbering struct {
 	words    bool            // it is plain
 	refs     []sentence.Span // the printed references in it
 	uses     int             // uses of the rewriter that were announced
-	cited    int             // numbers announced
+	cited    map[int]bool    // numbers announced
 	pending  []rewrite.Use   // of sentences that have not ended
 	splitter sentence.Splitter
 	last     proof
@@ -78,6 +78,8 @@ type numbering struct {
 	finished bool
 
 	revision  *revision
+	before    []rewrite.Source // of the last whole draft
+	settled   map[int]int      // numbers of a revision that may be shown before it is whole: a passage of each
 	draft     *rewrite.Rewriter
 	drafted   decoder
 	draftStep int
@@ -92,7 +94,7 @@ func newNumbering(o Options) *numbering {
 	if o.Link == nil {
 		o.Link = func(retrieve.Passage, int, int) string { return "" }
 	}
-	return &numbering{options: o, prover: answer.Prover()}
+	return &numbering{options: o, prover: answer.Prover(), cited: map[int]bool{}, settled: map[int]int{}}
 }
 
 func (n *numbering) event(e answer.Event, yield yielder) bool {
@@ -146,7 +148,7 @@ func (n *numbering) addText(t answer.Text, yield yielder) bool {
 		return false
 	}
 	if n.rewriter == nil {
-		n.rewriter = NewRewriter(n.documents, rewrite.Text)
+		n.rewriter = n.newRewriter()
 	}
 	n.words = t.Plain
 	return n.emit(n.rewriter.Append(nil, n.decoder.decode(t.Text)), false, yield)
@@ -174,11 +176,11 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 		if u.End > u.Start {
 			n.refs = append(n.refs, u.Span)
 		}
-		if u.Number <= n.cited {
+		if n.cited[u.Number] {
 			continue
 		}
-		n.cited = u.Number
-		if !yield(n.citedBy(u), nil) {
+		n.cited[u.Number] = true
+		if !yield(n.citedBy(u.Number, u.ID), nil) {
 			return false
 		}
 	}
@@ -204,9 +206,9 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 	}
 }
 
-func (n *numbering) citedBy(u rewrite.Use) Cited {
-	p := n.passages[u.ID-1]
-	return Cited{Number: u.Number, Document: p.Document, Title: n.documents[u.ID-1].Title, AlsoIn: p.AlsoIn,
+func (n *numbering) citedBy(number, id int) Cited {
+	p := n.passages[id-1]
+	return Cited{Number: number, Document: p.Document, Title: n.documents[id-1].Title, AlsoIn: p.AlsoIn,
 		Link: n.link(p, p.Start, p.End), Original: n.original(p, "")}
 }
 
@@ -215,7 +217,7 @@ type revision struct {
 	decoder  decoder
 	rewriter *rewrite.Rewriter
 	uses     int // that were announced
-	cited    int
+	cited    map[int]bool
 }
 
 // addRevision yields a piece of a revision with the numbers that it has as the answer.
@@ -224,24 +226,50 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 		return false
 	}
 	if n.revision == nil {
-		n.revision = &revision{rewriter: NewRewriter(n.documents, rewrite.Text)}
+		n.revision = &revision{rewriter: n.newRewriter(), cited: map[int]bool{}}
 	}
 	v := n.revision
-	out := Revised{Revision: e, Places: []Placed{}, Cited: []Cited{}}
+	out := Revised{Revision: e, Places: []Placed{}, Cited: []Cited{}, Settled: []int{}}
 	out.Text = string(v.rewriter.Append(nil, v.decoder.decode(e.Text)))
 	for _, u := range v.rewriter.Uses()[v.uses:] {
 		if v.uses++; u.End > u.Start {
 			out.Places = append(out.Places, Placed{Number: u.Number, Start: u.Start, End: u.End})
 		}
-		if u.Number > v.cited {
-			v.cited = u.Number
-			out.Cited = append(out.Cited, n.citedBy(u))
+	}
+	for _, s := range v.rewriter.Sources() {
+		if v.cited[s.Number] {
+			continue
+		}
+		v.cited[s.Number] = true
+		out.Cited = append(out.Cited, n.citedBy(s.Number, s.IDs[0]))
+		if n.settled[s.Number] > 0 || settles(n.before, s) {
+			n.settled[s.Number] = s.IDs[0]
+			out.Settled = append(out.Settled, s.Number)
 		}
 	}
 	if e.Cut {
 		n.revision = nil
 	}
 	return out.Text == "" && len(out.Cited) == 0 && !e.Cut || yield(out, nil)
+}
+
+// settles reports whether a source of a revision has its number even if the revision is
+// cut, and the draft before it is the answer: it has the same one there, or is not cited
+// there, and the number is no other's.
+func settles(draft []rewrite.Source, s rewrite.Source) bool {
+	i := slices.IndexFunc(draft, func(d rewrite.Source) bool {
+		return d.Source == s.Source && (s.Source != "" || d.IDs[0] == s.IDs[0])
+	})
+	return i+1 == s.Number || i < 0 && s.Number > len(draft)
+}
+
+// newRewriter returns one for what may be the answer. Numbers that were shown stay.
+func (n *numbering) newRewriter() *rewrite.Rewriter {
+	r := NewRewriter(n.documents, rewrite.Text)
+	for number, id := range n.settled {
+		r.Reserve(id, number)
+	}
+	return r
 }
 
 // addDraft yields a piece of a draft without its labels.
@@ -271,6 +299,9 @@ func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
 		if !slices.Contains(d.Labels, u.ID) {
 			d.Labels = append(d.Labels, u.ID)
 		}
+	}
+	if final {
+		n.before = n.draft.Sources()
 	}
 	n.draft = nil
 	return !final && d.Text == "" || yield(d, nil)

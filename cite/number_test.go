@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -93,7 +94,7 @@ func transcript(t *testing.T, events iter.Seq2[answer.Event, error]) string {
 			for _, c := range e.Cited {
 				fmt.Fprintf(&b, " %d %s", c.Number, c.Document)
 			}
-			fmt.Fprintf(&b, " cut=%t\n", e.Cut)
+			fmt.Fprintf(&b, " settled=%v cut=%t\n", e.Settled, e.Cut)
 		case answer.Draft:
 			fmt.Fprintf(&b, "draft %d %q %v %v\n", e.Step, e.Text, e.Labels, e.Final)
 		default:
@@ -217,7 +218,8 @@ usage
 	}
 }
 
-// A revision has the numbers of the answer that it becomes; one that is cut has no part in those of the draft.
+// A revision has the numbers of the answer that it becomes. Those that the answer also
+// has if the revision is cut are settled.
 func TestNumberRevisions(t *testing.T) {
 	got := transcript(t, cite.Number(stream(
 		answer.Kept{Passages: evidence},
@@ -230,19 +232,111 @@ func TestNumberRevisions(t *testing.T) {
 		answer.Usage{},
 	), cite.Options{}))
 	want := `draft 1 "Closed." [1] true
-revision 2 "Half [1] a" [{1 5 8}] 1 lib/hours.md cut=false
-revision 2 "" [] cut=true
-revision 3 "Open" [] cut=false
-revision 3 " [1], and [2]." [{1 5 8} {2 14 17}] 1 lib/fees.pdf 2 lib/hours.md cut=false
-cited 1 lib/fees.pdf 
-cited 2 lib/hours.md 
-text "Open [1], and [2]. "
-quoted 1 [0:18] lib/fees.pdf#1 100:129 "A lost card costs five euros." weak
-quoted 2 [0:18] lib/hours.md#2 100:142 "On Sundays the reading room opens at noon." supported
+revision 2 "Half [1] a" [{1 5 8}] 1 lib/hours.md settled=[1] cut=false
+revision 2 "" [] settled=[] cut=true
+revision 3 "Open" [] settled=[] cut=false
+revision 3 " [2], and [1]." [{2 5 8} {1 14 17}] 1 lib/hours.md 2 lib/fees.pdf settled=[1 2] cut=false
+cited 2 lib/fees.pdf 
+cited 1 lib/hours.md 
+text "Open [2], and [1]. "
+quoted 2 [0:18] lib/fees.pdf#1 100:129 "A lost card costs five euros." weak
+quoted 1 [0:18] lib/hours.md#2 100:142 "On Sundays the reading room opens at noon." supported
 usage
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSettled(t *testing.T) {
+	kept := answer.Kept{}
+	for n := range 4 {
+		kept.Passages = append(kept.Passages, passage(fmt.Sprint(n+1), 1, 0, "The library is closed."))
+	}
+	for _, tt := range []struct {
+		name, draft, revision string
+		settled               []int
+	}{
+		{"kept and continued", "A [3]. B [2].", "A [3]. B [2]. C [1]. D [4].", []int{1, 2, 3, 4}},
+		{"in another order", "A [3]. B [2].", "B [2]. A [3]. C [1].", []int{3}},
+		{"one is inserted first", "A [3]. B [2].", "C [1]. A [3]. B [2].", nil},
+		{"one is inserted later", "A [3]. B [2].", "A [3]. C [1]. B [2]. D [4].", []int{1, 4}},
+		{"no citations in the draft", "A. B.", "B [2]. A [3].", []int{1, 2}},
+	} {
+		var settled []int
+		for e, err := range cite.Number(stream(kept, answer.Draft{Step: 1, Text: tt.draft, Final: true},
+			answer.Revision{Step: 2, Text: tt.revision + " "}), cite.Options{}) {
+			must(t, err)
+			if e, ok := e.(cite.Revised); ok {
+				settled = append(settled, e.Settled...)
+			}
+		}
+		if !slices.Equal(settled, tt.settled) {
+			t.Errorf("%s: settled %v, want %v", tt.name, settled, tt.settled)
+		}
+	}
+}
+
+// TestSettledStay shows parts of revisions, which are cut or not, and proves an answer that
+// may lack sentences of the draft: a source never has another number than was shown.
+func TestSettledStay(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	kept := answer.Kept{}
+	for n := range 6 {
+		kept.Passages = append(kept.Passages, passage(fmt.Sprint(n%5), n, 0, "The library is closed."))
+	}
+	written := func() (s []string) {
+		for range rng.IntN(6) {
+			s = append(s, fmt.Sprintf("The library is closed [%d]. ", 1+rng.IntN(6)))
+		}
+		return s
+	}
+	shown := 0
+	for range 20_000 {
+		draft := written()
+		events := []answer.Event{kept, answer.Draft{Step: 1, Text: strings.Join(draft, ""), Final: true}}
+		var revision []string
+		for step := range rng.IntN(3) {
+			if step > 0 {
+				events = append(events, answer.Revision{Step: step + 1, Cut: true})
+			}
+			revision = append(draft[:rng.IntN(len(draft)+1):len(draft)], written()...)
+			for _, s := range revision {
+				events = append(events, answer.Revision{Step: step + 2, Text: s})
+			}
+		}
+		if revision == nil || rng.IntN(2) == 0 {
+			revision = slices.DeleteFunc(draft, func(string) bool { return rng.IntN(4) == 0 })
+			events = append(events, answer.Revision{Step: 3, Cut: true})
+		}
+		events = append(events, answer.Text{Text: strings.Join(revision, "")})
+		numbers, documents := map[string]int{}, map[int]string{}
+		see := func(c cite.Cited) {
+			if n, ok := numbers[c.Document]; ok && n != c.Number {
+				t.Fatalf("%q has the numbers %d and %d in %+v", c.Document, n, c.Number, events)
+			}
+			if d, ok := documents[c.Number]; ok && d != c.Document {
+				t.Fatalf("%d is the number of %q and %q in %+v", c.Number, d, c.Document, events)
+			}
+			numbers[c.Document], documents[c.Number] = c.Number, c.Document
+		}
+		for e, err := range cite.Number(stream(events...), cite.Options{}) {
+			must(t, err)
+			switch e := e.(type) {
+			case cite.Revised:
+				for _, c := range e.Cited {
+					if slices.Contains(e.Settled, c.Number) {
+						see(c)
+						shown++
+					}
+				}
+			case cite.Cited:
+				see(e)
+			}
+		}
+	}
+	if shown < 10_000 {
+		t.Errorf("%d numbers were shown early", shown)
 	}
 }
 

@@ -207,7 +207,7 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 	found, err := find(secret)
 	if found == nil {
 		if wait := g.failed.take(from, MaxTries, now); wait > 0 {
-			return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: try again after the time in Retry-After", MaxTries)
+			return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: wait for as long as Retry-After says", MaxTries)
 		}
 		// It may have been made since the keyring was read.
 		if err := g.keys.refresh(ctx, 0); err != nil {

@@ -90,7 +90,7 @@ func (k *keyring) refresh(ctx context.Context, maxAge time.Duration) error {
 		return nil
 	}
 	return &Problem{Status: http.StatusServiceUnavailable, Code: "keys_unreadable", cause: err,
-		Detail: "the server cannot read its keys: try again, and if that does not help see the server's log"}
+		Detail: "the server cannot read its keys just now; its log says why"}
 }
 
 func (k *keyring) age() time.Duration {

@@ -7,6 +7,7 @@
 package rewrite
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,7 @@ type Use struct {
 }
 
 // A Rewriter turns the markers of one text into numbered citations. Numbers are
-// 1, 2, 3 … by first citation of a source and never change. Everything outside
+// 1, 2, 3 … by first citation of a source, except reserved ones, and never change. Everything outside
 // markers is unchanged, except the spaces before markers that print nothing.
 type Rewriter struct {
 	documents []Document
@@ -60,7 +61,8 @@ type Rewriter struct {
 	take      func(marker.Token) // rewrite
 
 	numbers map[string]int // by source
-	sources []Source
+	sources []Source       // by number
+	given   int            // highest number that was not reserved
 
 	out     []byte // the caller's slice, during a call
 	written int    // length of the rewritten text without out
@@ -105,6 +107,9 @@ func New(documents []Document, s Style, p marker.Profile) *Rewriter {
 	r.take = r.rewrite
 	return r
 }
+
+// Reserve gives the source of a document a number before it is cited.
+func (r *Rewriter) Reserve(id, number int) { r.numbers[keyOf(r.documents[id-1])] = number }
 
 // Append rewrites the next piece of the text, cut anywhere, and appends to dst
 // what is decided by now.
@@ -286,19 +291,29 @@ func (r *Rewriter) openGroup() {
 
 // source returns the source of a document, with the next number if it is new.
 func (r *Rewriter) source(d Document) *Source {
-	key := d.Source
-	if key == "" {
-		key = "\x00" + strconv.Itoa(d.ID)
-	}
+	key := keyOf(d)
 	n, ok := r.numbers[key]
 	if !ok {
-		n = len(r.sources) + 1
-		r.numbers[key] = n
-		r.sources = append(r.sources, Source{Number: n, Source: d.Source, Title: d.Title, Metadata: d.Metadata})
+		taken := slices.Collect(maps.Values(r.numbers))
+		for n = r.given + 1; slices.Contains(taken, n); n++ {
+		}
+		r.numbers[key], r.given = n, n
 	}
-	s := &r.sources[n-1]
+	i, ok := slices.BinarySearchFunc(r.sources, n, func(s Source, n int) int { return s.Number - n })
+	if !ok {
+		r.sources = slices.Insert(r.sources, i, Source{Number: n, Source: d.Source, Title: d.Title, Metadata: d.Metadata})
+	}
+	s := &r.sources[i]
 	if !slices.Contains(s.IDs, d.ID) {
 		s.IDs = append(s.IDs, d.ID)
 	}
 	return s
+}
+
+// keyOf returns what the source of a document has in common with no other.
+func keyOf(d Document) string {
+	if d.Source == "" {
+		return "\x00" + strconv.Itoa(d.ID)
+	}
+	return d.Source
 }

@@ -188,7 +188,7 @@ func (s *Store) classifyPostgres(err error) *failure {
 		f.unavailable = true
 		f.what += ": check that the server runs"
 	case answer.Code == "53100": // disk_full
-		f.what, f.full = s.place+": the disk of the server is full: free space on it and try again", true
+		f.what, f.full = s.place+": the disk of the server is full: free space on it", true
 	case strings.HasPrefix(answer.Code, "53"):
 		f.what += ": the server has run out of memory or another resource"
 	case strings.HasPrefix(answer.Code, "28"):

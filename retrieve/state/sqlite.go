@@ -383,7 +383,7 @@ func (s *Store) classifySQLite(err error) *failure {
 	damaged := func(what string) *failure {
 		return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true})
 	}
-	full := &failure{what: "the disk of " + s.place + " is full: free space on it and try again", full: true}
+	full := &failure{what: "the disk of " + s.place + " is full: free space on it", full: true}
 	switch own.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
 		return full

@@ -80,16 +80,17 @@ export class AnswerView {
   }
 
   // on_revision begins or takes back a revision. Its blocks replace the draft, whose rest is
-  // dimmed. It becomes the text, and its sources get numbers, when it is whole.
-  on_revision({ step, cited, cut }) {
+  // dimmed. It becomes the text when it is whole, and all of its sources have numbers then.
+  on_revision({ step, cited, settled, cut }) {
     if (cut) return this.#unrevise();
     if (this.revising !== step) {
       this.revising = step;
       this.revised.clear();
-      this.blocks.begin(false, true);
+      this.blocks.begin(false, new Set());
       this.#progress(t("Writing the answer…"));
     }
-    for (const source of cited) this.revised.set(source.number, { ...source, number: 0 });
+    for (const number of settled) this.blocks.settled.add(number);
+    for (const source of cited) this.revised.set(source.number, { ...source, number: settled.includes(source.number) ? source.number : 0 });
   }
 
   #unrevise() {
@@ -101,7 +102,7 @@ export class AnswerView {
     if (!this.text) {
       if (!this.revising) this.blocks.begin(false);
       this.revising = 0;
-      this.blocks.provisional = false;
+      this.blocks.settled = null;
       this.board.fold();
       this.#progress(t("Writing the answer…"));
     }
@@ -220,7 +221,7 @@ export class AnswerView {
     const details = warnings.length ? el("details", { class: "details" }, el("summary", {}, t("Details")), ...warnings) : "";
     message = refused || message;
     this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, ...flagged(message), request ? el("code", {}, ` ${request}`) : ""),
-      status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")), details));
+      status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Ask again")), details));
     this.failed = true;
     this.say(message);
     this.end();

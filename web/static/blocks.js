@@ -21,7 +21,7 @@ export class Blocks {
     this.before = []; // its sentences: {text, block, n}
     this.first = null; // the first of the drafts
     this.draft = false; // the text is a draft too
-    this.provisional = false; // its numbers may still change: it shows where they will be
+    this.settled = null; // a set of the only numbers to show, if others may still change: it shows where they will be
     this.growing = false; // its last sentence is drawn, and may not be complete
     this.marked = []; // its sentences in changed
     this.stale = new Set();
@@ -29,14 +29,14 @@ export class Blocks {
   }
 
   // begin starts another version of the text, which replaces the one that is drawn.
-  begin(draft, provisional = false) {
+  begin(draft, settled = null) {
     const size = (html) => html.join("").length;
     if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // not by what broke off early
     this.before = this.earlier.flatMap((html, block) => sentences(parse(html)).map(({ text }, n) => ({ text, block, n })));
     if (this.html.length) this.first ||= this.html;
     this.html = [];
     this.stale.clear();
-    Object.assign(this, { draft, provisional });
+    Object.assign(this, { draft, settled });
     this.draw();
   }
 
@@ -100,7 +100,7 @@ export class Blocks {
       block.classList.toggle("draft", draft);
       for (const cite of content.querySelectorAll(".cite")) {
         if (draft) cite.remove();
-        else if (this.provisional) cite.textContent = "•";
+        else if (this.settled?.has(Number(cite.dataset.number)) === false) cite.textContent = "•";
       }
       graft(block, content);
       for (const cite of block.querySelectorAll(".cite:not([href])")) this.equip(cite);
@@ -115,11 +115,11 @@ export class Blocks {
     const now = [...drawn.values()].flatMap((content) => sentences(content));
     const growing = whole.test(now.at(-1)?.text) ? null : now.pop();
     this.growing = Boolean(growing);
-    let next = passed(this.before.map((s) => s.text), now.map((s) => s.text));
+    let [shared, next] = passed(this.before.map((s) => s.text), now.map((s) => s.text));
     if (growing) {
       // A sentence that is there already stays until the new one differs from it.
       const begun = (s) => s?.text.startsWith(growing.text);
-      const same = this.before.findIndex((s, i) => i >= next && begun(s) && (i === next || growing.text.length > 20));
+      const same = this.before.findIndex((s, i) => i >= shared && begun(s) && (i <= next || growing.text.length > 20));
       this.growing = same < 0;
       if (same >= 0 && this.before[same].text === growing.text) next = same + 1;
       else if (same >= 0) {
@@ -159,17 +159,20 @@ export class Blocks {
 }
 
 // passed returns how many sentences of a draft another text has passed, as far as it is
-// written: up to the last one of the longest list that both have in order. A sentence
-// also counts, for less, as one that shares most of its words.
+// written: up to the last one of the longest list that both have in order, and with those
+// that the sentences after it replace. A sentence also counts, for less, as one that shares
+// most of its words.
 export function passed(before, now) {
   const words = before.map(wordsOf);
-  let best = Array(before.length + 1).fill(0); // by the number of sentences of the draft
+  const best = [Array(before.length + 1).fill(0)]; // by the numbers of sentences of the text, and of the draft
   for (const text of now) {
-    const mine = wordsOf(text), above = best;
-    best = [0];
-    before.forEach((other, i) => best.push(Math.max(above[i + 1], best[i], above[i] + (other === text ? 1 : likeness(words[i], mine)))));
+    const mine = wordsOf(text), above = best.at(-1), row = [0];
+    before.forEach((other, i) => row.push(Math.max(above[i + 1], row[i], above[i] + (other === text ? 1 : likeness(words[i], mine)))));
+    best.push(row);
   }
-  return best.indexOf(best.at(-1));
+  const most = best.at(-1).at(-1), shared = best.at(-1).indexOf(most);
+  const after = now.length - best.findIndex((row) => row[shared] === most);
+  return [shared, Math.min(shared + after, before.length)];
 }
 
 // whole is the end of a sentence.

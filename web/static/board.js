@@ -51,9 +51,10 @@ export class Board {
   // cite adds a source with its number.
   cite(cited) {
     this.title.textContent = t("Sources");
-    this.sources.append(el("li", { value: cited.number, "data-number": cited.number },
+    const after = [...this.sources.children].find((e) => e.value > cited.number);
+    this.sources.insertBefore(el("li", { value: cited.number, "data-number": cited.number },
       this.opener("source-title", { ...cited, start: 0, end: 0 }, cited.title || cited.document),
-      el("span", { class: "path" }, documentName(cited.document)), el("ul", { class: "quotes" })));
+      el("span", { class: "path" }, documentName(cited.document)), el("ul", { class: "quotes" })), after || null);
   }
 
   // quote moves a passage up to its source, with the quoted words marked in it. Those that

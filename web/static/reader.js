@@ -40,7 +40,7 @@ export class Reader {
       if (signal.aborted) return;
       this.body.replaceChildren(
         el("p", { class: "note trouble" }, err.message), cited(this.at.quote) || "",
-        el("button", { type: "button", class: "plain", onclick: () => this.load(url) }, t("Try again")),
+        el("button", { type: "button", class: "plain", onclick: () => this.load(url) }, t("Open again")),
       );
     }
   }
