@@ -84,38 +84,54 @@ func (c *Clustered) serving(ctx context.Context) (x *weaviate.Index, building *r
 			return nil, nil, ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
-		if _, _, err = c.Index.Revision(ctx); err != nil { // which looks at it again
-			return nil, nil, err
-		}
 	}
 }
 
 // built returns the index that is searched now. Building says that it is an earlier one.
 func (c *Clustered) built(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
-	_, err = c.Index.Stats(ctx, nil)
-	if !errors.As(err, &building) {
+	if _, err = c.Index.Stats(ctx, nil); !errors.As(err, &building) {
 		return c.Index, nil, err
 	}
 	// After 'ibid reembed' it will never be built.
 	if stored, err := c.state.Space(ctx); err != nil || stored != "" && stored != c.space {
 		return nil, nil, cmp.Or(err, error(&retrieve.SpaceError{Stored: stored, Wanted: c.space}))
 	}
-	for _, x := range c.earlier {
-		if stats, err := x.Stats(ctx, nil); err == nil && stats.Chunks > 0 {
-			building.Earlier = true
-			return x, building, nil
+	for _, earlier := range c.earlier {
+		if stats, err := earlier.Stats(ctx, nil); err == nil && stats.Chunks > 0 {
+			x = earlier
+			break
 		}
 	}
-	return nil, nil, err
+	// It may have been built since its watermark was read, and the earlier ones deleted.
+	if _, _, err = c.Index.Revision(ctx); err == nil {
+		_, err = c.Index.Stats(ctx, nil)
+	}
+	if !errors.As(err, &building) {
+		return c.Index, nil, err
+	}
+	if x == nil {
+		return nil, nil, err
+	}
+	building.Earlier = true
+	return x, building, nil
 }
 
-// by calls f with the index that is searched now.
+// by calls f with the index that is searched now. If that is an earlier one, and is deleted
+// meanwhile, since a later one has been built, f is called again with that.
 func by[T any](ctx context.Context, c *Clustered, f func(*weaviate.Index) (T, error)) (out T, err error) {
-	x, _, err := c.serving(ctx)
-	if err != nil {
-		return out, err
+	for last := (*weaviate.Index)(nil); ; {
+		x, _, missing := c.serving(ctx)
+		if missing != nil || x == last {
+			return out, cmp.Or(missing, err)
+		}
+		if out, err = f(x); x == c.Index {
+			return out, err
+		}
+		if stats, failed := x.Stats(ctx, nil); errors.Join(err, failed) == nil && stats.Chunks > 0 {
+			return out, nil
+		}
+		last = x
 	}
-	return f(x)
 }
 
 // Revision implements [retrieve.Searcher].

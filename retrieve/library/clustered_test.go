@@ -8,8 +8,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"ibid/data/datatest"
 	"ibid/ingest"
@@ -85,6 +88,18 @@ func TestRebuilt(t *testing.T) {
 	}
 	must(t, writer.Delete(ctx, "a/7"))
 	finds(reader, 7, "") // the earlier index has it still
+	var searches errgroup.Group
+	var switched atomic.Bool
+	for range 4 { // no search notices the switch
+		searches.Go(func() error {
+			for !switched.Load() {
+				if got, err := search(reader, 8); got != "8" || err != nil {
+					return fmt.Errorf("at the switch, zyx8q is found in %q, %w", got, err)
+				}
+			}
+			return nil
+		})
+	}
 	release()
 	must(t, reader.Follow(ctx))
 	must(t, reader.Clustered.Searchable(ctx))
@@ -98,6 +113,8 @@ func TestRebuilt(t *testing.T) {
 			t.Fatal("the earlier index is not deleted")
 		}
 	}
+	switched.Store(true)
+	must(t, searches.Wait())
 
 	// The other space's index is built while the first one's is searched.
 	must(t, retrieve.Reembed(ctx, writer.State, other{model}, nil, func(ctx context.Context) error {

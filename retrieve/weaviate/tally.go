@@ -185,9 +185,6 @@ func (x *Index) recount(m *mark, stored []object) *tally {
 // Stats implements [retrieve.Searcher]. Weaviate counts the chunks, once for each revision,
 // unless a node is lost: then it wants a quorum of every shard.
 func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
-	if x.closed.Load() {
-		return stats, errClosed
-	}
 	m := x.mark.Load()
 	if m == nil {
 		if m, err = x.position(ctx); err != nil {
@@ -250,7 +247,8 @@ func (x *Index) query(ctx context.Context, query string, out any) error {
 		if m := x.mark.Load(); m == nil || m.Revision == 0 {
 			return nil
 		}
-		if ctx.Err() != nil || time.Since(began) > knownWithin {
+		earlier := x.collection != x.name(layout, retrieve.Analysis, x.options.Space) // not new, but deleted
+		if ctx.Err() != nil || earlier || time.Since(began) > knownWithin {
 			return fmt.Errorf("%w: %w: %s", retrieve.ErrIndexUnavailable, err, x.collection)
 		}
 	}
