@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -255,7 +257,8 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	return c, nil
 }
 
-// finish finishes an upload in Files whose server ended before.
+// finish finishes an upload in Files whose server ended before, or discards it if none of its
+// documents is stored: its metadata is lost, and its client got no reply.
 func (u *Uploads) finish(ctx context.Context, name string) error {
 	ctx, held, release, err := u.hold(ctx, name)
 	if err != nil {
@@ -269,6 +272,10 @@ func (u *Uploads) finish(ctx context.Context, name string) error {
 	known, _, failed := u.stored(ctx, name)
 	if err := cmp.Or(err, failed); err != nil {
 		return err
+	}
+	sum := sha256.Sum256(data)
+	if doc, single := known[name]; len(known) == 0 || single && doc.Digest != hex.EncodeToString(sum[:]) {
+		return u.Files.Settle(held, u.id(name), false)
 	}
 	if _, err := u.read(ctx, held, name, OneFile(name, data), known, nil); err != nil {
 		if _, restored := err.(*UnreadableError); restored {

@@ -233,7 +233,7 @@ func (s *uploadServers) add(server int, name, text string) error {
 	} else {
 		b.WriteString(text)
 	}
-	_, err := s.servers[server].Add(s.Context(), name, strings.NewReader(b.String()), nil)
+	_, err := s.servers[server].Add(s.Context(), name, strings.NewReader(b.String()), map[string]string{"tags": "sea"})
 	return err
 }
 
@@ -258,8 +258,8 @@ func (s *uploadServers) check(what string, count int, received bool) (texts stri
 			}
 			return err
 		}
-		if err := from(false); err != nil && (!received || from(true) != nil) {
-			s.Errorf("%s: %s says %q: %v", what, doc.ID, doc.Text, err)
+		if err := from(false); err != nil && (!received || from(true) != nil) || doc.Meta["tags"] != "sea" {
+			s.Errorf("%s: %s says %q, with %v: %v", what, doc.ID, doc.Text, doc.Meta, err)
 		}
 		texts += doc.Text + "\n"
 	}
@@ -306,28 +306,31 @@ func (k *killed) Put(ctx context.Context, id string, content io.ReadSeeker) erro
 
 func (k *killed) Settle(context.Context, string, bool) error { return errKilled }
 
-// TestUploadKilled ends uploads between their steps. Each document then has its file, and
-// the next start of a server finishes them.
+// TestUploadKilled ends uploads between their steps. Each document then has its file and its
+// tags; the next start of a server finishes the uploads whose documents are stored, and
+// discards the others.
 func TestUploadKilled(t *testing.T) {
 	s := newUploadServers(t)
 	first, second := s.servers[0], s.servers[1]
-	for round, put := range []error{errKilled, nil, errKilled, nil} { // after the file, or the documents
+	for round, tt := range []struct {
+		put              error // after the file, or else after the documents
+		documents, texts int
+	}{
+		{errKilled, 0, 0},
+		{nil, 5, 5},
+		{errKilled, 5, 3}, // the archive has older documents, with the same tags
+		{nil, 6, 5},
+	} {
 		text := fmt.Sprintf("Text %d.", round)
-		first.Files = &killed{second.Files, put}
+		first.Files = &killed{second.Files, tt.put}
 		for _, name := range []string{"a.md", "b.zip", fmt.Sprint("new", round, ".md")} {
 			if err := s.add(0, name, text); !errors.Is(err, errKilled) {
 				t.Errorf("round %d: %s: %v", round, name, err)
 			}
 		}
-		count := 4 + round
-		if round == 0 {
-			count = 0
-		} else if put == nil {
-			count++
-		}
-		s.check(fmt.Sprint("killed in round ", round), count, true)
+		s.check(fmt.Sprint("killed in round ", round), tt.documents, true)
 		must(t, second.Sync(t.Context()))
-		if texts := s.check("finished", 5+round, false); strings.Count(texts, text) != 5 {
+		if texts := s.check("finished", tt.documents, false); strings.Count(texts, text) != tt.texts {
 			t.Errorf("round %d: the texts are %q", round, texts)
 		}
 		if left, err := second.Files.IDs(t.Context(), true); err != nil || len(left) > 0 {
@@ -338,5 +341,5 @@ func TestUploadKilled(t *testing.T) {
 	if err := s.add(0, "a.md", "\x7fELF"); err == nil {
 		t.Error("a program was read")
 	}
-	s.check("unreadable", 8, false)
+	s.check("unreadable", 6, false)
 }
