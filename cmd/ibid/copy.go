@@ -102,8 +102,8 @@ type copiedFolder struct {
 	to   string // in the copy; "" if that is on a server
 }
 
-// copiedUploads returns the folders that were made for uploads, by their roots. Of a store
-// on a server, they are those with uploaded files.
+// copiedUploads returns the folders that were made for uploads, by their roots. A store on
+// a server has marks of them.
 func copiedUploads(ctx context.Context, source *state.Store, from, to placeConfig) (map[string]copiedFolder, error) {
 	parent, err := filepath.Abs(collectionsIn(from.Data))
 	if err != nil {
@@ -114,16 +114,16 @@ func copiedUploads(ctx context.Context, source *state.Store, from, to placeConfi
 		return nil, err
 	}
 	roots, err := source.Roots(ctx)
-	var filled []string
+	var made []string
 	if err == nil && from.remote() {
-		filled, err = source.Originals().Roots(ctx)
+		made, err = source.Originals().Roots(ctx)
 	}
 	folders := make(map[string]copiedFolder)
 	for _, r := range roots {
 		f := copiedFolder{r.Path, filepath.Join(target, r.Name)}
 		if r.Path == "" {
 			f.from, f.to = uploadsIn(from.Data), uploadsIn(to.Data)
-		} else if !slices.Contains(filled, r.Name) && (from.remote() || filepath.Dir(r.Path) != parent) {
+		} else if !slices.Contains(made, r.Name) && (from.remote() || filepath.Dir(r.Path) != parent) {
 			continue
 		}
 		if to.remote() {
@@ -147,6 +147,11 @@ func copyUploads(
 			return failed
 		}
 		defer func() { err = errors.Join(err, target.Close()) }()
+		for root := range folders {
+			if err := target.Originals().Mark(ctx, root); err != nil {
+				return err
+			}
+		}
 		put = func(root, name string, data []byte, _ time.Time) error {
 			id := root + "/" + filepath.ToSlash(name)
 			if err := target.Originals().Put(ctx, id, bytes.NewReader(data)); err != nil {
@@ -173,6 +178,9 @@ func copyUploads(
 		}
 	}
 	for _, f := range folders {
+		if f.to != "" && err == nil {
+			err = os.MkdirAll(f.to, 0o700) // without files too
+		}
 		err = cmp.Or(err, f.syncDirs())
 	}
 	return err

@@ -151,6 +151,7 @@ func TestCopyUploads(t *testing.T) {
 	first := start(t, from, "--uploads", "on")
 	fetch(t, "POST", first.url+"/api/documents?name=plans/quay.md", "application/json", text, http.StatusCreated)
 	fetch(t, "POST", first.url+"/api/documents?name=board.md&collection=board", "application/json", text, http.StatusCreated)
+	fetch(t, "POST", first.url+"/api/collections", "application/json", `{"collection":"empty"}`, http.StatusCreated)
 	first.stop()
 	for name, fresh := range servedStores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -168,8 +169,11 @@ func TestCopyUploads(t *testing.T) {
 				}
 			}
 			third := start(t, back, "--uploads", "on")
+			for _, server := range []running{second, third} {
+				fetch(t, "POST", server.url+"/api/documents?name=new.md&collection=empty", "application/json", text, http.StatusCreated)
+			}
 			fetch(t, "DELETE", third.url+"/api/documents/board/board.md", "application/json", "", http.StatusNoContent)
-			for _, id := range []string{"uploads/plans/quay.md", "board/board.md"} {
+			for _, id := range []string{"uploads/plans/quay.md", "board/board.md", "empty/new.md"} {
 				fetch(t, "DELETE", second.url+"/api/documents/"+id, "application/json", "", http.StatusNoContent)
 			}
 			if size, err := openHere(t, to).Originals().Size(t.Context(), ""); err != nil || size != 0 {

@@ -134,6 +134,7 @@ func testServersTogether(t *testing.T, store string, index []string) {
 	t.Run("one folder", func(t *testing.T) { s.testFolder(t, folder, documents) })
 	t.Run("ingest", s.testIngest)
 	t.Run("uploads", s.testUploads)
+	t.Run("collections", s.testCollections)
 }
 
 // testFolder: a folder that all servers sync is in the store once, and stays up to
@@ -231,4 +232,33 @@ func (s *served) testUploads(t *testing.T) {
 			t.Errorf("server %d shows it with %d", i, status)
 		}
 	})
+}
+
+// testCollections: a collection that one server made for uploads is one of all, whatever
+// its name is now, and without files too.
+func (s *served) testCollections(t *testing.T) {
+	s.t = t
+	for _, step := range []struct {
+		server             int
+		method, path, body string
+		status             int
+	}{
+		{0, "POST", "collections", `{"collection":"law"}`, http.StatusCreated},
+		{1, "PATCH", "collections/law", `{"collection":"statutes"}`, http.StatusOK},
+		{1, "POST", "collections", `{"collection":"law"}`, http.StatusCreated},
+		{1, "DELETE", "collections/law", "", http.StatusNoContent},
+		{1, "POST", "documents?name=a.md&collection=statutes", "The first statute.", http.StatusCreated},
+		{2, "GET", "documents/law/a.md", "", http.StatusOK},
+		{0, "DELETE", "documents/law/a.md", "", http.StatusNoContent},
+		{2, "DELETE", "collections/statutes", "", http.StatusNoContent},
+		{0, "POST", "documents?name=b.md&collection=law", "The second statute.", http.StatusCreated},
+		{1, "GET", "documents/law/b.md", "", http.StatusOK},
+		{1, "DELETE", "documents/law/b.md", "", http.StatusNoContent},
+		{2, "DELETE", "collections/law", "", http.StatusNoContent},
+		{0, "DELETE", "collections/law", "", http.StatusNotFound},
+	} {
+		if status, reply := s.do(step.server, step.method, "/api/"+step.path, s.key, []byte(step.body)); status != step.status {
+			t.Errorf("server %d: %s %s: %d: %s", step.server, step.method, step.path, status, reply)
+		}
+	}
 }

@@ -77,8 +77,8 @@ func (f *uploadFolders) close(root string) {
 // collectionsIn is the folder of the folders of uploads of other collections.
 func collectionsIn(data string) string { return filepath.Join(data, "collections") }
 
-// Roots lists the roots of the folders that were made for uploads, those made by other
-// servers of the store too once they have files.
+// Roots lists the roots of the folders that were made for uploads, by other servers of the
+// store too. A store on a server has marks of them.
 func (srv *server) Roots(ctx context.Context) ([]ingest.Root, error) {
 	roots, err := srv.lib.Roots(ctx)
 	var others []string
@@ -101,7 +101,7 @@ func (srv *server) openShelves(ctx context.Context) error {
 		return err
 	}
 	for _, root := range roots {
-		if _, err := srv.openShelf(root); err != nil {
+		if _, err := srv.openShelf(ctx, root); err != nil {
 			srv.logger.Warn("a folder of uploads cannot be opened: its documents remain", "root", root.Name, "error", err)
 		}
 	}
@@ -114,19 +114,19 @@ func (srv *server) shelfFolder(root ingest.Root) string {
 	if srv.lib.State.Originals() == nil {
 		return root.Path
 	}
-	return filepath.Join(collectionsIn(srv.Data), filepath.Base(root.Path))
+	return filepath.Join(collectionsIn(srv.Data), root.Name)
 }
 
 // openShelf returns the uploads in a root, and opens them if they are not open. It
 // makes no folder where one is missing, unless the files are in the store: in an empty
 // one, all documents seem deleted.
-func (srv *server) openShelf(root ingest.Root) (*ingest.Uploads, error) {
+func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Uploads, error) {
 	if u := srv.shelves.of(root.Name); u != nil {
 		return u, nil
 	}
 	folder := srv.shelfFolder(root)
-	if srv.lib.State.Originals() != nil {
-		if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+	if files := srv.lib.State.Originals(); files != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(folder), 0o700), files.Mark(ctx, root.Name)); err != nil {
 			return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 		}
 	} else if _, err := os.Stat(folder); err != nil {
@@ -151,7 +151,7 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 		return nil, err
 	}
 	if i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Collection == collection }); i >= 0 {
-		return srv.openShelf(roots[i])
+		return srv.openShelf(ctx, roots[i])
 	}
 	if err := ingest.CheckCollection(collection); err != nil {
 		return nil, err
@@ -172,15 +172,19 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 	}
-	dir, err := ingest.OpenUploads(path)
-	if err != nil {
-		return nil, err
+	if srv.lib.State.Originals() == nil { // before the root: see openShelf
+		dir, err := ingest.OpenUploads(path)
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
 	}
 	root, err := srv.lib.AddRoot(ctx, path, collection)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("adding the uploads of a collection: %w", err), dir.Close())
+		return nil, fmt.Errorf("adding the uploads of a collection: %w", err)
 	}
-	return srv.shelves.add(srv, root, dir), nil
+	srv.shelves.close(root.Name) // one that another server deleted
+	return srv.openShelf(ctx, root)
 }
 
 // Of returns the uploads in a root, or a folder whose files can be read again, and the
@@ -201,7 +205,7 @@ func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, er
 	if err == nil && slices.Contains(made, roots[i]) {
 		srv.shelves.making.Lock()
 		defer srv.shelves.making.Unlock()
-		if u, err := srv.openShelf(roots[i]); err == nil {
+		if u, err := srv.openShelf(ctx, roots[i]); err == nil {
 			return u, roots[i].Collection, nil // that in u is from before a renaming
 		}
 	}
