@@ -23,8 +23,8 @@ type Difference struct {
 	Reason   string `json:"reason"`
 }
 
-// CheckSearcher compares the searcher with the state: every chunk with its vector
-// and its terms. Progress is called with the number of documents compared and of
+// CheckSearcher compares the searcher with the state: every chunk with its vector and its
+// terms, or all that the searcher compares itself. Progress is called with the number of documents compared and of
 // all; it may be nil.
 func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress func(done, total int)) (report SearcherReport, err error) {
 	report.Differing = []Difference{}
@@ -39,6 +39,12 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 	if err != nil {
 		return report, err
 	}
+	compare := func(ctx context.Context, c *Change) (string, error) { return compareDocument(ctx, searcher, c) }
+	if own, ok := searcher.(interface {
+		Compare(context.Context, *Change) (string, error)
+	}); ok {
+		compare = own.Compare
+	}
 	for c, err := range s.Changes(ctx, space, 0) {
 		if err != nil {
 			return report, err
@@ -46,7 +52,7 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 		if c.Document == 0 || c.Deleted {
 			continue
 		}
-		what, err := compareDocument(ctx, searcher, c)
+		what, err := compare(ctx, &c)
 		if err != nil {
 			return report, fmt.Errorf("compare %s with the search index: %w", c.Info.ID, err)
 		}
@@ -70,7 +76,7 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 
 // compareDocument returns what of a document differs in the searcher, empty if
 // nothing does.
-func compareDocument(ctx context.Context, searcher Searcher, c Change) (string, error) {
+func compareDocument(ctx context.Context, searcher Searcher, c *Change) (string, error) {
 	for i, chunk := range c.Chunks {
 		counts, length := CountTerms(chunk.Text)
 		terms, want := make([]string, len(counts)), make([]int, len(counts))

@@ -31,7 +31,8 @@ func TestContract(t *testing.T) {
 		}
 		at, err := weaviate.ParseAddress(server)
 		must(t, err)
-		options := weaviate.Options{Library: cryptorand.Text(), Space: "test"}
+		empty := func(context.Context) (revision int64, chunks int, err error) { return 0, 0, nil }
+		options := weaviate.Options{Library: cryptorand.Text(), Space: "test", Size: empty}
 		t.Cleanup(func() { must(t, weaviate.Open(at, options).Reset(context.Background())) })
 		return weaviate.Open(at, options)
 	}

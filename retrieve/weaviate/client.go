@@ -37,6 +37,8 @@ type client struct {
 	at   Address
 	http *http.Client
 	turn atomic.Int64 // index of the node that is asked first
+
+	closed atomic.Bool
 }
 
 func newClient(at Address) *client {
@@ -90,6 +92,9 @@ type attempt struct {
 // try calls f with one node after the other, until one carries it out: with the next
 // one when one has failed, or has not replied within the patience.
 func (c *client) try(ctx context.Context, patience time.Duration, f func(context.Context, string) ([]byte, error)) ([]byte, error) {
+	if c.closed.Load() {
+		return nil, errors.New("the search index is closed")
+	}
 	first, nodes := c.turn.Load(), int64(len(c.at.nodes))
 	attempts, stop := context.WithTimeout(ctx, callTime+time.Duration(nodes-1)*patience)
 	defer stop()

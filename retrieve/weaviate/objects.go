@@ -1,12 +1,15 @@
 package weaviate
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -77,25 +80,56 @@ func (a Address) schema(collection string, chunks int) map[string]any {
 	}
 }
 
-// chunkObject returns the object of a chunk.
-func chunkObject(collection string, c *retrieve.Change, labels []string, dates [2]int, ordinal int) object {
-	chunk := c.Chunks[ordinal-1]
-	counts, length := retrieve.CountTerms(chunk.Text)
-	var terms strings.Builder
-	for _, t := range counts {
-		for range t.Count {
-			terms.WriteString(token(t.Term))
-			terms.WriteByte(' ')
+// objectsOf returns the objects of the chunks of a document. The mark has the dimensions of
+// their vectors, unless it is the first.
+func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err error) {
+	own := retrieve.LabelsOf(c.Info.Meta)
+	labels, dates := labelsOf(&c.Info, own), dated(own.Date)
+	for i, chunk := range c.Chunks {
+		m.Dims = cmp.Or(m.Dims, len(chunk.Vector))
+		if _, err := retrieve.Unit(chunk.Vector, m.Dims); err != nil {
+			return nil, err
 		}
-	}
-	return object{
-		Class: collection, ID: idOf(retrieve.Hit{Document: c.Document, Generation: c.Revision, Ordinal: ordinal}), Vector: chunk.Vector,
-		Properties: map[string]any{
-			"document": c.Document, "generation": c.Revision, "ordinal": ordinal, "length": length, "name": strconv.QuoteToASCII(c.Info.ID),
+		counts, length := retrieve.CountTerms(chunk.Text)
+		var terms strings.Builder
+		for _, t := range counts {
+			terms.WriteString(strings.Repeat(token(t.Term)+" ", t.Count))
+		}
+		hit := retrieve.Hit{Document: c.Document, Generation: c.Revision, Ordinal: i + 1}
+		objects = append(objects, object{Class: x.collection, ID: idOf(hit), Vector: chunk.Vector, Properties: map[string]any{
+			"document": c.Document, "generation": c.Revision, "ordinal": i + 1, "length": length, "name": strconv.QuoteToASCII(c.Info.ID),
 			"labels": labels, "path": escape("/" + c.Info.Path), "from": dates[0], "to": dates[1], "terms": terms.String(),
 			"packed": base64.StdEncoding.EncodeToString(retrieve.PackVector(chunk.Vector)),
-		},
+		}})
 	}
+	return objects, nil
+}
+
+// Compare returns what of a document differs in the collection, empty if nothing does.
+func (x *Index) Compare(ctx context.Context, c *retrieve.Change) (string, error) {
+	objects, err := x.objectsOf(c, &mark{})
+	for i := range objects {
+		var stored object
+		err := x.client.call(ctx, http.MethodGet, objectPath(x.collection, objects[i].ID)+"&include=vector", nil, &stored)
+		if noObject(err) {
+			return fmt.Sprintf("the search index lacks its chunk %d", i+1), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, p := range properties {
+			have, _ := json.Marshal(stored.Properties[p.Name]) // texts and numbers
+			want, _ := json.Marshal(objects[i].Properties[p.Name])
+			if string(have) != string(want) {
+				return fmt.Sprintf("the field %q of its chunk %d differs in the search index", p.Name, i+1), nil
+			}
+		}
+		// Weaviate may have scaled the vector, so that it differs by rounding.
+		if len(stored.Vector) != len(objects[i].Vector) || retrieve.Cosine(stored.Vector, objects[i].Vector) < .99 {
+			return fmt.Sprintf("the vector of its chunk %d differs in the search index", i+1), nil
+		}
+	}
+	return "", err
 }
 
 // idOf returns the id of the object of a chunk: a UUID of version 8.
@@ -119,13 +153,11 @@ func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
 		labels = append(labels, "author="+word)
 	}
 	for _, language := range l.Languages {
-		// A filter by "de" matches "de-AT".
-		for i := range language {
-			if language[i] == '-' {
+		for i, c := range language + "-" {
+			if c == '-' { // a filter by "de" matches "de-AT"
 				labels = append(labels, "language="+string(language[:i]))
 			}
 		}
-		labels = append(labels, "language="+string(language))
 	}
 	for i := range labels {
 		labels[i] = token(labels[i])

@@ -31,9 +31,6 @@ func (r *row) hit() retrieve.Hit {
 // rows searches the collection. Operator is what GraphQL searches by, empty for
 // nothing but the filter.
 func (x *Index) rows(ctx context.Context, operator string, w *where, limit int, fields string) ([]row, error) {
-	if x.closed.Load() {
-		return nil, errClosed
-	}
 	arguments := fmt.Sprintf("limit:%d", limit)
 	if x.client.at.replicas > 1 {
 		arguments += ",consistencyLevel:ONE"

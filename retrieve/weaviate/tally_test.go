@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -68,13 +69,63 @@ func inCluster(t *testing.T) *Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := Open(at, Options{Library: rand.Text(), Space: "test"})
+	empty := func(context.Context) (revision int64, chunks int, err error) { return 0, 0, nil }
+	x := Open(at, Options{Library: rand.Text(), Space: "test", Size: empty})
 	t.Cleanup(func() {
 		if err := x.Reset(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
 	return x
+}
+
+// TestCompare changes a chunk in the cluster: the first field that differs is named.
+func TestCompare(t *testing.T) {
+	x := inCluster(t)
+	c := retrieve.Change{Revision: 1, Era: 5, Document: 1,
+		Info:   retrieve.DocumentInfo{Document: ingest.Document{ID: "a/b \"c\"", Root: "a", Path: "b \"c\""}, Collection: "open"},
+		Chunks: []retrieve.IndexChunk{{Text: "The boat sails.", Vector: []float32{.6, .8}}}}
+	c.Info.Meta = map[string]string{"date": "2024-05-06", "language": "de-AT", "tags": "sea, Über uns"}
+	if err := x.Apply(t.Context(), []retrieve.Change{c}); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := x.objectsOf(&c, &mark{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := objectPath(x.collection, objects[0].ID)
+	for _, tt := range []struct {
+		name  string // of a field; empty for the vector
+		value any
+		want  string
+	}{
+		{"ordinal", 1, ""}, // as it is
+		{"labels", []string{"collection=secret"}, `"labels"`},
+		{"path", "/d", `"path"`},
+		{"from", 20240505, `"from"`},
+		{"terms", "boat", `"terms"`},
+		{"", []float32{-.6, -.8}, "the vector"},
+	} {
+		o := objects[0]
+		o.Properties = maps.Clone(o.Properties)
+		if tt.name == "" {
+			o.Vector = tt.value.([]float32)
+		} else {
+			o.Properties[tt.name] = tt.value
+		}
+		if err := x.client.call(t.Context(), http.MethodPut, path, o, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := x.Compare(t.Context(), &c); err != nil || (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("with another %s: %q, %v", tt.name, got, err)
+		}
+	}
+	if err := x.client.call(t.Context(), http.MethodDelete, path, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := x.Compare(t.Context(), &c); !strings.Contains(got, "lacks its chunk 1") {
+		t.Errorf("without the chunk: %q, %v", got, err)
+	}
 }
 
 // TestTallyOfEndedProcess has one process apply changes that it does not count in the stored

@@ -47,8 +47,7 @@ const (
 type Options struct {
 	Library string // of [retrieve.State.Library]
 	Space   string // of [retrieve.State.Space]
-	// Size returns the revision of the state and the number of its chunks; nil for those of
-	// a state that is empty.
+	// Size returns the revision of the state and the number of its chunks.
 	Size func(context.Context) (revision int64, chunks int, err error)
 }
 
@@ -60,7 +59,6 @@ type Index struct {
 	options    Options
 	library    string // start of the names of the library's collections
 	collection string
-	closed     atomic.Bool
 
 	applying sync.Mutex
 	replaced map[retrieve.Hit]row // chunks that were deleted and are still counted
@@ -72,9 +70,6 @@ type Index struct {
 func Open(at Address, o Options) *Index { return open(newClient(at), o, layout, retrieve.Analysis) }
 
 func open(c *client, o Options, layout, analysis int) *Index {
-	if o.Size == nil {
-		o.Size = func(context.Context) (int64, int, error) { return 0, 0, nil }
-	}
 	x := &Index{client: c, options: o, library: "Ibid_" + digest(o.Library) + "_"}
 	x.collection = x.name(layout, analysis, o.Space)
 	return x
@@ -149,8 +144,6 @@ func (m *mark) advance() {
 	}
 }
 
-var errClosed = errors.New("the search index is closed")
-
 // markID is the id of the watermark. No chunk has the document 0.
 var markID = idOf(retrieve.Hit{})
 
@@ -160,20 +153,15 @@ func objectPath(collection, id string) string {
 
 // position reads the watermark.
 func (x *Index) position(ctx context.Context) (*mark, error) {
-	if x.closed.Load() {
-		return nil, errClosed
-	}
 	var stored struct{ Properties struct{ Mark string } }
 	err := x.client.call(ctx, http.MethodGet, objectPath(x.collection, markID), nil, &stored)
 	m := &mark{}
-	switch {
-	case noObject(err):
-	case err != nil:
-		return nil, err
-	default:
+	if err == nil {
 		if err := json.Unmarshal([]byte(stored.Properties.Mark), m); err != nil {
 			return nil, fmt.Errorf("%w: the watermark of %s: %w", retrieve.ErrIndexDamaged, x.collection, err)
 		}
+	} else if !noObject(err) {
+		return nil, err
 	}
 	if last := x.mark.Load(); last != nil && last.Revision == m.Revision && last.Era == m.Era {
 		return last, nil
@@ -184,15 +172,14 @@ func (x *Index) position(ctx context.Context) (*mark, error) {
 
 // noObject reports whether an object, or its collection, does not exist.
 func noObject(err error) bool {
-	refused := (*replyError)(nil)
-	return errors.As(err, &refused) && refused.status == http.StatusNotFound || refusedAs(err, "could not find class", "class not found")
+	return refusedAs(err, "status 404:", "could not find class", "class not found")
 }
 
 // refusedAs reports whether Weaviate refused a request with one of the texts.
 func refusedAs(err error, texts ...string) bool {
 	refused := (*replyError)(nil)
 	return errors.As(err, &refused) && slices.ContainsFunc(texts, func(text string) bool {
-		return strings.Contains(strings.ToLower(refused.text), text)
+		return strings.Contains(strings.ToLower(refused.Error()), text)
 	})
 }
 
@@ -234,9 +221,7 @@ func (x *Index) DropOthers(ctx context.Context, kept []string) error {
 
 // Close implements [retrieve.Searcher].
 func (x *Index) Close() error {
-	if x.closed.Swap(true) {
-		return nil
-	}
+	x.client.closed.Store(true)
 	x.client.http.CloseIdleConnections()
 	return nil
 }
@@ -551,21 +536,6 @@ func (x *Index) replace(ctx context.Context, w where) error {
 			return err
 		}
 	}
-}
-
-func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err error) {
-	own := retrieve.LabelsOf(c.Info.Meta)
-	labels, dates := labelsOf(&c.Info, own), dated(own.Date)
-	for i, chunk := range c.Chunks {
-		if m.Dims == 0 {
-			m.Dims = len(chunk.Vector)
-		}
-		if _, err := retrieve.Unit(chunk.Vector, m.Dims); err != nil {
-			return nil, err
-		}
-		objects = append(objects, chunkObject(x.collection, c, labels, dates, i+1))
-	}
-	return objects, nil
 }
 
 // put stores objects in the place of those with their ids, several requests at a
