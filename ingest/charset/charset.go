@@ -62,11 +62,12 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 	if enc, rest, ok := byOrderMark(data); ok {
 		return enc, rest, nil
 	}
-	if bytes.IndexByte(data, 0) >= 0 {
+	if binary := bytes.IndexByte(data, 0) >= 0; binary || !utf8.Valid(data) {
 		if enc := wideEncoding(data); enc != nil {
 			return enc, data, nil
+		} else if binary {
+			return nil, nil, ErrBinary
 		}
-		return nil, nil, ErrBinary
 	}
 	switch {
 	case bytes.Contains(data, []byte("\x1b$)C")): // ISO-2022-KR
@@ -88,19 +89,14 @@ func textual(s string) (string, error) {
 	control, high, all := 0, 0, 0
 	for _, r := range s {
 		all++
-		if r >= 0x80 && r < 0xa0 {
+		switch {
+		case r >= 0x80 && r < 0xa0:
 			high++
-		}
-	}
-	if high > 4 && high*5 > all {
-		return "", ErrBinary
-	}
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != 0x1b {
+		case r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f' && r != 0x1b:
 			control++
 		}
 	}
-	if control > 4 && control > len(s)/100 {
+	if high > 4 && high*5 > all || control > 4 && control > len(s)/100 {
 		return "", ErrBinary
 	}
 	return s, nil
@@ -131,7 +127,7 @@ func wideEncoding(data []byte) encoding.Encoding {
 		enc  encoding.Encoding
 		high int // place of the high byte of a character
 	}{{unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), 1}, {unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), 0}} {
-		likely, ascii := 0, 0
+		likely, ascii, kana := 0, 0, 0
 		for i := 0; i < len(sample); i += 2 {
 			r := rune(sample[i+order.high])<<8 | rune(sample[i+1-order.high])
 			if usual(r) {
@@ -140,8 +136,12 @@ func wideEncoding(data []byte) encoding.Encoding {
 			if r < utf8.RuneSelf {
 				ascii++
 			}
+			if r > 0x3040 && r < 0x3100 {
+				kana++
+			}
 		}
-		if n > 0 && likely*100 >= n*97 && ascii*200 >= n { // every text has lines, spaces or numbers
+		// Every text has lines, spaces or numbers, except a short one in Japanese.
+		if likely*100 >= n*97 && (ascii > 0 && ascii*200 >= n || kana > 4 && kana*5 > n) {
 			return order.enc
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ibid/ingest/mail"
+	"ibid/ingest/office"
 )
 
 // contentLabels are the properties of events and contacts that are read, by name
@@ -15,14 +16,16 @@ var contentLabels = map[string]string{
 	"DTSTART": "Start", "DTEND": "End", "DUE": "Due", "LOCATION": "Location", "ORGANIZER": "Organizer", "ATTENDEE": "Attendee",
 	"DESCRIPTION": "Description", "STATUS": "Status", "RRULE": "Repeats", "CATEGORIES": "Categories", "URL": "URL", "COMMENT": "Comment",
 	"ORG": "Organization", "TITLE": "Title", "ROLE": "Role", "TEL": "Phone", "EMAIL": "Mail", "ADR": "Address", "BDAY": "Birthday",
-	"NOTE": "Note", "NICKNAME": "Nickname",
+	"NOTE": "Note", "NICKNAME": "Nickname", "ATTACH": "Attachment", "CONTACT": "Contact", "RESOURCES": "Resources", "DURATION": "Duration",
+	"EXDATE": "Except", "IMPP": "Messages", "ANNIVERSARY": "Anniversary", "GEO": "Place", "RELATED": "Related", "COMPLETED": "Completed",
+	"PRIORITY": "Priority",
 }
 
 var (
-	contentFold = regexp.MustCompile(`\r?\n[ \t]`)
-	contentSoft = regexp.MustCompile(`=\r?\n`)
+	contentFold = regexp.MustCompile(`\n[ \t]`)
+	contentSoft = regexp.MustCompile(`(?mi)^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+`) // its lines are one
 	contentLine = regexp.MustCompile(`^(?:[\w-]+\.)?([\w-]+)((?:;(?:"[^"]*"|[^":;])*)*):(.*)$`)
-	contentName = regexp.MustCompile(`(?i);CN=(?:"([^"]*)"|([^;:]*))`)
+	contentName = regexp.MustCompile(`(?i);(?:CN|TZID|FILENAME|X-FILENAME)=(?:"([^"]*)"|([^;:]*))`)
 	contentTime = regexp.MustCompile(`^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$`)
 	contentText = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`)
 )
@@ -36,7 +39,7 @@ func Calendar(doc *Document, data []byte) error {
 	}
 	var b builder
 	var heading string
-	var lines []string
+	var lines, files []string
 	found := false
 	flush := func() {
 		if heading != "" || len(lines) > 0 {
@@ -47,7 +50,8 @@ func Calendar(doc *Document, data []byte) error {
 		}
 		heading, lines = "", nil
 	}
-	for line := range strings.SplitSeq(contentFold.ReplaceAllString(contentSoft.ReplaceAllString(src, ""), ""), "\n") {
+	src = contentSoft.ReplaceAllStringFunc(src, func(s string) string { return strings.ReplaceAll(s, "=\n", "") })
+	for line := range strings.SplitSeq(contentFold.ReplaceAllString(src, ""), "\n") {
 		m := contentLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -59,8 +63,11 @@ func Calendar(doc *Document, data []byte) error {
 		switch name {
 		case "BEGIN", "END":
 			found = found || name == "BEGIN"
-			if kind := strings.ToUpper(value); kind == "VEVENT" || kind == "VTODO" || kind == "VJOURNAL" || kind == "VCARD" {
+			switch strings.ToUpper(value) {
+			case "VEVENT", "VTODO", "VJOURNAL", "VCARD":
 				flush()
+			case "VTIMEZONE": // since when it has its clock
+				lines = nil
 			}
 		case "SUMMARY", "FN":
 			heading = cmp.Or(value, heading)
@@ -72,10 +79,19 @@ func Calendar(doc *Document, data []byte) error {
 			doc.setMeta("title", value)
 		default:
 			label, ok := contentLabels[name]
-			if cn := contentName.FindStringSubmatch(m[2]); cn != nil {
-				value = cn[1] + cn[2] + " (" + strings.TrimPrefix(strings.ToLower(value), "mailto:") + ")"
-			} else if t := contentTime.FindStringSubmatch(value); t != nil {
-				value = strings.TrimRight(t[1]+"-"+t[2]+"-"+t[3]+" "+t[4]+":"+t[5]+strings.Replace(t[6], "Z", " UTC", 1), " :")
+			named := strings.Join(append(contentName.FindStringSubmatch(m[2]), "", "", "")[1:3], "")
+			if mail := len("mailto:"); len(value) > mail && strings.EqualFold(value[:mail], "mailto:") {
+				value = value[mail:]
+			}
+			switch t := contentTime.FindStringSubmatch(value); {
+			case name == "ATTACH" && strings.Contains(strings.ToUpper(m[2]), ";ENCODING=B"):
+				files = append(files, cmp.Or(named, "one without a name"))
+				continue
+			case t != nil:
+				value = t[1] + "-" + t[2] + "-" + t[3] + " " + t[4] + ":" + t[5] + strings.Replace(t[6], "Z", " UTC", 1)
+				value = strings.TrimRight(strings.TrimRight(value, " :")+" "+named, " ")
+			case named != "":
+				value = named + " (" + value + ")"
 			}
 			if value = strings.Trim(strings.ReplaceAll(value, ";", ", "), ", "); ok && value != "" {
 				lines = append(lines, label+": "+value)
@@ -87,6 +103,9 @@ func Calendar(doc *Document, data []byte) error {
 		return errors.New("it is neither a calendar nor a contact: no line of it begins one")
 	}
 	b.into(doc)
+	if len(files) > 0 {
+		doc.Partial = oneLine(Clean(office.NotRead(files)))
+	}
 	doc.titleFromHeading(anyLevel)
 	return nil
 }

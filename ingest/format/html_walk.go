@@ -115,15 +115,21 @@ func (w *htmlWalker) children(n *html.Node) {
 }
 
 // areGlued reports whether only the style of the page separates an inline element from
-// the one right before it: it begins with a capital after a small letter or a digit.
+// the one right before it: it begins with a capital after a small letter or a digit, or
+// with a word after bold ones, such as a value after its label.
 func areGlued(n *html.Node) bool {
 	p := n.PrevSibling
-	if p == nil || !glueable[p.DataAtom] || !glueable[n.DataAtom] {
+	if p == nil || !glueable[p.DataAtom] || !glueable[n.DataAtom] || n.Parent.DataAtom == atom.Code || n.Parent.DataAtom == atom.Pre {
 		return false
 	}
-	before, _ := utf8.DecodeLastRuneInString(rawText(p))
-	after, _ := utf8.DecodeRuneInString(rawText(n))
-	return unicode.IsUpper(after) && (unicode.IsLower(before) || unicode.IsDigit(before))
+	first, second := rawText(p), rawText(n)
+	before, _ := utf8.DecodeLastRuneInString(first)
+	after, _ := utf8.DecodeRuneInString(second)
+	small := unicode.IsLower(before) || unicode.IsDigit(before)
+	if bold := p.DataAtom != atom.Span && p.DataAtom != atom.A; bold && p.DataAtom != n.DataAtom && min(len(first), len(second)) > 1 {
+		return (small || before == ':') && (unicode.IsLetter(after) || unicode.IsDigit(after))
+	}
+	return unicode.IsUpper(after) && small
 }
 
 var glueable = map[atom.Atom]bool{atom.Span: true, atom.B: true, atom.Strong: true, atom.Label: true, atom.A: true}

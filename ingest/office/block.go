@@ -52,10 +52,14 @@ func (f *file) write(blocks ...Block) {
 	for _, b := range blocks {
 		n := len(b.Text) + len(b.HTML)
 		switch b.Kind {
-		case Page, Untitled:
+		case Page:
+			f.place = fmt.Sprintf("slide %d", b.Level)
+			fallthrough
+		case Untitled:
 			f.out(b)
 			continue
 		case Heading:
+			f.place = fmt.Sprintf("“%.60s”", oneLine(b.Text))
 			if b.Marker == titleMarker {
 				f.meta("title", b.Text)
 				f.below = 1

@@ -160,7 +160,7 @@ func (f *file) noteEmbedded() {
 		if strings.Contains(part, "/ctrlprops/") || strings.Contains(part, "/activex/") && path.Ext(part) == ".xml" {
 			_ = f.find(part, func(_ *xmlReader, e element) { // a damaged one has no value
 				if kind := attr(e, "objectType"); kind != "" && kind != "Button" && kind != "Label" && kind != "GBox" || e.Name.Local == "ocx" {
-					f.left[fields]++
+					f.leave(fields)
 				}
 			})
 		}

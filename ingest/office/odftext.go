@@ -25,6 +25,8 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 		case "section":
 			if attr(e, "display") != "none" {
 				x.each(do)
+			} else {
+				o.leave(unseen)
 			}
 		case "p", "h":
 			o.paragraph(x, e, out)
@@ -39,7 +41,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 		case "tracked-changes":
 			x.find(func(e element) {
 				if e.Name.Local == "deletion" {
-					o.left[deletions]++
+					o.leave(deletions)
 				}
 			})
 		case "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
@@ -86,6 +88,12 @@ func (o *odfReader) object(x *xmlReader, e element, out func(Block)) {
 			case "table":
 				found = true
 				o.reader(x, odfPlace{}, out)(e)
+			case "annotation":
+				if found = true; attr(e, "encoding") == "" {
+					out(o.annotation(x))
+				} else { // of a formula: its source
+					out(Block{Text: oneLine(x.text())})
+				}
 			default:
 				x.each(do)
 			}
@@ -93,7 +101,7 @@ func (o *odfReader) object(x *xmlReader, e element, out func(Block)) {
 		x.each(do)
 	}
 	switch part := path.Join(attr(e, "href"), "content.xml"); {
-	case o.shown[part]:
+	case o.shown[part], o.has(path.Clean(attr(e, "href"))): // a file, which is a document of its own
 		return
 	case o.has(part):
 		o.shown[part] = true
@@ -112,7 +120,9 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(Block)) {
 	var text strings.Builder
 	o.inline(x, &text, func(b Block) { after = append(after, o.hold(b)) })
 	b := Block{Text: text.String()}
-	if strings.TrimSpace(b.Text) != "" && !style.hidden {
+	if style.hidden && strings.TrimSpace(b.Text) != "" {
+		o.leave(unseen)
+	} else if strings.TrimSpace(b.Text) != "" {
 		switch {
 		case style.title:
 			b.Kind, b.Level, b.Marker = Heading, 1, titleMarker
@@ -157,10 +167,14 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 			o.blocks(x, odfPlace{}, after)
 		case "annotation", "object", "object-ole":
 			o.reader(x, odfPlace{}, after)(e)
-		case "ruby-text", "hidden-text", "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
+		case "hidden-text":
+			o.leave(unseen)
+		case "ruby-text", "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
 		default:
 			if e.Name.Local != "span" || !o.styles.of(attr(e, "style-name")).hidden {
 				x.mixed(do, add)
+			} else if x.text() != "" {
+				o.leave(unseen)
 			}
 		}
 	}

@@ -52,18 +52,35 @@ type file struct {
 	*archive
 	out     func(Block)
 	meta    func(key, value string)
-	size    int64          // in bytes
-	made    int64          // bytes of text, with an overhead for each piece
-	held    int            // cells and paragraphs that are not written yet
-	below   int            // 1 when all headings are below the title
-	left    map[string]int // how often something is not read
-	heads   []string       // headers and footers so far
-	box     string         // of the content control that is read; it replaces its sign
+	size    int64 // in bytes
+	made    int64 // bytes of text, with an overhead for each piece
+	held    int   // cells and paragraphs that are not written yet
+	below   int   // 1 when all headings are below the title
+	left    map[string]absence
+	place   string   // the slide, the heading or the part that is read
+	heads   []string // headers and footers so far
+	box     string   // of the content control that is read; it replaces its sign
 	partial []string
+}
+
+// An absence is how often something is not read, and the first places.
+type absence struct {
+	times  int
+	places []string
+}
+
+// leave counts something that is not read.
+func (f *file) leave(what string) {
+	a := f.left[what]
+	if a.times++; f.place != "" && len(a.places) < 3 && !slices.Contains(a.places, f.place) {
+		a.places = append(a.places, f.place)
+	}
+	f.left[what] = a
 }
 
 // What is counted and not read.
 const (
+	unseen    = "hidden text is left out"
 	deletions = "deletions of tracked changes are left out"
 	signs     = "signs of symbol fonts are left out"
 	fields    = "values of form fields are not read"
@@ -79,7 +96,7 @@ const (
 // what of the file could not be read. The error is an [*OldError] for formats that
 // are not supported.
 func Read(data []byte, out func(Block), meta func(key, value string)) (partial []string, err error) {
-	f := &file{archive: &archive{}, out: out, meta: meta, size: int64(len(data)), left: map[string]int{}}
+	f := &file{archive: &archive{}, out: out, meta: meta, size: int64(len(data)), left: map[string]absence{}}
 	read, err := f.reader(data)
 	if err == nil {
 		err = read()
@@ -94,9 +111,14 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 	if f.over != nil {
 		return nil, f.over
 	}
+	f.place = ""
 	f.noteEmbedded()
 	for _, what := range slices.Sorted(maps.Keys(f.left)) {
-		f.note("%s: %d", what, f.left[what])
+		where, a := "", f.left[what]
+		if len(a.places) > 0 {
+			where = " (in " + strings.Join(a.places, ", ") + ")"
+		}
+		f.note("%s: %d%s", what, a.times, where)
 	}
 	return f.partial, nil
 }
@@ -190,8 +212,8 @@ func (f *file) compound(data []byte) error {
 	if err != nil {
 		return err
 	}
-	if n := len(root.Folder("ObjectPool").Names("_")) + len(root.Names("MBD")); n > 0 {
-		f.left[objects] = n
+	for range len(root.Folder("ObjectPool").Names("_")) + len(root.Names("MBD")) {
+		f.leave(objects)
 	}
 	switch {
 	case root.Has("EncryptedPackage"), root.Has("EncryptionInfo"):

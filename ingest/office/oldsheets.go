@@ -138,7 +138,7 @@ func (f *file) oldSheets(root compound.Folder) error {
 		case 0:
 			b.oldSheet(name, stream, at)
 		case 2:
-			f.left[charts]++
+			f.leave(charts)
 		}
 		if f.over != nil {
 			return f.over
@@ -163,7 +163,7 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 		}
 		if r.kind == xlsBegin {
 			if depth++; depth == 2 {
-				b.left[charts]++
+				b.leave(charts)
 			}
 		} else if r.kind == xlsEnd {
 			if depth--; depth <= 0 {
@@ -222,7 +222,7 @@ func (o *oldRest) add(b *workbook, r *xlsRecord) {
 	case xlsObject:
 		r.at = 4
 		if kind := r.number(2); kind == 0x0b || kind == 0x0c || kind == 0x12 { // boxes, radio buttons and lists
-			b.left[fields]++
+			b.leave(fields)
 		}
 		o.object = r.number(2)
 	case xlsTextBox:

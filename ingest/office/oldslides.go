@@ -87,9 +87,10 @@ func (f *file) oldSlides(root compound.Folder) error {
 			}
 		}
 	}
+	f.place = "" // of objects it is unknown
 	for _, place := range p.places {
 		if p.at(place).kind == pptObject {
-			f.left[objects]++
+			f.leave(objects)
 		}
 	}
 	if p.slides == 0 {

@@ -30,7 +30,7 @@ type oldWord struct {
 	main, table []byte
 	paragraphs  wordRuns
 	marked      wordRuns        // characters that are hidden or deleted
-	gone        int             // the place of the last deletion
+	gone        int             // the place of the last one
 	fields      []bool          // of the fields around a character, whether their result has begun
 	label       string          // of the part: footnotes, comments
 	code        strings.Builder // of the last field
@@ -327,12 +327,11 @@ func (d *oldWord) add(c rune, place int) {
 		d.text.WriteByte('-')
 	case c >= ' ' || c == '\t':
 		run := d.marked.at(place)
-		if run.deleted && run.start != d.gone {
-			d.gone = run.start
-			d.left[deletions]++
-		}
 		if !run.deleted && !run.hidden {
 			d.text.WriteRune(c)
+		} else if c > ' ' && run.start != d.gone {
+			d.gone = run.start
+			d.leave(map[bool]string{true: deletions, false: unseen}[run.deleted])
 		}
 	}
 }
@@ -343,7 +342,7 @@ func (d *oldWord) endField() {
 		d.text.WriteString(oneLine(equationCodes.ReplaceAllString(code, " ")))
 		d.code.Reset()
 	} else if strings.HasPrefix(code, "FORMCHECKBOX") || strings.HasPrefix(code, "FORMDROPDOWN") {
-		d.left[fields]++
+		d.leave(fields)
 	}
 	d.fields = d.fields[:n]
 }

@@ -21,7 +21,7 @@ var rtfSkipped = map[string]bool{
 	"listtable": true, "listoverridetable": true, "generator": true, "fldinst": true, "latentstyles": true, "rsidtbl": true,
 	"xmlnstbl": true, "revtbl": true, "filetbl": true, "nonshppict": true, "bkmkstart": true, "bkmkend": true, "pn": true,
 	"ftnsep": true, "ftnsepc": true, "aftnsep": true, "atnid": true, "atndate": true, "atnref": true,
-	"xe": true, "tc": true, "picprop": true, "sp": true, "deleted": true,
+	"xe": true, "tc": true, "picprop": true, "sp": true, "shprslt": true, "deleted": true,
 }
 
 // rtfSigns are the control words that are characters; the number of a page is any.
@@ -58,8 +58,9 @@ type rtfReader struct {
 	style   int
 	body    string     // its text before a header, a footer, a description or a marker
 	edges   [][]string // label and text of headers, footers and pictures
-	// described is whether the next value of a property describes a picture.
-	described bool
+	// described is the label of the next value of a property; "" if it is no text.
+	described string
+	uncounted bool // hidden text
 }
 
 // rtf reads a text in Rich Text Format.
@@ -131,9 +132,18 @@ func (r *rtfReader) add(c byte) {
 		return
 	}
 	r.flushUnits()
-	if !r.state.skip && !r.state.hidden {
+	if r.shows() {
 		r.bytes = append(r.bytes, c)
 	}
+}
+
+// shows reports whether the next character is read, and counts hidden text.
+func (r *rtfReader) shows() bool {
+	if r.state.hidden && !r.state.skip && r.uncounted {
+		r.uncounted = false
+		r.leave(unseen)
+	}
+	return !r.state.skip && !r.state.hidden
 }
 
 // flush decodes the bytes and Unicode characters so far, of which there is one kind.
@@ -184,7 +194,7 @@ func (r *rtfReader) sign(c byte, rest string) {
 	case '*': // a group that older programs do not know
 		word, _ := strings.CutPrefix(rest, "\\")
 		if m := rtfWord.FindStringSubmatch(word); m != nil && strings.HasSuffix(r.src[:r.at], `{\*`) {
-			r.state.skip = r.state.skip || !slices.Contains([]string{"shppict", "annotation", "footnote", "shpinst"}, m[1])
+			r.state.skip = r.state.skip || !slices.Contains([]string{"shppict", "annotation", "footnote", "shpinst", "do"}, m[1])
 		}
 	case '\\', '{', '}':
 		r.add(c)
@@ -196,7 +206,7 @@ func (r *rtfReader) sign(c byte, rest string) {
 }
 
 func (r *rtfReader) write(text string) {
-	if text != "" && !r.state.skip && !r.state.hidden {
+	if text != "" && r.shows() {
 		r.flush()
 		r.text.WriteString(text)
 	}
@@ -213,16 +223,16 @@ func (r *rtfReader) word(word string, n int, given bool) {
 		switch {
 		case r.state.skip:
 		case word == "deleted":
-			r.left[deletions]++
+			r.leave(deletions)
 		case word == "object":
-			r.left[objects]++
+			r.leave(objects)
 		}
 		r.state.skip = true
 		return
 	}
 	switch word {
 	case "u":
-		if !r.state.skip && !r.state.hidden {
+		if r.shows() {
 			r.flushBytes()
 			r.units = append(r.units, uint16(n))
 		}
@@ -274,9 +284,10 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		} else {
 			r.level = n + 1
 		}
-	case "v":
+	case "v", "plain":
 		r.flush()
-		r.state.hidden = !given || n != 0
+		r.state.hidden = word == "v" && (!given || n != 0)
+		r.uncounted = r.state.hidden
 	case "ls", "pnlvlblt", "pnlvlbody":
 		r.inList = true
 	case "pard":
@@ -285,7 +296,7 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		}
 	case "fftype": // a box or a list; the text of others is in the document
 		if n > 0 {
-			r.left[fields]++
+			r.leave(fields)
 		}
 	case "ilvl":
 		r.depth = min(max(n, 0), listLevels-1)
@@ -306,14 +317,19 @@ func (r *rtfReader) beginPart(word string) {
 			r.setBodyAside()
 		}
 	case "sn":
-		r.described = strings.HasPrefix(r.src[r.at:], "wzDescription")
+		name, _, _ := strings.Cut(r.src[r.at:min(r.at+20, len(r.src))], "}")
+		r.described = map[string]string{"wzDescription": "Picture", "gtextUNICODE": "Drawn text"}[name]
 	case "sv":
-		if r.described && r.state.edge == "" {
-			r.flush()
-			r.state.skip, r.state.edge = false, "Picture"
+		if r.described == "" {
+			break
+		}
+		r.flush()
+		if r.state.skip = false; r.state.edge == "" {
+			r.state.edge = r.described
 			r.setBodyAside()
 		}
-		r.described = false
+		r.text.WriteByte(' ')
+		r.described = ""
 	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
 		r.flush()
 		if r.state.edge == "" && !r.state.skip {

@@ -1,6 +1,7 @@
 package office
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,7 @@ type carried struct {
 }
 
 func newSheet(f *file, name string) *sheet {
+	f.place = fmt.Sprintf("“%.60s”", name)
 	return &sheet{f: f, name: name, merges: map[int][]cellRange{}, carried: map[int]carried{}}
 }
 

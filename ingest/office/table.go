@@ -73,7 +73,7 @@ func (t *tableReader) inRow(e element) {
 				t.row = append(t.row, cell{span: min(number(e, "val", 1), maxColumns)})
 			case "del":
 				t.gone = true
-				t.f.left[deletions]++
+				t.f.leave(deletions)
 			}
 		})
 	case "tc", "table-cell", "covered-table-cell":

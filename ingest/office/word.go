@@ -37,6 +37,7 @@ func (d *wordReader) runningHeads() {
 				continue
 			}
 			d.shown[part] = true
+			d.place = strings.ToLower(label)
 			in := *d
 			in.relations = d.file.relations(part)
 			var blocks []Block
@@ -70,6 +71,7 @@ type note struct {
 
 // readNotes reads the footnotes, endnotes or comments of the document.
 func (d *wordReader) readNotes(part, label string) {
+	d.place = label
 	err := d.elements(part, func(x *xmlReader, e element) {
 		if e.Name.Local != label || attr(e, "type") != "" && attr(e, "type") != "normal" {
 			return // separators
@@ -112,7 +114,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 	do = func(e element) {
 		switch e.Name.Local {
 		case "del":
-			d.left[deletions]++
+			d.leave(deletions)
 		case "Fallback", "moveFrom", "background", "pPr", "rPr", "tblPr":
 		case "p":
 			d.paragraph(x, out)
@@ -123,7 +125,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 		case "sdt":
 			d.control(x, do)
 		case "altChunk":
-			d.left[foreign]++
+			d.leave(foreign)
 		default:
 			x.each(do)
 		}
@@ -218,7 +220,7 @@ func (f *file) symbol(font, code string) string {
 	if err == nil && n >= ' ' && (n < 0xe000 || n >= 0xf900) { // not of a font's own
 		return string(rune(n))
 	}
-	f.left[signs]++
+	f.leave(signs)
 	return ""
 }
 
@@ -322,7 +324,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	case "docPr", "chart", "relIds":
 		p.after = append(p.after, d.drawn(e)...)
 	case "del":
-		d.left[deletions]++
+		d.leave(deletions)
 	case "Fallback", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
 	default:
 		x.each(all)
@@ -330,7 +332,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 }
 
 func (d *wordReader) run(x *xmlReader, p *wordParagraph) {
-	hidden := false
+	hidden, number := false, false
 	p.raised = false
 	before, weight := p.text.Len(), &p.plain
 	defer func() {
@@ -341,8 +343,11 @@ func (d *wordReader) run(x *xmlReader, p *wordParagraph) {
 	}()
 	x.each(func(e element) {
 		if e.Name.Local != "rPr" {
-			if !hidden {
+			switch {
+			case !hidden && !number:
 				d.inline(x, e, p)
+			case hidden && e.Name.Local == "t":
+				d.leave(unseen)
 			}
 			return
 		}
@@ -354,8 +359,10 @@ func (d *wordReader) run(x *xmlReader, p *wordParagraph) {
 				}
 			case "vertAlign":
 				p.raised = attr(e, "val") == "superscript"
-			case "vanish", "webHidden":
+			case "vanish":
 				hidden = on(e)
+			case "webHidden": // in a table of contents
+				number = on(e)
 			case "rStyle":
 				hidden = hidden || d.styles.of(attr(e, "val")).hidden
 			}
