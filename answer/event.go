@@ -139,6 +139,9 @@ type Verified struct {
 	Tokens int   `json:"tokens"`
 	// Quotes are those of the passages that it cites, by label.
 	Quotes map[int]support.Quote `json:"-"`
+	// Plain is true where it was not more: package cite reads the quotes, and passes on
+	// all others.
+	Plain bool `json:"-"`
 }
 
 // An Outcome is the verdict on a statement.

@@ -506,7 +506,7 @@ func (p *proof) decide(o *openStatement, v verdict) {
 	p.conclude(o)
 }
 
-// conclude reports a decision, unless there is nothing to say about it.
+// conclude reports a decision.
 func (p *proof) conclude(o *openStatement) {
 	v := statement.Keep
 	if o.event.Verdict == Dropped {
@@ -514,9 +514,8 @@ func (p *proof) conclude(o *openStatement) {
 	}
 	p.source = p.source || v == statement.Keep && (o.cites || p.Unproved == UnprovedMark)
 	p.queue.Decide(o.number, v, o.shown)
-	if o.event.By != byCode || o.event.Found != 0 || len(o.event.Idle) > 0 || o.event.Verdict == Dropped {
-		p.tell(o.event)
-	}
+	o.event.Plain = o.event.By == byCode && o.event.Found == 0 && len(o.event.Idle) == 0 && o.event.Verdict != Dropped
+	p.tell(o.event)
 }
 
 // relabel returns the text of a unit without idle labels, and with one that was

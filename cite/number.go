@@ -74,7 +74,8 @@ type numbering struct {
 	pending  []rewrite.Use   // of sentences that have not ended
 	splitter sentence.Splitter
 	last     proof
-	verified []answer.Verified // statements with a label that was found, or doubted
+	verified []answer.Verified                // statements with a label that was found, or doubted
+	proved   map[string]map[int]support.Quote // by statement and label
 	finished bool
 
 	revision  *revision
@@ -94,7 +95,8 @@ func newNumbering(o Options) *numbering {
 	if o.Link == nil {
 		o.Link = func(retrieve.Passage, int, int) string { return "" }
 	}
-	return &numbering{options: o, prover: answer.Prover(), cited: map[int]bool{}, settled: map[int]int{}}
+	return &numbering{options: o, prover: answer.Prover(), cited: map[int]bool{}, settled: map[int]int{},
+		proved: map[string]map[int]support.Quote{}}
 }
 
 func (n *numbering) event(e answer.Event, yield yielder) bool {
@@ -116,6 +118,10 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 	case answer.Incomplete, answer.Usage:
 		return n.finish(yield) && yield(e, nil)
 	case answer.Verified:
+		n.proved[e.Statement] = e.Quotes
+		if e.Plain {
+			return true
+		}
 		n.verified = append(n.verified, e)
 	}
 	return yield(e, nil)

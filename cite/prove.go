@@ -26,7 +26,6 @@ type proof struct {
 	listing bool                  // the heading of a list of sources came after it
 	doubted bool                  // a judge said no
 	added   int                   // the label that was found for it
-	proved  map[int]support.Quote // found already as the statement was proved
 }
 
 // endSentence yields the quotes of a sentence that has ended.
@@ -56,9 +55,6 @@ func (n *numbering) endSentence(s sentence.Span, yield yielder) bool {
 			doubted: verified.Verdict == answer.Marked, added: verified.Found,
 			states: verified.Statement != "" && letters(verified.Statement) == letters(claim) ||
 				sentence.States(string(n.text[s.Start:s.End]), prose, plain),
-		}
-		if verified.Statement == strings.TrimSpace(last.claim) {
-			last.proved = verified.Quotes
 		}
 	}
 
@@ -117,7 +113,7 @@ func (n *numbering) findQuotes(cited []rewrite.Use) {
 	for _, u := range cited {
 		q, ok := s.found[u.ID]
 		if !ok {
-			if q, ok = s.proved[u.ID]; !ok {
+			if q, ok = n.proved[strings.TrimSpace(s.claim)][u.ID]; !ok { // not found already as the statement was proved
 				q = n.prover.Find(s.claim, evidence(n.passages[u.ID-1]))
 			}
 			s.found[u.ID] = q

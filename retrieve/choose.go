@@ -25,7 +25,7 @@ type reading struct {
 }
 
 // readAhead is how many chunks are read at a time.
-const readAhead = 32
+const readAhead = 16
 
 // read reads the chunk of a candidate, unless it has been read, with those of the
 // first others. It reports whether the candidate is stored.

@@ -3,6 +3,7 @@ package retrieve
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -141,10 +142,31 @@ func stem(word string) string {
 	default:
 		return word
 	}
+	stems.RLock()
+	known, ok := stems.of[word]
+	stems.RUnlock()
+	if ok {
+		return known
+	}
 	env := snowballstem.NewEnv(word)
 	by(env)
+	stems.Lock()
+	defer stems.Unlock()
+	if stems.of == nil || len(stems.of) == maxStems {
+		stems.of = make(map[string]string, maxStems)
+	}
+	stems.of[strings.Clone(word)] = env.Current() // the word may be part of a long text
 	return env.Current()
 }
+
+// stems are the stems of words that were read lately: a text repeats most of its words,
+// and those of others.
+var stems struct {
+	sync.RWMutex
+	of map[string]string
+}
+
+const maxStems = 1 << 14
 
 // hindiEndings are the inflections of Hindi nouns, adjectives and verbs, the
 // longest first (Ramanathan and Rao, "A Lightweight Stemmer for Hindi", 2003).

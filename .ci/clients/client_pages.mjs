@@ -38,6 +38,11 @@ async function openWebUI(page) {
   assert.equal((await shown.jsonValue()).split('Content').length - 1, 1, 'the window of a source has its quote alone');
   await pause(1000);
   await page.screenshot({ path: `${pictures}/Open WebUI, source.png` });
+  const opening = browser.waitForTarget((target) => target.url().includes('/documents/'), { timeout: 30_000 });
+  await page.click('[role="dialog"] a[href*="/documents/"], .modal a[href*="/documents/"]');
+  const viewer = await (await opening).page();
+  await viewer.waitForFunction((said) => location.hash === '#quote' && document.querySelector('mark#quote')?.innerText === said, { timeout: 30_000 }, said);
+  await viewer.close();
   await page.keyboard.press('Escape');
   await pause(1000);
 }

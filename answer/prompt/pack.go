@@ -3,6 +3,7 @@ package prompt
 import (
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 
 	"ibid/ingest"
@@ -105,14 +106,17 @@ func (w *Writer) Room(name string) (int, error) {
 	return max(room, minRoom), nil
 }
 
-// Cost is the number of tokens of a piece of evidence in a prompt: its text,
-// its fence, and all that the template shows next to the text.
-func (w *Writer) Cost(e Evidence) (int, error) {
-	bare := e
-	bare.text = ""
+// Cost is the number of tokens of evidence in a prompt: its texts, their fences, and
+// all that the template shows next to the texts.
+func (w *Writer) Cost(evidence ...Evidence) (tokens int, err error) {
+	bare := slices.Clone(evidence)
+	for i := range bare {
+		tokens += w.Count(bare[i].text)
+		bare[i].text = ""
+	}
 	var around strings.Builder
-	err := w.Templates.byName[Answer].ExecuteTemplate(&around, "evidence", Slots{Nonce: sampleNonce, Evidence: []Evidence{bare}})
-	return w.Size(e.text, around.String()), err
+	err = w.Templates.byName[Answer].ExecuteTemplate(&around, "evidence", Slots{Nonce: sampleNonce, Evidence: bare})
+	return tokens + w.Count(around.String()), err
 }
 
 // Fit shortens a text to at most about the given tokens, at the end of a
@@ -189,10 +193,22 @@ func (w *Writer) Shortened() int { return len(w.shortened) }
 // where the context window has no room for it; one that is longer than
 // StepTokens gets a batch of its own.
 func (w *Writer) Pack(passages []retrieve.Passage, first, later string, most int) (batches []Batch, packed int, err error) {
+	all := make(Batch, len(passages))
+	for i, p := range passages {
+		all[i] = NewEvidence(i+1, p)
+	}
+	if w.StepTokens == 0 && len(all) > 0 && most > 0 { // measured at once, since they usually fit
+		room, err := w.Room(first)
+		if err != nil {
+			return nil, 0, err
+		}
+		if cost, err := w.Cost(all...); err != nil || cost <= room {
+			return []Batch{all}, len(all), err
+		}
+	}
 	var open Batch
 	room, used := 0, 0
-	for i, p := range passages {
-		e := NewEvidence(i+1, p)
+	for _, e := range all {
 		cost, err := w.Cost(e)
 		if err != nil {
 			return nil, 0, err
