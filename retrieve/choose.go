@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // A group becomes one passage: a chunk, or neighbouring chunks of one section in
@@ -200,13 +200,16 @@ func (g *group) fits(text string) bool {
 // fact that changed between two versions of a document. Titles and headings do
 // not count: copies of one text may have several.
 func repeats(a, b string) bool {
-	next, stop := iter.Pull(strings.FieldsSeq(b))
-	defer stop()
 	for word := range strings.FieldsSeq(a) {
-		if other, ok := next(); !ok || !strings.EqualFold(word, other) {
+		b = strings.TrimLeftFunc(b, unicode.IsSpace)
+		end := strings.IndexFunc(b, unicode.IsSpace)
+		if end < 0 {
+			end = len(b)
+		}
+		if !strings.EqualFold(word, b[:end]) {
 			return false
 		}
+		b = b[end:]
 	}
-	_, more := next()
-	return !more
+	return strings.TrimSpace(b) == ""
 }
