@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"ibid/ingest"
@@ -156,12 +157,19 @@ func TestBrowserDocuments(t *testing.T) {
 	}
 	const refused = `document.querySelector(".uploads .failed .facts").innerText`
 	b.is(".exe files are not read. Save it as PDF, Word, HTML or text, and add that.\nDetails", refused)
-	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
-		const carried = new DataTransfer();
-		carried.items.add(new File(["Rowing on Sundays."], "rowing.txt"));
-		dispatchEvent(new DragEvent("drop", {dataTransfer: carried, cancelable: true}));
-	})()`))
+	// Of a folder that is dropped, all files are added except hidden ones.
+	must(t, os.MkdirAll(filepath.Join(folder, "pier", "deep"), 0o700))
+	for _, name := range []string{"deep/rowing.txt", ".DS_Store"} {
+		must(t, os.WriteFile(filepath.Join(folder, "pier", name), []byte("Rowing on Sundays."), 0o600))
+	}
+	for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter, input.DispatchDragEventTypeDragOver,
+		input.DispatchDragEventTypeDrop} {
+		_, err := chromedp.Call(b, input.DispatchDragEvent, input.DispatchDragEventParams{Type: kind, X: 300, Y: 300,
+			Data: &input.DragData{Items: []*input.DragDataItem{}, Files: []string{filepath.Join(folder, "pier")}, DragOperationsMask: 1}})
+		must(t, err)
+	}
 	b.waitFor(`document.querySelectorAll(".uploads .done").length === 2`)
+	b.is("pier/deep/rowing.txt", `document.querySelector(".uploads li:last-child .upload-name").textContent`)
 	b.waitFor(`document.getElementById("facts").textContent === "6 documents"`)
 	b.look("6-uploaded")
 	// What was refused stays until it is dismissed.

@@ -6,7 +6,7 @@ import { get, Trouble } from "./stream.js";
 import { showInto as intoWords, upload } from "./upload.js";
 import { locale, t } from "./words.js";
 
-const most = 300; // rows drawn at a time
+let most = 300; // rows drawn
 const body = byId("rows");
 const words = byId("words");
 const collection = byId("collection");
@@ -58,14 +58,8 @@ function troubles(list) {
   const section = byId("troubles");
   section.hidden = list.length === 0;
   section.querySelector("ul").replaceChildren(...list.map((x) => el("li", { "data-id": x.document },
-    el("span", { class: "path" }, documentName(`${x.root}/${x.path}`)), el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action), x.reason ? ` ${withRemedy(x.reason)}` : "", ...troubleActions(x.document))));
+    el("span", { class: "path" }, documentName(`${x.root}/${x.path}`)), el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action), x.reason ? ` ${withRemedy(x.reason)}` : "", mayChange ? el("span", { class: "row-actions" }, ...actions(x.document)) : "")));
   byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, t("{n} files couldn't be read", { n: list.length }))] : []));
-}
-
-// troubleActions returns the buttons of an upload that couldn't be read.
-function troubleActions(id) {
-  const may = mayChange ? actions(id) : [];
-  return may.length ? [el("span", { class: "row-actions" }, ...may)] : [];
 }
 
 function draw() {
@@ -85,6 +79,12 @@ function draw() {
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
   more.textContent = found.length ? t("{n} more. Type part of a name to narrow the list.", { n: found.length - most }) : all.length ? t("No matching documents.") : "";
+  if (found.length > most) more.append(" ", el("button", { type: "button", class: "plain", onclick: () => {
+    const next = most;
+    most *= 2;
+    draw();
+    body.children[next].querySelector("a").focus();
+  } }, t("More documents")));
   if (all.length) document.querySelector("main > .note")?.remove(); // what an empty library said
   if (wanted.length) say(t("{n} documents", { n: found.length }));
 }

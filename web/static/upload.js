@@ -122,6 +122,7 @@ export function upload(section, { say, refresh, into = () => "" }) {
 
   function add(files) {
     for (const f of files) {
+      if (/\/\./.test(f.name)) continue; // hidden in a folder
       const bar = el("progress", { max: 1, value: 0, "aria-label": t("Uploading {name}", f) });
       const state = el("div", { class: "facts" }, t("Waiting"));
       const line = el("li", {}, el("span", { class: "upload-name" }, f.name), bar, state);
