@@ -115,14 +115,15 @@ export class Blocks {
     const now = [...drawn.values()].flatMap((content) => sentences(content));
     const growing = whole.test(now.at(-1)?.text) ? null : now.pop();
     this.growing = Boolean(growing);
+    let begun = false; // the sentence that is growing is there already
     let [shared, next] = passed(this.before.map((s) => s.text), now.map((s) => s.text));
     if (growing) {
       // A sentence that is there already stays until the new one differs from it.
-      const begun = (s) => s?.text.startsWith(growing.text);
-      const same = this.before.findIndex((s, i) => i >= shared && begun(s) && (i <= next || growing.text.length > 20));
-      this.growing = same < 0;
+      const same = this.before.findIndex((s, i) => i >= shared && s.text.startsWith(growing.text) && (i <= next || growing.text.length > 20));
+      begun = same >= 0;
+      this.growing = !begun;
       if (same >= 0 && this.before[same].text === growing.text) next = same + 1;
-      else if (same >= 0) {
+      else if (begun) {
         next = same;
         growing.range.deleteContents();
       }
@@ -143,7 +144,8 @@ export class Blocks {
       gone.setEnd(startContainer, startOffset);
       gone.deleteContents();
     }
-    if (!last || !left.n && last.textContent.trim()) return rest;
+    const inside = left.n || begun && last.lastElementChild.textContent.trim();
+    if (!last || !inside && last.textContent.trim()) return rest;
     const nodes = [...rest.shift().children];
     for (const node of nodes) for (const cite of node.querySelectorAll(".cite")) cite.remove();
     if (nodes[0]?.tagName === "P" && last.lastElementChild?.tagName === "P") {
