@@ -70,7 +70,6 @@ type numbering struct {
 	words    bool            // it is plain
 	refs     []sentence.Span // the printed references in it
 	uses     int             // uses of the rewriter that were announced
-	cited    map[int]bool    // numbers announced
 	pending  []rewrite.Use   // of sentences that have not ended
 	splitter sentence.Splitter
 	last     proof
@@ -95,8 +94,7 @@ func newNumbering(o Options) *numbering {
 	if o.Link == nil {
 		o.Link = func(retrieve.Passage, int, int) string { return "" }
 	}
-	return &numbering{options: o, prover: answer.Prover(), cited: map[int]bool{}, settled: map[int]int{},
-		proved: map[string]map[int]support.Quote{}}
+	return &numbering{options: o, prover: answer.Prover(), settled: map[int]int{}, proved: map[string]map[int]support.Quote{}}
 }
 
 func (n *numbering) event(e answer.Event, yield yielder) bool {
@@ -182,11 +180,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 		if u.End > u.Start {
 			n.refs = append(n.refs, u.Span)
 		}
-		if n.cited[u.Number] {
-			continue
-		}
-		n.cited[u.Number] = true
-		if !yield(n.citedBy(u.Number, u.ID), nil) {
+		if u.First && !yield(n.citedBy(u), nil) {
 			return false
 		}
 	}
@@ -212,9 +206,9 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 	}
 }
 
-func (n *numbering) citedBy(number, id int) Cited {
-	p := n.passages[id-1]
-	return Cited{Number: number, Document: p.Document, Title: n.documents[id-1].Title, AlsoIn: p.AlsoIn,
+func (n *numbering) citedBy(u rewrite.Use) Cited {
+	p := n.passages[u.ID-1]
+	return Cited{Number: u.Number, Document: p.Document, Title: n.documents[u.ID-1].Title, AlsoIn: p.AlsoIn,
 		Link: n.link(p, p.Start, p.End), Original: n.original(p, "")}
 }
 
@@ -223,7 +217,6 @@ type revision struct {
 	decoder  decoder
 	rewriter *rewrite.Rewriter
 	uses     int // that were announced
-	cited    map[int]bool
 }
 
 // addRevision yields a piece of a revision with the numbers that it has as the answer.
@@ -232,7 +225,7 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 		return false
 	}
 	if n.revision == nil {
-		n.revision = &revision{rewriter: n.newRewriter(), cited: map[int]bool{}}
+		n.revision = &revision{rewriter: n.newRewriter()}
 	}
 	v := n.revision
 	out := Revised{Revision: e, Places: []Placed{}, Cited: []Cited{}, Settled: []int{}}
@@ -241,16 +234,13 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 		if v.uses++; u.End > u.Start {
 			out.Places = append(out.Places, Placed{Number: u.Number, Start: u.Start, End: u.End})
 		}
-	}
-	for _, s := range v.rewriter.Sources() {
-		if v.cited[s.Number] {
+		if !u.First {
 			continue
 		}
-		v.cited[s.Number] = true
-		out.Cited = append(out.Cited, n.citedBy(s.Number, s.IDs[0]))
-		if n.settled[s.Number] > 0 || settles(n.before, s) {
-			n.settled[s.Number] = s.IDs[0]
-			out.Settled = append(out.Settled, s.Number)
+		out.Cited = append(out.Cited, n.citedBy(u))
+		if n.settled[u.Number] > 0 || n.settles(u) {
+			n.settled[u.Number] = u.ID
+			out.Settled = append(out.Settled, u.Number)
 		}
 	}
 	if e.Cut {
@@ -259,14 +249,14 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 	return out.Text == "" && len(out.Cited) == 0 && !e.Cut || yield(out, nil)
 }
 
-// settles reports whether a source of a revision has its number even if the revision is
+// settles reports whether the source of a revision has its number even if the revision is
 // cut, and the draft before it is the answer: it has the same one there, or is not cited
 // there, and the number is no other's.
-func settles(draft []rewrite.Source, s rewrite.Source) bool {
-	i := slices.IndexFunc(draft, func(d rewrite.Source) bool {
-		return d.Source == s.Source && (s.Source != "" || d.IDs[0] == s.IDs[0])
+func (n *numbering) settles(u rewrite.Use) bool {
+	i := slices.IndexFunc(n.before, func(s rewrite.Source) bool {
+		return slices.Contains(s.IDs, u.ID) || s.Source != "" && s.Source == n.documents[u.ID-1].Source
 	})
-	return i+1 == s.Number || i < 0 && s.Number > len(draft)
+	return i+1 == u.Number || i < 0 && u.Number > len(n.before)
 }
 
 // newRewriter returns one for what may be the answer. Numbers that were shown stay.

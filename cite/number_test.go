@@ -235,7 +235,7 @@ func TestNumberRevisions(t *testing.T) {
 revision 2 "Half [1] a" [{1 5 8}] 1 lib/hours.md settled=[1] cut=false
 revision 2 "" [] settled=[] cut=true
 revision 3 "Open" [] settled=[] cut=false
-revision 3 " [2], and [1]." [{2 5 8} {1 14 17}] 1 lib/hours.md 2 lib/fees.pdf settled=[1 2] cut=false
+revision 3 " [2], and [1]." [{2 5 8} {1 14 17}] 2 lib/fees.pdf 1 lib/hours.md settled=[2 1] cut=false
 cited 2 lib/fees.pdf 
 cited 1 lib/hours.md 
 text "Open [2], and [1]. "

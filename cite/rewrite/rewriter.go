@@ -46,14 +46,16 @@ type Span struct{ Start, End int }
 type Use struct {
 	Number int
 	ID     int
+	First  bool // of its source
 	// Span is the range of the printed number in the rewritten text. It is
 	// empty if the number was already printed directly before.
 	Span
 }
 
 // A Rewriter turns the markers of one text into numbered citations. Numbers are
-// 1, 2, 3 … by first citation of a source, except reserved ones, and never change. Everything outside
-// markers is unchanged, except the spaces before markers that print nothing.
+// 1, 2, 3 … by first citation of a source, except reserved ones, and never change.
+// Everything outside markers is unchanged, except the spaces before markers that print
+// nothing.
 type Rewriter struct {
 	documents []Document
 	style     Style
@@ -254,8 +256,8 @@ func (r *Rewriter) cite(ids []int) {
 		if r.style.Exclude(d) {
 			continue
 		}
-		s := r.source(d)
-		u := Use{Number: s.Number, ID: id, Span: Span{r.offset(), r.offset()}}
+		s, first := r.source(d)
+		u := Use{Number: s.Number, ID: id, First: first, Span: Span{r.offset(), r.offset()}}
 		if !slices.Contains(r.shown, s.Number) {
 			r.shown = append(r.shown, s.Number)
 			if number := r.style.Inline(r.number[:0], r.reference(*s)); len(number) > 0 {
@@ -289,8 +291,9 @@ func (r *Rewriter) openGroup() {
 	r.spaces, r.before, r.group = 0, 0, groupPrinted
 }
 
-// source returns the source of a document, with the next number if it is new.
-func (r *Rewriter) source(d Document) *Source {
+// source returns the source of a document, with the next number if it is new, and
+// whether it is.
+func (r *Rewriter) source(d Document) (s *Source, first bool) {
 	key := keyOf(d)
 	n, ok := r.numbers[key]
 	if !ok {
@@ -299,15 +302,15 @@ func (r *Rewriter) source(d Document) *Source {
 		}
 		r.numbers[key], r.given = n, n
 	}
-	i, ok := slices.BinarySearchFunc(r.sources, n, func(s Source, n int) int { return s.Number - n })
-	if !ok {
+	i, cited := slices.BinarySearchFunc(r.sources, n, func(s Source, n int) int { return s.Number - n })
+	if !cited {
 		r.sources = slices.Insert(r.sources, i, Source{Number: n, Source: d.Source, Title: d.Title, Metadata: d.Metadata})
 	}
-	s := &r.sources[i]
+	s = &r.sources[i]
 	if !slices.Contains(s.IDs, d.ID) {
 		s.IDs = append(s.IDs, d.ID)
 	}
-	return s
+	return s, !cited
 }
 
 // keyOf returns what the source of a document has in common with no other.
