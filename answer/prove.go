@@ -166,6 +166,10 @@ func (r *asking) endProof(broken string) error {
 
 func (p *proof) end(broken string) error {
 	units, space := p.units.End()
+	if last := len(units) - 1; broken == reachedLength && p.Gate != GateOff && last >= 0 &&
+		(units[last].Kind == statement.Lead || units[last].Kind == statement.Aside) {
+		units = units[:last] // the beginning of a statement, such as "The boat is"
+	}
 	if !p.add(units, true) {
 		return nil
 	}

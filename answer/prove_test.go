@@ -110,10 +110,11 @@ func TestProof(t *testing.T) {
 // Where nothing is left of an answer, Ibid looks wider, and then refuses.
 func TestNothingProved(t *testing.T) {
 	for answer, want := range map[string]string{
-		"The mooring fee is 120 marks.[1]":          `text "The mooring fee is 120 marks.[1]"`,
-		"Sure! The crane is for rent.[1]":           "unanswered {Reason:no_answer",
-		"Gulls sing at noon.":                       "unanswered {Reason:no_answer", // the judge agrees, but there is no source
-		"Gulls sing at noon, and cut by its length": "unanswered {Reason:no_answer",
+		"The mooring fee is 120 marks.[1]":               `text "The mooring fee is 120 marks.[1]"`,
+		"Sure! The crane is for rent.[1]":                "unanswered {Reason:no_answer",
+		"Gulls sing at noon.":                            "unanswered {Reason:no_answer", // the judge agrees, but there is no source
+		"Gulls sing at noon, and cut by its length":      "unanswered {Reason:no_answer",
+		"The mooring fee is 120 marks.[1] Its length is": `text "The mooring fee is 120 marks.[1]"`, // without the last words
 	} {
 		m := proving([]string{"Sure! The crane lifts boats on Mondays in May.[1]", answer}, "crane", "crane")
 		if strings.Contains(answer, "length") {
