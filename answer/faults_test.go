@@ -146,8 +146,13 @@ var markers = regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
 // a known kind in place of an answer. Nothing follows the end, and nothing is
 // left running.
 func TestEveryFaultInEveryStrategy(t *testing.T) {
-	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce",
-		"refine, proved", "stuff, proved", "map-reduce, proved", "map-rerank, proved", "refine, judged", "refine, wider"} {
+	strategies := []string{"summarize refine", "summarize map-reduce", "refine, judged", "refine, wider"}
+	for _, strategy := range answer.Strategies() {
+		if strategy != "auto" && strategy != "extract" {
+			strategies = append(strategies, strategy, strategy+", proved")
+		}
+	}
+	for _, strategy := range strategies {
 		var roles []string
 		synctest.Test(t, func(t *testing.T) {
 			roles, _ = askFaulty(t, strategy, "", func(openaitest.Request) bool { return false })

@@ -55,7 +55,7 @@ func parts(n int) []string {
 // A question that breaks off at any call resumes after it, with the same result
 // as one that never broke off.
 func TestAskResumed(t *testing.T) {
-	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "extract"} {
+	for _, strategy := range Strategies()[1:] {
 		t.Run(strategy, func(t *testing.T) {
 			ask := func(ctx context.Context, m Model, j replay.Journal) string {
 				a := &Answerer{Retriever: passages(parts(7)...), Model: m, Gate: GateModel, StepTokens: 1, Parallel: 1}

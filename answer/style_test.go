@@ -29,7 +29,7 @@ func TestStyle(t *testing.T) {
 			Text: "And the fee?", History: []Turn{{"user", "What is a mooring?"}}, Strategy: strategy, Style: style,
 		})), m
 	}
-	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank"} {
+	for _, strategy := range writing() {
 		plain, _ := ask(strategy, "")
 		styled, m := ask(strategy, style)
 		if plain.String() != styled.String() {
@@ -114,4 +114,14 @@ func TestPromptFitsWindow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// writing returns the strategies by which a model writes the answer.
+func writing() (names []string) {
+	for _, s := range strategies() {
+		if s.writes {
+			names = append(names, s.name)
+		}
+	}
+	return names
 }
