@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -79,30 +77,6 @@ func TestCiteBrokenOutput(t *testing.T) {
 		err := citeText(t.Context(), newCiter(), strings.NewReader("text [1]"), brokenWriter{broken}, asJSON, false)
 		if !errors.Is(err, broken) {
 			t.Errorf("json %v: got %v", asJSON, err)
-		}
-	}
-}
-
-// TestCiteFlags checks that flags without a meaning are errors, and that without a
-// template for its entries there is no list.
-func TestCiteFlags(t *testing.T) {
-	t.Parallel()
-	documents := filepath.Join(t.TempDir(), "documents.json")
-	must(t, os.WriteFile(documents, []byte(exampleDocuments), 0o600))
-	for _, tt := range []struct {
-		set        func(*citeCmd)
-		want, fail string
-	}{
-		{func(c *citeCmd) { c.Inline = "({number})" }, "Tea (1).", ""},
-		{func(c *citeCmd) { c.Inline, c.Entry = "({number})", "{title}" }, "Tea (1).\n\nA\n", ""},
-		{func(c *citeCmd) { c.Inline = "({nr})" }, "", `no "{nr}"`},
-		{func(c *citeCmd) { c.Exclude = []int{2} }, "", "--exclude 2"},
-	} {
-		c, out := citeCmd{Documents: documents, Style: "text"}, bytes.Buffer{}
-		tt.set(&c)
-		err := c.Run(t.Context(), surroundings{stdin: strings.NewReader("Tea [1]."), stdout: &out, stderr: io.Discard})
-		if out.String() != tt.want || (err == nil) != (tt.fail == "") || err != nil && !strings.Contains(err.Error(), tt.fail) {
-			t.Errorf("got %q, %v; want %q, %q", out.String(), err, tt.want, tt.fail)
 		}
 	}
 }
