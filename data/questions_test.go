@@ -5,7 +5,6 @@ package data_test
 import (
 	"bufio"
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -134,44 +133,10 @@ func TestAnswersAreInTheirDocuments(t *testing.T) {
 	}
 }
 
-func TestLibrary(t *testing.T) {
-	err := filepath.WalkDir("library", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		_, sheets := document(t, filepath.ToSlash(path))
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		switch filepath.Ext(path) {
-		case ".pdf":
-			if len(raw) > 150_000 {
-				t.Errorf("%s has %d bytes; a PDF here has at most 150000", path, len(raw))
-			}
-			// Chromium writes page objects uncompressed, one /Type /Page each.
-			if n := len(pageObject.FindAll(raw, -1)); n != len(sheets) {
-				t.Errorf("%s has %d pages, its source %d: print it again (make-pdfs.sh)", path, n, len(sheets))
-			}
-		case ".csv":
-			rows, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
-			if err != nil {
-				t.Errorf("%s: %v", path, err)
-			}
-			if len(rows) < 41 {
-				t.Errorf("%s has %d rows, want a header and at least 40", path, len(rows))
-			}
-		}
-		return nil
-	})
-	must(t, err)
-}
-
 var (
-	pageObject = regexp.MustCompile(`/Type\s*/Page\b`)
-	newPage    = regexp.MustCompile(`<section class="page">`)
-	hidden     = regexp.MustCompile(`(?s)<(script|style|head)\b.*?</(script|style|head)>`)
-	tag        = regexp.MustCompile(`(?s)<[^>]*>`)
+	newPage = regexp.MustCompile(`<section class="page">`)
+	hidden  = regexp.MustCompile(`(?s)<(script|style|head)\b.*?</(script|style|head)>`)
+	tag     = regexp.MustCompile(`(?s)<[^>]*>`)
 )
 
 // document returns the plain text of a document of the library and, for a PDF,
