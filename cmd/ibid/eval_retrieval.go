@@ -18,14 +18,13 @@ import (
 )
 
 type evalRetrievalCmd struct {
-	Dir     string   `arg:"" help:"${set_help}"`
-	Metrics []string `help:"${retrieval_metrics_help}" default:"${retrieval_metrics}" placeholder:"NAME@K"`
-	Against string   `help:"File that an earlier run wrote with --details; each search is compared with its result there." placeholder:"FILE"`
-	JSON    bool     `help:"Print one JSON object." name:"json"`
-	Encoder string   `help:"Model file from 'ibid setup'; also measure search with it." placeholder:"FILE"`
-	Sample  int      `help:"Ask only N of the queries, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
-	Details string   `help:"File to write one JSON object per query to." placeholder:"FILE"`
-	Split   string   `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
+	Dir     string `arg:"" help:"${set_help}"`
+	Against string `help:"File that an earlier run wrote with --details; each search is compared with its result there." placeholder:"FILE"`
+	JSON    bool   `help:"Print one JSON object." name:"json"`
+	Encoder string `help:"Model file from 'ibid setup'; also measure search with it." placeholder:"FILE"`
+	Sample  int    `help:"Ask only N of the queries, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
+	Details string `help:"File to write one JSON object per query to." placeholder:"FILE"`
+	Split   string `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
 	thresholdConfig
 	corpusConfig
 }
@@ -85,10 +84,11 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, closer()) }()
-	metrics, limits, err := c.parseMetrics(searches)
+	limits, err := c.thresholds(searches)
 	if err != nil {
 		return err
 	}
+	metrics := retrievalMetrics()
 	earlier, err := c.readEarlier(searches, metrics[0])
 	if err != nil {
 		return err
@@ -162,23 +162,22 @@ func figuresOf(x measuredSearch, metric eval.Metric, mean float64) []eval.Figure
 	return figures
 }
 
-func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []eval.Metric, limits thresholds, err error) {
+// retrievalMetrics are the measured metrics. Searches are compared by the first.
+func retrievalMetrics() []eval.Metric {
+	return []eval.Metric{{Kind: "ndcg", K: 10}, {Kind: "recall", K: 10}, {Kind: "recall", K: 100}, {Kind: "mrr", K: 10}}
+}
+
+func (c *evalRetrievalCmd) thresholds(searches []measuredSearch) (thresholds, error) {
 	var known []eval.Figure
-	for _, name := range c.Metrics {
-		m, err := eval.ParseMetric(name)
-		if err != nil {
-			return nil, nil, usageError("--metrics: %w", err)
-		}
-		metrics = append(metrics, m)
+	for _, m := range retrievalMetrics() {
 		for _, x := range searches {
 			known = append(known, figuresOf(x, m, 0)...)
 		}
 	}
 	if c.Sample < 0 {
-		return nil, nil, usageError("--sample %d: give a number of queries, or 0 for all", c.Sample)
+		return nil, usageError("--sample %d: give a number of queries, or 0 for all", c.Sample)
 	}
-	limits, err = c.parse(known)
-	return metrics, limits, err
+	return c.parse(known)
 }
 
 func (c *corpus) measure(
@@ -277,7 +276,7 @@ func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Me
 			err := json.Unmarshal(line[x.name], &figures)
 			v, ok := figures[metric.String()]
 			if err != nil || !ok {
-				return nil, usageError("--against %s: query %s has no %s of %s: give the same --metrics", c.Against, id, metric, x.name)
+				return nil, usageError("--against %s: query %s has no %s of %s", c.Against, id, metric, x.name)
 			}
 			earlier[id][x.name] = v
 		}

@@ -139,8 +139,6 @@ var longTags = kong.Vars{
 		"weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N.",
 	"profile_help": "Which markers count: default accepts all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
 		"strict accepts only [1](id=3).",
-	"retrieval_metrics":      "ndcg@10,recall@10,recall@100,mrr@10",
-	"retrieval_metrics_help": "What to measure: ndcg, recall, mrr or p with a rank. Searches are compared by the first.",
 	"scope_help": "What it allows: read,write,relay,settings,public. Write includes reading, uploading and deleting documents; " +
 		"relay includes reading, and asking the model itself (serve --relay); settings includes writing, and choosing the model " +
 		"on the page; public allows asking and searching, only from the pages of serve --cors-origin.",

@@ -1,12 +1,10 @@
 package eval
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Grades are the judgements of one query: the grade of each judged document by
@@ -36,29 +34,13 @@ func (g Grades) Relevant() int {
 //     0 gain nothing. The best order includes relevant documents that the corpus
 //     does not have.
 //   - recall: the share of the relevant documents that are among the first K.
-//   - p: precision, the share of the first K ranks with a relevant document,
-//     divided by K even if the ranking is shorter.
 //   - mrr: 1 / rank of the first relevant document, 0 if it is not among the
 //     first K.
 //
 // All are between 0 and 1, and 0 for a query without relevant documents.
 type Metric struct {
-	Kind string // "ndcg", "recall", "p" or "mrr"
+	Kind string // "ndcg", "recall" or "mrr"
 	K    int    // 1 or more
-}
-
-const maxCut = 1000
-
-var metricKinds = [...]string{"ndcg", "recall", "mrr", "p"}
-
-// ParseMetric parses a metric as [Metric.String] writes it: "ndcg@10".
-func ParseMetric(s string) (Metric, error) {
-	kind, cut, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), "@")
-	k, err := strconv.Atoi(cut)
-	if err != nil || k < 1 || k > maxCut || !slices.Contains(metricKinds[:], kind) {
-		return Metric{}, fmt.Errorf("%q is not a metric: use ndcg, recall, mrr or p with a rank from 1 to %d, as in ndcg@10", s, maxCut)
-	}
-	return Metric{kind, k}, nil
 }
 
 func (m Metric) String() string { return m.Kind + "@" + strconv.Itoa(m.K) }
@@ -88,8 +70,6 @@ func (m Metric) Of(ranking []string, grades Grades) float64 {
 		return dcg(found) / dcg(best[:min(m.K, len(best))])
 	case m.Kind == "recall":
 		return Share(hits, grades.Relevant())
-	case m.Kind == "p":
-		return Share(hits, m.K)
 	}
 	return 1 / float64(first)
 }
