@@ -22,11 +22,7 @@ const longestGlyph = 32
 
 // isRightToLeft reports whether a glyph is a letter of Hebrew, Arabic or a script like them.
 func isRightToLeft(g glyph) bool {
-	if len(g.Text) > longestGlyph {
-		return false
-	}
-	class := classOf(g.Text)
-	return class == bidi.R || class == bidi.AL
+	return len(g.Text) <= longestGlyph && isRight(g.Text)
 }
 
 // classOf returns the class of the first character.
@@ -65,36 +61,37 @@ func mirror(glyphs []glyph) ([]glyph, bool) {
 // drawnBrackets gives brackets the texts of what is drawn. Some writers, LibreOffice
 // among them, give the glyph of a bracket the character that it had where it was
 // first used, which is its counterpart in a line read from right to left. Then most
-// pairs on the page are the wrong way round, from left to right.
+// pairs of its kind on the page are the wrong way round, from left to right.
 func drawnBrackets(glyphs []glyph) []glyph {
-	var places []int
-	for i, g := range glyphs {
-		if len(g.Text) == 1 && strings.Contains("()[]{}", g.Text) {
-			places = append(places, i)
-		}
-	}
-	slices.SortStableFunc(places, func(a, b int) int {
-		return cmp.Or(cmp.Compare(glyphs[b].Y, glyphs[a].Y), cmp.Compare(glyphs[a].X0, glyphs[b].X0))
-	})
-	pairs := 0
-	for i := 0; i+1 < len(places); i++ {
-		a, b := glyphs[places[i]], glyphs[places[i+1]]
-		if a.Y != b.Y || a.Text != bidi.ReverseString(b.Text) {
-			continue
-		}
-		if strings.Contains("([{", a.Text) {
-			pairs++
-		} else {
-			pairs--
-		}
-		i++ // each bracket is of one pair
-	}
-	if pairs >= 0 {
-		return glyphs
-	}
 	out := slices.Clone(glyphs)
-	for _, i := range places {
-		out[i].Text = bidi.ReverseString(out[i].Text)
+	for _, kind := range []string{"()", "[]", "{}"} {
+		var places []int
+		for i, g := range out {
+			if g.Text == kind[:1] || g.Text == kind[1:] {
+				places = append(places, i)
+			}
+		}
+		slices.SortStableFunc(places, func(a, b int) int {
+			return cmp.Or(cmp.Compare(out[b].Y, out[a].Y), cmp.Compare(out[a].X0, out[b].X0))
+		})
+		pairs := 0
+		for i := 0; i+1 < len(places); i++ {
+			a, b := out[places[i]], out[places[i+1]]
+			if a.Y != b.Y || a.Text == b.Text {
+				continue
+			}
+			if a.Text == kind[:1] {
+				pairs++
+			} else {
+				pairs--
+			}
+			i++ // each bracket is of one pair
+		}
+		for _, i := range places {
+			if pairs < 0 {
+				out[i].Text = bidi.ReverseString(out[i].Text)
+			}
+		}
 	}
 	return out
 }
@@ -161,81 +158,199 @@ func isMark(s string) bool {
 // inReadingOrder joins the parts of a line, the texts of its glyphs and the spaces
 // between them. They are in the order of their places, from right to left if
 // mirrored is set.
-func inReadingOrder(parts []string, mirrored bool) string {
-	if !slices.ContainsFunc(parts, func(s string) bool { c := classOf(s); return c == bidi.R || c == bidi.AL }) && !mirrored {
-		return strings.Join(parts, "")
+func inReadingOrder(glyphs []string, mirrored bool) string {
+	if !mirrored && !slices.ContainsFunc(glyphs, isRight) {
+		return strings.Join(glyphs, "")
 	}
-	if rightToLeft, ok := ownDirection(parts, mirrored); ok && rightToLeft != mirrored {
-		parts, mirrored = slices.Clone(parts), rightToLeft
+	var parts []string
+	for _, s := range glyphs {
+		switch n := len(parts); {
+		case n > 0 && isMark(s):
+			parts[n-1] += s
+		case n == 0 || s != "\u200c" || isRight(parts[n-1]): // else it joins no letters
+			parts = append(parts, s)
+		}
+	}
+	rightToLeft, ok := ownDirection(parts, mirrored)
+	if mirrored {
 		slices.Reverse(parts)
 	}
+	if ok && rightToLeft || !ok && mirrored {
+		return backwards(parts)
+	}
 	var out strings.Builder
-	write := func(parts []string, backwards, swap bool) {
-		for i := range parts {
-			part := parts[i]
-			if backwards {
-				part = parts[len(parts)-1-i]
+	for i := 0; i < len(parts); {
+		end := i
+		if isRight(parts[i]) { // words of such a script, with the numbers between them
+			for j := i; j < len(parts) && classOf(parts[j]) != bidi.L; j++ {
+				if isRight(parts[j]) {
+					end = j + 1
+				}
 			}
-			if swap && len(part) == 1 {
-				part = bidi.ReverseString(part) // a bracket is drawn as its counterpart
-			}
-			out.WriteString(part)
+			out.WriteString(backwards(parts[i:end]))
+		} else {
+			out.WriteString(parts[i])
+			end++
 		}
-	}
-	runs := directions(parts, mirrored)
-	if mirrored {
-		runs = withNumbers(runs)
-	}
-	for i := 0; i < len(runs); i++ {
-		switch r := runs[i]; {
-		case mirrored:
-			write(r.parts, !r.rightToLeft, r.rightToLeft)
-		case !r.rightToLeft:
-			write(r.parts, false, false)
-		default: // words of such a script among others, with the numbers between them
-			last := i
-			for last+2 < len(runs) && !slices.ContainsFunc(runs[last+1].parts, func(s string) bool { return classOf(s) == bidi.L }) {
-				last += 2
-			}
-			for _, r := range slices.Backward(runs[i : last+1]) {
-				write(r.parts, r.rightToLeft, r.rightToLeft)
-			}
-			i = last
-		}
+		i = end
 	}
 	return out.String()
 }
 
-// withNumbers joins a number and the Latin words after it in a line from right to
-// left, where the number is drawn on the right of the words. It was written after
-// them ("Writer 7.6", "A-12"), unless they are a short unit ("5 MB").
-func withNumbers(runs []run) []run {
-	for i := 0; i+2 < len(runs); i++ {
-		number, between, words := runs[i], runs[i+1], runs[i+2]
-		letters := 0
-		for _, s := range words.parts {
-			if classOf(s) == bidi.L {
-				letters++
-			}
-		}
-		isLatin := func(s string) bool { return classOf(s) == bidi.L }
-		if number.rightToLeft || words.rightToLeft || len(between.parts) != 1 || slices.ContainsFunc(number.parts, isLatin) {
-			continue
-		}
-		if gap := between.parts[0]; letters > 0 && (gap == "-" || gap == " " && letters >= longestUnit) {
-			joined := slices.Concat(number.parts, between.parts, words.parts)
-			runs = slices.Concat(runs[:i], []run{{joined, false}}, runs[i+3:])
-		}
-	}
-	return runs
+// isRight reports whether a text begins with a letter that is read from right to left.
+func isRight(s string) bool {
+	c := classOf(s)
+	return c == bidi.R || c == bidi.AL
 }
 
-// longestUnit is the number of letters from which words next to a number are no unit.
-const longestUnit = 4
+// backwards joins the parts of a line that is read from right to left; they are in the
+// order of their places from left to right, which words and numbers in it keep.
+func backwards(parts []string) string {
+	var out strings.Builder
+	arabic := false // is the last letter, and so the next number
+	for end := len(parts); end > 0; {
+		start := leftToRight(parts[:end], arabic)
+		if start == end {
+			start--
+			part := parts[start]
+			if isRight(part) {
+				arabic = classOf(part) == bidi.AL
+			}
+			if len(part) == 1 {
+				part = bidi.ReverseString(part) // a bracket is drawn as its counterpart
+			}
+			out.WriteString(part)
+		} else {
+			out.WriteString(strings.Join(parts[start:end], ""))
+		}
+		end = start
+	}
+	return out.String()
+}
+
+const (
+	longestGap  = 8  // parts between words or numbers
+	longestCode = 80 // parts in brackets or a telephone number
+)
+
+// leftToRight returns where the words and numbers begin that end a part of a line from
+// right to left and are read from left to right; its end if there are none. Of two texts
+// that the bidirectional algorithm draws alike it takes the one with the number after
+// the word ("Writer 7.6", "b?x=1"), unless the word is a short unit ("5 MB").
+func leftToRight(parts []string, arabic bool) int {
+	end := len(parts)
+	if start, ok := telephone(parts); ok {
+		return start
+	}
+	start, latin := end, false
+	if closesWords(parts) {
+		start, latin = end-1, true
+	}
+	for {
+		i := start
+		for i > 0 && start-i < longestGap && isNeutral(parts[i-1]) {
+			i--
+		}
+		if i == 0 || isNeutral(parts[i-1]) || isRight(parts[i-1]) {
+			break
+		}
+		class, gap, joins := classOf(parts[i-1]), strings.Join(parts[i:start], ""), i == start
+		switch {
+		case joins:
+		case start == end: // a sign after a number
+			joins = !arabic && class == bidi.EN && !slices.ContainsFunc(parts[i:end], func(s string) bool { return classOf(s) != bidi.ET })
+		case latin:
+			joins = !strings.ContainsAny(gap, "([{") || opens(gap, parts[start:end])
+		case class != bidi.L: // two numbers
+			between := classOf(gap)
+			joins = start-i == 1 && (between == bidi.CS || between == bidi.ES && !arabic)
+		case strings.Contains(gap, "="):
+			joins = true
+		case blank(parts[i]):
+			joins = start-i == 1 && isName(parts[:i])
+		default:
+			joins = !strings.Contains(gap, " ") || strings.ContainsAny(gap[:1], ".,:;")
+		}
+		if !joins {
+			break
+		}
+		start, latin = i-1, latin || class == bidi.L
+	}
+	if start > 0 && start < end {
+		switch before := classOf(parts[start-1]); {
+		case latin && opens(parts[start-1], parts[start:end]),
+			!latin && before == bidi.ET && !arabic,
+			before == bidi.ES && classOf(parts[start]) == bidi.EN && start > 1 && blank(parts[start-2]): // the sign of a number
+			start--
+		}
+	}
+	return start
+}
+
+// telephone returns where a telephone number with a plus begins that ends a part of a line.
+func telephone(parts []string) (start int, ok bool) {
+	for i := len(parts) - 1; i >= max(0, len(parts)-longestCode) && strings.Contains("0123456789 -.()+", parts[i]); i-- {
+		if parts[i] == "+" {
+			ok = classOf(parts[len(parts)-1]) == bidi.EN && classOf(parts[i+1]) == bidi.EN && (i == 0 || isNeutral(parts[i-1]))
+			return i, ok
+		}
+	}
+	return 0, false
+}
+
+// closesWords reports whether a bracket ends a part of a line that was opened after other
+// words and has words in it, all read from left to right.
+func closesWords(parts []string) bool {
+	end := len(parts) - 1
+	if !strings.Contains(")]}", parts[end]) {
+		return false
+	}
+	for i := end - 1; i > max(0, end-longestCode) && !isRight(parts[i]); i-- {
+		if parts[i] == bidi.ReverseString(parts[end]) {
+			before := i - 1
+			if before > 0 && blank(parts[before]) {
+				before--
+			}
+			return !isNeutral(parts[before]) && !isRight(parts[before]) &&
+				slices.ContainsFunc(parts[i:end], func(s string) bool { return classOf(s) == bidi.L })
+		}
+	}
+	return false
+}
+
+// opens reports whether a text has a bracket that is closed in a run.
+func opens(s string, run []string) bool {
+	at := strings.IndexAny(s, "([{")
+	return at >= 0 && slices.Contains(run, bidi.ReverseString(s[at:at+1]))
+}
+
+// isName reports whether the words that end a part of a line are more than a unit: a word
+// of four letters or of three capitals.
+func isName(parts []string) bool {
+	letters, capitals := 0, 0
+	for i := len(parts) - 1; i >= 0 && letters < 4 && capitals < 3 && (classOf(parts[i]) == bidi.L || isNeutral(parts[i])); i-- {
+		if classOf(parts[i]) == bidi.L {
+			letters++
+			if r, _ := utf8.DecodeRuneInString(parts[i]); unicode.IsUpper(r) {
+				capitals++
+			}
+		}
+	}
+	return letters >= 4 || capitals >= 3
+}
+
+// isNeutral reports whether a text has no direction of its own and is no number.
+func isNeutral(s string) bool {
+	switch classOf(s) {
+	case bidi.L, bidi.R, bidi.AL, bidi.EN, bidi.AN:
+		return false
+	}
+	return true
+}
 
 // ownDirection returns the direction of a line in which no full stop or the like would
-// begin it, else that of most of its letters if it begins and ends with such. The parts
-// are in the order of their places, from right to left if mirrored is set.
+// begin it, else that of its first and last letter, unless one letter in four is enough
+// for the other. The parts are in the order of their places, from right to left if mirrored is set.
 func ownDirection(parts []string, mirrored bool) (rightToLeft, ok bool) {
 	var edges, stops [2]bool // of the first and the last: letters from right to left; stops
 	count, right, begun := 0, 0, false
@@ -247,59 +362,22 @@ func ownDirection(parts []string, mirrored bool) (rightToLeft, ok bool) {
 		if !begun {
 			stops[0], begun = stops[1], true
 		}
-		c := classOf(s)
-		isRight := c == bidi.R || c == bidi.AL
-		if !isRight && c != bidi.L {
+		turned := isRight(s)
+		if !turned && classOf(s) != bidi.L {
 			continue
 		}
 		if count == 0 {
-			edges[0] = isRight
+			edges[0] = turned
 		}
-		edges[1] = isRight
+		edges[1] = turned
 		count++
-		if isRight {
+		if turned {
 			right++
 		}
 	}
 	if stops[0] != stops[1] {
 		return stops[0] != mirrored, true
 	}
-	rightToLeft = 2*right > count
+	rightToLeft = 4*right >= count
 	return rightToLeft, count > 0 && edges[0] == edges[1] && edges[0] == rightToLeft
-}
-
-// A run is a part of a line with one direction.
-type run struct {
-	parts       []string
-	rightToLeft bool
-}
-
-// directions divides a line into runs of alternating directions.
-func directions(parts []string, rightToLeft bool) (runs []run) {
-	var text strings.Builder
-	options := []bidi.Option{bidi.DefaultDirection(bidi.RightToLeft)}
-	marks := 0
-	if !rightToLeft {
-		text.WriteRune('\u200e') // otherwise the first letter would decide
-		options, marks = nil, 1
-	}
-	for _, part := range parts {
-		r, _ := utf8.DecodeRuneInString(part)
-		if classOf(part) == bidi.B {
-			r = ' '
-		}
-		text.WriteRune(r)
-	}
-	var p bidi.Paragraph
-	p.SetString(text.String(), options...)
-	order, err := p.Order()
-	if err != nil || len(parts) == 0 {
-		return []run{{parts, false}}
-	}
-	for i := range order.NumRuns() {
-		r := order.Run(i)
-		from, to := r.Pos()
-		runs = append(runs, run{parts[max(from-marks, 0) : to+1-marks], r.Direction() == bidi.RightToLeft})
-	}
-	return runs
 }
