@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -9,13 +10,11 @@ import (
 	"io/fs"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -209,27 +208,18 @@ var aboutHeading = map[string]string{
 func questionsOf(d *ingest.Document) []suggestion {
 	var asked, defined, about []suggestion
 	opening := d.Text[:runeStart(d.Text, window)]
-	language := retrieve.Language(opening[:runeStart(opening, maxSuggestFrom)])
+	form := cmp.Or(aboutHeading[retrieve.Language(opening[:runeStart(opening, maxSuggestFrom)])], "What about “%s”?")
 	for i, section := range d.Sections {
 		heading := strings.TrimSpace(leadingNumber.ReplaceAllString(section.Heading, ""))
 		words := len(strings.Fields(heading))
-		question := ""
 		switch {
 		case strings.HasSuffix(heading, "?") && words > 2 && len(heading) < 100:
 			asked = append(asked, suggestion{heading, d.ID, sectionText(d, i)})
 			continue
 		case heading == "" || heading == d.Title || section.Level < 2 || words < 2 || words > 5 || strings.ContainsAny(heading, ".:;"):
 			continue
-		case aboutHeading[language] != "":
-			question = fmt.Sprintf(aboutHeading[language], heading)
-		default:
-			subject := subjectOf(heading, opening)
-			if subject == "" {
-				continue
-			}
-			question = fmt.Sprintf("What about %s?", subject)
 		}
-		about = append(about, suggestion{question, d.ID, sectionText(d, i)})
+		about = append(about, suggestion{fmt.Sprintf(form, heading), d.ID, sectionText(d, i)})
 	}
 	for _, m := range definition.FindAllStringSubmatch(opening, 8) {
 		article, subject := strings.ToLower(m[1]), m[2]
@@ -259,29 +249,6 @@ func sectionText(d *ingest.Document, i int) string {
 		end = below.End
 	}
 	return d.Text[d.Sections[i].Start:end]
-}
-
-// subjectOf is a heading as the subject of a sentence: in lower case unless the text has its
-// first word in upper case within a sentence. It is empty for one that begins like a
-// sentence ("Before you sail"), or is a single word.
-func subjectOf(heading, text string) string {
-	first, rest, _ := strings.Cut(heading, " ")
-	lower := strings.ToLower(first)
-	article := slices.Contains([]string{"the", "a", "an", "our", "your"}, lower)
-	switch terms := retrieve.Terms(heading); {
-	case len(terms) < 2 || !article && slices.Equal(terms, retrieve.Terms(rest)): // another function word
-		return ""
-	case article:
-		return lower + " " + rest
-	case first[1:] != lower[1:] || rest != strings.ToLower(rest): // an abbreviation, or Title Case
-		return heading
-	}
-	for before, after, found := strings.Cut(text, " "+first+" "); found; before, after, found = strings.Cut(after, " "+first+" ") {
-		if last, _ := utf8.DecodeLastRuneInString(before); last == ',' || unicode.IsLower(last) {
-			return heading
-		}
-	}
-	return lower + " " + rest
 }
 
 // addSample uploads the sample library. It replies with the outcome for each file.

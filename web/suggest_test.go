@@ -18,8 +18,8 @@ func TestSuggestions(t *testing.T) {
 	storage := newShelf().passage("club/handbook/mooring.md", "Storage costs 90 crowns.")
 	h := newHandler(t, func(o *Options) {
 		o.Asker = script{"What is the mooring fee?": {answer.Text{Text: "240 crowns."}},
-			"What about winter storage?": {answer.Kept{Passages: []retrieve.Passage{storage}}, answer.Text{Text: storage.Text + "[1]"}},
-			"Who built the moon?":        {answer.Unanswered{Text: "They do not say."}}}
+			"What about “Winter storage”?": {answer.Kept{Passages: []retrieve.Passage{storage}}, answer.Text{Text: storage.Text + "[1]"}},
+			"Who built the moon?":          {answer.Unanswered{Text: "They do not say."}}}
 		o.Model = func(context.Context) string { return "scripted" }
 		o.Suggest = func(_ context.Context, passages []retrieve.Passage, _ int) ([]string, error) {
 			asked++
@@ -29,7 +29,7 @@ func TestSuggestions(t *testing.T) {
 			return []string{"Who built the moon?", "What is the mooring fee?"}, nil
 		}
 	})
-	for query, want := range map[string]string{"": "What about winter storage?",
+	for query, want := range map[string]string{"": "What about “Winter storage”?",
 		"?model=1": "What is the mooring fee?"} {
 		for range 2 {
 			got := into[listedSuggestions](t, call(h, "GET", "/api/suggestions"+query, ""), 200)
@@ -77,8 +77,8 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 			"Gebühren und Fristen\nAm ersten März.", "Preise", "Gebühren und Fristen"),
 		doc("c/other.md", "Other", "Other\nOther matters here\nNothing.", "Other", "Other matters here"),
 	}
-	all := []string{"How is it paid?", "What is a painter?", "What is yeast?", "What about the Duty Officer?", "What about winter storage?",
-		"What about Getting Started?"}
+	all := []string{"How is it paid?", "What is a painter?", "What is yeast?", "What about “The Duty Officer”?", "What about “Winter storage”?",
+		"What about “Before you sail”?", "What about “Getting Started”?"}
 	var asked []string
 	for _, q := range questionsOf(lib[0]) {
 		asked = append(asked, q.text)
@@ -97,12 +97,13 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 			"Was gibt es zu „Gebühren und Fristen“?": says("b/preise.md", "Am ersten März."),
 			"What is a painter?":                     says("a/rules.md", "A painter is a rope at the bow."),
 			"What is yeast?":                         says("a/rules.md", "This yeast is a gift."),
-			"What about the Duty Officer?":           says("b/preise.md", "Am ersten März."),
-			"What about winter storage?":             {answer.Text{Text: "Boats stay ashore."}},
-			"What about Getting Started?":            says("a/rules.md", "Come at eight."),
+			"What about “The Duty Officer”?":         says("b/preise.md", "Am ersten März."),
+			"What about “Winter storage”?":           {answer.Text{Text: "Boats stay ashore."}},
+			"What about “Before you sail”?":          {answer.Text{Text: "Eat."}},
+			"What about “Getting Started”?":          says("a/rules.md", "Come at eight."),
 		}
 	})
-	want := []string{"How is it paid?", "Was gibt es zu „Gebühren und Fristen“?", "What is a painter?", "What about Getting Started?"}
+	want := []string{"How is it paid?", "Was gibt es zu „Gebühren und Fristen“?", "What is a painter?", "What about “Getting Started”?"}
 	got := into[listedSuggestions](t, call(h, "GET", "/api/suggestions?document=a/rules.md&document=b/preise.md", ""), 200)
 	if !slices.Equal(got.Questions, want) {
 		t.Errorf("suggested %q, want %q", got.Questions, want)
