@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ibid/data/datatest"
+	"ibid/retrieve/disk"
 )
 
 // cut ends a mounted ext4 file system as a power cut does: nothing more is written
@@ -99,4 +100,30 @@ func TestPowerCut(t *testing.T) {
 		mustExec(t, "umount", mounted)
 	}
 	t.Logf("%d power cuts, %d acknowledged uploads", rounds, len(acknowledged))
+}
+
+// TestFullDisk fills the disk of a server, which is not ready while an upload may need
+// more room, and refuses an upload for which there is none.
+func TestFullDisk(t *testing.T) {
+	mounted := t.TempDir()
+	if err := unix.Mount("tmpfs", mounted, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("mounting a disk needs root: %v", err)
+	}
+	t.Cleanup(func() { must(t, unix.Unmount(mounted, unix.MNT_DETACH)) })
+	url := serve(t, filepath.Join(mounted, "data"))
+	for i, tt := range []struct {
+		left          int64
+		ready, upload int
+	}{{4 << 20, 200, 201}, {1 << 20, 503, 201}, {0, 503, 507}, {4 << 20, 200, 201}} {
+		fill := filepath.Join(mounted, "fill")
+		must(t, os.WriteFile(fill, nil, 0o600))
+		free, err := disk.Free(mounted)
+		must(t, err)
+		must(t, os.WriteFile(fill, make([]byte, free-tt.left), 0o600))
+		fetch(t, "GET", url+"/readyz", "", "", tt.ready)
+		said := fetch(t, "POST", fmt.Sprintf("%s/api/documents?name=%d.md", url, i), "text/markdown", "# Pier\n\nIt is open.\n", tt.upload)
+		if tt.upload == 507 && !strings.Contains(string(said), "no_space") {
+			t.Errorf("the refusal is %s", said)
+		}
+	}
 }
