@@ -116,7 +116,7 @@ func mayHold(name string, data []byte) bool {
 		return bytes.Contains(data, []byte("/EF")) || bytes.Contains(data, []byte("/ObjStm"))
 	case "mail", "mbox": // attachments have names, or are mails themselves
 		lower := bytes.ToLower(data)
-		return slices.ContainsFunc([]string{"name=", "name*", "attachment", "message/"}, func(sign string) bool {
+		return slices.ContainsFunc([]string{"name=", "name*", "attach", "message/", "application/", "text/calendar"}, func(sign string) bool {
 			return bytes.Contains(lower, []byte(sign))
 		})
 	}

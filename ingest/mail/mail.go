@@ -8,6 +8,7 @@ import (
 	"cmp"
 	netmail "net/mail"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -106,9 +107,10 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		content = DecodeQuoted(body)
 	}
 	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
+	isText := isHTML || (strings.HasPrefix(kind, "text/") || kind == "message/delivery-status") && !slices.Contains(dataTypes, kind)
 	attached := disposition == "attachment" || name != ""
 	switch {
-	case (isHTML || plainTypes[kind]) && !attached:
+	case isText && !attached:
 		// What does not decode is not text, whatever it declares.
 		text, err := charset.Decode(content, params["charset"])
 		if err != nil || strings.TrimSpace(text) == "" {
@@ -121,7 +123,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		if !strings.EqualFold(path.Ext(name), ".eml") {
 			name += ".eml"
 		}
-	case !attached:
+	case !attached && (strings.HasPrefix(kind, "image/") || kind == "text/css"): // of a page
 		return nil
 	default:
 		if name = cmp.Or(name, "attachment"); path.Ext(name) == "" {
@@ -132,13 +134,12 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 	return nil
 }
 
-// plainTypes are those of text that is read as plain text.
-var plainTypes = map[string]bool{"text/plain": true, "text/enriched": true, "text/markdown": true, "text/x-markdown": true,
-	"text/x-patch": true, "text/x-diff": true, "text/csv": true}
+// dataTypes are those of text that is a file.
+var dataTypes = []string{"text/calendar", "text/css", "text/rtf", "text/vcard", "text/xml"}
 
 // endings are those of files that can be read, by type.
 var endings = map[string]string{"application/pdf": ".pdf", "application/zip": ".zip", "text/html": ".html", "text/plain": ".txt",
-	"text/csv": ".csv"}
+	"text/csv": ".csv", "text/calendar": ".ics", "text/rtf": ".rtf", "text/vcard": ".vcf", "text/xml": ".xml"}
 
 func (r *reader) multipart(kind string, body []byte, boundary string, depth int) []Body {
 	standard := "text/plain"
@@ -158,11 +159,21 @@ func (r *reader) multipart(kind string, body []byte, boundary string, depth int)
 	if kind != "multipart/alternative" || len(all) == 0 {
 		return slices.Concat(all...)
 	}
-	// The first alternative without HTML, or the last.
-	if i := slices.IndexFunc(all, func(b []Body) bool { return !b[0].HTML }); i >= 0 {
+	// The first alternative without HTML, unless it only refers to the last.
+	last := all[len(all)-1]
+	if i := slices.IndexFunc(all, func(b []Body) bool { return !b[0].HTML }); i >= 0 && 4*countWords(all[i]) >= countWords(last) {
 		return all[i]
 	}
-	return all[len(all)-1]
+	return last
+}
+
+var pageTags = regexp.MustCompile(`(?is)<style\b.*?</style>|<[^<>]*>|https?://\S+`)
+
+func countWords(bodies []Body) (n int) {
+	for _, b := range bodies {
+		n += len(strings.Fields(pageTags.ReplaceAllString(b.Text, " ")))
+	}
+	return n
 }
 
 // cutParts splits a body at its boundary. The last part of a truncated body

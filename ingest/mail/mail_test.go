@@ -72,6 +72,15 @@ func TestRead(t *testing.T) {
 			"Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n\nSubject: Re: inner\n\n" +
 				"Text\n--b--\n",
 			"subject: a\nfile Re: inner.eml message/rfc822 \"Subject: Re: inner\\n\\nText\"\n"},
+		{"parts without names",
+			"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/x-log\n\nLog\n--b\nContent-Type: text/calendar\n\nBEGIN\n--b\n" +
+				"Content-Type: application/pdf\n\n%PDF\n--b\nContent-Type: message/delivery-status\n\nStatus: 5\n--b\nContent-Type: text/css\n\np\n",
+			"html false: \"Log\"\nhtml false: \"Status: 5\"\nfile attachment.ics text/calendar \"BEGIN\"\n" +
+				"file attachment.pdf application/pdf \"%PDF\"\n"},
+		{"an alternative that refers to the other",
+			"Content-Type: multipart/alternative; boundary=b\n\n--b\n\nSee HTML\n--b\nContent-Type: text/html\n\n" +
+				"<style>a b c</style><p>one two three four five six seven eight nine\n--b--",
+			"html true: \"<style>a b c</style><p>one two three four five six seven eight nine\"\n"},
 		{"cut off", "Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText that stops he",
 			"subject: a\nhtml false: \"Text that stops he\"\n"},
 		{"no boundary", "Subject: a\nContent-Type: multipart/mixed\n\nText", "subject: a\nhtml false: \"Text\"\n"},

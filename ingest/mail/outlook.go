@@ -58,6 +58,8 @@ func outlook(in compound.Folder, depth int) *Message {
 		m.Bodies = []Body{{Text: text}}
 	} else if page := property(in, olHTML); page != "" {
 		m.Bodies = []Body{{HTML: true, Text: page}}
+	} else if in.Has("__substg1.0_10090102") {
+		m.Partial = "its text is only in compressed RTF, which is not read"
 	}
 	for n, name := range in.Names("__attach_version1.0_") {
 		if n == maxParts {

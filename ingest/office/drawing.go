@@ -1,6 +1,7 @@
 package office
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ func (l *linkedPart) drawn(e element) (out []Block) {
 	read, id := l.chart, "id"
 	switch e.Name.Local {
 	case "docPr", "cNvPr":
-		if b, ok := picture(attr(e, "descr")); ok {
+		if b, ok := picture(cmp.Or(attr(e, "descr"), attr(e, "title"))); ok {
 			out = append(out, b)
 		}
 		return out

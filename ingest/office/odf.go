@@ -68,8 +68,8 @@ func (o *odfReader) masterPages(x *xmlReader) {
 	x.each(func(element) {
 		x.each(func(e element) {
 			switch e.Name.Local {
-			case "frame":
-				if class := attr(e, "class"); class != "header" && class != "footer" {
+			case "frame", "custom-shape":
+				if class := attr(e, "class"); class != "" && class != "header" && class != "footer" {
 					return
 				}
 				fallthrough

@@ -84,7 +84,7 @@ func (o *odfReader) object(x *xmlReader, e element, out func(Block)) {
 			switch e.Name.Local {
 			case "title", "subtitle":
 				found = true
-				out(Block{Text: "Chart: " + oneLine(x.text())})
+				out(Block{Text: "Chart: " + oneLine(x.text()), note: true})
 			case "table":
 				found = true
 				o.reader(x, odfPlace{}, out)(e)

@@ -156,14 +156,16 @@ func (b *workbook) sheet(part, name string) {
 	b.readMerges(part, s)
 	row := 0
 	err := b.elements(part, func(x *xmlReader, e element) {
-		if e.Name.Local == "headerFooter" {
-			x.each(func(element) { s.printed = append(s.printed, b.printed(x.text())...) })
-		}
-		if e.Name.Local != "sheetData" {
-			return
-		}
+		part := e.Name.Local
 		x.each(func(e element) {
-			if e.Name.Local == "row" {
+			switch {
+			case part == "headerFooter":
+				s.printed = append(s.printed, b.printed(x.text())...)
+			case part == "dataValidations":
+				if text := oneLine(attr(e, "promptTitle") + " " + attr(e, "prompt")); text != "" {
+					s.printed = append(s.printed, Block{Text: fmt.Sprintf("Hint on %.40s: %s", attr(e, "sqref"), text)})
+				}
+			case part == "sheetData" && e.Name.Local == "row":
 				row = min(max(number(e, "r", row+1), 1), maxSheetRows)
 				s.row(row, b.cells(x))
 			}

@@ -22,7 +22,7 @@ func (f *file) presentation(main string) error {
 			if ok && e.Name.Local == "sldId" && !read[part] && f.over == nil {
 				read[part] = true
 				n++
-				f.slide(part, n)
+				f.slide(part, n, read)
 			}
 		})
 	})
@@ -41,10 +41,26 @@ type slideReader struct {
 	shapes []shape
 }
 
-func (f *file) slide(part string, n int) {
+// slide reads a slide, with the texts of its layout and master that were not read before.
+func (f *file) slide(part string, n int, read map[string]bool) {
 	f.write(Block{Kind: Page, Level: n})
 	s := &slideReader{linkedPart: f.linkedPart(part)}
 	err := s.readShapes(part)
+	for _, layout := range related(s.relations, "slideLayout") {
+		for _, part := range append(related(f.relations(layout), "slideMaster"), layout) {
+			under := &slideReader{linkedPart: f.linkedPart(part)}
+			if read[part] {
+				continue
+			}
+			read[part] = true
+			err = cmp.Or(err, under.readShapes(part))
+			for _, sh := range under.shapes {
+				if sh.place == "" {
+					s.shapes = append(s.shapes, shape{blocks: f.running(runningHeads, sh.blocks)})
+				}
+			}
+		}
+	}
 	f.writeShapes(n, s.shapes)
 	for _, notes := range related(s.relations, "notesSlide") {
 		s.notes(notes)
@@ -89,7 +105,7 @@ func (s *slideReader) readShapes(part string) error {
 				switch sh.place {
 				case "dt", "sldNum", "sldImg":
 				case "ftr", "hdr":
-					s.shapes = append(s.shapes, shape{blocks: s.running(runningHeads, sh.blocks)})
+					s.shapes = append(s.shapes, shape{sh.place, s.running(runningHeads, sh.blocks)})
 				default:
 					s.shapes = append(s.shapes, sh)
 				}
@@ -211,9 +227,7 @@ func (s *slideReader) notes(part string) {
 	err := n.readShapes(part)
 	var blocks []Block
 	for _, sh := range n.shapes {
-		if sh.place == "body" || sh.place == "" {
-			blocks = append(blocks, sh.blocks...)
-		}
+		blocks = append(blocks, sh.blocks...)
 	}
 	s.writeNotes(blocks)
 	if err != nil && s.over == nil {

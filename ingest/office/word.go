@@ -319,6 +319,11 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 		d.control(x, all)
 	case "txbxContent", "tbl", "p": // in a run, as some programs write tables
 		d.reader(x, func(b Block) { p.after = append(p.after, b) })(e)
+	case "shape":
+		if b, ok := picture(attr(e, "alt")); ok {
+			p.after = append(p.after, b)
+		}
+		x.each(all)
 	case "textpath": // a watermark
 		p.after = append(p.after, Block{Text: attr(e, "string")})
 	case "docPr", "chart", "relIds":
