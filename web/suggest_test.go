@@ -77,8 +77,8 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 			"Gebühren und Fristen\nAm ersten März.", "Preise", "Gebühren und Fristen"),
 		doc("c/other.md", "Other", "Other\nOther matters here\nNothing.", "Other", "Other matters here"),
 	}
-	all := []string{"How is it paid?", "What is a painter?", "What is yeast?", "What about “The Duty Officer”?", "What about “Winter storage”?",
-		"What about “Before you sail”?", "What about “Getting Started”?"}
+	all := []string{"How is it paid?", "What is a painter?", "What is yeast?", "What about “The Duty Officer”?",
+		"What about “Winter storage”?", "What about “Before you sail”?", "What about “Getting Started”?"}
 	var asked []string
 	for _, q := range questionsOf(lib[0]) {
 		asked = append(asked, q.text)
