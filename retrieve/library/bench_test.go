@@ -3,7 +3,6 @@ package library_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +23,7 @@ import (
 // first search, searches alone, also when Weaviate has written what is new to its files, and
 // searches while documents are stored. All are asked in turn, since the speed of a machine
 // changes from minute to minute: xSQLite is the ratio of their figures; top5 is how many of
-// the best five passages are the same. IBID_CHUNKS has its sizes, 10000 without it. A library
-// in the folder IBID_LIBRARY is kept and used again.
+// the best five passages are the same. IBID_CHUNKS has its sizes, 10000 without it.
 func BenchmarkLibrary(b *testing.B) {
 	sizes := strings.Fields(os.Getenv("IBID_CHUNKS"))
 	if len(sizes) == 0 {
@@ -41,9 +39,6 @@ func BenchmarkLibrary(b *testing.B) {
 
 func measure(b *testing.B, shelf *shelf, n int) {
 	places := []library.Place{{Data: b.TempDir()}}
-	if dir := os.Getenv("IBID_LIBRARY"); dir != "" {
-		places[0].Data = filepath.Join(dir, strconv.Itoa(n))
-	}
 	if os.Getenv(statetest.Env) != "" {
 		places = append(places, library.Place{Data: b.TempDir(), URL: newSchema(b)})
 	} else {
@@ -66,19 +61,14 @@ func measure(b *testing.B, shelf *shelf, n int) {
 		}
 	}
 	var libs []*library.Library
-	var perChunk []float64 // bytes of heap
 	for kind, place := range places {
 		b.Run("Store/"+kinds[kind], func(b *testing.B) {
 			for b.Loop() {
 				lib, before := open(b, place), clusterTime()
-				fresh := fill(b, lib, shelf, 2+2*kind, n)
-				if place.Cluster != nil { // its state has them already
-					fresh = n
-				}
-				if fresh > 0 { // in the first round
-					b.ReportMetric(float64(fresh)/b.Elapsed().Seconds(), "chunks/s")
-					b.ReportMetric((clusterTime()-before)/float64(fresh), "clusterms/chunk")
-				}
+				began := time.Now()
+				fill(b, lib, shelf, 2+2*kind, n)
+				b.ReportMetric(float64(n)/time.Since(began).Seconds(), "chunks/s")
+				b.ReportMetric((clusterTime()-before)/float64(n), "clusterms/chunk")
 				closed(b, lib)
 			}
 		})
@@ -91,24 +81,17 @@ func measure(b *testing.B, shelf *shelf, n int) {
 				b.StartTimer()
 			}
 		})
-		before := heap()
 		lib := open(b, place)
 		defer closed(b, lib)
 		search(b, lib, 0)
 		libs = append(libs, lib)
-		perChunk = append(perChunk, float64(heap()-before)/float64(n))
 	}
 	searches := func(b *testing.B) {
 		before := clusterTime()
 		searches := percentiles(b, len(libs), func(kind, i int) { search(b, libs[kind], i) })
 		b.ReportMetric((clusterTime()-before)/float64(searches), "clusterms/search")
 	}
-	b.Run("Search", func(b *testing.B) {
-		searches(b)
-		for kind, bytes := range perChunk {
-			b.ReportMetric(bytes, "heapB/chunk-"+kinds[kind])
-		}
-	})
+	b.Run("Search", searches)
 	if len(libs) == len(kinds) {
 		time.Sleep(settling)
 		b.Run("Settled", searches)
@@ -202,14 +185,6 @@ func newSchema(b testing.TB) string {
 	return statetest.Schema(b, server)
 }
 
-// heap returns how many bytes are in use.
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // percentiles times 200 calls for each of n kinds in each round, in turn, and returns how
 // many of each there were.
 func percentiles(b *testing.B, n int, f func(kind, i int)) (calls int) {
@@ -242,29 +217,17 @@ func percentiles(b *testing.B, n int, f func(kind, i int)) (calls int) {
 	return len(times[0])
 }
 
-// fill stores the documents that the library lacks, so many at a time, and returns
-// the number of their chunks.
-func fill(b *testing.B, lib *library.Library, shelf *shelf, writers, n int) (fresh int) {
+// fill stores the documents of n chunks, so many at a time.
+func fill(b *testing.B, lib *library.Library, shelf *shelf, writers, n int) {
 	if _, err := lib.AddRoot(b.Context(), "/srv/a", ""); err != nil {
 		b.Fatal(err)
-	}
-	there, err := lib.Documents(b.Context(), retrieve.Filter{})
-	must(b, err)
-	known := make(map[string]bool, len(there))
-	for _, d := range there {
-		known[d.ID] = true
 	}
 	g, ctx := errgroup.WithContext(b.Context())
 	g.SetLimit(writers)
 	for i := range n / 10 {
 		doc, chunks := shelf.Document(i)
-		if known[doc.ID] {
-			continue
-		}
-		fresh += len(chunks)
 		g.Go(func() error { return lib.Replace(ctx, doc, chunks) })
 	}
 	must(b, g.Wait())
 	must(b, lib.Follow(b.Context()))
-	return fresh
 }

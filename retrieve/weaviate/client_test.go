@@ -75,9 +75,7 @@ func index(t *testing.T, chunks int, nodes ...*node) *Index {
 		hosts = append(hosts, strings.TrimPrefix(s.URL, "http://"))
 	}
 	at, err := ParseAddress("weaviate://" + hosts[0] + "?nodes=" + strings.Join(append(hosts[1:], hosts[0]), ","))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at.nodes = hosts
 	return Open(at, Options{Library: "l", Space: "s", Size: func(context.Context) (int64, int, error) { return 100, chunks, nil }})
 }
@@ -166,16 +164,15 @@ func TestNewCollection(t *testing.T) {
 	} {
 		n := &node{mark: &mark{Revision: 100}}
 		x := index(t, 779, n)
-		if _, _, err := x.Revision(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := x.Revision(t.Context())
+		must(t, err)
 		n.late = tt.late
 		if _, err := x.count(t.Context()); !errors.Is(err, tt.want) {
 			t.Errorf("unknown for %d requests: a search: %v", tt.late, err)
 		}
 		n.late = tt.late
 		written := false
-		err := x.whole(t.Context(), func(context.Context) error { written = true; return nil })
+		err = x.whole(t.Context(), func(context.Context) error { written = true; return nil })
 		if !errors.Is(err, tt.want) || written != (tt.want == nil) {
 			t.Errorf("unknown for %d requests: storing: %v, written: %t", tt.late, err, written)
 		}
