@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 )
 
 // followBatch is about how many bytes of text and vectors are applied at a time.
@@ -149,22 +147,21 @@ const (
 func Feed(ctx context.Context, s State, searcher Searcher, space, job string, failed func(error), current func(context.Context) error) {
 	worker, ledger := NewWorker(), s.Ledger()
 	f := newFollower(s, searcher, space, Options{})
-	reports := reports{}
+	var reported time.Time // in an outage
 	for ctx.Err() == nil {
 		held, err := ClaimJob(ctx, ledger, job, feedKind, worker, feedClaim)
 		if err == nil && held == nil {
 			err = f.feed(ctx, job, worker, func() error {
-				if reports.told != nil {
-					reports.told = nil
+				if !reported.IsZero() {
+					reported = time.Time{}
 					failed(nil)
 				}
 				return current(ctx)
 			})
 		}
-		if err != nil && ctx.Err() == nil && !IsLost(err) {
-			if reports.due(err, time.Now()) {
-				failed(err)
-			}
+		if err != nil && ctx.Err() == nil && !IsLost(err) && time.Since(reported) > reportEvery {
+			reported = time.Now()
+			failed(err)
 		}
 		_ = pause(ctx, time.Second) // the condition of the loop looks at the context
 	}
@@ -174,37 +171,8 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 	}
 }
 
-// Reports says which errors of an outage to report.
-type reports struct {
-	told     map[string]bool // texts without their numbers, such as ports; nil: all is well
-	next     time.Time
-	distance time.Duration
-}
-
-// reportEvery is how long an outage is at most not reported again.
-const reportEvery = 5 * time.Minute
-
-// due reports whether to report an error: if its text is new, and otherwise after a
-// second without a report, then after two, and so on.
-func (r *reports) due(err error, now time.Time) bool {
-	if r.told == nil {
-		r.told, r.distance = make(map[string]bool), time.Second
-	}
-	reason := strings.Map(func(c rune) rune {
-		if unicode.IsDigit(c) {
-			return -1
-		}
-		return c
-	}, err.Error())
-	if r.told[reason] && now.Before(r.next) {
-		return false
-	}
-	if r.told[reason] {
-		r.distance = min(2*r.distance, reportEvery)
-	}
-	r.told[reason], r.next = true, now.Add(r.distance)
-	return true
-}
+// reportEvery is how long an outage is not reported again.
+const reportEvery = time.Minute
 
 // feed follows the state for as long as the worker holds its claim.
 func (f *follower) feed(ctx context.Context, job, worker string, current func() error) error {

@@ -2,25 +2,9 @@ package retrieve
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 )
-
-// TestReports reports an outage of an hour, with an error each second.
-func TestReports(t *testing.T) {
-	r, count := reports{}, make(map[string]int)
-	for second := range 3600 {
-		text := []string{"node 10 is down", "node 20 is down", "refused"}[second%3]
-		if r.due(errors.New(text), time.Unix(int64(second), 0)) {
-			count[text]++
-		}
-	}
-	all := count["node 10 is down"] + count["node 20 is down"] + count["refused"]
-	if count["refused"] == 0 || all < 12 || all > 25 {
-		t.Errorf("reported %v", count)
-	}
-}
 
 // A stepping state has a revision, and a stepping searcher one that moves a little at
 // each look, up to its end.
