@@ -147,8 +147,11 @@ func (c *Clustered) Revision(ctx context.Context) (revision, era int64, err erro
 
 // Reset implements [retrieve.Searcher].
 func (c *Clustered) Reset(ctx context.Context) error {
-	_, err := by(ctx, c, func(x *weaviate.Index) (any, error) { return nil, x.Reset(ctx) })
-	return err
+	x, _, err := c.serving(ctx)
+	if err != nil {
+		return err
+	}
+	return x.Reset(ctx) // no other, if that is an earlier one
 }
 
 // Dense implements [retrieve.Searcher].
