@@ -168,6 +168,30 @@ var stems struct {
 
 const maxStems = 1 << 14
 
+// arabicPrefixes are the article, with what is written before it, and "and"; arabicEndings
+// are those of number, gender and possession (Larkey, Ballesteros and Connell, "Light Stemming
+// for Arabic Information Retrieval", 2007).
+var arabicPrefixes, arabicEndings = strings.Fields("ال وال بال كال فال لل و"), strings.Fields("ها ان ات ون ين يه ية ه ة ي ى")
+
+// lightArabic removes a prefix and the endings of an Arabic word, unless less than two
+// letters would be left, three after "and".
+func lightArabic(env *snowballstem.Env) bool {
+	word, letters := fold(env.Current()), utf8.RuneCountInString
+	for _, prefix := range arabicPrefixes {
+		if rest, ok := strings.CutPrefix(word, prefix); ok && letters(rest) >= 2 && (prefix != "و" || letters(rest) >= 3) {
+			word = rest
+			break
+		}
+	}
+	for _, ending := range arabicEndings {
+		if rest, ok := strings.CutSuffix(word, ending); ok && letters(rest) >= 2 {
+			word = rest
+		}
+	}
+	env.SetCurrent(word)
+	return true
+}
+
 // hindiEndings are the inflections of Hindi nouns, adjectives and verbs, the
 // longest first (Ramanathan and Rao, "A Lightweight Stemmer for Hindi", 2003).
 var hindiEndings = strings.Fields(`
@@ -183,8 +207,14 @@ func stemHindi(word string) string {
 	letters := utf8.RuneCountInString(word)
 	for _, ending := range hindiEndings {
 		if letters > utf8.RuneCountInString(ending)+1 && strings.HasSuffix(word, ending) {
-			return word[:len(word)-len(ending)]
+			word = word[:len(word)-len(ending)]
+			break
 		}
 	}
-	return word
+	return hindiSpellings.Replace(word)
 }
+
+// hindiSpellings makes one spelling of those of borrowed words: long vowels short, the sign of
+// a nasal for a joined n, letters not joined.
+var hindiSpellings = strings.NewReplacer("न्", "ं", "्", "", "ई", "इ", "ी", "ि", "ऊ", "उ", "ू", "ु",
+	"ऐ", "ए", "ै", "े", "औ", "ओ", "ौ", "ो", "ऍ", "ए", "ॅ", "े", "ऑ", "ओ", "ॉ", "ो")

@@ -74,8 +74,9 @@ var functionWords, languageCodes, latin = func() (words map[string]languages, co
 }()
 
 // stemmers are those of the languages that share the Latin script with
-// English, by code.
+// English, by code, and a second one for Arabic.
 var stemmers = map[string]func(*snowballstem.Env) bool{
+	"ar": lightArabic,
 	"da": danish.Stem, "de": german.Stem, "es": spanish.Stem, "fi": finnish.Stem, "fr": french.Stem,
 	"hu": hungarian.Stem, "it": italian.Stem, "nl": dutch.Stem, "no": norwegian.Stem, "pt": portuguese.Stem,
 	"ro": romanian.Stem, "sv": swedish.Stem, "tr": turkish.Stem,
@@ -86,6 +87,8 @@ type tally struct {
 	words  int
 	hits   [32]int
 	weight [32]float64
+	first  [32]string // function word of each
+	varied languages  // those with a second one
 }
 
 // add counts a word with the languages in which it is a function word. A word of
@@ -100,6 +103,11 @@ func (t *tally) add(word string, of languages) {
 	for ; of != 0; of &= of - 1 {
 		l := bits.TrailingZeros32(uint32(of))
 		t.hits[l]++
+		if t.first[l] == "" {
+			t.first[l] = word
+		} else if word != t.first[l] {
+			t.varied |= 1 << l
+		}
 		if language(l) == english {
 			t.weight[l] += max(share, 0.5)
 		} else {
@@ -117,11 +125,9 @@ func (t *tally) language() language {
 			best = l
 		}
 	}
-	least := 1
-	if latin.has(best) {
-		least = 2 // one may be a foreign name or an English word
-	}
-	if t.hits[best] < least || 8*t.hits[best] < t.words || t.weight[best] < float64(least)/2 {
+	// One word may be a foreign name or an English word, as in a list of prices "per metre".
+	few := latin.has(best) && (t.weight[best] < 1 || !t.varied.has(best))
+	if few || 8*t.hits[best] < t.words || t.weight[best] < .5 {
 		return english
 	}
 	return best
@@ -249,7 +255,7 @@ func (e *LanguageError) Error() string {
 const scarce = .2
 
 // warnOfLanguage warns if hardly any of the passages are in the language of the
-// question, unless one of these has most of its words, or the search compared vectors
+// question, unless the first is or one of these has most of its words, or the search compared vectors
 // of an encoder that knows both languages.
 func (x *Index) warnOfLanguage(q Query, passages []Passage, encoded bool) {
 	asked, evident := AskedLanguage(q.Text)
@@ -257,9 +263,9 @@ func (x *Index) warnOfLanguage(q Query, passages []Passage, encoded bool) {
 		return
 	}
 	found, all, usual := map[string]int{}, 0, ""
-	for _, p := range passages {
+	for i, p := range passages {
 		language := evidentLanguage(p.Text)
-		if (language == asked || !evident) && p.Scores.Coverage > .5 {
+		if (language == asked || !evident) && (p.Scores.Coverage > .5 || evident && i == 0) {
 			return
 		}
 		if language == "" {

@@ -12,7 +12,7 @@ import (
 
 // Analysis is the version of the rules of [Terms]. Term lists stored under
 // another version must be made again.
-const Analysis = 5
+const Analysis = 6
 
 // maxTerm is the longest term in bytes. A longer one (an encoded image, a key) is
 // cut and can be found by its beginning.
@@ -26,7 +26,7 @@ const maxStemmed = 4 * maxTerm
 // with repetitions: words by Unicode's rules, without case and accents, stemmed;
 // pairs of characters in scripts without spaces; identifiers whole and in parts
 // ("getUserName": getusername, get, user, name); versions and numbers whole. A
-// word of a text in a Latin-script language other than English has two terms: one
+// word of a text in Arabic or a Latin-script language other than English has two terms: one
 // stemmed by the rules of English, which a single word without context gets too,
 // and one by those of its language. Function words ("the", "and", "what") of
 // English and of the text's language are dropped, unless the text has nothing

@@ -199,6 +199,7 @@ func TestEnglishStaysEnglish(t *testing.T) {
 		"", "harbour fees", "van der Waals forces", "population of Rio de Janeiro", "plays by Lope de la Vega",
 		"Who was Leonardo da Vinci?", "S. cerevisiae and E. coli", "non-infertile population of Los Angeles",
 		"for (i = 0; i < n; i++) a[i] = b[i]", "In British men, haplogroup I decreases risk",
+		"Pine board, 27 mm, 12.50 per metre. Oak board, 20 mm, 31.00 per metre. Larch, 9.80 per metre.",
 		"The Winter Soldier was made by die Brüder Russo and is set in Washington",
 	} {
 		var a analyser
