@@ -164,7 +164,7 @@ export class Blocks {
 // written: up to the last one of the longest list that both have in order, and with those
 // that the sentences after it replace. A sentence also counts, for less, as one that shares
 // most of its words.
-export function passed(before, now) {
+function passed(before, now) {
   const words = before.map(wordsOf);
   const best = [Array(before.length + 1).fill(0)]; // by the numbers of sentences of the text, and of the draft
   for (const text of now) {
