@@ -39,9 +39,9 @@ async function openWebUI(page) {
   await pause(1000);
   await page.screenshot({ path: `${pictures}/Open WebUI, source.png` });
   const opening = browser.waitForTarget((target) => target.url().includes('/documents/'), { timeout: 30_000 });
-  await page.click('[role="dialog"] a[href*="/documents/"], .modal a[href*="/documents/"]');
+  await page.click('a[href*="#quote#:~:text="]');
   const viewer = await (await opening).page();
-  await viewer.waitForFunction((said) => location.hash === '#quote' && document.querySelector('mark#quote')?.innerText === said, { timeout: 30_000 }, said);
+  await viewer.waitForFunction((said) => location.hash === '#quote' && [...document.querySelectorAll('mark')].some((mark) => mark.innerText === said), { timeout: 30_000, polling: 100 }, said);
   await viewer.close();
   await page.keyboard.press('Escape');
   await pause(1000);
