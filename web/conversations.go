@@ -260,12 +260,15 @@ func (r *runHandlers) listConversations(c echo.Context) error {
 // namedConversation is the body of PATCH /api/conversations/ID. A conversation with an
 // empty name is called by its first question.
 type namedConversation struct {
-	Name string `json:"name"`
+	Name *string `json:"name"`
 }
 
 // renameConversation stores a name in the records of a conversation.
 func (r *runHandlers) renameConversation(c echo.Context, given namedConversation) error {
-	if err := checkConversationName(given.Name); err != nil {
+	if given.Name == nil {
+		return invalidField("name", "bad_conversation", "name is missing: give the conversation a name, or an empty one")
+	}
+	if err := checkConversationName(*given.Name); err != nil {
 		return err
 	}
 	_, ids, err := r.runsOf(c)
@@ -274,7 +277,7 @@ func (r *runHandlers) renameConversation(c echo.Context, given namedConversation
 	}
 	ctx := context.WithoutCancel(c.Request().Context()) // all of them have one name
 	for _, id := range ids {
-		err := r.changeRequest(ctx, id, func(asked *askRequest) { asked.Name = given.Name })
+		err := r.changeRequest(ctx, id, func(asked *askRequest) { asked.Name = *given.Name })
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // deleted meanwhile, or one of its documents
 			return fmt.Errorf("naming the conversation of the run %s: %w", id, err)
 		}

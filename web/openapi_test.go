@@ -343,8 +343,8 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string,
 			p = object{"type": "null"}
 		}
 		maps.Copy(p, limitsOf(t, name))
-		optional := request && !slices.Contains(strings.Fields(requiredMembers()[t.Name()]), name)
-		if optional || f.Type.Kind() == reflect.Pointer && !omitted && !request {
+		optional := request || f.Type.Kind() == reflect.Pointer && !omitted
+		if optional && !slices.Contains(strings.Fields(requiredMembers()[t.Name()]), name) {
 			p = object{"anyOf": []any{p, object{"type": "null"}}}
 		}
 		if c := s.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]; c != "" {
@@ -744,7 +744,8 @@ func schemaRoots() []any {
 func requiredMembers() map[string]string {
 	return map[string]string{"searchRequest": "question", "feedbackRequest": "run rating", "chatRequest": "model messages",
 		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input",
-		"vectorSearchRequest": "query", "citeRequest": "documents", "namedCollection": "collection", "Turn": "role", "partRequest": "part"}
+		"vectorSearchRequest": "query", "citeRequest": "documents", "namedCollection": "collection", "namedConversation": "name",
+		"Turn": "role", "partRequest": "part"}
 }
 
 // alternatives says which members a request of a type must have, of several.
