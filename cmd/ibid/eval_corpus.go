@@ -227,11 +227,11 @@ func (c *corpus) grades(judged eval.Grades) eval.Grades {
 // deepest is the largest number of chunks that a ranking is made from.
 const deepest = 1600
 
-// rank returns the first depth documents of a search, each at the rank of its
-// best chunk, including duplicates. The search is as users run it, with
-// [retrieve.DefaultCandidates] chunks. While there are too few documents and a
+// rank returns the first documents of a search, each at the rank of its best chunk,
+// including duplicates. The search is as users run it, with
+// [retrieve.DefaultCandidates] chunks. While there are fewer than deepestRank and a
 // relevant one is missing, deeper searches for more, which are appended.
-func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question string, grades eval.Grades, depth int) ([]string, error) {
+func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question string, grades eval.Grades) ([]string, error) {
 	var ranking []string
 	missing := grades.Relevant()
 	var warning error
@@ -256,8 +256,8 @@ func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question s
 				}
 			}
 		}
-		if missing == 0 || len(ranking) >= depth || len(passages) < k || k >= deepest {
-			return ranking[:min(depth, len(ranking))], nil
+		if missing == 0 || len(ranking) >= deepestRank || len(passages) < k || k >= deepest {
+			return ranking, nil
 		}
 		x = deeper
 	}

@@ -104,7 +104,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	defer func() { err = errors.Join(err, corpus.close()) }()
 
 	queries := sample(set.Judged(), c.Sample)
-	if err := corpus.measure(ctx, searches, queries, set, metrics); err != nil {
+	if err := corpus.measure(ctx, searches, queries, set); err != nil {
 		return err
 	}
 	_, chunks, err := corpus.State.Count(ctx, corpus.filter)
@@ -164,8 +164,10 @@ func figuresOf(x measuredSearch, metric eval.Metric, mean float64) []eval.Figure
 
 // retrievalMetrics are the measured metrics. Searches are compared by the first.
 func retrievalMetrics() []eval.Metric {
-	return []eval.Metric{{Kind: "ndcg", K: 10}, {Kind: "recall", K: 10}, {Kind: "recall", K: 100}, {Kind: "mrr", K: 10}}
+	return []eval.Metric{{Kind: "ndcg", K: 10}, {Kind: "recall", K: 10}, {Kind: "recall", K: deepestRank}, {Kind: "mrr", K: 10}}
 }
+
+const deepestRank = 100
 
 func (c *evalRetrievalCmd) thresholds(searches []measuredSearch) (thresholds, error) {
 	var known []eval.Figure
@@ -180,10 +182,8 @@ func (c *evalRetrievalCmd) thresholds(searches []measuredSearch) (thresholds, er
 	return c.parse(known)
 }
 
-func (c *corpus) measure(
-	ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric,
-) error {
-	depth := slices.MaxFunc(metrics, func(a, b eval.Metric) int { return a.K - b.K }).K
+func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set) error {
+	metrics := retrievalMetrics()
 	indexes := make([]*retrieve.Index, len(searches))
 	deeper := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
@@ -204,7 +204,7 @@ func (c *corpus) measure(
 		q := queries[at]
 		grades := c.grades(set.Grades[q.ID])
 		for i, x := range indexes {
-			ranking, err := c.rank(ctx, x, deeper[i], q.Text, grades, depth)
+			ranking, err := c.rank(ctx, x, deeper[i], q.Text, grades)
 			if err != nil {
 				return fmt.Errorf("asking the query %s: %w", q.ID, err)
 			}

@@ -113,13 +113,10 @@ func isTerminal(w io.Writer) bool {
 // terminalWidth is the number of columns of the terminal that w is; 0 when it
 // is none, or does not know its size.
 func terminalWidth(w io.Writer) int {
-	f, ok := w.(*os.File)
-	if !ok {
-		return 0
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
+	return 0
 }

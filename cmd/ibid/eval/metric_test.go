@@ -34,7 +34,7 @@ func TestMetrics(t *testing.T) {
 		{"the best order is cut too", []string{"b", "a"}, graded, Metric{"ndcg", 2}, (2 + 3/log3) / (3 + 2/log3)},
 		{"best order", []string{"a", "b", "c"}, graded, Metric{"ndcg", 10}, 1},
 		{"a grade below 0 gains nothing", []string{"e", "a"}, graded, Metric{"ndcg", 10}, (3 / log3) / (3 + 2/log3 + 1/2.)},
-		{"what nothing found counts as missed", []string{"x", "y", "z", "a"}, Grades{"a": 1, "lost": 1}, Metric{"ndcg", 10}, (1 / log5) / (1 + 1/log3)},
+		{"a lost document counts", []string{"x", "y", "z", "a"}, Grades{"a": 1, "lost": 1}, Metric{"ndcg", 10}, (1 / log5) / (1 + 1/log3)},
 		{"nothing found", nil, graded, Metric{"ndcg", 10}, 0},
 		{"nothing relevant", []string{"d"}, Grades{"d": 0}, Metric{"ndcg", 10}, 0},
 		{"not judged", []string{"d"}, nil, Metric{"ndcg", 10}, 0},
@@ -43,7 +43,7 @@ func TestMetrics(t *testing.T) {
 		{"recall of all", []string{"x", "a", "d", "c", "b"}, graded, Metric{"recall", 10}, 1},
 		{"recall of nothing", []string{"x"}, Grades{"d": 0}, Metric{"recall", 10}, 0},
 		{"reciprocal rank", []string{"x", "d", "c", "a"}, graded, Metric{"mrr", 10}, 1 / 3.},
-		{"behind the cut", []string{"x", "d", "c", "a"}, graded, Metric{"mrr", 2}, 0},
+		{"after the cut", []string{"x", "d", "c", "a"}, graded, Metric{"mrr", 2}, 0},
 	} {
 		if got := test.metric.Of(test.ranking, test.grades); !near(got, test.want) {
 			t.Errorf("%s: %s = %.10f, want %.10f", test.name, test.metric, got, test.want)
