@@ -155,8 +155,6 @@ func TestHTMLPageParts(t *testing.T) {
 		{"a sidebar around it", `<div class="top sidebar"><div role="main"><p>The fare is 4.</p></div></div><p>` + words[:99] + `</p>`, "The fare", ""},
 		{"a photograph", `<p>` + words + `</p><figure><img src="a.jpg"><figcaption>The quay. Photo: Ada</figcaption></figure>`, "The ferry", "The quay"},
 		{"a figure", `<p>` + words + `</p><figure><img src="a.jpg"><figcaption>Figure 2: The quay</figcaption></figure>`, "The quay", ""},
-		{"the body of an article", `<article><p>Some words before it, by Ada.</p><div class="story-body"><p>` + words + `</p><p>` + words + `</p></div></article>`,
-			"The ferry", "before it"},
 	} {
 		doc, err := new(Reader).Read(t.Context(), "a.html", []byte("<body>"+tt.page))
 		must(t, err)

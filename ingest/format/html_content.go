@@ -231,37 +231,7 @@ func articleOf(root *html.Node) *html.Node {
 		return nil
 	}
 	article.Node.Attr = nil // its own, of no page
-	return bodyOf(article.Node)
-}
-
-// bodyOf returns the innermost element of an article that the page names its body, if
-// most of the words are in it; else the article.
-func bodyOf(article *html.Node) *html.Node {
-	text, solid := textLengths(article, false, nil)
-	for n := range article.Descendants() {
-		if !isBody(n) {
-			continue
-		}
-		if t, s := textLengths(n, false, nil); t*4 >= text*3 && s == solid {
-			article = n
-		}
-	}
-	return article
-}
-
-// isBody reports whether an element is named the body of an article.
-func isBody(n *html.Node) bool {
-	if attr(n, "itemprop") == "articleBody" {
-		return true
-	}
-	for class := range strings.FieldsSeq(strings.ToLower(attr(n, "class"))) {
-		says := func(part string) bool { return strings.Contains(class, part) }
-		if slices.ContainsFunc([]string{"article", "post", "entry", "story"}, says) &&
-			slices.ContainsFunc([]string{"body", "content", "text"}, says) {
-			return true
-		}
-	}
-	return false
+	return article.Node
 }
 
 // textLengths returns the bytes of running text outside links, and of tables of data
