@@ -26,12 +26,8 @@ const (
 	GateOff  GateKind = "off" // every passage is kept
 )
 
-// readable is the chance from which a passage is kept when no model judges it:
-// whether it holds an answer is for the model that reads it, or the confidence of
-// a quote from it.
-const readable = surelyOff
-
-// Between these chances of being on topic, the gate "both" calls the model.
+// Between these chances of being on topic, the gate "both" calls the model. Where no
+// model judges, a passage below surelyOff is skipped.
 const (
 	surelyOff = .03
 	surelyOn  = .995
@@ -96,7 +92,7 @@ func (r *asking) scored(p retrieve.Passage) Judged {
 		By: byScore, Scores: p.Scores, Decision: Irrelevant,
 	}
 	j.Chance, j.Reason = r.reading.Chance(p)
-	if j.Chance >= readable {
+	if j.Chance >= surelyOff {
 		j.Decision = Relevant
 	}
 	return j

@@ -128,21 +128,20 @@ func (r *asking) tell(e Event) bool {
 func (r *asking) endRevision(whole bool) bool {
 	v := r.revised
 	r.revised = nil
-	switch {
-	case !whole:
+	if !whole {
 		if v.text != "" {
 			r.emit(Revision{Step: v.step, Cut: true})
 		}
 		r.restart()
-	default:
-		for _, e := range v.verified {
-			r.emit(e)
-		}
-		if v.text != "" {
-			r.emit(Text{Text: v.text})
-		}
+		return false
 	}
-	return whole
+	for _, e := range v.verified {
+		r.emit(e)
+	}
+	if v.text != "" {
+		r.emit(Text{Text: v.text})
+	}
+	return true
 }
 
 // endProof shows what is left of the answer; broken says why its end is missing. It

@@ -11,6 +11,10 @@ import (
 	"ibid/retrieve"
 )
 
+// What is answered from proofLibrary.
+const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
+const half = "Members of the club pay half of it.[2]"
+
 // proofLibrary has passages about two subjects, none of which is surely about the fee.
 func proofLibrary() found {
 	f := passages("The mooring fee is 120 marks. The crane lifts boats on Mondays in May.",
@@ -45,8 +49,6 @@ func proving(answers []string, first, again string) *script {
 }
 
 func TestProof(t *testing.T) {
-	const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
-	const half = "Members of the club pay half of it.[2]"
 	for _, test := range []struct {
 		name, answer, first, again string
 		how                        Unproved
@@ -135,7 +137,6 @@ func TestNothingProved(t *testing.T) {
 
 // A reply that breaks off is asked for once more if nobody has seen any of it yet.
 func TestHeldReplyRepeated(t *testing.T) {
-	const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
 	for _, test := range []struct {
 		how                  Unproved
 		cut, text            string
@@ -170,8 +171,6 @@ func TestHeldReplyRepeated(t *testing.T) {
 // What refines a draft is shown sentence by sentence, as it is proved. If it is
 // cut, all of it is taken back: the draft is proved, and is the answer.
 func TestRevisionProved(t *testing.T) {
-	const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
-	const half = "Members of the club pay half of it.[2]"
 	for _, test := range []struct{ name, refined, doubted, revision, text string }{
 		{"whole", fee + " " + half + " " + crane, "", fee, fee + " " + half + " " + crane}, // more where the judge was fast
 		{"dropped", crane + " " + fee + " " + half, "crane", "", fee + " " + half},

@@ -89,14 +89,14 @@ type Writer struct {
 const (
 	mostBias      = .25
 	leastAUROC    = .7
-	leastVerdicts = 12
+	LeastVerdicts = 12 // a judge with fewer is believed
 	leastRight    = .75
 )
 
 // Trust is how far the model is believed. What was not found out is believed.
 func (r Result) Trust() answer.Trust {
 	var t answer.Trust
-	if j := r.Judge; j.Verdicts >= leastVerdicts {
+	if j := r.Judge; j.Verdicts >= LeastVerdicts {
 		t.NoJudge, t.Ratio, t.OnePassage = j.AUROC < leastAUROC, j.Ratio, math.Abs(j.Bias) > mostBias
 	}
 	switch w := r.Writer; {

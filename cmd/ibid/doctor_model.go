@@ -180,6 +180,9 @@ func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.An
 	j := r.Judge
 	judge := ok("judge", "it tells right statements from wrong ones with AUROC %.2f (%d verdicts, %.0f %% of them yes, position bias %.2f)",
 		j.AUROC, j.Verdicts, 100*j.Yes, j.Bias)
+	if j.Verdicts < trial.LeastVerdicts {
+		judge.Next = "there were too few verdicts to tell, so it is believed: run 'ibid doctor' again when its server is less busy"
+	}
 	if r.Trust().NoJudge {
 		judge.State = stateWarning
 		judge.Next = "it is not asked to judge: select another --gate-model, or ask it all the same with --no-self-test"
