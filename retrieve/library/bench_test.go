@@ -23,7 +23,8 @@ import (
 // PostgreSQL with a search index in Weaviate: storing with embedding, opening it up to the
 // first search, searches alone, also when Weaviate has written what is new to its files, and
 // searches while documents are stored. All are asked in turn, since the speed of a machine
-// changes from minute to minute; top5 is how many of the best five passages are the same. IBID_CHUNKS has its sizes, 10000 without it.
+// changes from minute to minute; top5 is how many of the best five passages are the same.
+// IBID_CHUNKS has its sizes, 10000 without it.
 func BenchmarkLibrary(b *testing.B) {
 	sizes := strings.Fields(os.Getenv("IBID_CHUNKS"))
 	if len(sizes) == 0 {
