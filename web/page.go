@@ -288,27 +288,22 @@ func schemaTarget(schema map[string]any) string {
 }
 
 func schemaWords(schema map[string]any) string {
-	list := func(values any, separator string, words func(any) string) string {
-		var all []string
-		for _, v := range values.([]any) {
-			all = append(all, words(v))
-		}
-		return strings.Join(all, separator)
-	}
+	var all []string
 	switch {
 	case schema["$ref"] != nil:
 		return schemaTarget(schema)
 	case schema["items"] != nil:
 		return "list of " + schemaWords(schema["items"].(map[string]any))
 	case schema["anyOf"] != nil:
-		return list(schema["anyOf"], " or ", func(v any) string { return schemaWords(v.(map[string]any)) })
+		for _, v := range schema["anyOf"].([]any) {
+			all = append(all, schemaWords(v.(map[string]any)))
+		}
+		return strings.Join(all, " or ")
 	case schema["enum"] != nil:
-		return list(schema["enum"], ", ", func(v any) string {
-			if s, ok := v.(string); ok {
-				return strconv.Quote(s)
-			}
-			return fmt.Sprint(v)
-		})
+		for _, v := range schema["enum"].([]any) {
+			all = append(all, fmt.Sprint(v))
+		}
+		return strings.Join(all, ", ")
 	}
 	format, _ := schema["format"].(string)
 	kind, _ := schema["type"].(string)
