@@ -72,6 +72,8 @@ func TestExtract(t *testing.T) {
 		want     string // the first piece; empty for a refusal
 	}{
 		{"a sentence", "When does the harbour office open?", found{handbook}, "The harbour office opens at 8:00.[1]"},
+		{"a code", "What does the error E11 mean?", found{page("Pumps", "The error E04 means that water is missing. The error E11 means that a fuse has blown.")},
+			"The error E11 means that a fuse has blown.[1]"},
 		{
 			"a row of a table", "What is the harbour fee for a Tarn 14?",
 			found{page("Harbour fees", "Boat: Skerry 17 | Fee: 140\nBoat: Tarn 14 | Fee: 120\nBoat: Pipkin | Fee: 40")},

@@ -198,7 +198,10 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		steps := len(chosen) > 0 && d.needs.kind.isWay() && chosen[0].end > chosen[0].start+1 // quoted whole
 		in := all[s.passage]
 		p := apart(chosen, d.widen(d.around(in, s), in), s.index)
-		lacks := len(chosen) > 0 && d.ofKind(p, in) < d.ofKind(chosen[0], all[chosen[0].passage])
+		code := func(n need) bool { // as E11, of which the others are not
+			return n.number && strings.ContainsFunc(n.stem, unicode.IsLetter) && best[0].terms[n.stem] && !s.terms[n.stem]
+		}
+		lacks := len(chosen) > 0 && (d.ofKind(p, in) < d.ofKind(chosen[0], all[chosen[0].passage]) || slices.ContainsFunc(d.needs.terms, code))
 		strict := len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text))
 		if s.reply && len(chosen) > 0 || d.outdated(s, best) {
 			continue // newer words are there
