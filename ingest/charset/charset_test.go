@@ -1,8 +1,6 @@
 package charset
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,7 +10,6 @@ import (
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/korean"
 	"golang.org/x/text/encoding/simplifiedchinese"
@@ -87,73 +84,6 @@ func reference(t *testing.T, folder string, data []byte) (text string, ok bool) 
 	out, err := enc.NewDecoder().Bytes(data)
 	must(t, err)
 	return string(out), true
-}
-
-// Texts of several languages are decoded from every encoding that can hold
-// them.
-func TestShareOfLanguagesDecodedRight(t *testing.T) {
-	dir := datatest.Sets(t, "xquad-a")
-	all, good := 0, 0
-	for language, encodings := range map[string][]encoding.Encoding{
-		"ru": {charmap.Windows1251, charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855, charmap.MacintoshCyrillic},
-		"de": {charmap.ISO8859_1, charmap.Windows1252, charmap.Macintosh, charmap.CodePage850},
-		"es": {charmap.ISO8859_1, charmap.Windows1252, charmap.Macintosh, charmap.CodePage850},
-		"ar": {charmap.Windows1256, charmap.ISO8859_6},
-		"th": {charmap.Windows874},
-		"zh": {simplifiedchinese.GBK, simplifiedchinese.GB18030},
-	} {
-		texts := paragraphs(t, filepath.Join(dir, language, "corpus.jsonl"))
-		texts = datatest.Pick(t, texts)
-		for _, enc := range encodings {
-			of, right := 0, 0
-			truth, err := ianaindex.IANA.Name(enc)
-			if err != nil { // it has no IANA name
-				truth = "x-mac-cyrillic"
-			}
-			for _, text := range texts {
-				text = strings.TrimPrefix(text, "\ufeff") // which is not part of a text
-				data, err := enc.NewEncoder().Bytes([]byte(text))
-				if err != nil {
-					continue // the encoding cannot represent it
-				}
-				of++
-				if got, err := Decode(data, truth); err != nil || got != text {
-					t.Errorf("%s in %v, declared as %q: %q, %v", language, enc, truth, got, err)
-				}
-				if got, err := Decode(data, ""); err == nil && got == text {
-					right++
-				} else {
-					e, _, _ := encodingOf(data, "")
-					t.Logf("%s %v taken for %v %v", language, enc, e, err)
-				}
-			}
-			t.Logf("%s in %v: %d of %d", language, enc, right, of)
-			all, good = all+of, good+right
-		}
-	}
-	t.Logf("figure: paragraphs of xquad in six languages and their encodings decoded right: %d of %d (%.3f)", good, all,
-		float64(good)/float64(all))
-	if good*100 < all*95 || datatest.Campaign() && good*100 < all*98 {
-		t.Errorf("%d of %d", good, all)
-	}
-}
-
-func paragraphs(t *testing.T, name string) (texts []string) {
-	t.Helper()
-	f, err := os.Open(name)
-	must(t, err)
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var row struct{ Text string }
-		must(t, json.Unmarshal(lines.Bytes(), &row))
-		texts = append(texts, row.Text)
-	}
-	if err := lines.Err(); err != nil || len(texts) == 0 {
-		t.Fatalf("%s: %d texts, %v", name, len(texts), err)
-	}
-	return texts
 }
 
 // A sentence or two in each language is enough, and a false declaration does

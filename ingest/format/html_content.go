@@ -91,16 +91,11 @@ func prune(n *html.Node, leftOut func(*html.Node) bool) {
 }
 
 // around are words in the classes of banners, menus and links around the content.
-var around = func() map[string]bool {
-	words := make(map[string]bool)
-	for w := range strings.FieldsSeq(`cookie cookies consent gdpr popup modal subscribe signup login newsletter share sharing sharebar
+var around = set(`
+		cookie cookies consent gdpr popup modal subscribe signup login newsletter share sharing sharebar
 		addthis social related recommended recirc trending outbrain taboola advertisement advert ads promo sponsored banner breadcrumb
 		breadcrumbs sidebar footer masthead navbar nav navigation menu megamenu submenu mainmenu topnav toolbar skip pagination tags byline
-		timestamp comments comment disqus respond author authors bio`) {
-		words[w] = true
-	}
-	return words
-}()
+		timestamp comments comment disqus respond author authors bio`)
 
 // prunePage removes hidden elements, and banners, menus and such by their names, roles
 // and classes. It keeps an element with most of the page; if only its class is that of
@@ -142,29 +137,9 @@ func isMain(n *html.Node) bool { return n.DataAtom == atom.Main || attr(n, "role
 // isAround looks at no id, since those of sections name their subject.
 func isAround(n *html.Node) bool {
 	switch n.DataAtom {
-	case atom.Figcaption:
-		return isCaption(n)
 	case atom.Div, atom.Ul, atom.Section, atom.Form, atom.P:
 		return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(attr(n, "class")), func(r rune) bool { return !unicode.IsLetter(r) }),
-			func(w string) bool {
-				return around[w] || (w == "caption" || w == "credit" || w == "copyright") && isCaption(n)
-			})
-	}
-	return false
-}
-
-// isCaption reports whether an element next to a picture is the caption of a
-// photograph, not of a numbered figure.
-func isCaption(n *html.Node) bool {
-	words := strings.Fields(seenText(n))
-	if len(words) > 1 && strings.ContainsFunc(words[1], unicode.IsDigit) { // Figure 1
-		return false
-	}
-	looked := 0
-	for c := range n.Parent.Descendants() {
-		if looked++; c.DataAtom == atom.Img || looked > maxCaptionNodes {
-			return c.DataAtom == atom.Img
-		}
+			func(w string) bool { return around[w] })
 	}
 	return false
 }
@@ -174,7 +149,6 @@ func isCaption(n *html.Node) bool {
 // and code.
 const (
 	maxArticleNodes = 40_000
-	maxCaptionNodes = 100 // around a caption, in which its picture is looked for
 	maxLostMarked   = 0.5
 	maxLostText     = 0.8
 	maxLostSolid    = 0.02
