@@ -21,7 +21,7 @@ type proof struct {
 	claim   string                // without references, list signs and asides
 	found   map[int]support.Quote // its quotes, by label
 	labels  []int                 // of found, in order
-	states  bool                  // it states something that needs a source
+	states  func() bool           // it states something that needs a source; nil once that was used
 	best    support.Verdict       // the best of its quotes; empty without any
 	listing bool                  // the heading of a list of sources came after it
 	doubted bool                  // a judge said no
@@ -53,8 +53,10 @@ func (n *numbering) endSentence(s sentence.Span, yield yielder) bool {
 		*last = proof{
 			at: s, claim: sentence.WithoutAsides(claim), found: make(map[int]support.Quote),
 			doubted: verified.Verdict == answer.Marked, added: verified.Found,
-			states: verified.Statement != "" && letters(verified.Statement) == letters(claim) ||
-				sentence.States(string(n.text[s.Start:s.End]), prose, plain),
+			states: func() bool {
+				return verified.Statement != "" && letters(verified.Statement) == letters(claim) ||
+					sentence.States(string(n.text[s.Start:s.End]), prose, plain)
+			},
 		}
 	}
 
@@ -151,17 +153,17 @@ func evidence(p retrieve.Passage) support.Passage {
 func (n *numbering) yieldUnsupported(yield yielder) bool {
 	s := &n.last
 	states := s.states
-	s.states = false
+	s.states = nil
 	switch {
 	case s.doubted:
 		s.doubted = false
 		return yield(Unsupported{s.at.Start, s.at.End, "doubted"}, nil)
-	case states && s.best == "":
+	case states == nil || s.best != "" && s.best != support.Weak || !states():
+		return true
+	case s.best == "":
 		return yield(Unsupported{s.at.Start, s.at.End, "uncited"}, nil)
-	case states && s.best == support.Weak:
-		return yield(Unsupported{s.at.Start, s.at.End, "weak"}, nil)
 	}
-	return true
+	return yield(Unsupported{s.at.Start, s.at.End, "weak"}, nil)
 }
 
 // verifiedAs returns the verified statement that a sentence is, or is a part of.
