@@ -28,7 +28,7 @@ import (
 	"ibid/ingest"
 )
 
-//go:embed static templates words
+//go:embed static templates words.json
 var embedded embed.FS
 
 // staticRoute is where the files of the page are served.
@@ -374,17 +374,29 @@ func (p *phrase) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// pageLanguages are those with a file in the folder words. The first is used for
-// readers of other languages.
+// pageLanguages are those of words.json. The first is used for readers of other languages.
 var pageLanguages = []string{"en", "ar", "de", "es", "fr", "ja", "zh"}
 
 // loadPhrasebooks reads the phrasebooks of the page's languages.
 func loadPhrasebooks() ([]*phrasebook, error) {
+	words, err := embedded.ReadFile("words.json")
+	if err != nil {
+		return nil, err
+	}
+	var texts map[string]map[string]json.RawMessage // by their English text and language
+	if err := json.Unmarshal(words, &texts); err != nil {
+		return nil, fmt.Errorf("reading the page's words: %w", err)
+	}
 	var books []*phrasebook
 	for _, name := range pageLanguages {
+		source := map[string]json.RawMessage{}
+		for text, phrases := range texts {
+			if phrase, ok := phrases[name]; ok {
+				source[text] = phrase
+			}
+		}
 		book := &phrasebook{tag: language.Make(name)}
-		var err error
-		if book.source, err = embedded.ReadFile("words/" + name + ".json"); err == nil {
+		if book.source, err = json.Marshal(source); err == nil {
 			err = json.Unmarshal(book.source, &book.texts)
 		}
 		if err != nil {
