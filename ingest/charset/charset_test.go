@@ -242,7 +242,7 @@ func TestMisread(t *testing.T) {
 				wrong = ""
 				for _, b := range []byte(in) {
 					chars := charmap.Windows1252
-					if m.bytes('Ж') != "" {
+					if m('Ж') != "" {
 						chars = charmap.Windows1251
 					}
 					if r := chars.DecodeByte(b); r != utf8.RuneError {

@@ -12,21 +12,21 @@ import (
 // leastMisread is the number of misread characters that cannot be chance.
 const leastMisread = 10
 
-// A misreading is an encoding in which UTF-8 was read by mistake: bytes returns those
+// A misreading is an encoding in which UTF-8 was read by mistake: it returns the bytes
 // of a character, none if it has none.
-type misreading struct{ bytes func(r rune) string }
+type misreading func(r rune) string
 
 // misreadings are the frequent ones.
-var misreadings = []misreading{inChars(charmap.Windows1252), inChars(charmap.Windows1251), {func(r rune) string {
+var misreadings = []misreading{inChars(charmap.Windows1252), inChars(charmap.Windows1251), func(r rune) string {
 	s, err := simplifiedchinese.GBK.NewEncoder().String(string(r))
 	if err != nil || !unicode.Is(unicode.Han, r) {
 		return ""
 	}
 	return s
-}}}
+}}
 
 func inChars(chars *charmap.Charmap) misreading {
-	return misreading{func(r rune) string {
+	return func(r rune) string {
 		if b, ok := chars.EncodeRune(r); ok {
 			return string([]byte{b})
 		}
@@ -34,7 +34,7 @@ func inChars(chars *charmap.Charmap) misreading {
 			return string([]byte{byte(r)})
 		}
 		return ""
-	}}
+	}
 }
 
 // misread reports whether the characters beyond ASCII of a text are those of UTF-8
@@ -74,7 +74,7 @@ func (m misreading) reread(text string) (was string, good, bad int) {
 		var data strings.Builder
 		missing := 0
 		for _, r := range run {
-			b := m.bytes(r)
+			b := m(r)
 			if b == "" {
 				missing++
 			}

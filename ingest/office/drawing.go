@@ -50,8 +50,7 @@ func (f *file) chart(part string) []Block {
 	var titles []string
 	var all []series
 	f.drawing(part, "chart", func(x *xmlReader) {
-		var do func(e element)
-		do = func(e element) {
+		x.find(func(e element) {
 			switch e.Name.Local {
 			case "title":
 				if text := oneLine(drawnText(x)); text != "" {
@@ -62,11 +61,9 @@ func (f *file) chart(part string) []Block {
 					all = append(all, s)
 				}
 			case "userShapes", "externalData", "Fallback":
-			default:
-				x.each(do)
+				x.skip()
 			}
-		}
-		x.each(do)
+		})
 	})
 	var out []Block
 	if len(titles) > 0 {
@@ -99,30 +96,26 @@ func readSeries(x *xmlReader) (s series) {
 // cached reads the cell values that are stored in a chart.
 func cached(x *xmlReader) (out []string) {
 	format, level := "", 0
-	var do func(e element)
-	do = func(e element) {
+	x.find(func(e element) {
 		switch e.Name.Local {
 		case "formatCode":
 			format = x.text()
 		case "lvl": // of categories with several levels, the innermost comes first
-			if level++; level == 1 {
-				x.each(do)
+			if level++; level > 1 {
+				x.skip()
 			}
 		case "pt":
 			for i := number(e, "idx", 0); len(out) < min(i, maxPoints); {
 				out = append(out, "") // it is missing
 			}
-			x.each(do)
 		case "v":
 			if len(out) < maxPoints {
 				out = append(out, formatNumber(oneLine(x.text()), format, false))
 			}
 		case "f", "extLst":
-		default:
-			x.each(do)
+			x.skip()
 		}
-	}
-	x.each(do)
+	})
 	return out
 }
 
@@ -148,8 +141,7 @@ func (f *file) drawing(part, kind string, read func(x *xmlReader)) {
 // drawnText returns the paragraphs of a drawing's text, a line each.
 func drawnText(x *xmlReader) string {
 	var out strings.Builder
-	var do func(e element)
-	do = func(e element) {
+	x.find(func(e element) {
 		switch e.Name.Local {
 		case "t", "v":
 			out.WriteString(x.text())
@@ -159,15 +151,12 @@ func drawnText(x *xmlReader) string {
 			if out.Len() > 0 && !strings.HasSuffix(out.String(), "\n") {
 				out.WriteByte('\n')
 			}
-			x.each(do)
 		case "oMath":
 			out.WriteString(formula(x))
 		case "Fallback", "f":
-		default:
-			x.each(do)
+			x.skip()
 		}
-	}
-	x.each(do)
+	})
 	return out.String()
 }
 

@@ -23,25 +23,23 @@ func (o *odfReader) pages(x *xmlReader) {
 		var shapes []shape
 		var values shape // of its forms
 		var notes []Block
-		var do func(e element)
-		do = func(e element) {
+		x.find(func(e element) {
 			switch e.Name.Local {
 			case "notes":
 				x.each(func(e element) { notes = append(notes, o.shape(x, e).blocks...) })
 			case "g", "a":
-				x.each(do)
 			case "annotation":
 				shapes = append(shapes, shape{blocks: []Block{o.annotation(x)}})
 			case "forms":
 				o.form(x, func(b Block) { values.blocks = append(values.blocks, b) })
 			case "animations", "par", "event-listeners":
+				x.skip()
 			default:
 				if sh := o.shape(x, e); attr(e, "placeholder") != "true" {
 					shapes = append(shapes, sh)
 				}
 			}
-		}
-		x.each(do)
+		})
 		o.writeShapes(o.page, append(shapes, values))
 		o.writeNotes(notes)
 	})
@@ -73,8 +71,7 @@ func (o *odfReader) sheets(x *xmlReader) {
 		s := newSheet(o.file, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(o.page)))
 		n := 0
 		var after []Block
-		var do func(e element)
-		do = func(e element) {
+		x.find(func(e element) {
 			switch e.Name.Local {
 			case "table-row":
 				cells := o.sheetRow(x, s, n+1, &after)
@@ -90,10 +87,10 @@ func (o *odfReader) sheets(x *xmlReader) {
 			case "forms":
 				o.form(x, func(b Block) { after = append(after, b) })
 			case "table-row-group", "table-rows", "table-header-rows":
-				x.each(do)
+			default:
+				x.skip()
 			}
-		}
-		x.each(do)
+		})
 		s.writeTop()
 		s.rest(after)
 	})

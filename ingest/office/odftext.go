@@ -79,8 +79,7 @@ func (o *odfReader) form(x *xmlReader, out func(Block)) {
 func (o *odfReader) object(x *xmlReader, e element, out func(Block)) {
 	found := false
 	read := func(x *xmlReader) {
-		var do func(e element)
-		do = func(e element) {
+		x.find(func(e element) {
 			switch e.Name.Local {
 			case "title", "subtitle":
 				found = true
@@ -94,11 +93,8 @@ func (o *odfReader) object(x *xmlReader, e element, out func(Block)) {
 				} else { // of a formula: its source
 					out(Block{Text: oneLine(x.text())})
 				}
-			default:
-				x.each(do)
 			}
-		}
-		x.each(do)
+		})
 	}
 	switch part := path.Join(attr(e, "href"), "content.xml"); {
 	case o.shown[part], o.has(path.Clean(attr(e, "href"))): // a file, which is a document of its own

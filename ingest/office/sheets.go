@@ -110,17 +110,14 @@ func (b *workbook) readShared(part string) {
 // richText reads a text in runs, without its pronunciation.
 func richText(x *xmlReader) string {
 	var out strings.Builder
-	var do func(e element)
-	do = func(e element) {
+	x.find(func(e element) {
 		switch e.Name.Local {
 		case "t":
 			out.WriteString(x.text())
 		case "rPh", "phoneticPr", "rPr":
-		default:
-			x.each(do)
+			x.skip()
 		}
-	}
-	x.each(do)
+	})
 	return unescapeCell(out.String())
 }
 

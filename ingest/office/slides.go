@@ -97,8 +97,7 @@ func (f *file) writeShapes(n int, shapes []shape) {
 
 func (s *slideReader) readShapes(part string) error {
 	return s.read(part, func(x *xmlReader) {
-		var do func(e element)
-		do = func(e element) {
+		x.find(func(e element) {
 			switch e.Name.Local {
 			case "sp", "graphicFrame":
 				sh := s.shape(x)
@@ -112,19 +111,16 @@ func (s *slideReader) readShapes(part string) error {
 			case "cNvPr":
 				s.shapes = append(s.shapes, shape{blocks: s.drawn(e)})
 			case "Fallback", "extLst", "timing", "transition":
-			default:
-				x.each(do)
+				x.skip()
 			}
-		}
-		x.each(do)
+		})
 	})
 }
 
 // shape reads the content of a shape.
 func (s *slideReader) shape(x *xmlReader) (sh shape) {
 	var described []Block
-	var do func(e element)
-	do = func(e element) {
+	x.find(func(e element) {
 		switch e.Name.Local {
 		case "ph":
 			sh.place = cmp.Or(attr(e, "type"), "body")
@@ -137,11 +133,9 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 		case "cNvPr":
 			described = append(described, s.drawn(e)...)
 		case "Fallback", "extLst", "style":
-		default:
-			x.each(do)
+			x.skip()
 		}
-	}
-	x.each(do)
+	})
 	sh.blocks = append(sh.blocks, described...)
 	return sh
 }

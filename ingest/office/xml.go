@@ -150,6 +150,9 @@ func (x *xmlReader) find(do func(e element)) {
 	x.each(walk)
 }
 
+// skip leaves the content of the current element out.
+func (x *xmlReader) skip() { x.each(func(element) {}) }
+
 // text returns all text in the current element, up to its end or to damage.
 func (x *xmlReader) text() string {
 	var out strings.Builder
