@@ -23,7 +23,7 @@ var contentLabels = map[string]string{
 
 var (
 	contentFold = regexp.MustCompile(`\n[ \t]`)
-	contentSoft = regexp.MustCompile(`(?mi)^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+`) // its lines are one
+	contentSoft = regexp.MustCompile(`(?mi)^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+`) // which goes on
 	contentLine = regexp.MustCompile(`^(?:[\w-]+\.)?([\w-]+)((?:;(?:"[^"]*"|[^":;])*)*):(.*)$`)
 	contentName = regexp.MustCompile(`(?i);(?:CN|TZID|FILENAME|X-FILENAME)=(?:"([^"]*)"|([^;:]*))`)
 	contentTime = regexp.MustCompile(`^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$`)
@@ -66,7 +66,7 @@ func Calendar(doc *Document, data []byte) error {
 			switch strings.ToUpper(value) {
 			case "VEVENT", "VTODO", "VJOURNAL", "VCARD":
 				flush()
-			case "VTIMEZONE": // since when it has its clock
+			case "VTIMEZONE": // the dates of its changes
 				lines = nil
 			}
 		case "SUMMARY", "FN":

@@ -58,7 +58,7 @@ type rtfReader struct {
 	style   int
 	body    string     // its text before a header, a footer, a description or a marker
 	edges   [][]string // label and text of headers, footers and pictures
-	// described is the label of the next value of a property; "" if it is no text.
+	// described is the label of the next value of a property; "" if it is not text.
 	described string
 	uncounted bool // hidden text
 }

@@ -72,6 +72,7 @@ type note struct {
 // readNotes reads the footnotes, endnotes or comments of the document.
 func (d *wordReader) readNotes(part, label string) {
 	d.place = label
+	defer func() { d.place = "" }()
 	err := d.elements(part, func(x *xmlReader, e element) {
 		if e.Name.Local != label || attr(e, "type") != "" && attr(e, "type") != "normal" {
 			return // separators
