@@ -29,25 +29,33 @@ func TestExtract(t *testing.T) {
 		return found{p}
 	}
 	letter := page("Harbour ferry", "From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\n"+
-		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n> The harbour ferry leaves at 8:20. Is it so?\n\nThe harbour lift is broken.")
+		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n"+
+		"> The harbour ferry leaves at 8:20. Is it so?\n\nThe harbour lift is broken.")
 	letter.Format, letter.Meta = "mail", map[string]string{"author": "Mira Holm <mira@example.com>", "date": "2025-03-03T09:00:00Z"}
 	moved := letter
 	moved.Text = "The harbour crane shuts on Friday\n\nAsk me about the crane."
 	// thread is a mailbox of a mail, of its answer, which quotes it, and of what was forwarded.
 	var thread found
 	for i, text := range []string{
-		"From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\nHello all,\n\nThe harbour crane is shut from Monday. Ask me about it.\n\n" +
+		"From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\nHello all,\n\n" +
+			"The harbour crane is shut from Monday. Ask me about it.\n\n" +
 			"Best regards\nMira\n\n--\nMira Holm\nHarbour crane office",
-		"From: Piet Lund <piet@example.com>\nDate: Tue, 4 Mar 2025 08:00:00 +0000\n\nHi Mira,\n\nOn Mon, 3 Mar 2025 at 09:00 Mira Holm <mira@example.com>\nwrote:\n" +
-			"> The harbour crane is closed for paint\n> and oil from Monday to Friday.\n\nIs that all of the harbour crane?\n\nThe harbour crane is open again.\n\nCheers,\nPiet",
-		"From: Piet Lund <piet@example.com>\nDate: Wed, 5 Mar 2025 08:00:00 +0000\n\nFYI.\n\n-----Original Message-----\nFrom: Ann Day <ann@example.com>\n" +
-			"Sent: Tuesday, March 4, 2025 10:00 AM\nTo: Piet Lund\n\nDear Mr Lund,\n\nthe harbour lamps cost 90 marks.\n\nYours sincerely\nAnn Day\nHarbour lamps",
+		"From: Piet Lund <piet@example.com>\nDate: Tue, 4 Mar 2025 08:00:00 +0000\n\nHi Mira,\n\n" +
+			"On Mon, 3 Mar 2025 at 09:00 Mira Holm <mira@example.com>\nwrote:\n" +
+			"> The harbour crane is closed for paint\n> and oil from Monday to Friday.\n\nIs that all of the harbour crane?\n\n" +
+			"The harbour crane is open again.\n\nCheers,\nPiet",
+		"From: Piet Lund <piet@example.com>\nDate: Wed, 5 Mar 2025 08:00:00 +0000\n\nFYI.\n\n-----Original Message-----\n" +
+			"From: Ann Day <ann@example.com>\n" +
+			"Sent: Tuesday, March 4, 2025 10:00 AM\nTo: Piet Lund\n\nDear Mr Lund,\n\nthe harbour lamps cost 90 marks.\n\n" +
+			"Yours sincerely\nAnn Day\nHarbour lamps",
 	} {
 		mail := page("mbox", text)
-		mail.ID, mail.Heading, mail.Format = fmt.Sprintf("r/mbox#%d", i), []string{"Harbour crane", "Re: Harbour crane", "FW: Harbour lamps"}[i], "mbox"
+		mail.ID, mail.Heading, mail.Format = fmt.Sprintf("r/mbox#%d", i), []string{"Harbour crane", "Re: Harbour crane",
+			"FW: Harbour lamps"}[i], "mbox"
 		thread = append(thread, mail)
 	}
-	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n1. Wait.\n2. Lock it.\n\n"
+	const shut = "How to shut the harbour gate\n\nThe harbour gate is electric.\n\nPress the red button first:\n\n    gate close\n\n" +
+		"1. Wait.\n2. Lock it.\n\n"
 	steps := func(n int) string {
 		text := "Clean the harbour pump so:\n"
 		for i := range n {
@@ -72,7 +80,8 @@ func TestExtract(t *testing.T) {
 		want     string // the first piece; empty for a refusal
 	}{
 		{"a sentence", "When does the harbour office open?", found{handbook}, "The harbour office opens at 8:00.[1]"},
-		{"a code", "What does the error E11 mean?", found{page("Pumps", "The error E04 means that water is missing. The error E11 means that a fuse has blown.")},
+		{"a code", "What does the error E11 mean?", found{page("Pumps",
+			"The error E04 means that water is missing. The error E11 means that a fuse has blown.")},
 			"The error E11 means that a fuse has blown.[1]"},
 		{
 			"a row of a table", "What is the harbour fee for a Tarn 14?",
@@ -83,17 +92,20 @@ func TestExtract(t *testing.T) {
 		{"the edition of a year", "What was the harbour fee for a Tarn 14 in 2024?", editions, "Tarn 14 – Fee: 120[1]"},
 		{
 			"the column of a table that is asked for", "What did a harbour berth cost in 2024?",
-			found{page("Harbour costs", "Cost: Diesel | 2023: 80 | 2024: 90 | Paid: yes\nCost: Harbour berth | 2023: 140 | 2024: 150 | Paid: no. See above")},
+			found{page("Harbour costs", "Cost: Diesel | 2023: 80 | 2024: 90 | Paid: yes\n"+
+				"Cost: Harbour berth | 2023: 140 | 2024: 150 | Paid: no. See above")},
 			"Harbour berth – 2024: 150[1]",
 		},
 		{
 			"the row of the boat that is asked for, and its column", "When is the last harbour tour of the sailing boat?",
-			found{page("Harbour tours", "Boat: Rowing boat | First tour: 9:00 | Last tour: 17:00\nBoat: Sailing boat | First tour: 10:00 | Last tour: 19:00")},
+			found{page("Harbour tours", "Boat: Rowing boat | First tour: 9:00 | Last tour: 17:00\n"+
+				"Boat: Sailing boat | First tour: 10:00 | Last tour: 19:00")},
 			"Sailing boat – Last tour: 19:00[1]",
 		},
 		{
 			"no row of another boat", "What is the harbour fee for the fishing boat?",
-			found{page("Harbour fees", "Boats and harbour fees.\n\nBoat: Rowing boat | Fee: 12\nBoat: Sailing boat | Fee: 45\n\nAsk about harbour fees at the office.")},
+			found{page("Harbour fees", "Boats and harbour fees.\n\nBoat: Rowing boat | Fee: 12\nBoat: Sailing boat | Fee: 45\n\n"+
+				"Ask about harbour fees at the office.")},
 			"Ask about harbour fees at the office.[1]",
 		},
 		{
@@ -113,7 +125,8 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"a list with its lead-in", "Which things must a harbour visitor bring?",
-			found{page("Harbour visitors", "A harbour visitor must bring the following:\n\n- a lamp\n- a fender\n- two ropes\n\nThe water is free.")},
+			found{page("Harbour visitors", "A harbour visitor must bring the following:\n\n- a lamp\n- a fender\n- two ropes\n\n"+
+				"The water is free.")},
 			"A harbour visitor must bring the following:[1]\n- a lamp[1]\n- a fender[1]\n- two ropes[1]",
 		},
 		{
@@ -122,7 +135,8 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"the section with the steps, by the heading within a passage", "How do I book a harbour seat?",
-			marked("Notes", "Notes\n\nThe ferry leaves at 9:40.\n\nHow to book a harbour seat\n\n1. Call the office.\n2. Pay 4 euros.\n\nKeep the receipt."),
+			marked("Notes", "Notes\n\nThe ferry leaves at 9:40.\n\nHow to book a harbour seat\n\n1. Call the office.\n2. Pay 4 euros.\n\n"+
+				"Keep the receipt."),
 			"1. Call the office.[1]\n2. Pay 4 euros.[1]\n\nKeep the receipt.[1]",
 		},
 		{
@@ -130,7 +144,8 @@ func TestExtract(t *testing.T) {
 			"The harbour gate is electric.[1]",
 		},
 		{
-			"no output of a program", "What does a harbour gate need?", marked("Gates", "What the harbour gate needs today:\n    ID 7\n\nA harbour gate needs oil.\n\nA crane needs none."),
+			"no output of a program", "What does a harbour gate need?", marked("Gates",
+				"What the harbour gate needs today:\n    ID 7\n\nA harbour gate needs oil.\n\nA crane needs none."),
 			"A harbour gate needs oil.[1]",
 		},
 		{
@@ -160,7 +175,8 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"a sentence left out between two", "What does the harbour restore command need?",
-			found{page("Restore", "The harbour restore command needs a disk and a key.\n\nNothing else is in the cupboard.\n\nAn old harbour restore needs this command on paper and Mira.")},
+			found{page("Restore", "The harbour restore command needs a disk and a key.\n\nNothing else is in the cupboard.\n\n"+
+				"An old harbour restore needs this command on paper and Mira.")},
 			"The harbour restore command needs a disk and a key.[1]\n\n… An old harbour restore needs this command on paper and Mira.[1]",
 		},
 		{
@@ -173,7 +189,8 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"a year that the row does not have", "What did the harbour sloop cost in 2025?",
-			found{page("Harbour prices", "boat: Canoe | price 2024: 10 | price 2025: 12\nboat: Harbour sloop | price 2024: 30\n\nA harbour sloop cost 35 marks in 2025.")},
+			found{page("Harbour prices", "boat: Canoe | price 2024: 10 | price 2025: 12\nboat: Harbour sloop | price 2024: 30\n\n"+
+				"A harbour sloop cost 35 marks in 2025.")},
 			"A harbour sloop cost 35 marks in 2025.[1]",
 		},
 		{
@@ -203,7 +220,8 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"a section of a manual", "Which exit status says that a rope has parted?",
-			found{page("crane.8", "EXIT STATUS\n       0      - All boats were lifted\n       4      - A rope has parted\n       8      - The list is empty")},
+			found{page("crane.8", "EXIT STATUS\n       0      - All boats were lifted\n       4      - A rope has parted\n"+
+				"       8      - The list is empty")},
 			"4 - A rope has parted[1]",
 		},
 		{
@@ -213,12 +231,14 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"a line of a list of codes", "Which code means that the harbour office is closed?",
-			found{page("Codes", "0    - The harbour office is open\n4    - The harbour office is closed\n8    - The harbour office is on fire, and has\n       been left")},
+			found{page("Codes", "0    - The harbour office is open\n4    - The harbour office is closed\n"+
+				"8    - The harbour office is on fire, and has\n       been left")},
 			"4 - The harbour office is closed[1]",
 		},
 		{
 			"an item with more than one sentence", "What about the harbour clock?",
-			found{page("Minutes", "- The harbour clock is four minutes fast. A motion to correct it was lost.\n- Keys are missing. The locks will be changed.")},
+			found{page("Minutes", "- The harbour clock is four minutes fast. A motion to correct it was lost.\n"+
+				"- Keys are missing. The locks will be changed.")},
 			"The harbour clock is four minutes fast.[1] A motion to correct it was lost.[1]",
 		},
 		{
@@ -233,7 +253,8 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"a yes to another question", "Can I pay the harbour fee in shells?",
-			found{page("Questions", "Can I leave the harbour at night?\n\nYes, on a lead. Shells are taken as a harbour fee.\n\nIs there a harbour shop?\n\nNo.")},
+			found{page("Questions", "Can I leave the harbour at night?\n\nYes, on a lead. Shells are taken as a harbour fee.\n\n"+
+				"Is there a harbour shop?\n\nNo.")},
 			"Shells are taken as a harbour fee.[1]",
 		},
 		{
@@ -243,7 +264,8 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"no licence", "How do I copy the harbour plan?",
-			found{page("Harbour plan", "How to copy the harbour plan\n\nAsk for the harbour plan.\n\nPermission is hereby granted to copy the harbour plan. The above copyright notice and this permission notice shall be included.")},
+			found{page("Harbour plan", "How to copy the harbour plan\n\nAsk for the harbour plan.\n\n"+
+				"Permission is hereby granted to copy the harbour plan. The above copyright notice and this permission notice shall be included.")},
 			"Ask for the harbour plan.[1]",
 		},
 		{
@@ -253,22 +275,26 @@ func TestExtract(t *testing.T) {
 		},
 		{
 			"a row with a name", "Who is the chief pilot of the harbour?",
-			found{page("Harbour people", "Post: Senior harbour pilot | Needs: chosen by the chief pilot of the harbour\nPost: Chief pilot of the harbour | Name: Brekkan")},
+			found{page("Harbour people", "Post: Senior harbour pilot | Needs: chosen by the chief pilot of the harbour\n"+
+				"Post: Chief pilot of the harbour | Name: Brekkan")},
 			"Chief pilot of the harbour – Name: Brekkan[1]",
 		},
-		{"what a mail says, not what it replies to", "When does the harbour ferry leave?", found{letter}, "The harbour ferry leaves at 9:40 now.[1]"},
+		{"what a mail says, not what it replies to", "When does the harbour ferry leave?", found{letter},
+			"The harbour ferry leaves at 9:40 now.[1]"},
 		{"words under those that a mail replies to", "What about the harbour lift?", found{letter}, "The harbour lift is broken.[1]"},
 		{
 			"who sent a mail", "Who sent the mail about the harbour ferry?", found{letter},
 			"Mira Holm <mira@example.com>, Mon, 3 Mar 2025 09:00:00 +0000:[1]\n\nThe harbour ferry leaves at 9:40 now.[1]",
 		},
 		{"no greeting before a mail's text", "When is the harbour crane shut?", thread[:1], "The harbour crane is shut from Monday.[1]"},
-		{"a first line without a full stop", "When is the harbour crane shut?", []retrieve.Passage{moved}, "The harbour crane shuts on Friday[1]"},
+		{"a first line without a full stop", "When is the harbour crane shut?", []retrieve.Passage{moved},
+			"The harbour crane shuts on Friday[1]"},
 		{"no signature", "Who is at the harbour crane office?", thread[:1], "The harbour crane is shut from Monday.[1]"},
 		{"the newest mail of a mailbox", "Is the harbour crane open?", thread, "The harbour crane is open again.[2]"},
 		{
 			"what a mail quotes, with who wrote it", "On which days is the crane closed for paint and oil?", thread[1:2],
-			"On Mon, 3 Mar 2025 at 09:00 Mira Holm <mira@example.com> wrote:[1]\n\nThe harbour crane is closed for paint and oil from Monday to Friday.[1]",
+			"On Mon, 3 Mar 2025 at 09:00 Mira Holm <mira@example.com> wrote:[1]\n\n" +
+				"The harbour crane is closed for paint and oil from Monday to Friday.[1]",
 		},
 		{
 			"who sent what was forwarded", "Who wrote that the harbour lamps cost 90 marks?", thread[2:],
@@ -304,11 +330,13 @@ func TestExtract(t *testing.T) {
 // whole, with the best words of the nearest sentence marked.
 func TestClosest(t *testing.T) {
 	for _, test := range []struct{ name, text, want, marked string }{
-		{"a paragraph", "One ferry a day.\n\nMira leads the project. It ends soon.\n\nLast part.", "Mira leads the project. It ends soon.", "project"},
+		{"a paragraph", "One ferry a day.\n\nMira leads the project. It ends soon.\n\nLast part.",
+			"Mira leads the project. It ends soon.", "project"},
 		{"a list", "People:\n- Mira leads the project\n- Piet counts", "People:\n- Mira leads the project\n- Piet counts", "project"},
 		{"a row", "Person: Piet | Work: counts\nPerson: Mira | Work: leads the project", "Person: Mira | Work: leads the project", "project"},
 	} {
-		p := retrieve.Passage{Chunk: ingest.Chunk{ID: "r/a#1", Document: "r/a", Start: 7, Text: test.text}, Scores: retrieve.Scores{Dense: .3, BM25: 2, Lexical: .2, Coverage: .3}}
+		p := retrieve.Passage{Chunk: ingest.Chunk{ID: "r/a#1", Document: "r/a", Start: 7, Text: test.text},
+			Scores: retrieve.Scores{Dense: .3, BM25: 2, Lexical: .2, Coverage: .3}}
 		p.Places = []retrieve.Place{{Start: 7, Heading: "Work"}, {Start: 7 + len(test.text), Heading: "Cloakroom"}}
 		var closest []Closest
 		for e, err := range (&Answerer{Retriever: found{p}, Confidence: .99}).Ask(t.Context(), Question{Text: "Who runs the project?"}) {
@@ -333,7 +361,8 @@ func TestClosest(t *testing.T) {
 func TestExtractQuotes(t *testing.T) {
 	part := rapid.OneOf(
 		rapid.SampledFrom([]string{
-			"The harbour fee is 120 marks", "harbour", ". ", "? ", ":\n", "\n- ", "\n\n", "\n", " | Fee: 12", "\nPier: Old | Metres: 40 | Fee: 7 marks", "[1]", "[2](id=2)", "【3】",
+			"The harbour fee is 120 marks", "harbour", ". ", "? ", ":\n", "\n- ", "\n\n", "\n", " | Fee: 12",
+			"\nPier: Old | Metres: 40 | Fee: 7 marks", "[1]", "[2](id=2)", "【3】",
 			"-", "\u2010\n", "4 - ", "`", "```\n", "~~~\n", "**", "_", "x[0] = y[1]", "\\", "(", "日本語。", "e.g. ", "1. ", "\u00a0",
 		}),
 		rapid.String(),
@@ -381,7 +410,8 @@ func TestExtractQuotes(t *testing.T) {
 // bare removes what quoting may change: brackets around labels, signs of list
 // items and of code, line ends inside of words.
 func bare(s string) string {
-	s = strings.NewReplacer("[", "(", "]", ")", "{", "(", "}", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")", "`", "'", "~~~", "~", "…", "").Replace(s)
+	s = strings.NewReplacer("[", "(", "]", ")", "{", "(", "}", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")",
+		"`", "'", "~~~", "~", "…", "").Replace(s)
 	var out []string
 	for f := range strings.FieldsSeq(s) {
 		if !bullet.MatchString(f) {

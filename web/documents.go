@@ -386,14 +386,19 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 		line = next
 	}
 	add("text", 0, paragraph, hi)
+	setDepths(out)
+	return out
+}
+
+// setDepths counts, for each heading, the headings that it is below, and itself.
+func setDepths(blocks []block) {
 	var above []int // levels of the headings that the next may be below
-	for i, b := range out {
+	for i, b := range blocks {
 		if b.Kind == "heading" {
 			above = append(slices.DeleteFunc(above, func(level int) bool { return level >= b.Level }), b.Level)
-			out[i].Depth = len(above)
+			blocks[i].Depth = len(above)
 		}
 	}
-	return out
 }
 
 func lineStart(text string, i int) int { return strings.LastIndexByte(text[:i], '\n') + 1 }

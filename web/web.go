@@ -349,6 +349,25 @@ func (h *handlers) routes(uploads, keys bool) []route {
 
 		{"POST", "/mcp", readers, h.mcp.post},
 
+		{"GET", "/openapi.json", public, compressed(sendOpenAPI)},
+		{"GET", "/docs", public, compressed(h.pages.showDocs)},
+		{"GET", "/metrics", readers, h.metrics.send},
+		{"GET", "/healthz", public, h.health.live},
+		{"GET", "/readyz", public, h.health.ready},
+	}
+	table = append(table, h.openAIRoutes()...)
+	if uploads {
+		table = append(table, h.uploadRoutes()...)
+	}
+	if keys {
+		table = append(table, h.keyRoutes()...)
+	}
+	return table
+}
+
+func (h *handlers) openAIRoutes() []route {
+	limited := h.limiter.bounded
+	return []route{
 		{"POST", "/v1/chat/completions", readers, limited(h.openAI.chat)},
 		{"POST", "/v1/completions", readers, limited(h.openAI.completions)},
 		{"POST", "/v1/responses", readers, limited(h.openAI.responses)},
@@ -360,32 +379,30 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"GET", "/v1/files/:id", readers, h.openAI.showFile},
 		{"GET", "/v1/models", readers, h.openAI.listModels},
 		{"GET", "/v1/models/*", readers, h.openAI.showModel},
+	}
+}
 
-		{"GET", "/openapi.json", public, compressed(sendOpenAPI)},
-		{"GET", "/docs", public, compressed(h.pages.showDocs)},
-		{"GET", "/metrics", readers, h.metrics.send},
-		{"GET", "/healthz", public, h.health.live},
-		{"GET", "/readyz", public, h.health.ready},
+func (h *handlers) uploadRoutes() []route {
+	limited := h.limiter.bounded
+	return []route{
+		{"POST", "/api/documents", writers, limited(h.documents.add)},
+		{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
+		{"PATCH", "/api/documents/*", writers, limited(withBody(h.documents.label))},
+		{"DELETE", "/api/documents/*", writers, h.documents.remove},
+		{"POST", "/api/collections", writers, withBody(h.catalog.makeCollection)},
+		{"PATCH", "/api/collections/:id", writers, withBody(h.catalog.renameCollection)},
+		{"DELETE", "/api/collections/:id", writers, h.catalog.deleteCollection},
+		{"POST", "/api/sample", writers, limited(h.documents.addSample)},
 	}
-	if uploads {
-		table = append(table,
-			route{"POST", "/api/documents", writers, limited(h.documents.add)},
-			route{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
-			route{"PATCH", "/api/documents/*", writers, limited(withBody(h.documents.label))},
-			route{"DELETE", "/api/documents/*", writers, h.documents.remove},
-			route{"POST", "/api/collections", writers, withBody(h.catalog.makeCollection)},
-			route{"PATCH", "/api/collections/:id", writers, withBody(h.catalog.renameCollection)},
-			route{"DELETE", "/api/collections/:id", writers, h.catalog.deleteCollection},
-			route{"POST", "/api/sample", writers, limited(h.documents.addSample)})
+}
+
+func (h *handlers) keyRoutes() []route {
+	return []route{
+		{"GET", resourceMetadata, public, h.mcp.metadata},
+		{"GET", "/key", public, h.key.show},
+		{"POST", "/key", public, h.key.beginSession},
+		{"POST", "/key/leave", public, h.key.endSession},
 	}
-	if keys {
-		table = append(table,
-			route{"GET", resourceMetadata, public, h.mcp.metadata},
-			route{"GET", "/key", public, h.key.show},
-			route{"POST", "/key", public, h.key.beginSession},
-			route{"POST", "/key/leave", public, h.key.endSession})
-	}
-	return table
 }
 
 // An HTTPServer is an [http.Server] that drops clients that stop reading. A reply may

@@ -150,7 +150,8 @@ func TestFit(t *testing.T) {
 		maps.DeleteFunc(others, func(other string, _ []example) bool { return fitted[other] == fitted[name] })
 		weights := fit(others)
 		t.Logf("%-16s %3d questions: best %.3f three %.3f left out; best %.3f three %.3f in use", name, len(sets[name]),
-			found(weights, sets[name], 1), found(weights, sets[name], 3), found(sentenceModel[:], sets[name], 1), found(sentenceModel[:], sets[name], 3))
+			found(weights, sets[name], 1), found(weights, sets[name], 3),
+			found(sentenceModel[:], sets[name], 1), found(sentenceModel[:], sets[name], 3))
 		before += found(sentenceModel[:], sets[name], 1) / float64(len(sets))
 		after += found(weights, sets[name], 1) / float64(len(sets))
 	}
@@ -187,7 +188,8 @@ func TestFitConfidence(t *testing.T) {
 		}
 		f := a.reading.sure(best)
 		short := a.set.name == "squad2-a" || a.set.name == "rgb-en-fact-a" // answers that are in one sentence
-		wrong := short && a.kind == answers && !slices.ContainsFunc(texts(a.q.Answers), func(s string) bool { return eval.Holds(best[0].text, s) })
+		wrong := short && a.kind == answers && !slices.ContainsFunc(texts(a.q.Answers),
+			func(s string) bool { return eval.Holds(best[0].text, s) })
 		signals[a.set.name], is[a.set.name] = append(signals[a.set.name], f[:]), append(is[a.set.name], a.kind)
 		if wrong {
 			is[a.set.name][len(is[a.set.name])-1] = wrongAnswer

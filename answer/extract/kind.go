@@ -223,7 +223,8 @@ func hasName(text, question string) float64 {
 	question = strings.ToLower(question)
 	for _, at := range nameForm.FindAllStringIndex(text, -1) {
 		begins, name := strings.TrimRight(text[:at[0]], " \t\n\"'“‘(*_-"), strings.ToLower(text[at[0]:at[1]])
-		if !strings.Contains(name, " ") && (begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789") && !endsCell(text, at[1])) {
+		first := begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789") && !endsCell(text, at[1])
+		if first && !strings.Contains(name, " ") {
 			continue
 		}
 		if !slices.ContainsFunc(strings.Fields(name), func(w string) bool { return dateWords[w] || strings.Contains(question, w) }) {

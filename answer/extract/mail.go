@@ -128,7 +128,7 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 		part.head, r.ended, r.greets = true, false, true
 	case r.ended, bare == "--", r.begun && words <= 5 && signed, !r.greets && r.gap && words <= 4 && last == ',':
 		part.end, r.ended = true, true
-	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && last == '!'): // without a sign, it is a title by its form
+	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && last == '!'):
 		part.head = true
 	default:
 		r.first = !r.begun && words > 3 || r.first && !r.gap

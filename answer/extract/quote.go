@@ -43,7 +43,8 @@ type Next func(context.Context, retrieve.Passage) (p retrieve.Passage, ok bool, 
 // labelled after them; without next there are none. Without a result, the chance that the
 // best of them is an answer is less than least, or not known: among a few passages in
 // another language, one is near every question.
-func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64, next Next) (quotes []Quote, rest []retrieve.Passage, err error) {
+func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64, next Next) (
+	quotes []Quote, rest []retrieve.Passage, err error) {
 	if d.foreign != nil && d.partly {
 		return nil, nil, nil
 	}
@@ -195,19 +196,12 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		if len(chosen) == maxQuoted || len(chosen) > 0 && s.score < best[0].score-quotedWithin {
 			break
 		}
-		steps := len(chosen) > 0 && d.needs.kind.isWay() && chosen[0].end > chosen[0].start+1 // quoted whole
-		in := all[s.passage]
-		p := apart(chosen, d.widen(d.around(in, s), in), s.index)
-		code := func(n need) bool { // as E11, of which the others are not
-			return n.number && strings.ContainsFunc(n.stem, unicode.IsLetter) && best[0].terms[n.stem] && !s.terms[n.stem]
-		}
-		lacks := len(chosen) > 0 && (d.ofKind(p, in) < d.ofKind(chosen[0], all[chosen[0].passage]) || slices.ContainsFunc(d.needs.terms, code))
-		strict := len(chosen) > 0 && (steps || isRow(s.text) || isEntry(s.text))
 		if s.reply && len(chosen) > 0 || d.outdated(s, best) {
 			continue // newer words are there
 		}
-		completes := func(n need) bool { return s.terms[n.stem] && !covered[n.stem] }
-		if strict && s.score < best[0].score-rowsWithin || (strict || lacks) && !slices.ContainsFunc(d.needs.terms, completes) {
+		in := all[s.passage]
+		p := apart(chosen, d.widen(d.around(in, s), in), s.index)
+		if len(chosen) > 0 && !d.follows(chosen[0], p, all, best[0], s, covered) {
 			continue
 		}
 		if terms := termsOf(p, in); p.end > 0 && (len(chosen) == 0 || adds(covered, terms)) {
@@ -216,6 +210,23 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		}
 	}
 	return inOrder(chosen)
+}
+
+// follows reports whether the piece of a sentence may be quoted after the first piece,
+// which is the best sentence's. A row, an entry, what comes after steps that are quoted
+// whole, and what says less of what is asked for, must have a term that no quote has yet.
+func (d *Reading) follows(first, p piece, all [][]sentence, best, s *sentence, covered map[string]bool) bool {
+	steps := d.needs.kind.isWay() && first.end > first.start+1
+	strict := steps || isRow(s.text) || isEntry(s.text)
+	if strict && s.score < best.score-rowsWithin {
+		return false
+	}
+	code := func(n need) bool { // as E11, of which the others are not
+		return n.number && strings.ContainsFunc(n.stem, unicode.IsLetter) && best.terms[n.stem] && !s.terms[n.stem]
+	}
+	lacks := d.ofKind(p, all[p.passage]) < d.ofKind(first, all[first.passage]) || slices.ContainsFunc(d.needs.terms, code)
+	completes := func(n need) bool { return s.terms[n.stem] && !covered[n.stem] }
+	return !strict && !lacks || slices.ContainsFunc(d.needs.terms, completes)
 }
 
 // inOrder puts pieces of one passage next to each other, in the order of the text.
@@ -404,8 +415,9 @@ func codeLines(s sentence) string {
 	for line := range strings.SplitSeq(s.text, "\n") {
 		line = strings.TrimRight(strings.TrimPrefix(line, "    "), " \t\r")
 		lines = append(lines, line)
-		head := s.declares && strings.HasPrefix(line, "package ") || s.declares && !bodyless.MatchString(s.text) && (strings.HasSuffix(line, "{") || strings.HasSuffix(line, ":"))
-		if head || len(strings.Join(lines, "\n")) > maxCodeBytes {
+		opens := strings.HasSuffix(line, "{") || strings.HasSuffix(line, ":")
+		head := strings.HasPrefix(line, "package ") || opens && !bodyless.MatchString(s.text)
+		if s.declares && head || len(strings.Join(lines, "\n")) > maxCodeBytes {
 			break
 		}
 	}

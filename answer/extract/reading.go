@@ -56,7 +56,7 @@ type passageReading struct {
 
 // codeForm matches what is seldom in texts that are about something else than programs:
 // a name with an underscore or a capital inside, a flag, a call, a path.
-var codeForm = regexp.MustCompile("`|\\pL\\(\\)|\\pL\\.\\p{Ll}+\\(|\\b\\p{Ll}+\\p{Lu}\\p{Ll}|\\s--\\p{Ll}|\\s/\\pL+/|(?m:^[^|]*[\\pL\\d]_\\pL[^|]*$)")
+var codeForm = regexp.MustCompile("`" + `|\pL\(\)|\pL\.\p{Ll}+\(|\b\p{Ll}+\p{Lu}\p{Ll}|\s--\p{Ll}|\s/\pL+/|(?m:^[^|]*[\pL\d]_\pL[^|]*$)`)
 
 // hasCode reports whether a text has a codeForm. The expression is slow, and most texts
 // have none of its signs.
@@ -93,8 +93,25 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	if asked = cmp.Or(asked, "en"); encoder != nil && encoder.Knows(asked) && encoder.Knows(d.language) {
 		d.encoder = encoder
 	}
-	// One call for everything: the question, its words, the passages, theirs.
-	texts := []string{question}
+	vectors, err := d.embed(ctx, passages)
+	if err != nil {
+		return nil, fmt.Errorf("comparing passages with the question: %w", err)
+	}
+	d.readPassages(passages, vectors)
+	near := passages[:min(nearest, len(passages))]
+	// Few words may be in any language, unless passages have them.
+	if d.encoder != nil && !slices.ContainsFunc(near, func(p retrieve.Passage) bool {
+		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.needs.exact(d.passages[p.ID].all) >= .5
+	}) {
+		d.foreign, err = d.readForeign(ctx, passages)
+	}
+	return d, err
+}
+
+// embed returns the vectors of the passages, and sets the question's and the nearness of
+// words. One call makes them all: the question, its words, the passages, theirs.
+func (d *Reading) embed(ctx context.Context, passages []retrieve.Passage) ([][]float32, error) {
+	texts := []string{d.question}
 	for _, t := range d.needs.terms {
 		texts = append(texts, t.word)
 	}
@@ -102,9 +119,9 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		texts = append(texts, ingest.EmbeddingText(p.Title, p.Chunk))
 	}
 	stems, words := stemsOf(passages)
-	vectors, err := e.Embed(ctx, append(texts, words...))
+	vectors, err := d.embedder.Embed(ctx, append(texts, words...))
 	if err != nil {
-		return nil, fmt.Errorf("comparing passages with the question: %w", err)
+		return nil, err
 	}
 	d.vector = vectors[0]
 	needed := vectors[1 : 1+len(d.needs.terms)]
@@ -124,10 +141,15 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 			d.nearness[stem][k] = 1
 		}
 	}
+	return vectors[:len(passages)], nil
+}
+
+// readPassages reads each passage, and how much of what was found is technical.
+func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32) {
 	for i, p := range passages {
 		about, letter := []string{p.Title, p.Heading}, letterOf(p)
 		if isMail(p) {
-			about = append(about, letter.author, strings.Join(asksMail.FindAllString(question, -1), " "))
+			about = append(about, letter.author, strings.Join(asksMail.FindAllString(d.question, -1), " "))
 		}
 		head := d.coverageOf(termSet(about...))
 		read := passageReading{
@@ -145,14 +167,6 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 		}
 		d.passages[p.ID] = read
 	}
-	near := passages[:min(nearest, len(passages))]
-	// Few words may be in any language, unless passages have them.
-	if d.encoder != nil && !slices.ContainsFunc(near, func(p retrieve.Passage) bool {
-		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.needs.exact(d.passages[p.ID].all) >= .5
-	}) {
-		d.foreign, err = d.readForeign(ctx, passages)
-	}
-	return d, err
 }
 
 // stemsOf returns the different stems of the words of passages, and of each the first

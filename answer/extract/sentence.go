@@ -160,8 +160,8 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 		for span := range ingest.Sentences(p.Text[part.span.Start:part.span.End]) {
 			span.Start, span.End = part.span.Start+span.Start, part.span.Start+span.End
 			indented := isIndented(p, span)
-			last := len(spans) - 1
-			if last >= 0 && parts[last] == part && (indented && code[last] || sameRow(p.Text, spans[last], span) || !indented && !code[last] && continues(p, spans[last], span)) {
+			if last := len(spans) - 1; last >= 0 && parts[last] == part &&
+				(indented && code[last] || sameRow(p.Text, spans[last], span) || !indented && !code[last] && continues(p, spans[last], span)) {
 				spans[last].End = span.End
 				continue
 			}
@@ -196,7 +196,8 @@ func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage
 		last := before[len(before)-1]
 		named, licensed = named || d.names(last, *s, p), last.bare && licence.MatchString(last.text)
 	}
-	return isBare(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) || !named && d.repeats(s) || d.otherNumber(s.text)
+	return isBare(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) ||
+		!named && d.repeats(s) || d.otherNumber(s.text)
 }
 
 // joins reports whether a sentence is in the paragraph or list item of the one before

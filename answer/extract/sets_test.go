@@ -106,7 +106,8 @@ func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 		if strings.TrimSpace(r.Text) == "" {
 			continue
 		}
-		doc := &ingest.Document{ID: "set/" + r.ID, Root: root.Name, Path: r.ID, Title: r.Title, Format: "text", Digest: strings.Repeat("0", 64), Text: r.Text}
+		doc := &ingest.Document{ID: "set/" + r.ID, Root: root.Name, Path: r.ID, Title: r.Title, Format: "text",
+			Digest: strings.Repeat("0", 64), Text: r.Text}
 		must(t, index.Replace(ctx, doc, ingest.Split(doc)))
 	}
 	must(t, index.Encode(ctx, retrieve.Encoding{Workers: 2}))

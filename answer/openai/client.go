@@ -106,20 +106,16 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 			r.end(p)
 			wait.idle.Reset(afterDone) // for stream.Close
 			return nil
-		case errors.Is(err, io.EOF):
-			e := c.fail(Cut, io.ErrUnexpectedEOF, "it has no finish reason")
-			e.transient = !r.begun
-			return e
 		case err != nil:
 			e := c.brokeOff(ctx, err)
+			if errors.Is(err, io.EOF) {
+				e = c.fail(Cut, io.ErrUnexpectedEOF, "it has no finish reason")
+				e.transient = true
+			}
 			e.transient = e.transient && !r.begun
 			return e
 		}
-		e := c.readChunk(raw, r)
-		if r.thoughts.Len() > 0 {
-			c.thinks.Store(true)
-		}
-		if e != nil || r.stopped {
+		if e := c.readChunk(raw, r); e != nil || r.stopped {
 			return e
 		}
 		switch {
@@ -323,7 +319,11 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 			if r.size > maxReply {
 				return c.fail(BadReply, nil, "it is too long")
 			}
-			if !r.add(text, thought) {
+			added := r.add(text, thought)
+			if r.thoughts.Len() > 0 {
+				c.thinks.Store(true)
+			}
+			if !added {
 				return nil
 			}
 		}

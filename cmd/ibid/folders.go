@@ -284,10 +284,8 @@ func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.L
 	err = f.sync(ctx, func(ch ingest.Change, isNew bool) error {
 		root = ch.Root
 		all.add(ch)
-		if isNew {
-			news.add(ch)
-		}
 		if isNew || first {
+			news.add(ch)
 			p.onChange(ch)
 		}
 		if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
@@ -315,9 +313,6 @@ func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.L
 		return all, err
 	}
 	p.set(f.path, folderProgress{all.Seen, all.Seen, trouble})
-	if first {
-		news = all
-	}
 	if first || news != (tally{}) {
 		logger = logger.With("folder", f.path, "files", news.String(), "took_ms", time.Since(start).Milliseconds())
 		if first && all.Skipped+all.Failed > 0 {

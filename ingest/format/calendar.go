@@ -24,7 +24,7 @@ var contentLabels = map[string]string{
 var (
 	contentFold = regexp.MustCompile(`\n[ \t]`)
 	contentSoft = regexp.MustCompile(`(?mi)^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+`) // which goes on
-	contentLine = regexp.MustCompile(`^(?:[\w-]+\.)?([\w-]+)((?:;(?:"[^"]*"|[^":;])*)*):(.*)$`)
+	contentForm = regexp.MustCompile(`^(?:[\w-]+\.)?([\w-]+)((?:;(?:"[^"]*"|[^":;])*)*):(.*)$`)
 	contentName = regexp.MustCompile(`(?i);(?:CN|TZID|FILENAME|X-FILENAME)=(?:"([^"]*)"|([^;:]*))`)
 	contentTime = regexp.MustCompile(`^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$`)
 	contentText = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`)
@@ -52,15 +52,7 @@ func Calendar(doc *Document, data []byte) error {
 	}
 	src = contentSoft.ReplaceAllStringFunc(src, func(s string) string { return strings.ReplaceAll(s, "=\n", "") })
 	for line := range strings.SplitSeq(contentFold.ReplaceAllString(src, ""), "\n") {
-		m := contentLine.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		name, value := strings.ToUpper(m[1]), strings.TrimSpace(contentText.Replace(m[3]))
-		if strings.Contains(strings.ToUpper(m[2]), "QUOTED-PRINTABLE") {
-			value = string(mail.DecodeQuoted([]byte(value)))
-		}
-		switch name {
+		switch name, options, value := contentProperty(line); name {
 		case "BEGIN", "END":
 			found = found || name == "BEGIN"
 			switch strings.ToUpper(value) {
@@ -78,23 +70,11 @@ func Calendar(doc *Document, data []byte) error {
 		case "X-WR-CALNAME":
 			doc.setMeta("title", value)
 		default:
-			label, ok := contentLabels[name]
-			named := strings.Join(append(contentName.FindStringSubmatch(m[2]), "", "", "")[1:3], "")
-			if mail := len("mailto:"); len(value) > mail && strings.EqualFold(value[:mail], "mailto:") {
-				value = value[mail:]
-			}
-			switch t := contentTime.FindStringSubmatch(value); {
-			case name == "ATTACH" && strings.Contains(strings.ToUpper(m[2]), ";ENCODING=B"):
+			named := strings.Join(append(contentName.FindStringSubmatch(options), "", "", "")[1:3], "")
+			if name == "ATTACH" && strings.Contains(strings.ToUpper(options), ";ENCODING=B") {
 				files = append(files, cmp.Or(named, "one without a name"))
-				continue
-			case t != nil:
-				value = t[1] + "-" + t[2] + "-" + t[3] + " " + t[4] + ":" + t[5] + strings.Replace(t[6], "Z", " UTC", 1)
-				value = strings.TrimRight(strings.TrimRight(value, " :")+" "+named, " ")
-			case named != "":
-				value = named + " (" + value + ")"
-			}
-			if value = strings.Trim(strings.ReplaceAll(value, ";", ", "), ", "); ok && value != "" {
-				lines = append(lines, label+": "+value)
+			} else if label, ok := contentLabels[name]; ok {
+				lines = append(lines, contentLine(label, named, value)...)
 			}
 		}
 	}
@@ -108,4 +88,36 @@ func Calendar(doc *Document, data []byte) error {
 	}
 	doc.titleFromHeading(anyLevel)
 	return nil
+}
+
+// contentProperty returns the name of the property that a line sets, its options and its
+// value, and no name for a line of another form.
+func contentProperty(line string) (name, options, value string) {
+	m := contentForm.FindStringSubmatch(line)
+	if m == nil {
+		return "", "", ""
+	}
+	name, options, value = strings.ToUpper(m[1]), m[2], strings.TrimSpace(contentText.Replace(m[3]))
+	if strings.Contains(strings.ToUpper(options), "QUOTED-PRINTABLE") {
+		value = string(mail.DecodeQuoted([]byte(value)))
+	}
+	return name, options, value
+}
+
+// contentLine is the line of a labelled value, with the name or the time zone that its
+// options give; no value has none.
+func contentLine(label, named, value string) []string {
+	if mail := len("mailto:"); len(value) > mail && strings.EqualFold(value[:mail], "mailto:") {
+		value = value[mail:]
+	}
+	if t := contentTime.FindStringSubmatch(value); t != nil {
+		value = t[1] + "-" + t[2] + "-" + t[3] + " " + t[4] + ":" + t[5] + strings.Replace(t[6], "Z", " UTC", 1)
+		value = strings.TrimRight(strings.TrimRight(value, " :")+" "+named, " ")
+	} else if named != "" {
+		value = named + " (" + value + ")"
+	}
+	if value = strings.Trim(strings.ReplaceAll(value, ";", ", "), ", "); value == "" {
+		return nil
+	}
+	return []string{label + ": " + value}
 }

@@ -273,6 +273,8 @@ func (d *wordReader) paragraph(x *xmlReader, out func(Block)) {
 	}
 }
 
+var inlineSigns = map[string]string{"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+
 // inline reads an element of a paragraph.
 func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	all := func(e element) { d.inline(x, e, p) }
@@ -288,11 +290,10 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	case "ffData":
 		p.text.WriteString(field(x, e))
 	case "sym":
-		sign := d.box
-		if sign == "" {
-			sign = d.symbol(attr(e, "font"), attr(e, "char"))
+		if d.box == "" {
+			d.box = d.symbol(attr(e, "font"), attr(e, "char"))
 		}
-		p.text.WriteString(sign)
+		p.text.WriteString(d.box)
 		d.box = ""
 	case "t":
 		if d.box != "" {
@@ -306,12 +307,8 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 			}
 			p.text.Write(s)
 		})
-	case "tab", "ptab":
-		p.text.WriteByte('\t')
-	case "br", "cr":
-		p.text.WriteByte('\n')
-	case "noBreakHyphen":
-		p.text.WriteByte('-')
+	case "tab", "ptab", "br", "cr", "noBreakHyphen":
+		p.text.WriteString(inlineSigns[e.Name.Local])
 	case "oMath":
 		p.text.WriteString(formula(x))
 	case "footnoteReference", "endnoteReference", "commentReference":
