@@ -65,24 +65,7 @@ func TestAskResumed(t *testing.T) {
 				}))
 				return got.String()
 			}
-			whole := talkative()
-			want := ask(t.Context(), whole, &memoryJournal{replies: map[string][]byte{}})
-			if len(whole.calls) < 9 || !strings.Contains(want, "marks") && !strings.Contains(want, "It costs") {
-				t.Fatalf("%d calls for\n%s", len(whole.calls), want)
-			}
-			for at := range whole.calls {
-				j := &memoryJournal{replies: map[string][]byte{}}
-				ctx, cancel := context.WithCancel(t.Context())
-				first, second := talkative(), talkative()
-				ask(ctx, breaksAt{first, at, cancel}, j)
-				cancel()
-				if got := ask(t.Context(), second, j); got != want {
-					t.Errorf("broken at call %d:\n%s\nwant\n%s", at+1, got, want)
-				}
-				if n := len(second.calls); n != len(whole.calls)-at {
-					t.Errorf("broken at call %d: %d calls were left of %d", at+1, n, len(whole.calls))
-				}
-			}
+			breakEverywhere(t, 9, talkative, ask)
 		})
 	}
 }
@@ -232,6 +215,7 @@ func (j *memoryJournal) Keep(_ context.Context, run, key string, reply []byte) e
 // A summary that breaks off at any call resumes after it, with the same result.
 func TestSummaryResumed(t *testing.T) {
 	for _, strategy := range []string{"refine", "map-reduce"} {
+		t.Log(strategy)
 		reply := func(p Prompt) (string, error) {
 			first := anyLabel.FindString(p.User)
 			return fmt.Sprintf("%x sails %s.", len(p.User), first), nil
@@ -250,24 +234,30 @@ func TestSummaryResumed(t *testing.T) {
 			}
 			return b.String()
 		}
-		whole := &script{reply: reply}
-		want := summarize(t.Context(), whole, &memoryJournal{replies: map[string][]byte{}})
-		if len(whole.calls) < 12 || !strings.Contains(want, "sails") {
-			t.Fatalf("%s: %d calls for %q", strategy, len(whole.calls), want)
+		breakEverywhere(t, 12, func() *script { return &script{reply: reply} }, summarize)
+	}
+}
+
+// breakEverywhere breaks off at each of the model's calls, of which there are least or more,
+// and checks that the second run has the same result and repeats no call.
+func breakEverywhere(t *testing.T, least int, model func() *script, run func(context.Context, Model, replay.Journal) string) {
+	t.Helper()
+	whole := model()
+	want := run(t.Context(), whole, &memoryJournal{replies: map[string][]byte{}})
+	if len(whole.calls) < least || !strings.Contains(want, "marks") && !strings.Contains(want, "It costs") && !strings.Contains(want, "sails") {
+		t.Fatalf("%d calls for\n%s", len(whole.calls), want)
+	}
+	for at := range whole.calls {
+		j := &memoryJournal{replies: map[string][]byte{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		run(ctx, breaksAt{model(), at, cancel}, j)
+		cancel()
+		second := model()
+		if got := run(t.Context(), second, j); got != want {
+			t.Errorf("broken at call %d:\n%s\nwant\n%s", at+1, got, want)
 		}
-		for at := range whole.calls {
-			j := &memoryJournal{replies: map[string][]byte{}}
-			ctx, cancel := context.WithCancel(t.Context())
-			first := &script{reply: reply}
-			summarize(ctx, breaksAt{first, at, cancel}, j)
-			cancel()
-			second := &script{reply: reply}
-			if got := summarize(t.Context(), second, j); got != want {
-				t.Errorf("%s, broken at call %d: %q, want %q", strategy, at+1, got, want)
-			}
-			if n := len(second.calls); n != len(whole.calls)-at {
-				t.Errorf("%s, broken at call %d: %d calls were left of %d", strategy, at+1, n, len(whole.calls))
-			}
+		if n := len(second.calls); n != len(whole.calls)-at {
+			t.Errorf("broken at call %d: %d calls were left of %d", at+1, n, len(whole.calls))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package ingest
 import (
 	"archive/zip"
 	"bytes"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,15 +51,7 @@ func TestReadOfficeGolden(t *testing.T) {
 	files := officeFiles(t)
 	for name, data := range files {
 		t.Run(name, func(t *testing.T) {
-			var got string
-			doc, err := new(Reader).Read(t.Context(), name, data)
-			if err != nil {
-				got = fmt.Sprintf("error (%T): %v\n", err, err)
-			} else {
-				checkDocument(t, doc)
-				got = dump(doc)
-			}
-			checkGolden(t, filepath.Join("testdata", "office", name+".golden"), got)
+			checkGoldenRead(t, name, data, filepath.Join("testdata", "office", name+".golden"))
 		})
 	}
 	if len(files) < 1 {
@@ -72,11 +63,7 @@ func TestReadOfficeGolden(t *testing.T) {
 func TestOfficeRefusals(t *testing.T) {
 	const ole = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 	text := func(name, data string) txtar.File { return txtar.File{Name: name, Data: []byte(data)} }
-	tests := []struct {
-		name, data string
-		skipped    bool
-		reason     string
-	}{
+	checkRefusals(t, new(Reader), []refusal{
 		{"a.doc", ole, false, "damaged or cut off"},
 		{"a.xml.xls", `<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet"/>`, true, "save it as .docx"},
 		{"a.docx", "words", false, "not an office document"},
@@ -98,18 +85,7 @@ func TestOfficeRefusals(t *testing.T) {
 		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"),
 			text("META-INF/container.xml", `<container><rootfiles><rootfile full-path="b.opf"/></rootfiles></container>`),
 			text("b.opf", `<package><spine><itemref idref="x"/></spine></package>`))), false, "all the pages"},
-	}
-	r := new(Reader)
-	for _, tt := range tests {
-		doc, err := r.Read(t.Context(), tt.name, []byte(tt.data))
-		if err == nil {
-			t.Errorf("%s, %q: read as %q", tt.name, tt.reason, doc.Text)
-			continue
-		}
-		if _, skipped := err.(*SkipError); skipped != tt.skipped || !strings.Contains(err.Error(), tt.reason) {
-			t.Errorf("%s: %T %v, want skipped %v, %q", tt.name, err, err, tt.skipped, tt.reason)
-		}
-	}
+	})
 }
 
 // What a file has as the number of an item is text like any other.

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -101,15 +102,7 @@ func TestReadGolden(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			data, err := os.ReadFile(name)
 			must(t, err)
-			var got string
-			doc, err := new(Reader).Read(t.Context(), filepath.Base(name), data)
-			if err != nil {
-				got = fmt.Sprintf("error (%T): %v\n", err, err)
-			} else {
-				checkDocument(t, doc)
-				got = dump(doc)
-			}
-			checkGolden(t, name+".golden", got)
+			checkGoldenRead(t, filepath.Base(name), data, name+".golden")
 		})
 	}
 	if cases < 12 {
@@ -117,13 +110,46 @@ func TestReadGolden(t *testing.T) {
 	}
 }
 
+// checkGoldenRead compares what is read from a file, or its error, with a golden file.
+func checkGoldenRead(t *testing.T, name string, data []byte, golden string) {
+	t.Helper()
+	doc, err := new(Reader).Read(t.Context(), name, data)
+	if err != nil {
+		checkGolden(t, golden, fmt.Sprintf("error (%T): %v\n", err, err))
+		return
+	}
+	checkDocument(t, doc)
+	checkGolden(t, golden, dump(doc))
+}
+
+// A refusal is a file that is not read, and a part of the reason that is given; one
+// without a reason is read.
+type refusal struct {
+	name, data string
+	skipped    bool
+	reason     string
+}
+
+func checkRefusals(t *testing.T, r *Reader, refusals []refusal) {
+	t.Helper()
+	for _, tt := range refusals {
+		doc, err := r.Read(t.Context(), tt.name, []byte(tt.data))
+		if tt.reason == "" && err == nil {
+			continue
+		}
+		if err == nil {
+			t.Errorf("%s, %q: read as %.100q", tt.name, tt.reason, doc.Text)
+			continue
+		}
+		var skip *SkipError
+		if errors.As(err, &skip) != tt.skipped || !strings.Contains(err.Error(), tt.reason) {
+			t.Errorf("%s: %T %v, want skipped %v, %q", tt.name, err, err, tt.skipped, tt.reason)
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
-	r := &Reader{MaxBytes: 1 << 20}
-	tests := []struct {
-		name, data string
-		skipped    bool
-		reason     string
-	}{
+	checkRefusals(t, &Reader{MaxBytes: 1 << 20}, []refusal{
 		{"a.md", "", true, "empty"},
 		{"a.md", " \n\u200b\n", true, "no text"},
 		{"a.zip", "PK", true, "read as a folder"},
@@ -140,17 +166,7 @@ func TestReadRefuses(t *testing.T) {
 		{"README.mp3", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), true, "binary"},
 		{"lamp.dns", "The lamp is lit.", true, ".dns files are not read"},
 		{"lamp.7z.001", "The lamp is lit.", true, ".001 files are not read"},
-	}
-	for _, tt := range tests {
-		doc, err := r.Read(t.Context(), tt.name, []byte(tt.data))
-		if err == nil {
-			t.Errorf("%s %.20q: read as %q", tt.name, tt.data, doc.Text)
-			continue
-		}
-		if _, skipped := err.(*SkipError); skipped != tt.skipped || !strings.Contains(err.Error(), tt.reason) {
-			t.Errorf("%s %.20q: %T %v, want skipped %v, %q", tt.name, tt.data, err, err, tt.skipped, tt.reason)
-		}
-	}
+	})
 }
 
 func TestReadDoesNotKeepData(t *testing.T) {

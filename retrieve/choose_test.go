@@ -44,9 +44,7 @@ func TestNeighboursAreJoined(t *testing.T) {
 		{"too long together", func(c []ingest.Chunk) { c[0].Tokens, c[1].Tokens = 400, 401 }, 12, []string{"a/birds.md#1", "a/birds.md#2-4"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := newIndex(t, openState(t, t.TempDir()), testSpace)
-			_, err := x.AddRoot(t.Context(), "/srv/a", "")
-			must(t, err)
+			x := newRoot(t)
 			doc, chunks := section("birds.md", lines...)
 			if c.change != nil {
 				c.change(chunks)
@@ -74,9 +72,7 @@ func TestNeighboursAreJoined(t *testing.T) {
 
 // Joined chunks count as one passage and leave room for other documents.
 func TestJoinedTakesOnePlace(t *testing.T) {
-	x := newIndex(t, openState(t, t.TempDir()), testSpace)
-	_, err := x.AddRoot(t.Context(), "/srv/a", "")
-	must(t, err)
+	x := newRoot(t)
 	doc, chunks := section("long.md", "The kestrel hovers.", "The kestrel hovers on.", "The kestrel hovers again.")
 	must(t, x.Replace(t.Context(), doc, chunks))
 	store(t, x, "a", "other.md", "", "Somebody once saw a kestrel from far away over there.")
@@ -102,9 +98,7 @@ func TestCopies(t *testing.T) {
 		{"not", strings.Replace(text, "had to", "had not to", 1), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := newIndex(t, openState(t, t.TempDir()), testSpace)
-			_, err := x.AddRoot(t.Context(), "/srv/a", "")
-			must(t, err)
+			x := newRoot(t)
 			store(t, x, "a", "1.md", "One", text)
 			store(t, x, "a", "2.md", "Two", c.other)
 			want := 2
@@ -156,9 +150,7 @@ func TestAlsoIn(t *testing.T) {
 
 // However many copies of one text there are, other documents come into view.
 func TestManyCopies(t *testing.T) {
-	x := newIndex(t, openState(t, t.TempDir()), testSpace)
-	_, err := x.AddRoot(t.Context(), "/srv/a", "")
-	must(t, err)
+	x := newRoot(t)
 	for i := range 120 {
 		store(t, x, "a", fmt.Sprintf("copy-%d.md", i), "", "The policy of parental leave gives twelve weeks.")
 	}
@@ -171,9 +163,7 @@ func TestManyCopies(t *testing.T) {
 // A title is embedded with each chunk, so a document whose file name is its
 // title is embedded again when that changes.
 func TestRenamedTitle(t *testing.T) {
-	x := newIndex(t, openState(t, t.TempDir()), testSpace)
-	_, err := x.AddRoot(t.Context(), "/srv/a", "")
-	must(t, err)
+	x := newRoot(t)
 	doc, chunks := document("a", "p.txt", "p", "Stripes are for hiding.", "Hooves are for running.")
 	must(t, x.Replace(t.Context(), doc, chunks))
 	search := func(text string) retrieve.Passage {
@@ -200,9 +190,7 @@ func TestRenamedTitle(t *testing.T) {
 
 // TestRowsLeaveRoom: rows of one table, which all match, do not take every place.
 func TestRowsLeaveRoom(t *testing.T) {
-	x := newIndex(t, openState(t, t.TempDir()), testSpace)
-	_, err := x.AddRoot(t.Context(), "/srv/a", "")
-	must(t, err)
+	x := newRoot(t)
 	var rows []string
 	for i := range 8 {
 		rows = append(rows, fmt.Sprintf("kestrel | tower %d | voles", i))

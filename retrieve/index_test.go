@@ -49,6 +49,15 @@ func newIndex(t testing.TB, s *state.Store, m retrieve.Embedder) *retrieve.Index
 	return newIndexWith(t, s, m, retrieve.Options{})
 }
 
+// newRoot returns the index of a library with the root a.
+func newRoot(t testing.TB) *retrieve.Index {
+	t.Helper()
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	return x
+}
+
 // newIndexWith gives each index a searcher of its own.
 func newIndexWith(t testing.TB, s *state.Store, m retrieve.Embedder, opts retrieve.Options) *retrieve.Index {
 	t.Helper()

@@ -75,9 +75,7 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("of the whole document:\n%s\nwant:\n%s", got, want.String())
 	}
 
-	x := newIndex(t, openState(t, t.TempDir()), testSpace)
-	_, err := x.AddRoot(t.Context(), "/srv/a", "")
-	must(t, err)
+	x := newRoot(t)
 	must(t, x.Replace(t.Context(), doc, chunks))
 	other := sectioned("a/boats.md", "# Boats", "Oak.", "## Sails", "Hemp.")
 	must(t, x.Replace(t.Context(), other, ingest.Split(other)))
@@ -123,9 +121,7 @@ func TestPlacesOnPages(t *testing.T) {
 		doc.Pages = append(doc.Pages, ingest.Page{Number: i + 1, Start: s.Start, End: s.Start + len(s.Heading)})
 	}
 	chunks := ingest.Split(doc)
-	x := newIndex(t, openState(t, t.TempDir()), testSpace)
-	_, err := x.AddRoot(t.Context(), "/srv/a", "")
-	must(t, err)
+	x := newRoot(t)
 	must(t, x.Replace(t.Context(), doc, chunks))
 	for range 2 { // the second time from memory
 		found, err := x.Search(t.Context(), retrieve.Query{Text: "Tails"})

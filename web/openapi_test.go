@@ -198,16 +198,19 @@ func newSchemas(t *testing.T) *schemas {
 	return s
 }
 
-func parsed(t testing.TB, dir string) (files []*ast.File) {
+// sourceFiles lists the Go files of a folder, without those of tests.
+func sourceFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(dir + "/*.go")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no files in %s: %v", dir, err)
 	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+}
+
+func parsed(t testing.TB, dir string) (files []*ast.File) {
+	t.Helper()
+	for _, name := range sourceFiles(t, dir) {
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		must(t, err)
 		files = append(files, f)
@@ -372,18 +375,10 @@ func withMembers(comment string, t reflect.Type) string {
 	})
 }
 
-// inSource returns the submatches of a pattern in the Go files of a folder,
-// without those of tests.
+// inSource returns the submatches of a pattern in the Go files of a folder.
 func inSource(t *testing.T, dir, pattern string) (found []string) {
 	t.Helper()
-	names, err := filepath.Glob(dir + "/*.go")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no files in %s: %v", dir, err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
+	for _, name := range sourceFiles(t, dir) {
 		text, err := os.ReadFile(name)
 		must(t, err)
 		for _, m := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {

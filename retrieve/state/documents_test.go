@@ -44,6 +44,14 @@ func ready(t testing.TB, s *Store, roots ...string) context.Context {
 	return ctx
 }
 
+// onStore runs a test over both dialects, on a library with these roots.
+func onStore(t *testing.T, test func(ctx context.Context, t *testing.T, s *Store), roots ...string) {
+	onBoth(t, func(t *testing.T, address string) {
+		s := openTest(t, address)
+		test(ready(t, s, roots...), t, s)
+	})
+}
+
 // A follower keeps the same data as a searcher.
 type follower struct {
 	revision  int64
@@ -260,9 +268,7 @@ func TestDocuments(t *testing.T) {
 
 // TestShared checks that a vector stays as long as any chunk has it.
 func TestShared(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s, "a")
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		put2 := func(path string, texts ...string) {
 			doc, chunks := newDocument("a", path, texts...)
 			doc.Title = "One title"
@@ -286,13 +292,11 @@ func TestShared(t *testing.T) {
 			}
 			f.same(t, s)
 		}
-	})
+	}, "a")
 }
 
 func TestRefuse(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s, "a")
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		put(t, s, "a", "x", "boat")
 		nan, inf := float32(math.NaN()), float32(math.Inf(1))
 		for name, vector := range map[string][]float32{"short": {1, 0}, "long": {1, 0, 0, 0, 0}, "none": {}, "zero": {0, 0, 0, 0},
@@ -323,13 +327,11 @@ func TestRefuse(t *testing.T) {
 		if doc, err := s.Document(ctx, "a/x"); err != nil || doc.Text != "boat" {
 			t.Errorf("the document is %+v, %v", doc, err)
 		}
-	})
+	}, "a")
 }
 
 func TestParts(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s, "a")
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		doc, chunks := newDocument("a", "x.md", "Grüße aus", "Öland")
 		doc.Sections = append(doc.Sections, ingest.Section{Heading: "Öland", Level: 2, Anchor: "oland", Start: 12, End: len(doc.Text)})
 		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
@@ -365,14 +367,12 @@ func TestParts(t *testing.T) {
 		if got, err := s.Vectors(ctx, "none", []retrieve.Digest{digest}); err != nil || got[0] != nil {
 			t.Errorf("Vectors of an unknown space = %v, %v", got, err)
 		}
-	})
+	}, "a")
 }
 
 // TestOdd stores what texts of databases cannot hold.
 func TestOdd(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s, "a")
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		var f follower
 		for _, path := range []string{"\xff\xfe.md", "a\x00b", "ü 💧 '\"%_\\?$1", strings.Repeat("long/", 2000), "#1#2"} {
 			put(t, s, "a", path, "odd \x00 text \xff\xfe", "'; DROP TABLE documents; --")
@@ -386,13 +386,11 @@ func TestOdd(t *testing.T) {
 		if !slices.IsSortedFunc(f.ids(), strings.Compare) || len(f.documents) != 6 {
 			t.Errorf("documents: %q", f.ids())
 		}
-	})
+	}, "a")
 }
 
 func TestRoots(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s)
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		for _, c := range []struct {
 			path, collection string
 			want             ingest.Root
@@ -423,9 +421,7 @@ func TestRoots(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s)
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		for path, collection := range map[string]string{"/srv/a": "law", "/srv/b": "tax"} {
 			root, err := s.AddRoot(ctx, path, collection)
 			must(t, err)
@@ -474,9 +470,7 @@ func TestFilter(t *testing.T) {
 // TestLostRevisions loses changes while a process is connected, as restoring a dump
 // does: the next change of this process begins a new era.
 func TestLostRevisions(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s, "a")
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		for i := range 6 {
 			put(t, s, "a", fmt.Sprint(i), "boat")
 		}
@@ -494,14 +488,12 @@ func TestLostRevisions(t *testing.T) {
 		if after, now, err := s.Revision(ctx); after != before-2 || now == era || err != nil {
 			t.Errorf("after %d in the era %d comes %d in %d: %v", before, era, after, now, err)
 		}
-	})
+	}, "a")
 }
 
 // TestRenameCollection renames the collection of two roots, with their documents and keys.
 func TestRenameCollection(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s)
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		for path, collection := range map[string]string{"/a": "old", "/b": "old", "/c": "kept"} {
 			_, err := s.AddRoot(ctx, path, collection)
 			must(t, err)

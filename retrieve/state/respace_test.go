@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -126,9 +127,7 @@ func TestRespace(t *testing.T) {
 
 // TestOldSpace has readers and writers of the space before a switch.
 func TestOldSpace(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		ctx := ready(t, s, "a")
+	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		put(t, s, "a", "1", "boat", "train")
 		fillSpace(t, s, "new/8", 8, 10)
 		checkSwitched(t, s, true)
@@ -161,5 +160,5 @@ func TestOldSpace(t *testing.T) {
 		ready(t, s, "a")
 		put(t, s, "a", "1", "boat")
 		checkSpace(t, s, testSpace)
-	})
+	}, "a")
 }
