@@ -54,7 +54,8 @@ func (r *asking) condense(ctx context.Context) error {
 }
 
 // foundTogether reports whether the passage found first for a whole question has as many
-// terms of the short one in it as the passage found first for that has.
+// terms of the short one in it as the passage found first for that has. A short question
+// of several terms, all of them in one passage, needs no others.
 func foundTogether(ctx context.Context, in Retriever, question, whole string, filter retrieve.Filter) (bool, error) {
 	terms, has := retrieve.Terms(question), [2]int{}
 	for i, text := range []string{question, whole} {
@@ -71,7 +72,7 @@ func foundTogether(ctx context.Context, in Retriever, question, whole string, fi
 			}
 		}
 	}
-	return has[1] >= has[0], nil
+	return has[1] >= has[0] && (len(terms) == 1 || has[0] < len(terms)), nil
 }
 
 // translate asks the model for the question in the language of the documents, in

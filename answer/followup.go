@@ -11,15 +11,14 @@ import (
 )
 
 // followUp makes a question that needs the ones before it a standalone one by rule:
-// with the content words of the last that it lacks, and of the heading path that was
-// cited if the last has few. Any other question is returned
-// unchanged. A short question may need them or not: together reports whether the
+// with the content words of the last answered one that it lacks, and of the heading path
+// that was cited if that has few. Any other question is returned unchanged. A short question may need them or not: together reports whether the
 // documents have what it asks for next to what was asked before.
 func followUp(question string, history []Turn, citedUnder string, together func(question, whole string) (bool, error)) (string, error) {
 	before := ""
 	turns := append(slices.Clip(history), Turn{Role: "user", Content: question})
 	for i, t := range turns {
-		if t.Role != "user" || len(t.Content) > MaxQuestionBytes {
+		if t.Role != "user" || len(t.Content) > MaxQuestionBytes || i+1 < len(history) && isRefusal(history[i+1].Content) {
 			continue
 		}
 		asked := t.Content
@@ -39,6 +38,18 @@ func followUp(question string, history []Turn, citedUnder string, together func(
 		before = whole
 	}
 	return before, nil
+}
+
+// isRefusal reports whether a reply says that the documents do not answer, or only greets.
+func isRefusal(reply string) bool {
+	for _, said := range sentences {
+		for _, text := range said {
+			if strings.TrimSpace(reply) == text {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fewWords is the number of content words from which a question says enough of its

@@ -36,12 +36,26 @@ func TestFollowUp(t *testing.T) {
 		{"When does the museum of tin open?", "And on Sundays?", "And on Sundays? museum tin open", "Visits"},
 	} {
 		var history []Turn
-		if test.before != "" {
-			history = []Turn{{"user", test.before}, {"assistant", "412 euros."}}
+		if test.before != "" { // the questions that were refused give no words
+			history = []Turn{{"user", test.before}, {"assistant", "412 euros."}, {"user", "How do I bake bread?"},
+				{"assistant", refusal(noAnswer, "How do I bake bread?")}, {"user", "Hallo!"}, {"assistant", sentences["de"][talk]}}
 		}
 		got, err := followUp(test.question, history, test.under, func(question, _ string) (bool, error) { return question == "Juniors?", nil })
 		if must(t, err); got != test.want {
 			t.Errorf("%q after %q: got %q, want %q", test.question, test.before, got, test.want)
+		}
+	}
+}
+
+// A short question of several words that one passage has is not changed; one word may
+// need those before it.
+func TestWholeShortQuestion(t *testing.T) {
+	index, _ := openLibrary(t)
+	history := []Turn{{"user", "What does adult membership cost in 2025?"}, {"assistant", "412 euros."}}
+	for question, want := range map[string]string{"When is the office open?": "When is the office open?",
+		"Juniors?": "Juniors? adult membership cost 2025"} {
+		if got, err := followUp(question, history, "", foundIn(t, index)); err != nil || got != want {
+			t.Errorf("%q, %v: want %q", got, err, want)
 		}
 	}
 }
