@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"embed"
-	_ "embed" // the document
 	"encoding/json"
 	"fmt"
 	"html/template"

@@ -508,16 +508,21 @@ func newRendering(m *markdown, draft int) *rendering {
 }
 
 // whole renders an answer that has ended.
-func (m *markdown) whole(a cite.Answer) (html string, err error) {
+func (m *markdown) whole(a cite.Answer) (string, error) {
 	numbers := map[int]int{}
 	for _, p := range a.Places {
 		numbers[p.Start] = p.Number
 	}
-	parts, err := m.render(piece{source: []byte(a.Text), plain: a.Plain, numbers: numbers, doubts: a.Unsupported})
+	return m.html(piece{source: []byte(a.Text), plain: a.Plain, numbers: numbers, doubts: a.Unsupported})
+}
+
+// html renders the blocks of a piece as one.
+func (m *markdown) html(p piece) (all string, err error) {
+	parts, err := m.render(p)
 	for _, p := range parts {
-		html += p.html
+		all += p.html
 	}
-	return html, err
+	return all, err
 }
 
 // append adds a piece of the text.
@@ -570,12 +575,9 @@ func (r *rendering) advance(end bool) ([]blockEvent, error) {
 		r.open = len(r.text)
 		return out, nil
 	}
-	if parts, err = r.markdown.render(r.piece(r.open, len(r.text), nil)); err != nil {
+	html, err := r.markdown.html(r.piece(r.open, len(r.text), nil))
+	if err != nil {
 		return nil, err
-	}
-	html := ""
-	for _, p := range parts {
-		html += p.html
 	}
 	if html != r.shown {
 		r.shown = html
@@ -596,13 +598,11 @@ func (r *rendering) markedBlocks(doubts []cite.Unsupported) ([]blockEvent, error
 		if from, to := block.doubted(0, end-start); from == to {
 			continue
 		}
-		parts, err := r.markdown.render(block)
+		html, err := r.markdown.html(block)
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range parts {
-			out = append(out, blockEvent{r.draft, i, p.html, true})
-		}
+		out = append(out, blockEvent{r.draft, i, html, true})
 	}
 	return out, nil
 }
