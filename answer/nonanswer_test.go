@@ -59,12 +59,15 @@ func TestRefusalLanguage(t *testing.T) {
 		if all := got.String(); !strings.Contains(all, want) || !strings.Contains(all, "no_answer") {
 			t.Errorf("%s: want %q, got\n%s", question, want, all)
 		}
-		for _, reason := range []string{nothingFound, nothingRelevant, noAnswer} {
+		for _, reason := range []string{nothingFound, nothingRelevant, noAnswer, "closest"} {
 			text := refusal(reason, question)
 			if before := seen[text]; before != "" && before != want+reason {
 				t.Errorf("%q is said for two reasons or in two languages", text)
 			}
 			seen[text] = want + reason
+		}
+		if got, want := ClosestWords(refusal(noAnswer, question)), refusal("closest", question); got != want || got == "" {
+			t.Errorf("%s: the closest passages come after %q, want %q", question, got, want)
 		}
 	}
 }

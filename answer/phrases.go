@@ -60,6 +60,17 @@ func refusal(reason, question string) string {
 	return said[reason]
 }
 
+// ClosestWords introduce the closest passages, in the language of the refusal before them.
+func ClosestWords(refusal string) string {
+	said := sentences["en"]
+	for _, of := range sentences {
+		if of[noAnswer] == refusal || of[uncertain] == refusal {
+			said = of
+		}
+	}
+	return said["closest"]
+}
+
 // smallTalk returns the language of a text that only greets, thanks or asks for help; else
 // it is empty, and rest is the text without a greeting before a question.
 func smallTalk(text string) (language, rest string) {

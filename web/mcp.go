@@ -295,7 +295,7 @@ func sourcesText(a *mcpAnswer) string {
 	}
 	for i, c := range a.Closest {
 		if i == 0 {
-			b.WriteString("Closest passages:\n")
+			b.WriteString(answer.ClosestWords(a.Text) + "\n")
 		}
 		fmt.Fprintf(&b, "- %s (%s)", rewrite.EscapeTitle(c.Title), rewrite.EscapeTitle(c.Document))
 		if c.Link != "" {

@@ -211,7 +211,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	case a.Answered && r.reason == "":
 		err = r.text.addRaw(uncited)
 	case len(a.Closest) > 0 && r.asked.output == nil:
-		err = r.text.addRaw("\n\n" + quotations(a.Closest, r.links))
+		err = r.text.addRaw("\n\n" + answer.ClosestWords(a.Text) + quotations(a.Closest, r.links))
 	}
 	r.annotations, r.usage = r.text.annotations, r.usageOf(q, a.Usage)
 	return err

@@ -263,7 +263,6 @@ var linkTarget = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%
 // Markdown: each a quotation and its document, a link where links is set.
 func quotations(closest []answer.Closest, links bool) string {
 	var b strings.Builder
-	b.WriteString("Closest passages:")
 	for _, c := range closest {
 		b.WriteString("\n\n")
 		for line := range strings.Lines(c.Text) {

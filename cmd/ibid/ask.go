@@ -125,7 +125,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 		}
 	}
 	if len(a.Closest) > 0 {
-		b.WriteString("\nClosest passages:\n")
+		b.WriteString("\n" + answer.ClosestWords(a.Text) + "\n")
 		for _, c := range a.Closest {
 			b.WriteString("\n" + passageName(c.Passage) + "\n" + marked(c))
 		}
