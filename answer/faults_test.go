@@ -84,10 +84,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 		}
 		return reply
 	}
-	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: -1})
-	must(t, err)
-	defer client.Close()
-	a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepTokens: 1, Parallel: 1}
+	a := &answer.Answerer{Retriever: twelve()[:2], Model: piped(t, h, -1), Gate: answer.GateOff, StepTokens: 1, Parallel: 1}
 	topK := 0
 	switch how {
 	case "proved":
@@ -188,12 +185,8 @@ func TestEveryFaultInSmallTalk(t *testing.T) {
 			h.Reply = func(r openaitest.Request) openaitest.Reply {
 				return broken(openaitest.Reply{Text: wholeReplies[r.Role]}, fault)
 			}
-			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model",
-				Retries: -1})
-			must(t, err)
-			defer client.Close()
 			text := ""
-			for e, err := range (&answer.Answerer{Retriever: twelve(), Model: client}).Ask(t.Context(), answer.Question{Text: "hi"}) {
+			for e, err := range (&answer.Answerer{Retriever: twelve(), Model: piped(t, h, -1)}).Ask(t.Context(), answer.Question{Text: "hi"}) {
 				must(t, err)
 				if said, is := e.(answer.Unanswered); is {
 					text += said.Text

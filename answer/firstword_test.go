@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ibid/answer"
-	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
 )
 
@@ -34,11 +33,7 @@ func TestCallsBeforeFirstWord(t *testing.T) {
 				}
 				return openaitest.Reply{Text: test.reply}
 			}}
-			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model",
-				Retries: -1})
-			must(t, err)
-			defer client.Close()
-			a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: test.gate, Unproved: answer.UnprovedDrop}
+			a := &answer.Answerer{Retriever: twelve(), Model: piped(t, h, -1), Gate: test.gate, Unproved: answer.UnprovedDrop}
 			for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee of jetty 1?"}) {
 				must(t, err)
 				if _, is := e.(answer.Text); is && before == 0 {

@@ -39,6 +39,15 @@ func twelve() passages {
 	return out
 }
 
+// piped returns a client of the handler over HTTP in memory.
+func piped(t *testing.T, h *openaitest.Handler, retries int) *openai.Client {
+	t.Helper()
+	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: retries})
+	must(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
 // Over real HTTP, reasoning is removed, judges are stopped after their verdict,
 // drafts and text stream, tokens are counted.
 func TestAskOverHTTP(t *testing.T) {
@@ -188,10 +197,7 @@ func TestAskServerDown(t *testing.T) {
 func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Answerer)) (judged []answer.Judged, warnings []string,
 	requests []openaitest.Exchange) {
 	t.Helper()
-	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model"})
-	must(t, err)
-	defer client.Close()
-	a := &answer.Answerer{Retriever: twelve()[:n], Model: client, Gate: answer.GateModel}
+	a := &answer.Answerer{Retriever: twelve()[:n], Model: piped(t, h, 0), Gate: answer.GateModel}
 	if change != nil {
 		change(a)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 
 	"ibid/answer"
-	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
 	"ibid/ingest"
 )
@@ -57,10 +56,7 @@ func TestUsageOverHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &openaitest.Handler{Reply: openaitest.Rules(test.rules...)}
-				client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model"})
-				must(t, err)
-				defer client.Close()
-				a := &answer.Answerer{Retriever: twelve()[:1], Model: client, Gate: test.gate}
+				a := &answer.Answerer{Retriever: twelve()[:1], Model: piped(t, h, 0), Gate: test.gate}
 				var usage answer.Usage
 				var judged answer.Judged
 				var shown strings.Builder
