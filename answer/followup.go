@@ -12,8 +12,9 @@ import (
 
 // followUp makes a question that needs the ones before it a standalone one by rule:
 // with the content words of the last answered one that it lacks, and of the heading path
-// that was cited if that has few. Any other question is returned unchanged. A short question may need them or not: together reports whether the
-// documents have what it asks for next to what was asked before.
+// that was cited if that has few. Any other question is returned unchanged. A short question
+// may need them or not: together reports whether the documents have what it asks for next to
+// what was asked before.
 func followUp(question string, history []Turn, citedUnder string, together func(question, whole string) (bool, error)) (string, error) {
 	before := ""
 	turns := append(slices.Clip(history), Turn{Role: "user", Content: question})

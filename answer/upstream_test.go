@@ -42,7 +42,8 @@ func twelve() passages {
 // piped returns a client of the handler over HTTP in memory.
 func piped(t *testing.T, h *openaitest.Handler, retries int) *openai.Client {
 	t.Helper()
-	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: retries})
+	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model",
+		Retries: retries})
 	must(t, err)
 	t.Cleanup(client.Close)
 	return client
