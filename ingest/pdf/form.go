@@ -24,7 +24,7 @@ func (c *cell) takes(l line) bool {
 	size, down := max(p.size, l.size), p.y-l.y
 	heading := p.bold && !l.bold && len(c.lines) == 1
 	switch {
-	case math.Abs(down) < sameLine*size && l.x0 > p.x0 && l.x0-p.x1 < cellGap*size:
+	case math.Abs(down) < sameLine*size && l.x0 > p.x0 && l.x0-p.x1 < cellGap*size && !l.cell:
 		p.join(l, l.x0-p.x1 > wordGap*size)
 	case down > 0 && down < 1.7*size && math.Abs(p.size-l.size) < 0.15*size && l.x0 < c.x1 && l.x1 > c.x0 && !heading && !listMarker(l.text):
 		c.lines = append(c.lines, l)

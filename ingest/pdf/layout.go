@@ -23,6 +23,7 @@ type line struct {
 	bold   bool
 	row    bool // cells of a table, joined
 	turned bool // has another direction than most of the page
+	cell   bool // begins a further cell of a table, however close
 	glyphs int
 	drawn  int // its place in the order of drawing
 	last   int // that of the last piece joined to it
@@ -109,6 +110,7 @@ func withoutNumbers(in []line) (rest []line, ok bool) {
 // where there are gaps.
 func pieces(glyphs []glyph, mirrored bool) []line {
 	var out []line
+	cell := cellStarts(glyphs)
 	placed, rowEnd := 0, 0 // the glyphs before it are in order; the end of the base line
 	for start := 0; start < len(glyphs); {
 		if start >= rowEnd {
@@ -121,10 +123,11 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 		if start < placed {
 			limit, next = placed, sameCell
 		}
-		for end < limit && next(glyphs[end-1], glyphs[end]) {
+		for end < limit && next(glyphs[end-1], glyphs[end]) && !cell[end] {
 			end++
 		}
 		if l, ok := piece(glyphs[start:end], mirrored); ok {
+			l.cell = cell[start]
 			out = append(out, l)
 		}
 		start = end
@@ -134,6 +137,53 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 		out[i].drawn, out[i].last = i, i
 	}
 	return out
+}
+
+// cellStarts finds the glyphs that begin further cells of narrow tables. On a page whose
+// writer draws spaces, and rarely moves the pen instead, two texts on a line without
+// one between them are cells if the line drawn before or after it has as many, with
+// gaps at the same places.
+func cellStarts(glyphs []glyph) map[int]bool {
+	found := make(map[int]bool)
+	spaces, moves := 0, 0
+	var last []int // where the cells of the line before begin, and its end
+	for start := 0; start < len(glyphs); {
+		starts, end := []int{start}, start+1
+		for ; end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[start].Y) < 0.1*glyphs[start].Size; end++ {
+			a, b := glyphs[end-1], glyphs[end]
+			if b.Begins && !blank(a.Text) && !blank(b.Text) && math.Abs(b.X0-a.X1) > 2*wordGap*b.Size &&
+				!(end < starts[len(starts)-1]+4 && marker(a.Text)) {
+				starts = append(starts, end)
+			}
+		}
+		for _, g := range glyphs[start:end] {
+			if blank(g.Text) {
+				spaces++
+			}
+		}
+		moves += len(starts) - 1
+		starts = append(starts, end)
+		if sameGaps(glyphs, last, starts) {
+			for i := 1; i < len(starts)-1; i++ {
+				found[last[i]], found[starts[i]] = true, true
+			}
+		}
+		start, last = end, starts
+	}
+	if spaces < 10*(moves-len(found)) {
+		return nil
+	}
+	return found
+}
+
+// sameGaps reports whether the cells of two lines have the same gaps between them.
+func sameGaps(glyphs []glyph, a, b []int) bool {
+	for i := 1; i < len(a)-1 && len(a) == len(b); i++ {
+		if max(glyphs[a[i]-1].X1, glyphs[b[i]-1].X1) > min(glyphs[a[i]].X0, glyphs[b[i]].X0) {
+			return false
+		}
+	}
+	return len(a) == len(b)
 }
 
 // follows reports whether b was drawn as the next glyph of a's line.
@@ -244,7 +294,7 @@ func mended(in []line) []line {
 			gap := l.x0 - p.x1
 			raised := l.size < p.size*0.85 || p.size < l.size*0.85
 			goesOn := math.Abs(l.y-p.y) < 0.1*size // after a superscript
-			if math.Abs(l.y-p.y) < 0.6*size && (raised || goesOn) && gap > -0.3*size && gap < 0.5*size {
+			if math.Abs(l.y-p.y) < 0.6*size && (raised || goesOn) && gap > -0.3*size && gap < 0.5*size && !l.cell {
 				p.join(l, gap > wordGap*size)
 				continue
 			}

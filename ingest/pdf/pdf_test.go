@@ -195,6 +195,46 @@ func TestManyPieces(t *testing.T) {
 	}
 }
 
+// Cells that are as close as words are found where the writer of the file draws spaces.
+func TestNarrowTables(t *testing.T) {
+	table := [][]string{{"Type", "Fee", "Notes"}, {"Short one", "12", "up to eight metres"}}
+	tests := []struct {
+		name   string
+		rows   [][]string
+		spaces bool // are drawn; else the pen is moved
+		want   []string
+	}{
+		{"spaces drawn", table, true, []string{"Type: Short one | Fee: 12 | Notes: up to eight metres"}},
+		{"the pen moved", table, false, []string{"Type | Fee Notes", "Short one 12 up to eight metres"}},
+		{"other gaps", [][]string{{"a long line", "goes on"}, {"here", "and there, too"}}, true, []string{"a long line goes on", "here and there, too"}},
+		{"list", [][]string{{"2.", "one of them"}, {"3.", "the other"}}, true, []string{"2. one of them", "3. the other"}},
+	}
+	for _, tt := range tests {
+		var glyphs []glyph
+		for i, row := range tt.rows {
+			x := 0.0
+			for j, cell := range row {
+				if len(row) == 3 {
+					x = []float64{0, 48, 68}[j] + float64(3-3*i) // names in the middle
+				}
+				moved := true
+				for _, r := range cell {
+					if r != ' ' || tt.spaces {
+						glyphs = append(glyphs, glyph{Text: string(r), X0: x, X1: x + 5, Y: 700 - 14*float64(i), Size: 10, Begins: moved})
+						glyphs[len(glyphs)-1].Bold = len(row) == 3 && i == 0
+					}
+					x, moved = x+5, r == ' ' && !tt.spaces
+				}
+				x += 4
+			}
+		}
+		got, _ := lines(glyphs)
+		if got := texts(got); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q", tt.name, got)
+		}
+	}
+}
+
 // Where letters touch and the pen is moved only between words, a small gap is a space.
 func TestSmallSpaces(t *testing.T) {
 	for gap, want := range map[float64]string{0.03: "a ship at sea now", 0.01: "a shipatsea now"} {

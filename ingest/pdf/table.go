@@ -140,7 +140,7 @@ func cells(row []line, columns []float64, wide float64) []line {
 		last := &out[len(out)-1]
 		size := max(last.size, next.size)
 		gap := next.x0 - last.x1
-		begins := gap > wide*size || gap > 0.3*size &&
+		begins := gap > wide*size || next.cell || gap > 0.3*size &&
 			slices.ContainsFunc(columns, func(x float64) bool { return math.Abs(x-next.x0) < 0.4*size })
 		if begins && !(len(out) == 1 && len(text) < 16 && marker(string(text))) {
 			last.text = string(text)
@@ -185,8 +185,9 @@ func readGrid(byHeight [][]line) grid {
 			len(cs) == 1 && !insideColumn(cs[0], g.columns, gap <= min(g.least*1.15, 1.6)) {
 			break
 		}
+		known := len(cs) == 1 || sameCells(cs, g.rows[0])
 		for _, c := range cs {
-			if len(cs) > 1 && !slices.ContainsFunc(g.columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*size }) {
+			if !known && !slices.ContainsFunc(g.columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*size }) {
 				g.columns = append(g.columns, c.x0)
 				slices.Sort(g.columns)
 			}
@@ -208,6 +209,12 @@ func readGrid(byHeight [][]line) grid {
 	return g
 }
 
+// sameCells reports whether two lines have as many cells, which were drawn as such.
+func sameCells(a, b []line) bool {
+	isCell := func(l line) bool { return l.cell }
+	return len(a) == len(b) && slices.ContainsFunc(a, isCell) && slices.ContainsFunc(b, isCell)
+}
+
 // tableAt reads the table that begins with the first line and returns its number of lines.
 func tableAt(byHeight [][]line) (out []line, n int) {
 	g := readGrid(byHeight)
@@ -216,8 +223,10 @@ func tableAt(byHeight [][]line) (out []line, n int) {
 	var above []line
 	for i, cs := range g.rows {
 		row := make([]line, len(g.columns))
-		for _, c := range cs {
-			at := columnOf(c, g.columns)
+		for at, c := range cs {
+			if !sameCells(cs, g.rows[0]) || len(cs) != len(row) {
+				at = columnOf(c, g.columns)
+			}
 			if row[at].text != "" {
 				row[at].join(c, true)
 			} else {
