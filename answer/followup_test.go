@@ -51,11 +51,11 @@ func TestFollowUp(t *testing.T) {
 // need those before it.
 func TestWholeShortQuestion(t *testing.T) {
 	index, _ := openLibrary(t)
-	history := []Turn{{"user", "What does adult membership cost in 2025?"}, {"assistant", "412 euros."}}
-	for question, want := range map[string]string{"When is the office open?": "When is the office open?",
-		"Juniors?": "Juniors? adult membership cost 2025"} {
-		if got, err := followUp(question, history, "", foundIn(t, index)); err != nil || got != want {
-			t.Errorf("%q, %v: want %q", got, err, want)
+	for _, test := range [][3]string{{"How do I bake bread?", "When is the office open?", "When is the office open?"},
+		{"What does adult membership cost in 2025?", "Juniors?", "Juniors? adult membership cost 2025"}} {
+		got, err := followUp(test[1], []Turn{{"user", test[0]}, {"assistant", "412 euros."}}, "", foundIn(t, index))
+		if must(t, err); got != test[2] {
+			t.Errorf("%q: want %q", got, test[2])
 		}
 	}
 }

@@ -311,6 +311,21 @@ func TestDocumentPages(t *testing.T) {
 	}
 }
 
+// TestFoundPlaces opens a place found in a document, whose page still shows the words and all places.
+func TestFoundPlaces(t *testing.T) {
+	h, place := newHandler(t, nil), regexp.MustCompile(`<li><a href="([^"]*)"`)
+	page := call(h, "GET", "/documents/club/handbook/mooring.md?find=fee", "").Body.String()
+	first := place.FindStringSubmatch(page)
+	if first == nil {
+		t.Fatalf("no place on %s", page)
+	}
+	opened := call(h, "GET", html.UnescapeString(strings.TrimSuffix(first[1], "#quote")), "").Body.String()
+	if !strings.Contains(opened, `value="fee"`) || !strings.Contains(opened, `<mark id="quote">`) ||
+		len(place.FindAllString(opened, -1)) != len(place.FindAllString(page, -1)) {
+		t.Errorf("%s opens %s", first[1], opened)
+	}
+}
+
 // TestCollectionStillToCome checks that no collection is unknown while documents
 // are being indexed, or in an empty library, but that two are refused.
 func TestCollectionStillToCome(t *testing.T) {

@@ -163,7 +163,9 @@ func TestBrowserStates(t *testing.T) {
 		b.is("Switch to light theme", `document.getElementById("theme").getAttribute("aria-label")`)
 		b.do(chromedp.Click(chromedp.CSS("#theme")))
 		b.is(light, paper)
-		b.js(`localStorage.removeItem("ibid.theme") ?? ""`) // the pictures have the theme of the system
+		b.is("Use the theme of the system", `document.getElementById("theme").getAttribute("aria-label")`)
+		b.do(chromedp.Click(chromedp.CSS("#theme"))) // the pictures have the theme of the system
+		b.is("system undefined", `localStorage.getItem("ibid.theme") + " " + document.documentElement.dataset.theme`)
 		b.do(chromedp.Navigate(s.URL), chromedp.WaitVisible(chromedp.CSS("#library")))
 
 		b.ask("asking")

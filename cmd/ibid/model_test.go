@@ -297,9 +297,16 @@ func TestSelfTestBreaksOff(t *testing.T) {
 func TestServeGateBeforeModel(t *testing.T) {
 	t.Parallel()
 	model := openaitest.Start(t, &openaitest.Handler{Model: "scripted", Reply: scriptedWriter})
-	s := start(t, t.TempDir(), "--no-self-test", "--gate", "both", "--gate-model", "scripted")
+	data := t.TempDir()
+	s := start(t, data, "--no-self-test", "--gate", "both", "--gate-model", "scripted")
 	send := func(method, path, body string) string {
 		return string(fetch(t, method, s.url+path, "", body, http.StatusOK))
+	}
+	// The state of the readers is that of now: here, of a PDFium that was got meanwhile.
+	before := send("GET", "/api/settings", "")
+	writeFiles(t, data, map[string]string{"pdfium.wasm": "not a known build"})
+	if after := send("GET", "/api/settings", ""); !strings.Contains(after, "pdfium.wasm") || strings.Contains(before, "pdfium.wasm") {
+		t.Errorf("the page shows old findings on the readers: %s", after)
 	}
 	got := send("POST", "/api/settings/test", `{"base_url":"http://127.0.0.1:9/v1","model":"none"}`)
 	if !strings.Contains(got, "correct the endpoint or the key") || strings.Contains(got, " --") {

@@ -131,7 +131,20 @@ type settingsPanel struct {
 	*server
 	parts *partsPanel
 
-	reader func() []web.Finding // those of 'ibid doctor' on the readers of files, which it asks once
+	readers sync.Map // what 'ibid doctor' finds on the readers of files, by the state of PDFium
+}
+
+// checkReaders has 'ibid doctor' check the readers of files, once for each state of PDFium.
+func (p *settingsPanel) checkReaders() []web.Finding {
+	from, trouble := p.lib.reader.PDFium()
+	state := [2]string{from, trouble}
+	found, ok := p.readers.Load(state)
+	if !ok {
+		d := doctorCmd{readConfig: p.readConfig, storeConfig: p.storeConfig}
+		found = []web.Finding{d.checkPDF(context.Background()), d.checkOCR()}
+		p.readers.Store(state, found)
+	}
+	return found.([]web.Finding)
 }
 
 // allowsSettings reports whether the page has settings: for keys with the scope, and
@@ -151,7 +164,7 @@ func (p *settingsPanel) Using(ctx context.Context) web.Choices {
 func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	m := p.now(ctx)
 	shown := web.ShownSettings{Choices: p.Using(ctx), Fixed: p.given.fixed(), Key: "none", Parts: p.parts.show(),
-		Reader: p.reader(), Found: []web.ModelServer{}}
+		Reader: p.checkReaders(), Found: []web.ModelServer{}}
 	switch file := keyFile(p.Data, m.endpoint.BaseURL); {
 	case m.endpoint.APIKeyFile == file:
 		shown.Key = "stored"
@@ -300,10 +313,7 @@ func (srv *server) newSettings() (web.Settings, string) {
 	if !srv.allowsSettings() {
 		return nil, ""
 	}
-	p := &settingsPanel{server: srv, parts: &partsPanel{srv: srv, failed: map[string]string{}}, reader: sync.OnceValue(func() []web.Finding {
-		d := doctorCmd{readConfig: srv.readConfig, storeConfig: srv.storeConfig}
-		return []web.Finding{d.checkPDF(context.Background()), d.checkOCR()}
-	})}
+	p := &settingsPanel{server: srv, parts: &partsPanel{srv: srv, failed: map[string]string{}}}
 	needed := srv.Gate == "model" || srv.Gate == "both" || srv.GateModel+srv.RefineModel != ""
 	if srv.now(context.Background()).model.Model == "" && needed {
 		fmt.Fprintln(srv.stderr, "ibid: there is no model for --gate, --gate-model and --refine-model yet: "+

@@ -4,7 +4,7 @@ import { base, byId, documentAPI, documentName, documentURL, el } from "./dom.js
 import { withRemedy } from "./remedy.js";
 import { get, Trouble } from "./stream.js";
 import { showInto as intoWords, upload } from "./upload.js";
-import { locale, t } from "./words.js";
+import { locale, size, t } from "./words.js";
 
 let most = 300; // rows drawn
 const body = byId("rows");
@@ -16,6 +16,7 @@ const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once loaded
 let unread = new Map(); // id -> what the last sync says of it
 let equal = new Map(); // digest -> documents with this content
+let shown = []; // documents that match, in order
 const selected = new Set(); // ids
 const verdicts = { skipped: t("skipped"), failed: t("failed") };
 const order = { by: "document", down: false };
@@ -64,18 +65,16 @@ function troubles(list) {
 
 function draw() {
   const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter((d) => {
-    if (collection.value && d.collection !== collection.value) return false;
+  const found = shown = all.filter((d) => {
     const name = `${d.title} ${d.document}`.toLowerCase();
-    return wanted.every((w) => name.includes(w));
+    return (!collection.value || d.collection === collection.value) && wanted.every((w) => name.includes(w));
   });
   found.sort(compare);
   for (const id of selected) if (!all.some((d) => d.document === id)) selected.delete(id);
   showSelected();
   byId("select-head").hidden = byId("date-head").hidden = false;
   body.replaceChildren(...found.slice(0, most).map(row));
-  byId("list").hidden = all.length === 0;
-  byId("find").hidden = all.length === 0;
+  byId("list").hidden = byId("find").hidden = all.length === 0;
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
   more.textContent = found.length ? t("{n} more. Type part of a name to narrow the list.", { n: found.length - most }) : all.length ? t("No matching documents.") : "";
@@ -147,7 +146,10 @@ function isPage(id) {
 
 // showSelected shows what can be done with the selected documents.
 function showSelected() {
-  const bar = byId("selected");
+  const bar = byId("selected"), head = byId("select-all");
+  const some = shown.filter((d) => selected.has(d.document)).length;
+  head.checked = some > 0 && some === shown.length;
+  head.indeterminate = some > 0 && !head.checked;
   bar.hidden = selected.size === 0;
   bar.firstElementChild.textContent = t("{n} selected", { n: selected.size });
   const remove = byId("delete-selected");
@@ -163,6 +165,10 @@ byId("ask-selected").addEventListener("click", () => {
   const home = new URL(base);
   for (const id of selected) home.searchParams.append("document", id);
   location.assign(home);
+});
+byId("select-all").addEventListener("change", (e) => {
+  for (const d of shown) selected[e.target.checked ? "add" : "delete"](d.document);
+  draw();
 });
 byId("clear-selected").addEventListener("click", () => {
   selected.clear();
@@ -243,12 +249,6 @@ async function change(button, method, id, done, url = documentAPI(id), sent = {}
     button.disabled = false;
     say(err instanceof Trouble ? err.message : t("Can't reach the server."));
   }
-}
-
-export function size(n) {
-  const tenths = (x) => x.toLocaleString(locale, { maximumFractionDigits: 1 });
-  if (n < 1000) return `${n} B`;
-  return n < 1e6 ? `${tenths(n / 1e3)} kB` : `${tenths(n / 1e6)} MB`;
 }
 
 async function narrow() {

@@ -7,7 +7,11 @@
   const stored = () => {
     try { return localStorage.getItem(key); } catch { return null; }
   };
-  const current = () => root.dataset.theme || (dark.matches ? "dark" : "light");
+  // After the system's theme, the other one, then the same one as a choice.
+  const next = () => {
+    const [same, other] = dark.matches ? ["dark", "light"] : ["light", "dark"];
+    return { [other]: same, [same]: "system" }[root.dataset.theme] || other;
+  };
   const choice = stored();
   if (choice === "dark" || choice === "light") root.dataset.theme = choice;
 
@@ -15,14 +19,16 @@
     root.style.setProperty("--gutter", `${innerWidth - root.offsetWidth}px`);
     const button = document.getElementById("theme");
     const label = () => {
-      button.title = button.dataset[current() === "dark" ? "light" : "dark"];
+      button.title = button.dataset[next()];
       button.setAttribute("aria-label", button.title);
     };
     label();
     button.hidden = false;
     button.addEventListener("click", () => {
-      root.dataset.theme = current() === "dark" ? "light" : "dark";
-      try { localStorage.setItem(key, root.dataset.theme); } catch { /* private mode: for this page only */ }
+      const chosen = next();
+      if (chosen === "system") delete root.dataset.theme;
+      else root.dataset.theme = chosen;
+      try { localStorage.setItem(key, chosen); } catch { /* private mode: for this page only */ }
       label();
     });
     dark.addEventListener("change", label);

@@ -21,3 +21,10 @@ export function parts(text, values = {}) {
 
 // t returns a text with its values.
 export const t = (text, values) => parts(text, values).join("");
+
+// size returns a number of bytes in words.
+export function size(n) {
+  const tenths = (x) => x.toLocaleString(locale, { maximumFractionDigits: 1 });
+  if (n < 1000) return `${n} B`;
+  return n < 1e6 ? `${tenths(n / 1e3)} kB` : `${tenths(n / 1e6)} MB`;
+}
