@@ -254,37 +254,42 @@ func leftToRight(parts []string, arabic bool) int {
 		if i == 0 || isNeutral(parts[i-1]) || isRight(parts[i-1]) {
 			break
 		}
-		class, gap, joins := classOf(parts[i-1]), strings.Join(parts[i:start], ""), i == start
-		switch {
-		case joins:
-		case start == end: // a sign after a number
-			joins = !arabic && class == bidi.EN && !slices.ContainsFunc(parts[i:end], func(s string) bool { return classOf(s) != bidi.ET })
-		case latin:
-			joins = !strings.ContainsAny(gap, "([{") || opens(gap, parts[start:end])
-		case class != bidi.L: // two numbers
-			between := classOf(gap)
-			joins = start-i == 1 && (between == bidi.CS || between == bidi.ES && !arabic)
-		case strings.Contains(gap, "="):
-			joins = true
-		case blank(parts[i]):
-			joins = start-i == 1 && isName(parts[:i])
-		default:
-			joins = !strings.Contains(gap, " ") || strings.ContainsAny(gap[:1], ".,:;")
-		}
-		if !joins {
+		if !joins(parts, i, start, latin, arabic) {
 			break
 		}
-		start, latin = i-1, latin || class == bidi.L
+		start, latin = i-1, latin || classOf(parts[i-1]) == bidi.L
 	}
 	if start > 0 && start < end {
 		switch before := classOf(parts[start-1]); {
-		case latin && opens(parts[start-1], parts[start:end]),
+		case latin && opens(parts[start-1], parts[start:]),
 			!latin && before == bidi.ET && !arabic,
 			before == bidi.ES && classOf(parts[start]) == bidi.EN && start > 1 && blank(parts[start-2]): // the sign of a number
 			start--
 		}
 	}
 	return start
+}
+
+// joins reports whether the letter or digit before a gap, parts[from:to], belongs to what
+// is read from left to right after the gap; latin means that there are letters in that.
+func joins(parts []string, from, to int, latin, arabic bool) bool {
+	class, gap := classOf(parts[from-1]), strings.Join(parts[from:to], "")
+	switch {
+	case from == to:
+		return true
+	case to == len(parts): // a sign after a number
+		return !arabic && class == bidi.EN && !slices.ContainsFunc(parts[from:], func(s string) bool { return classOf(s) != bidi.ET })
+	case latin:
+		return !strings.ContainsAny(gap, "([{") || opens(gap, parts[to:])
+	case class != bidi.L: // two numbers
+		between := classOf(gap)
+		return to-from == 1 && (between == bidi.CS || between == bidi.ES && !arabic)
+	case strings.Contains(gap, "="):
+		return true
+	case blank(parts[from]):
+		return to-from == 1 && isName(parts[:from])
+	}
+	return !strings.Contains(gap, " ") || strings.ContainsAny(gap[:1], ".,:;")
 }
 
 // telephone returns where a telephone number with a plus begins that ends a part of a line.
