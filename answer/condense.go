@@ -128,6 +128,9 @@ func (r *asking) reword(ctx context.Context, p Prompt) (string, error) {
 		reply = reply[:strings.LastIndexByte(reply, '\n')+1]
 	}
 	q := standalone(reply)
+	if reason, _ := (nonAnswers{noAnswer: true}).reason(reply); err == nil && reason != "" {
+		q, err = "", errors.New("the model wrote no other version of it")
+	}
 	if err == nil && (q == "" && c.finish == "length" || len(q) > MaxQuestionBytes) {
 		err = errors.New("the model's version of it was too long")
 	}

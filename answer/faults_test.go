@@ -79,6 +79,9 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 		if wider && r.N == 1 {
 			reply.Text = "NO ANSWER"
 		}
+		if r.Role == "verify" && !strings.Contains(r.User, "gulls never pay because nobody can catch them.") {
+			reply.Text = "no" // to the beginning of a reply that broke off
+		}
 		if at(r) {
 			return broken(reply, fault)
 		}

@@ -147,7 +147,7 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	s.conclude()
 	switch {
 	case s.streamed:
-		return m.endAnswer(s.broken, m.lacking)
+		return m.endAnswer(s.broken, s.failed, m.lacking)
 	case s.done.Reason == noAnswer:
 		m.warnMissing()
 		return errNoAnswer
@@ -163,7 +163,7 @@ func (m *mapping) joinParts(parts []Part, why error) error {
 	if len(parts) == 1 && parts[0].whole && errors.Is(why, errSpent) {
 		broken = "" // there was nothing to combine
 	}
-	return m.endAnswer(broken, m.lacking)
+	return m.endAnswer(broken, why, m.lacking)
 }
 
 // partSlots are the slots of a prompt over parts.

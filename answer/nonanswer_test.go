@@ -101,6 +101,8 @@ func TestSmallTalk(t *testing.T) {
 		{"你好世界程序", "", "", 0},
 		{"hello world program", "", "", 0},
 		{"Hi 5", "", "", 0},
+		{"Cheers!", "", "Ask me something", 0},
+		{"Привет!", "", "Задайте вопрос", 0},
 		{"mooring fee", "120 marks.[1]", "", 1},
 	} {
 		m := &script{reply: byRole(map[Role][]string{RoleChat: {test.model}, RoleAnswer: {test.model}})}

@@ -50,6 +50,7 @@ type proof struct {
 	units  *statement.Splitter
 	next   []statement.Unit // of these, the one to prove next
 	queue  statement.Queue
+	claims int    // so far
 	lead   string // what the last lead announces
 	held   string // what may be shown once a statement has a source
 	source bool   // a statement that is shown has one, or none is needed: without a gate
@@ -144,16 +145,16 @@ func (r *asking) endRevision(whole bool) bool {
 	return true
 }
 
-// endProof shows what is left of the answer; broken says why its end is missing. It
-// returns errNoAnswer if nothing was shown, as when no statement of an answer that has
-// ended has a source, and errWordless if the source may be in the end that was cut.
-func (r *asking) endProof(broken string) error {
+// endProof shows what is left of the answer; broken says why its end is missing, failed
+// how the model failed. If nothing is left, as when no statement has a source, it returns
+// errNoAnswer; but errWordless, or failed, where the answer may be in the missing end.
+func (r *asking) endProof(broken string, failed error) error {
 	p := r.proof
 	if p == nil {
 		return nil
 	}
 	r.proof = nil
-	err := p.end(broken)
+	err := p.end(broken, failed)
 	if p.step != nil && !p.stopped {
 		if errors.Is(err, errNoAnswer) || errors.Is(err, errWordless) {
 			p.step.Changed, p.step.Reason, p.step.Lost = false, unproved, nil
@@ -163,7 +164,7 @@ func (r *asking) endProof(broken string) error {
 	return err
 }
 
-func (p *proof) end(broken string) error {
+func (p *proof) end(broken string, failed error) error {
 	units, space := p.units.End()
 	if last := len(units) - 1; broken == reachedLength && p.Gate != GateOff && last >= 0 &&
 		(units[last].Kind == statement.Lead || units[last].Kind == statement.Aside) {
@@ -179,13 +180,19 @@ func (p *proof) end(broken string) error {
 	if err := canceled(p.ctx); err != nil {
 		return err
 	}
-	ended := broken == "" || broken == reachedLength
-	switch {
-	case p.queue.Kept() && broken == reachedLength && !p.source && !p.code:
+	begun := false // the only statement
+	if p.claims == 1 && len(units) > 0 {
+		last := units[len(units)-1].Plain
+		begun = strings.TrimRight(last, ".!?。！？") == last
+	}
+	switch left := p.queue.Kept() && (p.source || p.code); {
+	case !left && broken == reachedLength && (begun || p.queue.Kept()):
 		return callError(RoleAnswer, errWordless)
-	case !p.queue.Kept() || ended && !p.source && !p.code:
+	case !left && isFailure(failed):
+		return failed
+	case !left:
 		return errNoAnswer
-	case ended && !p.source:
+	case !p.source:
 		p.warn("the code of this answer is in none of the passages that were read")
 	}
 	p.held += space
@@ -218,6 +225,7 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 		case u.Kind == statement.Verbatim:
 			p.keep(u, number, !end && units[i+1].Kind == statement.Trailer)
 		case u.Kind == statement.Claim:
+			p.claims++
 			if !p.prove(u, number) {
 				return false
 			}
@@ -278,7 +286,7 @@ func (r *asking) restart() bool {
 		r.addUsage(v.calls...)
 	}
 	p.units, p.next, p.queue, p.open = statement.NewSplitter(len(p.passages)), nil, statement.Queue{}, nil
-	p.lead, p.held, p.source, p.code = "", "", p.Gate == GateOff, false
+	p.claims, p.lead, p.held, p.source, p.code = 0, "", "", p.Gate == GateOff, false
 	return true
 }
 

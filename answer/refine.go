@@ -331,7 +331,7 @@ func (l *refiner) end() error {
 		l.warnMissed(l.missed)
 		return errNoAnswer
 	}
-	return l.endAnswer(l.broken, func() string {
+	return l.endAnswer(l.broken, l.failed, func() string {
 		if l.summary != nil {
 			return l.lacking()
 		}
@@ -341,9 +341,10 @@ func (l *refiner) end() error {
 }
 
 // endAnswer ends the stream after the last of the text. broken says why its end is
-// missing, lacks what else is; both are empty for a whole answer.
-func (r *asking) endAnswer(broken string, lacks func() string) error {
-	if err := r.endProof(broken); err != nil {
+// missing, lacks what else is; both are empty for a whole answer. failed is how the model
+// failed, if it did.
+func (r *asking) endAnswer(broken string, failed error, lacks func() string) error {
+	if err := r.endProof(broken, failed); err != nil {
 		r.usage.Used = 0
 		return err
 	}

@@ -107,7 +107,7 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	if !best.whole {
 		broken = reachedLength
 	}
-	return r.endAnswer(broken, func() string {
+	return r.endAnswer(broken, m.failed, func() string {
 		m.warnMissing()
 		return ""
 	})
