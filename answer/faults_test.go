@@ -141,7 +141,7 @@ var markers = regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
 
 // TestEveryFaultInEveryStrategy plays the faults of a model's server, and other
 // bad replies, to every strategy, also where a judge checks its statements: at each
-// call, at each of a judge, at the first, and at the last.
+// call, at each of a judge, at each other, at the first, and at the last.
 // The result is a whole answer, the beginning of one that says so, or an error of
 // a known kind in place of an answer. Nothing follows the end, and nothing is
 // left running.
@@ -166,6 +166,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 			for name, at := range map[string]place{
 				"at every call":            func(openaitest.Request) bool { return true },
 				"at every call of a judge": func(r openaitest.Request) bool { return r.Role == "verify" || r.Role == "judge" },
+				"at all others":            func(r openaitest.Request) bool { return r.Role != "verify" && r.Role != "judge" },
 				"at the first call":        func(r openaitest.Request) bool { return r.N == 1 },
 				"at the last call":         func(r openaitest.Request) bool { return r.N == len(roles) },
 			} {
