@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -61,6 +62,7 @@ func outlook(in compound.Folder, depth int) *Message {
 	} else if in.Has("__substg1.0_10090102") {
 		m.Partial = "its text is only in compressed RTF, which is not read"
 	}
+	left := 0
 	for n, name := range in.Names("__attach_version1.0_") {
 		if n == maxParts {
 			m.Partial = "it has too many parts: the first are read"
@@ -73,11 +75,15 @@ func outlook(in compound.Folder, depth int) *Message {
 			in := outlook(at.Folder(inner), depth+1)
 			head := "Forwarded message\nFrom: " + in.From + "\nDate: " + in.Date + "\nSubject: " + in.Subject
 			m.Bodies = append(append(m.Bodies, Body{Text: head}), in.Bodies...)
-			continue
-		}
-		if file.Name != "" && len(file.Data) > 0 {
+			m.Files, m.Partial = append(m.Files, in.Files...), cmp.Or(m.Partial, in.Partial)
+		} else if file.Name = cmp.Or(file.Name, "attachment"); len(file.Data) > 0 {
 			m.Files = append(m.Files, file)
+		} else { // a link to a file, or an object of another program
+			left++
 		}
+	}
+	if left > 0 && m.Partial == "" {
+		m.Partial = fmt.Sprintf("attachments that are not in it are not read: %d", left)
 	}
 	return m
 }
