@@ -140,7 +140,7 @@ func (k *kind) tells() bool {
 // listed reports whether the words or forms of the kind are few, so that a text without
 // any has no answer. A speed, in contrast, may be "a twentieth of the wind's".
 func (k *kind) listed() bool {
-	return k != nil && slices.Contains([]string{"colour", "clock", "year"}, k.name)
+	return k != nil && slices.Contains([]string{"colour", "clock", "year", "length"}, k.name)
 }
 
 // named reports whether a name is asked for.

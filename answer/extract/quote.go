@@ -377,7 +377,7 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 		section.end++
 	}
 	headed := section.start > 0 && d.needs.near(in[section.start-1].covers) >= sectionCovers
-	licensed := slices.ContainsFunc(in[section.start:section.end], func(s sentence) bool { return licence.MatchString(s.text) })
+	licensed := slices.ContainsFunc(in[section.start:section.end], func(s sentence) bool { return notice.MatchString(plainLine(s.text)) })
 	if headed && !licensed && size(in, section.start, section.end) <= maxListBytes {
 		return section
 	}

@@ -45,6 +45,13 @@ func (c cell) String() string {
 	return c.name + ": " + c.value
 }
 
+// isHeader reports whether a row repeats the names of its columns, as a second header does;
+// its first cell may name what follows.
+func isHeader(row string) bool {
+	cells := cellsOf(row)
+	return isRow(row) && len(cells) > 1 && !slices.ContainsFunc(cells[1:], func(c cell) bool { return !strings.EqualFold(c.name, c.value) })
+}
+
 // cells is the share of the question's weight that is in whole cells of a row:
 // "Adult" in "Kind: Adult | A year: 155".
 func (d *Reading) cells(row string) float64 {

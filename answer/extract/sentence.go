@@ -196,7 +196,7 @@ func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage
 		last := before[len(before)-1]
 		named, licensed = named || d.names(last, *s, p), last.bare && licence.MatchString(last.text)
 	}
-	return isBare(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) ||
+	return isBare(s.text) || isHeader(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) ||
 		!named && d.repeats(s) || d.otherNumber(s.text)
 }
 
@@ -390,10 +390,22 @@ func isTitle(s, rest string) bool {
 	}
 	s, _ = cutBullet(s)
 	last, _ := utf8.DecodeLastRuneInString(s)
-	if len(strings.Fields(s)) > 8 || !unicode.IsLetter(last) && !unicode.IsDigit(last) && last != ')' {
+	if len(strings.Fields(s)) > 8 {
+		return inTitleCase(s)
+	}
+	if !unicode.IsLetter(last) && !unicode.IsDigit(last) && last != ')' {
 		return false
 	}
 	return inCapitals(s) || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n")
+}
+
+// inTitleCase reports whether all words but short ones begin with a capital, and nothing parts
+// them: a long title, or several.
+func inTitleCase(s string) bool {
+	return !strings.ContainsAny(s, ".,;:") && !slices.ContainsFunc(strings.Fields(s), func(w string) bool {
+		first, _ := utf8.DecodeRuneInString(w)
+		return utf8.RuneCountInString(w) > 3 && !unicode.IsUpper(first)
+	})
 }
 
 func inCapitals(s string) bool {
@@ -412,7 +424,8 @@ func inCapitals(s string) bool {
 // continues reports whether a sentence is the rest of the one before it.
 func continues(p retrieve.Passage, before, s ingest.Span) bool {
 	text := p.Text[before.Start:before.End]
-	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p) && !inCapitals(text)
+	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p) && !inCapitals(text) &&
+		!strings.EqualFold(text, "table of contents") // above each page of a filing
 }
 
 // wraps reports whether a sentence that was cut at the end of a line continues
@@ -466,12 +479,19 @@ func isHeading(s string, p retrieve.Passage) bool {
 var licence = regexp.MustCompile(`(?i:permission is hereby granted|permission notice shall be|provided [“"]as is[”"]|redistributions? (?:of source|in binary)` +
 	`|in no event shall the (?:authors?|copyright))`)
 
-// boilerplate is what documents have in common: the head of a message, licences, navigation, entries of a table of contents.
+// notice matches a licence, and the notices and certifications of companies' reports.
+var notice = regexp.MustCompile(licence.String() + `|(?i:forward-looking statements|are forward-looking|` +
+	`\bcertifications? (?:of .{3,120} )?pursuant to|\bI, .{3,120}, (?:hereby )?certify)`)
+
+// boilerplate is what documents have in common: the head of a message, licences, navigation, entries of a table of contents,
+// pointers to other places.
 var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s|` +
 	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|spdx-license-identifier|` +
-	`use of this source code is governed by|licensed under the |` + licence.String() + `|` +
+	`use of this source code is governed by|licensed under the |` + notice.String() + `|` +
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
-	`^(?:[Pp]lease )?(?:[Ss]ee|[Rr]efer to) (?:also |the |section |chapter |page ).{3,120}$|` +
+	`^(?i:(?:for (?:additional|further|more) [^.,]{3,120}, )?(?:please )?(?:see|refer to) (?:also |the |section |chapter |page |item |note |part |exhibit )` +
+	`.{1,400}$|incorporated (?:herein )?by reference|` +
+	`^(?:who|what|when|where|why|how|which) .* is (?:a|the) (?:\pL+ )?question\b)|` +
 	`\S [›»>] \S+(?: \S+){0,3} [›»>] \S|\.{4,}\s*\d+$|(?: \.){4,}\s*\d+$`)
 
 // isBare reports whether a line says nothing that could be an answer: a drawing,
@@ -488,5 +508,5 @@ func isBare(s string) bool {
 			others++
 		}
 	}
-	return letters < 2 || letters < others || boilerplate.MatchString(s)
+	return letters < 2 || letters < others || boilerplate.MatchString(plainLine(s))
 }

@@ -137,3 +137,37 @@ func TestRefersBack(t *testing.T) {
 		}
 	}
 }
+
+// Pointers, notices, titles and second headers say nothing; what looks like them may.
+func TestSaysNothing(t *testing.T) {
+	for text, nothing := range map[string]bool{
+		"See Item 2 of Part I, “Management’s Discussion”\nfor a discussion of rates.": true,
+		"For more information, see Note 3.":                                           true,
+		"Exhibit 32.2\nCertification Pursuant to 18 U.S.C.":                           true,
+		"This report has forward-looking\nstatements.":                                true,
+		"Who pays for the boat is a question that is often asked.":                    true,
+		"Who pays for the boat is the member who hires it.":                           false,
+		"Results could differ for many reasons, such as inflation.":                   false,
+		"See that the mast is up.":                                                    false,
+	} {
+		if isBare(text) != nothing {
+			t.Errorf("%q says nothing: %v, want %v", text, !nothing, nothing)
+		}
+	}
+	for text, title := range map[string]bool{
+		"Management’s Discussion and Analysis of Financial Condition and Results of Operations": true,
+		"The members of the club meet each Monday in the Old Harbour":                           false,
+	} {
+		if isTitle(text, "\nNext") != title {
+			t.Errorf("%q is a title: %v, want %v", text, !title, title)
+		}
+	}
+	for row, header := range map[string]bool{
+		"Spending | 2024: 2024 | 2023: 2023": true,
+		"Kind: Adult | A year: 155":          false,
+	} {
+		if isHeader(row) != header {
+			t.Errorf("%q is a header: %v, want %v", row, !header, header)
+		}
+	}
+}
