@@ -45,7 +45,7 @@ func followUp(question string, history []Turn, citedUnder string, together func(
 func isRefusal(reply string) bool {
 	for _, said := range sentences {
 		for _, text := range said {
-			if strings.TrimSpace(reply) == text {
+			if strings.HasPrefix(strings.TrimSpace(reply), text) { // closest passages may follow
 				return true
 			}
 		}

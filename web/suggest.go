@@ -27,7 +27,7 @@ import (
 const (
 	maxSuggestions = 4
 	// maxTried is how many questions are asked to find those.
-	maxTriedSuggestions = 16
+	maxTriedSuggestions = 24
 	// maxSuggesting is how many documents questions are taken from.
 	maxSuggesting = 40
 	// maxSuggestFrom is how much of a document the model sees, in bytes.
@@ -94,14 +94,15 @@ func (s *suggestions) list(c echo.Context) error {
 	return reply(c, http.StatusOK, listedSuggestions{questions.([]string), writer != ""})
 }
 
-// A suggestion is a question, and the part of a document that should answer it; no
-// document for a question of the model.
+// A suggestion is a question, and the part of a document whose beginning should answer
+// it; no document for a question of the model.
 type suggestion struct{ text, document, part string }
 
-// find asks the likeliest question of each document, then their second ones and so
-// on, and keeps those that quotes answer. The model writes one list for all.
+// find asks questions of each kind and document in turn, and keeps those that quotes
+// answer. The model writes one list for all.
 func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retrieve.DocumentInfo, byModel bool) ([]string, error) {
-	var candidates [][]suggestion
+	kinds := make([][][]suggestion, 3) // by document
+	var candidates []suggestion
 	var openings []retrieve.Passage
 	step := max(1, len(all)/maxSuggesting)
 	for i := 0; i < len(all); i += step {
@@ -116,8 +117,10 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 			text := doc.Text[:runeStart(doc.Text, maxSuggestFrom)]
 			openings = append(openings, retrieve.Passage{Chunk: ingest.Chunk{ID: doc.ID, Document: doc.ID, Text: text},
 				Root: doc.Root, Path: doc.Path, Title: doc.Title, Format: doc.Format})
-		} else if questions := questionsOf(doc); len(questions) > 0 {
-			candidates = append(candidates, questions)
+		} else {
+			for kind, questions := range questionsOf(doc) {
+				kinds[kind] = append(kinds[kind], questions)
+			}
 		}
 	}
 	if byModel {
@@ -126,37 +129,49 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 			return nil, err
 		}
 		for _, text := range questions {
-			candidates = append(candidates, []suggestion{{text: text}})
+			candidates = append(candidates, suggestion{text: text})
 		}
+	} else {
+		candidates = inTurn([][]suggestion{inTurn(kinds[0]), inTurn(kinds[1]), inTurn(kinds[2])})
 	}
 	found, tried := []string{}, map[string]bool{}
-	for turn := range maxTriedSuggestions {
-		for _, questions := range candidates {
-			if turn >= len(questions) || tried[questions[turn].text] {
-				continue
-			}
-			q := questions[turn]
-			tried[q.text] = true
-			ok, err := s.answers(ctx, q, f)
-			if err != nil {
-				return nil, fmt.Errorf("trying the suggestion %q: %w", q.text, err)
-			}
-			if ok {
-				found = append(found, q.text)
-			}
-			if len(found) == maxSuggestions || len(tried) == maxTriedSuggestions {
-				return found, nil
-			}
+	for _, q := range candidates {
+		if tried[q.text] {
+			continue
+		}
+		tried[q.text] = true
+		ok, err := s.answers(ctx, q, f)
+		if err != nil {
+			return nil, fmt.Errorf("trying the suggestion %q: %w", q.text, err)
+		}
+		if ok {
+			found = append(found, q.text)
+		}
+		if len(found) == maxSuggestions || len(tried) == maxTriedSuggestions {
+			break
 		}
 	}
 	return found, nil
 }
 
+// inTurn returns the first of each list, then their second ones and so on.
+func inTurn(lists [][]suggestion) (all []suggestion) {
+	for turn, more := 0, true; more; turn++ {
+		more = false
+		for _, list := range lists {
+			if turn < len(list) {
+				all, more = append(all, list[turn]), true
+			}
+		}
+	}
+	return all
+}
+
 // firstLabel is the label of the first source of a quoted answer, after its words.
 var firstLabel = regexp.MustCompile(`(?s)^(.*?)\[(\d+)\]`)
 
-// answers reports whether the documents answer a question, first with words of the part
-// that it is about.
+// answers reports whether the documents answer a question, first with the first statement
+// of the part that it is about.
 func (s *suggestions) answers(ctx context.Context, q suggestion, f retrieve.Filter) (bool, error) {
 	var kept []retrieve.Passage
 	text := ""
@@ -187,11 +202,20 @@ func (s *suggestions) answers(ctx context.Context, q suggestion, f retrieve.Filt
 	words := func(text string) string {
 		return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
 	}
-	return strings.Contains(words(q.part), words(m[1])), nil
+	return !strings.HasSuffix(strings.TrimSpace(m[1]), "?") && strings.HasPrefix(words(q.part)+" ", words(m[1])+" "), nil
 }
 
-// definition is a sentence that says what something is.
-var definition = regexp.MustCompile(`(?m)(?:^|[.!?] )(An? )?(\pL[\pL' -]{2,30}?) (?:is|means) (?:an?|the) [^.!?\n]*`)
+// definitions are sentences that say what something is, and questions about it, by language.
+var definitions = map[string]struct {
+	said  *regexp.Regexp
+	asked string
+}{
+	"en": {regexp.MustCompile(`(?m)(?:^|[.!?] )(?:(An?|The) )?(\pL[\pL' -]{2,30}?) (?:is|means) an? [^.!?\n]*`), "What is %s?"},
+	"de": {regexp.MustCompile(`(?m)(?:^|[.!?] )(?:(Eine?|Der|Die|Das) )?(\pL[\pL' -]{2,30}?) (?:ist|bedeutet) eine? [^.!?\n]*`), "Was ist %s?"},
+}
+
+// listed fits the text of a section that says nothing before a list, or nothing.
+var listed = regexp.MustCompile(`^\s*([-*+•|>]|\d+[.)] |$)`)
 
 // leadingNumber is that of a numbered heading.
 var leadingNumber = regexp.MustCompile(`^[\d.()§ ]+`)
@@ -203,52 +227,46 @@ var aboutHeading = map[string]string{
 	"ja": "「%s」とは？", "zh": "“%s”是什么？",
 }
 
-// questionsOf returns what a document may answer, likeliest first: headings that
-// are questions, what it defines, and what other headings are about.
-func questionsOf(d *ingest.Document) []suggestion {
+// questionsOf returns what a document may answer, by kind: headings that are questions,
+// what it defines, and what other headings are about.
+func questionsOf(d *ingest.Document) [3][]suggestion {
 	var asked, defined, about []suggestion
 	opening := d.Text[:runeStart(d.Text, window)]
-	form := cmp.Or(aboutHeading[retrieve.Language(opening[:runeStart(opening, maxSuggestFrom)])], "What about “%s”?")
-	for i, section := range d.Sections {
+	language := retrieve.Language(opening[:runeStart(opening, maxSuggestFrom)])
+	form := cmp.Or(aboutHeading[language], "What about “%s”?")
+	for _, section := range d.Sections {
 		heading := strings.TrimSpace(leadingNumber.ReplaceAllString(section.Heading, ""))
 		words := len(strings.Fields(heading))
+		_, body, _ := strings.Cut(d.Text[section.Start:section.End], section.Heading)
 		switch {
+		case listed.MatchString(body):
+			continue
 		case strings.HasSuffix(heading, "?") && words > 2 && len(heading) < 100:
-			asked = append(asked, suggestion{heading, d.ID, sectionText(d, i)})
+			asked = append(asked, suggestion{heading, d.ID, body})
 			continue
 		case heading == "" || heading == d.Title || section.Level < 2 || words < 2 || words > 5 || strings.ContainsAny(heading, ".:;"):
 			continue
 		}
-		about = append(about, suggestion{fmt.Sprintf(form, heading), d.ID, sectionText(d, i)})
+		about = append(about, suggestion{fmt.Sprintf(form, heading), d.ID, body})
 	}
-	for _, m := range definition.FindAllStringSubmatch(opening, 8) {
+	of, ok := definitions[language]
+	if !ok {
+		return [3][]suggestion{asked, nil, about}
+	}
+	for _, m := range of.said.FindAllStringSubmatch(opening, 8) {
 		article, subject := strings.ToLower(m[1]), m[2]
 		words := strings.Fields(subject)
-		if article == "" { // not "This bread is a …", which has a function word
-			if len(words) > 2 || len(retrieve.Terms("harbour "+subject)) != len(words)+1 {
-				continue
-			}
-			if low := strings.ToLower(subject); strings.Contains(opening, " "+low) {
-				subject = low
-			}
+		// Not "This bread is a …", which has a function word.
+		if len(words) > 2 || len(retrieve.Terms("harbour "+subject)) != len(words)+1 {
+			continue
 		}
-		if len(words) < 4 {
-			defined = append(defined, suggestion{fmt.Sprintf("What is %s%s?", article, subject), d.ID, m[0]})
+		if low := strings.ToLower(subject); article == "" && strings.Contains(opening, " "+low) {
+			subject = low
 		}
+		subject = strings.TrimSpace(article + " " + subject)
+		defined = append(defined, suggestion{fmt.Sprintf(of.asked, subject), d.ID, strings.TrimLeft(m[0], ".!? ")})
 	}
-	return append(append(asked, defined...), about...)
-}
-
-// sectionText is the text of a section with the sections below it.
-func sectionText(d *ingest.Document, i int) string {
-	end := d.Sections[i].End
-	for _, below := range d.Sections[i+1:] {
-		if below.Level <= d.Sections[i].Level {
-			break
-		}
-		end = below.End
-	}
-	return d.Text[d.Sections[i].Start:end]
+	return [3][]suggestion{asked, defined, about}
 }
 
 // addSample uploads the sample library. It replies with the outcome for each file.

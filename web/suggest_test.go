@@ -15,7 +15,7 @@ import (
 // headings or by the model, which is asked once for each state of the library.
 func TestSuggestions(t *testing.T) {
 	asked := 0
-	storage := newShelf().passage("club/handbook/mooring.md", "Storage costs 90 crowns.")
+	storage := newShelf().passage("club/handbook/mooring.md", "Boats may stay ashore from October to March.")
 	h := newHandler(t, func(o *Options) {
 		o.Asker = script{"What is the mooring fee?": {answer.Text{Text: "240 crowns."}},
 			"What about “Winter storage”?": {answer.Kept{Passages: []retrieve.Passage{storage}}, answer.Text{Text: storage.Text + "[1]"}},
@@ -69,18 +69,20 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 	rules := "Rules and duties\nThe duty officer sails. A painter is a rope at the bow. Yeast is a fungus. " +
 		"This yeast is a gift. It is a sin.\n" +
 		"1. The Duty Officer\nShe has the key.\nWinter storage\nBoats stay ashore.\nBefore you sail\nEat.\nHow is it paid?\nIn cash.\n" +
-		"Getting Started\nCome at eight.\n"
+		"Getting Started\nCome at eight.\nWhich boat is mine?\n- *I am new.* The red one.\n"
 	lib := shelf{
 		doc("a/rules.md", "Rules", rules, "Rules and duties", "1. The Duty Officer", "Winter storage", "Before you sail", "How is it paid?",
-			"Getting Started"),
-		doc("b/preise.md", "Preise", "Preise\nDie Gebühren für das Lager sind im März fällig und werden an der Kasse bezahlt.\n"+
+			"Getting Started", "Which boat is mine?"),
+		doc("b/preise.md", "Preise", "Preise\nDie Gebühren für das Lager sind im März fällig und werden an der Kasse bezahlt. "+
+			"Ein Palstek ist ein Knoten mit einem Auge.\n"+
 			"Gebühren und Fristen\nAm ersten März.", "Preise", "Gebühren und Fristen"),
 		doc("c/other.md", "Other", "Other\nOther matters here\nNothing.", "Other", "Other matters here"),
 	}
-	all := []string{"How is it paid?", "What is a painter?", "What is yeast?", "What about “The Duty Officer”?",
+	all := []string{"How is it paid?", "What is a painter?", "What about “The Duty Officer”?", "What is yeast?",
 		"What about “Winter storage”?", "What about “Before you sail”?", "What about “Getting Started”?"}
 	var asked []string
-	for _, q := range questionsOf(lib[0]) {
+	kinds := questionsOf(lib[0])
+	for _, q := range inTurn(kinds[:]) {
 		asked = append(asked, q.text)
 	}
 	if !slices.Equal(asked, all) {
@@ -96,6 +98,7 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 			"How is it paid?": says("a/rules.md", "In cash."),
 			"Was gibt es zu „Gebühren und Fristen“?": says("b/preise.md", "Am ersten März."),
 			"What is a painter?":                     says("a/rules.md", "A painter is a rope at the bow."),
+			"Was ist ein Palstek?":                   says("b/preise.md", "Ein Palstek ist ein Knoten mit einem Auge."),
 			"What is yeast?":                         says("a/rules.md", "This yeast is a gift."),
 			"What about “The Duty Officer”?":         says("b/preise.md", "Am ersten März."),
 			"What about “Winter storage”?":           {answer.Text{Text: "Boats stay ashore."}},
@@ -103,7 +106,7 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 			"What about “Getting Started”?":          says("a/rules.md", "Come at eight."),
 		}
 	})
-	want := []string{"How is it paid?", "Was gibt es zu „Gebühren und Fristen“?", "What is a painter?", "What about “Getting Started”?"}
+	want := []string{"How is it paid?", "What is a painter?", "Was ist ein Palstek?", "Was gibt es zu „Gebühren und Fristen“?"}
 	got := into[listedSuggestions](t, call(h, "GET", "/api/suggestions?document=a/rules.md&document=b/preise.md", ""), 200)
 	if !slices.Equal(got.Questions, want) {
 		t.Errorf("suggested %q, want %q", got.Questions, want)
