@@ -70,9 +70,9 @@ func doubting(text, wrong, doubtful string) *openaitest.Handler {
 	}}
 }
 
-// The stream of a real server, and the end of its done event: of three statements the
-// second is held and dropped, since the judge says no to it twice; the third, to which it
-// says no once, is shown.
+// The stream of a real server, with the statements in its done event and their trace: of
+// three statements the second is held, doubted, asked about again and dropped, since the
+// judge says no to it twice; the third, to which it says no once, is shown.
 func TestDroppedStream(t *testing.T) {
 	t.Parallel()
 	const wrong, doubtful = "Guests pay 50 marks", "Members pay half of the mooring fee"
@@ -85,6 +85,7 @@ func TestDroppedStream(t *testing.T) {
 	url := serve(t, data, "--no-self-test", "--unproved", "drop", "--model", "scripted", "--base-url", openaitest.Start(t, h))
 	stream := fetch(t, "POST", url+"/api/ask", "text/event-stream", `{"question":"What is the mooring fee?"}`, 200)
 	var b strings.Builder
+	var found struct{ Passages []retrieve.Passage }
 	for _, event := range strings.Split(strings.TrimSpace(string(stream)), "\n\n") {
 		_, event, _ = strings.Cut(event, "event: ")
 		kind, payload, _ := strings.Cut(event, "\ndata: ")
@@ -93,12 +94,18 @@ func TestDroppedStream(t *testing.T) {
 			b.WriteString(" " + changing.ReplaceAllString(payload, `"$1":…`))
 		}
 		b.WriteByte('\n')
-		if kind == "done" {
-			var reply struct{ Verified []json.RawMessage }
-			must(t, json.Unmarshal([]byte(payload), &reply))
-			for _, v := range reply.Verified {
+		switch kind {
+		case "retrieved":
+			must(t, json.Unmarshal([]byte(payload), &found))
+		case "done":
+			var raw struct{ Verified []json.RawMessage }
+			must(t, json.Unmarshal([]byte(payload), &raw))
+			for _, v := range raw.Verified {
 				b.WriteString("     " + changing.ReplaceAllString(string(v), `"$1":…`) + "\n")
 			}
+			var reply cite.Answer
+			must(t, json.Unmarshal([]byte(payload), &reply))
+			must(t, showTrace(&b, found.Passages, reply))
 		}
 	}
 	checkGolden(t, filepath.Join("testdata", "dropped.txt"), b.String())
