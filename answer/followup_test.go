@@ -112,8 +112,8 @@ func findDialogues(t *testing.T, index *retrieve.Index, all []dialogue) (carried
 	return carried, whole
 }
 
-// TestFragmentsFind is TestFollowUpFinds on dialogues in English, German, Spanish and
-// French as they are written, half of which leave out the "and".
+// TestFragmentsFind is TestFollowUpFinds on dialogues in English, German, Spanish, French
+// and Russian as they are written, half of which leave out the "and".
 func TestFragmentsFind(t *testing.T) {
 	bySet := map[string][]dialogue{}
 	for _, d := range datatest.Lines[dialogue](t, filepath.Join("testdata", "fragments.jsonl")) {
