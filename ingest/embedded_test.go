@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +36,14 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 			`<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"/>`, "Obj100", string(report().Data)),
 		"e.docx": report("word/embeddings/bomb.txt", strings.Repeat("x", 30<<20)),
 	}
+	const pictured = `<w:document xmlns:w="w" xmlns:a="a" xmlns:wp="wp" xmlns:r="x/relationships"><w:body>%s` +
+		`<w:p><w:r><wp:docPr descr="A boat at the pier"/><a:blip r:embed="r1"/></w:r></w:p>` +
+		`<w:p><w:r><wp:docPr descr="image1.png"/><a:blip r:embed="r1"/><a:blip r:embed="r2"/></w:r></w:p></w:body></w:document>`
+	parts := []string{"word/_rels/document.xml.rels", `<Relationships><Relationship Id="r1" Target="media/1.png"/>` +
+		`<Relationship Id="r2" Target="media/2.png"/></Relationships>`, "word/media/1.png", pngOf(t, 400, 300), "word/media/2.png", pngOf(t, 40, 40)}
+	text := strings.Replace(fmt.Sprintf(pictured, ""), "A boat at the pier", "1.png", 1)
+	fsys["h.docx"] = zipped(t, append(parts, "word/document.xml", text)...)
+	fsys["i.docx"] = zipped(t, append(parts, "word/document.xml", fmt.Sprintf(pictured, "<w:p><w:r><w:t>Minutes.</w:t></w:r></w:p>"))...)
 	sink := newMemory()
 	got, err := syncAll(t, &Syncer{Sink: sink}, fsys)
 	must(t, err)
@@ -53,6 +63,8 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 		"added f.pdf/chart.csv as a copy of c.pdf/chart.csv",
 		"skipped g.odt: empty: there is no text in it",
 		"added g.odt/obj100.docx as a copy of d.docx",
+		"skipped h.docx: empty: there is no text in it; only pictures (1): save it as PDF, and text in them is read where tesseract is installed",
+		"added i.docx: pictures without alternative text are not read: 1",
 	}
 	wantLines(t, got, want...)
 	if doc := sink.docs["harbour/c.pdf/plan.txt"]; doc == nil || doc.Text != "The plan." {
@@ -73,6 +85,13 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	if got[0] != "updated a.docx" || strings.Contains(strings.Join(got, "\n"), "unchanged c.pdf") {
 		t.Errorf("%q", got)
 	}
+}
+
+func pngOf(t *testing.T, width, height int) string {
+	t.Helper()
+	var out strings.Builder
+	must(t, png.Encode(&out, image.NewGray(image.Rect(0, 0, width, height))))
+	return out.String()
 }
 
 // No PDF file with files attached is taken for one without.

@@ -1,7 +1,12 @@
 package office
 
 import (
+	"bytes"
 	"cmp"
+	"image"
+	_ "image/gif"
+	_ "image/jpeg"
+	_ "image/png"
 	"strings"
 )
 
@@ -9,22 +14,32 @@ import (
 type linkedPart struct {
 	*file
 	relations []relation
-	shown     map[string]bool // charts and diagrams that have been written
+	shown     map[string]bool // charts, diagrams and pictures that have been written
+	described bool            // the picture that is read has an alternative text
 }
 
 func (f *file) linkedPart(part string) linkedPart {
 	return linkedPart{file: f, relations: f.relations(part), shown: map[string]bool{}}
 }
 
-// drawn reads a chart or a diagram once, or the alternative text of a picture.
+// drawn reads a chart or a diagram once, or the alternative text of a picture, and
+// counts a picture without one.
 func (l *linkedPart) drawn(e element) (out []Block) {
 	read, id := l.chart, "id"
 	switch e.Name.Local {
 	case "docPr", "cNvPr":
-		if b, ok := picture(cmp.Or(attr(e, "descr"), attr(e, "title"))); ok {
+		b, ok := picture(cmp.Or(attr(e, "descr"), attr(e, "title")))
+		if l.described = ok; ok {
 			out = append(out, b)
 		}
 		return out
+	case "blip", "imagedata":
+		part, ok := byID(l.relations, cmp.Or(relationAttr(e, "embed"), relationAttr(e, "id")))
+		if ok && !l.shown[part] && !l.described {
+			l.shown[part] = true
+			l.leavePicture(part)
+		}
+		return nil
 	case "relIds":
 		read, id = l.diagram, "dm"
 	}
@@ -33,6 +48,19 @@ func (l *linkedPart) drawn(e element) (out []Block) {
 		out = read(part)
 	}
 	return out
+}
+
+// leavePicture counts a picture that is large enough to hold text. Metafiles, which
+// are previews of embedded objects, are not counted.
+func (f *file) leavePicture(part string) {
+	const least = 200 * 200 // pixels
+	data, err := f.content(part, maxEmbedded)
+	if err != nil {
+		return
+	}
+	if c, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil && c.Width*c.Height >= least {
+		f.leave(pictures)
+	}
 }
 
 // maxPoints limits the values that are read of a chart.

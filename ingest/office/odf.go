@@ -36,13 +36,14 @@ func (f *file) openDocument() error {
 
 type odfReader struct {
 	*file
-	styles  styles
-	lists   map[string]*listKind
-	title   string          // from the properties
-	counted [listLevels]int // items of the last list
-	page    int             // the last one; sheets count too
-	heads   [][]Block       // headers and footers
-	shown   map[string]bool // embedded documents that were read
+	styles   styles
+	lists    map[string]*listKind
+	title    string          // from the properties
+	pictured string          // the part of the picture whose frame is read
+	counted  [listLevels]int // items of the last list
+	page     int             // the last one; sheets count too
+	heads    [][]Block       // headers and footers
+	shown    map[string]bool // embedded documents that were read
 }
 
 // document reads one XML file, which may hold any part of the document.

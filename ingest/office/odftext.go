@@ -15,7 +15,13 @@ type odfPlace struct {
 }
 
 // blocks reads paragraphs, lists and tables at any depth.
-func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(Block)) { x.each(o.reader(x, at, out)) }
+func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(Block)) {
+	x.each(o.reader(x, at, out))
+	if o.pictured != "" { // its description would follow it in its frame
+		o.leavePicture(o.pictured)
+		o.pictured = ""
+	}
+}
 
 // reader returns a function that reads an element of blocks.
 func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e element) {
@@ -46,9 +52,16 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 			})
 		case "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
 			"sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "binary-data",
-			"settings", "notes", "event-listeners", "image-map", "image":
+			"settings", "notes", "event-listeners", "image-map":
+		case "frame":
+			o.blocks(x, at, out)
+		case "image":
+			if href := attr(e, "href"); strings.HasPrefix(href, "Pictures/") { // not a preview of an object
+				o.pictured = href
+			}
 		case "title", "desc":
 			if b, ok := picture(x.text()); ok {
+				o.pictured = ""
 				out(b)
 			}
 		case "forms":

@@ -87,6 +87,7 @@ const (
 	charts    = "charts are not read"
 	objects   = "embedded objects are not read"
 	foreign   = "parts in another format are not read"
+	pictures  = "pictures without alternative text are not read"
 )
 
 // Read reads a file of any supported format, recognised by its content. It passes
@@ -112,6 +113,10 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 		return nil, f.over
 	}
 	f.place = ""
+	if n := f.left[pictures].times; f.made == 0 && n > 0 {
+		f.note("only pictures (%d): save it as PDF, and text in them is read where tesseract is installed", n)
+		delete(f.left, pictures)
+	}
 	f.noteEmbedded()
 	for _, what := range slices.Sorted(maps.Keys(f.left)) {
 		where, a := "", f.left[what]

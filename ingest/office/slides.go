@@ -108,7 +108,7 @@ func (s *slideReader) readShapes(part string) error {
 				default:
 					s.shapes = append(s.shapes, sh)
 				}
-			case "cNvPr":
+			case "cNvPr", "blip":
 				s.shapes = append(s.shapes, shape{blocks: s.drawn(e)})
 			case "Fallback", "extLst", "timing", "transition":
 				x.skip()
@@ -130,7 +130,7 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 			sh.blocks = append(sh.blocks, s.table(x, func(out func(Block)) func(e element) { return cellReader(x, out) })...)
 		case "chart", "relIds":
 			sh.blocks = append(sh.blocks, s.drawn(e)...)
-		case "cNvPr":
+		case "cNvPr", "blip":
 			described = append(described, s.drawn(e)...)
 		case "Fallback", "extLst", "style":
 			x.skip()

@@ -318,13 +318,14 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	case "txbxContent", "tbl", "p": // in a run, as some programs write tables
 		d.reader(x, func(b Block) { p.after = append(p.after, b) })(e)
 	case "shape":
-		if b, ok := picture(attr(e, "alt")); ok {
+		b, ok := picture(attr(e, "alt"))
+		if d.described = ok; ok {
 			p.after = append(p.after, b)
 		}
 		x.each(all)
 	case "textpath": // a watermark
 		p.after = append(p.after, Block{Text: attr(e, "string")})
-	case "docPr", "chart", "relIds":
+	case "docPr", "chart", "relIds", "blip", "imagedata":
 		p.after = append(p.after, d.drawn(e)...)
 	case "del":
 		d.leave(deletions)
