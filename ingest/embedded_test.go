@@ -63,7 +63,8 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 		"added f.pdf/chart.csv as a copy of c.pdf/chart.csv",
 		"skipped g.odt: empty: there is no text in it",
 		"added g.odt/obj100.docx as a copy of d.docx",
-		"skipped h.docx: empty: there is no text in it; only pictures (1): save it as PDF, and text in them is read where tesseract is installed",
+		"skipped h.docx: empty: there is no text in it; only pictures (1): save it as PDF, and text in them is read where tesseract " +
+			"is installed",
 		"added i.docx: pictures without alternative text are not read: 1",
 	}
 	wantLines(t, got, want...)
