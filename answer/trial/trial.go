@@ -2,7 +2,8 @@
 // before its verdicts and answers are believed.
 //
 // [Run] makes some 54 short calls, by the prompts that questions use. The documents
-// in them are invented, so no model knows an answer from elsewhere.
+// in them are invented, so no model knows an answer from elsewhere; one contradicts what is
+// commonly known, which shows whether answers stay in their passages.
 package trial
 
 import (
@@ -33,6 +34,7 @@ type Question struct {
 	Text   string
 	Answer string // words of any right answer
 
+	known          string // what is commonly known, where the passage contradicts it
 	passage, right string // a passage that has the answer, and a statement that gives it
 	from, wrong    string // another passage, and a statement that is off the question or contradicts it
 }
@@ -49,7 +51,8 @@ func Questions() (all []Question) {
 			fields[name] = text
 		}
 		if fields["question"] != "" {
-			all = append(all, Question{fields["question"], fields["answer"], fields["passage"], fields["right"], fields["from"], fields["wrong"]})
+			all = append(all, Question{fields["question"], fields["answer"], fields["known"],
+				fields["passage"], fields["right"], fields["from"], fields["wrong"]})
 		}
 	}
 	return all
@@ -80,6 +83,8 @@ type Writer struct {
 	Answerable   int `json:"answerable"` // questions that their passages answer
 	Right        int `json:"right"`      // of them
 	Cited        int `json:"cited"`      // of them: with the label of the passage
+	Contrary     int `json:"contrary"`   // whose passages contradict what is commonly known
+	Stayed       int `json:"stayed"`     // of them: answered by the passages alone
 	Unanswerable int `json:"unanswerable"`
 	Refused      int `json:"refused"` // of them
 }
@@ -207,7 +212,15 @@ func (t *trial) write(ctx context.Context, all []Question, i int, answerable boo
 		return nil
 	}
 	w.Answerable++
-	if strings.Contains(strings.ToLower(text.String()), strings.ToLower(q.Answer)) {
+	said := strings.ToLower(text.String())
+	right := strings.Contains(said, strings.ToLower(q.Answer))
+	if q.known != "" {
+		w.Contrary++
+		if right && !strings.Contains(said, q.known) {
+			w.Stayed++
+		}
+	}
+	if right {
 		w.Right++
 		if slices.Contains(marker.Labels(text.String(), len(found)), place+1) {
 			w.Cited++

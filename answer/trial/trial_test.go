@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 		{"tosses a coin", model{verdict: coin, cites: true, answers: 4}, .5, 4, 4, 2, true, "", "", 48},
 		{"always says yes", model{verdict: func(int, bool) string { return "yes" }, cites: true, answers: 4}, .5, 4, 4, 2, true, "", "", 48},
 		{"answers badly", model{verdict: right, cites: true, answers: 2}, 1, 2, 2, 2, false, "2 of 4", "", 48},
-		{"says the same", model{verdict: coin, reply: "two nights, 15, boulangère, 五点"}, .5, 4, 0, 0, true, "all 2", "", 48},
+		{"says the same", model{verdict: coin, reply: "nine, not seven, 15, boulangère, 五点"}, .5, 4, 0, 0, true, "all 2", "", 48},
 		{"breaks down", model{verdict: right, cites: true, answers: 4, fails: errors.New("gone")}, 0, 0, 0, 0, false, "", "gone", 0},
 		{"reads the first passage", model{verdict: func(n int, isRight bool) string { return right(n, isRight && (n-7)%3 != 1) }, cites: true,
 			answers: 4},
@@ -95,6 +95,9 @@ func TestRun(t *testing.T) {
 		if got.Judge.AUROC != test.auroc || got.Judge.Verdicts != test.verdicts ||
 			w.Right != test.right || w.Cited != test.cited || w.Refused != test.refused {
 			t.Errorf("%s: %+v", test.name, got)
+		}
+		if stays := test.right > 0 && test.model.reply == ""; (w.Stayed == 1) != stays || w.Contrary != min(w.Answerable, 1) {
+			t.Errorf("%s: whether it stays in its passages: %+v", test.name, w)
 		}
 		if trust.NoJudge != test.noJudge || !strings.Contains(trust.Distrust, test.distrust) || (trust.Distrust == "") != (test.distrust == "") {
 			t.Errorf("%s: %+v of %+v", test.name, trust, got)

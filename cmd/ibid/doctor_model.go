@@ -203,7 +203,8 @@ func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.An
 func writerFinding(r trial.Result) finding {
 	w := r.Writer
 	writer := ok("writer", "%d of %d answers are right, and %d of these cite their passage; "+
-		"%d of %d questions without an answer were refused", w.Right, w.Answerable, w.Cited, w.Refused, w.Unanswerable)
+		"%d of %d questions without an answer were refused; %d of %d answers follow a passage against what is commonly known",
+		w.Right, w.Answerable, w.Cited, w.Refused, w.Unanswerable, w.Stayed, w.Contrary)
 	switch {
 	case r.Trust().Distrust != "":
 		writer.State = stateWarning
