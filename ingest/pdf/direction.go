@@ -58,42 +58,47 @@ func mirror(glyphs []glyph) ([]glyph, bool) {
 	return out, true
 }
 
+// counterparts turns brackets and quotes round.
+var counterparts = strings.NewReplacer("(", ")", ")", "(", "[", "]", "]", "[", "{", "}", "}", "{", "«", "»", "»", "«")
+
 // drawnBrackets gives brackets the texts of what is drawn. Some writers, LibreOffice
 // among them, give the glyph of a bracket the character that it had where it was
 // first used, which is its counterpart in a line read from right to left. Then most
-// pairs of its kind on the page are the wrong way round, from left to right.
+// of its kind on the page have words on the other side.
 func drawnBrackets(glyphs []glyph) []glyph {
 	out := slices.Clone(glyphs)
-	for _, kind := range []string{"()", "[]", "{}"} {
-		var places []int
+	byLine := slices.SortedFunc(slices.Values(glyphs), func(a, b glyph) int {
+		return cmp.Or(cmp.Compare(b.Y, a.Y), cmp.Compare(a.X0, b.X0))
+	})
+	for _, kind := range [][2]string{{"(", ")"}, {"[", "]"}, {"{", "}"}, {"«", "»"}} {
+		right := 0 // brackets, less those that are the wrong way round
+		for i := 1; i+1 < len(byLine); i++ {
+			g := byLine[i]
+			for side, text := range kind {
+				if g.Text == text {
+					before, after := isWord(byLine[i-1], g), isWord(byLine[i+1], g)
+					right += (before - after) * (2*side - 1)
+				}
+			}
+		}
 		for i, g := range out {
-			if g.Text == kind[:1] || g.Text == kind[1:] {
-				places = append(places, i)
-			}
-		}
-		slices.SortStableFunc(places, func(a, b int) int {
-			return cmp.Or(cmp.Compare(out[b].Y, out[a].Y), cmp.Compare(out[a].X0, out[b].X0))
-		})
-		pairs := 0
-		for i := 0; i+1 < len(places); i++ {
-			a, b := out[places[i]], out[places[i+1]]
-			if a.Y != b.Y || a.Text == b.Text {
-				continue
-			}
-			if a.Text == kind[:1] {
-				pairs++
-			} else {
-				pairs--
-			}
-			i++ // each bracket is of one pair
-		}
-		for _, i := range places {
-			if pairs < 0 {
-				out[i].Text = bidi.ReverseString(out[i].Text)
+			if right < 0 && (g.Text == kind[0] || g.Text == kind[1]) {
+				out[i].Text = counterparts.Replace(g.Text)
 			}
 		}
 	}
 	return out
+}
+
+// isWord returns 1 if a glyph next to a bracket is a letter or a digit, else 0. Only
+// languages written from right to left agree on the direction of quotes.
+func isWord(g, bracket glyph) int {
+	r, _ := utf8.DecodeRuneInString(g.Text)
+	if g.Y != bracket.Y || max(g.X0, bracket.X0)-min(g.X1, bracket.X1) > 2*wordGap*g.Size ||
+		!unicode.IsLetter(r) && !unicode.IsDigit(r) || len(bracket.Text) > 1 && !isRight(g.Text) {
+		return 0
+	}
+	return 1
 }
 
 // byPlace puts the glyphs that begin with the first one and have its base line in
@@ -216,8 +221,8 @@ func backwards(parts []string) string {
 			if isRight(part) {
 				arabic = classOf(part) == bidi.AL
 			}
-			if len(part) == 1 {
-				part = bidi.ReverseString(part) // a bracket is drawn as its counterpart
+			if len(part) <= len("«") {
+				part = counterparts.Replace(part) // it is drawn as its counterpart
 			}
 			out.WriteString(part)
 		} else {
