@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/answer/openai"
 )
 
 // asker is an Asker that ignores the question.
@@ -49,9 +52,12 @@ func serve(t *testing.T, change func(*Options)) *httptest.Server {
 }
 
 // TestShutdown checks that the reply to an answer that the server stops says so, and
-// that streams have an end.
+// that streams have an end, also while the model writes JSON.
 func TestShutdown(t *testing.T) {
 	const canceled = `"status":503,"code":"canceled"`
+	const schema = `{"name":"f","type":"json_schema","schema":{"type":"object"}`
+	const chatJSON, responseJSON = `{"model":"ibid","stream":true,"response_format":{"type":"json_schema","json_schema":` + schema +
+		`}},"messages":[{"role":"user","content":"`, `{"model":"ibid","stream":true,"text":{"format":` + schema + `}},"input":"`
 	for _, tt := range []struct {
 		path, body string
 		accept     []string
@@ -60,25 +66,60 @@ func TestShutdown(t *testing.T) {
 		{"/api/ask", why, nil, canceled},
 		{"/api/ask", why, asEvents, "event: error\ndata: {\"type\":\"about:blank\",\"title\":\"Service Unavailable\"," + canceled},
 		{"/v1/chat/completions", `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"a"}]}`, nil, `"finish_reason":"length"`},
+		{"/v1/chat/completions", chatJSON + `a"}]}`, nil, `"finish_reason":"length"`},
+		{"/v1/chat/completions", chatJSON + `whole"}]}`, nil, `"finish_reason":"length"`},
 		{"/v1/completions", `{"model":"ibid","stream":true,"prompt":"a"}`, nil, `"finish_reason":"length"`},
 		{"/v1/responses", `{"model":"ibid","stream":true,"input":"a"}`, nil, `"type":"response.incomplete"`},
+		{"/v1/responses", responseJSON + `a"}`, nil, `"type":"response.incomplete"`},
+		{"/v1/responses", responseJSON + `whole"}`, nil, `"type":"response.incomplete"`},
 	} {
-		ctx, stop := context.WithCancel(t.Context())
-		h := newHandler(t, func(o *Options) {
-			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
-				yield(answer.Text{Text: "well. And"}, nil)
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			stopped := failingModel(func(ctx context.Context) error {
+				time.Sleep(16 * time.Second) // streams have begun
 				stop()
 				<-ctx.Done()
-				yield(nil, ctx.Err())
+				return ctx.Err()
+			})
+			h := newHandler(t, func(o *Options) {
+				o.Upstream = stopped
+				o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+					if yield(answer.Text{Text: "well. And"}, nil); !strings.Contains(tt.body, "whole") {
+						yield(nil, stopped(ctx))
+					}
+				})
+			})
+			body := callIn(ctx, h, "POST", tt.path, tt.body, tt.accept...).Body.String()
+			if v1 := strings.HasPrefix(tt.path, "/v1"); !strings.Contains(body, tt.end) || v1 && !strings.Contains(body, ": the server stopped)") ||
+				v1 && tt.path != "/v1/responses" && !strings.HasSuffix(body, "data: [DONE]\n\n") {
+				t.Errorf("%s %v: %s", tt.path, tt.accept, body)
+			}
+		})
+	}
+}
+
+// failingModel is a model that gives an error after some time.
+type failingModel func(context.Context) error
+
+func (failingModel) Model() string { return "m" }
+func (s failingModel) Chat(ctx context.Context, _ []byte) (*openai.Relayed, error) {
+	return nil, s(ctx)
+}
+
+// TestLateFailure checks that a response that fails before its first text has its beginning, too.
+func TestLateFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, func(o *Options) {
+			o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
+				time.Sleep(16 * time.Second)
+				yield(nil, errors.New("broken"))
 			})
 		})
-		body := callIn(ctx, h, "POST", tt.path, tt.body, tt.accept...).Body.String()
-		if v1 := strings.HasPrefix(tt.path, "/v1"); !strings.Contains(body, tt.end) ||
-			v1 && !strings.Contains(body, "The answer is incomplete: the server stopped") ||
-			v1 && tt.path != "/v1/responses" && !strings.HasSuffix(body, "data: [DONE]\n\n") {
-			t.Errorf("%s %v: %s", tt.path, tt.accept, body)
+		body := call(h, "POST", "/v1/responses", `{"model":"ibid","stream":true,"input":"a"}`).Body.String()
+		if !regexp.MustCompile(`(?s)^: still here\n\nevent: response.created\n.*\nevent: response.failed\n`).MatchString(body) {
+			t.Error(body)
 		}
-	}
+	})
 }
 
 // TestHeartbeat checks the comments of a stream without an event for a minute.

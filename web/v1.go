@@ -211,8 +211,9 @@ func (o *openAI) chat(c echo.Context) error {
 	if itself {
 		return o.relay(c, body)
 	}
+	encoder := &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage}
 	if t, about := taskOf(r.Messages); t != nil {
-		return o.doTask(c, &r, t, about)
+		return o.doTask(c, &v1Ask{model: r.Model, stream: r.Stream}, encoder, t, about)
 	}
 	a, err := r.ask()
 	if err != nil {
@@ -221,7 +222,7 @@ func (o *openAI) chat(c echo.Context) error {
 	if a.question.Collection, err = o.storeOf(c, r.Tools, collection); err != nil {
 		return err
 	}
-	return o.answer(c, &a, &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage})
+	return o.answer(c, &a, encoder)
 }
 
 // completionRequest is the body of POST /v1/completions, except for what is ignored.

@@ -725,10 +725,15 @@ func TestV1Tasks(t *testing.T) {
 		if tt.system == "" {
 			messages = messages[1:]
 		}
-		body, err := json.Marshal(map[string]any{"model": "ibid", "messages": messages})
-		must(t, err)
 		get := func(h http.Handler) string {
-			return *into[completion](t, v1(h, string(body)), 200).Choices[0].Message.Content
+			asked := string(encoded(map[string]any{"model": "ibid", "messages": messages}))
+			said := *into[completion](t, v1(h, asked), 200).Choices[0].Message.Content
+			asked = string(encoded(map[string]any{"model": "ibid", "instructions": tt.system, "input": tt.prompt, "stream": true}))
+			streamed := call(h, "POST", "/v1/responses", asked).Body.String()
+			if done := `{"type":"output_text","text":` + string(encoded(said)) + `,"annotations":[]`; !strings.Contains(streamed, done) {
+				t.Errorf("%q by /v1/responses: %s", tt.prompt, streamed)
+			}
+			return said
 		}
 		if got := get(newHandler(t, nil)); got != tt.rule {
 			t.Errorf("%q by rule: %q", tt.prompt, got)

@@ -113,14 +113,20 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 		defer r.out.close()
 	}
 	whole, _, ended := o.work(ctx, l, t, o.citing(c), r.out, r.add)
-	stopped := r.out.begun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
-	if stopped {
-		r.reason = "the server stopped"
+	stopped := func() bool { // by the server: the stream still gets its end
+		return r.out.begun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
 	}
-	if ended == nil || stopped {
+	if stopped() {
+		r.reason, whole.Incomplete, ended = "the server stopped", true, nil
+	}
+	if ended == nil {
 		if ended = r.close(t.request.(askRequest), whole.Answer); ended == nil && a.output != nil {
 			ended = o.fill(ctx, r, whole.Answer)
 		}
+	}
+	if stopped() { // while the model wrote the JSON
+		r.refused, r.annotations, r.why, ended = true, nil, "length", nil
+		r.content.WriteString("\n\n(There is no JSON: the server stopped)")
 	}
 	return r.finish(c, ended)
 }

@@ -82,7 +82,10 @@ func (o *openAI) responses(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	a := v1Ask{model: r.Model, stream: r.Stream}
+	a, encoder := v1Ask{model: r.Model, stream: r.Stream}, &responseEncoder{request: &r}
+	if t, about := taskOf(messages); t != nil {
+		return o.doTask(c, &a, encoder, t, about)
+	}
 	if a.output, err = outputOf(r.Text.Format, "text", r.Tools, r.ToolChoice); err != nil {
 		return err
 	}
@@ -96,7 +99,7 @@ func (o *openAI) responses(c echo.Context) error {
 	if a.maxTokens, err = leastTokens(map[string]*integer{"max_output_tokens": r.MaxTokens}); err != nil {
 		return err
 	}
-	return inField("input", o.answer(c, &a, &responseEncoder{request: &r}))
+	return inField("input", o.answer(c, &a, encoder))
 }
 
 // messagesOf returns the conversation: the instructions, the previous response with
@@ -493,6 +496,9 @@ func (e *responseEncoder) end(r *v1Reply) error {
 }
 
 func (e *responseEncoder) fail(r *v1Reply, p *Problem) error {
+	if err := e.begin(r); err != nil {
+		return err
+	}
 	out := e.head(r, "failed")
 	_, fault := toV1(p)
 	code := "server_error"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -99,9 +98,9 @@ func taskOf(messages []chatMessage) (t *chatTask, about string) {
 }
 
 // doTask replies with the result of a task.
-func (o *openAI) doTask(c echo.Context, r *chatRequest, t *chatTask, about string) error {
-	w := &v1Reply{asked: &v1Ask{model: r.Model}, requestID: c.Response().Header().Get(echo.HeaderXRequestID), created: time.Now(),
-		why: "stop"}
+func (o *openAI) doTask(c echo.Context, a *v1Ask, encoder v1Encoder, t *chatTask, about string) error {
+	w := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), created: time.Now(),
+		text: &linkedText{}, why: "stop"}
 	result := map[string]any{t.member: t.rule(about)}
 	if o.upstream.Model() != "" && t.words != "" {
 		byModel, err := o.askForTask(c.Request().Context(), t, about, &w.usage)
@@ -117,16 +116,11 @@ func (o *openAI) doTask(c echo.Context, r *chatRequest, t *chatTask, about strin
 	} else {
 		w.content.Write(encoded(result))
 	}
-	encoder := &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage}
-	if !r.Stream {
-		return reply(c, http.StatusOK, encoder.whole(w))
+	if a.stream {
+		w.out = newEventStream(c.Response(), func(error) {})
+		defer w.out.close()
 	}
-	w.out = newEventStream(c.Response(), func(error) {})
-	defer w.out.close()
-	if err := encoder.end(w); err != nil {
-		return readerGone(err)
-	}
-	return nil
+	return w.finish(c, nil)
 }
 
 // askForTask has the model do a task. The page's words to the model are not passed on:
