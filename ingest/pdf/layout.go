@@ -110,18 +110,21 @@ func withoutNumbers(in []line) (rest []line, ok bool) {
 // where there are gaps.
 func pieces(glyphs []glyph, mirrored bool) []line {
 	var out []line
-	cell := cellStarts(glyphs)
-	placed, rowEnd := 0, 0 // the glyphs before it are in order; the end of the base line
+	rowEnd := make([]int, len(glyphs)) // of the line of a glyph, if it is in the order of places; else 0
 	for start := 0; start < len(glyphs); {
-		if start >= rowEnd {
-			n, found := byPlace(glyphs[start:], mirrored)
-			if rowEnd = start + n; found {
-				placed = rowEnd
+		n, found := byPlace(glyphs[start:], mirrored)
+		for i := range n {
+			if found {
+				rowEnd[start+i] = start + n
 			}
 		}
+		start += n
+	}
+	cell := cellStarts(glyphs, rowEnd)
+	for start := 0; start < len(glyphs); {
 		end, limit, next := start+1, len(glyphs), follows
-		if start < placed {
-			limit, next = placed, sameCell
+		if rowEnd[start] > 0 {
+			limit, next = rowEnd[start], sameCell
 		}
 		for end < limit && next(glyphs[end-1], glyphs[end]) && !cell[end] {
 			end++
@@ -143,7 +146,7 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 // writer draws spaces, and rarely moves the pen instead, two texts on a line without
 // one between them are cells if the line drawn before or after it has as many, with
 // gaps at the same places.
-func cellStarts(glyphs []glyph) map[int]bool {
+func cellStarts(glyphs []glyph, placed []int) map[int]bool {
 	found := make(map[int]bool)
 	spaces, moves := 0, 0
 	var last []int // where the cells of the line before begin, and its end
@@ -151,7 +154,11 @@ func cellStarts(glyphs []glyph) map[int]bool {
 		starts, end := []int{start}, start+1
 		for ; end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[start].Y) < 0.1*glyphs[start].Size; end++ {
 			a, b := glyphs[end-1], glyphs[end]
-			if b.Begins && !blank(a.Text) && !blank(b.Text) && math.Abs(b.X0-a.X1) > 2*wordGap*b.Size &&
+			gap := b.X0 - a.X1
+			if placed[end] == 0 && b.Begins {
+				gap = math.Abs(gap)
+			}
+			if (b.Begins || placed[end] > 0) && !blank(a.Text) && !blank(b.Text) && gap > 2*wordGap*b.Size &&
 				!(end < starts[len(starts)-1]+4 && marker(a.Text)) {
 				starts = append(starts, end)
 			}
