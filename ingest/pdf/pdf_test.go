@@ -100,10 +100,16 @@ func TestRowsReadTables(t *testing.T) {
 		// A number next to its name begins a row, however close the lines are.
 		text(50, 300, "Parts"), text(400, 300, "2,100"), text(50, 289, "Labour"), text(400, 289, "300"),
 		text(50, 260, "Total"), text(400, 260, "2,400"),
+		text(50, 230, "Between."),
+		// Names may be in the middle of their columns.
+		bold(text(100, 200, "Name")), bold(text(260, 200, "Rate")), bold(text(420, 200, "Notes")),
+		text(50, 180, "Small boat for two"), text(220, 180, "120"), text(380, 180, "no sail"),
+		text(50, 160, "Yacht"), text(380, 160, "six berths"),
 	}
 	want := []string{"Berth: Short | What: Up to eight metres, with power | Rate: £12", "Berth: Long | Rate: £20", "A paragraph after it.",
 		"Notes", "Berth: Short | Rate: £12", "Between.", "Total | Cost 5,738", "Paid by card | no",
-		"Between.", "Parts | 2,100", "Labour | 300", "Total | 2,400"}
+		"Between.", "Parts | 2,100", "Labour | 300", "Total | 2,400",
+		"Between.", "Name: Small boat for two | Rate: 120 | Notes: no sail", "Name: Yacht | Notes: six berths"}
 	if got := texts(rows(in)); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -495,6 +501,24 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 	got, _ := lines(append(right, left...))
 	if len(got) != 1 || got[0].text != "סירה | מחיר" {
 		t.Errorf("%+v", got)
+	}
+
+	var narrow []glyph // letters are drawn from left to right, cells and words from right to left
+	draw := func(x, y float64, seen string) {
+		for i, r := range []rune(seen) {
+			x0 := x + 5*float64(i)
+			narrow = append(narrow, glyph{Text: string(r), X0: x0, X1: x0 + 5, Y: y, Size: 10, Begins: i == 0, Bold: y == 700})
+		}
+	}
+	draw(290, 700, "םש")
+	draw(231, 700, "ריחמ")
+	draw(255, 686, "הנטק הריס")
+	draw(236, 686, "120")
+	draw(290, 640, "-ל")
+	draw(280, 640, "17")
+	got, _ = lines(narrow)
+	if want := []string{"שם: סירה קטנה | מחיר: 120", "ל-17"}; !slices.Equal(texts(got), want) {
+		t.Errorf("%q", texts(got))
 	}
 }
 

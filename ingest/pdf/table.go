@@ -166,6 +166,7 @@ type grid struct {
 	least, most float64   // of the gaps
 	right       float64   // the end of the longest line
 	byColumn    bool      // its first column was drawn before the others
+	named       bool      // its first line has a name for each column
 }
 
 // readGrid reads the lines of the table that begins with the first one.
@@ -206,7 +207,34 @@ func readGrid(byHeight [][]line) grid {
 	g.byColumn = len(g.rows) > 2 && labels < first
 	// The columns were unknown when the first line was read.
 	g.rows[0] = cells(byHeight[0], g.columns, pieceGap)
+	if columns, ok := columnsUnder(g.rows[0], g.rows[1:]); ok {
+		g.columns, g.named = columns, true
+	}
 	return g
+}
+
+// columnsUnder returns where the columns of rows begin if the middle of each name is in
+// one of its own, wherever it begins.
+func columnsUnder(names []line, rows [][]line) (columns []float64, ok bool) {
+	if len(rows) == 0 || !allBold(names) || allBold(rows[0]) {
+		return nil, false
+	}
+	for _, c := range slices.Concat(rows...) {
+		at := slices.IndexFunc(columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*c.size })
+		if at < 0 {
+			columns = append(columns, c.x0)
+		} else {
+			columns[at] = min(columns[at], c.x0)
+		}
+	}
+	slices.Sort(columns)
+	for i, c := range names {
+		middle := (c.x0 + c.x1) / 2
+		if len(names) != len(columns) || middle < columns[i] || i+1 < len(columns) && middle >= columns[i+1] {
+			return nil, false
+		}
+	}
+	return columns, true
 }
 
 // sameCells reports whether two lines have as many cells, which were drawn as such.
@@ -224,7 +252,7 @@ func tableAt(byHeight [][]line) (out []line, n int) {
 	for i, cs := range g.rows {
 		row := make([]line, len(g.columns))
 		for at, c := range cs {
-			if !sameCells(cs, g.rows[0]) || len(cs) != len(row) {
+			if (i > 0 || !g.named) && (!sameCells(cs, g.rows[0]) || len(cs) != len(row)) {
 				at = columnOf(c, g.columns)
 			}
 			if row[at].text != "" {
