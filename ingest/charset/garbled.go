@@ -32,13 +32,14 @@ func Garbled(text string) bool {
 		return true
 	}
 	var visible, known, private, words, breaks int
-	var latin, common, vowels, cyrillic, usual int
+	var latin, common, vowels, cyrillic, usual, letters, signs, odd int
 	count := func(n *int, is bool) {
 		if is {
 			*n++
 		}
 	}
-	previous, shown := ' ', ' ' // shown is not a space
+	inside := map[rune]bool{}                // signs between others that no sum or list has there
+	before, previous, shown := ' ', ' ', ' ' // shown is not a space
 	for _, r := range norm.NFD.String(sample) {
 		if unicode.IsMark(r) {
 			continue
@@ -53,6 +54,12 @@ func Garbled(text string) bool {
 			visible++
 		}
 		isLatin := unicode.Is(unicode.Latin, r)
+		count(&letters, letter)
+		count(&signs, r != shown && strings.ContainsRune("!\"#$%&'()*+;<=>?@[\\]^`{}~", r))
+		if !unicode.IsSpace(before) && !unicode.IsSpace(r) && strings.ContainsRune("!#$%&'?@\\^{}~", previous) {
+			inside[previous] = true
+			odd++
+		}
 		count(&private, unicode.Is(unicode.Co, r) || r == unicode.ReplacementChar)
 		count(&latin, isLatin)
 		count(&common, strings.ContainsRune("eaionrstlu", lower))
@@ -61,7 +68,7 @@ func Garbled(text string) bool {
 		count(&usual, strings.ContainsRune("оеаинтсрвліөүәј", lower))
 		count(&words, letter && !unicode.IsLetter(previous))
 		count(&breaks, unicode.IsUpper(r) && unicode.IsLower(previous) && !isLatin) // not in code
-		previous = r
+		before, previous = previous, r
 		if !unicode.IsSpace(r) {
 			shown = r
 		}
@@ -69,7 +76,8 @@ func Garbled(text string) bool {
 	switch {
 	case visible < enough:
 		return false
-	case private*3 > visible, known*5 < visible*2:
+	case private*3 > visible, known*5 < visible*2,
+		letters*10 < visible && signs*4 > visible && len(inside) >= 3 && odd*20 > visible: // digits and signs for letters
 		return true
 	}
 	if cyrillic >= enough && cyrillic*2 > known && usual*100 < cyrillic*45 {
