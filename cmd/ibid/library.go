@@ -41,6 +41,7 @@ type openedLibrary struct {
 	reader   *ingest.Reader                // of commands that read files; otherwise nil
 	damaged  []state.Damage                // when it was opened
 	encoded  atomic.Pointer[encodedChunks] // nil before they are counted
+	indexed  atomic.Int64                  // last known revision of an index in a cluster; 0 if unknown
 	surroundings
 }
 
@@ -187,8 +188,13 @@ func (l *openedLibrary) figures(ctx context.Context) (f web.StoreFigures, err er
 	f.Bytes, f.Lag, f.ReaderDeaths = -1, -1, l.reader.Deaths()
 	f.Documents, f.Chunks, err = l.State.Count(ctx, retrieve.Filter{})
 	if l.Clustered != nil {
-		if lag, unreachable := l.Clustered.Lag(ctx); unreachable == nil {
-			f.Lag = lag
+		now, _, failed := l.State.Revision(ctx)
+		lag, unreachable := l.Clustered.Lag(ctx)
+		if unreachable == nil {
+			l.indexed.Store(now - lag)
+		}
+		if known := l.indexed.Load(); failed == nil && known > 0 { // the lag grows while the cluster is unreachable
+			f.Lag = now - known
 		}
 	}
 	if err == nil && !l.place.remote() {

@@ -56,15 +56,15 @@ func TestRebuilt(t *testing.T) {
 	defer index.Close()
 	earlier := index.Earlier()[0]
 	must(t, retrieve.Follow(ctx, writer.State, earlier, model.Space()))
-	hold := func(index *library.Clustered) (release func()) { // as if building it took long
-		worker, job := retrieve.NewWorker(), "index "+index.Collection()
-		held, err := retrieve.ClaimJob(ctx, writer.State.Ledger(), job, "index", worker, retrieve.ClaimTime)
+	hold := func(collection, space string) (release func()) { // as if another server fed it, for a long time
+		worker, job := retrieve.NewWorker(), "index "+collection+" of "+space
+		held, err := retrieve.ClaimJob(ctx, writer.State.Ledger(), job, "index", worker, time.Minute)
 		if err != nil || held != nil {
 			t.Fatal(held, err)
 		}
 		return func() { must(t, writer.State.Ledger().Release(ctx, job, worker)) }
 	}
-	release := hold(index)
+	release, leave := hold(index.Collection(), model.Space()), hold(earlier.Collection(), model.Space())
 	reader := open(place, model)
 	search := func(lib *library.Library, i int) (paths string, err error) {
 		found, err := lib.Search(ctx, retrieve.Query{Text: fmt.Sprintf("Which text has the word zyx%dq?", i), K: 20})
@@ -108,6 +108,11 @@ func TestRebuilt(t *testing.T) {
 		revision, _, err := earlier.Revision(ctx)
 		return err == nil && revision == 0
 	}
+	time.Sleep(3 * time.Second)
+	if gone() {
+		t.Error("the earlier index is deleted while a server of an earlier version feeds it")
+	}
+	leave()
 	for end := time.Now().Add(time.Minute); !gone(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the earlier index is not deleted")
@@ -125,7 +130,7 @@ func TestRebuilt(t *testing.T) {
 	index, err = library.Cluster(ctx, place, writer.State)
 	must(t, err)
 	defer index.Close()
-	release = hold(index)
+	release = hold(index.Collection(), "other/1")
 	renewed := open(place, other{model})
 	finds(renewed, 8, "8")
 	must(t, renewed.Clustered.Searchable(ctx))

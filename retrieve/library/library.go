@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,25 +132,36 @@ func followed(ctx context.Context, place Place, s *state.Store, space string, o 
 // followWait is how long a search waits for an index in a cluster.
 const followWait = time.Second
 
+// feedJob is the job of feeding a collection with the vectors of a space. Servers of other
+// versions feed other collections of the same space.
+func feedJob(collection, space string) string { return "index " + collection + " of " + space }
+
 // feed brings an index in a cluster up to date, unless another process does, until stop
-// is called.
+// is called. The indexes whose place it takes are deleted as soon as no server feeds them.
 func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (stop func()) {
 	if failed == nil {
 		failed = func(error) {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	alone := false
+	alone, again := false, time.Time{}
 	done.Go(func() {
-		retrieve.Feed(ctx, s, x, space, "index "+x.Collection(), failed, func(ctx context.Context) error {
-			if alone {
+		retrieve.Feed(ctx, s, x, space, feedJob(x.Collection(), space), failed, func(ctx context.Context) error {
+			if alone || time.Now().Before(again) {
 				return nil
 			}
+			again = time.Now().Add(time.Second)
 			spaces, err := s.Spaces(ctx) // one may be being filled
-			if err == nil {
-				err = x.DropOthers(ctx, spaces)
+			if err != nil {
+				return err
 			}
-			alone = err == nil
+			used := false
+			err = x.DropOthers(ctx, spaces, func(collection string) bool {
+				fed := isFed(ctx, s, collection, spaces)
+				used = used || fed
+				return fed
+			})
+			alone = err == nil && !used
 			return err
 		})
 	})
@@ -157,6 +169,15 @@ func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (
 		cancel()
 		done.Wait()
 	}
+}
+
+// isFed reports whether a server feeds a collection with the vectors of one of the spaces,
+// or may.
+func isFed(ctx context.Context, s *state.Store, collection string, spaces []string) bool {
+	return slices.ContainsFunc(spaces, func(space string) bool {
+		job, err := s.Ledger().Job(ctx, feedJob(collection, space))
+		return err == nil && job.Left > 0 || err != nil && !errors.Is(err, retrieve.ErrNotFound)
+	})
 }
 
 // Follow brings the search index up to date. If others do, it waits for them.

@@ -202,9 +202,9 @@ func (x *Index) Reset(ctx context.Context) error {
 	return x.client.drop(ctx, x.collection)
 }
 
-// DropOthers deletes the collections of the library in other layouts and spaces,
-// after this one has taken their place, except those of the spaces that are kept.
-func (x *Index) DropOthers(ctx context.Context, kept []string) error {
+// DropOthers deletes the collections of the library in other layouts and spaces, after
+// this one has taken their place, except those of the spaces that are kept and those in use.
+func (x *Index) DropOthers(ctx context.Context, kept []string, used func(collection string) bool) error {
 	keep := []string{x.collection}
 	for _, space := range kept {
 		keep = append(keep, x.name(layout, retrieve.Analysis, space))
@@ -212,7 +212,7 @@ func (x *Index) DropOthers(ctx context.Context, kept []string) error {
 	var schema struct{ Classes []struct{ Class string } }
 	err := x.client.call(ctx, http.MethodGet, "/v1/schema", nil, &schema)
 	for _, c := range schema.Classes {
-		if err == nil && !slices.Contains(keep, c.Class) && strings.HasPrefix(c.Class, x.library) {
+		if err == nil && !slices.Contains(keep, c.Class) && strings.HasPrefix(c.Class, x.library) && !used(c.Class) {
 			err = x.client.drop(ctx, c.Class)
 		}
 	}
