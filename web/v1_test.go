@@ -561,6 +561,9 @@ func TestV1Stores(t *testing.T) {
 	}{
 		{"GET", file, "", 200, 404, `"filename":"club/handbook/mooring.md"`},
 		{"GET", "/v1/files/file-none", "", 404, 404, "not_found"},
+		{"GET", "/v1/files?order=desc&limit=1&after=" + fileID("club/handbook/n"), "", 200, 200, `"filename":"club/handbook/mooring.md"`},
+		{"GET", "/v1/files?order=size", "", 400, 400, "asc or desc"},
+		{"GET", "/v1/files?purpose=assistants", "", 200, 200, `"filename":"club/handbook/mooring.md"`},
 		{"GET", "/v1/vector_stores", "", 200, 200, `"id":"default"`},
 		{"GET", "/v1/vector_stores/default", "", 200, 404, `"object":"vector_store"`},
 		{"GET", "/v1/vector_stores/none", "", 404, 404, "not_found"},
@@ -580,6 +583,9 @@ func TestV1Stores(t *testing.T) {
 		if w.Code != tt.theirs || w.Code == 200 && strings.Contains(w.Body.String(), tt.want) {
 			t.Errorf("another key, %s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
 		}
+	}
+	if w := k.send(t, "GET", "/v1/files?purpose=batch", "", "Authorization: Bearer "+mine); !strings.Contains(w.Body.String(), `"data":[]`) {
+		t.Errorf("files with another purpose: %s", w.Body)
 	}
 }
 
