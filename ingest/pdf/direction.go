@@ -70,19 +70,15 @@ func drawnBrackets(glyphs []glyph) []glyph {
 	byLine := slices.SortedFunc(slices.Values(glyphs), func(a, b glyph) int {
 		return cmp.Or(cmp.Compare(b.Y, a.Y), cmp.Compare(a.X0, b.X0))
 	})
-	for _, kind := range [][2]string{{"(", ")"}, {"[", "]"}, {"{", "}"}, {"«", "»"}} {
+	for _, kind := range [][]string{{"(", ")"}, {"[", "]"}, {"{", "}"}, {"«", "»"}} {
 		right := 0 // brackets, less those that are the wrong way round
 		for i := 1; i+1 < len(byLine); i++ {
-			g := byLine[i]
-			for side, text := range kind {
-				if g.Text == text {
-					before, after := isWord(byLine[i-1], g), isWord(byLine[i+1], g)
-					right += (before - after) * (2*side - 1)
-				}
+			if side := slices.Index(kind, byLine[i].Text); side >= 0 {
+				right += (isWord(byLine[i-1], byLine[i]) - isWord(byLine[i+1], byLine[i])) * (2*side - 1)
 			}
 		}
 		for i, g := range out {
-			if right < 0 && (g.Text == kind[0] || g.Text == kind[1]) {
+			if right < 0 && slices.Contains(kind, g.Text) {
 				out[i].Text = counterparts.Replace(g.Text)
 			}
 		}

@@ -216,25 +216,18 @@ func readGrid(byHeight [][]line) grid {
 // columnsUnder returns where the columns of rows begin if the middle of each name is in
 // one of its own, wherever it begins.
 func columnsUnder(names []line, rows [][]line) (columns []float64, ok bool) {
-	if len(rows) == 0 || !allBold(names) || allBold(rows[0]) {
-		return nil, false
-	}
 	for _, c := range slices.Concat(rows...) {
-		at := slices.IndexFunc(columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*c.size })
-		if at < 0 {
-			columns = append(columns, c.x0)
-		} else {
-			columns[at] = min(columns[at], c.x0)
-		}
+		columns = append(columns, c.x0)
 	}
 	slices.Sort(columns)
+	columns = slices.CompactFunc(columns, func(a, b float64) bool { return math.Abs(a-b) < 2*names[0].size })
 	for i, c := range names {
 		middle := (c.x0 + c.x1) / 2
 		if len(names) != len(columns) || middle < columns[i] || i+1 < len(columns) && middle >= columns[i+1] {
 			return nil, false
 		}
 	}
-	return columns, true
+	return columns, allBold(names) && !allBold(rows[0])
 }
 
 // sameCells reports whether two lines have as many cells, which were drawn as such.
