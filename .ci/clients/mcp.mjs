@@ -32,6 +32,10 @@ async function ask(told, how, client, transport) {
   assert((await call('ask', { question: QUESTION, model: 'x' })).isError, 'an unknown member is taken');
   const { prompts } = await client.listPrompts();
   assert.deepEqual(prompts.map((p) => p.name).sort(), ['answer', 'compare']);
+  const { messages } = await client.getPrompt({ name: 'answer', arguments: { question: QUESTION } });
+  assert(messages[0].content.text.includes(QUESTION), JSON.stringify(messages));
+  const summary = await call('summarize', { document: sources[0].document });
+  assert(!summary.isError && summary.content[0].text, JSON.stringify(summary));
   const { completion } = await client.complete({ ref: { type: 'ref/resource', uri: (await client.listResourceTemplates()).resourceTemplates[0].uriTemplate },
     argument: { name: 'id', value: 'library/lan' } });
   assert.equal(completion.values.length, 1, JSON.stringify(completion));
