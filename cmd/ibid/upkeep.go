@@ -150,7 +150,8 @@ func (c *verifyCmd) indexed(ctx context.Context, s surroundings, store *state.St
 	if err != nil {
 		return place, "", err
 	}
-	return place, fmt.Sprintf("delete the collection %s from %s: a server builds it again, and searches get 503 until then", x.Collection(), place.Cluster), x.Close()
+	return place, fmt.Sprintf("delete the collection %s from %s: a server builds it again, and searches get 503 until then",
+		x.Collection(), place.Cluster), x.Close()
 }
 
 // setAside has the next ingest read damaged documents again, unless there is other
