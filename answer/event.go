@@ -139,8 +139,8 @@ type Verified struct {
 	Tokens int   `json:"tokens"`
 	// Quotes are those of the passages that it cites, by label.
 	Quotes map[int]support.Quote `json:"-"`
-	// Plain is true where it was not more: package cite reads the quotes, and passes on
-	// all others.
+	// Plain marks a statement that code proved as it is. Package cite uses its quotes and
+	// does not pass the event on.
 	Plain bool `json:"-"`
 }
 
