@@ -563,6 +563,7 @@ func TestV1Stores(t *testing.T) {
 		{"GET", "/v1/files/file-none", "", 404, 404, "not_found"},
 		{"GET", "/v1/files?order=desc&limit=1&after=" + fileID("club/handbook/n"), "", 200, 200, `"filename":"club/handbook/mooring.md"`},
 		{"GET", "/v1/files?order=size", "", 400, 400, "asc or desc"},
+		{"GET", "/v1/files?order=", "", 400, 400, "asc or desc"},
 		{"GET", "/v1/files?purpose=assistants", "", 200, 200, `"filename":"club/handbook/mooring.md"`},
 		{"GET", "/v1/vector_stores", "", 200, 200, `"id":"default"`},
 		{"GET", "/v1/vector_stores/default", "", 200, 404, `"object":"vector_store"`},

@@ -61,7 +61,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 		return err
 	}
 	after, order, purpose := "", c.QueryParam("order"), c.QueryParam("purpose")
-	if order != "" && order != "asc" && order != "desc" {
+	if c.QueryParams().Has("order") && order != "asc" && order != "desc" {
 		return badValue("order", "order is %.40q: it is asc or desc", order)
 	}
 	if id := c.QueryParam("after"); id != "" {
