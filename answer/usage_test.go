@@ -23,7 +23,7 @@ func TestUsageOverHTTP(t *testing.T) {
 		calls  int
 		judges int
 		read   func(prompts []int) int // the prompt tokens, by those of each request
-		beside int                     // the completion tokens that are not the answer's
+		apart  int                     // the completion tokens that are not the answer's
 	}{
 		"a judge that thinks is left at its word": {
 			rules: []openaitest.Rule{
@@ -31,7 +31,7 @@ func TestUsageOverHTTP(t *testing.T) {
 				{Reply: openaitest.Reply{Text: text, Fault: openaitest.NoUsage}},
 			},
 			gate: answer.GateModel, calls: 2, judges: 1, read: sum,
-			beside: ingest.CountTokens("yes\n") + ingest.CountTokens(thoughts),
+			apart: ingest.CountTokens("yes\n") + ingest.CountTokens(thoughts),
 		},
 		"a busy server is asked again": {
 			rules: []openaitest.Rule{
@@ -43,7 +43,7 @@ func TestUsageOverHTTP(t *testing.T) {
 		"a reply breaks off": {
 			rules: []openaitest.Rule{{Reply: openaitest.Reply{Text: strings.Repeat(text+" ", 3), Reasoning: thoughts, Fault: openaitest.NoFinish,
 				After: 60}}},
-			gate: answer.GateOff, calls: 1, read: sum, beside: ingest.CountTokens(thoughts),
+			gate: answer.GateOff, calls: 1, read: sum, apart: ingest.CountTokens(thoughts),
 		},
 		"a server that says no": {
 			rules: []openaitest.Rule{
@@ -82,7 +82,7 @@ func TestUsageOverHTTP(t *testing.T) {
 				if want := test.read(prompts); usage.PromptTokens != want {
 					t.Errorf("%d prompt tokens, want %d", usage.PromptTokens, want)
 				}
-				wrote := test.beside + ingest.CountTokens(shown.String())
+				wrote := test.apart + ingest.CountTokens(shown.String())
 				if usage.CompletionTokens < wrote || usage.CompletionTokens > wrote+3 { // a word may come before a judge is left
 					t.Errorf("%d completion tokens, %d of them thoughts, want %d", usage.CompletionTokens, usage.ReasoningTokens, wrote)
 				}

@@ -24,8 +24,8 @@ type Difference struct {
 }
 
 // CheckSearcher compares the searcher with the state: every chunk with its vector and its
-// terms, or all that the searcher compares itself. Progress is called with the number of documents compared and of
-// all; it may be nil.
+// terms, and with its other fields if the searcher has a method Compare. Progress is
+// called with the number of documents compared and of all; it may be nil.
 func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress func(done, total int)) (report SearcherReport, err error) {
 	report.Differing = []Difference{}
 	space, err := s.Space(ctx)
