@@ -25,7 +25,7 @@ func followUp(question string, history []Turn, citedUnder string, together func(
 		asked := t.Content
 		if i < len(history) {
 			asked = strings.TrimSpace(asked)
-		} else if n := countWords(before); n > 0 && n < fewWords {
+		} else if n := countWords(before, t.Content); n > 0 && n < fewWords {
 			before += " " + citedUnder
 		}
 		whole, sure := completed(asked, before)
@@ -60,13 +60,13 @@ const fewWords = 3
 // completed adds to a question the content words of the one before where it may be
 // elliptic, and reports whether it is.
 func completed(question, before string) (whole string, elliptic bool) {
-	elliptic, short := isElliptic(question, retrieve.Language(before+" "+question))
+	elliptic, short := isElliptic(question, before)
 	if before == "" || !elliptic && !short {
 		return question, false
 	}
 	has, replaced := retrieve.Terms(question), numbers.MatchString(question)
 	var carried []string
-	for _, word := range contentWords(before) {
+	for _, word := range contentWords(before, question) {
 		said := slices.ContainsFunc(retrieve.Terms(word), func(t string) bool { return slices.Contains(has, t) })
 		if !said && !(replaced && numbers.MatchString(word)) {
 			carried = append(carried, strings.Trim(word, marks))
@@ -120,7 +120,7 @@ func readFollowUps() (map[string]struct{ openings, references []string }, map[st
 // word, or it has less than four and begins with "and" or the like or has a pronoun. A
 // longer question has what its pronoun means: of the questions of SQuAD, 14 in 100
 // have one, and 1 in 100 is elliptic by this rule. One with less than three is short.
-func isElliptic(question, language string) (elliptic, short bool) {
+func isElliptic(question, before string) (elliptic, short bool) {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 	}), " ") + " "
@@ -132,30 +132,32 @@ func isElliptic(question, language string) (elliptic, short bool) {
 		at := strings.Index(lower, " "+phrase+" ")
 		return at == 0 || anywhere && at > 0
 	}
-	words := followUpWords[language]
-	own := countWords(question)
+	words := followUpWords[retrieve.Language(before+" "+question)]
+	own := countWords(question, before)
 	opens := slices.ContainsFunc(words.openings, func(p string) bool { return has(p, false) })
 	refers := slices.ContainsFunc(words.references, func(p string) bool { return has(p, true) })
 	return own == 0 || own < 4 && (opens || refers), own < 3
 }
 
-// countWords counts the content words of a question; 0 if all are amounts. In scripts
-// without spaces two terms, which are pairs of characters, count as one word.
-func countWords(question string) int {
+// countWords counts the content words of a question, which is next to another one; 0 if
+// all are amounts. In scripts without spaces two terms, which are pairs of characters,
+// count as one word.
+func countWords(question, beside string) int {
 	unspaced := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }
 	if strings.ContainsFunc(question, unspaced) {
 		return len(retrieve.Terms(question)) / 2
 	}
-	words := contentWords(question)
+	words := contentWords(question, beside)
 	if !slices.ContainsFunc(words, func(word string) bool { return !amounts[strings.ToLower(strings.Trim(word, marks))] }) {
 		return 0
 	}
 	return len(words)
 }
 
-// contentWords are the words of a question that say something of its subject.
-func contentWords(question string) []string {
-	terms := retrieve.Terms(question)
+// contentWords are the words of a question that say something of its subject. A short
+// one may have too few words to tell its language, and the one beside it has more.
+func contentWords(question, beside string) []string {
+	terms := retrieve.Terms(beside + " " + question)
 	return slices.DeleteFunc(strings.Fields(question), func(word string) bool {
 		return !slices.ContainsFunc(retrieve.Terms(word), func(t string) bool { return slices.Contains(terms, t) })
 	})
