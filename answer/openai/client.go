@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/sashabaranov/go-openai"
@@ -19,13 +18,7 @@ import (
 // A Client completes prompts; it is an [answer.Model], safe for concurrent use.
 type Client struct {
 	*upstream
-	// Parts of a request that the server has refused are left out.
-	noUsage, noTemperature, newMaxTokens, noOdds, noFormat atomic.Bool
-	// odds is how many more verdicts came with the chances of yes and no than without.
-	odds atomic.Int32
-	// thinks is set when a reply of the model has thoughts. Servers count them
-	// against the requested length, so no length is requested any more.
-	thinks atomic.Bool
+	abilities
 }
 
 // New makes a client. It makes no request.
@@ -41,9 +34,13 @@ func New(o Options) (*Client, error) {
 func (c *Client) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
 	return func(yield func(answer.Piece, error) bool) {
 		r := &reply{yield: yield}
-		if err := c.complete(ctx, p, r); err != nil && !r.stopped {
+		err := c.complete(ctx, p, r)
+		if err != nil && !r.stopped {
 			r.requests = err.Requests
 			yield(answer.Piece{Usage: r.tokens(p)}, err)
+		}
+		if err == nil {
+			c.tell()
 		}
 	}
 }
@@ -138,31 +135,32 @@ type chatRequest struct {
 // request is the request for a prompt.
 func (c *Client) request(p answer.Prompt) chatRequest {
 	var req chatRequest
+	can := c.Abilities()
 	req.Model, req.Stream = c.o.Model, true
 	if p.System != "" {
 		req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})
 	}
 	req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: p.User})
-	if !c.noUsage.Load() {
+	if !can.NoUsage {
 		req.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
-	if !c.noTemperature.Load() {
+	if !can.NoTemperature {
 		req.Temperature = new(float64)
 	}
 	switch {
-	case p.Verdict && !c.noOdds.Load():
+	case p.Verdict && !can.NoOdds:
 		req.LogProbs, req.TopLogProbs = true, topOdds
-		if c.odds.Load() > 0 {
+		if can.Odds > 0 {
 			p.MaxTokens = 1
 		}
-	case p.Verdict && !c.noFormat.Load():
+	case p.Verdict && !can.NoFormat:
 		req.ResponseFormat = &openai.ChatCompletionResponseFormat{
 			Type:       openai.ChatCompletionResponseFormatTypeJSONSchema,
 			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: "verdict", Strict: true, Schema: verdictSchema},
 		}
 	}
-	if p.MaxTokens > 0 && (p.Hard || !c.thinks.Load()) {
-		if c.newMaxTokens.Load() {
+	if p.MaxTokens > 0 && (p.Hard || !can.Thinks) {
+		if can.NewMaxTokens {
 			req.MaxCompletionTokens = p.MaxTokens
 		} else {
 			//lint:ignore SA1019 most servers but OpenAI's know only the old name
@@ -170,19 +168,6 @@ func (c *Client) request(p answer.Prompt) chatRequest {
 		}
 	}
 	return req
-}
-
-// learnOdds records whether a verdict came with the chances of yes and no. They are
-// no longer asked for where more came without: the server does not tell them, or the
-// model begins with other words, and a restricted reply says more.
-func (c *Client) learnOdds(req chatRequest, r *reply) {
-	switch {
-	case !req.LogProbs || r.text.Len() == 0:
-	case r.yes > 0:
-		c.odds.Add(1)
-	case c.odds.Add(-1) < 0:
-		c.noOdds.Store(true)
-	}
 }
 
 // length is the longest reply that a request allows; 0 for any.
@@ -194,7 +179,7 @@ func length(req chatRequest) int {
 // unbound has a request repeated without a length, because the model used all of
 // it to think, visibly or not. The cost of those thoughts is kept.
 func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
-	c.thinks.Store(true)
+	c.learn(func(a *Abilities) { a.Thinks = true })
 	_, thought := r.thinker.end()
 	r.thoughts.WriteString(thought)
 	lost := r.tokens(p)
@@ -202,43 +187,6 @@ func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
 	*r = reply{yield: r.yield, requests: r.requests, lost: lost}
 	e := c.fail(BadReply, nil, "all of its length went into thoughts")
 	e.adapted = true
-	return e
-}
-
-// adapt records that the server refuses an optional part of the request. Where the error
-// names none, what a verdict has more than an answer is left out, and asked for again by
-// later calls if that was not it.
-func (c *Client) adapt(req chatRequest, r *reply, e *Error) *Error {
-	if e.Kind != Rejected {
-		return e
-	}
-	for _, part := range []struct {
-		sent bool
-		name string
-		off  *atomic.Bool
-	}{
-		{req.StreamOptions != nil, "stream_options", &c.noUsage},
-		{req.StreamOptions != nil, "include_usage", &c.noUsage},
-		{req.Temperature != nil, "temperature", &c.noTemperature},
-		{req.LogProbs, "logprobs", &c.noOdds},
-		{req.ResponseFormat != nil, "response_format", &c.noFormat},
-		{req.ResponseFormat != nil, "json_schema", &c.noFormat},
-		//lint:ignore SA1019 see request
-		{req.MaxTokens != 0, "max_completion_tokens", &c.newMaxTokens}, // the name to use instead
-	} {
-		if part.sent && (e.param == part.name || strings.Contains(e.Detail, part.name)) {
-			part.off.Store(true)
-			e.adapted = true
-			return e
-		}
-	}
-	if req.LogProbs || req.ResponseFormat != nil {
-		r.bare, e.adapted = true, true
-	} else if !r.bare {
-		return e
-	}
-	c.noOdds.Store(e.adapted)
-	c.noFormat.Store(e.adapted)
 	return e
 }
 
@@ -298,7 +246,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
 		r.usage = u
 		if d := u.CompletionTokensDetails; d != nil && d.ReasoningTokens > 0 {
-			c.thinks.Store(true)
+			c.learn(func(a *Abilities) { a.Thinks = true })
 		}
 	}
 	for _, choice := range ch.Choices {
@@ -321,7 +269,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 			}
 			added := r.add(text, thought)
 			if r.thoughts.Len() > 0 {
-				c.thinks.Store(true)
+				c.learn(func(a *Abilities) { a.Thinks = true })
 			}
 			if !added {
 				return nil

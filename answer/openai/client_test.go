@@ -97,7 +97,8 @@ func TestKeyIsOptional(t *testing.T) {
 	}
 }
 
-// TestAdapts: parameters that a server refuses are left out from then on.
+// TestAdapts: parameters that a server refuses are left out from then on, also by a client that
+// remembers it, for a week.
 func TestAdapts(t *testing.T) {
 	refuse := func(param, message string) func(w http.ResponseWriter, body string) bool {
 		return func(w http.ResponseWriter, body string) bool {
@@ -131,16 +132,26 @@ func TestAdapts(t *testing.T) {
 		inner.ServeHTTP(w, r)
 	}))
 	defer s.Close()
-	c := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
 	p := prompt
 	p.MaxTokens = 40
-	for i, want := range []int{4, 5} {
-		text, last, err := drain(c, t.Context(), p)
-		if err != nil || text != "ok" || last.Usage.Reported {
-			t.Fatalf("call %d: %q, %+v, %v", i, text, last, err)
+	var known openai.Abilities
+	for i, test := range []struct {
+		remembered time.Duration // for so long by another client; 0 for not
+		want       []int         // requests of each call
+	}{{0, []int{4, 1}}, {6 * 24 * time.Hour, []int{1}}, {8 * 24 * time.Hour, []int{4, 1}}} {
+		c := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
+		known.Since = known.Since.Add(-test.remembered)
+		told := 0
+		c.Remember(known, func(a openai.Abilities) { known, told = a, told+1 })
+		for call, want := range test.want {
+			requests = 0
+			text, last, err := drain(c, t.Context(), p)
+			if err != nil || text != "ok" || last.Usage.Reported || requests != want {
+				t.Fatalf("client %d, call %d: %q, %+v, %v; %d requests, want %d", i, call, text, last, err, requests, want)
+			}
 		}
-		if requests != want {
-			t.Errorf("after call %d: %d requests, want %d", i, requests, want)
+		if told != test.want[0]/4 {
+			t.Errorf("client %d: %d times told what it found", i, told)
 		}
 	}
 }

@@ -190,7 +190,11 @@ func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.An
 	kept := ok("self-test", "%d tokens", r.Tokens)
 	if c.remote() || c.exists() {
 		err := c.withStore(ctx, s, func(store *state.Store) error {
-			return keepTrial(ctx, store, c.modelConfig, c.endpointConfig, r)
+			errs := keepTrial(ctx, store, c.modelConfig, c.endpointConfig, r)
+			for note, client := range c.servers(a, c.endpointConfig) {
+				errs = errors.Join(errs, keepAbilities(ctx, store, note, client.Abilities()))
+			}
+			return errs
 		})
 		if err != nil {
 			kept = warning("self-test", "its result could not be stored: "+err.Error(), "a server tries the model again")

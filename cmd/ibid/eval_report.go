@@ -193,7 +193,7 @@ const tooMany = 5
 var errAllFailed = errors.New("every question that asked the model ended in an error")
 
 func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval.Question) ([]outcome, error) {
-	answerer, err := corpus.answerer(c.modelConfig, c.endpointConfig, corpus.getenv)
+	answerer, err := corpus.answerer(ctx, c.modelConfig, c.endpointConfig)
 	if err != nil {
 		return nil, err
 	}

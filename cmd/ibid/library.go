@@ -71,7 +71,7 @@ func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelCon
 	}
 	m, e, err := s.chooseFrom(ctx, lib.State, c.Data, m, c.endpointConfig)
 	if err == nil {
-		a, err = lib.answerer(m, e, s.getenv)
+		a, err = lib.answerer(ctx, m, e)
 	}
 	if err == nil {
 		err = lib.believe(ctx, a, m, e)
@@ -340,13 +340,13 @@ func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o ret
 }
 
 // answerer returns what answers questions from the library.
-func (l *openedLibrary) answerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
-	a, err := newAnswerer(c, e, getenv)
+func (l *openedLibrary) answerer(ctx context.Context, c modelConfig, e endpointConfig) (*answer.Answerer, error) {
+	a, err := newAnswerer(c, e, l.getenv)
 	if err != nil {
 		return nil, err
 	}
 	a.Retriever, a.Embedder, a.Encoder = l.Index, l.embedder, l.Encoder
-	return a, nil
+	return a, l.remember(ctx, a, c, e)
 }
 
 func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {

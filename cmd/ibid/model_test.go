@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -94,6 +96,48 @@ func TestAskWithAModel(t *testing.T) {
 	out, errs, code = ibid(t, data, append([]string{"ask", "When does the chart room open?"}, model...)...)
 	if code != 0 || !strings.HasPrefix(out, a.Text) || !strings.Contains(errs, "looked at 3 passages, used 2") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+// TestAbilities asks in two processes, as far as they share anything, with a server that has
+// no logprobs and no response_format: the second requests neither, and doctor tries them again.
+func TestAbilities(t *testing.T) {
+	t.Parallel()
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, hours)
+	mustRun(t, data, "ingest", folder)
+	inner := &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "yes"}})}
+	var refused atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, part := range []string{"logprobs", "response_format"} {
+			if strings.Contains(string(body), `"`+part+`":`) {
+				refused.Add(1)
+				http.Error(w, `{"error":{"message":"`+part+` is not supported"}}`, http.StatusBadRequest)
+				return
+			}
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		inner.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	model := []string{"--model", "scripted", "--base-url", server.URL + "/v1"}
+	for _, run := range []struct {
+		args    []string
+		refused bool
+	}{
+		{[]string{"ask", "When does the chart room open?", "--gate", "model"}, true},
+		{[]string{"ask", "When does the chart room close?", "--gate", "model"}, false},
+		{[]string{"doctor", "--no-self-test=false"}, true},
+		{[]string{"ask", "When is the chart room open?", "--gate", "model"}, false},
+	} {
+		refused.Store(0)
+		if out, errs, _ := ibid(t, data, append(run.args, model...)...); (refused.Load() > 0) != run.refused {
+			t.Errorf("%q: %d requests were refused, want some: %t: %s%s", run.args, refused.Load(), run.refused, out, errs)
+		}
 	}
 }
 

@@ -1,18 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"ibid/answer"
+	"ibid/answer/openai"
 	"ibid/answer/trial"
+	"ibid/retrieve"
 	"ibid/retrieve/state"
 )
 
@@ -79,6 +84,55 @@ func (srv *server) selfTest(ctx context.Context) string {
 		return "the model did not pass its self-test (" + why + "): sentences are quoted instead (--no-self-test overrules this)"
 	}
 	return ""
+}
+
+// storing is how long an answer may wait until the abilities of a server are stored.
+const storing = 2 * time.Second
+
+// servers yields the clients of an answerer and, for each, the name of the note in the
+// store with what its server can do.
+func (c modelConfig) servers(a *answer.Answerer, e endpointConfig) iter.Seq2[string, *openai.Client] {
+	return func(yield func(string, *openai.Client) bool) {
+		names := []string{c.Model, c.GateModel, c.RefineModel}
+		for i, m := range []answer.Model{a.Model, a.GateModel, a.RefineModel} {
+			sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", e.BaseURL, names[i]))
+			if client, ok := m.(*openai.Client); ok && !yield("abilities "+hex.EncodeToString(sum[:8]), client) {
+				return
+			}
+		}
+	}
+}
+
+// keepAbilities stores what a model's server was found to be capable of.
+func keepAbilities(ctx context.Context, store *state.Store, note string, a openai.Abilities) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return store.SetNote(ctx, note, string(text))
+}
+
+// remember has the models of an answerer begin with what was found out about their
+// servers, and stores what is found out from now on.
+func (l *openedLibrary) remember(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
+	for note, client := range c.servers(a, e) {
+		stored, err := l.State.Note(ctx, note)
+		if err != nil {
+			return err
+		}
+		var known openai.Abilities
+		if err := json.Unmarshal([]byte(cmp.Or(stored, "{}")), &known); err != nil {
+			return fmt.Errorf("reading what the server of the model %s can do: %w", c.Model, err)
+		}
+		client.Remember(known, func(known openai.Abilities) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
+			defer cancel()
+			if err := keepAbilities(ctx, l.State, note, known); err != nil && !errors.Is(err, retrieve.ErrReadOnly) {
+				l.say("what the model's server can do is not stored, so it is tried again after the next start: %v", err)
+			}
+		})
+	}
+	return nil
 }
 
 // believe has an answerer believe its models as far as they were found to work.

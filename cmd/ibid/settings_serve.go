@@ -36,7 +36,7 @@ func (srv *server) use(ctx context.Context, c chosen) error {
 	m := &models{chosen: c}
 	m.model, m.endpoint = srv.chooseModels(c)
 	var err error
-	if m.answerer, err = srv.lib.answerer(m.model, m.endpoint, srv.getenv); err != nil {
+	if m.answerer, err = srv.lib.answerer(ctx, m.model, m.endpoint); err != nil {
 		return err
 	}
 	for _, model := range []*answer.Model{&m.answerer.Model, &m.answerer.GateModel, &m.answerer.RefineModel} {
