@@ -18,9 +18,6 @@ type Ledger interface {
 	Begin(ctx context.Context, run Job) error
 	// Job returns a job that has not ended; [ErrNotFound] if there is none.
 	Job(ctx context.Context, id string) (Job, error)
-	// Latest returns the unclaimed job of a kind that has not ended and was
-	// active last; [ErrNotFound] if there is none.
-	Latest(ctx context.Context, kind string) (Job, error)
 	// Reply returns the stored reply to a call of a job; ok is false if there is
 	// none or it is damaged. The deletion of a root deletes all replies, because
 	// they may contain a document's words.

@@ -70,9 +70,8 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 	}
 	var stored storedRequest
 	recorder, err := replay.Resume(c.Request().Context(), a.ledger, kind, id, &stored)
-	otherKind := (*replay.KindError)(nil)
 	switch {
-	case errors.Is(err, retrieve.ErrNotFound), errors.As(err, &otherKind),
+	case errors.Is(err, retrieve.ErrNotFound),
 		err == nil && (stored.By != callerID(c) || stored.Request == nil): // another caller's, or an earlier version's
 		return nil, runNotFound(id).in("run")
 	case err != nil:

@@ -67,30 +67,16 @@ func Begin(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Reco
 	return r, nil
 }
 
-// A KindError says that a job is of another kind than the one looked for.
-type KindError struct{ ID, Kind string }
-
-func (e *KindError) Error() string {
-	return fmt.Sprintf("the run %s was begun by '%s': go on with it there", e.ID, e.Kind)
-}
-
-// Resume finds a job of a kind that has not ended, the latest free one if id is
-// empty, and reads its spec into what spec points to. It does not claim it: see
-// [Recorder.Hold]. The error wraps [retrieve.ErrNotFound] when there is none,
-// and is a [*KindError] when the id is that of another kind of job.
+// Resume finds a job of a kind that has not ended, and reads its spec into what spec
+// points to. It does not claim it: see [Recorder.Hold]. The error wraps
+// [retrieve.ErrNotFound] when there is none, or it is of another kind.
 func Resume(ctx context.Context, l retrieve.Ledger, kind, id string, spec any) (*Recorder, error) {
-	var job retrieve.Job
-	var err error
-	if id == "" {
-		job, err = l.Latest(ctx, kind)
-	} else {
-		job, err = l.Job(ctx, id)
+	job, err := l.Job(ctx, id)
+	if err == nil && job.Kind != kind {
+		err = fmt.Errorf("the run %s was begun by '%s': %w", id, job.Kind, retrieve.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
-	}
-	if job.Kind != kind {
-		return nil, &KindError{job.ID, job.Kind}
 	}
 	if err := json.Unmarshal(job.Spec, spec); err != nil {
 		return nil, fmt.Errorf("reading the run %s: %w", job.ID, err)
@@ -117,7 +103,7 @@ func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) er
 }
 
 // Hold claims the job, unless [Begin] has just done so, and prolongs the claim
-// until [Recorder.Settle]. It calls stop when another worker has taken the job,
+// until [Recorder.LetGo]. It calls stop when another worker has taken the job,
 // with a [*retrieve.HeldError]. It returns the same error for a claim that is
 // refused, and [retrieve.ErrNotFound] for a job that has ended.
 func (r *Recorder) Hold(ctx context.Context, stop context.CancelCauseFunc) error {
@@ -227,28 +213,10 @@ func (r *Recorder) SetOutcome(o Outcome) {
 	}
 }
 
-// Settle ends the job and reports whether it was kept instead. It is kept, and
-// released, where it is unfinished or err says that its result could not be
-// shown. A job that another worker has is left to that worker.
-func (r *Recorder) Settle(ctx context.Context, err error) (kept bool, _ error) {
-	if r == nil {
-		return false, nil
-	}
-	ctx, cancel := atEnd(ctx)
-	defer cancel()
-	if !r.Conclude(ctx, err, false) {
-		return true, r.Release(ctx)
-	}
-	r.LetGo()
-	if r.ledger == nil {
-		return false, nil
-	}
-	return false, r.ledger.End(ctx, r.ID)
-}
-
-// Conclude reports whether Settle would end the job, for a caller that ends several at
-// a time with [retrieve.Archive.Finish], and then releases those that are kept. A job
-// that was cut, since nobody wants the rest of its result, ends too.
+// Conclude reports whether the job ends, for a caller that ends several at a time with
+// [retrieve.Archive.Finish], and then releases those that are kept. A job is kept where it
+// is unfinished or err says that its result could not be shown, unless it was cut, since
+// nobody wants the rest of its result. One that another worker has is left to that worker.
 func (r *Recorder) Conclude(ctx context.Context, err error, cut bool) (ended bool) {
 	if r == nil {
 		return true

@@ -103,7 +103,7 @@ type endpointConfig struct {
 	ModelTimeout      time.Duration `help:"Time limit for a reply, retries included." default:"${total}" placeholder:"TIME" group:"Model"`
 
 	// NoVariable means that the key in the variable is for another endpoint.
-	NoVariable bool `kong:"-" json:"-"`
+	NoVariable bool `kong:"-"`
 }
 
 func (c endpointConfig) options(getenv func(string) string, model string) (openai.Options, error) {

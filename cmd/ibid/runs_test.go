@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -127,14 +126,6 @@ type killer struct {
 	mu      sync.Mutex
 	prompts []string
 	kill    chan func() error
-}
-
-// start starts the client.
-func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	kill := k.arm()
-	must(t, cmd.Start())
-	kill <- cmd.Process.Kill
 }
 
 // arm returns a channel for the function that kills the client.

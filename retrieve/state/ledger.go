@@ -128,21 +128,6 @@ func (t *tx) job(id string) (j retrieve.Job, err error) {
 	return j, nil
 }
 
-func (l ledger) Latest(ctx context.Context, kind string) (j retrieve.Job, err error) {
-	err = l.s.view(ctx, func(t *tx) {
-		for _, id := range column[string](t, `SELECT id FROM ibid.jobs WHERE kind = ? ORDER BY touched DESC, id DESC`, kind) {
-			if j, err = t.job(id); err == nil && j.Worker == "" {
-				return
-			}
-			if !errors.Is(err, errRow) {
-				check(err)
-			}
-		}
-		check(retrieve.ErrNotFound)
-	})
-	return j, err
-}
-
 func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bool, err error) {
 	err = within(ctx, l.s.view, func(t *tx) {
 		var ofJob, ofKey string

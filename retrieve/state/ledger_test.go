@@ -68,8 +68,7 @@ func TestNoJob(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, _ *Store) {
 		ctx, l := t.Context(), a.Ledger()
 		_, job := l.Job(ctx, "a")
-		_, latest := l.Latest(ctx, "ask")
-		for what, err := range map[string]error{"Job": job, "Latest": latest, "Keep": l.Keep(ctx, "a", "", "k", []byte("x")),
+		for what, err := range map[string]error{"Job": job, "Keep": l.Keep(ctx, "a", "", "k", []byte("x")),
 			"Claim": l.Claim(ctx, "a", "w", time.Second)} {
 			if !errors.Is(err, retrieve.ErrNotFound) {
 				t.Errorf("%s: %v", what, err)
@@ -187,38 +186,6 @@ func TestJobRoom(t *testing.T) {
 		next(b, 1)
 		wantIDs(t, "after the next", jobs(t, a, ids...), "16")
 		wantReply(t, a, "02", "k", "", false)
-	})
-}
-
-func TestLatest(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		ctx, start := t.Context(), now().Add(-time.Hour)
-		for i, kind := range []string{"ask", "ask", "summarize"} {
-			begin(t, a, retrieve.Job{ID: fmt.Sprint(i), Kind: kind, Spec: []byte(kind),
-				Started: start.Add(time.Duration(i) * time.Second)})
-		}
-		latest := func(kind, want string) {
-			t.Helper()
-			j, err := b.Ledger().Latest(ctx, kind)
-			if want == "" && errors.Is(err, retrieve.ErrNotFound) {
-				return
-			}
-			if err != nil || j.ID != want || j.Kind != kind || string(j.Spec) != kind || j.Worker != "" {
-				t.Errorf("the latest of %q is %+v, %v; want %s", kind, j, err, want)
-			}
-		}
-		latest("ask", "1")
-		latest("summarize", "2")
-		must(t, a.Ledger().Keep(ctx, "0", "", "k", nil))
-		latest("ask", "0")
-		must(t, a.Ledger().Claim(ctx, "0", "w", time.Minute))
-		latest("ask", "1")
-		must(t, a.Ledger().Claim(ctx, "1", "w", time.Minute))
-		latest("ask", "")
-		must(t, b.Ledger().Release(ctx, "0", "w"))
-		latest("ask", "0")
-		must(t, b.Ledger().End(ctx, "0"))
-		latest("ask", "")
 	})
 }
 
@@ -371,9 +338,6 @@ func TestClaimOfTheDead(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Worker: dead, Left: time.Minute})
 		wantHolder(t, b, "a", "")
-		if j, err := b.Ledger().Latest(t.Context(), "ask"); err != nil || j.ID != "a" {
-			t.Errorf("the latest is %+v, %v", j, err)
-		}
 		must(t, b.Ledger().Claim(t.Context(), "a", "w", time.Minute))
 		wantHolder(t, a, "a", "w")
 	})
@@ -391,12 +355,11 @@ func TestJobDamaged(t *testing.T) {
 			must(t, a.Ledger().Keep(ctx, "a", "", "k", []byte("reply")))
 			execute(t, a, damage, "X")
 			_, job := b.Ledger().Job(ctx, "a")
-			_, latest := b.Ledger().Latest(ctx, "ask")
 			_, ok, err := b.Ledger().Reply(ctx, "a", "k")
 			if strings.Contains(damage, "replies") {
-				must(t, errors.Join(job, latest))
-			} else if !errors.Is(job, errRow) || !errors.Is(latest, retrieve.ErrNotFound) {
-				t.Errorf("%s: the job: %v; the latest: %v", damage, job, latest)
+				must(t, job)
+			} else if !errors.Is(job, errRow) {
+				t.Errorf("%s: the job: %v", damage, job)
 			}
 			if ok == strings.Contains(damage, "replies") || err != nil {
 				t.Errorf("%s: the reply: %t, %v", damage, ok, err)
