@@ -24,7 +24,7 @@ import (
 )
 
 // Variable is the environment variable that makes the binary a child. Its value
-// is the role of the child, that of a [Pool] or of a [Task].
+// is the role of the child, that of its [Pool].
 const Variable = "IBID_CHILD"
 
 const (
@@ -36,12 +36,13 @@ const (
 	// maxRequests bounds what leaks of parsers add up to: then a child is replaced.
 	maxRequests = 256
 	maxIdle     = 10 * time.Second
-	// maxDying bounds the wait for standard error after a child's output ends.
+	// maxDying bounds the wait for a child whose output has ended, and then for its
+	// standard error.
 	maxDying = 2 * time.Second
 )
 
-// A Pool keeps children between requests. Idle children need no goroutine, and
-// end by themselves after a while.
+// A Pool keeps children between requests. Idle children end by themselves after a
+// while.
 type Pool struct {
 	role  string
 	slots chan struct{} // one for each process that may work
@@ -101,7 +102,7 @@ func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte,
 			}
 			return "", err
 		case f.last:
-			c.end()
+			c.end(true)
 		default:
 			p.mu.Lock()
 			p.idle = append(p.idle, c)
@@ -134,17 +135,17 @@ func (p *Pool) Close() {
 	p.idle = nil
 	p.mu.Unlock()
 	for _, c := range idle {
-		c.end()
+		c.end(true)
 	}
 }
 
 // A process is a child as its parent sees it. It answers one request at a time.
 type process struct {
-	cmd        *exec.Cmd
-	stdin      io.WriteCloser
-	replies    *bufio.Reader // of its standard output
-	complaints *bufio.Reader // of its standard error
-	used       bool          // it has answered a request before
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	replies *bufio.Reader // of its standard output
+	words   *capped       // on its standard error during a request
+	used    bool          // it has answered a request before
 }
 
 var (
@@ -161,20 +162,20 @@ func startProcess(role string) (*process, error) {
 	}
 	// The argument keeps a test binary that forgot to call Run from running its
 	// tests, which would start children without end.
-	c := &process{cmd: exec.Command(self, "-test.run=^$")}
+	c := &process{cmd: exec.Command(self, "-test.run=^$"), words: &capped{limit: maxErrors}}
 	// Nothing else of our environment, which holds keys.
 	c.cmd.Env = []string{Variable + "=" + role, "GOTRACEBACK=single"}
 	ownGroup(c.cmd)
 	stdin, err1 := c.cmd.StdinPipe()
 	stdout, err2 := c.cmd.StdoutPipe()
-	stderr, err3 := c.cmd.StderrPipe()
-	if err = cmp.Or(err1, err2, err3); err == nil {
+	c.cmd.Stderr, c.cmd.WaitDelay = c.words, maxDying
+	if err = cmp.Or(err1, err2); err == nil {
 		err = c.cmd.Start() // which closes the pipes if it fails
 	}
 	if err != nil {
 		return nil, fmt.Errorf("starting a process to read it: %w", err)
 	}
-	c.stdin, c.replies, c.complaints = stdin, bufio.NewReader(stdout), bufio.NewReaderSize(stderr, 4<<10)
+	c.stdin, c.replies = stdin, bufio.NewReader(stdout)
 	return c, nil
 }
 
@@ -184,24 +185,18 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	defer cancel()
 	killed := make(chan struct{})
 	stop := context.AfterFunc(timed, func() { killGroup(c.cmd); close(killed) })
-	said := make(chan string, 1)
-	go func() {
-		defer close(said) // reap may ask again
-		said <- c.readComplaint()
-	}()
+	c.words.forget()
 	reply, err := c.exchange(request, data)
-	if err == nil {
-		<-said
-		if stop() {
-			return reply, nil
-		}
-		err = timed.Err() // killed right after it replied
-	} else if !stop() {
+	if !stop() { // perhaps right after it replied
 		<-killed
+		err = cmp.Or(err, timed.Err())
 	}
-	// From here on nothing kills it by a number that could be another's.
+	if err == nil {
+		return reply, nil
+	}
 	timeout := timed.Err() != nil
-	words := c.reap(said, !errors.Is(err, errNoReply))
+	c.end(!errors.Is(err, errNoReply))
+	words := c.words.kept.String()
 	switch {
 	case ctx.Err() != nil:
 		return frame{}, ctx.Err()
@@ -258,37 +253,19 @@ func (c *process) exchange(request any, data []byte) (frame, error) {
 	return reply, cmp.Or(err, sent)
 }
 
-// readComplaint returns the beginning of the child's standard error during a request.
-func (c *process) readComplaint() string {
-	var words strings.Builder
-	for {
-		part, err := c.complaints.ReadSlice(endOfErrors)
-		words.Write(part[:min(len(part), maxErrors-words.Len())])
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return strings.TrimSuffix(words.String(), string(rune(endOfErrors)))
-		}
-	}
-}
-
-// reap waits for the end of a child, killed if it lives, and returns its last words.
-func (c *process) reap(said <-chan string, lives bool) (words string) {
+// end waits for the end of a child, whose result is its ProcessState. One that lives is
+// killed with everything that it started, and one that takes long to die alone.
+func (c *process) end(lives bool) {
 	if lives {
 		killGroup(c.cmd)
+	} else {
+		late := time.AfterFunc(maxDying, func() {
+			// The only error is that it has ended.
+			_ = c.cmd.Process.Kill()
+		})
+		defer late.Stop()
 	}
-	select {
-	case words = <-said:
-		c.end()
-	case <-time.After(maxDying):
-		c.end()
-		words = <-said
-	}
-	return words
-}
-
-// end kills the child and everything it started, and waits for it.
-func (c *process) end() {
-	killGroup(c.cmd)
-	// ProcessState has the result; the error is that of the kill.
+	// The error is that of the kill, or says that something it started goes on.
 	_ = c.cmd.Wait()
 }
 

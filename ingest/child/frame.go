@@ -18,9 +18,6 @@ type frame struct {
 // A frame begins with one byte for last and eight for each of the two lengths.
 const frameHead = 17
 
-// endOfErrors ends a child's messages about one request on standard error.
-const endOfErrors = 0
-
 var errTooMuch = errors.New("the message is too long")
 
 func sendFrame(out io.Writer, f frame) error {

@@ -1,9 +1,9 @@
 package child
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
@@ -13,39 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canBecome reports whether a child can limit itself and become another program.
-const canBecome = true
-
 // executable names this very binary, even when its file has been replaced.
 func executable() (string, error) { return "/proc/self/exe", nil }
-
-type limit struct {
-	resource  int
-	soft, max uint64
-}
-
-func setLimits(limits ...limit) error {
-	limits = append(limits, limit{unix.RLIMIT_FSIZE, 0, 0}, limit{unix.RLIMIT_CORE, 0, 0})
-	for _, l := range limits {
-		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.soft, Max: l.max}); err != nil {
-			return fmt.Errorf("resource %d: %w", l.resource, err)
-		}
-	}
-	return nil
-}
 
 // limitProcess limits this process: memory for data rather than address space,
 // of which a Go program maps more than it uses, time, and no writing to files.
 func limitProcess() error {
-	err := setLimits(
-		limit{unix.RLIMIT_DATA, Memory, Memory},
-		limit{unix.RLIMIT_CPU, Seconds, (maxRequests + 1) * (Seconds + 1)}, // see allowSeconds
-		limit{unix.RLIMIT_NOFILE, 16, 16},
-	)
-	if err != nil {
-		return err
+	for resource, limit := range map[int]unix.Rlimit{
+		unix.RLIMIT_DATA:   {Cur: Memory, Max: Memory},
+		unix.RLIMIT_CPU:    {Cur: Seconds, Max: (maxRequests + 1) * (Seconds + 1)}, // see allowSeconds
+		unix.RLIMIT_NOFILE: {Cur: 16, Max: 16},
+	} {
+		if err := unix.Setrlimit(resource, &limit); err != nil {
+			return fmt.Errorf("resource %d: %w", resource, err)
+		}
 	}
-	return dieOfTime()
+	return cmp.Or(limitFiles(), dieOfTime())
 }
 
 // dieOfTime resets the signal of the time limit, so that it ends the process.
@@ -74,14 +57,6 @@ func allowSeconds(seconds uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_CPU, &limit)
 }
 
-// ownGroup puts the child into a process group of its own, which is killed as a whole.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
-
-func killGroup(cmd *exec.Cmd) {
-	// The only error is that the group has ended.
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-}
-
 // wallTime bounds a request that only waits; the limit of processor time ends what works.
 const wallTime = 10 * Seconds * time.Second
 
@@ -104,17 +79,4 @@ func endedBy(state *os.ProcessState, signal syscall.Signal) bool {
 	}
 	status, ok := state.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == signal
-}
-
-// become replaces this process with another program, under limits that it cannot raise.
-func become(args, env []string, seconds uint64) error {
-	err := setLimits(
-		limit{unix.RLIMIT_DATA, programMemory, programMemory},
-		limit{unix.RLIMIT_CPU, seconds, seconds + 1}, // at the soft limit the signal says why
-		limit{unix.RLIMIT_NOFILE, programFiles, programFiles},
-	)
-	if err != nil {
-		return fmt.Errorf("limiting it: %w", err)
-	}
-	return unix.Exec(args[0], args, env)
 }

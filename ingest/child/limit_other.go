@@ -3,18 +3,11 @@
 package child
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
 	"time"
 )
-
-// canBecome reports whether a child can limit itself and become another program.
-// Here only the parent's limits of time and output apply.
-const canBecome = false
-
-func become([]string, []string, uint64) error { return errors.ErrUnsupported }
 
 func executable() (string, error) { return os.Executable() }
 

@@ -16,19 +16,12 @@ type Handler func(request json.RawMessage, data []byte) (reply any, text string)
 
 // Run does the work of a child when getenv says that this process is one: it
 // limits the process, then answers requests from stdin on stdout until stdin
-// ends or nothing has come for a while. That of a [Task] becomes the program.
-// ran is false in every other process.
+// ends or nothing has come for a while. ran is false in every other process.
 func Run(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, handle Handler) (code int, ran bool) {
-	var err error
-	switch getenv(Variable) {
-	case "":
+	if getenv(Variable) == "" {
 		return 0, false
-	case roleProgram:
-		err = becomeProgram(getenv)
-	default:
-		err = serve(stdin, stdout, stderr, handle)
 	}
-	if err != nil {
+	if err := serve(stdin, stdout, handle); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1, true
 	}
@@ -36,7 +29,7 @@ func Run(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, 
 }
 
 // serve limits this process, then answers request after request.
-func serve(stdin io.Reader, stdout, stderr io.Writer, handle Handler) error {
+func serve(stdin io.Reader, stdout io.Writer, handle Handler) error {
 	if err := limitProcess(); err != nil {
 		return fmt.Errorf("limiting the reader: %w", err)
 	}
@@ -80,9 +73,6 @@ func serve(stdin io.Reader, stdout, stderr io.Writer, handle Handler) error {
 		reply.last = n >= maxRequests || memoryInUse() > Memory/2
 		if err := sendFrame(stdout, reply); err != nil {
 			return fmt.Errorf("replying: %w", err)
-		}
-		if _, err := stderr.Write([]byte{endOfErrors}); err != nil {
-			return err
 		}
 		if reply.last {
 			return nil

@@ -2,33 +2,22 @@ package child
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
 	"time"
 )
 
-// roleProgram is the role of a child that limits itself and becomes another
-// program, which programVariable holds as JSON.
-const (
-	roleProgram     = "tool"
-	programVariable = "IBID_TOOL"
-)
-
-type program struct {
-	Args    []string
-	Seconds uint64 // of processor time
-}
-
-// Limits of other programs.
-const (
-	programMemory = 1 << 30
-	programFiles  = 64
-)
+// limited has a shell limit itself before it becomes the program: no files are written,
+// and it has so many KB of data and open files, and seconds of processor time. At the
+// soft limit the signal says why it ended.
+const limited = `ulimit -c 0 && ulimit -f 0 && ulimit -d 1048576 && ulimit -n 64 && ulimit -S -t $1 && ulimit -H -t $2 &&
+	shift 2 && exec "$@"`
 
 // A Task is another program that is started for one piece of work.
 type Task struct {
@@ -44,16 +33,13 @@ type Task struct {
 func (t Task) Run(ctx context.Context) ([]byte, error) {
 	timed, cancel := context.WithTimeout(ctx, t.Limit)
 	defer cancel()
-	cmd, err := t.command(timed)
-	if err != nil {
-		return nil, err
-	}
+	cmd := t.command(timed)
 	stdout, stderr := &capped{limit: t.MaxOutput, full: cancel}, &capped{limit: maxErrors}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.Stdin, stdout, stderr
 	cmd.WaitDelay = maxDying
 	ownGroup(cmd)
 	cmd.Cancel = func() error { killGroup(cmd); return nil }
-	err = cmd.Run()
+	err := cmd.Run()
 	switch {
 	case err == nil && !stdout.over:
 		return stdout.kept.Bytes(), nil
@@ -73,33 +59,31 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 // programEnv is the environment of other programs: nothing of ours, which has keys.
 var programEnv = []string{"LC_ALL=C.UTF-8", "OMP_THREAD_LIMIT=1"}
 
-// command prepares the process. Where the system allows it, this binary limits
-// itself before it becomes the program.
-func (t Task) command(ctx context.Context) (*exec.Cmd, error) {
-	if !canBecome {
-		cmd := exec.CommandContext(ctx, t.Args[0], t.Args[1:]...)
-		cmd.Env = programEnv
-		return cmd, nil
+// command prepares the process.
+func (t Task) command(ctx context.Context) *exec.Cmd {
+	args := t.Args
+	if runtime.GOOS != "windows" {
+		seconds := int(t.Limit.Seconds())
+		args = append([]string{"/bin/sh", "-c", limited, "sh", strconv.Itoa(seconds), strconv.Itoa(seconds + 1)}, args...)
 	}
-	self, err1 := executable()
-	encoded, err2 := json.Marshal(program{t.Args, uint64(t.Limit.Seconds())})
-	if err := cmp.Or(err1, err2); err != nil {
-		return nil, fmt.Errorf("preparing %s: %w", t.Name, err)
-	}
-	cmd := exec.CommandContext(ctx, self, "-test.run=^$") // see startProcess
-	cmd.Env = []string{Variable + "=" + roleProgram, programVariable + "=" + string(encoded), "GOTRACEBACK=single"}
-	return cmd, nil
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = programEnv
+	return cmd
 }
 
 // capped keeps the first limit bytes. The buffer's ReadFrom would bypass the limit.
 type capped struct {
-	kept  bytes.Buffer
 	limit int
-	over  bool
 	full  func() // called when more comes; may be nil
+
+	mu   sync.Mutex
+	kept bytes.Buffer
+	over bool
 }
 
 func (c *capped) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	n := len(p)
 	if room := c.limit - c.kept.Len(); len(p) > room {
 		p, c.over = p[:room], true
@@ -111,6 +95,13 @@ func (c *capped) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// forget removes what was kept.
+func (c *capped) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept.Reset()
+}
+
 // Program returns the path of a program of this machine; empty when there is
 // none.
 func Program(name string) string {
@@ -119,16 +110,4 @@ func Program(name string) string {
 		return ""
 	}
 	return path
-}
-
-// becomeProgram is the work of a child in the role of another program.
-func becomeProgram(getenv func(string) string) error {
-	var p program
-	if err := json.Unmarshal([]byte(getenv(programVariable)), &p); err != nil || len(p.Args) == 0 {
-		return fmt.Errorf("the name of a program is missing: %w", err)
-	}
-	if err := become(p.Args, programEnv, p.Seconds); err != nil {
-		return fmt.Errorf("starting %s: %w", p.Args[0], err)
-	}
-	return nil
 }
