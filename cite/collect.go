@@ -239,5 +239,5 @@ func list(sources []Source) string {
 	for i, s := range sources {
 		refs[i] = rewrite.Reference{Number: s.Number, Document: rewrite.Document{Source: cmp.Or(s.Original, s.Document), Title: s.Title}}
 	}
-	return string(rewrite.Text.List(nil, refs))
+	return rewrite.Text.List(refs)
 }

@@ -115,7 +115,7 @@ func (r *citeRequest) rewriter() (*rewrite.Rewriter, error) {
 			return nil, invalidField("exclude", "bad_documents", "exclude has %d: documents are counted from 1 to %d", id, len(documents))
 		}
 	}
-	style = rewrite.Excluding(style, func(d rewrite.Document) bool { return slices.Contains(r.Exclude, d.ID) })
+	style.Exclude = func(d rewrite.Document) bool { return slices.Contains(r.Exclude, d.ID) }
 	return cite.NewRewriter(documents, style), nil
 }
 

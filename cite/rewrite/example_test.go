@@ -2,9 +2,8 @@ package rewrite_test
 
 import (
 	"fmt"
-	"net/url"
-	"path"
 	"strconv"
+	"strings"
 
 	"ibid/cite/marker"
 	"ibid/cite/rewrite"
@@ -42,31 +41,19 @@ func ExampleRewriter() {
 	// - [4] c (c.pdf)
 }
 
-// footnotes is a custom style: superscript figures and file names.
-type footnotes struct{}
-
-func (footnotes) Inline(dst []byte, r rewrite.Reference) []byte {
-	for _, digit := range strconv.Itoa(r.Number) {
-		dst = append(dst, string([]rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[digit-'0'])...)
-	}
-	return dst
-}
-
-func (f footnotes) List(dst []byte, refs []rewrite.Reference) []byte {
-	for _, r := range refs {
-		u, err := url.Parse(r.Link())
-		if err != nil {
-			u = &url.URL{}
-		}
-		dst = append(f.Inline(append(dst, '\n'), r), " "+path.Base(u.Path)...)
-	}
-	return dst
-}
-
-func (footnotes) Exclude(rewrite.Document) bool { return false }
-
+// A custom style: superscript figures and file names.
 func ExampleStyle() {
-	r := rewrite.New(documents, footnotes{}, marker.Default)
+	figures := func(dst []byte, r rewrite.Reference) []byte {
+		for _, digit := range strconv.Itoa(r.Number) {
+			dst = append(dst, string([]rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[digit-'0'])...)
+		}
+		return dst
+	}
+	entry := func(dst []byte, r rewrite.Reference) []byte {
+		name, _, _ := strings.Cut(r.Link(), "#")
+		return append(figures(append(dst, '\n'), r), " "+name...)
+	}
+	r := rewrite.New(documents, rewrite.Style{Inline: figures, Entry: entry}, marker.Default)
 	text := r.Append(nil, []byte("Closed on Mondays [3], open on Sundays [1][3]."))
 	fmt.Printf("%s%s", r.Close(text), r.List())
 	// Output:

@@ -64,7 +64,8 @@ func fuzzDocuments(known uint8, shape uint64) (docs []rewrite.Document, excluded
 func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, strict bool) {
 	docs, excluded := fuzzDocuments(known, shape)
 	excluding := func(s rewrite.Style) rewrite.Style {
-		return rewrite.Excluding(s, func(d rewrite.Document) bool { return excluded(d.ID) })
+		s.Exclude = func(d rewrite.Document) bool { return excluded(d.ID) }
+		return s
 	}
 	styles := [...]rewrite.Style{rewrite.Text, rewrite.Markdown, rewrite.HTML, rewrite.Footnote, rewrite.Empty}
 	style := excluding(styles[shape%uint64(len(styles))])
@@ -129,7 +130,7 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	if strings.ContainsFunc(text, isPrivate) {
 		return
 	}
-	marks := rewrite.New(docs, excluding(privateStyle{}), profile)
+	marks := rewrite.New(docs, excluding(private), profile)
 	marked := string(marks.Close(marks.Append(nil, []byte(text))))
 	highest := 0
 	for _, c := range marked {
@@ -216,14 +217,10 @@ const firstPrivate = '\uE000'
 
 func isPrivate(c rune) bool { return firstPrivate <= c && c <= firstPrivate+100 }
 
-// privateStyle prints numbers as characters that no text has.
-type privateStyle struct{}
-
-func (privateStyle) Inline(dst []byte, r rewrite.Reference) []byte {
+// private prints numbers as characters that no text has.
+var private = rewrite.Style{Inline: func(dst []byte, r rewrite.Reference) []byte {
 	return utf8.AppendRune(dst, firstPrivate+rune(r.Number))
-}
-func (privateStyle) List(dst []byte, _ []rewrite.Reference) []byte { return dst }
-func (privateStyle) Exclude(rewrite.Document) bool                 { return false }
+}}
 
 func isSubsequence(part, whole string) bool {
 	for _, c := range whole {

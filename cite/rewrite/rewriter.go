@@ -70,7 +70,7 @@ type Rewriter struct {
 	written int    // length of the rewritten text without out
 	uses    []Use
 	code    []Span
-	number  []byte // the last one printed
+	number  []byte // the last one
 
 	// The end of the text so far. Spaces are held until it is known whether
 	// they are dropped with a marker that prints nothing.
@@ -104,7 +104,9 @@ func New(documents []Document, s Style, p marker.Profile) *Rewriter {
 		}
 	}
 	scanner := marker.NewScanner(p, len(documents))
-	scanner.Excluded = func(id int) bool { return s.Exclude(documents[id-1]) }
+	if s.Exclude != nil {
+		scanner.Excluded = func(id int) bool { return s.Exclude(documents[id-1]) }
+	}
 	r := &Rewriter{documents: documents, style: s, scanner: scanner, numbers: map[string]int{}}
 	r.take = r.rewrite
 	return r
@@ -174,7 +176,7 @@ func (r *Rewriter) List() string {
 	for i, s := range r.sources {
 		refs[i] = r.reference(s)
 	}
-	return string(r.style.List(nil, refs))
+	return r.style.List(refs)
 }
 
 func (r *Rewriter) reference(s Source) Reference {
@@ -253,15 +255,14 @@ func (r *Rewriter) cite(ids []int) {
 	printed := false
 	for _, id := range ids {
 		d := r.documents[id-1]
-		if r.style.Exclude(d) {
+		if r.style.Exclude != nil && r.style.Exclude(d) {
 			continue
 		}
 		s, first := r.source(d)
 		u := Use{Number: s.Number, ID: id, First: first, Span: Span{r.offset(), r.offset()}}
 		if !slices.Contains(r.shown, s.Number) {
 			r.shown = append(r.shown, s.Number)
-			if number := r.style.Inline(r.number[:0], r.reference(*s)); len(number) > 0 {
-				r.number = number
+			if number := r.inline(*s); len(number) > 0 {
 				if !printed {
 					printed = true
 					r.openGroup()
@@ -280,6 +281,14 @@ func (r *Rewriter) cite(ids []int) {
 		r.group, r.before = groupSilent, r.spaces
 	}
 	r.spaces = 0
+}
+
+// inline returns the number of a source as the text shows it; it is overwritten by the next.
+func (r *Rewriter) inline(s Source) []byte {
+	if r.number = r.number[:0]; r.style.Inline != nil {
+		r.number = r.style.Inline(r.number, r.reference(s))
+	}
+	return r.number
 }
 
 // openGroup writes the spaces that belong before a marker that prints a number.

@@ -10,17 +10,30 @@ import (
 	"unicode"
 )
 
-// A Style formats citations.
-type Style interface {
+// A Style formats citations. Its functions may be nil.
+type Style struct {
 	// Inline appends a reference as the text shows it. If it appends nothing,
 	// nothing is shown; the citation is recorded all the same.
-	Inline(dst []byte, r Reference) []byte
-	// List appends the list of the references, which are sorted by number;
-	// there may be none.
-	List(dst []byte, refs []Reference) []byte
+	Inline func(dst []byte, r Reference) []byte
+	// Begin and End are around the entries of a list that has any.
+	Begin, End string
+	// Entry appends an entry of the list.
+	Entry func(dst []byte, r Reference) []byte
 	// Exclude reports whether a document must not be cited: it gets no number
 	// and is not listed.
-	Exclude(d Document) bool
+	Exclude func(d Document) bool
+}
+
+// List returns the list of the references, which are sorted by number.
+func (s Style) List(refs []Reference) string {
+	if len(refs) == 0 || s.Entry == nil {
+		return ""
+	}
+	list := []byte(s.Begin)
+	for _, r := range refs {
+		list = s.Entry(list, r)
+	}
+	return string(append(list, s.End...))
 }
 
 // A Reference is a numbered source as the reader sees it.
@@ -61,15 +74,15 @@ var (
 
 var (
 	// Empty shows nothing; it only records what is cited.
-	Empty Style = emptyStyle{}
+	Empty Style
 	// Text shows [1] and lists "- [1] Title (source)".
-	Text Style = textStyle{}
+	Text = Style{Inline: textInline, Begin: "\n\n", Entry: textEntry}
 	// Markdown shows a raised, linked number and lists the sources as links.
-	Markdown Style = markdownStyle{}
+	Markdown = Style{Inline: markdownInline, Begin: "\n\n", Entry: markdownEntry("- **%d** ")}
 	// Footnote shows [^1] and lists the sources as Markdown footnotes.
-	Footnote Style = footnoteStyle{}
+	Footnote = Style{Inline: footnoteInline, Begin: "\n\n", Entry: markdownEntry("[^%d]: ")}
 	// HTML shows a raised, linked number and lists the sources in an ordered list.
-	HTML Style = htmlStyle{}
+	HTML = Style{Inline: htmlInline, Begin: "\n<ol>", Entry: htmlEntry, End: "</ol>"}
 )
 
 // StyleByName returns the style called "empty", "text", "markdown", "footnote" or
@@ -77,11 +90,6 @@ var (
 func StyleByName(name string) (Style, bool) {
 	s, ok := map[string]Style{"empty": Empty, "text": Text, "markdown": Markdown, "footnote": Footnote, "html": HTML}[name]
 	return s, ok
-}
-
-// Excluding returns a style that leaves out the documents for which f holds.
-func Excluding(s Style, f func(Document) bool) Style {
-	return excludingStyle{s, f}
 }
 
 // NewStyle returns a style made of two templates, of a citation in the text and of an
@@ -94,96 +102,49 @@ func NewStyle(inline, entry string) (Style, error) {
 		switch field {
 		case "{number}", "{title}", "{source}", "{link}":
 		default:
-			return nil, fmt.Errorf("a template has no %.40q: use {number}, {title}, {source} or {link}", field)
+			return Style{}, fmt.Errorf("a template has no %.40q: use {number}, {title}, {source} or {link}", field)
 		}
 	}
-	if entry != "" && !strings.HasSuffix(entry, "\n") {
-		entry += "\n"
+	s := Style{Inline: func(dst []byte, r Reference) []byte { return append(dst, r.fill(inline)...) }}
+	if entry != "" {
+		entry = strings.TrimSuffix(entry, "\n") + "\n"
+		s.Begin, s.Entry = "\n\n", func(dst []byte, r Reference) []byte { return append(dst, r.fill(entry)...) }
 	}
-	return templateStyle{inline: inline, entry: entry}, nil
+	return s, nil
 }
 
 var templateField = regexp.MustCompile(`\{\pL+\}`)
-
-type templateStyle struct {
-	emptyStyle
-	inline, entry string
-}
-
-func (s templateStyle) Inline(dst []byte, r Reference) []byte {
-	return append(dst, r.fill(s.inline)...)
-}
-
-func (s templateStyle) List(dst []byte, refs []Reference) []byte {
-	if len(refs) > 0 && s.entry != "" {
-		dst = append(dst, "\n\n"...)
-	}
-	for _, r := range refs {
-		dst = append(dst, r.fill(s.entry)...)
-	}
-	return dst
-}
 
 func (r Reference) fill(template string) string {
 	return strings.NewReplacer("{number}", strconv.Itoa(r.Number), "{title}", oneLine(r.Label()),
 		"{source}", oneLine(r.Document.Source), "{link}", oneLine(r.Link())).Replace(template)
 }
 
-type excludingStyle struct {
-	Style
-	exclude func(Document) bool
-}
-
-func (s excludingStyle) Exclude(d Document) bool { return s.exclude(d) || s.Style.Exclude(d) }
-
-type emptyStyle struct{}
-
-func (emptyStyle) Inline(dst []byte, _ Reference) []byte { return dst }
-func (emptyStyle) List(dst []byte, _ []Reference) []byte { return dst }
-func (emptyStyle) Exclude(Document) bool                 { return false }
-
-type textStyle struct{ emptyStyle }
-
-func (textStyle) Inline(dst []byte, r Reference) []byte {
+func textInline(dst []byte, r Reference) []byte {
 	return append(strconv.AppendInt(append(dst, '['), int64(r.Number), 10), ']')
 }
 
-func (textStyle) List(dst []byte, refs []Reference) []byte {
-	if len(refs) > 0 {
-		dst = append(dst, "\n\n"...)
+func textEntry(dst []byte, r Reference) []byte {
+	dst = fmt.Appendf(dst, "- [%d] %s", r.Number, oneLine(r.Label()))
+	if d := r.Document; d.Title != "" && d.Source != "" {
+		dst = fmt.Appendf(dst, " (%s)", oneLine(d.Source))
 	}
-	for _, r := range refs {
-		dst = fmt.Appendf(dst, "- [%d] %s", r.Number, oneLine(r.Label()))
-		if d := r.Document; d.Title != "" && d.Source != "" {
-			dst = fmt.Appendf(dst, " (%s)", oneLine(d.Source))
-		}
-		dst = append(dst, '\n')
-	}
-	return dst
+	return append(dst, '\n')
 }
 
 // oneLine replaces line ends by spaces, several in a row by one.
 func oneLine(s string) string { return lineEnds.ReplaceAllLiteralString(s, " ") }
 
-type markdownStyle struct{ emptyStyle }
-
-func (markdownStyle) Inline(dst []byte, r Reference) []byte {
+func markdownInline(dst []byte, r Reference) []byte {
 	if u := r.Link(); u != "" {
 		return fmt.Appendf(dst, "<sup>[[%d](%s)]</sup>", r.Number, escapeTarget(u))
 	}
 	return fmt.Appendf(dst, "<sup>[%d]</sup>", r.Number)
 }
 
-func (markdownStyle) List(dst []byte, refs []Reference) []byte {
-	return appendMarkdown(dst, "- **%d** ", refs)
-}
-
-// appendMarkdown lists references as links, each after its number in a format.
-func appendMarkdown(dst []byte, number string, refs []Reference) []byte {
-	if len(refs) > 0 {
-		dst = append(dst, "\n\n"...)
-	}
-	for _, r := range refs {
+// markdownEntry lists references as links, each after its number in a format.
+func markdownEntry(number string) func([]byte, Reference) []byte {
+	return func(dst []byte, r Reference) []byte {
 		dst = fmt.Appendf(dst, number, r.Number)
 		switch u, title := r.Link(), r.Document.Title; {
 		case u == "":
@@ -193,10 +154,11 @@ func appendMarkdown(dst []byte, number string, refs []Reference) []byte {
 		default:
 			dst = fmt.Appendf(dst, "[%s](%s)", escapeMarkdown(cmp.Or(title, u)), escapeTarget(u))
 		}
-		dst = append(dst, '\n')
+		return append(dst, '\n')
 	}
-	return dst
 }
+
+func footnoteInline(dst []byte, r Reference) []byte { return fmt.Appendf(dst, "[^%d]", r.Number) }
 
 func isWeb(u string) bool {
 	u = strings.ToLower(u[:min(len(u), len("https://"))])
@@ -223,31 +185,12 @@ func escapeTarget(u string) string {
 	return b.String()
 }
 
-type footnoteStyle struct{ emptyStyle }
-
-func (footnoteStyle) Inline(dst []byte, r Reference) []byte {
-	return fmt.Appendf(dst, "[^%d]", r.Number)
-}
-
-func (footnoteStyle) List(dst []byte, refs []Reference) []byte {
-	return appendMarkdown(dst, "[^%d]: ", refs)
-}
-
-type htmlStyle struct{ emptyStyle }
-
-func (htmlStyle) Inline(dst []byte, r Reference) []byte {
+func htmlInline(dst []byte, r Reference) []byte {
 	return fmt.Appendf(dst, "<sup>%s</sup>", anchor(r.Link(), fmt.Sprint(r.Number)))
 }
 
-func (htmlStyle) List(dst []byte, refs []Reference) []byte {
-	if len(refs) == 0 {
-		return dst
-	}
-	dst = append(dst, "\n<ol>"...)
-	for _, r := range refs {
-		dst = fmt.Appendf(dst, "<li>%s</li>", anchor(r.Link(), r.Label()))
-	}
-	return append(dst, "</ol>"...)
+func htmlEntry(dst []byte, r Reference) []byte {
+	return fmt.Appendf(dst, "<li>%s</li>", anchor(r.Link(), r.Label()))
 }
 
 // anchor returns text as HTML, linked to u if there is one.

@@ -67,7 +67,7 @@ func (v vector) rewriter(t testing.TB) *rewrite.Rewriter {
 		profile = marker.Strict
 	}
 	if len(v.Exclude) > 0 {
-		style = rewrite.Excluding(style, func(d rewrite.Document) bool { return slices.Contains(v.Exclude, d.ID) })
+		style.Exclude = func(d rewrite.Document) bool { return slices.Contains(v.Exclude, d.ID) }
 	}
 	return rewrite.New(v.Documents, style, profile)
 }

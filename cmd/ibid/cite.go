@@ -73,7 +73,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 			return usageError("--exclude %d: the documents in %s are counted from 1 to %d", id, c.Documents, len(documents))
 		}
 	}
-	style = rewrite.Excluding(style, func(d rewrite.Document) bool { return slices.Contains(c.Exclude, d.ID) })
+	style.Exclude = func(d rewrite.Document) bool { return slices.Contains(c.Exclude, d.ID) }
 	profile, form := marker.Default, "[1]"
 	if c.Profile == "strict" {
 		profile, form = marker.Strict, "[1](id=1)"
