@@ -118,29 +118,6 @@ func TestHTMLAround(t *testing.T) {
 	}
 }
 
-// A space parts words that only the style of the page parts, and not parts of a word.
-func TestHTMLGluedWords(t *testing.T) {
-	for _, tt := range []struct{ cell, want string }{
-		{"<span>FreeTier</span><span>Tier 2</span>", "FreeTier Tier 2"},
-		{"<span>10</span><span>Berths</span>", "10 Berths"},
-		{"<b>Speed</b><span>fast</span>", "Speed fast"},
-		{"<strong>Fare:</strong><a>4 crowns</a>", "Fare: 4 crowns"},
-		{"<b>H</b>ello", "Hello"},
-		{"<b>H</b><span>ello</span>", "Hello"},
-		{"<b>Hello</b><span>, world</span>", "Hello, world"},
-		{"i<sup>2</sup>", "i²"},
-		{"Java<span>Script</span>", "JavaScript"},
-		{"<em>un</em>able", "unable"},
-		{"<span>harb</span><span>our</span>", "harbour"},
-		{"<code><b>go</b><span>fmt</span></code>", "gofmt"},
-	} {
-		doc, err := new(Reader).Read(t.Context(), "a.html", []byte("<table><tr><th>Name<th>Text<tr><td>Pier<td>"+tt.cell+"</table>"))
-		if err != nil || doc.Text != "Name: Pier | Text: "+tt.want {
-			t.Errorf("%s: %+v, %v", tt.cell, doc, err)
-		}
-	}
-}
-
 // What scripts show later is read if there is little else.
 func TestHTMLPageParts(t *testing.T) {
 	words := strings.Repeat("The ferry crosses the sound every morning, unless the wind keeps it in the harbour. ", 8)
