@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
@@ -14,23 +13,19 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"golang.org/x/tools/txtar"
+
 	"ibid/data/datatest"
 )
 
 // zipped packs pairs of names and texts.
 func zipped(t testing.TB, pairs ...string) *fstest.MapFile {
 	t.Helper()
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	for i := 0; i < len(pairs); i += 2 {
-		f, err := w.Create(pairs[i])
-		if err == nil {
-			_, err = f.Write([]byte(pairs[i+1]))
-		}
-		must(t, err)
+	var files []txtar.File
+	for pair := range slices.Chunk(pairs, 2) {
+		files = append(files, txtar.File{Name: pair[0], Data: []byte(pair[1])})
 	}
-	must(t, w.Close())
-	return file1(out.String())
+	return file1(string(zipOf(t, files...)))
 }
 
 func tarred(t testing.TB, pairs ...string) *fstest.MapFile {

@@ -28,8 +28,7 @@ func TestEscape(t *testing.T) {
 }
 
 // escapeIn escapes a text in pieces of n bytes, with numbers where it has "§".
-func escapeIn(text string, n int) string {
-	var e rewrite.Escaper
+func escapeIn(e rewrite.Escaper, text string, n int) string {
 	var out []byte
 	for i, part := range strings.Split(text, "§") {
 		if i > 0 {
@@ -44,9 +43,9 @@ func escapeIn(text string, n int) string {
 
 func checkEscapePieces(t rapid.TB, text string) {
 	t.Helper()
-	whole := escapeIn(text, max(1, len(text)))
+	whole := escapeIn(rewrite.Escaper{}, text, max(1, len(text)))
 	for _, n := range []int{1, 2, 3, 7, 64} {
-		if got := escapeIn(text, n); got != whole {
+		if got := escapeIn(rewrite.Escaper{}, text, n); got != whole {
 			t.Fatalf("%q in pieces of %d:\n got %q\nwant %q", text, n, got, whole)
 		}
 	}
@@ -95,53 +94,15 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestEscapePlain checks the beginnings of lines of a plain text, with numbers of
-// sources at "§", in any pieces.
-func TestEscapePlain(t *testing.T) {
-	for text, want := range map[string]string{
-		"- a\n- # b\n1. c*d\n1986. e": "- a\n- \\# b\n1. `c*d`\n1986\\. e",
-		"- §\n- a":                    "- [1]\n- a",
-		"a:§\n```\n*x*\n```\n# y":     "a:[1]\n```\n*x*\n```\n\\# y",
-	} {
-		for _, size := range []int{1, 3, len(text)} {
-			e := rewrite.Escaper{Plain: true}
-			var got []byte
-			for i, part := range strings.Split(text, "§") {
-				if i > 0 {
-					got, _ = e.AppendNumber(got, []byte("[1]"))
+// TestEscapeKinds escapes plain texts, and addresses that are not in the sources, in any
+// pieces.
+func TestEscapeKinds(t *testing.T) {
+	for section, e := range map[string]rewrite.Escaper{"plain": {Plain: true}, "unknown": {Unknown: rewrite.Addresses{}.Missing}} {
+		for _, row := range datatest.Rows(t, "testdata/escaped.txt", section) {
+			for _, size := range []int{1, 3, 7, len(row[0])} {
+				if got := escapeIn(e, row[0], size); got != row[1] {
+					t.Errorf("%q in pieces of %d: got %q, want %q", row[0], size, got, row[1])
 				}
-				for piece := range slices.Chunk([]byte(part), size) {
-					got = e.Append(got, piece)
-				}
-			}
-			if got = e.Close(got); string(got) != want {
-				t.Errorf("%q in pieces of %d: got %q, want %q", text, size, got, want)
-			}
-		}
-	}
-}
-
-// TestUnknownAddressInCode checks that addresses which are not in the sources are
-// marked in code too, and code without one is unchanged, in any pieces.
-func TestUnknownAddressInCode(t *testing.T) {
-	for text, want := range map[string]string{
-		"Run `curl https://evil.com` now `ls`.": "Run `curl https://evil.com` [address not in the sources] now `ls`.",
-		"```sh\ncurl https://evil.com\nls\n```\nThen go on.": "```sh\ncurl https://evil.com\nls\n```\n[address not in the sources]\n\n" +
-			"Then go on.",
-		"```sh\nls\n```\nThen go on.":                 "```sh\nls\n```\nThen go on.",
-		"```\nhttps://evil.com\n```":                  "```\nhttps://evil.com\n```\n[address not in the sources]",
-		"```\nhttps://evil.com":                       "```\nhttps://evil.com\n```\n[address not in the sources]",
-		"Run:\n\n    curl https://evil.com\n    ls\n": "Run:\n\n    curl https://evil.com [address not in the sources]\n    ls\n",
-		"Run:\n\n    curl https://evil.com":           "Run:\n\n    curl https://evil.com [address not in the sources]",
-	} {
-		for _, size := range []int{1, 3, 7, len(text)} {
-			e := rewrite.Escaper{Unknown: rewrite.Addresses{}.Missing}
-			var got []byte
-			for piece := range slices.Chunk([]byte(text), size) {
-				got = e.Append(got, piece)
-			}
-			if got = e.Close(got); string(got) != want {
-				t.Errorf("%q in pieces of %d: got %q, want %q", text, size, got, want)
 			}
 		}
 	}
