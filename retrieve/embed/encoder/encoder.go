@@ -34,7 +34,7 @@ type Model struct {
 	norm       layerNorm
 	layers     []layer
 
-	kernel  kernel.Kernel
+	kernel  *kernel.Kernel
 	expand  sync.Once // the layers' blocks
 	scratch sync.Pool // of *scratch
 	unmap   func() error
@@ -55,15 +55,9 @@ func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages
 // questionTokens is how many tokens of passages are worth their time for one question.
 const questionTokens = 30 * 128
 
-// layerTokens is how many tokens go through one layer in 0.4 seconds of one core, by
-// kernel. That of NEON is assumed to be as that of AVX2.
-var layerTokens = map[kernel.Kernel]int{
-	kernel.Portable: 6 * 128, kernel.AVX2: 12 * 8 * 256, kernel.NEON: 12 * 8 * 256, kernel.VNNI: 12 * 15 * 256,
-}
-
 // Candidates is how many passages a question has time for on this processor.
 func (m *Model) Candidates() int {
-	return min(questionTokens, layerTokens[m.kernel]/len(m.layers)) / m.PassageTokens()
+	return min(questionTokens, m.kernel.LayerTokens/len(m.layers)) / m.PassageTokens()
 }
 
 // EmbedQuestion returns the vector of a question, of unit length.

@@ -234,21 +234,17 @@ func cosine[A, B float32 | float64](a []A, b []B) float64 {
 func TestReference(t *testing.T) {
 	m, _ := tinyModel(t)
 	texts := []string{"", "Harbours", "a light café!", strings.Repeat("harbour light b ", 30), "灯[a]", strings.Repeat("a ", 33)}
-	for _, m.kernel = range kernels {
-		if !m.kernel.Available() {
-			t.Logf("%v needs another processor", m.kernel)
-			continue
-		}
+	for _, m.kernel = range kernel.Kernels {
 		together, err := m.EmbedPassages(t.Context(), texts, m.MaxTokens)
 		must(t, err)
 		for i, text := range texts {
 			alone, err := m.EmbedQuestion(t.Context(), text)
 			must(t, err)
 			if !slices.Equal(alone, together[i]) {
-				t.Errorf("%v: %q has another vector next to other texts", m.kernel, text)
+				t.Errorf("%s: %q has another vector next to other texts", m.kernel.Name, text)
 			}
 			if c := cosine(alone, tinyReference(t, m.vocabulary.tokens(text, m.MaxTokens))); c < .998 {
-				t.Errorf("%v: %q has a cosine of %v with the reference", m.kernel, text, c)
+				t.Errorf("%s: %q has a cosine of %v with the reference", m.kernel.Name, text, c)
 			}
 		}
 	}
@@ -453,34 +449,28 @@ func TestRuntime(t *testing.T) {
 	}
 	m, err := Open(os.Getenv("IBID_ENCODER"))
 	must(t, err)
-	for _, m.kernel = range kernels {
+	for _, m.kernel = range kernel.Kernels {
 		for _, v := range vectors {
 			if ids := m.vocabulary.tokens(v.Text, m.MaxTokens); !slices.Equal(ids, v.IDs) {
 				t.Errorf("%q has the tokens %v, want %v", v.Text, ids, v.IDs)
 			}
-			if m.kernel.Available() {
-				row, err := m.EmbedQuestion(t.Context(), v.Text)
-				must(t, err)
-				check(m.kernel.String()+": "+v.Text, cosine(v.Vector, row), .99)
-			}
+			row, err := m.EmbedQuestion(t.Context(), v.Text)
+			must(t, err)
+			check(m.kernel.Name+": "+v.Text, cosine(v.Vector, row), .99)
 		}
 	}
 	must(t, m.Close())
 }
 
-var kernels = []kernel.Kernel{kernel.Portable, kernel.AVX2, kernel.VNNI, kernel.NEON}
-
 func TestCandidates(t *testing.T) {
-	for _, test := range []struct {
-		layers, tokens int
-		want           []int // of the kernels
-	}{{6, 128, []int{1, 30, 30, 30}}, {12, 256, []int{0, 8, 15, 8}}} {
-		m := &Model{layers: make([]layer, test.layers)}
-		m.Facts.PassageTokens = test.tokens
-		for i, k := range kernels {
-			if m.kernel = k; m.Candidates() != test.want[i] {
-				t.Errorf("%d layers, %s: %d candidates, want %d", test.layers, k, m.Candidates(), test.want[i])
-			}
+	for _, test := range []struct{ layers, passage, tokens, want int }{
+		{6, 128, 6 * 128, 1}, {6, 128, 12 * 8 * 256, 30}, {6, 128, 12 * 15 * 256, 30},
+		{12, 256, 6 * 128, 0}, {12, 256, 12 * 8 * 256, 8}, {12, 256, 12 * 15 * 256, 15},
+	} {
+		m := &Model{layers: make([]layer, test.layers), kernel: &kernel.Kernel{LayerTokens: test.tokens}}
+		m.Facts.PassageTokens = test.passage
+		if got := m.Candidates(); got != test.want {
+			t.Errorf("%+v: %d candidates", test, got)
 		}
 	}
 }

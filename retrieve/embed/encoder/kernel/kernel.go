@@ -32,18 +32,26 @@ const (
 )
 
 // A Kernel is one implementation of all the functions.
-type Kernel int
+type Kernel struct {
+	Name string
+	// LayerTokens is how many tokens go through one layer in 0.4 seconds of one core.
+	LayerTokens int
 
-// The kernels, of each kind of processor the slowest first.
-const (
-	Portable Kernel = iota
-	AVX2            // with FMA
-	VNNI            // AVX-512
-	NEON            // arm64, with products of bytes (FEAT_DotProd)
-)
+	quantise      func(out []byte, x []float32) (scale float32)
+	multiply      func(out []float32, r *Rows, w *Weights, at int) // the columns at … at+Panel
+	product       func(c, a, b Matrix, rows, inner, columns int)
+	softmax, gelu func(x []float32)
+	normalise     func(x, y, gain, shift []float32, epsilon float32)
+}
 
-// String names the kernel.
-func (k Kernel) String() string { return [...]string{"portable", "AVX2", "AVX-512 VNNI", "NEON"}[k] }
+// Kernels are those of this processor, the slowest first.
+var Kernels = append([]*Kernel{{
+	Name: "portable", LayerTokens: 6 * 128, quantise: Round[byte], multiply: multiplyPlain, product: productPlain,
+	softmax: softmaxPlain, gelu: geluPlain, normalise: normalisePlain,
+}}, assembled()...)
+
+// Best is the fastest kernel of this processor.
+func Best() *Kernel { return Kernels[len(Kernels)-1] }
 
 // Pad returns the number of rows that a matrix of n rows is stored with.
 func Pad(n int) int { return (n + Tile - 1) / Tile * Tile }
@@ -119,7 +127,7 @@ type Rows struct {
 
 // Quantise rounds the n rows of x, each of the given width, into r, whose memory
 // it uses again. The width is a multiple of 8.
-func (k Kernel) Quantise(r *Rows, x []float32, n, width int) {
+func (k *Kernel) Quantise(r *Rows, x []float32, n, width int) {
 	padded := Pad(n)
 	if cap(r.Bytes) < padded*width || cap(r.Scale) < padded {
 		r.Bytes, r.Scale = make([]byte, padded*width), make([]float32, padded)
@@ -131,16 +139,16 @@ func (k Kernel) Quantise(r *Rows, x []float32, n, width int) {
 }
 
 // Multiply computes out = r·W + b. The rows of out have w.Out columns.
-func (k Kernel) Multiply(out []float32, r *Rows, w *Weights) {
+func (k *Kernel) Multiply(out []float32, r *Rows, w *Weights) {
 	if r.Width != w.In || len(out) < len(r.Scale)*w.Out || w.In%Inner != 0 || w.Out%Panel != 0 || len(w.Levels) < w.In*w.Out {
 		panic("kernel: the shapes of a product do not fit")
 	}
-	for at := 0; at < w.Out; at += Panel {
+	for at := 0; at < w.Out && len(r.Bytes) > 0; at += Panel {
 		k.multiply(out[at:], r, w, at)
 	}
 }
 
-// multiplyPlain computes the columns at … at+Panel. One multiplication of 64 bits is
+// multiplyPlain is multiply in plain Go. One multiplication of 64 bits is
 // two of bytes: a row's activation is in the lower half and the next row's in the
 // upper, and so are the sums of their products.
 func multiplyPlain(out []float32, r *Rows, w *Weights, at int) {
@@ -182,7 +190,7 @@ type Matrix struct {
 // Product computes c = a·b, where a has so many rows and inner columns, and c so
 // many columns, a multiple of [Lane]. All rows of the padding of a and c are in
 // memory.
-func (k Kernel) Product(c, a, b Matrix, rows, inner, columns int) {
+func (k *Kernel) Product(c, a, b Matrix, rows, inner, columns int) {
 	rows = Pad(rows)
 	if rows == 0 || inner == 0 || columns == 0 {
 		return
@@ -206,7 +214,10 @@ func productPlain(c, a, b Matrix, rows, inner, columns int) {
 	}
 }
 
-// softmaxPlain replaces each x by e^x divided by the sum of all.
+// Softmax replaces each x by e^x divided by the sum of all. The length is a
+// multiple of 16 and not 0.
+func (k *Kernel) Softmax(row []float32) { k.softmax(row) }
+
 func softmaxPlain(row []float32) {
 	highest := row[0]
 	for _, x := range row {
@@ -222,17 +233,28 @@ func softmaxPlain(row []float32) {
 	}
 }
 
-// geluPlain replaces each x by x·Φ(x), where Φ is the distribution function of the
+// GELU replaces each x by x·Φ(x), where Φ is the distribution function of the
 // standard normal distribution (Hendrycks and Gimpel, "Gaussian error linear
-// units", 2016).
+// units", 2016). The length is a multiple of 16.
+func (k *Kernel) GELU(x []float32) {
+	if len(x) > 0 {
+		k.gelu(x)
+	}
+}
+
 func geluPlain(x []float32) {
 	for i, v := range x {
 		x[i] = float32(float64(v) * .5 * math.Erfc(-float64(v)/math.Sqrt2))
 	}
 }
 
-// normalisePlain adds y to x, and scales x to mean 0 and variance 1, then by gain
-// and shift (Ba, Kiros and Hinton, "Layer normalization", 2016).
+// Normalise adds y to x, and scales x to mean 0 and variance 1, then by gain and
+// shift (Ba, Kiros and Hinton, "Layer normalization", 2016). The length is a
+// multiple of 8 and not 0.
+func (k *Kernel) Normalise(x, y, gain, shift []float32, epsilon float32) {
+	k.normalise(x, y, gain, shift, epsilon)
+}
+
 func normalisePlain(x, y, gain, shift []float32, epsilon float32) {
 	var sum float32
 	for i := range x {

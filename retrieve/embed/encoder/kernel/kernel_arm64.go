@@ -6,57 +6,36 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Best is the fastest kernel of this processor.
-func Best() Kernel {
-	if NEON.Available() {
-		return NEON
+// assembled are the kernels in assembly that this processor has.
+func assembled() []*Kernel {
+	if !cpu.ARM64.HasASIMDDP {
+		return nil
 	}
-	return Portable
+	return []*Kernel{{
+		Name: "NEON", LayerTokens: 12 * 8 * 256, // assumed to be as that of AVX2
+		quantise: func(out []byte, x []float32) float32 {
+			scale, inverse := scaleOf(largestNEON(&x[0], len(x)))
+			roundNEON(&out[0], &x[0], len(x), inverse)
+			return scale
+		},
+		multiply: func(out []float32, r *Rows, w *Weights, at int) {
+			for half := 0; half < Panel; half += Panel / 2 { // as many columns as there are registers for
+				multiplyNEON(&out[half], w.Out, &r.Bytes[0], &r.Scale[0], r.Width, len(r.Scale)/3,
+					&w.Levels[at*w.In+half*quad], &w.Scale[at+half], &w.Bias[at+half])
+			}
+		},
+		product: func(c, a, b Matrix, rows, inner, columns int) {
+			for j := 0; j < columns; j += Lane {
+				for i := 0; i < rows; i += Tile / 2 {
+					productNEON(&c.Data[i*c.Stride+j], c.Stride, &a.Data[i*a.Stride], a.Stride, &b.Data[j], b.Stride, inner)
+				}
+			}
+		},
+		softmax: softmaxNEON, gelu: geluNEON, normalise: normalisePlain,
+	}}
 }
 
-// Available reports whether this processor has the kernel.
-func (k Kernel) Available() bool { return k == Portable || k == NEON && cpu.ARM64.HasASIMDDP }
-
-func (k Kernel) quantise(out []byte, x []float32) float32 {
-	if k == Portable || len(x) == 0 {
-		return Round(out, x)
-	}
-	scale, inverse := scaleOf(largestNEON(&x[0], len(x)))
-	roundNEON(&out[0], &x[0], len(x), inverse)
-	return scale
-}
-
-func (k Kernel) multiply(out []float32, r *Rows, w *Weights, at int) {
-	blocks := len(r.Scale) / Tile
-	if k == Portable || blocks == 0 || r.Width == 0 {
-		multiplyPlain(out, r, w, at)
-		return
-	}
-	for half := 0; half < Panel; half += Panel / 2 { // as many columns as there are registers for
-		multiplyNEON(&out[half], w.Out, &r.Bytes[0], &r.Scale[0], r.Width, 2*blocks,
-			&w.Levels[at*w.In+half*quad], &w.Scale[at+half], &w.Bias[at+half])
-	}
-}
-
-func (k Kernel) product(c, a, b Matrix, rows, inner, columns int) {
-	if k == Portable {
-		productPlain(c, a, b, rows, inner, columns)
-		return
-	}
-	for j := 0; j < columns; j += Lane {
-		for i := 0; i < rows; i += Tile / 2 {
-			productNEON(&c.Data[i*c.Stride+j], c.Stride, &a.Data[i*a.Stride], a.Stride, &b.Data[j], b.Stride, inner)
-		}
-	}
-}
-
-// Softmax replaces each x by e^x divided by the sum of all. The length is a
-// multiple of 16 and not 0.
-func (k Kernel) Softmax(row []float32) {
-	if k == Portable {
-		softmaxPlain(row)
-		return
-	}
+func softmaxNEON(row []float32) {
 	highest := row[0]
 	for _, x := range row {
 		highest = max(highest, x)
@@ -71,13 +50,8 @@ func (k Kernel) Softmax(row []float32) {
 	}
 }
 
-// GELU replaces each x by x·Φ(x). The length is a multiple of 16.
-func (k Kernel) GELU(x []float32) {
-	if k == Portable {
-		geluPlain(x)
-		return
-	}
-	// Abramowitz and Stegun, "Handbook of mathematical functions", 7.1.26.
+// geluNEON is by Abramowitz and Stegun, "Handbook of mathematical functions", 7.1.26.
+func geluNEON(x []float32) {
 	for i, v := range x {
 		z := float32(math.Abs(float64(v))) * (1 / math.Sqrt2)
 		t := 1 / (1 + .3275911*z)
@@ -98,12 +72,6 @@ func exp(x float32) float32 {
 	r := x - n*0.693359375 - n*-2.12194440e-4
 	y := 1 + r*(1+r*(1./2+r*(1./6+r*(1./24+r*(1./120+r*(1./720))))))
 	return y * math.Float32frombits(uint32(int32(n)+127)<<23)
-}
-
-// Normalise replaces x by the layer normalisation of x + y. The length is a
-// multiple of 8 and not 0.
-func (Kernel) Normalise(x, y, gain, shift []float32, epsilon float32) {
-	normalisePlain(x, y, gain, shift, epsilon)
 }
 
 // multiplyNEON computes 32 columns of a product with weights, for blocks of 3 rows of
