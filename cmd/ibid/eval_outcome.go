@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -22,10 +21,9 @@ type outcome struct {
 	// Question names documents as the store does, if the store has them.
 	Question eval.Question `json:"question"`
 	Status   status        `json:"status"`
-	Cause    cause         `json:"cause,omitempty"` // of a failure
 	// Missing are the documents of the question that are not in the store.
 	Missing []string `json:"missing,omitempty"`
-	// Why describes the failure, the cause first.
+	// Why describes the failure: what went wrong in the first stage, then in later ones.
 	Why []string `json:"why"`
 
 	Retrieved   []tracedPassage `json:"retrieved"` // best first
@@ -47,33 +45,6 @@ const (
 	failedStatus status = "failed"
 	openStatus   status = "open" // too little is known of the right answer to say
 )
-
-// A cause is the first stage at which a question failed.
-type cause string
-
-// The causes, in the order of an answer's stages.
-const (
-	atRetrieval  cause = "retrieval"
-	atGate       cause = "gate"
-	atGeneration cause = "generation"
-	atCitation   cause = "citation"
-	atRefusal    cause = "refusal"
-	atError      cause = "error"
-)
-
-type knownCause struct {
-	cause cause
-	is    string
-}
-
-var causes = []knownCause{
-	{atRetrieval, "The search found none of the right passages."},
-	{atGate, "The search found right passages, and the gate skipped all of them."},
-	{atGeneration, "A right passage was kept, but the answer does not contain what it must, or is incomplete."},
-	{atCitation, "The answer cites no source, no right one, or one that does not support it."},
-	{atRefusal, "There is an answer and it was refused, or there is none and it was answered."},
-	{atError, "The question ended in an error."},
-}
 
 // A tracedPassage is a retrieved passage with the gate's decision.
 type tracedPassage struct {
@@ -142,17 +113,17 @@ func (c *corpus) trace(ctx context.Context, answerer *answer.Answerer, asked ans
 const excerptLength = 600
 
 // check compares the outcome with the known facts of the question, and sets
-// Status, Cause and Why. The passages must have their whole texts, which check
-// shortens.
+// Status and Why. The passages must have their whole texts, which check shortens.
 func (o *outcome) check() {
 	o.markRight()
-	o.Status, o.Cause, o.Why = passedStatus, "", []string{}
-	for _, f := range o.faults() {
-		o.Status, o.Cause = failedStatus, cmp.Or(o.Cause, f.cause)
-		o.Why = append(o.Why, f.why)
-	}
 	_, known := o.wrongWords()
-	if q := o.Question; o.Status == passedStatus && !q.Unanswerable && (!o.Answered || !known && !q.Placed()) {
+	o.Why = append([]string{}, o.faults()...)
+	switch q := o.Question; {
+	case len(o.Why) > 0:
+		o.Status = failedStatus
+	case q.Unanswerable || o.Answered && (known || q.Placed()):
+		o.Status = passedStatus
+	default:
 		o.Status = openStatus
 	}
 	for i := range o.Retrieved {
@@ -160,57 +131,51 @@ func (o *outcome) check() {
 	}
 }
 
-type fault struct {
-	cause cause
-	why   string
-}
-
-// faults returns the faults, in the order of the stages.
-func (o *outcome) faults() (all []fault) {
+// faults describes the faults, in the order of the stages.
+func (o *outcome) faults() (all []string) {
 	q := o.Question
 	switch {
 	case o.Error != "":
-		return []fault{{atError, o.Error}}
+		return []string{o.Error}
 	case q.Unanswerable && o.Answered:
-		return []fault{{atRefusal, "answered, although there is no answer"}}
+		return []string{"answered, although there is no answer"}
 	case q.Unanswerable, !o.Answered && q.Open():
 		return nil
 	case !o.Answered:
-		all = []fault{{atRefusal, fmt.Sprintf("refused (%s), although there is an answer", o.Reason)}}
+		all = []string{fmt.Sprintf("refused (%s), although there is an answer", o.Reason)}
 	default:
 		all = o.answerFaults()
 	}
 	_, known := o.wrongWords()
-	if stage, lost := o.lostEvidence(); stage != "" && (len(all) > 0 || !known) {
-		all = slices.Insert(all, 0, fault{stage, lost})
+	if lost := o.lostEvidence(); lost != "" && (len(all) > 0 || !known) {
+		all = slices.Insert(all, 0, lost)
 	}
 	return all
 }
 
-func (o *outcome) answerFaults() (all []fault) {
+func (o *outcome) answerFaults() (all []string) {
 	if wrong, _ := o.wrongWords(); wrong != "" {
-		all = append(all, fault{atGeneration, wrong})
+		all = append(all, wrong)
 	}
 	if o.Incomplete {
-		all = append(all, fault{atGeneration, "the answer is incomplete: " + o.Reason})
+		all = append(all, "the answer is incomplete: "+o.Reason)
 	}
 	switch documents := o.Question.Documents; {
 	case len(o.Sources) == 0:
-		all = append(all, fault{atCitation, "no source is cited"})
+		all = append(all, "no source is cited")
 	case len(documents) > 0 && !o.citesRight():
 		var cited []string
 		for _, s := range o.Sources {
 			cited = append(cited, s.Document)
 		}
-		all = append(all, fault{atCitation, "no right document (" + strings.Join(documents, ", ") + ") is cited, but " +
-			strings.Join(slices.Compact(cited), ", ")})
+		all = append(all, "no right document ("+strings.Join(documents, ", ")+") is cited, but "+strings.Join(slices.Compact(cited), ", "))
 	}
 	for _, s := range o.Unsupported {
 		why := "no citation for “%s”"
 		if s.Reason == string(support.Weak) {
 			why = "nothing cited supports “%s”"
 		}
-		all = append(all, fault{atCitation, fmt.Sprintf(why, oneLine(o.Text[s.TextStart:s.TextEnd], 160))})
+		all = append(all, fmt.Sprintf(why, oneLine(o.Text[s.TextStart:s.TextEnd], 160)))
 	}
 	return all
 }
@@ -254,24 +219,23 @@ func (o *outcome) markRight() {
 	}
 }
 
-// lostEvidence returns the stage at which all right passages were lost, if any,
-// and what happened there.
-func (o *outcome) lostEvidence() (cause, string) {
+// lostEvidence describes how all right passages were lost, if they were.
+func (o *outcome) lostEvidence() string {
 	q := o.Question
 	if !q.Placed() {
-		return "", ""
+		return ""
 	}
 	var right []string
 	for _, p := range o.Retrieved {
 		if p.Right && p.Kept {
-			return "", ""
+			return ""
 		}
 		if p.Right {
 			right = append(right, p.ID)
 		}
 	}
 	if right != nil {
-		return atGate, "the gate skipped every right passage: " + strings.Join(right, ", ")
+		return "the gate skipped every right passage: " + strings.Join(right, ", ")
 	}
 	where := "is from a right document (" + strings.Join(q.Documents, ", ") + ")"
 	if len(q.Quotes) > 0 {
@@ -281,7 +245,7 @@ func (o *outcome) lostEvidence() (cause, string) {
 	if len(o.Missing) > 0 {
 		why += "; not in the store: " + strings.Join(o.Missing, ", ")
 	}
-	return atRetrieval, why
+	return why
 }
 
 func quoted(texts []string) string { return "“" + strings.Join(texts, "”, “") + "”" }

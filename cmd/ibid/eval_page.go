@@ -17,7 +17,7 @@ import (
 )
 
 // reportFormat identifies a report in JSON.
-const reportFormat = "ibid eval report 3"
+const reportFormat = "ibid eval report 4"
 
 // An evalReport is the result of asking a folder its questions.
 type evalReport struct {
@@ -33,7 +33,6 @@ type evalReport struct {
 	Passed    int           `json:"passed"`
 	Failed    int           `json:"failed"`
 	Open      int           `json:"open"`
-	Causes    []causeCount  `json:"causes"` // of the failures, in the order of the stages
 	Figures   []eval.Figure `json:"figures"`
 	Total     answer.Usage  `json:"total"`  // of all questions
 	Missed    []string      `json:"missed"` // thresholds, in words
@@ -44,12 +43,6 @@ type evalReport struct {
 type setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-}
-
-// A causeCount is the number of failures with one cause.
-type causeCount struct {
-	Cause cause `json:"cause"`
-	Count int   `json:"count"`
 }
 
 // knownFigures are the figures of a report in display order, without values.
@@ -64,22 +57,15 @@ func knownFigures() []eval.Figure {
 // measure counts the outcomes and computes the figures for which a question counts.
 func (r *evalReport) measure() {
 	r.Format = reportFormat
-	r.Unread, r.Missed, r.Causes = append([]string{}, r.Unread...), []string{}, []causeCount{}
+	r.Unread, r.Missed = append([]string{}, r.Unread...), []string{}
 	counts := make(map[status]int)
-	failed := make(map[cause]int)
 	for _, o := range r.Outcomes {
 		counts[o.Status]++
-		failed[o.Cause]++
 		r.Total.Calls += o.Usage.Calls
 		r.Total.PromptTokens += o.Usage.PromptTokens
 		r.Total.CompletionTokens += o.Usage.CompletionTokens
 	}
 	r.Passed, r.Failed, r.Open = counts[passedStatus], counts[failedStatus], counts[openStatus]
-	for _, c := range causes {
-		if failed[c.cause] > 0 {
-			r.Causes = append(r.Causes, causeCount{c.cause, failed[c.cause]})
-		}
-	}
 	for _, m := range measures() {
 		r.Figures = append(r.Figures, m.of(r.Outcomes))
 	}
@@ -95,9 +81,6 @@ func (r *evalReport) text() string {
 		fmt.Fprintf(&b, "%s could not be read; --html lists the reasons\n", counted(len(r.Unread), "file"))
 	}
 	fmt.Fprintf(&b, "passed %d, failed %d", r.Passed, r.Failed)
-	for i, c := range r.Causes {
-		fmt.Fprintf(&b, "%s %s %d", map[bool]string{true: ":", false: ","}[i == 0], c.Cause, c.Count)
-	}
 	if r.Open > 0 {
 		fmt.Fprintf(&b, "; open %d: no right answer is known", r.Open)
 	}
@@ -109,7 +92,7 @@ func (r *evalReport) text() string {
 		if i == 0 {
 			b.WriteString("\nfailed\n")
 		}
-		fmt.Fprintf(&b, "  %s (%s) %s\n    %s\n", o.Question.ID, o.Cause, oneLine(o.Question.Text, 100), oneLine(o.Why[0], 200))
+		fmt.Fprintf(&b, "  %s: %s\n    %s\n", o.Question.ID, oneLine(o.Question.Text, 100), oneLine(o.Why[0], 200))
 		if o.Text != "" {
 			fmt.Fprintf(&b, "    answer: %s\n", oneLine(o.Text, 200))
 		}
@@ -135,9 +118,6 @@ func pageTemplate() *template.Template {
 		"clock":   eval.SecondsUnit.Write,
 		"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
 		"inc":     func(i int) int { return i + 1 },
-		"causeIs": func(c cause) string {
-			return causes[slices.IndexFunc(causes, func(k knownCause) bool { return k.cause == c })].is
-		},
 	}).Parse(pageSource))
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -93,12 +92,10 @@ func TestEvalReportWithAModel(t *testing.T) {
 	)}
 	args := []string{folder, questions, "--model", "m", "--base-url", openaitest.Start(t, upstream), "--gate", "model"}
 	r, _ := reported(t, 0, args...)
-	var causes []cause
-	for _, o := range r.Outcomes {
-		causes = append(causes, o.Cause)
-	}
-	if fmt.Sprint(causes) != "[citation generation refusal]" {
-		t.Errorf("%v: %v %v %v", causes, r.Outcomes[0].Why, r.Outcomes[1].Why, r.Outcomes[2].Why)
+	for i, want := range []string{"nothing cited supports “Nine old", "the answer contains none of “slipway”", "answered, although"} {
+		if o := r.Outcomes[i]; len(o.Why) == 0 || !strings.HasPrefix(o.Why[0], want) {
+			t.Errorf("%v, want %s", o.Why, want)
+		}
 	}
 	prompt, completion := 0, 0
 	for _, x := range upstream.Exchanges() {
@@ -125,7 +122,7 @@ func TestEvalReportErrors(t *testing.T) {
 		openaitest.Rule{Reply: openaitest.Reply{Fault: openaitest.BadRequest}},
 	)}
 	r, _ := reported(t, 0, folder, questions, "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
-	if o := r.Outcomes[0]; o.Cause != atError || o.Error == "" || r.Outcomes[1].Status != passedStatus {
+	if o := r.Outcomes[0]; o.Status != failedStatus || o.Error == "" || r.Outcomes[1].Status != passedStatus {
 		t.Errorf("%+v", o)
 	}
 	const asked, refused = `{"question": "When is black tea served?"}` + "\n", `{"question": "Quis custodiet ipsos custodes?"}` + "\n"

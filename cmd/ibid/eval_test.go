@@ -214,15 +214,10 @@ func TestFigures(t *testing.T) {
 
 func TestReportText(t *testing.T) { checkGolden(t, "testdata/report.txt", sampleReport().text()) }
 
-// The page on measuring documents every cause and figure.
+// The page on measuring documents every figure.
 func TestFiguresAreDocumented(t *testing.T) {
 	readme, err := os.ReadFile("eval/README.md")
 	must(t, err)
-	for _, c := range causes {
-		if !strings.Contains(string(readme), "| `"+string(c.cause)+"` |") {
-			t.Errorf("the cause %s is not documented", c.cause)
-		}
-	}
 	for _, f := range knownFigures() {
 		if !strings.Contains(string(readme), "`"+f.Name+"`") {
 			t.Errorf("the figure %s is not documented", f.Name)
@@ -269,66 +264,62 @@ func TestOutcomes(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		o    *outcome
-		want string // the cause of a failure, or else the status
+		want status
 		why  []string
 	}{
 		{"right", answered(tea, "Tea is served at four [1].", "tea.md", other, found), "passed", nil},
 		{"refused rightly", refused(none, other), "passed", nil},
 		{"refused without anything found", refused(none), "passed", nil},
 
-		{"not found", answered(tea, "It is blue [1].", "boats.md", other), "retrieval",
+		{"not found", answered(tea, "It is blue [1].", "boats.md", other), "failed",
 			[]string{"none of the 1 retrieved passage is from a right document (tea.md)", "the answer contains none of “at four”",
 				"no right document (tea.md) is cited, but boats.md"}},
-		{"refused, not found", refused(tea, other, other), "retrieval",
+		{"refused, not found", refused(tea, other, other), "failed",
 			[]string{"none of the 2 retrieved passages is from a right document (tea.md)",
 				"refused (nothing_relevant), although there is an answer"}},
 		{"the quote is missing", answered(quote, "It is blue [1].", "tea.md", retrieved("tea.md", true, "Green tea is served at five.")),
-			"retrieval",
+			"failed",
 			[]string{"none of the 1 retrieved passage contains “black tea is served at four”", "the answer contains none of “at four”"}},
-		{"skipped", refused(tea, skipped, other), "gate",
+		{"skipped", refused(tea, skipped, other), "failed",
 			[]string{"the gate skipped every right passage: tea.md#1", "refused (nothing_relevant), although there is an answer"}},
-		{"another was kept", refused(tea, skipped, found), "refusal", []string{"refused (nothing_relevant), although there is an answer"}},
-		{"wrong words", answered(tea, "Tea is served at five [1].", "tea.md", found), "generation",
+		{"another was kept", refused(tea, skipped, found), "failed", []string{"refused (nothing_relevant), although there is an answer"}},
+		{"wrong words", answered(tea, "Tea is served at five [1].", "tea.md", found), "failed",
 			[]string{"the answer contains none of “at four”"}},
-		{"broken off", broken, "generation", []string{"the answer is incomplete: the server closed the connection"}},
-		{"nothing cited", uncited, "citation", []string{"no source is cited"}},
-		{"another document cited", answered(tea, "Tea is served at four [1].", "boats.md", found, other), "citation",
+		{"broken off", broken, "failed", []string{"the answer is incomplete: the server closed the connection"}},
+		{"nothing cited", uncited, "failed", []string{"no source is cited"}},
+		{"another document cited", answered(tea, "Tea is served at four [1].", "boats.md", found, other), "failed",
 			[]string{"no right document (tea.md) is cited, but boats.md"}},
-		{"a sentence without support", weakly, "citation", []string{"nothing cited supports “It is free [1].”"}},
-		{"answered wrongly", answered(none, "Much [1].", "boats.md", other), "refusal", []string{"answered, although there is no answer"}},
-		{"error", &outcome{Question: tea, Error: "the model is gone"}, "error", []string{"the model is gone"}},
+		{"a sentence without support", weakly, "failed", []string{"nothing cited supports “It is free [1].”"}},
+		{"answered wrongly", answered(none, "Much [1].", "boats.md", other), "failed", []string{"answered, although there is no answer"}},
+		{"error", &outcome{Question: tea, Error: "the model is gone"}, "failed", []string{"the model is gone"}},
 
 		{"nothing known", answered(eval.Question{Text: "?"}, "Tea [1].", "tea.md", found), "open", nil},
 		{"nothing known, and refused", refused(eval.Question{Text: "?"}, found), "open", nil},
 		{"there is one, and no more is known", answered(eval.Question{Text: "?", HasAnswer: true}, "Tea [1].", "tea.md", found), "open", nil},
-		{"there is one, and refused", refused(eval.Question{Text: "?", HasAnswer: true}, found), "refusal",
+		{"there is one, and refused", refused(eval.Question{Text: "?", HasAnswer: true}, found), "failed",
 			[]string{"refused (nothing_relevant), although there is an answer"}},
 		{"documents alone", answered(eval.Question{Text: "?", Documents: []string{"tea.md"}}, "Tea [1].", "tea.md", found), "passed", nil},
 		{"a quote alone", answered(eval.Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "tea.md", found), "passed", nil},
 		{"a quote alone, skipped", answered(eval.Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "boats.md",
 			skipped, other),
-			"gate",
+			"failed",
 			[]string{"the gate skipped every right passage: tea.md#1"}},
-		{"words", answered(eval.Question{Text: "?", Words: []string{"tea", "four", "milk"}}, "Tea at four [1].", "tea.md", found), "generation",
+		{"words", answered(eval.Question{Text: "?", Words: []string{"tea", "four", "milk"}}, "Tea at four [1].", "tea.md", found), "failed",
 			[]string{"the answer does not contain “milk”"}},
 		{"words in a number that cites", answered(eval.Question{Text: "?", Words: []string{"1"}}, "Tea at four [1].", "tea.md",
-			found), "generation",
+			found), "failed",
 			[]string{"the answer does not contain “1”"}},
 		{"an answer in prose alone", answered(eval.Question{Text: "?", Expected: "Tea at five"}, "Tea at four [1].", "tea.md", found), "open",
 			nil},
-		{"an answer in prose, and refused", refused(eval.Question{Text: "?", Expected: "Tea at five"}, found), "refusal",
+		{"an answer in prose, and refused", refused(eval.Question{Text: "?", Expected: "Tea at five"}, found), "failed",
 			[]string{"refused (nothing_relevant), although there is an answer"}},
 	} {
 		test.o.check()
 		if test.why == nil {
 			test.why = []string{}
 		}
-		got := string(test.o.Status)
-		if test.o.Cause != "" {
-			got = string(test.o.Cause)
-		}
-		if diff := cmp.Diff(test.why, test.o.Why); diff != "" || got != test.want {
-			t.Errorf("%s: %s, want %s: %s", test.name, got, test.want, diff)
+		if diff := cmp.Diff(test.why, test.o.Why); diff != "" || test.o.Status != test.want {
+			t.Errorf("%s: %s, want %s: %s", test.name, test.o.Status, test.want, diff)
 		}
 	}
 }
@@ -406,12 +397,12 @@ func TestReportPage(t *testing.T) {
 		o := &hostile.Outcomes[i]
 		o.Question.Text, o.Text, o.Reason = `</style><script>document.title = "taken"</script>`, "a\u202egnp.exe\u2066 nul\x00 \xff",
 			`"><img src=x onerror=alert(1)>`
-		o.Why, o.Status, o.Cause = []string{`<iframe src="https://evil.example/">`, "{{.Version}}"}, failedStatus, atGate
+		o.Why, o.Status = []string{`<iframe src="https://evil.example/">`, "{{.Version}}"}, failedStatus
 		for j := range o.Citations {
 			o.Citations[j].TextStart, o.Citations[j].TextEnd = 0, len(o.Text)
 		}
 	}
-	hostile.Causes = []causeCount{{atGate, len(hostile.Outcomes)}}
+	hostile.Failed = len(hostile.Outcomes)
 	for name, test := range map[string]struct {
 		report *evalReport
 		want   []string
