@@ -139,7 +139,7 @@ func copyUploads(
 	ctx context.Context, source *state.Store, from, to placeConfig, s surroundings, folders map[string]copiedFolder,
 ) (err error) {
 	put := func(root, name string, data []byte, modified time.Time) error {
-		return writePrivately(filepath.Join(folders[root].to, name), ".upload-*", data, modified) // the name of incomplete uploads
+		return writeWhole(filepath.Join(folders[root].to, name), ".upload-*", 0o600, data, modified) // the name of incomplete uploads
 	}
 	if to.remote() {
 		target, failed := openStore(ctx, to, s.withPassword("IBID_TO_PASSWORD"))
@@ -229,8 +229,8 @@ func (c *copiedFolder) syncDirs() error {
 	})
 }
 
-// writePrivately writes a file that only its owner may read, whole or not at all.
-func writePrivately(name, aside string, content []byte, modified time.Time) error {
+// writeWhole writes a file whole or not at all.
+func writeWhole(name, aside string, mode os.FileMode, content []byte, modified time.Time) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -238,9 +238,8 @@ func writePrivately(name, aside string, content []byte, modified time.Time) erro
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
+	if _, err = f.Write(content); err == nil {
+		err = errors.Join(f.Chmod(mode), f.Sync())
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Chtimes(f.Name(), modified, modified)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"ibid/ingest/pdf/pdfium"
 	"ibid/retrieve/disk"
@@ -119,7 +120,7 @@ func drawing() optional {
 }
 
 // install makes the part's file from a folder or an archive. It is made in the folder
-// scratch, checked, and moved into the data directory.
+// scratch, checked, and copied into the data directory.
 func (p optional) install(from, scratch, data string) error {
 	found := finder{wants: p.wants, scratch: scratch, left: maxDownload, found: make(map[string]string)}
 	for name := range p.licences {
@@ -156,7 +157,11 @@ func (p optional) install(from, scratch, data string) error {
 			return err
 		}
 	}
-	return errors.Join(os.Rename(filepath.Join(aside, p.file), filepath.Join(data, p.file)), disk.SyncDir(data))
+	content, err := os.ReadFile(filepath.Join(aside, p.file))
+	if err == nil {
+		err = writeWhole(filepath.Join(data, p.file), ".part-*", 0o644, content, time.Now())
+	}
+	return errors.Join(err, disk.SyncDir(data))
 }
 
 func (p optional) write(path string, found map[string]string) error {
@@ -164,10 +169,7 @@ func (p optional) write(path string, found map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if err = p.make(file, found); err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
+	return errors.Join(p.make(file, found), file.Close())
 }
 
 // clients download packages by name and version to a folder. They run no script of a

@@ -327,12 +327,6 @@ func (srv *server) startBackground(addr string) {
 			}
 		}
 	})
-
-	srv.background(func(context.Context) {
-		if err := clearSetups(srv.Data); err != nil {
-			srv.logger.Warn("the folder of an interrupted setup was not removed", "error", err)
-		}
-	})
 	srv.background(srv.followParts)
 	srv.background(func(ctx context.Context) { srv.encode(ctx, srv.lib, srv.logger) })
 

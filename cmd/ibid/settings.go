@@ -148,7 +148,7 @@ func storeKey(data, baseURL, key string) (err error) {
 	}
 	file := keyFile(data, baseURL)
 	if key != "" {
-		err = writePrivately(file, ".model-key-*", []byte(key+"\n"), time.Now())
+		err = writeWhole(file, ".model-key-*", 0o600, []byte(key+"\n"), time.Now())
 	} else if err = os.Remove(file); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -18,7 +18,6 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/disk"
 	"ibid/retrieve/embed/encoder"
 )
 
@@ -43,9 +42,6 @@ func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	if c.Offline && ingest.IsAddress(c.From) {
 		return usageError("--offline fetches nothing: name a file or a folder with --from")
-	}
-	if err := clearSetups(c.Data); err != nil {
-		fmt.Fprintf(s.stderr, "ibid: the folder of an interrupted setup was not removed: %v\n", err)
 	}
 	c.answers = bufio.NewReader(s.stdin)
 	names := slices.Compact(slices.Sorted(slices.Values(c.Parts)))
@@ -157,15 +153,7 @@ func (c *setupCmd) get(ctx context.Context, p optional, s surroundings) error {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
 	}
-	data, err := filepath.Abs(c.Data) // package clients run in another folder
-	if err != nil {
-		return err
-	}
-	scratch, err := os.MkdirTemp(data, setupFolder+"*")
-	if err != nil {
-		return err
-	}
-	unlock, err := lockSetup(scratch)
+	scratch, err := os.MkdirTemp("", "ibid-setup-*")
 	if err != nil {
 		return err
 	}
@@ -177,51 +165,13 @@ func (c *setupCmd) get(ctx context.Context, p optional, s surroundings) error {
 		from, err = scratch, way.get(ctx, scratch)
 	}
 	if err == nil {
-		err = p.install(from, scratch, data)
+		err = p.install(from, scratch, c.Data)
 	}
-	if err = errors.Join(err, unlock(), os.RemoveAll(scratch)); err != nil {
+	if err = errors.Join(err, os.RemoveAll(scratch)); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.stdout, "%s is ready: it is used from now on, also by running servers\n", p.name)
 	return nil
-}
-
-// setupFolder is how the names of the folders begin in which parts are made.
-const setupFolder = ".setup-"
-
-// lockSetup keeps other processes from removing the folder of a setup.
-func lockSetup(folder string) (unlock func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := disk.Lock(f, true); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f.Close, nil
-}
-
-// clearSetups removes the folders of setups that were killed.
-func clearSetups(data string) error {
-	entries, err := os.ReadDir(data)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), setupFolder) {
-			continue
-		}
-		folder := filepath.Join(data, e.Name())
-		unlock, lockErr := lockSetup(folder)
-		if errors.Is(lockErr, disk.ErrLocked) {
-			continue
-		}
-		if lockErr == nil {
-			lockErr = errors.Join(unlock(), os.RemoveAll(folder))
-		}
-		err = errors.Join(err, lockErr)
-	}
-	return err
 }
 
 // download has a package client download a package to a folder.
