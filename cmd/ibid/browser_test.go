@@ -263,12 +263,17 @@ func (p browserPage) js(expression string) string {
 	return s
 }
 
-// waitFor waits until an expression is true.
+// waitFor waits until an expression is true, also while another page is loaded.
 func (p browserPage) waitFor(expression string) {
 	p.t.Helper()
-	if _, err := chromedp.Run(p, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute))); err != nil {
-		p.t.Fatalf("waiting for %s: %v\n%s", expression, err, p.js(`document.body.innerText`))
+	var last error
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
+		ok, err := chromedp.Run(p, chromedp.Evaluate[bool](`document.readyState === "complete" && (`+expression+`)`))
+		if last = err; err == nil && ok {
+			return
+		}
 	}
+	p.t.Fatalf("waiting for %s: %v\n%s", expression, last, p.js(`document.body.innerText`))
 }
 
 // ask asks a question on the page and waits for the answer.

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"go/ast"
-	"go/scanner"
+	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
@@ -104,7 +104,7 @@ func eachText(t *testing.T, check func(room, where, text string)) {
 		}
 		switch ext {
 		case ".go":
-			eachGoText(p, src, func(where, text string) { check(room, where, text) })
+			eachGoText(t, p, src, func(where, text string) { check(room, where, text) })
 		case ".md", ".js", ".mjs", ".html", ".tmpl", ".css", ".py", ".sh", ".service":
 			for i, line := range strings.Split(string(src), "\n") {
 				check(room, p+":"+strconv.Itoa(i+1), line)
@@ -117,44 +117,20 @@ func eachText(t *testing.T, check func(room, where, text string)) {
 
 // eachGoText calls check with each comment of a Go file, of which consecutive
 // lines are one, and outside its tests with each string that has a space in it.
-func eachGoText(name string, src []byte, check func(where, text string)) {
+func eachGoText(t *testing.T, name string, src []byte, check func(where, text string)) {
+	t.Helper()
 	fset := token.NewFileSet()
-	file := fset.AddFile(name, fset.Base(), len(src))
-	var s scanner.Scanner
-	s.Init(file, src, nil, scanner.ScanComments)
-	var comment []string
-	start, last := 0, -1
-	flush := func() {
-		if len(comment) > 0 {
-			check(name+":"+strconv.Itoa(start), strings.Join(comment, " "))
-		}
-		comment, last = nil, -1
+	file, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	must(t, err)
+	for _, comment := range file.Comments {
+		check(fset.Position(comment.Pos()).String(), comment.Text())
 	}
-	for {
-		pos, tok, lit := s.Scan()
-		if tok == token.EOF {
-			break
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.BasicLit); ok && strings.Contains(s.Value, " ") && !strings.HasSuffix(name, "_test.go") {
+			check(fset.Position(s.Pos()).String(), s.Value)
 		}
-		line := file.Line(pos)
-		switch {
-		case tok == token.COMMENT:
-			if last >= 0 && line != last+1 {
-				flush()
-			}
-			if comment == nil {
-				start = line
-			}
-			comment = append(comment, strings.TrimSpace(strings.Trim(lit, "/*")))
-			last = line
-		case tok == token.SEMICOLON && lit == "\n":
-		default:
-			flush()
-			if tok == token.STRING && strings.Contains(lit, " ") && !strings.HasSuffix(name, "_test.go") {
-				check(name+":"+strconv.Itoa(line), lit)
-			}
-		}
-	}
-	flush()
+		return true
+	})
 }
 
 // englishRoom is the folder by which phrases are counted: a top-level folder, or

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -50,51 +48,6 @@ func TestMeterEnds(t *testing.T) {
 	}
 }
 
-// A measured is a run of the program over a folder.
-type measured struct {
-	changes []ingest.Change
-	total   tally
-	code    int
-	stderr  string
-	peak    int64         // memory of the program itself, in bytes; 0 if unknown
-	busy    time.Duration // CPU time, with its child processes
-}
-
-// measure ingests a folder in a process of its own.
-func measure(t testing.TB, folder string, flags ...string) (m measured) {
-	t.Helper()
-	cmd := command(t.Context(), t.TempDir(), append([]string{"ingest", "--json", "--ocr=off", folder}, flags...)...)
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		// The peak never falls: at the last line it is that of the run.
-		m.peak = max(m.peak, peakOf(cmd.Process.Pid))
-		var c struct {
-			ingest.Change
-			Total *tally `json:"total"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			t.Fatalf("%v: %s", err, lines.Text())
-		}
-		if c.Total != nil {
-			m.total = *c.Total
-			continue
-		}
-		m.changes = append(m.changes, c.Change)
-	}
-	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	m.code, m.stderr = cmd.ProcessState.ExitCode(), errs.String()
-	m.busy = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return m
-}
-
 // peakOf reads the high water mark of a process's memory, on Linux.
 func peakOf(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -133,17 +86,21 @@ func raced() bool {
 func TestEveryFileIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	folder, files := someFiles(t, datatest.Sets(t, "files"))
-	m := measure(t, folder)
-	if m.code != exitPartial && m.code != exitDone { // some of the files are broken
-		t.Fatalf("exit code %d: %s", m.code, m.stderr)
-	}
+	p := startReading(t, t.TempDir(), "--ocr=off", folder)
 	byPath := make(map[string]ingest.Change)
 	counts := make(map[ingest.Action]int)
-	for _, c := range m.changes {
+	var total tally
+	var peak int64 // never falls: at the last line it is that of the run
+	for c, ok := p.next(t); ok; c, ok = p.next(t) {
+		peak = max(peak, peakOf(p.cmd.Process.Pid))
+		if c.Total != nil {
+			total = *c.Total
+			continue
+		}
 		if byPath[c.Path].Action != "" {
 			t.Errorf("%s is listed twice", c.Path)
 		}
-		byPath[c.Path] = c
+		byPath[c.Path] = c.Change
 		counts[c.Action]++
 		if (c.Action == ingest.Failed || c.Action == ingest.Skipped) && c.Reason == "" {
 			t.Errorf("%s is %s without a reason", c.Path, c.Action)
@@ -153,6 +110,9 @@ func TestEveryFileIsAccountedFor(t *testing.T) {
 				t.Errorf("%s: %s", c.Path, c.Reason)
 			}
 		}
+	}
+	if code := p.end(t); code != exitPartial && code != exitDone { // some of the files are broken
+		t.Fatalf("exit code %d: %s", code, p.stderr.String())
 	}
 	below := func(p string) bool { // a file of an archive is the archive's account
 		for other := range byPath {
@@ -167,19 +127,18 @@ func TestEveryFileIsAccountedFor(t *testing.T) {
 			t.Errorf("%s is not accounted for", p)
 		}
 	}
-	total := m.total
-	if total.Seen != len(m.changes) || total.Added+total.Updated+total.Unchanged+total.Renamed+total.Skipped+total.Failed != total.Seen {
-		t.Errorf("%d lines, and the totals say %s", len(m.changes), total)
+	if total.Seen != len(byPath) || total.Added+total.Updated+total.Unchanged+total.Renamed+total.Skipped+total.Failed != total.Seen {
+		t.Errorf("%d lines, and the totals say %s", len(byPath), total)
 	}
 	for action, want := range map[ingest.Action]int{ingest.Added: total.Added, ingest.Skipped: total.Skipped, ingest.Failed: total.Failed} {
 		if counts[action] != want {
 			t.Errorf("%d lines say %s, and the total says %d", counts[action], action, want)
 		}
 	}
-	t.Logf("figure: %d files in the folder, %s; %d chunks, %.0f s of CPU, peak memory %d MB",
-		len(files), total, total.Chunks, m.busy.Seconds(), m.peak>>20)
-	if m.peak > 512<<20 && !raced() {
-		t.Errorf("the program used %d MB", m.peak>>20)
+	t.Logf("figure: %d files in the folder, %s; %d chunks, %.0f s of CPU, peak memory %d MB", len(files), total, total.Chunks,
+		(p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds(), peak>>20)
+	if peak > 512<<20 && !raced() {
+		t.Errorf("the program used %d MB", peak>>20)
 	}
 }
 

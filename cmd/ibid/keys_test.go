@@ -50,20 +50,6 @@ func statusOf(t *testing.T, method, url, key, body string) int {
 	return resp.StatusCode
 }
 
-// A flag for each collection: names joined by commas would be one that does not exist.
-func TestKeyForCollections(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	if _, said, code := ibid(t, data, "keys", "make", "two", "--collection", "trips,harbour"); code != exitUsage ||
-		!strings.Contains(said, "once for each collection") {
-		t.Errorf("exit code %d: %s", code, said)
-	}
-	makeKey(t, data, "two", "--collection", "trips", "--collection", "harbour")
-	if out := mustRun(t, data, "keys", "list", "--json"); !strings.Contains(out, `"collections":["trips","harbour"]`) {
-		t.Errorf("%s", out)
-	}
-}
-
 // Keys are made and revoked while servers run. The requests of a revoked key end
 // on all of them.
 func TestKeysWhileServing(t *testing.T) {

@@ -41,19 +41,6 @@ func (u *newUser) key(name, text string, code int64) {
 	}
 }
 
-// waitFor waits until an expression is true, also while another page is loaded.
-func (u *newUser) waitFor(expression string) {
-	u.t.Helper()
-	var last error
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
-		ok, err := chromedp.Run(u, chromedp.Evaluate[bool](`document.readyState === "complete" && (`+expression+`)`))
-		if last = err; err == nil && ok {
-			return
-		}
-	}
-	u.t.Fatalf("waiting for %s: %v\n%s", expression, last, u.js(`document.body.innerText`))
-}
-
 // reach presses Tab until the control with the name has the focus.
 func (u *newUser) reach(name string) {
 	u.t.Helper()
