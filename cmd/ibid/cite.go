@@ -20,7 +20,7 @@ type citeCmd struct {
 	Style     string `help:"How citations are shown: ${enum}." enum:"empty,text,markdown,footnote,html" default:"markdown" placeholder:"NAME"`
 	Inline    string `help:"Template of a citation, such as '({number})'; also {title}, {source}, {link}." placeholder:"TEXT"`
 	Entry     string `help:"Template of a line of the list, such as '{number}. {title}: {link}'." placeholder:"TEXT"`
-	Profile   string `help:"${profile_help}" enum:"default,strict" default:"default" placeholder:"NAME"`
+	Profile   string `help:"@profile" enum:"default,strict" default:"default" placeholder:"NAME"`
 	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text ends." name:"json"`
 	Stream    bool   `help:"With --json, print one JSON object per line as the text arrives: cited, text and done."`
 	Prompt    bool   `help:"Print the instruction that tells a model how to cite, and exit."`

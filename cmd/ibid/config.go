@@ -32,7 +32,7 @@ type storeConfig struct {
 
 type placeConfig struct {
 	Data              string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
-	Store             storeURL `help:"${store_help}" placeholder:"URL" group:"Store"`
+	Store             storeURL `help:"@store" placeholder:"URL" group:"Store"`
 	StorePasswordFile string   `help:"File with the password of --store; default: $IBID_STORE_PASSWORD." placeholder:"FILE" group:"Store"`
 
 	StoreWait time.Duration `help:"How long to wait for a database that restarts." default:"5m" placeholder:"DURATION" group:"Store"`
@@ -41,7 +41,7 @@ type placeConfig struct {
 }
 
 type indexConfig struct {
-	Index        indexURL `help:"${index_help}" placeholder:"URL" group:"Store"`
+	Index        indexURL `help:"@index" placeholder:"URL" group:"Store"`
 	IndexKeyFile string   `help:"File with the API key of --index; default: $IBID_INDEX_KEY." placeholder:"FILE" group:"Store"`
 }
 
@@ -64,7 +64,7 @@ type embedConfig struct {
 }
 
 type readConfig struct {
-	OCR string `help:"${ocr_help}" name:"ocr" placeholder:"NAMES" group:"Store"`
+	OCR string `help:"@ocr" name:"ocr" placeholder:"NAMES" group:"Store"`
 }
 
 // reader returns the reader of files, which has its caches in the data
@@ -132,16 +132,16 @@ type modelConfig struct {
 	Model         string        `help:"Model that writes answers; default: none, documents are quoted." placeholder:"NAME" group:"Model"`
 	GateModel     string        `help:"Model that judges passages; default: --model." placeholder:"NAME" group:"Model"`
 	RefineModel   string        `help:"Model for the steps after the first; default: --model." placeholder:"NAME" group:"Model"`
-	Gate          string        `help:"${gate_help}" enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
-	GateCalls     int           `help:"${gate_calls_help}" default:"12" placeholder:"N" group:"Model"`
-	GateTokens    int           `help:"${gate_tokens_help}" default:"8000" placeholder:"N" group:"Model"`
-	GateTime      time.Duration `help:"${gate_time_help}" default:"1m" placeholder:"TIME" group:"Model"`
-	Unproved      string        `help:"${unproved_help}" enum:"drop,mark,off" default:"drop" placeholder:"HOW" group:"Model"`
-	Confidence    float64       `help:"${confidence_help}" default:"${confidence}" placeholder:"X" group:"Model"`
+	Gate          string        `help:"@gate" enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
+	GateCalls     int           `help:"@gate_calls" default:"12" placeholder:"N" group:"Model"`
+	GateTokens    int           `help:"@gate_tokens" default:"8000" placeholder:"N" group:"Model"`
+	GateTime      time.Duration `help:"@gate_time" default:"1m" placeholder:"TIME" group:"Model"`
+	Unproved      string        `help:"@unproved" enum:"drop,mark,off" default:"drop" placeholder:"HOW" group:"Model"`
+	Confidence    float64       `help:"@confidence" default:"${confidence}" placeholder:"X" group:"Model"`
 	NoFallback    bool          `help:"Report an error when the model gives no answer, instead of quoting sentences." group:"Model"`
 	NoSelfTest    bool          `help:"Trust the model without first testing it on a few questions." group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
-	BudgetTokens  int           `help:"${budget_help}" default:"8000" placeholder:"N" group:"Model"`
+	BudgetTokens  int           `help:"@budget" default:"8000" placeholder:"N" group:"Model"`
 	StepTokens    int           `help:"Tokens of evidence per step; 0: as many as fit." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
 
@@ -204,16 +204,16 @@ func (c scopeConfig) question(words []string) (string, error) {
 }
 
 type authConfig struct {
-	Auth       string   `help:"${auth_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
+	Auth       string   `help:"@auth" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
 	Rate       int      `help:"Questions and searches per minute for each key, or each address." default:"600" placeholder:"N" group:"Server"`
 	UserRate   int      `help:"The same for each user of a key or address." default:"60" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`
 
-	AuthHeader       string   `help:"${auth_header_help}" placeholder:"NAME" group:"Server"`
-	AuthGroupsHeader string   `help:"${groups_help}" default:"X-Forwarded-Groups" placeholder:"NAME" group:"Server"`
-	AuthGroup        []string `help:"${auth_group_help}" placeholder:"GROUP=KIND:COLLECTION" sep:"none" group:"Server"`
-	CORSOrigin       []string `help:"${origin_help}" name:"cors-origin" placeholder:"ORIGIN" group:"Server"`
+	AuthHeader       string   `help:"@auth_header" placeholder:"NAME" group:"Server"`
+	AuthGroupsHeader string   `help:"@auth_groups" default:"X-Forwarded-Groups" placeholder:"NAME" group:"Server"`
+	AuthGroup        []string `help:"@auth_group" placeholder:"GROUP=KIND:COLLECTION" sep:"none" group:"Server"`
+	CORSOrigin       []string `help:"@origin" name:"cors-origin" placeholder:"ORIGIN" group:"Server"`
 }
 
 func (c authConfig) check() error {

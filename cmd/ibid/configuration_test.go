@@ -126,7 +126,7 @@ func (f *flagRow) row() string {
 }
 
 func describe(f *kong.Flag) *flagRow {
-	row := &flagRow{flag: "--" + f.Name, variable: variableOf(f.Name, f.Tag), value: f.Default, help: f.Help}
+	row := &flagRow{flag: "--" + f.Name, variable: variableOf(f.Name, f.Tag), value: f.Default, help: helpOf(f.Value)}
 	if f.Group != nil {
 		row.group = f.Group.Title
 	}

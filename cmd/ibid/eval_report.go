@@ -40,7 +40,7 @@ type reportConfig struct {
 }
 
 type evalAnswersCmd struct {
-	Dir   string `arg:"" help:"${set_help} Queries may have answers, and answerable: false; judgements may be missing."`
+	Dir   string `arg:"" help:"@answer_set"`
 	Split string `help:"Judgements: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
 	reportConfig
 }

@@ -18,7 +18,7 @@ import (
 )
 
 type evalRetrievalCmd struct {
-	Dir     string `arg:"" help:"${set_help}"`
+	Dir     string `arg:"" help:"@set"`
 	Against string `help:"File that an earlier run wrote with --details; each search is compared with its result there." placeholder:"FILE"`
 	JSON    bool   `help:"Print one JSON object." name:"json"`
 	Encoder string `help:"Model file from 'ibid setup'; also measure search with it." placeholder:"FILE"`

@@ -28,7 +28,7 @@ type keysCmd struct {
 
 type keysMakeCmd struct {
 	Name       string   `arg:"" help:"Name of the key: who or what it is for."`
-	Scope      string   `help:"${scope_help}" enum:"read,write,relay,settings,public" default:"read" placeholder:"KIND" noenv:""`
+	Scope      string   `help:"@scope" enum:"read,write,relay,settings,public" default:"read" placeholder:"KIND" noenv:""`
 	Collection []string `help:"Collection that it gives access to; repeatable; default: all." placeholder:"NAME" sep:"none" noenv:""`
 	Expires    lifetime `help:"How long it is valid, such as 12h, 90d or 52w; default: until it is revoked." placeholder:"TIME" noenv:""`
 	upkeepConfig

