@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -173,6 +174,7 @@ type asking struct {
 	question Question
 	asked    string // the standalone question
 	writes   bool   // a model writes the answer
+	widens   bool   // it may read further passages when it finds none in the first
 	trust    Trust
 	reading  *extract.Reading
 	deferred []retrieve.Passage // kept, and read only if the first ones hold no answer
@@ -279,15 +281,18 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 		return err
 	}
 	kept := keep(found, judged)
-	if len(kept) == 0 {
+	r.widen(found)
+	if len(kept) == 0 && !(r.looksWider() && slices.ContainsFunc(judged, doubted)) {
 		return r.unanswered(ctx, nothingRelevant, found)
 	}
 	first := kept
 	if strategy.deepens && r.looksWider() {
 		first, r.deferred = r.firstLook(kept)
 	}
-	if err = r.apply(ctx, strategy, first); !errors.Is(err, errNoAnswer) {
-		return err
+	if len(first) > 0 {
+		if err = r.apply(ctx, strategy, first); !errors.Is(err, errNoAnswer) {
+			return err
+		}
 	}
 	if r.looksWider() {
 		err = r.lookWider(ctx, found, first)
@@ -296,6 +301,9 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 		} else if !errors.Is(err, errNoAnswer) {
 			return err
 		}
+	}
+	if len(kept) == 0 {
+		kept = found
 	}
 	return r.unanswered(ctx, noAnswer, kept)
 }

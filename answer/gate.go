@@ -69,7 +69,7 @@ func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judg
 				return nil, err
 			}
 			if j.By = unjudged; r.affords(r.size(c.prompt)+r.least()) && r.judge.take(r.caller, r.size(c.prompt), share) {
-				open[i], alone[i] = c, r.foreign(p) || p.Scores == (retrieve.Scores{})
+				open[i], alone[i] = c, r.foreign(p) || !hasScores(p)
 			}
 		}
 	}
@@ -159,6 +159,9 @@ func (r *asking) record(j *Judged, v verdict, alone bool) {
 	}
 	j.Calls, j.Tokens = r.addUsage(v.calls...)
 }
+
+// doubted reports whether a passage was skipped that the chance alone would keep.
+func doubted(j Judged) bool { return j.Decision == Irrelevant && j.Chance >= surelyOff }
 
 // keep returns the passages that were not judged irrelevant: the first relevant
 // one leads, the others keep their order.

@@ -22,11 +22,17 @@ const (
 )
 
 // looksWider reports whether passages that were doubted, or found further down,
-// are read when the model finds no answer in the first. The gates that ask a
-// judge have its verdict on each passage instead.
-func (r *asking) looksWider() bool {
-	return r.writes && r.left() > 0 && r.affords(1) && (r.Gate == "" || r.Gate == GateAuto || r.Gate == GateScore)
+// are read when the model finds no answer in the first.
+func (r *asking) looksWider() bool { return r.widens && r.left() > 0 && r.affords(1) }
+
+// widen decides whether there is a wider look at the passages that were not kept. Where
+// scores say nothing, the verdicts of a judge are final.
+func (r *asking) widen(found []retrieve.Passage) {
+	judged := r.judge != nil && (r.Gate == GateModel || r.Gate == GateBoth)
+	r.widens = r.writes && r.Gate != GateOff && (!judged || slices.ContainsFunc(found, hasScores))
 }
+
+func hasScores(p retrieve.Passage) bool { return p.Scores != (retrieve.Scores{}) }
 
 // firstLook returns the kept passages that most likely answer, by the order of the
 // search or by the chance. Most answers are in them; the others are read when the

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ func TestWiderLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate     GateKind
 		strategy string
-		calls    int // AnswerCalls
+		verdict  string // of the judge about each passage; empty for yes
+		calls    int    // AnswerCalls
 		replies  []string
 		want     string
 		calling  int
@@ -38,12 +40,13 @@ func TestWiderLook(t *testing.T) {
 		"without judge": {gate: GateScore, replies: []string{"NO ANSWER", "120 marks.[2]"}, want: `text "120 marks.[2]"`, calling: 2},
 		"nowhere":       {replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 2},
 		"every passage": {gate: GateOff, replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 1},
-		"judged":        {gate: GateModel, replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 1},
+		"judged":        {gate: GateModel, replies: []string{"NO ANSWER", "120 marks.[2]"}, want: `text "120 marks.[2]"`, calling: 2},
+		"doubted":       {gate: GateBoth, verdict: "no", replies: []string{"In April.[1]"}, want: `text "In April.[1]"`, calling: 1},
 		"no call left":  {calls: 1, replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 1},
 		"quoted":        {strategy: "extract", want: `text`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &script{reply: byRole(map[Role][]string{RoleAnswer: test.replies, RoleJudge: {"yes"}})}
+			m := &script{reply: byRole(map[Role][]string{RoleAnswer: test.replies, RoleJudge: {cmp.Or(test.verdict, "yes")}})}
 			a := &Answerer{Retriever: nearest(library), Model: m, Gate: test.gate, AnswerCalls: test.calls, Parallel: 1}
 			got := read(a.Ask(t.Context(), Question{Text: "mooring fee", Strategy: test.strategy}))
 			if got.err != nil || !strings.Contains(got.String(), test.want) {
