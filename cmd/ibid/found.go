@@ -11,25 +11,21 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"ibid/web"
 )
 
-// A modelServer is a server of models on this machine.
-type modelServer struct {
-	name, address string
-	models        []string
-}
-
-// usualServers are where servers of models listen unless they are told otherwise.
-var usualServers = []modelServer{
-	{name: "Ollama", address: "127.0.0.1:11434"},
-	{name: "LM Studio", address: "127.0.0.1:1234"},
-	{name: "llama.cpp", address: "127.0.0.1:8080"},
-	{name: "vLLM", address: "127.0.0.1:8000"},
+// usualServers are where servers of models on this machine listen by default.
+var usualServers = []web.ModelServer{
+	{Name: "Ollama", BaseURL: "http://127.0.0.1:11434/v1"},
+	{Name: "LM Studio", BaseURL: "http://127.0.0.1:1234/v1"},
+	{Name: "llama.cpp", BaseURL: "http://127.0.0.1:8080/v1"},
+	{Name: "vLLM", BaseURL: "http://127.0.0.1:8000/v1"},
 }
 
 // findModels asks the servers which models they have, without a key, and returns
-// those that have some. The server at own is this program.
-func findModels(ctx context.Context, servers []modelServer, own string) []modelServer {
+// those that have some. The server at the address own is this program.
+func findModels(ctx context.Context, servers []web.ModelServer, own string) []web.ModelServer {
 	// No proxy and no redirect: nothing outside this machine is asked.
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -37,22 +33,22 @@ func findModels(ctx context.Context, servers []modelServer, own string) []modelS
 	var asking sync.WaitGroup
 	for i, s := range servers {
 		asking.Go(func() {
-			if s.address != own {
-				found[i].models = listModels(ctx, client, s.address)
+			if s.BaseURL != "http://"+own+"/v1" {
+				found[i].Models = listModels(ctx, client, s.BaseURL)
 			}
 		})
 	}
 	asking.Wait()
-	return slices.DeleteFunc(found, func(s modelServer) bool { return len(s.models) == 0 })
+	return slices.DeleteFunc(found, func(s web.ModelServer) bool { return len(s.Models) == 0 })
 }
 
 // notWriters finds the names of models that embed or rank texts and write none.
 var notWriters = regexp.MustCompile(`(?i)embed|minilm|rerank|\b(bge|e5|gte|bert)\b`)
 
-// listModels returns the names of the models that write, of the server at an address.
-func listModels(ctx context.Context, client *http.Client, address string) (names []string) {
+// listModels returns the names of the models of a server that write.
+func listModels(ctx context.Context, client *http.Client, baseURL string) (names []string) {
 	var list struct{ Data []struct{ ID string } }
-	if !getList(ctx, client, "http://"+address+"/v1/models", &list) || len(list.Data) == 0 {
+	if !getList(ctx, client, baseURL+"/models", &list) || len(list.Data) == 0 {
 		return nil
 	}
 	var tags struct { // Ollama says more
@@ -61,7 +57,7 @@ func listModels(ctx context.Context, client *http.Client, address string) (names
 			Details struct{ Family string }
 		}
 	}
-	getList(ctx, client, "http://"+address+"/api/tags", &tags)
+	getList(ctx, client, strings.TrimSuffix(baseURL, "/v1")+"/api/tags", &tags)
 	families := map[string]string{}
 	for _, m := range tags.Models {
 		families[m.Name] = m.Details.Family
@@ -89,8 +85,8 @@ func getList(ctx context.Context, client *http.Client, url string, list any) boo
 	return reply.StatusCode == http.StatusOK && json.NewDecoder(io.LimitReader(reply.Body, 1<<20)).Decode(list) == nil
 }
 
-// hint says how to use the models of a server.
-func (s modelServer) hint() string {
-	return fmt.Sprintf("Found %s with %s: ibid serve --base-url http://%s/v1 --model %s",
-		s.name, counted(len(s.models), "model"), s.address, printable(s.models[0]))
+// modelHint says how to use the models of a server.
+func modelHint(s web.ModelServer) string {
+	return fmt.Sprintf("Found %s with %s: ibid serve --base-url %s --model %s",
+		s.Name, counted(len(s.Models), "model"), s.BaseURL, printable(s.Models[0]))
 }

@@ -242,19 +242,11 @@ func (l *openedLibrary) reachable(ctx context.Context) error {
 // the log of the database.
 const leastFree = 2 << 20
 
-// checkSpace returns an error if the disk of a folder is full. A folder that cannot
-// be written for another reason can still be searched.
+// checkSpace returns an error if the disk of a folder is full. It may be
+// searched, so an unknown size is no error.
 func checkSpace(dir string) error {
 	if free, err := disk.Free(dir); err == nil && free < leastFree {
 		return fmt.Errorf("the disk of %s is full: free space on it: %w", dir, syscall.ENOSPC)
-	}
-	file, err := os.CreateTemp(dir, ".space-*")
-	if err == nil {
-		_, err = file.Write(make([]byte, 64<<10))
-		err = errors.Join(err, file.Close(), os.Remove(file.Name()))
-	}
-	if errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("the disk of %s is full: free space on it: %w", dir, err)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"ibid/answer/trial"
 	"ibid/cite"
 	"ibid/retrieve"
+	"ibid/web"
 )
 
 // With a model the gated loop runs end to end over HTTP: off-topic passages
@@ -380,15 +381,16 @@ func TestFindModels(t *testing.T) {
 			w.Write([]byte(body))
 		}))
 		t.Cleanup(s.Close)
-		return strings.TrimPrefix(s.URL, "http://")
+		return s.URL + "/v1"
 	}
 	const two = `{"data":[{"id":"nomic-embed-text"},{"id":"bge-m3"},{"id":"mxbai"},{"id":"llama3.2"},{"id":"qwen3"}]}`
 	own, ollama := serve(200, two), serve(200, two)
-	found := findModels(t.Context(), []modelServer{{name: "own", address: own}, {name: "Ollama", address: ollama},
-		{name: "Ibid", address: serve(200, `{"data":[{"id":"ibid"},{"id":"ibid/default"}]}`)}, {name: "moved", address: serve(302, two)},
-		{name: "other", address: serve(200, `<html>`)}, {name: "none", address: "127.0.0.1:1"}}, own)
-	want := "Found Ollama with 2 models: ibid serve --base-url http://" + ollama + "/v1 --model llama3.2"
-	if len(found) != 1 || found[0].hint() != want {
+	found := findModels(t.Context(), []web.ModelServer{{Name: "own", BaseURL: own}, {Name: "Ollama", BaseURL: ollama},
+		{Name: "Ibid", BaseURL: serve(200, `{"data":[{"id":"ibid"},{"id":"ibid/default"}]}`)}, {Name: "moved", BaseURL: serve(302, two)},
+		{Name: "other", BaseURL: serve(200, `<html>`)}, {Name: "none", BaseURL: "http://127.0.0.1:1/v1"}},
+		strings.TrimSuffix(strings.TrimPrefix(own, "http://"), "/v1"))
+	want := "Found Ollama with 2 models: ibid serve --base-url " + ollama + " --model llama3.2"
+	if len(found) != 1 || modelHint(found[0]) != want {
 		t.Errorf("found %v, want %s", found, want)
 	}
 }

@@ -333,7 +333,7 @@ func (srv *server) startBackground(addr string) {
 	if srv.using.Load().model.Model == "" {
 		srv.background(func(ctx context.Context) {
 			for _, s := range findModels(ctx, usualServers, addr) {
-				srv.logger.Info(s.hint())
+				srv.logger.Info(modelHint(s))
 			}
 		})
 	}

@@ -164,15 +164,12 @@ func (p *settingsPanel) Using(ctx context.Context) web.Choices {
 func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	m := p.now(ctx)
 	shown := web.ShownSettings{Choices: p.Using(ctx), Fixed: p.given.fixed(), Key: "none", Parts: p.parts.show(),
-		Reader: p.checkReaders(), Found: []web.ModelServer{}}
+		Reader: p.checkReaders(), Found: findModels(ctx, usualServers, p.Addr)}
 	switch file := keyFile(p.Data, m.endpoint.BaseURL); {
 	case m.endpoint.APIKeyFile == file:
 		shown.Key = "stored"
 	case m.endpoint.APIKeyFile != "" || !m.endpoint.NoVariable && p.getenv("OPENAI_API_KEY") != "":
 		shown.Key = "fixed"
-	}
-	for _, s := range findModels(ctx, usualServers, p.Addr) {
-		shown.Found = append(shown.Found, web.ModelServer{Name: s.name, BaseURL: "http://" + s.address + "/v1", Models: s.models})
 	}
 	if m.model.Model == "" || m.model.NoSelfTest {
 		return shown, nil

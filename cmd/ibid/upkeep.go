@@ -220,26 +220,19 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 // show prints the outcome of a check of the library, or of a copy in file. The
 // exit code is 4 if there is damage.
 func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) error {
-	type damage struct {
-		Document string `json:"document,omitempty"`
-		Reason   string `json:"reason"`
-	}
-	damaged, lines := []damage{}, ""
+	lines := ""
 	for _, d := range r.Damaged {
-		damaged = append(damaged, damage(d))
 		lines += "damaged  " + damageLine(d) + "\n"
 	}
 	if lines != "" && file == "" {
 		done = "damage in " + c.String()
 	}
+	r.Damaged = append([]state.Damage{}, r.Damaged...) // a list in JSON
 	err := s.print(c.JSON, struct {
-		Data      string   `json:"data"`
-		File      string   `json:"file,omitempty"`
-		Documents int      `json:"documents"`
-		Chunks    int      `json:"chunks"`
-		Bytes     int64    `json:"bytes"`
-		Damaged   []damage `json:"damaged"`
-	}{c.String(), file, r.Documents, r.Chunks, r.Bytes, damaged}, fmt.Sprintf("%s: %s intact, %s, %s\n%s",
+		Data string `json:"data"`
+		File string `json:"file,omitempty"`
+		state.Report
+	}{c.String(), file, r}, fmt.Sprintf("%s: %s intact, %s, %s\n%s",
 		done, counted(r.Documents, "document"), counted(r.Chunks, "chunk"), megabytes(r.Bytes), lines))
 	if err == nil && lines != "" {
 		return &exitError{code: exitDamage}

@@ -13,8 +13,8 @@ type Damage struct {
 	// Document is the id of the document, which is left out of everything until it
 	// is ingested again; empty if the damage is of no one document or the id
 	// cannot be read.
-	Document string
-	Reason   string
+	Document string `json:"document,omitempty"`
+	Reason   string `json:"reason"`
 }
 
 // A damagedError reports that a document is damaged.

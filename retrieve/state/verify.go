@@ -16,10 +16,10 @@ import (
 
 // A Report is what [Verify] found.
 type Report struct {
-	Documents int      // whole ones
-	Chunks    int      // of these documents
-	Bytes     int64    // size of the database file, or of the schema on a server
-	Damaged   []Damage // empty if everything is as it was stored
+	Documents int      `json:"documents"` // whole ones
+	Chunks    int      `json:"chunks"`    // of these documents
+	Bytes     int64    `json:"bytes"`     // size of the database file, or of the schema on a server
+	Damaged   []Damage `json:"damaged"`   // empty if everything is as it was stored
 
 	broken bool // the pages of the file are damaged, or a table cannot be read
 }
