@@ -28,7 +28,6 @@ type corpusConfig struct {
 
 	StorePasswordFile string `help:"File with the password of --store; else $IBID_STORE_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
 	embedConfig
-	rerankConfig
 }
 
 // AfterApply has a data directory named by --store.
@@ -53,17 +52,16 @@ func (c *corpus) close() (err error) {
 
 // open opens the data directory, or a temporary one, and fills it. If that fails, it
 // is closed.
-func (c corpusConfig) open(ctx context.Context, s surroundings, fill func(*corpus) error) (*corpus, error) {
+func (c corpusConfig) open(ctx context.Context, s surroundings, o retrieve.Options, fill func(*corpus) error) (_ *corpus, err error) {
 	out := &corpus{stored: make(map[string]string)}
 	store := storeConfig{embedConfig: c.embedConfig,
 		placeConfig: placeConfig{Data: c.Data, Store: c.Store, StorePasswordFile: c.StorePasswordFile}}
-	options, err := c.index(c.endpointConfig, s.getenv)
-	if err == nil && c.Data == "" && !store.remote() {
+	if c.Data == "" && !store.remote() {
 		out.temporary, err = os.MkdirTemp("", "ibid-eval-")
 		store.Data = out.temporary
 	}
 	if err == nil {
-		out.openedLibrary, err = openLibrary(ctx, store, options, s)
+		out.openedLibrary, err = openLibrary(ctx, store, o, s)
 	}
 	if err == nil {
 		err = fill(out)
@@ -230,8 +228,8 @@ const deepest = 1600
 // rank returns the first documents of a search, each at the rank of its best chunk,
 // including duplicates. The search is as users run it, with
 // [retrieve.DefaultCandidates] chunks. While there are fewer than deepestRank and a
-// relevant one is missing, deeper searches for more, which are appended.
-func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question string, grades eval.Grades) ([]string, error) {
+// relevant one is missing, a deeper search finds more, which are appended.
+func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, grades eval.Grades) ([]string, error) {
 	var ranking []string
 	missing := grades.Relevant()
 	var warning error
@@ -259,6 +257,5 @@ func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question s
 		if missing == 0 || len(ranking) >= deepestRank || len(passages) < k || k >= deepest {
 			return ranking, nil
 		}
-		x = deeper
 	}
 }

@@ -36,6 +36,7 @@ type reportConfig struct {
 	Strategy string `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	TopK     int    `help:"Passages to look at." default:"12" placeholder:"N"`
 	corpusConfig
+	rerankConfig
 	modelConfig
 }
 
@@ -55,7 +56,7 @@ func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return usageError("reading the set %s: %w", c.Dir, err)
 	}
-	corpus, err := c.open(ctx, s, func(out *corpus) error { return out.fill(ctx, c.Dir, set.Documents) })
+	corpus, err := c.searched(ctx, s, func(out *corpus) error { return out.fill(ctx, c.Dir, set.Documents) })
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	sync.Exclude = append(sync.Exclude, c.Exclude...)
-	corpus, err := c.open(ctx, s, func(out *corpus) (err error) {
+	corpus, err := c.searched(ctx, s, func(out *corpus) (err error) {
 		if report.Unread, err = out.readFolder(ctx, c.Folder, sync, c.readConfig); err != nil {
 			return err
 		}
@@ -105,6 +106,15 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
 	return c.report(ctx, corpus, questions, report, limits)
+}
+
+// searched opens a corpus, which is searched with the reranker if there is one.
+func (c *reportConfig) searched(ctx context.Context, s surroundings, fill func(*corpus) error) (*corpus, error) {
+	options, err := c.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return nil, err
+	}
+	return c.open(ctx, s, options, fill)
 }
 
 func (c *reportConfig) report(ctx context.Context, corpus *corpus, questions []eval.Question, report *evalReport, limits thresholds) (

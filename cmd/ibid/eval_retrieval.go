@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"ibid/cmd/ibid/eval"
@@ -37,9 +36,9 @@ type measuredSearch struct {
 	values  [][]float64 // [metric][query]
 }
 
-// searches are the three built-in ones and, if they are configured, those with an
-// encoder and with a reranker. The caller closes the encoder.
-func (c *evalRetrievalCmd) searches(getenv func(string) string) (_ []measuredSearch, closer func() error, _ error) {
+// searches are the three built-in ones and, if there is one, those with an encoder. The
+// caller closes it.
+func (c *evalRetrievalCmd) searches() (_ []measuredSearch, closer func() error, _ error) {
 	all := []measuredSearch{
 		{name: "bm25", options: retrieve.Options{Mode: retrieve.LexicalOnly}},
 		{name: "dense", options: retrieve.Options{Mode: retrieve.DenseOnly}},
@@ -54,13 +53,6 @@ func (c *evalRetrievalCmd) searches(getenv func(string) string) (_ []measuredSea
 		closer = m.Close
 		all = append(all, measuredSearch{name: "encoded", options: retrieve.Options{Encoder: m}},
 			measuredSearch{name: "complete", options: retrieve.Options{Encoder: m}, whole: true})
-	}
-	if c.RerankModel != "" {
-		options, err := c.index(c.endpointConfig, getenv)
-		if err != nil {
-			return nil, nil, errors.Join(err, closer())
-		}
-		all = append(all, measuredSearch{name: "reranked", options: options})
 	}
 	return all, closer, nil
 }
@@ -79,7 +71,7 @@ type comparedPair struct {
 
 // Run measures each search on every query that has a relevant document.
 func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) {
-	searches, closer, err := c.searches(s.getenv)
+	searches, closer, err := c.searches()
 	if err != nil {
 		return err
 	}
@@ -97,7 +89,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	if err != nil {
 		return err
 	}
-	corpus, err := c.open(ctx, s, func(out *corpus) error { return out.fill(ctx, c.Dir, set.Documents) })
+	corpus, err := c.open(ctx, s, retrieve.Options{}, func(out *corpus) error { return out.fill(ctx, c.Dir, set.Documents) })
 	if err != nil {
 		return err
 	}
@@ -185,15 +177,10 @@ func (c *evalRetrievalCmd) thresholds(searches []measuredSearch) (thresholds, er
 func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set) error {
 	metrics := retrievalMetrics()
 	indexes := make([]*retrieve.Index, len(searches))
-	deeper := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
 		var err error
 		if indexes[i], err = c.indexOf(ctx, x); err != nil {
 			return err
-		}
-		deeper[i] = indexes[i]
-		if x.options.Reranker != nil { // reranks once per query; deeper results keep the order of the search
-			deeper[i] = indexes[slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == wholeSearch })]
 		}
 		searches[i].values = make([][]float64, len(metrics))
 		for m := range metrics {
@@ -204,7 +191,7 @@ func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries
 		q := queries[at]
 		grades := c.grades(set.Grades[q.ID])
 		for i, x := range indexes {
-			ranking, err := c.rank(ctx, x, deeper[i], q.Text, grades)
+			ranking, err := c.rank(ctx, x, q.Text, grades)
 			if err != nil {
 				return fmt.Errorf("asking the query %s: %w", q.ID, err)
 			}
@@ -288,7 +275,7 @@ func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Me
 // with itself in an earlier run.
 func (c *evalRetrievalCmd) compare(searches []measuredSearch, queries []eval.Query, metric eval.Metric, earlier earlierFigures) (
 	compared []comparedPair, err error) {
-	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 2}}[:len(searches)-1] {
+	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}}[:len(searches)-1] {
 		a, b := searches[p[0]], searches[p[1]]
 		compared = append(compared, comparedPair{a.name, b.name, metric.String(), eval.Compare(a.values[0], b.values[0])})
 	}

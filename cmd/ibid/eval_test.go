@@ -19,59 +19,11 @@ import (
 	"golang.org/x/net/html"
 
 	"ibid/answer"
-	"ibid/answer/openai/openaitest"
 	"ibid/cite"
 	"ibid/cite/support"
 	"ibid/cmd/ibid/eval"
 	"ibid/data/datatest"
 )
-
-// teaSet is a set of two documents, each of which answers one query.
-var teaSet = map[string]string{
-	"corpus.jsonl": `{"_id": "tea", "title": "Tea", "text": "Black tea is served in the galley at four."}
-{"_id": "boats", "title": "Boats", "text": "The dinghies stand on the slipway in winter."}`,
-	"queries.jsonl": `{"_id": "q1", "text": "When is black tea served?", "answers": ["four"]}
-{"_id": "q2", "text": "Where do the dinghies stand in winter?", "answers": ["slipway"]}`,
-	"qrels.tsv": "query-id\tcorpus-id\tscore\nq1\ttea\t1\nq2\tboats\t1\n",
-}
-
-// decodeEval runs a measurement and decodes its JSON object.
-func decodeEval[T any](t *testing.T, data string, args ...string) T {
-	t.Helper()
-	var report T
-	out, errs, code := ibid(t, data, append([]string{"eval"}, append(args, "--json")...)...)
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 {
-		t.Fatalf("%q: exit code %d, %v: %s%s", args, code, err, out, errs)
-	}
-	return report
-}
-
-// With a reranker there is a fourth search; if it fails, so does the measurement.
-func TestEvalRetrievalWithAReranker(t *testing.T) {
-	t.Parallel()
-	set := t.TempDir()
-	writeFiles(t, set, teaSet)
-	upstream, gone := switched()
-	args := []string{"retrieval", set, "--rerank-model", "scripted", "--rerank-base-url", openaitest.Start(t, upstream)}
-	report := decodeEval[struct {
-		BM25, Reranked map[string]float64
-		Compared       []struct{ A, B string }
-	}](t, t.TempDir(), args...)
-	if report.Reranked["ndcg@10"] != 1 || report.BM25["ndcg@10"] != 1 {
-		t.Errorf("%+v", report)
-	}
-	if n := len(report.Compared); n != 3 || report.Compared[n-1].A != "reranked" || report.Compared[n-1].B != "hybrid" {
-		t.Errorf("compared %+v", report.Compared)
-	}
-	if n := len(upstream.Exchanges()); n != 2 {
-		t.Errorf("the reranker was asked %d times for 2 queries", n)
-	}
-	gone.Store(true)
-	if out, errs, code := ibid(t, t.TempDir(), append([]string{"eval"}, args...)...); code != exitFailed ||
-		!strings.Contains(errs, "asking the query q") || out != "" {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
-	}
-}
 
 // The measured search is the one that users run, with documents in its order.
 func TestEvalMeasuresTheSearch(t *testing.T) {
