@@ -111,60 +111,6 @@ func (o *openAI) showFile(c echo.Context) error {
 	return reply(c, http.StatusOK, fileOf(d.ID, len(d.Text)))
 }
 
-// A vectorStore is a collection as the OpenAI API lists it.
-type vectorStore struct {
-	ID        string      `json:"id"` // the name of the collection
-	Object    string      `json:"object"`
-	CreatedAt int64       `json:"created_at"` // 0: unknown
-	Name      string      `json:"name"`
-	Bytes     int         `json:"usage_bytes"` // of the extracted text
-	Status    string      `json:"status"`      // "completed"
-	Files     vectorFiles `json:"file_counts"`
-}
-
-type vectorFiles struct {
-	Completed  int `json:"completed"`
-	InProgress int `json:"in_progress"` // 0
-	Failed     int `json:"failed"`      // 0
-	Cancelled  int `json:"cancelled"`   // 0
-	Total      int `json:"total"`
-}
-
-// vectorStores is the reply of GET /v1/vector_stores, which has all of them.
-type vectorStores struct {
-	Object  string        `json:"object"`
-	Data    []vectorStore `json:"data"`
-	HasMore bool          `json:"has_more"` // false
-}
-
-func (o *openAI) stores(c echo.Context) ([]vectorStore, error) {
-	all, err := o.catalog.collections(c.Request().Context())
-	list := []vectorStore{}
-	for _, in := range all.Collections {
-		list = append(list, vectorStore{ID: in.Name, Object: "vector_store", Name: in.Name, Bytes: in.Bytes, Status: "completed",
-			Files: vectorFiles{Completed: in.Documents, Total: in.Documents}})
-	}
-	return list, err
-}
-
-func (o *openAI) listStores(c echo.Context) error {
-	list, err := o.stores(c)
-	return send(c, http.StatusOK, vectorStores{"list", list, false}, err)
-}
-
-func (o *openAI) showStore(c echo.Context) error {
-	list, err := o.stores(c)
-	if err != nil {
-		return err
-	}
-	id, err := url.PathUnescape(c.Param("id"))
-	i := slices.IndexFunc(list, func(s vectorStore) bool { return err == nil && s.ID == id })
-	if i < 0 {
-		return noStore(c.Param("id"))
-	}
-	return reply(c, http.StatusOK, list[i])
-}
-
 // storeOf is the collection to which a request restricts its answer by tools that search,
 // or that of its model.
 func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (string, error) {
@@ -301,5 +247,5 @@ func (o *openAI) checkStore(c echo.Context, name string) error {
 
 func noStore(name string) *Problem {
 	return problem(http.StatusNotFound, "not_found", "there is no vector store %.200q here: its id is the name of a collection, and "+
-		"GET /v1/vector_stores lists those", name).in("vector_store_id")
+		"GET /api/collections lists those", name).in("vector_store_id")
 }
