@@ -121,11 +121,9 @@ func (d *documents) add(c echo.Context) error {
 	if name == "" {
 		return invalid("no_name", "the file has no name: give it in the query (?name=report.pdf), or send the file in a form")
 	}
-	ctx, end := untilStop(c)
-	defer end()
-	change, err := uploads.Add(ctx, name, content, meta)
+	change, err := uploads.Add(c.Request().Context(), name, content, meta)
 	if err != nil {
-		return cutOff(ctx, err)
+		return err
 	}
 	if noForm == nil {
 		if _, err := nextFile(form); err == nil {
@@ -145,41 +143,6 @@ func (d *documents) add(c echo.Context) error {
 	}
 	c.Response().Header().Set(echo.HeaderLocation, Link(d.pages.prefix(), change.Document, 0, 0))
 	return reply(c, status, added)
-}
-
-type stopKey struct{}
-
-// WithStop returns a context for requests in which uploads end when stop is done:
-// those not stored by then are refused.
-func WithStop(ctx, stop context.Context) context.Context {
-	return context.WithValue(ctx, stopKey{}, stop)
-}
-
-// untilStop returns the context of a request that ends when the server stops, which
-// then also gets no more of the body.
-func untilStop(c echo.Context) (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(c.Request().Context())
-	stop, ok := ctx.Value(stopKey{}).(context.Context)
-	if !ok {
-		return ctx, func() { cancel(nil) }
-	}
-	if stop.Err() != nil {
-		cancel(errShutdown)
-	}
-	off := context.AfterFunc(stop, func() {
-		cancel(errShutdown)
-		// Without deadlines, the body ends with the connection.
-		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Now())
-	})
-	return ctx, func() { off(); cancel(nil) }
-}
-
-// cutOff is the error of a request that may have been cut off by the end of the server.
-func cutOff(ctx context.Context, err error) error {
-	if context.Cause(ctx) != errShutdown {
-		return err
-	}
-	return problem(http.StatusServiceUnavailable, "canceled", "the server shuts down: send the file again in a moment").because(err)
 }
 
 // addedDocument is the reply of POST /api/documents.
@@ -350,12 +313,7 @@ func (d *documents) readAgain(c echo.Context, meta map[string]string) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := untilStop(c)
-	defer end()
-	change, err := uploads.Reread(ctx, name, meta)
-	if err != nil {
-		err = cutOff(ctx, err)
-	}
+	change, err := uploads.Reread(c.Request().Context(), name, meta)
 	return send(c, http.StatusOK, change, changeProblem(name, err))
 }
 

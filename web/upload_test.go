@@ -32,21 +32,6 @@ func (d digests) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// An upload that the server has not stored when it stops is refused, not acknowledged.
-func TestUploadAtStop(t *testing.T) {
-	stored, uploads := digests{}, uploadFolder(t)
-	uploads.Syncer.Sink = stored
-	e := newHandler(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
-	stop, end := context.WithCancel(t.Context())
-	end()
-	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/api/documents?name=a.md", strings.NewReader("# A"))
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r.WithContext(WithStop(r.Context(), stop)))
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"canceled"`) || len(stored) > 0 {
-		t.Errorf("%d %s, stored %v", w.Code, w.Body, stored)
-	}
-}
-
 func TestUploads(t *testing.T) {
 	stored, uploads := digests{}, uploadFolder(t)
 	uploads.MaxBytes, uploads.Syncer.Sink = 1000, stored

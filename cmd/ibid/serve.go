@@ -297,7 +297,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	srv.startSelfTest()
 	srv.startBackground(listener.Addr().String())
 	server := web.NewHTTPServer(srv.Addr, handler)
-	asks, cut := context.WithCancel(web.WithStop(retrieve.WithWait(context.WithoutCancel(ctx), requestWait), ctx))
+	asks, cut := context.WithCancel(retrieve.WithWait(context.WithoutCancel(ctx), requestWait))
 	defer cut()
 	server.BaseContext = func(net.Listener) context.Context { return asks }
 	served := make(chan error, 1)
