@@ -20,12 +20,11 @@ import (
 type catalog struct {
 	Library
 	Searcher
-	keyed    bool // keys guard the server
 	indexing func() Indexing
 	troubles func() []ingest.Change
 	uploads  string // collection of uploaded documents; empty where there are no uploads
 	folders  UploadFolders
-	keys     *keyring // nil where no keys are in use
+	keys     *keyring // nil where no keys guard the server
 }
 
 // listedCollections is the reply of GET /api/collections.
@@ -169,21 +168,13 @@ func (l *catalog) document(ctx context.Context, id, field string) (*ingest.Docum
 	return doc, nil
 }
 
+// reaches reports whether the caller may see a collection; "" is all of them.
 func (l *catalog) reaches(ctx context.Context, collection string) (bool, error) {
-	if !l.keyed {
+	if l.keys == nil {
 		return true, nil
 	}
 	collections, err := reach(ctx)
 	return err == nil && (len(collections) == 0 || slices.Contains(collections, collection)), err
-}
-
-// seesAll reports whether the caller may see all collections.
-func (l *catalog) seesAll(ctx context.Context) (bool, error) {
-	if !l.keyed {
-		return true, nil
-	}
-	collections, err := reach(ctx)
-	return err == nil && len(collections) == 0, err
 }
 
 // requireDocuments fails while there is nothing to ask.

@@ -86,7 +86,7 @@ func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 	}
 	l := listing{Total: len(all), Troubles: []ingest.Change{}, Indexing: d.indexing()}
 	// A key for some collections gets neither: a file that was not stored has no collection.
-	everything, err := d.seesAll(ctx)
+	everything, err := d.reaches(ctx, "")
 	if err != nil {
 		return l, err
 	}

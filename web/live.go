@@ -364,8 +364,8 @@ func (a *Answers) waitStored(ctx context.Context) error { return a.outcomes.wait
 
 // storeOutcomes stores the records of answers, and deletes their runs unless they can
 // be resumed, at once: other servers find one or the other at any time. Where that fails
-// it stores one at a time, and deletes the run of one without a record. It stores
-// nothing of an answer that another server has resumed.
+// it stores one at a time; the run of an answer that cannot be stored can be resumed. It
+// stores nothing of an answer that another server has resumed.
 func (a *answering) storeOutcomes(batch []*endedAnswer) {
 	ctx, cancel := context.WithTimeout(batch[0].ctx, storeTime)
 	defer cancel()
@@ -373,16 +373,11 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 		o.lost = o.l.recorder.Lost(ctx)
 		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.cut)
 	}
-	if a.finish(ctx, batch, true) != nil {
+	if a.finish(ctx, batch) != nil {
 		for i, o := range batch {
-			err := a.finish(ctx, batch[i:i+1], true)
-			if err != nil { // the reader has the answer
+			if err := a.finish(ctx, batch[i:i+1]); err != nil { // the reader has the answer
+				o.ended = o.l.recorder == nil
 				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", o.l.ID, "error", err)
-				err = a.finish(ctx, batch[i:i+1], false)
-			}
-			if err != nil {
-				o.ended = false
-				a.logger.WarnContext(ctx, "a run could not be ended in the store: it is offered for resuming", "run", o.l.ID, "error", err)
 			}
 		}
 	}
@@ -403,13 +398,13 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 }
 
 // finish deletes the runs that have ended, and stores the records of answers.
-func (a *answering) finish(ctx context.Context, batch []*endedAnswer, record bool) error {
+func (a *answering) finish(ctx context.Context, batch []*endedAnswer) error {
 	var records []retrieve.Record
 	var recorded []*endedAnswer
 	var jobs []string
 	for _, o := range batch {
 		o.gone = o.l.recorder.Lost(ctx)
-		if record && o.l.keep && o.l.ID != "" && a.keep > 0 && !o.gone {
+		if o.l.keep && o.l.ID != "" && a.keep > 0 && !o.gone {
 			records, recorded = append(records, o.l.toStore(&a.live.outcomes.packer, a.keep)), append(recorded, o)
 		}
 		if o.ended && o.l.recorder != nil {

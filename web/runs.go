@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"golang.org/x/sync/semaphore"
 
 	"ibid/cite"
 	"ibid/retrieve"
@@ -25,8 +24,7 @@ import (
 // a record is shown to other keys only after PUT …/shared.
 type runHandlers struct {
 	*asking
-	readers *semaphore.Weighted // a slot for each reader of an answer under way
-	keys    *keyring            // nil where no keys are in use
+	keys *keyring // nil where no keys are in use
 }
 
 // callerID is the id of the caller's key; empty where no keys are in use.
@@ -341,12 +339,6 @@ func (r *runHandlers) follow(c echo.Context, l *liveAnswer, record *answerRecord
 	seen := 1 + slices.IndexFunc(log, func(e event) bool { return last != "" && e.id == last })
 	if !more && seen == len(log) {
 		return c.NoContent(http.StatusNoContent)
-	}
-	if more {
-		if !r.readers.TryAcquire(1) {
-			return tooMany("too_many_readers", 2*time.Second, "too many readers follow answers already: wait a moment")
-		}
-		defer r.readers.Release(1)
 	}
 	return r.sendEvents(c, log[:seen], seen == len(log), after)
 }

@@ -203,7 +203,7 @@ func (o *Options) newAsking(a address) *asking {
 		done, total, ready := o.Indexing()
 		return Indexing{Done: done, Total: total, Ready: ready}
 	}
-	c := &catalog{Library: o.Library, Searcher: o.Searcher, keyed: o.Keys != nil, indexing: indexing, troubles: o.Troubles}
+	c := &catalog{Library: o.Library, Searcher: o.Searcher, indexing: indexing, troubles: o.Troubles}
 	if c.folders = o.UploadFolders; c.folders != nil {
 		c.uploads = o.UploadCollection
 	}
@@ -253,7 +253,7 @@ func New(o Options) (*echo.Echo, error) {
 	}
 	asking, limiter := o.newAsking(a), newLimiter(o.MaxAsks, o.KeyRate, o.UserRate)
 	asking.catalog.keys = guard.keys
-	runs := &runHandlers{asking: asking, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
+	runs := &runHandlers{asking, guard.keys}
 	documents := &documents{catalog: asking.catalog, pages: pages, runs: runs, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing), folders: o.UploadFolders, sample: o.Sample, sites: o.Sites,
 		model: o.Model, summarize: o.Summarizer != nil}
