@@ -873,7 +873,7 @@ func schemaNames() map[string]string {
 		"web.responseText": "ResponseTextFormat", "web.responseNote": "ResponseAnnotation", "web.responseMissing": "ResponseIncomplete",
 		"web.inputDetails": "ResponseInputDetails", "web.namedSchema": "JSONSchema", "web.v1Tool": "Tool", "web.uiEvent": "ChatEvent",
 		"web.v1File": "File", "web.v1Files": "FileList",
-		"web.vectorsFound": "VectorSearchResult",
+		"web.vectorsFound":   "VectorSearchResult",
 		"web.rankingRequest": "VectorRanking", "web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError",
 		"web.v1Fault": "OpenAIFault", "web.liveness": "Health", "web.blockEvent": "HTMLBlock",
 		"web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece", "web.listedSuggestions": "SuggestionList",
