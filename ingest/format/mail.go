@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ibid/ingest/mail"
+	"ibid/ingest/office"
 )
 
 // Mail reads one message: its subject as heading, its addresses and date, and its
@@ -32,9 +33,9 @@ func mailOf(doc *Document, m *mail.Message) error {
 	doc.Title = oneLine(Clean(m.Subject))
 	var b builder
 	b.Heading(1, m.Subject, "")
-	writeMail(&b, m)
+	partial := writeMail(&b, m)
 	b.into(doc)
-	doc.Partial = m.Partial
+	doc.Partial = oneLine(Clean(partial))
 	return nil
 }
 
@@ -51,8 +52,7 @@ func Mailbox(doc *Document, data []byte) error {
 			subject = fmt.Sprintf("Message %d", i+1)
 		}
 		b.Heading(1, subject, anchor)
-		writeMail(&b, m)
-		if m.Partial != "" {
+		if writeMail(&b, m) != "" {
 			partial++
 		}
 	}
@@ -63,7 +63,8 @@ func Mailbox(doc *Document, data []byte) error {
 	return nil
 }
 
-func writeMail(b *builder, m *mail.Message) {
+// writeMail writes a message and returns what of it is not read.
+func writeMail(b *builder, m *mail.Message) string {
 	var head []string
 	for _, f := range [...]struct{ name, value string }{
 		{"From", m.From}, {"To", m.To}, {"Cc", m.Cc}, {"Date", m.Date},
@@ -74,10 +75,22 @@ func writeMail(b *builder, m *mail.Message) {
 		}
 	}
 	b.Paragraph(strings.Join(head, "\n"))
+	var partial []string
+	if m.Partial != "" {
+		partial = append(partial, m.Partial)
+	}
 	for _, body := range m.Bodies {
-		if body.HTML {
+		switch {
+		case body.HTML:
 			htmlText(b, body.Text)
-		} else {
+		case body.RTF:
+			w := &officeWriter{b: b}
+			left, err := office.Read([]byte(body.Text), w.write, func(string, string) {})
+			if err != nil {
+				left = append(left, "its text in RTF could not be read: "+err.Error())
+			}
+			partial = append(append(partial, w.partial...), left...)
+		default:
 			plainText(b, body.Text)
 		}
 	}
@@ -88,6 +101,7 @@ func writeMail(b *builder, m *mail.Message) {
 	if len(names) > 0 {
 		b.Paragraph("Attached: " + strings.Join(names, ", "))
 	}
+	return strings.Join(partial, "; ")
 }
 
 func mailDate(m *mail.Message) string {

@@ -10,7 +10,7 @@ import (
 
 // Office reads the documents of office programs, and EPUB books.
 func Office(doc *Document, data []byte) error {
-	w := &officeWriter{doc: doc}
+	w := &officeWriter{doc: doc, b: new(builder)}
 	partial, err := office.Read(data, w.write, w.meta)
 	if err != nil {
 		var old *office.OldError
@@ -34,7 +34,7 @@ func Office(doc *Document, data []byte) error {
 // An officeWriter writes the content of an office document.
 type officeWriter struct {
 	doc     *Document
-	b       builder
+	b       *builder
 	pending *Section // begins with the next words that are neither a heading nor a row with an anchor
 	partial []string
 }
@@ -93,7 +93,7 @@ func (w *officeWriter) html(page []byte) {
 	if err != nil {
 		w.partial = append(w.partial, "a page in it could not be read: "+err.Error())
 	}
-	htmlFragment(&w.b, text)
+	htmlFragment(w.b, text)
 }
 
 func (w *officeWriter) meta(key, value string) {

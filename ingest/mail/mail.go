@@ -27,14 +27,14 @@ type Message struct {
 	Bodies []Body
 	// Files are the attachments, including attached messages.
 	Files []File
-	// Partial says what was left out because of a limit.
+	// Partial says what was left out.
 	Partial string
 }
 
 // A Body is a text of a message.
 type Body struct {
-	HTML bool
-	Text string // valid UTF-8
+	HTML, RTF bool   // the format of the text; plain text is neither
+	Text      string // valid UTF-8, but for RTF
 }
 
 // A File is an attachment.

@@ -42,11 +42,16 @@ func Outlook(data []byte) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return outlook(root, 1), nil
+	m, left := outlook(root, 1)
+	if left > 0 {
+		m.note(fmt.Sprintf("attachments that are not in it are not read: %d", left))
+	}
+	return m, nil
 }
 
-func outlook(in compound.Folder, depth int) *Message {
-	m := &Message{From: property(in, olSender), To: property(in, olTo), Cc: property(in, olCc), Subject: property(in, olSubject)}
+// outlook reads the message in a folder, and counts the attachments that are not in it.
+func outlook(in compound.Folder, depth int) (m *Message, left int) {
+	m = &Message{From: property(in, olSender), To: property(in, olTo), Cc: property(in, olCc), Subject: property(in, olSubject)}
 	address := cmp.Or(property(in, olSenderAt), property(in, olSentBy))
 	if strings.Contains(address, "@") && !strings.Contains(m.From, address) {
 		m.From = strings.TrimSpace(m.From + " <" + address + ">")
@@ -59,33 +64,82 @@ func outlook(in compound.Folder, depth int) *Message {
 		m.Bodies = []Body{{Text: text}}
 	} else if page := property(in, olHTML); page != "" {
 		m.Bodies = []Body{{HTML: true, Text: page}}
-	} else if in.Has("__substg1.0_10090102") {
-		m.Partial = "its text is only in compressed RTF, which is not read"
+	} else if text := decompress(in.Stream("__substg1.0_10090102")); text != "" {
+		m.Bodies = []Body{{RTF: true, Text: text}}
 	}
-	left := 0
 	for n, name := range in.Names("__attach_version1.0_") {
 		if n == maxParts {
-			m.Partial = "it has too many parts: the first are read"
+			m.note("it has too many parts: the first are read")
 			break
 		}
 		at := in.Folder(name)
 		file := File{Type: strings.ToLower(property(at, olType)), Data: at.Stream("__substg1.0_" + olAttached + "0102")}
 		file.Name = cmp.Or(baseName(property(at, olName)), baseName(property(at, olShortName)), baseName(property(at, olDisplayName)))
 		if inner := "__substg1.0_" + olAttached + "000D"; at.Has(inner) && depth < maxDepth {
-			in := outlook(at.Folder(inner), depth+1)
+			in, missing := outlook(at.Folder(inner), depth+1)
+			left += missing
 			head := "Forwarded message\nFrom: " + in.From + "\nDate: " + in.Date + "\nSubject: " + in.Subject
 			m.Bodies = append(append(m.Bodies, Body{Text: head}), in.Bodies...)
-			m.Files, m.Partial = append(m.Files, in.Files...), cmp.Or(m.Partial, in.Partial)
+			m.Files = append(m.Files, in.Files...)
+			m.note(in.Partial)
 		} else if file.Name = cmp.Or(file.Name, "attachment"); len(file.Data) > 0 {
 			m.Files = append(m.Files, file)
 		} else { // a link to a file, or an object of another program
 			left++
 		}
 	}
-	if left > 0 && m.Partial == "" {
-		m.Partial = fmt.Sprintf("attachments that are not in it are not read: %d", left)
+	return m, left
+}
+
+// note adds to what was left out.
+func (m *Message) note(why string) {
+	if !strings.Contains(m.Partial, why) {
+		m.Partial = strings.TrimPrefix(m.Partial+"; "+why, "; ")
 	}
-	return m
+}
+
+// rtfWords precede every compressed text, which may refer to them (MS-OXRTFCP, 2.1.2.1).
+const rtfWords = `{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans SerifSymbolArial` +
+	`Times New RomanCourier{\colortbl\red0\green0\blue0` + "\r\n" + `\par \pard\plain\f0\fs20\b\i\u\tab\tx`
+
+// decompress returns a text in compressed RTF (MS-OXRTFCP); of a damaged one, what
+// precedes the damage.
+func decompress(data []byte) string {
+	const head, window = 16, 4096
+	if len(data) < head {
+		return ""
+	}
+	kind, data := string(data[8:12]), data[head:]
+	switch kind {
+	case "MELA":
+		return string(data)
+	case "LZFu":
+	default:
+		return ""
+	}
+	out := []byte(rtfWords)
+	for flags := 1; len(data) > 0; flags >>= 1 {
+		switch {
+		case flags == 1: // the next eight
+			flags, data = int(data[0])<<1|0x200, data[1:]
+		case flags&1 == 0:
+			out, data = append(out, data[0]), data[1:]
+		case len(data) == 1:
+			data = nil
+		default: // a place in the window and a length
+			place, length := int(data[0])<<4|int(data[1])>>4, int(data[1]&15)+2
+			data = data[2:]
+			from := len(out) - 1 - (len(out)-1-place+window)%window
+			if place == len(out)%window || from < 0 {
+				data = nil
+				break
+			}
+			for i := range length {
+				out = append(out, out[from+i])
+			}
+		}
+	}
+	return string(out[len(rtfWords):])
 }
 
 // addressees adds the addresses of the recipients to their names. Messages without

@@ -31,7 +31,8 @@ var rtfSigns = map[string]string{"chpgn": "1", "tab": "\t", "line": "\n", "emdas
 // An rtfState is what braces save and restore.
 type rtfState struct {
 	skip, hidden bool
-	wide         int // characters that replace one in Unicode
+	unpacked     bool // in RTF with HTML in it, this is not of the HTML
+	wide         int  // characters that replace one in Unicode
 	font         int
 	note, label  bool   // label: the marker of an item
 	edge         string // the label of a header or footer
@@ -61,6 +62,7 @@ type rtfReader struct {
 	// described is the label of the next value of a property; "" if it is not text.
 	described string
 	uncounted bool // hidden text
+	html      bool // it is HTML packed in RTF (MS-OXRTFEX)
 }
 
 // rtf reads a text in Rich Text Format.
@@ -70,6 +72,11 @@ func (f *file) rtf(data []byte) error {
 		page: charmap.Windows1252}
 	for r.at < len(r.src) && f.over == nil {
 		r.next()
+	}
+	if r.html {
+		r.flush()
+		r.flow.write(Block{Kind: HTML, HTML: []byte(r.text.String())})
+		return f.over
 	}
 	r.end("par")
 	r.writeRows()
@@ -143,7 +150,7 @@ func (r *rtfReader) shows() bool {
 		r.uncounted = false
 		r.leave(unseen)
 	}
-	return !r.state.skip && !r.state.hidden
+	return !r.state.skip && !r.state.hidden && !r.state.unpacked
 }
 
 // flush decodes the bytes and Unicode characters so far, of which there is one kind.
@@ -194,7 +201,8 @@ func (r *rtfReader) sign(c byte, rest string) {
 	case '*': // a group that older programs do not know
 		word, _ := strings.CutPrefix(rest, "\\")
 		if m := rtfWord.FindStringSubmatch(word); m != nil && strings.HasSuffix(r.src[:r.at], `{\*`) {
-			r.state.skip = r.state.skip || !slices.Contains([]string{"shppict", "annotation", "footnote", "shpinst", "do"}, m[1])
+			r.state.skip = r.state.skip || !slices.Contains([]string{"shppict", "annotation", "footnote", "shpinst", "do"}, m[1]) &&
+				(!r.html || m[1] != "htmltag")
 		}
 	case '\\', '{', '}':
 		r.add(c)
@@ -231,6 +239,11 @@ func (r *rtfReader) word(word string, n int, given bool) {
 		return
 	}
 	switch word {
+	case "fromhtml":
+		r.html = true
+	case "htmlrtf":
+		r.flush()
+		r.state.unpacked = r.html && (!given || n != 0)
 	case "u":
 		if r.shows() {
 			r.flushBytes()
@@ -353,6 +366,10 @@ func (r *rtfReader) setBodyAside() {
 // end ends a paragraph, a cell or a row.
 func (r *rtfReader) end(word string) {
 	r.flush()
+	if r.html {
+		r.write("\n")
+		return
+	}
 	if r.state.edge != "" {
 		r.text.WriteByte(' ')
 		return
