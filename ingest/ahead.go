@@ -184,7 +184,16 @@ func (s *folderSync) parse(ctx context.Context, path, digest string, data []byte
 // their documents get. Strangers wrote them: no parser reads them in this process.
 type webPages interface {
 	fs.FS
+	Pages() iter.Seq[WebPage]
 	Address(path string) string
+}
+
+// A WebPage is a file that was fetched from a web address.
+type WebPage struct {
+	Path    string
+	Size    int64
+	Fetched time.Time
+	Err     error // why it could not be fetched
 }
 
 // isStored reports whether a file with the digest is stored under the path, read

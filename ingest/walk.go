@@ -34,7 +34,9 @@ func (s *folderSync) prepare(ctx context.Context) error {
 		return fmt.Errorf("listing the stored documents of %s: %w", s.root.Name, err)
 	}
 	s.known = known
-	if err := s.walk(ctx, ".", nil); err != nil {
+	if pages, ok := s.fsys.(webPages); ok {
+		s.addPages(pages)
+	} else if err := s.walk(ctx, ".", nil); err != nil {
 		return err
 	}
 	listed := s.files
@@ -67,6 +69,20 @@ func (s *folderSync) prepare(ctx context.Context) error {
 
 func (s *folderSync) belowBroken(p string) bool {
 	return slices.ContainsFunc(s.broken, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
+}
+
+// addPages lists the pages of a web site.
+func (s *folderSync) addPages(pages webPages) {
+	for p := range pages.Pages() {
+		if s.exclude.matchBelow("", p.Path) || !s.included(p.Path) {
+			continue
+		}
+		f := file{path: p.Path, size: p.Size, modified: p.Fetched, err: p.Err}
+		if f.err == nil {
+			f.err = s.reader.refuse(p.Path, p.Size)
+		}
+		s.files = append(s.files, f)
+	}
 }
 
 // walk lists the files below dir. Only the root itself must be readable.

@@ -1,11 +1,11 @@
 package site
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"net/url"
 	"os"
@@ -47,7 +47,7 @@ type index struct {
 }
 
 // A Site is the mirror of a web site, or of one page, in a folder: the bodies of
-// its pages, and an index. It is a file system with the pages as files, which an
+// its pages, and an index. It is a file system with the pages as files, whose list an
 // ingest.Syncer reads. A crawl updates it.
 //
 // A page whose last request failed is a file that cannot be read, so that its
@@ -60,7 +60,7 @@ type Site struct {
 	dir     *os.Root
 	index                    // its pages are those below when it was saved
 	pages   map[string]*page // by address
-	files   map[string]*node // by path of the document or folder
+	files   map[string]*page // by path of the document
 }
 
 // Address returns the usual form of an address that can be fetched.
@@ -179,100 +179,48 @@ func (s *Site) place(p *page, u *url.URL, ending string, taken map[string]string
 	taken[p.Path] = p.URL
 }
 
-// list makes the files and folders of the documents.
+// list makes the files of the documents.
 func (s *Site) list() {
-	s.files = map[string]*node{".": {name: "."}}
-	for _, u := range slices.Sorted(maps.Keys(s.pages)) {
-		if p := s.pages[u]; p.Path != "" {
-			s.enter(p.Path, &node{name: path.Base(p.Path), page: p})
+	s.files = make(map[string]*page, len(s.pages))
+	for _, p := range s.pages {
+		if p.Path != "" {
+			s.files[p.Path] = p
 		}
-	}
-	for _, n := range s.files {
-		slices.SortFunc(n.below, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	}
 }
 
-// enter adds a file or folder to the folder above it.
-func (s *Site) enter(name string, n *node) {
-	s.files[name] = n
-	dir := path.Dir(name)
-	if s.files[dir] == nil {
-		s.enter(dir, &node{name: path.Base(dir)})
+// Pages yields the pages in order of their paths.
+func (s *Site) Pages() iter.Seq[ingest.WebPage] {
+	return func(yield func(ingest.WebPage) bool) {
+		for _, name := range slices.Sorted(maps.Keys(s.files)) {
+			p := s.files[name]
+			page := ingest.WebPage{Path: name, Size: p.Size, Fetched: p.Read}
+			switch {
+			case p.Failed == "":
+			case p.Digest == "":
+				page.Err = &ingest.SkipError{Reason: p.Failed}
+			default:
+				page.Err = errors.New(p.Failed)
+			}
+			if !yield(page) {
+				return
+			}
+		}
 	}
-	s.files[dir].below = append(s.files[dir].below, n)
 }
 
 // Address returns the address of the page that a document was read from.
 func (s *Site) Address(name string) string {
-	if n := s.files[name]; n != nil && n.page != nil {
-		return n.page.URL
+	if p := s.files[name]; p != nil {
+		return p.URL
 	}
 	return ""
 }
 
 // Open opens the body of a page.
 func (s *Site) Open(name string) (fs.File, error) {
-	n, err := s.find("open", name)
-	if err == nil && n.page == nil {
-		err = &fs.PathError{Op: "open", Path: name, Err: errors.New("it is a folder")}
+	if p := s.files[name]; p != nil {
+		return s.dir.Open(hash(p.URL))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.dir.Open(hash(n.page.URL))
-}
-
-// ReadDir lists a folder.
-func (s *Site) ReadDir(name string) ([]fs.DirEntry, error) {
-	n, err := s.find("list", name)
-	return slices.Clone(n.below), err
-}
-
-// Stat describes a page or a folder.
-func (s *Site) Stat(name string) (fs.FileInfo, error) {
-	n, err := s.find("look at", name)
-	if err != nil {
-		return nil, err
-	}
-	return n.Info()
-}
-
-func (s *Site) find(op, name string) (node, error) {
-	if n := s.files[name]; n != nil {
-		return *n, nil
-	}
-	return node{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
-}
-
-// A node is the entry of a page or folder, and its description.
-type node struct {
-	name  string
-	page  *page // nil for a folder
-	below []fs.DirEntry
-}
-
-func (n node) Name() string      { return n.name }
-func (n node) IsDir() bool       { return n.page == nil }
-func (n node) Sys() any          { return nil }
-func (n node) Type() fs.FileMode { return n.Mode().Type() }
-
-func (n node) Mode() fs.FileMode {
-	if n.page == nil {
-		return fs.ModeDir | 0o700
-	}
-	return 0o600
-}
-
-func (n node) Size() int64        { return cmp.Or(n.page, new(page)).Size }
-func (n node) ModTime() time.Time { return cmp.Or(n.page, new(page)).Read }
-
-// Info fails for a page that could not be fetched.
-func (n node) Info() (fs.FileInfo, error) {
-	switch {
-	case n.page == nil || n.page.Failed == "":
-		return n, nil
-	case n.page.Digest == "":
-		return nil, &ingest.SkipError{Reason: n.page.Failed}
-	}
-	return nil, errors.New(n.page.Failed)
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }

@@ -64,7 +64,7 @@ func TestHostile(t *testing.T) {
 				notices = "[" + web.URL + "/sitemap.xml: " + reason + "]"
 			}
 		}
-		if diff := cmp.Diff(want, files(t, s)); diff != "" {
+		if diff := cmp.Diff(want, files(s)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(notices, fmt.Sprint(report.Limits)); diff != "" {

@@ -116,20 +116,14 @@ func crawlOnce(t *testing.T, s *Site) Report {
 }
 
 // files returns the documents by path, with their addresses or why they fail.
-func files(t *testing.T, s *Site) map[string]string {
-	t.Helper()
+func files(s *Site) map[string]string {
 	found := make(map[string]string)
-	err := fs.WalkDir(s, ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
+	for p := range s.Pages() {
+		found[p.Path] = strings.TrimPrefix(s.Address(p.Path), "http://"+s.address.Host)
+		if p.Err != nil {
+			found[p.Path] += ": " + p.Err.Error()
 		}
-		found[name] = strings.TrimPrefix(s.Address(name), "http://"+s.address.Host)
-		if _, err := e.Info(); err != nil {
-			found[name] += ": " + err.Error()
-		}
-		return nil
-	})
-	must(t, err)
+	}
 	return found
 }
 
@@ -202,7 +196,7 @@ func TestManyPages(t *testing.T) {
 	if len(report.Limits) > 0 || report.Disallowed == 0 {
 		t.Errorf("the report is %+v", report)
 	}
-	got := files(t, s)
+	got := files(s)
 	for i := range n {
 		want, name := fmt.Sprintf("/p/%d", i), fmt.Sprintf("p/%d.html", i)
 		if i == 7 {
@@ -231,7 +225,7 @@ func TestManyPages(t *testing.T) {
 	if diff := cmp.Diff([]string{"200 /", "200 /p/10", "200 /p/11", "200 /p/7"}, whole); diff != "" {
 		t.Errorf("sent whole (-want +got):\n%s", diff)
 	}
-	got = files(t, s)
+	got = files(s)
 	_, there := got["p/13.html"]
 	if there || got["p/12.html"] != "/p/12: the server replied with 500 Internal Server Error" || len(got) != n {
 		t.Errorf("13: %q, 12: %q, %d files", got["p/13.html"], got["p/12.html"], len(got))
@@ -273,7 +267,7 @@ func TestTwins(t *testing.T) {
 		want := map[string]string{"docs/index.md": "/docs/", "docs/no.html": "/docs/no", "docs/a.md": "/docs/a",
 			"docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c", "docs/e.md": "/docs/e.md",
 			"docs/d.html": "/docs/d.html", "docs/linked.md": "/docs/linked", "docs/broken.html": "/docs/broken"}
-		if diff := cmp.Diff(want, files(t, s)); diff != "" {
+		if diff := cmp.Diff(want, files(s)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
 		for name, text := range map[string]string{"docs/index.md": "# Home", "docs/a.md": "# A, see [B](b/index.md)",
@@ -289,7 +283,7 @@ func TestTwins(t *testing.T) {
 	for _, path := range []string{"/docs/a", "/docs/map.xml"} {
 		s := openSite(t, t.TempDir(), web.URL+path)
 		crawlOnce(t, s)
-		if diff := cmp.Diff(map[string]string{"docs/a.md": "/docs/a"}, files(t, s)); diff != "" {
+		if diff := cmp.Diff(map[string]string{"docs/a.md": "/docs/a"}, files(s)); diff != "" {
 			t.Errorf("files of %s (-want +got):\n%s", path, diff)
 		}
 	}
@@ -366,7 +360,7 @@ func TestRefused(t *testing.T) {
 			s := openSite(t, t.TempDir(), attempt)
 			s.Fetcher = f
 			if _, err := s.Crawl(t.Context(), false, nil); err == nil || len(s.pages) > 0 {
-				t.Errorf("it was fetched: %v", files(t, s))
+				t.Errorf("it was fetched: %v", files(s))
 			}
 		})
 	}
@@ -436,7 +430,7 @@ func TestBombs(t *testing.T) {
 			s := openSite(t, t.TempDir(), web.URL+c.path)
 			s.Limits = Limits{Pages: 20, Page: 16 << 20}
 			report := crawlOnce(t, s)
-			said := fmt.Sprint(report.Limits, files(t, s))
+			said := fmt.Sprint(report.Limits, files(s))
 			if !strings.Contains(said, c.says) || len(s.pages) > 25 {
 				t.Errorf("it has %d pages and says %.300s; want %q", len(s.pages), said, c.says)
 			}
@@ -493,7 +487,7 @@ func TestResumed(t *testing.T) {
 	if again > 1+parallel { // the first page and those that were under way
 		t.Errorf("%d pages were sent again", again)
 	}
-	if got := files(t, s); len(got) != 41 {
+	if got := files(s); len(got) != 41 {
 		t.Errorf("%d pages, want 41", len(got))
 	}
 }
@@ -515,7 +509,7 @@ func TestFailing(t *testing.T) {
 		for n := 1; ; n++ {
 			s := openSite(t, folder, web.URL)
 			crawlOnce(t, s)
-			if files(t, s)["good.html"] == "/good" {
+			if files(s)["good.html"] == "/good" {
 				break
 			}
 			if status == http.StatusForbidden || n == 3 {
@@ -554,7 +548,7 @@ func TestExtent(t *testing.T) {
 	} {
 		s := openSite(t, t.TempDir(), web.URL+address)
 		crawlOnce(t, s)
-		if got := strings.Join(slices.Sorted(maps.Keys(files(t, s))), " "); got != want {
+		if got := strings.Join(slices.Sorted(maps.Keys(files(s))), " "); got != want {
 			t.Errorf("%s: %s, want %s", address, got, want)
 		}
 	}
