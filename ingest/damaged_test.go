@@ -71,7 +71,8 @@ func pdfOf(objects ...string) []byte {
 	return fmt.Appendf(out, "%strailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", table, len(objects)+1, len(out))
 }
 
-// The pages that could not be read are named, and the others are read.
+// The pages that could not be read are named, and the others are read, also when their
+// content is encoded in ASCII.
 func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 	const (
 		catalog = "<</Type/Catalog/Pages 2 0 R>>"
@@ -83,12 +84,29 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 		return "<</Type/Page/Parent 2 0 R/Resources<</Font<</F 3 0 R>>>>/Contents " + contents + ">>"
 	}
 	kids := func(refs string, n int) string { return fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", refs, n) }
+	const text = "BT /F 12 Tf 72 700 Td (The ferry leaves at nine.) Tj ET"
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	_, err := z.Write([]byte(text))
+	must(t, errors.Join(err, z.Close()))
+	based := func(s string) string {
+		out := make([]byte, ascii85.MaxEncodedLen(len(s)))
+		return string(out[:ascii85.Encode(out, []byte(s))]) + "~>"
+	}
+	filtered := func(filter, content string) []byte {
+		return pdfOf(catalog, kids("4 0 R", 1), helv, page("5 0 R"),
+			fmt.Sprintf("<</Filter %s/Length %d>>\nstream\n%s\nendstream", filter, len(content), content))
+	}
 	tests := []struct {
 		name    string
 		data    []byte
 		partial string // of a file that is read
 		err     string
 	}{
+		{"in letters", filtered("/ASCII85Decode", based(text)), "", ""},
+		{"packed, in letters", filtered("[/ASCII85Decode/FlateDecode]", based(packed.String())), "", ""},
+		{"in digits", filtered("/ASCIIHexDecode", fmt.Sprintf("%x>", text)), "", ""},
+		{"packed, in digits", filtered("[ /ASCIIHexDecode/FlateDecode]", fmt.Sprintf("%X>", packed.String())), "", ""},
 		{"whole", pdfOf(catalog, kids("4 0 R", 1), helv, page("5 0 R"), ferry), "", ""},
 		{"a page is not there", pdfOf(catalog, kids("99 0 R 4 0 R", 2), helv, page("5 0 R"), ferry),
 			"page 1 of 2 could be read only in part or not at all: the file is damaged", ""},
@@ -120,32 +138,5 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 				t.Errorf("the second page is number %d", doc.PageAt(0))
 			}
 		})
-	}
-}
-
-// Content encoded in ASCII is read.
-func TestPDFInLetters(t *testing.T) {
-	const text = "BT /F 12 Tf 72 700 Td (The ferry leaves at nine.) Tj ET"
-	var packed bytes.Buffer
-	z := zlib.NewWriter(&packed)
-	_, err := z.Write([]byte(text))
-	must(t, errors.Join(err, z.Close()))
-	based := func(s string) string {
-		out := make([]byte, ascii85.MaxEncodedLen(len(s)))
-		return string(out[:ascii85.Encode(out, []byte(s))])
-	}
-	for _, tt := range []struct{ filter, content string }{
-		{"/ASCII85Decode", based(text) + "~>"},
-		{"[/ASCII85Decode/FlateDecode]", based(packed.String()) + "~>"},
-		{"/ASCIIHexDecode", fmt.Sprintf("%x>", text)},
-		{"[ /ASCIIHexDecode/FlateDecode]", fmt.Sprintf("%X>", packed.String())},
-	} {
-		data := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[5 0 R]/Count 1>>", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-			fmt.Sprintf("<</Filter %s/Length %d>>\nstream\n%s\nendstream", tt.filter, len(tt.content), tt.content),
-			"<</Type/Page/Parent 2 0 R/Resources<</Font<</F 3 0 R>>>>/Contents 4 0 R>>")
-		doc, err := new(Reader).Read(t.Context(), "letters.pdf", data)
-		if err != nil || doc.Text != "The ferry leaves at nine." || doc.Partial != "" {
-			t.Errorf("%s: %v %+v", tt.filter, err, doc)
-		}
 	}
 }

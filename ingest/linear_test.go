@@ -1,8 +1,6 @@
 package ingest
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,44 +9,8 @@ import (
 	"ibid/ingest/child"
 )
 
-// hostile are units that, repeated, make careless parsers quadratic. They are
-// read as each of hostileEndings.
-var hostile = map[string]string{
-	"letter": "a", "spaces": " ", "newlines": "\n", "cjk": "图书馆九点开门", "bracket": "[", "emphasis": "*a_", "image": "![a](",
-	"quote": "> ", "nested list": "- ", "html": "<div>", "unclosed": "<a href='", "backtick": "`a``", "entity": "&amp", "pipe": "|",
-	"table": "|a|b\n|-|-\n", "marks": "e\u0301\u0301\u0301", "dots": "a. ", "heading": "# a\n", "underline": "a\n=\n", "quoted": "\"a,\n",
-	"row": "a,b\n", "sentence": "One thing. ", "directive": ".. a::\n   b\n", "paragraph": "word word.\n\n",
-	"indent": "    a\n", "role": ":a:`b ",
-}
-
+// hostileEndings are those that the units of any markup are read as.
 var hostileEndings = []string{".md", ".mdx", ".txt", ".rst", ".html", ".csv"}
-
-// hostilePlain are further units, by the ending that they are read as.
-var hostilePlain = map[string][]string{
-	".adoc": {"= a\n", "=", "== \n"},
-	".tex": {`\a{`, `{`, `\(`, `\[`, `$`, `$$`, `\$`, `$\$`, `\begin{a}`, `\begin{itemize}`, `\begin{tabular}{l}`, `\begin{equation}`,
-		`\begin{verbatim}`, `\footnote{`, `\verb|`, `\frac`,
-		`\frac{a}`, `\sqrt{`, `%`, "% a\n", `\item`, `\bibitem{a}`, `\section{`, `\section{a}`, `\a[`, `\def\a`, `\caption{`, `&`, `\\`, "``",
-		`\begin{thebibliography}{9}\bibitem{a}`, `\'`},
-	".org": {"* a\n", "|a", "|a|\n", "[[a]", "*a ", "#+begin_src\n", ":PROPERTIES:\n", "- a\n", "#+a: b\n"},
-	".xml": {"<a>", "<a>b", "<a/>", "</a>", "<p>a", "<p><b>c</b> d</p>\n", "<![CDATA[", "&lt;p&gt;", "<title>a</title>", "<a b='c'/>",
-		"<li>", "<!--", "<r><s>t</s></r>", "<style>"},
-	".yaml":  {"- ", "a:\n", "a: b\n", " a:\n", "# a\n", "a: |\n", "a", "a\n", "---\n", "[", "\"", "- a: b\n", "? ", "a: [\n"},
-	".toml":  {"[a]\n", "a = [\n", "a = \"\"\"\n", "a=b\n", "# a\n", "[", "a", "a\n", "\"", "[["},
-	".json":  {"[", "{\"a\":", "[1,", "1 ", "{} ", "[] ", "\"a\" ", "{\"a\":1}\n", "[{\"a\":[", "\"", " "},
-	".jsonl": {"[", "{}\n", "{\"a\":1}\n", "x\n", "1\n"},
-	".ipynb": {"[", "{\"cells\":", " "},
-	".srt":   {"00:00:01,000 --> 00:00:02,000\na\n\n", "1\n", "<v a", "<", "{\\", "00:00:01,000 --> 00:00:02,000\n"},
-	".go":    {"(", "func a() {}\n", "// a\n", "/*", "`", "type a struct {", "x.", "[", "func(", "{\n"},
-	".py":    {"def a():\n", "class a:\n", "# a\n", "\"\"\"", "'", `\"`, "@a\n", " def a():\n", "\"\"\"\n", "'''a\n"},
-	".c":     {"int a(", "int a(\n", "a ", "/*", "/*\n", "//\n", "\"", `"\"`, "int a(int b)\n", "struct a {\n", "a::", "#define a(b)\n", "a<"},
-	".js":    {"function a() {\n", "(", "`", "`\n", "const a = (", "a(b) {\n", " a(", "/*\n", "async ", "'"},
-	".java":  {"public ", "public void a(", "public void a(\n", "@A\n", "class A {\n", "a b(", "List<"},
-	".rs":    {"fn a() {\n", "'a", "impl ", "pub fn a(", "#[a]\n", "///a\n"},
-	".rb":    {"def a\n", "=begin\n", "class A\n", "#\n"},
-	".sql":   {"create table a\n", "-- a\n", "create or replace ", "'"},
-	".css":   {"a{", "/*", "/* a */\n", "a{}\n"},
-}
 
 // TestLinearTime reads, splits and counts hostile texts: four times the text
 // must take about four times the processor time, where a quadratic step would
@@ -56,14 +18,15 @@ var hostilePlain = map[string][]string{
 func TestLinearTime(t *testing.T) {
 	type hostileText struct{ ending, unit string }
 	var texts []hostileText
-	for _, name := range slices.Sorted(maps.Keys(hostile)) {
+	const file = "testdata/hostile.txt"
+	for _, row := range datatest.Rows(t, file, "any markup") {
 		for _, ending := range hostileEndings {
-			texts = append(texts, hostileText{ending, hostile[name]})
+			texts = append(texts, hostileText{ending, row[1]})
 		}
 	}
-	for _, ending := range slices.Sorted(maps.Keys(hostilePlain)) {
-		for _, unit := range hostilePlain[ending] {
-			texts = append(texts, hostileText{ending, unit})
+	for _, row := range datatest.Rows(t, file, "endings") {
+		for _, unit := range row[1:] {
+			texts = append(texts, hostileText{row[0], unit})
 		}
 	}
 	for _, text := range datatest.Pick(t, texts) {
@@ -82,8 +45,8 @@ func TestLinearTime(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range datatest.Pick(t, slices.Sorted(maps.Keys(hostileTokens))) {
-		linear(t, "counting "+name, hostileTokens[name], func(data string) { CountTokens(data) })
+	for _, row := range datatest.Pick(t, datatest.Rows(t, file, "tokens")) {
+		linear(t, "counting "+row[0], row[1], func(data string) { CountTokens(data) })
 	}
 }
 

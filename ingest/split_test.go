@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"ibid/data/datatest"
 )
 
 // checkChunks fails the test unless the chunks are valid.
@@ -212,24 +214,8 @@ func FuzzRead(f *testing.F) {
 		f.Add(".html", []byte(list))
 		f.Add(".md", []byte(list+"\n"))
 	}
-	for ext, seed := range map[string]string{
-		".adoc": "= A\n\n== b\nc\n",
-		".tex": "\\title{A}\\begin{document}\\section{B}\\label{c}$x_{1}$ \\[\\frac{a}{b}\\] \\begin{itemize}\\item[x] " +
-			"y\\end{itemize}\\begin{tabular}{ll}a&b\\\\\\hline c\\end{tabular}\\verb|x| \\'e% c\n\\footnote{f}",
-		".org":   "#+title: A\n* TODO B :t:\n:PROPERTIES:\n:END:\n- [ ] a\n|a|b|\n|-+-|\n|1|2|\n#+begin_src c\nx\n#+end_src\n[[a][b]] *c*\n",
-		".xml":   "<?xml version='1.0'?><a b='c'><d>e</d>f<p>g <b>h</b></p><title>t</title><li>x</li></a>",
-		".yaml":  "# c\na: b\nc:\n  d:\n  - e\n  - f: |\n      g\n---\n\"h\": {i: j}\n",
-		".toml":  "# c\na = \"b\"\n[c.d]\ne = [1,\n2]\nf = \"\"\"\ng\"\"\"\n[[h]]\n",
-		".json":  `{"a":[{"b":"c"},[1,[2]]],"d":{"e":{"f":"g"},"h":[1]},"i":null}{"j":1}`,
-		".jsonl": "{\"a\":{\"b\":[1]}}\n[1]\nx\n",
-		".ipynb": `{"cells":[{"cell_type":"markdown","source":["# a\n"]},{"cell_type":"code","source":"b","outputs":[{"text":"c"},{"ename":"d"}]}]}`,
-		".srt":   "1\n00:00:01,000 --> 00:00:02,000\n<i>a</i>\n\n2\n00:01:01,000 --> 00:01:02,000\nb\n",
-		".go":    "// Package a\npackage a\n\n// B c\nfunc (b *B[T]) C() {}\n\ntype (\n\tD int\n)\n",
-		".py":    "\"\"\"a\"\"\"\n\n@b\nclass C:\n    '''d'''\n    def e(self):\n        pass\n",
-		".c":     "/* a\n * b */\n#define C(x) x\nstatic int d(int e)\n{\n}\n",
-		".js":    "// a\nexport class B {\n  c(d) {\n  }\n}\nconst e = (f) => `g\nfunction h() {}`\n",
-	} {
-		f.Add(ext, []byte(seed))
+	for _, row := range datatest.Rows(f, "testdata/hostile.txt", "seeds") {
+		f.Add(row[0], []byte(row[1]))
 	}
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
 		if format, ok := formatOf(ext); !ok || format.isolated {
