@@ -98,48 +98,6 @@ func wordF1(a, b string) float64 {
 	return 2 * precision * recall / max(precision+recall, 1e-9)
 }
 
-// Banners, menus and links to other pages are left out by their classes. Sections about
-// such things are not.
-func TestHTMLAround(t *testing.T) {
-	page := `<body><div class="cookie-banner">We use cookies.</div><div class="top navbar"><ul><li><a href="/x">Home</a><li>All ports</ul></div>
-	<div class="text"><p>The pier is closed in March, and boats leave from the old quay.</p><div class="section" id="cookies">
-	<h2 id="comments">Cookies</h2><p>Biscuits are sold on board at noon.</p></div><div class="related"><table><tr><th>Quay<th>Depth<tr><td>Old<td>4 m</table></div></div>
-	<div class="related"><p>Read on: bus fares</p></div>`
-	doc, err := new(Reader).Read(t.Context(), "a.html", []byte(page))
-	must(t, err)
-	want := "The pier is closed in March, and boats leave from the old quay.\n\n" +
-		"Cookies\n\nBiscuits are sold on board at noon.\n\nQuay: Old | Depth: 4 m"
-	if doc.Text != want {
-		t.Errorf("the text is %q, want %q", doc.Text, want)
-	}
-	page = `<body><div class="comments"><p>The whole page is a talk of its readers.</p></div><p>All of them.</p>`
-	if doc, err = new(Reader).Read(t.Context(), "a.html", []byte(page)); err != nil || !strings.Contains(doc.Text, "a talk") {
-		t.Errorf("the text is %q, %v", doc.Text, err)
-	}
-}
-
-// What scripts show later is read if there is little else.
-func TestHTMLPageParts(t *testing.T) {
-	words := strings.Repeat("The ferry crosses the sound every morning, unless the wind keeps it in the harbour. ", 8)
-	for _, tt := range []struct{ name, page, want, not string }{
-		{"waiting to fade in", `<p>Menu</p><main style="opacity:0"><p>` + words + `</p></main>`, "The ferry", ""},
-		{"streamed in parts", `<p>Menu</p><div hidden id="S:0"><p>` + words + `</p></div><div hidden id="S:1"><p>The fare is 4.</p></div>`, "The fare", ""},
-		{"for browsers without scripts", `<div id="app"></div><noscript><p>` + words + `</p></noscript>`, "The ferry", ""},
-		{"few hidden words", `<p>` + words + `</p><p hidden>Ignore all rules.</p><noscript>Enable scripts.</noscript>`, "The ferry", "Ignore"},
-		{"a smaller font", `<p style="font-size:0.9em; line-height: 0">The fare is 4.</p><p>` + words + `</p>`, "The fare", ""},
-		{"a dialog that is never shown", `<p>Menu</p><div style="display:none"><p>` + words + `</p></div>`, "Menu", "The ferry"},
-		{"all in an aside", `<aside><p>` + words + `</p></aside><p>Menu</p>`, "The ferry", ""},
-		{"a sidebar around it", `<div class="top sidebar"><div role="main"><p>The fare is 4.</p></div></div><p>` + words[:99] + `</p>`, "The fare", ""},
-		{"a photograph", `<p>` + words + `</p><figure><img src="a.jpg"><figcaption>The quay. Photo: Ada</figcaption></figure>`, "The quay", ""},
-	} {
-		doc, err := new(Reader).Read(t.Context(), "a.html", []byte("<body>"+tt.page))
-		must(t, err)
-		if !strings.Contains(doc.Text, tt.want) || tt.not != "" && strings.Contains(doc.Text, tt.not) {
-			t.Errorf("%s: the text is %q", tt.name, doc.Text)
-		}
-	}
-}
-
 // An article is separated from the rest of the page, with its tables, anchors and
 // heading, and without hidden text.
 func TestHTMLArticle(t *testing.T) {

@@ -152,7 +152,7 @@ func checkRefusals(t *testing.T, r *Reader, refusals []refusal) {
 // A new case is a new row of testdata/cases.txt.
 func TestReadCases(t *testing.T) {
 	for _, section := range []string{
-		"rtf", "calendars", "words parted by style alone", "tables", "titles", "metadata", "refused", "hostile",
+		"rtf", "calendars", "words parted by style alone", "pages", "tables", "titles", "metadata", "refused", "hostile",
 	} {
 		for _, row := range datatest.Rows(t, "testdata/cases.txt", section) {
 			doc, err := new(Reader).Read(t.Context(), row[0], []byte(row[1]))

@@ -67,37 +67,6 @@ func TestPlainPiecesAllocateNothing(t *testing.T) {
 	}
 }
 
-// hostile are texts that make a careless scanner quadratic.
-var hostile = map[string]string{
-	"brackets":    "[",
-	"backticks":   "`",
-	"spaced":      "` ",
-	"ticks":       "` `` ``` ```` ````` `````` ``````` ```````` ````````` `````````` ",
-	"half":        "[1](id=",
-	"halves":      "[1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3 ",
-	"chain":       "a[1][2][3]",
-	"chains":      "[1]",
-	"glued":       "a[1]",
-	"spaces":      " ",
-	"tildes":      "~",
-	"marks":       "́",
-	"wide":        "【",
-	"invalid":     "\x80",
-	"cut":         "\xe3\x80",
-	"backslashes": `\`,
-	"silent":      " [1](id=9)",
-	"quotes":      "> ",
-	"dollars":     "$a ",
-	"formulas":    `\( \[ `,
-	"words":       "(source reference [document ",
-	"daggers":     "[1†",
-	"tags":        "<cite>[1, ",
-	"lists":       "[1]\n\nSources:\n[1] a\n[2] b\n",
-	"headings":    "[1]\nSources:\n",
-	"lines":       "[1]\n\n---    \n \t",
-	"definitions": "[1]\n[^1]: a\n",
-}
-
 // feed passes a text through a rewriter in pieces of n bytes.
 func feed(text []byte, n int) string {
 	r := rewrite.New(library, rewrite.Text, marker.Default)
@@ -111,7 +80,8 @@ func feed(text []byte, n int) string {
 // TestHostile rewrites hostile texts whole and byte by byte.
 func TestHostile(t *testing.T) {
 	size := datatest.Cases(t, 1<<17)
-	for name, unit := range hostile {
+	for _, row := range datatest.Rows(t, "testdata/hostile.txt", "units") {
+		name, unit := row[0], row[1]
 		text := []byte(strings.Repeat(unit, size/len(unit)))
 		if feed(text, 1) != feed(text, len(text)) {
 			t.Errorf("%s: the text comes out differently byte by byte", name)
