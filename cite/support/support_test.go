@@ -112,38 +112,24 @@ func TestZeroValue(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
-	const closed, fee, dogs, pier = "The library is closed on Mondays. On other days it opens at nine.",
-		"A lost card costs five euros. Children pay nothing.",
-		"Dogs are not welcome in the reading room.", "The pier opened in 1998."
-	for _, test := range []struct {
-		claim, passages, parts string
-		supported              bool
-	}{
-		{"The library is closed on Mondays and a lost card costs five euros.", closed + "|" + fee, "01", true},
-		{"A lost card costs five euros, and the library is closed on Mondays.", closed + "|" + fee + "|" + pier, "01-", true},
-		{"The library is closed on Mondays and a lost card costs six euros.", closed + "|" + fee, "", false},
-		{"The library is closed on Mondays and a lost card costs five euros.", closed + "|" + pier, "", false},
-		{"The library is closed on Mondays and dogs are welcome in the reading room.", closed + "|" + dogs, "", false},
-		{"The library is closed on Mondays and dogs are not welcome in the reading room.", closed + "|" + dogs, "01", true},
-		{"The library is not closed on Mondays and a lost card costs five euros.", closed + "|" + fee, "", false},
-		{"The library opened in 1998.", closed + "|" + pier, "", false},
-		{"The library is closed on Mondays and a lost card costs five euros.", closed + "|" + closed + "|" + fee, "012", true},
-	} {
+	for _, row := range datatest.Rows(t, "testdata/harbour.txt", "together") {
+		claim, supported, parts := row[0], row[1], row[2]
 		var passages []Passage
-		for text := range strings.SplitSeq(test.passages, "|") {
+		for _, text := range row[3:] {
 			passages = append(passages, Passage{Text: text})
 		}
-		got := full.Join(test.claim, passages)
-		if (got.Support >= Threshold) != test.supported {
-			t.Errorf("%q by %q: %.2f %v", test.claim, test.passages, got.Support, got.Parts)
+		got := full.Join(claim, passages)
+		if strconv.FormatBool(got.Support >= Threshold) != supported {
+			t.Errorf("%q by %q: %.2f %v", claim, passages, got.Support, got.Parts)
 		}
-		for i, c := range test.parts {
+		for i, c := range parts {
 			if got.Parts[i] != (c != '-') {
-				t.Errorf("%q by %q: parts %v, want %s", test.claim, test.passages, got.Parts, test.parts)
+				t.Errorf("%q by %q: parts %v, want %s", claim, passages, got.Parts, parts)
 			}
 		}
 	}
 }
+
 func TestWords(t *testing.T) {
 	rows := append(datatest.Rows(t, "testdata/harbour.txt", "words"),
 		[]string{strings.Repeat("9", 100) + " nine", strings.Repeat("9", 64) + "# 9#"})
