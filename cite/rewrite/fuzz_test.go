@@ -250,49 +250,18 @@ func longestRun(text string) int {
 	return longest
 }
 
-// themes are fragments that matter to one part of the rules; a word in braces
-// is a run of random length around a bound of the rules.
-var themes = func() [][]string {
+// themes returns the fragments of each theme, and those of all.
+func themes(t testing.TB) (list [][]string) {
 	var all []string
-	var list [][]string
-	for _, theme := range []string{
-		// the grammar, from inside
-		"[ ] ( ) 【 】 1 2 3 11 id ids = : , ; - – ， 、 \" ' ^ {sp} {sp} {sp} number NUMBER [1] (id=2) 0 99999999999999999999",
-		"[ [1 1 2 11 - – 1-10 1-9 1-11 2-11 {sp} ] ] ](id= ) {digits}",
-		// whole markers and their surroundings
-		"[1] [2] [3](id=1) [2](id=99) 【1】 a arr x_ 7 ½ € ) ° é 中 ー \u0301 ́ . , ; : ! ? ] } » | * _ ** {sp} \n \t – # / \\",
-		"a[1] b[2] = + * / < > {sp} {sp} {sp} {sp} x 1 \n \t | . (id= (id =1) : [ ( _ **",
-		"[1](id=99) [2](id=1) [1] {sp} {sp} . , a \n ） 。 「 ` # {spaces}",
-		"\n \n {sp} [1] [1]: [2] : a \t \r\n (id=1) ( id=1) (see)",
-		// code
-		"` ` `` ``` \\ \\\\ [1] a \n {pad} {ticks} {sp}",
-		"\n \n {fence} {fence} {fence} ~~~ ``` ~ ` > {sp} \t - * + 1. 123456789. 1234567890. 1) [1] a \r\n {pad}",
-		// bounds
-		"a[1] [1,2] [1](id=2) {chain} {chain} . a {sp}",
-		"\n \t > = + * {sp} a[1] a",
-		"{fence} \n 123456789. 1234567890. 12345678) - {sp} [1]",
-		"[1 , {digits} {sp} ] ](id=1) [2]",
-		// dialects
-		"[ [[ \\[ 【 ［ 〔 ( （ ] ]] \\] 】 ］ 〕 ) ） 1 2 11 source Sources doc cite: citation： 来源 id= # : _ - . , ; and & 和 {sp}",
-		"[1 (source 【2 [[3 ] ) 】 ]] ,p. page §4 4–6 f. ff ; : The_book 第4页 {sp} and 2 † †a.pdf :0 {pad}",
-		"[cite: 9] [Source 1] (doc2) <cite>3</cite> <ref>[1]</ref> <sup>[1],[2]</sup> [1]-[3] [^2] [[1]] \\[2\\] a > x {sp} . \n" +
-			" [cite_start] [cite_end]",
-		"< <cite> </cite> <sup> </sup> <ref> cite > [ ] 1 , {sp} [1] x",
-		"x_ arr array matrix my_x = : , \" ' ] { [1] [1,2] [doc1] [1:_end] {sp} {sp} ; . \n",
-		// mathematics
-		"$ $$ \\( \\) \\[ \\] [1] 5 x {sp} \n \r ` \\ [cite_start] （ ー {near200}",
-		// lists of the model's own
-		"[1] . \n \n \n Sources: **Sources** #_References [1]_Fees -_Rooms -_rent_[2] 1._Boats [^1]:_a [^2]:_b --- ``` x {sp} \r 参考文献 {pad}",
-		"a[1]\n Sources:\n [1]_x\n -_y\n \n [^1]:_z\n x\n ---\n {sp} {lines} \t [cite_start] [9](id=99)",
-	} {
-		fields := strings.Split(theme, " ")
+	for _, row := range datatest.Rows(t, "testdata/themes.txt", "themes") {
+		fields := strings.Split(row[0], " ")
 		all = append(all, fields...)
 		list = append(list, fields)
 	}
 	return append(list, all)
-}()
+}
 
-func randomText(rng *rand.Rand) string {
+func randomText(rng *rand.Rand, themes [][]string) string {
 	theme := themes[rng.IntN(len(themes))]
 	var b strings.Builder
 	for range 1 + rng.IntN(12) {
@@ -329,9 +298,9 @@ func randomText(rng *rand.Rand) string {
 // TestRewriterRandom checks random texts of such fragments, which concern the rules
 // more often than a fuzzer's.
 func TestRewriterRandom(t *testing.T) {
-	rng := datatest.Rand(t)
+	rng, themes := datatest.Rand(t), themes(t)
 	for range datatest.Cases(t, 5000) {
-		checkRewriter(t, randomText(rng), uint8(rng.IntN(12)), rng.Uint64(), rng.Uint64(), rng.IntN(10) == 0)
+		checkRewriter(t, randomText(rng, themes), uint8(rng.IntN(12)), rng.Uint64(), rng.Uint64(), rng.IntN(10) == 0)
 	}
 }
 
