@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,24 +25,23 @@ func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Wri
 }
 
 // A linkRequest is a request to a child, which goes with a body.
-type linkRequest struct {
-	At     link
-	Ending string
-}
+type linkRequest struct{ At, Ending string }
 
 // findLinks is linksIn as a [child.Handler].
 func findLinks(message json.RawMessage, body []byte) (any, string) {
 	var request linkRequest
-	if err := json.Unmarshal(message, &request); err != nil {
+	err := json.Unmarshal(message, &request)
+	at, failed := url.Parse(request.At)
+	if err = cmp.Or(err, failed); err != nil {
 		panic(fmt.Sprintf("unreachable: a request names an address: %v", err))
 	}
-	return linksIn(request.At.URL, request.Ending, body), ""
+	return linksIn(at, request.Ending, body), ""
 }
 
 // linksIn is the function of that name in a child.
 func (c *crawl) linksIn(ctx context.Context, at *url.URL, ending string, body []byte) (f found, err error) {
 	if ending != ".pdf" {
-		_, err = c.children.Ask(ctx, "page", linkRequest{link{at}, ending}, body, &f)
+		_, err = c.children.Ask(ctx, "page", linkRequest{at.String(), ending}, body, &f)
 	}
 	return f, err
 }

@@ -283,12 +283,10 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 		case m.Large:
 			c.limit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB, unpacked")
 		}
-		for _, l := range m.Links {
-			c.enqueue(l.URL, 1, 0)
+		for _, u := range urls(m.Links) {
+			c.enqueue(u, 1, 0)
 		}
-		for _, l := range m.Sitemaps[:min(len(m.Sitemaps), max(maxPages-len(sitemaps), 0))] {
-			sitemaps = append(sitemaps, l.URL)
-		}
+		sitemaps = append(sitemaps, urls(m.Sitemaps[:min(len(m.Sitemaps), max(maxPages-len(sitemaps), 0))])...)
 	}
 	return nil
 }
@@ -543,8 +541,8 @@ func (c *crawl) merge(r result) error {
 	if r.found.More {
 		c.limit("many_links", maxLinks, r.url, "%[2]s has more than %[1]d links")
 	}
-	for _, l := range r.found.Links {
-		c.enqueue(l.URL, r.depth+1, 0)
+	for _, u := range urls(r.found.Links) {
+		c.enqueue(u, r.depth+1, 0)
 	}
 	if c.report.Pages%savedPages == 0 {
 		return c.save()

@@ -23,23 +23,22 @@ const (
 
 // found are the addresses in a page or a sitemap.
 type found struct {
-	Links    []link // in order, those of a page each once
-	More     bool   // there were more than maxLinks, in a sitemap maxPages
-	Twin     string // address of the page as Markdown; empty for none
-	Sitemaps []link // in a sitemap
-	Large    bool   // the sitemap has more bytes than maxSitemap, unpacked
+	Links    []string // in order, those of a page each once
+	More     bool     // there were more than maxLinks, in a sitemap maxPages
+	Twin     string   // address of the page as Markdown; empty for none
+	Sitemaps []string // in a sitemap
+	Large    bool     // the sitemap has more bytes than maxSitemap, unpacked
 	known    map[string]bool
 }
 
-// A link is an address that JSON has as text.
-type link struct{ *url.URL }
-
-// MarshalText and UnmarshalText are those of [encoding.TextMarshaler] and its counterpart.
-func (l link) MarshalText() ([]byte, error) { return l.MarshalBinary() }
-
-func (l *link) UnmarshalText(text []byte) error {
-	l.URL = new(url.URL)
-	return l.UnmarshalBinary(text)
+// urls parses addresses that a child found.
+func urls(addresses []string) (all []*url.URL) {
+	for _, a := range addresses {
+		if u, err := parse(a); err == nil {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // add adds the target of a link.
@@ -55,7 +54,7 @@ func (f *found) add(base *url.URL, ref string) {
 		f.known = make(map[string]bool)
 	}
 	f.known[u.String()] = true
-	f.Links = append(f.Links, link{u})
+	f.Links = append(f.Links, u.String())
 }
 
 // notPages are endings of addresses that are not documents.
@@ -202,7 +201,7 @@ func sitemapLinks(at *url.URL, body []byte, limit int64) (f found) {
 			return f
 		}
 		if u := resolve(at, e.Loc); u != nil {
-			*list = append(*list, link{u})
+			*list = append(*list, u.String())
 		}
 	}
 }

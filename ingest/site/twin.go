@@ -35,8 +35,8 @@ func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 		if err != nil {
 			c.unread(list, err)
 		}
-		for _, l := range f.Links {
-			u, page := l.URL, *l.URL
+		for _, u := range urls(f.Links) {
+			page := *u
 			if path, ok := strings.CutSuffix(u.Path, ".md"); ok && c.sameHost(u) == nil && c.allows(u) {
 				if dir, ok := strings.CutSuffix(path, "/index"); ok {
 					path = dir + "/"
