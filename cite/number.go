@@ -64,7 +64,6 @@ type numbering struct {
 	passages  []retrieve.Passage
 	documents []rewrite.Document
 
-	decoder  decoder
 	rewriter *rewrite.Rewriter
 	text     []byte          // the answer so far
 	words    bool            // it is plain
@@ -81,7 +80,6 @@ type numbering struct {
 	before    []rewrite.Source // of the last whole draft
 	settled   map[int]int      // numbers of a revision that may be shown before it is whole: a passage of each
 	draft     *rewrite.Rewriter
-	drafted   decoder
 	draftStep int
 }
 
@@ -155,7 +153,7 @@ func (n *numbering) addText(t answer.Text, yield yielder) bool {
 		n.rewriter = n.newRewriter()
 	}
 	n.words = t.Plain
-	return n.emit(n.rewriter.Append(nil, n.decoder.decode(t.Text)), false, yield)
+	return n.emit(n.rewriter.Append(nil, []byte(t.Text)), false, yield)
 }
 
 // finish yields what is held back.
@@ -167,7 +165,7 @@ func (n *numbering) finish(yield yielder) bool {
 		return true
 	}
 	n.finished = true
-	return n.emit(n.rewriter.Close(n.rewriter.Append(nil, n.decoder.end())), true, yield)
+	return n.emit(n.rewriter.Close(nil), true, yield)
 }
 
 // emit yields the next piece of the numbered text, before it the numbers that
@@ -214,7 +212,6 @@ func (n *numbering) citedBy(u rewrite.Use) Cited {
 
 // A revision is the state of what may become the answer.
 type revision struct {
-	decoder  decoder
 	rewriter *rewrite.Rewriter
 	uses     int // that were announced
 }
@@ -229,7 +226,7 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 	}
 	v := n.revision
 	out := Revised{Revision: e, Places: []Placed{}, Cited: []Cited{}, Settled: []int{}}
-	out.Text = string(v.rewriter.Append(nil, v.decoder.decode(e.Text)))
+	out.Text = string(v.rewriter.Append(nil, []byte(e.Text)))
 	for _, u := range v.rewriter.Uses()[v.uses:] {
 		if v.uses++; u.End > u.Start {
 			out.Places = append(out.Places, Placed{Number: u.Number, Start: u.Start, End: u.End})
@@ -277,7 +274,7 @@ func (n *numbering) addDraft(d answer.Draft, yield yielder) bool {
 		n.draft = NewRewriter(n.documents, rewrite.Empty)
 		n.draftStep = d.Step
 	}
-	out := n.draft.Append(nil, n.drafted.decode(d.Text))
+	out := n.draft.Append(nil, []byte(d.Text))
 	if d.Final {
 		return n.closeDraft(out, true, yield)
 	}
@@ -290,7 +287,7 @@ func (n *numbering) breakDraft(yield yielder) bool {
 }
 
 func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
-	d := answer.Draft{Step: n.draftStep, Text: string(n.draft.Close(n.draft.Append(out, n.drafted.end()))), Final: final}
+	d := answer.Draft{Step: n.draftStep, Text: string(n.draft.Close(out)), Final: final}
 	for _, u := range n.draft.Uses() {
 		if !slices.Contains(d.Labels, u.ID) {
 			d.Labels = append(d.Labels, u.ID)
@@ -301,24 +298,6 @@ func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
 	}
 	n.draft = nil
 	return !final && d.Text == "" || yield(d, nil)
-}
-
-// A decoder makes valid UTF-8 of a text that comes in pieces.
-type decoder struct{ held []byte }
-
-// decode returns the next piece, with an incomplete sequence at its end held back.
-func (d *decoder) decode(piece string) []byte {
-	b := append(d.held, piece...)
-	n := len(b) - marker.Partial(b)
-	d.held = slices.Clone(b[n:])
-	return []byte(string([]rune(string(b[:n]))))
-}
-
-// end returns what was held back.
-func (d *decoder) end() []byte {
-	b := d.held
-	d.held = nil
-	return []byte(string([]rune(string(b))))
 }
 
 // NewRewriter returns a rewriter of a text whose citations have any of the forms that
