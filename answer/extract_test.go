@@ -300,6 +300,9 @@ func TestExtract(t *testing.T) {
 			"who sent what was forwarded", "Who wrote that the harbour lamps cost 90 marks?", thread[2:],
 			"Ann Day <ann@example.com>, Tuesday, March 4, 2025 10:00 AM:[1]\n\nthe harbour lamps cost 90 marks.[1]",
 		},
+		{"what is not so", "What is not in the harbour museum?",
+			found{page("Museum", "In the harbour museum there is a crane. Boats are not in the museum.")},
+			"Boats are not in the museum.[1]"},
 		{"another subject", "How long must a leg of lamb roast?", found{handbook}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func product(weights, signals []float64) (sum float64) {
 // question, by gradient ascent (Adam). Each set counts the same. Weights set by
 // hand stay.
 func fit(sets map[string][]example) []float64 {
-	weights, byHand := make([]float64, sentenceSignals), []int{sigCell, sigAfter, sigYear, sigAside}
+	weights, byHand := make([]float64, sentenceSignals), []int{sigCell, sigAfter, sigYear, sigDenies, sigAside}
 	for _, n := range byHand {
 		weights[n] = sentenceModel[n]
 	}

@@ -14,6 +14,8 @@ import (
 type needs struct {
 	terms []need
 	kind  *kind // of what is asked for; nil if the question does not say
+	// denied reports whether the question asks for what is not so.
+	denied bool
 }
 
 // A need is one content term of the question.
@@ -54,6 +56,7 @@ func words(list string) map[string]bool {
 // readNeeds reads a question, with the number of chunks that hold each term.
 func readNeeds(question string, stats retrieve.Stats) needs {
 	n := needs{kind: kindOf(question)}
+	n.denied = isDenied(question, n.kind)
 	written := map[string]need{} // by stem
 	start := true                // of a sentence
 	phrase := strings.Fields(strings.ToLower(askingPhrase.FindString(question)))
@@ -96,6 +99,22 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 		}
 	}
 	return n
+}
+
+// A denied question has a word of denies, and its answer one of denials.
+var (
+	denies  = regexp.MustCompile(`(?i)(?:^|[^\pL])(?:not|cannot|never|nicht|nie|kein\pL*|pas|jamais|nunca|не|нет|никогда|niet|geen)(?:$|[^\pL])|n['’]t\b`)
+	denials = regexp.MustCompile(denies.String() + `|(?i)(?:^|[^\pL])(?:no|none|neither|nor|without|except|unless|unable|lacks?|fail(?:s|ed)?|` +
+		`hardly|ohne|außer|weder|aucune?|sans|ningun\pL*|ningún|sin|ни|без|кроме)(?:$|[^\pL])`)
+)
+
+// isDenied reports whether the last clause of a question asks for what is not so: those before
+// it may only say why it is asked, and "Isn't it open?" asks whether it is.
+func isDenied(question string, k *kind) bool {
+	question = strings.TrimRight(question, "?!.？ ")
+	clause := strings.TrimSpace(question[strings.LastIndexAny(question, ".,;")+1:])
+	first, rest, _ := strings.Cut(clause, " ")
+	return (k == nil || k.name != "yes") && !denies.MatchString(first) && denies.MatchString(rest)
 }
 
 // A coverage gives, for each need, how near the nearest word of a text comes to

@@ -64,12 +64,13 @@ func logistic(weights, signals []float64) float64 {
 }
 
 // sentenceModel gives the log-odds that a sentence holds the answer, against
-// the other sentences that were found: the sentence signals in their order. Four
-// weights are set by hand, since the sets have no such cases: 2 for a row with a
+// the other sentences that were found: the sentence signals in their order. Five
+// weights are set by hand, since the sets have few such cases: 2 for a row with a
 // cell that is asked for, 2 for the answer under a question like the one asked, -3
-// for a document of another year, -3 for the test of a program.
+// for a document of another year, -6 for a sentence that denies nothing where the
+// question does, -3 for the test of a program.
 var sentenceModel = [sentenceSignals]float64{
-	3.75, 3.71, 2.22, -1.42, 2.24, 3.24, 2, 2, -3, 3.19, 2.78, -3,
+	3.75, 3.71, 2.22, -1.42, 2.24, 3.24, 2, 2, -3, 3.19, 2.78, -6, -3,
 }
 
 // confidenceModel gives the chance that the best sentence answers: the constant, then the

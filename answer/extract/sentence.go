@@ -56,6 +56,7 @@ const (
 	sigYear               // is about another year than the question
 	sigDense              // cosine of question and sentence
 	sigTitle              // cosine of question and headings
+	sigDenies             // has no "not" or the like, where the question has one
 	sigAside              // is in the test of a program, or quoted by a mail to reply to it
 	sentenceSignals
 )
@@ -350,6 +351,9 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	}
 	if s.by != "" && d.asksSender() {
 		f[sigKind] = 1
+	}
+	if d.needs.denied && !denials.MatchString(text) {
+		f[sigDenies] = 1
 	}
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)

@@ -171,3 +171,19 @@ func TestSaysNothing(t *testing.T) {
 		}
 	}
 }
+
+// A question asks for what is not so where its last clause says so.
+func TestDenied(t *testing.T) {
+	for question, want := range map[string]bool{
+		"What is not in the museum?":                       true,
+		"Welche Boote fahren nicht im Winter?":             true,
+		"I cannot swim, what is in the museum?":            false,
+		"Isn't the crane in the museum?":                   false,
+		"Is there an inn where they don't mind wet boots?": false,
+		"What do non-members pay?":                         false,
+	} {
+		if got := readNeeds(question, retrieve.Stats{}).denied; got != want {
+			t.Errorf("%q is denied: %v, want %v", question, got, want)
+		}
+	}
+}
