@@ -105,11 +105,18 @@ func TestRowsReadTables(t *testing.T) {
 		bold(text(100, 200, "Name")), bold(text(260, 200, "Rate")), bold(text(420, 200, "Notes")),
 		text(50, 180, "Small boat for two"), text(220, 180, "120"), text(380, 180, "no sail"),
 		text(50, 160, "Yacht"), text(380, 160, "six berths"),
+		text(50, 130, "Between."),
+		// Names of columns may be in two lines, the second of which has years.
+		bold(text(150, 100, "Spent –")), bold(text(250, 100, "Spent –")),
+		bold(text(50, 88, "Boat")), bold(text(150, 88, "2024")), bold(text(250, 88, "2023")),
+		text(50, 70, "Gull"), text(150, 70, "120"), text(250, 70, "110"),
+		text(50, 52, "Tern"), text(150, 52, "90"), text(250, 52, "95"),
 	}
 	want := []string{"Berth: Short | What: Up to eight metres, with power | Rate: £12", "Berth: Long | Rate: £20", "A paragraph after it.",
 		"Notes", "Berth: Short | Rate: £12", "Between.", "Total | Cost 5,738", "Paid by card | no",
 		"Between.", "Parts | 2,100", "Labour | 300", "Total | 2,400",
-		"Between.", "Name: Small boat for two | Rate: 120 | Notes: no sail", "Name: Yacht | Notes: six berths"}
+		"Between.", "Name: Small boat for two | Rate: 120 | Notes: no sail", "Name: Yacht | Notes: six berths",
+		"Between.", "Boat: Gull | Spent – 2024: 120 | Spent – 2023: 110", "Boat: Tern | Spent – 2024: 90 | Spent – 2023: 95"}
 	if got := texts(rows(in)); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

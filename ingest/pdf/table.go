@@ -3,6 +3,7 @@ package pdf
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -281,7 +282,8 @@ func tableAt(byHeight [][]line) (out []line, n int) {
 // name, two cells were not drawn after those above them, or one whose first word had
 // room there, or all are in columns that were empty.
 func (g *grid) begins(above, row []line, gap float64) bool {
-	if row[0].text != "" && slices.ContainsFunc(row[1:], isNumber) {
+	number := func(l line) bool { return isNumber(l) && !(l.bold && year.MatchString(l.text)) } // that of a column's name
+	if row[0].text != "" && slices.ContainsFunc(row[1:], number) {
 		return true
 	}
 	if allBold(above) && allBold(row) {
@@ -313,6 +315,8 @@ func (l line) hasRoom(next line, limit float64) bool {
 	word, _, _ := strings.Cut(next.text, " ")
 	return l.x1+(next.x1-next.x0)*float64(len(word)+1)/float64(len(next.text)) < limit
 }
+
+var year = regexp.MustCompile(`\b(?:19|20)\d\d\b`)
 
 // isNumber reports whether a cell has digits and no letters.
 func isNumber(l line) bool {
