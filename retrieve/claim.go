@@ -72,6 +72,48 @@ func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string, d time.Dur
 	return nil, err
 }
 
+// holdEvery is how often a job that another worker holds is looked at.
+const holdEvery = 100 * time.Millisecond
+
+// Hold waits until no other worker holds the job of an id, and holds it until release is
+// called; the job is begun if there is none, and then ends. It waits until ctx ends. If
+// another worker holds the job, waiting, which may be nil, is called once. The returned
+// context is work, which also ends, with an error of which [IsLost] is true, if the job is lost.
+func Hold(ctx, work context.Context, l Ledger, id, kind string, waiting func(*HeldError)) (_ context.Context, release func(), err error) {
+	worker := NewWorker()
+	for {
+		held, err := ClaimJob(ctx, l, id, kind, worker, ClaimTime)
+		if err != nil {
+			return nil, nil, err
+		}
+		if held == nil {
+			break
+		}
+		if waiting != nil {
+			waiting(held)
+			waiting = nil
+		}
+		if err := pause(ctx, holdEvery); err != nil {
+			return nil, nil, err
+		}
+	}
+	work, cancel := context.WithCancelCause(work)
+	stop := Prolong(work, l, id, worker, ClaimTime, cancel)
+	return work, func() {
+		stop()
+		cancel(nil)
+		endHeld(work, l, id, worker)
+	}, nil
+}
+
+// endHeld ends a job, unless another worker has it by now.
+func endHeld(ctx context.Context, l Ledger, id, worker string) {
+	ctx = WithWait(context.WithoutCancel(ctx), time.Second)
+	if l.Claim(ctx, id, worker, time.Second) == nil { // otherwise the claim expires
+		_ = l.End(ctx, id)
+	}
+}
+
 // NewWorker returns a unique name for a worker of this process.
 func NewWorker() string {
 	return host + "/" + strconv.Itoa(os.Getpid()) + "/" + thisProcess + strings.ToLower(rand.Text()[:12])

@@ -165,10 +165,7 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 		}
 		_ = pause(ctx, time.Second) // the condition of the loop looks at the context
 	}
-	ctx = WithWait(context.WithoutCancel(ctx), time.Second)
-	if ledger.Claim(ctx, job, worker, time.Second) == nil { // otherwise the claim expires
-		_ = ledger.End(ctx, job)
-	}
+	endHeld(ctx, ledger, job, worker)
 }
 
 // reportEvery is how long an outage is not reported again.

@@ -109,9 +109,9 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 	}
 	defer func() {
 		if cause := context.Cause(ctx); retrieve.IsLost(cause) {
-			err = cause
+			err = fmt.Errorf("another process took over reading %s, because this one was suspended for too long: %w", root.Name, cause)
 		}
-		err = errors.Join(err, release())
+		release()
 	}()
 	if s, ok := files.(*site.Site); ok {
 		if err := f.fetch(ctx, s, root); err != nil {
@@ -146,43 +146,17 @@ func (f *folder) isNew(c ingest.Change) bool {
 // While another process has it, claimRoot waits, and calls onWait once. The context
 // it returns ends when another process has taken over; release ends the claim.
 func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(root, worker string, since time.Time)) (
-	_ context.Context, release func() error, err error) {
-	job, worker := "sync of "+root, retrieve.NewWorker()
-	for first := true; ; first = false {
-		held, err := retrieve.ClaimJob(ctx, l, job, "sync", worker, retrieve.ClaimTime)
-		if err != nil {
-			return nil, nil, fmt.Errorf("claiming %s for reading: %w", root, err)
-		}
-		if held == nil {
-			break
-		}
-		if j, err := l.Job(ctx, job); first && err == nil {
+	_ context.Context, release func(), err error) {
+	job := "sync of " + root
+	claimed, release, err := retrieve.Hold(ctx, ctx, l, job, "sync", func(held *retrieve.HeldError) {
+		if j, err := l.Job(ctx, job); err == nil {
 			onWait(root, held.Worker, j.Started)
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := retrieve.Prolong(ctx, l, job, worker, retrieve.ClaimTime, func(err error) {
-		if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
-			cancel(fmt.Errorf("another process took over reading %s, because this one was suspended for too long: %w", root, err))
-		}
 	})
-	return ctx, func() error {
-		stop()
-		cancel(nil)
-		ctx := context.WithoutCancel(ctx)
-		switch err := l.Claim(ctx, job, worker, retrieve.ClaimTime); {
-		case retrieve.IsLost(err): // another process has it by now
-			return nil
-		case err != nil:
-			return fmt.Errorf("releasing the claim of a folder: %w", err)
-		}
-		return l.End(ctx, job)
-	}, nil
+	if err != nil {
+		return nil, nil, fmt.Errorf("claiming %s for reading: %w", root, err)
+	}
+	return claimed, release, nil
 }
 
 // syncProgress is the progress of the sync of a server's folders and sites.

@@ -249,7 +249,7 @@ func (r readFolder) Reread(ctx context.Context, name string, meta map[string]str
 	if err != nil {
 		return c, cmp.Or(context.Cause(ctx), err)
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer release()
 	files, closer, err := f.open()
 	if err != nil {
 		return c, err

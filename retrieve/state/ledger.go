@@ -199,7 +199,8 @@ func (l ledger) Claim(ctx context.Context, job, worker string, d time.Duration) 
 		if holder, left := t.claim(job); holder != worker && left > 0 {
 			check(heldError(job, holder, left))
 		}
-		t.exec(`UPDATE ibid.jobs SET worker = ?, until = ? + `+t.s.dialect.now+` WHERE id = ?`, worker, d.Microseconds(), job)
+		now := t.s.dialect.now
+		t.exec(`UPDATE ibid.jobs SET worker = ?, until = ? + `+now+`, touched = `+now+` WHERE id = ?`, worker, d.Microseconds(), job)
 	}, "claiming the run %s", job)
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"time"
 
 	"ibid/retrieve"
 )
@@ -49,31 +48,7 @@ func (t *tx) layOutOriginals() {
 // Hold waits until no other process holds the id, and holds it until release is called.
 // The returned context ends early only if the hold is lost.
 func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, release func(), err error) {
-	job, worker, ledger := "upload "+id, retrieve.NewWorker(), o.s.Ledger()
-	for {
-		held, err := retrieve.ClaimJob(ctx, ledger, job, "upload", worker, retrieve.ClaimTime)
-		if err != nil {
-			return ctx, nil, err
-		}
-		if held == nil {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return ctx, nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := retrieve.Prolong(ctx, ledger, job, worker, retrieve.ClaimTime, cancel)
-	return ctx, func() {
-		stop()
-		cancel(nil)
-		ctx := retrieve.WithWait(context.WithoutCancel(ctx), time.Second)
-		if ledger.Claim(ctx, job, worker, time.Second) == nil { // otherwise the claim expires
-			_ = ledger.End(ctx, job)
-		}
-	}, nil
+	return retrieve.Hold(ctx, context.WithoutCancel(ctx), o.s.Ledger(), "upload "+id, "upload", nil)
 }
 
 // Put stores a received file durably. An earlier file with the same id remains until Settle.

@@ -120,32 +120,6 @@ func TestTransactions(t *testing.T) {
 	})
 }
 
-func TestManyRows(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
-		s := openTest(t, address)
-		const n = 3000
-		must(t, s.update(t.Context(), func(t *tx) {
-			var rows [][]any
-			for i := range n {
-				rows = append(rows, []any{fmt.Sprint(i), []byte(nil)})
-			}
-			t.insert("settings", "name, value", "", rows...)
-		}))
-		must(t, s.view(t.Context(), func(tx *tx) {
-			list, args := in([]string{"1", "2999", "3000"})
-			var found int
-			for r := range tx.rows(`SELECT name, value, sum FROM ibid.settings WHERE name IN `+list, args...) {
-				var name, value string
-				found++
-				check(checked(r, &name, &value))
-			}
-			if found != 2 {
-				t.Errorf("%d rows", found)
-			}
-		}))
-	})
-}
-
 // TestErrLayout names a library of another version, and changes nothing of it.
 func TestErrLayout(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
