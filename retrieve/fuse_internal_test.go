@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,15 +22,7 @@ func TestLargest(t *testing.T) {
 		for i := range want {
 			want[i] = i
 		}
-		slices.SortStableFunc(want, func(a, b int) int {
-			switch {
-			case floats[a] > floats[b]:
-				return -1
-			case floats[a] < floats[b]:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(floats[b], floats[a]) })
 		if got := largest(floats, k); !slices.Equal(got, want[:min(k, len(want))]) {
 			t.Errorf("the %d largest of %v are at %v, want %v", k, floats, got, want)
 		}
@@ -85,15 +78,12 @@ func scoresOf(all []*scored) (scores []float64) {
 
 // direction is a random vector of unit length.
 func direction(rng *rand.Rand, n int) []float32 {
-	v := make([]float64, n)
+	v := make([]float32, n)
 	for i := range v {
-		v[i] = rng.NormFloat64()
+		v[i] = float32(rng.NormFloat64())
 	}
-	out := make([]float32, n)
-	for i := range v {
-		out[i] = float32(v[i] / max(euclid(v), 1e-9))
-	}
-	return out
+	unit, _ := Unit(v, n) // nil of no dimensions
+	return unit
 }
 
 // The cost of mixing thousands of candidates does not grow with their square.

@@ -352,7 +352,6 @@ type hashing struct {
 // Space names the embedder and its dimensions.
 func (h hashing) Space() string { return fmt.Sprintf("%s/%d", h.Name, h.Dims) }
 
-// Embed never returns an error.
 func (h hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	rows := make([][]float32, len(texts))
 	for i, text := range texts {
@@ -364,14 +363,10 @@ func (h hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
 			n := f.Sum64()
 			row[n%uint64(h.Dims)] += 1 - 2*float32(n>>63)
 		}
-		var square float64
-		for _, x := range row {
-			square += float64(x) * float64(x)
+		var err error
+		if rows[i], err = retrieve.Unit(row, h.Dims); err != nil {
+			return nil, err
 		}
-		for j := range row {
-			row[j] /= float32(math.Sqrt(square))
-		}
-		rows[i] = row
 	}
 	return rows, nil
 }

@@ -343,15 +343,12 @@ func testClusters(t *testing.T, l *candidate) {
 	r := rand.New(rand.NewPCG(3, 4))
 	point := func() []float32 {
 		v := vector(float64(9 * r.IntN(40)))
-		var square float64
 		for i := range v {
 			v[i] += float32(.1 * r.NormFloat64())
-			square += float64(v[i]) * float64(v[i])
 		}
-		for i := range v {
-			v[i] /= float32(math.Sqrt(square))
-		}
-		return v
+		unit, err := retrieve.Unit(v, len(v))
+		must(t, err)
+		return unit
 	}
 	word := func() string { return fmt.Sprint("word", r.IntN(1+r.IntN(400))) }
 	var changes []retrieve.Change

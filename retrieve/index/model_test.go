@@ -274,15 +274,13 @@ func (r *Maker) Vector() []float32 {
 		v[r.IntN(min(3, r.Dims))] = 1
 		return v
 	}
-	v := make([]float64, r.Dims)
-	var square float64
+	v := make([]float32, r.Dims)
 	for i := range v {
-		v[i] = r.NormFloat64()
-		square += v[i] * v[i]
+		v[i] = float32(r.NormFloat64())
 	}
-	unit := make([]float32, r.Dims)
-	for i := range v {
-		unit[i] = float32(v[i] / math.Sqrt(square))
+	unit, err := retrieve.Unit(v, r.Dims)
+	if err != nil {
+		panic(err)
 	}
 	return unit
 }

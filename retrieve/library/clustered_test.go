@@ -46,9 +46,7 @@ func TestRebuilt(t *testing.T) {
 	_, err = writer.AddRoot(ctx, "/srv/a", "")
 	must(t, err)
 	for i := range 20 {
-		doc := &ingest.Document{ID: fmt.Sprint("a/", i), Root: "a", Path: fmt.Sprint(i), Format: "text", Digest: fmt.Sprint(i),
-			Text: fmt.Sprintf("The word of this text is zyx%dq.", i)}
-		must(t, writer.Replace(ctx, doc, ingest.Split(doc)))
+		must(t, storeWord(ctx, writer, fmt.Sprint(i), fmt.Sprintf("zyx%dq", i)))
 	}
 	place := library.Place{Data: t.TempDir(), URL: embedded.URL, Cluster: cluster(t)}
 	index, err := library.Cluster(ctx, place, writer.State)
@@ -66,14 +64,9 @@ func TestRebuilt(t *testing.T) {
 	}
 	release, leave := hold(index.Collection(), model.Space()), hold(earlier.Collection(), model.Space())
 	reader := open(place, model)
-	search := func(lib *library.Library, i int) (paths string, err error) {
-		found, err := lib.Search(ctx, retrieve.Query{Text: fmt.Sprintf("Which text has the word zyx%dq?", i), K: 20})
-		for _, p := range found {
-			if strings.Contains(p.Text, fmt.Sprintf("zyx%dq.", i)) {
-				paths += p.Path
-			}
-		}
-		return paths, err
+	search := func(lib *library.Library, i int) (string, error) {
+		paths, err := pathsOf(ctx, lib, fmt.Sprintf("zyx%dq", i))
+		return strings.Join(paths, " "), err
 	}
 	finds := func(lib *library.Library, i int, want string) {
 		t.Helper()

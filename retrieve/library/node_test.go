@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"ibid/data/datatest"
-	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
 	"ibid/retrieve/library"
@@ -139,9 +138,7 @@ func TestNodeLostInserts(t *testing.T) {
 	insert := func(count int) {
 		for range count {
 			path, word := strconv.Itoa(stored), fmt.Sprintf("zyx%dq", stored)
-			doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word,
-				Text: "The word of this text is " + word + "."}
-			must(t, lib.Replace(t.Context(), doc, ingest.Split(doc)))
+			must(t, storeWord(t.Context(), lib, path, word))
 			stored++
 		}
 	}
@@ -226,9 +223,7 @@ func (n *nodeStory) store() {
 			word = ""
 			err = n.writer.Delete(n.Context(), "a/"+path)
 		} else {
-			doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word,
-				Text: "The word of this text is " + word + "."}
-			err = n.writer.Replace(n.Context(), doc, ingest.Split(doc))
+			err = storeWord(n.Context(), n.writer, path, word)
 		}
 		n.words[path] = append(n.words[path], word)
 		n.mu.Unlock()
@@ -283,15 +278,9 @@ func (n *nodeStory) search() {
 
 // paths returns the documents with a word.
 func (n *nodeStory) paths(word string) string {
-	found, err := n.reader.Search(n.Context(), retrieve.Query{Text: "Which text has the word " + word + "?", K: 50})
+	paths, err := pathsOf(n.Context(), n.reader, word)
 	if err != nil {
 		n.Errorf("searching for %s: %v", word, err)
-	}
-	var paths []string
-	for _, p := range found {
-		if strings.Contains(p.Text, word+".") {
-			paths = append(paths, p.Path)
-		}
 	}
 	return strings.Join(paths, " ")
 }

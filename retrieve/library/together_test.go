@@ -65,19 +65,11 @@ func obey(place library.Place, in io.Reader, out io.Writer) (err error) {
 		var paths []string
 		switch words := strings.Fields(lines.Text()); words[0] {
 		case "store":
-			doc := &ingest.Document{ID: "a/" + words[1], Root: "a", Path: words[1], Format: "text", Digest: words[2],
-				Text: "The word of this text is " + words[2] + "."}
-			err = lib.Replace(ctx, doc, ingest.Split(doc))
+			err = storeWord(ctx, lib, words[1], words[2])
 		case "delete":
 			err = lib.Delete(ctx, "a/"+words[1])
 		case "search":
-			var found []retrieve.Passage
-			found, err = lib.Search(ctx, retrieve.Query{Text: "Which text has the word " + words[1] + "?", K: 50})
-			for _, p := range found {
-				if strings.Contains(p.Text, words[1]) {
-					paths = append(paths, p.Path)
-				}
-			}
+			paths, err = pathsOf(ctx, lib, words[1])
 		}
 		if err != nil {
 			return err
@@ -87,6 +79,23 @@ func obey(place library.Place, in io.Reader, out io.Writer) (err error) {
 		}
 	}
 	return nil
+}
+
+// storeWord stores a document with a word.
+func storeWord(ctx context.Context, lib *library.Library, path, word string) error {
+	doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word, Text: "The word of this text is " + word + "."}
+	return lib.Replace(ctx, doc, ingest.Split(doc))
+}
+
+// pathsOf returns the paths of the documents with a word.
+func pathsOf(ctx context.Context, lib *library.Library, word string) (paths []string, err error) {
+	found, err := lib.Search(ctx, retrieve.Query{Text: "Which text has the word " + word + "?", K: 50})
+	for _, p := range found {
+		if strings.Contains(p.Text, word+".") {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths, err
 }
 
 // start runs obey in another process and returns a function that gives it a
