@@ -216,23 +216,19 @@ func harm(file []byte, random *rand.Rand, n int) (_ []byte, what string) {
 	return file, fmt.Sprintf("byte %d changed", at)
 }
 
-// TestClearedPages clears pages of settings, of their index and of the list of changes.
-func TestClearedPages(t *testing.T) {
-	x := newSample(t, false)
-	for _, page := range []int{4, 6, 18} {
-		file := bytes.Clone(x.file)
-		clear(file[page*pageSize : (page+1)*pageSize])
-		x.check(t, x.write(t, file, nil))
-	}
-}
-
-// TestDamage changes a byte, clears a page or cuts the file, hundreds of times.
+// TestDamage changes a byte, clears a page or cuts the file, hundreds of times; first it clears
+// pages of settings, of their index and of the list of changes.
 func TestDamage(t *testing.T) {
 	for _, withLog := range []bool{false, true} {
 		t.Run(fmt.Sprintf("log=%v", withLog), func(t *testing.T) {
 			x := newSample(t, withLog)
 			random := rand.New(rand.NewPCG(3, 4))
 			lost := 0
+			for _, page := range []int{4, 6, 18} {
+				file := bytes.Clone(x.file)
+				clear(file[page*pageSize : (page+1)*pageSize])
+				x.check(t, x.write(t, file, x.log))
+			}
 			cases := datatest.Cases(t, 220)
 			for n := range cases {
 				file, log := bytes.Clone(x.file), bytes.Clone(x.log)
@@ -396,8 +392,7 @@ func TestHidden(t *testing.T) {
 	for name, touch := range map[string]func(ctx context.Context, s *Store) error{
 		"deleted": func(ctx context.Context, s *Store) error { return s.Delete(ctx, id) },
 		"replaced": func(ctx context.Context, s *Store) error {
-			doc, chunks := newDocument("a", "document6", "another text")
-			if err := s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
+			if err := replace(s, "a", "document6", "another text"); err != nil {
 				return err
 			}
 			_, err := s.Documents(ctx, retrieve.Filter{Root: "a"})

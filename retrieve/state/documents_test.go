@@ -29,9 +29,14 @@ func vectorsFor(doc *ingest.Document, chunks []ingest.Chunk) [][]float32 {
 
 func put(t testing.TB, s *Store, root, path string, texts ...string) *ingest.Document {
 	t.Helper()
-	doc, chunks := newDocument(root, path, texts...)
-	must(t, s.Replace(context.Background(), testSpace, doc, chunks, vectorsFor(doc, chunks)))
+	must(t, replace(s, root, path, texts...))
+	doc, _ := newDocument(root, path, texts...)
 	return doc
+}
+
+func replace(s *Store, root, path string, texts ...string) error {
+	doc, chunks := newDocument(root, path, texts...)
+	return s.Replace(context.Background(), testSpace, doc, chunks, vectorsFor(doc, chunks))
 }
 
 func ready(t testing.TB, s *Store, roots ...string) context.Context {
@@ -169,10 +174,7 @@ func TestEmpty(t *testing.T) {
 				doc, _ := newDocument("a", "b", "boat")
 				return s.Rename(ctx, "a/c", doc)
 			},
-			"Replace": func() error {
-				doc, chunks := newDocument("a", "b", "boat")
-				return s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
-			},
+			"Replace": func() error { return replace(s, "a", "b", "boat") },
 		} {
 			if err := f(); !errors.Is(err, retrieve.ErrNotFound) {
 				t.Errorf("%s: %v", name, err)
@@ -185,11 +187,8 @@ func TestEmpty(t *testing.T) {
 		for c, err := range s.Changes(ctx, "any", 0) {
 			t.Errorf("a change: %+v, %v", c, err)
 		}
-		if _, err := s.AddRoot(ctx, "/srv/a", ""); err != nil {
-			t.Error(err)
-		}
-		doc, chunks := newDocument("a", "b", "boat")
-		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
+		ready(t, s, "a")
+		put(t, s, "a", "b", "boat")
 		if space, err := s.Space(ctx); space != testSpace || err != nil {
 			t.Errorf("the space of the first document is %q, %v", space, err)
 		}

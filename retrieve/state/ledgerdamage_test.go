@@ -29,8 +29,7 @@ func ledgerSample(t *testing.T) []byte {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "sample"), Options{})
 	must(t, err)
 	ctx := ready(t, s, "a")
-	doc, chunks := newDocument("a", "x", "boat")
-	must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
+	put(t, s, "a", "x", "boat")
 	for _, gone := range []bool{true, false} {
 		must(t, s.update(ctx, func(t *tx) {
 			for i := range sampleRows {

@@ -68,8 +68,7 @@ func child(dir string) error {
 		if version == 0 {
 			err = s.Delete(ctx, "a/"+path)
 		} else {
-			doc, chunks := newDocument("a", path, versionTexts(version)...)
-			err = s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
+			err = replace(s, "a", path, versionTexts(version)...)
 		}
 		if err != nil {
 			return err

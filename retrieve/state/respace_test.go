@@ -149,8 +149,7 @@ func TestOldSpace(t *testing.T) {
 		if n != 2 {
 			t.Errorf("%d chunks in the new space", n)
 		}
-		doc, chunks := newDocument("a", "4", "late")
-		if err := s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); !errors.As(err, &wrong) {
+		if err := replace(s, "a", "4", "late"); !errors.As(err, &wrong) {
 			t.Errorf("a late writer: %v", err)
 		}
 		// Only a library without documents changes its space otherwise.

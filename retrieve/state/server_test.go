@@ -25,7 +25,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/state/statetest"
 )
@@ -214,9 +213,8 @@ func outlast(t *testing.T, address string, happens func(store func(changes int64
 		writing.Go(func() {
 			for version := int64(1); ; version++ {
 				d := int(version) % 5
-				doc, chunks := newDocument("a", fmt.Sprintf("%d-%d", w, d),
-					fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
-				if err := e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
+				if err := replace(e, "a", fmt.Sprintf("%d-%d", w, d),
+					fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version)); err != nil {
 					t.Errorf("the writer %d: %v", w, err)
 					return
 				}
@@ -268,9 +266,7 @@ func TestServerGoes(t *testing.T) {
 	e, err := Open(ctx, address, Options{Wait: 300 * time.Millisecond})
 	must(t, err)
 	defer e.Close()
-	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
-		t.Fatal(err)
-	}
+	ready(t, e, "a")
 	server.kill()
 	_, err = e.Documents(ctx, retrieve.Filter{})
 	for what, err := range map[string]error{"reading": err, "writing": e.Delete(ctx, "a/b")} {
@@ -540,9 +536,7 @@ func TestEncryption(t *testing.T) {
 func TestSilent(t *testing.T) {
 	c, through, e := throughCutter(t, newSchema(t))
 	ctx := t.Context()
-	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
-		t.Fatal(err)
-	}
+	ready(t, e, "a")
 	e.wait, e.silence = 50*time.Millisecond, 200*time.Millisecond
 	c.mute.Store(true)
 	_, read := e.Roots(ctx)
@@ -564,22 +558,14 @@ func TestSilent(t *testing.T) {
 func TestCommitCut(t *testing.T) {
 	c, _, e := throughCutter(t, newSchema(t))
 	ctx := t.Context()
-	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
-		t.Fatal(err)
-	}
-	put := func(path string) (*ingest.Document, error) {
-		doc, chunks := newDocument("a", path, "boat")
-		return doc, e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
-	}
-	if _, err := put("first"); err != nil {
-		t.Fatal(err)
-	}
+	ready(t, e, "a")
+	put(t, e, "a", "first", "boat")
 	for name, cut := range map[string]*atomic.Bool{"before": &c.before, "after": &c.after} {
 		old, _, err := e.Revision(ctx)
 		must(t, err)
 		cuts := c.cuts.Load()
 		cut.Store(true)
-		if _, err := put(name); err != nil {
+		if err := replace(e, "a", name, "boat"); err != nil {
 			t.Fatalf("cut %s the commit: %v", name, err)
 		}
 		if c.cuts.Load() != cuts+1 {
@@ -603,11 +589,7 @@ func TestNumberUsedAgain(t *testing.T) {
 	c, _, e := throughCutter(t, address)
 	ctx := t.Context()
 	ready(t, e, "a")
-	store := func(path string) error {
-		doc, chunks := newDocument("a", path, "boat")
-		return e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
-	}
-	must(t, store("first"))
+	put(t, e, "a", "first", "boat")
 	for round := range 8 { // the server's own writes may come between
 		old, _, err := e.Revision(ctx)
 		must(t, err)
@@ -624,7 +606,7 @@ func TestNumberUsedAgain(t *testing.T) {
 		c.before.Store(true)
 		path := fmt.Sprint("lost", round)
 		stored := make(chan error)
-		go func() { stored <- store(path) }()
+		go func() { stored <- replace(e, "a", path, "boat") }()
 		for c.cuts.Load() == cuts {
 			<-time.After(time.Millisecond)
 		}

@@ -63,8 +63,7 @@ func TestRespaceTogether(t *testing.T) {
 		var writer sync.WaitGroup
 		writer.Go(func() {
 			for i := range 40 {
-				doc, chunks := newDocument("a", fmt.Sprint(i%25), "boat", fmt.Sprint("again ", i))
-				err := other.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
+				err := replace(other, "a", fmt.Sprint(i%25), "boat", fmt.Sprint("again ", i))
 				var switched *retrieve.SpaceError
 				if errors.As(err, &switched) {
 					return
