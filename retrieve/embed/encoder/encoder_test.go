@@ -250,12 +250,28 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// A cutText is a text with its pieces.
+type cutText struct {
+	text, want string
+	limit      int
+}
+
+func checkTokens(t *testing.T, m *Model, words []string, cases []cutText) {
+	t.Helper()
+	for _, c := range cases {
+		var got []string
+		for _, id := range m.vocabulary.tokens(c.text, c.limit) {
+			got = append(got, words[id])
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%q: %s, want %s", c.text, s, c.want)
+		}
+	}
+}
+
 func TestTokens(t *testing.T) {
 	m, _ := tinyModel(t)
-	for _, c := range []struct {
-		text, want string
-		limit      int
-	}{
+	checkTokens(t, m, tiny.words, []cutText{
 		{"", "[CLS] [SEP]", 9},
 		{"Café cafe\u0301 CAFE\u00ad", "[CLS] cafe cafe cafe [SEP]", 9},
 		{"harbours\u0000 a\u200da\ufffd!\taaa", "[CLS] har ##bour ##s a ##a ! a ##a ##a [SEP]", 20},
@@ -266,15 +282,7 @@ func TestTokens(t *testing.T) {
 		{strings.Repeat("a", 101) + " b", "[CLS] [UNK] b [SEP]", 200},
 		{"a b a b a b", "[CLS] a b [SEP]", 4},
 		{"b aaaaaaaa", "[CLS] b a ##a [SEP]", 5},
-	} {
-		var got []string
-		for _, id := range m.vocabulary.tokens(c.text, c.limit) {
-			got = append(got, tiny.words[id])
-		}
-		if s := strings.Join(got, " "); s != c.want {
-			t.Errorf("%q: %s, want %s", c.text, s, c.want)
-		}
-	}
+	})
 }
 
 // TestHostileCheckpoint checks that a file which lies about itself is refused.

@@ -131,10 +131,7 @@ func FuzzPacked(f *testing.F) {
 func TestUnigram(t *testing.T) {
 	m, err := convertPacked(packedTiny())
 	must(t, err)
-	for _, c := range []struct {
-		text, want string
-		limit      int
-	}{
+	checkTokens(t, m, tinyPieces.words, []cutText{
 		{"", "<s> </s>", 9},
 		{"harbours", "<s> ▁harbour s </s>", 9},
 		{" harbour\t\nhar\u200bs ", "<s> ▁harbour ▁har ▁ s </s>", 9},
@@ -146,13 +143,5 @@ func TestUnigram(t *testing.T) {
 		{"</s>", "<s> ▁ <unk> s <unk> </s>", 9},
 		{"a a a a", "<s> ▁a ▁a </s>", 4},
 		{"aaaaaaa", "<s> ▁a </s>", 3},
-	} {
-		var got []string
-		for _, id := range m.vocabulary.tokens(c.text, c.limit) {
-			got = append(got, tinyPieces.words[id])
-		}
-		if s := strings.Join(got, " "); s != c.want {
-			t.Errorf("%q: %s, want %s", c.text, s, c.want)
-		}
-	}
+	})
 }
