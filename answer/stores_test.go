@@ -29,8 +29,8 @@ func TestStores(t *testing.T) {
 		place       func(server string) library.Place
 		least       float64 // overlap
 	}{
-		"PostgreSQL": {statetest.Env, ".ci/postgres", func(server string) library.Place {
-			return library.Place{URL: statetest.Schema(t, server)}
+		"PostgreSQL": {statetest.Env, ".ci/postgres", func(string) library.Place {
+			return library.Place{URL: statetest.Schema(t)}
 		}, 1},
 		"Weaviate": {"IBID_TEST_WEAVIATE", ".ci/weaviate", func(server string) library.Place {
 			at, err := weaviate.ParseAddress(server)

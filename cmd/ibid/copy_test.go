@@ -194,8 +194,8 @@ func everyStore(t *testing.T) map[string]func(t testing.TB) string {
 // servedStores is everyStore for stores on servers.
 func servedStores(t *testing.T) map[string]func(t testing.TB) string {
 	stores := make(map[string]func(t testing.TB) string)
-	if server := os.Getenv(statetest.Env); server != "" {
-		stores["postgres"] = func(t testing.TB) string { return statetest.Schema(t, server) }
+	if os.Getenv(statetest.Env) != "" {
+		stores["postgres"] = func(t testing.TB) string { return statetest.Schema(t) }
 	} else {
 		t.Logf("PostgreSQL is left out: %s names no server (.ci/postgres starts one)", statetest.Env)
 	}

@@ -371,11 +371,7 @@ const storeServer = "db.example.org"
 // A served or copied library must answer, with citations.
 func TestPagesStores(t *testing.T) {
 	t.Parallel()
-	server := os.Getenv(statetest.Env)
-	if server == "" {
-		t.Skipf("%s is not set: '.ci/postgres DIR' starts a server and prints what to set", statetest.Env)
-	}
-	address, err := url.Parse(statetest.Database(t, server, "library"))
+	address, err := url.Parse(statetest.Database(t, "library"))
 	must(t, err)
 	const question, answer = "Where can I leave my car and what does it cost?", "costs 4 euros a day for everybody else.[1]"
 	script := &strings.Builder{}

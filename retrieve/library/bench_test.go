@@ -41,12 +41,12 @@ func BenchmarkLibrary(b *testing.B) {
 func measure(b *testing.B, shelf *shelf, n int) {
 	places := []library.Place{{Data: b.TempDir()}}
 	if os.Getenv(statetest.Env) != "" {
-		places = append(places, library.Place{Data: b.TempDir(), URL: newSchema(b)})
+		places = append(places, library.Place{Data: b.TempDir(), URL: statetest.Schema(b)})
 	} else {
 		b.Logf("without PostgreSQL, since %s names no server: .ci/postgres starts one", statetest.Env)
 	}
 	if os.Getenv(statetest.Env) != "" && os.Getenv(clusterEnv) != "" {
-		places = append(places, library.Place{Data: b.TempDir(), URL: newSchema(b), Cluster: cluster(b)})
+		places = append(places, library.Place{Data: b.TempDir(), URL: statetest.Schema(b), Cluster: cluster(b)})
 	}
 	open := func(b *testing.B, place library.Place) *library.Library {
 		lib, err := library.Open(b.Context(), place, shelf.Embedder, library.Options{})
@@ -175,15 +175,6 @@ func clusterTime() (ms float64) {
 		}
 	}
 	return ms
-}
-
-// newSchema returns the address of a schema of the test's own, or skips it.
-func newSchema(b testing.TB) string {
-	server := os.Getenv(statetest.Env)
-	if server == "" {
-		b.Skipf("%s names no server: .ci/postgres starts one", statetest.Env)
-	}
-	return statetest.Schema(b, server)
 }
 
 // percentiles times 200 calls for each of n kinds in each round, in turn, and returns how

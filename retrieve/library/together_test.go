@@ -22,6 +22,7 @@ import (
 	"ibid/retrieve/disk"
 	"ibid/retrieve/embed"
 	"ibid/retrieve/library"
+	"ibid/retrieve/state/statetest"
 )
 
 // The environment of a child process: this test binary again.
@@ -133,7 +134,7 @@ func newPlace(t *testing.T, kind string) library.Place {
 	t.Helper()
 	place := library.Place{Data: t.TempDir()}
 	if kind == "PostgreSQL" {
-		place.URL = newSchema(t)
+		place.URL = statetest.Schema(t)
 	}
 	return place
 }

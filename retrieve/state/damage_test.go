@@ -16,6 +16,7 @@ import (
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/state/statetest"
 )
 
 // A sample is a library with its expected content.
@@ -314,7 +315,7 @@ func TestAside(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				address := address + name
 				if isServer(address) {
-					address = newSchema(t)
+					address = statetest.Schema(t)
 				}
 				checkAside(t, address, name, damage)
 			})

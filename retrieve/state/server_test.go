@@ -301,10 +301,7 @@ func TestServerGoes(t *testing.T) {
 // each transaction a session that others have used, with fewer sessions than
 // there are clients.
 func TestPooler(t *testing.T) {
-	server := os.Getenv(statetest.Env)
-	if server == "" {
-		t.Skip("IBID_TEST_POSTGRES names no server to put a pooler before: .ci/postgres starts one")
-	}
+	server := statetest.Server(t)
 	pooler, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		if pooler, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
@@ -342,7 +339,7 @@ max_client_conn = 200
 		t.Run(name, test)
 	}
 	t.Run("Plans", func(t *testing.T) {
-		s := openTest(t, statetest.Schema(t, pooled))
+		s := openTest(t, statetest.Schema(t))
 		var readers errgroup.Group
 		for range 8 { // more than there are sessions
 			readers.Go(func() error {
@@ -369,11 +366,7 @@ max_client_conn = 200
 // TestServerEra checks that a session on another server begins an era, and that one on
 // the same server does not.
 func TestServerEra(t *testing.T) {
-	server := os.Getenv(statetest.Env)
-	if server == "" {
-		t.Skip(statetest.Env + " names no server: .ci/postgres starts one")
-	}
-	s := openTest(t, statetest.Schema(t, server))
+	s := openTest(t, statetest.Schema(t))
 	session := func() int64 {
 		s.write.SetMaxIdleConns(0) // closes the idle ones
 		s.write.SetMaxIdleConns(1)
@@ -534,7 +527,7 @@ func TestEncryption(t *testing.T) {
 // hangs: opening, reading and writing fail in time, and work again when it
 // answers again.
 func TestSilent(t *testing.T) {
-	c, through, e := throughCutter(t, newSchema(t))
+	c, through, e := throughCutter(t, statetest.Schema(t))
 	ctx := t.Context()
 	ready(t, e, "a")
 	e.wait, e.silence = 50*time.Millisecond, 200*time.Millisecond
@@ -556,7 +549,7 @@ func TestSilent(t *testing.T) {
 // TestCommitCut loses the connection on the way of a COMMIT and of its answer: each
 // change is made once.
 func TestCommitCut(t *testing.T) {
-	c, _, e := throughCutter(t, newSchema(t))
+	c, _, e := throughCutter(t, statetest.Schema(t))
 	ctx := t.Context()
 	ready(t, e, "a")
 	put(t, e, "a", "first", "boat")
@@ -664,15 +657,15 @@ func recovered(t *testing.T, address string, process int, started time.Time, nex
 
 // TestForeign refuses a schema with tables of another program.
 func TestForeign(t *testing.T) {
-	address := newSchema(t)
+	address := statetest.Schema(t)
 	u, err := url.Parse(address)
 	must(t, err)
 	schema := pgx.Identifier{u.Query().Get("search_path")}.Sanitize()
 	for _, table := range []string{"migrations (id int)", "documents (id int)"} {
-		onServer(t, os.Getenv(statetest.Env), `CREATE SCHEMA `+schema+`; CREATE TABLE `+schema+`.`+table)
+		statetest.Exec(t, statetest.Server(t), `CREATE SCHEMA `+schema+`; CREATE TABLE `+schema+`.`+table)
 		if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "another program") {
 			t.Errorf("a schema with the table %s: %v", table, err)
 		}
-		onServer(t, os.Getenv(statetest.Env), `DROP SCHEMA `+schema+` CASCADE`)
+		statetest.Exec(t, statetest.Server(t), `DROP SCHEMA `+schema+` CASCADE`)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -24,27 +21,7 @@ import (
 // onBoth runs a test over both dialects. address is that of a new library.
 func onBoth(t *testing.T, test func(t *testing.T, address string)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "data")) })
-	t.Run("PostgreSQL", func(t *testing.T) { test(t, newSchema(t)) })
-}
-
-// newSchema returns the address of a schema of the test's own, or skips the test.
-func newSchema(t testing.TB) string {
-	t.Helper()
-	server := os.Getenv(statetest.Env)
-	if server == "" {
-		t.Skip(statetest.Env + " names no server to test with: .ci/postgres starts one")
-	}
-	return statetest.Schema(t, server)
-}
-
-// onServer runs a statement on a server.
-func onServer(t testing.TB, server, statement string) {
-	t.Helper()
-	ctx := context.Background() // the test's may have ended
-	conn, err := pgx.Connect(ctx, server)
-	must(t, err)
-	_, err = conn.Exec(ctx, statement)
-	must(t, errors.Join(err, conn.Close(ctx)))
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, statetest.Schema(t)) })
 }
 
 func openTest(t testing.TB, address string) *Store {

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -17,10 +18,21 @@ import (
 // tests may make schemas.
 const Env = "IBID_TEST_POSTGRES"
 
+// Server returns the address of the server, or skips the test.
+func Server(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(Env)
+	if server == "" {
+		t.Skipf("%s names no server to test with: '.ci/postgres DIR' starts one and prints what to set", Env)
+	}
+	return server
+}
+
 // Schema gives the address of an empty schema of the test's own, which is
 // dropped when the test ends.
-func Schema(t testing.TB, server string) string {
+func Schema(t testing.TB) string {
 	t.Helper()
+	server := Server(t)
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +41,7 @@ func Schema(t testing.TB, server string) string {
 	q.Set("search_path", "t_"+strings.ToLower(rand.Text()))
 	u.RawQuery = q.Encode()
 	t.Cleanup(func() {
-		run(t, server, `DROP SCHEMA IF EXISTS `+pgx.Identifier{q.Get("search_path")}.Sanitize()+` CASCADE`)
+		Exec(t, server, `DROP SCHEMA IF EXISTS `+pgx.Identifier{q.Get("search_path")}.Sanitize()+` CASCADE`)
 	})
 	return u.String()
 }
@@ -37,22 +49,23 @@ func Schema(t testing.TB, server string) string {
 // Database gives the address of an empty database of this name, which is dropped
 // when the test ends. One that is there is dropped first: whoever wants the name
 // for a test has the server for himself.
-func Database(t testing.TB, server, name string) string {
+func Database(t testing.TB, name string) string {
 	t.Helper()
+	server := Server(t)
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u.Path = "/" + name
 	drop := `DROP DATABASE IF EXISTS ` + pgx.Identifier{name}.Sanitize() + ` WITH (FORCE)`
-	run(t, server, drop)
-	run(t, server, `CREATE DATABASE `+pgx.Identifier{name}.Sanitize())
-	t.Cleanup(func() { run(t, server, drop) })
+	Exec(t, server, drop)
+	Exec(t, server, `CREATE DATABASE `+pgx.Identifier{name}.Sanitize())
+	t.Cleanup(func() { Exec(t, server, drop) })
 	return u.String()
 }
 
-// run runs one statement on the server.
-func run(t testing.TB, server, statement string) {
+// Exec runs a statement on a server.
+func Exec(t testing.TB, server, statement string) {
 	t.Helper()
 	ctx := context.Background() // the test's may have ended
 	conn, err := pgx.Connect(ctx, server)
