@@ -197,7 +197,7 @@ func Convert(to io.Writer, facts Facts, format string, weights io.ReaderAt, size
 
 func convert(to io.Writer, facts Facts, from tensors, words lexicon) error {
 	p, _ := from.(*packed)
-	m := &Model{Header: Header{facts, from.shape(), len(words.text), p != nil, p != nil}}
+	m := &Model{Header: Header{facts, from.shape(), len(words.text), p != nil}}
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (m *Model) fill(c *converter) error {
 
 // roundWords rounds each word's vector to int8, unless it has blocks.
 func (m *Model) roundWords(c *converter) {
-	if m.WordBlocks {
+	if m.Blocks {
 		m.wordBlocks, c.err = c.tensors.(*packed).blocks(wordVectors, 0, m.Words*m.Width)
 		return
 	}

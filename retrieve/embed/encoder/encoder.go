@@ -27,7 +27,7 @@ type Model struct {
 	Header
 	lexicon    lexicon
 	vocabulary tokenizer
-	words      []int8 // a rounded vector for each word, unless there are wordBlocks
+	words      []int8 // a rounded vector for each word, unless the header has Blocks
 	wordBlocks []byte
 	wordScale  []float32 // of each vector
 	positions  []float32 // a vector for each position, with that of the first segment
@@ -113,7 +113,7 @@ func (m *Model) embed(ctx context.Context, prefix string, texts []string, limit 
 // expandLayers makes the levels of weights in blocks, in 21 MB of memory for a model of 12
 // layers.
 func (m *Model) expandLayers() {
-	if !m.LayerBlocks {
+	if !m.Blocks {
 		return
 	}
 	var each sync.WaitGroup

@@ -38,11 +38,9 @@ type Header struct {
 	Facts
 	Shape
 	WordBytes int `json:"word_bytes"` // length of the vocabulary
-	// WordBlocks: the words' vectors are blocks of 4 bits ([unpack]), not bytes with a
-	// scale for each word.
-	WordBlocks bool `json:"word_blocks,omitempty"`
-	// LayerBlocks: the layers' weights are blocks, expanded when the model is first used.
-	LayerBlocks bool `json:"layer_blocks,omitempty"`
+	// Blocks: the words' vectors are blocks of 4 bits ([unpack]), not bytes with a scale for
+	// each word, and the layers' weights are blocks, expanded when the model is first used.
+	Blocks bool `json:"layer_blocks,omitempty"`
 }
 
 // A Shape is the size of a model.
@@ -85,7 +83,7 @@ func sectionOf[T byte | int8 | int32 | float32](array *[]T, n int) section {
 func (m *Model) sections() []section {
 	h := m.Header
 	all := []section{sectionOf(&m.lexicon.ends, h.Words), sectionOf(&m.lexicon.slots, slotCount(h.Words))}
-	if h.WordBlocks {
+	if h.Blocks {
 		all = append(all, sectionOf(&m.wordBlocks, h.Words*h.Width/blockNumbers*blockBytes))
 	} else {
 		all = append(all, sectionOf(&m.words, h.Words*h.Width), sectionOf(&m.wordScale, h.Words))
@@ -103,7 +101,7 @@ func (m *Model) sections() []section {
 		l.widen.In, l.widen.Out = h.Width, h.Inner
 		l.narrow.In, l.narrow.Out = h.Inner, h.Width
 		for _, w := range l.products() {
-			if h.LayerBlocks {
+			if h.Blocks {
 				all = append(all, sectionOf(&w.blocks, w.In*w.Out/blockNumbers*blockBytes), sectionOf(&w.Inverse, w.Out))
 			} else {
 				all = append(all, sectionOf(&w.Levels, w.In*w.Out))

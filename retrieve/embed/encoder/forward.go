@@ -93,7 +93,7 @@ func (m *Model) lookUp(s *scratch, texts [][]int32) {
 		for position, id := range ids {
 			x, y := s.x[at*m.Width:][:m.Width], s.y[at*m.Width:][:m.Width]
 			var scale float32
-			if m.WordBlocks {
+			if m.Blocks {
 				size := m.Width / blockNumbers * blockBytes
 				unpack(x, m.wordBlocks[int(id)*size:][:size])
 				s.word = grow(s.word, m.Width)
