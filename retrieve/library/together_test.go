@@ -84,7 +84,8 @@ func obey(place library.Place, in io.Reader, out io.Writer) (err error) {
 
 // storeWord stores a document with a word.
 func storeWord(ctx context.Context, lib *library.Library, path, word string) error {
-	doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word, Text: "The word of this text is " + word + "."}
+	doc := &ingest.Document{ID: "a/" + path, Root: "a", Path: path, Format: "text", Digest: word,
+		Text: "The word of this text is " + word + "."}
 	return lib.Replace(ctx, doc, ingest.Split(doc))
 }
 
