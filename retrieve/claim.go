@@ -72,16 +72,13 @@ func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string, d time.Dur
 	return nil, err
 }
 
-// holdEvery is how often a job that another worker holds is looked at.
-const holdEvery = 100 * time.Millisecond
-
 // Hold waits until no other worker holds the job of an id, and holds it until release is
 // called; the job is begun if there is none, and then ends. It waits until ctx ends. If
 // another worker holds the job, waiting, which may be nil, is called once. The returned
 // context is work, which also ends, with an error of which [IsLost] is true, if the job is lost.
 func Hold(ctx, work context.Context, l Ledger, id, kind string, waiting func(*HeldError)) (_ context.Context, release func(), err error) {
 	worker := NewWorker()
-	for {
+	for next := 100 * time.Millisecond; ; next = min(2*next, time.Second) {
 		held, err := ClaimJob(ctx, l, id, kind, worker, ClaimTime)
 		if err != nil {
 			return nil, nil, err
@@ -93,7 +90,7 @@ func Hold(ctx, work context.Context, l Ledger, id, kind string, waiting func(*He
 			waiting(held)
 			waiting = nil
 		}
-		if err := pause(ctx, holdEvery); err != nil {
+		if err := pause(ctx, next); err != nil {
 			return nil, nil, err
 		}
 	}
