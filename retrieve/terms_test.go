@@ -162,39 +162,14 @@ func TestLanguage(t *testing.T) {
 }
 
 func TestLanguageCode(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "en", "What does a mooring cost?": "en", "mooring fee": "en", "Leonardo da Vinci": "en", "A320 C++": "en",
-		"Wie hoch ist die Gebühr für das Boot?":              "de",
-		"Quel est le prix d'une place dans le port ?":        "fr",
-		"¿Cuánto cuesta el amarre de un barco en el puerto?": "es",
-		"Сколько стоит стоянка для лодки?":                   "ru",
-		"停泊费是多少？":                                            "zh",
-		"係留料はいくらですか。":                                        "ja",
-		"東京の人口":                                              "ja",
-		"계류 요금은 얼마입니까?":                                      "ko",
-		"What does the word 港 mean?":                         "en",
-		// Foreign names and lone letters make no other language.
-		"harbour fees": "en", "van der Waals forces": "en", "population of Rio de Janeiro": "en", "plays by Lope de la Vega": "en",
-		"Who was Leonardo da Vinci?": "en", "S. cerevisiae and E. coli": "en", "non-infertile population of Los Angeles": "en",
-		"for (i = 0; i < n; i++) a[i] = b[i]": "en", "In British men, haplogroup I decreases risk": "en",
-		"Pine board, 27 mm, 12.50 per metre. Oak board, 20 mm, 31.00 per metre. Larch, 9.80 per metre.": "en",
-		"The Winter Soldier was made by die Brüder Russo and is set in Washington":                      "en",
-	} {
-		if got := Language(text); got != want {
-			t.Errorf("%q is detected as %s, want %s", text, got, want)
+	for _, row := range datatest.Rows(t, "testdata/words.txt", "detected") {
+		if got := Language(row[0]); got != row[1] {
+			t.Errorf("%q is detected as %s, want %s", row[0], got, row[1])
 		}
 	}
-}
-
-// TestAskedLanguage guesses the language of short questions.
-func TestAskedLanguage(t *testing.T) {
-	for question, want := range map[string]string{
-		"Quem fundou a escola?": "pt", "Büro geöffnet?": "de", "Qui dirige l'école ?": "fr", "Kto założył szkołę?": "pl",
-		"Kolik stojí kurz?": "cs", "Öffnungszeiten Büro": "de", "Büro Öffnungszeiten": "de",
-		"opening hours": "", "Las Vegas hotels": "", "Café Müller": "", "mooring fee in São Paulo": "en",
-	} {
-		if got, evident := AskedLanguage(question); got != want || evident != (got == "en") {
-			t.Errorf("%q is in %q, %v, want %q", question, got, evident, want)
+	for _, row := range datatest.Rows(t, "testdata/words.txt", "asked") {
+		if got, evident := AskedLanguage(row[0]); got != row[1] || evident != (got == "en") {
+			t.Errorf("%q is in %q, %v, want %q", row[0], got, evident, row[1])
 		}
 	}
 }
