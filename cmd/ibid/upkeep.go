@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"ibid/ingest"
 	"ibid/ingest/site"
 	"ibid/retrieve"
@@ -50,31 +48,13 @@ func (c upkeepConfig) located(s surroundings) (string, error) {
 }
 
 type verifyCmd struct {
-	Index indexCheck `help:"Compare the search index with the library instead: that of --index=URL or $IBID_INDEX, if given." noenv:""`
+	Index bool `help:"Compare the search index with the library instead: that of $IBID_INDEX, if set." noenv:""`
 	upkeepConfig
-}
-
-// An indexCheck is --index of verify, which may have an address.
-type indexCheck struct {
-	wanted bool
-	indexURL
-}
-
-// IsBool makes the address after --index optional.
-func (indexCheck) IsBool() bool { return true }
-
-// Decode reads the flag.
-func (c *indexCheck) Decode(ctx *kong.DecodeContext) error {
-	c.wanted = true
-	if t := ctx.Scan.Peek(); t.Type == kong.FlagValueToken || strings.HasPrefix(t.String(), "weaviate://") {
-		return c.UnmarshalText([]byte(ctx.Scan.Pop().String()))
-	}
-	return nil
 }
 
 // Run checks a library without changing it.
 func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
-	if c.Index.wanted {
+	if c.Index {
 		if !c.remote() && !c.exists() {
 			return c.explain(fs.ErrNotExist)
 		}
@@ -136,11 +116,9 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings, store *state
 // indexed returns where the library and its search index are, and how the index is
 // repaired.
 func (c *verifyCmd) indexed(ctx context.Context, s surroundings, store *state.Store) (place library.Place, repair string, err error) {
-	index := indexConfig{Index: c.Index.indexURL}
-	if index.Index.cluster == nil {
-		if err := index.Index.UnmarshalText([]byte(s.getenv("IBID_INDEX"))); err != nil {
-			return place, "", usageError("$IBID_INDEX: %w", err)
-		}
+	var index indexConfig
+	if err := index.Index.UnmarshalText([]byte(s.getenv("IBID_INDEX"))); err != nil {
+		return place, "", usageError("$IBID_INDEX: %w", err)
 	}
 	if place, err = c.indexedBy(index).open(s); err != nil || place.Cluster == nil {
 		return place, "remove the folder 'index' from the data directory ('index-…' of a library on a server): " +
