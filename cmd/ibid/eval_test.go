@@ -66,13 +66,8 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 	for i, q := range read.Queries {
 		var line struct{ Hybrid map[string]float64 }
 		must(t, json.Unmarshal([]byte(measured[i]), &line))
-		out, errs, code := ibid(t, data, "search", "--json", "--data", data, q.Text)
-		var found []struct{ Path string }
-		if err := json.Unmarshal([]byte(out), &found); err != nil || code != 0 {
-			t.Fatalf("exit code %d, %v: %s", code, err, errs)
-		}
 		var ranking []string
-		for _, p := range found {
+		for _, p := range printed[[]struct{ Path string }](t, data, "search", "--json", "--data", data, q.Text) {
 			ranking = append(ranking, p.Path)
 		}
 		want := eval.Metric{Kind: "ndcg", K: 10}.Of(ranking, read.Grades[q.ID])

@@ -16,11 +16,7 @@ import (
 // makeKey makes a key in a data directory.
 func makeKey(t *testing.T, data string, args ...string) string {
 	t.Helper()
-	out, errs, code := ibid(t, data, append([]string{"keys", "make"}, args...)...)
-	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, errs)
-	}
-	return strings.TrimSpace(out)
+	return strings.TrimSpace(mustRun(t, data, append([]string{"keys", "make"}, args...)...))
 }
 
 // asked sends a request with a key, and returns the reply; the caller closes its body.
@@ -124,14 +120,8 @@ func TestKeysWhileServing(t *testing.T) {
 			t.Errorf("another key: status %d", status)
 		}
 	}
-	out, _, _ := ibid(t, data, "keys", "list", "--json")
-	var list []struct {
-		Name string
-		Used *time.Time
-	}
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Used == nil ||
-		time.Since(*list[0].Used) > time.Hour {
-		t.Errorf("the list is %s, %v", out, err)
+	if list := printed[[]keyLine](t, data, "keys", "list", "--json"); len(list) != 1 || time.Since(list[0].Used) > time.Hour {
+		t.Errorf("the list is %+v", list)
 	}
 }
 

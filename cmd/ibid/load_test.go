@@ -27,15 +27,12 @@ import (
 // rooms ingests a library of so many chunks, each about a room of its own.
 func rooms(t *testing.T, chunks int) (data string) {
 	t.Helper()
-	data, folder := t.TempDir(), t.TempDir()
 	var b strings.Builder
 	for room := range chunks {
 		fmt.Fprintf(&b, "# Chart room %d\n\nChart room %d opens at nine and closes at five. Its key hangs behind door %d, and the log of the "+
 			"room lies on the table under the window.\n\n", room, room, 3*room)
 	}
-	writeFiles(t, folder, map[string]string{"rooms.md": b.String()})
-	mustRun(t, data, "ingest", folder)
-	return data
+	return ingested(t, map[string]string{"rooms.md": b.String()})
 }
 
 var roomAsked = regexp.MustCompile(`(?i)when does chart room (\d+) open`)

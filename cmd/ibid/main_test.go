@@ -176,6 +176,21 @@ func mustRun(t testing.TB, data string, args ...string) (stdout string) {
 	return stdout
 }
 
+// printed is mustRun for a command that prints JSON.
+func printed[T any](t testing.TB, data string, args ...string) T {
+	t.Helper()
+	return decoded[T](t, []byte(mustRun(t, data, args...)))
+}
+
+// ingested writes files to a folder, and returns the data directory into which it is read.
+func ingested(t testing.TB, files map[string]string) (data string) {
+	t.Helper()
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, files)
+	mustRun(t, data, "ingest", folder)
+	return data
+}
+
 // variables returns the environment of a command in this process.
 func variables(data string) func(string) string {
 	return func(name string) string {
@@ -331,7 +346,7 @@ func ask(t *testing.T, url, question string) cite.Answer {
 }
 
 // decoded returns the value of a JSON text.
-func decoded[T any](t *testing.T, text []byte) (v T) {
+func decoded[T any](t testing.TB, text []byte) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(text, &v); err != nil {
 		t.Fatalf("%v in %s", err, text)
@@ -339,7 +354,7 @@ func decoded[T any](t *testing.T, text []byte) (v T) {
 	return v
 }
 
-func writeFiles(t *testing.T, dir string, files map[string]string) {
+func writeFiles(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))

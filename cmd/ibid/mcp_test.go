@@ -15,15 +15,9 @@ import (
 // gives; nothing but the protocol is on standard output.
 func TestMCPOnStandardStreams(t *testing.T) {
 	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, hours)
-	mustRun(t, data, "ingest", folder)
+	data := ingested(t, hours)
 	const question = "When does the chart room open?"
-	out, errs, code := ibid(t, data, "ask", "--json", question)
-	var want cite.Answer
-	if err := json.Unmarshal([]byte(out), &want); err != nil || code != 0 {
-		t.Fatalf("exit code %d, %v: %s", code, err, errs)
-	}
+	want := printed[cite.Answer](t, data, "ask", "--json", question)
 	var said bytes.Buffer
 	cmd := command(t.Context(), data, "mcp", "--public-url", "https://docs.example.org")
 	cmd.Stderr = &said

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -30,13 +29,11 @@ import (
 // first use, labels that it invents are dropped, and the answer streams.
 func TestAskWithAModel(t *testing.T) {
 	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, map[string]string{
+	data := ingested(t, map[string]string{
 		"hours.md":   "# Opening hours\n\nThe chart room opens at nine and closes at five.\n",
 		"summer.md":  "# Summer\n\nIn summer the chart room opens an hour earlier.\n",
 		"kitchen.md": "# Kitchen\n\nThe kitchen opens with the big key.\n",
 	})
-	mustRun(t, data, "ingest", folder)
 	label := regexp.MustCompile(`(?m)^\[(\d+)\] (Opening hours|Summer)`)
 	upstream := &openaitest.Handler{Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`big key`),
@@ -58,11 +55,7 @@ func TestAskWithAModel(t *testing.T) {
 	url := openaitest.Start(t, upstream)
 	model := []string{"--model", "scripted", "--base-url", url, "--gate", "model"}
 
-	out, errs, code := ibid(t, data, append([]string{"ask", "--json", "When does the chart room open?"}, model...)...)
-	var a cite.Answer
-	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 {
-		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
-	}
+	a := printed[cite.Answer](t, data, append([]string{"ask", "--json", "When does the chart room open?"}, model...)...)
 	if n := len(a.Sources); n != 2 || !strings.Contains(a.Text, "[1]") || !strings.Contains(a.Text, "[2]") ||
 		strings.Contains(a.Text, "(id=") {
 		t.Errorf("%d sources under %q", n, a.Text)
@@ -94,7 +87,7 @@ func TestAskWithAModel(t *testing.T) {
 	}
 
 	// The terminal shows the same words.
-	out, errs, code = ibid(t, data, append([]string{"ask", "When does the chart room open?"}, model...)...)
+	out, errs, code := ibid(t, data, append([]string{"ask", "When does the chart room open?"}, model...)...)
 	if code != 0 || !strings.HasPrefix(out, a.Text) || !strings.Contains(errs, "looked at 3 passages, used 2") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
@@ -104,9 +97,7 @@ func TestAskWithAModel(t *testing.T) {
 // no logprobs and no response_format: the second requests neither, and doctor tries them again.
 func TestAbilities(t *testing.T) {
 	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, hours)
-	mustRun(t, data, "ingest", folder)
+	data := ingested(t, hours)
 	inner := &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "yes"}})}
 	var refused atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -146,9 +137,7 @@ func TestAbilities(t *testing.T) {
 // incomplete, and exits with a failure. What nothing bears out is marked.
 func TestAskWithABadModel(t *testing.T) {
 	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, hours)
-	mustRun(t, data, "ingest", folder)
+	data := ingested(t, hours)
 	for _, c := range []struct {
 		reply  openaitest.Reply
 		code   int
@@ -180,47 +169,35 @@ func TestAskWithABadModel(t *testing.T) {
 // only a warning.
 func TestReranker(t *testing.T) {
 	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, hours)
-	mustRun(t, data, "ingest", folder)
+	data := ingested(t, hours)
 	upstream, gone := switched()
 	reranker := []string{"--rerank-model", "scripted", "--rerank-base-url", openaitest.Start(t, upstream)}
 
 	search := append([]string{"search", "--json", "When does the chart room open?"}, reranker...)
-	out, errs, code := ibid(t, data, search...)
-	var found []retrieve.Passage
-	if err := json.Unmarshal([]byte(out), &found); err != nil || code != 0 || len(found) == 0 {
-		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
-	}
+	found := printed[[]retrieve.Passage](t, data, search...)
 	for i, p := range found {
 		if p.Scores.Rerank == nil || i > 0 && *p.Scores.Rerank > *found[i-1].Scores.Rerank {
 			t.Errorf("passage %d is not in the reranker's order: %+v", i, p.Scores)
 		}
 	}
-	if x := upstream.Exchanges(); len(x) != 1 || x[0].Model != "scripted" || x[0].Query != "When does the chart room open?" ||
+	if x := upstream.Exchanges(); len(found) == 0 || len(x) != 1 || x[0].Model != "scripted" || x[0].Query != "When does the chart room open?" ||
 		x[0].Role != "rerank" {
 		t.Errorf("asked %+v", x)
 	}
 
 	gone.Store(true)
-	out, errs, code = ibid(t, data, search...)
+	out, errs, code := ibid(t, data, search...)
 	if code != 0 || !strings.Contains(errs, "reranking failed") || !strings.Contains(out, "opens at nine") ||
 		strings.Contains(out, `"rerank"`) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
-	out, errs, code = ibid(t, data, append([]string{"ask", "--json", "When does the chart room open?"}, reranker...)...)
-	var a cite.Answer
-	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 || !a.Answered || len(a.Warnings) != 1 ||
-		!strings.Contains(a.Warnings[0], "reranking failed") {
-		t.Errorf("exit code %d, %v: %s%s", code, err, out, errs)
+	a := printed[cite.Answer](t, data, append([]string{"ask", "--json", "When does the chart room open?"}, reranker...)...)
+	if !a.Answered || len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "reranking failed") {
+		t.Errorf("%+v", a)
 	}
 
-	for _, wrong := range [][]string{
-		{"search", "x", "--rerank-model", "m", "--rerank-base-url", "ftp://x"},
-	} {
-		if _, errs, code := ibid(t, data, wrong...); code != exitUsage {
-			t.Errorf("%q: exit code %d: %s", wrong, code, errs)
-		}
+	if _, errs, code := ibid(t, data, "search", "x", "--rerank-model", "m", "--rerank-base-url", "ftp://x"); code != exitUsage {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 

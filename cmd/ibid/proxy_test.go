@@ -110,9 +110,7 @@ func TestSignInAtNginx(t *testing.T) {
 	must(t, os.WriteFile(users, []byte("anna:{PLAIN}kale\nbert:{PLAIN}beet\n"), 0o644))
 	data := filepath.Join(folder, "data")
 	fees := filepath.Join(moduleRoot(t), "data", "library", "fees")
-	if _, said, code := ibid(t, data, "ingest", "--collection", "handbook", fees); code != 0 {
-		t.Fatalf("ingest: %d %s", code, said)
-	}
+	mustRun(t, data, "ingest", "--collection", "handbook", fees)
 	url := serve(t, data, "--public-url", "https://docs.example.org", "--trust-proxy", "127.0.0.1", "--auth-header", "X-Forwarded-User",
 		"--auth-group", "staff=read:handbook", "--auth-group", "editors=write:*")
 	ready(t, url)

@@ -50,11 +50,7 @@ func serveTogether(t *testing.T, store string, n int, args ...string) *served {
 
 func (s *served) makeKey(name string, args ...string) string {
 	s.t.Helper()
-	stdout, stderr, code := ibid(s.t, "", slices.Concat([]string{"keys", "make", name}, args, s.store)...)
-	if code != 0 {
-		s.t.Fatal(stderr)
-	}
-	return strings.TrimSpace(stdout)
+	return makeKey(s.t, "", slices.Concat([]string{name}, args, s.store)...)
 }
 
 // do sends a request to a server and returns the status and the body.

@@ -54,9 +54,7 @@ func TestSetup(t *testing.T) {
 // the doctor names it.
 func TestDamagedEncoder(t *testing.T) {
 	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, hours)
-	mustRun(t, data, "ingest", folder)
+	data := ingested(t, hours)
 	part := filepath.Join(data, encoder.FileName(encoder.English))
 	must(t, os.WriteFile(part, []byte("IBIDENC2 and no more"), 0o600))
 	out, errs, code := ibid(t, data, "search", "When does the chart room open?")
@@ -134,9 +132,7 @@ func emptyModel(t *testing.T, path string) {
 // then a better one.
 func TestServeUsesParts(t *testing.T) {
 	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, hours)
-	mustRun(t, data, "ingest", folder)
+	data := ingested(t, hours)
 	server := start(t, data)
 	for _, part := range []string{encoder.English, encoder.Multilingual, encoder.EnglishLarge} {
 		emptyModel(t, filepath.Join(data, encoder.FileName(part)))

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -58,11 +57,7 @@ func TestSummarize(t *testing.T) {
 	flags = append(flags, "--base-url", openaitest.Start(t, h))
 	data := t.TempDir()
 
-	out, errs, code := ibid(t, data, append([]string{"summarize", "--json", folder}, flags...)...)
-	var sum cite.Answer
-	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != 0 {
-		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
-	}
+	sum := printed[cite.Answer](t, data, append([]string{"summarize", "--json", folder}, flags...)...)
 	if !strings.HasPrefix(sum.Text, "The crew made ") || len(sum.Sources) != 1 || sum.Sources[0].Title != "Log 1 › Day 1" ||
 		len(sum.Citations) != 1 {
 		t.Errorf("got %+v", sum)
@@ -77,7 +72,7 @@ func TestSummarize(t *testing.T) {
 	if fmt.Sprint(roles) != "map[combine:1 map:6]" {
 		t.Errorf("calls %v", roles)
 	}
-	out, errs, code = ibid(t, data, append([]string{"summarize", "--intermediate-steps", "--strategy", "refine", folder}, flags...)...)
+	out, errs, code := ibid(t, data, append([]string{"summarize", "--intermediate-steps", "--strategy", "refine", folder}, flags...)...)
 	if code != 0 || !strings.HasPrefix(out, "The crew made ") || !strings.Contains(out, "\n 6. refine of 1 passage: its reply was used\n") ||
 		!strings.Contains(out, "\ndraft of step 5:\nThe crew made ") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
