@@ -58,7 +58,6 @@ func (m waitingTests) Run() int {
 			panic(err)
 		}
 	}
-	defer closeShells()
 	defer func() {
 		if chromiumProcess.close != nil {
 			chromiumProcess.close()
@@ -122,7 +121,7 @@ func runScripts(t *testing.T, scripts []string, fresh func(t testing.TB) string)
 			)})
 			env.Defer(server.Close)
 			env.Setenv("SCRIPTED", server.URL+"/v1")
-			return nil
+			return startShell(env)
 		},
 	})
 }
@@ -389,49 +388,28 @@ type (
 	}
 )
 
-// A shell is a process that runs command lines one after the other, each in its
-// own folder and environment: a process for each would be slow.
+// A shell is a process that runs the command lines of a script: a process for each would
+// be slow.
 type shell struct {
 	in  *json.Encoder
 	out *json.Decoder
-	end func()
 }
 
-// shells has the idle shells. There are as many as processors, started when they
-// are first needed.
-var shells = make(chan *shell, runtime.NumCPU())
-
-func init() {
-	for range cap(shells) {
-		shells <- nil
-	}
-}
-
-// closeShells ends all shells.
-func closeShells() {
-	for range cap(shells) {
-		if sh := <-shells; sh != nil {
-			sh.end()
-		}
-	}
-}
-
-func startShell() (*shell, error) {
+// startShell starts the shell of a script, with which it ends.
+func startShell(env *testscript.Env) error {
 	cmd := exec.Command("ibid-shell")
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "IBID_") || strings.HasPrefix(v, "OPENAI_") })
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+	in, badIn := cmd.StdinPipe()
+	out, badOut := cmd.StdoutPipe()
+	if err := errors.Join(badIn, badOut, cmd.Start()); err != nil {
+		return err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	end := func() {
+	env.Defer(func() {
 		_ = in.Close()
 		_ = cmd.Wait()
-	}
-	return &shell{json.NewEncoder(in), json.NewDecoder(out), end}, cmd.Start()
+	})
+	env.Values["shell"] = shell{json.NewEncoder(in), json.NewDecoder(out)}
+	return nil
 }
 
 // runShell is the process of a shell.
@@ -440,7 +418,7 @@ func runShell(in io.Reader, out io.Writer) int {
 	for {
 		var c shellCommand
 		if err := commands.Decode(&c); err != nil {
-			return exitDone // the tests have ended
+			return exitDone // the script has ended
 		}
 		if err := errors.Join(os.Chdir(c.Dir), os.Setenv("HOME", c.Env["HOME"])); err != nil {
 			return exitFailed
@@ -448,13 +426,13 @@ func runShell(in io.Reader, out io.Writer) int {
 		var stdout, stderr bytes.Buffer
 		getenv := func(name string) string { return c.Env[name] }
 		code := exitCode(run(context.Background(), c.Args, getenv, strings.NewReader(""), &stdout, &stderr), &stderr)
-		if err := errors.Join(os.Chdir(os.TempDir()), replies.Encode(shellReply{stdout.String(), stderr.String(), code})); err != nil {
+		if err := replies.Encode(shellReply{stdout.String(), stderr.String(), code}); err != nil {
 			return exitFailed
 		}
 	}
 }
 
-// runIn runs a command line of a script in an idle shell, and returns the exit code.
+// runIn runs a command line of a script, and returns the exit code.
 func runIn(ts *testscript.TestScript, args []string) int {
 	c := shellCommand{Dir: ts.MkAbs("."), Args: args, Env: map[string]string{}}
 	for _, name := range []string{
@@ -462,13 +440,7 @@ func runIn(ts *testscript.TestScript, args []string) int {
 	} {
 		c.Env[name] = ts.Getenv(name)
 	}
-	sh := <-shells
-	defer func() { shells <- sh }()
-	if sh == nil {
-		var err error
-		sh, err = startShell()
-		ts.Check(err)
-	}
+	sh := ts.Value("shell").(shell)
 	var reply shellReply
 	ts.Check(errors.Join(sh.in.Encode(c), sh.out.Decode(&reply)))
 	fmt.Fprint(ts.Stdout(), reply.Stdout)
