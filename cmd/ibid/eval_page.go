@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"ibid/answer"
 	"ibid/cmd/ibid/eval"
@@ -111,28 +110,14 @@ var pageStyle string
 
 func pageTemplate() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"plain":   plain,
-		"excerpt": func(n int, s string) string { return plain(oneLine(s, n)) },
+		"plain":   printable, // documents and models may be hostile
+		"excerpt": func(n int, s string) string { return printable(oneLine(s, n)) },
 		"counted": counted,
 		"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 		"clock":   eval.SecondsUnit.Write,
 		"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
 		"inc":     func(i int) int { return i + 1 },
 	}).Parse(pageSource))
-}
-
-// plain makes control characters, and invisible characters that can hide or
-// reorder text, visible: documents and models may be hostile.
-func plain(s string) string {
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(s, "\ufffd") {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d') {
-			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
 
 // writeHTML writes the report as one page. Its policy forbids scripts and
