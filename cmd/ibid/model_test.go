@@ -180,8 +180,8 @@ func TestReranker(t *testing.T) {
 			t.Errorf("passage %d is not in the reranker's order: %+v", i, p.Scores)
 		}
 	}
-	if x := upstream.Exchanges(); len(found) == 0 || len(x) != 1 || x[0].Model != "scripted" || x[0].Query != "When does the chart room open?" ||
-		x[0].Role != "rerank" {
+	if x := upstream.Exchanges(); len(found) == 0 || len(x) != 1 || x[0].Model != "scripted" || x[0].Role != "rerank" ||
+		x[0].Query != "When does the chart room open?" {
 		t.Errorf("asked %+v", x)
 	}
 
