@@ -136,22 +136,12 @@ func runs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exits runs a program and checks its exit code: exits CODE PROGRAM ARG…
+// exits runs a command line and checks its exit code: exits CODE ibid ARG…
 func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE PROGRAM ARG…")
+	if neg || len(args) < 2 || args[1] != "ibid" {
+		ts.Fatalf("usage: exits CODE ibid ARG…")
 	}
-	code := 0
-	if args[1] == "ibid" {
-		code = runIn(ts, args[2:])
-	} else if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			ts.Fatalf("%v", err)
-		}
-		code = exit.ExitCode()
-	}
-	if want := args[0]; strconv.Itoa(code) != want {
+	if code, want := runIn(ts, args[2:]), args[0]; strconv.Itoa(code) != want {
 		ts.Fatalf("exit code %d, want %s", code, want)
 	}
 }
