@@ -45,7 +45,7 @@ type proof struct {
 	ctx      context.Context // of the strategy that writes
 	passages []retrieve.Passage
 	prover   support.Prover
-	quotes   []extract.Quote // what Ibid would answer without a model
+	best     int // the label of the passage that Ibid would quote first without a model; 0 for none
 
 	units  *statement.Splitter
 	next   []statement.Unit // of these, the one to prove next
@@ -86,9 +86,11 @@ func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
 		places: make(chan struct{}, r.parallel), source: r.Gate == GateOff,
 	}
 	if r.judge != nil {
-		var err error
-		if p.quotes, _, err = r.quotes(ctx, passages, nil); err != nil {
+		quotes, _, err := r.quotes(ctx, passages, nil)
+		if err != nil {
 			r.warn("the answer could not be compared with quotes: %s", err)
+		} else if len(quotes) > 0 {
+			p.best = quotes[0].Passage + 1
 		}
 	}
 	r.proof = p
@@ -297,7 +299,7 @@ type finding struct {
 	borne  bool            // by what it cites, or by the passage found for it
 	found  int             // the label of that
 	idle   []int           // cited labels that add nothing
-	sure   bool            // it is among the first two that Ibid would quote
+	sure   bool            // it is from the passage that Ibid would quote first
 }
 
 // find compares a statement with the passages that it cites, or with all if it
@@ -339,9 +341,7 @@ func (p *proof) find(u statement.Unit) finding {
 		f.found = f.near[0]
 	}
 	asks := strings.ContainsAny(u.Plain[max(0, len(u.Plain)-len("？.")):], "?？") // and so it answers nothing
-	f.sure = f.borne && !asks && slices.ContainsFunc(p.quotes[:min(len(p.quotes), 2)], func(q extract.Quote) bool {
-		return p.prover.Find(u.Plain, support.Passage{Text: q.Text}).Verdict != support.Weak
-	})
+	f.sure = f.borne && !asks && f.near[0] == p.best
 	return f
 }
 

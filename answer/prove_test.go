@@ -12,14 +12,14 @@ import (
 )
 
 // What is answered from proofLibrary.
-const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[1]"
-const half = "Members of the club pay half of it.[2]"
+const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[2]"
+const half = "Members of the club pay half of it.[3]"
 
 // proofLibrary has passages about two subjects, none of which is surely about the fee.
 func proofLibrary() found {
-	f := passages("The mooring fee is 120 marks. The crane lifts boats on Mondays in May.",
-		"Members of the club pay half of it. Ice covers the bay in winter.",
-		"Boats are painted in March by their owners.")
+	f := passages("The mooring fee is 120 marks.",
+		"The crane lifts boats on Mondays in May. Boats are painted in March by their owners.",
+		"Members of the club pay half of it. Ice covers the bay in winter.")
 	for i := range f {
 		f[i].Title = "Fee"
 		f[i].Scores.Lexical, f[i].Scores.Dense = .1, .1
@@ -69,27 +69,27 @@ func TestProof(t *testing.T) {
 		{name: "no budget", calls: 1, answer: half + " " + crane, first: "crane", again: "crane", text: half + " " + crane},
 		{name: "another subject", answer: fee + " Napoleon is a mooring fee of 120 marks.[1]", first: "Napoleon", again: "Napoleon", text: fee},
 		{name: "as Ibid would quote", answer: fee + " " + crane, first: "fee", again: "fee", text: fee + " " + crane},
-		{name: "in small letters", answer: fee + " the crane lifts boats on Mondays.[1]", first: "crane", again: "crane", text: fee},
+		{name: "in small letters", answer: fee + " the crane lifts boats on Mondays.[2]", first: "crane", again: "crane", text: fee},
 		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
 		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
 			text: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks[1] |"},
 		{name: "an idle label", answer: "The mooring fee is 120 marks.[1][3]", text: "The mooring fee is 120 marks.[1][0](id=)",
 			event: "Idle:[3]"},
 		{name: "an offer", answer: fee + " I hope this helps!", first: "hope", again: "hope", text: fee + " I hope this helps!"},
-		{name: "two bear it out", answer: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]",
-			text: "The mooring fee is 120 marks, and members of the club pay half of it.[1][2]"},
+		{name: "two bear it out", answer: "The mooring fee is 120 marks, and members of the club pay half of it.[1][3]",
+			text: "The mooring fee is 120 marks, and members of the club pay half of it.[1][3]"},
 		{name: "a source comes later", answer: "Good question, gulls. " + fee, text: "Good question, gulls. " + fee},
 		{name: "found without a gate", gate: GateOff, answer: "The mooring fee is 120 marks. Gulls sing at noon.",
 			text: "The mooring fee is 120 marks.[1] Gulls sing at noon.", event: "Found:1"},
 		{name: "no source without a gate", gate: GateOff, answer: "Gulls sing at noon.", text: "Gulls sing at noon."},
 		{name: "a quote alone", answer: "> The mooring fee is 120 marks.", text: "> The mooring fee is 120 marks.[1]", event: "Found:1"},
 		{name: "a quote of nothing", answer: "> The moon is made of cheese.", event: "unanswered {Reason:no_answer"},
-		{name: "code alone", answer: "```\nthe crane lifts boats on Mondays\n```", text: "```\nthe crane lifts boats on Mondays\n```\n[1](id=1)",
-			event: "Found:1"},
+		{name: "code alone", answer: "```\nthe crane lifts boats on Mondays\n```", text: "```\nthe crane lifts boats on Mondays\n```\n[2](id=2)",
+			event: "Found:2"},
 		{name: "code with a reference", answer: "```\ngulls sing\n```\n\n[2]", text: "```\ngulls sing\n```\n\n[2]"},
 		{name: "code of its own", answer: "```\ngulls sing\n```", text: "```\ngulls sing\n```", event: "in none of the passages"},
 		{name: "code", answer: fee + "\n\n```\nthe crane\n```", first: "crane", again: "crane", text: fee + "\n\n```\nthe crane\n```"},
-		{name: "a list", answer: "These are known:\n\n- the mooring fee, 120 marks[1]\n- the crane[1]\n", first: "crane", again: "crane",
+		{name: "a list", answer: "These are known:\n\n- the mooring fee, 120 marks[1]\n- the crane[2]\n", first: "crane", again: "crane",
 			text: "These are known:\n\n- the mooring fee, 120 marks[1]\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestNothingProved(t *testing.T) {
 		"Gulls sing at noon, and cut by its length":      "unanswered {Reason:no_answer",
 		"The mooring fee is 120 marks.[1] Its length is": `text "The mooring fee is 120 marks.[1]"`, // without the last words
 	} {
-		m := proving([]string{"Sure! The crane lifts boats on Mondays in May.[1]", answer}, "crane", "crane")
+		m := proving([]string{"Sure! The crane lifts boats on Mondays in May.[2]", answer}, "crane", "crane")
 		if strings.Contains(answer, "length") {
 			m.finish = "length"
 		}
@@ -187,7 +187,7 @@ func TestRevisionProved(t *testing.T) {
 				}
 				return verify(p)
 			}
-			a := &Answerer{Retriever: proofLibrary(), Model: m, Unproved: UnprovedDrop, StepTokens: 20, AnswerCalls: 3}
+			a := &Answerer{Retriever: proofLibrary(), Model: m, Unproved: UnprovedDrop, StepTokens: 100, AnswerCalls: 3}
 			revision, text, stale, revised := "", "", 0, false
 			shown := fee + " " + half + " " + crane // at most, sentence by sentence
 			for e, err := range a.Ask(t.Context(), Question{Text: "mooring fee"}) {
@@ -220,7 +220,7 @@ func TestRevisionProved(t *testing.T) {
 
 // A proof that is resumed repeats no call that has ended.
 func TestProofResumed(t *testing.T) {
-	const answer = "The mooring fee is 120 marks.[1] The crane lifts boats on Mondays in May.[1] Members of the club pay half of it.[2]"
+	const answer = "The mooring fee is 120 marks.[1] The crane lifts boats on Mondays in May.[2] Members of the club pay half of it.[3]"
 	journal := &memoryJournal{replies: map[string][]byte{}}
 	ask := func(m Model) transcript {
 		a := &Answerer{Retriever: proofLibrary(), Model: m, Unproved: UnprovedDrop, Parallel: 1}
@@ -240,7 +240,7 @@ func TestProofResumed(t *testing.T) {
 	ask(down)
 	whole := proving([]string{answer}, "crane", "crane")
 	got := ask(whole)
-	if want := "The mooring fee is 120 marks.[1] Members of the club pay half of it.[2]"; got.text != want {
+	if want := "The mooring fee is 120 marks.[1] Members of the club pay half of it.[3]"; got.text != want {
 		t.Errorf("want %q in\n%s", want, got)
 	}
 	for _, p := range whole.calls {
@@ -294,7 +294,7 @@ func TestCompare(t *testing.T) {
 		return quotes
 	}
 	const painting = "Each spring the owners paint their boats."
-	near, far := find(painting, "March")[2], find(painting, "nothing")[2]
+	near, far := find(painting, "March")[1], find(painting, "nothing")[1]
 	if near.Support < .7 || near.Verdict != support.Supported || far.Support > .2 || far.Verdict != support.Weak {
 		t.Errorf("supports %+v and %+v", near, far)
 	}
@@ -303,7 +303,7 @@ func TestCompare(t *testing.T) {
 		"Im März streichen die Eigner ihre Boote.": support.Weak,
 	} {
 		for _, word := range []string{"March", "nothing"} {
-			if q := find(statement, word)[2]; q.Verdict != verdict {
+			if q := find(statement, word)[1]; q.Verdict != verdict {
 				t.Errorf("%q: %+v", statement, q)
 			}
 		}
