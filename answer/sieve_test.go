@@ -3,7 +3,6 @@ package answer
 import (
 	"context"
 	"errors"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -61,27 +60,16 @@ func FuzzSieve(f *testing.F) {
 	})
 }
 
-// patient is a model that replies only when its context ends.
-type patient struct{ begun chan struct{} }
-
-func (m patient) Complete(ctx context.Context, _ Prompt) iter.Seq2[Piece, error] {
-	return func(yield func(Piece, error) bool) {
-		m.begun <- struct{}{}
-		<-ctx.Done()
-		yield(Piece{}, ctx.Err())
-	}
-}
-
 // Leaving a summary stops its calls and leaves nothing running: a synctest bubble
 // ends only when all its goroutines have.
 func TestSummaryLeft(t *testing.T) {
 	for _, strategy := range []string{"refine", "map-reduce"} {
 		synctest.Test(t, func(t *testing.T) {
-			m := patient{begun: make(chan struct{}, 9)}
+			m := stalled{make(chan struct{}, 9)}
 			a := &Answerer{Model: m, StepTokens: 1, Parallel: 4}
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
-				<-m.begun
+				<-m.running
 				cancel()
 			}()
 			got := read(a.Summarize(ctx, Summary{Passages: story(9), Strategy: strategy}))
