@@ -185,7 +185,7 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	defer cancel()
 	killed := make(chan struct{})
 	stop := context.AfterFunc(timed, func() { killGroup(c.cmd); close(killed) })
-	c.words.forget()
+	c.words.take() // of the request before
 	reply, err := c.exchange(request, data)
 	if !stop() { // perhaps right after it replied
 		<-killed
@@ -196,7 +196,7 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	}
 	timeout := timed.Err() != nil
 	c.end(!errors.Is(err, errNoReply))
-	words := c.words.kept.String()
+	words := c.words.take()
 	switch {
 	case ctx.Err() != nil:
 		return frame{}, ctx.Err()

@@ -50,7 +50,7 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 	case timed.Err() != nil || endedBy(cmd.ProcessState, timeUp):
 		return nil, fmt.Errorf("%s took more than %d s", t.Name, int(t.Limit.Seconds()))
 	}
-	if said := FirstLine(stderr.kept.String(), 200); said != "" {
+	if said := FirstLine(stderr.take(), 200); said != "" {
 		return nil, fmt.Errorf("%s: %s", t.Name, said)
 	}
 	return nil, fmt.Errorf("%s: %w", t.Name, err)
@@ -95,11 +95,12 @@ func (c *capped) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// forget removes what was kept.
-func (c *capped) forget() {
+// take removes what was kept, and returns it.
+func (c *capped) take() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept.Reset()
+	defer c.kept.Reset()
+	return c.kept.String()
 }
 
 // Program returns the path of a program of this machine; empty when there is
