@@ -38,7 +38,7 @@ type asking struct {
 // User.
 type askRequest struct {
 	Question   string          `json:"question,omitempty"`
-	History    []answer.Turn   `json:"history,omitempty"`
+	History    []answer.Turn   `json:"history,omitzero"`
 	Collection string          `json:"collection,omitempty"`
 	Strategy   string          `json:"strategy,omitempty"`
 	TopK       integer         `json:"top_k,omitempty"`
@@ -49,7 +49,6 @@ type askRequest struct {
 	// Name is what the conversation is called from now on.
 	Name string `json:"name,omitempty"`
 	talk
-	citedUnder string // of the answer before
 }
 
 // askKind is the kind of a run that answers a question.
@@ -89,10 +88,9 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	if err := checkQuestion(&r.Question, int(r.TopK)); err != nil {
 		return task{}, err
 	}
-	if recorder == nil { // a resumed question has its history
-		if err := a.follow(c, &r); err != nil {
-			return task{}, err
-		}
+	q := answer.Question{Text: r.Question, Strategy: r.Strategy, TopK: int(r.TopK), Style: r.Style}
+	if q.History, q.CitedUnder, err = a.follow(c, &r); err != nil {
+		return task{}, err
 	}
 	if err := checkHistory(r.History); err != nil {
 		return task{}, err
@@ -100,12 +98,9 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	if err := checkStrategy(r.Strategy, answer.Strategies()); err != nil {
 		return task{}, err
 	}
-	filter, err := a.catalog.scope(c.Request().Context(), r.Filter, r.Collection)
-	if err != nil {
+	if q.Filter, err = a.catalog.scope(c.Request().Context(), r.Filter, r.Collection); err != nil {
 		return task{}, err
 	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: int(r.TopK),
-		Filter: filter, Style: r.Style, CitedUnder: r.citedUnder}
 	events := func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
 		q.Recorder = recorder
 		return a.asker.Ask(ctx, q)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
@@ -71,32 +70,26 @@ func (b *batch) ask(c echo.Context, r batchRequest) error {
 	w := c.Response()
 	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	w.Header().Set(echo.HeaderCacheControl, "no-store")
-	items, answered := make([]batchItem, len(r.Questions)), make(chan struct{})
-	go func() {
-		defer close(answered)
-		b.answer(c, r.Questions, items)
-	}()
-	tick := time.NewTicker(heartbeat)
-	defer tick.Stop()
-	for {
-		next, last := []byte("\n"), false
-		select {
-		case <-answered:
-			next, last = append(encoded(answeredBatch{items}), '\n'), true
-		case <-tick.C:
-		}
-		if _, err := w.Write(next); err != nil {
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	c.SetRequest(c.Request().WithContext(ctx))
+	write := func(b []byte) error {
+		if _, err := w.Write(b); err != nil {
 			return readerGone(err)
 		}
-		if w.Flush(); last {
-			return nil
-		}
+		w.Flush()
+		return nil
 	}
+	stop := keepAlive(func() error { return write([]byte("\n")) }, cancel)
+	items := b.answer(c, r.Questions)
+	stop()
+	return write(append(encoded(answeredBatch{items}), '\n'))
 }
 
 // answer answers questions, a few at a time. Those that begin after the key was revoked, or
 // the client has gone, have the reason.
-func (b *batch) answer(c echo.Context, questions []json.RawMessage, items []batchItem) {
+func (b *batch) answer(c echo.Context, questions []json.RawMessage) []batchItem {
+	items := make([]batchItem, len(questions))
 	e, r, id := c.Echo(), c.Request(), c.Response().Header().Get(echo.HeaderXRequestID)
 	var some errgroup.Group
 	some.SetLimit(max(1, min(batchParallel, cap(b.limiter.slots)/2)))
@@ -115,6 +108,7 @@ func (b *batch) answer(c echo.Context, questions []json.RawMessage, items []batc
 		})
 	}
 	_ = some.Wait() // each error is in its item
+	return items
 }
 
 func (b *batch) askOne(c echo.Context, w *heldReply) (item batchItem) {

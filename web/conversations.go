@@ -72,25 +72,11 @@ func askedIn(request []byte) askRequest {
 	return r
 }
 
-// changeRequest changes the stored request of a record.
-func (r *runHandlers) changeRequest(ctx context.Context, id string, change func(*askRequest)) error {
-	whole, err := r.ledger.Record(ctx, id)
-	if err != nil {
-		return err
-	}
-	asked, err := decoded[askRequest](whole.Spec)
-	if err != nil {
-		return err
-	}
-	change(&asked)
-	whole.Spec = encoded(asked)
-	return r.ledger.KeepRecord(ctx, whole)
-}
-
-// follow gives a question of a conversation the turns before it.
-func (a *asking) follow(c echo.Context, r *askRequest) error {
+// follow returns the turns before a question of a conversation, and the heading that the
+// last answer cited: its records have them, unless the client sent a history.
+func (a *asking) follow(c echo.Context, r *askRequest) (turns []answer.Turn, citedUnder string, err error) {
 	if err := cmp.Or(r.talk.check(), checkConversationName(r.Name)); err != nil || r.Conversation == "" {
-		return err
+		return r.History, "", err
 	}
 	caller := holderFrom(c.Request().Context())
 	if caller != nil && caller.user != "" {
@@ -98,37 +84,44 @@ func (a *asking) follow(c echo.Context, r *askRequest) error {
 	}
 	switch {
 	case caller != nil && caller.key.Public: // whoever knew an id would follow another visitor's questions
-		return invalidField("conversation", "no_conversations", "many people have this public key: send the history")
+		return nil, "", invalidField("conversation", "no_conversations", "many people have this public key: send the history")
 	case a.keep <= 0:
-		return invalidField("conversation", "no_conversations", "this server keeps no records, and so no conversations: send the history")
+		return nil, "", invalidField("conversation", "no_conversations",
+			"this server keeps no records, and so no conversations: send the history")
 	case r.Record != nil && !*r.Record:
-		return invalidField("record", "no_conversations", "a conversation is kept in its records: leave record or conversation out")
+		return nil, "", invalidField("record", "no_conversations", "a conversation is kept in its records: leave record or conversation out")
 	case r.History != nil: // a client that shows the conversation may know better what came before
-		return nil
+		return r.History, "", nil
 	}
 	ctx := c.Request().Context()
 	for stored, err := range a.records(ctx, callerID(c)) {
 		if err != nil {
-			return err
+			return nil, "", err
 		}
-		if stored.Kind != askKind || askedIn(stored.Spec).talk != r.talk {
+		asked := askedIn(stored.Spec)
+		if stored.Kind != askKind || asked.talk != r.talk {
 			continue
 		}
 		record, err := a.whole(ctx, stored.ID)
-		if err == nil && record != nil && record.Answer != nil {
-			said, err1 := decoded[cite.Answer](record.Answer)
-			if len(said.Sources) > 0 && len(said.Sources[0].Passages) > 0 {
-				r.citedUnder = said.Sources[0].Passages[0].Heading
-			}
-			turns, err2 := record.turns()
-			r.History = turns[max(0, len(turns)-conversationTurns):]
-			return errors.Join(err1, err2)
-		}
 		if err != nil {
-			return err
+			return nil, "", err
+		}
+		if record == nil || record.Answer == nil {
+			continue
+		}
+		own, err1 := record.turns()
+		said, err2 := decoded[cite.Answer](record.Answer)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, "", err
+		}
+		if turns == nil && len(said.Sources) > 0 && len(said.Sources[0].Passages) > 0 {
+			citedUnder = said.Sources[0].Passages[0].Heading
+		}
+		if turns = append(own, turns...); asked.History != nil || len(turns) >= conversationTurns {
+			break
 		}
 	}
-	return nil
+	return turns[max(0, len(turns)-conversationTurns):], citedUnder, nil
 }
 
 // whole returns a record with its events, nil if it was deleted meanwhile.
@@ -179,40 +172,6 @@ func (r *answerRecord) turns() ([]answer.Turn, error) {
 	said, err2 := decoded[answer.Text](r.Answer)
 	return append(asked.History, answer.Turn{Role: "user", Content: asked.Question}, answer.Turn{Role: "assistant", Content: said.Text}),
 		errors.Join(err1, err2)
-}
-
-// forgetTurns takes the question and the answer of a record out of the history of the later
-// ones of its conversation. One that can no longer be stored is deleted.
-func (r *runHandlers) forgetTurns(ctx context.Context, deleted *answerRecord) error {
-	t := askedIn(deleted.Request).talk
-	if t.Conversation == "" || deleted.Answer == nil {
-		return nil
-	}
-	own, err := deleted.turns()
-	if err != nil {
-		return err
-	}
-	own = own[len(own)-2:]
-	for later, err := range r.records(ctx, deleted.by) {
-		if err != nil {
-			return err
-		}
-		asked, at := askedIn(later.Spec), 0
-		for at+2 <= len(asked.History) && !slices.Equal(asked.History[at:at+2], own) {
-			at++
-		}
-		if asked.talk != t || later.ID == deleted.ID || at+2 > len(asked.History) {
-			continue
-		}
-		err := r.changeRequest(ctx, later.ID, func(asked *askRequest) { asked.History = slices.Delete(asked.History, at, at+2) })
-		if errors.Is(err, retrieve.ErrNotFound) { // one of its documents has disappeared
-			err = r.forget(ctx, later.ID, nil)
-		}
-		if err != nil {
-			return fmt.Errorf("taking a question out of the history of the run %s: %w", later.ID, err)
-		}
-	}
-	return nil
 }
 
 // A listedConversation is an entry of GET /api/conversations.
@@ -277,7 +236,13 @@ func (r *runHandlers) renameConversation(c echo.Context, given namedConversation
 	}
 	ctx := context.WithoutCancel(c.Request().Context()) // all of them have one name
 	for _, id := range ids {
-		err := r.changeRequest(ctx, id, func(asked *askRequest) { asked.Name = *given.Name })
+		stored, err := r.ledger.Record(ctx, id)
+		if err == nil {
+			asked := askedIn(stored.Spec)
+			asked.Name = *given.Name
+			stored.Spec = encoded(asked)
+			err = r.ledger.KeepRecord(ctx, stored)
+		}
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // deleted meanwhile, or one of its documents
 			return fmt.Errorf("naming the conversation of the run %s: %w", id, err)
 		}

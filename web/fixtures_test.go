@@ -196,6 +196,7 @@ func newOptions() Options {
 		Upstream: noUpstream{}, Model: func(context.Context) string { return "" },
 		Indexing: func() (int, int, bool) { return 0, 0, true }, Reachable: func(context.Context) error { return nil },
 		Figures: func(context.Context) (StoreFigures, error) { return StoreFigures{}, nil },
+		Encoded: func() (int, int) { return 0, 0 }, SelfTest: func(context.Context) string { return "" },
 		Troubles: func() []ingest.Change {
 			return []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed,
 				Reason: "no text in it: a scan?"}}

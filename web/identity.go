@@ -148,7 +148,7 @@ func (p *people) granted(name string, groups []string) *holder {
 		return nil
 	}
 	key.Write, key.Collections = writes.some, reads.collections
-	return &holder{key: &heldKey{Key: key}, person: true, writes: writes.collections}
+	return &holder{key: &key, person: true, writes: writes.collections}
 }
 
 // reached adds up the collections of grants; none means all where there are some.

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"ibid/retrieve"
@@ -21,7 +20,7 @@ import (
 
 // A holder is the caller of a request, where keys guard the server.
 type holder struct {
-	key     *heldKey
+	key     *retrieve.Key
 	session *[sha256.Size]byte // nil for a caller that sent the key itself
 	until   time.Time          // when its key or session expires; zero: never
 	// person means that a proxy named the caller, who has no key of the keyring; writes
@@ -39,13 +38,6 @@ type holderKey struct{}
 func holderFrom(ctx context.Context) *holder {
 	h, _ := ctx.Value(holderKey{}).(*holder)
 	return h
-}
-
-// A heldKey is a key. When its use was stored last, in Unix seconds, outlives a reload
-// of the keyring.
-type heldKey struct {
-	retrieve.Key
-	noted *atomic.Int64
 }
 
 // How soon a change of the keys by another process takes effect.
@@ -67,8 +59,9 @@ type keyring struct {
 	mu       sync.Mutex // guards what follows
 	read     time.Time  // when this was last known to equal the store
 	revision int64
-	keys     map[string]*heldKey // by id
+	keys     map[string]*retrieve.Key // by id
 	sessions map[[sha256.Size]byte]retrieve.Session
+	used     map[string]time.Time // when the last use of a key was stored, by its id
 }
 
 // refresh reads the store unless that was done within maxAge. It fails when the
@@ -119,18 +112,10 @@ func (k *keyring) load(ctx context.Context, at time.Time) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	before := k.keys
 	k.read, k.revision = at, ring.Revision
-	k.keys, k.sessions = map[string]*heldKey{}, map[[sha256.Size]byte]retrieve.Session{}
+	k.keys, k.sessions, k.used = map[string]*retrieve.Key{}, map[[sha256.Size]byte]retrieve.Session{}, map[string]time.Time{}
 	for _, key := range ring.Keys {
-		held := &heldKey{Key: key}
-		if old := before[key.ID]; old != nil {
-			held.noted = old.noted
-		} else {
-			held.noted = new(atomic.Int64)
-			held.noted.Store(key.Used.Unix())
-		}
-		k.keys[key.ID] = held
+		k.keys[key.ID], k.used[key.ID] = &key, key.Used
 	}
 	for _, s := range ring.Sessions {
 		k.sessions[s.Digest] = s
@@ -144,7 +129,7 @@ func (k *keyring) byKey(key string) (*holder, error) {
 	digest := sha256.Sum256([]byte(key))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var found *heldKey
+	var found *retrieve.Key
 	for _, held := range k.keys {
 		if subtle.ConstantTimeCompare(held.Digest[:], digest[:]) == 1 {
 			found = held
@@ -240,13 +225,16 @@ func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.Ca
 }
 
 // noteUse stores that a key was used, every [noteEvery].
-func (k *keyring) noteUse(ctx context.Context, key *heldKey) {
+func (k *keyring) noteUse(ctx context.Context, key *retrieve.Key) {
 	now := time.Now()
-	if key.Digest == [sha256.Size]byte{} {
-		return // a person
+	k.mu.Lock()
+	before, held := k.used[key.ID] // a person has no key here
+	due := held && now.Sub(before) >= noteEvery
+	if due {
+		k.used[key.ID] = now
 	}
-	before := key.noted.Load()
-	if now.Unix()-before < int64(noteEvery.Seconds()) || !key.noted.CompareAndSwap(before, now.Unix()) {
+	k.mu.Unlock()
+	if !due {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, ringTimeout)

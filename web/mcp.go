@@ -43,7 +43,7 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	if len(collections) > 0 {
 		o.narrow()
 		ctx = context.WithValue(ctx, holderKey{},
-			&holder{key: &heldKey{Key: retrieve.Key{Collections: collections}}})
+			&holder{key: &retrieve.Key{Collections: collections}})
 	}
 	a, err := newAddress(o.PublicURL)
 	if err != nil {

@@ -204,10 +204,3 @@ func TestMetricsOfModels(t *testing.T) {
 		}
 	}
 }
-
-// TestEveryAnswerIsMeasured checks that citations are numbered in one place.
-func TestEveryAnswerIsMeasured(t *testing.T) {
-	if n := len(inSource(t, ".", `(cite\.Number)\(`)); n != 1 {
-		t.Errorf("citations are numbered in %d places: use answering.numbered, which counts them", n)
-	}
-}

@@ -329,7 +329,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 			t.Errorf("%s is not shown to the full key either", word)
 		}
 	}
-	if len(shown) < 32 { // of 34: one of those that change the library may come after what it would show is gone
+	if len(shown) < 29 { // of 31: one of those that change the library may come after what it would show is gone
 		t.Errorf("only %d routes show more to the full key", len(shown))
 	}
 	t.Logf("%d requests; the full key sees more by %d routes: %v", sent, len(shown), slices.Sorted(maps.Keys(shown)))

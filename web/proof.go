@@ -1,11 +1,9 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -290,30 +288,18 @@ func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []strin
 	return ids, nil
 }
 
-// sources returns the sources of a recorded answer, with their states.
-func (l *renames) sources(ctx context.Context, recorded json.RawMessage) ([]cite.Source, error) {
-	a, err := decoded[cite.Answer](recorded)
+// setStates sets the states of the sources of a recorded answer.
+func (l *renames) setStates(ctx context.Context, a *cite.Answer) error {
 	digests := map[string]string{}
 	for _, c := range a.Citations {
 		digests[c.Document] = c.Digest
 	}
 	for i := range a.Sources {
 		if err := l.setState(ctx, &a.Sources[i], digests[a.Sources[i].Document]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return a.Sources, err
-}
-
-// withStates adds the state of each source to a recorded answer. All else remains as it was
-// recorded, perhaps by another version.
-func (l *renames) withStates(ctx context.Context, recorded json.RawMessage) (json.RawMessage, error) {
-	sources, err := l.sources(ctx, recorded)
-	if err != nil || len(sources) == 0 {
-		return recorded, err
-	}
-	before, err := decoded[struct{ Sources json.RawMessage }](recorded)
-	return bytes.Replace(recorded, before.Sources, encoded(sources), 1), err
+	return nil
 }
 
 // cited returns the document that was cited under an id, and how a quote is in it: perhaps
@@ -373,8 +359,11 @@ func (l *renames) sourcesState(ctx context.Context, archive retrieve.Archive, id
 	if err != nil || record.Answer == nil {
 		return "", err
 	}
-	sources, err := l.sources(ctx, record.Answer)
-	for _, s := range sources {
+	a, err := decoded[cite.Answer](record.Answer)
+	if err == nil {
+		err = l.setStates(ctx, &a)
+	}
+	for _, s := range a.Sources {
 		state = worse(state, quoteState(s.State))
 	}
 	return state, err

@@ -15,7 +15,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"ibid/cite"
 	"ibid/retrieve"
 )
 
@@ -302,20 +301,18 @@ func (r *runHandlers) show(c echo.Context) error {
 
 func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 	r.setAddresses(c, record)
-	if record.Answer != nil && record.Ended != nil {
-		var err error
-		if record.Answer, err = (&renames{catalog: r.catalog}).withStates(c.Request().Context(), record.Answer); err != nil {
-			return err
+	if record.Answer != nil {
+		whole, err := decoded[answered](record.Answer)
+		if err == nil && record.Ended != nil {
+			err = (&renames{catalog: r.catalog}).setStates(c.Request().Context(), &whole.Answer)
 		}
-	}
-	if record.Answer != nil && (wantsMarkdown(c) || wantsHTML(c)) {
-		whole, err := decoded[cite.Answer](record.Answer)
+		if err == nil {
+			record.forms, err = r.formsOf(c, whole.Answer)
+		}
 		if err != nil {
 			return err
 		}
-		if record.forms, err = r.formsOf(c, whole); err != nil {
-			return err
-		}
+		record.Answer = encoded(whole)
 	}
 	return reply(c, http.StatusOK, record)
 }
@@ -457,9 +454,6 @@ func (r *runHandlers) stop(c echo.Context) error {
 	}
 	if c.QueryParam("forget") != "true" {
 		return r.replyRecord(c, record)
-	}
-	if err := r.forgetTurns(ctx, record); err != nil {
-		return err
 	}
 	return done(c, r.forget(ctx, id, l))
 }

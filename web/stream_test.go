@@ -198,12 +198,12 @@ func TestDeafReader(t *testing.T) {
 // pipeTo connects to a server over a pipe, so that it works in a synctest bubble.
 func pipeTo(t *testing.T, h http.Handler) (client net.Conn) {
 	t.Helper()
-	l := &pipeListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+	l := make(pipes, 1)
 	srv := NewHTTPServer("", h)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	client, served := net.Pipe()
-	l.conns <- served
+	l <- served
 	t.Cleanup(func() {
 		client.Close()
 		if err := srv.Close(); err != nil {
@@ -214,28 +214,18 @@ func pipeTo(t *testing.T, h http.Handler) (client net.Conn) {
 	return client
 }
 
-// pipeListener accepts the connections that are sent to it.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
+// pipes is a listener whose connections are in memory.
+type pipes chan net.Conn
 
-func (p *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
+func (p pipes) Accept() (net.Conn, error) {
+	c, open := <-p
+	if !open {
 		return nil, net.ErrClosed
 	}
+	return c, nil
 }
-
-func (p *pipeListener) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+func (p pipes) Close() error { close(p); return nil }
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestStuckReader serves a client that reads nothing: the first event that is
 // not sent in time ends the work.
@@ -310,19 +300,6 @@ func TestStarvedServer(t *testing.T) {
 		}
 	})
 }
-
-// pipes is a listener whose connections are in memory.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	c, open := <-p
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (p pipes) Close() error { close(p); return nil }
-func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestEnd stops a server with many streams that can only end one after the other, as on
 // a starved machine: all have their end, except for the reader that takes nothing.

@@ -149,15 +149,15 @@ type Options struct {
 	// Figures returns the size of the store for the metrics.
 	Figures func(ctx context.Context) (StoreFigures, error)
 
-	// Encoded returns how many of the stored chunks an encoder has encoded; nil, or a
-	// total of 0, without one.
+	// Encoded returns how many of the stored chunks an encoder has encoded; a total of 0
+	// without one.
 	Encoded func() (done, total int)
 
 	// Model returns the name of the model that writes answers, shown on the page; empty for
 	// none.
 	Model func(ctx context.Context) string
 	// SelfTest says that the model did not pass its self-test, or that this has not ended.
-	// Empty if it has passed; may be nil.
+	// Empty if it has passed.
 	SelfTest func(ctx context.Context) string
 	// Suggest asks that model for about n questions that the passages answer; may be nil.
 	Suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)
@@ -257,12 +257,6 @@ func New(o Options) (*echo.Echo, error) {
 	documents := &documents{catalog: asking.catalog, pages: pages, runs: runs, drawer: o.Drawer, originals: o.Originals,
 		drawing: semaphore.NewWeighted(maxDrawing), folders: o.UploadFolders, sample: o.Sample, sites: o.Sites,
 		model: o.Model, summarize: o.Summarizer != nil}
-	if o.Encoded == nil {
-		o.Encoded = func() (done, total int) { return 0, 0 }
-	}
-	if o.SelfTest == nil {
-		o.SelfTest = func(context.Context) string { return "" }
-	}
 	o.Metrics.server.Store(&serverState{limiter, asking.catalog, o.Figures, o.Encoded, o.Logger})
 	h := &handlers{limiter: limiter, pages: pages, catalog: asking.catalog, documents: documents, asking: asking, runs: runs,
 		metrics:   o.Metrics,
