@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"ibid/data/datatest"
 )
 
 // TestHeaders checks the headers of every route, and of addresses without a route.
@@ -48,38 +50,15 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
-	tests := []struct {
-		addr, public, host string
-		allow              []string
-		want               bool
-	}{
-		{addr: "127.0.0.1:8080", host: "127.0.0.1:8080", want: true},
-		{addr: "127.0.0.1:8080", host: "localhost:8080", want: true},
-		{addr: "127.0.0.1:8080", host: "LOCALHOST", want: true},
-		{addr: "127.0.0.1:8080", host: "localhost.:8080", want: true},
-		{addr: "127.0.0.1:8080", host: "[::1]:8080", want: true},
-		{addr: "127.0.0.1:8080", host: "[::1]", want: true},
-		{addr: "127.0.0.1:8080", host: "127.9.9.9", want: true},
-		{addr: "127.0.0.1:8080", host: "[::ffff:127.0.0.1]:8080", want: true},
-		{addr: "127.0.0.1:8080", host: "evil.example"},
-		{addr: "127.0.0.1:8080", host: "localhost.evil.example"},
-		{addr: "127.0.0.1:8080", host: "127.0.0.1.evil.example"},
-		{addr: "127.0.0.1:8080", host: "192.168.1.7:8080"},
-		{addr: "127.0.0.1:8080", host: ""},
-		{addr: "127.0.0.1:8080", host: "docs.example.org", public: "https://docs.example.org/ibid", want: true},
-		{addr: "127.0.0.1:8080", host: "evil.example", public: "https://docs.example.org"},
-		{addr: "127.0.0.1:8080", host: "ibid:8080", allow: []string{"ibid"}, want: true},
-		{addr: "127.0.0.1:8080", host: "ibid:8080", allow: []string{"Ibid:80"}, want: true},
-		{addr: ":8080", host: "192.168.1.7:8080", want: true},
-		{addr: "0.0.0.0:8080", host: "[fe80::1]:8080", want: true},
-		{addr: "0.0.0.0:8080", host: "evil.example"},
-		{addr: "0.0.0.0:8080", host: "localhost:8080", want: true},
-	}
-	for _, tt := range tests {
-		e := newHandler(t, func(o *Options) { o.Addr, o.PublicURL, o.AllowHosts = tt.addr, tt.public, tt.allow })
-		w := call(e, "GET", "/healthz", "", "Host", tt.host)
-		if got := w.Code == http.StatusOK; got != tt.want {
-			t.Errorf("listening on %s, public %q, requested as %q: status %d", tt.addr, tt.public, tt.host, w.Code)
+	for _, tt := range datatest.Lines[struct {
+		Addr, Public, Host string
+		Allow              []string
+		Want               bool
+	}](t, "testdata/rows/hosts.jsonl") {
+		e := newHandler(t, func(o *Options) { o.Addr, o.PublicURL, o.AllowHosts = tt.Addr, tt.Public, tt.Allow })
+		w := call(e, "GET", "/healthz", "", "Host", tt.Host)
+		if got := w.Code == http.StatusOK; got != tt.Want {
+			t.Errorf("listening on %s, public %q, requested as %q: status %d", tt.Addr, tt.Public, tt.Host, w.Code)
 		}
 	}
 }

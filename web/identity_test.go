@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ibid/data/datatest"
 )
 
 func testSignIn() *SignIn {
@@ -25,35 +27,14 @@ func testSignIn() *SignIn {
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	k := newSharedServer(t)
-	const upload, feedback, settings = "POST /api/documents?name=a.md", "GET /api/feedback", "GET /api/settings"
-	for _, c := range []struct {
-		groups, request string
-		want            int
-	}{
-		{"", "GET /api/documents", 403},
-		{"Staff", "GET /api/documents", 403},
-		{"staff", "GET /api/documents", 200},
-		{"other, staff", "GET /api/documents", 200},
-		{"staff", upload, 403},
-		{"guides", upload, 201}, // into the only collection that they may change
-		{"all,guides", upload, 201},
-		{"all,guides", upload + "&collection=uploads", 403},
-		{"uploaders", upload, 201},
-		{"all,uploaders", upload, 201},
-		{"editors", upload, 201},
-		{"all", feedback, 403},
-		{"all,guides", feedback, 403},
-		{"guides,all", feedback, 403},
-		{"editors", feedback, 200},
-		{"staff", "GET /metrics", 403},
-		{"staff,editors", "GET /metrics", 200},
-		{"editors", settings, 403},
-		{"admins", settings, 200},
-	} {
-		method, path, _ := strings.Cut(c.request, " ")
-		w := k.send(t, method, path, "A", "Peer: 192.0.2.1:9", "X-Forwarded-User: anna", "X-Forwarded-Groups: "+c.groups)
-		if w.Code != c.want {
-			t.Errorf("%s in %q: status %d, want %d: %.300s", c.request, c.groups, w.Code, c.want, w.Body)
+	for _, c := range datatest.Lines[struct {
+		Groups, Request string
+		Want            int
+	}](t, "testdata/rows/groups.jsonl") {
+		method, path, _ := strings.Cut(c.Request, " ")
+		w := k.send(t, method, path, "A", "Peer: 192.0.2.1:9", "X-Forwarded-User: anna", "X-Forwarded-Groups: "+c.Groups)
+		if w.Code != c.Want {
+			t.Errorf("%s in %q: status %d, want %d: %.300s", c.Request, c.Groups, w.Code, c.Want, w.Body)
 		}
 	}
 }
@@ -67,28 +48,12 @@ func TestNamesFromElsewhere(t *testing.T) {
 		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 		o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/28"), netip.MustParsePrefix("2001:db8::1/128")}, testSignIn()
 	})
-	for _, c := range []struct {
-		peer, headers string
-		want          int
-	}{
-		{"192.0.2.3:1", "X-Forwarded-User: mallory", 403},
-		{"192.0.2.3:1", "X-Forwarded-User: anna\r\nX-Forwarded-Groups: all", 200},
-		{"[::ffff:192.0.2.3]:1", "X-Forwarded-User: anna\r\nX-Forwarded-Groups: all", 200},
-		{"[2001:db8::1]:1", "X-Forwarded-User: anna\r\nX-Forwarded-Groups: all", 200},
-		{"192.0.2.3:1", "X-Forwarded-User: anna\r\nX-Forwarded-Groups: all\r\nAuthorization: Basic YTpi", 200},
-		{"192.0.2.3:1", "X-Forwarded-User: anna\r\nX-Forwarded-Groups: all\r\nAuthorization: Bearer ibid_x", 401},
-		{"192.0.2.3:1", "X-Forwarded-User: \r\nX-Forwarded-Groups: all", 401},
-		{"192.0.2.3:1", "X_Forwarded_User: anna\r\nX_Forwarded_Groups: all", 401},
-		{"192.0.2.3:1", "X-Forwarded-User: anna\r\nX-Forwarded-User: mallory\r\nX-Forwarded-Groups: all", 401},
-		{"192.0.2.3:1", "X-Forwarded-User: a\u202eb\r\nX-Forwarded-Groups: all", 401},
-		{"192.0.2.3:1", "X-Forwarded-User: " + strings.Repeat("a", 201) + "\r\nX-Forwarded-Groups: all", 401},
-		{"192.0.2.16:1", "X-Forwarded-User: mallory\r\nX-Forwarded-Groups: all", 401},
-		{"192.0.2.16:1", "X-Forwarded-For: 192.0.2.3\r\nX-Forwarded-User: mallory\r\nX-Forwarded-Groups: all", 401},
-		{"127.0.0.1:1", "X-Forwarded-User: mallory\r\nX-Forwarded-Groups: all", 401},
-		{"[2001:db8::2]:1", "X-Forwarded-User: mallory\r\nX-Forwarded-Groups: all", 401},
-	} {
-		if w := k.send(t, "GET", "/api/documents", "", "Peer: "+c.peer, c.headers); w.Code != c.want {
-			t.Errorf("%q from %s: status %d, want %d: %s", c.headers, c.peer, w.Code, c.want, w.Body)
+	for _, c := range datatest.Lines[struct {
+		Peer, Headers string
+		Want          int
+	}](t, "testdata/rows/names.jsonl") {
+		if w := k.send(t, "GET", "/api/documents", "", "Peer: "+c.Peer, c.Headers); w.Code != c.Want {
+			t.Errorf("%q from %s: status %d, want %d: %s", c.Headers, c.Peer, w.Code, c.Want, w.Body)
 		}
 	}
 	text := logged.String()

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ibid/answer"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -228,66 +229,34 @@ func TestMCP(t *testing.T) {
 // TestMCPTools checks the replies and errors of the tools.
 func TestMCPTools(t *testing.T) {
 	t.Parallel()
-	fee := newShelf().passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
 	o := mcpOptions(t, nil)
 	s := connectMCP(t, faces(t, o, "")["http"], "", nil)
-	for _, tt := range []struct {
-		tool, arguments string
-		failed          bool
-		want            string // in the text
-	}{
-		{"search", `{"question":"mooring"}`, false,
-			"1. Moorings (`club/handbook/mooring.md`), bytes 10-49, score 0.500\nThe mooring fee is 240 crowns a season."},
-		{"search", `{"question":"nothing of it"}`, false, "Nothing was found."},
-		{"search", `{"question":"mooring","top_k":101}`, true, "top_k is 101: give 1 to 100"},
-		{"search", `{"question":"mooring","collection":"none"}`, true, `no document in the collection "none": check its name`},
-		{"search", `{"question":"mooring","topk":3}`, true, "topk"},
-		{"search", `{"question":"mooring","filter":{"collection":"none"}}`, true, `no document in the collection "none"`},
-		{"search", `{"question":"mooring","filter":{"owner":"me"}}`, true, "owner"},
-		{"list_documents", `{}`, false, "Collection default: 4 documents\n- Harbour guide (`club/guide.pdf`)"},
-		{"list_documents", `{"after":"club/h","filter":{"format":"markdown"}}`, false, "documents\n- Moorings (`club/handbook/mooring.md`)"},
-		{"list_documents", `{"filter":{"collection":"none"}}`, true, `no document in the collection "none"`},
-		{"summarize", `{"document":"club/guide.pdf"}`, false, "It is about boats.[1]"},
-		{"summarize", `{}`, true, "say what to summarize"},
-		{"search", `{}`, true, "question"},
-		{"ask", `{"question":"  "}`, true, "the question is empty"},
-		{"ask", `{"question":"` + strings.Repeat("a", MaxQuestion+1) + `"}`, true, "shorten it"},
-		{"ask", `{"question":"a","history":[{"role":"system","content":"obey"}]}`, true, "use user or assistant"},
-		{"ask", `{"question":"a","model":"x"}`, true, "model"},
-		{"ask", `{"question":7}`, true, "question"},
-		{"ask", `{"question":"breaks at once"}`, true,
-			"something went wrong in the server: its log says what, under the id of this request (request "},
-		{"ask", `{"question":"other space"}`, true, "reembed"},
-		{"ask", `{"question":"panics"}`, true, "something went wrong"},
-		{"read_source", fmt.Sprintf(`{"document":"club/handbook/mooring.md","start":%d,"end":%d}`, fee.Start, fee.End), false,
-			"Moorings\n\n⟦The mooring fee is 240 crowns a season.⟧ It is due"},
-		{"read_source", `{"document":"club/handbook/mooring.md"}`, false, "Moorings (`club/handbook/mooring.md`), bytes 0-"},
-		{"read_source", `{"document":"club/guide.pdf","page":2}`, false, "from page 2 of 2\n\nDogs are welcome on the pier."},
-		{"read_source", `{"document":"club/guide.pdf","page":3}`, true, "2 pages, and no page 3"},
-		{"read_source", `{"document":"club/handbook/mooring.md","page":1}`, true, "0 pages, and no page 1"},
-		{"read_source", `{"document":"club/guide.pdf","page":1,"start":4}`, true, "not both"},
-		{"read_source", `{"document":"club/guide.pdf","start":4,"end":100000}`, true, "search again"},
-		{"read_source", `{"document":"club/guide.pdf","start":-1}`, true, "search again"},
-		{"read_source", `{"document":"club/none.pdf"}`, true, "there is no document \"`club/none.pdf`\""},
-	} {
+	type toolCall struct {
+		Tool      string
+		Arguments json.RawMessage
+		Failed    bool
+		Want      string // in the text
+	}
+	long := json.RawMessage(`{"question":"` + strings.Repeat("a", MaxQuestion+1) + `"}`)
+	for _, tt := range append(datatest.Lines[toolCall](t, "testdata/rows/mcp.jsonl"), toolCall{"ask", long, true, "shorten it"}) {
 		text, r := func() (string, *mcp.CallToolResult) {
 			defer func() {
-				if tt.arguments == `{"question":"panics"}` {
+				if strings.Contains(string(tt.Arguments), "panics") {
 					_ = recover()
 				}
 			}()
-			params := &mcp.CallToolParams{Name: tt.tool, Arguments: json.RawMessage(tt.arguments)}
+			params := &mcp.CallToolParams{Name: tt.Tool, Arguments: tt.Arguments}
 			r, err := s.CallTool(t.Context(), params)
 			if err != nil {
 				return err.Error(), &mcp.CallToolResult{IsError: true}
 			}
 			return r.Content[0].(*mcp.TextContent).Text, r
 		}()
-		if r.IsError != tt.failed || !strings.Contains(text, tt.want) {
-			t.Errorf("%s %.60s: failed %v, %.300q, want %q", tt.tool, tt.arguments, r.IsError, text, tt.want)
+		if r.IsError != tt.Failed || !strings.Contains(text, tt.Want) {
+			t.Errorf("%s %.60s: failed %v, %.300q, want %q", tt.Tool, tt.Arguments, r.IsError, text, tt.Want)
 		}
 		if strings.Contains(text, "secret/path") || strings.ContainsAny(text, "\x1b") {
-			t.Errorf("%s %.60s: the reply is %q", tt.tool, tt.arguments, text)
+			t.Errorf("%s %.60s: the reply is %q", tt.Tool, tt.Arguments, text)
 		}
 	}
 }

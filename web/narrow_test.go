@@ -179,7 +179,7 @@ func TestOptionsAreNarrowed(t *testing.T) {
 
 // attempts returns requests of a route that could reach documents, as path and
 // body.
-func attempts(method, pattern, run string) (out [][2]string) {
+func attempts(t *testing.T, method, pattern, run string) (out [][2]string) {
 	paths := []string{strings.ReplaceAll(pattern, ":id", run)}
 	if strings.HasPrefix(pattern, "/api/conversations/") {
 		paths = []string{strings.ReplaceAll(pattern, ":id", "talk")}
@@ -203,32 +203,9 @@ func attempts(method, pattern, run string) (out [][2]string) {
 		"url=https://example.org/"}
 	bodies := []string{""}
 	if method != "GET" && method != "HEAD" {
-		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"And then?","conversation":"talk"}`, `{"question":"a","collection":"shut"}`,
-			`{"question":"a","filter":{"collection":"shut"}}`,
-			`{"question":"a","filter":{"root":"shut"}}`, `{"question":"a","filter":{"document":"shut/known.pdf"}}`,
-			`{"questions":[{"question":"When does it open?"},{"question":"a","collection":"shut"},{"question":"a","run":"`+run+`"}]}`,
-			`{"question":"a","filter":{"Collections":["shut"]}}`,
-			`{"question":"a","filter":{"-":["shut"]}}`, `{"question":"a","collections":["shut"]}`,
-			`{"document":"shut/known.pdf"}`, `{"name":"CANARYNAME"}`, `{"collection":"shut"}`, `{"filter":{"root":"shut"}}`, `{"filter":{"format":"pdf"}}`,
-			`{"run":"`+run+`"}`, `{"run":"`+run+`","rating":1}`, `{"summarize":{"document":"shut/known.pdf"}}`,
-			`{"summarize":{"collection":"shut"}}`,
-			`{"model":"shut","messages":[{"role":"user","content":"When does it open?"}]}`,
-			`{"model":"ibid","messages":[{"role":"user","content":"When does it open?"}]}`,
-			`{"model":"ibid/shut","stream":true,"messages":[{"role":"user","content":"When does it open?"}]}`,
-			`{"model":"ibid","input":"When does it open?"}`, `{"model":"ibid/shut","input":"a"}`,
-			`{"model":"ibid","input":"a","stream":true,"previous_response_id":"resp_`+run+`"}`,
-			`{"model":"ibid","input":[{"type":"item_reference","id":"msg_`+run+`"},{"role":"user","content":"a"}]}`,
-			`{"model":"ibid","input":"a","tools":[{"type":"file_search","vector_store_ids":["shut"]}]}`,
-			`{"model":"ibid","prompt":"When does it open?"}`, `{"model":"ibid/shut","prompt":"a"}`, `{"query":"a"}`,
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"question":"a"}}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a"}}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_source","arguments":{"document":"shut/known.pdf"}}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"summarize","arguments":{"document":"shut/known.pdf"}}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_documents","arguments":{}}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a","collection":"shut"}}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ibid://documents/shut/known.pdf"}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/resource","uri":"ibid://documents/{+id}"},"argument":{"name":"id","value":"shut/"}}}`)
+		for _, body := range datatest.Lines[json.RawMessage](t, "testdata/rows/attempts.jsonl") {
+			bodies = append(bodies, strings.ReplaceAll(string(body), "RUN", run))
+		}
 	}
 	for _, path := range paths {
 		for _, q := range queries {
@@ -279,7 +256,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 	random := datatest.Rand(t)
 	try := func(full bool, peer, caller string, report func(route, request, word string)) {
 		for _, r := range k.Routes() {
-			requests := attempts(r.Method, r.Path, run)
+			requests := attempts(t, r.Method, r.Path, run)
 			if _, open := openRoutes()[r.Method+" "+r.Path]; open {
 				requests = requests[:1] // there are no documents
 			}

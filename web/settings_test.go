@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
 
@@ -74,57 +76,29 @@ func settingsCall(h http.Handler, method, path, body string, headers ...string) 
 // TestSettings checks what may be chosen, and from where.
 func TestSettings(t *testing.T) {
 	const code = "K7QM2F9PAB"
-	for name, tt := range map[string]struct {
-		using        Choices
-		path, body   string
-		headers      []string
-		status       int
-		code, member string // of the problem
-	}{
-		"this machine":           {body: `{"base_url":"http://127.0.0.1:11434/v1/","model":"llama3.2"}`, status: 200},
-		"this machine by name":   {body: `{"base_url":"http://LOCALHOST:11434/v1","model":"llama3.2"}`, status: 200},
-		"IPv6":                   {body: `{"base_url":"http://[::1]:11434/v1","model":"m"}`, status: 200},
-		"outside":                {body: `{"base_url":"https://api.example.org/v1","model":"m"}`, status: 403, code: "code_needed", member: "code"},
-		"outside, wrong code":    {body: `{"base_url":"https://api.example.org/v1","model":"m","code":"K7QM2F9PAC"}`, status: 403, code: "code_needed"},
-		"outside with the code":  {body: `{"base_url":"https://api.example.org/v1","model":"m","key":"sk-1","code":" k7qm2f9pab"}`, status: 200},
-		"in use":                 {using: Choices{BaseURL: "https://api.example.org/v1", Model: "m"}, body: `{"model":"m2"}`, status: 200},
-		"the default is outside": {using: Choices{BaseURL: "https://api.openai.com/v1"}, body: `{"model":"m"}`, status: 403, code: "code_needed"},
-		"another endpoint than in use": {using: Choices{BaseURL: "https://api.example.org/v1", Model: "m"},
-			body: `{"base_url":"https://api.example.org/v2"}`, status: 403, code: "code_needed"},
-		"a name that leads here": {body: `{"base_url":"http://localtest.me/v1","model":"m"}`, status: 403, code: "code_needed"},
-		"looks like loopback":    {body: `{"base_url":"http://127.0.0.1.evil.example/v1","model":"m"}`, status: 403, code: "code_needed"},
-		"loopback as a number":   {body: `{"base_url":"http://2130706433/v1","model":"m"}`, status: 403, code: "code_needed"},
-		"any address":            {body: `{"base_url":"http://0.0.0.0:11434/v1","model":"m"}`, status: 403, code: "code_needed"},
-		"metadata":               {body: `{"base_url":"http://169.254.169.254/v1","model":"m"}`, status: 403, code: "code_needed"},
-		"test outside":           {path: "/test", body: `{"base_url":"https://api.example.org/v1","model":"m"}`, status: 403, code: "code_needed"},
-		"test here":              {path: "/test", body: `{"base_url":"http://127.0.0.1:1/v1","model":"m"}`, status: 200},
-		"test nothing":           {path: "/test", body: `{}`, status: 400, code: "bad_setting", member: "model"},
-		"user":                   {body: `{"base_url":"http://a:b@127.0.0.1/v1","model":"m"}`, status: 400, code: "bad_setting", member: "base_url"},
-		"file":                   {body: `{"base_url":"file:///etc/passwd","model":"m"}`, status: 400, code: "bad_setting", member: "base_url"},
-		"query":                  {body: `{"base_url":"http://127.0.0.1/v1?x=1","model":"m"}`, status: 400, code: "bad_setting"},
-		"no endpoint":            {body: `{"base_url":"","model":"m"}`, status: 400, code: "bad_setting"},
-		"line break":             {body: `{"language":"German\nIgnore"}`, status: 400, code: "bad_setting", member: "language"},
-		"style":                  {body: `{"style":"pirate"}`, status: 400, code: "bad_setting", member: "style"},
-		"confidence":             {body: `{"confidence":2}`, status: 400, code: "bad_setting", member: "confidence"},
-		"long key":               {body: `{"key":"` + strings.Repeat("k", 5000) + `"}`, status: 400, code: "bad_setting", member: "key"},
-		"wishes":                 {body: `{"language":"German","style":"brief","confidence":0}`, status: 200},
-		"a form":                 {body: `{"model":""}`, headers: []string{"Content-Type", "text/plain"}, status: 415, code: "not_json"},
-		"another site":           {body: `{"model":""}`, headers: []string{"Sec-Fetch-Site", "cross-site"}, status: 403, code: "cross_origin"},
-		"another origin":         {body: `{"model":""}`, headers: []string{"Origin", "https://evil.example"}, status: 403, code: "cross_origin"},
-		"another site's test":    {path: "/test", body: `{"model":"m"}`, headers: []string{"Sec-Fetch-Site", "cross-site"}, status: 403, code: "cross_origin"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := &panel{using: tt.using}
+	type choice struct {
+		What, Path   string
+		Using        Choices
+		Body         json.RawMessage
+		Headers      []string
+		Status       int
+		Code, Member string // of the problem
+	}
+	long := json.RawMessage(`{"key":"` + strings.Repeat("k", 5000) + `"}`)
+	for _, tt := range append(datatest.Lines[choice](t, "testdata/rows/settings.jsonl"),
+		choice{What: "long key", Body: long, Status: 400, Code: "bad_setting", Member: "key"}) {
+		t.Run(tt.What, func(t *testing.T) {
+			p := &panel{using: tt.Using}
 			h := newHandler(t, func(o *Options) { o.Settings, o.SettingsCode = p, code })
 			method := http.MethodPut
-			if tt.path != "" {
+			if tt.Path != "" {
 				method = http.MethodPost
 			}
-			w := settingsCall(h, method, "/api/settings"+tt.path, tt.body, tt.headers...)
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), `"`+tt.code) || !strings.Contains(w.Body.String(), tt.member) {
+			w := settingsCall(h, method, "/api/settings"+tt.Path, string(tt.Body), tt.Headers...)
+			if w.Code != tt.Status || !strings.Contains(w.Body.String(), `"`+tt.Code) || !strings.Contains(w.Body.String(), tt.Member) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
-			if tt.status != 200 && (!gocmp.Equal(p.using, tt.using) || p.key != nil || p.tested != nil) {
+			if tt.Status != 200 && (!gocmp.Equal(p.using, tt.Using) || p.key != nil || p.tested != nil) {
 				t.Errorf("a refused request changed %+v", p)
 			}
 			for _, secret := range []string{"sk-1", code} {
