@@ -615,35 +615,11 @@ func TestOpenAPIReplies(t *testing.T) {
 	}
 	ask("POST", "/api/summarize", `{"document":"club/guide.pdf","max_words":1}`, asEvents...)
 	ask("POST", "/api/cite", `{"documents":[{"source":"a"}],"text":"Yes.[1]"}`, asEvents...)
-	const mcpHead, chat = `{"jsonrpc":"2.0",`, `"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
-	for _, r := range []string{
-		`POST /api/ask/batch {"questions":[{"question":"mooring"},{}]}`,
-		`POST /api/search {"question":"mooring"}`, `POST /api/summarize {"document":"club/guide.pdf"}`, "GET /api/runs/" + id, "GET /api/runs",
-		`POST /api/feedback {"run":"` + id + `","rating":1,"comment":"Yes.","citation":0}`, "GET /api/feedback",
-		"PUT /api/runs/" + id + "/shared",
-		"DELETE /api/runs/" + id + "/shared", "DELETE /api/runs/" + id, "DELETE /api/runs/" + id + "?forget=true", "GET /api/runs/" + id,
-		"GET /api/documents?limit=2", "GET /api/documents/club/handbook/mooring.md?start=10&end=20", "GET /api/collections",
-		`POST /api/collections {"collection":"trips"}`, `PATCH /api/collections/trips {"collection":"travel"}`, "DELETE /api/collections/travel",
-		"DELETE /api/collections/none", `POST /api/collections {"collection":"a/b"}`,
-		"GET /api/suggestions", "POST /api/sample", "GET /api/settings", `PUT /api/settings {"model":"m","confidence":0.5}`,
-		`POST /api/settings/test {"model":"m"}`, `POST /api/settings/parts {"part":"english"}`,
-		"GET /api/cite", `POST /api/cite {"documents":[{"source":"a"}],"text":"Yes.[1]"}`,
-		"POST /mcp " + mcpHead + `"id":1,"method":"ping"}`, "POST /mcp " + mcpHead + `"method":"notifications/initialized"}`,
-		"POST /v1/chat/completions {" + chat, `POST /v1/chat/completions {"stream":true,` + chat, "GET /v1/models", "GET /v1/models/ibid/default",
-		`POST /v1/responses {"model":"ibid","input":"a"}`, `POST /v1/responses {"model":"ibid","input":"a","stream":true}`,
-		`POST /v1/completions {"model":"ibid","prompt":"a"}`, `POST /v1/completions {"model":"ibid","prompt":"a","stream":true}`,
-		`POST /v1/vector_stores/default/search {"query":"mooring"}`, "GET /v1/files",
-		"GET /v1/files/" + fileID("club/guide.pdf"),
-		"POST /api/documents?url=https://example.org/", "POST /api/documents?url=file:///x",
-		"POST /api/documents?name=a.md # A", "POST /api/documents?name=a.md # B", "POST /api/documents/uploads/a.md",
-		`PATCH /api/documents/uploads/a.md {"tags":["x"]}`,
-		"DELETE /api/documents/uploads/a.md",
-		"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs", "GET /", "GET /documents",
-		"GET /documents/club/guide.pdf",
-		"GET /documents/club/guide.pdf?original=1", "GET /documents/club/handbook/mooring.md?original=1", "GET /static/app.css",
-		"GET /static/app.js",
-		"GET /static/icon.svg", "GET /nowhere",
-	} {
+	requests, err := os.ReadFile("testdata/rows/requests.txt")
+	must(t, err)
+	fill := strings.NewReplacer("RUN", id, "FILE", fileID("club/guide.pdf"))
+	for r := range strings.Lines(string(requests)) {
+		r = fill.Replace(strings.TrimSuffix(r, "\n"))
 		method, rest, _ := strings.Cut(r, " ")
 		path, body, _ := strings.Cut(rest, " ")
 		accept := jsonReply

@@ -128,7 +128,7 @@ func TestSecretsStay(t *testing.T) {
 		secretWords...)
 	for _, r := range k.Routes() {
 		path := concrete(r.Path)
-		for variant, headers := range k.wrongCredentials() {
+		for variant, headers := range k.wrongCredentials(t) {
 			w := k.send(t, r.Method, path+"?name="+k.write+"&key="+k.write, `{"question":"CANARYQUESTION","key":"`+k.write+`"}`, headers...)
 			reply := w.Body.String() + fmt.Sprint(w.Header())
 			for _, secret := range secrets[:9] {
