@@ -22,6 +22,7 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -348,20 +349,14 @@ func TestCollectionStillToCome(t *testing.T) {
 // from one of a request is an unknown member, at any depth.
 func TestNamesAreExact(t *testing.T) {
 	h := newHandler(t, nil)
-	for _, tt := range []struct {
-		path, body, code string
-	}{
-		{"/v1/completions", `{"model":"ibid","prompt":"What is the mooring fee?","N":2,"n":1}`, ""},
-		{"/v1/chat/completions", `{"model":"ibid","messages":[{"role":"user","content":"a","Role":"x"}],"TOOLS":7}`, ""},
-		{"/v1/responses", `{"model":"ibid","input":[{"role":"user","content":[{"type":"input_text","text":"a","Type":"image"}]}]}`, ""},
-		{"/api/ask", `{"Question":"What is the mooring fee?"}`, "empty_question"},
-		{"/api/ask", `{"question":"mooring","Filter":{"rot":"x"},"history":[{"role":"user","ROLE":"x"}]}`, ""},
-		{"/api/ask", `{"question":"mooring","filter":{"Root":"club"}}`, "unknown_filter"},
-		{"/api/cite", `{"documents":[{"source":"a"}],"text":"Yes.[1]","Style":"html"}`, "unknown_member"},
-	} {
-		w := call(h, "POST", tt.path, tt.body)
-		if tt.code == "" && w.Code != 200 || tt.code != "" && !strings.Contains(w.Body.String(), `"`+tt.code+`"`) {
-			t.Errorf("%s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
+	for _, tt := range datatest.Lines[struct {
+		Path string
+		Body json.RawMessage
+		Code string
+	}](t, "testdata/rows/exact.jsonl") {
+		w := call(h, "POST", tt.Path, string(tt.Body))
+		if tt.Code == "" && w.Code != 200 || tt.Code != "" && !strings.Contains(w.Body.String(), `"`+tt.Code+`"`) {
+			t.Errorf("%s %s: %d %s", tt.Path, tt.Body, w.Code, w.Body)
 		}
 	}
 }

@@ -90,37 +90,9 @@ func blocksOf(t testing.TB, m *markdown, text string, cuts []int) []string {
 
 func TestRender(t *testing.T) {
 	m := newMarkdown()
-	for _, test := range []struct{ text, want string }{
-		{"Plain.", "<p>Plain.</p>\n"},
-		{"One[1] and\ntwo[2].", `<p>One<a class="cite" data-number="1" data-at="3">1</a> and<br>` + "\n" +
-			`two<a class="cite" data-number="2" data-at="14">2</a>.</p>` + "\n"},
-		{"[9] is none, \\[1] neither, `[1]` code.", "<p>[9] is none, [1] neither, <code>[1]</code> code.</p>\n"},
-		{`Let \(a*b*c\) and $x*y*z_1$, but \\(a*b*c\\), US$a*b*c$ and $5*6*7$.`, `<p>Let \(a*b*c\) and $x*y*z_1$, but \(a<em>b</em>c\), ` +
-			"US$a<em>b</em>c$ and $5<em>6</em>7$.</p>\n"},
-		{"So\n$$\na_1 < b*c*d\n$$\nand \\[x*y*\\][1]", "<p>So<br>\n$$<br>\na_1 &lt; b*c*d<br>\n$$<br>\nand \\[x*y*\\]" +
-			`<a class="cite" data-number="1" data-at="33">1</a></p>` + "\n"},
-		{"\\(a*b* `c\\)` $d*e*[1]$", "<p>(a<em>b</em> <code>c\\)</code> $d<em>e</em>" +
-			`<a class="cite" data-number="1" data-at="18">1</a>$</p>` + "\n"},
-		{"# Head\n\n#### Deep", "<h3>Head</h3>|<h5>Deep</h5>"},
-		{"Head\n---\nText", "<p>Head</p>\n|<hr>\n|<p>Text</p>\n"},
-		{"- a\n  - b\n- c\n\nText", "<ul>\n<li>a\n<ul>\n<li>b</li>\n</ul>\n</li>\n<li>c</li>\n</ul>\n|<p>Text</p>\n"},
-		{"3. x\n4. y", "<ol start=\"3\">\n<li>x</li>\n<li>y</li>\n</ol>\n"},
-		{"> said\n> so", "<blockquote>\n<p>said<br>\nso</p>\n</blockquote>\n"},
-		{"```go\na < b[1]\n\n```\nAfter", `<pre tabindex="0" role="group" aria-label="Code"><code>a &lt; b[1]` +
-			"\n\n</code></pre>|<p>After</p>\n"},
-		{"**b** _i_ ~~s~~ \\*x\\*", "<p><strong>b</strong> <em>i</em> <del>s</del> *x*</p>\n"},
-		{"Text\n| a | b[1] |\n|---|--:|\n| c | d |\n",
-			"<p>Text</p>\n" + `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table><thead>` + "\n<tr>\n<th>a</th>\n" +
-				`<th align="right">b<a class="cite" data-number="1" data-at="12">1</a></th>` + "\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>c</td>\n" +
-				`<td align="right">d</td>` + "\n</tr>\n</tbody>\n</table></div>"},
-		{"<b>no</b> ![x](http://e.example/y) [z](javascript:1) <http://e.example> http://e.example",
-			"<p>&lt;b&gt;no&lt;/b&gt; ![x](http://e.example/y) [z](javascript:1) &lt;http://e.example&gt; http://e.example</p>\n"},
-		{"[r]\n\n[r]: http://e.example", "<p>[r]</p>\n|<p>[r]: http://e.example</p>\n"},
-		{"&lt;img&gt; &#27;[0m &nbsp;", "<p>&amp;lt;img&amp;gt; &amp;#27;[0m &amp;nbsp;</p>\n"},
-		{"", ""}, {"\n\n", ""},
-	} {
-		if got := strings.Join(blocksOf(t, m, test.text, nil), "|"); got != test.want {
-			t.Errorf("%q\n got %q\nwant %q", test.text, got, test.want)
+	for _, test := range datatest.Lines[struct{ Text, Want string }](t, "testdata/rows/render.jsonl") {
+		if got := strings.Join(blocksOf(t, m, test.Text, nil), "|"); got != test.Want {
+			t.Errorf("%q\n got %q\nwant %q", test.Text, got, test.Want)
 		}
 	}
 }

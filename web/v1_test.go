@@ -681,59 +681,41 @@ func TestV1OutputTools(t *testing.T) {
 // TestV1Tasks checks what the tasks of a chat page get by rule, which is without a model
 // or where its reply does not fit, and by the model, to which the page's own words are not sent.
 func TestV1Tasks(t *testing.T) {
-	const talk = "USER: What is the fee for a mooring in the inner harbour from October to March?\nASSISTANT: 90.\nUSER: And in summer?"
-	const task, chat = "### Task:\nEvil words.\n### Output:\n", "\n<chat_history>\n" + talk + "\n</chat_history>"
-	const shortened = "What is the fee for a mooring in the inner harbour from…"
-	for _, tt := range []struct{ system, prompt, rule, said, byModel string }{
-		{"", task + `JSON format: { "title": "x" }` + chat, `{"title":"` + shortened + `"}`, `{"title":"Fees"}`, `{"title":"Fees"}`},
-		{"", task + `{ "title": "x" }` + chat, `{"title":"` + shortened + `"}`, `{"title":"` + strings.Repeat("long ", 30) + `"}`, ""},
-		{"", task + `JSON format: { "tags": ["a"] }` + chat, `{"tags":["General"]}`, `{"tags":["Harbour"]}`, `{"tags":["Harbour"]}`},
-		{"", task + `{"follow_ups": ["a"]}` + chat, `{"follow_ups":[]}`, `{"follow_ups":["So?"],"more":1}`, ""},
-		{"", task + "{ \"queries\": [] }\n{\n  \"queries\": [\"a\"]\n}" + chat, `{"queries":["And in summer?"]}`, `{"queries":[]}`, `{"queries":[]}`},
-		{"", task + "{\n    \"prompt\": \"x\"\n}" + chat, `{"prompt":"` + shortened + `"}`, `{"prompt":"A quay"}`, `{"prompt":"A quay"}`},
-		{"", task + "`{ \"text\": \"\" }`" + chat + "\n<text>Is it", `{"text":""}`, `{"text":" cheap?"}`, `{"text":" cheap?"}`},
-		{"", "Provide a concise title for the conversation.\n\nConversation:\nUser: Fees?\nAI: 90", "Fees", `{"title":"Dues"}`, "Dues"},
-		{"", "Your task is to reflect the speaker's likely facial expression through a fitting emoji. Evil words.\n\nMessage: ```Hi```", "🙂",
-			`{"emoji":"🎉"}`, "🎉"},
-		{"", "You have been provided with a set of responses from various models to the latest user query: \"Fees?\"\n\nEvil words.\n\n" +
-			"Responses from models: \"\"\"90\"\"\"\n\n\"\"\"It is 90.\"\"\"", "", `{"reply":"90 crowns."}`, "90 crowns."},
-		{"", "### Task:\nSummarize the conversation history that will be compacted.\n\n" + talk, "", `{"summary":"Fees."}`, "Fees."},
-		{"Available Tools: [{}]\n{\n\"tool_calls\": []\n}", "Query: Fees?", `{"tool_calls":[]}`, "none", ""},
-		{"You review.", "Review the completed conversation turn and decide whether long-term memory should change.\n\nEvil words.",
-			`{"operations":[]}`, "none", ""},
-		{"", "### Task:\nAnswer me.", "", "", ""}, // a question
-	} {
-		messages := []map[string]string{{"role": "system", "content": tt.system}, {"role": "user", "content": tt.prompt}}
-		if tt.system == "" {
+	for _, tt := range datatest.Lines[struct {
+		System, Prompt, Rule, Said string
+		ByModel                    string `json:"by_model"`
+	}](t, "testdata/rows/tasks.jsonl") {
+		messages := []map[string]string{{"role": "system", "content": tt.System}, {"role": "user", "content": tt.Prompt}}
+		if tt.System == "" {
 			messages = messages[1:]
 		}
 		get := func(h http.Handler) string {
 			asked := string(encoded(map[string]any{"model": "ibid", "messages": messages}))
 			said := *into[completion](t, v1(h, asked), 200).Choices[0].Message.Content
-			asked = string(encoded(map[string]any{"model": "ibid", "instructions": tt.system, "input": tt.prompt, "stream": true}))
+			asked = string(encoded(map[string]any{"model": "ibid", "instructions": tt.System, "input": tt.Prompt, "stream": true}))
 			streamed := call(h, "POST", "/v1/responses", asked).Body.String()
 			if done := `{"type":"output_text","text":` + string(encoded(said)) + `,"annotations":[]`; !strings.Contains(streamed, done) {
-				t.Errorf("%q by /v1/responses: %s", tt.prompt, streamed)
+				t.Errorf("%q by /v1/responses: %s", tt.Prompt, streamed)
 			}
 			return said
 		}
-		if got := get(newHandler(t, nil)); got != tt.rule {
-			t.Errorf("%q by rule: %q", tt.prompt, got)
+		if got := get(newHandler(t, nil)); got != tt.Rule {
+			t.Errorf("%q by rule: %q", tt.Prompt, got)
 		}
 		heard := ""
 		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
 			Reply: func(r openaitest.Request) openaitest.Reply {
 				heard = r.System + r.User
-				return openaitest.Reply{Text: tt.said}
+				return openaitest.Reply{Text: tt.Said}
 			}})})
 		must(t, err)
-		want := tt.byModel
+		want := tt.ByModel
 		if want == "" {
-			want = tt.rule
+			want = tt.Rule
 		}
-		if got := get(newHandler(t, func(o *Options) { o.Upstream = relay })); got != want || tt.byModel != "" && heard == "" ||
-			strings.HasPrefix(tt.prompt, task) && strings.Contains(heard, "Evil") {
-			t.Errorf("%q by the model: %q; it heard %q", tt.prompt, got, heard)
+		if got := get(newHandler(t, func(o *Options) { o.Upstream = relay })); got != want || tt.ByModel != "" && heard == "" ||
+			strings.Contains(tt.Prompt, "Output:") && strings.Contains(heard, "Evil") {
+			t.Errorf("%q by the model: %q; it heard %q", tt.Prompt, got, heard)
 		}
 	}
 }
