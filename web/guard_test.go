@@ -64,26 +64,14 @@ func TestHosts(t *testing.T) {
 }
 
 func TestCrossOrigin(t *testing.T) {
-	tests := []struct {
-		origin, site string
-		want         bool
-	}{
-		{"", "", true}, // a program
-		{"http://127.0.0.1:8080", "", true},
-		{"http://127.0.0.1:8080", "same-origin", true},
-		{"https://docs.example.org", "", true},
-		{"https://docs.example.org", "cross-site", true}, // the configured address, through a proxy
-		{"http://127.0.0.1:9999", "", false},
-		{"https://evil.example", "", false},
-		{"https://evil.example", "cross-site", false},
-		{"null", "", false},
-		{"", "cross-site", false},
-	}
 	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid" })
-	for _, tt := range tests {
-		w := call(e, "POST", "/api/search", `{"question":"mooring"}`, "Origin", tt.origin, "Sec-Fetch-Site", tt.site)
-		if got := w.Code == http.StatusOK; got != tt.want {
-			t.Errorf("origin %q, site %q: status %d", tt.origin, tt.site, w.Code)
+	for _, tt := range datatest.Lines[struct {
+		Origin, Site string
+		Want         bool
+	}](t, "testdata/rows/origins.jsonl") {
+		w := call(e, "POST", "/api/search", `{"question":"mooring"}`, "Origin", tt.Origin, "Sec-Fetch-Site", tt.Site)
+		if got := w.Code == http.StatusOK; got != tt.Want {
+			t.Errorf("origin %q, site %q: status %d", tt.Origin, tt.Site, w.Code)
 		}
 	}
 }

@@ -364,22 +364,13 @@ func TestKeyOfUploads(t *testing.T) {
 	keys := map[string]string{"reads": k.ring.make(t, "reads", func(key *retrieve.Key) { key.Collections = []string{"open"} }),
 		"open": k.ring.make(t, "open", only("open")), "uploads": k.ring.make(t, "uploads", only("uploads")),
 		"both": k.ring.make(t, "both", only("open", "shut")), "all": k.write}
-	for _, c := range []struct {
-		key, request string
-		want         int
-	}{
-		{"open", "POST /api/documents?name=a.md", 201}, {"uploads", "POST /api/documents?name=a.md", 201},
-		{"both", "POST /api/documents?name=a.md", 403}, {"all", "POST /api/documents?name=a.md", 201},
-		{"open", "POST /api/documents?name=a.md&collection=open", 201}, {"both", "POST /api/documents?name=a.md&collection=shut", 201},
-		{"open", "POST /api/documents?name=a.md&collection=shut", 403}, {"open", "POST /api/documents?name=a.md&collection=uploads", 403},
-		{"reads", "POST /api/documents?name=a.md&collection=open", 403}, {"all", "POST /api/documents?name=a.md&collection=new", 201},
-		{"open", "POST /api/documents/open/guide.pdf", 200}, {"both", "POST /api/documents/shut/known.pdf", 200},
-		{"open", "POST /api/documents/shut/known.pdf", 403}, {"open", "DELETE /api/documents/shut/known.pdf", 403},
-		{"open", "DELETE /api/documents/none/known.pdf", 403}, {"uploads", "DELETE /api/documents/open/guide.pdf", 403},
-	} {
-		method, path, _ := strings.Cut(c.request, " ")
-		if w := k.send(t, method, path, "A", "Authorization: Bearer "+keys[c.key]); w.Code != c.want {
-			t.Errorf("%s, key %s: status %d, want %d: %s", c.request, c.key, w.Code, c.want, w.Body)
+	for _, c := range datatest.Lines[struct {
+		Key, Request string
+		Want         int
+	}](t, "testdata/rows/keys.jsonl") {
+		method, path, _ := strings.Cut(c.Request, " ")
+		if w := k.send(t, method, path, "A", "Authorization: Bearer "+keys[c.Key]); w.Code != c.Want {
+			t.Errorf("%s, key %s: status %d, want %d: %s", c.Request, c.Key, w.Code, c.Want, w.Body)
 		}
 	}
 	said := func(root string) string {

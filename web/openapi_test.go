@@ -33,6 +33,7 @@ import (
 	"ibid/answer"
 	"ibid/cite"
 	"ibid/cite/rewrite"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/ingest/site"
 	"ibid/retrieve"
@@ -146,13 +147,14 @@ type schemas struct {
 	t        *testing.T
 	made     map[string]object
 	from     map[string]reflect.Type
+	names    map[string]string   // of schemas that differ from their Go types
 	comments map[string]string   // of "package.Type" and "package.Type.Field"
 	values   map[string][]string // constants of "package.Type"
 }
 
 func newSchemas(t *testing.T) *schemas {
 	s := &schemas{t: t, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{},
-		values: map[string][]string{}}
+		values: map[string][]string{}, names: datatest.Lines[map[string]string](t, "testdata/rows/schemas.json")[0]}
 	module := strings.TrimSuffix(reflect.TypeFor[schemas]().PkgPath(), "/web")
 	for room, dir := range map[string]string{"web": ".", "answer": "../answer", "cite": "../cite", "cite/support": "../cite/support",
 		"cite/rewrite": "../cite/rewrite",
@@ -268,7 +270,7 @@ func (s *schemas) of(t reflect.Type) object {
 	case reflect.Struct:
 		as := s.name(t)
 		if other := s.from[as]; other != nil && other != t {
-			s.t.Fatalf("two types have the schema name %s: %v and %v; add one to schemaNames", as, other, t)
+			s.t.Fatalf("two types have the schema name %s: %v and %v; add one to testdata/rows/schemas.json", as, other, t)
 		}
 		if s.made[as] == nil {
 			made := object{"type": "object"}
@@ -295,9 +297,9 @@ func (s *schemas) of(t reflect.Type) object {
 	return nil
 }
 
-// name returns the name in schemaNames, by default that of the Go type with a capital.
+// name returns the name in schemas.json, by default that of the Go type with a capital.
 func (s *schemas) name(t reflect.Type) string {
-	return cmp.Or(schemaNames()[t.String()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
+	return cmp.Or(s.names[t.String()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
 }
 
 // isRequest reports whether a struct is read from clients, who may leave members out.
@@ -830,30 +832,6 @@ func limitsOf(t reflect.Type, member string) object {
 		}
 	}
 	return nil
-}
-
-// schemaNames are the names of schemas that differ from their Go types.
-func schemaNames() map[string]string {
-	return map[string]string{"rewrite.Source": "CitedDocument", "rewrite.Result": "CitedText", "web.citeText": "CitePiece",
-		"web.textEvent": "Text",
-
-		"web.backgroundRequest": "RunRequest",
-		"web.answered":          "Answer", "web.searched": "SearchResult", "web.answerRecord": "Run", "web.recordPage": "RunList",
-		"web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList",
-		"web.shownDocument": "Document", "web.drawnLink": "DrawnPage", "web.foundPlace": "FoundPlace", "web.SiteState": "Site",
-		"web.span":              "BlockRun",
-		"web.listedCollections": "CollectionList", "web.streamOptions": "ChatStreamOptions", "web.responseFormat": "ChatResponseFormat",
-		"web.completion": "ChatCompletion", "web.chatSaid": "ChatReply", "web.usageDetails": "ChatUsageDetails",
-		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource",
-		"web.uiSourceName": "ChatSourceName", "web.uiSourceDetail": "ChatSourceDetail", "web.responsesRequest": "ResponseRequest",
-		"web.responseText": "ResponseTextFormat", "web.responseNote": "ResponseAnnotation", "web.responseMissing": "ResponseIncomplete",
-		"web.inputDetails": "ResponseInputDetails", "web.namedSchema": "JSONSchema", "web.v1Tool": "Tool", "web.uiEvent": "ChatEvent",
-		"web.v1File": "File", "web.v1Files": "FileList",
-		"web.vectorsFound":   "VectorSearchResult",
-		"web.rankingRequest": "VectorRanking", "web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError",
-		"web.v1Fault": "OpenAIFault", "web.liveness": "Health", "web.blockEvent": "HTMLBlock",
-		"web.markdownEvent": "Markdown", "answer.Draft": "DraftPiece", "web.listedSuggestions": "SuggestionList",
-	}
 }
 
 // oneSite is a [Sites] that adds one address.

@@ -532,37 +532,19 @@ func TestV1JSON(t *testing.T) {
 func TestV1Stores(t *testing.T) {
 	k := newKeyed(t, nil)
 	mine, theirs := k.ring.make(t, "mine", only("default")), k.ring.make(t, "theirs", only("attic"))
-	tool := func(model, ids, more string) string {
-		return `{"model":"` + model + `","input":"What is the mooring fee?","tool_choice":{"type":"file_search"},"tools":[{"type":"file_search",` +
-			`"vector_store_ids":[` + ids + `]` + more + `}]}`
-	}
-	file := "/v1/files/" + fileID("club/handbook/mooring.md")
-	for _, tt := range []struct {
-		method, path, body string
-		mine, theirs       int
-		want               string
-	}{
-		{"GET", file, "", 200, 404, `"filename":"club/handbook/mooring.md"`},
-		{"GET", "/v1/files/file-none", "", 404, 404, "not_found"},
-		{"GET", "/v1/files?order=desc&limit=1&after=" + fileID("club/handbook/n"), "", 200, 200, `"filename":"club/handbook/mooring.md"`},
-		{"GET", "/v1/files?order=size", "", 400, 400, "asc or desc"},
-		{"GET", "/v1/files?order=", "", 400, 400, "asc or desc"},
-		{"GET", "/v1/files?purpose=assistants", "", 200, 200, `"filename":"club/handbook/mooring.md"`},
-		{"POST", "/v1/responses", tool("ibid", `"default"`, ""), 200, 404, "240 crowns"},
-		{"POST", "/v1/responses", tool("ibid/default", `"default"`, ""), 200, 404, "240 crowns"},
-		{"POST", "/v1/responses", tool("ibid", `"none"`, ""), 404, 404, "not_found"},
-		{"POST", "/v1/responses", tool("ibid", `"default","none"`, ""), 400, 404, "name one"},
-		{"POST", "/v1/responses", tool("ibid", `"default"`, `,"filters":{"type":"eq"}`), 400, 400, "filters are not supported"},
-		{"POST", "/v1/responses", strings.Replace(tool("ibid", `"default"`, ""), `{"type":"file_search"}`, `"required"`, 1), 200, 404,
-			"240 crowns"},
-	} {
-		w := k.send(t, tt.method, tt.path, tt.body, "Authorization: Bearer "+mine)
-		if w.Code != tt.mine || !strings.Contains(w.Body.String(), tt.want) {
-			t.Errorf("%s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
+	for _, tt := range datatest.Lines[struct {
+		Method, Path string
+		Body         json.RawMessage
+		Mine, Theirs int
+		Want         string
+	}](t, "testdata/rows/stores.jsonl") {
+		w := k.send(t, tt.Method, tt.Path, string(tt.Body), "Authorization: Bearer "+mine)
+		if w.Code != tt.Mine || !strings.Contains(w.Body.String(), tt.Want) {
+			t.Errorf("%s %s: %d %s", tt.Path, string(tt.Body), w.Code, w.Body)
 		}
-		w = k.send(t, tt.method, tt.path, tt.body, "Authorization: Bearer "+theirs)
-		if w.Code != tt.theirs || w.Code == 200 && strings.Contains(w.Body.String(), tt.want) {
-			t.Errorf("another key, %s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
+		w = k.send(t, tt.Method, tt.Path, string(tt.Body), "Authorization: Bearer "+theirs)
+		if w.Code != tt.Theirs || w.Code == 200 && strings.Contains(w.Body.String(), tt.Want) {
+			t.Errorf("another key, %s %s: %d %s", tt.Path, string(tt.Body), w.Code, w.Body)
 		}
 	}
 	if w := k.send(t, "GET", "/v1/files?purpose=batch", "", "Authorization: Bearer "+mine); !strings.Contains(w.Body.String(), `"data":[]`) {
