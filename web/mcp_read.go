@@ -125,36 +125,24 @@ func addPrompt(s *mcp.Server, name, title, argument, about, words string) {
 }
 
 // complete completes the id of a document in the template of the resources, by words in its
-// id or title, and a collection in a prompt. What begins with the words comes first.
+// id or title. What begins with the words comes first.
 func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	out := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
+	if r.Params.Ref == nil || r.Params.Ref.Type != "ref/resource" {
+		return out, nil
+	}
+	all, err := m.catalog.Documents(ctx, retrieve.Filter{})
+	if err != nil {
+		return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
+	}
 	c, words := &out.Completion, strings.ToLower(r.Params.Argument.Value)
 	var within []string
-	add := func(value, title string) {
-		switch lower := strings.ToLower(value); {
-		case strings.HasPrefix(lower, words):
-			c.Values = append(c.Values, value)
-		case strings.Contains(lower, words), strings.Contains(strings.ToLower(title), words):
-			within = append(within, value)
-		}
-	}
-	switch ref := r.Params.Ref; {
-	case ref == nil:
-	case ref.Type == "ref/resource":
-		all, err := m.catalog.Documents(ctx, retrieve.Filter{})
-		if err != nil {
-			return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
-		}
-		for _, d := range all {
-			add(d.ID, d.Title)
-		}
-	case r.Params.Argument.Name == "collection":
-		all, err := m.catalog.collections(ctx)
-		if err != nil {
-			return nil, m.resourceFailed(ctx, err)
-		}
-		for _, in := range all.Collections {
-			add(in.Name, "")
+	for _, d := range all {
+		switch id := strings.ToLower(d.ID); {
+		case strings.HasPrefix(id, words):
+			c.Values = append(c.Values, d.ID)
+		case strings.Contains(id, words), strings.Contains(strings.ToLower(d.Title), words):
+			within = append(within, d.ID)
 		}
 	}
 	c.Values = append(c.Values, within...)

@@ -75,11 +75,8 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Handler serves the metrics at /metrics to everybody: it is for an address of its own.
-func (m *Metrics) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
-	return mux
+func (m *Metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
 // Synced counts a file that a sync visited.
@@ -110,7 +107,7 @@ func (m *Metrics) send(c echo.Context) error {
 		return problem(http.StatusForbidden, "outside_key",
 			"the metrics count what is in every collection: use a key for all of them")
 	}
-	m.Handler().ServeHTTP(c.Response(), c.Request())
+	m.handler().ServeHTTP(c.Response(), c.Request())
 	return nil
 }
 

@@ -141,7 +141,7 @@ func TestMetricsOfCanceledAnswers(t *testing.T) {
 	for range a.numbered(t.Context(), askKind, newScript(newShelf()).Ask(t.Context(), answer.Question{Text: "pizza"}), cite.Options{}) {
 		break
 	}
-	if n := scraped(t, m.Handler())["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
+	if n := scraped(t, m.handler())["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
 		t.Errorf("%v canceled answers", n)
 	}
 }
@@ -187,7 +187,7 @@ func TestMetricsOfModels(t *testing.T) {
 		t.Error("a failure is lost")
 	}
 	_, _ = call(answer.RoleJudge, "three", false)
-	got := scraped(t, m.Handler())
+	got := scraped(t, m.handler())
 	want := map[string]float64{
 		"ibid_model_call_duration_seconds{role=answer}": 1, "ibid_model_call_duration_seconds{role=refine}": 1,
 		"ibid_model_call_duration_seconds{role=judge}":                1,

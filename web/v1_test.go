@@ -547,9 +547,6 @@ func TestV1Stores(t *testing.T) {
 			t.Errorf("another key, %s %s: %d %s", tt.Path, string(tt.Body), w.Code, w.Body)
 		}
 	}
-	if w := k.send(t, "GET", "/v1/files?purpose=batch", "", "Authorization: Bearer "+mine); !strings.Contains(w.Body.String(), `"data":[]`) {
-		t.Errorf("files with another purpose: %s", w.Body)
-	}
 }
 
 // TestV1UselessSchema checks that a schema that cannot be checked is refused at once.

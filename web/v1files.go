@@ -53,17 +53,13 @@ func documentOf(id string) string {
 // maxFiles is how many files one list has at most, and by default.
 const maxFiles = 10_000
 
-// listFiles lists the documents by id, or with ?order=desc in the opposite order: ?limit= of
-// those after the file in ?after=. All have one purpose.
+// listFiles lists the documents by id: ?limit= of those after the file in ?after=.
 func (o *openAI) listFiles(c echo.Context) error {
 	limit, err := limitOf(c, maxFiles, 1, maxFiles)
 	if err != nil {
 		return err
 	}
-	after, order, purpose := "", c.QueryParam("order"), c.QueryParam("purpose")
-	if c.QueryParams().Has("order") && order != "asc" && order != "desc" {
-		return badValue("order", "order is %.40q: it is asc or desc", order)
-	}
+	after := ""
 	if id := c.QueryParam("after"); id != "" {
 		if after = documentOf(id); after == "" {
 			return noFile(id).in("after")
@@ -72,13 +68,6 @@ func (o *openAI) listFiles(c echo.Context) error {
 	all, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{})
 	if err != nil {
 		return fmt.Errorf("listing the documents: %w", err)
-	}
-	all = slices.DeleteFunc(slices.Clone(all), func(d retrieve.DocumentInfo) bool {
-		return purpose != "" && purpose != "assistants" || order == "desc" && after != "" && d.ID >= after
-	})
-	if order == "desc" {
-		slices.Reverse(all)
-		after = ""
 	}
 	list := v1Files{Object: "list", Data: []v1File{}}
 	all, list.HasMore = pageAfter(all, after, limit)
