@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"ibid/answer"
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
 
@@ -114,20 +115,7 @@ func TestBrowserSearchesAsWritten(t *testing.T) {
 func TestBrowserDraftsAreReplaced(t *testing.T) {
 	t.Parallel()
 	b := newScene(t, nil).newTab(t, 800, "light")
-	for _, c := range []struct{ now, want string }{
-		{"<p>Boats", "Boats sail. Dogs stay ashore. Come early."},
-		{"<p>Fish swim by the", "Boats sail. Dogs stay ashore. Come early."},        // nor does it push it down
-		{"<p>Boats sail. The moon is", "Boats sail. Dogs stay ashore. Come early."}, // half a sentence does not run into the draft
-		{"<p>Boats sail. The moon is green.", "Boats sail. The moon is green. Come early."},
-		{"<p>Boats sail. Come early.", "Boats sail. Come early."},                                           // one is left out
-		{"<p>Dogs stay ashore. Boats sail.", "Dogs stay ashore. Boats sail. Dogs stay ashore. Come early."}, // or moved up
-		{"<p>So it is. Boats sail. Dogs stay ashore. Come early.", "So it is. Boats sail. Dogs stay ashore. Come early."},
-		{"<p>Fish swim by the pier.", "Fish swim by the pier. Dogs stay ashore. Come early."},
-		{"<p>Fish swim by the pier. Boats", "Fish swim by the pier. Boats sail. Dogs stay ashore. Come early."},
-		{"<p>Boats sail. Dogs stay ashore at", "Boats sail. Dogs stay ashore. Come early."},
-		{"<p>Boats sail. Dogs stay ashore at night.", "Boats sail. Dogs stay ashore at night. Come early."},
-		{"<p>Boats sail. Dogs stay ashore. The moon", "Boats sail. Dogs stay ashore. The moon Come early."}, // a paragraph follows
-	} {
+	for _, c := range datatest.Lines[struct{ Now, Want string }](t, "testdata/rows/drafts.jsonl") {
 		got, err := chromedp.Run(b, chromedp.Evaluate[string](fmt.Sprintf(`import("/static/blocks.js").then(({ Blocks }) => {
 			const box = document.createElement("div"), blocks = new Blocks(box);
 			for (const texts of [["<p>Boats sail. Dogs stay ashore.", "<p>Come early."], [%q]]) {
@@ -136,9 +124,9 @@ func TestBrowserDraftsAreReplaced(t *testing.T) {
 				blocks.draw();
 			}
 			return [...box.querySelectorAll("p")].map((p) => p.textContent.trim()).join(" ").replace(/\s+/g, " ");
-		})`, c.now), chromedp.EvalAwaitPromise))
-		if err != nil || got != c.want {
-			t.Errorf("%s: the page shows %q, want %q (%v)", c.now, got, c.want, err)
+		})`, c.Now), chromedp.EvalAwaitPromise))
+		if err != nil || got != c.Want {
+			t.Errorf("%s: the page shows %q, want %q (%v)", c.Now, got, c.Want, err)
 		}
 	}
 }

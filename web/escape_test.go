@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ibid/cite/rewrite"
+	"ibid/data/datatest"
 )
 
 // chatMarkdown is Markdown with every extension that chat clients use.
@@ -133,20 +134,7 @@ func shown(t testing.TB, markdown string) string {
 // TestEscapedIsOnlyWords checks that a renderer finds nothing live in escaped
 // texts, and that a link has one target whatever its title is.
 func TestEscapedIsOnlyWords(t *testing.T) {
-	parts := []string{
-		"https://evil.com/a?b=c", "http://", "https:", "//evil.com", "/", "\\", "ftp://e.com", "www.evil.com", "www.",
-		"evil.com",
-		"xmpp:a@b.com",
-		"mailto:", "a@b.com", "javascript:x", "data:text/html,x",
-		"[", "]", "(", ")", "](", "![", "!", "[a]", "[a][b]", "\n[a]: /x\n", "]:", ":", "[1]", "[^1]", "\n[^1]: x\n", "<", ">",
-		"<img src=x onerror=y>", "<a href=//e.com>", "</p>", "<!--", "-->", "<![CDATA[", "<?", "<svg/onload=x>", "<script>",
-		"&", "&lt;", "&#60;", "&#x3C", "&colon;", "&NewLine;", "&lbrack;", "&sol;", "#", ";", "`", "``", "```", "```\n",
-		"\n```\n", "~~~\n", "$", "\n",
-		"\n\n", " ", "\n    ", "\n  ```\n", "\n   ```sh\n",
-		"\t", "> ", "\n> ```\n", "- ", "\n- a\n", "1. ", "* ", "**", "_", "|", "|-|\n",
-		"\n|-|-|\n", "\"", "'", "x", "= ", "---\n",
-		"\u200b", "\u202e", "\x1b", "\r", "\x00", "\u00a0", "\u2028",
-	}
+	parts := datatest.Lines[string](t, "testdata/rows/escaped.jsonl")
 	rapid.Check(t, func(t *rapid.T) {
 		words := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 30).Draw(t, "parts"), "")
 		if out := rewrite.Escape(words); liveIn(out) != "" {
@@ -220,16 +208,7 @@ func TestRendered(t *testing.T) {
 // TestPlainTexts checks that every renderer shows exactly the words of a document, as
 // a quoted answer has them.
 func TestPlainTexts(t *testing.T) {
-	texts := []string{
-		"The constructor is __init__, the sources are src/**/*.ts and the area is 2*3*4 m.",
-		`The share is \\\\server\share, the escapes are '*', \% and \\_.`,
-		"# sets the port", "> was quoted", "+ one", "= two",
-		"---", "===", "|a|b|\n|-|-|\n|1|2|", "1986. A good year", "a\\\nb",
-		"~~gone~~ ~a~ ~/bin",
-		"_a b_ snake_case_ a_b_c", "``` `x` ``y", "2 * 3 * 4",
-		"[x](y) ![x](y) [a]: b", "&lt;b&gt; AT&T <b>bold</b> <stdio.h>",
-		"https://a.example/**/x_y_ *.b.example",
-	}
+	texts := datatest.Lines[string](t, "testdata/rows/plain.jsonl")
 	for _, f := range honestFiles(t) {
 		texts = append(texts, strings.Split(string(f.Data), "\n")...)
 	}

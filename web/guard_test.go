@@ -80,21 +80,7 @@ func TestCrossOrigin(t *testing.T) {
 // pass it on.
 func TestPrefix(t *testing.T) {
 	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid/" })
-	for path, want := range map[string]string{
-		"/":                         `src="/ibid/static/app.js"`,
-		"/documents":                `href="/ibid/documents/club/guide.pdf"`,
-		"/documents/club/guide.pdf": `href="/ibid/static/app.css"`,
-
-		"/ibid":                               `src="/ibid/static/app.js"`,
-		"/ibid/":                              `src="/ibid/static/app.js"`,
-		"/ibid/documents":                     `href="/ibid/documents/club/guide.pdf"`,
-		"/ibid/documents/club/guide.pdf":      `href="/ibid/static/app.css"`,
-		"/ibid/documents/club%2Fguide.pdf":    `href="/ibid/static/app.css"`,
-		"/ibid/static/app.css":                `:root`,
-		"/ibidem/documents/club/guide.pdf":    `not_found`,
-		"/ibid/ibid/documents/club/guide.pdf": `not_found`,
-		"/ibid//documents":                    `not_found`,
-	} {
+	for path, want := range datatest.Lines[map[string]string](t, "testdata/rows/prefix.json")[0] {
 		if body := call(e, "GET", path, "", "Host", "docs.example.org").Body.String(); !strings.Contains(body, want) {
 			t.Errorf("%s does not contain %s:\n%s", path, want, body)
 		}

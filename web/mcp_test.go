@@ -424,32 +424,21 @@ func (f searcherFunc) Search(ctx context.Context, q retrieve.Query) ([]retrieve.
 // TestMCPRequests checks requests over HTTP, most of them invalid.
 func TestMCPRequests(t *testing.T) {
 	e := newHandler(t, func(o *Options) { o.MaxAsks = 1 })
-	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-	for _, tt := range []struct {
-		name, method, body string
-		header             []string
-		status             int
-	}{
-		{"initialize", "POST", initialize, nil, 200},
-		{"batch", "POST", "[" + initialize + "," + initialize + "]", []string{"Mcp-Protocol-Version", "2025-06-18"}, 400},
-		{"no JSON", "POST", "{", nil, 400},
-		{"large", "POST", `{"a":"` + strings.Repeat("a", MaxBody) + `"}`, nil, 413},
-		{"other site", "POST", initialize, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, 403},
-		{"other host", "POST", initialize, []string{"Host", "evil.example"}, 403},
-		{"form", "POST", initialize, []string{"Content-Type", "text/plain"}, 415},
-		{"get", "GET", "", nil, 405},
-		{"delete", "DELETE", "", nil, 405},
-		{"notification", "POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`, nil, 202},
-		{"listen", "POST", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, nil, 200},
-	} {
-		w := call(e, tt.method, "/mcp", tt.body,
-			append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, tt.header...)...)
-		if w.Code != tt.status {
-			t.Errorf("%s: status %d, want %d: %s", tt.name, w.Code, tt.status, w.Body)
+	type sent struct {
+		Name, Method, Body string
+		Header             []string
+		Status             int
+	}
+	for _, tt := range append(datatest.Lines[sent](t, "testdata/rows/mcp_requests.jsonl"),
+		sent{"large", "POST", `{"a":"` + strings.Repeat("a", MaxBody) + `"}`, nil, 413}) {
+		w := call(e, tt.Method, "/mcp", tt.Body,
+			append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, tt.Header...)...)
+		if w.Code != tt.Status {
+			t.Errorf("%s: status %d, want %d: %s", tt.Name, w.Code, tt.Status, w.Body)
 		}
-		if tt.status == 200 && (w.Header().Get("Cache-Control") != "no-store" ||
+		if tt.Status == 200 && (w.Header().Get("Cache-Control") != "no-store" ||
 			w.Header().Get("Content-Security-Policy") != contentSecurityPolicy) {
-			t.Errorf("%s: header %v", tt.name, w.Header())
+			t.Errorf("%s: header %v", tt.Name, w.Header())
 		}
 	}
 }
