@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -250,39 +251,25 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// A cutText is a text with its pieces.
-type cutText struct {
-	text, want string
-	limit      int
-}
-
-func checkTokens(t *testing.T, m *Model, words []string, cases []cutText) {
+// checkTokens compares the pieces of texts with a section of a file.
+func checkTokens(t *testing.T, m *Model, words []string, section string) {
 	t.Helper()
-	for _, c := range cases {
+	for _, row := range datatest.Rows(t, "testdata/pieces.txt", section) {
+		limit, err := strconv.Atoi(row[2])
+		must(t, err)
 		var got []string
-		for _, id := range m.vocabulary.tokens(c.text, c.limit) {
+		for _, id := range m.vocabulary.tokens(row[0], limit) {
 			got = append(got, words[id])
 		}
-		if s := strings.Join(got, " "); s != c.want {
-			t.Errorf("%q: %s, want %s", c.text, s, c.want)
+		if s := strings.Join(got, " "); s != row[1] {
+			t.Errorf("%q: %s, want %s", row[0], s, row[1])
 		}
 	}
 }
 
 func TestTokens(t *testing.T) {
 	m, _ := tinyModel(t)
-	checkTokens(t, m, tiny.words, []cutText{
-		{"", "[CLS] [SEP]", 9},
-		{"Café cafe\u0301 CAFE\u00ad", "[CLS] cafe cafe cafe [SEP]", 9},
-		{"harbours\u0000 a\u200da\ufffd!\taaa", "[CLS] har ##bour ##s a ##a ! a ##a ##a [SEP]", 20},
-		{"harbouring light", "[CLS] [UNK] light [SEP]", 9}, // its first pieces are taken back
-		{"灯灯a", "[CLS] 灯 灯 a [SEP]", 9},
-		{"[SEP]a", "[CLS] [ [UNK] ] a [SEP]", 9},
-		{strings.Repeat("a", 100) + " b", "[CLS] a" + strings.Repeat(" ##a", 99) + " b [SEP]", 200},
-		{strings.Repeat("a", 101) + " b", "[CLS] [UNK] b [SEP]", 200},
-		{"a b a b a b", "[CLS] a b [SEP]", 4},
-		{"b aaaaaaaa", "[CLS] b a ##a [SEP]", 5},
-	})
+	checkTokens(t, m, tiny.words, "words")
 }
 
 // TestHostileCheckpoint checks that a file which lies about itself is refused.

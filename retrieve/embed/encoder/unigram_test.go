@@ -118,17 +118,5 @@ func FuzzPacked(f *testing.F) {
 func TestUnigram(t *testing.T) {
 	m, err := convertPacked(packedTiny())
 	must(t, err)
-	checkTokens(t, m, tinyPieces.words, []cutText{
-		{"", "<s> </s>", 9},
-		{"harbours", "<s> ▁harbour s </s>", 9},
-		{" harbour\t\nhar\u200bs ", "<s> ▁harbour ▁har ▁ s </s>", 9},
-		{"aaa", "<s> ▁a aa </s>", 9},
-		{"aaaaa", "<s> ▁a aa aa </s>", 9},
-		{"a\u0301e\u0301", "<s> ▁ <unk> é </s>", 9},
-		{"ﬁ！\u0000", "<s> ▁ fi ! </s>", 9},
-		{"灯xyz灯", "<s> ▁ 灯 <unk> 灯 </s>", 9},
-		{"</s>", "<s> ▁ <unk> s <unk> </s>", 9},
-		{"a a a a", "<s> ▁a ▁a </s>", 4},
-		{"aaaaaaa", "<s> ▁a </s>", 3},
-	})
+	checkTokens(t, m, tinyPieces.words, "unigram")
 }
