@@ -94,7 +94,8 @@ func isLetter(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r|0x20 && r|0x20 <= 'z'
 	}
-	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r))
+	joiner := r == '\u200c' || r == '\u200d'
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || joiner)
 }
 
 func isStop(r rune) bool {

@@ -15,10 +15,12 @@ const maxMarks = 16
 
 // Clean makes text fit for [Document.Text]: valid UTF-8 in normal form C,
 // lines ended by LF without trailing space, every kind of space a plain one,
-// and no characters that people don't see but a model reads.
+// and no characters that people don't see but a model reads. Joiners, which are
+// part of the spelling in some scripts, stay between their letters.
 func Clean(s string) string {
 	out := make([]byte, 0, len(s))
 	marks := 0
+	last, joiner := rune(0), rune(0) // the last one kept, and what follows it
 	for i, r := range s {
 		switch {
 		case r == '\r':
@@ -34,6 +36,11 @@ func Clean(s string) string {
 		case r < 0x80:
 		case unicode.Is(unicode.Zs, r):
 			r = ' '
+		case r == '\u200c' || r == '\u200d':
+			if unicode.In(last, joined...) && joiner == 0 {
+				joiner = r
+			}
+			continue
 		case invisible(r):
 			continue
 		}
@@ -47,11 +54,21 @@ func Clean(s string) string {
 		if r == '\n' {
 			out = bytes.TrimRight(out, " \t")
 		}
+		if joiner != 0 && unicode.In(r, joined...) {
+			out = utf8.AppendRune(out, joiner)
+		}
 		out = utf8.AppendRune(out, r)
+		if joiner = 0; !unicode.Is(unicode.Inherited, r) { // no vowel sign
+			last = r
+		}
 	}
 	out = bytes.TrimRight(out, " \t")
 	return string(norm.NFC.Bytes(out))
 }
+
+// joined are the scripts that are written with joiners.
+var joined = []*unicode.RangeTable{unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi, unicode.Kannada,
+	unicode.Malayalam, unicode.Oriya, unicode.Sinhala, unicode.Tamil, unicode.Telugu}
 
 // invisible reports whether a character shows nothing: format
 // characters (zero width, bidirectional, tags), variation selectors, fillers,

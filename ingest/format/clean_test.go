@@ -19,6 +19,8 @@ func TestClean(t *testing.T) {
 		{"bad\xff\xfebytes", "badbytes"},
 		{"cafe\u0301 \u00a0\u3000x", "café   x"},
 		{"z" + strings.Repeat("\u0301", 100) + "!", "ź" + strings.Repeat("\u0301", maxMarks-1) + "!"},
+		{"می\u200cخواهم\u200c \u200cنه\u200d.", "می\u200cخواهم نه."},
+		{"क\u094d\u200d\u200c\u202eष a\u200cb", "क\u094d\u200dष ab"},
 		{"❤\ufe0f emoji 👨\u200d👩", "❤ emoji 👨👩"},
 	}
 	for _, tt := range tests {
@@ -37,7 +39,7 @@ func TestCleanLeavesNothingToClean(t *testing.T) {
 			t.Fatalf("Clean(%q) = %q", in, got)
 		}
 		for _, r := range got {
-			if invisible(r) && r != '\n' && r != '\t' {
+			if invisible(r) && r != '\u200c' && r != '\u200d' && r != '\n' && r != '\t' {
 				t.Fatalf("Clean(%q) keeps %U", in, r)
 			}
 		}

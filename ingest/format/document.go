@@ -22,8 +22,8 @@ type Document struct {
 	// Digest is the SHA-256 of the file's bytes in lower-case hexadecimal.
 	Digest string `json:"digest"`
 	// Text is the extracted text: valid UTF-8, NFC, lines ended by LF, no
-	// invisible or control characters but LF and tab. Every offset in this
-	// package is a byte offset into it.
+	// invisible or control characters but LF, tab and the joiners of some
+	// scripts. Every offset in this package is a byte offset into it.
 	Text string `json:"-"`
 	// Sections lists the headings in order of Start. Text before the first
 	// heading belongs to no section.
