@@ -44,6 +44,10 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	text := strings.Replace(fmt.Sprintf(pictured, ""), "A boat at the pier", "1.png", 1)
 	fsys["h.docx"] = zipped(t, append(parts, "word/document.xml", text)...)
 	fsys["i.docx"] = zipped(t, append(parts, "word/document.xml", fmt.Sprintf(pictured, "<w:p><w:r><w:t>Minutes.</w:t></w:r></w:p>"))...)
+	fsys["j.epub"] = zipped(t, "mimetype", "application/epub+zip", "META-INF/container.xml", `<c><rootfile full-path="O/b.opf"/></c>`,
+		"O/b.opf", `<package><manifest><item id="a" href="a.xhtml"/></manifest><spine><itemref idref="a"/></spine></package>`,
+		"O/a.xhtml", `<html><body><p>One.</p><img alt="" src="p%201.png"/><img src="2.png"/><img alt="A boat" src="p%201.png"/></body></html>`,
+		"O/p 1.png", pngOf(t, 400, 300), "O/2.png", pngOf(t, 40, 40))
 	sink := newMemory()
 	got, err := syncAll(t, &Syncer{Sink: sink}, fsys)
 	must(t, err)

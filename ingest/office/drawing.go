@@ -50,15 +50,19 @@ func (l *linkedPart) drawn(e element) (out []Block) {
 	return out
 }
 
+// leastPicture is the size in pixels of a picture that may hold text.
+const leastPicture = 200 * 200
+
 // leavePicture counts a picture that is large enough to hold text. Metafiles, which
 // are previews of embedded objects, are not counted.
 func (f *file) leavePicture(part string) {
-	const least = 200 * 200 // pixels
-	data, err := f.content(part, maxEmbedded)
-	if err != nil {
-		return
+	if data, err := f.content(part, maxEmbedded); err == nil {
+		f.leavePixels(data)
 	}
-	if c, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil && c.Width*c.Height >= least {
+}
+
+func (f *file) leavePixels(data []byte) {
+	if c, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil && c.Width*c.Height >= leastPicture {
 		f.leave(pictures)
 	}
 }
@@ -108,6 +112,7 @@ func (f *file) chart(part string) []Block {
 }
 
 func readSeries(x *xmlReader) (s series) {
+	labels := map[int]string{} // of values
 	x.each(func(e element) {
 		switch e.Name.Local {
 		case "tx":
@@ -116,8 +121,23 @@ func readSeries(x *xmlReader) (s series) {
 			s.categories = cached(x)
 		case "val", "yVal":
 			s.values = cached(x)
+		case "dLbl", "dLbls":
+			at := -1
+			x.find(func(e element) {
+				switch e.Name.Local {
+				case "idx":
+					at = number(e, "val", -1)
+				case "rich": // a text instead of the value
+					labels[at] = oneLine(drawnText(x))
+				}
+			})
 		}
 	})
+	for i, label := range labels {
+		if label != "" && i >= 0 && i < len(s.values) {
+			s.values[i] = strings.TrimSpace(s.values[i] + " (" + label + ")")
+		}
+	}
 	return s
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
+	"html"
 	"net/url"
 	"path"
 	"regexp"
@@ -43,6 +45,12 @@ func (f *file) epub() error {
 			f.write(Block{Kind: Heading, Level: 1, Text: label})
 		}
 		f.write(Block{Kind: HTML, HTML: page})
+		f.place = fmt.Sprintf("“%.60s”", cmp.Or(labels[it.path], path.Base(it.path)))
+		for _, tag := range imageTag.FindAll(page, -1) {
+			if src := sourceOf.FindSubmatch(tag); src != nil && !described.Match(tag) {
+				f.leavePicture(linked(it.path, html.UnescapeString(string(src[1]))))
+			}
+		}
 	}
 	if len(read) == 0 {
 		return errors.New("it is damaged: all the pages that it lists are missing")
@@ -191,6 +199,9 @@ var (
 	// An element with words in HTML that is closed in its start tag, which HTML does not allow.
 	closedTag = regexp.MustCompile(`(?i)<(title|script|style|a|span|p|div|i|b|em|strong|td|th|li|h[1-6])((?:\s[^<>]*)?)/>`)
 	asideTag  = regexp.MustCompile(`<(/?)aside([\s>])`)
+	imageTag  = regexp.MustCompile(`(?i)<(?:img|image)\s[^<>]*>`)
+	sourceOf  = regexp.MustCompile(`(?i)\s(?:src|xlink:href)\s*=\s*["']([^"']*)`)
+	described = regexp.MustCompile(`(?i)\salt\s*=\s*["'][^"']*[\pL\pN]`)
 	cdata     = regexp.MustCompile(`<!\[CDATA\[|\]\]>`)
 )
 

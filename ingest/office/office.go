@@ -70,10 +70,19 @@ type absence struct {
 }
 
 // leave counts something that is not read.
-func (f *file) leave(what string) {
-	a := f.left[what]
-	if a.times++; f.place != "" && len(a.places) < 3 && !slices.Contains(a.places, f.place) {
-		a.places = append(a.places, f.place)
+func (f *file) leave(what string) { f.leaveAt(what, "") }
+
+// leaveAt is leave for something that has a name.
+func (f *file) leaveAt(what, name string) {
+	a, place := f.left[what], f.place
+	if place != "" {
+		place = "in " + place
+	}
+	if name = oneLine(name); name != "" {
+		place = strings.TrimSpace(fmt.Sprintf("%.40s %s", name, place))
+	}
+	if a.times++; place != "" && len(a.places) < 3 && !slices.Contains(a.places, place) {
+		a.places = append(a.places, place)
 	}
 	f.left[what] = a
 }
@@ -121,7 +130,7 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 	for _, what := range slices.Sorted(maps.Keys(f.left)) {
 		where, a := "", f.left[what]
 		if len(a.places) > 0 {
-			where = " (in " + strings.Join(a.places, ", ") + ")"
+			where = " (" + strings.ReplaceAll(strings.Join(a.places, ", "), ", in ", ", ") + ")"
 		}
 		f.note("%s: %d%s", what, a.times, where)
 	}
@@ -217,7 +226,7 @@ func (f *file) compound(data []byte) error {
 	if err != nil {
 		return err
 	}
-	for range len(root.Folder("ObjectPool").Names("_")) + len(root.Names("MBD")) {
+	for range root.Names("MBD") {
 		f.leave(objects)
 	}
 	switch {

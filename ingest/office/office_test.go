@@ -1,7 +1,11 @@
 package office
 
 import (
+	"bytes"
 	"encoding/binary"
+	"image"
+	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,5 +210,80 @@ func TestFormsOfText(t *testing.T) {
 		if err != nil || strings.Join(out, "|") != tt.want {
 			t.Errorf("%s: %q, %v", tt.in, out, err)
 		}
+	}
+}
+
+// artOf is a record of a drawing.
+func artOf(kind, instance int, content ...string) string {
+	data := strings.Join(content, "")
+	head := binary.LittleEndian.AppendUint16(nil, uint16(instance<<4|0xf))
+	head = binary.LittleEndian.AppendUint16(head, uint16(kind))
+	return string(binary.LittleEndian.AppendUint32(head, uint32(len(data)))) + data
+}
+
+// The shapes of drawings before 2007 have texts, or pictures that are counted: those
+// with enough pixels, in the drawing or in a stream of their own.
+func TestDrawings(t *testing.T) {
+	shape := func(properties map[int]string, picture int) string {
+		var short, long string
+		for _, id := range slices.Sorted(maps.Keys(properties)) {
+			text := wide(properties[id]) + "\x00\x00"
+			head := binary.LittleEndian.AppendUint16(nil, uint16(id|0x8000))
+			short += string(binary.LittleEndian.AppendUint32(head, uint32(len(text))))
+			long += text
+		}
+		short += string(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint16(nil, artPictureID|0x4000), uint32(picture)))
+		return artOf(artShape, 0, artOf(artProperties, len(short)/6, short, long))
+	}
+	pixelsOf := func(side int) string {
+		var out bytes.Buffer
+		must(t, png.Encode(&out, image.NewGray(image.Rect(0, 0, side, side))))
+		return artOf(0xf01e, 0x6e0, strings.Repeat("i", 17), out.String())
+	}
+	entry := func(place int, blip string) string {
+		at := binary.LittleEndian.AppendUint64(nil, uint64(place))
+		return artOf(artPicture, 6, strings.Repeat("\x00", 28), string(at), blip)
+	}
+	large, small := pixelsOf(300), pixelsOf(30)
+	f := &file{left: map[string]absence{}}
+	a := &artReader{file: f, delayed: []byte("before" + large)}
+	a.read([]byte(artOf(0xf000, 0, artOf(0xf001, 4, entry(0, large), entry(0, small), entry(6, ""), entry(1<<30, "")))), 0)
+	a.read([]byte(artOf(0xf002, 0, artOf(0xf003, 0,
+		shape(map[int]string{artDescription: "A ferry at the pier"}, 1), shape(map[int]string{artDescription: "ferry.png"}, 1),
+		shape(map[int]string{artDrawnText: "To the boats"}, 0), shape(nil, 2), shape(nil, 3), shape(nil, 4), shape(nil, 9)))), 0)
+	whole := a.all()
+	if len(whole) != 2 || whole[0].Text != "Picture: A ferry at the pier" || whole[1].Text != "Drawn text: To the boats" ||
+		f.left[pictures].times != 2 {
+		t.Errorf("%+v, %+v", whole, f.left)
+	}
+}
+
+// What is not read of old documents is counted with its program and its place.
+func TestLeftOutOfOldDocuments(t *testing.T) {
+	dir := datatest.Sets(t, "files")
+	for name, want := range map[string]string{
+		"mixed-r2r/doc.doc": "embedded objects are not read: 1 (LibreOffice.ChartDocument.1 in " +
+			"“In eleifend velit vitae libero sollicitudin euismod.”); pictures without alternative text are not read: 1",
+		"mixed-tika/testPPT_embedded2.ppt":        "embedded objects are not read: 2 (MSGraph.Chart.8 in slide 1, Word.Document.8 in slide 1)",
+		"mixed-tika/testEXCEL_extra_metadata.xls": "pictures without alternative text are not read: 1 (in “Sheet4”)",
+		"mixed-tika/testWORD_embedded_rtf.doc":    "embedded objects are not read: 1 (WordPad.Document.1)",
+	} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		partial, err := Read(data, func(Block) {}, func(string, string) {})
+		if got := strings.Join(partial, "; "); err != nil || got != want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
+// The label of a value in a chart, which replaces it, is next to it.
+func TestChartLabels(t *testing.T) {
+	f := &file{archive: &archive{}}
+	const text = `<ser><dLbls><dLbl><idx val="1"/><tx><rich><p><r><t>record</t></r></p></rich></tx></dLbl>` +
+		`<dLbl><idx val="7"/><tx><rich><p><r><t>none</t></r></p></rich></tx></dLbl></dLbls><val><v>4</v><v>9</v></val></ser>`
+	f.parts = map[string]part{"c.xml": {packed: []byte("<chart>" + text + "</chart>"), size: 1 << 10}}
+	if got := f.chart("c.xml"); len(got) != 1 || strings.Join(got[0].Rows[1], "|") != "|4|9 (record)" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -26,6 +26,8 @@ const (
 	xlsSheet     = 0x0085
 	xlsObject    = 0x005d
 	xlsManyRK    = 0x00bd
+	xlsDrawings  = 0x00eb
+	xlsDrawing   = 0x00ec
 	xlsStyle     = 0x00e0
 	xlsMerged    = 0x00e5
 	xlsShared    = 0x00fc
@@ -100,6 +102,8 @@ func (f *file) oldSheets(root compound.Folder) error {
 	b := &workbook{file: f, own: map[int]string{}}
 	stream := root.Stream("Workbook")
 	var sheets []*xlsRecord
+	art := &artReader{file: f}
+	var drawings []byte
 	for record := range xlsRecords(stream, 0) {
 		r := &record
 		switch r.kind {
@@ -112,6 +116,8 @@ func (f *file) oldSheets(root compound.Folder) error {
 		case xlsFormat:
 			id := r.number(2)
 			b.own[id] = r.text(2)
+		case xlsDrawings:
+			drawings = append(drawings, r.data...)
 		case xlsStyle:
 			r.number(2)
 			b.addStyle(r.number(2))
@@ -130,13 +136,14 @@ func (f *file) oldSheets(root compound.Folder) error {
 	if len(sheets) == 0 {
 		return errors.New("it is damaged or cut off: it has no sheets")
 	}
+	art.read(drawings, 0)
 	for i, r := range sheets {
 		at := r.number(4)
 		kind := r.number(2) >> 8
 		name := cmp.Or(r.text(1), "Sheet"+strconv.Itoa(i+1))
 		switch kind {
 		case 0:
-			b.oldSheet(name, stream, at)
+			b.oldSheet(name, stream, at, art)
 		case 2:
 			f.leave(charts)
 		}
@@ -148,7 +155,7 @@ func (f *file) oldSheets(root compound.Folder) error {
 }
 
 // oldSheet reads a sheet from its place in the stream.
-func (b *workbook) oldSheet(name string, stream []byte, at int) {
+func (b *workbook) oldSheet(name string, stream []byte, at int, art *artReader) {
 	s := newSheet(b.file, name)
 	rows := map[int][]sheetCell{}
 	rest := oldRest{boxes: map[int]int{}}
@@ -205,14 +212,16 @@ func (b *workbook) oldSheet(name string, stream []byte, at int) {
 		s.row(n+1, slices.DeleteFunc(rows[n], func(c sheetCell) bool { return c.text == "" }))
 	}
 	s.writeTop()
-	s.rest(rest.blocks)
+	art.read(rest.drawing, 0)
+	s.rest(append(rest.blocks, art.all()...))
 }
 
 // oldRest collects the texts of a sheet that are in no cell.
 type oldRest struct {
-	blocks []Block
-	object int         // the last one
-	boxes  map[int]int // objects to their places in blocks
+	blocks  []Block
+	object  int // the last one
+	drawing []byte
+	boxes   map[int]int // objects to their places in blocks
 }
 
 func (o *oldRest) add(b *workbook, r *xlsRecord) {
@@ -225,6 +234,8 @@ func (o *oldRest) add(b *workbook, r *xlsRecord) {
 			b.leave(fields)
 		}
 		o.object = r.number(2)
+	case xlsDrawing:
+		o.drawing = append(o.drawing, r.data...)
 	case xlsTextBox:
 		if text := textBox(r); text != "" {
 			o.boxes[o.object] = len(o.blocks)

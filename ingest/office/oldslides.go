@@ -11,6 +11,10 @@ import (
 const (
 	pptNotesOf   = 1009 // the slide of the notes
 	pptPlace     = 1011 // of a slide in the stream, and its number
+	pptRefersTo  = 3009 // an object that a shape shows
+	pptEmbeds    = 4044 // an object: its number and names
+	pptControl   = 4078 // also a control
+	pptNumber    = 4035
 	pptTextKind  = 3999
 	pptText      = 4000
 	pptLatin     = 4008
@@ -19,33 +23,13 @@ const (
 	pptHeads     = 4057 // header and footer of a slide
 	pptShown     = 4058 // which of them are shown
 	pptSlideList = 4080
-	pptObject    = 4113
+	pptObjects   = 1033
 	pptEdit      = 4085
 	pptTagged    = 5003 // records of later versions
 	pptDirectory = 6002
 )
 
 const pptEncrypted = 0xf3d1c4df
-
-// A pptRecord is a record, or a container of records.
-type pptRecord struct {
-	cursor
-	kind, instance int
-	container      bool
-}
-
-// pptRecords yields the records in data.
-func pptRecords(data []byte) func(yield func(pptRecord) bool) {
-	return func(yield func(pptRecord) bool) {
-		for all := (cursor{data: data}); all.at+8 <= len(data); {
-			head := all.number(2)
-			r := pptRecord{kind: all.number(2), instance: head >> 4, container: head&0xf == 0xf}
-			if r.data = all.bytes(all.number(4)); !yield(r) {
-				return
-			}
-		}
-	}
-}
 
 // oldSlides reads a presentation of PowerPoint 97 to 2003.
 func (f *file) oldSlides(root compound.Folder) error {
@@ -56,7 +40,8 @@ func (f *file) oldSlides(root compound.Folder) error {
 	if user.number(4) == pptEncrypted {
 		return errors.New("it is protected with a password: save it without one")
 	}
-	p := &pptReader{file: f, stream: root.Stream("PowerPoint Document"), places: map[int]int{}, notes: map[int]string{}}
+	p := &pptReader{artReader: artReader{file: f, delayed: root.Stream("Pictures")}, stream: root.Stream("PowerPoint Document"),
+		places: map[int]int{}, notes: map[int]string{}, objects: map[int]string{}}
 	// Each time that a presentation was saved there is a table of what changed, the
 	// last one first.
 	for at, n := user.number(4), 0; at > 0 && n < 1000; n++ {
@@ -80,18 +65,19 @@ func (f *file) oldSlides(root compound.Folder) error {
 			}
 		}
 	}
+	p.artReader.read(p.at(p.places[p.document]).data, 0)
+	p.artReader.shapes = nil // of no slide
+	p.listObjects(p.at(p.places[p.document]).data)
 	for _, instance := range []int{2, 0} { // notes, then slides
-		for r := range pptRecords(p.at(p.places[p.document]).data) {
+		for r := range artRecords(p.at(p.places[p.document]).data) {
 			if r.kind == pptSlideList && r.instance == instance {
 				p.list(r.data, instance == 2)
 			}
 		}
 	}
-	f.place = "" // of objects it is unknown
-	for _, place := range p.places {
-		if p.at(place).kind == pptObject {
-			f.leave(objects)
-		}
+	f.place = "" // of other objects it is unknown
+	for _, name := range p.objects {
+		f.leaveAt(objects, name)
 	}
 	if p.slides == 0 {
 		return errors.New("it is damaged: it has no slides")
@@ -100,7 +86,8 @@ func (f *file) oldSlides(root compound.Folder) error {
 }
 
 type pptReader struct {
-	*file
+	artReader
+	objects  map[int]string // names of programs by number, of objects that no slide has shown yet
 	stream   []byte
 	places   map[int]int    // of records, by number
 	document int            // number of the document's record
@@ -112,8 +99,8 @@ type pptReader struct {
 }
 
 // at returns the record at a place.
-func (p *pptReader) at(place int) (r pptRecord) {
-	for r = range pptRecords(p.stream[min(place, len(p.stream)):]) {
+func (p *pptReader) at(place int) (r artRecord) {
+	for r = range artRecords(p.stream[min(place, len(p.stream)):]) {
 		break
 	}
 	return r
@@ -124,7 +111,7 @@ func (p *pptReader) at(place int) (r pptRecord) {
 func (p *pptReader) list(data []byte, notes bool) {
 	var place cursor
 	p.shapes, p.kind = nil, 0
-	for r := range pptRecords(data) {
+	for r := range artRecords(data) {
 		if r.kind == pptPlace {
 			p.slide(place, notes)
 			p.shapes, place = nil, r.cursor
@@ -143,10 +130,12 @@ func (p *pptReader) slide(place cursor, notes bool) {
 	slide := p.at(p.places[place.number(4)])
 	place.at = 12
 	id := place.number(4)
-	p.texts(slide.data, 0)
 	if !notes {
 		p.slides++
 		p.write(Block{Kind: Page, Level: p.slides})
+	}
+	p.texts(slide.data, 0)
+	if !notes {
 		p.writeShapes(p.slides, append(p.shapes, shape{blocks: p.edges}))
 		p.edges = nil
 		if note := p.notes[id]; note != "" {
@@ -154,7 +143,7 @@ func (p *pptReader) slide(place cursor, notes bool) {
 		}
 		return
 	}
-	for r := range pptRecords(slide.data) {
+	for r := range artRecords(slide.data) {
 		if r.kind == pptNotesOf && len(r.data) >= 4 {
 			id = r.number(4)
 			for _, sh := range p.shapes {
@@ -166,17 +155,50 @@ func (p *pptReader) slide(place cursor, notes bool) {
 	}
 }
 
+// listObjects lists the embedded objects of the document.
+func (p *pptReader) listObjects(data []byte) {
+	for list := range artRecords(data) {
+		for r := range artRecords(list.data) {
+			if list.kind != pptObjects || r.kind != pptEmbeds && r.kind != pptControl {
+				continue
+			}
+			number, name := 0, ""
+			for s := range artRecords(r.data) {
+				switch {
+				case s.kind == pptNumber:
+					s.at = 8
+					number = s.number(4)
+				case s.kind == pptString && s.instance == 2:
+					name = compound.UTF16(s.data)
+				}
+			}
+			p.objects[number] = name
+		}
+	}
+}
+
 // texts finds the texts at any depth of a container.
 func (p *pptReader) texts(data []byte, depth int) {
 	defer func(kind int) { p.kind = kind }(p.kind)
 	p.kind = 4
-	for r := range pptRecords(data) {
+	for r := range artRecords(data) {
 		switch {
+		case r.kind == pptRefersTo:
+			number := r.number(4)
+			if name, ok := p.objects[number]; ok {
+				p.leaveAt(objects, name)
+				delete(p.objects, number)
+			}
 		case !r.container && r.kind != pptTagged || depth == 50:
 			p.text(r)
+		case r.kind == artShape:
+			if blocks := p.artReader.texts(shapeTexts(r.data)); len(blocks) > 0 {
+				p.shapes = append(p.shapes, shape{blocks: blocks})
+			}
+			p.texts(r.data, depth+1)
 		case r.kind == pptComment:
 			var said []string
-			for s := range pptRecords(r.data) {
+			for s := range artRecords(r.data) {
 				if s.kind == pptString {
 					said = append(said, compound.UTF16(s.data))
 				}
@@ -184,7 +206,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 			p.shapes = append(p.shapes, shape{blocks: []Block{{Text: "Comment: " + strings.Join(said, ": ")}}})
 		case r.kind == pptHeads:
 			shown := 0
-			for s := range pptRecords(r.data) {
+			for s := range artRecords(r.data) {
 				switch {
 				case s.kind == pptShown:
 					s.at = 2
@@ -200,7 +222,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 }
 
 // text adds the text in a record, whose kind was in a record before it.
-func (p *pptReader) text(r pptRecord) {
+func (p *pptReader) text(r artRecord) {
 	text := ""
 	switch r.kind {
 	case pptTextKind:

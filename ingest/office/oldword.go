@@ -20,6 +20,7 @@ const (
 	fibCharacters = 250
 	fibParagraphs = 258
 	fibPieces     = 418
+	fibDrawings   = 554
 	fibLists      = 738
 	fibOverrides  = 746
 )
@@ -28,13 +29,16 @@ const (
 type oldWord struct {
 	flow
 	main, table []byte
+	pictures    []byte
+	seen        map[int]bool // places of pictures
 	paragraphs  wordRuns
-	marked      wordRuns        // characters that are hidden or deleted
+	marked      wordRuns        // characters that are hidden, deleted or pictures
 	gone        int             // the place of the last one
 	fields      []bool          // of the fields around a character, whether their result has begun
 	label       string          // of the part: footnotes, comments
 	code        strings.Builder // of the last field
 	lists       numbering
+	left        int // objects that are not named yet
 }
 
 // A wordRun has the properties of the paragraphs that end in a range of the file, or of
@@ -47,6 +51,8 @@ type wordRun struct {
 	rowEnds    bool
 	deleted    bool
 	hidden     bool
+	picture    int  // its place in the stream of pictures from 1; 0 for none
+	other      bool // the character of a picture is one of a form or an object
 }
 
 // wordRuns are runs in the order of the file.
@@ -54,7 +60,8 @@ type wordRuns []wordRun
 
 // oldWord reads a document of Word 97 to 2003.
 func (f *file) oldWord(root compound.Folder) error {
-	d := &oldWord{flow: flow{file: f}, main: root.Stream("WordDocument")}
+	d := &oldWord{flow: flow{file: f}, main: root.Stream("WordDocument"), pictures: root.Stream("Data"), seen: map[int]bool{},
+		left: len(root.Folder("ObjectPool").Names("_"))}
 	if len(d.main) < fibPieces+8 {
 		return errors.New("it is damaged or cut off: its text is missing")
 	}
@@ -69,7 +76,7 @@ func (f *file) oldWord(root compound.Folder) error {
 	}
 	d.table = root.Stream(map[bool]string{false: "0Table", true: "1Table"}[flags&0x200 != 0])
 	d.paragraphs = d.readRuns(d.part(fibParagraphs), 13)
-	d.marked = slices.DeleteFunc(d.readRuns(d.part(fibCharacters), 1), func(r wordRun) bool { return !r.deleted && !r.hidden })
+	d.marked = slices.DeleteFunc(d.readRuns(d.part(fibCharacters), 1), func(r wordRun) bool { return !r.deleted && !r.hidden && r.picture == 0 })
 	d.readLists()
 	head.at = fibCounts
 	count := func() int { return int(int32(head.number(4))) }
@@ -97,6 +104,11 @@ func (f *file) oldWord(root compound.Folder) error {
 	}
 	d.end(wordRun{})
 	d.writeRows()
+	d.place = ""
+	d.write(d.drawings()...)
+	for range d.left {
+		d.leave(objects)
+	}
 	if at == 0 {
 		return errors.New("it is damaged: its text is missing")
 	}
@@ -199,6 +211,10 @@ func (r *wordRun) read(properties []byte) {
 			r.deleted = value == 1
 		case 0x083c:
 			r.hidden = value == 1
+		case 0x6a03:
+			r.picture = operand.number(4) + 1
+		case 0x0806, 0x080a:
+			r.other = value == 1
 		case 0x2416:
 			r.inTable = value == 1
 		case 0x2417: // the end of a row
@@ -325,6 +341,13 @@ func (d *oldWord) add(c rune, place int) {
 		d.text.WriteByte('\n')
 	case c == 0x1e:
 		d.text.WriteByte('-')
+	case c == 1:
+		if run := d.marked.at(place); run.picture > 0 && !run.other && !run.deleted && !run.hidden && !d.seen[run.picture] {
+			d.seen[run.picture] = true
+			for _, b := range d.inlinePicture(run.picture - 1) {
+				d.text.WriteString(" (" + b.Text + ") ")
+			}
+		}
 	case c >= ' ' || c == '\t':
 		run := d.marked.at(place)
 		if !run.deleted && !run.hidden {
@@ -341,10 +364,47 @@ func (d *oldWord) endField() {
 	if code, ok := strings.CutPrefix(d.code.String(), "EQ "); ok && !d.fields[n] {
 		d.text.WriteString(oneLine(equationCodes.ReplaceAllString(code, " ")))
 		d.code.Reset()
+	} else if rest, ok := strings.CutPrefix(code, "EMBED "); ok {
+		end := strings.IndexFunc(rest+" ", func(c rune) bool { return c <= ' ' })
+		d.leaveAt(objects, rest[:end])
+		d.left--
 	} else if strings.HasPrefix(code, "FORMCHECKBOX") || strings.HasPrefix(code, "FORMDROPDOWN") {
 		d.leave(fields)
 	}
 	d.fields = d.fields[:n]
+}
+
+// inlinePicture reads the picture at a place of its stream: a size, the size of the
+// head, its kind, and for kind 0x66 a name, and a drawing (MS-DOC, 2.9.192).
+func (d *oldWord) inlinePicture(at int) []Block {
+	in := cursor{data: d.pictures, at: at}
+	in = cursor{data: in.bytes(max(in.number(4), 4) - 4), at: 0}
+	head := in.number(2) - 4
+	if kind := in.number(2); kind == 0x66 {
+		in.at = head
+		in.bytes(in.number(1))
+	} else if in.at = head; kind != 0x64 {
+		return nil
+	}
+	a := &artReader{file: d.file}
+	a.read(in.bytes(len(in.data)), 0)
+	return a.all()
+}
+
+// drawings reads the pictures and shapes that are at no place in the text: the list
+// of pictures, then each drawing after a byte (MS-DOC, 2.9.172).
+func (d *oldWord) drawings() []Block {
+	in := d.part(fibDrawings)
+	a := &artReader{file: d.file, delayed: d.main}
+	for in.at+8 <= len(in.data) {
+		start := in.at
+		in.at += 4
+		n := in.number(4)
+		end := min(start+8+n, len(in.data))
+		a.read(in.data[start:end], 0)
+		in.at = end + 1
+	}
+	return a.all()
 }
 
 // equationCodes are those around the words of a formula, or of their pronunciation.

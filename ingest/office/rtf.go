@@ -34,8 +34,16 @@ type rtfState struct {
 	unpacked     bool // in RTF with HTML in it, this is not of the HTML
 	wide         int  // characters that replace one in Unicode
 	font         int
-	note, label  bool   // label: the marker of an item
+	note, label  bool // label: the marker of an item
+	pict         bool
 	edge         string // the label of a header or footer
+}
+
+// An rtfPicture is a picture that is read, in twips.
+type rtfPicture struct {
+	width, height int
+	pixels        bool // it is no metafile
+	described     bool
 }
 
 // An rtfReader reads Rich Text Format (version 1.9.1).
@@ -62,6 +70,7 @@ type rtfReader struct {
 	// described is the label of the next value of a property; "" if it is not text.
 	described string
 	uncounted bool // hidden text
+	drawn     rtfPicture
 	html      bool // it is HTML packed in RTF (MS-OXRTFEX)
 }
 
@@ -94,6 +103,8 @@ func (f *file) rtf(data []byte) error {
 	return f.over
 }
 
+const twips = 15 // in a pixel
+
 // next reads a brace, a control word or a character.
 func (r *rtfReader) next() {
 	c := r.src[r.at]
@@ -110,7 +121,13 @@ func (r *rtfReader) next() {
 			if r.state.note && !r.saved[n-1].note {
 				r.text.WriteString(")")
 			}
+			if r.state.pict && !r.saved[n-1].pict && r.drawn.pixels && !r.drawn.described && r.drawn.width*r.drawn.height >= leastPicture*twips*twips {
+				r.leave(pictures)
+			}
 			if r.state.edge != "" && r.saved[n-1].edge == "" {
+				if _, ok := picture(r.text.String()); ok && r.state.pict {
+					r.drawn.described = true
+				}
 				r.edges = append(r.edges, []string{r.state.edge, r.text.String()})
 				r.text.Reset()
 				r.text.WriteString(r.body)
@@ -234,11 +251,19 @@ func (r *rtfReader) word(word string, n int, given bool) {
 			r.leave(deletions)
 		case word == "object":
 			r.leave(objects)
+		case word == "pict":
+			r.state.pict, r.drawn = true, rtfPicture{}
 		}
 		r.state.skip = true
 		return
 	}
 	switch word {
+	case "picwgoal":
+		r.drawn.width = min(max(n, 0), 1<<20)
+	case "pichgoal":
+		r.drawn.height = min(max(n, 0), 1<<20)
+	case "pngblip", "jpegblip":
+		r.drawn.pixels = true
 	case "fromhtml":
 		r.html = true
 	case "htmlrtf":

@@ -1,0 +1,143 @@
+package office
+
+import (
+	"bytes"
+	"strings"
+
+	"ibid/ingest/compound"
+)
+
+// Records of the drawings in formats before 2007 (MS-ODRAW).
+const (
+	artShape      = 0xf004
+	artPicture    = 0xf007
+	artProperties = 0xf00b
+	artMore       = 0xf121 // properties of later versions
+	artMost       = 0xf122
+	artBlips      = 0xf018 // the first kind of the bytes of a picture
+	artLastBlip   = 0xf117
+)
+
+// An artRecord is a record, or a container of records. Presentations consist of them too.
+type artRecord struct {
+	cursor
+	kind, instance int
+	container      bool
+}
+
+// artRecords yields the records in data.
+func artRecords(data []byte) func(yield func(artRecord) bool) {
+	return func(yield func(artRecord) bool) {
+		for all := (cursor{data: data}); all.at+8 <= len(data); {
+			head := all.number(2)
+			r := artRecord{kind: all.number(2), instance: head >> 4, container: head&0xf == 0xf}
+			if r.data = all.bytes(all.number(4)); !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Properties of a shape.
+const (
+	artDrawnText   = 0x00c0
+	artPictureID   = 0x0104
+	artDescription = 0x0381
+)
+
+// An artReader reads drawings. Pictures are in the order of their numbers in shapes.
+type artReader struct {
+	*file
+	delayed  []byte // the stream that has the pictures
+	pictures [][]byte
+	shapes   []artShapeTexts
+}
+
+type artShapeTexts struct {
+	described, drawn string
+	picture          int // its number from 1; 0 for none
+}
+
+// read reads the records of a drawing at any depth.
+func (a *artReader) read(data []byte, depth int) {
+	for r := range artRecords(data) {
+		switch {
+		case r.kind == artShape:
+			a.shapes = append(a.shapes, shapeTexts(r.data))
+		case r.kind == artPicture:
+			head := cursor{data: r.bytes(36)}
+			head.at = 28
+			if blip := r.bytes(len(r.data)); len(blip) > 0 {
+				a.pictures = append(a.pictures, blip)
+			} else {
+				at := min(head.number(4), len(a.delayed))
+				a.pictures = append(a.pictures, a.delayed[at:])
+			}
+		case r.kind >= artBlips && r.kind <= artLastBlip:
+			a.pictures = append(a.pictures, r.data)
+		case r.container && depth < maxDepth:
+			a.read(r.data, depth+1)
+		}
+	}
+}
+
+// shapeTexts reads the properties of a shape. The long ones follow the others.
+func shapeTexts(data []byte) (s artShapeTexts) {
+	for r := range artRecords(data) {
+		if r.kind != artProperties && r.kind != artMore && r.kind != artMost {
+			continue
+		}
+		long := cursor{data: r.data, at: 6 * r.instance}
+		for range min(r.instance, len(r.data)/6) {
+			id, value := r.number(2), r.number(4)
+			var text string
+			if id&0x8000 != 0 {
+				text, _, _ = strings.Cut(compound.UTF16(long.bytes(value)), "\x00")
+			}
+			switch id & 0x3fff {
+			case artDrawnText:
+				s.drawn = text
+			case artPictureID:
+				s.picture = value
+			case artDescription:
+				s.described = text
+			}
+		}
+	}
+	return s
+}
+
+// texts returns the texts of a shape, and counts a picture without one.
+func (a *artReader) texts(s artShapeTexts) (out []Block) {
+	if s.drawn != "" {
+		out = append(out, Block{Text: "Drawn text: " + oneLine(s.drawn), note: true})
+	}
+	if b, ok := picture(s.described); ok {
+		return append(out, b)
+	}
+	if n := s.picture - 1; n >= 0 && n < len(a.pictures) {
+		a.leavePixels(pixels(a.pictures[n]))
+	}
+	return out
+}
+
+// all returns the texts of all shapes so far.
+func (a *artReader) all() (out []Block) {
+	for _, s := range a.shapes {
+		out = append(out, a.texts(s)...)
+	}
+	a.shapes = nil
+	return out
+}
+
+// pixels returns a picture from the start of its file, which is near the start of its
+// record.
+func pixels(record []byte) []byte {
+	const head = 60
+	for _, magic := range []string{"\x89PNG", "\xff\xd8\xff", "GIF8"} {
+		if i := bytes.Index(record[:min(head, len(record))], []byte(magic)); i >= 0 {
+			return record[i:]
+		}
+	}
+	return nil
+}
