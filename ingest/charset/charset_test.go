@@ -190,10 +190,26 @@ func TestGarbled(t *testing.T) {
 	mixed, err := charmap.KOI8R.NewDecoder().String(encoded(t, charmap.Windows1251, "Библиотека Открывается В Девять Часов Утра, "+
 		"А По Воскресеньям Она Закрыта. Книги Можно Вернуть Через Окно Во Дворе."))
 	must(t, err)
+	turned := func(text string, by rune) string { // each letter is replaced by another one
+		return strings.Map(func(r rune) rune {
+			if i := r | 0x20 - 'a'; i >= 0 && i < 26 && r < 0x80 {
+				return r - i + (i+by+26)%26
+			}
+			return r
+		}, text)
+	}
+	const rope = "Coil the rope with the sun, keep every turn equally long, and finish by wrapping what is left around the middle. " +
+		"Wet ropes dry hanging in the shade; those stiff with salt are washed in fresh water before winter comes."
+	const bread = "Das Brot wird am Morgen gebacken, und wer später kommt, bekommt manchmal keines mehr; freitags gibt es auch Kuchen."
+	japanese, err := charmap.Windows1252.NewDecoder().String(encoded(t, japanese.ShiftJIS, "図書館は九時に開きます。日曜日は休みですが、本は窓口で返すことができます。"))
+	must(t, err)
 	for text, want := range map[string]bool{
-		ferry: false, strings.ToUpper(ferry): false, grammar: false,
-		strings.Repeat("CDまたはDVDとNTFSを使います。追加のメディアがない場合は必要ありません。", 10):                false,
-		"![A ferry](data:" + strings.Repeat("iVBORw0KGgoAAAANSUhEUgAAAEA", 200) + ")": false,
+		ferry: false, strings.ToUpper(ferry): false, grammar: false, bread: false,
+		turned(rope, 13): true, rope: false, turned(ferry, -1): true, turned(bread, 13): true,
+		turned(bread, -1): true, turned(bread, 7): true, japanese: true,
+		"Keys: abcdefghijklm nopqrstuvwxyz qwertyuiop asdfghjkl zxcvbnm; AX-200, BZX84C, X7-QT: strlen memcpy wchar_t fprintf": false,
+		strings.Repeat("CDまたはDVDとNTFSを使います。追加のメディアがない場合は必要ありません。", 10):                                                         false,
+		"![A ferry](data:" + strings.Repeat("iVBORw0KGgoAAAANSUhEUgAAAEA", 200) + ")":                                          false,
 		shift(-29): true, shift(3): true, strings.Repeat("#$%&'( ", 30): true,
 		strings.Repeat("\ue001\ue002 ", 60): true, strings.Repeat("x", 1000): true, "#$%&'": false, mixed: true,
 		"Contents\n" + strings.Repeat("Fares .................. 12\n", 20): false, strings.Repeat("Fares . . . . . . . . . 12\n", 20): false,

@@ -22,13 +22,14 @@ func withoutData(text string) string {
 }
 
 // Garbled reports whether a text is not in any language: symbols or other letters in place
-// of letters, UTF-8 read in another encoding, or capitals inside words. A font
+// of letters, UTF-8 read in another encoding, letters that follow each other as in no
+// language, or capitals inside words. A font
 // without a table of its characters and a wrong encoding produce such texts. A short
 // text is never garbled.
 func Garbled(text string) bool {
 	const enough = 60
 	sample := withoutData(text[:min(len(text), sampleBytes)])
-	if _, _, is := misread(sample, leastMisread); is || strange(sample) {
+	if _, _, is := misread(sample, leastMisread); is || strange(sample) || unlikely(sample) {
 		return true
 	}
 	var visible, known, private, words, breaks int

@@ -113,31 +113,34 @@ const leastStrange = 0.45
 func strange(text string) bool {
 	visible, high, inside, words := 0, 0, 0, 0
 	seen, signs := map[rune]bool{}, map[rune]bool{}
-	var before, previous rune
+	var previous rune
+	between, wasUpper := false, false // a letter, or one of the upper half, precedes the previous one
 	for _, r := range text {
 		if unicode.IsSpace(r) || unicode.Is(unicode.Cc, r) {
-			before, previous = 0, 0
+			previous, between, wasUpper = 0, false, false
 			continue
 		}
 		letter := unicode.IsLetter(r)
 		if letter && !unicode.IsLetter(previous) {
 			words++
 		}
-		if letter && unicode.IsLetter(before) && strings.ContainsRune("¡¢£¤¥¦§¨©«®¯°±²³¸¹»¼½¾¿×÷‚ƒ„†‡ˆ‰‹›˜™", previous) {
+		b, ok := charmap.Windows1252.EncodeRune(r)
+		upper := ok && b >= 0x80
+		if (letter || upper) && between && strings.ContainsRune("¡¢£¤¥¦§¨©«®¯°±²³¸¹»¼½¾¿×÷‚ƒ„†‡ˆ‰‹›˜™", previous) {
 			inside++
 			signs[previous] = true
 		}
-		before, previous = previous, r
-		b, ok := charmap.Windows1252.EncodeRune(r)
+		between, previous = (unicode.IsLetter(previous) || wasUpper), r
+		wasUpper = upper
 		if r == unicode.ReplacementChar {
 			continue
 		}
 		visible++
-		if ok && b >= 0x80 || r >= 0x80 && r < 0x100 {
+		if upper || r >= 0x80 && r < 0x100 {
 			high++
 			seen[r] = true
 		}
 	}
 	return visible >= 60 && len(seen) >= 10 && high >= 2*len(seen) && float64(high) > leastStrange*float64(visible) ||
-		len(signs) >= 3 && inside >= 10 && inside*5 > words
+		len(signs) >= 3 && inside >= max(10, 2*len(signs)) && inside*3 > words
 }

@@ -67,8 +67,8 @@ func Clean(s string) string {
 }
 
 // joined are the scripts that are written with joiners.
-var joined = []*unicode.RangeTable{unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi, unicode.Kannada,
-	unicode.Malayalam, unicode.Oriya, unicode.Sinhala, unicode.Tamil, unicode.Telugu}
+var joined = []*unicode.RangeTable{unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi,
+	unicode.Kannada, unicode.Malayalam, unicode.Oriya, unicode.Sinhala, unicode.Tamil, unicode.Telugu}
 
 // invisible reports whether a character shows nothing: format
 // characters (zero width, bidirectional, tags), variation selectors, fillers,

@@ -76,7 +76,9 @@ func (f *file) oldWord(root compound.Folder) error {
 	}
 	d.table = root.Stream(map[bool]string{false: "0Table", true: "1Table"}[flags&0x200 != 0])
 	d.paragraphs = d.readRuns(d.part(fibParagraphs), 13)
-	d.marked = slices.DeleteFunc(d.readRuns(d.part(fibCharacters), 1), func(r wordRun) bool { return !r.deleted && !r.hidden && r.picture == 0 })
+	d.marked = slices.DeleteFunc(d.readRuns(d.part(fibCharacters), 1), func(r wordRun) bool {
+		return !r.deleted && !r.hidden && r.picture == 0
+	})
 	d.readLists()
 	head.at = fibCounts
 	count := func() int { return int(int32(head.number(4))) }

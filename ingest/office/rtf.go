@@ -121,7 +121,7 @@ func (r *rtfReader) next() {
 			if r.state.note && !r.saved[n-1].note {
 				r.text.WriteString(")")
 			}
-			if r.state.pict && !r.saved[n-1].pict && r.drawn.pixels && !r.drawn.described && r.drawn.width*r.drawn.height >= leastPicture*twips*twips {
+			if p := r.drawn; r.state.pict && !r.saved[n-1].pict && p.pixels && !p.described && p.width*p.height >= leastPicture*twips*twips {
 				r.leave(pictures)
 			}
 			if r.state.edge != "" && r.saved[n-1].edge == "" {
