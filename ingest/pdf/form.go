@@ -4,133 +4,160 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
-// A cell is the lines of a cell of a table, drawn one below the other.
+// A cell is text drawn line by line, one below the other: a paragraph, a cell of a
+// table or a column of text.
 type cell struct {
 	lines               []line
+	pieces              []line // that the lines were joined from
 	x0, x1, top, bottom float64
-	pieces              int
+	at                  int // its place in the order of drawing
 }
 
-func newCell(l line) cell {
-	return cell{[]line{l}, l.x0, l.x1, l.y + 0.8*l.size, l.y - 0.2*l.size, 1}
+func newCell(pieces ...line) cell {
+	c := cell{x0: math.Inf(1), x1: math.Inf(-1), top: math.Inf(-1), bottom: math.Inf(1)}
+	for _, l := range pieces {
+		c.add(l)
+	}
+	return c
 }
 
-// takes adds a piece to the cell if it was drawn as the rest of its last line or as
-// the next one.
+// add adds a piece, to the last line if it goes on there.
+func (c *cell) add(l line) {
+	if p := len(c.lines) - 1; p >= 0 && math.Abs(c.lines[p].y-l.y) < sameLine*max(c.lines[p].size, l.size) {
+		c.lines[p].join(l, l.x0-c.lines[p].x1 > wordGap*max(c.lines[p].size, l.size))
+	} else {
+		c.lines = append(c.lines, l)
+	}
+	c.pieces = append(c.pieces, l)
+	c.x0, c.x1 = min(c.x0, l.x0), max(c.x1, l.x1)
+	c.top, c.bottom = max(c.top, l.y+0.8*l.size), min(c.bottom, l.y-0.2*l.size)
+}
+
+// takes reports whether a piece was drawn as the rest of the cell's last line or as the
+// next one.
 func (c *cell) takes(l line) bool {
-	p := &c.lines[len(c.lines)-1]
+	p := c.lines[len(c.lines)-1]
 	size, down := max(p.size, l.size), p.y-l.y
 	heading := p.bold && !l.bold && len(c.lines) == 1
-	switch {
-	case math.Abs(down) < sameLine*size && l.x0 > p.x0 && l.x0-p.x1 < cellGap*size && !l.cell:
-		p.join(l, l.x0-p.x1 > wordGap*size)
-	case down > 0 && down < 1.7*size && math.Abs(p.size-l.size) < 0.15*size && l.x0 < c.x1 && l.x1 > c.x0 && !heading && !listMarker(l.text):
-		c.lines = append(c.lines, l)
-	default:
-		return false
+	if math.Abs(down) < sameLine*size {
+		return l.x0 > p.x0 && l.x0-p.x1 < cellGap*size && !l.cell
 	}
-	c.pieces++
-	c.x0, c.x1, c.bottom = min(c.x0, l.x0), max(c.x1, l.x1), min(c.bottom, l.y-0.2*l.size)
-	return true
+	return down > 0 && down < 1.7*size && math.Abs(p.size-l.size) < 0.15*size && l.x0 < c.x1 && l.x1 > c.x0 && !heading &&
+		!listMarker(l.text)
 }
 
-// A form is rows of a table with the same columns, drawn cell by cell. Some cells
-// have several lines, so that the lines of a row need not be at one height: labels
-// may be in its middle.
-type form struct {
-	rows        [][]cell
-	top, bottom float64
-	pieces      int
-}
-
-// formsIn finds the forms in the pieces of a page.
-func formsIn(in []line) (out []form) {
+// cellsOf puts pieces into cells, in the order of drawing.
+func cellsOf(in []line) (cells []cell) {
 	in = slices.Clone(in)
 	slices.SortStableFunc(in, func(a, b line) int { return cmp.Compare(a.drawn, b.drawn) })
-	var cells []cell
 	for _, l := range in {
-		n := len(cells) // a label may have been drawn amid its value
-		if (n == 0 || !cells[n-1].takes(l)) && (n < 2 || cells[n-2].x0 < cells[n-1].x1 || !cells[n-2].takes(l)) {
-			cells = append(cells, newCell(l))
-		}
-	}
-	var f form
-	end := func() {
-		if f.sound() {
-			out = append(out, f)
-		}
-		f = form{}
-	}
-	for start := 0; start < len(cells); {
-		next := start + 1
-		apart := func(c cell) bool { return !c.sideBySide(cells[next]) }
-		for next < len(cells) && next-start < maxCells && !slices.ContainsFunc(cells[start:next], apart) {
-			next++
-		}
-		row := cells[start:next]
-		slices.SortFunc(row, func(a, b cell) int { return cmp.Compare(a.x0, b.x0) })
-		if len(row) == 1 {
-			end()
-		} else if !f.add(row) {
-			end()
-			f.add(row)
-		}
-		start = next
-	}
-	end()
-	slices.SortFunc(out, func(a, b form) int { return cmp.Compare(b.top, a.top) })
-	return out
-}
-
-// sideBySide reports whether two cells share a height, and no place.
-func (c cell) sideBySide(d cell) bool {
-	return c.top > d.bottom && d.top > c.bottom && (c.x0 > d.x1 || d.x0 > c.x1)
-}
-
-// add adds a row if it is below the last one and has its columns.
-func (f *form) add(row []cell) bool {
-	top, bottom := math.Inf(-1), math.Inf(1)
-	for _, c := range row {
-		top, bottom = max(top, c.top), min(bottom, c.bottom)
-	}
-	if n := len(f.rows); n > 0 {
-		last := f.rows[n-1]
-		if gap := f.bottom - top; len(row) != len(last) || gap < -0.3*row[0].lines[0].size || gap > 3*row[0].lines[0].size {
-			return false
-		}
-		for i, c := range row {
-			if c.x0 > last[i].x1 || c.x1 < last[i].x0 || i > 0 && c.x0 < last[i-1].x1 || i+1 < len(row) && c.x1 > last[i+1].x0 {
-				return false
+		n := len(cells)
+		next := newCell(l)
+		switch {
+		case n > 0 && cells[n-1].takes(l) && !(n > 1 && cells[n-2].beside(cells[n-1]) && overlap(cells[n-2], next)):
+			cells[n-1].add(l)
+		case n > 1 && cells[n-2].x0 >= cells[n-1].x1 && cells[n-2].takes(l): // a label was drawn amid its value
+			cells[n-2].add(l)
+		default:
+			if n > 0 {
+				cells = append(cells[:n-1], cells[n-1].dividedBy(next)...)
 			}
+			cells = append(cells, next)
 		}
-	} else {
-		f.top = top
 	}
-	for _, c := range row {
-		f.pieces += c.pieces
-	}
-	f.rows, f.bottom = append(f.rows, row), bottom
-	return true
+	return cells
 }
 
-// sound reports whether the rows are a table whose cells must be held together.
-func (f *form) sound() bool {
-	tall := false
-	for _, row := range f.rows {
-		for _, c := range row {
-			tall = tall || len(c.lines) > 1
-		}
-		if columnwise(row) {
-			return false
+// overlap reports whether two cells share a place on their lines.
+func overlap(c, d cell) bool { return c.x0 < d.x1 && d.x0 < c.x1 }
+
+// beside reports whether two cells share a height, and no place.
+func (c cell) beside(d cell) bool { return c.top > d.bottom && d.top > c.bottom && !overlap(c, d) }
+
+// dividedBy parts the last lines of a cell, if they are next to another cell, from
+// wider ones above it: a column begins there.
+func (c cell) dividedBy(next cell) []cell {
+	at := len(c.pieces)
+	for at > 0 && c.pieces[at-1].x1 < next.x0 && c.pieces[at-1].y-0.2*c.pieces[at-1].size < next.top {
+		at--
+	}
+	if at == 0 || at == len(c.pieces) || c.x1 <= next.x0 {
+		return []cell{c}
+	}
+	return []cell{newCell(c.pieces[:at]...), newCell(c.pieces[at:]...)}
+}
+
+// A band is the cells at some height of a page, in columns from left to right.
+type band [][]cell
+
+// bandsOf divides a page where all that was drawn before is above what was drawn after,
+// and each band into columns that were drawn one after the other.
+func bandsOf(cells []cell) (bands []band) {
+	cells = edgesInPlace(cells)
+	above := make([]float64, len(cells)+1) // the lowest place of the cells before
+	above[0] = math.Inf(1)
+	for i, c := range cells {
+		cells[i].at = i
+		above[i+1] = min(above[i], c.bottom)
+	}
+	below, end := math.Inf(-1), len(cells)
+	for i := len(cells) - 1; i >= 0; i-- {
+		if below = max(below, cells[i].top); below <= above[i]+0.3*cells[i].lines[0].size {
+			bands = append(bands, newBand(cells[i:end]))
+			below, end = math.Inf(-1), i
 		}
 	}
-	if len(f.rows) == 1 && len(f.rows[0]) == 2 { // a label with its value
-		label := cellOf(f.rows[0][0].lines)
-		return tall && len(f.rows[0][0].lines) <= 3 && len(label.text) <= maxLabel
+	slices.Reverse(bands)
+	return bands
+}
+
+// edgesInPlace puts the head and foot of a page before and after the rest if they were
+// drawn elsewhere.
+func edgesInPlace(cells []cell) []cell {
+	for range 4 {
+		top, bottom := math.Inf(-1), math.Inf(1)
+		for _, c := range cells[min(1, len(cells)):] {
+			top, bottom = max(top, c.top), min(bottom, c.bottom)
+		}
+		if len(cells) < 2 || cells[0].top > bottom {
+			break
+		}
+		cells = append(cells[1:], cells[0])
 	}
-	return tall && len(f.rows) > 1
+	return cells
+}
+
+// newBand puts cells into columns; into one if they were not drawn in columns.
+func newBand(cells []cell) band {
+	sorted := slices.Clone(cells)
+	slices.SortStableFunc(sorted, func(a, b cell) int { return cmp.Compare(a.x0, b.x0) })
+	var columns band
+	right := math.Inf(-1)
+	for _, c := range sorted {
+		if c.x0 >= right {
+			columns = append(columns, nil)
+		}
+		n := len(columns) - 1
+		columns[n], right = append(columns[n], c), max(right, c.x1)
+	}
+	for _, column := range columns {
+		slices.SortFunc(column, func(c, d cell) int { return cmp.Compare(c.at, d.at) })
+		if column[len(column)-1].at-column[0].at >= len(column) {
+			return band{cells}
+		}
+	}
+	return columns
+}
+
+// pieces returns the pieces of a band.
+func (b band) pieces() (out []line) {
+	for _, c := range slices.Concat(b...) {
+		out = append(out, c.pieces...)
+	}
+	return out
 }
 
 // maxCells is the largest number of cells in a row of a table: more are words.
@@ -139,38 +166,74 @@ const maxCells = 100
 // maxLabel is the length up to which a text next to another is its label.
 const maxLabel = 80
 
+// isRow reports whether a band may be a row of a table: a cell for each column.
+func (b band) isRow() bool {
+	if len(b) < 2 || len(b) > maxCells {
+		return false
+	}
+	for _, column := range b {
+		if len(column) > 1 {
+			return false
+		}
+	}
+	return !columnwise(b)
+}
+
 // columnwise reports whether cells are whole columns of a table that was drawn column
 // by column: their lines are at the same heights, and not because the first word of
 // the next line had no room.
-func columnwise(row []cell) bool {
-	first := row[0].lines
-	for _, c := range row {
-		if len(c.lines) != len(first) || len(c.lines) < 2 {
+func columnwise(row band) bool {
+	first := row[0][0].lines
+	for _, column := range row {
+		lines := column[0].lines
+		if len(lines) != len(first) || len(lines) < 2 {
 			return false
 		}
-		for i, l := range c.lines {
+		for i, l := range lines {
 			if math.Abs(l.y-first[i].y) > sameLine*l.size {
 				return false
 			}
 		}
 	}
 	for i, next := range first[1:] {
-		if !first[i].hasRoom(next, row[1].x0-pieceGap*next.size) {
+		if !first[i].hasRoom(next, row[1][0].x0-pieceGap*next.size) {
 			return false
 		}
 	}
 	return true
 }
 
-// lines returns a line for each row.
-func (f *form) lines() []line {
-	table := make([][]line, len(f.rows))
-	for i, row := range f.rows {
-		for _, c := range row {
-			table[i] = append(table[i], cellOf(c.lines))
+// tableOf returns a line for each row of the table that begins with the first band and
+// has cells of several lines, so that the lines of a row need not be at one height:
+// labels may be in its middle. n is the number of bands; 0 for none.
+func tableOf(bands []band) (out []line, n int) {
+	var table [][]line
+	tall := false
+	for n < len(bands) && bands[n].isRow() && (n == 0 || bands[n].below(bands[n-1])) {
+		var row []line
+		for _, column := range bands[n] {
+			row = append(row, cellOf(column[0].lines))
+			tall = tall || len(column[0].lines) > 1
 		}
+		table, n = append(table, row), n+1
 	}
-	return tableLines(table)
+	label := n == 1 && len(table[0]) == 2 && len(bands[0][0][0].lines) <= 3 && len(table[0][0].text) <= maxLabel
+	if !tall || n < 2 && !label {
+		return nil, 0
+	}
+	return tableLines(table), n
+}
+
+// below reports whether a row is close below another and has its columns.
+func (b band) below(last band) bool {
+	bottom, top := math.Inf(1), math.Inf(-1)
+	for i := range b {
+		if len(b) != len(last) || !overlap(b[i][0], last[i][0]) || i > 0 && (overlap(b[i][0], last[i-1][0]) || overlap(b[i-1][0], last[i][0])) {
+			return false
+		}
+		bottom, top = min(bottom, last[i][0].bottom), max(top, b[i][0].top)
+	}
+	return bottom-top < 3*b[0][0].lines[0].size
 }
 
 // cellOf joins the lines of a cell.
@@ -180,4 +243,35 @@ func cellOf(lines []line) line {
 		whole.append(l)
 	}
 	return whole
+}
+
+// isText reports whether a band is columns of text: in one of them, most lines end where
+// the first word of the next one had no room.
+func (b band) isText() bool {
+	for i, column := range b {
+		limit, size := math.Inf(-1), column[0].lines[0].size
+		for _, c := range column {
+			limit = max(limit, c.x1)
+		}
+		if i+1 < len(b) {
+			next := math.Inf(1)
+			for _, c := range b[i+1] {
+				next = min(next, c.x0)
+			}
+			limit = max(limit, next-2*size)
+		}
+		full, words, all := 0, 0, 0
+		for _, c := range column {
+			for j, l := range c.lines {
+				if all++; j > 0 && !c.lines[j-1].hasRoom(l, limit) {
+					full++
+				}
+				words += 1 + strings.Count(l.text, " ")
+			}
+		}
+		if len(b) > 1 && all > 1 && 2*full >= all-1 && words > 2*all {
+			return true
+		}
+	}
+	return false
 }

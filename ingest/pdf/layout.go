@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"unicode"
@@ -328,41 +327,62 @@ func (l *line) join(next line, space bool) {
 // maxColumns limits how often a page is divided into columns.
 const maxColumns = 4
 
-// ordered puts pieces in reading order: columns one after the other, each from
-// top to bottom, and what spans columns in between.
+// ordered puts pieces in reading order: what was drawn side by side, as columns of text
+// or the cells of a table's row, is read one after the other.
 func ordered(in []line, depth int) []line {
-	byTop(in)
-	if gutter, ok := gutterOf(in); ok && depth < maxColumns {
-		var out, left, right []line
-		flush := func() {
-			out = append(out, ordered(left, depth+1)...)
-			out = append(out, ordered(right, depth+1)...)
-			left, right = nil, nil
-		}
-		for _, l := range in {
-			switch {
-			case l.x1 <= gutter:
-				left = append(left, l)
-			case l.x0 >= gutter:
-				right = append(right, l)
-			default:
-				flush()
-				out = append(out, l)
+	var out, rest []line
+	flush := func() {
+		out = append(out, byPlaces(rest, depth)...)
+		rest = nil
+	}
+	bands := bandsOf(cellsOf(in))
+	for len(bands) > 0 {
+		table, n := tableOf(bands)
+		switch {
+		case n > 0:
+			flush()
+			out = append(out, table...)
+		case bands[0].isText() && depth < maxColumns:
+			flush()
+			for _, column := range bands[0] {
+				out = append(out, ordered(band{column}.pieces(), depth+1)...)
 			}
+		default:
+			rest = append(rest, bands[0].pieces()...)
 		}
-		flush()
-		return out
+		bands = bands[max(n, 1):]
 	}
-	var out []line
-	for _, f := range formsIn(in) {
-		from := sort.Search(len(in), func(i int) bool { return in[i].y < f.top })
-		to := sort.Search(len(in), func(i int) bool { return in[i].y <= f.bottom })
-		if to-from == f.pieces { // nothing else is at its height
-			out = append(append(out, rows(in[:from])...), f.lines()...)
-			in = in[to:]
+	flush()
+	return out
+}
+
+// byPlaces orders pieces whose order of drawing says nothing: columns one after the
+// other, each from top to bottom, and what spans columns in between.
+func byPlaces(in []line, depth int) []line {
+	byTop(in)
+	gutter, ok := gutterOf(in)
+	if !ok || depth >= maxColumns {
+		return rows(in)
+	}
+	var out, left, right []line
+	flush := func() {
+		out = append(out, ordered(left, depth+1)...)
+		out = append(out, ordered(right, depth+1)...)
+		left, right = nil, nil
+	}
+	for _, l := range in {
+		switch {
+		case l.x1 <= gutter:
+			left = append(left, l)
+		case l.x0 >= gutter:
+			right = append(right, l)
+		default:
+			flush()
+			out = append(out, l)
 		}
 	}
-	return append(out, rows(in)...)
+	flush()
+	return out
 }
 
 func byTop(in []line) {
