@@ -122,6 +122,24 @@ func TestEncryptedPDFs(t *testing.T) {
 	}
 }
 
+// A value of a form has the name of its field where no label is next to it.
+func TestFieldNames(t *testing.T) {
+	content := "BT /F 10 Tf 60 700 Td (Length:) Tj 0 -40 Td (Port of registry) Tj ET"
+	field := func(entries string, y int) string {
+		return fmt.Sprintf("<</Type/Annot/Subtype/Widget/FT/Tx/Rect[120 %d 220 %d]%s>>", y, y+14, entries)
+	}
+	data := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[5 0 R]/Count 1>>", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+		fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(content), content),
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F 3 0 R>>>>/Contents 4 0 R/Annots["+
+			field("/T(len)/TU(Length in metres)/V(9.5)", 697)+field("/T(port)/V(Velmere)", 640)+
+			field("/T(surname)/TU(Family name)/V(Osborne)", 540)+field("/T(boat)/V(Atlas)", 440)+field("/T(empty)", 340)+"]>>")
+	doc, err := new(Reader).Read(t.Context(), "form.pdf", data)
+	must(t, err)
+	if got, want := strings.Fields(doc.Text), "Length: 9.5 Port of registry Velmere Family name: Osborne boat: Atlas"; strings.Join(got, " ") != want {
+		t.Errorf("%q", got)
+	}
+}
+
 // An unknown build of PDFium is not run.
 func TestUnknownPDFium(t *testing.T) {
 	if _, from, err := pdfium.Code(""); err == nil {

@@ -3,6 +3,7 @@ package pdf
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -210,7 +211,7 @@ func backwards(parts []string) string {
 	var out strings.Builder
 	arabic := false // is the last letter, and so the next number
 	for end := len(parts); end > 0; {
-		start := leftToRight(parts[:end], arabic)
+		start := leftToRight(parts[:end], parts[end:], arabic)
 		if start == end {
 			start--
 			part := parts[start]
@@ -237,8 +238,9 @@ const (
 // leftToRight returns where the words and numbers begin that end a part of a line from
 // right to left and are read from left to right; its end if there are none. Of two texts
 // that the bidirectional algorithm draws alike it takes the one with the number after
-// the word ("Writer 7.6", "b?x=1"), unless the word is a short unit ("5 MB").
-func leftToRight(parts []string, arabic bool) int {
+// the word ("Writer 7.6", "b?x=1"), unless the word is a short unit ("5 MB"). rest is what
+// follows on the right.
+func leftToRight(parts, rest []string, arabic bool) int {
 	end := len(parts)
 	if start, ok := telephone(parts); ok {
 		return start
@@ -255,7 +257,7 @@ func leftToRight(parts []string, arabic bool) int {
 		if i == 0 || isNeutral(parts[i-1]) || isRight(parts[i-1]) {
 			break
 		}
-		if !joins(parts, i, start, latin, arabic) {
+		if !joins(parts, rest, i, start, latin, arabic) {
 			break
 		}
 		start, latin = i-1, latin || classOf(parts[i-1]) == bidi.L
@@ -273,7 +275,7 @@ func leftToRight(parts []string, arabic bool) int {
 
 // joins reports whether the letter or digit before a gap, parts[from:to], belongs to what
 // is read from left to right after the gap; latin means that there are letters in that.
-func joins(parts []string, from, to int, latin, arabic bool) bool {
+func joins(parts, rest []string, from, to int, latin, arabic bool) bool {
 	class, gap := classOf(parts[from-1]), strings.Join(parts[from:to], "")
 	switch {
 	case from == to:
@@ -281,7 +283,7 @@ func joins(parts []string, from, to int, latin, arabic bool) bool {
 	case to == len(parts): // a sign after a number
 		return !arabic && class == bidi.EN && !slices.ContainsFunc(parts[from:], func(s string) bool { return classOf(s) != bidi.ET })
 	case latin:
-		return !strings.ContainsAny(gap, "([{") || opens(gap, parts[to:])
+		return !strings.ContainsAny(gap, "([{") || opens(gap, parts[to:]) || !opens(gap, rest)
 	case class != bidi.L: // two numbers
 		between := classOf(gap)
 		return to-from == 1 && (between == bidi.CS || between == bidi.ES && !arabic)
@@ -293,15 +295,17 @@ func joins(parts []string, from, to int, latin, arabic bool) bool {
 	return !strings.Contains(gap, " ") || strings.ContainsAny(gap[:1], ".,:;")
 }
 
-// telephone returns where a telephone number with a plus begins that ends a part of a line.
+var telephoneNumber = regexp.MustCompile(`^(\+\d|\(\d+\) ?\d)[\d .()-]*\d$`)
+
+// telephone returns where a telephone number with a plus or an area code in brackets
+// begins that ends a part of a line.
 func telephone(parts []string) (start int, ok bool) {
 	for i := len(parts) - 1; i >= max(0, len(parts)-longestCode) && strings.Contains("0123456789 -.()+", parts[i]); i-- {
-		if parts[i] == "+" {
-			ok = classOf(parts[len(parts)-1]) == bidi.EN && classOf(parts[i+1]) == bidi.EN && (i == 0 || isNeutral(parts[i-1]))
-			return i, ok
+		if strings.Contains("(+", parts[i]) && (i == 0 || isNeutral(parts[i-1])) && telephoneNumber.MatchString(strings.Join(parts[i:], "")) {
+			start, ok = i, true
 		}
 	}
-	return 0, false
+	return start, ok
 }
 
 // closesWords reports whether a bracket ends a part of a line that was opened after other

@@ -54,12 +54,12 @@ func cellsOf(in []line) (cells []cell) {
 	in = slices.Clone(in)
 	slices.SortStableFunc(in, func(a, b line) int { return cmp.Compare(a.drawn, b.drawn) })
 	for _, l := range in {
-		n := len(cells)
-		next := newCell(l)
+		n, next := len(cells), newCell(l)
+		beside := func(i int) bool { return i > 0 && cells[i-1].beside(cells[i]) }
 		switch {
-		case n > 0 && cells[n-1].takes(l) && !(n > 1 && cells[n-2].beside(cells[n-1]) && overlap(cells[n-2], next)):
+		case n > 0 && cells[n-1].takes(l) && !(beside(n-1) && overlap(cells[n-2], next)):
 			cells[n-1].add(l)
-		case n > 1 && cells[n-2].x0 >= cells[n-1].x1 && cells[n-2].takes(l): // a label was drawn amid its value
+		case n > 1 && cells[n-2].x0 >= cells[n-1].x1 && cells[n-2].takes(l) && !beside(n-2): // its label was drawn amid it
 			cells[n-2].add(l)
 		default:
 			if n > 0 {
@@ -67,6 +67,9 @@ func cellsOf(in []line) (cells []cell) {
 			}
 			cells = append(cells, next)
 		}
+	}
+	for i := range cells {
+		cells[i].at = i
 	}
 	return cells
 }
@@ -94,40 +97,42 @@ func (c cell) dividedBy(next cell) []cell {
 type band [][]cell
 
 // bandsOf divides a page where all that was drawn before is above what was drawn after,
-// and each band into columns that were drawn one after the other.
-func bandsOf(cells []cell) (bands []band) {
-	cells = edgesInPlace(cells)
-	above := make([]float64, len(cells)+1) // the lowest place of the cells before
-	above[0] = math.Inf(1)
-	for i, c := range cells {
-		cells[i].at = i
-		above[i+1] = min(above[i], c.bottom)
+// or below it as the foot of a page may be, and each band into columns that were drawn
+// one after the other.
+func bandsOf(cells []cell, depth int) (bands []band) {
+	parts := parted(cells, func(c cell) (top, bottom float64) { return c.top, c.bottom })
+	if len(parts) == 1 {
+		parts = parted(cells, func(c cell) (top, bottom float64) { return -c.bottom, -c.top })
+		slices.Reverse(parts)
 	}
-	below, end := math.Inf(-1), len(cells)
-	for i := len(cells) - 1; i >= 0; i-- {
-		if below = max(below, cells[i].top); below <= above[i]+0.3*cells[i].lines[0].size {
-			bands = append(bands, newBand(cells[i:end]))
-			below, end = math.Inf(-1), i
-		}
+	if len(parts) == 1 || depth >= maxColumns {
+		return []band{newBand(cells)}
 	}
-	slices.Reverse(bands)
+	for _, part := range parts {
+		bands = append(bands, bandsOf(part, depth+1)...)
+	}
 	return bands
 }
 
-// edgesInPlace puts the head and foot of a page before and after the rest if they were
-// drawn elsewhere.
-func edgesInPlace(cells []cell) []cell {
-	for range 4 {
-		top, bottom := math.Inf(-1), math.Inf(1)
-		for _, c := range cells[min(1, len(cells)):] {
-			top, bottom = max(top, c.top), min(bottom, c.bottom)
-		}
-		if len(cells) < 2 || cells[0].top > bottom {
-			break
-		}
-		cells = append(cells[1:], cells[0])
+// parted divides cells wherever all before are above all after.
+func parted(cells []cell, reach func(cell) (top, bottom float64)) (parts [][]cell) {
+	lowest := make([]float64, len(cells)) // of the cells before
+	low := math.Inf(1)
+	for i, c := range cells {
+		lowest[i] = low
+		_, bottom := reach(c)
+		low = min(low, bottom)
 	}
-	return cells
+	highest, end := math.Inf(-1), len(cells)
+	for i, c := range slices.Backward(cells) {
+		top, _ := reach(c)
+		if highest = max(highest, top); highest <= lowest[i]+0.3*c.lines[0].size {
+			parts = append(parts, cells[i:end])
+			highest, end = math.Inf(-1), i
+		}
+	}
+	slices.Reverse(parts)
+	return parts
 }
 
 // newBand puts cells into columns; into one if they were not drawn in columns.
@@ -168,15 +173,7 @@ const maxLabel = 80
 
 // isRow reports whether a band may be a row of a table: a cell for each column.
 func (b band) isRow() bool {
-	if len(b) < 2 || len(b) > maxCells {
-		return false
-	}
-	for _, column := range b {
-		if len(column) > 1 {
-			return false
-		}
-	}
-	return !columnwise(b)
+	return len(b) <= maxCells && !slices.ContainsFunc(b, func(column []cell) bool { return len(column) > 1 }) && (len(b) < 2 || !columnwise(b))
 }
 
 // columnwise reports whether cells are whole columns of a table that was drawn column
@@ -204,36 +201,104 @@ func columnwise(row band) bool {
 }
 
 // tableOf returns a line for each row of the table that begins with the first band and
-// has cells of several lines, so that the lines of a row need not be at one height:
-// labels may be in its middle. n is the number of bands; 0 for none.
+// has cells of several lines, so that the lines of a row need not be at one height (labels
+// may be in its middle), or names of its columns. n is the number of bands of the table;
+// if there is none, of those that are none.
 func tableOf(bands []band) (out []line, n int) {
-	var table [][]line
-	tall := false
-	for n < len(bands) && bands[n].isRow() && (n == 0 || bands[n].below(bands[n-1])) {
-		var row []line
-		for _, column := range bands[n] {
-			row = append(row, cellOf(column[0].lines))
-			tall = tall || len(column[0].lines) > 1
-		}
-		table, n = append(table, row), n+1
+	if len(bands[0]) < 2 || !bands[0].isRow() {
+		return nil, 1
 	}
-	label := n == 1 && len(table[0]) == 2 && len(bands[0][0][0].lines) <= 3 && len(table[0][0].text) <= maxLabel
-	if !tall || n < 2 && !label {
-		return nil, 0
+	rows := [][]line{bands[0].row()}
+	var columns []line // what each covers
+	named := allBold(rows[0])
+	if !named {
+		columns = rows[0]
+	}
+	tall, gaps := bands[0].tall(), 0.0
+	for n = 1; n < len(bands) && bands[n].isRow(); n++ {
+		row := bands[n].row()
+		wider, ok := widened(columns, row)
+		gap := bands[n-1].bottom() - bands[n].top()
+		if !ok || gap > 3*row[0].size || len(row) == 1 && (gap > gaps+0.1*row[0].size || columns == nil) || !tall && !named && allBold(row) {
+			break
+		}
+		rows, columns, tall, gaps = append(rows, row), wider, tall || bands[n].tall(), max(gaps, gap)
+	}
+	if n == 1 && !isLabel(bands[0][0][0].lines, rows[0]) {
+		return nil, 1
+	}
+	if !tall && !named {
+		return nil, n
+	}
+	if named {
+		var ok bool
+		if columns, ok = underNames(rows[0], columns); !ok {
+			return nil, 1
+		}
+	}
+	table := make([][]line, n)
+	for i, row := range rows {
+		table[i] = make([]line, len(columns))
+		for j, c := range row {
+			if len(row) < len(columns) {
+				j = slices.IndexFunc(columns, func(column line) bool { return column.x0 <= c.x0 && column.x1 >= c.x1 })
+			}
+			table[i][j] = c
+		}
+		if !tall && table[i][0].text == "" { // perhaps the rest of the row above
+			return nil, 1
+		}
 	}
 	return tableLines(table), n
 }
 
-// below reports whether a row is close below another and has its columns.
-func (b band) below(last band) bool {
-	bottom, top := math.Inf(1), math.Inf(-1)
-	for i := range b {
-		if len(b) != len(last) || !overlap(b[i][0], last[i][0]) || i > 0 && (overlap(b[i][0], last[i-1][0]) || overlap(b[i-1][0], last[i][0])) {
-			return false
+// isLabel reports whether the first cell of a row is the label of the second.
+func isLabel(lines, row []line) bool {
+	text := row[0].text
+	return len(row) == 2 && len(text) <= maxLabel && (len(lines) == 1 || len(lines) <= 3 && !strings.HasSuffix(text, "."))
+}
+
+// widened returns the columns with the cells of a further row, if each is in one of its own.
+func widened(columns, row []line) (wider []line, ok bool) {
+	var has [2]bool // in the last: a column, a cell of the row
+	for len(columns)+len(row) > 0 {
+		from, kind := &columns, 0
+		if len(columns) == 0 || len(row) > 0 && row[0].x0 < columns[0].x0 {
+			from, kind = &row, 1
 		}
-		bottom, top = min(bottom, last[i][0].bottom), max(top, b[i][0].top)
+		c, n := (*from)[0], len(wider)
+		*from = (*from)[1:]
+		switch {
+		case n == 0 || c.x0 >= wider[n-1].x1:
+			wider, has = append(wider, c), [2]bool{}
+		case has[kind]:
+			return nil, false
+		default:
+			wider[n-1].x1 = max(wider[n-1].x1, c.x1)
+		}
+		has[kind] = true
 	}
-	return bottom-top < 3*b[0][0].lines[0].size
+	return wider, true
+}
+
+func (b band) row() (row []line) {
+	for _, column := range b {
+		row = append(row, cellOf(column[0].lines))
+		row[len(row)-1].x0 = column[0].x0
+	}
+	return row
+}
+
+func (b band) tall() bool {
+	return slices.ContainsFunc(b, func(column []cell) bool { return len(column[0].lines) > 1 })
+}
+
+func (b band) top() float64 {
+	return slices.MaxFunc(slices.Concat(b...), func(c, d cell) int { return cmp.Compare(c.top, d.top) }).top
+}
+
+func (b band) bottom() float64 {
+	return slices.MinFunc(slices.Concat(b...), func(c, d cell) int { return cmp.Compare(c.bottom, d.bottom) }).bottom
 }
 
 // cellOf joins the lines of a cell.

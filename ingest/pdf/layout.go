@@ -143,23 +143,23 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 
 // cellStarts finds the glyphs that begin further cells of narrow tables. On a page whose
 // writer draws spaces, and rarely moves the pen instead, two texts on a line without
-// one between them are cells if the line drawn before or after it has as many, with
-// gaps at the same places.
+// one between them are cells if a line before or after it has a gap at the same place.
 func cellStarts(glyphs []glyph, placed []int) map[int]bool {
+	const farthest = 3 // lines, between two with gaps
 	found := make(map[int]bool)
-	spaces, moves := 0, 0
-	var last []int // where the cells of the line before begin, and its end
+	spaces, moves, age := 0, 0, 0
+	var last []int // where the further cells of the line before begin
 	for start := 0; start < len(glyphs); {
-		starts, end := []int{start}, start+1
+		var starts []int
+		from, end := start, start+1 // from is where the last cell begins
 		for ; end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[start].Y) < 0.1*glyphs[start].Size; end++ {
 			a, b := glyphs[end-1], glyphs[end]
 			gap := b.X0 - a.X1
 			if placed[end] == 0 && b.Begins {
 				gap = math.Abs(gap)
 			}
-			if (b.Begins || placed[end] > 0) && !blank(a.Text) && !blank(b.Text) && gap > 2*wordGap*b.Size &&
-				!(end < starts[len(starts)-1]+4 && marker(a.Text)) {
-				starts = append(starts, end)
+			if (b.Begins || placed[end] > 0) && !blank(a.Text) && !blank(b.Text) && gap > 2*wordGap*b.Size && !(end < from+4 && marker(a.Text)) {
+				starts, from = append(starts, end), end
 			}
 		}
 		for _, g := range glyphs[start:end] {
@@ -167,29 +167,32 @@ func cellStarts(glyphs []glyph, placed []int) map[int]bool {
 				spaces++
 			}
 		}
-		moves += len(starts) - 1
-		starts = append(starts, end)
-		if sameGaps(glyphs, last, starts) {
-			for i := 1; i < len(starts)-1; i++ {
-				found[last[i]], found[starts[i]] = true, true
-			}
+		moves += len(starts)
+		markShared(found, glyphs, last, starts)
+		if age++; len(starts) > 0 || age > farthest {
+			last, age = starts, 0
 		}
-		start, last = end, starts
+		start = end
 	}
-	if spaces < 10*(moves-len(found)) {
+	if spaces < 10*(moves-len(found)) || 8*spaces < moves {
 		return nil
 	}
 	return found
 }
 
-// sameGaps reports whether the cells of two lines have the same gaps between them.
-func sameGaps(glyphs []glyph, a, b []int) bool {
-	for i := 1; i < len(a)-1 && len(a) == len(b); i++ {
-		if max(glyphs[a[i]-1].X1, glyphs[b[i]-1].X1) > min(glyphs[a[i]].X0, glyphs[b[i]].X0) {
-			return false
+// markShared adds the cells of two lines that begin after gaps at the same place.
+func markShared(found map[int]bool, glyphs []glyph, a, b []int) {
+	for len(a) > 0 && len(b) > 0 {
+		i, j := a[0], b[0]
+		if max(glyphs[i-1].X1, glyphs[j-1].X1) <= min(glyphs[i].X0, glyphs[j].X0) {
+			found[i], found[j] = true, true
+		}
+		if glyphs[i].X0 < glyphs[j].X0 {
+			a = a[1:]
+		} else {
+			b = b[1:]
 		}
 	}
-	return len(a) == len(b)
 }
 
 // follows reports whether b was drawn as the next glyph of a's line.
@@ -335,22 +338,24 @@ func ordered(in []line, depth int) []line {
 		out = append(out, byPlaces(rest, depth)...)
 		rest = nil
 	}
-	bands := bandsOf(cellsOf(in))
+	bands := bandsOf(cellsOf(in), 0)
 	for len(bands) > 0 {
 		table, n := tableOf(bands)
 		switch {
-		case n > 0:
+		case table != nil:
 			flush()
 			out = append(out, table...)
-		case bands[0].isText() && depth < maxColumns:
+		case n == 1 && depth < maxColumns && bands[0].isText():
 			flush()
 			for _, column := range bands[0] {
 				out = append(out, ordered(band{column}.pieces(), depth+1)...)
 			}
 		default:
-			rest = append(rest, bands[0].pieces()...)
+			for _, b := range bands[:n] {
+				rest = append(rest, b.pieces()...)
+			}
 		}
-		bands = bands[max(n, 1):]
+		bands = bands[n:]
 	}
 	flush()
 	return out

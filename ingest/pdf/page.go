@@ -498,7 +498,11 @@ func (d *drawing) field(a pdf.Value, page []glyph) {
 		}
 		d.appearance(a, text)
 		added := d.glyphs[drawn:]
-		if found && !slices.ContainsFunc(added, func(g glyph) bool { return g.Y != added[0].Y || g.Turn != 0 }) { // it is one line
+		switch apart := func(g glyph) bool { return g.Y != added[0].Y || g.Turn != 0 }; {
+		case len(added) == 0:
+		case !found && !textAbove(page, left, right, top) && nameOf(a) != "":
+			d.glyphs = slices.Insert(d.glyphs, drawn, labelBefore(added[0], nameOf(a)+":"))
+		case found && !slices.ContainsFunc(added, apart): // it is one line
 			for i := range added {
 				added[i].Y = label.Y
 			}
@@ -511,7 +515,7 @@ func (d *drawing) field(a pdf.Value, page []glyph) {
 		text = "[x]"
 	}
 	if !found {
-		text += " " + cmp.Or(inherited(a, "TU").Text(), inherited(a, "T").Text())
+		text += " " + nameOf(a)
 		for _, option := range a.Key("AP").Key("N").Keys() {
 			if flags&radio != 0 && option != "Off" {
 				text += ": " + option
@@ -525,6 +529,25 @@ func (d *drawing) field(a pdf.Value, page []glyph) {
 			sign.X1 = max(label.X0-wordGap*2*label.Size, left)
 		}
 	}
+}
+
+// nameOf returns what a field is called where the page has no label: its description, else its name.
+func nameOf(a pdf.Value) string {
+	return cmp.Or(inherited(a, "TU").Text(), inherited(a, "T").Text())
+}
+
+// textAbove reports whether there is a label close above a field.
+func textAbove(page []glyph, left, right, top float64) bool {
+	return slices.ContainsFunc(page, func(g glyph) bool {
+		return g.Turn == 0 && g.X0 < right && g.X1 > left && g.Y > top-0.5*g.Size && g.Y < top+1.2*g.Size && !blank(g.Text)
+	})
+}
+
+// labelBefore returns a label on the left of a glyph, as a word of its line.
+func labelBefore(g glyph, label string) glyph {
+	g.Text, g.X1 = label, g.X0-2*wordGap*g.Size
+	g.X0 = g.X1 - g.Size*float64(len(label))/2
+	return g
 }
 
 // labelOf returns a glyph of the text next to a field: on its left, or for a button

@@ -81,6 +81,54 @@ func TestOrderedReadsColumns(t *testing.T) {
 	}
 }
 
+// What was drawn next to other text, before or after it, is read in one piece.
+func TestOrderedByDrawing(t *testing.T) {
+	bold := func(l line) line { l.bold = true; return l }
+	for _, tt := range []struct {
+		name string
+		in   []line // as they are drawn
+		want []string
+	}{
+		{"short columns", []line{
+			text(50, 700, "A paragraph as wide as the page, which ends with"), text(50, 688, "these words."),
+			text(50, 676, "The first of columns"), text(50, 664, "of which each has few"), text(50, 652, "lines."),
+			text(180, 676, "The second column has"), text(180, 664, "two more lines of text"),
+			text(50, 640, "And again a paragraph that is as wide as the page."),
+		}, []string{"A paragraph as wide as the page, which ends with", "these words.", "The first of columns", "of which each has few", "lines.",
+			"The second column has", "two more lines of text", "And again a paragraph that is as wide as the page."}},
+		{"a side column, the foot of the page first", []line{
+			text(150, 50, "Page 7"),
+			text(50, 700, "Boats"), text(50, 688, "Moorings"), text(50, 676, "Rules"),
+			text(150, 700, "What the text says takes several lines of"), text(150, 688, "one column, and has nothing to do with any"),
+			text(150, 676, "of the words in the margin."),
+		}, []string{"Boats", "Moorings", "Rules", "What the text says takes several lines of", "one column, and has nothing to do with any",
+			"of the words in the margin.", "Page 7"}},
+		{"empty cells, names in the middle of their columns, one of them on two lines", []line{
+			bold(text(50, 694, "Berth")), bold(text(112, 700, "Rate for")), bold(text(114, 688, "a night")), bold(text(180, 694, "Notes")),
+			bold(text(240, 694, "Paid")),
+			text(50, 664, "A12"), text(240, 664, "yes"),
+			text(50, 644, "B7"), text(100, 644, "12 pounds a day"),
+			text(50, 624, "C40"),
+			text(50, 604, "D3"), text(100, 604, "20"), text(190, 604, "a key"),
+			text(50, 560, "A paragraph that follows."),
+		}, []string{"Berth: A12 | Paid: yes", "Berth: B7 | Rate for a night: 12 pounds a day", "Berth: C40",
+			"Berth: D3 | Rate for a night: 20 | Notes: a key", "A paragraph that follows."}},
+		{"names of other columns", []line{
+			bold(text(50, 700, "(in thousands)")), bold(text(240, 700, "2022")), bold(text(340, 700, "2021")),
+			text(50, 680, "Income"), text(205, 680, "$"), text(270, 680, "461"), text(305, 680, "$"), text(380, 680, "229"),
+			text(50, 660, "Expenses"), text(205, 660, "$"), text(270, 660, "300"), text(305, 660, "$"), text(380, 660, "170"),
+		}, []string{"(in thousands) | 2022 | 2021", "Income | $ | 461 | $ | 229", "Expenses | $ | 300 | $ | 170"}},
+	} {
+		for i := range tt.in {
+			tt.in[i].drawn, tt.in[i].last = i, i
+		}
+		byTop(tt.in)
+		if got := texts(ordered(tt.in, 0)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got\n%s", tt.name, strings.Join(got, "\n"))
+		}
+	}
+}
+
 func TestRowsReadTables(t *testing.T) {
 	bold := func(l line) line { l.bold = true; return l }
 	in := []line{
@@ -469,6 +517,9 @@ func TestReadingOrder(t *testing.T) {
 		{"a lam-alef ligature", "لاوأ", "أوال"},
 		{"an address and a number in it", "ןאכ https://example.org/a/b?x=1 ואר", "ראו https://example.org/a/b?x=1 כאן"},
 		{"a telephone number", "5678-234 سكافلا وأ +966 11 234 5678 فتاهلا مقر", "رقم الهاتف +966 11 234 5678 أو الفاكس 234-5678"},
+		{"an area code in brackets", "םוי לכב (03) 123-4567 ןופלט", "טלפון (03) 123-4567 בכל יום"},
+		{"the same in order from right to left", "םוי לכב 123-4567 (03) ןופלט", "טלפון (03) 123-4567 בכל יום"},
+		{"a bracket that is not closed", "ףסונ עדימל Guide (part 2 ואר", "ראו Guide (part 2 למידע נוסף"},
 		{"a negative number", "تاجرد -5 درب", "برد -5 درجات"},
 		{"names with numbers", "IEC 62304-ו ISO 9001:2015 ןקתה יפל", "לפי התקן ISO 9001:2015 ו-IEC 62304"},
 		{"units in a list", "GB 20 וא MB, 10 MB 5 לדוגב", "בגודל 5 MB, 10 MB או 20 GB"},

@@ -214,21 +214,37 @@ func readGrid(byHeight [][]line) grid {
 	return g
 }
 
-// columnsUnder returns where the columns of rows begin if the middle of each name is in
-// one of its own, wherever it begins.
-func columnsUnder(names []line, rows [][]line) (columns []float64, ok bool) {
-	for _, c := range slices.Concat(rows...) {
-		columns = append(columns, c.x0)
-	}
-	slices.Sort(columns)
-	columns = slices.CompactFunc(columns, func(a, b float64) bool { return math.Abs(a-b) < 2*names[0].size })
-	for i, c := range names {
-		middle := (c.x0 + c.x1) / 2
-		if len(names) != len(columns) || middle < columns[i] || i+1 < len(columns) && middle >= columns[i+1] {
+// columnsUnder returns where the columns of rows begin if each name is above one of its
+// own, wherever it begins.
+func columnsUnder(names []line, rows [][]line) (starts []float64, ok bool) {
+	var columns []line
+	for _, row := range rows {
+		if columns, ok = widened(columns, row); !ok {
 			return nil, false
 		}
 	}
-	return columns, allBold(names) && !allBold(rows[0])
+	if columns, ok = underNames(names, columns); !ok || len(rows) == 0 || !allBold(names) || allBold(rows[0]) {
+		return nil, false
+	}
+	for _, c := range columns {
+		starts = append(starts, c.x0)
+	}
+	return starts, true
+}
+
+// underNames returns the columns under names, those that are empty as wide as their name.
+func underNames(names, columns []line) (all []line, ok bool) {
+	if len(columns) != len(names) {
+		if columns, ok = widened(columns, names); !ok || len(columns) != len(names) {
+			return nil, false
+		}
+	}
+	for i, c := range names {
+		if middle := (c.x0 + c.x1) / 2; i > 0 && middle < columns[i-1].x1 || i+1 < len(names) && middle > columns[i+1].x0 {
+			return nil, false
+		}
+	}
+	return columns, true
 }
 
 // sameCells reports whether two lines have as many cells, which were drawn as such.
@@ -359,17 +375,9 @@ func columnOf(c line, columns []float64) int {
 // tableLines returns a line for each row. A bold first row above others names
 // the columns, and its names go with each row; those of empty columns are a row.
 func tableLines(table [][]line) []line {
-	var header []string
-	if len(table) > 1 && allBold(table[0]) && !allBold(table[1]) {
-		header = make([]string, len(table[0]))
-		for i, c := range table[0] {
-			if slices.ContainsFunc(table[1:], func(row []line) bool { return row[i].text != "" }) {
-				header[i], table[0][i] = strings.TrimRight(c.text, ": "), line{}
-			}
-		}
-		if !slices.ContainsFunc(table[0], func(c line) bool { return c.text != "" }) {
-			table = table[1:]
-		}
+	header := namesOf(table)
+	if header != nil && !slices.ContainsFunc(table[0], func(c line) bool { return c.text != "" }) {
+		table = table[1:]
 	}
 	var out []line
 	for _, row := range table {
@@ -395,6 +403,32 @@ func tableLines(table [][]line) []line {
 		out = append(out, l)
 	}
 	return out
+}
+
+// namesOf takes the names of columns that are not empty out of the first row, unless
+// those of most are empty: then it names other columns.
+func namesOf(table [][]line) (header []string) {
+	if len(table) < 2 || !allBold(table[0]) || allBold(table[1]) {
+		return nil
+	}
+	header = make([]string, len(table[0]))
+	names, row := 0, make([]line, len(table[0])) // of empty columns
+	for i, c := range table[0] {
+		switch {
+		case c.text == "":
+		case slices.ContainsFunc(table[1:], func(row []line) bool { return row[i].text != "" }):
+			header[i] = strings.TrimRight(c.text, ": ")
+			names++
+		default:
+			row[i] = c
+			names--
+		}
+	}
+	if names < 0 {
+		return nil
+	}
+	table[0] = row
+	return header
 }
 
 // allBold reports whether a row may name columns.
