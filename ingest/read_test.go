@@ -52,6 +52,25 @@ func checkDocument(t testing.TB, doc *Document) {
 	}
 }
 
+// PICTURES.md shows the chunks that its files give today.
+func TestPicturesPage(t *testing.T) {
+	page, err := os.ReadFile("PICTURES.md")
+	must(t, err)
+	for _, name := range []string{"columns.pdf", "form.pdf", "hebrew.pdf"} {
+		doc, err := new(Reader).Read(t.Context(), name, testPDF(t, name))
+		must(t, err)
+		var cell []string
+		for _, c := range split(t.Context(), doc, 60, 90) {
+			text := strings.NewReplacer("\n\n", "<br>", "\n", "<br>", "|", `\|`).Replace(strings.TrimSpace(doc.Text[c.Start:c.End]))
+			cell = append(cell, fmt.Sprintf("**%d** · %s · %d tokens<br>%s", c.Ordinal, c.Heading, c.Tokens, text))
+		}
+		want := strings.Join(cell, "<br><br>") + " |\n"
+		if !strings.Contains(string(page), "| `"+name+"` | chunks |\n") || !strings.Contains(string(page), want) {
+			t.Errorf("%s: the page has not\n%s", name, want)
+		}
+	}
+}
+
 // dump returns a document as text.
 func dump(doc *Document) string {
 	var out strings.Builder
