@@ -147,7 +147,8 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 func cellStarts(glyphs []glyph, placed []int) map[int]bool {
 	const farthest = 3 // lines, between two with gaps
 	found := make(map[int]bool)
-	spaces, moves, age := 0, 0, 0
+	spaces, age := 0, 0
+	var narrow []int // gaps
 	var last []int // where the further cells of the line before begin
 	for start := 0; start < len(glyphs); {
 		var starts []int
@@ -167,14 +168,19 @@ func cellStarts(glyphs []glyph, placed []int) map[int]bool {
 				spaces++
 			}
 		}
-		moves += len(starts)
+		for _, i := range starts {
+			if glyphs[i].X0-glyphs[i-1].X1 < cellGap*glyphs[i].Size { // else it is a cell anyway
+				narrow = append(narrow, i)
+			}
+		}
 		markShared(found, glyphs, last, starts)
 		if age++; len(starts) > 0 || age > farthest {
 			last, age = starts, 0
 		}
 		start = end
 	}
-	if spaces < 10*(moves-len(found)) || 8*spaces < moves {
+	alone := slices.DeleteFunc(slices.Clone(narrow), func(i int) bool { return found[i] })
+	if spaces < 10*len(alone) || 8*spaces < len(narrow) {
 		return nil
 	}
 	return found
