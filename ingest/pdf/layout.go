@@ -149,7 +149,7 @@ func cellStarts(glyphs []glyph, placed []int) map[int]bool {
 	found := make(map[int]bool)
 	spaces, age := 0, 0
 	var narrow []int // gaps
-	var last []int // where the further cells of the line before begin
+	var last []int   // where the further cells of the line before begin
 	for start := 0; start < len(glyphs); {
 		var starts []int
 		from, end := start, start+1 // from is where the last cell begins
