@@ -13,7 +13,6 @@ type cell struct {
 	lines               []line
 	pieces              []line // that the lines were joined from
 	x0, x1, top, bottom float64
-	at                  int // its place in the order of drawing
 }
 
 func newCell(pieces ...line) cell {
@@ -67,9 +66,6 @@ func cellsOf(in []line) (cells []cell) {
 			}
 			cells = append(cells, next)
 		}
-	}
-	for i := range cells {
-		cells[i].at = i
 	}
 	return cells
 }
@@ -135,24 +131,12 @@ func parted(cells []cell, reach func(cell) (top, bottom float64)) (parts [][]cel
 	return parts
 }
 
-// newBand puts cells into columns; into one if they were not drawn in columns.
-func newBand(cells []cell) band {
-	sorted := slices.Clone(cells)
-	slices.SortStableFunc(sorted, func(a, b cell) int { return cmp.Compare(a.x0, b.x0) })
-	var columns band
-	right := math.Inf(-1)
-	for _, c := range sorted {
-		if c.x0 >= right {
-			columns = append(columns, nil)
-		}
-		n := len(columns) - 1
-		columns[n], right = append(columns[n], c), max(right, c.x1)
-	}
-	for _, column := range columns {
-		slices.SortFunc(column, func(c, d cell) int { return cmp.Compare(c.at, d.at) })
-		if column[len(column)-1].at-column[0].at >= len(column) {
-			return band{cells}
-		}
+// newBand puts cells into columns that were drawn one after the other.
+func newBand(cells []cell) (columns band) {
+	columns = parted(cells, func(c cell) (top, bottom float64) { return -c.x0, -c.x1 })
+	if len(columns) == 1 {
+		columns = parted(cells, func(c cell) (top, bottom float64) { return c.x1, c.x0 })
+		slices.Reverse(columns)
 	}
 	return columns
 }
@@ -308,6 +292,18 @@ func cellOf(lines []line) line {
 		whole.append(l)
 	}
 	return whole
+}
+
+// isTables reports whether two columns of a band or more have rows of cells in them.
+func (b band) isTables() bool {
+	tables := 0
+	for _, column := range b {
+		rows := slices.DeleteFunc(bandsOf(column, 0), func(b band) bool { return len(b) < 2 })
+		if len(rows) > 1 {
+			tables++
+		}
+	}
+	return tables > 1
 }
 
 // isText reports whether a band is columns of text: in one of them, most lines end where

@@ -351,7 +351,7 @@ func ordered(in []line, depth int) []line {
 		case table != nil:
 			flush()
 			out = append(out, table...)
-		case n == 1 && depth < maxColumns && bands[0].isText():
+		case n == 1 && depth < maxColumns && (bands[0].isText() || bands[0].isTables()):
 			flush()
 			for _, column := range bands[0] {
 				out = append(out, ordered(band{column}.pieces(), depth+1)...)

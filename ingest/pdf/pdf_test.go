@@ -203,8 +203,7 @@ func TestRowsByDrawing(t *testing.T) {
 		for i := range tt.in {
 			tt.in[i].drawn, tt.in[i].last = i, i
 		}
-		byTop(tt.in)
-		if got := texts(rows(tt.in)); !slices.Equal(got, tt.want) {
+		if got := texts(ordered(tt.in, 0)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q", tt.name, got)
 		}
 	}

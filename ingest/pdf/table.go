@@ -26,11 +26,6 @@ func rows(in []line) []line {
 	}
 	var out []line
 	for i := 0; i < len(byHeight); {
-		if left, right, n := twoTables(byHeight[i:]); n > 0 {
-			out = append(append(out, rows(left)...), rows(right)...)
-			i += n
-			continue
-		}
 		first := cells(byHeight[i], nil, cellGap)
 		if narrow := cells(byHeight[i], nil, pieceGap); len(first) == 1 && aligned(narrow, byHeight[i+1:]) {
 			first = narrow
@@ -69,48 +64,6 @@ func aligned(row []line, after [][]line) bool {
 		}
 	}
 	return true
-}
-
-// twoTables divides lines into those of two tables next to each other, whose lines are
-// at other heights or which have headings, and returns how many there are; 0 for none.
-func twoTables(byHeight [][]line) (left, right []line, n int) {
-	closer := func(n int, most float64) bool {
-		return n < len(byHeight) && byHeight[n-1][0].y-byHeight[n][0].y < most*byHeight[n][0].size
-	}
-	heads, gutter := byHeight[0], 0.0
-	if allBold(heads) && heads[1].drawn > heads[0].drawn+1 { // the first table was drawn between them
-		gutter = heads[1].x0 - wordGap*heads[0].size
-	} else {
-		for n = 1; n < maxCells && closer(n, 0.85); n++ {
-		}
-		byPlace := slices.SortedFunc(slices.Values(byHeight[:n]), func(a, b []line) int { return cmp.Compare(a[0].x0, b[0].x0) })
-		reach := byPlace[0][0].x1
-		for _, row := range byPlace {
-			if row[0].x0 > reach+cellGap*row[0].size && gutter == 0 {
-				gutter = (reach + row[0].x0) / 2
-			}
-			reach = max(reach, row[len(row)-1].x1)
-		}
-	}
-	if gutter == 0 {
-		return nil, nil, 0
-	}
-	inCells := [2]int{} // lines, on each side
-	for n = 0; n == 0 || n == 1 && closer(n, 3.5) || closer(n, 2.2); n++ {
-		row := byHeight[n]
-		k := slices.IndexFunc(row, func(l line) bool { return l.x1 > gutter })
-		if k < 0 {
-			k = len(row)
-		} else if row[k].x0 < gutter {
-			break
-		}
-		left, right = append(left, row[:k]...), append(right, row[k:]...)
-		inCells[0], inCells[1] = inCells[0]+min(k/2, 1), inCells[1]+min((len(row)-k)/2, 1)
-	}
-	if min(inCells[0], inCells[1]) < 2 {
-		return nil, nil, 0
-	}
-	return left, right, n
 }
 
 // isJustified reports whether a line with wide gaps is justified text: single
