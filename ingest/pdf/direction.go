@@ -274,7 +274,7 @@ func leftToRight(parts, rest []string, arabic bool) int {
 }
 
 // joins reports whether the letter or digit before a gap, parts[from:to], belongs to what
-// is read from left to right after the gap; latin means that there are letters in that.
+// is read from left to right after the gap; latin means that this has letters.
 func joins(parts, rest []string, from, to int, latin, arabic bool) bool {
 	class, gap := classOf(parts[from-1]), strings.Join(parts[from:to], "")
 	switch {

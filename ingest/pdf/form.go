@@ -54,11 +54,11 @@ func cellsOf(in []line) (cells []cell) {
 	slices.SortStableFunc(in, func(a, b line) int { return cmp.Compare(a.drawn, b.drawn) })
 	for _, l := range in {
 		n, next := len(cells), newCell(l)
-		beside := func(i int) bool { return i > 0 && cells[i-1].beside(cells[i]) }
+		nextTo := func(i int) bool { return i > 0 && cells[i-1].nextTo(cells[i]) }
 		switch {
-		case n > 0 && cells[n-1].takes(l) && !(beside(n-1) && overlap(cells[n-2], next)):
+		case n > 0 && cells[n-1].takes(l) && !(nextTo(n-1) && overlap(cells[n-2], next)):
 			cells[n-1].add(l)
-		case n > 1 && cells[n-2].x0 >= cells[n-1].x1 && cells[n-2].takes(l) && !beside(n-2): // its label was drawn amid it
+		case n > 1 && cells[n-2].x0 >= cells[n-1].x1 && cells[n-2].takes(l) && !nextTo(n-2): // its label was drawn amid it
 			cells[n-2].add(l)
 		default:
 			if n > 0 {
@@ -73,8 +73,8 @@ func cellsOf(in []line) (cells []cell) {
 // overlap reports whether two cells share a place on their lines.
 func overlap(c, d cell) bool { return c.x0 < d.x1 && d.x0 < c.x1 }
 
-// beside reports whether two cells share a height, and no place.
-func (c cell) beside(d cell) bool { return c.top > d.bottom && d.top > c.bottom && !overlap(c, d) }
+// nextTo reports whether two cells share a height, and no place.
+func (c cell) nextTo(d cell) bool { return c.top > d.bottom && d.top > c.bottom && !overlap(c, d) }
 
 // dividedBy parts the last lines of a cell, if they are next to another cell, from
 // wider ones above it: a column begins there.
@@ -157,7 +157,8 @@ const maxLabel = 80
 
 // isRow reports whether a band may be a row of a table: a cell for each column.
 func (b band) isRow() bool {
-	return len(b) <= maxCells && !slices.ContainsFunc(b, func(column []cell) bool { return len(column) > 1 }) && (len(b) < 2 || !columnwise(b))
+	isStack := func(column []cell) bool { return len(column) > 1 }
+	return len(b) <= maxCells && !slices.ContainsFunc(b, isStack) && (len(b) < 2 || !columnwise(b))
 }
 
 // columnwise reports whether cells are whole columns of a table that was drawn column

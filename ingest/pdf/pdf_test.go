@@ -94,8 +94,8 @@ func TestOrderedByDrawing(t *testing.T) {
 			text(50, 676, "The first of columns"), text(50, 664, "of which each has few"), text(50, 652, "lines."),
 			text(180, 676, "The second column has"), text(180, 664, "two more lines of text"),
 			text(50, 640, "And again a paragraph that is as wide as the page."),
-		}, []string{"A paragraph as wide as the page, which ends with", "these words.", "The first of columns", "of which each has few", "lines.",
-			"The second column has", "two more lines of text", "And again a paragraph that is as wide as the page."}},
+		}, []string{"A paragraph as wide as the page, which ends with", "these words.", "The first of columns", "of which each has few",
+			"lines.", "The second column has", "two more lines of text", "And again a paragraph that is as wide as the page."}},
 		{"a side column, the foot of the page first", []line{
 			text(150, 50, "Page 7"),
 			text(50, 700, "Boats"), text(50, 688, "Moorings"), text(50, 676, "Rules"),
