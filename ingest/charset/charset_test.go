@@ -297,6 +297,32 @@ func TestMisread(t *testing.T) {
 	}
 }
 
+// The table of pairs has a digit for each two letters or ends of a word. Texts with rare
+// pairs are read.
+func TestPairShares(t *testing.T) {
+	if len(pairShares) != 27*27 || strings.Trim(pairShares, "0123456789") != "" || pairShares[0] != '0' {
+		t.Errorf("the table has %d digits", len(pairShares))
+	}
+	for _, text := range []string{
+		"Szczepan Brzęczyszczykiewicz\nNguyễn Thị Hằng\nÞorgerður Ölvisdóttir\nXóchitl Quetzalcóatl\nMbongeni Ngxokolo\nLlyr Gwrtheyrn\nQiu Xiaolong\n" +
+			"Krzysztof Wójcik\nZsófia Szűcs\nHrvoje Krznarić\nJyrki Väyrynen\nFfion Llwyd",
+		"ax200 bzx84c ths7374 lm317t max232cpe qfn48 tqfp sot23 dpak mosfet igbt jfet vdmos lvpecl lvds cmos ttl hstl sstl gtl",
+		"ul. Grzybowska 12\nVrchlického 7, Plzeň\nHvězdova 3\nTjörnvägen 4\nSchwyzstrasse 9\nBjölfsgatan 2\nŻwirki i Wigury 1\nSzt. István krt. 5",
+		"jan 03 sshd: pam_unix(sshd:session) closed uid kworker systemd dbus-daemon kernel: nfsd xhci_hcd usbhid ext4-fs mdadm dmesg dhcpd ntpd httpd mtrr acpi",
+		"## Key\n\nssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJx8hq0vUQm2Wk3pTgYb7ZrLdNfCeVoXsKuMwHyPzBtR\nqzxkvjwpfhbm kqwxzjvh tpmwqzrk\n" +
+			"Add the key to the server before the first start.",
+		"Lautta lähtee kahdeltatoista, jollei jäätä ole liikaa; polkupyörät kuljetetaan ylimääräisestä maksusta keskikannella.",
+		"A komp délben indul, ha nincs túl sok jég; a kerékpárokat külön díjért szállítják a középső fedélzeten, gyerekeknek ingyen.",
+		"Mae'r fferi yn gadael am hanner dydd oni bai bod gormod o rew; cludir beiciau am dâl ychwanegol ar y dec canol, ac mae cŵn yn rhydd.",
+		"Phà rời bến lúc giữa trưa trừ khi có quá nhiều băng; xe đạp được chở với phụ phí trên boong giữa, trẻ em đi miễn phí.",
+		"Kivuko huondoka saa sita mchana isipokuwa kuna barafu nyingi; baiskeli husafirishwa kwa malipo ya ziada kwenye sitaha ya kati.",
+	} {
+		if Garbled(text) {
+			t.Errorf("%q is garbled", text)
+		}
+	}
+}
+
 func encoded(t *testing.T, enc encoding.Encoding, text string) string {
 	t.Helper()
 	data, err := enc.NewEncoder().String(text)
