@@ -110,10 +110,10 @@ func spanOf(cell *html.Node, key string, most int) int {
 	return min(max(n, 1), most)
 }
 
-// isLayout reports whether a table only lays out the page: there are tables,
-// headings or code in it.
+// isLayout reports whether a table only lays out the page: there are tables, headings or
+// code in it, or there are paragraphs, and no two cells of a row have words.
 func isLayout(table *html.Node) bool {
-	return attr(table, "role") == "presentation" || find(table, func(c *html.Node) bool {
+	if attr(table, "role") == "presentation" || find(table, func(c *html.Node) bool {
 		switch c.DataAtom {
 		case atom.Table:
 			return c != table
@@ -121,5 +121,28 @@ func isLayout(table *html.Node) bool {
 			return true
 		}
 		return false
+	}) != nil {
+		return true
+	}
+	return hasParagraphs(table) && find(table, func(row *html.Node) bool {
+		worded := 0
+		for cell := range row.ChildNodes() {
+			if row.DataAtom == atom.Tr && strings.TrimSpace(rawText(cell)) != "" {
+				worded++
+			}
+		}
+		return worded > 1
+	}) == nil
+}
+
+// hasParagraphs reports whether there are paragraphs in an element, or two breaks of a
+// line in a row.
+func hasParagraphs(in *html.Node) bool {
+	return find(in, func(c *html.Node) bool {
+		next := c.NextSibling
+		for next != nil && next.Type == html.TextNode && strings.TrimSpace(next.Data) == "" {
+			next = next.NextSibling
+		}
+		return c.DataAtom == atom.P || c.DataAtom == atom.Br && next != nil && next.DataAtom == atom.Br
 	}) != nil
 }

@@ -2,6 +2,7 @@ package office
 
 import (
 	"cmp"
+	"html"
 	"regexp"
 	"slices"
 	"strconv"
@@ -71,7 +72,8 @@ type rtfReader struct {
 	described string
 	uncounted bool // hidden text
 	drawn     rtfPicture
-	html      bool // it is HTML packed in RTF (MS-OXRTFEX)
+	html      bool   // it is HTML packed in RTF (MS-OXRTFEX)
+	address   string // shown as text, which is to follow the tag that it is in
 }
 
 // rtf reads a text in Rich Text Format.
@@ -117,6 +119,10 @@ func (r *rtfReader) next() {
 		}
 	case '}':
 		r.flush()
+		if r.address != "" && strings.HasSuffix(r.text.String(), ">") {
+			r.text.WriteString(html.EscapeString(r.address) + " ")
+			r.address = ""
+		}
 		if n := len(r.saved); n > 0 {
 			if r.state.note && !r.saved[n-1].note {
 				r.text.WriteString(")")
@@ -218,8 +224,11 @@ func (r *rtfReader) sign(c byte, rest string) {
 	case '*': // a group that older programs do not know
 		word, _ := strings.CutPrefix(rest, "\\")
 		if m := rtfWord.FindStringSubmatch(word); m != nil && strings.HasSuffix(r.src[:r.at], `{\*`) {
-			r.state.skip = r.state.skip || !slices.Contains([]string{"shppict", "annotation", "footnote", "shpinst", "do"}, m[1]) &&
-				(!r.html || m[1] != "htmltag")
+			isTag := r.html && m[1] == "htmltag"
+			r.state.skip = r.state.skip || !isTag && !slices.Contains([]string{"shppict", "annotation", "footnote", "shpinst", "do"}, m[1])
+			if isTag {
+				r.findAddress()
+			}
 		}
 	case '\\', '{', '}':
 		r.add(c)
@@ -227,6 +236,17 @@ func (r *rtfReader) sign(c byte, rest string) {
 		r.end("par")
 	default:
 		r.write(rtfSigns[string(c)])
+	}
+}
+
+// findAddress finds the value of an attribute that is outside the tags of HTML: whoever
+// reads the RTF sees it.
+func (r *rtfReader) findAddress() {
+	const most = 2000
+	text := r.text.String()
+	text = text[max(0, len(text)-most):]
+	if at := strings.LastIndexAny(text, `"<>`) + 1; at < len(text) && strings.HasSuffix(text[:at], `="`) {
+		r.address = text[at:]
 	}
 }
 
