@@ -304,11 +304,11 @@ func TestPairShares(t *testing.T) {
 		t.Errorf("the table has %d digits", len(pairShares))
 	}
 	for _, text := range []string{
-		"Szczepan Brzęczyszczykiewicz\nNguyễn Thị Hằng\nÞorgerður Ölvisdóttir\nXóchitl Quetzalcóatl\nMbongeni Ngxokolo\nLlyr Gwrtheyrn\nQiu Xiaolong\n" +
-			"Krzysztof Wójcik\nZsófia Szűcs\nHrvoje Krznarić\nJyrki Väyrynen\nFfion Llwyd",
+		"Szczepan Brzęczyszczykiewicz\nNguyễn Thị Hằng\nÞorgerður Ölvisdóttir\nXóchitl Quetzalcóatl\nMbongeni Ngxokolo\n" +
+			"Llyr Gwrtheyrn\nQiu Xiaolong\nKrzysztof Wójcik\nZsófia Szűcs\nHrvoje Krznarić\nJyrki Väyrynen\nFfion Llwyd",
 		"ax200 bzx84c ths7374 lm317t max232cpe qfn48 tqfp sot23 dpak mosfet igbt jfet vdmos lvpecl lvds cmos ttl hstl sstl gtl",
-		"ul. Grzybowska 12\nVrchlického 7, Plzeň\nHvězdova 3\nTjörnvägen 4\nSchwyzstrasse 9\nBjölfsgatan 2\nŻwirki i Wigury 1\nSzt. István krt. 5",
-		"jan 03 sshd: pam_unix(sshd:session) closed uid kworker systemd dbus-daemon kernel: nfsd xhci_hcd usbhid ext4-fs mdadm dmesg dhcpd ntpd httpd mtrr acpi",
+		"ul. Grzybowska 12\nVrchlického 7, Plzeň\nHvězdova 3\nTjörnvägen 4\nSchwyzstrasse 9\nŻwirki i Wigury 1\nSzt. István krt. 5",
+		"jan 03 sshd: pam_unix(sshd:session) closed uid kworker systemd kernel: nfsd xhci_hcd usbhid mdadm dmesg dhcpd ntpd mtrr acpi",
 		"## Key\n\nssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJx8hq0vUQm2Wk3pTgYb7ZrLdNfCeVoXsKuMwHyPzBtR\nqzxkvjwpfhbm kqwxzjvh tpmwqzrk\n" +
 			"Add the key to the server before the first start.",
 		"Lautta lähtee kahdeltatoista, jollei jäätä ole liikaa; polkupyörät kuljetetaan ylimääräisestä maksusta keskikannella.",
