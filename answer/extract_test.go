@@ -89,6 +89,32 @@ func TestExtract(t *testing.T) {
 			"Tarn 14 – Fee: 120[1]",
 		},
 		{"the newest edition of a document", "What is the harbour fee for a Tarn 14?", editions, "Tarn 14 – Fee: 140[2]"},
+		{
+			"another amount than the question's", "Can a harbour boat be hired for 3 days?",
+			found{page("Harbour hire", "The crane is old.\n\nHarbour boats are hired for 2 days at most.")},
+			"Harbour boats are hired for 2 days at most.[1]",
+		},
+		{
+			"another number of the same", "Can a harbour member reserve 9 boats?",
+			found{page("Harbour hire", "The crane is old.\n\nA harbour member can reserve 4 boats.")}, "A harbour member can reserve 4 boats.[1]",
+		},
+		{
+			"not another of numbered things", "What may harbour Level 2 do?",
+			found{page("Harbour levels", "Harbour Level 3 may do all.\n\nHarbour Level 2 may read.")}, "Harbour Level 2 may read.[1]",
+		},
+		{
+			"what a pronoun means", "¿Quién fundó la capilla?", found{page("Capilla", "La capilla es blanca. La fundó Elena Marín.")},
+			"La capilla es blanca.[1] La fundó Elena Marín.[1]",
+		},
+		{
+			"what a pronoun after a verb means", "Wer hat den Kran entworfen?",
+			found{page("Kran", "Der Kran ist alt. Entworfen wurde er von Hanna Brix.")},
+			"Der Kran ist alt.[1] Entworfen wurde er von Hanna Brix.[1]",
+		},
+		{
+			"what a possessive means", "Кто основал музей?", found{page("Музей", "Музей открыли в 1931 году. Его основала Вера Лунина.")},
+			"Музей открыли в 1931 году.[1] Его основала Вера Лунина.[1]",
+		},
 		{"the edition of a year", "What was the harbour fee for a Tarn 14 in 2024?", editions, "Tarn 14 – Fee: 120[1]"},
 		{
 			"the column of a table that is asked for", "What did a harbour berth cost in 2024?",

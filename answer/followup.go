@@ -88,12 +88,14 @@ var numbers = regexp.MustCompile(`\d+`)
 var followUpTable string
 
 // followUpWords are the words by which a question goes on from the last one, by
-// language: openings begin it, references mean something in the last one. Amounts, of
+// language: openings begin it, references mean something in the last one, except in idle phrases. Amounts, of
 // all languages, ask for a number without saying of what.
 var followUpWords, amounts = readFollowUps()
 
-func readFollowUps() (map[string]struct{ openings, references []string }, map[string]bool) {
-	words, amounts := map[string]struct{ openings, references []string }{}, map[string]bool{}
+type followUpSet struct{ openings, references, idle []string }
+
+func readFollowUps() (map[string]followUpSet, map[string]bool) {
+	words, amounts := map[string]followUpSet{}, map[string]bool{}
 	for line := range strings.Lines(followUpTable) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] == "#" {
@@ -107,6 +109,8 @@ func readFollowUps() (map[string]struct{ openings, references []string }, map[st
 				of.openings = append(of.openings, word)
 			case "reference":
 				of.references = append(of.references, word)
+			case "idle":
+				of.idle = append(of.idle, word)
 			case "amount":
 				amounts[word] = true
 			}
@@ -135,6 +139,9 @@ func isElliptic(question, before string) (elliptic, short bool) {
 	words := followUpWords[retrieve.Language(before+" "+question)]
 	own := countWords(question, before)
 	opens := slices.ContainsFunc(words.openings, func(p string) bool { return has(p, false) })
+	for _, idle := range words.idle {
+		lower = strings.ReplaceAll(lower, " "+idle+" ", " ")
+	}
 	refers := slices.ContainsFunc(words.references, func(p string) bool { return has(p, true) })
 	return own == 0 || own < 4 && (opens || refers), own < 3
 }

@@ -18,6 +18,8 @@ func TestFollowUp(t *testing.T) {
 		{"What does adult membership cost in 2025?", "What about juniors?", "What about juniors? adult membership cost 2025", ""},
 		{"Who repairs the long jetty?", "When does he work?", "When does he work? repairs long jetty", ""},
 		{"Who repairs the long jetty?", "When is the office open?", "When is the office open?", ""},
+		{"Who started the harbour bank?", "How many employees work there?", "How many employees work there? started harbour bank", ""},
+		{"Who started the harbour bank?", "Are there sharks in lakes?", "Are there sharks in lakes?", ""},
 		{"Wer repariert den langen Steg?", "Und wann?", "Und wann? repariert langen Steg", ""},
 		{"¿Cuánto cuesta el curso de vela?", "¿Y para niños?", "¿Y para niños? cuesta curso vela", ""},
 		{"Сколько стоит курс для взрослых?", "А для детей?", "А для детей? стоит курс взрослых", ""},

@@ -2,6 +2,7 @@ package extract
 
 import (
 	_ "embed"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,6 +41,15 @@ var kinds = func() (all []kind) {
 
 // numberWords are the numbers of kinds.txt, dateWords the months and days.
 var numberWords, dateWords = wordsOf("number"), wordsOf("date")
+
+// unitWords are the units of all kinds.
+var unitWords = func() phrases {
+	all := phrases{}
+	for _, k := range kinds {
+		maps.Copy(all, k.units)
+	}
+	return all
+}()
 
 func wordsOf(name string) phrases {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })

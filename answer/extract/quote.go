@@ -433,17 +433,30 @@ func fenced(code string) string {
 	return fence + "\n" + code + "\n" + fence
 }
 
-// refersBack reports whether a sentence begins with a pronoun, so that only the
-// one before it tells what it is about.
+// refersBack reports whether a sentence begins with a pronoun, also after a preposition,
+// so that only the one before it tells what it is about.
 func refersBack(s string) bool {
-	return pronouns.at(lowerWords(s), 0)
+	words := lowerWords(plainLine(s))
+	return pronouns.at(words, 0) || wordsOf("place").at(words, 0) && pronouns.at(words, 1) || pronounForm.MatchString(plainLine(s))
 }
 
-var pronouns = phrases(words(`he she it they him her them his its their this that these those
-	er sie es dieser diese dieses il elle ils elles cela ceci ce cette él ella ellos ellas esto este esta
-	он она оно они это этот эта эти hij zij dit deze
-	lui lei essi loro questo questa questi queste ciò ele ela eles elas isso isto esse essa
-	هو هي هم هذا هذه ذلك تلك वह वे यह ये इसका उसका उन्होंने उसने 它 他 她 这 那 此 これ それ この その 彼`))
+// pronounForm matches a pronoun after a verb, as in "Gebaut wurde es von …", and one that is
+// an article too, before a verb of the past, as in "La fundó …", or where no article is, as in "Lo dirige …".
+var pronounForm = regexp.MustCompile(`^(?i:\pL+ (?:wird|wurden?|werden|ist|sind|war|waren|hat|haben|werd|is|was) (?:er|sie|es|ihn|hij|zij|het)\b|` +
+	`(?:se|lo|la|los|las|le|les) \pL+(?:[óòì]|aron|ieron|aba|aban)(?:[^\pL]|$)|` +
+	`lo (?:[^szgpxy\P{L}]|s[aeiouàèéìòùáíóú]|g[^n\P{L}]|p[^s\P{L}]))`)
+
+var pronouns = phrases(words(`he she it they him her them his hers its their theirs this that these those
+	er sie es ihn ihm ihr ihnen sein seine seinen seinem seiner ihre ihren ihrem ihrer deren dessen dieser diese dieses diesen diesem
+	dort dabei dafür dagegen damit danach daran darauf daraus darin darüber davon davor dazu
+	il elle ils elles cela ceci ce cet cette ces celui-ci celle-ci son sa ses leur leurs lui
+	él ella ellos ellas su sus este esta esto estos estas ese esa eso esos esas aquel aquella allí ahí fue fueron
+	он она оно они его её ее ему ей им их него неё нее нему ней ним нём нем них ими там туда здесь
+	это этот эта эти этого этой этому этим этом эту этих
+	hij zij dit deze zijn haar hun daar hem
+	lui lei essi loro suo sua suoi sue questo questa questi queste ciò fu furono
+	ele ela eles elas dele dela seu seus suas isso isto esse essa este esta foi foram
+	هو هي هم هذا هذه ذلك تلك वह वे यह ये इस इसका इसकी इसके इसे उस उसका उसकी उसके उसे इनका उनका उन्होंने उसने 它 他 她 这 那 此 これ それ この その 彼`))
 
 // list returns the list that an item belongs to, with its lead-in, or the item
 // alone where the list is long or its items are statements of their own. Steps are quoted

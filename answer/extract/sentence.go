@@ -255,19 +255,32 @@ func (d *Reading) repeats(s *sentence) bool {
 	return len(s.terms) > 0
 }
 
-// numbered is a word and the number of one of several things.
-var numbered = regexp.MustCompile(`(\pL{3,})[ -](\d+)\b`)
+// numbered is a word and the number of one of several things, with the word after it.
+var numbered = regexp.MustCompile(`(\pL{3,})[ -](\d+)\b[ -]?(\pL*)`)
 
 // otherNumber reports whether a text is about another of several numbered things
-// than the question: Level 3 where it asks about Level 2.
+// than the question: Level 3 where it asks about Level 2. An amount numbers nothing: it is
+// after a word that says nothing of a subject, before a unit, or before what both count.
 func (d *Reading) otherNumber(text string) bool {
-	of := make(map[string][]string)
-	for _, m := range numbered.FindAllStringSubmatch(strings.ToLower(text), -1) {
-		of[m[1]] = append(of[m[1]], m[2])
-	}
-	return slices.ContainsFunc(numbered.FindAllStringSubmatch(strings.ToLower(d.question), -1), func(m []string) bool {
-		return len(of[m[1]]) > 0 && !slices.Contains(of[m[1]], m[2])
+	of := numbered.FindAllStringSubmatch(strings.ToLower(text), -1)
+	return slices.ContainsFunc(numbered.FindAllStringSubmatch(strings.ToLower(d.question), -1), func(asked []string) bool {
+		if !d.asksOf(asked[1]) || unitWords[asked[3]] {
+			return false
+		}
+		other, same := false, false
+		for _, m := range of {
+			if m[1] == asked[1] {
+				other = true
+				same = same || m[2] == asked[2] || m[3] == asked[3] && d.asksOf(m[3])
+			}
+		}
+		return other && !same
 	})
+}
+
+// asksOf reports whether a word says something of the subject of the question.
+func (d *Reading) asksOf(word string) bool {
+	return slices.ContainsFunc(d.needs.terms, func(n need) bool { return strings.EqualFold(n.word, word) })
 }
 
 // verdict matches a text that begins with a yes or no.

@@ -130,6 +130,14 @@ func TestRefersBack(t *testing.T) {
 		{"هذا يغلق ظهرا.", "المكتب يغلق ظهرا."},
 		{"यह दोपहर को बंद होता है।", "कार्यालय दोपहर को बंद होता है।"},
 		{"它中午关门。", "办公室中午关门。"},
+		{"In it lie two rooms.", "In spring two rooms open."},
+		{"Geleitet wird es von Ann.", "Geleitet wird das Haus von Ann."},
+		{"Ihre Tür ist rot.", "Die Tür ist rot."},
+		{"La fundó Ann.", "La oficina cierra."},
+		{"Lo dirige Ann.", "Lo studio chiude."},
+		{"Su torre es alta.", "La torre es alta."},
+		{"Его построил Иван.", "Дом построил Иван."},
+		{"Под ним живут утки.", "Под мостом живут утки."},
 		{"これは正午に閉まります。", "事務所は正午に閉まります。"},
 	} {
 		if !refersBack(test[0]) || refersBack(test[1]) {
