@@ -28,6 +28,11 @@ func TestExtract(t *testing.T) {
 		p.Format = "markdown"
 		return found{p}
 	}
+	source := func(title, text string) found {
+		p := page(title, text)
+		p.Format = "code"
+		return found{p}
+	}
 	letter := page("Harbour ferry", "From: Mira Holm <mira@example.com>\nDate: Mon, 3 Mar 2025 09:00:00 +0000\n\n"+
 		"The harbour ferry leaves at 9:40 now.\n\nOn Sun, 2 Mar 2025 Piet Lund wrote:\n"+
 		"> The harbour ferry leaves at 8:20. Is it so?\n\nThe harbour lift is broken.")
@@ -254,6 +259,18 @@ func TestExtract(t *testing.T) {
 			"two sentences on lines that go on", "When does the harbour office open?",
 			found{page("Wrapped", "\tThe harbour office opens at\n\teight o'clock. It closes again at\n\tnoon.")},
 			"The harbour office opens at eight o'clock.[1] It closes again at noon.[1]",
+		},
+		{
+			"the head of a function with the comment in it", "What does the harbour crane return?",
+			source("crane.py", "lift\n\n    def lift(boat):\n\nLift a boat by the harbour crane. Returns the kilograms.\n\n"+
+				"        total = crane(boat)\n        return total"),
+			"```\ndef lift(boat)\n```\n[1]\nLift a boat by the harbour crane.[1] Returns the kilograms.[1]",
+		},
+		{
+			"no licence", "How many boats may the harbour program redistribute?",
+			source("boats.py", "This program is free software: you can redistribute it and/or modify\nit under the terms of the licence. "+
+				"The harbour has many boats.\n\n    BOATS = 40  # boats of the harbour"),
+			"```\nBOATS = 40  # boats of the harbour\n```\n[1]",
 		},
 		{
 			"a line of a list of codes", "Which code means that the harbour office is closed?",

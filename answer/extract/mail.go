@@ -44,8 +44,9 @@ var (
 	wrote = regexp.MustCompile(`^(?:On|Am|Le|El|Il|Op|Den) .{8,120} (?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev).{0,60}:$`)
 	// asksMail matches a question about who wrote or sent something, or when, asksFuture one
 	// about something that will be sent.
-	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|nachricht|schrieb|geschrieben|geschickt|` +
-		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito)(?:$|\PL)`)
+	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|` +
+		`said|says|replied|suggested|proposed|confirmed|mentioned|nachricht|schrieb|geschrieben|geschickt|sagte|gesagt|` +
+		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito|dijo|написал|сказал)(?:$|\PL)`)
 	asksFuture = regexp.MustCompile(`(?i)(?:^|\PL)(?:will|shall|should|must|can|may|do|does|is|are|be|wird|werden|muss|soll|kann)\PL`)
 	quoteMarks = regexp.MustCompile(`(?m)^>[> ]*`)
 )

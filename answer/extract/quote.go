@@ -377,8 +377,10 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 		section.end++
 	}
 	headed := section.start > 0 && d.needs.near(in[section.start-1].covers) >= sectionCovers
-	licensed := slices.ContainsFunc(in[section.start:section.end], func(s sentence) bool { return notice.MatchString(plainLine(s.text)) })
-	if headed && !licensed && size(in, section.start, section.end) <= maxListBytes {
+	notices := slices.ContainsFunc(in[section.start:section.end], func(s sentence) bool {
+		return s.licensed || notice.MatchString(plainLine(s.text))
+	})
+	if headed && !notices && size(in, section.start, section.end) <= maxListBytes {
 		return section
 	}
 	return p
@@ -391,11 +393,16 @@ func declaration(in []sentence, p piece) piece {
 	for whole.start > 0 && in[whole.start-1].answers() && !in[whole.start-1].code {
 		whole.start--
 	}
-	for whole.end < len(in) && !in[whole.end-1].code && (in[whole.end].answers() || in[whole.end].bare) {
+	headed := whole.start > 0 && in[whole.start-1].code && endsOpen(in[whole.start-1].text) // the comment is within it
+	for whole.end < len(in) && !in[whole.end-1].code && !(headed && in[whole.end].code) && !in[whole.end].title &&
+		(in[whole.end].answers() || in[whole.end].bare) {
 		whole.end++
 	}
 	for k := whole.start; k < whole.end && !in[k].code; k++ {
 		bytes += len(in[k].text)
+	}
+	if headed {
+		whole.start--
 	}
 	if bytes > maxListBytes {
 		return piece{}

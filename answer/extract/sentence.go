@@ -26,6 +26,7 @@ type sentence struct {
 	title    bool   // it names what follows, and says nothing itself
 	asks     bool   // it is a question
 	bare     bool   // it says nothing that could be an answer: a rule, a path, a licence
+	licensed bool   // it is of the notice of a licence
 	other    bool   // it answers another question: of another year, or with yes or no; it ends a mail
 	code     bool   // it is a block of code
 	declares bool   // it is in source code, whose declarations are quoted with their comments
@@ -178,7 +179,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			terms: terms, covers: d.coverageOf(terms), reply: parts[k].reply, by: parts[k].by,
 		}
 		if s := &in[k]; s.code {
-			s.bare = !s.declares || !assigns(text) || d.needs.kind != nil && d.needs.kind.name == "yes"
+			s.bare = !s.declares || !assigns(text) || inFunction(in[:k]) || d.needs.kind != nil && d.needs.kind.name == "yes"
 		} else {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
@@ -192,12 +193,13 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 
 // saysNothing reports whether a sentence, after those before it, says nothing that could be an answer.
 func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage) bool {
-	named, licensed := s.by != "" && d.asksSender(), false
+	named := s.by != "" && d.asksSender()
+	s.licensed = licence.MatchString(plainLine(s.text))
 	if len(before) > 0 {
 		last := before[len(before)-1]
-		named, licensed = named || d.names(last, *s, p), last.bare && licence.MatchString(last.text)
+		named, s.licensed = named || d.names(last, *s, p), s.licensed || last.licensed && s.joins
 	}
-	return isBare(s.text) || isHeader(s.text) || licensed && s.joins || s.declares && statementForm.MatchString(s.text) ||
+	return isBare(s.text) || isHeader(s.text) || s.licensed || s.declares && statementForm.MatchString(s.text) ||
 		!named && d.repeats(s) || d.otherNumber(s.text)
 }
 
@@ -239,6 +241,17 @@ var statementForm = regexp.MustCompile(`:= |[{};]$|^[)}\]]`)
 func assigns(code string) bool {
 	head, _, _ := strings.Cut(code, "\n")
 	return strings.Contains(head, " = ") || bodyless.MatchString(code) && strings.Contains(code, " = ")
+}
+
+// inFunction reports whether the sentences before code are the head of a function with the
+// comment that it begins with.
+func inFunction(before []sentence) bool {
+	for k := len(before) - 1; k >= 0 && !before[k].title; k-- {
+		if before[k].code {
+			return endsOpen(before[k].text) && strings.Contains(before[k].text, "def ")
+		}
+	}
+	return false
 }
 
 // repeats reports whether a text without a verdict of its own says nothing that
@@ -492,19 +505,25 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
-// licence matches the paragraphs of a licence.
-var licence = regexp.MustCompile(`(?i:permission is hereby granted|permission notice shall be|provided [“"]as is[”"]|redistributions? (?:of source|in binary)` +
-	`|in no event shall the (?:authors?|copyright))`)
+// licence matches what the notices of common licences begin with; what comes after it in the
+// paragraph is theirs too.
+var licence = regexp.MustCompile(`(?i:permission is hereby granted|permission is granted to anyone to use|permission to use, copy, modify|` +
+	`permission notice shall be|(?:provided|distributed) (?:on an |under the licen[cs]e )?[“"'‘]as[ -]is[”"'’]|in no event shall the (?:authors?|copyright)|` +
+	`redistributions? (?:of source|in binary|and use in)|neither the name of .{3,80} nor the|without any warranty|` +
+	`without warranties or conditions of any|is free software[:;,] you (?:can|may) redistribute|free and unencumbered software|` +
+	`spdx-license-identifier|^(?:this .{3,40} is )?licensed under the |you may not use this (?:file|work|software) except in|` +
+	`unless required by applicable law or agreed to in writing|see the licen[cs]e for the specific|you should have received a copy of the|` +
+	`subject to the terms of the .{3,40} licen[cs]e|you may obtain a copy of the licen[cs]e|distributed under the .{1,30}software licen[cs]e)`)
 
-// notice matches a licence, and the notices and certifications of companies' reports.
-var notice = regexp.MustCompile(licence.String() + `|(?i:forward-looking statements|are forward-looking|` +
+// notice matches the notices and certifications of companies' reports.
+var notice = regexp.MustCompile(`(?i:forward-looking statements|are forward-looking|` +
 	`\bcertifications? (?:of .{3,120} )?pursuant to|\bI, .{3,120}, (?:hereby )?certify)`)
 
 // boilerplate is what documents have in common: the head of a message, licences, navigation, entries of a table of contents,
 // pointers to other places.
 var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s|` +
-	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|spdx-license-identifier|` +
-	`use of this source code is governed by|licensed under the |` + notice.String() + `|` +
+	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|` +
+	`use of this source code is governed by|` + notice.String() + `|` +
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
 	`^(?i:(?:for (?:additional|further|more) [^.,]{3,120}, )?(?:please )?(?:see|refer to) (?:also |the |section |chapter |page |item |note |part |exhibit )` +
 	`.{1,400}$|incorporated (?:herein )?by reference|` +

@@ -161,6 +161,9 @@ func (w *codeWriter) opens(i int) bool {
 // an annotation, or the type of a function in C.
 func (w *codeWriter) isAttached(line string) bool {
 	trimmed := strings.TrimSpace(line)
+	if w.language.docstring && (strings.HasSuffix(trimmed, `"""`) || strings.HasSuffix(trimmed, "'''")) {
+		return false // it belongs to what it is in
+	}
 	return trimmed != "" && (w.isComment(trimmed) || strings.IndexByte("@[", trimmed[0]) >= 0 || strings.HasPrefix(trimmed, "#[") ||
 		w.language.loose && typeAlone.MatchString(line))
 }
