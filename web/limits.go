@@ -218,7 +218,7 @@ func (l limiter) acquire(ctx context.Context) (*slot, error) {
 	}
 }
 
-// divide counts the question for a user of the caller, too, who may not ask all that the
+// divide counts the question for a user of the caller, too, so that no user asks all that the
 // caller may. A question that fails for this is none of the caller's.
 func (s *slot) divide(user string) error {
 	if s == nil || s.who == "" || user == "" || s.divided {

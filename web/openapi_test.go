@@ -617,6 +617,8 @@ func TestOpenAPIReplies(t *testing.T) {
 	}
 	ask("POST", "/api/summarize", `{"document":"club/guide.pdf","max_words":1}`, asEvents...)
 	ask("POST", "/api/cite", `{"documents":[{"source":"a"}],"text":"Yes.[1]"}`, asEvents...)
+	said := into[response](t, ask("POST", "/v1/responses", `{"model":"ibid","input":"What is the mooring fee?"}`), 200)
+	ask("GET", "/v1/responses/"+said.ID, "")
 	requests, err := os.ReadFile("testdata/rows/requests.txt")
 	must(t, err)
 	fill := strings.NewReplacer("RUN", id, "FILE", fileID("club/guide.pdf"))
@@ -704,7 +706,7 @@ func schemaRoots() []any {
 		listedSuggestions{}, addedSample{},
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
 		liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},
-		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
+		vectorStores{}, vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, cite.Revised{}, textEvent{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, protectedResource{}, blockEvent{}, markdownEvent{}, queued{},

@@ -14,7 +14,7 @@ import (
 
 // Settings are what people choose on the page while the server runs.
 type Settings interface {
-	// Show returns what is in use and what there is to choose from.
+	// Show returns what is in use and the choices.
 	Show(ctx context.Context) (ShownSettings, error)
 	// Using returns what is in use.
 	Using(ctx context.Context) Choices

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -459,9 +460,24 @@ func TestV1Previous(t *testing.T) {
 		return w.Code, r
 	}
 	_, first := send(k.write, `{"model":"ibid","input":"What is the fee?"}`)
+	shown := k.send(t, "GET", "/v1/responses/"+first.ID, "", "Authorization: Bearer "+k.write)
+	var again response
+	if err := json.Unmarshal(shown.Body.Bytes(), &again); err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("it is shown as %s", shown.Body)
+	}
+	for _, id := range []string{first.ID, first.Output[0].ID, "resp_none"} {
+		if w := k.send(t, "GET", "/v1/responses/"+id, "", "Authorization: Bearer "+k.read); w.Code != 404 {
+			t.Errorf("%s for another key: %d %s", id, w.Code, w.Body)
+		}
+	}
 	code, passing := send(k.write, `{"model":"ibid","input":"What is the fee?","store":false,"metadata":{"user":"7"}}`)
 	if code != 200 || passing.Store || !maps.Equal(passing.Metadata, map[string]string{"user": "7"}) {
 		t.Errorf("without a record: %d, store %v, metadata %v", code, passing.Store, passing.Metadata)
+	}
+	for path, want := range map[string]int{first.ID + "?stream=true": 400, passing.ID: 404} { // it has ended; it is not stored
+		if w := k.send(t, "GET", "/v1/responses/"+path, "", "Authorization: Bearer "+k.write); w.Code != want {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
 	}
 	want := []answer.Turn{{Role: "user", Content: "What is the fee?"},
 		{Role: "assistant", Content: "The mooring fee is 240 crowns a season.[1] The harbour office opens at eight.[2]"}}
@@ -549,13 +565,18 @@ func TestV1Stores(t *testing.T) {
 	}
 }
 
-// TestV1UselessSchema checks that a schema that cannot be checked is refused at once.
+// TestV1UselessSchema checks that a schema that cannot be checked, or that nothing fits, is refused at once.
 func TestV1UselessSchema(t *testing.T) {
 	h := newHandler(t, func(o *Options) { o.Upstream, _ = upstream(t) })
-	w := v1(h, `{"model":"ibid","messages":[{"role":"user","content":"Fee?"}],"response_format":{"type":"json_schema",
-		"json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"string","pattern":"^(?!0)"}}}}}}`)
-	if w.Code != 400 || !strings.Contains(w.Body.String(), "the schema cannot be used") {
-		t.Errorf("%d %s", w.Code, w.Body)
+	for _, schema := range []string{
+		`{"properties":{"fee":{"type":"string","pattern":"^(?!0)"}}}`, `{"type":"strin"}`, `{"type":["null","strin"]}`,
+		`{"properties":{"type":{"anyOf":[{"type":"string"},{"items":{"type":"strin"}}]}}}`,
+	} {
+		w := v1(h, `{"model":"ibid","messages":[{"role":"user","content":"Fee?"}],
+			"response_format":{"type":"json_schema","json_schema":{"name":"f","schema":`+schema+`}}}`)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "the schema cannot be used") {
+			t.Errorf("%s: %d %s", schema, w.Code, w.Body)
+		}
 	}
 }
 
@@ -581,7 +602,7 @@ func TestV1SchemaVersions(t *testing.T) {
 	}
 }
 
-// TestV1JSONInstructions checks that the model that writes JSON is told what the caller says
+// TestV1JSONInstructions checks that the model that writes JSON gets what the caller says
 // of its keys, and what was wrong before: neither is a question to the documents or their style.
 func TestV1JSONInstructions(t *testing.T) {
 	const keys = "Reply with exactly the keys lighting_hour and fuel."

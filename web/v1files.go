@@ -53,13 +53,17 @@ func documentOf(id string) string {
 // maxFiles is how many files one list has at most, and by default.
 const maxFiles = 10_000
 
-// listFiles lists the documents by id: ?limit= of those after the file in ?after=.
+// listFiles lists the documents by id, or with ?order=desc in the opposite order: ?limit= of
+// those after the file in ?after=. All have one purpose.
 func (o *openAI) listFiles(c echo.Context) error {
 	limit, err := limitOf(c, maxFiles, 1, maxFiles)
 	if err != nil {
 		return err
 	}
-	after := ""
+	after, order, purpose := "", c.QueryParam("order"), c.QueryParam("purpose")
+	if c.QueryParams().Has("order") && order != "asc" && order != "desc" {
+		return badValue("order", "order is %.40q: it is asc or desc", order)
+	}
 	if id := c.QueryParam("after"); id != "" {
 		if after = documentOf(id); after == "" {
 			return noFile(id).in("after")
@@ -68,6 +72,13 @@ func (o *openAI) listFiles(c echo.Context) error {
 	all, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{})
 	if err != nil {
 		return fmt.Errorf("listing the documents: %w", err)
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(d retrieve.DocumentInfo) bool {
+		return purpose != "" && purpose != "assistants" || order == "desc" && after != "" && d.ID >= after
+	})
+	if order == "desc" {
+		slices.Reverse(all)
+		after = ""
 	}
 	list := v1Files{Object: "list", Data: []v1File{}}
 	all, list.HasMore = pageAfter(all, after, limit)
@@ -100,6 +111,60 @@ func (o *openAI) showFile(c echo.Context) error {
 	return reply(c, http.StatusOK, fileOf(d.ID, len(d.Text)))
 }
 
+// A vectorStore is a collection as the OpenAI API lists it.
+type vectorStore struct {
+	ID        string      `json:"id"` // the name of the collection
+	Object    string      `json:"object"`
+	CreatedAt int64       `json:"created_at"` // 0: unknown
+	Name      string      `json:"name"`
+	Bytes     int         `json:"usage_bytes"` // of the extracted text
+	Status    string      `json:"status"`      // "completed"
+	Files     vectorFiles `json:"file_counts"`
+}
+
+type vectorFiles struct {
+	Completed  int `json:"completed"`
+	InProgress int `json:"in_progress"` // 0
+	Failed     int `json:"failed"`      // 0
+	Cancelled  int `json:"cancelled"`   // 0
+	Total      int `json:"total"`
+}
+
+// vectorStores is the reply of GET /v1/vector_stores, which has all of them.
+type vectorStores struct {
+	Object  string        `json:"object"`
+	Data    []vectorStore `json:"data"`
+	HasMore bool          `json:"has_more"` // false
+}
+
+func (o *openAI) stores(c echo.Context) ([]vectorStore, error) {
+	all, err := o.catalog.collections(c.Request().Context())
+	list := []vectorStore{}
+	for _, in := range all.Collections {
+		list = append(list, vectorStore{ID: in.Name, Object: "vector_store", Name: in.Name, Bytes: in.Bytes, Status: "completed",
+			Files: vectorFiles{Completed: in.Documents, Total: in.Documents}})
+	}
+	return list, err
+}
+
+func (o *openAI) listStores(c echo.Context) error {
+	list, err := o.stores(c)
+	return send(c, http.StatusOK, vectorStores{"list", list, false}, err)
+}
+
+func (o *openAI) showStore(c echo.Context) error {
+	list, err := o.stores(c)
+	if err != nil {
+		return err
+	}
+	id, err := url.PathUnescape(c.Param("id"))
+	i := slices.IndexFunc(list, func(s vectorStore) bool { return err == nil && s.ID == id })
+	if i < 0 {
+		return noStore(c.Param("id"))
+	}
+	return reply(c, http.StatusOK, list[i])
+}
+
 // storeOf is the collection to which a request restricts its answer by tools that search,
 // or that of its model.
 func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (string, error) {
@@ -112,7 +177,7 @@ func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (str
 		}
 		for _, store := range t.Stores {
 			if collection != "" && store != collection {
-				return "", badValue("tools", "file_search names the vector store %.200q beside %.200q: name one, or none to search all", store,
+				return "", badValue("tools", "file_search names the vector store %.200q and the collection %.200q: name one, or none to search all", store,
 					collection)
 			}
 			if err := o.checkStore(c, store); err != nil {
@@ -236,5 +301,5 @@ func (o *openAI) checkStore(c echo.Context, name string) error {
 
 func noStore(name string) *Problem {
 	return problem(http.StatusNotFound, "not_found", "there is no vector store %.200q here: its id is the name of a collection, and "+
-		"GET /api/collections lists those", name).in("vector_store_id")
+		"GET /v1/vector_stores lists those", name).in("vector_store_id")
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -200,7 +202,42 @@ func newOutput(name string, tool bool, param string, raw json.RawMessage) (*json
 	if err != nil {
 		return nil, badValue(param, "the schema cannot be used: %v", err)
 	}
+	if t := unknownType(&all); t != "" {
+		return nil, badValue(param, "the schema cannot be used: JSON has no type %.40q", t)
+	}
 	return &jsonOutput{name: name, tool: tool, param: param, raw: raw, schema: schema}, nil
+}
+
+// unknownType returns a type in a schema that JSON does not have, which no value could
+// be of; "" without one.
+func unknownType(s *jsonschema.Schema) string {
+	for _, t := range append(slices.Clone(s.Types), s.Type) {
+		switch t {
+		case "", "null", "boolean", "object", "array", "number", "integer", "string":
+		default:
+			return t
+		}
+	}
+	var within []*jsonschema.Schema
+	for _, field := range reflect.ValueOf(*s).Fields() {
+		switch f := field.Interface().(type) {
+		case *jsonschema.Schema:
+			within = append(within, f)
+		case []*jsonschema.Schema:
+			within = append(within, f...)
+		case map[string]*jsonschema.Schema:
+			within = slices.AppendSeq(within, maps.Values(f))
+		}
+	}
+	for _, s := range within {
+		if s == nil {
+			continue
+		}
+		if t := unknownType(s); t != "" {
+			return t
+		}
+	}
+	return ""
 }
 
 // check returns the JSON in what a model said, or what is wrong with it.

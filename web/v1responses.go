@@ -2,12 +2,14 @@ package web
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/cite"
 )
 
 // responsesRequest is the body of POST /v1/responses, except for what is ignored.
@@ -137,6 +139,15 @@ func (o *openAI) messagesOf(c echo.Context, r *responsesRequest) ([]chatMessage,
 // turnsOf returns the conversation that ends with a response, by the id of the
 // response or of its message; nil if the caller has no such response.
 func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
+	record, err := o.recordOf(c, id)
+	if record == nil {
+		return nil, err
+	}
+	return record.turns()
+}
+
+// recordOf returns the record of a response; nil if the caller has no such response.
+func (o *openAI) recordOf(c echo.Context, id string) (*answerRecord, error) {
 	_, run, _ := strings.Cut(id, "_")
 	live, record, err := o.runs.find(c, run)
 	if isProblem(err, "run_not_found") || live != nil && !live.keep {
@@ -145,7 +156,51 @@ func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
 	if err != nil || record.by != callerID(c) || record.Kind != kindName(askKind) || record.Answer == nil {
 		return nil, err
 	}
-	return record.turns()
+	return record, nil
+}
+
+// showResponse replies with an earlier response, as text: its record has the question and
+// the answer, and neither instructions nor JSON.
+func (o *openAI) showResponse(c echo.Context) error {
+	if c.QueryParam("stream") == "true" {
+		return unsupported("stream", "a response that has ended is not streamed: leave stream out")
+	}
+	id := c.Param("id")
+	record, err := o.recordOf(c, id)
+	if err != nil {
+		return err
+	}
+	if record == nil || id != "resp_"+record.ID {
+		return problem(http.StatusNotFound, "not_found",
+			"there is no response %.60q of this key: it has no record, or the record has expired", id).in("response_id")
+	}
+	asked, err1 := decoded[askRequest](record.Request)
+	whole, err2 := decoded[cite.Answer](record.Answer)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	r := &v1Reply{asked: &v1Ask{model: everything}, runID: record.ID, created: record.Started, links: o.links, fellBack: whole.Fallback != ""}
+	if asked.Collection != "" {
+		r.asked.model += "/" + asked.Collection
+	}
+	if whole.Incomplete {
+		r.reason = whole.Reason
+	}
+	r.text = &linkedText{links: o.links, write: r.write}
+	r.text.setAnswer(whole)
+	for _, e := range record.log { // with the links that the reply had before its quotes were known
+		if e.kind == "cited" {
+			c, err := decoded[cite.Cited](e.data)
+			if err != nil {
+				return err
+			}
+			r.text.sources[c.Number] = c
+		}
+	}
+	if err := errors.Join(r.text.append(whole.Text), r.close(asked, whole)); err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, (&responseEncoder{request: &responsesRequest{}}).whole(r))
 }
 
 // The reply of POST /v1/responses.

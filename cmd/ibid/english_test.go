@@ -46,6 +46,18 @@ var apart = []string{"retrieve/state", "retrieve/index", "cmd/ibid/eval", "inges
 
 const turnsPer10000 = 5
 
+// prose finds the comments and texts of other files; a page is prose as a whole.
+var prose = map[string]*regexp.Regexp{".md": regexp.MustCompile(`[^\n]+`)}
+
+func init() {
+	scripts := regexp.MustCompile("(?s)/\\*.*?\\*/|// [^\n]*|# [^\n]*|\"[^\"\n]* [^\"\n]*\"|'[^'\n]* [^'\n]*'|`[^`]* [^`]*`")
+	for _, ext := range []string{".js", ".mjs", ".css", ".py", ".sh", ".service"} {
+		prose[ext] = scripts
+	}
+	between := regexp.MustCompile(`>[^<>]+|(?:title|label|placeholder)="[^"]*"`) // tags
+	prose[".html"], prose[".tmpl"] = between, between
+}
+
 // TestPlainEnglish counts the phrases in comments and messages of the Go files,
 // and in the pages, scripts, templates and styles.
 func TestPlainEnglish(t *testing.T) {
@@ -102,12 +114,11 @@ func eachText(t *testing.T, check func(room, where, text string)) {
 		if strings.HasPrefix(string(src), "#!") {
 			ext = ".sh"
 		}
-		switch ext {
-		case ".go":
+		if ext == ".go" {
 			eachGoText(t, p, src, func(where, text string) { check(room, where, text) })
-		case ".md", ".js", ".mjs", ".html", ".tmpl", ".css", ".py", ".sh", ".service":
-			for i, line := range strings.Split(string(src), "\n") {
-				check(room, p+":"+strconv.Itoa(i+1), line)
+		} else if prose[ext] != nil {
+			for _, at := range prose[ext].FindAllIndex(src, -1) {
+				check(room, p+":"+strconv.Itoa(1+bytes.Count(src[:at[0]], []byte("\n"))), string(src[at[0]:at[1]]))
 			}
 		}
 		return nil

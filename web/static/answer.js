@@ -13,7 +13,7 @@ let views = 0;
 
 export class AnswerView {
   // panel opens sources; say announces a status to screen readers; again asks
-  // the question again; follows tells whether there are questions before it.
+  // the question again; follows is true if there are questions before it.
   constructor(question, { panel, say, again, follows }) {
     Object.assign(this, { question, panel, say, again, follows });
     this.id = ++views;

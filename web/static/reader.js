@@ -126,7 +126,7 @@ export class Reader {
   }
 }
 
-// changes says what has become of the quote since the document was cited.
+// changes says how the quote has changed since the document was cited.
 function changes({ state, missing, cited: day }, quote) {
   if (state === "moved") {
     return [el("p", { class: "note" }, t("The document has changed or was renamed since it was cited. The quoted text is marked at its new place."))];

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { t } from "./words.js";
 
-const steps = [50, 75, 100, 150, 200, 300]; // percent of the width that there is
+const steps = [50, 75, 100, 150, 200, 300]; // percent of the free width
 
 // sheets shows the pages of pictures, which are images or {src, alt, page}. failed is
 // called when one cannot be drawn.
