@@ -177,8 +177,8 @@ func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (str
 		}
 		for _, store := range t.Stores {
 			if collection != "" && store != collection {
-				return "", badValue("tools", "file_search names the vector store %.200q and the collection %.200q: name one, or none to search all", store,
-					collection)
+				return "", badValue("tools", "file_search names the vector store %.200q and the collection %.200q: name one, or none to search all",
+					store, collection)
 			}
 			if err := o.checkStore(c, store); err != nil {
 				return "", err
