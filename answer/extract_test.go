@@ -267,6 +267,17 @@ func TestExtract(t *testing.T) {
 			"```\ndef lift(boat)\n```\n[1]\nLift a boat by the harbour crane.[1] Returns the kilograms.[1]",
 		},
 		{
+			"a field of a class with its comment", "At which pressure does the harbour pump stop?",
+			source("Pump.java", "Pump\n\nA pump of the harbour.\n\n    public class Pump {\n        /** The id of the harbour pump. */\n"+
+				"        static final int ID = 4;\n        /** The pressure at which the harbour pump stops. */\n        static final int MOST = 12;"),
+			"```\n/** The pressure at which the harbour pump stops. */\n    static final int MOST = 12;\n```\n[1]",
+		},
+		{
+			"a list under words of the question alone", "What are the steps of the harbour drill?",
+			found{page("Harbour drill", "The steps:\n\n- Leave the hall.\n- Meet at the oak.")},
+			"The steps:[1]\n- Leave the hall.[1]\n- Meet at the oak.[1]",
+		},
+		{
 			"no licence", "How many boats may the harbour program redistribute?",
 			source("boats.py", "This program is free software: you can redistribute it and/or modify\nit under the terms of the licence. "+
 				"The harbour has many boats.\n\n    BOATS = 40  # boats of the harbour"),

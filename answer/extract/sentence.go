@@ -157,13 +157,17 @@ func SecondScores(ctx context.Context, m retrieve.Encoder, question, language st
 func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 	var spans []ingest.Span
 	var code []bool
+	inType := false // in the lines of a class before its first method
 	var parts []letterPart
 	for _, part := range letterOf(p).parts {
 		for span := range ingest.Sentences(p.Text[part.span.Start:part.span.End]) {
 			span.Start, span.End = part.span.Start+span.Start, part.span.Start+span.End
-			indented := isIndented(p, span)
-			if last := len(spans) - 1; last >= 0 && parts[last] == part &&
-				(indented && code[last] || sameRow(p.Text, spans[last], span) || !indented && !code[last] && continues(p, spans[last], span)) {
+			indented, last := isIndented(p, span), len(spans)-1
+			if line := p.Text[span.Start:span.End]; indented && (last < 0 || !code[last]) {
+				inType = p.Format == "code" && typeForm.MatchString(line)
+			}
+			if last >= 0 && parts[last] == part && (indented && code[last] && !(inType && beginsComment(p.Text, spans[last], span)) ||
+				sameRow(p.Text, spans[last], span) || !indented && !code[last] && continues(p, spans[last], span)) {
 				spans[last].End = span.End
 				continue
 			}
@@ -200,7 +204,7 @@ func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage
 		named, s.licensed = named || d.names(last, *s, p), s.licensed || last.licensed && s.joins
 	}
 	return isBare(s.text) || isHeader(s.text) || s.licensed || s.declares && statementForm.MatchString(s.text) ||
-		!named && d.repeats(s) || d.otherNumber(s.text)
+		!named && !endsOpen(s.text) && d.repeats(s) || d.otherNumber(s.text)
 }
 
 // joins reports whether a sentence is in the paragraph or list item of the one before
@@ -239,8 +243,27 @@ var statementForm = regexp.MustCompile(`:= |[{};]$|^[)}\]]`)
 // assigns reports whether code gives something a value, outside of a function: only
 // that may be an answer without a comment.
 func assigns(code string) bool {
-	head, _, _ := strings.Cut(code, "\n")
+	head := code
+	for isComment(head) {
+		_, head, _ = strings.Cut(head, "\n")
+	}
+	head, _, _ = strings.Cut(head, "\n")
 	return strings.Contains(head, " = ") || bodyless.MatchString(code) && strings.Contains(code, " = ")
+}
+
+// typeForm matches the head of a type in source code.
+var typeForm = regexp.MustCompile(`^(?:\w+ )*(?:class|interface|enum|record|struct|object|trait) \w`)
+
+// isComment reports whether a line of code begins with the sign of a comment.
+func isComment(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.HasPrefix(line, "/") || strings.HasPrefix(line, "*") || strings.HasPrefix(line, "#")
+}
+
+// beginsComment reports whether a line of code is the first of a comment, after lines before it.
+func beginsComment(text string, before, line ingest.Span) bool {
+	last := text[before.Start:before.End]
+	return isComment(text[line.Start:line.End]) && !isComment(last[strings.LastIndexByte(last, '\n')+1:])
 }
 
 // inFunction reports whether the sentences before code are the head of a function with the
