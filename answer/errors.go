@@ -43,12 +43,6 @@ func fallbackReason(err error) string {
 	return told(err, failure.Fallback)
 }
 
-// isFailure reports whether an error is a model's.
-func isFailure(err error) bool {
-	f := failure(nil)
-	return errors.As(err, &f) || errors.Is(err, errUnfinished)
-}
-
 // told returns what a model's error says; nothing for any other error.
 func told[T any](err error, by func(failure) T) (nothing T) {
 	if f := failure(nil); errors.As(err, &f) {

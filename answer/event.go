@@ -123,8 +123,7 @@ type Stepped struct {
 	Lost []int `json:"lost"`
 }
 
-// Verified says what the proof of a statement came to where that was more than to
-// show it as it was written. It comes before the statement's Text.
+// Verified says how the proof of a statement ended. It comes before the statement's Text.
 type Verified struct {
 	Statement string  `json:"statement"` // without labels
 	Verdict   Outcome `json:"verdict"`
@@ -139,8 +138,8 @@ type Verified struct {
 	Tokens int   `json:"tokens"`
 	// Quotes are those of the passages that it cites, by label.
 	Quotes map[int]support.Quote `json:"-"`
-	// Plain marks a statement that code proved as it is. Package cite uses its quotes and
-	// does not pass the event on.
+	// Plain marks a statement that is shown as it is, where no judge is asked. Package cite
+	// uses its quotes and does not pass the event on.
 	Plain bool `json:"-"`
 }
 

@@ -168,9 +168,8 @@ func (r *asking) endProof(broken string, failed error) error {
 
 func (p *proof) end(broken string, failed error) error {
 	units, space := p.units.End()
-	if last := len(units) - 1; broken == reachedLength && p.Gate != GateOff && last >= 0 &&
-		(units[last].Kind == statement.Lead || units[last].Kind == statement.Aside) {
-		units = units[:last] // the beginning of a statement, such as "The boat is"
+	if last := len(units) - 1; broken != "" && last >= 0 && units[last].Unfinished() {
+		units = units[:last]
 	}
 	if !p.add(units, true) {
 		return nil
@@ -190,7 +189,7 @@ func (p *proof) end(broken string, failed error) error {
 	switch left := p.queue.Kept() && (p.source || p.code); {
 	case !left && broken == reachedLength && (begun || p.queue.Kept()):
 		return callError(RoleAnswer, errWordless)
-	case !left && isFailure(failed):
+	case !left && failed != nil:
 		return failed
 	case !left:
 		return errNoAnswer
@@ -220,13 +219,15 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 			p.next = units[i:]
 			break
 		}
+		u.States = u.Kind == statement.Claim || (u.Kind == statement.Lead || u.Kind == statement.Aside) && p.states(u)
 		number := p.queue.Push(u)
-		switch {
-		case u.Kind == statement.Lead:
+		if u.Kind == statement.Lead {
 			p.lead = u.Plain
+		}
+		switch {
 		case u.Kind == statement.Verbatim:
 			p.keep(u, number, !end && units[i+1].Kind == statement.Trailer)
-		case u.Kind == statement.Claim:
+		case u.States:
 			p.claims++
 			if !p.prove(u, number) {
 				return false
@@ -299,7 +300,8 @@ type finding struct {
 	borne  bool            // by what it cites, or by the passage found for it
 	found  int             // the label of that
 	idle   []int           // cited labels that add nothing
-	sure   bool            // it is from the passage that Ibid would quote first
+	said   bool            // it is a whole sentence of one of near, word for word
+	sure   bool            // … of the passage that Ibid would quote first
 }
 
 // find compares a statement with the passages that it cites, or with all if it
@@ -340,8 +342,11 @@ func (p *proof) find(u statement.Unit) finding {
 	if !cited && f.borne {
 		f.found = f.near[0]
 	}
-	asks := strings.ContainsAny(u.Plain[max(0, len(u.Plain)-len("？.")):], "?？") // and so it answers nothing
-	f.sure = f.borne && !asks && f.near[0] == p.best
+	for _, label := range f.near {
+		if quotesWhole(p.passages[label-1].Text, u.Plain, f.quotes[label-1]) {
+			f.said, f.sure = true, f.sure || label == p.best
+		}
+	}
 	return f
 }
 
@@ -395,8 +400,8 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 		o.event.Quotes[label] = f.quotes[label-1]
 	}
 	calls := p.calls(u, f)
-	if f.borne && f.sure || calls == nil {
-		if !f.borne && p.judge != nil {
+	if calls == nil {
+		if !f.sure && p.judge != nil {
 			o.event.By = unjudged
 		}
 		p.conclude(o)
@@ -414,17 +419,19 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 const excerpt = 80
 
 // calls returns the calls about a statement, both of which must say no; none without a
-// judge, or without a budget. A judge is shown passages unless code has found that they
-// say it.
+// judge, or without a budget, or where code is sure. A judge is shown passages unless one
+// of them says it word for word.
 func (p *proof) calls(u statement.Unit, f finding) (calls []call) {
-	if p.judge == nil || f.borne && f.sure {
+	led := u.Listed() && p.lead != ""
+	said := f.said && !(led && p.news(p.lead) > 0)
+	if p.judge == nil || f.sure && said {
 		return nil
 	}
 	s := prompt.Slots{Statement: p.writer.Fit(u.Plain, p.writer.Window()/8)}
-	if u.Listed() && p.lead != "" {
+	if led {
 		s.Statement = p.writer.Fit(p.lead, p.writer.Window()/8) + " " + s.Statement
 	}
-	if best := f.near[0]; f.borne {
+	if best := f.near[0]; said {
 		e := prompt.NewEvidence(best, p.passages[best-1])
 		s.From = e.Title()
 		if heading := e.Heading(); heading != "" {
@@ -432,7 +439,7 @@ func (p *proof) calls(u statement.Unit, f finding) (calls []call) {
 		}
 	}
 	for i, label := range f.near[:min(len(f.near), 2)] {
-		if !f.borne && !(i > 0 && p.trust.OnePassage) {
+		if !said && !(i > 0 && p.trust.OnePassage) {
 			s.Evidence = append(s.Evidence, p.excerpt(label, f.quotes[label-1].Span))
 		}
 	}
@@ -525,7 +532,7 @@ func (p *proof) conclude(o *openStatement) {
 	}
 	p.source = p.source || v == statement.Keep && (o.cites || p.Unproved == UnprovedMark)
 	p.queue.Decide(o.number, v, o.shown)
-	o.event.Plain = o.event.By == byCode && o.event.Found == 0 && len(o.event.Idle) == 0 && o.event.Verdict != Dropped
+	o.event.Plain = p.judge == nil && o.event.Found == 0 && len(o.event.Idle) == 0 && o.event.Verdict != Dropped
 	p.tell(o.event)
 }
 

@@ -115,15 +115,16 @@ type refiner struct {
 	passages []retrieve.Passage
 	batches  []prompt.Batch // still to come
 
-	steps  int
-	from   []int  // the step that made the draft
-	draft  string // the answer so far; empty while there is none
-	cut    bool   // the draft's end is missing
-	read   int    // steps whose reply came whole
-	failed error  // what went wrong in the last step
-	missed error  // why a step's evidence was not read
-	cited  []int  // labels in any draft
-	used   int    // passages in the batches that changed the answer
+	steps   int
+	from    []int   // the step that made the draft
+	draft   string  // the answer so far; empty while there is none
+	cut     bool    // the draft's end is missing
+	earlier []draft // without it
+	read    int     // steps whose reply came whole
+	failed  error   // what went wrong in the last step
+	missed  error   // why a step's evidence was not read
+	cited   []int   // labels in any draft
+	used    int     // passages in the batches that changed the answer
 
 	settled map[int]bool // labels of passages that the answer has, or need not have
 	lacks   string       // the reason of the last step that did not settle its own
@@ -132,6 +133,13 @@ type refiner struct {
 	repeated bool   // a step was made once more for that
 	streamed bool   // the last step's reply was emitted as Text
 	broken   string // why its end is missing
+}
+
+// A draft is one that a later step has replaced.
+type draft struct {
+	text string
+	cut  bool
+	used int // passages
 }
 
 // skip reports batches that go into no step.
@@ -258,6 +266,9 @@ func (s *refineStep) conclude() {
 	whole := s.failed == nil && s.call.finish != "length"
 	s.done.Reason = s.unchanged(text, whole, shown)
 	if s.done.Changed = s.done.Reason == ""; s.done.Changed {
+		if s.draft != "" {
+			s.earlier = append(s.earlier, draft{s.draft, s.cut, s.used})
+		}
 		s.done.Lost, s.cut = lost, !whole
 		if !s.use(text, labels) {
 			return
@@ -311,7 +322,8 @@ func (s *refineStep) unchanged(text string, whole, shown bool) string {
 	return ""
 }
 
-// end emits the answer if the last step has not done so.
+// end emits the answer if the last step has not done so. Where the proof leaves nothing of
+// it, the draft before it is proved.
 func (l *refiner) end() error {
 	l.usage.Used = l.used
 	switch {
@@ -331,13 +343,26 @@ func (l *refiner) end() error {
 		l.warnMissed(l.missed)
 		return errNoAnswer
 	}
-	return l.endAnswer(l.broken, l.failed, func() string {
-		if l.summary != nil {
-			return l.lacking()
+	for p := l.proof; ; {
+		err := l.endAnswer(l.broken, l.failed, func() string {
+			if l.summary != nil {
+				return l.lacking()
+			}
+			l.warnMissed(l.missed)
+			return ""
+		})
+		n := len(l.earlier) - 1
+		if err == nil || p == nil || n < 0 || canceled(p.ctx) != nil {
+			return err
 		}
-		l.warnMissed(l.missed)
-		return ""
-	})
+		before := l.earlier[n]
+		l.earlier, l.usage.Used, l.broken, l.failed = l.earlier[:n], before.used, "", nil
+		if before.cut {
+			l.broken = reachedLength
+		}
+		l.beginProof(p.ctx, l.passages)
+		l.say(before.text)
+	}
 }
 
 // endAnswer ends the stream after the last of the text. broken says why its end is

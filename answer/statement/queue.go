@@ -35,7 +35,7 @@ type queued struct {
 }
 
 // Push adds the next unit, and returns the number by which a verdict on it is
-// given. Only claims need one.
+// given. Only units that state something need one.
 func (q *Queue) Push(u Unit) int {
 	v := queued{Unit: u, shown: u.Text}
 	if u.Kind == Verbatim {
@@ -68,7 +68,7 @@ func (q *Queue) Next() (text string, ok bool) {
 		}
 		q.units = q.units[1:]
 		q.removed++
-		if u.Kind == Claim || u.Kind == Verbatim {
+		if u.States || u.Kind == Verbatim {
 			q.last = v
 			q.kept = q.kept || v == Keep
 			q.fell = q.fell || v == Drop
@@ -111,14 +111,14 @@ func (q *Queue) separator(own string) string {
 func (q *Queue) verdict() Verdict {
 	u, v := q.units[0], Keep
 	switch {
-	case u.Kind == Claim || u.Kind == Verbatim:
+	case u.Kind == Verbatim, u.States && (u.Kind != Lead || u.verdict != Keep):
 		return u.verdict
 	case u.Kind == Lead:
 		v = q.introduces(u.introduces, false)
 	case u.Kind == Trailer && q.last == Drop:
 		v = Drop
 	}
-	if v == Keep && !q.kept {
+	if v == Keep && !q.kept && !u.States {
 		// Nothing is shown before it is certain that there is an answer.
 		return q.introduces(func(Unit, int) bool { return true }, q.fell)
 	}
@@ -132,13 +132,16 @@ func (q *Queue) introduces(belongs func(next Unit, i int) bool, fell bool) Verdi
 	open := !q.closed
 	for i, u := range q.units[1:] {
 		if !belongs(u.Unit, i) {
-			open = slices.ContainsFunc(q.units[1:1+i], func(u queued) bool { return u.Kind == Claim && u.verdict == Open })
+			open = slices.ContainsFunc(q.units[1:1+i], func(u queued) bool { return u.open() })
 			break
+		}
+		if u.Kind == Lead {
+			continue // it falls with what comes after it
 		}
 		if u.verdict == Keep {
 			return Keep
 		}
-		open = open || u.Kind == Claim && u.verdict == Open
+		open = open || u.open()
 		fell = fell || u.verdict == Drop
 	}
 	switch {
@@ -149,6 +152,9 @@ func (q *Queue) introduces(belongs func(next Unit, i int) bool, fell bool) Verdi
 	}
 	return Keep
 }
+
+// open reports whether a unit waits for its verdict.
+func (u queued) open() bool { return u.States && u.Kind != Lead && u.verdict == Open }
 
 // introduces reports whether a lead introduces a unit, given that it introduces
 // the i units between them.

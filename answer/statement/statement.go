@@ -9,6 +9,8 @@ package statement
 
 import (
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"ibid/cite/sentence"
 )
@@ -21,7 +23,7 @@ const (
 	Claim    Kind = iota // it states something
 	Verbatim             // it has a block of code, or is in a quote: never dropped
 	Lead                 // a heading, an announcement or the head of a table: falls with all that it introduces
-	Aside                // it states nothing: an opening, an offer, a question
+	Aside                // an opening, an offer, a question, a few words
 	Trailer              // references alone: they belong to the unit before
 )
 
@@ -33,11 +35,19 @@ type Unit struct {
 	Space, Text string
 	Marks       []Mark // the markers in Text
 	Plain       string // Text without markers and the signs of lists, quotes and tables before it
+	States      bool   // a verdict on it is given, as on each claim
 
 	level  int  // of a heading; 0 for others
 	head   bool // the head of a table
 	listed bool // a list item or a row of a table
 	indent int  // of a list item
+}
+
+// Unfinished reports whether the unit, the last of a text whose end is missing, is the
+// beginning of one, without a reference: "The boat is".
+func (u Unit) Unfinished() bool {
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(u.Text, "*_\"'”’)]"))
+	return u.Kind != Verbatim && len(u.Marks) == 0 && !sentence.IsStop(last) && last != '|'
 }
 
 // Listed reports whether the unit is a list item or a row of a table.

@@ -94,7 +94,8 @@ func show(units []Unit, drop func(Unit) bool, order func([]int)) (text string, k
 	}
 	var claims []int
 	for i, u := range units {
-		if q.Push(u); u.Kind == Claim {
+		u.States = u.Kind == Claim
+		if q.Push(u); u.States {
 			claims = append(claims, i)
 		}
 		read()

@@ -14,7 +14,7 @@ import (
 // States reports whether a sentence states something that needs a source. written
 // is the sentence, prose the same without code, plain without references.
 func States(written, prose, plain string) bool {
-	if isOffer(plain) {
+	if IsOffer(plain) {
 		return false
 	}
 	return isClaim(prose) || len(prose) == len(written) && isShortClaim(prose, plain)
@@ -33,8 +33,8 @@ var offers = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + strings.Join(forms, "|") + `)$`)
 })
 
-// isOffer reports whether a sentence is a wish, thanks or an offer to the reader.
-func isOffer(sentence string) bool {
+// IsOffer reports whether a sentence is a wish, thanks or an offer to the reader.
+func IsOffer(sentence string) bool {
 	s := strings.TrimFunc(strings.ToLower(sentence), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	return len(s) <= 400 && offers().MatchString(strings.ReplaceAll(s, "’", "'"))
 }
@@ -146,10 +146,10 @@ func hasPredicate(words []string) bool {
 		"oui", "non", "merci", "bonjour", "je", "nous", "vous", "sí", "gracias", "hola":
 		return false
 	case "he", "she", "they":
-		return !isAuxiliary(words[len(words)-1])
+		return !IsAuxiliary(words[len(words)-1])
 	}
 	for i, w := range words[1:] {
-		if isAuxiliary(w) && i+2 < len(words) {
+		if IsAuxiliary(w) && i+2 < len(words) {
 			return true
 		}
 	}
@@ -157,7 +157,8 @@ func hasPredicate(words []string) bool {
 	return len(end) > 4 && strings.HasSuffix(end, "ed") && !strings.HasSuffix(end, "eed")
 }
 
-func isAuxiliary(word string) bool {
+// IsAuxiliary reports whether a word, in lower case, is a form of an auxiliary verb.
+func IsAuxiliary(word string) bool {
 	switch word {
 	case "is", "are", "was", "were", "isn't", "isn’t", "aren't", "aren’t", "wasn't", "wasn’t", "weren't", "weren’t",
 		"has", "have", "had", "does", "do", "did", "can", "cannot", "can't", "can’t", "may", "must", "will", "won't", "won’t",

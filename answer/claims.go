@@ -1,0 +1,144 @@
+package answer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"ibid/answer/statement"
+	"ibid/cite/sentence"
+	"ibid/cite/support"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// quotesWhole reports whether a statement is one sentence of a passage, or one item or row, word
+// for word and from its first word to its last: in a part of a sentence an "only if" may be
+// missing, or its subject. quote is where the passage has these words.
+func quotesWhole(passage, statement string, quote support.Quote) bool {
+	if quote.Verdict != support.Quoted {
+		return false
+	}
+	claim := spoken(unnumbered(statement))
+	for s := range ingest.Sentences(passage) {
+		if s.Start < quote.End && quote.Start < s.End {
+			text := unnumbered(passage[s.Start:s.End])
+			return !asks(text) && !leansOn[claim[0]] && slices.Equal(claim, spoken(text))
+		}
+	}
+	return false
+}
+
+// unnumbered returns a sentence without the signs of lists and the numbers before it.
+func unnumbered(text string) string {
+	return sectionNumber.ReplaceAllString(strings.TrimSpace(sentence.WithoutLead(text)), "")
+}
+
+// sectionNumber is the number of a section before its first sentence.
+var sectionNumber = regexp.MustCompile(`^\d+(?:\.\d+)+\.?\s+`)
+
+// leansOn are words with which a sentence says something about the subject of the sentence
+// before, which may be another one in an answer.
+var leansOn = setOf(`it they he she this that these those such its their his her
+	er sie es dies diese dieser dieses il elle ils elles ce cette ces el ella ellos esto`)
+
+// spoken returns the words of a text in lower case, without punctuation at their ends and
+// the signs of Markdown.
+func spoken(text string) (words []string) {
+	for w := range strings.FieldsSeq(unmarked.Replace(strings.ToLower(text))) {
+		if w = strings.Trim(w, `.,;:!?"'“”„‘’«»()[]。，；：！？、`); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+var unmarked = strings.NewReplacer("*", "", "`", "", "|", " ", "’", "'")
+
+// asks reports whether a text ends as a question.
+func asks(text string) bool {
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text, "*_\"'”’)` "))
+	return last == '?' || last == '？'
+}
+
+// states reports whether what announces, asks or heads, or is short or in code, states
+// something all the same: it has a verb, or is a sentence of its own, and says more than
+// the question, an offer to the reader or a "these are the fees:".
+func (p *proof) states(u statement.Unit) bool {
+	if u.Kind == statement.Lead && len(u.Marks) > 0 {
+		return true
+	}
+	body := strings.Trim(u.Plain, "`*_# \t")
+	words := spoken(body)
+	if len(words) < 3 || p.news(body) < 2 {
+		return false
+	}
+	if u.Kind == statement.Lead {
+		return predicates(words)
+	}
+	last, _ := utf8.DecodeLastRuneInString(body)
+	return sentence.IsStop(last) && !sentence.IsOffer(body)
+}
+
+// news counts the content words of a text that are neither in the question nor about answers.
+func (p *proof) news(text string) (n int) {
+	asked, terms := stems(p.asked), retrieve.Terms(text)
+	for stem := range stems(text) {
+		if slices.Contains(terms, stem) && !asked[stem] && !aboutAnswers[stem] {
+			n++
+		}
+	}
+	return n
+}
+
+func stems(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range spoken(text) {
+		set[retrieve.Stem(w)] = true
+	}
+	return set
+}
+
+var aboutAnswers = stems(`good great excellent happy glad sure hello hi thanks help question answer ask know want like say said go
+	list item follow following below above overview summary detail information document documents passage source text according example
+	exception rule point step case type kind note important main different several various more further frage antwort folgende dokument`)
+
+// predicates reports whether words have a verb, and what it says of a subject: not "the
+// fees are" or "these are the fees".
+func predicates(words []string) bool {
+	for i, w := range words {
+		next := ""
+		if i+1 < len(words) {
+			next = words[i+1]
+		}
+		switch {
+		case i == 0 || next == "":
+		case sentence.IsAuxiliary(w):
+			announces := i == 1 && presents[words[0]] && !strings.HasSuffix(next, "ed")
+			closes := slices.Contains([]string{"as", "the", "these", "listed", "wie"}, next) && i+3 >= len(words)
+			if !announces && !closes {
+				return true
+			}
+		case determines[next] && strings.HasSuffix(w, "s") && !sentence.IsAuxiliary(w) && !determines[w],
+			determines[next] && strings.HasSuffix(w, "ed"):
+			return true
+		}
+	}
+	last := words[len(words)-1]
+	return !presents[words[0]] && strings.HasSuffix(last, "ed") && len(words) > 3
+}
+
+// presents are the words before "are the fees", determines those after a verb.
+var (
+	presents   = setOf("here there these this those below following what how hier dies diese folgende voici estos estas")
+	determines = setOf("the a an them it him her all every no none nothing their its his half only")
+)
+
+func setOf(words string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		set[w] = true
+	}
+	return set
+}
