@@ -40,7 +40,7 @@ var sectionNumber = regexp.MustCompile(`^\d+(?:\.\d+)+\.?\s+`)
 
 // leansOn are words with which a sentence says something about the subject of the sentence
 // before, which may be another one in an answer.
-var leansOn = setOf(`it they he she this that these those such its their his her
+var leansOn = setOf(`it they he she this that these those such its their his her both neither otherwise then however
 	er sie es dies diese dieser dieses il elle ils elles ce cette ces el ella ellos esto`)
 
 // spoken returns the words of a text in lower case, without punctuation at their ends and

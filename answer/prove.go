@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ibid/answer/extract"
 	"ibid/answer/prompt"
@@ -221,7 +222,7 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 		}
 		u.States = u.Kind == statement.Claim || (u.Kind == statement.Lead || u.Kind == statement.Aside) && p.states(u)
 		number := p.queue.Push(u)
-		if u.Kind == statement.Lead {
+		if u.Kind == statement.Lead && strings.ContainsFunc(u.Plain, unicode.IsLetter) { // not the row under the head of a table
 			p.lead = u.Plain
 		}
 		switch {
