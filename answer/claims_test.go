@@ -6,7 +6,8 @@ import (
 )
 
 const rules = "9.1 Session sheets are kept for three years and incident reports for ten years. The chairman signs each report on 4 May. " +
-	"No boat leaves the harbour after sunset. Guests pay 12.5 marks a night. They are free in winter.\n\n- moorings: 120 marks\n- dogs on a lead\n\n" +
+	"No boat leaves the harbour after sunset. Guests pay 12.5 marks a night. They are free in winter.\n\n" +
+	"- moorings: 120 marks\n- dogs on a lead\n\n" +
 	"| Crane | 30 marks |\n| Slip | 4 marks |\n"
 
 // asked returns how often a judge that always says no was asked about the statements of
@@ -41,12 +42,15 @@ func TestClearedByCode(t *testing.T) {
 			"The chairman signs each report on 5 May.[1]", "The treasurer signs each report on 4 May.[1]", "Guests pay 125 marks a night.[1]",
 			"The chairman signs no report on 4 May.[1]", "The chairman signs each report.[1]", "Yes, the chairman signs each report on 4 May.[1]",
 			"Members pay 12.5 marks a night.[1]", "They are free in winter.[1]", "Does the chairman sign each report on 4 May?[1]",
-			"| Crane | 4 marks[1] |", "| what | fee in winter |\n|---|---|\n| Crane | 30 marks[1] |", "Forbidden:\n\n- dogs on a lead[1]", "Boats leave the harbour before sunset.[1]",
+			"| Crane | 4 marks[1] |",
+			"| what | fee in winter |\n|---|---|\n| Crane | 30 marks[1] |",
+			"Forbidden:\n\n- dogs on a lead[1]", "Boats leave the harbour before sunset.[1]",
 		}},
 		{false, []string{
 			"9.1 Session sheets are kept for three years and incident reports for ten years.[1]",
 			"Session sheets are kept for three years and incident reports for ten years.",
-			"**The chairman signs each report on 4 May.**[1]", "the chairman signs each report on 4 May[1].", "No boat leaves the harbour after sunset[1].",
+			"**The chairman signs each report on 4 May.**[1]", "the chairman signs each report on 4 May[1].",
+			"No boat leaves the harbour after sunset[1].",
 			"- The chairman signs each report on 4 May.[1]", "“Guests pay 12.5 marks a night.”[1]", "Guests pay 12.5 marks a night.[1]",
 			"1. No boat leaves the harbour after sunset.[1]", "| crane | rules |\n|---|---|\n| Crane | 30 marks[1] |",
 			"These are the rules:\n\n- dogs on a lead[1]", "- moorings: 120 marks[1]",
