@@ -119,12 +119,16 @@ func byPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
 	}
 	byMiddle := func(a, b glyph) int { return cmp.Compare(middle(a), middle(b)) }
 	slices.SortStableFunc(letters, byMiddle)
+	inOrder := slices.Clone(row)
 	for i, g := range row {
 		if !isMark(g.Text) || len(letters) == 0 {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(letters, middle(g), func(l glyph, x float64) int { return cmp.Compare(l.X1, x) })
-		letter := letters[min(at, len(letters)-1)]
+		letter, ok := drawnUnder(inOrder, i, mirrored)
+		if !ok {
+			at, _ := slices.BinarySearchFunc(letters, middle(g), func(l glyph, x float64) int { return cmp.Compare(l.X1, x) })
+			letter = letters[min(at, len(letters)-1)]
+		}
 		row[i].X0, row[i].X1 = letter.X0, letter.X1
 	}
 	slices.SortStableFunc(row, func(a, b glyph) int {
@@ -146,15 +150,37 @@ func byPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
 	return end, true
 }
 
+// drawnUnder returns the letter of a mark in a line that is drawn from left to right on
+// the page: then a mark is drawn before its letter, perhaps in the place of the letter
+// before it. ok is false if the letters before and after the mark say nothing of it.
+func drawnUnder(row []glyph, mark int, mirrored bool) (letter glyph, ok bool) {
+	from, to := mark, mark
+	for from >= 0 && isMark(row[from].Text) {
+		from--
+	}
+	for to < len(row) && isMark(row[to].Text) {
+		to++
+	}
+	if from < 0 || to == len(row) {
+		return letter, false
+	}
+	a, b := row[from], row[to]
+	if mirrored {
+		a, b = b, a
+	}
+	near := 0.3 * row[to].Size
+	return row[to], math.Abs(b.X0-a.X1) < near && isRightToLeft(row[to]) &&
+		row[mark].X1 > row[to].X0-near && row[mark].X0 < row[to].X1+near
+}
+
 func middle(g glyph) float64 { return (g.X0 + g.X1) / 2 }
 
 // sameCell reports whether b, the next glyph by its place, is in a's cell.
 func sameCell(a, b glyph) bool { return b.X0-a.X1 <= cellGap*max(a.Size, b.Size) }
 
-// isMark reports whether a text is drawn on the letter before it.
+// isMark reports whether a text is marks, which are drawn on the letter before them.
 func isMark(s string) bool {
-	r, size := utf8.DecodeRuneInString(s)
-	return size > 0 && size == len(s) && unicode.Is(unicode.Mn, r)
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.Is(unicode.Mn, r) })
 }
 
 // inReadingOrder joins the parts of a line, the texts of its glyphs and the spaces

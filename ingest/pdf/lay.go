@@ -28,6 +28,7 @@ type Options struct {
 // A drawn is the content of a page, in drawing order.
 type drawn struct {
 	Glyphs []glyph
+	Rules  []rule // straight lines
 	// Picture is set when the page has a picture that may contain text, or letters
 	// whose text is not known; Ink when anything is drawn on it.
 	Picture, Ink bool
@@ -134,7 +135,7 @@ func (file *File) lay(pages iter.Seq[drawn], o Options) error {
 				unknown++
 			}
 		}
-		page, without := lines(p.Glyphs)
+		page, without := lines(p.Glyphs, p.Rules)
 		all, bare = append(all, page), append(bare, without)
 		if without != nil {
 			numbered++

@@ -40,7 +40,7 @@ const (
 
 // lines puts the glyphs of a page into lines in reading order. bare are those without
 // what may be numbers of lines; nil if there are none.
-func lines(glyphs []glyph) (out, bare []line) {
+func lines(glyphs []glyph, rules []rule) (out, bare []line) {
 	var turns [4][]glyph
 	for _, g := range glyphs {
 		turns[g.Turn] = append(turns[g.Turn], g)
@@ -48,13 +48,17 @@ func lines(glyphs []glyph) (out, bare []line) {
 	order := []int{0, 1, 2, 3}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(turns[b]), len(turns[a])) })
 	for _, t := range order {
-		all := pieces(mirror(turns[t]))
+		placed, mirrored := mirror(turns[t])
 		if t == order[0] {
-			if rest, ok := withoutNumbers(all); ok {
+			if rest, ok := withoutNumbers(pieces(placed, mirrored)); ok {
 				bare = ordered(rest, 0)
 			}
 		}
-		found := ordered(all, 0)
+		framed := make([]rule, len(rules))
+		for i, r := range rules {
+			framed[i] = r.turnedTo(t)
+		}
+		found := withTables(placed, framed, mirrored)
 		for i := range found {
 			found[i].turned = t != order[0]
 		}

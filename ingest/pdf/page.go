@@ -53,6 +53,7 @@ type drawing struct {
 	resources pdf.Value
 	fonts     map[string]*font
 	glyphs    []glyph
+	path      path
 	pictures  float64 // their area in square points
 	ink       bool    // something is drawn: letters, a picture or a shape
 	unknown   int     // characters without a text
@@ -68,6 +69,8 @@ type drawing struct {
 type marked struct {
 	number int // on its page; -1 for none
 	figure bool
+	actual string // the text of what is drawn in it, if it is short
+	from   int    // its first glyph
 }
 
 // content returns the bytes of a page's content that could be read.
@@ -170,10 +173,11 @@ func (d *drawing) operator(op string, args []operand) {
 		if len(args) >= 2 {
 			d.describe(args[0].num, args[1].num, false)
 		}
+		d.pathOperator(op, args)
 	case "BMC", "BDC":
 		d.mark(args)
 	case "EMC":
-		d.marked = d.marked[:max(len(d.marked)-1, 0)]
+		d.unmark()
 	case "Tf":
 		if len(args) >= 2 && args[len(args)-2].kind == opName {
 			d.font, d.size = d.fontNamed(args[len(args)-2].str), args[len(args)-1].num
@@ -196,17 +200,56 @@ func (d *drawing) operator(op string, args []operand) {
 
 // mark begins a marked content.
 func (d *drawing) mark(args []operand) {
-	m := marked{number: -1, figure: len(args) > 0 && args[0].str == "Figure"}
+	m := marked{number: -1, figure: len(args) > 0 && args[0].str == "Figure", from: len(d.glyphs)}
 	if len(args) == 2 && args[1].kind == opDict {
 		for i, key := range args[1].items[:max(len(args[1].items)-1, 0)] {
-			if key.kind == opName && key.str == "MCID" {
-				m.number = int(args[1].items[i+1].num)
+			switch value := args[1].items[i+1]; {
+			case key.kind != opName:
+			case key.str == "MCID":
+				m.number = int(value.num)
+			case key.str == "ActualText" && value.kind == opString:
+				m.actual = textOf(value.str)
 			}
 		}
 	}
 	if len(d.marked) < maxGlyphs {
 		d.marked = append(d.marked, m)
 	}
+}
+
+// textOf decodes a string of text, UTF-16 with a mark of its order; other encodings, and
+// what is longer than a glyph can be, are "".
+func textOf(s string) string {
+	s, ok := strings.CutPrefix(s, "\xfe\xff")
+	text, err := utf16BE.NewDecoder().String(s)
+	if !ok || err != nil || len(text) > longestGlyph {
+		return ""
+	}
+	return text
+}
+
+// unmark ends a marked content. If it says what its text is, that is one glyph in the
+// place of those drawn: a letter with its marks may be drawn as several in any order.
+func (d *drawing) unmark() {
+	n := len(d.marked) - 1
+	if n < 0 {
+		return
+	}
+	m := d.marked[n]
+	d.marked = d.marked[:n]
+	if m.actual == "" || m.from >= len(d.glyphs) {
+		return
+	}
+	drawn := d.glyphs[m.from:]
+	whole := slices.MaxFunc(drawn, func(a, b glyph) int { return cmp.Compare(a.X1-a.X0, b.X1-b.X0) })
+	for _, g := range drawn {
+		if g.Turn != whole.Turn || math.Abs(g.Y-whole.Y) > 0.6*whole.Size {
+			return // it is on several lines
+		}
+		whole.X0, whole.X1 = min(whole.X0, g.X0), max(whole.X1, g.X1)
+	}
+	whole.Text, whole.Begins = m.actual, drawn[0].Begins
+	d.glyphs = append(d.glyphs[:m.from], whole)
 }
 
 // describe adds the alternative text of the figure or picture that is drawn at a place,
@@ -324,6 +367,8 @@ func (d *drawing) textOperator(op string, args []operand) {
 			d.move(0, -d.leading)
 			d.show(args[2:])
 		}
+	default:
+		d.pathOperator(op, args)
 	}
 }
 

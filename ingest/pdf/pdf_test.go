@@ -2,12 +2,15 @@ package pdf
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	pdf "github.com/ledongthuc/pdf"
 )
 
 func TestInterpret(t *testing.T) {
@@ -249,7 +252,7 @@ func TestManyPieces(t *testing.T) {
 		x := 14 * float64(i)
 		glyphs = append(glyphs, glyph{Text: "x", X0: x, X1: x + 5, Y: 700, Size: 5, Begins: true})
 	}
-	got, _ := lines(glyphs)
+	got, _ := lines(glyphs, nil)
 	if len(got) != 1 || got[0].text != strings.TrimSpace(strings.Repeat("x ", pieces)) || got[0].row {
 		t.Errorf("%d lines", len(got))
 	}
@@ -289,7 +292,7 @@ func TestNarrowTables(t *testing.T) {
 				x += 4
 			}
 		}
-		got, _ := lines(glyphs)
+		got, _ := lines(glyphs, nil)
 		if got := texts(got); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q", tt.name, got)
 		}
@@ -308,7 +311,7 @@ func TestSmallSpaces(t *testing.T) {
 				x += 5
 			}
 		}
-		if got, _ := lines(glyphs); len(got) != 1 || got[0].text != want {
+		if got, _ := lines(glyphs, nil); len(got) != 1 || got[0].text != want {
 			t.Errorf("%g: %+v", gap, got)
 		}
 	}
@@ -449,18 +452,112 @@ func TestDecryptStrings(t *testing.T) {
 	}
 }
 
+// drawnBy draws content in a font that is half as wide as high.
+func drawnBy(content string) *drawing {
+	plain := &font{scale: 0.001, width: 500}
+	for i := range plain.simple {
+		plain.simple[i] = string(rune(i))
+	}
+	d := &drawing{state: state{ctm: identity, scale: 1, font: plain, size: 1}, fonts: map[string]*font{}, text: identity, line: identity}
+	d.draw([]byte(content))
+	return d
+}
+
+// Cells of a table are between its rules, in whichever order they are drawn.
+func TestRuledTables(t *testing.T) {
+	at := func(x, y int, words ...string) (content string) {
+		for i, s := range words {
+			content += fmt.Sprintf("BT 10 0 0 10 %d %d Tm (%s) Tj ET\n", x, y-12*i, s)
+		}
+		return content
+	}
+	rules := "50 600 1 100 re f 150 600 1 100 re f 400 600 1 100 re f 50 700 351 1 re f 50 650 351 1 re f 50 600 m 400 600 l S\n"
+	twoRows := at(160, 690, "No surgery.", "Consent.") + at(60, 675, "Criteria") + at(160, 640, "At week 12.") + at(160, 620, "Off duty.") +
+		at(60, 640, "Endpoints")
+	tests := []struct {
+		name, content string
+		want          []string
+	}{
+		{"labels and values", at(50, 750, "Protocol") + rules + twoRows + at(50, 550, "End"),
+			[]string{"Protocol", "Criteria | No surgery. Consent.", "Endpoints | At week 12. Off duty.", "End"}},
+		{"a cell that spans rows", "50 600 300 100 re S 150 600 m 150 700 l S 150 650 m 350 650 l S\n" +
+			at(60, 680, "Screening") + at(160, 680, "Consent") + at(160, 620, "Blood"), []string{"Screening | Consent", "Screening | Blood"}},
+		{"a cell that spans columns", "50 600 300 100 re S 150 600 m 150 650 l S 50 650 m 350 650 l S\n" +
+			at(60, 680, "Crew of the boat") + at(60, 620, "Skipper") + at(160, 620, "Ann"), []string{"Crew of the boat", "Skipper | Ann"}},
+		{"rules through words", "50 600 300 100 re S 82 600 m 82 700 l S\n" + at(60, 650, "Underlined words"), []string{"Underlined words"}},
+		{"a path that is not drawn", "50 600 300 100 re 150 600 m 150 700 l n\n" + at(60, 680, "One") + at(160, 680, "Two", "Three"),
+			[]string{"One | Two Three"}},
+	}
+	for _, tt := range tests {
+		d := drawnBy(tt.content)
+		got, _ := lines(d.glyphs, d.path.rules)
+		if !slices.Equal(texts(got), tt.want) {
+			t.Errorf("%s: got %q", tt.name, texts(got))
+		}
+	}
+	d := drawnBy("50 600 300 100 re S 150 600 m 150 700 l S 250 600 m 250 680 l S 150 680 m 350 680 l S 50 650 m 350 650 l S\n" +
+		at(60, 690, "Item") + at(160, 690, "Price") + at(160, 660, "Day") + at(260, 660, "Week") + at(60, 620, "Kayak") + at(160, 620, "15") +
+		at(260, 620, "70"))
+	for i := range d.glyphs {
+		d.glyphs[i].Bold = d.glyphs[i].Y > 650
+	}
+	got, _ := lines(d.glyphs, d.path.rules)
+	if want := []string{"Item: Kayak | Price Day: 15 | Price Week: 70"}; !slices.Equal(texts(got), want) {
+		t.Errorf("got %q, want %q", texts(got), want)
+	}
+}
+
+// What a file says of the text that it draws is read instead, if it is on one line.
+func TestActualText(t *testing.T) {
+	for content, want := range map[string]string{
+		"/Span <</ActualText <FEFF05D105BC>>> BDC (/) Tj (0) Tj EMC (x) Tj": "בּx",
+		"/Span <</ActualText (ab)>> BDC (c) Tj EMC":                         "c",
+		"EMC /Span <</ActualText <FEFF0061>>> BDC EMC (c) Tj":               "c",
+	} {
+		got, _ := lines(drawnBy("BT 10 0 0 10 50 700 Tm "+content).glyphs, nil)
+		if len(got) != 1 || got[0].text != want {
+			t.Errorf("%s: got %q", content, texts(got))
+		}
+	}
+}
+
+// In a line that is drawn from left to right, a mark is drawn before its letter.
+func TestMarksBeforeLetters(t *testing.T) {
+	var glyphs []glyph
+	for _, g := range []glyph{{Text: "ى", X0: 10, X1: 20}, {Text: "ج", X0: 20, X1: 27}, {Text: "ر", X0: 27, X1: 34},
+		{Text: "\u064f", X0: 33, X1: 33}, {Text: "ي", X0: 34, X1: 38}} {
+		g.Y, g.Size = 700, 10
+		glyphs = append(glyphs, g)
+	}
+	if got, _ := lines(glyphs, nil); len(got) != 1 || got[0].text != "يُرجى" {
+		t.Errorf("got %q", texts(got))
+	}
+}
+
+// The letters of the standard fonts have the widths of their style.
+func TestStandardWidths(t *testing.T) {
+	for name, want := range map[string]float64{
+		"Times-Roman": 889, "Times-Bold": 944, "Times-Italic": 833, "Times-BoldItalic": 889, "Helvetica-Oblique": 833,
+		"Arial-Bold": 833, "Courier": 600,
+	} {
+		f := &font{widths: map[int]float64{}}
+		f.readWidths(pdf.Value{}, name, pdf.Value{})
+		if got := cmp.Or(f.widths['M'], f.width); got != want {
+			t.Errorf("%s: M is %v wide, want %v", name, got, want)
+		}
+	}
+	f := &font{widths: map[int]float64{}}
+	if f.readWidths(pdf.Value{}, "Helvetica-Bold", pdf.Value{}); f.widths['a'] != 556 || f.widths['b'] != 611 {
+		t.Errorf("a and b are %v and %v wide", f.widths['a'], f.widths['b'])
+	}
+}
+
 // The layout of any content must not panic.
 func FuzzLayout(f *testing.F) {
 	f.Add([]byte("BT 10 0 0 10 50 700 Tm (One) Tj 200 0 Td (Two) Tj 0 -1.2 TD (-) ' ET q 0 1 -1 0 5 5 cm (x) Tj"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		d := drawing{state: state{ctm: identity, scale: 1}, fonts: map[string]*font{}, text: identity, line: identity}
-		plain := &font{scale: 0.001, width: 500}
-		for i := range plain.simple {
-			plain.simple[i] = string(rune(i))
-		}
-		d.font, d.size = plain, 1
-		d.draw(src)
-		page, _ := lines(d.glyphs)
+		d := drawnBy(string(src))
+		page, _ := lines(d.glyphs, d.path.rules)
 		pages := [][]line{page}
 		dropRunning(pages)
 		body := bodySize(pages)
@@ -536,7 +633,7 @@ func TestReadingOrder(t *testing.T) {
 			glyphs := typeset(tt.seen, 700)
 			random := rand.New(rand.NewPCG(1, 2))
 			for range 20 {
-				got, _ := lines(slices.Clone(glyphs))
+				got, _ := lines(slices.Clone(glyphs), nil)
 				if len(got) != 1 || got[0].text != tt.want {
 					t.Fatalf("%+v\nwant %q", got, tt.want)
 				}
@@ -555,7 +652,7 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 	for i := range left {
 		left[i].X0, left[i].X1 = left[i].X0+200, left[i].X1+200
 	}
-	got, _ := lines(append(right, left...))
+	got, _ := lines(append(right, left...), nil)
 	if len(got) != 1 || got[0].text != "סירה | מחיר" {
 		t.Errorf("%+v", got)
 	}
@@ -573,7 +670,7 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 	draw(236, 686, "120")
 	draw(290, 640, "-ל")
 	draw(280, 640, "17")
-	got, _ = lines(narrow)
+	got, _ = lines(narrow, nil)
 	if want := []string{"שם: סירה קטנה | מחיר: 120", "ל-17"}; !slices.Equal(texts(got), want) {
 		t.Errorf("%q", texts(got))
 	}
@@ -585,7 +682,7 @@ func TestLinesOnPageFromRightToLeft(t *testing.T) {
 	glyphs := slices.Concat(typeset("ףסונ עדימ שיש בל ומיש תחנה ןמז לכב", 700), typeset("version 2.5, again", 680), typeset("דנכیم", 660))
 	space := glyphs[len(glyphs)-2]
 	space.Text = " "
-	got, _ := lines(append(glyphs, space))
+	got, _ := lines(append(glyphs, space), nil)
 	want := []string{"בכל זמן הנחת שימו לב שיש מידע נוסף", "version 2.5, again", "\u0645\u06cc\u200cכנד"}
 	if got := texts(got); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

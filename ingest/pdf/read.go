@@ -242,7 +242,10 @@ func drawPage(p pdf.Page, fonts map[string]*font, structure pdf.Value, pictures 
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
-		page = drawn{Glyphs: d.glyphs, Picture: d.pictures >= leastPicture, Ink: d.ink, Unknown: d.unknown, Err: cmp.Or(err, d.damage)}
+		page = drawn{
+			Glyphs: d.glyphs, Rules: d.path.rules, Picture: d.pictures >= leastPicture, Ink: d.ink, Unknown: d.unknown,
+			Err: cmp.Or(err, d.damage),
+		}
 	}()
 	if p.V.Kind() == pdf.Null {
 		err = errors.New("the file is damaged: a page that it lists is missing")

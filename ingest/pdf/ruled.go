@@ -1,0 +1,391 @@
+package pdf
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Limits and distances, in points, of the straight lines that tables are ruled with.
+const (
+	maxRules = 20_000
+	maxGrid  = 1000 // rules after joining, and rows times columns in hundreds
+	nearRule = 3.0  // rules that are closer are one: the borders of two cells
+	longText = 1500 // bytes: a cell with more is a part of the page
+)
+
+// A rule is a straight line on a page, from left to right or from bottom to top.
+type rule struct{ x0, y0, x1, y1 float64 }
+
+func (r rule) level() bool { return r.x1-r.x0 >= r.y1-r.y0 }
+
+// turnedTo returns a rule in the frame of lines with these quarter turns.
+func (r rule) turnedTo(turn int) rule {
+	x0, y0 := turned(turn, r.x0, r.y0)
+	x1, y1 := turned(turn, r.x1, r.y1)
+	return rule{min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)}
+}
+
+// A path is drawn as rules where it is straight.
+type path struct {
+	parts [][][2]float64
+	rules []rule
+}
+
+// pathOperator adds to the path, or draws it.
+func (d *drawing) pathOperator(op string, args []operand) {
+	p := &d.path
+	switch op {
+	case "m", "l", "re":
+		n, ok := numbers(args, map[string]int{"m": 2, "l": 2, "re": 4}[op])
+		if !ok || len(p.rules)+len(p.parts) > maxRules {
+			return
+		}
+		at := func(x, y float64) [2]float64 {
+			m := matrix{1, 0, 0, 1, x, y}.mul(d.ctm)
+			return [2]float64{m[4], m[5]}
+		}
+		switch last := len(p.parts) - 1; {
+		case op == "m":
+			p.parts = append(p.parts, [][2]float64{at(n[0], n[1])})
+		case op == "re":
+			x, y, w, h := n[0], n[1], n[2], n[3]
+			p.parts = append(p.parts, [][2]float64{at(x, y), at(x+w, y), at(x+w, y+h), at(x, y+h), at(x, y)})
+		case last >= 0 && len(p.parts[last]) < maxGrid:
+			p.parts[last] = append(p.parts[last], at(n[0], n[1]))
+		}
+	case "c", "v", "y":
+		p.parts = p.parts[:max(len(p.parts)-1, 0)]
+	case "h":
+		p.close()
+	case "s", "b", "b*":
+		p.close()
+		p.stroke()
+	case "S", "B", "B*":
+		p.stroke()
+	case "f", "F", "f*":
+		for _, part := range p.parts {
+			p.add(part)
+		}
+		p.parts = nil
+	case "n":
+		p.parts = nil
+	}
+}
+
+func (p *path) close() {
+	if n := len(p.parts) - 1; n >= 0 {
+		p.parts[n] = append(p.parts[n], p.parts[n][0])
+	}
+}
+
+func (p *path) stroke() {
+	for _, part := range p.parts {
+		for i := range len(part) - 1 {
+			p.add(part[i : i+2])
+		}
+	}
+	p.parts = nil
+}
+
+// add adds the rule that points enclose, if they are about on one.
+func (p *path) add(points [][2]float64) {
+	r := rule{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
+	for _, at := range points {
+		r = rule{min(r.x0, at[0]), min(r.y0, at[1]), max(r.x1, at[0]), max(r.y1, at[1])}
+	}
+	if thin, long := min(r.x1-r.x0, r.y1-r.y0), max(r.x1-r.x0, r.y1-r.y0); thin < nearRule && long > thin && long < 1e5 {
+		p.rules = append(p.rules, r)
+	}
+}
+
+// joinedRules returns the rules without their thickness, with those of one line joined.
+func joinedRules(in []rule) (level, upright []rule) {
+	join := func(rules []rule) (out []rule) {
+		slices.SortFunc(rules, func(a, b rule) int { return cmp.Compare(a.y0, b.y0) })
+		for i, last := 0, 0.0; i < len(rules); i++ {
+			y := rules[i].y0
+			if i > 0 && y-last < nearRule {
+				rules[i].y0 = rules[i-1].y0
+			}
+			last = y
+		}
+		slices.SortFunc(rules, func(a, b rule) int { return cmp.Or(cmp.Compare(a.y0, b.y0), cmp.Compare(a.x0, b.x0)) })
+		for _, r := range rules {
+			if n := len(out) - 1; n >= 0 && out[n].y0 == r.y0 && r.x0 < out[n].x1+nearRule {
+				out[n].x1 = max(out[n].x1, r.x1)
+			} else {
+				out = append(out, rule{r.x0, r.y0, r.x1, r.y0})
+			}
+		}
+		return slices.DeleteFunc(out, func(r rule) bool { return r.x1-r.x0 < 2*nearRule })
+	}
+	swapped := func(r rule) rule { return rule{r.y0, r.x0, r.y1, r.x1} }
+	for _, r := range in {
+		if r.level() {
+			r.y0 = (r.y0 + r.y1) / 2
+			level = append(level, r)
+		} else {
+			r.x0 = (r.x0 + r.x1) / 2
+			upright = append(upright, swapped(r))
+		}
+	}
+	level, upright = join(level), join(upright)
+	for i, r := range upright {
+		upright[i] = swapped(r)
+	}
+	return level, upright
+}
+
+// A ruled is a table whose cells are between rules.
+type ruled struct {
+	xs, ys []float64 // from left to right and from top to bottom
+	cells  [][]int   // by row and column; one that spans several has one number
+	count  int
+}
+
+// ruledTables returns the tables that rules divide into cells, from top to bottom.
+func ruledTables(rules []rule) (tables []ruled) {
+	level, upright := joinedRules(rules)
+	if len(level)+len(upright) > maxGrid {
+		return nil
+	}
+	group := make([]int, len(level)+len(upright)) // the number of a rule that it is connected with
+	for i := range group {
+		group[i] = i
+	}
+	for i, h := range level {
+		for j, v := range upright {
+			a, b := group[i], group[len(level)+j]
+			if a == b || v.x0 < h.x0-nearRule || v.x0 > h.x1+nearRule || h.y0 < v.y0-nearRule || h.y0 > v.y1+nearRule {
+				continue
+			}
+			for k, g := range group {
+				if g == b {
+					group[k] = a
+				}
+			}
+		}
+	}
+	for g := range group {
+		var hs, vs []rule
+		for i, of := range group {
+			switch {
+			case of != g:
+			case i < len(level):
+				hs = append(hs, level[i])
+			default:
+				vs = append(vs, upright[i-len(level)])
+			}
+		}
+		if len(hs) > 0 && len(vs) > 0 {
+			if t, ok := newRuled(hs, vs); ok {
+				tables = append(tables, t)
+			}
+		}
+	}
+	slices.SortFunc(tables, func(a, b ruled) int { return cmp.Compare(b.ys[0], a.ys[0]) })
+	return tables
+}
+
+// newRuled finds the cells between connected rules; the outermost need no rule on the
+// outer side. ok is false if a cell is no rectangle.
+func newRuled(level, upright []rule) (t ruled, ok bool) {
+	for _, r := range slices.Concat(level, upright) {
+		t.xs, t.ys = append(t.xs, r.x0, r.x1), append(t.ys, -r.y0, -r.y1)
+	}
+	t.xs, t.ys = places(t.xs), places(t.ys)
+	for i := range t.ys {
+		t.ys[i] = -t.ys[i]
+	}
+	rows, columns := len(t.ys)-1, len(t.xs)-1
+	if rows < 1 || columns < 1 || rows*columns > 100*maxGrid {
+		return t, false
+	}
+	isWall := func(rules []rule, x, y float64) bool {
+		return slices.ContainsFunc(rules, func(r rule) bool {
+			return x > r.x0-nearRule && x < r.x1+nearRule && y > r.y0-nearRule && y < r.y1+nearRule
+		})
+	}
+	t.cells = make([][]int, rows)
+	for i := range rows {
+		t.cells[i] = make([]int, columns)
+		y := (t.ys[i] + t.ys[i+1]) / 2
+		for j := range columns {
+			x := (t.xs[j] + t.xs[j+1]) / 2
+			left, above := j > 0 && !isWall(upright, t.xs[j], y), i > 0 && !isWall(level, x, t.ys[i])
+			switch {
+			case left && above && t.cells[i][j-1] != t.cells[i-1][j]:
+				return t, false
+			case left:
+				t.cells[i][j] = t.cells[i][j-1]
+			case above:
+				t.cells[i][j] = t.cells[i-1][j]
+			default:
+				t.cells[i][j] = t.count
+				t.count++
+			}
+		}
+	}
+	return t, t.rectangles()
+}
+
+// places sorts numbers and drops those that are close to one before.
+func places(in []float64) []float64 {
+	slices.Sort(in)
+	return slices.CompactFunc(in, func(a, b float64) bool { return math.Abs(b-a) < nearRule })
+}
+
+// rectangles reports whether each cell is one.
+func (t *ruled) rectangles() bool {
+	boxes, area := make([][4]int, t.count), make([]int, t.count)
+	for i, row := range t.cells {
+		for j, c := range row {
+			if area[c]++; area[c] == 1 {
+				boxes[c] = [4]int{i, j, i, j}
+			}
+			b := boxes[c]
+			boxes[c] = [4]int{b[0], min(b[1], j), i, max(b[3], j)}
+		}
+	}
+	for c, b := range boxes {
+		if (b[2]-b[0]+1)*(b[3]-b[1]+1) != area[c] {
+			return false
+		}
+	}
+	return true
+}
+
+// cellAt returns the cell that a glyph is in; ok is false if it is in none.
+func (t *ruled) cellAt(g glyph) (c int, ok bool) {
+	x, y := middle(g), g.Y+0.3*g.Size
+	j, _ := slices.BinarySearch(t.xs, x)
+	i, _ := slices.BinarySearchFunc(t.ys, y, func(a, b float64) int { return cmp.Compare(b, a) })
+	if i < 1 || i >= len(t.ys) || j < 1 || j >= len(t.xs) {
+		return 0, false
+	}
+	return t.cells[i-1][j-1], true
+}
+
+// divide returns the glyphs above a table, in each of its cells and below it. ok is
+// false if the page is not divided so, or the rules are no table: a word crosses them, or
+// no two cells next to each other have text.
+func (t *ruled) divide(glyphs []glyph) (above, below []glyph, cells [][]glyph, ok bool) {
+	cells = make([][]glyph, t.count)
+	last, lastCell := glyph{}, -1
+	for _, g := range glyphs {
+		c, inside := t.cellAt(g)
+		switch {
+		case inside:
+			oneWord := !g.Begins && !blank(g.Text) && !blank(last.Text) && follows(last, g) && g.X0-last.X1 < wordGap*g.Size
+			if lastCell >= 0 && c != lastCell && oneWord {
+				return nil, nil, nil, false
+			}
+			cells[c] = append(cells[c], g)
+		case g.Y+0.3*g.Size >= t.ys[0]:
+			above, c = append(above, g), -1
+		case g.Y+0.3*g.Size <= t.ys[len(t.ys)-1]:
+			below, c = append(below, g), -1
+		case !blank(g.Text):
+			return nil, nil, nil, false
+		}
+		last, lastCell = g, c
+	}
+	hasText := func(c int) bool { return slices.ContainsFunc(cells[c], func(g glyph) bool { return !blank(g.Text) }) }
+	for _, row := range t.cells {
+		for j := range len(row) - 1 {
+			ok = ok || row[j] != row[j+1] && hasText(row[j]) && hasText(row[j+1])
+		}
+	}
+	return above, below, cells, ok
+}
+
+// withTables puts the glyphs of a page in reading order, and what is in a ruled table
+// row by row.
+func withTables(glyphs []glyph, rules []rule, mirrored bool) (out []line) {
+	if mirrored {
+		rules = slices.Clone(rules)
+		for i, r := range rules {
+			rules[i].x0, rules[i].x1 = -r.x1, -r.x0
+		}
+	}
+	for _, t := range ruledTables(rules) {
+		if above, below, cells, ok := t.divide(glyphs); ok {
+			out = append(out, ordered(pieces(above, mirrored), 0)...)
+			out = append(out, t.lines(cells, mirrored)...)
+			glyphs = below
+		}
+	}
+	return append(out, ordered(pieces(glyphs, mirrored), 0)...)
+}
+
+// lines returns a line for each row of a table, with the names of its columns. If a cell
+// has long text, it is a part of the page and its lines are its own.
+func (t *ruled) lines(glyphs [][]glyph, mirrored bool) (out []line) {
+	cells, isPage := make([]line, t.count), false
+	parts := make([][]line, t.count)
+	for c, in := range glyphs {
+		if parts[c] = ordered(pieces(in, mirrored), 0); len(parts[c]) > 0 {
+			cells[c] = cellOf(parts[c])
+			isPage = isPage || len(cells[c].text) > longText
+		}
+	}
+	var table [][]line
+	done := make([]bool, t.count)
+	flush := func() {
+		out = append(out, tableLines(namedOnce(table))...)
+		table = nil
+	}
+	for _, of := range t.cells {
+		row, begins := make([]line, len(of)), false
+		wide := of[0] == of[len(of)-1]
+		for j, c := range of {
+			if isPage || wide {
+				if !done[c] {
+					flush()
+					out = append(out, parts[c]...)
+				}
+			} else if j == 0 || c != of[j-1] || cells[c].bold {
+				row[j] = cells[c]
+				begins = begins || !done[c] && cells[c].text != ""
+			}
+			done[c] = true
+		}
+		if begins {
+			table = append(table, row)
+		}
+	}
+	flush()
+	return out
+}
+
+// namedOnce joins the names of columns in several rows, of which some span others, and
+// drops further copies of other cells that span columns.
+func namedOnce(table [][]line) [][]line {
+	spans := func(row []line) bool {
+		for j := range len(row) - 1 {
+			if row[j].text != "" && row[j] == row[j+1] {
+				return true
+			}
+		}
+		return false
+	}
+	for len(table) > 2 && spans(table[0]) && allBold(table[0]) && allBold(table[1]) {
+		for j, c := range table[0] {
+			if next := table[1][j]; c != next && c.text != "" && next.text != "" {
+				table[1][j].text = c.text + " " + next.text
+			} else if next.text == "" {
+				table[1][j] = c
+			}
+		}
+		table = table[1:]
+	}
+	for i, row := range table {
+		for j := len(row) - 1; j > 0 && i > 0; j-- {
+			if row[j] == row[j-1] {
+				row[j] = line{}
+			}
+		}
+	}
+	return table
+}
