@@ -111,7 +111,7 @@ func (j *judge) within(ctx context.Context, share float64) (bounded context.Cont
 // the proof of an answer does: yes is the chance that it does, 0 or 1 where the model's
 // server does not tell chances. again asks in other words.
 func (a *Answerer) Verify(ctx context.Context, question, statement string, passages []retrieve.Passage, again bool,
-) (yes float64, tokens int, err error) {
+) (yes float64, err error) {
 	r := a.newAsking(func(Event, error) bool { return true }, nil)
 	r.writer.Question = question
 	s := prompt.Slots{Statement: statement, Again: again}
@@ -120,10 +120,9 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, passa
 	}
 	c, err := r.verdictCall(RoleVerify, s)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	v := r.newJudge(ctx).call(ctx, *c)
-	_, tokens = r.addUsage(v.calls...)
 	yes = map[Decision]float64{Relevant: 1, Unparsable: .5}[v.decision]
 	if known := v.calls[len(v.calls)-1].yes; known > 0 {
 		yes = known
@@ -131,7 +130,7 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, passa
 	if v.decision == Errored {
 		err = v.err
 	}
-	return yes, tokens, err
+	return yes, err
 }
 
 // verdictCall returns the call that asks for a verdict.

@@ -192,13 +192,14 @@ func (m *mapping) warnMissing() {
 	}
 }
 
-// lacking says what a combined text lacks: parts; of a summary, the ends of parts too.
+// lacking says what a combined text lacks: parts, or the ends of parts; of a summary, the
+// ends of passages too.
 func (m *mapping) lacking() string {
 	var lacks []string
 	if m.missing > 0 {
 		lacks = append(lacks, fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, m.asked, incompleteReason(m.failed)))
 	}
-	if m.cut > 0 && m.summary != nil {
+	if m.cut > 0 {
 		lacks = append(lacks, fmt.Sprintf("%d of the replies that it is made of were cut at their longest length", m.cut))
 	}
 	if ends := m.lacksEnds(); ends != "" && m.summary != nil {

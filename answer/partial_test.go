@@ -16,7 +16,7 @@ func TestCutReplies(t *testing.T) {
 	}{
 		{"refine", RoleAnswer, false, true},
 		{"refine", RoleRefine, false, false}, // the draft before it is whole
-		{"map-reduce", RoleMap, true, false},
+		{"map-reduce", RoleMap, true, true},
 		{"map-reduce", RoleCombine, false, true},
 		{"map-rerank", RoleRerank, true, true},
 		{"summarize refine", RoleRefine, false, true}, // its last part is missing

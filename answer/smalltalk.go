@@ -4,6 +4,10 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"ibid/answer/prompt"
 	"ibid/retrieve"
@@ -47,3 +51,121 @@ func aboutPassages(text string) bool {
 }
 
 var label = regexp.MustCompile(`\[\s*\d`)
+
+// A courtesy is what people say to a program in one language about no document: phrases
+// by their kind.
+type courtesy struct {
+	language string
+	kinds    map[string]string
+}
+
+// The kinds of phrases. A filler is small talk only with another phrase.
+const (
+	greeting = "greetings" // thanks, approval and goodbyes too
+	help     = "helps"
+	filler   = "fillers"
+)
+
+// Small talk has few words, and its phrases few bytes.
+const (
+	longestTalk   = 14
+	longestPhrase = 80
+)
+
+// smallTalk returns the language of a text that only greets, thanks or asks for help: all of
+// its words are in such phrases of this language. Otherwise it is empty, and rest is the
+// text without a greeting before a question.
+func smallTalk(text string) (language, rest string) {
+	all := clauses(text)
+	if len(strings.Fields(text)) <= longestTalk {
+		for _, c := range courtesies {
+			if kinds, ok := c.read(all...); ok && (kinds[greeting] || kinds[help]) {
+				return c.language, text
+			}
+		}
+	}
+	for rest = text; len(all) > 0 && greets(all[0]); all = all[1:] {
+		if text = text[len(all[0]):]; isAsked(text) {
+			rest = strings.TrimSpace(text)
+		}
+	}
+	return "", rest
+}
+
+// clauses splits a text after its marks.
+func clauses(text string) (all []string) {
+	for text != "" {
+		end := len(text)
+		if at := strings.IndexAny(text, ",.!?;:\n，。！？；،؟"); at >= 0 {
+			_, size := utf8.DecodeRuneInString(text[at:])
+			end = at + size
+		}
+		all = append(all, text[:end])
+		text = text[end:]
+	}
+	return all
+}
+
+// greets reports whether a clause is a greeting in any language, or has no words.
+func greets(clause string) bool {
+	for _, c := range courtesies {
+		if kinds, ok := c.read(clause); ok && !kinds[help] && (kinds[greeting] || !kinds[filler]) {
+			return true
+		}
+	}
+	return false
+}
+
+// read returns the kinds of phrases in clauses; ok says that these are nothing else. A
+// clause with a question mark has no fillers.
+func (c *courtesy) read(clauses ...string) (kinds map[string]bool, ok bool) {
+	kinds = map[string]bool{}
+	for _, clause := range clauses {
+		said, asks := plainWords(clause), strings.ContainsAny(clause, "?？؟")
+		for said != "" {
+			phrase := c.longest(said)
+			kind := c.kinds[phrase]
+			if kind == "" || kind == filler && asks {
+				return nil, false
+			}
+			kinds[kind] = true
+			said = strings.TrimPrefix(said[len(phrase):], " ")
+		}
+	}
+	return kinds, true
+}
+
+// longest returns the longest phrase that words begin with. It ends with a word, where
+// words have spaces.
+func (c *courtesy) longest(words string) string {
+	for end := min(len(words), longestPhrase); end > 0; {
+		last, size := utf8.DecodeLastRuneInString(words[:end])
+		whole := end == len(words) || words[end] == ' ' || unicode.In(last, unicode.Han, unicode.Hiragana, unicode.Katakana)
+		if whole && c.kinds[words[:end]] != "" {
+			return words[:end]
+		}
+		end -= size
+	}
+	return ""
+}
+
+// plainWords returns the words of a text in small letters, with a space between them.
+// A number stays, since no phrase has one.
+func plainWords(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsNumber(r):
+			return unicode.ToLower(r)
+		case unicode.IsMark(r):
+			return -1
+		}
+		return ' '
+	}, norm.NFC.String(text))
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// isAsked reports whether a text looks like a question by itself.
+func isAsked(text string) bool {
+	const words = 3
+	return strings.ContainsAny(text, "?？؟") || len(strings.Fields(text)) >= words
+}

@@ -260,7 +260,7 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 			case answer.Fallback:
 				outcome = "fallback"
 				a.fallback.Store(&e.Reason)
-				a.logger.ErrorContext(ctx, "the model gave no answer: sentences are quoted instead", "reason", e.Reason, "error", e.Err)
+				a.logger.ErrorContext(ctx, "sentences are quoted in place of an answer of the model", "reason", e.Reason, "error", e.Err)
 			case answer.Stepped:
 				if e.Changed {
 					a.fallback.Store(nil)

@@ -202,7 +202,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 		r.why = "length"
 		err = r.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.EscapeTitle(r.reason), ".")))
 	case r.fellBack:
-		err = r.text.addRaw("\n\n(The model gave no answer, so sentences of the documents are quoted.)")
+		err = r.text.addRaw("\n\n(Sentences of the documents are quoted in place of an answer of the model.)")
 	}
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -23,10 +24,11 @@ import (
 	"ibid/retrieve"
 )
 
-// Bounds on a trial. What was found out within them counts.
+// Bounds on a trial, and on each answer in tokens. What was found out within them counts.
 const (
 	maxTokens = 15_000
 	maxTime   = 3 * time.Minute
+	maxReply  = 256
 )
 
 // A Question is one of the bundled questions.
@@ -119,6 +121,9 @@ func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) err
 	t := &trial{model: *a}
 	t.model.NoFallback, t.model.Trust, t.model.BudgetTokens = true, nil, 0
 	t.model.Gate, t.model.Unproved = answer.GateOff, answer.UnprovedOff
+	spent := &purse{dearest: 1}
+	judge := cmp.Or(a.GateModel, a.Model)
+	t.model.Model, t.model.GateModel = &metered{a.Model, spent}, &metered{judge, spent}
 	left := maxTime
 	for step := range t.steps() {
 		if err := turn(ctx); err != nil {
@@ -128,15 +133,64 @@ func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) err
 		limited, cancel := context.WithTimeout(ctx, left)
 		err := step(limited)
 		cancel()
-		if left -= time.Since(start); err != nil && left > 0 {
-			return Result{}, err
-		}
-		if left <= 0 || t.Tokens > maxTokens {
+		left -= time.Since(start)
+		if left <= 0 || errors.Is(err, errSpent) {
 			break
 		}
+		if err != nil {
+			return Result{}, err
+		}
 	}
+	t.Tokens = spent.tokens
 	t.Judge = judged(t.right, t.wrong)
 	return t.Result, ctx.Err()
+}
+
+// A purse is what the calls of a trial have cost.
+type purse struct {
+	tokens  int
+	dearest float64 // the most tokens of a prompt, by the server, for one that Ibid counts
+	longest int     // the longest reply, thoughts included
+}
+
+var errSpent = errors.New("the tokens of the trial are spent")
+
+// A metered model makes no call whose prompt and longest reply could exceed what is left
+// of a trial's tokens, as far as the calls before it show.
+type metered struct {
+	answer.Model
+	*purse
+}
+
+func (m *metered) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
+	return func(yield func(answer.Piece, error) bool) {
+		if p.MaxTokens == 0 {
+			p.MaxTokens = maxReply
+		}
+		size := ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
+		if m.tokens+int(math.Ceil(m.dearest*float64(size)))+max(p.MaxTokens, m.longest) > maxTokens {
+			yield(answer.Piece{}, errSpent)
+			return
+		}
+		var cost answer.Tokens
+		said, ended := 0, false
+		defer func() {
+			if !ended { // the server has not reported the cost
+				cost.Prompt += size
+				cost.Completion += said
+			}
+			m.tokens += cost.Prompt + cost.Completion
+			m.dearest = max(m.dearest, float64(cost.Prompt)/float64(size))
+			m.longest = max(m.longest, cost.Completion)
+		}()
+		for piece, err := range m.Model.Complete(ctx, p) {
+			cost, ended = piece.Usage, err != nil || piece.Finish != ""
+			said += ingest.CountTokens(piece.Text)
+			if !yield(piece, err) {
+				return
+			}
+		}
+	}
 }
 
 // A trial is a model while it is tried.
@@ -175,8 +229,8 @@ func (t *trial) judge(ctx context.Context, all []Question, i, turn int) error {
 	if turn == 1 || turn == 2 && i/2%2 == 1 {
 		slices.Reverse(shown)
 	}
-	yes, tokens, err := t.model.Verify(ctx, q.Text, statement, shown, i%2 == 0)
-	if t.Tokens += tokens; err == nil {
+	yes, err := t.model.Verify(ctx, q.Text, statement, shown, i%2 == 0)
+	if err == nil {
 		*to = append(*to, yes)
 	}
 	return err
@@ -196,11 +250,8 @@ func (t *trial) write(ctx context.Context, all []Question, i int, answerable boo
 		if err != nil {
 			return err
 		}
-		switch e := e.(type) {
-		case answer.Text:
-			text.WriteString(e.Text)
-		case answer.Usage:
-			t.Tokens += e.PromptTokens + e.CompletionTokens
+		if said, ok := e.(answer.Text); ok {
+			text.WriteString(said.Text)
 		}
 	}
 	w := &t.Writer

@@ -84,13 +84,16 @@ func TestRun(t *testing.T) {
 		{"reads the first passage", model{verdict: func(n int, isRight bool) string { return right(n, isRight && (n-7)%3 != 1) }, cites: true,
 			answers: 4},
 			.75, 4, 4, 2, false, "", "", 48},
-		{"thinks long", model{verdict: right, cites: true, answers: 4, tokens: 700}, 1, 4, 4, 2, false, "", "", 16},
+		{"thinks long", model{verdict: right, cites: true, answers: 4, tokens: 700}, 1, 4, 4, 2, false, "", "", 15},
 	} {
 		turns := 0
 		got, err := trial.Run(t.Context(), &answer.Answerer{Model: &test.model}, func(context.Context) error { turns++; return nil })
 		w, trust := got.Writer, got.Trust()
 		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %v", test.name, err)
+		}
+		if got.Tokens > 15_000 || test.verdicts < 48 && test.err == "" && got.Tokens < 13_000 {
+			t.Errorf("%s: it cost %d tokens", test.name, got.Tokens)
 		}
 		if got.Judge.AUROC != test.auroc || got.Judge.Verdicts != test.verdicts ||
 			w.Right != test.right || w.Cited != test.cited || w.Refused != test.refused {

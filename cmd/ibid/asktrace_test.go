@@ -151,12 +151,12 @@ func TestShowTrace(t *testing.T) {
 		{"left out", []retrieve.Passage{passage}, cite.Answer{
 			Judged: []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .5}},
 			Steps:  []answer.Stepped{{Passages: []string{"a"}, Reason: "budget"}},
-		}, " 1. left out    50 %  A (docs/a) page 3\n\nThe model was asked:\n  - 1 passage left out: neither"},
+		}, " 1. left out    50 %  A (docs/a) page 3\n\nThe model was asked:\n  - 1 more passage left out: neither"},
 		{"a wider look", nil, cite.Answer{Judged: []answer.Judged{{Passage: "b", Wider: true}}, Steps: []answer.Stepped{
 			{Step: 1, Role: answer.RoleAnswer, Reason: "no_answer"}, {Passages: []string{"c"}, Reason: "budget"},
 			{Step: 1, Role: answer.RoleAnswer, Passages: []string{"a", "b"}, Changed: true},
 		}}, "it said\nThen it looked again, at 2 passages:\n" +
-			"  - 1 passage left out: neither the context window nor the budget has room for them\n 1. answer of 2"},
+			" 1. answer of 2 passages: its reply was used\n  - 1 more passage left out: neither the context window nor the budget"},
 		{"a failed step", nil, cite.Answer{Steps: []answer.Stepped{{Step: 2, Role: answer.RoleRefine, Reason: "model_error", Lost: []int{2}}}},
 			" 2. refine of 0 passages: the call failed; labels that it no longer cites: [2]\n"},
 		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\ndraft of step 1:\nThe lamp is lit.\n"},

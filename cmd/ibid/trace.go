@@ -123,13 +123,13 @@ func stepsText(a cite.Answer) string {
 	last, skipped := 0, ""
 	for _, s := range a.Steps {
 		if s.Role == "" {
-			skipped += fmt.Sprintf("  - %s left out: %s\n", counted(len(s.Passages), "passage"), cmp.Or(unread[s.Reason], s.Reason))
+			skipped += fmt.Sprintf("  - %s left out: %s\n", counted(len(s.Passages), "more passage"), cmp.Or(unread[s.Reason], s.Reason))
 			continue
 		}
 		if s.Step <= last && wider {
 			fmt.Fprintf(&b, "Then it looked again, at %s:\n", counted(len(s.Passages), "passage"))
 		}
-		fmt.Fprintf(&b, "%s%2d. %s of %s: %s\n", skipped, s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s))
+		fmt.Fprintf(&b, "%2d. %s of %s: %s\n%s", s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s), skipped)
 		last, skipped = s.Step, ""
 	}
 	b.WriteString(skipped)
