@@ -130,16 +130,26 @@ func TestSmallTalk(t *testing.T) {
 // Small talk is known by its words, and is no question, however polite that is.
 func TestSmallTalkWords(t *testing.T) {
 	for language, texts := range map[string][2]string{
-		"en": {"Thank you for your help|good morning everyone|ok great, thank you|thanks, that was useful|Hello again, nice to meet you!|Perfect, that is exactly what I needed. Bye!",
-			"Thank you letters|good morning meeting: when?|ok, and members?|thanks, what about boats|Is it useful?|help with the crane"},
-		"de": {"Danke, das war hilfreich|hallo zusammen|Vielen Dank für die schnelle Antwort!|Super, danke dir|Guten Morgen, liebes Team|Alles klar, das hat mir sehr geholfen",
-			"Danke, und was kostet ein Boot?|Hallo zusammen, wann ist die Versammlung|Hilfe bei Unfällen|Gute Nacht Regel im Hafen|das war alles|noch einmal bitte"},
-		"fr": {"Bonjour à tous|Merci pour votre aide, c'était très utile|Parfait, merci beaucoup !|Ça va ?|Salut tout le monde|D'accord, bonne journée",
-			"Merci de citer la règle|Bonjour, quels sont les tarifs ?|aide sociale|bonne conduite|C'est utile pour qui ?|Salut au drapeau"},
-		"es": {"Hola a todos|Muchas gracias por tu ayuda|Perfecto, muy amable|Gracias, me ha ayudado mucho|Buenos días, ¿cómo estás?|Vale, hasta luego",
-			"Hola, ¿cuánto cuesta?|ayuda económica|gracias por pagar cuándo|Vale de descuento|¿Todos otra vez?|buenas prácticas"},
-		"zh": {"谢谢你的帮助|大家好|太好了，非常感谢！|好的，明白了|早上好，各位|再次感谢您的回答",
-			"谢谢，会费是多少|你好，什么时候开门|帮助文档|好的码头在哪里|早上几点开门|这是什么"},
+		"en": {"Thank you for your help|good morning everyone|ok great, thank you|thanks, that was useful|" +
+			"Hello again, nice to meet you!|Perfect, that is exactly what I needed. Bye!",
+			"Thank you letters|good morning meeting: when?|ok, and members?|" +
+				"thanks, what about boats|Is it useful?|help with the crane"},
+		"de": {"Danke, das war hilfreich|hallo zusammen|Vielen Dank für die schnelle Antwort!|" +
+			"Super, danke dir|Guten Morgen, liebes Team|Alles klar, das hat mir sehr geholfen",
+			"Danke, und was kostet ein Boot?|Hallo zusammen, wann ist die Versammlung|Hilfe bei Unfällen|" +
+				"Gute Nacht Regel im Hafen|das war alles|noch einmal bitte"},
+		"fr": {"Bonjour à tous|Merci pour votre aide, c'était très utile|Parfait, merci beaucoup !|" +
+			"Ça va ?|Salut tout le monde|D'accord, bonne journée",
+			"Merci de citer la règle|Bonjour, quels sont les tarifs ?|aide sociale|" +
+				"bonne conduite|C'est utile pour qui ?|Salut au drapeau"},
+		"es": {"Hola a todos|Muchas gracias por tu ayuda|Perfecto, muy amable|Gracias, me ha ayudado mucho|" +
+			"Buenos días, ¿cómo estás?|Vale, hasta luego",
+			"Hola, ¿cuánto cuesta?|ayuda económica|gracias por pagar cuándo|" +
+				"Vale de descuento|¿Todos otra vez?|buenas prácticas"},
+		"zh": {"谢谢你的帮助|大家好|太好了，非常感谢！|" +
+			"好的，明白了|早上好，各位|再次感谢您的回答",
+			"谢谢，会费是多少|你好，什么时候开门|帮助文档|" +
+				"好的码头在哪里|早上几点开门|这是什么"},
 	} {
 		for i, all := range texts {
 			for text := range strings.SplitSeq(all, "|") {
