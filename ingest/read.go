@@ -139,7 +139,11 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		return nil, &SkipError{Reason: strings.TrimSuffix("empty: there is no text in it; "+doc.Partial, "; ")}
 	}
 	if !f.data && charset.Garbled(doc.Text) {
-		return nil, errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")
+		if strings.ContainsFunc(doc.Text, func(r rune) bool { return r > unicode.MaxASCII }) {
+			return nil, errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")
+		}
+		return nil, errors.New("its text is garbled: its letters form no words, as in a cipher or with a broken font; " +
+			"save it again with the program that wrote it")
 	}
 	if doc.Meta[ReaderKey] == "" {
 		setMeta(doc, ReaderKey, readerName())

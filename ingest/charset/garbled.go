@@ -23,17 +23,16 @@ func withoutData(text string) string {
 
 // Garbled reports whether a text is not in any language: symbols or other letters in place
 // of letters, UTF-8 read in another encoding, letters that follow each other as in no
-// language, or capitals inside words. A font
-// without a table of its characters and a wrong encoding produce such texts. A short
-// text is never garbled.
+// language, or capitals inside words. A font without a table of its characters and a wrong
+// encoding produce such texts. A short text is never garbled.
 func Garbled(text string) bool {
 	const enough = 60
 	sample := withoutData(text[:min(len(text), sampleBytes)])
-	if _, _, is := misread(sample, leastMisread); is || strange(sample) || unlikely(sample) {
+	if _, _, is := misread(sample, leastMisread); is || strange(sample) || unlikely(sample) || numbered(sample) {
 		return true
 	}
 	var visible, known, private, words, breaks int
-	var latin, common, vowels, cyrillic, usual, letters, signs, odd int
+	var cyrillic, usual, letters, signs, odd int
 	count := func(n *int, is bool) {
 		if is {
 			*n++
@@ -54,7 +53,6 @@ func Garbled(text string) bool {
 		default:
 			visible++
 		}
-		isLatin := unicode.Is(unicode.Latin, r)
 		count(&letters, letter)
 		count(&signs, r != shown && strings.ContainsRune("!\"#$%&'()*+;<=>?@[\\]^`{}~", r))
 		if !unicode.IsSpace(before) && !unicode.IsSpace(r) && strings.ContainsRune("!#$%&'?@\\^{}~", previous) {
@@ -62,13 +60,10 @@ func Garbled(text string) bool {
 			odd++
 		}
 		count(&private, unicode.Is(unicode.Co, r) || r == unicode.ReplacementChar)
-		count(&latin, isLatin)
-		count(&common, strings.ContainsRune("eaionrstlu", lower))
-		count(&vowels, strings.ContainsRune("aeiou", lower))
 		count(&cyrillic, unicode.Is(unicode.Cyrillic, r))
 		count(&usual, strings.ContainsRune("оеаинтсрвліөүәј", lower))
 		count(&words, letter && !unicode.IsLetter(previous))
-		count(&breaks, unicode.IsUpper(r) && unicode.IsLower(previous) && !isLatin) // not in code
+		count(&breaks, unicode.IsUpper(r) && unicode.IsLower(previous) && !unicode.Is(unicode.Latin, r)) // not in code
 		before, previous = previous, r
 		if !unicode.IsSpace(r) {
 			shown = r
@@ -77,12 +72,9 @@ func Garbled(text string) bool {
 	switch {
 	case visible < enough:
 		return false
-	case private*3 > visible, known*5 < visible*2,
+	case private*3 > visible, strings.Trim(sample, sample[:1]) == "", known*5 < visible*2,
 		letters*10 < visible && signs*4 > visible && len(inside) >= 3 && odd*20 > visible: // digits and signs for letters
 		return true
 	}
-	if cyrillic >= enough && cyrillic*2 > known && usual*100 < cyrillic*45 {
-		return true
-	}
-	return latin >= enough && latin*2 > known && common*100 < latin*42 && vowels*100 < latin*24 || words >= 10 && breaks*2 > words
+	return cyrillic >= enough && cyrillic*2 > known && usual*100 < cyrillic*45 || words >= 10 && breaks*2 > words
 }

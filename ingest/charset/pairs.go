@@ -1,6 +1,7 @@
 package charset
 
 import (
+	"math/bits"
 	"strings"
 	"unicode"
 
@@ -46,48 +47,77 @@ const pairShares = "" +
 	"664347143615446640335555064" // z
 
 // The mean digit of the pairs is about 7.2 in a text of any language, in names and in the
-// words of code; if each letter is replaced by another one, it is 6.1 or less.
+// words of code; if each letter is replaced by another one, it is 6.1 or less. Lists of
+// codes and abbreviations have fewer words, or words of fewer lengths.
 const (
-	leastShare = 6.6
-	lackOf     = 18.0 // what short texts may lack together
-	mostLack   = 5.0  // of a word: the alphabet is none
-	leastWords = 10   // different ones
-	ofNames    = 3.0  // what a word of letters and digits makes up for
+	leastShare   = 6.4
+	likelyShare  = 6.8
+	leastWords   = 40 // different ones
+	leastLengths = 7
+	longestWord  = 40
 )
 
 // unlikely reports whether the letters of a text in Latin letters follow each other as in
-// no language. It looks at words in small letters, which may begin with a capital.
+// no language. Only words in small letters count, which may begin with a capital, and only
+// if they are most of the text: codes, keys and the numbers of parts are in no language.
 func unlikely(text string) bool {
-	lack, words := 0.0, map[string]bool{}
+	share, words, lengths := pairsOf(text)
+	return share < leastShare && words >= leastWords && lengths >= leastLengths
+}
+
+// numbered reports whether a text is the numbers of the glyphs in a font that begins with
+// the space and has number 3 for it, read as ASCII.
+func numbered(text string) bool {
+	share, words, _ := pairsOf(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return r
+		case r > '~'-29:
+			return '0'
+		}
+		return r + 29
+	}, text))
+	return share > likelyShare && words >= 10
+}
+
+// pairsOf returns the mean digit of the pairs of letters, the number of different words and
+// of their lengths, if most of the text is words in small letters.
+func pairsOf(text string) (share float64, words, lengths int) {
+	known, letters, pairs, lengthSet := 0, 0, 0, uint64(0)
+	seen := map[string]bool{}
 	for word := range strings.FieldsSeq(text) {
-		word = strings.TrimFunc(word, unicode.IsPunct)
-		if len(word) < 2 || len(word) > 60 || words[word] {
+		word = strings.TrimFunc(norm.NFD.String(word), unicode.IsPunct)
+		for _, r := range word {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				known++
+			}
+		}
+		if len(word) > 1 {
+			word = strings.ToLower(word[:1]) + word[1:]
+		}
+		if len(word) < 2 || len(word) > longestWord || strings.ContainsFunc(word, func(r rune) bool {
+			return (r < 'a' || r > 'z') && !unicode.Is(unicode.Mn, r)
+		}) {
 			continue
 		}
-		last, sum, pairs := 0, 0.0, 0.0
-		add := func(next int) {
-			sum += leastShare - float64(pairShares[27*last+next]-'0')
-			pairs++
+		last, n, again := 0, 0, seen[word]
+		for _, r := range word + "`" { // the end is before a
+			if r > 'z' {
+				continue
+			}
+			next := int(r - '`')
+			if n++; !again {
+				share += float64(pairShares[27*last+next] - '0')
+				pairs++
+			}
 			last = next
 		}
-		for i, r := range norm.NFD.String(word) {
-			if i == 0 {
-				r = unicode.ToLower(r)
-			}
-			if 'a' <= r && r <= 'z' {
-				add(int(r-'a') + 1)
-			} else if !unicode.Is(unicode.Mn, r) {
-				if pairs = 0; unicode.IsDigit(r) { // the name of a part; abbreviations are near such names
-					lack -= ofNames
-				}
-				break // a name, a number or code
-			}
-		}
-		if pairs > 1 {
-			add(0)
-			lack += min(sum, mostLack)
-			words[word] = true
-		}
+		seen[word] = true
+		letters += n - 1
+		lengthSet |= 1 << n
 	}
-	return lack > lackOf && len(words) >= leastWords
+	if letters*2 <= known || pairs == 0 {
+		return 0, 0, 0
+	}
+	return share / float64(pairs), len(seen), bits.OnesCount64(lengthSet)
 }
