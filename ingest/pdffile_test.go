@@ -74,7 +74,8 @@ func shifted(text string) string {
 // The error names the fault of the file.
 func TestPDFErrors(t *testing.T) {
 	blank := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R>>")
-	soup := scan(t, image.NewGray(image.Rect(0, 0, 300, 400)), 0, shifted("The ferry leaves the harbour at nine in the morning, and on Sundays an hour later than on other days."))
+	soup := scan(t, image.NewGray(image.Rect(0, 0, 300, 400)), 0, shifted("The ferry leaves the harbour at nine in the morning, "+
+		"and on Sundays an hour later than on other days."))
 	for _, tt := range []struct {
 		data, reason string
 		skip         bool
