@@ -350,7 +350,9 @@ func TestCodesAreRead(t *testing.T) {
 		"groups of DNA": func() string { return from(digits, 2, 3) + strings.Repeat(" "+from("ccgggat", 10, 10), 6) },
 		"proteins":      func() string { return from("ACDEFGHIKLMNPQRSTVWY", 60, 60) },
 		"base64":        func() string { return from(capitals+strings.ToLower(capitals)+digits+"AEIOUaeiou+/", 76, 76) },
-		"chess":         func() string { return from(digits, 1, 2) + ". N" + from("abcdefgh", 1, 1) + "3 " + from("abcdefgh", 1, 1) + "xd5" },
+		"chess": func() string {
+			return from(digits, 1, 2) + ". N" + from("abcdefgh", 1, 1) + "3 " + from("abcdefgh", 1, 1) + "xd5"
+		},
 		"word search":   func() string { return from(capitals, 15, 15) },
 		"hashes":        func() string { return from("0123456789abcdef", 40, 40) },
 		"abbreviations": func() string { return from(strings.ToLower(capitals), 2, 6) },
