@@ -13,8 +13,9 @@ import (
 // A kind is that of an answer: an amount, a date, a name. An answer has
 // a number with a unit of that kind, or one of its words.
 type kind struct {
-	name                      string
-	asks, opens, units, words phrases
+	name                                        string
+	asks, opens, units, words, only, conditions phrases
+	languages                                   map[string]bool // that have units or words here
 }
 
 //go:embed kinds.txt
@@ -28,10 +29,15 @@ var kinds = func() (all []kind) {
 			continue
 		}
 		if len(all) == 0 || all[len(all)-1].name != fields[0] {
-			all = append(all, kind{name: fields[0], asks: phrases{}, opens: phrases{}, units: phrases{}, words: phrases{}})
+			all = append(all, kind{name: fields[0], asks: phrases{}, opens: phrases{}, units: phrases{}, words: phrases{},
+				only: phrases{}, conditions: phrases{}, languages: map[string]bool{}})
 		}
 		k := all[len(all)-1]
-		set := map[string]phrases{"asks": k.asks, "opens": k.opens, "units": k.units, "words": k.words}[fields[1]]
+		set := map[string]phrases{"asks": k.asks, "opens": k.opens, "units": k.units, "words": k.words,
+			"only": k.only, "conditions": k.conditions}[fields[1]]
+		if fields[1] == "units" || fields[1] == "words" {
+			k.languages[fields[2]] = true
+		}
 		for _, word := range fields[3:] {
 			set[strings.ReplaceAll(word, "_", " ")] = true
 		}
@@ -51,9 +57,10 @@ var unitWords = func() phrases {
 	return all
 }()
 
-func wordsOf(name string) phrases {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
-	return kinds[i].words
+func wordsOf(name string) phrases { return kindNamed(name).words }
+
+func kindNamed(name string) *kind {
+	return &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 }
 
 // phrases are lower-case phrases of one to four words. In a script without
@@ -74,6 +81,16 @@ func (set phrases) at(words []string, i int) bool {
 	}
 	for n := 1; n <= 5 && i+n <= len(words); n++ {
 		if set[strings.Join(words[i:i+n], " ")] {
+			return true
+		}
+	}
+	return false
+}
+
+// anywhere reports whether a phrase is among words.
+func (set phrases) anywhere(words []string) bool {
+	for i := range words {
+		if set.at(words, i) {
 			return true
 		}
 	}
@@ -135,10 +152,11 @@ func kindOf(question string) *kind {
 var modal = regexp.MustCompile(`\b(?:may|march)\b`)
 
 var (
-	clockForm = regexp.MustCompile(`^\d{1,2}[:.]\d\d$`)
-	yearForm  = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
-	fullName  = regexp.MustCompile(`\p{Lu}[\p{Ll}’'-]+ (?:v[ao]n )?\p{Lu}[\p{Ll}’'-]+`)
-	nameForm  = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+(?: \p{Lu}[\pL\pM'’-]+)*`)
+	clockForm  = regexp.MustCompile(`^\d{1,2}[:.]\d\d$`)
+	bareNumber = regexp.MustCompile(`^\d[\d.,]*$`)
+	yearForm   = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
+	fullName   = regexp.MustCompile(`\p{Lu}[\p{Ll}’'-]+ (?:v[ao]n )?\p{Lu}[\p{Ll}’'-]+`)
+	nameForm   = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+(?: \p{Lu}[\pL\pM'’-]+)*`)
 )
 
 // tells reports whether text of the kind can be told from other text: nearly every
@@ -147,10 +165,29 @@ func (k *kind) tells() bool {
 	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
 }
 
-// listed reports whether the words or forms of the kind are few, so that a text without
-// any has no answer. A speed, in contrast, may be "a twentieth of the wind's".
-func (k *kind) listed() bool {
-	return k != nil && slices.Contains([]string{"colour", "clock", "year", "length"}, k.name)
+// demanded reports whether only something of the kind answers the question, if the texts
+// are in a language: "how many" asks for a number, and "what does the price include" does not.
+// A speed may be "a twentieth of the wind's".
+func (k *kind) demanded(question, language string) bool {
+	words := lowerWords(question)
+	other := func(name string) bool { return kindNamed(name).opens.anywhere(words) }
+	switch {
+	case k == nil || kindNamed("yes").opens.at(words, 0):
+		return false
+	case k.name == "colour":
+		return true
+	case k.name == "amount" && (!k.only.anywhere(words) || other("name") || other("place") || other("reason") || other("way")):
+		return false
+	}
+	return k.languages[language] &&
+		slices.Contains([]string{"amount", "duration", "length", "weight", "age", "clock", "year", "date", "share", "number"}, k.name)
+}
+
+// gives reports whether a text has something of the kind that the question has not, or
+// says under which condition where a date is asked for.
+func (k *kind) gives(text, question string) bool {
+	return k.in(text, question) > 0 || k.conditions.anywhere(lowerWords(text)) ||
+		k.name == "duration" && kindNamed("length").in(text, question) > 0
 }
 
 // named reports whether a name is asked for.
@@ -167,6 +204,13 @@ func (k *kind) in(text, question string) float64 {
 		return .5
 	case k.named():
 		return hasName(text, question)
+	case k.name == "amount" && isRow(text): // a cell may leave out the unit
+		for _, c := range cellsOf(text) {
+			if bareNumber.MatchString(c.value) || k.in(c.value, question) == 1 {
+				return 1
+			}
+		}
+		return 0
 	}
 	words, known := lowerWords(modal.ReplaceAllString(text, "")), map[string]bool{}
 	for _, w := range lowerWords(question) {
@@ -197,7 +241,7 @@ func (k *kind) counts(words []string, i int, text string) bool {
 		return !yearForm.MatchString(words[i])
 	case "amount":
 		first, _ := utf8.DecodeLastRuneInString(words[max(0, i-1)])
-		return unicode.Is(unicode.Sc, first) || isRow(text)
+		return unicode.Is(unicode.Sc, first)
 	case "clock":
 		return clockForm.MatchString(words[i])
 	case "year", "age":

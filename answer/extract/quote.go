@@ -53,7 +53,11 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		return nil, nil, err
 	}
 	best, pieces := ranking(all), unsaid(d.choose(all), all)
-	has := func(p piece) bool { return !d.needs.kind.listed() || d.ofKind(p, all[p.passage]) > 0 }
+	kind := d.needs.kind
+	demanded := d.foreign == nil && kind.demanded(d.question, d.language)
+	has := func(p piece) bool {
+		return !demanded || slices.ContainsFunc(all[p.passage][p.start:p.end], func(s sentence) bool { return kind.gives(s.text, d.question) })
+	}
 	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
 		return nil, nil, nil
 	}
