@@ -77,12 +77,13 @@ func TestExtract(t *testing.T) {
 	next.ID, next.Start, next.End, next.Text = "r/Pumps#2", at+1, len(next.Text), next.Text[at+1:]
 	pump[0].End, pump[0].Text = at, pump[0].Text[:at]
 	pump = append(pump, next)
+	const closest = "the closest passages"
 	editions := found{page("Harbour fees_2024", "Boat: Tarn 14 | Fee: 120"), page("Harbour fees_2025", "Boat: Tarn 14 | Fee: 140")}
 	for _, test := range []struct {
 		name     string
 		question string
 		passages found
-		want     string // the first piece; empty for a refusal
+		want     string // the first piece; empty for a refusal, closest for no answer
 	}{
 		{"a sentence", "When does the harbour office open?", found{handbook}, "The harbour office opens at 8:00.[1]"},
 		{"a code", "What does the error E11 mean?", found{page("Pumps",
@@ -120,6 +121,32 @@ func TestExtract(t *testing.T) {
 			"what a possessive means", "Кто основал музей?", found{page("Музей", "Музей открыли в 1931 году. Его основала Вера Лунина.")},
 			"Музей открыли в 1931 году.[1] Его основала Вера Лунина.[1]",
 		},
+		{
+			"columns that have the words of the question apart", "What did a harbour berth return cost in 2024?",
+			found{page("Harbour costs", "Ticket: Harbour berth | Single 2024: 6.00 | Single 2025: 6.50 | Return 2025: 11.00\n\n"+
+				"A dog is free.")}, closest,
+		},
+		{
+			"the column that has them together", "What did a harbour berth return cost in 2024?",
+			found{page("Harbour costs", "Ticket: Harbour berth | Single 2024: 6.00 | Return 2024: 10.50 | Return 2025: 11.00")},
+			"Harbour berth – Return 2024: 10.50[1]",
+		},
+		{"no amount", "How many boats does the harbour office have?", found{page("Harbour", "The harbour office has boats.")}, closest},
+		{
+			"no price", "Was kostet der Kran?",
+			found{page("Kran", "Der Kran kostet Kraft. Er steht seit 12 Jahren.")}, closest,
+		},
+		{"no price in Russian", "Сколько стоит билет?", found{page("Билет", "Билет продаёт касса. Билет стоит дорого.")}, closest},
+		{"no number in Spanish", "¿Cuántos barcos tiene el puerto?", found{page("Puerto", "El puerto tiene barcos.")}, closest},
+		{"a condition", "When does the harbour lamp burn?", found{page("Lamp", "The harbour lamp burns if it is dark.")},
+			"The harbour lamp burns if it is dark.[1]"},
+		{
+			"no heading as one of several things", "Which plans does the harbour office have?",
+			found{page("Harbour plans", "Backups\n\nThe harbour office makes backups.")}, "The harbour office makes backups.[1]",
+		},
+		{"the steps of a section", "What are the steps of a harbour drill?",
+			marked("Harbour", "Harbour drill\n\n- Leave the hall.\n- Count everybody.\n\nHarbour valve\n\nThe harbour valve is green."),
+			"- Leave the hall.[1]\n- Count everybody.[1]"},
 		{"the edition of a year", "What was the harbour fee for a Tarn 14 in 2024?", editions, "Tarn 14 – Fee: 120[1]"},
 		{
 			"the column of a table that is asked for", "What did a harbour berth cost in 2024?",
@@ -374,6 +401,9 @@ func TestExtract(t *testing.T) {
 				if got.text != "" || !strings.Contains(got.String(), "unanswered {Reason:nothing_relevant") {
 					t.Errorf("got\n%s", got)
 				}
+				return
+			}
+			if test.want == closest && strings.Contains(got.String(), "unanswered {Reason:no_answer") {
 				return
 			}
 			if !strings.HasPrefix(got.text, test.want) {

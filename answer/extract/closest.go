@@ -24,7 +24,8 @@ const (
 )
 
 // Closest finds the parts of the kept passages that are nearest to the question,
-// the best first, at most one of a passage and three in all.
+// the best first, three in all: one of each passage, and where those are fewer, further ones that
+// have half as many words of the question as the best.
 func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Closest, error) {
 	all, err := d.sentences(ctx, kept)
 	if err != nil {
@@ -37,15 +38,20 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 	}
 	var closest []Closest
 	said, seen := map[string]bool{}, map[int]bool{}
-	for _, s := range ranking(all) {
-		if seen[s.passage] {
-			continue
-		}
-		seen[s.passage] = true
-		text := kept[s.passage].Text
-		part := d.partAround(text, all[s.passage], s)
-		if words := squeeze(text[part.Start:part.End]); len(closest) < maxClosest && !said[words] {
-			said[words] = true
+	ranked := ranking(all)
+	for _, again := range []bool{false, true} { // then further parts of the same passages
+		for _, s := range ranked {
+			text := kept[s.passage].Text
+			part := d.partAround(text, all[s.passage], s)
+			overlaps := slices.ContainsFunc(closest, func(c Closest) bool {
+				return c.Passage == s.passage && c.Span.Start < part.End && part.Start < c.Span.End
+			})
+			words := squeeze(text[part.Start:part.End])
+			if len(closest) == maxClosest || seen[s.passage] != again || overlaps || said[words] ||
+				again && 2*d.needs.count(s.covers) < d.needs.count(ranked[0].covers)+1 {
+				continue
+			}
+			seen[s.passage], said[words] = true, true
 			closest = append(closest, Closest{s.passage, part, d.bestWords(s, s.span.Start-part.Start)})
 		}
 	}

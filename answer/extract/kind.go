@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/retrieve"
 )
 
 // A kind is that of an answer: an amount, a date, a name. An answer has
@@ -172,7 +174,7 @@ func (k *kind) demanded(question, language string) bool {
 	words := lowerWords(question)
 	other := func(name string) bool { return kindNamed(name).opens.anywhere(words) }
 	switch {
-	case k == nil || kindNamed("yes").opens.at(words, 0):
+	case k == nil || kindNamed("yes").opens.at(words, 0) && !kindNamed("any").opens.at(words, 0): // "was" is German too
 		return false
 	case k.name == "colour":
 		return true
@@ -183,10 +185,18 @@ func (k *kind) demanded(question, language string) bool {
 		slices.Contains([]string{"amount", "duration", "length", "weight", "age", "clock", "year", "date", "share", "number"}, k.name)
 }
 
-// gives reports whether a text has something of the kind that the question has not, or
-// says under which condition where a date is asked for.
+// gives reports whether a text has something of the kind that the question has not. A number
+// may have no unit, if it counts nothing else, and a condition may be given for a date.
 func (k *kind) gives(text, question string) bool {
-	return k.in(text, question) > 0 || k.conditions.anywhere(lowerWords(text)) ||
+	words, known := lowerWords(text), lowerWords(question)
+	for i, w := range words {
+		next := strings.Join(words[i+1:min(i+2, len(words))], "")
+		if isNumber(w) && w != "a" && w != "an" && !yearForm.MatchString(w) && !slices.Contains(known, w) &&
+			len(retrieve.Terms(w+" "+next)) == len(retrieve.Terms(w)) {
+			return true
+		}
+	}
+	return k.in(text, question) > 0 || k.conditions.anywhere(words) ||
 		k.name == "duration" && kindNamed("length").in(text, question) > 0
 }
 

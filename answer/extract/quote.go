@@ -58,7 +58,7 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	has := func(p piece) bool {
 		return !demanded || slices.ContainsFunc(all[p.passage][p.start:p.end], func(s sentence) bool { return kind.gives(s.text, d.question) })
 	}
-	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
+	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) || d.lacking(all, best[0]) {
 		return nil, nil, nil
 	}
 	seen := map[int]bool{}
@@ -74,6 +74,14 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		}
 	}
 	return d.written(pieces, kept, all), kept[labelled:], nil
+}
+
+// lacking reports whether a row that has apart what is asked for together has more of the
+// question than the best sentence: the answer would be there.
+func (d *Reading) lacking(all [][]sentence, best *sentence) bool {
+	return slices.ContainsFunc(slices.Concat(all...), func(s sentence) bool {
+		return s.lacks && d.needs.near(s.covers) > d.needs.near(best.covers)
+	})
 }
 
 // written writes pieces with what is between them.
@@ -623,18 +631,34 @@ func spaceAfter(s, next sentence, item bool) string {
 	return " "
 }
 
-// names reports whether the question asks which thing of a kind it is, as in "which
+// names reports whether the question asks which one thing of a kind it is, as in "which
 // knot ties …", and a heading may be its name: it is in a document or section about that
-// kind ("Knots"), is short, is not in the question's words, and the sentence under it
-// has no word for the kind.
+// kind ("Knots"), is short, is not in the question's words, asks nothing, and the sentence under it
+// has no word for the kind, but half of what the question says of the thing.
 func (d *Reading) names(heading, s sentence, p retrieve.Passage) bool {
-	if k := d.needs.kind; !asksName.MatchString(d.question) || k != nil && k.name != "any" || !heading.title || isAsking(heading.text) ||
-		squeeze(heading.text) == squeeze(p.Title) || len(heading.terms) > 6 || d.precision(heading.terms) >= .9 {
+	words := lowerWords(heading.text)
+	asks := slices.ContainsFunc(kinds, func(k kind) bool { return k.opens.at(words, 0) })
+	if k := d.needs.kind; !asksName.MatchString(d.question) || k != nil && k.name != "any" || !heading.title ||
+		asks || isAsking(heading.text) || squeeze(heading.text) == squeeze(p.Title) ||
+		len(heading.terms) > 6 || d.precision(heading.terms) >= .9 {
 		return false
 	}
 	asked := slices.IndexFunc(d.needs.terms, func(n need) bool { return !n.asks })
-	return asked >= 0 && s.covers[asked] < 1 && d.coverageOf(termSet(p.Title + "\n" + p.Heading))[asked] == 1
+	above := d.coverageOf(termSet(p.Title + "\n" + p.Heading))
+	if asked < 0 || s.covers[asked] == 1 || above[asked] < 1 || many.MatchString(d.needs.terms[asked].word) {
+		return false
+	}
+	var said, all float64
+	for i, n := range d.needs.terms {
+		if i != asked && above[i] < 1 {
+			said, all = said+n.weight*s.covers[i], all+n.weight
+		}
+	}
+	return all > 0 && 2*said >= all
 }
+
+// many matches a word for several things: "which plans" asks for a list.
+var many = regexp.MustCompile(`(?i)[^s]s$`)
 
 // labelledEach adds a label to each sentence of a line.
 func labelledEach(line string, label int, after string) string {

@@ -164,6 +164,40 @@ func (d *Reading) otherColumns(row string) bool {
 	return len(asked) > 0 && len(named) > 0 && (!about || !meet(asked, years(row)))
 }
 
+// apart reports whether the names of columns have what the question asks for, and no column all
+// of it: the column "Return 2025" and "Single 2024" where the return of 2024 is asked for.
+func (d *Reading) apart(cells []cell) bool {
+	asked := years(d.question)
+	var has [][]string // of each column whose name has more than one term
+	words := map[string]bool{}
+	for _, c := range cells {
+		if terms := termSet(c.name); len(terms) > 1 {
+			of := d.askedOf(terms)
+			has = append(has, of)
+			for _, stem := range of {
+				words[stem] = words[stem] || !slices.Contains(asked, stem)
+			}
+		}
+	}
+	with := func(all ...string) bool {
+		return slices.ContainsFunc(has, func(of []string) bool {
+			return !slices.ContainsFunc(all, func(stem string) bool { return !slices.Contains(of, stem) })
+		})
+	}
+	for _, p := range d.pairs() {
+		if a, b := d.needs.terms[p.which].stem, d.needs.terms[p.thing].stem; with(a) && with(b) && !with(a, b) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(asked, func(year string) bool {
+		alone, together := false, false
+		for stem, word := range words {
+			alone, together = alone || word, together || word && with(year, stem)
+		}
+		return with(year) && alone && !together
+	})
+}
+
 // askedOf are those of the terms that the question has, other than as a word that
 // only asks.
 func (d *Reading) askedOf(terms map[string]bool) (asked []string) {

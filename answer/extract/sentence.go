@@ -28,6 +28,7 @@ type sentence struct {
 	bare     bool   // it says nothing that could be an answer: a rule, a path, a licence
 	licensed bool   // it is of the notice of a licence
 	other    bool   // it answers another question: of another year, or with yes or no; it ends a mail
+	lacks    bool   // it is a row that has apart what is asked for together
 	code     bool   // it is a block of code
 	declares bool   // it is in source code, whose declarations are quoted with their comments
 	reply    bool   // a mail quotes it to reply to it
@@ -188,7 +189,8 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
 			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
-			s.other = parts[k].end || isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
+			s.lacks = isRow(text) && d.apart(cellsOf(text))
+			s.other = parts[k].end || s.lacks || isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
 			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
 		}
 	}
