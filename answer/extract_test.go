@@ -138,6 +138,8 @@ func TestExtract(t *testing.T) {
 		},
 		{"no price in Russian", "Сколько стоит билет?", found{page("Билет", "Билет продаёт касса. Билет стоит дорого.")}, closest},
 		{"no number in Spanish", "¿Cuántos barcos tiene el puerto?", found{page("Puerto", "El puerto tiene barcos.")}, closest},
+		{"an amount of something else", "How much does the harbour crane lift?", found{page("Crane", "The harbour crane lifts four tonnes.")},
+			"The harbour crane lifts four tonnes.[1]"},
 		{"a condition", "When does the harbour lamp burn?", found{page("Lamp", "The harbour lamp burns if it is dark.")},
 			"The harbour lamp burns if it is dark.[1]"},
 		{

@@ -172,13 +172,15 @@ func (k *kind) tells() bool {
 // A speed may be "a twentieth of the wind's".
 func (k *kind) demanded(question, language string) bool {
 	words := lowerWords(question)
-	other := func(name string) bool { return kindNamed(name).opens.anywhere(words) }
+	opens := func(kind string) bool { return kindNamed(kind).opens.anywhere(words) }
+	priced := k != nil && (k.only.anywhere(words) || kindNamed("number").asks.anywhere(words)) &&
+		!slices.ContainsFunc([]string{"name", "place", "reason", "way"}, opens)
 	switch {
 	case k == nil || kindNamed("yes").opens.at(words, 0) && !kindNamed("any").opens.at(words, 0): // "was" is German too
 		return false
 	case k.name == "colour":
 		return true
-	case k.name == "amount" && (!k.only.anywhere(words) || other("name") || other("place") || other("reason") || other("way")):
+	case k.name == "amount" && !priced:
 		return false
 	}
 	return k.languages[language] &&
@@ -197,7 +199,8 @@ func (k *kind) gives(text, question string) bool {
 		}
 	}
 	return k.in(text, question) > 0 || k.conditions.anywhere(words) ||
-		k.name == "duration" && kindNamed("length").in(text, question) > 0
+		k.name == "duration" && kindNamed("length").in(text, question) > 0 ||
+		k.name == "amount" && !k.only.anywhere(known) && kindNamed("number").in(text, question) > 0 // "how much does it lift"
 }
 
 // named reports whether a name is asked for.
