@@ -41,18 +41,20 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 	ranked := ranking(all)
 	for _, again := range []bool{false, true} { // then further parts of the same passages
 		for _, s := range ranked {
+			if len(closest) == maxClosest || seen[s.passage] != again ||
+				again && 2*d.needs.count(s.covers) < d.needs.count(ranked[0].covers)+1 {
+				continue
+			}
 			text := kept[s.passage].Text
 			part := d.partAround(text, all[s.passage], s)
 			overlaps := slices.ContainsFunc(closest, func(c Closest) bool {
 				return c.Passage == s.passage && c.Span.Start < part.End && part.Start < c.Span.End
 			})
 			words := squeeze(text[part.Start:part.End])
-			if len(closest) == maxClosest || seen[s.passage] != again || overlaps || said[words] ||
-				again && 2*d.needs.count(s.covers) < d.needs.count(ranked[0].covers)+1 {
-				continue
+			if seen[s.passage] = true; !overlaps && !said[words] {
+				said[words] = true
+				closest = append(closest, Closest{s.passage, part, d.bestWords(s, s.span.Start-part.Start)})
 			}
-			seen[s.passage], said[words] = true, true
-			closest = append(closest, Closest{s.passage, part, d.bestWords(s, s.span.Start-part.Start)})
 		}
 	}
 	return closest, nil
