@@ -154,12 +154,10 @@ func SecondScores(ctx context.Context, m retrieve.Encoder, question, language st
 	return scores, nil
 }
 
-// split cuts a passage into its sentences, and into blocks of code.
-func (d *Reading) split(i int, p retrieve.Passage) []sentence {
-	var spans []ingest.Span
-	var code []bool
+// spansOf cuts a passage into its sentences, and into blocks of code, each with the part
+// of a letter that it is in.
+func spansOf(p retrieve.Passage) (spans []ingest.Span, code []bool, parts []letterPart) {
 	inType := false // in the lines of a class before its first method
-	var parts []letterPart
 	for _, part := range letterOf(p).parts {
 		for span := range ingest.Sentences(p.Text[part.span.Start:part.span.End]) {
 			span.Start, span.End = part.span.Start+span.Start, part.span.Start+span.End
@@ -175,6 +173,12 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			spans, code, parts = append(spans, span), append(code, indented), append(parts, part)
 		}
 	}
+	return spans, code, parts
+}
+
+// split cuts a passage into its sentences, and into blocks of code.
+func (d *Reading) split(i int, p retrieve.Passage) []sentence {
+	spans, code, parts := spansOf(p)
 	in := make([]sentence, len(spans))
 	for k, span := range spans {
 		text, rest := p.Text[span.Start:span.End], p.Text[span.End:]

@@ -189,3 +189,42 @@ func TestColumns(t *testing.T) {
 		}
 	})
 }
+
+// The most of a function.
+const (
+	mostLines    = 60
+	mostBranches = 25 // the cyclomatic complexity
+)
+
+// TestFunctions looks for functions outside tests that are too long or have too many branches.
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	fset := token.NewFileSet()
+	forEachFile(t, fset, func(pkg string, file *ast.File, name string) {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			branches := 1
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+					branches++
+				case *ast.CaseClause:
+					branches += min(1, len(n.List)) // not default
+				case *ast.CommClause:
+					branches++
+				case *ast.BinaryExpr:
+					if n.Op == token.LAND || n.Op == token.LOR {
+						branches++
+					}
+				}
+				return true
+			})
+			if lines := fset.Position(f.End()).Line - fset.Position(f.Pos()).Line; lines > mostLines || branches > mostBranches {
+				t.Errorf("%s: %s has %d lines and a complexity of %d", fset.Position(f.Pos()), f.Name.Name, lines, branches)
+			}
+		}
+	})
+}

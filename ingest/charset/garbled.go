@@ -21,6 +21,12 @@ func withoutData(text string) string {
 	})
 }
 
+// hasOtherLetters reports whether other letters are in place of those of a language.
+func hasOtherLetters(sample string) bool {
+	_, _, is := misread(sample, leastMisread)
+	return is || strange(sample) || unlikely(sample) || numbered(sample)
+}
+
 // Garbled reports whether a text is not in any language: symbols or other letters in place
 // of letters, UTF-8 read in another encoding, letters that follow each other as in no
 // language, or capitals inside words. A font without a table of its characters and a wrong
@@ -28,7 +34,7 @@ func withoutData(text string) string {
 func Garbled(text string) bool {
 	const enough = 60
 	sample := withoutData(text[:min(len(text), sampleBytes)])
-	if _, _, is := misread(sample, leastMisread); is || strange(sample) || unlikely(sample) || numbered(sample) {
+	if hasOtherLetters(sample) {
 		return true
 	}
 	var visible, known, private, words, breaks int

@@ -28,20 +28,14 @@ func Clean(s string) string {
 				continue
 			}
 			r = '\n'
-		case r == '\f' || r == '\v' || r == '\u0085' || r == '\u2028' || r == '\u2029':
-			r = '\n'
-		case r == '\t' || r == '\n':
-		case r == utf8.RuneError || r < ' ' || r == 0x7f:
-			continue
-		case r < 0x80:
-		case unicode.Is(unicode.Zs, r):
-			r = ' '
 		case r == '\u200c' || r == '\u200d':
 			if unicode.In(last, joined...) && joiner == 0 {
 				joiner = r
 			}
 			continue
-		case invisible(r):
+		}
+		r, ok := plain(r)
+		if !ok {
 			continue
 		}
 		if unicode.Is(unicode.M, r) {
@@ -64,6 +58,21 @@ func Clean(s string) string {
 	}
 	out = bytes.TrimRight(out, " \t")
 	return string(norm.NFC.Bytes(out))
+}
+
+// plain returns the character to write for one of a text, if any.
+func plain(r rune) (rune, bool) {
+	switch {
+	case r == '\f' || r == '\v' || r == '\u0085' || r == '\u2028' || r == '\u2029':
+		return '\n', true
+	case r == '\t' || r == '\n':
+		return r, true
+	case r < 0x80:
+		return r, r >= ' ' && r != 0x7f
+	case unicode.Is(unicode.Zs, r):
+		return ' ', true
+	}
+	return r, r != utf8.RuneError && !invisible(r)
 }
 
 // joined are the scripts that are written with joiners.

@@ -344,20 +344,29 @@ func (d *oldWord) add(c rune, place int) {
 	case c == 0x1e:
 		d.text.WriteByte('-')
 	case c == 1:
-		if run := d.marked.at(place); run.picture > 0 && !run.other && !run.deleted && !run.hidden && !d.seen[run.picture] {
-			d.seen[run.picture] = true
-			for _, b := range d.inlinePicture(run.picture - 1) {
-				d.text.WriteString(" (" + b.Text + ") ")
-			}
-		}
+		d.addPicture(d.marked.at(place))
 	case c >= ' ' || c == '\t':
-		run := d.marked.at(place)
-		if !run.deleted && !run.hidden {
-			d.text.WriteRune(c)
-		} else if c > ' ' && run.start != d.gone {
-			d.gone = run.start
-			d.leave(map[bool]string{true: deletions, false: unseen}[run.deleted])
+		d.addLetter(c, d.marked.at(place))
+	}
+}
+
+// addPicture adds the alternative text of a picture, once.
+func (d *oldWord) addPicture(run wordRun) {
+	if run.picture > 0 && !run.other && !run.deleted && !run.hidden && !d.seen[run.picture] {
+		d.seen[run.picture] = true
+		for _, b := range d.inlinePicture(run.picture - 1) {
+			d.text.WriteString(" (" + b.Text + ") ")
 		}
+	}
+}
+
+// addLetter adds a letter, or counts the run that is deleted or hidden.
+func (d *oldWord) addLetter(c rune, run wordRun) {
+	if !run.deleted && !run.hidden {
+		d.text.WriteRune(c)
+	} else if c > ' ' && run.start != d.gone {
+		d.gone = run.start
+		d.leave(map[bool]string{true: deletions, false: unseen}[run.deleted])
 	}
 }
 

@@ -223,18 +223,24 @@ func tableOf(bands []band) (out []line, n int) {
 	}
 	table := make([][]line, n)
 	for i, row := range rows {
-		table[i] = make([]line, len(columns))
-		for j, c := range row {
-			if len(row) < len(columns) {
-				j = slices.IndexFunc(columns, func(column line) bool { return column.x0 <= c.x0 && column.x1 >= c.x1 })
-			}
-			table[i][j] = c
-		}
+		table[i] = inColumns(row, columns)
 		if !tall && table[i][0].text == "" { // perhaps the rest of the row above
 			return nil, 1
 		}
 	}
 	return tableLines(table), n
+}
+
+// inColumns returns a cell of a row for each column, empty where the row has none.
+func inColumns(row, columns []line) []line {
+	out := make([]line, len(columns))
+	for j, c := range row {
+		if len(row) < len(columns) {
+			j = slices.IndexFunc(columns, func(column line) bool { return column.x0 <= c.x0 && column.x1 >= c.x1 })
+		}
+		out[j] = c
+	}
+	return out
 }
 
 // isLabel reports whether the first cell of a row is the label of the second.
