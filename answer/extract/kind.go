@@ -188,7 +188,7 @@ func (k *kind) demanded(question, language string) bool {
 }
 
 // gives reports whether a text has something of the kind that the question has not. A number
-// may have no unit, if it counts nothing else, and a condition may be given for a date.
+// may have no unit, if it counts nothing else, and a condition or "several" may be given instead.
 func (k *kind) gives(text, question string) bool {
 	words, known := lowerWords(text), lowerWords(question)
 	for i, w := range words {
