@@ -45,11 +45,17 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 		case "annotation":
 			out(o.annotation(x))
 		case "tracked-changes":
+			region := ""
 			x.find(func(e element) {
-				if e.Name.Local == "deletion" {
-					o.leave(deletions)
+				switch e.Name.Local {
+				case "changed-region":
+					region = attr(e, "id")
+				case "deletion":
+					o.deleted[region] = true
 				}
 			})
+		case "change":
+			o.change(e)
 		case "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
 			"sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "binary-data",
 			"settings", "notes", "event-listeners", "image-map":
@@ -178,7 +184,11 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 			o.reader(x, odfPlace{}, after)(e)
 		case "hidden-text":
 			o.leave(unseen)
-		case "ruby-text", "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
+		case "ruby-text":
+			o.leave(rubies)
+		case "change":
+			o.change(e)
+		case "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
 		default:
 			if e.Name.Local != "span" || !o.styles.of(attr(e, "style-name")).hidden {
 				x.mixed(do, add)
@@ -188,6 +198,13 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 		}
 	}
 	x.mixed(do, add)
+}
+
+// change counts a deletion, which is at the start of the file, where it was made.
+func (o *odfReader) change(e element) {
+	if o.deleted[attr(e, "change-id")] {
+		o.leave(deletions)
+	}
 }
 
 func (o *odfReader) footnote(x *xmlReader, e element) Block {

@@ -266,6 +266,8 @@ func (r *rtfReader) word(word string, n int, given bool) {
 	if rtfSkipped[word] {
 		r.flush()
 		switch {
+		case word == "fldinst" && strings.HasPrefix(strings.TrimLeft(r.src[r.at:min(r.at+20, len(r.src))], " {"), "EQ "):
+			r.leave(equations)
 		case r.state.skip:
 		case word == "deleted":
 			r.leave(deletions)

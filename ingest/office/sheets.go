@@ -180,8 +180,12 @@ func (b *workbook) endSheet(s *sheet, part string, err error) {
 	}
 	relations := b.relations(part)
 	rest := append(b.drawings(relations), s.printed...)
-	for _, comments := range related(relations, "comments") {
-		rest = append(rest, b.comments(comments, "comment")...)
+	comments := related(relations, "comments")
+	if len(comments) == 0 { // otherwise it has those of threads
+		comments = related(relations, "threadedComment")
+	}
+	for _, part := range comments {
+		rest = append(rest, b.comments(part)...)
 	}
 	s.rest(rest)
 	if err != nil {

@@ -66,7 +66,7 @@ func (f *file) slide(part string, n int, read map[string]bool) {
 		s.notes(notes)
 	}
 	for _, comments := range related(s.relations, "comments") {
-		f.write(f.comments(comments, "cm")...)
+		f.write(f.comments(comments)...)
 	}
 	if err != nil && f.over == nil {
 		f.note("slide %d could be read only in part or not at all: %v", n, err)
@@ -229,18 +229,30 @@ func (s *slideReader) notes(part string) {
 	}
 }
 
-// comments reads the comments on a slide or a sheet, which are elements of the name.
-func (f *file) comments(part, name string) (out []Block) {
+// comments reads the comments on a slide or a sheet. On slides, replies come before what
+// they reply to.
+func (f *file) comments(part string) (out []Block) {
 	read := func(x *xmlReader, e element) {
-		if e.Name.Local != name {
+		switch e.Name.Local {
+		case "cm", "comment", "threadedComment":
+		default:
 			return
 		}
 		label := "Comment"
 		if cell := attr(e, "ref"); cell != "" {
 			label += " on " + cell
 		}
-		if text := oneLine(x.text()); text != "" {
-			out = append(out, Block{Text: label + ": " + text})
+		var replies []Block
+		x.find(func(e element) {
+			if e.Name.Local != "text" && e.Name.Local != "txBody" {
+				return
+			}
+			if text := oneLine(x.text()); text != "" {
+				replies = append(replies, Block{Text: label + ": " + text})
+			}
+		})
+		if n := len(replies) - 1; n >= 0 {
+			out = append(append(out, replies[n]), replies[:n]...)
 		}
 	}
 	err := error(nil)

@@ -329,7 +329,9 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 		p.after = append(p.after, d.drawn(e)...)
 	case "del":
 		d.leave(deletions)
-	case "Fallback", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
+	case "rt":
+		d.leave(rubies)
+	case "Fallback", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rubyPr", "fldData", "binData", "annotation":
 	default:
 		x.each(all)
 	}
