@@ -17,7 +17,7 @@ func (f *file) openDocument() error {
 	if encrypted {
 		return errors.New("it is protected with a password: save it without one")
 	}
-	o := &odfReader{file: f, styles: styles{}, lists: map[string]*listKind{}, shown: map[string]bool{}, deleted: map[string]bool{}}
+	o := &odfReader{file: f, styles: styles{}, lists: map[string]*listKind{}, shown: map[string]bool{}, deleted: map[string]int{}}
 	for _, part := range []string{"meta.xml", "styles.xml"} {
 		if err := f.read(part, o.document); err != nil && f.has(part) {
 			f.note("%s in it could be read only in part: %v", part, err)
@@ -31,6 +31,12 @@ func (f *file) openDocument() error {
 		o.write(o.running(runningHeads, blocks)...)
 	}
 	o.meta("title", o.title) // unless the text had one
+	o.place = ""
+	for _, n := range o.deleted { // whose marks were not met
+		for range n {
+			o.leave(deletions)
+		}
+	}
 	return err
 }
 
@@ -44,7 +50,7 @@ type odfReader struct {
 	page     int             // the last one; sheets count too
 	heads    [][]Block       // headers and footers
 	shown    map[string]bool // embedded documents that were read
-	deleted  map[string]bool // changes that are deletions
+	deleted  map[string]int  // deletions by the id of their mark in the text
 }
 
 // document reads one XML file, which may hold any part of the document.

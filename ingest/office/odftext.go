@@ -51,7 +51,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 				case "changed-region":
 					region = attr(e, "id")
 				case "deletion":
-					o.deleted[region] = true
+					o.deleted[region]++
 				}
 			})
 		case "change":
@@ -200,11 +200,12 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 	x.mixed(do, add)
 }
 
-// change counts a deletion, which is at the start of the file, where it was made.
+// change counts deletions, whose text is at the start of the file, where they were made.
 func (o *odfReader) change(e element) {
-	if o.deleted[attr(e, "change-id")] {
+	for range o.deleted[attr(e, "change-id")] {
 		o.leave(deletions)
 	}
+	delete(o.deleted, attr(e, "change-id"))
 }
 
 func (o *odfReader) footnote(x *xmlReader, e element) Block {
