@@ -169,7 +169,7 @@ func (k *kind) tells() bool {
 
 // demanded reports whether only something of the kind answers the question, if the texts
 // are in a language: "how many" asks for a number, and "what does the price include" does not.
-// A speed may be "a twentieth of the wind's".
+// A speed may be "a twentieth of the wind's", and "when" be answered by "at dusk".
 func (k *kind) demanded(question, language string) bool {
 	words := lowerWords(question)
 	opens := func(kind string) bool { return kindNamed(kind).opens.anywhere(words) }
@@ -184,7 +184,7 @@ func (k *kind) demanded(question, language string) bool {
 		return false
 	}
 	return k.languages[language] &&
-		slices.Contains([]string{"amount", "duration", "length", "weight", "age", "clock", "year", "date", "share", "number"}, k.name)
+		slices.Contains([]string{"amount", "duration", "length", "weight", "age", "clock", "year", "share", "number"}, k.name)
 }
 
 // gives reports whether a text has something of the kind that the question has not. A number
