@@ -149,12 +149,12 @@ func isElliptic(question, before string) (elliptic, short bool) {
 // countWords counts the content words of a question, which is next to another one; 0 if
 // all are amounts. In scripts without spaces two terms, which are pairs of characters,
 // count as one word.
-func countWords(question, beside string) int {
+func countWords(question, previous string) int {
 	unspaced := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }
 	if strings.ContainsFunc(question, unspaced) {
 		return len(retrieve.Terms(question)) / 2
 	}
-	words := contentWords(question, beside)
+	words := contentWords(question, previous)
 	if !slices.ContainsFunc(words, func(word string) bool { return !amounts[strings.ToLower(strings.Trim(word, marks))] }) {
 		return 0
 	}
@@ -162,9 +162,9 @@ func countWords(question, beside string) int {
 }
 
 // contentWords are the words of a question that say something of its subject. A short
-// one may have too few words to tell its language, and the one beside it has more.
-func contentWords(question, beside string) []string {
-	terms := retrieve.Terms(beside + " " + question)
+// one may have too few words to tell its language, and the one before it has more.
+func contentWords(question, previous string) []string {
+	terms := retrieve.Terms(previous + " " + question)
 	return slices.DeleteFunc(strings.Fields(question), func(word string) bool {
 		return !slices.ContainsFunc(retrieve.Terms(word), func(t string) bool { return slices.Contains(terms, t) })
 	})
