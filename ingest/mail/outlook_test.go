@@ -70,7 +70,7 @@ func TestOutlook(t *testing.T) {
 	add(all, second, map[string]string{"3001001F": "Sticky note"})
 	add(all, second+inner, map[string]string{"0037001F": "Sticky", "10130102": "<p>Buy rope.</p>"})
 	add(all, third, map[string]string{"3001001F": "A link", "3704001F": "a.lnk"})
-	m, err := Outlook(datatest.Compound(all))
+	m, err := Outlook(packCompound(all))
 	datatest.Must(t, err)
 	want := "from: Ada\nto: Bo\nsubject: Fares\npartial: attachments that are not in it are not read: 2\n" +
 		"html false: \"{\\\\rtf1 See the notes.}\"\n" +

@@ -1,4 +1,4 @@
-package datatest
+package mail
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"unicode/utf16"
 )
 
-// Compound packs streams into a compound file (MS-CFB), as office programs before
+// packCompound packs streams into a compound file (MS-CFB), as office programs before
 // 2007 wrote. The names are paths.
-func Compound(streams map[string][]byte) []byte {
+func packCompound(streams map[string][]byte) []byte {
 	const sector, small, least, none, last = 512, 64, 4096, 0xffffffff, 0xfffffffe
 	// A chain is the numbers of sectors from the first on.
 	chain := func(table []uint32, n int) []uint32 {
