@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,100 +136,7 @@ func (c counted) Open(name string) (fs.File, error) {
 	return c.MapFS.Open(name)
 }
 
-// A syncer that is used again opens only the files that changed.
-func TestSyncRemembersFiles(t *testing.T) {
-	old := time.Now().Add(-time.Hour)
-	fsys := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "bad.md": file1("%PDF-1.4"), "fresh.md": file1("Fresh."),
-		"z.zip": zipped(t, "one.md", "One.")}
-	for _, name := range []string{"a.md", "b.md", "bad.md", "z.zip"} {
-		fsys[name].ModTime = old
-	}
-	fsys["fresh.md"].ModTime = time.Now()
-	sink := newMemory()
-	s := &Syncer{Sink: sink}
-	check := func(opened string, want ...string) {
-		t.Helper()
-		c := counted{fsys, map[string]int{}, new(sync.Mutex)}
-		got, err := syncAll(t, s, c)
-		must(t, err)
-		wantLines(t, got, want...)
-		if names := strings.Join(slices.Sorted(maps.Keys(c.opened)), " "); names != opened {
-			t.Errorf("opened %q, want %s", names, opened)
-		}
-	}
-	const bad = "failed bad.md: it is a PDF named .md: give it its own ending"
-	check("a.md b.md bad.md fresh.md z.zip", "added a.md", "added b.md", bad, "added fresh.md", "added z.zip/one.md")
-	check("fresh.md", "unchanged a.md", "unchanged b.md", bad, "unchanged fresh.md", "unchanged z.zip/one.md")
-	fsys["b.md"] = file1("C.") // of the same length
-	fsys["b.md"].ModTime = old.Add(time.Second)
-	check("b.md fresh.md", "unchanged a.md", "updated b.md", bad, "unchanged fresh.md", "unchanged z.zip/one.md")
-	// A document that the sink has lost is read again, though its file is unchanged.
-	delete(sink.docs, "harbour/a.md")
-	check("a.md fresh.md", "added a.md", "unchanged b.md", bad, "unchanged fresh.md", "unchanged z.zip/one.md")
-	delete(fsys, "b.md")
-	check("fresh.md", "unchanged a.md", bad, "unchanged fresh.md", "unchanged z.zip/one.md", "removed b.md")
-	if _, ok := s.remembered.files[[2]string{"harbour", "b.md"}]; ok {
-		t.Error("a file that is gone is remembered")
-	}
-}
-
-func TestSyncFile(t *testing.T) {
-	sink := newMemory()
-	s := &Syncer{Sink: sink}
-	fsys := fstest.MapFS{"a.md": file1("A."), "sub/b.md": file1("B."), "c.xyz": file1("C."),
-		"link.md": {Data: []byte("a.md"), Mode: fs.ModeSymlink}}
-	for _, want := range []Change{
-		{Path: "sub/b.md", Action: Added, Chunks: 1},
-		{Path: "sub/b.md", Action: Unchanged},
-		{Path: "c.xyz", Action: Skipped, Reason: ".xyz files are not read"},
-		{Path: "link.md", Action: Skipped, Reason: "a symbolic link: only files in the folder itself are read"},
-	} {
-		want.Document, want.Root, want.Done, want.Total = "harbour/"+want.Path, "harbour", 1, 1
-		if got, err := s.SyncFile(t.Context(), harbour, fsys, want.Path); err != nil || got != want {
-			t.Errorf("%+v, %v", got, err)
-		}
-	}
-	fsys["sub/b.md"] = file1("Changed.")
-	if got, err := s.SyncFile(t.Context(), harbour, fsys, "sub/b.md"); err != nil || got.Action != Updated || len(sink.docs) != 1 {
-		t.Errorf("%+v, %v, %d stored", got, err, len(sink.docs))
-	}
-	if _, err := s.SyncFile(t.Context(), harbour, fsys, "gone.md"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
-	for _, name := range []string{"../a.md", "/a.md", ".", ""} {
-		if _, err := s.SyncFile(t.Context(), harbour, fsys, name); !errors.Is(err, fs.ErrInvalid) {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-}
-
-func TestSyncIncludeExclude(t *testing.T) {
-	fsys := fstest.MapFS{
-		"a.md": file1("A."), "b.txt": file1("B."), "docs/c.md": file1("C."), "docs/d.txt": file1("D."), "docs/old/e.md": file1("E."),
-		"drafts/f.md": file1("F."), ".hidden/g.md": file1("G."), "docs/.gitignore": file1("ignored.md"), "docs/ignored.md": file1("H."),
-	}
-	for _, tt := range []struct{ include, exclude, want string }{
-		{"", "", "a.md b.txt docs/c.md docs/d.txt docs/old/e.md drafts/f.md"},
-		{"*.md", "", "a.md docs/c.md docs/old/e.md drafts/f.md"},
-		{"*.md", "drafts/ docs/old", "a.md docs/c.md"},
-		{"docs", "", "docs/c.md docs/d.txt docs/old/e.md"},
-		{"docs/", "*.txt", "docs/c.md docs/old/e.md"},
-		{"/*.md /docs/*.txt", "", "a.md docs/d.txt"},
-		{"docs/**/*.md", "", "docs/c.md docs/old/e.md"},
-		{"ignored.md", "", ""},
-		{"", "*.md", "b.txt docs/d.txt"},
-		{"", "docs", "a.md b.txt drafts/f.md"},
-	} {
-		s := &Syncer{Sink: newMemory(), Include: strings.Fields(tt.include), Exclude: strings.Fields(tt.exclude)}
-		var paths []string
-		for c, err := range s.Sync(t.Context(), harbour, fsys) {
-			must(t, err)
-			paths = append(paths, c.Path)
-		}
-		if got := strings.Join(paths, " "); got != tt.want {
-			t.Errorf("include %q, exclude %q: %q, want %q", tt.include, tt.exclude, got, tt.want)
-		}
-	}
+func TestCheckGlob(t *testing.T) {
 	for pattern, good := range map[string]bool{"*.md": true, "docs/": true, "[a-": false, "": false, "!a": false,
 		"# a": false, "a\nb": false} {
 		if err := CheckGlob(pattern); (err == nil) != good {

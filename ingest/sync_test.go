@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -84,19 +81,23 @@ func syncAll(t *testing.T, s *Syncer, fsys fs.FS) (lines []string, err error) {
 			t.Errorf("change %+v", c)
 		}
 		last = c.Done
-		line := fmt.Sprintf("%s %s", c.Action, c.Path)
-		if c.From != "" {
-			line += " from " + c.From
-		}
-		if c.CopyOf != "" {
-			line += " as a copy of " + c.CopyOf
-		}
-		if c.Reason != "" {
-			line += ": " + c.Reason
-		}
-		lines = append(lines, line)
+		lines = append(lines, changeLine(c))
 	}
 	return lines, nil
+}
+
+func changeLine(c Change) string {
+	line := fmt.Sprintf("%s %s", c.Action, c.Path)
+	if c.From != "" {
+		line += " from " + c.From
+	}
+	if c.CopyOf != "" {
+		line += " as a copy of " + c.CopyOf
+	}
+	if c.Reason != "" {
+		line += ": " + c.Reason
+	}
+	return line
 }
 
 func file1(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
@@ -106,62 +107,6 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// goldenLines compares changes with a file of testdata/sync, which -update writes.
-func goldenLines(t *testing.T, name string, got []string) {
-	t.Helper()
-	checkGolden(t, filepath.Join("testdata", "sync", name+".golden"), strings.Join(got, "\n")+"\n")
-}
-
-func TestSync(t *testing.T) {
-	sink := newMemory()
-	s := &Syncer{Sink: sink}
-	fsys := fstest.MapFS{
-		"a.md":             file1("# A\n\nFirst."),
-		"b/b.txt":          file1("Second."),
-		"b/c.html":         file1("<p>Third."),
-		"b/.hidden.md":     file1("hidden"),
-		".git/x.md":        file1("hidden"),
-		"empty.md":         file1(""),
-		"photo.jpeg":       file1("\xff\xd8"),
-		"binary.md":        file1("\x7fELF\x00\x00"),
-		"build/out.md":     file1("ignored"),
-		"b/notes.log":      file1("ignored"),
-		"b/keep.log":       file1("kept"),
-		"link.md":          {Data: []byte("a.md"), Mode: fs.ModeSymlink},
-		"pipe.md":          {Mode: fs.ModeNamedPipe},
-		".gitignore":       file1("build/\n*.log\n!keep.log\n"),
-		"b/sub/.gitignore": file1("/x.md\n"),
-		"b/sub/x.md":       file1("ignored"),
-		"b/sub/y/x.md":     file1("not ignored"),
-	}
-	got, err := syncAll(t, s, fsys)
-	must(t, err)
-	goldenLines(t, "folder", got)
-	if c := sink.chunks["harbour/a.md"]; len(c) != 1 || c[0].ID != "harbour/a.md#1" || c[0].Heading != "A" {
-		t.Errorf("stored chunks %+v", c)
-	}
-
-	sink.replaced = nil
-	fsys["a.md"] = file1("# A\n\nChanged.")
-	fsys["moved/b.txt"] = fsys["b/b.txt"]
-	delete(fsys, "b/b.txt")
-	delete(fsys, "b/c.html")
-	fsys["b/keep.log"] = file1("")
-	fsys["b/sub/y/x.md"] = file1("%PDF-1.4")
-	delete(fsys, "photo.jpeg")
-	got, err = syncAll(t, s, fsys)
-	must(t, err)
-	goldenLines(t, "folder2", got)
-	wantLines(t, sink.replaced, "harbour/a.md")
-	wantLines(t, slices.Sorted(maps.Keys(sink.docs)), "harbour/a.md", "harbour/b/sub/y/x.md", "harbour/moved/b.txt")
-
-	delete(fsys, "b/sub/y/x.md")
-	delete(fsys, "binary.md")
-	got, err = syncAll(t, s, fsys)
-	must(t, err)
-	goldenLines(t, "folder3", got)
 }
 
 func TestSyncStopsAfterTheDocumentInHand(t *testing.T) {
@@ -251,97 +196,6 @@ func TestSyncKeepsWhatItCannotSee(t *testing.T) {
 	}
 	if _, err := syncAll(t, s, walled{fsys, "."}); !errors.Is(err, fs.ErrPermission) || len(sink.docs) != 3 {
 		t.Errorf("an unreadable root: %v, %d stored", err, len(sink.docs))
-	}
-}
-
-// An unchanged file is read again if a newer version of the reader is available,
-// but not if only an older one is.
-func TestBetterReader(t *testing.T) {
-	fsys := fstest.MapFS{
-		"rates.pdf": {Data: testPDF(t, "rates.pdf"), Mode: 0o644},
-		"note.md":   file1("# Note\n\nNot a PDF file."),
-	}
-	sink := newMemory()
-	for _, step := range []struct {
-		what, stored string // stored documents are marked as read by stored before
-		want         Action
-		reader       string
-	}{
-		{"first", "", Added, readerName()},
-		{"the same", readerName(), Unchanged, readerName()},
-		{"newer", "go 1", Updated, readerName()},
-		{"older", "go 99", Unchanged, "go 99"},
-		{"stored before it was noted", " ", Updated, readerName()},
-	} {
-		if step.stored != "" {
-			sink.docs["harbour/rates.pdf"].Meta[ReaderKey] = step.stored
-		}
-		s := &Syncer{Sink: sink}
-		for c, err := range s.Sync(t.Context(), harbour, fsys) {
-			must(t, err)
-			if c.Path == "rates.pdf" && c.Action != step.want || c.Path == "note.md" && step.stored != "" && c.Action != Unchanged {
-				t.Errorf("%s: %s %s", step.what, c.Path, c.Action)
-			}
-		}
-		if got := sink.docs["harbour/rates.pdf"].Meta[ReaderKey]; got != step.reader {
-			t.Errorf("%s: stored as read by %q, want %q", step.what, got, step.reader)
-		}
-	}
-
-	// A renamed document keeps its text and the name of its reader, unless it would
-	// be read better.
-	fsys["moved.pdf"] = fsys["rates.pdf"]
-	delete(fsys, "rates.pdf")
-	sink.docs["harbour/rates.pdf"].Meta[ReaderKey] = "pdftotext 99"
-	lines, err := syncAll(t, &Syncer{Sink: sink}, fsys)
-	must(t, err)
-	wantLines(t, lines, "renamed moved.pdf from rates.pdf", "unchanged note.md")
-	if got := sink.docs["harbour/moved.pdf"].Meta[ReaderKey]; got != "pdftotext 99" {
-		t.Errorf("renamed, it is stored as read by %q", got)
-	}
-	fsys["again.pdf"] = fsys["moved.pdf"]
-	delete(fsys, "moved.pdf")
-	sink.docs["harbour/moved.pdf"].Meta[ReaderKey] = "go 0"
-	if lines, err = syncAll(t, &Syncer{Sink: sink}, fsys); err != nil {
-		t.Fatal(err)
-	}
-	wantLines(t, lines, "added again.pdf", "unchanged note.md", "removed moved.pdf")
-}
-
-// TestSyncFormerIDs checks that a document keeps the ids that it had, also when it is
-// edited, and that its file cannot set them.
-func TestSyncFormerIDs(t *testing.T) {
-	sink := newMemory()
-	s := &Syncer{Sink: sink}
-	fsys := fstest.MapFS{"a.md": file1("---\nformer_ids: harbour/secret.md\n---\nFirst.")}
-	move := func(from, to string) {
-		fsys[to] = fsys[from]
-		delete(fsys, from)
-	}
-	edit := func(name, text string) { fsys[name] = file1(text) }
-	for _, step := range []struct {
-		change func()
-		want   map[string][]string
-	}{
-		{func() {}, map[string][]string{"harbour/a.md": nil}},
-		{func() { edit("a.md", "Second.") }, map[string][]string{"harbour/a.md": nil}},
-		{func() { move("a.md", "b.md") }, map[string][]string{"harbour/b.md": {"harbour/a.md"}}},
-		{func() { edit("b.md", "Third.") }, map[string][]string{"harbour/b.md": {"harbour/a.md"}}},
-		{func() { move("b.md", "c.md"); edit("a.md", "Another.") },
-			map[string][]string{"harbour/a.md": nil, "harbour/c.md": {"harbour/b.md", "harbour/a.md"}}},
-		{func() { move("c.md", "b.md") }, map[string][]string{"harbour/a.md": nil, "harbour/b.md": {"harbour/c.md", "harbour/a.md"}}},
-		{func() { delete(fsys, "b.md") }, map[string][]string{"harbour/a.md": nil}},
-	} {
-		step.change()
-		_, err := syncAll(t, s, fsys)
-		must(t, err)
-		got := map[string][]string{}
-		for id, d := range sink.docs {
-			got[id] = FormerIDs(d.Meta)
-		}
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Error(diff)
-		}
 	}
 }
 
