@@ -1,6 +1,11 @@
 package format
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // A builder makes a document's text from blocks: blank lines between paragraphs,
 // single line ends between items, rows and lines of code.
@@ -55,14 +60,14 @@ func (b *builder) add(k kind, text string) (start int) {
 }
 
 func (b *builder) Paragraph(text string) {
-	if text = strings.TrimSpace(Clean(text)); text != "" {
+	if text = strings.TrimSpace(Clean(withoutLeaders(text))); text != "" {
 		b.add(kindParagraph, text)
 	}
 }
 
 // Item adds a list item; depth 0 is the outermost list.
 func (b *builder) Item(depth int, marker, text string) {
-	if text = strings.TrimSpace(Clean(text)); text != "" {
+	if text = strings.TrimSpace(Clean(withoutLeaders(text))); text != "" {
 		indent := strings.Repeat("  ", min(depth, 8))
 		b.add(kindItem, indent+marker+" "+strings.ReplaceAll(text, "\n", "\n"+indent+"  "))
 	}
@@ -71,7 +76,7 @@ func (b *builder) Item(depth int, marker, text string) {
 // Heading adds a heading, on one line, and begins its section. A blank one is
 // ignored.
 func (b *builder) Heading(level int, text, anchor string) {
-	text = oneLine(Clean(text))
+	text = oneLine(Clean(withoutLeaders(text)))
 	if text == "" {
 		return
 	}
@@ -195,6 +200,31 @@ func (b *builder) into(doc *Document) {
 	doc.Sections = b.sections
 	doc.Pages = b.pages
 	doc.Lines = b.lines
+}
+
+// leaders are the dots between an entry of a table of contents and its page, or after
+// the name of a field. Columns of single dots, which have wider spaces between them, are
+// values.
+var leaders = regexp.MustCompile(`(?:[.·…][ \x{a0}]?){4,}[.·…]`)
+
+// withoutLeaders replaces dots that lead from one word to another, or to the end of the
+// line, by a space.
+func withoutLeaders(text string) string {
+	const blanks = " \t\u00a0"
+	var out []byte
+	end := 0
+	for _, at := range leaders.FindAllStringIndex(text, -1) {
+		before := strings.TrimRight(text[end:at[0]], blanks)
+		after := strings.TrimLeft(text[at[1]:], blanks)
+		last, size := utf8.DecodeLastRuneInString(before)
+		next, _ := utf8.DecodeRuneInString(text[at[1]:])
+		begins := size == 0 && at[0] > 0 || unicode.IsSpace(last) // a line: it is a rule
+		if !begins && (after == "" || unicode.IsSpace(next) || unicode.IsLetter(next) || unicode.IsDigit(next)) {
+			out = append(append(out, before...), ' ')
+			end = len(text) - len(after)
+		}
+	}
+	return string(append(out, text[end:]...))
 }
 
 // oneLine replaces every run of white space with one space.

@@ -23,6 +23,7 @@ func HTML(doc *Document, data []byte) error {
 		return fmt.Errorf("it cannot be read as HTML: %w", err)
 	}
 	readHead(doc, root)
+	tabulate(root)
 	prunePage(root)
 	content := mainContent(root)
 	w := htmlWalker{b: &b}
@@ -68,6 +69,7 @@ func (w *htmlWalker) fragment(fragment string) {
 	for _, n := range nodes {
 		body.AppendChild(n)
 	}
+	tabulate(body)
 	prune(body, isNoContent)
 	w.block(body)
 }

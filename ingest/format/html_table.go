@@ -1,6 +1,7 @@
 package format
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -145,4 +146,55 @@ func hasParagraphs(in *html.Node) bool {
 		}
 		return c.DataAtom == atom.P || c.DataAtom == atom.Br && next != nil && next.DataAtom == atom.Br
 	}) != nil
+}
+
+var cellRoles = []string{"cell", "gridcell", "columnheader", "rowheader"}
+
+// tabulate makes tables of other elements with the roles of tables, rows and cells. If
+// such a table has words outside its cells, the cells only become blocks.
+func tabulate(root *html.Node) {
+	for n := range root.Descendants() {
+		switch role := attr(n, "role"); {
+		case n.DataAtom == atom.Td, n.DataAtom == atom.Th, n.DataAtom == atom.Table:
+		case slices.Contains(cellRoles, role):
+			n.DataAtom = map[bool]atom.Atom{true: atom.Th, false: atom.Td}[role == "columnheader"]
+			n.Data = n.DataAtom.String()
+		case role == "table", role == "grid":
+			var rows [][]*html.Node
+			outside := inked(n)
+			for _, row := range inRole(n, "row") {
+				cells := inRole(row, cellRoles...)
+				for _, cell := range cells {
+					outside -= inked(cell)
+				}
+				rows = append(rows, cells)
+			}
+			if outside == 0 {
+				n.Data, n.DataAtom, n.FirstChild, n.LastChild = "table", atom.Table, nil, nil
+				for _, cells := range rows {
+					tr := &html.Node{Type: html.ElementNode, Data: "tr", DataAtom: atom.Tr}
+					n.AppendChild(tr)
+					for _, cell := range cells {
+						cell.Parent.RemoveChild(cell)
+						tr.AppendChild(cell)
+					}
+				}
+			}
+		}
+	}
+}
+
+// inked is the length of the words in an element.
+func inked(n *html.Node) int { return len(strings.Join(strings.Fields(rawText(n)), "")) }
+
+// inRole returns the outermost elements in one that have one of the roles.
+func inRole(in *html.Node, roles ...string) (found []*html.Node) {
+	for c := range in.ChildNodes() {
+		if slices.Contains(roles, attr(c, "role")) {
+			found = append(found, c)
+		} else {
+			found = append(found, inRole(c, roles...)...)
+		}
+	}
+	return found
 }

@@ -115,10 +115,13 @@ func (w *htmlWalker) children(n *html.Node) {
 }
 
 // areGlued reports whether only the style of the page separates an inline element from
-// the one right before it: it begins with a capital after a small letter or a digit, or
-// with a word after bold ones, such as a value after its label.
+// the one right before it: both are components, or it begins with a capital after a small
+// letter or a digit, or with a word after bold ones, such as a value after its label.
 func areGlued(n *html.Node) bool {
 	p := n.PrevSibling
+	if p != nil && p.Type == html.ElementNode && n.Type == html.ElementNode && p.DataAtom == 0 && n.DataAtom == 0 {
+		return true
+	}
 	if p == nil || !glueable[p.DataAtom] || !glueable[n.DataAtom] || n.Parent.DataAtom == atom.Code || n.Parent.DataAtom == atom.Pre {
 		return false
 	}

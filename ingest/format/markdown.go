@@ -254,7 +254,10 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			segment := c.Segments.At(0)
 			raw := segment.Value(w.src)
 			switch name := tagName.FindSubmatch(raw); {
-			case name == nil:
+			case name == nil: // a component; what separates two of them is their style
+				if _, ok := c.NextSibling().(*ast.RawHTML); ok && raw[1] == '/' {
+					out.WriteByte(' ')
+				}
 			case string(name[1]) == "br":
 				out.WriteByte('\n')
 			case atom.Lookup(name[1]) == 0:

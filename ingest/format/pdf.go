@@ -2,7 +2,6 @@ package format
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -26,7 +25,6 @@ func PDF(doc *Document, file *pdf.File) {
 		// No blank line divides a sentence that spans two pages.
 		b.continues = i > 0 && endsOpen(b.text.String())
 		for _, block := range page.Blocks {
-			block.Text = leaders.ReplaceAllString(block.Text, " ")
 			switch {
 			case block.Heading > 0:
 				b.Heading(block.Heading, block.Text, "")
@@ -35,7 +33,7 @@ func PDF(doc *Document, file *pdf.File) {
 				}
 			case block.Kind == pdf.Row, block.Kind == pdf.Item:
 				kind := map[bool]kind{true: kindRow, false: kindItem}[block.Kind == pdf.Row]
-				if text := oneLine(Clean(block.Text)); text != "" {
+				if text := oneLine(Clean(withoutLeaders(block.Text))); text != "" {
 					b.add(kind, text)
 				}
 			default:
@@ -51,9 +49,6 @@ func PDF(doc *Document, file *pdf.File) {
 	}
 	doc.Partial = partial(file)
 }
-
-// leaders are the dots between an entry of a table of contents and its page.
-var leaders = regexp.MustCompile(`(?:\s*[.·…]){5,}\s*`)
 
 // partial names the pages that could not be read completely, and why.
 func partial(file *pdf.File) string {

@@ -14,7 +14,7 @@ func Text(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	whole := Clean(src)
+	whole := Clean(withoutLeaders(src))
 	doc.Text = strings.TrimLeft(whole, "\n")
 	doc.Lines = []Line{{0, 1 + len(whole) - len(doc.Text)}}
 	doc.Text = strings.TrimRight(doc.Text, "\n")

@@ -1,6 +1,9 @@
 package office
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // formulaSigns precede the parts of a formula.
 var formulaSigns = map[string]string{"den": "/", "sup": "^", "sub": "_", "lim": "_", "rad": "√"}
@@ -30,4 +33,17 @@ func formula(x *xmlReader) string {
 		}
 	})
 	return strings.TrimSpace(out.String())
+}
+
+// equationCodes are those around the words of a formula, or of their pronunciation.
+var equationCodes = regexp.MustCompile(`\\\* *(?:"[^"]*"|\S+)|\\[a-z]+ ?\d*|[(),]`)
+
+// equationWords returns the words in the code of a field that is a formula, and reports
+// whether it is one.
+func equationWords(code string) (string, bool) {
+	code, ok := strings.CutPrefix(strings.TrimLeft(code, " "), "EQ ")
+	if !ok {
+		return "", false
+	}
+	return oneLine(equationCodes.ReplaceAllString(code, " ")), true
 }

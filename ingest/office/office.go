@@ -92,7 +92,6 @@ const (
 	unseen    = "hidden text is left out"
 	deletions = "deletions of tracked changes are left out"
 	rubies    = "texts above others (ruby) are left out"
-	equations = "formulas of fields are not read"
 	signs     = "signs of symbol fonts are left out"
 	fields    = "values of form fields are not read"
 	charts    = "charts are not read"

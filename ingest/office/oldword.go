@@ -3,7 +3,6 @@ package office
 import (
 	"cmp"
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -372,8 +371,9 @@ func (d *oldWord) addLetter(c rune, run wordRun) {
 
 func (d *oldWord) endField() {
 	n := len(d.fields) - 1
-	if code, ok := strings.CutPrefix(d.code.String(), "EQ "); ok && !d.fields[n] {
-		d.text.WriteString(oneLine(equationCodes.ReplaceAllString(code, " ")))
+	code := d.code.String()
+	if words, ok := equationWords(code); ok && !d.fields[n] {
+		d.text.WriteString(words)
 		d.code.Reset()
 	} else if rest, ok := strings.CutPrefix(code, "EMBED "); ok {
 		end := strings.IndexFunc(rest+" ", func(c rune) bool { return c <= ' ' })
@@ -417,9 +417,6 @@ func (d *oldWord) drawings() []Block {
 	}
 	return a.all()
 }
-
-// equationCodes are those around the words of a formula, or of their pronunciation.
-var equationCodes = regexp.MustCompile(`\\\* *(?:"[^"]*"|\S+)|\\[a-z]+ ?\d*|[(),]`)
 
 // end ends a paragraph.
 func (d *oldWord) end(run wordRun) {

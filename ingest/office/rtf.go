@@ -19,11 +19,14 @@ import (
 // rtfSkipped are the groups without text of the document.
 var rtfSkipped = map[string]bool{
 	"fonttbl": true, "colortbl": true, "stylesheet": true, "info": true, "pict": true, "object": true, "themedata": true, "datastore": true,
-	"listtable": true, "listoverridetable": true, "generator": true, "fldinst": true, "latentstyles": true, "rsidtbl": true,
+	"listtable": true, "listoverridetable": true, "generator": true, "latentstyles": true, "rsidtbl": true,
 	"xmlnstbl": true, "revtbl": true, "filetbl": true, "nonshppict": true, "bkmkstart": true, "bkmkend": true, "pn": true,
 	"ftnsep": true, "ftnsepc": true, "aftnsep": true, "atnid": true, "atndate": true, "atnref": true,
 	"xe": true, "tc": true, "picprop": true, "sp": true, "shprslt": true, "deleted": true,
 }
+
+// rtfRead are the groups that are read though older programs do not know them.
+var rtfRead = []string{"shppict", "annotation", "footnote", "shpinst", "do", "fldinst"}
 
 // rtfSigns are the control words that are characters; the number of a page is any.
 var rtfSigns = map[string]string{"chpgn": "1", "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "lquote": "‘", "rquote": "’",
@@ -38,6 +41,7 @@ type rtfState struct {
 	note, label  bool // label: the marker of an item
 	pict         bool
 	edge         string // the label of a header or footer
+	code         int    // one more than where the code of a field begins in the text; 0 outside codes
 }
 
 // An rtfPicture is a picture that is read, in twips.
@@ -138,6 +142,13 @@ func (r *rtfReader) next() {
 				r.text.Reset()
 				r.text.WriteString(r.body)
 			}
+			if at := r.state.code - 1; at >= 0 && r.saved[n-1].code == 0 {
+				text := r.text.String()
+				at = min(at, len(text))
+				words, _ := equationWords(text[at:])
+				r.text.Reset()
+				r.text.WriteString(text[:at] + words)
+			}
 			if r.state.label && !r.saved[n-1].label {
 				r.marker = strings.TrimSpace(r.text.String())
 				r.text.Reset()
@@ -225,7 +236,7 @@ func (r *rtfReader) sign(c byte, rest string) {
 		word, _ := strings.CutPrefix(rest, "\\")
 		if m := rtfWord.FindStringSubmatch(word); m != nil && strings.HasSuffix(r.src[:r.at], `{\*`) {
 			isTag := r.html && m[1] == "htmltag"
-			r.state.skip = r.state.skip || !isTag && !slices.Contains([]string{"shppict", "annotation", "footnote", "shpinst", "do"}, m[1])
+			r.state.skip = r.state.skip || !isTag && !slices.Contains(rtfRead, m[1])
 			if isTag {
 				r.findAddress()
 			}
@@ -266,8 +277,6 @@ func (r *rtfReader) word(word string, n int, given bool) {
 	if rtfSkipped[word] {
 		r.flush()
 		switch {
-		case word == "fldinst" && strings.HasPrefix(strings.TrimLeft(r.src[r.at:min(r.at+20, len(r.src))], " {"), "EQ "):
-			r.leave(equations)
 		case r.state.skip:
 		case word == "deleted":
 			r.leave(deletions)
@@ -304,7 +313,7 @@ func (r *rtfReader) word(word string, n int, given bool) {
 	case "ansicpg", "mac", "f", "fcharset":
 		r.encoding(word, n)
 	case "par", "sect", "page", "cell", "nestcell", "row", "nestrow":
-		if !r.state.skip {
+		if !r.state.skip && r.state.code == 0 {
 			r.end(word)
 		}
 	default:
@@ -370,6 +379,12 @@ func (r *rtfReader) property(word string, n int, given bool) {
 // beginPart reads a control word that begins text outside the paragraphs.
 func (r *rtfReader) beginPart(word string) {
 	switch word {
+	case "fldinst":
+		r.flush()
+		r.state.skip = r.state.skip || r.html
+		if r.state.code == 0 && !r.state.skip {
+			r.state.code = 1 + r.text.Len()
+		}
 	case "listtext", "pntext":
 		r.flush()
 		if !r.state.label && !r.state.skip && r.state.edge == "" {

@@ -227,6 +227,7 @@ func (f *file) symbol(font, code string) string {
 
 // A wordParagraph collects the content of a paragraph.
 type wordParagraph struct {
+	code   strings.Builder // of a field that has no result so far
 	text   strings.Builder
 	style  string
 	own    style   // what it has itself
@@ -287,6 +288,15 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 		})
 	case "r":
 		d.run(x, p)
+	case "instrText":
+		p.code.WriteString(x.text())
+	case "fldChar":
+		if attr(e, "fldCharType") == "end" {
+			words, _ := equationWords(p.code.String())
+			p.text.WriteString(words)
+		}
+		p.code.Reset()
+		x.each(all)
 	case "ffData":
 		p.text.WriteString(field(x, e))
 	case "sym":
@@ -331,7 +341,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 		d.leave(deletions)
 	case "rt":
 		d.leave(rubies)
-	case "Fallback", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rubyPr", "fldData", "binData", "annotation":
+	case "Fallback", "moveFrom", "delText", "delInstrText", "rPr", "rubyPr", "fldData", "binData", "annotation":
 	default:
 		x.each(all)
 	}
