@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"ibid/answer/statement"
@@ -24,7 +25,7 @@ func quotesWhole(passage, statement string, quote support.Quote) bool {
 	for s := range ingest.Sentences(passage) {
 		if s.Start < quote.End && quote.Start < s.End {
 			text := unnumbered(passage[s.Start:s.End])
-			return !asks(text) && !leansOn[claim[0]] && slices.Equal(claim, spoken(text))
+			return !asks(text) && !leans(claim[0]) && slices.Equal(claim, spoken(text))
 		}
 	}
 	return false
@@ -38,10 +39,17 @@ func unnumbered(text string) string {
 // sectionNumber is the number of a section before its first sentence.
 var sectionNumber = regexp.MustCompile(`^\d+(?:\.\d+)+\.?\s+`)
 
-// leansOn are words with which a sentence says something about the subject of the sentence
-// before, which may be another one in an answer.
-var leansOn = setOf(`it they he she this that these those such its their his her both neither otherwise then however
+// leans reports whether a sentence that begins with a word, or without spaces is one, says
+// something about the subject of the sentence before, which may be another one in an answer.
+func leans(word string) bool {
+	return leansOn[word] || leansUnspaced.MatchString(word)
+}
+
+var (
+	leansOn = setOf(`it they he she this that these those such its their his her both neither otherwise then however
 	er sie es dies diese dieser dieses il elle ils elles ce cette ces el ella ellos esto`)
+	leansUnspaced = regexp.MustCompile(`^(?:[它他她这那此其彼]|[これそ][れのちう]|否则|两者|มัน|เขา|นี่|นั่น|สิ่งนี้)`)
+)
 
 // spoken returns the words of a text in lower case, without punctuation at their ends and
 // the signs of Markdown.
@@ -70,18 +78,20 @@ func (p *proof) states(u statement.Unit) bool {
 		return true
 	}
 	body := strings.Trim(u.Plain, "`*_# \t")
-	words := spoken(body)
-	if len(words) < 3 || p.news(body) < 2 {
+	words, unspaced := spoken(body), strings.ContainsFunc(body, isUnspaced)
+	if len(words) < 3 && !unspaced || p.news(body) < 2 {
 		return false
 	}
 	if u.Kind == statement.Lead {
-		return predicates(words)
+		return unspaced || predicates(words)
 	}
 	last, _ := utf8.DecodeLastRuneInString(body)
 	return sentence.IsStop(last) && !sentence.IsOffer(body)
 }
 
-// news counts the content words of a text that are neither in the question nor about answers.
+// news counts the content words of a text that are neither in the question nor about
+// answers. In a script without spaces it estimates them by the pairs of characters: a
+// word has two in Chinese and in the Kanji and Katakana of Japanese, and five in Thai.
 func (p *proof) news(text string) (n int) {
 	asked, terms := stems(p.asked), retrieve.Terms(text)
 	for stem := range stems(text) {
@@ -89,7 +99,34 @@ func (p *proof) news(text string) (n int) {
 			n++
 		}
 	}
-	return n
+	han, thai, before, seen := 0, 0, ' ', map[string]bool{}
+	for _, r := range joining.Replace(text) {
+		pair := string(before) + string(r)
+		switch {
+		case seen[pair] || strings.Contains(p.asked, pair) || !isUnspaced(before):
+		case unicode.Is(unicode.Thai, r):
+			thai++
+		case isUnspaced(r):
+			han++
+		}
+		seen[pair], before = true, r
+	}
+	return n + han/2 + thai/5
+}
+
+// isUnspaced reports whether a character is of the words of a script without spaces.
+func isUnspaced(r rune) bool { return unicode.In(r, unicode.Han, unicode.Katakana, unicode.Thai) }
+
+// joining parts a text without spaces at words that join others or are about answers.
+var joining = replaceAll(`的 和 与 或 及 以下 如下 下列 下面 以上 这些 这是 有关 关于 文档 资料 文件 问题 回答 答案 例如 说明 列出 包括 根据 了解 知道 什么 需要 更多 其他 帮助 希望
+	次 通 質問 文書 資料 説明 例 ดังนี้ ดังต่อไปนี้ ต่อไปนี้ ด้านล่าง คำตอบ คำถาม เอกสาร เกี่ยวกับ ตัวอย่าง รายการ สำหรับ และ ของ คือ`)
+
+func replaceAll(words string) *strings.Replacer {
+	var pairs []string
+	for w := range strings.FieldsSeq(words) {
+		pairs = append(pairs, w, " ")
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 func stems(text string) map[string]bool {

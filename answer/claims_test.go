@@ -79,6 +79,9 @@ func TestStatesSomething(t *testing.T) {
 		{true, []string{
 			"They are burned after two days by the chairman, with these exceptions:\n\n- " + quote, "## They are burned after two days\n\n" + quote,
 			quote + " Did you know that the chairman burns them after two days?", quote + " No helmet needed.", quote + " Members pay nothing.",
+			"主席两天后烧毁报告，只有以下例外：\n\n- " + quote, "主席两天后烧毁报告：\n\n- " + quote, "## 主席两天后烧毁报告\n\n" + quote,
+			quote + " 你知道主席两天后烧毁报告吗？", "議長は二日後に報告書を焼却しますが、次の例外があります：\n\n- " + quote,
+			"ประธานเผารายงานหลังจากสองวัน ยกเว้นดังต่อไปนี้:\n\n- " + quote,
 			quote + " `They are burned after two days.`", "## The chairman burns the reports\n\n" + quote,
 			"These are burned after two days:\n\n- " + quote,
 		}},
@@ -88,10 +91,12 @@ func TestStatesSomething(t *testing.T) {
 			quote + " I hope this helps!", quote + " Would you like to know more about the crane?", quote + " Anything else?",
 			quote + " Let me know if you need the fees of the slip.", "## How long are incident reports kept?\n\n" + quote,
 			"| what it is | fee |\n|---|---|\n| Crane | 30 marks[1] |",
+			"以下是客人的费用：\n\n- " + quote, "费用如下：\n\n- " + quote, "## 五月的停泊费\n\n" + quote, quote + " 您还想了解什么？",
+			"料金は次のとおりです：\n\n- " + quote, "## 五月の料金\n\n" + quote, "ค่าธรรมเนียมมีดังนี้:\n\n- " + quote,
 		}},
 	} {
 		for _, text := range test.text {
-			_, got := asked(t, "How long are incident reports kept, and what do guests pay?", text)
+			_, got := asked(t, "How long are incident reports kept, and what do guests pay? 客人 ค่าธรรมเนียม", text)
 			if asks := strings.Count(got.String(), "verified {") > 1; asks != test.asks || unlabelled(got.text) != unlabelled(text) {
 				t.Errorf("%q: %t\n%s", text, asks, got)
 			}

@@ -17,14 +17,13 @@ import (
 	"ibid/retrieve"
 )
 
-// Unproved says how to treat a statement that two questions to the judge have
-// found wanting.
+// Unproved says how to treat a statement to which the judge has said no twice.
 type Unproved string
 
-// What may become of it.
+// The ways to treat it.
 const (
 	UnprovedDrop Unproved = "drop" // it is not shown
-	UnprovedMark Unproved = "mark" // it is shown, and Verified says so
+	UnprovedMark Unproved = "mark" // it is shown as doubtful, without a source that was found for it
 	UnprovedOff  Unproved = "off"  // as empty: nothing is proved
 )
 
@@ -39,8 +38,9 @@ func Prover() support.Prover {
 }
 
 // A proof checks an answer statement by statement while it is being written. Code
-// clears most at once. A judge is asked about the others while the model writes
-// on, and nothing after them is shown until it has replied.
+// clears what repeats the passage that Ibid would quote first. A judge is asked about
+// the rest while the model writes on, and nothing after that is shown until it has
+// replied.
 type proof struct {
 	*asking
 	ctx      context.Context // of the strategy that writes
@@ -62,13 +62,12 @@ type proof struct {
 	step   *Stepped      // that wrote the answer
 }
 
-// An openStatement is one that the judge was asked about.
+// An openStatement is one that is not decided.
 type openStatement struct {
-	number  int  // in the queue
-	cites   bool // a passage
+	statement.Unit
+	number  int // in the queue
 	event   Verified
-	shown   string
-	verdict chan verdict
+	verdict chan verdict // of the judge
 }
 
 // proves reports whether the statements of the answer are proved.
@@ -247,7 +246,7 @@ func (p *proof) keep(u statement.Unit, number int, cited bool) {
 	f := p.find(u)
 	p.source, p.code = f.borne || cited && !u.Quoted(), p.code || !u.Quoted()
 	if f.found != 0 && !cited {
-		p.conclude(&openStatement{number: number, shown: relabel(u, nil, f.found), cites: true,
+		p.conclude(&openStatement{Unit: u, number: number,
 			event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found}})
 	}
 }
@@ -289,8 +288,7 @@ func (r *asking) restart() bool {
 		v := <-o.verdict
 		r.addUsage(v.calls...)
 	}
-	p.units, p.next, p.queue, p.open = statement.NewSplitter(len(p.passages)), nil, statement.Queue{}, nil
-	p.claims, p.lead, p.held, p.source, p.code = 0, "", "", p.Gate == GateOff, false
+	r.beginProof(p.ctx, p.passages)
 	return true
 }
 
@@ -301,8 +299,7 @@ type finding struct {
 	borne  bool            // by what it cites, or by the passage found for it
 	found  int             // the label of that
 	idle   []int           // cited labels that add nothing
-	said   bool            // it is a whole sentence of one of near, word for word
-	sure   bool            // … of the passage that Ibid would quote first
+	said   bool            // it is a whole sentence of the passage that Ibid would quote first
 }
 
 // find compares a statement with the passages that it cites, or with all if it
@@ -343,11 +340,7 @@ func (p *proof) find(u statement.Unit) finding {
 	if !cited && f.borne {
 		f.found = f.near[0]
 	}
-	for _, label := range f.near {
-		if quotesWhole(p.passages[label-1].Text, u.Plain, f.quotes[label-1]) {
-			f.said, f.sure = true, f.sure || label == p.best
-		}
-	}
+	f.said = slices.Contains(f.near, p.best) && quotesWhole(p.passages[p.best-1].Text, u.Plain, f.quotes[p.best-1])
 	return f
 }
 
@@ -390,21 +383,26 @@ func (p *proof) compare(plain string, quotes []support.Quote) {
 	}
 }
 
-// prove clears a statement, or has the judge asked about it.
+// prove clears a statement, or has the judge asked about it, together with the lead of
+// its list: a lead that says something may change what an item means.
 func (p *proof) prove(u statement.Unit, number int) bool {
-	f := p.find(u)
-	o := &openStatement{
-		number: number, shown: relabel(u, f.idle, f.found), cites: f.found != 0 || len(u.Labels()) > len(f.idle),
-		event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle, Quotes: map[int]support.Quote{}},
+	f, lead := p.find(u), ""
+	if u.Listed() {
+		lead = p.lead
 	}
+	o := &openStatement{Unit: u, number: number, event: Verified{
+		Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle, Quotes: map[int]support.Quote{},
+	}}
 	for _, label := range u.Labels() {
 		o.event.Quotes[label] = f.quotes[label-1]
 	}
-	calls := p.calls(u, f)
+	if p.judge == nil || f.said && p.news(lead) == 0 {
+		p.conclude(o)
+		return !p.stopped
+	}
+	calls := p.calls(strings.TrimSpace(p.fit(lead)+" "+p.fit(u.Plain)), f)
 	if calls == nil {
-		if !f.sure && p.judge != nil {
-			o.event.By = unjudged
-		}
+		o.event.By = unjudged
 		p.conclude(o)
 		return !p.stopped
 	}
@@ -419,32 +417,18 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 // is not longer.
 const excerpt = 80
 
+// fit shortens a part of a statement for the judge.
+func (p *proof) fit(text string) string { return p.writer.Fit(text, p.writer.Window()/8) }
+
 // calls returns the calls about a statement, both of which must say no; none without a
-// judge, or without a budget, or where code is sure. A judge is shown passages unless one
-// of them says it word for word.
-func (p *proof) calls(u statement.Unit, f finding) (calls []call) {
-	led := u.Listed() && p.lead != ""
-	said := f.said && !(led && p.news(p.lead) > 0)
-	if p.judge == nil || f.sure && said {
-		return nil
-	}
-	s := prompt.Slots{Statement: p.writer.Fit(u.Plain, p.writer.Window()/8)}
-	if led {
-		s.Statement = p.writer.Fit(p.lead, p.writer.Window()/8) + " " + s.Statement
-	}
-	if best := f.near[0]; said {
-		e := prompt.NewEvidence(best, p.passages[best-1])
-		s.From = e.Title()
-		if heading := e.Heading(); heading != "" {
-			s.From += " › " + heading
-		}
-	}
+// budget.
+func (p *proof) calls(stated string, f finding) (calls []call) {
+	s, tokens := prompt.Slots{Statement: stated}, 0
 	for i, label := range f.near[:min(len(f.near), 2)] {
-		if !said && !(i > 0 && p.trust.OnePassage) {
+		if i == 0 || !p.trust.OnePassage {
 			s.Evidence = append(s.Evidence, p.excerpt(label, f.quotes[label-1].Span))
 		}
 	}
-	tokens := 0
 	for _, s.Again = range []bool{false, true} {
 		c, err := p.verdictCall(RoleVerify, s)
 		if err != nil {
@@ -517,24 +501,26 @@ func (p *proof) decide(o *openStatement, v verdict) {
 		if p.ctx.Err() == nil {
 			p.warnOnce("proof", "statements of the answer could not be checked by the judge: %s", cmp.Or(v.reason, "it failed, or took too long"))
 		}
-	case p.Unproved == UnprovedMark:
-		o.event.Verdict = Marked
 	default:
 		o.event.Verdict, o.event.Found, o.event.Idle = Dropped, 0, nil
+		if p.Unproved == UnprovedMark {
+			o.event.Verdict = Marked
+		}
 	}
 	p.conclude(o)
 }
 
 // conclude reports a decision.
 func (p *proof) conclude(o *openStatement) {
-	v := statement.Keep
-	if o.event.Verdict == Dropped {
+	e, v := &o.event, statement.Keep
+	if e.Verdict == Dropped {
 		v = statement.Drop
 	}
-	p.source = p.source || v == statement.Keep && (o.cites || p.Unproved == UnprovedMark)
-	p.queue.Decide(o.number, v, o.shown)
-	o.event.Plain = p.judge == nil && o.event.Found == 0 && len(o.event.Idle) == 0 && o.event.Verdict != Dropped
-	p.tell(o.event)
+	cites := e.Found != 0 || len(o.Labels()) > len(e.Idle)
+	p.source = p.source || v == statement.Keep && (cites || p.Unproved == UnprovedMark)
+	p.queue.Decide(o.number, v, relabel(o.Unit, e.Idle, e.Found))
+	e.Plain = p.judge == nil && e.Found == 0 && len(e.Idle) == 0
+	p.tell(*e)
 }
 
 // relabel returns the text of a unit without idle labels, and with one that was

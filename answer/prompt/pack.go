@@ -61,7 +61,7 @@ func (w *Writer) Write(name string, s Slots) (system, user string, err error) {
 // withCommon fills in the slots that all prompts of a question share.
 func (w *Writer) withCommon(s Slots) Slots {
 	s.Question, s.Style, s.Words = Inert(w.Question), w.Style, w.Words
-	s.Statement, s.From = oneLine(s.Statement), oneLine(s.From)
+	s.Statement = oneLine(s.Statement)
 	if len(s.Evidence) > 0 {
 		s.First = s.Evidence[0].label
 	}

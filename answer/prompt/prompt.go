@@ -102,10 +102,9 @@ type Slots struct {
 	History []Turn
 	// Language is the English name of the one to translate into (translate only).
 	Language string
-	// Statement is a sentence of an answer (verify only), From the title and the
-	// heading of the passage that says it, where one does. Again asks in other words.
-	Statement, From string
-	Again           bool
+	// Statement is a sentence of an answer (verify only). Again asks in other words.
+	Statement string
+	Again     bool
 	// Style is how the reply should sound (answer, refine, combine and rerank
 	// only); empty says nothing.
 	Style string

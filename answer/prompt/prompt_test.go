@@ -47,7 +47,7 @@ func TestPromptsGolden(t *testing.T) {
 		{"combine", "combine", question, Slots{Parts: notes, First: 1}},
 		{"combine", "combine_summary", "", Slots{Parts: notes, First: 1, Words: 150}},
 		{"rerank", "rerank", question, Slots{Evidence: ev[:1]}},
-		{"verify", "verify", question, Slots{Statement: "A mooring costs 120 marks.", From: "Fees › Moorings"}},
+		{"verify", "verify", question, Slots{Statement: "A mooring costs 120 marks.", Evidence: ev}},
 		{"verify", "verify_again", question, Slots{Statement: "It costs 120 marks.", Evidence: ev[:1], Again: true}},
 		{"chat", "chat", "Good morning!", Slots{}},
 		{"translate", "translate", "Сколько стоит стоянка?", Slots{Language: "English"}},

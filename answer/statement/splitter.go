@@ -209,7 +209,10 @@ func (s *Splitter) continues(final bool) (more, known bool) {
 }
 
 // announces reports whether a text ends in a colon.
-func announces(text string) bool { return strings.HasSuffix(strings.TrimRight(text, "*_ "), ":") }
+func announces(text string) bool {
+	text = strings.TrimRight(text, "*_ ")
+	return strings.HasSuffix(text, ":") || strings.HasSuffix(text, "：")
+}
 
 // delimiters is the row under the head of a table.
 var delimiters = regexp.MustCompile(`^[|: \t-]+$`)

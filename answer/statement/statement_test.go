@@ -30,6 +30,7 @@ func TestUnits(t *testing.T) {
 			"Both are due in May each year.",
 		"L:| place | fee |¦L:\n|---|---|¦C:\n| mooring | 120 |¦C:\n| slip | 4 |",
 		"L:Run this:¦V:\n```sh\nibid ask. It answers.\n\nls\n```¦C:\nIt prints the answer and its sources.",
+		"L:费用如下：¦C:\n- 船位：120元[1]",
 		"V:> A mooring costs 120 marks.¦C:\n\nSo the handbook says on page four.[1]",
 		"C:The list has `row. [2] Next` in its second line.¦T:\n\n[1]",
 		"C:One boat is red today.¦T:\n\nSources: [1], [2]",
