@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log"
 	"maps"
@@ -32,13 +33,15 @@ const (
 )
 
 func main() {
-	if err := serve(os.Args[1:]); err != nil {
+	fast := flag.Bool("no-delays", false, "reply at once")
+	flag.Parse()
+	if err := serve(flag.Args(), *fast); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // serve serves the model whose replies the command of a writer makes.
-func serve(command []string) error {
+func serve(command []string, fast bool) error {
 	w, err := startWriter(command)
 	if err != nil {
 		return fmt.Errorf("starting the writer: %w", err)
@@ -68,6 +71,9 @@ func serve(command []string) error {
 			}
 			return rows[0]
 		},
+	}
+	if fast {
+		l.model.FirstToken, l.model.PerToken = 0, 0
 	}
 	http.Handle("/v1/", l.model)
 	http.HandleFunc("POST /account", l.take)

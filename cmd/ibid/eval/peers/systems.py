@@ -79,13 +79,17 @@ class Peer:
         python = [work / self.venv / "bin/python", HERE / self.script[0], *self.script[1:]]
         return [*python, "ingest", folder, store], [*python, "ask", store]
 
+    def files(self, work):
+        """Returns the files on which its results depend."""
+        return [HERE / self.script[0], HERE / "peer.py", HERE / f"requirements-{self.venv}.txt"]
+
     def begin(self, process):
         pass
 
     def ask(self, process, question):
         start = time.monotonic()
         process.say(json.dumps(question["question"]) + "\n")
-        answer = {"text": "", "first": None}
+        answer = {"text": "", "first": None, "asked": time.time()}
         while True:
             at, line = process.line()
             said = json.loads(line)
@@ -136,6 +140,10 @@ class Ibid:
         ]
         return [ibid, "ingest", "--data", store, *self.ingest, folder], serve
 
+    def files(self, work):
+        program = work / self.program
+        return [program, *sorted(program.parent.glob("*.ibidmodel"))]
+
     def begin(self, process):
         self.address = urllib.parse.urlparse(process.line()[1].removeprefix("listening on ").strip())
 
@@ -144,7 +152,7 @@ class Ibid:
         http_ = http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=600)
         body = json.dumps({"question": question["question"], "record": False})
         http_.request("POST", "/api/ask", body, {"Content-Type": "application/json", "Accept": "text/event-stream"})
-        answer = {"text": "", "first": None}
+        answer = {"text": "", "first": None, "asked": time.time()}
         passages, kind = {}, ""
         for line in http_.getresponse():
             field, _, value = line.decode().rstrip("\n").partition(": ")
@@ -204,10 +212,10 @@ MODES = [
     Ibid(" ".join(("Ibid", *flags)), serve=flags)
     for flags in (
         (),
-        ("--gate", "off"),
-        ("--gate", "score"),
-        ("--gate", "model"),
-        ("--gate", "both"),
         ("--unproved", "mark"),
+        ("--gate", "score"),
+        ("--gate", "off"),
+        ("--gate", "both"),
+        ("--gate", "model"),
     )
 ]

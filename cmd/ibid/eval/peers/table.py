@@ -1,86 +1,6 @@
-"""Judges answers, and makes the table."""
+"""Makes the tables of README.md."""
 
-import difflib
-import re
 import statistics
-
-# Code, which contains no citations, or a citation with its numbers.
-MARK = re.compile(r"`[^`]*`|\[(\d+(?:, ?\d+)*)\]")
-
-
-def judge(question, answer, every):
-    """Returns the figures of one answer and its calls."""
-    every = sorted(every, key=lambda c: c["start"])
-    calls = [c for c in every if not c["vectors"]]
-    writing = [c for c in calls if not c["judge"]]
-    written = next((c for c in reversed(writing) if c["plain"]), None)
-    gold = {d.split("/", 1)[1] for d in question["documents"]}
-    listed = {}
-    for s in answer["sources"]:
-        listed.setdefault(s["document"], []).append(s["text"])
-    right = set(listed) & gold
-    quoted = [letters(q) for q in written["quoted"] or []] if written and not answer["refused"] else []
-    used = {d for d, texts in listed.items() if any(q in letters(t) for t in texts for q in quoted)}
-    numbers = [int(n) for found in MARK.findall(answer["text"]) if found for n in found.split(",")]
-    shown = {s["number"] for s in answer["sources"]}
-    after, before = bare(answer["text"]), bare(written["plain"]) if written else ""
-    changed = not answer["refused"] and after != before
-    edits = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if changed else []
-    return {
-        "id": question["id"],
-        "answerable": bool(gold),
-        "refused": answer["refused"],
-        "first": answer["first"],
-        "total": answer["total"],
-        "own": answer["total"] - waited(every),
-        "calls": len(calls),
-        "judges": sum(c["judge"] for c in calls),
-        "tokens_in": sum(c["tokens_in"] for c in calls),
-        "tokens_out": sum(c["tokens_out"] for c in calls),
-        "holds": not answer["refused"] and holds(answer["text"], question),
-        "right": not answer["refused"]
-        and (right == gold if question["kind"] == "two-documents" else bool(right))
-        and bool(gold),
-        "listed": len(listed),
-        "wrong": len(listed) - len(right),
-        "empty": sum(not holds("\n".join(texts), question) for d, texts in listed.items() if d not in gold),
-        "unused": len(listed) - len(used),
-        "numbered": any(n is not None for n in shown),
-        "marks": len(numbers),
-        "nowhere": sum(n not in shown for n in numbers),
-        "changed": changed,
-        "lost": sum(i2 - i1 for tag, i1, i2, _, _ in edits if tag in ("delete", "replace")),
-        "added": sum(j2 - j1 for tag, _, _, j1, j2 in edits if tag in ("insert", "replace")),
-        "before": before if changed else "",
-        "after": after if changed else "",
-    }
-
-
-def waited(calls):
-    """Returns the seconds in which any call was in progress; calls are sorted by start."""
-    total = until = 0
-    for c in calls:
-        total += max(0, c["end"] - max(until, c["start"]))
-        until = max(until, c["end"])
-    return total
-
-
-def holds(text, question):
-    """Says whether a text has the words of an expected answer."""
-    return any(words(a) in words(text) for a in question.get("answers", []))
-
-
-def letters(text):
-    return re.sub(r"[\W_]+", "", text).lower()
-
-
-def words(text):
-    return " ".join(re.sub(r"[\W_]+", " ", text).lower().split())
-
-
-def bare(text):
-    """Returns a text without citations and the space before them, and with single spaces."""
-    return re.sub(r" ([.,])", r"\1", " ".join(MARK.sub(lambda m: "" if m[1] else m[0], text).split()))
 
 
 def spread(values, digits):
@@ -99,6 +19,9 @@ def rows(asked):
     def refused(answerable):
         return lambda run: sum(a["refused"] for a in run["answers"] if a["answerable"] == answerable)
 
+    def early(run):
+        return statistics.mean([a["before"] for a in run["answers"] if not a["refused"]] or [0])
+
     mean, median = statistics.mean, statistics.median
     return [
         ("Reading the folder in, s", 1, lambda run: run["ingest"], None),
@@ -113,6 +36,7 @@ def rows(asked):
         ("… work of the processors, s", 2, lambda run: run["work"], None),
         ("Calls to the model, a question", 1, each(mean, "calls"), None),
         ("… of them to judge passages or statements", 1, each(mean, "judges"), "gate"),
+        ("… of them begun before the first word, where there is an answer", 1, early, None),
         ("Tokens in, a question", 0, each(mean, "tokens_in"), None),
         ("Tokens out, a question", 0, each(mean, "tokens_out"), None),
         ("Most memory while answering, MB", 0, lambda run: run["memory"] / 1e6, None),
@@ -134,7 +58,7 @@ def rows(asked):
 
 
 def table(results, asked):
-    """Yields the cells of each row of the table."""
+    """Yields the cells of each row of the main table."""
     systems = [system for system, _ in results]
     runs = len(results[0][1])
     yield [f"{len(asked)} questions, median of {runs} runs (range)", *(system.name for system in systems)]
@@ -144,3 +68,60 @@ def table(results, asked):
             system.instead.get(feature) or spread([figure(run) for run in runs], digits) for system, runs in results
         )
         yield [name, *cells]
+
+
+def brief(runs):
+    """Returns the cells of a row with the figures that the gate decides, by run."""
+
+    def each(figure):
+        values = [figure(run["answers"]) for run in runs]
+        return values[0] if len(set(values)) == 1 else ", ".join(values)
+
+    def total(key):
+        return lambda answers: str(sum(a[key] for a in answers))
+
+    def refused(answers):
+        missed = [sum(a["refused"] for a in answers if a["answerable"] == answerable) for answerable in (False, True)]
+        return f"{missed[0]} / {missed[1]}"
+
+    def mean(key, digits):
+        return lambda answers: f"{statistics.mean(a[key] for a in answers):.{digits}f}"
+
+    def wrong(answers):
+        return f"{total('wrong')(answers)} of {total('listed')(answers)}"
+
+    figures = (total("holds"), total("right"), wrong, refused, mean("tokens_in", 0), mean("calls", 1))
+    return [each(figure) for figure in figures]
+
+
+def head(first, asked, more=()):
+    """Yields the head of a table of brief rows."""
+    answerable = sum(bool(q["documents"]) for q in asked)
+    cells = [
+        first,
+        f"expected words, of {answerable}",
+        "right sources",
+        "sources that do not hold the answer",
+        f"refused of {len(asked) - answerable} / of {answerable}",
+        "tokens in",
+        "calls",
+        *more,
+    ]
+    yield cells
+    yield ["---"] * len(cells)
+
+
+def modes(results, asked):
+    """Yields the cells of each row of the table of Ibid's gates."""
+    yield from head(f"{len(asked)} questions, each of {len(results[0][1])} runs where they differ", asked)
+    for system, runs in results:
+        yield [f"`{' '.join(system.serve) or 'as it is'}`", *brief(runs)]
+
+
+def errors(results, asked):
+    """Yields the cells of each row of the table of error rates: of the released Ibid,
+    and of the one without an encoder, a run for each seed."""
+    more = ["without the encoder: words", "right sources", "wrong sources", "refused"]
+    yield from head("wrong verdicts / quoted off-topic sentences", asked, more)
+    for name, released, plain in results:
+        yield [name, *brief(released), *brief(plain)[:4]]

@@ -1,8 +1,9 @@
-"""Tests judge. Run with python3 -m unittest table_test.py."""
+"""Tests judge and the tables. Run with python3 -m unittest table_test.py."""
 
 import unittest
 
-from table import bare, judge, spread, waited
+from judge import bare, judge, waited
+from table import brief, spread
 
 QUESTION = {
     "id": "q1",
@@ -20,7 +21,7 @@ def call(start, end, plain="", quoted=(), **more):
 
 def answer(text, *sources, refused=False):
     listed = [{"number": n, "document": d, "text": t} for n, d, t in sources]
-    return {"text": text, "sources": listed, "refused": refused, "first": 0.1, "total": 3.0}
+    return {"text": text, "sources": listed, "refused": refused, "asked": 0, "first": 0.1, "total": 3.0}
 
 
 class Judge(unittest.TestCase):
@@ -36,7 +37,7 @@ class Judge(unittest.TestCase):
         of = self.judged(said, wrote, verdict, vectors)
         self.assertEqual(of("holds", "right", "listed", "wrong", "unused"), [True, True, 1, 0, 0])
         self.assertEqual(of("marks", "nowhere", "changed"), [1, 0, False])
-        self.assertEqual(of("calls", "judges", "tokens_in", "own"), [2, 1, 20, 1.0])
+        self.assertEqual(of("calls", "judges", "before", "tokens_in", "own"), [2, 1, 1, 20, 1.0])
 
     def test_wrong(self):
         wrote = call(0, 1, "It opens late. See [the notes](notes.md).", ["It opens late"])
@@ -66,6 +67,12 @@ class Judge(unittest.TestCase):
 
     def test_spread(self):
         self.assertEqual([spread([2.04, 2.0], 1), spread([1, 4, 2], 0)], ["2.0", "2 (1–4)"])
+
+    def test_brief(self):
+        said = judge(QUESTION, answer("At nine o'clock [1].", (1, "a.md", "No.")), [call(0, 1, "At nine o'clock.", ["At nine"])])
+        refused = judge(QUESTION | {"documents": []}, answer("I don't know.", refused=True), [call(0, 1)])
+        runs = [{"answers": [said, refused]}, {"answers": [refused | {"refused": False}, said]}]
+        self.assertEqual(brief(runs), ["1", "0", "1 of 1", "1 / 0, 0 / 0", "10", "1.0"])
 
 
 if __name__ == "__main__":
