@@ -68,7 +68,7 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 		err = showSources(s.stdout, s.stderr, a)
 	}
 	if c.Trace {
-		err = errors.Join(err, showTrace(s.stdout, t.passages, a))
+		err = errors.Join(err, t.show(s.stdout, a))
 	}
 	return a, err
 }

@@ -48,11 +48,12 @@ func TestShowTraceGolden(t *testing.T) {
 	}
 	a := &answer.Answerer{Retriever: found, Model: client, Unproved: answer.UnprovedDrop, Parallel: 1}
 	events := a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee, and when is it due?"})
-	reply, err := cite.Collect(cite.Number(events, cite.Options{}))
+	tr := &tracer{}
+	reply, err := cite.Collect(cite.Number(tr.record(events), cite.Options{}))
 	must(t, err)
 	var b strings.Builder
 	b.WriteString(reply.Text + "\n")
-	must(t, showTrace(&b, found, reply))
+	must(t, tr.show(&b, reply))
 	checkGolden(t, filepath.Join("testdata", "trace.txt"), b.String())
 }
 
@@ -105,7 +106,8 @@ func TestDroppedStream(t *testing.T) {
 			}
 			var reply cite.Answer
 			must(t, json.Unmarshal([]byte(payload), &reply))
-			must(t, showTrace(&b, found.Passages, reply))
+			tr := tracer{passages: found.Passages, first: len(found.Passages), verified: reply.Verified}
+			must(t, tr.show(&b, reply))
 		}
 	}
 	checkGolden(t, filepath.Join("testdata", "dropped.txt"), b.String())
@@ -139,32 +141,35 @@ func TestShowTrace(t *testing.T) {
 		{"not judged", []retrieve.Passage{passage}, cite.Answer{}, " 1. not judged        A (docs/a) page 3\n"},
 		{"no verdict", []retrieve.Passage{passage},
 			cite.Answer{Judged: []answer.Judged{{Passage: "a", Decision: answer.Unparsable, By: "model"}}},
-			"by the judge, whose verdict is missing (unparsable)\n"},
+			"    the judge gave no verdict (unparsable)\n"},
 		{"a second source", []retrieve.Passage{passage}, cite.Answer{
 			Judged:  []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .97}},
 			Sources: []cite.Source{{Number: 1, Passages: []cite.SourcePassage{{ID: "a"}}}, {Number: 2, Passages: []cite.SourcePassage{{ID: "a"}}}},
-		}, " 1. cited [1] [2]  97 %  A (docs/a) page 3\n    by its words\n"},
+		}, " 1. cited [1] [2]  97 %  A (docs/a) page 3\n"},
 		{"left out, then read", []retrieve.Passage{passage}, cite.Answer{
 			Judged: []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .5}},
 			Steps:  []answer.Stepped{{Passages: []string{"a"}, Reason: "deferred"}, {Step: 1, Role: answer.RoleAnswer, Passages: []string{"a"}}},
-		}, " 1. read        50 %  A (docs/a) page 3\n    by its words\n"},
+		}, " 1. read        50 %  A (docs/a) page 3\n\nThe model read 1 of 2 passages; the others are less likely"},
 		{"left out", []retrieve.Passage{passage}, cite.Answer{
 			Judged: []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .5}},
 			Steps:  []answer.Stepped{{Passages: []string{"a"}, Reason: "budget"}},
-		}, " 1. left out    50 %  A (docs/a) page 3\n\nThe model was asked:\n  - 1 more passage left out: neither"},
+		}, " 1. not read    50 %  A (docs/a) page 3\n\nThe model read 0 of 1 passage; the context window"},
 		{"a wider look", nil, cite.Answer{Judged: []answer.Judged{{Passage: "b", Wider: true}}, Steps: []answer.Stepped{
 			{Step: 1, Role: answer.RoleAnswer, Reason: "no_answer"}, {Passages: []string{"c"}, Reason: "budget"},
 			{Step: 1, Role: answer.RoleAnswer, Passages: []string{"a", "b"}, Changed: true},
-		}}, "it said\nThen it looked again, at 2 passages:\n" +
-			" 1. answer of 2 passages: its reply was used\n  - 1 more passage left out: neither the context window nor the budget"},
+		}}, "it said\nThen it looked again, at 2 of 3 passages; the context window, or the budget, has no room for the others.\n" +
+			" 1. answer of 2 passages: its reply was used\n"},
 		{"a failed step", nil, cite.Answer{Steps: []answer.Stepped{{Step: 2, Role: answer.RoleRefine, Reason: "model_error", Lost: []int{2}}}},
 			" 2. refine of 0 passages: the call failed; labels that it no longer cites: [2]\n"},
-		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\ndraft of step 1:\nThe lamp is lit.\n"},
+		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\nThe draft of step 1:\nThe lamp is lit.\n"},
 		{"marked", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", Verdict: answer.Marked, Calls: 2}}},
-			"marked as doubtful: the judge said no, asked 2 times\n"},
+			"shown as doubtful: the judge said no, asked 2 times\n"},
+		{"without a judge", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", By: "code", Plain: true}}},
+			"shown: it cites nothing, so it is marked; no judge was asked\n"},
 	} {
 		var b strings.Builder
-		must(t, showTrace(&b, test.passages, test.answer))
+		tr := tracer{passages: test.passages, first: len(test.passages), verified: test.answer.Verified}
+		must(t, tr.show(&b, test.answer))
 		if !strings.Contains(b.String(), test.want) {
 			t.Errorf("%s: got\n%s\nwant %q", test.name, b.String(), test.want)
 		}

@@ -10,13 +10,16 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/support"
 	"ibid/retrieve"
 )
 
-// A tracer records the passages of one question before they are numbered.
+// A tracer records of one question what an answer does not have.
 type tracer struct {
-	passages []retrieve.Passage // that the search found, best first
+	passages []retrieve.Passage // that the searches found, best first
+	first    int                // of these, how many the first one found
 	kept     map[string]bool    // by passage id
+	verified []answer.Verified  // also without a judge
 }
 
 // record passes the events on.
@@ -31,10 +34,13 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 						t.passages = append(t.passages, p)
 					}
 				}
+				t.first = cmp.Or(t.first, len(t.passages))
 			case answer.Kept:
 				for _, p := range e.Passages {
 					t.kept[p.ID] = true
 				}
+			case answer.Verified:
+				t.verified = append(t.verified, e)
 			}
 			if !yield(e, err) {
 				return
@@ -43,20 +49,29 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 	}
 }
 
-// showTrace explains an answer: the use of each passage, in the order of
-// the search, the steps of the model, and the check of its statements.
-func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
+// show explains an answer: what the searches found, what the model read and made of it,
+// and the check of its statements.
+func (t *tracer) show(w io.Writer, a cite.Answer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe search found %s.", counted(len(passages), "passage"))
-	if len(passages) > 0 {
-		b.WriteString(" The number is the chance that a passage is about the question.")
+	fmt.Fprintf(&b, "\nThe search found %s.", counted(t.first, "passage"))
+	if t.first > 0 {
+		b.WriteString(" Before each is the chance that it is about the question, below it why.")
 	}
 	b.WriteByte('\n')
 	unread := unreadPassages(a)
-	for i, p := range passages {
+	for i, p := range t.passages {
+		if i == t.first {
+			b.WriteString("Since they held no answer, the search looked further down:\n")
+		}
 		b.WriteString(passageTrace(i+1, p, a, unread[p.ID]))
 	}
 	b.WriteString(stepsText(a))
+	if len(t.verified) > 0 {
+		b.WriteString("\nEach statement was checked before it was shown:\n")
+	}
+	for _, v := range t.verified {
+		fmt.Fprintf(&b, "  - “%s”\n    %s\n", oneLine(v.Statement, 300), verifiedOutcome(v))
+	}
 	if u := a.Usage; u.Calls > 0 {
 		fmt.Fprintf(&b, "\nAll in all %s to the model, %d of them to judge, with %d tokens in and %d out.\n",
 			counted(u.Calls, "call"), u.JudgeCalls, u.PromptTokens, u.CompletionTokens)
@@ -82,74 +97,93 @@ func passageTrace(place int, p retrieve.Passage, a cite.Answer, unread bool) str
 	at := slices.IndexFunc(a.Judged, func(j answer.Judged) bool { return j.Passage == p.ID })
 	switch {
 	case at < 0 && unread:
-		state = "left out"
+		state = "not read"
 	case at < 0:
 		state = "not judged"
 	default:
 		j := a.Judged[at]
-		chance = fmt.Sprintf("%.0f %%", 100*j.Chance)
-		by := map[string]string{"score": "by its words", "model": "by the judge", "unjudged": "by its words, without the judge"}[j.By]
+		chance, why = fmt.Sprintf("%.0f %%", 100*j.Chance), oneLine(j.Reason, 300)
 		switch {
+		case unread:
+			state = "not read"
 		case j.Wider:
-			by = "only when the others held no answer"
+			state = "read later"
 		case j.Decision == answer.Irrelevant:
 			state = "skipped"
 		case j.Decision != answer.Relevant:
-			by += ", whose verdict is missing (" + string(j.Decision) + ")"
-		}
-		why = "    " + by
-		if j.Reason != "" {
-			why += ": " + oneLine(j.Reason, 300)
-		}
-		why += "\n"
-		if unread { // the steps say why
-			state, why = "left out", ""
+			why = strings.TrimSuffix(fmt.Sprintf("the judge gave no verdict (%s): %s", j.Decision, why), ": ")
+		case j.By == "model":
+			why = strings.TrimSuffix("the judge said yes: "+why, ": ")
 		}
 	}
 	for _, src := range a.Sources {
 		if slices.ContainsFunc(src.Passages, func(q cite.SourcePassage) bool { return q.ID == p.ID }) {
-			state = fmt.Sprintf("%s [%d]", strings.Replace(state, "read", "cited", 1), src.Number)
+			state = fmt.Sprintf("%s [%d]", strings.NewReplacer("read later", "cited", "read", "cited").Replace(state), src.Number)
 		}
+	}
+	if why != "" {
+		why = "    " + why + "\n"
 	}
 	return fmt.Sprintf("%2d. %-10s %5s  %s\n%s", place, state, chance, passageName(p), why)
 }
 
-func stepsText(a cite.Answer) string {
-	var b strings.Builder
-	if len(a.Steps) > 0 {
-		b.WriteString("\nThe model was asked:\n")
-	}
-	wider := slices.ContainsFunc(a.Judged, func(j answer.Judged) bool { return j.Wider })
-	last, skipped := 0, ""
+// A look is at passages: those that steps have read, and the others.
+type look struct {
+	steps    []answer.Stepped
+	read     map[string]bool
+	left     int    // the number of the others
+	leftSays string // why they were
+}
+
+// looksOf returns the steps by their look. What has no labels was left out before the
+// look at the others began.
+func looksOf(a cite.Answer) (looks []*look) {
+	var l *look
+	last := 0
 	for _, s := range a.Steps {
+		began := l != nil && len(l.steps) > 0
+		wider := began && s.Role != "" && s.Step <= last && slices.ContainsFunc(a.Judged, func(j answer.Judged) bool { return j.Wider })
+		if l == nil || wider || began && s.Role == "" && len(s.Labels) == 0 {
+			l = &look{read: map[string]bool{}}
+			looks = append(looks, l)
+		}
 		if s.Role == "" {
-			skipped += fmt.Sprintf("  - %s left out: %s\n", counted(len(s.Passages), "more passage"), cmp.Or(unread[s.Reason], s.Reason))
+			l.left += len(s.Passages)
+			l.leftSays = cmp.Or(unread[s.Reason], s.Reason)
 			continue
 		}
-		if s.Step <= last && wider {
-			fmt.Fprintf(&b, "Then it looked again, at %s:\n", counted(len(s.Passages), "passage"))
+		l.steps, last = append(l.steps, s), s.Step
+		for _, id := range s.Passages {
+			l.read[id] = true
 		}
-		fmt.Fprintf(&b, "%2d. %s of %s: %s\n%s", s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s), skipped)
-		last, skipped = s.Step, ""
 	}
-	b.WriteString(skipped)
-	if len(a.Verified) > 0 {
-		b.WriteString("\nStatements were held back until they were checked:\n")
-	}
-	for _, v := range a.Verified {
-		fmt.Fprintf(&b, "  - “%s”\n    %s\n", oneLine(v.Statement, 300), verifiedOutcome(v))
+	return looks
+}
+
+func stepsText(a cite.Answer) string {
+	var b strings.Builder
+	for i, l := range looksOf(a) {
+		b.WriteString([]string{"\nThe model read ", "Then it looked again, at "}[min(i, 1)])
+		if l.left > 0 {
+			fmt.Fprintf(&b, "%d of %s; %s.\n", len(l.read), counted(len(l.read)+l.left, "passage"), l.leftSays)
+		} else {
+			b.WriteString(counted(len(l.read), "passage") + ".\n")
+		}
+		for _, s := range l.steps {
+			fmt.Fprintf(&b, "%2d. %s of %s: %s\n", s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s))
+		}
 	}
 	for _, d := range a.Drafts {
-		fmt.Fprintf(&b, "\ndraft of step %d:\n%s\n", d.Step, strings.TrimSpace(d.Text))
+		fmt.Fprintf(&b, "\nThe draft of step %d:\n%s\n", d.Step, strings.TrimSpace(d.Text))
 	}
 	return b.String()
 }
 
 // unread says why passages went into no step.
 var unread = map[string]string{
-	"deferred":        "they are less likely, and are read if the others hold no answer",
-	"budget":          "neither the context window nor the budget has room for them",
-	"answer_too_long": "the draft has grown too long for more",
+	"deferred":        "the others are less likely, and are read if these hold no answer",
+	"budget":          "the context window, or the budget, has no room for the others",
+	"answer_too_long": "the draft has grown too long for the others",
 }
 
 // unchanged says why a step did not change the answer.
@@ -157,7 +191,7 @@ var unchanged = map[string]string{
 	"model_error": "the call failed",
 	"empty_reply": "the reply was empty",
 	"meta_remark": "it saw nothing to change",
-	"unproved":    "no statement of it has a source and was proved, so none is shown",
+	"unproved":    "none of its statements passed the check below, so none is shown",
 	"same":        "it repeated the draft",
 	"no_answer":   "they do not hold the answer, it said",
 	"cut":         "the reply was cut off, so the draft before it stays",
@@ -179,26 +213,47 @@ func stepOutcome(s answer.Stepped) string {
 
 // verifiedOutcome returns the result of the check of a statement.
 func verifiedOutcome(v answer.Verified) string {
-	var out string
+	out := "shown: "
 	switch {
 	case v.Verdict == answer.Dropped:
-		out = "left out: the judge said no, asked " + counted(v.Calls, "time")
+		out = "not shown: the judge said no, asked " + counted(v.Calls, "time")
 	case v.Verdict == answer.Marked:
-		out = "marked as doubtful: the judge said no, asked " + counted(v.Calls, "time")
+		out = "shown as doubtful: the judge said no, asked " + counted(v.Calls, "time")
 	case v.By == "model" && v.Calls > 1:
-		out = "passed: the judge said yes when it was asked again, in other words"
+		out += "the judge said yes when it was asked again, in other words"
 	case v.By == "model":
-		out = "passed: the judge said yes"
+		out += "the judge said yes"
 	case v.By == "unjudged":
-		out = "passed unchecked: the judge gave no verdict"
+		out += "unchecked, since the judge gave no verdict"
 	default:
-		out = "passed: the passages have it"
+		out += foundByCode(v)
 	}
 	if v.Found > 0 {
-		out += fmt.Sprintf("; it cited nothing, so the passage that has it was added, label %d", v.Found)
+		out += fmt.Sprintf("; it cited nothing, so the passage that bears it out was added, label %d", v.Found)
 	}
 	if len(v.Idle) > 0 {
 		out += fmt.Sprintf("; labels whose passages add nothing to it were removed: %v", v.Idle)
 	}
 	return out
+}
+
+// foundByCode says why code has cleared a statement.
+func foundByCode(v answer.Verified) string {
+	says := func(verdict support.Verdict) bool {
+		for _, q := range v.Quotes {
+			if q.Verdict == verdict {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says(support.Quoted), !v.Plain && v.Found == 0:
+		return "a passage says it word for word"
+	case says(support.Supported), v.Found > 0:
+		return "a passage bears it out"
+	case len(v.Quotes) == 0:
+		return "it cites nothing, so it is marked; no judge was asked"
+	}
+	return "what it cites does not bear it out, so it is marked; no judge was asked"
 }
