@@ -172,6 +172,7 @@ def main():
     parser.add_argument("--count", type=int, default=24, help="questions to ask, evenly spaced in the file; 0: all")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--own", action="store_true", help=f"each library's default number of passages, not {TOP_K} for all")
+    parser.add_argument("--no-delays", action="store_true", help="the model of the main table replies at once, as in the others")
     parser.add_argument("--only", default="", help="run only systems whose name has this regular expression")
     parser.add_argument(
         "--tables",
@@ -191,7 +192,7 @@ def main():
 
     wanted = args.tables.split(",")
     if "main" in wanted:
-        results = measured(SYSTEMS, args, {"errors": args.errors.split(), "delays": True}, args.runs)
+        results = measured(SYSTEMS, args, {"errors": args.errors.split(), "delays": not args.no_delays}, args.runs)
         show(args, "main", table(results, asked), results)
     if "modes" in wanted:
         results = measured(MODES, args, {"errors": args.errors.split(), "delays": False}, args.runs)
