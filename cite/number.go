@@ -194,7 +194,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 		}
 	}
 	for {
-		s, ok := n.splitter.Next(n.text[:len(n.text)-n.rewriter.Open()], n.refs, n.rewriter.Code(), final)
+		s, ok := n.splitter.Next(n.text, n.refs, n.rewriter.Code(), final)
 		if !ok {
 			return !final || n.yieldUnsupported(yield)
 		}

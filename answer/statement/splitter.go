@@ -49,7 +49,7 @@ func (s *Splitter) End() (units []Unit, space string) {
 func (s *Splitter) take(t marker.Token) {
 	start := len(s.text)
 	s.text = append(s.text, t.Text...)
-	at := sentence.Span{Start: start - t.Back, End: len(s.text)}
+	at := sentence.Span{Start: start, End: len(s.text)}
 	switch {
 	case t.Marker && !t.Boundary:
 		s.marks = append(s.marks, Mark{at, slices.Clone(t.IDs)})
@@ -101,7 +101,7 @@ func (s *Splitter) sentence(final bool) (sentence.Span, bool) {
 		s.after = s.after[:n-1]
 		return found, true
 	}
-	return s.sentences.Next(s.text[:len(s.text)-s.scanner.Open()], s.refs, s.code, final)
+	return s.sentences.Next(s.text, s.refs, s.code, final)
 }
 
 // begin begins a unit with a sentence, up to the block of code in it, if any.

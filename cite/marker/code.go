@@ -65,10 +65,10 @@ func (s *Scanner) span(b []byte, final bool) (after int, kind span) {
 // minFence is the length of the shortest run that opens a fenced block.
 const minFence = 3
 
-// openFence begins a fenced block.
-func (s *Scanner) openFence(at int, sign byte) {
-	s.emitText()
-	s.i, s.state, s.fence, s.opening, s.line = at, stateFence, sign, false, -1
+// openFence begins a fenced block with a run of signs.
+func (s *Scanner) openFence(sign byte, run int) {
+	s.giveCode(run, true)
+	s.state, s.fence, s.ticks, s.opening, s.line = stateFence, sign, run, false, -1
 }
 
 // scanFence passes a fenced block up to its end or that of the text so far.

@@ -36,14 +36,13 @@ type Token struct {
 	// Text is the part, or the marker, as it was written. It never ends
 	// inside a UTF-8 sequence that a later piece completes.
 	Text []byte
-	// Code is set for text in a code span or a fenced block, with its fences. Back
-	// bytes of text that were given before are in it as well: see [Scanner.Open].
-	// Begins is set for the beginning of such a text.
+	// Code is set for text in a code span or a fenced block, with its fences, and
+	// Begins for the beginning of such a text.
 	Code, Begins bool
-	Back         int
 	// Marker is set for a marker.
 	Marker bool
-	// Boundary is set for [cite_start] and [cite_end], which are not shown.
+	// Boundary is set for [cite_start] and [cite_end], which are not shown, and without
+	// a text before what may be code: a sequence of markers ends there.
 	Boundary bool
 	// IDs are the ids cited by a marker in the order written, each from 1 to
 	// the number of known documents. Ids may repeat, and a marker that can be

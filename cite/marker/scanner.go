@@ -90,10 +90,6 @@ func (s *Scanner) Close(take func(Token)) {
 // Held returns the number of characters that are held back.
 func (s *Scanner) Held() int { return utf8.RuneCount(s.b[s.from:]) }
 
-// Open returns the number of bytes at the end of the text given so far that follow
-// an opening run of backticks: it is not known yet whether they are code.
-func (s *Scanner) Open() int { return s.from - s.i }
-
 // Partial returns the length of the incomplete UTF-8 sequence at the end of b.
 func Partial(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
@@ -128,29 +124,14 @@ func (s *Scanner) emitText() {
 	}
 }
 
-// emitOpen passes on what is the same as code and as text: what comes after an opening
-// run up to the first sign that may begin something else, without the white space
-// before that.
-func (s *Scanner) emitOpen() {
-	s.emitText()
-	at := max(s.from, s.i+s.ticks)
-	for at < len(s.b) && !s.opensWide(at) && (!signs[s.b[at]] || s.b[at] >= utf8.RuneSelf) {
-		at++
-	}
-	if rest := bytes.TrimRightFunc(s.b[s.from:at], unicode.IsSpace); len(rest) > 0 {
-		s.take(Token{Text: rest})
-		s.from += len(rest)
-	}
-}
-
-// giveCode gives n bytes of code, of which take may have received the first as text.
+// giveCode gives the next n bytes as code, after the text before them.
 func (s *Scanner) giveCode(n int, begins bool) {
-	back := s.from - s.i
-	s.i += n
-	if s.from < s.i || back > 0 {
-		s.take(Token{Text: s.b[s.from:s.i], Code: true, Begins: begins, Back: back})
-		s.from = s.i
+	s.emitText()
+	if n > 0 {
+		s.take(Token{Text: s.b[s.i : s.i+n], Code: true, Begins: begins})
 	}
+	s.i += n
+	s.from = s.i
 }
 
 // step decides about what is next, and reports false if it cannot yet.
@@ -161,7 +142,6 @@ func (s *Scanner) step() bool {
 			s.ticks++
 		}
 		if s.i+s.ticks == len(s.b) && !s.final {
-			s.emitOpen()
 			return false
 		}
 		s.state = stateSpan
@@ -172,18 +152,15 @@ func (s *Scanner) step() bool {
 		after, kind := s.span(s.b[s.i+s.ticks:], s.final)
 		switch kind {
 		case spanUndecided:
-			s.emitOpen()
 			return false
 		case spanCode:
-			s.emitText()
 			s.giveCode(s.ticks+after, true)
 			s.state = stateText
 		case spanText:
 			s.i += s.ticks
 			s.state = stateText
 		case spanFence:
-			s.openFence(s.i, '`')
-			s.giveCode(max(s.ticks, s.from-s.i), true)
+			s.openFence('`', s.ticks)
 		}
 		s.looked = 0
 		return true
@@ -213,12 +190,22 @@ func (s *Scanner) special() bool {
 	b, i := s.b, s.i
 	switch b[i] {
 	case '`':
+		s.emitText()
+		s.take(Token{Boundary: true})
 		s.state, s.ticks = stateTicks, 0
 		return true
-	case '~': // the third of a line's first run
-		s.openFence(i-2, '~')
-		s.ticks, s.opening = minFence, true
-		s.giveCode(minFence, true)
+	case '~':
+		run := len(b[i:min(len(b), i+minFence)])
+		run -= len(bytes.TrimLeft(b[i:i+run], "~"))
+		switch {
+		case run == minFence:
+			s.openFence('~', minFence)
+			s.opening = true
+		case i+run == len(b) && !s.final:
+			return false
+		default:
+			s.i += run
+		}
 		return true
 	case '$':
 		return s.mathematics()
@@ -356,7 +343,7 @@ func (s *Scanner) opens(at int) bool {
 	case '`':
 		return !s.backslash(at)
 	case '~':
-		return bytes.HasSuffix(s.b[s.begin:at], []byte("~~")) && s.opensFence(at-2)
+		return s.opensFence(at)
 	}
 	if s.profile == Strict || len(b) == 1 {
 		return s.profile == Default

@@ -154,12 +154,8 @@ func (r *Rewriter) Held() int { return r.scanner.Held() + r.before + r.spaces }
 func (r *Rewriter) Uses() []Use { return r.uses }
 
 // Code returns the code spans and fenced blocks of the rewritten text so far, with
-// their fences, except its last Open bytes. The caller must not change them.
+// their fences. The caller must not change them.
 func (r *Rewriter) Code() []Span { return r.code }
-
-// Open returns the length of the end of the rewritten text of which it is not known
-// yet whether it is code.
-func (r *Rewriter) Open() int { return r.scanner.Open() }
 
 // Sources returns the sources cited so far, by number.
 func (r *Rewriter) Sources() []Source {
@@ -197,14 +193,11 @@ func (r *Rewriter) rewrite(t marker.Token) {
 	}
 }
 
-// writeCode writes code, to which the last bytes that were written may belong as well.
 func (r *Rewriter) writeCode(t marker.Token) {
-	if len(t.Text) > 0 {
-		c, _ := utf8.DecodeRune(t.Text)
-		r.endGroup(c)
-	}
+	c, _ := utf8.DecodeRune(t.Text)
+	r.endGroup(c)
 	if t.Begins {
-		r.code = append(r.code, Span{Start: r.offset() - t.Back})
+		r.code = append(r.code, Span{Start: r.offset()})
 	}
 	r.out = append(r.out, t.Text...)
 	r.code[len(r.code)-1].End = r.offset()
@@ -242,13 +235,7 @@ func (r *Rewriter) endGroup(next rune) {
 	r.shown = r.shown[:0]
 }
 
-func (r *Rewriter) writeSpaces(n int) {
-	const blank = "                                "
-	for ; n > len(blank); n -= len(blank) {
-		r.out = append(r.out, blank...)
-	}
-	r.out = append(r.out, blank[:n]...)
-}
+func (r *Rewriter) writeSpaces(n int) { r.out = append(r.out, strings.Repeat(" ", n)...) }
 
 // cite records the citations of one marker and prints their numbers.
 func (r *Rewriter) cite(ids []int) {
