@@ -41,44 +41,27 @@ func (s *Splitter) Next(text []byte, refs, code []Span, final bool) (Span, bool)
 			s.ink(end)
 			continue
 		}
-		if !s.open {
-			switch end, known := block(text, code, s.at, final); {
-			case !known:
-				return Span{}, false
-			case end > 0:
-				s.start = s.at
-				return s.close(len(bytes.TrimRight(text[:end], " \t\r\n"))), true
-			}
-		}
 		r, size := utf8.DecodeRune(text[s.at:])
-		var v verdict
-		var end int
+		end, known := 0, true
 		switch {
+		case !s.open:
+			if end, known = block(text, code, s.at, final); end > 0 {
+				s.start, end = s.at, len(bytes.TrimRight(text[:end], " \t\r\n"))
+			}
 		case r == '\n':
-			v, end = s.line(text, refs, code, final)
-		case IsStop(r) && s.open:
-			v, end = s.stop(text, refs, final)
+			end, known = s.line(text, refs, code, final)
+		case IsStop(r):
+			end, known = s.stop(text, refs, final)
+		}
+		switch {
+		case !known:
+			return Span{}, false
+		case end > 0:
+			return s.close(end), true
 		case unicode.IsSpace(r):
 			s.at += size
-			continue
 		default:
 			s.ink(s.at + size)
-			continue
-		}
-		switch v {
-		case undecided:
-			return Span{}, false
-		case holds:
-			if s.open {
-				return s.close(end), true
-			}
-			s.at = end
-		default:
-			if r == '\n' {
-				s.at++
-			} else {
-				s.ink(s.at + size)
-			}
 		}
 	}
 	if final && s.open {
@@ -90,18 +73,11 @@ func (s *Splitter) Next(text []byte, refs, code []Span, final bool) (Span, bool)
 // block returns the end of the fenced block that begins at a place, or 0 if none does,
 // once that is known.
 func block(text []byte, code []Span, at int, final bool) (end int, known bool) {
-	const fence = 3
-	switch rest := text[at:]; {
-	case len(rest) == 0 || rest[0] != '`' && rest[0] != '~':
-		return 0, true
-	case !final && len(rest) < fence && len(bytes.Trim(rest, "~")) == 0:
-		return 0, false
-	}
 	end = RefAt(code, at)
 	switch {
-	case end == len(text) && !final:
+	case end > 0 && end == len(text) && !final:
 		return 0, false
-	case end > 0 && bytes.IndexByte(text[at:end], '\n') < 0:
+	case bytes.IndexByte(text[at:max(at, end)], '\n') < 0:
 		return 0, true
 	}
 	return end, true
@@ -129,64 +105,41 @@ func RefAt(refs []Span, at int) int {
 	return refs[i].End
 }
 
-type verdict uint8
-
-const (
-	undecided verdict = iota
-	holds
-	fails
-)
-
-// line decides whether the line end at s.at ends the sentence.
-func (s *Splitter) line(text []byte, refs, code []Span, final bool) (verdict, int) {
-	if !s.open {
-		return fails, 0
-	}
+// line returns the end of the sentence if the line end at s.at ends it, otherwise 0,
+// once that is known.
+func (s *Splitter) line(text []byte, refs, code []Span, final bool) (end int, known bool) {
 	if c := text[s.start]; c == '#' || c == '|' {
-		return holds, s.end
+		return s.end, true
 	}
 	last := s.end - 1
 	for last > s.start && (text[last] == '*' || text[last] == '_') {
 		last--
 	}
 	if text[last] == ':' || text[last] == '|' || onlyPoints(text, refs, Span{Start: s.start, End: s.end}) {
-		return holds, s.end
+		return s.end, true
 	}
 	next := s.at + 1
 	for next < len(text) && next <= s.at+maxLook && (text[next] == ' ' || text[next] == '\t' || text[next] == '\r') {
 		next++
 	}
 	if RefAt(refs, s.start) > 0 && RefAt(refs, next) > 0 {
-		return holds, s.end // each line begins with its own reference
+		return s.end, true // each line begins with its own reference
 	}
-	v := beginsBlock(text, code, next, final)
-	if v == holds {
-		return holds, s.end
-	}
-	return v, 0
-}
-
-// beginsBlock decides whether the line whose text begins at next, after a line end, is no
-// part of the sentence before it.
-func beginsBlock(text []byte, code []Span, next int, final bool) verdict {
+	// A line that begins a block is no part of the sentence.
+	const longest = len("123456789. ")
 	rest := text[next:]
+	end, known = block(text, code, next, final)
 	switch {
 	case len(rest) == 0 && !final:
-		return undecided
-	case len(rest) == 0 || strings.IndexByte("\n#|>", rest[0]) >= 0:
-		return holds
-	}
-	end, known := block(text, code, next, final)
-	const longest = len("123456789. ")
-	switch {
-	case end > 0:
-		return holds
+		return 0, false
+	case len(rest) == 0 || end > 0 || strings.IndexByte("\n#|>", rest[0]) >= 0:
+		return s.end, true
 	case !known || isListLead(rest[0]) && len(rest) < longest && !final:
-		return undecided
+		return 0, false
 	case listItem.Match(rest):
-		return holds
+		return s.end, true
 	}
-	return fails
+	return 0, true
 }
 
 func isListLead(c byte) bool {
@@ -196,22 +149,20 @@ func isListLead(c byte) bool {
 // listItem is a line that begins with a bullet or an item number.
 var listItem = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
-// stop decides whether the full stop at s.at ends the sentence.
-func (s *Splitter) stop(text []byte, refs []Span, final bool) (verdict, int) {
+// stop returns the end of the sentence if the full stop at s.at ends it, otherwise 0,
+// once that is known.
+func (s *Splitter) stop(text []byte, refs []Span, final bool) (end int, known bool) {
 	first, size := utf8.DecodeRune(text[s.at:])
 	i := s.at + size
 	spaced := isWide(first)
-	end := i
+	end = i
 	blank := false
 	for looked := 0; ; looked++ {
 		if looked == maxLook {
-			return holds, end
+			return end, true
 		}
 		if i == len(text) {
-			if !final {
-				return undecided, 0
-			}
-			return holds, end
+			return end, final
 		}
 		if to := RefAt(refs, i); to > 0 {
 			i, end = to, to
@@ -226,31 +177,27 @@ func (s *Splitter) stop(text []byte, refs []Span, final bool) (verdict, int) {
 			i += size
 			continue
 		case !blank && IsStop(r):
-			return fails, 0 // the last one decides
+			return 0, true // the last one decides
 		case !blank && strings.ContainsRune("\"'”’)]»」』）】*_`", r):
 			i += size
 			end = i
 			continue
-		case !spaced || unicode.IsLower(r) || strings.ContainsRune(".,;:!?", r):
-			return fails, 0
-		case InBrackets(string(text[s.start:end])):
-			return fails, 0
+		case !spaced || unicode.IsLower(r) || strings.ContainsRune(".,;:!?", r), InBrackets(string(text[s.start:end])):
+			return 0, true
 		case first != '.':
-			return holds, end
+			return end, true
 		}
-		switch runsOn, known := RunsOn(string(text[s.start:s.at]), string(text[i:]), final); {
-		case !known:
-			return undecided, 0
-		case runsOn:
-			return fails, 0
+		runsOn, known := RunsOn(string(text[s.start:s.at]), string(text[i:]), final)
+		if runsOn {
+			end = 0
 		}
-		return holds, end
+		return end, known
 	}
 }
 
 // refLine ends a sentence at end or, if the line at next has only references,
 // after these.
-func refLine(text []byte, refs []Span, next, end int, final bool) (verdict, int) {
+func refLine(text []byte, refs []Span, next, end int, final bool) (to int, known bool) {
 	i, last := next, 0
 	for range maxLook {
 		if to := RefAt(refs, i); to > 0 {
@@ -266,11 +213,11 @@ func refLine(text []byte, refs []Span, next, end int, final bool) (verdict, int)
 	}
 	switch {
 	case i == len(text) && !final:
-		return undecided, 0
+		return 0, false
 	case last > 0 && (i == len(text) || text[i] == '\n'):
-		return holds, last
+		return last, true
 	}
-	return holds, end
+	return end, true
 }
 
 // IsStop reports whether a sentence may end with r.
