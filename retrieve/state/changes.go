@@ -212,10 +212,10 @@ func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *c
 	var whole []int64
 	for _, c := range list {
 		d, there := documents[c.document]
-		if n > 0 && chunks+d.chunks > chunksAtOnce {
+		if n > 0 && chunks+d.Chunks > chunksAtOnce {
 			break
 		}
-		n, chunks = n+1, chunks+d.chunks
+		n, chunks = n+1, chunks+d.Chunks
 		now := latest[c.document]
 		if now.revision != c.revision {
 			continue
@@ -230,23 +230,10 @@ func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *c
 	rows, vectors := t.contents(space, whole)
 	for i := range changes {
 		if d, ok := documents[changes[i].Document]; ok {
-			t.fill(&changes[i], &d, rows[d.number], vectors, lacks)
+			t.fill(&changes[i], &d, rows[d.Number], vectors, lacks)
 		}
 	}
 	return changes, n
-}
-
-// A stored document is a row with its decoded columns.
-type stored struct {
-	documentRow
-	said retrieve.DocumentInfo
-}
-
-func scanStored(r scanner) (d stored, err error) {
-	if d.documentRow, err = scanDocument(r); err == nil {
-		d.said, err = d.info()
-	}
-	return d, err
 }
 
 // Reasons why documents are damaged.
@@ -258,15 +245,15 @@ const (
 
 // documents returns up to maxList documents by number, as far as they are stored
 // and whole.
-func (t *tx) documents(numbers []int64) map[int64]stored {
-	documents := make(map[int64]stored)
+func (t *tx) documents(numbers []int64) map[int64]documentRow {
+	documents := make(map[int64]documentRow)
 	list, args := in(numbers)
-	found, bad := rowsOf(t, scanStored, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
+	found, bad := rowsOf(t, scanDocument, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
 	for _, d := range found {
-		documents[d.number] = d
+		documents[d.Number] = d
 	}
 	for _, d := range bad {
-		t.markDamaged(d.number, damagedRow)
+		t.markDamaged(d.Number, damagedRow)
 	}
 	return documents
 }
@@ -314,23 +301,23 @@ func (t *tx) latest(numbers []int64) map[int64]change {
 
 // fill adds the document's data for searchers to a change. A damaged document
 // comes as deleted.
-func (t *tx) fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors map[string][]float32,
+func (t *tx) fill(c *retrieve.Change, d *documentRow, chunks documentChunks, vectors map[string][]float32,
 	lacks func(*documentRow, *chunkRow)) {
-	if damaged := chunks.damaged(&d.documentRow); damaged != nil {
+	if damaged := chunks.damaged(d); damaged != nil {
 		c.Deleted = true
 		t.damaged = append(t.damaged, damaged)
 		return
 	}
-	c.Info = d.said
+	c.Info = d.DocumentInfo
 	c.Chunks = make([]retrieve.IndexChunk, len(chunks.rows))
 	for i := range chunks.rows {
 		row := &chunks.rows[i]
 		v := vectors[string(row.digest)]
 		if v == nil {
 			*c = retrieve.Change{Revision: c.Revision, Document: c.Document, Deleted: true}
-			lacks(&d.documentRow, row)
+			lacks(d, row)
 			return
 		}
-		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.title, row.Chunk), Vector: v}
+		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.Title, row.Chunk), Vector: v}
 	}
 }

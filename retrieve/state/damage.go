@@ -98,7 +98,7 @@ func (t *tx) setAside(d *damagedError) []change {
 // undamaged; empty if none has.
 func (t *tx) nameOf(number int64) string {
 	if d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number)); err == nil {
-		return d.id
+		return d.ID
 	}
 	c, err := scanChange(t.row(`SELECT `+changeColumns+`, sum FROM ibid.changes WHERE document = ?`, number))
 	if err != nil {

@@ -27,11 +27,10 @@ func keyRange(document int64) (first, last int64) {
 
 // A documentRow is a document as its table has it.
 type documentRow struct {
-	number                                                  int64
-	key                                                     []byte
-	id, root, path, collection, title, format, digest, meta string
-	chunks, pages, bytes                                    int
-	textSum, chunkSum                                       int64
+	retrieve.DocumentInfo
+	key               []byte
+	meta              []byte // in JSON
+	textSum, chunkSum int64
 }
 
 const (
@@ -40,33 +39,31 @@ const (
 )
 
 func (d *documentRow) dest() []any {
-	return []any{&d.number, &d.key, &d.id, &d.root, &d.path, &d.collection, &d.title, &d.format, &d.digest, &d.meta,
-		&d.chunks, &d.pages, &d.bytes, &d.textSum, &d.chunkSum}
+	return []any{&d.Number, &d.key, &d.ID, &d.Root, &d.Path, &d.Collection, &d.Title, &d.Format, &d.Digest, &d.meta,
+		&d.Chunks, &d.Pages, &d.Bytes, &d.textSum, &d.chunkSum}
 }
 
 func scanDocument(r scanner) (d documentRow, err error) {
-	err = checked(r, d.dest()...)
+	if err = checked(r, d.dest()...); err == nil {
+		err = d.decode()
+	}
 	return d, err
 }
 
-// describe sets the columns that a renaming changes, except the collection.
-func (d *documentRow) describe(doc *ingest.Document) error {
-	key := retrieve.DigestOf(doc.ID)
-	d.key, d.id, d.root, d.path = key[:], doc.ID, doc.Root, doc.Path
-	meta, err := json.Marshal(doc.Meta)
-	d.meta = string(meta)
-	return err
+// decode reads the metadata.
+func (d *documentRow) decode() error {
+	if err := json.Unmarshal(d.meta, &d.Meta); err != nil {
+		return fmt.Errorf("%w: its metadata: %w", errRow, err)
+	}
+	return nil
 }
 
-func (d *documentRow) info() (retrieve.DocumentInfo, error) {
-	info := retrieve.DocumentInfo{
-		Document:   ingest.Document{ID: d.id, Root: d.root, Path: d.path, Title: d.title, Format: d.format, Digest: d.digest},
-		Collection: d.collection, Chunks: d.chunks, Pages: d.pages, Bytes: d.bytes, Number: d.number,
-	}
-	if err := json.Unmarshal([]byte(d.meta), &info.Meta); err != nil {
-		return info, fmt.Errorf("%w: its metadata: %w", errRow, err)
-	}
-	return info, nil
+// describe sets the columns that a renaming changes, except the collection.
+func (d *documentRow) describe(doc *ingest.Document) (err error) {
+	key := retrieve.DigestOf(doc.ID)
+	d.key, d.ID, d.Root, d.Path, d.Meta = key[:], doc.ID, doc.Root, doc.Path, doc.Meta
+	d.meta, err = json.Marshal(doc.Meta)
+	return err
 }
 
 // A chunkRow is a chunk as its table has it.

@@ -23,8 +23,8 @@ func (t *tx) document(id string) *documentRow {
 	if errors.Is(err, sql.ErrNoRows) {
 		check(retrieve.ErrNotFound)
 	}
-	if err != nil || d.id != id {
-		check(&damagedError{d.number, id, damagedRow})
+	if err != nil || d.ID != id {
+		check(&damagedError{d.Number, id, damagedRow})
 	}
 	return &d
 }
@@ -40,21 +40,17 @@ func (t *tx) textOf(d *documentRow) *ingest.Document {
 	var number, outlineSum, sum int64
 	var stored []byte
 	var text string
-	damaged := func(what string) { check(&damagedError{d.number, d.id, what}) }
-	err := t.row(`SELECT number, outline, outline_sum, text, sum FROM ibid.texts WHERE number = ?`, d.number).
+	damaged := func(what string) { check(&damagedError{d.Number, d.ID, what}) }
+	err := t.row(`SELECT number, outline, outline_sum, text, sum FROM ibid.texts WHERE number = ?`, d.Number).
 		Scan(&number, &stored, &outlineSum, &text, &sum)
 	if err != nil || rowSum(number, stored, outlineSum, text) != sum || sum != d.textSum {
 		damaged("its text is damaged")
-	}
-	info, err := d.info()
-	if err != nil {
-		damaged("its metadata is damaged")
 	}
 	var o retrieve.Outline
 	if err := json.Unmarshal(stored, &o); err != nil {
 		damaged("its outline is damaged")
 	}
-	doc := info.Document
+	doc := d.Document
 	doc.Text, doc.Sections, doc.Pages = text, o.Sections, o.Pages
 	return &doc
 }
@@ -137,14 +133,13 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo)) {
 	condition, args, exact := where(filter)
 	for r := range t.rows(`SELECT `+documentColumns+` FROM ibid.documents WHERE `+condition, args...) {
-		d, err := scanStored(r)
+		d, err := scanDocument(r)
 		if err != nil {
-			t.markDamaged(d.number, damagedRow)
+			t.markDamaged(d.Number, damagedRow)
 			continue
 		}
-		info := d.said
-		if exact || filter.Matches(&info, retrieve.LabelsOf(info.Meta)) {
-			f(&info)
+		if exact || filter.Matches(&d.DocumentInfo, retrieve.LabelsOf(d.Meta)) {
+			f(&d.DocumentInfo)
 		}
 	}
 }
@@ -214,7 +209,7 @@ func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.
 }
 
 func withoutVector(d *documentRow, ordinal int) *damagedError {
-	return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", ordinal)}
+	return &damagedError{d.Number, d.ID, fmt.Sprintf("the vector of its chunk %d is damaged or missing", ordinal)}
 }
 
 func digestsOf(rows []chunkRow) []string {
@@ -228,7 +223,7 @@ func digestsOf(rows []chunkRow) []string {
 // chunks returns the chunks of a document in order, checked. Their document is
 // not set.
 func (t *tx) chunks(d *documentRow) []chunkRow {
-	found := t.chunksBetween(d.number, d.number)[d.number]
+	found := t.chunksBetween(d.Number, d.Number)[d.Number]
 	if damaged := found.damaged(d); damaged != nil {
 		check(damaged)
 	}
@@ -247,8 +242,8 @@ func (c documentChunks) damaged(d *documentRow) *damagedError {
 	for i := range c.rows {
 		sums[i] = c.rows[i].sum
 	}
-	if c.bad || len(c.rows) != d.chunks || sumOf(sums) != d.chunkSum {
-		return &damagedError{d.number, d.id, "its chunks are damaged"}
+	if c.bad || len(c.rows) != d.Chunks || sumOf(sums) != d.chunkSum {
+		return &damagedError{d.Number, d.ID, "its chunks are damaged"}
 	}
 	return nil
 }
@@ -357,15 +352,14 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 		var ch change
 		var sum, changeSum int64
 		err := r.Scan(slices.Concat(d.dest(), []any{&sum}, c.dest(), []any{&c.sum}, ch.dest(), []any{&changeSum})...)
-		info, bad := d.info()
-		if err != nil || bad != nil || rowSum(d.dest()...) != sum || rowSum(c.dest()...) != c.sum || rowSum(ch.dest()...) != changeSum {
-			t.markDamaged(d.number, "its rows are damaged")
+		if err != nil || d.decode() != nil || rowSum(d.dest()...) != sum || rowSum(c.dest()...) != c.sum || rowSum(ch.dest()...) != changeSum {
+			t.markDamaged(d.Number, "its rows are damaged")
 			continue
 		}
 		c.at()
-		hit := retrieve.Hit{Document: d.number, Generation: ch.revision, Ordinal: c.Ordinal}
-		into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.of(d.id), Root: d.root, Path: d.path, Title: d.title,
-			Format: d.format, Digest: d.digest, Meta: info.Meta}
+		hit := retrieve.Hit{Document: d.Number, Generation: ch.revision, Ordinal: c.Ordinal}
+		into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.of(d.ID), Root: d.Root, Path: d.Path, Title: d.Title,
+			Format: d.Format, Digest: d.Digest, Meta: d.Meta}
 	}
 }
 

@@ -265,7 +265,7 @@ func (t *tx) repairRows() (lost []Damage) {
 	for _, number := range slices.Sorted(maps.Keys(names)) {
 		d, reason := t.examine(number, all.Used)
 		if reason == "" {
-			changes = append(changes, change{document: number, id: d.id})
+			changes = append(changes, change{document: number, id: d.ID})
 			continue
 		}
 		t.erase(number, nil)

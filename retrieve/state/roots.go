@@ -189,15 +189,15 @@ func (t *tx) moveDocuments(from, to string) {
 	rows, _ := rowsOf(t, scanDocument, `SELECT `+documentColumns+` FROM ibid.documents WHERE collection = ? AND `+whole, from)
 	changes := []change{{}}
 	for _, d := range rows {
-		d.collection = to
+		d.Collection = to
 		t.replaceRow(&d)
-		changes = append(changes, change{document: d.number, id: d.id})
+		changes = append(changes, change{document: d.Number, id: d.ID})
 	}
 	t.changed(changes...)
 }
 
 // replaceRow stores the row of a document in place of that with its number.
 func (t *tx) replaceRow(d *documentRow) {
-	t.exec(`DELETE FROM ibid.documents WHERE number = ?`, d.number)
+	t.exec(`DELETE FROM ibid.documents WHERE number = ?`, d.Number)
 	t.insert("documents", documentValues, "", d.dest())
 }

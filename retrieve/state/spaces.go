@@ -220,7 +220,7 @@ func (t *tx) covered(name string, digests []string) (changes []change) {
 			SELECT 1 FROM ibid.chunks c WHERE c.key >= d.number << 20 AND c.key < (d.number + 1) << 20
 			AND NOT EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?))`,
 			append(args, all.named(name).Number)...) {
-			changes = append(changes, change{document: number, id: documents[number].id})
+			changes = append(changes, change{document: number, id: documents[number].ID})
 		}
 	}
 	return changes

@@ -219,21 +219,21 @@ func (v *verifier) documents() {
 
 func (v *verifier) document(number, space int64, changed bool) {
 	d, reason := v.t.examine(number, space)
-	collection, known := v.roots[d.root]
+	collection, known := v.roots[d.Root]
 	switch {
 	case reason != "":
 	case !changed:
 		reason = unlisted
 	case v.roots != nil && !known:
-		reason = fmt.Sprintf("its folder %q is not in the list of folders", d.root)
-	case v.roots != nil && collection != d.collection:
-		reason = fmt.Sprintf("it is in the collection %q, and its folder in %q", d.collection, collection)
+		reason = fmt.Sprintf("its folder %q is not in the list of folders", d.Root)
+	case v.roots != nil && collection != d.Collection:
+		reason = fmt.Sprintf("it is in the collection %q, and its folder in %q", d.Collection, collection)
 	}
 	if reason != "" {
 		v.found(v.t.nameOf(number), "%s", reason)
 		return
 	}
-	v.report.Documents, v.report.Chunks = v.report.Documents+1, v.report.Chunks+d.chunks
+	v.report.Documents, v.report.Chunks = v.report.Documents+1, v.report.Chunks+d.Chunks
 }
 
 // examine checks all rows of a document, and returns the reason if one is
@@ -243,8 +243,8 @@ func (t *tx) examine(number, space int64) (d documentRow, reason string) {
 	if err != nil {
 		return d, damagedRow
 	}
-	if key := retrieve.DigestOf(d.id); d.id != d.root+"/"+d.path || !slices.Equal(d.key, key[:]) {
-		return d, fmt.Sprintf("its name is not its root %q followed by its path %q", d.root, d.path)
+	if key := retrieve.DigestOf(d.ID); d.ID != d.Root+"/"+d.Path || !slices.Equal(d.key, key[:]) {
+		return d, fmt.Sprintf("its name is not its root %q followed by its path %q", d.Root, d.Path)
 	}
 	var doc *ingest.Document
 	var rows []chunkRow

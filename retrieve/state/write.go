@@ -45,8 +45,8 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 	if err := p.row.describe(doc); err != nil {
 		return nil, err
 	}
-	p.row.title, p.row.format, p.row.digest = doc.Title, doc.Format, doc.Digest
-	p.row.chunks, p.row.pages, p.row.bytes = len(chunks), len(doc.Pages), len(doc.Text)
+	p.row.Title, p.row.Format, p.row.Digest = doc.Title, doc.Format, doc.Digest
+	p.row.Chunks, p.row.Pages, p.row.Bytes = len(chunks), len(doc.Pages), len(doc.Text)
 	p.outline, err = json.Marshal(retrieve.Outline{Sections: doc.Sections, Pages: doc.Pages})
 	return p, err
 }
@@ -63,23 +63,23 @@ func (s *Store) Replace(ctx context.Context, space string, doc *ingest.Document,
 func (t *tx) replace(name string, p *prepared) {
 	t.lockDocuments(p.doc.ID)
 	row := p.row
-	row.collection = t.collectionOf(p.doc.Root)
+	row.Collection = t.collectionOf(p.doc.Root)
 	t.useSpace(name)
 	changes := t.eraseID(p.doc.ID, p.vectors)
 	if len(changes) > 0 {
-		row.number, changes = changes[0].document, changes[1:]
+		row.Number, changes = changes[0].document, changes[1:]
 	} else {
-		row.number = value[int64](t, t.s.dialect.nextNumber)
+		row.Number = value[int64](t, t.s.dialect.nextNumber)
 	}
-	outlineSum := rowSum(row.number, p.outline)
-	row.textSum = rowSum(row.number, p.outline, outlineSum, p.doc.Text)
-	t.insert("texts", "number, outline, outline_sum, text", "", []any{row.number, p.outline, outlineSum, p.doc.Text})
-	row.chunkSum = t.insertChunks(row.number, p.chunks)
+	outlineSum := rowSum(row.Number, p.outline)
+	row.textSum = rowSum(row.Number, p.outline, outlineSum, p.doc.Text)
+	t.insert("texts", "number, outline, outline_sum, text", "", []any{row.Number, p.outline, outlineSum, p.doc.Text})
+	row.chunkSum = t.insertChunks(row.Number, p.chunks)
 	t.insert("documents", documentValues, "", row.dest())
 	if len(p.chunks) > 0 {
 		t.insertVectors(name, p.dimensions, p.vectors)
 	}
-	t.changed(append(changes, change{document: row.number, id: row.id})...)
+	t.changed(append(changes, change{document: row.Number, id: row.ID})...)
 }
 
 // insertChunks stores the chunks of a document, and returns the checksum over
@@ -164,13 +164,13 @@ func (t *tx) rename(from string, to *ingest.Document) {
 	}
 	t.lockDocuments(from, to.ID)
 	row := t.document(from)
-	if row.digest != to.Digest {
+	if row.Digest != to.Digest {
 		check(errors.New("the file has another content"))
 	}
-	if row.title != to.Title {
+	if row.Title != to.Title {
 		check(errors.New("the document has another title"))
 	}
-	row.collection = t.collectionOf(to.Root)
+	row.Collection = t.collectionOf(to.Root)
 	var changes []change
 	if to.ID != from {
 		changes = t.eraseID(to.ID, nil)
@@ -178,7 +178,7 @@ func (t *tx) rename(from string, to *ingest.Document) {
 	}
 	check(row.describe(to))
 	t.replaceRow(row)
-	t.changed(append(changes, change{document: row.number, id: row.id})...)
+	t.changed(append(changes, change{document: row.Number, id: row.ID})...)
 }
 
 // Delete removes a document. The records that quote it remain.
