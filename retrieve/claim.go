@@ -77,9 +77,15 @@ func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string, d time.Dur
 // another worker holds the job, waiting, which may be nil, is called once. The returned
 // context is work, which also ends, with an error of which [IsLost] is true, if the job is lost.
 func Hold(ctx, work context.Context, l Ledger, id, kind string, waiting func(*HeldError)) (_ context.Context, release func(), err error) {
+	return hold(ctx, work, l, id, kind, ClaimTime, waiting)
+}
+
+// hold is Hold with claims for the time d.
+func hold(ctx, work context.Context, l Ledger, id, kind string, d time.Duration, waiting func(*HeldError)) (
+	_ context.Context, release func(), err error) {
 	worker := NewWorker()
 	for next := 100 * time.Millisecond; ; next = min(2*next, time.Second) {
-		held, err := ClaimJob(ctx, l, id, kind, worker, ClaimTime)
+		held, err := ClaimJob(ctx, l, id, kind, worker, d)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -95,20 +101,15 @@ func Hold(ctx, work context.Context, l Ledger, id, kind string, waiting func(*He
 		}
 	}
 	work, cancel := context.WithCancelCause(work)
-	stop := Prolong(work, l, id, worker, ClaimTime, cancel)
+	stop := Prolong(work, l, id, worker, d, cancel)
 	return work, func() {
 		stop()
 		cancel(nil)
-		endHeld(work, l, id, worker)
+		ctx := WithWait(context.WithoutCancel(work), time.Second)
+		if l.Claim(ctx, id, worker, time.Second) == nil { // another worker has it otherwise, or its claim expires
+			_ = l.End(ctx, id)
+		}
 	}, nil
-}
-
-// endHeld ends a job, unless another worker has it by now.
-func endHeld(ctx context.Context, l Ledger, id, worker string) {
-	ctx = WithWait(context.WithoutCancel(ctx), time.Second)
-	if l.Claim(ctx, id, worker, time.Second) == nil { // otherwise the claim expires
-		_ = l.End(ctx, id)
-	}
 }
 
 // NewWorker returns a unique name for a worker of this process.

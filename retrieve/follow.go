@@ -145,50 +145,38 @@ const (
 // and with nil when all is well again. Current is called each time when the searcher
 // has all changes.
 func Feed(ctx context.Context, s State, searcher Searcher, space, job string, failed func(error), current func(context.Context) error) {
-	worker, ledger := NewWorker(), s.Ledger()
 	f := newFollower(s, searcher, space, Options{})
 	var reported time.Time // in an outage
 	for ctx.Err() == nil {
-		held, err := ClaimJob(ctx, ledger, job, feedKind, worker, feedClaim)
-		if err == nil && held == nil {
-			err = f.feed(ctx, job, worker, func() error {
+		held, release, err := hold(ctx, ctx, s.Ledger(), job, feedKind, feedClaim, nil)
+		for err == nil {
+			err = f.run(held, func() error {
 				if !reported.IsZero() {
 					reported = time.Time{}
 					failed(nil)
 				}
-				return current(ctx)
+				return current(held)
 			})
+			if err == nil {
+				err = pause(held, feedEvery)
+			}
 		}
-		if err != nil && ctx.Err() == nil && !IsLost(err) && time.Since(reported) > reportEvery {
+		if release != nil {
+			if held.Err() != nil {
+				err = context.Cause(held)
+			}
+			release()
+		}
+		if ctx.Err() == nil && !IsLost(err) && time.Since(reported) > reportEvery {
 			reported = time.Now()
 			failed(err)
 		}
 		_ = pause(ctx, time.Second) // the condition of the loop looks at the context
 	}
-	endHeld(ctx, ledger, job, worker)
 }
 
 // reportEvery is how long an outage is not reported again.
 const reportEvery = time.Minute
-
-// feed follows the state for as long as the worker holds its claim.
-func (f *follower) feed(ctx context.Context, job, worker string, current func() error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer Prolong(ctx, f.state.Ledger(), job, worker, feedClaim, cancel)()
-	for {
-		err := f.run(ctx, current)
-		if err == nil {
-			err = pause(ctx, feedEvery)
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
 
 // run runs a search on a searcher that is up to date. If the searcher is damaged,
 // it is rebuilt and the search runs again.
