@@ -13,40 +13,16 @@ import (
 )
 
 func TestFollowUp(t *testing.T) {
-	for _, test := range []struct{ before, question, want, under string }{
-		{"What does adult membership cost in 2025?", "and in 2024?", "and in 2024? adult membership cost", ""},
-		{"What does adult membership cost in 2025?", "What about juniors?", "What about juniors? adult membership cost 2025", ""},
-		{"Who repairs the long jetty?", "When does he work?", "When does he work? repairs long jetty", ""},
-		{"Who repairs the long jetty?", "When is the office open?", "When is the office open?", ""},
-		{"Who started the harbour bank?", "How many employees work there?", "How many employees work there? started harbour bank", ""},
-		{"Who started the harbour bank?", "Are there sharks in lakes?", "Are there sharks in lakes?", ""},
-		{"Wer repariert den langen Steg?", "Und wann?", "Und wann? repariert langen Steg", ""},
-		{"¿Cuánto cuesta el curso de vela?", "¿Y para niños?", "¿Y para niños? cuesta curso vela", ""},
-		{"Сколько стоит курс для взрослых?", "А для детей?", "А для детей? стоит курс взрослых", ""},
-		{"Кто председатель клуба?", "А кто был до него?", "А кто был до него? председатель клуба", ""},
-		{"¿Quién fundó la oficina del puerto?", "¿En qué año?", "¿En qué año? fundó oficina puerto", ""},
-		{"¿Cuándo se abre la oficina del puerto?", "¿Qué les dan allí?", "¿Qué les dan allí? abre oficina puerto", ""},
-		{"Kolik stojí kurz plachtění pro dospělé?", "A pro děti?", "A pro děti? stojí kurz plachtění dospělé", ""},
-		{"Πόσο κοστίζει το μάθημα για ενήλικες;", "Και για παιδιά;", "Και για παιδιά; κοστίζει μάθημα ενήλικες", ""},
-		{"هزینه دوره قایقرانی برای بزرگسالان چقدر است؟", "و برای کودکان؟", "و برای کودکان؟ هزینه دوره قایقرانی بزرگسالان چقدر", ""},
-		{"Berapa biaya kursus berlayar untuk orang dewasa?", "Bagaimana dengan anak?",
-			"Bagaimana dengan anak? biaya kursus berlayar orang dewasa", ""},
-		{"Cât costă cursul de navigație pentru adulți?", "Și pentru copii?", "Și pentru copii? costă cursul navigație adulți", ""},
-		{"Giá của khóa học cho người lớn là bao nhiêu?", "Còn trẻ em?", "Còn trẻ em? Giá khóa học lớn nhiêu", ""},
-		{"What does adult membership cost in 2025?", "Juniors?", "Juniors? adult membership cost 2025", ""},
-		{"Who gave the museum paintings?", "How many?", "How many? gave museum paintings", ""},
-		{"", "and in 2024?", "and in 2024?", ""},
-		{"Opening hours?", "And on Sundays?", "And on Sundays? Opening hours Museum Tin", "Museum of Tin › Opening hours"},
-		{"When does the museum of tin open?", "And on Sundays?", "And on Sundays? museum tin open", "Visits"},
-	} {
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "follow-ups") {
+		before, question, want, under := row[0], row[1], row[2], row[3]
 		var history []Turn
-		if test.before != "" { // the questions that were refused give no words
-			history = []Turn{{"user", test.before}, {"assistant", "412 euros."}, {"user", "How do I bake bread?"},
+		if before != "" { // the questions that were refused give no words
+			history = []Turn{{"user", before}, {"assistant", "412 euros."}, {"user", "How do I bake bread?"},
 				{"assistant", refusal(noAnswer, "How do I bake bread?")}, {"user", "Hallo!"}, {"assistant", sentences["de"][talk]}}
 		}
-		got, err := followUp(test.question, history, test.under, func(question, _ string) (bool, error) { return question == "Juniors?", nil })
-		if must(t, err); got != test.want {
-			t.Errorf("%q after %q: got %q, want %q", test.question, test.before, got, test.want)
+		got, err := followUp(question, history, under, func(asked, _ string) (bool, error) { return asked == "Juniors?", nil })
+		if must(t, err); got != want {
+			t.Errorf("%q after %q: got %q, want %q", question, before, got, want)
 		}
 	}
 }

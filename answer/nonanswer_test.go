@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -73,87 +74,36 @@ func TestRefusalLanguage(t *testing.T) {
 }
 
 func TestSmallTalk(t *testing.T) {
-	for _, test := range []struct {
-		text, model string // the model's reply; empty for none
-		want        string
-		calls       int
-	}{
-		{"Hi!", "", "Ask me something", 0},
-		{"Vielen Dank.", "", "Stellen Sie eine Frage", 0},
-		{"thanks :-)", "You are welcome.", "You are welcome.", 1},
-		{"Good morning", "<down>", "Ask me something", 1},
-		{"你好", "", "请提问", 0},
-		{"ありがとう！", "", "質問をどうぞ", 0},
-		{"شكراً", "", "اطرح", 0},
-		{"Thank you so much!", "", "Ask me something", 0},
-		{"Good day", "", "Ask me something", 0},
-		{"Hi, how are you?", "", "Ask me something", 0},
-		{"hi ibid", "", "Ask me something", 0},
-		{"Hallo Ibid!", "", "Stellen Sie", 0},
-		{"thanks, that helped", "", "Ask me something", 0},
-		{"ok", "", "Ask me something", 0},
-		{"OK.", "NO ANSWER", "Ask me something", 1},
-		{"ok!", "You are welcome [2].", "Ask me something", 1},
-		{"what can you do?", "I read documents.", "I read documents.", 1},
-		{"help", "", "Ask me something", 0},
-		{"Hi, what is the mooring fee?", "120 marks.[1]", "", 1},
-		{"Hello, World!", "", "", 0},
-		{"你好世界程序", "", "", 0},
-		{"hello world program", "", "", 0},
-		{"Hi 5", "", "", 0},
-		{"Cheers!", "", "Ask me something", 0},
-		{"Привет!", "", "Задайте вопрос", 0},
-		{"mooring fee", "120 marks.[1]", "", 1},
-	} {
-		m := &script{reply: byRole(map[Role][]string{RoleChat: {test.model}, RoleAnswer: {test.model}})}
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "small talk") {
+		text, model, want, calls := row[0], row[1], row[2], row[3]
+		m := &script{reply: byRole(map[Role][]string{RoleChat: {model}, RoleAnswer: {model}})}
 		a := &Answerer{Retriever: three}
-		if test.model != "" {
+		if model != "" {
 			a.Model = m
 		}
-		got := read(a.Ask(t.Context(), Question{Text: test.text}))
+		got := read(a.Ask(t.Context(), Question{Text: text}))
 		talked := strings.Contains(got.String(), "Reason:small_talk")
-		if got.err != nil || talked != (test.want != "") || !strings.Contains(got.String(), test.want) || len(m.calls) != test.calls {
-			t.Errorf("%s: want %q after %d calls, got %d and\n%s", test.text, test.want, test.calls, len(m.calls), got)
+		if got.err != nil || talked != (want != "") || !strings.Contains(got.String(), want) || fmt.Sprint(len(m.calls)) != calls {
+			t.Errorf("%s: want %q after %s calls, got %d and\n%s", text, want, calls, len(m.calls), got)
 		}
 		if talked && strings.Contains(got.String(), "retrieved") {
-			t.Errorf("%s was searched for", test.text)
+			t.Errorf("%s was searched for", text)
 		}
-		if strings.Contains(test.text, "Hi, what") && !strings.Contains(got.String(), "retrieved \"what is the mooring fee?\"") {
-			t.Errorf("%s: the greeting is asked\n%s", test.text, got)
+		if strings.Contains(text, "Hi, what") && !strings.Contains(got.String(), "retrieved \"what is the mooring fee?\"") {
+			t.Errorf("%s: the greeting is asked\n%s", text, got)
 		}
 		if talked && got.closest == nil {
-			t.Errorf("%s: a list of the event is null in JSON", test.text)
+			t.Errorf("%s: a list of the event is null in JSON", text)
 		}
 	}
 }
 
 // Small talk is known by its words, and is no question, however polite that is.
 func TestSmallTalkWords(t *testing.T) {
-	for language, texts := range map[string][2]string{
-		"en": {"Thank you for your help|good morning everyone|ok great, thank you|thanks, that was useful|" +
-			"Hello again, nice to meet you!|Perfect, that is exactly what I needed. Bye!",
-			"Thank you letters|good morning meeting: when?|ok, and members?|" +
-				"thanks, what about boats|Is it useful?|help with the crane"},
-		"de": {"Danke, das war hilfreich|hallo zusammen|Vielen Dank für die schnelle Antwort!|" +
-			"Super, danke dir|Guten Morgen, liebes Team|Alles klar, das hat mir sehr geholfen",
-			"Danke, und was kostet ein Boot?|Hallo zusammen, wann ist die Versammlung|Hilfe bei Unfällen|" +
-				"Gute Nacht Regel im Hafen|das war alles|noch einmal bitte"},
-		"fr": {"Bonjour à tous|Merci pour votre aide, c'était très utile|Parfait, merci beaucoup !|" +
-			"Ça va ?|Salut tout le monde|D'accord, bonne journée",
-			"Merci de citer la règle|Bonjour, quels sont les tarifs ?|aide sociale|" +
-				"bonne conduite|C'est utile pour qui ?|Salut au drapeau"},
-		"es": {"Hola a todos|Muchas gracias por tu ayuda|Perfecto, muy amable|Gracias, me ha ayudado mucho|" +
-			"Buenos días, ¿cómo estás?|Vale, hasta luego",
-			"Hola, ¿cuánto cuesta?|ayuda económica|gracias por pagar cuándo|" +
-				"Vale de descuento|¿Todos otra vez?|buenas prácticas"},
-		"zh": {"谢谢你的帮助|大家好|太好了，非常感谢！|" +
-			"好的，明白了|早上好，各位|再次感谢您的回答",
-			"谢谢，会费是多少|你好，什么时候开门|帮助文档|" +
-				"好的码头在哪里|早上几点开门|这是什么"},
-	} {
-		for i, all := range texts {
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "talk and questions") {
+		for i, all := range row[1:] {
 			for text := range strings.SplitSeq(all, "|") {
-				want := map[int]string{0: language}[i]
+				want := map[int]string{0: row[0]}[i]
 				if got, _ := smallTalk(text); got != want {
 					t.Errorf("%q is small talk in %q, want %q", text, got, want)
 				}

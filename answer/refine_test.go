@@ -489,27 +489,13 @@ func TestTranslateOnce(t *testing.T) {
 
 func TestCondense(t *testing.T) {
 	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", "120 marks.[1]"}}
-	for _, test := range []struct{ reply, finish, want string }{
-		{"What does a mooring cost for members?\nHope that helps.", "", "What does a mooring cost for members?"},
-		{"What does a mooring cost for members?\nHope that", "length", "What does a mooring cost for members?"},
-		{"What does a mooring cost for mem", "length", "and for members?"},
-		{"  \"And for members?\" ", "", "And for members?"},
-		{"", "", "and for members?"},
-		{"Sure! Here is the question:\n\n**What does a mooring cost for members?**", "", "What does a mooring cost for members?"},
-		{"Here is the standalone question: \"What does a mooring cost for members?\"\nIt refers to", "",
-			"What does a mooring cost for members?"},
-		{"Question: What do members pay for: moorings?", "", "What do members pay for: moorings?"},
-		{"**Question:** *What is C#*", "", "What is C#"},
-		{"\"Question:\"", "", "and for members?"},
-		{"Question:", "", "and for members?"},
-		{"Sure! Here is the question:\nWhat does a moor", "length", "and for members?"},
-		{"What<down>", "", "and for members?"},
-	} {
-		m := &script{reply: byRole(map[Role][]string{RoleCondense: {test.reply}, RoleAnswer: {"Half.[2]"}}), cut: byRune, finish: test.finish}
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "questions that stand alone") {
+		reply, finish, want := row[0], row[1], row[2]
+		m := &script{reply: byRole(map[Role][]string{RoleCondense: {reply}, RoleAnswer: {"Half.[2]"}}), cut: byRune, finish: finish}
 		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
 		got := read(a.Ask(t.Context(), Question{Text: "and for members?", History: history}))
-		if want := fmt.Sprintf("retrieved %q 3", test.want); !slices.Contains(got.lines, want) {
-			t.Errorf("reply %q: got\n%s\nwant %s", test.reply, got, want)
+		if want = fmt.Sprintf("retrieved %q 3", want); !slices.Contains(got.lines, want) {
+			t.Errorf("reply %q: got\n%s\nwant %s", reply, got, want)
 		}
 		if strings.Contains(m.calls[0].User, "[1]") {
 			t.Errorf("the history's labels stand in the prompt:\n%s", m.calls[0].User)

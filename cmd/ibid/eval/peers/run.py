@@ -101,7 +101,8 @@ def kept(system, args, setting, n):
     """Returns the file of a run, whose name says all that it depends on."""
     depends = hashlib.sha256()
     documents = sorted(f for f in args.folder.rglob("*") if f.is_file())
-    for file in [*system.files(args.work), HERE / "writer.py", HERE / "judge.py", args.questions, *documents]:
+    vectors = HERE / "../../../../retrieve/embed/table.bin"
+    for file in [*system.files(args.work), HERE / "writer.py", HERE / "judge.py", vectors, args.questions, *documents]:
         depends.update(file.read_bytes())
     said = json.dumps([setting, args.count, args.own, str(system.commands(Path(), Path(), Path()))])
     depends.update(said.replace(str(HERE), "").encode())
