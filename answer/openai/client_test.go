@@ -624,29 +624,11 @@ func TestConnectionsAreKept(t *testing.T) {
 
 // TestForms: replies in the forms of several servers.
 func TestForms(t *testing.T) {
-	for name, c := range map[string]struct{ stream, text, fails string }{
-		"list of parts": {`data: {"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}}]}
-
-data: {"choices":[{"delta":{"content":[{"type":"text","text":"rele"}]}}]}
-
-data: {"choices":[{"delta":{"content":"vant"},"finish_reason":"stop"}]}
-
-data: [DONE]
-`, "relevant", ""},
-		"nulls":                   {`data: {"error":null,"choices":[{"delta":{"role":"assistant","content":null,"reasoning":null},"finish_reason":null}],"usage":null}` + "\n\n" + `data: {"choices":[{"delta":{"content":"relevant"},"finish_reason":"stop"}]}`, "relevant", ""},
-		"finish with the text":    {`data: {"choices":[{"delta":{"content":"relevant"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, "relevant", ""},
-		"usage in every chunk":    {`data: {"choices":[{"delta":{"content":"rele"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}` + "\n\n" + `data: {"choices":[{"delta":{"content":"vant"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, "relevant", ""},
-		"another choice":          {`data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"},{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`, "yes", ""},
-		"refusal":                 {`data: {"choices":[{"delta":{"refusal":"I cannot."},"finish_reason":"stop"}]}`, "I cannot.", ""},
-		"nothing but a finish":    {`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`, "", ""},
-		"error after the finish":  {`data: {"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"error":{"message":"too late"}}`, "yes", ""},
-		"an end without a finish": {`data: {"choices":[{"delta":{"content":"yes"},"finish_reason":null}]}` + "\n\ndata: [DONE]\n\n", "yes", "broke off"},
-		"no choices":              {`data: {"choices":[]}` + "\n\ndata: [DONE]\n\n", "", "broke off"},
-		"an error in the middle":  {`data: {"choices":[{"delta":{"content":"yes"}}]}` + "\n\nevent: error\ndata: {\"message\":\"no\"}\n\n", "yes", "failed: no"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "forms") {
+		stream, want, fails := row[1], row[2], row[3]
+		t.Run(row[0], func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				if _, err := io.WriteString(w, c.stream); err != nil {
+				if _, err := io.WriteString(w, stream); err != nil {
 					t.Error(err)
 				}
 			}))
@@ -654,11 +636,11 @@ data: [DONE]
 			client := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
 			defer client.Close()
 			text, last, err := drain(client, t.Context(), prompt)
-			if c.fails != "" {
-				if text != c.text || err == nil || !strings.Contains(err.Error(), c.fails) {
+			if fails != "" {
+				if text != want || err == nil || !strings.Contains(err.Error(), fails) {
 					t.Errorf("got %q, %v", text, err)
 				}
-			} else if err != nil || text != c.text || last.Finish != "stop" {
+			} else if err != nil || text != want || last.Finish != "stop" {
 				t.Errorf("got %q, %+v, %v", text, last, err)
 			}
 		})

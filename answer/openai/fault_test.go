@@ -16,6 +16,7 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
+	"ibid/data/datatest"
 )
 
 // No error may hold one of these.
@@ -274,31 +275,8 @@ func TestMismatchedReplies(t *testing.T) {
 		defer r.Close()
 		return r.Rerank(t.Context(), "q", []string{"a", "b"})
 	}
-	for _, test := range []struct {
-		call func(*testing.T, openai.Options) ([]float64, error)
-		good bool
-		body string
-	}{
-		{embed, true, `{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[5,0]}]}`},
-		{embed, false, first},
-		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,1]},{"index":2,"embedding":[0,1]}]}`},
-		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":0,"embedding":[0,1]}]}`},
-		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,1,0]}]}`},
-		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,0]}]}`},
-		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[NaN,0]}]}`},
-		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[1e39,0]}]}`},
-		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":null}]}`},
-		{embed, false, `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":"AACAPwAAAAA="}]}`},
-		{embed, false, `{}`},
-		{rerank, true, `{"results":[{"index":1,"relevance_score":0},{"index":0,"relevance_score":1}]}`},
-		{rerank, false, `{"results":[{"index":1,"relevance_score":0}]}`},
-		{rerank, false, `{"results":[{"index":0,"relevance_score":0},{"index":0,"relevance_score":1}]}`},
-		{rerank, false, `{"results":[{"relevance_score":0},{"index":1,"relevance_score":1}]}`},
-		{rerank, false, `{"results":[{"index":0,"relevance_score":null},{"index":1,"relevance_score":1}]}`},
-		{rerank, false, `{"results":[{"index":0,"relevance_score":"high"},{"index":1,"relevance_score":1}]}`},
-		{rerank, false, `{"results":[{"index":0,"relevance_score":1e999},{"index":1,"relevance_score":1}]}`},
-		{rerank, false, `{}`},
-	} {
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "vectors and scores") {
+		call, body := map[string]func(*testing.T, openai.Options) ([]float64, error){"embed": embed, "rerank": rerank}[row[0]], row[2]
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			b, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -308,15 +286,15 @@ func TestMismatchedReplies(t *testing.T) {
 				io.WriteString(w, first)
 				return
 			}
-			io.WriteString(w, test.body)
+			io.WriteString(w, body)
 		}))
-		got, err := test.call(t, openai.Options{BaseURL: s.URL, Model: "m"})
-		if test.good {
+		got, err := call(t, openai.Options{BaseURL: s.URL, Model: "m"})
+		if row[1] == "good" {
 			if err != nil || len(got) != 2 || got[0] != 1 || got[1] != 0 {
-				t.Errorf("%s: got %v, %v", test.body, got, err)
+				t.Errorf("%s: got %v, %v", body, got, err)
 			}
 		} else if e := (*openai.Error)(nil); !errors.As(err, &e) || e.Kind != openai.BadReply || got != nil {
-			t.Errorf("%s: got %v, %v", test.body, got, err)
+			t.Errorf("%s: got %v, %v", body, got, err)
 		}
 		s.Close()
 	}

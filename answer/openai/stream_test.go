@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -54,48 +55,24 @@ func readEvents(r io.Reader) (string, error) {
 }
 
 func TestEvents(t *testing.T) {
-	for _, c := range []struct {
-		name, in, want string
-		kind           Kind
-	}{
-		{"plain", "data: {\"a\":1}\n\ndata: [DONE]\n\n", "{\"a\":1}\n", ""},
-		{"comments and fields", ": hi\n\nid: 7\nretry: 5\nevent: message\ndata: {\"a\":1}\n\n", "{\"a\":1}\n", ""},
-		{"byte order mark", "\ufeffdata: {\"a\":1}\n\n", "{\"a\":1}\n", ""},
-		{"mixed line ends", "data: {\"a\":1}\n\ndata: {\"b\":2}\r\n\r\ndata:{\"c\":3}\n\n", "{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n", ""},
-		{"no blank line", "data: {\"a\":1}\ndata: {\"b\":2}\n", "{\"a\":1}\n{\"b\":2}\n", ""},
-		{"no last line end", "data: {\"a\":1}", "{\"a\":1}\n", ""},
-		{"error is null", "data: {\"error\":null,\"a\":1}\n\n", "{\"error\":null,\"a\":1}\n", ""},
-		{"error in the text only", "data: {\"a\":\"the \\\"error\\\"\"}\n\n", "{\"a\":\"the \\\"error\\\"\"}\n", ""},
-		{"an object in place of a stream", "\n {\n\"a\": 1\n}\n", "{\n\"a\": 1\n}\n", ""},
-		{"an object a line", "{\"a\":1}\n{\"a\":2}\n", "", BadReply},
-		{"an object that is none", "{a}", "", BadReply},
-		{"nothing", "", "", ""},
-		{"a page", " <html>", "", BadReply},
-		{"error", "data: {\"a\":1}\n\ndata: {\"error\":{\"message\":\"m\"}}\n\n", "{\"a\":1}\n", ServerFailed},
-		{"error as text", "data: {\"error\":\"m\"}\n\n", "", ServerFailed},
-		{"error event without an object", "event: error\ndata: \"m\"\n\n", "", ServerFailed},
-		{"bare error", "data: {\"a\":1}\n\n{\"error\":{\"code\":429,\"message\":\"m\"}}\n", "{\"a\":1}\n", RateLimited},
-		{"not JSON", "data: {\"a\":\n\n", "", BadReply},
-		{"cut", "data: {\"a\":1}\n\ndata: {\"a", "{\"a\":1}\n", Cut},
-		{"cut inside a character", "data: {\"a\":\"caf\xc3", "", Cut},
-		{"cut object", "{\"a\"", "", Cut},
-		{"long line", "data: \"" + strings.Repeat("a", maxEvent), "", BadReply},
-		{"long comment", ":" + strings.Repeat("a", maxEvent), "", BadReply},
-		{"long object", "{\"a\":\"" + strings.Repeat("a", maxEvent) + "\"}", "", BadReply},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			readers := []io.Reader{strings.NewReader(c.in), iotest.DataErrReader(strings.NewReader(c.in))}
-			if len(c.in) < maxEvent { // a scanner of lines searches its buffer again after each byte
-				readers = append(readers, iotest.OneByteReader(strings.NewReader(c.in)))
+	long := strings.Repeat("a", maxEvent)
+	all := append(datatest.Rows(t, "testdata/replies.txt", "events"), []string{"long line", "data: \"" + long, "", string(BadReply)},
+		[]string{"long comment", ":" + long, "", string(BadReply)}, []string{"long object", "{\"a\":\"" + long + "\"}", "", string(BadReply)})
+	for _, row := range all {
+		name, in, want, kind := row[0], row[1], row[2], Kind(row[3])
+		t.Run(name, func(t *testing.T) {
+			readers := []io.Reader{strings.NewReader(in), iotest.DataErrReader(strings.NewReader(in))}
+			if len(in) < maxEvent { // a scanner of lines searches its buffer again after each byte
+				readers = append(readers, iotest.OneByteReader(strings.NewReader(in)))
 			}
 			for _, r := range readers {
 				got, err := readEvents(r)
-				if got != c.want {
-					t.Errorf("got %q, want %q", got, c.want)
+				if got != want {
+					t.Errorf("got %q, want %q", got, want)
 				}
 				var e *Error
-				if c.kind == "" && err != nil || c.kind != "" && (!errors.As(err, &e) || e.Kind != c.kind) {
-					t.Errorf("got error %v, want kind %q", err, c.kind)
+				if kind == "" && err != nil || kind != "" && (!errors.As(err, &e) || e.Kind != kind) {
+					t.Errorf("got error %v, want kind %q", err, kind)
 				}
 			}
 		})
@@ -218,34 +195,12 @@ func TestWords(t *testing.T) {
 	must(t, err)
 	const sent = "The secret of the document is forty-two and a half."
 	var b strings.Builder
-	for _, c := range []struct {
-		status int
-		header string
-		body   string
-	}{
-		{400, "", `{"error":{"message":"Unknown parameter: 'x'.","type":"invalid_request_error"}}`},
-		{400, "", `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`},
-		{400, "", `{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`},
-		{400, "", `{"error":{"message":"Too long","code":"context_length_exceeded"}}`},
-		{400, "", `{"error":{"message":"The response was filtered","code":"content_filter"}}`},
-		{400, "", `{"error":{"message":"bad ` + sent + `"}}`},
-		{401, "", `{"error":{"message":"Incorrect API key provided: sk-0123456789."}}`},
-		{401, "", `{"error":{"message":"Incorrect password: hunter2secret"}}`},
-		{401, "", `{"detail":"Not authenticated"}`},
-		{402, "", `{"error":{"message":"Insufficient credits"}}`},
-		{403, "", `nonsense`},
-		{404, "", `{"error":{"message":"model \"qwen3:8b\" not found, try pulling it first","type":"api_error"}}`},
-		{404, "", `404 page not found`},
-		{413, "", `<html>`},
-		{422, "", `{"detail":[{"loc":["body"],"msg":"field required"}]}`},
-		{429, "7", `{"error":{"message":"Rate limit reached"}}`},
-		{429, "", `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota"}}`},
-		{500, "", `{"error":"llama runner process has terminated"}`},
-		{503, "30", "{\"error\":{\"message\":\"Loading\\u001b[31m model\\u202e\\n\\nplease wait\"}}"},
-		{500, "", `{"error":{"message":"` + strings.Repeat("long ", 100) + `"}}`},
-	} {
-		h := http.Header{"Retry-After": {c.header}}
-		b.WriteString(u.statusError(c.status, h, []byte(c.body), sent).Error() + "\n")
+	long := []string{"500", "", `{"error":{"message":"` + strings.Repeat("long ", 100) + `"}}`}
+	for _, row := range append(datatest.Rows(t, "testdata/replies.txt", "errors"), long) {
+		status, err := strconv.Atoi(row[0])
+		must(t, err)
+		h := http.Header{"Retry-After": {row[1]}}
+		b.WriteString(u.statusError(status, h, []byte(row[2]), sent).Error() + "\n")
 	}
 	for _, kind := range []Kind{Down, TimedOut, Canceled, Cut, BadReply} {
 		b.WriteString(u.fail(kind, nil, "").Error() + "\n")
