@@ -11,12 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// bodySize returns the font size of most of a document.
+// bodySize returns the font size of most of a document, or the larger one of half as many
+// letters in as many lines: the labels of forms may be small.
 func bodySize(pages [][]line) float64 {
-	sizes := map[float64]int{}
+	sizes, lines := map[float64]int{}, map[float64]int{}
 	for _, p := range pages {
 		for _, l := range p {
-			sizes[math.Round(l.size*2)/2] += l.glyphs
+			sizes[rounded(l.size)] += l.glyphs
+			lines[rounded(l.size)]++
 		}
 	}
 	body, most := 0.0, 0
@@ -25,7 +27,13 @@ func bodySize(pages [][]line) float64 {
 			body, most = size, n
 		}
 	}
-	return body
+	larger := body
+	for size, n := range sizes {
+		if size > max(larger, 1.12*body) && 2*n >= most && lines[size] >= max(lines[body], 4) {
+			larger = size
+		}
+	}
+	return larger
 }
 
 var digits = regexp.MustCompile(`\d+`)
@@ -168,10 +176,10 @@ type paragraphs struct {
 // blocks divides the lines of a page into paragraphs, headings and rows.
 func (p *paragraphs) blocks(page []line) []Block {
 	var out []Block
-	leading := p.leading(page)
+	leading, term := p.leading(page), false
 	for i, l := range page {
-		heading := p.heading(page, i)
-		if i > 0 && p.continues(page[i-1], l, leading) && len(out) > 0 {
+		heading, value := p.heading(page, i), term // below its label
+		if term = isTerm(page, i); i > 0 && !term && (value || p.continues(page[i-1], l, leading)) && len(out) > 0 {
 			b := &out[len(out)-1]
 			same := b.Heading == heading || b.Heading > 0 && heading > 0 && math.Abs(page[i-1].size-l.size) < 0.3
 			if same && !(b.Heading > 0 && len(b.Text)+len(l.text) > maxHeading) {
@@ -212,7 +220,52 @@ func (p *paragraphs) heading(page []line, i int) int {
 	if i > 0 && page[i-1].bold && math.Abs(page[i-1].y-l.y) < 1.6*l.size && math.Abs(page[i-1].size-l.size) < 0.3 {
 		return 0
 	}
+	if isTerm(page, i) {
+		return 0
+	}
 	return min(len(p.levels)+1, 6)
+}
+
+// isTerm reports whether a bold line is one of several labels above their values.
+func isTerm(page []line, i int) bool {
+	n := valueOf(page, i)
+	alike := func(j int) bool {
+		return math.Abs(page[j].size-page[i].size) < 0.3 && math.Abs(page[j].x0-page[i].x0) < 1 && valueOf(page, j) > 0
+	}
+	if n == 0 || i+1+n < len(page) && alike(i+1+n) {
+		return n > 0
+	}
+	for before := i - 1; before >= max(i-1-fewLines, 0); before-- {
+		if page[before].bold {
+			return alike(before) && before+1+valueOf(page, before) == i
+		}
+	}
+	return false
+}
+
+// fewLines is the number of lines up to which a value may be indented below its label.
+const fewLines = 3
+
+// valueOf returns the number of lines of the value below a label in bold: one that is short, or
+// a few that are indented. It is 0 if there is none.
+func valueOf(page []line, i int) (n int) {
+	const short = 60
+	label := page[i]
+	if !label.bold || label.row || label.turned || len(label.text) > maxLabel {
+		return 0
+	}
+	indented := true
+	for j := i + 1; j < len(page) && n <= fewLines && !page[j].bold && !page[j].row; j++ {
+		l, gap := page[j], page[j-1].y-page[j].y
+		if gap < 0 || gap > 2*l.size {
+			break
+		}
+		n, indented = n+1, indented && l.x0 > label.x0+l.size
+	}
+	if indented && n <= fewLines || n == 1 && len(page[i+1].text) <= short && !strings.HasSuffix(page[i+1].text, ".") {
+		return n
+	}
+	return 0
 }
 
 // leading returns the distance between the lines of a paragraph, in font sizes.

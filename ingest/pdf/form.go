@@ -155,9 +155,16 @@ const maxCells = 100
 // maxLabel is the length up to which a text next to another is its label.
 const maxLabel = 80
 
-// isRow reports whether a band may be a row of a table: a cell for each column.
+// isRow reports whether a band may be a row of a table: a cell for each column, a label
+// above the value in each, or a label and what is next to it, as a list.
 func (b band) isRow() bool {
-	isStack := func(column []cell) bool { return len(column) > 1 }
+	isStack := func(column []cell) bool {
+		return len(column) > 1 && !(len(column) == 2 && changes(column) == 1 && column[0].lines[0].size <= column[1].lines[0].size)
+	}
+	if len(b) == 2 && isStack(b[1]) && !isStack(b[0]) {
+		row := b.row()
+		return isLabel(b[0][0].lines, row) && !listMarker(row[0].text) && len(row[1].text) <= longText
+	}
 	return len(b) <= maxCells && !slices.ContainsFunc(b, isStack) && (len(b) < 2 || !columnwise(b))
 }
 
@@ -274,14 +281,22 @@ func widened(columns, row []line) (wider []line, ok bool) {
 
 func (b band) row() (row []line) {
 	for _, column := range b {
-		row = append(row, cellOf(column[0].lines))
+		row = append(row, cellOf(linesOf(column)))
 		row[len(row)-1].x0 = column[0].x0
 	}
 	return row
 }
 
+// linesOf returns the lines of a column.
+func linesOf(column []cell) (out []line) {
+	for _, c := range column {
+		out = append(out, c.lines...)
+	}
+	return out
+}
+
 func (b band) tall() bool {
-	return slices.ContainsFunc(b, func(column []cell) bool { return len(column[0].lines) > 1 })
+	return slices.ContainsFunc(b, func(column []cell) bool { return len(linesOf(column)) > 1 })
 }
 
 func (b band) top() float64 {
@@ -311,6 +326,24 @@ func (b band) isTables() bool {
 		}
 	}
 	return tables > 1
+}
+
+// isForm reports whether a band is columns of labels above their values: in two of them,
+// the style of the lines changes more than from names of columns to what is below them.
+func (b band) isForm() bool {
+	isNot := func(column []cell) bool { return changes(column) < 3 }
+	return len(slices.DeleteFunc(slices.Clone(b), isNot)) > 1
+}
+
+// changes counts how often the style of the lines of a column changes.
+func changes(column []cell) (n int) {
+	lines := linesOf(column)
+	for i, l := range lines[1:] {
+		if l.bold != lines[i].bold || math.Abs(l.size-lines[i].size) > 0.1*l.size {
+			n++
+		}
+	}
+	return n
 }
 
 // isText reports whether a band is columns of text: in one of them, most lines end where

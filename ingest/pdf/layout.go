@@ -355,7 +355,7 @@ func ordered(in []line, depth int) []line {
 		case table != nil:
 			flush()
 			out = append(out, table...)
-		case n == 1 && depth < maxColumns && (bands[0].isText() || bands[0].isTables()):
+		case n == 1 && depth < maxColumns && (bands[0].isText() || bands[0].isTables() || bands[0].isForm()):
 			flush()
 			for _, column := range bands[0] {
 				out = append(out, ordered(band{column}.pieces(), depth+1)...)

@@ -505,6 +505,18 @@ func TestRuledTables(t *testing.T) {
 	if want := []string{"Item: Kayak | Price Day: 15 | Price Week: 70"}; !slices.Equal(texts(got), want) {
 		t.Errorf("got %q, want %q", texts(got), want)
 	}
+	// Names of columns are also those of rows below one that spans all columns.
+	d = drawnBy("50 600 300 100 re S 200 600 m 200 650 l S 200 675 m 200 700 l S " +
+		"50 625 m 350 625 l S 50 650 m 350 650 l S 50 675 m 350 675 l S\n" +
+		at(60, 682, "Item") + at(210, 682, "Price") + at(60, 657, "Inner harbour") + at(60, 632, "Berth") + at(210, 632, "12") +
+		at(60, 607, "Power") + at(210, 607, "3"))
+	for i := range d.glyphs {
+		d.glyphs[i].Bold = d.glyphs[i].Y > 680
+	}
+	got, _ = lines(d.glyphs, d.path.rules)
+	if got := strings.Join(texts(got), " / "); got != "Item | Price / Inner harbour / Item: Berth | Price: 12 / Item: Power | Price: 3" {
+		t.Errorf("got %q", got)
+	}
 }
 
 // What a file says of the text that it draws is read instead, if it is on one line.
@@ -733,6 +745,82 @@ func TestForms(t *testing.T) {
 	}
 	if got := texts(ordered(page, 0)); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A label above its value is no heading, whether it is small or in bold; columns of such
+// labels are read one after the other, and each under its heading.
+func TestLabelsAboveValues(t *testing.T) {
+	const (
+		heading = "18 bold"
+		small   = "8"
+		bold    = "10 bold"
+	)
+	type drawn struct {
+		x, y        float64
+		style, text string
+	}
+	tests := []struct {
+		name string
+		page []drawn
+		want string
+	}{
+		{"columns", []drawn{
+			{50, 700, heading, "Skipper"}, {50, 680, small, "Surname"}, {50, 670, "", "Osborne"},
+			{50, 660, small, "First name"}, {50, 650, "", "Ann"},
+			{300, 700, heading, "Boat"}, {300, 680, small, "Name"}, {300, 670, "", "Atlas"},
+			{300, 660, small, "Length"}, {300, 650, "", "7.4 m"},
+			{50, 610, heading, "Notes"}, {50, 590, "", "Arrives by train."},
+		}, "# Skipper / Surname / Osborne / First name / Ann / # Boat / Name / Atlas / Length / 7.4 m / # Notes / Arrives by train."},
+		{"bold labels in columns", []drawn{
+			{50, 700, heading, "Skipper"}, {50, 680, bold, "Surname"}, {50, 668, "", "Osborne"},
+			{50, 648, bold, "First name"}, {50, 636, "", "Ann"},
+			{300, 700, heading, "Boat"}, {300, 680, bold, "Name"}, {300, 668, "", "Atlas"},
+			{300, 648, bold, "Length"}, {300, 636, "", "7.4 m"},
+		}, "# Skipper / Surname Osborne / First name Ann / # Boat / Name Atlas / Length 7.4 m"},
+		{"pairs in rows", []drawn{
+			{50, 680, small, "Surname"}, {50, 670, "", "Osborne"}, {300, 680, small, "Boat"}, {300, 670, "", "Atlas"},
+			{50, 640, small, "First name"}, {50, 630, "", "Ann"}, {300, 640, small, "Length"}, {300, 630, "", "7.4 m"},
+		}, "Surname Osborne | Boat Atlas / First name Ann | Length 7.4 m"},
+		{"definitions", []drawn{
+			{50, 700, bold, "Sponsor"}, {90, 688, "", "Harrow Clinic."}, {50, 676, bold, "Criteria"}, {90, 664, "", "Age of 18 or more,"},
+			{90, 652, "", "no other trial."},
+		}, "Sponsor Harrow Clinic. / Criteria Age of 18 or more, no other trial."},
+		{"sections", []drawn{
+			{50, 700, bold, "Arrival"}, {50, 680, "", "Boats report to the office before sunset."},
+			{50, 650, bold, "Departure"}, {50, 630, "", "The key is handed back at noon."},
+		}, "## Arrival / Boats report to the office before sunset. / ## Departure / The key is handed back at noon."},
+		{"a label and a list", []drawn{
+			{50, 676, bold, "Cancellation"}, {200, 700, "", "Free until noon."},
+			{220, 685, "", "• Half the price after that"}, {220, 673, "", "• The full price later"},
+			{50, 640, bold, "Insurance"}, {200, 640, "", "Third party only"},
+		}, "Cancellation | Free until noon. • Half the price after that • The full price later / Insurance | Third party only"},
+		{"rows of names", []drawn{
+			{50, 700, bold, "Surname"}, {200, 700, bold, "First name"}, {50, 685, "", "Osborne"}, {200, 685, "", "Ann"},
+			{50, 670, bold, "Born"}, {200, 670, bold, "Licence"}, {50, 655, "", "3 May 1980"}, {200, 655, "", "SKS 4711"},
+		}, "Surname: Osborne | First name: Ann / Born: 3 May 1980 | Licence: SKS 4711"},
+	}
+	for _, tt := range tests {
+		var page []line
+		for _, d := range tt.page {
+			l := line{text: d.text, x0: d.x, x1: d.x + 5*float64(len(d.text)), y: d.y, size: 10, glyphs: len(d.text)}
+			l.drawn, l.last = len(page), len(page)
+			if size, style, _ := strings.Cut(d.style, " "); size != "" {
+				l.size, _ = strconv.ParseFloat(size, 64)
+				l.bold = style != ""
+			}
+			page = append(page, l)
+		}
+		pages := [][]line{ordered(page, 0)}
+		p := paragraphs{body: bodySize(pages), levels: headingSizes(pages, bodySize(pages))}
+		p.levels[18] = 1
+		var got []string
+		for _, b := range p.blocks(pages[0]) {
+			got = append(got, strings.TrimSpace(strings.Repeat("#", b.Heading)+" "+b.Text))
+		}
+		if got := strings.Join(got, " / "); got != tt.want {
+			t.Errorf("%s: got %q", tt.name, got)
+		}
 	}
 }
 

@@ -320,20 +320,33 @@ func withTables(glyphs []glyph, rules []rule, mirrored bool) (out []line) {
 }
 
 // lines returns a line for each row of a table, with the names of its columns. If a cell
-// has long text, it is a part of the page and its lines are its own.
+// has long text or a heading, the table is a part of the page and its lines are its own.
 func (t *ruled) lines(glyphs [][]glyph, mirrored bool) (out []line) {
 	cells, isPage := make([]line, t.count), false
 	parts := make([][]line, t.count)
 	for c, in := range glyphs {
 		if parts[c] = ordered(pieces(in, mirrored), 0); len(parts[c]) > 0 {
 			cells[c] = cellOf(parts[c])
-			isPage = isPage || len(cells[c].text) > longText
+			first := parts[c][0]
+			heading := len(parts[c]) > 2 && first.size > 1.12*parts[c][1].size && hasWord(first.text)
+			isPage = isPage || heading || len(cells[c].text) > longText
 		}
 	}
 	var table [][]line
 	done := make([]bool, t.count)
+	var names []line // also of what is below rows that span all columns
 	flush := func() {
-		out = append(out, tableLines(namedOnce(table))...)
+		if table = namedOnce(table); len(table) > 0 && allBold(table[0]) {
+			names = slices.Clone(table[0])
+		} else if len(table) > 0 && names != nil && !table[0][0].bold {
+			table = slices.Insert(table, 0, make([]line, len(names)))
+			for j, c := range names {
+				if slices.ContainsFunc(table, func(row []line) bool { return row[j].text != "" }) {
+					table[0][j] = c
+				}
+			}
+		}
+		out = append(out, tableLines(table)...)
 		table = nil
 	}
 	for _, of := range t.cells {

@@ -326,8 +326,14 @@ func columnOf(c line, columns []float64) int {
 }
 
 // tableLines returns a line for each row. A bold first row above others names
-// the columns, and its names go with each row; those of empty columns are a row.
+// the columns, and its names go with each row, up to further names; those of empty
+// columns are a row.
 func tableLines(table [][]line) []line {
+	for i := 2; i+1 < len(table); i++ {
+		if allBold(table[0]) && allBold(table[i]) && !allBold(table[i-1]) && !allBold(table[i+1]) && !slices.ContainsFunc(table[i], isNumber) {
+			return append(tableLines(table[:i]), tableLines(table[i:])...)
+		}
+	}
 	header := namesOf(table)
 	if header != nil && !slices.ContainsFunc(table[0], func(c line) bool { return c.text != "" }) {
 		table = table[1:]
