@@ -179,7 +179,7 @@ func (c *cursor) mathematics(d delimiters) verdict {
 			if before >= utf8.RuneSelf {
 				before, _ = utf8.DecodeLastRune(c.b[:c.at])
 			}
-			c.exactly(d.close)
+			c.word(d.close)
 			if d.close == "$" {
 				return c.decide(!unicode.IsSpace(before) && before != '\\' && !unicode.IsNumber(c.peek()))
 			}
@@ -196,20 +196,19 @@ func (c *cursor) mathematics(d delimiters) verdict {
 
 // starts reports whether w is next.
 func (c *cursor) starts(w string) bool {
-	saved := *c
-	ok := c.exactly(w)
-	c.back(saved)
+	next := *c
+	ok := next.word(w)
+	c.short = c.short || next.short
 	return ok
 }
 
 // startsEmptyLine reports whether a line end is next and an empty line after it.
 func (c *cursor) startsEmptyLine() bool {
-	saved := *c
-	c.next()
-	for c.oneOf(" \t") {
-	}
-	c.accept('\r')
-	ok := c.accept('\n')
-	c.back(saved)
+	next := *c
+	next.next()
+	next.gap()
+	next.accept('\r')
+	ok := next.accept('\n')
+	c.short = c.short || next.short
 	return ok
 }

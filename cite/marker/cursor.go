@@ -101,15 +101,6 @@ func (c *cursor) oneOf(set string) bool {
 	return true
 }
 
-func (c *cursor) exactly(w string) bool {
-	for _, r := range w {
-		if !c.accept(r) {
-			return false
-		}
-	}
-	return true
-}
-
 type verdict uint8
 
 const (

@@ -270,11 +270,11 @@ func (c *cursor) headingEnd() bool {
 // definition reads the beginning of the definition of a footnote.
 func (c *cursor) definition() bool {
 	c.spaces()
-	if !c.exactly("[^") {
+	if !c.word("[^") {
 		return false
 	}
 	_, ok := c.number()
-	return ok && c.exactly("]:")
+	return ok && c.word("]:")
 }
 
 // entry reads an entry of a list of sources.

@@ -136,7 +136,7 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 	}
 	l := &s.Limits
 	l.Pages, l.Depth, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Depth, DefaultDepth), cmp.Or(l.Page, defaultPage)
-	for u, p := range s.pages {
+	for u, p := range s.ByURL {
 		c.taken[p.Path] = u
 	}
 	if !s.Ended.IsZero() || time.Since(s.Started) > resumable {
@@ -312,11 +312,11 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 	c.seen[key] = true
 	if !c.allows(u) {
 		c.report.Disallowed++
-		delete(c.pages, key)
+		delete(c.ByURL, key)
 		return
 	}
 	it := item{url: u, depth: depth, hops: hops}
-	if p := c.pages[key]; p != nil {
+	if p := c.ByURL[key]; p != nil {
 		it.before = *p
 	}
 	if it.before.Failed != "" {
@@ -376,8 +376,8 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 			c.enqueueListed()
 		}
 		if len(c.queue) == 0 && c.running == 0 {
-			for _, u := range slices.Sorted(maps.Keys(c.pages)) {
-				c.enqueueKnown(c.pages[u])
+			for _, u := range slices.Sorted(maps.Keys(c.ByURL)) {
+				c.enqueueKnown(c.ByURL[u])
 			}
 		}
 		for len(c.queue) > 0 && c.running < parallel && (c.delay == 0 || c.running == 0) && ctx.Err() == nil && c.goesOn() {
@@ -417,7 +417,7 @@ func (c *crawl) enqueueKnown(p *page) {
 	}
 	u, err := parse(p.URL)
 	if err != nil || u.Host != c.scope.Host || !c.allows(u) {
-		delete(c.pages, p.URL)
+		delete(c.ByURL, p.URL)
 		return
 	}
 	c.seen[p.URL] = true
@@ -508,12 +508,12 @@ func (c *crawl) merge(r result) error {
 		return nil // a list of pages
 	}
 	key := r.url.String()
-	p := c.pages[key]
+	p := c.ByURL[key]
 	if p == nil {
 		p = &page{URL: key}
 	}
 	p.Depth, p.Looked = r.depth, time.Now()
-	c.pages[key] = p
+	c.ByURL[key] = p
 	switch {
 	case r.err != nil:
 		if r.isDown() {
@@ -522,10 +522,10 @@ func (c *crawl) merge(r result) error {
 		p.Failed = r.err.Error()
 		c.place(p, r.url, cmp.Or(path.Ext(p.Path), ".html"), c.taken)
 	case r.reply != nil && r.reply.location != nil:
-		delete(c.pages, key)
+		delete(c.ByURL, key)
 		c.enqueue(r.reply.location, r.depth, r.hops+1)
 	case r.ending == "" || r.reply != nil && r.reply.status != http.StatusOK && r.reply.status != http.StatusNotModified:
-		delete(c.pages, key) // it is gone, or no page any more
+		delete(c.ByURL, key) // it is gone, or no page any more
 		if page := c.onlyTwins[key]; page != nil {
 			c.enqueue(page, r.depth, 0)
 		}

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,8 +43,8 @@ type index struct {
 	// resumed by the next run.
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
-	// Pages are in order of address.
-	Pages []*page `json:"pages"`
+	// ByURL are the pages by address.
+	ByURL map[string]*page `json:"pages"`
 }
 
 // A Site is the mirror of a web site, or of one page, in a folder: the bodies of
@@ -58,9 +59,8 @@ type Site struct {
 
 	address *url.URL
 	dir     *os.Root
-	index                    // its pages are those below when it was saved
-	pages   map[string]*page // by address
-	files   map[string]*page // by path of the document
+	index
+	files map[string]*page // by path of the document
 }
 
 // Address returns the usual form of an address that can be fetched.
@@ -78,7 +78,7 @@ func Address(f *Fetcher, address string) (string, error) {
 // Folder returns the folder of the mirror of an address, in a data directory.
 func Folder(data, address string) string { return filepath.Join(data, "sites", hash(address)) }
 
-const indexName = "index.json"
+const indexName = "pages.json"
 
 // Open opens the mirror of an address in a folder, which is created if it does
 // not exist.
@@ -94,7 +94,7 @@ func Open(folder, address string) (*Site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder of %s: %w", address, err)
 	}
-	s := &Site{address: u, dir: dir, pages: make(map[string]*page)}
+	s := &Site{address: u, dir: dir}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the index of %s: %w", address, err), dir.Close())
 	}
@@ -111,20 +111,13 @@ func (s *Site) Last() (started, ended time.Time) { return s.index.Started, s.ind
 func (s *Site) load() error {
 	data, err := s.dir.ReadFile(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		data, err = []byte(`{"pages":{}}`), nil
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &s.index)
-	}
-	for _, p := range s.index.Pages {
-		s.pages[p.URL] = p
-	}
-	return err
+	return cmp.Or(err, json.Unmarshal(data, &s.index))
 }
 
 // save writes the index.
 func (s *Site) save() error {
-	s.index.Pages = slices.SortedFunc(maps.Values(s.pages), func(a, b *page) int { return strings.Compare(a.URL, b.URL) })
 	data, err := json.Marshal(s.index)
 	if err != nil {
 		return err
@@ -135,7 +128,7 @@ func (s *Site) save() error {
 // clean removes the bodies of pages that are gone.
 func (s *Site) clean() error {
 	kept := map[string]bool{indexName: true}
-	for u := range s.pages {
+	for u := range s.ByURL {
 		kept[hash(u)] = true
 	}
 	names, err := fs.ReadDir(s.dir.FS(), ".")
@@ -181,8 +174,8 @@ func (s *Site) place(p *page, u *url.URL, ending string, taken map[string]string
 
 // list makes the files of the documents.
 func (s *Site) list() {
-	s.files = make(map[string]*page, len(s.pages))
-	for _, p := range s.pages {
+	s.files = make(map[string]*page, len(s.ByURL))
+	for _, p := range s.ByURL {
 		if p.Path != "" {
 			s.files[p.Path] = p
 		}

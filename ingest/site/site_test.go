@@ -359,7 +359,7 @@ func TestRefused(t *testing.T) {
 			}
 			s := openSite(t, t.TempDir(), attempt)
 			s.Fetcher = f
-			if _, err := s.Crawl(t.Context(), false, nil); err == nil || len(s.pages) > 0 {
+			if _, err := s.Crawl(t.Context(), false, nil); err == nil || len(s.ByURL) > 0 {
 				t.Errorf("it was fetched: %v", files(s))
 			}
 		})
@@ -431,8 +431,8 @@ func TestBombs(t *testing.T) {
 			s.Limits = Limits{Pages: 20, Page: 16 << 20}
 			report := crawlOnce(t, s)
 			said := fmt.Sprint(report.Limits, files(s))
-			if !strings.Contains(said, c.says) || len(s.pages) > 25 {
-				t.Errorf("it has %d pages and says %.300s; want %q", len(s.pages), said, c.says)
+			if !strings.Contains(said, c.says) || len(s.ByURL) > 25 {
+				t.Errorf("it has %d pages and says %.300s; want %q", len(s.ByURL), said, c.says)
 			}
 		})
 	}
@@ -448,8 +448,8 @@ func TestBombsAtTheDoor(t *testing.T) {
 	loops.mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	for says, web := range map[string]*server{"too large": rules, "more than 10 redirects": loops} {
 		s := openSite(t, t.TempDir(), web.URL)
-		if _, err := s.Crawl(t.Context(), false, nil); err == nil || !strings.Contains(err.Error(), says) || len(s.pages) > 0 {
-			t.Errorf("%v, %d pages; want %q", err, len(s.pages), says)
+		if _, err := s.Crawl(t.Context(), false, nil); err == nil || !strings.Contains(err.Error(), says) || len(s.ByURL) > 0 {
+			t.Errorf("%v, %d pages; want %q", err, len(s.ByURL), says)
 		}
 	}
 }

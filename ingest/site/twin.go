@@ -73,8 +73,8 @@ func (c *crawl) enqueueListed() {
 
 // forget removes a page whose document another address has now.
 func (c *crawl) forget(u *url.URL) {
-	if p := c.pages[u.String()]; p != nil {
-		delete(c.pages, p.URL)
+	if p := c.ByURL[u.String()]; p != nil {
+		delete(c.ByURL, p.URL)
 		delete(c.taken, p.Path)
 	}
 }
