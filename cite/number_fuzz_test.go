@@ -3,6 +3,8 @@ package cite_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -26,12 +28,22 @@ func FuzzNumber(f *testing.F) {
 	f.Add("図書館は月曜日に休館します[1]。日曜日は正午に開きます【2】。", "図書館は月曜日に休館します。", uint8(2), uint64(2))
 	f.Add("Ends \xe3\x80 in [1](id=", "\xff a b c", uint8(5), uint64(3))
 	f.Add("A b c d.\nSources:\n- [1]\n- E [2]\n\nF (see [3]).\nSource: [4, 5]", "A b c d.", uint8(5), uint64(9))
+	code := "`a[1]` is code. True.[2](id=2)[1]! [ 2 ] [7]\n\n```\nx[2]\n```\nEnd [1, 2]."
+	for size := range uint8(len(code)) {
+		f.Add(code, "The library is closed on Mondays.", size, uint64(4))
+	}
+	more := long + " Größe 【1】。是的。\n- Item one [2]\n- Item two\n\n`x[1]` \xff\xfe"
+	for size := range uint8(255) {
+		f.Add(more, "", size, uint64(0))
+	}
 	f.Fuzz(func(t *testing.T, text, source string, size uint8, shape uint64) {
 		text = strings.ToValidUTF8(text, "\uFFFD") // as replies of models are after they are read as JSON
 		kept, o := fuzzEvidence(source, shape)
 		whole, err := cite.Collect(cite.Number(stream(kept, answer.Text{Text: text}), o))
 		must(t, err)
-		cut, err := cite.Collect(cite.Number(stream(append([]answer.Event{kept}, pieces(text, 1+int(size))...)...), o))
+		events := cite.Number(stream(append([]answer.Event{kept}, pieces(text, 1+int(size))...)...), o)
+		checkOrder(t, events, whole)
+		cut, err := cite.Collect(events)
 		must(t, err)
 		if a, b := asJSON(t, whole), asJSON(t, cut); a != b {
 			t.Fatalf("whole: %s\ncut: %s", a, b)
@@ -64,6 +76,30 @@ func FuzzNumber(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkOrder checks that sources are announced before their numbers are shown, that each
+// place is that of a number and comes before its text, and quotes after their sentence.
+func checkOrder(t *testing.T, events iter.Seq2[answer.Event, error], whole cite.Answer) {
+	t.Helper()
+	shown, announced := 0, map[int]bool{}
+	for e, err := range events {
+		must(t, err)
+		switch e := e.(type) {
+		case cite.Cited:
+			announced[e.Number] = true
+		case answer.Text:
+			shown += len(e.Text)
+		case cite.Placed:
+			if got := whole.Text[e.Start:e.End]; got != fmt.Sprintf("[%d]", e.Number) || e.Start < shown || !announced[e.Number] {
+				t.Fatalf("%+v is %q, after %d bytes of text", e, got, shown)
+			}
+		case cite.Quoted:
+			if e.TextEnd > shown {
+				t.Fatalf("%+v comes after %d bytes of text", e, shown)
+			}
+		}
+	}
 }
 
 // fuzzEvidence returns passages with documents, pages, headings and addresses that

@@ -79,7 +79,7 @@ func transcript(t *testing.T, events iter.Seq2[answer.Event, error]) string {
 			continue
 		}
 		switch e.(type) {
-		case answer.Kept, cite.Placed: // TestPlaced
+		case answer.Kept, cite.Placed: // FuzzNumber
 			continue
 		}
 		flush()
@@ -145,46 +145,6 @@ usage
 `
 	if got := transcript(t, cite.Number(stream(events...), options)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// TestNumberCuts checks that the answer does not depend on how the text is cut,
-// that numbers are announced before they are shown, and quotes come after their
-// sentence.
-func TestNumberCuts(t *testing.T) {
-	text := long + " Größe 【1】。是的。\n- Item one [2]\n- Item two\n\n`x[1]` \xff\xfe"
-	whole := collect(t, options, cut(text, len(text))...)
-	want, _ := json.Marshal(whole)
-	for n := 1; n < len(text); n++ {
-		events := cite.Number(stream(cut(text, n)...), options)
-		got, err := cite.Collect(events)
-		must(t, err)
-		if got, _ := json.Marshal(got); string(got) != string(want) {
-			t.Fatalf("in pieces of %d bytes:\n got %s\nwant %s", n, got, want)
-		}
-		shown, announced, quoted := "", 0, 0
-		for e, err := range events {
-			must(t, err)
-			switch e := e.(type) {
-			case cite.Cited:
-				announced = max(announced, e.Number)
-			case answer.Text:
-				shown += e.Text
-				for k := announced + 1; k < 4; k++ {
-					if strings.Contains(e.Text, fmt.Sprintf("[%d]", k)) {
-						t.Fatalf("[%d] was shown in %q before it was announced", k, shown)
-					}
-				}
-			case cite.Quoted:
-				quoted++
-				if e.TextEnd > len(shown) {
-					t.Fatalf("quoted %d:%d before it was shown: %q", e.TextStart, e.TextEnd, shown)
-				}
-			}
-		}
-		if quoted != len(whole.Citations) {
-			t.Fatalf("%d quotes, want %d", quoted, len(whole.Citations))
-		}
 	}
 }
 
@@ -584,39 +544,6 @@ func TestUnsupported(t *testing.T) {
 		answer.Text{Text: "- Penguins\n"})
 	if len(a.Unsupported) != 1 || a.Unsupported[0].Reason != "uncited" {
 		t.Errorf("got %+v", a.Unsupported)
-	}
-}
-
-// TestPlaced checks that each place is that of a printed number, not of code that
-// looks like one, and comes before its text.
-func TestPlaced(t *testing.T) {
-	whole := "`a[1]` is code. True.[2](id=2)[1]! [ 2 ] [7]\n\n```\nx[2]\n```\nEnd [1, 2]."
-	for size := 1; size <= len(whole); size++ {
-		events := stream(append([]answer.Event{answer.Kept{Passages: make([]retrieve.Passage, 2)}}, pieces(whole, size)...)...)
-		text, places := "", []cite.Placed(nil)
-		for e, err := range cite.Number(events, cite.Options{}) {
-			must(t, err)
-			switch e := e.(type) {
-			case cite.Placed:
-				if e.Start < len(text) {
-					t.Errorf("size %d: %+v comes after its text", size, e)
-				}
-				places = append(places, e)
-			case answer.Text:
-				text += e.Text
-			}
-		}
-		if len(places) == 0 {
-			t.Fatalf("size %d: none in %q", size, text)
-		}
-		for _, p := range places {
-			if got := text[p.Start:p.End]; got != "["+string(rune('0'+p.Number))+"]" {
-				t.Errorf("size %d: %+v is %q", size, p, got)
-			}
-			if p.Start > 0 && (text[p.Start-1] == 'a' || text[p.Start-1] == 'x') {
-				t.Errorf("size %d: %+v is in code", size, p)
-			}
-		}
 	}
 }
 

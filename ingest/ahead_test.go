@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,8 @@ import (
 // A preparing sink prepares documents ahead, each in its own time.
 type preparing struct {
 	*memory
-	now, most, prepared atomic.Int64 // documents being prepared
+	now, most, prepared atomic.Int64  // documents being prepared
+	delay               time.Duration // at most, of each
 	mu                  sync.Mutex
 	fail                map[string]error
 }
@@ -29,7 +29,7 @@ func (p *preparing) Prepare(ctx context.Context, doc *Document, chunks []Chunk) 
 	for most := p.most.Load(); now > most && !p.most.CompareAndSwap(most, now); most = p.most.Load() {
 	}
 	select {
-	case <-time.After(time.Duration(rand.N(1000)) * time.Millisecond):
+	case <-time.After(time.Duration(rand.Float64() * float64(p.delay))):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -41,7 +41,7 @@ func (p *preparing) Prepare(ctx context.Context, doc *Document, chunks []Chunk) 
 	return func(ctx context.Context) error { return p.Replace(ctx, doc, chunks) }, nil
 }
 
-func newPreparing() *preparing { return &preparing{memory: newMemory()} }
+func newPreparing() *preparing { return &preparing{memory: newMemory(), delay: time.Second} }
 
 func manyFiles(n int) fstest.MapFS {
 	fsys := fstest.MapFS{}
@@ -106,36 +106,6 @@ func TestSyncGivesUpWhatIsAhead(t *testing.T) {
 	})
 }
 
-// Of two copies of a removed file, one is a rename and the other is new. A file
-// that may have been renamed is not prepared before that is known.
-func TestSyncRenamesOnce(t *testing.T) {
-	sink := newPreparing()
-	s := &Syncer{Sink: sink}
-	if _, err := syncAll(t, s, fstest.MapFS{"old.md": file1("# One\n\nText.")}); err != nil {
-		t.Fatal(err)
-	}
-	got, err := syncAll(t, s, fstest.MapFS{"x.md": file1("# One\n\nText."), "y.md": file1("# One\n\nText.")})
-	must(t, err)
-	wantLines(t, got, "renamed x.md from old.md", "added y.md")
-	if n := sink.prepared.Load(); n != 1 {
-		t.Errorf("%d were prepared", n)
-	}
-}
-
-// counted counts the files that are opened.
-type counted struct {
-	fstest.MapFS
-	opened map[string]int
-	mu     *sync.Mutex
-}
-
-func (c counted) Open(name string) (fs.File, error) {
-	c.mu.Lock()
-	c.opened[name]++
-	c.mu.Unlock()
-	return c.MapFS.Open(name)
-}
-
 func TestCheckGlob(t *testing.T) {
 	for pattern, good := range map[string]bool{"*.md": true, "docs/": true, "[a-": false, "": false, "!a": false,
 		"# a": false, "a\nb": false} {
@@ -143,30 +113,6 @@ func TestCheckGlob(t *testing.T) {
 			t.Errorf("%q: %v", pattern, err)
 		}
 	}
-}
-
-// Equal files are prepared once. Each is a document of its own, and says
-// of which file it is a copy.
-func TestSyncPreparesCopiesOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := newPreparing()
-		fsys := fstest.MapFS{"a.txt": file1("Equal words."), "sub/b.txt": file1("Equal words."), "c.md": file1("Equal words."),
-			"d.txt": file1("Other words.")}
-		got, err := syncAll(t, &Syncer{Sink: sink}, fsys)
-		must(t, err)
-		wantLines(t, got, "added a.txt", "added c.md as a copy of a.txt", "added d.txt", "added sub/b.txt as a copy of a.txt")
-		if n := sink.prepared.Load(); n != 2 {
-			t.Errorf("%d documents were prepared", n)
-		}
-		doc, chunks := sink.docs["harbour/sub/b.txt"], sink.chunks["harbour/sub/b.txt"]
-		if doc.Title != "b" || doc.Path != "sub/b.txt" || len(chunks) != 1 || chunks[0].ID != "harbour/sub/b.txt#1" ||
-			chunks[0].Document != doc.ID {
-			t.Errorf("%+v, %+v", doc, chunks)
-		}
-		if a := sink.docs["harbour/a.txt"]; a.Title != "a" || sink.chunks[a.ID][0].Document != a.ID {
-			t.Errorf("%+v", a)
-		}
-	})
 }
 
 // A child reads the copies of a file once.

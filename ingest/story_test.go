@@ -30,6 +30,8 @@ import (
 //	fresh NAME, mv NAME TO, rm NAME …
 //	only [PATTERN] …, except [PATTERN] … choose the files that are synced
 //	sync [NAME]             syncs the folder, or one file of it
+//	wall NAME               makes a file or folder unreadable; "" none
+//	prepared                tells how many documents were prepared since
 //	opened                  tells which files were opened since
 //	upload NAME TEXT [KEY=VALUE] …, reread NAME [KEY=VALUE] …, remove NAME
 //	upsync [force]          syncs the uploads
@@ -81,6 +83,32 @@ func arguments(t *testing.T, line string) (out []string) {
 	return out
 }
 
+// counted counts the files that are opened. What is behind the wall can be neither
+// opened nor listed.
+type counted struct {
+	fstest.MapFS
+	opened map[string]int
+	mu     *sync.Mutex
+	wall   *string
+}
+
+func (c counted) Open(name string) (fs.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened[name]++
+	if name == *c.wall {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return c.MapFS.Open(name)
+}
+
+func (c counted) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == *c.wall {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return c.MapFS.ReadDir(name)
+}
+
 // A story is a folder and uploads with one sink.
 type story struct {
 	t       *testing.T
@@ -89,6 +117,7 @@ type story struct {
 	made    map[string][]byte // other files
 	writes  int
 	opened  counted
+	ready   preparing
 	sink    *memory
 	syncer  *Syncer
 	uploads *Uploads
@@ -98,8 +127,9 @@ type story struct {
 func newStory(t *testing.T) *story {
 	s := &story{t: t, folder: fstest.MapFS{}, made: map[string][]byte{}}
 	s.uploads, s.sink, s.files = newUploads(t)
-	s.syncer = &Syncer{Sink: s.sink}
-	s.opened = counted{s.folder, map[string]int{}, new(sync.Mutex)}
+	s.ready = preparing{memory: s.sink}
+	s.syncer = &Syncer{Sink: &s.ready}
+	s.opened = counted{s.folder, map[string]int{}, new(sync.Mutex), new(string)}
 	return s
 }
 
@@ -176,10 +206,22 @@ func (s *story) run(args []string) {
 		s.syncer.Exclude = args
 	case "sync":
 		s.sync(args)
+	default:
+		s.look(command, args)
+	}
+}
+
+// look runs a command on what a sync sees or has done.
+func (s *story) look(command string, args []string) {
+	switch command {
 	case "opened":
 		names := strings.Join(slices.Sorted(maps.Keys(s.opened.opened)), " ")
 		s.print(fmt.Sprintf("%s; %d are remembered", names, len(s.syncer.remembered.files)))
 		clear(s.opened.opened)
+	case "wall":
+		*s.opened.wall = args[0]
+	case "prepared":
+		s.print(fmt.Sprint(s.ready.prepared.Swap(0)))
 	case "docs":
 		s.docs(args)
 	case "lose":
@@ -203,7 +245,9 @@ func (s *story) sync(args []string) {
 	}
 	s.sink.replaced = nil
 	lines, err := syncAll(s.t, s.syncer, s.opened)
-	must(s.t, err)
+	if err != nil {
+		lines = append(lines, "error: "+err.Error())
+	}
 	s.print(lines...)
 	stored := slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "added ") && !strings.HasPrefix(l, "updated ") })
 	if len(s.sink.replaced) != len(stored) {

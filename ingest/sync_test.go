@@ -157,48 +157,6 @@ func TestSyncTellsTheSinksFailureFromADocuments(t *testing.T) {
 	}
 }
 
-// A walled FS has folders that cannot be listed and files that cannot be opened.
-type walled struct {
-	fstest.MapFS
-	closed string
-}
-
-func (w walled) Open(name string) (fs.File, error) {
-	if name == w.closed {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
-	}
-	return w.MapFS.Open(name)
-}
-
-func (w walled) ReadDir(name string) ([]fs.DirEntry, error) {
-	if name == w.closed {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
-	}
-	return w.MapFS.ReadDir(name)
-}
-
-func TestSyncKeepsWhatItCannotSee(t *testing.T) {
-	sink := newMemory()
-	s := &Syncer{Sink: sink}
-	fsys := fstest.MapFS{"a.md": file1("A."), "sub/b.md": file1("B."), "sub/deep/c.md": file1("C.")}
-	if _, err := syncAll(t, s, fsys); err != nil {
-		t.Fatal(err)
-	}
-	got, err := syncAll(t, s, walled{fsys, "sub"})
-	must(t, err)
-	wantLines(t, got, "unchanged a.md", "failed sub: the folder cannot be listed (permission denied); its stored documents are kept")
-	got, err = syncAll(t, s, walled{fsys, "sub/b.md"})
-	must(t, err)
-	wantLines(t, got, "unchanged a.md", "failed sub/b.md: it cannot be opened: permission denied; the stored version is kept",
-		"unchanged sub/deep/c.md")
-	if len(sink.docs) != 3 {
-		t.Errorf("%d stored", len(sink.docs))
-	}
-	if _, err := syncAll(t, s, walled{fsys, "."}); !errors.Is(err, fs.ErrPermission) || len(sink.docs) != 3 {
-		t.Errorf("an unreadable root: %v, %d stored", err, len(sink.docs))
-	}
-}
-
 // TestIgnoreLikeGit compares the rules with those of git.
 func TestIgnoreLikeGit(t *testing.T) {
 	git, err := exec.LookPath("git")

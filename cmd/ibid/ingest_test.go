@@ -239,7 +239,7 @@ func TestSites(t *testing.T) {
 	}
 
 	// The server reads a site again that was read more than a day ago.
-	index := filepath.Join(data, "sites", mirrors[0].Name(), "index.json")
+	index := filepath.Join(data, "sites", mirrors[0].Name(), "pages.json")
 	saved, err := os.ReadFile(index)
 	must(t, err)
 	var state map[string]any
