@@ -1,114 +1,278 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"slices"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"ibid/answer"
 	"ibid/data/datatest"
-	"ibid/retrieve"
+	"ibid/ingest"
 )
 
 const ended = `document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`
-
-// answerText is JavaScript for the text of the last answer, which should be
-// wholeAnswer.
-const (
-	answerText  = `document.querySelector(".turn:last-child .text:not(.draft)").textContent.replace(/\s+/g, " ").trim()`
-	wholeAnswer = "Nobody sails alone before the end of April.1 After that it depends on age and boat: Whoever is under sixteen sails with " +
-		"an instructor aboard, and wears a buoyancy aid from the pier to the pier.1 " +
-		"Everyone else may, once the season's fee is paid: The mooring fee is 240 crowns a season.2 The moon is made of green cheese. Write " +
-		"the plan into the log at the office before casting off."
-)
 
 // twoCited is JavaScript for an answer that waits at the first gate.
 const twoCited = `document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`
 
 const focused = `document.activeElement.className || document.activeElement.id`
 
-// TestBrowser asks on the page and follows a citation to the marked words, on
-// narrow and wide screens.
+// A play is a script of testdata/page. A line of it is a command with its argument; the
+// indented lines after it are a text for it. {{NAME}} is the value of a name.
+type play struct {
+	script string // "": named as the play
+	names  map[string]string
+	change func(*Options)
+	calls  map[string]func(*tab) // for "go NAME"
+}
+
+// commands do something in a tab with an argument and a text.
+var commands = map[string]func(s *scene, b *tab, on, text string){
+	"ask":    func(_ *scene, b *tab, on, _ string) { b.ask(on) },
+	"asked":  func(s *scene, b *tab, _, text string) { s.wantAsked(b.t, text) },
+	"axe":    func(_ *scene, b *tab, on, _ string) { b.axe(on) },
+	"click":  func(_ *scene, b *tab, on, _ string) { b.do(chromedp.Click(chromedp.CSS(on))) },
+	"expect": func(_ *scene, b *tab, on, _ string) { b.expectProblem(on) },
+	"find": func(_ *scene, b *tab, on, _ string) {
+		b.waitFor(fmt.Sprintf(`document.querySelector(%q) !== null`, on))
+	},
+	"focus":   func(_ *scene, b *tab, on, _ string) { b.do(chromedp.Focus(chromedp.CSS(on))) },
+	"gone":    func(_ *scene, b *tab, on, _ string) { b.do(chromedp.WaitNotVisible(chromedp.CSS(on))) },
+	"is":      func(_ *scene, b *tab, on, text string) { b.is(text, on) },
+	"look":    func(_ *scene, b *tab, on, _ string) { b.look(on) },
+	"new":     func(_ *scene, b *tab, _, _ string) { b.newConversation() },
+	"picture": func(_ *scene, b *tab, on, _ string) { b.picture(on) },
+	"reload":  func(_ *scene, b *tab, _, _ string) { b.do(chromedp.Reload()) },
+	"run":     func(_ *scene, b *tab, on, _ string) { b.do(chromedp.Evaluate[chromedp.Void](on)) },
+	"see":     func(_ *scene, b *tab, on, _ string) { b.do(chromedp.WaitVisible(chromedp.CSS(on))) },
+	"tabto":   func(_ *scene, b *tab, on, _ string) { b.tabTo(on) },
+	"wait":    func(_ *scene, b *tab, on, _ string) { b.waitFor(on) },
+	"type": func(_ *scene, b *tab, on, text string) {
+		b.do(chromedp.SendKeys(chromedp.CSS(on), strings.ReplaceAll(text, "⏎", "\r")))
+	},
+	"press": func(_ *scene, b *tab, on, _ string) {
+		key := map[string]struct {
+			name, text string
+			code       int64
+		}{"Enter": {"Enter", "\r", 13}, "Tab": {"Tab", "", 9}, "Escape": {"Escape", "", 27}, "Space": {" ", " ", 32}}[on]
+		b.press(key.name, key.text, key.code)
+	},
+	"open": func(s *scene, b *tab, on, _ string) {
+		if strings.HasPrefix(on, "/") {
+			on = s.URL + on
+		}
+		b.do(chromedp.Navigate(on))
+	},
+	"foreign": func(_ *scene, b *tab, _, _ string) { // another site was opened
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.foreign = nil
+	},
+	"print": func(_ *scene, b *tab, _, _ string) {
+		_, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		must(b.t, err)
+	},
+	"speak": func(_ *scene, b *tab, on, _ string) {
+		_, err := chromedp.Call(b.Context, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{
+			Headers: network.Headers{"Accept-Language": on}})
+		must(b.t, err)
+	},
+	"pass":       func(s *scene, _ *tab, on, _ string) { s.pass(strings.Fields(on)...) },
+	"flow":       func(s *scene, _ *tab, _, _ string) { s.open() },
+	"disconnect": func(s *scene, _ *tab, _, _ string) { s.CloseClientConnections() },
+	"close":      func(s *scene, _ *tab, _, _ string) { s.Close() },
+}
+
+// perform follows the script of a play.
+func (p play) perform(t *testing.T, name string) {
+	script, err := os.ReadFile("testdata/page/" + cmp.Or(p.script, name) + ".txt")
+	must(t, err)
+	names := []string{"{{ended}}", ended, "{{twoCited}}", twoCited, "{{focused}}", focused}
+	for name, value := range p.names {
+		names = append(names, "{{"+name+"}}", value)
+	}
+	s := newScene(t, p.change)
+	var b, other *tab
+	for step := range strings.SplitSeq(strings.TrimSuffix(strings.ReplaceAll(string(script), "\n\t", "\v"), "\n"), "\n") {
+		line, text, _ := strings.Cut(step, "\v")
+		command, on, _ := strings.Cut(line, " ")
+		first, rest, _ := strings.Cut(on, " ")
+		fill := strings.NewReplacer(names...).Replace
+		switch command {
+		case "#":
+		case "tab": // WIDTH THEME PATH SELECTOR
+			var width int64
+			var theme, path string
+			_, err := fmt.Sscan(fill(on), &width, &theme, &path)
+			must(t, err)
+			other, b = b, s.newTabAt(t, width, theme, path, strings.SplitN(on, " ", 4)[3])
+		case "swap": // go to the other tab
+			b, other = other, b
+		case "let":
+			names = append(names, "{{"+first+"}}", fill(rest))
+		case "save":
+			names = append(names, "{{"+first+"}}", b.js(fill(rest)))
+		case "go":
+			p.calls[on](b)
+		default:
+			do := commands[command]
+			if do == nil {
+				t.Fatalf("there is no command %q", line)
+			}
+			do(s, b, fill(on), fill(strings.ReplaceAll(text, "\v", "\n")))
+		}
+		if t.Failed() {
+			t.Fatalf("at %s", line)
+		}
+	}
+}
+
+// wantAsked checks the filter and the history of the last question.
+func (s *scene) wantAsked(t *testing.T, want string) {
+	t.Helper()
+	q := s.asked.Load()
+	got := string(encoded(q.Filter))
+	for _, turn := range q.History {
+		got += fmt.Sprintf("\n%s: %.38s", turn.Role, turn.Content)
+	}
+	if got != want {
+		t.Errorf("asked with %s, want %s", got, want)
+	}
+}
+
+// TestBrowser performs the plays in Chromium, each with a server of its own.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	for _, at := range []struct {
-		width int64
-		theme string
-	}{{360, "dark"}, {1440, "light"}} {
-		t.Run(fmt.Sprintf("%d-%s", at.width, at.theme), func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, nil)
-			b := s.newTab(t, at.width, at.theme)
-			b.is("question", focused)
-
-			b.ask("May I sail alone?")
-			b.waitFor(twoCited)
-			b.is("false", `String(document.getElementById("stop").hidden)`)
-			s.open()
-			b.waitFor(ended)
-			b.is("Nobody sails alone before the end of April.1 After that it depends on age and boat:",
-				`document.querySelector(".turn .text:not(.draft) p").textContent`)
-			b.is("2", `String(document.querySelectorAll(".turn .text:not(.draft) li").length)`)
-			b.is("2", `String(document.querySelectorAll(".sources > li").length)`)
-			b.is("Looked at 4 passages, used 3", `document.querySelector("summary").textContent`)
-			b.is("covers sails, alone, April|covers sixteen, sails|covers mooring",
-				`[...document.querySelectorAll(".sources .facts")].map((e) => e.textContent.split(" · ").at(-1)).join("|")`)
-			b.is("off topic", `[...document.querySelectorAll(".card .verdict")].map((e) => e.textContent).join("|")`)
-			b.is("The moon is made of green cheese.",
-				`[...document.querySelectorAll(".turn .doubt")].map((e) => e.textContent).find((t) => t.includes("moon"))`)
-
-			// By keyboard, focus shows the quote and Enter opens the source.
-			b.do(chromedp.Focus(chromedp.CSS("#theme")))
-			for range 20 {
-				if b.js(focused) == "cite" {
-					break
+	at := func(width, theme string) map[string]string { return map[string]string{"width": width, "theme": theme} }
+	start := strings.Index(handbook().Text, "Nobody sails")
+	plays := map[string]play{
+		"narrow": {script: "asked", names: at("360", "dark")}, "wide": {script: "asked", names: at("1440", "light")},
+		"aswritten": {}, "moments": {}, "sheet": {},
+		"answers":  {change: func(o *Options) { o.Model = func(context.Context) string { return "m" } }},
+		"indexing": {change: func(o *Options) { o.Indexing = func() (int, int, bool) { return 12, 40, false } }},
+		"nothing":  {change: func(o *Options) { o.Library = shelf{} }},
+		"notebook": {change: func(o *Options) {
+			library := &growing{}
+			o.Library, o.UploadFolders = library, oneFolder{Uploads: library}
+			o.Sample = fstest.MapFS{"guide.md": {Data: []byte("# Guide")}, "fees/fees.md": {Data: []byte("# Fees")}}
+			o.Asker = newScript(append(newShelf(), handbook()))
+		}},
+		"shared": {change: func(o *Options) {
+			o.KeepAnswers = time.Hour
+			library := append(newShelf(), handbook())
+			for _, d := range library {
+				if strings.HasPrefix(d.Path, "handbook") {
+					d.Meta = map[string]string{"collection": "handbook"}
 				}
-				b.press("Tab", "", 9)
 			}
-			b.is("cite", focused)
-			b.do(chromedp.WaitVisible(chromedp.CSS("#peek")))
-			b.is("Nobody sails alone before the end of April.", `document.querySelector("#peek blockquote").textContent`)
-			b.press("Enter", "\r", 13)
-			b.do(chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
-			b.is("Nobody sails alone before the end of April.", `document.getElementById("quote").textContent`)
-			b.is("true", `(() => { const m = document.getElementById("quote").getBoundingClientRect(); const p = document.querySelector(".source-body").getBoundingClientRect();
-				return String(m.top >= p.top && m.bottom <= p.bottom) })()`)
-			b.is("source", focused)
-			b.press("Escape", "", 27)
-			b.do(chromedp.WaitNotVisible(chromedp.CSS("#source")))
-			b.is("cite", focused)
-
-			// The link of a citation leads to the viewer.
-			b.do(chromedp.Navigate(b.js(`document.querySelector(".turn .cite").href`)), chromedp.WaitVisible(chromedp.CSS("mark#quote")))
-			b.is("Nobody sails alone before the end of April.", `document.getElementById("quote").textContent`)
-			b.is("true", `(() => { const m = document.getElementById("quote").getBoundingClientRect(); return String(m.top >= 0 && m.bottom <= innerHeight) })()`)
+			o.Library = library
+		}},
+		"viewer": {names: map[string]string{"quote": fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d", start, start+43)}},
+		"drawn": {change: func(o *Options) {
+			o.Drawer, o.Originals = printed{}, files{"club/handbook/members.pdf": "%PDF-1.4"}
+		}},
+		"settings": {change: func(o *Options) {
+			o.SettingsCode = "ABCDEFGHJK"
+			o.Settings = &panel{using: Choices{BaseURL: "https://api.openai.com/v1", Style: "auto", Confidence: new(float64)},
+				found: []ModelServer{{Name: "Ollama", BaseURL: "http://127.0.0.1:11434/v1", Models: []string{"llama3.2", "qwen3"}}},
+				part: Part{Name: "english", Model: "all-MiniLM-L6-v2", Licence: "Apache-2.0", Languages: 1, Bytes: 83e6,
+					State: "missing"}}
+		}},
+		"german": {script: "language", names: map[string]string{"language": "de", "side": "ltr",
+			"summary": "4 Textstellen geprüft, 3 verwendet", "shown": "behandelt sails, alone, April"}},
+		"arabic": {script: "language", names: map[string]string{"language": "ar", "side": "rtl",
+			"summary": "فُحصت 4 مقاطع، استُخدم 3", "shown": "يتناول sails، alone، April"}},
+		"documents": documentsPlay(t), "history": historyPlay(t), "key": keyPlay(t),
+	}
+	for name, p := range plays {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p.perform(t, name)
 		})
 	}
 }
 
-// TestBrowserSearchesAsWritten asks a follow-up again without the question before it.
-func TestBrowserSearchesAsWritten(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, nil)
-	b := s.newTab(t, 800, "light")
-	s.open()
-	b.ask("May I sail alone?")
-	b.waitFor(ended)
-	b.js(`(() => { const f = fetch; window.fetch = (to, with_) => { if (with_?.body) window.sent = with_.body; return f(to, with_); }; return ""; })()`)
-	b.ask("And with a dog?")
-	b.waitFor(`document.querySelectorAll(".turn[aria-busy=false]").length === 2`)
-	b.is("true", `String("history" in JSON.parse(sent))`)
-	b.is("Searched for: And with a dog? sail Search it as written", `document.querySelector(".turn:last-child .notes .facts").textContent`)
-	b.do(chromedp.Click(chromedp.CSS(".turn:last-child .notes .facts button")))
-	b.waitFor(`!("history" in JSON.parse(sent)) && document.querySelectorAll(".turn[aria-busy=false]").length === 2`)
+// documentsPlay is on the page of the documents: files are chosen, and a folder is dropped.
+func documentsPlay(t *testing.T) play {
+	library := &growing{shelf: newShelf()}
+	library.shelf[1].Meta = map[string]string{"date": "2024-03-01", ingest.ModifiedKey: "2026-01-01T00:00:00Z"}
+	library.shelf[0].Meta = map[string]string{ingest.ModifiedKey: "2025-07-09T10:00:00Z",
+		ingest.UnreadKey: "page 2 of 2: no readable text, install tesseract to read scans"}
+	into := recordedInto{oneFolder: oneFolder{Uploads: library}, names: make(chan string, 9)}
+	folder := t.TempDir()
+	files := []string{filepath.Join(folder, "tides.txt"), filepath.Join(folder, "tool.exe")}
+	must(t, os.MkdirAll(filepath.Join(folder, "pier", "deep"), 0o700))
+	for _, name := range append(files, filepath.Join(folder, "pier/deep/rowing.txt"), filepath.Join(folder, "pier/.DS_Store")) {
+		must(t, os.WriteFile(name, []byte("High water at noon."), 0o600))
+	}
+	return play{
+		change: func(o *Options) { o.Library, o.UploadFolders, o.Troubles = library, into, library.troubles },
+		calls: map[string]func(*tab){
+			"upload": func(b *tab) { b.do(chromedp.SetUploadFiles(chromedp.CSS("#upload input"), files)) },
+			"named": func(b *tab) {
+				for range files {
+					if got := <-into.names; got != "winter 2026" {
+						b.t.Errorf("a file was added to the collection %q", got)
+					}
+				}
+			},
+			"drop": func(b *tab) {
+				for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
+					input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
+					_, err := chromedp.Call(b, input.DispatchDragEvent, input.DispatchDragEventParams{Type: kind, X: 300, Y: 300,
+						Data: &input.DragData{Items: []*input.DragDataItem{}, Files: []string{filepath.Join(folder, "pier")},
+							DragOperationsMask: 1}})
+					must(b.t, err)
+				}
+			},
+		}}
+}
+
+func historyPlay(t *testing.T) play {
+	ring := newRing()
+	return play{names: map[string]string{"key": ring.make(t, "the desk", nil), "other": ring.make(t, "the pier", nil)},
+		change: func(o *Options) { o.Keys, o.KeepAnswers = ring, time.Hour }}
+}
+
+// keyPlay enters a key, which is revoked in the end. Another site links to the server.
+func keyPlay(t *testing.T) play {
+	ring := newRing()
+	key := ring.make(t, "the desk", writer)
+	var at string
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<title>Elsewhere</title><a id="cited" href="%s/documents/club/handbook/members.pdf?start=1&end=9">Members</a>
+			<form method="post" action="%[1]s/key/leave"><button id="leave">Win</button></form>`, at)
+	}))
+	t.Cleanup(foreign.Close)
+	return play{
+		names: map[string]string{"key": key, "wrong": key[:30] + "x",
+			"elsewhere": strings.Replace(foreign.URL, "127.0.0.1", "localhost", 1)}, // another site for browsers
+		change: func(o *Options) { o.Keys = ring },
+		calls: map[string]func(*tab){
+			"link": func(b *tab) { at = b.origin },
+			"revoke": func(b *tab) {
+				must(b.t, ring.Revoke(b.t.Context(), "the desk"))
+				// Leaving makes the server read the keys again.
+				r, err := http.NewRequest("POST", b.origin+"/key/leave", nil)
+				must(b.t, err)
+				r.Header.Set("Cookie", "ibid_session=any")
+				res, err := http.DefaultTransport.RoundTrip(r)
+				must(b.t, err)
+				res.Body.Close()
+			}}}
 }
 
 // TestBrowserDraftsAreReplaced checks what is shown while a text replaces an earlier draft.
@@ -129,427 +293,6 @@ func TestBrowserDraftsAreReplaced(t *testing.T) {
 			t.Errorf("%s: the page shows %q, want %q (%v)", c.Now, got, c.Want, err)
 		}
 	}
-}
-
-// TestBrowserStates checks the page in every state.
-func TestBrowserStates(t *testing.T) {
-	t.Parallel()
-	// These answers stop on the way, and share a tab.
-	t.Run("moments", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t, nil)
-		b := s.newTab(t, 1280, "light")
-		const paper = `getComputedStyle(document.body).backgroundColor`
-		light := b.js(paper)
-		b.do(chromedp.Click(chromedp.CSS("#theme")))
-		dark := b.js(paper)
-		if dark == light {
-			t.Errorf("the theme is still %s", light)
-		}
-		b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("table")))
-		b.is(dark, paper)
-		b.is("Switch to light theme", `document.getElementById("theme").getAttribute("aria-label")`)
-		b.do(chromedp.Click(chromedp.CSS("#theme")))
-		b.is(light, paper)
-		b.is("Use the theme of the system", `document.getElementById("theme").getAttribute("aria-label")`)
-		b.do(chromedp.Click(chromedp.CSS("#theme"))) // the pictures have the theme of the system
-		b.is("system undefined", `localStorage.getItem("ibid.theme") + " " + document.documentElement.dataset.theme`)
-		b.do(chromedp.Navigate(s.URL), chromedp.WaitVisible(chromedp.CSS("#library")))
-
-		b.ask("asking")
-		b.waitFor(`document.querySelector(".progress").textContent.startsWith("Checked 1")`)
-		b.look("2-asking")
-		b.do(chromedp.Click(chromedp.CSS("#stop")))
-		b.waitFor(`document.querySelector(".notes").textContent === "Stopped."`)
-		b.is("question", focused)
-
-		askAlone := func() {
-			t.Helper()
-			b.newConversation()
-			b.ask("May I sail alone?")
-			b.waitFor(twoCited)
-		}
-		askAlone()
-		b.do(chromedp.Click(chromedp.CSS("#stop")))
-		b.waitFor(`document.querySelector(".notes").textContent === "Stopped."`)
-		b.look("3-stopped")
-
-		b.newConversation()
-		b.ask("drafted")
-		const sentences = `document.querySelector(".turn .text").textContent.replace(/\s+/g, " ").trim()`
-		b.waitFor(`document.querySelector(".progress").textContent === "Writing draft 2…"`)
-		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
-		b.look("3-draft")
-		// The refined answer replaces the draft sentence by sentence. Half of one does not push the draft down.
-		s.pass("first")
-		b.waitFor(`document.querySelector(".progress").textContent === "Writing the answer…"`)
-		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
-		b.is("1", `String(document.querySelectorAll(".turn .text p").length)`)
-		s.pass("second")
-		b.is("The mooring fee is 240 crowns a season.• Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
-		b.is("Moorings", `document.querySelector(".turn .text .cite").getAttribute("aria-label")`)
-		b.look("3-revising")
-		// One that is cut is taken back. It had no numbers, which would now be those of other sources.
-		s.pass("first")
-		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", sentences)
-		b.is("0", `String([...CSS.highlights.get("changed")].length)`)
-		s.pass("first")
-		// Numbers that cannot change any more are shown at once.
-		const refining = "Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 " +
-			"Dogs stay ashore. The fee is due."
-		b.is(refining, sentences)
-		b.is("Source 2: Moorings", `[...document.querySelectorAll(".turn .text .cite")].at(-1).getAttribute("aria-label")`)
-		s.pass("second") // now it is the text
-		b.waitFor(`document.querySelectorAll(".turn .sources li[value]").length === 2`)
-		b.is(refining, sentences)
-		b.is("Source 2: Moorings", `[...document.querySelectorAll(".turn .text .cite")].at(-1).getAttribute("aria-label")`)
-		b.is("Dogs stay ashore. The fee is due.", `document.querySelector(".turn .text span.draft").textContent.trim()`)
-		const highlighted = `[...CSS.highlights.get("changed")].map(String).join("|")`
-		b.is("The mooring fee is 240 crowns a season.", highlighted)
-		b.look("3-refining")
-		s.pass("first")
-		b.waitFor(ended)
-		b.is("Nobody sails alone before the end of April.1 The mooring fee is 240 crowns a season.2 Dogs stay ashore.", sentences)
-		b.is("The mooring fee is 240 crowns a season.", highlighted)
-		b.is("Nobody sails alone before the end of April. Dogs stay ashore. The fee is due.", `[...document.querySelectorAll(".evidence .drafts li")].map((e) => e.textContent.replace(/\s*1/, "").trim()).join("|")`)
-		b.look("3-refined")
-
-		// What is drawn does not move, and is not replaced, while the rest arrives.
-		askAlone()
-		b.look("3-streaming")
-		const places = `JSON.stringify([...document.querySelectorAll(".turn h2, .turn .text:not(.draft) p, .turn .text:not(.draft) li:first-child, .dock")]` +
-			`.map((e) => [e.tagName, Math.round(e.getBoundingClientRect().top), Math.round(e.getBoundingClientRect().left)]).slice(0, 3))`
-		before := b.js(places)
-		b.do(chromedp.Evaluate[chromedp.Void](`window.drawn = [...document.querySelectorAll(".turn .text:not(.draft) .cite")]`))
-		s.pass("first")
-		b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 3`)
-		b.is(before, places)
-		s.pass("second")
-		b.waitFor(ended)
-		b.is(before, places)
-		b.is("true", `String(window.drawn.every((e) => e.isConnected))`)
-		b.look("2-answered")
-		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("details").open = true; document.querySelector("details").scrollIntoView()`))
-		b.look("2-evidence")
-
-		// A reload, or a lost connection, does not interrupt an answer.
-		askAlone()
-		b.do(chromedp.Reload())
-		b.waitFor(twoCited)
-		b.is("true", `document.querySelector(".turn").getAttribute("aria-busy")`)
-		b.is("Stop", `[...document.querySelectorAll("#send, #stop")].filter((x) => !x.hidden).map((x) => x.textContent.trim()).join()`)
-		s.pass("first", "second")
-		b.waitFor(ended)
-		b.is(wholeAnswer, answerText)
-		askAlone()
-		s.CloseClientConnections()
-		b.waitFor(`document.querySelector(".progress").textContent === "Connection lost, reconnecting…"`)
-		s.pass("first", "second")
-		b.waitFor(ended)
-		b.is(wholeAnswer, answerText)
-		b.is("true", `String(document.getElementById("offline").hidden)`)
-		b.expectProblem("net::ERR_")
-
-		// The page's policy blocks inline styles.
-		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("main").insertAdjacentHTML("beforeend", "<p style='color: red'>red</p>")`))
-		b.waitFor(`getComputedStyle(document.querySelector("main > p:last-child")).color !== "rgb(255, 0, 0)"`)
-		b.expectProblem("Content Security Policy")
-
-		b.newConversation()
-		s.Close()
-		b.ask("How do I make pizza?")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .trouble button")))
-		b.is("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.",
-			`[...document.querySelectorAll(".trouble p, #offline")].filter((e) => e.checkVisibility()).map((e) => e.innerText).join("|")`)
-		b.look("4-offline")
-		b.waitFor(`document.getElementById("send").hidden === false`)
-		b.expectProblem("ERR_CONNECTION_REFUSED")
-	})
-	// Answers that do not stop share a tab, each in a new conversation.
-	t.Run("answers", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t, func(o *Options) { o.Model = func(context.Context) string { return "m" } })
-		s.open()
-		b := s.newTab(t, 1280, "light")
-
-		b.ask("May I sail alone?")
-		b.waitFor(ended)
-		b.ask("How do I make pizza?")
-		b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
-		b.is("2 0", `[...document.querySelectorAll(".turn")].map((t) => t.querySelectorAll(".sources > li").length).join(" ")`)
-		b.is(`May I sail alone?`, `JSON.parse(localStorage["ibid.history"])[0].turns[0].question`)
-		b.look("7-conversation")
-
-		// A reload restores it.
-		const drawn = `[...document.querySelectorAll(".turn")].map((t) => t.textContent).join("|")`
-		before := b.js(drawn)
-		b.do(chromedp.Reload())
-		b.waitFor(`document.querySelectorAll(".turn").length === 2 && document.readyState === "complete"`)
-		b.is(before, drawn)
-
-		// A new one is empty; the old one is in the history.
-		b.do(chromedp.Click(chromedp.CSS("#new")))
-		b.waitFor(`document.querySelectorAll(".turn").length === 0`)
-		b.is("question", focused)
-		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
-		b.look("7-history")
-		b.do(chromedp.SendKeys(chromedp.CSS("#past input"), "nowhere"))
-		b.is("No conversation has these words.", `document.querySelector("#past [role=status]").textContent`)
-		b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.querySelector("#past input"); s.value = "pizza"; s.dispatchEvent(new Event("input")); })()`),
-			chromedp.Click(chromedp.CSS("#past [aria-label^=Rename]")), chromedp.WaitVisible(chromedp.CSS(".rename input")))
-		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".rename input").value = "Sailing"; document.querySelector(".rename").requestSubmit()`))
-		b.is("Sailing", `document.querySelector(".past-question").textContent`)
-		b.do(chromedp.Click(chromedp.CSS(".past-open")))
-		b.waitFor(`document.querySelectorAll(".turn").length === 2`)
-		b.is(before, drawn)
-		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")),
-			chromedp.Click(chromedp.CSS(".past [aria-label^=Delete]")))
-		b.waitFor(`document.querySelectorAll(".turn").length === 0`)
-		b.is("true", `String(localStorage["ibid.history"] === undefined)`)
-		b.press("Escape", "", 27)
-
-		b.ask("How do I make pizza?")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".refusal")))
-		b.is("0", `String(document.querySelectorAll(".sources > li").length)`)
-		b.look("2-refused")
-		b.do(chromedp.Click(chromedp.CSS(".nearest a")), chromedp.WaitVisible(chromedp.CSS("#source mark")))
-		b.is("Dogs are welcome on the pier.", `document.getElementById("quote").textContent`)
-
-		b.newConversation()
-		b.ask("breaks")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".trouble button")))
-		b.look("4-error")
-		b.is("Nobody sails alone before the end of April.1 After that it", `document.querySelector(".turn .text:not(.draft) p").textContent`)
-
-		b.newConversation()
-		b.ask("cut")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .trouble")))
-		b.look("4-incomplete")
-		// A failure is one sentence, without words of the model's server. They are details.
-		b.waitFor(ended)
-		b.is("The answer is incomplete: the reply of m broke off before its end. What there is of it is shown; ask again for the rest.|Details",
-			`document.querySelector(".turn .notes").innerText.trim().replace(/\n+/g, "|")`)
-		b.newConversation()
-		b.ask("falls back")
-		b.waitFor(ended)
-		b.is("The model failed, so your documents are quoted instead. Ask again in a moment.|Details",
-			`document.querySelector(".turn .notes").innerText.trim().replace(/\n+/g, "|")`)
-		b.is("2 false", `document.querySelectorAll(".turn .notes .details .note").length + " " + document.querySelector(".turn .board").textContent.includes("10.1.2.3")`)
-		b.look("4-fallback")
-		// Until the model replies again, or another one is chosen, the page says that answers are quoted.
-		const failing, writes = "Answers are quoted until m replies again", "m writes the answers"
-		writer := func(want string) {
-			t.Helper()
-			b.is(want, `document.getElementById("writer").textContent`)
-		}
-		writer(failing)
-		b.do(chromedp.Reload())
-		b.waitFor(`document.querySelectorAll(".turn").length === 1`)
-		writer(failing)
-		b.ask("May I sail alone?")
-		b.waitFor(ended)
-		writer(writes)
-		if w := settingsCall(s.Config.Handler, "PUT", "/api/settings", `{"model":"m"}`); strings.Contains(w.Body.String(), "failing") {
-			t.Errorf("another model is failing: %s", w.Body)
-		}
-		b.do(chromedp.Reload())
-		b.waitFor(`document.querySelectorAll(".turn").length === 2`)
-		writer(writes)
-
-		b.newConversation()
-		b.ask("evil")
-		b.waitFor(ended)
-		b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("<img src=http://evil.example/z>"))`)
-		b.is("0", `String(document.querySelectorAll(".turn img, .turn script, .turn a[href*=evil]").length)`)
-		b.look("9-hostile")
-
-		b.newConversation()
-		b.ask("rich")
-		b.waitFor(ended)
-		b.is("1 1 2 1 1 1", `["h4", "table", "ol:not(.sources) > li", "ol ul", "blockquote", "pre"].map((q) => document.querySelectorAll(".turn .text:not(.draft) " + q).length).join(" ")`)
-		b.look("9-rich")
-
-		b.newConversation()
-		b.ask("May I sail alone?")
-		b.waitFor(ended)
-		b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
-		b.look("2-source")
-		b.press("Escape", "", 27)
-		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".turn .cite").focus({focusVisible: true})`),
-			chromedp.WaitVisible(chromedp.CSS("#peek")))
-		b.picture("2-peek")
-		b.axe("2-peek")
-		b.press("Escape", "", 27)
-		b.do(chromedp.WaitNotVisible(chromedp.CSS("#peek")))
-		if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
-			t.Fatal(err)
-		}
-		b.is("none none none block", `[".dock", ".bar", ".actions", ".board"].map((q) => getComputedStyle(document.querySelector(q)).display).join(" ")`)
-		b.picture("9-printed")
-	})
-	// The sheet of narrow screens keeps the focus until it is closed.
-	t.Run("sheet", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t, nil)
-		b := s.newTab(t, 390, "light")
-		b.ask("How do I make pizza?")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".nearest a")), chromedp.Click(chromedp.CSS(".nearest a")),
-			chromedp.WaitVisible(chromedp.CSS("#source mark")))
-		for range 8 {
-			b.press("Tab", "", 9)
-			b.is("true", `String(document.getElementById("source").contains(document.activeElement))`)
-		}
-		b.do(chromedp.Click(chromedp.CSS(".close")), chromedp.WaitNotVisible(chromedp.CSS("#source")))
-		b.is("source-title", focused)
-	})
-	t.Run("indexing", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t, func(o *Options) {
-			o.Indexing = func() (int, int, bool) { return 12, 40, false }
-		})
-		b := s.newTab(t, 1280, "dark")
-		b.is("Indexing your documents: 12 of 40 files", `document.querySelector("#library p").textContent`)
-		b.look("1-indexing")
-	})
-	t.Run("nothing", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t, func(o *Options) { o.Library = shelf{} })
-		b := s.newTab(t, 390, "light")
-		b.is("No documents yet. Start the server with a folder: ibid serve FOLDER", `document.querySelector("#library p").textContent`)
-		b.look("1-nothing")
-	})
-}
-
-// TestBrowserNotebook adds the sample library and a text to an empty server with the
-// keyboard alone, asks a suggested question, and then one of two documents only.
-func TestBrowserNotebook(t *testing.T) {
-	t.Parallel()
-	library := &growing{}
-	asked := make(chan answer.Question, 10)
-	s := newScene(t, func(o *Options) {
-		o.Library, o.UploadFolders = library, oneFolder{Uploads: library}
-		o.Sample = fstest.MapFS{"guide.md": {Data: []byte("# Guide")}, "fees/fees.md": {Data: []byte("# Fees")}}
-		lib := newShelf()
-		o.Asker = noting{newScript(append(lib, handbook())), asked}
-	})
-	b := s.newTab(t, 1280, "light")
-	b.is("Add your documents", `document.getElementById("welcome").textContent`)
-	b.is("true", `String(document.getElementById("dock").hidden)`)
-	b.look("1-empty")
-	b.tabTo("sample")
-	b.press("Enter", "\r", 13)
-	b.is("2", `String(document.querySelectorAll("#shelf li").length)`)
-	b.is("question", focused)
-
-	b.tabTo("paste")
-	b.press("Enter", "\r", 13)
-	b.waitFor(`document.getElementById("pasted").open`)
-	b.look("1-pasting")
-	b.do(chromedp.SendKeys(chromedp.CSS("#pasted-text"), "High water at noon."))
-	b.press("Tab", "", 9)
-	b.press("Enter", "\r", 13)
-	b.is("3", `String(document.querySelectorAll("#shelf li").length)`)
-	b.is("1", `String(document.querySelectorAll(".uploads .done").length)`)
-
-	b.do(chromedp.Evaluate[chromedp.Void](`dispatchEvent(new DragEvent("dragenter", {dataTransfer: (() => { const d = new DataTransfer(); d.items.add(new File(["x"], "x.txt")); return d })()}))`))
-	b.waitFor(`getComputedStyle(document.querySelector(".dropzone")).position === "fixed"`)
-	b.look("1-dropping")
-	b.do(chromedp.Evaluate[chromedp.Void](`dispatchEvent(new DragEvent("dragleave", {dataTransfer: (() => { const d = new DataTransfer(); d.items.add(new File(["x"], "x.txt")); return d })()}))`))
-
-	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#shelf input")[0].click(); document.querySelectorAll("#shelf input")[2].click()`))
-	b.is("Asking only: Notes.md, sample/guide.md", `document.getElementById("only-words").textContent`)
-	b.look("1-notebook")
-	b.ask("What is the mooring fee?")
-	b.waitFor(ended)
-	if q := <-asked; !slices.Equal(q.Filter.Documents, []string{"uploads/Notes.md", "uploads/sample/guide.md"}) {
-		t.Errorf("asked %q", q.Filter.Documents)
-	}
-}
-
-// noting is an Asker that sends its questions, except tried suggestions, to a channel.
-type noting struct {
-	Asker
-	asked chan answer.Question
-}
-
-func (n noting) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
-	if q.Strategy != "extract" {
-		n.asked <- q
-	}
-	return n.Asker.Ask(ctx, q)
-}
-
-// TestBrowserShared rates and shares an answer, and opens it by its address.
-func TestBrowserShared(t *testing.T) {
-	t.Parallel()
-	ledger := newLedger()
-	asked := make(chan answer.Question, 10)
-	s := newScene(t, func(o *Options) {
-		o.Ledger, o.KeepAnswers = ledger, time.Hour
-		library := append(newShelf(), handbook())
-		for _, d := range library {
-			if strings.HasPrefix(d.Path, "handbook") {
-				d.Meta = map[string]string{"collection": "handbook"}
-			}
-		}
-		o.Library = library
-		o.Asker = noting{o.Asker, asked}
-	})
-	s.open()
-	b := s.newTab(t, 1440, "light")
-	b.do(chromedp.WaitVisible(chromedp.CSS("#collections")))
-	b.look("1-collections")
-	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.getElementById("collection"); s.value = "handbook"; s.dispatchEvent(new Event("change")); })()`))
-	b.ask("May I sail alone?")
-	b.waitFor(ended)
-	if q := <-asked; q.Filter.Collection != "handbook" || len(q.History) != 0 {
-		t.Errorf("asked in %q, after %v", q.Filter.Collection, q.History)
-	}
-	b.look("7-kept")
-	b.do(chromedp.Click(chromedp.CSS(`[data-rating="1"]`)))
-	b.waitFor(`document.querySelector('[data-rating="1"]').getAttribute("aria-pressed") === "true"`)
-	if given, err := ledger.Feedback(t.Context(), 0, 10); err != nil || len(given) != 1 || given[0].Rating != 1 {
-		t.Errorf("the ledger has %v, %v", given, err)
-	}
-	run := b.js(`JSON.parse(localStorage["ibid.history"])[0].turns[0].run`)
-
-	b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".turn button")].find((x) => x.textContent === "Share").click()`))
-	b.waitFor(`[...document.querySelectorAll(".turn button")].some((x) => ["Link copied", "Copying was blocked"].includes(x.textContent))`)
-	if list, err := ledger.Records(t.Context(), "", retrieve.Record{}, 1); err != nil || len(list) != 1 || !list[0].Shared {
-		t.Errorf("the ledger has %+v, %v", list, err)
-	}
-
-	// A follow-up is sent with its history.
-	b.ask("How do I make pizza?")
-	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
-	if q := <-asked; len(q.History) != 2 || q.History[0].Content != "May I sail alone?" || q.History[1].Role != "assistant" {
-		t.Errorf("the follow-up came after %v", q.History)
-	}
-
-	other := s.newTabAt(t, 800, "light", "/?run="+run, ".turn .board")
-	other.waitFor(ended)
-	const drawn = `document.querySelector(".turn .text:not(.draft)").innerHTML.replace(/http:\/\/[^/]*/g, "")`
-	other.is(b.js(drawn), drawn)
-	other.is("true", `String(document.body.classList.contains("asked"))`)
-
-	// Where it was asked, the link opens the conversation, which stays one entry.
-	b.do(chromedp.Navigate(s.URL + "/?run=" + run))
-	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
-	b.is("1", `String(JSON.parse(localStorage["ibid.history"]).length)`)
-
-	// The list of documents is narrowed to a collection, also after a reload.
-	const listed = `document.getElementById("collection").value + " " + document.querySelectorAll("#rows tr").length`
-	b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("#collections")))
-	b.is(" 5", listed)
-	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.getElementById("collection"); s.value = "handbook"; s.dispatchEvent(new Event("change")); })()`))
-	b.is("handbook 2", listed)
-	b.do(chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS("#collections")))
-	b.is("handbook 2", listed)
-
-	other.do(chromedp.Navigate(s.URL+"/?run=gone"), chromedp.WaitVisible(chromedp.CSS("#missing")))
-	other.is("This answer is no longer available.", `document.getElementById("missing").textContent`)
-	other.axe("missing")
-	other.expectProblem("404")
 }
 
 // TestBrowserFailures checks that each failure of the model says what is shown instead, if

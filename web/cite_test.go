@@ -9,34 +9,6 @@ import (
 	"testing"
 )
 
-func TestCite(t *testing.T) {
-	h := newHandler(t, nil)
-	const documents = `"documents":[{"page_content":"a","metadata":{"source":"a.html","url":"https://a.example"}},` +
-		`{"node":{"metadata":{"file_name":"b.pdf"}}}]`
-	for _, test := range []struct {
-		body string
-		code int
-		want string
-	}{
-		{`{` + documents + `,"text":"Yes [2]."}`, 200, `"text":"Yes [1].","list":"\n\n- [1] b.pdf\n"`},
-		{`{` + documents + `,"text":"Yes [1].","style":"footnote","source_key":"url"}`, 200, `[^1]: \u003chttps://a.example\u003e`},
-		{`{` + documents + `,"text":"Yes [1][2].","exclude":[1],"inline":"({number})","entry":"{title};"}`, 200,
-			`"text":"Yes (1).","list":"\n\nb.pdf;\n"`},
-		{`{` + documents + `,"style":"loud"}`, 400, `"bad_style"`},
-		{`{` + documents + `,"inline":"({nr})"}`, 400, `"bad_style"`},
-		{`{` + documents + `,"exclude":[3]}`, 400, `"bad_documents"`},
-		{`{"documents":{"a":1}}`, 400, `"bad_documents"`},
-		{`{"text":"a"}`, 400, `"bad_documents"`},
-		{`[]`, 400, `"bad_json"`},
-		{`{` + documents + `,"excludes":[1]}`, 400, `"unknown_member"`},
-	} {
-		w := call(h, "POST", "/api/cite", test.body, "Content-Type", jsonReply)
-		if w.Code != test.code || !strings.Contains(w.Body.String(), test.want) {
-			t.Errorf("%s: %d %s, want %s", test.body, w.Code, w.Body, test.want)
-		}
-	}
-}
-
 // TestCiteStream sends the next piece of a text when the one before has come back.
 func TestCiteStream(t *testing.T) {
 	server := httptest.NewServer(newHandler(t, nil))

@@ -3,21 +3,30 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/tools/txtar"
+
+	"ibid/answer"
+	"ibid/retrieve"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -35,6 +44,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`(?m)^Ibid-Run: [a-z2-7]{16}$`), `Ibid-Run: RUN`},
 	{regexp.MustCompile(`(?m)^id: [0-9a-z]+-`), `id: TIME-`},
 	{regexp.MustCompile(`"(resp_|msg_|fc_)[a-z2-7]{16}"`), `"${1}RUN"`},
+	{regexp.MustCompile(`"(started|ended|at)":"20[^"]+"`), `"$1":"TIME"`},
 	{regexp.MustCompile(` at http://127\.0\.0\.1:[0-9]+`), ` at http://127.0.0.1:PORT`},
 }
 
@@ -46,48 +56,73 @@ func TestHTTP(t *testing.T) {
 
 // golden sends the request of each file to a server.
 func golden(t *testing.T, files string, change func(*Options)) {
+	h := newHandler(t, change)
+	eachGolden(t, files, func(*testing.T, string) *told { return &told{Echo: h} })
+}
+
+// eachGolden sends the requests of each file to its server, and compares the replies.
+func eachGolden(t *testing.T, files string, server func(t *testing.T, name string) *told) {
 	names, err := filepath.Glob(files)
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}
-	h := newHandler(t, change)
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			a, err := txtar.ParseFile(name)
+	for _, path := range names {
+		name := strings.TrimSuffix(filepath.Base(path), ".txt")
+		t.Run(name, func(t *testing.T) {
+			a, err := txtar.ParseFile(path)
 			must(t, err)
-			if len(a.Files) == 0 || a.Files[0].Name != "request" {
-				t.Fatal("the file does not begin with a request")
+			s, now := server(t, name), &txtar.Archive{Comment: a.Comment}
+			for _, f := range a.Files {
+				if f.Name == "request" {
+					now.Files = append(now.Files, f, txtar.File{Name: "reply", Data: []byte(s.exchange(t, f.Data))})
+				}
 			}
-			got := exchange(t, h, a.Files[0].Data)
 			if *update {
-				a.Files = []txtar.File{a.Files[0], {Name: "reply", Data: []byte(got)}}
-				must(t, os.WriteFile(name, txtar.Format(a), 0o644))
-				return
-			}
-			if len(a.Files) != 2 {
-				t.Fatal("the file has no reply: run with -update and check what it writes")
-			}
-			if diff := cmp.Diff(string(a.Files[1].Data), got); diff != "" {
-				t.Errorf("reply (-want +got):\n%s", diff)
+				must(t, os.WriteFile(path, txtar.Format(now), 0o644))
+			} else if diff := cmp.Diff(string(txtar.Format(a)), string(txtar.Format(now))); diff != "" || len(now.Files) == 0 {
+				t.Errorf("-update writes the replies; check what it writes (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
+// A told server has what the requests of a story can name: its keys, and the runs of
+// earlier replies, which are RUN, RUN2 and so on.
+type told struct {
+	*echo.Echo
+	keys, runs []string // each a value and its name
+}
+
+// swapped is a list of pairs the other way around; the last pair comes first.
+func swapped(pairs []string) []string {
+	pairs = slices.Clone(pairs)
+	slices.Reverse(pairs)
+	return pairs
+}
+
 // exchange sends a request in its text form, with the body after the empty line,
 // and returns the reply as text.
-func exchange(t *testing.T, h *echo.Echo, request []byte) string {
+func (s *told) exchange(t *testing.T, request []byte) string {
 	t.Helper()
+	request = []byte(strings.NewReplacer(swapped(slices.Concat(s.keys, s.runs))...).Replace(string(request)))
 	head, body, _ := bytes.Cut(request, []byte("\n\n"))
 	body = bytes.TrimSuffix(body, []byte("\n"))
-	raw := fmt.Sprintf("%s\nContent-Length: %d\n\n%s", head, len(body), body)
+	raw := fmt.Sprintf("%s\nContent-Length: %d\n\n%s", bytes.TrimSuffix(head, []byte("\n")), len(body), body)
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
 	must(t, err)
+	r.RemoteAddr = r.Header.Get("Peer")
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	s.ServeHTTP(w, r)
+	if id := w.Header().Get(runHeader); id != "" && !slices.Contains(s.runs, id) {
+		name := "RUN"
+		if n := len(s.runs)/2 + 1; n > 1 {
+			name += strconv.Itoa(n)
+		}
+		s.runs = append(s.runs, id, name)
+	}
 	// Replies of the model are passed on unchanged.
-	if !bytes.Contains(body, []byte(`"model": "scripted/model"`)) && !bytes.Contains(body, []byte("### Task:")) {
-		checker.check(t, h, r.Method, r.URL.RequestURI(), w)
+	if !bytes.Contains(body, []byte("scripted/model")) && !bytes.Contains(body, []byte("### Task:")) {
+		checker.check(t, s.Echo, r.Method, r.URL.RequestURI(), w)
 	}
 	res := w.Result()
 	text, err := io.ReadAll(res.Body)
@@ -100,20 +135,72 @@ func exchange(t *testing.T, h *echo.Echo, request []byte) string {
 	}
 	var b strings.Builder
 	fmt.Fprintln(&b, res.StatusCode, http.StatusText(res.StatusCode))
-	names := []string{}
-	for name := range res.Header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(res.Header)) {
 		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(res.Header[name], ", "))
 	}
 	fmt.Fprintf(&b, "\n%s\n", bytes.TrimSuffix(text, []byte("\n")))
-	out := b.String()
+	out := strings.NewReplacer(s.runs...).Replace(b.String())
 	for _, v := range volatile {
 		out = v.re.ReplaceAllString(out, v.by)
 	}
 	return out
+}
+
+// TestStories sends the requests of each story, one after the other.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	echoes := func(o *Options) {
+		documents := o.Asker
+		o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+			if q.Text == "What is the mooring fee?" {
+				return documents.Ask(ctx, q)
+			}
+			said := "Answer to " + q.Text
+			for _, turn := range q.History {
+				said += fmt.Sprintf(" after %s: %s;", turn.Role, turn.Content)
+			}
+			return script{q.Text: {answer.Text{Text: said}, answer.Usage{}}}.Ask(ctx, q)
+		})
+	}
+	keyed := map[string]func(*Options){
+		"conversations": echoes, "v1-previous": echoes, "runs-of-keys": func(*Options) {},
+		"people-with-a-key": func(o *Options) {
+			echoes(o)
+			o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
+		},
+		"v1-keys": func(o *Options) {
+			o.Upstream, _ = upstream(t)
+			o.Relay = true
+		},
+	}
+	plain := map[string]func(*Options){
+		"collections": func(o *Options) { o.UploadFolders, o.UploadCollection = oneFolder{}, "sent" },
+		"originals": func(o *Options) {
+			o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "<script>",
+				"club/odd/empty.txt": "changed"}
+		},
+		"original-elsewhere": func(o *Options) { o.Originals = files{"club/guide.pdf": "elsewhere"} },
+		"v1-without-links":   func(o *Options) { o.NoLinks = true },
+	}
+	eachGolden(t, "testdata/story/*.txt", func(t *testing.T, name string) *told {
+		s := &told{}
+		s.Echo = newHandler(t, func(o *Options) {
+			o.KeepAnswers = time.Hour
+			if change := keyed[name]; change != nil {
+				ring := newRing()
+				for name, with := range map[string]func(*retrieve.Key){"reader": nil, "writer": writer, "limited": only("default"),
+					"elsewhere": func(k *retrieve.Key) { k.Collections = []string{"other"} },
+					"itself":    func(k *retrieve.Key) { k.Relay = true }} {
+					s.keys = append(s.keys, "Bearer "+ring.make(t, name, with), "Bearer "+name)
+				}
+				o.Keys = ring
+				change(o)
+			} else if change := plain[name]; change != nil {
+				change(o)
+			}
+		})
+		return s
+	})
 }
 
 // alwaysSent are the headers of every reply; TestHeaders checks their values.

@@ -94,39 +94,6 @@ func TestPeopleAreLimited(t *testing.T) {
 	}
 }
 
-// TestPeopleWithAKey checks that the person whom a trusted proxy names along with a key has
-// conversations of their own, whatever user the request names.
-func TestPeopleWithAKey(t *testing.T) {
-	t.Parallel()
-	k := newKeyed(t, func(o *Options) {
-		o.Ledger, o.KeepAnswers = newLedger(), time.Hour
-		o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
-	})
-	send := func(name, method, path, body string) (int, string) {
-		w := k.send(t, method, path, body, "Peer: 192.0.2.1:9", "Authorization: Bearer "+k.read, "Content-Type: application/json",
-			"X-Forwarded-User: "+name)
-		return w.Code, w.Body.String()
-	}
-	if code, said := send("anna", "POST", "/api/ask", `{"question":"Whose secret?","conversation":"c","user":"bert"}`); code != http.StatusOK {
-		t.Fatalf("%d %s", code, said)
-	}
-	for _, path := range []string{"/api/conversations", "/api/conversations/c",
-		"/api/conversations?user=anna", "/api/conversations/c?user=anna"} {
-		if _, said := send("bert", "GET", path, ""); strings.Contains(said, "secret") {
-			t.Errorf("bert reads what anna asked: %s: %s", path, said)
-		}
-		if code, said := send("anna", "GET", path, ""); code != http.StatusOK || !strings.Contains(said, "secret") {
-			t.Errorf("anna does not read what she asked: %s: %d %s", path, code, said)
-		}
-	}
-	if code, _ := send("bert", "DELETE", "/api/conversations/c?user=anna", ""); code != http.StatusNotFound {
-		t.Errorf("bert deletes the conversation of anna: %d", code)
-	}
-	if code, _ := send("anna", "DELETE", "/api/conversations/c", ""); code != http.StatusNoContent {
-		t.Errorf("anna does not delete her conversation: %d", code)
-	}
-}
-
 // TestAudit tells the story of a day: each line of the log names the key or the person
 // that asked, deleted or was refused, and has no words, names of documents or keys.
 func TestAudit(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
-	"math"
 	"mime"
 	"net/http/httptest"
 	"os"
@@ -41,12 +40,14 @@ import (
 
 type object = map[string]any
 
-// TestOpenAPI compares openapi.json with the code. Its paths and codes are written by
-// hand; -update rewrites the schemas, which come from the Go types and their comments,
-// and who may use a route.
+// TestOpenAPI compares openapi.json with the code. Its paths, codes and limits are written
+// by hand, as is what a request must have; -update rewrites the rest of the schemas, which
+// comes from the Go types and their comments, and who may use a route.
 func TestOpenAPI(t *testing.T) {
 	var d object
-	must(t, json.Unmarshal(openapiDocument, &d))
+	decoder := json.NewDecoder(bytes.NewReader(openapiDocument))
+	decoder.UseNumber() // some are larger than a float64 can be exactly
+	must(t, decoder.Decode(&d))
 	described := d["paths"].(object)
 	for route, access := range accesses() {
 		method, pattern, _ := strings.Cut(route, " ")
@@ -77,7 +78,7 @@ func TestOpenAPI(t *testing.T) {
 	if n := len(accesses()); routes > n {
 		t.Errorf("openapi.json describes %d routes of %d", routes, n)
 	}
-	made := newSchemas(t)
+	made := newSchemas(t, d["components"].(object)["schemas"].(object))
 	for _, v := range schemaRoots() {
 		made.of(reflect.TypeOf(v))
 	}
@@ -145,6 +146,7 @@ func operationID(method, path string) string {
 // schemas generates JSON schemas from Go types and their comments.
 type schemas struct {
 	t        *testing.T
+	given    object // those of openapi.json
 	made     map[string]object
 	from     map[string]reflect.Type
 	names    map[string]string   // of schemas that differ from their Go types
@@ -152,8 +154,8 @@ type schemas struct {
 	values   map[string][]string // constants of "package.Type"
 }
 
-func newSchemas(t *testing.T) *schemas {
-	s := &schemas{t: t, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{},
+func newSchemas(t *testing.T, given object) *schemas {
+	s := &schemas{t: t, given: given, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{},
 		values: map[string][]string{}, names: datatest.Lines[map[string]string](t, "testdata/rows/schemas.json")[0]}
 	module := strings.TrimSuffix(reflect.TypeFor[schemas]().PkgPath(), "/web")
 	for room, dir := range map[string]string{"web": ".", "answer": "../answer", "cite": "../cite", "cite/support": "../cite/support",
@@ -273,17 +275,21 @@ func (s *schemas) of(t reflect.Type) object {
 			s.t.Fatalf("two types have the schema name %s: %v and %v; add one to testdata/rows/schemas.json", as, other, t)
 		}
 		if s.made[as] == nil {
-			made := object{"type": "object"}
+			made, given := object{"type": "object"}, s.givenOf(t)
 			s.from[as] = t
 			s.made[as] = made
 			properties, required := object{}, []string{}
-			s.members(t, properties, &required, isRequest(t))
+			s.members(t, given, properties, &required, isRequest(t))
 			made["properties"] = properties
-			if required = append(required, strings.Fields(requiredMembers()[t.Name()])...); len(required) > 0 {
+			if required = append(required, s.givenRequired(t)...); len(required) > 0 {
 				slices.Sort(required)
 				made["required"] = slices.Compact(required)
 			}
-			maps.Copy(made, alternatives(t.Name()))
+			for _, of := range []string{"anyOf", "not"} { // alternatives
+				if given[of] != nil {
+					made[of] = given[of]
+				}
+			}
 			if strict(t) != "" {
 				made["additionalProperties"] = false
 			}
@@ -307,8 +313,44 @@ func isRequest(t reflect.Type) bool {
 	return strings.HasSuffix(t.Name(), "Request") || t == reflect.TypeFor[retrieve.Filter]() || t == reflect.TypeFor[answer.Turn]()
 }
 
+// givenOf is the schema of a type in openapi.json.
+func (s *schemas) givenOf(t reflect.Type) object {
+	given, _ := s.given[s.name(t)].(object)
+	return given
+}
+
+// givenRequired are the members that a type that is read from clients must have.
+func (s *schemas) givenRequired(t reflect.Type) (names []string) {
+	if !isRequest(t) && !slices.Contains([]string{"chatMessage", "namedCollection", "namedConversation"}, t.Name()) {
+		return nil
+	}
+	all, _ := s.givenOf(t)["required"].([]any)
+	for _, name := range all {
+		names = append(names, name.(string))
+	}
+	return names
+}
+
+// limitsIn copies the limits of a member in openapi.json.
+func limitsIn(given, p object) {
+	if either, _ := given["anyOf"].([]any); len(either) == 2 && either[1].(object)["type"] == "null" {
+		given = either[0].(object)
+	}
+	for _, limit := range []string{"minLength", "maxLength", "pattern", "minimum", "maximum", "minItems", "maxItems", "contains", "enum"} {
+		if given[limit] != nil && p[limit] == nil {
+			p[limit] = given[limit]
+		}
+	}
+	if items, _ := given["items"].(object); items != nil && items["$ref"] == nil && p["items"] != nil {
+		p["items"] = items
+	}
+	if given["type"] == "null" {
+		p["type"] = "null"
+	}
+}
+
 // members adds the members of a struct and, after them, those of embedded structs.
-func (s *schemas) members(t reflect.Type, properties object, required *[]string, request bool) {
+func (s *schemas) members(t reflect.Type, given, properties object, required *[]string, request bool) {
 	var embedded []reflect.Type
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -344,12 +386,11 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string,
 				p = object{"anyOf": []any{s.of(reflect.TypeFor[askRequest]()), s.of(reflect.TypeFor[summarizeRequest]())}}
 			}
 		}
-		if t == reflect.TypeFor[vectorSearchRequest]() && name == "filters" {
-			p = object{"type": "null"}
-		}
-		maps.Copy(p, limitsOf(t, name))
+		members, _ := given["properties"].(object)
+		old, _ := members[name].(object)
+		limitsIn(old, p)
 		optional := request || f.Type.Kind() == reflect.Pointer && !omitted
-		if optional && !slices.Contains(strings.Fields(requiredMembers()[t.Name()]), name) {
+		if optional && !slices.Contains(s.givenRequired(t), name) {
 			p = object{"anyOf": []any{p, object{"type": "null"}}}
 		}
 		if c := s.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]; c != "" {
@@ -361,7 +402,7 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string,
 		}
 	}
 	for _, e := range embedded {
-		s.members(e, properties, required, request || isRequest(e))
+		s.members(e, given, properties, required, request || isRequest(e))
 	}
 }
 
@@ -388,6 +429,20 @@ func inSource(t *testing.T, dir, pattern string) (found []string) {
 		}
 	}
 	return found
+}
+
+// TestOpenAPILimits checks that the limits in the document are those of the code.
+func TestOpenAPILimits(t *testing.T) {
+	for limit, want := range map[string]int{"AskRequest question maxLength": MaxQuestion, "SearchRequest question maxLength": MaxQuestion,
+		"AskRequest top_k maximum": MaxTopK, "AskRequest user maxLength": maxUserName, "AskRequest name maxLength": maxConversationName,
+		"FeedbackRequest comment maxLength": MaxComment, "Labels tags maxItems": maxTags, "Labels author maxLength": maxLabel,
+		"SummarizeRequest max_words maximum": answer.MaxSummaryWords} {
+		words := strings.Fields(limit)
+		part := regexp.MustCompile(`(?s)\n   "` + words[0] + `": \{.*?\n     "` + words[1] + `": \{.*?"` + words[2] + `": (\d+)`)
+		if found := part.FindSubmatch(openapiDocument); found == nil || string(found[1]) != strconv.Itoa(want) {
+			t.Errorf("%s is %s, want %d", limit, found, want)
+		}
+	}
 }
 
 // TestOpenAPIQuery checks that every query parameter in the code is described.
@@ -711,129 +766,6 @@ func schemaRoots() []any {
 		answer.Fallback{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, protectedResource{}, blockEvent{}, markdownEvent{}, queued{},
 	}
-}
-
-// requiredMembers are the members that requests must have.
-func requiredMembers() map[string]string {
-	return map[string]string{"searchRequest": "question", "feedbackRequest": "run rating", "chatRequest": "model messages",
-		"chatMessage": "role", "completionRequest": "model prompt", "responsesRequest": "model input",
-		"vectorSearchRequest": "query", "citeRequest": "documents", "namedCollection": "collection", "namedConversation": "name",
-		"Turn": "role", "partRequest": "part"}
-}
-
-// alternatives says which members a request of a type must have, of several.
-func alternatives(name string) object {
-	having := func(members ...string) object {
-		var all []any
-		for _, m := range members {
-			given := object{"type": "string", "minLength": 1}
-			if m == "tags" {
-				given = object{"type": "array", "minItems": 1}
-			} else if m == "filter" || m == "summarize" {
-				given = object{"type": "object"}
-			}
-			all = append(all, object{"required": []string{m}, "properties": object{m: given}})
-		}
-		return object{"anyOf": all}
-	}
-	// A conversation is kept in its records.
-	unrecorded := object{"required": []string{"conversation", "record"},
-		"properties": object{"conversation": object{"type": "string", "minLength": 1}, "record": object{"const": false}}}
-	switch name {
-	case "askRequest":
-		some := having("question", "run")
-		some["not"] = unrecorded
-		return some
-	case "backgroundRequest":
-		some := having("question", "run", "summarize")
-		some["not"] = unrecorded
-		return some
-	case "summarizeRequest":
-		some := having("document", "collection", "run")
-		filter := having(slices.Sorted(maps.Keys(membersOf(reflect.TypeFor[retrieve.Filter]())))...)
-		filter["type"] = "object" // null narrows nothing
-		some["anyOf"] = append(some["anyOf"].([]any), object{"required": []string{"filter"}, "properties": object{"filter": filter}})
-		return some
-	}
-	return nil
-}
-
-// limitsOf are the limits of a member that the server enforces.
-func limitsOf(t reflect.Type, member string) object {
-	words := object{"minLength": 1, "pattern": `[^\s\x85]`}
-	texts := object{"minLength": 1, "pattern": `[^\s\x85]`, "contains": object{"type": "string", "pattern": `[^\s\x85]`}}
-	switch t.Name() + "." + member {
-	case "vectorSearchRequest.query":
-		return texts
-	case "completionRequest.prompt":
-		texts["maxItems"] = 1
-		return texts
-	case "chatRequest.logprobs", "completionRequest.echo", "responsesRequest.background":
-		return object{"enum": []bool{false}}
-	case "completionRequest.suffix":
-		return object{"maxLength": 0}
-	case "chatRequest.n", "completionRequest.n", "completionRequest.best_of":
-		return object{"enum": []int{1}}
-	case "completionRequest.logprobs", "responsesRequest.conversation", "responsesRequest.prompt":
-		return object{"type": "null"}
-	case "talk.conversation":
-		return object{"pattern": `^[A-Za-z0-9_-]{0,64}$`}
-	case "talk.user":
-		return object{"maxLength": maxUserName}
-	case "askRequest.name", "namedConversation.name":
-		return object{"maxLength": maxConversationName}
-	case "feedbackRequest.comment":
-		return object{"maxLength": MaxComment}
-	case "namedCollection.collection": // most names that a folder can have
-		return object{"pattern": `^[^. /\\<>:"|?*\x00-\x1f\x7f-\x9f]([^/\\<>:"|?*\x00-\x1f\x7f-\x9f]*[^. /\\<>:"|?*\x00-\x1f\x7f-\x9f])?$`}
-	case "labels.tags":
-		return object{"maxItems": maxTags, "items": object{"type": "string", "pattern": "^[^,;]*$", "maxLength": maxLabel}}
-	case "labels.author", "labels.language":
-		return object{"maxLength": maxLabel}
-	case "chatMessage.role":
-		return object{"enum": []string{"system", "developer", "user", "assistant", "tool", "function"}}
-	}
-	switch member {
-	case "question":
-		if t == reflect.TypeFor[askRequest]() || t == reflect.TypeFor[searchRequest]() {
-			return object{"minLength": 1, "pattern": `[^\s\x85]`, "maxLength": MaxQuestion}
-		}
-	case "top_k":
-		return object{"minimum": 0, "maximum": MaxTopK}
-	case "rating":
-		return object{"enum": []int{-1, 1}}
-	case "citation":
-		return object{"minimum": 0, "maximum": math.MaxInt64}
-	case "since", "until", "date":
-		return object{"pattern": `^([0-9]{4}(-((0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]))?|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31))?)?$`}
-	case "max_words":
-		return object{"minimum": 0, "maximum": answer.MaxSummaryWords}
-	case "tags", "documents":
-		if t == reflect.TypeFor[retrieve.Filter]() {
-			return object{"items": object{"anyOf": []any{object{"type": "string"}, object{"type": "null"}}}}
-		}
-	case "max_tokens", "max_completion_tokens", "max_output_tokens":
-		if strings.HasSuffix(t.Name(), "Request") {
-			return object{"minimum": 1, "maximum": math.MaxInt64}
-		}
-	case "max_num_results":
-		return object{"minimum": 1, "maximum": 50}
-	case "messages":
-		return object{"minItems": 1}
-	case "model":
-		if strings.HasSuffix(t.Name(), "Request") {
-			return words
-		}
-	case "role":
-		if t == reflect.TypeFor[answer.Turn]() {
-			return object{"enum": []string{"user", "assistant"}}
-		}
-	case "run":
-		if t == reflect.TypeFor[feedbackRequest]() {
-			return words
-		}
-	}
-	return nil
 }
 
 // oneSite is a [Sites] that adds one address.

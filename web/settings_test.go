@@ -132,34 +132,3 @@ func TestSettingsKeys(t *testing.T) {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
 }
-
-// TestBrowserSettings chooses a model that was found on this machine, tries it and
-// saves it, by keyboard.
-func TestBrowserSettings(t *testing.T) {
-	t.Parallel()
-	p := &panel{using: Choices{BaseURL: "https://api.openai.com/v1", Style: "auto", Confidence: new(float64)},
-		found: []ModelServer{{Name: "Ollama", BaseURL: "http://127.0.0.1:11434/v1", Models: []string{"llama3.2", "qwen3"}}},
-		part:  Part{Name: "english", Model: "all-MiniLM-L6-v2", Licence: "Apache-2.0", Languages: 1, Bytes: 83e6, State: "missing"}}
-	s := newScene(t, func(o *Options) { o.Settings, o.SettingsCode = p, "ABCDEFGHJK" })
-	b := s.newTab(t, 800, "light")
-	b.js(`document.querySelector("#settings-button").focus(); ""`)
-	b.press("Enter", "\r", 13)
-	b.waitFor(`document.querySelector("#settings [type=submit]") !== null`)
-	b.look("5-settings")
-	b.js(`[...document.querySelectorAll("#settings .found button")].find((e) => e.textContent.includes("qwen3")).click(); ""`)
-	b.waitFor(`document.querySelector("#settings-status").textContent.startsWith("Saved")`)
-	b.is("http://127.0.0.1:11434/v1", `document.querySelector("#set-base_url").value`)
-	b.is("true", `String(document.querySelector("#set-code-line").hidden)`)
-	b.js(`document.querySelector("#set-test").click(); ""`)
-	b.waitFor(`document.querySelector("#set-findings .failed") !== null`)
-	if c := p.Using(t.Context()); c.Model != "qwen3" || c.BaseURL != "http://127.0.0.1:11434/v1" {
-		t.Errorf("saved %+v", c)
-	}
-	b.is("qwen3 writes the answers", `document.querySelector("#settings-writer").textContent`)
-	b.look("5-settings-saved")
-	b.js(`document.querySelector("#set-base_url").value = "https://api.example.com/v1"
-		document.querySelector("#set-base_url").dispatchEvent(new Event("input")); ""`)
-	b.is("false", `String(document.querySelector("#set-code-line").hidden)`)
-	b.press("Escape", "", 27)
-	b.waitFor(`!document.querySelector("#settings").open`)
-}

@@ -3,12 +3,14 @@ package web
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +50,7 @@ type tab struct {
 type scene struct {
 	*httptest.Server
 	gates map[string]chan struct{}
+	asked atomic.Pointer[answer.Question] // the last question
 	log   serverLog
 }
 
@@ -87,6 +90,13 @@ func newScene(t *testing.T, change func(*Options)) *scene {
 		if change != nil {
 			change(o)
 		}
+		asker := o.Asker
+		o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+			if q.Strategy != "extract" { // a suggestion is tried
+				s.asked.Store(&q)
+			}
+			return asker.Ask(ctx, q)
+		})
 	})
 	s.Server = httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -423,16 +433,16 @@ func (b *tab) press(key, text string, code int64) {
 	}
 }
 
-// tabTo presses Tab until the element with an id has the focus.
+// tabTo presses Tab until the element with an id or class has the focus.
 func (b *tab) tabTo(id string) {
 	b.t.Helper()
 	for range 100 {
-		if b.js(`document.activeElement.id`) == id {
+		if b.js(focused) == id || b.js(`document.activeElement.id`) == id {
 			return
 		}
 		b.press("Tab", "", 9)
 	}
-	b.t.Fatalf("Tab does not reach #%s", id)
+	b.t.Fatalf("Tab does not reach %s", id)
 }
 
 // waitFor waits until a JavaScript expression is true, also while the tab loads a

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,54 +85,6 @@ func chunks(t testing.TB, body string) (data []string, done bool) {
 	return data, done
 }
 
-// TestV1WithoutLinks checks that without links the text has numbers and names,
-// and the addresses are in other members.
-func TestV1WithoutLinks(t *testing.T) {
-	h := newHandler(t, func(o *Options) { o.NoLinks = true })
-	r := into[completion](t, v1(h, `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`), 200)
-	want := "The mooring fee is 240 crowns a season.[1] The harbour office opens at eight.[2]\n\n- [1] Moorings\n- [2] Harbour guide"
-	said := r.Choices[0].Message
-	if *said.Content != want {
-		t.Errorf("got %q", *said.Content)
-	}
-	if len(r.Citations) != 2 || len(said.Annotations) != 2 || said.Annotations[1].URL.URL != r.Citations[1] {
-		t.Errorf("citations %q, annotations %+v", r.Citations, said.Annotations)
-	}
-	for i, a := range said.Annotations {
-		if got := string([]rune(*said.Content)[a.URL.Start:a.URL.End]); got != []string{"[1]", "[2]"}[i] {
-			t.Errorf("annotation %d covers %q", i, got)
-		}
-	}
-}
-
-// TestV1OpenWebUI: a stream to Open WebUI, which lists the sources of its events,
-// has no list in its text; a reply without events has one.
-func TestV1OpenWebUI(t *testing.T) {
-	h := newHandler(t, nil)
-	for _, stream := range []bool{true, false} {
-		w := v1(h, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":"What is the mooring fee?"}],
-			"tools":[{"type":"function","function":{"name":"get_current_timestamp","parameters":{}}}]}`, stream))
-		body := w.Body.String()
-		if listed := strings.Contains(body, `- [1] `); listed == stream {
-			t.Errorf("stream %t: a list is %t: %s", stream, listed, body)
-		}
-		if events := strings.Count(body, `"event":{"type":"source"`); events != map[bool]int{true: 2}[stream] {
-			t.Errorf("stream %t: %d sources as events", stream, events)
-		}
-		if noted := strings.Contains(body, "url_citation"); noted == stream {
-			t.Errorf("stream %t: annotations are %t", stream, noted)
-		}
-	}
-	// Its own sources come first in its list: the numbers count on from them.
-	own := `### Task:\nAnswer.\n<context>\n<source id=\"1\" name=\"a\">A</source>\n<source id=\"1\">B</source>\n` +
-		`<source id=\"2\">C</source>\n</context>\n`
-	w := v1(h, `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"`+own+`What is the mooring fee?"}],
-		"tools":[{"type":"function","function":{"name":"get_current_timestamp","parameters":{}}}]}`)
-	if body := w.Body.String(); !strings.Contains(body, "[[3]](") || !strings.Contains(body, "[[4]](") || strings.Contains(body, "[[1]](") {
-		t.Errorf("after two sources of its own: %s", body)
-	}
-}
-
 // TestV1Asks checks the question, history and style of a conversation.
 func TestV1Asks(t *testing.T) {
 	var asked answer.Question
@@ -195,58 +145,16 @@ func TestV1Cut(t *testing.T) {
 	}
 }
 
-// TestV1Keys checks that a key sees the models of its collections, and that all
-// errors have OpenAI's form.
-func TestV1Keys(t *testing.T) {
-	relay, _ := upstream(t)
-	k := newKeyed(t, func(o *Options) { o.Upstream, o.Relay = relay, true })
-	mine, theirs := k.ring.make(t, "mine", only("default")), k.ring.make(t, "theirs", only("attic"))
-	itself := k.ring.make(t, "itself", func(k *retrieve.Key) { k.Relay = true })
-	title := `{"model":"scripted/model","messages":[{"role":"user","content":"Name this."}]}`
-	const asTask = `{"model":"ibid","messages":[{"role":"user","content":"### Task:\nA title.\n{ \"title\": \"\" }\n<chat_history>\nUSER: Fees?\n` +
-		`</chat_history>"}]}`
-	for _, tt := range []struct {
-		what, body, key string
-	}{{"the model itself", title, itself}, {"a task", asTask, k.write}} {
-		w := k.send(t, "POST", "/v1/chat/completions", tt.body, "Authorization: Bearer "+tt.key)
-		if !strings.Contains(w.Body.String(), "Mooring Fees") || w.Code != 200 {
-			t.Errorf("%s: %d %s", tt.what, w.Code, w.Body)
-		}
+// TestV1TooLarge checks the codes of what is too large, in OpenAI's form.
+func TestV1TooLarge(t *testing.T) {
+	h := newHandler(t, nil)
+	long := `{"model":"ibid","messages":[{"role":"user","content":"` + strings.Repeat("why ", 5000) + `"}]}`
+	if e := into[v1Error](t, v1(h, long), 400); e.Error.Code != "context_length_exceeded" || e.Error.Message == "" {
+		t.Errorf("%+v", e)
 	}
-	list := func(key string) string {
-		return k.send(t, "GET", "/v1/models", "", "Authorization: Bearer "+key).Body.String()
-	}
-	if got := list(mine); !strings.Contains(got, `"ibid/default"`) {
-		t.Errorf("the key's collection is not listed: %s", got)
-	}
-	if got := list(theirs); strings.Contains(got, `"ibid/`) || strings.Contains(got, "scripted/model") {
-		t.Errorf("a model out of reach is listed: %s", got)
-	}
-	ask := `{"model":"ibid/default","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
-	for _, tt := range []struct {
-		name, method, path, body, key string
-		status                        int
-		kind, code                    string
-	}{
-		{"no key", "POST", "/v1/chat/completions", ask, "", 401, "invalid_request_error", "invalid_api_key"},
-		{"wrong key", "GET", "/v1/models", "", "sk-wrong", 401, "invalid_request_error", "invalid_api_key"},
-		{"the model itself", "POST", "/v1/chat/completions", title, k.write, 404, "invalid_request_error", "model_not_found"},
-		{"out of reach", "POST", "/v1/chat/completions", ask, theirs, 404, "invalid_request_error", "model_not_found"},
-		{"model out of reach", "GET", "/v1/models/ibid/default", "", theirs, 404, "invalid_request_error", "model_not_found"},
-		{"too large", "POST", "/v1/chat/completions", strings.Repeat(" ", MaxV1Body+1), mine, 413, "invalid_request_error", "body_too_large"},
-		{"too long", "POST", "/v1/chat/completions", `{"model":"ibid","messages":[{"role":"user","content":"` + strings.Repeat("why ", 5000) +
-			`"}]}`, mine, 400, "invalid_request_error", "context_length_exceeded"},
-	} {
-		headers := []string{"Authorization: Bearer " + tt.key}
-		if tt.key == "" {
-			headers = nil
-		}
-		w := k.send(t, tt.method, tt.path, tt.body, headers...)
-		var e v1Error
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != tt.status || e.Error.Type != tt.kind || e.Error.Code != tt.code ||
-			e.Error.Message == "" {
-			t.Errorf("%s: %d %s", tt.name, w.Code, w.Body)
-		}
+	if e := into[v1Error](t, v1(h, strings.Repeat(" ", MaxV1Body+1)), 413); e.Error.Code != "body_too_large" ||
+		e.Error.Type != "invalid_request_error" {
+		t.Errorf("%+v", e)
 	}
 }
 
@@ -435,74 +343,6 @@ func TestV1Uncited(t *testing.T) {
 	}
 	if got := withoutSources("The moon is made of cheese." + uncited + "\n"); got != "The moon is made of cheese." {
 		t.Errorf("it continues with %q", got)
-	}
-}
-
-// TestV1Previous checks that a response continues an earlier one of the same key, by
-// its id or that of its message, and none of another key.
-func TestV1Previous(t *testing.T) {
-	var asked answer.Question
-	k := newKeyed(t, func(o *Options) {
-		o.KeepAnswers = time.Hour
-		documents := o.Asker
-		o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
-			asked = q
-			q.Text = "What is the mooring fee?"
-			return documents.Ask(ctx, q)
-		})
-	})
-	send := func(key, body string) (int, response) {
-		var r response
-		w := k.send(t, "POST", "/v1/responses", body, "Authorization: Bearer "+key)
-		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
-			t.Fatalf("%v: %s", err, w.Body)
-		}
-		return w.Code, r
-	}
-	_, first := send(k.write, `{"model":"ibid","input":"What is the fee?"}`)
-	shown := k.send(t, "GET", "/v1/responses/"+first.ID, "", "Authorization: Bearer "+k.write)
-	var again response
-	if err := json.Unmarshal(shown.Body.Bytes(), &again); err != nil || !reflect.DeepEqual(again, first) {
-		t.Errorf("it is shown as %s", shown.Body)
-	}
-	for _, id := range []string{first.ID, first.Output[0].ID, "resp_none"} {
-		if w := k.send(t, "GET", "/v1/responses/"+id, "", "Authorization: Bearer "+k.read); w.Code != 404 {
-			t.Errorf("%s for another key: %d %s", id, w.Code, w.Body)
-		}
-	}
-	code, passing := send(k.write, `{"model":"ibid","input":"What is the fee?","store":false,"metadata":{"user":"7"}}`)
-	if code != 200 || passing.Store || !maps.Equal(passing.Metadata, map[string]string{"user": "7"}) {
-		t.Errorf("without a record: %d, store %v, metadata %v", code, passing.Store, passing.Metadata)
-	}
-	for path, want := range map[string]int{first.ID + "?stream=true": 400, passing.ID: 404} { // it has ended; it is not stored
-		if w := k.send(t, "GET", "/v1/responses/"+path, "", "Authorization: Bearer "+k.write); w.Code != want {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
-		}
-	}
-	want := []answer.Turn{{Role: "user", Content: "What is the fee?"},
-		{Role: "assistant", Content: "The mooring fee is 240 crowns a season.[1] The harbour office opens at eight.[2]"}}
-	code, second := send(k.write, `{"model":"ibid","input":"And in winter?","previous_response_id":"`+first.ID+`"}`)
-	if diff := cmp.Diff(want, asked.History); diff != "" || code != 200 || asked.Text != "And in winter?" || *second.Previous != first.ID {
-		t.Errorf("%d, %q (-want +got):\n%s", code, asked.Text, diff)
-	}
-	if _, _ = send(k.write, `{"model":"ibid","input":"So?","previous_response_id":"`+second.ID+`"}`); len(asked.History) != 4 {
-		t.Errorf("the third question has the history %v", asked.History)
-	}
-	_, cut := send(k.write, `{"model":"ibid","input":"What is the fee?","max_output_tokens":2}`)
-	if code, _ := send(k.write, `{"model":"ibid","input":"So?","previous_response_id":"`+cut.ID+`"}`); code != 200 || len(asked.History) != 2 ||
-		cut.Status != "incomplete" {
-		t.Errorf("after a response that was cut (%s): %d, %v", cut.Status, code, asked.History)
-	}
-	reference := `{"model":"ibid","input":[{"type":"item_reference","id":"` + first.Output[0].ID + `"},{"role":"user","content":"So?"}]}`
-	if _, _ = send(k.write, reference); !slices.Equal(asked.History, want[1:]) {
-		t.Errorf("after a reference: %v", asked.History)
-	}
-	asked = answer.Question{}
-	if code, _ := send(k.read, `{"model":"ibid","input":"So?","previous_response_id":"`+first.ID+`"}`); code != 400 || asked.Text != "" {
-		t.Errorf("another key: %d, asked %q", code, asked.Text)
-	}
-	if code, _ := send(k.read, reference); code != 200 || len(asked.History) != 0 {
-		t.Errorf("a reference of another key: %d, %v", code, asked.History)
 	}
 }
 
