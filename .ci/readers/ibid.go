@@ -1,7 +1,7 @@
 //go:build ignore
 
 // Reads the files that are named on the lines of standard input, and prints a JSON
-// line with the text of each.
+// line with the text and headings of each.
 package main
 
 import (
@@ -21,15 +21,18 @@ func main() {
 	r := new(ingest.Reader)
 	out := json.NewEncoder(os.Stdout)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		text := ""
+		text, headings := "", [][2]any{} // with the places of the headings
 		data, err := os.ReadFile(in.Text())
 		if err != nil {
 			log.Fatal(err)
 		}
 		if doc, err := r.Read(context.Background(), in.Text(), data); err == nil { // else it is not read
 			text = doc.Text
+			for _, s := range doc.Sections {
+				headings = append(headings, [2]any{s.Heading, s.Start})
+			}
 		}
-		if err := out.Encode(map[string]string{"path": in.Text(), "text": text}); err != nil {
+		if err := out.Encode(map[string]any{"path": in.Text(), "text": text, "headings": headings}); err != nil {
 			log.Fatal(err)
 		}
 	}
