@@ -1,11 +1,14 @@
 package state
 
 import (
+	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"os"
 )
 
@@ -13,10 +16,8 @@ import (
 // without its schema, its indexes and the pages that lead to the leaves. The
 // format is that of https://www.sqlite.org/fileformat2.html.
 type pageReader struct {
-	file, log *os.File
-	pages     uint32
-	// logged has the place in the log of each page that is newer there.
-	logged map[uint32]int64
+	file  *os.File
+	pages uint32
 }
 
 func openPages(path string) (*pageReader, error) {
@@ -24,97 +25,57 @@ func openPages(path string) (*pageReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pageReader{file: f, logged: make(map[uint32]int64)}
 	info, err := f.Stat()
-	if err == nil {
-		p.pages = uint32(min(info.Size()/pageSize, math.MaxUint32))
-		p.log, err = os.Open(path + "-wal")
-		if errors.Is(err, os.ErrNotExist) {
-			p.log, err = nil, nil
-		} else if err == nil {
-			err = p.readLog()
-		}
-	}
 	if err != nil {
-		return nil, errors.Join(err, p.close())
+		return nil, errors.Join(err, f.Close())
 	}
-	return p, nil
+	return &pageReader{f, uint32(min(info.Size()/pageSize, math.MaxUint32))}, nil
 }
 
-func (p *pageReader) close() error {
-	err := p.file.Close()
-	if p.log != nil {
-		err = errors.Join(err, p.log.Close())
-	}
-	return err
-}
+// sqliteHeader is how many bytes the header of a file of SQLite has.
+const sqliteHeader = 100
 
-// Sizes of the headers of the log and of its frames.
-const (
-	logHeader   = 32
-	frameHeader = 24
-)
-
-// readLog finds the pages of the log up to its last commit. A frame that does not
-// belong to the log or has another checksum ends it, as it does for SQLite.
-func (p *pageReader) readLog() error {
-	header := make([]byte, logHeader)
-	if _, err := io.ReadFull(p.log, header); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	switch binary.BigEndian.Uint32(header) {
-	case 0x377f0683:
-		order = binary.BigEndian
-	case 0x377f0682:
-	default:
-		return nil
-	}
-	sum := logSum(order, [2]uint32{}, header[:24])
-	if !sum.matches(header[24:]) || binary.BigEndian.Uint32(header[8:]) != pageSize {
-		return nil
-	}
-	frame := make([]byte, frameHeader+pageSize)
-	open := make(map[uint32]int64) // of a transaction that is not committed
-	for at := int64(logHeader); ; at += int64(len(frame)) {
-		if _, err := p.log.ReadAt(frame, at); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
+// withLog copies a damaged file with its log, and has SQLite move the log into the copy.
+// SQLite reads no file with a damaged header: the copy gets that of a whole one.
+func withLog(ctx context.Context, damaged, whole, to string) error {
+	for _, name := range []string{"", "-wal"} {
+		if err := copyFile(damaged+name, to+name); err != nil {
 			return err
 		}
-		if string(frame[8:16]) != string(header[16:24]) { // its salts
-			return nil
-		}
-		sum = logSum(order, sum, frame[:8])
-		if sum = logSum(order, sum, frame[frameHeader:]); !sum.matches(frame[16:24]) {
-			return nil
-		}
-		open[binary.BigEndian.Uint32(frame)] = at + frameHeader
-		if size := binary.BigEndian.Uint32(frame[4:]); size > 0 { // a commit
-			p.pages = size
-			for page, at := range open {
-				p.logged[page] = at
-			}
-			clear(open)
-		}
 	}
+	header, err := os.ReadFile(whole)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(header[:sqliteHeader], 0)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	// With a schema that may be written SQLite also opens a file whose schema is damaged.
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: to}).EscapedPath(),
+		RawQuery: url.Values{"_pragma": {"writable_schema(ON)"}}.Encode()}).String())
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	return errors.Join(err, db.Close())
 }
 
-// A logChecksum is the checksum of the log so far.
-type logChecksum [2]uint32
-
-func logSum(order binary.ByteOrder, sum logChecksum, b []byte) logChecksum {
-	for ; len(b) >= 8; b = b[8:] {
-		sum[0] += order.Uint32(b) + sum[1]
-		sum[1] += order.Uint32(b[4:]) + sum[0]
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
 	}
-	return sum
-}
-
-func (sum logChecksum) matches(b []byte) bool {
-	return binary.BigEndian.Uint32(b) == sum[0] && binary.BigEndian.Uint32(b[4:]) == sum[1]
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = io.Copy(out, in)
+		err = errors.Join(err, out.Close())
+	}
+	return errors.Join(err, in.Close())
 }
 
 // page reads a page, from 1; nil if there is none.
@@ -123,12 +84,7 @@ func (p *pageReader) page(n uint32) ([]byte, error) {
 		return nil, nil
 	}
 	b := make([]byte, pageSize)
-	var err error
-	if at, ok := p.logged[n]; ok {
-		_, err = p.log.ReadAt(b, at)
-	} else {
-		_, err = p.file.ReadAt(b, int64(n-1)*pageSize)
-	}
+	_, err := p.file.ReadAt(b, int64(n-1)*pageSize)
 	if errors.Is(err, io.EOF) {
 		return nil, nil
 	}

@@ -172,11 +172,19 @@ func (s *Store) merge(ctx context.Context) error {
 // and returns the lost documents. A row belongs to the table whose columns it
 // has and whose checksum it matches.
 func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err error) {
+	if log, failed := os.Stat(from + "-wal"); failed == nil && log.Size() > 0 {
+		to := s.place + ".log"
+		defer func() { err = errors.Join(err, removeDatabase(to)) }()
+		if err := withLog(ctx, from, s.place, to); err != nil {
+			return nil, fmt.Errorf("reading the log of %s: %w", from, s.explain(err))
+		}
+		from = to
+	}
 	p, err := openPages(from)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, p.file.Close()) }()
 	all := tables()
 	var rows []savedRow
 	bytes, whole, other := 0, 0, 0
