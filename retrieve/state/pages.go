@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/url"
 	"os"
 )
@@ -15,22 +14,7 @@ import (
 // A pageReader reads the rows of a damaged file of SQLite from its leaf pages,
 // without its schema, its indexes and the pages that lead to the leaves. The
 // format is that of https://www.sqlite.org/fileformat2.html.
-type pageReader struct {
-	file  *os.File
-	pages uint32
-}
-
-func openPages(path string) (*pageReader, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &pageReader{f, uint32(min(info.Size()/pageSize, math.MaxUint32))}, nil
-}
+type pageReader struct{ *os.File }
 
 // sqliteHeader is how many bytes the header of a file of SQLite has.
 const sqliteHeader = 100
@@ -79,12 +63,12 @@ func copyFile(from, to string) error {
 }
 
 // page reads a page, from 1; nil if there is none.
-func (p *pageReader) page(n uint32) ([]byte, error) {
-	if n == 0 || n > p.pages {
+func (p pageReader) page(n uint32) ([]byte, error) {
+	if n == 0 {
 		return nil, nil
 	}
 	b := make([]byte, pageSize)
-	_, err := p.file.ReadAt(b, int64(n-1)*pageSize)
+	_, err := p.ReadAt(b, int64(n-1)*pageSize)
 	if errors.Is(err, io.EOF) {
 		return nil, nil
 	}
@@ -96,18 +80,18 @@ func (p *pageReader) page(n uint32) ([]byte, error) {
 
 // rows calls f with the number and the values of every row of the leaf pages of
 // tables. What cannot be read as a row is left out.
-func (p *pageReader) rows(f func(number int64, values []any) error) error {
-	for n := uint32(1); n <= p.pages; n++ {
+func (p pageReader) rows(f func(number int64, values []any) error) error {
+	for n := uint32(1); ; n++ {
 		b, err := p.page(n)
-		if err != nil {
+		if err != nil || b == nil {
 			return err
 		}
 		head := 0
 		if n == 1 {
-			head = 100
+			head = sqliteHeader
 		}
 		const tableLeaf = 0x0d
-		if len(b) == 0 || b[head] != tableLeaf {
+		if b[head] != tableLeaf {
 			continue
 		}
 		for i := range int(binary.BigEndian.Uint16(b[head+3:])) {
@@ -128,14 +112,13 @@ func (p *pageReader) rows(f func(number int64, values []any) error) error {
 			}
 		}
 	}
-	return nil
 }
 
 // maxRow is more than any row has in bytes.
 const maxRow = 1 << 30
 
 // cell reads a cell of a leaf page; the payload is nil if it cannot be read.
-func (p *pageReader) cell(b []byte, at int) (number int64, payload []byte, err error) {
+func (p pageReader) cell(b []byte, at int) (number int64, payload []byte, err error) {
 	if at >= len(b) {
 		return 0, nil, nil
 	}

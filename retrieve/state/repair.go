@@ -180,11 +180,11 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 		}
 		from = to
 	}
-	p, err := openPages(from)
+	f, err := os.Open(from)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.file.Close()) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	all := tables()
 	var rows []savedRow
 	bytes, whole, other := 0, 0, 0
@@ -198,7 +198,7 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 			}
 		})
 	}
-	err = p.rows(func(number int64, values []any) error {
+	err = pageReader{f}.rows(func(number int64, values []any) error {
 		i := slices.IndexFunc(all, func(t table) bool { return t.intact(t.of(number, values)) })
 		if i < 0 {
 			other++
