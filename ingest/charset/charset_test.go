@@ -285,6 +285,8 @@ func TestMisread(t *testing.T) {
 		latin(simplifiedchinese.GBK, languages[12]), latin(japanese.ShiftJIS, languages[13]),
 		strings.Repeat("Ûïì§öííðêì§ðú§ö÷ìõ§íùöô§Ûüìúëè§ûö§Úèûüùëè3§õðõì§ûö§íðýì§Ðõ§Ñüõì3", 3),
 		strings.Repeat("鍔炲叕瀹や粠鏄熸湡浜屽埌鏄熸湡鍏寮鏀撅紝涔濈偣鍒颁簲鐐广", 3),
+		"Gur svefg sreel jvgu puvyqera bs gur abegurea fpubby jnvgf hagvy gurl unir nyy tbar guebhtu gur juvg" +
+			"r tngr, gura gur uryzfzna juvfgyrf guerr gvzrf, guebjf bss gur urnil ebcr naq gur jubyr perj jngpu gur jrngure.",
 	} {
 		if !Garbled(text) {
 			t.Errorf("%q is not garbled", text)

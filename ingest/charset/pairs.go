@@ -51,8 +51,10 @@ const pairShares = "" +
 // codes and abbreviations have fewer words, or words of fewer lengths.
 const (
 	leastShare   = 6.4
+	leastOfFew   = 6.1 // of fewer than fewWords, whose mean is less sure
 	likelyShare  = 6.8
-	leastWords   = 40 // different ones
+	leastWords   = 25 // different ones
+	fewWords     = 40
 	leastLengths = 7
 	longestWord  = 40
 )
@@ -62,7 +64,11 @@ const (
 // if they are most of the text: codes, keys and the numbers of parts are in no language.
 func unlikely(text string) bool {
 	share, words, lengths := pairsOf(text)
-	return share < leastShare && words >= leastWords && lengths >= leastLengths
+	least := leastShare
+	if words < fewWords {
+		least = leastOfFew
+	}
+	return share < least && words >= leastWords && lengths >= leastLengths
 }
 
 // numbered reports whether a text is the numbers of the glyphs in a font that begins with
