@@ -199,7 +199,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 		case r.kind == pptComment:
 			var said []string
 			for s := range artRecords(r.data) {
-				if s.kind == pptString {
+				if s.kind == pptString && s.instance < 2 { // the author and the text; 2 are the initials
 					said = append(said, compound.UTF16(s.data))
 				}
 			}
