@@ -190,9 +190,9 @@ func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.An
 	kept := ok("self-test", "%d tokens", r.Tokens)
 	if c.remote() || c.exists() {
 		err := c.withStore(ctx, s, func(store *state.Store) error {
-			errs := keepTrial(ctx, store, c.modelConfig, c.endpointConfig, r)
+			errs := storeNote(ctx, store, trialNote(c.modelConfig, c.endpointConfig), r)
 			for note, client := range c.servers(a, c.endpointConfig) {
-				errs = errors.Join(errs, keepAbilities(ctx, store, note, client.Abilities()))
+				errs = errors.Join(errs, storeNote(ctx, store, note, client.Abilities()))
 			}
 			return errs
 		})

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -18,7 +16,6 @@ import (
 	"ibid/answer/openai"
 	"ibid/answer/trial"
 	"ibid/retrieve"
-	"ibid/retrieve/state"
 )
 
 // trialNote is the name of the note in the store with the result of the models' trial.
@@ -27,25 +24,10 @@ func trialNote(c modelConfig, e endpointConfig) string {
 	return "self-test " + hex.EncodeToString(sum[:8])
 }
 
-// keepTrial stores the result of the models' trial.
-func keepTrial(ctx context.Context, store *state.Store, c modelConfig, e endpointConfig, r trial.Result) error {
-	note, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return store.SetNote(ctx, trialNote(c, e), string(note))
-}
-
 // tried returns the result of the models' trial; false if there was none.
 func (l *openedLibrary) tried(ctx context.Context, c modelConfig, e endpointConfig) (r trial.Result, known bool, err error) {
-	note, err := l.State.Note(ctx, trialNote(c, e))
-	if err != nil || note == "" {
-		return r, false, err
-	}
-	if err := json.Unmarshal([]byte(note), &r); err != nil {
-		return r, false, fmt.Errorf("reading the result of the model's self-test: %w", err)
-	}
-	return r, true, nil
+	known, err = readNote(ctx, l.State, trialNote(c, e), "the result of the model's self-test", &r)
+	return r, known, err
 }
 
 // writer returns the model that writes answers; empty if they are quoted, as they are
@@ -103,31 +85,18 @@ func (c modelConfig) servers(a *answer.Answerer, e endpointConfig) iter.Seq2[str
 	}
 }
 
-// keepAbilities stores what a model's server was found to be capable of.
-func keepAbilities(ctx context.Context, store *state.Store, note string, a openai.Abilities) error {
-	text, err := json.Marshal(a)
-	if err != nil {
-		return err
-	}
-	return store.SetNote(ctx, note, string(text))
-}
-
 // remember has the models of an answerer begin with what was found out about their
 // servers, and stores what is found out from now on.
 func (l *openedLibrary) remember(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
 	for note, client := range c.servers(a, e) {
-		stored, err := l.State.Note(ctx, note)
-		if err != nil {
-			return err
-		}
 		var known openai.Abilities
-		if err := json.Unmarshal([]byte(cmp.Or(stored, "{}")), &known); err != nil {
-			return fmt.Errorf("reading what the server of the model %s can do: %w", c.Model, err)
+		if _, err := readNote(ctx, l.State, note, "what the server of the model "+c.Model+" can do", &known); err != nil {
+			return err
 		}
 		client.Remember(known, func(known openai.Abilities) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
 			defer cancel()
-			if err := keepAbilities(ctx, l.State, note, known); err != nil && !errors.Is(err, retrieve.ErrReadOnly) {
+			if err := storeNote(ctx, l.State, note, known); err != nil && !errors.Is(err, retrieve.ErrReadOnly) {
 				l.say("what the model's server can do is not stored, so it is tried again after the next start: %v", err)
 			}
 		})
@@ -182,7 +151,7 @@ func (srv *server) newSelfTest(ctx context.Context, m *models) (*selfTest, error
 	}
 	t := &selfTest{models: *m.answerer, logger: srv.logger, trust: r.Trust(),
 		keep: func(ctx context.Context, r trial.Result) error {
-			return keepTrial(ctx, srv.lib.State, m.model, m.endpoint, r)
+			return storeNote(ctx, srv.lib.State, trialNote(m.model, m.endpoint), r)
 		}}
 	t.models.Style = "" // the answers are compared with known ones
 	m.answerer.Trust = t.question

@@ -31,25 +31,29 @@ type chosen struct {
 
 // readChosen returns the choices that people made on the page.
 func readChosen(ctx context.Context, store *state.Store) (c chosen, err error) {
-	note, err := store.Note(ctx, settingsNote)
-	if err == nil && note != "" {
-		err = json.Unmarshal([]byte(note), &c)
-	}
-	if err != nil {
-		err = fmt.Errorf("reading the settings chosen on the page: %w", err)
-	}
+	_, err = readNote(ctx, store, settingsNote, "the settings chosen on the page", &c)
 	return c, err
 }
 
-func (c chosen) store(ctx context.Context, store *state.Store) error {
-	note, err := json.Marshal(c)
-	if err == nil {
-		err = store.SetNote(ctx, settingsNote, string(note))
+// readNote reads what [storeNote] stored, and reports whether there is something.
+func readNote(ctx context.Context, store *state.Store, name, what string, to any) (known bool, err error) {
+	note, err := store.Note(ctx, name)
+	if known = err == nil && note != ""; known {
+		err = json.Unmarshal([]byte(note), to)
 	}
 	if err != nil {
-		err = fmt.Errorf("storing the settings: %w", err)
+		return false, fmt.Errorf("reading %s: %w", what, err)
 	}
-	return err
+	return known, nil
+}
+
+// storeNote stores a value as JSON in the store's notes.
+func storeNote(ctx context.Context, store *state.Store, name string, v any) error {
+	note, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return store.SetNote(ctx, name, string(note))
 }
 
 // A given has the names of the flags that are on the command line, or whose variables

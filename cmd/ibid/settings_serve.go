@@ -207,10 +207,10 @@ func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *strin
 			return err
 		}
 	}
-	if err := c.store(ctx, p.lib.State); errors.Is(err, retrieve.ErrReadOnly) && !errors.Is(err, syscall.ENOSPC) {
+	if err := storeNote(ctx, p.lib.State, settingsNote, c); errors.Is(err, retrieve.ErrReadOnly) && !errors.Is(err, syscall.ENOSPC) {
 		return web.UnstoredSetting()
 	} else if err != nil {
-		return err
+		return fmt.Errorf("storing the settings: %w", err)
 	}
 	if err := p.use(ctx, c); err != nil {
 		return err
