@@ -164,10 +164,11 @@ type syncProgress struct {
 	onEnd    func(root string, all tally, err error) // called when a folder was read
 	onChange func(ingest.Change)                     // called for every file that is new, or read for the first time
 
-	mu      sync.Mutex
-	folders map[string]folderProgress // by path
-	sites   map[string]web.SiteState  // by address
-	ready   bool                      // after the first sync of all
+	mu       sync.Mutex
+	folders  map[string]folderProgress // by path
+	sites    map[string]web.SiteState  // by address
+	followed map[string]*folder        // the sites that are read, by address
+	ready    bool                      // after the first sync of all
 }
 
 type folderProgress struct {

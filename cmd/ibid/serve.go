@@ -70,7 +70,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	srv := &server{
-		serveCmd: c, surroundings: s, paths: paths, added: make(chan string), logger: newLogger(s.stderr, c.LogLevel, c.JSON),
+		serveCmd: c, surroundings: s, paths: paths, logger: newLogger(s.stderr, c.LogLevel, c.JSON),
 		metrics: web.NewMetrics(),
 	}
 	if srv.hook, err = c.webhook(s.getenv, srv.logger); err != nil {
@@ -139,7 +139,6 @@ type server struct {
 	uploads    *ingest.Uploads  // nil if there are none
 	shelves    uploadFolders    // of the uploads of each collection
 	progress   syncProgress
-	added      chan string // addresses of sites
 	answers    web.Answers
 }
 
@@ -170,7 +169,8 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 		return usageError("--relay without keys lets every program that reaches the server use the model at your cost: " +
 			"use keys (--auth on) and make one with --scope relay, or omit it")
 	}
-	srv.progress = syncProgress{onChange: srv.metrics.Synced, folders: map[string]folderProgress{}, sites: map[string]web.SiteState{}}
+	srv.progress = syncProgress{onChange: srv.metrics.Synced, folders: map[string]folderProgress{}, sites: map[string]web.SiteState{},
+		followed: map[string]*folder{}}
 	if srv.uploads, err = srv.openUploads(ctx); err != nil || srv.uploads == nil {
 		return err
 	}

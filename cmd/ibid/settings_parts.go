@@ -98,7 +98,7 @@ func (p *partsPanel) begin(name string) error {
 		return web.UnavailablePart("no encoder is used with --embed-model")
 	case known.useless != "":
 		return web.UnavailablePart("%s", known.useless)
-	case p.srv.Data == "" || p.srv.background == nil:
+	case p.srv.Data == "":
 		return web.UnavailablePart("there is no data directory: name one with --data")
 	}
 	p.getting = name

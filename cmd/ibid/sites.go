@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"ibid/ingest"
@@ -159,66 +158,49 @@ func (srv *server) AddSite(ctx context.Context, address, collection string) (ing
 	if err != nil {
 		return ingest.Root{}, fmt.Errorf("adding the site %s: %w", address, err)
 	}
-	select {
-	case srv.added <- address:
-		return root, nil
-	case <-ctx.Done():
-		return root, ctx.Err()
+	srv.progress.setSite(address, func(s *web.SiteState) { *s = web.SiteState{Address: address, Reading: true} })
+	if f, isNew := srv.followSite(address); !isNew {
+		select {
+		case f.again <- struct{}{}:
+		default: // it is asked for already
+		}
 	}
+	return root, nil
 }
 
-// followSites reads the given and the stored sites, and those that are added, each
-// when it is due, until ctx is done.
+// followSites reads the given and the stored sites, each when it is due.
 func (srv *server) followSites(ctx context.Context, given []string) {
-	var following sync.WaitGroup
-	defer following.Wait()
-	follow := make(map[string]*folder)
-	ended := make(chan string)
-	start := func(address string) {
-		f := srv.folder(srv.lib, address, srv.crawlConfig)
-		f.again = make(chan struct{}, 1)
-		follow[address] = f
-		following.Go(func() {
-			srv.progress.followSite(ctx, f, srv.logger)
-			select {
-			case ended <- address:
-			case <-ctx.Done():
-			}
-		})
-	}
 	for _, address := range given {
 		if _, err := srv.lib.AddRoot(ctx, address, srv.Collection); err != nil {
 			srv.logger.Error("site not added", "site", address, "error", err)
 			continue
 		}
-		if follow[address] == nil {
-			start(address)
-		}
+		srv.followSite(address)
 	}
 	roots, err := srv.lib.Roots(ctx)
 	if err != nil && ctx.Err() == nil {
 		srv.logger.Error("sites not listed", "error", err)
 	}
 	for _, r := range roots {
-		if ingest.IsAddress(r.Path) && srv.Watch && srv.Data != "" && follow[r.Path] == nil {
-			start(r.Path)
+		if ingest.IsAddress(r.Path) && srv.Watch && srv.Data != "" {
+			srv.followSite(r.Path)
 		}
 	}
-	for {
-		select {
-		case address := <-srv.added:
-			srv.progress.setSite(address, func(s *web.SiteState) { *s = web.SiteState{Address: address, Reading: true} })
-			if f := follow[address]; f == nil {
-				start(address)
-			} else if len(f.again) == 0 {
-				f.again <- struct{}{}
-			}
-		case address := <-ended:
-			delete(follow, address)
-		case <-ctx.Done():
-			return
-		}
+}
+
+// followSite begins to read a site whenever it is due, unless it is followed already.
+func (srv *server) followSite(address string) (f *folder, isNew bool) {
+	p := &srv.progress
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.followed[address]; f != nil {
+		return f, false
 	}
+	f = srv.folder(srv.lib, address, srv.crawlConfig)
+	f.again = make(chan struct{}, 1)
+	p.followed[address] = f
+	srv.background(func(ctx context.Context) { p.followSite(ctx, f, srv.logger) })
+	return f, true
 }
 
 // followSite reads a site whenever it is due, until ctx is done or its root is
@@ -229,6 +211,7 @@ func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.L
 		defer p.mu.Unlock()
 		delete(p.folders, f.path)
 		delete(p.sites, f.path)
+		delete(p.followed, f.path)
 	}()
 	f.onNotice = func(notice site.Notice) {
 		logger.Warn("site", "address", f.path, "notice", notice.Detail)
