@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -131,47 +130,6 @@ func TestCopy(t *testing.T) {
 			mustRun(t, "", append([]string{"ingest", more}, at(t, to)...)...)
 			if n, _, err := openHere(t, to).Count(t.Context(), retrieve.Filter{}); err != nil || n != documents+8 {
 				t.Errorf("%d documents, %v", n, err)
-			}
-		})
-	}
-}
-
-// TestCopyUploads copies an uploaded file with its document to a store on a server, where
-// a server with another data directory has it, and back.
-func TestCopyUploads(t *testing.T) {
-	t.Parallel()
-	const text = "# Quay\n\nThe quay Alder opens at seven."
-	from := t.TempDir()
-	first := start(t, from, "--uploads", "on")
-	fetch(t, "POST", first.url+"/api/documents?name=plans/quay.md", "application/json", text, http.StatusCreated)
-	fetch(t, "POST", first.url+"/api/documents?name=board.md&collection=board", "application/json", text, http.StatusCreated)
-	fetch(t, "POST", first.url+"/api/collections", "application/json", `{"collection":"empty"}`, http.StatusCreated)
-	first.stop()
-	for name, fresh := range servedStores(t) {
-		t.Run(name, func(t *testing.T) {
-			to, back := fresh(t), t.TempDir()
-			mustRun(t, "", "copy", "--from", from, "--to", to)
-			second := start(t, t.TempDir(), append(at(t, to), "--uploads", "on")...)
-			if got := fetch(t, "GET", second.url+"/documents/uploads/plans/quay.md?original=1", "*/*", "", http.StatusOK); string(got) != text {
-				t.Errorf("the original is %q", got)
-			}
-			fetch(t, "POST", second.url+"/api/documents/uploads/plans/quay.md", "application/json", "", http.StatusOK)
-			mustRun(t, "", "copy", "--from", to, "--to", back)
-			for _, file := range []string{"uploads/plans/quay.md", "collections/board/board.md"} {
-				if got, err := os.ReadFile(filepath.Join(back, filepath.FromSlash(file))); err != nil || string(got) != text {
-					t.Errorf("copied back, it is %q, %v", got, err)
-				}
-			}
-			third := start(t, back, "--uploads", "on")
-			for _, server := range []running{second, third} {
-				fetch(t, "POST", server.url+"/api/documents?name=new.md&collection=empty", "application/json", text, http.StatusCreated)
-			}
-			fetch(t, "DELETE", third.url+"/api/documents/board/board.md", "application/json", "", http.StatusNoContent)
-			for _, id := range []string{"uploads/plans/quay.md", "board/board.md", "empty/new.md"} {
-				fetch(t, "DELETE", second.url+"/api/documents/"+id, "application/json", "", http.StatusNoContent)
-			}
-			if size, err := openHere(t, to).Originals().Size(t.Context(), ""); err != nil || size != 0 {
-				t.Errorf("after its deletion, %d bytes are stored, %v", size, err)
 			}
 		})
 	}

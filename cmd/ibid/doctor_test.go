@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +9,6 @@ import (
 
 	"ibid/answer/openai/openaitest"
 	"ibid/answer/trial"
-	"ibid/retrieve/state"
 )
 
 // examined is what 'ibid doctor --json' says, by check.
@@ -38,63 +33,6 @@ func examined(t *testing.T, data string, args ...string) (checks map[string]find
 		}
 	}
 	return checks, code
-}
-
-func TestDoctorData(t *testing.T) {
-	t.Parallel()
-	data, folder := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "papers")
-	checks, code := examined(t, data)
-	if f := checks["data"]; code != 0 || f.State != stateWarning || !strings.Contains(f.Next, "ibid ingest") {
-		t.Errorf("exit code %d, %+v", code, f)
-	}
-	if _, err := os.Stat(data); err == nil {
-		t.Error("the doctor made a data directory")
-	}
-	for _, check := range []string{"version", "embeddings", "pdf reader", "model"} {
-		if f := checks[check]; f.State != stateOK {
-			t.Errorf("%s: %+v", check, f)
-		}
-	}
-
-	writeFiles(t, folder, hours)
-	mustRun(t, data, "ingest", folder)
-	checks, code = examined(t, data)
-	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, " in 1 folder,") ||
-		checks["space"].State != stateOK {
-		t.Errorf("exit code %d, %+v", code, checks)
-	}
-	index := filepath.Join(data, "index")
-	must(t, errors.Join(os.RemoveAll(index), os.WriteFile(index, nil, 0o600)))
-	if checks, code = examined(t, data); code != 0 || checks["index"].State != stateWarning {
-		t.Errorf("exit code %d, %+v", code, checks["index"])
-	}
-	must(t, os.Remove(index))
-
-	// Damage is named, and is an exit code of its own.
-	file := filepath.Join(data, state.FileName)
-	whole, err := os.ReadFile(file)
-	must(t, err)
-	must(t, os.WriteFile(file, bytes.ReplaceAll(whole, []byte("slipway"), []byte("slipwax")), 0o644))
-	if _, _, code := ibid(t, data, "verify"); code != exitDamage {
-		t.Errorf("verify: exit code %d", code)
-	}
-	checks, code = examined(t, data)
-	if f := checks["damage"]; code != 4 || f.State != stateWarning || !strings.Contains(f.Detail, "/boats.md: ") ||
-		!strings.Contains(f.Next, "ibid ingest") {
-		t.Errorf("exit code %d, %+v", code, f)
-	}
-	must(t, os.WriteFile(file, whole, 0o644))
-
-	// Another embedding space than that of the data, and a folder that has gone.
-	url := openaitest.Start(t, &openaitest.Handler{})
-	must(t, os.RemoveAll(folder))
-	checks, code = examined(t, data, "--embed-model", "other", "--embed-base-url", url)
-	if f := checks["space"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Next, "reembed") {
-		t.Errorf("exit code %d, %+v", code, f)
-	}
-	if f := checks["folder papers"]; f.State != stateWarning || !strings.Contains(f.Next, "ibid forget papers") {
-		t.Errorf("%+v", checks)
-	}
 }
 
 // good is a model that does all that is asked of it.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ func makeKey(t *testing.T, data string, args ...string) string {
 }
 
 // asked sends a request with a key, and returns the reply; the caller closes its body.
-func asked(t *testing.T, method, url, key, body string, headers ...string) *http.Response {
+func asked(t testing.TB, method, url, key, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	must(t, err)
@@ -122,57 +121,5 @@ func TestKeysWhileServing(t *testing.T) {
 	}
 	if list := printed[[]keyLine](t, data, "keys", "list", "--json"); len(list) != 1 || time.Since(list[0].Used) > time.Hour {
 		t.Errorf("the list is %+v", list)
-	}
-}
-
-// TestCopiesOfKeys checks that each reply with a source names its copies, with a key for
-// all collections, and that a key learns of no copy in another collection.
-func TestCopiesOfKeys(t *testing.T) {
-	t.Parallel()
-	data, dir := t.TempDir(), t.TempDir()
-	text := hours["hours.md"]
-	writeFiles(t, dir, map[string]string{"pier/a.md": text, "pier/b.md": text, "vault/a.md": text, "vault/c.md": text})
-	mustRun(t, data, "ingest", "--collection", "open", filepath.Join(dir, "pier"))
-	mustRun(t, data, "ingest", "--collection", "shut", filepath.Join(dir, "vault"))
-	model := openaitest.Start(t, &openaitest.Handler{Reply: func(openaitest.Request) openaitest.Reply {
-		return openaitest.Reply{Text: "The chart room opens at nine.[1]"}
-	}})
-	open := makeKey(t, data, "open", "--collection", "open", "--scope", "write")
-	all := makeKey(t, data, "all", "--scope", "write")
-	url := serve(t, data, "--auth", "on", "--model", "scripted", "--base-url", model)
-	ready(t, url)
-
-	const question, tool = `{"question":"When does the chart room open?"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":`
-	for _, c := range []struct {
-		request, body, accept string
-		copies                bool // the reply names them
-	}{
-		{"POST /api/search", question, "", true},
-		{"POST /api/ask", question, "", true},
-		{"POST /api/ask", question, "text/event-stream", true},
-		{"POST /api/ask/batch", `{"questions":[` + question + `]}`, "", true},
-		{"POST /api/summarize", `{"document":"pier/a.md"}`, "", true},
-		{"POST /api/summarize", `{"filter":{"format":"markdown"}}`, "text/event-stream", true},
-		{"GET /api/documents/pier/a.md", "", "", true},
-		{"GET /documents/pier/a.md", "", "text/html", true},
-		{"POST /mcp", tool + `"search","arguments":` + question + `}}`, "application/json, text/event-stream", true},
-		{"POST /mcp", tool + `"ask","arguments":` + question + `}}`, "application/json, text/event-stream", true},
-		{"POST /mcp", tool + `"summarize","arguments":{"document":"pier/a.md"}}}`, "application/json, text/event-stream", true},
-		{"POST /v1/chat/completions", `{"model":"ibid","messages":[{"role":"user","content":"When does the chart room open?"}]}`, "", false},
-		{"POST /v1/responses", `{"model":"ibid","input":"When does the chart room open?"}`, "", false},
-		{"POST /api/documents?name=a.md&collection=open", text, "", true},
-	} {
-		method, path, _ := strings.Cut(c.request, " ")
-		for key, shut := range map[string]bool{open: false, all: c.copies} {
-			resp := asked(t, method, url+path, key, c.body, "Accept: "+c.accept, "Content-Type: application/json")
-			reply, err := io.ReadAll(resp.Body)
-			must(t, err)
-			resp.Body.Close()
-			got := string(reply)
-			if resp.StatusCode >= 300 || !strings.Contains(got, "/a.md") || c.copies && !strings.Contains(got, "pier/b.md") ||
-				strings.Contains(got, "vault/a.md") != shut {
-				t.Errorf("%s %s: copies of all collections %t: %d %s", c.request, c.body, shut, resp.StatusCode, got)
-			}
-		}
 	}
 }

@@ -77,10 +77,12 @@ func TestScripts(t *testing.T) {
 }
 
 // TestScriptsOnServers runs the scripts that are not about the files of a data
-// directory on each kind of store on a server.
+// directory on each kind of store on a server, and those of served on nothing else.
 func TestScriptsOnServers(t *testing.T) {
 	t.Parallel()
-	var scripts []string
+	served, err := filepath.Glob("testdata/script/served/*.txtar")
+	must(t, err)
+	scripts := slices.Clone(served)
 	for _, name := range []string{"ask", "ingest", "keys", "original", "prompts", "sections", "summarize"} {
 		scripts = append(scripts, "testdata/script/"+name+".txtar")
 	}
@@ -89,38 +91,68 @@ func TestScriptsOnServers(t *testing.T) {
 		t.Skip("there is no server to test with")
 	}
 	for name, fresh := range stores {
-		t.Run(name, func(t *testing.T) { runScripts(t, scripts, fresh) })
+		variables := func(index string) func(env *testscript.Env) {
+			return func(env *testscript.Env) {
+				env.Setenv("IBID_STORE", fresh(env.T().(testing.TB)))
+				env.Setenv("IBID_INDEX", index)
+			}
+		}
+		t.Run(name, func(t *testing.T) { runScripts(t, scripts, variables("")) })
+		if cluster := os.Getenv("IBID_TEST_WEAVIATE"); cluster != "" {
+			t.Run(name+" and Weaviate", func(t *testing.T) { runScripts(t, served, variables(cluster)) })
+		}
 	}
 }
 
-func runScripts(t *testing.T, scripts []string, fresh func(t testing.TB) string) {
+// scriptedReplies are the replies of models with other names in scripts.
+var scriptedReplies = map[string]openaitest.Reply{
+	"opens":     {Text: "The chart room opens at nine.[1]"},
+	"elephants": {Text: "The chart room opens at nine and closes at five [1]. Elephants may come in on Sundays [1]."},
+	"cut":       {Text: "The chart room opens at nine and closes at five [1]. And then", Finish: "length"},
+}
+
+// rerankUnlessGone reranks for every model but one.
+func rerankUnlessGone(r openaitest.Request) (reply openaitest.Reply) {
+	if r.Model == "gone" {
+		reply.Fault = openaitest.NoModel
+	}
+	return reply
+}
+
+// runScripts runs scripts; served sets the variables of a store on a server.
+func runScripts(t *testing.T, scripts []string, served func(env *testscript.Env)) {
 	testscript.Run(t, testscript.Params{
 		Files:               scripts,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "runs": runs},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "runs": runs, "serve": serveIn, "stops": stopIn,
+			"http": requestIn, "let": letIn, "site": siteIn},
 		Condition: func(what string) (bool, error) {
 			if what != "served" { // by a store on a server
 				return false, fmt.Errorf("unknown condition %q", what)
 			}
-			return fresh != nil, nil
+			return served != nil, nil
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("IBID_DATA", env.WorkDir+"/.data")
-			if fresh != nil {
-				env.Setenv("IBID_STORE", fresh(env.T().(testing.TB)))
+			if served != nil {
+				served(env)
 			}
 			env.Setenv("IBID_NO_SELF_TEST", "true")
 			env.Setenv("LIBRARY", moduleRoot(t)+"/data/library")
 			author := regexp.MustCompile(`(?m)^Author: .*`)
-			server := httptest.NewServer(&openaitest.Handler{Reply: openaitest.Rules(
+			server := httptest.NewServer(&openaitest.Handler{Rerank: rerankUnlessGone, Reply: openaitest.Rules(
 				openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
 				openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+					if reply, known := scriptedReplies[r.Model]; known {
+						return reply
+					}
 					return openaitest.Reply{Text: author.FindString(r.User) + " [1]"}
 				}},
 			)})
 			env.Defer(server.Close)
 			env.Setenv("SCRIPTED", server.URL+"/v1")
+			env.Values["test"], env.Values["servers"] = env.T().(testing.TB), map[string]running{}
 			return startShell(env)
 		},
 	})
@@ -144,6 +176,89 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if code, want := runIn(ts, args[2:]), args[0]; strconv.Itoa(code) != want {
 		ts.Fatalf("exit code %d, want %s", code, want)
 	}
+}
+
+// serveIn starts servers, each with its address in the variable of its name, and waits until
+// their folders are read: serve NAME,… ARG…. Of several, each has a data directory of its own.
+func serveIn(ts *testscript.TestScript, _ bool, args []string) {
+	t, values, names := ts.Value("test").(testing.TB), programVariables(ts), strings.Split(args[0], ",")
+	for _, name := range names {
+		words := args[1:]
+		if len(names) > 1 {
+			words = append([]string{"--data", ts.MkAbs(name)}, words...)
+		}
+		server := startWith(t, func(name string) string { return values[name] }, words...)
+		ts.Defer(server.stop)
+		ts.Value("servers").(map[string]running)[name] = server
+		ts.Setenv(name, server.url)
+	}
+	for _, name := range names {
+		ready(t, ts.Getenv(name))
+	}
+}
+
+// stopIn stops a server, and prints its log: stops NAME
+func stopIn(ts *testscript.TestScript, _ bool, args []string) {
+	server := ts.Value("servers").(map[string]running)[args[0]]
+	server.stop()
+	fmt.Fprint(ts.Stdout(), server.log)
+}
+
+// requestIn sends a request with the key $KEY, and prints the reply; again until it has
+// one expression, or no more has another:
+// http STATUS METHOD URL [-until REGEXP] [-gone REGEXP] [-header 'NAME: VALUE'] [BODY|@FILE]
+func requestIn(ts *testscript.TestScript, _ bool, args []string) {
+	until, gone := regexp.MustCompile(""), regexp.MustCompile(`\A\z.`)
+	headers := []string{"Content-Type: application/json"}
+	words := args[3:]
+	for ; len(words) > 1 && strings.HasPrefix(words[0], "-"); words = words[2:] {
+		switch words[0] {
+		case "-until":
+			until = regexp.MustCompile(words[1])
+		case "-gone":
+			gone = regexp.MustCompile(words[1])
+		default:
+			headers = append(headers, words[1])
+		}
+	}
+	t, body := ts.Value("test").(testing.TB), strings.Join(words, " ")
+	if name, isFile := strings.CutPrefix(body, "@"); isFile {
+		body = ts.ReadFile(name)
+	}
+	eventually(t, strings.Join(args, " "), func() bool {
+		resp := asked(t, args[1], args[2], ts.Getenv("KEY"), body, headers...)
+		reply, err := io.ReadAll(resp.Body)
+		ts.Check(errors.Join(err, resp.Body.Close()))
+		if !until.Match(reply) || gone.Match(reply) {
+			return false
+		}
+		fmt.Fprintf(ts.Stdout(), "%s", reply)
+		if strconv.Itoa(resp.StatusCode) != args[0] {
+			ts.Fatalf("%s: %s", resp.Status, reply)
+		}
+		return true
+	})
+}
+
+// letIn sets a variable to what the first group of an expression matches in the last
+// output: let NAME REGEXP
+func letIn(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) < 2 {
+		ts.Fatalf("the output has no %s", args[1])
+	}
+	ts.Setenv(args[0], found[1])
+}
+
+// siteIn serves a folder as a web site, with its address in a variable: site NAME FOLDER
+func siteIn(ts *testscript.TestScript, _ bool, args []string) {
+	files := http.FileServer(http.Dir(ts.MkAbs(args[1])))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("If-Modified-Since") // files change within a second
+		files.ServeHTTP(w, r)
+	}))
+	ts.Defer(site.Close)
+	ts.Setenv(args[0], site.URL)
 }
 
 // ibid runs one command line in this process.
@@ -235,14 +350,19 @@ func serve(t *testing.T, data string, args ...string) (url string) {
 }
 
 // start starts a server in this process. It stops when the test ends.
-func start(t *testing.T, data string, args ...string) running {
+func start(t testing.TB, data string, args ...string) running {
+	t.Helper()
+	return startWith(t, variables(data), args...)
+}
+
+func startWith(t testing.TB, getenv func(string) string, args ...string) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()
 	log := &lockedBuffer{}
 	ended := make(chan int, 1)
 	go func() {
-		err := run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), variables(data), strings.NewReader(""), in, log)
+		err := run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), getenv, strings.NewReader(""), in, log)
 		if ctx.Err() == nil {
 			_ = in.CloseWithError(err)
 		}
@@ -290,7 +410,7 @@ func listening(t *testing.T, cmd *exec.Cmd) (url string) {
 }
 
 // addressIn reads the address from the first line of a server.
-func addressIn(t *testing.T, out *bufio.Reader) (url string) {
+func addressIn(t testing.TB, out *bufio.Reader) (url string) {
 	t.Helper()
 	line, err := out.ReadString('\n')
 	url, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
@@ -301,7 +421,7 @@ func addressIn(t *testing.T, out *bufio.Reader) (url string) {
 }
 
 // ready waits until the first sync is done.
-func ready(t *testing.T, url string) {
+func ready(t testing.TB, url string) {
 	t.Helper()
 	eventually(t, "the first sync", func() bool {
 		resp, err := http.Get(url + "/readyz")
@@ -313,7 +433,7 @@ func ready(t *testing.T, url string) {
 
 // eventually repeats a check until it succeeds. It gives up after minutes, only
 // so that a test cannot hang.
-func eventually(t *testing.T, what string, check func() bool) {
+func eventually(t testing.TB, what string, check func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -422,14 +542,19 @@ func runShell(in io.Reader, out io.Writer) int {
 	}
 }
 
+// programVariables returns the variables of a script that the program gets.
+func programVariables(ts *testscript.TestScript) map[string]string {
+	values := map[string]string{}
+	for name := range strings.FieldsSeq("HOME XDG_DATA_HOME LOCALAPPDATA IBID_DATA IBID_STORE IBID_STORE_PASSWORD IBID_STORE_WAIT " +
+		"IBID_INDEX IBID_NO_SELF_TEST OPENAI_BASE_URL") {
+		values[name] = ts.Getenv(name)
+	}
+	return values
+}
+
 // runIn runs a command line of a script, and returns the exit code.
 func runIn(ts *testscript.TestScript, args []string) int {
-	c := shellCommand{Dir: ts.MkAbs("."), Args: args, Env: map[string]string{}}
-	for _, name := range []string{
-		"HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "IBID_DATA", "IBID_STORE", "IBID_STORE_PASSWORD", "IBID_STORE_WAIT", "OPENAI_BASE_URL",
-	} {
-		c.Env[name] = ts.Getenv(name)
-	}
+	c := shellCommand{Dir: ts.MkAbs("."), Args: args, Env: programVariables(ts)}
 	sh := ts.Value("shell").(shell)
 	var reply shellReply
 	ts.Check(errors.Join(sh.in.Encode(c), sh.out.Decode(&reply)))

@@ -20,7 +20,6 @@ import (
 	"ibid/answer/openai/openaitest"
 	"ibid/answer/trial"
 	"ibid/cite"
-	"ibid/retrieve"
 	"ibid/web"
 )
 
@@ -131,85 +130,6 @@ func TestAbilities(t *testing.T) {
 			t.Errorf("%q: %d requests were refused, want some: %t: %s%s", run.args, refused.Load(), run.refused, out, errs)
 		}
 	}
-}
-
-// An answer that the server cuts off is shown as far as it came, said to be
-// incomplete, and exits with a failure. What nothing bears out is marked.
-func TestAskWithABadModel(t *testing.T) {
-	t.Parallel()
-	data := ingested(t, hours)
-	for _, c := range []struct {
-		reply  openaitest.Reply
-		code   int
-		stderr string
-	}{
-		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. Elephants may come in on Sundays [1]."}, exitDone,
-			"supports this (weak): Elephants may come in"},
-		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. And then", Finish: "length"}, exitFailed,
-			"the answer is incomplete: "},
-	} {
-		url := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(
-			openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
-			openaitest.Rule{Role: "answer", Reply: c.reply},
-			openaitest.Rule{Role: "refine", Reply: openaitest.Reply{Text: "NO CHANGE"}},
-		)})
-		out, errs, code := ibid(t, data, "ask", "When does the chart room open?", "--model", "m", "--base-url", url)
-		if code != c.code || !strings.Contains(out, "closes at five [1].") || !strings.Contains(errs, c.stderr) {
-			t.Errorf("exit code %d: %s\n%s", code, out, errs)
-		}
-		for line := range strings.Lines(errs) {
-			if strings.Contains(line, "looked at") && !strings.HasPrefix(line, "looked at") {
-				t.Errorf("two messages on one line: %s", line)
-			}
-		}
-	}
-}
-
-// A reranker orders the passages of searches and answers; if it fails, there is
-// only a warning.
-func TestReranker(t *testing.T) {
-	t.Parallel()
-	data := ingested(t, hours)
-	upstream, gone := switched()
-	reranker := []string{"--rerank-model", "scripted", "--rerank-base-url", openaitest.Start(t, upstream)}
-
-	search := append([]string{"search", "--json", "When does the chart room open?"}, reranker...)
-	found := printed[[]retrieve.Passage](t, data, search...)
-	for i, p := range found {
-		if p.Scores.Rerank == nil || i > 0 && *p.Scores.Rerank > *found[i-1].Scores.Rerank {
-			t.Errorf("passage %d is not in the reranker's order: %+v", i, p.Scores)
-		}
-	}
-	if x := upstream.Exchanges(); len(found) == 0 || len(x) != 1 || x[0].Model != "scripted" || x[0].Role != "rerank" ||
-		x[0].Query != "When does the chart room open?" {
-		t.Errorf("asked %+v", x)
-	}
-
-	gone.Store(true)
-	out, errs, code := ibid(t, data, search...)
-	if code != 0 || !strings.Contains(errs, "reranking failed") || !strings.Contains(out, "opens at nine") ||
-		strings.Contains(out, `"rerank"`) {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
-	}
-	a := printed[cite.Answer](t, data, append([]string{"ask", "--json", "When does the chart room open?"}, reranker...)...)
-	if !a.Answered || len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "reranking failed") {
-		t.Errorf("%+v", a)
-	}
-
-	if _, errs, code := ibid(t, data, "search", "x", "--rerank-model", "m", "--rerank-base-url", "ftp://x"); code != exitUsage {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-}
-
-// switched returns a reranker that works until gone is set.
-func switched() (h *openaitest.Handler, gone *atomic.Bool) {
-	gone = new(atomic.Bool)
-	return &openaitest.Handler{Rerank: func(openaitest.Request) (r openaitest.Reply) {
-		if gone.Load() {
-			r.Fault = openaitest.NoModel
-		}
-		return r
-	}}, gone
 }
 
 // A chatty model says the same to all prompts.

