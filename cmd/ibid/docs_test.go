@@ -217,61 +217,6 @@ func runnable(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// prelude defines a shell in which servers run in the background on a free port,
-// and requests to the ports of the pages reach them, or the scripted model.
-const prelude = `set -euo pipefail
-exec 2>&1
-address= server= key=
-finish() { [ -z "$server" ] || kill "$server" 2>/dev/null || true; }
-trap finish EXIT
-swap() {
-	swapped=()
-	local word
-	for word in "$@"; do
-		word=${word//http:\/\/127.0.0.1:8080/$address}
-		word=${word//https:\/\/docs.example.org/$address}
-		word=${word//http:\/\/localhost:11434\/v1/$SCRIPTED}
-		word=${word//http:\/\/localhost:8000\/v1/$SCRIPTED}
-		word=${word//http:\/\/localhost:8081\/v1/$SCRIPTED}
-		word=${word//0.0.0.0:8080/127.0.0.1:0}
-		# The servers of stores: user, host and port.
-		word=${word//ibid@db.example.org/${POSTGRES:-}}
-		swapped+=("${word//ibid_…/$key}")
-	done
-}
-ibid() {
-	swap "$@"
-	case $1 in
-	serve)
-		finish
-		if [ -n "$server" ]; then wait "$server" || true; fi
-		: >"$HOME/.served"
-		IBID_ADDR=127.0.0.1:0 command ibid "${swapped[@]}" >"$HOME/.served" 2>"$HOME/.served.err" &
-		server=$!
-		for _ in $(seq 600); do
-			address=$(sed -n '1s/^listening on //p' "$HOME/.served")
-			if [ -n "$address" ] && command curl -fsS "$address/readyz" >/dev/null 2>&1; then return; fi
-			kill -0 "$server" 2>/dev/null || { cat "$HOME/.served.err"; return 1; }
-			sleep 0.1
-		done
-		echo 'the server is not ready'
-		return 1 ;;
-	keys)
-		command ibid "${swapped[@]}" >"$HOME/.key"
-		cat "$HOME/.key"
-		key=$(grep -oE 'ibid_[A-Za-z0-9_-]+' "$HOME/.key" | head -1 || true) ;;
-	eval) # which reads a folder once for all blocks of a page
-		case $* in *--data*) ;; *) swapped+=(--data "$HOME/.eval-${3//\//-}") ;; esac
-		command ibid "${swapped[@]}" ;;
-	*) command ibid "${swapped[@]}" ;;
-	esac
-}
-curl() {
-	swap "$@"
-	command curl -fS --max-time 60 "${swapped[@]}"
-}
-`
-
 // typeInto runs a script in a new home folder, and returns its output.
 func typeInto(t *testing.T, script string, env ...string) string {
 	t.Helper()
@@ -299,7 +244,9 @@ func typeInto(t *testing.T, script string, env ...string) string {
 	defer model.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "bash", "-c", prelude+script)
+	prelude, err := os.ReadFile("testdata/pages.sh")
+	must(t, err)
+	shell := exec.CommandContext(ctx, "bash", "-c", string(prelude)+script)
 	shell.Dir = home
 	shell.WaitDelay = 10 * time.Second
 	for _, v := range os.Environ() {
@@ -367,7 +314,7 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 const storeServer = "db.example.org"
 
 // TestPagesStores runs the commands of the pages about stores on servers in their
-// order, on the sample library. The prelude substitutes the servers of the tests.
+// order, on the sample library. testdata/pages.sh substitutes the servers of the tests.
 // A served or copied library must answer, with citations.
 func TestPagesStores(t *testing.T) {
 	t.Parallel()
