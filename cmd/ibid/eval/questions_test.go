@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ibid/data/datatest"
 )
 
 func TestReadQuestions(t *testing.T) {
@@ -46,23 +48,15 @@ func TestReadQuestions(t *testing.T) {
 
 // A malformed line is named with its number and fault.
 func TestMalformedQuestions(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                                     "q.jsonl is empty: it needs a question per line, such as " + ExampleQuestion,
-		"// nothing":                           "q.jsonl is empty: it needs a question per line, such as " + ExampleQuestion,
-		`{"id": "a"}`:                          `q.jsonl:1: "question" is missing or empty`,
-		`{"question": ["a", "b"]}`:             `q.jsonl:1: "question" has the wrong type, a JSON array`,
-		`{"question": "a", "answers": {}}`:     `q.jsonl:1: "answers" has the wrong type, a JSON object`,
-		`{"question": "x", "documents": [""]}`: `q.jsonl:1: one of the texts in a list is empty`,
-		`{"question": "x", "anwsers": "y"}`:    `q.jsonl:1: json: unknown field "anwsers"`,
-		`{"question": "x", "answerable": false, "answers": "y"}`: `q.jsonl:1: "answerable" is false, but there is a right answer: remove one`,
-		`{"question": "a"} x`:                                                `q.jsonl:1: not a JSON object: invalid character 'x' after top-level value`,
-		"{\"question\": \"a\xff\"}":                                          `q.jsonl:1: not UTF-8; convert the file`,
-		`{"question": "a"}` + "\n{\n\n" + `{"question": "b"}`:                `q.jsonl:2: not a JSON object: unexpected end of JSON input`,
-		`{"id": 1, "question": "a"}` + "\n" + `{"id": "1", "question": "b"}`: `q.jsonl:2: the id "1" is in line 1 already`,
-	} {
+	for _, row := range datatest.Rows(t, "testdata/rows.txt", "questions")[1:] {
+		text, want := strings.ReplaceAll(row[0], "'", `"`), "q.jsonl"+strings.ReplaceAll(row[1], "'", `"`)
 		if _, err := ReadQuestions(files("q.jsonl", text), "q.jsonl"); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+	want := `q.jsonl:1: not a JSON object: invalid character 'x' after top-level value`
+	if _, err := ReadQuestions(files("q.jsonl", `{"question": "a"} x`), "q.jsonl"); err == nil || err.Error() != want {
+		t.Error(err)
 	}
 }
 
@@ -83,26 +77,9 @@ func FuzzReadQuestions(f *testing.F) {
 }
 
 func TestHolds(t *testing.T) {
-	for _, test := range []struct {
-		text, answer string
-		want         bool
-	}{
-		{"It costs 8 euros.", "8", true},
-		{"It costs 180 euros.", "8", false},
-		{"It costs 180 or 8 euros.", "8", true},
-		{"From **nine\n to   Five**", "nine to five", true},
-		{"the sailor’s knot", "Sailor's knot", true},
-		{"Élan is a boat", "élan", true},
-		{"a boathouse", "boat", false},
-		{"会有70个议席", "70", true},
-		{"会有170个议席", "70", false},
-		{"香港第六届立法会", "立法会", true},
-		{"anything", "", false},
-		{"", "x", false},
-		{"x", "x", true},
-	} {
-		if got := Holds(test.text, test.answer); got != test.want {
-			t.Errorf("%q in %q: %t", test.answer, test.text, got)
+	for _, row := range datatest.Rows(t, "testdata/rows.txt", "holds")[1:] {
+		if got := Holds(row[0], row[1]); got != (row[2] == "yes") {
+			t.Errorf("%q in %q: %t", row[1], row[0], got)
 		}
 	}
 }

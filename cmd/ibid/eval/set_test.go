@@ -111,37 +111,12 @@ func TestReadAnswerSet(t *testing.T) {
 
 // Every mistake is named with its file and line.
 func TestHostileSets(t *testing.T) {
-	for _, test := range []struct{ name, corpus, queries, qrels, want string }{
-		{"empty corpus", "", goodQueries, goodQrels, "corpus.jsonl is empty"},
-		{"nothing but a mark", "\ufeff", goodQueries, goodQrels, "corpus.jsonl is empty"},
-		{"nothing but a header", goodCorpus, goodQueries, "query-id\tcorpus-id\tscore\n", "qrels.tsv is empty"},
-		{"not JSON", goodCorpus + "hello\n", goodQueries, goodQrels, "corpus.jsonl:3: not a JSON object: invalid character 'h'"},
-		{"two objects on a line", `{"_id": "a", "text": "x"}{"_id": "b", "text": "x"}`, goodQueries, goodQrels,
-			"corpus.jsonl:1: not a JSON object: "},
-		{"an array", "[1]", goodQueries, goodQrels, "corpus.jsonl:1: a JSON array, not an object"},
-		{"null", "null", goodQueries, goodQrels, `corpus.jsonl:1: "_id" is missing or empty`},
-		{"text of another type", `{"_id": "a", "text": ["x"]}`, goodQueries, goodQrels,
-			`corpus.jsonl:1: "text" has the wrong type, a JSON array`},
-		{"an id with a fraction", `{"_id": 1.0, "text": "x"}`, goodQueries, goodQrels,
-			`corpus.jsonl:1: "_id" has the wrong type, a JSON number`},
-		{"a document twice", goodCorpus + `{"_id": "a", "text": "x"}`, goodQueries, goodQrels,
-			`corpus.jsonl:3: the _id "a" is in line 1 already`},
-		{"a huge line", goodCorpus + strings.Repeat("x", maxLine), goodQueries, goodQrels, "corpus.jsonl:3: bufio.Scanner: token too long"},
-		{"UTF-16", "\xff\xfe{\x00", goodQueries, goodQrels, "corpus.jsonl:1: not UTF-8; convert the file"},
-		{"an empty query", goodCorpus, `{"_id": "q1", "text": " "}`, goodQrels, `queries.jsonl:1: "text" is missing or empty`},
-		{"NaN", goodCorpus, goodQueries, goodQrels + "q1\tc\tNaN\n", `qrels.tsv:4: the score "NaN" is not a whole number`},
-		{"a broken score", goodCorpus, goodQueries, goodQrels + "q1\tc\t0.5\n", `qrels.tsv:4: the score "0.5" is not a whole number`},
-		{"five fields", goodCorpus, goodQueries, "q1\t0\ta\t1\t2\n", "qrels.tsv:1: 5 columns separated by tabs"},
-		{"a header in the middle", goodCorpus, goodQueries, goodQrels + "query-id\tcorpus-id\tscore\n",
-			`qrels.tsv:4: the score "score" is not a whole number`},
-		{"judged twice", goodCorpus, goodQueries, goodQrels + "q1\ta\t1\n",
-			"qrels.tsv:4: query \"q1\" and document \"a\" have the score 1, and 2 in an earlier line"},
-		{"other queries", goodCorpus, goodQueries, "x\ta\t1\n", "no query of queries.jsonl has a relevant document in qrels.tsv"},
-		{"other documents", goodCorpus, goodQueries, "q1\tx\t1\n", "no relevant document of qrels.tsv is in corpus.jsonl"},
-	} {
-		_, err := ReadSet(files("corpus.jsonl", test.corpus, "queries.jsonl", test.queries, "qrels.tsv", test.qrels), "")
-		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
-			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+	good := strings.NewReplacer("C", goodCorpus, "Q", goodQueries, "R", goodQrels, "HUGE", strings.Repeat("x", maxLine), "'", `"`)
+	for _, row := range datatest.Rows(t, "testdata/rows.txt", "sets")[1:] {
+		set := files("corpus.jsonl", good.Replace(row[1]), "queries.jsonl", good.Replace(row[2]), "qrels.tsv", good.Replace(row[3]))
+		want := strings.ReplaceAll(row[4], "'", `"`)
+		if _, err := ReadSet(set, ""); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", row[0], err, want)
 		}
 	}
 	for split, want := range map[string]string{"dev": "no judgements found in qrels/dev.tsv",
