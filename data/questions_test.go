@@ -3,7 +3,6 @@
 package data_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -15,9 +14,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 	"unicode/utf8"
 
+	"ibid/cmd/ibid/eval"
 	"ibid/data/datatest"
 )
 
@@ -40,27 +39,17 @@ func (q question) answerable() bool { return q.Kind != "off-topic" && q.Kind != 
 
 func readQuestions(t *testing.T) []question {
 	t.Helper()
-	f, err := os.Open("questions.jsonl")
-	must(t, err)
-	defer f.Close()
 	var all []question
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
-		dec := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+	for i, line := range datatest.Lines[json.RawMessage](t, "questions.jsonl") {
+		dec := json.NewDecoder(bytes.NewReader(line))
 		dec.DisallowUnknownFields()
 		var q question
-		if err := dec.Decode(&q); err != nil {
-			t.Fatalf("questions.jsonl:%d: %v", n, err)
-		}
-		if dec.More() {
-			t.Fatalf("questions.jsonl:%d: more than one value on the line", n)
-		}
-		if want := fmt.Sprintf("q%03d", n); q.ID != want {
-			t.Errorf("questions.jsonl:%d: id %q, want %q", n, q.ID, want)
+		must(t, dec.Decode(&q))
+		if want := fmt.Sprintf("q%03d", i+1); q.ID != want {
+			t.Errorf("questions.jsonl:%d: id %q, want %q", i+1, q.ID, want)
 		}
 		all = append(all, q)
 	}
-	must(t, lines.Err())
 	return all
 }
 
@@ -120,14 +109,14 @@ func TestAnswersAreInTheirDocuments(t *testing.T) {
 			texts = append(texts, text)
 		}
 		for _, a := range q.Answers {
-			if !slices.ContainsFunc(texts, func(text string) bool { return holds(text, a) }) {
+			if !slices.ContainsFunc(texts, func(text string) bool { return eval.Holds(text, a) }) {
 				t.Errorf("%s: %q is not in %v, on the named pages", q.ID, a, q.Documents)
 			}
 		}
 		// Searches are measured by the first document, so it must have an
 		// answer, unless the answer is put together from two documents.
 		if q.answerable() && q.Kind != "two-documents" && len(texts) > 0 &&
-			!slices.ContainsFunc(q.Answers, func(a string) bool { return holds(texts[0], a) }) {
+			!slices.ContainsFunc(q.Answers, func(a string) bool { return eval.Holds(texts[0], a) }) {
 			t.Errorf("%s: none of %q is in the first document, %s", q.ID, q.Answers, q.Documents[0])
 		}
 	}
@@ -180,28 +169,4 @@ func untag(markup string) string {
 // spaces.
 func plain(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(s, "*", ""))), " ")
-}
-
-// holds reports whether the text contains the answer as whole words, so that 8
-// is not found in 180.
-func holds(text, answer string) bool {
-	answer = plain(answer)
-	if answer == "" {
-		return false
-	}
-	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	for from := 0; ; {
-		i := strings.Index(text[from:], answer)
-		if i < 0 {
-			return false
-		}
-		start, end := from+i, from+i+len(answer)
-		before, _ := utf8.DecodeLastRuneInString(text[:start])
-		after, _ := utf8.DecodeRuneInString(text[end:])
-		if !word(before) && !word(after) {
-			return true
-		}
-		_, size := utf8.DecodeRuneInString(text[start:])
-		from = start + size
-	}
 }

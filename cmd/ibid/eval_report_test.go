@@ -44,38 +44,6 @@ func figure(r *evalReport, name string) float64 {
 	return -1
 }
 
-// untimed takes out of a report what differs from run to run.
-func untimed(t *testing.T, r *evalReport) string {
-	t.Helper()
-	b, err := json.Marshal(r)
-	must(t, err)
-	return regexp.MustCompile(`"made":"[^"]*"|"seconds":[^,}]*|"took_ms":\d+|\{"name":"p(50|95)"[^}]*\}`).ReplaceAllString(string(b), "")
-}
-
-func TestEvalReport(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	writeFiles(t, dir, club)
-	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
-	r, _ := reported(t, 0, folder, questions)
-	if r.Passed != 3 || r.Failed != 0 || r.Documents != 3 || len(r.Outcomes) != 3 {
-		t.Fatalf("%d passed, %d failed: %+v", r.Passed, r.Failed, r.Outcomes)
-	}
-	for name, want := range map[string]float64{"passed": 1, "recall@5": 1, "right_found": 1, "right": 1, "false_answers": 0, "supported": 1} {
-		if got := figure(r, name); got != want {
-			t.Errorf("%s is %v", name, got)
-		}
-	}
-	if o := r.Outcomes[0]; o.Seconds <= 0 || o.Retrieved[0].Chance == 0 || !o.Retrieved[0].Right {
-		t.Errorf("%+v", o)
-	}
-	again, _ := reported(t, 0, folder, questions, "--parallel", "3")
-	one, other := untimed(t, r), strings.Replace(untimed(t, again), `"name":"parallel","value":"3"`, `"name":"parallel","value":"1"`, 1)
-	if one != other {
-		t.Errorf("two runs differ:\n%s\n%s", one, other)
-	}
-}
-
 // A model's faults are reported and counted.
 func TestEvalReportWithAModel(t *testing.T) {
 	t.Parallel()

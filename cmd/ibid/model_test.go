@@ -234,33 +234,6 @@ func TestSelfTestBreaksOff(t *testing.T) {
 	}
 }
 
-// TestServeGateBeforeModel starts a server whose flags say what a model decides, and chooses
-// the model on the page. What its test finds has no flags in it.
-func TestServeGateBeforeModel(t *testing.T) {
-	t.Parallel()
-	model := openaitest.Start(t, &openaitest.Handler{Model: "scripted", Reply: scriptedWriter})
-	data := t.TempDir()
-	s := start(t, data, "--no-self-test", "--gate", "both", "--gate-model", "scripted")
-	send := func(method, path, body string) string {
-		return string(fetch(t, method, s.url+path, "", body, http.StatusOK))
-	}
-	// The state of the readers is that of now: here, of a PDFium that was got meanwhile.
-	before := send("GET", "/api/settings", "")
-	writeFiles(t, data, map[string]string{"pdfium.wasm": "not a known build"})
-	if after := send("GET", "/api/settings", ""); !strings.Contains(after, "pdfium.wasm") || strings.Contains(before, "pdfium.wasm") {
-		t.Errorf("the page shows old findings on the readers: %s", after)
-	}
-	got := send("POST", "/api/settings/test", `{"base_url":"http://127.0.0.1:9/v1","model":"none"}`)
-	if !strings.Contains(got, "correct the endpoint or the key") || strings.Contains(got, " --") {
-		t.Errorf("the page shows flags: %s", got)
-	}
-	send("PUT", "/api/settings", `{"base_url":"`+model+`","model":"scripted"}`)
-	send("PUT", "/api/settings", `{"model":""}`)
-	if !strings.Contains(s.log.String(), "there is no model for --gate") {
-		t.Errorf("the server does not say that its gate has no model:\n%s", s.log.String())
-	}
-}
-
 // TestFindModels checks that models are found without a key, that this and other
 // servers of Ibid and models that embed are not, and that no redirect is followed.
 func TestFindModels(t *testing.T) {
