@@ -193,80 +193,42 @@ func unanswered(q eval.Question, text string, found ...tracedPassage) *outcome {
 	return &outcome{Question: q, Retrieved: found, Answer: cite.Answer{Reason: "nothing_relevant", Text: text}}
 }
 
+// TestOutcomes checks the rows of testdata/outcomes.txt.
 func TestOutcomes(t *testing.T) {
-	tea := eval.Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"}}
-	quote := eval.Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"},
-		Quotes: []string{"black tea is served at four"}}
-	none := eval.Question{Text: "What does gold cost?", Unanswerable: true}
-	found := retrieved("tea.md", true, "Black  tea is\nserved at four.")
-	skipped := retrieved("tea.md", false, "Black tea is served at four.")
-	other := retrieved("boats.md", true, "The boats are blue.")
-	refused := func(q eval.Question, found ...tracedPassage) *outcome { return unanswered(q, "No.", found...) }
-	uncited := answered(tea, "Tea is served at four.", "tea.md", found)
-	uncited.Sources, uncited.Citations = nil, nil
-	weakly := answered(tea, "Tea is served at four. It is free [1].", "tea.md", found)
-	weakly.Unsupported = []cite.Unsupported{{TextStart: 23, TextEnd: 38, Reason: "weak"}}
-	broken := answered(tea, "Tea is served at four", "tea.md", found)
-	broken.Incomplete, broken.Reason = true, "the server closed the connection"
-	for _, test := range []struct {
-		name string
-		o    *outcome
-		want status
-		why  []string
-	}{
-		{"right", answered(tea, "Tea is served at four [1].", "tea.md", other, found), "passed", nil},
-		{"refused rightly", refused(none, other), "passed", nil},
-		{"refused without anything found", refused(none), "passed", nil},
-
-		{"not found", answered(tea, "It is blue [1].", "boats.md", other), "failed",
-			[]string{"none of the 1 retrieved passage is from a right document (tea.md)", "the answer contains none of “at four”",
-				"no right document (tea.md) is cited, but boats.md"}},
-		{"refused, not found", refused(tea, other, other), "failed",
-			[]string{"none of the 2 retrieved passages is from a right document (tea.md)",
-				"refused (nothing_relevant), although there is an answer"}},
-		{"the quote is missing", answered(quote, "It is blue [1].", "tea.md", retrieved("tea.md", true, "Green tea is served at five.")),
-			"failed",
-			[]string{"none of the 1 retrieved passage contains “black tea is served at four”", "the answer contains none of “at four”"}},
-		{"skipped", refused(tea, skipped, other), "failed",
-			[]string{"the gate skipped every right passage: tea.md#1", "refused (nothing_relevant), although there is an answer"}},
-		{"another was kept", refused(tea, skipped, found), "failed", []string{"refused (nothing_relevant), although there is an answer"}},
-		{"wrong words", answered(tea, "Tea is served at five [1].", "tea.md", found), "failed",
-			[]string{"the answer contains none of “at four”"}},
-		{"broken off", broken, "failed", []string{"the answer is incomplete: the server closed the connection"}},
-		{"nothing cited", uncited, "failed", []string{"no source is cited"}},
-		{"another document cited", answered(tea, "Tea is served at four [1].", "boats.md", found, other), "failed",
-			[]string{"no right document (tea.md) is cited, but boats.md"}},
-		{"a sentence without support", weakly, "failed", []string{"nothing cited supports “It is free [1].”"}},
-		{"answered wrongly", answered(none, "Much [1].", "boats.md", other), "failed", []string{"answered, although there is no answer"}},
-		{"error", &outcome{Question: tea, Error: "the model is gone"}, "failed", []string{"the model is gone"}},
-
-		{"nothing known", answered(eval.Question{Text: "?"}, "Tea [1].", "tea.md", found), "open", nil},
-		{"nothing known, and refused", refused(eval.Question{Text: "?"}, found), "open", nil},
-		{"there is one, and no more is known", answered(eval.Question{Text: "?", HasAnswer: true}, "Tea [1].", "tea.md", found), "open", nil},
-		{"there is one, and refused", refused(eval.Question{Text: "?", HasAnswer: true}, found), "failed",
-			[]string{"refused (nothing_relevant), although there is an answer"}},
-		{"documents alone", answered(eval.Question{Text: "?", Documents: []string{"tea.md"}}, "Tea [1].", "tea.md", found), "passed", nil},
-		{"a quote alone", answered(eval.Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "tea.md", found), "passed", nil},
-		{"a quote alone, skipped", answered(eval.Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "boats.md",
-			skipped, other),
-			"failed",
-			[]string{"the gate skipped every right passage: tea.md#1"}},
-		{"words", answered(eval.Question{Text: "?", Words: []string{"tea", "four", "milk"}}, "Tea at four [1].", "tea.md", found), "failed",
-			[]string{"the answer does not contain “milk”"}},
-		{"words in a number that cites", answered(eval.Question{Text: "?", Words: []string{"1"}}, "Tea at four [1].", "tea.md",
-			found), "failed",
-			[]string{"the answer does not contain “1”"}},
-		{"an answer in prose alone", answered(eval.Question{Text: "?", Expected: "Tea at five"}, "Tea at four [1].", "tea.md", found), "open",
-			nil},
-		{"an answer in prose, and refused", refused(eval.Question{Text: "?", Expected: "Tea at five"}, found), "failed",
-			[]string{"refused (nothing_relevant), although there is an answer"}},
-	} {
-		test.o.check()
-		if test.why == nil {
-			test.why = []string{}
+	found := map[string]tracedPassage{
+		"found":   retrieved("tea.md", true, "Black  tea is\nserved at four."),
+		"skipped": retrieved("tea.md", false, "Black tea is served at four."),
+		"other":   retrieved("boats.md", true, "The boats are blue."),
+		"green":   retrieved("tea.md", true, "Green tea is served at five."),
+	}
+	faults := map[string]func(o *outcome){
+		"nothing cited": func(o *outcome) { o.Sources, o.Citations = nil, nil },
+		"a sentence without support": func(o *outcome) {
+			o.Unsupported = []cite.Unsupported{{TextStart: 23, TextEnd: 38, Reason: "weak"}}
+		},
+		"broken off": func(o *outcome) { o.Incomplete, o.Reason = true, "the server closed the connection" },
+		"error":      func(o *outcome) { o.Error = "the model is gone" },
+	}
+	for _, row := range datatest.Rows(t, "testdata/outcomes.txt", "outcomes")[1:] {
+		var q eval.Question
+		must(t, json.Unmarshal([]byte("{"+strings.ReplaceAll(row[1], "'", `"`)+"}"), &q))
+		var passages []tracedPassage
+		for name := range strings.FieldsSeq(row[4]) {
+			passages = append(passages, found[name])
 		}
-		if diff := cmp.Diff(test.why, test.o.Why); diff != "" || test.o.Status != test.want {
-			t.Errorf("%s: %s, want %s: %s", test.name, test.o.Status, test.want, diff)
+		o, why := unanswered(q, "No.", passages...), []string{}
+		if row[2] != "" {
+			o = answered(q, row[2], row[3], passages...)
+		}
+		if change := faults[row[0]]; change != nil {
+			change(o)
+		}
+		if row[6] != "" {
+			why = strings.Split(row[6], " | ")
+		}
+		o.check()
+		if diff := cmp.Diff(why, o.Why); diff != "" || string(o.Status) != row[5] {
+			t.Errorf("%s: %s, want %s: %s", row[0], o.Status, row[5], diff)
 		}
 	}
 }
