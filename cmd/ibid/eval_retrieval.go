@@ -33,7 +33,7 @@ type measuredSearch struct {
 	name    string
 	options retrieve.Options
 	whole   bool        // with all chunks encoded in advance
-	values  [][]float64 // [metric][query]
+	values  [][]float64 // [metric][query]; nil before it is measured
 }
 
 // searches are the three built-in ones and, if there is one, those with an encoder. The
@@ -76,11 +76,15 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, closer()) }()
-	limits, err := c.thresholds(searches)
+	if c.Sample < 0 {
+		return usageError("--sample %d: give a number of queries, or 0 for all", c.Sample)
+	}
+	metrics := retrievalMetrics()
+	_, known := showSearches(map[string]any{}, searches, metrics)
+	limits, err := c.parse(known)
 	if err != nil {
 		return err
 	}
-	metrics := retrievalMetrics()
 	earlier, err := c.readEarlier(searches, metrics[0])
 	if err != nil {
 		return err
@@ -124,7 +128,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 }
 
 // showSearches adds the means of each search to a report, and returns them as rows and
-// as figures.
+// as figures, by all the names that a threshold may have.
 func showSearches(report map[string]any, searches []measuredSearch, metrics []eval.Metric) (rows string, figures []eval.Figure) {
 	rows = strings.Repeat(" ", 8)
 	for _, metric := range metrics {
@@ -134,24 +138,21 @@ func showSearches(report map[string]any, searches []measuredSearch, metrics []ev
 		means := make(map[string]float64)
 		rows += fmt.Sprintf("\n%-8s", x.name)
 		for m, metric := range metrics {
-			mean := eval.Mean(x.values[m])
+			mean := 0.0
+			if x.values != nil {
+				mean = eval.Mean(x.values[m])
+			}
 			means[metric.String()] = mean
 			rows += fmt.Sprintf(" %10.4f", mean)
-			figures = append(figures, figuresOf(x, metric, mean)...)
+			f := eval.Figure{Name: x.name + "." + metric.String(), Unit: eval.ShareUnit, Value: mean}
+			figures = append(figures, f)
+			if f.Name = metric.String(); x.name == wholeSearch {
+				figures = append(figures, f)
+			}
 		}
 		report[x.name] = means
 	}
 	return rows + "\n", figures
-}
-
-// figuresOf returns a figure of a search by all the names that a threshold may have.
-func figuresOf(x measuredSearch, metric eval.Metric, mean float64) []eval.Figure {
-	figures := []eval.Figure{{Name: metric.String(), Unit: eval.ShareUnit, Value: mean},
-		{Name: x.name + "." + metric.String(), Unit: eval.ShareUnit, Value: mean}}
-	if x.name != wholeSearch {
-		return figures[1:]
-	}
-	return figures
 }
 
 // retrievalMetrics are the measured metrics. Searches are compared by the first.
@@ -160,19 +161,6 @@ func retrievalMetrics() []eval.Metric {
 }
 
 const deepestRank = 100
-
-func (c *evalRetrievalCmd) thresholds(searches []measuredSearch) (thresholds, error) {
-	var known []eval.Figure
-	for _, m := range retrievalMetrics() {
-		for _, x := range searches {
-			known = append(known, figuresOf(x, m, 0)...)
-		}
-	}
-	if c.Sample < 0 {
-		return nil, usageError("--sample %d: give a number of queries, or 0 for all", c.Sample)
-	}
-	return c.parse(known)
-}
 
 func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set) error {
 	metrics := retrievalMetrics()
