@@ -212,6 +212,16 @@ func TestRowsByDrawing(t *testing.T) {
 	}
 }
 
+// Two words that fill the width of a justified line are no cells.
+func TestJustifiedLines(t *testing.T) {
+	first, from := text(50, 700, "telecommunications infrastructure"), text(50, 688, "administrators")
+	to := text(0, 688, "unquestionably")
+	to.x0, to.x1 = first.x1-to.x1, first.x1
+	if got := texts(rows([]line{first, from, to})); len(got) != 2 || got[1] != "administrators unquestionably" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // The numbers of lines in a margin are found; those of a table's rows have a name
 // above them, and other text may be at their place.
 func TestWithoutNumbers(t *testing.T) {
