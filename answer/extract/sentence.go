@@ -204,12 +204,11 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 // saysNothing reports whether a sentence, after those before it, says nothing that could be an answer.
 func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage) bool {
 	named := s.by != "" && d.asksSender()
-	s.licensed = licence.MatchString(plainLine(s.text))
 	if len(before) > 0 {
-		last := before[len(before)-1]
-		named, s.licensed = named || d.names(last, *s, p), s.licensed || last.licensed && s.joins
+		named = named || d.names(before[len(before)-1], *s, p)
 	}
-	return isBare(s.text) || isHeader(s.text) || s.licensed || s.declares && statementForm.MatchString(s.text) ||
+	s.licensed = isLicence(before, s, p)
+	return isBare(s.text) || isHeader(s.text) || s.licensed && !asksLicence.MatchString(d.question) || s.declares && statementForm.MatchString(s.text) ||
 		!named && !endsOpen(s.text) && d.repeats(s) || d.otherNumber(s.text)
 }
 
@@ -534,15 +533,35 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
-// licence matches what the notices of common licences begin with; what comes after it in the
-// paragraph is theirs too.
-var licence = regexp.MustCompile(`(?i:permission is hereby granted|permission is granted to anyone to use|permission to use, copy, modify|` +
-	`permission notice shall be|(?:provided|distributed) (?:on an |under the licen[cs]e )?[“"'‘]as[ -]is[”"'’]|in no event shall the (?:authors?|copyright)|` +
-	`redistributions? (?:of source|in binary|and use in)|neither the name of .{3,80} nor the|without any warranty|` +
-	`without warranties or conditions of any|is free software[:;,] you (?:can|may) redistribute|free and unencumbered software|` +
-	`spdx-license-identifier|^(?:this .{3,40} is )?licensed under the |you may not use this (?:file|work|software) except in|` +
-	`unless required by applicable law or agreed to in writing|see the licen[cs]e for the specific|you should have received a copy of the|` +
-	`subject to the terms of the .{3,40} licen[cs]e|you may obtain a copy of the licen[cs]e|distributed under the .{1,30}software licen[cs]e)`)
+// Licences are told by their place: a file or a section for them, or the paragraphs that begin a file with the name of
+// a holder of rights, as long as each speaks of rights or is an item of a list. Anywhere else, licence matches what the
+// usual ones say.
+var (
+	licenceFile    = regexp.MustCompile(`(?:^|/)(?i:(?:un)?licen[cs]es?|copying|copyright|third.?party.?(?:notices|licen[cs]es)|notice)(?:[-._][^/]*)?$|(?:^|/)LICENSES/`)
+	licenceHeading = regexp.MustCompile(`(?:^|` + ingest.HeadingSeparator + `)(?i:(?:\d+\.? )?(?:licen[cs]es?|licensing|copying|copyright)(?: (?:and |& |\().*| notices?| terms)?)$`)
+	holder         = regexp.MustCompile(`(?i)copyright|©|\(c\) |\blicen[cs]ed? (?:under|to|by)|spdx-`)
+	rights         = regexp.MustCompile(holder.String() + `|(?i)\b(?:licen[cs]e|rights?|terms|permi(?:ssion|tted)|warrant(?:y|ies)|liab(?:le|ility)|notices?)\b`)
+	asksLicence    = regexp.MustCompile(`(?i)licen[cs]|copyright`)
+	licence        = regexp.MustCompile(`(?i)permission (?:is (?:hereby )?granted|to use, copy)|redistributions? (?:of source|in binary|and use in)|` +
+		`provided (?:on an )?[“"'‘]as[ -]is|without (?:any )?warrant(?:y|ies) (?:of|or)|free software[:;,] you|you may not use this (?:file|work|software) except`)
+)
+
+// isLicence reports whether a sentence, after those before it, is of a licence.
+func isLicence(before []sentence, s *sentence, p retrieve.Passage) bool {
+	head, heading, last := p.Start == 0, p.Heading, sentence{}
+	for _, b := range before {
+		if last = b; b.title && (isHeading(b.text, p) || licenceHeading.MatchString(plainLine(b.text))) {
+			heading = plainLine(b.text)
+		}
+		head = head && !b.code && (b.licensed || b.title || b.bare || p.Format == "code")
+	}
+	if s.joins {
+		return last.licensed || licence.MatchString(plainLine(s.text))
+	}
+	paragraph, _, _ := strings.Cut(p.Text[s.span.Start:], "\n\n")
+	return licenceFile.MatchString(p.Path) || licenceHeading.MatchString(heading) || licence.MatchString(plainLine(paragraph)) ||
+		head && (holder.MatchString(paragraph) || last.licensed && (rights.MatchString(paragraph) || isItem(s.text)))
+}
 
 // notice matches the notices and certifications of companies' reports.
 var notice = regexp.MustCompile(`(?i:forward-looking statements|are forward-looking|` +
@@ -552,7 +571,7 @@ var notice = regexp.MustCompile(`(?i:forward-looking statements|are forward-look
 // pointers to other places.
 var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s|` +
 	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|` +
-	`use of this source code is governed by|` + notice.String() + `|` +
+	notice.String() + `|` +
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
 	`^(?i:(?:for (?:additional|further|more) [^.,]{3,120}, )?(?:please )?(?:see|refer to) (?:also |the |section |chapter |page |item |note |part |exhibit )` +
 	`.{1,400}$|incorporated (?:herein )?by reference|` +
