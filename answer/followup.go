@@ -121,8 +121,8 @@ func readFollowUps() (map[string]followUpSet, map[string]bool) {
 }
 
 // isElliptic reports whether a question cannot be understood alone: it has no content
-// word, or it has less than four and begins with "and" or the like or has a pronoun. A
-// longer question has what its pronoun means: of the questions of SQuAD, 14 in 100
+// word, it has less than four and begins with "and" or the like or has a pronoun, or less
+// than six and both. A longer question has what its pronoun means: of the questions of SQuAD, 14 in 100
 // have one, and 1 in 100 is elliptic by this rule. One with less than three is short.
 func isElliptic(question, before string) (elliptic, short bool) {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
@@ -143,7 +143,7 @@ func isElliptic(question, before string) (elliptic, short bool) {
 		lower = strings.ReplaceAll(lower, " "+idle+" ", " ")
 	}
 	refers := slices.ContainsFunc(words.references, func(p string) bool { return has(p, true) })
-	return own == 0 || own < 4 && (opens || refers), own < 3
+	return own == 0 || own < 4 && (opens || refers) || own < 6 && opens && refers, own < 3
 }
 
 // countWords counts the content words of a question, which is next to another one; 0 if

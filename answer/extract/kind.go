@@ -184,23 +184,70 @@ func (k *kind) demanded(question, language string) bool {
 		return false
 	}
 	return k.languages[language] &&
-		slices.Contains([]string{"amount", "duration", "length", "weight", "age", "clock", "year", "share", "number"}, k.name)
+		slices.Contains([]string{"reason", "place", "amount", "duration", "length", "weight", "age", "clock", "year", "share", "number"}, k.name)
 }
 
 // gives reports whether a text has something of the kind that the question has not. A number
 // may have no unit, if it counts nothing else, and a condition or "several" may be given instead.
-func (k *kind) gives(text, question string) bool {
+func (d *Reading) gives(s sentence) bool {
+	k, text, question := d.needs.kind, s.text, d.question
 	words, known := lowerWords(text), lowerWords(question)
+	switch k.name {
+	case "reason":
+		return k.in(text, question) > 0
+	case "place":
+		return k.aPlace(words, known)
+	}
+	if k.name == "number" && len(d.needs.counted) > 0 && !isRow(text) {
+		return d.countsThing(s, words, known)
+	}
 	for i, w := range words {
-		next := strings.Join(words[i+1:min(i+2, len(words))], "")
-		if isNumber(w) && w != "a" && w != "an" && !yearForm.MatchString(w) && !slices.Contains(known, w) &&
-			len(retrieve.Terms(w+" "+next)) == len(retrieve.Terms(w)) {
+		if isGiven(w, known) && (i+1 == len(words) || !saysMore(words[i+1])) {
 			return true
 		}
 	}
 	return k.in(text, question) > 0 || k.conditions.anywhere(words) ||
 		k.name == "duration" && kindNamed("length").in(text, question) > 0 ||
 		k.name == "amount" && !k.only.anywhere(known) && kindNamed("number").in(text, question) > 0 // "how much does it lift"
+}
+
+// isGiven reports whether a word is a number that the question has not.
+func isGiven(word string, known []string) bool {
+	return isNumber(word) && word != "a" && word != "an" && !yearForm.MatchString(word) && !slices.Contains(known, word)
+}
+
+// saysMore reports whether a word is no function word.
+func saysMore(word string) bool { return len(retrieve.Terms("1 "+word)) > 1 }
+
+// countsThing reports whether among words is a number, which the question has not, or a
+// condition, of the thing that is to be counted; or next to that, a number that is of nothing else.
+func (d *Reading) countsThing(s sentence, words, known []string) bool {
+	is := func(word string) bool { // two keelboats are not all boats
+		near := d.coverageOf(termSet(word))
+		return slices.ContainsFunc(d.needs.counted, func(n int) bool {
+			return near[n] == 1 || near[n] >= alike && !strings.HasSuffix(word, strings.ToLower(d.needs.terms[n].word))
+		})
+	}
+	numbers := map[string]bool{} // of several things, as in "Level 2"
+	for _, m := range numbered.FindAllStringSubmatch(strings.ToLower(s.text), -1) {
+		numbers[m[2]] = numbers[m[2]] || saysMore(m[1]) && !is(m[1])
+	}
+	for i, w := range words {
+		number := isGiven(w, known)
+		if !number && !d.needs.kind.conditions.at(words, i) {
+			continue
+		}
+		named := i + 1
+		for ; named < min(i+4, len(words)) && saysMore(words[named]); named++ {
+			if is(words[named]) {
+				return true
+			}
+		}
+		if number && !numbers[w] && named == i+1 && slices.ContainsFunc(d.needs.counted, func(n int) bool { return s.window[n] == 1 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // named reports whether a name is asked for.
@@ -237,6 +284,26 @@ func (k *kind) in(text, question string) float64 {
 		}
 	}
 	return 0
+}
+
+// aPlace reports whether one of words is a preposition before what may be a place: not before
+// a word of the question, a time or a number.
+func (k *kind) aPlace(words, known []string) bool {
+	for i := range words {
+		if strings.Contains(words[i], "/") { // a path
+			return true
+		}
+		if !k.words.at(words, i) && !k.conditions.at(words, i) {
+			continue
+		}
+		if at := slices.IndexFunc(words[i+1:], saysMore); at >= 0 {
+			w := words[i+1+at]
+			if !slices.Contains(known, w) && !dateWords[w] && !isNumber(w) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // counts reports whether the number at word i is of the kind.

@@ -16,6 +16,7 @@ import (
 
 // A letter is the mail of a passage, or another document, as far as the passage tells.
 type letter struct {
+	mail   bool
 	author string
 	thread string // its subject, without "Re:"; of another document with a year in its name, that name without it
 	sent   time.Time
@@ -69,7 +70,7 @@ func letterOf(p retrieve.Passage) letter {
 	}
 	subject, _, _ := strings.Cut(cmp.Or(p.Heading, p.Title), ingest.HeadingSeparator)
 	r := letterReader{subject: squeeze(subject), forwarded: forwards.MatchString(subject), greets: true}
-	r.author, r.thread = p.Meta["author"], squeeze(answersTo.ReplaceAllString(subject, ""))
+	r.mail, r.author, r.thread = true, p.Meta["author"], squeeze(answersTo.ReplaceAllString(subject, ""))
 	r.own = r.sign(r.author, p.Meta["date"])
 	lines := strings.SplitAfter(p.Text, "\n")
 	for i, at := 0, 0; i < len(lines); at, i = at+len(lines[i]), i+1 {

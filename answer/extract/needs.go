@@ -15,8 +15,16 @@ type needs struct {
 	terms []need
 	kind  *kind // of what is asked for; nil if the question does not say
 	// denied reports whether the question asks for what is not so.
-	denied bool
+	denied  bool
+	subject int   // the need that the answer must be about; -1 if the question does not say
+	counted []int // the needs that name what is to be counted
 }
+
+// subjectForm matches what a question is asked about all of, countedForm what it asks to be counted.
+var (
+	subjectForm = regexp.MustCompile(`(?i)\b(?:every|each) (?:(?:\pL+ ){0,2}?(\pL+)(?: \pL+)?\?*$|(\pL+))`) // before a last verb
+	countedForm = regexp.MustCompile(`(?i)(?:how many|wie ?viele|combien de|cuánt[oa]s|quant[ie]|сколько) (\pL+)(?: (\pL+))?`)
+)
 
 // A need is one content term of the question.
 type need struct {
@@ -77,6 +85,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 		}
 		start = strings.HasSuffix(field, ".") || strings.HasSuffix(field, "?") || strings.HasSuffix(field, "!")
 	}
+	n.subject = -1
 	seen := map[string]bool{}
 	for _, stem := range retrieve.Terms(question) {
 		t, ok := written[stem]
@@ -96,6 +105,16 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 		n.terms[i].weight = t.idf
 		if t.asks {
 			n.terms[i].weight /= 4
+		}
+	}
+	subject, counted := subjectForm.FindStringSubmatch(question), countedForm.FindStringSubmatch(question)
+	for i, t := range n.terms {
+		is := func(word string) bool { return !t.asks && strings.EqualFold(word, t.word) }
+		if slices.ContainsFunc(subject, is) {
+			n.subject = i
+		}
+		if slices.ContainsFunc(counted, is) {
+			n.counted = append(n.counted, i)
 		}
 	}
 	return n

@@ -53,10 +53,8 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		return nil, nil, err
 	}
 	best, pieces := ranking(all), unsaid(d.choose(all), all)
-	kind := d.needs.kind
-	demanded := d.foreign == nil && kind.demanded(d.question, d.language)
 	has := func(p piece) bool {
-		return !demanded || slices.ContainsFunc(all[p.passage][p.start:p.end], func(s sentence) bool { return kind.gives(s.text, d.question) })
+		return !d.demands() || slices.ContainsFunc(all[p.passage][p.start:p.end], d.gives)
 	}
 	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) || d.lacking(all, best[0]) {
 		return nil, nil, nil
@@ -74,6 +72,11 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 		}
 	}
 	return d.written(pieces, kept, all), kept[labelled:], nil
+}
+
+// demands reports whether only something of the kind that is asked for answers.
+func (d *Reading) demands() bool {
+	return d.foreign == nil && d.needs.kind.demanded(d.question, d.language)
 }
 
 // lacking reports whether a row that has apart what is asked for together has more of the
@@ -203,12 +206,13 @@ func ranking(all [][]sentence) []*sentence {
 func (d *Reading) choose(all [][]sentence) []piece {
 	var chosen []piece
 	covered := map[string]bool{}
-	best := ranking(all)
+	ranked := ranking(all)
+	best := slices.DeleteFunc(slices.Clone(ranked), func(s *sentence) bool { return d.outdated(s, ranked) })
 	for _, s := range best {
 		if len(chosen) == maxQuoted || len(chosen) > 0 && s.score < best[0].score-quotedWithin {
 			break
 		}
-		if s.reply && len(chosen) > 0 || d.outdated(s, best) {
+		if s.reply && len(chosen) > 0 {
 			continue // newer words are there
 		}
 		in := all[s.passage]
@@ -256,12 +260,18 @@ func inOrder(chosen []piece) []piece {
 }
 
 // outdated reports whether a later mail of the same thread, or a document whose name has a
-// later year, has a sentence with all words that it has of a question without a year.
+// later year, has a sentence with all words that it has of a question without a year. The
+// subject and the sentences around it count in a mail, which seldom repeats what it moves.
 func (d *Reading) outdated(s *sentence, best []*sentence) bool {
+	demanded := d.demands()
+	other := func(s *sentence) float64 { return s.score - sentenceModel[sigKind]*s.signals[sigKind] }
 	return s.about.letter.thread != "" && len(years(d.question)) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
-		from, to := s.about.letter, t.about.letter
-		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && t.score >= s.score-quotedWithin &&
-			t.signals[sigKind] >= s.signals[sigKind] && d.needs.count(s.covers.with(t.covers)) == d.needs.count(t.covers)
+		from, to, covers := s.about.letter, t.about.letter, t.covers
+		if to.mail {
+			covers = t.window
+		}
+		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && other(t) >= other(s)-quotedWithin &&
+			(demanded && d.gives(*t) || !demanded && t.signals[sigKind] >= s.signals[sigKind]) && d.needs.count(s.covers.with(covers)) == d.needs.count(covers)
 	})
 }
 
@@ -381,19 +391,13 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 	if !d.needs.kind.isWay() || in[p.start].declares {
 		return p
 	}
-	section := p
-	for section.start > 0 && !in[section.start-1].title {
-		section.start--
-	}
-	for section.end < len(in) && !in[section.end].title {
-		section.end++
-	}
-	headed := section.start > 0 && d.needs.near(in[section.start-1].covers) >= sectionCovers
-	notices := slices.ContainsFunc(in[section.start:section.end], func(s sentence) bool {
+	start, end := section(in, p.start)
+	headed := in[p.start].told || start > 0 && d.needs.near(in[start-1].covers) >= sectionCovers
+	notices := slices.ContainsFunc(in[start:end], func(s sentence) bool {
 		return s.licensed || notice.MatchString(plainLine(s.text))
 	})
-	if headed && !notices && size(in, section.start, section.end) <= maxListBytes {
-		return section
+	if headed && !notices && size(in, start, end) <= maxListBytes {
+		p.start, p.end = start, end
 	}
 	return p
 }

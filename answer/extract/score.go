@@ -136,7 +136,9 @@ func (d *Reading) confidence(best []*sentence) float64 {
 		return d.foreign.confidence(best[0].second - foreignDoubt)
 	case d.language == "en":
 		model := confidenceModel
-		model[0] += technicalDoubt * d.technical
+		if !best[0].told {
+			model[0] += technicalDoubt * d.technical
+		}
 		return logistic(model[:], f[:])
 	case d.encoder != nil:
 		return logistic(secondModel[:], f[sureSecond:])

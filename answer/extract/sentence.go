@@ -28,6 +28,7 @@ type sentence struct {
 	bare     bool   // it says nothing that could be an answer: a rule, a path, a licence
 	licensed bool   // it is of the notice of a licence
 	other    bool   // it answers another question: of another year, or with yes or no; it ends a mail
+	told     bool   // it is in the section that tells the way that is asked for
 	lacks    bool   // it is a row that has apart what is asked for together
 	code     bool   // it is a block of code
 	declares bool   // it is in source code, whose declarations are quoted with their comments
@@ -182,10 +183,13 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 	in := make([]sentence, len(spans))
 	for k, span := range spans {
 		text, rest := p.Text[span.Start:span.End], p.Text[span.End:]
-		terms := termSet(text)
+		terms, said := termSet(text), text
+		if !code[k] {
+			said = d.heads(text)
+		}
 		in[k] = sentence{
 			passage: i, index: k, span: span, text: text, code: code[k], declares: p.Format == "code",
-			terms: terms, covers: d.coverageOf(terms), reply: parts[k].reply, by: parts[k].by,
+			terms: terms, covers: d.coverageOf(termSet(said)), reply: parts[k].reply, by: parts[k].by,
 		}
 		if s := &in[k]; s.code {
 			s.bare = !s.declares || !assigns(text) || inFunction(in[:k]) || d.needs.kind != nil && d.needs.kind.name == "yes"
@@ -383,13 +387,17 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
 		s.window = s.window.with(headed(in, k))
 	}
+	if s.told = d.told(in, k); s.told {
+		f[sigAfter] = 1
+	}
 	f[sigContext] = d.needs.near(s.window)
 	if k > 0 {
 		s.window = s.window.with(in[k-1].covers)
 		if in[k-1].asks {
-			f[sigAfter] = max(0, in[k-1].signals[sigDense])
+			f[sigAfter] = max(f[sigAfter], in[k-1].signals[sigDense])
 		}
 	}
+	s.other = s.other || d.needs.subject >= 0 && d.foreign == nil && s.window[d.needs.subject] < namesAlike
 	if k+1 < len(in) {
 		s.window = s.window.with(in[k+1].covers)
 	}
@@ -411,6 +419,26 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	}
 	f[sigScore] = p.Score
 	f[sigCell] = d.cells(s.text)
+}
+
+// told reports whether sentence k is in the steps of a section whose headings have all words of
+// a question for a way.
+func (d *Reading) told(in []sentence, k int) bool {
+	if !d.needs.kind.isWay() || in[k].declares {
+		return false
+	}
+	start, end := section(in, k)
+	head := in[k].about.head.with(headed(in, k))
+	return d.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
+}
+
+// section is where the section that sentence k is in begins and ends within its passage.
+func section(in []sentence, k int) (start, end int) {
+	for start = k; start > 0 && !in[start-1].title; start-- {
+	}
+	for end = k + 1; end < len(in) && !in[end].title; end++ {
+	}
+	return start, end
 }
 
 // headed is the coverage of the last heading before a sentence within its passage.
@@ -482,8 +510,7 @@ func inCapitals(s string) bool {
 // continues reports whether a sentence is the rest of the one before it.
 func continues(p retrieve.Passage, before, s ingest.Span) bool {
 	text := p.Text[before.Start:before.End]
-	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p) && !inCapitals(text) &&
-		!strings.EqualFold(text, "table of contents") // above each page of a filing
+	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p) && !inCapitals(text) && !inTitleCase(text)
 }
 
 // wraps reports whether a sentence that was cut at the end of a line continues
@@ -537,9 +564,10 @@ func isHeading(s string, p retrieve.Passage) bool {
 // a holder of rights, as long as each speaks of rights or is an item of a list. Anywhere else, licence matches what the
 // usual ones say.
 var (
-	licenceFile    = regexp.MustCompile(`(?:^|/)(?i:(?:un)?licen[cs]es?|copying|copyright|third.?party.?(?:notices|licen[cs]es)|notice)(?:[-._][^/]*)?$|(?:^|/)LICENSES/`)
+	licenceFile    = regexp.MustCompile(`(?:^|/)(?i:(?:un)?licen[cs]es?|copying|copyright|third.?party.?(?:notices|licen[cs]es))(?:\.[^/]*|[-_][A-Z\d][^/]*)?$|(?:^|/)LICENSES/`)
 	licenceHeading = regexp.MustCompile(`(?:^|` + ingest.HeadingSeparator + `)(?i:(?:\d+\.? )?(?:licen[cs]es?|licensing|copying|copyright)(?: (?:and |& |\().*| notices?| terms)?)$`)
 	holder         = regexp.MustCompile(`(?i)copyright|©|\(c\) |\blicen[cs]ed? (?:under|to|by)|spdx-`)
+	copyright      = regexp.MustCompile(`^(?i)(?:copyright|©|\(c\)) .{0,20}\d{4}`)
 	rights         = regexp.MustCompile(holder.String() + `|(?i)\b(?:licen[cs]e|rights?|terms|permi(?:ssion|tted)|warrant(?:y|ies)|liab(?:le|ility)|notices?)\b`)
 	asksLicence    = regexp.MustCompile(`(?i)licen[cs]|copyright`)
 	licence        = regexp.MustCompile(`(?i)permission (?:is (?:hereby )?granted|to use, copy)|redistributions? (?:of source|in binary|and use in)|` +
@@ -555,12 +583,13 @@ func isLicence(before []sentence, s *sentence, p retrieve.Passage) bool {
 		}
 		head = head && !b.code && (b.licensed || b.title || b.bare || p.Format == "code")
 	}
-	if s.joins {
-		return last.licensed || licence.MatchString(plainLine(s.text))
+	if licence.MatchString(plainLine(s.text)) || s.joins {
+		return last.licensed || !s.joins || licence.MatchString(plainLine(s.text))
 	}
 	paragraph, _, _ := strings.Cut(p.Text[s.span.Start:], "\n\n")
-	return licenceFile.MatchString(p.Path) || licenceHeading.MatchString(heading) || licence.MatchString(plainLine(paragraph)) ||
-		head && (holder.MatchString(paragraph) || last.licensed && (rights.MatchString(paragraph) || isItem(s.text)))
+	holds := p.Format == "code" && holder.MatchString(paragraph) || copyright.MatchString(paragraph)
+	return licenceFile.MatchString(p.Path) || licenceHeading.MatchString(heading) ||
+		head && (holds || last.licensed && (rights.MatchString(paragraph) || isItem(s.text)))
 }
 
 // notice matches the notices and certifications of companies' reports.
@@ -593,4 +622,18 @@ func isBare(s string) bool {
 		}
 	}
 	return letters < 2 || letters < others || boilerplate.MatchString(plainLine(s))
+}
+
+// compound is words with hyphens between them, the last of which says what it is: a request-id is an id.
+var compound = regexp.MustCompile(`\pL+(?:-\pL+)+`)
+
+// heads is a text with only the last words of its compounds that the question has not.
+func (d *Reading) heads(text string) string {
+	return compound.ReplaceAllStringFunc(text, func(c string) string {
+		parts := strings.Split(c, "-")
+		if !slices.ContainsFunc(parts, func(p string) bool { return len(retrieve.Terms(p)) > 0 && d.needs.exact(d.coverageOf(termSet(p))) == 0 }) {
+			return c
+		}
+		return parts[len(parts)-1]
+	})
 }

@@ -154,22 +154,20 @@ func TestRefersBack(t *testing.T) {
 // Pointers, notices, titles and second headers say nothing; what looks like them may.
 func TestSaysNothing(t *testing.T) {
 	for text, nothing := range map[string]bool{
-		"See Item 2 of Part I, “Management’s Discussion”\nfor a discussion of rates.":  true,
-		"For more information, see Note 3.":                                            true,
-		"Exhibit 32.2\nCertification Pursuant to 18 U.S.C.":                            true,
-		"This report has forward-looking\nstatements.":                                 true,
-		"Who pays for the boat is a question that is often asked.":                     true,
-		"Who pays for the boat is the member who hires it.":                            false,
-		"Results could differ for many reasons, such as inflation.":                    false,
-		"See that the mast is up.":                                                     false,
-		"This library is free software; you can redistribute it and/or\nmodify it":     true,
-		"This Source Code Form is subject to the terms of the Mozilla\nPublic License": true,
-		"Permission to use, copy, modify, and/or distribute this software":             true,
-		"This software is provided 'as-is', without any express or implied warranty.":  true,
-		"Licensed under the EUPL, Version 1.2 or later.":                               true,
-		"The pilots are licensed under the harbour act.":                               false,
-		"The boat was sold without a warranty.":                                        false,
-		"You may not use this slip in winter.":                                         false,
+		"See Item 2 of Part I, “Management’s Discussion”\nfor a discussion of rates.": true,
+		"For more information, see Note 3.":                                           true,
+		"Exhibit 32.2\nCertification Pursuant to 18 U.S.C.":                           true,
+		"This report has forward-looking\nstatements.":                                true,
+		"Who pays for the boat is a question that is often asked.":                    true,
+		"Who pays for the boat is the member who hires it.":                           false,
+		"Results could differ for many reasons, such as inflation.":                   false,
+		"See that the mast is up.":                                                    false,
+		"This library is free software; you can redistribute it and/or\nmodify it":    true,
+		"Permission to use, copy, modify, and/or distribute this software":            true,
+		"This software is provided 'as-is', without any express or implied warranty.": true,
+		"The pilots are licensed under the harbour act.":                              false,
+		"The boat was sold without a warranty.":                                       false,
+		"You may not use this slip in winter.":                                        false,
 	} {
 		if got := isBare(text) || licence.MatchString(plainLine(text)); got != nothing {
 			t.Errorf("%q says nothing: %v, want %v", text, got, nothing)
@@ -189,6 +187,41 @@ func TestSaysNothing(t *testing.T) {
 	} {
 		if isHeader(row) != header {
 			t.Errorf("%q is a header: %v, want %v", row, !header, header)
+		}
+	}
+}
+
+// A licence is told by its place; the text after it, and other text of rights, is none.
+func TestIsLicence(t *testing.T) {
+	const header = "Copyright 2021 The Pump Authors.\nTake this file and use it, closed or open.\n\n" +
+		"It has no warranty.\n\nPackage pump drives a pump.\n\n    package pump"
+	page := func(path, format, heading, text string) retrieve.Passage {
+		return retrieve.Passage{Path: path, Format: format, Chunk: ingest.Chunk{Heading: heading, Text: text}}
+	}
+	later := page("pump.go", "code", "", header)
+	later.Start = 900
+	for _, test := range []struct {
+		name string
+		of   retrieve.Passage
+		want int // sentences of the licence
+	}{
+		{"the head of a source file", page("pump.go", "code", "", header), 3},
+		{"not in its middle", later, 0},
+		{"a file of terms", page("a/LICENSE-2.0.txt", "text", "", "You may run it. Say so."), 2},
+		{"a file that only names it", page("a/licence-fees.md", "markdown", "", "It costs 4 marks."), 0},
+		{"a section", page("readme.md", "markdown", "Pump › License", "Anybody may use it."), 1},
+		{"a section about a licence to sail", page("rules.md", "markdown", "Rules › Licence to sail", "Ask for it."), 0},
+		{"the first line of a page", page("a.txt", "text", "", "The rights of members and their terms."), 0},
+	} {
+		d := &Reading{needs: readNeeds("How much?", retrieve.Stats{})}
+		got := 0
+		for _, s := range d.split(0, test.of) {
+			if s.licensed {
+				got++
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %d sentences, want %d", test.name, got, test.want)
 		}
 	}
 }
