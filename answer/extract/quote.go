@@ -271,7 +271,8 @@ func (d *Reading) outdated(s *sentence, best []*sentence) bool {
 			covers = t.window
 		}
 		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && other(t) >= other(s)-quotedWithin &&
-			(demanded && d.gives(*t) || !demanded && t.signals[sigKind] >= s.signals[sigKind]) && d.needs.count(s.covers.with(covers)) == d.needs.count(covers)
+			(demanded && d.gives(*t) || !demanded && t.signals[sigKind] >= s.signals[sigKind]) &&
+			d.needs.count(s.covers.with(covers)) == d.needs.count(covers)
 	})
 }
 

@@ -212,8 +212,8 @@ func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage
 		named = named || d.names(before[len(before)-1], *s, p)
 	}
 	s.licensed = isLicence(before, s, p)
-	return isBare(s.text) || isHeader(s.text) || s.licensed && !asksLicence.MatchString(d.question) || s.declares && statementForm.MatchString(s.text) ||
-		!named && !endsOpen(s.text) && d.repeats(s) || d.otherNumber(s.text)
+	return isBare(s.text) || isHeader(s.text) || s.licensed && !asksLicence.MatchString(d.question) ||
+		s.declares && statementForm.MatchString(s.text) || !named && !endsOpen(s.text) && d.repeats(s) || d.otherNumber(s.text)
 }
 
 // joins reports whether a sentence is in the paragraph or list item of the one before
@@ -510,7 +510,8 @@ func inCapitals(s string) bool {
 // continues reports whether a sentence is the rest of the one before it.
 func continues(p retrieve.Passage, before, s ingest.Span) bool {
 	text := p.Text[before.Start:before.End]
-	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p) && !inCapitals(text) && !inTitleCase(text)
+	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p) &&
+		!inCapitals(text) && !inTitleCase(text)
 }
 
 // wraps reports whether a sentence that was cut at the end of a line continues
@@ -631,7 +632,7 @@ var compound = regexp.MustCompile(`\pL+(?:-\pL+)+`)
 func (d *Reading) heads(text string) string {
 	return compound.ReplaceAllStringFunc(text, func(c string) string {
 		parts := strings.Split(c, "-")
-		if !slices.ContainsFunc(parts, func(p string) bool { return len(retrieve.Terms(p)) > 0 && d.needs.exact(d.coverageOf(termSet(p))) == 0 }) {
+		if !slices.ContainsFunc(parts, func(p string) bool { return d.needs.exact(d.coverageOf(termSet(p))) == 0 }) {
 			return c
 		}
 		return parts[len(parts)-1]
