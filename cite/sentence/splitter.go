@@ -111,11 +111,8 @@ func (s *Splitter) line(text []byte, refs, code []Span, final bool) (end int, kn
 	if c := text[s.start]; c == '#' || c == '|' {
 		return s.end, true
 	}
-	last := s.end - 1
-	for last > s.start && (text[last] == '*' || text[last] == '_') {
-		last--
-	}
-	if text[last] == ':' || text[last] == '|' || onlyPoints(text, refs, Span{Start: s.start, End: s.end}) {
+	last := bytes.TrimRight(text[s.start:s.end], "*_")
+	if bytes.HasSuffix(last, []byte(":")) || bytes.HasSuffix(last, []byte("|")) || onlyPoints(text, refs, Span{Start: s.start, End: s.end}) {
 		return s.end, true
 	}
 	next := s.at + 1

@@ -306,17 +306,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 		p.text.WriteString(d.box)
 		d.box = ""
 	case "t":
-		if d.box != "" {
-			p.text.WriteString(d.box)
-			d.box = ""
-			return
-		}
-		x.mixed(all, func(s []byte) {
-			if text, ok := Raised(string(s)); ok && p.raised {
-				s = []byte(text)
-			}
-			p.text.Write(s)
-		})
+		d.runText(x, p, all)
 	case "tab", "ptab", "br", "cr", "noBreakHyphen":
 		p.text.WriteString(inlineSigns[e.Name.Local])
 	case "oMath":
@@ -345,6 +335,21 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	default:
 		x.each(all)
 	}
+}
+
+// runText reads the text of a run; a box that is checked or not has its sign instead.
+func (d *wordReader) runText(x *xmlReader, p *wordParagraph, inline func(element)) {
+	if d.box != "" {
+		p.text.WriteString(d.box)
+		d.box = ""
+		return
+	}
+	x.mixed(inline, func(s []byte) {
+		if text, ok := Raised(string(s)); ok && p.raised {
+			s = []byte(text)
+		}
+		p.text.Write(s)
+	})
 }
 
 func (d *wordReader) run(x *xmlReader, p *wordParagraph) {
