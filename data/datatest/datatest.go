@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -168,6 +169,35 @@ func Rows(t testing.TB, file, section string) (rows [][]string) {
 		t.Fatalf("%s has no rows of %s", file, section)
 	}
 	return rows
+}
+
+// Table returns the rows of a section as structs, with a cell for each field: text as it
+// is, texts with " ¦ " between them, and other values as in JSON.
+func Table[T any](t testing.TB, file, section string) (all []T) {
+	t.Helper()
+	for _, row := range Rows(t, file, section) {
+		var v T
+		fields := reflect.ValueOf(&v).Elem()
+		if len(row) != fields.NumField() {
+			t.Fatalf("%s: %q has %d cells, want %d", file, row, len(row), fields.NumField())
+		}
+		for i, cell := range row {
+			switch f := fields.Field(i).Addr().Interface().(type) {
+			case *[]string:
+				if cell != "" {
+					*f = strings.Split(cell, " ¦ ")
+				}
+			default:
+				if v := fields.Field(i); v.Kind() == reflect.String {
+					v.SetString(cell)
+				} else if err := json.Unmarshal([]byte(cell), f); err != nil {
+					t.Fatalf("%s: %q: %v", file, row, err)
+				}
+			}
+		}
+		all = append(all, v)
+	}
+	return all
 }
 
 // moduleRoot returns the folder of go.mod: tests run in the folder of their
