@@ -11,36 +11,27 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
 
 func TestJudgement(t *testing.T) {
-	for _, test := range []struct {
-		reply    string
-		decision Decision
-		read     string // what is read of the reply before the call is cut
-	}{
-		{"yes", Relevant, "yes"},
-		{"Yes.\nIt gives the fee.", Relevant, "Yes."},
-		{"\n\n no\nIt speaks of trains.", Irrelevant, "\n\n no\n"},
-		{"No doubt", Irrelevant, "No "},
-		{"Nothing of it", Unparsable, "Nothing of it"},
-		{"Answer: no", Irrelevant, "Answer: no"},
-		{"```json\n{\"score\": 1}\n```", Relevant, "```json\n{\"score\": 1}\n```"},
-		{strings.Repeat("a", 300), Unparsable, strings.Repeat("a", 201)},
-		{"", Unparsable, ""},
-	} {
+	for _, test := range datatest.Table[struct {
+		Reply    string
+		Decision Decision
+		Read     string // what is read of the reply before the call is cut
+	}](t, "testdata/tables.txt", "verdicts") {
 		var j judgement
 		n := 0
-		for n < len(test.reply) {
+		for n < len(test.Reply) {
 			n++
-			if j.add(test.reply[n-1 : n]) {
+			if j.add(test.Reply[n-1 : n]) {
 				break
 			}
 		}
-		if decision := j.verdict(); decision != test.decision || test.reply[:n] != test.read {
-			t.Errorf("%q: %s after %q; want %s after %q", test.reply, decision, test.reply[:n], test.decision, test.read)
+		if decision := j.verdict(); decision != test.Decision || test.Reply[:n] != test.Read {
+			t.Errorf("%q: %s after %q; want %s after %q", test.Reply, decision, test.Reply[:n], test.Decision, test.Read)
 		}
 	}
 }
@@ -123,29 +114,19 @@ func TestAfterNo(t *testing.T) {
 // The words of another language than the question's say nothing of what a
 // passage is about, so no score lets one go that a model could judge.
 func TestGateForeign(t *testing.T) {
-	const english, german = "The warden of the lake is called Brandt, and the key is with him.",
-		"Der Wächter des Sees heißt Brandt, und der Schlüssel ist bei ihm."
-	for _, test := range []struct {
-		gate            GateKind
-		question, text  string
-		decision, judge string
-	}{
-		{GateBoth, "Wer ist der Eigentümer und wo wohnt er?", english, "relevant", "model"},
-		{GateBoth, "Кто сторож и где он живёт?", english, "relevant", "model"},
-		{GateBoth, "管理人は誰ですか", german, "relevant", "model"},
-		{GateBoth, "How do I bake a loaf of bread?", german, "relevant", "model"},
-		{GateBoth, "How do I bake a loaf of bread?", english, "irrelevant", "score"},
-		{GateBoth, "Wie backe ich ein Brot mit der Hefe?", german, "irrelevant", "score"},
-		{GateScore, "Wer ist der Eigentümer und wo wohnt er?", english, "irrelevant", "score"},
-	} {
-		documents := passages(test.text)
+	for _, test := range datatest.Table[struct {
+		Gate            GateKind
+		Question, Text  string
+		Decision, Judge string
+	}](t, "testdata/tables.txt", "other languages") {
+		documents := passages(test.Text)
 		documents[0].Scores = retrieve.Scores{}
 		m := &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"Brandt.[1]"}})}
-		a := &Answerer{Retriever: documents, Model: m, Gate: test.gate}
-		got := read(a.Ask(t.Context(), Question{Text: test.question}))
-		if want := fmt.Sprintf("judged r/d1.md#1 %s by %s ", test.decision, test.judge); got.err != nil ||
+		a := &Answerer{Retriever: documents, Model: m, Gate: test.Gate}
+		got := read(a.Ask(t.Context(), Question{Text: test.Question}))
+		if want := fmt.Sprintf("judged r/d1.md#1 %s by %s ", test.Decision, test.Judge); got.err != nil ||
 			!strings.Contains(got.String(), want) {
-			t.Errorf("%s, %q of %q: got\n%s", test.gate, test.question, test.text, got)
+			t.Errorf("%s, %q of %q: got\n%s", test.Gate, test.Question, test.Text, got)
 		}
 	}
 }

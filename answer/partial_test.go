@@ -4,42 +4,34 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"ibid/data/datatest"
 )
 
 // A reply that was cut is never shown as complete, in whatever step it was.
 func TestCutReplies(t *testing.T) {
-	for _, test := range []struct {
-		strategy   string
-		role       Role // whose replies are cut
-		warned     bool
-		incomplete bool
-	}{
-		{"refine", RoleAnswer, false, true},
-		{"refine", RoleRefine, false, false}, // the draft before it is whole
-		{"map-reduce", RoleMap, true, true},
-		{"map-reduce", RoleCombine, false, true},
-		{"map-rerank", RoleRerank, true, true},
-		{"summarize refine", RoleRefine, false, true}, // its last part is missing
-		{"summarize map-reduce", RoleMap, true, true},
-		{"summarize map-reduce", RoleCollapse, true, true},
-		{"summarize map-reduce", RoleCombine, false, true},
-	} {
+	for _, test := range datatest.Table[struct {
+		Strategy   string
+		Role       Role // whose replies are cut
+		Warned     bool
+		Incomplete bool
+	}](t, "testdata/tables.txt", "replies that are cut") {
 		m := &script{}
 		m.reply = func(p Prompt) (string, error) {
 			m.finish = "stop"
-			if p.Role == test.role {
+			if p.Role == test.Role {
 				m.finish = "length"
 			}
 			switch {
-			case p.Role == RoleCollapse && test.role == RoleCollapse:
+			case p.Role == RoleCollapse && test.Role == RoleCollapse:
 				return "cut collap", nil
-			case p.Role == RoleRefine && test.role == RoleRefine:
+			case p.Role == RoleRefine && test.Role == RoleRefine:
 				return "It costs 120 marks and", nil // cut in mid-sentence
 			case p.Role == RoleRefine:
 				return "NO CHANGE", nil
 			case p.Role == RoleMap:
 				words := 5
-				if strings.HasPrefix(test.strategy, "summarize") {
+				if strings.HasPrefix(test.Strategy, "summarize") {
 					words = 60
 				}
 				return strings.Repeat("Many words about the fee are written here.[1] ", words), nil
@@ -47,10 +39,10 @@ func TestCutReplies(t *testing.T) {
 			return "It costs 120 marks and members pay", nil
 		}
 		a := &Answerer{Retriever: story(12), Model: m, Gate: GateOff, ContextTokens: 2048, StepTokens: 300, Parallel: 1}
-		got := run(t, a, test.strategy)
-		if got.err != nil || strings.Contains(got.String(), "\nincomplete ") != test.incomplete ||
-			strings.Contains(got.String(), "was cut at its longest length") != test.warned {
-			t.Errorf("%s, cut %s: got\n%s", test.strategy, test.role, got)
+		got := run(t, a, test.Strategy)
+		if got.err != nil || strings.Contains(got.String(), "\nincomplete ") != test.Incomplete ||
+			strings.Contains(got.String(), "was cut at its longest length") != test.Warned {
+			t.Errorf("%s, cut %s: got\n%s", test.Strategy, test.Role, got)
 		}
 	}
 }

@@ -8,12 +8,15 @@ import (
 
 	"ibid/answer/replay"
 	"ibid/cite/support"
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
 
 // What is answered from proofLibrary.
 const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[2]"
 const half = "Members of the club pay half of it.[3]"
+
+var spelledOut = strings.NewReplacer("FEE", fee, "CRANE", crane, "HALF", half).Replace
 
 // proofLibrary has passages about two subjects, none of which is surely about the fee.
 func proofLibrary() found {
@@ -49,65 +52,25 @@ func proving(answers []string, first, again string) *script {
 }
 
 func TestProof(t *testing.T) {
-	for _, test := range []struct {
-		name, answer, first, again string
-		how                        Unproved
-		gate                       GateKind
-		calls                      int // JudgeCalls
-		text, event                string
-	}{
-		{name: "cleared", answer: fee + " " + crane, text: fee + " " + crane, event: "Verdict:cleared By:model"},
-		{name: "one no", answer: fee + " " + crane, first: "crane", text: fee + " " + crane, event: "Calls:2"},
-		{name: "two noes", answer: fee + " " + crane, first: "crane", again: "crane", text: fee, event: "Verdict:dropped By:model"},
-		{name: "a yes is not enough", answer: fee + " " + half, again: "half", text: fee,
-			event: "Verdict:dropped By:model Found:0 Idle:[] Calls:2"},
-		{name: "the first falls", answer: crane + "\n\n" + fee, first: "crane", again: "crane", text: fee},
-		{name: "marked", how: UnprovedMark, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane,
-			event: "Verdict:marked"},
-		{name: "marked, without the source that was found", how: UnprovedMark, first: "painted", again: "painted",
-			answer: fee + " Boats are painted in March by their owners.", text: fee + " Boats are painted in March by their owners.",
-			event: "Verdict:marked By:model Found:0"},
-		{name: "marked, with all of its labels", how: UnprovedMark, first: "Ice", again: "Ice", answer: fee + " Ice covers the bay.[3][1]",
-			text: fee + " Ice covers the bay.[3][1]", event: "Verdict:marked By:model Found:0 Idle:[]"},
-		{name: "off", how: UnprovedOff, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
-		{name: "no judge", gate: GateScore, answer: fee + " " + crane, first: "crane", again: "crane", text: fee + " " + crane},
-		{name: "no budget", calls: 1, answer: half + " " + crane, first: "crane", again: "crane", text: half + " " + crane},
-		{name: "another subject", answer: fee + " Napoleon is a mooring fee of 120 marks.[1]", first: "Napoleon", again: "Napoleon", text: fee},
-		{name: "as Ibid would quote", answer: fee + " " + crane, first: "fee", again: "fee", text: fee + " " + crane},
-		{name: "in small letters", answer: fee + " the crane lifts boats on Mondays.[2]", first: "crane", again: "crane", text: fee},
-		{name: "found", answer: "The mooring fee is 120 marks.", text: fee, event: "Found:1"},
-		{name: "found without a judge", gate: GateScore, answer: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks |",
-			text: "| what | fee |\n|---|---|\n| the mooring fee | 120 marks[1] |"},
-		{name: "an idle label", answer: "The mooring fee is 120 marks.[1][3]", text: "The mooring fee is 120 marks.[1][0](id=)",
-			event: "Idle:[3]"},
-		{name: "an offer", answer: fee + " I hope this helps!", first: "hope", again: "hope", text: fee + " I hope this helps!"},
-		{name: "two bear it out", answer: "The mooring fee is 120 marks, and members of the club pay half of it.[1][3]",
-			text: "The mooring fee is 120 marks, and members of the club pay half of it.[1][3]"},
-		{name: "a source comes later", answer: "Good question, gulls. " + fee, text: "Good question, gulls. " + fee},
-		{name: "found without a gate", gate: GateOff, answer: "The mooring fee is 120 marks. Gulls sing at noon.",
-			text: "The mooring fee is 120 marks.[1] Gulls sing at noon.", event: "Found:1"},
-		{name: "no source without a gate", gate: GateOff, answer: "Gulls sing at noon.", text: "Gulls sing at noon."},
-		{name: "a quote alone", answer: "> The mooring fee is 120 marks.", text: "> The mooring fee is 120 marks.[1]", event: "Found:1"},
-		{name: "a quote of nothing", answer: "> The moon is made of cheese.", event: "unanswered {Reason:no_answer"},
-		{name: "code alone", answer: "```\nthe crane lifts boats on Mondays\n```", text: "```\nthe crane lifts boats on Mondays\n```\n[2](id=2)",
-			event: "Found:2"},
-		{name: "code with a reference", answer: "```\ngulls sing\n```\n\n[2]", text: "```\ngulls sing\n```\n\n[2]"},
-		{name: "code of its own", answer: "```\ngulls sing\n```", text: "```\ngulls sing\n```", event: "in none of the passages"},
-		{name: "code", answer: fee + "\n\n```\nthe crane\n```", first: "crane", again: "crane", text: fee + "\n\n```\nthe crane\n```"},
-		{name: "a list", answer: "These are known:\n\n- the mooring fee, 120 marks[1]\n- the crane[2]\n", first: "crane", again: "crane",
-			text: "These are known:\n\n- the mooring fee, 120 marks[1]\n"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			m := proving([]string{test.answer}, test.first, test.again)
-			a := &Answerer{Retriever: proofLibrary(), Model: m, Gate: test.gate, Unproved: test.how, JudgeCalls: test.calls}
-			if test.how == "" {
+	for _, test := range datatest.Table[struct {
+		Name, Answer, First, Again string
+		How                        Unproved
+		Gate                       GateKind
+		Calls                      int // JudgeCalls
+		Text, Event                string
+	}](t, "testdata/tables.txt", "proofs") {
+		t.Run(test.Name, func(t *testing.T) {
+			test.Text = spelledOut(test.Text)
+			m := proving([]string{spelledOut(test.Answer)}, test.First, test.Again)
+			a := &Answerer{Retriever: proofLibrary(), Model: m, Gate: test.Gate, Unproved: test.How, JudgeCalls: test.Calls}
+			if test.How == "" {
 				a.Unproved = UnprovedDrop
 			}
 			got := read(a.Ask(t.Context(), Question{Text: "mooring fee"}))
-			if got.err != nil || got.text != test.text || !strings.Contains(got.String(), test.event) {
-				t.Errorf("want %q and %s in\n%s", test.text, test.event, got)
+			if got.err != nil || got.text != test.Text || !strings.Contains(got.String(), test.Event) {
+				t.Errorf("want %q and %s in\n%s", test.Text, test.Event, got)
 			}
-			if strings.Contains(got.String(), "warning") && !strings.Contains(test.event, "none") {
+			if strings.Contains(got.String(), "warning") && !strings.Contains(test.Event, "none") {
 				t.Errorf("%s", got)
 			}
 		})
@@ -116,23 +79,17 @@ func TestProof(t *testing.T) {
 
 // Where nothing is left of an answer, Ibid looks wider, and then refuses.
 func TestNothingProved(t *testing.T) {
-	for answer, want := range map[string]string{
-		"The mooring fee is 120 marks.[1]":               `text "The mooring fee is 120 marks.[1]"`,
-		"Sure! The crane is for rent.[1]":                "unanswered {Reason:no_answer",
-		"Gulls sing at noon.":                            "unanswered {Reason:no_answer", // the judge agrees, but there is no source
-		"Gulls sing at noon, and cut by its length":      "unanswered {Reason:no_answer",
-		"The mooring fee is 120 marks.[1] Its length is": `text "The mooring fee is 120 marks.[1]"`, // without the last words
-	} {
-		m := proving([]string{"Sure! The crane lifts boats on Mondays in May.[2]", answer}, "crane", "crane")
-		if strings.Contains(answer, "length") {
+	for _, row := range datatest.Rows(t, "testdata/tables.txt", "nothing proved") {
+		m := proving([]string{"Sure! The crane lifts boats on Mondays in May.[2]", row[0]}, "crane", "crane")
+		if strings.Contains(row[0], "length") {
 			m.finish = "length"
 		}
 		library := proofLibrary()
 		library = append(library[1:2:2], library[2], library[0])
 		got := read((&Answerer{Retriever: nearest(library), Model: m, Unproved: UnprovedDrop}).Ask(t.Context(), Question{Text: "mooring fee"}))
-		if got.err != nil || !strings.Contains(got.String(), want) || strings.Contains(got.text, "Sure") ||
+		if got.err != nil || !strings.Contains(got.String(), row[1]) || strings.Contains(got.text, "Sure") ||
 			!strings.Contains(got.String(), "unproved") {
-			t.Errorf("want %s in\n%s", want, got)
+			t.Errorf("want %s in\n%s", row[1], got)
 		}
 		if got.text == "" && !strings.Contains(got.String(), "used=0") {
 			t.Errorf("a refusal uses passages\n%s", got)
@@ -142,34 +99,28 @@ func TestNothingProved(t *testing.T) {
 
 // A reply that breaks off is asked for once more if nobody has seen any of it yet.
 func TestHeldReplyRepeated(t *testing.T) {
-	for _, test := range []struct {
-		how                  Unproved
-		cut, text            string
-		answering, breakings int
-		incomplete           bool
-	}{
-		{UnprovedDrop, "The mooring fee is", fee, 2, 1, false},
-		{UnprovedDrop, "Hello, gulls. The mooring", fee, 2, 1, false},
-		{UnprovedDrop, "The mooring fee is 120", "", 2, 2, false},
-		{UnprovedDrop, fee + " " + crane + " Members of the club pay half", fee + " " + crane, 1, 1, true},
-		{UnprovedDrop, fee + " Members of the club[3] pay half", fee + " Members of the club[3] pay half", 1, 1, true},
-		{UnprovedOff, "The mooring fee is", "The mooring fee is", 1, 1, true},
-	} {
+	for _, test := range datatest.Table[struct {
+		How                  Unproved
+		Cut, Text            string
+		Answering, Breakings int
+		Incomplete           bool
+	}](t, "testdata/tables.txt", "replies that break off") {
 		answering := 0
+		test.Text = spelledOut(test.Text)
 		m := proving([]string{fee}, "", "")
 		reply := m.reply
 		m.reply = func(p Prompt) (string, error) {
 			if p.Role == RoleAnswer {
-				if answering++; answering <= test.breakings {
-					return test.cut, errDown
+				if answering++; answering <= test.Breakings {
+					return spelledOut(test.Cut), errDown
 				}
 			}
 			return reply(p)
 		}
-		got := read((&Answerer{Retriever: proofLibrary(), Model: m, Unproved: test.how}).Ask(t.Context(), Question{Text: "mooring fee"}))
-		if (got.err != nil) != (test.text == "") || got.text != test.text || answering != test.answering ||
-			strings.Contains(got.String(), "\nincomplete ") != test.incomplete {
-			t.Errorf("%s, %q: %d answers, want %d with %q in\n%s", test.how, test.cut, answering, test.answering, test.text, got)
+		got := read((&Answerer{Retriever: proofLibrary(), Model: m, Unproved: test.How}).Ask(t.Context(), Question{Text: "mooring fee"}))
+		if (got.err != nil) != (test.Text == "") || got.text != test.Text || answering != test.Answering ||
+			strings.Contains(got.String(), "\nincomplete ") != test.Incomplete {
+			t.Errorf("%s, %q: %d answers, want %d with %q in\n%s", test.How, test.Cut, answering, test.Answering, test.Text, got)
 		}
 	}
 }
@@ -177,15 +128,10 @@ func TestHeldReplyRepeated(t *testing.T) {
 // What refines a draft is shown sentence by sentence, as it is proved. If it is
 // cut, all of it is taken back: the draft is proved, and is the answer.
 func TestRevisionProved(t *testing.T) {
-	for _, test := range []struct{ name, refined, doubted, revision, text string }{
-		{"whole", fee + " " + half + " " + crane, "", fee, fee + " " + half + " " + crane}, // more where the judge was fast
-		{"dropped", crane + " " + fee + " " + half, "crane", "", fee + " " + half},
-		{"cut", fee + " " + half + " Boats are<down>", "", fee, fee + " " + crane},
-		{"nothing proved", crane, "crane", "", fee},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			write := byRole(map[Role][]string{RoleAnswer: {fee + " " + crane}, RoleRefine: {test.refined}})
-			m := proving(nil, test.doubted, test.doubted)
+	for _, test := range datatest.Table[struct{ Name, Refined, Doubted, Revision, Text string }](t, "testdata/tables.txt", "revisions") {
+		t.Run(test.Name, func(t *testing.T) {
+			write := byRole(map[Role][]string{RoleAnswer: {fee + " " + crane}, RoleRefine: {spelledOut(test.Refined)}})
+			m := proving(nil, test.Doubted, test.Doubted)
 			verify := m.reply
 			m.reply = func(p Prompt) (string, error) {
 				if p.Role == RoleAnswer || p.Role == RoleRefine {
@@ -205,19 +151,19 @@ func TestRevisionProved(t *testing.T) {
 					} else if !strings.HasPrefix(shown, revision) {
 						t.Errorf("the revision %q", revision)
 					}
-					revised = revised || strings.HasPrefix(revision, test.revision)
+					revised = revised || strings.HasPrefix(revision, spelledOut(test.Revision))
 					if text != "" {
 						t.Errorf("a revision after the text %q", text)
 					}
 				case Text:
 					text += e.Text
 				case Verified:
-					if test.name == "cut" && strings.Contains(e.Statement, "half") {
+					if test.Name == "cut" && strings.Contains(e.Statement, "half") {
 						stale++
 					}
 				}
 			}
-			if !revised && test.doubted == "" || strings.TrimSpace(text) != test.text || stale > 0 {
+			if !revised && test.Doubted == "" || strings.TrimSpace(text) != spelledOut(test.Text) || stale > 0 {
 				t.Errorf("revised %t, the text %q, %d verdicts of what was cut", revised, text, stale)
 			}
 		})

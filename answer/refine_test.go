@@ -299,19 +299,13 @@ func TestAskCancelled(t *testing.T) {
 // A prompt that a server has cut is noticed by its count, in any script: what
 // other tokenisers take is not what ours does.
 func TestCutPromptWarning(t *testing.T) {
-	for name, test := range map[string]struct {
-		text  string
-		share float64 // that the server's tokeniser takes of the tokens of ours
-	}{
-		"English":   {"The mooring fee is due in April. ", 1},
-		"Hindi":     {"नाव का शुल्क अप्रैल में देना होगा, और देर से आने वाले भी पूरा शुल्क देते हैं। ", .34},
-		"Thai":      {"ค่าจอดเรือต้องชำระในเดือนเมษายน และผู้ที่มาช้าก็ต้องชำระเต็มจำนวน ", .44},
-		"Greek":     {"Το τέλος ελλιμενισμού πληρώνεται τον Απρίλιο, και όποιος έρθει αργά το πληρώνει ολόκληρο. ", .4},
-		"Russian":   {"Плата за причал вносится в апреле, и опоздавшие платят ее полностью. ", .57},
-		"Malayalam": {"വള്ളം കെട്ടിയിടാനുള്ള ഫീസ് ഏപ്രിലിൽ അടയ്ക്കണം, വൈകിവരുന്നവരും മുഴുവൻ അടയ്ക്കണം. ", .2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			long := passages(strings.Repeat(test.text, 2400/ingest.CountTokens(test.text)))
+	for _, test := range datatest.Table[struct {
+		Name  string
+		Text  string
+		Share float64 // that the server's tokeniser takes of the tokens of ours
+	}](t, "testdata/tables.txt", "prompts that are cut") {
+		t.Run(test.Name, func(t *testing.T) {
+			long := passages(strings.Repeat(test.Text, 2400/ingest.CountTokens(test.Text)))
 			for _, whole := range []float64{1, .5} {
 				m := &script{}
 				m.reply = func(p Prompt) (string, error) {
@@ -320,7 +314,7 @@ func TestCutPromptWarning(t *testing.T) {
 					if !strings.Contains(p.User, strings.TrimSpace(long[0].Text)) {
 						t.Error("the prompt lacks a part of the evidence")
 					}
-					m.usage = Tokens{Prompt: int(whole * (float64(rest) + test.share*float64(own))), Completion: 5, Reported: true}
+					m.usage = Tokens{Prompt: int(whole * (float64(rest) + test.Share*float64(own))), Completion: 5, Reported: true}
 					return "120 marks.[1]", nil
 				}
 				got := read((&Answerer{Retriever: long, Model: m, Gate: GateOff}).Ask(t.Context(), Question{Text: "fee?"}))
@@ -415,33 +409,26 @@ func TestReadInTurn(t *testing.T) {
 }
 
 func TestTranslate(t *testing.T) {
-	const question, inGerman = "What does a mooring cost?", "Was kostet ein Liegeplatz?"
+	const question = "What does a mooring cost?"
 	warning := fmt.Sprintf("warning {Message:%s}", &retrieve.LanguageError{Language: "de"})
-	for _, test := range []struct {
-		reply, finish string
-		model         bool
-		asked         []string
-		warned        bool
-	}{
-		{"Translated question: " + inGerman + "\nHope", "", true, []string{question, inGerman}, false},
-		{"The question in German: “" + inGerman + "”", "", true, []string{question, inGerman}, false},
-		{"Was kostet ein", "length", true, []string{question}, true},
-		{"What<down>", "", true, []string{question}, true},
-		{"Mooring?", "", true, []string{question, "Mooring?"}, true},
-		{"", "", false, []string{question}, true},
-	} {
+	for _, test := range datatest.Table[struct {
+		Reply, Finish string
+		Model         bool
+		Asked         []string
+		Warned        bool
+	}](t, "testdata/tables.txt", "translations") {
 		library := &german{}
-		m := &script{reply: byRole(map[Role][]string{RoleTranslate: {test.reply}, RoleAnswer: {"Half.[2]"}}), finish: test.finish}
+		m := &script{reply: byRole(map[Role][]string{RoleTranslate: {test.Reply}, RoleAnswer: {"Half.[2]"}}), finish: test.Finish}
 		a := &Answerer{Retriever: library, Gate: GateOff}
-		if test.model {
+		if test.Model {
 			a.Model = m
 		}
 		got := read(a.Ask(t.Context(), Question{Text: question}))
 		last := fmt.Sprintf("retrieved %q 3", library.asked[len(library.asked)-1])
-		if !slices.Equal(library.asked, test.asked) || slices.Contains(got.lines, warning) != test.warned || !slices.Contains(got.lines, last) {
-			t.Errorf("reply %q: asked for %q, want %q; warned %t; got\n%s", test.reply, library.asked, test.asked, test.warned, got)
+		if !slices.Equal(library.asked, test.Asked) || slices.Contains(got.lines, warning) != test.Warned || !slices.Contains(got.lines, last) {
+			t.Errorf("reply %q: asked for %q, want %q; warned %t; got\n%s", test.Reply, library.asked, test.Asked, test.Warned, got)
 		}
-		if !test.model {
+		if !test.Model {
 			continue
 		}
 		if p := m.calls[0]; p.Role != RoleTranslate || !strings.Contains(p.User, question) || !strings.Contains(p.System, "German") {

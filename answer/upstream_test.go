@@ -224,38 +224,29 @@ func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Ans
 // A failed judge call is made twice and no more, and a server that fails them
 // all is soon left in peace.
 func TestFailingJudge(t *testing.T) {
-	for _, test := range []struct {
-		name               string
-		passages, parallel int
-		budget             int
-		fault              openaitest.Fault
-		well               int // replies that come before the failing ones
-		requests           int
-		unjudged           int
-		spread             int // how many passages more may be under way when the third has failed
-	}{
-		{"two passages", 2, 4, 0, openaitest.ServerError, 0, 4, 0, 0},
-		{"one at a time", 8, 1, 0, openaitest.ServerError, 0, 6, 5, 0},
-		{"four at a time", 8, 4, 0, openaitest.Unavailable, 0, 6, 5, 3},
-		{"the budget is used up", 8, 1, 2, openaitest.ServerError, 0, 4, 6, 0},
-		{"without a budget", 8, 4, -1, openaitest.ServerError, 0, 16, 0, 0},
-		{"it did answer once", 8, 1, 0, openaitest.ServerError, 1, 15, 0, 0},
-		{"a wait beyond any patience", 2, 1, 0, openaitest.RateLimitLong, 0, 2, 0, 0},
-		{"nothing a repetition would mend", 2, 1, 0, openaitest.Unauthorized, 0, 1, 0, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+	for _, test := range datatest.Table[struct {
+		Name               string
+		Passages, Parallel int
+		Budget             int
+		Fault              openaitest.Fault
+		Well               int // replies that come before the failing ones
+		Requests           int
+		Unjudged           int
+		Spread             int // how many passages more may be under way when the third has failed
+	}](t, "testdata/tables.txt", "failing judges") {
+		t.Run(test.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &openaitest.Handler{Reply: openaitest.Rules(
-					openaitest.Rule{Role: "judge", Times: max(test.well, 1), Func: func(openaitest.Request) openaitest.Reply {
-						if test.well > 0 {
+					openaitest.Rule{Role: "judge", Times: max(test.Well, 1), Func: func(openaitest.Request) openaitest.Reply {
+						if test.Well > 0 {
 							return openaitest.Reply{Text: "yes"}
 						}
-						return openaitest.Reply{Fault: test.fault}
+						return openaitest.Reply{Fault: test.Fault}
 					}},
-					openaitest.Rule{Reply: openaitest.Reply{Fault: test.fault}},
+					openaitest.Rule{Reply: openaitest.Reply{Fault: test.Fault}},
 				)}
-				judged, warnings, requests := judging(t, h, test.passages,
-					func(a *answer.Answerer) { a.Parallel, a.JudgeCalls = test.parallel, test.budget })
+				judged, warnings, requests := judging(t, h, test.Passages,
+					func(a *answer.Answerer) { a.Parallel, a.JudgeCalls = test.Parallel, test.Budget })
 				unjudged := 0
 				for _, j := range judged {
 					if j.By == "unjudged" {
@@ -265,9 +256,9 @@ func TestFailingJudge(t *testing.T) {
 						}
 					}
 				}
-				more := test.unjudged - unjudged
-				if more < 0 || more > test.spread || len(requests) != test.requests+2*more {
-					t.Errorf("%d requests and %d unjudged, want %d and %d", len(requests), unjudged, test.requests, test.unjudged)
+				more := test.Unjudged - unjudged
+				if more < 0 || more > test.Spread || len(requests) != test.Requests+2*more {
+					t.Errorf("%d requests and %d unjudged, want %d and %d", len(requests), unjudged, test.Requests, test.Unjudged)
 				}
 				said := 0
 				for _, w := range warnings {
@@ -275,7 +266,7 @@ func TestFailingJudge(t *testing.T) {
 						said++
 					}
 				}
-				if want := min(1, test.unjudged); said != want && test.budget == 0 {
+				if want := min(1, test.Unjudged); said != want && test.Budget == 0 {
 					t.Errorf("warnings %q, want %d of the judge", warnings, want)
 				}
 			})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -26,31 +27,22 @@ func TestWiderLook(t *testing.T) {
 	library := passages("The mooring fee is due in April.", "Take two apples and a cup of flour.", "The mooring fee is 120 marks.",
 		"Ice covers the bay.", "The crane lifts boats.", "The club has a flag.", "Nothing is ever read this far down.")
 	library[1].Scores = retrieve.Scores{} // surely off topic, and skipped
-	for name, test := range map[string]struct {
-		gate     GateKind
-		strategy string
-		verdict  string // of the judge about each passage; empty for yes
-		calls    int    // AnswerCalls
-		replies  []string
-		want     string
-		calling  int
-	}{
-		"answered":      {gate: GateAuto, replies: []string{"In April.[1]"}, want: `text "In April.[1]"`, calling: 1},
-		"further down":  {replies: []string{"NO ANSWER", "120 marks.[2]"}, want: `text "120 marks.[2]"`, calling: 2},
-		"without judge": {gate: GateScore, replies: []string{"NO ANSWER", "120 marks.[2]"}, want: `text "120 marks.[2]"`, calling: 2},
-		"nowhere":       {replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 2},
-		"every passage": {gate: GateOff, replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 1},
-		"judged":        {gate: GateModel, replies: []string{"NO ANSWER", "120 marks.[2]"}, want: `text "120 marks.[2]"`, calling: 2},
-		"doubted":       {gate: GateBoth, verdict: "no", replies: []string{"In April.[1]"}, want: `text "In April.[1]"`, calling: 1},
-		"no call left":  {calls: 1, replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 1},
-		"quoted":        {strategy: "extract", want: `text`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := &script{reply: byRole(map[Role][]string{RoleAnswer: test.replies, RoleJudge: {cmp.Or(test.verdict, "yes")}})}
-			a := &Answerer{Retriever: nearest(library), Model: m, Gate: test.gate, AnswerCalls: test.calls, Parallel: 1}
-			got := read(a.Ask(t.Context(), Question{Text: "mooring fee", Strategy: test.strategy}))
-			if got.err != nil || !strings.Contains(got.String(), test.want) {
-				t.Errorf("want %s in\n%s", test.want, got)
+	for _, test := range datatest.Table[struct {
+		Name     string
+		Gate     GateKind
+		Strategy string
+		Verdict  string // of the judge about each passage; empty for yes
+		Calls    int    // AnswerCalls
+		Replies  []string
+		Want     string
+		Calling  int
+	}](t, "testdata/tables.txt", "wider looks") {
+		t.Run(test.Name, func(t *testing.T) {
+			m := &script{reply: byRole(map[Role][]string{RoleAnswer: test.Replies, RoleJudge: {cmp.Or(test.Verdict, "yes")}})}
+			a := &Answerer{Retriever: nearest(library), Model: m, Gate: test.Gate, AnswerCalls: test.Calls, Parallel: 1}
+			got := read(a.Ask(t.Context(), Question{Text: "mooring fee", Strategy: test.Strategy}))
+			if got.err != nil || !strings.Contains(got.String(), test.Want) {
+				t.Errorf("want %s in\n%s", test.Want, got)
 			}
 			answering := 0
 			for _, p := range m.calls {
@@ -58,8 +50,8 @@ func TestWiderLook(t *testing.T) {
 					answering++
 				}
 			}
-			if answering != test.calling {
-				t.Errorf("%d calls, want %d\n%s", answering, test.calling, got)
+			if answering != test.Calling {
+				t.Errorf("%d calls, want %d\n%s", answering, test.Calling, got)
 			}
 			if strings.Contains(got.String(), "d7.md") {
 				t.Errorf("a passage beyond three times the first was read\n%s", got)

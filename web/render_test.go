@@ -185,21 +185,14 @@ func TestRenderIsHarmless(t *testing.T) {
 // that nothing else changes.
 func TestRenderMarked(t *testing.T) {
 	marked := regexp.MustCompile(`<span class="doubt">(.*?)</span>`)
-	for _, test := range []struct{ text, doubt, want string }{
-		{"True.[1] False is it. True.", "False is it.", "False is it."},
-		{"True.[1]\n\n- A **false is** it.\n- B", "A **false is** it.", "A |false is| it."},
-		{"Run `x y` now. True.", "Run `x y` now.", "Run | now."},
-		{"Wrong\nover lines. True", "Wrong\nover lines.", "Wrong|over lines."},
-		{"A weak one.[2] More.", "A weak one.[2]", "A weak one."},
-		{"| a | b |\n|---|---|\n| wrong | d |", "wrong", "wrong"},
-	} {
+	for _, test := range datatest.Table[struct{ Text, Doubt, Want string }](t, "testdata/rows/tables.txt", "marked") {
 		r := newRendering(newMarkdown(), 0)
-		r.text = []byte(test.text)
-		r.number(test.text, 0, 1, 2)
+		r.text = []byte(test.Text)
+		r.number(test.Text, 0, 1, 2)
 		plain, err := r.advance(true)
 		must(t, err)
-		at := strings.Index(test.text, test.doubt)
-		events, err := r.markedBlocks([]cite.Unsupported{{TextStart: at, TextEnd: at + len(test.doubt)}})
+		at := strings.Index(test.Text, test.Doubt)
+		events, err := r.markedBlocks([]cite.Unsupported{{TextStart: at, TextEnd: at + len(test.Doubt)}})
 		must(t, err)
 		var got []string
 		for _, e := range events {
@@ -207,14 +200,14 @@ func TestRenderMarked(t *testing.T) {
 				got = append(got, m[1])
 			}
 			if without := marked.ReplaceAllString(e.HTML, "$1"); without != plain[e.Index].HTML {
-				t.Errorf("%q without its marks is %q, was %q", test.text, without, plain[e.Index].HTML)
+				t.Errorf("%q without its marks is %q, was %q", test.Text, without, plain[e.Index].HTML)
 			}
 			if err := harmless(e.HTML); err != nil {
 				t.Errorf("%q: %v", e.HTML, err)
 			}
 		}
-		if strings.Join(got, "|") != test.want {
-			t.Errorf("%q: marked %q, want %q", test.text, got, test.want)
+		if strings.Join(got, "|") != test.Want {
+			t.Errorf("%q: marked %q, want %q", test.Text, got, test.Want)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/text/feature/plural"
+
+	"ibid/data/datatest"
 )
 
 // pageTexts returns the texts that templates and scripts show, by their English words.
@@ -111,22 +113,14 @@ func TestPageLanguage(t *testing.T) {
 			t.Errorf("%s: %d, no %s in %s", accept, w.Code, want, w.Body)
 		}
 	}
-	for accept, want := range map[string]string{
-		"":                         `lang="en" dir="ltr"`,
-		"de-AT,en;q=0.5":           `lang="de" dir="ltr"`,
-		"fi, ar-EG;q=0.9, en;q=.1": `lang="ar" dir="rtl"`,
-		"zh-Hans-CN":               `lang="zh" dir="ltr"`,
-		"tlh":                      `lang="en" dir="ltr"`,
-		"en-GB, de":                `lang="en" dir="ltr"`,
-		";;;<script>":              `lang="en" dir="ltr"`,
-	} {
+	for _, row := range datatest.Rows(t, "testdata/rows/tables.txt", "languages") {
 		for _, page := range []string{"/", "/documents", "/nowhere"} {
-			w := call(h, "GET", page, "", "Accept-Language", accept, "Accept", "text/html")
-			if !strings.Contains(w.Body.String(), "<html "+want+">") {
-				t.Errorf("%s, %q: no %s in\n%.200s", page, accept, want, w.Body)
+			w := call(h, "GET", page, "", "Accept-Language", row[0], "Accept", "text/html")
+			if !strings.Contains(w.Body.String(), "<html "+row[1]+">") {
+				t.Errorf("%s, %q: no %s in\n%.200s", page, row[0], row[1], w.Body)
 			}
 			if !slices.Contains(w.Header().Values("Vary"), "Accept-Language") {
-				t.Errorf("%s, %q: Vary is %q", page, accept, w.Header().Values("Vary"))
+				t.Errorf("%s, %q: Vary is %q", page, row[0], w.Header().Values("Vary"))
 			}
 		}
 	}
@@ -139,16 +133,13 @@ func TestPhraseText(t *testing.T) {
 	for _, b := range books {
 		byName[b.tag.String()] = b
 	}
-	for _, c := range []struct {
-		language string
-		n        int
-		want     string
-	}{
-		{"en", 1, "1 page"}, {"en", 0, "0 pages"}, {"de", 2, "2 Seiten"}, {"fr", 0, "0 page"}, {"fr", 2, "2 pages"},
-		{"ja", 1, "1 ページ"}, {"ar", 2, "صفحتان"}, {"ar", 3, "3 صفحات"}, {"ar", 11, "11 صفحة"}, {"ar", 100, "100 صفحة"},
-	} {
-		if got := byName[c.language].text("{n} pages", "n", c.n); got != c.want {
-			t.Errorf("%s, %d: %q, not %q", c.language, c.n, got, c.want)
+	for _, c := range datatest.Table[struct {
+		Language string
+		N        int
+		Want     string
+	}](t, "testdata/rows/tables.txt", "phrases") {
+		if got := byName[c.Language].text("{n} pages", "n", c.N); got != c.Want {
+			t.Errorf("%s, %d: %q, not %q", c.Language, c.N, got, c.Want)
 		}
 	}
 }

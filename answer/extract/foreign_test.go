@@ -58,15 +58,8 @@ func TestForeign(t *testing.T) {
 		id := string(rune('a' + i))
 		passages = append(passages, retrieve.Passage{Chunk: ingest.Chunk{ID: id, Document: id, Text: text, End: len(text)}})
 	}
-	for _, c := range []struct{ question, phrase, want string }{
-		{"Когда открывается комната с картами?", "chart room", "The chart room opens at nine, and it closes at five.[2]"},
-		{"Wann wird das Kartenzimmer für die Mitglieder geöffnet?", "chart room", "The chart room opens at nine, and it closes at five.[2]"},
-		{"海图室几点开门？", "chart room", "The chart room opens at nine, and it closes at five.[2]"},
-		{"ห้องแผนที่เปิดกี่โมง", "chart room", "The chart room opens at nine, and it closes at five.[2]"},
-		{"Как работает фотосинтез?", "photosynthesis", ""},
-		{"光合作用是怎样的？", "photosynthesis", ""},
-	} {
-		d, err := Read(t.Context(), c.question, passages, CountTerms(passages), model, nearEncoder{c.phrase})
+	for _, c := range datatest.Table[struct{ Question, Phrase, Want string }](t, "testdata/tables.txt", "foreign") {
+		d, err := Read(t.Context(), c.Question, passages, CountTerms(passages), model, nearEncoder{c.Phrase})
 		must(t, err)
 		quotes, _, err := d.Quote(t.Context(), passages, DefaultConfidence, nil)
 		must(t, err)
@@ -74,20 +67,20 @@ func TestForeign(t *testing.T) {
 		for _, q := range quotes {
 			got += q.Text
 		}
-		if got != c.want {
-			t.Errorf("%s: %q, want %q", c.question, got, c.want)
+		if got != c.Want {
+			t.Errorf("%s: %q, want %q", c.Question, got, c.Want)
 		}
 		stats := CountTerms(passages)
 		stats.Unencoded = true
-		d, err = Read(t.Context(), c.question, passages, stats, model, nearEncoder{c.phrase})
+		d, err = Read(t.Context(), c.Question, passages, stats, model, nearEncoder{c.Phrase})
 		must(t, err)
 		if quotes, _, err := d.Quote(t.Context(), passages, DefaultConfidence, nil); err != nil || quotes != nil {
-			t.Errorf("%s: %+v, %v before all is encoded", c.question, quotes, err)
+			t.Errorf("%s: %+v, %v before all is encoded", c.Question, quotes, err)
 		}
 		for _, p := range passages {
 			chance, _ := d.Chance(p)
-			if on := c.want != "" && p.ID == "b"; on != (chance > .5) {
-				t.Errorf("%s: the chance of passage %s is %.3f", c.question, p.ID, chance)
+			if on := c.Want != "" && p.ID == "b"; on != (chance > .5) {
+				t.Errorf("%s: the chance of passage %s is %.3f", c.Question, p.ID, chance)
 			}
 		}
 	}

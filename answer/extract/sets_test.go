@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -127,24 +128,7 @@ func pick[T any](r *rand.Rand, from []T, n int) []T {
 
 // A sentence that begins with a pronoun needs the one before it, in any language.
 func TestRefersBack(t *testing.T) {
-	for _, test := range [][2]string{
-		{"It closes at noon.", "The office closes at noon."},
-		{"Diese schließen um zwölf.", "Alle schließen um zwölf."},
-		{"Questo chiude a mezzogiorno.", "Ogni ufficio chiude a mezzogiorno."},
-		{"Eles fecham ao meio-dia.", "Todos fecham ao meio-dia."},
-		{"هذا يغلق ظهرا.", "المكتب يغلق ظهرا."},
-		{"यह दोपहर को बंद होता है।", "कार्यालय दोपहर को बंद होता है।"},
-		{"它中午关门。", "办公室中午关门。"},
-		{"In it lie two rooms.", "In spring two rooms open."},
-		{"Geleitet wird es von Ann.", "Geleitet wird das Haus von Ann."},
-		{"Ihre Tür ist rot.", "Die Tür ist rot."},
-		{"La fundó Ann.", "La oficina cierra."},
-		{"Lo dirige Ann.", "Lo studio chiude."},
-		{"Su torre es alta.", "La torre es alta."},
-		{"Его построил Иван.", "Дом построил Иван."},
-		{"Под ним живут утки.", "Под мостом живут утки."},
-		{"これは正午に閉まります。", "事務所は正午に閉まります。"},
-	} {
+	for _, test := range datatest.Rows(t, "testdata/tables.txt", "pronouns") {
 		if !refersBack(test[0]) || refersBack(test[1]) {
 			t.Errorf("%q refers back: %v; %q: %v", test[0], refersBack(test[0]), test[1], refersBack(test[1]))
 		}
@@ -153,24 +137,9 @@ func TestRefersBack(t *testing.T) {
 
 // Pointers, notices, titles and second headers say nothing; what looks like them may.
 func TestSaysNothing(t *testing.T) {
-	for text, nothing := range map[string]bool{
-		"See Item 2 of Part I, “Management’s Discussion”\nfor a discussion of rates.": true,
-		"For more information, see Note 3.":                                           true,
-		"Exhibit 32.2\nCertification Pursuant to 18 U.S.C.":                           true,
-		"This report has forward-looking\nstatements.":                                true,
-		"Who pays for the boat is a question that is often asked.":                    true,
-		"Who pays for the boat is the member who hires it.":                           false,
-		"Results could differ for many reasons, such as inflation.":                   false,
-		"See that the mast is up.":                                                    false,
-		"This library is free software; you can redistribute it and/or\nmodify it":    true,
-		"Permission to use, copy, modify, and/or distribute this software":            true,
-		"This software is provided 'as-is', without any express or implied warranty.": true,
-		"The pilots are licensed under the harbour act.":                              false,
-		"The boat was sold without a warranty.":                                       false,
-		"You may not use this slip in winter.":                                        false,
-	} {
-		if got := isBare(text) || licence.MatchString(plainLine(text)); got != nothing {
-			t.Errorf("%q says nothing: %v, want %v", text, got, nothing)
+	for _, row := range datatest.Rows(t, "testdata/tables.txt", "says nothing") {
+		if got := isBare(row[0]) || licence.MatchString(plainLine(row[0])); strconv.FormatBool(got) != row[1] {
+			t.Errorf("%q says nothing: %v, want %s", row[0], got, row[1])
 		}
 	}
 	for text, title := range map[string]bool{
@@ -228,16 +197,9 @@ func TestIsLicence(t *testing.T) {
 
 // A question asks for what is not so where its last clause says so.
 func TestDenied(t *testing.T) {
-	for question, want := range map[string]bool{
-		"What is not in the museum?":                       true,
-		"Welche Boote fahren nicht im Winter?":             true,
-		"I cannot swim, what is in the museum?":            false,
-		"Isn't the crane in the museum?":                   false,
-		"Is there an inn where they don't mind wet boots?": false,
-		"What do non-members pay?":                         false,
-	} {
-		if got := readNeeds(question, retrieve.Stats{}).denied; got != want {
-			t.Errorf("%q is denied: %v, want %v", question, got, want)
+	for _, row := range datatest.Rows(t, "testdata/tables.txt", "denied") {
+		if got := readNeeds(row[0], retrieve.Stats{}).denied; strconv.FormatBool(got) != row[1] {
+			t.Errorf("%q is denied: %v, want %s", row[0], got, row[1])
 		}
 	}
 }

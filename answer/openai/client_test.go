@@ -258,7 +258,7 @@ func TestFinishReasons(t *testing.T) {
 	for sent, want := range map[string]openai.Kind{"content_filter": openai.Filtered, "tool_calls": openai.Cut} {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "text", Finish: sent})}
 		_, _, err := drain(piped(t, h, openai.Options{}), t.Context(), prompt)
-		checkError(t, err, outcome{kind: want, requests: 1})
+		checkError(t, err, outcome{Kind: want, Requests: 1})
 	}
 }
 
@@ -520,7 +520,7 @@ func TestRedirect(t *testing.T) {
 		}))
 		c := newClient(t, openai.Options{BaseURL: s.URL, Key: canaryKey})
 		_, _, err := drain(c, t.Context(), prompt)
-		checkError(t, err, outcome{kind: openai.BadReply, requests: 1})
+		checkError(t, err, outcome{Kind: openai.BadReply, Requests: 1})
 		c.Close()
 		s.Close()
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,64 +27,12 @@ const (
 
 const replyText = "High water stands at noon [1], and again at midnight [2]; café ☕ included."
 
-// Faults that are about time are played only in a bubble of synctest.
-const (
-	inTime    = false
-	takesTime = true
-)
-
+// An outcome is what a fault leads to.
 type outcome struct {
-	kind     openai.Kind // empty: the whole reply comes through
-	partial  bool        // a part of the text comes first
-	requests int         // made in all
-	timely   bool
-}
-
-// ofAny are the outcomes of the faults of any endpoint.
-var ofAny = map[openaitest.Fault]outcome{
-	"":                          {"", false, 1, inTime},
-	openaitest.RateLimit:        {openai.RateLimited, false, 3, takesTime},
-	openaitest.RateLimitSeconds: {openai.RateLimited, false, 3, takesTime},
-	openaitest.RateLimitDate:    {openai.RateLimited, false, 3, takesTime},
-	openaitest.RateLimitLong:    {openai.RateLimited, false, 1, inTime},
-	openaitest.Quota:            {openai.OutOfQuota, false, 1, inTime},
-	openaitest.ServerError:      {openai.ServerFailed, false, 3, takesTime},
-	openaitest.EchoHeaders:      {openai.ServerFailed, false, 3, takesTime},
-	openaitest.HugeError:        {openai.ServerFailed, false, 3, takesTime},
-	openaitest.BadGateway:       {openai.ServerFailed, false, 3, takesTime},
-	openaitest.Unavailable:      {openai.ServerFailed, false, 3, takesTime},
-	openaitest.Overloaded:       {openai.ServerFailed, false, 3, takesTime},
-	openaitest.BadRequest:       {openai.Rejected, false, 1, inTime},
-	openaitest.ContextLength:    {openai.ContextLength, false, 1, inTime},
-	openaitest.ContentFilter:    {openai.Filtered, false, 1, inTime},
-	openaitest.Unauthorized:     {openai.Unauthorized, false, 1, inTime},
-	openaitest.NoModel:          {openai.NotFound, false, 1, inTime},
-	openaitest.Redirect:         {openai.BadReply, false, 1, inTime},
-	openaitest.HeaderStall:      {openai.TimedOut, false, 1, takesTime},
-	openaitest.HangUp:           {openai.Cut, false, 3, takesTime},
-	openaitest.NotHTTP:          {openai.BadReply, false, 1, inTime},
-	openaitest.HugeHeader:       {openai.BadReply, false, 1, inTime},
-	openaitest.HTML:             {openai.BadReply, false, 1, inTime},
-	openaitest.ErrorString:      {openai.ServerFailed, false, 3, takesTime},
-	openaitest.HugeBody:         {openai.BadReply, false, 1, inTime},
-	openaitest.ShortBody:        {openai.Cut, false, 3, takesTime},
-	openaitest.LongBody:         {openai.Cut, false, 3, takesTime},
-	openaitest.Empty:            {openai.Cut, false, 3, takesTime},
-}
-
-// ofChat are the faults of a stream.
-var ofChat = map[openaitest.Fault]outcome{
-	openaitest.NoStreamOptions:  {"", false, 2, inTime},
-	openaitest.FirstTokenStall:  {openai.TimedOut, false, 1, takesTime},
-	openaitest.KeepAliveForever: {openai.TimedOut, false, 1, takesTime},
-	openaitest.MiddleStall:      {openai.TimedOut, true, 1, takesTime},
-	openaitest.Reset:            {openai.Cut, true, 1, inTime},
-	openaitest.ResetFirst:       {openai.Cut, false, 3, takesTime},
-	openaitest.NoFinish:         {openai.Cut, true, 1, inTime},
-	openaitest.NoUsage:          {"", false, 1, inTime},
-	openaitest.PlainJSON:        {"", false, 1, inTime},
-	openaitest.HugeLine:         {openai.BadReply, false, 1, inTime},
-	openaitest.HugeText:         {openai.BadReply, true, 1, inTime},
+	Fault    openaitest.Fault
+	Kind     openai.Kind // empty: the whole reply comes through
+	Partial  bool        // a part of the text comes first
+	Requests int         // made in all
 }
 
 // drain reads a reply to its end.
@@ -107,11 +55,11 @@ func checkError(t *testing.T, err error, want outcome) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v (%T), want an *openai.Error", err, err)
 	}
-	if e.Kind != want.kind {
-		t.Errorf("got kind %s, want %s: %v", e.Kind, want.kind, err)
+	if e.Kind != want.Kind {
+		t.Errorf("got kind %s, want %s: %v", e.Kind, want.Kind, err)
 	}
-	if e.Requests != want.requests {
-		t.Errorf("the error counts %d requests, want %d", e.Requests, want.requests)
+	if e.Requests != want.Requests {
+		t.Errorf("the error counts %d requests, want %d", e.Requests, want.Requests)
 	}
 	for err := err; err != nil; err = errors.Unwrap(err) {
 		for _, secret := range []string{canaryKey[10:20], canaryKey[len(canaryKey)-10:], canaryPrompt[10:40]} {
@@ -135,49 +83,49 @@ func checkError(t *testing.T, err error, want outcome) {
 }
 
 // chatFault plays one fault to a chat.
-func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
+func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, want outcome) {
 	h.Reply = func(openaitest.Request) openaitest.Reply {
-		return openaitest.Reply{Text: replyText, Fault: fault}
+		return openaitest.Reply{Text: replyText, Fault: want.Fault}
 	}
 	client, err := openai.New(o)
 	must(t, err)
 	defer client.Close()
 	text, last, err := drain(client, t.Context(), answer.Prompt{Role: answer.RoleAnswer, System: "Answer.", User: canaryPrompt})
 	exchanges := h.Exchanges()
-	if len(exchanges) != want.requests {
-		t.Errorf("%d requests, want %d", len(exchanges), want.requests)
+	if len(exchanges) != want.Requests {
+		t.Errorf("%d requests, want %d", len(exchanges), want.Requests)
 	}
 	for _, x := range exchanges {
 		if x.Role != "answer" || !strings.HasSuffix(x.Path, "/v1/chat/completions") {
 			t.Errorf("request for role %q to %s", x.Role, x.Path)
 		}
 	}
-	if want.kind == "" {
+	if want.Kind == "" {
 		if err != nil || text != replyText || last.Finish != "stop" {
 			t.Errorf("got %q, finish %q, error %v", text, last.Finish, err)
 		}
-		if u := last.Usage; u.Prompt == 0 || u.Completion == 0 || u.Requests != want.requests ||
-			u.Reported == (fault == openaitest.NoUsage || fault == openaitest.NoStreamOptions) {
+		if u := last.Usage; u.Prompt == 0 || u.Completion == 0 || u.Requests != want.Requests ||
+			u.Reported == (want.Fault == openaitest.NoUsage || want.Fault == openaitest.NoStreamOptions) {
 			t.Errorf("usage %+v", u)
 		}
 		return
 	}
 	checkError(t, err, want)
-	if last.Finish != "" || last.Text != "" || last.Usage.Requests != want.requests || last.Usage.Reported {
+	if last.Finish != "" || last.Text != "" || last.Usage.Requests != want.Requests || last.Usage.Reported {
 		t.Errorf("the piece with the error is %+v", last)
 	}
-	if (text != "") != want.partial {
+	if (text != "") != want.Partial {
 		t.Errorf("got the text %q", text)
 	}
-	if fault != openaitest.HugeText && !strings.HasPrefix(replyText, text) {
+	if want.Fault != openaitest.HugeText && !strings.HasPrefix(replyText, text) {
 		t.Errorf("the text %q is not a beginning of the reply", text)
 	}
 }
 
 // objectFault plays one fault to a call of an endpoint whose reply is one object.
-func objectFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome, role string) {
+func objectFault(t *testing.T, o openai.Options, h *openaitest.Handler, want outcome, role string) {
 	texts := []string{canaryPrompt, "noon", "high water", ""}
-	play := func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: fault} }
+	play := func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: want.Fault} }
 	var rows [][]float32
 	var scores []float64
 	first := 0 // requests before the call
@@ -196,15 +144,15 @@ func objectFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault op
 		scores, err = reranker.Rerank(t.Context(), "When is high water?", texts)
 	}
 	exchanges := h.Exchanges()[first:]
-	if got := len(exchanges); got != want.requests {
-		t.Errorf("%d requests, want %d", got, want.requests)
+	if got := len(exchanges); got != want.Requests {
+		t.Errorf("%d requests, want %d", got, want.Requests)
 	}
 	for _, x := range exchanges {
 		if x.Role != role || role == "rerank" && (!strings.HasSuffix(x.Path, "/v1/rerank") || x.Query != "When is high water?") {
 			t.Errorf("request for role %q to %s about %q", x.Role, x.Path, x.Query)
 		}
 	}
-	if want.kind != "" {
+	if want.Kind != "" {
 		if rows != nil || scores != nil {
 			t.Errorf("%d rows, %d scores with an error", len(rows), len(scores))
 		}
@@ -229,22 +177,22 @@ func objectFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault op
 // TestFaults plays every fault, with the time limits and waits of real use,
 // over HTTP in memory.
 func TestFaults(t *testing.T) {
-	chat := maps.Clone(ofAny)
-	maps.Copy(chat, ofChat)
-	for role, faults := range map[string]map[openaitest.Fault]outcome{"answer": chat, "embed": ofAny, "rerank": ofAny} {
-		for fault, want := range faults {
-			t.Run(role+"/"+string(fault), func(t *testing.T) {
+	faults := datatest.Table[outcome](t, "testdata/replies.txt", "faults")
+	chat := append(slices.Clone(faults), datatest.Table[outcome](t, "testdata/replies.txt", "faults of a stream")...)
+	for role, faults := range map[string][]outcome{"answer": chat, "embed": faults, "rerank": faults} {
+		for _, want := range faults {
+			t.Run(role+"/"+string(want.Fault), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					h := &openaitest.Handler{Huge: 8 << 20}
 					start := time.Now()
 					o := openai.Options{BaseURL: openaitest.PipeURL, Key: canaryKey, Model: "m", Transport: openaitest.Pipe(t, h)}
 					if role == "answer" {
-						chatFault(t, o, h, fault, want)
+						chatFault(t, o, h, want)
 					} else {
-						if role == "embed" && (fault == openaitest.RateLimitSeconds || fault == openaitest.RateLimitDate) {
-							want.requests += 10 // an ingest can wait
+						if role == "embed" && (want.Fault == openaitest.RateLimitSeconds || want.Fault == openaitest.RateLimitDate) {
+							want.Requests += 10 // an ingest can wait
 						}
-						objectFault(t, o, h, fault, want, role)
+						objectFault(t, o, h, want, role)
 					}
 					if took := time.Since(start); took > 75*time.Second {
 						t.Errorf("it took %s", took)

@@ -140,22 +140,15 @@ func TestThinker(t *testing.T) {
 // request, and no reply exceeds its limits.
 func TestRelayFaults(t *testing.T) {
 	const secret = "the old man and the sea, and what he said of it"
-	for _, tt := range []struct {
-		fault  openaitest.Fault
-		stream bool
-		want   Kind
-	}{
-		{openaitest.Unauthorized, true, Unauthorized}, {openaitest.EchoHeaders, true, ServerFailed},
-		{openaitest.RateLimitSeconds, false, RateLimited},
-		{openaitest.BadRequest, false, Rejected}, {openaitest.NoModel, true, NotFound}, {openaitest.ContextLength, true, ContextLength},
-		{openaitest.Redirect, true, BadReply}, {openaitest.HangUp, true, Cut}, {openaitest.Reset, true, Cut}, {openaitest.ShortBody, false, Cut},
-		{openaitest.HeaderStall, true, TimedOut}, {openaitest.FirstTokenStall, true, TimedOut}, {openaitest.MiddleStall, true, TimedOut},
-		{openaitest.HugeBody, false, BadReply}, {openaitest.HugeText, true, BadReply},
-	} {
+	for _, tt := range datatest.Table[struct {
+		Fault  openaitest.Fault
+		Stream bool
+		Want   Kind
+	}](t, "testdata/replies.txt", "relayed") {
 		h := &openaitest.Handler{Key: "sk-secret-key", Huge: 40 << 20,
-			Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "one two three four five six", Fault: tt.fault}})}
+			Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "one two three four five six", Fault: tt.Fault}})}
 		limit := 5 * time.Minute
-		if tt.want == TimedOut {
+		if tt.Want == TimedOut {
 			limit = 300 * time.Millisecond
 		}
 		r, err := NewRelay(Options{
@@ -163,7 +156,7 @@ func TestRelayFaults(t *testing.T) {
 		})
 		must(t, err)
 		body := `{"model":"m","messages":[{"role":"user","content":"` + secret + `"}]`
-		if tt.stream {
+		if tt.Stream {
 			body += `,"stream":true`
 		}
 		reply, err := r.Chat(t.Context(), []byte(body+"}"))
@@ -171,18 +164,18 @@ func TestRelayFaults(t *testing.T) {
 			var n int64
 			n, err = io.Copy(io.Discard, reply.Body)
 			if n > maxRelayed {
-				t.Errorf("%s: %d bytes came through", tt.fault, n)
+				t.Errorf("%s: %d bytes came through", tt.Fault, n)
 			}
 			reply.Body.Close()
 		}
 		var e *Error
-		if !errors.As(err, &e) || e.Kind != tt.want {
-			t.Errorf("%s: %v, want %s", tt.fault, err, tt.want)
+		if !errors.As(err, &e) || e.Kind != tt.Want {
+			t.Errorf("%s: %v, want %s", tt.Fault, err, tt.Want)
 		} else if strings.Contains(e.Error(), "sk-secret") || strings.Contains(e.Error(), "old man") {
-			t.Errorf("%s quotes a secret: %v", tt.fault, e)
+			t.Errorf("%s quotes a secret: %v", tt.Fault, e)
 		}
 		if n := len(h.Exchanges()); n > 1 {
-			t.Errorf("%s: asked %d times", tt.fault, n)
+			t.Errorf("%s: asked %d times", tt.Fault, n)
 		}
 	}
 }
@@ -227,22 +220,9 @@ func TestWords(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct {
-		name, value string
-		want        time.Duration
-	}{
-		{"Retry-After", "2", 2 * time.Second},
-		{"Retry-After", "0.5", 500 * time.Millisecond},
-		{"Retry-After", "Sun, 01 Mar 2026 12:00:09 GMT", 9 * time.Second},
-		{"Retry-After", "Sun, 01 Mar 2026 11:00:00 GMT", 0},
-		{"Retry-After", "-1", 0},
-		{"Retry-After", "1e300", 0},
-		{"Retry-After", "NaN", 0},
-		{"Retry-After", "soon", 0},
-		{"Retry-After", "", 0},
-	} {
-		if got := retryAfter(http.Header{c.name: {c.value}}, now); got != c.want {
-			t.Errorf("%s: %s is %s, want %s", c.name, c.value, got, c.want)
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "waits") {
+		if got := retryAfter(http.Header{"Retry-After": {row[0]}}, now); got.String() != row[1] {
+			t.Errorf("Retry-After: %s is %s, want %s", row[0], got, row[1])
 		}
 	}
 }

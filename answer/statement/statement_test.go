@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ibid/data/datatest"
 )
 
 func split(pieces ...string) (units []Unit, space string) {
@@ -119,30 +121,12 @@ func show(units []Unit, drop func(Unit) bool, order func([]int)) (text string, k
 }
 
 func TestQueue(t *testing.T) {
-	for _, test := range []struct{ name, text, want string }{
-		{"nothing falls", "Sure! One boat is red here. Anything else?", "Sure! One boat is red here. Anything else?"},
-		{"in the middle", "One boat is red here. A boat is wrong there. Two boats are blue here.",
-			"One boat is red here. Two boats are blue here."},
-		{"the first", "A boat is wrong there. Two boats are blue here.", "Two boats are blue here."},
-		{"a paragraph", "One boat is red here.\n\nA boat is wrong there. Two boats are blue here.",
-			"One boat is red here.\n\nTwo boats are blue here."},
-		{"an opening and all", "Sure! A boat is wrong there. Anything else?", ""},
-		{"a lead-in", "One boat is red here. These are wrong:\n\n- wrong one\n- wrong two\n\nTwo boats are blue here.",
-			"One boat is red here.\n\nTwo boats are blue here."},
-		{"an item", "These are here:\n\n- wrong one\n- the blue one", "These are here:\n\n- the blue one"},
-		{"a section", "# Boats\n\nA boat is wrong there.\n\n## More\n\nIt is wrong as well.\n\n# Fees\n\nOne boat is red here.",
-			"# Fees\n\nOne boat is red here."},
-		{"a table", "One boat is red here.\n\n| a | b |\n|---|---|\n| wrong | 1 |\n\nTwo boats are blue here.",
-			"One boat is red here.\n\nTwo boats are blue here."},
-		{"references of their own", "One boat is red here. A boat is wrong there.\n\n[1]", "One boat is red here."},
-		{"code", "A boat is wrong there:\n\n```\nwrong\n```\n", "A boat is wrong there:\n\n```\nwrong\n```"},
-		{"states nothing", "Hello!", "Hello!"},
-	} {
-		units, _ := split(test.text)
+	for _, test := range datatest.Table[struct{ Name, Text, Want string }](t, "testdata/tables.txt", "queues") {
+		units, _ := split(test.Text)
 		wrong := func(u Unit) bool { return strings.Contains(u.Text, "wrong") }
 		for _, order := range []func([]int){func([]int) {}, slices.Reverse[[]int]} {
-			if got, kept := show(units, wrong, order); got != test.want || kept != (test.want != "") {
-				t.Errorf("%s:\n got %q, %t\nwant %q", test.name, got, kept, test.want)
+			if got, kept := show(units, wrong, order); got != test.Want || kept != (test.Want != "") {
+				t.Errorf("%s:\n got %q, %t\nwant %q", test.Name, got, kept, test.Want)
 			}
 		}
 	}
