@@ -183,8 +183,7 @@ func TestOneReaderOfAFolder(t *testing.T) {
 					}
 					return openaitest.Reply{}
 				}
-				cmd := command(t.Context(), data, "ingest", "--embed-model", "test-embedding", "--embed-base-url",
-					openaitest.Start(t, &openaitest.Handler{Embed: reply}), folder)
+				cmd := command(t.Context(), data, append([]string{"ingest", folder}, embedder(t, reply)...)...)
 				// Both outputs in one pipe, in order.
 				out, err := cmd.StdoutPipe()
 				must(t, err)
