@@ -22,6 +22,7 @@ func TestPlainFormatsRefuse(t *testing.T) {
 		{"a.jsonl", strings.Repeat("[", deep) + strings.Repeat("]", deep), false, "line 1: lists and objects"},
 		{"a.xml", strings.Repeat("<a>", deep), false, "more than 256 deep"},
 		{"a.ipynb", strings.Repeat("[", deep), false, "not a valid notebook"},
+		{"a.txt", strings.Repeat("x", 20<<20), false, "no words in it: it repeats the character x"},
 		{"a.min.js", "var a=1;" + strings.Repeat("function b(){return a}", 1000), true, "minified"},
 		{"a.css", strings.Repeat("a{color:red}", 1000), true, "minified"},
 		{"b.js", "const data = \"" + strings.Repeat("x", 6000) + "\"\n" + strings.Repeat("let a = 1\n", 5000), false, ""},

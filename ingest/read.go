@@ -139,6 +139,9 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		return nil, &SkipError{Reason: strings.TrimSuffix("empty: there is no text in it; "+doc.Partial, "; ")}
 	}
 	if !f.data && charset.Garbled(doc.Text) {
+		if letter := doc.Text[:1]; strings.Trim(doc.Text, letter) == "" {
+			return nil, fmt.Errorf("there are no words in it: it repeats the character %s", letter)
+		}
 		if strings.ContainsFunc(doc.Text, func(r rune) bool { return r > unicode.MaxASCII }) {
 			return nil, errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")
 		}
