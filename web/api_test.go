@@ -21,8 +21,6 @@ import (
 	"go.uber.org/goleak"
 
 	"ibid/answer"
-	"ibid/answer/openai"
-	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -89,34 +87,6 @@ func TestLog(t *testing.T) {
 	}
 	if strings.Contains(w.Body.String(), "secret/path") {
 		t.Errorf("the reply gives the cause: %s", w.Body)
-	}
-}
-
-// TestModelErrors checks that replies say what the model's server said, and
-// which metadata a document lacks for the prompts.
-func TestModelErrors(t *testing.T) {
-	upstream := func(kind openai.Kind) error {
-		return &openai.Error{Kind: kind, Server: "http://127.0.0.1:11434/v1", Model: "tiny"}
-	}
-	for _, tt := range []struct {
-		err    error
-		status int
-		code   string
-		detail string
-	}{
-		{upstream(openai.Down), 502, "model_" + string(openai.Down), "127.0.0.1:11434"},
-		{upstream(openai.Unauthorized), 502, "model_" + string(openai.Unauthorized), "127.0.0.1:11434"},
-		{upstream(openai.TimedOut), 504, "model_" + string(openai.TimedOut), "127.0.0.1:11434"},
-	} {
-		e := newHandler(t, func(o *Options) {
-			o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
-				yield(nil, fmt.Errorf("writing the answer: %w", tt.err))
-			})
-		})
-		p := into[Problem](t, call(e, "POST", "/api/ask", `{"question":"why?"}`), tt.status)
-		if p.Code != tt.code || !strings.Contains(p.Detail, tt.detail) {
-			t.Errorf("%v: %+v", tt.err, p)
-		}
 	}
 }
 
@@ -267,24 +237,6 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// TestDocumentFilter filters the list by each parameter.
-func TestDocumentFilter(t *testing.T) {
-	e := newHandler(t, func(o *Options) {
-		o.Library = shelf{
-			{ID: "club/a.md", Root: "club", Path: "a.md", Format: "markdown",
-				Meta: map[string]string{"author": "Ole Brandt", "language": "de-AT", "tags": "sea, boats", "date": "2024-05-01"}},
-			{ID: "other/b.txt", Root: "other", Path: "b.txt", Format: "text"},
-		}
-	})
-	for _, query := range []string{"root=club", "path_prefix=a", "format=markdown", "tag=Sea&tag=boats", "author=brandt", "language=GER",
-		"since=2024", "until=2024-06"} {
-		w := call(e, "GET", "/api/documents?"+query, "")
-		if got := w.Body.String(); w.Code != 200 || !strings.Contains(got, `"total":1`) || !strings.Contains(got, "club/a.md") {
-			t.Errorf("%s: %d %s", query, w.Code, got)
-		}
-	}
-}
-
 // TestDocumentPages lists several pages of documents: each document once, in order.
 func TestDocumentPages(t *testing.T) {
 	var many shelf
@@ -324,39 +276,5 @@ func TestFoundPlaces(t *testing.T) {
 	if !strings.Contains(opened, `value="fee"`) || !strings.Contains(opened, `<mark id="quote">`) ||
 		len(place.FindAllString(opened, -1)) != len(place.FindAllString(page, -1)) {
 		t.Errorf("%s opens %s", first[1], opened)
-	}
-}
-
-// TestCollectionStillToCome checks that no collection is unknown while documents
-// are being indexed, or in an empty library, but that two are refused.
-func TestCollectionStillToCome(t *testing.T) {
-	for name, change := range map[string]func(*Options){
-		"indexing": func(o *Options) { o.Indexing = func() (int, int, bool) { return 3, 20, false } },
-		"empty":    func(o *Options) { o.Library = shelf{} },
-	} {
-		w := call(newHandler(t, change), "POST", "/api/search", `{"question":"mooring","collection":"archive"}`)
-		if w.Code != http.StatusOK {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
-		}
-		w = call(newHandler(t, change), "POST", "/api/search", `{"question":"mooring","collection":"archive","filter":{"collection":"other"}}`)
-		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"two_collections"`) {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
-		}
-	}
-}
-
-// TestNamesAreExact checks that a member whose name differs in upper and lower case
-// from one of a request is an unknown member, at any depth.
-func TestNamesAreExact(t *testing.T) {
-	h := newHandler(t, nil)
-	for _, tt := range datatest.Lines[struct {
-		Path string
-		Body json.RawMessage
-		Code string
-	}](t, "testdata/rows/exact.jsonl") {
-		w := call(h, "POST", tt.Path, string(tt.Body))
-		if tt.Code == "" && w.Code != 200 || tt.Code != "" && !strings.Contains(w.Body.String(), `"`+tt.Code+`"`) {
-			t.Errorf("%s %s: %d %s", tt.Path, tt.Body, w.Code, w.Body)
-		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/answer/openai"
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -152,7 +153,13 @@ func newScript(s shelf) script {
 		answer.Kept{Passages: []retrieve.Passage{fee, office}},
 	}
 	usage := answer.Usage{Looked: 3, Used: 2, Took: 250}
+	failed := func(kind openai.Kind) []any {
+		return []any{fmt.Errorf("writing the answer: %w", &openai.Error{Kind: kind, Server: "http://127.0.0.1:11434/v1", Model: "tiny"})}
+	}
 	return script{
+		"model unreachable": failed(openai.Down), "model auth": failed(openai.Unauthorized), "model timeout": failed(openai.TimedOut),
+		"doubted": slices.Concat(looked, []any{
+			answer.Text{Text: "The mooring fee is 240 crowns a season.[1]\n\nThe moon is made of **green** cheese."}, usage}),
 		"What is the mooring fee?": slices.Concat(looked, []any{
 			answer.Text{Text: "The mooring fee is 240 crowns a season.[1] "},
 			answer.Text{Text: "The harbour office opens at eight.["}, answer.Text{Text: "2]"}, usage}),

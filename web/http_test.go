@@ -163,7 +163,8 @@ func TestStories(t *testing.T) {
 		})
 	}
 	keyed := map[string]func(*Options){
-		"conversations": echoes, "v1-previous": echoes, "runs-of-keys": func(*Options) {},
+		"conversations": echoes, "v1-previous": echoes, "runs-of-keys": func(*Options) {}, "v1-stores": func(*Options) {},
+		"origins": func(o *Options) { o.Origins = []string{"https://shop.example"} },
 		"people-with-a-key": func(o *Options) {
 			echoes(o)
 			o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
@@ -181,6 +182,14 @@ func TestStories(t *testing.T) {
 		},
 		"original-elsewhere": func(o *Options) { o.Originals = files{"club/guide.pdf": "elsewhere"} },
 		"v1-without-links":   func(o *Options) { o.NoLinks = true },
+		"v1-useless-schemas": func(o *Options) { o.Upstream, _ = upstream(t) },
+		"indexing":           func(o *Options) { o.Indexing = func() (int, int, bool) { return 3, 20, false } },
+		"empty-library":      func(o *Options) { o.Library = shelf{} },
+		"filters": func(o *Options) {
+			o.Library = shelf{{ID: "club/a.md", Root: "club", Path: "a.md", Format: "markdown",
+				Meta: map[string]string{"author": "Ole Brandt", "language": "de-AT", "tags": "sea, boats", "date": "2024-05-01"}},
+				{ID: "other/b.txt", Root: "other", Path: "b.txt", Format: "text"}}
+		},
 	}
 	eachGolden(t, "testdata/story/*.txt", func(t *testing.T, name string) *told {
 		s := &told{}
@@ -190,6 +199,7 @@ func TestStories(t *testing.T) {
 				ring := newRing()
 				for name, with := range map[string]func(*retrieve.Key){"reader": nil, "writer": writer, "limited": only("default"),
 					"elsewhere": func(k *retrieve.Key) { k.Collections = []string{"other"} },
+					"visitor":   func(k *retrieve.Key) { k.Public, k.Collections = true, []string{"default"} },
 					"itself":    func(k *retrieve.Key) { k.Relay = true }} {
 					s.keys = append(s.keys, "Bearer "+ring.make(t, name, with), "Bearer "+name)
 				}

@@ -383,43 +383,6 @@ func TestV1JSON(t *testing.T) {
 	}
 }
 
-// TestV1Stores checks that files, vector stores and the tool file_search reach the
-// collections of a key alone.
-func TestV1Stores(t *testing.T) {
-	k := newKeyed(t, nil)
-	mine, theirs := k.ring.make(t, "mine", only("default")), k.ring.make(t, "theirs", only("attic"))
-	for _, tt := range datatest.Lines[struct {
-		Method, Path string
-		Body         json.RawMessage
-		Mine, Theirs int
-		Want         string
-	}](t, "testdata/rows/stores.jsonl") {
-		w := k.send(t, tt.Method, tt.Path, string(tt.Body), "Authorization: Bearer "+mine)
-		if w.Code != tt.Mine || !strings.Contains(w.Body.String(), tt.Want) {
-			t.Errorf("%s %s: %d %s", tt.Path, string(tt.Body), w.Code, w.Body)
-		}
-		w = k.send(t, tt.Method, tt.Path, string(tt.Body), "Authorization: Bearer "+theirs)
-		if w.Code != tt.Theirs || w.Code == 200 && strings.Contains(w.Body.String(), tt.Want) {
-			t.Errorf("another key, %s %s: %d %s", tt.Path, string(tt.Body), w.Code, w.Body)
-		}
-	}
-}
-
-// TestV1UselessSchema checks that a schema that cannot be checked, or that nothing fits, is refused at once.
-func TestV1UselessSchema(t *testing.T) {
-	h := newHandler(t, func(o *Options) { o.Upstream, _ = upstream(t) })
-	for _, schema := range []string{
-		`{"properties":{"fee":{"type":"string","pattern":"^(?!0)"}}}`, `{"type":"strin"}`, `{"type":["null","strin"]}`,
-		`{"properties":{"type":{"anyOf":[{"type":"string"},{"items":{"type":"strin"}}]}}}`,
-	} {
-		w := v1(h, `{"model":"ibid","messages":[{"role":"user","content":"Fee?"}],
-			"response_format":{"type":"json_schema","json_schema":{"name":"f","schema":`+schema+`}}}`)
-		if w.Code != 400 || !strings.Contains(w.Body.String(), "the schema cannot be used") {
-			t.Errorf("%s: %d %s", schema, w.Code, w.Body)
-		}
-	}
-}
-
 // TestV1SchemaVersions checks that a schema of any version is read: of drafts up to 7 as draft-07, others as 2020-12.
 func TestV1SchemaVersions(t *testing.T) {
 	for _, version := range []string{"", "http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-06/schema",
