@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"ibid/answer/prompt"
+	"ibid/data/datatest"
 )
 
 type vectorPart struct {
@@ -296,22 +297,16 @@ func TestMapReduce(t *testing.T) {
 func TestMapRerank(t *testing.T) {
 	prompts, err := prompt.Parse(partPrompts)
 	must(t, err)
-	for _, test := range []struct {
-		name, text string
-		replies    map[string]string
-	}{
-		{"the best wins", "Ninety [2].", map[string]string{"a": "Ten [1].\nScore: 10", "b": "Ninety [2].\nScore: 90",
-			"c": "Ninety too [3].\nScore: 90"}},
-		{"an answer from one passage is cited", "Ninety.[2]", map[string]string{"a": "NO ANSWER\nScore: 0", "b": "Ninety.\nScore: 90", "c": ""}},
-		{"another's label is taken out", "Ten.[1]",
-			map[string]string{"a": "Ten [3].\nScore: 10", "b": "NO ANSWER", "c": "NO ANSWER\nScore: 100"}},
-		{"nothing", "", map[string]string{"a": "NO ANSWER\nScore: 0", "b": "", "c": "NO ANSWER. It speaks of [3].\nScore: 0"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			m := &script{reply: func(p Prompt) (string, error) { return test.replies[p.User[len(p.User)-1:]], nil }}
+	for _, test := range datatest.Table[struct {
+		Name    string
+		Replies []string // about a, b and c
+		Text    string
+	}](t, "testdata/tables.txt", "scores") {
+		t.Run(test.Name, func(t *testing.T) {
+			m := &script{reply: func(p Prompt) (string, error) { return test.Replies[p.User[len(p.User)-1]-'a'], nil }}
 			a := &Answerer{Retriever: passages("a", "b", "c"), Model: m, Gate: GateOff, Prompts: prompts}
 			got := read(a.Ask(t.Context(), Question{Text: "How many?", Strategy: "map-rerank"}))
-			if got.err != nil || got.text != test.text || strings.Contains(got.String(), "unanswered") != (test.text == "") || len(m.calls) != 3 {
+			if got.err != nil || got.text != test.Text || strings.Contains(got.String(), "unanswered") != (test.Text == "") || len(m.calls) != 3 {
 				t.Errorf("%d calls, got\n%s", len(m.calls), got)
 			}
 		})

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/tools/txtar"
 
 	"ibid/data/datatest"
 	"ibid/ingest"
@@ -50,37 +53,16 @@ func TestGate(t *testing.T) {
 			t.Fatalf("passage %d has the chance %.4f: the test's scores must lie where it thinks they do (%s)", i+1, c, want)
 		}
 	}
-	for _, test := range []struct {
-		gate   GateKind
-		budget int
-		judge  []string
-		want   string
-	}{
-		{GateOff, 0, nil, ``},
-		{GateScore, 0, nil, `
-judged r/d1.md#1 relevant by score (0 calls): covers 'mooring fee', not '2025'
-judged r/d2.md#1 * by score (0 calls): covers 'mooring', not 'fee 2025'
-judged r/d3.md#1 * by score (0 calls): covers 'mooring', not 'fee 2025'
-judged r/d4.md#1 irrelevant by score (0 calls): does not mention 'mooring fee 2025'`},
-		{GateBoth, 0, []string{"yes", "no"}, `
-judged r/d1.md#1 relevant by score (0 calls): covers 'mooring fee', not '2025'
-judged r/d2.md#1 relevant by model (1 calls): covers 'mooring', not 'fee 2025'
-judged r/d3.md#1 irrelevant by model (1 calls): the model says no
-judged r/d4.md#1 irrelevant by score (0 calls): does not mention 'mooring fee 2025'`},
-		{GateModel, 9, []string{"no", "no", "no", "yes"}, `
-judged r/d1.md#1 relevant by model (1 calls): the model says no, but covers 'mooring fee', not '2025'
-judged r/d2.md#1 irrelevant by model (1 calls): the model says no
-judged r/d3.md#1 irrelevant by model (1 calls): the model says no
-judged r/d4.md#1 relevant by model (1 calls): close to the question, without 'mooring fee 2025'`},
-		{GateModel, 3, []string{"no", "perhaps", "perhaps", "<down>"}, `
-judged r/d1.md#1 relevant by model (1 calls): the model says no, but covers 'mooring fee', not '2025'
-judged r/d2.md#1 unparsable by model (2 calls): the judge's reply could not be read
-judged r/d3.md#1 error by model (2 calls): the judge could not be asked: cannot reach the model
-judged r/d4.md#1 irrelevant by unjudged (0 calls): does not mention 'mooring fee 2025'`},
-	} {
-		t.Run(string(test.gate), func(t *testing.T) {
-			m := &script{reply: byRole(map[Role][]string{RoleJudge: test.judge, RoleAnswer: {"120.[1]"}})}
-			a := &Answerer{Retriever: clear, Model: m, Gate: test.gate, JudgeCalls: test.budget, Parallel: 1}
+	cases, err := txtar.ParseFile("testdata/gate.txt")
+	must(t, err)
+	for _, file := range cases.Files {
+		t.Run(file.Name, func(t *testing.T) {
+			head, rest, _ := strings.Cut(string(file.Data), "\n")
+			budget, replies, _ := strings.Cut(head, " ⇒ ")
+			calls, err := strconv.Atoi(budget)
+			must(t, err)
+			m := &script{reply: byRole(map[Role][]string{RoleJudge: strings.Split(replies, " ⇒ "), RoleAnswer: {"120.[1]"}})}
+			a := &Answerer{Retriever: clear, Model: m, Gate: GateKind(file.Name), JudgeCalls: calls, Parallel: 1}
 			got := read(a.Ask(t.Context(), Question{Text: "mooring fee 2025"}))
 			var lines []string
 			for _, l := range got.lines {
@@ -88,10 +70,7 @@ judged r/d4.md#1 irrelevant by unjudged (0 calls): does not mention 'mooring fee
 					lines = append(lines, l)
 				}
 			}
-			want := strings.Split(strings.TrimSpace(test.want), "\n")
-			if test.want == "" {
-				want = nil
-			}
+			want := strings.FieldsFunc(rest, func(r rune) bool { return r == '\n' })
 			if !slices.EqualFunc(lines, want, func(a, b string) bool {
 				before, after, wild := strings.Cut(b, " * ")
 				return a == b || wild && strings.HasPrefix(a, before) && strings.HasSuffix(a, after)

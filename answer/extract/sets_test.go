@@ -162,35 +162,21 @@ func TestSaysNothing(t *testing.T) {
 
 // A licence is told by its place; the text after it, and other text of rights, is none.
 func TestIsLicence(t *testing.T) {
-	const header = "Copyright 2021 The Pump Authors.\nTake this file and use it, closed or open.\n\n" +
-		"It has no warranty.\n\nPackage pump drives a pump.\n\n    package pump"
-	page := func(path, format, heading, text string) retrieve.Passage {
-		return retrieve.Passage{Path: path, Format: format, Chunk: ingest.Chunk{Heading: heading, Text: text}}
-	}
-	later := page("pump.go", "code", "", header)
-	later.Start = 900
-	for _, test := range []struct {
-		name string
-		of   retrieve.Passage
-		want int // sentences of the licence
-	}{
-		{"the head of a source file", page("pump.go", "code", "", header), 3},
-		{"not in its middle", later, 0},
-		{"a file of terms", page("a/LICENSE-2.0.txt", "text", "", "You may run it. Say so."), 2},
-		{"a file that only names it", page("a/licence-fees.md", "markdown", "", "It costs 4 marks."), 0},
-		{"a section", page("readme.md", "markdown", "Pump › License", "Anybody may use it."), 1},
-		{"a section about a licence to sail", page("rules.md", "markdown", "Rules › Licence to sail", "Ask for it."), 0},
-		{"the first line of a page", page("a.txt", "text", "", "The rights of members and their terms."), 0},
-	} {
+	for _, test := range datatest.Table[struct {
+		Name, Path, Format, Heading, Text string
+		Start, Want                       int // sentences of the licence
+	}](t, "testdata/tables.txt", "licences") {
 		d := &Reading{needs: readNeeds("How much?", retrieve.Stats{})}
+		passage := retrieve.Passage{Path: test.Path, Format: test.Format,
+			Chunk: ingest.Chunk{Heading: test.Heading, Text: test.Text, Start: test.Start}}
 		got := 0
-		for _, s := range d.split(0, test.of) {
+		for _, s := range d.split(0, passage) {
 			if s.licensed {
 				got++
 			}
 		}
-		if got != test.want {
-			t.Errorf("%s: %d sentences, want %d", test.name, got, test.want)
+		if got != test.Want {
+			t.Errorf("%s: %d sentences, want %d", test.Name, got, test.Want)
 		}
 	}
 }

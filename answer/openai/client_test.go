@@ -691,28 +691,19 @@ func TestJudgeIsNotRepeated(t *testing.T) {
 // TestVerdict: what a server can do for a yes or no is found out by the first
 // calls, and remembered.
 func TestVerdict(t *testing.T) {
-	const odds = `,"logprobs":{"content":[{"token":"No","top_logprobs":[{"token":"No","logprob":-0.36},{"token":" yes","logprob":-1.2}]}]}`
-	for _, test := range []struct {
-		name    string
-		text    string
-		odds    string
-		refuses []string
-		vague   bool   // the error does not say what is refused
-		sent    string // the parameters of each request: odds, format, one token
-		yes     []bool // whether Yes is known
-	}{
-		{name: "odds", text: "No", odds: odds, sent: "odds, odds one", yes: []bool{true, true}},
-		{name: "other words are likelier", text: "Well", odds: strings.NewReplacer("-0.36", "-3", "-1.2", "-3").Replace(odds),
-			sent: "odds, format, format", yes: []bool{false, false, false}},
-		{name: "no odds come", text: "no", sent: "odds, format", yes: []bool{false, false}},
-		{name: "odds are refused", text: "no", refuses: []string{"logprobs"}, sent: "odds, format, format", yes: []bool{false, false}},
-		{name: "both are refused", text: "no", refuses: []string{"logprobs", "response_format"}, sent: "odds, format, , ",
-			yes: []bool{false, false}},
-		{name: "odds are refused without a word", text: "no", refuses: []string{"logprobs"}, vague: true, sent: "odds, , ",
-			yes: []bool{false, false}},
-		{name: "all is refused without a word", refuses: []string{"model"}, vague: true, sent: "odds, , odds, ", yes: []bool{false, false}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+	for _, test := range datatest.Table[struct {
+		Name, Text string
+		Odds       string // of no and yes
+		Refuses    []string
+		Vague      bool   // the error does not say what is refused
+		Sent       string // the parameters of each request: odds, format, one token
+		Yes        []bool // whether Yes is known
+	}](t, "testdata/replies.txt", "verdicts") {
+		t.Run(test.Name, func(t *testing.T) {
+			odds := ""
+			if no, yes, ok := strings.Cut(test.Odds, " "); ok {
+				odds = `,"logprobs":{"content":[{"token":"No","top_logprobs":[{"token":"No","logprob":` + no + `},{"token":" yes","logprob":` + yes + `}]}]}`
+			}
 			var sent []string
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
@@ -726,10 +717,10 @@ func TestVerdict(t *testing.T) {
 					}
 				}
 				sent = append(sent, strings.Join(has, " "))
-				for _, part := range test.refuses {
+				for _, part := range test.Refuses {
 					if strings.Contains(string(body), `"`+part+`":`) {
 						w.WriteHeader(http.StatusBadRequest)
-						if test.vague {
+						if test.Vague {
 							fmt.Fprint(w, `{"error":{"message":"Invalid request body"}}`)
 						} else {
 							fmt.Fprintf(w, `{"error":{"message":"no %s here","param":%q}}`, part, part)
@@ -738,16 +729,16 @@ func TestVerdict(t *testing.T) {
 					}
 				}
 				w.Header().Set("Content-Type", "text/event-stream")
-				fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}%s}]}\n\n", test.text, test.odds)
+				fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}%s}]}\n\n", test.Text, odds)
 				fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 			}))
 			defer s.Close()
 			c := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
-			for i, known := range test.yes {
+			for i, known := range test.Yes {
 				yes := 0.0
 				for piece, err := range c.Complete(context.Background(),
 					answer.Prompt{Role: answer.RoleVerify, User: "U", MaxTokens: 16, Verdict: true}) {
-					if test.text != "" {
+					if test.Text != "" {
 						must(t, err)
 					}
 					yes = max(yes, piece.Yes)
@@ -756,8 +747,8 @@ func TestVerdict(t *testing.T) {
 					t.Errorf("call %d: %g", i, yes)
 				}
 			}
-			if got := strings.Join(sent, ", "); got != test.sent {
-				t.Errorf("sent %q, want %q", got, test.sent)
+			if got := strings.Join(sent, ", "); got != test.Sent {
+				t.Errorf("sent %q, want %q", got, test.Sent)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"unicode"
 
+	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
 	"ibid/cite/marker"
@@ -92,27 +93,11 @@ func TestParse(t *testing.T) {
 	if _, user, err := p.fill(Judge, Slots{Question: "fee"}); err != nil || !strings.Contains(user, "Question: fee") {
 		t.Errorf("a file that the folder lacks: got %q, %v", user, err)
 	}
-	for _, bad := range []fstest.MapFS{
-		file("answer.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{.Answer}}{{end}}`), // no such slot
-		file("refine.tmpl", `{{define "system"}}{{end}}`),                                    // no user part
-		file("judge.tmpl", `{{define "system"}}{{end`),
-		file("evidence.tmpl", `{{define "evidence"}}{{range .Evidence}}{{.Author}}{{end}}{{end}}`),
-		file("answer.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{if .Question}}{{.Nope}}{{end}}{{end}}`),
-		file("map.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{if not .Question}}{{.Nope}}{{end}}{{end}}`),
-		file("extend.tmpl", `{{define "system"}}{{if .Words}}{{.Nope}}{{end}}{{end}}{{define "user"}}{{.Draft}}{{template "evidence" .}}{{end}}`),
-		file("document.tmpl", `{{define "document"}}{{if .Has "page"}}{{.Nope}}{{end}}{{.Text}}{{end}}`),
-		file("document.tmpl", `{{define "document"}}{{if not (.Has "page")}}{{.Nope}}{{end}}{{.Text}}{{end}}`),
-		file("document.tmpl", `{{define "document"}}{{.Meta "date"}}{{end}}`),                              // nothing of the passage
-		file("document.tmpl", `{{define "document"}}{{.Title}}, {{.Path}}{{end}}`),                         // not its text
-		file("judge.tmpl", `{{define "system"}}Is it?{{end}}{{define "user"}}{{.Question}}{{end}}`),        // no evidence
-		file("refine.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`), // no draft
-		file("combine.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{.Question}}{{end}}`),            // no parts
-		file("condense.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{.Question}}{{end}}`),           // no history
-		file("anwser.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`), // no such prompt
-		file("answers.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`),
-	} {
-		if _, err := Parse(bad); err == nil {
-			t.Errorf("%v is taken for good", bad)
+	unusable, err := txtar.ParseFile("testdata/unusable.txt")
+	must(t, err)
+	for _, bad := range unusable.Files {
+		if _, err := Parse(file(bad.Name, string(bad.Data))); err == nil {
+			t.Errorf("%s is taken for good: %s", bad.Name, bad.Data)
 		} else if !strings.Contains(err.Error(), ".tmpl") {
 			t.Errorf("the error does not name the file: %v", err)
 		}

@@ -23,25 +23,8 @@ func split(pieces ...string) (units []Unit, space string) {
 // A "¦" separates the units of the texts, and each begins with its kind.
 func TestUnits(t *testing.T) {
 	kinds := map[Kind]string{Claim: "C", Verbatim: "V", Lead: "L", Aside: "A", Trailer: "T"}
-	for _, text := range []string{
-		"C:A mooring costs 120 marks.[1]¦C: Members pay half of that [2].",
-		"C:A mooring costs 120 marks.[1][2]¦C: members pay half of that.[2]¦C: juniors, e.g. pips.[3], pay nothing.[3]",
-		"C:Grey et al.[1] commanded it until the 12. April.[2]¦C: Then it was sold.",
-		"A:Sure!¦C: A mooring costs 120 marks.¦A: Shall I go on?",
-		"L:# Fees¦L:\n\nThese are the fees:¦C:\n- moorings: 120 marks.[1] For a year.¦C:\n- the slip[2]\n  for an hour¦C:\n\n" +
-			"Both are due in May each year.",
-		"L:| place | fee |¦L:\n|---|---|¦C:\n| mooring | 120 |¦C:\n| slip | 4 |",
-		"L:Run this:¦V:\n```sh\nibid ask. It answers.\n\nls\n```¦C:\nIt prints the answer and its sources.",
-		"L:费用如下：¦C:\n- 船位：120元[1]",
-		"V:> A mooring costs 120 marks.¦C:\n\nSo the handbook says on page four.[1]",
-		"C:The list has `row. [2] Next` in its second line.¦T:\n\n[1]",
-		"C:One boat is red today.¦T:\n\nSources: [1], [2]",
-		"C:1. The first boat is red.¦C:\n2. The second boat is not.¦A:\n\nThanks.",
-	} {
-		var want []string
-		for u := range strings.SplitSeq(text, "¦") {
-			want = append(want, u)
-		}
+	for _, text := range datatest.Lines[string](t, "testdata/units.jsonl") {
+		want := strings.Split(text, "¦")
 		whole := ""
 		for _, u := range want {
 			whole += u[2:]
