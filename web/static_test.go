@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"ibid/data/datatest"
 )
 
 // TestStaticPacked checks that clients that accept gzip get the same file packed.
@@ -100,23 +102,18 @@ func TestContrast(t *testing.T) {
 	if !maps.Equal(themes[1], themes[2]) {
 		t.Error("dark as chosen and dark by the system differ")
 	}
-	pairs := []struct {
-		on, over string
-		least    float64
-	}{
-		{"ink", "paper", 7}, {"ink", "raised", 7}, {"soft", "paper", 4.5}, {"soft", "raised", 4.5},
-		{"accent", "paper", 4.5}, {"accent", "raised", 4.5}, {"accent", "accent-wash", 4.5}, {"accent-ink", "accent", 4.5},
-		{"ink", "accent-wash", 4.5}, {"mark-ink", "mark", 7}, {"warn", "paper", 4.5}, {"ink", "warn-wash", 4.5},
-		{"paper", "soft", 4.5}, {"edge", "paper", 3}, {"edge", "raised", 3}, {"warn", "warn-wash", 3},
-	}
+	pairs := datatest.Table[struct {
+		On, Over string
+		Least    float64
+	}](t, "testdata/rows/tables.txt", "colours")
 	for i, theme := range themes[:2] {
 		for _, p := range pairs {
-			if theme[p.on] == "" || theme[p.over] == "" {
-				t.Errorf("theme %d has no %s or %s", i, p.on, p.over)
+			if theme[p.On] == "" || theme[p.Over] == "" {
+				t.Errorf("theme %d has no %s or %s", i, p.On, p.Over)
 				continue
 			}
-			if got := contrast(t, theme[p.on], theme[p.over]); got < p.least {
-				t.Errorf("theme %d: %s on %s has a contrast of %.2f, want %.1f", i, p.on, p.over, got, p.least)
+			if got := contrast(t, theme[p.On], theme[p.Over]); got < p.Least {
+				t.Errorf("theme %d: %s on %s has a contrast of %.2f, want %.1f", i, p.On, p.Over, got, p.Least)
 			}
 		}
 	}

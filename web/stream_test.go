@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
+	"ibid/data/datatest"
 )
 
 // asker is an Asker that ignores the question.
@@ -54,25 +56,10 @@ func serve(t *testing.T, change func(*Options)) *httptest.Server {
 // TestShutdown checks that the reply to an answer that the server stops says so, and
 // that streams have an end, also while the model writes JSON.
 func TestShutdown(t *testing.T) {
-	const canceled = `"status":503,"code":"canceled"`
-	const schema = `{"name":"f","type":"json_schema","schema":{"type":"object"}`
-	const chatJSON, responseJSON = `{"model":"ibid","stream":true,"response_format":{"type":"json_schema","json_schema":` + schema +
-		`}},"messages":[{"role":"user","content":"`, `{"model":"ibid","stream":true,"text":{"format":` + schema + `}},"input":"`
-	for _, tt := range []struct {
-		path, body string
-		accept     []string
-		end        string
-	}{
-		{"/api/ask", why, nil, canceled},
-		{"/api/ask", why, asEvents, "event: error\ndata: {\"type\":\"about:blank\",\"title\":\"Service Unavailable\"," + canceled},
-		{"/v1/chat/completions", `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"a"}]}`, nil, `"finish_reason":"length"`},
-		{"/v1/chat/completions", chatJSON + `a"}]}`, nil, `"finish_reason":"length"`},
-		{"/v1/chat/completions", chatJSON + `whole"}]}`, nil, `"finish_reason":"length"`},
-		{"/v1/completions", `{"model":"ibid","stream":true,"prompt":"a"}`, nil, `"finish_reason":"length"`},
-		{"/v1/responses", `{"model":"ibid","stream":true,"input":"a"}`, nil, `"type":"response.incomplete"`},
-		{"/v1/responses", responseJSON + `a"}`, nil, `"type":"response.incomplete"`},
-		{"/v1/responses", responseJSON + `whole"}`, nil, `"type":"response.incomplete"`},
-	} {
+	for _, tt := range datatest.Lines[struct {
+		Path, Accept, End string
+		Body              json.RawMessage
+	}](t, "testdata/rows/shutdown.jsonl") {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			stopped := failingModel(func(ctx context.Context) error {
@@ -84,15 +71,15 @@ func TestShutdown(t *testing.T) {
 			h := newHandler(t, func(o *Options) {
 				o.Upstream = stopped
 				o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
-					if yield(answer.Text{Text: "well. And"}, nil); !strings.Contains(tt.body, "whole") {
+					if yield(answer.Text{Text: "well. And"}, nil); !strings.Contains(string(tt.Body), "whole") {
 						yield(nil, stopped(ctx))
 					}
 				})
 			})
-			body := callIn(ctx, h, "POST", tt.path, tt.body, tt.accept...).Body.String()
-			if v1 := strings.HasPrefix(tt.path, "/v1"); !strings.Contains(body, tt.end) || v1 && !strings.Contains(body, ": the server stopped)") ||
-				v1 && tt.path != "/v1/responses" && !strings.HasSuffix(body, "data: [DONE]\n\n") {
-				t.Errorf("%s %v: %s", tt.path, tt.accept, body)
+			body := callIn(ctx, h, "POST", tt.Path, string(tt.Body), "Accept", tt.Accept).Body.String()
+			if v1 := strings.HasPrefix(tt.Path, "/v1"); !strings.Contains(body, tt.End) || v1 && !strings.Contains(body, ": the server stopped)") ||
+				v1 && tt.Path != "/v1/responses" && !strings.HasSuffix(body, "data: [DONE]\n\n") {
+				t.Errorf("%s %s %s: %s", tt.Path, tt.Accept, tt.Body, body)
 			}
 		})
 	}

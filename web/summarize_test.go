@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ibid/answer"
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
 
@@ -78,20 +79,14 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("%d: %s, asked for %+v", w.Code, w.Body, asked)
 	}
 
-	for body, code := range map[string]string{
-		`{}`:                          "nothing_to_summarize",
-		`{"document":"club/none.md"}`: "document_not_found",
-		`{"document":"/etc/passwd"}`:  "document_not_found",
-		`{"filter":{"format":"csv"}}`: "nothing_to_summarize",
-		`{"run":"x"}`:                 "run_not_found",
-		`{"run":"ofthecommandline"}`:  "run_not_found",
-		`{"document":"club/guide.pdf","max_words":13}`:    "bad_max_words",
-		`{"document":"club/guide.pdf","max_words":"ten"}`: "wrong_type",
-	} {
-		w := post(body, "application/json")
+	for _, tt := range datatest.Lines[struct {
+		Body json.RawMessage
+		Code string
+	}](t, "testdata/rows/summaries.jsonl") {
+		w := post(string(tt.Body), "application/json")
 		var p Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Code != code || w.Code < 400 || w.Code != p.Status {
-			t.Errorf("%s: %d, %v: %s", body, w.Code, err, w.Body)
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Code != tt.Code || w.Code < 400 || w.Code != p.Status {
+			t.Errorf("%s: %d, %v: %s", tt.Body, w.Code, err, w.Body)
 		}
 	}
 	if len(ledger.runs) != 2 {
