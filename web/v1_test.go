@@ -251,6 +251,14 @@ func scripted(t *testing.T, reply func(openaitest.Request) openaitest.Reply) *op
 	return c
 }
 
+// relayTo relays to a model with scripted replies.
+func relayTo(t *testing.T, reply func(openaitest.Request) openaitest.Reply) *openai.Relay {
+	t.Helper()
+	relay, err := openai.NewRelay(openai.Options{BaseURL: openaitest.Start(t, &openaitest.Handler{Reply: reply}), Model: "m"})
+	must(t, err)
+	return relay
+}
+
 // forgetful is a ledger without replies of models.
 type forgetful struct{ *ledger }
 
@@ -361,16 +369,14 @@ func TestV1JSON(t *testing.T) {
 		"no schema": {[]string{"", `{"fee":240}`}, `"content":"{\"fee\":240}"`, 2},
 	} {
 		calls := 0
-		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
-			Reply: func(r openaitest.Request) openaitest.Reply {
-				calls++
-				said := tt.replies[min(calls, len(tt.replies))-1]
-				if said == "" {
-					return openaitest.Reply{Fault: openaitest.BadRequest}
-				}
-				return openaitest.Reply{Text: said}
-			}})})
-		must(t, err)
+		relay := relayTo(t, func(r openaitest.Request) openaitest.Reply {
+			calls++
+			said := tt.replies[min(calls, len(tt.replies))-1]
+			if said == "" {
+				return openaitest.Reply{Fault: openaitest.BadRequest}
+			}
+			return openaitest.Reply{Text: said}
+		})
 		const body = `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}],"max_tokens":1,"response_format":
 			{"type":"json_schema","json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"integer"}},"required":["fee"]}}}}`
 		w := v1(newHandler(t, func(o *Options) { o.Upstream, o.Relay = relay, true }), body)
@@ -420,12 +426,10 @@ func TestV1JSONInstructions(t *testing.T) {
 			`"},` + question + `,{"role":"assistant","content":"{}"},{"role":"user","content":"` + wrong + `"}]`, "1 validation error:"},
 	} {
 		var last openaitest.Request
-		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
-			Reply: func(r openaitest.Request) openaitest.Reply {
-				last = r
-				return openaitest.Reply{Text: `{"lighting_hour":8,"fuel":null}`}
-			}})})
-		must(t, err)
+		relay := relayTo(t, func(r openaitest.Request) openaitest.Reply {
+			last = r
+			return openaitest.Reply{Text: `{"lighting_hour":8,"fuel":null}`}
+		})
 		asked := ""
 		w := call(newHandler(t, func(o *Options) {
 			o.Upstream = relay
@@ -464,14 +468,12 @@ func TestV1OutputTools(t *testing.T) {
 			"tools":[{"type":"function","function":{"name":"final_result"}}]}}`, "stop"},
 		"without a mark": {[]string{tool("weather", ""), tool("tide", "")}, `"required"`, "unsupported_parameter"},
 	} {
-		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
-			Reply: func(r openaitest.Request) openaitest.Reply {
-				if strings.HasPrefix(r.System, "You choose") {
-					return openaitest.Reply{Text: `{"name":"final_result_B"}`}
-				}
-				return openaitest.Reply{Text: `{"` + tt.want + `":240}`}
-			}})})
-		must(t, err)
+		relay := relayTo(t, func(r openaitest.Request) openaitest.Reply {
+			if strings.HasPrefix(r.System, "You choose") {
+				return openaitest.Reply{Text: `{"name":"final_result_B"}`}
+			}
+			return openaitest.Reply{Text: `{"` + tt.want + `":240}`}
+		})
 		w := v1(newHandler(t, func(o *Options) { o.Upstream = relay }), `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}],
 			"tools":[`+strings.Join(tt.tools, ",")+`],"tool_choice":`+tt.choice+`}`)
 		if called := strings.HasPrefix(tt.want, "final") || tt.want == "B"; !strings.Contains(w.Body.String(), `"`+tt.want+`"`) ||
@@ -506,12 +508,10 @@ func TestV1Tasks(t *testing.T) {
 			t.Errorf("%q by rule: %q", tt.Prompt, got)
 		}
 		heard := ""
-		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
-			Reply: func(r openaitest.Request) openaitest.Reply {
-				heard = r.System + r.User
-				return openaitest.Reply{Text: tt.Said}
-			}})})
-		must(t, err)
+		relay := relayTo(t, func(r openaitest.Request) openaitest.Reply {
+			heard = r.System + r.User
+			return openaitest.Reply{Text: tt.Said}
+		})
 		want := tt.ByModel
 		if want == "" {
 			want = tt.Rule

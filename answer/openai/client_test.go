@@ -188,28 +188,25 @@ func TestThoughtsHaveRoom(t *testing.T) {
 		}
 	}
 
-	// A server may hide the thoughts; then only their length shows.
-	h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Finish: "length"}, openaitest.Reply{Text: "relevant"})}
-	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || text != "relevant" || last.Usage.Requests != 2 {
-		t.Errorf("hidden thoughts: got %q, %+v, %v", text, last, err)
-	}
-
-	// A reply that has begun is not asked for again.
-	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 100)})}
-	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || last.Finish != "length" ||
-		last.Usage.Requests != 1 || len(text) != 99 {
-		t.Errorf("a long reply: got %q, %+v, %v", text, last, err)
-	}
-
-	// One that stays empty is asked for twice, and then given as it is.
-	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Finish: "length"})}
-	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || text != "" || last.Finish != "length" ||
-		last.Usage.Requests != 2 {
-		t.Errorf("no reply at all: got %q, %+v, %v", text, last, err)
+	for what, test := range map[string]struct {
+		replies      []openaitest.Reply
+		text, finish string
+		requests     int
+	}{
+		"hidden thoughts, of which only the length shows": {[]openaitest.Reply{{Finish: "length"}, {Text: "relevant"}}, "relevant", "stop", 2},
+		"a long reply, which has begun": {[]openaitest.Reply{{Text: strings.Repeat("tide ", 100)}},
+			strings.TrimSpace(strings.Repeat("tide ", 20)), "length", 1},
+		"no reply at all, which is given as it is": {[]openaitest.Reply{{Finish: "length"}}, "", "length", 2},
+	} {
+		h := &openaitest.Handler{Reply: openaitest.Sequence(test.replies...)}
+		text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p)
+		if err != nil || text != test.text || last.Finish != test.finish || last.Usage.Requests != test.requests {
+			t.Errorf("%s: got %q, %+v, %v", what, text, last, err)
+		}
 	}
 
 	// Where the length holds for thoughts too, it is kept, and there is no word.
-	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "relevant", Reasoning: thoughts})}
+	h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "relevant", Reasoning: thoughts})}
 	hard := p
 	hard.Hard = true
 	c := piped(t, h, openai.Options{})
