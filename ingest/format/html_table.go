@@ -12,7 +12,8 @@ import (
 // An htmlTable reads the rows of a table from top to bottom.
 type htmlTable struct {
 	header []string
-	named  bool       // a row that does not name columns was read
+	names  bool       // a row that names columns was read
+	named  bool       // a row that does not was read
 	above  []reaching // by column
 	again  *int       // bytes of repeated texts in the page
 }
@@ -82,7 +83,8 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 			add("", 0)
 		}
 	}
-	names = names && len(cells) > 1 && (own > 1 || t.header != nil)
+	names = names && len(cells) > 1 && (own > 1 || t.names)
+	t.names = t.names || names
 	t.named = t.named || !names && own > 0
 	return cells, names
 }

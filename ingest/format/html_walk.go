@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"ibid/ingest/office"
 )
 
 // An htmlWalker turns elements into blocks.
@@ -209,11 +211,18 @@ func (w *htmlWalker) table(n *html.Node) {
 		}
 	}
 	t := htmlTable{again: &w.again}
+	cells, isName := make([][]string, len(rows)), make([]bool, len(rows))
 	for i, tr := range rows {
-		if cells, names := t.row(tr); names && i+1 < len(rows) {
-			t.name(cells)
+		cells[i], isName[i] = t.row(tr)
+	}
+	if len(rows) > 1 && len(cells[0]) > 2 && office.NamesNumbers(cells[0], cells[1]) {
+		isName[0] = true // though it is not marked as names
+	}
+	for i, row := range cells {
+		if isName[i] && i+1 < len(rows) {
+			t.name(row)
 		} else {
-			w.b.Row(t.header, cells)
+			w.b.Row(t.header, row)
 		}
 	}
 	w.b.last = kindNone // rows of the next table are not of this one

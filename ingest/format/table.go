@@ -4,12 +4,13 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"ibid/ingest/charset"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
+	"ibid/ingest/charset"
 	"ibid/ingest/office"
 )
 
@@ -33,11 +34,12 @@ func Table(doc *Document, data []byte) error {
 	r := csvReader(text, comma)
 	var b builder
 	var header []string
-	var first []string // the first row, until it is known whether it names the columns
-	write := func(n int, cells []string) {
-		b.line, _ = r.FieldPos(0)
+	write := func(n, line int, cells []string) {
+		b.line = line
 		b.begin(Section{Level: 1, Anchor: "row=" + strconv.Itoa(n)}, func() { b.Row(header, cells) })
 	}
+	var first []string // the first row, until the second shows whether it names the columns
+	var firstLine int
 	for n := 1; ; n++ {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -46,19 +48,24 @@ func Table(doc *Document, data []byte) error {
 		if err != nil {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
+		line, _ := r.FieldPos(0)
 		switch {
 		case n < names: // it names the separator
-		case n == names && office.NamesColumns(record):
-			header = mergeNames(nil, record)
-			first = header
+			continue
+		case n == names:
+			first, firstLine = slices.Clone(record), line
+			continue
+		case n > names+1:
+		case office.NamesColumns(first, record):
+			header = mergeNames(nil, first)
 		default:
-			first = nil
-			write(n, record)
+			write(names, firstLine, first)
 		}
+		first = nil
+		write(n, line, record)
 	}
-	if first != nil { // names and nothing else
-		header = nil
-		write(names, first)
+	if first != nil { // nothing else
+		write(names, firstLine, first)
 	}
 	b.into(doc)
 	return nil

@@ -122,7 +122,7 @@ func (b *Block) named() {
 		for i, row := range b.Rows {
 			b.Rows[i] = []string{labelled(row)}
 		}
-	case names == likely, len(b.Rows) > 1 && isNameRow(textRow(b.Rows[0]), textRow(b.Rows[1])):
+	case names == likely, len(b.Rows) > 1 && len(b.Rows[0]) > 1 && isNameRow(textRow(b.Rows[0]), textRow(b.Rows[1])):
 		names = 1
 	}
 	if names > 0 && !slices.ContainsFunc(b.Rows[min(names, len(b.Rows)):], func(row []string) bool { return strings.Join(row, "") != "" }) {
@@ -142,7 +142,7 @@ func (b *Block) named() {
 func textRow(texts []string) (r sheetRow) {
 	for i, text := range texts {
 		if text = strings.TrimSpace(text); text != "" {
-			r.cells = append(r.cells, sheetCell{column: i, text: text, value: isYear(text)})
+			r.cells = append(r.cells, sheetCell{column: i, text: text, value: isNumber(text)})
 		}
 	}
 	return r

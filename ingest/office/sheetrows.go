@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // A sheetCell is a cell that is not empty.
@@ -203,14 +204,31 @@ func contrast(first, second sheetRow) bool {
 	return false
 }
 
+// NamesColumns reports whether the first of two rows of texts names the columns.
+func NamesColumns(first, second []string) bool {
+	row := textRow(first)
+	return len(first)-len(row.cells) < 2 && isNameRow(row, textRow(second))
+}
+
+// NamesNumbers reports whether the first of two rows names columns of numbers.
+func NamesNumbers(first, second []string) bool {
+	above, below := textRow(first), textRow(second)
+	return NamesColumns(first, second) && (!onlyText(above) || contrast(above, below))
+}
+
 // isNameRow reports whether the first of two rows names the columns. Years above
-// other values are names, and so is one number among texts above numbers.
+// other values are names, and so is one number among texts above numbers. A text that
+// occurs twice is a name above digits.
 func isNameRow(first, second sheetRow) bool {
-	var texts []string
-	values, years := 0, 0
+	texts := map[string]bool{}
+	values, years, twice := 0, 0, false
 	for _, c := range first.cells {
 		if !c.value {
-			texts = append(texts, c.text)
+			twice = twice || texts[c.text]
+			texts[c.text] = true
+			if len(c.text) > maxName {
+				return false
+			}
 			continue
 		}
 		values++
@@ -219,15 +237,22 @@ func isNameRow(first, second sheetRow) bool {
 			years++
 		}
 	}
-	switch {
-	case len(first.cells) < 2:
-		return false
-	case values == 0:
-		return NamesColumns(texts)
-	case values == years:
-		return len(texts) == 0 || NamesColumns(texts)
-	}
-	return values == 1 && len(texts) > 2 && NamesColumns(texts) && contrast(first, second)
+	return (values == years || values == 1 && len(texts) > 2 && contrast(first, second)) &&
+		(!twice || digitsBelow(first, second))
+}
+
+// digitsBelow reports whether a column has digits below a text without any.
+func digitsBelow(first, second sheetRow) bool {
+	digits := func(c sheetCell) bool { return strings.ContainsFunc(c.text, unicode.IsDigit) }
+	return slices.ContainsFunc(second.cells, func(c sheetCell) bool {
+		return digits(c) && slices.ContainsFunc(first.cells, func(n sheetCell) bool { return n.column == c.column && !digits(n) })
+	})
+}
+
+// isNumber reports whether a text is a number, with a point or a comma.
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", "."), 64)
+	return err == nil
 }
 
 // isYear reports whether a text is a year from 1900 to 2100.
@@ -274,25 +299,4 @@ func (s *sheet) record(r sheetRow, of map[int]string) {
 		names[i], texts[i] = of[c.column], c.text
 	}
 	s.f.write(Block{Kind: Table, Anchor: s.anchor() + "&row=" + strconv.Itoa(r.number), Rows: [][]string{names, texts}, Names: 1})
-}
-
-// NamesColumns reports whether a first row has names rather than values: no
-// number, nothing twice, at most one empty cell.
-func NamesColumns(row []string) bool {
-	seen := map[string]bool{}
-	empty := 0
-	for _, c := range row {
-		c = strings.TrimSpace(c)
-		if c == "" {
-			if empty++; empty > 1 {
-				return false
-			}
-			continue
-		}
-		if _, err := strconv.ParseFloat(strings.ReplaceAll(c, ",", "."), 64); err == nil || seen[c] || len(c) > maxName {
-			return false
-		}
-		seen[c] = true
-	}
-	return len(seen) > 0
 }
