@@ -15,11 +15,12 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"ibid/data/datatest"
 )
 
-// TestStories runs the stories in testdata/stories: lines that begin with "$ " are
-// commands, and what they print is below them. A new case is a new command or file;
-// -update writes what is printed.
+// TestStories runs the stories in testdata/stories; see [datatest.Stories]. A new case is a
+// new command or file.
 //
 //	write NAME TEXT …       writes files of the folder; of one that is named ":x", other files can be made
 //	zip NAME MEMBER TEXT …  packs a file of the folder; also tgz. A text "@:x" is that of the file
@@ -40,47 +41,14 @@ import (
 //	docs [KEY] …            lists the stored documents, with metadata
 //	lose ID, mark ID READER change what is stored
 func TestStories(t *testing.T) {
-	names, err := filepath.Glob("testdata/stories/*.txt")
-	must(t, err)
-	if len(names) == 0 {
-		t.Fatal("there are no stories")
-	}
-	for _, name := range names {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(name)
-			must(t, err)
-			s := newStory(t)
-			for line := range strings.Lines(string(text)) {
-				command, ok := strings.CutPrefix(line, "$ ")
-				if ok || strings.TrimSpace(line) == "" || line[0] == '#' {
-					s.out.WriteString(line)
-				}
-				if ok {
-					s.run(arguments(t, command))
-				}
-			}
-			checkGolden(t, name, s.out.String())
-		})
-	}
-}
-
-// arguments splits a line at spaces, but for those in Go strings.
-func arguments(t *testing.T, line string) (out []string) {
-	t.Helper()
-	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
-		word, err := strconv.QuotedPrefix(line)
-		if err != nil {
-			word, _, _ = strings.Cut(line, " ")
+	datatest.Stories(t, func(t *testing.T) func([]string) string {
+		s := newStory(t)
+		return func(args []string) string {
+			s.out.Reset()
+			s.run(args)
+			return s.out.String()
 		}
-		line = line[len(word):]
-		if err == nil {
-			word, err = strconv.Unquote(word)
-			must(t, err)
-		}
-		out = append(out, word)
-	}
-	return out
+	})
 }
 
 // counted counts the files that are opened. What is behind the wall can be neither

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
 
@@ -198,6 +199,58 @@ func Table[T any](t testing.TB, file, section string) (all []T) {
 		all = append(all, v)
 	}
 	return all
+}
+
+// Stories runs the stories in testdata/stories: lines that begin with "$ " are commands
+// of words and Go strings, and what they print is below them. story gives what runs the
+// commands of a file. With -update, which the package defines, what they print is written.
+func Stories(t *testing.T, story func(t *testing.T) (run func(args []string) string)) {
+	names, err := filepath.Glob("testdata/stories/*.txt")
+	Must(t, err)
+	if len(names) == 0 {
+		t.Fatal("there are no stories")
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(name)
+			Must(t, err)
+			run := story(t)
+			var out strings.Builder
+			for line := range strings.Lines(string(text)) {
+				command, ok := strings.CutPrefix(line, "$ ")
+				if ok || strings.TrimSpace(line) == "" || line[0] == '#' {
+					out.WriteString(line)
+				}
+				if ok {
+					out.WriteString(run(arguments(t, command)))
+				}
+			}
+			if flag.Lookup("update").Value.String() == "true" {
+				Must(t, os.WriteFile(name, []byte(out.String()), 0o644))
+			} else if diff := cmp.Diff(string(text), out.String()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
+	}
+}
+
+// arguments splits a line at its spaces outside of Go strings.
+func arguments(t testing.TB, line string) (out []string) {
+	t.Helper()
+	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
+		word, err := strconv.QuotedPrefix(line)
+		if err != nil {
+			word, _, _ = strings.Cut(line, " ")
+		}
+		line = line[len(word):]
+		if err == nil {
+			word, err = strconv.Unquote(word)
+			Must(t, err)
+		}
+		out = append(out, word)
+	}
+	return out
 }
 
 // moduleRoot returns the folder of go.mod: tests run in the folder of their

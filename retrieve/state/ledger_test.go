@@ -64,22 +64,6 @@ func wantReply(t *testing.T, s *Store, job, key, want string, kept bool) {
 	}
 }
 
-func TestNoJob(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, _ *Store) {
-		ctx, l := t.Context(), a.Ledger()
-		_, job := l.Job(ctx, "a")
-		for what, err := range map[string]error{"Job": job, "Keep": l.Keep(ctx, "a", "", "k", []byte("x")),
-			"Claim": l.Claim(ctx, "a", "w", time.Second)} {
-			if !errors.Is(err, retrieve.ErrNotFound) {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-		wantReply(t, a, "a", "k", "", false)
-		must(t, l.Release(ctx, "a", "w"))
-		must(t, l.End(ctx, "a"))
-	})
-}
-
 func TestJob(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		ctx, a := t.Context(), openTest(t, address)
@@ -107,85 +91,6 @@ func TestJob(t *testing.T) {
 			a = openTest(t, address)
 			wantIDs(t, "after its end", jobs(t, a, want.ID))
 		}
-	})
-}
-
-func TestReply(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		ctx := t.Context()
-		begin(t, a, retrieve.Job{ID: "a"})
-		for i, reply := range []string{"first", "", "\x00\xff", strings.Repeat("long ", 4000), "last"} {
-			must(t, []*Store{a, b}[i%2].Ledger().Keep(ctx, "a", "", "k", []byte(reply)))
-			wantReply(t, a, "a", "k", reply, true)
-			wantReply(t, b, "a", "k", reply, true)
-		}
-		must(t, b.Ledger().Keep(ctx, "a", "", "K", []byte("capital")))
-		wantReply(t, a, "a", "k", "last", true)
-		wantReply(t, a, "a", "another", "", false)
-
-		// The replies of a deleted document's readers go, and the job continues.
-		must(t, a.update(ctx, (*tx).deleteReplies))
-		wantReply(t, b, "a", "k", "", false)
-		must(t, b.Ledger().Keep(ctx, "a", "", "k", []byte("again")))
-		wantReply(t, a, "a", "k", "again", true)
-
-		// A job with the id of one that has ended has none of its replies.
-		must(t, b.Ledger().End(ctx, "a"))
-		wantReply(t, a, "a", "k", "", false)
-		begin(t, a, retrieve.Job{ID: "a"})
-		wantReply(t, b, "a", "k", "", false)
-	})
-}
-
-// A new job deletes old ones with their replies, however active they were.
-func TestJobAge(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		start := time.Unix(1_700_000_000, 0)
-		begin(t, a, retrieve.Job{ID: "old", Started: start})
-		must(t, a.Ledger().Keep(t.Context(), "old", "", "k", []byte("x")))
-		begin(t, b, retrieve.Job{ID: "young", Started: start.Add(retrieve.MaxRunAge)})
-		wantIDs(t, "jobs that are young enough", jobs(t, a, "old", "young"), "old", "young")
-		begin(t, b, retrieve.Job{ID: "new", Started: start.Add(retrieve.MaxRunAge + time.Second)})
-		wantIDs(t, "jobs after a new one", jobs(t, a, "old", "young", "new"), "young", "new")
-		wantReply(t, a, "old", "k", "", false)
-	})
-}
-
-// Of too many jobs those that were active last stay, and of too large ones as
-// well.
-func TestJobRoom(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		ctx := t.Context()
-		var ids []string
-		start := now().Add(-time.Hour)
-		next := func(s *Store, size int) {
-			t.Helper()
-			id := fmt.Sprintf("%02d", len(ids))
-			begin(t, s, retrieve.Job{ID: id, Started: start.Add(time.Duration(len(ids)) * time.Microsecond), Spec: make([]byte, size)})
-			ids = append(ids, id)
-		}
-		for range testLimits.runs {
-			next(a, 1)
-		}
-		wantIDs(t, "as many as there may be", jobs(t, b, ids...), ids...)
-		if err := a.Ledger().Begin(ctx, retrieve.Job{ID: "00", Started: start.Add(2 * retrieve.MaxRunAge)}); err == nil {
-			t.Error("two jobs have one id")
-		}
-		wantIDs(t, "after one was refused", jobs(t, b, ids...), ids...)
-		must(t, b.Ledger().Keep(ctx, "00", "", "k", []byte("something happened")))
-		next(b, 1)
-		wantIDs(t, "one more", jobs(t, a, ids...), append([]string{"00"}, ids[2:]...)...)
-
-		third := int(testLimits.runBytes) / 3
-		must(t, a.Ledger().Keep(ctx, "02", "", "k", make([]byte, third)))
-		next(a, third)
-		next(b, third)
-		wantIDs(t, "after two large ones", jobs(t, a, ids...), "00", "02", "14")
-		next(a, 4*third)
-		wantIDs(t, "after one above the limit", jobs(t, b, ids...), "15")
-		next(b, 1)
-		wantIDs(t, "after the next", jobs(t, a, ids...), "16")
-		wantReply(t, a, "02", "k", "", false)
 	})
 }
 
@@ -254,77 +159,6 @@ func wantHolder(t *testing.T, s *Store, id, worker string) {
 	}
 }
 
-// wantHeld checks that an error names the holder of the job, "" for nobody.
-func wantHeld(t *testing.T, err error, worker string) {
-	t.Helper()
-	held := (*retrieve.HeldError)(nil)
-	if !errors.As(err, &held) || held.Worker != worker || (held.Left > 0) != (worker != "") || held.Left > retrieve.MaxClaim {
-		t.Errorf("the error is %v; want one that the job is held by %q", err, worker)
-	}
-}
-
-func TestClaim(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		ctx, here, there := t.Context(), a.Ledger(), b.Ledger()
-		const long = retrieve.MaxClaim
-		begin(t, a, retrieve.Job{ID: "a", Worker: "w", Left: long / 2})
-		wantHolder(t, b, "a", "w")
-		for _, err := range []error{here.Claim(ctx, "a", "", long), here.Claim(ctx, "a", "w", 0), here.Claim(ctx, "a", "w", long+1),
-			here.Begin(ctx, retrieve.Job{ID: "b", Worker: "w", Left: long + 1})} {
-			if err == nil || retrieve.IsLost(err) {
-				t.Errorf("a claim by nobody, or for a time that is out of range: %v", err)
-			}
-		}
-		wantHeld(t, there.Claim(ctx, "a", "v", long), "w")
-		must(t, there.Release(ctx, "a", "v"))
-		must(t, here.Claim(ctx, "a", "w", long))
-		if j, err := there.Job(ctx, "a"); err != nil || j.Left < long*3/4 {
-			t.Errorf("prolonged for %s it is held for %s, %v", long, j.Left, err)
-		}
-		must(t, there.Keep(ctx, "a", "w", "k", []byte("held"))) // the worker's claim, wherever it is
-		wantHeld(t, there.Keep(ctx, "a", "v", "k", []byte("v")), "w")
-		wantHeld(t, there.Keep(ctx, "a", "", "k", []byte("nobody")), "w")
-		wantReply(t, a, "a", "k", "held", true)
-
-		must(t, here.Release(ctx, "a", "w"))
-		wantHolder(t, b, "a", "")
-		wantHeld(t, here.Keep(ctx, "a", "w", "k", []byte("late")), "")
-		must(t, here.Keep(ctx, "a", "", "k", []byte("free")))
-		must(t, there.Claim(ctx, "a", "v", long))
-		wantHeld(t, here.Claim(ctx, "a", "w", long), "v")
-
-		must(t, here.End(ctx, "a"))
-		if err := there.Claim(ctx, "a", "v", long); !errors.Is(err, retrieve.ErrNotFound) {
-			t.Errorf("prolonged after its end: %v", err)
-		}
-		begin(t, a, retrieve.Job{ID: "a"})
-		wantHolder(t, b, "a", "")
-	})
-}
-
-// A claim that has expired may be taken; until then the worker keeps the job.
-func TestClaimExpires(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		ctx := t.Context()
-		for _, id := range []string{"a", "b"} {
-			begin(t, a, retrieve.Job{ID: id, Worker: "w", Left: time.Minute})
-			execute(t, a, `UPDATE ibid.jobs SET until = until - 60000000 WHERE id = ?`, id)
-			wantHolder(t, b, id, "")
-		}
-		must(t, a.Ledger().Keep(ctx, "b", "w", "k", []byte("in time")))
-		wantHeld(t, b.Ledger().Keep(ctx, "b", "v", "k", nil), "")
-		must(t, a.Ledger().Claim(ctx, "b", "w", time.Minute))
-		wantHolder(t, b, "b", "w")
-
-		must(t, b.Ledger().Claim(ctx, "a", "v", time.Minute))
-		wantHeld(t, a.Ledger().Claim(ctx, "a", "w", time.Minute), "v")
-		wantHeld(t, a.Ledger().Keep(ctx, "a", "w", "k", []byte("late")), "v")
-		wantReply(t, b, "a", "k", "", false)
-		must(t, a.Ledger().Release(ctx, "a", "w"))
-		wantHolder(t, a, "a", "v")
-	})
-}
-
 // The claim of a process that has died need not expire.
 func TestClaimOfTheDead(t *testing.T) {
 	ended := exec.Command(os.Args[0], "-test.run=^$")
@@ -340,54 +174,5 @@ func TestClaimOfTheDead(t *testing.T) {
 		wantHolder(t, b, "a", "")
 		must(t, b.Ledger().Claim(t.Context(), "a", "w", time.Minute))
 		wantHolder(t, a, "a", "w")
-	})
-}
-
-// A damaged row of a job or a reply is never returned as a whole one.
-func TestJobDamaged(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		ctx := t.Context()
-		for _, damage := range []string{
-			`UPDATE ibid.specs SET spec = ?`, `UPDATE ibid.specs SET secret = ?`, `UPDATE ibid.specs SET kind = ?`,
-			`UPDATE ibid.replies SET reply = ?`,
-		} {
-			begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Spec: []byte("spec")})
-			must(t, a.Ledger().Keep(ctx, "a", "", "k", []byte("reply")))
-			execute(t, a, damage, "X")
-			_, job := b.Ledger().Job(ctx, "a")
-			_, ok, err := b.Ledger().Reply(ctx, "a", "k")
-			if strings.Contains(damage, "replies") {
-				must(t, job)
-			} else if !errors.Is(job, errRow) {
-				t.Errorf("%s: the job: %v", damage, job)
-			}
-			if ok == strings.Contains(damage, "replies") || err != nil {
-				t.Errorf("%s: the reply: %t, %v", damage, ok, err)
-			}
-			must(t, a.Ledger().End(ctx, "a"))
-		}
-	})
-}
-
-// Jobs whose specs and replies were saved from a damaged database continue; old
-// ones can be deleted.
-func TestMendLedger(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
-		begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Spec: []byte("spec"), Worker: "w", Left: time.Minute})
-		must(t, a.Ledger().Keep(t.Context(), "a", "w", "k", []byte("reply")))
-		begin(t, a, retrieve.Job{ID: "b", Kind: "ask"})
-		execute(t, a, `DELETE FROM ibid.jobs WHERE id = ?`, "a")
-		must(t, a.update(t.Context(), (*tx).mendLedger))
-		must(t, b.Ledger().Claim(t.Context(), "a", "v", time.Minute))
-		wantHolder(t, a, "a", "v")
-		wantReply(t, b, "a", "k", "reply", true)
-		must(t, a.Ledger().End(t.Context(), "b"))
-		begin(t, a, retrieve.Job{ID: "old", Started: now().Add(-retrieve.MaxRunAge - time.Minute)})
-		r := record("old", now().Add(-2*time.Hour), 0)
-		must(t, errors.Join(a.Ledger().KeepRecord(t.Context(), r), b.update(t.Context(), (*tx).forgetOld)))
-		wantIDs(t, "after deleting old ones", jobs(t, b, "a", "b", "old"), "a")
-		must(t, b.view(t.Context(), func(tx *tx) {
-			wantIDs(t, "records after deleting old ones", column[string](tx, `SELECT id FROM ibid.records`))
-		}))
 	})
 }

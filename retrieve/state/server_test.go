@@ -334,8 +334,7 @@ max_client_conn = 200
 	t.Cleanup(c.kill)
 	pooled := fmt.Sprintf("postgres://ibid@127.0.0.1:%s%s?sslmode=disable", port, u.Path)
 	t.Setenv(statetest.Env, pooled)
-	for name, test := range map[string]func(*testing.T){"Documents": TestDocuments, "Together": TestTogether, "Respace": TestRespace,
-		"Odd": TestOdd} {
+	for name, test := range map[string]func(*testing.T){"Stories": TestStories, "Together": TestTogether, "Odd": TestOdd} {
 		t.Run(name, test)
 	}
 	t.Run("Plans", func(t *testing.T) {

@@ -52,6 +52,26 @@ func TestTogether(t *testing.T) {
 	})
 }
 
+// fillSpace stores a vector of the space for every chunk, n at a time, and returns
+// how many texts there were.
+func fillSpace(t testing.TB, s *Store, space string, dimensions, n int) (texts int) {
+	t.Helper()
+	ctx := t.Context()
+	for list, err := range s.Unembedded(ctx, space, n) {
+		must(t, err)
+		texts += len(list)
+		digests, vectors := make([]retrieve.Digest, len(list)), make([][]float32, len(list))
+		for i, l := range list {
+			if digests[i], vectors[i] = l.Digest, make([]float32, dimensions); retrieve.DigestOf(l.Text) != l.Digest {
+				t.Fatalf("the digest of %q is another", l.Text)
+			}
+			vectors[i][0] = 1
+		}
+		must(t, s.AddVectors(ctx, space, digests, vectors))
+	}
+	return texts
+}
+
 // TestRespaceTogether switches to another space while documents change.
 func TestRespaceTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
