@@ -223,8 +223,9 @@ func (c call) document() (*ingest.Document, []ingest.Chunk) {
 }
 
 func (c call) filter() (f retrieve.Filter) {
-	for key, field := range map[string]*string{"collection": &f.Collection, "root": &f.Root, "document": &f.Document, "path": &f.PathPrefix,
-		"format": &f.Format, "author": &f.Author, "language": (*string)(&f.Language), "since": (*string)(&f.Since), "until": (*string)(&f.Until)} {
+	for key, field := range map[string]*string{"collection": &f.Collection, "root": &f.Root, "document": &f.Document,
+		"path": &f.PathPrefix, "format": &f.Format, "author": &f.Author, "language": (*string)(&f.Language), "since": (*string)(&f.Since),
+		"until": (*string)(&f.Until)} {
 		*field = c.options[key]
 	}
 	f.Tags, f.Collections = c.list("tags"), c.list("collections")
