@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -103,33 +104,24 @@ func TestAudit(t *testing.T) {
 		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 		o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
 	})
-	reader, writes := "Authorization: Bearer "+k.read, "Authorization: Bearer "+k.write
-	anna := "Peer: 192.0.2.1:9\r\nX-Forwarded-User: anna\r\nX-Forwarded-Groups: all"
-	const question = `{"question":"Where is the wombat?"}`
-	for _, step := range []struct {
-		who, request, body, route string
-		status                    int
-		key                       string
-	}{
-		{reader, "POST /api/ask", question, "/api/ask", 200, "reader"},
-		{reader, "POST /api/search", `{"question":""}`, "/api/search", 400, "reader"},
-		{reader, "DELETE /api/documents/uploads/wombat.md", "", "/api/documents/*", 403, "reader"},
-		{writes, "DELETE /api/documents/club/wombat.md", "", "/api/documents/*", 403, "writer"},
-		{anna, "POST /api/ask", question, "/api/ask", 200, "user:anna"},
-		{anna, "GET /api/feedback", "", "/api/feedback", 403, "user:anna"},
-		{"Authorization: Bearer " + k.revoked, "POST /api/ask", question, "/api/ask", 401, ""},
-	} {
+	who := map[string]string{"reader": "Authorization: Bearer " + k.read, "writer": "Authorization: Bearer " + k.write,
+		"user:anna": "Peer: 192.0.2.1:9\r\nX-Forwarded-User: anna\r\nX-Forwarded-Groups: all", "": "Authorization: Bearer " + k.revoked}
+	for _, step := range datatest.Lines[struct {
+		Key, Request, Route string
+		Body                json.RawMessage
+		Status              int
+	}](t, "testdata/rows/audit.jsonl") {
 		logged.Reset()
-		method, path, _ := strings.Cut(step.request, " ")
-		k.send(t, method, path, step.body, step.who, "Content-Type: application/json")
+		method, path, _ := strings.Cut(step.Request, " ")
+		k.send(t, method, path, string(step.Body), who[step.Key], "Content-Type: application/json")
 		line := logged.String()
-		for _, want := range []string{"method=" + method, "route=" + step.route, fmt.Sprintf("status=%d", step.status), "key=" + step.key} {
+		for _, want := range []string{"method=" + method, "route=" + step.Route, fmt.Sprintf("status=%d", step.Status), "key=" + step.Key} {
 			if has := slices.Contains(strings.Fields(line), want); has != (want != "key=") {
-				t.Errorf("%s by %s: %q in the log: %t: %s", step.request, step.key, want, has, line)
+				t.Errorf("%s by %s: %q in the log: %t: %s", step.Request, step.Key, want, has, line)
 			}
 		}
 		if strings.Contains(line, "wombat") || strings.Contains(line, "ibid_") {
-			t.Errorf("%s: the log has words or a key: %s", step.request, line)
+			t.Errorf("%s: the log has words or a key: %s", step.Request, line)
 		}
 	}
 }

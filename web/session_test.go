@@ -77,29 +77,20 @@ func TestSession(t *testing.T) {
 func TestWrongKeyInForm(t *testing.T) {
 	k := newKeyed(t, nil)
 	typo := k.read[:20] + "!" + k.read[21:]
-	for _, tt := range []struct {
-		fields url.Values
-		words  string
-	}{
-		{url.Values{"key": {typo}}, "typing mistake"},
-		{url.Values{"key": {k.revoked}}, "unknown"},
-		{url.Values{"key": {k.expired}}, "has expired"},
-		{url.Values{"key": {""}}, "typing mistake"},
-		{url.Values{}, "typing mistake"},
-		{url.Values{"key": {k.read, k.read}}, "typing mistake"},
-		{url.Values{"key[]": {k.read}}, "typing mistake"},
-		{url.Values{"key": {k.session}}, "typing mistake"},
-	} {
-		tt.fields.Set("next", "/documents?limit=1")
-		w := k.form(t, "/key", tt.fields)
+	named := strings.NewReplacer("TYPO", typo, "REVOKED", k.revoked, "EXPIRED", k.expired, "READ", k.read, "SESSION", k.session)
+	for _, row := range datatest.Rows(t, "testdata/rows/tables.txt", "wrong keys") {
+		fields, err := url.ParseQuery(named.Replace(row[0]))
+		must(t, err)
+		fields.Set("next", "/documents?limit=1")
+		w := k.form(t, "/key", fields)
 		body := w.Body.String()
-		if w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 || !strings.Contains(body, tt.words) ||
+		if w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 || !strings.Contains(body, row[1]) ||
 			!strings.Contains(body, `value="/documents?limit=1"`) {
-			t.Errorf("%v: %d %s", tt.fields, w.Code, body)
+			t.Errorf("%s: %d %s", row[0], w.Code, body)
 		}
 		for _, secret := range []string{typo, k.revoked, k.expired, k.read, k.session} {
 			if strings.Contains(body, secret) {
-				t.Errorf("%v: the page shows the key", tt.fields)
+				t.Errorf("%s: the page shows the key", row[0])
 			}
 		}
 	}

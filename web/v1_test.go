@@ -357,21 +357,15 @@ func TestV1Uncited(t *testing.T) {
 // TestV1JSON checks that the model may repair JSON once, that a server without
 // schemas is asked without one, and that without a model there is a reason.
 func TestV1JSON(t *testing.T) {
-	for name, tt := range map[string]struct {
-		replies []string
-		want    string // in the reply
-		calls   int
-	}{
-		"at once":   {[]string{`{"fee":240}`}, `"content":"{\"fee\":240}"`, 1},
-		"fenced":    {[]string{"<think>{}</think>```json\n{\"fee\":240}\n```"}, `"content":"{\"fee\":240}"`, 1},
-		"repaired":  {[]string{`{"fee":"240"}`, `{"fee":240}`}, `"content":"{\"fee\":240}"`, 2},
-		"not JSON":  {[]string{`Sure!`, `Yes.`}, `"schema_missed"`, 2},
-		"no schema": {[]string{"", `{"fee":240}`}, `"content":"{\"fee\":240}"`, 2},
-	} {
+	for _, tt := range datatest.Lines[struct {
+		Name, Want string // in the reply
+		Replies    []string
+		Calls      int
+	}](t, "testdata/rows/json.jsonl") {
 		calls := 0
 		relay := relayTo(t, func(r openaitest.Request) openaitest.Reply {
 			calls++
-			said := tt.replies[min(calls, len(tt.replies))-1]
+			said := tt.Replies[min(calls, len(tt.Replies))-1]
 			if said == "" {
 				return openaitest.Reply{Fault: openaitest.BadRequest}
 			}
@@ -380,8 +374,8 @@ func TestV1JSON(t *testing.T) {
 		const body = `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}],"max_tokens":1,"response_format":
 			{"type":"json_schema","json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"integer"}},"required":["fee"]}}}}`
 		w := v1(newHandler(t, func(o *Options) { o.Upstream, o.Relay = relay, true }), body)
-		if !strings.Contains(w.Body.String(), tt.want) || calls != tt.calls {
-			t.Errorf("%s: %d calls, %s", name, calls, w.Body)
+		if !strings.Contains(w.Body.String(), tt.Want) || calls != tt.Calls {
+			t.Errorf("%s: %d calls, %s", tt.Name, calls, w.Body)
 		}
 		if w := v1(newHandler(t, nil), body); w.Code != 400 || !strings.Contains(w.Body.String(), "no model") {
 			t.Errorf("without a model: %d %s", w.Code, w.Body)
