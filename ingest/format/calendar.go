@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"ibid/ingest/mail"
@@ -71,10 +72,14 @@ func Calendar(doc *Document, data []byte) error {
 			doc.setMeta("title", value)
 		default:
 			named := strings.Join(append(contentName.FindStringSubmatch(options), "", "", "")[1:3], "")
-			if name == "ATTACH" && strings.Contains(strings.ToUpper(options), ";ENCODING=B") {
+			label, ok := contentLabels[name]
+			switch {
+			case name == "PHOTO" || name == "LOGO":
+				files = append(files, strings.ToLower(name))
+			case name == "ATTACH" && strings.Contains(strings.ToUpper(options), ";ENCODING=B"):
 				files = append(files, cmp.Or(named, "one without a name"))
-			} else if label, ok := contentLabels[name]; ok {
-				lines = append(lines, contentLine(label, named, value)...)
+			case ok:
+				lines = append(lines, contentLine(label+contentType(name, options), named, value)...)
 			}
 		}
 	}
@@ -104,6 +109,26 @@ func contentProperty(line string) (name, options, value string) {
 	return name, options, value
 }
 
+// contentUses are the types of numbers and addresses that people ask for.
+var contentUses = map[string]string{"CELL": "mobile", "WORK": "work", "HOME": "home", "FAX": "fax"}
+
+// contentType returns what a number, mail address or address is used for: " (work, fax)".
+func contentType(name, options string) string {
+	if name != "TEL" && name != "EMAIL" && name != "ADR" {
+		return ""
+	}
+	var uses []string
+	for _, option := range strings.FieldsFunc(strings.ToUpper(options), func(r rune) bool { return strings.ContainsRune(";,=\"", r) }) {
+		if use := contentUses[option]; use != "" {
+			uses = append(uses, use)
+		}
+	}
+	if uses == nil {
+		return ""
+	}
+	return " (" + strings.Join(uses, ", ") + ")"
+}
+
 // contentLine is the line of a labelled value, with the name or the time zone that its
 // options give; no value has none.
 func contentLine(label, named, value string) []string {
@@ -116,8 +141,10 @@ func contentLine(label, named, value string) []string {
 	} else if named != "" {
 		value = named + " (" + value + ")"
 	}
-	if value = strings.Trim(strings.ReplaceAll(value, ";", ", "), ", "); value == "" {
+	parts := strings.FieldsFunc(value, func(r rune) bool { return r == ';' })
+	parts = slices.DeleteFunc(parts, func(part string) bool { return strings.Trim(part, ", ") == "" })
+	if len(parts) == 0 {
 		return nil
 	}
-	return []string{label + ": " + value}
+	return []string{label + ": " + strings.Trim(strings.Join(parts, ", "), ", ")}
 }
