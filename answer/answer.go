@@ -295,10 +295,7 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 		}
 	}
 	if r.looksWider() {
-		err = r.lookWider(ctx, found, first)
-		if r.fallsBack(ctx, err) {
-			r.warnMissed(err) // the model has said that the first passages hold none
-		} else if !errors.Is(err, errNoAnswer) {
+		if err = r.lookWider(ctx, found, first); !errors.Is(err, errNoAnswer) {
 			return err
 		}
 	}
@@ -326,26 +323,63 @@ func (r *asking) search(ctx context.Context, k int, other **retrieve.LanguageErr
 }
 
 // firstSearch finds the nearest passages. Where they are in another language than
-// the question, a model translates it, and the search is made again.
+// the question, or most are and none is on topic, a model translates it, and the search
+// is made again.
 func (r *asking) firstSearch(ctx context.Context) ([]retrieve.Passage, error) {
 	if !r.writes {
 		return r.search(ctx, r.question.TopK, nil)
 	}
 	var other *retrieve.LanguageError
 	found, err := r.search(ctx, r.question.TopK, &other)
-	if err != nil || other == nil {
-		return found, err
-	}
-	translated, err := r.translate(ctx, other.Name())
 	if err != nil {
 		return nil, err
 	}
-	if translated == "" {
-		r.warn("%s", other)
+	if other == nil && r.Gate != GateOff {
+		if err := r.read(ctx, found); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(found, func(p retrieve.Passage) bool { return r.scored(p).Decision == Relevant }) {
+			other = r.otherLanguage(found)
+		}
+	}
+	if other == nil {
 		return found, nil
 	}
-	r.asked = translated
+	if translated, err := r.translated(ctx, other); err != nil || !translated {
+		return found, err
+	}
 	return r.search(ctx, r.question.TopK, nil)
+}
+
+// otherLanguage returns the language of at least half of the passages, where that is not
+// the language of the question; nil where it is, or where none is evident.
+func (r *asking) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageError {
+	asked, _ := retrieve.AskedLanguage(r.asked)
+	count, usual := map[string]int{}, ""
+	for _, p := range passages {
+		language := retrieve.Language(p.Text)
+		if count[language]++; count[language] > count[usual] {
+			usual = language
+		}
+	}
+	if asked == "" || usual == asked || 2*count[usual] < len(passages) {
+		return nil
+	}
+	return &retrieve.LanguageError{Language: usual}
+}
+
+// translated has the question translated, and warns where that fails.
+func (r *asking) translated(ctx context.Context, other *retrieve.LanguageError) (bool, error) {
+	question, err := r.translate(ctx, other.Name())
+	if err != nil {
+		return false, err
+	}
+	if question == "" {
+		r.warn("%s", other)
+		return false, nil
+	}
+	r.asked = question
+	return true, nil
 }
 
 // defaultEmbedder is loaded once, at the first question.

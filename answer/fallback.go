@@ -18,6 +18,9 @@ func (r *asking) fallBack(ctx context.Context, found []retrieve.Passage, why err
 	s := r.quoting(fallbackReason(why), why)
 	r.warn("the model gave no answer, so sentences of the documents are quoted: %s", why)
 	r.writes = false
+	if err := r.read(ctx, found); err != nil { // a wider look has read others
+		return err
+	}
 	return r.decide(ctx, s, found)
 }
 

@@ -151,14 +151,19 @@ func (r *asking) record(j *Judged, v verdict, alone bool) {
 		switch {
 		case v.decision != Irrelevant:
 		case !alone && r.trust.afterNo(j.Chance) > .5:
-			j.Decision, v.reason = Relevant, "the model says no, but "+j.Reason
+			j.Decision, v.reason = Relevant, fmt.Sprintf("%s, but its chance of %.0f %% keeps it", saysNo, 100*j.Chance)
 		default:
-			v.reason = "the model says no"
+			v.reason = saysNo
 		}
 		j.Reason = cmp.Or(v.reason, j.Reason)
 	}
 	j.Calls, j.Tokens = r.addUsage(v.calls...)
 }
+
+const saysNo = "the model says no"
+
+// SaidNo reports whether a model said no about the passage, whatever was decided.
+func (j Judged) SaidNo() bool { return j.By == byModel && strings.HasPrefix(j.Reason, saysNo) }
 
 // doubted reports whether a passage was skipped that the chance alone would keep.
 func doubted(j Judged) bool { return j.Decision == Irrelevant && j.Chance >= surelyOff }

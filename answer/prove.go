@@ -439,6 +439,7 @@ func (p *proof) calls(stated string, f finding) (calls []call) {
 		tokens += p.size(c.prompt)
 	}
 	if !p.judge.take(p.caller, tokens, 1) {
+		p.warnUnchecked("its budget is used up: raise --gate-calls, --gate-tokens or --budget-tokens")
 		return nil
 	}
 	return calls
@@ -499,7 +500,7 @@ func (p *proof) decide(o *openStatement, v verdict) {
 	case v.decision != Irrelevant || v.late:
 		o.event.By = unjudged
 		if p.ctx.Err() == nil {
-			p.warnOnce("proof", "statements of the answer could not be checked by the judge: %s", cmp.Or(v.reason, "it failed, or took too long"))
+			p.warnUnchecked(cmp.Or(v.reason, "it failed, or took too long"))
 		}
 	default:
 		o.event.Verdict, o.event.Found, o.event.Idle = Dropped, 0, nil
@@ -508,6 +509,10 @@ func (p *proof) decide(o *openStatement, v verdict) {
 		}
 	}
 	p.conclude(o)
+}
+
+func (p *proof) warnUnchecked(why string) {
+	p.warnOnce("proof", "statements of the answer could not be checked by the judge: %s", why)
 }
 
 // conclude reports a decision.

@@ -408,6 +408,50 @@ func TestReadInTurn(t *testing.T) {
 	}
 }
 
+// A mixed library has one page in German, which any question in German finds first.
+type mixed struct {
+	off   bool // the German page is surely off topic
+	asked []string
+}
+
+func (m *mixed) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
+	m.asked = append(m.asked, q.Text)
+	all := passages("Der Hafen hat im Winter für alle Boote geschlossen, und die Ware wird nicht geliefert.",
+		"Each of the employees has 27 days of holiday a year, and they are to be taken by March.",
+		"The office is closed on the first day of the year, and it is open on the others.", "Parking is free for all who work here.")
+	for i := range all {
+		all[i].Scores = retrieve.Scores{}
+		if strings.Contains(q.Text, "holiday") == (i == 1) && !(m.off && i == 0) {
+			all[i].Scores = retrieve.Scores{Dense: .6, Lexical: .6, Coverage: .9, BM25: 9}
+		}
+	}
+	return all, nil
+}
+
+// TestTranslateMixed: one page in the language of the question does not keep it from being
+// translated, neither where that page is off topic nor where it holds no answer.
+func TestTranslateMixed(t *testing.T) {
+	const question, inEnglish = "Wie viele Urlaubstage habe ich pro Jahr?", "How many days of holiday do I have a year?"
+	for _, off := range []bool{true, false} {
+		library := &mixed{off: off}
+		m := &script{reply: byRole(map[Role][]string{RoleTranslate: {inEnglish}})}
+		write := m.reply
+		m.reply = func(p Prompt) (string, error) {
+			if p.Role != RoleAnswer {
+				return write(p)
+			}
+			if !strings.Contains(p.User, "27 days") {
+				return "NO ANSWER", nil
+			}
+			return "27 Tage.[1]", nil
+		}
+		got := read((&Answerer{Retriever: library, Model: m}).Ask(t.Context(), Question{Text: question}))
+		if got.err != nil || got.text != "27 Tage.[1]" || !slices.Contains(library.asked, inEnglish) {
+			t.Errorf("off topic %t: searched for %q\n%s", off, library.asked, got)
+		}
+	}
+}
+
 func TestTranslate(t *testing.T) {
 	const question = "What does a mooring cost?"
 	warning := fmt.Sprintf("warning {Message:%s}", &retrieve.LanguageError{Language: "de"})

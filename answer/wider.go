@@ -64,9 +64,15 @@ func (r *asking) byChance(passages []retrieve.Passage) []retrieve.Passage {
 
 // lookWider asks for an answer once more, in one call, from what was not read
 // when no answer was found: passages of the first search that the gate doubted or
-// that were not among the first, and passages below them, as many as the context
+// that were not among the first, and passages below them, which a question in another
+// language than most of them is translated to find, as many as the context
 // window has room for: in turn the likeliest and the first of the search.
 func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage) error {
+	if other := r.otherLanguage(found); other != nil {
+		if _, err := r.translated(ctx, other); err != nil {
+			return err
+		}
+	}
 	wide, err := r.search(ctx, max(len(found), min(widerTimes*len(found), widerMost)), nil)
 	if err != nil {
 		return err

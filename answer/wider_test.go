@@ -93,6 +93,24 @@ func TestWiderLookReads(t *testing.T) {
 	}
 }
 
+// TestWiderLookFails: where the wider look fails, nobody has said that its passages hold no
+// answer, so sentences are quoted.
+func TestWiderLookFails(t *testing.T) {
+	m := &script{}
+	m.reply = func(Prompt) (string, error) {
+		if len(m.calls) == 1 {
+			return "NO ANSWER", nil
+		}
+		m.finish = "length"
+		return "", nil // it has thought its whole length away
+	}
+	a := &Answerer{Retriever: nearest(passages("The mooring fee is 120 marks.", "The crane lifts boats.", "Ice covers the bay.")), Model: m}
+	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"}))
+	if got.err != nil || got.text != "The mooring fee is 120 marks.[1]" || !strings.Contains(got.String(), "fallback {Reason:model_failed") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // lookWider asks about twelve passages in a budget: wider is how many the judge names in the
 // wider look, read how many the last answering call is said to show, shown how many it does.
 func lookWider(t *testing.T, budget int, sentences func(passage int) int) (wider, read, shown, calls int, events []Event) {

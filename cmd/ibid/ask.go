@@ -73,9 +73,19 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 	return a, err
 }
 
+// show prints an answer as it comes, and after its last line the warnings that came
+// since its first word.
 func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
-		shown := false
+		shown, late := false, []string{}
+		defer func() {
+			if shown {
+				fmt.Fprintln(s.stdout)
+			}
+			for _, message := range late {
+				s.say("%s", message)
+			}
+		}()
 		for e, err := range events {
 			if err == nil {
 				switch e := e.(type) {
@@ -86,19 +96,17 @@ func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answe
 					_, err = fmt.Fprint(s.stdout, printable(e.Text))
 					shown = true
 				case answer.Incomplete:
-					fmt.Fprintf(s.stderr, "\nibid: the answer is incomplete: %s\n", printable(e.Reason))
+					late = append(late, "the answer is incomplete: "+e.Reason)
 				case answer.Warning:
-					s.say("%s", e.Message)
+					if late = append(late, e.Message); !shown {
+						s.say("%s", e.Message)
+						late = nil
+					}
 				}
-			} else if shown {
-				fmt.Fprintln(s.stdout)
 			}
 			if !yield(e, err) || err != nil {
 				return
 			}
-		}
-		if shown {
-			fmt.Fprintln(s.stdout)
 		}
 	}
 }

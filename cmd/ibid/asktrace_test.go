@@ -106,7 +106,7 @@ func TestDroppedStream(t *testing.T) {
 			}
 			var reply cite.Answer
 			must(t, json.Unmarshal([]byte(payload), &reply))
-			tr := tracer{passages: found.Passages, first: len(found.Passages), verified: reply.Verified}
+			tr := tracer{passages: found.Passages, first: len(found.Passages), verified: checks(reply.Verified)}
 			must(t, tr.show(&b, reply))
 		}
 	}
@@ -124,6 +124,66 @@ func checkGolden(t *testing.T, file, got string) {
 	}
 	if want, err := os.ReadFile(file); err != nil || got != string(want) {
 		t.Errorf("%s differs (-update rewrites it), %v:\n%s", file, err, got)
+	}
+}
+
+func checks(verified []answer.Verified) (all []check) {
+	for _, v := range verified {
+		all = append(all, check{Verified: v})
+	}
+	return all
+}
+
+// TestTraceFollowsDecisions checks that a trace says of passages and statements what was
+// decided, also where one call said something else.
+func TestTraceFollowsDecisions(t *testing.T) {
+	t.Parallel()
+	lit := answer.Verified{Statement: "It is lit.", Verdict: answer.Cleared, By: "model", Calls: 1}
+	events := []answer.Event{
+		answer.Retrieved{Passages: []retrieve.Passage{{Chunk: ingest.Chunk{ID: "a"}}}},
+		answer.Judged{Passage: "a", Decision: answer.Relevant, By: "model", Reason: "the model says no, but its chance of 98 % keeps it"},
+		lit, answer.Stepped{Step: 1, Role: answer.RoleAnswer, Reason: "unproved"},
+		lit, answer.Stepped{Step: 1, Role: answer.RoleAnswer, Changed: true}, answer.Usage{},
+	}
+	tr := &tracer{}
+	a, err := cite.Collect(tr.record(func(yield func(answer.Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}))
+	must(t, err)
+	var b strings.Builder
+	must(t, tr.show(&b, a))
+	at := 0
+	for _, want := range []string{"    the model says no, but its chance of 98 % keeps it\n",
+		"no statement of it is proved by a passage, so nothing of it is shown\n", "not shown, since nothing of this reply has a source: the judge decided yes",
+		"    shown: the judge decided yes, in 1 call\n"} {
+		next := strings.Index(b.String()[at:], want)
+		if next < 0 {
+			t.Fatalf("no %q after %d bytes of\n%s", want, at, b.String())
+		}
+		at += next
+	}
+	if strings.Contains(b.String(), "said yes: the model says no") {
+		t.Error(b.String())
+	}
+}
+
+// TestWarningsAfterLine checks that a warning does not split a sentence.
+func TestWarningsAfterLine(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	for _, err := range show(func(yield func(answer.Event, error) bool) {
+		_ = yield(answer.Warning{Message: "early"}, nil) && yield(answer.Text{Text: "It is "}, nil) &&
+			yield(answer.Warning{Message: "late"}, nil) && yield(answer.Text{Text: "lit."}, nil) &&
+			yield(answer.Incomplete{Reason: "cut"}, nil)
+	}, surroundings{stdout: &out, stderr: &out}) {
+		must(t, err)
+	}
+	if want := "ibid: early\nIt is lit.\nibid: late\nibid: the answer is incomplete: cut\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 
@@ -163,12 +223,12 @@ func TestShowTrace(t *testing.T) {
 			" 2. refine of 0 passages: the call failed; labels that it no longer cites: [2]\n"},
 		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\nThe draft of step 1:\nThe lamp is lit.\n"},
 		{"marked", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", Verdict: answer.Marked, Calls: 2}}},
-			"shown as doubtful: the judge said no, asked 2 times\n"},
+			"shown as doubtful: the judge decided no, in 2 calls\n"},
 		{"without a judge", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", By: "code", Plain: true}}},
 			"shown: it cites nothing, so it is marked; no judge was asked\n"},
 	} {
 		var b strings.Builder
-		tr := tracer{passages: test.passages, first: len(test.passages), verified: test.answer.Verified}
+		tr := tracer{passages: test.passages, first: len(test.passages), verified: checks(test.answer.Verified)}
 		must(t, tr.show(&b, test.answer))
 		if !strings.Contains(b.String(), test.want) {
 			t.Errorf("%s: got\n%s\nwant %q", test.name, b.String(), test.want)

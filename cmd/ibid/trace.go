@@ -19,13 +19,21 @@ type tracer struct {
 	passages []retrieve.Passage // that the searches found, best first
 	first    int                // of these, how many the first one found
 	kept     map[string]bool    // by passage id
-	verified []answer.Verified  // also without a judge
+	verified []check            // also without a judge
+}
+
+// A check is the proof of a statement.
+type check struct {
+	answer.Verified
+	step   int  // how many steps ended before it
+	hidden bool // nothing of the reply is shown, since none of it has a source
 }
 
 // record passes the events on.
 func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	t.kept = make(map[string]bool)
 	return func(yield func(answer.Event, error) bool) {
+		steps := 0
 		for e, err := range events {
 			switch e := e.(type) {
 			case answer.Retrieved:
@@ -40,7 +48,13 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 					t.kept[p.ID] = true
 				}
 			case answer.Verified:
-				t.verified = append(t.verified, e)
+				t.verified = append(t.verified, check{Verified: e, step: steps})
+			case answer.Stepped:
+				for i := range t.verified {
+					c := &t.verified[i]
+					c.hidden = c.hidden || c.step == steps && e.Reason == "unproved"
+				}
+				steps++
 			}
 			if !yield(e, err) {
 				return
@@ -67,7 +81,7 @@ func (t *tracer) show(w io.Writer, a cite.Answer) error {
 	}
 	b.WriteString(stepsText(a))
 	if len(t.verified) > 0 {
-		b.WriteString("\nEach statement was checked before it was shown:\n")
+		b.WriteString("\nEach statement was checked before it could be shown:\n")
 	}
 	for _, v := range t.verified {
 		fmt.Fprintf(&b, "  - “%s”\n    %s\n", oneLine(v.Statement, 300), verifiedOutcome(v))
@@ -112,7 +126,7 @@ func passageTrace(place int, p retrieve.Passage, a cite.Answer, unread bool) str
 			state = "skipped"
 		case j.Decision != answer.Relevant:
 			why = strings.TrimSuffix(fmt.Sprintf("the judge gave no verdict (%s): %s", j.Decision, why), ": ")
-		case j.By == "model":
+		case j.By == "model" && !j.SaidNo():
 			why = strings.TrimSuffix("the judge said yes: "+why, ": ")
 		}
 	}
@@ -191,7 +205,7 @@ var unchanged = map[string]string{
 	"model_error": "the call failed",
 	"empty_reply": "the reply was empty",
 	"meta_remark": "it saw nothing to change",
-	"unproved":    "none of its statements passed the check below, so none is shown",
+	"unproved":    "no statement of it is proved by a passage, so nothing of it is shown",
 	"same":        "it repeated the draft",
 	"no_answer":   "they do not hold the answer, it said",
 	"cut":         "the reply was cut off, so the draft before it stays",
@@ -212,17 +226,18 @@ func stepOutcome(s answer.Stepped) string {
 }
 
 // verifiedOutcome returns the result of the check of a statement.
-func verifiedOutcome(v answer.Verified) string {
+func verifiedOutcome(v check) string {
 	out := "shown: "
+	if v.hidden {
+		out = "not shown, since nothing of this reply has a source: "
+	}
 	switch {
 	case v.Verdict == answer.Dropped:
-		out = "not shown: the judge said no, asked " + counted(v.Calls, "time")
+		out = "not shown: the judge decided no, in " + counted(v.Calls, "call")
 	case v.Verdict == answer.Marked:
-		out = "shown as doubtful: the judge said no, asked " + counted(v.Calls, "time")
-	case v.By == "model" && v.Calls > 1:
-		out += "the judge said yes when it was asked again, in other words"
+		out = "shown as doubtful: the judge decided no, in " + counted(v.Calls, "call")
 	case v.By == "model":
-		out += "the judge said yes"
+		out += "the judge decided yes, in " + counted(v.Calls, "call")
 	case v.By == "unjudged":
 		out += "unchecked, since the judge gave no verdict"
 	default:
@@ -238,7 +253,7 @@ func verifiedOutcome(v answer.Verified) string {
 }
 
 // foundByCode says why code has cleared a statement.
-func foundByCode(v answer.Verified) string {
+func foundByCode(v check) string {
 	says := func(verdict support.Verdict) bool {
 		for _, q := range v.Quotes {
 			if q.Verdict == verdict {
