@@ -158,7 +158,8 @@ func TestTraceFollowsDecisions(t *testing.T) {
 	must(t, tr.show(&b, a))
 	at := 0
 	for _, want := range []string{"    the model says no, but its chance of 98 % keeps it\n",
-		"no statement of it is proved by a passage, so nothing of it is shown\n", "not shown, since nothing of this reply has a source: the judge decided yes",
+		"no statement of it is proved by a passage, so nothing of it is shown\n",
+		"not shown, since nothing of this reply has a source: the judge decided yes",
 		"    shown: the judge decided yes, in 1 call\n"} {
 		next := strings.Index(b.String()[at:], want)
 		if next < 0 {
