@@ -50,7 +50,7 @@ type odfReader struct {
 	page     int             // the last one; sheets count too
 	heads    [][]Block       // headers and footers
 	shown    map[string]bool // embedded documents that were read
-	deleted  map[string]int  // deletions by the id of their mark in the text
+	deleted  map[string]int  // deletions by the id of their mark in the text, or by sheet
 }
 
 // document reads one XML file, which may hold any part of the document.

@@ -64,11 +64,17 @@ func (o *odfReader) shape(x *xmlReader, e element) shape {
 // sheets reads the sheets of a workbook like [file.workbook].
 func (o *odfReader) sheets(x *xmlReader) {
 	x.each(func(e element) {
-		if e.Name.Local != "table" {
+		switch e.Name.Local {
+		case "tracked-changes":
+			o.former(x)
+			return
+		case "table":
+		default:
 			return
 		}
+		s := newSheet(o.file, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(o.page+1)))
+		o.change(strconv.Itoa(o.page))
 		o.page++
-		s := newSheet(o.file, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(o.page)))
 		n := 0
 		var after []Block
 		x.find(func(e element) {
@@ -93,6 +99,17 @@ func (o *odfReader) sheets(x *xmlReader) {
 		})
 		s.writeTop()
 		s.rest(after)
+	})
+}
+
+// former counts the values that were replaced or deleted, by the index of their sheet.
+func (o *odfReader) former(x *xmlReader) {
+	sheet := ""
+	x.find(func(e element) {
+		sheet = cmp.Or(attr(e, "table"), sheet)
+		if e.Name.Local == "change-track-table-cell" && attr(e, "value-type") != "" {
+			o.deleted[sheet]++
+		}
 	})
 }
 

@@ -55,7 +55,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 				}
 			})
 		case "change":
-			o.change(e)
+			o.change(attr(e, "change-id"))
 		case "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
 			"sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "binary-data",
 			"settings", "notes", "event-listeners", "image-map":
@@ -187,7 +187,7 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 		case "ruby-text":
 			o.leave(rubies)
 		case "change":
-			o.change(e)
+			o.change(attr(e, "change-id"))
 		case "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
 		default:
 			if e.Name.Local != "span" || !o.styles.of(attr(e, "style-name")).hidden {
@@ -201,11 +201,11 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 }
 
 // change counts deletions, whose text is at the start of the file, where they were made.
-func (o *odfReader) change(e element) {
-	for range o.deleted[attr(e, "change-id")] {
+func (o *odfReader) change(mark string) {
+	for range o.deleted[mark] {
 		o.leave(deletions)
 	}
-	delete(o.deleted, attr(e, "change-id"))
+	delete(o.deleted, mark)
 }
 
 func (o *odfReader) footnote(x *xmlReader, e element) Block {
