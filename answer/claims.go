@@ -51,6 +51,26 @@ var (
 	leansUnspaced = regexp.MustCompile(`^(?:[它他她这那此其彼]|[これそ][れのちう]|否则|两者|มัน|เขา|นี่|นั่น|สิ่งนี้)`)
 )
 
+// hasInRow reports whether a sentence has the words of a short reply one after the other.
+// "Answer:" before them is not one.
+func hasInRow(text, reply string) bool {
+	words := spoken(reply)
+	for len(words) > 1 && aboutAnswers[retrieve.Stem(words[0])] {
+		words = words[1:]
+	}
+	border := " "
+	if strings.ContainsFunc(reply, isUnspaced) {
+		border = ""
+	}
+	return len(words) > 0 && strings.Contains(border+strings.Join(spoken(text), " ")+border, border+strings.Join(words, " ")+border)
+}
+
+// opens reports whether a text only prepares for an answer, as "Good question!" does, or
+// leads to a reference.
+func opens(text string) bool {
+	return sentence.Pointers(text) >= 0 || !slices.ContainsFunc(spoken(text), func(w string) bool { return !aboutAnswers[retrieve.Stem(w)] })
+}
+
 // spoken returns the words of a text in lower case, without punctuation at their ends and
 // the signs of Markdown.
 func spoken(text string) (words []string) {

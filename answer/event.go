@@ -130,13 +130,13 @@ type Verified struct {
 	// By is "code", "model", or "unjudged" (without budget, time or a usable judge).
 	By string `json:"by"`
 	// Found is the label of the passage that bears out a statement which cited
-	// none: it was added. Idle are labels that were removed, since their passages
+	// none, by code or by the judge's yes: it was added. Idle are labels that were removed, since their passages
 	// add nothing to those of the others.
 	Found  int   `json:"found,omitempty"`
 	Idle   []int `json:"idle,omitempty"`
 	Calls  int   `json:"calls"` // requests to a model spent on it, repeated ones included
 	Tokens int   `json:"tokens"`
-	// Quotes are those of the passages that it cites, by label.
+	// Quotes are those of the passages that it cites, the one that was found too, by label.
 	Quotes map[int]support.Quote `json:"-"`
 	// Plain marks a statement that is shown as it is, where no judge is asked. Package cite
 	// uses its quotes and does not pass the event on.

@@ -12,6 +12,7 @@ import (
 	"ibid/answer/extract"
 	"ibid/answer/prompt"
 	"ibid/answer/statement"
+	"ibid/cite/sentence"
 	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -51,12 +52,14 @@ type proof struct {
 	units  *statement.Splitter
 	next   []statement.Unit // of these, the one to prove next
 	queue  statement.Queue
-	claims int    // so far
-	lead   string // what the last lead announces
-	held   string // what may be shown once a statement has a source
-	source bool   // a statement that is shown has one, or none is needed: without a gate
-	code   bool   // code is shown, which may be in no passage
-	shown  bool   // some of the answer
+	claims int              // so far, with blocks of code and quotes
+	cites  bool             // a statement has a label that the model wrote
+	brief  []*openStatement // few words of an answer without claims so far
+	lead   string           // what the last lead announces
+	held   string           // what may be shown once a statement has a source
+	source bool             // a statement that is shown has one, or none is needed: without a gate
+	code   bool             // code is shown, which may be in no passage
+	shown  bool             // some of the answer
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
 	step   *Stepped      // that wrote the answer
@@ -67,7 +70,10 @@ type openStatement struct {
 	statement.Unit
 	number  int // in the queue
 	event   Verified
-	verdict chan verdict // of the judge
+	cites   bool          // it, or a statement before it, has a label
+	near    int           // the label of the nearest passage
+	quote   support.Quote // of that
+	verdict chan verdict  // of the judge
 }
 
 // proves reports whether the statements of the answer are proved.
@@ -174,6 +180,9 @@ func (p *proof) end(broken string, failed error) error {
 	if !p.add(units, true) {
 		return nil
 	}
+	for i := 0; p.claims == 0 && i < len(p.brief); i++ { // "Two years.": these are the answer
+		p.prove(p.brief[i].Unit, p.brief[i].number)
+	}
 	p.queue.Close()
 	if !p.showProved(true) {
 		return nil
@@ -226,12 +235,15 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 		}
 		switch {
 		case u.Kind == statement.Verbatim:
+			p.claims++
 			p.keep(u, number, !end && units[i+1].Kind == statement.Trailer)
 		case u.States:
 			p.claims++
 			if !p.prove(u, number) {
 				return false
 			}
+		case u.Kind == statement.Aside && !asks(u.Plain) && !sentence.IsOffer(u.Plain) && !opens(u.Plain):
+			p.brief = append(p.brief, &openStatement{Unit: u, number: number})
 		}
 	}
 	return !p.stopped
@@ -307,6 +319,7 @@ type finding struct {
 func (p *proof) find(u statement.Unit) finding {
 	f := finding{quotes: make([]support.Quote, len(p.passages)), near: u.Labels()}
 	cited := len(f.near) > 0
+	short := !cited && isShort(u)
 	for i := 0; !cited && i < len(p.passages); i++ {
 		f.near = append(f.near, i+1)
 	}
@@ -314,9 +327,13 @@ func (p *proof) find(u statement.Unit) finding {
 	for i, label := range f.near {
 		passage := p.passages[label-1]
 		evidence[i] = support.Passage{Text: passage.Text, Title: passage.Title, Heading: passage.Heading}
-		f.quotes[label-1] = p.prover.Find(u.Plain, evidence[i])
+		if short {
+			f.quotes[label-1] = p.findShort(u.Plain, evidence[i])
+		} else {
+			f.quotes[label-1] = p.prover.Find(u.Plain, evidence[i])
+		}
 	}
-	if !cited {
+	if !cited && !short {
 		p.compare(u.Plain, f.quotes)
 	}
 	for _, label := range f.near {
@@ -342,6 +359,30 @@ func (p *proof) find(u statement.Unit) finding {
 	}
 	f.said = slices.Contains(f.near, p.best) && quotesWhole(p.passages[p.best-1].Text, u.Plain, f.quotes[p.best-1])
 	return f
+}
+
+// isShort reports whether a statement has too few words to say what it is about.
+func isShort(u statement.Unit) bool {
+	const sentence = 4 // words
+	few := len(spoken(u.Plain)) < sentence && !strings.ContainsFunc(u.Plain, isUnspaced)
+	return u.Kind == statement.Aside || few && !u.Listed()
+}
+
+// findShort compares a few words with a passage as the answer to the question, since they
+// do not say what they are about. The passage bears them out if a sentence has them word
+// for word, the better the more words of the question it has.
+func (p *proof) findShort(plain string, passage support.Passage) support.Quote {
+	q := p.prover.Find(p.asked+" "+plain, passage)
+	q.Support, q.Verdict = q.Support/2, support.Weak
+	for s := range ingest.Sentences(passage.Text) {
+		if sentence := passage.Text[s.Start:s.End]; hasInRow(sentence, plain) {
+			near := p.prover.Find(p.asked+" "+plain, support.Passage{Text: sentence, Title: passage.Title, Heading: passage.Heading})
+			if borne := (1 + near.Support) / 2; borne > q.Support {
+				q = support.Quote{Span: support.Span{Start: s.Start, End: s.End}, Support: borne, Verdict: support.Supported}
+			}
+		}
+	}
+	return q
 }
 
 // How the encoder's second score of a quote moves the log-odds of its support: by
@@ -390,7 +431,8 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 	if u.Listed() {
 		lead = p.lead
 	}
-	o := &openStatement{Unit: u, number: number, event: Verified{
+	p.cites = p.cites || len(u.Labels()) > 0
+	o := &openStatement{Unit: u, number: number, cites: p.cites, near: f.near[0], quote: f.quotes[f.near[0]-1], event: Verified{
 		Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle, Quotes: map[int]support.Quote{},
 	}}
 	for _, label := range u.Labels() {
@@ -497,6 +539,9 @@ func (p *proof) decide(o *openStatement, v verdict) {
 	o.event.By = byModel
 	switch {
 	case v.decision == Relevant:
+		if !o.cites {
+			o.event.Found = o.near
+		}
 	case v.decision != Irrelevant || v.late:
 		o.event.By = unjudged
 		if p.ctx.Err() == nil {
@@ -523,6 +568,9 @@ func (p *proof) conclude(o *openStatement) {
 	}
 	cites := e.Found != 0 || len(o.Labels()) > len(e.Idle)
 	p.source = p.source || v == statement.Keep && (cites || p.Unproved == UnprovedMark)
+	if e.Found != 0 && e.Found == o.near {
+		e.Quotes = map[int]support.Quote{o.near: o.quote}
+	}
 	p.queue.Decide(o.number, v, relabel(o.Unit, e.Idle, e.Found))
 	e.Plain = p.judge == nil && e.Found == 0 && len(e.Idle) == 0
 	p.tell(*e)

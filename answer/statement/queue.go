@@ -45,10 +45,10 @@ func (q *Queue) Push(u Unit) int {
 	return q.removed + len(q.units) - 1
 }
 
-// Decide gives the verdict on a claim. shown is what is shown of it.
+// Decide gives the verdict on what states something. shown is what is shown of it.
 func (q *Queue) Decide(number int, v Verdict, shown string) {
 	u := &q.units[number-q.removed]
-	u.verdict, u.shown = v, shown
+	u.verdict, u.shown, u.States = v, shown, true
 }
 
 // Close says that no further unit comes.
