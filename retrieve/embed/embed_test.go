@@ -105,34 +105,17 @@ func TestSpace(t *testing.T) {
 
 // TestMeaning is the least that a model of meaning must know.
 func TestMeaning(t *testing.T) {
-	for _, c := range []struct{ query, near, far string }{
-		{"car", "an automobile with four wheels", "the doctor prescribed medicine"},
-		{"physician", "the doctor examined his patient", "the lawyer pleaded in court"},
-		{"How do I delete a file?", "rm removes files from a directory", "the weather in Paris is mild"},
-		{"max_open_conns", "the greatest number of open connections", "the capital of Portugal"},
-		{"parseJSON", "a parser for JSON documents", "birds migrate in autumn"},
-		{"CAFÉ", "a coffee house: the cafe", "quantum mechanics"},
-		{"Zyzzyvqx-9000", "the manual of the zyzzyvqx 9000", "the manual of the other machine"},
-		{"北京", "北京是中国的首都", "東京タワー"},
-		{"Москва", "столица России Москва", "вчера шёл дождь"},
-	} {
-		rows := vectors(t, c.query, c.near, c.far)
+	for _, row := range datatest.Rows(t, "testdata/texts.txt", "nearer") {
+		rows := vectors(t, row...)
 		if near, far := dot(rows[0], rows[1]), dot(rows[0], rows[2]); near <= far {
-			t.Errorf("%q: %.3f to %q, %.3f to %q", c.query, near, c.near, far, c.far)
+			t.Errorf("%q: %.3f to %q, %.3f to %q", row[0], near, row[1], far, row[2])
 		}
 	}
 }
 
 // TestSame lists writings of one text.
 func TestSame(t *testing.T) {
-	for _, texts := range [][]string{
-		{"Hello, World", "hello world", "HELLO -- WORLD!"},
-		{"café", "cafe\u0301", "cafe"},
-		{"max_open_conns", "max open conns", "maxOpenConns"},
-		{"ﬁnal ＡＢＣ", "final ABC"},
-		{"co\u00adoperate", "cooperate"},
-		{"open source", "source\xff\xfeopen"},
-	} {
+	for _, texts := range datatest.Rows(t, "testdata/texts.txt", "same") {
 		rows := vectors(t, texts...)
 		for i, row := range rows[1:] {
 			if !slices.Equal(row, rows[0]) {

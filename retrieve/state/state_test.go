@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/state/statetest"
@@ -184,18 +185,9 @@ func TestKindOf(t *testing.T) {
 35 22 0:45 / /mnt/auto rw - nfs4 far:/srv rw
 a line that says nothing
 `
-	for dir, want := range map[string]string{
-		"/home/ann":               "ext4",
-		"/home/ann/far":           "sshfs",
-		"/home/ann/far/data":      "sshfs",
-		"/home/ann/farther":       "ext4",
-		"/home/ann/far/near/data": "ext4",
-		"/mnt/my cloud/data":      "rclone",
-		"/mnt/disk/data":          "fuseblk",
-		"/mnt/auto/data":          "nfs4",
-	} {
-		if got := kindOf(mounts, dir); got != want {
-			t.Errorf("kindOf(%q) = %q, want %q", dir, got, want)
+	for _, row := range datatest.Rows(t, "testdata/mounts.txt", "kinds") {
+		if got := kindOf(mounts, row[0]); got != row[1] {
+			t.Errorf("kindOf(%q) = %q, want %q", row[0], got, row[1])
 		}
 	}
 }
