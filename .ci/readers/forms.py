@@ -1,4 +1,4 @@
-"""forms.py WORK: makes 20 forms and protocols by Chromium, LibreOffice and ReportLab in WORK,
+"""forms.py WORK: makes 22 forms and protocols by Chromium, LibreOffice and ReportLab in WORK,
 reads them by WORK/ibid, and prints a table: values after their own label, and under
 their own heading."""
 
@@ -82,11 +82,18 @@ def each(field, around="{}"):
         "".join(field.format(k, items(v, "lines")) for k, v in values.items()))
 
 
+def blocks(heading, values):  # the last block has two fields
+    fields = [f"<b>{k}</b><br>{v}" for k, v in values.items()]
+    return f'<h2>{heading}</h2><div style="display:flex;gap:30px">' + "".join(
+        f'<div style="width:28%">{block}</div>' for block in (fields[0], fields[3], "<br>".join(fields[1:3]))) + "</div>"
+
+
 above = each('<div style="font-size:8pt">{}</div><div>{}</div>')
 cells = boxes("<td><b>{}</b></td><td>{}</td>")
 small = boxes('<td style="width:50%;vertical-align:top"><span style="font-size:7pt">{}</span><br>{}</td>')
 colons = each("<p><b>{}:</b> {}</p>")
 column = '<div style="flex:1">{}</div>'
+grid = '<div style="display:grid;grid-template-columns:150px 1fr;gap:6px">{}</div>'
 forms = [  # the program, what the form is like, how it is made, its content, and what is around a section
     ("Chromium", "ruled table, lists in cells", rows(1, "top", "list"), trial),
     ("Chromium", "ruled table, labels in the middle", rows(1, "middle", "paragraphs"), trial),
@@ -94,11 +101,12 @@ forms = [  # the program, what the form is like, how it is made, its content, an
     ("Chromium", "four columns, two labels in a row", cells, berth),
     ("Chromium", "boxes with small labels in them", small, berth),
     ("Chromium", "labels with colons", colons, berth),
-    ("Chromium", "grid without rules", each("<b>{}</b><span>{}</span>",
-                                            '<div style="display:grid;grid-template-columns:150px 1fr;gap:6px">{}</div>'), trial),
+    ("Chromium", "grid without rules", each("<b>{}</b><span>{}</span>", grid), trial),
     ("Chromium", "small labels above values", above, berth),
     ("Chromium", "definitions", each("<dt><b>{}</b></dt><dd>{}</dd>", "<dl>{}</dl>"), trial),
     ("Chromium", "columns of labels above values", above, berth, column),
+    ("Chromium", "grid, values in paragraphs", each("<b>{}</b><div><p>{}</p></div>", grid), trial),
+    ("Chromium", "blocks next to each other", blocks, berth),
     ("LibreOffice", "ruled table, lists in cells", rows(1, "top", "list"), trial),
     ("LibreOffice", "table without rules, lists in cells", rows(0, "middle", "list"), trial),
     ("LibreOffice", "headings in rows of the table", section_rows, berth),

@@ -159,11 +159,11 @@ const maxLabel = 80
 // above the value in each, or a label and what is next to it, as a list.
 func (b band) isRow() bool {
 	isStack := func(column []cell) bool {
-		return len(column) > 1 && !(len(column) == 2 && changes(column) == 1 && column[0].lines[0].size <= column[1].lines[0].size)
+		return len(column) > 1 && !(len(column) == 2 && len(styles(linesOf(column))) == 2 && column[0].lines[0].size <= column[1].lines[0].size)
 	}
 	if len(b) == 2 && isStack(b[1]) && !isStack(b[0]) {
 		row := b.row()
-		return isLabel(b[0][0].lines, row) && !listMarker(row[0].text) && len(row[1].text) <= longText
+		return len(b[0]) == 1 && isLabel(b[0][0].lines, row) && !listMarker(row[0].text) && len(row[1].text) <= longText
 	}
 	return len(b) <= maxCells && !slices.ContainsFunc(b, isStack) && (len(b) < 2 || !columnwise(b))
 }
@@ -328,22 +328,53 @@ func (b band) isTables() bool {
 	return tables > 1
 }
 
-// isForm reports whether a band is columns of labels above their values: in two of them,
-// the style of the lines changes more than from names of columns to what is below them.
+// isForm reports whether a band is columns with labels above their values, or headings
+// above text: one column has several, and another at least one.
 func (b band) isForm() bool {
-	isNot := func(column []cell) bool { return changes(column) < 3 }
-	return len(slices.DeleteFunc(slices.Clone(b), isNot)) > 1
-}
-
-// changes counts how often the style of the lines of a column changes.
-func changes(column []cell) (n int) {
-	lines := linesOf(column)
-	for i, l := range lines[1:] {
-		if l.bold != lines[i].bold || math.Abs(l.size-lines[i].size) > 0.1*l.size {
-			n++
+	labelled, most := 0, 0 // columns, labels
+	for _, column := range b {
+		n, parts := 0, styles(linesOf(column))
+		for i, value := range parts[1:] {
+			l, v := cellOf(parts[i]), value[0]
+			if hasWord(l.text) && (l.bold && !v.bold || math.Abs(l.size-v.size) > 0.1*l.size) {
+				n++
+			}
+		}
+		if most = max(most, n); n > 0 {
+			labelled++
 		}
 	}
-	return n
+	return labelled > 1 && most > 1
+}
+
+// styles divides lines where their style changes.
+func styles(lines []line) (parts [][]line) {
+	start := 0
+	for i, l := range lines {
+		if i > 0 && (l.bold != lines[i-1].bold || math.Abs(l.size-lines[i-1].size) > 0.1*l.size) {
+			parts, start = append(parts, lines[start:i]), i
+		}
+	}
+	return append(parts, lines[start:])
+}
+
+// fields returns a row for each label in bold of a column of a form and the value below
+// it. If a value has more than a few lines, the column is text with headings, and stays
+// as it is.
+func fields(lines []line) (out []line) {
+	parts := styles(lines)
+	for i := 0; i < len(parts); i++ {
+		label := cellOf(parts[i])
+		if i+1 == len(parts) || !label.bold || label.row || len(label.text) > maxLabel || label.size > 1.1*parts[i+1][0].size {
+			out = append(out, parts[i]...)
+			continue
+		}
+		if i++; len(parts[i]) > fewLines {
+			return lines
+		}
+		out = append(out, tableLines([][]line{{label, cellOf(parts[i])}})...)
+	}
+	return out
 }
 
 // isText reports whether a band is columns of text: in one of them, most lines end where

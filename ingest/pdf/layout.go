@@ -358,7 +358,11 @@ func ordered(in []line, depth int) []line {
 		case n == 1 && depth < maxColumns && (bands[0].isText() || bands[0].isTables() || bands[0].isForm()):
 			flush()
 			for _, column := range bands[0] {
-				out = append(out, ordered(band{column}.pieces(), depth+1)...)
+				lines := ordered(band{column}.pieces(), depth+1)
+				if !bands[0].isText() {
+					lines = fields(lines)
+				}
+				out = append(out, lines...)
 			}
 		default:
 			for _, b := range bands[:n] {

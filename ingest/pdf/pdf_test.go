@@ -787,7 +787,11 @@ func TestLabelsAboveValues(t *testing.T) {
 			{50, 648, bold, "First name"}, {50, 636, "", "Ann"},
 			{300, 700, heading, "Boat"}, {300, 680, bold, "Name"}, {300, 668, "", "Atlas"},
 			{300, 648, bold, "Length"}, {300, 636, "", "7.4 m"},
-		}, "# Skipper / Surname Osborne / First name Ann / # Boat / Name Atlas / Length 7.4 m"},
+		}, "# Skipper / Surname | Osborne / First name | Ann / # Boat / Name | Atlas / Length | 7.4 m"},
+		{"blocks of an address", []drawn{
+			{50, 700, bold, "Bill to"}, {50, 688, "", "Harbour Bakery"}, {50, 676, "", "12 Quay Road"}, {50, 664, "", "Newport"},
+			{250, 700, bold, "Invoice date"}, {250, 688, "", "3 May 2024"}, {250, 676, bold, "Due date"}, {250, 664, "", "2 June 2024"},
+		}, "Bill to | Harbour Bakery 12 Quay Road Newport / Invoice date | 3 May 2024 / Due date | 2 June 2024"},
 		{"pairs in rows", []drawn{
 			{50, 680, small, "Surname"}, {50, 670, "", "Osborne"}, {300, 680, small, "Boat"}, {300, 670, "", "Atlas"},
 			{50, 640, small, "First name"}, {50, 630, "", "Ann"}, {300, 640, small, "Length"}, {300, 630, "", "7.4 m"},
