@@ -149,6 +149,31 @@ func (b band) pieces() (out []line) {
 	return out
 }
 
+// besideLabels joins what is right of a label and begins less than a line below it, as a
+// paragraph with a margin does next to it, to a row of the two.
+func besideLabels(bands []band) (out []band) {
+	for i, b := range bands {
+		n := len(out) - 1
+		if n < 0 || len(b) != 1 {
+			out = append(out, b)
+			continue
+		}
+		label, value, last := newCell(band{out[n][0]}.pieces()...), newCell(b.pieces()...), bands[i-1].bottom()
+		size := value.lines[0].size
+		down := label.lines[0].y - value.lines[0].y
+		right := len(label.lines) == 1 && value.x0 > label.x1
+		switch {
+		case right && len(out[n]) == 1 && down > 0 && down < 1.1*size:
+			out[n] = band{out[n][0], b[0]}
+		case right && len(out[n]) == 2 && len(bands[i-1]) == 1 && last-value.top < 2*size:
+			out[n][1] = append(out[n][1], b[0]...)
+		default:
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
 // maxCells is the largest number of cells in a row of a table: more are words.
 const maxCells = 100
 
@@ -295,8 +320,12 @@ func linesOf(column []cell) (out []line) {
 	return out
 }
 
+// tall reports whether a band has lines at several heights.
 func (b band) tall() bool {
-	return slices.ContainsFunc(b, func(column []cell) bool { return len(linesOf(column)) > 1 })
+	first := b[0][0].lines[0]
+	return slices.ContainsFunc(b, func(column []cell) bool {
+		return len(linesOf(column)) > 1 || first.y-column[0].lines[0].y > sameLine*first.size
+	})
 }
 
 func (b band) top() float64 {
@@ -369,7 +398,7 @@ func fields(lines []line) (out []line) {
 			out = append(out, parts[i]...)
 			continue
 		}
-		if i++; len(parts[i]) > fewLines {
+		if i++; len(parts[i]) > 2*fewLines {
 			return lines
 		}
 		out = append(out, tableLines([][]line{{label, cellOf(parts[i])}})...)
