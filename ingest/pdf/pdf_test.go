@@ -809,6 +809,10 @@ func TestLabelsAboveValues(t *testing.T) {
 			{220, 685, "", "• Half the price after that"}, {220, 673, "", "• The full price later"},
 			{50, 640, bold, "Insurance"}, {200, 640, "", "Third party only"},
 		}, "Cancellation | Free until noon. • Half the price after that • The full price later / Insurance | Third party only"},
+		{"paragraphs with margins", []drawn{
+			{50, 700, bold, "Criteria"}, {200, 690, "", "Adults with asthma."}, {200, 668, "", "No smokers."},
+			{50, 640, bold, "Sample size"}, {200, 630, "", "128"}, {50, 600, "", "All are asked twice."},
+		}, "Criteria | Adults with asthma. No smokers. / Sample size | 128 / All are asked twice."},
 		{"rows of names", []drawn{
 			{50, 700, bold, "Surname"}, {200, 700, bold, "First name"}, {50, 685, "", "Osborne"}, {200, 685, "", "Ann"},
 			{50, 670, bold, "Born"}, {200, 670, bold, "Licence"}, {50, 655, "", "3 May 1980"}, {200, 655, "", "SKS 4711"},
