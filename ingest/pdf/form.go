@@ -184,7 +184,8 @@ const maxLabel = 80
 // above the value in each, or a label and what is next to it, as a list.
 func (b band) isRow() bool {
 	isStack := func(column []cell) bool {
-		return len(column) > 1 && !(len(column) == 2 && len(styles(linesOf(column))) == 2 && column[0].lines[0].size <= column[1].lines[0].size)
+		pair := len(column) == 2 && len(styles(linesOf(column))) == 2 && column[0].lines[0].size <= column[1].lines[0].size
+		return len(column) > 1 && !pair
 	}
 	if len(b) == 2 && isStack(b[1]) && !isStack(b[0]) {
 		row := b.row()
