@@ -149,9 +149,9 @@ func (b band) pieces() (out []line) {
 	return out
 }
 
-// besideLabels joins what is right of a label and begins less than a line below it, as a
+// joinLabels joins what is right of a label and begins less than a line below it, as a
 // paragraph with a margin does next to it, to a row of the two.
-func besideLabels(bands []band) (out []band) {
+func joinLabels(bands []band) (out []band) {
 	for i, b := range bands {
 		n := len(out) - 1
 		if n < 0 || len(b) != 1 {

@@ -348,7 +348,7 @@ func ordered(in []line, depth int) []line {
 		out = append(out, byPlaces(rest, depth)...)
 		rest = nil
 	}
-	bands := besideLabels(bandsOf(cellsOf(in), 0))
+	bands := joinLabels(bandsOf(cellsOf(in), 0))
 	for len(bands) > 0 {
 		table, n := tableOf(bands)
 		switch {
