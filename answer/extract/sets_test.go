@@ -160,7 +160,7 @@ func TestSaysNothing(t *testing.T) {
 	}
 }
 
-// A licence is told by its place; the text after it, and other text of rights, is none.
+// A licence is known by its place; the text after it, and other text of rights, is none.
 func TestIsLicence(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		Name, Path, Format, Heading, Text string
