@@ -106,6 +106,31 @@ func TestSmallLibrary(t *testing.T) {
 	}
 }
 
+// A sentence answers about the person that a question names, also where a pronoun names them.
+func TestTwoPersons(t *testing.T) {
+	index, model := openFolder(t, "/persons", fstest.MapFS{
+		"writers.txt": {Data: []byte("Alan Turing was an English mathematician. He was born in London on 23 June 1912. " +
+			"During the war he worked at Bletchley Park. He died on 7 June 1954 in Wilmslow.\n\n" +
+			"Ada Lovelace was an English writer. She wrote the first program for a machine that Charles Babbage had designed. " +
+			"She was born in 1815 and died in 1852.\n")},
+		"chemists.txt": {Data: []byte("Marie Curie was a physicist and chemist. She was born in Warsaw on 7 November 1867. " +
+			"In 1903 she shared the Nobel Prize in Physics with her husband Pierre Curie and with Henri Becquerel. " +
+			"She won the Nobel Prize in Chemistry in 1911. She died in 1934 at a sanatorium in Passy.\n\n" +
+			"Pierre Curie was born in Paris in 1859. He was killed in a road accident on 19 April 1906.\n")},
+	})
+	a := &Answerer{Retriever: index, Embedder: model}
+	for _, row := range datatest.Rows(t, "testdata/tables.txt", "two persons") {
+		got := read(a.Ask(t.Context(), Question{Text: row[0]}))
+		must(t, got.err)
+		text := regexp.MustCompile(`\[\d+\]`).ReplaceAllString(got.text, "")
+		for want := range strings.SplitSeq(row[1], " ¦ ") {
+			if !strings.Contains(text, want) || strings.Contains(text, row[2]) {
+				t.Errorf("%s\n%s\nwant %q, not %q", row[0], text, want, row[2])
+			}
+		}
+	}
+}
+
 var shownEvidence = regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence`)
 
 // quotingModel quotes a sentence with the expected words from each passage that has

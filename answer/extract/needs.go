@@ -16,8 +16,9 @@ type needs struct {
 	kind  *kind // of what is asked for; nil if the question does not say
 	// denied reports whether the question asks for what is not so.
 	denied  bool
-	subject int   // the need that the answer must be about; -1 if the question does not say
-	counted []int // the needs that name what is to be counted
+	subject int     // the need that the answer must be about; -1 if the question does not say
+	counted []int   // the needs that name what is to be counted
+	names   [][]int // … and each name that the question has in full
 }
 
 // subjectForm matches what a question is asked about all of, countedForm what it asks to be counted.
@@ -117,6 +118,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 			n.counted = append(n.counted, i)
 		}
 	}
+	n.names = n.namesOf(question)
 	return n
 }
 

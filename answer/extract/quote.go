@@ -225,6 +225,12 @@ func (d *Reading) choose(all [][]sentence) []piece {
 			maps.Copy(covered, terms)
 		}
 	}
+	for _, p := range chosen { // what their pronouns refer to
+		of := antecedent(all[p.passage], p.start)
+		if subject := apart(chosen, piece{passage: p.passage, start: of, end: of + 1}, of); subject.end > 0 && all[p.passage][of].answers() {
+			chosen = append(chosen, subject)
+		}
+	}
 	return inOrder(chosen)
 }
 
@@ -457,18 +463,24 @@ func fenced(code string) string {
 	return fence + "\n" + code + "\n" + fence
 }
 
-// refersBack reports whether a sentence begins with a pronoun, also after a preposition,
-// so that only the one before it tells what it is about.
+// refersBack reports whether a sentence begins with a pronoun, also after a preposition or
+// a short phrase, so that only the one before it tells what it is about.
 func refersBack(s string) bool {
-	words := lowerWords(plainLine(s))
-	return pronouns.at(words, 0) || wordsOf("place").at(words, 0) && pronouns.at(words, 1) || pronounForm.MatchString(plainLine(s))
+	s = plainLine(s)
+	words := lowerWords(s)
+	return pronouns.at(words, 0) || wordsOf("place").at(words, 0) && pronouns.at(words, 1) || pronounForm.MatchString(s)
 }
 
 // pronounForm matches a pronoun after a verb, as in "Gebaut wurde es von …", and one that is
 // an article too, before a verb of the past, as in "La fundó …", or where no article is, as in "Lo dirige …".
+// Its last alternative is a pronoun after a time, as in "During the war he …" and "In May 1903 she …".
 var pronounForm = regexp.MustCompile(`^(?i:\pL+ (?:wird|wurden?|werden|ist|sind|war|waren|hat|haben|werd|is|was) (?:er|sie|es|ihn|hij|zij|het)\b|` +
 	`(?:se|lo|la|los|las|le|les) \pL+(?:[óòì]|aron|ieron|aba|aban)(?:[^\pL]|$)|` +
-	`lo (?:[^szgpxy\P{L}]|s[aeiouàèéìòùáíóú]|g[^n\P{L}]|p[^s\P{L}]))`)
+	`lo (?:[^szgpxy\P{L}]|s[aeiouàèéìòùáíóú]|g[^n\P{L}]|p[^s\P{L}]))|` +
+	`^(?:In|On|At|By|Since|After|Before|From|Until|During|For) (?:(?:\d+|\p{Ll}+|` + months + `),? ){1,4}(?:he|she|they)\b`)
+
+// months are the English names of the months.
+const months = `January|February|March|April|May|June|July|August|September|October|November|December`
 
 var pronouns = phrases(words(`he she it they him her them his hers its their theirs this that these those
 	er sie es ihn ihm ihr ihnen sein seine seinen seinem seiner ihre ihren ihrem ihrer deren dessen dieser diese dieses diesen diesem

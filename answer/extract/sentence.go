@@ -212,8 +212,9 @@ func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage
 		named = named || d.names(before[len(before)-1], *s, p)
 	}
 	s.licensed = isLicence(before, s, p)
+	tells := named || endsOpen(s.text) || refersBack(s.text) && s.joins // with what it refers to
 	return isBare(s.text) || isHeader(s.text) || s.licensed && !asksLicence.MatchString(d.question) ||
-		s.declares && statementForm.MatchString(s.text) || !named && !endsOpen(s.text) && d.repeats(s) || d.otherNumber(s.text)
+		s.declares && statementForm.MatchString(s.text) || !tells && d.repeats(s) || d.otherNumber(s.text)
 }
 
 // joins reports whether a sentence is in the paragraph or list item of the one before
@@ -384,8 +385,11 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	f := &s.signals
 	s.about = about
 	s.window = about.head.with(s.covers)
+	if of := antecedent(in, k); len(d.needs.names) > 0 && of != k && d.foreign == nil {
+		s.window = s.window.with(d.ofNames(in[of].covers))
+	}
 	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
-		s.window = s.window.with(headed(in, k))
+		s.window = s.window.with(lastTitle(in, k).covers)
 	}
 	if s.told = d.told(in, k); s.told {
 		f[sigAfter] = 1
@@ -397,7 +401,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 			f[sigAfter] = max(f[sigAfter], in[k-1].signals[sigDense])
 		}
 	}
-	s.other = s.other || d.needs.subject >= 0 && d.foreign == nil && s.window[d.needs.subject] < namesAlike
+	s.other = s.other || d.needs.subject >= 0 && d.foreign == nil && s.window[d.needs.subject] < namesAlike || d.ofAnother(p, in, k)
 	if k+1 < len(in) {
 		s.window = s.window.with(in[k+1].covers)
 	}
@@ -428,7 +432,7 @@ func (d *Reading) told(in []sentence, k int) bool {
 		return false
 	}
 	start, end := section(in, k)
-	head := in[k].about.head.with(headed(in, k))
+	head := in[k].about.head.with(lastTitle(in, k).covers)
 	return d.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
 }
 
@@ -441,14 +445,14 @@ func section(in []sentence, k int) (start, end int) {
 	return start, end
 }
 
-// headed is the coverage of the last heading before a sentence within its passage.
-func headed(in []sentence, k int) coverage {
+// lastTitle is the last heading before sentence k within its passage, or nothing.
+func lastTitle(in []sentence, k int) sentence {
 	for k--; k >= 0; k-- {
 		if in[k].title {
-			return in[k].covers
+			return in[k]
 		}
 	}
-	return nil
+	return sentence{}
 }
 
 // plainLine is a sentence on one line, without its bullet.
@@ -561,7 +565,7 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
-// Licences are told by their place: a file or a section for them, or the paragraphs that begin a file with the name of
+// Licences are known by their place: a file or a section for them, or the paragraphs that begin a file with the name of
 // a holder of rights, as long as each speaks of rights or is an item of a list. Anywhere else, licence matches what the
 // usual ones say.
 var (
