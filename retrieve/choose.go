@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -59,10 +60,13 @@ func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 // choose sorts the candidates by score and returns the first q.K groups, best
 // first. Unless q.Apart is set, a candidate that repeats an earlier one is dropped,
 // and one that adjoins an earlier one joins its group; rows of one table, which are
-// all alike, take half of the places while there are other candidates.
+// all alike, take a quarter of the places while there are other candidates.
 func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
+	if err := r.declaredFirst(order, q.Text); err != nil {
+		return nil, err
+	}
 	var crowded []group
 	defer func() {
 		groups = append(groups, crowded[:max(0, min(len(crowded), q.K-len(groups)))]...)
@@ -85,7 +89,7 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 			groups = joined
 		case len(groups) == q.K:
 			return groups, nil
-		case !q.Apart && strings.HasPrefix(s.Anchor, "row=") && 2*rowsOf(groups, s.Document) >= q.K:
+		case !q.Apart && 4*alike(groups, s) >= q.K && !strings.Contains(strings.ToLower(q.Text), "test"):
 			crowded = append(crowded, group{[]*scored{s}, s})
 		default:
 			groups = append(groups, group{[]*scored{s}, s})
@@ -94,14 +98,48 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	return groups, nil
 }
 
-// rowsOf is how many of the groups are rows of a document.
-func rowsOf(groups []group, document string) (n int) {
+// alike is how many of the groups are rows of the same table as a row, or tests as a test is.
+func alike(groups []group, s *scored) (n int) {
+	row, test := strings.HasPrefix(s.Anchor, "row="), IsTest(s.Passage)
 	for _, g := range groups {
-		if g.rank.Document == document && strings.HasPrefix(g.rank.Anchor, "row=") {
+		if row && g.rank.Document == s.Document && strings.HasPrefix(g.rank.Anchor, "row=") || test && IsTest(g.rank.Passage) {
 			n++
 		}
 	}
 	return n
+}
+
+var testPath = regexp.MustCompile(`(?:^|/)(?:tests?|testdata)/|_test\.\w+$|(?:^|/)test_[^/]*$|\.(?:spec|test)\.\w+$`)
+
+// IsTest reports whether a passage is of the test of a program.
+func IsTest(p Passage) bool { return p.Format == "code" && testPath.MatchString(p.Path) }
+
+// qualified matches an identifier with the name of its package or type, as in sync.Once.
+var qualified = regexp.MustCompile(`\b([A-Za-z_]\w*)\.([A-Z]\w*)`)
+
+// Declares reports whether a passage declares an identifier of the question.
+func Declares(p Passage, question string) bool {
+	return p.Format == "code" && !IsTest(p) && slices.ContainsFunc(qualified.FindAllStringSubmatch(question, -1), func(name []string) bool {
+		declares := regexp.MustCompile(`(?m)^[ \t]*(?:[a-z]+ )*(?:func|type|class|struct|interface|enum|def|fn|function|const|var|trait) ` + name[2] + `\b`)
+		return strings.Contains("/"+p.Document, "/"+name[1]+"/") && declares.MatchString(p.Text)
+	})
+}
+
+// declaredFirst gives the highest score to candidates that declare an identifier of the question.
+func (r *reading) declaredFirst(order []*scored, question string) error {
+	if !qualified.MatchString(question) {
+		return nil
+	}
+	for i, s := range order {
+		switch stored, err := r.read(s, order[i:]); {
+		case err != nil:
+			return err
+		case stored && Declares(s.Passage, question):
+			s.Score = order[0].Score
+		}
+	}
+	sortByScore(order)
+	return nil
 }
 
 // repeated reports whether s repeats a member of the groups.

@@ -81,8 +81,8 @@ func (d *Reading) writeRow(row string) string {
 	if 2*columns < len(cells) || columns == 0 {
 		return row
 	}
-	named := 1 // cells that name the row: a code or a number does so with the next one
-	if !hasWord(cells[0].value) && len(cells) > 2 {
+	named := 1 // cells that name the row: a code or a number does so with the next one, if that is a name
+	if len(cells) > 2 && !hasWord(cells[0].value) && hasWord(cells[1].value) {
 		named = 2
 	}
 	shown := slices.Concat(cells[:named], d.askedFor(cells[named:]))
@@ -153,15 +153,20 @@ func (d *Reading) askedFor(cells []cell) []cell {
 	return shown
 }
 
-// otherColumns reports whether the columns of a row are of years, and the row has none that
-// is asked for or nothing else: that year may be missing in the row that has it.
-func (d *Reading) otherColumns(row string) bool {
-	asked, named, about := years(d.question), []string(nil), d.foreign != nil
+// otherYears reports whether a row is of other years than the question: by the names of its
+// columns, also where nothing else of it is asked for, since that year may be missing in the row
+// that has it; or else by its cells and headings.
+func (d *Reading) otherYears(row string, p retrieve.Passage) bool {
+	asked, named, about := years(d.question), false, d.foreign != nil
 	for _, c := range cellsOf(row) {
-		of := years(c.name)
-		named, about = append(named, of...), about || len(of) == 0 && len(d.askedOf(termSet(c.value))) > 0
+		of := len(years(c.name)) > 0
+		named, about = named || of, about || !of && len(d.askedOf(termSet(c.value))) > 0
 	}
-	return len(asked) > 0 && len(named) > 0 && (!about || !meet(asked, years(row)))
+	of := years(row)
+	if !named {
+		of = append(of, years(p.Title+" "+p.Heading+" "+p.Path)...)
+	}
+	return len(asked) > 0 && (named && !about || len(of) > 0 && !meet(asked, of))
 }
 
 // apart reports whether the names of columns have what the question asks for, and no column all

@@ -198,7 +198,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.asks = isAsking(text)
 			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
 			s.lacks = isRow(text) && d.apart(cellsOf(text))
-			s.other = parts[k].end || s.lacks || isRow(text) && d.otherColumns(text) || d.answersOther(in[:k], text, p.Heading)
+			s.other = parts[k].end || s.lacks || isRow(text) && d.otherYears(text, p) || d.answersOther(in[:k], text, p.Heading)
 			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
 		}
 	}
@@ -368,11 +368,9 @@ func (d *Reading) otherYear(p retrieve.Passage) float64 {
 	return 0
 }
 
-var testPath = regexp.MustCompile(`(?:^|/)(?:tests?|testdata)/|_test\.\w+$|(?:^|/)test_[^/]*$|\.(?:spec|test)\.\w+$`)
-
 // test is 1 for the test of a program, unless the question is about tests.
 func (d *Reading) test(p retrieve.Passage) float64 {
-	if p.Format == "code" && testPath.MatchString(p.Path) && !strings.Contains(strings.ToLower(d.question), "test") {
+	if retrieve.IsTest(p) && !strings.Contains(strings.ToLower(d.question), "test") {
 		return 1
 	}
 	return 0
@@ -391,7 +389,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
 		s.window = s.window.with(lastTitle(in, k).covers)
 	}
-	if s.told = d.told(in, k); s.told {
+	if s.told = d.told(p, in, k); s.told {
 		f[sigAfter] = 1
 	}
 	f[sigContext] = d.needs.near(s.window)
@@ -412,6 +410,11 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // it is quoted whole
 		text = p.Text[in[start].span.Start:in[end-1].span.End]
 	}
+	if k := d.needs.kind; k != nil && k.name == "amount" && isRow(text) { // a number alone may count places
+		if words := lowerWords(p.Title + " " + p.Heading + " " + text); !k.asks.anywhere(words) && !k.units.anywhere(words) {
+			text = ""
+		}
+	}
 	if f[sigKind] = d.needs.kind.in(text, d.question); d.language == "de" && d.needs.kind.named() && !fullName.MatchString(text) {
 		f[sigKind] = min(f[sigKind], .5) // all nouns have capitals
 	}
@@ -426,9 +429,12 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 }
 
 // told reports whether sentence k is in the steps of a section whose headings have all words of
-// a question for a way.
-func (d *Reading) told(in []sentence, k int) bool {
-	if !d.needs.kind.isWay() || in[k].declares {
+// a question for a way, or in the comment of the declaration that is asked for.
+func (d *Reading) told(p retrieve.Passage, in []sentence, k int) bool {
+	if in[k].declares {
+		return retrieve.Declares(p, d.question) && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
+	}
+	if !d.needs.kind.isWay() {
 		return false
 	}
 	start, end := section(in, k)
