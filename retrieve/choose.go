@@ -60,7 +60,7 @@ func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 // choose sorts the candidates by score and returns the first q.K groups, best
 // first. Unless q.Apart is set, a candidate that repeats an earlier one is dropped,
 // and one that adjoins an earlier one joins its group; rows of one table, which are
-// all alike, take a quarter of the places while there are other candidates.
+// all alike, take half of the places while there are other candidates.
 func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
@@ -89,7 +89,7 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 			groups = joined
 		case len(groups) == q.K:
 			return groups, nil
-		case !q.Apart && 4*alike(groups, s) >= q.K && !strings.Contains(strings.ToLower(q.Text), "test"):
+		case !q.Apart && 2*alike(groups, s) >= q.K && !strings.Contains(strings.ToLower(q.Text), "test"):
 			crowded = append(crowded, group{[]*scored{s}, s})
 		default:
 			groups = append(groups, group{[]*scored{s}, s})

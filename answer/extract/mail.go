@@ -123,7 +123,10 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 	}
 	last, _ := utf8.DecodeLastRuneInString(bare)
 	next := slices.IndexFunc(more, func(line string) bool { return strings.Trim(line, "> \t\r\n") != "" })
-	signed := signs(bare, *by) || next >= 0 && signs(more[next], *by)
+	signed := signs(bare, *by) || next >= 0 && signs(more[next], *by) ||
+		r.gap && next == 0 && len(strings.Fields(more[0])) <= 4 && slices.ContainsFunc(lowerWords(more[0]), func(w string) bool {
+			return len(w) > 3 && slices.Contains(lowerWords(*by), w) // as in "Kind regards, Your Hoster team"
+		})
 	switch {
 	case bare == "", !r.begun && squeeze(bare) == r.subject:
 	case r.heads(bare, more, by):

@@ -267,13 +267,13 @@ func inOrder(chosen []piece) []piece {
 
 // outdated reports whether a later mail of the same thread, or a document whose name has a
 // later year, has a sentence with all words that it has of a question without a year. The
-// subject and the sentences around it count in a mail, which seldom repeats what it moves.
+// subject and the sentences around it count in a mail that has a word of the question, or a pronoun.
 func (d *Reading) outdated(s *sentence, best []*sentence) bool {
 	demanded := d.demands()
 	other := func(s *sentence) float64 { return s.score - sentenceModel[sigKind]*s.signals[sigKind] }
 	return s.about.letter.thread != "" && len(years(d.question)) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
 		from, to, covers := s.about.letter, t.about.letter, t.covers
-		if to.mail {
+		if to.mail && (d.needs.count(covers) > 0 || pronouns.anywhere(lowerWords(t.text))) {
 			covers = t.window
 		}
 		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && other(t) >= other(s)-quotedWithin &&

@@ -199,7 +199,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
 			s.lacks = isRow(text) && d.apart(cellsOf(text))
 			s.other = parts[k].end || s.lacks || isRow(text) && d.otherYears(text, p) || d.answersOther(in[:k], text, p.Heading)
-			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
+			s.bare = parts[k].head || d.saysNothing(in[:k], s, p) || isStep(text) && d.needs.kind != nil && d.needs.kind.name == "yes"
 		}
 	}
 	return in
@@ -410,11 +410,6 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // it is quoted whole
 		text = p.Text[in[start].span.Start:in[end-1].span.End]
 	}
-	if k := d.needs.kind; k != nil && k.name == "amount" && isRow(text) { // a number alone may count places
-		if words := lowerWords(p.Title + " " + p.Heading + " " + text); !k.asks.anywhere(words) && !k.units.anywhere(words) {
-			text = ""
-		}
-	}
 	if f[sigKind] = d.needs.kind.in(text, d.question); d.language == "de" && d.needs.kind.named() && !fullName.MatchString(text) {
 		f[sigKind] = min(f[sigKind], .5) // all nouns have capitals
 	}
@@ -432,7 +427,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 // a question for a way, or in the comment of the declaration that is asked for.
 func (d *Reading) told(p retrieve.Passage, in []sentence, k int) bool {
 	if in[k].declares {
-		return retrieve.Declares(p, d.question) && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
+		return !d.demands() && retrieve.Declares(p, d.question) && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
 	}
 	if !d.needs.kind.isWay() {
 		return false
