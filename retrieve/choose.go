@@ -59,8 +59,8 @@ func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 
 // choose sorts the candidates by score and returns the first q.K groups, best
 // first. Unless q.Apart is set, a candidate that repeats an earlier one is dropped,
-// and one that adjoins an earlier one joins its group; rows of one table, which are
-// all alike, take half of the places while there are other candidates.
+// and one that adjoins an earlier one joins its group; rows of one table, and tests,
+// which are alike, take half of the places while there are other candidates.
 func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
@@ -120,7 +120,8 @@ var qualified = regexp.MustCompile(`\b([A-Za-z_]\w*)\.([A-Z]\w*)`)
 // Declares reports whether a passage declares an identifier of the question.
 func Declares(p Passage, question string) bool {
 	return p.Format == "code" && !IsTest(p) && slices.ContainsFunc(qualified.FindAllStringSubmatch(question, -1), func(name []string) bool {
-		declares := regexp.MustCompile(`(?m)^[ \t]*(?:[a-z]+ )*(?:func|type|class|struct|interface|enum|def|fn|function|const|var|trait) ` + name[2] + `\b`)
+		declares := regexp.MustCompile(`(?m)^[ \t]*(?:[a-z]+ )*(?:func|type|class|struct|interface|enum|def|fn|function|const|var|trait) ` +
+			name[2] + `\b`)
 		return strings.Contains("/"+p.Document, "/"+name[1]+"/") && declares.MatchString(p.Text)
 	})
 }
