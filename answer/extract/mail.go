@@ -123,10 +123,7 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 	}
 	last, _ := utf8.DecodeLastRuneInString(bare)
 	next := slices.IndexFunc(more, func(line string) bool { return strings.Trim(line, "> \t\r\n") != "" })
-	signed := signs(bare, *by) || next >= 0 && signs(more[next], *by) ||
-		r.gap && next == 0 && len(strings.Fields(more[0])) <= 4 && slices.ContainsFunc(lowerWords(more[0]), func(w string) bool {
-			return len(w) > 3 && slices.Contains(lowerWords(*by), w) // as in "Kind regards, Your Hoster team"
-		})
+	signed := signs(bare, *by) || next >= 0 && signs(more[next], *by) || r.gap && next == 0 && names(more[0], *by)
 	switch {
 	case bare == "", !r.begun && squeeze(bare) == r.subject:
 	case r.heads(bare, more, by):
@@ -197,6 +194,12 @@ func signs(line, author string) bool {
 	known := lowerWords(author)
 	words := lowerWords(line[strings.LastIndexByte(line, ',')+1:])
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(known, w) })
+}
+
+// names reports whether a short line has a longer word of its author's name, as "Your Hoster team" has.
+func names(line, author string) bool {
+	known := lowerWords(author)
+	return len(strings.Fields(line)) <= 4 && slices.ContainsFunc(lowerWords(line), func(w string) bool { return len(w) > 3 && slices.Contains(known, w) })
 }
 
 // sign is the author and the date of a mail. Those before its text are of the letter.
