@@ -122,8 +122,7 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 		by = &r.quoted
 	}
 	last, _ := utf8.DecodeLastRuneInString(bare)
-	next := slices.IndexFunc(more, func(line string) bool { return strings.Trim(line, "> \t\r\n") != "" })
-	signed := signs(bare, *by) || next >= 0 && signs(more[next], *by) || r.gap && next == 0 && names(more[0], *by)
+	signed := r.signed(bare, more, *by)
 	switch {
 	case bare == "", !r.begun && squeeze(bare) == r.subject:
 	case r.heads(bare, more, by):
@@ -196,10 +195,16 @@ func signs(line, author string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(known, w) })
 }
 
-// names reports whether a short line has a longer word of its author's name, as "Your Hoster team" has.
-func names(line, author string) bool {
+// signed reports whether a line, or the one after it, is the name of its author; or after a gap, the
+// next one is short and has a longer word of that name, as in "Your Hoster team".
+func (r *letterReader) signed(line string, more []string, author string) bool {
+	next := slices.IndexFunc(more, func(line string) bool { return strings.Trim(line, "> \t\r\n") != "" })
+	if signs(line, author) || next < 0 {
+		return signs(line, author)
+	}
 	known := lowerWords(author)
-	return len(strings.Fields(line)) <= 4 && slices.ContainsFunc(lowerWords(line), func(w string) bool { return len(w) > 3 && slices.Contains(known, w) })
+	return signs(more[next], author) || r.gap && next == 0 && len(strings.Fields(more[0])) <= 4 &&
+		slices.ContainsFunc(lowerWords(more[0]), func(w string) bool { return len(w) > 3 && slices.Contains(known, w) })
 }
 
 // sign is the author and the date of a mail. Those before its text are of the letter.
