@@ -136,10 +136,13 @@ func ReadQuestions(fsys fs.FS, name string) (questions []Question, err error) {
 		questions = append(questions, q)
 		return err
 	})
-	if err == nil && len(questions) == 0 {
-		err = fmt.Errorf("%s is empty: it needs a question per line, such as %s", name, ExampleQuestion)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(questions) == 0:
+		return nil, fmt.Errorf("%s is empty: it needs a question per line, such as %s", name, ExampleQuestion)
 	}
-	return questions, err
+	return questions, nil
 }
 
 // A questionLine is a line of a file of questions. The pages are for readers of the file.

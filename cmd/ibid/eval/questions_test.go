@@ -63,6 +63,7 @@ func TestMalformedQuestions(t *testing.T) {
 func FuzzReadQuestions(f *testing.F) {
 	f.Add([]byte(`{"question": "x", "documents": ["a", "b"], "quotes": "y"}`))
 	f.Add([]byte(`{"question": "x", "answerable": false}` + "\n" + `{"question": "y", "answers": "a"}`))
+	f.Add([]byte("0"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := ReadQuestions(files("q.jsonl", string(b)), "q.jsonl")
 		if (err == nil) != (len(got) > 0) {

@@ -88,6 +88,9 @@ func (w *Weights) Pack(matrix []float32) {
 		scale, inverse := scaleOf(largest(column))
 		for sum := largestSum(column, inverse); sum > limit; sum = largestSum(column, inverse) {
 			scale, inverse = scale*sum/limit, inverse*limit/sum
+			if math.IsInf(float64(inverse), 0) { // of a damaged file: numbers near the smallest are 0
+				scale, inverse = 0, 0
+			}
 		}
 		w.Scale[j], w.Inverse[j] = scale, inverse
 		for i, x := range column {

@@ -57,6 +57,15 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// TestPackSmallest packs numbers whose inverse scale is no float32: they are 0.
+func TestPackSmallest(t *testing.T) {
+	w := &Weights{In: 64, Out: 64}
+	w.Pack(slices.Repeat([]float32{4e-37}, w.In*w.Out))
+	if slices.ContainsFunc(w.Scale, func(s float32) bool { return s != 0 }) {
+		t.Errorf("scales %v, want 0", w.Scale)
+	}
+}
+
 // TestMultiply compares with the definition, in whole numbers and then in float64.
 func TestMultiply(t *testing.T) {
 	extremes := [][]float32{{}, {127, 2.5, 3.5, -2.5, -3.5, .5, -.5, -127}, {1e-44}, {3e38, -3e38, 1}}
