@@ -255,6 +255,9 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			raw := segment.Value(w.src)
 			switch name := tagName.FindSubmatch(raw); {
 			case name == nil: // a component; what separates two of them is their style
+				if m := jsxTitle.FindSubmatch(raw); m != nil {
+					out.WriteString(string(m[1]) + ": ")
+				}
 				if _, ok := c.NextSibling().(*ast.RawHTML); ok && raw[1] == '/' {
 					out.WriteByte(' ')
 				}
