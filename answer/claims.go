@@ -22,6 +22,9 @@ func quotesWhole(passage, statement string, quote support.Quote) bool {
 		return false
 	}
 	claim := spoken(unnumbered(statement))
+	if len(claim) == 0 {
+		return false
+	}
 	for s := range ingest.Sentences(passage) {
 		if s.Start < quote.End && quote.Start < s.End {
 			text := unnumbered(passage[s.Start:s.End])

@@ -520,7 +520,7 @@ func TestTranslateOnce(t *testing.T) {
 
 func TestCondense(t *testing.T) {
 	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", "120 marks.[1]"}}
-	for _, row := range datatest.Rows(t, "testdata/replies.txt", "questions that stand alone") {
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "whole questions") {
 		reply, finish, want := row[0], row[1], row[2]
 		m := &script{reply: byRole(map[Role][]string{RoleCondense: {reply}, RoleAnswer: {"Half.[2]"}}), cut: byRune, finish: finish}
 		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}

@@ -51,8 +51,8 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// counted counts the files that are opened. What is behind the wall can be neither
-// opened nor listed.
+// counted counts the files that are opened. The files below wall can be neither opened
+// nor listed.
 type counted struct {
 	fstest.MapFS
 	opened map[string]int
