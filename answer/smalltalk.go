@@ -73,13 +73,13 @@ const (
 )
 
 // smallTalk returns the language of a text that only greets, thanks or asks for help: all of
-// its words are in such phrases of this language. Otherwise it is empty, and rest is the
-// text without a greeting before a question.
+// its words, if it has any, are in such phrases of this language. Otherwise it is empty, and
+// rest is the text without a greeting before a question.
 func smallTalk(text string) (language, rest string) {
 	all := clauses(text)
 	if len(strings.Fields(text)) <= longestTalk {
 		for _, c := range courtesies {
-			if kinds, ok := c.read(all...); ok && (kinds[greeting] || kinds[help]) {
+			if kinds, ok := c.read(all...); ok && (kinds[greeting] || kinds[help] || len(kinds) == 0) {
 				return c.language, text
 			}
 		}
