@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"ibid/answer/extract"
 	"ibid/retrieve"
 )
 
@@ -123,7 +124,8 @@ func readFollowUps() (map[string]followUpSet, map[string]bool) {
 // isElliptic reports whether a question cannot be understood alone: it has no content
 // word, it has less than four and begins with "and" or the like or has a pronoun, or less
 // than six and both. A longer question has what its pronoun means: of the questions of SQuAD, 14 in 100
-// have one, and 1 in 100 is elliptic by this rule. One with less than three is short.
+// have one, and 1 in 100 is elliptic by this rule. One with less than three is short, and one
+// with two and a question word after the "and", as in "And who paints the boats?".
 func isElliptic(question, before string) (elliptic, short bool) {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
@@ -138,12 +140,18 @@ func isElliptic(question, before string) (elliptic, short bool) {
 	}
 	words := followUpWords[retrieve.Language(before+" "+question)]
 	own := countWords(question, before)
-	opens := slices.ContainsFunc(words.openings, func(p string) bool { return has(p, false) })
+	opens := false
+	for _, p := range words.openings {
+		if has(p, false) {
+			opens = opens || own < 2 || !extract.Asks(strings.TrimPrefix(strings.TrimSpace(lower), p))
+		}
+	}
 	for _, idle := range words.idle {
 		lower = strings.ReplaceAll(lower, " "+idle+" ", " ")
 	}
 	refers := slices.ContainsFunc(words.references, func(p string) bool { return has(p, true) })
-	return own == 0 || own < 4 && (opens || refers) || own < 6 && opens && refers, own < 3
+	asks := own == 1 && strings.Count(lower, " ") == 3 // "Who won?"
+	return own == 0 || asks || own < 4 && (opens || refers) || own < 6 && opens && refers, own < 3
 }
 
 // countWords counts the content words of a question, which is next to another one; 0 if

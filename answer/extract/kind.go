@@ -150,6 +150,12 @@ func kindOf(question string) *kind {
 	return opened
 }
 
+// Asks reports whether a text has a question word.
+func Asks(text string) bool {
+	words := lowerWords(text)
+	return slices.ContainsFunc(kinds, func(k kind) bool { return k.asks.anywhere(words) || k.opens.anywhere(words) })
+}
+
 // modal are words that are months in capitals alone.
 var modal = regexp.MustCompile(`\b(?:may|march)\b`)
 
