@@ -55,7 +55,7 @@ func isRefusal(reply string) bool {
 }
 
 // fewWords is the number of content words from which a question says enough of its
-// subject.
+// subject: then only the names of the one before are carried.
 const fewWords = 3
 
 // completed adds to a question the content words of the one before where it may be
@@ -73,6 +73,12 @@ func completed(question, before string) (whole string, elliptic bool) {
 			carried = append(carried, strings.Trim(word, marks))
 			has = append(has, retrieve.Terms(word)...)
 		}
+	}
+	common := func(word string) bool { // the first word has a capital too
+		return !strings.ContainsFunc(word, unicode.IsUpper) || strings.HasPrefix(strings.TrimLeft(before, marks), word)
+	}
+	if names := slices.DeleteFunc(slices.Clone(carried), common); len(names) > 0 && countWords(question, before) >= fewWords {
+		carried = names // the question says enough of the rest
 	}
 	if whole := question + " " + strings.Join(carried, " "); len(carried) > 0 && len(whole) <= MaxQuestionBytes {
 		return whole, elliptic
@@ -140,18 +146,15 @@ func isElliptic(question, before string) (elliptic, short bool) {
 	}
 	words := followUpWords[retrieve.Language(before+" "+question)]
 	own := countWords(question, before)
-	opens := false
-	for _, p := range words.openings {
-		if has(p, false) {
-			opens = opens || own < 2 || !extract.Asks(strings.TrimPrefix(strings.TrimSpace(lower), p))
-		}
-	}
+	opens := slices.ContainsFunc(words.openings, func(p string) bool {
+		return has(p, false) && (own < 2 || !extract.Asks(strings.TrimPrefix(strings.TrimSpace(lower), p)))
+	})
 	for _, idle := range words.idle {
 		lower = strings.ReplaceAll(lower, " "+idle+" ", " ")
 	}
 	refers := slices.ContainsFunc(words.references, func(p string) bool { return has(p, true) })
 	asks := own == 1 && strings.Count(lower, " ") == 3 // "Who won?"
-	return own == 0 || asks || own < 4 && (opens || refers) || own < 6 && opens && refers, own < 3
+	return own == 0 || asks || own < 4 && (opens || refers) || own < 6 && opens && refers, own < fewWords
 }
 
 // countWords counts the content words of a question, which is next to another one; 0 if
