@@ -18,15 +18,11 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"ibid/answer/extract"
 	"ibid/answer/prompt"
-	"ibid/answer/replay"
-	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/embed"
 )
 
 // A Retriever finds passages; *retrieve.Index is one.
@@ -151,11 +147,10 @@ const (
 // left running when the range ends.
 func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		r := a.newAsking(yield, q.Recorder)
-		defer r.proving.Wait()
+		r := &asking{Answerer: *a, caller: a.newCaller(yield, q.Recorder), question: q}
+		defer r.verifying.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r.question = q
 		if a.Trust != nil {
 			trust, end := a.Trust()
 			defer end()
@@ -167,134 +162,108 @@ func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] 
 	}
 }
 
-// An asking is one question, or one summary, while it is answered.
+// An asking is one question while it is answered. It decides what happens in which
+// order: the finder searches, the gate decides what is read, and the strategy makes the
+// answer of that by the writing.
 type asking struct {
-	*Answerer
+	Answerer // for this question
 	*caller
 	question Question
-	asked    string // the standalone question
-	writes   bool   // a model writes the answer
-	widens   bool   // it may read further passages when it finds none in the first
 	trust    Trust
-	reading  *extract.Reading
-	deferred []retrieve.Passage // kept, and read only if the first ones hold no answer
+	strategy *strategy
 
-	judge   *judge         // nil where no model judges
-	proof   *proof         // of the answer that is being written
-	revised *revised       // what of it is held, since it may be cut; nil where nothing is
-	proving sync.WaitGroup // its calls
-}
-
-func (a *Answerer) newAsking(yield func(Event, error) bool, recorder *replay.Recorder) *asking {
-	w := &prompt.Writer{
-		Templates: a.Prompts, ContextTokens: or(a.ContextTokens, defaultContextTokens), Count: a.Count,
-		StepTokens: a.StepTokens,
-	}
-	if w.Templates == nil {
-		w.Templates = prompt.Default()
-	}
-	if w.Count == nil {
-		w.Count = ingest.CountTokens
-	}
-	w.Nonce = func(name, system, user string) string {
-		if recorder == nil {
-			return newNonce()
-		}
-		// The same request must get the same mark again when it is resumed.
-		return recorder.Nonce(name, system, user)
-	}
-	r := &asking{Answerer: a, caller: &caller{
-		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}}, writer: w, recorder: recorder,
-		same:  map[Prompt]int{},
-		calls: or(a.AnswerCalls, defaultAnswerCalls), parallel: or(a.Parallel, defaultParallel), started: time.Now(), budget: a.BudgetTokens,
-	}}
-	if r.budget > 0 {
-		w.Budget = r.forPrompt
-	}
-	return r
-}
-
-// least is how many tokens of the budget an answer needs.
-func (r *asking) least() int { return LeastBudget + r.writer.Count(r.asked) }
-
-// forPrompt is how many tokens of the budget the next prompt may have: some are left
-// for the statements of the answer, and for marks that are longer than the sample.
-func (r *asking) forPrompt() int {
-	left := r.budget - r.input
-	if r.judge != nil && r.proves() {
-		return left * 4 / 5
-	}
-	return left * 19 / 20
+	finder  *finder
+	gate    *gate
+	writing *writing
 }
 
 // answer answers the question.
 func (r *asking) answer(ctx context.Context) error {
-	strategy, err := r.check()
-	if err != nil {
+	if err := r.check(); err != nil {
 		return err
 	}
-	if r.trust.Distrust != "" && !r.NoFallback && strategy.writes {
-		strategy = r.distrust()
+	if r.trust.Distrust != "" && !r.NoFallback && r.strategy.writes {
+		r.distrust()
 	}
 	language, question := smallTalk(r.question.Text)
 	if language != "" {
 		return r.chat(ctx, language)
 	}
 	r.question.Text = question
-	r.writes = strategy.writes
-	if r.Gate != GateOff {
-		r.judge = r.newJudge(ctx)
-	}
-	r.setStyle()
-	if err := r.condense(ctx); err != nil {
+	r.begin(ctx)
+	var err error
+	if r.finder.asked, err = r.finder.condense(ctx, r.question, r.Retriever); err != nil {
 		return err
 	}
-	r.writer.Question = r.asked
-	found, err := r.firstSearch(ctx)
+	r.writer.Question = r.finder.asked
+	var found []retrieve.Passage
+	if r.strategy.writes {
+		found, err = r.finder.searchTranslated(ctx, r.question.TopK, r.Gate == GateOff)
+	} else {
+		found, err = r.finder.search(ctx, r.question.TopK, nil)
+	}
 	if err != nil {
 		return err
 	}
-	if !r.emit(Retrieved{Question: r.asked, Reworded: r.asked != r.question.Text, Passages: found}) {
+	if !r.finder.emitRetrieved(found) {
 		return nil
 	}
 	if len(found) == 0 {
 		return r.unanswered(ctx, nothingFound, nil)
 	}
-	if err := r.read(ctx, found); err != nil {
+	if err := r.finder.read(ctx, found); err != nil {
 		return err
 	}
-	err = r.decide(ctx, strategy, found)
+	err = r.decide(ctx, found)
 	if errors.Is(err, prompt.ErrBudget) {
 		return &QuestionError{"too_long", fmt.Sprintf("the question, with the instructions and a passage, takes more than the %d tokens "+
 			"that --budget-tokens allows: ask in fewer words, or raise it", r.budget)}
 	}
-	if r.stopped || !r.fallsBack(ctx, err) {
+	if r.stopped || r.NoFallback || !allowsFallback(ctx, err) {
 		return err
 	}
 	return r.fallBack(ctx, found, err)
 }
 
+// begin makes the parts, for a question that is to be searched for.
+func (r *asking) begin(ctx context.Context) {
+	r.finder = r.newFinder(r.caller, r.question)
+	r.writing = r.newWriting(r.caller, r.finder)
+	var j *judge
+	if r.Gate != GateOff {
+		j = r.newJudge(ctx, r.caller, r.trust)
+	}
+	if r.strategy.writes && r.Unproved != UnprovedOff {
+		r.writing.unproved, r.writing.judge = r.Unproved, j
+	}
+	r.gate = newGate(r.Gate, r.finder, j, r.writing.unproved != "")
+	if j != nil && r.writing.unproved != "" {
+		r.spared = sparedForProof
+	}
+	r.setStyle()
+}
+
 // decide judges the passages that were found, and answers from those it keeps.
-func (r *asking) decide(ctx context.Context, strategy *strategy, found []retrieve.Passage) error {
-	judged, err := r.judgeAll(ctx, found)
+func (r *asking) decide(ctx context.Context, found []retrieve.Passage) error {
+	judged, err := r.gate.judgeAll(ctx, found)
 	if err != nil || r.stopped {
 		return err
 	}
-	kept := keep(found, judged)
-	r.widen(found)
-	if len(kept) == 0 && !(r.looksWider() && slices.ContainsFunc(judged, doubted)) {
+	w, kept := r.writing, keep(found, judged)
+	w.widens = r.strategy.writes && !r.gate.isFinal(found)
+	if len(kept) == 0 && !(w.looksWider() && slices.ContainsFunc(judged, doubted)) {
 		return r.unanswered(ctx, nothingRelevant, found)
 	}
 	first := kept
-	if strategy.deepens && r.looksWider() {
-		first, r.deferred = r.firstLook(kept)
+	if r.strategy.deepens && w.looksWider() {
+		first, w.deferred = r.finder.firstLook(kept)
 	}
 	if len(first) > 0 {
-		if err = r.apply(ctx, strategy, first); !errors.Is(err, errNoAnswer) {
+		if err = r.strategy.apply(ctx, w, first); !errors.Is(err, errNoAnswer) {
 			return err
 		}
 	}
-	if r.looksWider() {
+	if w.looksWider() {
 		if err = r.lookWider(ctx, found, first); !errors.Is(err, errNoAnswer) {
 			return err
 		}
@@ -307,129 +276,6 @@ func (r *asking) decide(ctx context.Context, strategy *strategy, found []retriev
 
 // errNoAnswer reports that the passages do not hold the answer.
 var errNoAnswer = errors.New("the passages do not hold the answer")
-
-// search finds the k nearest passages, or as many as the index finds by default
-// if k is 0. It warns of trouble, other than a language other if that is not nil.
-func (r *asking) search(ctx context.Context, k int, other **retrieve.LanguageError) ([]retrieve.Passage, error) {
-	found, err := r.Retriever.Search(ctx, retrieve.Query{Text: r.asked, K: k, Filter: r.question.Filter, Warn: func(err error) {
-		if other == nil || !errors.As(err, other) {
-			r.warn("%s", err)
-		}
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
-	}
-	return found, nil
-}
-
-// firstSearch finds the nearest passages. Where they are in another language than
-// the question, or most are and none is on topic, a model translates it, and the search
-// is made again.
-func (r *asking) firstSearch(ctx context.Context) ([]retrieve.Passage, error) {
-	if !r.writes {
-		return r.search(ctx, r.question.TopK, nil)
-	}
-	var other *retrieve.LanguageError
-	found, err := r.search(ctx, r.question.TopK, &other)
-	if err != nil {
-		return nil, err
-	}
-	if other == nil && r.Gate != GateOff {
-		if err := r.read(ctx, found); err != nil {
-			return nil, err
-		}
-		if !slices.ContainsFunc(found, func(p retrieve.Passage) bool { return r.scored(p).Decision == Relevant }) {
-			other = r.otherLanguage(found)
-		}
-	}
-	if other == nil {
-		return found, nil
-	}
-	if translated, err := r.translated(ctx, other); err != nil || !translated {
-		return found, err
-	}
-	return r.search(ctx, r.question.TopK, nil)
-}
-
-// otherLanguage returns the language of at least half of the passages, where that is not
-// the language of the question; nil where it is, or where none is evident.
-func (r *asking) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageError {
-	asked, _ := retrieve.AskedLanguage(r.asked)
-	count, usual := map[string]int{}, ""
-	for _, p := range passages {
-		language := retrieve.Language(p.Text)
-		if count[language]++; count[language] > count[usual] {
-			usual = language
-		}
-	}
-	if asked == "" || usual == asked || 2*count[usual] < len(passages) {
-		return nil
-	}
-	return &retrieve.LanguageError{Language: usual}
-}
-
-// translated has the question translated, and warns where that fails.
-func (r *asking) translated(ctx context.Context, other *retrieve.LanguageError) (bool, error) {
-	question, err := r.translate(ctx, other.Name())
-	if err != nil {
-		return false, err
-	}
-	if question == "" {
-		r.warn("%s", other)
-		return false, nil
-	}
-	r.asked = question
-	return true, nil
-}
-
-// defaultEmbedder is loaded once, at the first question.
-var defaultEmbedder = sync.OnceValues(embed.New)
-
-// read compares the question with the passages.
-func (r *asking) read(ctx context.Context, found []retrieve.Passage) error {
-	embedder, ok := r.Embedder.(*embed.Model)
-	if !ok {
-		var err error
-		if embedder, err = defaultEmbedder(); err != nil {
-			return fmt.Errorf("loading the embedded embedding model: %w", err)
-		}
-	}
-	if t, ok := r.Retriever.(TurnTaker); ok {
-		end, err := t.Turn(ctx)
-		if err != nil {
-			return fmt.Errorf("waiting to read the passages: %w", err)
-		}
-		defer end()
-	}
-	var stats retrieve.Stats
-	var err error
-	if c, ok := r.Retriever.(Counter); ok {
-		if stats, err = c.Stats(ctx, retrieve.Terms(r.asked)); err != nil {
-			return fmt.Errorf("counting the terms of the question: %w", err)
-		}
-	} else {
-		stats = extract.CountTerms(found)
-	}
-	r.reading, err = extract.Read(ctx, r.asked, found, stats, embedder, r.encoder())
-	return err
-}
-
-func (a *Answerer) encoder() retrieve.Encoder {
-	if a.Encoder == nil {
-		return nil
-	}
-	return a.Encoder()
-}
-
-// Best returns the n sentences of passages that most likely answer a question, and
-// the chance that the first of them does. It is for measuring.
-func (a *Answerer) Best(ctx context.Context, question string, passages []retrieve.Passage, n int) ([]string, float64, error) {
-	r := &asking{Answerer: a, asked: question}
-	if err := r.read(ctx, passages); err != nil {
-		return nil, 0, err
-	}
-	return r.reading.Best(ctx, passages, n)
-}
 
 // setStyle makes the question's style one that prompts can show.
 func (r *asking) setStyle() {
@@ -446,30 +292,30 @@ func (r *asking) setStyle() {
 }
 
 // check validates the question and finds its strategy.
-func (r *asking) check() (*strategy, error) {
+func (r *asking) check() (err error) {
 	q := &r.question
 	q.Text = strings.TrimSpace(strings.ToValidUTF8(q.Text, ""))
 	switch {
 	case q.Text == "":
-		return nil, &QuestionError{"empty", "the question is empty: ask something in a sentence or a few words"}
+		return &QuestionError{"empty", "the question is empty: ask something in a sentence or a few words"}
 	case len(q.Text) > MaxQuestionBytes:
-		return nil, &QuestionError{"too_long", fmt.Sprintf("the question is %d bytes long, and %d is the most: "+
+		return &QuestionError{"too_long", fmt.Sprintf("the question is %d bytes long, and %d is the most: "+
 			"put long text into a document and ask about it", len(q.Text), MaxQuestionBytes)}
 	case q.TopK < 0:
-		return nil, &QuestionError{"top_k", fmt.Sprintf("top_k is %d: it must be 0 (the default) or more", q.TopK)}
+		return &QuestionError{"top_k", fmt.Sprintf("top_k is %d: it must be 0 (the default) or more", q.TopK)}
 	}
 	for i, t := range q.History {
 		if t.Role != "user" && t.Role != "assistant" {
-			return nil, &QuestionError{"history",
-				fmt.Sprintf("turn %d of the history has the role %q: it must be user or assistant", i+1, t.Role)}
+			return &QuestionError{"history", fmt.Sprintf("turn %d of the history has the role %q: it must be user or assistant", i+1, t.Role)}
 		}
 	}
-	return findStrategy(q.Strategy, r.Model != nil)
+	r.strategy, err = findStrategy(q.Strategy, r.Model != nil)
+	return err
 }
 
 // unanswered ends the stream without an answer. Where passages were kept, it shows
 // what in them is nearest to the question.
-func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrieve.Passage) error {
+func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrieve.Passage) (err error) {
 	e := Unanswered{
 		Reason: reason, Text: refusal(reason, r.question.Text), Closest: []Closest{},
 		Nearest: append([]retrieve.Passage{}, nearest[:min(len(nearest), 3)]...),
@@ -479,17 +325,10 @@ func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrie
 			n, r.writer.ContextTokens, r.BudgetTokens)
 	}
 	if reason == noAnswer {
-		if err := r.read(ctx, nearest); err != nil {
+		if e.Closest, err = r.finder.closest(ctx, nearest); err != nil {
 			return err
 		}
-		closest, err := r.reading.Closest(ctx, nearest)
-		if err != nil {
-			return err
-		}
-		for _, c := range closest {
-			e.Closest = append(e.Closest, closestOf(nearest[c.Passage], c))
-		}
-		if !r.writes && len(e.Closest) > 0 {
+		if !r.strategy.writes && len(e.Closest) > 0 {
 			e.Text = refusal(uncertain, r.question.Text)
 		}
 	}
@@ -499,20 +338,7 @@ func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrie
 	return nil
 }
 
-func closestOf(p retrieve.Passage, c extract.Closest) Closest {
-	p.Heading, p.Anchor = p.PlaceAt(p.Start + c.Span.Start)
-	p.Page = p.PageAt(p.Start + c.Span.Start)
-	part := Closest{
-		Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, Passage: p,
-		Start: p.Start + c.Span.Start, End: p.Start + c.Span.End, Text: p.Text[c.Span.Start:c.Span.End], Marks: []Mark{},
-	}
-	for _, m := range c.Marks {
-		part.Marks = append(part.Marks, Mark{m.Start, m.End})
-	}
-	return part
-}
-
-func or(n, otherwise int) int {
+func orDefault(n, otherwise int) int {
 	if n == 0 {
 		return otherwise
 	}

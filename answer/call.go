@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"ibid/answer/prompt"
@@ -31,11 +32,51 @@ type caller struct {
 	made   int // of these
 	budget int // tokens of all prompts; 0 for no limit
 	input  int // of these, written or planned
+	spared int // one part in so many of what is left of them is not for the next prompt
 	usage  Usage
+
+	verifying sync.WaitGroup // calls while an answer is written
 
 	same map[Prompt]int // verdicts asked for by the same prompt
 
 	warnedShort int // about so many passages that are shortened
+}
+
+// The parts of the budget that a prompt leaves: for marks that are longer than the sample,
+// and for the proof of the answer.
+const (
+	sparedForMarks = 20
+	sparedForProof = 5
+)
+
+// newCaller returns what makes the calls of a question, which go to yield as events.
+func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Recorder) *caller {
+	w := &prompt.Writer{
+		Templates: a.Prompts, ContextTokens: orDefault(a.ContextTokens, defaultContextTokens), Count: a.Count,
+		StepTokens: a.StepTokens,
+	}
+	if w.Templates == nil {
+		w.Templates = prompt.Default()
+	}
+	if w.Count == nil {
+		w.Count = ingest.CountTokens
+	}
+	w.Nonce = func(name, system, user string) string {
+		if recorder == nil {
+			return strings.ToLower(rand.Text()[:8])
+		}
+		// The same request must get the same mark again when it is resumed.
+		return recorder.Nonce(name, system, user)
+	}
+	c := &caller{
+		output: newOutput(yield), writer: w, recorder: recorder, same: map[Prompt]int{},
+		calls: orDefault(a.AnswerCalls, defaultAnswerCalls), parallel: orDefault(a.Parallel, defaultParallel), started: time.Now(),
+		budget: a.BudgetTokens, spared: sparedForMarks,
+	}
+	if c.budget > 0 {
+		w.Budget = func() int { return (c.budget - c.input) * (c.spared - 1) / c.spared }
+	}
+	return c
 }
 
 // write makes the prompt of a call.
@@ -58,9 +99,6 @@ func (c *caller) promptOf(role Role) string {
 	return string(role)
 }
 
-// newNonce makes the mark of a request's fences.
-func newNonce() string { return strings.ToLower(rand.Text()[:8]) }
-
 // left is how many calls the budget still has.
 func (c *caller) left() int {
 	if c.calls < 0 {
@@ -71,6 +109,9 @@ func (c *caller) left() int {
 
 // affords reports whether the budget has room for so many tokens more.
 func (c *caller) affords(tokens int) bool { return c.budget <= 0 || c.input+tokens <= c.budget }
+
+// least is how many tokens of the budget an answer to a question needs.
+func (c *caller) least(question string) int { return LeastBudget + c.writer.Count(question) }
 
 // size is the number of tokens of a prompt.
 func (c *caller) size(p Prompt) int { return c.writer.Size(p.System, p.User) }
@@ -120,6 +161,35 @@ func (c *caller) warnCutPrompt(k *call) {
 		"raise its context length (OLLAMA_CONTEXT_LENGTH for Ollama), or lower --context-tokens", k.tokens.Prompt, sent)
 }
 
+// warnShortened warns when passages have been shortened since it was last called.
+func (c *caller) warnShortened() {
+	n := c.writer.Shortened()
+	if n > c.warnedShort {
+		what, flag, most := "the model's context window", "context", c.writer.ContextTokens
+		if c.budget > 0 && c.budget < most {
+			what, flag, most = "the budget of the question", "budget", c.budget
+		}
+		c.warn("the end of each passage that is longer than %s was left out (%d in all): --%s-tokens is %d", what, n, flag, most)
+	}
+	c.warnedShort = n
+}
+
+// lacksEnds says how many passages were shortened, if any.
+func (c *caller) lacksEnds() string {
+	n := c.writer.Shortened()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the ends of passages that are longer than the context window are not in it (%d of them)", n)
+}
+
+// warnMissed warns that evidence was not read.
+func (c *caller) warnMissed(why error) {
+	if why != nil {
+		c.warn("not everything that was found could be read: %s", why)
+	}
+}
+
 // finish ends the stream with what the answer cost.
 func (c *caller) finish() {
 	c.usage.Took = time.Since(c.started).Milliseconds()
@@ -151,6 +221,19 @@ func (c *caller) call(p Prompt) *call {
 		c.input += k.planned
 	}
 	return k
+}
+
+// verdictCall returns the call that asks for a verdict.
+func (c *caller) verdictCall(role Role, s prompt.Slots) (*call, error) {
+	p, err := c.write(role, s)
+	if err != nil {
+		return nil, err
+	}
+	p.MaxTokens, p.Verdict = wordTokens, true
+	k := c.call(p)
+	k.again = 2 * c.same[p]
+	c.same[p]++
+	return k, nil
 }
 
 var errUnfinished = errors.New("the reply ended without a finish reason")

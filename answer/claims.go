@@ -7,7 +7,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"ibid/answer/statement"
 	"ibid/cite/sentence"
 	"ibid/cite/support"
 	"ibid/ingest"
@@ -91,50 +90,6 @@ var unmarked = strings.NewReplacer("*", "", "`", "", "|", " ", "’", "'")
 func asks(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text, "*_\"'”’)` "))
 	return last == '?' || last == '？'
-}
-
-// states reports whether what announces, asks or heads, or is short or in code, states
-// something all the same: it has a verb, or is a sentence of its own, and says more than
-// the question, an offer to the reader or a "these are the fees:".
-func (p *proof) states(u statement.Unit) bool {
-	if u.Kind == statement.Lead && len(u.Marks) > 0 {
-		return true
-	}
-	body := strings.Trim(u.Plain, "`*_# \t")
-	words, unspaced := spoken(body), strings.ContainsFunc(body, isUnspaced)
-	if len(words) < 3 && !unspaced || p.news(body) < 2 {
-		return false
-	}
-	if u.Kind == statement.Lead {
-		return unspaced || predicates(words)
-	}
-	last, _ := utf8.DecodeLastRuneInString(body)
-	return sentence.IsStop(last) && !sentence.IsOffer(body)
-}
-
-// news counts the content words of a text that are neither in the question nor about
-// answers. In a script without spaces it estimates them by the pairs of characters: a
-// word has two in Chinese and in the Kanji and Katakana of Japanese, and five in Thai.
-func (p *proof) news(text string) (n int) {
-	asked, terms := stems(p.asked), retrieve.Terms(text)
-	for stem := range stems(text) {
-		if slices.Contains(terms, stem) && !asked[stem] && !aboutAnswers[stem] {
-			n++
-		}
-	}
-	han, thai, before, seen := 0, 0, ' ', map[string]bool{}
-	for _, r := range joining.Replace(text) {
-		pair := string(before) + string(r)
-		switch {
-		case seen[pair] || strings.Contains(p.asked, pair) || !isUnspaced(before):
-		case unicode.Is(unicode.Thai, r):
-			thai++
-		case isUnspaced(r):
-			han++
-		}
-		seen[pair], before = true, r
-	}
-	return n + han/2 + thai/5
 }
 
 // isUnspaced reports whether a character is of the words of a script without spaces.

@@ -170,7 +170,7 @@ func TestVectorsMapReduce(t *testing.T) {
 				m.at[id] = d.Finish
 				prompts[i] = Prompt{Role: RoleMap, User: id}
 			}
-			r := (&Answerer{Parallel: n}).newAsking(func(Event, error) bool { return true }, nil)
+			r := (&Answerer{Parallel: n}).newCaller(func(Event, error) bool { return true }, nil)
 			var parts []Part
 			var order []int
 			for i, reply := range r.each(t.Context(), m, prompts) {

@@ -22,35 +22,38 @@ const condenseTokens = 256
 // turnTokens is what a turn costs in a prompt in addition to its text.
 const turnTokens = 4
 
-// condense rewrites a follow-up as a standalone question, without a model by rule.
-// When the model fails, the question stays as it is.
-func (r *asking) condense(ctx context.Context) error {
-	r.asked = r.question.Text
-	if len(r.question.History) == 0 {
-		return nil
+// A rewriter has a model write other versions of a question.
+type rewriter struct {
+	*caller
+	model      Model
+	known      *Translations
+	noFallback bool
+}
+
+// condense rewrites a follow-up as a standalone question, by rule without a model: in is
+// what the rule searches. When the model fails, the question stays as it is.
+func (r *rewriter) condense(ctx context.Context, q Question, in Retriever) (string, error) {
+	r.writer.Question = q.Text
+	if len(q.History) == 0 {
+		return q.Text, nil
 	}
-	r.writer.Question = r.asked
-	length := r.writer.Count(r.asked) + condenseTokens
-	turns, err := r.latestTurns(length)
+	length := r.writer.Count(q.Text) + condenseTokens
+	turns, err := r.latestTurns(q, length)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if r.Model == nil || len(turns) == 0 {
-		r.asked, err = followUp(r.question.Text, r.question.History, r.question.CitedUnder, func(question, whole string) (bool, error) {
-			return foundTogether(ctx, r.Retriever, question, whole, r.question.Filter)
+	if r.model == nil || len(turns) == 0 {
+		return followUp(q.Text, q.History, q.CitedUnder, func(question, whole string) (bool, error) {
+			return foundTogether(ctx, in, question, whole, q.Filter)
 		})
-		return err
 	}
 	p, err := r.write(RoleCondense, prompt.Slots{History: turns})
 	if err != nil {
-		return err
+		return "", err
 	}
 	p.MaxTokens = length
-	q, err := r.reword(ctx, p)
-	if q != "" {
-		r.asked = q
-	}
-	return err
+	standalone, err := r.reword(ctx, p)
+	return cmp.Or(standalone, q.Text), err
 }
 
 // foundTogether reports whether the passage found first for a whole question has as many
@@ -78,13 +81,13 @@ func foundTogether(ctx context.Context, in Retriever, question, whole string, fi
 // translate asks the model for the question in the language of the documents, in
 // which it is searched for, unless it has translated the same question before. The
 // answer keeps the language of the question. It is empty if the model fails.
-func (r *asking) translate(ctx context.Context, language string) (string, error) {
+func (r *rewriter) translate(ctx context.Context, question, language string) (string, error) {
 	p, err := r.write(RoleTranslate, prompt.Slots{Language: language})
-	if err != nil || !r.affords(r.size(p)+r.least()) {
+	if err != nil || !r.affords(r.size(p)+r.least(question)) {
 		return "", err
 	}
-	p.MaxTokens = 2*r.writer.Count(r.asked) + condenseTokens
-	known, key := cmp.Or(r.Translations, &Translations{}), language+"\n"+r.asked
+	p.MaxTokens = 2*r.writer.Count(question) + condenseTokens
+	known, key := cmp.Or(r.known, &Translations{}), language+"\n"+question
 	if kept, ok := known.kept.Load(key); ok {
 		c := r.call(p)
 		if !c.load(ctx) {
@@ -95,7 +98,7 @@ func (r *asking) translate(ctx context.Context, language string) (string, error)
 		return standalone(string(c.text)), nil
 	}
 	q, err := r.reword(ctx, p)
-	if q != "" && q != r.asked {
+	if q != "" && q != question {
 		if known.count.Add(1)%256 == 0 { // so many at most
 			known.kept.Clear()
 		}
@@ -113,14 +116,14 @@ type Translations struct {
 
 // reword returns the model's other version of the question: the first line of its
 // reply. It is empty, with a warning, where the model fails or the version is too long.
-func (r *asking) reword(ctx context.Context, p Prompt) (string, error) {
+func (r *rewriter) reword(ctx context.Context, p Prompt) (string, error) {
 	c := r.call(p)
-	err := c.collect(ctx, r.Model)
+	err := c.collect(ctx, r.model)
 	r.addUsage(c)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if isUnusable(err) && !r.fallsBack(ctx, err) {
+	if isUnusable(err) && (r.noFallback || !allowsFallback(ctx, err)) {
 		return "", err
 	}
 	reply := string(c.text)
@@ -144,7 +147,7 @@ func (r *asking) reword(ctx context.Context, p Prompt) (string, error) {
 // latestTurns are the turns of the history that fit half of the window, or less
 // where the question is long, next to a reply of the given length, and leave room for
 // an answer in the budget.
-func (r *asking) latestTurns(length int) ([]prompt.Turn, error) {
+func (r *rewriter) latestTurns(q Question, length int) ([]prompt.Turn, error) {
 	w := r.writer
 	overhead, err := w.Overhead(prompt.Condense, 0)
 	if err != nil {
@@ -152,11 +155,11 @@ func (r *asking) latestTurns(length int) ([]prompt.Turn, error) {
 	}
 	room := min(w.Window()/2, w.Window()-overhead-length)
 	if r.budget > 0 {
-		room = min(room, r.budget-overhead-length-r.least())
+		room = min(room, r.budget-overhead-length-r.least(q.Text))
 	}
 	var turns []prompt.Turn
-	for i := len(r.question.History) - 1; i >= 0 && room > turnTokens; i-- {
-		t := prompt.Turn(r.question.History[i])
+	for i := len(q.History) - 1; i >= 0 && room > turnTokens; i-- {
+		t := prompt.Turn(q.History[i])
 		if t.Content = w.Fit(strings.TrimSpace(prompt.Inert(t.Content)), room-turnTokens); t.Content != "" {
 			turns = append([]prompt.Turn{t}, turns...)
 			room -= w.Count(t.Content) + turnTokens

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ibid/answer/prompt"
@@ -41,77 +42,77 @@ const (
 	unjudged = "unjudged"
 )
 
+// A gate decides which of the passages that were found are read.
+type gate struct {
+	*finder
+	kind  GateKind
+	judge *judge  // nil where no model judges
+	share float64 // of the judge's budgets, for passages
+}
+
+// newGate returns the gate of a question. proves says that statements are judged too.
+func newGate(kind GateKind, f *finder, j *judge, proves bool) *gate {
+	g := &gate{finder: f, kind: cmp.Or(kind, GateAuto), judge: j, share: 1}
+	if g.kind == GateAuto || j == nil && g.kind != GateOff {
+		g.kind = GateScore
+	}
+	if proves {
+		g.share = passageShare
+	}
+	return g
+}
+
+// isFinal reports whether what it decides on passages is final: scores say nothing, or
+// nothing is decided.
+func (g *gate) isFinal(found []retrieve.Passage) bool {
+	return g.kind == GateOff || g.kind != GateScore && !slices.ContainsFunc(found, hasScores)
+}
+
 // judgeAll decides on every passage and emits Judged events in the order of the
 // passages. It returns when every call has ended.
-func (r *asking) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
-	kind, share := cmp.Or(r.Gate, GateAuto), 1.
-	if kind == GateAuto || r.judge == nil && kind != GateOff {
-		kind = GateScore
-	}
-	if r.proves() {
-		share = passageShare
-	}
-	r.usage.Looked = len(found)
+func (g *gate) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
+	g.usage.Looked = len(found)
 	judged := make([]Judged, len(found))
 	open := make([]*call, len(found)) // for the model to judge
 	alone := map[int]bool{}           // for each of these, whether the verdict decides alone, since scores say little
 	for i, p := range found {
-		judged[i] = r.scored(p)
+		judged[i] = g.scored(p)
 		j := &judged[i]
 		switch {
-		case kind == GateOff:
+		case g.kind == GateOff:
 			j.Decision = Relevant
-		case kind == GateScore, kind == GateBoth && (j.Chance > surelyOn || j.Chance < surelyOff && !r.foreign(p)):
+		case g.kind == GateScore, g.kind == GateBoth && (j.Chance > surelyOn || j.Chance < surelyOff && !g.foreign(p)):
 		default:
-			e := r.writer.Truncate(prompt.NewEvidence(1, p), r.writer.Window()/2)
-			c, err := r.verdictCall(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
+			e := g.writer.Truncate(prompt.NewEvidence(1, p), g.writer.Window()/2)
+			c, err := g.verdictCall(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
 			if err != nil {
 				return nil, err
 			}
-			if j.By = unjudged; r.affords(r.size(c.prompt)+r.least()) && r.judge.take(r.caller, r.size(c.prompt), share) {
-				open[i], alone[i] = c, r.foreign(p) || !hasScores(p)
+			if j.By = unjudged; g.affords(g.size(c.prompt)+g.least(g.asked)) && g.judge.reserve(g.size(c.prompt), g.share) {
+				open[i], alone[i] = c, g.foreign(p) || !hasScores(p)
 			}
 		}
 	}
-	if kind == GateOff {
+	if g.kind == GateOff {
 		return judged, nil
 	}
-	return judged, r.judgeOpen(ctx, judged, open, alone, share)
-}
-
-// foreign reports whether a passage is in another language than the question, so that
-// its chance says little and a verdict on it decides alone.
-func (r *asking) foreign(p retrieve.Passage) bool {
-	return retrieve.Language(p.Text) != retrieve.Language(r.asked)
-}
-
-// scored decides on a passage by its chance of being on topic.
-func (r *asking) scored(p retrieve.Passage) Judged {
-	j := Judged{
-		Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,
-		By: byScore, Scores: p.Scores, Decision: Irrelevant,
-	}
-	j.Chance, j.Reason = r.reading.Chance(p)
-	if j.Chance >= surelyOff {
-		j.Decision = Relevant
-	}
-	return j
+	return judged, g.judgeOpen(ctx, judged, open, alone)
 }
 
 // judgeOpen has the open passages judged, some at a time, and emits all verdicts in order.
-func (r *asking) judgeOpen(ctx context.Context, judged []Judged, open []*call, alone map[int]bool, share float64) error {
+func (g *gate) judgeOpen(ctx context.Context, judged []Judged, open []*call, alone map[int]bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	judging := ctx
 	if len(alone) > 0 {
 		var stop func()
-		judging, stop = r.judge.within(ctx, share)
+		judging, stop = g.judge.limitTime(ctx, g.share)
 		defer stop()
 	}
-	verdicts, wait := inParallel(len(open), r.parallel, func(i int) (v verdict) {
+	verdicts, wait := inParallel(len(open), g.parallel, func(i int) (v verdict) {
 		if open[i] != nil {
-			v = r.judge.ask(judging, *open[i])
+			v = g.judge.ask(judging, *open[i])
 		}
-		if isUnusable(v.err) && r.GateModel == nil { // the same model would have to answer
+		if isUnusable(v.err) && g.judge.writes { // the same model would have to answer
 			cancel(callError(RoleJudge, v.err))
 		}
 		return v
@@ -120,44 +121,44 @@ func (r *asking) judgeOpen(ctx context.Context, judged []Judged, open []*call, a
 	defer cancel(nil)
 	for i := range judged {
 		if v := <-verdicts[i]; open[i] != nil {
-			r.record(&judged[i], v, alone[i])
+			g.recordVerdict(&judged[i], v, alone[i])
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}
 			if v.late {
-				r.warnOnce("late", "judging the passages took too long (--gate-time, or the time for the answer), "+
+				g.warnOnce("late", "judging the passages took too long (--gate-time, or the time for the answer), "+
 					"so the others were ranked by search score")
 			} else if len(v.calls) == 0 {
-				r.warnOnce("judge", "the judge cannot be used, so the other passages were ranked by search score: %s", v.err)
+				g.warnOnce("judge", "the judge cannot be used, so the other passages were ranked by search score: %s", v.err)
 			}
 		}
 		if lacks, ok := strings.CutPrefix(judged[i].Reason, "does not mention '"); ok && judged[i].Decision != Irrelevant {
 			judged[i].Reason = "close to the question, without '" + lacks
 		}
-		if !r.emit(judged[i]) {
+		if !g.emit(judged[i]) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// record records a verdict, and what it cost, with the passage. A no is weighed against
+// recordVerdict records a verdict, and what it cost, with the passage. A no is weighed against
 // the chance; a yes keeps, since a passage too many costs a few tokens and one too few
 // the answer.
-func (r *asking) record(j *Judged, v verdict, alone bool) {
+func (g *gate) recordVerdict(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
 	if len(v.calls) > 0 && !v.late {
 		j.Decision, j.By = v.decision, byModel
 		switch {
 		case v.decision != Irrelevant:
-		case !alone && r.trust.afterNo(j.Chance) > .5:
+		case !alone && g.judge.trust.afterNo(j.Chance) > .5:
 			j.Decision, v.reason = Relevant, fmt.Sprintf("%s, but its chance of %.0f %% keeps it", saysNo, 100*j.Chance)
 		default:
 			v.reason = saysNo
 		}
 		j.Reason = cmp.Or(v.reason, j.Reason)
 	}
-	j.Calls, j.Tokens = r.addUsage(v.calls...)
+	j.Calls, j.Tokens = g.addUsage(v.calls...)
 }
 
 const saysNo = "the model says no"

@@ -46,7 +46,7 @@ func TestGate(t *testing.T) {
 		clear[i].Scores = s
 	}
 	for i, want := range []string{"on", "?", "?", "off"} {
-		r := &asking{Answerer: &Answerer{Retriever: clear}, asked: "mooring fee 2025"}
+		r := (&Answerer{Retriever: clear}).newFinder(nil, Question{Text: "mooring fee 2025"})
 		must(t, r.read(t.Context(), clear))
 		c, _ := r.reading.Chance(clear[i])
 		if on, off := c > surelyOn, c < surelyOff; on != (want == "on") || off != (want == "off") {

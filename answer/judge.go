@@ -49,10 +49,14 @@ const passageShare = 2. / 3
 // as that is worth a call. It is safe for concurrent use, except for its budget of
 // prompts.
 type judge struct {
+	*caller
 	model           Model
-	calls, tokens   int           // the budget; 0 for no limit
-	called, written int           // of it
-	limit           time.Duration // for all calls; 0 or less for none
+	writes          bool // the same model writes the answer
+	trust           Trust
+	maxCalls        int           // 0 for no limit, as of the others
+	maxTokens       int           // of prompts
+	called, written int           // of these
+	maxTime         time.Duration // of all calls; 0 or less for no limit
 	spent           atomic.Int64  // of it
 
 	mu            sync.Mutex
@@ -63,43 +67,44 @@ type judge struct {
 // newJudge returns the judge of a question; nil without a model. It may not take more
 // than half of the time that the context leaves, since verdicts are of no use without
 // time to answer.
-func (r *asking) newJudge(ctx context.Context) *judge {
+func (a *Answerer) newJudge(ctx context.Context, c *caller, trust Trust) *judge {
 	j := &judge{
-		model: r.GateModel, calls: max(0, or(r.JudgeCalls, defaultJudgeCalls)), tokens: max(0, or(r.JudgeTokens, defaultJudgeTokens)),
-		limit: cmp.Or(r.JudgeTime, defaultJudgeTime),
+		caller: c, model: a.GateModel, writes: a.GateModel == nil, trust: trust,
+		maxCalls: max(0, orDefault(a.JudgeCalls, defaultJudgeCalls)), maxTokens: max(0, orDefault(a.JudgeTokens, defaultJudgeTokens)),
+		maxTime: cmp.Or(a.JudgeTime, defaultJudgeTime),
 	}
-	if j.model == nil {
-		j.model = r.Model
+	if j.writes {
+		j.model = a.Model
 	}
-	if j.model == nil || r.trust.NoJudge || r.Gate == GateScore {
+	if j.model == nil || trust.NoJudge || a.Gate == GateScore {
 		return nil
 	}
 	if end, ok := ctx.Deadline(); ok {
-		if half := max(time.Until(end)/2, 1); j.limit <= 0 || half < j.limit {
-			j.limit = half
+		if half := max(time.Until(end)/2, 1); j.maxTime <= 0 || half < j.maxTime {
+			j.maxTime = half
 		}
 	}
 	return j
 }
 
-// take takes one call, with so many tokens in its prompts, from a share of the judge's
+// reserve takes one call, with so many tokens in its prompts, from a share of the judge's
 // budget and from the question's. It reports false where these have no room for it.
-func (j *judge) take(of *caller, tokens int, share float64) bool {
+func (j *judge) reserve(tokens int, share float64) bool {
 	within := func(n, most int) bool { return most == 0 || n <= max(1, int(share*float64(most))) }
-	if !within(j.called+1, j.calls) || !within(j.written+tokens, j.tokens) || !of.affords(tokens) {
+	if !within(j.called+1, j.maxCalls) || !within(j.written+tokens, j.maxTokens) || !j.affords(tokens) {
 		return false
 	}
-	of.input += tokens
+	j.input += tokens
 	j.called++
 	j.written += tokens
 	return true
 }
 
-// within bounds the time of calls to a share of what is left for all. stop ends it.
-func (j *judge) within(ctx context.Context, share float64) (bounded context.Context, stop func()) {
+// limitTime bounds the time of calls to a share of what is left for all. stop ends it.
+func (j *judge) limitTime(ctx context.Context, share float64) (bounded context.Context, stop func()) {
 	began, cancel := time.Now(), context.CancelFunc(func() {})
-	if j.limit > 0 {
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(share*float64(j.limit-time.Duration(j.spent.Load()))))
+	if j.maxTime > 0 {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(share*float64(j.maxTime-time.Duration(j.spent.Load()))))
 	}
 	return ctx, func() {
 		cancel()
@@ -112,17 +117,17 @@ func (j *judge) within(ctx context.Context, share float64) (bounded context.Cont
 // server does not tell chances. again asks in other words.
 func (a *Answerer) Verify(ctx context.Context, question, statement string, passages []retrieve.Passage, again bool,
 ) (yes float64, err error) {
-	r := a.newAsking(func(Event, error) bool { return true }, nil)
-	r.writer.Question = question
+	k := a.newCaller(func(Event, error) bool { return true }, nil)
+	k.writer.Question = question
 	s := prompt.Slots{Statement: statement, Again: again}
 	for i, p := range passages {
 		s.Evidence = append(s.Evidence, prompt.NewEvidence(i+1, p))
 	}
-	c, err := r.verdictCall(RoleVerify, s)
+	c, err := k.verdictCall(RoleVerify, s)
 	if err != nil {
 		return 0, err
 	}
-	v := r.newJudge(ctx).call(ctx, *c)
+	v := a.newJudge(ctx, k, Trust{}).request(ctx, *c)
 	yes = map[Decision]float64{Relevant: 1, Unparsable: .5}[v.decision]
 	if known := v.calls[len(v.calls)-1].yes; known > 0 {
 		yes = known
@@ -131,19 +136,6 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, passa
 		err = v.err
 	}
 	return yes, err
-}
-
-// verdictCall returns the call that asks for a verdict.
-func (r *asking) verdictCall(role Role, s prompt.Slots) (*call, error) {
-	p, err := r.write(role, s)
-	if err != nil {
-		return nil, err
-	}
-	p.MaxTokens, p.Verdict = wordTokens, true
-	c := r.call(p)
-	c.again = 2 * r.same[p]
-	r.same[p]++
-	return c, nil
 }
 
 // ask makes a call, or none where time has run out or the model has failed too
@@ -155,7 +147,7 @@ func (j *judge) ask(ctx context.Context, c call) verdict {
 	if err := j.broken(); err != nil {
 		return verdict{err: err, reason: err.Error()}
 	}
-	v := j.call(ctx, c)
+	v := j.request(ctx, c)
 	if v.late = v.decision == Errored && ctx.Err() != nil; v.late {
 		return v
 	}
@@ -181,7 +173,7 @@ var errAllFailed = errors.New("every call failed")
 func (j *judge) broken() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.fatal == nil && j.calls > 0 && j.failed >= brokenAfter && j.failed == j.asked {
+	if j.fatal == nil && j.maxCalls > 0 && j.failed >= brokenAfter && j.failed == j.asked {
 		return errAllFailed
 	}
 	return j.fatal
@@ -196,9 +188,8 @@ type verdict struct {
 	late     bool    // the time for judging ran out first
 }
 
-// call makes a call, a second time if the first call fails
-// or its reply cannot be read.
-func (j *judge) call(ctx context.Context, first call) verdict {
+// request makes a call, a second time if the first call fails or its reply cannot be read.
+func (j *judge) request(ctx context.Context, first call) verdict {
 	var v verdict
 	for len(v.calls) < 2 {
 		c := first

@@ -15,7 +15,7 @@ import (
 // A mapping is the state of the strategies that make a partial answer from each
 // batch of passages alone: map-reduce and map-rerank.
 type mapping struct {
-	*asking
+	*writing
 	role     Role // of the calls that make the parts
 	passages []retrieve.Passage
 	batches  []prompt.Batch
@@ -71,7 +71,7 @@ func (m *mapping) mapAll(ctx context.Context) (parts []Part, err error) {
 	}
 	m.warnShortened()
 	var long error // a prompt was too long
-	for i, k := range m.each(ctx, m.Model, prompts) {
+	for i, k := range m.each(ctx, m.model, prompts) {
 		if k.made {
 			m.made++
 		}

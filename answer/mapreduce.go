@@ -22,17 +22,17 @@ var errSpent = errors.New("the budget of calls or tokens is spent")
 // mapReduce is the strategy map-reduce: it answers from each batch of passages
 // alone, collapses the partial answers until they fit one prompt, and combines
 // them.
-func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
-	kept, batches, packed, err := r.pack(kept, RoleMap, RoleMap, max(1, r.left()-combineCalls))
+func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
+	kept, batches, packed, err := w.pack(kept, RoleMap, RoleMap, max(1, w.left()-combineCalls))
 	if err != nil {
 		return err
 	}
-	m := &mapping{asking: r, role: RoleMap, passages: r.label(ctx, kept, packed), batches: batches}
-	if r.stopped {
+	m := &mapping{writing: w, role: RoleMap, passages: w.label(ctx, kept, packed), batches: batches}
+	if w.stopped {
 		return nil
 	}
 	parts, err := m.mapAll(ctx)
-	if err != nil || r.stopped {
+	if err != nil || w.stopped {
 		return err
 	}
 	if len(parts) == 0 {
@@ -49,7 +49,7 @@ func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 		return m.collapse(ctx, groups)
 	})
 	switch long := (*ReduceError)(nil); {
-	case r.stopped:
+	case w.stopped:
 		return nil
 	case errors.Is(err, errSpent):
 		return m.joinParts(parts, err)
@@ -97,7 +97,7 @@ func (m *mapping) collapse(ctx context.Context, groups [][]Part) ([]Part, error)
 		return nil, errSpent
 	}
 	var out []Part
-	for i, k := range m.each(ctx, m.Model, prompts) {
+	for i, k := range m.each(ctx, m.model, prompts) {
 		if err := canceled(ctx); err != nil {
 			return nil, err
 		}
@@ -133,10 +133,10 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	m.steps++
 	m.made++
 	labels := citedBy(parts)
-	s := &refineStep{refiner: &refiner{asking: m.asking, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, had: labels}
+	s := &refineStep{refiner: &refiner{writing: m.writing, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, had: labels}
 	s.done = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
 	s.reply.expects.noAnswer = m.summary == nil
-	s.stream(ctx, m.Model, p)
+	s.stream(ctx, m.model, p)
 	if m.stopped {
 		return nil
 	}

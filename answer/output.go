@@ -1,6 +1,10 @@
 package answer
 
-import "fmt"
+import (
+	"fmt"
+
+	"ibid/retrieve"
+)
 
 // An output is where the events of one question go.
 type output struct {
@@ -8,6 +12,18 @@ type output struct {
 	stopped bool // the range was left; nothing may be yielded any more
 	warned  map[string]bool
 	unread  map[string]bool // by passage id: those that went into no step so far
+	revised *revised        // what of the answer is held, since it may be cut; nil where nothing is
+}
+
+// A revised holds the events of an answer that may still be cut.
+type revised struct {
+	step     int
+	text     string // that was shown as Revision
+	verified []Event
+}
+
+func newOutput(yield func(Event, error) bool) *output {
+	return &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}}
 }
 
 // emit yields an event and reports whether to continue.
@@ -27,6 +43,51 @@ func (o *output) warnOnce(about, format string, args ...any) {
 	if !o.warned[about] {
 		o.warned[about] = true
 		o.warn(format, args...)
+	}
+}
+
+// skipPassages reports kept passages that have no label and go into no call.
+func (o *output) skipPassages(reason string, passages []retrieve.Passage) {
+	if len(passages) == 0 {
+		return
+	}
+	ids := make([]string, len(passages))
+	for i, p := range passages {
+		ids[i] = p.ID
+	}
+	o.emitStep(Stepped{Passages: ids, Reason: reason})
+}
+
+// emitAnswer emits an event about the answer. One of a revision is held, and its text
+// shown.
+func (o *output) emitAnswer(e Event) bool {
+	v := o.revised
+	if v == nil {
+		return o.emit(e)
+	}
+	if t, ok := e.(Text); ok {
+		v.text += t.Text
+		return o.emit(Revision{Step: v.step, Text: t.Text})
+	}
+	v.verified = append(v.verified, e)
+	return !o.stopped
+}
+
+// endRevision makes the revision the answer if it is whole, or forgets it: then the
+// draft before it is the answer, or it is written again.
+func (o *output) endRevision(whole bool) {
+	v := o.revised
+	o.revised = nil
+	switch {
+	case whole:
+		for _, e := range v.verified {
+			o.emit(e)
+		}
+		if v.text != "" {
+			o.emit(Text{Text: v.text})
+		}
+	case v.text != "":
+		o.emit(Revision{Step: v.step, Cut: true})
 	}
 }
 

@@ -79,7 +79,7 @@ func TestBudgetOfCalls(t *testing.T) {
 		budget, window, words int // window: calls that find it too small
 	}
 	var all []limits
-	for _, strategy := range writing() {
+	for _, strategy := range writingStrategies() {
 		for _, budget := range []int{1, 2, 6} {
 			for _, window := range []int{0, 1, 100} {
 				all = append(all, limits{strategy, budget, window, 5}, limits{strategy, budget, window, 400})

@@ -2,10 +2,6 @@ package answer
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"math"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -43,11 +39,9 @@ func Prover() support.Prover {
 // the rest while the model writes on, and nothing after that is shown until it has
 // replied.
 type proof struct {
-	*asking
-	ctx      context.Context // of the strategy that writes
-	passages []retrieve.Passage
-	prover   support.Prover
-	best     int // the label of the passage that Ibid would quote first without a model; 0 for none
+	*comparer
+	judge    *judge // nil where no model judges
+	unproved Unproved
 
 	units  *statement.Splitter
 	next   []statement.Unit // of these, the one to prove next
@@ -74,102 +68,6 @@ type openStatement struct {
 	near    int           // the label of the nearest passage
 	quote   support.Quote // of that
 	verdict chan verdict  // of the judge
-}
-
-// proves reports whether the statements of the answer are proved.
-func (r *asking) proves() bool {
-	return r.writes && r.Unproved != "" && r.Unproved != UnprovedOff
-}
-
-// beginProof begins the proof of an answer from labelled passages.
-func (r *asking) beginProof(ctx context.Context, passages []retrieve.Passage) {
-	r.proof = nil
-	if !r.proves() {
-		return
-	}
-	p := &proof{
-		asking: r, ctx: ctx, passages: passages, prover: Prover(), units: statement.NewSplitter(len(passages)),
-		places: make(chan struct{}, r.parallel), source: r.Gate == GateOff,
-	}
-	if r.judge != nil {
-		quotes, _, err := r.quotes(ctx, passages, nil)
-		if err != nil {
-			r.warn("the answer could not be compared with quotes: %s", err)
-		} else if len(quotes) > 0 {
-			p.best = quotes[0].Passage + 1
-		}
-	}
-	r.proof = p
-}
-
-// say emits the next piece of the answer, or has it proved.
-func (r *asking) say(text string) bool {
-	p := r.proof
-	if p == nil {
-		return r.tell(Text{Text: text})
-	}
-	return p.add(p.units.Add(text), false) && p.showProved(false)
-}
-
-// A revised holds the events of an answer that may still be cut.
-type revised struct {
-	step     int
-	text     string // that was shown as Revision
-	verified []Event
-}
-
-// tell emits an event about the answer. One of a revision is held, and its text shown.
-func (r *asking) tell(e Event) bool {
-	v := r.revised
-	if v == nil {
-		return r.emit(e)
-	}
-	if t, ok := e.(Text); ok {
-		v.text += t.Text
-		return r.emit(Revision{Step: v.step, Text: t.Text})
-	}
-	v.verified = append(v.verified, e)
-	return !r.stopped
-}
-
-// endRevision makes the revision the answer if it is whole, or forgets it: then the
-// draft before it is the answer, or it is written again.
-func (r *asking) endRevision(whole bool) bool {
-	v := r.revised
-	r.revised = nil
-	if !whole {
-		if v.text != "" {
-			r.emit(Revision{Step: v.step, Cut: true})
-		}
-		r.restart()
-		return false
-	}
-	for _, e := range v.verified {
-		r.emit(e)
-	}
-	if v.text != "" {
-		r.emit(Text{Text: v.text})
-	}
-	return true
-}
-
-// endProof shows what is left of the answer; broken says why its end is missing, failed
-// how the model failed. If nothing is left, as when no statement has a source, it returns
-// errNoAnswer; but errWordless, or failed, where the answer may be in the missing end.
-func (r *asking) endProof(broken string, failed error) error {
-	p := r.proof
-	if p == nil {
-		return nil
-	}
-	r.proof = nil
-	err := p.end(broken, failed)
-	if p.step != nil && !p.stopped {
-		if errors.Is(err, errNoAnswer) || errors.Is(err, errWordless) {
-			p.step.Changed, p.step.Reason, p.step.Lost = false, unproved, nil
-		}
-		r.emitStep(*p.step)
-	}
-	return err
 }
 
 func (p *proof) end(broken string, failed error) error {
@@ -213,7 +111,7 @@ func (p *proof) end(broken string, failed error) error {
 // release shows what may be shown.
 func (p *proof) release() {
 	if p.held != "" {
-		p.tell(Text{Text: p.held})
+		p.emitAnswer(Text{Text: p.held})
 	}
 	p.held, p.shown = "", p.revised == nil
 }
@@ -289,141 +187,6 @@ func (p *proof) showProved(all bool) bool {
 	return !p.stopped
 }
 
-// restart forgets the answer so far, since its reply broke off and is asked for once
-// more. It reports whether that could be done: nobody has seen any of it.
-func (r *asking) restart() bool {
-	p := r.proof
-	if p == nil || p.shown {
-		return false
-	}
-	for _, o := range p.open {
-		v := <-o.verdict
-		r.addUsage(v.calls...)
-	}
-	r.beginProof(p.ctx, p.passages)
-	return true
-}
-
-// A finding is what code finds about a statement.
-type finding struct {
-	quotes []support.Quote // by passage
-	near   []int           // the labels that it cites, or of all passages; the best first
-	borne  bool            // by what it cites, or by the passage found for it
-	found  int             // the label of that
-	idle   []int           // cited labels that add nothing
-	said   bool            // it is a whole sentence of the passage that Ibid would quote first
-}
-
-// find compares a statement with the passages that it cites, or with all if it
-// cites none.
-func (p *proof) find(u statement.Unit) finding {
-	f := finding{quotes: make([]support.Quote, len(p.passages)), near: u.Labels()}
-	cited := len(f.near) > 0
-	short := !cited && isShort(u)
-	for i := 0; !cited && i < len(p.passages); i++ {
-		f.near = append(f.near, i+1)
-	}
-	evidence := make([]support.Passage, len(f.near))
-	for i, label := range f.near {
-		passage := p.passages[label-1]
-		evidence[i] = support.Passage{Text: passage.Text, Title: passage.Title, Heading: passage.Heading}
-		if short {
-			f.quotes[label-1] = p.findShort(u.Plain, evidence[i])
-		} else {
-			f.quotes[label-1] = p.prover.Find(u.Plain, evidence[i])
-		}
-	}
-	if !cited && !short {
-		p.compare(u.Plain, f.quotes)
-	}
-	for _, label := range f.near {
-		f.borne = f.borne || f.quotes[label-1].Verdict != support.Weak
-	}
-	weak := func(label int) bool { return f.quotes[label-1].Verdict == support.Weak }
-	if cited && len(f.near) > 1 && slices.ContainsFunc(f.near, weak) {
-		together := p.prover.Join(u.Plain, evidence)
-		joined := together.Support >= support.Threshold && !slices.ContainsFunc(f.near, func(label int) bool {
-			return f.quotes[label-1].Verdict == support.Quoted // which needs no other
-		})
-		f.borne = f.borne || joined
-		for i, label := range f.near {
-			if f.borne && weak(label) && !(joined && together.Parts[i]) &&
-				retrieve.Language(p.passages[label-1].Text) == retrieve.Language(u.Plain) {
-				f.idle = append(f.idle, label)
-			}
-		}
-	}
-	slices.SortStableFunc(f.near, func(a, b int) int { return cmp.Compare(f.quotes[b-1].Support, f.quotes[a-1].Support) })
-	if !cited && f.borne {
-		f.found = f.near[0]
-	}
-	f.said = slices.Contains(f.near, p.best) && quotesWhole(p.passages[p.best-1].Text, u.Plain, f.quotes[p.best-1])
-	return f
-}
-
-// isShort reports whether a statement has too few words to say what it is about.
-func isShort(u statement.Unit) bool {
-	const sentence = 4 // words
-	few := len(spoken(u.Plain)) < sentence && !strings.ContainsFunc(u.Plain, isUnspaced)
-	return u.Kind == statement.Aside || few && !u.Listed()
-}
-
-// findShort compares a few words with a passage as the answer to the question, since they
-// do not say what they are about. The passage bears them out if a sentence has them word
-// for word, the better the more words of the question it has.
-func (p *proof) findShort(plain string, passage support.Passage) support.Quote {
-	q := p.prover.Find(p.asked+" "+plain, passage)
-	q.Support, q.Verdict = q.Support/2, support.Weak
-	for s := range ingest.Sentences(passage.Text) {
-		if sentence := passage.Text[s.Start:s.End]; hasInRow(sentence, plain) {
-			near := p.prover.Find(p.asked+" "+plain, support.Passage{Text: sentence, Title: passage.Title, Heading: passage.Heading})
-			if borne := (1 + near.Support) / 2; borne > q.Support {
-				q = support.Quote{Span: support.Span{Start: s.Start, End: s.End}, Support: borne, Verdict: support.Supported}
-			}
-		}
-	}
-	return q
-}
-
-// How the encoder's second score of a quote moves the log-odds of its support: by
-// comparedWeight for each unit above comparedMiddle. WiCE's claims have an AUROC of .841
-// and .878 with it, and of .828 and .872 without, one half and the other. Only quotes from
-// leastCompared up, which nothing contradicts, are compared, and so many of them.
-const (
-	comparedWeight = 3
-	comparedMiddle = .65
-	leastCompared  = .201
-	mostCompared   = 8
-)
-
-// compare adds what the encoder says to the supports of a statement that cites nothing.
-func (p *proof) compare(plain string, quotes []support.Quote) {
-	var near []*support.Quote
-	var texts []string
-	for i := range quotes {
-		q, text := &quotes[i], p.passages[i].Text
-		if q.Verdict != support.Quoted && q.Support >= leastCompared && len(near) < mostCompared {
-			near, texts = append(near, q), append(texts, text[q.Start:q.End])
-		}
-	}
-	encoder := p.encoder()
-	if encoder == nil || len(near) == 0 || !encoder.Knows(retrieve.Language(plain)) {
-		return
-	}
-	scores, err := extract.SecondScores(p.ctx, encoder, plain, retrieve.Language(texts[0]), texts)
-	if err != nil {
-		p.warn("a statement was compared by its words alone: %s", err)
-		return
-	}
-	for i, q := range near {
-		odds := q.Support / (1 - q.Support) * math.Exp(comparedWeight*(scores[i]-comparedMiddle))
-		q.Support, q.Verdict = odds/(1+odds), support.Weak
-		if q.Support >= support.Threshold {
-			q.Verdict = support.Supported
-		}
-	}
-}
-
 // prove clears a statement, or has the judge asked about it, together with the lead of
 // its list: a lead that says something may change what an item means.
 func (p *proof) prove(u statement.Unit, number int) bool {
@@ -451,13 +214,9 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 	o.verdict = make(chan verdict, 1)
 	p.open = append(p.open, o)
 	unlikely := p.unlikely(p.passages[f.near[0]-1])
-	p.proving.Go(func() { o.verdict <- p.ask(calls, unlikely) })
+	p.verifying.Go(func() { o.verdict <- p.ask(calls, unlikely) })
 	return true
 }
-
-// excerpt is the most tokens of a passage that the judge is shown, where its quote
-// is not longer.
-const excerpt = 80
 
 // fit shortens a part of a statement for the judge.
 func (p *proof) fit(text string) string { return p.writer.Fit(text, p.writer.Window()/8) }
@@ -467,7 +226,7 @@ func (p *proof) fit(text string) string { return p.writer.Fit(text, p.writer.Win
 func (p *proof) calls(stated string, f finding) (calls []call) {
 	s, tokens := prompt.Slots{Statement: stated}, 0
 	for i, label := range f.near[:min(len(f.near), 2)] {
-		if i == 0 || !p.trust.OnePassage {
+		if i == 0 || !p.judge.trust.OnePassage {
 			s.Evidence = append(s.Evidence, p.excerpt(label, f.quotes[label-1].Span))
 		}
 	}
@@ -480,31 +239,18 @@ func (p *proof) calls(stated string, f finding) (calls []call) {
 		calls = append(calls, *c)
 		tokens += p.size(c.prompt)
 	}
-	if !p.judge.take(p.caller, tokens, 1) {
+	if !p.judge.reserve(tokens, 1) {
 		p.warnUnchecked("its budget is used up: raise --gate-calls, --gate-tokens or --budget-tokens")
 		return nil
 	}
 	return calls
 }
 
-// excerpt returns the part of a passage around a quote.
-func (p *proof) excerpt(label int, quote support.Span) prompt.Evidence {
-	passage := p.passages[label-1]
-	from, to := quote.Start, quote.End
-	for s := range ingest.Sentences(passage.Text) {
-		if s.End > quote.Start && s.Start < quote.End || p.writer.Count(passage.Text[min(from, s.Start):max(to, s.End)]) <= excerpt {
-			from, to = min(from, s.Start), max(to, s.End)
-		}
-	}
-	passage.Text = p.writer.Fit(passage.Text[from:to], 2*excerpt)
-	return prompt.NewEvidence(label, passage)
-}
-
 // unlikely reports whether a passage is so unlikely to be on topic that one yes about a
 // statement from it is not believed: odds multiply, and a yes counts as much as a no.
 func (p *proof) unlikely(passage retrieve.Passage) bool {
 	chance, _ := p.reading.Chance(passage)
-	return !p.foreign(passage) && p.trust.afterNo(1-chance) > .5
+	return !p.foreign(passage) && p.judge.trust.afterNo(1-chance) > .5
 }
 
 // ask has the judge decide about a statement: a second time, in other words, after a
@@ -518,7 +264,7 @@ func (p *proof) ask(calls []call, unlikely bool) (v verdict) {
 	}
 	said := Relevant
 	for _, c := range calls {
-		ctx, stop := p.judge.within(p.ctx, 1)
+		ctx, stop := p.judge.limitTime(p.ctx, 1)
 		next := p.judge.ask(ctx, c)
 		stop()
 		next.calls = append(v.calls, next.calls...)
@@ -549,7 +295,7 @@ func (p *proof) decide(o *openStatement, v verdict) {
 		}
 	default:
 		o.event.Verdict, o.event.Found, o.event.Idle = Dropped, 0, nil
-		if p.Unproved == UnprovedMark {
+		if p.unproved == UnprovedMark {
 			o.event.Verdict = Marked
 		}
 	}
@@ -567,13 +313,13 @@ func (p *proof) conclude(o *openStatement) {
 		v = statement.Drop
 	}
 	cites := e.Found != 0 || len(o.Labels()) > len(e.Idle)
-	p.source = p.source || v == statement.Keep && (cites || p.Unproved == UnprovedMark)
+	p.source = p.source || v == statement.Keep && (cites || p.unproved == UnprovedMark)
 	if e.Found != 0 && e.Found == o.near {
 		e.Quotes = map[int]support.Quote{o.near: o.quote}
 	}
 	p.queue.Decide(o.number, v, relabel(o.Unit, e.Idle, e.Found))
 	e.Plain = p.judge == nil && e.Found == 0 && len(e.Idle) == 0
-	p.tell(*e)
+	p.emitAnswer(*e)
 }
 
 // relabel returns the text of a unit without idle labels, and with one that was

@@ -240,9 +240,8 @@ func TestCompare(t *testing.T) {
 		for _, p := range passages {
 			quotes = append(quotes, Prover().Find(statement, support.Passage{Text: p.Text, Title: p.Title}))
 		}
-		p := &proof{asking: &asking{Answerer: &Answerer{Encoder: func() retrieve.Encoder { return farEncoder(near) }}}, ctx: t.Context(),
-			passages: passages}
-		p.compare(statement, quotes)
+		c := &comparer{finder: &finder{encoder: func() retrieve.Encoder { return farEncoder(near) }}, ctx: t.Context(), passages: passages}
+		c.compare(statement, quotes)
 		return quotes
 	}
 	const painting = "Each spring the owners paint their boats."

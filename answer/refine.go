@@ -15,29 +15,29 @@ import (
 
 // refineAll is the strategy refine: as many steps as the budget has, without the
 // call of a wider look.
-func (r *asking) refineAll(ctx context.Context, kept []retrieve.Passage) error {
-	most := r.left()
-	if r.looksWider() {
+func refineAll(ctx context.Context, w *writing, kept []retrieve.Passage) error {
+	most := w.left()
+	if w.looksWider() {
 		most = max(1, most-1)
 	}
-	return r.refine(ctx, kept, most)
+	return refine(ctx, w, kept, most)
 }
 
 // stuff is the strategy stuff: refine with one step.
-func (r *asking) stuff(ctx context.Context, kept []retrieve.Passage) error {
-	return r.refine(ctx, kept, 1)
+func stuff(ctx context.Context, w *writing, kept []retrieve.Passage) error {
+	return refine(ctx, w, kept, 1)
 }
 
 // refine makes an answer of the kept passages step by step: a first draft from
 // the first batch, improved with each further one, in most steps at most. Drafts
 // are emitted as Draft, the last step as Text.
-func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) error {
-	kept, batches, packed, err := r.pack(kept, RoleAnswer, RoleRefine, most)
+func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) error {
+	kept, batches, packed, err := w.pack(kept, RoleAnswer, RoleRefine, most)
 	if err != nil {
 		return err
 	}
-	l := &refiner{asking: r, passages: r.label(ctx, kept, packed), batches: batches, settled: map[int]bool{}}
-	for len(l.batches) > 0 && !r.stopped {
+	l := &refiner{writing: w, passages: w.label(ctx, kept, packed), batches: batches, settled: map[int]bool{}}
+	for len(l.batches) > 0 && !w.stopped {
 		b := l.batches[0]
 		why, err := l.hinders(b)
 		if err != nil {
@@ -47,9 +47,9 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 			l.skip(why, l.batches)
 			break
 		}
-		r.warnShortened()
+		w.warnShortened()
 		l.batches = l.batches[1:]
-		if err := l.step(ctx, b); err != nil || r.stopped {
+		if err := l.step(ctx, b); err != nil || w.stopped {
 			return err
 		}
 		if err := canceled(ctx); err != nil {
@@ -58,7 +58,7 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 		if l.streamed {
 			break
 		}
-		if r.summary != nil && isUnusable(l.failed) {
+		if w.summary != nil && isUnusable(l.failed) {
 			l.missed = l.failed
 			break // a long text has many steps left, and all would fail
 		}
@@ -70,18 +70,6 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 		l.missed = cmp.Or(l.missed, l.failed)
 	}
 	return l.end()
-}
-
-// pack packs passages into batches: the likeliest first where not all find a place.
-func (r *asking) pack(kept []retrieve.Passage, first, later Role, most int) ([]retrieve.Passage, []prompt.Batch, int, error) {
-	before := *r.writer
-	batches, packed, err := r.writer.Pack(kept, r.promptOf(first), r.promptOf(later), most)
-	if err == nil && packed < len(kept) && r.summary == nil {
-		*r.writer = before // what was shortened in these does not count
-		kept = alternate(r.byChance(kept), kept)
-		batches, packed, err = r.writer.Pack(kept, r.promptOf(first), r.promptOf(later), most)
-	}
-	return kept, batches, packed, err
 }
 
 // hinders says why no step is made with a batch; empty where one can be. That a first
@@ -101,7 +89,7 @@ func (l *refiner) hinders(b prompt.Batch) (string, error) {
 	case l.steps == 0 && !l.affords(size):
 		return "", prompt.ErrBudget
 	case l.steps == 0:
-	case draft > 0 && (l.MaxDraftTokens > 0 && draft > l.MaxDraftTokens || size+draft > l.writer.Window()):
+	case draft > 0 && (l.maxDraft > 0 && draft > l.maxDraft || size+draft > l.writer.Window()):
 		return "answer_too_long", nil
 	case !l.affords(size):
 		return "budget", nil
@@ -111,7 +99,7 @@ func (l *refiner) hinders(b prompt.Batch) (string, error) {
 
 // A refiner is the state of the refine loop between its steps.
 type refiner struct {
-	*asking
+	*writing
 	passages []retrieve.Passage
 	batches  []prompt.Batch // still to come
 
@@ -169,12 +157,9 @@ func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 	if s.held = s.last && l.draft != "" && !l.cut; s.held {
 		l.revised = &revised{step: l.steps}
 	}
-	model := l.Model
+	model := l.model
 	if l.draft != "" {
-		s.done.Role = RoleRefine
-		if l.RefineModel != nil {
-			model = l.RefineModel
-		}
+		s.done.Role, model = RoleRefine, l.refineModel
 	}
 	s.reply.expects = nonAnswers{noAnswer: true, noChange: l.draft != ""}
 	s.allowed = append(b.Labels(), l.cited...)
@@ -277,7 +262,10 @@ func (s *refineStep) conclude() {
 	// A reply of nothing but invented labels has shown nothing.
 	s.streamed = s.last && (shown && s.done.Reason != emptyReply || s.done.Changed)
 	if s.held {
-		s.streamed = s.endRevision(s.streamed || s.reply.released && s.done.Reason == sameText)
+		s.streamed = s.streamed || s.reply.released && s.done.Reason == sameText
+		if s.endRevision(s.streamed); !s.streamed {
+			s.restart()
+		}
 	}
 	if s.streamed && !whole {
 		s.broken = reachedLength
@@ -365,21 +353,6 @@ func (l *refiner) end() error {
 	}
 }
 
-// endAnswer ends the stream after the last of the text. broken says why its end is
-// missing, lacks what else is; both are empty for a whole answer. failed is how the model
-// failed, if it did.
-func (r *asking) endAnswer(broken string, failed error, lacks func() string) error {
-	if err := r.endProof(broken, failed); err != nil {
-		r.usage.Used = 0
-		return err
-	}
-	if reason := cmp.Or(broken, lacks()); reason != "" {
-		r.emit(Incomplete{Reason: reason})
-	}
-	r.finish()
-	return nil
-}
-
 // lacking says what of the text is not in the summary.
 func (l *refiner) lacking() string {
 	n := len(l.passages) - len(l.settled)
@@ -394,30 +367,6 @@ func (l *refiner) lacking() string {
 	return fmt.Sprintf("%d of %d passages are not in it: %s", n, len(l.passages), why)
 }
 
-// label fixes the labels of the packed passages by emitting Kept, reports the
-// passages that go into no call, and returns those that do.
-func (r *asking) label(ctx context.Context, kept []retrieve.Passage, packed int) []retrieve.Passage {
-	labelled := slices.Clone(kept[:packed])
-	r.emit(Kept{Passages: labelled})
-	r.beginProof(ctx, labelled)
-	r.skipPassages("budget", kept[packed:])
-	r.skipPassages("deferred", r.deferred)
-	r.deferred = nil
-	return labelled
-}
-
-// skipPassages reports kept passages that have no label and go into no call.
-func (r *asking) skipPassages(reason string, passages []retrieve.Passage) {
-	if len(passages) == 0 {
-		return
-	}
-	ids := make([]string, len(passages))
-	for i, p := range passages {
-		ids[i] = p.ID
-	}
-	r.emitStep(Stepped{Passages: ids, Reason: reason})
-}
-
 // idsOf returns the chunk ids of a batch of labelled passages.
 func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 	out := make([]string, len(b))
@@ -425,35 +374,6 @@ func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 		out[i] = labelled[e.Label()-1].ID
 	}
 	return out
-}
-
-// warnShortened warns when passages have been shortened since it was last called.
-func (r *asking) warnShortened() {
-	n := r.writer.Shortened()
-	if n > r.warnedShort {
-		what, flag, most := "the model's context window", "context", r.writer.ContextTokens
-		if r.budget > 0 && r.budget < most {
-			what, flag, most = "the budget of the question", "budget", r.budget
-		}
-		r.warn("the end of each passage that is longer than %s was left out (%d in all): --%s-tokens is %d", what, n, flag, most)
-	}
-	r.warnedShort = n
-}
-
-// lacksEnds says how many passages were shortened, if any.
-func (r *asking) lacksEnds() string {
-	n := r.writer.Shortened()
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("the ends of passages that are longer than the context window are not in it (%d of them)", n)
-}
-
-// warnMissed warns that evidence was not read.
-func (r *asking) warnMissed(why error) {
-	if why != nil {
-		r.warn("not everything that was found could be read: %s", why)
-	}
 }
 
 // errWordless is the error of a model that thinks until its reply is full, or says nothing

@@ -64,27 +64,27 @@ func (p *Part) rate() {
 
 // mapRerank is the strategy map-rerank: it answers from each passage alone, and
 // emits the answer that the model scored highest.
-func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
-	room, err := r.writer.Room(prompt.Rerank)
+func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
+	room, err := w.writer.Room(prompt.Rerank)
 	if err != nil {
 		return err
 	}
-	m := &mapping{asking: r, role: RoleRerank, passages: r.label(ctx, kept, min(len(kept), r.left())),
-		reply: r.writer.Reply(), read: (*Part).rate}
-	if r.stopped {
+	m := &mapping{writing: w, role: RoleRerank, passages: w.label(ctx, kept, min(len(kept), w.left())),
+		reply: w.writer.Reply(), read: (*Part).rate}
+	if w.stopped {
 		return nil
 	}
 	for i, p := range m.passages {
 		e := prompt.NewEvidence(i+1, p)
-		cost, err := r.writer.Cost(e)
+		cost, err := w.writer.Cost(e)
 		if err != nil {
 			return err
 		}
-		fence := cost - r.writer.Count(e.Text())
-		m.batches = append(m.batches, prompt.Batch{r.writer.Shorten(e, room-fence)})
+		fence := cost - w.writer.Count(e.Text())
+		m.batches = append(m.batches, prompt.Batch{w.writer.Shorten(e, room-fence)})
 	}
 	parts, err := m.mapAll(ctx)
-	if err != nil || r.stopped {
+	if err != nil || w.stopped {
 		return err
 	}
 	if len(parts) == 0 {
@@ -93,7 +93,7 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	rated := make([]Rated, len(parts))
 	for i, p := range parts {
 		if rated[i] = p.rated; p.rated.Unscored {
-			r.warn("the model gave no score to its answer from “%s”, so it counts as 0", prompt.Clip(m.passages[p.Labels[0]-1].Title, 80))
+			w.warn("the model gave no score to its answer from “%s”, so it counts as 0", prompt.Clip(m.passages[p.Labels[0]-1].Title, 80))
 		}
 	}
 	best := parts[Rank(rated)[0]]
@@ -101,13 +101,13 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 		// An answer from one passage is based on that passage.
 		best.Text = extract.Labelled(strings.TrimRight(best.Text, " \t\n"), best.Labels[0], "")
 	}
-	r.usage.Used = 1
-	r.say(best.Text)
+	w.usage.Used = 1
+	w.say(best.Text)
 	broken := ""
 	if !best.whole {
 		broken = reachedLength
 	}
-	return r.endAnswer(broken, m.failed, func() string {
+	return w.endAnswer(broken, m.failed, func() string {
 		m.warnMissing()
 		return ""
 	})

@@ -29,7 +29,7 @@ func TestStyle(t *testing.T) {
 			Text: "And the fee?", History: []Turn{{"user", "What is a mooring?"}}, Strategy: strategy, Style: style,
 		})), m
 	}
-	for _, strategy := range writing() {
+	for _, strategy := range writingStrategies() {
 		plain, _ := ask(strategy, "")
 		styled, m := ask(strategy, style)
 		if plain.String() != styled.String() {
@@ -116,8 +116,8 @@ func TestPromptFitsWindow(t *testing.T) {
 	})
 }
 
-// writing returns the strategies by which a model writes the answer.
-func writing() (names []string) {
+// writingStrategies returns the strategies by which a model writes the answer.
+func writingStrategies() (names []string) {
 	for _, s := range strategies() {
 		if s.writes {
 			names = append(names, s.name)

@@ -17,18 +17,18 @@ func (a *Answerer) Suggest(ctx context.Context, passages []retrieve.Passage, n i
 	if a.Model == nil || len(passages) == 0 {
 		return nil, nil
 	}
-	r := a.newAsking(func(Event, error) bool { return true }, nil)
-	batches, _, err := r.writer.Pack(passages, prompt.Suggest, prompt.Suggest, 1)
+	k := a.newCaller(func(Event, error) bool { return true }, nil)
+	batches, _, err := k.writer.Pack(passages, prompt.Suggest, prompt.Suggest, 1)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.write(RoleSuggest, prompt.Slots{Evidence: batches[0], Words: n})
+	p, err := k.write(RoleSuggest, prompt.Slots{Evidence: batches[0], Words: n})
 	if err != nil {
 		return nil, err
 	}
 	p.MaxTokens = n * suggestTokens
-	c := r.call(p)
-	if err := c.collect(ctx, r.Model); err != nil {
+	c := k.call(p)
+	if err := c.collect(ctx, a.Model); err != nil {
 		return nil, callError(p.Role, err)
 	}
 	var questions []string

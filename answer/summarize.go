@@ -42,26 +42,25 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		unlimited := *a
-		unlimited.AnswerCalls, unlimited.BudgetTokens = -1, 0
-		r := unlimited.newAsking(yield, s.Recorder)
-		r.summary, r.writer.Words = &s, s.Words
-		if err := r.summarize(ctx); err != nil && !r.stopped {
+		c := a.newCaller(yield, s.Recorder)
+		c.calls, c.budget, c.writer.Budget = -1, 0, nil
+		c.summary, c.writer.Words = &s, s.Words
+		if err := a.newWriting(c, nil).summarize(ctx); err != nil && !c.stopped {
 			yield(nil, err)
 		}
 	}
 }
 
-func (r *asking) summarize(ctx context.Context) error {
-	if err := r.checkSummary(); err != nil {
+func (w *writing) summarize(ctx context.Context) error {
+	s := w.summary
+	if err := s.check(w.model != nil); err != nil {
 		return err
 	}
-	s := r.summary
-	r.usage.Looked = len(s.Passages)
+	w.usage.Looked = len(s.Passages)
 	name := s.Strategy
 	if name != "refine" && name != "map-reduce" {
-		trial := *r.writer // so that nothing counts as shortened
-		batches, _, err := trial.Pack(s.Passages, prompt.Summarize, prompt.Summarize, r.left())
+		trial := *w.writer // so that nothing counts as shortened
+		batches, _, err := trial.Pack(s.Passages, prompt.Summarize, prompt.Summarize, w.left())
 		switch {
 		case err != nil:
 			return err
@@ -69,7 +68,7 @@ func (r *asking) summarize(ctx context.Context) error {
 			name = "stuff"
 		case name == "stuff":
 			return &QuestionError{"strategy", fmt.Sprintf("the text does not fit one call (it takes about %d): "+
-				"use the strategy map-reduce or refine, or raise --context-tokens (%d now)", len(batches), r.writer.ContextTokens)}
+				"use the strategy map-reduce or refine, or raise --context-tokens (%d now)", len(batches), w.writer.ContextTokens)}
 		default:
 			name = "map-reduce"
 		}
@@ -78,13 +77,13 @@ func (r *asking) summarize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.apply(ctx, strategy, s.Passages)
+	return strategy.apply(ctx, w, s.Passages)
 }
 
-func (r *asking) checkSummary() error {
-	s := r.summary
+// check validates the summary.
+func (s *Summary) check(model bool) error {
 	switch {
-	case r.Model == nil:
+	case !model:
 		return &QuestionError{"model", "a summary needs a model, and none is set: choose one with --model"}
 	case s.Words < 0 || s.Words > MaxSummaryWords:
 		return &QuestionError{"max_words", fmt.Sprintf("a summary of %d words cannot be asked for: give a number up to %d, "+

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,28 +20,17 @@ const (
 	widerMost  = 36
 )
 
-// looksWider reports whether passages that were doubted, or found further down,
-// are read when the model finds no answer in the first.
-func (r *asking) looksWider() bool { return r.widens && r.left() > 0 && r.affords(1) }
-
-// widen decides whether there is a wider look at the passages that were not kept. Where
-// scores say nothing, the verdicts of a judge are final.
-func (r *asking) widen(found []retrieve.Passage) {
-	judged := r.judge != nil && (r.Gate == GateModel || r.Gate == GateBoth)
-	r.widens = r.writes && r.Gate != GateOff && (!judged || slices.ContainsFunc(found, hasScores))
-}
-
 func hasScores(p retrieve.Passage) bool { return p.Scores != (retrieve.Scores{}) }
 
 // firstLook returns the kept passages that most likely answer, by the order of the
 // search or by the chance. Most answers are in them; the others are read when the
 // model finds none.
-func (r *asking) firstLook(kept []retrieve.Passage) (first, deferred []retrieve.Passage) {
-	n := max(firstLeast, r.usage.Looked/firstPart)
-	best := r.byChance(kept)
+func (f *finder) firstLook(kept []retrieve.Passage) (first, deferred []retrieve.Passage) {
+	n := max(firstLeast, f.usage.Looked/firstPart)
+	best := f.byChance(kept)
 	best = best[:min(n, len(best))]
 	for i, p := range kept {
-		if chance, _ := r.reading.Chance(p); i < n || chance >= likely || holds(best, p) {
+		if chance, _ := f.reading.Chance(p); i < n || chance >= likely || holds(best, p) {
 			first = append(first, p)
 		} else {
 			deferred = append(deferred, p)
@@ -51,29 +39,19 @@ func (r *asking) firstLook(kept []retrieve.Passage) (first, deferred []retrieve.
 	return first, deferred
 }
 
-// byChance returns passages by their chance of being on topic, the likeliest first.
-func (r *asking) byChance(passages []retrieve.Passage) []retrieve.Passage {
-	chance := map[string]float64{}
-	for _, p := range passages {
-		chance[p.ID], _ = r.reading.Chance(p)
-	}
-	return slices.SortedStableFunc(slices.Values(passages), func(a, b retrieve.Passage) int {
-		return cmp.Compare(chance[b.ID], chance[a.ID])
-	})
-}
-
 // lookWider asks for an answer once more, in one call, from what was not read
 // when no answer was found: passages of the first search that the gate doubted or
 // that were not among the first, and passages below them, which a question in another
 // language than most of them is translated to find, as many as the context
 // window has room for: in turn the likeliest and the first of the search.
 func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage) error {
-	if other := r.otherLanguage(found); other != nil {
-		if _, err := r.translated(ctx, other); err != nil {
+	f := r.finder
+	if other := f.otherLanguage(found); other != nil {
+		if _, err := f.translateTo(ctx, other); err != nil {
 			return err
 		}
 	}
-	wide, err := r.search(ctx, max(len(found), min(widerTimes*len(found), widerMost)), nil)
+	wide, err := f.search(ctx, max(len(found), min(widerTimes*len(found), widerMost)), nil)
 	if err != nil {
 		return err
 	}
@@ -81,10 +59,10 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	if len(unread) == 0 {
 		return errNoAnswer
 	}
-	if err := r.read(ctx, unread); err != nil {
+	if err := f.read(ctx, unread); err != nil {
 		return err
 	}
-	unread = alternate(r.byChance(unread), unread)
+	unread = alternate(f.byChance(unread), unread)
 	r.writer.StepTokens = 0
 	trial := *r.writer // so that nothing counts as shortened
 	_, packed, err := trial.Pack(unread, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), 1)
@@ -96,11 +74,11 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	}
 	rest := unread[packed:]
 	unread = unread[:packed]
-	if !r.emit(Retrieved{Question: r.asked, Reworded: r.asked != r.question.Text, Passages: unread}) {
+	if !f.emitRetrieved(unread) {
 		return nil
 	}
 	for _, p := range unread {
-		j := r.scored(p)
+		j := f.scored(p)
 		j.Decision, j.Wider = Relevant, true
 		if !r.emit(j) {
 			return nil
@@ -110,7 +88,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 		}
 	}
 	r.skipPassages("budget", rest)
-	return r.refine(ctx, unread, 1)
+	return refine(ctx, r.writing, unread, 1)
 }
 
 // alternate merges two orders of the same passages.

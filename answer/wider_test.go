@@ -18,7 +18,7 @@ import (
 type nearest found
 
 func (n nearest) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
-	return n[:min(or(q.K, 2), len(n))], nil
+	return n[:min(orDefault(q.K, 2), len(n))], nil
 }
 
 // TestWiderLook: what was skipped or found further down is read, once, when the
@@ -232,7 +232,7 @@ func TestBudget(t *testing.T) {
 	for i := range library {
 		library[i].Scores = retrieve.Scores{Dense: .3, Lexical: .3, Coverage: .3, BM25: 1}
 	}
-	for _, strategy := range writing() {
+	for _, strategy := range writingStrategies() {
 		for _, gate := range []GateKind{GateAuto, GateBoth, GateModel} {
 			for _, budget := range []int{LeastBudget, 700, 1000, 2000, 4000, 8000} {
 				long := strings.Repeat("Members pay half of the fee for a mooring.[1] ", 10) + "The fee is 120 marks.[1]\nScore: 7"

@@ -1,0 +1,242 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"ibid/answer/extract"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+)
+
+// A finder finds passages for one question, and compares it with them.
+type finder struct {
+	*caller
+	*rewriter
+	retriever  Retriever
+	embedder   retrieve.Embedder
+	encoder    func() retrieve.Encoder
+	confidence float64
+	filter     retrieve.Filter
+	original   string           // the question as it was asked
+	asked      string           // the standalone question that is searched for
+	reading    *extract.Reading // of the passages that were compared last
+}
+
+// newFinder returns what finds passages for a question.
+func (a *Answerer) newFinder(c *caller, q Question) *finder {
+	return &finder{
+		caller: c, rewriter: &rewriter{c, a.Model, a.Translations, a.NoFallback},
+		retriever: a.Retriever, embedder: a.Embedder, encoder: a.encoder, confidence: cmp.Or(a.Confidence, DefaultConfidence),
+		filter: q.Filter, original: q.Text, asked: q.Text,
+	}
+}
+
+// search finds the k nearest passages, or as many as the index finds by default
+// if k is 0. It warns of trouble, other than a language other if that is not nil.
+func (f *finder) search(ctx context.Context, k int, other **retrieve.LanguageError) ([]retrieve.Passage, error) {
+	found, err := f.retriever.Search(ctx, retrieve.Query{Text: f.asked, K: k, Filter: f.filter, Warn: func(err error) {
+		if other == nil || !errors.As(err, other) {
+			f.warn("%s", err)
+		}
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
+	}
+	return found, nil
+}
+
+// searchTranslated finds the nearest passages. Where they are in another language than
+// the question, or most are and, unless all are kept, none is on topic, a model
+// translates it, and the search is made again.
+func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]retrieve.Passage, error) {
+	var other *retrieve.LanguageError
+	found, err := f.search(ctx, k, &other)
+	if err != nil {
+		return nil, err
+	}
+	if other == nil && !keepAll {
+		if err := f.read(ctx, found); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(found, func(p retrieve.Passage) bool { return f.scored(p).Decision == Relevant }) {
+			other = f.otherLanguage(found)
+		}
+	}
+	if other == nil {
+		return found, nil
+	}
+	if translated, err := f.translateTo(ctx, other); err != nil || !translated {
+		return found, err
+	}
+	return f.search(ctx, k, nil)
+}
+
+// emitRetrieved reports the passages that were found.
+func (f *finder) emitRetrieved(found []retrieve.Passage) bool {
+	return f.emit(Retrieved{Question: f.asked, Reworded: f.asked != f.original, Passages: found})
+}
+
+// otherLanguage returns the language of at least half of the passages, where that is not
+// the language of the question; nil where it is, or where none is evident.
+func (f *finder) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageError {
+	asked, _ := retrieve.AskedLanguage(f.asked)
+	count, usual := map[string]int{}, ""
+	for _, p := range passages {
+		language := retrieve.Language(p.Text)
+		if count[language]++; count[language] > count[usual] {
+			usual = language
+		}
+	}
+	if asked == "" || usual == asked || 2*count[usual] < len(passages) {
+		return nil
+	}
+	return &retrieve.LanguageError{Language: usual}
+}
+
+// translateTo has the question translated, and warns where that fails.
+func (f *finder) translateTo(ctx context.Context, other *retrieve.LanguageError) (bool, error) {
+	question, err := f.translate(ctx, f.asked, other.Name())
+	if err != nil {
+		return false, err
+	}
+	if question == "" {
+		f.warn("%s", other)
+		return false, nil
+	}
+	f.asked = question
+	return true, nil
+}
+
+// defaultEmbedder is loaded once, at the first question.
+var defaultEmbedder = sync.OnceValues(embed.New)
+
+// read compares the question with the passages.
+func (f *finder) read(ctx context.Context, found []retrieve.Passage) error {
+	embedder, ok := f.embedder.(*embed.Model)
+	if !ok {
+		var err error
+		if embedder, err = defaultEmbedder(); err != nil {
+			return fmt.Errorf("loading the embedded embedding model: %w", err)
+		}
+	}
+	if t, ok := f.retriever.(TurnTaker); ok {
+		end, err := t.Turn(ctx)
+		if err != nil {
+			return fmt.Errorf("waiting to read the passages: %w", err)
+		}
+		defer end()
+	}
+	var stats retrieve.Stats
+	var err error
+	if c, ok := f.retriever.(Counter); ok {
+		if stats, err = c.Stats(ctx, retrieve.Terms(f.asked)); err != nil {
+			return fmt.Errorf("counting the terms of the question: %w", err)
+		}
+	} else {
+		stats = extract.CountTerms(found)
+	}
+	f.reading, err = extract.Read(ctx, f.asked, found, stats, embedder, f.encoder())
+	return err
+}
+
+func (a *Answerer) encoder() retrieve.Encoder {
+	if a.Encoder == nil {
+		return nil
+	}
+	return a.Encoder()
+}
+
+// Best returns the n sentences of passages that most likely answer a question, and
+// the chance that the first of them does. It is for measuring.
+func (a *Answerer) Best(ctx context.Context, question string, passages []retrieve.Passage, n int) ([]string, float64, error) {
+	f := a.newFinder(nil, Question{Text: question})
+	if err := f.read(ctx, passages); err != nil {
+		return nil, 0, err
+	}
+	return f.reading.Best(ctx, passages, n)
+}
+
+// scored decides on a passage by its chance of being on topic.
+func (f *finder) scored(p retrieve.Passage) Judged {
+	j := Judged{
+		Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,
+		By: byScore, Scores: p.Scores, Decision: Irrelevant,
+	}
+	j.Chance, j.Reason = f.reading.Chance(p)
+	if j.Chance >= surelyOff {
+		j.Decision = Relevant
+	}
+	return j
+}
+
+// foreign reports whether a passage is in another language than the question, so that
+// its chance says little and a verdict on it decides alone.
+func (f *finder) foreign(p retrieve.Passage) bool {
+	return retrieve.Language(p.Text) != retrieve.Language(f.asked)
+}
+
+// byChance returns passages by their chance of being on topic, the likeliest first.
+func (f *finder) byChance(passages []retrieve.Passage) []retrieve.Passage {
+	chance := map[string]float64{}
+	for _, p := range passages {
+		chance[p.ID], _ = f.reading.Chance(p)
+	}
+	return slices.SortedStableFunc(slices.Values(passages), func(a, b retrieve.Passage) int {
+		return cmp.Compare(chance[b.ID], chance[a.ID])
+	})
+}
+
+// quotes returns the sentences that answer, if the chance that they do is high enough,
+// and the passages that they go on in, which next finds.
+func (f *finder) quotes(ctx context.Context, kept []retrieve.Passage, next extract.Next) ([]extract.Quote, []retrieve.Passage, error) {
+	return f.reading.Quote(ctx, kept, f.confidence, next)
+}
+
+// gap is how many bytes are between passages that follow each other, at most.
+const gap = 8
+
+// nextPassage finds the passage that follows another among those of its document that
+// are nearest to its text.
+func (f *finder) nextPassage(ctx context.Context, p retrieve.Passage) (next retrieve.Passage, ok bool, err error) {
+	q := retrieve.Query{Text: p.Heading + "\n" + p.Text[len(p.Text)/2:], K: 24, Filter: f.filter}
+	q.Filter.Document = p.Document
+	near, err := f.retriever.Search(ctx, q)
+	if err != nil {
+		return next, false, fmt.Errorf("searching for the rest of a list: %w", err)
+	}
+	i := slices.IndexFunc(near, func(n retrieve.Passage) bool {
+		return n.Document == p.Document && n.Digest == p.Digest && n.Start <= p.End+gap && p.End < n.End
+	})
+	if i < 0 {
+		return next, false, nil
+	}
+	return near[i], true, nil
+}
+
+// closest returns the parts of passages that are nearest to the question.
+func (f *finder) closest(ctx context.Context, passages []retrieve.Passage) ([]Closest, error) {
+	if err := f.read(ctx, passages); err != nil {
+		return nil, err
+	}
+	closest, err := f.reading.Closest(ctx, passages)
+	parts := make([]Closest, len(closest))
+	for i, c := range closest {
+		p := passages[c.Passage]
+		start, end := p.Start+c.Span.Start, p.Start+c.Span.End
+		p.Heading, p.Anchor = p.PlaceAt(start)
+		p.Page = p.PageAt(start)
+		parts[i] = Closest{
+			Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, Passage: p,
+			Start: start, End: end, Text: p.Text[c.Span.Start:c.Span.End], Marks: []Mark{},
+		}
+		for _, m := range c.Marks {
+			parts[i].Marks = append(parts[i].Marks, Mark{m.Start, m.End})
+		}
+	}
+	return parts, err
+}

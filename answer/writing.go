@@ -1,0 +1,144 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"ibid/answer/prompt"
+	"ibid/answer/statement"
+	"ibid/retrieve"
+)
+
+// A writing is the answer of a question, or a summary, while a strategy writes it. The
+// strategy packs passages into prompts, labels them and says the answer piece by piece;
+// where statements are proved, they are shown when they are.
+type writing struct {
+	*caller
+	finder             *finder // nil for a summary
+	model, refineModel Model
+	maxDraft           int                // tokens of a draft after which it is not refined; 0 for no limit
+	widens             bool               // further passages may be read when it finds no answer in the first
+	deferred           []retrieve.Passage // kept, and read only if the first ones hold no answer
+
+	unproved Unproved // empty where nothing is proved
+	ungated  bool     // every passage was kept: an answer needs no source
+	judge    *judge   // of statements; nil where no model judges
+	proof    *proof   // of the answer that is being written
+}
+
+func (a *Answerer) newWriting(c *caller, f *finder) *writing {
+	w := &writing{caller: c, finder: f, model: a.Model, refineModel: a.RefineModel, maxDraft: a.MaxDraftTokens, ungated: a.Gate == GateOff}
+	if w.refineModel == nil {
+		w.refineModel = w.model
+	}
+	return w
+}
+
+// looksWider reports whether passages that were doubted, or found further down,
+// are read when the model finds no answer in the first.
+func (w *writing) looksWider() bool { return w.widens && w.left() > 0 && w.affords(1) }
+
+// pack packs passages into batches: the likeliest first where not all find a place.
+func (w *writing) pack(kept []retrieve.Passage, first, later Role, most int) ([]retrieve.Passage, []prompt.Batch, int, error) {
+	before := *w.writer
+	batches, packed, err := w.writer.Pack(kept, w.promptOf(first), w.promptOf(later), most)
+	if err == nil && packed < len(kept) && w.summary == nil {
+		*w.writer = before // what was shortened in these does not count
+		kept = alternate(w.finder.byChance(kept), kept)
+		batches, packed, err = w.writer.Pack(kept, w.promptOf(first), w.promptOf(later), most)
+	}
+	return kept, batches, packed, err
+}
+
+// label fixes the labels of the packed passages by emitting Kept, reports the
+// passages that go into no call, and returns those that do.
+func (w *writing) label(ctx context.Context, kept []retrieve.Passage, packed int) []retrieve.Passage {
+	labelled := slices.Clone(kept[:packed])
+	w.emit(Kept{Passages: labelled})
+	w.beginProof(ctx, labelled)
+	w.skipPassages("budget", kept[packed:])
+	w.skipPassages("deferred", w.deferred)
+	w.deferred = nil
+	return labelled
+}
+
+// beginProof begins the proof of an answer from labelled passages.
+func (w *writing) beginProof(ctx context.Context, passages []retrieve.Passage) {
+	w.proof = nil
+	if w.unproved == "" {
+		return
+	}
+	p := &proof{
+		comparer: &comparer{finder: w.finder, ctx: ctx, passages: passages, prover: Prover()}, judge: w.judge, unproved: w.unproved,
+		units: statement.NewSplitter(len(passages)), places: make(chan struct{}, w.parallel), source: w.ungated,
+	}
+	if w.judge != nil {
+		quotes, _, err := w.finder.quotes(ctx, passages, nil)
+		if err != nil {
+			w.warn("the answer could not be compared with quotes: %s", err)
+		} else if len(quotes) > 0 {
+			p.best = quotes[0].Passage + 1
+		}
+	}
+	w.proof = p
+}
+
+// say emits the next piece of the answer, or has it proved.
+func (w *writing) say(text string) bool {
+	p := w.proof
+	if p == nil {
+		return w.emitAnswer(Text{Text: text})
+	}
+	return p.add(p.units.Add(text), false) && p.showProved(false)
+}
+
+// endProof shows what is left of the answer; broken says why its end is missing, failed
+// how the model failed. If nothing is left, as when no statement has a source, it returns
+// errNoAnswer; but errWordless, or failed, where the answer may be in the missing end.
+func (w *writing) endProof(broken string, failed error) error {
+	p := w.proof
+	if p == nil {
+		return nil
+	}
+	w.proof = nil
+	err := p.end(broken, failed)
+	if p.step != nil && !p.stopped {
+		if errors.Is(err, errNoAnswer) || errors.Is(err, errWordless) {
+			p.step.Changed, p.step.Reason, p.step.Lost = false, unproved, nil
+		}
+		w.emitStep(*p.step)
+	}
+	return err
+}
+
+// restart forgets the answer so far, since its reply broke off and is asked for once
+// more. It reports whether that could be done: nobody has seen any of it.
+func (w *writing) restart() bool {
+	p := w.proof
+	if p == nil || p.shown {
+		return false
+	}
+	for _, o := range p.open {
+		v := <-o.verdict
+		w.addUsage(v.calls...)
+	}
+	w.beginProof(p.ctx, p.passages)
+	return true
+}
+
+// endAnswer ends the stream after the last of the text. broken says why its end is
+// missing, lacks what else is; both are empty for a whole answer. failed is how the model
+// failed, if it did.
+func (w *writing) endAnswer(broken string, failed error, lacks func() string) error {
+	if err := w.endProof(broken, failed); err != nil {
+		w.usage.Used = 0
+		return err
+	}
+	if reason := cmp.Or(broken, lacks()); reason != "" {
+		w.emit(Incomplete{Reason: reason})
+	}
+	w.finish()
+	return nil
+}
