@@ -156,7 +156,7 @@ func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] 
 			defer end()
 			r.trust = trust
 		}
-		if err := r.answer(ctx); err != nil && !r.stopped {
+		if err := r.answerQuestion(ctx); err != nil && !r.stopped {
 			yield(nil, err)
 		}
 	}
@@ -177,22 +177,22 @@ type asking struct {
 	writing *writing
 }
 
-// answer answers the question.
-func (r *asking) answer(ctx context.Context) error {
-	if err := r.check(); err != nil {
+// answerQuestion answers the question.
+func (r *asking) answerQuestion(ctx context.Context) error {
+	if err := r.checkQuestion(); err != nil {
 		return err
 	}
 	if r.trust.Distrust != "" && !r.NoFallback && r.strategy.writes {
-		r.distrust()
+		r.distrustModel()
 	}
 	language, question := smallTalk(r.question.Text)
 	if language != "" {
-		return r.chat(ctx, language)
+		return r.replyToTalk(ctx, language)
 	}
 	r.question.Text = question
-	r.begin(ctx)
+	r.makeParts(ctx)
 	var err error
-	if r.finder.asked, err = r.finder.condense(ctx, r.question, r.Retriever); err != nil {
+	if r.finder.asked, err = r.finder.condenseQuestion(ctx, r.question, r.Retriever); err != nil {
 		return err
 	}
 	r.writer.Question = r.finder.asked
@@ -200,7 +200,7 @@ func (r *asking) answer(ctx context.Context) error {
 	if r.strategy.writes {
 		found, err = r.finder.searchTranslated(ctx, r.question.TopK, r.Gate == GateOff)
 	} else {
-		found, err = r.finder.search(ctx, r.question.TopK, nil)
+		found, err = r.finder.searchPassages(ctx, r.question.TopK, nil)
 	}
 	if err != nil {
 		return err
@@ -209,12 +209,12 @@ func (r *asking) answer(ctx context.Context) error {
 		return nil
 	}
 	if len(found) == 0 {
-		return r.unanswered(ctx, nothingFound, nil)
+		return r.refuseAnswer(ctx, nothingFound, nil)
 	}
-	if err := r.finder.read(ctx, found); err != nil {
+	if err := r.finder.readPassages(ctx, found); err != nil {
 		return err
 	}
-	err = r.decide(ctx, found)
+	err = r.answerFrom(ctx, found)
 	if errors.Is(err, prompt.ErrBudget) {
 		return &QuestionError{"too_long", fmt.Sprintf("the question, with the instructions and a passage, takes more than the %d tokens "+
 			"that --budget-tokens allows: ask in fewer words, or raise it", r.budget)}
@@ -222,11 +222,11 @@ func (r *asking) answer(ctx context.Context) error {
 	if r.stopped || r.NoFallback || !allowsFallback(ctx, err) {
 		return err
 	}
-	return r.fallBack(ctx, found, err)
+	return r.quoteInstead(ctx, found, err)
 }
 
-// begin makes the parts, for a question that is to be searched for.
-func (r *asking) begin(ctx context.Context) {
+// makeParts makes the parts, for a question that is to be searched for.
+func (r *asking) makeParts(ctx context.Context) {
 	r.finder = r.newFinder(r.caller, r.question)
 	r.writing = r.newWriting(r.caller, r.finder)
 	var j *judge
@@ -243,23 +243,23 @@ func (r *asking) begin(ctx context.Context) {
 	r.setStyle()
 }
 
-// decide judges the passages that were found, and answers from those it keeps.
-func (r *asking) decide(ctx context.Context, found []retrieve.Passage) error {
-	judged, err := r.gate.judgeAll(ctx, found)
+// answerFrom judges the passages that were found, and answers from those it keeps.
+func (r *asking) answerFrom(ctx context.Context, found []retrieve.Passage) error {
+	judged, err := r.gate.judgePassages(ctx, found)
 	if err != nil || r.stopped {
 		return err
 	}
-	w, kept := r.writing, keep(found, judged)
+	w, kept := r.writing, keptPassages(found, judged)
 	w.widens = r.strategy.writes && !r.gate.isFinal(found)
-	if len(kept) == 0 && !(w.looksWider() && slices.ContainsFunc(judged, doubted)) {
-		return r.unanswered(ctx, nothingRelevant, found)
+	if len(kept) == 0 && !(w.looksWider() && slices.ContainsFunc(judged, isDoubted)) {
+		return r.refuseAnswer(ctx, nothingRelevant, found)
 	}
 	first := kept
 	if r.strategy.deepens && w.looksWider() {
 		first, w.deferred = r.finder.firstLook(kept)
 	}
 	if len(first) > 0 {
-		if err = r.strategy.apply(ctx, w, first); !errors.Is(err, errNoAnswer) {
+		if err = r.strategy.answerFrom(ctx, w, first); !errors.Is(err, errNoAnswer) {
 			return err
 		}
 	}
@@ -271,7 +271,7 @@ func (r *asking) decide(ctx context.Context, found []retrieve.Passage) error {
 	if len(kept) == 0 {
 		kept = found
 	}
-	return r.unanswered(ctx, noAnswer, kept)
+	return r.refuseAnswer(ctx, noAnswer, kept)
 }
 
 // errNoAnswer reports that the passages do not hold the answer.
@@ -291,8 +291,8 @@ func (r *asking) setStyle() {
 	}
 }
 
-// check validates the question and finds its strategy.
-func (r *asking) check() (err error) {
+// checkQuestion validates the question and finds its strategy.
+func (r *asking) checkQuestion() (err error) {
 	q := &r.question
 	q.Text = strings.TrimSpace(strings.ToValidUTF8(q.Text, ""))
 	switch {
@@ -313,9 +313,9 @@ func (r *asking) check() (err error) {
 	return err
 }
 
-// unanswered ends the stream without an answer. Where passages were kept, it shows
+// refuseAnswer ends the stream without an answer. Where passages were kept, it shows
 // what in them is nearest to the question.
-func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrieve.Passage) (err error) {
+func (r *asking) refuseAnswer(ctx context.Context, reason string, nearest []retrieve.Passage) (err error) {
 	e := Unanswered{
 		Reason: reason, Text: refusal(reason, r.question.Text), Closest: []Closest{},
 		Nearest: append([]retrieve.Passage{}, nearest[:min(len(nearest), 3)]...),
@@ -325,7 +325,7 @@ func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrie
 			n, r.writer.ContextTokens, r.BudgetTokens)
 	}
 	if reason == noAnswer {
-		if e.Closest, err = r.finder.closest(ctx, nearest); err != nil {
+		if e.Closest, err = r.finder.closestParts(ctx, nearest); err != nil {
 			return err
 		}
 		if !r.strategy.writes && len(e.Closest) > 0 {
@@ -333,7 +333,7 @@ func (r *asking) unanswered(ctx context.Context, reason string, nearest []retrie
 		}
 	}
 	if r.emit(e) {
-		r.finish()
+		r.emitUsage()
 	}
 	return nil
 }

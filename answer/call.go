@@ -79,8 +79,8 @@ func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Rec
 	return c
 }
 
-// write makes the prompt of a call.
-func (c *caller) write(role Role, s prompt.Slots) (Prompt, error) {
+// writePrompt makes the prompt of a call.
+func (c *caller) writePrompt(role Role, s prompt.Slots) (Prompt, error) {
 	system, user, err := c.writer.Write(c.promptOf(role), s)
 	return Prompt{Role: role, System: system, User: user}, err
 }
@@ -99,8 +99,8 @@ func (c *caller) promptOf(role Role) string {
 	return string(role)
 }
 
-// left is how many calls the budget still has.
-func (c *caller) left() int {
+// callsLeft is how many calls the budget still has.
+func (c *caller) callsLeft() int {
 	if c.calls < 0 {
 		return math.MaxInt
 	}
@@ -110,11 +110,11 @@ func (c *caller) left() int {
 // affords reports whether the budget has room for so many tokens more.
 func (c *caller) affords(tokens int) bool { return c.budget <= 0 || c.input+tokens <= c.budget }
 
-// least is how many tokens of the budget an answer to a question needs.
-func (c *caller) least(question string) int { return LeastBudget + c.writer.Count(question) }
+// leastTokens is how many tokens of the budget an answer to a question needs.
+func (c *caller) leastTokens(question string) int { return LeastBudget + c.writer.Count(question) }
 
-// size is the number of tokens of a prompt.
-func (c *caller) size(p Prompt) int { return c.writer.Size(p.System, p.User) }
+// promptSize is the number of tokens of a prompt.
+func (c *caller) promptSize(p Prompt) int { return c.writer.Size(p.System, p.User) }
 
 // addUsage adds the cost of calls to the usage, and returns it.
 func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
@@ -152,7 +152,7 @@ func (c *caller) warnCutPrompt(k *call) {
 	}
 	sent := k.planned
 	if k.prompt.Verdict {
-		sent = c.size(k.prompt)
+		sent = c.promptSize(k.prompt)
 	}
 	if sent < minCheckedPrompt || float64(k.tokens.Prompt) >= ingest.LeastShare(k.prompt.System+"\n"+k.prompt.User)*float64(sent) {
 		return
@@ -190,8 +190,8 @@ func (c *caller) warnMissed(why error) {
 	}
 }
 
-// finish ends the stream with what the answer cost.
-func (c *caller) finish() {
+// emitUsage ends the stream with what the answer cost.
+func (c *caller) emitUsage() {
 	c.usage.Took = time.Since(c.started).Milliseconds()
 	c.emit(c.usage)
 }
@@ -214,23 +214,23 @@ type call struct {
 	unsaved error // why the journal does not have it
 }
 
-func (c *caller) call(p Prompt) *call {
+func (c *caller) newCall(p Prompt) *call {
 	k := &call{prompt: p, count: c.writer.Count, recorder: c.recorder}
 	if !p.Verdict { // whose tokens a judge reserves in the budget
-		k.planned = c.size(p)
+		k.planned = c.promptSize(p)
 		c.input += k.planned
 	}
 	return k
 }
 
-// verdictCall returns the call that asks for a verdict.
-func (c *caller) verdictCall(role Role, s prompt.Slots) (*call, error) {
-	p, err := c.write(role, s)
+// newVerdictCall returns the call that asks for a verdict.
+func (c *caller) newVerdictCall(role Role, s prompt.Slots) (*call, error) {
+	p, err := c.writePrompt(role, s)
 	if err != nil {
 		return nil, err
 	}
 	p.MaxTokens, p.Verdict = wordTokens, true
-	k := c.call(p)
+	k := c.newCall(p)
 	k.again = 2 * c.same[p]
 	c.same[p]++
 	return k, nil
@@ -243,11 +243,11 @@ var errUnfinished = errors.New("the reply ended without a finish reason")
 // then; the text does not wait for that.
 func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		if c.load(ctx) {
+		if c.loadReply(ctx) {
 			if len(c.text) > 0 && !yield(string(c.text), nil) {
 				return
 			}
-		} else if left, err := c.make(ctx, m, yield); left {
+		} else if left, err := c.request(ctx, m, yield); left {
 			return
 		} else if err != nil {
 			yield("", err)
@@ -259,14 +259,14 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	}
 }
 
-// make has the model reply, and reports whether the range was left.
-func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
+// request has the model reply, and reports whether the range was left.
+func (c *call) request(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
 	c.made = true
 	for piece, err := range m.Complete(ctx, c.prompt) {
 		c.tokens = piece.Usage
 		if err != nil {
 			if c.enough && ctx.Err() == nil {
-				c.save(ctx)
+				c.saveReply(ctx)
 			}
 			return false, err
 		}
@@ -285,7 +285,7 @@ func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool
 	// An empty reply is not saved: the next attempt may bring more.
 	whole := (c.finish == "stop" || c.finish == "length") && len(bytes.TrimSpace(c.text)) > 0
 	if whole || left && c.enough {
-		c.save(ctx)
+		c.saveReply(ctx)
 	}
 	return left, nil
 }
@@ -312,8 +312,8 @@ func (c *call) key() string {
 	return replay.Key(string(p.Role), p.System, p.User, strconv.Itoa(p.MaxTokens), strconv.Itoa(c.again))
 }
 
-// load reads the reply from the journal; one that fails has nothing.
-func (c *call) load(ctx context.Context) bool {
+// loadReply reads the reply from the journal; one that fails has nothing.
+func (c *call) loadReply(ctx context.Context) bool {
 	var s savedReply
 	ok, err := c.recorder.Load(ctx, c.key(), &s)
 	if err != nil {
@@ -325,7 +325,7 @@ func (c *call) load(ctx context.Context) bool {
 	return ok
 }
 
-func (c *call) save(ctx context.Context) {
+func (c *call) saveReply(ctx context.Context) {
 	if err := c.recorder.Save(ctx, c.key(), savedReply{Text: c.text, Finish: c.finish, Usage: c.tokens, Yes: c.yes}); err != nil {
 		c.unsaved = err
 	}

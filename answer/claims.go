@@ -20,30 +20,30 @@ func quotesWhole(passage, statement string, quote support.Quote) bool {
 	if quote.Verdict != support.Quoted {
 		return false
 	}
-	claim := spoken(unnumbered(statement))
+	claim := spoken(withoutNumber(statement))
 	if len(claim) == 0 {
 		return false
 	}
 	for s := range ingest.Sentences(passage) {
 		if s.Start < quote.End && quote.Start < s.End {
-			text := unnumbered(passage[s.Start:s.End])
-			return !asks(text) && !leans(claim[0]) && slices.Equal(claim, spoken(text))
+			text := withoutNumber(passage[s.Start:s.End])
+			return !isQuestion(text) && !refersBack(claim[0]) && slices.Equal(claim, spoken(text))
 		}
 	}
 	return false
 }
 
-// unnumbered returns a sentence without the signs of lists and the numbers before it.
-func unnumbered(text string) string {
+// withoutNumber returns a sentence without the signs of lists and the numbers before it.
+func withoutNumber(text string) string {
 	return sectionNumber.ReplaceAllString(strings.TrimSpace(sentence.WithoutLead(text)), "")
 }
 
 // sectionNumber is the number of a section before its first sentence.
 var sectionNumber = regexp.MustCompile(`^\d+(?:\.\d+)+\.?\s+`)
 
-// leans reports whether a sentence that begins with a word, or without spaces is one, says
+// refersBack reports whether a sentence that begins with a word, or without spaces is one, says
 // something about the subject of the sentence before, which may be another one in an answer.
-func leans(word string) bool {
+func refersBack(word string) bool {
 	return leansOn[word] || leansUnspaced.MatchString(word)
 }
 
@@ -67,9 +67,9 @@ func hasInRow(text, reply string) bool {
 	return len(words) > 0 && strings.Contains(border+strings.Join(spoken(text), " ")+border, border+strings.Join(words, " ")+border)
 }
 
-// opens reports whether a text only prepares for an answer, as "Good question!" does, or
+// isOpening reports whether a text only prepares for an answer, as "Good question!" does, or
 // leads to a reference.
-func opens(text string) bool {
+func isOpening(text string) bool {
 	return sentence.Pointers(text) >= 0 || !slices.ContainsFunc(spoken(text), func(w string) bool { return !aboutAnswers[retrieve.Stem(w)] })
 }
 
@@ -86,8 +86,8 @@ func spoken(text string) (words []string) {
 
 var unmarked = strings.NewReplacer("*", "", "`", "", "|", " ", "’", "'")
 
-// asks reports whether a text ends as a question.
-func asks(text string) bool {
+// isQuestion reports whether a text ends as a question.
+func isQuestion(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text, "*_\"'”’)` "))
 	return last == '?' || last == '？'
 }
@@ -119,9 +119,9 @@ var aboutAnswers = stems(`good great excellent happy glad sure hello hi thanks h
 	list item follow following below above overview summary detail information document documents passage source text according example
 	exception rule point step case type kind note important main different several various more further frage antwort folgende dokument`)
 
-// predicates reports whether words have a verb, and what it says of a subject: not "the
+// hasPredicate reports whether words have a verb, and what it says of a subject: not "the
 // fees are" or "these are the fees".
-func predicates(words []string) bool {
+func hasPredicate(words []string) bool {
 	for i, w := range words {
 		next := ""
 		if i+1 < len(words) {

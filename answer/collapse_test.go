@@ -173,7 +173,7 @@ func TestVectorsMapReduce(t *testing.T) {
 			r := (&Answerer{Parallel: n}).newCaller(func(Event, error) bool { return true }, nil)
 			var parts []Part
 			var order []int
-			for i, reply := range r.each(t.Context(), m, prompts) {
+			for i, reply := range r.callAll(t.Context(), m, prompts) {
 				if reply.err != nil {
 					t.Fatal(reply.err)
 				}

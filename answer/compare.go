@@ -38,9 +38,9 @@ type finding struct {
 	said   bool            // it is a whole sentence of the passage that Ibid would quote first
 }
 
-// find compares a statement with the passages that it cites, or with all if it
+// findSupport compares a statement with the passages that it cites, or with all if it
 // cites none.
-func (c *comparer) find(u statement.Unit) finding {
+func (c *comparer) findSupport(u statement.Unit) finding {
 	f := finding{quotes: make([]support.Quote, len(c.passages)), near: u.Labels()}
 	cited := len(f.near) > 0
 	short := !cited && isShort(u)
@@ -58,7 +58,7 @@ func (c *comparer) find(u statement.Unit) finding {
 		}
 	}
 	if !cited && !short {
-		c.compare(u.Plain, f.quotes)
+		c.addSecondScores(u.Plain, f.quotes)
 	}
 	for _, label := range f.near {
 		f.borne = f.borne || f.quotes[label-1].Verdict != support.Weak
@@ -120,8 +120,8 @@ const (
 	mostCompared   = 8
 )
 
-// compare adds what the encoder says to the supports of a statement that cites nothing.
-func (c *comparer) compare(plain string, quotes []support.Quote) {
+// addSecondScores adds what the encoder says to the supports of a statement that cites nothing.
+func (c *comparer) addSecondScores(plain string, quotes []support.Quote) {
 	var near []*support.Quote
 	var texts []string
 	for i := range quotes {
@@ -165,29 +165,29 @@ func (c *comparer) excerpt(label int, quote support.Span) prompt.Evidence {
 	return prompt.NewEvidence(label, passage)
 }
 
-// states reports whether what announces, asks or heads, or is short or in code, states
+// saysSomething reports whether what announces, asks or heads, or is short or in code, states
 // something all the same: it has a verb, or is a sentence of its own, and says more than
 // the question, an offer to the reader or a "these are the fees:".
-func (c *comparer) states(u statement.Unit) bool {
+func (c *comparer) saysSomething(u statement.Unit) bool {
 	if u.Kind == statement.Lead && len(u.Marks) > 0 {
 		return true
 	}
 	body := strings.Trim(u.Plain, "`*_# \t")
 	words, unspaced := spoken(body), strings.ContainsFunc(body, isUnspaced)
-	if len(words) < 3 && !unspaced || c.news(body) < 2 {
+	if len(words) < 3 && !unspaced || c.newWords(body) < 2 {
 		return false
 	}
 	if u.Kind == statement.Lead {
-		return unspaced || predicates(words)
+		return unspaced || hasPredicate(words)
 	}
 	last, _ := utf8.DecodeLastRuneInString(body)
 	return sentence.IsStop(last) && !sentence.IsOffer(body)
 }
 
-// news counts the content words of a text that are neither in the question nor about
+// newWords counts the content words of a text that are neither in the question nor about
 // answers. In a script without spaces it estimates them by the pairs of characters: a
 // word has two in Chinese and in the Kanji and Katakana of Japanese, and five in Thai.
-func (c *comparer) news(text string) (n int) {
+func (c *comparer) newWords(text string) (n int) {
 	asked, terms := stems(c.asked), retrieve.Terms(text)
 	for stem := range stems(text) {
 		if slices.Contains(terms, stem) && !asked[stem] && !aboutAnswers[stem] {

@@ -30,9 +30,9 @@ type rewriter struct {
 	noFallback bool
 }
 
-// condense rewrites a follow-up as a standalone question, by rule without a model: in is
+// condenseQuestion rewrites a follow-up as a standalone question, by rule without a model: in is
 // what the rule searches. When the model fails, the question stays as it is.
-func (r *rewriter) condense(ctx context.Context, q Question, in Retriever) (string, error) {
+func (r *rewriter) condenseQuestion(ctx context.Context, q Question, in Retriever) (string, error) {
 	r.writer.Question = q.Text
 	if len(q.History) == 0 {
 		return q.Text, nil
@@ -47,12 +47,12 @@ func (r *rewriter) condense(ctx context.Context, q Question, in Retriever) (stri
 			return foundTogether(ctx, in, question, whole, q.Filter)
 		})
 	}
-	p, err := r.write(RoleCondense, prompt.Slots{History: turns})
+	p, err := r.writePrompt(RoleCondense, prompt.Slots{History: turns})
 	if err != nil {
 		return "", err
 	}
 	p.MaxTokens = length
-	standalone, err := r.reword(ctx, p)
+	standalone, err := r.rewordQuestion(ctx, p)
 	return cmp.Or(standalone, q.Text), err
 }
 
@@ -78,26 +78,26 @@ func foundTogether(ctx context.Context, in Retriever, question, whole string, fi
 	return has[1] >= has[0] && (len(terms) == 1 || has[0] < len(terms)), nil
 }
 
-// translate asks the model for the question in the language of the documents, in
+// translateQuestion asks the model for the question in the language of the documents, in
 // which it is searched for, unless it has translated the same question before. The
 // answer keeps the language of the question. It is empty if the model fails.
-func (r *rewriter) translate(ctx context.Context, question, language string) (string, error) {
-	p, err := r.write(RoleTranslate, prompt.Slots{Language: language})
-	if err != nil || !r.affords(r.size(p)+r.least(question)) {
+func (r *rewriter) translateQuestion(ctx context.Context, question, language string) (string, error) {
+	p, err := r.writePrompt(RoleTranslate, prompt.Slots{Language: language})
+	if err != nil || !r.affords(r.promptSize(p)+r.leastTokens(question)) {
 		return "", err
 	}
 	p.MaxTokens = 2*r.writer.Count(question) + condenseTokens
 	known, key := cmp.Or(r.known, &Translations{}), language+"\n"+question
 	if kept, ok := known.kept.Load(key); ok {
-		c := r.call(p)
-		if !c.load(ctx) {
+		c := r.newCall(p)
+		if !c.loadReply(ctx) {
 			c.text, c.finish = []byte(kept.(string)), "stop"
-			c.save(ctx) // so that a resumed answer searches for the same
+			c.saveReply(ctx) // so that a resumed answer searches for the same
 		}
 		r.addUsage(c)
-		return standalone(string(c.text)), nil
+		return findQuestion(string(c.text)), nil
 	}
-	q, err := r.reword(ctx, p)
+	q, err := r.rewordQuestion(ctx, p)
 	if q != "" && q != question {
 		if known.count.Add(1)%256 == 0 { // so many at most
 			known.kept.Clear()
@@ -114,11 +114,11 @@ type Translations struct {
 	count atomic.Int64
 }
 
-// reword returns the model's other version of the question: the first line of its
+// rewordQuestion returns the model's other version of the question: the first line of its
 // reply. It is empty, with a warning, where the model fails or the version is too long.
-func (r *rewriter) reword(ctx context.Context, p Prompt) (string, error) {
-	c := r.call(p)
-	err := c.collect(ctx, r.model)
+func (r *rewriter) rewordQuestion(ctx context.Context, p Prompt) (string, error) {
+	c := r.newCall(p)
+	err := c.readWhole(ctx, r.model)
 	r.addUsage(c)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
@@ -130,7 +130,7 @@ func (r *rewriter) reword(ctx context.Context, p Prompt) (string, error) {
 	if c.finish == "length" { // only lines that have ended
 		reply = reply[:strings.LastIndexByte(reply, '\n')+1]
 	}
-	q := standalone(reply)
+	q := findQuestion(reply)
 	if reason, _ := (nonAnswers{noAnswer: true}).reason(reply); err == nil && reason != "" {
 		q, err = "", errors.New("the model wrote no other version of it")
 	}
@@ -155,7 +155,7 @@ func (r *rewriter) latestTurns(q Question, length int) ([]prompt.Turn, error) {
 	}
 	room := min(w.Window()/2, w.Window()-overhead-length)
 	if r.budget > 0 {
-		room = min(room, r.budget-overhead-length-r.least(q.Text))
+		room = min(room, r.budget-overhead-length-r.leastTokens(q.Text))
 	}
 	var turns []prompt.Turn
 	for i := len(q.History) - 1; i >= 0 && room > turnTokens; i-- {
@@ -172,11 +172,11 @@ func (r *rewriter) latestTurns(q Question, length int) ([]prompt.Turn, error) {
 var preamble = regexp.MustCompile(`(?i)^[*_#\s]*(?:(?:sure|certainly|of course|okay|ok|here)\b[^:?]*:|` +
 	`(?:the )?(?:standalone |rewritten |rephrased |translated )?question(?: in \p{L}+)?:)[*_\s]*`)
 
-// standalone finds the question in the reply to condense.tmpl or translate.tmpl: the first line
+// findQuestion finds the question in the reply to condense.tmpl or translate.tmpl: the first line
 // with words of its own, without what models put around it.
-func standalone(reply string) string {
+func findQuestion(reply string) string {
 	for line := range strings.Lines(reply) {
-		line = unquote(preamble.ReplaceAllString(unquote(line), ""))
+		line = trimQuotes(preamble.ReplaceAllString(trimQuotes(line), ""))
 		if line != "" && !strings.HasSuffix(line, ":") {
 			return line
 		}
@@ -184,5 +184,5 @@ func standalone(reply string) string {
 	return ""
 }
 
-// unquote removes quotes and asterisks around a text.
-func unquote(s string) string { return strings.Trim(s, "*`\"'“”„«»「」 \t\r\n") }
+// trimQuotes removes quotes and asterisks around a text.
+func trimQuotes(s string) string { return strings.Trim(s, "*`\"'“”„«»「」 \t\r\n") }

@@ -33,18 +33,18 @@ type failure interface {
 	RetryIn() time.Duration
 }
 
-func isUnusable(err error) bool    { return told(err, failure.Unusable) }
-func passedLimit(err error) string { return told(err, failure.Limit) }
+func isUnusable(err error) bool    { return modelSays(err, failure.Unusable) }
+func passedLimit(err error) string { return modelSays(err, failure.Limit) }
 
 func fallbackReason(err error) string {
 	if errors.Is(err, errWordless) {
 		return "model_failed"
 	}
-	return told(err, failure.Fallback)
+	return modelSays(err, failure.Fallback)
 }
 
-// told returns what a model's error says; nothing for any other error.
-func told[T any](err error, by func(failure) T) (nothing T) {
+// modelSays returns what a model's error says; nothing for any other error.
+func modelSays[T any](err error, by func(failure) T) (nothing T) {
 	if f := failure(nil); errors.As(err, &f) {
 		return by(f)
 	}

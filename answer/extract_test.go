@@ -128,9 +128,9 @@ func TestExtractQuotes(t *testing.T) {
 			if len(tok.IDs) != 1 {
 				rt.Fatalf("a marker with the ids %v in %q", tok.IDs, got.text)
 			}
-			source := squeeze(bare(ps[tok.IDs[0]-1].Text))
+			source := squeezeSpace(bare(ps[tok.IDs[0]-1].Text))
 			for _, cell := range between.Split(quoted, -1) { // of a row, if it is one
-				if cell = strings.TrimRight(squeeze(bare(cell)), ".! "); !strings.Contains(source, cell) {
+				if cell = strings.TrimRight(squeezeSpace(bare(cell)), ".! "); !strings.Contains(source, cell) {
 					rt.Fatalf("%q is not in %q", cell, source)
 				}
 			}

@@ -29,7 +29,7 @@ func followUp(question string, history []Turn, citedUnder string, together func(
 		} else if n := countWords(before, t.Content); n > 0 && n < fewWords {
 			before += " " + citedUnder
 		}
-		whole, sure := completed(asked, before)
+		whole, sure := completeQuestion(asked, before)
 		if !sure && whole != asked {
 			if is, err := together(asked, whole); err != nil {
 				return "", err
@@ -58,9 +58,9 @@ func isRefusal(reply string) bool {
 // subject: then only the names of the one before are carried.
 const fewWords = 3
 
-// completed adds to a question the content words of the one before where it may be
+// completeQuestion adds to a question the content words of the one before where it may be
 // elliptic, and reports whether it is.
-func completed(question, before string) (whole string, elliptic bool) {
+func completeQuestion(question, before string) (whole string, elliptic bool) {
 	elliptic, short := isElliptic(question, before)
 	if before == "" || !elliptic && !short {
 		return question, false

@@ -68,28 +68,28 @@ func (g *gate) isFinal(found []retrieve.Passage) bool {
 	return g.kind == GateOff || g.kind != GateScore && !slices.ContainsFunc(found, hasScores)
 }
 
-// judgeAll decides on every passage and emits Judged events in the order of the
+// judgePassages decides on every passage and emits Judged events in the order of the
 // passages. It returns when every call has ended.
-func (g *gate) judgeAll(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
+func (g *gate) judgePassages(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
 	g.usage.Looked = len(found)
 	judged := make([]Judged, len(found))
 	open := make([]*call, len(found)) // for the model to judge
 	alone := map[int]bool{}           // for each of these, whether the verdict decides alone, since scores say little
 	for i, p := range found {
-		judged[i] = g.scored(p)
+		judged[i] = g.scorePassage(p)
 		j := &judged[i]
 		switch {
 		case g.kind == GateOff:
 			j.Decision = Relevant
-		case g.kind == GateScore, g.kind == GateBoth && (j.Chance > surelyOn || j.Chance < surelyOff && !g.foreign(p)):
+		case g.kind == GateScore, g.kind == GateBoth && (j.Chance > surelyOn || j.Chance < surelyOff && !g.isForeign(p)):
 		default:
 			e := g.writer.Truncate(prompt.NewEvidence(1, p), g.writer.Window()/2)
-			c, err := g.verdictCall(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
+			c, err := g.newVerdictCall(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
 			if err != nil {
 				return nil, err
 			}
-			if j.By = unjudged; g.affords(g.size(c.prompt)+g.least(g.asked)) && g.judge.reserve(g.size(c.prompt), g.share) {
-				open[i], alone[i] = c, g.foreign(p) || !hasScores(p)
+			if j.By = unjudged; g.affords(g.promptSize(c.prompt)+g.leastTokens(g.asked)) && g.judge.reserveCall(g.promptSize(c.prompt), g.share) {
+				open[i], alone[i] = c, g.isForeign(p) || !hasScores(p)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (g *gate) judgeOpen(ctx context.Context, judged []Judged, open []*call, alo
 	}
 	verdicts, wait := inParallel(len(open), g.parallel, func(i int) (v verdict) {
 		if open[i] != nil {
-			v = g.judge.ask(judging, *open[i])
+			v = g.judge.makeCall(judging, *open[i])
 		}
 		if isUnusable(v.err) && g.judge.writes { // the same model would have to answer
 			cancel(callError(RoleJudge, v.err))
@@ -166,12 +166,12 @@ const saysNo = "the model says no"
 // SaidNo reports whether a model said no about the passage, whatever was decided.
 func (j Judged) SaidNo() bool { return j.By == byModel && strings.HasPrefix(j.Reason, saysNo) }
 
-// doubted reports whether a passage was skipped that the chance alone would keep.
-func doubted(j Judged) bool { return j.Decision == Irrelevant && j.Chance >= surelyOff }
+// isDoubted reports whether a passage was skipped that the chance alone would keep.
+func isDoubted(j Judged) bool { return j.Decision == Irrelevant && j.Chance >= surelyOff }
 
-// keep returns the passages that were not judged irrelevant: the first relevant
+// keptPassages returns the passages that were not judged irrelevant: the first relevant
 // one leads, the others keep their order.
-func keep(passages []retrieve.Passage, judged []Judged) []retrieve.Passage {
+func keptPassages(passages []retrieve.Passage, judged []Judged) []retrieve.Passage {
 	kept := make([]retrieve.Passage, 0, len(passages))
 	lead := -1
 	for i, j := range judged {

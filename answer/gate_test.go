@@ -29,7 +29,7 @@ func TestJudgement(t *testing.T) {
 		n := 0
 		for n < len(test.Reply) {
 			n++
-			if j.add(test.Reply[n-1 : n]) {
+			if j.addPiece(test.Reply[n-1 : n]) {
 				break
 			}
 		}
@@ -47,7 +47,7 @@ func TestGate(t *testing.T) {
 	}
 	for i, want := range []string{"on", "?", "?", "off"} {
 		r := (&Answerer{Retriever: clear}).newFinder(nil, Question{Text: "mooring fee 2025"})
-		must(t, r.read(t.Context(), clear))
+		must(t, r.readPassages(t.Context(), clear))
 		c, _ := r.reading.Chance(clear[i])
 		if on, off := c > surelyOn, c < surelyOff; on != (want == "on") || off != (want == "off") {
 			t.Fatalf("passage %d has the chance %.4f: the test's scores must lie where it thinks they do (%s)", i+1, c, want)
@@ -261,7 +261,7 @@ func TestKeep(t *testing.T) {
 			judged = append(judged, Judged{Decision: map[rune]Decision{'r': Relevant, 'i': Irrelevant, 'u': Unparsable, 'e': Errored}[d]})
 		}
 		got := ""
-		for _, p := range keep(ps, judged) {
+		for _, p := range keptPassages(ps, judged) {
 			got += p.ID
 		}
 		if got != test.want {

@@ -16,16 +16,16 @@ import (
 // or no that a sentence begins with ("No, the passage does not say."). Anything
 // else is [Unparsable].
 func Grade(reply string) Decision {
-	said := undress(reply)
+	said := trimWrapping(reply)
 	if decision := gradeWord(said); decision != Unparsable {
 		return decision
 	}
-	said = undress(said[len(gradeLabel.FindString(said)):])
+	said = trimWrapping(said[len(gradeLabel.FindString(said)):])
 	if decision := gradeWord(said); decision != Unparsable {
 		return decision
 	}
 	if object := gradeJSON.FindStringSubmatch(said); object != nil {
-		said = undress(onlyMember(object[1]))
+		said = trimWrapping(onlyMember(object[1]))
 	}
 	if first := gradeFirst.FindStringSubmatch(said); first != nil && !gradeNumber.MatchString(said) {
 		return gradeWord(first[1])
@@ -42,8 +42,8 @@ var (
 	gradeNumber = regexp.MustCompile(`^(?i:no)\. *\pN`)
 )
 
-// undress removes what may be around a verdict.
-func undress(s string) string {
+// trimWrapping removes what may be around a verdict.
+func trimWrapping(s string) string {
 	isSpaceOr := func(marks string) func(rune) bool {
 		return func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(marks, r) }
 	}
@@ -87,9 +87,9 @@ type judgement struct{ reply strings.Builder }
 // maxVerdictBytes is the part of a reply within which a verdict must be found.
 const maxVerdictBytes = 200
 
-// add takes the next piece and reports whether the rest does not matter, so that the
+// addPiece takes the next piece and reports whether the rest does not matter, so that the
 // call can be stopped.
-func (j *judgement) add(piece string) (done bool) {
+func (j *judgement) addPiece(piece string) (done bool) {
 	j.reply.WriteString(piece)
 	text := strings.TrimLeftFunc(j.reply.String(), unicode.IsSpace)
 	word := firstWord.FindString(text)
@@ -101,7 +101,7 @@ func (j *judgement) verdict() Decision {
 	if d := Grade(j.reply.String()); d != Unparsable {
 		return d
 	}
-	return gradeWord(undress(firstWord.FindString(j.reply.String())))
+	return gradeWord(trimWrapping(firstWord.FindString(j.reply.String())))
 }
 
 // firstWord is a yes or no that a reply begins with.

@@ -87,9 +87,9 @@ func (a *Answerer) newJudge(ctx context.Context, c *caller, trust Trust) *judge 
 	return j
 }
 
-// reserve takes one call, with so many tokens in its prompts, from a share of the judge's
+// reserveCall takes one call, with so many tokens in its prompts, from a share of the judge's
 // budget and from the question's. It reports false where these have no room for it.
-func (j *judge) reserve(tokens int, share float64) bool {
+func (j *judge) reserveCall(tokens int, share float64) bool {
 	within := func(n, most int) bool { return most == 0 || n <= max(1, int(share*float64(most))) }
 	if !within(j.called+1, j.maxCalls) || !within(j.written+tokens, j.maxTokens) || !j.affords(tokens) {
 		return false
@@ -123,11 +123,11 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, passa
 	for i, p := range passages {
 		s.Evidence = append(s.Evidence, prompt.NewEvidence(i+1, p))
 	}
-	c, err := k.verdictCall(RoleVerify, s)
+	c, err := k.newVerdictCall(RoleVerify, s)
 	if err != nil {
 		return 0, err
 	}
-	v := a.newJudge(ctx, k, Trust{}).request(ctx, *c)
+	v := a.newJudge(ctx, k, Trust{}).requestVerdict(ctx, *c)
 	yes = map[Decision]float64{Relevant: 1, Unparsable: .5}[v.decision]
 	if known := v.calls[len(v.calls)-1].yes; known > 0 {
 		yes = known
@@ -138,16 +138,16 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, passa
 	return yes, err
 }
 
-// ask makes a call, or none where time has run out or the model has failed too
+// makeCall makes a call, or none where time has run out or the model has failed too
 // often.
-func (j *judge) ask(ctx context.Context, c call) verdict {
+func (j *judge) makeCall(ctx context.Context, c call) verdict {
 	if ctx.Err() != nil {
 		return verdict{err: ctx.Err(), late: true}
 	}
-	if err := j.broken(); err != nil {
+	if err := j.whyBroken(); err != nil {
 		return verdict{err: err, reason: err.Error()}
 	}
-	v := j.request(ctx, c)
+	v := j.requestVerdict(ctx, c)
 	if v.late = v.decision == Errored && ctx.Err() != nil; v.late {
 		return v
 	}
@@ -169,8 +169,8 @@ const brokenAfter = 3
 
 var errAllFailed = errors.New("every call failed")
 
-// broken says why no further call is made.
-func (j *judge) broken() error {
+// whyBroken says why no further call is made.
+func (j *judge) whyBroken() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.fatal == nil && j.maxCalls > 0 && j.failed >= brokenAfter && j.failed == j.asked {
@@ -188,8 +188,8 @@ type verdict struct {
 	late     bool    // the time for judging ran out first
 }
 
-// request makes a call, a second time if the first call fails or its reply cannot be read.
-func (j *judge) request(ctx context.Context, first call) verdict {
+// requestVerdict makes a call, a second time if the first call fails or its reply cannot be read.
+func (j *judge) requestVerdict(ctx context.Context, first call) verdict {
 	var v verdict
 	for len(v.calls) < 2 {
 		c := first
@@ -202,7 +202,7 @@ func (j *judge) request(ctx context.Context, first call) verdict {
 				v.err = err
 				break
 			}
-			if c.enough = reply.add(piece) || c.yes > 0; c.enough {
+			if c.enough = reply.addPiece(piece) || c.yes > 0; c.enough {
 				break
 			}
 		}
@@ -232,7 +232,7 @@ func (j *judge) request(ctx context.Context, first call) verdict {
 // so this is the only place that honors the wait; the client has checked it
 // against the time limit of a call.
 func worthRetrying(ctx context.Context, err error) bool {
-	wait := told(err, failure.RetryIn)
+	wait := modelSays(err, failure.RetryIn)
 	if wait < 0 || wait == 0 && isUnusable(err) {
 		return false
 	}

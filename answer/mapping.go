@@ -30,18 +30,18 @@ type mapping struct {
 	used    map[string]bool
 }
 
-// canceled returns the error of a context that was canceled, since nobody waits
+// wasCanceled returns the error of a context that was canceled, since nobody waits
 // for the answer then. After a deadline, what exists is the answer.
-func canceled(ctx context.Context) error {
+func wasCanceled(ctx context.Context) error {
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
 }
 
-// mapAll makes a part of each batch, and returns the parts in the order of the
+// makeParts makes a part of each batch, and returns the parts in the order of the
 // passages.
-func (m *mapping) mapAll(ctx context.Context) (parts []Part, err error) {
+func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 	var prompts []Prompt
 	tokens, combine, err := 0, 0, error(nil)
 	if m.role == RoleMap {
@@ -50,11 +50,11 @@ func (m *mapping) mapAll(ctx context.Context) (parts []Part, err error) {
 		}
 	}
 	for i, b := range m.batches {
-		p, err := m.write(m.role, prompt.Slots{Evidence: b})
+		p, err := m.writePrompt(m.role, prompt.Slots{Evidence: b})
 		if err != nil {
 			return nil, err
 		}
-		tokens += m.size(p)
+		tokens += m.promptSize(p)
 		if i == 0 && !m.affords(tokens) {
 			return nil, prompt.ErrBudget
 		}
@@ -71,7 +71,7 @@ func (m *mapping) mapAll(ctx context.Context) (parts []Part, err error) {
 	}
 	m.warnShortened()
 	var long error // a prompt was too long
-	for i, k := range m.each(ctx, m.model, prompts) {
+	for i, k := range m.callAll(ctx, m.model, prompts) {
 		if k.made {
 			m.made++
 		}
@@ -80,7 +80,7 @@ func (m *mapping) mapAll(ctx context.Context) (parts []Part, err error) {
 		}
 		m.addUsage(k.call)
 		part, err := m.makePart(k, m.batches[i])
-		if err := cmp.Or(canceled(ctx), err); err != nil || m.stopped {
+		if err := cmp.Or(wasCanceled(ctx), err); err != nil || m.stopped {
 			return nil, err
 		}
 		if part.Text != "" {
@@ -134,7 +134,7 @@ func (m *mapping) readPart(k endedCall, done Stepped) Part {
 		}
 	}
 	if done.Changed = done.Reason == ""; !done.Changed {
-		_, _, done.Invented = sift(reply, done.Labels)
+		_, _, done.Invented = siftText(reply, done.Labels)
 		m.emitStep(done)
 		return Part{}
 	}
@@ -142,19 +142,19 @@ func (m *mapping) readPart(k endedCall, done Stepped) Part {
 		m.cut++
 		m.warn("the reply to step %d was cut at its longest length", m.steps)
 	}
-	p.Text, p.cited, done.Invented = sift(strings.TrimSpace(p.Text), done.Labels)
+	p.Text, p.cited, done.Invented = siftText(strings.TrimSpace(p.Text), done.Labels)
 	p.Tokens = m.partCost(p.Text)
 	if done.From != nil {
 		done.Lost = without(done.Labels, p.cited)
 	}
-	m.use(done.Passages)
+	m.countUsed(done.Passages)
 	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
 	m.emitStep(done)
 	return p
 }
 
-// use counts the passages that went into the answer.
-func (m *mapping) use(passages []string) {
+// countUsed counts the passages that went into the answer.
+func (m *mapping) countUsed(passages []string) {
 	if m.used == nil {
 		m.used = map[string]bool{}
 	}
@@ -192,9 +192,9 @@ func (m *mapping) warnMissing() {
 	}
 }
 
-// lacking says what a combined text lacks: parts, or the ends of parts; of a summary, the
+// missingParts says what a combined text lacks: parts, or the ends of parts; of a summary, the
 // ends of passages too.
-func (m *mapping) lacking() string {
+func (m *mapping) missingParts() string {
 	var lacks []string
 	if m.missing > 0 {
 		lacks = append(lacks, fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, m.asked, incompleteReason(m.failed)))

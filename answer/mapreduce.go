@@ -23,15 +23,15 @@ var errSpent = errors.New("the budget of calls or tokens is spent")
 // alone, collapses the partial answers until they fit one prompt, and combines
 // them.
 func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
-	kept, batches, packed, err := w.pack(kept, RoleMap, RoleMap, max(1, w.left()-combineCalls))
+	kept, batches, packed, err := w.packPassages(kept, RoleMap, RoleMap, max(1, w.callsLeft()-combineCalls))
 	if err != nil {
 		return err
 	}
-	m := &mapping{writing: w, role: RoleMap, passages: w.label(ctx, kept, packed), batches: batches}
+	m := &mapping{writing: w, role: RoleMap, passages: w.labelPassages(ctx, kept, packed), batches: batches}
 	if w.stopped {
 		return nil
 	}
-	parts, err := m.mapAll(ctx)
+	parts, err := m.makeParts(ctx)
 	if err != nil || w.stopped {
 		return err
 	}
@@ -43,10 +43,10 @@ func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 		return err
 	}
 	parts, err = budget.Reduce(parts, maxCollapseRounds, func(groups [][]Part) ([]Part, error) {
-		if len(groups) > m.left()-combineCalls {
+		if len(groups) > m.callsLeft()-combineCalls {
 			return nil, errSpent
 		}
-		return m.collapse(ctx, groups)
+		return m.collapseGroups(ctx, groups)
 	})
 	switch long := (*ReduceError)(nil); {
 	case w.stopped:
@@ -63,10 +63,10 @@ func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	case err != nil:
 		return err
 	}
-	if m.left() == 0 {
+	if m.callsLeft() == 0 {
 		return m.joinParts(parts, errSpent)
 	}
-	return m.combine(ctx, parts)
+	return m.combineParts(ctx, parts)
 }
 
 // budget is that of a prompt that collapses parts or combines them.
@@ -82,23 +82,23 @@ func (m *mapping) budget() (Budget, error) {
 	return Budget{Limit: max(m.writer.Longest(), overhead+256), Overhead: overhead}, nil
 }
 
-// collapse makes one part of each group. A group whose call fails keeps its
+// collapseGroups makes one part of each group. A group whose call fails keeps its
 // length.
-func (m *mapping) collapse(ctx context.Context, groups [][]Part) ([]Part, error) {
+func (m *mapping) collapseGroups(ctx context.Context, groups [][]Part) ([]Part, error) {
 	prompts, tokens := make([]Prompt, len(groups)), 0
 	for i, g := range groups {
 		var err error
-		if prompts[i], err = m.write(RoleCollapse, partSlots(g)); err != nil {
+		if prompts[i], err = m.writePrompt(RoleCollapse, partSlots(g)); err != nil {
 			return nil, err
 		}
-		tokens += m.size(prompts[i])
+		tokens += m.promptSize(prompts[i])
 	}
 	if !m.affords(tokens) {
 		return nil, errSpent
 	}
 	var out []Part
-	for i, k := range m.each(ctx, m.model, prompts) {
-		if err := canceled(ctx); err != nil {
+	for i, k := range m.callAll(ctx, m.model, prompts) {
+		if err := wasCanceled(ctx); err != nil {
 			return nil, err
 		}
 		out = append(out, m.collapsePart(k, groups[i]))
@@ -115,19 +115,19 @@ func (m *mapping) collapsePart(k endedCall, group []Part) Part {
 	m.addUsage(k.call)
 	p := m.readPart(k, Stepped{Passages: []string{}, Labels: citedBy(group), From: stepsOf(group)})
 	if p.Text == "" {
-		p.Text, p.cited, p.steps = joined(group), citedBy(group), stepsOf(group)
+		p.Text, p.cited, p.steps = joinTexts(group), citedBy(group), stepsOf(group)
 		p.Tokens = m.partCost(p.Text)
 	}
 	return p
 }
 
-// combine makes the answer of the parts, emitted as Text.
-func (m *mapping) combine(ctx context.Context, parts []Part) error {
-	p, err := m.write(RoleCombine, partSlots(parts))
+// combineParts makes the answer of the parts, emitted as Text.
+func (m *mapping) combineParts(ctx context.Context, parts []Part) error {
+	p, err := m.writePrompt(RoleCombine, partSlots(parts))
 	switch {
 	case err != nil:
 		return err
-	case !m.affords(m.size(p)):
+	case !m.affords(m.promptSize(p)):
 		return m.joinParts(parts, errSpent)
 	}
 	m.steps++
@@ -136,18 +136,18 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	s := &refineStep{refiner: &refiner{writing: m.writing, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, had: labels}
 	s.done = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
 	s.reply.expects.noAnswer = m.summary == nil
-	s.stream(ctx, m.model, p)
+	s.streamReply(ctx, m.model, p)
 	if m.stopped {
 		return nil
 	}
-	if err := canceled(ctx); err != nil && s.failed != nil {
+	if err := wasCanceled(ctx); err != nil && s.failed != nil {
 		return err
 	}
 	m.warnCutPrompt(s.call)
-	s.conclude()
+	s.concludeStep()
 	switch {
 	case s.streamed:
-		return m.endAnswer(s.broken, s.failed, m.lacking)
+		return m.endAnswer(s.broken, s.failed, m.missingParts)
 	case s.done.Reason == noAnswer:
 		m.warnMissing()
 		return errNoAnswer
@@ -158,12 +158,12 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 // joinParts emits the partial answers one after the other, since they could not
 // be combined.
 func (m *mapping) joinParts(parts []Part, why error) error {
-	m.say(joined(parts))
+	m.addText(joinTexts(parts))
 	broken := "the parts could not be combined: " + incompleteReason(why)
 	if len(parts) == 1 && parts[0].whole && errors.Is(why, errSpent) {
 		broken = "" // there was nothing to combine
 	}
-	return m.endAnswer(broken, why, m.lacking)
+	return m.endAnswer(broken, why, m.missingParts)
 }
 
 // partSlots are the slots of a prompt over parts.
@@ -192,7 +192,7 @@ func union(parts []Part, of func(Part) []int) []int {
 	return out
 }
 
-func joined(parts []Part) string {
+func joinTexts(parts []Part) string {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
 		texts[i] = p.Text

@@ -36,15 +36,15 @@ var bareRemarks = regexp.MustCompile(`^(((the|my) )?(original|existing|previous|
 
 const states = `(relevant|accurate|valid|correct|unchanged|complete|sufficient)`
 
-// squeeze lowers s, trims it and makes every run of white space one space.
-func squeeze(s string) string {
+// squeezeSpace lowers s, trims it and makes every run of white space one space.
+func squeezeSpace(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(s)), " ")
 }
 
-// says reports whether the whole reply has a form, ignoring case, white space and
+// hasForm reports whether the whole reply has a form, ignoring case, white space and
 // the marks at its end.
-func says(form *regexp.Regexp, reply string) bool {
-	return form.MatchString(strings.TrimRight(squeeze(reply), ".! "))
+func hasForm(form *regexp.Regexp, reply string) bool {
+	return form.MatchString(strings.TrimRight(squeezeSpace(reply), ".! "))
 }
 
 // nonAnswers are what a reply may say in place of an answer.
@@ -53,8 +53,8 @@ type nonAnswers struct {
 	noChange bool // that the draft is final: the words NO CHANGE, or a bare remark
 }
 
-// asked reports whether a reason is one of those that a reply may give.
-func (n nonAnswers) asked(reason string) bool {
+// mayBe reports whether a reason is one of those that a reply may give.
+func (n nonAnswers) mayBe(reason string) bool {
 	return reason == noAnswer && n.noAnswer || reason == metaRemark && n.noChange
 }
 
@@ -71,19 +71,19 @@ func (n nonAnswers) reason(reply string) (reason string, final bool) {
 	line, more, _ := strings.Cut(strings.TrimSpace(reply), "\n")
 	for _, w := range nonAnswerForms {
 		switch {
-		case !n.asked(w.reason):
-		case w.reason == noAnswer && more != "" && says(w.lower, strings.Trim(line, dress)):
+		case !n.mayBe(w.reason):
+		case w.reason == noAnswer && more != "" && hasForm(w.lower, strings.Trim(line, dress)):
 			return w.reason, true
-		case strings.HasPrefix(asWritten, w.capitals) && says(w.form, words):
+		case strings.HasPrefix(asWritten, w.capitals) && hasForm(w.form, words):
 			if strings.ContainsFunc(rest, isWordRune) {
 				return w.reason, true
 			}
 			reason = w.reason
-		case strings.Trim(rest, dress) == "" && says(w.lower, words):
+		case strings.Trim(rest, dress) == "" && hasForm(w.lower, words):
 			reason = w.reason
 		}
 	}
-	if reason == "" && n.noChange && says(bareRemarks, reply) {
+	if reason == "" && n.noChange && hasForm(bareRemarks, reply) {
 		reason = metaRemark
 	}
 	return reason, false
@@ -93,15 +93,15 @@ func (n nonAnswers) reason(reply string) (reason string, final bool) {
 // counted as one, are held back while it may still be no answer.
 const maxHeld = 120
 
-// possible reports whether a reply that begins with s may still turn out to be
+// mayBegin reports whether a reply that begins with s may still turn out to be
 // no answer.
-func (n nonAnswers) possible(s string) bool {
-	if utf8.RuneCountInString(squeeze(s)) > maxHeld {
+func (n nonAnswers) mayBegin(s string) bool {
+	if utf8.RuneCountInString(squeezeSpace(s)) > maxHeld {
 		return false
 	}
-	begun := squeeze(strings.TrimLeft(s, dress))
+	begun := squeezeSpace(strings.TrimLeft(s, dress))
 	for _, w := range nonAnswerForms {
-		if n.asked(w.reason) && slices.ContainsFunc(w.openings, func(o string) bool {
+		if n.mayBe(w.reason) && slices.ContainsFunc(w.openings, func(o string) bool {
 			return strings.HasPrefix(o, begun) || strings.HasPrefix(begun, o)
 		}) {
 			return true
@@ -135,9 +135,9 @@ type heldReply struct {
 	reason   string          // why it is not an answer
 }
 
-// add takes the next piece and returns what can be shown now. enough reports
+// addPiece takes the next piece and returns what can be shown now. enough reports
 // that the reply is not an answer, whatever follows.
-func (h *heldReply) add(piece string) (show string, enough bool) {
+func (h *heldReply) addPiece(piece string) (show string, enough bool) {
 	h.text.WriteString(piece)
 	if h.released {
 		return piece, false
@@ -147,29 +147,29 @@ func (h *heldReply) add(piece string) (show string, enough bool) {
 		h.reason = reason
 		return "", true
 	}
-	if h.expects.possible(all) {
+	if h.expects.mayBegin(all) {
 		return "", false
 	}
 	h.released = true
 	return all, false
 }
 
-// end returns why the whole reply is not an answer; empty when it is one.
-func (h *heldReply) end() (reason string) {
+// endReply returns why the whole reply is not an answer; empty when it is one.
+func (h *heldReply) endReply() (reason string) {
 	if h.reason == "" {
 		h.reason, _ = h.expects.reason(h.text.String())
 	}
 	return h.reason
 }
 
-// show makes the call and shows its reply piece by piece from where it is certain
+// showReply makes the call and shows its reply piece by piece from where it is certain
 // to be an answer. It stops where it is certain to be none, or show returns false.
-func (c *call) show(ctx context.Context, m Model, reply *heldReply, show func(text string) bool) error {
+func (c *call) showReply(ctx context.Context, m Model, reply *heldReply, show func(text string) bool) error {
 	for piece, err := range c.pieces(ctx, m) {
 		if err != nil {
 			return callError(c.prompt.Role, err)
 		}
-		text, enough := reply.add(piece)
+		text, enough := reply.addPiece(piece)
 		if enough {
 			c.enough = true
 			break

@@ -40,12 +40,12 @@ func TestHeldBack(t *testing.T) {
 			if final && reason != want {
 				rt.Fatalf("%q is %q for sure, but %q is %q", reply[:i], reason, reply, want)
 			}
-			if want != "" && !final && !n.possible(reply[:i]) {
+			if want != "" && !final && !n.mayBegin(reply[:i]) {
 				rt.Fatalf("%q is released, but %q is %q", reply[:i], reply, want)
 			}
 		}
 	})
-	if (nonAnswers{noAnswer: true}).possible("NO" + strings.Repeat("*", maxHeld)) {
+	if (nonAnswers{noAnswer: true}).mayBegin("NO" + strings.Repeat("*", maxHeld)) {
 		t.Error("more is held back than was said")
 	}
 }

@@ -33,22 +33,22 @@ func inParallel[T any](n, workers int, job func(i int) T) (results []chan T, wai
 	return results, wg.Wait
 }
 
-// each makes the calls, some at a time, and yields them in the order of the
+// callAll makes the calls, some at a time, and yields them in the order of the
 // prompts when they have ended. When a model turns out to be unusable, or its context
 // window too small, the remaining calls fail with the same error and are not made.
-func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[int, endedCall] {
+func (c *caller) callAll(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[int, endedCall] {
 	return func(yield func(int, endedCall) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var fatal atomic.Pointer[error]
 		calls := make([]*call, len(prompts))
 		for i, p := range prompts {
-			calls[i] = c.call(p)
+			calls[i] = c.newCall(p)
 		}
 		ended, wait := inParallel(len(prompts), c.parallel, func(i int) endedCall {
 			k := endedCall{call: calls[i]}
 			if err := fatal.Load(); err != nil {
 				k.err = *err
-			} else if k.err = k.collect(ctx, m); isUnusable(k.err) || errors.Is(k.err, ErrContextLength) {
+			} else if k.err = k.readWhole(ctx, m); isUnusable(k.err) || errors.Is(k.err, ErrContextLength) {
 				fatal.CompareAndSwap(nil, &k.err)
 			}
 			return k
@@ -63,14 +63,14 @@ func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[
 	}
 }
 
-// collect makes the call and reads its reply to the end. Nobody has seen a reply
+// readWhole makes the call and reads its reply to the end. Nobody has seen a reply
 // that breaks off here, so the call is made once more then.
-func (c *call) collect(ctx context.Context, m Model) error {
-	err := c.readAll(ctx, m)
+func (c *call) readWhole(ctx context.Context, m Model) error {
+	err := c.readPieces(ctx, m)
 	if c.brokeOff(err) && worthRetrying(ctx, err) {
 		lost := c.tokens
 		c.text, c.finish, c.tokens = nil, "", Tokens{}
-		err = c.readAll(ctx, m)
+		err = c.readPieces(ctx, m)
 		c.tokens.Prompt += lost.Prompt
 		c.tokens.Completion += lost.Completion
 		c.tokens.Reasoning += lost.Reasoning
@@ -88,7 +88,7 @@ func (c *call) brokeOff(err error) bool {
 	return err != nil && len(c.text) > 0 && passedLimit(err) == ""
 }
 
-func (c *call) readAll(ctx context.Context, m Model) error {
+func (c *call) readPieces(ctx context.Context, m Model) error {
 	err := ctx.Err()
 	if err == nil {
 		for _, err = range c.pieces(ctx, m) { // the text is in c

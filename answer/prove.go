@@ -70,22 +70,22 @@ type openStatement struct {
 	verdict chan verdict  // of the judge
 }
 
-func (p *proof) end(broken string, failed error) error {
+func (p *proof) endUnits(broken string, failed error) error {
 	units, space := p.units.End()
 	if last := len(units) - 1; broken != "" && last >= 0 && units[last].Unfinished() {
 		units = units[:last]
 	}
-	if !p.add(units, true) {
+	if !p.addUnits(units, true) {
 		return nil
 	}
 	for i := 0; p.claims == 0 && i < len(p.brief); i++ { // "Two years.": these are the answer
-		p.prove(p.brief[i].Unit, p.brief[i].number)
+		p.proveStatement(p.brief[i].Unit, p.brief[i].number)
 	}
 	p.queue.Close()
 	if !p.showProved(true) {
 		return nil
 	}
-	if err := canceled(p.ctx); err != nil {
+	if err := wasCanceled(p.ctx); err != nil {
 		return err
 	}
 	begun := false // the only statement
@@ -104,21 +104,21 @@ func (p *proof) end(broken string, failed error) error {
 		p.warn("the code of this answer is in none of the passages that were read")
 	}
 	p.held += space
-	p.release()
+	p.showHeld()
 	return nil
 }
 
-// release shows what may be shown.
-func (p *proof) release() {
+// showHeld shows what may be shown.
+func (p *proof) showHeld() {
 	if p.held != "" {
 		p.emitAnswer(Text{Text: p.held})
 	}
 	p.held, p.shown = "", p.revised == nil
 }
 
-// add proves units, and reports whether to continue. Unless they are the last, code at
+// addUnits proves units, and reports whether to continue. Unless they are the last, code at
 // their end waits for the next, which may be its references.
-func (p *proof) add(units []statement.Unit, last bool) bool {
+func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 	units, p.next = append(p.next, units...), nil
 	for i, u := range units {
 		end := i == len(units)-1
@@ -126,7 +126,7 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 			p.next = units[i:]
 			break
 		}
-		u.States = u.Kind == statement.Claim || (u.Kind == statement.Lead || u.Kind == statement.Aside) && p.states(u)
+		u.States = u.Kind == statement.Claim || (u.Kind == statement.Lead || u.Kind == statement.Aside) && p.saysSomething(u)
 		number := p.queue.Push(u)
 		if u.Kind == statement.Lead && strings.ContainsFunc(u.Plain, unicode.IsLetter) { // not the row under the head of a table
 			p.lead = u.Plain
@@ -134,29 +134,29 @@ func (p *proof) add(units []statement.Unit, last bool) bool {
 		switch {
 		case u.Kind == statement.Verbatim:
 			p.claims++
-			p.keep(u, number, !end && units[i+1].Kind == statement.Trailer)
+			p.keepVerbatim(u, number, !end && units[i+1].Kind == statement.Trailer)
 		case u.States:
 			p.claims++
-			if !p.prove(u, number) {
+			if !p.proveStatement(u, number) {
 				return false
 			}
-		case u.Kind == statement.Aside && !asks(u.Plain) && !sentence.IsOffer(u.Plain) && !opens(u.Plain):
+		case u.Kind == statement.Aside && !isQuestion(u.Plain) && !sentence.IsOffer(u.Plain) && !isOpening(u.Plain):
 			p.brief = append(p.brief, &openStatement{Unit: u, number: number})
 		}
 	}
 	return !p.stopped
 }
 
-// keep keeps code or a quote. While nothing has a source, it gets that of the passage
+// keepVerbatim keeps code or a quote. While nothing has a source, it gets that of the passage
 // that has it, unless it has references; a quote that none has is not a source.
-func (p *proof) keep(u statement.Unit, number int, cited bool) {
+func (p *proof) keepVerbatim(u statement.Unit, number int, cited bool) {
 	if p.source {
 		return
 	}
-	f := p.find(u)
+	f := p.findSupport(u)
 	p.source, p.code = f.borne || cited && !u.Quoted(), p.code || !u.Quoted()
 	if f.found != 0 && !cited {
-		p.conclude(&openStatement{Unit: u, number: number,
+		p.concludeStatement(&openStatement{Unit: u, number: number,
 			event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found}})
 	}
 }
@@ -167,12 +167,12 @@ func (p *proof) showProved(all bool) bool {
 	waiting := p.open[:0]
 	for _, o := range p.open {
 		if all {
-			p.decide(o, <-o.verdict)
+			p.recordVerdict(o, <-o.verdict)
 			continue
 		}
 		select {
 		case v := <-o.verdict:
-			p.decide(o, v)
+			p.recordVerdict(o, v)
 		default:
 			waiting = append(waiting, o)
 		}
@@ -182,15 +182,15 @@ func (p *proof) showProved(all bool) bool {
 		p.held += text
 	}
 	if (p.source || p.code) && p.held != "" {
-		p.release()
+		p.showHeld()
 	}
 	return !p.stopped
 }
 
-// prove clears a statement, or has the judge asked about it, together with the lead of
+// proveStatement clears a statement, or has the judge asked about it, together with the lead of
 // its list: a lead that says something may change what an item means.
-func (p *proof) prove(u statement.Unit, number int) bool {
-	f, lead := p.find(u), ""
+func (p *proof) proveStatement(u statement.Unit, number int) bool {
+	f, lead := p.findSupport(u), ""
 	if u.Listed() {
 		lead = p.lead
 	}
@@ -201,29 +201,29 @@ func (p *proof) prove(u statement.Unit, number int) bool {
 	for _, label := range u.Labels() {
 		o.event.Quotes[label] = f.quotes[label-1]
 	}
-	if p.judge == nil || f.said && p.news(lead) == 0 {
-		p.conclude(o)
+	if p.judge == nil || f.said && p.newWords(lead) == 0 {
+		p.concludeStatement(o)
 		return !p.stopped
 	}
-	calls := p.calls(strings.TrimSpace(p.fit(lead)+" "+p.fit(u.Plain)), f)
+	calls := p.verdictCalls(strings.TrimSpace(p.fitStatement(lead)+" "+p.fitStatement(u.Plain)), f)
 	if calls == nil {
 		o.event.By = unjudged
-		p.conclude(o)
+		p.concludeStatement(o)
 		return !p.stopped
 	}
 	o.verdict = make(chan verdict, 1)
 	p.open = append(p.open, o)
-	unlikely := p.unlikely(p.passages[f.near[0]-1])
-	p.verifying.Go(func() { o.verdict <- p.ask(calls, unlikely) })
+	unlikely := p.isUnlikely(p.passages[f.near[0]-1])
+	p.verifying.Go(func() { o.verdict <- p.askJudge(calls, unlikely) })
 	return true
 }
 
-// fit shortens a part of a statement for the judge.
-func (p *proof) fit(text string) string { return p.writer.Fit(text, p.writer.Window()/8) }
+// fitStatement shortens a part of a statement for the judge.
+func (p *proof) fitStatement(text string) string { return p.writer.Fit(text, p.writer.Window()/8) }
 
-// calls returns the calls about a statement, both of which must say no; none without a
+// verdictCalls returns the calls about a statement, both of which must say no; none without a
 // budget.
-func (p *proof) calls(stated string, f finding) (calls []call) {
+func (p *proof) verdictCalls(stated string, f finding) (calls []call) {
 	s, tokens := prompt.Slots{Statement: stated}, 0
 	for i, label := range f.near[:min(len(f.near), 2)] {
 		if i == 0 || !p.judge.trust.OnePassage {
@@ -231,31 +231,31 @@ func (p *proof) calls(stated string, f finding) (calls []call) {
 		}
 	}
 	for _, s.Again = range []bool{false, true} {
-		c, err := p.verdictCall(RoleVerify, s)
+		c, err := p.newVerdictCall(RoleVerify, s)
 		if err != nil {
 			p.warn("a statement could not be checked: %s", err)
 			return nil
 		}
 		calls = append(calls, *c)
-		tokens += p.size(c.prompt)
+		tokens += p.promptSize(c.prompt)
 	}
-	if !p.judge.reserve(tokens, 1) {
+	if !p.judge.reserveCall(tokens, 1) {
 		p.warnUnchecked("its budget is used up: raise --gate-calls, --gate-tokens or --budget-tokens")
 		return nil
 	}
 	return calls
 }
 
-// unlikely reports whether a passage is so unlikely to be on topic that one yes about a
+// isUnlikely reports whether a passage is so unlikely to be on topic that one yes about a
 // statement from it is not believed: odds multiply, and a yes counts as much as a no.
-func (p *proof) unlikely(passage retrieve.Passage) bool {
+func (p *proof) isUnlikely(passage retrieve.Passage) bool {
 	chance, _ := p.reading.Chance(passage)
-	return !p.foreign(passage) && p.judge.trust.afterNo(1-chance) > .5
+	return !p.isForeign(passage) && p.judge.trust.afterNo(1-chance) > .5
 }
 
-// ask has the judge decide about a statement: a second time, in other words, after a
+// askJudge has the judge decide about a statement: a second time, in other words, after a
 // no, or after a yes about what is unlikely, which needs both.
-func (p *proof) ask(calls []call, unlikely bool) (v verdict) {
+func (p *proof) askJudge(calls []call, unlikely bool) (v verdict) {
 	select {
 	case p.places <- struct{}{}:
 		defer func() { <-p.places }()
@@ -265,7 +265,7 @@ func (p *proof) ask(calls []call, unlikely bool) (v verdict) {
 	said := Relevant
 	for _, c := range calls {
 		ctx, stop := p.judge.limitTime(p.ctx, 1)
-		next := p.judge.ask(ctx, c)
+		next := p.judge.makeCall(ctx, c)
 		stop()
 		next.calls = append(v.calls, next.calls...)
 		if v = next; v.late || v.decision != Irrelevant && (v.decision != Relevant || !unlikely) {
@@ -279,8 +279,8 @@ func (p *proof) ask(calls []call, unlikely bool) (v verdict) {
 	return v
 }
 
-// decide takes a verdict.
-func (p *proof) decide(o *openStatement, v verdict) {
+// recordVerdict takes a verdict.
+func (p *proof) recordVerdict(o *openStatement, v verdict) {
 	o.event.Calls, o.event.Tokens = p.addUsage(v.calls...)
 	o.event.By = byModel
 	switch {
@@ -299,15 +299,15 @@ func (p *proof) decide(o *openStatement, v verdict) {
 			o.event.Verdict = Marked
 		}
 	}
-	p.conclude(o)
+	p.concludeStatement(o)
 }
 
 func (p *proof) warnUnchecked(why string) {
 	p.warnOnce("proof", "statements of the answer could not be checked by the judge: %s", why)
 }
 
-// conclude reports a decision.
-func (p *proof) conclude(o *openStatement) {
+// concludeStatement reports a decision.
+func (p *proof) concludeStatement(o *openStatement) {
 	e, v := &o.event, statement.Keep
 	if e.Verdict == Dropped {
 		v = statement.Drop
@@ -317,14 +317,14 @@ func (p *proof) conclude(o *openStatement) {
 	if e.Found != 0 && e.Found == o.near {
 		e.Quotes = map[int]support.Quote{o.near: o.quote}
 	}
-	p.queue.Decide(o.number, v, relabel(o.Unit, e.Idle, e.Found))
+	p.queue.Decide(o.number, v, relabelUnit(o.Unit, e.Idle, e.Found))
 	e.Plain = p.judge == nil && e.Found == 0 && len(e.Idle) == 0
 	p.emitAnswer(*e)
 }
 
-// relabel returns the text of a unit without idle labels, and with one that was
+// relabelUnit returns the text of a unit without idle labels, and with one that was
 // found.
-func relabel(u statement.Unit, idle []int, found int) string {
+func relabelUnit(u statement.Unit, idle []int, found int) string {
 	if found != 0 {
 		text, border := u.Text, ""
 		if u.Listed() {

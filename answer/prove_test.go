@@ -241,7 +241,7 @@ func TestCompare(t *testing.T) {
 			quotes = append(quotes, Prover().Find(statement, support.Passage{Text: p.Text, Title: p.Title}))
 		}
 		c := &comparer{finder: &finder{encoder: func() retrieve.Encoder { return farEncoder(near) }}, ctx: t.Context(), passages: passages}
-		c.compare(statement, quotes)
+		c.addSecondScores(statement, quotes)
 		return quotes
 	}
 	const painting = "Each spring the owners paint their boats."

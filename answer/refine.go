@@ -16,7 +16,7 @@ import (
 // refineAll is the strategy refine: as many steps as the budget has, without the
 // call of a wider look.
 func refineAll(ctx context.Context, w *writing, kept []retrieve.Passage) error {
-	most := w.left()
+	most := w.callsLeft()
 	if w.looksWider() {
 		most = max(1, most-1)
 	}
@@ -32,27 +32,27 @@ func stuff(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 // the first batch, improved with each further one, in most steps at most. Drafts
 // are emitted as Draft, the last step as Text.
 func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) error {
-	kept, batches, packed, err := w.pack(kept, RoleAnswer, RoleRefine, most)
+	kept, batches, packed, err := w.packPassages(kept, RoleAnswer, RoleRefine, most)
 	if err != nil {
 		return err
 	}
-	l := &refiner{writing: w, passages: w.label(ctx, kept, packed), batches: batches, settled: map[int]bool{}}
+	l := &refiner{writing: w, passages: w.labelPassages(ctx, kept, packed), batches: batches, settled: map[int]bool{}}
 	for len(l.batches) > 0 && !w.stopped {
 		b := l.batches[0]
-		why, err := l.hinders(b)
+		why, err := l.obstacle(b)
 		if err != nil {
 			return err
 		}
 		if why != "" {
-			l.skip(why, l.batches)
+			l.skipBatches(why, l.batches)
 			break
 		}
 		w.warnShortened()
 		l.batches = l.batches[1:]
-		if err := l.step(ctx, b); err != nil || w.stopped {
+		if err := l.makeStep(ctx, b); err != nil || w.stopped {
 			return err
 		}
-		if err := canceled(ctx); err != nil {
+		if err := wasCanceled(ctx); err != nil {
 			return err
 		}
 		if l.streamed {
@@ -62,19 +62,19 @@ func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) 
 			l.missed = l.failed
 			break // a long text has many steps left, and all would fail
 		}
-		if l.brokeOff && !l.repeated && len(l.batches) < l.left() && worthRetrying(ctx, l.failed) {
+		if l.brokeOff && !l.repeated && len(l.batches) < l.callsLeft() && worthRetrying(ctx, l.failed) {
 			l.repeated = true
 			l.batches = slices.Insert(l.batches, 0, b)
 			continue
 		}
 		l.missed = cmp.Or(l.missed, l.failed)
 	}
-	return l.end()
+	return l.endRefining()
 }
 
-// hinders says why no step is made with a batch; empty where one can be. That a first
+// obstacle says why no step is made with a batch; empty where one can be. That a first
 // step cannot be made is an error.
-func (l *refiner) hinders(b prompt.Batch) (string, error) {
+func (l *refiner) obstacle(b prompt.Batch) (string, error) {
 	if l.steps == 0 && !l.repeated {
 		return "", nil // it was packed into what the budget has left
 	}
@@ -82,8 +82,8 @@ func (l *refiner) hinders(b prompt.Batch) (string, error) {
 	if l.draft == "" {
 		role = RoleAnswer
 	}
-	p, err := l.write(role, prompt.Slots{Evidence: b, Draft: l.draft})
-	switch size := l.size(p); {
+	p, err := l.writePrompt(role, prompt.Slots{Evidence: b, Draft: l.draft})
+	switch size := l.promptSize(p); {
 	case err != nil:
 		return "", err
 	case l.steps == 0 && !l.affords(size):
@@ -130,8 +130,8 @@ type draft struct {
 	used int // passages
 }
 
-// skip reports batches that go into no step.
-func (l *refiner) skip(reason string, batches []prompt.Batch) {
+// skipBatches reports batches that go into no step.
+func (l *refiner) skipBatches(reason string, batches []prompt.Batch) {
 	unread := slices.Concat(batches...)
 	l.endStep(Stepped{Passages: idsOf(l.passages, unread), Labels: unread.Labels(), Reason: reason})
 }
@@ -148,8 +148,8 @@ func (l *refiner) endStep(s Stepped) {
 	l.emitStep(s)
 }
 
-// step asks for a draft, or for a better one, from one batch.
-func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
+// makeStep asks for a draft, or for a better one, from one batch.
+func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 	l.steps++
 	l.made++
 	s := &refineStep{refiner: l, last: len(l.batches) == 0}
@@ -164,16 +164,16 @@ func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 	s.reply.expects = nonAnswers{noAnswer: true, noChange: l.draft != ""}
 	s.allowed = append(b.Labels(), l.cited...)
 	s.had = marker.Labels(l.draft, highestLabel(s.allowed))
-	p, err := l.write(s.done.Role, prompt.Slots{Evidence: b, Draft: l.draft})
+	p, err := l.writePrompt(s.done.Role, prompt.Slots{Evidence: b, Draft: l.draft})
 	if err != nil {
 		return err
 	}
-	s.stream(ctx, model, p)
+	s.streamReply(ctx, model, p)
 	if l.stopped {
 		return nil
 	}
 	l.warnCutPrompt(s.call)
-	s.conclude()
+	s.concludeStep()
 	l.brokeOff = !l.streamed && s.call.brokeOff(l.failed)
 	if l.draft == "" && !l.streamed && (isUnusable(l.failed) || errors.Is(l.failed, ErrContextLength)) {
 		return l.failed // further steps are useless
@@ -193,36 +193,36 @@ type refineStep struct {
 	reply   heldReply
 }
 
-// stream makes the call and shows the reply as it comes.
-func (s *refineStep) stream(ctx context.Context, m Model, p Prompt) {
+// streamReply makes the call and shows the reply as it comes.
+func (s *refineStep) streamReply(ctx context.Context, m Model, p Prompt) {
 	out := newSieve(s.allowed, true)
 	out.verbatim = true
-	s.call = s.refiner.call(p)
-	s.failed = s.call.show(ctx, m, &s.reply, func(text string) bool { return s.show(out.add(text)) })
+	s.call = s.refiner.newCall(p)
+	s.failed = s.call.showReply(ctx, m, &s.reply, func(text string) bool { return s.showPiece(out.addPiece(text)) })
 	if s.reply.released && !s.stopped {
-		s.show(out.end())
+		s.showPiece(out.endText())
 	}
 	s.addUsage(s.call)
 }
 
-// show emits the next piece of the reply: as a draft if a later step may improve it.
-func (s *refineStep) show(piece string) bool {
+// showPiece emits the next piece of the reply: as a draft if a later step may improve it.
+func (s *refineStep) showPiece(piece string) bool {
 	switch {
 	case piece == "":
 		return true
 	case s.last:
-		return s.say(piece)
+		return s.addText(piece)
 	}
 	return s.emit(Draft{Step: s.steps, Text: piece})
 }
 
-// replied returns the reply without invented labels, and its labels. A reply that
+// readReply returns the reply without invented labels, and its labels. A reply that
 // was cut off before its first word has failed.
-func (s *refineStep) replied() (text string, labels []int) {
+func (s *refineStep) readReply() (text string, labels []int) {
 	text = s.reply.text.String()
 	labels = marker.Labels(text, highestLabel(s.allowed))
 	if len(without(labels, s.allowed)) > 0 {
-		text, labels, s.done.Invented = sift(text, s.allowed)
+		text, labels, s.done.Invented = siftText(text, s.allowed)
 	}
 	if s.failed == nil && strings.TrimSpace(text) == "" && s.call.finish == "length" {
 		s.failed = callError(s.done.Role, errWordless)
@@ -230,15 +230,15 @@ func (s *refineStep) replied() (text string, labels []int) {
 	return text, labels
 }
 
-// conclude makes the reply the new draft, or keeps the old one.
-func (s *refineStep) conclude() {
-	text, labels := s.replied()
+// concludeStep makes the reply the new draft, or keeps the old one.
+func (s *refineStep) concludeStep() {
+	text, labels := s.readReply()
 	lost := without(s.had, labels)
 	if s.failed == nil {
 		s.read++
 	}
 	shown := s.reply.released && s.last && !s.held // as Text, which cannot be taken back
-	if shown && s.call.brokeOff(s.failed) && !s.repeated && s.left() > 0 && s.restart() {
+	if shown && s.call.brokeOff(s.failed) && !s.repeated && s.callsLeft() > 0 && s.restartProof() {
 		shown = false
 	}
 	if shown && s.failed != nil {
@@ -249,13 +249,13 @@ func (s *refineStep) conclude() {
 		return
 	}
 	whole := s.failed == nil && s.call.finish != "length"
-	s.done.Reason = s.unchanged(text, whole, shown)
+	s.done.Reason = s.whyUnchanged(text, whole, shown)
 	if s.done.Changed = s.done.Reason == ""; s.done.Changed {
 		if s.draft != "" {
 			s.earlier = append(s.earlier, draft{s.draft, s.cut, s.used})
 		}
 		s.done.Lost, s.cut = lost, !whole
-		if !s.use(text, labels) {
+		if !s.useReply(text, labels) {
 			return
 		}
 	}
@@ -264,7 +264,7 @@ func (s *refineStep) conclude() {
 	if s.held {
 		s.streamed = s.streamed || s.reply.released && s.done.Reason == sameText
 		if s.endRevision(s.streamed); !s.streamed {
-			s.restart()
+			s.restartProof()
 		}
 	}
 	if s.streamed && !whole {
@@ -277,9 +277,9 @@ func (s *refineStep) conclude() {
 	s.endStep(s.done)
 }
 
-// use makes text the draft, and reports whether to continue.
-func (s *refineStep) use(text string, labels []int) bool {
-	if !s.reply.released && !s.show(text) {
+// useReply makes text the draft, and reports whether to continue.
+func (s *refineStep) useReply(text string, labels []int) bool {
+	if !s.reply.released && !s.showPiece(text) {
 		return false
 	}
 	s.from = []int{s.steps}
@@ -292,16 +292,16 @@ func (s *refineStep) use(text string, labels []int) bool {
 	return true
 }
 
-// unchanged says why the reply leaves the answer as it is; empty where the reply
+// whyUnchanged says why the reply leaves the answer as it is; empty where the reply
 // is the new answer.
-func (s *refineStep) unchanged(text string, whole, shown bool) string {
+func (s *refineStep) whyUnchanged(text string, whole, shown bool) string {
 	switch {
 	case strings.TrimSpace(text) == "" && (s.failed == nil || errors.Is(s.failed, errWordless)):
 		return emptyReply
 	case s.failed != nil:
 		return modelError
-	case !shown && s.reply.end() != "":
-		return s.reply.end()
+	case !shown && s.reply.endReply() != "":
+		return s.reply.endReply()
 	case text == s.draft:
 		return sameText
 	case !whole && s.draft != "" && !shown:
@@ -310,16 +310,16 @@ func (s *refineStep) unchanged(text string, whole, shown bool) string {
 	return ""
 }
 
-// end emits the answer if the last step has not done so. Where the proof leaves nothing of
+// endRefining emits the answer if the last step has not done so. Where the proof leaves nothing of
 // it, the draft before it is proved.
-func (l *refiner) end() error {
+func (l *refiner) endRefining() error {
 	l.usage.Used = l.used
 	switch {
 	case l.stopped:
 		return nil
 	case l.streamed:
 	case l.draft != "":
-		l.say(l.draft)
+		l.addText(l.draft)
 		if l.cut {
 			l.broken = reachedLength
 		}
@@ -334,13 +334,13 @@ func (l *refiner) end() error {
 	for p := l.proof; ; {
 		err := l.endAnswer(l.broken, l.failed, func() string {
 			if l.summary != nil {
-				return l.lacking()
+				return l.missingParts()
 			}
 			l.warnMissed(l.missed)
 			return ""
 		})
 		n := len(l.earlier) - 1
-		if err == nil || p == nil || n < 0 || canceled(p.ctx) != nil {
+		if err == nil || p == nil || n < 0 || wasCanceled(p.ctx) != nil {
 			return err
 		}
 		before := l.earlier[n]
@@ -349,12 +349,12 @@ func (l *refiner) end() error {
 			l.broken = reachedLength
 		}
 		l.beginProof(p.ctx, l.passages)
-		l.say(before.text)
+		l.addText(before.text)
 	}
 }
 
-// lacking says what of the text is not in the summary.
-func (l *refiner) lacking() string {
+// missingParts says what of the text is not in the summary.
+func (l *refiner) missingParts() string {
 	n := len(l.passages) - len(l.settled)
 	if n == 0 {
 		return l.lacksEnds()

@@ -52,9 +52,9 @@ func Rank(rated []Rated) []int {
 	return order
 }
 
-// rate separates a reply into text and score. A score at the very end of a reply
+// readScore separates a reply into text and score. A score at the very end of a reply
 // that was cut may lack a digit and does not count.
-func (p *Part) rate() {
+func (p *Part) readScore() {
 	p.rated = Rate(p.Text)
 	if !p.whole && Rate(p.Text+"0").Score != p.rated.Score {
 		p.rated.Score, p.rated.Unscored = 0, true
@@ -69,8 +69,8 @@ func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	m := &mapping{writing: w, role: RoleRerank, passages: w.label(ctx, kept, min(len(kept), w.left())),
-		reply: w.writer.Reply(), read: (*Part).rate}
+	m := &mapping{writing: w, role: RoleRerank, passages: w.labelPassages(ctx, kept, min(len(kept), w.callsLeft())),
+		reply: w.writer.Reply(), read: (*Part).readScore}
 	if w.stopped {
 		return nil
 	}
@@ -83,7 +83,7 @@ func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 		fence := cost - w.writer.Count(e.Text())
 		m.batches = append(m.batches, prompt.Batch{w.writer.Shorten(e, room-fence)})
 	}
-	parts, err := m.mapAll(ctx)
+	parts, err := m.makeParts(ctx)
 	if err != nil || w.stopped {
 		return err
 	}
@@ -102,7 +102,7 @@ func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 		best.Text = extract.Labelled(strings.TrimRight(best.Text, " \t\n"), best.Labels[0], "")
 	}
 	w.usage.Used = 1
-	w.say(best.Text)
+	w.addText(best.Text)
 	broken := ""
 	if !best.whole {
 		broken = reachedLength

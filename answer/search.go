@@ -36,9 +36,9 @@ func (a *Answerer) newFinder(c *caller, q Question) *finder {
 	}
 }
 
-// search finds the k nearest passages, or as many as the index finds by default
+// searchPassages finds the k nearest passages, or as many as the index finds by default
 // if k is 0. It warns of trouble, other than a language other if that is not nil.
-func (f *finder) search(ctx context.Context, k int, other **retrieve.LanguageError) ([]retrieve.Passage, error) {
+func (f *finder) searchPassages(ctx context.Context, k int, other **retrieve.LanguageError) ([]retrieve.Passage, error) {
 	found, err := f.retriever.Search(ctx, retrieve.Query{Text: f.asked, K: k, Filter: f.filter, Warn: func(err error) {
 		if other == nil || !errors.As(err, other) {
 			f.warn("%s", err)
@@ -55,15 +55,15 @@ func (f *finder) search(ctx context.Context, k int, other **retrieve.LanguageErr
 // translates it, and the search is made again.
 func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]retrieve.Passage, error) {
 	var other *retrieve.LanguageError
-	found, err := f.search(ctx, k, &other)
+	found, err := f.searchPassages(ctx, k, &other)
 	if err != nil {
 		return nil, err
 	}
 	if other == nil && !keepAll {
-		if err := f.read(ctx, found); err != nil {
+		if err := f.readPassages(ctx, found); err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(found, func(p retrieve.Passage) bool { return f.scored(p).Decision == Relevant }) {
+		if !slices.ContainsFunc(found, func(p retrieve.Passage) bool { return f.scorePassage(p).Decision == Relevant }) {
 			other = f.otherLanguage(found)
 		}
 	}
@@ -73,7 +73,7 @@ func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]r
 	if translated, err := f.translateTo(ctx, other); err != nil || !translated {
 		return found, err
 	}
-	return f.search(ctx, k, nil)
+	return f.searchPassages(ctx, k, nil)
 }
 
 // emitRetrieved reports the passages that were found.
@@ -100,7 +100,7 @@ func (f *finder) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageEr
 
 // translateTo has the question translated, and warns where that fails.
 func (f *finder) translateTo(ctx context.Context, other *retrieve.LanguageError) (bool, error) {
-	question, err := f.translate(ctx, f.asked, other.Name())
+	question, err := f.translateQuestion(ctx, f.asked, other.Name())
 	if err != nil {
 		return false, err
 	}
@@ -115,8 +115,8 @@ func (f *finder) translateTo(ctx context.Context, other *retrieve.LanguageError)
 // defaultEmbedder is loaded once, at the first question.
 var defaultEmbedder = sync.OnceValues(embed.New)
 
-// read compares the question with the passages.
-func (f *finder) read(ctx context.Context, found []retrieve.Passage) error {
+// readPassages compares the question with the passages.
+func (f *finder) readPassages(ctx context.Context, found []retrieve.Passage) error {
 	embedder, ok := f.embedder.(*embed.Model)
 	if !ok {
 		var err error
@@ -155,14 +155,14 @@ func (a *Answerer) encoder() retrieve.Encoder {
 // the chance that the first of them does. It is for measuring.
 func (a *Answerer) Best(ctx context.Context, question string, passages []retrieve.Passage, n int) ([]string, float64, error) {
 	f := a.newFinder(nil, Question{Text: question})
-	if err := f.read(ctx, passages); err != nil {
+	if err := f.readPassages(ctx, passages); err != nil {
 		return nil, 0, err
 	}
 	return f.reading.Best(ctx, passages, n)
 }
 
-// scored decides on a passage by its chance of being on topic.
-func (f *finder) scored(p retrieve.Passage) Judged {
+// scorePassage decides on a passage by its chance of being on topic.
+func (f *finder) scorePassage(p retrieve.Passage) Judged {
 	j := Judged{
 		Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,
 		By: byScore, Scores: p.Scores, Decision: Irrelevant,
@@ -174,9 +174,9 @@ func (f *finder) scored(p retrieve.Passage) Judged {
 	return j
 }
 
-// foreign reports whether a passage is in another language than the question, so that
+// isForeign reports whether a passage is in another language than the question, so that
 // its chance says little and a verdict on it decides alone.
-func (f *finder) foreign(p retrieve.Passage) bool {
+func (f *finder) isForeign(p retrieve.Passage) bool {
 	return retrieve.Language(p.Text) != retrieve.Language(f.asked)
 }
 
@@ -218,9 +218,9 @@ func (f *finder) nextPassage(ctx context.Context, p retrieve.Passage) (next retr
 	return near[i], true, nil
 }
 
-// closest returns the parts of passages that are nearest to the question.
-func (f *finder) closest(ctx context.Context, passages []retrieve.Passage) ([]Closest, error) {
-	if err := f.read(ctx, passages); err != nil {
+// closestParts returns the parts of passages that are nearest to the question.
+func (f *finder) closestParts(ctx context.Context, passages []retrieve.Passage) ([]Closest, error) {
+	if err := f.readPassages(ctx, passages); err != nil {
 		return nil, err
 	}
 	closest, err := f.reading.Closest(ctx, passages)

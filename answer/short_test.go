@@ -61,7 +61,7 @@ const (
 
 // holdsWords reports whether a text has one of the expected words of an answer.
 func holdsWords(text string, answers []string) bool {
-	return slices.ContainsFunc(answers, func(g string) bool { return strings.Contains(squeeze(text), squeeze(g)) })
+	return slices.ContainsFunc(answers, func(g string) bool { return strings.Contains(squeezeSpace(text), squeezeSpace(g)) })
 }
 
 // askedShort asks a question of a model that writes one reply. It returns what is shown,

@@ -44,21 +44,21 @@ func newSieve(shown []int, sure bool) *sieve {
 	return s
 }
 
-// add takes the next piece and returns what is certain of the text.
-func (s *sieve) add(piece string) string {
+// addPiece takes the next piece and returns what is certain of the text.
+func (s *sieve) addPiece(piece string) string {
 	s.out = s.out[:0]
-	s.scanner.Feed([]byte(piece), s.token)
+	s.scanner.Feed([]byte(piece), s.addToken)
 	return string(s.out)
 }
 
-// end returns the rest of the text.
-func (s *sieve) end() string {
+// endText returns the rest of the text.
+func (s *sieve) endText() string {
 	s.out = s.out[:0]
-	s.scanner.Close(s.token)
+	s.scanner.Close(s.addToken)
 	return string(s.out)
 }
 
-func (s *sieve) token(t marker.Token) {
+func (s *sieve) addToken(t marker.Token) {
 	if !t.Marker {
 		s.out = append(s.out, t.Text...)
 		return
@@ -105,13 +105,13 @@ func appendLabels(out []byte, labels []int) []byte {
 	return out
 }
 
-// sift sieves a whole text. Its labels have the form that a model is asked for,
+// siftText sieves a whole text. Its labels have the form that a model is asked for,
 // unless that would change how the text is read.
-func sift(text string, shown []int) (out string, cited, invented []int) {
+func siftText(text string, shown []int) (out string, cited, invented []int) {
 	for _, sure := range []bool{false, true} {
 		s := newSieve(shown, sure)
-		out = s.add(text)
-		out += s.end()
+		out = s.addPiece(text)
+		out += s.endText()
 		cited, invented = s.cited, s.invented
 		if slices.Equal(marker.Labels(out, highestLabel(shown)), cited) {
 			break

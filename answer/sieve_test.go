@@ -25,16 +25,16 @@ func FuzzSieve(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, cut uint8) {
 		for _, sure := range []bool{true, false} {
 			whole := newSieve(shown, sure)
-			want := whole.add(text)
-			want += whole.end()
+			want := whole.addPiece(text)
+			want += whole.endText()
 			s := newSieve(shown, sure)
 			var got strings.Builder
 			for at := 0; at < len(text); {
 				end := min(len(text), at+1+int(cut)%7)
-				got.WriteString(s.add(text[at:end]))
+				got.WriteString(s.addPiece(text[at:end]))
 				at = end
 			}
-			got.WriteString(s.end())
+			got.WriteString(s.endText())
 			if sure && got.String() != want {
 				t.Errorf("%q in pieces is %q, whole %q", text, got.String(), want)
 			}
@@ -53,7 +53,7 @@ func FuzzSieve(f *testing.F) {
 				t.Errorf("%q does not hold %v", text, extra)
 			}
 		}
-		out, cited, _ := sift(text, shown)
+		out, cited, _ := siftText(text, shown)
 		if labels := marker.Labels(out, highestLabel(shown)); !slices.Equal(labels, cited) || len(without(cited, shown)) > 0 {
 			t.Errorf("%q became %q, which cites %v and is said to cite %v", text, out, labels, cited)
 		}
@@ -97,7 +97,7 @@ func TestSummaryLeft(t *testing.T) {
 // A year in brackets is not a label.
 func TestSieveKeepsYears(t *testing.T) {
 	const text = "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in [9] 2011."
-	out, cited, invented := sift(text, []int{1, 2})
+	out, cited, invented := siftText(text, []int{1, 2})
 	if want := "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in 2011."; out != want {
 		t.Errorf("got %q", out)
 	}

@@ -16,19 +16,19 @@ import (
 // chatTokens is room for a sentence.
 const chatTokens = 80
 
-// chat replies to small talk without a search: with the model's words, or where it
+// replyToTalk replies to small talk without a search: with the model's words, or where it
 // has none with a fixed sentence.
-func (r *asking) chat(ctx context.Context, language string) error {
+func (r *asking) replyToTalk(ctx context.Context, language string) error {
 	said := sentences[language][talk]
 	if r.Model != nil {
 		r.writer.Question = r.question.Text
-		p, err := r.write(RoleChat, prompt.Slots{})
+		p, err := r.writePrompt(RoleChat, prompt.Slots{})
 		if err != nil {
 			return err
 		}
 		p.MaxTokens = chatTokens
-		c := r.call(p)
-		err = c.collect(ctx, r.Model)
+		c := r.newCall(p)
+		err = c.readWhole(ctx, r.Model)
 		r.addUsage(c)
 		switch text := strings.TrimSpace(string(c.text)); {
 		case err != nil && (r.NoFallback || ctx.Err() != nil):
@@ -38,7 +38,7 @@ func (r *asking) chat(ctx context.Context, language string) error {
 		}
 	}
 	if r.emit(Unanswered{Reason: talk, Text: said, Nearest: []retrieve.Passage{}, Closest: []Closest{}}) {
-		r.finish()
+		r.emitUsage()
 	}
 	return nil
 }
@@ -79,12 +79,12 @@ func smallTalk(text string) (language, rest string) {
 	all := clauses(text)
 	if len(strings.Fields(text)) <= longestTalk {
 		for _, c := range courtesies {
-			if kinds, ok := c.read(all...); ok && (kinds[greeting] || kinds[help] || len(kinds) == 0) {
+			if kinds, ok := c.readPhrases(all...); ok && (kinds[greeting] || kinds[help] || len(kinds) == 0) {
 				return c.language, text
 			}
 		}
 	}
-	for rest = text; len(all) > 0 && greets(all[0]); all = all[1:] {
+	for rest = text; len(all) > 0 && isGreeting(all[0]); all = all[1:] {
 		if text = text[len(all[0]):]; isAsked(text) {
 			rest = strings.TrimSpace(text)
 		}
@@ -106,24 +106,24 @@ func clauses(text string) (all []string) {
 	return all
 }
 
-// greets reports whether a clause is a greeting in any language, or has no words.
-func greets(clause string) bool {
+// isGreeting reports whether a clause is a greeting in any language, or has no words.
+func isGreeting(clause string) bool {
 	for _, c := range courtesies {
-		if kinds, ok := c.read(clause); ok && !kinds[help] && (kinds[greeting] || !kinds[filler]) {
+		if kinds, ok := c.readPhrases(clause); ok && !kinds[help] && (kinds[greeting] || !kinds[filler]) {
 			return true
 		}
 	}
 	return false
 }
 
-// read returns the kinds of phrases in clauses; ok says that these are nothing else. A
+// readPhrases returns the kinds of phrases in clauses; ok says that these are nothing else. A
 // clause with a question mark has no fillers.
-func (c *courtesy) read(clauses ...string) (kinds map[string]bool, ok bool) {
+func (c *courtesy) readPhrases(clauses ...string) (kinds map[string]bool, ok bool) {
 	kinds = map[string]bool{}
 	for _, clause := range clauses {
 		said, asks := plainWords(clause), strings.ContainsAny(clause, "?？؟")
 		for said != "" {
-			phrase := c.longest(said)
+			phrase := c.firstPhrase(said)
 			kind := c.kinds[phrase]
 			if kind == "" || kind == filler && asks {
 				return nil, false
@@ -135,9 +135,9 @@ func (c *courtesy) read(clauses ...string) (kinds map[string]bool, ok bool) {
 	return kinds, true
 }
 
-// longest returns the longest phrase that words begin with. It ends with a word, where
+// firstPhrase returns the longest phrase that words begin with. It ends with a word, where
 // words have spaces.
-func (c *courtesy) longest(words string) string {
+func (c *courtesy) firstPhrase(words string) string {
 	for end := min(len(words), longestPhrase); end > 0; {
 		last, size := utf8.DecodeLastRuneInString(words[:end])
 		whole := end == len(words) || words[end] == ' ' || unicode.In(last, unicode.Han, unicode.Hiragana, unicode.Katakana)

@@ -73,11 +73,11 @@ func findStrategy(name string, model bool) (*strategy, error) {
 	return nil, &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use %s", prompt.Clip(name, 40), alternatives(Strategies()))}
 }
 
-// apply answers by the strategy, once more in half of the context window if a prompt
+// answerFrom answers by the strategy, once more in half of the context window if a prompt
 // did not fit the model's.
-func (s *strategy) apply(ctx context.Context, w *writing, kept []retrieve.Passage) error {
+func (s *strategy) answerFrom(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	err := s.answer(ctx, w, kept)
-	if !errors.Is(err, ErrContextLength) || w.stopped || w.left() == 0 {
+	if !errors.Is(err, ErrContextLength) || w.stopped || w.callsLeft() == 0 {
 		return err
 	}
 	w.warn("a prompt did not fit the model's context window, so only half of it is used: lower --context-tokens (%d now)",
@@ -113,6 +113,6 @@ func quoteSentences(ctx context.Context, w *writing, kept []retrieve.Passage) er
 		}
 	}
 	w.usage.Used = len(cited)
-	w.finish()
+	w.emitUsage()
 	return nil
 }

@@ -22,18 +22,18 @@ func (a *Answerer) Suggest(ctx context.Context, passages []retrieve.Passage, n i
 	if err != nil {
 		return nil, err
 	}
-	p, err := k.write(RoleSuggest, prompt.Slots{Evidence: batches[0], Words: n})
+	p, err := k.writePrompt(RoleSuggest, prompt.Slots{Evidence: batches[0], Words: n})
 	if err != nil {
 		return nil, err
 	}
 	p.MaxTokens = n * suggestTokens
-	c := k.call(p)
-	if err := c.collect(ctx, a.Model); err != nil {
+	c := k.newCall(p)
+	if err := c.readWhole(ctx, a.Model); err != nil {
 		return nil, callError(p.Role, err)
 	}
 	var questions []string
 	for line := range strings.Lines(string(c.text)) {
-		q := standalone(strings.TrimLeft(line, "-*•0123456789.) \t"))
+		q := findQuestion(strings.TrimLeft(line, "-*•0123456789.) \t"))
 		if strings.HasSuffix(q, "?") || strings.HasSuffix(q, "？") || strings.HasSuffix(q, "؟") {
 			questions = append(questions, q)
 		}

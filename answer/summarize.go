@@ -53,14 +53,14 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 
 func (w *writing) summarize(ctx context.Context) error {
 	s := w.summary
-	if err := s.check(w.model != nil); err != nil {
+	if err := s.checkSummary(w.model != nil); err != nil {
 		return err
 	}
 	w.usage.Looked = len(s.Passages)
 	name := s.Strategy
 	if name != "refine" && name != "map-reduce" {
 		trial := *w.writer // so that nothing counts as shortened
-		batches, _, err := trial.Pack(s.Passages, prompt.Summarize, prompt.Summarize, w.left())
+		batches, _, err := trial.Pack(s.Passages, prompt.Summarize, prompt.Summarize, w.callsLeft())
 		switch {
 		case err != nil:
 			return err
@@ -77,11 +77,11 @@ func (w *writing) summarize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return strategy.apply(ctx, w, s.Passages)
+	return strategy.answerFrom(ctx, w, s.Passages)
 }
 
-// check validates the summary.
-func (s *Summary) check(model bool) error {
+// checkSummary validates the summary.
+func (s *Summary) checkSummary(model bool) error {
 	switch {
 	case !model:
 		return &QuestionError{"model", "a summary needs a model, and none is set: choose one with --model"}

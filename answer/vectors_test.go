@@ -153,7 +153,7 @@ func (m *table) answer(p Prompt) (string, error) {
 		m.judged[n]++
 		if text, err := reply.get(); m.done != nil {
 			var j judgement
-			j.add(text)
+			j.addPiece(text)
 			if err == nil && j.verdict() != Unparsable || m.judged[n] == 2 {
 				close(m.done[id])
 			}

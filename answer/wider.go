@@ -30,7 +30,7 @@ func (f *finder) firstLook(kept []retrieve.Passage) (first, deferred []retrieve.
 	best := f.byChance(kept)
 	best = best[:min(n, len(best))]
 	for i, p := range kept {
-		if chance, _ := f.reading.Chance(p); i < n || chance >= likely || holds(best, p) {
+		if chance, _ := f.reading.Chance(p); i < n || chance >= likely || hasPassage(best, p) {
 			first = append(first, p)
 		} else {
 			deferred = append(deferred, p)
@@ -51,18 +51,18 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 			return err
 		}
 	}
-	wide, err := f.search(ctx, max(len(found), min(widerTimes*len(found), widerMost)), nil)
+	wide, err := f.searchPassages(ctx, max(len(found), min(widerTimes*len(found), widerMost)), nil)
 	if err != nil {
 		return err
 	}
-	unread := slices.DeleteFunc(slices.Clone(wide), func(p retrieve.Passage) bool { return holds(first, p) })
+	unread := slices.DeleteFunc(slices.Clone(wide), func(p retrieve.Passage) bool { return hasPassage(first, p) })
 	if len(unread) == 0 {
 		return errNoAnswer
 	}
-	if err := f.read(ctx, unread); err != nil {
+	if err := f.readPassages(ctx, unread); err != nil {
 		return err
 	}
-	unread = alternate(f.byChance(unread), unread)
+	unread = mergeOrders(f.byChance(unread), unread)
 	r.writer.StepTokens = 0
 	trial := *r.writer // so that nothing counts as shortened
 	_, packed, err := trial.Pack(unread, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), 1)
@@ -78,12 +78,12 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 		return nil
 	}
 	for _, p := range unread {
-		j := f.scored(p)
+		j := f.scorePassage(p)
 		j.Decision, j.Wider = Relevant, true
 		if !r.emit(j) {
 			return nil
 		}
-		if !holds(found, p) {
+		if !hasPassage(found, p) {
 			r.usage.Looked++
 		}
 	}
@@ -91,11 +91,11 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	return refine(ctx, r.writing, unread, 1)
 }
 
-// alternate merges two orders of the same passages.
-func alternate(a, b []retrieve.Passage) (merged []retrieve.Passage) {
+// mergeOrders merges two orders of the same passages.
+func mergeOrders(a, b []retrieve.Passage) (merged []retrieve.Passage) {
 	for i := range a {
 		for _, p := range []retrieve.Passage{a[i], b[i]} {
-			if !holds(merged, p) {
+			if !hasPassage(merged, p) {
 				merged = append(merged, p)
 			}
 		}
@@ -103,6 +103,6 @@ func alternate(a, b []retrieve.Passage) (merged []retrieve.Passage) {
 	return merged
 }
 
-func holds(passages []retrieve.Passage, p retrieve.Passage) bool {
+func hasPassage(passages []retrieve.Passage, p retrieve.Passage) bool {
 	return slices.ContainsFunc(passages, func(other retrieve.Passage) bool { return other.ID == p.ID })
 }

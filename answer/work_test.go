@@ -149,7 +149,7 @@ func checkWork(t *testing.T, a *Answerer, questions []libraryQuestion) {
 		for _, c := range got.closest {
 			shown += "\n--- " + c.Document + " " + c.Heading + "\n" + c.Text
 		}
-		holds := slices.ContainsFunc(q.Answers, func(s string) bool { return strings.Contains(squeeze(shown), squeeze(s)) })
+		holds := slices.ContainsFunc(q.Answers, func(s string) bool { return strings.Contains(squeezeSpace(shown), squeezeSpace(s)) })
 		set, _, _ := strings.Cut(q.ID, "-")
 		verdict := "not useful"
 		for _, name := range []string{set, set + " " + q.Kind} {

@@ -38,23 +38,23 @@ func (a *Answerer) newWriting(c *caller, f *finder) *writing {
 
 // looksWider reports whether passages that were doubted, or found further down,
 // are read when the model finds no answer in the first.
-func (w *writing) looksWider() bool { return w.widens && w.left() > 0 && w.affords(1) }
+func (w *writing) looksWider() bool { return w.widens && w.callsLeft() > 0 && w.affords(1) }
 
-// pack packs passages into batches: the likeliest first where not all find a place.
-func (w *writing) pack(kept []retrieve.Passage, first, later Role, most int) ([]retrieve.Passage, []prompt.Batch, int, error) {
+// packPassages packs passages into batches: the likeliest first where not all find a place.
+func (w *writing) packPassages(kept []retrieve.Passage, first, later Role, most int) ([]retrieve.Passage, []prompt.Batch, int, error) {
 	before := *w.writer
 	batches, packed, err := w.writer.Pack(kept, w.promptOf(first), w.promptOf(later), most)
 	if err == nil && packed < len(kept) && w.summary == nil {
 		*w.writer = before // what was shortened in these does not count
-		kept = alternate(w.finder.byChance(kept), kept)
+		kept = mergeOrders(w.finder.byChance(kept), kept)
 		batches, packed, err = w.writer.Pack(kept, w.promptOf(first), w.promptOf(later), most)
 	}
 	return kept, batches, packed, err
 }
 
-// label fixes the labels of the packed passages by emitting Kept, reports the
+// labelPassages fixes the labels of the packed passages by emitting Kept, reports the
 // passages that go into no call, and returns those that do.
-func (w *writing) label(ctx context.Context, kept []retrieve.Passage, packed int) []retrieve.Passage {
+func (w *writing) labelPassages(ctx context.Context, kept []retrieve.Passage, packed int) []retrieve.Passage {
 	labelled := slices.Clone(kept[:packed])
 	w.emit(Kept{Passages: labelled})
 	w.beginProof(ctx, labelled)
@@ -85,13 +85,13 @@ func (w *writing) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	w.proof = p
 }
 
-// say emits the next piece of the answer, or has it proved.
-func (w *writing) say(text string) bool {
+// addText emits the next piece of the answer, or has it proved.
+func (w *writing) addText(text string) bool {
 	p := w.proof
 	if p == nil {
 		return w.emitAnswer(Text{Text: text})
 	}
-	return p.add(p.units.Add(text), false) && p.showProved(false)
+	return p.addUnits(p.units.Add(text), false) && p.showProved(false)
 }
 
 // endProof shows what is left of the answer; broken says why its end is missing, failed
@@ -103,7 +103,7 @@ func (w *writing) endProof(broken string, failed error) error {
 		return nil
 	}
 	w.proof = nil
-	err := p.end(broken, failed)
+	err := p.endUnits(broken, failed)
 	if p.step != nil && !p.stopped {
 		if errors.Is(err, errNoAnswer) || errors.Is(err, errWordless) {
 			p.step.Changed, p.step.Reason, p.step.Lost = false, unproved, nil
@@ -113,9 +113,9 @@ func (w *writing) endProof(broken string, failed error) error {
 	return err
 }
 
-// restart forgets the answer so far, since its reply broke off and is asked for once
+// restartProof forgets the answer so far, since its reply broke off and is asked for once
 // more. It reports whether that could be done: nobody has seen any of it.
-func (w *writing) restart() bool {
+func (w *writing) restartProof() bool {
 	p := w.proof
 	if p == nil || p.shown {
 		return false
@@ -139,6 +139,6 @@ func (w *writing) endAnswer(broken string, failed error, lacks func() string) er
 	if reason := cmp.Or(broken, lacks()); reason != "" {
 		w.emit(Incomplete{Reason: reason})
 	}
-	w.finish()
+	w.emitUsage()
 	return nil
 }
